@@ -1,0 +1,44 @@
+# Finds what the compiler stands on. LLVM 14 or later, protobuf, ANTLR4 (tool and C++ runtime).
+find_program(STAGE_CCACHE ccache)
+if(STAGE_CCACHE)
+  set(CMAKE_C_COMPILER_LAUNCHER ${STAGE_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${STAGE_CCACHE})
+endif()
+find_program(STAGE_MOLD mold)
+if(STAGE_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+find_package(LLVM CONFIG REQUIRED)
+if(LLVM_VERSION_MAJOR LESS 14)
+  message(FATAL_ERROR "LLVM 14 or later is needed, found ${LLVM_VERSION}")
+endif()
+message(STATUS "LLVM ${LLVM_PACKAGE_VERSION} in ${LLVM_DIR}")
+
+set(Protobuf_USE_STATIC_LIBS ON)
+find_package(Protobuf REQUIRED)
+find_package(ZLIB REQUIRED)
+find_package(Threads REQUIRED)
+
+find_program(ANTLR4_TOOL antlr4 REQUIRED)
+find_path(ANTLR4_INCLUDE_DIR antlr4-runtime.h PATH_SUFFIXES antlr4-runtime REQUIRED)
+find_library(ANTLR4_LIBRARY NAMES libantlr4-runtime.a antlr4-runtime REQUIRED)
+
+# The shared flags, as one interface target so that nothing is set globally.
+add_library(stage_options INTERFACE)
+target_include_directories(stage_options INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include)
+target_include_directories(stage_options SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
+target_compile_options(stage_options INTERFACE -Wall -Wextra -Wno-unused-parameter
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+option(STAGE_WERROR "Treat warnings as errors" OFF)
+if(STAGE_WERROR)
+  target_compile_options(stage_options INTERFACE -Werror)
+endif()
+# address, undefined, fuzzer-no-link: see CMakePresets.json
+set(STAGE_SANITIZE "" CACHE STRING "Comma-separated sanitizers to build with")
+if(STAGE_SANITIZE)
+  add_compile_options(-fsanitize=${STAGE_SANITIZE} -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${STAGE_SANITIZE})
+else()
+  add_link_options(-static-libstdc++ -static-libgcc)
+endif()

@@ -1,0 +1,112 @@
+//===- Diagnostics.h - located messages with stable codes ------*- C++ -*-===//
+//
+// Every message a user can see is one line of Diagnostics.def: an identifier, a
+// severity, a stable code and a text. A message is built where the fault is seen
+// and printed when the builder dies:
+//
+//   diags.report(loc, diag::UnknownName) << name;          // {0} of the text
+//   diags.report(loc, diag::Redefinition) << name
+//       .note(first, diag::PreviousHere) << name;           // notes follow their error
+//
+// Texts are lower case, without a full stop, and say what was seen and what was
+// expected. All errors of a phase are reported; the driver stops between phases.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SUPPORT_DIAGNOSTICS_H
+#define STAGE_SUPPORT_DIAGNOSTICS_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/SMLoc.h"
+#include "llvm/Support/SourceMgr.h"
+#include <string>
+
+namespace stage {
+
+using llvm::SMLoc;
+using llvm::SMRange;
+
+namespace diag {
+enum ID : unsigned {
+#define DIAG(id, severity, code, text) id,
+#include "stage/Support/Diagnostics.def"
+};
+} // namespace diag
+
+enum class Severity { Error, Warning, Remark, Note };
+
+/// The fixed part of a message, as listed in Diagnostics.def.
+struct DiagnosticInfo {
+  Severity severity;
+  /// Stable code in kebab case, shown in brackets: `[unknown-name]`. Empty for notes.
+  llvm::StringRef code;
+  /// Text with `{0}`, `{1}`, ... for the arguments.
+  llvm::StringRef text;
+};
+const DiagnosticInfo &getDiagnosticInfo(diag::ID id);
+unsigned getNumDiagnostics();
+
+class DiagnosticEngine;
+
+/// One message and its notes under construction. Emitted when destroyed.
+class DiagnosticBuilder {
+public:
+  DiagnosticBuilder(DiagnosticEngine &engine, SMLoc loc, diag::ID id);
+  DiagnosticBuilder(DiagnosticBuilder &&other);
+  DiagnosticBuilder(const DiagnosticBuilder &) = delete;
+  ~DiagnosticBuilder();
+
+  /// Fills the next `{i}` of the message that was opened last.
+  DiagnosticBuilder &operator<<(const llvm::Twine &argument);
+  DiagnosticBuilder &operator<<(int64_t argument);
+  /// Underlines a range of the message that was opened last.
+  DiagnosticBuilder &range(SMRange range);
+  /// Opens a note; following arguments belong to it. An invalid location prints the note without a place.
+  DiagnosticBuilder &note(SMLoc loc, diag::ID id);
+  /// Suggests to replace `range` (empty range: to insert) by `text`.
+  DiagnosticBuilder &fixIt(SMRange range, const llvm::Twine &text);
+
+private:
+  friend class DiagnosticEngine;
+  struct Part {
+    SMLoc loc;
+    diag::ID id;
+    llvm::SmallVector<std::string, 3> arguments;
+    llvm::SmallVector<SMRange, 1> ranges;
+    llvm::SmallVector<llvm::SMFixIt, 1> fixIts;
+  };
+  DiagnosticEngine *engine;
+  llvm::SmallVector<Part, 1> parts;
+};
+
+/// Prints messages with caret and source line and counts the errors.
+class DiagnosticEngine {
+public:
+  /// Both references must outlive the engine. `sources` owns every buffer a location may point into.
+  DiagnosticEngine(llvm::SourceMgr &sources, llvm::raw_ostream &out);
+
+  DiagnosticBuilder report(SMLoc loc, diag::ID id) { return DiagnosticBuilder(*this, loc, id); }
+  bool hasErrors() const { return numErrors != 0; }
+  unsigned getNumErrors() const { return numErrors; }
+  llvm::SourceMgr &getSources() { return sources; }
+  /// Remarks are dropped unless asked for (`--remarks`).
+  void setShowRemarks(bool show) { showRemarks = show; }
+  bool getShowRemarks() const { return showRemarks; }
+  /// Colours follow the terminal unless set.
+  void setShowColors(bool show) { showColors = show; }
+
+private:
+  friend class DiagnosticBuilder;
+  void emit(const DiagnosticBuilder &builder);
+
+  llvm::SourceMgr &sources;
+  llvm::raw_ostream &out;
+  unsigned numErrors = 0;
+  bool showRemarks = false;
+  bool showColors = false;
+};
+
+} // namespace stage
+
+#endif // STAGE_SUPPORT_DIAGNOSTICS_H

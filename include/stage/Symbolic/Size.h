@@ -1,0 +1,204 @@
+//===- Size.h - exact symbolic sizes ---------------------------*- C++ -*-===//
+//
+// A size is an expression over symbols (dims, mesh axes, coordinates) that is
+// interned in a SizeContext: two sizes are equal when, and only when, their
+// canonical forms are, and that is a pointer comparison (law L1).
+//
+//   SizeContext ctx;
+//   Size s = ctx.symbol("S"), t = ctx.symbol("tp");
+//   Size local = s / t;                  // exact division; nothing is rounded
+//   local * t == s                       // true, by pointer
+//   s.mod(t), s.ceilDiv(t), s.floorDiv(t), min(s, t), max(s, t)
+//
+// Canonical form: a sum of monomials; a monomial is a rational coefficient times
+// powers (negative ones for divisors) of atoms; an atom is a symbol, one of
+// `% min max ceildiv div` over canonical arguments, or a sum that stands in a
+// divisor. Monomials and atoms have a fixed order that depends on their printed
+// form only, so that it is the same in every run (law L11).
+//
+// Cancelling loses obligations: `(KV/t)*(H/KV)*E` is `H*E/t`, although `KV % t == 0`
+// is still owed. Whoever divides records the obligation before (see Obligations).
+//
+// Values: 128-bit rationals, every step checked for overflow.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SYMBOLIC_SIZE_H
+#define STAGE_SYMBOLIC_SIZE_H
+
+#include "stage/Support/Diagnostics.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseMapInfo.h"
+#include "llvm/ADT/Optional.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stage {
+
+class SizeContext;
+struct SizeNode;
+
+/// A 128-bit rational in lowest terms, denominator positive. Operations return
+/// nothing on overflow or division by zero.
+struct Rational {
+  __int128 num = 0;
+  __int128 den = 1;
+
+  static std::optional<Rational> make(__int128 num, __int128 den);
+  static Rational integer(int64_t value) { return {value, 1}; }
+  bool isInteger() const { return den == 1; }
+  bool operator==(const Rational &other) const { return num == other.num && den == other.den; }
+  std::optional<Rational> add(const Rational &other) const;
+  std::optional<Rational> sub(const Rational &other) const;
+  std::optional<Rational> mul(const Rational &other) const;
+  std::optional<Rational> div(const Rational &other) const;
+  /// Negative, zero or positive.
+  int compare(const Rational &other) const;
+  /// `3`, `5/4`, `-1/2`.
+  std::string str() const;
+};
+
+/// What the values of symbols are. Absent symbols make an evaluation fail.
+class SizeBinding {
+public:
+  void bind(llvm::StringRef symbol, int64_t value) { values[symbol] = value; }
+  void unbind(llvm::StringRef symbol) { values.erase(symbol); }
+  std::optional<int64_t> lookup(llvm::StringRef symbol) const {
+    auto it = values.find(symbol);
+    return it == values.end() ? std::nullopt : std::optional<int64_t>(it->second);
+  }
+  /// Names and values, sorted by name.
+  std::vector<std::pair<std::string, int64_t>> sorted() const;
+
+private:
+  llvm::StringMap<int64_t> values;
+};
+
+/// A size; a pointer to an interned node. Null is "no size" and may only be tested.
+class Size {
+public:
+  Size() = default;
+  explicit Size(const SizeNode *node) : node(node) {}
+  explicit operator bool() const { return node != nullptr; }
+  bool operator==(Size other) const { return node == other.node; }
+  bool operator!=(Size other) const { return node != other.node; }
+  const SizeNode *getNode() const { return node; }
+  SizeContext &getContext() const;
+
+  /// The value if the size is a constant.
+  std::optional<Rational> getConstant() const;
+  /// The value if the size is a constant integer that fits.
+  std::optional<int64_t> getInteger() const;
+  bool isConstant(int64_t value) const { return getInteger() == value; }
+  /// The symbol's name if the size is one symbol, else empty.
+  llvm::StringRef getSymbol() const;
+
+  Size floorDiv(Size divisor) const;
+  Size ceilDiv(Size divisor) const;
+  Size mod(Size divisor) const;
+
+  /// Infix text that SizeContext::parse reads back: `2*B*S*D/tp`, `ceildiv(V, tp)`, `S % cp`.
+  void print(llvm::raw_ostream &os) const;
+  std::string str() const;
+
+private:
+  const SizeNode *node = nullptr;
+};
+
+Size operator+(Size a, Size b);
+Size operator-(Size a, Size b);
+Size operator*(Size a, Size b);
+/// Exact division. By a constant zero: asserts; callers diagnose first.
+Size operator/(Size a, Size b);
+Size operator+(Size a, int64_t b);
+Size operator-(Size a, int64_t b);
+Size operator*(Size a, int64_t b);
+Size operator/(Size a, int64_t b);
+Size min(Size a, Size b);
+Size max(Size a, Size b);
+inline llvm::raw_ostream &operator<<(llvm::raw_ostream &os, Size size) {
+  size.print(os);
+  return os;
+}
+inline llvm::hash_code hash_value(Size size) { return llvm::hash_value(size.getNode()); }
+
+/// Owns and interns every size of a compilation. Not thread-safe.
+class SizeContext {
+public:
+  SizeContext();
+  ~SizeContext();
+  SizeContext(const SizeContext &) = delete;
+
+  Size constant(int64_t value);
+  Size constant(Rational value);
+  /// The symbol of this name (letters, digits, `_`, `.`, `@`); always the same size for one name.
+  Size symbol(llvm::StringRef name);
+  Size zero() { return constant(0); }
+  Size one() { return constant(1); }
+  /// Reads what Size::print writes. Nothing on a syntax error.
+  std::optional<Size> parse(llvm::StringRef text);
+
+  struct Impl;
+  Impl &getImpl() { return *impl; }
+
+private:
+  std::unique_ptr<Impl> impl;
+};
+
+/// Why a size has no value under a binding.
+enum class SizeError { None, UnboundSymbol, Overflow, DivisionByZero, NotAnInteger, Negative };
+
+struct SizeValue {
+  SizeError error = SizeError::None;
+  /// The unbound symbol, where that is the error.
+  std::string symbol;
+  Rational value;
+  explicit operator bool() const { return error == SizeError::None; }
+};
+
+/// Exact value of a size. Division is rational: `S*S/2` of an odd S is a fraction, not an error.
+SizeValue evaluate(Size size, const SizeBinding &binding);
+/// The same, which must be an integer >= 0 that fits 63 bits (a count of elements, bytes or FLOPs).
+SizeValue evaluateCount(Size size, const SizeBinding &binding);
+/// Replaces symbols for which `replacement` returns a size (a null size: keep).
+Size substitute(Size size, llvm::function_ref<Size(llvm::StringRef symbol)> replacement);
+/// The names of the symbols in a size, sorted, each once.
+std::vector<std::string> collectSymbols(Size size);
+
+/// What must hold for the sizes of a program to make sense, each recorded where it
+/// arises and before anything cancels; checked once the symbols are bound.
+class Obligations {
+public:
+  enum class Kind { Divides, Equal, Positive, AtMost };
+  struct Obligation {
+    Kind kind;
+    Size left, right; ///< Divides: left % right == 0. AtMost: left <= right. Positive: left > 0.
+    SMLoc loc;
+    std::string reason; ///< What owes it, for the message: "dim KV sharded over tp".
+  };
+  void add(Kind kind, Size left, Size right, SMLoc loc, const llvm::Twine &reason);
+  /// Reports every broken obligation with its expression, the values and the place. True if all hold.
+  bool check(const SizeBinding &binding, DiagnosticEngine &diags) const;
+  llvm::ArrayRef<Obligation> all() const { return obligations; }
+
+private:
+  std::vector<Obligation> obligations; ///< Without repetition of (kind, left, right, loc).
+};
+
+} // namespace stage
+
+namespace llvm {
+template <> struct DenseMapInfo<stage::Size> {
+  static stage::Size getEmptyKey() { return stage::Size(DenseMapInfo<const stage::SizeNode *>::getEmptyKey()); }
+  static stage::Size getTombstoneKey() { return stage::Size(DenseMapInfo<const stage::SizeNode *>::getTombstoneKey()); }
+  static unsigned getHashValue(stage::Size s) { return DenseMapInfo<const stage::SizeNode *>::getHashValue(s.getNode()); }
+  static bool isEqual(stage::Size a, stage::Size b) { return a == b; }
+};
+} // namespace llvm
+
+#endif // STAGE_SYMBOLIC_SIZE_H

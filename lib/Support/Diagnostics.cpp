@@ -1,0 +1,99 @@
+//===- Diagnostics.cpp - located messages with stable codes ---------------===//
+#include "stage/Support/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stage;
+
+static const DiagnosticInfo infos[] = {
+#define DIAG(id, severity, code, text) {Severity::severity, code, text},
+#include "stage/Support/Diagnostics.def"
+};
+
+const DiagnosticInfo &stage::getDiagnosticInfo(diag::ID id) { return infos[id]; }
+unsigned stage::getNumDiagnostics() { return std::size(infos); }
+
+DiagnosticBuilder::DiagnosticBuilder(DiagnosticEngine &engine, SMLoc loc, diag::ID id) : engine(&engine) {
+  parts.push_back({loc, id, {}, {}, {}});
+}
+
+DiagnosticBuilder::DiagnosticBuilder(DiagnosticBuilder &&other)
+    : engine(other.engine), parts(std::move(other.parts)) {
+  other.engine = nullptr;
+}
+
+DiagnosticBuilder::~DiagnosticBuilder() {
+  if (engine)
+    engine->emit(*this);
+}
+
+DiagnosticBuilder &DiagnosticBuilder::operator<<(const llvm::Twine &argument) {
+  parts.back().arguments.push_back(argument.str());
+  return *this;
+}
+
+DiagnosticBuilder &DiagnosticBuilder::operator<<(int64_t argument) {
+  parts.back().arguments.push_back(std::to_string(argument));
+  return *this;
+}
+
+DiagnosticBuilder &DiagnosticBuilder::range(SMRange range) {
+  parts.back().ranges.push_back(range);
+  return *this;
+}
+
+DiagnosticBuilder &DiagnosticBuilder::note(SMLoc loc, diag::ID id) {
+  parts.push_back({loc, id, {}, {}, {}});
+  return *this;
+}
+
+DiagnosticBuilder &DiagnosticBuilder::fixIt(SMRange range, const llvm::Twine &text) {
+  parts.back().fixIts.emplace_back(range, text);
+  return *this;
+}
+
+DiagnosticEngine::DiagnosticEngine(llvm::SourceMgr &sources, llvm::raw_ostream &out) : sources(sources), out(out) {
+  showColors = out.has_colors();
+}
+
+/// Replaces each `{i}` of `text` by the i-th argument.
+static std::string substitute(llvm::StringRef text, llvm::ArrayRef<std::string> arguments) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '{' && i + 2 < text.size() && text[i + 2] == '}' && llvm::isDigit(text[i + 1])) {
+      unsigned index = text[i + 1] - '0';
+      result += index < arguments.size() ? arguments[index] : "<missing>";
+      i += 2;
+      continue;
+    }
+    result += text[i];
+  }
+  return result;
+}
+
+void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
+  for (const DiagnosticBuilder::Part &part : builder.parts) {
+    const DiagnosticInfo &info = getDiagnosticInfo(part.id);
+    llvm::SourceMgr::DiagKind kind = llvm::SourceMgr::DK_Note;
+    switch (info.severity) {
+    case Severity::Error:
+      kind = llvm::SourceMgr::DK_Error;
+      ++numErrors;
+      break;
+    case Severity::Warning:
+      kind = llvm::SourceMgr::DK_Warning;
+      break;
+    case Severity::Remark:
+      if (!showRemarks)
+        return; // with its notes
+      kind = llvm::SourceMgr::DK_Remark;
+      break;
+    case Severity::Note:
+      break;
+    }
+    std::string text = substitute(info.text, part.arguments);
+    if (!info.code.empty())
+      text += (" [" + info.code + "]").str();
+    sources.PrintMessage(out, part.loc, kind, text, part.ranges, part.fixIts, showColors);
+  }
+}

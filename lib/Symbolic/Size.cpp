@@ -1,0 +1,2 @@
+//===- Size.cpp - exact symbolic sizes ------------------------------------===//
+#include "stage/Symbolic/Size.h"
