@@ -1,0 +1,248 @@
+//===- Graph.h - the graph IR ----------------------------------*- C++ -*-===//
+//
+// SSA over symbolic tensors. A graph is one step of a workload and has three
+// blocks, in the order in which they run:
+//
+//   forward    one microbatch forward. Params and inputs are ops of it.
+//   backward   one microbatch backward (made by `differentiate`). Its ops may use
+//              forward values: those are what is saved.
+//   step       once per step: gradient reductions and the optimizer.
+//
+// `repeat` keeps layers rolled: its body is a block with one argument per carried
+// value, ended by a yield. Values from outside the body may be used inside. The
+// repeats of one loop in the three blocks share a name, count and `loop` number;
+// the body of a later one may use values of the earlier ones' bodies and means
+// those of the same iteration. The backward repeat runs the iterations in reverse.
+//
+// Every value has a global type, a place in the program (path, location), a
+// constraint (what the program demands) and a sharding (what propagation decided).
+// Collectives are ordinary ops with axes; ranks appear only in emission.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_IR_GRAPH_H
+#define STAGE_IR_GRAPH_H
+
+#include "stage/IR/OpDef.h"
+#include "stage/IR/Types.h"
+#include "llvm/ADT/DenseMap.h"
+#include <list>
+#include <memory>
+
+namespace stage {
+
+class Op;
+class Block;
+class Graph;
+
+/// A result of an op or an argument of a block.
+class Value {
+public:
+  TensorType type;
+  /// Where the program calls it: "layers.attn.q". Empty for unnamed temporaries.
+  std::string path;
+  Constraint constraint;
+  /// Final sharding: after resharding to the constraint. Set by propagate-sharding.
+  Sharding sharding;
+  SMLoc loc;
+
+  Op *getOp() const { return op; }       ///< Null for a block argument.
+  Block *getBlock() const { return block; } ///< The block it is defined in.
+  unsigned getNumber() const { return number; } ///< Result or argument number.
+  bool isArgument() const { return op == nullptr; }
+  /// Every (op, operand number) that uses the value, in no particular order of time.
+  llvm::ArrayRef<std::pair<Op *, unsigned>> getUses() const { return uses; }
+  void replaceAllUsesWith(Value *other);
+
+private:
+  friend class Op;
+  friend class Block;
+  Op *op = nullptr;
+  Block *block = nullptr;
+  unsigned number = 0;
+  llvm::SmallVector<std::pair<Op *, unsigned>, 4> uses;
+};
+
+enum class OpKind : uint8_t {
+#define IR_OP(id, name) id,
+#include "stage/IR/Ops.def"
+};
+llvm::StringRef getName(OpKind kind);
+inline bool isCollective(OpKind kind) { return kind >= OpKind::AllGather && kind <= OpKind::AllToAll; }
+inline bool isReshard(OpKind kind) { return kind >= OpKind::AllGather && kind <= OpKind::Slice; }
+
+class Op {
+public:
+  OpKind kind;
+  SMLoc loc;
+  /// Path of the module instance it belongs to: "layers.attn".
+  std::string scope;
+
+  // Compute.
+  const OpDef *def = nullptr;
+  llvm::SmallVector<Extent, 6> extents; ///< Per index of `def`, global.
+  /// Axes each index is split over while it executes; set by propagate-sharding.
+  llvm::SmallVector<AxisList, 6> indexAxes;
+  /// Strategy's `at **.attention(): shard k over cp` for this op, by index.
+  llvm::SmallVector<std::optional<AxisList>, 6> indexConstraint;
+
+  // Collectives and slice: over which axes, along which dim of the operand
+  // (all_to_all: `dim` is the dim that becomes whole, `toDim` the one that is split).
+  AxisList axes;
+  unsigned dim = 0, toDim = 0;
+  ReduceKind reduce = ReduceKind::Sum;
+
+  // Repeat.
+  std::string name; ///< Also of params and inputs: their local name.
+  Size count;
+  unsigned loop = 0;
+  bool reverse = false;
+  std::unique_ptr<Block> body;
+
+  // Constant (the seed of the gradient): its value.
+  double number = 0;
+
+  // Top-level ops, once the pipeline is partitioned: the virtual stage it runs on.
+  std::optional<unsigned> virtualStage;
+
+  llvm::ArrayRef<Value *> getOperands() const { return operands; }
+  Value *getOperand(unsigned i) const { return operands[i]; }
+  unsigned getNumOperands() const { return operands.size(); }
+  void setOperand(unsigned i, Value *value);
+  void addOperand(Value *value);
+  /// Drops all operands (and their uses).
+  void clearOperands();
+  llvm::ArrayRef<std::unique_ptr<Value>> getResults() const { return results; }
+  Value *getResult(unsigned i = 0) const { return results[i].get(); }
+  unsigned getNumResults() const { return results.size(); }
+  Value *addResult(TensorType type, llvm::StringRef path = "");
+  Block *getBlock() const { return block; }
+  bool isCompute(llvm::StringRef defName) const { return kind == OpKind::Compute && def->name == defName; }
+
+  Op(OpKind kind, SMLoc loc) : kind(kind), loc(loc) {}
+  ~Op();
+
+private:
+  friend class Block;
+  Block *block = nullptr;
+  std::list<std::unique_ptr<Op>>::iterator position;
+  llvm::SmallVector<Value *, 4> operands;
+  std::vector<std::unique_ptr<Value>> results;
+};
+
+/// A list of ops in the order in which they run.
+class Block {
+public:
+  Block(Graph &graph, Op *parent) : graph(graph), parent(parent) {}
+  ~Block();
+  Graph &getGraph() const { return graph; }
+  Op *getParent() const { return parent; } ///< The repeat, or null at the top.
+
+  using iterator = std::list<std::unique_ptr<Op>>::iterator;
+  iterator begin() { return ops.begin(); }
+  iterator end() { return ops.end(); }
+  bool empty() const { return ops.empty(); }
+  /// The yield or return at the end; null if there is none.
+  Op *getTerminator();
+
+  llvm::ArrayRef<std::unique_ptr<Value>> getArguments() const { return arguments; }
+  Value *getArgument(unsigned i) const { return arguments[i].get(); }
+  Value *addArgument(TensorType type, llvm::StringRef path = "");
+
+  Op *append(std::unique_ptr<Op> op) { return insert(ops.end(), std::move(op)); }
+  Op *insertBefore(Op *where, std::unique_ptr<Op> op) { return insert(where->position, std::move(op)); }
+  Op *insertAfter(Op *where, std::unique_ptr<Op> op) { return insert(std::next(where->position), std::move(op)); }
+  /// The op must have no used results.
+  void erase(Op *op);
+  /// Moves an op of this block to just before another of it.
+  void moveBefore(Op *op, Op *where);
+
+private:
+  Op *insert(iterator where, std::unique_ptr<Op> op);
+  Graph &graph;
+  Op *parent;
+  std::list<std::unique_ptr<Op>> ops;
+  std::vector<std::unique_ptr<Value>> arguments;
+};
+
+/// One `shard` rule of a strategy, kept in the IR so that apply-strategy can be tested alone.
+struct ShardRule {
+  /// Empty for `shard F over tp;`, else the pattern of `at PATTERN: ...` as text: "layers[*].{x, h}",
+  /// "**.attention()", "param **".
+  std::string pattern;
+  /// `at P: [..., i, o]: ...` names the dims of what it matches, by position from the end; else empty.
+  llvm::SmallVector<std::string, 4> dimNames;
+  bool dimNamesHaveEllipsis = false;
+  /// `(KV, G)`: one or more names that share the axes, first come first.
+  llvm::SmallVector<std::string, 2> dims;
+  AxisList axes; ///< Empty: `()`, whole.
+  bool replicated = false; ///< `replicate over axes`: dims is empty
+  bool mirrored = false;   ///< `order mirrored`: causal load balance (zigzag)
+  SMLoc loc;
+  unsigned statement = 0; ///< Rules of one `shard a over x, b over y;` share a number: one must match.
+};
+
+/// Element types that a precision gives.
+struct Precision {
+  DType weight = DType::F32, activation = DType::F32, gradient = DType::F32, master = DType::F32;
+};
+
+/// The optimizer: what it keeps per parameter element and what an update costs.
+struct Optimizer {
+  std::string name;
+  /// Names and types of states; a state named `master` is kept only where the parameter's type differs from it.
+  std::vector<std::pair<std::string, DType>> states;
+  Size flops; ///< Over `volume`, the local elements of the parameter.
+  SMLoc loc;
+};
+
+/// What partition-pipeline and schedule need, decided by the strategy.
+struct PipelineInfo {
+  std::string loop; ///< Name of the pipelined repeat; empty: no pipeline.
+  std::optional<AxisId> axis;
+  unsigned chunks = 1; ///< Virtual stages per rank.
+  std::vector<int64_t> split; ///< Iterations per virtual stage; empty: even.
+  /// Per stage the units in order as text ("F0 F1 B0"); made from the schedule program.
+  std::vector<std::string> units;
+  std::string scheduleName;
+  SMLoc loc;
+};
+
+class Graph {
+public:
+  explicit Graph(SizeContext &sizes) : sizes(sizes), defs(sizes) {}
+
+  SizeContext &sizes;
+  OpDefTable defs;
+  std::string name;
+  std::vector<std::unique_ptr<Dim>> dims;
+  Mesh mesh;
+  /// Values of independent dims and of axes.
+  SizeBinding binding;
+  Obligations obligations;
+  std::vector<ShardRule> rules;
+  Precision precision;
+  Optimizer optimizer;
+  PipelineInfo pipeline;
+  /// Microbatches per step.
+  int64_t microbatches = 1;
+  /// False for inference: no backward, no step.
+  bool training = true;
+  SMLoc loc;
+
+  Block forward{*this, nullptr};
+  Block backward{*this, nullptr};
+  Block step{*this, nullptr};
+
+  Dim *addDim(llvm::StringRef name, Size size, SMLoc loc);
+  Dim *findDim(llvm::StringRef name) const;
+  /// Calls `f` for every op of a block, repeat bodies included, in program order.
+  static void walk(Block &block, llvm::function_ref<void(Op &)> f);
+  void walk(llvm::function_ref<void(Op &)> f);
+};
+
+/// The innermost repeat a block or value is in; null at the top.
+Op *getLoop(const Value *value);
+
+} // namespace stage
+
+#endif // STAGE_IR_GRAPH_H

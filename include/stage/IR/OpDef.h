@@ -1,0 +1,168 @@
+//===- OpDef.h - operators as index notation -------------------*- C++ -*-===//
+//
+// An operator is its index notation (law L2): which index stands in which operand
+// and result, a formula for an element of each result, and the costs that cannot be
+// derived. The graph IR holds operators expanded (no packs) and generic in sizes:
+//
+//   op linear(x: [b, s, m], w: [m, n]) -> [b, s, n] = sum[m](x[b, s, m] * w[m, n]);
+//
+// A compute op of the graph refers to one and gives each index an extent. Facts
+// that follow from the formula (is it a plain product? a sum? in which operands is
+// it linear? which values does its derivative need?) are found once by analyze().
+//
+// Costs are sizes over the index names as symbols, `area` (pairs that the mask
+// keeps) and `volume` (product of the first result's indices).
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_IR_OPDEF_H
+#define STAGE_IR_OPDEF_H
+
+#include "stage/IR/Types.h"
+#include "llvm/Support/Allocator.h"
+#include <memory>
+
+namespace stage {
+
+/// A node of an element formula. Formulas are trees owned by a FormulaArena.
+struct Formula {
+  enum class Kind : uint8_t {
+    Number,  ///< `number`
+    SizeOf,  ///< `size`, over index names: `rsqrt(e)` has SizeOf(e) inside
+    Index,   ///< the value of index `index`: the `t` of `t <= s`
+    Element, ///< operand `operand` at subscripts `children`
+    Let,     ///< the let binding `operand` of the op
+    Reduce,  ///< `reduce` over `indices` of children[0]
+    Call,    ///< function `function` of `children`
+    Negate, Add, Sub, Mul, Div, ///< arithmetic of children
+    Less, LessEqual, Equal, And, Or, Not, ///< conditions
+    Select, ///< children[0] ? children[1] : children[2]
+    Random, ///< `random(p)`: 1/p with probability p, else 0; the same in forward and backward
+  };
+  /// Element functions a formula may call.
+  enum class Function : uint8_t { Exp, Log, Sqrt, Rsqrt, Erf, Tanh, Sigmoid, Sin, Cos, Abs, Max, Min, Floor };
+
+  Kind kind;
+  Function function = Function::Exp;
+  ReduceKind reduce = ReduceKind::Sum;
+  bool isMean = false;   ///< Reduce: divided by the number of elements
+  unsigned operand = 0;  ///< Element, Let
+  unsigned index = 0;    ///< Index
+  double number = 0;     ///< Number
+  Size size;             ///< SizeOf
+  llvm::ArrayRef<unsigned> indices;         ///< Reduce
+  llvm::ArrayRef<const Formula *> children; ///< in order
+};
+std::optional<Formula::Function> parseFunction(llvm::StringRef name);
+llvm::StringRef getName(Formula::Function function);
+
+/// One index of an operator.
+struct IndexInfo {
+  std::string name;
+  bool whole = false; ///< `whole i`: an invocation needs all of it
+  bool fold = false;  ///< `fold t`: all of it, though it may be visited in blocks
+};
+
+struct OperandInfo {
+  std::string name;
+  llvm::SmallVector<unsigned, 4> indices; ///< Into OpDef::indices, one per dim.
+};
+
+struct ResultInfo {
+  std::string name;
+  llvm::SmallVector<unsigned, 4> indices;
+  std::optional<DType> dtype;       ///< Absent: as the first float operand.
+  const Formula *formula = nullptr; ///< Null: opaque, or a saved extra without a formula (mask, lse).
+  bool extra = false; ///< Not visible to the program: `saves lse: f32[b, s]` makes one.
+};
+
+/// What FLOPs are counted under.
+enum class FlopClass : uint8_t { Contraction, Attention, Other };
+
+struct OpDef {
+  std::string name;
+  std::vector<IndexInfo> indices;
+  std::vector<OperandInfo> operands;
+  std::vector<ResultInfo> results;
+  std::vector<std::pair<std::string, const Formula *>> lets;
+  bool opaque = false; ///< No formula; every result depends on all of every operand that shares its indices.
+  SMLoc loc;
+
+  // Declared costs. Null: derived.
+  Size flops;            ///< Of a forward invocation.
+  Size bytes;            ///< Moved; derived: operands + results.
+  Size backwardFlops;    ///< Model FLOPs of the backward invocation.
+  Size backwardRecompute; ///< What a fused backward computes again, counted apart.
+  /// `saves`: values kept for backward. Absent: derived from the formula.
+  bool declaresSaves = false;
+  llvm::SmallVector<unsigned, 4> savedOperands;
+  llvm::SmallVector<unsigned, 2> savedResults; ///< Extras are always saved.
+  /// `mask causal(s, t)`: `area` counts pairs with t <= s.
+  std::optional<std::pair<unsigned, unsigned>> causalMask;
+  bool stopGradient = false;
+
+  /// For the backward of another op: the op, and which of its operands get a
+  /// gradient (one result each, in order). Operands of this op are the saved
+  /// operands, the saved results and then the gradients of the results in
+  /// `vjpGradients`. No formula of its own: it is the vector-Jacobian product of the op's.
+  const OpDef *vjpOf = nullptr;
+  llvm::SmallVector<unsigned, 4> vjpOperands;
+  llvm::SmallVector<unsigned, 2> vjpGradients;
+
+  // Found by analyze().
+  bool isProduct = false;     ///< [sum over] a product of operands, each once, at plain indices
+  bool isSum = false;         ///< x + y + ... of operands at plain indices
+  bool isElementwise = false; ///< nothing is reduced, no data-dependent subscript, no whole index
+  bool isLookup = false;      ///< some subscript depends on an operand
+  llvm::SmallVector<bool, 4> linearIn;     ///< homogeneous linear in this operand
+  llvm::SmallVector<bool, 4> derivativeNeeds; ///< the derivative needs this operand's values
+  llvm::SmallVector<bool, 4> dataDependent;   ///< stands in a subscript or condition only: no gradient
+  llvm::SmallVector<bool, 8> reduced; ///< index is absent from every visible result
+  llvm::SmallVector<ReduceKind, 8> reduceKind; ///< of a reduced index
+  /// A sharding of this index is legal: not whole, not folded, and, if reduced, reduced outermost and linearly.
+  llvm::SmallVector<bool, 8> shardable;
+  FlopClass flopClass = FlopClass::Other;
+
+  std::optional<unsigned> findIndex(llvm::StringRef name) const;
+  /// Iterated indices of an operand or result position.
+  unsigned getNumVisibleResults() const;
+};
+
+/// Fills the derived fields. Call once after building or parsing an OpDef.
+void analyze(OpDef &def);
+
+/// FLOPs of an invocation whose indices have the (local) `sizes`, with `area` pairs under
+/// the mask (null: no mask). 2 per multiply-add for products (law L2).
+Size getFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area);
+/// What a fused backward computes again; null if nothing.
+Size getRecomputeFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area);
+
+/// Owns formulas and operators of one graph. Equal operators (same printed text) are one.
+class OpDefTable {
+public:
+  explicit OpDefTable(SizeContext &sizes) : sizes(sizes) {}
+  const Formula *create(Formula node, llvm::ArrayRef<unsigned> indices, llvm::ArrayRef<const Formula *> children);
+  const Formula *number(double value);
+  const Formula *element(unsigned operand, llvm::ArrayRef<unsigned> indices);
+  const Formula *call(Formula::Function function, llvm::ArrayRef<const Formula *> arguments);
+  const Formula *binary(Formula::Kind kind, const Formula *a, const Formula *b);
+  const Formula *sum(llvm::ArrayRef<unsigned> indices, const Formula *body);
+  /// Analyzes and interns; a clash of names with a different operator gets a number (`linear.1`).
+  const OpDef *add(OpDef def);
+  const std::vector<std::unique_ptr<OpDef>> &all() const { return defs; }
+  const OpDef *find(llvm::StringRef name) const;
+  SizeContext &getSizes() { return sizes; }
+
+private:
+  SizeContext &sizes;
+  llvm::BumpPtrAllocator arena;
+  std::vector<std::unique_ptr<OpDef>> defs;
+  llvm::StringMap<const OpDef *> byText; ///< printed text without the name's number
+  llvm::StringMap<const OpDef *> byName;
+};
+
+/// Prints `op name(...) -> ... = ...;`, which the IR parser reads back.
+void print(llvm::raw_ostream &os, const OpDef &def);
+
+} // namespace stage
+
+#endif // STAGE_IR_OPDEF_H

@@ -1,0 +1,87 @@
+//===- Program.h - the program IR ------------------------------*- C++ -*-===//
+//
+// What each pipeline stage runs, in order: templates of schedule units (which ops,
+// which iterations of which repeats) and the list of units that invoke them. It
+// refers to a graph whose communication has been inserted, and to nothing of ranks.
+//
+//   stage 0 {
+//     unit forward chunk 0 { ops: lookup ...; loop layers [0, 16); send %layers.x to +1 }
+//     unit backward chunk 0 { recv ... from +1; loop layers reverse [0, 16); ... }
+//     order F0 F1 B0 F2 B1 ...
+//     step { loop layers [0, 16) ...; ... }
+//   }
+//
+// Which op runs where: a top-level op has a virtual stage; the pipelined repeat is
+// cut into ranges of iterations. A range that starts after the first iteration gets
+// its block arguments from a recv, one that ends before the last sends its yield.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_IR_PROGRAM_H
+#define STAGE_IR_PROGRAM_H
+
+#include "stage/IR/Graph.h"
+
+namespace stage {
+
+/// Kinds of schedule units (law L8). Backward is input and weight gradients in one.
+enum class PassKind : uint8_t { Forward, Backward };
+
+/// One piece of a unit's template, in order.
+struct ProgramItem {
+  enum class Kind : uint8_t {
+    Op,   ///< a top-level op that is not a repeat
+    Loop, ///< iterations [begin, end) of a repeat; counted in forward order, run in reverse if the repeat is
+    Recv, ///< `values` arrive from the virtual stage `peer`
+    Send, ///< `values` leave for the virtual stage `peer`
+  };
+  Kind kind;
+  Op *op = nullptr; ///< Op, Loop
+  int64_t begin = 0, end = 0;
+  /// Recv: the values as this unit's ops call them: block arguments of the repeat whose range follows, or the
+  /// repeat's results if the range is empty or past. Send: the values that leave: the yield's operands of the last
+  /// iteration run, or (empty range) the same values that were received.
+  std::vector<Value *> values;
+  unsigned peer = 0;
+};
+
+struct UnitTemplate {
+  PassKind kind = PassKind::Forward;
+  unsigned chunk = 0;
+  std::vector<ProgramItem> items;
+};
+
+/// One entry of a stage's list.
+struct ProgramUnit {
+  PassKind kind;
+  unsigned microbatch;
+  unsigned chunk;
+};
+
+struct StageProgram {
+  unsigned stage = 0;
+  /// At most one per (kind, chunk).
+  std::vector<UnitTemplate> templates;
+  std::vector<ProgramUnit> units;
+  /// Ops of the step block, after all units.
+  std::vector<ProgramItem> step;
+
+  const UnitTemplate *find(PassKind kind, unsigned chunk) const;
+};
+
+struct Program {
+  Graph *graph = nullptr;
+  unsigned numStages = 1;
+  unsigned numChunks = 1;
+  unsigned microbatches = 1;
+  std::vector<StageProgram> stages;
+  /// Virtual stage -> (stage, chunk), in the order of the layers.
+  std::vector<std::pair<unsigned, unsigned>> virtualStages;
+};
+
+/// Bytes of one (value, microbatch) boundary transfer, and everything else of the graph that a stage's
+/// coordinate does not decide, are found from the graph. Prints the text above.
+void print(llvm::raw_ostream &os, const Program &program);
+
+} // namespace stage
+
+#endif // STAGE_IR_PROGRAM_H

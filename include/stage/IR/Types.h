@@ -1,0 +1,146 @@
+//===- Types.h - element types, dims, shapes, mesh, sharding ---*- C++ -*-===//
+//
+// The nouns of the graph IR that are not operations.
+//
+//   dim    a named tensor size: `dim E = D/H;`. One dim answers to every name it
+//          is passed under (its aliases).
+//   axis   a direction of the mesh of ranks. The last axis varies fastest.
+//   sharding  for each dim of a value the axes it is split over, outer first, and
+//          the axes over which the value is a partial result still to be reduced:
+//          `{B@dp, S@(cp, tp), D} partial(tp)`. An axis stands in at most one
+//          place of one value (law L4). Axes of size 1 never appear in a sharding.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_IR_TYPES_H
+#define STAGE_IR_TYPES_H
+
+#include "stage/Symbolic/Size.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stage {
+
+/// Element types. `F8` is any 8-bit float format.
+enum class DType : uint8_t { F32, F16, BF16, F8, I32, I64, U8 };
+/// Bytes of one element.
+unsigned getByteSize(DType type);
+llvm::StringRef getName(DType type);
+std::optional<DType> parseDType(llvm::StringRef name);
+inline bool isFloat(DType type) { return type <= DType::F8; }
+
+/// A named tensor size.
+struct Dim {
+  std::string name; ///< Unique in its graph; what the IR prints.
+  Size size;        ///< Global size. For an independent dim the symbol of the same name.
+  /// Every name it is passed under, qualified by its module: "Llama.F", "SwiGLU.F".
+  llvm::SmallVector<std::string, 2> aliases;
+  SMLoc loc;
+  /// True if `query` ("F" or "SwiGLU.F") is one of the names.
+  bool answersTo(llvm::StringRef query) const;
+};
+
+/// One position of a shape: a size and, unless it is anonymous, the dim it is.
+struct Extent {
+  const Dim *dim = nullptr;
+  Size size;
+  bool operator==(const Extent &other) const { return dim == other.dim && size == other.size; }
+};
+
+struct TensorType {
+  DType dtype = DType::F32;
+  llvm::SmallVector<Extent, 4> shape; ///< Global extents.
+  unsigned getNumDims() const { return shape.size(); }
+};
+
+/// Position of an axis in its mesh.
+using AxisId = uint8_t;
+/// Ordered axes, outer first.
+using AxisList = llvm::SmallVector<AxisId, 2>;
+/// Unordered axes, bit i for axis i.
+using AxisSet = uint32_t;
+AxisSet toSet(llvm::ArrayRef<AxisId> axes);
+
+struct Axis {
+  std::string name;
+  int64_t size = 1;
+  Size symbol; ///< The size as a symbol of the axis's name.
+  SMLoc loc;
+};
+
+/// The named array of ranks.
+class Mesh {
+public:
+  /// Names must be new. At most 32 axes.
+  void addAxis(Axis axis) { axes.push_back(std::move(axis)); }
+  llvm::ArrayRef<Axis> getAxes() const { return axes; }
+  const Axis &operator[](AxisId id) const { return axes[id]; }
+  std::optional<AxisId> find(llvm::StringRef name) const;
+  /// Product of the sizes of all axes.
+  int64_t getNumRanks() const;
+  /// Product of the sizes of these axes.
+  int64_t getGroupSize(AxisSet axes) const;
+  /// The same as a symbolic size.
+  Size getGroupSymbol(SizeContext &sizes, llvm::ArrayRef<AxisId> axes) const;
+  /// Distance in ranks between neighbours on an axis.
+  int64_t getStride(AxisId id) const;
+  /// Coordinate of a rank on an axis.
+  int64_t getCoordinate(int64_t rank, AxisId id) const { return rank / getStride(id) % axes[id].size; }
+
+private:
+  llvm::SmallVector<Axis, 6> axes;
+};
+
+enum class ReduceKind : uint8_t { Sum, Max, Min };
+llvm::StringRef getName(ReduceKind kind);
+
+/// Where the pieces of a value are.
+struct Sharding {
+  llvm::SmallVector<AxisList, 4> dims; ///< One list per dim of the value.
+  AxisSet partial = 0;                 ///< Axes still to be reduced.
+  ReduceKind reduce = ReduceKind::Sum; ///< How; one kind per value.
+
+  static Sharding replicated(unsigned numDims) {
+    Sharding result;
+    result.dims.resize(numDims);
+    return result;
+  }
+  bool operator==(const Sharding &other) const {
+    return dims == other.dims && partial == other.partial && (partial == 0 || reduce == other.reduce);
+  }
+  bool operator!=(const Sharding &other) const { return !(*this == other); }
+  /// Axes on dims.
+  AxisSet getSharded() const;
+  /// The dim an axis stands on.
+  std::optional<unsigned> getDimOf(AxisId axis) const;
+  /// The same without what is still to be reduced.
+  Sharding withoutPartial() const;
+};
+
+/// What a program demands of a value's sharding; from inline annotations and from
+/// strategy rules. An absent list leaves a dim open.
+struct Constraint {
+  llvm::SmallVector<std::optional<AxisList>, 4> dims; ///< Exact: these axes, no others. `F@()` is an empty list.
+  llvm::SmallVector<AxisList, 4> floors;              ///< At least these axes, outermost (`shard S over cp`).
+  std::optional<AxisSet> partial;                     ///< Exactly these stay partial; absent: open.
+  ReduceKind reduce = ReduceKind::Sum;
+  AxisSet replicated = 0; ///< `replicated(tp)`: on no dim and not partial.
+  SMLoc loc;              ///< The annotation or rule that decided last.
+  bool isInline = false;  ///< Inline beats strategy.
+
+  bool empty() const;
+};
+
+/// Elements a rank holds of one extent under `axes`: size / product of the axes.
+Size getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<AxisId> axes);
+/// Elements a rank holds of a value.
+Size getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding);
+/// Bytes a rank holds of a value.
+Size getLocalBytes(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding);
+
+} // namespace stage
+
+#endif // STAGE_IR_TYPES_H

@@ -1,0 +1,417 @@
+//===- Analyze.cpp - what follows from an operator's formula --------------===//
+//
+// Problem: sharding, gradients and costs need facts that the author of an operator
+// did not write: is it a plain contraction? in which operands is it linear? which
+// operand values does the derivative need? over which indices may it be split?
+//
+// Algorithm: one bottom-up walk per result formula. For every operand the walk keeps
+// a degree (absent, linear, or other) and the set of operands whose values the
+// derivative needs; for every reduced index it keeps whether the reduction is
+// *outermost*, i.e. everything above it is linear, so that partial results of a split
+// index may be added (or maxed) afterwards.
+//
+// Limits: linearity is syntactic. `x * (y / y)` counts as nonlinear in y.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/IR/OpDef.h"
+
+using namespace stage;
+
+namespace {
+using OperandSet = uint64_t;
+
+/// How a formula depends on the operands.
+struct Dependence {
+  OperandSet depends = 0; ///< value depends on the operand's float values
+  OperandSet linear = 0;  ///< and homogeneously linearly so
+  OperandSet needs = 0;   ///< the derivative needs the operand's values
+  OperandSet steers = 0;  ///< stands in subscripts or conditions
+};
+
+class Analyzer {
+public:
+  explicit Analyzer(OpDef &def) : def(def) {}
+
+  void run() {
+    unsigned numOperands = def.operands.size(), numIndices = def.indices.size();
+    def.linearIn.assign(numOperands, true);
+    def.derivativeNeeds.assign(numOperands, false);
+    def.dataDependent.assign(numOperands, false);
+    findReduced();
+    OperandSet depends = 0, notLinear = 0, needs = 0, steers = 0;
+    bool anyFormula = false;
+    for (const ResultInfo &result : def.results) {
+      if (!result.formula) {
+        if (!result.extra) // opaque: nonlinear in everything, needs everything
+          notLinear = needs = depends = ~OperandSet(0);
+        continue;
+      }
+      anyFormula = true;
+      Dependence d = visit(result.formula);
+      depends |= d.depends;
+      notLinear |= d.depends & ~d.linear;
+      // A result that does not depend on an operand at all is linear in it only if it is zero; the sum of
+      // partial results would count it several times.
+      for (unsigned i = 0; i < numOperands; ++i)
+        if (!result.extra && !(d.depends >> i & 1))
+          notLinear |= OperandSet(1) << i;
+      needs |= d.needs;
+      steers |= d.steers;
+      markReductions(result.formula, /*outermost=*/true);
+    }
+    for (unsigned i = 0; i < numOperands; ++i) {
+      OperandSet bit = OperandSet(1) << i;
+      def.linearIn[i] = (depends & bit) && !(notLinear & bit) && !(steers & bit);
+      def.derivativeNeeds[i] = needs & bit;
+      def.dataDependent[i] = (steers & bit) && !(depends & bit);
+    }
+    classify(anyFormula);
+    decideShardable(numIndices);
+  }
+
+private:
+  Dependence visit(const Formula *f) {
+    auto child = [&](unsigned i) { return visit(f->children[i]); };
+    Dependence d;
+    switch (f->kind) {
+    case Formula::Kind::Number:
+    case Formula::Kind::SizeOf:
+    case Formula::Kind::Index:
+    case Formula::Kind::Random:
+      return d;
+    case Formula::Kind::Let:
+      return visit(def.lets[f->operand].second);
+    case Formula::Kind::Element:
+      for (const Formula *subscript : f->children) {
+        Dependence s = visit(subscript);
+        d.steers |= s.depends | s.steers;
+        d.needs |= s.depends | s.needs;
+      }
+      d.depends = d.linear = OperandSet(1) << f->operand;
+      return d;
+    case Formula::Kind::Negate:
+      return child(0);
+    case Formula::Kind::Add:
+    case Formula::Kind::Sub: {
+      Dependence a = child(0), b = child(1);
+      join(d, a, b);
+      // x + y is linear in x only together with y: as a function of x alone it is affine.
+      d.linear = a.linear & b.linear;
+      return d;
+    }
+    case Formula::Kind::Mul: {
+      Dependence a = child(0), b = child(1);
+      join(d, a, b);
+      d.linear = (a.linear & ~b.depends) | (b.linear & ~a.depends);
+      if (a.depends)
+        d.needs |= b.depends;
+      if (b.depends)
+        d.needs |= a.depends;
+      return d;
+    }
+    case Formula::Kind::Div: {
+      Dependence a = child(0), b = child(1);
+      join(d, a, b);
+      d.linear = a.linear & ~b.depends;
+      if (b.depends)
+        d.needs |= a.depends | b.depends;
+      return d;
+    }
+    case Formula::Kind::Reduce: {
+      d = child(0);
+      if (f->reduce != ReduceKind::Sum) {
+        d.linear = 0;
+        d.needs |= d.depends;
+      }
+      return d;
+    }
+    case Formula::Kind::Select: {
+      Dependence c = child(0), a = child(1), b = child(2);
+      join(d, a, b);
+      d.steers |= c.depends | c.steers;
+      d.needs |= c.needs;
+      if (d.depends)
+        d.needs |= c.depends;
+      auto isZero = [](const Formula *g) { return g->kind == Formula::Kind::Number && g->number == 0; };
+      d.linear = isZero(f->children[2]) ? a.linear : isZero(f->children[1]) ? b.linear : a.linear & b.linear;
+      return d;
+    }
+    case Formula::Kind::Call:
+    case Formula::Kind::Less:
+    case Formula::Kind::LessEqual:
+    case Formula::Kind::Equal:
+    case Formula::Kind::And:
+    case Formula::Kind::Or:
+    case Formula::Kind::Not:
+      for (unsigned i = 0; i < f->children.size(); ++i) {
+        Dependence c = child(i);
+        join(d, d, c);
+      }
+      d.linear = 0;
+      if (f->kind == Formula::Kind::Call)
+        d.needs |= d.depends;
+      return d;
+    }
+    llvm_unreachable("all kinds handled");
+  }
+
+  static void join(Dependence &d, const Dependence &a, const Dependence &b) {
+    Dependence result;
+    result.depends = a.depends | b.depends;
+    result.needs = a.needs | b.needs;
+    result.steers = a.steers | b.steers;
+    d = result;
+  }
+
+  /// An index is reduced if no visible result has it.
+  void findReduced() {
+    def.reduced.assign(def.indices.size(), true);
+    for (const ResultInfo &result : def.results)
+      if (!result.extra)
+        for (unsigned index : result.indices)
+          def.reduced[index] = false;
+    def.reduceKind.assign(def.indices.size(), ReduceKind::Sum);
+    reducedOutermost.assign(def.indices.size(), false);
+    reducedInside.assign(def.indices.size(), false);
+    gathered.assign(def.indices.size(), false);
+    shifted.assign(def.indices.size(), false);
+  }
+
+  void markReductions(const Formula *f, bool outermost) {
+    switch (f->kind) {
+    case Formula::Kind::Let:
+      return markReductions(def.lets[f->operand].second, outermost);
+    case Formula::Kind::Reduce:
+      for (unsigned index : f->indices) {
+        // max of sums is no max of partial sums: below a max only the max's own indices are outermost.
+        (outermost ? reducedOutermost : reducedInside)[index] = true;
+        def.reduceKind[index] = f->reduce;
+      }
+      return markReductions(f->children[0], outermost && f->reduce == ReduceKind::Sum);
+    case Formula::Kind::Element: {
+      // A subscript that is not the plain index of its position: a gather (the index of the position is found in
+      // the operand's declaration) or a shift of an index.
+      for (size_t i = 0; i < f->children.size(); ++i) {
+        const Formula *subscript = f->children[i];
+        unsigned declared = def.operands[f->operand].indices[i];
+        if (subscript->kind == Formula::Kind::Index && subscript->index == declared)
+          continue;
+        if (visit(subscript).depends)
+          (outermost ? gathered : reducedInside)[declared] = true;
+        else
+          shifted[declared] = true;
+        markReductions(subscript, false);
+      }
+      return;
+    }
+    case Formula::Kind::Negate:
+      return markReductions(f->children[0], outermost);
+    case Formula::Kind::Add:
+    case Formula::Kind::Sub: {
+      // sum[t](a) + sum[t](b): both are outermost. sum[t](a) + c is not: c would be added once per piece.
+      bool both = outermost && reduces(f->children[0]) && reduces(f->children[1]);
+      markReductions(f->children[0], both);
+      return markReductions(f->children[1], both);
+    }
+    case Formula::Kind::Mul: {
+      bool left = visitsReduction(f->children[0]), right = visitsReduction(f->children[1]);
+      markReductions(f->children[0], outermost && !(left && right));
+      return markReductions(f->children[1], outermost && !(left && right));
+    }
+    case Formula::Kind::Div:
+      markReductions(f->children[0], outermost && !visitsReduction(f->children[1]));
+      return markReductions(f->children[1], false);
+    default:
+      for (const Formula *child : f->children)
+        markReductions(child, false);
+    }
+  }
+
+  bool reduces(const Formula *f) {
+    if (f->kind == Formula::Kind::Let)
+      return reduces(def.lets[f->operand].second);
+    if (f->kind == Formula::Kind::Negate)
+      return reduces(f->children[0]);
+    return f->kind == Formula::Kind::Reduce;
+  }
+
+  bool visitsReduction(const Formula *f) {
+    if (f->kind == Formula::Kind::Let)
+      return visitsReduction(def.lets[f->operand].second);
+    if (f->kind == Formula::Kind::Reduce)
+      return true;
+    return llvm::any_of(f->children, [&](const Formula *child) { return visitsReduction(child); });
+  }
+
+  /// Collects the factors of a product; false if it is none.
+  bool collectFactors(const Formula *f, llvm::SmallVectorImpl<const Formula *> &factors) {
+    if (f->kind == Formula::Kind::Mul)
+      return collectFactors(f->children[0], factors) && collectFactors(f->children[1], factors);
+    if (f->kind == Formula::Kind::Div && !visit(f->children[1]).depends)
+      return collectFactors(f->children[0], factors);
+    if (f->kind == Formula::Kind::Element) {
+      factors.push_back(f);
+      return true;
+    }
+    Dependence d = visit(f);
+    return !d.depends && !d.steers && !visitsReduction(f) && !containsRandom(f);
+  }
+
+  static bool containsRandom(const Formula *f) {
+    return f->kind == Formula::Kind::Random ||
+           llvm::any_of(f->children, [](const Formula *child) { return containsRandom(child); });
+  }
+
+  /// Operand at the indices of its declaration, all different.
+  bool isPlain(const Formula *element) {
+    const auto &declared = def.operands[element->operand].indices;
+    for (size_t i = 0; i < element->children.size(); ++i) {
+      const Formula *subscript = element->children[i];
+      if (subscript->kind != Formula::Kind::Index || subscript->index != declared[i])
+        return false;
+      for (size_t j = 0; j < i; ++j)
+        if (declared[j] == declared[i])
+          return false;
+    }
+    return true;
+  }
+
+  bool isPlainSum(const Formula *f, OperandSet &seen) {
+    if (f->kind == Formula::Kind::Add)
+      return isPlainSum(f->children[0], seen) && isPlainSum(f->children[1], seen);
+    if (f->kind != Formula::Kind::Element || !isPlain(f) || (seen >> f->operand & 1))
+      return false;
+    seen |= OperandSet(1) << f->operand;
+    return true;
+  }
+
+  void classify(bool anyFormula) {
+    unsigned visible = def.getNumVisibleResults();
+    const Formula *formula = visible == 1 && anyFormula ? def.results.front().formula : nullptr;
+    bool anyReduced = llvm::is_contained(def.reduced, true);
+    if (formula && !def.vjpOf) {
+      const Formula *body = formula->kind == Formula::Kind::Reduce && formula->reduce == ReduceKind::Sum
+                                ? formula->children[0]
+                                : formula;
+      llvm::SmallVector<const Formula *, 4> factors;
+      if (collectFactors(body, factors) && !factors.empty()) {
+        OperandSet seen = 0;
+        def.isProduct = llvm::all_of(factors, [&](const Formula *factor) {
+          bool fresh = !(seen >> factor->operand & 1) && isPlain(factor);
+          seen |= OperandSet(1) << factor->operand;
+          return fresh;
+        }) && factors.size() == def.operands.size();
+      }
+      OperandSet seen = 0;
+      def.isSum = formula->kind == Formula::Kind::Add && isPlainSum(formula, seen);
+    }
+    bool anyWhole = llvm::any_of(def.indices, [](const IndexInfo &index) { return index.whole || index.fold; });
+    def.isLookup = llvm::is_contained(gathered, true);
+    def.isElementwise = !anyReduced && !anyWhole && !def.isLookup && (anyFormula || def.vjpOf) && !def.opaque &&
+                        !llvm::is_contained(shifted, true) && !llvm::is_contained(reducedInside, true);
+    if (def.vjpOf)
+      def.isElementwise = def.vjpOf->isElementwise && !anyReduced;
+    const OpDef &costed = def.vjpOf ? *def.vjpOf : def;
+    if (def.isProduct && anyReduced && def.operands.size() > 1)
+      def.flopClass = FlopClass::Contraction;
+    else if (def.vjpOf)
+      def.flopClass = costed.flopClass;
+    else if (llvm::any_of(def.indices, [](const IndexInfo &index) { return index.fold; }))
+      def.flopClass = FlopClass::Attention;
+  }
+
+  void decideShardable(unsigned numIndices) {
+    def.shardable.assign(numIndices, true);
+    for (unsigned i = 0; i < numIndices; ++i) {
+      const IndexInfo &index = def.indices[i];
+      if (index.whole || index.fold || shifted[i] || reducedInside[i])
+        def.shardable[i] = false;
+      else if (def.vjpOf)
+        continue; // gradients are sums over what their operand lacks
+      else if (def.reduced[i])
+        def.shardable[i] = !def.opaque && (reducedOutermost[i] || gathered[i]);
+    }
+    // Several visible results that differ in a reduced index would need different partial axes: an index reduced in
+    // one result but standing in another is kept whole.
+    if (def.vjpOf)
+      return;
+    for (const ResultInfo &result : def.results)
+      for (unsigned i = 0; i < numIndices; ++i)
+        if (!result.extra && !def.reduced[i] && !llvm::is_contained(result.indices, i))
+          def.shardable[i] = false;
+  }
+
+  OpDef &def;
+  llvm::SmallVector<bool, 8> reducedOutermost, reducedInside, gathered, shifted;
+};
+
+/// Element-function calls and arithmetic of a formula, per iterated element.
+unsigned countOperations(const OpDef &def, const Formula *f) {
+  unsigned count = 0;
+  switch (f->kind) {
+  case Formula::Kind::Number:
+  case Formula::Kind::SizeOf:
+  case Formula::Kind::Index:
+  case Formula::Kind::Element:
+    return 0; // subscripts are addresses
+  case Formula::Kind::Let:
+    return countOperations(def, def.lets[f->operand].second);
+  default:
+    count = f->kind == Formula::Kind::Select || f->kind == Formula::Kind::And || f->kind == Formula::Kind::Or ? 0 : 1;
+    for (const Formula *child : f->children)
+      count += countOperations(def, child);
+    return count;
+  }
+}
+} // namespace
+
+void stage::analyze(OpDef &def) { Analyzer(def).run(); }
+
+static Size substituteIndices(SizeContext &ctx, const OpDef &def, Size cost, llvm::ArrayRef<Size> sizes, Size area) {
+  return substitute(cost, [&](llvm::StringRef symbol) -> Size {
+    if (auto index = def.findIndex(symbol))
+      return sizes[*index];
+    if (symbol == "area" && area)
+      return area;
+    if (symbol == "volume") {
+      Size volume = ctx.one();
+      for (unsigned index : def.results.front().indices)
+        volume = volume * sizes[index];
+      return volume;
+    }
+    return Size();
+  });
+}
+
+Size stage::getFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area) {
+  if (def.vjpOf) {
+    // Indices of a vjp are those of its op, in the same order.
+    const OpDef &op = *def.vjpOf;
+    if (op.backwardFlops)
+      return substituteIndices(ctx, op, op.backwardFlops, sizes, area);
+    Size forward = getFlops(ctx, op, sizes, area);
+    bool linear = llvm::none_of(op.derivativeNeeds, [](bool needed) { return needed; });
+    return linear ? forward : forward * 2;
+  }
+  if (def.flops)
+    return substituteIndices(ctx, def, def.flops, sizes, area);
+  if (def.isLookup || def.opaque)
+    return ctx.zero();
+  Size all = ctx.one();
+  for (unsigned i = 0; i < def.indices.size(); ++i)
+    all = all * sizes[i];
+  // A product counts a multiply and an add per element of the iteration space (law L2).
+  if (def.isProduct && llvm::is_contained(def.reduced, true))
+    return all * int64_t(def.operands.size() > 1 ? 2 : 1);
+  unsigned operations = 0;
+  for (const ResultInfo &result : def.results)
+    if (result.formula && !result.extra)
+      operations += countOperations(def, result.formula);
+  return all * int64_t(operations);
+}
+
+Size stage::getRecomputeFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area) {
+  if (!def.vjpOf || !def.vjpOf->backwardRecompute)
+    return Size();
+  return substituteIndices(ctx, *def.vjpOf, def.vjpOf->backwardRecompute, sizes, area);
+}

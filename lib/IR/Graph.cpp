@@ -1,0 +1,146 @@
+//===- Graph.cpp - the graph IR -------------------------------------------===//
+#include "stage/IR/Graph.h"
+#include "stage/IR/Program.h"
+
+using namespace stage;
+
+llvm::StringRef stage::getName(OpKind kind) {
+  switch (kind) {
+#define IR_OP(id, name)                                                                                                \
+  case OpKind::id:                                                                                                     \
+    return name;
+#include "stage/IR/Ops.def"
+  }
+  llvm_unreachable("all kinds handled");
+}
+
+void Value::replaceAllUsesWith(Value *other) {
+  assert(other != this && "a value cannot replace itself");
+  while (!uses.empty()) {
+    auto [user, number] = uses.back();
+    user->setOperand(number, other);
+  }
+}
+
+Op::~Op() {
+  body.reset();
+  clearOperands();
+}
+
+void Op::setOperand(unsigned i, Value *value) {
+  auto &uses = operands[i]->uses;
+  auto it = llvm::find(uses, std::pair<Op *, unsigned>(this, i));
+  assert(it != uses.end() && "use lists are kept");
+  uses.erase(it);
+  operands[i] = value;
+  value->uses.emplace_back(this, i);
+}
+
+void Op::addOperand(Value *value) {
+  value->uses.emplace_back(this, operands.size());
+  operands.push_back(value);
+}
+
+void Op::clearOperands() {
+  for (unsigned i = 0; i < operands.size(); ++i) {
+    auto &uses = operands[i]->uses;
+    auto it = llvm::find(uses, std::pair<Op *, unsigned>(this, i));
+    if (it != uses.end())
+      uses.erase(it);
+  }
+  operands.clear();
+}
+
+Value *Op::addResult(TensorType type, llvm::StringRef path) {
+  auto value = std::make_unique<Value>();
+  value->type = std::move(type);
+  value->path = path.str();
+  value->loc = loc;
+  value->op = this;
+  value->block = block;
+  value->number = results.size();
+  results.push_back(std::move(value));
+  return results.back().get();
+}
+
+Block::~Block() {
+  // Users first: later ops may use values of earlier ones.
+  while (!ops.empty())
+    ops.pop_back();
+}
+
+Op *Block::getTerminator() {
+  if (ops.empty())
+    return nullptr;
+  Op *last = ops.back().get();
+  return last->kind == OpKind::Yield || last->kind == OpKind::Return ? last : nullptr;
+}
+
+Value *Block::addArgument(TensorType type, llvm::StringRef path) {
+  auto value = std::make_unique<Value>();
+  value->type = std::move(type);
+  value->path = path.str();
+  value->block = this;
+  value->number = arguments.size();
+  arguments.push_back(std::move(value));
+  return arguments.back().get();
+}
+
+Op *Block::insert(iterator where, std::unique_ptr<Op> op) {
+  Op *result = op.get();
+  result->block = this;
+  for (auto &value : result->results)
+    value->block = this;
+  result->position = ops.insert(where, std::move(op));
+  return result;
+}
+
+void Block::erase(Op *op) {
+  assert(op->block == this);
+  assert(llvm::all_of(op->results, [](auto &value) { return value->getUses().empty(); }) && "results are used");
+  ops.erase(op->position);
+}
+
+void Block::moveBefore(Op *op, Op *where) {
+  assert(op->block == this && where->block == this);
+  ops.splice(where->position, ops, op->position);
+}
+
+Dim *Graph::addDim(llvm::StringRef name, Size size, SMLoc loc) {
+  auto dim = std::make_unique<Dim>();
+  dim->name = name.str();
+  dim->size = size;
+  dim->loc = loc;
+  dims.push_back(std::move(dim));
+  return dims.back().get();
+}
+
+Dim *Graph::findDim(llvm::StringRef name) const {
+  for (auto &dim : dims)
+    if (dim->name == name)
+      return dim.get();
+  return nullptr;
+}
+
+void Graph::walk(Block &block, llvm::function_ref<void(Op &)> f) {
+  for (auto &op : block) {
+    f(*op);
+    if (op->body)
+      walk(*op->body, f);
+  }
+}
+
+void Graph::walk(llvm::function_ref<void(Op &)> f) {
+  walk(forward, f);
+  walk(backward, f);
+  walk(step, f);
+}
+
+Op *stage::getLoop(const Value *value) { return value->getBlock()->getParent(); }
+
+const UnitTemplate *StageProgram::find(PassKind kind, unsigned chunk) const {
+  for (const UnitTemplate &unit : templates)
+    if (unit.kind == kind && unit.chunk == chunk)
+      return &unit;
+  return nullptr;
+}

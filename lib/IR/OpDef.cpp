@@ -1,0 +1,331 @@
+//===- OpDef.cpp - operators as index notation: table and printer ---------===//
+#include "stage/IR/OpDef.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+
+using namespace stage;
+
+static constexpr std::pair<Formula::Function, const char *> functionNames[] = {
+    {Formula::Function::Exp, "exp"},     {Formula::Function::Log, "log"},         {Formula::Function::Sqrt, "sqrt"},
+    {Formula::Function::Rsqrt, "rsqrt"}, {Formula::Function::Erf, "erf"},         {Formula::Function::Tanh, "tanh"},
+    {Formula::Function::Sigmoid, "sigmoid"}, {Formula::Function::Sin, "sin"},     {Formula::Function::Cos, "cos"},
+    {Formula::Function::Abs, "abs"},     {Formula::Function::Max, "max"},         {Formula::Function::Min, "min"},
+    {Formula::Function::Floor, "floor"}};
+
+std::optional<Formula::Function> stage::parseFunction(llvm::StringRef name) {
+  for (auto [id, text] : functionNames)
+    if (name == text)
+      return id;
+  return std::nullopt;
+}
+
+llvm::StringRef stage::getName(Formula::Function function) {
+  for (auto [id, text] : functionNames)
+    if (id == function)
+      return text;
+  llvm_unreachable("all functions have names");
+}
+
+std::optional<unsigned> OpDef::findIndex(llvm::StringRef name) const {
+  for (size_t i = 0; i < indices.size(); ++i)
+    if (indices[i].name == name)
+      return i;
+  return std::nullopt;
+}
+
+unsigned OpDef::getNumVisibleResults() const {
+  return llvm::count_if(results, [](const ResultInfo &result) { return !result.extra; });
+}
+
+const Formula *OpDefTable::create(Formula node, llvm::ArrayRef<unsigned> indices,
+                                  llvm::ArrayRef<const Formula *> children) {
+  auto copy = [&](auto array) {
+    using T = typename decltype(array)::value_type;
+    T *data = arena.Allocate<T>(array.size());
+    std::uninitialized_copy(array.begin(), array.end(), data);
+    return llvm::ArrayRef<T>(data, array.size());
+  };
+  node.indices = copy(indices);
+  node.children = copy(children);
+  return new (arena.Allocate<Formula>()) Formula(node);
+}
+
+const Formula *OpDefTable::number(double value) {
+  Formula node{Formula::Kind::Number};
+  node.number = value;
+  return create(node, {}, {});
+}
+
+const Formula *OpDefTable::element(unsigned operand, llvm::ArrayRef<unsigned> indices) {
+  llvm::SmallVector<const Formula *, 4> subscripts;
+  for (unsigned index : indices) {
+    Formula node{Formula::Kind::Index};
+    node.index = index;
+    subscripts.push_back(create(node, {}, {}));
+  }
+  Formula node{Formula::Kind::Element};
+  node.operand = operand;
+  return create(node, {}, subscripts);
+}
+
+const Formula *OpDefTable::call(Formula::Function function, llvm::ArrayRef<const Formula *> arguments) {
+  Formula node{Formula::Kind::Call};
+  node.function = function;
+  return create(node, {}, arguments);
+}
+
+const Formula *OpDefTable::binary(Formula::Kind kind, const Formula *a, const Formula *b) {
+  return create(Formula{kind}, {}, {a, b});
+}
+
+const Formula *OpDefTable::sum(llvm::ArrayRef<unsigned> indices, const Formula *body) {
+  if (indices.empty())
+    return body;
+  Formula node{Formula::Kind::Reduce};
+  return create(node, indices, {body});
+}
+
+const OpDef *OpDefTable::find(llvm::StringRef name) const { return byName.lookup(name); }
+
+const OpDef *OpDefTable::add(OpDef def) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  print(os, def);
+  const OpDef *&known = byText[os.str()];
+  if (known)
+    return known;
+  std::string base = def.name;
+  for (unsigned i = 1; byName.count(def.name); ++i)
+    def.name = base + "." + std::to_string(i);
+  analyze(def);
+  defs.push_back(std::make_unique<OpDef>(std::move(def)));
+  known = defs.back().get();
+  byName[known->name] = known;
+  return known;
+}
+
+//===----------------------------------------------------------------------===//
+// Printer
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Binding strength, loosest first: or, and, comparison, sum, product, unary, primary.
+enum Strength { LooseOr, LooseAnd, Comparison, Sum, Product, Unary, Primary };
+
+class FormulaPrinter {
+public:
+  FormulaPrinter(llvm::raw_ostream &os, const OpDef &def) : os(os), def(def) {}
+
+  void print(const Formula *f, int context = LooseOr) {
+    int strength = strengthOf(f);
+    bool parenthesize = strength < context;
+    if (parenthesize)
+      os << '(';
+    printBare(f, strength);
+    if (parenthesize)
+      os << ')';
+  }
+
+  void printIndices(llvm::ArrayRef<unsigned> indices) {
+    os << '[';
+    llvm::interleaveComma(indices, os, [&](unsigned index) { os << def.indices[index].name; });
+    os << ']';
+  }
+
+private:
+  static int strengthOf(const Formula *f) {
+    switch (f->kind) {
+    case Formula::Kind::Or:
+      return LooseOr;
+    case Formula::Kind::And:
+      return LooseAnd;
+    case Formula::Kind::Less:
+    case Formula::Kind::LessEqual:
+    case Formula::Kind::Equal:
+      return Comparison;
+    case Formula::Kind::Add:
+    case Formula::Kind::Sub:
+      return Sum;
+    case Formula::Kind::Mul:
+    case Formula::Kind::Div:
+      return Product;
+    case Formula::Kind::Negate:
+    case Formula::Kind::Not:
+      return Unary;
+    case Formula::Kind::Number:
+      return f->number < 0 ? Unary : Primary;
+    default:
+      return Primary;
+    }
+  }
+
+  void printBinary(const Formula *f, llvm::StringRef symbol, int left, int right) {
+    print(f->children[0], left);
+    os << symbol;
+    print(f->children[1], right);
+  }
+
+  void printBare(const Formula *f, int strength) {
+    switch (f->kind) {
+    case Formula::Kind::Number: {
+      // Shortest text that reads back to the same number.
+      for (int precision = 1; precision <= 17; ++precision) {
+        std::string text;
+        llvm::raw_string_ostream ss(text);
+        ss << llvm::format("%.*g", precision, f->number);
+        double back;
+        if (precision == 17 || (!llvm::StringRef(ss.str()).getAsDouble(back) && back == f->number)) {
+          os << text;
+          return;
+        }
+      }
+      return;
+    }
+    case Formula::Kind::SizeOf:
+      os << "size(" << f->size << ')';
+      return;
+    case Formula::Kind::Index:
+      os << def.indices[f->index].name;
+      return;
+    case Formula::Kind::Element:
+      os << def.operands[f->operand].name << '[';
+      llvm::interleaveComma(f->children, os, [&](const Formula *subscript) { print(subscript); });
+      os << ']';
+      return;
+    case Formula::Kind::Let:
+      os << def.lets[f->operand].first;
+      return;
+    case Formula::Kind::Reduce:
+      os << (f->isMean ? llvm::StringRef("mean") : getName(f->reduce));
+      printIndices(f->indices);
+      os << '(';
+      print(f->children[0]);
+      os << ')';
+      return;
+    case Formula::Kind::Call:
+    case Formula::Kind::Select:
+    case Formula::Kind::Random:
+      os << (f->kind == Formula::Kind::Call     ? getName(f->function)
+             : f->kind == Formula::Kind::Select ? llvm::StringRef("where")
+                                                : llvm::StringRef("random"));
+      os << '(';
+      llvm::interleaveComma(f->children, os, [&](const Formula *child) { print(child); });
+      os << ')';
+      return;
+    case Formula::Kind::Negate:
+      os << '-';
+      print(f->children[0], Unary);
+      return;
+    case Formula::Kind::Not:
+      os << '!';
+      print(f->children[0], Unary);
+      return;
+    case Formula::Kind::Add:
+      return printBinary(f, " + ", strength, strength);
+    case Formula::Kind::Sub:
+      return printBinary(f, " - ", strength, strength + 1);
+    case Formula::Kind::Mul:
+      return printBinary(f, " * ", strength, strength + 1);
+    case Formula::Kind::Div:
+      return printBinary(f, " / ", strength, strength + 1);
+    case Formula::Kind::Less:
+      return printBinary(f, " < ", strength + 1, strength + 1);
+    case Formula::Kind::LessEqual:
+      return printBinary(f, " <= ", strength + 1, strength + 1);
+    case Formula::Kind::Equal:
+      return printBinary(f, " == ", strength + 1, strength + 1);
+    case Formula::Kind::And:
+      return printBinary(f, " && ", strength, strength + 1);
+    case Formula::Kind::Or:
+      return printBinary(f, " || ", strength, strength + 1);
+    }
+  }
+
+  llvm::raw_ostream &os;
+  const OpDef &def;
+};
+} // namespace
+
+/// The braces of an op: everything that is declared and not derived.
+static void printBody(llvm::raw_ostream &os, const OpDef &def, FormulaPrinter &formulas) {
+  auto name = [&](unsigned index) { return def.indices[index].name; };
+  auto list = [&](llvm::StringRef word, auto &&select) {
+    llvm::SmallVector<std::string, 4> names;
+    for (const IndexInfo &index : def.indices)
+      if (select(index))
+        names.push_back(index.name);
+    if (!names.empty())
+      os << "  " << word << ' ' << llvm::join(names, ", ") << ";\n";
+  };
+  for (auto &[letName, formula] : def.lets) {
+    os << "  let " << letName << " = ";
+    formulas.print(formula);
+    os << ";\n";
+  }
+  if (def.opaque)
+    os << "  opaque;\n";
+  if (def.stopGradient)
+    os << "  stop_gradient;\n";
+  list("whole", [](const IndexInfo &index) { return index.whole; });
+  list("fold", [](const IndexInfo &index) { return index.fold; });
+  if (def.causalMask)
+    os << "  mask causal(" << name(def.causalMask->first) << ", " << name(def.causalMask->second) << ");\n";
+  if (def.flops)
+    os << "  flops = " << def.flops << ";\n";
+  if (def.bytes)
+    os << "  bytes = " << def.bytes << ";\n";
+  if (def.backwardFlops)
+    os << "  backward flops = " << def.backwardFlops << ";\n";
+  if (def.backwardRecompute)
+    os << "  recomputing = " << def.backwardRecompute << ";\n";
+  if (def.declaresSaves) {
+    llvm::SmallVector<std::string, 4> saved;
+    for (unsigned operand : def.savedOperands)
+      saved.push_back(def.operands[operand].name);
+    for (unsigned result : def.savedResults)
+      if (!def.results[result].extra)
+        saved.push_back(def.results[result].name);
+    os << "  saves " << (saved.empty() ? "nothing" : llvm::join(saved, ", ")) << ";\n";
+  }
+}
+
+void stage::print(llvm::raw_ostream &os, const OpDef &def) {
+  FormulaPrinter formulas(os, def);
+  os << "op " << def.name << '(';
+  llvm::interleaveComma(def.operands, os, [&](const OperandInfo &operand) {
+    os << operand.name << ": ";
+    formulas.printIndices(operand.indices);
+  });
+  os << ") -> (";
+  llvm::interleaveComma(def.results, os, [&](const ResultInfo &result) {
+    if (result.extra)
+      os << "extra ";
+    os << result.name << ": ";
+    if (result.dtype)
+      os << getName(*result.dtype);
+    formulas.printIndices(result.indices);
+    if (result.formula) {
+      os << " = ";
+      formulas.print(result.formula);
+    }
+  });
+  os << ')';
+  if (def.vjpOf) {
+    auto numbers = [&](llvm::ArrayRef<unsigned> list) {
+      llvm::interleaveComma(list, os, [&](unsigned i) { os << i; });
+    };
+    os << " vjp " << def.vjpOf->name << '(';
+    numbers(def.vjpGradients);
+    os << ") -> (";
+    numbers(def.vjpOperands);
+    os << ')';
+  }
+  std::string body;
+  llvm::raw_string_ostream bodyStream(body);
+  FormulaPrinter bodyFormulas(bodyStream, def);
+  printBody(bodyStream, def, bodyFormulas);
+  if (bodyStream.str().empty())
+    os << ";\n";
+  else
+    os << " {\n" << body << "}\n";
+}

@@ -1,0 +1,149 @@
+//===- Types.cpp - element types, dims, mesh, sharding --------------------===//
+#include "stage/IR/Types.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace stage;
+
+unsigned stage::getByteSize(DType type) {
+  switch (type) {
+  case DType::F32:
+  case DType::I32:
+    return 4;
+  case DType::F16:
+  case DType::BF16:
+    return 2;
+  case DType::I64:
+    return 8;
+  case DType::F8:
+  case DType::U8:
+    return 1;
+  }
+  llvm_unreachable("all types handled");
+}
+
+static constexpr std::pair<DType, const char *> dtypeNames[] = {
+    {DType::F32, "f32"}, {DType::F16, "f16"}, {DType::BF16, "bf16"}, {DType::F8, "f8"},
+    {DType::I32, "i32"}, {DType::I64, "i64"}, {DType::U8, "u8"}};
+
+llvm::StringRef stage::getName(DType type) {
+  for (auto [id, name] : dtypeNames)
+    if (id == type)
+      return name;
+  llvm_unreachable("all types have names");
+}
+
+std::optional<DType> stage::parseDType(llvm::StringRef name) {
+  for (auto [id, text] : dtypeNames)
+    if (name == text)
+      return id;
+  return std::nullopt;
+}
+
+bool Dim::answersTo(llvm::StringRef query) const {
+  if (query == name)
+    return true;
+  for (const std::string &alias : aliases) {
+    llvm::StringRef qualified = alias;
+    if (qualified == query || qualified.rsplit('.').second == query)
+      return true;
+  }
+  return false;
+}
+
+AxisSet stage::toSet(llvm::ArrayRef<AxisId> axes) {
+  AxisSet set = 0;
+  for (AxisId axis : axes)
+    set |= AxisSet(1) << axis;
+  return set;
+}
+
+std::optional<AxisId> Mesh::find(llvm::StringRef name) const {
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (axes[i].name == name)
+      return i;
+  return std::nullopt;
+}
+
+int64_t Mesh::getNumRanks() const {
+  int64_t ranks = 1;
+  for (const Axis &axis : axes)
+    ranks *= axis.size;
+  return ranks;
+}
+
+int64_t Mesh::getGroupSize(AxisSet set) const {
+  int64_t ranks = 1;
+  for (size_t i = 0; i < axes.size(); ++i)
+    if (set >> i & 1)
+      ranks *= axes[i].size;
+  return ranks;
+}
+
+Size Mesh::getGroupSymbol(SizeContext &sizes, llvm::ArrayRef<AxisId> list) const {
+  Size product = sizes.one();
+  for (AxisId axis : list)
+    product = product * axes[axis].symbol;
+  return product;
+}
+
+int64_t Mesh::getStride(AxisId id) const {
+  int64_t stride = 1;
+  for (size_t i = id + 1; i < axes.size(); ++i)
+    stride *= axes[i].size;
+  return stride;
+}
+
+llvm::StringRef stage::getName(ReduceKind kind) {
+  switch (kind) {
+  case ReduceKind::Sum:
+    return "sum";
+  case ReduceKind::Max:
+    return "max";
+  case ReduceKind::Min:
+    return "min";
+  }
+  llvm_unreachable("all kinds handled");
+}
+
+AxisSet Sharding::getSharded() const {
+  AxisSet set = 0;
+  for (const AxisList &list : dims)
+    set |= toSet(list);
+  return set;
+}
+
+std::optional<unsigned> Sharding::getDimOf(AxisId axis) const {
+  for (size_t i = 0; i < dims.size(); ++i)
+    if (llvm::is_contained(dims[i], axis))
+      return i;
+  return std::nullopt;
+}
+
+Sharding Sharding::withoutPartial() const {
+  Sharding result = *this;
+  result.partial = 0;
+  return result;
+}
+
+bool Constraint::empty() const {
+  return !partial && !replicated && llvm::none_of(dims, [](auto &dim) { return dim.has_value(); }) &&
+         llvm::all_of(floors, [](auto &floor) { return floor.empty(); });
+}
+
+Size stage::getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<AxisId> axes) {
+  for (AxisId axis : axes)
+    size = size / mesh[axis].symbol;
+  return size;
+}
+
+Size stage::getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding) {
+  Size product = sizes.one();
+  for (size_t i = 0; i < type.shape.size(); ++i)
+    product = product * (i < sharding.dims.size() ? getLocalSize(mesh, type.shape[i].size, sharding.dims[i])
+                                                  : type.shape[i].size);
+  return product;
+}
+
+Size stage::getLocalBytes(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding) {
+  return getLocalElements(sizes, mesh, type, sharding) * int64_t(getByteSize(type.dtype));
+}
