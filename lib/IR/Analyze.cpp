@@ -415,3 +415,7 @@ Size stage::getRecomputeFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef
     return Size();
   return substituteIndices(ctx, *def.vjpOf, def.vjpOf->backwardRecompute, sizes, area);
 }
+
+Size stage::getDeclaredBytes(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area) {
+  return def.bytes ? substituteIndices(ctx, def, def.bytes, sizes, area) : Size();
+}

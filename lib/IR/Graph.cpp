@@ -106,6 +106,14 @@ void Block::moveBefore(Op *op, Op *where) {
   ops.splice(where->position, ops, op->position);
 }
 
+llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> Optimizer::getStates(DType parameter) const {
+  llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> result;
+  for (auto &[name, type] : states)
+    if (name != "master" || type != parameter)
+      result.emplace_back(name, type);
+  return result;
+}
+
 Dim *Graph::addDim(llvm::StringRef name, Size size, SMLoc loc) {
   auto dim = std::make_unique<Dim>();
   dim->name = name.str();

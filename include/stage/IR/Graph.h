@@ -90,6 +90,9 @@ public:
   AxisList axes;
   unsigned dim = 0, toDim = 0;
   ReduceKind reduce = ReduceKind::Sum;
+  /// Restricted to these pipeline stages (law L10): the gradient of a tied embedding is reduced over the first and
+  /// the last. Empty: all.
+  llvm::SmallVector<unsigned, 2> stages;
 
   // Repeat.
   std::string name; ///< Also of params and inputs: their local name.
@@ -193,6 +196,9 @@ struct Optimizer {
   std::vector<std::pair<std::string, DType>> states;
   Size flops; ///< Over `volume`, the local elements of the parameter.
   SMLoc loc;
+
+  /// The states that a parameter of this type really has.
+  llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> getStates(DType parameter) const;
 };
 
 /// What partition-pipeline and schedule need, decided by the strategy.

@@ -135,6 +135,8 @@ void analyze(OpDef &def);
 Size getFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area);
 /// What a fused backward computes again; null if nothing.
 Size getRecomputeFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area);
+/// Bytes moved as the op declares them; null if it does not, or is the backward of one that does.
+Size getDeclaredBytes(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area);
 
 /// Owns formulas and operators of one graph. Equal operators (same printed text) are one.
 class OpDefTable {

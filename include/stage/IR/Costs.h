@@ -1,0 +1,53 @@
+//===- Costs.h - FLOPs and bytes of an op on one rank ----------*- C++ -*-===//
+//
+// Problem: the report and the traces must count the same work. Both ask here.
+//
+// A cost is a size for *one invocation on one rank*: the indices of the op have
+// their local sizes. It may contain coordinates as symbols: `coord.cp` is the
+// rank's coordinate on axis cp, from 0. Example: causal attention whose queries are
+// split over cp into contiguous pieces of n = S/cp rows. The rank at coordinate i
+// holds rows [i*n, (i+1)*n) and has
+//
+//   area = n*(i*n) + n*n/2          pairs (s, t) with t <= s
+//
+// whose sum over i is the S*S/2 of the whole triangle (a triangle of side n counts
+// n*n/2, as the field does). With a mirrored ("zigzag") layout every rank has
+// S*S/2/cp exactly.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_IR_COSTS_H
+#define STAGE_IR_COSTS_H
+
+#include "stage/IR/Graph.h"
+
+namespace stage {
+
+/// What one invocation of an op costs one rank. Never null.
+struct OpCost {
+  /// 2 per multiply-add. What a fused backward computes again is not in here.
+  Size flops;
+  /// FLOPs that a fused backward computes again.
+  Size recomputeFlops;
+  /// Compute, accumulate, update: bytes read and written. Collectives: bytes that the
+  /// rank puts in (law L7). Slice: none, it is a view.
+  Size bytes;
+};
+OpCost getLocalCost(const Graph &graph, const Op &op);
+
+/// Pairs that the causal mask of a compute op keeps on a rank; null if the op has no mask.
+Size getLocalMaskArea(const Graph &graph, const Op &op);
+
+/// Local sizes of the indices of a compute op, in the order of its OpDef.
+llvm::SmallVector<Size, 8> getLocalIndexSizes(const Graph &graph, const Op &op);
+
+/// The symbol of a rank's coordinate on an axis: `coord.cp`.
+Size getCoordinateSymbol(SizeContext &sizes, const Axis &axis);
+/// The axis whose coordinate a symbol is, if it is one.
+std::optional<AxisId> getCoordinateAxis(const Mesh &mesh, llvm::StringRef symbol);
+
+/// True if the strategy lays this dim out mirrored over (some of) these axes.
+bool isMirrored(const Graph &graph, const Extent &extent, llvm::ArrayRef<AxisId> axes);
+
+} // namespace stage
+
+#endif // STAGE_IR_COSTS_H

@@ -1,0 +1,174 @@
+//===- Costs.cpp - FLOPs and bytes of an op on one rank -------------------===//
+#include "stage/IR/Costs.h"
+
+using namespace stage;
+
+static const char coordinatePrefix[] = "coord.";
+
+Size stage::getCoordinateSymbol(SizeContext &sizes, const Axis &axis) {
+  return sizes.symbol(coordinatePrefix + axis.name);
+}
+
+std::optional<AxisId> stage::getCoordinateAxis(const Mesh &mesh, llvm::StringRef symbol) {
+  if (!symbol.consume_front(coordinatePrefix))
+    return std::nullopt;
+  return mesh.find(symbol);
+}
+
+bool stage::isMirrored(const Graph &graph, const Extent &extent, llvm::ArrayRef<AxisId> axes) {
+  if (!extent.dim)
+    return false;
+  return llvm::any_of(graph.rules, [&](const ShardRule &rule) {
+    return rule.mirrored && (toSet(rule.axes) & toSet(axes)) &&
+           llvm::any_of(rule.dims, [&](llvm::StringRef name) { return extent.dim->answersTo(name); });
+  });
+}
+
+static llvm::ArrayRef<AxisId> getAxes(const Op &op, unsigned index) {
+  return index < op.indexAxes.size() ? llvm::ArrayRef<AxisId>(op.indexAxes[index]) : llvm::ArrayRef<AxisId>();
+}
+
+llvm::SmallVector<Size, 8> stage::getLocalIndexSizes(const Graph &graph, const Op &op) {
+  llvm::SmallVector<Size, 8> sizes;
+  for (unsigned i = 0; i < op.extents.size(); ++i)
+    sizes.push_back(getLocalSize(graph.mesh, op.extents[i].size, getAxes(op, i)));
+  return sizes;
+}
+
+namespace {
+/// Part of an index that a rank holds, laid out contiguously: [begin, end).
+struct Range {
+  Size begin, end;
+};
+} // namespace
+
+static Range getLocalRange(const Graph &graph, const Op &op, unsigned index) {
+  SizeContext &sizes = graph.sizes;
+  llvm::ArrayRef<AxisId> axes = getAxes(op, index);
+  // Position among the pieces, outermost axis first.
+  Size position = sizes.zero();
+  for (AxisId axis : axes)
+    position = position * graph.mesh[axis].symbol + getCoordinateSymbol(sizes, graph.mesh[axis]);
+  Size local = getLocalSize(graph.mesh, op.extents[index].size, axes);
+  return {position * local, (position + 1) * local};
+}
+
+/// Pairs t <= s with s < rows and t < columns: a triangle, and a rectangle below it where there are more rows.
+static Size getTriangle(Size rows, Size columns, bool rowsFit) {
+  Size side = rowsFit ? rows : min(rows, columns);
+  return side * side / 2 + (rows - side) * columns;
+}
+
+Size stage::getLocalMaskArea(const Graph &graph, const Op &op) {
+  if (!op.def)
+    return Size();
+  const OpDef &masked = op.def->vjpOf ? *op.def->vjpOf : *op.def;
+  if (!masked.causalMask)
+    return Size();
+  auto [s, t] = *masked.causalMask;
+  Size rows = op.extents[s].size, columns = op.extents[t].size;
+  llvm::ArrayRef<AxisId> sAxes = getAxes(op, s), tAxes = getAxes(op, t);
+  if (isMirrored(graph, op.extents[s], sAxes)) {
+    Size all = getTriangle(rows, columns, rows == columns);
+    return getLocalSize(graph.mesh, getLocalSize(graph.mesh, all, sAxes), tAxes);
+  }
+  Range sRange = getLocalRange(graph, op, s);
+  // All columns and as many rows: no row is longer than its triangle, and no `min` is needed.
+  if (tAxes.empty()) {
+    bool fits = rows == columns;
+    return getTriangle(sRange.end, columns, fits) - getTriangle(sRange.begin, columns, fits);
+  }
+  Range tRange = getLocalRange(graph, op, t);
+  return getTriangle(sRange.end, tRange.end, false) - getTriangle(sRange.begin, tRange.end, false) -
+         getTriangle(sRange.end, tRange.begin, false) + getTriangle(sRange.begin, tRange.begin, false);
+}
+
+namespace {
+/// How a formula reads an operand: row by row at subscripts that are data, or all of it.
+struct Reads {
+  bool rows = false, all = false;
+};
+} // namespace
+
+static bool containsElement(const Formula *f) {
+  return f->kind == Formula::Kind::Element || llvm::any_of(f->children, containsElement);
+}
+
+static void findReads(const OpDef &def, const Formula *f, llvm::MutableArrayRef<Reads> reads) {
+  if (f->kind == Formula::Kind::Let)
+    return findReads(def, def.lets[f->operand].second, reads);
+  if (f->kind == Formula::Kind::Element) {
+    bool atData = llvm::any_of(f->children, containsElement);
+    (atData ? reads[f->operand].rows : reads[f->operand].all) = true;
+  }
+  for (const Formula *child : f->children)
+    findReads(def, child, reads);
+}
+
+static Size getBytes(const Graph &graph, const Value *value) {
+  return getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding);
+}
+
+/// Operands and results, once each. A table that is looked up moves what comes out of it.
+static Size getTrafficBytes(const Graph &graph, const Op &op) {
+  llvm::SmallVector<Reads, 8> reads(op.getNumOperands());
+  for (const ResultInfo &result : op.def->results)
+    if (result.formula)
+      findReads(*op.def, result.formula, reads);
+  Size bytes = graph.sizes.zero();
+  for (auto &result : op.getResults())
+    bytes = bytes + getBytes(graph, result.get());
+  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+    if (llvm::is_contained(op.getOperands().take_front(i), op.getOperand(i)))
+      continue;
+    bool onlyRows = reads[i].rows && !reads[i].all;
+    bytes = bytes + getBytes(graph, onlyRows ? op.getResult(0) : op.getOperand(i));
+  }
+  return bytes;
+}
+
+static OpCost getComputeCost(const Graph &graph, const Op &op) {
+  llvm::SmallVector<Size, 8> sizes = getLocalIndexSizes(graph, op);
+  Size area = getLocalMaskArea(graph, op);
+  OpCost cost;
+  cost.flops = getFlops(graph.sizes, *op.def, sizes, area);
+  cost.recomputeFlops = getRecomputeFlops(graph.sizes, *op.def, sizes, area);
+  if (!cost.recomputeFlops)
+    cost.recomputeFlops = graph.sizes.zero();
+  cost.bytes = getDeclaredBytes(graph.sizes, *op.def, sizes, area);
+  if (!cost.bytes)
+    cost.bytes = getTrafficBytes(graph, op);
+  return cost;
+}
+
+/// Reads the gradient, reads and writes the parameter and the optimizer's states.
+static OpCost getUpdateCost(const Graph &graph, const Op &op) {
+  const Value *param = op.getOperand(0), *gradient = op.getOperand(1);
+  Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding);
+  Size bytes = getBytes(graph, gradient) + elements * int64_t(2 * getByteSize(param->type.dtype));
+  for (auto &[name, type] : graph.optimizer.getStates(param->type.dtype))
+    bytes = bytes + elements * int64_t(2 * getByteSize(type));
+  Size flops = graph.optimizer.flops ? substitute(graph.optimizer.flops,
+                                                  [&](llvm::StringRef symbol) {
+                                                    return symbol == "volume" ? elements : Size();
+                                                  })
+                                     : graph.sizes.zero();
+  return {flops, graph.sizes.zero(), bytes};
+}
+
+OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
+  Size zero = graph.sizes.zero();
+  if (op.kind == OpKind::Compute)
+    return getComputeCost(graph, op);
+  if (op.kind == OpKind::Update)
+    return getUpdateCost(graph, op);
+  if (isCollective(op.kind))
+    return {zero, zero, getBytes(graph, op.getOperand(0))};
+  if (op.kind == OpKind::Accumulate) {
+    // buffer += contribution
+    const Value *contribution = op.getOperand(0), *buffer = op.getResult(0);
+    return {getLocalElements(graph.sizes, graph.mesh, buffer->type, buffer->sharding), zero,
+            getBytes(graph, contribution) + getBytes(graph, buffer) * 2};
+  }
+  return {zero, zero, zero};
+}
