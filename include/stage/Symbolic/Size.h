@@ -19,23 +19,32 @@
 // Cancelling loses obligations: `(KV/t)*(H/KV)*E` is `H*E/t`, although `KV % t == 0`
 // is still owed. Whoever divides records the obligation before (see Obligations).
 //
-// Values: 128-bit rationals, every step checked for overflow.
+// Values: 128-bit rationals, every step checked for overflow. A coefficient that
+// overflows while an expression is built makes the size `overflow()`, a division by
+// zero makes it `undefined()`; both swallow whatever is done with them and fail when
+// they are evaluated, so that the one place that binds values reports them.
+//
+// Limits. A sum of more than 64 terms that is multiplied stays a factor: it is not
+// expanded. Cancelling assumes divisors that are not zero: `x/x` is 1. Two sizes that
+// are equal for reasons outside this algebra (`min(x, max(x, y))` and `x`) differ.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_SYMBOLIC_SIZE_H
 #define STAGE_SYMBOLIC_SIZE_H
 
 #include "stage/Support/Diagnostics.h"
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseMapInfo.h"
-#include "llvm/ADT/Optional.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 namespace stage {
@@ -57,6 +66,9 @@ struct Rational {
   std::optional<Rational> sub(const Rational &other) const;
   std::optional<Rational> mul(const Rational &other) const;
   std::optional<Rational> div(const Rational &other) const;
+  /// The nearest integer that is not above, not below the value.
+  Rational floor() const;
+  Rational ceil() const;
   /// Negative, zero or positive.
   int compare(const Rational &other) const;
   /// `3`, `5/4`, `-1/2`.
@@ -97,12 +109,14 @@ public:
   bool isConstant(int64_t value) const { return getInteger() == value; }
   /// The symbol's name if the size is one symbol, else empty.
   llvm::StringRef getSymbol() const;
+  /// Whether every binding that has a value gives an integer, as far as the form shows it: no division is left.
+  bool isIntegral() const;
 
   Size floorDiv(Size divisor) const;
   Size ceilDiv(Size divisor) const;
   Size mod(Size divisor) const;
 
-  /// Infix text that SizeContext::parse reads back: `2*B*S*D/tp`, `ceildiv(V, tp)`, `S % cp`.
+  /// Infix text that SizeContext::parse reads back: `2*B*D*S/(cp*tp)`, `S^2`, `ceildiv(V, tp)`, `S % cp`, `S div 2`.
   void print(llvm::raw_ostream &os) const;
   std::string str() const;
 
@@ -113,7 +127,7 @@ private:
 Size operator+(Size a, Size b);
 Size operator-(Size a, Size b);
 Size operator*(Size a, Size b);
-/// Exact division. By a constant zero: asserts; callers diagnose first.
+/// Exact division. Division by a size that is zero gives `undefined()`.
 Size operator/(Size a, Size b);
 Size operator+(Size a, int64_t b);
 Size operator-(Size a, int64_t b);
@@ -136,8 +150,10 @@ public:
 
   Size constant(int64_t value);
   Size constant(Rational value);
-  /// The symbol of this name (letters, digits, `_`, `.`, `@`); always the same size for one name.
+  /// The symbol of this name (letters, digits, `_`, `.`, `@`, no digit or `.` first); always the same size for one name.
   Size symbol(llvm::StringRef name);
+  /// The sum of many sizes, without interning every sum on the way.
+  Size sum(llvm::ArrayRef<Size> sizes);
   Size zero() { return constant(0); }
   Size one() { return constant(1); }
   /// Reads what Size::print writes. Nothing on a syntax error.
@@ -187,7 +203,9 @@ public:
   llvm::ArrayRef<Obligation> all() const { return obligations; }
 
 private:
-  std::vector<Obligation> obligations; ///< Without repetition of (kind, left, right, loc).
+  using Key = std::tuple<Kind, const SizeNode *, const SizeNode *, const char *>;
+  std::vector<Obligation> obligations; ///< Without repetition of (kind, left, right, loc), in order of arrival.
+  std::set<Key> known;
 };
 
 } // namespace stage

@@ -1,0 +1,95 @@
+//===- Obligations.cpp - what sizes owe, and whether it is paid -----------===//
+#include "stage/Symbolic/Size.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace stage;
+
+void Obligations::add(Kind kind, Size left, Size right, SMLoc loc, const llvm::Twine &reason) {
+  if (known.emplace(kind, left.getNode(), right.getNode(), loc.getPointer()).second)
+    obligations.push_back({kind, left, right, loc, reason.str()});
+}
+
+/// Whether an obligation that is not Positive holds for these values.
+static bool holds(Obligations::Kind kind, const Rational &left, const Rational &right) {
+  switch (kind) {
+  case Obligations::Kind::Divides: {
+    std::optional<Rational> quotient = left.div(right);
+    return quotient && quotient->isInteger();
+  }
+  case Obligations::Kind::Equal:
+    return left == right;
+  case Obligations::Kind::AtMost:
+    return left.compare(right) <= 0;
+  case Obligations::Kind::Positive:
+    return left.num > 0;
+  }
+  llvm_unreachable("covered switch");
+}
+
+static diag::ID messageFor(Obligations::Kind kind) {
+  switch (kind) {
+  case Obligations::Kind::Divides:
+    return diag::SizeNotDivisible;
+  case Obligations::Kind::Equal:
+    return diag::SizesDiffer;
+  case Obligations::Kind::AtMost:
+    return diag::SizeTooLarge;
+  case Obligations::Kind::Positive:
+    return diag::SizeNotPositive;
+  }
+  llvm_unreachable("covered switch");
+}
+
+/// `D/tp = 512`, or the value alone where the size is a constant.
+static std::string describe(Size size, const Rational &value) {
+  return size.getConstant() ? value.str() : llvm::formatv("'{0}' = {1}", size.str(), value.str()).str();
+}
+
+/// `H = 32, tp = 3`: the symbols of both sizes that are not described by themselves.
+static std::string describeSymbols(Size left, Size right, const SizeBinding &binding) {
+  std::set<std::string> names;
+  for (Size size : {left, right})
+    if (size && size.getSymbol().empty())
+      for (std::string &name : collectSymbols(size))
+        names.insert(std::move(name));
+  std::string text;
+  for (const std::string &name : names)
+    text += (text.empty() ? "" : ", ") + name + " = " + std::to_string(*binding.lookup(name));
+  return text;
+}
+
+bool Obligations::check(const SizeBinding &binding, DiagnosticEngine &diags) const {
+  bool allHold = true;
+  for (const Obligation &owed : obligations) {
+    SizeValue values[2];
+    bool failed = false;
+    for (int side = 0; side < 2 && !failed; ++side) {
+      Size size = side ? owed.right : owed.left;
+      if (!size)
+        continue;
+      values[side] = evaluate(size, binding);
+      bool zeroDivisor = side && owed.kind == Kind::Divides && values[side] && values[side].value.num == 0;
+      SizeError error = zeroDivisor ? SizeError::DivisionByZero : values[side].error;
+      failed = error != SizeError::None;
+      if (error == SizeError::UnboundSymbol)
+        diags.report(owed.loc, diag::SizeUnbound) << size.str() << values[side].symbol << owed.reason;
+      else if (error == SizeError::DivisionByZero)
+        diags.report(owed.loc, diag::SizeDividesByZero) << size.str() << owed.reason;
+      else if (failed)
+        diags.report(owed.loc, diag::SizeOverflows) << size.str() << owed.reason;
+    }
+    allHold &= !failed;
+    if (failed || holds(owed.kind, values[0].value, values[1].value))
+      continue;
+    allHold = false;
+    DiagnosticBuilder message = diags.report(owed.loc, messageFor(owed.kind));
+    message << describe(owed.left, values[0].value);
+    if (owed.kind != Kind::Positive)
+      message << describe(owed.right, values[1].value);
+    message << owed.reason;
+    std::string symbols = describeSymbols(owed.left, owed.right, binding);
+    if (!symbols.empty())
+      message.note(owed.loc, diag::WhereValues) << symbols;
+  }
+  return allHold;
+}

@@ -1,0 +1,172 @@
+//===- Parse.cpp - sizes from infix text ----------------------------------===//
+//
+//   sum     := ['-'] product (('+' | '-') product)*
+//   product := power (('*' | '/' | '%' | 'div') power)*        from left to right
+//   power   := primary ['^' digits]
+//   primary := digits | symbol | '(' sum ')' | call
+//   call    := ('min' | 'max' | 'ceildiv' | 'div') '(' sum (',' sum)+ ')' | 'overflow()' | 'undefined()'
+//
+// No word is reserved: `min` is a symbol unless `(` follows, `div` unless it stands
+// where an operator is due.
+//
+//===----------------------------------------------------------------------===//
+#include "SizeNode.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace stage;
+
+namespace {
+class Parser {
+public:
+  Parser(SizeContext &context, llvm::StringRef text) : context(context), rest(text) {}
+
+  std::optional<Size> parseAll() {
+    std::optional<Size> size = parseSum();
+    skipSpace();
+    return rest.empty() ? size : std::nullopt;
+  }
+
+private:
+  void skipSpace() { rest = rest.ltrim(" \t\n"); }
+
+  bool take(llvm::StringRef text) {
+    skipSpace();
+    return rest.consume_front(text);
+  }
+
+  std::optional<Size> parseSum() {
+    // Text is nested by whoever wrote it; the stack is not theirs.
+    if (depth > maxDepth)
+      return std::nullopt;
+    ++depth;
+    bool negative = take("-");
+    std::optional<Size> sum = parseProduct();
+    if (sum && negative)
+      sum = *sum * -1;
+    while (sum) {
+      bool minus = take("-");
+      if (!minus && !take("+"))
+        break;
+      std::optional<Size> term = parseProduct();
+      sum = !term ? term : minus ? *sum - *term : *sum + *term;
+    }
+    --depth;
+    return sum;
+  }
+
+  std::optional<Size> parseProduct() {
+    std::optional<Size> product = parsePower();
+    while (product) {
+      char op = takeOperator();
+      if (!op)
+        break;
+      std::optional<Size> right = parsePower();
+      if (!right)
+        return std::nullopt;
+      switch (op) {
+      case '*':
+        product = *product * *right;
+        break;
+      case '/':
+        product = *product / *right;
+        break;
+      case '%':
+        product = product->mod(*right);
+        break;
+      case 'd':
+        product = product->floorDiv(*right);
+        break;
+      }
+    }
+    return product;
+  }
+
+  /// The operator that follows, `d` for `div`, 0 if none does.
+  char takeOperator() {
+    for (char op : {'*', '/', '%'})
+      if (take(llvm::StringRef(&op, 1)))
+        return op;
+    if (peekWord() != "div")
+      return 0;
+    take("div");
+    return 'd';
+  }
+
+  static bool isWordStart(char c) { return llvm::isAlpha(c) || c == '_' || c == '@'; }
+
+  llvm::StringRef peekWord() {
+    skipSpace();
+    if (rest.empty() || !isWordStart(rest.front()))
+      return "";
+    return rest.take_while([](char c) { return isWordStart(c) || llvm::isDigit(c) || c == '.'; });
+  }
+
+  std::optional<Rational> parseInteger() {
+    skipSpace();
+    Rational value;
+    size_t digits = 0;
+    for (; digits < rest.size() && llvm::isDigit(rest[digits]); ++digits)
+      if (__builtin_mul_overflow(value.num, 10, &value.num) ||
+          __builtin_add_overflow(value.num, rest[digits] - '0', &value.num))
+        return std::nullopt;
+    rest = rest.drop_front(digits);
+    return digits ? std::optional<Rational>(value) : std::nullopt;
+  }
+
+  std::optional<Size> parsePower() {
+    std::optional<Size> base = parsePrimary();
+    if (!base || !take("^"))
+      return base;
+    std::optional<Rational> exponent = parseInteger();
+    if (!exponent || exponent->num > maxPower)
+      return std::nullopt;
+    return context.getImpl().power(*base, exponent->num);
+  }
+
+  std::optional<Size> parsePrimary() {
+    if (take("(")) {
+      std::optional<Size> size = parseSum();
+      return take(")") ? size : std::nullopt;
+    }
+    llvm::StringRef word = peekWord();
+    if (word.empty()) {
+      std::optional<Rational> value = parseInteger();
+      return value ? std::optional<Size>(context.constant(*value)) : std::nullopt;
+    }
+    rest = rest.drop_front(word.size());
+    return take("(") ? parseCall(word) : std::optional<Size>(context.symbol(word));
+  }
+
+  std::optional<Size> parseCall(llvm::StringRef name) {
+    if (name == "overflow" || name == "undefined") {
+      SizeContext::Impl &impl = context.getImpl();
+      return take(")") ? std::optional<Size>(name == "overflow" ? impl.overflow : impl.undefined) : std::nullopt;
+    }
+    llvm::SmallVector<Size, 4> args;
+    do {
+      std::optional<Size> arg = parseSum();
+      if (!arg)
+        return std::nullopt;
+      args.push_back(*arg);
+    } while (take(","));
+    if (!take(")") || args.size() < 2)
+      return std::nullopt;
+    if (name == "ceildiv" && args.size() == 2)
+      return args[0].ceilDiv(args[1]);
+    if (name == "div" && args.size() == 2)
+      return args[0].floorDiv(args[1]);
+    if (name != "min" && name != "max")
+      return std::nullopt;
+    Size result = args[0];
+    for (Size arg : llvm::drop_begin(args))
+      result = name == "min" ? min(result, arg) : max(result, arg);
+    return result;
+  }
+
+  SizeContext &context;
+  llvm::StringRef rest;
+  unsigned depth = 0;
+};
+} // namespace
+
+std::optional<Size> SizeContext::parse(llvm::StringRef text) { return Parser(*this, text).parseAll(); }

@@ -1,0 +1,155 @@
+//===- Print.cpp - sizes as infix text ------------------------------------===//
+//
+// Writes what SizeContext::parse reads back as the same size:
+//
+//   3*B*S^2/(2*cp*tp) - S % cp + ceildiv(V, tp) + x/(a + b)/(a + b)
+//
+// A sum that divides stands alone behind its own slash, once for every power, and
+// never in a product in parentheses: reading `1/((a + b)*(a - b))` would multiply out
+// and give another, equal but not identical, divisor.
+//
+//===----------------------------------------------------------------------===//
+#include "SizeNode.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace stage;
+
+static const Factor *asSingleFactor(Size size) {
+  llvm::ArrayRef<Term> terms = size.getNode()->terms;
+  bool single = terms.size() == 1 && terms[0].coefficient == Rational::integer(1) &&
+                terms[0].monomial->factors.size() == 1 && terms[0].monomial->factors[0].power == 1;
+  return single ? &terms[0].monomial->factors[0] : nullptr;
+}
+
+static bool isInfix(const Atom *atom) { return atom->kind == AtomKind::Mod || atom->kind == AtomKind::FloorDiv; }
+
+/// Whether a size can stand on the left of `%` without parentheses: one product that does not start with a sign.
+static bool isProduct(Size size) {
+  const Factor *factor = asSingleFactor(size);
+  return size.getNode()->terms.size() == 1 && size.getNode()->terms[0].coefficient.num > 0 &&
+         !(factor && isInfix(factor->atom));
+}
+
+/// Whether a size can stand on the right of `%` without parentheses: one word.
+static bool isWord(Size size) {
+  if (std::optional<int64_t> value = size.getInteger())
+    return *value >= 0;
+  const Factor *factor = asSingleFactor(size);
+  return factor && !isInfix(factor->atom);
+}
+
+static void printEnclosed(llvm::raw_ostream &os, Size size, bool bare) {
+  os << (bare ? "" : "(") << size << (bare ? "" : ")");
+}
+
+static void printInfix(llvm::raw_ostream &os, const Atom *atom) {
+  printEnclosed(os, atom->args[0], isProduct(atom->args[0]));
+  os << (atom->kind == AtomKind::Mod ? " % " : " div ");
+  printEnclosed(os, atom->args[1], isWord(atom->args[1]));
+}
+
+static void printAtom(llvm::raw_ostream &os, const Atom *atom) {
+  llvm::StringRef name;
+  switch (atom->kind) {
+  case AtomKind::Symbol:
+    os << atom->name;
+    return;
+  case AtomKind::Mod:
+  case AtomKind::FloorDiv:
+    os << '(';
+    printInfix(os, atom);
+    os << ')';
+    return;
+  case AtomKind::Sum:
+    break;
+  case AtomKind::CeilDiv:
+    name = "ceildiv";
+    break;
+  case AtomKind::Min:
+    name = "min";
+    break;
+  case AtomKind::Max:
+    name = "max";
+    break;
+  case AtomKind::Overflow:
+    name = "overflow";
+    break;
+  case AtomKind::Undefined:
+    name = "undefined";
+    break;
+  }
+  os << name << '(';
+  llvm::interleaveComma(atom->args, os);
+  os << ')';
+}
+
+static void printPower(llvm::raw_ostream &os, const Factor &factor) {
+  printAtom(os, factor.atom);
+  if (std::abs(factor.power) > 1)
+    os << '^' << std::abs(factor.power);
+}
+
+/// A term without its sign.
+static void printMagnitude(llvm::raw_ostream &os, const Term &term) {
+  llvm::ArrayRef<Factor> factors = term.monomial->factors;
+  std::string num = Rational{term.coefficient.num, 1}.str();
+  num = llvm::StringRef(num).ltrim('-').str();
+  // Behind a sign `%` needs parentheses: readers disagree on what `-S % cp` means.
+  if (term.coefficient == Rational::integer(1) && factors.size() == 1 && factors[0].power == 1 &&
+      isInfix(factors[0].atom)) {
+    printInfix(os, factors[0].atom);
+    return;
+  }
+
+  llvm::ListSeparator times("*");
+  if (num != "1" || term.monomial->degree == 0)
+    os << times << num;
+  for (const Factor &factor : factors)
+    if (factor.power > 0) {
+      os << times;
+      printPower(os, factor);
+    }
+
+  llvm::SmallVector<Factor, 4> divisors;
+  for (const Factor &factor : factors)
+    if (factor.power < 0 && factor.atom->kind != AtomKind::Sum)
+      divisors.push_back(factor);
+  unsigned numDivisors = divisors.size() + (term.coefficient.den != 1);
+  if (numDivisors) {
+    os << (numDivisors > 1 ? "/(" : "/");
+    llvm::ListSeparator inner("*");
+    if (term.coefficient.den != 1)
+      os << inner << Rational{term.coefficient.den, 1}.str();
+    for (const Factor &factor : divisors) {
+      os << inner;
+      printPower(os, factor);
+    }
+    os << (numDivisors > 1 ? ")" : "");
+  }
+  for (const Factor &factor : factors)
+    if (factor.atom->kind == AtomKind::Sum)
+      for (int32_t i = factor.power; i < 0; ++i) {
+        os << '/';
+        printAtom(os, factor.atom);
+      }
+}
+
+void Size::print(llvm::raw_ostream &os) const {
+  if (node->terms.empty())
+    os << '0';
+  for (const Term &term : node->terms) {
+    bool first = &term == node->terms.begin();
+    if (term.coefficient.num < 0)
+      os << (first ? "-" : " - ");
+    else if (!first)
+      os << " + ";
+    printMagnitude(os, term);
+  }
+}
+
+std::string Size::str() const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  print(os);
+  return os.str();
+}
