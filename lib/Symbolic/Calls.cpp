@@ -20,13 +20,12 @@ using namespace stage;
 
 using Impl = SizeContext::Impl;
 
-Size Impl::divide(AtomKind kind, Size a, Size b) {
-  Size quotient = mul(a, inverse(b));
-  if (isPoison(quotient) || quotient.isIntegral())
-    return quotient;
-  if (std::optional<Rational> value = quotient.getConstant())
-    return context.constant(kind == AtomKind::FloorDiv ? value->floor() : value->ceil());
-  // The least common denominator: of the coefficients, and of each atom its lowest power below zero.
+/// A second round is rare and a third was never seen; the limit is there because nothing proves that there is none.
+constexpr unsigned maxRounds = 8;
+
+/// The least common denominator of the terms of a quotient: of the coefficients, and of each atom its lowest power
+/// below zero; `overflow()` on overflow.
+Size Impl::commonDenominator(Size quotient) {
   Rational common = Rational::integer(1);
   const Monomial *divisors = unit;
   for (const Term &term : quotient.getNode()->terms) {
@@ -46,11 +45,26 @@ Size Impl::divide(AtomKind kind, Size a, Size b) {
     if (!divisors)
       return overflow;
   }
-  Size denominator = scale(inverse(ofTerm(Rational::integer(1), invertMonomial(divisors))), common);
-  Size numerator = mul(quotient, denominator);
-  if (Size poison = poisonOf(numerator, denominator))
-    return poison;
-  return call(kind, {numerator, denominator});
+  return scale(inverse(ofTerm(Rational::integer(1), invertMonomial(divisors))), common);
+}
+
+Size Impl::divide(AtomKind kind, Size a, Size b) {
+  Size quotient = mul(a, inverse(b));
+  for (unsigned round = 0;; ++round) {
+    if (isPoison(quotient) || quotient.isIntegral())
+      return quotient;
+    if (std::optional<Rational> value = quotient.getConstant())
+      return context.constant(kind == AtomKind::FloorDiv ? value->floor() : value->ceil());
+    Size denominator = commonDenominator(quotient);
+    Size numerator = mul(quotient, denominator);
+    // Over one denominator more may cancel than term by term: `x/(y*(y - x)) + 1/y` is `1/(y - x)`.
+    Size reduced = mul(numerator, inverse(denominator));
+    if (Size poison = poisonOf(numerator, reduced))
+      return poison;
+    if (reduced == quotient || round == maxRounds)
+      return call(kind, {numerator, denominator});
+    quotient = reduced;
+  }
 }
 
 /// The powers that two monomials share, above and below zero.

@@ -21,9 +21,9 @@
 // It ends because each step lowers the monomial in the order of compareMonomials,
 // which on one D is a degree-lexicographic monomial order, or the powers of D.
 //
-// Limits. With several different sums as divisors of one monomial the result may
-// depend on their order (they are not split into partial fractions); it is still a
-// function of the expression. Sums of more than 64 terms are neither expanded nor
+// Limits. With several different sums as divisors of one monomial, or an atom as a
+// divisor that also stands in such a sum, the result may depend on how it was built
+// (there are no partial fractions): `x/(y*(y - x)) + 1/y` and `1/(y - x)` differ. Sums of more than 64 terms are neither expanded nor
 // reduced by. A monomial that needs more than 4096 rewrites is left as it is.
 //
 //===----------------------------------------------------------------------===//

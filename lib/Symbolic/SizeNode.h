@@ -138,6 +138,7 @@ struct SizeContext::Impl {
 
   // Calls (Calls.cpp).
   Size divide(AtomKind kind, Size a, Size b); ///< FloorDiv and CeilDiv.
+  Size commonDenominator(Size quotient);
   Size mod(Size a, Size b);
   Size extremum(AtomKind kind, Size a, Size b); ///< Min and Max.
 
