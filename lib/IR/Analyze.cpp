@@ -327,7 +327,7 @@ private:
       if (index.whole || index.fold || shifted[i] || reducedInside[i])
         def.shardable[i] = false;
       else if (def.vjpOf)
-        continue; // gradients are sums over what their operand lacks
+        def.shardable[i] = def.vjpOf->shardable[i]; // gradients are sums over what their operand lacks
       else if (def.reduced[i])
         def.shardable[i] = !def.opaque && (reducedOutermost[i] || gathered[i]);
     }

@@ -51,7 +51,8 @@ const Formula *OpDefTable::create(Formula node, llvm::ArrayRef<unsigned> indices
 }
 
 const Formula *OpDefTable::number(double value) {
-  Formula node{Formula::Kind::Number};
+  Formula node{};
+  node.kind = Formula::Kind::Number;
   node.number = value;
   return create(node, {}, {});
 }
@@ -59,30 +60,54 @@ const Formula *OpDefTable::number(double value) {
 const Formula *OpDefTable::element(unsigned operand, llvm::ArrayRef<unsigned> indices) {
   llvm::SmallVector<const Formula *, 4> subscripts;
   for (unsigned index : indices) {
-    Formula node{Formula::Kind::Index};
+    Formula node{};
+  node.kind = Formula::Kind::Index;
     node.index = index;
     subscripts.push_back(create(node, {}, {}));
   }
-  Formula node{Formula::Kind::Element};
+  Formula node{};
+  node.kind = Formula::Kind::Element;
   node.operand = operand;
   return create(node, {}, subscripts);
 }
 
 const Formula *OpDefTable::call(Formula::Function function, llvm::ArrayRef<const Formula *> arguments) {
-  Formula node{Formula::Kind::Call};
+  Formula node{};
+  node.kind = Formula::Kind::Call;
   node.function = function;
   return create(node, {}, arguments);
 }
 
 const Formula *OpDefTable::binary(Formula::Kind kind, const Formula *a, const Formula *b) {
-  return create(Formula{kind}, {}, {a, b});
+  Formula node{};
+  node.kind = kind;
+  return create(node, {}, {a, b});
 }
 
 const Formula *OpDefTable::sum(llvm::ArrayRef<unsigned> indices, const Formula *body) {
   if (indices.empty())
     return body;
-  Formula node{Formula::Kind::Reduce};
+  Formula node{};
+  node.kind = Formula::Kind::Reduce;
   return create(node, indices, {body});
+}
+
+const OpDef *OpDefTable::getSum(unsigned numDims, unsigned numAddends) {
+  OpDef def;
+  def.name = "add";
+  ResultInfo result;
+  result.name = "result";
+  for (unsigned i = 0; i < numDims; ++i) {
+    def.indices.push_back({"i" + std::to_string(i)});
+    result.indices.push_back(i);
+  }
+  for (unsigned i = 0; i < numAddends; ++i) {
+    def.operands.push_back({"x" + std::to_string(i), result.indices});
+    const Formula *addend = element(i, result.indices);
+    result.formula = i ? binary(Formula::Kind::Add, result.formula, addend) : addend;
+  }
+  def.results.push_back(std::move(result));
+  return add(std::move(def));
 }
 
 const OpDef *OpDefTable::find(llvm::StringRef name) const { return byName.lookup(name); }

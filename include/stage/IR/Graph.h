@@ -43,6 +43,8 @@ public:
   Constraint constraint;
   /// Final sharding: after resharding to the constraint. Set by propagate-sharding.
   Sharding sharding;
+  /// For the (summed) gradient of a forward value: that value. It is brought to its sharding (law L4).
+  Value *primal = nullptr;
   SMLoc loc;
 
   Op *getOp() const { return op; }       ///< Null for a block argument.

@@ -148,6 +148,8 @@ public:
   const Formula *call(Formula::Function function, llvm::ArrayRef<const Formula *> arguments);
   const Formula *binary(Formula::Kind kind, const Formula *a, const Formula *b);
   const Formula *sum(llvm::ArrayRef<unsigned> indices, const Formula *body);
+  /// The n-ary sum of operands that all have `numDims` dims: `add(x0, x1, ...)`.
+  const OpDef *getSum(unsigned numDims, unsigned numAddends);
   /// Analyzes and interns; a clash of names with a different operator gets a number (`linear.1`).
   const OpDef *add(OpDef def);
   const std::vector<std::unique_ptr<OpDef>> &all() const { return defs; }

@@ -1,0 +1,28 @@
+//===- ShardingRules.h - what an op makes and needs (law L4) ---*- C++ -*-===//
+//
+// Once propagate-sharding has given an op its `indexAxes`, everything else about its
+// shardings follows from its notation and is computed here, in one place, for the
+// passes, the verifier and the proof alike.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_IR_SHARDINGRULES_H
+#define STAGE_IR_SHARDINGRULES_H
+
+#include "stage/IR/Graph.h"
+
+namespace stage {
+
+/// Axes over which a compute op hands the partial state of its operands on to its results: those of operands it is
+/// linear in, and, for a sum, those over which every addend is partial.
+AxisSet getPassedPartial(const Op &op);
+
+/// Sharding of a result of a compute op as the op makes it: its indices' axes, partial over the axes of the indices
+/// that the result lacks and over what is passed on.
+Sharding getNaturalSharding(const Op &op, unsigned result);
+
+/// Sharding in which an op needs an operand. For ops that take a value as it is: the value's own.
+Sharding getNeededSharding(const Op &op, unsigned operand);
+
+} // namespace stage
+
+#endif // STAGE_IR_SHARDINGRULES_H

@@ -1,0 +1,75 @@
+//===- ShardingRules.cpp - what an op makes and needs (law L4) ------------===//
+#include "stage/IR/ShardingRules.h"
+
+using namespace stage;
+
+static AxisSet getIndexAxes(const Op &op) {
+  AxisSet set = 0;
+  for (const AxisList &list : op.indexAxes)
+    set |= toSet(list);
+  return set;
+}
+
+AxisSet stage::getPassedPartial(const Op &op) {
+  const OpDef &def = *op.def;
+  auto sums = [&](unsigned operand) {
+    const Sharding &sharding = op.getOperand(operand)->sharding;
+    return sharding.reduce == ReduceKind::Sum ? sharding.partial : AxisSet(0);
+  };
+  AxisSet passed = 0;
+  if (def.isSum) {
+    passed = ~AxisSet(0);
+    for (unsigned i = 0; i < op.getNumOperands(); ++i)
+      passed &= sums(i);
+  } else {
+    AxisSet once = 0, twice = 0;
+    for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+      AxisSet partial = op.getOperand(i)->sharding.partial;
+      twice |= once & partial;
+      once |= partial;
+      if (i < def.linearIn.size() && def.linearIn[i])
+        passed |= sums(i);
+    }
+    passed &= ~twice; // a product of two partial sums is no partial product
+  }
+  return passed & ~getIndexAxes(op);
+}
+
+Sharding stage::getNaturalSharding(const Op &op, unsigned resultNumber) {
+  const OpDef &def = *op.def;
+  const ResultInfo &result = def.results[resultNumber];
+  Sharding sharding;
+  for (unsigned index : result.indices)
+    sharding.dims.push_back(op.indexAxes[index]);
+  for (unsigned index = 0; index < def.indices.size(); ++index)
+    if (!op.indexAxes[index].empty() && !llvm::is_contained(result.indices, index)) {
+      sharding.partial |= toSet(op.indexAxes[index]);
+      sharding.reduce = def.reduceKind.empty() ? ReduceKind::Sum : def.reduceKind[index];
+    }
+  if (!result.extra)
+    sharding.partial |= getPassedPartial(op);
+  return sharding;
+}
+
+Sharding stage::getNeededSharding(const Op &op, unsigned operand) {
+  const Value *value = op.getOperand(operand);
+  switch (op.kind) {
+  case OpKind::Compute: {
+    Sharding needed;
+    for (unsigned index : op.def->operands[operand].indices)
+      needed.dims.push_back(op.indexAxes[index]);
+    needed.partial = value->sharding.partial & getPassedPartial(op);
+    return needed;
+  }
+  case OpKind::Repeat:
+    return op.body->getArgument(operand)->sharding;
+  case OpKind::Yield:
+    return op.getBlock()->getArgument(operand)->sharding;
+  case OpKind::Return:
+    return value->sharding.withoutPartial();
+  case OpKind::Update:
+    return op.getOperand(0)->sharding;
+  default:
+    return value->sharding;
+  }
+}
