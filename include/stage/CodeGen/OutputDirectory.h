@@ -1,0 +1,99 @@
+//===- OutputDirectory.h - a folder that appears whole or not --*- C++ -*-===//
+//
+// A run that fails must leave nothing that looks complete. Files are written into a
+// hidden folder beside the target, which takes the target's name in one rename when
+// all of them are there:
+//
+//   auto output = OutputDirectory::create("traces", {.force = false}, diags);
+//   if (!output) return 1;                       // reported
+//   output->writeFile("comm_group.json", bytes);  // any thread
+//   if (!output->commit()) return 1;              // reported: disk full, ...
+//
+// Destroyed without commit(), or on SIGINT, SIGTERM or SIGHUP, the hidden folder is
+// removed, and so are the parents of the target that were made for it. After SIGKILL
+// a folder `.<name>.partial-<pid>` stays behind.
+//
+// An existing target must be empty, or `force` must be given and the target hold
+// nothing but traces and JSON: a mistyped path shall not cost a user his home.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_CODEGEN_OUTPUTDIRECTORY_H
+#define STAGE_CODEGEN_OUTPUTDIRECTORY_H
+
+#include "stage/Support/Diagnostics.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <system_error>
+#include <vector>
+
+namespace stage {
+
+class OutputDirectory {
+public:
+  struct Options {
+    /// Replace a target that holds traces.
+    bool force = false;
+  };
+
+  /// Null after a report.
+  static std::unique_ptr<OutputDirectory> create(llvm::StringRef target, Options options, DiagnosticEngine &diags);
+  ~OutputDirectory();
+  OutputDirectory(const OutputDirectory &) = delete;
+  OutputDirectory &operator=(const OutputDirectory &) = delete;
+
+  /// Writes a file of that name. Safe to call from several threads; after the first failure all
+  /// calls return false and commit() reports it.
+  bool writeFile(llvm::StringRef name, llvm::ArrayRef<uint8_t> bytes);
+  bool writeFile(llvm::StringRef name, llvm::StringRef text) {
+    return writeFile(name, llvm::ArrayRef<uint8_t>(text.bytes_begin(), text.bytes_end()));
+  }
+  bool hasFailed() const { return failed.load(std::memory_order_relaxed); }
+
+  /// Gives the folder its name. False after a report, with everything removed.
+  bool commit();
+
+  /// Files and bytes written so far.
+  uint64_t getNumFiles() const { return numFiles.load(std::memory_order_relaxed); }
+  uint64_t getNumBytes() const { return numBytes.load(std::memory_order_relaxed); }
+
+private:
+  OutputDirectory(std::string target, Options options, DiagnosticEngine &diags);
+  bool makeParents();
+  bool makeHidden();
+  void fail(llvm::StringRef name, int error);
+  std::error_code renameToTarget();
+  void remove();
+
+  std::string target;
+  std::string hidden;
+  Options options;
+  DiagnosticEngine &diags;
+  /// Parents of the target made by us, outermost first.
+  std::vector<std::string> madeParents;
+  int descriptor = -1;
+  std::atomic<bool> failed = false;
+  std::atomic<uint64_t> numFiles = 0;
+  std::atomic<uint64_t> numBytes = 0;
+  std::mutex mutex;
+  std::string failedName;
+  int failedError = 0;
+};
+
+/// Writes `<prefix>.<rank>.et` for each of `ranks` with `numThreads` threads (0: one per core).
+/// `encode(rank, worker)` returns the bytes of a rank, valid until the same worker's next call; workers are
+/// numbered from 0 and get runs of consecutive entries of `ranks`, so each can keep a RankEncoder.
+/// Which worker writes a file never shows in it. Returns false when a write failed; commit() says why.
+bool writeRankFiles(OutputDirectory &output, llvm::StringRef prefix, llvm::ArrayRef<uint32_t> ranks,
+                    unsigned numThreads,
+                    llvm::function_ref<llvm::ArrayRef<uint8_t>(uint32_t rank, unsigned worker)> encode);
+
+/// Number of workers that writeRankFiles starts for a request of `numThreads`.
+unsigned getNumWorkers(unsigned numThreads, size_t numRanks);
+
+} // namespace stage
+
+#endif // STAGE_CODEGEN_OUTPUTDIRECTORY_H

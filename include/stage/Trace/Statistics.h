@@ -1,0 +1,28 @@
+//===- Statistics.h - what is in the traces --------------------*- C++ -*-===//
+//
+// Counts nodes, FLOPs and bytes per rank and in total. Ranks with the same numbers
+// share a row. Collectives are counted once per member: eight ranks that reduce once
+// are eight calls, and their bytes are those of eight input buffers.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_TRACE_STATISTICS_H
+#define STAGE_TRACE_STATISTICS_H
+
+#include "stage/Support/Diagnostics.h"
+
+namespace stage {
+
+struct StatisticsOptions {
+  /// JSON instead of tables.
+  bool json = false;
+  /// Also one row per group.
+  bool perGroup = false;
+};
+
+/// Prints the statistics of a folder. False after a report.
+bool printStatistics(llvm::StringRef path, const StatisticsOptions &options, llvm::raw_ostream &out,
+                     DiagnosticEngine &diags);
+
+} // namespace stage
+
+#endif // STAGE_TRACE_STATISTICS_H

@@ -1,0 +1,38 @@
+//===- TraceFolder.h - the traces of all ranks -----------------*- C++ -*-===//
+//
+// A folder of `<prefix>.<rank>.et` files and, where collectives use groups, a
+// comm_group.json.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_TRACE_TRACEFOLDER_H
+#define STAGE_TRACE_TRACEFOLDER_H
+
+#include "stage/CodeGen/CommGroups.h"
+#include "stage/Support/Diagnostics.h"
+#include <map>
+#include <optional>
+#include <string>
+
+namespace stage {
+
+struct TraceFolder {
+  std::string path;
+  std::string prefix;
+  /// Rank to the path of its file.
+  std::map<uint32_t, std::string> files;
+  CommGroups groups;
+
+  /// Reads the names and the groups. With `wholeOnly`, ranks must be 0..N-1 and groups name no others;
+  /// otherwise a subset of the ranks will do. Nothing after a report.
+  static std::optional<TraceFolder> load(llvm::StringRef path, bool wholeOnly, DiagnosticEngine &diags);
+};
+
+/// The rank in `<prefix>.<rank>.et`, if the name is such a one.
+std::optional<uint32_t> getRankOfFileName(llvm::StringRef name, llvm::StringRef *prefix = nullptr);
+
+/// Ranks as ascending ranges: `0-3, 7`.
+std::string formatRanks(llvm::ArrayRef<uint32_t> ascendingRanks);
+
+} // namespace stage
+
+#endif // STAGE_TRACE_TRACEFOLDER_H

@@ -1,0 +1,37 @@
+//===- Verify.h - do the traces agree, and do they finish? -----*- C++ -*-===//
+//
+// A simulator that is given wrong traces aborts, or stalls and still exits with 0. The
+// verifier says what is wrong, of any producer's traces:
+//
+//   nodes        ids unique; dependencies exist, on others, once; no cycle
+//   attributes   there, of the kind consumers read, in range
+//   collectives  each member of a group issues the same ones (type, bytes) in the same
+//                order; the rank is a member; a group has two members or more
+//   sends        each has its recv and each recv its send (tag, source, destination, bytes)
+//   execution    a greedy simulator finishes (Simulation.h), with sends that are buffered
+//                and with sends that wait for their recv
+//
+// All faults are reported, up to a number per code; the execution is tried when there
+// are none. Dependencies are the union of ctrl_deps and data_deps, as ASTRA-sim takes it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_TRACE_VERIFY_H
+#define STAGE_TRACE_VERIFY_H
+
+#include "stage/Support/Diagnostics.h"
+
+namespace stage {
+
+struct VerifyOptions {
+  /// Take data_deps only, like consumers that ignore ctrl_deps.
+  bool ignoreCtrl = false;
+  /// Messages shown per code; the others are counted.
+  unsigned maxShown = 10;
+};
+
+/// Verifies the traces of a folder and prints a summary of good ones. False after a report.
+bool verifyTraces(llvm::StringRef path, const VerifyOptions &options, llvm::raw_ostream &out, DiagnosticEngine &diags);
+
+} // namespace stage
+
+#endif // STAGE_TRACE_VERIFY_H

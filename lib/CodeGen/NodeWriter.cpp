@@ -1,0 +1,445 @@
+//===- NodeWriter.cpp - Chakra nodes as bytes, fast -----------------------===//
+//
+// A message is preceded by its length, and so are the lists and attributes in it, so a
+// node is walked twice: once to add up its size, once to write it. Both walks are
+// written next to each other for each part.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/CodeGen/NodeWriter.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+
+using namespace stage;
+using llvm::ArrayRef;
+using llvm::StringRef;
+
+//===----------------------------------------------------------------------===//
+// Varints and decimals
+//===----------------------------------------------------------------------===//
+
+/// Bytes of a varint: seven bits in each.
+static inline size_t varintSize(uint64_t value) { return (std::bit_width(value | 1) * 9 + 64) / 64; }
+
+static inline uint8_t *writeVarint(uint8_t *out, uint64_t value) {
+  while (value >= 0x80) {
+    *out++ = uint8_t(value) | 0x80;
+    value >>= 7;
+  }
+  *out++ = uint8_t(value);
+  return out;
+}
+
+static size_t decimalSize(uint64_t value) {
+  size_t digits = 1;
+  for (; value >= 10; value /= 10)
+    ++digits;
+  return digits;
+}
+
+static uint8_t *writeDecimal(uint8_t *out, uint64_t value) {
+  char *begin = reinterpret_cast<char *>(out);
+  return reinterpret_cast<uint8_t *>(std::to_chars(begin, begin + 20, value).ptr);
+}
+
+static inline uint8_t *writeBytes(uint8_t *out, StringRef bytes) {
+  if (!bytes.empty())
+    std::memcpy(out, bytes.data(), bytes.size());
+  return out + bytes.size();
+}
+
+/// Size of a length and of as many bytes.
+static inline size_t delimitedSize(size_t length) { return varintSize(length) + length; }
+
+static inline uint8_t *writeDelimited(uint8_t *out, StringRef bytes) {
+  return writeBytes(writeVarint(out, bytes.size()), bytes);
+}
+
+//===----------------------------------------------------------------------===//
+// The schema: tags of fields and the constant parts of attributes
+//===----------------------------------------------------------------------===//
+
+namespace {
+enum WireType : unsigned { Varint = 0, Delimited = 2 };
+constexpr unsigned fieldTag(unsigned field, WireType type) { return field << 3 | type; }
+
+constexpr uint8_t NodeId = fieldTag(1, Varint);
+constexpr uint8_t NodeName = fieldTag(2, Delimited);
+constexpr uint8_t NodeTypeTag = fieldTag(3, Varint);
+constexpr uint8_t NodeCtrlDeps = fieldTag(4, Delimited);
+constexpr uint8_t NodeDataDeps = fieldTag(5, Delimited);
+constexpr uint8_t NodeAttr = fieldTag(10, Delimited);
+constexpr uint8_t MetadataVersion = fieldTag(1, Delimited);
+constexpr uint8_t ListValue = fieldTag(1, Delimited);
+
+/// Field numbers of AttributeProto's values.
+enum ValueField : unsigned { Int32 = 7, Int64 = 9, Uint64 = 13, Bool = 27, String = 29, StringList = 30 };
+
+/// The part of an attribute before its value: the name's field and the value's tag.
+template <size_t Size> struct AttributeHead {
+  std::array<uint8_t, Size> bytes;
+  static constexpr size_t size() { return Size; }
+};
+
+template <ValueField Field, size_t N> consteval auto attributeHead(const char (&name)[N]) {
+  constexpr unsigned tag = fieldTag(Field, Field >= String ? Delimited : Varint);
+  constexpr size_t tagSize = tag >= 0x80 ? 2 : 1;
+  AttributeHead<2 + (N - 1) + tagSize> head{};
+  head.bytes[0] = fieldTag(1, Delimited);
+  head.bytes[1] = N - 1;
+  std::copy(name, name + N - 1, head.bytes.begin() + 2);
+  if (tagSize == 2) {
+    head.bytes[N + 1] = (tag & 0x7f) | 0x80;
+    head.bytes[N + 2] = tag >> 7;
+  } else {
+    head.bytes[N + 1] = tag;
+  }
+  return head;
+}
+
+constexpr auto IsCpuOp = attributeHead<Bool>("is_cpu_op");
+constexpr auto NumOps = attributeHead<Int64>("num_ops");
+constexpr auto TensorSize = attributeHead<Uint64>("tensor_size");
+constexpr auto CommType = attributeHead<Int64>("comm_type");
+constexpr auto CommSize = attributeHead<Int64>("comm_size");
+constexpr auto PgName = attributeHead<String>("pg_name");
+constexpr auto CommDst = attributeHead<Int32>("comm_dst");
+constexpr auto CommSrc = attributeHead<Int32>("comm_src");
+constexpr auto CommTag = attributeHead<Int32>("comm_tag");
+constexpr auto OpType = attributeHead<String>("op_type");
+constexpr auto Inputs = attributeHead<StringList>("inputs");
+constexpr auto Outputs = attributeHead<StringList>("outputs");
+
+/// The attribute every node has, whole: `is_cpu_op` is false.
+constexpr auto cpuAttribute = [] {
+  std::array<uint8_t, IsCpuOp.size() + 3> bytes{};
+  bytes[0] = NodeAttr;
+  bytes[1] = IsCpuOp.size() + 1;
+  std::copy(IsCpuOp.bytes.begin(), IsCpuOp.bytes.end(), bytes.begin() + 2);
+  return bytes;
+}();
+
+template <size_t Size> size_t attributeSize(const AttributeHead<Size> &, size_t valueSize) {
+  return 1 + delimitedSize(Size + valueSize);
+}
+template <size_t Size> uint8_t *writeHead(uint8_t *out, const AttributeHead<Size> &head, size_t valueSize) {
+  *out++ = NodeAttr;
+  out = writeVarint(out, Size + valueSize);
+  std::memcpy(out, head.bytes.data(), Size);
+  return out + Size;
+}
+
+//===----------------------------------------------------------------------===//
+// One node
+//===----------------------------------------------------------------------===//
+
+/// Both walks over a node. The first fills the sizes the second one needs.
+class NodeMessage {
+public:
+  NodeMessage(const NodeFields &node, ArrayRef<uint64_t> slots) : node(node), slots(slots) { size = measure(); }
+
+  void write(TraceBuffer &out, std::vector<SlotPlace> *places) {
+    uint8_t *begin = out.grow(varintSize(size) + size);
+    bufferBegin = out.data();
+    this->places = places;
+    uint8_t *end = writeBody(writeVarint(begin, size));
+    (void)end;
+    assert(end == out.data() + out.size() && "the two walks disagree");
+  }
+
+private:
+  size_t measure();
+  uint8_t *writeBody(uint8_t *out);
+
+  static size_t packedSize(ArrayRef<uint64_t> values) {
+    size_t size = 0;
+    for (uint64_t value : values)
+      size += varintSize(value);
+    return size;
+  }
+  static uint8_t *writePacked(uint8_t *out, uint8_t tag, ArrayRef<uint64_t> values, size_t size) {
+    if (values.empty())
+      return out;
+    *out++ = tag;
+    out = writeVarint(out, size);
+    for (uint64_t value : values)
+      out = writeVarint(out, value);
+    return out;
+  }
+
+  template <size_t Size> size_t numberSize(const AttributeHead<Size> &head, NodeValue value) const {
+    return attributeSize(head, varintSize(value.resolve(slots)));
+  }
+  template <size_t Size> uint8_t *writeNumber(uint8_t *out, const AttributeHead<Size> &head, NodeValue value) {
+    uint64_t number = value.resolve(slots);
+    out = writeHead(out, head, varintSize(number));
+    notePlace(out, value, /*decimal=*/false);
+    return writeVarint(out, number);
+  }
+
+  size_t groupSize() const {
+    uint64_t group = node.group.resolve(slots);
+    return group ? attributeSize(PgName, delimitedSize(decimalSize(group))) : 0;
+  }
+  uint8_t *writeGroup(uint8_t *out) {
+    uint64_t group = node.group.resolve(slots);
+    if (!group)
+      return out;
+    size_t digits = decimalSize(group);
+    out = writeVarint(writeHead(out, PgName, delimitedSize(digits)), digits);
+    notePlace(out, node.group, /*decimal=*/true);
+    return writeDecimal(out, group);
+  }
+
+  /// Bytes of a list `[name, bytes, name, bytes, ...]` without its own length.
+  size_t tensorListSize(ArrayRef<TensorUse> tensors) const {
+    size_t size = 0;
+    for (const TensorUse &tensor : tensors)
+      size += 2 + delimitedSize(tensor.name.size()) + delimitedSize(decimalSize(tensor.bytes.resolve(slots)));
+    return size;
+  }
+  template <size_t Size>
+  uint8_t *writeTensors(uint8_t *out, const AttributeHead<Size> &head, ArrayRef<TensorUse> tensors, size_t size) {
+    out = writeVarint(writeHead(out, head, delimitedSize(size)), size);
+    for (const TensorUse &tensor : tensors) {
+      *out++ = ListValue;
+      out = writeDelimited(out, tensor.name);
+      uint64_t bytes = tensor.bytes.resolve(slots);
+      *out++ = ListValue;
+      out = writeVarint(out, decimalSize(bytes));
+      notePlace(out, tensor.bytes, /*decimal=*/true);
+      out = writeDecimal(out, bytes);
+    }
+    return out;
+  }
+
+  void notePlace(const uint8_t *out, NodeValue value, bool decimal) {
+    if (places && value.isSlot())
+      places->push_back({size_t(out - bufferBegin), value.getSlot(), decimal});
+  }
+
+  const NodeFields &node;
+  ArrayRef<uint64_t> slots;
+  std::vector<SlotPlace> *places = nullptr;
+  const uint8_t *bufferBegin = nullptr;
+  size_t size = 0;
+  size_t ctrlSize = 0;
+  size_t dataSize = 0;
+  size_t inputsSize = 0;
+  size_t outputsSize = 0;
+};
+} // namespace
+
+size_t NodeMessage::measure() {
+  size_t size = 2 + cpuAttribute.size(); // type and is_cpu_op
+  if (node.type == ChakraNodeType::Invalid)
+    size -= 2;
+  if (node.id)
+    size += 1 + varintSize(node.id);
+  if (!node.name.empty())
+    size += 1 + delimitedSize(node.name.size());
+  if (!node.ctrlDeps.empty())
+    size += 1 + delimitedSize(ctrlSize = packedSize(node.ctrlDeps));
+  if (!node.dataDeps.empty())
+    size += 1 + delimitedSize(dataSize = packedSize(node.dataDeps));
+
+  switch (node.type) {
+  case ChakraNodeType::Comp:
+    size += numberSize(NumOps, node.numOps) + numberSize(TensorSize, node.tensorSize);
+    break;
+  case ChakraNodeType::MemLoad:
+  case ChakraNodeType::MemStore:
+    size += numberSize(TensorSize, node.tensorSize);
+    break;
+  case ChakraNodeType::CommColl:
+    size += numberSize(CommType, uint64_t(node.commType)) + numberSize(CommSize, node.commSize) + groupSize();
+    break;
+  case ChakraNodeType::CommSend:
+  case ChakraNodeType::CommRecv:
+    // comm_dst and comm_src have the same length.
+    size += numberSize(CommDst, node.peer) + numberSize(CommSize, node.commSize) + numberSize(CommTag, node.tag);
+    break;
+  case ChakraNodeType::Invalid:
+  case ChakraNodeType::Metadata:
+    break;
+  }
+  if (!node.opType.empty())
+    size += attributeSize(OpType, delimitedSize(node.opType.size()));
+  if (node.inputs)
+    size += attributeSize(Inputs, delimitedSize(inputsSize = tensorListSize(*node.inputs)));
+  if (node.outputs)
+    size += attributeSize(Outputs, delimitedSize(outputsSize = tensorListSize(*node.outputs)));
+  return size;
+}
+
+uint8_t *NodeMessage::writeBody(uint8_t *out) {
+  if (node.id) {
+    *out++ = NodeId;
+    out = writeVarint(out, node.id);
+  }
+  if (!node.name.empty()) {
+    *out++ = NodeName;
+    out = writeDelimited(out, node.name);
+  }
+  if (node.type != ChakraNodeType::Invalid) {
+    *out++ = NodeTypeTag;
+    *out++ = uint8_t(node.type);
+  }
+  out = writePacked(out, NodeCtrlDeps, node.ctrlDeps, ctrlSize);
+  out = writePacked(out, NodeDataDeps, node.dataDeps, dataSize);
+  std::memcpy(out, cpuAttribute.data(), cpuAttribute.size());
+  out += cpuAttribute.size();
+
+  switch (node.type) {
+  case ChakraNodeType::Comp:
+    out = writeNumber(out, NumOps, node.numOps);
+    out = writeNumber(out, TensorSize, node.tensorSize);
+    break;
+  case ChakraNodeType::MemLoad:
+  case ChakraNodeType::MemStore:
+    out = writeNumber(out, TensorSize, node.tensorSize);
+    break;
+  case ChakraNodeType::CommColl:
+    out = writeNumber(out, CommType, uint64_t(node.commType));
+    out = writeNumber(out, CommSize, node.commSize);
+    out = writeGroup(out);
+    break;
+  case ChakraNodeType::CommSend:
+  case ChakraNodeType::CommRecv:
+    out = writeNumber(out, node.type == ChakraNodeType::CommSend ? CommDst : CommSrc, node.peer);
+    out = writeNumber(out, CommSize, node.commSize);
+    out = writeNumber(out, CommTag, node.tag);
+    break;
+  case ChakraNodeType::Invalid:
+  case ChakraNodeType::Metadata:
+    break;
+  }
+  if (!node.opType.empty()) {
+    out = writeHead(out, OpType, delimitedSize(node.opType.size()));
+    out = writeDelimited(out, node.opType);
+  }
+  if (node.inputs)
+    out = writeTensors(out, Inputs, *node.inputs, inputsSize);
+  if (node.outputs)
+    out = writeTensors(out, Outputs, *node.outputs, outputsSize);
+  return out;
+}
+
+/// Calls `visit` for every number of the node that may be a slot.
+template <typename Visitor> static void visitValues(const NodeFields &node, Visitor visit) {
+  for (NodeValue value : {node.numOps, node.tensorSize, node.group, node.commSize, node.peer, node.tag})
+    visit(value);
+  for (const auto &tensors : {node.inputs, node.outputs})
+    if (tensors)
+      for (const TensorUse &tensor : *tensors)
+        visit(tensor.bytes);
+}
+
+bool NodeFields::hasSlots() const {
+  bool found = false;
+  visitValues(*this, [&](NodeValue value) { found |= value.isSlot(); });
+  return found;
+}
+
+void TraceBuffer::reallocate(size_t count) {
+  size_t newCapacity = std::max<size_t>({4096, capacity * 2, used + count});
+  std::unique_ptr<uint8_t[]> larger(new uint8_t[newCapacity]);
+  if (used)
+    std::memcpy(larger.get(), bytes.get(), used);
+  bytes = std::move(larger);
+  capacity = newCapacity;
+}
+
+void NodeEncoder::appendMetadata(StringRef version) {
+  size_t size = version.empty() ? 0 : 1 + delimitedSize(version.size());
+  uint8_t *place = writeVarint(out.grow(varintSize(size) + size), size);
+  if (version.empty())
+    return;
+  *place++ = MetadataVersion;
+  writeDelimited(place, version);
+}
+
+void NodeEncoder::append(const NodeFields &node, ArrayRef<uint64_t> slots, std::vector<SlotPlace> *places) {
+  NodeMessage(node, slots).write(out, places);
+}
+
+//===----------------------------------------------------------------------===//
+// Classes of ranks
+//===----------------------------------------------------------------------===//
+
+template <typename T> ArrayRef<T> ClassImage::copy(ArrayRef<T> array) {
+  T *place = allocator.Allocate<T>(array.size());
+  std::uninitialized_copy(array.begin(), array.end(), place);
+  return {place, array.size()};
+}
+
+std::optional<ArrayRef<TensorUse>> ClassImage::copyTensors(const std::optional<ArrayRef<TensorUse>> &tensors) {
+  if (!tensors)
+    return std::nullopt;
+  llvm::SmallVector<TensorUse, 8> owned;
+  for (const TensorUse &tensor : *tensors)
+    owned.push_back({tensor.name.copy(allocator), tensor.bytes});
+  return copy(llvm::makeArrayRef(owned));
+}
+
+void ClassImage::append(const NodeFields &node) {
+  ++numNodes;
+  if (!node.hasSlots()) {
+    NodeEncoder(fixed).append(node);
+    return;
+  }
+  visitValues(node, [&](NodeValue value) {
+    if (value.isSlot())
+      numSlots = std::max(numSlots, value.getSlot() + 1);
+  });
+  NodeFields owned = node;
+  owned.name = node.name.copy(allocator);
+  owned.opType = node.opType.copy(allocator);
+  owned.ctrlDeps = copy(node.ctrlDeps);
+  owned.dataDeps = copy(node.dataDeps);
+  owned.inputs = copyTensors(node.inputs);
+  owned.outputs = copyTensors(node.outputs);
+  varying.push_back({fixed.size(), owned});
+}
+
+void ClassImage::appendRank(ArrayRef<uint64_t> slots, TraceBuffer &out, std::vector<SlotPlace> *places) const {
+  assert(slots.size() >= numSlots && "a slot has no value");
+  NodeEncoder encoder(out);
+  size_t done = 0;
+  for (const VaryingNode &node : varying) {
+    out.append(fixed.data() + done, node.position - done);
+    done = node.position;
+    encoder.append(node.fields, slots, places);
+  }
+  out.append(fixed.data() + done, fixed.size() - done);
+}
+
+bool RankEncoder::hasWidthsOf(ArrayRef<uint64_t> slots) const {
+  if (last.size() != slots.size())
+    return false;
+  // A value stands as a varint in some places and in decimal in others; a group 0 is not written at all.
+  for (auto [before, now] : llvm::zip(last, slots))
+    if (varintSize(before) != varintSize(now) || decimalSize(before) != decimalSize(now) || !before != !now)
+      return false;
+  return true;
+}
+
+ArrayRef<uint8_t> RankEncoder::encode(ArrayRef<uint64_t> slots) {
+  if (buffer.size() && hasWidthsOf(slots)) {
+    for (const SlotPlace &place : places) {
+      uint64_t value = slots[place.slot];
+      if (value == last[place.slot])
+        continue;
+      uint8_t *out = buffer.data() + place.offset;
+      place.decimal ? writeDecimal(out, value) : writeVarint(out, value);
+    }
+  } else {
+    buffer.clear();
+    places.clear();
+    image.appendRank(slots, buffer, &places);
+  }
+  last.assign(slots.begin(), slots.end());
+  return buffer.getBytes();
+}

@@ -1,0 +1,50 @@
+//===- FaultReporter.h - many faults, few messages -------------*- C++ -*-===//
+//
+// One wrong pass of a compiler makes a million wrong nodes. Each code is shown a few
+// times and then counted.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_TRACE_FAULTREPORTER_H
+#define STAGE_LIB_TRACE_FAULTREPORTER_H
+
+#include "stage/Support/Diagnostics.h"
+#include <map>
+
+namespace stage {
+
+class FaultReporter {
+public:
+  FaultReporter(DiagnosticEngine &diags, unsigned maxShown) : diags(diags), maxShown(maxShown) {}
+
+  /// Reports a fault with its arguments, or counts it.
+  template <typename... Arguments> void report(diag::ID id, const Arguments &...arguments) {
+    if (!isShown(id))
+      return;
+    DiagnosticBuilder builder = diags.report(SMLoc(), id);
+    (void)(builder << ... << llvm::Twine(arguments));
+  }
+  /// Like report(), for messages with notes: whether to build one.
+  bool isShown(diag::ID id) {
+    if (getDiagnosticInfo(id).severity == Severity::Error)
+      ++numErrors;
+    return ++counts[id] <= maxShown;
+  }
+  /// Says how many of each code were only counted.
+  void finish() {
+    for (const auto &[id, count] : counts)
+      if (count > maxShown)
+        diags.report(SMLoc(), diag::MoreOfThese) << int64_t(count - maxShown) << getDiagnosticInfo(id).code;
+  }
+  uint64_t getNumErrors() const { return numErrors; }
+  DiagnosticEngine &getDiagnostics() { return diags; }
+
+private:
+  DiagnosticEngine &diags;
+  unsigned maxShown;
+  std::map<diag::ID, uint64_t> counts;
+  uint64_t numErrors = 0;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_TRACE_FAULTREPORTER_H

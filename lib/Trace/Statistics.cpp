@@ -1,0 +1,315 @@
+//===- Statistics.cpp - what is in the traces -----------------------------===//
+#include "stage/Trace/Statistics.h"
+#include "Attributes.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
+#include "llvm/Support/raw_ostream.h"
+#include "stage/CodeGen/NodeWriter.h"
+#include "stage/Trace/TraceFolder.h"
+#include "stage/Trace/TraceReader.h"
+#include <array>
+#include <compare>
+#include <set>
+
+using namespace stage;
+using ChakraProtoMsg::AttributeProto;
+using llvm::StringRef;
+
+namespace {
+/// A step of a large model has more than 2^64 FLOPs.
+using Count = unsigned __int128;
+
+/// Calls of a collective, by what tells them apart in a report.
+struct CollectiveKey {
+  int64_t commType;
+  uint64_t groupSize;
+  auto operator<=>(const CollectiveKey &) const = default;
+};
+struct Calls {
+  uint64_t count = 0;
+  Count bytes = 0;
+  auto operator<=>(const Calls &) const = default;
+  void add(const Calls &other) {
+    count += other.count;
+    bytes += other.bytes;
+  }
+};
+
+constexpr size_t numTypes = size_t(ChakraNodeType::CommColl) + 1;
+
+struct Numbers {
+  std::array<uint64_t, numTypes> nodes = {};
+  uint64_t unknownNodes = 0;
+  Count flops = 0;
+  Count tensorBytes = 0;
+  Count sentBytes = 0;
+  Count receivedBytes = 0;
+  std::map<CollectiveKey, Calls> collectives;
+  auto operator<=>(const Numbers &) const = default;
+
+  uint64_t getNodes(ChakraNodeType type) const { return nodes[size_t(type)]; }
+  uint64_t getNumNodes() const {
+    uint64_t count = unknownNodes;
+    for (uint64_t number : nodes)
+      count += number;
+    return count;
+  }
+  Calls getCollectives() const {
+    Calls sum;
+    for (const auto &[key, calls] : collectives)
+      sum.add(calls);
+    return sum;
+  }
+  void add(const Numbers &other) {
+    for (size_t type = 0; type < numTypes; ++type)
+      nodes[type] += other.nodes[type];
+    unknownNodes += other.unknownNodes;
+    flops += other.flops;
+    tensorBytes += other.tensorBytes;
+    sentBytes += other.sentBytes;
+    receivedBytes += other.receivedBytes;
+    for (const auto &[key, calls] : other.collectives)
+      collectives[key].add(calls);
+  }
+};
+
+/// Calls per group, over all ranks.
+using GroupCalls = std::map<std::pair<uint64_t, int64_t>, Calls>;
+
+class Collector {
+public:
+  Collector(const TraceFolder &folder, DiagnosticEngine &diags) : folder(folder), diags(diags) {}
+
+  bool collect() {
+    bool good = true;
+    for (const auto &[rank, path] : folder.files) {
+      Numbers numbers;
+      good &= read(path, numbers);
+      total.add(numbers);
+      ranksWith[std::move(numbers)].push_back(rank);
+    }
+    return good;
+  }
+  /// Rows in the order of their first rank.
+  std::vector<std::pair<std::vector<uint32_t>, const Numbers *>> getRows() const {
+    std::vector<std::pair<std::vector<uint32_t>, const Numbers *>> rows;
+    for (const auto &[numbers, ranks] : ranksWith)
+      rows.emplace_back(ranks, &numbers);
+    llvm::sort(rows, [](const auto &a, const auto &b) { return a.first.front() < b.first.front(); });
+    return rows;
+  }
+  uint64_t getGroupSize(uint64_t group) const {
+    auto found = folder.groups.find(group);
+    return group == 0 ? folder.files.size() : found == folder.groups.end() ? 0 : found->second.size();
+  }
+
+  const TraceFolder &folder;
+  Numbers total;
+  GroupCalls groupCalls;
+
+private:
+  bool read(StringRef path, Numbers &numbers) {
+    std::unique_ptr<TraceReader> reader = TraceReader::open(path, diags);
+    ChakraProtoMsg::GlobalMetadata metadata;
+    if (!reader || reader->readMetadata(metadata) != TraceReader::Status::Read)
+      return false;
+    ChakraProtoMsg::Node node;
+    while (reader->readNode(node) == TraceReader::Status::Read)
+      add(node, numbers);
+    return !reader->hasFailed();
+  }
+
+  void add(const ChakraProtoMsg::Node &node, Numbers &numbers) {
+    if (getNodeTypeName(node.type()).empty()) {
+      ++numbers.unknownNodes;
+      return;
+    }
+    ++numbers.nodes[node.type()];
+    auto number = [&](StringRef name) -> uint64_t {
+      const AttributeProto *attribute = findAttribute(node, name);
+      return attribute ? uint64_t(std::max<int64_t>(getInteger(*attribute).value_or(0), 0)) : 0;
+    };
+    numbers.flops += number("num_ops");
+    numbers.tensorBytes += number("tensor_size");
+    switch (ChakraNodeType(node.type())) {
+    case ChakraNodeType::CommSend:
+      numbers.sentBytes += number("comm_size");
+      break;
+    case ChakraNodeType::CommRecv:
+      numbers.receivedBytes += number("comm_size");
+      break;
+    case ChakraNodeType::CommColl: {
+      Calls call = {1, number("comm_size")};
+      int64_t type = int64_t(number("comm_type"));
+      uint64_t group = getGroup(node).value_or(0);
+      numbers.collectives[{type, getGroupSize(group)}].add(call);
+      groupCalls[{group, type}].add(call);
+      break;
+    }
+    default:
+      break;
+    }
+  }
+
+  DiagnosticEngine &diags;
+  std::map<Numbers, std::vector<uint32_t>> ranksWith;
+};
+
+std::string toDecimal(Count value) {
+  std::string digits;
+  do {
+    digits.insert(digits.begin(), char('0' + unsigned(value % 10)));
+    value /= 10;
+  } while (value);
+  return digits;
+}
+
+/// 1234567 as `1,234,567`.
+std::string withCommas(Count value) {
+  std::string digits = toDecimal(value);
+  for (size_t at = digits.size(); at > 3;)
+    digits.insert(at -= 3, ",");
+  return digits;
+}
+
+std::string nameCollective(int64_t type) {
+  StringRef name = getCommTypeName(type);
+  return name.empty() ? "type " + std::to_string(type) : name.str();
+}
+
+/// Columns as wide as their widest cell; the first one to the left, numbers to the right.
+class Table {
+public:
+  explicit Table(std::vector<std::string> header) { addRow(std::move(header)); }
+  void addRow(std::vector<std::string> row) { rows.push_back(std::move(row)); }
+  void print(llvm::raw_ostream &out) const {
+    std::vector<size_t> widths(rows.front().size());
+    for (const auto &row : rows)
+      for (size_t i = 0; i < row.size(); ++i)
+        widths[i] = std::max(widths[i], row[i].size());
+    for (const auto &row : rows) {
+      out << llvm::left_justify(row[0], widths[0]);
+      for (size_t i = 1; i < row.size(); ++i)
+        out << "  " << llvm::right_justify(row[i], widths[i]);
+      out << '\n';
+    }
+  }
+
+private:
+  std::vector<std::vector<std::string>> rows;
+};
+
+std::vector<std::string> formatRow(std::string title, const Numbers &numbers) {
+  uint64_t shown = 0;
+  for (ChakraNodeType type : {ChakraNodeType::Comp, ChakraNodeType::CommColl, ChakraNodeType::CommSend,
+                              ChakraNodeType::CommRecv})
+    shown += numbers.getNodes(type);
+  return {std::move(title),
+          withCommas(numbers.getNumNodes()),
+          withCommas(numbers.getNodes(ChakraNodeType::Comp)),
+          withCommas(numbers.getNodes(ChakraNodeType::CommColl)),
+          withCommas(numbers.getNodes(ChakraNodeType::CommSend)),
+          withCommas(numbers.getNodes(ChakraNodeType::CommRecv)),
+          withCommas(numbers.getNumNodes() - shown),
+          withCommas(numbers.flops),
+          withCommas(numbers.tensorBytes),
+          withCommas(numbers.getCollectives().bytes),
+          withCommas(numbers.sentBytes)};
+}
+
+void printTables(const Collector &collector, bool perGroup, llvm::raw_ostream &out) {
+  Table ranks({"ranks", "nodes", "compute", "collective", "send", "recv", "other", "FLOPs", "tensor bytes",
+               "collective bytes", "sent bytes"});
+  for (const auto &[members, numbers] : collector.getRows())
+    ranks.addRow(formatRow(formatRanks(members), *numbers));
+  ranks.addRow(formatRow("total", collector.total));
+  ranks.print(out);
+
+  if (!collector.total.collectives.empty()) {
+    std::map<CollectiveKey, std::set<uint64_t>> groupsOf;
+    for (const auto &[key, calls] : collector.groupCalls)
+      groupsOf[{key.second, collector.getGroupSize(key.first)}].insert(key.first);
+    Table collectives({"collective", "group size", "groups", "calls", "bytes"});
+    for (const auto &[key, calls] : collector.total.collectives)
+      collectives.addRow({nameCollective(key.commType), withCommas(key.groupSize), withCommas(groupsOf[key].size()),
+                          withCommas(calls.count), withCommas(calls.bytes)});
+    out << '\n';
+    collectives.print(out);
+  }
+  if (perGroup && !collector.groupCalls.empty()) {
+    Table groups({"group", "size", "collective", "calls", "bytes"});
+    for (const auto &[key, calls] : collector.groupCalls)
+      groups.addRow({key.first ? std::to_string(key.first) : "all", withCommas(collector.getGroupSize(key.first)),
+                     nameCollective(key.second), withCommas(calls.count), withCommas(calls.bytes)});
+    out << '\n';
+    groups.print(out);
+  }
+}
+
+void printJson(const Collector &collector, bool perGroup, llvm::raw_ostream &out) {
+  llvm::json::OStream json(out, 2);
+  auto number = [&](StringRef name, Count value) {
+    json.attributeBegin(name);
+    json.rawValue(toDecimal(value));
+    json.attributeEnd();
+  };
+  auto numbers = [&](const Numbers &numbers) {
+    json.attributeObject("nodes", [&] {
+      for (size_t type = 0; type < numTypes; ++type)
+        if (numbers.nodes[type])
+          json.attribute(getNodeTypeName(int(type)), int64_t(numbers.nodes[type]));
+    });
+    number("flops", numbers.flops);
+    number("tensor_bytes", numbers.tensorBytes);
+    number("sent_bytes", numbers.sentBytes);
+    number("received_bytes", numbers.receivedBytes);
+    json.attributeArray("collectives", [&] {
+      for (const auto &[key, calls] : numbers.collectives)
+        json.object([&] {
+          json.attribute("type", nameCollective(key.commType));
+          json.attribute("group_size", int64_t(key.groupSize));
+          json.attribute("calls", int64_t(calls.count));
+          number("bytes", calls.bytes);
+        });
+    });
+  };
+  json.object([&] {
+    json.attributeArray("ranks", [&] {
+      for (const auto &[members, row] : collector.getRows())
+        json.object([&] {
+          json.attribute("ranks", formatRanks(members));
+          numbers(*row);
+        });
+    });
+    json.attributeObject("total", [&] { numbers(collector.total); });
+    if (perGroup)
+      json.attributeArray("groups", [&] {
+        for (const auto &[key, calls] : collector.groupCalls)
+          json.object([&] {
+            json.attribute("group", int64_t(key.first));
+            json.attribute("size", int64_t(collector.getGroupSize(key.first)));
+            json.attribute("type", nameCollective(key.second));
+            json.attribute("calls", int64_t(calls.count));
+            number("bytes", calls.bytes);
+          });
+      });
+  });
+  out << '\n';
+}
+} // namespace
+
+bool stage::printStatistics(StringRef path, const StatisticsOptions &options, llvm::raw_ostream &out,
+                            DiagnosticEngine &diags) {
+  std::optional<TraceFolder> folder = TraceFolder::load(path, /*wholeOnly=*/false, diags);
+  if (!folder)
+    return false;
+  Collector collector(*folder, diags);
+  if (!collector.collect())
+    return false;
+  if (options.json)
+    printJson(collector, options.perGroup, out);
+  else
+    printTables(collector, options.perGroup, out);
+  return true;
+}

@@ -1,0 +1,54 @@
+//===- Verify.cpp - do the traces agree, and do they finish? --------------===//
+#include "stage/Trace/Verify.h"
+#include "NodeTable.h"
+#include "Simulation.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stage;
+
+/// Everything that can be said without an execution, then the executions.
+static CommunicationSummary verify(NodeTable &table, FaultReporter &faults) {
+  verifyGraph(table, faults);
+  // Where a node is missing from the order, what comes after it would look different too.
+  if (faults.getNumErrors() || faults.getDiagnostics().hasErrors())
+    return {};
+  CommunicationSummary summary = verifyCommunication(table, faults);
+  if (faults.getNumErrors())
+    return summary;
+  for (bool sendsAreBuffered : {true, false})
+    for (bool computeIsSlow : {true, false})
+      if (!simulate(table, summary.numChannels, {sendsAreBuffered, computeIsSlow}, faults))
+        return summary;
+  return summary;
+}
+
+bool stage::verifyTraces(llvm::StringRef path, const VerifyOptions &options, llvm::raw_ostream &out,
+                         DiagnosticEngine &diags) {
+  std::optional<TraceFolder> folder = TraceFolder::load(path, /*wholeOnly=*/true, diags);
+  if (!folder)
+    return false;
+  FaultReporter faults(diags, options.maxShown);
+  NodeTable table;
+  table.load(*folder, options.ignoreCtrl, faults);
+  CommunicationSummary summary = verify(table, faults);
+  faults.finish();
+  if (faults.getNumErrors() || diags.hasErrors()) {
+    diags.report(SMLoc(), diag::VerifyFailed) << path << int64_t(std::max<uint64_t>(faults.getNumErrors(), 1));
+    return false;
+  }
+  auto count = [&](uint64_t number, llvm::StringRef one, llvm::StringRef many) {
+    out << number << ' ' << (number == 1 ? one : many);
+  };
+  out << "ok: ";
+  count(table.ranks.size(), "rank", "ranks");
+  out << ", ";
+  count(table.getNumNodes(), "node", "nodes");
+  out << ", ";
+  count(summary.numCollectives, "collective", "collectives");
+  out << " in ";
+  count(summary.numGroups, "group", "groups");
+  out << ", ";
+  count(summary.numSends, "send", "sends");
+  out << "; finishes with buffered and with waiting sends\n";
+  return true;
+}
