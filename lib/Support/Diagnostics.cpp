@@ -94,6 +94,9 @@ void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
     std::string text = substitute(info.text, part.arguments);
     if (!info.code.empty())
       text += (" [" + info.code + "]").str();
-    sources.PrintMessage(out, part.loc, kind, text, part.ranges, part.fixIts, showColors);
+    if (part.loc.isValid())
+      sources.PrintMessage(out, part.loc, kind, text, part.ranges, part.fixIts, showColors);
+    else // SourceMgr would print a place called `<unknown>:0`
+      llvm::SMDiagnostic("", kind, text).print(/*ProgName=*/"", out, showColors);
   }
 }

@@ -50,9 +50,9 @@ std::optional<ValueCase> stage::getExpectedKind(StringRef name) {
 
 static const StringRef nodeTypeNames[] = {"INVALID", "METADATA",  "MEM_LOAD",  "MEM_STORE",
                                           "COMP",    "COMM_SEND", "COMM_RECV", "COMM_COLL"};
-static const StringRef commTypeNames[] = {"ALL_REDUCE", "REDUCE",     "ALL_GATHER",     "GATHER",
-                                          "SCATTER",    "BROADCAST",  "ALL_TO_ALL",     "REDUCE_SCATTER",
-                                          "REDUCE_SCATTER_BLOCK", "BARRIER"};
+static const StringRef commTypeNames[] = {
+    "ALL_REDUCE", "REDUCE",         "ALL_GATHER",           "GATHER", "SCATTER", "BROADCAST",
+    "ALL_TO_ALL", "REDUCE_SCATTER", "REDUCE_SCATTER_BLOCK", "BARRIER"};
 
 static StringRef getName(llvm::ArrayRef<StringRef> names, int64_t number) {
   return number >= 0 && number < int64_t(names.size()) ? names[number] : StringRef();

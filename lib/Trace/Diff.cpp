@@ -1,12 +1,12 @@
 //===- Diff.cpp - where do two sets of traces differ? ---------------------===//
 #include "stage/Trace/Diff.h"
 #include "et_def.pb.h"
-#include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
 #include "stage/Trace/TextForm.h"
 #include "stage/Trace/TraceFolder.h"
 #include "stage/Trace/TraceReader.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
 #include <google/protobuf/util/message_differencer.h>
 
 using namespace stage;

@@ -1,8 +1,8 @@
 //===- NodeTable.cpp - the nodes of all ranks, compact --------------------===//
 #include "NodeTable.h"
 #include "Attributes.h"
-#include "llvm/ADT/DenseMap.h"
 #include "stage/Trace/TraceReader.h"
+#include "llvm/ADT/DenseMap.h"
 #include <algorithm>
 #include <limits>
 #include <numeric>

@@ -9,9 +9,9 @@
 #define STAGE_LIB_TRACE_NODETABLE_H
 
 #include "FaultReporter.h"
-#include "llvm/ADT/StringMap.h"
 #include "stage/CodeGen/NodeWriter.h"
 #include "stage/Trace/TraceFolder.h"
+#include "llvm/ADT/StringMap.h"
 #include <vector>
 
 namespace stage {

@@ -1,13 +1,13 @@
 //===- Statistics.cpp - what is in the traces -----------------------------===//
 #include "stage/Trace/Statistics.h"
 #include "Attributes.h"
+#include "stage/CodeGen/NodeWriter.h"
+#include "stage/Trace/TraceFolder.h"
+#include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
-#include "stage/CodeGen/NodeWriter.h"
-#include "stage/Trace/TraceFolder.h"
-#include "stage/Trace/TraceReader.h"
 #include <array>
 #include <compare>
 #include <set>
@@ -202,8 +202,8 @@ private:
 
 std::vector<std::string> formatRow(std::string title, const Numbers &numbers) {
   uint64_t shown = 0;
-  for (ChakraNodeType type : {ChakraNodeType::Comp, ChakraNodeType::CommColl, ChakraNodeType::CommSend,
-                              ChakraNodeType::CommRecv})
+  for (ChakraNodeType type :
+       {ChakraNodeType::Comp, ChakraNodeType::CommColl, ChakraNodeType::CommSend, ChakraNodeType::CommRecv})
     shown += numbers.getNodes(type);
   return {std::move(title),
           withCommas(numbers.getNumNodes()),

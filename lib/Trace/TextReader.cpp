@@ -7,11 +7,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Attributes.h"
-#include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/raw_ostream.h"
 #include "stage/CodeGen/CommGroups.h"
 #include "stage/CodeGen/OutputDirectory.h"
 #include "stage/Trace/TextForm.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
 #include <charconv>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>

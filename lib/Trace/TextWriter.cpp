@@ -1,13 +1,13 @@
 //===- TextWriter.cpp - traces as text ------------------------------------===//
 #include "Attributes.h"
+#include "stage/Trace/TextForm.h"
+#include "stage/Trace/TraceFolder.h"
+#include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
-#include "stage/Trace/TextForm.h"
-#include "stage/Trace/TraceFolder.h"
-#include "stage/Trace/TraceReader.h"
 #include <limits>
 
 using namespace stage;

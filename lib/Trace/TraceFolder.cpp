@@ -136,12 +136,13 @@ private:
       if (wholeOnly && *rank >= int64_t(folder.files.size())) {
         diags.report(SMLoc(), diag::GroupBadMember)
             << path << key
-            << ("rank " + llvm::Twine(*rank) + " is a member, but there are only " +
-                llvm::Twine(folder.files.size()) + " ranks");
+            << ("rank " + llvm::Twine(*rank) + " is a member, but there are only " + llvm::Twine(folder.files.size()) +
+                " ranks");
         return false;
       }
       if (!seen.insert(uint32_t(*rank)).second) {
-        diags.report(SMLoc(), diag::GroupBadMember) << path << key << ("rank " + llvm::Twine(*rank) + " is there twice");
+        diags.report(SMLoc(), diag::GroupBadMember)
+            << path << key << ("rank " + llvm::Twine(*rank) + " is there twice");
         return false;
       }
       ranks.push_back(uint32_t(*rank));

@@ -5,14 +5,14 @@
 // written.
 //
 //===----------------------------------------------------------------------===//
-#include "llvm/Support/CommandLine.h"
-#include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/raw_ostream.h"
 #include "stage/Trace/Diff.h"
 #include "stage/Trace/Statistics.h"
 #include "stage/Trace/TextForm.h"
 #include "stage/Trace/Verify.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
 using namespace stage;
