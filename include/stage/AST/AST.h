@@ -1,0 +1,508 @@
+//===- AST.h - what a .stg program says ------------------------*- C++ -*-===//
+//
+// Nodes as they are written: no name is resolved, nothing is evaluated. Nodes live
+// in an ASTContext's arena and are trivially destructible; lists are ArrayRefs and
+// names StringRefs into the arena. Every node has the range of its source text.
+//
+//   let h = x + Attention(rms_norm(x, g1), H) as attn;
+//   LetStmt { targets = {h}, value = Binary(Add, Name x, Call(Name Attention, ..., as = attn)) }
+//
+// `as` binds to the call it follows. Op parameters, module parameters and so on are
+// all `Param`s. The kinds are listed in Nodes.def.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_AST_AST_H
+#define STAGE_AST_AST_H
+
+#include "stage/Support/Diagnostics.h"
+#include "stage/Symbolic/Size.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Allocator.h"
+#include "llvm/Support/Casting.h"
+
+namespace stage::ast {
+
+using llvm::ArrayRef;
+using llvm::StringRef;
+
+/// Owns the nodes of all files of a compilation.
+class ASTContext {
+public:
+  template <typename T> T *create(T node) { return new (arena.Allocate<T>()) T(std::move(node)); }
+  template <typename T> ArrayRef<T> copy(ArrayRef<T> list) {
+    T *data = arena.Allocate<T>(list.size());
+    std::uninitialized_copy(list.begin(), list.end(), data);
+    return ArrayRef<T>(data, list.size());
+  }
+  StringRef copy(StringRef text) {
+    char *data = arena.Allocate<char>(text.size());
+    std::copy(text.begin(), text.end(), data);
+    return StringRef(data, text.size());
+  }
+
+private:
+  llvm::BumpPtrAllocator arena;
+};
+
+/// A name and where it stands.
+struct Ident {
+  StringRef name;
+  SMRange range;
+  SMLoc loc() const { return range.Start; }
+  explicit operator bool() const { return !name.empty(); }
+};
+
+enum class NodeKind : uint8_t {
+#define AST_NODE(kind, category) kind,
+#include "stage/AST/Nodes.def"
+};
+
+struct Node {
+  NodeKind kind;
+  SMRange range;
+  SMLoc loc() const { return range.Start; }
+};
+struct Expr : Node {};
+struct Stmt : Node {};
+struct Decl;
+
+#define AST_CLASSOF(KIND)                                                                                              \
+  static bool classof(const Node *node) { return node->kind == NodeKind::KIND; }
+
+//===----------------------------------------------------------------------===//
+// Expressions: of tensors, sizes, compile-time values and element formulas alike
+//===----------------------------------------------------------------------===//
+
+/// `32`, `4Ki`, `14_336`, `1.25`, `5.0e5`. Exact value; `isReal` if written with a point or exponent.
+struct NumberExpr : Expr {
+  StringRef text;
+  Rational value; ///< Exact where it fits 128 bits, which the parser checks for integers.
+  double real = 0;
+  bool isReal = false;
+  AST_CLASSOF(NumberExpr)
+};
+struct BoolExpr : Expr {
+  bool value;
+  AST_CLASSOF(BoolExpr)
+};
+/// Without the quotes; `{name}` is interpolated by who shows it.
+struct StringExpr : Expr {
+  StringRef text;
+  AST_CLASSOF(StringExpr)
+};
+struct NameExpr : Expr {
+  StringRef name;
+  AST_CLASSOF(NameExpr)
+};
+/// `MoE.E`, `attn.q`
+struct MemberExpr : Expr {
+  Expr *base;
+  Ident member;
+  AST_CLASSOF(MemberExpr)
+};
+enum class UnaryOp : uint8_t { Negate, Not };
+struct UnaryExpr : Expr {
+  UnaryOp op;
+  Expr *operand;
+  AST_CLASSOF(UnaryExpr)
+};
+/// `Div` is exact `/`; `FloorDiv` is the word `div`; `Mod` is `%`.
+enum class BinaryOp : uint8_t { Add, Sub, Mul, Div, FloorDiv, Mod, Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual, And, Or };
+struct BinaryExpr : Expr {
+  BinaryOp op;
+  SMLoc opLoc;
+  Expr *left, *right;
+  AST_CLASSOF(BinaryExpr)
+};
+struct Argument {
+  Ident name; ///< Empty: positional.
+  Expr *value;
+};
+/// `f(a, n = b)`, `sum[d](x)` (callee is a name, `indices` the bracket), `Module(...) as name`, `f32(x)`.
+struct CallExpr : Expr {
+  Expr *callee;
+  ArrayRef<Expr *> indices; ///< Of a reduction; `mean[...](x)` has an EllipsisExpr.
+  bool hasIndices = false;
+  ArrayRef<Argument> args;
+  Ident as; ///< Instance name; empty if none.
+  AST_CLASSOF(CallExpr)
+};
+/// `x[b, s, d]`, `wpe[0..S]`, `x[0, ...]`
+struct IndexExpr : Expr {
+  Expr *base;
+  ArrayRef<Expr *> subscripts;
+  AST_CLASSOF(IndexExpr)
+};
+/// `0..L`
+struct RangeExpr : Expr {
+  Expr *begin, *end;
+  AST_CLASSOF(RangeExpr)
+};
+/// `if c { a } else { b }`
+struct IfExpr : Expr {
+  Expr *condition, *thenExpr, *elseExpr;
+  AST_CLASSOF(IfExpr)
+};
+struct TupleExpr : Expr {
+  ArrayRef<Expr *> elements;
+  AST_CLASSOF(TupleExpr)
+};
+struct ListExpr : Expr {
+  ArrayRef<Expr *> elements;
+  AST_CLASSOF(ListExpr)
+};
+/// `...` or `...a`: a pack of indices or dims.
+struct EllipsisExpr : Expr {
+  StringRef name; ///< Empty: the anonymous pack.
+  AST_CLASSOF(EllipsisExpr)
+};
+/// `(k g e)`, `(c * q)` in a shape: several indices as one dim, first outermost.
+struct CompoundExpr : Expr {
+  ArrayRef<Ident> indices;
+  AST_CLASSOF(CompoundExpr)
+};
+struct OpParam;
+struct TensorType;
+/// `op(x: [b, s, d], w: [d, f]) -> [b, s, f]`: an op written where it is used. Each operand is an expression.
+struct OpExpr : Expr {
+  struct Operand {
+    Expr *value;
+    TensorType *type;
+  };
+  ArrayRef<Operand> operands;
+  ArrayRef<TensorType *> results;
+  Expr *formula; ///< Null: the contraction that the indices say.
+  AST_CLASSOF(OpExpr)
+};
+/// `for T in 4Ki..8Ki`, an argument of `infer(...)`.
+struct ForArgExpr : Expr {
+  Ident variable;
+  Expr *range_;
+  AST_CLASSOF(ForArgExpr)
+};
+
+//===----------------------------------------------------------------------===//
+// Types and parameters
+//===----------------------------------------------------------------------===//
+
+/// `tp` or `(cp, tp)` or `()`, behind `@` or `over`.
+struct AxisListSyntax {
+  ArrayRef<Ident> axes;
+  SMRange range;
+};
+
+/// One position of a shape: `B`, `B@dp`, `2 * D`, `...`, `(k g e)`, or `t: T` (an index and its size).
+struct ShapeDim {
+  Expr *size;
+  bool hasAxes = false;
+  AxisListSyntax axes;
+};
+
+/// `[B@dp, S, D] partial(tp)`, `f32[b, s]`, `[B, S, D] replicated(tp)`.
+struct TensorType : Node {
+  Ident dtype; ///< Empty: by the precision.
+  ArrayRef<ShapeDim> dims;
+  bool hasPartial = false;
+  Ident partialReduce; ///< `max` of `partial(max, tp)`; empty: sum
+  AxisListSyntax partial;
+  bool hasReplicated = false;
+  AxisListSyntax replicated;
+  AST_CLASSOF(TensorType)
+};
+
+/// A parameter of anything: `x: [B, S, D]`, `theta: real = 5.0e5`, `slots: size c`, `H`, `KV = H`.
+struct Param {
+  Ident name;
+  TensorType *tensor = nullptr; ///< Null: a compile-time value.
+  Ident scalarKind;             ///< `real`, `size`, `bool`, `int`; empty: any
+  Ident sizeIndex;              ///< the `c` of `slots: size c`
+  Expr *defaultValue = nullptr;
+};
+
+//===----------------------------------------------------------------------===//
+// Statements of modules, models and op bodies
+//===----------------------------------------------------------------------===//
+
+/// `param wk, wv: [D, KV, E];` `input tokens: i32[B, S];` `buffer ...;` `cache ...;`
+enum class TensorDeclKind : uint8_t { Param, Input, Buffer, Cache };
+struct TensorDeclStmt : Stmt {
+  TensorDeclKind declKind;
+  ArrayRef<Ident> names;
+  TensorType *type;
+  AST_CLASSOF(TensorDeclStmt)
+};
+/// `dim B, S;` (values null) or `dim G = H / KV;`
+struct DimStmt : Stmt {
+  ArrayRef<Ident> names;
+  Expr *value; ///< Null: bound by the step.
+  AST_CLASSOF(DimStmt)
+};
+/// `let x = e;` `var x: T = e;` `let (a, b) = e;` `let q[b, s] = formula;` and, without a keyword, `x = e;`
+struct LetStmt : Stmt {
+  enum class Form : uint8_t { Let, Var, Assign };
+  Form form;
+  ArrayRef<Ident> targets; ///< More than one: a tuple pattern.
+  TensorType *type;        ///< Null: none written.
+  bool isFormula = false;  ///< `let q[b, s] = ...`: a formula in place over `indices`
+  ArrayRef<Expr *> indices;
+  Expr *value;
+  AST_CLASSOF(LetStmt)
+};
+/// `return e;` `return [b, s, d] = formula;`
+struct ReturnStmt : Stmt {
+  bool isFormula = false;
+  ArrayRef<Expr *> indices;
+  Expr *value;
+  AST_CLASSOF(ReturnStmt)
+};
+/// `repeat layers[i in 0..L] { }` `repeat layers[L] { }`
+struct RepeatStmt : Stmt {
+  Ident name;
+  Ident variable; ///< Empty: none.
+  Expr *begin;    ///< Null: 0.
+  Expr *end;
+  ArrayRef<Stmt *> body;
+  AST_CLASSOF(RepeatStmt)
+};
+struct IfStmt : Stmt {
+  Expr *condition;
+  ArrayRef<Stmt *> thenBody, elseBody;
+  AST_CLASSOF(IfStmt)
+};
+/// `require H % KV == 0, "message with {H}";`
+struct RequireStmt : Stmt {
+  Expr *condition;
+  StringExpr *message; ///< Null: none.
+  AST_CLASSOF(RequireStmt)
+};
+/// `append(keys, k);` and the calls of a schedule: `forward(i);`
+struct ExprStmt : Stmt {
+  Expr *value;
+  AST_CLASSOF(ExprStmt)
+};
+
+/// A clause of an op's body that is not `let` or `result =`:
+///   whole e, u;  fold t carrying lse: f32[b, s];  mask causal(s, t);  flops = e;  bytes = e;
+///   saves q, key;  saves lse: f32[b, s];  saves nothing;  backward flops = e, recomputing e;
+///   linear x;  scan c;  routes b, s -> x, c;  updates c along t;  opaque;  stop_gradient;
+struct OpClauseStmt : Stmt {
+  enum class Clause : uint8_t { Whole, Fold, Mask, Flops, Bytes, Saves, BackwardFlops, Linear, Scan, Routes, Updates, Opaque, StopGradient };
+  Clause clause;
+  ArrayRef<Ident> names;  ///< whole, fold, saves, linear, scan; the left of routes; what is updated
+  ArrayRef<Ident> names2; ///< arguments of the mask; the right of routes; `along`
+  Ident word;             ///< the mask's kind
+  Ident extraName;        ///< `lse` of `saves lse: T` and of `carrying lse: T`
+  TensorType *extraType = nullptr;
+  Expr *value = nullptr;  ///< flops, bytes, backward flops
+  Expr *value2 = nullptr; ///< recomputing
+  AST_CLASSOF(OpClauseStmt)
+};
+
+//===----------------------------------------------------------------------===//
+// Statements of strategies
+//===----------------------------------------------------------------------===//
+
+/// A pattern of paths as text without spaces, e.g. `layers[*].{x,h}`, `param **`, `**.attention()`, and, after a
+/// colon, names for the dims of what it matches.
+struct Pattern {
+  StringRef text;
+  SMRange range;
+  bool hasDims = false;
+  bool dimsEllipsis = false; ///< `[..., i, o]`
+  ArrayRef<Ident> dims;
+};
+/// `mesh (pp, dp = 4, tp);` `mesh (pp, dp) = (pp, edp, ep);` `mesh (a, b) on topology (1, 0);`
+struct MeshStmt : Stmt {
+  struct AxisSyntax {
+    Ident name;
+    Expr *size; ///< Null: the strategy's parameter of that name.
+  };
+  ArrayRef<AxisSyntax> axes;
+  ArrayRef<Ident> second; ///< The other reading; empty: none.
+  ArrayRef<Expr *> topology;
+  AST_CLASSOF(MeshStmt)
+};
+/// `axis dp = (edp, ep);`
+struct AxisAliasStmt : Stmt {
+  Ident name;
+  AxisListSyntax axes;
+  AST_CLASSOF(AxisAliasStmt)
+};
+/// `shard B over dp, (KV, G) over tp, F, V over tp;` One item per `over`-group and name or tuple of names.
+struct ShardStmt : Stmt {
+  struct Item {
+    ArrayRef<Ident> dims; ///< `F`, `MoE.E` or the members of a tuple. Qualified names keep their dot.
+    AxisListSyntax axes;
+    Expr *order; ///< `order mirrored`; null: blocked
+  };
+  ArrayRef<Item> items;
+  AST_CLASSOF(ShardStmt)
+};
+/// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, GatherStmt, ...
+struct AtStmt : Stmt {
+  Pattern pattern;
+  ArrayRef<Stmt *> rules;
+  AST_CLASSOF(AtStmt)
+};
+/// `pipeline layers over pp { schedule = one_f_one_b; split = [..]; place embed = first; }`
+struct PipelineStmt : Stmt {
+  Pattern what;
+  AxisListSyntax axes;
+  ArrayRef<Stmt *> entries; ///< EntryStmt and PlaceStmt
+  AST_CLASSOF(PipelineStmt)
+};
+/// `name = value;`
+struct EntryStmt : Stmt {
+  Ident name;
+  Expr *value;
+  AST_CLASSOF(EntryStmt)
+};
+/// `place gf, head = last;`
+struct PlaceStmt : Stmt {
+  ArrayRef<Ident> names;
+  Ident where;
+  AST_CLASSOF(PlaceStmt)
+};
+/// `partition optimizer over (dp, cp);` `partition parameters over dp by unit A, B { prefetch = 1; }`
+struct PartitionStmt : Stmt {
+  Ident what;
+  AxisListSyntax axes;
+  ArrayRef<Pattern> units;
+  ArrayRef<Stmt *> entries;
+  AST_CLASSOF(PartitionStmt)
+};
+/// `pad V to 128 * tp;`
+struct PadStmt : Stmt {
+  Ident dim;
+  Expr *to; ///< A multiple of this.
+  AST_CLASSOF(PadStmt)
+};
+/// Rules that this compiler reads and does not lower yet: recompute, offload, gather, ring, overlap, reduce
+/// gradients, slow rank, replicate. Kept with their first word so that each can be refused where it stands.
+struct OtherRuleStmt : Stmt {
+  Ident word;
+  StringRef text; ///< As written, without the semicolon.
+  AST_CLASSOF(OtherRuleStmt)
+};
+
+//===----------------------------------------------------------------------===//
+// Statements of schedules
+//===----------------------------------------------------------------------===//
+
+/// `for i in a..b { }`
+struct ForStmt : Stmt {
+  Ident variable;
+  Expr *begin, *end;
+  ArrayRef<Stmt *> body;
+  AST_CLASSOF(ForStmt)
+};
+/// `virtual v at c * p + r;`
+struct VirtualStmt : Stmt {
+  Expr *count;
+  Expr *place; ///< Over c and r: the virtual stage; null: c * p + r
+  AST_CLASSOF(VirtualStmt)
+};
+/// `fn chunk(k) = e;`
+struct FnStmt : Stmt {
+  Ident name;
+  ArrayRef<Ident> params;
+  Expr *value;
+  AST_CLASSOF(FnStmt)
+};
+/// `state m, v: f32;` of an optimizer.
+struct StateStmt : Stmt {
+  ArrayRef<Ident> names;
+  Ident dtype;
+  AST_CLASSOF(StateStmt)
+};
+
+//===----------------------------------------------------------------------===//
+// Declarations
+//===----------------------------------------------------------------------===//
+
+struct Decl : Node {
+  Ident name;
+  ArrayRef<StringRef> doc; ///< `///` lines before it, without the slashes.
+};
+/// `op f(x: [..], rate: real = 0.1) -> [..] = formula { clauses }`
+struct OpDecl : Decl {
+  ArrayRef<Param> params;
+  struct Result {
+    Ident name; ///< Empty for a single unnamed result.
+    TensorType *type;
+  };
+  ArrayRef<Result> results;
+  Expr *formula; ///< Null: given by `result =` in the body, or opaque. A TupleExpr for several results.
+  /// LetStmt (`let` and `result = ...` / `z = ...` as Assign) and OpClauseStmt.
+  ArrayRef<Stmt *> body;
+  AST_CLASSOF(OpDecl)
+};
+/// Also `model`: a module that a job can run.
+struct ModuleDecl : Decl {
+  bool isModel;
+  ArrayRef<Param> params;
+  ArrayRef<TensorType *> results; ///< Empty for models.
+  ArrayRef<Stmt *> body;
+  AST_CLASSOF(ModuleDecl)
+};
+struct StrategyDecl : Decl {
+  ArrayRef<Param> params;
+  Ident base; ///< `extends t(...)`; empty: none
+  ArrayRef<Argument> baseArgs;
+  ArrayRef<Stmt *> body;
+  AST_CLASSOF(StrategyDecl)
+};
+struct ScheduleDecl : Decl {
+  ArrayRef<Param> params;
+  ArrayRef<Stmt *> body;
+  AST_CLASSOF(ScheduleDecl)
+};
+/// `config gpt2 for GPT2 extends base { L = 12; }`
+struct ConfigDecl : Decl {
+  Ident model;
+  Ident base;
+  ArrayRef<EntryStmt *> entries;
+  AST_CLASSOF(ConfigDecl)
+};
+/// `job pretrain extends base { model = ...; }`
+struct JobDecl : Decl {
+  Ident base;
+  ArrayRef<EntryStmt *> entries;
+  AST_CLASSOF(JobDecl)
+};
+/// `precision bf16_mixed { weight = bf16; ... }`
+struct PrecisionDecl : Decl {
+  ArrayRef<EntryStmt *> entries;
+  AST_CLASSOF(PrecisionDecl)
+};
+/// `optimizer adamw(beta1: real = 0.9) { state m, v: f32; flops = 14 * volume; }`
+struct OptimizerDecl : Decl {
+  ArrayRef<Param> params;
+  ArrayRef<Stmt *> body; ///< StateStmt, EntryStmt
+  AST_CLASSOF(OptimizerDecl)
+};
+
+/// `import std.nn (linear, swiglu);`
+struct Import {
+  StringRef path; ///< "std.nn"
+  SMRange range;
+  bool all = true; ///< Without a list: every name.
+  ArrayRef<Ident> names;
+};
+
+struct File {
+  StringRef path;
+  unsigned bufferId;
+  ArrayRef<StringRef> doc; ///< `//!` lines.
+  ArrayRef<Import> imports;
+  ArrayRef<Decl *> decls;
+};
+
+/// Prints a file as .stg text again; printing what was parsed from it gives the same text.
+void print(llvm::raw_ostream &os, const File &file);
+void print(llvm::raw_ostream &os, const Expr *expr);
+
+} // namespace stage::ast
+
+#endif // STAGE_AST_AST_H
