@@ -28,7 +28,8 @@ find_library(ANTLR4_LIBRARY NAMES libantlr4-runtime.a antlr4-runtime REQUIRED)
 add_library(stage_options INTERFACE)
 target_include_directories(stage_options INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include)
 target_include_directories(stage_options SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
-target_compile_options(stage_options INTERFACE -Wall -Wextra -Wno-unused-parameter
+# A member left out of an aggregate has its default, which is meant.
+target_compile_options(stage_options INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
   # False alarms of g++ 12: in llvm::formatv, and for "text" + std::to_string(i).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict>)
 option(STAGE_WERROR "Treat warnings as errors" OFF)
@@ -38,7 +39,7 @@ endif()
 # address, undefined, fuzzer-no-link: see CMakePresets.json
 set(STAGE_SANITIZE "" CACHE STRING "Comma-separated sanitizers to build with")
 if(STAGE_SANITIZE)
-  add_compile_options(-fsanitize=${STAGE_SANITIZE} -fno-omit-frame-pointer)
+  add_compile_options(-fsanitize=${STAGE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   add_link_options(-fsanitize=${STAGE_SANITIZE})
 else()
   add_link_options(-static-libstdc++ -static-libgcc)

@@ -1,0 +1,20 @@
+# Where an installed compiler finds what is not in its binary, and what `cmake --install` copies.
+#
+# Tools look for the standard library relative to themselves, so an installed prefix can be moved and
+# no path of the machine that built it is in a binary. The build tree has the same shape: its
+# share/stagec/stdlib is a link to the sources, so an edited library is seen without a build.
+set(STAGE_INSTALL_DATADIR ${CMAKE_INSTALL_DATADIR}/stagec)
+file(RELATIVE_PATH STAGE_STDLIB_FROM_BINARY
+  ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_DATADIR}/stagec/stdlib)
+configure_file(${CMAKE_SOURCE_DIR}/include/stage/Support/Config.h.in
+  ${CMAKE_BINARY_DIR}/include/stage/Support/Config.h @ONLY)
+
+get_filename_component(stdlib_link ${CMAKE_BINARY_DIR}/bin/${STAGE_STDLIB_FROM_BINARY} ABSOLUTE)
+get_filename_component(stdlib_parent ${stdlib_link} DIRECTORY)
+file(MAKE_DIRECTORY ${stdlib_parent})
+file(CREATE_LINK ${CMAKE_SOURCE_DIR}/stdlib ${stdlib_link} SYMBOLIC)
+
+# OPTIONAL: a checkout may lack a folder while the project grows.
+install(DIRECTORY stdlib examples DESTINATION ${STAGE_INSTALL_DATADIR} OPTIONAL FILES_MATCHING PATTERN "*.stg")
+install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL FILES_MATCHING PATTERN "*.md")
+install(FILES README.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
