@@ -28,6 +28,7 @@ namespace path = llvm::sys::path;
 namespace {
 constexpr int handledSignals[] = {SIGINT, SIGTERM, SIGHUP};
 struct sigaction previousActions[std::size(handledSignals)];
+struct sigaction previousFileSizeAction;
 /// Path of the folder to remove; empty when there is none.
 char pathToRemove[4096];
 std::atomic<int> descriptorToRemove = -1;
@@ -79,6 +80,9 @@ static void startHandlingSignals(StringRef folder, int descriptor) {
     if (previousActions[i].sa_handler != SIG_IGN)
       sigaction(handledSignals[i], &action, nullptr);
   }
+  // A limit on the size of files shall be an error of write(2) like any other.
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, &previousFileSizeAction);
 }
 
 static void stopHandlingSignals() {
@@ -86,6 +90,7 @@ static void stopHandlingSignals() {
     return;
   for (size_t i = 0; i < std::size(handledSignals); ++i)
     sigaction(handledSignals[i], &previousActions[i], nullptr);
+  sigaction(SIGXFSZ, &previousFileSizeAction, nullptr);
 }
 
 //===----------------------------------------------------------------------===//

@@ -25,9 +25,10 @@ public:
   }
   /// Like report(), for messages with notes: whether to build one.
   bool isShown(diag::ID id) {
-    if (getDiagnosticInfo(id).severity == Severity::Error)
-      ++numErrors;
-    return ++counts[id] <= maxShown;
+    bool isShown = ++counts[id] <= maxShown;
+    if (!isShown && getDiagnosticInfo(id).severity == Severity::Error)
+      ++numHidden;
+    return isShown;
   }
   /// Says how many of each code were only counted.
   void finish() {
@@ -35,14 +36,15 @@ public:
       if (count > maxShown)
         diags.report(SMLoc(), diag::MoreOfThese) << int64_t(count - maxShown) << getDiagnosticInfo(id).code;
   }
-  uint64_t getNumErrors() const { return numErrors; }
+  /// All errors so far, shown or not, also those that were reported to the engine by others.
+  uint64_t getNumErrors() const { return diags.getNumErrors() + numHidden; }
   DiagnosticEngine &getDiagnostics() { return diags; }
 
 private:
   DiagnosticEngine &diags;
   unsigned maxShown;
   std::map<diag::ID, uint64_t> counts;
-  uint64_t numErrors = 0;
+  uint64_t numHidden = 0;
 };
 
 } // namespace stage

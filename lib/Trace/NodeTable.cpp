@@ -45,6 +45,14 @@ private:
   void addSendOrRecv(const ChakraProtoMsg::Node &node);
   void sortById();
 
+  /// Looked up once per rank and group: groups are as large as there are ranks.
+  bool isMember(uint32_t group) {
+    auto [known, isNew] = memberships.try_emplace(group, group == 0);
+    if (isNew && group != 0)
+      known->second = llvm::is_contained(table.groups[group].members, rank);
+    return known->second;
+  }
+
   /// The number of an attribute that must be there, at least `least` and below `end`.
   int64_t require(const ChakraProtoMsg::Node &node, StringRef name, int64_t least,
                   int64_t end = std::numeric_limits<int64_t>::max());
@@ -64,6 +72,7 @@ private:
   const llvm::DenseMap<uint64_t, uint32_t> &groupIndices;
   FaultReporter &faults;
   NodeRecord *record = nullptr;
+  llvm::DenseMap<uint32_t, bool> memberships;
 };
 } // namespace stage
 
@@ -182,7 +191,7 @@ void NodeLoader::addCollective(const ChakraProtoMsg::Node &node) {
   }
   record->channel = group->second;
   const std::vector<uint32_t> &members = table.groups[group->second].members;
-  if (group->second != 0 && !llvm::is_contained(members, rank))
+  if (!isMember(group->second))
     fault(diag::RankNotInGroup, table.describeGroup(group->second));
   else if (members.size() < 2)
     fault(diag::GroupOfOne, table.describeGroup(group->second));

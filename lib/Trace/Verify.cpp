@@ -10,7 +10,7 @@ using namespace stage;
 static CommunicationSummary verify(NodeTable &table, FaultReporter &faults) {
   verifyGraph(table, faults);
   // Where a node is missing from the order, what comes after it would look different too.
-  if (faults.getNumErrors() || faults.getDiagnostics().hasErrors())
+  if (faults.getNumErrors())
     return {};
   CommunicationSummary summary = verifyCommunication(table, faults);
   if (faults.getNumErrors())
@@ -32,8 +32,9 @@ bool stage::verifyTraces(llvm::StringRef path, const VerifyOptions &options, llv
   table.load(*folder, options.ignoreCtrl, faults);
   CommunicationSummary summary = verify(table, faults);
   faults.finish();
-  if (faults.getNumErrors() || diags.hasErrors()) {
-    diags.report(SMLoc(), diag::VerifyFailed) << path << int64_t(std::max<uint64_t>(faults.getNumErrors(), 1));
+  if (uint64_t numFaults = faults.getNumErrors()) {
+    diags.report(SMLoc(), diag::VerifyFailed)
+        << path << (numFaults == 1 ? "1 fault" : std::to_string(numFaults) + " faults");
     return false;
   }
   auto count = [&](uint64_t number, llvm::StringRef one, llvm::StringRef many) {

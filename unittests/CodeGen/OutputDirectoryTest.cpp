@@ -137,7 +137,6 @@ TEST_F(OutputDirectoryTest, FollowsALinkToItsFolder) {
 TEST_F(OutputDirectoryTest, ReportsAFailedWriteAndLeavesNothing) {
   pid_t child = fork();
   if (child == 0) {
-    signal(SIGXFSZ, SIG_IGN);
     rlimit limit = {1000, 1000};
     setrlimit(RLIMIT_FSIZE, &limit);
     auto output = create(path("traces"));
