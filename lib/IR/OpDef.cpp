@@ -1,7 +1,7 @@
 //===- OpDef.cpp - operators as index notation: table and printer ---------===//
 #include "stage/IR/OpDef.h"
+#include "stage/IR/Text.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/Format.h"
 
 using namespace stage;
 
@@ -192,20 +192,9 @@ private:
 
   void printBare(const Formula *f, int strength) {
     switch (f->kind) {
-    case Formula::Kind::Number: {
-      // Shortest text that reads back to the same number.
-      for (int precision = 1; precision <= 17; ++precision) {
-        std::string text;
-        llvm::raw_string_ostream ss(text);
-        ss << llvm::format("%.*g", precision, f->number);
-        double back;
-        if (precision == 17 || (!llvm::StringRef(ss.str()).getAsDouble(back) && back == f->number)) {
-          os << text;
-          return;
-        }
-      }
+    case Formula::Kind::Number:
+      printNumber(os, f->number);
       return;
-    }
     case Formula::Kind::SizeOf:
       os << "size(" << f->size << ')';
       return;
@@ -271,6 +260,22 @@ private:
 };
 } // namespace
 
+/// True if the indices are numbered in the order in which the operands and results first name them: what a reader
+/// does by itself. Else they are printed: `op f[t, s](x: [s, t])`.
+static bool isFirstUseOrder(const OpDef &def) {
+  llvm::SmallVector<unsigned, 8> order;
+  auto visit = [&](llvm::ArrayRef<unsigned> indices) {
+    for (unsigned index : indices)
+      if (!llvm::is_contained(order, index))
+        order.push_back(index);
+  };
+  for (const OperandInfo &operand : def.operands)
+    visit(operand.indices);
+  for (const ResultInfo &result : def.results)
+    visit(result.indices);
+  return order.size() == def.indices.size() && llvm::is_sorted(order);
+}
+
 /// The braces of an op: everything that is declared and not derived.
 static void printBody(llvm::raw_ostream &os, const OpDef &def, FormulaPrinter &formulas) {
   auto name = [&](unsigned index) { return def.indices[index].name; };
@@ -316,7 +321,13 @@ static void printBody(llvm::raw_ostream &os, const OpDef &def, FormulaPrinter &f
 
 void stage::print(llvm::raw_ostream &os, const OpDef &def) {
   FormulaPrinter formulas(os, def);
-  os << "op " << def.name << '(';
+  os << "op " << def.name;
+  if (!isFirstUseOrder(def)) {
+    os << '[';
+    llvm::interleaveComma(def.indices, os, [&](const IndexInfo &index) { os << index.name; });
+    os << ']';
+  }
+  os << '(';
   llvm::interleaveComma(def.operands, os, [&](const OperandInfo &operand) {
     os << operand.name << ": ";
     formulas.printIndices(operand.indices);

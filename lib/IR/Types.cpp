@@ -57,6 +57,14 @@ AxisSet stage::toSet(llvm::ArrayRef<AxisId> axes) {
   return set;
 }
 
+AxisList stage::toList(AxisSet axes) {
+  AxisList list;
+  for (AxisId axis = 0; axis < 32; ++axis)
+    if (axes >> axis & 1)
+      list.push_back(axis);
+  return list;
+}
+
 std::optional<AxisId> Mesh::find(llvm::StringRef name) const {
   for (size_t i = 0; i < axes.size(); ++i)
     if (axes[i].name == name)

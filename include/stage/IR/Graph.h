@@ -143,8 +143,11 @@ public:
   Op *getParent() const { return parent; } ///< The repeat, or null at the top.
 
   using iterator = std::list<std::unique_ptr<Op>>::iterator;
+  using const_iterator = std::list<std::unique_ptr<Op>>::const_iterator;
   iterator begin() { return ops.begin(); }
   iterator end() { return ops.end(); }
+  const_iterator begin() const { return ops.begin(); }
+  const_iterator end() const { return ops.end(); }
   bool empty() const { return ops.empty(); }
   /// The yield or return at the end; null if there is none.
   Op *getTerminator();

@@ -63,6 +63,8 @@ using AxisList = llvm::SmallVector<AxisId, 2>;
 /// Unordered axes, bit i for axis i.
 using AxisSet = uint32_t;
 AxisSet toSet(llvm::ArrayRef<AxisId> axes);
+/// In the order of the mesh.
+AxisList toList(AxisSet axes);
 
 struct Axis {
   std::string name;

@@ -1,0 +1,217 @@
+//===- ParseGraph.cpp - declarations of the IR text -----------------------===//
+#include "TextParser.h"
+
+using namespace stage;
+
+bool TextParser::parseGraph() {
+  graph.loc = token.getLoc();
+  if (!expect("graph") || !parseName(graph.name, "the graph's name") || !expect("{"))
+    return false;
+  while (!is("}") && token.kind != Token::End)
+    if (!parseItem())
+      skipStatement();
+  if (!expect("}"))
+    return false;
+  return token.kind == Token::End || fail("the end of the file");
+}
+
+bool TextParser::parseItem() {
+  struct Item {
+    llvm::StringRef word;
+    bool (TextParser::*parse)();
+  };
+  static const Item items[] = {
+      {"dim", &TextParser::parseDim},
+      {"mesh", &TextParser::parseMesh},
+      {"bind", &TextParser::parseBindings},
+      {"precision", &TextParser::parsePrecision},
+      {"optimizer", &TextParser::parseOptimizer},
+      {"require", &TextParser::parseObligation},
+      {"rule", &TextParser::parseRule},
+      {"pipeline", &TextParser::parsePipeline},
+      {"op", &TextParser::parseOpDef},
+  };
+  for (const Item &item : items)
+    if (consume(item.word))
+      return (this->*item.parse)();
+  if (consume("microbatches"))
+    return parseInteger(graph.microbatches, 1) && expect(";");
+  if (consume("inference")) {
+    graph.training = false;
+    return expect(";");
+  }
+  for (auto [word, block] : {std::pair("forward", &graph.forward), std::pair("backward", &graph.backward),
+                             std::pair("step", &graph.step)})
+    if (is(word))
+      return parseTopBlock(*block);
+  return fail("a declaration or a block");
+}
+
+bool TextParser::parseDim() {
+  Token at = token;
+  std::string name;
+  if (!parseIdentifier(name, "the dim's name"))
+    return false;
+  llvm::SmallVector<std::string, 2> aliases;
+  if (consume("as")) {
+    do {
+      if (!parseIdentifier(aliases.emplace_back(), "another name"))
+        return false;
+    } while (consume(","));
+  }
+  Size size = graph.sizes.symbol(name);
+  if (consume("=") && !parseSize(size))
+    return false;
+  if (graph.findDim(name))
+    diags.report(at.getLoc(), diag::IRRedefinition) << name;
+  else
+    graph.addDim(name, size, at.getLoc())->aliases = std::move(aliases);
+  return expect(";");
+}
+
+bool TextParser::parseMesh() {
+  return parseList("(", ")", [&] {
+           Axis axis;
+           Token at = token;
+           axis.loc = at.getLoc();
+           if (graph.mesh.getAxes().size() == 32)
+             return fail("at most 32 axes");
+           if (!parseIdentifier(axis.name, "an axis") || !expect("=") || !parseInteger(axis.size, 1))
+             return false;
+           if (graph.mesh.find(axis.name)) {
+             diags.report(at.getLoc(), diag::IRRedefinition) << axis.name;
+             return true;
+           }
+           axis.symbol = graph.sizes.symbol(axis.name);
+           graph.binding.bind(axis.name, axis.size);
+           graph.mesh.addAxis(std::move(axis));
+           return true;
+         }) &&
+         expect(";");
+}
+
+bool TextParser::parseBindings() {
+  do {
+    std::string name;
+    int64_t value;
+    if (!parseIdentifier(name, "a name") || !expect("=") || !parseInteger(value, INT64_MIN + 1))
+      return false;
+    graph.binding.bind(name, value);
+  } while (consume(","));
+  return expect(";");
+}
+
+bool TextParser::parsePrecision() {
+  Precision &p = graph.precision;
+  return expect("weight") && parseDType(p.weight) && expect(",") && expect("activation") && parseDType(p.activation) &&
+         expect(",") && expect("gradient") && parseDType(p.gradient) && expect(",") && expect("master") &&
+         parseDType(p.master) && expect(";");
+}
+
+bool TextParser::parseOptimizer() {
+  graph.optimizer.loc = token.getLoc();
+  if (!parseName(graph.optimizer.name, "the optimizer's name") || !expect("{"))
+    return false;
+  while (!consume("}")) {
+    if (consume("state")) {
+      auto &[name, type] = graph.optimizer.states.emplace_back();
+      if (!parseIdentifier(name, "the state's name") || !expect(":") || !parseDType(type))
+        return false;
+    } else if (!expect("flops") || !expect("=") || !parseSize(graph.optimizer.flops)) {
+      return false;
+    }
+    if (!expect(";"))
+      return false;
+  }
+  return true;
+}
+
+bool TextParser::parseObligation() {
+  SMLoc loc = token.getLoc();
+  auto kind = Obligations::Kind::Divides;
+  if (consume("equal"))
+    kind = Obligations::Kind::Equal;
+  else if (consume("positive"))
+    kind = Obligations::Kind::Positive;
+  else if (consume("at_most"))
+    kind = Obligations::Kind::AtMost;
+  else if (!consume("multiple"))
+    return fail("'multiple', 'equal', 'positive' or 'at_most'");
+  Size left, right;
+  if (!expect("(") || !parseSize(left))
+    return false;
+  if (kind != Obligations::Kind::Positive && (!expect(",") || !parseSize(right)))
+    return false;
+  std::string reason;
+  if (!expect(")") || (token.kind == Token::String && !parseQuoted(reason, "the reason")))
+    return false;
+  graph.obligations.add(kind, left, right, loc, reason);
+  return expect(";");
+}
+
+bool TextParser::parseRule() {
+  ShardRule rule;
+  rule.loc = token.getLoc();
+  if (!parseUnsigned(rule.statement) || (consume("at") && !parseQuoted(rule.pattern, "a pattern in quotes")))
+    return false;
+  if (is("[") && !parseList("[", "]", [&] {
+        if (consume("..."))
+          return rule.dimNamesHaveEllipsis = true;
+        return parseIdentifier(rule.dimNames.emplace_back(), "a name of a dim");
+      }))
+    return false;
+  if (consume("replicate")) {
+    rule.replicated = true;
+  } else {
+    auto parseDimName = [&] { return parseIdentifier(rule.dims.emplace_back(), "a dim"); };
+    if (!expect("shard") || !(is("(") ? parseList("(", ")", parseDimName) : parseDimName()))
+      return false;
+  }
+  if (!expect("over") || !parseAxes(rule.axes))
+    return false;
+  rule.mirrored = consume("mirrored");
+  graph.rules.push_back(std::move(rule));
+  return expect(";");
+}
+
+bool TextParser::parsePipeline() {
+  PipelineInfo &pipeline = graph.pipeline;
+  pipeline.loc = token.getLoc();
+  if (!parseName(pipeline.loop, "the name of a repeat"))
+    return false;
+  if (consume("over")) {
+    AxisId axis;
+    if (!parseAxis(axis))
+      return false;
+    pipeline.axis = axis;
+  }
+  if (!expect("{"))
+    return false;
+  while (!consume("}")) {
+    bool parsed;
+    if (consume("chunks")) {
+      parsed = parseUnsigned(pipeline.chunks);
+    } else if (consume("split")) {
+      do
+        parsed = parseInteger(pipeline.split.emplace_back(), 0);
+      while (parsed && consume(","));
+    } else if (consume("schedule")) {
+      parsed = parseName(pipeline.scheduleName, "the schedule's name");
+    } else if (consume("units")) {
+      parsed = parseQuoted(pipeline.units.emplace_back(), "a list of units in quotes");
+    } else {
+      return fail("'chunks', 'split', 'schedule' or 'units'");
+    }
+    if (!parsed || !expect(";"))
+      return false;
+  }
+  return true;
+}
+
+std::unique_ptr<Graph> stage::parseGraph(SizeContext &sizes, DiagnosticEngine &diags, unsigned bufferId) {
+  auto graph = std::make_unique<Graph>(sizes);
+  unsigned errorsBefore = diags.getNumErrors();
+  llvm::StringRef text = diags.getSources().getMemoryBuffer(bufferId)->getBuffer();
+  TextParser(*graph, diags, text).parseGraph();
+  return diags.getNumErrors() == errorsBefore ? std::move(graph) : nullptr;
+}

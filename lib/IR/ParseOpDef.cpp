@@ -1,0 +1,224 @@
+//===- ParseOpDef.cpp - operators of the IR text --------------------------===//
+//
+// A result's formula may use the lets, which stand behind it in the braces: formulas
+// of results are skipped first and read when the operator ends.
+//
+//===----------------------------------------------------------------------===//
+#include "TextParser.h"
+
+using namespace stage;
+
+/// An analysis keeps sets of operands in one word.
+static constexpr unsigned maxOperands = 64;
+
+static std::optional<unsigned> findOperand(const OpDef &def, llvm::StringRef name) {
+  for (unsigned i = 0; i < def.operands.size(); ++i)
+    if (def.operands[i].name == name)
+      return i;
+  return std::nullopt;
+}
+
+bool TextParser::parseIndexNames(OpDef &def, llvm::SmallVectorImpl<unsigned> &indices, bool declare) {
+  return parseList("[", "]", [&] {
+    Token at = token;
+    std::string name;
+    if (!parseIdentifier(name, "an index"))
+      return false;
+    auto known = def.findIndex(name);
+    if (!known && !declare) {
+      diags.report(at.getLoc(), diag::IRUnknownIndex) << def.name << name;
+      return false;
+    }
+    if (!known)
+      def.indices.push_back({name});
+    indices.push_back(known ? *known : def.indices.size() - 1);
+    return true;
+  });
+}
+
+bool TextParser::parseOpDef() {
+  OpDef def;
+  Token name = token;
+  def.loc = name.getLoc();
+  if (!parseName(def.name, "the operator's name"))
+    return false;
+  llvm::SmallVector<unsigned, 8> order;
+  if (is("[") && !parseIndexNames(def, order, /*declare=*/true))
+    return false;
+  bool parsed = parseList("(", ")", [&] {
+    OperandInfo operand;
+    if (def.operands.size() == maxOperands)
+      return fail("at most " + llvm::Twine(maxOperands) + " operands");
+    if (!parseIdentifier(operand.name, "an operand") || !expect(":") || !parseIndexNames(def, operand.indices, true))
+      return false;
+    def.operands.push_back(std::move(operand));
+    return true;
+  });
+  llvm::SmallVector<Token, 2> formulas;
+  parsed = parsed && expect("->") &&
+           parseList("(", ")", [&] { return parseResult(def, formulas.emplace_back()); });
+  if (!parsed || (consume("vjp") && !parseVjp(def)))
+    return false;
+  if (!is(";")) {
+    if (!expect("{"))
+      return false;
+    while (!is("}"))
+      if (!parseClause(def) || !expect(";"))
+        return false;
+  }
+
+  Token end = token;
+  for (unsigned i = 0; i < formulas.size(); ++i) {
+    if (formulas[i].kind == Token::End)
+      continue;
+    lexer.rewind(formulas[i]);
+    advance();
+    def.results[i].formula = parseFormula(def);
+    if (!def.results[i].formula)
+      return false;
+    if (!is(",") && !is(")"))
+      return fail("',' or ')'");
+  }
+  lexer.rewind(end);
+  advance();
+  advance(); // `;` or `}`
+  std::string written = def.name;
+  if (graph.defs.find(written) || graph.defs.add(std::move(def))->name != written)
+    diags.report(name.getLoc(), diag::IRRedefinition) << written;
+  return true;
+}
+
+bool TextParser::parseResult(OpDef &def, Token &formula) {
+  ResultInfo result;
+  result.extra = consume("extra");
+  if (!parseIdentifier(result.name, "a result") || !expect(":"))
+    return false;
+  if (!is("[")) {
+    result.dtype.emplace();
+    if (!parseDType(*result.dtype))
+      return false;
+  }
+  if (!parseIndexNames(def, result.indices, /*declare=*/true))
+    return false;
+  def.results.push_back(std::move(result));
+  if (consume("=")) {
+    formula = token;
+    skipFormula();
+  }
+  return true;
+}
+
+void TextParser::skipFormula() {
+  unsigned nesting = 0;
+  for (; token.kind != Token::End; advance()) {
+    if (is("(") || is("["))
+      ++nesting;
+    else if (nesting == 0 && (is(",") || is(")") || is(";")))
+      return;
+    else if (is(")") || is("]"))
+      nesting -= nesting != 0;
+  }
+}
+
+bool TextParser::parseVjp(OpDef &def) {
+  Token at = token;
+  std::string name;
+  if (!parseName(name, "an operator"))
+    return false;
+  def.vjpOf = graph.defs.find(name);
+  if (!def.vjpOf) {
+    diags.report(at.getLoc(), diag::IRUnknownOperator) << name;
+    return false;
+  }
+  auto parseNumbers = [&](auto &numbers, size_t count) {
+    return parseList("(", ")", [&] {
+      numbers.emplace_back();
+      if (token.kind == Token::Number && !token.text.getAsInteger(10, numbers.back()) && numbers.back() < count) {
+        advance();
+        return true;
+      }
+      return fail("a number below " + llvm::Twine(count));
+    });
+  };
+  return parseNumbers(def.vjpGradients, def.vjpOf->results.size()) && expect("->") &&
+         parseNumbers(def.vjpOperands, def.vjpOf->operands.size());
+}
+
+/// One clause of the braces, without its `;`.
+bool TextParser::parseClause(OpDef &def) {
+  if (consume("let")) {
+    std::string name;
+    if (!parseIdentifier(name, "a name") || !expect("="))
+      return false;
+    const Formula *formula = parseFormula(def);
+    if (formula)
+      def.lets.emplace_back(name, formula);
+    return formula;
+  }
+  if (consume("opaque"))
+    return def.opaque = true;
+  if (consume("stop_gradient"))
+    return def.stopGradient = true;
+  for (auto [word, flag] : {std::pair("whole", &IndexInfo::whole), std::pair("fold", &IndexInfo::fold)}) {
+    if (!consume(word))
+      continue;
+    do {
+      auto index = token.kind == Token::Identifier ? def.findIndex(token.text) : std::nullopt;
+      if (!index)
+        return fail("an index");
+      def.indices[*index].*flag = true;
+      advance();
+    } while (consume(","));
+    return true;
+  }
+  if (consume("mask")) {
+    llvm::SmallVector<unsigned, 2> indices;
+    if (!expect("causal") || !parseList("(", ")", [&] {
+          auto index = token.kind == Token::Identifier ? def.findIndex(token.text) : std::nullopt;
+          if (!index)
+            return fail("an index");
+          indices.push_back(*index);
+          advance();
+          return true;
+        }))
+      return false;
+    if (indices.size() != 2)
+      return fail("two indices in the mask");
+    def.causalMask.emplace(indices[0], indices[1]);
+    return true;
+  }
+  if (consume("saves"))
+    return parseSaves(def);
+  if (consume("flops"))
+    return expect("=") && parseSize(def.flops);
+  if (consume("bytes"))
+    return expect("=") && parseSize(def.bytes);
+  if (consume("backward"))
+    return expect("flops") && expect("=") && parseSize(def.backwardFlops);
+  if (consume("recomputing"))
+    return expect("=") && parseSize(def.backwardRecompute);
+  return fail("a clause of the operator");
+}
+
+bool TextParser::parseSaves(OpDef &def) {
+  def.declaresSaves = true;
+  if (is("nothing") && !findOperand(def, "nothing")) {
+    advance();
+    return true;
+  }
+  do {
+    if (token.kind != Token::Identifier)
+      return fail("an operand or result");
+    auto result = llvm::find_if(def.results, [&](const ResultInfo &info) { return info.name == token.text; });
+    if (auto operand = findOperand(def, token.text)) {
+      def.savedOperands.push_back(*operand);
+    } else if (result != def.results.end()) {
+      def.savedResults.push_back(result - def.results.begin());
+    } else {
+      diags.report(token.getLoc(), diag::IRUnknownName) << token.text << def.name;
+      return false;
+    }
+    advance();
+  } while (consume(","));
+  return true;
+}

@@ -1,0 +1,249 @@
+//===- ParseOps.cpp - blocks of the IR text -------------------------------===//
+//
+// Names are those of the whole graph: a backward body finds the values of the forward
+// body of its loop by name. Whether an op may use a value is for the verifier.
+//
+// Invariant: a value is in `values` only if its op is in its block, so no name ever
+// leads to an op that was given up.
+//
+//===----------------------------------------------------------------------===//
+#include "TextParser.h"
+#include "TextWriter.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace stage;
+
+bool TextParser::parseTopBlock(Block &block) {
+  if (!block.empty()) {
+    diags.report(token.getLoc(), diag::IRRedefinition) << token.text;
+    return false;
+  }
+  advance();
+  return parseBlock(block);
+}
+
+bool TextParser::parseBlock(Block &block) {
+  if (!expect("{"))
+    return false;
+  while (!is("}") && token.kind != Token::End)
+    if (!parseOp(block))
+      skipStatement();
+  return expect("}");
+}
+
+bool TextParser::parseDefinition(Definition &definition) {
+  if (token.kind != Token::Value)
+    return fail("the name of a value");
+  definition.name = token;
+  llvm::StringRef name = token.text.drop_front();
+  advance();
+  if (token.kind == Token::String)
+    return parseQuoted(definition.path, "a path");
+  if (!llvm::isDigit(name.front()))
+    definition.path = name.str();
+  return true;
+}
+
+void TextParser::define(const Definition &definition, Value *value) {
+  llvm::StringRef name = definition.name.text.drop_front();
+  if (value && values.lookup(name))
+    diags.report(definition.name.getLoc(), diag::IRRedefinition) << definition.name.text;
+  values.try_emplace(name, value);
+}
+
+bool TextParser::parseOp(Block &block) {
+  llvm::SmallVector<Definition, 2> results;
+  Op *op = nullptr;
+  auto parseHead = [&] {
+    if (token.kind == Token::Value) {
+      do {
+        Definition definition;
+        if (!parseDefinition(definition))
+          return false;
+        results.push_back(std::move(definition));
+      } while (consume(","));
+      if (!expect("="))
+        return false;
+    }
+    auto created = std::make_unique<Op>(OpKind::Compute, token.getLoc());
+    if (!parseOpBody(*created, results))
+      return false;
+    op = block.append(std::move(created));
+    return true;
+  };
+  if (!parseHead()) {
+    for (const Definition &definition : results)
+      define(definition, nullptr);
+    return false;
+  }
+  bool parsed;
+  if (op->body) {
+    for (auto &argument : op->body->getArguments())
+      define(argumentDefinitions[argument->getNumber()], argument.get());
+    parsed = expect("do") && parseBlock(*op->body);
+  } else {
+    parsed = expect(";");
+  }
+  for (auto &result : op->getResults())
+    define(results[result->getNumber()], result.get());
+  return parsed;
+}
+
+/// The op's kind with all that follows, up to a `;` or a body.
+bool TextParser::parseOpBody(Op &op, llvm::ArrayRef<Definition> results) {
+  std::string name;
+  Token at = token;
+  if (token.kind == Token::Identifier && isOpKeyword(token.text)) {
+#define IR_OP(id, text)                                                                                                \
+  if (is(text))                                                                                                        \
+    op.kind = OpKind::id;
+#include "stage/IR/Ops.def"
+    advance();
+  } else if (!parseName(name, "an op")) {
+    return false;
+  }
+  bool parsed = true;
+  switch (op.kind) {
+  case OpKind::Compute:
+    op.def = graph.defs.find(name);
+    if (!op.def) {
+      diags.report(at.getLoc(), diag::IRUnknownOperator) << name;
+      return false;
+    }
+    writtenExtents.assign(op.def->indices.size(), Extent());
+    op.indexAxes.resize(op.def->indices.size());
+    op.indexConstraint.resize(op.def->indices.size());
+    parsed = parseOperands(op) && (!is("[") || parseIndices(op));
+    break;
+  case OpKind::Param:
+  case OpKind::Input:
+    if (token.kind == Token::String || token.kind == Token::Identifier)
+      parsed = parseName(op.name, "a name");
+    else if (!results.empty())
+      op.name = getLocalName(results.front().path).str();
+    break;
+  case OpKind::Constant:
+    parsed = parseNumber(op.number);
+    break;
+  case OpKind::Repeat:
+    parsed = parseRepeatHead(op);
+    break;
+  case OpKind::Yield:
+  case OpKind::Return:
+    if (token.kind == Token::Value)
+      do
+        parsed = parseOperand(op);
+      while (parsed && consume(","));
+    break;
+  default:
+    parsed = parseOperands(op) && (!isReshard(op.kind) || parseReshard(op));
+  }
+  return parsed && parseResults(op, results) && parsePlace(op);
+}
+
+bool TextParser::parseOperand(Op &op) {
+  if (token.kind != Token::Value)
+    return fail("a value");
+  llvm::StringRef name = token.text.drop_front();
+  auto it = values.find(name);
+  if (it == values.end()) {
+    diags.report(token.getLoc(), diag::IRUnknownValue) << name;
+    return false;
+  }
+  if (!it->second)
+    return false; // reported where the value is defined
+  op.addOperand(it->second);
+  advance();
+  return true;
+}
+
+bool TextParser::parseOperands(Op &op) {
+  return parseList("(", ")", [&] { return parseOperand(op); });
+}
+
+bool TextParser::parseReshard(Op &op) {
+  if (!expect("over") || !parseAxes(op.axes))
+    return false;
+  if (consume("dim") && !parseUnsigned(op.dim))
+    return false;
+  if (consume("to") && !parseUnsigned(op.toDim))
+    return false;
+  if (consume("reduce") && !parseReduceKind(op.reduce))
+    return false;
+  return !consume("stages") || parseList("(", ")", [&] { return parseUnsigned(op.stages.emplace_back()); });
+}
+
+bool TextParser::parseRepeatHead(Op &op) {
+  if (!parseName(op.name, "the name of the repeat") || !expect("[") || !parseSize(op.count) || !expect("]") ||
+      !expect("loop") || !parseUnsigned(op.loop))
+    return false;
+  op.reverse = consume("reverse");
+  op.body = std::make_unique<Block>(graph, &op);
+  argumentDefinitions.clear();
+  return parseList("(", ")", [&] {
+    Definition definition;
+    if (!parseDefinition(definition) || (consume("=") && !parseOperand(op)) || !expect(":"))
+      return false;
+    Value *argument = op.body->addArgument(TensorType(), definition.path);
+    argument->loc = definition.name.getLoc();
+    argumentDefinitions.push_back(std::move(definition));
+    return parseFacts(*argument);
+  });
+}
+
+bool TextParser::parseIndices(Op &op) {
+  return parseList("[", "]", [&] {
+    Token at = token;
+    std::string name;
+    if (!parseIdentifier(name, "an index"))
+      return false;
+    auto index = op.def->findIndex(name);
+    if (!index) {
+      diags.report(at.getLoc(), diag::IRUnknownIndex) << op.def->name << name;
+      return false;
+    }
+    if (consume("=") && !parseExtent(writtenExtents[*index], {"over", "must"}))
+      return false;
+    if (consume("over") && !parseAxes(op.indexAxes[*index]))
+      return false;
+    return !consume("must") || parseAxes(op.indexConstraint[*index].emplace());
+  });
+}
+
+bool TextParser::parseFacts(Value &value) {
+  return parseType(value.type) && parseSharding(value.sharding) &&
+         (!consume("want") || parseConstraint(value.constraint));
+}
+
+bool TextParser::parseResults(Op &op, llvm::ArrayRef<Definition> definitions) {
+  for (size_t i = 0; i < definitions.size(); ++i) {
+    Value *result = op.addResult(TensorType(), definitions[i].path);
+    result->loc = definitions[i].name.getLoc();
+    if (!expect(i == 0 ? ":" : ",") || !parseFacts(*result))
+      return false;
+  }
+  if (op.kind != OpKind::Compute)
+    return true;
+  for (unsigned i = 0; i < op.def->indices.size(); ++i) {
+    op.extents.push_back(writtenExtents[i].size ? writtenExtents[i] : inferExtent(op, i));
+    if (!op.extents.back().size) {
+      diags.report(op.loc, diag::IRNoExtent) << op.def->indices[i].name << op.def->name;
+      return false;
+    }
+  }
+  return true;
+}
+
+bool TextParser::parsePlace(Op &op) {
+  if (op.getNumResults())
+    op.scope = getScope(op.getResult()->path).str();
+  if (consume("in") && !parseQuoted(op.scope, "a scope in quotes"))
+    return false;
+  if (consume("stage")) {
+    unsigned stage;
+    if (!parseUnsigned(stage))
+      return false;
+    op.virtualStage = stage;
+  }
+  return true;
+}

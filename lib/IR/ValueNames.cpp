@@ -1,0 +1,58 @@
+//===- ValueNames.cpp - names of values in the text of a graph ------------===//
+//
+// A name has to survive the way through text: the printer derives it from the path,
+// the reader derives the path from the name where no path is written. Names with a
+// path begin with a letter or `_`, names without one are numbers; a clash gets
+// `.1`, `.2`, ..., which no component of a path contains.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/IR/Text.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace stage;
+
+llvm::StringRef stage::getLocalName(llvm::StringRef path) { return path.substr(path.rfind('.') + 1); }
+
+llvm::StringRef stage::getScope(llvm::StringRef path) {
+  size_t dot = path.rfind('.');
+  return dot == llvm::StringRef::npos ? llvm::StringRef() : path.take_front(dot);
+}
+
+ValueNames::ValueNames(const Graph &graph) {
+  visit(graph.forward);
+  visit(graph.backward);
+  visit(graph.step);
+}
+
+void ValueNames::visit(const Block &block) {
+  for (auto &argument : block.getArguments())
+    add(*argument);
+  for (auto &op : block) {
+    for (auto &result : op->getResults())
+      add(*result);
+    if (op->body)
+      visit(*op->body);
+  }
+}
+
+void ValueNames::add(const Value &value) {
+  if (value.path.empty()) {
+    names[&value] = std::to_string(numUnnamed++);
+    return;
+  }
+  std::string base;
+  for (char c : getLocalName(value.path))
+    if (llvm::isAlnum(c) || c == '_')
+      base += c;
+  if (base.empty() || llvm::isDigit(base.front()))
+    base.insert(base.begin(), 'v');
+  std::string name = base;
+  while (!taken.try_emplace(name, 0).second)
+    name = base + "." + std::to_string(++taken[base]);
+  names[&value] = std::move(name);
+}
+
+llvm::StringRef ValueNames::get(const Value *value) const {
+  auto it = names.find(value);
+  return it == names.end() ? llvm::StringRef("<detached>") : llvm::StringRef(it->second);
+}
