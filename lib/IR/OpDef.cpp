@@ -1,6 +1,6 @@
 //===- OpDef.cpp - operators as index notation: table and printer ---------===//
 #include "stage/IR/OpDef.h"
-#include "stage/IR/Text.h"
+#include "TextWriter.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
@@ -61,7 +61,7 @@ const Formula *OpDefTable::element(unsigned operand, llvm::ArrayRef<unsigned> in
   llvm::SmallVector<const Formula *, 4> subscripts;
   for (unsigned index : indices) {
     Formula node{};
-  node.kind = Formula::Kind::Index;
+    node.kind = Formula::Kind::Index;
     node.index = index;
     subscripts.push_back(create(node, {}, {}));
   }
@@ -112,16 +112,24 @@ const OpDef *OpDefTable::getSum(unsigned numDims, unsigned numAddends) {
 
 const OpDef *OpDefTable::find(llvm::StringRef name) const { return byName.lookup(name); }
 
+/// `linear` of `linear.1`.
+static std::string stripNumber(llvm::StringRef name) {
+  auto [base, number] = name.rsplit('.');
+  return (number.empty() || !llvm::all_of(number, llvm::isDigit) ? name : base).str();
+}
+
 const OpDef *OpDefTable::add(OpDef def) {
+  std::string name = def.name, base = stripNumber(name);
+  def.name = base;
   std::string text;
   llvm::raw_string_ostream os(text);
   print(os, def);
   const OpDef *&known = byText[os.str()];
   if (known)
     return known;
-  std::string base = def.name;
-  for (unsigned i = 1; byName.count(def.name); ++i)
-    def.name = base + "." + std::to_string(i);
+  for (unsigned i = 1; byName.count(name); ++i)
+    name = base + "." + std::to_string(i);
+  def.name = std::move(name);
   analyze(def);
   defs.push_back(std::make_unique<OpDef>(std::move(def)));
   known = defs.back().get();
@@ -321,7 +329,8 @@ static void printBody(llvm::raw_ostream &os, const OpDef &def, FormulaPrinter &f
 
 void stage::print(llvm::raw_ostream &os, const OpDef &def) {
   FormulaPrinter formulas(os, def);
-  os << "op " << def.name;
+  os << "op ";
+  printName(os, def.name);
   if (!isFirstUseOrder(def)) {
     os << '[';
     llvm::interleaveComma(def.indices, os, [&](const IndexInfo &index) { os << index.name; });
@@ -350,7 +359,9 @@ void stage::print(llvm::raw_ostream &os, const OpDef &def) {
     auto numbers = [&](llvm::ArrayRef<unsigned> list) {
       llvm::interleaveComma(list, os, [&](unsigned i) { os << i; });
     };
-    os << " vjp " << def.vjpOf->name << '(';
+    os << " vjp ";
+    printName(os, def.vjpOf->name);
+    os << '(';
     numbers(def.vjpGradients);
     os << ") -> (";
     numbers(def.vjpOperands);

@@ -141,7 +141,7 @@ bool TextParser::parseOpBody(Op &op, llvm::ArrayRef<Definition> results) {
   return parsed && parseResults(op, results) && parsePlace(op);
 }
 
-bool TextParser::parseOperand(Op &op) {
+bool TextParser::parseValue(Value *&value) {
   if (token.kind != Token::Value)
     return fail("a value");
   llvm::StringRef name = token.text.drop_front();
@@ -152,8 +152,16 @@ bool TextParser::parseOperand(Op &op) {
   }
   if (!it->second)
     return false; // reported where the value is defined
-  op.addOperand(it->second);
+  value = it->second;
   advance();
+  return true;
+}
+
+bool TextParser::parseOperand(Op &op) {
+  Value *value;
+  if (!parseValue(value))
+    return false;
+  op.addOperand(value);
   return true;
 }
 
@@ -212,7 +220,7 @@ bool TextParser::parseIndices(Op &op) {
 
 bool TextParser::parseFacts(Value &value) {
   return parseType(value.type) && parseSharding(value.sharding) &&
-         (!consume("want") || parseConstraint(value.constraint));
+         (!consume("want") || parseConstraint(value.constraint)) && (!consume("of") || parseValue(value.primal));
 }
 
 bool TextParser::parseResults(Op &op, llvm::ArrayRef<Definition> definitions) {

@@ -267,7 +267,7 @@ private:
     }
   }
 
-  /// Type, sharding and constraint of a value.
+  /// Type, sharding, constraint and primal of a value.
   void printFacts(const Value &value) {
     stage::print(os, graph, value.type);
     if (!value.sharding.dims.empty() || value.sharding.partial) {
@@ -276,6 +276,8 @@ private:
     }
     if (!value.constraint.empty())
       printConstraint(value.constraint);
+    if (value.primal)
+      os << " of %" << names.get(value.primal);
   }
 
   void printConstraint(const Constraint &constraint) {

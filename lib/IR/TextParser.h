@@ -115,6 +115,7 @@ private:
   bool parseOp(Block &block);
   bool parseDefinition(Definition &definition);
   void define(const Definition &definition, Value *value);
+  bool parseValue(Value *&value);
   bool parseOperand(Op &op);
   bool parseOperands(Op &op);
   bool parseOpBody(Op &op, llvm::ArrayRef<Definition> results);

@@ -3,7 +3,8 @@
 // A name has to survive the way through text: the printer derives it from the path,
 // the reader derives the path from the name where no path is written. Names with a
 // path begin with a letter or `_`, names without one are numbers; a clash gets
-// `.1`, `.2`, ..., which no component of a path contains.
+// `.1`, `.2`, ..., which no component of a path contains. A gradient, whose path is
+// that of its value with `.grad`, is called `q.grad`.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/Text.h"
@@ -40,12 +41,16 @@ void ValueNames::add(const Value &value) {
     names[&value] = std::to_string(numUnnamed++);
     return;
   }
+  llvm::StringRef path = value.path, suffix;
+  if (path.consume_back(".grad"))
+    suffix = ".grad";
   std::string base;
-  for (char c : getLocalName(value.path))
+  for (char c : getLocalName(path))
     if (llvm::isAlnum(c) || c == '_')
       base += c;
   if (base.empty() || llvm::isDigit(base.front()))
     base.insert(base.begin(), 'v');
+  base += suffix;
   std::string name = base;
   while (!taken.try_emplace(name, 0).second)
     name = base + "." + std::to_string(++taken[base]);
