@@ -1,0 +1,105 @@
+//===- PassManager.cpp - runs passes over a graph -------------------------===//
+#include "stage/Pass/PassManager.h"
+#include "stage/IR/Text.h"
+#include "stage/IR/Verifier.h"
+#include "llvm/Support/Format.h"
+#include <chrono>
+#include <numeric>
+
+using namespace stage;
+
+PassManager::PassManager(llvm::ArrayRef<PassInfo> registry, DiagnosticEngine &diags, PassOptions options,
+                         llvm::raw_ostream &out)
+    : registry(registry), diags(diags), options(std::move(options)), out(out) {}
+
+const PassInfo *PassManager::find(llvm::StringRef name) {
+  const PassInfo *nearest = nullptr;
+  unsigned distance = ~0u;
+  for (const PassInfo &pass : registry) {
+    if (pass.name == name)
+      return &pass;
+    unsigned d = name.edit_distance(pass.name);
+    if (d < distance) {
+      distance = d;
+      nearest = &pass;
+    }
+  }
+  if (nearest)
+    diags.report(SMLoc(), diag::UnknownPass) << name << nearest->name;
+  return nullptr;
+}
+
+bool PassManager::addPipeline(llvm::StringRef names) {
+  llvm::SmallVector<llvm::StringRef, 8> list;
+  names.split(list, ',', -1, /*KeepEmpty=*/false);
+  bool good = true;
+  for (llvm::StringRef name : list) {
+    if (const PassInfo *pass = find(name.trim()))
+      pipeline.push_back(pass);
+    else
+      good = false;
+  }
+  return good;
+}
+
+bool PassManager::checkOptions() {
+  bool good = true;
+  for (const std::string &name : options.printAfter) {
+    const PassInfo *pass = find(name);
+    if (pass && !llvm::is_contained(pipeline, pass))
+      diags.report(SMLoc(), diag::PassNotRun) << name;
+    good &= pass && llvm::is_contained(pipeline, pass);
+  }
+  return good;
+}
+
+bool PassManager::run(Graph &graph) {
+  if (!checkOptions())
+    return false;
+  seconds.clear();
+  bool good = true;
+  for (const PassInfo *pass : pipeline)
+    if (!(good = runPass(*pass, graph)))
+      break;
+  if (options.timePasses)
+    printTimes();
+  return good;
+}
+
+bool PassManager::runPass(const PassInfo &pass, Graph &graph) {
+  unsigned errorsBefore = diags.getNumErrors();
+  auto start = std::chrono::steady_clock::now();
+  pass.run(graph, diags);
+  seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+  // A graph with errors is printed as well: that is when one wants to see it.
+  if (options.printAfterAll || llvm::is_contained(options.printAfter, pass.name)) {
+    out << "// after " << pass.name << '\n';
+    print(out, graph);
+  }
+  if (diags.getNumErrors() != errorsBefore)
+    return false;
+  if (!options.verifyEach || verify(graph, diags))
+    return true;
+  diags.report(SMLoc(), diag::BrokenByPass) << pass.name;
+  return false;
+}
+
+void PassManager::printTimes() {
+  double total = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+  auto line = [&](double time, llvm::StringRef name) {
+    out << llvm::format("%10.3f ms %6.1f %%  ", time * 1e3, total > 0 ? time / total * 100 : 0.0) << name << '\n';
+  };
+  for (size_t i = 0; i < seconds.size(); ++i)
+    line(seconds[i], pipeline[i]->name);
+  line(total, "all passes");
+}
+
+void stage::printPassList(llvm::raw_ostream &os, llvm::ArrayRef<PassInfo> registry) {
+  size_t width = 0;
+  for (const PassInfo &pass : registry)
+    width = std::max(width, pass.name.size());
+  for (const PassInfo &pass : registry) {
+    os << pass.name;
+    os.indent(width + 2 - pass.name.size()) << pass.doc << '\n';
+  }
+}

@@ -1,0 +1,76 @@
+//===- stagec-opt.cpp - run passes on the text of a graph -----------------===//
+//
+// Reads a graph, verifies it, runs passes, verifies it again and prints it. Options
+// and exit codes only. Exit code 0: printed; 1: the graph or a pass has errors; 2: a
+// file cannot be read or written, or the command line is wrong. Nothing is printed
+// after an error.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/IR/Text.h"
+#include "stage/IR/Verifier.h"
+#include "stage/Transforms/Passes.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace llvm;
+using namespace stage;
+
+namespace {
+cl::OptionCategory category("stagec-opt options");
+cl::opt<std::string> inputPath(cl::Positional, cl::desc("FILE.sir"), cl::init("-"), cl::cat(category));
+cl::opt<std::string> outputPath("o", cl::desc("File to write (default: standard output)"), cl::value_desc("file"),
+                                cl::init("-"), cl::cat(category));
+cl::opt<std::string> pipeline("passes", cl::desc("Passes to run, in order"), cl::value_desc("a,b,..."),
+                              cl::cat(category));
+cl::list<std::string> printAfter("print-after", cl::desc("Print the graph after these passes"),
+                                 cl::value_desc("a,b,..."), cl::CommaSeparated, cl::cat(category));
+cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after every pass"), cl::cat(category));
+cl::opt<bool> verifyEach("verify-each", cl::desc("Verify the graph after every pass"), cl::cat(category));
+cl::opt<bool> timePasses("time-passes", cl::desc("Print how long every pass took"), cl::cat(category));
+cl::opt<bool> remarks("remarks", cl::desc("Show remarks"), cl::cat(category));
+cl::opt<bool> listPasses("list-passes", cl::desc("List all passes and exit"), cl::cat(category));
+
+enum ExitCode { Good = 0, Faults = 1, Unusable = 2 };
+} // namespace
+
+int main(int argc, char **argv) {
+  InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(argc, argv, "Runs passes on the text of a graph.\n");
+  if (listPasses) {
+    printPassList(outs(), getAllPasses());
+    return Good;
+  }
+
+  SourceMgr sources;
+  DiagnosticEngine diags(sources, errs());
+  diags.setShowRemarks(remarks);
+  PassManager manager(getAllPasses(), diags, {printAfter, printAfterAll, verifyEach, timePasses}, errs());
+  if (!manager.addPipeline(pipeline))
+    return Unusable;
+
+  auto file = MemoryBuffer::getFileOrSTDIN(inputPath);
+  if (!file) {
+    diags.report(SMLoc(), diag::CannotReadFile) << inputPath.getValue() << file.getError().message();
+    return Unusable;
+  }
+  SizeContext sizes;
+  unsigned buffer = sources.AddNewSourceBuffer(std::move(*file), SMLoc());
+  std::unique_ptr<Graph> graph = parseGraph(sizes, diags, buffer);
+  if (!graph || !verify(*graph, diags) || !manager.run(*graph) || !verify(*graph, diags))
+    return Faults;
+
+  std::error_code error;
+  ToolOutputFile output(outputPath, error, sys::fs::OF_None);
+  if (error) {
+    diags.report(SMLoc(), diag::CannotWriteFile) << outputPath.getValue() << error.message();
+    return Unusable;
+  }
+  print(output.os(), *graph);
+  output.keep();
+  return Good;
+}
