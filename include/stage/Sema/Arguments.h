@@ -1,0 +1,22 @@
+//===- Arguments.h - which argument is which parameter's -------*- C++ -*-===//
+#ifndef STAGE_SEMA_ARGUMENTS_H
+#define STAGE_SEMA_ARGUMENTS_H
+
+#include "stage/Sema/Value.h"
+
+namespace stage::sema {
+
+/// For each parameter its argument; null: the default is to be taken. Positional arguments come first. Unknown,
+/// repeated, missing and superfluous arguments are reported at the argument or at `callRange`, and give nothing.
+std::optional<llvm::SmallVector<const ast::Argument *, 8>> matchArguments(ArrayRef<ast::Param> params,
+                                                                          ArrayRef<ast::Argument> args,
+                                                                          StringRef callee, SMRange callRange,
+                                                                          DiagnosticEngine &diags);
+/// The same for evaluated arguments.
+std::optional<llvm::SmallVector<const NamedValue *, 8>> matchArguments(ArrayRef<ast::Param> params,
+                                                                       ArrayRef<NamedValue> args, StringRef callee,
+                                                                       SMRange callRange, DiagnosticEngine &diags);
+
+} // namespace stage::sema
+
+#endif // STAGE_SEMA_ARGUMENTS_H

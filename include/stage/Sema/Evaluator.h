@@ -1,0 +1,104 @@
+//===- Evaluator.h - compile-time evaluation -------------------*- C++ -*-===//
+//
+// Evaluates expressions over an environment. Arithmetic on sizes is symbolic and
+// exact; conditions are decided under the job's binding of symbols.
+//
+//   D / H              the size D/H; owed from here on: D % H == 0
+//   S div 2, S % cp    floor division and its remainder
+//   ceildiv(C*X, K)  min(m, p - r)  max(0, a)
+//   i >= DENSE && H % KV == 0      true or false
+//   if v == 1 { one_f_one_b } else { interleaved(v) }     only the taken branch is evaluated
+//
+// A number written with a point is real. A real that is exact stays a size with a
+// size (`1.25 * S` is 5*S/4); otherwise the result is real and the size is taken
+// under the binding. What must be a size must be an exact integer.
+//
+// Faults are reported where they are, and give nothing.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SEMA_EVALUATOR_H
+#define STAGE_SEMA_EVALUATOR_H
+
+#include "stage/Sema/Program.h"
+#include "stage/Sema/Value.h"
+
+namespace stage::sema {
+
+class Evaluator {
+public:
+  /// All must outlive the evaluator. `binding` may grow while it is used.
+  Evaluator(const Program &program, SizeContext &sizes, const SizeBinding &binding, Obligations &obligations,
+            DiagnosticEngine &diags)
+      : program(program), sizes(sizes), binding(binding), obligations(obligations), diags(diags) {}
+
+  std::optional<CTValue> evaluate(const ast::Expr *expr, const Environment &env);
+  /// A size, symbolic. Where the form does not show that it is an integer, that is owed.
+  std::optional<Size> evaluateSize(const ast::Expr *expr, const Environment &env);
+  /// The value of a size under the binding; `what` names it in messages ("axis 'tp'").
+  std::optional<int64_t> evaluateInteger(const ast::Expr *expr, const Environment &env, const llvm::Twine &what);
+  std::optional<bool> evaluateCondition(const ast::Expr *expr, const Environment &env);
+  /// A number as a scalar: sizes count as numbers, under the binding, and `1 / H` owes nothing.
+  std::optional<double> evaluateReal(const ast::Expr *expr, const Environment &env);
+
+  /// A value as what a parameter or a use wants. Null `kind`: any. Wanting `real` turns sizes into reals, `size` and
+  /// `int` exact reals into sizes; otherwise a wrong kind is reported at `loc`.
+  std::optional<CTValue> convert(const CTValue &value, const ast::Ident &kind, SMRange range, const llvm::Twine &what);
+  /// The default value, in `env` (where earlier parameters are defined), or the given argument, converted.
+  std::optional<CTValue> evaluateParam(const ast::Param &param, const ast::Argument *argument,
+                                       const Environment &callee, const Environment &caller);
+
+  /// The value of a size under the binding; reported at `range` if it has none or is no integer.
+  std::optional<int64_t> getValue(Size size, SMRange range, const llvm::Twine &what);
+  /// The exact value; nothing (unreported) if it has none.
+  std::optional<Rational> getExact(const CTValue &value);
+
+  /// Evaluates a `require`; false after reporting that it does not hold, or that it has no value.
+  bool checkRequire(const ast::RequireStmt &require, const Environment &env);
+  /// Replaces each `{name}` by the name's value. `{{` and `}}` are braces.
+  std::string interpolate(StringRef text, const Environment &env);
+  /// As a message shows it: sizes under the binding (`32`), declarations by name.
+  std::string format(const CTValue &value);
+
+  /// After this many more steps (an expression evaluated, an iteration) evaluation fails; the caller reports it.
+  void setStepLimit(uint64_t steps) { stepsLeft = steps; }
+  bool isOutOfSteps() const { return stepsLeft == 0; }
+  /// Counts a step; false if none was left.
+  bool step() { return stepsLeft && --stepsLeft; }
+
+  const Program &getProgram() const { return program; }
+  SizeContext &getSizes() { return sizes; }
+  const SizeBinding &getBinding() const { return binding; }
+  Obligations &getObligations() { return obligations; }
+  DiagnosticEngine &getDiags() { return diags; }
+
+private:
+  std::optional<CTValue> evaluateName(const ast::NameExpr *expr, const Environment &env);
+  std::optional<CTValue> evaluateUnary(const ast::UnaryExpr *expr, const Environment &env);
+  std::optional<CTValue> evaluateBinary(const ast::BinaryExpr *expr, const Environment &env);
+  std::optional<CTValue> evaluateArithmetic(const ast::BinaryExpr *expr, const CTValue &left, const CTValue &right);
+  std::optional<CTValue> evaluateIntegers(const ast::BinaryExpr *expr, int64_t left, int64_t right);
+  std::optional<CTValue> evaluateComparison(const ast::BinaryExpr *expr, const CTValue &left, const CTValue &right);
+  std::optional<CTValue> evaluateCall(const ast::CallExpr *expr, const Environment &env);
+  std::optional<CTValue> evaluateBuiltinCall(const ast::CallExpr *expr, StringRef name, const Environment &env);
+  std::optional<CTValue> evaluateFunction(const ast::CallExpr *expr, const ast::FnStmt &fn, const Environment &env);
+  std::optional<CTValue> evaluateMinMax(const ast::CallExpr *expr, bool isMin, ArrayRef<CTValue> args);
+  std::optional<CTValue> evaluateIndex(const ast::IndexExpr *expr, const Environment &env);
+  std::optional<CTValue> makeSize(Size size, const ast::Expr *expr);
+  std::optional<double> getDouble(const CTValue &value, SMRange range);
+  std::optional<std::vector<CTValue>> evaluateAll(ArrayRef<ast::Expr *> exprs, const Environment &env);
+  std::optional<CTValue> report(const ast::Expr *expr, diag::ID id, const llvm::Twine &a = "",
+                                const llvm::Twine &b = "");
+
+  const Program &program;
+  SizeContext &sizes;
+  const SizeBinding &binding;
+  Obligations &obligations;
+  DiagnosticEngine &diags;
+  bool owesDivisions = true; ///< Off while a scalar is evaluated.
+  uint64_t stepsLeft = UINT64_MAX;
+  llvm::SmallVector<const ast::FnStmt *, 4> calling; ///< Functions under evaluation.
+};
+
+} // namespace stage::sema
+
+#endif // STAGE_SEMA_EVALUATOR_H

@@ -1,0 +1,129 @@
+//===- Job.h - a job with every name bound ---------------------*- C++ -*-===//
+//
+// Binding a job decides everything that needs no tensor: which model with which
+// sizes, the step, the precision, the optimizer, and the strategy down to a flat
+// list of the statements that are in effect.
+//
+//   job pretrain {
+//     model     = Llama(llama3_8b, L = 4);
+//     step      = train(B = 512, S = 8Ki, microbatch = 1, optimizer = adamw);
+//     precision = bf16_mixed;
+//     strategy  = megatron(pp = 2, dp = 4, tp = 8);
+//   }
+//
+// Model sizes: a parameter whose argument is an integer becomes a symbol of the
+// parameter's name, bound to the integer; one that is computed from others (a
+// default `E = D / H`, an entry `F = 4 * D`) stays an expression. The dims that the
+// model leaves to the step are symbols too. B is special: the step says the global
+// batch, while the graph describes one microbatch over the whole mesh, so that the
+// symbol B is bound to microbatch * (ranks over which the strategy shards B), and a
+// step has (global batch) / B microbatches.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SEMA_JOB_H
+#define STAGE_SEMA_JOB_H
+
+#include "stage/Sema/Schedules.h"
+#include <deque>
+
+namespace stage::sema {
+
+/// `-D name=value` of the command line.
+struct Override {
+  std::string name;
+  std::string value; ///< An expression.
+};
+
+struct BoundAxis {
+  ast::Ident name;
+  int64_t size = 1;
+};
+
+/// `axis dp = (edp, ep);`: one name for several axes.
+struct BoundAlias {
+  ast::Ident name;
+  llvm::SmallVector<StringRef, 4> axes; ///< Axes of the mesh, no aliases.
+};
+
+/// A statement that is in effect, and where its expressions are evaluated.
+struct BoundRule {
+  /// ShardStmt, AtStmt, PipelineStmt, PartitionStmt, PadStmt or OtherRuleStmt. `if`s are decided: only statements of
+  /// the branch taken are there. Rules inside an AtStmt are as written (they hold no `if`).
+  const ast::Stmt *stmt = nullptr;
+  const Environment *env = nullptr;
+  /// The strategy that says it: the job's, or one that it extends.
+  const ast::StrategyDecl *strategy = nullptr;
+};
+
+struct BoundPipeline {
+  const ast::PipelineStmt *stmt = nullptr;
+  const Environment *env = nullptr;
+  StringRef axis;         ///< The mesh axis; exactly one.
+  BoundSchedule schedule; ///< For the axis's size and the job's microbatches.
+  /// `split = [3, 4, 4]`: iterations per virtual stage; empty: evenly.
+  std::vector<int64_t> split;
+  SMRange splitRange;
+};
+
+struct BoundStrategy {
+  /// Null: the job names none, and runs on one rank.
+  const ast::StrategyDecl *decl = nullptr;
+  const ast::MeshStmt *meshStmt = nullptr;
+  std::vector<BoundAxis> mesh; ///< Outermost first.
+  std::vector<BoundAlias> aliases;
+  std::vector<BoundRule> rules; ///< Of the extended strategy first, in order.
+  std::optional<BoundPipeline> pipeline;
+
+  int64_t getNumRanks() const;
+  const BoundAxis *findAxis(StringRef name) const;
+  /// The mesh axes that a list means: aliases are replaced, axes that the mesh lacks (size 1) dropped.
+  llvm::SmallVector<StringRef, 4> expand(const ast::AxisListSyntax &axes) const;
+};
+
+struct BoundPrecision {
+  const ast::PrecisionDecl *decl = nullptr;
+  ast::Ident weight, activation, gradient, master; ///< Names of element types.
+};
+
+struct OptimizerState {
+  ast::Ident name;
+  StringRef dtype;
+};
+struct BoundOptimizer {
+  const ast::OptimizerDecl *decl = nullptr;
+  std::vector<OptimizerState> states; ///< Per element of a parameter.
+  Size flops;                         ///< Over the symbol `volume`, the elements of a parameter.
+};
+
+struct BoundJob {
+  const ast::JobDecl *decl = nullptr;
+  const ast::ModuleDecl *model = nullptr;
+  SMRange modelRange; ///< The call in the job.
+  /// A value for every parameter of the model, in order.
+  std::vector<NamedValue> modelArgs;
+  /// The dims that the step binds: symbols of the model's `dim` statements. B is here too.
+  std::vector<NamedValue> stepDims;
+
+  SMRange stepRange;
+  int64_t globalBatch = 1;  ///< Sequences per step, over all ranks.
+  int64_t microbatch = 1;   ///< Sequences per microbatch and coordinate of the axes that shard B.
+  int64_t microbatches = 1; ///< Per step.
+  bool isTraining = true;
+
+  BoundPrecision precision;
+  std::optional<BoundOptimizer> optimizer; ///< Absent: the step updates nothing.
+  BoundStrategy strategy;
+
+  /// Keeps the environments that rules refer to.
+  std::deque<Environment> environments;
+};
+
+/// Binds the job called `jobName` (empty: the only one of the main file), with `defines` replacing values it names.
+/// Binds the symbols in `binding`. Every fault is reported, and gives nothing. Obligations are recorded, for the caller
+/// to check once all are.
+std::optional<BoundJob> bindJob(Program &program, StringRef jobName, ArrayRef<Override> defines, SizeContext &sizes,
+                                SizeBinding &binding, Obligations &obligations, DiagnosticEngine &diags);
+
+} // namespace stage::sema
+
+#endif // STAGE_SEMA_JOB_H

@@ -1,0 +1,99 @@
+//===- Program.h - the files of a program and their names ------*- C++ -*-===//
+//
+// Loads a file and what it imports, each file once, and answers which declaration a
+// name means in a file.
+//
+//   import std.nn (linear);     // <stdlib>/nn.stg
+//   import blocks.attention;    // blocks/attention.stg beside the importing file, then in each -I folder
+//
+// A name means, in this order: the file's own declaration; an imported one (a name
+// in an import's list before one of an import of everything); one that the standard
+// library's prelude.stg imports, which every file sees. Imports do not pass on what
+// they import themselves.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SEMA_PROGRAM_H
+#define STAGE_SEMA_PROGRAM_H
+
+#include "stage/AST/AST.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace stage::sema {
+
+using llvm::ArrayRef;
+using llvm::StringRef;
+
+struct ProgramOptions {
+  /// The folder of `std.*`. Empty: there is none.
+  std::string stdlibDir;
+  /// `-I`, in order.
+  std::vector<std::string> includeDirs;
+};
+
+class Program {
+public:
+  Program(ast::ASTContext &context, DiagnosticEngine &diags, ProgramOptions options);
+  ~Program();
+
+  /// Loads the file at `path` ("-": standard input) with all its imports. Null if it cannot be read or parsed; that,
+  /// import cycles, unknown imported names and declarations of one name twice are reported.
+  const ast::File *load(StringRef path);
+  /// The same for text that is already a buffer of the engine's SourceMgr; `path` says where relative imports start.
+  const ast::File *loadBuffer(unsigned bufferId, StringRef path);
+
+  /// The file that was loaded first; null before.
+  const ast::File *getMain() const { return main; }
+  /// All files, each after those it imports.
+  ArrayRef<const ast::File *> getFiles() const { return files; }
+
+  /// What a name means in a file; null if nothing.
+  const ast::Decl *lookup(const ast::File &from, StringRef name) const;
+  /// The file that declares.
+  const ast::File &getFile(const ast::Decl &decl) const;
+  /// Every declaration of that name in sight, where it is ambiguous: two imports of everything bring different ones.
+  llvm::SmallVector<const ast::Decl *, 2> lookupAll(const ast::File &from, StringRef name) const;
+  /// All names that lookup() knows in a file, sorted.
+  std::vector<StringRef> getVisibleNames(const ast::File &from) const;
+
+  ast::ASTContext &getContext() const { return context; }
+  DiagnosticEngine &getDiags() const { return diags; }
+
+private:
+  struct Scope;
+  const ast::File *parse(unsigned bufferId, const std::string &key);
+  const ast::File *loadPath(const std::string &path, SMRange importedAt);
+  std::string resolveImport(const ast::File &from, const ast::Import &import) const;
+  void loadImports(const ast::File &file);
+  void declare(const ast::File &file);
+  void loadPrelude();
+
+  ast::ASTContext &context;
+  DiagnosticEngine &diags;
+  ProgramOptions options;
+  const ast::File *main = nullptr;
+  const ast::File *prelude = nullptr;
+  std::vector<const ast::File *> files;
+  llvm::StringMap<const ast::File *> byPath; ///< Null while a file is being loaded.
+  struct Loading {
+    std::string path;
+    SMRange importedAt;
+  };
+  std::vector<Loading> loading; ///< The chain of imports that is being followed.
+  llvm::DenseMap<const ast::File *, std::unique_ptr<Scope>> scopes;
+  llvm::DenseMap<const ast::Decl *, const ast::File *> fileOf;
+};
+
+/// The candidate nearest to `name` by edit distance; empty if none is near enough to be meant.
+StringRef findNearest(StringRef name, ArrayRef<StringRef> candidates);
+
+/// Checks the names in all declarations of all files, and the rules of declarations that need no values (LangRef,
+/// "Names"). All faults are reported. True if there are none.
+bool checkNames(const Program &program);
+
+} // namespace stage::sema
+
+#endif // STAGE_SEMA_PROGRAM_H

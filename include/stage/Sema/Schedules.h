@@ -1,0 +1,40 @@
+//===- Schedules.h - running a schedule program ----------------*- C++ -*-===//
+//
+// A schedule declaration is a small program that says what stage r of p does with m
+// microbatches. It is run once per stage:
+//
+//   schedule gpipe(p, m, r) { for i in 0..m { forward(i); } for i in 0..m { backward(i); } }
+//   p = 1, m = 2:  "F0 F1 B0 B1"
+//
+// Units: F forward, B backward, I backward_input, W backward_weight, then the
+// microbatch; with several chunks per stage `.chunk` follows: "F0.1". Whether the
+// units make a valid schedule is checked by lib/Schedule.
+//
+// Limits: a schedule takes at most 50 million steps over all stages; `fn` may not
+// recur.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SEMA_SCHEDULES_H
+#define STAGE_SEMA_SCHEDULES_H
+
+#include "stage/Sema/Evaluator.h"
+
+namespace stage::sema {
+
+struct BoundSchedule {
+  const ast::ScheduleDecl *decl = nullptr;
+  /// Virtual stages per stage.
+  int64_t chunks = 1;
+  /// The virtual stage of chunk c of stage r, at [r][c]: a permutation of 0 .. p * chunks - 1.
+  std::vector<std::vector<int64_t>> virtualStages;
+  /// Per stage its units, in order, separated by spaces.
+  std::vector<std::string> units;
+};
+
+/// Runs `schedule` for `stages` and `microbatches`. `args` are its further parameters; `usedAt` is where it was chosen.
+std::optional<BoundSchedule> runSchedule(Evaluator &evaluator, const ast::ScheduleDecl &schedule, int64_t stages,
+                                         int64_t microbatches, ArrayRef<NamedValue> args, SMRange usedAt);
+
+} // namespace stage::sema
+
+#endif // STAGE_SEMA_SCHEDULES_H

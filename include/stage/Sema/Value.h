@@ -1,0 +1,146 @@
+//===- Value.h - compile-time values and environments ----------*- C++ -*-===//
+//
+// What expressions evaluate to before there are tensors.
+//
+//   32            size, an integer held directly
+//   D / H         size, symbolic and exact
+//   1.25          real; exact (5/4) besides, so that 1.25 * S is the size 5*S/4
+//   sqrt(2)       real without an exact value
+//   one_f_one_b   a declaration; `interleaved(v = 2)` one with arguments
+//   none, bf16    a builtin word
+//   0..L  (a, b)  [a, b]  true  "text"
+//
+// An environment maps names to values; the outermost one belongs to a file, and what
+// it does not know is looked up among the declarations that the file sees.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SEMA_VALUE_H
+#define STAGE_SEMA_VALUE_H
+
+#include "stage/AST/AST.h"
+#include <memory>
+
+namespace stage::sema {
+
+using llvm::ArrayRef;
+using llvm::StringRef;
+
+class CTValue;
+/// An evaluated argument, or an evaluated entry of a config.
+struct NamedValue;
+
+class CTValue {
+public:
+  enum class Kind : uint8_t {
+    None,
+    Size,
+    Real,
+    Bool,
+    String,
+    Word, ///< a builtin that is no function of its own: an element type, `blocked`, `inf`
+    Decl,
+    List,
+    Tuple,
+    Range,    ///< getElements() is begin and end
+    Function, ///< a schedule's `fn`
+    Foreign,  ///< something of the caller's, such as a tensor; only names carry it
+  };
+
+  CTValue() = default;
+  static CTValue integer(int64_t value);
+  /// Becomes an integer where it is one. Null is not allowed.
+  static CTValue size(Size size);
+  /// `exact`: a constant size of the same value, or null.
+  static CTValue real(double value, Size exact = Size());
+  static CTValue boolean(bool value);
+  /// The text must outlive the value: text of the AST does.
+  static CTValue string(StringRef text);
+  static CTValue word(StringRef name);
+  static CTValue decl(const ast::Decl *decl, std::vector<NamedValue> arguments = {});
+  static CTValue list(std::vector<CTValue> elements);
+  static CTValue tuple(std::vector<CTValue> elements);
+  static CTValue range(CTValue begin, CTValue end);
+  static CTValue function(const ast::FnStmt *fn);
+  static CTValue foreign(void *pointer);
+
+  Kind getKind() const { return kind; }
+  bool isNone() const { return kind == Kind::None; }
+  bool isSize() const { return kind == Kind::Size; }
+  bool isReal() const { return kind == Kind::Real; }
+  bool isNumber() const { return isSize() || isReal(); }
+  bool isBool() const { return kind == Kind::Bool; }
+  bool isDecl() const { return kind == Kind::Decl; }
+  bool isForeign() const { return kind == Kind::Foreign; }
+
+  /// The value of a size that is an integer constant.
+  std::optional<int64_t> getInteger() const;
+  /// Of a size, or of a real that is exact; else null.
+  Size getSize(SizeContext &sizes) const;
+  double getReal() const { return real_; }
+  bool getBool() const { return integer_ != 0; }
+  /// Of a string or a word.
+  StringRef getText() const { return text; }
+  const ast::Decl *getDecl() const { return static_cast<const ast::Decl *>(pointer); }
+  /// Of a declaration that was given arguments.
+  ArrayRef<NamedValue> getArguments() const;
+  const ast::FnStmt *getFunction() const { return static_cast<const ast::FnStmt *>(pointer); }
+  /// Of a list, a tuple or a range.
+  ArrayRef<CTValue> getElements() const;
+  void *getForeign() const { return const_cast<void *>(pointer); }
+
+  /// What the caller knows this very value as (IRGen: the dim). Names carry it, arithmetic drops it.
+  const void *getTag() const { return tag; }
+  CTValue withTag(const void *newTag) const {
+    CTValue copy = *this;
+    copy.tag = newTag;
+    return copy;
+  }
+
+  /// For messages: `a size`, `a list`.
+  StringRef describeKind() const;
+
+private:
+  Kind kind = Kind::None;
+  int64_t integer_ = 0;          ///< Size without `size_`; Bool
+  Size size_;                    ///< Size that is no integer constant; the exact value of Real
+  double real_ = 0;              ///< Real
+  const void *pointer = nullptr; ///< Decl, Function, Foreign
+  const void *tag = nullptr;
+  StringRef text; ///< String, Word
+  std::shared_ptr<const std::vector<CTValue>> elements;
+  std::shared_ptr<const std::vector<NamedValue>> arguments;
+};
+
+struct NamedValue {
+  ast::Ident name; ///< Empty: positional.
+  CTValue value;
+  SMRange range;
+};
+
+/// A scope of names at compile time. An environment refers to the one it is nested in, which must outlive it.
+class Environment {
+public:
+  /// The outermost one of a file: what no scope defines is looked up in `file`.
+  explicit Environment(const ast::File &file) : file(&file) {}
+  explicit Environment(const Environment &parent) : parent(&parent), file(parent.file) {}
+
+  /// Defines a name in this scope, or gives it a new value.
+  void define(StringRef name, CTValue value);
+  /// The value in the innermost scope that defines the name; null if none does.
+  const CTValue *find(StringRef name) const;
+  /// The same, to assign to a `var`.
+  CTValue *findMutable(StringRef name);
+  const ast::File &getFile() const { return *file; }
+  /// Names of this scope, in order of definition.
+  ArrayRef<std::pair<StringRef, CTValue>> getOwn() const { return names; }
+  const Environment *getParent() const { return parent; }
+
+private:
+  const Environment *parent = nullptr;
+  const ast::File *file;
+  llvm::SmallVector<std::pair<StringRef, CTValue>, 8> names; ///< Few per scope: searched in order.
+};
+
+} // namespace stage::sema
+
+#endif // STAGE_SEMA_VALUE_H
