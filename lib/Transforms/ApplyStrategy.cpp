@@ -1,0 +1,347 @@
+//===- ApplyStrategy.cpp - rules of a strategy become constraints ---------===//
+//
+// Problem: a strategy names dims, paths and axes; propagation wants to know of each
+// value what is demanded of it.
+//
+//   shard F over tp;                          %gate : [D, F]    demands {_, tp}
+//   at layers[*].{x, h}: shard S over tp;     %h    : [B, S, D] demands {_, tp, _}
+//   at **.attention(): shard k over cp;       the op's index k is split over cp
+//
+// Algorithm: a plain `shard DIM over AXES` is exact for parameters and inputs, which
+// are where shardings start, and a floor for every other value that has the dim: at
+// least these axes, outermost (so `at` rules and propagation may add to them). An
+// `at` rule is exact. Per value and dim the more specific rule wins; two that are
+// equally specific and differ are an error; inline annotations beat all rules.
+//
+// `(KV, G) over tp`: the axes go to KV as far as they divide it, the rest to G.
+//
+// Limits: an axis is not cut in two; it must fit one of the dims of a tuple whole.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/IR/PathPattern.h"
+#include "stage/Transforms/Passes.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace stage;
+
+namespace {
+class StrategyApplier {
+public:
+  StrategyApplier(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
+
+  void run() {
+    for (const ShardRule &rule : graph.rules)
+      (rule.pattern.empty() ? applyDimRule(rule) : applyAtRule(rule));
+    reportUnmatched();
+    Graph::walk(graph.forward, [&](Op &op) {
+      for (auto &value : op.getResults())
+        checkAxes(*value);
+      if (op.body)
+        for (auto &argument : op.body->getArguments())
+          checkAxes(*argument);
+    });
+    checkUnusedAxes();
+  }
+
+private:
+  struct Setting {
+    unsigned specificity;
+    const ShardRule *rule;
+  };
+
+  template <typename F> void forEachValue(F f) {
+    Graph::walk(graph.forward, [&](Op &op) {
+      for (auto &value : op.getResults())
+        f(*value, &op);
+      if (op.body)
+        for (auto &argument : op.body->getArguments())
+          f(*argument, nullptr);
+    });
+  }
+
+  static bool isSource(const Op *op) { return op && (op->kind == OpKind::Param || op->kind == OpKind::Input); }
+
+  static void prepare(Value &value) {
+    value.constraint.dims.resize(value.type.getNumDims());
+    value.constraint.floors.resize(value.type.getNumDims());
+  }
+
+  /// Axes of size 1 say nothing.
+  AxisList dropTrivial(llvm::ArrayRef<AxisId> axes) const {
+    AxisList kept;
+    for (AxisId axis : axes)
+      if (graph.mesh[axis].size > 1)
+        kept.push_back(axis);
+    return kept;
+  }
+
+  /// How the axes of a rule fall on the positions that its names have (absent: no such dim).
+  llvm::SmallVector<AxisList, 2> distribute(const ShardRule &rule, llvm::ArrayRef<std::optional<Extent>> extents,
+                                            bool &fits) {
+    llvm::SmallVector<AxisList, 2> lists(extents.size());
+    AxisList axes = dropTrivial(rule.axes);
+    fits = true;
+    if (extents.size() == 1) {
+      lists[0] = axes;
+      return lists;
+    }
+    llvm::SmallVector<int64_t, 2> left;
+    for (const auto &extent : extents) {
+      SizeValue value = extent ? evaluateCount(extent->size, graph.binding) : SizeValue();
+      left.push_back(extent && value ? int64_t(value.value.num) : 1);
+    }
+    for (AxisId axis : axes) {
+      unsigned place = 0;
+      while (place < left.size() && left[place] % graph.mesh[axis].size != 0)
+        ++place;
+      if (place == left.size()) {
+        fits = false;
+        if (reported.insert({&rule, axis}).second)
+          diags.report(rule.loc, diag::SharedAxisDoesNotFit)
+              << graph.mesh[axis].name << graph.mesh[axis].size << llvm::join(rule.dims, ", ");
+        continue;
+      }
+      left[place] /= graph.mesh[axis].size;
+      lists[place].push_back(axis);
+    }
+    return lists;
+  }
+
+  void applyDimRule(const ShardRule &rule) {
+    // A tuple is decided on the program's dims, not per value: a value may have only some of them.
+    llvm::SmallVector<std::optional<Extent>, 2> extents;
+    bool any = false;
+    for (const std::string &name : rule.dims) {
+      std::optional<Extent> found;
+      forEachValue([&](Value &value, Op *) {
+        for (const Extent &extent : value.type.shape)
+          if (!found && extent.dim && extent.dim->answersTo(name))
+            found = extent;
+      });
+      any |= found.has_value();
+      extents.push_back(found);
+    }
+    statements[rule.statement] |= any;
+    bool fits;
+    auto lists = distribute(rule, extents, fits);
+    if (!any || !fits)
+      return;
+    for (size_t i = 0; i < rule.dims.size(); ++i)
+      forEachValue([&](Value &value, Op *op) {
+        for (unsigned d = 0; d < value.type.getNumDims(); ++d) {
+          const Dim *dim = value.type.shape[d].dim;
+          if (!dim || !dim->answersTo(rule.dims[i]))
+            continue;
+          prepare(value);
+          if (isSource(op))
+            set(value, d, lists[i], 0, rule);
+          else if (!value.constraint.isInline && value.constraint.floors[d].empty())
+            value.constraint.floors[d] = lists[i];
+          use(lists[i]);
+        }
+      });
+  }
+
+  void set(Value &value, unsigned d, const AxisList &axes, unsigned specificity, const ShardRule &rule) {
+    if (value.constraint.isInline && value.constraint.dims[d])
+      return;
+    auto [it, fresh] = settings.try_emplace({&value, d}, Setting{specificity, &rule});
+    if (!fresh) {
+      if (it->second.specificity > specificity)
+        return;
+      if (it->second.specificity == specificity && value.constraint.dims[d] != axes) {
+        diags.report(rule.loc, diag::ConflictingRules) << dimName(value, d) << describe(value)
+                                                       << describe(*value.constraint.dims[d]) << describe(axes)
+                                                             .note(it->second.rule->loc, diag::ConflictingRuleHere);
+        return;
+      }
+      it->second = {specificity, &rule};
+    }
+    value.constraint.dims[d] = axes;
+    value.constraint.loc = rule.loc;
+  }
+
+  void applyAtRule(const ShardRule &rule) {
+    std::optional<PathPattern> pattern = PathPattern::parse(rule.pattern);
+    if (!pattern) {
+      diags.report(rule.loc, diag::BadPattern) << rule.pattern;
+      return;
+    }
+    bool any = false;
+    if (pattern->matchesOps()) {
+      Graph::walk(graph.forward, [&](Op &op) {
+        if (op.kind != OpKind::Compute || !pattern->matchesOp(op.scope, op.def->name))
+          return;
+        any = true;
+        applyToOp(rule, op);
+      });
+    } else {
+      unsigned specificity = 1 + pattern->getSpecificity();
+      forEachValue([&](Value &value, Op *op) {
+        if (!pattern->matches(value.path, op && op->kind == OpKind::Param))
+          return;
+        any = true;
+        applyToValue(rule, value, specificity);
+      });
+    }
+    if (!any)
+      diags.report(rule.loc, diag::PatternMatchesNothing) << rule.pattern << graph.name << nearest(rule.pattern);
+  }
+
+  /// Position of a rule's name in a value: by the names that the rule gives the dims, or by the dims' own.
+  std::optional<unsigned> findDim(const ShardRule &rule, const Value &value, llvm::StringRef name) {
+    unsigned rankOf = value.type.getNumDims();
+    for (size_t i = 0; i < rule.dimNames.size(); ++i)
+      if (rule.dimNames[i] == name && rankOf >= rule.dimNames.size())
+        return rule.dimNamesHaveEllipsis ? rankOf - rule.dimNames.size() + i : i;
+    for (unsigned d = 0; d < rankOf; ++d)
+      if (value.type.shape[d].dim && value.type.shape[d].dim->answersTo(name))
+        return d;
+    return std::nullopt;
+  }
+
+  void applyToValue(const ShardRule &rule, Value &value, unsigned specificity) {
+    prepare(value);
+    if (rule.replicated) {
+      value.constraint.replicated |= toSet(rule.axes);
+      use(rule.axes);
+      return;
+    }
+    llvm::SmallVector<std::optional<Extent>, 2> extents;
+    llvm::SmallVector<std::optional<unsigned>, 2> places;
+    for (const std::string &name : rule.dims) {
+      places.push_back(findDim(rule, value, name));
+      extents.push_back(places.back() ? std::optional<Extent>(value.type.shape[*places.back()]) : std::nullopt);
+    }
+    if (llvm::none_of(places, [](auto &place) { return place.has_value(); })) {
+      if (reported.insert({&rule, 0}).second)
+        diags.report(rule.loc, diag::IndexMissing) << llvm::join(rule.dims, ", ") << value.path;
+      return;
+    }
+    bool fits;
+    auto lists = distribute(rule, extents, fits);
+    for (size_t i = 0; fits && i < places.size(); ++i)
+      if (places[i]) {
+        set(value, *places[i], lists[i], specificity, rule);
+        use(lists[i]);
+      }
+  }
+
+  void applyToOp(const ShardRule &rule, Op &op) {
+    op.indexConstraint.resize(op.def->indices.size());
+    for (const std::string &name : rule.dims) {
+      std::optional<unsigned> index = op.def->findIndex(name);
+      for (unsigned i = 0; !index && i < op.extents.size(); ++i)
+        if (op.extents[i].dim && op.extents[i].dim->answersTo(name))
+          index = i;
+      if (!index) {
+        if (reported.insert({&rule, 1}).second)
+          diags.report(rule.loc, diag::IndexMissing) << name << op.def->name;
+        continue;
+      }
+      AxisList axes = dropTrivial(rule.axes);
+      if (!axes.empty() && !op.def->shardable[*index]) {
+        if (reported.insert({&rule, 2}).second)
+          diags.report(rule.loc, diag::IndexNotShardable) << op.def->name << name << describe(axes);
+        continue;
+      }
+      op.indexConstraint[*index] = axes;
+      use(axes);
+    }
+  }
+
+  /// A `shard a over x, b over y;` may name dims that a model lacks as long as it has one of them.
+  void reportUnmatched() {
+    llvm::DenseSet<unsigned> done;
+    for (const ShardRule &rule : graph.rules) {
+      if (!rule.pattern.empty() || statements[rule.statement] || !done.insert(rule.statement).second)
+        continue;
+      diags.report(rule.loc, diag::RuleDimMissing) << llvm::join(rule.dims, ", ") << graph.name
+                                                   << nearestDim(rule.dims.front());
+    }
+  }
+
+  void checkAxes(const Value &value) {
+    AxisSet seen = 0;
+    for (unsigned d = 0; d < value.constraint.dims.size(); ++d) {
+      if (!value.constraint.dims[d])
+        continue;
+      for (AxisId axis : *value.constraint.dims[d]) {
+        usedAxes |= AxisSet(1) << axis;
+        if (!(seen >> axis & 1)) {
+          seen |= AxisSet(1) << axis;
+          continue;
+        }
+        unsigned first = 0;
+        while (!value.constraint.dims[first] || !llvm::is_contained(*value.constraint.dims[first], axis))
+          ++first;
+        diags.report(value.constraint.loc.isValid() ? value.constraint.loc : value.loc, diag::AxisTwice)
+                << graph.mesh[axis].name << dimName(value, first) << dimName(value, d) << describe(value)
+                       .note(value.loc, diag::PreviousHere)
+            << describe(value);
+      }
+    }
+    usedAxes |= value.constraint.replicated;
+    if (value.constraint.partial)
+      usedAxes |= *value.constraint.partial;
+  }
+
+  void checkUnusedAxes() {
+    if (graph.pipeline.axis)
+      usedAxes |= AxisSet(1) << *graph.pipeline.axis;
+    for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
+      if (graph.mesh[axis].size > 1 && !(usedAxes >> axis & 1) && !diags.hasErrors())
+        diags.report(graph.mesh[axis].loc, diag::UnusedAxis) << graph.mesh[axis].name << graph.mesh[axis].size;
+  }
+
+  void use(llvm::ArrayRef<AxisId> axes) { usedAxes |= toSet(axes); }
+
+  std::string describe(llvm::ArrayRef<AxisId> axes) const {
+    std::string text = "(";
+    for (size_t i = 0; i < axes.size(); ++i)
+      text += (i ? ", " : "") + graph.mesh[axes[i]].name;
+    return text + ")";
+  }
+  static std::string describe(const Value &value) { return value.path.empty() ? "a value" : value.path; }
+  static std::string dimName(const Value &value, unsigned d) {
+    const Extent &extent = value.type.shape[d];
+    return extent.dim ? extent.dim->name : extent.size.str();
+  }
+
+  std::string nearest(llvm::StringRef text) {
+    std::string best;
+    unsigned bestDistance = text.size() / 2 + 1;
+    auto consider = [&](llvm::StringRef name) {
+      unsigned distance = text.edit_distance(name, true, bestDistance);
+      if (!name.empty() && distance < bestDistance) {
+        bestDistance = distance;
+        best = name.str();
+      }
+    };
+    Graph::walk(graph.forward, [&](Op &op) {
+      for (auto &value : op.getResults())
+        consider(value->path);
+      if (op.kind == OpKind::Compute)
+        consider((op.scope.empty() ? "" : op.scope + ".") + op.def->name + "()");
+    });
+    return best.empty() ? "" : "; did you mean '" + best + "'?";
+  }
+
+  std::string nearestDim(llvm::StringRef text) {
+    for (auto &dim : graph.dims)
+      if (text.edit_distance(dim->name, true, 2) <= 2)
+        return "; did you mean '" + dim->name + "'?";
+    return "";
+  }
+
+  Graph &graph;
+  DiagnosticEngine &diags;
+  llvm::DenseMap<std::pair<Value *, unsigned>, Setting> settings;
+  llvm::DenseMap<unsigned, bool> statements; ///< did one of its rules match?
+  llvm::DenseSet<std::pair<const ShardRule *, unsigned>> reported;
+  AxisSet usedAxes = 0;
+};
+} // namespace
+
+void stage::applyStrategy(Graph &graph, DiagnosticEngine &diags) { StrategyApplier(graph, diags).run(); }
