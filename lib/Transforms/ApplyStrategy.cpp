@@ -151,9 +151,9 @@ private:
       if (it->second.specificity > specificity)
         return;
       if (it->second.specificity == specificity && value.constraint.dims[d] != axes) {
-        diags.report(rule.loc, diag::ConflictingRules) << dimName(value, d) << describe(value)
-                                                       << describe(*value.constraint.dims[d]) << describe(axes)
-                                                             .note(it->second.rule->loc, diag::ConflictingRuleHere);
+        DiagnosticBuilder message = diags.report(rule.loc, diag::ConflictingRules);
+        message << dimName(value, d) << describe(value) << describe(*value.constraint.dims[d]) << describe(axes);
+        message.note(it->second.rule->loc, diag::ConflictingRuleHere);
         return;
       }
       it->second = {specificity, &rule};
@@ -276,10 +276,10 @@ private:
         unsigned first = 0;
         while (!value.constraint.dims[first] || !llvm::is_contained(*value.constraint.dims[first], axis))
           ++first;
-        diags.report(value.constraint.loc.isValid() ? value.constraint.loc : value.loc, diag::AxisTwice)
-                << graph.mesh[axis].name << dimName(value, first) << dimName(value, d) << describe(value)
-                       .note(value.loc, diag::PreviousHere)
-            << describe(value);
+        DiagnosticBuilder message =
+            diags.report(value.constraint.loc.isValid() ? value.constraint.loc : value.loc, diag::AxisTwice);
+        message << graph.mesh[axis].name << dimName(value, first) << dimName(value, d) << describe(value);
+        message.note(value.loc, diag::PreviousHere) << describe(value);
       }
     }
     usedAxes |= value.constraint.replicated;

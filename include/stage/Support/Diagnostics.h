@@ -5,8 +5,9 @@
 // and printed when the builder dies:
 //
 //   diags.report(loc, diag::UnknownName) << name;          // {0} of the text
-//   diags.report(loc, diag::Redefinition) << name
-//       .note(first, diag::PreviousHere) << name;           // notes follow their error
+//   DiagnosticBuilder message = diags.report(loc, diag::Redefinition);
+//   message << name;
+//   message.note(first, diag::PreviousHere) << name;       // notes follow their error
 //
 // Texts are lower case, without a full stop, and say what was seen and what was
 // expected. All errors of a phase are reported; the driver stops between phases.

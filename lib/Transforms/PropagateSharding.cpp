@@ -1,0 +1,458 @@
+//===- PropagateSharding.cpp - where every value is (laws L4, L5) ---------===//
+//
+// Problem: the program and the strategy say where some values are; every op must
+// know over which axes its indices are split, every value where its pieces are.
+//
+//   %n : {B@dp, S@tp, D}   %w : {D, F@tp}
+//   %y = linear(%n, %w)       tp is wanted on s and on f; the parameter is stationary,
+//                             so f@tp, s whole: %n will be gathered, %y is {B@dp, S, F@tp}
+//
+// Algorithm, per block:
+//   1. Backwards: a constraint on a result is wanted of the operands of element-wise
+//      ops, sums and lookups; a value whose users all want the same takes it over.
+//   2. Forwards: each op collects which axis its operands (and, for gradients of
+//      parameters, its result) want on which index, settles conflicts (L5), and so
+//      gets `indexAxes`. What the results are naturally follows from those
+//      (ShardingRules.h); what they are finally also obeys their constraint.
+//
+// Conflicts: an axis stays where a parameter or the gradient of one carries it; else
+// where the fewest bytes move; ties go to the leftmost operand. See --remarks.
+//
+// Limits: no ring: a folded index is always whole.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/IR/ShardingRules.h"
+#include "stage/Transforms/Passes.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace stage;
+
+namespace {
+/// What the users of a value agree on: axes per dim (absent: open), and axes that must not stay partial.
+struct Wanted {
+  llvm::SmallVector<std::optional<AxisList>, 4> dims;
+  AxisSet notPartial = 0;
+  AxisSet replicated = 0;
+
+  bool operator==(const Wanted &other) const {
+    return dims == other.dims && notPartial == other.notPartial && replicated == other.replicated;
+  }
+  bool empty() const {
+    return !notPartial && !replicated && llvm::none_of(dims, [](auto &dim) { return dim.has_value(); });
+  }
+};
+
+/// Who wants an axis on an index.
+struct Claim {
+  unsigned index;
+  unsigned operand; ///< ~0u: the result
+  bool stationary;  ///< a parameter or the gradient of one
+};
+
+class Propagator {
+public:
+  Propagator(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
+
+  void run() {
+    visitBlock(graph.forward);
+    visitBlock(graph.backward);
+    visitBlock(graph.step);
+    if (!diags.hasErrors())
+      graph.obligations.check(graph.binding, diags);
+  }
+
+private:
+  //===--- Backwards: what users want ------------------------------------===//
+
+  static Wanted fromSharding(const Sharding &sharding) {
+    Wanted wanted;
+    for (const AxisList &list : sharding.dims)
+      wanted.dims.push_back(list);
+    wanted.notPartial = ~AxisSet(0);
+    return wanted;
+  }
+
+  /// The value's own constraint, if it says anything exact.
+  static std::optional<Wanted> ownConstraint(const Value &value) {
+    if (value.primal)
+      return fromSharding(value.primal->sharding.withoutPartial());
+    const Constraint &constraint = value.constraint;
+    Wanted wanted;
+    wanted.dims.resize(value.type.getNumDims());
+    for (unsigned d = 0; d < constraint.dims.size(); ++d)
+      if ((wanted.dims[d] = constraint.dims[d]))
+        wanted.notPartial |= toSet(*wanted.dims[d]);
+    wanted.replicated = constraint.replicated;
+    wanted.notPartial |= constraint.replicated;
+    if (constraint.partial)
+      wanted.notPartial |= ~*constraint.partial;
+    return wanted.empty() ? std::nullopt : std::optional<Wanted>(wanted);
+  }
+
+  void findWanted(Block &block) {
+    llvm::SmallVector<Op *, 32> ops;
+    for (auto &op : block)
+      ops.push_back(op.get());
+    for (Op *op : llvm::reverse(ops))
+      for (auto &value : op->getResults()) {
+        std::optional<Wanted> own = ownConstraint(*value);
+        if (!own)
+          own = usersAgree(*value);
+        if (own)
+          wanted[value.get()] = *own;
+      }
+  }
+
+  std::optional<Wanted> usersAgree(const Value &value) {
+    if (value.getOp()->kind == OpKind::Param)
+      return std::nullopt; // compute shardings of parameters are the strategy's to say
+    std::optional<Wanted> agreed;
+    for (auto [user, operand] : value.getUses()) {
+      if (user->kind == OpKind::Accumulate)
+        return std::nullopt;
+      if (topBlock(user) != topBlock(value.getOp()))
+        continue; // what backward needs of a forward value is no constraint on it
+      std::optional<Wanted> here = throughUser(*user, operand);
+      if (!here || (agreed && !(*agreed == *here)))
+        return std::nullopt;
+      agreed = here;
+    }
+    return agreed;
+  }
+
+  static const Block *topBlock(const Op *op) {
+    const Block *block = op->getBlock();
+    while (block->getParent())
+      block = block->getParent()->getBlock();
+    return block;
+  }
+
+  std::optional<Wanted> throughUser(const Op &user, unsigned operand) {
+    if (user.kind == OpKind::Yield)
+      return fromSharding(user.getBlock()->getArgument(operand)->sharding);
+    if (user.kind == OpKind::Repeat)
+      return ownConstraint(*user.body->getArgument(operand));
+    if (user.kind != OpKind::Compute)
+      return std::nullopt;
+    const OpDef &def = *user.def;
+    if (!def.isElementwise && !def.isSum && !def.isLookup)
+      return std::nullopt;
+    auto it = wanted.find(user.getResult());
+    if (it == wanted.end())
+      return std::nullopt;
+    const Wanted &result = it->second;
+    Wanted mapped;
+    mapped.notPartial = result.notPartial;
+    mapped.replicated = result.replicated;
+    for (unsigned index : def.operands[operand].indices) {
+      auto &dim = mapped.dims.emplace_back();
+      for (unsigned d = 0; d < result.dims.size(); ++d)
+        if (def.results.front().indices[d] == index)
+          dim = result.dims[d];
+    }
+    return mapped.empty() ? std::nullopt : std::optional<Wanted>(mapped);
+  }
+
+  //===--- Forwards: what ops make ---------------------------------------===//
+
+  void visitBlock(Block &block) {
+    findWanted(block);
+    for (auto &op : block) {
+      switch (op->kind) {
+      case OpKind::Param:
+      case OpKind::Input:
+      case OpKind::Constant:
+        op->getResult()->sharding =
+            finish(*op->getResult(), Sharding::replicated(op->getResult()->type.getNumDims()));
+        break;
+      case OpKind::Compute:
+        visitCompute(*op);
+        break;
+      case OpKind::Repeat:
+        visitRepeat(*op);
+        break;
+      case OpKind::Accumulate:
+        op->getResult()->sharding = op->getOperand(0)->sharding;
+        break;
+      case OpKind::Yield:
+      case OpKind::Return:
+      case OpKind::Update:
+        break;
+      default:
+        llvm_unreachable("communication is inserted later");
+      }
+    }
+  }
+
+  void visitRepeat(Op &op) {
+    for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+      Value *argument = op.body->getArgument(i);
+      // Partial does not cross the boundary of a repeat.
+      argument->sharding = finish(*argument, op.getOperand(i)->sharding.withoutPartial()).withoutPartial();
+      if (i < op.getNumResults())
+        op.getResult(i)->sharding = argument->sharding;
+    }
+    visitBlock(*op.body);
+  }
+
+  bool isStationary(const Value *value) {
+    Op *op = value->getOp();
+    if (!op)
+      return false;
+    if (op->kind == OpKind::Param)
+      return true;
+    // What is made of parameters only (a slice, a cast) is as stationary as they are.
+    return op->kind == OpKind::Compute && op->getNumOperands() > 0 &&
+           llvm::all_of(op->getOperands(), [&](const Value *operand) { return isStationary(operand); });
+  }
+
+  /// The parameter whose gradient a result is, if it is one.
+  static const Value *gradientOf(const Value *value) {
+    for (auto [user, operand] : value->getUses())
+      if (user->kind == OpKind::Accumulate && operand == 0)
+        return user->getOperand(1);
+    return nullptr;
+  }
+
+  void visitCompute(Op &op) {
+    const OpDef &def = *op.def;
+    op.indexAxes.assign(def.indices.size(), {});
+    llvm::SmallVector<bool, 8> fixed(def.indices.size(), false);
+    AxisSet taken = fixIndices(op, fixed);
+    // In order of axes, so that the outcome does not depend on who claims first.
+    llvm::SmallVector<llvm::SmallVector<Claim, 4>, 8> claims(graph.mesh.getAxes().size());
+    collectClaims(op, fixed, taken, claims);
+    llvm::SmallVector<AxisSet, 8> assigned(def.indices.size(), 0);
+    for (AxisId axis = 0; axis < claims.size(); ++axis)
+      if (!claims[axis].empty())
+        assigned[settle(op, axis, claims[axis])] |= AxisSet(1) << axis;
+    for (unsigned index = 0; index < def.indices.size(); ++index)
+      if (!fixed[index])
+        op.indexAxes[index] = orderAxes(op, index, assigned[index]);
+    for (unsigned i = 0; i < op.getNumResults(); ++i) {
+      Value &result = *op.getResult(i);
+      result.sharding = finish(result, getNaturalSharding(op, i));
+      owe(result.type, result.sharding, result);
+    }
+    for (unsigned i = 0; i < def.indices.size(); ++i)
+      oweDivision(op.extents[i], op.indexAxes[i], op.loc, def.name);
+  }
+
+  /// Indices that the strategy (`at **.op(): shard i over a`) or, for element-wise ops and sums, the constraint on
+  /// the result decides. Returns the axes that are used up.
+  AxisSet fixIndices(Op &op, llvm::SmallVectorImpl<bool> &fixed) {
+    const OpDef &def = *op.def;
+    AxisSet taken = 0;
+    auto fix = [&](unsigned index, const AxisList &axes) {
+      if (fixed[index] || (!axes.empty() && !def.shardable[index]) || (toSet(axes) & taken))
+        return;
+      fixed[index] = true;
+      op.indexAxes[index] = axes;
+      taken |= toSet(axes);
+    };
+    for (unsigned index = 0; index < op.indexConstraint.size(); ++index)
+      if (op.indexConstraint[index])
+        fix(index, *op.indexConstraint[index]);
+    if (!def.isElementwise && !def.isSum)
+      return taken;
+    auto it = wanted.find(op.getResult());
+    if (it == wanted.end())
+      return taken;
+    for (unsigned d = 0; d < it->second.dims.size(); ++d)
+      if (it->second.dims[d])
+        fix(def.results.front().indices[d], *it->second.dims[d]);
+    return taken | it->second.replicated;
+  }
+
+  void collectClaims(Op &op, llvm::ArrayRef<bool> fixed, AxisSet taken,
+                     llvm::MutableArrayRef<llvm::SmallVector<Claim, 4>> claims) {
+    const OpDef &def = *op.def;
+    auto claim = [&](const Sharding &sharding, llvm::ArrayRef<unsigned> indices, unsigned operand, bool stationary) {
+      for (unsigned d = 0; d < sharding.dims.size(); ++d)
+        for (AxisId axis : sharding.dims[d])
+          if (!fixed[indices[d]] && def.shardable[indices[d]] && !(taken >> axis & 1))
+            claims[axis].push_back({indices[d], operand, stationary});
+    };
+    for (unsigned i = 0; i < op.getNumOperands(); ++i)
+      claim(op.getOperand(i)->sharding, def.operands[i].indices, i, isStationary(op.getOperand(i)));
+    for (unsigned i = 0; i < op.getNumResults(); ++i)
+      if (const Value *param = gradientOf(op.getResult(i)))
+        claim(param->sharding, def.results[i].indices, ~0u, true);
+  }
+
+  unsigned settle(Op &op, AxisId axis, llvm::ArrayRef<Claim> claims) {
+    llvm::SmallVector<unsigned, 4> candidates;
+    for (const Claim &claim : claims)
+      if (!llvm::is_contained(candidates, claim.index))
+        candidates.push_back(claim.index);
+    if (candidates.size() == 1)
+      return candidates.front();
+    auto isHeld = [&](unsigned index) {
+      return llvm::any_of(claims, [&](const Claim &claim) { return claim.index == index && claim.stationary; });
+    };
+    llvm::SmallVector<unsigned, 4> held;
+    llvm::copy_if(candidates, std::back_inserter(held), isHeld);
+    std::string reason;
+    unsigned winner;
+    if (held.size() == 1) {
+      winner = held.front();
+      reason = "a parameter or its gradient carries it there";
+    } else {
+      llvm::ArrayRef<unsigned> among = held.empty() ? candidates : held;
+      winner = among.front();
+      __int128 least = bytesMoved(op, axis, winner, claims);
+      for (unsigned index : among.drop_front()) {
+        __int128 bytes = bytesMoved(op, axis, index, claims);
+        if (bytes < least) {
+          least = bytes;
+          winner = index;
+        }
+      }
+      reason = "the fewest bytes move";
+    }
+    if (diags.getShowRemarks()) {
+      std::string names;
+      for (unsigned index : candidates)
+        names += (names.empty() ? "'" : ", '") + op.def->indices[index].name + "' (" +
+                 toString(bytesMoved(op, axis, index, claims)) + " bytes)";
+      diags.report(op.loc, diag::ConflictDecided)
+          << graph.mesh[axis].name << names << op.def->indices[winner].name << reason;
+    }
+    return winner;
+  }
+
+  static std::string toString(__int128 value) { return std::to_string(int64_t(value)); }
+
+  __int128 bytesOf(const TensorType &type, const Sharding &sharding) {
+    SizeValue value = evaluate(getLocalBytes(graph.sizes, graph.mesh, type, sharding), graph.binding);
+    return value ? value.value.num / value.value.den : 0;
+  }
+
+  /// Bytes a rank receives if `axis` stays on `index`: operands that have the axis elsewhere are gathered over it;
+  /// a result that is wanted with the axis elsewhere is resharded.
+  __int128 bytesMoved(Op &op, AxisId axis, unsigned index, llvm::ArrayRef<Claim> claims) {
+    __int128 bytes = 0;
+    int64_t size = graph.mesh[axis].size;
+    for (const Claim &claim : claims)
+      if (claim.index != index && claim.operand != ~0u)
+        bytes += bytesOf(op.getOperand(claim.operand)->type, op.getOperand(claim.operand)->sharding) * (size - 1);
+    for (unsigned i = 0; i < op.getNumResults(); ++i) {
+      const Value &result = *op.getResult(i);
+      std::optional<unsigned> place = wantedPlace(result, axis);
+      const auto &indices = op.def->results[i].indices;
+      bool absent = !llvm::is_contained(indices, index);
+      if (op.def->results[i].extra || (!absent && (!place || indices[*place] == index)))
+        continue;
+      __int128 whole = bytesOf(result.type, Sharding::replicated(result.type.getNumDims()));
+      // Partial: one reduction of all of it. Sharded elsewhere: every rank keeps one piece and sends the others.
+      bytes += absent ? whole * (place ? 1 : 2) * (size - 1) / size : whole / size;
+    }
+    return bytes;
+  }
+
+  /// The dim on which a result is demanded to carry an axis.
+  std::optional<unsigned> wantedPlace(const Value &value, AxisId axis) {
+    auto it = wanted.find(&value);
+    if (it != wanted.end())
+      for (unsigned d = 0; d < it->second.dims.size(); ++d)
+        if (it->second.dims[d] && llvm::is_contained(*it->second.dims[d], axis))
+          return d;
+    for (unsigned d = 0; d < value.constraint.floors.size(); ++d)
+      if (llvm::is_contained(value.constraint.floors[d], axis))
+        return d;
+    return std::nullopt;
+  }
+
+  /// The order of the axes on an index: that of the stationary operand if there is one, else of the operand that
+  /// has the most of them; axes that it lacks follow.
+  AxisList orderAxes(const Op &op, unsigned index, AxisSet axes) {
+    AxisList best;
+    bool bestStationary = false;
+    auto offer = [&](const Sharding &sharding, llvm::ArrayRef<unsigned> indices, bool stationary) {
+      for (unsigned d = 0; d < sharding.dims.size(); ++d) {
+        if (indices[d] != index)
+          continue;
+        AxisList list;
+        for (AxisId axis : sharding.dims[d])
+          if (axes >> axis & 1)
+            list.push_back(axis);
+        if (list.size() > best.size() || (list.size() == best.size() && stationary && !bestStationary)) {
+          best = list;
+          bestStationary = stationary;
+        }
+      }
+    };
+    for (unsigned i = 0; i < op.getNumOperands(); ++i)
+      offer(op.getOperand(i)->sharding, op.def->operands[i].indices, isStationary(op.getOperand(i)));
+    for (unsigned i = 0; i < op.getNumResults(); ++i)
+      if (const Value *param = gradientOf(op.getResult(i)))
+        offer(param->sharding, op.def->results[i].indices, true);
+    for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
+      if ((axes >> axis & 1) && !llvm::is_contained(best, axis))
+        best.push_back(axis);
+    return best;
+  }
+
+  /// The natural sharding of a value made to obey what is demanded of it.
+  Sharding finish(const Value &value, Sharding sharding) {
+    auto remove = [&](AxisSet axes, unsigned exceptDim) {
+      sharding.partial &= ~axes;
+      for (unsigned d = 0; d < sharding.dims.size(); ++d)
+        if (d != exceptDim)
+          llvm::erase_if(sharding.dims[d], [&](AxisId axis) { return axes >> axis & 1; });
+    };
+    std::optional<Wanted> demand = ownConstraint(value);
+    if (auto it = wanted.find(&value); it != wanted.end())
+      demand = it->second;
+    if (demand) {
+      for (unsigned d = 0; d < demand->dims.size(); ++d)
+        if (demand->dims[d]) {
+          remove(toSet(*demand->dims[d]), d);
+          sharding.dims[d] = *demand->dims[d];
+        }
+      remove(demand->replicated, ~0u);
+      sharding.partial &= ~demand->notPartial;
+    }
+    for (unsigned d = 0; d < value.constraint.floors.size(); ++d) {
+      const AxisList &floor = value.constraint.floors[d];
+      bool exact = demand && d < demand->dims.size() && demand->dims[d];
+      if (floor.empty() || exact ||
+          (sharding.dims[d].size() >= floor.size() && std::equal(floor.begin(), floor.end(), sharding.dims[d].begin())))
+        continue;
+      remove(toSet(floor), d);
+      AxisList list = floor;
+      for (AxisId axis : sharding.dims[d])
+        if (!llvm::is_contained(list, axis))
+          list.push_back(axis);
+      sharding.dims[d] = list;
+    }
+    owe(value.type, sharding, value);
+    return sharding;
+  }
+
+  void owe(const TensorType &type, const Sharding &sharding, const Value &value) {
+    for (unsigned d = 0; d < sharding.dims.size(); ++d)
+      oweDivision(type.shape[d], sharding.dims[d], value.constraint.loc.isValid() ? value.constraint.loc : value.loc,
+                  value.path);
+  }
+
+  /// A sharded extent owes that the axes divide it; said once per extent and axes.
+  void oweDivision(const Extent &extent, const AxisList &axes, SMLoc loc, llvm::StringRef where) {
+    if (axes.empty() || !owed.insert({extent.size, toSet(axes)}).second)
+      return;
+    std::string names;
+    for (AxisId axis : axes)
+      names += (names.empty() ? "" : ", ") + graph.mesh[axis].name;
+    graph.obligations.add(Obligations::Kind::Divides, extent.size, graph.mesh.getGroupSymbol(graph.sizes, axes), loc,
+                          llvm::Twine("dim ") + (extent.dim ? extent.dim->name : extent.size.str()) + " of '" + where +
+                              "' is split over (" + names + ")");
+  }
+
+  Graph &graph;
+  DiagnosticEngine &diags;
+  llvm::DenseMap<const Value *, Wanted> wanted;
+  llvm::DenseSet<std::pair<Size, AxisSet>> owed;
+};
+} // namespace
+
+void stage::propagateSharding(Graph &graph, DiagnosticEngine &diags) { Propagator(graph, diags).run(); }
