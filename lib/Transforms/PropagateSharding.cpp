@@ -33,6 +33,8 @@ struct Wanted {
   llvm::SmallVector<std::optional<AxisList>, 4> dims;
   AxisSet notPartial = 0;
   AxisSet replicated = 0;
+  /// Wanted by a sum: a partial value is left to it, so that partial addends are added first and reduced once.
+  bool bySum = false;
 
   bool operator==(const Wanted &other) const {
     return dims == other.dims && notPartial == other.notPartial && replicated == other.replicated;
@@ -115,6 +117,8 @@ private:
       std::optional<Wanted> here = throughUser(*user, operand);
       if (!here || (agreed && !(*agreed == *here)))
         return std::nullopt;
+      if (agreed)
+        here->bySum |= agreed->bySum;
       agreed = here;
     }
     return agreed;
@@ -144,6 +148,7 @@ private:
     Wanted mapped;
     mapped.notPartial = result.notPartial;
     mapped.replicated = result.replicated;
+    mapped.bySum = def.isSum || (def.isElementwise && result.bySum);
     for (unsigned index : def.operands[operand].indices) {
       auto &dim = mapped.dims.emplace_back();
       for (unsigned d = 0; d < result.dims.size(); ++d)
@@ -404,7 +409,7 @@ private:
     std::optional<Wanted> demand = ownConstraint(value);
     if (auto it = wanted.find(&value); it != wanted.end())
       demand = it->second;
-    if (demand) {
+    if (demand && !(demand->bySum && sharding.partial)) {
       for (unsigned d = 0; d < demand->dims.size(); ++d)
         if (demand->dims[d]) {
           remove(toSet(*demand->dims[d]), d);

@@ -1,0 +1,276 @@
+//===- InsertCommunication.cpp - every reshard becomes ops (law L6) -------===//
+//
+// Problem: propagation says what each value is and what each user needs. Where they
+// differ, data must move: once for all users of one schedule unit of one kind, at
+// the first of them, and what backward uses of forward must be kept in the form that
+// costs least memory.
+//
+//   %n : {B@dp, S@tp, D}                       %n.1 = all_gather(%n) over tp along S
+//   %q = linear(%n, %wq)                 ->    %q = linear(%n.1, %wq)
+//   %k = linear(%n, %wk)                       %k = linear(%n.1, %wk)
+//   backward: %dwq = linear.dw(%n, %dq)        backward gathers %n again, once
+//
+// Algorithm, ops in order:
+//   1. A result whose natural sharding is not its final one: the op keeps making the
+//      natural one, a reshard follows and everybody uses that.
+//   2. A sum with partial addends that it cannot hand on: those that are alike are
+//      added first, as they are; the sum then takes one partial addend.
+//   3. Each operand that is not in the sharding its op needs is resharded before the
+//      op, or taken from the forms of the value that this unit has made already.
+//   4. A backward op starts from the forward form with the fewest local bytes; a tie
+//      goes to the form it needs.
+//
+// Gradients of parameters: accumulators of one parameter with one sharding are one
+// buffer; the step block reduces each buffer once.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/IR/ShardingRules.h"
+#include "stage/Transforms/Passes.h"
+#include "stage/Transforms/Reshard.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace stage;
+
+namespace {
+class CommunicationInserter {
+public:
+  CommunicationInserter(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
+
+  void run() {
+    visitBlock(graph.forward, forwardForms);
+    Forms backwardForms, stepForms;
+    inForward = false;
+    visitBlock(graph.backward, backwardForms);
+    mergeBuffers(graph.step);
+    visitBlock(graph.step, stepForms);
+  }
+
+private:
+  /// The shardings in which a value is there in one schedule unit. A form made inside a repeat is known by its
+  /// block: it serves that block only.
+  struct Form {
+    Value *value;
+    Block *block;
+  };
+  using Forms = llvm::DenseMap<Value *, llvm::SmallVector<Form, 2>>;
+
+  void visitBlock(Block &block, Forms &forms) {
+    llvm::SmallVector<Op *, 64> ops;
+    for (auto &op : block)
+      ops.push_back(op.get());
+    for (Op *op : ops) {
+      if (op->kind == OpKind::Compute && op->def->isSum)
+        op = addPartialFirst(op);
+      for (unsigned i = op->kind == OpKind::Update ? 1 : 0; i < op->getNumOperands(); ++i)
+        provide(*op, i, block, forms);
+      if (op->kind == OpKind::Compute)
+        separateNatural(*op, block);
+      if (op->body)
+        visitBlock(*op->body, forms);
+    }
+  }
+
+  //===--- 1. natural and final ------------------------------------------===//
+
+  void separateNatural(Op &op, Block &block) {
+    for (unsigned i = 0; i < op.getNumResults(); ++i) {
+      Value *result = op.getResult(i);
+      Sharding natural = getNaturalSharding(op, i);
+      if (natural == result->sharding || result->getUses().empty())
+        continue;
+      Sharding final = result->sharding;
+      result->sharding = natural;
+      Op *next = nextOf(op, block);
+      llvm::SmallVector<std::pair<Op *, unsigned>, 8> uses(result->getUses().begin(), result->getUses().end());
+      Value *resharded = insertReshard(result, final, block, next);
+      remark(*result, *resharded, op);
+      resharded->constraint = result->constraint;
+      resharded->primal = result->primal;
+      for (auto [user, operand] : uses)
+        user->setOperand(operand, resharded);
+      // The natural form, if it is whole, is a form to keep for backward, too.
+      if (inForward && !natural.partial)
+        forwardForms[resharded].push_back({result, &block});
+    }
+  }
+
+  static Op *nextOf(Op &op, Block &block) {
+    for (auto it = block.begin(); it != block.end(); ++it)
+      if (it->get() == &op)
+        return std::next(it) == block.end() ? nullptr : std::next(it)->get();
+    return nullptr;
+  }
+
+  //===--- 2. sums -------------------------------------------------------===//
+
+  /// Addends that are partial alike, over axes that the sum does not hand on, become one. Returns the op to go on with.
+  Op *addPartialFirst(Op *op) {
+    AxisSet passed = getPassedPartial(*op);
+    llvm::SmallVector<llvm::SmallVector<unsigned, 4>, 2> groups;
+    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
+      const Value *value = op->getOperand(i);
+      if (!(value->sharding.partial & ~passed) || op->def->operands[i].indices != op->def->results.front().indices)
+        continue;
+      auto alike = llvm::find_if(groups, [&](const llvm::SmallVector<unsigned, 4> &group) {
+        return op->getOperand(group.front())->sharding == value->sharding;
+      });
+      if (alike != groups.end())
+        alike->push_back(i);
+      else
+        groups.emplace_back().push_back(i);
+    }
+    llvm::SmallVector<Value *, 4> operands(op->getOperands().begin(), op->getOperands().end());
+    llvm::SmallVector<bool, 4> dropped(operands.size(), false);
+    bool any = false;
+    for (const auto &group : groups) {
+      if (group.size() < 2 || group.size() == operands.size())
+        continue;
+      any = true;
+      const Value *like = operands[group.front()];
+      auto sum = std::make_unique<Op>(OpKind::Compute, op->loc);
+      sum->def = graph.defs.getSum(like->type.getNumDims(), group.size());
+      sum->scope = op->scope;
+      sum->extents.assign(like->type.shape.begin(), like->type.shape.end());
+      sum->indexAxes.assign(like->sharding.dims.begin(), like->sharding.dims.end());
+      for (unsigned i : group)
+        sum->addOperand(operands[i]);
+      Value *result = sum->addResult(like->type);
+      result->sharding = like->sharding;
+      operands[group.front()] = result;
+      for (unsigned i : llvm::ArrayRef<unsigned>(group).drop_front())
+        dropped[i] = true;
+      op->getBlock()->insertBefore(op, std::move(sum));
+    }
+    if (any)
+      replaceAddends(*op, operands, dropped);
+    return op;
+  }
+
+  void replaceAddends(Op &op, llvm::ArrayRef<Value *> operands, llvm::ArrayRef<bool> dropped) {
+    OpDef def;
+    def.name = op.def->name;
+    def.indices = op.def->indices;
+    def.results = op.def->results;
+    const Formula *formula = nullptr;
+    op.clearOperands();
+    for (unsigned i = 0; i < operands.size(); ++i) {
+      if (dropped[i])
+        continue;
+      const Formula *addend = graph.defs.element(def.operands.size(), op.def->operands[i].indices);
+      formula = formula ? graph.defs.binary(Formula::Kind::Add, formula, addend) : addend;
+      def.operands.push_back(op.def->operands[i]);
+      op.addOperand(operands[i]);
+    }
+    def.results.front().formula = formula;
+    op.def = graph.defs.add(std::move(def));
+  }
+
+  //===--- 3. and 4. operands --------------------------------------------===//
+
+  void provide(Op &op, unsigned operand, Block &block, Forms &forms) {
+    Value *value = op.getOperand(operand);
+    if (op.kind == OpKind::Repeat || op.kind == OpKind::Yield || op.kind == OpKind::Return ||
+        op.kind == OpKind::Update || op.kind == OpKind::Compute) {
+      Sharding needed = getNeededSharding(op, operand);
+      if (!inForward && isForward(*value) && !isSource(*value))
+        value = chooseKept(value, needed);
+      if (value->sharding != needed)
+        value = getForm(value, needed, op, block, forms);
+    }
+    if (value != op.getOperand(operand))
+      op.setOperand(operand, value);
+  }
+
+  Value *getForm(Value *value, const Sharding &needed, Op &user, Block &block, Forms &forms) {
+    for (const Form &form : forms[value])
+      if (form.value->sharding == needed && encloses(form.block, &block))
+        return form.value;
+    Value *made = insertReshard(value, needed, block, &user);
+    remark(*value, *made, user);
+    forms[value].push_back({made, &block});
+    return made;
+  }
+
+  static bool encloses(const Block *outer, const Block *inner) {
+    for (; inner; inner = inner->getParent() ? inner->getParent()->getBlock() : nullptr)
+      if (inner == outer)
+        return true;
+    return false;
+  }
+
+  bool isForward(const Value &value) const {
+    const Block *block = value.getBlock();
+    while (block->getParent())
+      block = block->getParent()->getBlock();
+    return block == &graph.forward;
+  }
+
+  /// Parameters and inputs are there anyway.
+  static bool isSource(const Value &value) {
+    return value.getOp() && (value.getOp()->kind == OpKind::Param || value.getOp()->kind == OpKind::Input);
+  }
+
+  Value *chooseKept(Value *value, const Sharding &needed) {
+    Value *best = nullptr;
+    __int128 bestBytes = 0;
+    auto offer = [&](Value *form) {
+      if (form->sharding.partial)
+        return;
+      __int128 bytes = localBytes(*form);
+      if (best && (bytes > bestBytes || (bytes == bestBytes && form->sharding != needed)))
+        return;
+      best = form;
+      bestBytes = bytes;
+    };
+    offer(value);
+    for (const Form &form : forwardForms[value])
+      if (form.block == value->getBlock())
+        offer(form.value);
+    return best ? best : value;
+  }
+
+  __int128 localBytes(const Value &value) {
+    SizeValue bytes = evaluate(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding), graph.binding);
+    return bytes ? bytes.value.num / bytes.value.den : 0;
+  }
+
+  /// Accumulators of one parameter with one sharding are one buffer: the step uses it once.
+  void mergeBuffers(Block &block) {
+    for (auto &op : block) {
+      if (op->body)
+        mergeBuffers(*op->body);
+      if (op->kind != OpKind::Update)
+        continue;
+      llvm::SmallVector<Value *, 4> kept;
+      for (Value *buffer : op->getOperands().drop_front())
+        if (llvm::none_of(kept, [&](Value *other) { return other->sharding == buffer->sharding; }))
+          kept.push_back(buffer);
+      Value *param = op->getOperand(0);
+      op->clearOperands();
+      op->addOperand(param);
+      for (Value *buffer : kept)
+        op->addOperand(buffer);
+    }
+  }
+
+  void remark(const Value &from, const Value &to, const Op &user) {
+    if (!diags.getShowRemarks())
+      return;
+    // The first step is the op behind `from`; one remark per collective.
+    for (const Value *value = &to; value != &from; value = value->getOp()->getOperand(0)) {
+      const Op &op = *value->getOp();
+      const Value &operand = *op.getOperand(0);
+      diags.report(user.loc, diag::ReshardInserted)
+          << getName(op.kind) << (from.path.empty() ? "a temporary" : from.path) << int64_t(localBytes(operand))
+          << (user.def ? llvm::StringRef(user.def->name) : getName(user.kind));
+    }
+  }
+
+  Graph &graph;
+  DiagnosticEngine &diags;
+  Forms forwardForms;
+  bool inForward = true;
+};
+} // namespace
+
+void stage::insertCommunication(Graph &graph, DiagnosticEngine &diags) { CommunicationInserter(graph, diags).run(); }
