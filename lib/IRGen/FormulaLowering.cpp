@@ -1,0 +1,339 @@
+//===- FormulaLowering.cpp - element formulas -----------------------------===//
+//
+// Problem: the formula of an op is an ordinary expression whose names are operands,
+// indices, lets and compile-time values. It becomes a Formula, in which operands
+// stand at explicit subscripts and everything known at compile time is a number.
+//
+//===----------------------------------------------------------------------===//
+#include "OpLowering.h"
+#include "stage/Sema/Builtins.h"
+#include <limits>
+
+using namespace stage;
+
+const Formula *OpLowering::indexFormula(unsigned index) {
+  Formula node{};
+  node.kind = Formula::Kind::Index;
+  node.index = index;
+  return graph.defs.create(node, {}, {});
+}
+
+/// True if the value of an expression differs from element to element.
+bool OpLowering::mentionsTensors(const ast::Expr *expr) const {
+  auto any = [&](auto &&list) { return llvm::any_of(list, [&](auto *e) { return mentionsTensors(e); }); };
+  switch (expr->kind) {
+  case ast::NodeKind::NameExpr: {
+    llvm::StringRef name = llvm::cast<ast::NameExpr>(expr)->name;
+    if (indexByName.count(name) || operandByName.count(name) || letByName.count(name))
+      return true;
+    const sema::CTValue *value = env->find(name);
+    return value && value->isForeign();
+  }
+  case ast::NodeKind::UnaryExpr:
+    return mentionsTensors(llvm::cast<ast::UnaryExpr>(expr)->operand);
+  case ast::NodeKind::BinaryExpr: {
+    auto *binary = llvm::cast<ast::BinaryExpr>(expr);
+    return mentionsTensors(binary->left) || mentionsTensors(binary->right);
+  }
+  case ast::NodeKind::CallExpr: {
+    auto *call = llvm::cast<ast::CallExpr>(expr);
+    if (call->hasIndices)
+      return true;
+    if (auto *callee = llvm::dyn_cast<ast::NameExpr>(call->callee))
+      if (callee->name == "random" || callee->name == "where" || callee->name == "size")
+        return true;
+    return llvm::any_of(call->args, [&](const ast::Argument &arg) { return mentionsTensors(arg.value); });
+  }
+  case ast::NodeKind::IndexExpr:
+    return true;
+  case ast::NodeKind::IfExpr: {
+    auto *conditional = llvm::cast<ast::IfExpr>(expr);
+    return mentionsTensors(conditional->thenExpr) || mentionsTensors(conditional->elseExpr);
+  }
+  case ast::NodeKind::TupleExpr:
+    return any(llvm::cast<ast::TupleExpr>(expr)->elements);
+  default:
+    return false;
+  }
+}
+
+const Formula *OpLowering::lowerConstant(const ast::Expr *expr) {
+  std::optional<sema::CTValue> value = evaluator.evaluate(expr, *env);
+  if (!value)
+    return nullptr;
+  if (value->isBool())
+    return graph.defs.number(value->getBool() ? 1 : 0);
+  if (value->isReal())
+    return graph.defs.number(value->getReal());
+  if (value->getKind() == sema::CTValue::Kind::Word && value->getText() == "inf")
+    return graph.defs.number(std::numeric_limits<double>::infinity());
+  if (!value->isSize()) {
+    diags.report(expr->loc(), diag::NotAScalar) << value->describeKind();
+    return nullptr;
+  }
+  if (std::optional<int64_t> integer = value->getInteger())
+    return graph.defs.number(double(*integer));
+  Formula node{};
+  node.kind = Formula::Kind::SizeOf;
+  node.size = value->getSize(graph.sizes);
+  return graph.defs.create(node, {}, {});
+}
+
+const Formula *OpLowering::lower(const ast::Expr *expr) {
+  if (!mentionsTensors(expr))
+    return lowerConstant(expr);
+  switch (expr->kind) {
+  case ast::NodeKind::NameExpr:
+    return lowerName(*llvm::cast<ast::NameExpr>(expr));
+  case ast::NodeKind::IndexExpr:
+    return lowerElement(*llvm::cast<ast::IndexExpr>(expr));
+  case ast::NodeKind::CallExpr:
+    return lowerCall(*llvm::cast<ast::CallExpr>(expr));
+  case ast::NodeKind::UnaryExpr: {
+    auto *unary = llvm::cast<ast::UnaryExpr>(expr);
+    const Formula *operand = lower(unary->operand);
+    if (!operand)
+      return nullptr;
+    Formula node{};
+    node.kind = unary->op == ast::UnaryOp::Negate ? Formula::Kind::Negate : Formula::Kind::Not;
+    return graph.defs.create(node, {}, {operand});
+  }
+  case ast::NodeKind::IfExpr: {
+    auto *conditional = llvm::cast<ast::IfExpr>(expr);
+    std::optional<bool> condition = evaluator.evaluateCondition(conditional->condition, *env);
+    if (!condition)
+      return nullptr;
+    return lower(*condition ? conditional->thenExpr : conditional->elseExpr);
+  }
+  case ast::NodeKind::BinaryExpr: {
+    auto *binary = llvm::cast<ast::BinaryExpr>(expr);
+    bool isAnd = binary->op == ast::BinaryOp::And, isOr = binary->op == ast::BinaryOp::Or;
+    if (isAnd || isOr)
+      for (auto [known, other] : {std::pair(binary->left, binary->right), std::pair(binary->right, binary->left)})
+        if (!mentionsTensors(known)) {
+          std::optional<bool> value = evaluator.evaluateCondition(known, *env);
+          if (!value)
+            return nullptr;
+          return *value == isOr ? graph.defs.number(isOr ? 1 : 0) : lower(other);
+        }
+    const Formula *left = lower(binary->left), *right = lower(binary->right);
+    if (!left || !right)
+      return nullptr;
+    using Kind = Formula::Kind;
+    switch (binary->op) {
+    case ast::BinaryOp::Add:
+      return graph.defs.binary(Kind::Add, left, right);
+    case ast::BinaryOp::Sub:
+      return graph.defs.binary(Kind::Sub, left, right);
+    case ast::BinaryOp::Mul:
+      return graph.defs.binary(Kind::Mul, left, right);
+    case ast::BinaryOp::Div:
+      return graph.defs.binary(Kind::Div, left, right);
+    case ast::BinaryOp::Less:
+      return graph.defs.binary(Kind::Less, left, right);
+    case ast::BinaryOp::LessEqual:
+      return graph.defs.binary(Kind::LessEqual, left, right);
+    case ast::BinaryOp::Greater:
+      return graph.defs.binary(Kind::Less, right, left);
+    case ast::BinaryOp::GreaterEqual:
+      return graph.defs.binary(Kind::LessEqual, right, left);
+    case ast::BinaryOp::Equal:
+      return graph.defs.binary(Kind::Equal, left, right);
+    case ast::BinaryOp::And:
+      return graph.defs.binary(Kind::And, left, right);
+    case ast::BinaryOp::Or:
+      return graph.defs.binary(Kind::Or, left, right);
+    case ast::BinaryOp::NotEqual: {
+      Formula node{};
+      node.kind = Kind::Not;
+      return graph.defs.create(node, {}, {graph.defs.binary(Kind::Equal, left, right)});
+    }
+    case ast::BinaryOp::FloorDiv:
+      return graph.defs.call(Formula::Function::Floor, {graph.defs.binary(Kind::Div, left, right)});
+    case ast::BinaryOp::Mod: {
+      const Formula *floor = graph.defs.call(Formula::Function::Floor, {graph.defs.binary(Kind::Div, left, right)});
+      return graph.defs.binary(Kind::Sub, left, graph.defs.binary(Kind::Mul, right, floor));
+    }
+    }
+    llvm_unreachable("all operators handled");
+  }
+  default:
+    diags.report(expr->loc(), diag::NotAFormula);
+    return nullptr;
+  }
+}
+
+const Formula *OpLowering::lowerName(const ast::NameExpr &expr) {
+  if (auto it = letByName.find(expr.name); it != letByName.end()) {
+    Formula node{};
+    node.kind = Formula::Kind::Let;
+    node.operand = it->second;
+    return graph.defs.create(node, {}, {});
+  }
+  if (auto it = operandByName.find(expr.name); it != operandByName.end())
+    return graph.defs.element(it->second, def.operands[it->second].indices);
+  if (auto it = indexByName.find(expr.name); it != indexByName.end())
+    return indexFormula(it->second);
+  // In place: a tensor without subscripts is a scalar.
+  const sema::CTValue *value = env->find(expr.name);
+  auto *tensor = static_cast<Value *>(value->getForeign());
+  if (tensor->type.getNumDims() != 0) {
+    diags.report(expr.loc(), diag::TensorWithoutIndices) << expr.name << int64_t(tensor->type.getNumDims());
+    return nullptr;
+  }
+  operandByName[expr.name] = def.operands.size();
+  def.operands.push_back({expr.name.str(), {}});
+  operands.push_back(tensor);
+  return graph.defs.element(def.operands.size() - 1, {});
+}
+
+const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
+  auto *callee = llvm::dyn_cast<ast::NameExpr>(expr.callee);
+  if (!callee) {
+    diags.report(expr.loc(), diag::NotAFormula);
+    return nullptr;
+  }
+  llvm::StringRef name = callee->name;
+  if (name == "size" && expr.args.size() == 1) {
+    auto *index = llvm::dyn_cast<ast::NameExpr>(expr.args[0].value);
+    auto it = index ? indexByName.find(index->name) : indexByName.end();
+    if (it == indexByName.end()) {
+      diags.report(expr.loc(), diag::UnknownIndex) << (index ? index->name : "this") << def.name;
+      return nullptr;
+    }
+    Formula node{};
+    node.kind = Formula::Kind::SizeOf;
+    node.size = graph.sizes.symbol(def.indices[it->second].name);
+    return graph.defs.create(node, {}, {});
+  }
+  llvm::SmallVector<const Formula *, 3> arguments;
+  for (const ast::Argument &arg : expr.args) {
+    const Formula *lowered = lower(arg.value);
+    if (!lowered)
+      return nullptr;
+    arguments.push_back(lowered);
+  }
+  auto wrongCount = [&](size_t expected) {
+    if (arguments.size() == expected)
+      return false;
+    diags.report(expr.loc(), diag::WrongArgumentCount)
+        << name << int64_t(expected) << int64_t(arguments.size());
+    return true;
+  };
+  if (expr.hasIndices) {
+    if (wrongCount(1))
+      return nullptr;
+    llvm::SmallVector<unsigned, 4> indices;
+    for (const ast::Expr *index : expr.indices) {
+      if (auto *pack = llvm::dyn_cast<ast::EllipsisExpr>(index)) {
+        indices.append(packs[pack->name]);
+        continue;
+      }
+      auto *named = llvm::dyn_cast<ast::NameExpr>(index);
+      auto it = named ? indexByName.find(named->name) : indexByName.end();
+      if (it == indexByName.end()) {
+        diags.report(index->loc(), diag::UnknownIndex) << (named ? named->name : "this") << def.name;
+        return nullptr;
+      }
+      indices.push_back(it->second);
+    }
+    Formula node{};
+    node.kind = Formula::Kind::Reduce;
+    node.isMean = name == "mean";
+    node.reduce = name == "max" ? ReduceKind::Max : name == "min" ? ReduceKind::Min : ReduceKind::Sum;
+    return graph.defs.create(node, indices, arguments);
+  }
+  if (name == "where" || name == "random") {
+    if (wrongCount(name == "where" ? 3 : 1))
+      return nullptr;
+    if (name == "where" && arguments[0]->kind == Formula::Kind::Number)
+      return arguments[0]->number != 0 ? arguments[1] : arguments[2];
+    Formula node{};
+    node.kind = name == "where" ? Formula::Kind::Select : Formula::Kind::Random;
+    return graph.defs.create(node, {}, arguments);
+  }
+  if (sema::isDTypeName(name))
+    return wrongCount(1) ? nullptr : arguments[0];
+  std::optional<Formula::Function> function = parseFunction(name);
+  if (!function) {
+    diags.report(expr.loc(), diag::NotAFormula);
+    return nullptr;
+  }
+  bool two = *function == Formula::Function::Max || *function == Formula::Function::Min;
+  return wrongCount(two ? 2 : 1) ? nullptr : graph.defs.call(*function, arguments);
+}
+
+const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {
+  auto *base = llvm::dyn_cast<ast::NameExpr>(expr.base);
+  if (!base) {
+    diags.report(expr.loc(), diag::NotAFormula);
+    return nullptr;
+  }
+  if (inPlace) {
+    const sema::CTValue *value = env->find(base->name);
+    if (!value || !value->isForeign()) {
+      diags.report(base->loc(), diag::NotATensor) << base->name;
+      return nullptr;
+    }
+    std::optional<unsigned> operand = addInPlaceOperand(expr, static_cast<Value *>(value->getForeign()));
+    return operand ? graph.defs.element(*operand, def.operands[*operand].indices) : nullptr;
+  }
+  auto it = operandByName.find(base->name);
+  if (it == operandByName.end()) {
+    diags.report(base->loc(), diag::NotATensor) << base->name;
+    return nullptr;
+  }
+  llvm::SmallVector<const Formula *, 4> subscripts;
+  for (const ast::Expr *subscript : expr.subscripts) {
+    if (auto *pack = llvm::dyn_cast<ast::EllipsisExpr>(subscript)) {
+      for (unsigned index : packs[pack->name])
+        subscripts.push_back(indexFormula(index));
+      continue;
+    }
+    const Formula *lowered = lower(subscript);
+    if (!lowered)
+      return nullptr;
+    subscripts.push_back(lowered);
+  }
+  size_t expected = def.operands[it->second].indices.size();
+  if (subscripts.size() != expected) {
+    diags.report(expr.loc(), diag::WrongSubscriptCount)
+        << base->name << int64_t(expected) << int64_t(subscripts.size());
+    return nullptr;
+  }
+  Formula node{};
+  node.kind = Formula::Kind::Element;
+  node.operand = it->second;
+  return graph.defs.create(node, {}, subscripts);
+}
+
+std::optional<unsigned> OpLowering::addInPlaceOperand(const ast::IndexExpr &expr, Value *value) {
+  llvm::StringRef name = llvm::cast<ast::NameExpr>(expr.base)->name;
+  if (expr.subscripts.size() != value->type.getNumDims()) {
+    diags.report(expr.loc(), diag::WrongSubscriptCount)
+        << name << int64_t(value->type.getNumDims()) << int64_t(expr.subscripts.size());
+    return std::nullopt;
+  }
+  OperandInfo info{name.str(), {}};
+  for (unsigned d = 0; d < expr.subscripts.size(); ++d) {
+    auto *index = llvm::dyn_cast<ast::NameExpr>(expr.subscripts[d]);
+    if (!index) {
+      diags.report(expr.subscripts[d]->loc(), diag::NotSupportedYet)
+          << "a subscript in a formula in place that is not a plain index; declare an op";
+      return std::nullopt;
+    }
+    std::optional<unsigned> bound = bindIndex(index, value->type.shape[d], {value, expr.range}, d);
+    if (!bound)
+      return std::nullopt;
+    info.indices.push_back(*bound);
+  }
+  for (unsigned i = 0; i < operands.size(); ++i)
+    if (operands[i] == value && def.operands[i].indices == info.indices)
+      return i;
+  for (unsigned number = 1; operandByName.count(info.name); ++number)
+    info.name = name.str() + std::to_string(number);
+  operandByName[info.name] = operands.size();
+  def.operands.push_back(std::move(info));
+  operands.push_back(value);
+  return operands.size() - 1;
+}

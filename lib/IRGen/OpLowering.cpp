@@ -1,0 +1,487 @@
+//===- OpLowering.cpp - an op of the program becomes an OpDef -------------===//
+#include "OpLowering.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace stage;
+
+static std::string describe(const Extent &extent, const SizeBinding &binding) {
+  std::string text = extent.dim ? extent.dim->name : extent.size.str();
+  SizeValue value = evaluateCount(extent.size, binding);
+  if (value && text != value.value.str())
+    text += " = " + value.value.str();
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Indices
+//===----------------------------------------------------------------------===//
+
+unsigned OpLowering::addIndex(llvm::StringRef name, const Extent &extent, SMLoc loc) {
+  unsigned index = def.indices.size();
+  def.indices.push_back({name.str()});
+  extents.push_back(extent);
+  indexLocs.push_back(loc);
+  indexByName[name] = index;
+  return index;
+}
+
+/// An index for one position of a pack: named after the dim that stands there.
+unsigned OpLowering::addPackIndex(const Extent &extent, SMLoc loc) {
+  std::string name = extent.dim ? llvm::StringRef(extent.dim->name).rsplit('.').second.str() : "";
+  if (name.empty() && extent.dim)
+    name = extent.dim->name;
+  name = llvm::StringRef(name).lower();
+  if (name.empty() || !llvm::isAlpha(name.front()) || indexByName.count(name))
+    for (unsigned number = 0; name.empty() || indexByName.count(name); ++number)
+      name = "i" + std::to_string(number);
+  return addIndex(name, extent, loc);
+}
+
+std::optional<unsigned> OpLowering::bindIndex(const ast::Expr *expr, const Extent &extent,
+                                              const TensorArgument &argument, unsigned position) {
+  auto *name = llvm::dyn_cast<ast::NameExpr>(expr);
+  const sema::CTValue *known = name ? env->find(name->name) : nullptr;
+  if (!name || (known && known->isSize() && !indexByName.count(name->name) && !inPlace)) {
+    // A size: the operand must have just this one here.
+    std::optional<Size> size = evaluator.evaluateSize(expr, *env);
+    if (!size)
+      return std::nullopt;
+    if (*size != extent.size) {
+      DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch);
+      message << def.name << ("dim " + llvm::Twine(position) + " of '" + argument.value->path + "'")
+              << describe(extent, graph.binding) << describe({nullptr, *size}, graph.binding);
+      message.range(argument.range);
+      return std::nullopt;
+    }
+    return addPackIndex({nullptr, extent.size}, argument.range.Start);
+  }
+  auto it = indexByName.find(name->name);
+  if (it == indexByName.end())
+    return addIndex(name->name, extent, argument.range.Start);
+  if (extents[it->second].size != extent.size) {
+    DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch);
+    message << def.name << ("index '" + name->name + "'").str() << describe(extent, graph.binding)
+            << describe(extents[it->second], graph.binding);
+    message.range(argument.range);
+    message.note(indexLocs[it->second], diag::IndexBoundHere)
+        << name->name << describe(extents[it->second], graph.binding);
+    return std::nullopt;
+  }
+  return it->second;
+}
+
+bool OpLowering::bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim> dims, const TensorArgument &argument,
+                             llvm::StringRef opName) {
+  llvm::ArrayRef<Extent> shape = argument.value->type.shape;
+  auto wrongRank = [&] {
+    DiagnosticBuilder message = diags.report(argument.range.Start, diag::WrongNumDims);
+    message << opName << name << int64_t(dims.size()) << int64_t(shape.size());
+    message.range(argument.range);
+    return false;
+  };
+  unsigned numPacks = llvm::count_if(dims, [](const ast::ShapeDim &d) { return llvm::isa<ast::EllipsisExpr>(d.size); });
+  size_t fixed = dims.size() - numPacks;
+  if (numPacks > 1) {
+    diags.report(dims.front().size->loc(), diag::NotSupportedYet) << "two packs in one operand";
+    return false;
+  }
+  if (shape.size() < fixed || (numPacks == 0 && shape.size() != fixed))
+    return wrongRank();
+  OperandInfo info{name.str(), {}};
+  unsigned position = 0;
+  for (const ast::ShapeDim &dim : dims) {
+    if (auto *pack = llvm::dyn_cast<ast::EllipsisExpr>(dim.size)) {
+      size_t length = shape.size() - fixed;
+      auto [it, fresh] = packs.try_emplace(pack->name);
+      if (!fresh && it->second.size() != length)
+        return wrongRank();
+      for (size_t i = 0; i < length; ++i, ++position) {
+        if (fresh) {
+          it->second.push_back(addPackIndex(shape[position], argument.range.Start));
+        } else if (extents[it->second[i]].size != shape[position].size) {
+          DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch);
+          message << opName << ("index '" + def.indices[it->second[i]].name + "'")
+                  << describe(shape[position], graph.binding) << describe(extents[it->second[i]], graph.binding);
+          message.range(argument.range);
+          message.note(indexLocs[it->second[i]], diag::IndexBoundHere)
+              << def.indices[it->second[i]].name << describe(extents[it->second[i]], graph.binding);
+          return false;
+        }
+        info.indices.push_back(it->second[i]);
+      }
+      continue;
+    }
+    if (llvm::isa<ast::CompoundExpr>(dim.size)) {
+      diags.report(dim.size->loc(), diag::NotSupportedYet) << "compound indices";
+      return false;
+    }
+    std::optional<unsigned> index = bindIndex(dim.size, shape[position], argument, position);
+    if (!index)
+      return false;
+    info.indices.push_back(*index);
+    ++position;
+  }
+  operandByName[name] = def.operands.size();
+  def.operands.push_back(std::move(info));
+  operands.push_back(argument.value);
+  return true;
+}
+
+/// Indices of a result or a saved extra: all must be known by now, or be sizes.
+std::optional<llvm::SmallVector<unsigned, 4>> OpLowering::resolveIndices(llvm::ArrayRef<ast::ShapeDim> dims) {
+  llvm::SmallVector<unsigned, 4> indices;
+  for (const ast::ShapeDim &dim : dims) {
+    if (auto *pack = llvm::dyn_cast<ast::EllipsisExpr>(dim.size)) {
+      indices.append(packs[pack->name]);
+      continue;
+    }
+    auto *name = llvm::dyn_cast<ast::NameExpr>(dim.size);
+    if (auto it = name ? indexByName.find(name->name) : indexByName.end(); it != indexByName.end()) {
+      indices.push_back(it->second);
+      continue;
+    }
+    if (llvm::isa<ast::CompoundExpr>(dim.size)) {
+      diags.report(dim.size->loc(), diag::NotSupportedYet) << "compound indices";
+      return std::nullopt;
+    }
+    const sema::CTValue *known = name ? env->find(name->name) : nullptr;
+    if (name && !(known && known->isSize())) {
+      diags.report(dim.size->loc(), diag::UnknownIndex) << name->name << def.name;
+      return std::nullopt;
+    }
+    std::optional<Size> size = evaluator.evaluateSize(dim.size, *env);
+    if (!size)
+      return std::nullopt;
+    Extent extent{known ? static_cast<const Dim *>(known->getTag()) : nullptr, *size};
+    unsigned index = addPackIndex(extent, dim.size->loc());
+    if (name)
+      indexByName[name->name] = index;
+    indices.push_back(index);
+  }
+  return indices;
+}
+
+//===----------------------------------------------------------------------===//
+// Declared ops
+//===----------------------------------------------------------------------===//
+
+bool OpLowering::addResult(llvm::StringRef name, const ast::TensorType &type, bool extra) {
+  auto indices = resolveIndices(type.dims);
+  if (!indices)
+    return false;
+  ResultInfo result;
+  result.name = name.str();
+  result.indices = *indices;
+  result.extra = extra;
+  if (type.dtype) {
+    result.dtype = parseDType(type.dtype.name);
+    if (!result.dtype) {
+      diags.report(type.dtype.loc(), diag::UnknownDType) << type.dtype.name;
+      return false;
+    }
+  }
+  def.results.push_back(std::move(result));
+  return true;
+}
+
+Op *OpLowering::call(const ast::OpDecl &decl, llvm::ArrayRef<TensorArgument> arguments, sema::Environment &opEnv,
+                     SMRange range, Block &block, llvm::StringRef scope) {
+  env = &opEnv;
+  def.name = decl.name.name.str();
+  def.loc = decl.loc();
+  unsigned next = 0;
+  for (const ast::Param &param : decl.params) {
+    if (!param.tensor)
+      continue;
+    const TensorArgument &argument = arguments[next++];
+    if (param.tensor->dtype) {
+      std::optional<DType> wanted = parseDType(param.tensor->dtype.name);
+      DType found = argument.value->type.dtype;
+      if (wanted && *wanted != found && (!isFloat(*wanted) || !isFloat(found))) {
+        DiagnosticBuilder message = diags.report(argument.range.Start, diag::WrongDType);
+        message << def.name << param.name.name << getName(*wanted) << getName(found);
+        message.range(argument.range);
+        return nullptr;
+      }
+    }
+    if (!bindOperand(param.name.name, param.tensor->dims, argument, def.name))
+      return nullptr;
+  }
+  // `slots: size c` makes c an index of that size.
+  for (const ast::Param &param : decl.params)
+    if (param.sizeIndex) {
+      const sema::CTValue *value = opEnv.find(param.name.name);
+      if (value && value->isSize())
+        addIndex(param.sizeIndex.name,
+                 {static_cast<const Dim *>(value->getTag()), value->getSize(graph.sizes)}, range.Start);
+    }
+  for (const ast::OpDecl::Result &result : decl.results)
+    if (!addResult(result.name ? result.name.name : "result", *result.type, false))
+      return nullptr;
+  if (decl.results.empty()) {
+    diags.report(decl.loc(), diag::NotSupportedYet) << "ops without a result";
+    return nullptr;
+  }
+  if (!lowerBody(decl))
+    return nullptr;
+  return finish(range, block, scope);
+}
+
+bool OpLowering::lowerBody(const ast::OpDecl &decl) {
+  auto setFormula = [&](llvm::StringRef name, const ast::Expr *value) {
+    for (ResultInfo &result : def.results)
+      if (result.name == name && !result.extra) {
+        result.formula = lower(value);
+        return result.formula != nullptr;
+      }
+    diags.report(value->loc(), diag::UnknownResult) << name << def.name;
+    return false;
+  };
+  if (decl.formula) {
+    auto *tuple = llvm::dyn_cast<ast::TupleExpr>(decl.formula);
+    if (decl.results.size() == 1) {
+      if (!setFormula(def.results.front().name, decl.formula))
+        return false;
+    } else {
+      if (!tuple || tuple->elements.size() != decl.results.size()) {
+        diags.report(decl.formula->loc(), diag::WrongResultCount)
+            << def.name << int64_t(decl.results.size()) << int64_t(tuple ? tuple->elements.size() : 1);
+        return false;
+      }
+      for (unsigned i = 0; i < tuple->elements.size(); ++i)
+        if (!(def.results[i].formula = lower(tuple->elements[i])))
+          return false;
+    }
+  }
+  for (const ast::Stmt *stmt : decl.body) {
+    if (auto *let = llvm::dyn_cast<ast::LetStmt>(stmt)) {
+      if (let->form == ast::LetStmt::Form::Assign) {
+        if (!setFormula(let->targets.front().name, let->value))
+          return false;
+        continue;
+      }
+      const Formula *value = lower(let->value);
+      if (!value)
+        return false;
+      letByName[let->targets.front().name] = def.lets.size();
+      def.lets.emplace_back(let->targets.front().name.str(), value);
+    } else if (auto *clause = llvm::dyn_cast<ast::OpClauseStmt>(stmt)) {
+      if (!lowerClause(*clause))
+        return false;
+    }
+  }
+  for (const ResultInfo &result : def.results)
+    if (!result.extra && !result.formula && !def.opaque) {
+      diags.report(decl.loc(), diag::ResultWithoutFormula) << result.name << def.name;
+      return false;
+    }
+  return true;
+}
+
+bool OpLowering::nameIndices(llvm::ArrayRef<ast::Ident> names, llvm::function_ref<void(unsigned)> f) {
+  for (const ast::Ident &name : names) {
+    auto it = indexByName.find(name.name);
+    if (it == indexByName.end()) {
+      diags.report(name.loc(), diag::UnknownIndex) << name.name << def.name;
+      return false;
+    }
+    f(it->second);
+  }
+  return true;
+}
+
+bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
+  using Clause = ast::OpClauseStmt::Clause;
+  auto cost = [&](const ast::Expr *expr, Size &size) {
+    std::optional<Size> lowered = lowerCost(expr);
+    if (lowered)
+      size = *lowered;
+    return lowered.has_value();
+  };
+  switch (clause.clause) {
+  case Clause::Whole:
+    return nameIndices(clause.names, [&](unsigned index) { def.indices[index].whole = true; });
+  case Clause::Fold:
+    if (!nameIndices(clause.names, [&](unsigned index) { def.indices[index].fold = true; }))
+      return false;
+    return true; // what is carried says how blocks are merged (ring); it is declared by `saves` where it is kept
+  case Clause::Mask: {
+    llvm::SmallVector<unsigned, 2> indices;
+    if (!nameIndices(clause.names2, [&](unsigned index) { indices.push_back(index); }))
+      return false;
+    if (clause.word.name != "causal" || indices.size() != 2) {
+      diags.report(clause.loc(), diag::UnknownMask) << clause.word.name;
+      return false;
+    }
+    def.causalMask = {indices[0], indices[1]};
+    return true;
+  }
+  case Clause::Flops:
+    return cost(clause.value, def.flops);
+  case Clause::Bytes:
+    return cost(clause.value, def.bytes);
+  case Clause::BackwardFlops:
+    return cost(clause.value, def.backwardFlops) && (!clause.value2 || cost(clause.value2, def.backwardRecompute));
+  case Clause::Saves: {
+    def.declaresSaves = true;
+    if (clause.extraName)
+      return addResult(clause.extraName.name, *clause.extraType, true);
+    for (const ast::Ident &name : clause.names) {
+      if (name.name == "nothing")
+        continue;
+      auto operand = operandByName.find(name.name);
+      if (operand != operandByName.end()) {
+        def.savedOperands.push_back(operand->second);
+        continue;
+      }
+      auto result = llvm::find_if(def.results, [&](const ResultInfo &r) { return r.name == name.name; });
+      if (result == def.results.end()) {
+        diags.report(name.loc(), diag::UnknownSaved) << name.name << def.name;
+        return false;
+      }
+      def.savedResults.push_back(result - def.results.begin());
+    }
+    return true;
+  }
+  case Clause::Opaque:
+    def.opaque = true;
+    return true;
+  case Clause::StopGradient:
+    def.stopGradient = true;
+    return true;
+  case Clause::Linear:
+    return true; // found from the formula
+  case Clause::Scan:
+  case Clause::Routes:
+  case Clause::Updates:
+    diags.report(clause.loc(), diag::NotSupportedYet)
+        << (clause.clause == Clause::Scan ? "'scan'" : clause.clause == Clause::Routes ? "'routes'" : "'updates'");
+    return false;
+  }
+  llvm_unreachable("all clauses handled");
+}
+
+/// A cost is a size over the names of the indices, `area` and `volume`, whose values are those of a rank.
+std::optional<Size> OpLowering::lowerCost(const ast::Expr *expr) {
+  sema::Environment costs(*env);
+  for (const IndexInfo &index : def.indices)
+    costs.define(index.name, sema::CTValue::size(graph.sizes.symbol(index.name)));
+  for (llvm::StringRef name : {"area", "volume"})
+    costs.define(name, sema::CTValue::size(graph.sizes.symbol(name)));
+  Obligations none; // halves of even numbers are no promise about dims
+  sema::Evaluator evaluate(evaluator.getProgram(), graph.sizes, graph.binding, none, diags);
+  return evaluate.evaluateSize(expr, costs);
+}
+
+Op *OpLowering::finish(SMRange range, Block &block, llvm::StringRef scope) {
+  std::optional<DType> float_;
+  for (Value *operand : operands)
+    if (!float_ && isFloat(operand->type.dtype))
+      float_ = operand->type.dtype;
+  DType fallback = float_ ? *float_ : operands.empty() ? graph.precision.activation : operands.front()->type.dtype;
+  auto op = std::make_unique<Op>(OpKind::Compute, range.Start);
+  op->scope = scope.str();
+  op->extents = extents;
+  for (Value *operand : operands)
+    op->addOperand(operand);
+  for (const ResultInfo &info : def.results) {
+    TensorType type;
+    type.dtype = info.dtype.value_or(fallback);
+    llvm::SmallVector<const Dim *, 4> named;
+    for (unsigned index : info.indices) {
+      Extent extent = extents[index];
+      // A second position of the same dim has no name of its own: it answers to its index only.
+      if (extent.dim && llvm::is_contained(named, extent.dim))
+        extent.dim = nullptr;
+      named.push_back(extent.dim);
+      type.shape.push_back(extent);
+    }
+    op->addResult(std::move(type));
+  }
+  op->def = graph.defs.add(std::move(def));
+  return block.append(std::move(op));
+}
+
+//===----------------------------------------------------------------------===//
+// Formulas in place
+//===----------------------------------------------------------------------===//
+
+Op *OpLowering::formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const ast::Expr *formula,
+                               const sema::Environment &callerEnv, SMRange range, Block &block,
+                               llvm::StringRef scope) {
+  env = &callerEnv;
+  inPlace = true;
+  def.name = "formula";
+  def.loc = range.Start;
+  const Formula *lowered = lower(formula);
+  if (!lowered)
+    return nullptr;
+  ResultInfo result;
+  result.name = "result";
+  result.formula = lowered;
+  for (const ast::Expr *expr : resultIndices) {
+    auto *name = llvm::dyn_cast<ast::NameExpr>(expr);
+    auto it = name ? indexByName.find(name->name) : indexByName.end();
+    if (it == indexByName.end()) {
+      diags.report(expr->loc(), diag::UnknownIndex) << (name ? name->name : "this") << def.name;
+      return nullptr;
+    }
+    if (llvm::is_contained(result.indices, it->second)) {
+      diags.report(expr->loc(), diag::IndexTwice) << name->name;
+      return nullptr;
+    }
+    result.indices.push_back(it->second);
+  }
+  // Absent indices must be reduced by name.
+  llvm::SmallVector<bool, 8> reduced(def.indices.size(), false);
+  auto mark = [&](auto &&self, const Formula *f) -> void {
+    if (f->kind == Formula::Kind::Reduce)
+      for (unsigned index : f->indices)
+        reduced[index] = true;
+    for (const Formula *child : f->children)
+      self(self, child);
+  };
+  mark(mark, lowered);
+  for (unsigned index = 0; index < def.indices.size(); ++index)
+    if (!reduced[index] && !llvm::is_contained(result.indices, index)) {
+      diags.report(formula->loc(), diag::IndexNotReduced) << def.indices[index].name;
+      return nullptr;
+    }
+  def.results.push_back(std::move(result));
+  analyze(def);
+  def.name = def.flopClass == FlopClass::Contraction ? "contract" : def.name;
+  return finish(range, block, scope);
+}
+
+Op *OpLowering::contraction(const ast::OpExpr &expr, llvm::ArrayRef<TensorArgument> arguments,
+                            const sema::Environment &callerEnv, Block &block, llvm::StringRef scope) {
+  env = &callerEnv;
+  def.name = "contract";
+  def.loc = expr.loc();
+  sema::Environment own(callerEnv.getFile());
+  env = &own; // index names of an anonymous op are its own
+  const Formula *product = nullptr;
+  for (unsigned i = 0; i < expr.operands.size(); ++i) {
+    auto *named = llvm::dyn_cast<ast::NameExpr>(expr.operands[i].value);
+    std::string name = named ? named->name.str() : "x" + std::to_string(i);
+    if (operandByName.count(name))
+      name += std::to_string(i);
+    if (!bindOperand(name, expr.operands[i].type->dims, arguments[i], def.name))
+      return nullptr;
+    const Formula *element = graph.defs.element(i, def.operands[i].indices);
+    product = product ? graph.defs.binary(Formula::Kind::Mul, product, element) : element;
+  }
+  if (expr.results.size() != 1 || expr.formula) {
+    diags.report(expr.loc(), diag::NotSupportedYet)
+        << "an op in an expression with several results or a formula of its own; write `let y[i] = ...`";
+    return nullptr;
+  }
+  if (!addResult("result", *expr.results.front(), false))
+    return nullptr;
+  llvm::SmallVector<unsigned, 4> summed;
+  for (unsigned index = 0; index < def.indices.size(); ++index)
+    if (!llvm::is_contained(def.results.front().indices, index))
+      summed.push_back(index);
+  def.results.front().formula = graph.defs.sum(summed, product);
+  return finish(expr.range, block, scope);
+}

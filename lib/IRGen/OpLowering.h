@@ -1,0 +1,88 @@
+//===- OpLowering.h - an op of the program becomes an OpDef ----*- C++ -*-===//
+//
+// A declared op is generic: `...` stands for any indices, sizes come from the
+// operands, compile-time parameters choose among formulas. At a call all of that is
+// known. OpLowering expands it:
+//
+//   op linear(x: [..., m], w: [m, n]) -> [..., n] = sum[m](x * w);     called with x: [B, S, D], w: [D, F]
+//   op linear(x: [b, s, m], w: [m, n]) -> (result: [b, s, n] = sum[m](x[b, s, m] * w[m, n]));
+//   extents b = B, s = S, m = D, n = F
+//
+// In a formula a bare index is its position (`t <= s`, `cos(s * theta)`), `size(e)` is
+// how many there are; in a cost (`flops = ...`) a bare index is its size.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_IRGEN_OPLOWERING_H
+#define STAGE_LIB_IRGEN_OPLOWERING_H
+
+#include "stage/IR/Graph.h"
+#include "stage/Sema/Evaluator.h"
+
+namespace stage {
+
+/// A tensor argument: the value and where it is written.
+struct TensorArgument {
+  Value *value;
+  SMRange range;
+};
+
+class OpLowering {
+public:
+  OpLowering(Graph &graph, sema::Evaluator &evaluator) : graph(graph), evaluator(evaluator), diags(evaluator.getDiags()) {}
+
+  /// A call of a declared op. `env` has the op's compile-time parameters. Null after an error.
+  Op *call(const ast::OpDecl &decl, llvm::ArrayRef<TensorArgument> arguments, sema::Environment &env, SMRange range,
+           Block &block, llvm::StringRef scope);
+
+  /// A formula in place: `q[b, s, f] = sum[d](x[b, s, d] * w[d, f])`. `tensor` finds the value of a name.
+  Op *formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const ast::Expr *formula, const sema::Environment &env,
+                     SMRange range, Block &block, llvm::StringRef scope);
+
+  /// `op(x: [b, s, d], w: [d, f]) -> [b, s, f]`: the contraction that the indices say.
+  Op *contraction(const ast::OpExpr &expr, llvm::ArrayRef<TensorArgument> arguments, const sema::Environment &env,
+                  Block &block, llvm::StringRef scope);
+
+private:
+  // Shapes (OpLowering.cpp).
+  bool bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim> dims, const TensorArgument &argument,
+                   llvm::StringRef opName);
+  std::optional<llvm::SmallVector<unsigned, 4>> resolveIndices(llvm::ArrayRef<ast::ShapeDim> dims);
+  std::optional<unsigned> bindIndex(const ast::Expr *expr, const Extent &extent, const TensorArgument &argument,
+                                    unsigned position);
+  unsigned addIndex(llvm::StringRef name, const Extent &extent, SMLoc loc);
+  unsigned addPackIndex(const Extent &extent, SMLoc loc);
+  bool addResult(llvm::StringRef name, const ast::TensorType &type, bool extra);
+  bool lowerBody(const ast::OpDecl &decl);
+  bool lowerClause(const ast::OpClauseStmt &clause);
+  bool nameIndices(llvm::ArrayRef<ast::Ident> names, llvm::function_ref<void(unsigned)> f);
+  std::optional<Size> lowerCost(const ast::Expr *expr);
+  Op *finish(SMRange range, Block &block, llvm::StringRef scope);
+
+  // Formulas (FormulaLowering.cpp).
+  const Formula *lower(const ast::Expr *expr);
+  const Formula *lowerName(const ast::NameExpr &expr);
+  const Formula *lowerCall(const ast::CallExpr &expr);
+  const Formula *lowerElement(const ast::IndexExpr &expr);
+  const Formula *lowerConstant(const ast::Expr *expr);
+  bool mentionsTensors(const ast::Expr *expr) const;
+  /// In place only: the operand for a tensor at subscripts, added when it is first met.
+  std::optional<unsigned> addInPlaceOperand(const ast::IndexExpr &expr, Value *value);
+  const Formula *indexFormula(unsigned index);
+
+  Graph &graph;
+  sema::Evaluator &evaluator;
+  DiagnosticEngine &diags;
+  const sema::Environment *env = nullptr;
+  bool inPlace = false;
+
+  OpDef def;
+  llvm::SmallVector<Extent, 6> extents;
+  llvm::SmallVector<SMLoc, 6> indexLocs; ///< Where an index got its extent.
+  llvm::SmallVector<Value *, 4> operands;
+  llvm::StringMap<unsigned> indexByName, operandByName, letByName;
+  llvm::StringMap<llvm::SmallVector<unsigned, 4>> packs;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_IRGEN_OPLOWERING_H
