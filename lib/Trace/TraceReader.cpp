@@ -29,6 +29,14 @@ TraceReader::Status TraceReader::fail(diag::ID id, StringRef kind, const llvm::T
   return Status::Failed;
 }
 
+/// Parses without a word from the library itself on the standard error.
+static bool parseQuietly(google::protobuf::MessageLite &message, llvm::ArrayRef<uint8_t> bytes) {
+#if GOOGLE_PROTOBUF_VERSION < 4022000 // later ones log through Abseil
+  google::protobuf::LogSilencer silencer;
+#endif
+  return message.ParseFromArray(bytes.data(), int(bytes.size()));
+}
+
 TraceReader::Status TraceReader::readMessage(google::protobuf::MessageLite &message, StringRef kind) {
   if (failed)
     return Status::Failed;
@@ -64,7 +72,7 @@ TraceReader::Status TraceReader::readMessage(google::protobuf::MessageLite &mess
                 "the message has " + llvm::Twine(length) + " bytes, of which " + llvm::Twine(bytes.size()) +
                     " are there");
   }
-  if (!message.ParseFromArray(bytes.data(), int(length)))
+  if (!parseQuietly(message, bytes.take_front(length)))
     return fail(diag::TraceMalformed, kind, llvm::Twine(length));
   source->skip(length);
   return Status::Read;
