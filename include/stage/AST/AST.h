@@ -194,6 +194,7 @@ struct AxisListSyntax {
 
 /// One position of a shape: `B`, `B@dp`, `2 * D`, `...`, `(k g e)`, or `t: T` (an index and its size).
 struct ShapeDim {
+  Ident index; ///< The `t` of `t: T`; empty: none.
   Expr *size;
   bool hasAxes = false;
   AxisListSyntax axes;

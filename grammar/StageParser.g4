@@ -1,0 +1,200 @@
+// The syntax of .stg programs. docs/LangRef.md says what each construct means.
+//
+// The grammar is unambiguous, which a test keeps: whatever could be read in two ways
+// is one alternative here and told apart when the tree is built (`(c * q)` in a shape,
+// `sum[d](x)`, `flops = e`, `a < b < c`). Every list may end in a comma.
+parser grammar StageParser;
+options { tokenVocab = StageLexer; }
+
+file: importDecl* declaration* EOF;
+/// The value of `-D name=value`.
+singleExpr: rangeOrExpr EOF;
+
+importDecl: IMPORT name (DOT name)* (LPAREN nameList RPAREN)? SEMICOLON;
+declaration
+  : opDecl
+  | moduleDecl
+  | modelDecl
+  | strategyDecl
+  | scheduleDecl
+  | configDecl
+  | jobDecl
+  | precisionDecl
+  | optimizerDecl
+  ;
+
+// Declarations.
+
+opDecl: OP name LPAREN paramList? RPAREN (ARROW opResults)? (ASSIGN expr)? (LBRACE opStmt* RBRACE | SEMICOLON);
+opResults: type | LPAREN opResult (COMMA opResult)* COMMA? RPAREN;
+opResult: (name COLON)? type;
+moduleDecl: MODULE name LPAREN paramList? RPAREN ARROW moduleResults block;
+moduleResults: type | LPAREN type (COMMA type)* COMMA? RPAREN;
+modelDecl: MODEL name LPAREN paramList? RPAREN block;
+strategyDecl: STRATEGY name LPAREN paramList? RPAREN (EXTENDS name (LPAREN argList? RPAREN)?)? strategyBlock;
+scheduleDecl: SCHEDULE name LPAREN paramList? RPAREN scheduleBlock;
+configDecl: CONFIG name FOR name (EXTENDS name)? entryBlock;
+jobDecl: JOB name (EXTENDS name)? entryBlock;
+precisionDecl: PRECISION name entryBlock;
+optimizerDecl: OPTIMIZER name (LPAREN paramList? RPAREN)? LBRACE (stateStmt | entry)* RBRACE;
+
+paramList: parameter (COMMA parameter)* COMMA?;
+parameter: name (COLON (type | scalarKind))? (ASSIGN expr)?;
+scalarKind: name name?;
+
+entryBlock: LBRACE entry* RBRACE;
+entry: name ASSIGN expr SEMICOLON;
+stateStmt: STATE nameList COLON name SEMICOLON;
+
+// Types.
+
+type: name? LBRACKET (dim (COMMA dim)* COMMA?)? RBRACKET (PARTIAL LPAREN nameList RPAREN)? (REPLICATED axisList)?;
+dim: (name COLON)? expr (AT_SIGN axisList)? | compound (AT_SIGN axisList)? | ellipsis;
+compound: LPAREN name name+ RPAREN;
+ellipsis: ELLIPSIS name?;
+axisList: name | LPAREN nameList? RPAREN;
+nameList: name (COMMA name)* COMMA?;
+indexList: indexItem (COMMA indexItem)* COMMA?;
+indexItem: expr | compound | ellipsis;
+
+// Statements of modules and models.
+
+block: LBRACE stmt* RBRACE;
+stmt
+  : tensorDecl
+  | dimStmt
+  | letStmt
+  | assignStmt
+  | returnStmt
+  | repeatStmt
+  | ifStmt
+  | requireStmt
+  | callStmt
+  ;
+tensorDecl: (PARAM | INPUT | BUFFER | CACHE) nameList COLON type SEMICOLON;
+dimStmt: DIM nameList (ASSIGN expr)? SEMICOLON;
+letStmt: (LET | VAR) (name (LBRACKET indexList? RBRACKET)? | LPAREN nameList RPAREN) (COLON type)? ASSIGN expr SEMICOLON;
+assignStmt: name ASSIGN expr SEMICOLON;
+returnStmt: RETURN (LBRACKET indexList? RBRACKET ASSIGN)? expr SEMICOLON;
+repeatStmt: REPEAT name LBRACKET (name IN)? rangeOrExpr RBRACKET block;
+ifStmt: IF expr block (ELSE IF expr block)* (ELSE block)?;
+requireStmt: REQUIRE expr (COMMA STRING)? SEMICOLON;
+callStmt: name (DOT name)* LPAREN argList? RPAREN SEMICOLON;
+
+// Clauses of ops.
+
+opStmt
+  : letStmt                                                    # opLet
+  | name ASSIGN expr SEMICOLON                                 # opAssign
+  | BACKWARD FLOPS ASSIGN expr (COMMA RECOMPUTING expr)? SEMICOLON # opBackward
+  | WHOLE nameList SEMICOLON                                   # opWhole
+  | FOLD nameList (CARRYING name COLON type)? SEMICOLON        # opFold
+  | MASK name LPAREN nameList? RPAREN SEMICOLON                # opMask
+  | SAVES NOTHING SEMICOLON                                    # opSavesNothing
+  | SAVES savedNames SEMICOLON                                 # opSaves
+  | SAVES name COLON type SEMICOLON                            # opSavesTensor
+  | LINEAR nameList SEMICOLON                                  # opLinear
+  | SCAN nameList SEMICOLON                                    # opScan
+  | ROUTES nameList ARROW nameList SEMICOLON                   # opRoutes
+  | UPDATES nameList ALONG name SEMICOLON                      # opUpdates
+  | OPAQUE SEMICOLON                                           # opOpaque
+  | STOP_GRADIENT SEMICOLON                                    # opStopGradient
+  ;
+savedNames: nameNotNothing (COMMA name)* COMMA?;
+
+// Rules of strategies.
+
+strategyBlock: LBRACE strategyStmt* RBRACE;
+strategyStmt
+  : MESH LPAREN meshAxis (COMMA meshAxis)* COMMA? RPAREN (ASSIGN LPAREN nameList RPAREN)?
+    (ON TOPOLOGY LPAREN exprList RPAREN)? SEMICOLON            # meshStmt
+  | AXIS name ASSIGN axisList SEMICOLON                        # axisStmt
+  | AT pattern (COLON strategyRule | LBRACE strategyRule* RBRACE)              # atStmt
+  | PIPELINE pattern OVER axisList (LBRACE pipelineEntry* RBRACE | SEMICOLON) # pipelineStmt
+  | PARTITION name OVER axisList (BY UNIT patternList)? (entryBlock | SEMICOLON) # partitionStmt
+  | PAD qualifiedName TO expr SEMICOLON                        # padStmt
+  | strategyRule                                                       # ruleStmt
+  | letStmt                                                    # strategyLet
+  | requireStmt                                                # strategyRequire
+  | IF expr strategyBlock (ELSE IF expr strategyBlock)* (ELSE strategyBlock)? # strategyIf
+  ;
+strategyRule: shardRule | otherRule;
+shardRule: SHARD shardGroup (COMMA shardGroup)* COMMA? SEMICOLON;
+shardGroup: shardTarget (COMMA shardTarget)* OVER axisList (ORDER expr)?;
+shardTarget: qualifiedName | LPAREN qualifiedName (COMMA qualifiedName)* COMMA? RPAREN;
+otherRule
+  : RECOMPUTE patternList (IF expr)? SEMICOLON
+  | OFFLOAD patternList TO name (AFTER expr)? SEMICOLON
+  | GATHER nameList OVER axisList SEMICOLON
+  | RING nameList OVER axisList (entryBlock | SEMICOLON)
+  | OVERLAP name axisList? WITH name SEMICOLON
+  | REDUCE name OVER axisList (IN name)? (BUCKET expr)? (PER name)? (WHEN name)? SEMICOLON
+  | SLOW RANK LPAREN argList RPAREN BY expr SEMICOLON
+  | REPLICATE patternList (OVER axisList)? SEMICOLON
+  ;
+meshAxis: name (ASSIGN expr)?;
+pipelineEntry: entry | PLACE nameList ASSIGN name SEMICOLON;
+qualifiedName: name (DOT name)*;
+exprList: expr (COMMA expr)* COMMA?;
+
+patternList: pattern (COMMA pattern)* COMMA?;
+pattern: (PARAM | RESULT)? path (COLON patternDims)?;
+patternDims: LBRACKET (ELLIPSIS (COMMA nameList?)? | nameList)? RBRACKET;
+path: pathSegment (DOT pathSegment)*;
+pathSegment
+  : STAR_STAR
+  | pathName
+  | LBRACE pathName (COMMA pathName)* COMMA? RBRACE
+  ;
+pathName: glob (LBRACKET (STAR | rangeOrExpr) RBRACKET)* (LPAREN RPAREN)?;
+glob: OP | (STAR | name) | name STAR name? | STAR name STAR?;
+
+// Statements of schedules.
+
+scheduleBlock: LBRACE scheduleStmt* RBRACE;
+scheduleStmt
+  : letStmt                                                    # scheduleLet
+  | requireStmt                                                # scheduleRequire
+  | callStmt                                                   # scheduleCall
+  | FOR name IN expr DOTS expr scheduleBlock                   # scheduleFor
+  | IF expr scheduleBlock (ELSE IF expr scheduleBlock)* (ELSE scheduleBlock)? # scheduleIf
+  | VIRTUAL expr (AT expr)? SEMICOLON                          # scheduleVirtual
+  | FN name LPAREN nameList? RPAREN ASSIGN expr SEMICOLON      # scheduleFn
+  ;
+
+// Expressions, the tightest first.
+
+expr
+  : expr LPAREN argList? RPAREN (AS name)?                     # callExpr
+  | expr LBRACKET subscript (COMMA subscript)* COMMA? RBRACKET # indexExpr
+  | expr DOT name                                              # memberExpr
+  | (MINUS | NOT) expr                                         # unaryExpr
+  | expr (STAR | SLASH | PERCENT | DIV) expr                   # binaryExpr
+  | expr (PLUS | MINUS) expr                                   # binaryExpr
+  | expr (LESS | LESS_EQUAL | GREATER | GREATER_EQUAL | EQUAL | NOT_EQUAL) expr # binaryExpr
+  | expr AND expr                                              # binaryExpr
+  | expr OR expr                                               # binaryExpr
+  | NUMBER                                                     # numberExpr
+  | STRING                                                     # stringExpr
+  | (TRUE | FALSE)                                             # boolExpr
+  | name                                                       # nameExpr
+  | LPAREN expr RPAREN                                         # parenExpr
+  | LPAREN expr COMMA (exprList)? RPAREN                       # tupleExpr
+  | LBRACKET (rangeOrExpr (COMMA rangeOrExpr)* COMMA?)? RBRACKET # listExpr
+  | IF expr LBRACE expr RBRACE (ELSE IF expr LBRACE expr RBRACE)* ELSE LBRACE expr RBRACE # ifExpr
+  | OP LPAREN operand (COMMA operand)* COMMA? RPAREN ARROW moduleResults (ASSIGN LPAREN expr RPAREN)? # opExpr
+  ;
+operand: expr COLON type;
+rangeOrExpr: expr (DOTS expr)?;
+subscript: rangeOrExpr | ellipsis;
+argList: arg (COMMA arg)* COMMA?;
+arg: (name ASSIGN)? rangeOrExpr | FOR name IN rangeOrExpr;
+
+name: NOTHING | nameNotNothing;
+nameNotNothing
+  : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BUCKET | BUFFER | BY | CACHE | CARRYING | CONFIG | DIM | EXTENDS
+  | FLOPS | FOLD | GATHER | INPUT | JOB | LINEAR | MASK | MESH | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
+  | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PER | PIPELINE | PLACE | PRECISION | RANK | RECOMPUTE | RECOMPUTING
+  | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | SAVES | SCAN | SCHEDULE | SHARD | SLOW | STATE
+  | STOP_GRADIENT | STRATEGY | TO | TOPOLOGY | UNIT | UPDATES | WHEN | WHOLE | WITH
+  ;

@@ -1,0 +1,167 @@
+//===- BuildDecls.cpp - declarations, imports and documentation -----------===//
+#include "Builder.h"
+#include "StageLexer.h"
+
+using namespace stage;
+using namespace stage::ast;
+using namespace stage::parse;
+
+File *Builder::file(Grammar::FileContext *tree) {
+  File file;
+  file.path = context.copy(diags.getSources().getMemoryBuffer(source.getBufferId())->getBufferIdentifier());
+  file.bufferId = source.getBufferId();
+  file.doc = docs(0, tokens.size(), stagegrammar::StageLexer::FILE_DOC);
+  file.imports = each(tree->importDecl(), &Builder::importDecl);
+  file.decls = each(tree->declaration(), &Builder::decl);
+  return context.create(file);
+}
+
+ArrayRef<StringRef> Builder::docs(size_t begin, size_t end, size_t commentType) {
+  llvm::SmallVector<StringRef, 8> lines;
+  for (size_t i = begin; i < end; ++i) {
+    const Token *token = tokens.get(i);
+    if (token->getType() != commentType)
+      continue;
+    StringRef line = source.slice(token).drop_front(3).rtrim();
+    line.consume_front(" ");
+    lines.push_back(context.copy(line));
+  }
+  return list(lines);
+}
+
+Import Builder::importDecl(Grammar::ImportDeclContext *tree) {
+  std::string path;
+  for (auto *name : tree->name())
+    path += (path.empty() ? "" : ".") + text(name).str();
+  Import import;
+  import.path = context.copy(StringRef(path));
+  import.range = range(tree);
+  import.all = tree->nameList() == nullptr;
+  import.names = idents(tree->nameList());
+  return import;
+}
+
+Decl *Builder::decl(Grammar::DeclarationContext *tree) {
+  Decl *result = nullptr;
+  if (auto *opTree = tree->opDecl()) {
+    result = op(opTree);
+  } else if (auto *moduleTree = tree->moduleDecl()) {
+    result = module(moduleTree);
+  } else if (auto *model = tree->modelDecl()) {
+    auto *node = make<ModuleDecl>(tree);
+    node->name = ident(model->name());
+    node->isModel = true;
+    node->params = parameters(model->paramList());
+    node->body = block(model->block());
+    result = node;
+  } else if (auto *strategyTree = tree->strategyDecl()) {
+    result = strategy(strategyTree);
+  } else if (auto *schedule = tree->scheduleDecl()) {
+    auto *node = make<ScheduleDecl>(tree);
+    node->name = ident(schedule->name());
+    node->params = parameters(schedule->paramList());
+    node->body = block(schedule->scheduleBlock());
+    result = node;
+  } else if (auto *config = tree->configDecl()) {
+    auto *node = make<ConfigDecl>(tree);
+    node->name = ident(config->name(0));
+    node->model = ident(config->name(1));
+    node->base = ident(config->name(2));
+    node->entries = entries(config->entryBlock());
+    result = node;
+  } else if (auto *job = tree->jobDecl()) {
+    auto *node = make<JobDecl>(tree);
+    node->name = ident(job->name(0));
+    node->base = ident(job->name(1));
+    node->entries = entries(job->entryBlock());
+    result = node;
+  } else if (auto *precision = tree->precisionDecl()) {
+    auto *node = make<PrecisionDecl>(tree);
+    node->name = ident(precision->name());
+    node->entries = entries(precision->entryBlock());
+    result = node;
+  } else {
+    result = optimizer(tree->optimizerDecl());
+  }
+  // Comments between the last token of what is before and this declaration.
+  size_t first = tree->getStart()->getTokenIndex();
+  size_t begin = first;
+  while (begin > 0 && tokens.get(begin - 1)->getChannel() != Token::DEFAULT_CHANNEL)
+    --begin;
+  result->doc = docs(begin, first, stagegrammar::StageLexer::DOC_COMMENT);
+  return result;
+}
+
+Decl *Builder::op(Grammar::OpDeclContext *tree) {
+  auto *node = make<OpDecl>(tree);
+  node->name = ident(tree->name());
+  node->params = parameters(tree->paramList());
+  llvm::SmallVector<OpDecl::Result, 2> results;
+  if (auto *resultsTree = tree->opResults()) {
+    if (auto *single = resultsTree->type())
+      results.push_back({Ident(), type(single)});
+    for (auto *result : resultsTree->opResult())
+      results.push_back({ident(result->name()), type(result->type())});
+  }
+  node->results = list(results);
+  node->formula = exprOrNull(tree->expr());
+  node->body = each(tree->opStmt(), &Builder::opStmt);
+  return node;
+}
+
+Decl *Builder::module(Grammar::ModuleDeclContext *tree) {
+  auto *node = make<ModuleDecl>(tree);
+  node->name = ident(tree->name());
+  node->params = parameters(tree->paramList());
+  node->results = each(tree->moduleResults()->type(), &Builder::type);
+  node->body = block(tree->block());
+  return node;
+}
+
+Decl *Builder::strategy(Grammar::StrategyDeclContext *tree) {
+  auto *node = make<StrategyDecl>(tree);
+  node->name = ident(tree->name(0));
+  node->params = parameters(tree->paramList());
+  node->base = ident(tree->name(1));
+  node->baseArgs = arguments(tree->argList());
+  node->body = block(tree->strategyBlock());
+  return node;
+}
+
+Decl *Builder::optimizer(Grammar::OptimizerDeclContext *tree) {
+  auto *node = make<OptimizerDecl>(tree);
+  node->name = ident(tree->name());
+  node->params = parameters(tree->paramList());
+  llvm::SmallVector<Stmt *, 4> body;
+  for (auto *child : tree->children) {
+    if (auto *entryTree = dynamic_cast<Grammar::EntryContext *>(child)) {
+      body.push_back(entry(entryTree));
+    } else if (auto *stateTree = dynamic_cast<Grammar::StateStmtContext *>(child)) {
+      auto *state = make<StateStmt>(stateTree);
+      state->names = idents(stateTree->nameList());
+      state->dtype = ident(stateTree->name());
+      body.push_back(state);
+    }
+  }
+  node->body = list(body);
+  return node;
+}
+
+EntryStmt *Builder::entry(Grammar::EntryContext *tree) {
+  auto *node = make<EntryStmt>(tree);
+  node->name = ident(tree->name());
+  node->value = expr(tree->expr());
+  return node;
+}
+
+ArrayRef<EntryStmt *> Builder::entries(Grammar::EntryBlockContext *tree) {
+  return each(tree->entry(), &Builder::entry);
+}
+
+ArrayRef<Stmt *> Builder::entryStmts(Grammar::EntryBlockContext *tree) {
+  llvm::SmallVector<Stmt *, 4> items;
+  if (tree)
+    for (auto *item : tree->entry())
+      items.push_back(entry(item));
+  return list(items);
+}

@@ -1,0 +1,224 @@
+//===- BuildExprs.cpp - expressions, types and parameters -----------------===//
+#include "Builder.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace stage;
+using namespace stage::ast;
+using namespace stage::parse;
+
+ArrayRef<Ident> Builder::idents(Grammar::NameListContext *tree) {
+  return tree ? idents(tree->name()) : ArrayRef<Ident>();
+}
+
+static bool multiply(__int128 &value, __int128 by) { return !__builtin_mul_overflow(value, by, &value); }
+
+/// The exact value of the text of a number. False if it does not fit.
+static bool readNumber(StringRef text, Rational &value, bool &isReal) {
+  unsigned shift = text.consume_back("Ki") ? 10 : text.consume_back("Mi") ? 20 : text.consume_back("Gi") ? 30 : 0;
+  auto [mantissa, exponentText] = text.split(text.contains('e') ? 'e' : 'E');
+  isReal = mantissa.contains('.') || !exponentText.empty();
+  int exponent = 0;
+  exponentText.consume_front("+");
+  if (!exponentText.empty() && exponentText.getAsInteger(10, exponent))
+    return false;
+  value = {};
+  for (size_t i = 0; i < mantissa.size(); ++i) {
+    if (mantissa[i] == '.')
+      exponent -= llvm::count_if(mantissa.substr(i), llvm::isDigit);
+    if (!llvm::isDigit(mantissa[i]))
+      continue;
+    if (!multiply(value.num, 10) || __builtin_add_overflow(value.num, mantissa[i] - '0', &value.num))
+      return false;
+  }
+  // The last zeros of a fraction, which could make its denominator too large.
+  for (; exponent < 0 && value.num % 10 == 0 && value.num != 0; ++exponent)
+    value.num /= 10;
+  for (; exponent > 0 && value.num != 0; --exponent)
+    if (!multiply(value.num, 10))
+      return false;
+  for (; exponent < 0 && value.num != 0; ++exponent)
+    if (!multiply(value.den, 10))
+      return false;
+  for (__int128 factor : {2, 5})
+    while (value.num != 0 && value.num % factor == 0 && value.den % factor == 0) {
+      value.num /= factor;
+      value.den /= factor;
+    }
+  return multiply(value.num, static_cast<__int128>(1) << shift);
+}
+
+Expr *Builder::number(const Token *token) {
+  auto *node = make<NumberExpr>(source.range(token));
+  node->text = context.copy(source.slice(token));
+  if (!readNumber(node->text, node->value, node->isReal))
+    diags.report(node->loc(), diag::NumberTooLarge).range(node->range) << node->text;
+  node->real = static_cast<double>(node->value.num) / static_cast<double>(node->value.den);
+  return node;
+}
+
+StringExpr *Builder::string(const Token *token) {
+  auto *node = make<StringExpr>(source.range(token));
+  node->text = context.copy(source.slice(token).drop_front().drop_back());
+  return node;
+}
+
+Expr *Builder::expr(Grammar::RangeOrExprContext *tree) {
+  if (!tree->DOTS())
+    return expr(tree->expr(0));
+  auto *node = make<RangeExpr>(tree);
+  node->begin = expr(tree->expr(0));
+  node->end = expr(tree->expr(1));
+  return node;
+}
+
+Expr *Builder::expr(Grammar::ExprContext *tree) {
+  if (auto *name = dynamic_cast<Grammar::NameExprContext *>(tree)) {
+    auto *node = make<NameExpr>(tree);
+    node->name = ident(name).name;
+    return node;
+  }
+  if (auto *number = dynamic_cast<Grammar::NumberExprContext *>(tree))
+    return this->number(number->getStart());
+  if (auto *binary = dynamic_cast<Grammar::BinaryExprContext *>(tree))
+    return this->binary(binary);
+  if (auto *call = dynamic_cast<Grammar::CallExprContext *>(tree))
+    return this->call(call);
+  if (auto *paren = dynamic_cast<Grammar::ParenExprContext *>(tree))
+    return expr(paren->expr());
+  if (auto *index = dynamic_cast<Grammar::IndexExprContext *>(tree)) {
+    auto *node = make<IndexExpr>(tree);
+    node->base = expr(index->expr());
+    node->subscripts = each(index->subscript(), &Builder::subscript);
+    return node;
+  }
+  if (auto *member = dynamic_cast<Grammar::MemberExprContext *>(tree)) {
+    auto *node = make<MemberExpr>(tree);
+    node->base = expr(member->expr());
+    node->member = ident(member->name());
+    return node;
+  }
+  if (auto *unary = dynamic_cast<Grammar::UnaryExprContext *>(tree)) {
+    auto *node = make<UnaryExpr>(tree);
+    node->op = unary->NOT() ? UnaryOp::Not : UnaryOp::Negate;
+    node->operand = expr(unary->expr());
+    return node;
+  }
+  if (auto *string = dynamic_cast<Grammar::StringExprContext *>(tree))
+    return this->string(string->getStart());
+  if (auto *boolean = dynamic_cast<Grammar::BoolExprContext *>(tree)) {
+    auto *node = make<BoolExpr>(tree);
+    node->value = boolean->TRUE() != nullptr;
+    return node;
+  }
+  if (auto *tuple = dynamic_cast<Grammar::TupleExprContext *>(tree)) {
+    llvm::SmallVector<Expr *, 4> elements = {expr(tuple->expr())};
+    if (auto *rest = tuple->exprList())
+      for (auto *element : rest->expr())
+        elements.push_back(expr(element));
+    auto *node = make<TupleExpr>(tree);
+    node->elements = list(elements);
+    return node;
+  }
+  if (auto *items = dynamic_cast<Grammar::ListExprContext *>(tree)) {
+    auto *node = make<ListExpr>(tree);
+    llvm::SmallVector<Expr *, 16> elements;
+    for (auto *item : items->rangeOrExpr())
+      elements.push_back(expr(item));
+    node->elements = list(elements);
+    return node;
+  }
+  if (auto *ifTree = dynamic_cast<Grammar::IfExprContext *>(tree))
+    return ifExpr(ifTree);
+  return opExpr(static_cast<Grammar::OpExprContext *>(tree));
+}
+
+Expr *Builder::call(Grammar::CallExprContext *tree) {
+  auto *node = make<CallExpr>(tree);
+  // `sum[d](x)`: a bracket between a name and its arguments holds indices that are reduced.
+  auto *index = dynamic_cast<Grammar::IndexExprContext *>(tree->expr());
+  if (index && dynamic_cast<Grammar::NameExprContext *>(index->expr())) {
+    node->callee = expr(index->expr());
+    node->hasIndices = true;
+    node->indices = each(index->subscript(), &Builder::subscript);
+  } else {
+    node->callee = expr(tree->expr());
+  }
+  node->args = arguments(tree->argList());
+  node->as = ident(tree->name());
+  return node;
+}
+
+static BinaryOp binaryOp(size_t token) {
+  switch (token) {
+  case Grammar::PLUS:
+    return BinaryOp::Add;
+  case Grammar::MINUS:
+    return BinaryOp::Sub;
+  case Grammar::STAR:
+    return BinaryOp::Mul;
+  case Grammar::SLASH:
+    return BinaryOp::Div;
+  case Grammar::DIV:
+    return BinaryOp::FloorDiv;
+  case Grammar::PERCENT:
+    return BinaryOp::Mod;
+  case Grammar::LESS:
+    return BinaryOp::Less;
+  case Grammar::LESS_EQUAL:
+    return BinaryOp::LessEqual;
+  case Grammar::GREATER:
+    return BinaryOp::Greater;
+  case Grammar::GREATER_EQUAL:
+    return BinaryOp::GreaterEqual;
+  case Grammar::EQUAL:
+    return BinaryOp::Equal;
+  case Grammar::NOT_EQUAL:
+    return BinaryOp::NotEqual;
+  case Grammar::AND:
+    return BinaryOp::And;
+  case Grammar::OR:
+    return BinaryOp::Or;
+  }
+  llvm_unreachable("not a binary operator");
+}
+
+static bool isComparison(BinaryOp op) { return op >= BinaryOp::Less && op <= BinaryOp::NotEqual; }
+
+Expr *Builder::binary(Grammar::BinaryExprContext *tree) {
+  auto *op = static_cast<antlr4::tree::TerminalNode *>(tree->children[1])->getSymbol();
+  auto *node = make<BinaryExpr>(tree);
+  node->op = binaryOp(op->getType());
+  node->opLoc = source.loc(op);
+  node->left = expr(tree->expr(0));
+  node->right = expr(tree->expr(1));
+  auto *left = llvm::dyn_cast<BinaryExpr>(node->left);
+  if (isComparison(node->op) && left && isComparison(left->op) &&
+      !dynamic_cast<Grammar::ParenExprContext *>(tree->expr(0)))
+    diags.report(node->opLoc, diag::ComparisonChain).range(left->range);
+  return node;
+}
+
+Expr *Builder::ifExpr(Grammar::IfExprContext *tree) {
+  auto parts = tree->expr(); // condition, value, condition, value, ..., value
+  SMRange whole = range(tree);
+  Expr *result = expr(parts.back());
+  for (size_t i = parts.size() / 2; i-- > 0;) {
+    SMLoc begin = i == 0 ? whole.Start : source.loc(parts[2 * i]->getStart());
+    auto *node = make<IfExpr>(SMRange(begin, whole.End));
+    node->condition = expr(parts[2 * i]);
+    node->thenExpr = expr(parts[2 * i + 1]);
+    node->elseExpr = result;
+    result = node;
+  }
+  return result;
+}
+
+OpExpr::Operand Builder::operand(Grammar::OperandContext *tree) { return {expr(tree->expr()), type(tree->type())}; }
+
+Expr *Builder::opExpr(Grammar::OpExprContext *tree) {
+  auto *node = make<OpExpr>(tree);
+  node->operands = each(tree->operand(), &Builder::operand);
+  node->results = each(tree->moduleResults()->type(), &Builder::type);
+  node->formula = exprOrNull(tree->expr());
+  return node;
+}

@@ -1,0 +1,155 @@
+//===- BuildStrategies.cpp - the rules of strategies ----------------------===//
+#include "Builder.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace stage;
+using namespace stage::ast;
+using namespace stage::parse;
+
+Stmt *Builder::strategyStmt(Grammar::StrategyStmtContext *tree) {
+  if (auto *ruleTree = dynamic_cast<Grammar::RuleStmtContext *>(tree))
+    return rule(ruleTree->strategyRule());
+  if (auto *meshTree = dynamic_cast<Grammar::MeshStmtContext *>(tree))
+    return mesh(meshTree);
+  if (auto *pipelineTree = dynamic_cast<Grammar::PipelineStmtContext *>(tree))
+    return pipeline(pipelineTree);
+  if (auto *partitionTree = dynamic_cast<Grammar::PartitionStmtContext *>(tree))
+    return partition(partitionTree);
+  if (auto *letTree = dynamic_cast<Grammar::StrategyLetContext *>(tree))
+    return let(letTree->letStmt());
+  if (auto *requireTree = dynamic_cast<Grammar::StrategyRequireContext *>(tree))
+    return require(requireTree->requireStmt());
+  if (auto *ifTree = dynamic_cast<Grammar::StrategyIfContext *>(tree))
+    return ifStmt(range(tree), ifTree->expr(), ifTree->strategyBlock());
+  if (auto *at = dynamic_cast<Grammar::AtStmtContext *>(tree)) {
+    auto *node = make<AtStmt>(tree);
+    node->pattern = pattern(at->pattern());
+    node->rules = each(at->strategyRule(), &Builder::rule);
+    return node;
+  }
+  if (auto *axis = dynamic_cast<Grammar::AxisStmtContext *>(tree)) {
+    auto *node = make<AxisAliasStmt>(tree);
+    node->name = ident(axis->name());
+    node->axes = axes(axis->axisList());
+    return node;
+  }
+  auto *pad = static_cast<Grammar::PadStmtContext *>(tree);
+  auto *node = make<PadStmt>(tree);
+  node->dim = ident(pad->qualifiedName());
+  node->to = expr(pad->expr());
+  return node;
+}
+
+Stmt *Builder::rule(Grammar::StrategyRuleContext *tree) {
+  if (auto *shardTree = tree->shardRule())
+    return shard(shardTree);
+  auto *node = make<OtherRuleStmt>(tree);
+  node->word = ident(tree->getStart());
+  const Token *last = tree->getStop();
+  if (last->getType() == Grammar::SEMICOLON)
+    last = tokens.get(last->getTokenIndex() - 1);
+  node->text = plainText(tree->getStart(), last);
+  return node;
+}
+
+Stmt *Builder::shard(Grammar::ShardRuleContext *tree) {
+  llvm::SmallVector<ShardStmt::Item, 4> items;
+  for (auto *group : tree->shardGroup()) {
+    AxisListSyntax axisList = axes(group->axisList());
+    Expr *order = exprOrNull(group->expr());
+    for (auto *target : group->shardTarget())
+      items.push_back({idents(target->qualifiedName()), axisList, order});
+  }
+  auto *node = make<ShardStmt>(tree);
+  node->items = list(items);
+  return node;
+}
+
+Stmt *Builder::mesh(Grammar::MeshStmtContext *tree) {
+  llvm::SmallVector<MeshStmt::AxisSyntax, 4> axes;
+  for (auto *axis : tree->meshAxis())
+    axes.push_back({ident(axis->name()), exprOrNull(axis->expr())});
+  auto *node = make<MeshStmt>(tree);
+  node->axes = list(axes);
+  node->second = idents(tree->nameList());
+  if (auto *topology = tree->exprList()) {
+    llvm::SmallVector<Expr *, 4> values;
+    for (auto *value : topology->expr())
+      values.push_back(expr(value));
+    node->topology = list(values);
+  }
+  return node;
+}
+
+Stmt *Builder::pipeline(Grammar::PipelineStmtContext *tree) {
+  llvm::SmallVector<Stmt *, 4> entries;
+  for (auto *part : tree->pipelineEntry()) {
+    if (auto *entryTree = part->entry()) {
+      entries.push_back(entry(entryTree));
+      continue;
+    }
+    auto *place = make<PlaceStmt>(part);
+    place->names = idents(part->nameList());
+    place->where = ident(part->name());
+    entries.push_back(place);
+  }
+  auto *node = make<PipelineStmt>(tree);
+  node->what = pattern(tree->pattern());
+  node->axes = axes(tree->axisList());
+  node->entries = list(entries);
+  return node;
+}
+
+Stmt *Builder::partition(Grammar::PartitionStmtContext *tree) {
+  auto *node = make<PartitionStmt>(tree);
+  node->what = ident(tree->name());
+  node->axes = axes(tree->axisList());
+  if (auto *units = tree->patternList())
+    node->units = each(units->pattern(), &Builder::pattern);
+  node->entries = entryStmts(tree->entryBlock());
+  return node;
+}
+
+/// Letters and digits, which need a blank between them.
+static bool endsInWord(StringRef text) { return !text.empty() && (llvm::isAlnum(text.back()) || text.back() == '_'); }
+
+Pattern Builder::pattern(Grammar::PatternContext *tree) {
+  std::string text;
+  auto *path = tree->path();
+  if (tree->PARAM() || tree->RESULT())
+    text = tree->PARAM() ? "param " : "result ";
+  for (size_t i = path->getStart()->getTokenIndex(); i <= path->getStop()->getTokenIndex(); ++i) {
+    const Token *token = tokens.get(i);
+    if (token->getChannel() != Token::DEFAULT_CHANNEL)
+      continue;
+    StringRef word = source.slice(token);
+    if (endsInWord(text) && (llvm::isAlnum(word[0]) || word[0] == '_'))
+      text += ' ';
+    text += word;
+  }
+  Pattern pattern;
+  pattern.text = context.copy(StringRef(text));
+  pattern.range = range(tree);
+  if (auto *dims = tree->patternDims()) {
+    pattern.hasDims = true;
+    pattern.dimsEllipsis = dims->ELLIPSIS() != nullptr;
+    pattern.dims = idents(dims->nameList());
+  }
+  return pattern;
+}
+
+StringRef Builder::plainText(const Token *first, const Token *last) {
+  std::string text;
+  SMLoc end;
+  for (size_t i = first->getTokenIndex(); i <= last->getTokenIndex(); ++i) {
+    const Token *token = tokens.get(i);
+    if (token->getChannel() != Token::DEFAULT_CHANNEL)
+      continue;
+    SMRange place = source.range(token);
+    if (end.isValid() && end != place.Start)
+      text += ' ';
+    text += source.slice(place);
+    end = place.End;
+  }
+  return context.copy(StringRef(text));
+}

@@ -1,0 +1,110 @@
+//===- Parse.cpp - from text to the syntax tree ---------------------------===//
+//
+// Almost every program is parsed with SLL prediction, which is fast; where that
+// fails, full LL prediction decides and reports.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/Parse/Parse.h"
+#include "Builder.h"
+#include "StageLexer.h"
+#include "SyntaxErrors.h"
+
+using namespace stage;
+using namespace stage::parse;
+using stagegrammar::StageLexer;
+
+namespace {
+
+/// The tokens of a buffer.
+struct Tokens {
+  explicit Tokens(const SourceText &source) : input(source.getText().str()), lexer(&input), stream(&lexer) {
+    lexer.removeErrorListeners(); // every character is some token
+  }
+  antlr4::ANTLRInputStream input;
+  StageLexer lexer;
+  antlr4::CommonTokenStream stream;
+};
+
+/// Hears of decisions with two possible outcomes.
+class AmbiguityListener : public antlr4::BaseErrorListener {
+public:
+  std::vector<std::string> found;
+
+  void reportAmbiguity(antlr4::Parser *parser, const antlr4::dfa::DFA &dfa, size_t start, size_t, bool,
+                       const antlrcpp::BitSet &, antlr4::atn::ATNConfigSet *) override {
+    auto *token = parser->getTokenStream()->get(start);
+    found.push_back(std::to_string(token->getLine()) + ":" + std::to_string(token->getCharPositionInLine() + 1) + ": " +
+                    parser->getRuleNames()[dfa.atnStartState->ruleIndex]);
+  }
+};
+
+} // namespace
+
+using Mode = antlr4::atn::PredictionMode;
+
+/// Parses by `parseRule` and builds a tree by `build` unless there are errors.
+template <typename ParseRule, typename Build>
+static auto parseBuffer(DiagnosticEngine &diags, unsigned bufferId, ParseRule parseRule, Build build)
+    -> decltype(build(parseRule(std::declval<Grammar &>()), std::declval<Tokens &>(),
+                      std::declval<const SourceText &>())) {
+  unsigned errorsBefore = diags.getNumErrors();
+  SourceText source(diags, bufferId);
+  if (!source.isValid())
+    return nullptr;
+  Tokens tokens(source);
+  TokenCheck check = checkTokens(source, diags, tokens.stream);
+  if (!check.canParse)
+    return nullptr;
+  Grammar parser(&tokens.stream);
+  parser.removeErrorListeners();
+  auto *simulator = parser.getInterpreter<antlr4::atn::ParserATNSimulator>();
+  simulator->setPredictionMode(Mode::SLL);
+  parser.setErrorHandler(std::make_shared<antlr4::BailErrorStrategy>());
+  decltype(parseRule(parser)) tree = nullptr;
+  try {
+    tree = parseRule(parser);
+  } catch (const antlr4::ParseCancellationException &) {
+    SyntaxErrors errors(source, diags, check);
+    parser.reset();
+    parser.addErrorListener(&errors);
+    parser.setErrorHandler(std::make_shared<antlr4::DefaultErrorStrategy>());
+    simulator->setPredictionMode(Mode::LL);
+    tree = parseRule(parser);
+    if (errors.getCount() != 0)
+      return nullptr;
+  }
+  auto *result = build(tree, tokens, source);
+  return diags.getNumErrors() == errorsBefore ? result : nullptr;
+}
+
+ast::File *stage::parseFile(ast::ASTContext &context, DiagnosticEngine &diags, unsigned bufferId) {
+  return parseBuffer(
+      diags, bufferId, [](Grammar &parser) { return parser.file(); },
+      [&](Grammar::FileContext *tree, Tokens &tokens, const SourceText &source) {
+        return Builder(context, diags, source, tokens.stream).file(tree);
+      });
+}
+
+ast::Expr *stage::parseExpression(ast::ASTContext &context, DiagnosticEngine &diags, unsigned bufferId) {
+  return parseBuffer(
+      diags, bufferId, [](Grammar &parser) { return parser.singleExpr(); },
+      [&](Grammar::SingleExprContext *tree, Tokens &tokens, const SourceText &source) {
+        return Builder(context, diags, source, tokens.stream).expr(tree->rangeOrExpr());
+      });
+}
+
+std::vector<std::string> stage::findAmbiguities(DiagnosticEngine &diags, unsigned bufferId) {
+  SourceText source(diags, bufferId);
+  if (!source.isValid())
+    return {};
+  Tokens tokens(source);
+  if (!checkTokens(source, diags, tokens.stream).canParse)
+    return {};
+  Grammar parser(&tokens.stream);
+  AmbiguityListener listener;
+  parser.removeErrorListeners();
+  parser.addErrorListener(&listener);
+  parser.getInterpreter<antlr4::atn::ParserATNSimulator>()->setPredictionMode(Mode::LL_EXACT_AMBIG_DETECTION);
+  parser.file();
+  return listener.found;
+}

@@ -1,0 +1,127 @@
+//===- SyntaxErrors.cpp - errors of syntax in words -----------------------===//
+#include "SyntaxErrors.h"
+#include "StageParser.h"
+
+using namespace stage;
+using namespace stage::parse;
+using Grammar = stagegrammar::StageParser;
+
+/// Errors after this many are mostly echoes of the first.
+static constexpr unsigned maxErrors = 20;
+
+static bool isSoftWord(size_t token) { return token >= Grammar::AFTER && token <= Grammar::WITH; }
+
+/// What the body of a rule is made of, for places where many tokens could begin the next item.
+static const char *itemOf(size_t rule) {
+  switch (rule) {
+  case Grammar::RuleFile:
+  case Grammar::RuleDeclaration:
+    return "a declaration";
+  case Grammar::RuleBlock:
+  case Grammar::RuleStmt:
+    return "a statement or '}'";
+  case Grammar::RuleOpDecl:
+  case Grammar::RuleOpStmt:
+    return "a clause of an op or '}'";
+  case Grammar::RuleStrategyBlock:
+  case Grammar::RuleStrategyStmt:
+  case Grammar::RuleStrategyRule:
+  case Grammar::RuleOtherRule:
+    return "a rule of a strategy or '}'";
+  case Grammar::RuleScheduleBlock:
+  case Grammar::RuleScheduleStmt:
+    return "a statement of a schedule or '}'";
+  case Grammar::RuleCallStmt:
+  case Grammar::RuleExpr:
+    return "an expression";
+  case Grammar::RuleType:
+  case Grammar::RuleParameter:
+    return "a type";
+  case Grammar::RuleDim:
+    return "a dim";
+  case Grammar::RulePattern:
+  case Grammar::RulePath:
+  case Grammar::RulePathSegment:
+  case Grammar::RulePathName:
+  case Grammar::RuleGlob:
+    return "a pattern of paths";
+  default:
+    return "something else";
+  }
+}
+
+/// Takes `tokens` out of `set`; true if it had all of `signature`.
+static bool take(std::set<size_t> &set, std::initializer_list<size_t> signature,
+                 std::initializer_list<size_t> tokens) {
+  for (size_t token : signature)
+    if (!set.count(token))
+      return false;
+  for (size_t token : tokens)
+    set.erase(token);
+  return true;
+}
+
+/// "an expression, 'x' or 'y'"
+static std::string describe(const antlr4::misc::IntervalSet &expected, const antlr4::dfa::Vocabulary &vocabulary,
+                            size_t rule) {
+  std::set<size_t> set;
+  for (ssize_t token : expected.toList())
+    set.insert(token);
+  std::vector<std::string> words;
+  bool name = set.count(Grammar::NAME);
+  if (name)
+    for (auto it = set.begin(); it != set.end();)
+      it = *it == Grammar::NAME || isSoftWord(*it) ? set.erase(it) : std::next(it);
+  if (take(set, {Grammar::NUMBER, Grammar::LPAREN, Grammar::MINUS},
+           {Grammar::NUMBER, Grammar::STRING, Grammar::TRUE, Grammar::FALSE, Grammar::LPAREN, Grammar::LBRACKET,
+            Grammar::IF, Grammar::OP, Grammar::MINUS, Grammar::NOT}))
+    words.push_back("an expression");
+  else if (name)
+    words.push_back("a name");
+  if (take(set, {Grammar::PLUS, Grammar::SLASH},
+           {Grammar::PLUS, Grammar::MINUS, Grammar::STAR, Grammar::SLASH, Grammar::PERCENT, Grammar::DIV,
+            Grammar::LESS, Grammar::LESS_EQUAL, Grammar::GREATER, Grammar::GREATER_EQUAL, Grammar::EQUAL,
+            Grammar::NOT_EQUAL, Grammar::AND, Grammar::OR, Grammar::LPAREN, Grammar::LBRACKET, Grammar::DOT}))
+    words.push_back("an operator");
+  if (set.size() > 4)
+    return itemOf(rule);
+  for (size_t token : set)
+    words.push_back(token == antlr4::Token::EOF  ? "the end"
+                    : token == Grammar::STRING ? "a string"
+                    : token == Grammar::NUMBER ? "a number"
+                                               : vocabulary.getDisplayName(token));
+  std::string text;
+  for (size_t i = 0; i < words.size(); ++i)
+    text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  return text.empty() ? itemOf(rule) : text;
+}
+
+void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *token, size_t, size_t,
+                               const std::string &, std::exception_ptr exception) {
+  ++count;
+  if (check.afterBadComment.count(token) || count > maxErrors + 1)
+    return;
+  SMLoc loc = source.loc(token);
+  if (count == maxErrors + 1) {
+    diags.report(loc, diag::TooManyErrors) << maxErrors;
+    return;
+  }
+  auto *parser = static_cast<Grammar *>(recognizer);
+  size_t rule = parser->getContext()->getRuleIndex();
+  std::string expected;
+  try {
+    if (exception)
+      std::rethrow_exception(exception);
+    expected = describe(parser->getExpectedTokens(), parser->getVocabulary(), rule);
+  } catch (const antlr4::NoViableAltException &error) {
+    // No alternative got as far as the token; what they expected there is not known unless it is their first.
+    expected = error.getStartToken() == token
+                   ? describe(parser->getExpectedTokens(), parser->getVocabulary(), rule)
+                   : itemOf(rule);
+  } catch (const antlr4::RecognitionException &error) {
+    expected = describe(error.getExpectedTokens(), parser->getVocabulary(), rule);
+  }
+  bool atEnd = token->getType() == antlr4::Token::EOF;
+  std::string found = atEnd ? "the end of the text" : "'" + source.slice(token).str() + "'";
+  diags.report(loc, diag::SyntaxError) << found << expected;
+}

@@ -1,0 +1,34 @@
+//===- SyntaxErrors.h - errors of syntax in words --------------*- C++ -*-===//
+//
+// Hears ANTLR's errors and reports them as diagnostics: what was found, and what was
+// expected there in a few words ("an expression", "a name or ')'"), not as a set of
+// sixty tokens.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_PARSE_SYNTAXERRORS_H
+#define STAGE_LIB_PARSE_SYNTAXERRORS_H
+
+#include "Source.h"
+#include "Tokens.h"
+
+namespace stage::parse {
+
+class SyntaxErrors : public antlr4::BaseErrorListener {
+public:
+  SyntaxErrors(const SourceText &source, DiagnosticEngine &diags, const TokenCheck &check)
+      : source(source), diags(diags), check(check) {}
+
+  void syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *token, size_t line, size_t column,
+                   const std::string &message, std::exception_ptr exception) override;
+  unsigned getCount() const { return count; }
+
+private:
+  const SourceText &source;
+  DiagnosticEngine &diags;
+  const TokenCheck &check;
+  unsigned count = 0;
+};
+
+} // namespace stage::parse
+
+#endif // STAGE_LIB_PARSE_SYNTAXERRORS_H
