@@ -7,8 +7,8 @@
 #ifndef STAGE_LIB_PARSE_SOURCE_H
 #define STAGE_LIB_PARSE_SOURCE_H
 
-#include "stage/Support/Diagnostics.h"
 #include "antlr4-runtime.h"
+#include "stage/Support/Diagnostics.h"
 #include <vector>
 
 namespace stage::parse {

@@ -51,8 +51,7 @@ static const char *itemOf(size_t rule) {
 }
 
 /// Takes `tokens` out of `set`; true if it had all of `signature`.
-static bool take(std::set<size_t> &set, std::initializer_list<size_t> signature,
-                 std::initializer_list<size_t> tokens) {
+static bool take(std::set<size_t> &set, std::initializer_list<size_t> signature, std::initializer_list<size_t> tokens) {
   for (size_t token : signature)
     if (!set.count(token))
       return false;
@@ -79,17 +78,17 @@ static std::string describe(const antlr4::misc::IntervalSet &expected, const ant
   else if (name)
     words.push_back("a name");
   if (take(set, {Grammar::PLUS, Grammar::SLASH},
-           {Grammar::PLUS, Grammar::MINUS, Grammar::STAR, Grammar::SLASH, Grammar::PERCENT, Grammar::DIV,
-            Grammar::LESS, Grammar::LESS_EQUAL, Grammar::GREATER, Grammar::GREATER_EQUAL, Grammar::EQUAL,
-            Grammar::NOT_EQUAL, Grammar::AND, Grammar::OR, Grammar::LPAREN, Grammar::LBRACKET, Grammar::DOT}))
+           {Grammar::PLUS, Grammar::MINUS, Grammar::STAR, Grammar::SLASH, Grammar::PERCENT, Grammar::DIV, Grammar::LESS,
+            Grammar::LESS_EQUAL, Grammar::GREATER, Grammar::GREATER_EQUAL, Grammar::EQUAL, Grammar::NOT_EQUAL,
+            Grammar::AND, Grammar::OR, Grammar::LPAREN, Grammar::LBRACKET, Grammar::DOT}))
     words.push_back("an operator");
   if (set.size() > 4)
     return itemOf(rule);
   for (size_t token : set)
-    words.push_back(token == antlr4::Token::EOF  ? "the end"
-                    : token == Grammar::STRING ? "a string"
-                    : token == Grammar::NUMBER ? "a number"
-                                               : vocabulary.getDisplayName(token));
+    words.push_back(token == antlr4::Token::EOF ? "the end"
+                    : token == Grammar::STRING  ? "a string"
+                    : token == Grammar::NUMBER  ? "a number"
+                                                : vocabulary.getDisplayName(token));
   std::string text;
   for (size_t i = 0; i < words.size(); ++i)
     text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
@@ -115,9 +114,8 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
     expected = describe(parser->getExpectedTokens(), parser->getVocabulary(), rule);
   } catch (const antlr4::NoViableAltException &error) {
     // No alternative got as far as the token; what they expected there is not known unless it is their first.
-    expected = error.getStartToken() == token
-                   ? describe(parser->getExpectedTokens(), parser->getVocabulary(), rule)
-                   : itemOf(rule);
+    expected = error.getStartToken() == token ? describe(parser->getExpectedTokens(), parser->getVocabulary(), rule)
+                                              : itemOf(rule);
   } catch (const antlr4::RecognitionException &error) {
     expected = describe(error.getExpectedTokens(), parser->getVocabulary(), rule);
   }

@@ -6,8 +6,8 @@
 
 using namespace stage;
 using namespace stage::parse;
-using stagegrammar::StageLexer;
 using antlr4::Token;
+using stagegrammar::StageLexer;
 
 /// Brackets, `if`s and prefix operators around a token.
 static constexpr unsigned maxNesting = 200;

@@ -1,0 +1,74 @@
+//===- PrintStrategies.cpp - rules of strategies as text ------------------===//
+#include "Printer.h"
+
+using namespace stage;
+using namespace stage::ast;
+
+void Printer::shard(const ShardStmt *node) {
+  os << "shard ";
+  commas(node->items, [&](const ShardStmt::Item &item) {
+    axes({item.dims, {}}); // dims are written like axes
+    os << " over ";
+    axes(item.axes);
+    if (item.order) {
+      os << " order ";
+      expr(item.order);
+    }
+  });
+}
+
+void Printer::mesh(const MeshStmt *node) {
+  os << "mesh (";
+  commas(node->axes, [&](const MeshStmt::AxisSyntax &axis) {
+    os << axis.name.name;
+    if (axis.size) {
+      os << " = ";
+      expr(axis.size);
+    }
+  });
+  os << ')';
+  if (!node->second.empty()) {
+    os << " = (";
+    names(node->second);
+    os << ')';
+  }
+  if (!node->topology.empty()) {
+    os << " on topology (";
+    exprs(node->topology);
+    os << ')';
+  }
+}
+
+void Printer::at(const AtStmt *node) {
+  os << "at ";
+  pattern(node->pattern);
+  if (node->rules.size() != 1) {
+    os << ' ';
+    block(node->rules);
+    os << '\n';
+    return;
+  }
+  os << ": ";
+  unsigned outer = std::exchange(indent, 0); // the rule goes on with the line
+  stmt(node->rules[0]);
+  indent = outer;
+}
+
+void Printer::partition(const PartitionStmt *node) {
+  os << "partition " << node->what.name << " over ";
+  axes(node->axes);
+  if (!node->units.empty()) {
+    os << " by unit ";
+    commas(node->units, [&](const Pattern &unit) { pattern(unit); });
+  }
+  optionalBlock(node->entries);
+}
+
+void Printer::pattern(const Pattern &pattern) {
+  os << pattern.text;
+  if (!pattern.hasDims)
+    return;
+  os << ": [" << (pattern.dimsEllipsis ? "..." : "") << (pattern.dimsEllipsis && !pattern.dims.empty() ? ", " : "");
+  names(pattern.dims);
+  os << ']';
+}
