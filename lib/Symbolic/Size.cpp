@@ -96,10 +96,30 @@ static const Node *intern(Set &set, llvm::BumpPtrAllocator &arena, Node &probe, 
   return node;
 }
 
+/// Whether a call of these arguments, a symbol being a call of none, gives an integer.
+static bool isIntegral(AtomKind kind, llvm::ArrayRef<Size> args) {
+  switch (kind) {
+  case AtomKind::Symbol:
+  case AtomKind::FloorDiv:
+  case AtomKind::CeilDiv:
+    return true;
+  case AtomKind::Overflow:
+  case AtomKind::Undefined:
+    return false;
+  case AtomKind::Mod:
+  case AtomKind::Min:
+  case AtomKind::Max:
+  case AtomKind::Sum:
+    return llvm::all_of(args, [](Size arg) { return arg.isIntegral(); });
+  }
+  llvm_unreachable("covered switch");
+}
+
 const Atom *SizeContext::Impl::atom(AtomKind kind, llvm::StringRef name, llvm::ArrayRef<Size> args) {
   Atom probe{kind, unsigned(llvm::hash_combine(kind, name, llvm::hash_combine_range(args.begin(), args.end()))), 0,
-             name, args};
+             false, name, args};
   return intern(atoms, arena, probe, [&] {
+    probe.integral = isIntegral(kind, args);
     for (Size arg : args)
       probe.depth = std::max(probe.depth, arg.getNode()->depth + 1);
     probe.name = name.copy(arena);
@@ -109,10 +129,11 @@ const Atom *SizeContext::Impl::atom(AtomKind kind, llvm::StringRef name, llvm::A
 
 const Monomial *SizeContext::Impl::monomial(llvm::ArrayRef<Factor> factors) {
   llvm::hash_code hash = 0;
-  Monomial probe{0, 0, 0, false, factors};
+  Monomial probe{0, 0, 0, true, false, factors};
   for (const Factor &factor : factors) {
     hash = llvm::hash_combine(hash, factor.atom, factor.power);
     (factor.power > 0 ? probe.degree : probe.divisors) += std::abs(factor.power);
+    probe.integral &= factor.power > 0 && factor.atom->integral;
     probe.hasSum |= factor.atom->kind == AtomKind::Sum;
   }
   probe.hash = unsigned(size_t(hash));
@@ -123,11 +144,13 @@ Size SizeContext::Impl::size(llvm::ArrayRef<Term> terms) {
   llvm::hash_code hash = 0;
   for (const Term &term : terms)
     hash = llvm::hash_combine(hash, term.monomial, uint64_t(term.coefficient.num), uint64_t(term.coefficient.den));
-  SizeNode probe{&context, unsigned(size_t(hash)), 0, terms};
+  SizeNode probe{&context, unsigned(size_t(hash)), 0, true, terms};
   return Size(intern(sizes, arena, probe, [&] {
-    for (const Term &term : terms)
+    for (const Term &term : terms) {
+      probe.integral &= term.coefficient.isInteger() && term.monomial->integral;
       for (const Factor &factor : term.monomial->factors)
         probe.depth = std::max(probe.depth, factor.atom->depth);
+    }
     probe.terms = copyInto(arena, terms);
   }));
 }
@@ -217,30 +240,7 @@ llvm::StringRef Size::getSymbol() const {
   return term.monomial->factors[0].atom->name;
 }
 
-static bool isIntegral(const Atom *atom) {
-  switch (atom->kind) {
-  case AtomKind::Symbol:
-  case AtomKind::FloorDiv:
-  case AtomKind::CeilDiv:
-    return true;
-  case AtomKind::Overflow:
-  case AtomKind::Undefined:
-    return false;
-  case AtomKind::Mod:
-  case AtomKind::Min:
-  case AtomKind::Max:
-  case AtomKind::Sum:
-    return llvm::all_of(atom->args, [](Size arg) { return arg.isIntegral(); });
-  }
-  llvm_unreachable("covered switch");
-}
-
-bool Size::isIntegral() const {
-  return llvm::all_of(node->terms, [](const Term &term) {
-    return term.coefficient.isInteger() && term.monomial->divisors == 0 &&
-           llvm::all_of(term.monomial->factors, [](const Factor &factor) { return ::isIntegral(factor.atom); });
-  });
-}
+bool Size::isIntegral() const { return node->integral; }
 
 std::vector<std::pair<std::string, int64_t>> SizeBinding::sorted() const {
   std::vector<std::pair<std::string, int64_t>> result;

@@ -41,6 +41,7 @@ struct Atom {
   unsigned hash;
   /// Calls and factor sums on the longest path below this atom, itself included; 0 for symbols.
   unsigned depth;
+  bool integral; ///< See Size::isIntegral; kept here, as calls are shared and walking them again is exponential.
   llvm::StringRef name;      ///< Of a symbol.
   llvm::ArrayRef<Size> args; ///< Of a call. A Sum has one: the sum, primitive (see splitContent).
 };
@@ -53,9 +54,10 @@ struct Factor {
 
 struct Monomial {
   unsigned hash;
-  unsigned degree;  ///< Sum of the positive powers.
+  unsigned degree;   ///< Sum of the positive powers.
   unsigned divisors; ///< Sum of the negative powers, made positive.
-  bool hasSum;      ///< Whether a factor is a Sum: only then is there anything to expand or cancel.
+  bool integral;     ///< Integral atoms without negative powers.
+  bool hasSum;       ///< Whether a factor is a Sum: only then is there anything to expand or cancel.
   llvm::ArrayRef<Factor> factors;
 };
 
@@ -71,6 +73,7 @@ struct SizeNode {
   SizeContext *context;
   unsigned hash;
   unsigned depth;
+  bool integral;
   llvm::ArrayRef<Term> terms;
 };
 

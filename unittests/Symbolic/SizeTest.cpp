@@ -136,6 +136,8 @@ TEST_F(SizeTest, Calls) {
   EXPECT_EQ(canonical("(-7) % 3"), "2");
   EXPECT_EQ(canonical("ceildiv(7, 2)"), "4");
   EXPECT_EQ(canonical("(1/2) div 1"), "0");
+  // Over the common denominator of both terms this is 1/(y - x).
+  EXPECT_EQ(canonical("(x/(y*(y - x)) + 1/y) div 1"), "(-1) div (x - y)");
   // Not integral: the fraction is what is left.
   EXPECT_EQ(canonical("(x/2) % 1"), "x/2 % 1");
 }
@@ -232,6 +234,20 @@ TEST_F(SizeTest, DeepNestingIsGivenUp) {
     deep = deep.ceilDiv(ctx.constant(2)) + 1;
   EXPECT_EQ(deep.str(), "overflow()");
   EXPECT_FALSE(ctx.parse(std::string(100000, '(') + "x" + std::string(100000, ')')));
+}
+
+TEST_F(SizeTest, SharedCallsAreWalkedOnce) {
+  // As text this has 2^60 words.
+  Size deep = x;
+  for (int i = 0; i < 60; ++i)
+    deep = (deep + 1).floorDiv(B) + deep.mod(S);
+  SizeBinding binding = bind({{"x", 1000}, {"B", 3}, {"S", 7}});
+  int64_t expected = 1000;
+  for (int i = 0; i < 60; ++i)
+    expected = (expected + 1) / 3 + expected % 7;
+  EXPECT_EQ(evaluate(deep, binding).value.num, expected);
+  EXPECT_EQ(collectSymbols(deep), (std::vector<std::string>{"B", "S", "x"}));
+  EXPECT_EQ(substitute(deep, [](llvm::StringRef) { return Size(); }), deep);
 }
 
 TEST_F(SizeTest, ParseErrors) {

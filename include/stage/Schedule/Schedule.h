@@ -1,0 +1,138 @@
+//===- Schedule.h - pipeline schedules -------------------------*- C++ -*-===//
+//
+// A pipeline of p stages works on m microbatches. Each stage holds v chunks of the
+// model; chunk c of stage r is one of p*v virtual stages, which a microbatch passes
+// in order. A schedule says, stage by stage, what is run in which order (law L8):
+//
+//   stages 2, microbatches 3, chunks 1
+//   stage 0: F0 F1 B0 F2 B1 B2
+//   stage 1: F0 B0 F1 B1 F2 B2
+//
+// `F2` is forward of microbatch 2 on chunk 0, `F2.1` on chunk 1; B is a whole
+// backward, I and W its halves for inputs and weights, R a recomputed forward.
+// Stages, microbatches, chunks and positions in a list all count from 0.
+//
+// Schedules are written in the language (std.schedules), not here. Here they are
+// checked, put in one order over all stages, and timed.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SCHEDULE_SCHEDULE_H
+#define STAGE_SCHEDULE_SCHEDULE_H
+
+#include "stage/Support/Diagnostics.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stage {
+
+enum class UnitKind : uint8_t { Forward, Backward, BackwardInput, BackwardWeight, Recompute };
+constexpr unsigned numUnitKinds = 5;
+
+/// One step of one stage.
+struct Unit {
+  UnitKind kind = UnitKind::Forward;
+  unsigned microbatch = 0;
+  unsigned chunk = 0;
+  /// Where the program asks for it; if invalid, messages are at the schedule's place.
+  SMLoc loc = {};
+
+  bool operator==(const Unit &other) const {
+    return kind == other.kind && microbatch == other.microbatch && chunk == other.chunk;
+  }
+  /// `F2`, `I0.1`.
+  std::string str() const;
+};
+llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const Unit &unit);
+
+/// A unit by its place.
+struct UnitRef {
+  unsigned stage;
+  unsigned position;
+  bool operator==(const UnitRef &other) const { return stage == other.stage && position == other.position; }
+};
+
+struct Schedule {
+  unsigned stages = 1;       ///< p
+  unsigned microbatches = 1; ///< m
+  unsigned chunks = 1;       ///< v
+  /// For each stage what it runs, in order.
+  std::vector<std::vector<Unit>> units;
+  /// The virtual stage of chunk c on stage r at [c*p + r]. Empty stands for the identity, c*p + r.
+  std::vector<unsigned> placement;
+  SMLoc loc;
+
+  unsigned getVirtualStage(unsigned chunk, unsigned stage) const {
+    unsigned index = chunk * stages + stage;
+    return placement.empty() ? index : placement[index];
+  }
+  unsigned getNumVirtualStages() const { return stages * chunks; }
+  const Unit &get(UnitRef ref) const { return units[ref.stage][ref.position]; }
+
+  /// The text above; a placement that is not the identity is a line `placement 0 1 3 2`.
+  void print(llvm::raw_ostream &os) const;
+  std::string str() const;
+};
+
+/// Reads `F0 F1 B0.1`. Nothing on a syntax error.
+std::optional<std::vector<Unit>> parseUnits(llvm::StringRef text);
+/// Reads what Schedule::print writes. Nothing on a syntax error; what the text says may still be wrong, see
+/// checkSchedule.
+std::optional<Schedule> parseSchedule(llvm::StringRef text);
+
+/// Reports everything that is wrong with a schedule. True if nothing is. Rules:
+///
+///   * each virtual stage is placed once, and there is a list for every stage;
+///   * a stage runs forward of each (chunk, microbatch) once, and either one whole backward or one of each half;
+///   * forward comes before recompute, that before backward, and input gradients come before weight gradients;
+///   * every stage gets to the end of its list, if forward of virtual stage k waits for forward of k-1, and the
+///     input gradients of k for those of k+1. Otherwise the message shows who waits for whom.
+///
+/// Each fault is reported with its first unit on each stage, and a note says how many more there are.
+bool checkSchedule(const Schedule &schedule, DiagnosticEngine &diags);
+
+//===----------------------------------------------------------------------===//
+// What follows from a schedule. All of it is for schedules that pass checkSchedule.
+//===----------------------------------------------------------------------===//
+
+/// All units of all stages, each after what it depends on and after its predecessors on its stage. Ordered by the
+/// number of units that must come before (when every unit takes one step), then by stage.
+std::vector<UnitRef> topologicalOrder(const Schedule &schedule);
+
+/// What a microbatch is held for: its activations are needed until the input gradients, and some until the weight
+/// gradients, are done. Without split backwards both are the same.
+enum class HeldUntil : uint8_t { InputGradient, WeightGradient };
+
+/// The most microbatches whose forward is done on a stage and whose backward is not.
+struct InFlight {
+  std::vector<unsigned> perChunk; ///< The peak of each chunk, at different times perhaps.
+  unsigned total = 0;             ///< The peak of the sum over chunks, in (chunk, microbatch) pairs.
+};
+InFlight countInFlight(const Schedule &schedule, unsigned stage, HeldUntil until = HeldUntil::InputGradient);
+
+/// How long one unit takes, in any unit of time. A whole backward takes inputGradient + weightGradient.
+struct UnitDurations {
+  int64_t forward = 1;
+  int64_t inputGradient = 1;
+  int64_t weightGradient = 1;
+  int64_t recompute = 1;
+  int64_t of(UnitKind kind) const;
+};
+
+/// Every unit started as early as its stage and its dependencies allow; sending takes no time.
+struct ScheduleTimes {
+  std::vector<std::vector<int64_t>> start; ///< Per stage and position.
+  std::vector<int64_t> busy;               ///< Per stage: the sum of its durations.
+  int64_t makespan = 0;                    ///< When the last unit ends.
+  /// How long a stage idles between 0 and the makespan.
+  int64_t getBubble(unsigned stage) const { return makespan - busy[stage]; }
+};
+ScheduleTimes simulate(const Schedule &schedule, llvm::function_ref<int64_t(UnitRef)> duration);
+ScheduleTimes simulate(const Schedule &schedule, const UnitDurations &durations);
+
+} // namespace stage
+
+#endif // STAGE_SCHEDULE_SCHEDULE_H

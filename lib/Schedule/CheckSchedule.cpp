@@ -1,0 +1,232 @@
+//===- CheckSchedule.cpp - what makes a schedule right --------------------===//
+//
+// Problem: a list of units written by a person, or computed by a formula that is
+// wrong for some p and m, must be refused with words that show the mistake.
+//
+// Example, two stages and one microbatch, with stage 1 the wrong way round:
+//
+//   stage 0: F0 B0
+//   stage 1: B0 F0
+//
+//   error: stage 1 runs B0 at position 0, before F0 at position 1
+//
+// Algorithm. First each stage alone: where each unit stands is put into a table, and
+// the table is read for units that are missing, double, or in the wrong order. Only a
+// schedule without such faults is executed. A stage that gets stuck waits for one
+// unit, which stands in the list of a stage that is stuck as well: following who
+// waits for whom ends in a cycle, and each cycle is one message.
+//
+//===----------------------------------------------------------------------===//
+#include "Execution.h"
+#include "llvm/ADT/BitVector.h"
+
+using namespace stage;
+
+namespace {
+/// What a stage can get wrong, each reported once per stage.
+enum class Fault { OutOfRange, Repeats, Misses, MixesBackward, WrongOrder };
+constexpr unsigned numFaults = 5;
+
+class Checker {
+public:
+  Checker(const Schedule &schedule, DiagnosticEngine &diags) : schedule(schedule), diags(diags) {}
+
+  bool run() {
+    unsigned errorsBefore = diags.getNumErrors();
+    checkPlacement();
+    if (schedule.units.size() != schedule.stages)
+      diags.report(schedule.loc, diag::ScheduleWrongStages) << schedule.units.size() << schedule.stages;
+    for (stage = 0; stage < schedule.units.size(); ++stage)
+      checkStage();
+    if (diags.getNumErrors() == errorsBefore)
+      checkProgress();
+    return diags.getNumErrors() == errorsBefore;
+  }
+
+private:
+  static constexpr unsigned absent = ~0u;
+
+  SMLoc place(SMLoc loc) const { return loc.isValid() ? loc : schedule.loc; }
+
+  void checkPlacement() {
+    unsigned numVirtual = schedule.getNumVirtualStages();
+    if (schedule.placement.empty())
+      return;
+    if (schedule.placement.size() != numVirtual) {
+      diags.report(schedule.loc, diag::SchedulePlacementSize) << schedule.placement.size() << numVirtual;
+      return;
+    }
+    llvm::BitVector taken(numVirtual);
+    for (unsigned chunk = 0; chunk < schedule.chunks; ++chunk)
+      for (unsigned stage = 0; stage < schedule.stages; ++stage) {
+        unsigned virtualStage = schedule.getVirtualStage(chunk, stage);
+        if (virtualStage >= numVirtual)
+          diags.report(schedule.loc, diag::SchedulePlacementRange) << chunk << stage << virtualStage << numVirtual;
+        else if (taken.test(virtualStage))
+          diags.report(schedule.loc, diag::SchedulePlacementTwice) << virtualStage << chunk << stage;
+        else
+          taken.set(virtualStage);
+      }
+  }
+
+  //===--------------------------------------------------------------------===//
+  // One stage
+  //===--------------------------------------------------------------------===//
+
+  /// Counts a fault of this stage; true for the first, which is to be reported.
+  bool isFirst(Fault fault) { return faults[unsigned(fault)]++ == 0; }
+
+  unsigned &position(UnitKind kind, unsigned chunk, unsigned microbatch) {
+    return positions[(size_t(chunk) * schedule.microbatches + microbatch) * numUnitKinds + unsigned(kind)];
+  }
+
+  void checkStage() {
+    std::fill(std::begin(faults), std::end(faults), 0);
+    positions.assign(size_t(schedule.chunks) * schedule.microbatches * numUnitKinds, absent);
+    fillPositions();
+    for (unsigned chunk = 0; chunk < schedule.chunks; ++chunk)
+      for (unsigned microbatch = 0; microbatch < schedule.microbatches; ++microbatch)
+        checkMicrobatch(chunk, microbatch);
+    for (std::optional<DiagnosticBuilder> &message : messages) {
+      unsigned more = faults[&message - messages] - 1;
+      if (message && more)
+        message->note(SMLoc(), diag::ScheduleMore) << more << stage;
+      message.reset();
+    }
+  }
+
+  /// The message of a fault on this stage, kept open until it is known how many more there are. Null after the first.
+  DiagnosticBuilder *report(Fault fault, SMLoc loc, diag::ID id) {
+    if (!isFirst(fault))
+      return nullptr;
+    messages[unsigned(fault)].emplace(diags.report(place(loc), id));
+    *messages[unsigned(fault)] << stage;
+    return &*messages[unsigned(fault)];
+  }
+
+  void fillPositions() {
+    llvm::ArrayRef<Unit> units = schedule.units[stage];
+    for (unsigned i = 0; i < units.size(); ++i) {
+      const Unit &unit = units[i];
+      if (unit.chunk >= schedule.chunks || unit.microbatch >= schedule.microbatches) {
+        if (DiagnosticBuilder *message = report(Fault::OutOfRange, unit.loc, diag::ScheduleOutOfRange))
+          *message << unit.str() << i << schedule.microbatches << schedule.chunks;
+        continue;
+      }
+      unsigned &known = position(unit.kind, unit.chunk, unit.microbatch);
+      if (known == absent)
+        known = i;
+      else if (DiagnosticBuilder *message = report(Fault::Repeats, unit.loc, diag::ScheduleRepeats))
+        *message << unit.str() << known << i;
+    }
+  }
+
+  void checkMicrobatch(unsigned chunk, unsigned microbatch) {
+    auto find = [&](UnitKind kind) { return position(kind, chunk, microbatch); };
+    require(UnitKind::Forward, chunk, microbatch);
+    bool whole = find(UnitKind::Backward) != absent;
+    bool split = find(UnitKind::BackwardInput) != absent || find(UnitKind::BackwardWeight) != absent;
+    if (whole && split) {
+      UnitKind half = find(UnitKind::BackwardInput) != absent ? UnitKind::BackwardInput : UnitKind::BackwardWeight;
+      const Unit &unit = schedule.units[stage][find(half)];
+      if (DiagnosticBuilder *message = report(Fault::MixesBackward, unit.loc, diag::ScheduleMixesBackward))
+        *message << Unit{UnitKind::Backward, microbatch, chunk}.str() << unit.str();
+    } else if (split) {
+      require(UnitKind::BackwardInput, chunk, microbatch);
+      require(UnitKind::BackwardWeight, chunk, microbatch);
+    } else {
+      require(UnitKind::Backward, chunk, microbatch);
+    }
+    UnitKind input = whole ? UnitKind::Backward : UnitKind::BackwardInput;
+    bool recomputes = find(UnitKind::Recompute) != absent;
+    requireOrder(UnitKind::Forward, recomputes ? UnitKind::Recompute : input, chunk, microbatch);
+    if (recomputes)
+      requireOrder(UnitKind::Recompute, input, chunk, microbatch);
+    if (split)
+      requireOrder(UnitKind::BackwardInput, UnitKind::BackwardWeight, chunk, microbatch);
+  }
+
+  void require(UnitKind kind, unsigned chunk, unsigned microbatch) {
+    if (position(kind, chunk, microbatch) != absent)
+      return;
+    if (DiagnosticBuilder *message = report(Fault::Misses, SMLoc(), diag::ScheduleMisses))
+      *message << Unit{kind, microbatch, chunk}.str();
+  }
+
+  void requireOrder(UnitKind first, UnitKind second, unsigned chunk, unsigned microbatch) {
+    unsigned i = position(first, chunk, microbatch), j = position(second, chunk, microbatch);
+    if (i == absent || j == absent || i < j)
+      return;
+    const Unit &early = schedule.units[stage][j];
+    if (DiagnosticBuilder *message = report(Fault::WrongOrder, early.loc, diag::ScheduleWrongOrder))
+      *message << early.str() << j << schedule.units[stage][i].str() << i;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // All stages together
+  //===--------------------------------------------------------------------===//
+
+  void checkProgress() {
+    Execution execution(schedule, [](UnitRef) { return 1; });
+    // The walk that came by a stage first; walks are numbered from 1.
+    std::vector<unsigned> walkOf(schedule.stages, 0);
+    for (unsigned from = 0; from < schedule.stages; ++from) {
+      unsigned walk = from + 1, stage = from;
+      while (execution.isStuck(stage) && walkOf[stage] == 0) {
+        walkOf[stage] = walk;
+        stage = getWaitedFor(execution, stage);
+      }
+      // Back at a stage of this walk: a cycle. At one of another walk: that one's cycle was reported.
+      if (execution.isStuck(stage) && walkOf[stage] == walk)
+        reportCycle(execution, stage);
+    }
+  }
+
+  const Unit &getBlocked(const Execution &execution, unsigned stage) const {
+    return schedule.units[stage][execution.getStart()[stage].size()];
+  }
+
+  unsigned getWaitedFor(const Execution &execution, unsigned stage) const {
+    return execution.locate(execution.getNeed(stage, getBlocked(execution, stage))->virtualStage).first;
+  }
+
+  /// Where the unit stands that a blocked unit needs. It is there: no stage alone is at fault.
+  UnitRef findNeeded(const Execution &execution, const Unit &blocked, Execution::Need need) const {
+    std::pair<unsigned, unsigned> place = execution.locate(need.virtualStage);
+    llvm::ArrayRef<Unit> units = schedule.units[place.first];
+    for (unsigned position = 0;; ++position) {
+      const Unit &unit = units[position];
+      bool makesIt = need.forward ? unit.kind == UnitKind::Forward
+                                  : unit.kind == UnitKind::Backward || unit.kind == UnitKind::BackwardInput;
+      if (makesIt && unit.chunk == place.second && unit.microbatch == blocked.microbatch)
+        return {place.first, position};
+    }
+  }
+
+  void reportCycle(const Execution &execution, unsigned first) {
+    std::optional<DiagnosticBuilder> message;
+    unsigned stage = first;
+    do {
+      const Unit &blocked = getBlocked(execution, stage);
+      Execution::Need need = *execution.getNeed(stage, blocked);
+      UnitRef needed = findNeeded(execution, blocked, need);
+      if (!message)
+        message.emplace(diags.report(place(blocked.loc), diag::ScheduleStuck));
+      else
+        message->note(place(blocked.loc), diag::ScheduleWaits);
+      *message << stage << blocked.str() << execution.getStart()[stage].size() << schedule.get(needed).str()
+               << needed.stage << needed.position;
+      stage = needed.stage;
+    } while (stage != first);
+  }
+
+  const Schedule &schedule;
+  DiagnosticEngine &diags;
+  unsigned stage = 0; ///< The stage that is checked alone.
+  std::vector<unsigned> positions;
+  unsigned faults[numFaults];
+  std::optional<DiagnosticBuilder> messages[numFaults];
+};
+} // namespace
+
+bool stage::checkSchedule(const Schedule &schedule, DiagnosticEngine &diags) { return Checker(schedule, diags).run(); }

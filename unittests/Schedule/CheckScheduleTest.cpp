@@ -1,0 +1,167 @@
+//===- CheckScheduleTest.cpp - schedules that are wrong -------------------===//
+#include "Schedules.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+#include "gtest/gtest.h"
+
+using namespace stage;
+
+/// What checking a schedule given as text prints.
+static std::string check(llvm::StringRef text) {
+  std::optional<Schedule> schedule = parseSchedule(text);
+  EXPECT_TRUE(schedule) << text.str();
+  std::string messages;
+  llvm::raw_string_ostream os(messages);
+  llvm::SourceMgr sources;
+  DiagnosticEngine diags(sources, os);
+  bool right = checkSchedule(*schedule, diags);
+  EXPECT_EQ(right, os.str().empty());
+  EXPECT_EQ(right, !diags.hasErrors());
+  return os.str();
+}
+
+TEST(CheckSchedule, RightOnesAreSilent) {
+  EXPECT_EQ(check("stages 2, microbatches 1, chunks 1\nstage 0: F0 R0 B0\nstage 1: F0 I0 W0\n"), "");
+  EXPECT_EQ(check("stages 1, microbatches 2, chunks 1\nstage 0: F1 F0 I0 I1 W1 W0\n"), "");
+}
+
+TEST(CheckSchedule, Misses) {
+  EXPECT_EQ(check("stages 2, microbatches 2, chunks 1\nstage 0: F0 B0\nstage 1: F0 F1 B0 I1\n"),
+            "error: stage 0 never runs F1 [schedule-misses]\n"
+            "note: and 1 more like it on stage 0\n"
+            "error: stage 1 never runs W1 [schedule-misses]\n");
+  EXPECT_EQ(check("stages 1, microbatches 1, chunks 2\nstage 0: F0 F0.1 B0.1 W0\n"),
+            "error: stage 0 never runs I0 [schedule-misses]\n");
+}
+
+TEST(CheckSchedule, Repeats) {
+  EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: F0 F0 B0 B0 B0\n"),
+            "error: stage 0 runs F0 twice, at positions 0 and 1 [schedule-repeats]\n"
+            "note: and 2 more like it on stage 0\n");
+  EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: F0 R0 R0 B0\n"),
+            "error: stage 0 runs R0 twice, at positions 1 and 2 [schedule-repeats]\n");
+}
+
+TEST(CheckSchedule, OutOfRange) {
+  EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: F0 B0 F1 F0.1\n"),
+            "error: stage 0 runs F1 at position 2, and there are 1 microbatches and 1 chunks [schedule-out-of-range]\n"
+            "note: and 1 more like it on stage 0\n");
+}
+
+TEST(CheckSchedule, MixesBackward) {
+  EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: F0 B0 W0\n"),
+            "error: stage 0 runs both B0 and W0: a backward is either whole or split [schedule-mixes-backward]\n");
+}
+
+TEST(CheckSchedule, WrongOrder) {
+  EXPECT_EQ(check("stages 2, microbatches 1, chunks 1\nstage 0: F0 B0\nstage 1: B0 F0\n"),
+            "error: stage 1 runs B0 at position 0, before F0 at position 1 [schedule-wrong-order]\n");
+  EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: F0 W0 I0\n"),
+            "error: stage 0 runs W0 at position 1, before I0 at position 2 [schedule-wrong-order]\n");
+  EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: R0 F0 B0\n"),
+            "error: stage 0 runs R0 at position 0, before F0 at position 1 [schedule-wrong-order]\n");
+  EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: F0 B0 R0\n"),
+            "error: stage 0 runs B0 at position 1, before R0 at position 2 [schedule-wrong-order]\n");
+}
+
+TEST(CheckSchedule, NumberOfStages) {
+  EXPECT_EQ(check("stages 2, microbatches 1, chunks 1\nstage 0: F0 B0\n"),
+            "error: the schedule lists 1 stages, and the pipeline has 2 [schedule-wrong-stages]\n");
+}
+
+TEST(CheckSchedule, Placement) {
+  const char *const rest = "stage 0: F0 F0.1 B0.1 B0\nstage 1: F0 F0.1 B0.1 B0\n";
+  const std::string header = "stages 2, microbatches 1, chunks 2\nplacement ";
+  EXPECT_EQ(check(header + "0 1 3 2\n" + rest), "");
+  EXPECT_EQ(check(header + "0 1 2\n" + rest),
+            "error: the schedule places 3 virtual stages, and there are 4 [schedule-placement-size]\n");
+  EXPECT_EQ(check(header + "0 1 4 1\n" + rest),
+            "error: chunk 1 of stage 0 is placed at virtual stage 4, and there are 4 [schedule-placement-range]\n"
+            "error: virtual stage 1 is placed twice, the second time at chunk 1 of stage 1 [schedule-placement-twice]\n");
+}
+
+TEST(CheckSchedule, CrossingStagesNeverFinish) {
+  // Each stage's list is fine alone: stage 0 wants B0 before it runs F1, stage 1 wants F1 before it runs B0.
+  EXPECT_EQ(check("stages 2, microbatches 2, chunks 1\nstage 0: F0 B0 F1 B1\nstage 1: F0 F1 B0 B1\n"),
+            "error: the schedule never finishes: stage 0 waits with B0 at position 1 for B0 of stage 1 at position 2 "
+            "[schedule-stuck]\n"
+            "note: stage 1 waits with F1 at position 1 for F1 of stage 0 at position 2\n");
+}
+
+TEST(CheckSchedule, AStageCanWaitForItself) {
+  EXPECT_EQ(check("stages 1, microbatches 1, chunks 2\nstage 0: F0.1 F0 B0.1 B0\n"),
+            "error: the schedule never finishes: stage 0 waits with F0.1 at position 0 for F0 of stage 0 at position 1 "
+            "[schedule-stuck]\n");
+}
+
+TEST(CheckSchedule, OnlyTheCycleIsShown) {
+  // Stages 1 and 2 block each other; stage 0 merely waits for them, and stage 3 too.
+  EXPECT_EQ(check("stages 4, microbatches 2, chunks 1\n"
+                  "stage 0: F0 F1 B0 B1\n"
+                  "stage 1: F0 B0 F1 B1\n"
+                  "stage 2: F0 F1 B0 B1\n"
+                  "stage 3: F0 F1 I0 W0 I1 W1\n"),
+            "error: the schedule never finishes: stage 1 waits with B0 at position 1 for B0 of stage 2 at position 2 "
+            "[schedule-stuck]\n"
+            "note: stage 2 waits with F1 at position 1 for F1 of stage 1 at position 2\n");
+}
+
+TEST(CheckSchedule, MessagesAreWhereTheProgramAsks) {
+  llvm::SourceMgr sources;
+  auto buffer = llvm::MemoryBuffer::getMemBuffer("schedule s {\n  backward(0);\n}\n", "s.stg");
+  const char *start = buffer->getBufferStart();
+  sources.AddNewSourceBuffer(std::move(buffer), {});
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  DiagnosticEngine diags(sources, os);
+
+  Schedule schedule = *parseSchedule("stages 1, microbatches 2, chunks 1\nstage 0: B0 F0 F1\n");
+  schedule.loc = SMLoc::getFromPointer(start);
+  schedule.units[0][0].loc = SMLoc::getFromPointer(start + 15);
+  EXPECT_FALSE(checkSchedule(schedule, diags));
+  EXPECT_NE(os.str().find("s.stg:1:1: error: stage 0 never runs B1"), std::string::npos) << os.str();
+  EXPECT_NE(os.str().find("s.stg:2:3: error: stage 0 runs B0 at position 0"), std::string::npos) << os.str();
+}
+
+TEST(CheckSchedule, EveryTranspositionIsJudgedByItsDependencies) {
+  // Swapping two neighbours in one list either breaks the order of one microbatch, or stops the pipeline, or is fine.
+  // The judge here tries all stages until nothing moves.
+  auto finishes = [](const Schedule &schedule) {
+    std::vector<unsigned> next(schedule.stages, 0);
+    std::vector<unsigned> forward(schedule.microbatches, 0), backward(schedule.microbatches, schedule.stages);
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (unsigned r = 0; r < schedule.stages; ++r)
+        while (next[r] < schedule.units[r].size()) {
+          const Unit &unit = schedule.units[r][next[r]];
+          bool isForward = unit.kind == UnitKind::Forward;
+          bool ready = isForward ? forward[unit.microbatch] == r
+                                 : forward[unit.microbatch] > r && backward[unit.microbatch] == r + 1;
+          if (!ready)
+            break;
+          isForward ? ++forward[unit.microbatch] : --backward[unit.microbatch];
+          ++next[r];
+          moved = true;
+        }
+    }
+    for (unsigned r = 0; r < schedule.stages; ++r)
+      if (next[r] < schedule.units[r].size())
+        return false;
+    return true;
+  };
+  llvm::SourceMgr sources;
+  unsigned numRight = 0, numWrong = 0;
+  for (unsigned p = 1; p <= 4; ++p)
+    for (unsigned m = 1; m <= 5; ++m)
+      for (unsigned r = 0; r < p; ++r)
+        for (unsigned i = 0; i + 1 < 2 * m; ++i) {
+          Schedule schedule = make1F1B(p, m);
+          std::swap(schedule.units[r][i], schedule.units[r][i + 1]);
+          DiagnosticEngine diags(sources, llvm::nulls());
+          bool right = finishes(schedule);
+          ++(right ? numRight : numWrong);
+          EXPECT_EQ(checkSchedule(schedule, diags), right) << schedule.str();
+        }
+  EXPECT_GT(numRight, 20u);
+  EXPECT_GT(numWrong, 20u);
+}

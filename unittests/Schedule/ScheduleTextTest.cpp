@@ -1,0 +1,49 @@
+//===- ScheduleTextTest.cpp -----------------------------------------------===//
+#include "Schedules.h"
+#include "gtest/gtest.h"
+
+using namespace stage;
+
+TEST(ScheduleText, Units) {
+  EXPECT_EQ((Unit{UnitKind::Forward, 12, 0}).str(), "F12");
+  EXPECT_EQ((Unit{UnitKind::BackwardInput, 0, 3}).str(), "I0.3");
+  std::vector<Unit> expected = {{UnitKind::Forward, 0},          {UnitKind::Backward, 10, 1},
+                                {UnitKind::BackwardInput, 2},    {UnitKind::BackwardWeight, 2},
+                                {UnitKind::Recompute, 3, 2}};
+  EXPECT_EQ(parseUnits("F0  B10.1 I2 W2.0 R3.2"), expected);
+  EXPECT_EQ(parseUnits(""), std::vector<Unit>());
+}
+
+TEST(ScheduleText, BadUnits) {
+  for (const char *text : {"F", "X0", "F0.", "F.1", "F0.1.2", "f0", "F-1", "F0,F1", "0", "F99999999999"})
+    EXPECT_FALSE(parseUnits(text)) << text;
+}
+
+TEST(ScheduleText, PrintsWhatTheHeaderShows) {
+  EXPECT_EQ(make1F1B(2, 3).str(), "stages 2, microbatches 3, chunks 1\n"
+                                  "stage 0: F0 F1 B0 F2 B1 B2\n"
+                                  "stage 1: F0 B0 F1 B1 F2 B2\n");
+  EXPECT_EQ(makeVee(2, 1).str(), "stages 2, microbatches 1, chunks 2\n"
+                                 "placement 0 1 3 2\n"
+                                 "stage 0: F0 F0.1 B0.1 B0\n"
+                                 "stage 1: F0 F0.1 B0.1 B0\n");
+}
+
+TEST(ScheduleText, ReadsWhatItPrints) {
+  for (const Schedule &schedule : {makeGPipe(1, 1), make1F1B(4, 7), makeInterleaved(3, 6, 2), makeZBH1(4, 5),
+                                   makeVee(3, 2), makeSchedule(2, 2, 1, [](unsigned, auto) {})}) {
+    std::optional<Schedule> again = parseSchedule(schedule.str());
+    ASSERT_TRUE(again) << schedule.str();
+    EXPECT_EQ(again->str(), schedule.str());
+    EXPECT_EQ(again->units, schedule.units);
+    EXPECT_EQ(again->placement, schedule.placement);
+  }
+}
+
+TEST(ScheduleText, BadSchedules) {
+  for (const char *text :
+       {"", "stages 1", "stages 1, microbatches 1, chunks 1 extra", "stages x, microbatches 1, chunks 1",
+        "stages 1, microbatches 1, chunks 1\nF0 B0", "stages 1, microbatches 1, chunks 1\nstage 1: F0 B0",
+        "stages 1, microbatches 1, chunks 1\nstage 0: F0 b0", "stages 1, microbatches 1, chunks 1\nplacement 0 x"})
+    EXPECT_FALSE(parseSchedule(text)) << text;
+}
