@@ -1,7 +1,7 @@
 # Configuration of the lit tests.
 #
 # Substitutions: %stagec %stagec-opt %stage-trace, %stdlib (the standard library's sources), %utils, %python, %lit;
-# FileCheck, not, count and split-file are on the PATH. What stands in a folder named Inputs is read by
+# the tools of this build, FileCheck, not, count and split-file are on the PATH as well. What stands in a folder named Inputs is read by
 # tests and is no test itself.
 import os
 
@@ -14,16 +14,18 @@ config.excludes = ["Inputs"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.stage_binary_dir, "test")
 
+bin_dir = os.path.join(config.stage_binary_dir, "bin")
+
 # A tool that is not built is a command that is not found, hence a failed test.
 # `%stagec` comes last: it is the beginning of `%stagec-opt`.
 for tool in ["stagec-opt", "stage-trace", "stagec"]:
-    config.substitutions.append(("%" + tool + r"\b", os.path.join(config.stage_binary_dir, "bin", tool)))
+    config.substitutions.append(("%" + tool + r"\b", os.path.join(bin_dir, tool)))
 config.substitutions.append((r"%stdlib\b", os.path.join(config.stage_source_dir, "stdlib")))
 config.substitutions.append((r"%utils\b", os.path.join(config.stage_source_dir, "utils")))
 config.substitutions.append((r"%python\b", config.stage_python))
 config.substitutions.append((r"%lit\b", config.stage_lit))
 
-config.environment["PATH"] = os.pathsep.join([config.stage_test_tools_dir, config.environment["PATH"]])
+config.environment["PATH"] = os.pathsep.join([bin_dir, config.stage_test_tools_dir, config.environment["PATH"]])
 # A variable without `$` ends at the next CHECK-LABEL: no match leaks from one case into another.
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
 
