@@ -67,7 +67,7 @@ static auto parseBuffer(DiagnosticEngine &diags, unsigned bufferId, ParseRule pa
     SyntaxErrors errors(source, diags, check);
     parser.reset();
     parser.addErrorListener(&errors);
-    parser.setErrorHandler(std::make_shared<antlr4::DefaultErrorStrategy>());
+    parser.setErrorHandler(std::make_shared<Recovery>());
     simulator->setPredictionMode(Mode::LL);
     tree = parseRule(parser);
     if (errors.getCount() != 0)

@@ -1,5 +1,6 @@
 //===- SyntaxErrors.cpp - errors of syntax in words -----------------------===//
 #include "SyntaxErrors.h"
+#include "ExpectedTokens.h"
 #include "StageParser.h"
 
 using namespace stage;
@@ -61,11 +62,7 @@ static bool take(std::set<size_t> &set, std::initializer_list<size_t> signature,
 }
 
 /// "an expression, 'x' or 'y'"
-static std::string describe(const antlr4::misc::IntervalSet &expected, const antlr4::dfa::Vocabulary &vocabulary,
-                            size_t rule) {
-  std::set<size_t> set;
-  for (ssize_t token : expected.toList())
-    set.insert(token);
+static std::string describe(std::set<size_t> set, const antlr4::dfa::Vocabulary &vocabulary, size_t rule) {
   std::vector<std::string> words;
   bool name = set.count(Grammar::NAME);
   if (name)
@@ -95,31 +92,59 @@ static std::string describe(const antlr4::misc::IntervalSet &expected, const ant
   return text.empty() ? itemOf(rule) : text;
 }
 
+/// The last token before `token` that is no comment.
+static antlr4::Token *before(antlr4::Token *token, antlr4::TokenStream &stream) {
+  for (size_t i = token->getTokenIndex(); i-- > 0;)
+    if (stream.get(i)->getChannel() == antlr4::Token::DEFAULT_CHANNEL)
+      return stream.get(i);
+  return nullptr;
+}
+
 void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *token, size_t, size_t,
-                               const std::string &, std::exception_ptr exception) {
+                               const std::string &message, std::exception_ptr exception) {
   ++count;
-  if (check.afterBadComment.count(token) || count > maxErrors + 1)
+  // After text was skipped, what follows on the line is rarely news.
+  bool echo = skippedLine != 0 && token->getLine() == skippedLine;
+  bool inserted = llvm::StringRef(message).startswith("missing ");
+  skippedLine = inserted ? 0 : token->getLine();
+  if (echo || check.afterBadComment.count(token) || shown > maxErrors)
     return;
   SMLoc loc = source.loc(token);
-  if (count == maxErrors + 1) {
+  if (++shown > maxErrors) {
     diags.report(loc, diag::TooManyErrors) << maxErrors;
     return;
   }
   auto *parser = static_cast<Grammar *>(recognizer);
-  size_t rule = parser->getContext()->getRuleIndex();
-  std::string expected;
+  antlr4::Token *decision = token;
   try {
     if (exception)
       std::rethrow_exception(exception);
-    expected = describe(parser->getExpectedTokens(), parser->getVocabulary(), rule);
   } catch (const antlr4::NoViableAltException &error) {
-    // No alternative got as far as the token; what they expected there is not known unless it is their first.
-    expected = error.getStartToken() == token ? describe(parser->getExpectedTokens(), parser->getVocabulary(), rule)
-                                              : itemOf(rule);
-  } catch (const antlr4::RecognitionException &error) {
-    expected = describe(error.getExpectedTokens(), parser->getVocabulary(), rule);
+    decision = error.getStartToken();
+  } catch (const antlr4::RecognitionException &) {
   }
+  std::string expected = describe(expectedAt(*parser, decision, token), parser->getVocabulary(),
+                                  parser->getContext()->getRuleIndex());
   bool atEnd = token->getType() == antlr4::Token::EOF;
   std::string found = atEnd ? "the end of the text" : "'" + source.slice(token).str() + "'";
-  diags.report(loc, diag::SyntaxError) << found << expected;
+  // What is missing at the end of a line is shown there.
+  antlr4::Token *previous = before(token, *parser->getTokenStream());
+  bool endsStatement = llvm::StringRef(expected).contains("';'");
+  if (endsStatement && previous && previous->getLine() != token->getLine())
+    loc = source.range(previous).End;
+  auto error = diags.report(loc, diag::SyntaxError);
+  error << found << expected;
+  if (expected == "';'")
+    error.fixIt(SMRange(loc, loc), ";");
+}
+
+antlr4::Token *Recovery::singleTokenDeletion(antlr4::Parser *parser) {
+  switch (parser->getTokenStream()->LA(1)) {
+  case Grammar::SEMICOLON:
+  case Grammar::LBRACE:
+  case Grammar::RBRACE:
+    return nullptr;
+  default:
+    return DefaultErrorStrategy::singleTokenDeletion(parser);
+  }
 }

@@ -27,6 +27,15 @@ private:
   DiagnosticEngine &diags;
   const TokenCheck &check;
   unsigned count = 0;
+  unsigned shown = 0;
+  /// The line where text was skipped last to go on; 0: none, the parser went on as if a token stood there.
+  size_t skippedLine = 0;
+};
+
+/// How the parser goes on after an error: as usual, but what ends a statement is never taken for a stray token.
+class Recovery : public antlr4::DefaultErrorStrategy {
+protected:
+  antlr4::Token *singleTokenDeletion(antlr4::Parser *parser) override;
 };
 
 } // namespace stage::parse
