@@ -123,6 +123,8 @@ Pattern Builder::pattern(Grammar::PatternContext *tree) {
     if (token->getChannel() != Token::DEFAULT_CHANNEL)
       continue;
     StringRef word = source.slice(token);
+    if (word == "}" && text.back() == ',')
+      text.pop_back();
     if (endsInWord(text) && (llvm::isAlnum(word[0]) || word[0] == '_'))
       text += ' ';
     text += word;

@@ -49,9 +49,7 @@ private:
   struct Frame {
     const Frame *below;
     const ATNState *follow;
-    bool operator<(const Frame &other) const {
-      return std::tie(below, follow) < std::tie(other.below, other.follow);
-    }
+    bool operator<(const Frame &other) const { return std::tie(below, follow) < std::tie(other.below, other.follow); }
   };
   using Config = std::pair<const ATNState *, const Frame *>;
 

@@ -103,10 +103,9 @@ static antlr4::Token *before(antlr4::Token *token, antlr4::TokenStream &stream) 
 void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *token, size_t, size_t,
                                const std::string &message, std::exception_ptr exception) {
   ++count;
-  // After text was skipped, what follows on the line is rarely news.
-  bool echo = skippedLine != 0 && token->getLine() == skippedLine;
-  bool inserted = llvm::StringRef(message).startswith("missing ");
-  skippedLine = inserted ? 0 : token->getLine();
+  // Unless only a `;` was missing, what follows on the line is rarely news.
+  bool echo = brokenLine != 0 && token->getLine() == brokenLine;
+  brokenLine = llvm::StringRef(message).startswith("missing ';'") ? 0 : token->getLine();
   if (echo || check.afterBadComment.count(token) || shown > maxErrors)
     return;
   SMLoc loc = source.loc(token);
@@ -123,8 +122,8 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
     decision = error.getStartToken();
   } catch (const antlr4::RecognitionException &) {
   }
-  std::string expected = describe(expectedAt(*parser, decision, token), parser->getVocabulary(),
-                                  parser->getContext()->getRuleIndex());
+  std::string expected =
+      describe(expectedAt(*parser, decision, token), parser->getVocabulary(), parser->getContext()->getRuleIndex());
   bool atEnd = token->getType() == antlr4::Token::EOF;
   std::string found = atEnd ? "the end of the text" : "'" + source.slice(token).str() + "'";
   // What is missing at the end of a line is shown there.

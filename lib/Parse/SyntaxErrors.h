@@ -28,8 +28,8 @@ private:
   const TokenCheck &check;
   unsigned count = 0;
   unsigned shown = 0;
-  /// The line where text was skipped last to go on; 0: none, the parser went on as if a token stood there.
-  size_t skippedLine = 0;
+  /// The line of the last error; 0 if the parser could go on as if nothing had been missing.
+  size_t brokenLine = 0;
 };
 
 /// How the parser goes on after an error: as usual, but what ends a statement is never taken for a stray token.
