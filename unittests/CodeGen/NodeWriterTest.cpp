@@ -226,13 +226,12 @@ TEST(ClassImage, RanksAreAsIfEncodedAlone) {
     }
     EXPECT_EQ(image.getNumNodes(), 40u);
     RankEncoder encoder(image);
+    uint64_t slots[numSlots] = {100, 100, 100, 100, 100};
     for (int rank = 0; rank < 60; ++rank) {
-      // Mostly of the same width as the last one, sometimes not, sometimes 0.
-      uint64_t slots[numSlots];
-      for (uint64_t &slot : slots)
-        slot = 100 + random() % 20;
-      if (rank % 7 == 0)
-        slots[random() % numSlots] = random() % 3 ? random() & 0x7fffffff : 0;
+      // One changes at a time. Widths change as varints (127, 128), in decimal (9, 10; 99, 100), both or not at all;
+      // a group 0 is as wide as 1, and yet is not written.
+      constexpr uint64_t values[] = {0, 1, 9, 10, 99, 100, 127, 128, 129, 999, 1000, 0x7fffffff};
+      slots[random() % numSlots] = values[random() % std::size(values)];
 
       TraceBuffer expected;
       NodeEncoder(expected).appendMetadata("1.0");
