@@ -1,6 +1,5 @@
 //===- Graph.cpp - the graph IR -------------------------------------------===//
 #include "stage/IR/Graph.h"
-#include "stage/IR/Program.h"
 
 using namespace stage;
 
@@ -146,9 +145,35 @@ void Graph::walk(llvm::function_ref<void(Op &)> f) {
 
 Op *stage::getLoop(const Value *value) { return value->getBlock()->getParent(); }
 
-const UnitTemplate *StageProgram::find(PassKind kind, unsigned chunk) const {
-  for (const UnitTemplate &unit : templates)
-    if (unit.kind == kind && unit.chunk == chunk)
-      return &unit;
-  return nullptr;
+Op *stage::getTopLevelOp(Op *op) {
+  while (Op *parent = op->getBlock()->getParent())
+    op = parent;
+  return op;
+}
+
+static void visitOutsideValues(Op &op, const Op &root, llvm::function_ref<void(Value *, Op &)> f) {
+  auto isInside = [&](const Value *value) {
+    for (Op *loop = getLoop(value); loop; loop = loop->getBlock()->getParent())
+      if (loop == &root)
+        return true;
+    return false;
+  };
+  for (Value *value : op.getOperands())
+    if (!isInside(value))
+      f(value, op);
+  if (op.body)
+    for (auto &inner : *op.body)
+      visitOutsideValues(*inner, root, f);
+}
+
+void stage::forEachOutsideValue(Op &op, llvm::function_ref<void(Value *, Op &)> f) { visitOutsideValues(op, op, f); }
+
+std::string stage::describe(const Value &value) {
+  if (!value.path.empty())
+    return value.path;
+  const Op *op = value.getOp();
+  if (!op)
+    return "an argument of '" + getLoop(&value)->name + "'";
+  std::string name = (op->def ? llvm::StringRef(op->def->name) : getName(op->kind)).str();
+  return op->scope.empty() ? name : op->scope + "." + name;
 }

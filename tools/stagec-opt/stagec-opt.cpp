@@ -1,13 +1,16 @@
 //===- stagec-opt.cpp - run passes on the text of a graph -----------------===//
 //
-// Reads a graph, verifies it, runs passes, verifies it again and prints it. Options
-// and exit codes only. Exit code 0: printed; 1: the graph or a pass has errors; 2: a
+// Reads a graph, verifies it, runs passes, verifies it again and prints it, or what
+// follows from it (`--emit`). Options and exit codes only. Exit code 0: printed; 1: the graph or a pass has errors; 2: a
 // file cannot be read or written, or the command line is wrong. Nothing is printed
 // after an error.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/Text.h"
 #include "stage/IR/Verifier.h"
+#include "stage/Memory/Memory.h"
+#include "stage/Memory/Report.h"
+#include "stage/Transforms/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -28,6 +31,13 @@ cl::opt<std::string> pipeline("passes", cl::desc("Passes to run, in order"), cl:
                               cl::cat(category));
 cl::list<std::string> printAfter("print-after", cl::desc("Print the graph after these passes"),
                                  cl::value_desc("a,b,..."), cl::CommaSeparated, cl::cat(category));
+enum class Emit { Graph, Program, Memory, Report, ReportJson };
+cl::opt<Emit> emit("emit", cl::desc("What to print"), cl::init(Emit::Graph), cl::cat(category),
+                   cl::values(clEnumValN(Emit::Graph, "graph", "the graph after the passes (default)"),
+                              clEnumValN(Emit::Program, "program", "what each pipeline stage runs, in order"),
+                              clEnumValN(Emit::Memory, "memory", "what each pipeline stage holds"),
+                              clEnumValN(Emit::Report, "report", "parameters, FLOPs, communication and memory"),
+                              clEnumValN(Emit::ReportJson, "report-json", "the report as JSON")));
 cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after every pass"), cl::cat(category));
 cl::opt<bool> verifyEach("verify-each", cl::desc("Verify the graph after every pass"), cl::cat(category));
 cl::opt<bool> timePasses("time-passes", cl::desc("Print how long every pass took"), cl::cat(category));
@@ -35,6 +45,36 @@ cl::opt<bool> remarks("remarks", cl::desc("Show remarks"), cl::cat(category));
 cl::opt<bool> listPasses("list-passes", cl::desc("List all passes and exit"), cl::cat(category));
 
 enum ExitCode { Good = 0, Faults = 1, Unusable = 2 };
+
+/// Prints what `--emit` asks for. False after errors.
+bool printResult(raw_ostream &os, Graph &graph, DiagnosticEngine &diags) {
+  if (emit == Emit::Graph) {
+    print(os, graph);
+    return true;
+  }
+  std::unique_ptr<Program> program = buildProgram(graph, diags);
+  if (!program)
+    return false;
+  if (emit == Emit::Program) {
+    print(os, *program);
+    return true;
+  }
+  MemoryReport memory = accountMemory(*program, diags);
+  if (diags.hasErrors())
+    return false;
+  if (emit == Emit::Memory) {
+    print(os, memory);
+    return true;
+  }
+  Report report = makeReport(*program, std::move(memory), diags);
+  if (diags.hasErrors())
+    return false;
+  if (emit == Emit::Report)
+    print(os, report);
+  else
+    printJson(os, report);
+  return true;
+}
 } // namespace
 
 int main(int argc, char **argv) {
@@ -70,7 +110,8 @@ int main(int argc, char **argv) {
     diags.report(SMLoc(), diag::CannotWriteFile) << outputPath.getValue() << error.message();
     return Unusable;
   }
-  print(output.os(), *graph);
+  if (!printResult(output.os(), *graph, diags))
+    return Faults;
   output.keep();
   return Good;
 }

@@ -253,6 +253,12 @@ public:
 
 /// The innermost repeat a block or value is in; null at the top.
 Op *getLoop(const Value *value);
+/// The op of a top-level block that an op is or stands in.
+Op *getTopLevelOp(Op *op);
+/// Calls `f` for each value that an op, or an op inside of it, uses and that is defined outside of it.
+void forEachOutsideValue(Op &op, llvm::function_ref<void(Value *value, Op &user)> f);
+/// A name to show: its path, or else what makes it.
+std::string describe(const Value &value);
 
 } // namespace stage
 

@@ -4,12 +4,15 @@
 // which iterations of which repeats) and the list of units that invoke them. It
 // refers to a graph whose communication has been inserted, and to nothing of ranks.
 //
-//   stage 0 {
-//     unit forward chunk 0 { ops: lookup ...; loop layers [0, 16); send %layers.x to +1 }
-//     unit backward chunk 0 { recv ... from +1; loop layers reverse [0, 16); ... }
-//     order F0 F1 B0 F2 B1 ...
-//     step { loop layers [0, 16) ...; ... }
-//   }
+//   program Mlp {
+//     stages 2, chunks 1, microbatches 4;
+//     stage 0 {
+//       forward { %x = lookup(%tokens, %embed); loop layers [0, 4); send %x.1 to stage 1; }
+//       backward { recv %x.grad from stage 1; loop layers reverse [0, 4); ... }
+//       step { loop layers [0, 4); ... }
+//       order F0 F1 B0 F2 B1 F3 B2 B3;
+//     }
+//     ...
 //
 // Which op runs where: a top-level op has a virtual stage; the pipelined repeat is
 // cut into ranges of iterations. A range that starts after the first iteration gets
@@ -25,6 +28,8 @@ namespace stage {
 
 /// Kinds of schedule units (law L8). Backward is input and weight gradients in one.
 enum class PassKind : uint8_t { Forward, Backward };
+/// `forward`, `backward`.
+llvm::StringRef getName(PassKind kind);
 
 /// One piece of a unit's template, in order.
 struct ProgramItem {
@@ -34,14 +39,14 @@ struct ProgramItem {
     Recv, ///< `values` arrive from the virtual stage `peer`
     Send, ///< `values` leave for the virtual stage `peer`
   };
-  Kind kind;
+  Kind kind = Kind::Op;
   Op *op = nullptr; ///< Op, Loop
   int64_t begin = 0, end = 0;
   /// Recv: the values as this unit's ops call them: block arguments of the repeat whose range follows, or the
   /// repeat's results if the range is empty or past. Send: the values that leave: the yield's operands of the last
   /// iteration run, or (empty range) the same values that were received.
   std::vector<Value *> values;
-  unsigned peer = 0;
+  unsigned peer = 0; ///< Recv, Send: a virtual stage.
 };
 
 struct UnitTemplate {
@@ -76,10 +81,17 @@ struct Program {
   std::vector<StageProgram> stages;
   /// Virtual stage -> (stage, chunk), in the order of the layers.
   std::vector<std::pair<unsigned, unsigned>> virtualStages;
+
+  /// `F0`, or `F0.1` if ranks have several chunks.
+  std::string getUnitName(const ProgramUnit &unit) const;
 };
 
-/// Bytes of one (value, microbatch) boundary transfer, and everything else of the graph that a stage's
-/// coordinate does not decide, are found from the graph. Prints the text above.
+/// The accumulations that add into the same gradient buffer as `gradient`, the result of one: those of the same
+/// parameter, element type and sharding. A tied parameter may have one on each of several stages; the step block
+/// names the buffer by any of them and means what the stage that runs it has accumulated.
+llvm::SmallVector<Op *, 2> getAccumulations(const Value *gradient);
+
+/// Prints the text above, one op per line.
 void print(llvm::raw_ostream &os, const Program &program);
 
 } // namespace stage

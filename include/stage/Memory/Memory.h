@@ -1,0 +1,101 @@
+//===- Memory.h - what every stage must hold -------------------*- C++ -*-===//
+//
+// Memory is liveness in the order of the program (law L9; docs/Memory.md is the
+// model, rule by rule). Bytes are those of one rank; all ranks of a stage hold the
+// same.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_MEMORY_MEMORY_H
+#define STAGE_MEMORY_MEMORY_H
+
+#include "stage/IR/Program.h"
+#include <array>
+
+namespace stage {
+
+enum class MemoryClass : uint8_t {
+  Parameters,  ///< In their compute sharding, one copy.
+  Gradients,   ///< One buffer per parameter and sharding in which its gradient accumulates.
+  Optimizer,   ///< States of the optimizer.
+  Activations, ///< What backward uses of forward, and the inputs, per microbatch in flight.
+  Temporaries, ///< Other results, from their op to their last use.
+  Buffers,     ///< Results of collectives, and receives from the moment they are posted.
+};
+constexpr unsigned numMemoryClasses = 6;
+llvm::StringRef getName(MemoryClass kind);
+
+/// Wide, so that no sum over layers and microbatches can overflow.
+using ByteCount = __int128;
+
+/// Bytes per class.
+struct MemoryUse {
+  std::array<ByteCount, numMemoryClasses> bytes = {};
+
+  ByteCount &operator[](MemoryClass kind) { return bytes[unsigned(kind)]; }
+  ByteCount operator[](MemoryClass kind) const { return bytes[unsigned(kind)]; }
+  ByteCount getTotal() const;
+  MemoryUse &operator+=(const MemoryUse &other);
+};
+
+/// All live copies of one value: over iterations of its repeat and microbatches.
+struct LiveValue {
+  const Value *value = nullptr;
+  MemoryClass kind = MemoryClass::Temporaries;
+  int64_t copies = 0;
+  ByteCount bytes = 0; ///< Of all copies.
+};
+
+/// One pipeline stage at the moment when it holds most.
+struct StageMemory {
+  unsigned stage = 0;
+  MemoryUse peak;
+  /// When: the unit ("B0", "step"), the op that ran, and the iteration it was in if it stands in a repeat.
+  std::string unit;
+  const Op *op = nullptr;
+  std::optional<int64_t> iteration;
+  /// Most microbatches whose activations are held at once, counted per chunk.
+  int64_t inFlight = 0;
+  /// Bytes that one microbatch keeps from forward to backward, per chunk.
+  std::vector<ByteCount> savedPerMicrobatch;
+  /// What is live at the peak, largest first.
+  std::vector<LiveValue> live;
+
+  /// `B0: layers.mlp.h.grad, iteration 3`.
+  std::string describeMoment() const;
+};
+
+/// A value that forward keeps for backward.
+struct SavedValue {
+  const Value *value = nullptr;
+  Size bytes; ///< On one rank, in global symbols.
+};
+
+/// What one iteration of a repeat keeps for backward, or (no loop) what is kept outside of repeats.
+struct SavedBytes {
+  const Op *loop = nullptr;
+  Size bytes;
+  std::vector<SavedValue> values; ///< In the order of the program.
+};
+
+struct MemoryReport {
+  const Program *program = nullptr;
+  std::vector<SavedBytes> saved;
+  std::vector<StageMemory> stages;
+};
+
+/// Simulates each template once and sums over the units of each stage: O(iterations of templates + units). After
+/// errors (a tensor whose local bytes are not a whole number) the report is empty.
+MemoryReport accountMemory(const Program &program, DiagnosticEngine &diags);
+
+/// What backward needs of forward, symbolically. Values that are one tensor (what an iteration hands to the next) or
+/// a view of another count once.
+std::vector<SavedBytes> collectSavedBytes(Graph &graph);
+
+/// Prints the table of stages and what is largest at their peaks.
+void printStages(llvm::raw_ostream &os, const MemoryReport &report);
+/// Prints the saved bytes and the table of stages (`--emit=memory`).
+void print(llvm::raw_ostream &os, const MemoryReport &report);
+
+} // namespace stage
+
+#endif // STAGE_MEMORY_MEMORY_H

@@ -1,0 +1,70 @@
+//===- Report.h - what a step costs, without writing it --------*- C++ -*-===//
+//
+// Parameters, FLOPs, communication and memory of one step, from the program IR. Sums
+// go over stages, ops and coordinates, never over ranks: 131,072 ranks cost what 8 do.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_MEMORY_REPORT_H
+#define STAGE_MEMORY_REPORT_H
+
+#include "stage/Memory/Memory.h"
+
+namespace stage {
+
+/// FLOPs of a step, summed over all ranks. A multiply-add is 2.
+struct FlopReport {
+  __int128 contraction = 0, attention = 0, other = 0;
+  /// What fused backwards compute again; in none of the others.
+  __int128 recompute = 0;
+  __int128 getModel() const { return contraction + attention; }
+};
+
+/// Collectives of one kind over one group of axes, or sends, as one rank of a stage sees them in a step.
+struct TrafficReport {
+  OpKind kind = OpKind::AllReduce; ///< Ignored if `isSend`.
+  bool isSend = false;
+  AxisList axes;
+  int64_t groupSize = 2;
+  __int128 count = 0;
+  __int128 bytes = 0; ///< That the rank puts in (law L7).
+};
+
+struct StageReport {
+  unsigned stage = 0;
+  /// Elements of parameters that a rank of the stage holds.
+  __int128 parameters = 0;
+  /// FLOPs of all ranks of the stage, recomputation included.
+  __int128 flops = 0;
+  std::vector<TrafficReport> traffic; ///< In the order of first use.
+};
+
+/// Numbers that only emission knows.
+struct TraceStatistics {
+  int64_t classes = 0;
+  int64_t nodes = 0;
+  int64_t bytes = 0;
+  int64_t files = 0;
+};
+
+struct Report {
+  const Program *program = nullptr;
+  int64_t ranks = 1;
+  /// Elements of all parameters, unsharded, each once.
+  __int128 parameters = 0;
+  FlopReport flops;
+  std::vector<StageReport> stages;
+  MemoryReport memory;
+  std::optional<TraceStatistics> traces;
+};
+
+/// The memory report is taken over. After errors (a cost that has no value) the numbers are not to be used.
+Report makeReport(const Program &program, MemoryReport memory, DiagnosticEngine &diags);
+
+/// Aligned text for people (`--report`).
+void print(llvm::raw_ostream &os, const Report &report);
+/// One JSON object with exact numbers (`--report=json`); docs/Memory.md names its fields.
+void printJson(llvm::raw_ostream &os, const Report &report);
+
+} // namespace stage
+
+#endif // STAGE_MEMORY_REPORT_H

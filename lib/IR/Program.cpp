@@ -1,0 +1,121 @@
+//===- Program.cpp - the program IR ---------------------------------------===//
+#include "stage/IR/Program.h"
+#include "stage/IR/Text.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace stage;
+
+llvm::StringRef stage::getName(PassKind kind) { return kind == PassKind::Forward ? "forward" : "backward"; }
+
+const UnitTemplate *StageProgram::find(PassKind kind, unsigned chunk) const {
+  for (const UnitTemplate &unit : templates)
+    if (unit.kind == kind && unit.chunk == chunk)
+      return &unit;
+  return nullptr;
+}
+
+std::string Program::getUnitName(const ProgramUnit &unit) const {
+  std::string name = (unit.kind == PassKind::Forward ? "F" : "B") + std::to_string(unit.microbatch);
+  return numChunks == 1 ? name : name + "." + std::to_string(unit.chunk);
+}
+
+llvm::SmallVector<Op *, 2> stage::getAccumulations(const Value *gradient) {
+  llvm::SmallVector<Op *, 2> result;
+  const Value *param = gradient->getOp()->getOperand(1);
+  for (auto [user, number] : param->getUses())
+    if (user->kind == OpKind::Accumulate && number == 1 && user->getResult()->type.dtype == gradient->type.dtype &&
+        user->getResult()->sharding == gradient->sharding)
+      result.push_back(user);
+  return result;
+}
+
+namespace {
+class ProgramPrinter {
+public:
+  ProgramPrinter(llvm::raw_ostream &os, const Program &program) : os(os), program(program), names(*program.graph) {}
+
+  void print() {
+    os << "program " << program.graph->name << " {\n";
+    os << "  stages " << program.numStages << ", chunks " << program.numChunks << ", microbatches "
+       << program.microbatches << ";\n";
+    for (const StageProgram &stage : program.stages)
+      printStage(stage);
+    os << "}\n";
+  }
+
+private:
+  void printStage(const StageProgram &stage) {
+    os << "  stage " << stage.stage << " {\n";
+    for (const UnitTemplate &unit : stage.templates) {
+      os << "    " << getName(unit.kind);
+      if (program.numChunks > 1)
+        os << " chunk " << unit.chunk;
+      printItems(unit.items);
+    }
+    if (!stage.step.empty()) {
+      os << "    step";
+      printItems(stage.step);
+    }
+    os << "    order";
+    for (const ProgramUnit &unit : stage.units)
+      os << ' ' << program.getUnitName(unit);
+    os << ";\n  }\n";
+  }
+
+  void printItems(const std::vector<ProgramItem> &items) {
+    os << " {\n";
+    for (const ProgramItem &item : items) {
+      os << "      ";
+      printItem(item);
+      os << ";\n";
+    }
+    os << "    }\n";
+  }
+
+  void printItem(const ProgramItem &item) {
+    switch (item.kind) {
+    case ProgramItem::Kind::Op:
+      return printOp(*item.op);
+    case ProgramItem::Kind::Loop:
+      os << "loop " << item.op->name << (item.op->reverse ? " reverse" : "") << " [" << item.begin << ", " << item.end
+         << ")";
+      return;
+    case ProgramItem::Kind::Recv:
+    case ProgramItem::Kind::Send:
+      bool isRecv = item.kind == ProgramItem::Kind::Recv;
+      os << (isRecv ? "recv " : "send ");
+      llvm::interleaveComma(item.values, os, [&](const Value *value) { os << '%' << names.get(value); });
+      auto [stage, chunk] = program.virtualStages[item.peer];
+      os << (isRecv ? " from stage " : " to stage ") << stage;
+      if (program.numChunks > 1)
+        os << " chunk " << chunk;
+    }
+  }
+
+  void printOp(const Op &op) {
+    if (op.getNumResults()) {
+      llvm::interleaveComma(op.getResults(), os, [&](auto &result) { os << '%' << names.get(result.get()); });
+      os << " = ";
+    }
+    os << (op.def ? llvm::StringRef(op.def->name) : getName(op.kind));
+    os << '(';
+    llvm::interleaveComma(op.getOperands(), os, [&](const Value *operand) { os << '%' << names.get(operand); });
+    os << ')';
+    if (isCollective(op.kind)) {
+      os << " over ";
+      printAxes(os, program.graph->mesh, op.axes);
+    }
+    if (!op.stages.empty()) {
+      os << " stages (";
+      llvm::interleaveComma(op.stages, os);
+      os << ')';
+    }
+  }
+
+  llvm::raw_ostream &os;
+  const Program &program;
+  ValueNames names;
+};
+} // namespace
+
+void stage::print(llvm::raw_ostream &os, const Program &program) { ProgramPrinter(os, program).print(); }

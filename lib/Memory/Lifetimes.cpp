@@ -1,0 +1,76 @@
+//===- Lifetimes.cpp - last uses inside repeat bodies ---------------------===//
+#include "Lifetimes.h"
+
+using namespace stage;
+
+Block *stage::getTopBlock(const Op *op) {
+  Block *block = op->getBlock();
+  while (block->getParent())
+    block = block->getParent()->getBlock();
+  return block;
+}
+
+Lifetimes::Lifetimes(Graph &graph) {
+  for (Block *block : {&graph.forward, &graph.backward, &graph.step}) {
+    graph.walk(*block, [&, position = 0u](Op &op) mutable { order[&op] = position++; });
+    visitBlock(*block);
+  }
+}
+
+void Lifetimes::visitBlock(Block &block) {
+  for (auto &argument : block.getArguments())
+    visitValue(*argument);
+  for (auto &op : block) {
+    for (auto &result : op->getResults())
+      visitValue(*result);
+    if (op->body)
+      visitBlock(*op->body);
+  }
+}
+
+/// The op around `user` that stands in `block`, or else in the body of another repeat of the same loop.
+static const Op *findAnchor(const Op *user, const Block *block) {
+  const Op *loop = block->getParent();
+  for (const Op *op = user; op; op = op->getBlock()->getParent()) {
+    const Op *parent = op->getBlock()->getParent();
+    if (op->getBlock() == block || (loop && parent && parent->loop == loop->loop))
+      return op;
+  }
+  return nullptr;
+}
+
+void Lifetimes::visitValue(const Value &value) {
+  Block *block = value.getBlock();
+  const Block *home = block;
+  while (home->getParent())
+    home = home->getParent()->getBlock();
+  const Op *last = nullptr;
+  bool lastIsEntry = false, lastIsElsewhere = false, usedAtHome = false;
+  for (auto [user, number] : value.getUses()) {
+    bool elsewhere = getTopBlock(user) != home;
+    if (elsewhere)
+      saved.insert(&value);
+    const Op *anchor = findAnchor(user, block);
+    if (!anchor)
+      continue;
+    usedAtHome |= !elsewhere;
+    bool entry = anchor == user && user->kind == OpKind::Repeat;
+    // Backward runs after forward; then by position; then a use at the end outlasts one at the entry.
+    auto isLater = [&] {
+      if (!last || elsewhere != lastIsElsewhere)
+        return !last || elsewhere;
+      return anchor != last ? order[anchor] > order[last] : !entry;
+    };
+    if (!isLater())
+      continue;
+    last = anchor;
+    lastIsEntry = entry;
+    lastIsElsewhere = elsewhere;
+  }
+  if (!usedAtHome)
+    unused.insert(&value);
+  if (!last && value.getOp())
+    last = value.getOp();
+  if (last && block->getParent())
+    (lastIsEntry ? atEntry : atEnd)[last].push_back(&value);
+}

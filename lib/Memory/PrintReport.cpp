@@ -1,0 +1,143 @@
+//===- PrintReport.cpp - the report as text -------------------------------===//
+#include "Table.h"
+#include "stage/IR/Text.h"
+#include "stage/Memory/Report.h"
+
+using namespace stage;
+
+static std::string describeMesh(const Mesh &mesh) {
+  std::string text;
+  for (const Axis &axis : mesh.getAxes())
+    text += (text.empty() ? "" : " x ") + axis.name + " " + std::to_string(axis.size);
+  return text;
+}
+
+static std::string describeAxes(const Graph &graph, const AxisList &axes) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleaveComma(axes, os, [&](AxisId axis) { os << graph.mesh[axis].name; });
+  return os.str();
+}
+
+static void printHead(llvm::raw_ostream &os, const Report &report) {
+  const Graph &graph = *report.program->graph;
+  os << graph.name << '\n';
+  Table table({{"", Table::Left}, {"", Table::Left}}, 2);
+  std::string mesh = describeMesh(graph.mesh);
+  table.addRow({"ranks", formatCount(report.ranks) + (mesh.empty() ? "" : " (" + mesh + ")")});
+  table.addRow({"microbatches", formatCount(report.program->microbatches) + " per step"});
+  table.addRow({"parameters", formatCount(report.parameters)});
+  if (report.traces) {
+    table.addRow({"classes", formatCount(report.traces->classes)});
+    table.addRow({"trace nodes", formatCount(report.traces->nodes)});
+    table.addRow({"trace files", formatCount(report.traces->files) + ", " + formatBytes(report.traces->bytes) + " (" +
+                                     formatCount(report.traces->bytes) + " bytes)"});
+  }
+  table.print(os, /*titles=*/false);
+}
+
+static void printFlops(llvm::raw_ostream &os, const FlopReport &flops) {
+  os << "\nFLOPs of a step, all ranks\n";
+  Table table({{"", Table::Left}, {"", Table::Right}, {"", Table::Right}}, 2);
+  auto add = [&](const char *name, __int128 number) {
+    table.addRow({name, formatFlops(number), formatCount(number)});
+  };
+  add("contraction", flops.contraction);
+  add("attention", flops.attention);
+  add("model (both)", flops.getModel());
+  add("other", flops.other);
+  add("recomputed", flops.recompute);
+  table.print(os, /*titles=*/false);
+}
+
+namespace {
+/// One kind of communication with its numbers on neighbouring stages.
+struct TrafficRow {
+  const TrafficReport *traffic;
+  unsigned first, last;
+};
+} // namespace
+
+static bool isAlike(const TrafficReport &a, const TrafficReport &b) {
+  return a.kind == b.kind && a.isSend == b.isSend && a.axes == b.axes && a.groupSize == b.groupSize;
+}
+
+/// Rows by kind and axes in the order of first appearance; stages with equal numbers share a row.
+static std::vector<TrafficRow> collectTraffic(const Report &report) {
+  std::vector<const TrafficReport *> kinds;
+  for (const StageReport &stage : report.stages)
+    for (const TrafficReport &traffic : stage.traffic)
+      if (llvm::none_of(kinds, [&](const TrafficReport *other) { return isAlike(*other, traffic); }))
+        kinds.push_back(&traffic);
+  std::vector<TrafficRow> rows;
+  for (const TrafficReport *kind : kinds)
+    for (const StageReport &stage : report.stages)
+      for (const TrafficReport &traffic : stage.traffic) {
+        if (!isAlike(*kind, traffic))
+          continue;
+        TrafficRow *previous = rows.empty() ? nullptr : &rows.back();
+        if (previous && isAlike(*previous->traffic, traffic) && previous->last + 1 == stage.stage &&
+            previous->traffic->count == traffic.count && previous->traffic->bytes == traffic.bytes)
+          previous->last = stage.stage;
+        else
+          rows.push_back({&traffic, stage.stage, stage.stage});
+      }
+  return rows;
+}
+
+static std::string formatRange(unsigned first, unsigned last) {
+  return first == last ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(last);
+}
+
+static void printTraffic(llvm::raw_ostream &os, const Report &report) {
+  os << "\ncommunication of a rank in a step\n";
+  std::vector<TrafficRow> rows = collectTraffic(report);
+  if (rows.empty()) {
+    os << "  none\n";
+    return;
+  }
+  Table table({{"operation", Table::Left},
+               {"axes", Table::Left},
+               {"group", Table::Right},
+               {"stage", Table::Left},
+               {"count", Table::Right},
+               {"bytes put in", Table::Right},
+               {"exactly", Table::Right}},
+              2);
+  for (const TrafficRow &row : rows)
+    table.addRow({row.traffic->isSend ? "send" : getName(row.traffic->kind).str(),
+                  describeAxes(*report.program->graph, row.traffic->axes), formatCount(row.traffic->groupSize),
+                  formatRange(row.first, row.last), formatCount(row.traffic->count), formatBytes(row.traffic->bytes),
+                  formatCount(row.traffic->bytes)});
+  table.print(os);
+}
+
+static void printStageCosts(llvm::raw_ostream &os, const Report &report) {
+  os << "\nstages\n";
+  Table table({{"stage", Table::Left},
+               {"parameters per rank", Table::Right},
+               {"FLOPs of a rank, mean", Table::Right}},
+              2);
+  int64_t ranks = report.ranks / report.program->numStages;
+  for (size_t i = 0; i < report.stages.size();) {
+    const StageReport &stage = report.stages[i];
+    size_t end = i + 1;
+    while (end < report.stages.size() && report.stages[end].parameters == stage.parameters &&
+           report.stages[end].flops == stage.flops)
+      ++end;
+    table.addRow({formatRange(stage.stage, report.stages[end - 1].stage), formatCount(stage.parameters),
+                  formatFlops(stage.flops / ranks)});
+    i = end;
+  }
+  table.print(os);
+}
+
+void stage::print(llvm::raw_ostream &os, const Report &report) {
+  printHead(os, report);
+  printFlops(os, report.flops);
+  printTraffic(os, report);
+  if (report.stages.size() > 1)
+    printStageCosts(os, report);
+  os << "\nmemory of a rank at the peak\n";
+  printStages(os, report.memory);
+}

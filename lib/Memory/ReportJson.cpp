@@ -1,0 +1,130 @@
+//===- ReportJson.cpp - the report as JSON --------------------------------===//
+#include "stage/Memory/Report.h"
+#include "llvm/Support/JSON.h"
+
+using namespace stage;
+
+namespace {
+/// JSON has no limit on integers: all numbers are written exactly.
+class JsonReport {
+public:
+  JsonReport(llvm::raw_ostream &os, const Report &report)
+      : json(os, 2), report(report), graph(*report.program->graph) {}
+
+  void print() {
+    json.object([&] {
+      json.attribute("name", graph.name);
+      number("ranks", report.ranks);
+      json.attributeObject("mesh", [&] {
+        for (const Axis &axis : graph.mesh.getAxes())
+          number(axis.name, axis.size);
+      });
+      number("microbatches", report.program->microbatches);
+      number("parameters", report.parameters);
+      printFlops();
+      printSaved();
+      json.attributeArray("stages", [&] {
+        for (size_t i = 0; i < report.stages.size(); ++i)
+          json.object([&] { printStage(report.stages[i], report.memory.stages[i]); });
+      });
+      if (report.traces)
+        printTraces(*report.traces);
+    });
+    json.flush();
+  }
+
+private:
+  void number(llvm::StringRef name, __int128 value) {
+    json.attributeBegin(name);
+    json.rawValue(Rational{value, 1}.str());
+    json.attributeEnd();
+  }
+
+  void printFlops() {
+    json.attributeObject("flops", [&] {
+      number("contraction", report.flops.contraction);
+      number("attention", report.flops.attention);
+      number("model", report.flops.getModel());
+      number("other", report.flops.other);
+      number("recomputed", report.flops.recompute);
+    });
+  }
+
+  void printSaved() {
+    json.attributeArray("saved", [&] {
+      for (const SavedBytes &saved : report.memory.saved)
+        json.object([&] {
+          json.attribute("repeat", saved.loop ? llvm::json::Value(saved.loop->name) : llvm::json::Value(nullptr));
+          json.attribute("bytes", saved.bytes.str());
+          json.attributeArray("values", [&] {
+            for (const SavedValue &value : saved.values)
+              json.object([&] {
+                json.attribute("name", describe(*value.value));
+                json.attribute("bytes", value.bytes.str());
+              });
+          });
+        });
+    });
+  }
+
+  void printStage(const StageReport &stage, const StageMemory &memory) {
+    number("stage", stage.stage);
+    number("parameters_per_rank", stage.parameters);
+    number("flops", stage.flops);
+    json.attributeArray("communication", [&] {
+      for (const TrafficReport &traffic : stage.traffic)
+        json.object([&] {
+          json.attribute("operation", traffic.isSend ? llvm::StringRef("send") : getName(traffic.kind));
+          json.attributeArray("axes", [&] {
+            for (AxisId axis : traffic.axes)
+              json.value(graph.mesh[axis].name);
+          });
+          number("group", traffic.groupSize);
+          number("count", traffic.count);
+          number("bytes", traffic.bytes);
+        });
+    });
+    json.attributeObject("memory", [&] { printMemory(memory); });
+  }
+
+  void printMemory(const StageMemory &memory) {
+    number("peak", memory.peak.getTotal());
+    for (unsigned kind = 0; kind < numMemoryClasses; ++kind)
+      number(getName(MemoryClass(kind)), memory.peak.bytes[kind]);
+    json.attribute("unit", memory.unit);
+    json.attribute("moment", memory.describeMoment());
+    number("in_flight", memory.inFlight);
+    json.attributeArray("saved_per_microbatch", [&] {
+      for (ByteCount bytes : memory.savedPerMicrobatch)
+        json.rawValue(Rational{bytes, 1}.str());
+    });
+    json.attributeArray("live", [&] {
+      for (const LiveValue &live : memory.live)
+        json.object([&] {
+          json.attribute("name", describe(*live.value));
+          json.attribute("class", getName(live.kind));
+          number("copies", live.copies);
+          number("bytes", live.bytes);
+        });
+    });
+  }
+
+  void printTraces(const TraceStatistics &traces) {
+    json.attributeObject("traces", [&] {
+      number("classes", traces.classes);
+      number("nodes", traces.nodes);
+      number("files", traces.files);
+      number("bytes", traces.bytes);
+    });
+  }
+
+  llvm::json::OStream json;
+  const Report &report;
+  const Graph &graph;
+};
+} // namespace
+
+void stage::printJson(llvm::raw_ostream &os, const Report &report) {
+  JsonReport(os, report).print();
+  os << '\n';
+}

@@ -1,0 +1,94 @@
+//===- SavedBytes.cpp - what backward needs of forward, symbolically ------===//
+//
+// Problem: say, as one expression in the program's own symbols, what an iteration of
+// a repeat keeps for backward: `34*B*D*S/tp`.
+//
+// Algorithm: every forward value that a backward op uses, except parameters and
+// inputs, counts its local bytes once. Two values are one tensor if a repeat hands one
+// to its next iteration under the other's name; a view of a tensor that is kept takes
+// nothing.
+//
+// Limits: a repeat nested in another is reported by itself, not multiplied into it.
+//
+//===----------------------------------------------------------------------===//
+#include "Lifetimes.h"
+#include "stage/Memory/Memory.h"
+
+using namespace stage;
+
+namespace {
+class SavedCollector {
+public:
+  explicit SavedCollector(Graph &graph) : graph(graph), lifetimes(graph) {}
+
+  std::vector<SavedBytes> run() {
+    visitBlock(graph.forward);
+    return std::move(result);
+  }
+
+private:
+  void visitBlock(Block &block) {
+    SavedBytes saved;
+    saved.loop = block.getParent();
+    for (auto &argument : block.getArguments())
+      visitValue(*argument, saved);
+    for (auto &op : block)
+      for (auto &value : op->getResults())
+        visitValue(*value, saved);
+    llvm::SmallVector<Size, 16> bytes;
+    for (const SavedValue &value : saved.values)
+      bytes.push_back(value.bytes);
+    saved.bytes = graph.sizes.sum(bytes);
+    if (saved.loop || !saved.values.empty())
+      result.push_back(std::move(saved));
+    for (auto &op : block)
+      if (op->body)
+        visitBlock(*op->body);
+  }
+
+  void visitValue(const Value &value, SavedBytes &saved) {
+    const Op *op = value.getOp();
+    if (!lifetimes.isSaved(&value) || (op && (op->kind == OpKind::Param || op->kind == OpKind::Input)))
+      return;
+    if (isKeptAsArgument(value) || (op && isResultOfKept(value, *op)) || isViewOfKept(value))
+      return;
+    saved.values.push_back({&value, getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding)});
+  }
+
+  /// What an iteration keeps under its argument's name: the next one, or the first of a repeat.
+  bool isKeptAsArgument(const Value &value) const {
+    for (auto [user, number] : value.getUses()) {
+      const Op *loop = user->kind == OpKind::Repeat ? user
+                       : user->kind == OpKind::Yield ? user->getBlock()->getParent()
+                                                     : nullptr;
+      if (loop && loop->body->getArgument(number) != &value && lifetimes.isSaved(loop->body->getArgument(number)))
+        return true;
+    }
+    return false;
+  }
+
+  /// The result of a repeat whose last iteration keeps what it yields.
+  bool isResultOfKept(const Value &value, const Op &op) const {
+    return op.kind == OpKind::Repeat && isKeptAsYielded(op.body->getTerminator()->getOperand(value.getNumber()), op);
+  }
+  bool isKeptAsYielded(const Value *yielded, const Op &loop) const {
+    return lifetimes.isSaved(yielded) && getLoop(yielded) == &loop && !isKeptAsArgument(*yielded);
+  }
+
+  bool isViewOfKept(const Value &value) const {
+    const Value *source = &value;
+    while (source->getOp() && source->getOp()->kind == OpKind::Slice) {
+      source = source->getOp()->getOperand(0);
+      if (lifetimes.isSaved(source))
+        return true;
+    }
+    return false;
+  }
+
+  Graph &graph;
+  Lifetimes lifetimes;
+  std::vector<SavedBytes> result;
+};
+} // namespace
+
+std::vector<SavedBytes> stage::collectSavedBytes(Graph &graph) { return SavedCollector(graph).run(); }

@@ -1,0 +1,43 @@
+//===- Table.h - aligned columns and readable numbers ----------*- C++ -*-===//
+//
+// What the reports have in common: a table whose columns are as wide as their widest
+// cell, first column and texts to the left, numbers to the right.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_MEMORY_TABLE_H
+#define STAGE_LIB_MEMORY_TABLE_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+#include <string>
+#include <vector>
+
+namespace stage {
+
+/// `1,234,567`.
+std::string formatCount(__int128 count);
+/// `11.25 GiB`, `512 B`; `-` for none.
+std::string formatBytes(__int128 bytes);
+/// `421.65 TFLOP`; `-` for none.
+std::string formatFlops(__int128 flops);
+
+class Table {
+public:
+  enum Alignment { Left, Right };
+  /// Column titles, one per column. The table is indented by `indent` spaces.
+  Table(std::vector<std::pair<std::string, Alignment>> columns, unsigned indent)
+      : columns(std::move(columns)), indent(indent) {}
+  /// Cells left out are empty.
+  void addRow(std::vector<std::string> cells) { rows.push_back(std::move(cells)); }
+  bool empty() const { return rows.empty(); }
+  void print(llvm::raw_ostream &os, bool titles = true) const;
+
+private:
+  std::vector<std::pair<std::string, Alignment>> columns;
+  std::vector<std::vector<std::string>> rows;
+  unsigned indent;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_MEMORY_TABLE_H

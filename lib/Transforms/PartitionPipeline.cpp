@@ -1,0 +1,263 @@
+//===- PartitionPipeline.cpp - which stage runs what ----------------------===//
+//
+// Problem: a strategy pipelines one repeat over an axis of p ranks. Everything else
+// of the step must find its stage, and what several stages need must be there.
+//
+//   forward                       virtual stage (p = 2)
+//   %wte = param                  each that uses it
+//   %x = lookup(%tokens, %wte)    0
+//   repeat layers(%x)             iterations [0, L/2) on 0, [L/2, L) on 1
+//   %loss = head(%y, %wte)        1; backward mirrored
+//
+//   step: update %wte, %g         %t = all_reduce %g over pp, stages 0, 1
+//                                 update %wte, %t
+//
+// Algorithm: an op that the repeat depends on runs first, one that depends on the
+// repeat runs last; other ops run where their operands are, else where their users
+// are. Parameters live on each stage that uses them. Inputs, and what is computed
+// from inputs and constants only, get no virtual stage: each stage makes them for
+// itself. A gradient that accumulates on several stages is reduced over those once
+// per step, after the reductions over the data axes, so that every copy of the
+// parameter gets the same update (laws L6, L10).
+//
+// Limits: a value that depends on parameters reaches a later stage through the
+// carried values of the pipelined repeat only. Contributions to a tied parameter
+// must be partial in the same way on all its stages.
+//
+//===----------------------------------------------------------------------===//
+#include "PipelineLayout.h"
+#include "stage/IR/Program.h"
+#include "stage/Transforms/Passes.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace stage;
+
+namespace {
+class Partitioner {
+public:
+  Partitioner(Graph &graph, const PipelineLayout &layout, DiagnosticEngine &diags)
+      : graph(graph), layout(layout), diags(diags) {}
+
+  void run() {
+    unsigned errorsBefore = diags.getNumErrors();
+    checkAxis();
+    assign(graph.forward, layout.forwardLoop, 0, layout.getLast());
+    assign(graph.backward, layout.backwardLoop, layout.getLast(), 0);
+    settlePure(graph.backward);
+    settlePure(graph.forward);
+    checkCrossings(graph.forward);
+    checkCrossings(graph.backward);
+    if (diags.getNumErrors() != errorsBefore)
+      return;
+    for (auto &op : graph.step)
+      if (op->kind == OpKind::Update)
+        reduceOverStages(*op);
+    assignStep();
+  }
+
+private:
+  /// The ranks along the pipeline's axis run different layers: it cannot split a value too.
+  void checkAxis() {
+    if (layout.numStages == 1)
+      return;
+    AxisSet axis = AxisSet(1) << *graph.pipeline.axis;
+    bool reported = false;
+    graph.walk([&](Op &op) {
+      for (auto &result : op.getResults()) {
+        if (reported || !((result->sharding.getSharded() | result->sharding.partial) & axis))
+          continue;
+        diags.report(op.loc, diag::PipelineAxisShards) << graph.mesh[*graph.pipeline.axis].name << describe(*result);
+        reported = true;
+      }
+    });
+  }
+
+  /// Gives the ops of a block their virtual stages. `before` runs what `loop` depends on, `after` what depends on it.
+  void assign(Block &block, Op *loop, unsigned before, unsigned after) {
+    llvm::DenseSet<Op *> needed = collectNeeded(loop);
+    llvm::DenseSet<Op *> following;
+    for (auto &op : block) {
+      op->virtualStage.reset();
+      if (isSource(*op))
+        continue;
+      bool follows = false, pure = true;
+      std::optional<unsigned> stageOfOperand;
+      forEachOutsideValue(*op, [&](Value *value, Op &) {
+        Op *producer = value->getOp() ? getTopLevelOp(value->getOp()) : nullptr;
+        if (!producer)
+          return; // an argument of the repeat of which this is the backward
+        follows |= producer == loop || following.contains(producer);
+        pure &= producer->kind == OpKind::Input || producer->kind == OpKind::Constant || isPure.contains(producer);
+        if (auto stage = getStageOfResults(*producer))
+          stageOfOperand = stage;
+      });
+      if (pure && op.get() != loop && op->kind != OpKind::Return && op->kind != OpKind::Accumulate)
+        isPure.insert(op.get());
+      else if (op.get() == loop)
+        continue;
+      else if (op->kind == OpKind::Return)
+        op->virtualStage = layout.getLast();
+      else if (needed.contains(op.get()))
+        op->virtualStage = before;
+      else if (follows)
+        op->virtualStage = after;
+      else
+        op->virtualStage = stageOfOperand;
+      if (follows)
+        following.insert(op.get());
+    }
+    placeWithUsers(block, after);
+  }
+
+  /// Everything of a block that a repeat depends on.
+  static llvm::DenseSet<Op *> collectNeeded(Op *loop) {
+    llvm::DenseSet<Op *> needed;
+    llvm::SmallVector<Op *, 16> worklist;
+    if (loop)
+      worklist.push_back(loop);
+    while (!worklist.empty())
+      forEachOutsideValue(*worklist.pop_back_val(), [&](Value *value, Op &) {
+        Op *producer = value->getOp();
+        if (producer && producer->getBlock() == loop->getBlock() && needed.insert(producer).second)
+          worklist.push_back(producer);
+      });
+    return needed;
+  }
+
+  /// What depends on parameters only runs where it is used.
+  void placeWithUsers(Block &block, unsigned otherwise) {
+    for (auto it = block.end(); it != block.begin();) {
+      Op *op = (--it)->get();
+      if (op->virtualStage || isSource(*op) || isPure.contains(op) || layout.isPipelined(*op))
+        continue;
+      for (auto &result : op->getResults())
+        for (auto [user, number] : result->getUses())
+          if (auto stage = getTopLevelOp(user)->virtualStage)
+            op->virtualStage = stage;
+      if (!op->virtualStage)
+        op->virtualStage = otherwise;
+    }
+  }
+
+  /// What is computed from inputs and constants for one virtual stage only runs there.
+  void settlePure(Block &block) {
+    for (auto it = block.end(); it != block.begin();) {
+      Op *op = (--it)->get();
+      if (!isPure.contains(op))
+        continue;
+      llvm::SmallSetVector<int, 2> stages; // -1: several
+      for (auto &result : op->getResults())
+        for (auto [user, number] : result->getUses()) {
+          Op *top = getTopLevelOp(user);
+          bool enters = top == user && layout.isPipelined(*top);
+          if (enters)
+            stages.insert(top == layout.forwardLoop ? 0 : layout.getLast());
+          else
+            stages.insert(top->virtualStage ? int(*top->virtualStage) : -1);
+        }
+      if (stages.size() == 1 && stages[0] >= 0)
+        op->virtualStage = stages[0];
+    }
+  }
+
+  /// Where the results of a top-level op are; nothing if wherever they are needed.
+  std::optional<unsigned> getStageOfResults(const Op &op) const {
+    if (&op == layout.forwardLoop)
+      return layout.getLast();
+    if (&op == layout.backwardLoop)
+      return 0;
+    return op.virtualStage;
+  }
+
+  /// Every value that depends on parameters must be used where it is computed, or carried by the pipelined repeat.
+  void checkCrossings(Block &block) {
+    for (auto &owner : block) {
+      Op &op = *owner;
+      forEachOutsideValue(op, [&](Value *value, Op &user) {
+        Op *producer = value->getOp() ? getTopLevelOp(value->getOp()) : nullptr;
+        if (!producer || (producer == layout.forwardLoop && &op == layout.backwardLoop))
+          return; // of the same iteration
+        auto from = getStageOfResults(*producer);
+        if (!from || layout.getNumVirtual() == 1)
+          return;
+        bool carriedIn = &user == &op && layout.isPipelined(op);
+        unsigned entry = &op == layout.forwardLoop ? 0 : layout.getLast();
+        if (carriedIn && *from == entry)
+          return;
+        if (!layout.isPipelined(op) && op.virtualStage == from)
+          return;
+        reportCrossing(*value, *from, op, user);
+      });
+    }
+  }
+
+  void reportCrossing(const Value &value, unsigned from, const Op &op, const Op &user) {
+    if (!reportedCrossings.insert(&value).second)
+      return;
+    std::string where = layout.isPipelined(op) ? "on every stage, inside '" + op.name + "'"
+                                               : "on stage " + std::to_string(layout.getStage(*op.virtualStage));
+    auto builder = diags.report(value.loc, diag::PipelineSkipsStages);
+    builder << describe(value) << int64_t(layout.getStage(from)) << where;
+    builder.note(user.loc, diag::UsedHere);
+  }
+
+  /// If the gradient of an update accumulates on several stages, sums it over them.
+  void reduceOverStages(Op &update) {
+    Value *param = update.getOperand(0);
+    llvm::BitVector gradientStages = getStepStages(layout, update);
+    llvm::BitVector useStages(layout.getNumVirtual());
+    for (auto [user, number] : param->getUses())
+      if (auto stage = getTopLevelOp(user)->virtualStage; stage && user->kind != OpKind::Update)
+        useStages.set(*stage);
+    llvm::SmallSetVector<unsigned, 4> stages;
+    for (unsigned v : gradientStages.set_bits())
+      stages.insert(layout.getStage(v));
+    bool everywhere = true;
+    for (unsigned v : useStages.set_bits())
+      everywhere &= stages.contains(layout.getStage(v));
+    if (!everywhere || (stages.size() > 1 && update.getNumOperands() > 2)) {
+      diags.report(param->loc, diag::PipelineTiedGradients) << describe(*param);
+      return;
+    }
+    if (stages.size() < 2)
+      return;
+    Value *gradient = update.getOperand(1);
+    auto owner = std::make_unique<Op>(OpKind::AllReduce, update.loc);
+    owner->scope = update.scope;
+    owner->axes = {*graph.pipeline.axis};
+    owner->stages.assign(stages.begin(), stages.end());
+    llvm::sort(owner->stages);
+    owner->addOperand(gradient);
+    Value *sum = owner->addResult(gradient->type, gradient->path);
+    sum->sharding = gradient->sharding;
+    sum->loc = gradient->loc;
+    update.getBlock()->insertBefore(&update, std::move(owner));
+    update.setOperand(1, sum);
+  }
+
+  /// A step op of one stage is marked; one of several stages runs on each that accumulated its gradient.
+  void assignStep() {
+    for (auto &op : graph.step) {
+      op->virtualStage.reset();
+      if (layout.isPipelined(*op))
+        continue;
+      llvm::BitVector stages = getStepStages(layout, *op);
+      if (stages.count() == 1)
+        op->virtualStage = stages.find_first();
+    }
+  }
+
+  Graph &graph;
+  const PipelineLayout &layout;
+  DiagnosticEngine &diags;
+  /// Top-level ops computed from inputs and constants only.
+  llvm::DenseSet<Op *> isPure;
+  llvm::DenseSet<const Value *> reportedCrossings;
+};
+} // namespace
+
+void stage::partitionPipeline(Graph &graph, DiagnosticEngine &diags) {
+  if (std::optional<PipelineLayout> layout = computePipelineLayout(graph, diags))
+    Partitioner(graph, *layout, diags).run();
+}

@@ -1,0 +1,110 @@
+//===- PipelineLayout.cpp - how layers are laid over stages ---------------===//
+#include "PipelineLayout.h"
+#include "stage/IR/Program.h"
+#include "llvm/Support/MathExtras.h"
+#include <limits>
+
+using namespace stage;
+
+static Op *findLoop(Block &block, llvm::function_ref<bool(const Op &)> isLoop) {
+  for (auto &op : block)
+    if (op->kind == OpKind::Repeat && isLoop(*op))
+      return op.get();
+  return nullptr;
+}
+
+/// Iterations per virtual stage; empty after an error.
+static std::vector<int64_t> splitIterations(Graph &graph, const PipelineLayout &layout, int64_t iterations,
+                                            DiagnosticEngine &diags) {
+  const PipelineInfo &pipeline = graph.pipeline;
+  int64_t parts = layout.getNumVirtual();
+  if (!pipeline.split.empty()) {
+    int64_t sum = 0;
+    bool negative = false;
+    for (int64_t part : pipeline.split) {
+      negative |= part < 0;
+      if (part > iterations || llvm::AddOverflow(sum, part, sum))
+        sum = std::numeric_limits<int64_t>::max();
+    }
+    if (int64_t(pipeline.split.size()) != parts)
+      diags.report(pipeline.loc, diag::PipelineSplitCount) << int64_t(pipeline.split.size()) << parts;
+    else if (negative || sum != iterations)
+      diags.report(pipeline.loc, diag::PipelineSplitSum) << pipeline.loop << iterations;
+    else
+      return pipeline.split;
+    return {};
+  }
+  if (iterations < parts) {
+    diags.report(pipeline.loc, diag::PipelineTooFewLayers) << parts << pipeline.loop << iterations;
+    return {};
+  }
+  if (iterations % parts) {
+    diags.report(pipeline.loc, diag::PipelineUneven) << iterations << pipeline.loop << parts;
+    return {};
+  }
+  return std::vector<int64_t>(parts, iterations / parts);
+}
+
+std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, DiagnosticEngine &diags) {
+  const PipelineInfo &pipeline = graph.pipeline;
+  PipelineLayout layout;
+  if (pipeline.loop.empty()) {
+    layout.ranges.emplace_back(0, 0);
+    return layout;
+  }
+  layout.numStages = pipeline.axis ? graph.mesh[*pipeline.axis].size : 1;
+  layout.numChunks = pipeline.chunks;
+  layout.forwardLoop = findLoop(graph.forward, [&](const Op &op) { return op.name == pipeline.loop; });
+  if (!layout.forwardLoop) {
+    diags.report(pipeline.loc, diag::PipelineUnknownLoop) << pipeline.loop;
+    return std::nullopt;
+  }
+  if (layout.numChunks > 1 && layout.numStages == 1) {
+    diags.report(pipeline.loc, diag::PipelineOneStage) << int64_t(layout.numChunks);
+    return std::nullopt;
+  }
+  auto sameLoop = [&](const Op &op) { return op.loop == layout.forwardLoop->loop; };
+  layout.backwardLoop = findLoop(graph.backward, sameLoop);
+  layout.stepLoop = findLoop(graph.step, sameLoop);
+
+  SizeValue count = evaluateCount(layout.forwardLoop->count, graph.binding);
+  if (!count) {
+    diags.report(layout.forwardLoop->loc, diag::RepeatCountUnknown)
+        << layout.forwardLoop->name << layout.forwardLoop->count.str();
+    return std::nullopt;
+  }
+  std::vector<int64_t> split = splitIterations(graph, layout, int64_t(count.value.num), diags);
+  if (split.empty())
+    return std::nullopt;
+  int64_t begin = 0;
+  for (int64_t part : split) {
+    layout.ranges.emplace_back(begin, begin + part);
+    begin += part;
+  }
+  return layout;
+}
+
+bool stage::isSource(const Op &op) {
+  return op.kind == OpKind::Param || op.kind == OpKind::Input || op.kind == OpKind::Constant;
+}
+
+llvm::BitVector stage::getStepStages(const PipelineLayout &layout, Op &op) {
+  llvm::BitVector stages(layout.getNumVirtual());
+  forEachOutsideValue(op, [&](Value *value, Op &) {
+    Op *producer = value->getOp();
+    if (!producer)
+      return;
+    if (producer->kind == OpKind::Accumulate) {
+      for (Op *accumulation : getAccumulations(value)) {
+        Op *top = getTopLevelOp(accumulation);
+        if (top->virtualStage)
+          stages.set(*top->virtualStage);
+        else if (top == layout.backwardLoop)
+          stages.set(); // each stage accumulates for its own iterations
+      }
+    } else if (producer->getBlock() == op.getBlock()) {
+      stages |= getStepStages(layout, *producer);
+    }
+  });
+  return stages;
+}

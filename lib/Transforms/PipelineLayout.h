@@ -1,0 +1,47 @@
+//===- PipelineLayout.h - how layers are laid over stages ------*- C++ -*-===//
+//
+// p stages of v chunks each are V = p*v virtual stages. The iterations of the
+// pipelined repeat are cut into V ranges in order; chunk c of stage r is virtual
+// stage c*p + r. For 8 layers, p = 2, v = 2:
+//
+//   virtual stage   0       1       2       3
+//   layers          [0, 2)  [2, 4)  [4, 6)  [6, 8)
+//   stage           0       1       0       1
+//
+// What partition-pipeline checks and decides, build-program reads.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_TRANSFORMS_PIPELINELAYOUT_H
+#define STAGE_LIB_TRANSFORMS_PIPELINELAYOUT_H
+
+#include "stage/IR/Graph.h"
+#include "llvm/ADT/BitVector.h"
+
+namespace stage {
+
+struct PipelineLayout {
+  unsigned numStages = 1, numChunks = 1;
+  /// Per virtual stage the iterations [begin, end) of the pipelined repeat.
+  std::vector<std::pair<int64_t, int64_t>> ranges;
+  /// The pipelined repeat in each block; null if there is none.
+  Op *forwardLoop = nullptr, *backwardLoop = nullptr, *stepLoop = nullptr;
+
+  unsigned getNumVirtual() const { return numStages * numChunks; }
+  unsigned getLast() const { return getNumVirtual() - 1; }
+  unsigned getStage(unsigned virtualStage) const { return virtualStage % numStages; }
+  bool isPipelined(const Op &op) const { return &op == forwardLoop || &op == backwardLoop || &op == stepLoop; }
+};
+
+/// Cuts the pipelined repeat as the strategy says. Nothing after an error: an unknown loop, fewer layers than virtual
+/// stages, an uneven division without a `split`, a `split` that does not add up.
+std::optional<PipelineLayout> computePipelineLayout(Graph &graph, DiagnosticEngine &diags);
+
+/// True for what lives on every stage that uses it: params, inputs, constants.
+bool isSource(const Op &op);
+
+/// Virtual stages that run a top-level op of the step block: those where the gradients it works on accumulate.
+llvm::BitVector getStepStages(const PipelineLayout &layout, Op &op);
+
+} // namespace stage
+
+#endif // STAGE_LIB_TRANSFORMS_PIPELINELAYOUT_H
