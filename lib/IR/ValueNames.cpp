@@ -12,12 +12,15 @@
 
 using namespace stage;
 
-llvm::StringRef stage::getLocalName(llvm::StringRef path) { return path.substr(path.rfind('.') + 1); }
+static constexpr llvm::StringLiteral gradientSuffix = ".grad";
 
-llvm::StringRef stage::getScope(llvm::StringRef path) {
-  size_t dot = path.rfind('.');
-  return dot == llvm::StringRef::npos ? llvm::StringRef() : path.take_front(dot);
+llvm::StringRef stage::getLocalName(llvm::StringRef path) {
+  llvm::StringRef primal = path;
+  primal.consume_back(gradientSuffix);
+  return path.substr(primal.rfind('.') + 1);
 }
+
+llvm::StringRef stage::getScope(llvm::StringRef path) { return path.drop_back(getLocalName(path).size()).rtrim('.'); }
 
 ValueNames::ValueNames(const Graph &graph) {
   visit(graph.forward);
@@ -41,16 +44,16 @@ void ValueNames::add(const Value &value) {
     names[&value] = std::to_string(numUnnamed++);
     return;
   }
-  llvm::StringRef path = value.path, suffix;
-  if (path.consume_back(".grad"))
-    suffix = ".grad";
+  llvm::StringRef local = getLocalName(value.path);
+  bool isGradient = local.consume_back(gradientSuffix);
   std::string base;
-  for (char c : getLocalName(path))
+  for (char c : local)
     if (llvm::isAlnum(c) || c == '_')
       base += c;
   if (base.empty() || llvm::isDigit(base.front()))
     base.insert(base.begin(), 'v');
-  base += suffix;
+  if (isGradient)
+    base += gradientSuffix;
   std::string name = base;
   while (!taken.try_emplace(name, 0).second)
     name = base + "." + std::to_string(++taken[base]);

@@ -1,6 +1,385 @@
 //===- Verifier.cpp - what every graph must satisfy -----------------------===//
+//
+// Problem: a pass that leaves a use before its definition, an operand of the wrong
+// shape or two repeats of one loop that disagree would only be noticed as a wrong
+// trace. The rules have numbers (docs/IRRef.md) which are named here.
+//
+// Algorithm: one walk numbers all ops and finds the loops, a second one checks every
+// op with what it uses. An op whose operands or results are too few is not looked at
+// further; everything else is checked and reported.
+//
+//===----------------------------------------------------------------------===//
 #include "stage/IR/Verifier.h"
+#include "VerifierContext.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace stage;
 
-bool stage::verify(Graph &graph, DiagnosticEngine &diags) { return true; }
+namespace {
+/// The three top blocks in the order in which they run.
+enum Phase { Forward, Backward, Step };
+static const char *const phaseNames[] = {"forward", "backward", "step"};
+
+class Verifier {
+public:
+  Verifier(Graph &graph, DiagnosticEngine &diags) : context{graph, diags, std::nullopt}, graph(graph), diags(diags) {}
+
+  void run() {
+    findSymbols();
+    Block *blocks[] = {&graph.forward, &graph.backward, &graph.step};
+    for (Phase phase : {Forward, Backward, Step})
+      enumerate(*blocks[phase]);
+    for (Phase phase : {Forward, Backward, Step}) {
+      currentPhase = phase;
+      loopsOfPhase.clear();
+      verifyBlock(*blocks[phase]);
+      if (!blocks[phase]->empty())
+        verifyTerminator(*blocks[phase]);
+    }
+  }
+
+private:
+  //===--------------------------------------------------------------------===//
+  // V1: sizes
+  //===--------------------------------------------------------------------===//
+
+  void findSymbols() {
+    for (auto &dim : graph.dims)
+      if (dim->size.getSymbol() == dim->name)
+        symbols.insert(dim->name);
+    for (const Axis &axis : graph.mesh.getAxes())
+      symbols.insert(axis.name);
+    for (auto &[name, value] : graph.binding.sorted())
+      symbols.insert(name);
+    for (auto &dim : graph.dims)
+      verifySize(dim->size, dim->loc);
+  }
+
+  void verifySize(Size size, SMLoc loc) {
+    if (!checkedSizes.insert(size.getNode()).second)
+      return;
+    for (const std::string &symbol : collectSymbols(size))
+      if (!symbols.contains(symbol))
+        diags.report(loc, diag::IRUnknownSymbol) << size.str() << symbol;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // V2: every value is visible where it is used
+  //===--------------------------------------------------------------------===//
+
+  /// Numbers the ops in program order and notes every value, so that a pointer to a value that is gone is seen.
+  void enumerate(Block &block) {
+    for (auto &argument : block.getArguments())
+      known.insert(argument.get());
+    for (auto &op : block) {
+      order[op.get()] = order.size();
+      hasReshards |= isReshard(op->kind);
+      for (auto &result : op->getResults())
+        known.insert(result.get());
+      if (op->body)
+        enumerate(*op->body);
+    }
+  }
+
+  Phase getPhase(const Block *block) const {
+    while (block->getParent())
+      block = block->getParent()->getBlock();
+    return block == &graph.forward ? Forward : block == &graph.backward ? Backward : Step;
+  }
+
+  /// The repeats around a block, outermost first.
+  static llvm::SmallVector<const Op *, 2> getLoops(const Block *block) {
+    llvm::SmallVector<const Op *, 2> loops;
+    for (const Op *parent = block->getParent(); parent; parent = parent->getBlock()->getParent())
+      loops.insert(loops.begin(), parent);
+    return loops;
+  }
+
+  /// Why `user` must not use `value`; empty if it may.
+  std::string findFault(const Value *value, const Op &user) {
+    if (!known.contains(value))
+      return "it is not in the graph";
+    Phase phase = getPhase(value->getBlock());
+    if (phase > currentPhase)
+      return std::string("it belongs to ") + phaseNames[phase] + ", which runs later";
+    auto outer = getLoops(value->getBlock()), inner = getLoops(user.getBlock());
+    for (size_t i = 0; i < outer.size(); ++i) {
+      bool same = i < inner.size() &&
+                  (phase == currentPhase ? outer[i] == inner[i] : outer[i]->loop == inner[i]->loop);
+      if (!same)
+        return "it is inside repeat '" + outer[i]->name + "'";
+    }
+    const Op *definer = value->getOp();
+    if (phase != currentPhase || !definer)
+      return "";
+    bool isAround = llvm::is_contained(inner, definer);
+    return isAround || order.lookup(definer) >= order.lookup(&user) ? "it is defined later" : "";
+  }
+
+  /// False if an operand is not in the graph: then nothing of it may be looked at.
+  bool verifyUses(const Op &op) {
+    bool allKnown = true;
+    for (const Value *operand : op.getOperands()) {
+      std::string fault = findFault(operand, op);
+      if (!fault.empty())
+        diags.report(op.loc, diag::IRNotVisible) << context.name(operand) << fault;
+      allKnown &= known.contains(operand);
+    }
+    return allKnown;
+  }
+
+  //===--------------------------------------------------------------------===//
+  // V3: blocks
+  //===--------------------------------------------------------------------===//
+
+  void verifyBlock(Block &block) {
+    for (auto &argument : block.getArguments())
+      verifyValue(*argument);
+    for (auto &op : block)
+      verifyOp(*op);
+  }
+
+  void verifyTerminator(Block &block) {
+    bool isBody = block.getParent();
+    if (!isBody && &block != &graph.forward)
+      return;
+    Op *last = block.getTerminator();
+    if (!last || last->kind != (isBody ? OpKind::Yield : OpKind::Return))
+      diags.report((*std::prev(block.end()))->loc, diag::IRNoTerminator)
+          << (isBody ? "the body of repeat '" + block.getParent()->name + "'" : "forward")
+          << (isBody ? "yield" : "return");
+  }
+
+  void verifyPlace(const Op &op) {
+    auto misplaced = [&](llvm::StringRef where) {
+      diags.report(op.loc, diag::IRMisplacedOp) << getName(op.kind) << where;
+    };
+    const Block *block = op.getBlock();
+    bool isLast = block->end() != block->begin() && std::prev(block->end())->get() == &op;
+    if (op.kind == OpKind::Yield && !(isLast && block->getParent()))
+      misplaced("at the end of a repeat's body");
+    if (op.kind == OpKind::Return && !(isLast && block == &graph.forward))
+      misplaced("at the end of forward");
+    if ((op.kind == OpKind::Param || op.kind == OpKind::Input) && currentPhase != Forward)
+      misplaced("in forward");
+    if (op.kind == OpKind::Accumulate && currentPhase != Backward)
+      misplaced("in backward");
+    if (op.kind == OpKind::Update && currentPhase != Step)
+      misplaced("in step");
+  }
+
+  //===--------------------------------------------------------------------===//
+  // V4, V5: operands and results
+  //===--------------------------------------------------------------------===//
+
+  bool verifyCount(const Op &op, llvm::StringRef what, size_t expected, size_t found) {
+    if (expected == found)
+      return true;
+    diags.report(op.loc, diag::IRWrongCount) << what << VerifierContext::getName(op) << expected << found;
+    return false;
+  }
+
+  bool verifyCounts(const Op &op, size_t operands, size_t results) {
+    return verifyCount(op, "operands", operands, op.getNumOperands()) &
+           verifyCount(op, "results", results, op.getNumResults());
+  }
+
+  void verifyType(SMLoc loc, const llvm::Twine &what, const TensorType &expected, const TensorType &found) {
+    if (expected.dtype != found.dtype || !hasSameShape(expected, found))
+      diags.report(loc, diag::IRWrongType) << what << context.text(expected) << context.text(found);
+  }
+
+  /// Extents are compared by size: one dim may be called by the name of another of its size.
+  static bool hasSameShape(const TensorType &a, const TensorType &b) {
+    return a.getNumDims() == b.getNumDims() &&
+           llvm::all_of(llvm::zip(a.shape, b.shape),
+                        [](auto pair) { return std::get<0>(pair).size == std::get<1>(pair).size; });
+  }
+
+  void verifyValue(const Value &value) {
+    for (const Extent &extent : value.type.shape) {
+      verifySize(extent.size, value.loc);
+      if (extent.dim && extent.dim->size != extent.size)
+        diags.report(value.loc, diag::IRWrongExtent)
+            << "dim '" + extent.dim->name + "'" << extent.dim->size.str() << context.name(&value)
+            << extent.size.str();
+    }
+    if (value.primal && !known.contains(value.primal))
+      diags.report(value.loc, diag::IRNotVisible) << "of " + context.name(&value) << "its primal is not in the graph";
+    else if (value.primal && !hasSameShape(value.type, value.primal->type))
+      diags.report(value.loc, diag::IRWrongType) << "gradient " + context.name(&value)
+                                                 << context.text(value.primal->type) << context.text(value.type);
+    verifySharding(context, value);
+  }
+
+  void verifyOp(Op &op) {
+    verifyPlace(op);
+    for (auto &result : op.getResults())
+      verifyValue(*result);
+    bool good = verifyUses(op);
+    if (!good)
+      return;
+    switch (op.kind) {
+    case OpKind::Param:
+    case OpKind::Input:
+    case OpKind::Constant:
+      good = verifyCounts(op, 0, 1);
+      break;
+    case OpKind::Compute:
+      good = verifyCompute(op);
+      break;
+    case OpKind::Repeat:
+      good = verifyRepeat(op);
+      break;
+    case OpKind::Yield:
+      good = op.getBlock()->getParent() && verifyCarried(op, op.getOperands(), *op.getBlock()->getParent());
+      [[fallthrough]];
+    case OpKind::Return:
+      good &= verifyCount(op, "results", 0, op.getNumResults());
+      break;
+    case OpKind::Accumulate:
+      good = verifyCounts(op, 2, 1) && verifyParam(op, 1);
+      if (good) {
+        verifyGradient(op, *op.getOperand(0), *op.getOperand(1));
+        verifyType(op.loc, "result of accumulate", op.getOperand(0)->type, op.getResult()->type);
+      }
+      break;
+    case OpKind::Update:
+      good = verifyCounts(op, std::max(2u, op.getNumOperands()), 0) && verifyParam(op, 0);
+      for (unsigned i = 1; good && i < op.getNumOperands(); ++i)
+        verifyGradient(op, *op.getOperand(i), *op.getOperand(0));
+      break;
+    default: // reshards
+      good = verifyCounts(op, 1, 1);
+      if (good)
+        verifyType(op.loc, "result of " + getName(op.kind), op.getOperand(0)->type, op.getResult()->type);
+    }
+    if (good)
+      verifySharding(context, op);
+    if (good && hasReshards)
+      verifyCommunication(context, op);
+  }
+
+  bool verifyParam(const Op &op, unsigned operand) {
+    const Op *param = op.getOperand(operand)->getOp();
+    if (param && param->kind == OpKind::Param)
+      return true;
+    diags.report(op.loc, diag::IRNotParam) << int64_t(operand) << getName(op.kind);
+    return false;
+  }
+
+  /// A gradient has the shape of its parameter; its dtype is the precision's.
+  void verifyGradient(const Op &op, const Value &gradient, const Value &param) {
+    if (!hasSameShape(gradient.type, param.type)) {
+      TensorType expected = param.type;
+      expected.dtype = gradient.type.dtype;
+      verifyType(op.loc, "gradient of " + context.name(&param), expected, gradient.type);
+    }
+  }
+
+  bool verifyCompute(const Op &op) {
+    const OpDef &def = *op.def;
+    if (!verifyCounts(op, def.operands.size(), def.results.size()) ||
+        !verifyCount(op, "extents", def.indices.size(), op.extents.size()))
+      return false;
+    for (const Extent &extent : op.extents)
+      verifySize(extent.size, op.loc);
+    for (unsigned i = 0; i < op.getNumOperands(); ++i)
+      verifyExtents(op, "operand '" + def.operands[i].name + "'", def.operands[i].indices, op.getOperand(i)->type);
+    for (unsigned i = 0; i < op.getNumResults(); ++i) {
+      verifyExtents(op, "result '" + def.results[i].name + "'", def.results[i].indices, op.getResult(i)->type);
+      verifyResultDType(op, i);
+    }
+    return true;
+  }
+
+  void verifyExtents(const Op &op, const llvm::Twine &what, llvm::ArrayRef<unsigned> indices,
+                     const TensorType &type) {
+    std::string owner = what.str();
+    if (!verifyCount(op, "dims of " + owner, indices.size(), type.getNumDims()))
+      return;
+    for (unsigned i = 0; i < indices.size(); ++i) {
+      const Extent &extent = op.extents[indices[i]];
+      if (extent.size != type.shape[i].size)
+        diags.report(op.loc, diag::IRWrongExtent)
+            << "index '" + op.def->indices[indices[i]].name + "' of '" + op.def->name + "'" << context.text(extent)
+            << "dim " + std::to_string(i) + " of " + owner << context.text(type.shape[i]);
+    }
+  }
+
+  void verifyResultDType(const Op &op, unsigned i) {
+    std::optional<DType> expected = op.def->results[i].dtype;
+    for (unsigned k = 0; !expected && k < op.getNumOperands(); ++k)
+      if (isFloat(op.getOperand(k)->type.dtype))
+        expected = op.getOperand(k)->type.dtype;
+    if (!expected || *expected == op.getResult(i)->type.dtype)
+      return;
+    TensorType type = op.getResult(i)->type;
+    type.dtype = *expected;
+    verifyType(op.loc, "result '" + op.def->results[i].name + "' of " + op.def->name, type, op.getResult(i)->type);
+  }
+
+  //===--------------------------------------------------------------------===//
+  // V6: repeats
+  //===--------------------------------------------------------------------===//
+
+  bool verifyRepeat(Op &op) {
+    verifySize(op.count, op.loc);
+    auto [first, isNew] = loops.try_emplace(op.loop, &op);
+    const Op &other = *first->second;
+    llvm::StringRef difference = other.name != op.name     ? "name"
+                                 : other.count != op.count ? "count"
+                                                           : "";
+    if (!loopsOfPhase.insert(op.loop).second)
+      difference = "place in the same block";
+    if (!isNew && !difference.empty())
+      (diags.report(op.loc, diag::IRLoopMismatch) << op.name << int64_t(op.loop) << difference)
+              .note(other.loc, diag::PreviousHere)
+          << other.name;
+    if (!verifyCount(op, "arguments", op.body->getArguments().size(), op.getNumOperands()) ||
+        !verifyCount(op, "results", op.body->getArguments().size(), op.getNumResults()))
+      return false;
+    verifyCarried(op, op.getOperands(), op);
+    for (unsigned i = 0; i < op.getNumResults(); ++i)
+      verifyType(op.loc, "result " + std::to_string(i) + " of repeat '" + op.name + "'",
+                 op.body->getArgument(i)->type, op.getResult(i)->type);
+    if (op.body->empty())
+      diags.report(op.loc, diag::IRNoTerminator) << "the body of repeat '" + op.name + "'" << "yield";
+    else
+      verifyTerminator(*op.body);
+    verifyBlock(*op.body);
+    return true;
+  }
+
+  /// What goes into an iteration, from outside or from a yield, has the types of the arguments.
+  bool verifyCarried(const Op &op, llvm::ArrayRef<Value *> values, const Op &repeat) {
+    auto arguments = repeat.body->getArguments();
+    if (&op != &repeat && !verifyCount(op, "operands", arguments.size(), values.size()))
+      return false;
+    for (unsigned i = 0; i < values.size(); ++i)
+      verifyType(op.loc, "operand " + llvm::Twine(i) + " of " + getName(op.kind), arguments[i]->type, values[i]->type);
+    return true;
+  }
+
+  VerifierContext context;
+  Graph &graph;
+  DiagnosticEngine &diags;
+  Phase currentPhase = Forward;
+  llvm::StringSet<> symbols;
+  llvm::DenseSet<const SizeNode *> checkedSizes;
+  llvm::DenseSet<const Value *> known;
+  llvm::DenseMap<const Op *, unsigned> order;
+  /// Then communication has been inserted.
+  bool hasReshards = false;
+  /// The first repeat of each loop number, and the numbers seen in the phase.
+  llvm::DenseMap<unsigned, const Op *> loops;
+  llvm::DenseSet<unsigned> loopsOfPhase;
+};
+} // namespace
+
+bool stage::verify(Graph &graph, DiagnosticEngine &diags) {
+  unsigned errorsBefore = diags.getNumErrors();
+  Verifier(graph, diags).run();
+  return diags.getNumErrors() == errorsBefore;
+}

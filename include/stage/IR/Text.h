@@ -51,7 +51,7 @@ private:
   unsigned numUnnamed = 0;
 };
 
-/// The last component of a path: "q" of "layers.attn.q".
+/// The last component of a path: "q" of "layers.attn.q", "q.grad" of "layers.attn.q.grad".
 llvm::StringRef getLocalName(llvm::StringRef path);
 /// The rest: "layers.attn"; empty if there is one component only.
 llvm::StringRef getScope(llvm::StringRef path);

@@ -1,0 +1,53 @@
+//===- VerifierContext.h - what the parts of the verifier share -*- C++ -*-===//
+//
+// Verifier.cpp checks what an op is (V1 to V6), VerifySharding.cpp where its pieces
+// are (V7 to V10). Numbers are those of docs/IRRef.md.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_IR_VERIFIERCONTEXT_H
+#define STAGE_LIB_IR_VERIFIERCONTEXT_H
+
+#include "TextWriter.h"
+
+namespace stage {
+
+struct VerifierContext {
+  Graph &graph;
+  DiagnosticEngine &diags;
+  /// Made when the first message needs a name.
+  std::optional<ValueNames> names;
+
+  std::string name(const Value *value) {
+    if (!names)
+      names.emplace(graph);
+    return ("%" + names->get(value)).str();
+  }
+  /// Types, extents and shardings as they are printed.
+  template <typename T> std::string text(const T &entity) const {
+    std::string result;
+    llvm::raw_string_ostream os(result);
+    print(os, graph, entity);
+    return os.str();
+  }
+  std::string axes(llvm::ArrayRef<AxisId> list) const {
+    std::string result;
+    llvm::raw_string_ostream os(result);
+    printAxes(os, graph.mesh, list);
+    return os.str();
+  }
+  /// What an op is called in messages: its kind or its operator.
+  static llvm::StringRef getName(const Op &op) {
+    return op.kind == OpKind::Compute ? llvm::StringRef(op.def->name) : stage::getName(op.kind);
+  }
+};
+
+/// V7: the sharding and the constraint of a value fit its type and the mesh.
+void verifySharding(VerifierContext &context, const Value &value);
+/// V8: the axes of a compute op's indices; V9: a reshard makes of its operand what it says. Types have been verified.
+void verifySharding(VerifierContext &context, const Op &op);
+/// V10: every operand has the sharding that the op needs, every result the one it is made with.
+void verifyCommunication(VerifierContext &context, const Op &op);
+
+} // namespace stage
+
+#endif // STAGE_LIB_IR_VERIFIERCONTEXT_H

@@ -1,0 +1,188 @@
+//===- VerifySharding.cpp - where the pieces of values are ----------------===//
+//
+// Problem: a wrong sharding makes a trace that looks right. A reshard is checked by
+// computing, from the operand's sharding, the one sharding the result can have:
+//
+//   all_gather over A dim d       d ends in A              ->  without A
+//   all_reduce over A             partial over A           ->  not partial over A
+//   reduce_scatter over A dim d   partial over A           ->  d, then A
+//   all_to_all over A dim d to e  d ends in A              ->  d without A; e, then A
+//   slice over A dim d            A neither on dims nor partial  ->  d, then A
+//
+// Gathering an outer axis and keeping an inner one would leave pieces that are not
+// contiguous; that is no sharding, hence "ends in".
+//
+//===----------------------------------------------------------------------===//
+#include "VerifierContext.h"
+#include "stage/IR/ShardingRules.h"
+
+using namespace stage;
+
+namespace {
+/// Collects the axes of one value or op and says what is wrong with them.
+class AxisChecker {
+public:
+  explicit AxisChecker(const Mesh &mesh) : mesh(mesh) {}
+
+  void add(llvm::ArrayRef<AxisId> axes) {
+    for (AxisId axis : axes) {
+      if (!fault.empty())
+        return;
+      if (axis >= mesh.getAxes().size())
+        fault = ("axis number " + llvm::Twine(unsigned(axis)) + " is none of the mesh").str();
+      else if (mesh[axis].size == 1)
+        fault = "axis '" + mesh[axis].name + "' has size 1";
+      else if (seen >> axis & 1)
+        fault = "axis '" + mesh[axis].name + "' stands in two places";
+      else
+        seen |= toSet(axis);
+    }
+  }
+  llvm::StringRef getFault() const { return fault; }
+
+private:
+  const Mesh &mesh;
+  AxisSet seen = 0;
+  std::string fault;
+};
+} // namespace
+
+static bool isSet(const Value &value) {
+  return !value.sharding.dims.empty() || value.sharding.partial || value.type.shape.empty();
+}
+
+static void verifyConstraint(VerifierContext &context, const Value &value) {
+  const Constraint &constraint = value.constraint;
+  auto report = [&](const llvm::Twine &fault) {
+    context.diags.report(value.loc, diag::IRBadSharding) << "wanted sharding" << context.name(&value) << fault;
+  };
+  for (size_t size : {constraint.dims.size(), constraint.floors.size()})
+    if (size != 0 && size != value.type.getNumDims())
+      return report(llvm::Twine(size) + " entries for " + llvm::Twine(value.type.getNumDims()) + " dims");
+  if (constraint.partial && (*constraint.partial & constraint.replicated))
+    report("an axis is partial and replicated");
+}
+
+void stage::verifySharding(VerifierContext &context, const Value &value) {
+  verifyConstraint(context, value);
+  const Sharding &sharding = value.sharding;
+  auto report = [&](const llvm::Twine &fault) {
+    context.diags.report(value.loc, diag::IRBadSharding) << "sharding" << context.name(&value) << fault;
+  };
+  if (!sharding.dims.empty() && sharding.dims.size() != value.type.getNumDims())
+    return report(llvm::Twine(sharding.dims.size()) + " entries for " + llvm::Twine(value.type.getNumDims()) +
+                  " dims");
+  AxisChecker checker(context.graph.mesh);
+  for (const AxisList &axes : sharding.dims)
+    checker.add(axes);
+  checker.add(toList(sharding.partial));
+  if (!checker.getFault().empty())
+    report(checker.getFault());
+}
+
+static void verifyIndexAxes(VerifierContext &context, const Op &op) {
+  AxisChecker checker(context.graph.mesh);
+  for (unsigned i = 0; i < op.indexAxes.size(); ++i) {
+    checker.add(op.indexAxes[i]);
+    if (!op.indexAxes[i].empty() && i < op.def->shardable.size() && !op.def->shardable[i])
+      context.diags.report(op.loc, diag::IRBadIndexAxes)
+          << op.def->name << "index '" + op.def->indices[i].name + "' cannot be split";
+  }
+  if (!checker.getFault().empty())
+    context.diags.report(op.loc, diag::IRBadIndexAxes) << op.def->name << checker.getFault();
+}
+
+/// Takes `axes` off the end of a list; false if it does not end in them.
+static bool removeSuffix(AxisList &list, llvm::ArrayRef<AxisId> axes) {
+  if (list.size() < axes.size() || llvm::makeArrayRef(list).take_back(axes.size()) != axes)
+    return false;
+  list.truncate(list.size() - axes.size());
+  return true;
+}
+
+/// The sharding that a reshard makes of `from`. Nothing, with the reason in `fault`, if it cannot take that.
+static std::optional<Sharding> getResharded(VerifierContext &context, const Op &op, Sharding from,
+                                            std::string &fault) {
+  AxisSet axes = toSet(op.axes);
+  bool reduces = op.kind == OpKind::AllReduce || op.kind == OpKind::ReduceScatter;
+  if (reduces) {
+    if ((from.partial & axes) != axes) {
+      fault = "the operand is not partial over " + context.axes(op.axes);
+      return std::nullopt;
+    }
+    if (from.reduce != op.reduce) {
+      fault = ("the operand is to be reduced by " + getName(from.reduce)).str();
+      return std::nullopt;
+    }
+    from.partial &= ~axes;
+  }
+  if (op.kind == OpKind::AllGather || op.kind == OpKind::AllToAll) {
+    if (!removeSuffix(from.dims[op.dim], op.axes)) {
+      fault = ("the axes of dim " + llvm::Twine(op.dim) + " of the operand do not end in " + context.axes(op.axes))
+                  .str();
+      return std::nullopt;
+    }
+  }
+  if (op.kind == OpKind::Slice && ((from.getSharded() | from.partial) & axes)) {
+    fault = "the operand is not replicated over " + context.axes(op.axes);
+    return std::nullopt;
+  }
+  if (op.kind == OpKind::ReduceScatter || op.kind == OpKind::Slice)
+    from.dims[op.dim].append(op.axes.begin(), op.axes.end());
+  if (op.kind == OpKind::AllToAll)
+    from.dims[op.toDim].append(op.axes.begin(), op.axes.end());
+  return from;
+}
+
+static void verifyReshard(VerifierContext &context, const Op &op) {
+  auto report = [&](const llvm::Twine &fault) {
+    context.diags.report(op.loc, diag::IRBadReshard) << getName(op.kind) << fault;
+  };
+  AxisChecker checker(context.graph.mesh);
+  checker.add(op.axes);
+  if (op.axes.empty())
+    return report("it has no axes");
+  if (!checker.getFault().empty())
+    return report(checker.getFault());
+  const Value *operand = op.getOperand(0), *result = op.getResult();
+  unsigned numDims = operand->type.getNumDims();
+  if (op.kind != OpKind::AllReduce && (op.dim >= numDims || (op.kind == OpKind::AllToAll && op.toDim >= numDims)))
+    return report("the operand has " + llvm::Twine(numDims) + " dims only");
+  if (op.kind == OpKind::AllToAll && op.dim == op.toDim)
+    return report("it goes from a dim to the same dim");
+  if (!isSet(*operand) || !isSet(*result))
+    return;
+  Sharding from = operand->sharding;
+  from.dims.resize(numDims);
+  std::string fault;
+  std::optional<Sharding> expected = getResharded(context, op, std::move(from), fault);
+  if (!expected)
+    return report(fault);
+  Sharding found = result->sharding;
+  found.dims.resize(numDims);
+  if (*expected != found)
+    report("the result should be " + context.text(*expected) + " and is " + context.text(found));
+}
+
+void stage::verifySharding(VerifierContext &context, const Op &op) {
+  if (op.kind == OpKind::Compute)
+    verifyIndexAxes(context, op);
+  else if (isReshard(op.kind))
+    verifyReshard(context, op);
+}
+
+void stage::verifyCommunication(VerifierContext &context, const Op &op) {
+  if (op.kind == OpKind::Compute && op.indexAxes.size() != op.def->indices.size())
+    return;
+  auto compare = [&](const llvm::Twine &what, const Value *value, const Sharding &expected) {
+    if (isSet(*value) && expected.dims.size() == value->type.getNumDims() && value->sharding != expected)
+      context.diags.report(op.loc, diag::IRMissingReshard)
+          << what << VerifierContext::getName(op) << context.text(expected) << context.name(value)
+          << context.text(value->sharding);
+  };
+  for (unsigned i = 0; i < op.getNumOperands(); ++i)
+    compare("operand " + llvm::Twine(i), op.getOperand(i), getNeededSharding(op, i));
+  if (op.kind == OpKind::Compute)
+    for (unsigned i = 0; i < op.getNumResults(); ++i)
+      compare("result " + llvm::Twine(i), op.getResult(i), getNaturalSharding(op, i));
+}
