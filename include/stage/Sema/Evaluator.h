@@ -54,7 +54,7 @@ public:
 
   /// Evaluates a `require`; false after reporting that it does not hold, or that it has no value.
   bool checkRequire(const ast::RequireStmt &require, const Environment &env);
-  /// Replaces each `{name}` by the name's value. `{{` and `}}` are braces.
+  /// Replaces each `{name}` by the name's value.
   std::string interpolate(StringRef text, const Environment &env);
   /// As a message shows it: sizes under the binding (`32`), declarations by name.
   std::string format(const CTValue &value);
@@ -95,6 +95,7 @@ private:
   Obligations &obligations;
   DiagnosticEngine &diags;
   bool owesDivisions = true; ///< Off while a scalar is evaluated.
+  bool sawDivision = false;  ///< The size under evaluation has recorded what it owes.
   uint64_t stepsLeft = UINT64_MAX;
   llvm::SmallVector<const ast::FnStmt *, 4> calling; ///< Functions under evaluation.
 };

@@ -34,6 +34,12 @@ struct ProgramOptions {
   std::vector<std::string> includeDirs;
 };
 
+/// A name that could have been meant, and where it is declared (invalid: nowhere, it is built in).
+struct Candidate {
+  StringRef name;
+  SMLoc loc;
+};
+
 class Program {
 public:
   Program(ast::ASTContext &context, DiagnosticEngine &diags, ProgramOptions options);
@@ -57,18 +63,19 @@ public:
   /// Every declaration of that name in sight, where it is ambiguous: two imports of everything bring different ones.
   llvm::SmallVector<const ast::Decl *, 2> lookupAll(const ast::File &from, StringRef name) const;
   /// All names that lookup() knows in a file, sorted.
-  std::vector<StringRef> getVisibleNames(const ast::File &from) const;
+  std::vector<Candidate> getVisibleNames(const ast::File &from) const;
 
   ast::ASTContext &getContext() const { return context; }
   DiagnosticEngine &getDiags() const { return diags; }
 
 private:
   struct Scope;
-  const ast::File *parse(unsigned bufferId, const std::string &key);
+  const ast::File *parse(unsigned bufferId);
   const ast::File *loadPath(const std::string &path, SMRange importedAt);
-  std::string resolveImport(const ast::File &from, const ast::Import &import) const;
-  void loadImports(const ast::File &file);
-  void declare(const ast::File &file);
+  const ast::File *loadImport(const ast::File &from, const ast::Import &import);
+  void reportCycle(const std::string &key, SMRange importedAt);
+  void declare(const ast::File &file, Scope &scope);
+  void declareImport(const ast::Import &import, const ast::File &imported, Scope &scope);
   void loadPrelude();
 
   ast::ASTContext &context;
@@ -77,8 +84,9 @@ private:
   const ast::File *main = nullptr;
   const ast::File *prelude = nullptr;
   std::vector<const ast::File *> files;
-  llvm::StringMap<const ast::File *> byPath; ///< Null while a file is being loaded.
+  llvm::StringMap<const ast::File *> byPath; ///< By real path; null where a file could not be read.
   struct Loading {
+    std::string key; ///< Real path.
     std::string path;
     SMRange importedAt;
   };
@@ -87,8 +95,11 @@ private:
   llvm::DenseMap<const ast::Decl *, const ast::File *> fileOf;
 };
 
-/// The candidate nearest to `name` by edit distance; empty if none is near enough to be meant.
-StringRef findNearest(StringRef name, ArrayRef<StringRef> candidates);
+/// The candidate nearest to `name` by edit distance; null if none is near enough to be meant.
+const Candidate *findNearest(StringRef name, ArrayRef<Candidate> candidates);
+/// Adds a fix-it that replaces `at` and a note, if there is a nearest candidate. Later text of `error` goes to the
+/// note.
+void suggestNearest(DiagnosticBuilder &error, StringRef name, SMRange at, ArrayRef<Candidate> candidates);
 
 /// Checks the names in all declarations of all files, and the rules of declarations that need no values (LangRef,
 /// "Names"). All faults are reported. True if there are none.

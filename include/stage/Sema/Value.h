@@ -128,8 +128,8 @@ public:
   void define(StringRef name, CTValue value);
   /// The value in the innermost scope that defines the name; null if none does.
   const CTValue *find(StringRef name) const;
-  /// The same, to assign to a `var`.
-  CTValue *findMutable(StringRef name);
+  /// The innermost scope that defines the name; null if none does.
+  const Environment *findScope(StringRef name) const;
   const ast::File &getFile() const { return *file; }
   /// Names of this scope, in order of definition.
   ArrayRef<std::pair<StringRef, CTValue>> getOwn() const { return names; }

@@ -1,0 +1,87 @@
+//===- Arguments.cpp - which argument is which parameter's ----------------===//
+#include "stage/Sema/Arguments.h"
+#include "stage/Sema/Program.h"
+
+using namespace stage;
+using namespace stage::sema;
+
+static SMRange getRange(const ast::Argument &argument) { return argument.value->range; }
+static SMRange getRange(const NamedValue &argument) { return argument.range; }
+
+template <typename Argument>
+static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast::Param> params, ArrayRef<Argument> args,
+                                                                   StringRef callee, SMRange callRange,
+                                                                   DiagnosticEngine &diags) {
+  llvm::SmallVector<const Argument *, 8> matched(params.size(), nullptr);
+  bool ok = true, named = false;
+  size_t position = 0;
+  for (const Argument &argument : args) {
+    SMRange range = getRange(argument);
+    size_t slot = position;
+    if (argument.name) {
+      named = true;
+      slot = llvm::find_if(params, [&](const ast::Param &p) { return p.name.name == argument.name.name; }) -
+             params.begin();
+      if (slot == params.size()) {
+        std::vector<Candidate> names;
+        for (const ast::Param &param : params)
+          names.push_back({param.name.name, param.name.loc()});
+        DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownArgument);
+        error << callee << argument.name.name;
+        suggestNearest(error, argument.name.name, argument.name.range, names);
+        ok = false;
+        continue;
+      }
+    } else if (named) {
+      diags.report(range.Start, diag::PositionalAfterNamed).range(range);
+      ok = false;
+      continue;
+    } else if (position >= params.size()) {
+      diags.report(range.Start, diag::TooManyArguments).range(range) << callee << int64_t(params.size());
+      return std::nullopt; // one is enough
+    } else {
+      ++position;
+    }
+    if (matched[slot]) {
+      diags.report(range.Start, diag::ArgumentTwice)
+              .range(range)
+              .
+              operator<<(params[slot].name.name)
+              .note(getRange(*matched[slot]).Start, diag::NoteText)
+          << "the other one is here";
+      ok = false;
+      continue;
+    }
+    matched[slot] = &argument;
+  }
+  for (size_t i = 0; i != params.size(); ++i) {
+    if (matched[i] || params[i].defaultValue || !ok)
+      continue;
+    diags.report(callRange.Start, diag::MissingArgument)
+            .range(callRange)
+            .
+            operator<<(callee)
+            .
+            operator<<(params[i].name.name)
+            .note(params[i].name.loc(), diag::PreviousHere)
+        << params[i].name.name;
+    ok = false;
+    break;
+  }
+  if (!ok)
+    return std::nullopt;
+  return matched;
+}
+
+std::optional<llvm::SmallVector<const ast::Argument *, 8>>
+stage::sema::matchArguments(ArrayRef<ast::Param> params, ArrayRef<ast::Argument> args, StringRef callee,
+                            SMRange callRange, DiagnosticEngine &diags) {
+  return match(params, args, callee, callRange, diags);
+}
+
+std::optional<llvm::SmallVector<const NamedValue *, 8>> stage::sema::matchArguments(ArrayRef<ast::Param> params,
+                                                                                    ArrayRef<NamedValue> args,
+                                                                                    StringRef callee, SMRange callRange,
+                                                                                    DiagnosticEngine &diags) {
+  return match(params, args, callee, callRange, diags);
+}

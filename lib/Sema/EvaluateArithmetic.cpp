@@ -1,0 +1,216 @@
+//===- EvaluateArithmetic.cpp - operators on compile-time values ----------===//
+//
+// Three ways, the first that applies: both operands are integers (the common case
+// of schedules: machine arithmetic, checked); both are exact (symbolic); otherwise
+// doubles, sizes taken under the binding.
+//
+//===----------------------------------------------------------------------===//
+#include "EvaluatorSupport.h"
+#include "stage/Sema/Evaluator.h"
+#include <cmath>
+
+using namespace stage;
+using namespace stage::sema;
+using ast::BinaryOp;
+
+static StringRef spell(BinaryOp op) {
+  static const StringRef spellings[] = {"+", "-", "*", "/", "div", "%", "<", "<=", ">", ">=", "==", "!=", "&&", "||"};
+  return spellings[static_cast<unsigned>(op)];
+}
+
+static bool isComparison(BinaryOp op) { return op >= BinaryOp::Less && op <= BinaryOp::NotEqual; }
+
+/// Whether `a op b`, given how a compares to b.
+static bool decide(BinaryOp op, int order) {
+  switch (op) {
+  case BinaryOp::Less:
+    return order < 0;
+  case BinaryOp::LessEqual:
+    return order <= 0;
+  case BinaryOp::Greater:
+    return order > 0;
+  case BinaryOp::GreaterEqual:
+    return order >= 0;
+  case BinaryOp::Equal:
+    return order == 0;
+  default:
+    return order != 0;
+  }
+}
+
+std::optional<CTValue> Evaluator::evaluateUnary(const ast::UnaryExpr *expr, const Environment &env) {
+  if (expr->op == ast::UnaryOp::Not) {
+    std::optional<bool> operand = evaluateCondition(expr->operand, env);
+    return operand ? std::optional<CTValue>(CTValue::boolean(!*operand)) : std::nullopt;
+  }
+  std::optional<CTValue> operand = evaluate(expr->operand, env);
+  if (!operand)
+    return std::nullopt;
+  if (!operand->isNumber())
+    return report(expr->operand, diag::WrongKind, "a number", operand->describeKind());
+  Size size = operand->getSize(sizes);
+  if (operand->isReal())
+    return CTValue::real(-operand->getReal(), size ? size * -1 : Size());
+  return makeSize(size * -1, expr);
+}
+
+std::optional<CTValue> Evaluator::evaluateBinary(const ast::BinaryExpr *expr, const Environment &env) {
+  if (expr->op == BinaryOp::And || expr->op == BinaryOp::Or) {
+    std::optional<bool> left = evaluateCondition(expr->left, env);
+    if (!left)
+      return std::nullopt;
+    if (*left == (expr->op == BinaryOp::Or))
+      return CTValue::boolean(*left);
+    std::optional<bool> right = evaluateCondition(expr->right, env);
+    return right ? std::optional<CTValue>(CTValue::boolean(*right)) : std::nullopt;
+  }
+  std::optional<CTValue> left = evaluate(expr->left, env), right = evaluate(expr->right, env);
+  if (!left || !right)
+    return std::nullopt;
+  return isComparison(expr->op) ? evaluateComparison(expr, *left, *right) : evaluateArithmetic(expr, *left, *right);
+}
+
+std::optional<CTValue> Evaluator::evaluateIntegers(const ast::BinaryExpr *expr, int64_t left, int64_t right) {
+  int64_t result = 0;
+  bool overflows = false;
+  switch (expr->op) {
+  case BinaryOp::Add:
+    overflows = __builtin_add_overflow(left, right, &result);
+    break;
+  case BinaryOp::Sub:
+    overflows = __builtin_sub_overflow(left, right, &result);
+    break;
+  case BinaryOp::Mul:
+    overflows = __builtin_mul_overflow(left, right, &result);
+    break;
+  default: { // the three divisions
+    if (right == 0)
+      return report(expr, diag::DivisionByZero, textOf(expr));
+    if (right == -1) { // the one quotient that can overflow
+      overflows = expr->op != BinaryOp::Mod && __builtin_sub_overflow(int64_t(0), left, &result);
+      break;
+    }
+    bool divides = left % right == 0;
+    bool roundsDown = !divides && (left < 0) != (right < 0);
+    if (expr->op == BinaryOp::Mod) {
+      result = left % right + (roundsDown ? right : 0);
+    } else if (expr->op == BinaryOp::FloorDiv || divides) {
+      result = left / right - (roundsDown ? 1 : 0);
+    } else {
+      if (owesDivisions)
+        obligations.add(Obligations::Kind::Divides, sizes.constant(left), sizes.constant(right), expr->loc(),
+                        "'" + textOf(expr) + "' is exact");
+      sawDivision = true;
+      return CTValue::size(sizes.constant(left) / sizes.constant(right));
+    }
+  }
+  }
+  if (overflows)
+    return report(expr, diag::ValueOverflows, "'" + textOf(expr) + "'");
+  return CTValue::integer(result);
+}
+
+/// A size, unless it is known to have no value.
+std::optional<CTValue> Evaluator::makeSize(Size size, const ast::Expr *expr) {
+  SizeValue value = stage::evaluate(size, binding);
+  if (value.error == SizeError::DivisionByZero)
+    return report(expr, diag::DivisionByZero, textOf(expr));
+  if (value.error == SizeError::Overflow)
+    return report(expr, diag::ValueOverflows, "'" + textOf(expr) + "'");
+  return CTValue::size(size);
+}
+
+std::optional<CTValue> Evaluator::evaluateArithmetic(const ast::BinaryExpr *expr, const CTValue &left,
+                                                     const CTValue &right) {
+  if (!left.isNumber() || !right.isNumber()) {
+    diags.report(expr->opLoc, diag::OperandKinds).range(expr->left->range).range(expr->right->range)
+        << spell(expr->op) << left.describeKind() << right.describeKind();
+    return std::nullopt;
+  }
+  std::optional<int64_t> leftInteger = left.getInteger(), rightInteger = right.getInteger();
+  if (leftInteger && rightInteger)
+    return evaluateIntegers(expr, *leftInteger, *rightInteger);
+
+  Size a = left.getSize(sizes), b = right.getSize(sizes);
+  bool isReal = left.isReal() && right.isReal();
+  bool isExact = a && b;
+  double x = 0, y = 0;
+  if (isReal || !isExact) {
+    std::optional<double> first = getDouble(left, expr->left->range), second = getDouble(right, expr->right->range);
+    if (!first || !second)
+      return std::nullopt;
+    x = *first;
+    y = *second;
+  }
+  auto make = [&](double real, Size exact) -> std::optional<CTValue> {
+    return isReal || !isExact ? CTValue::real(real, exact) : makeSize(exact, expr);
+  };
+  auto exactly = [&](auto operation) { return isExact ? operation(a, b) : Size(); };
+  switch (expr->op) {
+  case BinaryOp::Add:
+    return make(x + y, exactly([](Size a, Size b) { return a + b; }));
+  case BinaryOp::Sub:
+    return make(x - y, exactly([](Size a, Size b) { return a - b; }));
+  case BinaryOp::Mul:
+    return make(x * y, exactly([](Size a, Size b) { return a * b; }));
+  default:
+    break;
+  }
+
+  if (isExact ? b.isConstant(0) : y == 0)
+    return report(expr, diag::DivisionByZero, textOf(expr));
+  if (expr->op == BinaryOp::Div) {
+    // Sizes are counts, and must come out even; a real may be a fraction.
+    if (left.isSize() && right.isSize()) {
+      if (owesDivisions)
+        obligations.add(Obligations::Kind::Divides, a, b, expr->loc(), "'" + textOf(expr) + "' is exact");
+      sawDivision = true;
+    }
+    return make(x / y, exactly([](Size a, Size b) { return a / b; }));
+  }
+  if (isExact)
+    return makeSize(expr->op == BinaryOp::Mod ? a.mod(b) : a.floorDiv(b), expr);
+  double quotient = std::floor(x / y);
+  return CTValue::real(expr->op == BinaryOp::Mod ? x - quotient * y : quotient);
+}
+
+std::optional<CTValue> Evaluator::evaluateComparison(const ast::BinaryExpr *expr, const CTValue &left,
+                                                     const CTValue &right) {
+  auto result = [&](int order) { return CTValue::boolean(decide(expr->op, order)); };
+  if (left.isNumber() && right.isNumber()) {
+    std::optional<int64_t> leftInteger = left.getInteger(), rightInteger = right.getInteger();
+    if (leftInteger && rightInteger)
+      return result(*leftInteger < *rightInteger ? -1 : *leftInteger > *rightInteger);
+    Size a = left.getSize(sizes), b = right.getSize(sizes);
+    if (a && a == b)
+      return result(0);
+    std::optional<Rational> first = getExact(left), second = getExact(right);
+    if (first && second)
+      return result(first->compare(*second));
+    std::optional<double> x = getDouble(left, expr->left->range);
+    std::optional<double> y = x ? getDouble(right, expr->right->range) : std::nullopt;
+    if (!y)
+      return std::nullopt;
+    return result(*x < *y ? -1 : *x > *y);
+  }
+
+  bool isEquality = expr->op == BinaryOp::Equal || expr->op == BinaryOp::NotEqual;
+  if (isEquality && (left.isNone() || right.isNone()))
+    return result(left.getKind() != right.getKind());
+  if (isEquality && left.getKind() == right.getKind()) {
+    switch (left.getKind()) {
+    case CTValue::Kind::Bool:
+      return result(left.getBool() != right.getBool());
+    case CTValue::Kind::String:
+    case CTValue::Kind::Word:
+      return result(left.getText() != right.getText());
+    case CTValue::Kind::Decl:
+      return result(left.getDecl() != right.getDecl());
+    default:
+      break;
+    }
+  }
+  diags.report(expr->opLoc, diag::OperandKinds).range(expr->left->range).range(expr->right->range)
+      << spell(expr->op) << left.describeKind() << right.describeKind();
+  return std::nullopt;
+}

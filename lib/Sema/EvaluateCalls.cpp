@@ -1,0 +1,157 @@
+//===- EvaluateCalls.cpp - calls at compile time --------------------------===//
+#include "EvaluatorSupport.h"
+#include "stage/Sema/Builtins.h"
+#include "stage/Sema/Evaluator.h"
+#include "llvm/ADT/StringSwitch.h"
+#include <cmath>
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+
+/// Functions may call earlier ones, each level on the C++ stack.
+constexpr unsigned maxCallDepth = 64;
+
+/// What can be chosen by name and given arguments: `schedule = interleaved(v = 2)`.
+static bool takesArguments(const ast::Decl *decl) {
+  return llvm::isa<ast::ScheduleDecl, ast::StrategyDecl, ast::OptimizerDecl, ast::ModuleDecl>(decl);
+}
+
+std::optional<CTValue> Evaluator::evaluateCall(const ast::CallExpr *expr, const Environment &env) {
+  auto *callee = dyn_cast<ast::NameExpr>(expr->callee);
+  if (!callee || expr->hasIndices)
+    return report(expr, diag::NotCompileTime, "'" + textOf(expr) + "'");
+  const CTValue *local = env.find(callee->name);
+  if (local && local->getKind() == CTValue::Kind::Function)
+    return evaluateFunction(expr, *local->getFunction(), env);
+  if (!local && !program.lookup(env.getFile(), callee->name) && findBuiltin(callee->name))
+    return evaluateBuiltinCall(expr, callee->name, env);
+
+  std::optional<CTValue> value = evaluate(expr->callee, env);
+  if (!value)
+    return std::nullopt;
+  if (!value->isDecl() || !takesArguments(value->getDecl()))
+    return report(expr->callee, diag::NotCompileTime, "a call of '" + textOf(expr->callee) + "'");
+  std::vector<NamedValue> arguments;
+  for (const ast::Argument &argument : expr->args) {
+    std::optional<CTValue> evaluated = evaluate(argument.value, env);
+    if (!evaluated)
+      return std::nullopt;
+    arguments.push_back({argument.name, std::move(*evaluated), argument.value->range});
+  }
+  return CTValue::decl(value->getDecl(), std::move(arguments));
+}
+
+std::optional<CTValue> Evaluator::evaluateFunction(const ast::CallExpr *expr, const ast::FnStmt &fn,
+                                                   const Environment &env) {
+  if (expr->args.size() != fn.params.size()) {
+    diags.report(expr->loc(), diag::WrongArgumentCount).range(expr->range)
+        << fn.name.name << int64_t(fn.params.size()) << int64_t(expr->args.size());
+    return std::nullopt;
+  }
+  if (calling.size() >= maxCallDepth || llvm::is_contained(calling, &fn))
+    return report(expr, diag::RecursiveFunction, fn.name.name);
+  // The body sees the scope of the function, not that of the call.
+  Environment inner(*env.findScope(fn.name.name));
+  for (size_t i = 0; i != fn.params.size(); ++i) {
+    std::optional<CTValue> value = evaluate(expr->args[i].value, env);
+    if (!value)
+      return std::nullopt;
+    inner.define(fn.params[i].name, std::move(*value));
+  }
+  calling.push_back(&fn);
+  std::optional<CTValue> result = evaluate(fn.value, inner);
+  calling.pop_back();
+  return result;
+}
+
+std::optional<CTValue> Evaluator::evaluateMinMax(const ast::CallExpr *expr, bool isMin, ArrayRef<CTValue> args) {
+  bool allReal = llvm::all_of(args, [](const CTValue &value) { return value.isReal(); });
+  bool allExact = llvm::all_of(args, [&](const CTValue &value) { return bool(value.getSize(sizes)); });
+  bool allIntegers = llvm::all_of(args, [](const CTValue &value) { return value.getInteger().has_value(); });
+  if (allIntegers) {
+    int64_t result = *args[0].getInteger();
+    for (const CTValue &value : args)
+      result = isMin ? std::min(result, *value.getInteger()) : std::max(result, *value.getInteger());
+    return CTValue::integer(result);
+  }
+  if (allExact && !allReal) {
+    Size result = args[0].getSize(sizes);
+    for (const CTValue &value : args.drop_front())
+      result = isMin ? stage::min(result, value.getSize(sizes)) : stage::max(result, value.getSize(sizes));
+    return makeSize(result, expr);
+  }
+  const CTValue *result = nullptr;
+  std::optional<double> best;
+  for (size_t i = 0; i != args.size(); ++i) {
+    std::optional<double> number = getDouble(args[i], expr->args[i].value->range);
+    if (!number)
+      return std::nullopt;
+    if (!best || (isMin ? *number < *best : *number > *best)) {
+      best = number;
+      result = &args[i];
+    }
+  }
+  return CTValue::real(*best, result->getSize(sizes));
+}
+
+std::optional<CTValue> Evaluator::evaluateBuiltinCall(const ast::CallExpr *expr, StringRef name,
+                                                      const Environment &env) {
+  using Function = double (*)(double);
+  auto function = llvm::StringSwitch<Function>(name)
+                      .Case("exp", [](double x) { return std::exp(x); })
+                      .Case("log", [](double x) { return std::log(x); })
+                      .Case("sqrt", [](double x) { return std::sqrt(x); })
+                      .Case("rsqrt", [](double x) { return 1 / std::sqrt(x); })
+                      .Case("erf", [](double x) { return std::erf(x); })
+                      .Case("tanh", [](double x) { return std::tanh(x); })
+                      .Case("sigmoid", [](double x) { return 1 / (1 + std::exp(-x)); })
+                      .Case("sin", [](double x) { return std::sin(x); })
+                      .Case("cos", [](double x) { return std::cos(x); })
+                      .Default(nullptr);
+  bool isMinMax = name == "min" || name == "max";
+  bool isUnary = function || name == "abs" || name == "floor";
+  if (!isMinMax && !isUnary && name != "ceildiv")
+    return report(expr, diag::NotCompileTime, "'" + textOf(expr) + "'");
+
+  size_t count = expr->args.size();
+  if (isMinMax ? count < 1 : count != (isUnary ? 1 : 2)) {
+    diags.report(expr->loc(), diag::WrongArgumentCount).range(expr->range) << name
+                                                                           << (isMinMax  ? "at least 1"
+                                                                               : isUnary ? "1"
+                                                                                         : "2")
+                                                                           << int64_t(count);
+    return std::nullopt;
+  }
+  std::vector<CTValue> args;
+  for (const ast::Argument &argument : expr->args) {
+    std::optional<CTValue> value = evaluate(argument.value, env);
+    if (!value)
+      return std::nullopt;
+    if (!value->isNumber())
+      return report(argument.value, diag::WrongKind, "a number", value->describeKind());
+    args.push_back(std::move(*value));
+  }
+
+  if (isMinMax)
+    return evaluateMinMax(expr, name == "min", args);
+  Size size = args[0].getSize(sizes);
+  if (name == "ceildiv") {
+    Size divisor = args[1].getSize(sizes);
+    if (!size || !divisor)
+      return report(expr, diag::WrongKind, "sizes", "a real number");
+    if (divisor.isConstant(0))
+      return report(expr, diag::DivisionByZero, textOf(expr));
+    return makeSize(size.ceilDiv(divisor), expr);
+  }
+  if (name == "floor" && size)
+    return makeSize(size.floorDiv(sizes.one()), expr);
+  if (name == "abs" && size && !args[0].isReal())
+    return makeSize(stage::max(size, size * -1), expr);
+  std::optional<double> number = getDouble(args[0], expr->args[0].value->range);
+  if (!number)
+    return std::nullopt;
+  if (!function)
+    return CTValue::real(name == "abs" ? std::fabs(*number) : std::floor(*number));
+  return CTValue::real(function(*number));
+}

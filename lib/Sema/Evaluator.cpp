@@ -1,0 +1,348 @@
+//===- Evaluator.cpp - compile-time evaluation ----------------------------===//
+//
+// Names, choices and conversions; arithmetic and calls have files of their own.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/Sema/Evaluator.h"
+#include "EvaluatorSupport.h"
+#include "Walk.h"
+#include "stage/Sema/Builtins.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/Format.h"
+#include <cmath>
+#include <limits>
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+
+std::string stage::sema::textOf(const ast::Expr *expr) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  ast::print(os, expr);
+  return os.str();
+}
+
+double stage::sema::toDouble(const Rational &value) {
+  // Long doubles hold 64-bit numerators and denominators exactly, so that the quotient is rounded once.
+  return static_cast<double>(static_cast<long double>(value.num) / static_cast<long double>(value.den));
+}
+
+std::optional<CTValue> Evaluator::report(const ast::Expr *expr, diag::ID id, const llvm::Twine &a,
+                                         const llvm::Twine &b) {
+  diags.report(expr->loc(), id).range(expr->range) << a << b;
+  return std::nullopt;
+}
+
+std::optional<CTValue> Evaluator::evaluate(const ast::Expr *expr, const Environment &env) {
+  if (!step())
+    return std::nullopt;
+  switch (expr->kind) {
+  case ast::NodeKind::NumberExpr: {
+    auto *number = llvm::cast<ast::NumberExpr>(expr);
+    std::optional<Rational> exact = Rational::make(number->value.num, number->value.den);
+    Size size = exact ? sizes.constant(*exact) : Size();
+    if (number->isReal || !size)
+      return CTValue::real(number->real, size);
+    return CTValue::size(size);
+  }
+  case ast::NodeKind::BoolExpr:
+    return CTValue::boolean(llvm::cast<ast::BoolExpr>(expr)->value);
+  case ast::NodeKind::StringExpr:
+    return CTValue::string(llvm::cast<ast::StringExpr>(expr)->text);
+  case ast::NodeKind::NameExpr:
+    return evaluateName(llvm::cast<ast::NameExpr>(expr), env);
+  case ast::NodeKind::UnaryExpr:
+    return evaluateUnary(llvm::cast<ast::UnaryExpr>(expr), env);
+  case ast::NodeKind::BinaryExpr:
+    return evaluateBinary(llvm::cast<ast::BinaryExpr>(expr), env);
+  case ast::NodeKind::CallExpr:
+    return evaluateCall(llvm::cast<ast::CallExpr>(expr), env);
+  case ast::NodeKind::IndexExpr:
+    return evaluateIndex(llvm::cast<ast::IndexExpr>(expr), env);
+  case ast::NodeKind::IfExpr: {
+    auto *choice = llvm::cast<ast::IfExpr>(expr);
+    std::optional<bool> condition = evaluateCondition(choice->condition, env);
+    if (!condition)
+      return std::nullopt;
+    return evaluate(*condition ? choice->thenExpr : choice->elseExpr, env);
+  }
+  case ast::NodeKind::RangeExpr: {
+    auto *range = llvm::cast<ast::RangeExpr>(expr);
+    std::optional<CTValue> begin = evaluate(range->begin, env), end = evaluate(range->end, env);
+    if (!begin || !end)
+      return std::nullopt;
+    for (auto [value, bound] : {std::pair(&*begin, range->begin), std::pair(&*end, range->end)})
+      if (!value->isNumber())
+        return report(bound, diag::WrongKind, "a size", value->describeKind());
+    return CTValue::range(*begin, *end);
+  }
+  case ast::NodeKind::TupleExpr:
+  case ast::NodeKind::ListExpr: {
+    bool isTuple = expr->kind == ast::NodeKind::TupleExpr;
+    auto elements = evaluateAll(
+        isTuple ? llvm::cast<ast::TupleExpr>(expr)->elements : llvm::cast<ast::ListExpr>(expr)->elements, env);
+    if (!elements)
+      return std::nullopt;
+    return isTuple ? CTValue::tuple(std::move(*elements)) : CTValue::list(std::move(*elements));
+  }
+  default:
+    return report(expr, diag::NotCompileTime, "'" + textOf(expr) + "'");
+  }
+}
+
+std::optional<std::vector<CTValue>> Evaluator::evaluateAll(ArrayRef<ast::Expr *> exprs, const Environment &env) {
+  std::vector<CTValue> values;
+  for (const ast::Expr *expr : exprs) {
+    std::optional<CTValue> value = evaluate(expr, env);
+    if (!value)
+      return std::nullopt;
+    values.push_back(std::move(*value));
+  }
+  return values;
+}
+
+std::optional<CTValue> Evaluator::evaluateName(const ast::NameExpr *expr, const Environment &env) {
+  if (const CTValue *value = env.find(expr->name))
+    return *value;
+  if (const ast::Decl *decl = program.lookup(env.getFile(), expr->name))
+    return CTValue::decl(decl);
+  if (expr->name == "none")
+    return CTValue();
+  if (expr->name == "inf")
+    return CTValue::real(std::numeric_limits<double>::infinity());
+  if (findBuiltin(expr->name))
+    return CTValue::word(expr->name);
+
+  std::vector<Candidate> candidates = program.getVisibleNames(env.getFile());
+  for (const Environment *scope = &env; scope; scope = scope->getParent())
+    for (const auto &entry : scope->getOwn())
+      candidates.push_back({entry.first, SMLoc()});
+  for (const Builtin &builtin : getBuiltins())
+    candidates.push_back({builtin.name, SMLoc()});
+  DiagnosticBuilder error = diags.report(expr->loc(), diag::UnknownName);
+  error.range(expr->range) << expr->name;
+  suggestNearest(error, expr->name, expr->range, candidates);
+  return std::nullopt;
+}
+
+std::optional<CTValue> Evaluator::evaluateIndex(const ast::IndexExpr *expr, const Environment &env) {
+  std::optional<CTValue> base = evaluate(expr->base, env);
+  if (!base)
+    return std::nullopt;
+  if (base->getKind() != CTValue::Kind::List && base->getKind() != CTValue::Kind::Tuple)
+    return report(expr->base, diag::WrongKind, "a list", base->describeKind());
+  for (const ast::Expr *subscript : expr->subscripts) {
+    if (base->getKind() != CTValue::Kind::List && base->getKind() != CTValue::Kind::Tuple)
+      return report(subscript, diag::WrongKind, "a list", base->describeKind());
+    std::optional<int64_t> position = evaluateInteger(subscript, env, "the subscript");
+    if (!position)
+      return std::nullopt;
+    ArrayRef<CTValue> elements = base->getElements();
+    if (*position < 0 || uint64_t(*position) >= elements.size())
+      return report(subscript, diag::SubscriptOutOfRange, llvm::Twine(*position), llvm::Twine(elements.size()));
+    base = CTValue(elements[*position]);
+  }
+  return base;
+}
+
+std::optional<Size> Evaluator::evaluateSize(const ast::Expr *expr, const Environment &env) {
+  bool outer = std::exchange(sawDivision, false);
+  auto restore = llvm::make_scope_exit([&] { sawDivision = outer; });
+  std::optional<CTValue> value = evaluate(expr, env);
+  if (!value)
+    return std::nullopt;
+  Size size = value->isNumber() ? value->getSize(sizes) : Size();
+  if (!size) {
+    report(expr, diag::WrongKind, "a size", value->describeKind());
+    return std::nullopt;
+  }
+  std::optional<Rational> constant = size.getConstant();
+  if (constant && !constant->isInteger()) {
+    report(expr, diag::NotAnInteger, "'" + textOf(expr) + "'", constant->str());
+    return std::nullopt;
+  }
+  // A division has recorded what it owes; what is fractional for another reason (1.25 * S) owes it here.
+  if (!sawDivision && !size.isIntegral())
+    obligations.add(Obligations::Kind::Divides, size, sizes.one(), expr->loc(), "a size is an integer");
+  return size;
+}
+
+std::optional<int64_t> Evaluator::evaluateInteger(const ast::Expr *expr, const Environment &env,
+                                                  const llvm::Twine &what) {
+  bool outer = std::exchange(owesDivisions, false); // judged by the value
+  std::optional<CTValue> value = evaluate(expr, env);
+  owesDivisions = outer;
+  if (!value)
+    return std::nullopt;
+  if (std::optional<int64_t> integer = value->getInteger())
+    return integer;
+  Size size = value->isNumber() ? value->getSize(sizes) : Size();
+  if (!size) {
+    report(expr, diag::NotAnInteger, what, value->isReal() ? format(*value) : value->describeKind().str());
+    return std::nullopt;
+  }
+  return getValue(size, expr->range, what);
+}
+
+std::optional<bool> Evaluator::evaluateCondition(const ast::Expr *expr, const Environment &env) {
+  std::optional<CTValue> value = evaluate(expr, env);
+  if (!value)
+    return std::nullopt;
+  if (!value->isBool()) {
+    report(expr, diag::WrongKind, "true or false", value->describeKind());
+    return std::nullopt;
+  }
+  return value->getBool();
+}
+
+std::optional<double> Evaluator::evaluateReal(const ast::Expr *expr, const Environment &env) {
+  bool outer = std::exchange(owesDivisions, false);
+  auto restore = llvm::make_scope_exit([&] { owesDivisions = outer; });
+  std::optional<CTValue> value = evaluate(expr, env);
+  return value ? getDouble(*value, expr->range) : std::nullopt;
+}
+
+std::optional<int64_t> Evaluator::getValue(Size size, SMRange range, const llvm::Twine &what) {
+  SizeValue value = stage::evaluate(size, binding);
+  constexpr __int128 limit = std::numeric_limits<int64_t>::max();
+  if (value && !value.value.isInteger())
+    diags.report(range.Start, diag::NotAnInteger).range(range) << what << value.value.str();
+  else if (value.error == SizeError::Overflow || (value && (value.value.num > limit || value.value.num < -limit)))
+    diags.report(range.Start, diag::ValueOverflows).range(range) << what;
+  else if (value.error == SizeError::DivisionByZero)
+    diags.report(range.Start, diag::DivisionByZero).range(range) << size.str();
+  else if (value.error == SizeError::UnboundSymbol)
+    diags.report(range.Start, diag::ValueUnbound).range(range) << size.str() << value.symbol;
+  else
+    return static_cast<int64_t>(value.value.num);
+  return std::nullopt;
+}
+
+std::optional<Rational> Evaluator::getExact(const CTValue &value) {
+  if (std::optional<int64_t> integer = value.getInteger())
+    return Rational::integer(*integer);
+  Size size = value.isNumber() ? value.getSize(sizes) : Size();
+  if (!size)
+    return std::nullopt;
+  SizeValue result = stage::evaluate(size, binding);
+  return result ? std::optional<Rational>(result.value) : std::nullopt;
+}
+
+std::optional<double> Evaluator::getDouble(const CTValue &value, SMRange range) {
+  if (value.isReal())
+    return value.getReal();
+  if (std::optional<Rational> exact = getExact(value))
+    return toDouble(*exact);
+  if (!value.isNumber()) {
+    diags.report(range.Start, diag::WrongKind).range(range) << "a number" << value.describeKind();
+    return std::nullopt;
+  }
+  Size size = value.getSize(sizes);
+  SizeValue result = stage::evaluate(size, binding);
+  if (result.error == SizeError::UnboundSymbol)
+    diags.report(range.Start, diag::ValueUnbound).range(range) << size.str() << result.symbol;
+  else
+    diags.report(range.Start, diag::ValueOverflows).range(range) << "'" + size.str() + "'";
+  return std::nullopt;
+}
+
+std::optional<CTValue> Evaluator::convert(const CTValue &value, const ast::Ident &kind, SMRange range,
+                                          const llvm::Twine &what) {
+  if (!kind)
+    return value;
+  auto wrong = [&](StringRef expected) -> std::optional<CTValue> {
+    diags.report(range.Start, diag::ArgumentKind).range(range).operator<<(what).operator<<(expected)
+        << value.describeKind();
+    return std::nullopt;
+  };
+  if (kind.name == "bool")
+    return value.isBool() ? std::optional<CTValue>(value) : wrong("true or false");
+  if (!value.isNumber())
+    return wrong(kind.name == "real" ? "a number" : "a size");
+  if (kind.name == "real") {
+    if (value.isReal())
+      return value;
+    std::optional<double> number = getDouble(value, range);
+    return number ? std::optional<CTValue>(CTValue::real(*number, value.getSize(sizes))) : std::nullopt;
+  }
+  Size size = value.getSize(sizes);
+  std::optional<Rational> constant = size ? size.getConstant() : std::nullopt;
+  if (!size || (constant && !constant->isInteger())) {
+    diags.report(range.Start, diag::NotAnInteger).range(range) << what << format(value);
+    return std::nullopt;
+  }
+  return value.isSize() ? value : CTValue::size(size);
+}
+
+std::optional<CTValue> Evaluator::evaluateParam(const ast::Param &param, const ast::Argument *argument,
+                                                const Environment &callee, const Environment &caller) {
+  const ast::Expr *expr = argument ? argument->value : param.defaultValue;
+  // `/` in a real number is a division like any other.
+  bool outer = std::exchange(owesDivisions, owesDivisions && param.scalarKind.name != "real");
+  std::optional<CTValue> value = evaluate(expr, argument ? caller : callee);
+  owesDivisions = outer;
+  return value ? convert(*value, param.scalarKind, expr->range, "'" + param.name.name + "'") : std::nullopt;
+}
+
+bool Evaluator::checkRequire(const ast::RequireStmt &require, const Environment &env) {
+  std::optional<bool> holds = evaluateCondition(require.condition, env);
+  if (!holds || *holds)
+    return holds.has_value();
+  DiagnosticBuilder error = diags.report(require.condition->loc(), diag::RequireFailed);
+  error.range(require.condition->range) << (require.message ? interpolate(require.message->text, env)
+                                                            : "'" + textOf(require.condition) + "' does not hold");
+  std::string values;
+  walk(require.condition, [&](const ast::Expr *part) {
+    auto *name = dyn_cast<ast::NameExpr>(part);
+    const CTValue *value = name ? env.find(name->name) : nullptr;
+    std::string text = value ? (name->name + " = " + format(*value)).str() : "";
+    if (value && values.find(text) == std::string::npos)
+      values += (values.empty() ? "" : ", ") + text;
+  });
+  if (!values.empty())
+    error.note(SMLoc(), diag::WhereValues) << values;
+  return false;
+}
+
+std::string Evaluator::interpolate(StringRef text, const Environment &env) {
+  std::string result;
+  forEachMessagePart(text, [&](StringRef part, bool isName) {
+    const CTValue *value = isName ? env.find(part) : nullptr;
+    result += value ? format(*value) : part.str();
+  });
+  return result;
+}
+
+std::string Evaluator::format(const CTValue &value) {
+  switch (value.getKind()) {
+  case CTValue::Kind::Size:
+    if (std::optional<Rational> exact = getExact(value))
+      return exact->str();
+    return value.getSize(sizes).str();
+  case CTValue::Kind::Real: {
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::format("%.12g", value.getReal());
+    return text;
+  }
+  case CTValue::Kind::Bool:
+    return value.getBool() ? "true" : "false";
+  case CTValue::Kind::String:
+  case CTValue::Kind::Word:
+    return value.getText().str();
+  case CTValue::Kind::Decl:
+    return value.getDecl()->name.name.str();
+  case CTValue::Kind::List:
+  case CTValue::Kind::Tuple: {
+    bool isList = value.getKind() == CTValue::Kind::List;
+    std::string text(isList ? "[" : "(");
+    for (const CTValue &element : value.getElements())
+      text += (text.size() > 1 ? ", " : "") + format(element);
+    return text + (isList ? "]" : ")");
+  }
+  case CTValue::Kind::Range:
+    return format(value.getElements()[0]) + ".." + format(value.getElements()[1]);
+  default:
+    return value.describeKind().str();
+  }
+}

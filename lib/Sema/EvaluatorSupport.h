@@ -1,0 +1,17 @@
+//===- EvaluatorSupport.h - what the evaluator's files share ---*- C++ -*-===//
+#ifndef STAGE_LIB_SEMA_EVALUATORSUPPORT_H
+#define STAGE_LIB_SEMA_EVALUATORSUPPORT_H
+
+#include "stage/AST/AST.h"
+#include <string>
+
+namespace stage::sema {
+
+/// As .stg text.
+std::string textOf(const ast::Expr *expr);
+/// The nearest double.
+double toDouble(const Rational &value);
+
+} // namespace stage::sema
+
+#endif // STAGE_LIB_SEMA_EVALUATORSUPPORT_H

@@ -1,0 +1,280 @@
+//===- Program.cpp - the files of a program and their names ---------------===//
+#include "stage/Sema/Program.h"
+#include "stage/Parse/Parse.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+
+using namespace stage;
+using namespace stage::sema;
+
+namespace {
+using Decls = llvm::SmallVector<const ast::Decl *, 2>;
+
+/// Adds a declaration unless it is there: a file may be imported twice.
+void addDecl(Decls &decls, const ast::Decl *decl) {
+  if (!llvm::is_contained(decls, decl))
+    decls.push_back(decl);
+}
+
+bool isStd(StringRef path) { return path.startswith("std."); }
+
+/// `a.b.c` below a folder.
+std::string pathOf(StringRef folder, StringRef dotted) {
+  llvm::SmallString<128> path(folder);
+  llvm::SmallVector<StringRef, 4> parts;
+  dotted.split(parts, '.');
+  for (StringRef part : parts)
+    llvm::sys::path::append(path, part);
+  path += ".stg";
+  return path.str().str();
+}
+
+/// The names of the .stg files beside `path`, for a suggestion. `storage` keeps them.
+std::vector<Candidate> neighbours(StringRef path, std::vector<std::string> &storage) {
+  std::error_code error;
+  StringRef folder = llvm::sys::path::parent_path(path);
+  for (llvm::sys::fs::directory_iterator it(folder.empty() ? "." : folder, error), end; it != end && !error;
+       it.increment(error))
+    if (llvm::sys::path::extension(it->path()) == ".stg")
+      storage.push_back(llvm::sys::path::stem(it->path()).str());
+  llvm::sort(storage);
+  std::vector<Candidate> result;
+  for (const std::string &name : storage)
+    result.push_back({name, SMLoc()});
+  return result;
+}
+} // namespace
+
+/// The names of one file, by where they come from.
+struct Program::Scope {
+  llvm::StringMap<const ast::Decl *> own;
+  llvm::StringMap<Decls> named;         ///< Imported by name.
+  std::vector<const ast::File *> whole; ///< Imported without a list.
+};
+
+Program::Program(ast::ASTContext &context, DiagnosticEngine &diags, ProgramOptions options)
+    : context(context), diags(diags), options(std::move(options)) {}
+Program::~Program() = default;
+
+const ast::File *Program::load(StringRef path) {
+  loadPrelude();
+  const ast::File *file = loadPath(path.str(), SMRange());
+  if (!main)
+    main = file;
+  return file;
+}
+
+const ast::File *Program::loadBuffer(unsigned bufferId, StringRef path) {
+  loadPrelude();
+  loading.push_back({path.str(), path.str(), SMRange()});
+  const ast::File *file = parse(bufferId);
+  loading.pop_back();
+  if (!main)
+    main = file;
+  return file;
+}
+
+/// Every file sees what the prelude imports. It is an ordinary file, and optional.
+void Program::loadPrelude() {
+  if (prelude || main || options.stdlibDir.empty())
+    return;
+  std::string path = pathOf(options.stdlibDir, "prelude");
+  if (llvm::sys::fs::exists(path))
+    prelude = loadPath(path, SMRange());
+}
+
+const ast::File *Program::loadPath(const std::string &path, SMRange importedAt) {
+  llvm::SmallString<128> real;
+  if (path == "-" || llvm::sys::fs::real_path(path, real))
+    real = path; // an error is found again when the file is read
+  std::string key = real.str().str();
+  if (llvm::any_of(loading, [&](const Loading &entry) { return entry.key == key; })) {
+    reportCycle(key, importedAt);
+    return nullptr;
+  }
+  auto known = byPath.find(key);
+  if (known != byPath.end())
+    return known->second;
+
+  const ast::File *file = nullptr;
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
+  if (!buffer) {
+    diags.report(importedAt.Start, diag::CannotReadFile) << path << buffer.getError().message();
+  } else {
+    loading.push_back({key, path, importedAt});
+    file = parse(diags.getSources().AddNewSourceBuffer(std::move(*buffer), importedAt.Start));
+    loading.pop_back();
+  }
+  byPath[key] = file;
+  return file;
+}
+
+/// Parses a buffer and loads what it imports. The chain `loading` ends in it.
+const ast::File *Program::parse(unsigned bufferId) {
+  ast::File *file = parseFile(context, diags, bufferId);
+  if (!file)
+    return nullptr;
+  file->path = context.copy(StringRef(loading.back().path));
+  auto scope = std::make_unique<Scope>();
+  declare(*file, *scope);
+  for (const ast::Import &import : file->imports)
+    if (const ast::File *imported = loadImport(*file, import))
+      declareImport(import, *imported, *scope);
+  scopes[file] = std::move(scope);
+  files.push_back(file);
+  return file;
+}
+
+const ast::File *Program::loadImport(const ast::File &from, const ast::Import &import) {
+  std::vector<std::string> tried;
+  if (isStd(import.path)) {
+    // Without a standard library the name of its folder is shown.
+    tried.push_back(pathOf(options.stdlibDir.empty() ? "<stdlib>" : options.stdlibDir, import.path.drop_front(4)));
+  } else {
+    tried.push_back(pathOf(llvm::sys::path::parent_path(from.path), import.path));
+    for (const std::string &folder : options.includeDirs)
+      tried.push_back(pathOf(folder, import.path));
+  }
+  for (const std::string &path : tried)
+    if (llvm::sys::fs::exists(path))
+      return loadPath(path, import.range);
+
+  DiagnosticBuilder error = diags.report(import.range.Start, diag::ImportNotFound);
+  error.range(import.range) << import.path << llvm::join(tried, ", ");
+  std::vector<std::string> storage;
+  std::vector<Candidate> candidates = neighbours(tried.front(), storage);
+  StringRef last = import.path.rsplit('.').second;
+  if (const Candidate *nearest = findNearest(last.empty() ? import.path : last, candidates))
+    error.note(SMLoc(), diag::DidYouMean) << nearest->name;
+  return nullptr;
+}
+
+void Program::reportCycle(const std::string &key, SMRange importedAt) {
+  auto first = llvm::find_if(loading, [&](const Loading &entry) { return entry.key == key; });
+  std::string chain;
+  for (auto it = first; it != loading.end(); ++it)
+    chain += it->path + " -> ";
+  DiagnosticBuilder error = diags.report(importedAt.Start, diag::ImportCycle);
+  error.range(importedAt) << first->path << chain + first->path;
+  for (auto it = first + 1; it < loading.end(); ++it)
+    error.note(it->importedAt.Start, diag::ImportedHere) << it->path;
+}
+
+void Program::declare(const ast::File &file, Scope &scope) {
+  for (const ast::Decl *decl : file.decls) {
+    fileOf[decl] = &file;
+    auto [it, isNew] = scope.own.try_emplace(decl->name.name, decl);
+    if (!isNew)
+      diags.report(decl->name.loc(), diag::Redefinition)
+              .range(decl->name.range)
+              .
+              operator<<(decl->name.name)
+              .note(it->second->name.loc(), diag::PreviousHere)
+          << decl->name.name;
+  }
+}
+
+void Program::declareImport(const ast::Import &import, const ast::File &imported, Scope &scope) {
+  if (import.all) {
+    scope.whole.push_back(&imported);
+    return;
+  }
+  const llvm::StringMap<const ast::Decl *> &theirs = scopes[&imported]->own;
+  for (const ast::Ident &name : import.names) {
+    auto found = theirs.find(name.name);
+    if (found == theirs.end()) {
+      std::vector<Candidate> candidates;
+      for (const auto &entry : theirs)
+        candidates.push_back({entry.getKey(), entry.getValue()->name.loc()});
+      DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownImport);
+      error.range(name.range) << import.path << name.name;
+      suggestNearest(error, name.name, name.range, candidates);
+      continue;
+    }
+    if (const ast::Decl *own = scope.own.lookup(name.name))
+      diags.report(own->name.loc(), diag::Redefinition)
+              .range(own->name.range)
+              .
+              operator<<(name.name)
+              .note(name.loc(), diag::ImportedHere)
+          << name.name;
+    addDecl(scope.named[name.name], found->second);
+  }
+}
+
+llvm::SmallVector<const ast::Decl *, 2> Program::lookupAll(const ast::File &from, StringRef name) const {
+  const Scope &scope = *scopes.find(&from)->second;
+  if (const ast::Decl *own = scope.own.lookup(name))
+    return {own};
+  auto named = scope.named.find(name);
+  if (named != scope.named.end())
+    return named->second;
+  Decls found;
+  for (const ast::File *file : scope.whole)
+    if (const ast::Decl *decl = scopes.find(file)->second->own.lookup(name))
+      addDecl(found, decl);
+  if (found.empty() && prelude && &from != prelude)
+    return lookupAll(*prelude, name);
+  return found;
+}
+
+const ast::Decl *Program::lookup(const ast::File &from, StringRef name) const {
+  llvm::SmallVector<const ast::Decl *, 2> found = lookupAll(from, name);
+  return found.empty() ? nullptr : found.front();
+}
+
+const ast::File &Program::getFile(const ast::Decl &decl) const { return *fileOf.lookup(&decl); }
+
+std::vector<Candidate> Program::getVisibleNames(const ast::File &from) const {
+  llvm::StringMap<SMLoc> names;
+  auto add = [&](const ast::Decl *decl) { names.try_emplace(decl->name.name, decl->name.loc()); };
+  for (const ast::File *file : {&from, prelude}) {
+    if (!file)
+      continue;
+    const Scope &scope = *scopes.find(file)->second;
+    for (const auto &entry : scope.own)
+      add(entry.getValue());
+    for (const auto &entry : scope.named)
+      add(entry.getValue().front());
+    for (const ast::File *whole : scope.whole)
+      for (const ast::Decl *decl : whole->decls)
+        add(decl);
+  }
+  std::vector<Candidate> result;
+  for (const auto &entry : names)
+    result.push_back({entry.getKey(), entry.getValue()});
+  // The keys belong to the map; the AST's text stays.
+  for (Candidate &candidate : result)
+    candidate.name = lookup(from, candidate.name)->name.name;
+  llvm::sort(result, [](const Candidate &a, const Candidate &b) { return a.name < b.name; });
+  return result;
+}
+
+const Candidate *stage::sema::findNearest(StringRef name, ArrayRef<Candidate> candidates) {
+  // A third of the letters may differ; of a name as short as `tp` only the case.
+  unsigned best = name.size() < 3 ? 1 : name.size() / 3 + 1;
+  const Candidate *nearest = nullptr;
+  for (const Candidate &candidate : candidates) {
+    if (candidate.name == name)
+      continue;
+    unsigned distance = name.equals_insensitive(candidate.name)
+                            ? 0
+                            : name.edit_distance(candidate.name, /*AllowReplacements=*/true, best);
+    // Ties go to the name that sorts first, whatever the order of the candidates.
+    if (distance < best || (nearest && distance == best && candidate.name < nearest->name)) {
+      nearest = &candidate;
+      best = distance;
+    }
+  }
+  return nearest;
+}
+
+void stage::sema::suggestNearest(DiagnosticBuilder &error, StringRef name, SMRange at, ArrayRef<Candidate> candidates) {
+  const Candidate *nearest = findNearest(name, candidates);
+  if (!nearest)
+    return;
+  error.fixIt(at, nearest->name);
+  error.note(nearest->loc, diag::DidYouMean) << nearest->name;
+}

@@ -1,0 +1,22 @@
+//===- Walk.h - visiting the parts of an expression ------------*- C++ -*-===//
+#ifndef STAGE_LIB_SEMA_WALK_H
+#define STAGE_LIB_SEMA_WALK_H
+
+#include "stage/AST/AST.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace stage::sema {
+
+/// Calls `visit` for each expression directly inside `expr`, in source order. The expressions of types (of an OpExpr)
+/// are not visited.
+void forEachChild(const ast::Expr *expr, llvm::function_ref<void(const ast::Expr *)> visit);
+
+/// Calls `visit` for `expr` and everything inside it, outer first.
+void walk(const ast::Expr *expr, llvm::function_ref<void(const ast::Expr *)> visit);
+
+/// Calls `visit` with the parts of a message's text: names in braces, and the text between them.
+void forEachMessagePart(llvm::StringRef text, llvm::function_ref<void(llvm::StringRef part, bool isName)> visit);
+
+} // namespace stage::sema
+
+#endif // STAGE_LIB_SEMA_WALK_H
