@@ -1,0 +1,156 @@
+//===- CheckJobs.cpp - the names of configs, jobs and their like ----------===//
+//
+// The declarations that are lists of entries. Their values are names and numbers;
+// what a job's calls may be given is checked when the job is bound.
+//
+//===----------------------------------------------------------------------===//
+#include "Extends.h"
+#include "JobWords.h"
+#include "NameChecker.h"
+#include "Walk.h"
+#include "stage/Sema/Builtins.h"
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+
+namespace {
+class EntryChecker : public NameChecker {
+public:
+  using NameChecker::NameChecker;
+
+  void check(const ast::ConfigDecl &config);
+  void check(const ast::JobDecl &job);
+  void check(const ast::PrecisionDecl &precision);
+  void check(const ast::OptimizerDecl &optimizer);
+
+private:
+  /// Unknown and repeated names among the entries.
+  void checkNames(ArrayRef<ast::EntryStmt *> entries, StringRef owner, ArrayRef<Candidate> known);
+  void checkStep(const ast::Expr *expr);
+};
+
+std::vector<Candidate> candidates(ArrayRef<StringRef> words) {
+  std::vector<Candidate> result;
+  for (StringRef word : words)
+    result.push_back({word, SMLoc()});
+  return result;
+}
+} // namespace
+
+void EntryChecker::checkNames(ArrayRef<ast::EntryStmt *> entries, StringRef owner, ArrayRef<Candidate> known) {
+  std::vector<ast::Ident> names;
+  for (const ast::EntryStmt *entry : entries) {
+    names.push_back(entry->name);
+    if (llvm::none_of(known, [&](const Candidate &candidate) { return candidate.name == entry->name.name; }))
+      reportUnknownEntry(entry->name, owner, known);
+  }
+  checkEntriesOnce(names);
+}
+
+void EntryChecker::check(const ast::ConfigDecl &config) {
+  auto *model = expectDecl<ast::ModuleDecl>(config.model, "model");
+  if (model && !model->isModel)
+    reportWrongDecl(config.model, "model", *model);
+  ScopeGuard scope(*this);
+  if (config.base && expectDecl<ast::ConfigDecl>(config.base, "config") && checkExtends(program, config))
+    for (const ast::ConfigDecl *base : getChain(program, config))
+      if (base != &config)
+        for (const ast::EntryStmt *entry : base->entries)
+          if (!find(entry->name.name))
+            define(SymbolKind::Scalar, entry->name);
+  if (model) {
+    std::vector<Candidate> params;
+    for (const ast::Param &param : model->params)
+      params.push_back({param.name.name, param.name.loc()});
+    checkNames(config.entries, model->name.name, params);
+  }
+  // An entry sees those before it, and those it inherits.
+  for (const ast::EntryStmt *entry : config.entries) {
+    checkExpr(entry->value);
+    if (!find(entry->name.name))
+      define(SymbolKind::Scalar, entry->name);
+  }
+}
+
+void EntryChecker::check(const ast::JobDecl &job) {
+  ScopeGuard scope(*this);
+  if (job.base && expectDecl<ast::JobDecl>(job.base, "job"))
+    checkExtends(program, job);
+  checkNames(job.entries, "job", candidates(jobEntries));
+  for (const ast::EntryStmt *entry : job.entries) {
+    if (entry->name.name == stepWord)
+      checkStep(entry->value);
+    else
+      checkExpr(entry->value);
+  }
+}
+
+/// `train(...)` is no name of a declaration.
+void EntryChecker::checkStep(const ast::Expr *expr) {
+  auto *call = dyn_cast<ast::CallExpr>(expr);
+  auto *callee = call ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
+  if (!callee || !llvm::is_contained(stepKinds, callee->name)) {
+    diags.report(expr->loc(), diag::StepExpected).range(expr->range);
+    return;
+  }
+  ScopeGuard scope(*this);
+  for (const ast::Argument &argument : call->args)
+    if (auto *loop = dyn_cast<ast::ForArgExpr>(argument.value))
+      define(SymbolKind::Scalar, loop->variable);
+  for (const ast::Argument &argument : call->args)
+    checkExpr(argument.value);
+}
+
+void EntryChecker::check(const ast::PrecisionDecl &precision) {
+  checkNames(precision.entries, "precision", candidates(precisionEntries));
+  for (const ast::EntryStmt *entry : precision.entries) {
+    auto *name = dyn_cast<ast::NameExpr>(entry->value);
+    if (name)
+      checkDType({name->name, name->range});
+    else
+      diags.report(entry->value->loc(), diag::WrongKind).range(entry->value->range) << "an element type"
+                                                                                    << "an expression";
+  }
+  for (StringRef word : precisionEntries)
+    if (llvm::none_of(precision.entries, [&](const ast::EntryStmt *entry) { return entry->name.name == word; }))
+      diags.report(precision.name.loc(), diag::EntryMissing).range(precision.name.range) << precision.name.name << word;
+}
+
+void EntryChecker::check(const ast::OptimizerDecl &optimizer) {
+  ScopeGuard scope(*this);
+  checkParams(optimizer.params, /*mustBeUsed=*/true);
+  std::vector<ast::EntryStmt *> entries;
+  std::vector<ast::Ident> states;
+  for (ast::Stmt *stmt : optimizer.body) {
+    if (auto *state = dyn_cast<ast::StateStmt>(stmt)) {
+      checkDType(state->dtype);
+      states.insert(states.end(), state->names.begin(), state->names.end());
+      continue;
+    }
+    auto *entry = llvm::cast<ast::EntryStmt>(stmt);
+    entries.push_back(entry);
+    ScopeGuard costs(*this);
+    if (!find(volumeWord))
+      define(SymbolKind::Scalar, {volumeWord, entry->range});
+    checkExpr(entry->value);
+  }
+  checkEntriesOnce(states);
+  checkNames(entries, "optimizer", candidates({flopsWord}));
+  if (entries.empty())
+    diags.report(optimizer.name.loc(), diag::EntryMissing).range(optimizer.name.range)
+        << optimizer.name.name << flopsWord;
+}
+
+void stage::sema::checkConfig(const Program &program, const ast::File &file, const ast::ConfigDecl &config) {
+  EntryChecker(program, file).check(config);
+}
+void stage::sema::checkJob(const Program &program, const ast::File &file, const ast::JobDecl &job) {
+  EntryChecker(program, file).check(job);
+}
+void stage::sema::checkPrecision(const Program &program, const ast::File &file, const ast::PrecisionDecl &precision) {
+  EntryChecker(program, file).check(precision);
+}
+void stage::sema::checkOptimizer(const Program &program, const ast::File &file, const ast::OptimizerDecl &optimizer) {
+  EntryChecker(program, file).check(optimizer);
+}

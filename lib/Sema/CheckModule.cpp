@@ -1,0 +1,264 @@
+//===- CheckModule.cpp - the names of modules and models ------------------===//
+//
+// What can be said of a module before it is instantiated. A tensor parameter's
+// pattern introduces dims; every other name must be there before it is used. Names
+// of a block end with it and may not hide names of the blocks around it, except
+// indices, which live in their formula only.
+//
+//===----------------------------------------------------------------------===//
+#include "FormulaChecker.h"
+#include "NameChecker.h"
+#include "Walk.h"
+#include "stage/Sema/Arguments.h"
+#include "stage/Sema/Builtins.h"
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+
+namespace {
+class ModuleChecker : public NameChecker, private FormulaScope {
+public:
+  ModuleChecker(const Program &program, const ast::File &file, const ast::ModuleDecl &module, ModuleUses &uses)
+      : NameChecker(program, file), module(module), uses(uses[&module]) {}
+
+  void check();
+
+private:
+  void checkModuleParams();
+  void checkShape(const ast::TensorType &type);
+  void checkBody(ArrayRef<ast::Stmt *> body, bool isModuleBody);
+  void checkStmt(const ast::Stmt *stmt, bool isLast);
+  void checkLet(const ast::LetStmt &let);
+  void checkDim(const ast::DimStmt &dim);
+  void checkRepeat(const ast::RepeatStmt &repeat);
+  void checkExpr(const ast::Expr *expr) override;
+  void checkCall(const ast::CallExpr &call);
+  void checkOpExpr(const ast::OpExpr &op);
+  void addInstance(const ast::CallExpr &call, const ast::ModuleDecl &callee);
+
+  // FormulaScope: what a formula in place sees.
+  bool resolve(StringRef name, SMRange range, IndexSet &accessed) override { return use(name); }
+  bool isCallable(StringRef name) override;
+  void checkOutside(const ast::Expr *expr) override { checkExpr(expr); }
+  void reportUnknownName(StringRef name, SMRange range, diag::ID id) override { reportUnknown(name, range, id); }
+
+  const ast::ModuleDecl &module;
+  std::vector<ModuleUse> &uses;
+};
+} // namespace
+
+void ModuleChecker::check() {
+  ScopeGuard paramScope(*this, /*isPathLevel=*/true);
+  checkModuleParams();
+  for (const ast::TensorType *type : module.results)
+    checkShape(*type);
+  checkBody(module.body, true);
+  if (module.body.empty() || module.body.back()->kind != ast::NodeKind::ReturnStmt)
+    diags.report(module.name.loc(), diag::ReturnMissing).range(module.name.range) << module.name.name;
+}
+
+void ModuleChecker::checkModuleParams() {
+  // A pattern may name a parameter that follows it: `module Head(y: [B, S, D], D)`.
+  auto isScalarParam = [&](StringRef name) {
+    return llvm::any_of(module.params, [&](const ast::Param &p) { return !p.tensor && p.name.name == name; });
+  };
+  for (const ast::Param &param : module.params) {
+    if (param.defaultValue)
+      checkExpr(param.defaultValue);
+    checkScalarKind(param);
+    if (!param.tensor) {
+      bool wasInPattern = false;
+      for (const ast::Param &other : module.params)
+        if (other.tensor && &other < &param)
+          for (const ast::ShapeDim &dim : other.tensor->dims)
+            if (auto *name = dyn_cast<ast::NameExpr>(dim.size))
+              wasInPattern |= name->name == param.name.name;
+      define(SymbolKind::Scalar, param.name, wasInPattern ? std::nullopt : std::optional(diag::UnusedParameter));
+      continue;
+    }
+    if (module.isModel)
+      diags.report(param.tensor->loc(), diag::TensorParameter).range(param.tensor->range) << param.name.name;
+    define(SymbolKind::Tensor, param.name);
+    checkDType(param.tensor->dtype);
+    checkDimsOnce(*param.tensor);
+    for (const ast::ShapeDim &dim : param.tensor->dims) {
+      auto *name = dyn_cast<ast::NameExpr>(dim.size);
+      if (name && !use(name->name) && !isScalarParam(name->name))
+        define(SymbolKind::Dim, {name->name, name->range});
+      else if (!name)
+        checkExpr(dim.size);
+    }
+  }
+}
+
+void ModuleChecker::checkShape(const ast::TensorType &type) {
+  checkDType(type.dtype);
+  checkDimsOnce(type);
+  for (const ast::ShapeDim &dim : type.dims)
+    checkExpr(dim.size);
+}
+
+void ModuleChecker::checkBody(ArrayRef<ast::Stmt *> body, bool isModuleBody) {
+  for (const ast::Stmt *stmt : body)
+    checkStmt(stmt, isModuleBody && stmt == body.back());
+}
+
+void ModuleChecker::checkStmt(const ast::Stmt *stmt, bool isLast) {
+  if (auto *decl = dyn_cast<ast::TensorDeclStmt>(stmt)) {
+    checkShape(*decl->type);
+    for (const ast::Ident &name : decl->names)
+      define(SymbolKind::Tensor, name);
+  } else if (auto *dim = dyn_cast<ast::DimStmt>(stmt)) {
+    checkDim(*dim);
+  } else if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
+    checkLet(*let);
+  } else if (auto *ret = dyn_cast<ast::ReturnStmt>(stmt)) {
+    if (ret->isFormula)
+      checkFormula(*this, diags, ret->indices, ret->value);
+    else
+      checkExpr(ret->value);
+    if (!isLast)
+      diags.report(ret->loc(), diag::ReturnNotLast).range(ret->range) << module.name.name;
+  } else if (auto *repeat = dyn_cast<ast::RepeatStmt>(stmt)) {
+    checkRepeat(*repeat);
+  } else if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {
+    checkExpr(choice->condition);
+    for (ArrayRef<ast::Stmt *> branch : {choice->thenBody, choice->elseBody}) {
+      ScopeGuard scope(*this);
+      checkBody(branch, false);
+    }
+  } else if (auto *require = dyn_cast<ast::RequireStmt>(stmt)) {
+    checkRequire(*require);
+  } else if (auto *call = dyn_cast<ast::ExprStmt>(stmt)) {
+    checkExpr(call->value);
+  }
+}
+
+void ModuleChecker::checkDim(const ast::DimStmt &dim) {
+  bool isStepDim = !dim.value;
+  if (dim.value)
+    checkExpr(dim.value);
+  else if (!module.isModel || scopes.size() > 1)
+    diags.report(dim.loc(), diag::DimWithoutValue).range(dim.range) << dim.names[0].name;
+  for (const ast::Ident &name : dim.names)
+    define(SymbolKind::Dim, name, isStepDim ? std::optional(diag::UnusedDim) : std::nullopt);
+}
+
+void ModuleChecker::checkLet(const ast::LetStmt &let) {
+  if (let.type)
+    checkShape(*let.type);
+  if (let.isFormula)
+    checkFormula(*this, diags, let.indices, let.value);
+  else
+    checkExpr(let.value);
+  if (let.form != ast::LetStmt::Form::Assign) {
+    for (const ast::Ident &target : let.targets)
+      define(let.form == ast::LetStmt::Form::Var ? SymbolKind::Var : SymbolKind::Tensor, target);
+    return;
+  }
+  for (const ast::Ident &target : let.targets) {
+    Symbol *symbol = find(target.name);
+    if (!symbol)
+      reportUnknown(target.name, target.range);
+    else if (symbol->kind != SymbolKind::Var)
+      diags.report(target.loc(), diag::AssignToLet)
+              .range(target.range)
+              .
+              operator<<(target.name)
+              .note(symbol->ident.loc(), diag::PreviousHere)
+          << target.name;
+  }
+}
+
+void ModuleChecker::checkRepeat(const ast::RepeatStmt &repeat) {
+  if (repeat.begin)
+    checkExpr(repeat.begin);
+  checkExpr(repeat.end);
+  define(SymbolKind::Place, repeat.name);
+  ScopeGuard scope(*this, /*isPathLevel=*/true);
+  if (repeat.variable)
+    define(SymbolKind::Scalar, repeat.variable);
+  checkBody(repeat.body, false);
+}
+
+void ModuleChecker::checkExpr(const ast::Expr *expr) {
+  if (auto *call = dyn_cast<ast::CallExpr>(expr))
+    return checkCall(*call);
+  if (auto *op = dyn_cast<ast::OpExpr>(expr))
+    return checkOpExpr(*op);
+  if (auto *choice = dyn_cast<ast::IfExpr>(expr)) {
+    // Only one branch is built: both may name an instance alike.
+    checkExpr(choice->condition);
+    for (const ast::Expr *branch : {choice->thenExpr, choice->elseExpr}) {
+      ScopeGuard scope(*this);
+      checkExpr(branch);
+    }
+    return;
+  }
+  if (auto *name = dyn_cast<ast::NameExpr>(expr))
+    if (!find(name->name))
+      if (auto *used = llvm::dyn_cast_or_null<ast::ModuleDecl>(program.lookup(file, name->name)))
+        uses.push_back({used, name->range});
+  NameChecker::checkExpr(expr);
+}
+
+void ModuleChecker::checkCall(const ast::CallExpr &call) {
+  auto *callee = dyn_cast<ast::NameExpr>(call.callee);
+  checkExpr(call.callee);
+  for (const ast::Argument &argument : call.args)
+    checkExpr(argument.value);
+  if (call.hasIndices)
+    diags.report(call.loc(), diag::ReductionOutsideFormula).range(call.range);
+  const ast::Decl *decl = callee && !find(callee->name) ? program.lookup(file, callee->name) : nullptr;
+  if (auto *op = llvm::dyn_cast_or_null<ast::OpDecl>(decl)) {
+    matchArguments(op->params, call.args, callee->name, call.range, diags);
+  } else if (auto *called = llvm::dyn_cast_or_null<ast::ModuleDecl>(decl)) {
+    matchArguments(called->params, call.args, callee->name, call.range, diags);
+    if (called->isModel)
+      reportWrongDecl({callee->name, callee->range}, "module", *called);
+    addInstance(call, *called);
+  } else if (decl) {
+    reportWrongDecl({callee->name, callee->range}, "module or op", *decl);
+  }
+  if (call.as)
+    define(SymbolKind::Tensor, call.as);
+}
+
+void ModuleChecker::addInstance(const ast::CallExpr &call, const ast::ModuleDecl &callee) {
+  if (call.as)
+    return;
+  for (Scope &scope : llvm::reverse(scopes)) {
+    auto found = scope.unnamedInstances.find(&callee);
+    if (found != scope.unnamedInstances.end()) {
+      DiagnosticBuilder error = diags.report(call.loc(), diag::UnnamedInstances);
+      error.range(call.range) << callee.name.name;
+      error.fixIt(SMRange(call.range.End, call.range.End), " as name");
+      error.note(found->second.Start, diag::OtherInstance);
+      return;
+    }
+    if (scope.isPathLevel)
+      break;
+  }
+  scopes.back().unnamedInstances.insert({&callee, call.range});
+}
+
+/// `op(x: [b, s, d], w: [d, f]) -> [b, s, f]`: absent indices are summed, so only the result's must be somewhere.
+void ModuleChecker::checkOpExpr(const ast::OpExpr &op) {
+  IndexSet indices;
+  for (const ast::OpExpr::Operand &operand : op.operands) {
+    checkExpr(operand.value);
+    collectIndices(*operand.type, indices);
+  }
+  for (const ast::TensorType *result : op.results)
+    checkResultIndices(diags, *result, indices);
+}
+
+bool ModuleChecker::isCallable(StringRef name) {
+  return use(name) || llvm::isa_and_nonnull<ast::OpDecl>(program.lookup(file, name));
+}
+
+void stage::sema::checkModule(const Program &program, const ast::File &file, const ast::ModuleDecl &module,
+                              ModuleUses &uses) {
+  ModuleChecker(program, file, module, uses).check();
+}

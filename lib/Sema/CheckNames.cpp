@@ -1,0 +1,33 @@
+//===- CheckNames.cpp - all declarations of all files ---------------------===//
+#include "NameChecker.h"
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+
+bool stage::sema::checkNames(const Program &program) {
+  DiagnosticEngine &diags = program.getDiags();
+  unsigned before = diags.getNumErrors();
+  ModuleUses uses;
+  for (const ast::File *file : program.getFiles())
+    for (const ast::Decl *decl : file->decls) {
+      if (auto *module = dyn_cast<ast::ModuleDecl>(decl))
+        checkModule(program, *file, *module, uses);
+      else if (auto *op = dyn_cast<ast::OpDecl>(decl))
+        checkOp(program, *file, *op);
+      else if (auto *strategy = dyn_cast<ast::StrategyDecl>(decl))
+        checkStrategy(program, *file, *strategy);
+      else if (auto *schedule = dyn_cast<ast::ScheduleDecl>(decl))
+        checkSchedule(program, *file, *schedule);
+      else if (auto *config = dyn_cast<ast::ConfigDecl>(decl))
+        checkConfig(program, *file, *config);
+      else if (auto *job = dyn_cast<ast::JobDecl>(decl))
+        checkJob(program, *file, *job);
+      else if (auto *precision = dyn_cast<ast::PrecisionDecl>(decl))
+        checkPrecision(program, *file, *precision);
+      else if (auto *optimizer = dyn_cast<ast::OptimizerDecl>(decl))
+        checkOptimizer(program, *file, *optimizer);
+    }
+  checkRecursion(uses, diags);
+  return diags.getNumErrors() == before;
+}

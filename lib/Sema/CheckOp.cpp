@@ -1,0 +1,275 @@
+//===- CheckOp.cpp - the names of ops -------------------------------------===//
+//
+// An op's names are of two kinds that do not meet: indices, which its shapes
+// declare, and operands, scalar parameters and lets. Inside formulas an index hides
+// a value of the same name; clauses say which kind they take.
+//
+//===----------------------------------------------------------------------===//
+#include "FormulaChecker.h"
+#include "NameChecker.h"
+#include "Walk.h"
+#include "stage/Sema/Builtins.h"
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+using Clause = ast::OpClauseStmt::Clause;
+
+namespace {
+class OpChecker : public NameChecker, private FormulaScope {
+public:
+  OpChecker(const Program &program, const ast::File &file, const ast::OpDecl &op)
+      : NameChecker(program, file), op(op) {}
+
+  void check();
+
+private:
+  void checkOpParams();
+  void checkResults();
+  void checkFormulas();
+  void checkResultFormula(const ast::Expr *formula, const ast::OpDecl::Result &result);
+  void checkStmt(const ast::Stmt *stmt);
+  void checkAssign(const ast::LetStmt &assign);
+  void checkClause(const ast::OpClauseStmt &clause);
+  void checkIndexNames(ArrayRef<ast::Ident> names);
+  void checkSaved(ArrayRef<ast::Ident> names, bool resultsToo);
+  void checkCost(const ast::Expr *cost);
+  bool hasClause(ArrayRef<Clause> clauses) const;
+  const ast::OpDecl::Result *findResult(StringRef name) const;
+
+  bool resolve(StringRef name, SMRange range, IndexSet &accessed) override;
+  bool isCallable(StringRef name) override;
+  void checkOutside(const ast::Expr *expr) override { checkExpr(expr); }
+  void reportUnknownName(StringRef name, SMRange range, diag::ID id) override;
+
+  const ast::OpDecl &op;
+  IndexSet operandIndices;              ///< Of operands and `size c` parameters: they have a size.
+  IndexSet indices;                     ///< Those of results too.
+  llvm::StringMap<IndexSet> accessedBy; ///< By operand or let: the indices that its bare name stands for.
+  llvm::SmallVector<const ast::OpDecl::Result *, 2> assigned;
+};
+} // namespace
+
+bool OpChecker::hasClause(ArrayRef<Clause> clauses) const {
+  return llvm::any_of(op.body, [&](const ast::Stmt *stmt) {
+    auto *clause = dyn_cast<ast::OpClauseStmt>(stmt);
+    return clause && llvm::is_contained(clauses, clause->clause);
+  });
+}
+
+/// A lone result is called `result` besides its name.
+const ast::OpDecl::Result *OpChecker::findResult(StringRef name) const {
+  if (op.results.size() == 1 && name == "result")
+    return &op.results[0];
+  for (const ast::OpDecl::Result &result : op.results)
+    if (result.name && result.name.name == name)
+      return &result;
+  return nullptr;
+}
+
+void OpChecker::check() {
+  ScopeGuard scope(*this);
+  checkOpParams();
+  checkResults();
+  if (op.formula)
+    checkFormulas();
+  for (const ast::Stmt *stmt : op.body)
+    checkStmt(stmt);
+
+  // What is routed by data or written in place has no formula by nature.
+  if (hasClause({Clause::Opaque, Clause::Routes, Clause::Updates}))
+    return;
+  for (const ast::OpDecl::Result &result : op.results)
+    if (!op.formula && !llvm::is_contained(assigned, &result))
+      diags.report(op.name.loc(), diag::OpWithoutFormula).range(op.name.range)
+          << op.name.name << (result.name ? result.name.name : "result");
+}
+
+void OpChecker::checkOpParams() {
+  for (const ast::Param &param : op.params) {
+    if (param.defaultValue)
+      checkExpr(param.defaultValue);
+    checkScalarKind(param);
+    define(param.tensor ? SymbolKind::Tensor : SymbolKind::Scalar, param.name);
+    if (param.sizeIndex)
+      operandIndices.insert({param.sizeIndex.name, param.sizeIndex.range});
+    if (!param.tensor)
+      continue;
+    checkDType(param.tensor->dtype);
+    checkDimsOnce(*param.tensor);
+    IndexSet own;
+    collectIndices(*param.tensor, own);
+    for (const auto &entry : own)
+      operandIndices.insert(entry);
+    accessedBy[param.name.name] = std::move(own);
+  }
+  indices = operandIndices;
+}
+
+void OpChecker::checkResults() {
+  std::vector<ast::Ident> names;
+  bool sizesDerive = !hasClause({Clause::Opaque, Clause::Routes});
+  for (const ast::OpDecl::Result &result : op.results) {
+    if (result.name)
+      names.push_back(result.name);
+    checkDType(result.type->dtype);
+    checkDimsOnce(*result.type);
+    collectIndices(*result.type, indices);
+    if (sizesDerive)
+      checkResultIndices(diags, *result.type, operandIndices);
+    for (const ast::ShapeDim &dim : result.type->dims)
+      if (!llvm::isa<ast::NameExpr, ast::EllipsisExpr, ast::CompoundExpr>(dim.size))
+        checkCost(dim.size);
+  }
+  checkEntriesOnce(names);
+}
+
+void OpChecker::checkFormulas() {
+  auto *tuple = dyn_cast<ast::TupleExpr>(op.formula);
+  size_t count = tuple ? tuple->elements.size() : 1;
+  if (count != op.results.size()) {
+    diags.report(op.formula->loc(), diag::ResultCount).range(op.formula->range)
+        << op.name.name << int64_t(op.results.size()) << int64_t(count);
+    return;
+  }
+  for (size_t i = 0; i != count; ++i)
+    checkResultFormula(tuple ? tuple->elements[i] : op.formula, op.results[i]);
+}
+
+void OpChecker::checkResultFormula(const ast::Expr *formula, const ast::OpDecl::Result &result) {
+  IndexSet own;
+  collectIndices(*result.type, own);
+  checkReduced(diags, checkOpFormula(*this, diags, indices, formula), own);
+}
+
+void OpChecker::checkStmt(const ast::Stmt *stmt) {
+  auto *let = dyn_cast<ast::LetStmt>(stmt);
+  if (!let)
+    return checkClause(*llvm::cast<ast::OpClauseStmt>(stmt));
+  if (let->form == ast::LetStmt::Form::Assign)
+    return checkAssign(*let);
+  if (let->isFormula || let->type || let->targets.size() != 1) {
+    diags.report(let->loc(), diag::PlainLetOnly).range(let->range) << "an op";
+    return;
+  }
+  accessedBy[let->targets[0].name] = checkOpFormula(*this, diags, indices, let->value);
+  define(SymbolKind::Tensor, let->targets[0]);
+}
+
+void OpChecker::checkAssign(const ast::LetStmt &assign) {
+  const ast::Ident &target = assign.targets[0];
+  const ast::OpDecl::Result *result = findResult(target.name);
+  if (!result) {
+    DiagnosticBuilder error = diags.report(target.loc(), diag::UnknownResult);
+    error.range(target.range) << op.name.name << target.name;
+    std::vector<Candidate> candidates;
+    for (const ast::OpDecl::Result &known : op.results)
+      candidates.push_back(known.name ? Candidate{known.name.name, known.name.loc()} : Candidate{"result", SMLoc()});
+    suggestNearest(error, target.name, target.range, candidates);
+    return;
+  }
+  if (op.formula || llvm::is_contained(assigned, result))
+    diags.report(target.loc(), diag::Redefinition).range(target.range) << target.name;
+  assigned.push_back(result);
+  checkResultFormula(assign.value, *result);
+}
+
+void OpChecker::checkClause(const ast::OpClauseStmt &clause) {
+  switch (clause.clause) {
+  case Clause::Whole:
+  case Clause::Fold:
+  case Clause::Scan:
+    checkIndexNames(clause.names);
+    break;
+  case Clause::Mask:
+    checkIndexNames(clause.names2);
+    if (clause.word.name != "causal")
+      diags.report(clause.word.loc(), diag::UnknownMask).range(clause.word.range) << clause.word.name;
+    if (clause.names2.size() != 2)
+      diags.report(clause.loc(), diag::WrongArgumentCount).range(clause.range)
+          << clause.word.name << "2" << int64_t(clause.names2.size());
+    break;
+  case Clause::Routes:
+    checkIndexNames(clause.names);
+    checkIndexNames(clause.names2);
+    break;
+  case Clause::Updates:
+    checkSaved(clause.names, /*resultsToo=*/false);
+    checkIndexNames(clause.names2);
+    break;
+  case Clause::Saves:
+    checkSaved(clause.names, /*resultsToo=*/true);
+    break;
+  case Clause::Linear:
+    checkSaved(clause.names, /*resultsToo=*/false);
+    break;
+  default:
+    break;
+  }
+  if (clause.extraType) {
+    checkDType(clause.extraType->dtype);
+    IndexSet own;
+    collectIndices(*clause.extraType, own);
+    for (const auto &[name, range] : own)
+      if (!indices.count(name))
+        reportUnknownName(name, range, diag::UnknownIndex);
+  }
+  for (const ast::Expr *cost : {clause.value, clause.value2})
+    if (cost)
+      checkCost(cost);
+}
+
+void OpChecker::checkIndexNames(ArrayRef<ast::Ident> names) {
+  for (const ast::Ident &name : names)
+    if (!indices.count(name.name))
+      reportUnknownName(name.name, name.range, diag::UnknownIndex);
+}
+
+void OpChecker::checkSaved(ArrayRef<ast::Ident> names, bool resultsToo) {
+  for (const ast::Ident &name : names) {
+    Symbol *symbol = use(name.name);
+    bool isOperand = symbol && symbol->kind == SymbolKind::Tensor;
+    if (!isOperand && !(resultsToo && findResult(name.name)))
+      reportUnknown(name.name, name.range);
+  }
+}
+
+/// FLOPs and bytes are sizes over the indices, `volume` and, under a mask, `area`.
+void OpChecker::checkCost(const ast::Expr *cost) {
+  walk(cost, [&](const ast::Expr *part) {
+    auto *name = dyn_cast<ast::NameExpr>(part);
+    if (!name || indices.count(name->name) || name->name == "volume" ||
+        (name->name == "area" && hasClause({Clause::Mask})))
+      return;
+    checkName(name->name, name->range);
+  });
+}
+
+bool OpChecker::resolve(StringRef name, SMRange range, IndexSet &accessed) {
+  Symbol *symbol = use(name);
+  auto found = accessedBy.find(name);
+  if (symbol && found != accessedBy.end())
+    // Where it is mentioned is where a missing reduction is noticed.
+    for (const auto &entry : found->second)
+      accessed.insert({entry.first, range});
+  return symbol;
+}
+
+bool OpChecker::isCallable(StringRef name) {
+  return use(name) || llvm::isa_and_nonnull<ast::OpDecl>(program.lookup(file, name));
+}
+
+void OpChecker::reportUnknownName(StringRef name, SMRange range, diag::ID id) {
+  if (id != diag::UnknownIndex)
+    return reportUnknown(name, range, id);
+  std::vector<Candidate> candidates;
+  for (const auto &[index, place] : indices)
+    candidates.push_back({index, place.Start});
+  DiagnosticBuilder error = diags.report(range.Start, id);
+  error.range(range) << name;
+  suggestNearest(error, name, range, candidates);
+}
+
+void stage::sema::checkOp(const Program &program, const ast::File &file, const ast::OpDecl &op) {
+  OpChecker(program, file, op).check();
+}

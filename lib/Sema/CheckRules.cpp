@@ -1,0 +1,207 @@
+//===- CheckRules.cpp - the names of strategies and schedules -------------===//
+//
+// What a strategy's rules say of dims, paths and values is checked where there are
+// tensors, and its axes once its mesh is known; here, its expressions and words.
+//
+//===----------------------------------------------------------------------===//
+#include "Extends.h"
+#include "NameChecker.h"
+#include "ScheduleWords.h"
+#include "Walk.h"
+#include "stage/Sema/Arguments.h"
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+
+namespace {
+class StrategyChecker : public NameChecker {
+public:
+  using NameChecker::NameChecker;
+
+  void check(const ast::StrategyDecl &strategy) {
+    ScopeGuard scope(*this);
+    checkParams(strategy.params, /*mustBeUsed=*/true);
+    if (strategy.base)
+      checkBase(strategy);
+    checkBody(strategy.body);
+  }
+
+private:
+  void checkBase(const ast::StrategyDecl &strategy);
+  void checkBody(ArrayRef<ast::Stmt *> body);
+  void checkStmt(const ast::Stmt *stmt);
+  void checkMesh(const ast::MeshStmt &mesh);
+  void checkEntries(ArrayRef<ast::Stmt *> entries, StringRef owner, ArrayRef<Candidate> known);
+};
+
+class ScheduleChecker : public NameChecker {
+public:
+  using NameChecker::NameChecker;
+
+  void check(const ast::ScheduleDecl &schedule);
+
+private:
+  void checkBody(ArrayRef<ast::Stmt *> body);
+  void checkStmt(const ast::Stmt *stmt);
+  void checkUnit(const ast::ExprStmt &stmt);
+  void checkFunction(const ast::FnStmt &fn);
+};
+} // namespace
+
+void StrategyChecker::checkBase(const ast::StrategyDecl &strategy) {
+  for (const ast::Argument &argument : strategy.baseArgs)
+    checkExpr(argument.value);
+  auto *base = expectDecl<ast::StrategyDecl>(strategy.base, "strategy");
+  if (base && checkExtends(program, strategy))
+    matchArguments(base->params, strategy.baseArgs, base->name.name, strategy.base.range, diags);
+}
+
+void StrategyChecker::checkBody(ArrayRef<ast::Stmt *> body) {
+  for (const ast::Stmt *stmt : body)
+    checkStmt(stmt);
+}
+
+void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
+  static const Candidate pipelineEntries[] = {{"schedule", {}}, {"split", {}}};
+  static const Candidate partitionEntries[] = {{"keep", {}}, {"prefetch", {}}};
+  if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
+    checkMesh(*mesh);
+  } else if (auto *shard = dyn_cast<ast::ShardStmt>(stmt)) {
+    for (const ast::ShardStmt::Item &item : shard->items)
+      if (item.order)
+        checkExpr(item.order);
+  } else if (auto *at = dyn_cast<ast::AtStmt>(stmt)) {
+    checkBody(at->rules);
+  } else if (auto *pipeline = dyn_cast<ast::PipelineStmt>(stmt)) {
+    checkEntries(pipeline->entries, "pipeline", pipelineEntries);
+  } else if (auto *partition = dyn_cast<ast::PartitionStmt>(stmt)) {
+    checkEntries(partition->entries, "partition", partitionEntries);
+  } else if (auto *pad = dyn_cast<ast::PadStmt>(stmt)) {
+    checkExpr(pad->to);
+  } else if (auto *require = dyn_cast<ast::RequireStmt>(stmt)) {
+    checkRequire(*require);
+  } else if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {
+    checkExpr(choice->condition);
+    for (ArrayRef<ast::Stmt *> branch : {choice->thenBody, choice->elseBody}) {
+      ScopeGuard scope(*this);
+      checkBody(branch);
+    }
+  } else if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
+    checkPlainLet(*let, "a strategy");
+  }
+}
+
+void StrategyChecker::checkMesh(const ast::MeshStmt &mesh) {
+  for (const ast::MeshStmt::AxisSyntax &axis : mesh.axes) {
+    if (axis.size)
+      checkExpr(axis.size);
+    else if (!use(axis.name.name))
+      diags.report(axis.name.loc(), diag::AxisWithoutSize).range(axis.name.range) << axis.name.name;
+    if (!find(axis.name.name))
+      define(SymbolKind::Scalar, axis.name);
+  }
+  checkExprs(mesh.topology);
+}
+
+void StrategyChecker::checkEntries(ArrayRef<ast::Stmt *> entries, StringRef owner, ArrayRef<Candidate> known) {
+  std::vector<ast::Ident> names;
+  for (const ast::Stmt *stmt : entries) {
+    auto *entry = dyn_cast<ast::EntryStmt>(stmt);
+    if (!entry)
+      continue; // `place`: paths
+    names.push_back(entry->name);
+    checkExpr(entry->value);
+    if (llvm::none_of(known, [&](const Candidate &candidate) { return candidate.name == entry->name.name; }))
+      reportUnknownEntry(entry->name, owner, known);
+  }
+  checkEntriesOnce(names);
+}
+
+void ScheduleChecker::check(const ast::ScheduleDecl &schedule) {
+  ScopeGuard scope(*this);
+  checkParams(schedule.params, /*mustBeUsed=*/false);
+  if (schedule.params.size() < numScheduleParams)
+    diags.report(schedule.name.loc(), diag::ScheduleParameters).range(schedule.name.range) << schedule.name.name;
+  checkBody(schedule.body);
+}
+
+void ScheduleChecker::checkBody(ArrayRef<ast::Stmt *> body) {
+  ScopeGuard scope(*this);
+  for (const ast::Stmt *stmt : body)
+    checkStmt(stmt);
+}
+
+void ScheduleChecker::checkStmt(const ast::Stmt *stmt) {
+  if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
+    checkPlainLet(*let, "a schedule");
+  } else if (auto *loop = dyn_cast<ast::ForStmt>(stmt)) {
+    checkExpr(loop->begin);
+    checkExpr(loop->end);
+    ScopeGuard scope(*this);
+    define(SymbolKind::Scalar, loop->variable);
+    checkBody(loop->body);
+  } else if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {
+    checkExpr(choice->condition);
+    checkBody(choice->thenBody);
+    checkBody(choice->elseBody);
+  } else if (auto *require = dyn_cast<ast::RequireStmt>(stmt)) {
+    checkRequire(*require);
+  } else if (auto *fn = dyn_cast<ast::FnStmt>(stmt)) {
+    checkFunction(*fn);
+  } else if (auto *place = dyn_cast<ast::VirtualStmt>(stmt)) {
+    checkExpr(place->count);
+    ScopeGuard scope(*this);
+    if (!find("c"))
+      define(SymbolKind::Scalar, {"c", place->range});
+    if (place->place)
+      checkExpr(place->place);
+  } else if (auto *call = dyn_cast<ast::ExprStmt>(stmt)) {
+    checkUnit(*call);
+  }
+}
+
+/// A function sees what stands before it, hence never itself.
+void ScheduleChecker::checkFunction(const ast::FnStmt &fn) {
+  {
+    ScopeGuard scope(*this);
+    for (const ast::Ident &param : fn.params)
+      define(SymbolKind::Scalar, param);
+    walk(fn.value, [&](const ast::Expr *part) {
+      auto *name = dyn_cast<ast::NameExpr>(part);
+      if (name && name->name == fn.name.name && !find(name->name))
+        diags.report(name->loc(), diag::RecursiveFunction).range(name->range) << name->name;
+      else if (name)
+        checkName(name->name, name->range);
+    });
+  }
+  define(SymbolKind::Function, fn.name);
+}
+
+void ScheduleChecker::checkUnit(const ast::ExprStmt &stmt) {
+  auto *call = dyn_cast<ast::CallExpr>(stmt.value);
+  auto *callee = call ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
+  if (callee && callee->name == listWord)
+    return; // its units are no names; they are read when the schedule is run
+  if (callee && getUnitKind(callee->name)) {
+    for (const ast::Argument &argument : call->args)
+      checkExpr(argument.value);
+    return;
+  }
+  std::vector<Candidate> candidates{{listWord, SMLoc()}};
+  for (StringRef word : unitWords)
+    candidates.push_back({word, SMLoc()});
+  SMRange range = call ? call->callee->range : stmt.range;
+  DiagnosticBuilder error = diags.report(range.Start, diag::UnknownUnit);
+  error.range(range);
+  if (callee)
+    suggestNearest(error, callee->name, range, candidates);
+}
+
+void stage::sema::checkStrategy(const Program &program, const ast::File &file, const ast::StrategyDecl &strategy) {
+  StrategyChecker(program, file).check(strategy);
+}
+
+void stage::sema::checkSchedule(const Program &program, const ast::File &file, const ast::ScheduleDecl &schedule) {
+  ScheduleChecker(program, file).check(schedule);
+}

@@ -1,0 +1,28 @@
+//===- JobWords.h - the words of jobs and their like -----------*- C++ -*-===//
+#ifndef STAGE_LIB_SEMA_JOBWORDS_H
+#define STAGE_LIB_SEMA_JOBWORDS_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace stage::sema {
+
+constexpr llvm::StringRef modelWord = "model", stepWord = "step", precisionWord = "precision",
+                          strategyWord = "strategy", configWord = "config", jobWord = "job";
+/// The entries of a job.
+constexpr llvm::StringRef jobEntries[] = {modelWord, stepWord, precisionWord, strategyWord};
+
+constexpr llvm::StringRef trainWord = "train", inferWord = "infer";
+constexpr llvm::StringRef stepKinds[] = {trainWord, inferWord};
+/// Arguments of a step that are no dims of the model.
+constexpr llvm::StringRef microbatchWord = "microbatch", optimizerWord = "optimizer";
+/// The dim of sequences: a step gives its global size, the graph has that of one microbatch.
+constexpr llvm::StringRef batchDim = "B";
+
+/// The entries of a precision; all are needed.
+constexpr llvm::StringRef precisionEntries[] = {"weight", "activation", "gradient", "master"};
+/// The entry of an optimizer, and what its value is over: the elements of a parameter.
+constexpr llvm::StringRef flopsWord = "flops", volumeWord = "volume";
+
+} // namespace stage::sema
+
+#endif // STAGE_LIB_SEMA_JOBWORDS_H

@@ -1,0 +1,194 @@
+//===- NameChecker.cpp - scopes and names of one declaration --------------===//
+#include "NameChecker.h"
+#include "Walk.h"
+#include "stage/Sema/Builtins.h"
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+
+void NameChecker::define(SymbolKind kind, const ast::Ident &ident, std::optional<diag::ID> unusedId) {
+  if (Symbol *earlier = find(ident.name)) {
+    diags.report(ident.loc(), diag::Redefinition)
+            .range(ident.range)
+            .
+            operator<<(ident.name)
+            .note(earlier->ident.loc(), diag::PreviousHere)
+        << ident.name;
+    return;
+  }
+  scopes.back().symbols.insert({ident.name, Symbol{kind, ident, false, unusedId}});
+}
+
+Symbol *NameChecker::find(StringRef name) {
+  for (Scope &scope : llvm::reverse(scopes)) {
+    auto found = scope.symbols.find(name);
+    if (found != scope.symbols.end())
+      return &found->second;
+  }
+  return nullptr;
+}
+
+Symbol *NameChecker::use(StringRef name) {
+  Symbol *symbol = find(name);
+  if (symbol)
+    symbol->used = true;
+  return symbol;
+}
+
+void NameChecker::closeScope() {
+  for (auto &[name, symbol] : scopes.back().symbols)
+    if (symbol.unusedId && !symbol.used)
+      diags.report(symbol.ident.loc(), *symbol.unusedId).range(symbol.ident.range) << name;
+  scopes.pop_back();
+}
+
+const ast::Decl *NameChecker::lookupDecl(StringRef name, SMRange range) {
+  llvm::SmallVector<const ast::Decl *, 2> found = program.lookupAll(file, name);
+  if (found.size() > 1) {
+    DiagnosticBuilder error = diags.report(range.Start, diag::AmbiguousName);
+    error.range(range) << name;
+    for (const ast::Decl *decl : found)
+      error.note(decl->name.loc(), diag::PreviousHere) << name;
+  }
+  return found.empty() ? nullptr : found.front();
+}
+
+void NameChecker::reportUnknown(StringRef name, SMRange range, diag::ID id) {
+  std::vector<Candidate> candidates;
+  for (const Scope &scope : scopes)
+    for (const auto &[symbolName, symbol] : scope.symbols)
+      candidates.push_back({symbolName, symbol.ident.loc()});
+  if (id == diag::UnknownName) {
+    for (const Candidate &candidate : program.getVisibleNames(file))
+      candidates.push_back(candidate);
+    for (const Builtin &builtin : getBuiltins())
+      candidates.push_back({builtin.name, SMLoc()});
+  }
+  DiagnosticBuilder error = diags.report(range.Start, id);
+  error.range(range) << name;
+  suggestNearest(error, name, range, candidates);
+}
+
+void NameChecker::checkName(StringRef name, SMRange range) {
+  if (!use(name) && !lookupDecl(name, range) && !findBuiltin(name))
+    reportUnknown(name, range);
+}
+
+void NameChecker::checkExpr(const ast::Expr *expr) {
+  if (auto *name = dyn_cast<ast::NameExpr>(expr))
+    return checkName(name->name, name->range);
+  forEachChild(expr, [&](const ast::Expr *child) { checkExpr(child); });
+}
+
+void NameChecker::checkExprs(ArrayRef<ast::Expr *> exprs) {
+  for (const ast::Expr *expr : exprs)
+    checkExpr(expr);
+}
+
+void NameChecker::checkMessage(const ast::StringExpr *message) {
+  if (!message)
+    return;
+  forEachMessagePart(message->text, [&](StringRef part, bool isName) {
+    if (!isName || use(part))
+      return;
+    // The text of the node is a copy of what follows the quote.
+    const char *start = message->loc().getPointer() + 1 + (part.data() - message->text.data());
+    reportUnknown(part, SMRange(SMLoc::getFromPointer(start), SMLoc::getFromPointer(start + part.size())));
+  });
+}
+
+void NameChecker::checkRequire(const ast::RequireStmt &require) {
+  checkExpr(require.condition);
+  checkMessage(require.message);
+}
+
+void NameChecker::checkScalarKind(const ast::Param &param) {
+  static const Candidate kinds[] = {{"bool", {}}, {"int", {}}, {"real", {}}, {"size", {}}};
+  const ast::Ident &kind = param.scalarKind;
+  if (!kind || llvm::any_of(kinds, [&](const Candidate &known) { return known.name == kind.name; }))
+    return;
+  DiagnosticBuilder error = diags.report(kind.loc(), diag::UnknownKind);
+  error.range(kind.range) << kind.name;
+  suggestNearest(error, kind.name, kind.range, kinds);
+}
+
+void NameChecker::checkParams(ArrayRef<ast::Param> params, bool mustBeUsed) {
+  for (const ast::Param &param : params) {
+    if (param.defaultValue)
+      checkExpr(param.defaultValue);
+    checkScalarKind(param);
+    if (param.tensor)
+      diags.report(param.tensor->loc(), diag::TensorParameter).range(param.tensor->range) << param.name.name;
+    define(SymbolKind::Scalar, param.name, mustBeUsed ? std::optional(diag::UnusedParameter) : std::nullopt);
+  }
+}
+
+void NameChecker::checkDType(const ast::Ident &dtype) {
+  if (!dtype || isDTypeName(dtype.name))
+    return;
+  std::vector<Candidate> types;
+  for (const Builtin &builtin : getBuiltins())
+    if (builtin.kind == BuiltinKind::DType)
+      types.push_back({builtin.name, SMLoc()});
+  DiagnosticBuilder error = diags.report(dtype.loc(), diag::UnknownDType);
+  error.range(dtype.range) << dtype.name;
+  suggestNearest(error, dtype.name, dtype.range, types);
+}
+
+void NameChecker::checkDimsOnce(const ast::TensorType &type) {
+  llvm::MapVector<StringRef, SMRange> seen;
+  auto see = [&](StringRef name, SMRange range) {
+    auto [it, isNew] = seen.insert({name, range});
+    if (!isNew)
+      diags.report(range.Start, diag::DimTwice).range(range).range(it->second) << name;
+  };
+  for (const ast::ShapeDim &dim : type.dims) {
+    if (dim.index)
+      see(dim.index.name, dim.index.range);
+    else if (auto *name = dyn_cast<ast::NameExpr>(dim.size))
+      see(name->name, name->range);
+    else if (auto *compound = dyn_cast<ast::CompoundExpr>(dim.size))
+      for (const ast::Ident &index : compound->indices)
+        see(index.name, index.range);
+  }
+}
+
+void NameChecker::checkEntriesOnce(ArrayRef<ast::Ident> names) {
+  llvm::MapVector<StringRef, const ast::Ident *> seen;
+  for (const ast::Ident &name : names) {
+    auto [it, isNew] = seen.insert({name.name, &name});
+    if (!isNew)
+      diags.report(name.loc(), diag::Redefinition)
+              .range(name.range)
+              .
+              operator<<(name.name)
+              .note(it->second->loc(), diag::PreviousHere)
+          << name.name;
+  }
+}
+
+void NameChecker::reportUnknownEntry(const ast::Ident &name, StringRef owner, ArrayRef<Candidate> known) {
+  DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownEntry);
+  error.range(name.range) << owner << name.name;
+  suggestNearest(error, name.name, name.range, known);
+}
+
+void NameChecker::checkPlainLet(const ast::LetStmt &let, StringRef owner) {
+  checkExpr(let.value);
+  if (let.form != ast::LetStmt::Form::Let || let.isFormula || let.type || let.targets.size() != 1)
+    diags.report(let.loc(), diag::PlainLetOnly).range(let.range) << owner;
+  for (const ast::Ident &target : let.targets)
+    define(SymbolKind::Scalar, target);
+}
+
+void NameChecker::reportWrongDecl(const ast::Ident &name, StringRef kind, const ast::Decl &decl) {
+  diags.report(name.loc(), diag::WrongDeclaration)
+          .range(name.range)
+          .
+          operator<<(name.name)
+          .
+          operator<<(kind)
+          .note(decl.name.loc(), diag::PreviousHere)
+      << name.name;
+}

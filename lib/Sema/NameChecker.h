@@ -1,0 +1,128 @@
+//===- NameChecker.h - scopes and names of one declaration -----*- C++ -*-===//
+//
+// The base of the checks of modules, ops, strategies and schedules: a stack of
+// scopes, and what all of them do with a name. A name means the innermost symbol,
+// else a declaration that the file sees, else a builtin.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_SEMA_NAMECHECKER_H
+#define STAGE_LIB_SEMA_NAMECHECKER_H
+
+#include "stage/Sema/Program.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace stage::sema {
+
+enum class SymbolKind {
+  Scalar, ///< a compile-time value: parameter, loop variable, `let` of a strategy
+  Dim,
+  Tensor, ///< also what `let` binds in a module, which may be a compile-time value
+  Var,
+  Index,
+  Place, ///< a name in paths only: of a repeat
+  Function,
+};
+
+struct Symbol {
+  SymbolKind kind = SymbolKind::Scalar;
+  ast::Ident ident;
+  bool used = false;
+  /// Nothing: it may stay unused. Else the message if it does.
+  std::optional<diag::ID> unusedId;
+};
+
+class NameChecker {
+public:
+  NameChecker(const Program &program, const ast::File &file)
+      : program(program), diags(program.getDiags()), file(file) {}
+  virtual ~NameChecker() = default;
+
+protected:
+  /// One block. Instances of modules have to differ in name within a path level: a module body or a repeat.
+  struct Scope {
+    llvm::MapVector<StringRef, Symbol> symbols;
+    llvm::MapVector<const ast::Decl *, SMRange> unnamedInstances;
+    bool isPathLevel = false;
+  };
+  struct ScopeGuard {
+    NameChecker &checker;
+    ScopeGuard(NameChecker &checker, bool isPathLevel = false) : checker(checker) {
+      checker.scopes.emplace_back();
+      checker.scopes.back().isPathLevel = isPathLevel;
+    }
+    ~ScopeGuard() { checker.closeScope(); }
+  };
+
+  /// Reports a second definition in the enclosing blocks of the declaration.
+  void define(SymbolKind kind, const ast::Ident &ident, std::optional<diag::ID> unusedId = std::nullopt);
+  Symbol *find(StringRef name);
+  /// The same, and counts as a use.
+  Symbol *use(StringRef name);
+  const ast::Decl *lookupDecl(StringRef name, SMRange range);
+  /// Reports a name that means nothing, with the nearest one.
+  void reportUnknown(StringRef name, SMRange range, diag::ID id = diag::UnknownName);
+  /// A name that must be a symbol, a declaration or a builtin.
+  void checkName(StringRef name, SMRange range);
+
+  /// Checks an expression with no meaning of its own for calls and instances.
+  virtual void checkExpr(const ast::Expr *expr);
+  void checkExprs(ArrayRef<ast::Expr *> exprs);
+  void checkMessage(const ast::StringExpr *message);
+  void checkRequire(const ast::RequireStmt &require);
+  /// Two parameters of one name, a kind that is none; then the default values.
+  void checkParams(ArrayRef<ast::Param> params, bool mustBeUsed);
+  void checkScalarKind(const ast::Param &param);
+  /// The element type of a tensor, if one is written.
+  void checkDType(const ast::Ident &dtype);
+  /// One name twice in one shape: rules and formulas could not tell the dims apart.
+  void checkDimsOnce(const ast::TensorType &type);
+  /// Reports names that stand twice in one list of entries.
+  void checkEntriesOnce(ArrayRef<ast::Ident> names);
+  /// The declaration of that name, which must be of `Kind`.
+  template <typename Kind> const Kind *expectDecl(const ast::Ident &name, StringRef kind) {
+    const ast::Decl *decl = lookupDecl(name.name, name.range);
+    if (!decl) {
+      reportUnknown(name.name, name.range);
+      return nullptr;
+    }
+    if (auto *found = llvm::dyn_cast<Kind>(decl))
+      return found;
+    reportWrongDecl(name, kind, *decl);
+    return nullptr;
+  }
+  void reportUnknownEntry(const ast::Ident &name, StringRef owner, ArrayRef<Candidate> known);
+  /// `let x = e;`, the only form outside modules. `owner`: "a schedule".
+  void checkPlainLet(const ast::LetStmt &let, StringRef owner);
+  void reportWrongDecl(const ast::Ident &name, StringRef kind, const ast::Decl &decl);
+
+  const Program &program;
+  DiagnosticEngine &diags;
+  const ast::File &file;
+  llvm::SmallVector<Scope, 8> scopes;
+
+private:
+  void closeScope();
+};
+
+/// A call of one module by another, or another mention of it.
+struct ModuleUse {
+  const ast::ModuleDecl *module;
+  SMRange range;
+};
+/// For each module those it uses, in source order.
+using ModuleUses = llvm::MapVector<const ast::ModuleDecl *, std::vector<ModuleUse>>;
+
+void checkModule(const Program &program, const ast::File &file, const ast::ModuleDecl &module, ModuleUses &uses);
+void checkOp(const Program &program, const ast::File &file, const ast::OpDecl &op);
+void checkStrategy(const Program &program, const ast::File &file, const ast::StrategyDecl &strategy);
+void checkSchedule(const Program &program, const ast::File &file, const ast::ScheduleDecl &schedule);
+void checkConfig(const Program &program, const ast::File &file, const ast::ConfigDecl &config);
+void checkJob(const Program &program, const ast::File &file, const ast::JobDecl &job);
+void checkPrecision(const Program &program, const ast::File &file, const ast::PrecisionDecl &precision);
+void checkOptimizer(const Program &program, const ast::File &file, const ast::OptimizerDecl &optimizer);
+/// Modules that contain themselves.
+void checkRecursion(const ModuleUses &uses, DiagnosticEngine &diags);
+
+} // namespace stage::sema
+
+#endif // STAGE_LIB_SEMA_NAMECHECKER_H

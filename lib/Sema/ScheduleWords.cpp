@@ -1,0 +1,34 @@
+//===- ScheduleWords.cpp - the words of schedule programs -----------------===//
+#include "ScheduleWords.h"
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+using llvm::StringRef;
+
+/// A plain integer.
+static std::optional<int64_t> readNumber(const ast::Expr *expr) {
+  auto *number = dyn_cast<ast::NumberExpr>(expr);
+  if (!number || number->isReal || !number->value.isInteger() || number->value.num > INT64_MAX)
+    return std::nullopt;
+  return static_cast<int64_t>(number->value.num);
+}
+
+std::optional<ListedUnit> stage::sema::readListedUnit(const ast::Expr *expr) {
+  StringRef letters(unitLetters);
+  ListedUnit unit;
+  if (auto *name = dyn_cast<ast::NameExpr>(expr)) {
+    unit.kind = name->name.front();
+    if (!letters.contains(unit.kind) || name->name.drop_front().getAsInteger(10, unit.microbatch))
+      return std::nullopt;
+    return unit;
+  }
+  auto *call = dyn_cast<ast::CallExpr>(expr);
+  auto *callee = call ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
+  if (!callee || callee->name.size() != 1 || !letters.contains(callee->name) || call->args.size() != 2)
+    return std::nullopt;
+  std::optional<int64_t> microbatch = readNumber(call->args[0].value), chunk = readNumber(call->args[1].value);
+  if (!microbatch || !chunk)
+    return std::nullopt;
+  return ListedUnit{callee->name.front(), *microbatch, *chunk};
+}

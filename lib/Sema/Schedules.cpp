@@ -1,0 +1,291 @@
+//===- Schedules.cpp - running a schedule program -------------------------===//
+//
+// Problem: a schedule says what one stage does, as a program; the compiler wants the
+// list of units of every stage.
+//
+// Algorithm: run the program once for each r, statement by statement, in an
+// environment of its parameters. Everything in it is an integer, so the evaluator
+// stays on its fast path. `virtual` must come before the units whose chunks it
+// counts. What the placements of all stages say together is checked at the end.
+//
+// Limits: steps (of all stages together) and units per stage are bounded, so that a
+// schedule that runs away is an error and not a full memory.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/Sema/Schedules.h"
+#include "ScheduleWords.h"
+#include "stage/Sema/Arguments.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+
+constexpr uint64_t maxSteps = 50'000'000;
+/// A unit is at most a forward, an input gradient and a weight gradient of each microbatch and chunk.
+constexpr int64_t kindsPerMicrobatch = 3;
+/// Far beyond any pipeline; keeps products of the two in 63 bits and tables in memory.
+constexpr int64_t maxChunks = 1 << 16, maxStages = 1 << 16;
+
+namespace {
+class ScheduleRunner {
+public:
+  ScheduleRunner(Evaluator &evaluator, const ast::ScheduleDecl &schedule, int64_t stages, int64_t microbatches,
+                 SMRange usedAt)
+      : evaluator(evaluator), diags(evaluator.getDiags()), schedule(schedule), stages(stages),
+        microbatches(microbatches), usedAt(usedAt) {}
+
+  std::optional<BoundSchedule> run(ArrayRef<NamedValue> args);
+
+private:
+  bool runStage(int64_t r, const Environment &arguments);
+  bool runBody(ArrayRef<ast::Stmt *> body, Environment &env);
+  bool runStmt(const ast::Stmt *stmt, Environment &env);
+  bool runFor(const ast::ForStmt *loop, const Environment &env);
+  bool runVirtual(const ast::VirtualStmt *stmt, const Environment &env);
+  bool runCall(const ast::CallExpr *call, const Environment &env);
+  bool runUnit(char kind, const ast::CallExpr *call, const Environment &env);
+  bool runList(const ast::CallExpr *call);
+  bool addUnit(char kind, int64_t microbatch, int64_t chunk, SMRange range);
+  bool checkPlacement();
+  bool fail(SMRange range, diag::ID id, const llvm::Twine &text);
+
+  Evaluator &evaluator;
+  DiagnosticEngine &diags;
+  const ast::ScheduleDecl &schedule;
+  int64_t stages, microbatches;
+  SMRange usedAt;
+  BoundSchedule result;
+  int64_t stage = 0;
+  int64_t numUnits = 0;    ///< Of this stage so far.
+  bool sawVirtual = false; ///< On this stage.
+  const ast::VirtualStmt *placement = nullptr;
+};
+} // namespace
+
+bool ScheduleRunner::fail(SMRange range, diag::ID id, const llvm::Twine &text) {
+  DiagnosticBuilder error = diags.report(range.Start, id);
+  error.range(range) << text;
+  error.note(usedAt.Start, diag::ScheduleUsedHere) << schedule.name.name << stages << microbatches << stage;
+  return false;
+}
+
+std::optional<BoundSchedule> ScheduleRunner::run(ArrayRef<NamedValue> args) {
+  result.decl = &schedule;
+  Environment arguments(evaluator.getProgram().getFile(schedule));
+  ArrayRef<ast::Param> extra = schedule.params.drop_front(numScheduleParams);
+  auto matched = matchArguments(extra, args, schedule.name.name, usedAt, diags);
+  if (!matched)
+    return std::nullopt;
+  arguments.define(schedule.params[0].name.name, CTValue::integer(stages));
+  arguments.define(schedule.params[1].name.name, CTValue::integer(microbatches));
+  for (size_t i = 0; i != extra.size(); ++i) {
+    const NamedValue *given = (*matched)[i];
+    std::optional<CTValue> value =
+        given ? evaluator.convert(given->value, extra[i].scalarKind, given->range, "'" + extra[i].name.name + "'")
+              : evaluator.evaluateParam(extra[i], nullptr, arguments, arguments);
+    if (!value)
+      return std::nullopt;
+    arguments.define(extra[i].name.name, std::move(*value));
+  }
+
+  if (stages > maxStages) {
+    fail(usedAt, diag::ScheduleRunaway, "a pipeline has at most " + llvm::Twine(maxStages) + " stages");
+    return std::nullopt;
+  }
+  evaluator.setStepLimit(maxSteps);
+  auto unlimited = llvm::make_scope_exit([&] { evaluator.setStepLimit(UINT64_MAX); });
+  for (int64_t r = 0; r != stages; ++r)
+    if (!runStage(r, arguments)) {
+      if (evaluator.isOutOfSteps())
+        fail(schedule.name.range, diag::ScheduleRunaway,
+             "schedule '" + schedule.name.name + "' takes more than " + llvm::Twine(maxSteps) + " steps");
+      return std::nullopt;
+    }
+  if (!checkPlacement())
+    return std::nullopt;
+  return std::move(result);
+}
+
+bool ScheduleRunner::runStage(int64_t r, const Environment &arguments) {
+  Environment env(arguments);
+  env.define(schedule.params[2].name.name, CTValue::integer(r));
+  stage = r;
+  numUnits = 0;
+  sawVirtual = false;
+  result.units.emplace_back();
+  return runBody(schedule.body, env);
+}
+
+bool ScheduleRunner::runBody(ArrayRef<ast::Stmt *> body, Environment &env) {
+  return llvm::all_of(body, [&](const ast::Stmt *stmt) { return runStmt(stmt, env); });
+}
+
+bool ScheduleRunner::runStmt(const ast::Stmt *stmt, Environment &env) {
+  if (!evaluator.step())
+    return false;
+  if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
+    std::optional<CTValue> value = evaluator.evaluate(let->value, env);
+    if (value)
+      env.define(let->targets[0].name, std::move(*value));
+    return value.has_value();
+  }
+  if (auto *loop = dyn_cast<ast::ForStmt>(stmt))
+    return runFor(loop, env);
+  if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {
+    std::optional<bool> condition = evaluator.evaluateCondition(choice->condition, env);
+    Environment inner(env);
+    return condition && runBody(*condition ? choice->thenBody : choice->elseBody, inner);
+  }
+  if (auto *require = dyn_cast<ast::RequireStmt>(stmt))
+    return evaluator.checkRequire(*require, env);
+  if (auto *fn = dyn_cast<ast::FnStmt>(stmt)) {
+    env.define(fn->name.name, CTValue::function(fn));
+    return true;
+  }
+  if (auto *place = dyn_cast<ast::VirtualStmt>(stmt))
+    return runVirtual(place, env);
+  return runCall(llvm::cast<ast::CallExpr>(llvm::cast<ast::ExprStmt>(stmt)->value), env);
+}
+
+bool ScheduleRunner::runFor(const ast::ForStmt *loop, const Environment &env) {
+  std::optional<int64_t> begin = evaluator.evaluateInteger(loop->begin, env, "the begin of a loop");
+  std::optional<int64_t> end = begin ? evaluator.evaluateInteger(loop->end, env, "the end of a loop") : std::nullopt;
+  if (!end)
+    return false;
+  for (int64_t i = *begin; i < *end; ++i) {
+    Environment inner(env);
+    inner.define(loop->variable.name, CTValue::integer(i));
+    if (!evaluator.step() || !runBody(loop->body, inner))
+      return false;
+  }
+  return true;
+}
+
+bool ScheduleRunner::runVirtual(const ast::VirtualStmt *stmt, const Environment &env) {
+  std::optional<int64_t> count = evaluator.evaluateInteger(stmt->count, env, "the number of virtual stages");
+  if (!count)
+    return false;
+  if (*count < 1 || *count > maxChunks)
+    return fail(stmt->count->range, diag::VirtualStages,
+                "a stage holds 1 to " + llvm::Twine(maxChunks) + " virtual stages, not " + llvm::Twine(*count));
+  if (numUnits || sawVirtual)
+    return fail(stmt->range, diag::VirtualStages, "'virtual' stands once, before the units");
+  if (stage != 0 && *count != result.chunks)
+    return fail(stmt->range, diag::VirtualStages,
+                "stage 0 holds " + llvm::Twine(result.chunks) + " virtual stages, this one " + llvm::Twine(*count));
+  sawVirtual = true;
+  placement = stmt;
+  result.chunks = *count;
+  if (!stmt->place)
+    return true;
+  std::vector<int64_t> &places = result.virtualStages.emplace_back();
+  for (int64_t c = 0; c != *count; ++c) {
+    Environment inner(env);
+    inner.define("c", CTValue::integer(c));
+    std::optional<int64_t> place = evaluator.evaluateInteger(stmt->place, inner, "a virtual stage");
+    if (!place)
+      return false;
+    places.push_back(*place);
+  }
+  return true;
+}
+
+/// Every virtual stage must have one place. Without an `at`, chunk c of stage r is virtual stage c * p + r.
+bool ScheduleRunner::checkPlacement() {
+  if (result.virtualStages.empty()) {
+    for (int64_t r = 0; r != stages; ++r) {
+      std::vector<int64_t> &places = result.virtualStages.emplace_back();
+      for (int64_t c = 0; c != result.chunks; ++c)
+        places.push_back(c * stages + r);
+    }
+    return true;
+  }
+  if (int64_t(result.virtualStages.size()) != stages)
+    return fail(placement->range, diag::VirtualStages, "only some stages say where their virtual stages are");
+  int64_t total = stages * result.chunks;
+  std::vector<bool> taken(total, false);
+  for (const std::vector<int64_t> &places : result.virtualStages)
+    for (int64_t place : places) {
+      if (place < 0 || place >= total || taken[place])
+        return fail(placement->place->range, diag::VirtualStages,
+                    (place < 0 || place >= total ? "there is no virtual stage " : "two chunks are virtual stage ") +
+                        llvm::Twine(place) + ", of 0 to " + llvm::Twine(total - 1));
+      taken[place] = true;
+    }
+  return true;
+}
+
+bool ScheduleRunner::runCall(const ast::CallExpr *call, const Environment &env) {
+  StringRef name = llvm::cast<ast::NameExpr>(call->callee)->name;
+  if (name == listWord)
+    return runList(call);
+  return runUnit(*getUnitKind(name), call, env);
+}
+
+bool ScheduleRunner::runUnit(char kind, const ast::CallExpr *call, const Environment &env) {
+  int64_t numbers[2] = {0, 0};
+  if (call->args.empty() || call->args.size() > 2) {
+    diags.report(call->loc(), diag::WrongArgumentCount).range(call->range)
+        << llvm::cast<ast::NameExpr>(call->callee)->name << "a microbatch and, with virtual stages, a chunk as"
+        << int64_t(call->args.size());
+    return false;
+  }
+  for (size_t i = 0; i != call->args.size(); ++i) {
+    std::optional<int64_t> number =
+        evaluator.evaluateInteger(call->args[i].value, env, i == 0 ? "a microbatch" : "a chunk");
+    if (!number)
+      return false;
+    numbers[i] = *number;
+  }
+  return addUnit(kind, numbers[0], numbers[1], call->range);
+}
+
+bool ScheduleRunner::addUnit(char kind, int64_t microbatch, int64_t chunk, SMRange range) {
+  if (microbatch < 0 || microbatch >= microbatches)
+    return fail(range, diag::UnitOutOfRange,
+                "there is no microbatch " + llvm::Twine(microbatch) + ", of 0 to " + llvm::Twine(microbatches - 1));
+  if (chunk < 0 || chunk >= result.chunks)
+    return fail(range, diag::UnitOutOfRange,
+                "there is no chunk " + llvm::Twine(chunk) + ", of 0 to " + llvm::Twine(result.chunks - 1));
+  if (numUnits++ / kindsPerMicrobatch / result.chunks >= microbatches)
+    return fail(range, diag::ScheduleRunaway,
+                "stage " + llvm::Twine(stage) + " issues more units than its microbatches have");
+  std::string &text = result.units.back();
+  if (!text.empty())
+    text += ' ';
+  text += kind;
+  text += std::to_string(microbatch);
+  if (result.chunks > 1)
+    text += "." + std::to_string(chunk);
+  return true;
+}
+
+/// `list([[F0, B0], [F0, B0]])`: one list per stage. With virtual stages a unit is `F(microbatch, chunk)`.
+bool ScheduleRunner::runList(const ast::CallExpr *call) {
+  auto *lists = call->args.size() == 1 ? dyn_cast<ast::ListExpr>(call->args[0].value) : nullptr;
+  if (!lists)
+    return fail(call->range, diag::ScheduleList, "'list' takes a list that holds a list of units for each stage");
+  if (int64_t(lists->elements.size()) != stages)
+    return fail(lists->range, diag::ScheduleList,
+                "the list is for " + llvm::Twine(lists->elements.size()) + " stages, the pipeline has " +
+                    llvm::Twine(stages));
+  auto *mine = dyn_cast<ast::ListExpr>(lists->elements[stage]);
+  if (!mine)
+    return fail(lists->elements[stage]->range, diag::ScheduleList, "expected a list of units such as [F0, B0]");
+  for (const ast::Expr *unit : mine->elements) {
+    std::optional<ListedUnit> listed = readListedUnit(unit);
+    if (!listed)
+      return fail(unit->range, diag::ScheduleList, "expected a unit such as F0, B0, I0, W0 or F(0, 1)");
+    if (!evaluator.step() || !addUnit(listed->kind, listed->microbatch, listed->chunk, unit->range))
+      return false;
+  }
+  return true;
+}
+
+std::optional<BoundSchedule> stage::sema::runSchedule(Evaluator &evaluator, const ast::ScheduleDecl &schedule,
+                                                      int64_t stages, int64_t microbatches, ArrayRef<NamedValue> args,
+                                                      SMRange usedAt) {
+  return ScheduleRunner(evaluator, schedule, stages, microbatches, usedAt).run(args);
+}
