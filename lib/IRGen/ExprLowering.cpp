@@ -1,0 +1,527 @@
+//===- ExprLowering.cpp - expressions of modules --------------------------===//
+//
+// Problem: in a module `x + attn(...) * rsqrt(E)` mixes tensors, sizes and scalars.
+// What mentions no tensor is the evaluator's; tensor operators become small ops, a
+// chain of `+` one n-ary sum, calls of ops OpDefs, calls of modules their bodies.
+//
+// Element-wise operators align by dim, never by size 1: the operand with the most
+// dims gives the result its shape, and every dim of the others must be one of its.
+//
+//===----------------------------------------------------------------------===//
+#include "ModuleLowering.h"
+#include "stage/Sema/Arguments.h"
+#include "stage/Sema/Builtins.h"
+#include "stage/Sema/Program.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace stage;
+
+Value *ModuleLowering::expectTensor(const std::optional<CTValue> &value, SMRange range) {
+  if (!value)
+    return nullptr;
+  if (value->isForeign())
+    return static_cast<Value *>(value->getForeign());
+  DiagnosticBuilder message = diags.report(range.Start, diag::ExpectedTensor);
+  message << value->describeKind();
+  message.range(range);
+  return nullptr;
+}
+
+bool ModuleLowering::mentionsTensors(const ast::Expr *expr, const Environment &env) {
+  auto any = [&](llvm::ArrayRef<ast::Expr *> list) {
+    return llvm::any_of(list, [&](const ast::Expr *e) { return mentionsTensors(e, env); });
+  };
+  switch (expr->kind) {
+  case ast::NodeKind::NameExpr: {
+    const CTValue *value = env.find(llvm::cast<ast::NameExpr>(expr)->name);
+    return value && (value->isForeign() ||
+                     (value->getKind() == CTValue::Kind::Tuple &&
+                      llvm::any_of(value->getElements(), [](const CTValue &e) { return e.isForeign(); })));
+  }
+  case ast::NodeKind::UnaryExpr:
+    return mentionsTensors(llvm::cast<ast::UnaryExpr>(expr)->operand, env);
+  case ast::NodeKind::BinaryExpr:
+    return any({llvm::cast<ast::BinaryExpr>(expr)->left, llvm::cast<ast::BinaryExpr>(expr)->right});
+  case ast::NodeKind::CallExpr: {
+    auto *call = llvm::cast<ast::CallExpr>(expr);
+    return llvm::any_of(call->args, [&](const ast::Argument &arg) { return mentionsTensors(arg.value, env); });
+  }
+  case ast::NodeKind::IndexExpr:
+    return mentionsTensors(llvm::cast<ast::IndexExpr>(expr)->base, env);
+  case ast::NodeKind::IfExpr:
+    return any({llvm::cast<ast::IfExpr>(expr)->thenExpr, llvm::cast<ast::IfExpr>(expr)->elseExpr});
+  case ast::NodeKind::TupleExpr:
+    return any(llvm::cast<ast::TupleExpr>(expr)->elements);
+  case ast::NodeKind::OpExpr:
+    return true;
+  default:
+    return false;
+  }
+}
+
+std::optional<sema::CTValue> ModuleLowering::lower(const ast::Expr *expr, Environment &env, Place &place) {
+  if (!mentionsTensors(expr, env))
+    return evaluator.evaluate(expr, env);
+  switch (expr->kind) {
+  case ast::NodeKind::NameExpr:
+    return *env.find(llvm::cast<ast::NameExpr>(expr)->name);
+  case ast::NodeKind::BinaryExpr:
+    return lowerBinary(*llvm::cast<ast::BinaryExpr>(expr), env, place);
+  case ast::NodeKind::CallExpr:
+    return lowerCall(*llvm::cast<ast::CallExpr>(expr), env, place);
+  case ast::NodeKind::UnaryExpr: {
+    auto *unary = llvm::cast<ast::UnaryExpr>(expr);
+    Value *value = expectTensor(lower(unary->operand, env, place), unary->range);
+    if (!value)
+      return std::nullopt;
+    if (unary->op == ast::UnaryOp::Not) {
+      diags.report(unary->loc(), diag::BadTensorOperator) << "!";
+      return std::nullopt;
+    }
+    return lowerElementwise(ast::BinaryOp::Mul, {{value, unary->range}}, std::nullopt, -1.0, unary->range, place);
+  }
+  case ast::NodeKind::IfExpr: {
+    auto *conditional = llvm::cast<ast::IfExpr>(expr);
+    std::optional<bool> condition = evaluator.evaluateCondition(conditional->condition, env);
+    if (!condition)
+      return std::nullopt;
+    return lower(*condition ? conditional->thenExpr : conditional->elseExpr, env, place);
+  }
+  case ast::NodeKind::TupleExpr: {
+    std::vector<CTValue> elements;
+    for (const ast::Expr *element : llvm::cast<ast::TupleExpr>(expr)->elements) {
+      std::optional<CTValue> value = lower(element, env, place);
+      if (!value)
+        return std::nullopt;
+      elements.push_back(*value);
+    }
+    return CTValue::tuple(std::move(elements));
+  }
+  case ast::NodeKind::IndexExpr: {
+    auto *index = llvm::cast<ast::IndexExpr>(expr);
+    Value *value = expectTensor(lower(index->base, env, place), index->base->range);
+    return value ? lowerSlice(*index, value, env, place) : std::nullopt;
+  }
+  case ast::NodeKind::OpExpr: {
+    auto *op = llvm::cast<ast::OpExpr>(expr);
+    llvm::SmallVector<TensorArgument, 3> arguments;
+    for (const ast::OpExpr::Operand &operand : op->operands) {
+      Value *value = expectTensor(lower(operand.value, env, place), operand.value->range);
+      if (!value)
+        return std::nullopt;
+      arguments.push_back({value, operand.value->range});
+    }
+    Op *created = OpLowering(graph, evaluator).contraction(*op, arguments, env, *place.block, place.scope);
+    return created ? std::optional<CTValue>(tensor(created->getResult())) : std::nullopt;
+  }
+  default:
+    diags.report(expr->loc(), diag::NotSupportedYet) << "this expression of tensors";
+    return std::nullopt;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Operators
+//===----------------------------------------------------------------------===//
+
+/// The addends of a chain of `+` of tensors, left to right.
+void ModuleLowering::collectAddends(const ast::Expr *expr, const Environment &env,
+                                    llvm::SmallVectorImpl<const ast::Expr *> &addends) {
+  auto *binary = llvm::dyn_cast<ast::BinaryExpr>(expr);
+  if (binary && binary->op == ast::BinaryOp::Add && mentionsTensors(binary->left, env) &&
+      mentionsTensors(binary->right, env)) {
+    collectAddends(binary->left, env, addends);
+    collectAddends(binary->right, env, addends);
+    return;
+  }
+  addends.push_back(expr);
+}
+
+std::optional<sema::CTValue> ModuleLowering::lowerBinary(const ast::BinaryExpr &expr, Environment &env, Place &place) {
+  llvm::SmallVector<const ast::Expr *, 4> parts;
+  if (expr.op == ast::BinaryOp::Add)
+    collectAddends(&expr, env, parts);
+  if (parts.size() < 2)
+    parts = {expr.left, expr.right};
+  if (expr.op != ast::BinaryOp::Add && expr.op != ast::BinaryOp::Sub && expr.op != ast::BinaryOp::Mul &&
+      expr.op != ast::BinaryOp::Div) {
+    diags.report(expr.opLoc, diag::BadTensorOperator) << "this operator";
+    return std::nullopt;
+  }
+  llvm::SmallVector<TensorArgument, 4> tensors;
+  std::optional<double> scalars[2];
+  for (unsigned i = 0; i < parts.size(); ++i) {
+    if (!mentionsTensors(parts[i], env)) {
+      scalars[i] = evaluator.evaluateReal(parts[i], env);
+      if (!scalars[i])
+        return std::nullopt;
+      continue;
+    }
+    Value *value = expectTensor(lower(parts[i], env, place), parts[i]->range);
+    if (!value)
+      return std::nullopt;
+    tensors.push_back({value, parts[i]->range});
+  }
+  return lowerElementwise(expr.op, tensors, scalars[0], scalars[1], expr.range, place);
+}
+
+std::optional<sema::CTValue> ModuleLowering::lowerElementwise(ast::BinaryOp op, llvm::ArrayRef<TensorArgument> tensors,
+                                                              std::optional<double> scalarLeft,
+                                                              std::optional<double> scalarRight, SMRange range,
+                                                              Place &place) {
+  unsigned widest = 0;
+  for (unsigned i = 1; i < tensors.size(); ++i)
+    if (tensors[i].value->type.getNumDims() > tensors[widest].value->type.getNumDims())
+      widest = i;
+  const TensorType &shape = tensors[widest].value->type;
+  OpDef def;
+  def.loc = range.Start;
+  ResultInfo result;
+  result.name = "result";
+  for (unsigned d = 0; d < shape.getNumDims(); ++d) {
+    const Dim *dim = shape.shape[d].dim;
+    std::string name = dim ? llvm::StringRef(dim->name).lower() : "i" + std::to_string(d);
+    std::replace(name.begin(), name.end(), '.', '_');
+    if (def.findIndex(name))
+      name = "i" + std::to_string(d);
+    def.indices.push_back({name});
+    result.indices.push_back(d);
+  }
+  for (unsigned i = 0; i < tensors.size(); ++i) {
+    OperandInfo info{tensors.size() == 1 ? "x" : "x" + std::to_string(i), {}};
+    llvm::SmallVector<bool, 6> taken(shape.getNumDims(), false);
+    const TensorType &type = tensors[i].value->type;
+    for (unsigned d = 0; d < type.getNumDims(); ++d) {
+      // By name; a dim without a name by its size, from the inside out, if only one fits.
+      llvm::SmallVector<unsigned, 2> fits;
+      const Extent &extent = type.shape[d];
+      for (unsigned p = 0; p < shape.getNumDims(); ++p)
+        if (!taken[p] && shape.shape[p].size == extent.size && shape.shape[p].dim == extent.dim)
+          fits.push_back(p);
+      if (fits.empty())
+        for (unsigned p = 0; p < shape.getNumDims(); ++p)
+          if (!taken[p] && shape.shape[p].size == extent.size && (!extent.dim || !shape.shape[p].dim))
+            fits.push_back(p);
+      if (i == widest)
+        fits.assign(1, d);
+      if (fits.size() != 1) {
+        std::string seen, wanted;
+        for (const Extent &e : type.shape)
+          seen += (seen.empty() ? "" : ", ") + (e.dim ? e.dim->name : e.size.str());
+        for (const Extent &e : shape.shape)
+          wanted += (wanted.empty() ? "" : ", ") + (e.dim ? e.dim->name : e.size.str());
+        DiagnosticBuilder message = diags.report(tensors[i].range.Start, diag::CannotAlign);
+        message << seen << wanted << (extent.dim ? extent.dim->name : extent.size.str());
+        message.range(tensors[i].range).range(tensors[widest].range);
+        return std::nullopt;
+      }
+      taken[fits.front()] = true;
+      info.indices.push_back(fits.front());
+    }
+    def.operands.push_back(std::move(info));
+  }
+  using Kind = Formula::Kind;
+  auto combine = [&](const Formula *a, const Formula *b) {
+    Kind kind = op == ast::BinaryOp::Add   ? Kind::Add
+                : op == ast::BinaryOp::Sub ? Kind::Sub
+                : op == ast::BinaryOp::Mul ? Kind::Mul
+                                           : Kind::Div;
+    return graph.defs.binary(kind, a, b);
+  };
+  const Formula *formula = nullptr;
+  if (scalarLeft)
+    formula = graph.defs.number(*scalarLeft);
+  for (unsigned i = 0; i < tensors.size(); ++i) {
+    const Formula *element = graph.defs.element(i, def.operands[i].indices);
+    formula = formula ? combine(formula, element) : element;
+  }
+  if (scalarRight)
+    formula = combine(formula, graph.defs.number(*scalarRight));
+  bool scalar = scalarLeft || scalarRight;
+  def.name = op == ast::BinaryOp::Add   ? "add"
+             : op == ast::BinaryOp::Sub ? "sub"
+             : op == ast::BinaryOp::Mul ? (scalar ? "scale" : "mul")
+                                        : "div";
+  result.formula = formula;
+  def.results.push_back(std::move(result));
+  auto created = std::make_unique<Op>(OpKind::Compute, range.Start);
+  created->scope = place.scope;
+  created->extents.assign(shape.shape.begin(), shape.shape.end());
+  for (const TensorArgument &argument : tensors)
+    created->addOperand(argument.value);
+  created->def = graph.defs.add(std::move(def));
+  TensorType type = shape;
+  type.dtype = tensors.front().value->type.dtype;
+  // A wider type wins: bf16 + f32 is f32.
+  for (const TensorArgument &argument : tensors)
+    if (isFloat(argument.value->type.dtype) && argument.value->type.dtype < type.dtype)
+      type.dtype = argument.value->type.dtype;
+  Value *value = created->addResult(type);
+  place.block->append(std::move(created));
+  return tensor(value);
+}
+
+std::optional<sema::CTValue> ModuleLowering::cast(Value *value, DType type, SMRange range, Place &place) {
+  if (value->type.dtype == type)
+    return tensor(value);
+  OpDef def;
+  def.name = "cast";
+  def.loc = range.Start;
+  ResultInfo result;
+  result.name = "result";
+  result.dtype = type;
+  for (unsigned d = 0; d < value->type.getNumDims(); ++d) {
+    def.indices.push_back({"i" + std::to_string(d)});
+    result.indices.push_back(d);
+  }
+  def.operands.push_back({"x", result.indices});
+  result.formula = graph.defs.element(0, result.indices);
+  def.results.push_back(std::move(result));
+  auto op = std::make_unique<Op>(OpKind::Compute, range.Start);
+  op->scope = place.scope;
+  op->extents.assign(value->type.shape.begin(), value->type.shape.end());
+  op->addOperand(value);
+  op->def = graph.defs.add(std::move(def));
+  TensorType resultType = value->type;
+  resultType.dtype = type;
+  Value *created = op->addResult(resultType);
+  place.block->append(std::move(op));
+  return tensor(created);
+}
+
+/// `wpe[0..S]`: a view of part of the first dims; dims without a subscript are taken whole.
+std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &expr, Value *value, Environment &env,
+                                                        Place &place) {
+  if (expr.subscripts.size() > value->type.getNumDims()) {
+    diags.report(expr.loc(), diag::WrongSubscriptCount)
+        << value->path << int64_t(value->type.getNumDims()) << int64_t(expr.subscripts.size());
+    return std::nullopt;
+  }
+  OpDef def;
+  def.name = "slice";
+  def.loc = expr.loc();
+  def.bytes = graph.sizes.zero(); // a view
+  ResultInfo result;
+  result.name = "result";
+  OperandInfo operand{"x", {}};
+  llvm::SmallVector<Extent, 4> extents;
+  llvm::SmallVector<const Formula *, 4> subscripts;
+  TensorType type = value->type;
+  type.shape.clear();
+  for (unsigned d = 0; d < value->type.getNumDims(); ++d) {
+    auto position = [&](unsigned index) {
+      Formula node{};
+      node.kind = Formula::Kind::Index;
+      node.index = index;
+      return graph.defs.create(node, {}, {});
+    };
+    unsigned index = def.indices.size();
+    def.indices.push_back({"i" + std::to_string(d)});
+    extents.push_back(value->type.shape[d]);
+    operand.indices.push_back(index);
+    if (d >= expr.subscripts.size()) {
+      result.indices.push_back(index);
+      type.shape.push_back(value->type.shape[d]);
+      subscripts.push_back(position(index));
+      continue;
+    }
+    auto *range = llvm::dyn_cast<ast::RangeExpr>(expr.subscripts[d]);
+    if (!range) {
+      std::optional<Size> at = evaluator.evaluateSize(expr.subscripts[d], env);
+      if (!at)
+        return std::nullopt;
+      graph.obligations.add(Obligations::Kind::AtMost, *at + 1, value->type.shape[d].size, expr.subscripts[d]->loc(),
+                            "a subscript below the dim's size");
+      Formula node{};
+      node.kind = Formula::Kind::SizeOf;
+      node.size = *at;
+      subscripts.push_back(graph.defs.create(node, {}, {}));
+      continue;
+    }
+    std::optional<Size> begin = evaluator.evaluateSize(range->begin, env);
+    std::optional<CTValue> endValue = evaluator.evaluate(range->end, env);
+    std::optional<Size> end = endValue ? evaluator.evaluateSize(range->end, env) : std::nullopt;
+    if (!begin || !end)
+      return std::nullopt;
+    graph.obligations.add(Obligations::Kind::AtMost, *end, value->type.shape[d].size, range->loc(),
+                          "the end of a slice within the dim");
+    Extent extent{begin->isConstant(0) ? static_cast<const Dim *>(endValue->getTag()) : nullptr, *end - *begin};
+    unsigned own = def.indices.size();
+    def.indices.push_back({"s" + std::to_string(d)});
+    extents.push_back(extent);
+    result.indices.push_back(own);
+    type.shape.push_back(extent);
+    const Formula *offset = position(own);
+    if (!begin->isConstant(0)) {
+      Formula node{};
+      node.kind = Formula::Kind::SizeOf;
+      node.size = *begin;
+      offset = graph.defs.binary(Formula::Kind::Add, offset, graph.defs.create(node, {}, {}));
+    }
+    subscripts.push_back(offset);
+  }
+  Formula node{};
+  node.kind = Formula::Kind::Element;
+  result.formula = graph.defs.create(node, {}, subscripts);
+  def.operands.push_back(std::move(operand));
+  def.results.push_back(std::move(result));
+  auto op = std::make_unique<Op>(OpKind::Compute, expr.loc());
+  op->scope = place.scope;
+  op->extents.assign(extents.begin(), extents.end());
+  op->addOperand(value);
+  op->def = graph.defs.add(std::move(def));
+  Value *created = op->addResult(type);
+  place.block->append(std::move(op));
+  return tensor(created);
+}
+
+//===----------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------===//
+
+std::optional<sema::CTValue> ModuleLowering::lowerCall(const ast::CallExpr &expr, Environment &env, Place &place) {
+  auto *callee = llvm::dyn_cast<ast::NameExpr>(expr.callee);
+  const ast::Decl *decl = nullptr;
+  if (callee) {
+    const CTValue *value = env.find(callee->name);
+    if (value && value->isDecl())
+      decl = value->getDecl(); // an op given as an argument
+    else if (!value)
+      decl = evaluator.getProgram().lookup(env.getFile(), callee->name);
+    if (!decl && sema::isDTypeName(callee->name) && expr.args.size() == 1) {
+      Value *operand = expectTensor(lower(expr.args[0].value, env, place), expr.range);
+      return operand ? cast(operand, *parseDType(callee->name), expr.range, place) : std::nullopt;
+    }
+  }
+  if (auto *op = llvm::dyn_cast_or_null<ast::OpDecl>(decl))
+    return callOp(*op, expr, env, place);
+  if (auto *module = llvm::dyn_cast_or_null<ast::ModuleDecl>(decl))
+    return callModule(*module, expr, env, place);
+  diags.report(expr.loc(), diag::NotCallable) << (callee ? callee->name : "this");
+  return std::nullopt;
+}
+
+std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, const ast::CallExpr &expr,
+                                                    Environment &env, Place &place) {
+  auto matched = sema::matchArguments(decl.params, expr.args, decl.name.name, expr.range, diags);
+  if (!matched)
+    return std::nullopt;
+  Environment opEnv(evaluator.getProgram().getFile(decl));
+  llvm::SmallVector<TensorArgument, 4> tensors;
+  for (unsigned i = 0; i < decl.params.size(); ++i) {
+    const ast::Param &param = decl.params[i];
+    const ast::Argument *argument = (*matched)[i];
+    if (!param.tensor) {
+      std::optional<CTValue> value = evaluator.evaluateParam(param, argument, opEnv, env);
+      if (!value)
+        return std::nullopt;
+      opEnv.define(param.name.name, *value);
+      continue;
+    }
+    Value *value = expectTensor(lower(argument->value, env, place), argument->value->range);
+    if (!value)
+      return std::nullopt;
+    tensors.push_back({value, argument->value->range});
+  }
+  Op *op = OpLowering(graph, evaluator).call(decl, tensors, opEnv, expr.range, *place.block, place.scope);
+  if (!op)
+    return std::nullopt;
+  if (expr.as)
+    for (auto &result : op->getResults())
+      if (result->path.empty())
+        result->path = (place.scope.empty() ? "" : place.scope + ".") + expr.as.name.str();
+  std::vector<CTValue> results;
+  for (unsigned i = 0; i < op->getNumResults(); ++i)
+    if (!op->def->results[i].extra)
+      results.push_back(tensor(op->getResult(i)));
+  return results.size() == 1 ? results.front() : CTValue::tuple(std::move(results));
+}
+
+bool ModuleLowering::bindPattern(const ast::TensorType &pattern, Value &value, SMRange range, Environment &env,
+                                 const ast::ModuleDecl &decl, llvm::StringRef param) {
+  if (pattern.dims.size() != value.type.getNumDims()) {
+    DiagnosticBuilder message = diags.report(range.Start, diag::WrongNumDims);
+    message << decl.name.name << param << int64_t(pattern.dims.size()) << int64_t(value.type.getNumDims());
+    message.range(range);
+    return false;
+  }
+  for (unsigned d = 0; d < pattern.dims.size(); ++d) {
+    const Extent &extent = value.type.shape[d];
+    auto *name = llvm::dyn_cast<ast::NameExpr>(pattern.dims[d].size);
+    const CTValue *known = name ? env.find(name->name) : nullptr;
+    if (name && !known) {
+      CTValue size = CTValue::size(extent.size).withTag(extent.dim);
+      env.define(name->name, nameDim(decl.name.name, name->name, size, name->loc()));
+      continue;
+    }
+    std::optional<Size> expected = evaluator.evaluateSize(pattern.dims[d].size, env);
+    if (!expected)
+      return false;
+    if (*expected != extent.size) {
+      DiagnosticBuilder message = diags.report(range.Start, diag::ShapeMismatch);
+      message << decl.name.name << ("dim " + llvm::Twine(d) + " of '" + param + "'")
+              << (extent.dim ? extent.dim->name : extent.size.str()) << expected->str();
+      message.range(range);
+      return false;
+    }
+  }
+  return constrain(value, pattern);
+}
+
+std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &decl, const ast::CallExpr &expr,
+                                                        Environment &env, Place &place) {
+  auto matched = sema::matchArguments(decl.params, expr.args, decl.name.name, expr.range, diags);
+  if (!matched)
+    return std::nullopt;
+  std::string instance = expr.as ? expr.as.name.str() : decl.name.name.lower();
+  Place inside{(place.scope.empty() ? "" : place.scope + ".") + instance, place.block, &decl, place.inLoop};
+  Environment body(evaluator.getProgram().getFile(decl));
+  for (unsigned i = 0; i < decl.params.size(); ++i) {
+    const ast::Param &param = decl.params[i];
+    const ast::Argument *argument = (*matched)[i];
+    if (param.tensor) {
+      Value *value = expectTensor(lower(argument->value, env, place), argument->value->range);
+      if (!value || !bindPattern(*param.tensor, *value, argument->value->range, body, decl, param.name.name))
+        return std::nullopt;
+      body.define(param.name.name, tensor(value));
+      continue;
+    }
+    std::optional<CTValue> value = evaluator.evaluateParam(param, argument, body, env);
+    if (!value)
+      return std::nullopt;
+    if (const CTValue *pattern = body.find(param.name.name)) {
+      // A dim of a tensor pattern that is given as well must agree.
+      if (value->isSize() && pattern->isSize() &&
+          value->getSize(graph.sizes) != pattern->getSize(graph.sizes)) {
+        diags.report(expr.loc(), diag::ShapeMismatch)
+            << decl.name.name << ("'" + param.name.name + "'").str() << value->getSize(graph.sizes).str()
+            << pattern->getSize(graph.sizes).str();
+        return std::nullopt;
+      }
+      continue;
+    }
+    body.define(param.name.name,
+                value->isSize() ? nameDim(decl.name.name, param.name.name, *value, param.name.loc()) : *value);
+  }
+  std::optional<CTValue> result;
+  if (!lowerStmts(decl.body, body, inside, &result))
+    return std::nullopt;
+  if (!result) {
+    diags.report(decl.loc(), diag::ModelWithoutResult) << decl.name.name;
+    return std::nullopt;
+  }
+  llvm::ArrayRef<CTValue> values =
+      result->getKind() == CTValue::Kind::Tuple ? result->getElements() : llvm::ArrayRef<CTValue>(*result);
+  if (values.size() != decl.results.size() && !decl.results.empty()) {
+    diags.report(decl.loc(), diag::WrongTupleSize) << int64_t(decl.results.size()) << int64_t(values.size());
+    return std::nullopt;
+  }
+  for (unsigned i = 0; i < decl.results.size(); ++i) {
+    Value *value = expectTensor(values[i], decl.results[i]->range);
+    if (!value || !bindPattern(*decl.results[i], *value, decl.results[i]->range, body, decl, "result"))
+      return std::nullopt;
+    if (value->path.empty())
+      value->path = inside.scope + ".result";
+  }
+  return result;
+}

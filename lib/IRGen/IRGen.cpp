@@ -1,0 +1,49 @@
+//===- IRGen.cpp - from a bound job to graph IR ---------------------------===//
+#include "stage/IRGen/IRGen.h"
+#include "ModuleLowering.h"
+
+using namespace stage;
+
+static bool lowerPrecision(Graph &graph, const sema::BoundPrecision &bound, DiagnosticEngine &diags) {
+  auto set = [&](const ast::Ident &name, DType &type) {
+    if (!name)
+      return true;
+    std::optional<DType> parsed = parseDType(name.name);
+    if (!parsed) {
+      diags.report(name.loc(), diag::UnknownDType) << name.name;
+      return false;
+    }
+    type = *parsed;
+    return true;
+  };
+  return set(bound.weight, graph.precision.weight) & set(bound.activation, graph.precision.activation) &
+         set(bound.gradient, graph.precision.gradient) & set(bound.master, graph.precision.master);
+}
+
+std::unique_ptr<Graph> stage::generateGraph(const sema::Program &program, const sema::BoundJob &job,
+                                            SizeContext &sizes, const SizeBinding &binding,
+                                            const Obligations &obligations, DiagnosticEngine &diags) {
+  auto graph = std::make_unique<Graph>(sizes);
+  graph->name = job.model->name.name.str();
+  graph->loc = job.model->loc();
+  graph->binding = binding;
+  graph->obligations = obligations;
+  graph->microbatches = job.microbatches;
+  graph->training = job.isTraining;
+  if (!lowerPrecision(*graph, job.precision, diags) || !lowerMesh(*graph, job))
+    return nullptr;
+  if (job.optimizer) {
+    graph->optimizer.name = job.optimizer->decl->name.name.str();
+    graph->optimizer.loc = job.optimizer->decl->loc();
+    graph->optimizer.flops = job.optimizer->flops;
+    for (const sema::OptimizerState &state : job.optimizer->states)
+      graph->optimizer.states.emplace_back(state.name.name.str(),
+                                           parseDType(state.dtype).value_or(graph->precision.master));
+  }
+  sema::Evaluator evaluator(program, sizes, graph->binding, graph->obligations, diags);
+  if (!ModuleLowering(*graph, evaluator, job).lowerModel() || !lowerStrategy(*graph, job, evaluator))
+    return nullptr;
+  if (!graph->obligations.check(graph->binding, diags))
+    return nullptr;
+  return graph;
+}

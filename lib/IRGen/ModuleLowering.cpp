@@ -1,0 +1,437 @@
+//===- ModuleLowering.cpp - statements of modules -------------------------===//
+#include "ModuleLowering.h"
+#include "stage/Sema/Program.h"
+
+using namespace stage;
+
+static std::string join(llvm::StringRef scope, llvm::StringRef name) {
+  return scope.empty() ? name.str() : (scope + "." + name).str();
+}
+
+//===----------------------------------------------------------------------===//
+// Dims and types
+//===----------------------------------------------------------------------===//
+
+sema::CTValue ModuleLowering::nameDim(llvm::StringRef module, llvm::StringRef name, const CTValue &value, SMLoc loc) {
+  std::string alias = (module + "." + name).str();
+  if (auto *known = static_cast<const Dim *>(value.getTag())) {
+    auto *dim = const_cast<Dim *>(known);
+    if (!llvm::is_contained(dim->aliases, alias))
+      dim->aliases.push_back(alias);
+    return value;
+  }
+  Size size = value.getSize(graph.sizes);
+  // One dim per name, module and size: instances of a module share it.
+  for (auto &dim : graph.dims)
+    if (dim->size == size && llvm::is_contained(dim->aliases, alias))
+      return value.withTag(dim.get());
+  std::string unique = name.str();
+  if (graph.findDim(unique))
+    unique = alias;
+  for (unsigned number = 1; graph.findDim(unique); ++number)
+    unique = alias + std::to_string(number);
+  Dim *dim = graph.addDim(unique, size, loc);
+  dim->aliases.push_back(alias);
+  return value.withTag(dim);
+}
+
+std::optional<AxisList> ModuleLowering::lowerAxes(const ast::AxisListSyntax &axes) {
+  AxisList list;
+  // Axes that the mesh of the job lacks have size 1.
+  for (llvm::StringRef name : job.strategy.expand(axes)) {
+    std::optional<AxisId> axis = graph.mesh.find(name);
+    if (!axis || graph.mesh[*axis].size == 1)
+      continue;
+    if (llvm::is_contained(list, *axis)) {
+      diags.report(axes.range.Start, diag::AxisRepeated) << name;
+      return std::nullopt;
+    }
+    list.push_back(*axis);
+  }
+  return list;
+}
+
+std::optional<TensorType> ModuleLowering::lowerType(const ast::TensorType &type, DType dtype, const Environment &env) {
+  TensorType result;
+  result.dtype = dtype;
+  if (type.dtype) {
+    std::optional<DType> parsed = parseDType(type.dtype.name);
+    if (!parsed) {
+      diags.report(type.dtype.loc(), diag::UnknownDType) << type.dtype.name;
+      return std::nullopt;
+    }
+    result.dtype = *parsed;
+  }
+  for (const ast::ShapeDim &dim : type.dims) {
+    std::optional<CTValue> value = evaluator.evaluate(dim.size, env);
+    std::optional<Size> size = value ? evaluator.evaluateSize(dim.size, env) : std::nullopt;
+    if (!size)
+      return std::nullopt;
+    auto *named = static_cast<const Dim *>(value->getTag());
+    for (const Extent &other : result.shape)
+      if (named && other.dim == named) {
+        DiagnosticBuilder message = diags.report(dim.size->loc(), diag::DimTwice);
+        message << named->name;
+        message.fixIt(dim.size->range, named->name + "2");
+        message.note(dim.size->loc(), diag::NoteText)
+            << "give one of them a name of its own: 'dim " + named->name + "2 = " + named->name + ";'";
+        return std::nullopt;
+      }
+    result.shape.push_back({named, *size});
+    graph.obligations.add(Obligations::Kind::Positive, *size, Size(), dim.size->loc(), "a dim of a tensor");
+  }
+  return result;
+}
+
+bool ModuleLowering::constrain(Value &value, const ast::TensorType &type) {
+  Constraint &constraint = value.constraint;
+  constraint.dims.resize(value.type.getNumDims());
+  constraint.floors.resize(value.type.getNumDims());
+  bool any = false;
+  for (unsigned d = 0; d < type.dims.size() && d < constraint.dims.size(); ++d) {
+    if (!type.dims[d].hasAxes)
+      continue;
+    std::optional<AxisList> axes = lowerAxes(type.dims[d].axes);
+    if (!axes)
+      return false;
+    constraint.dims[d] = *axes;
+    any = true;
+  }
+  if (type.hasPartial) {
+    std::optional<AxisList> axes = lowerAxes(type.partial);
+    if (!axes)
+      return false;
+    constraint.partial = toSet(*axes);
+    constraint.reduce = type.partialReduce.name == "max"   ? ReduceKind::Max
+                        : type.partialReduce.name == "min" ? ReduceKind::Min
+                                                           : ReduceKind::Sum;
+    any = true;
+  }
+  if (type.hasReplicated) {
+    std::optional<AxisList> axes = lowerAxes(type.replicated);
+    if (!axes)
+      return false;
+    constraint.replicated |= toSet(*axes);
+    any = true;
+  }
+  if (any) {
+    constraint.isInline = true;
+    constraint.loc = type.loc();
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Statements
+//===----------------------------------------------------------------------===//
+
+bool ModuleLowering::lowerModel() {
+  Environment env(evaluator.getProgram().getFile(*job.model));
+  Place place{"", &graph.forward, job.model};
+  llvm::StringRef model = job.model->name.name;
+  for (const sema::NamedValue &arg : job.modelArgs)
+    env.define(arg.name.name, arg.value.isSize() ? nameDim(model, arg.name.name, arg.value, arg.range.Start)
+                                                 : arg.value);
+  std::optional<CTValue> result;
+  if (!lowerStmts(job.model->body, env, place, &result))
+    return false;
+  auto op = std::make_unique<Op>(OpKind::Return, job.model->loc());
+  if (!result) {
+    diags.report(job.model->loc(), diag::ModelWithoutResult) << model;
+    return false;
+  }
+  llvm::ArrayRef<CTValue> values = result->getKind() == CTValue::Kind::Tuple
+                                       ? result->getElements()
+                                       : llvm::ArrayRef<CTValue>(*result);
+  for (const CTValue &value : values) {
+    Value *tensor = expectTensor(value, job.model->range);
+    if (!tensor)
+      return false;
+    if (tensor->path.empty())
+      tensor->path = "loss";
+    op->addOperand(tensor);
+  }
+  graph.forward.append(std::move(op));
+  return true;
+}
+
+bool ModuleLowering::lowerStmts(llvm::ArrayRef<ast::Stmt *> stmts, Environment &env, Place &place,
+                                std::optional<CTValue> *result) {
+  bool good = true;
+  for (const ast::Stmt *stmt : stmts) {
+    switch (stmt->kind) {
+    case ast::NodeKind::TensorDeclStmt:
+      good &= lowerTensorDecl(*llvm::cast<ast::TensorDeclStmt>(stmt), env, place);
+      break;
+    case ast::NodeKind::DimStmt:
+      good &= lowerDims(*llvm::cast<ast::DimStmt>(stmt), env, place);
+      break;
+    case ast::NodeKind::LetStmt:
+      good &= lowerLet(*llvm::cast<ast::LetStmt>(stmt), env, place);
+      break;
+    case ast::NodeKind::RequireStmt:
+      good &= evaluator.checkRequire(*llvm::cast<ast::RequireStmt>(stmt), env);
+      break;
+    case ast::NodeKind::RepeatStmt:
+      good &= lowerRepeat(*llvm::cast<ast::RepeatStmt>(stmt), env, place);
+      break;
+    case ast::NodeKind::IfStmt: {
+      auto *conditional = llvm::cast<ast::IfStmt>(stmt);
+      std::optional<bool> condition = evaluator.evaluateCondition(conditional->condition, env);
+      // Names of the branch taken are names of the scope around it: `if bias { param b: [D]; }`.
+      good &= condition && lowerStmts(*condition ? conditional->thenBody : conditional->elseBody, env, place, result);
+      break;
+    }
+    case ast::NodeKind::ReturnStmt: {
+      auto *returned = llvm::cast<ast::ReturnStmt>(stmt);
+      if (returned->isFormula) {
+        Op *op = OpLowering(graph, evaluator)
+                     .formulaInPlace(returned->indices, returned->value, env, returned->range, *place.block, place.scope);
+        if (!op)
+          return false;
+        *result = tensor(op->getResult());
+      } else {
+        *result = lower(returned->value, env, place);
+      }
+      good &= result->has_value();
+      break;
+    }
+    default:
+      diags.report(stmt->loc(), diag::NotSupportedYet) << "this statement in a module";
+      good = false;
+    }
+    if (!good)
+      return false; // what follows would only repeat the fault
+  }
+  return good;
+}
+
+bool ModuleLowering::lowerTensorDecl(const ast::TensorDeclStmt &stmt, Environment &env, Place &place) {
+  using Kind = ast::TensorDeclKind;
+  if (stmt.declKind == Kind::Buffer || stmt.declKind == Kind::Cache) {
+    diags.report(stmt.loc(), diag::NotSupportedYet) << (stmt.declKind == Kind::Buffer ? "'buffer'" : "'cache'");
+    return false;
+  }
+  bool isParam = stmt.declKind == Kind::Param;
+  std::optional<TensorType> type =
+      lowerType(*stmt.type, isParam ? graph.precision.weight : graph.precision.activation, env);
+  if (!type)
+    return false;
+  for (const ast::Ident &name : stmt.names) {
+    auto op = std::make_unique<Op>(isParam ? OpKind::Param : OpKind::Input, name.loc());
+    op->scope = place.scope;
+    op->name = name.name.str();
+    Value *value = op->addResult(*type, join(place.scope, name.name));
+    if (!constrain(*value, *stmt.type))
+      return false;
+    place.block->append(std::move(op));
+    env.define(name.name, tensor(value));
+  }
+  return true;
+}
+
+bool ModuleLowering::lowerDims(const ast::DimStmt &stmt, Environment &env, Place &place) {
+  for (const ast::Ident &name : stmt.names) {
+    std::optional<CTValue> value;
+    if (stmt.value) {
+      std::optional<Size> size = evaluator.evaluateSize(stmt.value, env);
+      if (size)
+        value = CTValue::size(*size); // a name of its own, also for `dim T = S;`
+    } else {
+      for (const sema::NamedValue &bound : job.stepDims)
+        if (bound.name.name == name.name)
+          value = bound.value;
+      if (!value)
+        diags.report(name.loc(), diag::DimNotBound) << name.name;
+    }
+    if (!value)
+      return false;
+    env.define(name.name, nameDim(place.decl->name.name, name.name, *value, name.loc()));
+  }
+  return true;
+}
+
+bool ModuleLowering::assign(const ast::Ident &name, CTValue value, bool define, Environment &env, Place &place,
+                            SMRange range) {
+  if (value.isForeign()) {
+    auto *result = static_cast<Value *>(value.getForeign());
+    // The first name that a value gets is its path; a module's result is renamed by who binds it.
+    if (result->getOp() && result->getBlock() == place.block && result->getOp()->kind != OpKind::Param &&
+        result->getOp()->kind != OpKind::Input &&
+        (result->path.empty() || llvm::StringRef(result->path).endswith(".result")))
+      result->path = join(place.scope, name.name);
+  }
+  if (define) {
+    env.define(name.name, value);
+    return true;
+  }
+  CTValue *target = env.findMutable(name.name);
+  if (!target) {
+    diags.report(name.loc(), diag::AssignToUnknown) << name.name;
+    return false;
+  }
+  if (target->isForeign() && value.isForeign()) {
+    const TensorType &before = static_cast<Value *>(target->getForeign())->type;
+    const TensorType &after = static_cast<Value *>(value.getForeign())->type;
+    bool same = before.getNumDims() == after.getNumDims();
+    for (unsigned d = 0; same && d < before.getNumDims(); ++d)
+      same = before.shape[d].size == after.shape[d].size;
+    if (!same) {
+      diags.report(range.Start, diag::AssignShapeChanged) << name.name;
+      return false;
+    }
+  }
+  *target = value;
+  return true;
+}
+
+bool ModuleLowering::lowerLet(const ast::LetStmt &stmt, Environment &env, Place &place) {
+  bool define = stmt.form != ast::LetStmt::Form::Assign;
+  std::optional<CTValue> value;
+  if (stmt.isFormula) {
+    Op *op = OpLowering(graph, evaluator)
+                 .formulaInPlace(stmt.indices, stmt.value, env, stmt.range, *place.block, place.scope);
+    if (op)
+      value = tensor(op->getResult());
+  } else {
+    value = lower(stmt.value, env, place);
+  }
+  if (!value)
+    return false;
+  if (stmt.targets.size() > 1) {
+    if (value->getKind() != CTValue::Kind::Tuple || value->getElements().size() != stmt.targets.size()) {
+      diags.report(stmt.loc(), diag::WrongTupleSize)
+          << int64_t(stmt.targets.size())
+          << int64_t(value->getKind() == CTValue::Kind::Tuple ? value->getElements().size() : 1);
+      return false;
+    }
+    for (unsigned i = 0; i < stmt.targets.size(); ++i)
+      if (!assign(stmt.targets[i], value->getElements()[i], define, env, place, stmt.range))
+        return false;
+    return true;
+  }
+  if (stmt.type) {
+    Value *result = expectTensor(value, stmt.value->range);
+    if (!result)
+      return false;
+    std::optional<TensorType> type = lowerType(*stmt.type, result->type.dtype, env);
+    if (!type)
+      return false;
+    bool same = type->getNumDims() == result->type.getNumDims() && type->dtype == result->type.dtype;
+    for (unsigned d = 0; same && d < type->getNumDims(); ++d)
+      same = type->shape[d].size == result->type.shape[d].size;
+    if (!same) {
+      diags.report(stmt.type->loc(), diag::AnnotationMismatch) << stmt.targets.front().name;
+      return false;
+    }
+    // An annotation says where this value is, not its other names: a plain rename becomes an identity of its own.
+    if (!constrain(*result, *stmt.type))
+      return false;
+  }
+  return assign(stmt.targets.front(), *value, define, env, place, stmt.range);
+}
+
+void ModuleLowering::collectAssigned(llvm::ArrayRef<ast::Stmt *> stmts, const Environment &env,
+                                     llvm::SmallVectorImpl<llvm::StringRef> &names) {
+  for (const ast::Stmt *stmt : stmts) {
+    if (auto *let = llvm::dyn_cast<ast::LetStmt>(stmt)) {
+      if (let->form == ast::LetStmt::Form::Assign)
+        for (const ast::Ident &target : let->targets)
+          if (env.find(target.name) && !llvm::is_contained(names, target.name))
+            names.push_back(target.name);
+    } else if (auto *conditional = llvm::dyn_cast<ast::IfStmt>(stmt)) {
+      collectAssigned(conditional->thenBody, env, names);
+      collectAssigned(conditional->elseBody, env, names);
+    } else if (auto *repeat = llvm::dyn_cast<ast::RepeatStmt>(stmt)) {
+      collectAssigned(repeat->body, env, names);
+    }
+  }
+}
+
+bool ModuleLowering::lowerRepeat(const ast::RepeatStmt &stmt, Environment &env, Place &place) {
+  std::optional<Size> end = evaluator.evaluateSize(stmt.end, env);
+  std::optional<Size> begin = stmt.begin ? evaluator.evaluateSize(stmt.begin, env) : graph.sizes.zero();
+  if (!begin || !end)
+    return false;
+  Size count = *end - *begin;
+  std::optional<int64_t> times = evaluator.getValue(count, stmt.end->range, "the number of iterations");
+  if (!times)
+    return false;
+  if (*times < 1) {
+    diags.report(stmt.end->loc(), diag::RepeatEmpty) << stmt.name.name << *times;
+    return false;
+  }
+  if (place.inLoop)
+    return unrollRepeat(stmt, *times, env, place);
+
+  llvm::SmallVector<llvm::StringRef, 2> assigned, carried;
+  collectAssigned(stmt.body, env, assigned);
+  for (llvm::StringRef name : assigned)
+    if (env.find(name)->isForeign())
+      carried.push_back(name);
+
+  auto owner = std::make_unique<Op>(OpKind::Repeat, stmt.loc());
+  Op *repeat = owner.get();
+  repeat->name = stmt.name.name.str();
+  repeat->scope = place.scope;
+  repeat->count = count;
+  repeat->loop = numLoops++;
+  repeat->body = std::make_unique<Block>(graph, repeat);
+  Place inside{join(place.scope, stmt.name.name), repeat->body.get(), place.decl, true};
+  Environment body(env);
+  for (llvm::StringRef name : carried) {
+    auto *initial = static_cast<Value *>(env.find(name)->getForeign());
+    repeat->addOperand(initial);
+    Value *argument = repeat->body->addArgument(initial->type, join(inside.scope, name));
+    argument->loc = stmt.loc();
+    body.define(name, tensor(argument));
+  }
+  place.block->append(std::move(owner));
+  if (stmt.variable)
+    body.define(stmt.variable.name, CTValue::size(graph.sizes.symbol(inside.scope + "." + stmt.variable.name.str())));
+  std::optional<CTValue> none;
+  if (!lowerStmts(stmt.body, body, inside, &none))
+    return false;
+  auto yield = std::make_unique<Op>(OpKind::Yield, stmt.loc());
+  yield->scope = inside.scope;
+  for (llvm::StringRef name : carried) {
+    auto *value = static_cast<Value *>(body.find(name)->getForeign());
+    auto *initial = static_cast<Value *>(env.find(name)->getForeign());
+    if (value->type.dtype != initial->type.dtype) {
+      diags.report(stmt.loc(), diag::CarriedDTypeChanged)
+          << name << getName(initial->type.dtype) << getName(value->type.dtype);
+      return false;
+    }
+    yield->addOperand(value);
+  }
+  repeat->body->append(std::move(yield));
+  for (llvm::StringRef name : carried) {
+    auto *initial = static_cast<Value *>(env.find(name)->getForeign());
+    *env.findMutable(name) = tensor(repeat->addResult(initial->type, join(place.scope, name)));
+  }
+  return true;
+}
+
+/// A repeat inside a repeat: its iterations are written out, `inner.0`, `inner.1`, ...
+bool ModuleLowering::unrollRepeat(const ast::RepeatStmt &stmt, int64_t count, Environment &env, Place &place) {
+  constexpr int64_t limit = 1024;
+  if (count > limit) {
+    diags.report(stmt.loc(), diag::NotSupportedYet) << "a repeat of more than 1024 iterations inside a repeat";
+    return false;
+  }
+  std::optional<int64_t> first =
+      stmt.begin ? evaluator.evaluateInteger(stmt.begin, env, "the first iteration") : std::optional<int64_t>(0);
+  if (!first)
+    return false;
+  for (int64_t i = 0; i < count; ++i) {
+    Place inside = place;
+    inside.scope = join(join(place.scope, stmt.name.name), std::to_string(i));
+    Environment body(env);
+    if (stmt.variable)
+      body.define(stmt.variable.name, CTValue::integer(*first + i));
+    std::optional<CTValue> none;
+    if (!lowerStmts(stmt.body, body, inside, &none))
+      return false;
+  }
+  return true;
+}

@@ -1,0 +1,90 @@
+//===- ModuleLowering.h - modules become ops of a block --------*- C++ -*-===//
+//
+// Elaborates a model: every module call is expanded in place, under its own scope of
+// paths (`layers.attn`), every `repeat` becomes one rolled repeat.
+//
+// Tensors are foreign values of the compile-time environment, dims are sizes that
+// carry their Dim as tag; so names, defaults and conditions need no second lookup.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_IRGEN_MODULELOWERING_H
+#define STAGE_LIB_IRGEN_MODULELOWERING_H
+
+#include "OpLowering.h"
+#include "stage/Sema/Job.h"
+
+namespace stage {
+
+class ModuleLowering {
+public:
+  ModuleLowering(Graph &graph, sema::Evaluator &evaluator, const sema::BoundJob &job)
+      : graph(graph), evaluator(evaluator), diags(evaluator.getDiags()), job(job) {}
+
+  /// Fills the forward block. False after errors.
+  bool lowerModel();
+
+private:
+  using CTValue = sema::CTValue;
+  using Environment = sema::Environment;
+
+  /// Where statements are lowered to: a scope of paths and a block.
+  struct Place {
+    std::string scope;
+    Block *block;
+    const ast::ModuleDecl *decl;
+    bool inLoop = false;
+  };
+
+  // Statements.
+  bool lowerStmts(llvm::ArrayRef<ast::Stmt *> stmts, Environment &env, Place &place, std::optional<CTValue> *result);
+  bool lowerTensorDecl(const ast::TensorDeclStmt &stmt, Environment &env, Place &place);
+  bool lowerDims(const ast::DimStmt &stmt, Environment &env, Place &place);
+  bool lowerLet(const ast::LetStmt &stmt, Environment &env, Place &place);
+  bool lowerRepeat(const ast::RepeatStmt &stmt, Environment &env, Place &place);
+  bool unrollRepeat(const ast::RepeatStmt &stmt, int64_t count, Environment &env, Place &place);
+  bool assign(const ast::Ident &name, CTValue value, bool define, Environment &env, Place &place, SMRange range);
+  static void collectAssigned(llvm::ArrayRef<ast::Stmt *> stmts, const Environment &env,
+                              llvm::SmallVectorImpl<llvm::StringRef> &names);
+
+  // Expressions (ExprLowering.cpp).
+  std::optional<CTValue> lower(const ast::Expr *expr, Environment &env, Place &place);
+  std::optional<CTValue> lowerBinary(const ast::BinaryExpr &expr, Environment &env, Place &place);
+  std::optional<CTValue> lowerCall(const ast::CallExpr &expr, Environment &env, Place &place);
+  std::optional<CTValue> callOp(const ast::OpDecl &decl, const ast::CallExpr &expr, Environment &env, Place &place);
+  std::optional<CTValue> callModule(const ast::ModuleDecl &decl, const ast::CallExpr &expr, Environment &env,
+                                    Place &place);
+  std::optional<CTValue> lowerSlice(const ast::IndexExpr &expr, Value *value, Environment &env, Place &place);
+  std::optional<CTValue> lowerElementwise(ast::BinaryOp op, llvm::ArrayRef<TensorArgument> tensors,
+                                          std::optional<double> scalarLeft, std::optional<double> scalarRight,
+                                          SMRange range, Place &place);
+  std::optional<CTValue> cast(Value *value, DType type, SMRange range, Place &place);
+  bool mentionsTensors(const ast::Expr *expr, const Environment &env);
+  void collectAddends(const ast::Expr *expr, const Environment &env, llvm::SmallVectorImpl<const ast::Expr *> &addends);
+  Value *expectTensor(const std::optional<CTValue> &value, SMRange range);
+
+  // Shapes.
+  std::optional<TensorType> lowerType(const ast::TensorType &type, DType dtype, const Environment &env);
+  bool constrain(Value &value, const ast::TensorType &type);
+  std::optional<AxisList> lowerAxes(const ast::AxisListSyntax &axes);
+  /// The dim that a name is defined as; a new one for a size that is none yet.
+  CTValue nameDim(llvm::StringRef module, llvm::StringRef name, const CTValue &value, SMLoc loc);
+  bool bindPattern(const ast::TensorType &pattern, Value &value, SMRange range, Environment &env,
+                   const ast::ModuleDecl &decl, llvm::StringRef param);
+
+  static CTValue tensor(Value *value) { return CTValue::foreign(value); }
+
+  Graph &graph;
+  sema::Evaluator &evaluator;
+  DiagnosticEngine &diags;
+  const sema::BoundJob &job;
+  unsigned numLoops = 0;
+  unsigned depth = 0; ///< Of module calls; Sema has refused recursion.
+};
+
+/// Writes mesh and rules of the strategy and the schedule into the graph. False after errors.
+bool lowerMesh(Graph &graph, const sema::BoundJob &job);
+bool lowerStrategy(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator);
+
+} // namespace stage
+
+#endif // STAGE_LIB_IRGEN_MODULELOWERING_H

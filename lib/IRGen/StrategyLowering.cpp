@@ -1,0 +1,138 @@
+//===- StrategyLowering.cpp - the strategy as data of the graph -----------===//
+//
+// Rules keep their pattern as text and name axes by number; what a strategy computes
+// (sizes of axes, splits, unit lists) is computed by now. Statements that are read
+// but not lowered yet are refused where they stand.
+//
+//===----------------------------------------------------------------------===//
+#include "ModuleLowering.h"
+
+using namespace stage;
+
+bool stage::lowerMesh(Graph &graph, const sema::BoundJob &job) {
+  for (const sema::BoundAxis &bound : job.strategy.mesh)
+    graph.mesh.addAxis({bound.name.name.str(), bound.size, graph.sizes.symbol(bound.name.name), bound.name.loc()});
+  for (const Axis &axis : graph.mesh.getAxes())
+    graph.binding.bind(axis.name, axis.size);
+  return true;
+}
+
+namespace {
+class StrategyLowering {
+public:
+  StrategyLowering(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator)
+      : graph(graph), job(job), evaluator(evaluator), diags(evaluator.getDiags()) {}
+
+  bool run() {
+    bool good = true;
+    for (const sema::BoundRule &rule : job.strategy.rules) {
+      ++statement;
+      if (auto *shard = llvm::dyn_cast<ast::ShardStmt>(rule.stmt)) {
+        good &= lowerShard(*shard, *rule.env, nullptr);
+      } else if (auto *at = llvm::dyn_cast<ast::AtStmt>(rule.stmt)) {
+        for (const ast::Stmt *inner : at->rules) {
+          auto *shardInner = llvm::dyn_cast<ast::ShardStmt>(inner);
+          if (shardInner)
+            good &= lowerShard(*shardInner, *rule.env, &at->pattern);
+          else
+            good &= refuse(inner);
+        }
+      } else if (!llvm::isa<ast::PipelineStmt>(rule.stmt)) {
+        good &= refuse(rule.stmt);
+      }
+    }
+    return good & lowerPipeline();
+  }
+
+private:
+  bool refuse(const ast::Stmt *stmt) {
+    std::string what = "this rule";
+    if (auto *other = llvm::dyn_cast<ast::OtherRuleStmt>(stmt))
+      what = "'" + other->word.name.str() + "'";
+    else if (llvm::isa<ast::PartitionStmt>(stmt))
+      what = "'partition' (ZeRO)";
+    else if (llvm::isa<ast::PadStmt>(stmt))
+      what = "'pad'";
+    diags.report(stmt->loc(), diag::NotSupportedYet) << what;
+    return false;
+  }
+
+  bool lowerShard(const ast::ShardStmt &stmt, const sema::Environment &env, const ast::Pattern *pattern) {
+    for (const ast::ShardStmt::Item &item : stmt.items) {
+      ShardRule rule;
+      rule.loc = item.dims.empty() ? stmt.loc() : item.dims.front().loc();
+      rule.statement = statement;
+      if (pattern) {
+        rule.pattern = pattern->text.str();
+        rule.dimNamesHaveEllipsis = pattern->dimsEllipsis;
+        for (const ast::Ident &name : pattern->dims)
+          rule.dimNames.push_back(name.name.str());
+      }
+      for (const ast::Ident &dim : item.dims)
+        rule.dims.push_back(dim.name.str());
+      for (llvm::StringRef name : job.strategy.expand(item.axes))
+        if (std::optional<AxisId> axis = graph.mesh.find(name))
+          rule.axes.push_back(*axis);
+      if (item.order) {
+        std::optional<sema::CTValue> order = evaluator.evaluate(item.order, env);
+        if (!order)
+          return false;
+        llvm::StringRef word = order->getKind() == sema::CTValue::Kind::Word ? order->getText() : "";
+        if (word != "mirrored" && word != "blocked") {
+          diags.report(item.order->loc(), diag::UnknownOrder) << word;
+          return false;
+        }
+        rule.mirrored = word == "mirrored";
+      }
+      graph.rules.push_back(std::move(rule));
+    }
+    return true;
+  }
+
+  bool lowerPipeline() {
+    const auto &bound = job.strategy.pipeline;
+    if (!bound)
+      return true;
+    PipelineInfo &info = graph.pipeline;
+    info.loc = bound->stmt->loc();
+    info.loop = bound->stmt->what.text.str();
+    llvm::StringRef(info.loop).consume_back("[*]");
+    info.axis = graph.mesh.find(bound->axis);
+    info.chunks = bound->schedule.chunks;
+    info.split = bound->split;
+    info.units = bound->schedule.units;
+    if (bound->schedule.decl)
+      info.scheduleName = bound->schedule.decl->name.name.str();
+    if (info.chunks > 1)
+      for (size_t r = 0; r < bound->schedule.virtualStages.size(); ++r)
+        for (size_t c = 0; c < bound->schedule.virtualStages[r].size(); ++c)
+          if (bound->schedule.virtualStages[r][c] != int64_t(c * bound->schedule.virtualStages.size() + r)) {
+            diags.report(info.loc, diag::NotSupportedYet) << "virtual stages that are not at c * p + r";
+            return false;
+          }
+    bool found = false;
+    for (auto &op : graph.forward)
+      found |= op->kind == OpKind::Repeat && op->name == info.loop;
+    if (!found) {
+      std::string known;
+      for (auto &op : graph.forward)
+        if (op->kind == OpKind::Repeat)
+          known += (known.empty() ? "; it repeats '" : "', '") + op->name;
+      diags.report(bound->stmt->what.range.Start, diag::PipelineLoopUnknown)
+          << info.loop << graph.name << (known.empty() ? "" : known + "'");
+      return false;
+    }
+    return true;
+  }
+
+  Graph &graph;
+  const sema::BoundJob &job;
+  sema::Evaluator &evaluator;
+  DiagnosticEngine &diags;
+  unsigned statement = 0;
+};
+} // namespace
+
+bool stage::lowerStrategy(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator) {
+  return StrategyLowering(graph, job, evaluator).run();
+}
