@@ -1,0 +1,43 @@
+//===- Emit.h - from a program to traces -----------------------*- C++ -*-===//
+//
+// One execution trace per rank, and comm_group.json. Ranks with the same structure
+// and the same sizes form a class (law L10): a class is lowered and encoded once, its
+// ranks differ in the numbers of their groups and of their peers only.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_CODEGEN_EMIT_H
+#define STAGE_CODEGEN_EMIT_H
+
+#include "stage/IR/Program.h"
+#include <functional>
+
+namespace stage {
+
+struct EmitOptions {
+  std::string directory;
+  std::string prefix = "workload";
+  bool force = false;       ///< Replace a folder of traces.
+  bool names = true;        ///< Names and `op_type` of nodes.
+  bool tracker = false;     ///< `inputs` and `outputs` for simulators that track memory.
+  bool orderAsData = false; ///< The order as data dependencies, for consumers that ignore control dependencies.
+  unsigned jobs = 0;        ///< Threads; 0: one per core.
+  /// Ranks to write, as inclusive ranges; empty: all.
+  std::vector<std::pair<int64_t, int64_t>> ranks;
+  /// Told now and then how many of how many ranks are written; from any thread, one at a time.
+  std::function<void(size_t done, size_t total)> progress;
+};
+
+struct EmitStatistics {
+  int64_t ranks = 0;   ///< Written.
+  int64_t classes = 0; ///< Of all ranks.
+  int64_t nodes = 0;   ///< Over the written ranks.
+  int64_t bytes = 0;
+  int64_t files = 0;
+};
+
+/// Writes the traces. Nothing is left behind when it fails; every failure is reported.
+std::optional<EmitStatistics> emitTraces(const Program &program, const EmitOptions &options, DiagnosticEngine &diags);
+
+} // namespace stage
+
+#endif // STAGE_CODEGEN_EMIT_H

@@ -1,0 +1,56 @@
+//===- Groups.h - numbers of process groups --------------------*- C++ -*-===//
+//
+// A collective names axes; each set of ranks that differ on these axes only is a
+// group. Groups are numbered from 1: kinds of groups (axes, and stages if restricted)
+// in the order in which the program first uses them, groups of a kind in the order of
+// their lowest rank.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_CODEGEN_GROUPS_H
+#define STAGE_LIB_CODEGEN_GROUPS_H
+
+#include "stage/CodeGen/CommGroups.h"
+#include "stage/IR/Program.h"
+
+namespace stage {
+
+/// Groups over the same axes.
+struct GroupKind {
+  AxisSet axes = 0;
+  /// Coordinates of the pipeline axis that take part; empty: all of them.
+  llvm::SmallVector<unsigned, 2> stages;
+  bool operator==(const GroupKind &other) const { return axes == other.axes && stages == other.stages; }
+};
+
+class GroupTable {
+public:
+  explicit GroupTable(const Program &program);
+
+  /// The kind of a collective's groups; nothing if they have one member.
+  std::optional<unsigned> find(const Op &op) const;
+  /// The number of the group of a kind that a rank is in. The rank must take part in the kind.
+  uint64_t getNumber(unsigned kind, int64_t rank) const;
+  /// All groups, for comm_group.json.
+  CommGroups getAll() const;
+
+private:
+  struct Entry {
+    GroupKind kind;
+    uint64_t first = 0; ///< Number of its first group.
+    /// Stages on which some rank uses it; a kind that spans the pipeline axis has them all in one group.
+    llvm::SmallVector<unsigned, 4> usedBy;
+  };
+  GroupKind describe(const Op &op) const;
+  void use(const Op &op, unsigned stage);
+  uint64_t indexOf(const Entry &entry, int64_t rank) const;
+  bool spansStages(const Entry &entry) const;
+
+  const Program &program;
+  const Mesh &mesh;
+  std::optional<AxisId> pipelineAxis;
+  std::vector<Entry> entries;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_CODEGEN_GROUPS_H
