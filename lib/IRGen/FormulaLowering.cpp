@@ -198,7 +198,7 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
     auto *index = llvm::dyn_cast<ast::NameExpr>(expr.args[0].value);
     auto it = index ? indexByName.find(index->name) : indexByName.end();
     if (it == indexByName.end()) {
-      diags.report(expr.loc(), diag::UnknownIndex) << (index ? index->name : "this") << def.name;
+      diags.report(expr.loc(), diag::NoSuchIndex) << (index ? index->name : "this") << def.name;
       return nullptr;
     }
     Formula node{};
@@ -216,7 +216,7 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
   auto wrongCount = [&](size_t expected) {
     if (arguments.size() == expected)
       return false;
-    diags.report(expr.loc(), diag::WrongArgumentCount)
+    diags.report(expr.loc(), diag::WrongFunctionArguments)
         << name << int64_t(expected) << int64_t(arguments.size());
     return true;
   };
@@ -232,7 +232,7 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
       auto *named = llvm::dyn_cast<ast::NameExpr>(index);
       auto it = named ? indexByName.find(named->name) : indexByName.end();
       if (it == indexByName.end()) {
-        diags.report(index->loc(), diag::UnknownIndex) << (named ? named->name : "this") << def.name;
+        diags.report(index->loc(), diag::NoSuchIndex) << (named ? named->name : "this") << def.name;
         return nullptr;
       }
       indices.push_back(it->second);

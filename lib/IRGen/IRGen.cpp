@@ -10,7 +10,7 @@ static bool lowerPrecision(Graph &graph, const sema::BoundPrecision &bound, Diag
       return true;
     std::optional<DType> parsed = parseDType(name.name);
     if (!parsed) {
-      diags.report(name.loc(), diag::UnknownDType) << name.name;
+      diags.report(name.loc(), diag::BadDType) << name.name;
       return false;
     }
     type = *parsed;

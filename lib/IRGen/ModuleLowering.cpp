@@ -57,7 +57,7 @@ std::optional<TensorType> ModuleLowering::lowerType(const ast::TensorType &type,
   if (type.dtype) {
     std::optional<DType> parsed = parseDType(type.dtype.name);
     if (!parsed) {
-      diags.report(type.dtype.loc(), diag::UnknownDType) << type.dtype.name;
+      diags.report(type.dtype.loc(), diag::BadDType) << type.dtype.name;
       return std::nullopt;
     }
     result.dtype = *parsed;
@@ -70,7 +70,7 @@ std::optional<TensorType> ModuleLowering::lowerType(const ast::TensorType &type,
     auto *named = static_cast<const Dim *>(value->getTag());
     for (const Extent &other : result.shape)
       if (named && other.dim == named) {
-        DiagnosticBuilder message = diags.report(dim.size->loc(), diag::DimTwice);
+        DiagnosticBuilder message = diags.report(dim.size->loc(), diag::DimTwiceInShape);
         message << named->name;
         message.fixIt(dim.size->range, named->name + "2");
         message.note(dim.size->loc(), diag::NoteText)

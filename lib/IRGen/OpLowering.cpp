@@ -146,7 +146,7 @@ std::optional<llvm::SmallVector<unsigned, 4>> OpLowering::resolveIndices(llvm::A
     }
     const sema::CTValue *known = name ? env->find(name->name) : nullptr;
     if (name && !(known && known->isSize())) {
-      diags.report(dim.size->loc(), diag::UnknownIndex) << name->name << def.name;
+      diags.report(dim.size->loc(), diag::NoSuchIndex) << name->name << def.name;
       return std::nullopt;
     }
     std::optional<Size> size = evaluator.evaluateSize(dim.size, *env);
@@ -176,7 +176,7 @@ bool OpLowering::addResult(llvm::StringRef name, const ast::TensorType &type, bo
   if (type.dtype) {
     result.dtype = parseDType(type.dtype.name);
     if (!result.dtype) {
-      diags.report(type.dtype.loc(), diag::UnknownDType) << type.dtype.name;
+      diags.report(type.dtype.loc(), diag::BadDType) << type.dtype.name;
       return false;
     }
   }
@@ -234,7 +234,7 @@ bool OpLowering::lowerBody(const ast::OpDecl &decl) {
         result.formula = lower(value);
         return result.formula != nullptr;
       }
-    diags.report(value->loc(), diag::UnknownResult) << name << def.name;
+    diags.report(value->loc(), diag::NoSuchResult) << name << def.name;
     return false;
   };
   if (decl.formula) {
@@ -282,7 +282,7 @@ bool OpLowering::nameIndices(llvm::ArrayRef<ast::Ident> names, llvm::function_re
   for (const ast::Ident &name : names) {
     auto it = indexByName.find(name.name);
     if (it == indexByName.end()) {
-      diags.report(name.loc(), diag::UnknownIndex) << name.name << def.name;
+      diags.report(name.loc(), diag::NoSuchIndex) << name.name << def.name;
       return false;
     }
     f(it->second);
@@ -310,7 +310,7 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
     if (!nameIndices(clause.names2, [&](unsigned index) { indices.push_back(index); }))
       return false;
     if (clause.word.name != "causal" || indices.size() != 2) {
-      diags.report(clause.loc(), diag::UnknownMask) << clause.word.name;
+      diags.report(clause.loc(), diag::NoSuchMask) << clause.word.name;
       return false;
     }
     def.causalMask = {indices[0], indices[1]};
@@ -423,7 +423,7 @@ Op *OpLowering::formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const 
     auto *name = llvm::dyn_cast<ast::NameExpr>(expr);
     auto it = name ? indexByName.find(name->name) : indexByName.end();
     if (it == indexByName.end()) {
-      diags.report(expr->loc(), diag::UnknownIndex) << (name ? name->name : "this") << def.name;
+      diags.report(expr->loc(), diag::NoSuchIndex) << (name ? name->name : "this") << def.name;
       return nullptr;
     }
     if (llvm::is_contained(result.indices, it->second)) {
@@ -444,7 +444,7 @@ Op *OpLowering::formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const 
   mark(mark, lowered);
   for (unsigned index = 0; index < def.indices.size(); ++index)
     if (!reduced[index] && !llvm::is_contained(result.indices, index)) {
-      diags.report(formula->loc(), diag::IndexNotReduced) << def.indices[index].name;
+      diags.report(formula->loc(), diag::IndexNotReducedInPlace) << def.indices[index].name;
       return nullptr;
     }
   def.results.push_back(std::move(result));
