@@ -1,8 +1,8 @@
 # Configuration of the lit tests.
 #
 # Substitutions: %stagec %stagec-opt %stage-trace, %stdlib (the standard library's sources), %utils, %python, %lit;
-# the tools of this build, FileCheck, not, count and split-file are on the PATH as well. What stands in a folder named Inputs is read by
-# tests and is no test itself.
+# the tools of this build, FileCheck, not, count and split-file are on the PATH as well. What stands in a folder
+# named Inputs is read by tests and is no test itself.
 import os
 
 import lit.formats
