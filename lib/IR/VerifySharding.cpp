@@ -9,6 +9,9 @@
 //   all_to_all over A dim d to e  d ends in A              ->  d without A; e, then A
 //   slice over A dim d            A neither on dims nor partial  ->  d, then A
 //
+// A sharding speaks of one pipeline stage. An all_reduce that is restricted to stages
+// sums over what several of them hold of a tied parameter, and changes no sharding.
+//
 // Gathering an outer axis and keeping an inner one would leave pieces that are not
 // contiguous; that is no sharding, hence "ends in".
 //
@@ -70,8 +73,7 @@ void stage::verifySharding(VerifierContext &context, const Value &value) {
     context.diags.report(value.loc, diag::IRBadSharding) << "sharding" << context.name(&value) << fault;
   };
   if (!sharding.dims.empty() && sharding.dims.size() != value.type.getNumDims())
-    return report(llvm::Twine(sharding.dims.size()) + " entries for " + llvm::Twine(value.type.getNumDims()) +
-                  " dims");
+    return report(llvm::Twine(sharding.dims.size()) + " entries for " + llvm::Twine(value.type.getNumDims()) + " dims");
   AxisChecker checker(context.graph.mesh);
   for (const AxisList &axes : sharding.dims)
     checker.add(axes);
@@ -101,9 +103,16 @@ static bool removeSuffix(AxisList &list, llvm::ArrayRef<AxisId> axes) {
 }
 
 /// The sharding that a reshard makes of `from`. Nothing, with the reason in `fault`, if it cannot take that.
-static std::optional<Sharding> getResharded(VerifierContext &context, const Op &op, Sharding from,
-                                            std::string &fault) {
+static std::optional<Sharding> getResharded(VerifierContext &context, const Op &op, Sharding from, std::string &fault) {
   AxisSet axes = toSet(op.axes);
+  if (!op.stages.empty()) {
+    if (op.kind != OpKind::AllReduce || op.axes.size() != 1 || op.axes.front() != context.graph.pipeline.axis)
+      fault = "only an all_reduce over the pipeline's axis is restricted to stages";
+    else if (std::adjacent_find(op.stages.begin(), op.stages.end(), std::greater_equal<>()) != op.stages.end() ||
+             op.stages.size() < 2 || op.stages.back() >= context.graph.mesh[op.axes.front()].size)
+      fault = "its stages are not two or more stages of the pipeline in ascending order";
+    return fault.empty() ? std::optional<Sharding>(from) : std::nullopt;
+  }
   bool reduces = op.kind == OpKind::AllReduce || op.kind == OpKind::ReduceScatter;
   if (reduces) {
     if ((from.partial & axes) != axes) {
@@ -118,8 +127,8 @@ static std::optional<Sharding> getResharded(VerifierContext &context, const Op &
   }
   if (op.kind == OpKind::AllGather || op.kind == OpKind::AllToAll) {
     if (!removeSuffix(from.dims[op.dim], op.axes)) {
-      fault = ("the axes of dim " + llvm::Twine(op.dim) + " of the operand do not end in " + context.axes(op.axes))
-                  .str();
+      fault =
+          ("the axes of dim " + llvm::Twine(op.dim) + " of the operand do not end in " + context.axes(op.axes)).str();
       return std::nullopt;
     }
   }

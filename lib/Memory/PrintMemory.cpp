@@ -21,9 +21,12 @@ static void printSaved(llvm::raw_ostream &os, const SavedBytes &saved, const Siz
     os << "kept for backward by one iteration of '" << saved.loop->name << "': ";
   else
     os << "kept for backward outside of repeats: ";
-  os << saved.bytes << " bytes";
-  if (SizeValue here = evaluateCount(saved.bytes, binding))
-    os << " = " << formatCount(here.value.num) << " bytes (" << formatBytes(here.value.num) << ")";
+  os << saved.bytes;
+  if (SizeValue here = evaluateCount(saved.bytes, binding)) {
+    os << " = " << formatCount(here.value.num) << " bytes";
+    if (here.value.num >= 1024)
+      os << " (" << formatBytes(here.value.num) << ")";
+  }
   os << '\n';
   Table table({{"bytes", Table::Left}, {"value", Table::Left}}, 2);
   for (const SavedValue &value : saved.values)
