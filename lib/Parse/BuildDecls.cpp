@@ -31,8 +31,10 @@ ArrayRef<StringRef> Builder::docs(size_t begin, size_t end, size_t commentType) 
 
 Import Builder::importDecl(Grammar::ImportDeclContext *tree) {
   std::string path;
-  for (auto *name : tree->name())
-    path += (path.empty() ? "" : ".") + text(name).str();
+  for (auto *name : tree->name()) {
+    path += path.empty() ? "" : ".";
+    path += text(name);
+  }
   Import import;
   import.path = context.copy(StringRef(path));
   import.range = range(tree);

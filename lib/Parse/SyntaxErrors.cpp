@@ -125,7 +125,7 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
   std::string expected =
       describe(expectedAt(*parser, decision, token), parser->getVocabulary(), parser->getContext()->getRuleIndex());
   bool atEnd = token->getType() == antlr4::Token::EOF;
-  std::string found = atEnd ? "the end of the text" : "'" + source.slice(token).str() + "'";
+  std::string found = atEnd ? "the end of the text" : ("'" + source.slice(token) + "'").str();
   // What is missing at the end of a line is shown there.
   antlr4::Token *previous = before(token, *parser->getTokenStream());
   bool endsStatement = llvm::StringRef(expected).contains("';'");

@@ -58,7 +58,7 @@ static void repair(const SourceText &source, DiagnosticEngine &diags, antlr4::Wr
     llvm::StringRef text = source.slice(range);
     bool control = static_cast<unsigned char>(text[0]) < 0x20 || text[0] == 0x7f;
     diags.report(range.Start, diag::BadCharacter)
-        << (control ? "byte " + std::to_string(text[0]) : "'" + text.str() + "'");
+        << (control ? "byte " + std::to_string(text[0]) : ("'" + text + "'").str());
     token->setChannel(Token::HIDDEN_CHANNEL);
     return;
   }
