@@ -66,7 +66,7 @@ void RecursionChecker::report(const ModuleUse &closing) {
   DiagnosticBuilder error = diags.report(closing.range.Start, diag::RecursiveModule);
   error.range(closing.range) << closing.module->name.name << chain;
   for (auto it = first + 1; it < path.end(); ++it)
-    error.note(it->range.Start, diag::UsedHere) << it->module->name.name;
+    error.note(it->range.Start, diag::UsedByHere) << it->module->name.name;
 }
 
 void stage::sema::checkRecursion(const ModuleUses &uses, DiagnosticEngine &diags) {

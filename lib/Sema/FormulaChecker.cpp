@@ -25,6 +25,7 @@ private:
   IndexSet checkAccess(const ast::IndexExpr *access);
   IndexSet checkCall(const ast::CallExpr *call, bool inSubscript);
   IndexSet checkReduction(const ast::CallExpr *call);
+  void checkSizeOf(const ast::CallExpr *call);
   void checkArity(const ast::CallExpr *call, StringRef name);
 
   FormulaScope &scope;
@@ -139,6 +140,10 @@ IndexSet FormulaChecker::checkCall(const ast::CallExpr *call, bool inSubscript) 
   }
   if (call->hasIndices)
     return checkReduction(call);
+  if (callee->name == "size" && !scope.isCallable("size")) {
+    checkSizeOf(call);
+    return accessed;
+  }
   for (const ast::Argument &argument : call->args)
     addAll(accessed, check(argument.value, inSubscript));
   if (scope.isCallable(callee->name))
@@ -151,6 +156,17 @@ IndexSet FormulaChecker::checkCall(const ast::CallExpr *call, bool inSubscript) 
   else if (builtin == BuiltinKind::ElementFunction)
     checkArity(call, callee->name);
   return accessed;
+}
+
+/// `size(e)` names an index and accesses nothing.
+void FormulaChecker::checkSizeOf(const ast::CallExpr *call) {
+  checkArity(call, "size");
+  for (const ast::Argument &argument : call->args) {
+    StringRef name = indexName(argument.value);
+    if (!known.count(name))
+      scope.reportUnknownName(name.empty() ? textOf(argument.value) : name.str(), argument.value->range,
+                              diag::UnknownIndex);
+  }
 }
 
 IndexSet FormulaChecker::checkReduction(const ast::CallExpr *call) {

@@ -118,11 +118,14 @@ struct BoundJob {
   std::deque<Environment> environments;
 };
 
-/// Binds the job called `jobName` (empty: the only one of the main file), with `defines` replacing values it names.
-/// Binds the symbols in `binding`. Every fault is reported, and gives nothing. Obligations are recorded, for the caller
-/// to check once all are.
+/// Binds, in a program whose names have been checked, the job called `jobName` (empty: the only one of the main file),
+/// with `defines` replacing values it names. Binds the symbols in `binding`. Every fault is reported, and gives
+/// nothing. Obligations are recorded, for the caller to check once all are.
 std::optional<BoundJob> bindJob(Program &program, StringRef jobName, ArrayRef<Override> defines, SizeContext &sizes,
                                 SizeBinding &binding, Obligations &obligations, DiagnosticEngine &diags);
+
+/// What the job comes to, for people and tests.
+void print(llvm::raw_ostream &os, const BoundJob &job, SizeContext &sizes, const SizeBinding &binding);
 
 } // namespace stage::sema
 

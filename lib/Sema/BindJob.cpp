@@ -1,0 +1,417 @@
+//===- BindJob.cpp - a job with every name bound --------------------------===//
+//
+// Order: what can be overridden is known once the job's model, step and strategy are
+// chosen; the strategy comes before the step, which needs the ranks that share the
+// batch; the schedule comes last, as it needs the number of microbatches. Parts that
+// do not need one that failed are still bound, so that all faults are seen.
+//
+//===----------------------------------------------------------------------===//
+#include "BindModel.h"
+#include "BindStrategy.h"
+#include "Extends.h"
+#include "JobWords.h"
+#include "stage/Sema/Arguments.h"
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+
+namespace {
+class JobBinder {
+public:
+  JobBinder(Program &program, ArrayRef<Override> defines, SizeContext &sizes, SizeBinding &binding,
+            Obligations &obligations, DiagnosticEngine &diags)
+      : program(program), sizes(sizes), binding(binding), diags(diags),
+        evaluator(program, sizes, binding, obligations, diags), overrides(program, defines) {}
+
+  bool selectJob(StringRef name);
+  bool bind();
+  BoundJob job;
+
+private:
+  /// An entry of the job in effect, or what a -D puts in its place.
+  struct Entry {
+    const ast::Expr *value = nullptr;
+    const ast::File *file = nullptr;
+  };
+
+  void readEntries();
+  bool chooseParts();
+  void resolveOverrides();
+  std::optional<CTValue> evaluateEntry(StringRef name);
+  bool bindStrategyEntry();
+  bool bindStep();
+  bool bindBatch(const ast::Ident &dim, int64_t batch, SMRange range);
+  bool bindStepDim(const ast::Ident &dim, const ast::Expr *value, const Environment &env);
+  bool bindOptimizer(const ast::Expr *value, const Environment &env);
+  bool bindPrecision();
+  bool checkSymbols();
+  std::vector<ast::Ident> getStepDims() const;
+  template <typename Kind> const Kind *expectDecl(const CTValue &value, SMRange range, StringRef what);
+
+  Program &program;
+  SizeContext &sizes;
+  SizeBinding &binding;
+  DiagnosticEngine &diags;
+  Evaluator evaluator;
+  Overrides overrides;
+  llvm::StringMap<Entry> entries;
+  CTValue model, strategy;
+  const ast::CallExpr *step = nullptr;
+};
+} // namespace
+
+bool JobBinder::selectJob(StringRef name) {
+  const ast::File &file = *program.getMain();
+  std::vector<Candidate> jobs;
+  for (const ast::Decl *decl : file.decls)
+    if (auto *candidate = dyn_cast<ast::JobDecl>(decl)) {
+      jobs.push_back({candidate->name.name, candidate->name.loc()});
+      if (candidate->name.name == name || name.empty())
+        job.decl = candidate;
+    }
+  if (jobs.empty()) {
+    diags.report(SMLoc(), diag::MissingJob) << file.path;
+    return false;
+  }
+  if (name.empty() && jobs.size() > 1) {
+    DiagnosticBuilder error = diags.report(SMLoc(), diag::SeveralJobs);
+    error << file.path << int64_t(jobs.size());
+    for (const Candidate &candidate : jobs)
+      error.note(candidate.loc, diag::PreviousHere) << candidate.name;
+    return false;
+  }
+  if (!job.decl) {
+    DiagnosticBuilder error = diags.report(SMLoc(), diag::UnknownJob);
+    error << file.path << name;
+    if (const Candidate *nearest = findNearest(name, jobs))
+      error.note(nearest->loc, diag::DidYouMean) << nearest->name;
+    return false;
+  }
+  return overrides.isValid();
+}
+
+void JobBinder::readEntries() {
+  for (const ast::JobDecl *link : getChain(program, *job.decl))
+    for (const ast::EntryStmt *entry : link->entries)
+      entries[entry->name.name] = {entry->value, &program.getFile(*link)};
+  std::vector<Overrides::Target> targets;
+  for (StringRef word : jobEntries)
+    targets.push_back({jobWord, word, job.decl->name.loc()});
+  overrides.resolve(targets, /*isLast=*/false);
+  for (StringRef word : jobEntries)
+    if (const ast::Expr *value = overrides.find(jobWord, word))
+      entries[word] = {value, program.getMain()};
+}
+
+std::optional<CTValue> JobBinder::evaluateEntry(StringRef name) {
+  const Entry &entry = entries[name];
+  return evaluator.evaluate(entry.value, Environment(*entry.file));
+}
+
+template <typename Kind> const Kind *JobBinder::expectDecl(const CTValue &value, SMRange range, StringRef what) {
+  auto *decl = value.isDecl() ? dyn_cast<Kind>(value.getDecl()) : nullptr;
+  if (!decl)
+    diags.report(range.Start, diag::WrongKind).range(range) << what << evaluator.format(value);
+  return decl;
+}
+
+/// Evaluates which model, step and strategy the job names, as far as overrides need it.
+bool JobBinder::chooseParts() {
+  bool ok = true;
+  for (StringRef word : {modelWord, stepWord, precisionWord})
+    if (!entries.count(word)) {
+      diags.report(job.decl->name.loc(), diag::EntryMissing).range(job.decl->name.range) << job.decl->name.name << word;
+      ok = false;
+    }
+  if (!ok)
+    return false;
+
+  SMRange modelRange = entries[modelWord].value->range;
+  std::optional<CTValue> value = evaluateEntry(modelWord);
+  const ast::ModuleDecl *decl = value ? expectDecl<ast::ModuleDecl>(*value, modelRange, "a model") : nullptr;
+  if (decl && !decl->isModel) {
+    diags.report(modelRange.Start, diag::WrongDeclaration).range(modelRange) << decl->name.name << "model";
+    decl = nullptr;
+  }
+  job.model = decl;
+  job.modelRange = modelRange;
+  if (decl)
+    model = *value;
+
+  const ast::Expr *stepValue = entries[stepWord].value;
+  job.stepRange = stepValue->range;
+  step = dyn_cast<ast::CallExpr>(stepValue);
+  auto *kind = step ? dyn_cast<ast::NameExpr>(step->callee) : nullptr;
+  if (!kind || !llvm::is_contained(stepKinds, kind->name)) {
+    diags.report(stepValue->loc(), diag::StepExpected).range(stepValue->range);
+    return false;
+  }
+  if (kind->name == inferWord) {
+    diags.report(kind->loc(), diag::SemaNotSupported).range(kind->range) << "steps of inference";
+    return false;
+  }
+
+  if (entries.count(strategyWord)) {
+    std::optional<CTValue> chosen = evaluateEntry(strategyWord);
+    job.strategy.decl =
+        chosen ? expectDecl<ast::StrategyDecl>(*chosen, entries[strategyWord].value->range, "a strategy") : nullptr;
+    if (!job.strategy.decl)
+      return false;
+    strategy = *chosen;
+  }
+  return job.model;
+}
+
+std::vector<ast::Ident> JobBinder::getStepDims() const {
+  std::vector<ast::Ident> dims;
+  for (const ast::Stmt *stmt : job.model->body)
+    if (auto *dim = dyn_cast<ast::DimStmt>(stmt))
+      if (!dim->value)
+        dims.insert(dims.end(), dim->names.begin(), dim->names.end());
+  return dims;
+}
+
+void JobBinder::resolveOverrides() {
+  std::vector<Overrides::Target> targets;
+  for (const ast::Ident &dim : getStepDims())
+    targets.push_back({stepWord, dim.name, dim.loc()});
+  for (StringRef word : {microbatchWord, optimizerWord})
+    targets.push_back({stepWord, word, step->loc()});
+  for (const ast::Param &param : job.model->params)
+    targets.push_back({configWord, param.name.name, param.name.loc()});
+  if (job.strategy.decl)
+    for (const ast::Param &param : job.strategy.decl->params)
+      targets.push_back({strategyWord, param.name.name, param.name.loc()});
+  overrides.resolve(targets, /*isLast=*/true);
+}
+
+bool JobBinder::bindStrategyEntry() {
+  const ast::StrategyDecl *decl = job.strategy.decl;
+  if (!decl)
+    return true;
+  auto args = overrides.apply(strategyWord, decl->params, strategy.getArguments(), evaluator);
+  std::optional<BoundStrategy> bound =
+      args ? bindStrategy(evaluator, job.environments, *decl, *args, entries[strategyWord].value->range) : std::nullopt;
+  if (!bound)
+    return false;
+  job.strategy = std::move(*bound);
+  return true;
+}
+
+/// A dim of the step, other than the batch, which comes with its microbatch.
+bool JobBinder::bindStepDim(const ast::Ident &dim, const ast::Expr *value, const Environment &env) {
+  std::string what = ("'" + dim.name + "'").str();
+  std::optional<int64_t> number = evaluator.evaluateInteger(value, env, what);
+  if (number && *number < 1)
+    diags.report(value->loc(), diag::ValueNotPositive).range(value->range) << what << *number;
+  if (!number || *number < 1)
+    return false;
+  job.stepDims.push_back({dim, CTValue::size(sizes.symbol(dim.name)), value->range});
+  if (dim.name == batchDim)
+    return bindBatch(dim, *number, value->range);
+  binding.bind(dim.name, *number);
+  return true;
+}
+
+/// The ranks that hold different sequences are those along the axes that shard the batch.
+bool JobBinder::bindBatch(const ast::Ident &dim, int64_t batch, SMRange range) {
+  std::string qualified = (job.model->name.name + "." + dim.name).str();
+  auto names = [&](const ast::Ident &name) { return name.name == dim.name || name.name == qualified; };
+  int64_t ranks = 1;
+  const ast::ShardStmt::Item *rule = nullptr;
+  for (const BoundRule &bound : job.strategy.rules)
+    if (auto *shard = dyn_cast<ast::ShardStmt>(bound.stmt))
+      for (const ast::ShardStmt::Item &item : shard->items) {
+        if (llvm::none_of(item.dims, names) || rule)
+          continue; // rules that contradict each other are found when they are applied
+        rule = &item;
+        if (item.dims.size() > 1) {
+          diags.report(item.axes.range.Start, diag::SemaNotSupported).range(item.axes.range)
+              << "sharing axes between the batch and other dims";
+          return false;
+        }
+        for (StringRef axis : job.strategy.expand(item.axes))
+          ranks *= job.strategy.findAxis(axis)->size;
+      }
+  job.globalBatch = batch;
+  __int128 perMicrobatch = __int128(job.microbatch) * ranks;
+  if (batch % perMicrobatch != 0) {
+    DiagnosticBuilder error = diags.report(range.Start, diag::MicrobatchDoesNotDivide);
+    error.range(range) << batch << job.microbatch << ranks;
+    if (rule)
+      error.note(rule->axes.range.Start, diag::BatchShardedHere) << dim.name << ranks;
+    return false;
+  }
+  job.microbatches = static_cast<int64_t>(batch / perMicrobatch);
+  binding.bind(dim.name, static_cast<int64_t>(perMicrobatch));
+  return true;
+}
+
+bool JobBinder::bindStep() {
+  Environment env(*entries[stepWord].file);
+  std::vector<ast::Ident> dims = getStepDims();
+  bool ok = true;
+  llvm::StringMap<const ast::Argument *> given;
+  for (const ast::Argument &argument : step->args) {
+    if (!argument.name) {
+      diags.report(argument.value->loc(), diag::StepArgumentUnnamed).range(argument.value->range);
+      ok = false;
+      continue;
+    }
+    StringRef name = argument.name.name;
+    bool isDim = llvm::any_of(dims, [&](const ast::Ident &dim) { return dim.name == name; });
+    if (!isDim && name != microbatchWord && name != optimizerWord) {
+      std::vector<Candidate> candidates{{microbatchWord, SMLoc()}, {optimizerWord, SMLoc()}};
+      for (const ast::Ident &dim : dims)
+        candidates.push_back({dim.name, dim.loc()});
+      DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownStepValue);
+      error.range(argument.name.range) << job.model->name.name << name;
+      suggestNearest(error, name, argument.name.range, candidates);
+      ok = false;
+    } else if (!given.try_emplace(name, &argument).second) {
+      diags.report(argument.name.loc(), diag::ArgumentTwice).range(argument.name.range) << name;
+      ok = false;
+    }
+  }
+  if (!ok)
+    return false;
+
+  using Value = std::pair<const ast::Expr *, const Environment *>;
+  auto find = [&](StringRef name) {
+    if (const ast::Expr *value = overrides.find(stepWord, name))
+      return Value(value, &overrides.getEnvironment());
+    auto found = given.find(name);
+    return found == given.end() ? Value() : Value(found->second->value, &env);
+  };
+  bool hasBatch = llvm::any_of(dims, [](const ast::Ident &dim) { return dim.name == batchDim; });
+  if (auto [value, where] = find(microbatchWord); value) {
+    std::optional<int64_t> number = evaluator.evaluateInteger(value, *where, "'microbatch'");
+    if (number && *number < 1)
+      diags.report(value->loc(), diag::ValueNotPositive).range(value->range) << "'microbatch'" << *number;
+    else if (number && !hasBatch)
+      diags.report(value->loc(), diag::MicrobatchUnused).range(value->range) << job.model->name.name << batchDim;
+    ok = number && *number > 0 && hasBatch;
+    job.microbatch = ok ? *number : 1;
+  }
+  if (auto [value, where] = find(optimizerWord); value)
+    ok &= bindOptimizer(value, *where);
+  for (const ast::Ident &dim : dims) {
+    auto [value, where] = find(dim.name);
+    if (value) {
+      ok &= bindStepDim(dim, value, *where);
+      continue;
+    }
+    diags.report(step->loc(), diag::StepDimMissing)
+            .range(step->range)
+            .
+            operator<<(dim.name)
+            .note(dim.loc(), diag::PreviousHere)
+        << dim.name;
+    ok = false;
+  }
+  return ok;
+}
+
+bool JobBinder::bindOptimizer(const ast::Expr *expr, const Environment &env) {
+  std::optional<CTValue> value = evaluator.evaluate(expr, env);
+  if (!value)
+    return false;
+  if (value->isNone())
+    return true;
+  auto *decl = expectDecl<ast::OptimizerDecl>(*value, expr->range, "an optimizer");
+  auto matched =
+      decl ? matchArguments(decl->params, value->getArguments(), decl->name.name, expr->range, diags) : std::nullopt;
+  if (!matched)
+    return false;
+  BoundOptimizer optimizer;
+  optimizer.decl = decl;
+  Environment scope(program.getFile(*decl));
+  for (size_t i = 0; i != decl->params.size(); ++i) {
+    const ast::Param &param = decl->params[i];
+    const NamedValue *given = (*matched)[i];
+    std::optional<CTValue> argument =
+        given ? evaluator.convert(given->value, param.scalarKind, given->range, "'" + param.name.name + "'")
+              : evaluator.evaluateParam(param, nullptr, scope, scope);
+    if (!argument)
+      return false;
+    scope.define(param.name.name, std::move(*argument));
+  }
+  scope.define(volumeWord, CTValue::size(sizes.symbol(volumeWord)));
+  for (const ast::Stmt *stmt : decl->body) {
+    if (auto *states = dyn_cast<ast::StateStmt>(stmt)) {
+      for (const ast::Ident &name : states->names)
+        optimizer.states.push_back({name, states->dtype.name});
+      continue;
+    }
+    std::optional<Size> flops = evaluator.evaluateSize(llvm::cast<ast::EntryStmt>(stmt)->value, scope);
+    if (!flops)
+      return false;
+    optimizer.flops = *flops;
+  }
+  job.optimizer = std::move(optimizer);
+  return true;
+}
+
+bool JobBinder::bindPrecision() {
+  std::optional<CTValue> value = evaluateEntry(precisionWord);
+  auto *decl =
+      value ? expectDecl<ast::PrecisionDecl>(*value, entries[precisionWord].value->range, "a precision") : nullptr;
+  if (!decl)
+    return false;
+  BoundPrecision &precision = job.precision;
+  precision.decl = decl;
+  ast::Ident *fields[] = {&precision.weight, &precision.activation, &precision.gradient, &precision.master};
+  for (const ast::EntryStmt *entry : decl->entries) {
+    size_t index = llvm::find(precisionEntries, entry->name.name) - std::begin(precisionEntries);
+    *fields[index] = {llvm::cast<ast::NameExpr>(entry->value)->name, entry->value->range};
+  }
+  return true;
+}
+
+/// Sizes and axes share one space of symbols.
+bool JobBinder::checkSymbols() {
+  bool ok = true;
+  auto check = [&](const NamedValue &value) {
+    const BoundAxis *axis = job.strategy.findAxis(value.name.name);
+    if (!axis)
+      return;
+    diags.report(axis->name.loc(), diag::AxisNamedLikeSize)
+            .range(axis->name.range)
+            .
+            operator<<(axis->name.name)
+            .note(value.name.loc(), diag::PreviousHere)
+        << value.name.name;
+    ok = false;
+  };
+  llvm::for_each(job.modelArgs, check);
+  llvm::for_each(job.stepDims, check);
+  return ok;
+}
+
+bool JobBinder::bind() {
+  readEntries();
+  if (!chooseParts())
+    return false;
+  resolveOverrides();
+  if (!overrides.isValid())
+    return false;
+  bool hasStrategy = bindStrategyEntry();
+  auto args = bindModel(evaluator, model, job.modelRange, overrides, binding);
+  if (args)
+    job.modelArgs = std::move(*args);
+  bool hasPrecision = bindPrecision();
+  if (!hasStrategy)
+    return false; // the step's microbatches would be wrong
+  bool ok = bindStep() && hasPrecision && args.has_value();
+  return ok && checkSymbols() && bindPipeline(evaluator, job.strategy, job.microbatches);
+}
+
+std::optional<BoundJob> stage::sema::bindJob(Program &program, StringRef jobName, ArrayRef<Override> defines,
+                                             SizeContext &sizes, SizeBinding &binding, Obligations &obligations,
+                                             DiagnosticEngine &diags) {
+  JobBinder binder(program, defines, sizes, binding, obligations, diags);
+  if (!binder.selectJob(jobName) || !binder.bind())
+    return std::nullopt;
+  return std::move(binder.job);
+}

@@ -1,0 +1,27 @@
+//===- BindModel.h - a value for each parameter of the model ---*- C++ -*-===//
+//
+//   config base for M { D = 512; F = 4 * D; }     config big for M extends base { D = 1Ki; }
+//   job j { model = M(big, L = 2); }              model M(L, D, H = 8, F, E = D / H)
+//
+//   L = symbol L (2), D = symbol D (1024), H = 8, F = 4*D, E = D/8
+//
+// Each parameter has one expression that is in effect: of a -D, the call, the config
+// that is nearest, or its default. An integer there makes the parameter a symbol, so
+// what others say of it stays symbolic. Expressions are evaluated in the order of
+// their dependencies, which need not be that of the parameters.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_SEMA_BINDMODEL_H
+#define STAGE_LIB_SEMA_BINDMODEL_H
+
+#include "Overrides.h"
+
+namespace stage::sema {
+
+/// The values of `call`, a model with arguments, in the order of its parameters. Symbols are bound in `binding`.
+std::optional<std::vector<NamedValue>> bindModel(Evaluator &evaluator, const CTValue &call, SMRange callRange,
+                                                 const Overrides &overrides, SizeBinding &binding);
+
+} // namespace stage::sema
+
+#endif // STAGE_LIB_SEMA_BINDMODEL_H

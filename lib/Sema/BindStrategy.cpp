@@ -1,0 +1,363 @@
+//===- BindStrategy.cpp - a strategy with its arguments -------------------===//
+#include "BindStrategy.h"
+#include "Extends.h"
+#include "stage/Sema/Arguments.h"
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+
+/// Ranks are numbered with 31 bits in traces.
+constexpr int64_t maxRanks = int64_t(1) << 31;
+/// Sets of axes are 32-bit masks.
+constexpr size_t maxAxes = 32;
+
+int64_t BoundStrategy::getNumRanks() const {
+  int64_t ranks = 1;
+  for (const BoundAxis &axis : mesh)
+    ranks *= axis.size;
+  return ranks;
+}
+
+const BoundAxis *BoundStrategy::findAxis(StringRef name) const {
+  auto found = llvm::find_if(mesh, [&](const BoundAxis &axis) { return axis.name.name == name; });
+  return found == mesh.end() ? nullptr : &*found;
+}
+
+llvm::SmallVector<StringRef, 4> BoundStrategy::expand(const ast::AxisListSyntax &axes) const {
+  llvm::SmallVector<StringRef, 4> result;
+  for (const ast::Ident &name : axes.axes) {
+    auto alias = llvm::find_if(aliases, [&](const BoundAlias &known) { return known.name.name == name.name; });
+    if (alias != aliases.end())
+      result.append(alias->axes.begin(), alias->axes.end());
+    else if (findAxis(name.name))
+      result.push_back(name.name);
+  }
+  return result;
+}
+
+namespace {
+class StrategyBinder {
+public:
+  StrategyBinder(Evaluator &evaluator, std::deque<Environment> &environments)
+      : evaluator(evaluator), diags(evaluator.getDiags()), environments(environments) {}
+
+  bool bind(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt);
+  bool checkRules();
+  BoundStrategy result;
+
+private:
+  bool bindParams(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt, Environment &env);
+  bool bindBase(const ast::StrategyDecl &decl, const Environment &env);
+  bool bindBody(ArrayRef<ast::Stmt *> body, Environment &env, const ast::StrategyDecl &decl);
+  bool bindStmt(const ast::Stmt *stmt, Environment &env, const ast::StrategyDecl &decl);
+  bool bindMesh(const ast::MeshStmt &mesh, Environment &env);
+  bool bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &env);
+  bool bindAlias(const ast::AxisAliasStmt &alias);
+  bool addPipeline(const BoundRule &rule);
+  bool checkRule(const ast::Stmt *stmt);
+  bool checkAxes(const ast::AxisListSyntax &axes);
+  bool reportNotSupported(SMRange range, StringRef what);
+
+  Evaluator &evaluator;
+  DiagnosticEngine &diags;
+  std::deque<Environment> &environments;
+};
+} // namespace
+
+bool StrategyBinder::reportNotSupported(SMRange range, StringRef what) {
+  diags.report(range.Start, diag::SemaNotSupported).range(range) << what;
+  return false;
+}
+
+bool StrategyBinder::bind(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt) {
+  Environment &env = environments.emplace_back(evaluator.getProgram().getFile(decl));
+  return bindParams(decl, args, usedAt, env) && bindBase(decl, env) && bindBody(decl.body, env, decl);
+}
+
+bool StrategyBinder::bindParams(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt,
+                                Environment &env) {
+  auto matched = matchArguments(decl.params, args, decl.name.name, usedAt, diags);
+  if (!matched)
+    return false;
+  for (size_t i = 0; i != decl.params.size(); ++i) {
+    const ast::Param &param = decl.params[i];
+    const NamedValue *given = (*matched)[i];
+    std::optional<CTValue> value =
+        given ? evaluator.convert(given->value, param.scalarKind, given->range, "'" + param.name.name + "'")
+              : evaluator.evaluateParam(param, nullptr, env, env);
+    if (!value)
+      return false;
+    env.define(param.name.name, std::move(*value));
+  }
+  return true;
+}
+
+bool StrategyBinder::bindBase(const ast::StrategyDecl &decl, const Environment &env) {
+  const ast::StrategyDecl *base = getBase(evaluator.getProgram(), decl);
+  if (!base)
+    return true;
+  std::vector<NamedValue> args;
+  for (const ast::Argument &argument : decl.baseArgs) {
+    std::optional<CTValue> value = evaluator.evaluate(argument.value, env);
+    if (!value)
+      return false;
+    args.push_back({argument.name, std::move(*value), argument.value->range});
+  }
+  return bind(*base, args, decl.base.range);
+}
+
+bool StrategyBinder::bindBody(ArrayRef<ast::Stmt *> body, Environment &env, const ast::StrategyDecl &decl) {
+  bool ok = true;
+  for (const ast::Stmt *stmt : body)
+    ok &= bindStmt(stmt, env, decl);
+  return ok;
+}
+
+bool StrategyBinder::bindStmt(const ast::Stmt *stmt, Environment &env, const ast::StrategyDecl &decl) {
+  if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt))
+    return bindMesh(*mesh, env);
+  if (auto *alias = dyn_cast<ast::AxisAliasStmt>(stmt))
+    return bindAlias(*alias);
+  if (auto *require = dyn_cast<ast::RequireStmt>(stmt))
+    return evaluator.checkRequire(*require, env);
+  if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
+    std::optional<CTValue> value = evaluator.evaluate(let->value, env);
+    if (value)
+      env.define(let->targets[0].name, std::move(*value));
+    return value.has_value();
+  }
+  if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {
+    std::optional<bool> condition = evaluator.evaluateCondition(choice->condition, env);
+    return condition &&
+           bindBody(*condition ? choice->thenBody : choice->elseBody, environments.emplace_back(env), decl);
+  }
+  BoundRule rule{stmt, &env, &decl};
+  if (llvm::isa<ast::PipelineStmt>(stmt))
+    return addPipeline(rule);
+  result.rules.push_back(rule);
+  return true;
+}
+
+bool StrategyBinder::bindMesh(const ast::MeshStmt &mesh, Environment &env) {
+  if (result.meshStmt) {
+    diags.report(mesh.loc(), diag::MeshTwice).range(mesh.range).note(result.meshStmt->loc(), diag::NoteText)
+        << "the other one is here";
+    return false;
+  }
+  result.meshStmt = &mesh;
+  if (!mesh.second.empty())
+    return reportNotSupported(mesh.range, "a second reading of the mesh");
+  if (!mesh.topology.empty())
+    return reportNotSupported(mesh.range, "a topology of the mesh");
+  bool ok = true;
+  for (const ast::MeshStmt::AxisSyntax &axis : mesh.axes)
+    ok &= bindAxis(axis, env);
+  if (mesh.axes.size() > maxAxes) {
+    diags.report(mesh.loc(), diag::TooManyAxes).range(mesh.range) << int64_t(mesh.axes.size()) << int64_t(maxAxes);
+    return false;
+  }
+  int64_t ranks = 1;
+  for (const BoundAxis &axis : result.mesh)
+    if (ok && (__builtin_mul_overflow(ranks, axis.size, &ranks) || ranks > maxRanks)) {
+      diags.report(mesh.loc(), diag::TooManyRanks).range(mesh.range) << maxRanks;
+      return false;
+    }
+  return ok;
+}
+
+bool StrategyBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &env) {
+  std::string what = ("the size of axis '" + axis.name.name + "'").str();
+  std::optional<int64_t> size;
+  if (axis.size) {
+    size = evaluator.evaluateInteger(axis.size, env, what);
+    if (!size)
+      return false;
+  } else if (const CTValue *value = env.find(axis.name.name)) {
+    size = value->getInteger();
+    if (!size) {
+      diags.report(axis.name.loc(), diag::NotAnInteger).range(axis.name.range) << what << evaluator.format(*value);
+      return false;
+    }
+  }
+  if (*size < 1) {
+    diags.report(axis.name.loc(), diag::AxisSize).range(axis.name.range) << axis.name.name << *size;
+    return false;
+  }
+  if (const BoundAxis *other = result.findAxis(axis.name.name)) {
+    diags.report(axis.name.loc(), diag::Redefinition)
+            .range(axis.name.range)
+            .
+            operator<<(axis.name.name)
+            .note(other->name.loc(), diag::PreviousHere)
+        << axis.name.name;
+    return false;
+  }
+  if (!env.find(axis.name.name))
+    env.define(axis.name.name, CTValue::integer(*size));
+  result.mesh.push_back({axis.name, *size});
+  return true;
+}
+
+bool StrategyBinder::bindAlias(const ast::AxisAliasStmt &alias) {
+  auto other = llvm::find_if(result.aliases, [&](const BoundAlias &a) { return a.name.name == alias.name.name; });
+  const BoundAxis *axis = result.findAxis(alias.name.name);
+  if (axis || other != result.aliases.end()) {
+    diags.report(alias.name.loc(), diag::Redefinition)
+            .range(alias.name.range)
+            .
+            operator<<(alias.name.name)
+            .note(axis ? axis->name.loc() : other->name.loc(), diag::PreviousHere)
+        << alias.name.name;
+    return false;
+  }
+  if (!checkAxes(alias.axes))
+    return false;
+  result.aliases.push_back({alias.name, result.expand(alias.axes)});
+  return true;
+}
+
+/// One pipeline is in effect. What a strategy says replaces what it extends.
+bool StrategyBinder::addPipeline(const BoundRule &rule) {
+  auto earlier = llvm::find_if(result.rules, [](const BoundRule &r) { return llvm::isa<ast::PipelineStmt>(r.stmt); });
+  if (earlier != result.rules.end()) {
+    if (earlier->strategy == rule.strategy) {
+      diags.report(rule.stmt->loc(), diag::PipelineTwice)
+              .range(rule.stmt->range)
+              .note(earlier->stmt->loc(), diag::NoteText)
+          << "the other one is here";
+      return false;
+    }
+    result.rules.erase(earlier);
+  }
+  result.rules.push_back(rule);
+  return true;
+}
+
+bool StrategyBinder::checkAxes(const ast::AxisListSyntax &axes) {
+  bool ok = true;
+  std::vector<Candidate> candidates;
+  for (const BoundAxis &axis : result.mesh)
+    candidates.push_back({axis.name.name, axis.name.loc()});
+  for (const BoundAlias &alias : result.aliases)
+    candidates.push_back({alias.name.name, alias.name.loc()});
+  llvm::SmallVector<StringRef, 4> seen;
+  for (const ast::Ident &name : axes.axes) {
+    if (llvm::none_of(candidates, [&](const Candidate &known) { return known.name == name.name; })) {
+      DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownAxis);
+      error.range(name.range) << name.name;
+      suggestNearest(error, name.name, name.range, candidates);
+      ok = false;
+      continue;
+    }
+    for (StringRef axis : result.expand({name, name.range})) {
+      if (llvm::is_contained(seen, axis)) {
+        diags.report(name.loc(), diag::AxisListedTwice).range(name.range) << axis;
+        ok = false;
+      }
+      seen.push_back(axis);
+    }
+  }
+  return ok;
+}
+
+bool StrategyBinder::checkRule(const ast::Stmt *stmt) {
+  bool ok = true;
+  if (auto *shard = dyn_cast<ast::ShardStmt>(stmt)) {
+    for (const ast::ShardStmt::Item &item : shard->items)
+      ok &= checkAxes(item.axes);
+  } else if (auto *at = dyn_cast<ast::AtStmt>(stmt)) {
+    for (const ast::Stmt *rule : at->rules)
+      ok &= checkRule(rule);
+  } else if (auto *pipeline = dyn_cast<ast::PipelineStmt>(stmt)) {
+    ok = checkAxes(pipeline->axes);
+    size_t count = ok ? result.expand(pipeline->axes).size() : 1;
+    if (count != 1) {
+      diags.report(pipeline->axes.range.Start, diag::PipelineAxes).range(pipeline->axes.range) << int64_t(count);
+      ok = false;
+    }
+  } else if (auto *partition = dyn_cast<ast::PartitionStmt>(stmt)) {
+    ok = checkAxes(partition->axes);
+  }
+  return ok;
+}
+
+bool StrategyBinder::checkRules() {
+  bool ok = true;
+  for (const BoundRule &rule : result.rules)
+    ok &= checkRule(rule.stmt);
+  return ok;
+}
+
+std::optional<BoundStrategy> stage::sema::bindStrategy(Evaluator &evaluator, std::deque<Environment> &environments,
+                                                       const ast::StrategyDecl &decl, ArrayRef<NamedValue> args,
+                                                       SMRange usedAt) {
+  StrategyBinder binder(evaluator, environments);
+  binder.result.decl = &decl;
+  if (!binder.bind(decl, args, usedAt) || !binder.checkRules())
+    return std::nullopt;
+  return std::move(binder.result);
+}
+
+/// `split = [3, 4, 4]`
+static bool bindSplit(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPipeline &pipeline) {
+  auto *list = dyn_cast<ast::ListExpr>(entry.value);
+  if (!list) {
+    evaluator.getDiags().report(entry.value->loc(), diag::WrongKind).range(entry.value->range) << "a list"
+                                                                                               << "an expression";
+    return false;
+  }
+  for (const ast::Expr *element : list->elements) {
+    std::optional<int64_t> count = evaluator.evaluateInteger(element, *pipeline.env, "an element of 'split'");
+    if (!count)
+      return false;
+    if (*count < 0) {
+      evaluator.getDiags().report(element->loc(), diag::NegativeSplit).range(element->range) << *count;
+      return false;
+    }
+    pipeline.split.push_back(*count);
+  }
+  pipeline.splitRange = entry.value->range;
+  return true;
+}
+
+bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, int64_t microbatches) {
+  auto rule = llvm::find_if(strategy.rules, [](const BoundRule &r) { return llvm::isa<ast::PipelineStmt>(r.stmt); });
+  if (rule == strategy.rules.end())
+    return true;
+  BoundPipeline pipeline;
+  pipeline.stmt = llvm::cast<ast::PipelineStmt>(rule->stmt);
+  pipeline.env = rule->env;
+  pipeline.axis = strategy.expand(pipeline.stmt->axes).front();
+
+  DiagnosticEngine &diags = evaluator.getDiags();
+  const ast::EntryStmt *scheduleEntry = nullptr;
+  for (const ast::Stmt *stmt : pipeline.stmt->entries)
+    if (auto *entry = dyn_cast<ast::EntryStmt>(stmt)) {
+      if (entry->name.name == "schedule")
+        scheduleEntry = entry;
+      else if (!bindSplit(evaluator, *entry, pipeline))
+        return false;
+    }
+  if (!scheduleEntry) {
+    diags.report(pipeline.stmt->loc(), diag::EntryMissing).range(pipeline.stmt->range) << "pipeline"
+                                                                                       << "schedule";
+    return false;
+  }
+  std::optional<CTValue> value = evaluator.evaluate(scheduleEntry->value, *pipeline.env);
+  if (!value)
+    return false;
+  auto *schedule = value->isDecl() ? dyn_cast<ast::ScheduleDecl>(value->getDecl()) : nullptr;
+  if (!schedule) {
+    diags.report(scheduleEntry->value->loc(), diag::WrongKind).range(scheduleEntry->value->range)
+        << "a schedule" << evaluator.format(*value);
+    return false;
+  }
+  std::optional<BoundSchedule> bound = runSchedule(evaluator, *schedule, strategy.findAxis(pipeline.axis)->size,
+                                                   microbatches, value->getArguments(), scheduleEntry->value->range);
+  if (!bound)
+    return false;
+  pipeline.schedule = std::move(*bound);
+  strategy.pipeline = std::move(pipeline);
+  return true;
+}

@@ -1,0 +1,24 @@
+//===- BindStrategy.h - a strategy with its arguments ----------*- C++ -*-===//
+//
+// Evaluates a strategy down to the statements in effect: those of the strategies it
+// extends first, `if`s decided, `require`s checked, the mesh with its sizes.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_SEMA_BINDSTRATEGY_H
+#define STAGE_LIB_SEMA_BINDSTRATEGY_H
+
+#include "stage/Sema/Job.h"
+
+namespace stage::sema {
+
+/// Binds `decl` to evaluated arguments given at `usedAt`. Environments are added to `environments`.
+std::optional<BoundStrategy> bindStrategy(Evaluator &evaluator, std::deque<Environment> &environments,
+                                          const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt);
+
+/// Evaluates what the pipeline statement in effect says, if there is one, for a number of microbatches. False after
+/// reporting a fault.
+bool bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, int64_t microbatches);
+
+} // namespace stage::sema
+
+#endif // STAGE_LIB_SEMA_BINDSTRATEGY_H

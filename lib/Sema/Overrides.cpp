@@ -1,0 +1,108 @@
+//===- Overrides.cpp - the -D options of the command line -----------------===//
+#include "Overrides.h"
+#include "stage/Parse/Parse.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace stage;
+using namespace stage::sema;
+
+Overrides::Overrides(Program &program, ArrayRef<Override> defines)
+    : diags(program.getDiags()), env(*program.getMain()) {
+  llvm::SourceMgr &sources = diags.getSources();
+  for (const Override &define : defines) {
+    unsigned id =
+        sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(define.value, "-D " + define.name), SMLoc());
+    Define &entry = list.emplace_back();
+    entry.name = program.getContext().copy(StringRef(define.name));
+    entry.range.Start = entry.range.End = SMLoc::getFromPointer(sources.getMemoryBuffer(id)->getBufferStart());
+    entry.value = parseExpression(program.getContext(), diags, id);
+    if (!entry.value)
+      valid = false;
+    else
+      entry.range = entry.value->range;
+  }
+}
+
+void Overrides::resolve(ArrayRef<Target> targets, bool isLast) {
+  for (Define &define : list) {
+    if (!define.target.empty())
+      continue;
+    llvm::SmallVector<Target, 2> fitting;
+    for (const Target &target : targets)
+      if (define.name == target.name || define.name == (target.owner + "." + target.name).str())
+        fitting.push_back(target);
+    if (fitting.size() > 1) {
+      reportAmbiguous(define, fitting);
+      continue;
+    }
+    if (fitting.empty() && !isLast)
+      continue;
+    if (fitting.empty()) {
+      std::vector<Candidate> candidates;
+      StringRef last = define.name.contains('.') ? define.name.rsplit('.').second : define.name;
+      for (const Target &target : targets)
+        candidates.push_back({target.name, target.loc});
+      DiagnosticBuilder error = diags.report(define.range.Start, diag::UnknownDefine);
+      error << define.name;
+      if (const Candidate *nearest = findNearest(last, candidates))
+        error.note(nearest->loc, diag::DidYouMean) << nearest->name;
+      valid = false;
+      continue;
+    }
+    for (const Define &other : list)
+      if (&other != &define && other.owner == fitting[0].owner && other.target == fitting[0].name) {
+        diags.report(define.range.Start, diag::DefineTwice)
+                .
+                operator<<(define.name)
+                .note(other.range.Start, diag::NoteText)
+            << "the other one is here";
+        valid = false;
+      }
+    define.owner = fitting[0].owner;
+    define.target = fitting[0].name;
+  }
+}
+
+void Overrides::reportAmbiguous(const Define &define, ArrayRef<Target> fitting) {
+  std::string choices;
+  for (const Target &target : fitting)
+    choices += ((choices.empty() ? "" : " or ") + target.owner + "." + target.name).str();
+  DiagnosticBuilder error = diags.report(define.range.Start, diag::AmbiguousDefine);
+  error << define.name << choices;
+  for (const Target &target : fitting)
+    if (target.loc.isValid())
+      error.note(target.loc, diag::PreviousHere) << (target.owner + "." + target.name).str();
+  valid = false;
+}
+
+const ast::Expr *Overrides::find(StringRef owner, StringRef name) const {
+  for (const Define &define : list)
+    if (define.owner == owner && define.target == name)
+      return define.value;
+  return nullptr;
+}
+
+std::optional<std::vector<NamedValue>> Overrides::apply(StringRef owner, ArrayRef<ast::Param> params,
+                                                        ArrayRef<NamedValue> args, Evaluator &evaluator) const {
+  std::vector<NamedValue> result;
+  bool ok = true;
+  // Positional arguments are named, so that one which is replaced leaves no gap.
+  for (size_t i = 0; i != args.size(); ++i) {
+    NamedValue argument = args[i];
+    if (!argument.name && i < params.size())
+      argument.name = {params[i].name.name, argument.range};
+    if (!find(owner, argument.name.name))
+      result.push_back(std::move(argument));
+  }
+  for (const ast::Param &param : params) {
+    const ast::Expr *value = find(owner, param.name.name);
+    if (!value)
+      continue;
+    std::optional<CTValue> evaluated = evaluator.evaluate(value, env);
+    if (evaluated)
+      result.push_back({{param.name.name, value->range}, std::move(*evaluated), value->range});
+    else
+      ok = false;
+  }
+  return ok ? std::optional(std::move(result)) : std::nullopt;
+}

@@ -1,0 +1,104 @@
+//===- PrintJob.cpp - a bound job as text ---------------------------------===//
+//
+// For `--emit=job` and tests: what the job comes to once every name has a value.
+//
+//   job pretrain
+//     model Llama(L = 32, D = 4096, E = D/H = 128)
+//     step train, batch 512 = 16 microbatches of B = 32, S = 8192
+//     ...
+//
+//===----------------------------------------------------------------------===//
+#include "stage/Sema/Job.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+
+using namespace stage;
+using namespace stage::sema;
+
+/// `D/H = 128`; a lone symbol is its value, and a constant itself.
+static void printSize(llvm::raw_ostream &os, Size size, const SizeBinding &binding) {
+  SizeValue value = evaluate(size, binding);
+  bool isPlain = size.getConstant() || !size.getSymbol().empty();
+  if (!isPlain || !value)
+    os << size;
+  if (value)
+    os << (isPlain ? "" : " = ") << value.value.str();
+}
+
+static void printValue(llvm::raw_ostream &os, const CTValue &value, const SizeBinding &binding, SizeContext &sizes) {
+  if (value.isSize())
+    printSize(os, value.getSize(sizes), binding);
+  else if (value.isReal())
+    os << llvm::format("%.12g", value.getReal());
+  else if (value.isBool())
+    os << (value.getBool() ? "true" : "false");
+  else if (value.isDecl())
+    os << value.getDecl()->name.name;
+  else if (value.getKind() == CTValue::Kind::Word || value.getKind() == CTValue::Kind::String)
+    os << value.getText();
+  else
+    os << value.describeKind();
+}
+
+/// The source text with every run of spaces and line ends as one space.
+static void printSource(llvm::raw_ostream &os, SMRange range) {
+  StringRef text(range.Start.getPointer(), range.End.getPointer() - range.Start.getPointer());
+  llvm::SmallVector<StringRef, 32> words;
+  llvm::SplitString(text, words, " \t\r\n");
+  os << llvm::join(words, " ");
+}
+
+static void printStrategy(llvm::raw_ostream &os, const BoundStrategy &strategy) {
+  os << "  strategy " << (strategy.decl ? strategy.decl->name.name : "none") << ", " << strategy.getNumRanks()
+     << (strategy.getNumRanks() == 1 ? " rank\n" : " ranks\n");
+  for (const BoundAxis &axis : strategy.mesh)
+    os << "    axis " << axis.name.name << " = " << axis.size << "\n";
+  for (const BoundAlias &alias : strategy.aliases)
+    os << "    alias " << alias.name.name << " = (" << llvm::join(alias.axes, ", ") << ")\n";
+  for (const BoundRule &rule : strategy.rules) {
+    os << "    ";
+    printSource(os, rule.stmt->range);
+    os << "\n";
+  }
+  if (!strategy.pipeline)
+    return;
+  const BoundSchedule &schedule = strategy.pipeline->schedule;
+  os << "  schedule " << schedule.decl->name.name << " over " << strategy.pipeline->axis << "\n";
+  for (size_t r = 0; r != schedule.units.size(); ++r) {
+    os << "    stage " << r;
+    if (schedule.chunks > 1) {
+      os << " at";
+      for (int64_t place : schedule.virtualStages[r])
+        os << " " << place;
+    }
+    os << ": " << schedule.units[r] << "\n";
+  }
+}
+
+void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext &sizes, const SizeBinding &binding) {
+  os << "job " << job.decl->name.name << "\n  model " << job.model->name.name << "\n";
+  for (const NamedValue &argument : job.modelArgs) {
+    os << "    " << argument.name.name << " = ";
+    printValue(os, argument.value, binding, sizes);
+    os << "\n";
+  }
+  os << "  step train\n";
+  for (const NamedValue &dim : job.stepDims) {
+    os << "    " << dim.name.name << " = ";
+    printValue(os, dim.value, binding, sizes);
+    os << "\n";
+  }
+  os << "    batch = " << job.globalBatch << ", microbatch = " << job.microbatch
+     << ", microbatches = " << job.microbatches << "\n";
+  const BoundPrecision &precision = job.precision;
+  os << "  precision " << precision.decl->name.name << ": weight " << precision.weight.name << ", activation "
+     << precision.activation.name << ", gradient " << precision.gradient.name << ", master " << precision.master.name
+     << "\n";
+  if (job.optimizer) {
+    os << "  optimizer " << job.optimizer->decl->name.name << ": flops " << job.optimizer->flops;
+    for (const OptimizerState &state : job.optimizer->states)
+      os << ", " << state.name.name << " " << state.dtype;
+    os << "\n";
+  }
+  printStrategy(os, job.strategy);
+}
