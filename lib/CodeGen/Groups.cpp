@@ -87,7 +87,9 @@ CommGroups GroupTable::getAll() const {
   CommGroups groups;
   int64_t ranks = mesh.getNumRanks();
   for (const Entry &entry : entries) {
-    llvm::ArrayRef<unsigned> stages = spansStages(entry) ? entry.kind.stages : entry.usedBy;
+    llvm::ArrayRef<unsigned> stages = entry.usedBy;
+    if (spansStages(entry))
+      stages = entry.kind.stages;
     for (int64_t rank = 0; rank < ranks; ++rank) {
       if (pipelineAxis && !stages.empty() &&
           !llvm::is_contained(stages, unsigned(mesh.getCoordinate(rank, *pipelineAxis))))

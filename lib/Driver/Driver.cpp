@@ -1,67 +1,133 @@
 //===- Driver.cpp - the phases of the compiler in order -------------------===//
 #include "stage/Driver/Driver.h"
+#include "Options.h"
+#include "stage/AST/AST.h"
+#include "stage/IR/Text.h"
+#include "stage/IRGen/IRGen.h"
+#include "stage/Memory/Report.h"
 #include "stage/Parse/Parse.h"
 #include "stage/Sema/Job.h"
-#include "llvm/Support/CommandLine.h"
+#include "stage/Transforms/BuildProgram.h"
+#include "stage/Transforms/Passes.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
-namespace cl = llvm::cl;
 
-/// `-D name=value` as its two parts; without a `=` the value is empty, which is no expression.
-static std::vector<sema::Override> readDefines(llvm::ArrayRef<std::string> defines) {
-  std::vector<sema::Override> result;
-  for (llvm::StringRef define : defines) {
-    auto [name, value] = define.split('=');
-    result.push_back({name.trim().str(), value.str()});
-  }
-  return result;
-}
-
-int stage::stagecMain(int argc, char **argv) {
-  enum class Emit { Ast, Job };
-  static cl::opt<std::string> inputFile(cl::Positional, cl::Required, cl::desc("<file.stg>"));
-  static cl::opt<Emit> emit("emit", cl::desc("what to print"), cl::init(Emit::Ast),
-                            cl::values(clEnumValN(Emit::Ast, "ast", "the program as it was read"),
-                                       clEnumValN(Emit::Job, "job", "the job with every name bound")));
-  static cl::opt<std::string> jobName("job", cl::desc("the job to compile, where the file declares several"),
-                                      cl::value_desc("name"));
-  static cl::list<std::string> defines("D", cl::Prefix, cl::desc("give a named value of the job another value"),
-                                       cl::value_desc("name=value"));
-  static cl::list<std::string> includes("I", cl::Prefix, cl::desc("where imports are looked for too"),
-                                        cl::value_desc("folder"));
-  static cl::opt<std::string> stdlib("stdlib", cl::desc("the folder of the standard library"),
-                                     cl::value_desc("folder"));
-  cl::ParseCommandLineOptions(argc, argv, "compiler from .stg programs to Chakra execution traces\n");
-
+/// Everything a compilation owns, in the order of the phases.
+namespace {
+struct Compilation {
   llvm::SourceMgr sources;
-  DiagnosticEngine diags(sources, llvm::errs());
-  ast::ASTContext context;
-  if (emit == Emit::Ast) {
-    auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(inputFile);
-    if (!buffer) {
-      diags.report(SMLoc(), diag::CannotReadFile) << inputFile << buffer.getError().message();
-      return 1;
-    }
-    unsigned id = sources.AddNewSourceBuffer(std::move(*buffer), SMLoc());
-    ast::File *file = parseFile(context, diags, id);
-    if (!file)
-      return 1;
-    ast::print(llvm::outs(), *file);
-    return 0;
-  }
-
-  sema::Program program(context, diags, {stdlib, includes});
-  if (!program.load(inputFile) || diags.hasErrors() || !sema::checkNames(program))
-    return 1;
+  DiagnosticEngine diags{sources, llvm::errs()};
+  ast::ASTContext ast;
   SizeContext sizes;
   SizeBinding binding;
   Obligations obligations;
-  std::optional<sema::BoundJob> job =
-      sema::bindJob(program, jobName, readDefines(defines), sizes, binding, obligations, diags);
-  if (!job || !obligations.check(binding, diags))
+  std::unique_ptr<sema::Program> files;
+  std::optional<sema::BoundJob> job;
+  std::unique_ptr<Graph> graph;
+  std::unique_ptr<Program> program;
+};
+} // namespace
+
+/// Reads the program, binds the job, and makes the graph. False after errors.
+static bool runFrontEnd(Compilation &c, const DriverOptions &options) {
+  if (options.emit == EmitKind::Ast) {
+    // What was read is shown also where its imports are not to be had.
+    auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.input);
+    if (!buffer) {
+      c.diags.report(SMLoc(), diag::CannotReadFile) << options.input << buffer.getError().message();
+      return false;
+    }
+    ast::File *file = parseFile(c.ast, c.diags, c.sources.AddNewSourceBuffer(std::move(*buffer), SMLoc()));
+    if (file)
+      ast::print(llvm::outs(), *file);
+    return file != nullptr;
+  }
+  c.files = std::make_unique<sema::Program>(c.ast, c.diags,
+                                            sema::ProgramOptions{options.stdlibDir, options.includeDirs});
+  const ast::File *file = c.files->load(options.input);
+  if (!file || c.diags.hasErrors())
+    return false;
+  // Every name is known before anything is evaluated.
+  if (!sema::checkNames(*c.files))
+    return false;
+  // From here on every symbol has a value.
+  c.job = sema::bindJob(*c.files, options.job, options.defines, c.sizes, c.binding, c.obligations, c.diags);
+  if (!c.job)
+    return false;
+  if (options.emit == EmitKind::Job) {
+    if (!c.obligations.check(c.binding, c.diags))
+      return false;
+    sema::print(llvm::outs(), *c.job, c.sizes, c.binding);
+    return true;
+  }
+  // From here on nothing knows the syntax tree.
+  c.graph = generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
+  return c.graph != nullptr && !c.diags.hasErrors();
+}
+
+/// All passes, then the program. False after errors.
+static bool runMiddle(Compilation &c, const DriverOptions &options) {
+  PassManager manager(getAllPasses(), c.diags, options.passes, llvm::errs());
+  for (const PassInfo &pass : getAllPasses())
+    manager.addPass(pass);
+  if (!manager.run(*c.graph) || c.diags.hasErrors())
+    return false;
+  // No op is made beyond this point.
+  c.program = buildProgram(*c.graph, c.diags);
+  return c.program != nullptr;
+}
+
+static bool runBackEnd(Compilation &c, const DriverOptions &options) {
+  std::optional<Report> report;
+  if (options.report != ReportKind::None || options.emit == EmitKind::Memory) {
+    MemoryReport memory = accountMemory(*c.program, c.diags);
+    if (c.diags.hasErrors())
+      return false;
+    if (options.emit == EmitKind::Memory)
+      print(llvm::outs(), memory);
+    report = makeReport(*c.program, std::move(memory), c.diags);
+    if (c.diags.hasErrors())
+      return false;
+  }
+  if (!options.traces.directory.empty()) {
+    std::optional<EmitStatistics> written = emitTraces(*c.program, options.traces, c.diags);
+    if (!written)
+      return false;
+    if (report)
+      report->traces = TraceStatistics{written->classes, written->nodes, written->bytes, written->files};
+  }
+  if (options.report == ReportKind::Text)
+    print(llvm::outs(), *report);
+  else if (options.report == ReportKind::Json)
+    printJson(llvm::outs(), *report);
+  return true;
+}
+
+int stage::stagecMain(int argc, char **argv) {
+  Compilation c;
+  std::optional<DriverOptions> options = parseCommandLine(argc, argv, c.diags);
+  if (!options)
     return 1;
-  sema::print(llvm::outs(), *job, sizes, binding);
-  return 0;
+  c.diags.setShowRemarks(options->remarks);
+  if (!runFrontEnd(c, *options))
+    return 1;
+  if (options->emit == EmitKind::Ast || options->emit == EmitKind::Job)
+    return 0;
+  if (options->emit == EmitKind::Graph) {
+    print(llvm::outs(), *c.graph);
+    return 0;
+  }
+  if (!runMiddle(c, *options))
+    return 1;
+  if (options->emit == EmitKind::Program) {
+    print(llvm::outs(), *c.program);
+    return 0;
+  }
+  if (options->emit == EmitKind::Dot) {
+    printDot(llvm::outs(), *c.graph);
+    return 0;
+  }
+  return runBackEnd(c, *options) ? 0 : 1;
 }

@@ -265,7 +265,7 @@ bool ModuleLowering::assign(const ast::Ident &name, CTValue value, bool define, 
     env.define(name.name, value);
     return true;
   }
-  CTValue *target = env.findMutable(name.name);
+  const CTValue *target = env.find(name.name);
   if (!target) {
     diags.report(name.loc(), diag::AssignToUnknown) << name.name;
     return false;
@@ -281,7 +281,8 @@ bool ModuleLowering::assign(const ast::Ident &name, CTValue value, bool define, 
       return false;
     }
   }
-  *target = value;
+  // Every scope that a body may assign in has the name as its own: a repeat defines what it carries.
+  env.define(name.name, value);
   return true;
 }
 
@@ -407,7 +408,7 @@ bool ModuleLowering::lowerRepeat(const ast::RepeatStmt &stmt, Environment &env, 
   repeat->body->append(std::move(yield));
   for (llvm::StringRef name : carried) {
     auto *initial = static_cast<Value *>(env.find(name)->getForeign());
-    *env.findMutable(name) = tensor(repeat->addResult(initial->type, join(place.scope, name)));
+    env.define(name, tensor(repeat->addResult(initial->type, join(place.scope, name))));
   }
   return true;
 }
@@ -426,11 +427,10 @@ bool ModuleLowering::unrollRepeat(const ast::RepeatStmt &stmt, int64_t count, En
   for (int64_t i = 0; i < count; ++i) {
     Place inside = place;
     inside.scope = join(join(place.scope, stmt.name.name), std::to_string(i));
-    Environment body(env);
     if (stmt.variable)
-      body.define(stmt.variable.name, CTValue::integer(*first + i));
+      env.define(stmt.variable.name, CTValue::integer(*first + i));
     std::optional<CTValue> none;
-    if (!lowerStmts(stmt.body, body, inside, &none))
+    if (!lowerStmts(stmt.body, env, inside, &none))
       return false;
   }
   return true;

@@ -4,7 +4,7 @@
 
 using namespace stage;
 
-static std::string describe(const Extent &extent, const SizeBinding &binding) {
+static std::string describeExtent(const Extent &extent, const SizeBinding &binding) {
   std::string text = extent.dim ? extent.dim->name : extent.size.str();
   SizeValue value = evaluateCount(extent.size, binding);
   if (value && text != value.value.str())
@@ -49,7 +49,7 @@ std::optional<unsigned> OpLowering::bindIndex(const ast::Expr *expr, const Exten
     if (*size != extent.size) {
       DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch);
       message << def.name << ("dim " + llvm::Twine(position) + " of '" + argument.value->path + "'")
-              << describe(extent, graph.binding) << describe({nullptr, *size}, graph.binding);
+              << describeExtent(extent, graph.binding) << describeExtent({nullptr, *size}, graph.binding);
       message.range(argument.range);
       return std::nullopt;
     }
@@ -60,11 +60,11 @@ std::optional<unsigned> OpLowering::bindIndex(const ast::Expr *expr, const Exten
     return addIndex(name->name, extent, argument.range.Start);
   if (extents[it->second].size != extent.size) {
     DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch);
-    message << def.name << ("index '" + name->name + "'").str() << describe(extent, graph.binding)
-            << describe(extents[it->second], graph.binding);
+    message << def.name << ("index '" + name->name + "'").str() << describeExtent(extent, graph.binding)
+            << describeExtent(extents[it->second], graph.binding);
     message.range(argument.range);
     message.note(indexLocs[it->second], diag::IndexBoundHere)
-        << name->name << describe(extents[it->second], graph.binding);
+        << name->name << describeExtent(extents[it->second], graph.binding);
     return std::nullopt;
   }
   return it->second;
@@ -101,10 +101,10 @@ bool OpLowering::bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim>
         } else if (extents[it->second[i]].size != shape[position].size) {
           DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch);
           message << opName << ("index '" + def.indices[it->second[i]].name + "'")
-                  << describe(shape[position], graph.binding) << describe(extents[it->second[i]], graph.binding);
+                  << describeExtent(shape[position], graph.binding) << describeExtent(extents[it->second[i]], graph.binding);
           message.range(argument.range);
           message.note(indexLocs[it->second[i]], diag::IndexBoundHere)
-              << def.indices[it->second[i]].name << describe(extents[it->second[i]], graph.binding);
+              << def.indices[it->second[i]].name << describeExtent(extents[it->second[i]], graph.binding);
           return false;
         }
         info.indices.push_back(it->second[i]);

@@ -30,6 +30,9 @@ namespace stage {
 /// Prints all of a graph. Never fails, not even on a graph that does not verify.
 void print(llvm::raw_ostream &os, const Graph &graph);
 
+/// Prints a graph for graphviz.
+void printDot(llvm::raw_ostream &os, const Graph &graph);
+
 /// Reads what print writes from a buffer of the engine's sources. Locations of the graph are places in that buffer.
 /// Null after errors; all of them are reported. The graph has the right form but is not verified.
 std::unique_ptr<Graph> parseGraph(SizeContext &sizes, DiagnosticEngine &diags, unsigned bufferId);
