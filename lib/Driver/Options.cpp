@@ -38,10 +38,11 @@ cl::opt<std::string> ranks("ranks", cl::desc("Write the traces of these ranks on
                            cl::value_desc("list"), cl::cat(category));
 cl::opt<unsigned> jobs("j", cl::Prefix, cl::desc("Threads that write traces (default: one per core)"), cl::init(0),
                        cl::value_desc("n"), cl::cat(category));
-cl::opt<bool> names("names", cl::desc("Names of nodes"), cl::init(true),
-                    cl::values(clEnumValN(true, "all", "every node has a name and op_type"),
-                               clEnumValN(false, "none", "smaller traces")),
-                    cl::cat(category));
+enum class Names { All, None };
+cl::opt<Names> names("names", cl::desc("Names of nodes"), cl::init(Names::All),
+                     cl::values(clEnumValN(Names::All, "all", "every node has a name and op_type"),
+                                clEnumValN(Names::None, "none", "smaller traces")),
+                     cl::cat(category));
 enum class Order { Control, Data };
 cl::opt<Order> order("order", cl::desc("How the order of a rank's nodes is written"), cl::init(Order::Control),
                      cl::values(clEnumValN(Order::Control, "control", "as control dependencies"),
@@ -106,7 +107,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.passes.timePasses = timePasses;
   options.traces.directory = output;
   options.traces.force = force;
-  options.traces.names = names;
+  options.traces.names = names == Names::All;
   options.traces.tracker = tracker;
   options.traces.orderAsData = order == Order::Data;
   options.traces.jobs = jobs;
@@ -116,7 +117,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   // No flag is ignored (law L14).
   if (!traces)
     for (auto [given, name] : {std::pair(emit == EmitKind::Chakra, "--emit=chakra"), std::pair(bool(force), "--force"),
-                               std::pair(!ranks.empty(), "--ranks"), std::pair(!names, "--names"),
+                               std::pair(!ranks.empty(), "--ranks"), std::pair(names == Names::None, "--names"),
                                std::pair(bool(tracker), "--tracker"), std::pair(order == Order::Data, "--order"),
                                std::pair(jobs.getNumOccurrences() > 0, "-j")})
       if (given)

@@ -34,6 +34,10 @@ bool TextParser::parseItem() {
   for (const Item &item : items)
     if (consume(item.word))
       return (this->*item.parse)();
+  if (consume("pad")) {
+    auto &[symbol, value] = graph.unpadded.emplace_back();
+    return parseIdentifier(symbol, "a padded symbol") && expect("from") && parseInteger(value, 1) && expect(";");
+  }
   if (consume("microbatches"))
     return parseInteger(graph.microbatches, 1) && expect(";");
   if (consume("inference")) {

@@ -69,6 +69,8 @@ private:
       llvm::interleaveComma(bound, os, [&](auto &entry) { os << entry.first << " = " << entry.second; });
       os << ";\n";
     }
+    for (auto &[symbol, value] : graph.unpadded)
+      os << "  pad " << symbol << " from " << value << ";\n";
     if (graph.microbatches != 1)
       os << "  microbatches " << graph.microbatches << ";\n";
     if (!graph.training)

@@ -41,6 +41,8 @@ std::unique_ptr<Graph> stage::generateGraph(const sema::Program &program, const 
                                            parseDType(state.dtype).value_or(graph->precision.master));
   }
   sema::Evaluator evaluator(program, sizes, graph->binding, graph->obligations, diags);
+  if (!padDims(*graph, job, evaluator))
+    return nullptr;
   if (!ModuleLowering(*graph, evaluator, job).lowerModel() || !lowerStrategy(*graph, job, evaluator))
     return nullptr;
   if (!graph->obligations.check(graph->binding, diags))

@@ -83,6 +83,7 @@ private:
 
 /// Writes mesh and rules of the strategy and the schedule into the graph. False after errors.
 bool lowerMesh(Graph &graph, const sema::BoundJob &job);
+bool padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator);
 bool lowerStrategy(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator);
 
 } // namespace stage

@@ -17,6 +17,33 @@ bool stage::lowerMesh(Graph &graph, const sema::BoundJob &job) {
   return true;
 }
 
+/// `pad V to N`: the symbol V becomes the next multiple of N. A model without V has nothing to pad.
+bool stage::padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator) {
+  for (const sema::BoundRule &rule : job.strategy.rules) {
+    auto *pad = llvm::dyn_cast<ast::PadStmt>(rule.stmt);
+    if (!pad)
+      continue;
+    std::optional<int64_t> multiple = evaluator.evaluateInteger(pad->to, *rule.env, "the multiple to pad to");
+    if (!multiple)
+      return false;
+    if (*multiple < 1) {
+      evaluator.getDiags().report(pad->to->loc(), diag::BadPadding) << *multiple;
+      return false;
+    }
+    for (const sema::NamedValue &arg : job.modelArgs) {
+      if (arg.name.name != pad->dim.name || !arg.value.isSize())
+        continue;
+      llvm::StringRef symbol = arg.value.getSize(graph.sizes).getSymbol();
+      std::optional<int64_t> value = symbol.empty() ? std::nullopt : graph.binding.lookup(symbol);
+      if (!value || *value % *multiple == 0)
+        continue;
+      graph.unpadded.emplace_back(symbol.str(), *value);
+      graph.binding.bind(symbol, (*value + *multiple - 1) / *multiple * *multiple);
+    }
+  }
+  return true;
+}
+
 namespace {
 class StrategyLowering {
 public:
@@ -52,7 +79,7 @@ private:
     else if (llvm::isa<ast::PartitionStmt>(stmt))
       what = "'partition' (ZeRO)";
     else if (llvm::isa<ast::PadStmt>(stmt))
-      what = "'pad'";
+      return true; // before the model was elaborated: padDims
     diags.report(stmt->loc(), diag::NotSupportedYet) << what;
     return false;
   }

@@ -27,6 +27,8 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   table.addRow({"ranks", formatCount(report.ranks) + (mesh.empty() ? "" : " (" + mesh + ")")});
   table.addRow({"microbatches", formatCount(report.program->microbatches) + " per step"});
   table.addRow({"parameters", formatCount(report.parameters)});
+  if (report.padding)
+    table.addRow({"padding", formatCount(report.padding) + " more, that no one uses"});
   if (report.traces) {
     table.addRow({"classes", formatCount(report.traces->classes)});
     table.addRow({"trace nodes", formatCount(report.traces->nodes)});

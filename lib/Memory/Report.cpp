@@ -25,12 +25,21 @@ struct OpTotals {
 class Reporter {
 public:
   Reporter(const Program &program, DiagnosticEngine &diags)
-      : program(program), graph(*program.graph), diags(diags) {}
+      : program(program), graph(*program.graph), binding(program.graph->binding), diags(diags) {}
 
   Report run() {
     report.program = &program;
     report.ranks = graph.mesh.getNumRanks();
     countParameters(graph.forward, 1);
+    __int128 padded = report.parameters;
+    if (!graph.unpadded.empty()) {
+      report.parameters = 0;
+      for (auto &[symbol, value] : graph.unpadded)
+        binding.bind(symbol, value);
+      countParameters(graph.forward, 1);
+      binding = graph.binding;
+    }
+    report.padding = padded - report.parameters;
     for (const StageProgram &stage : program.stages)
       report.stages.push_back(visitStage(stage));
     return std::move(report);
@@ -127,7 +136,7 @@ private:
     auto [it, isNew] = sentBytes.try_emplace(&value, 0);
     if (isNew) {
       SizeValue bytes =
-          evaluateCount(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding), graph.binding);
+          evaluateCount(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding), binding);
       it->second = bytes ? bytes.value.num : 0; // a value without size was reported with the memory
     }
     return it->second;
@@ -176,7 +185,7 @@ private:
   }
 
   __int128 getInteger(Size size, const Op &op) {
-    SizeValue value = evaluate(size, graph.binding);
+    SizeValue value = evaluate(size, binding);
     if (value && value.value.isInteger() && value.value.num >= 0)
       return value.value.num;
     reportNoValue(size, op);
@@ -190,6 +199,7 @@ private:
 
   const Program &program;
   Graph &graph;
+  SizeBinding binding; ///< The padded one, but while parameters are counted.
   DiagnosticEngine &diags;
   Report report;
   llvm::DenseMap<const Op *, OpTotals> known;

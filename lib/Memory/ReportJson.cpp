@@ -21,6 +21,7 @@ public:
       });
       number("microbatches", report.program->microbatches);
       number("parameters", report.parameters);
+      number("padding", report.padding);
       printFlops();
       printSaved();
       json.attributeArray("stages", [&] {

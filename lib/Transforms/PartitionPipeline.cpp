@@ -199,7 +199,7 @@ private:
                                                : "on stage " + std::to_string(layout.getStage(*op.virtualStage));
     auto builder = diags.report(value.loc, diag::PipelineSkipsStages);
     builder << describe(value) << int64_t(layout.getStage(from)) << where;
-    builder.note(user.loc, diag::UsedHere);
+    builder.note(user.loc, diag::ValueUsedHere);
   }
 
   /// If the gradient of an update accumulates on several stages, sums it over them.

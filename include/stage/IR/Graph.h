@@ -229,6 +229,9 @@ public:
   Mesh mesh;
   /// Values of independent dims and of axes.
   SizeBinding binding;
+  /// Symbols that the strategy padded (`pad V to N`), with the values that the model gives them. `binding` has the
+  /// padded ones.
+  std::vector<std::pair<std::string, int64_t>> unpadded;
   Obligations obligations;
   std::vector<ShardRule> rules;
   Precision precision;

@@ -49,8 +49,10 @@ struct TraceStatistics {
 struct Report {
   const Program *program = nullptr;
   int64_t ranks = 1;
-  /// Elements of all parameters, unsharded, each once.
+  /// Elements of all parameters, unsharded and unpadded, each once.
   __int128 parameters = 0;
+  /// Elements that padding adds to them.
+  __int128 padding = 0;
   FlopReport flops;
   std::vector<StageReport> stages;
   MemoryReport memory;
