@@ -180,7 +180,10 @@ private:
       f.beforeIteration = loop ? prefix : "";
       f.afterIteration = loop ? "." + path : path;
     }
-    f.fields.opType = kind; // of the op's definition, which outlives the image
+    // Of the op's definition, which outlives the image; variants of one operator share its name.
+    f.fields.opType = kind.substr(0, kind.find_last_not_of("0123456789") + 1).endswith(".")
+                          ? kind.rsplit('.').first
+                          : kind;
   }
 
   //===--- Nodes ----------------------------------------------------------===//

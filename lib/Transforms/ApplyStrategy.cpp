@@ -123,9 +123,11 @@ private:
       extents.push_back(found);
     }
     statements[rule.statement] |= any;
+    if (!any)
+      return;
     bool fits;
     auto lists = distribute(rule, extents, fits);
-    if (!any || !fits)
+    if (!fits)
       return;
     for (size_t i = 0; i < rule.dims.size(); ++i)
       forEachValue([&](Value &value, Op *op) {
