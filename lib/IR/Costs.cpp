@@ -148,11 +148,10 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
   Size bytes = getBytes(graph, gradient) + elements * int64_t(2 * getByteSize(param->type.dtype));
   for (auto &[name, type] : graph.optimizer.getStates(param->type.dtype))
     bytes = bytes + elements * int64_t(2 * getByteSize(type));
-  Size flops = graph.optimizer.flops ? substitute(graph.optimizer.flops,
-                                                  [&](llvm::StringRef symbol) {
-                                                    return symbol == "volume" ? elements : Size();
-                                                  })
-                                     : graph.sizes.zero();
+  Size flops = graph.optimizer.flops
+                   ? substitute(graph.optimizer.flops,
+                                [&](llvm::StringRef symbol) { return symbol == "volume" ? elements : Size(); })
+                   : graph.sizes.zero();
   return {flops, graph.sizes.zero(), bytes};
 }
 

@@ -190,8 +190,8 @@ private:
         kept -= chunk.savedBytes;
         --inFlight[unit.chunk];
       }
-      ByteCount total = fixed + kept + getReceivedNext(stage, chunks, i) +
-                        (isForward ? chunk.forward.total : chunk.backward.total);
+      ByteCount total =
+          fixed + kept + getReceivedNext(stage, chunks, i) + (isForward ? chunk.forward.total : chunk.backward.total);
       if (total > most) {
         most = total;
         worst = i;
@@ -212,8 +212,7 @@ private:
       return recordStep(stage, step.getForwardPeak(), live, result);
 
     const ProgramUnit &unit = stage.units[*worst];
-    const UnitPeak &peak =
-        unit.kind == PassKind::Forward ? chunks[unit.chunk].forward : chunks[unit.chunk].backward;
+    const UnitPeak &peak = unit.kind == PassKind::Forward ? chunks[unit.chunk].forward : chunks[unit.chunk].backward;
     result.unit = program.getUnitName(unit);
     UnitSimulator again(program, lifetimes, bytes, peak.moment);
     run(again, stage, unit.chunk);

@@ -18,12 +18,12 @@ std::string StageMemory::describeMoment() const {
 
 static void printSaved(llvm::raw_ostream &os, const SavedBytes &saved, const SizeBinding &binding) {
   if (saved.loop)
-    os << "kept for backward by one iteration of '" << saved.loop->name << "': ";
+    os << "bytes kept for backward by one iteration of '" << saved.loop->name << "': ";
   else
-    os << "kept for backward outside of repeats: ";
+    os << "bytes kept for backward outside of repeats: ";
   os << saved.bytes;
   if (SizeValue here = evaluateCount(saved.bytes, binding)) {
-    os << " = " << formatCount(here.value.num) << " bytes";
+    os << " = " << formatCount(here.value.num);
     if (here.value.num >= 1024)
       os << " (" << formatBytes(here.value.num) << ")";
   }
@@ -48,10 +48,9 @@ void stage::printStages(llvm::raw_ostream &os, const MemoryReport &report) {
   std::vector<std::pair<std::string, Table::Alignment>> columns = {{"stage", Table::Left}};
   for (unsigned kind = 0; kind < numMemoryClasses; ++kind)
     columns.emplace_back(getName(MemoryClass(kind)).str(), Table::Right);
-  columns.insert(columns.end(), {{"peak", Table::Right},
-                                 {"peak in bytes", Table::Right},
-                                 {"in flight", Table::Right},
-                                 {"when", Table::Left}});
+  columns.insert(
+      columns.end(),
+      {{"peak", Table::Right}, {"peak in bytes", Table::Right}, {"in flight", Table::Right}, {"when", Table::Left}});
   Table table(columns, 2);
   std::vector<std::pair<std::string, const StageMemory *>> groups;
   for (size_t i = 0; i < report.stages.size();) {
@@ -80,8 +79,8 @@ void stage::printStages(llvm::raw_ostream &os, const MemoryReport &report) {
     os << "\n  largest at the peak of stage " << name << '\n';
     Table live({{"bytes", Table::Right}, {"copies", Table::Right}, {"class", Table::Left}, {"value", Table::Left}}, 4);
     for (const LiveValue &value : llvm::makeArrayRef(stage->live).take_front(numLargest))
-      live.addRow({formatBytes(value.bytes), formatCount(value.copies), getName(value.kind).str(),
-                   describe(*value.value)});
+      live.addRow(
+          {formatBytes(value.bytes), formatCount(value.copies), getName(value.kind).str(), describe(*value.value)});
     live.print(os);
   }
 }

@@ -41,9 +41,7 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
 static void printFlops(llvm::raw_ostream &os, const FlopReport &flops) {
   os << "\nFLOPs of a step, all ranks\n";
   Table table({{"", Table::Left}, {"", Table::Right}, {"", Table::Right}}, 2);
-  auto add = [&](const char *name, __int128 number) {
-    table.addRow({name, formatFlops(number), formatCount(number)});
-  };
+  auto add = [&](const char *name, __int128 number) { table.addRow({name, formatFlops(number), formatCount(number)}); };
   add("contraction", flops.contraction);
   add("attention", flops.attention);
   add("model (both)", flops.getModel());
@@ -116,9 +114,7 @@ static void printTraffic(llvm::raw_ostream &os, const Report &report) {
 
 static void printStageCosts(llvm::raw_ostream &os, const Report &report) {
   os << "\nstages\n";
-  Table table({{"stage", Table::Left},
-               {"parameters per rank", Table::Right},
-               {"FLOPs of a rank, mean", Table::Right}},
+  Table table({{"stage", Table::Left}, {"parameters per rank", Table::Right}, {"FLOPs of a rank, mean", Table::Right}},
               2);
   int64_t ranks = report.ranks / report.program->numStages;
   for (size_t i = 0; i < report.stages.size();) {

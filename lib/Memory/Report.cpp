@@ -135,8 +135,7 @@ private:
   __int128 getSentBytes(const Value &value) {
     auto [it, isNew] = sentBytes.try_emplace(&value, 0);
     if (isNew) {
-      SizeValue bytes =
-          evaluateCount(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding), binding);
+      SizeValue bytes = evaluateCount(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding), binding);
       it->second = bytes ? bytes.value.num : 0; // a value without size was reported with the memory
     }
     return it->second;

@@ -58,7 +58,7 @@ private:
   /// What an iteration keeps under its argument's name: the next one, or the first of a repeat.
   bool isKeptAsArgument(const Value &value) const {
     for (auto [user, number] : value.getUses()) {
-      const Op *loop = user->kind == OpKind::Repeat ? user
+      const Op *loop = user->kind == OpKind::Repeat  ? user
                        : user->kind == OpKind::Yield ? user->getBlock()->getParent()
                                                      : nullptr;
       if (loop && loop->body->getArgument(number) != &value && lifetimes.isSaved(loop->body->getArgument(number)))

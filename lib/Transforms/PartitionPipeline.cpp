@@ -81,7 +81,7 @@ private:
       op->virtualStage.reset();
       if (isSource(*op))
         continue;
-      bool follows = false, pure = true;
+      bool follows = false, pure = !holdsParameters(*op);
       std::optional<unsigned> stageOfOperand;
       forEachOutsideValue(*op, [&](Value *value, Op &) {
         Op *producer = value->getOp() ? getTopLevelOp(value->getOp()) : nullptr;
@@ -92,10 +92,10 @@ private:
         if (auto stage = getStageOfResults(*producer))
           stageOfOperand = stage;
       });
-      if (pure && op.get() != loop && op->kind != OpKind::Return && op->kind != OpKind::Accumulate)
-        isPure.insert(op.get());
-      else if (op.get() == loop)
+      if (op.get() == loop)
         continue;
+      if (pure && op->kind != OpKind::Return)
+        isPure.insert(op.get());
       else if (op->kind == OpKind::Return)
         op->virtualStage = layout.getLast();
       else if (needed.contains(op.get()))
@@ -108,6 +108,15 @@ private:
         following.insert(op.get());
     }
     placeWithUsers(block, after);
+  }
+
+  /// Repeats declare parameters and accumulate their gradients; a top-level accumulation uses a parameter.
+  static bool holdsParameters(Op &op) {
+    if (!op.body)
+      return false;
+    bool holds = false;
+    Graph::walk(*op.body, [&](Op &inner) { holds |= inner.kind == OpKind::Param || inner.kind == OpKind::Accumulate; });
+    return holds;
   }
 
   /// Everything of a block that a repeat depends on.

@@ -1,0 +1,171 @@
+//===- CostsTest.cpp - FLOPs, bytes and mask areas against closed forms ---===//
+#include "stage/IR/Costs.h"
+#include "stage/IR/Text.h"
+#include "gtest/gtest.h"
+
+using namespace stage;
+
+namespace {
+/// A graph from text, and sizes in its context.
+class CostsTest : public ::testing::Test {
+protected:
+  void parse(llvm::StringRef text) {
+    unsigned buffer = sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text), llvm::SMLoc());
+    graph = parseGraph(sizes, diags, buffer);
+    ASSERT_TRUE(graph) << messages.str();
+  }
+  Size size(llvm::StringRef text) { return *sizes.parse(text); }
+  /// The n-th op of this kind.
+  const Op &find(OpKind kind, unsigned n = 0) {
+    const Op *found = nullptr;
+    graph->walk([&](Op &op) {
+      if (op.kind == kind && !found && n-- == 0)
+        found = &op;
+    });
+    EXPECT_TRUE(found);
+    return *found;
+  }
+  /// Attention with S = T = 16 and cp = 4, its indices split as `indices` says.
+  void parseAttention(const std::string &rules, const std::string &indices, const std::string &t = "S") {
+    parse("graph G { dim B; dim S; dim L; dim E; mesh (cp = 4, tp = 2); bind B = 1, S = 16, L = 8, E = 2; " + rules +
+          "op attention(q: [b, s, e], k: [b, t, e]) -> (result: [b, s, e] = sum[t](q[b, s, e] * k[b, t, e])) {"
+          "  fold t; mask causal(s, t); flops = 4*area*b*e; backward flops = 8*area*b*e; recomputing = 2*area*b*e; }"
+          "op attention.grad(q: [b, s, e], k: [b, t, e], g: [b, s, e]) -> (dq: [b, s, e]) vjp attention(0) -> (0);"
+          "forward { %q = input : bf16[B, S, E]; %k = input : bf16[B, " +
+          t +
+          ", E];"
+          "  %o = attention(%q, %k) " +
+          indices +
+          " : bf16[B, S, E];"
+          "  %d = attention.grad(%q, %k, %o) " +
+          indices + " : bf16[B, S, E]; return %o; } }");
+  }
+  /// Sum of a size over all coordinates of cp.
+  Rational sumOverCp(Size cost) {
+    Rational sum;
+    for (int64_t i = 0; i < 4; ++i) {
+      SizeBinding binding = graph->binding;
+      binding.bind("coord.cp", i);
+      SizeValue value = evaluate(cost, binding);
+      EXPECT_TRUE(value);
+      sum = *sum.add(value.value);
+    }
+    return sum;
+  }
+
+  llvm::SourceMgr sources;
+  std::string text;
+  llvm::raw_string_ostream messages{text};
+  DiagnosticEngine diags{sources, messages};
+  SizeContext sizes;
+  std::unique_ptr<Graph> graph;
+};
+
+TEST_F(CostsTest, WholeTriangle) {
+  parseAttention("", "");
+  EXPECT_EQ(getLocalMaskArea(*graph, find(OpKind::Compute)), size("S*S/2"));
+  EXPECT_EQ(getLocalCost(*graph, find(OpKind::Compute)).flops, size("2*B*E*S*S"));
+}
+
+TEST_F(CostsTest, BackwardHasTheMaskOfItsForward) {
+  parseAttention("", "");
+  OpCost cost = getLocalCost(*graph, find(OpKind::Compute, 1));
+  EXPECT_EQ(cost.flops, size("4*B*E*S*S"));
+  EXPECT_EQ(cost.recomputeFlops, size("B*E*S*S"));
+}
+
+TEST_F(CostsTest, ContiguousRowsDependOnTheCoordinate) {
+  parseAttention("", "[s over cp]");
+  // Rows [i*n, (i+1)*n) against all columns before them, and a triangle.
+  Size area = getLocalMaskArea(*graph, find(OpKind::Compute));
+  EXPECT_EQ(area, size("(S/cp)*(coord.cp*(S/cp)) + (S/cp)*(S/cp)/2"));
+  EXPECT_EQ(sumOverCp(area), Rational::integer(16 * 16 / 2));
+}
+
+TEST_F(CostsTest, OuterAxisComesFirst) {
+  parseAttention("", "[s over (cp, tp)]");
+  EXPECT_EQ(getLocalMaskArea(*graph, find(OpKind::Compute)),
+            size("(S/(cp*tp))*((coord.cp*tp + coord.tp)*(S/(cp*tp))) + (S/(cp*tp))*(S/(cp*tp))/2"));
+}
+
+TEST_F(CostsTest, MirroredRowsAreBalanced) {
+  parseAttention("rule 0 shard S over cp mirrored;", "[s over cp]");
+  EXPECT_EQ(getLocalMaskArea(*graph, find(OpKind::Compute)), size("S*S/2/cp"));
+}
+
+TEST_F(CostsTest, MirroringAnotherDimChangesNothing) {
+  parseAttention("rule 0 shard B over cp mirrored;", "[s over cp]");
+  EXPECT_EQ(sumOverCp(getLocalMaskArea(*graph, find(OpKind::Compute))), Rational::integer(128));
+}
+
+TEST_F(CostsTest, SplitColumnsAddUpToTheTriangle) {
+  parseAttention("", "[t over cp]");
+  EXPECT_EQ(sumOverCp(getLocalMaskArea(*graph, find(OpKind::Compute))), Rational::integer(128));
+}
+
+TEST_F(CostsTest, FewerColumnsThanRows) {
+  // 16 rows and 8 columns: a triangle of side 8 and 8 full rows below it.
+  parseAttention("", "[s over cp]", "L");
+  EXPECT_EQ(sumOverCp(getLocalMaskArea(*graph, find(OpKind::Compute))), Rational::integer(8 * 8 / 2 + 8 * 8));
+}
+
+TEST_F(CostsTest, ContractionCountsTwoPerMultiplyAdd) {
+  parse("graph G { dim B; dim M; dim N; mesh (dp = 2, tp = 4);"
+        "op linear(x: [b, m], w: [m, n]) -> (result: [b, n] = sum[m](x[b, m] * w[m, n]));"
+        "forward { %x = input : bf16[B, M] {dp, _}; %w = param : bf16[M, N] {_, tp};"
+        "  %y = linear(%x, %w) [b over dp, n over tp] : bf16[B, N] {dp, tp}; return %y; } }");
+  OpCost cost = getLocalCost(*graph, find(OpKind::Compute));
+  EXPECT_EQ(cost.flops, size("2*(B/dp)*M*(N/tp)"));
+  EXPECT_EQ(cost.recomputeFlops, sizes.zero());
+  EXPECT_EQ(cost.bytes, size("2*(B/dp)*M + 2*M*(N/tp) + 2*(B/dp)*(N/tp)"));
+}
+
+TEST_F(CostsTest, AnOperandUsedTwiceMovesOnce) {
+  parse("graph G { dim B; op mul(x: [b], y: [b]) -> (result: [b] = x[b] * y[b]);"
+        "forward { %x = input : f32[B]; %y = mul(%x, %x) : f32[B]; return %y; } }");
+  EXPECT_EQ(getLocalCost(*graph, find(OpKind::Compute)).bytes, size("8*B"));
+}
+
+TEST_F(CostsTest, LookupMovesTheRowsThatItReads) {
+  parse("graph G { dim B; dim V; dim D; op lookup(t: [b], w: [v, d]) -> (result: [b, d] = w[t[b], d]);"
+        "forward { %t = input : i32[B]; %w = param : bf16[V, D]; %y = lookup(%t, %w) : bf16[B, D]; return %y; } }");
+  OpCost cost = getLocalCost(*graph, find(OpKind::Compute));
+  EXPECT_EQ(cost.flops, sizes.zero());
+  EXPECT_EQ(cost.bytes, size("4*B + 2*B*D + 2*B*D"));
+}
+
+TEST_F(CostsTest, DeclaredBytesWin) {
+  parse("graph G { dim B; op copy(x: [b]) -> (result: [b] = -x[b]) { bytes = 3*b; }"
+        "forward { %x = input : f32[B]; %y = copy(%x) : f32[B]; return %y; } }");
+  EXPECT_EQ(getLocalCost(*graph, find(OpKind::Compute)).bytes, size("3*B"));
+}
+
+TEST_F(CostsTest, AccumulateAndUpdate) {
+  parse("graph G { dim N; mesh (tp = 4); precision weight bf16, activation bf16, gradient f32, master f32;"
+        "optimizer adamw { state master: f32; state m: f32; state v: f32; flops = 14*volume; }"
+        "forward { %w = param : bf16[N] {tp}; return %w; }"
+        "backward { %g = constant 1 : f32[N] {tp}; %a = accumulate(%g, %w) : f32[N] {tp}; }"
+        "step { update(%w, %a); } }");
+  OpCost accumulate = getLocalCost(*graph, find(OpKind::Accumulate));
+  EXPECT_EQ(accumulate.flops, size("N/tp"));
+  EXPECT_EQ(accumulate.bytes, size("(4 + 8)*N/tp"));
+  // Reads the gradient; reads and writes the parameter and three states.
+  OpCost update = getLocalCost(*graph, find(OpKind::Update));
+  EXPECT_EQ(update.flops, size("14*N/tp"));
+  EXPECT_EQ(update.bytes, size("(4 + 2*2 + 3*2*4)*N/tp"));
+}
+
+TEST_F(CostsTest, MasterCopyOnlyWhereTheTypeDiffers) {
+  parse("graph G { optimizer adamw { state master: f32; state m: f32; flops = volume; } forward { return; } }");
+  EXPECT_EQ(graph->optimizer.getStates(DType::F32).size(), 1u);
+  EXPECT_EQ(graph->optimizer.getStates(DType::BF16).size(), 2u);
+}
+
+TEST_F(CostsTest, CollectivesMoveWhatARankPutsIn) {
+  parse("graph G { dim B; dim D; mesh (tp = 4); forward { %x = input : bf16[B, D] {tp, _};"
+        "  %a = all_gather(%x) over tp dim 0 : bf16[B, D] {_, _}; %s = slice(%a) over tp dim 1 : bf16[B, D] {_, tp};"
+        "  return %s; } }");
+  EXPECT_EQ(getLocalCost(*graph, find(OpKind::AllGather)).bytes, size("2*B*D/tp"));
+  EXPECT_EQ(getLocalCost(*graph, find(OpKind::Slice)).bytes, sizes.zero());
+}
+} // namespace
