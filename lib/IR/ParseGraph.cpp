@@ -7,9 +7,16 @@ bool TextParser::parseGraph() {
   graph.loc = token.getLoc();
   if (!expect("graph") || !parseName(graph.name, "the graph's name") || !expect("{"))
     return false;
-  while (!is("}") && token.kind != Token::End)
-    if (!parseItem())
-      skipStatement();
+  bool good = true;
+  while (!is("}") && token.kind != Token::End) {
+    Token start = token;
+    if (!parseItem()) {
+      good = false;
+      skipStatement(start);
+    }
+  }
+  if (token.kind == Token::End && !good)
+    return false; // the broken item may have swallowed the end
   if (!expect("}"))
     return false;
   return token.kind == Token::End || fail("the end of the file");

@@ -25,9 +25,11 @@ bool TextParser::parseTopBlock(Block &block) {
 bool TextParser::parseBlock(Block &block) {
   if (!expect("{"))
     return false;
-  while (!is("}") && token.kind != Token::End)
+  while (!is("}") && token.kind != Token::End) {
+    Token start = token;
     if (!parseOp(block))
-      skipStatement();
+      skipStatement(start);
+  }
   return expect("}");
 }
 

@@ -35,7 +35,9 @@ bool TextParser::parseList(llvm::StringRef open, llvm::StringRef close, llvm::fu
   return consume(close) || fail("',' or '" + close + "'");
 }
 
-void TextParser::skipStatement() {
+void TextParser::skipStatement(const Token &start) {
+  lexer.rewind(start);
+  advance();
   unsigned braces = 0;
   bool sawStatement = false; // inside the braces: they are a body and end the statement
   for (; token.kind != Token::End; advance()) {

@@ -38,8 +38,9 @@ private:
   bool expect(llvm::StringRef text);
   /// `( a, b, ... )` with any brackets; a trailing comma is not printed and not read.
   bool parseList(llvm::StringRef open, llvm::StringRef close, llvm::function_ref<bool()> parseElement);
-  /// Leaves a broken statement: behind its `;` or body, or at the `}` that ends the block.
-  void skipStatement();
+  /// Goes behind the broken statement that begins at `start`: behind its `;` or its body, or to the `}` that ends the
+  /// block.
+  void skipStatement(const Token &start);
 
   //===--- Names, sizes, types (ParseTypes.cpp) -----------------------------===//
 

@@ -328,11 +328,13 @@ private:
     verifySize(op.count, op.loc);
     auto [first, isNew] = loops.try_emplace(op.loop, &op);
     const Op &other = *first->second;
-    llvm::StringRef difference = other.name != op.name     ? "name"
-                                 : other.count != op.count ? "count"
-                                                           : "";
+    std::string difference;
     if (!loopsOfPhase.insert(op.loop).second)
-      difference = "place in the same block";
+      difference = std::string("stands in ") + phaseNames[currentPhase] + " as well";
+    else if (other.name != op.name)
+      difference = "another name";
+    else if (other.count != op.count)
+      difference = "another count";
     if (!isNew && !difference.empty())
       (diags.report(op.loc, diag::IRLoopMismatch) << op.name << int64_t(op.loop) << difference)
               .note(other.loc, diag::PreviousHere)
