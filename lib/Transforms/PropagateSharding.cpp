@@ -263,9 +263,16 @@ private:
     auto it = wanted.find(op.getResult());
     if (it == wanted.end())
       return taken;
+    // Addends that are all partial over an axis are added as they are, and the sum is reduced once.
+    AxisSet allPartial = def.isSum ? ~AxisSet(0) : 0;
+    for (Value *operand : op.getOperands())
+      allPartial &= operand->sharding.partial;
     for (unsigned d = 0; d < it->second.dims.size(); ++d)
-      if (it->second.dims[d])
-        fix(def.results.front().indices[d], *it->second.dims[d]);
+      if (it->second.dims[d]) {
+        AxisList axes = *it->second.dims[d];
+        llvm::erase_if(axes, [&](AxisId axis) { return allPartial >> axis & 1; });
+        fix(def.results.front().indices[d], axes);
+      }
     return taken | it->second.replicated;
   }
 
