@@ -81,6 +81,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "stagec " STAGE_VERSION "\n"; });
   if (!cl::ParseCommandLineOptions(argc, argv,
                                    "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
+                                   "  stagec job.stg                   check the program\n"
                                    "  stagec job.stg --report          what a step costs\n"
                                    "  stagec job.stg -o traces         one trace per rank\n"))
     return std::nullopt;
@@ -124,8 +125,6 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
         diags.report(SMLoc(), diag::FlagNeedsOutput) << name;
   if (traces && emit != EmitKind::None && emit != EmitKind::Chakra)
     diags.report(SMLoc(), diag::EmitAndOutput);
-  if (!traces && report == ReportKind::None && emit == EmitKind::None && !input.empty())
-    diags.report(SMLoc(), diag::NothingToDo);
   if (diags.getNumErrors() != errors)
     return std::nullopt;
   return options;

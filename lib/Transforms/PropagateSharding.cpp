@@ -76,6 +76,9 @@ private:
 
   /// The value's own constraint, if it says anything exact.
   static std::optional<Wanted> ownConstraint(const Value &value) {
+    // What is made of parameters only moves once per step, with the parameters' own gradients.
+    if (value.primal && isStationary(value.primal))
+      return std::nullopt;
     if (value.primal)
       return fromSharding(value.primal->sharding.withoutPartial());
     const Constraint &constraint = value.constraint;
@@ -200,7 +203,7 @@ private:
     visitBlock(*op.body);
   }
 
-  bool isStationary(const Value *value) {
+  static bool isStationary(const Value *value) {
     Op *op = value->getOp();
     if (!op)
       return false;
