@@ -57,7 +57,7 @@ public:
           notLinear |= OperandSet(1) << i;
       needs |= d.needs;
       steers |= d.steers;
-      markReductions(result.formula, /*outermost=*/true);
+      markReductions(result.formula, Place::Top);
     }
     for (unsigned i = 0; i < numOperands; ++i) {
       OperandSet bit = OperandSet(1) << i;
@@ -177,17 +177,30 @@ private:
     shifted.assign(def.indices.size(), false);
   }
 
-  void markReductions(const Formula *f, bool outermost) {
+  /// What lies between a formula's value and its place: which reductions there may be done piece by piece.
+  enum class Place {
+    Top,    ///< nothing: any kind of reduction
+    Linear, ///< linear operations: sums
+    Inside, ///< anything else: none
+  };
+
+  void markReductions(const Formula *f, Place place) {
+    Place below = place == Place::Top ? Place::Linear : place;
     switch (f->kind) {
     case Formula::Kind::Let:
-      return markReductions(def.lets[f->operand].second, outermost);
-    case Formula::Kind::Reduce:
+      return markReductions(def.lets[f->operand].second, place);
+    case Formula::Kind::Reduce: {
+      bool isOutermost = place == Place::Top || (place == Place::Linear && f->reduce == ReduceKind::Sum);
       for (unsigned index : f->indices) {
-        // max of sums is no max of partial sums: below a max only the max's own indices are outermost.
-        (outermost ? reducedOutermost : reducedInside)[index] = true;
+        // Pieces of an index that is summed here and maxed there would need two kinds of partial results.
+        bool otherKind = (reducedOutermost[index] || reducedInside[index]) && def.reduceKind[index] != f->reduce;
+        (isOutermost && !otherKind ? reducedOutermost : reducedInside)[index] = true;
         def.reduceKind[index] = f->reduce;
       }
-      return markReductions(f->children[0], outermost && f->reduce == ReduceKind::Sum);
+      // max of sums is no max of partial sums: below a max only the max's own indices are outermost.
+      return markReductions(f->children[0],
+                            isOutermost && f->reduce == ReduceKind::Sum ? Place::Linear : Place::Inside);
+    }
     case Formula::Kind::Element: {
       // A subscript that is not the plain index of its position: a gather (the index of the position is found in
       // the operand's declaration) or a shift of an index.
@@ -197,33 +210,33 @@ private:
         if (subscript->kind == Formula::Kind::Index && subscript->index == declared)
           continue;
         if (visit(subscript).depends)
-          (outermost ? gathered : reducedInside)[declared] = true;
+          (place != Place::Inside ? gathered : reducedInside)[declared] = true;
         else
           shifted[declared] = true;
-        markReductions(subscript, false);
+        markReductions(subscript, Place::Inside);
       }
       return;
     }
     case Formula::Kind::Negate:
-      return markReductions(f->children[0], outermost);
+      return markReductions(f->children[0], below);
     case Formula::Kind::Add:
     case Formula::Kind::Sub: {
       // sum[t](a) + sum[t](b): both are outermost. sum[t](a) + c is not: c would be added once per piece.
-      bool both = outermost && reduces(f->children[0]) && reduces(f->children[1]);
+      Place both = reduces(f->children[0]) && reduces(f->children[1]) ? below : Place::Inside;
       markReductions(f->children[0], both);
       return markReductions(f->children[1], both);
     }
     case Formula::Kind::Mul: {
       bool left = visitsReduction(f->children[0]), right = visitsReduction(f->children[1]);
-      markReductions(f->children[0], outermost && !(left && right));
-      return markReductions(f->children[1], outermost && !(left && right));
+      markReductions(f->children[0], left && right ? Place::Inside : below);
+      return markReductions(f->children[1], left && right ? Place::Inside : below);
     }
     case Formula::Kind::Div:
-      markReductions(f->children[0], outermost && !visitsReduction(f->children[1]));
-      return markReductions(f->children[1], false);
+      markReductions(f->children[0], visitsReduction(f->children[1]) ? Place::Inside : below);
+      return markReductions(f->children[1], Place::Inside);
     default:
       for (const Formula *child : f->children)
-        markReductions(child, false);
+        markReductions(child, Place::Inside);
     }
   }
 
@@ -240,6 +253,9 @@ private:
       return visitsReduction(def.lets[f->operand].second);
     if (f->kind == Formula::Kind::Reduce)
       return true;
+    // A gather is a sum over a one-hot.
+    if (f->kind == Formula::Kind::Element)
+      return llvm::any_of(f->children, [&](const Formula *subscript) { return visit(subscript).depends != 0; });
     return llvm::any_of(f->children, [&](const Formula *child) { return visitsReduction(child); });
   }
 
@@ -344,78 +360,6 @@ private:
   OpDef &def;
   llvm::SmallVector<bool, 8> reducedOutermost, reducedInside, gathered, shifted;
 };
-
-/// Element-function calls and arithmetic of a formula, per iterated element.
-unsigned countOperations(const OpDef &def, const Formula *f) {
-  unsigned count = 0;
-  switch (f->kind) {
-  case Formula::Kind::Number:
-  case Formula::Kind::SizeOf:
-  case Formula::Kind::Index:
-  case Formula::Kind::Element:
-    return 0; // subscripts are addresses
-  case Formula::Kind::Let:
-    return countOperations(def, def.lets[f->operand].second);
-  default:
-    count = f->kind == Formula::Kind::Select || f->kind == Formula::Kind::And || f->kind == Formula::Kind::Or ? 0 : 1;
-    for (const Formula *child : f->children)
-      count += countOperations(def, child);
-    return count;
-  }
-}
 } // namespace
 
 void stage::analyze(OpDef &def) { Analyzer(def).run(); }
-
-static Size substituteIndices(SizeContext &ctx, const OpDef &def, Size cost, llvm::ArrayRef<Size> sizes, Size area) {
-  return substitute(cost, [&](llvm::StringRef symbol) -> Size {
-    if (auto index = def.findIndex(symbol))
-      return sizes[*index];
-    if (symbol == "area" && area)
-      return area;
-    if (symbol == "volume") {
-      Size volume = ctx.one();
-      for (unsigned index : def.results.front().indices)
-        volume = volume * sizes[index];
-      return volume;
-    }
-    return Size();
-  });
-}
-
-Size stage::getFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area) {
-  if (def.vjpOf) {
-    // Indices of a vjp are those of its op, in the same order.
-    const OpDef &op = *def.vjpOf;
-    if (op.backwardFlops)
-      return substituteIndices(ctx, op, op.backwardFlops, sizes, area);
-    Size forward = getFlops(ctx, op, sizes, area);
-    bool linear = llvm::none_of(op.derivativeNeeds, [](bool needed) { return needed; });
-    return linear ? forward : forward * 2;
-  }
-  if (def.flops)
-    return substituteIndices(ctx, def, def.flops, sizes, area);
-  if (def.isLookup || def.opaque)
-    return ctx.zero();
-  Size all = ctx.one();
-  for (unsigned i = 0; i < def.indices.size(); ++i)
-    all = all * sizes[i];
-  // A product counts a multiply and an add per element of the iteration space (law L2).
-  if (def.isProduct && llvm::is_contained(def.reduced, true))
-    return all * int64_t(def.operands.size() > 1 ? 2 : 1);
-  unsigned operations = 0;
-  for (const ResultInfo &result : def.results)
-    if (result.formula && !result.extra)
-      operations += countOperations(def, result.formula);
-  return all * int64_t(operations);
-}
-
-Size stage::getRecomputeFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area) {
-  if (!def.vjpOf || !def.vjpOf->backwardRecompute)
-    return Size();
-  return substituteIndices(ctx, *def.vjpOf, def.vjpOf->backwardRecompute, sizes, area);
-}
-
-Size stage::getDeclaredBytes(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area) {
-  return def.bytes ? substituteIndices(ctx, def, def.bytes, sizes, area) : Size();
-}

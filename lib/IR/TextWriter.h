@@ -19,6 +19,9 @@ bool isOpKeyword(llvm::StringRef text);
 /// Prints an extent: the name of its dim, else its size.
 void print(llvm::raw_ostream &os, const Graph &graph, const Extent &extent);
 
+/// Prints the blocks that are not empty.
+void printBlocks(llvm::raw_ostream &os, const Graph &graph);
+
 /// Prints ` in "scope" stage 2`, what is printed last of an op.
 void printPlace(llvm::raw_ostream &os, const Op &op);
 

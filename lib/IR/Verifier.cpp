@@ -57,6 +57,10 @@ private:
   }
 
   void verifySize(Size size, SMLoc loc) {
+    if (!size) {
+      diags.report(loc, diag::IRNoSize);
+      return;
+    }
     if (!checkedSizes.insert(size.getNode()).second)
       return;
     for (const std::string &symbol : collectSymbols(size))

@@ -45,6 +45,7 @@ public:
   bool bind(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt);
   bool checkRules();
   BoundStrategy result;
+  bool hasMesh = false; ///< It was bound without a fault.
 
 private:
   bool bindParams(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt, Environment &env);
@@ -163,6 +164,7 @@ bool StrategyBinder::bindMesh(const ast::MeshStmt &mesh, Environment &env) {
       diags.report(mesh.loc(), diag::TooManyRanks).range(mesh.range) << maxRanks;
       return false;
     }
+  hasMesh = ok;
   return ok;
 }
 
@@ -294,7 +296,11 @@ std::optional<BoundStrategy> stage::sema::bindStrategy(Evaluator &evaluator, std
                                                        SMRange usedAt) {
   StrategyBinder binder(evaluator, environments);
   binder.result.decl = &decl;
-  if (!binder.bind(decl, args, usedAt) || !binder.checkRules())
+  bool ok = binder.bind(decl, args, usedAt);
+  // Without its mesh no rule has an axis.
+  if ((ok || binder.hasMesh) && !binder.checkRules())
+    ok = false;
+  if (!ok)
     return std::nullopt;
   return std::move(binder.result);
 }

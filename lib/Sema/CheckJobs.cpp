@@ -132,7 +132,7 @@ void EntryChecker::check(const ast::OptimizerDecl &optimizer) {
     entries.push_back(entry);
     ScopeGuard costs(*this);
     if (!find(volumeWord))
-      define(SymbolKind::Scalar, {volumeWord, entry->range});
+      define(SymbolKind::Scalar, {volumeWord, SMRange()});
     checkExpr(entry->value);
   }
   checkEntriesOnce(states);

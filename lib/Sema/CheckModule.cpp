@@ -136,10 +136,10 @@ void ModuleChecker::checkStmt(const ast::Stmt *stmt, bool isLast) {
 }
 
 void ModuleChecker::checkDim(const ast::DimStmt &dim) {
-  bool isStepDim = !dim.value;
+  bool isStepDim = !dim.value && module.isModel && scopes.size() == 1;
   if (dim.value)
     checkExpr(dim.value);
-  else if (!module.isModel || scopes.size() > 1)
+  else if (!isStepDim)
     diags.report(dim.loc(), diag::DimWithoutValue).range(dim.range) << dim.names[0].name;
   for (const ast::Ident &name : dim.names)
     define(SymbolKind::Dim, name, isStepDim ? std::optional(diag::UnusedDim) : std::nullopt);

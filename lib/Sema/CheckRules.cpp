@@ -153,7 +153,7 @@ void ScheduleChecker::checkStmt(const ast::Stmt *stmt) {
     checkExpr(place->count);
     ScopeGuard scope(*this);
     if (!find("c"))
-      define(SymbolKind::Scalar, {"c", place->range});
+      define(SymbolKind::Scalar, {"c", SMRange()});
     if (place->place)
       checkExpr(place->place);
   } else if (auto *call = dyn_cast<ast::ExprStmt>(stmt)) {

@@ -206,9 +206,15 @@ std::optional<double> Evaluator::evaluateReal(const ast::Expr *expr, const Envir
 std::optional<int64_t> Evaluator::getValue(Size size, SMRange range, const llvm::Twine &what) {
   SizeValue value = stage::evaluate(size, binding);
   constexpr __int128 limit = std::numeric_limits<int64_t>::max();
-  if (value && !value.value.isInteger())
-    diags.report(range.Start, diag::NotAnInteger).range(range) << what << value.value.str();
-  else if (value.error == SizeError::Overflow || (value && (value.value.num > limit || value.value.num < -limit)))
+  if (value && !value.value.isInteger()) {
+    DiagnosticBuilder error = diags.report(range.Start, diag::NotAnInteger);
+    error.range(range) << what << value.value.str();
+    std::string values;
+    for (const std::string &symbol : collectSymbols(size))
+      values += (values.empty() ? "" : ", ") + symbol + " = " + std::to_string(*binding.lookup(symbol));
+    if (!values.empty())
+      error.note(SMLoc(), diag::WhereValues) << values;
+  } else if (value.error == SizeError::Overflow || (value && (value.value.num > limit || value.value.num < -limit)))
     diags.report(range.Start, diag::ValueOverflows).range(range) << what;
   else if (value.error == SizeError::DivisionByZero)
     diags.report(range.Start, diag::DivisionByZero).range(range) << size.str();

@@ -31,6 +31,7 @@ private:
   FormulaScope &scope;
   DiagnosticEngine &diags;
   IndexSet known;
+  IndexSet unreduced; ///< In place: reported already.
   bool isInPlace;
 };
 
@@ -94,10 +95,12 @@ IndexSet FormulaChecker::checkName(const ast::NameExpr *name, bool inSubscript) 
   if (scope.resolve(name->name, name->range, accessed))
     return accessed;
   bool isWord = !inSubscript && findBuiltin(name->name) == BuiltinKind::Word;
-  if (inSubscript && isInPlace)
-    diags.report(name->loc(), diag::IndexNotReduced).range(name->range) << name->name;
-  else if (!isWord)
+  if (inSubscript && isInPlace) {
+    if (unreduced.insert({name->name, name->range}).second)
+      diags.report(name->loc(), diag::IndexNotReduced).range(name->range) << name->name;
+  } else if (!isWord) {
     scope.reportUnknownName(name->name, name->range, inSubscript ? diag::UnknownIndex : diag::UnknownName);
+  }
   return accessed;
 }
 
@@ -149,10 +152,12 @@ IndexSet FormulaChecker::checkCall(const ast::CallExpr *call, bool inSubscript) 
   if (scope.isCallable(callee->name))
     return accessed;
   std::optional<BuiltinKind> builtin = findBuiltin(callee->name);
+  if (builtin == BuiltinKind::Reduction) {
+    diags.report(call->loc(), diag::ReductionWithoutIndices).range(call->range) << callee->name;
+    return IndexSet(); // what it should have reduced is no second fault
+  }
   if (!builtin || builtin == BuiltinKind::Word)
     scope.reportUnknownName(callee->name, callee->range, diag::UnknownName);
-  else if (builtin == BuiltinKind::Reduction)
-    diags.report(call->loc(), diag::ReductionWithoutIndices).range(call->range) << callee->name;
   else if (builtin == BuiltinKind::ElementFunction)
     checkArity(call, callee->name);
   return accessed;

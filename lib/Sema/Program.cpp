@@ -104,7 +104,7 @@ const ast::File *Program::loadPath(const std::string &path, SMRange importedAt) 
     diags.report(importedAt.Start, diag::CannotReadFile) << path << buffer.getError().message();
   } else {
     loading.push_back({key, path, importedAt});
-    file = parse(diags.getSources().AddNewSourceBuffer(std::move(*buffer), importedAt.Start));
+    file = parse(diags.getSources().AddNewSourceBuffer(std::move(*buffer), SMLoc()));
     loading.pop_back();
   }
   byPath[key] = file;
@@ -253,8 +253,8 @@ std::vector<Candidate> Program::getVisibleNames(const ast::File &from) const {
 }
 
 const Candidate *stage::sema::findNearest(StringRef name, ArrayRef<Candidate> candidates) {
-  // A third of the letters may differ; of a name as short as `tp` only the case.
-  unsigned best = name.size() < 3 ? 1 : name.size() / 3 + 1;
+  // A third of the letters may differ; of a name as short as `tp` only the case. One letter says too little.
+  unsigned best = name.size() < 2 ? 0 : name.size() < 3 ? 1 : name.size() / 3 + 1;
   const Candidate *nearest = nullptr;
   for (const Candidate &candidate : candidates) {
     if (candidate.name == name)

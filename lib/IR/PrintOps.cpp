@@ -1,0 +1,241 @@
+//===- PrintOps.cpp - blocks of the IR text -------------------------------===//
+#include "TextWriter.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace stage;
+
+namespace {
+class BlockPrinter {
+public:
+  BlockPrinter(llvm::raw_ostream &os, const Graph &graph) : os(os), graph(graph), names(graph) {}
+
+  void print(llvm::StringRef word, const Block &block) {
+    if (block.empty())
+      return;
+    os << "  " << word << " {\n";
+    printOps(block, 4);
+    os << "  }\n";
+  }
+
+private:
+  void printOps(const Block &block, unsigned indent) {
+    for (auto &op : block) {
+      os.indent(indent);
+      printOp(*op, indent);
+    }
+  }
+
+  void printOp(const Op &op, unsigned indent) {
+    if (op.getNumResults()) {
+      llvm::interleaveComma(op.getResults(), os, [&](auto &result) { printDefinition(*result); });
+      os << " = ";
+    }
+    switch (op.kind) {
+    case OpKind::Param:
+    case OpKind::Input:
+      os << getName(op.kind);
+      if (!op.getNumResults() || op.name != getLocalName(op.getResult()->path)) {
+        os << ' ';
+        printName(os, op.name);
+      }
+      break;
+    case OpKind::Constant:
+      os << getName(op.kind) << ' ';
+      printNumber(os, op.number);
+      break;
+    case OpKind::Compute:
+      printCompute(op);
+      break;
+    case OpKind::Repeat:
+      printRepeatHead(op);
+      break;
+    case OpKind::Yield:
+    case OpKind::Return:
+      os << getName(op.kind) << (op.getNumOperands() ? " " : "");
+      printOperands(op);
+      break;
+    default:
+      os << getName(op.kind) << '(';
+      printOperands(op);
+      os << ')';
+      if (isReshard(op.kind))
+        printReshard(op);
+    }
+    if (op.getNumResults()) {
+      os << " : ";
+      llvm::interleaveComma(op.getResults(), os, [&](auto &result) { printFacts(*result); });
+    }
+    printPlace(os, op);
+    if (!op.body) {
+      os << ";\n";
+      return;
+    }
+    os << " do {\n";
+    printOps(*op.body, indent + 2);
+    os.indent(indent) << "}\n";
+  }
+
+  /// `%q "layers.attn.q"`; the path is left out where the reader derives it.
+  void printDefinition(const Value &value) {
+    llvm::StringRef name = names.get(&value);
+    os << '%' << name;
+    if (!value.path.empty() && value.path != name) {
+      os << ' ';
+      printQuoted(os, value.path);
+    }
+  }
+
+  /// Type, sharding, constraint and primal of a value.
+  void printFacts(const Value &value) {
+    stage::print(os, graph, value.type);
+    if (!value.sharding.dims.empty() || value.sharding.partial) {
+      os << ' ';
+      stage::print(os, graph, value.sharding);
+    }
+    if (!value.constraint.empty())
+      printConstraint(value.constraint);
+    if (value.primal)
+      os << " of %" << names.get(value.primal);
+  }
+
+  void printConstraint(const Constraint &constraint) {
+    os << " want";
+    size_t numDims = std::max(constraint.dims.size(), constraint.floors.size());
+    auto exact = [&](size_t i) {
+      return i < constraint.dims.size() ? constraint.dims[i] : std::optional<AxisList>();
+    };
+    auto floor = [&](size_t i) { return i < constraint.floors.size() ? constraint.floors[i] : AxisList(); };
+    bool any = false;
+    for (size_t i = 0; i < numDims; ++i)
+      any |= exact(i) || !floor(i).empty();
+    if (any) {
+      os << " {";
+      for (size_t i = 0; i < numDims; ++i) {
+        os << (i ? ", " : "");
+        if (!exact(i) && floor(i).empty())
+          os << '?';
+        if (exact(i) && exact(i)->empty())
+          os << '_';
+        else if (exact(i))
+          printAxes(os, graph.mesh, *exact(i));
+        if (!floor(i).empty()) {
+          os << (exact(i) ? " (" : "(");
+          for (AxisId axis : floor(i)) {
+            printAxes(os, graph.mesh, axis);
+            os << ", ";
+          }
+          os << "...)";
+        }
+      }
+      os << '}';
+    }
+    auto axes = [&](AxisSet set) {
+      llvm::interleaveComma(toList(set), os, [&](AxisId axis) { printAxes(os, graph.mesh, axis); });
+    };
+    if (constraint.partial) {
+      os << " partial(";
+      if (*constraint.partial && constraint.reduce != ReduceKind::Sum)
+        os << getName(constraint.reduce) << ", ";
+      axes(*constraint.partial);
+      os << ')';
+    }
+    if (constraint.replicated) {
+      os << " replicated(";
+      axes(constraint.replicated);
+      os << ')';
+    }
+    if (constraint.isInline)
+      os << " inline";
+  }
+
+  void printOperands(const Op &op) {
+    llvm::interleaveComma(op.getOperands(), os, [&](const Value *operand) { os << '%' << names.get(operand); });
+  }
+
+  void printCompute(const Op &op) {
+    // An operator may have the name of an op kind; quoted it is the operator.
+    if (isOpKeyword(op.def->name))
+      printQuoted(os, op.def->name);
+    else
+      printName(os, op.def->name);
+    os << '(';
+    printOperands(op);
+    os << ')';
+    bool first = true;
+    for (unsigned i = 0; i < op.def->indices.size(); ++i) {
+      std::string text;
+      llvm::raw_string_ostream stream(text);
+      printIndex(stream, op, i);
+      if (stream.str().empty())
+        continue;
+      os << (first ? " [" : ", ") << op.def->indices[i].name << text;
+      first = false;
+    }
+    if (!first)
+      os << ']';
+  }
+
+  /// ` = D over tp must (tp)`: each part only where it says something.
+  void printIndex(llvm::raw_ostream &out, const Op &op, unsigned i) {
+    Extent usual = inferExtent(op, i);
+    if (i < op.extents.size() && !(op.extents[i] == usual)) {
+      out << " = ";
+      stage::print(out, graph, op.extents[i]);
+    }
+    if (i < op.indexAxes.size() && !op.indexAxes[i].empty()) {
+      out << " over ";
+      printAxes(out, graph.mesh, op.indexAxes[i]);
+    }
+    if (i < op.indexConstraint.size() && op.indexConstraint[i]) {
+      out << " must ";
+      printAxes(out, graph.mesh, *op.indexConstraint[i]);
+    }
+  }
+
+  void printReshard(const Op &op) {
+    os << " over ";
+    printAxes(os, graph.mesh, op.axes);
+    if (op.kind != OpKind::AllReduce)
+      os << " dim " << op.dim;
+    if (op.kind == OpKind::AllToAll)
+      os << " to " << op.toDim;
+    if (op.reduce != ReduceKind::Sum)
+      os << " reduce " << getName(op.reduce);
+    if (!op.stages.empty()) {
+      os << " stages (";
+      llvm::interleaveComma(op.stages, os);
+      os << ')';
+    }
+  }
+
+  void printRepeatHead(const Op &op) {
+    os << "repeat ";
+    printName(os, op.name);
+    os << " [" << op.count << "] loop " << op.loop << (op.reverse ? " reverse" : "") << " (";
+    auto arguments = op.body->getArguments();
+    for (unsigned i = 0; i < std::max<size_t>(arguments.size(), op.getNumOperands()); ++i) {
+      os << (i ? ", " : "");
+      if (i < arguments.size())
+        printDefinition(*arguments[i]);
+      if (i < op.getNumOperands())
+        os << " = %" << names.get(op.getOperand(i));
+      if (i < arguments.size()) {
+        os << " : ";
+        printFacts(*arguments[i]);
+      }
+    }
+    os << ')';
+  }
+
+  llvm::raw_ostream &os;
+  const Graph &graph;
+  ValueNames names;
+};
+} // namespace
+
+void stage::printBlocks(llvm::raw_ostream &os, const Graph &graph) {
+  BlockPrinter printer(os, graph);
+  printer.print("forward", graph.forward);
+  printer.print("backward", graph.backward);
+  printer.print("step", graph.step);
+}
