@@ -58,7 +58,10 @@ Expr *Builder::number(const Token *token) {
 
 StringExpr *Builder::string(const Token *token) {
   auto *node = make<StringExpr>(source.range(token));
-  node->text = context.copy(source.slice(token).drop_front().drop_back());
+  // A string that was not closed, as reported, has one quote only.
+  StringRef text = source.slice(token).drop_front();
+  text.consume_back("\"");
+  node->text = context.copy(text);
   return node;
 }
 
