@@ -9,7 +9,12 @@ if(STAGE_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-find_package(LLVM CONFIG REQUIRED)
+# utils/setup installs 14; among several LLVMs of a machine that one is known to be whole (a newer one
+# may lack the development files of what it links).
+find_package(LLVM 14.0 QUIET CONFIG)
+if(NOT LLVM_FOUND)
+  find_package(LLVM CONFIG REQUIRED)
+endif()
 if(LLVM_VERSION_MAJOR LESS 14)
   message(FATAL_ERROR "LLVM 14 or later is needed, found ${LLVM_VERSION}")
 endif()

@@ -1,5 +1,6 @@
 //===- ClassLowering.cpp - the nodes of a class of ranks ------------------===//
 #include "ClassLowering.h"
+#include "stage/CodeGen/Diagnostics.h"
 #include "stage/IR/Costs.h"
 #include <deque>
 

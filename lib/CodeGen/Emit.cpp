@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/CodeGen/Emit.h"
 #include "ClassLowering.h"
+#include "stage/CodeGen/Diagnostics.h"
 #include "stage/CodeGen/OutputDirectory.h"
 #include <map>
 #include <mutex>

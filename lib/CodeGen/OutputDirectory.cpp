@@ -1,5 +1,6 @@
 //===- OutputDirectory.cpp - a folder that appears whole or not -----------===//
 #include "stage/CodeGen/OutputDirectory.h"
+#include "stage/CodeGen/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

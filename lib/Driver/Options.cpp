@@ -1,5 +1,6 @@
 //===- Options.cpp - the command line of stagec ---------------------------===//
 #include "Options.h"
+#include "stage/Driver/Diagnostics.h"
 #include "stage/Support/Config.h"
 #include "stage/Support/Installation.h"
 #include "llvm/Support/CommandLine.h"

@@ -1,5 +1,6 @@
 //===- ParseGraph.cpp - declarations of the IR text -----------------------===//
 #include "TextParser.h"
+#include "stage/IR/Diagnostics.h"
 
 using namespace stage;
 

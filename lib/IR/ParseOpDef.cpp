@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TextParser.h"
+#include "stage/IR/Diagnostics.h"
 
 using namespace stage;
 

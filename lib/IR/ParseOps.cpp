@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 #include "TextParser.h"
 #include "TextWriter.h"
+#include "stage/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;

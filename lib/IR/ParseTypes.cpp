@@ -1,5 +1,6 @@
 //===- ParseTypes.cpp - names, sizes, types and shardings of the IR text --===//
 #include "TextParser.h"
+#include "stage/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;

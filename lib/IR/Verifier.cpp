@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/Verifier.h"
+#include "stage/IR/Diagnostics.h"
 #include "VerifierContext.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"

@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "VerifierContext.h"
+#include "stage/IR/Diagnostics.h"
 #include "stage/IR/ShardingRules.h"
 
 using namespace stage;

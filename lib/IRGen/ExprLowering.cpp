@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
+#include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Program.h"

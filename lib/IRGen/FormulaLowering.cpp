@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "OpLowering.h"
+#include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Builtins.h"
 #include <limits>
 

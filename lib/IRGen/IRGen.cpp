@@ -1,5 +1,6 @@
 //===- IRGen.cpp - from a bound job to graph IR ---------------------------===//
 #include "stage/IRGen/IRGen.h"
+#include "stage/IRGen/Diagnostics.h"
 #include "ModuleLowering.h"
 
 using namespace stage;

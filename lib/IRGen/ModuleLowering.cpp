@@ -1,5 +1,6 @@
 //===- ModuleLowering.cpp - statements of modules -------------------------===//
 #include "ModuleLowering.h"
+#include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Program.h"
 
 using namespace stage;

@@ -1,5 +1,6 @@
 //===- OpLowering.cpp - an op of the program becomes an OpDef -------------===//
 #include "OpLowering.h"
+#include "stage/IRGen/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;

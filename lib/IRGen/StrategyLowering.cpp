@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
+#include "stage/IRGen/Diagnostics.h"
 
 using namespace stage;
 

@@ -12,6 +12,7 @@
 #include "stage/Memory/Report.h"
 #include "StageOps.h"
 #include "stage/IR/Costs.h"
+#include "stage/Memory/Diagnostics.h"
 
 using namespace stage;
 

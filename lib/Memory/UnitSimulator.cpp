@@ -1,5 +1,6 @@
 //===- UnitSimulator.cpp - the tensors of one unit, op by op --------------===//
 #include "UnitSimulator.h"
+#include "stage/Memory/Diagnostics.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace stage;

@@ -1,5 +1,6 @@
 //===- BuildExprs.cpp - expressions, types and parameters -----------------===//
 #include "Builder.h"
+#include "stage/Parse/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;

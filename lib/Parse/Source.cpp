@@ -1,5 +1,6 @@
 //===- Source.cpp - a buffer as ANTLR and as SourceMgr see it -------------===//
 #include "Source.h"
+#include "stage/Parse/Diagnostics.h"
 #include "llvm/Support/ConvertUTF.h"
 #include "llvm/Support/MemoryBuffer.h"
 

@@ -1,5 +1,6 @@
 //===- SyntaxErrors.cpp - errors of syntax in words -----------------------===//
 #include "SyntaxErrors.h"
+#include "stage/Parse/Diagnostics.h"
 #include "ExpectedTokens.h"
 #include "StageParser.h"
 

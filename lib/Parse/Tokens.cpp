@@ -1,5 +1,6 @@
 //===- Tokens.cpp - what is checked before parsing ------------------------===//
 #include "Tokens.h"
+#include "stage/Parse/Diagnostics.h"
 #include "StageLexer.h"
 #include "llvm/ADT/SmallVector.h"
 #include <optional>

@@ -2,6 +2,7 @@
 #include "stage/Pass/PassManager.h"
 #include "stage/IR/Text.h"
 #include "stage/IR/Verifier.h"
+#include "stage/Pass/Diagnostics.h"
 #include "llvm/Support/Format.h"
 #include <chrono>
 #include <numeric>

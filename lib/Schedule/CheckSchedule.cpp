@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Execution.h"
+#include "stage/Schedule/Diagnostics.h"
 #include "llvm/ADT/BitVector.h"
 
 using namespace stage;

@@ -1,5 +1,6 @@
 //===- Arguments.cpp - which argument is which parameter's ----------------===//
 #include "stage/Sema/Arguments.h"
+#include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Program.h"
 
 using namespace stage;

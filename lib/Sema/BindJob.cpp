@@ -11,6 +11,7 @@
 #include "Extends.h"
 #include "JobWords.h"
 #include "stage/Sema/Arguments.h"
+#include "stage/Sema/Diagnostics.h"
 
 using namespace stage;
 using namespace stage::sema;

@@ -1,5 +1,6 @@
 //===- BindModel.cpp - a value for each parameter of the model ------------===//
 #include "BindModel.h"
+#include "stage/Sema/Diagnostics.h"
 #include "Extends.h"
 #include "JobWords.h"
 #include "Walk.h"

@@ -2,6 +2,7 @@
 #include "BindStrategy.h"
 #include "Extends.h"
 #include "stage/Sema/Arguments.h"
+#include "stage/Sema/Diagnostics.h"
 
 using namespace stage;
 using namespace stage::sema;

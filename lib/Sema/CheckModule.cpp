@@ -11,6 +11,7 @@
 #include "Walk.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
+#include "stage/Sema/Diagnostics.h"
 
 using namespace stage;
 using namespace stage::sema;

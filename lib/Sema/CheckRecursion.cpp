@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "NameChecker.h"
+#include "stage/Sema/Diagnostics.h"
 
 using namespace stage;
 using namespace stage::sema;

@@ -9,6 +9,7 @@
 #include "ScheduleWords.h"
 #include "Walk.h"
 #include "stage/Sema/Arguments.h"
+#include "stage/Sema/Diagnostics.h"
 
 using namespace stage;
 using namespace stage::sema;

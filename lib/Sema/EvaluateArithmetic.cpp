@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "EvaluatorSupport.h"
+#include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Evaluator.h"
 #include <cmath>
 

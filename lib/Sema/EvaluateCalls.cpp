@@ -1,6 +1,7 @@
 //===- EvaluateCalls.cpp - calls at compile time --------------------------===//
 #include "EvaluatorSupport.h"
 #include "stage/Sema/Builtins.h"
+#include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Evaluator.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <cmath>

@@ -7,6 +7,8 @@
 #include "EvaluatorSupport.h"
 #include "Walk.h"
 #include "stage/Sema/Builtins.h"
+#include "stage/Sema/Diagnostics.h"
+#include "stage/Symbolic/Diagnostics.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/Format.h"
 #include <cmath>

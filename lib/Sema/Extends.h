@@ -2,6 +2,7 @@
 #ifndef STAGE_LIB_SEMA_EXTENDS_H
 #define STAGE_LIB_SEMA_EXTENDS_H
 
+#include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Program.h"
 
 namespace stage::sema {

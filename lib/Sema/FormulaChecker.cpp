@@ -3,6 +3,7 @@
 #include "EvaluatorSupport.h"
 #include "Walk.h"
 #include "stage/Sema/Builtins.h"
+#include "stage/Sema/Diagnostics.h"
 
 using namespace stage;
 using namespace stage::sema;

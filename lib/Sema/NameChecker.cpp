@@ -2,6 +2,7 @@
 #include "NameChecker.h"
 #include "Walk.h"
 #include "stage/Sema/Builtins.h"
+#include "stage/Sema/Diagnostics.h"
 
 using namespace stage;
 using namespace stage::sema;

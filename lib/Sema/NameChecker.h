@@ -8,6 +8,7 @@
 #ifndef STAGE_LIB_SEMA_NAMECHECKER_H
 #define STAGE_LIB_SEMA_NAMECHECKER_H
 
+#include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Program.h"
 #include "llvm/ADT/MapVector.h"
 

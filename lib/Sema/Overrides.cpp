@@ -1,6 +1,7 @@
 //===- Overrides.cpp - the -D options of the command line -----------------===//
 #include "Overrides.h"
 #include "stage/Parse/Parse.h"
+#include "stage/Sema/Diagnostics.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace stage;

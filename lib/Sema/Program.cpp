@@ -1,6 +1,7 @@
 //===- Program.cpp - the files of a program and their names ---------------===//
 #include "stage/Sema/Program.h"
 #include "stage/Parse/Parse.h"
+#include "stage/Sema/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"

@@ -15,6 +15,7 @@
 #include "stage/Sema/Schedules.h"
 #include "ScheduleWords.h"
 #include "stage/Sema/Arguments.h"
+#include "stage/Sema/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
 

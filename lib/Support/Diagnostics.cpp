@@ -5,14 +5,6 @@
 
 using namespace stage;
 
-static const DiagnosticInfo infos[] = {
-#define DIAG(id, severity, code, text) {Severity::severity, code, text},
-#include "stage/Support/Diagnostics.def"
-};
-
-const DiagnosticInfo &stage::getDiagnosticInfo(diag::ID id) { return infos[id]; }
-unsigned stage::getNumDiagnostics() { return std::size(infos); }
-
 DiagnosticBuilder::DiagnosticBuilder(DiagnosticEngine &engine, SMLoc loc, diag::ID id) : engine(&engine) {
   parts.push_back({loc, id, {}, {}, {}});
 }
@@ -73,7 +65,7 @@ static std::string substitute(llvm::StringRef text, llvm::ArrayRef<std::string> 
 
 void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
   for (const DiagnosticBuilder::Part &part : builder.parts) {
-    const DiagnosticInfo &info = getDiagnosticInfo(part.id);
+    const DiagnosticInfo &info = *part.id;
     llvm::SourceMgr::DiagKind kind = llvm::SourceMgr::DK_Note;
     switch (info.severity) {
     case Severity::Error:

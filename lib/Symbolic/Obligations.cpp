@@ -1,5 +1,6 @@
 //===- Obligations.cpp - what sizes owe, and whether it is paid -----------===//
 #include "stage/Symbolic/Size.h"
+#include "stage/Symbolic/Diagnostics.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace stage;

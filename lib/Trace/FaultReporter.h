@@ -8,7 +8,8 @@
 #define STAGE_LIB_TRACE_FAULTREPORTER_H
 
 #include "stage/Support/Diagnostics.h"
-#include <map>
+#include "stage/Trace/Diagnostics.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace stage {
 
@@ -26,7 +27,7 @@ public:
   /// Like report(), for messages with notes: whether to build one.
   bool isShown(diag::ID id) {
     bool isShown = ++counts[id] <= maxShown;
-    if (!isShown && getDiagnosticInfo(id).severity == Severity::Error)
+    if (!isShown && id->severity == Severity::Error)
       ++numHidden;
     return isShown;
   }
@@ -34,7 +35,7 @@ public:
   void finish() {
     for (const auto &[id, count] : counts)
       if (count > maxShown)
-        diags.report(SMLoc(), diag::MoreOfThese) << int64_t(count - maxShown) << getDiagnosticInfo(id).code;
+        diags.report(SMLoc(), diag::MoreOfThese) << int64_t(count - maxShown) << id->code;
   }
   /// All errors so far, shown or not, also those that were reported to the engine by others.
   uint64_t getNumErrors() const { return diags.getNumErrors() + numHidden; }
@@ -43,7 +44,7 @@ public:
 private:
   DiagnosticEngine &diags;
   unsigned maxShown;
-  std::map<diag::ID, uint64_t> counts;
+  llvm::MapVector<diag::ID, uint64_t> counts;
   uint64_t numHidden = 0;
 };
 

@@ -1,6 +1,7 @@
 //===- NodeTable.cpp - the nodes of all ranks, compact --------------------===//
 #include "NodeTable.h"
 #include "Attributes.h"
+#include "stage/Trace/Diagnostics.h"
 #include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/DenseMap.h"
 #include <algorithm>

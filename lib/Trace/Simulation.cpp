@@ -1,5 +1,6 @@
 //===- Simulation.cpp - a greedy simulator of traces ----------------------===//
 #include "Simulation.h"
+#include "stage/Trace/Diagnostics.h"
 #include "llvm/ADT/DenseSet.h"
 #include <deque>
 #include <functional>

@@ -9,6 +9,7 @@
 #include "Attributes.h"
 #include "stage/CodeGen/CommGroups.h"
 #include "stage/CodeGen/OutputDirectory.h"
+#include "stage/Trace/Diagnostics.h"
 #include "stage/Trace/TextForm.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"

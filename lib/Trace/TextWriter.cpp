@@ -1,5 +1,6 @@
 //===- TextWriter.cpp - traces as text ------------------------------------===//
 #include "Attributes.h"
+#include "stage/Trace/Diagnostics.h"
 #include "stage/Trace/TextForm.h"
 #include "stage/Trace/TraceFolder.h"
 #include "stage/Trace/TraceReader.h"

@@ -1,5 +1,6 @@
 //===- TraceFolder.cpp - the traces of all ranks --------------------------===//
 #include "stage/Trace/TraceFolder.h"
+#include "stage/Trace/Diagnostics.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"

@@ -1,5 +1,6 @@
 //===- TraceReader.cpp - the messages of one trace file -------------------===//
 #include "stage/Trace/TraceReader.h"
+#include "stage/Trace/Diagnostics.h"
 #include "ByteSource.h"
 #include "et_def.pb.h"
 

@@ -1,5 +1,6 @@
 //===- Verify.cpp - do the traces agree, and do they finish? --------------===//
 #include "stage/Trace/Verify.h"
+#include "stage/Trace/Diagnostics.h"
 #include "NodeTable.h"
 #include "Simulation.h"
 #include "llvm/Support/raw_ostream.h"

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "NodeTable.h"
+#include "stage/Trace/Diagnostics.h"
 #include <functional>
 #include <queue>
 #include <tuple>

@@ -1,5 +1,6 @@
 //===- VerifyGraph.cpp - ids, dependencies, cycles ------------------------===//
 #include "NodeTable.h"
+#include "stage/Trace/Diagnostics.h"
 #include <algorithm>
 
 using namespace stage;

@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/PathPattern.h"
+#include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"

@@ -18,6 +18,7 @@
 #include "stage/Transforms/BuildProgram.h"
 #include "PipelineLayout.h"
 #include "stage/Schedule/Schedule.h"
+#include "stage/Transforms/Diagnostics.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace stage;

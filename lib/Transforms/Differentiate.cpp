@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/Graph.h"
+#include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"

@@ -25,6 +25,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/ShardingRules.h"
+#include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/Reshard.h"
 #include "llvm/ADT/DenseSet.h"

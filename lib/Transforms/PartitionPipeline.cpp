@@ -27,6 +27,7 @@
 //===----------------------------------------------------------------------===//
 #include "PipelineLayout.h"
 #include "stage/IR/Program.h"
+#include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"

@@ -1,6 +1,7 @@
 //===- PipelineLayout.cpp - how layers are laid over stages ---------------===//
 #include "PipelineLayout.h"
 #include "stage/IR/Program.h"
+#include "stage/Transforms/Diagnostics.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
 

@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/ShardingRules.h"
+#include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/DenseSet.h"
 

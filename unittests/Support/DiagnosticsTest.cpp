@@ -48,12 +48,3 @@ TEST_F(DiagnosticsTest, MessagesWithoutPlace) {
   diags.report(SMLoc(), diag::CannotReadFile) << "a" << "b";
   EXPECT_EQ(os.str(), "error: cannot read 'a': b [cannot-read-file]\n");
 }
-
-TEST_F(DiagnosticsTest, CodesAreWellFormed) {
-  for (unsigned i = 0; i < getNumDiagnostics(); ++i) {
-    const DiagnosticInfo &info = getDiagnosticInfo(diag::ID(i));
-    EXPECT_EQ(info.code.empty(), info.severity == Severity::Note) << info.text.str();
-    EXPECT_EQ(info.code.lower(), info.code.str());
-    EXPECT_NE(info.text.back(), '.') << info.text.str();
-  }
-}

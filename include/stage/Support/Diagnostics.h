@@ -1,8 +1,10 @@
 //===- Diagnostics.h - located messages with stable codes ------*- C++ -*-===//
 //
-// Every message a user can see is one line of Diagnostics.def: an identifier, a
-// severity, a stable code and a text. A message is built where the fault is seen
-// and printed when the builder dies:
+// Every message a user can see is one line of the Diagnostics.def of the library
+// that reports it, or of this one's if several do: an identifier, a severity, a
+// stable code and a text. The code is what users filter by and what
+// docs/Diagnostics.md explains; every code has a test (utils/check-diagnostics). A
+// message is built where the fault is seen and printed when the builder dies:
 //
 //   diags.report(loc, diag::UnknownName) << name;          // {0} of the text
 //   DiagnosticBuilder message = diags.report(loc, diag::Redefinition);
@@ -28,25 +30,27 @@ namespace stage {
 using llvm::SMLoc;
 using llvm::SMRange;
 
-namespace diag {
-enum ID : unsigned {
-#define DIAG(id, severity, code, text) id,
-#include "stage/Support/Diagnostics.def"
-};
-} // namespace diag
-
 enum class Severity { Error, Warning, Remark, Note };
 
-/// The fixed part of a message, as listed in Diagnostics.def.
+/// The fixed part of a message, as listed in a Diagnostics.def.
 struct DiagnosticInfo {
   Severity severity;
   /// Stable code in kebab case, shown in brackets: `[unknown-name]`. Empty for notes.
   llvm::StringRef code;
-  /// Text with `{0}`, `{1}`, ... for the arguments.
+  /// Text, lower case and without a full stop, with `{0}`, `{1}`, ... for the arguments.
   llvm::StringRef text;
 };
-const DiagnosticInfo &getDiagnosticInfo(diag::ID id);
-unsigned getNumDiagnostics();
+
+namespace diag {
+/// Names a message: the address of its fixed part.
+using ID = const DiagnosticInfo *;
+} // namespace diag
+} // namespace stage
+
+#define STAGE_DIAGNOSTICS "stage/Support/Diagnostics.def"
+#include "stage/Support/DefineDiagnostics.inc"
+
+namespace stage {
 
 class DiagnosticEngine;
 
