@@ -2,6 +2,7 @@
 #include "ClassLowering.h"
 #include "stage/CodeGen/Diagnostics.h"
 #include "stage/IR/Costs.h"
+#include "llvm/ADT/StringExtras.h"
 #include <deque>
 
 using namespace stage;
@@ -125,6 +126,7 @@ private:
   struct OpFacts {
     NodeFields fields;
     std::string beforeIteration, afterIteration; ///< Name around the iteration's number.
+    std::string opType;
     bool inLoop = false;
   };
 
@@ -162,6 +164,14 @@ private:
     return f;
   }
 
+  /// `contract.1.dw` is a gradient of the second operator of the name `contract`, and a `contract.dw` to people.
+  static std::string dropVariant(llvm::StringRef kind) {
+    llvm::SmallVector<llvm::StringRef, 3> parts;
+    kind.split(parts, '.');
+    llvm::erase_if(parts, [](llvm::StringRef part) { return llvm::all_of(part, llvm::isDigit); });
+    return llvm::join(parts, ".");
+  }
+
   void nameOp(const Op &op, OpFacts &f) {
     llvm::StringRef kind = op.def ? llvm::StringRef(op.def->name) : getName(op.kind);
     std::string path = op.getNumResults() ? op.getResult()->path : "";
@@ -181,10 +191,8 @@ private:
       f.beforeIteration = loop ? prefix : "";
       f.afterIteration = loop ? "." + path : path;
     }
-    // Of the op's definition, which outlives the image; variants of one operator share its name.
-    f.fields.opType = kind.substr(0, kind.find_last_not_of("0123456789") + 1).endswith(".")
-                          ? kind.rsplit('.').first
-                          : kind;
+    f.opType = dropVariant(kind);
+    f.fields.opType = f.opType;
   }
 
   //===--- Nodes ----------------------------------------------------------===//

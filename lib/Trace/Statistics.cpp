@@ -74,6 +74,14 @@ struct Numbers {
   }
 };
 
+/// Nodes of one operator, over all ranks.
+struct OpNumbers {
+  uint64_t nodes = 0;
+  Count flops = 0;
+  Count tensorBytes = 0;
+  Count messageBytes = 0;
+};
+
 /// Calls per group, over all ranks.
 using GroupCalls = std::map<std::pair<uint64_t, int64_t>, Calls>;
 
@@ -107,6 +115,7 @@ public:
   const TraceFolder &folder;
   Numbers total;
   GroupCalls groupCalls;
+  std::map<std::string, OpNumbers> ops;
 
 private:
   bool read(StringRef path, Numbers &numbers) {
@@ -132,6 +141,12 @@ private:
     };
     numbers.flops += number("num_ops");
     numbers.tensorBytes += number("tensor_size");
+    const AttributeProto *opType = findAttribute(node, "op_type");
+    OpNumbers &op = ops[opType ? opType->string_val() : std::string()];
+    ++op.nodes;
+    op.flops += number("num_ops");
+    op.tensorBytes += number("tensor_size");
+    op.messageBytes += number("comm_size");
     switch (ChakraNodeType(node.type())) {
     case ChakraNodeType::CommSend:
       numbers.sentBytes += number("comm_size");
@@ -218,7 +233,7 @@ std::vector<std::string> formatRow(std::string title, const Numbers &numbers) {
           withCommas(numbers.sentBytes)};
 }
 
-void printTables(const Collector &collector, bool perGroup, llvm::raw_ostream &out) {
+void printTables(const Collector &collector, const StatisticsOptions &options, llvm::raw_ostream &out) {
   Table ranks({"ranks", "nodes", "compute", "collective", "send", "recv", "other", "FLOPs", "tensor bytes",
                "collective bytes", "sent bytes"});
   for (const auto &[members, numbers] : collector.getRows())
@@ -237,7 +252,15 @@ void printTables(const Collector &collector, bool perGroup, llvm::raw_ostream &o
     out << '\n';
     collectives.print(out);
   }
-  if (perGroup && !collector.groupCalls.empty()) {
+  if (options.perOp && !collector.ops.empty()) {
+    Table ops({"op_type", "nodes", "FLOPs", "tensor bytes", "message bytes"});
+    for (const auto &[name, op] : collector.ops)
+      ops.addRow({name.empty() ? "none" : name, withCommas(op.nodes), withCommas(op.flops), withCommas(op.tensorBytes),
+                  withCommas(op.messageBytes)});
+    out << '\n';
+    ops.print(out);
+  }
+  if (options.perGroup && !collector.groupCalls.empty()) {
     Table groups({"group", "size", "collective", "calls", "bytes"});
     for (const auto &[key, calls] : collector.groupCalls)
       groups.addRow({key.first ? std::to_string(key.first) : "all", withCommas(collector.getGroupSize(key.first)),
@@ -247,7 +270,7 @@ void printTables(const Collector &collector, bool perGroup, llvm::raw_ostream &o
   }
 }
 
-void printJson(const Collector &collector, bool perGroup, llvm::raw_ostream &out) {
+void printJson(const Collector &collector, const StatisticsOptions &options, llvm::raw_ostream &out) {
   llvm::json::OStream json(out, 2);
   auto number = [&](StringRef name, Count value) {
     json.attributeBegin(name);
@@ -283,7 +306,18 @@ void printJson(const Collector &collector, bool perGroup, llvm::raw_ostream &out
         });
     });
     json.attributeObject("total", [&] { numbers(collector.total); });
-    if (perGroup)
+    if (options.perOp)
+      json.attributeArray("ops", [&] {
+        for (const auto &[name, op] : collector.ops)
+          json.object([&] {
+            json.attribute("op_type", llvm::json::fixUTF8(name));
+            json.attribute("nodes", int64_t(op.nodes));
+            number("flops", op.flops);
+            number("tensor_bytes", op.tensorBytes);
+            number("message_bytes", op.messageBytes);
+          });
+      });
+    if (options.perGroup)
       json.attributeArray("groups", [&] {
         for (const auto &[key, calls] : collector.groupCalls)
           json.object([&] {
@@ -308,8 +342,8 @@ bool stage::printStatistics(StringRef path, const StatisticsOptions &options, ll
   if (!collector.collect())
     return false;
   if (options.json)
-    printJson(collector, options.perGroup, out);
+    printJson(collector, options, out);
   else
-    printTables(collector, options.perGroup, out);
+    printTables(collector, options, out);
   return true;
 }

@@ -38,6 +38,7 @@ cl::opt<bool> assembleForce("force", cl::desc("Replace a folder that holds trace
 cl::opt<std::string> statsPath(cl::Positional, cl::Required, cl::desc("DIR"), cl::sub(statsCommand));
 cl::opt<bool> statsJson("json", cl::desc("Print JSON"), cl::sub(statsCommand));
 cl::opt<bool> statsGroups("groups", cl::desc("Also show each group"), cl::sub(statsCommand));
+cl::opt<bool> statsOps("ops", cl::desc("Also show each operator, by op_type"), cl::sub(statsCommand));
 
 cl::opt<std::string> verifyPath(cl::Positional, cl::Required, cl::desc("DIR"), cl::sub(verifyCommand));
 cl::opt<bool> verifyIgnoreCtrl("ignore-ctrl", cl::desc("Take data_deps only, as some consumers do"),
@@ -77,7 +78,7 @@ int main(int argc, char **argv) {
   if (assembleCommand)
     return assemble(sources, diags);
   if (statsCommand)
-    return printStatistics(statsPath, {statsJson, statsGroups}, outs(), diags) ? Good : Unreadable;
+    return printStatistics(statsPath, {statsJson, statsGroups, statsOps}, outs(), diags) ? Good : Unreadable;
   if (verifyCommand)
     return verifyTraces(verifyPath, {verifyIgnoreCtrl, verifyMaxErrors}, outs(), diags) ? Good : Faults;
   if (diffCommand) {

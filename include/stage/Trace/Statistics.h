@@ -2,7 +2,8 @@
 //
 // Counts nodes, FLOPs and bytes per rank and in total. Ranks with the same numbers
 // share a row. Collectives are counted once per member: eight ranks that reduce once
-// are eight calls, and their bytes are those of eight input buffers.
+// are eight calls, and their bytes are those of eight input buffers. On request nodes
+// are counted by operator too, as far as they name it (`op_type`).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_TRACE_STATISTICS_H
@@ -17,6 +18,8 @@ struct StatisticsOptions {
   bool json = false;
   /// Also one row per group.
   bool perGroup = false;
+  /// Also one row per `op_type`; nodes without one share a row.
+  bool perOp = false;
 };
 
 /// Prints the statistics of a folder. False after a report.
