@@ -1,5 +1,6 @@
 //===- ClassLowering.cpp - the nodes of a class of ranks ------------------===//
 #include "ClassLowering.h"
+#include "TensorTracker.h"
 #include "stage/CodeGen/Diagnostics.h"
 #include "stage/IR/Costs.h"
 #include "llvm/ADT/StringExtras.h"
@@ -50,6 +51,8 @@ public:
       return false;
     rankClass.image.appendMetadata("1.0");
     Producers producers(graph, lastBackward);
+    if (options.tracker)
+      tracker.emplace(graph, binding, producers, diags);
     for (unsigned u = 0; u < units.size(); ++u) {
       emitUnit(units[u], u, producers);
       lastCompOfUnit.push_back(lastComp);
@@ -74,7 +77,8 @@ private:
       placed.base = next;
       placed.isBackward = unit.kind == PassKind::Backward;
       placed.microbatch = unit.microbatch;
-      placed.chunk = unit.chunk;
+      if (program.numChunks > 1)
+        placed.chunk = unit.chunk;
       if (placed.isBackward)
         placed.partner = forward.lookup({unit.microbatch, unit.chunk});
       next += placed.layout->getNumNodes();
@@ -197,15 +201,8 @@ private:
 
   //===--- Nodes ----------------------------------------------------------===//
 
-  std::string unitName(const PlacedUnit &unit) const {
-    if (unit.isStep)
-      return " step";
-    std::string name = (unit.isBackward ? " B" : " F") + std::to_string(unit.microbatch);
-    return program.numChunks > 1 ? name + "." + std::to_string(unit.chunk) : name;
-  }
-
   void emitUnit(const PlacedUnit &unit, unsigned number, const Producers &producers) {
-    std::string suffix = unitName(unit);
+    std::string suffix = " " + unit.getName();
     for (const Segment &segment : unit.layout->getSegments()) {
       const ProgramItem &item = *segment.item;
       if (item.kind == ProgramItem::Kind::Recv || item.kind == ProgramItem::Kind::Send) {
@@ -244,8 +241,8 @@ private:
     std::optional<uint64_t> &last = node.type == ChakraNodeType::Comp ? lastComp : lastComm;
     finishNode(node, last);
     last = id;
-    if (options.tracker)
-      trackOp(op, unit, iteration, node);
+    if (tracker)
+      tracker->trackOp(op, unit, iteration, node);
     rankClass.image.append(node);
   }
 
@@ -262,7 +259,7 @@ private:
     node.commSize = uint64_t(bytes ? bytes.value.num : 1);
     unsigned here = 0;
     for (unsigned v = 0; v < program.virtualStages.size(); ++v)
-      if (program.virtualStages[v] == std::pair(stage.stage, unit.chunk))
+      if (program.virtualStages[v] == std::pair(stage.stage, unit.chunk.value_or(0)))
         here = v;
     node.tag = isSend ? getTag(unit, here, item.peer, index) : getTag(unit, item.peer, here, index);
     node.peer = NodeValue::slot(getSlot({false, 0, program.virtualStages[item.peer].first}));
@@ -273,8 +270,8 @@ private:
       node.opType = isSend ? "send" : "recv";
     }
     data.clear();
+    int64_t iteration = -1;
     if (isSend) {
-      int64_t iteration = -1;
       // What leaves was made by the last iteration that ran here, or is passed on as it came.
       if (const Op *loop = value->getBlock()->getParent())
         if (const Segment *segment = unit.layout->findLoop(loop->loop); segment && segment->iterations > 0)
@@ -286,8 +283,8 @@ private:
       std::optional<uint64_t> posted = number >= 2 ? lastCompOfUnit[number - 2] : std::nullopt;
       finishNode(node, posted);
     }
-    if (options.tracker)
-      trackMessage(value, unit, isSend, node);
+    if (tracker)
+      tracker->trackMessage(value, unit, iteration, node);
     rankClass.image.append(node);
   }
 
@@ -304,60 +301,6 @@ private:
     }
     node.dataDeps = llvm::ArrayRef<uint64_t>(data);
     node.ctrlDeps = llvm::ArrayRef<uint64_t>(control);
-  }
-
-  //===--- inputs and outputs for memory trackers --------------------------===//
-
-  /// The tensor behind a view, and one name for each time it is made.
-  std::string nameTensor(const Value *value, const PlacedUnit &unit, int64_t iteration) {
-    const Op *op = value->getOp();
-    if (op && (op->kind == OpKind::Slice || op->kind == OpKind::Accumulate))
-      return nameTensor(op->getOperand(0), unit, iteration);
-    auto [it, fresh] = tensorNumbers.try_emplace(value, tensorNumbers.size());
-    std::string name = "t" + std::to_string(it->second);
-    if (value->getBlock()->getParent())
-      name += "." + std::to_string(iteration);
-    if (op && op->kind == OpKind::Param)
-      return name;
-    bool forward = unit.isBackward && !isBackwardValue(value);
-    return name + (unit.isStep ? " step" : forward ? unitName(*unit.partner) : unitName(unit));
-  }
-
-  bool isBackwardValue(const Value *value) const {
-    const Block *block = value->getBlock();
-    while (block->getParent())
-      block = block->getParent()->getBlock();
-    return block != &graph.forward;
-  }
-
-  TensorUse useTensor(const Value *value, const PlacedUnit &unit, int64_t iteration) {
-    tensorNames.push_back(nameTensor(value, unit, iteration));
-    SizeValue bytes = evaluateCount(getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding), binding);
-    return {tensorNames.back(), uint64_t(bytes ? bytes.value.num : 0)};
-  }
-
-  void setTensors(NodeFields &node) {
-    node.inputs = llvm::ArrayRef<TensorUse>(inputs);
-    node.outputs = llvm::ArrayRef<TensorUse>(outputs);
-  }
-
-  void trackOp(const Op &op, const PlacedUnit &unit, int64_t iteration, NodeFields &node) {
-    tensorNames.clear();
-    inputs.clear();
-    outputs.clear();
-    for (const Value *operand : op.getOperands())
-      if (!operand->isArgument() && !(unit.isStep && isBackwardValue(operand)))
-        inputs.push_back(useTensor(operand, unit, iteration));
-    for (auto &result : op.getResults())
-      outputs.push_back(useTensor(result.get(), unit, iteration));
-    setTensors(node);
-  }
-
-  void trackMessage(const Value *value, const PlacedUnit &unit, bool isSend, NodeFields &node) {
-    tensorNames.clear();
-    inputs.clear();
-    outputs.clear();
-    setTensors(node);
   }
 
   const Program &program;
@@ -379,9 +322,7 @@ private:
   std::optional<uint64_t> lastComp, lastComm;
   std::vector<std::optional<uint64_t>> lastCompOfUnit;
   llvm::SmallVector<uint64_t, 8> data, control;
-  llvm::DenseMap<const Value *, unsigned> tensorNumbers;
-  std::deque<std::string> tensorNames;
-  std::vector<TensorUse> inputs, outputs;
+  std::optional<TensorTracker> tracker;
 };
 } // namespace
 

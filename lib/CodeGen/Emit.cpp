@@ -23,6 +23,8 @@ public:
   std::optional<EmitStatistics> run() {
     if (!checkRanks())
       return std::nullopt;
+    for (int64_t rank = 0; rank < mesh.getNumRanks(); ++rank)
+      numWanted += isWanted(rank);
     auto output = OutputDirectory::create(options.directory, {.force = options.force}, diags);
     if (!output)
       return std::nullopt;
@@ -35,6 +37,7 @@ public:
     output->writeFile(commGroupFileName, llvm::StringRef(stream.str()));
     statistics.bytes = output->getNumBytes();
     statistics.files = output->getNumFiles();
+    finishProgress();
     if (!output->commit())
       return std::nullopt;
     return statistics;
@@ -103,6 +106,7 @@ private:
     };
     if (writeRankFiles(output, options.prefix, ranks, options.jobs, encode))
       return true;
+    finishProgress();
     output.commit(); // reports what failed, and removes what was written
     return false;
   }
@@ -115,7 +119,12 @@ private:
     if (!options.progress)
       return;
     std::lock_guard<std::mutex> lock(mutex);
-    options.progress(++done, size_t(mesh.getNumRanks()));
+    options.progress->update(++done, numWanted);
+  }
+
+  void finishProgress() {
+    if (options.progress)
+      options.progress->finish();
   }
 
   const Program &program;
@@ -126,7 +135,7 @@ private:
   GroupTable groups;
   EmitStatistics statistics;
   std::mutex mutex;
-  size_t done = 0;
+  size_t done = 0, numWanted = 0;
 };
 } // namespace
 

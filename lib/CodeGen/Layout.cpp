@@ -37,7 +37,7 @@ Layout::Layout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
           segment.ops.push_back(op.get());
       segment.perIteration = segment.ops.size();
       segment.iterations = item.end - item.begin;
-      loops[item.op->loop] = segments.size();
+      loops[item.op->loop].push_back(segments.size());
       break;
     case ProgramItem::Kind::Recv:
       for (unsigned i = 0; i < item.values.size(); ++i)
@@ -49,7 +49,7 @@ Layout::Layout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
       break;
     }
     for (unsigned i = 0; i < segment.ops.size(); ++i)
-      positions[segment.ops[i]] = {unsigned(segments.size()), i};
+      positions.try_emplace(segment.ops[i], unsigned(segments.size()), i);
     numNodes += segment.perIteration * segment.iterations;
     segments.push_back(std::move(segment));
   }
@@ -57,22 +57,34 @@ Layout::Layout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
 
 const Segment *Layout::findLoop(unsigned loop) const {
   auto it = loops.find(loop);
-  return it == loops.end() ? nullptr : &segments[it->second];
+  return it == loops.end() ? nullptr : &segments[it->second.front()];
 }
 
-std::optional<std::pair<const Segment *, unsigned>> Layout::find(const Op *op) const {
+const Segment *Layout::findLoop(unsigned loop, int64_t iteration) const {
+  auto it = loops.find(loop);
+  if (it != loops.end())
+    for (unsigned segment : it->second)
+      if (iteration >= segments[segment].item->begin && iteration < segments[segment].item->end)
+        return &segments[segment];
+  return nullptr;
+}
+
+std::optional<std::pair<const Segment *, unsigned>> Layout::find(const Op *op, int64_t iteration) const {
   auto it = positions.find(op);
   if (it == positions.end())
     return std::nullopt;
-  return std::pair(&segments[it->second.first], it->second.second);
+  const Op *loop = op->getBlock()->getParent();
+  const Segment *segment = loop ? findLoop(loop->loop, iteration) : &segments[it->second.first];
+  if (!segment)
+    return std::nullopt;
+  return std::pair(segment, it->second.second);
 }
 
 bool Layout::runs(const Op *op, int64_t iteration) const {
   const Op *loop = op->getBlock()->getParent();
   if (!loop)
     return straight.count(op);
-  const Segment *segment = findLoop(loop->loop);
-  return segment && iteration >= segment->item->begin && iteration < segment->item->end;
+  return findLoop(loop->loop, iteration) != nullptr;
 }
 
 std::optional<unsigned> Layout::findRecv(const Value *value) const {
@@ -87,6 +99,13 @@ static bool isIn(const Value *value, const Block &top) {
   return block == &top;
 }
 
+std::string PlacedUnit::getName() const {
+  if (isStep)
+    return "step";
+  std::string name = (isBackward ? "B" : "F") + std::to_string(microbatch);
+  return chunk ? name + "." + std::to_string(*chunk) : name;
+}
+
 /// How many iterations of a loop segment run before `iteration`.
 static uint64_t getRun(const Segment &segment, int64_t iteration) {
   return segment.item->op->reverse ? segment.item->end - 1 - iteration : iteration - segment.item->begin;
@@ -94,64 +113,71 @@ static uint64_t getRun(const Segment &segment, int64_t iteration) {
 
 void Producers::find(const Value *value, const PlacedUnit &unit, int64_t iteration,
                      llvm::SmallVectorImpl<uint64_t> &ids) const {
-  // A forward value outside of forward is that of the partner unit.
-  if (unit.partner && isIn(value, graph.forward))
-    return find(value, *unit.partner, iteration, ids);
-  if (unit.isStep && !isIn(value, graph.step)) {
-    if (!value->getOp() || value->getOp()->kind != OpKind::Accumulate)
-      return; // parameters are there
+  visit(value, unit, iteration, [&](const Origin &origin) {
+    if (origin.kind == Origin::Kind::Node || origin.kind == Origin::Kind::Recv)
+      ids.push_back(origin.id);
+    if (origin.kind != Origin::Kind::Buffer || !unit.isStep)
+      return;
     // The buffer is complete when the last contribution of this stage is in it.
-    for (Op *accumulate : getAccumulations(value))
+    for (Op *accumulate : getAccumulations(origin.value))
       for (const PlacedUnit &last : lastBackward)
-        if (last.layout && last.layout->runs(accumulate, iteration))
-          find(accumulate->getOperand(0), last, iteration, ids);
-    return;
-  }
-  if (value->isArgument())
-    return findArgument(value, unit, iteration, ids);
-  const Op *op = value->getOp();
-  if (op->kind == OpKind::Repeat)
-    return findLoopResult(value, unit, ids);
-  if (auto place = unit.layout->find(op)) {
-    auto [segment, position] = *place;
-    uint64_t run = segment->item->kind == ProgramItem::Kind::Loop ? getRun(*segment, iteration) : 0;
-    ids.push_back(unit.base + segment->start + run * segment->perIteration + position);
-    return;
-  }
-  // No node: whatever it waits for. A param, an input or a constant waits for nothing.
-  if (op->kind == OpKind::Accumulate)
-    return find(op->getOperand(0), unit, iteration, ids);
-  for (const Value *operand : op->getOperands())
-    find(operand, unit, iteration, ids);
+        if (last.layout && last.layout->runs(accumulate, origin.iteration))
+          find(accumulate->getOperand(0), last, origin.iteration, ids);
+  });
 }
 
-void Producers::findArgument(const Value *value, const PlacedUnit &unit, int64_t iteration,
-                             llvm::SmallVectorImpl<uint64_t> &ids) const {
+void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor) const {
+  // A forward value outside of forward is that of the partner unit.
+  if (unit.partner && isIn(value, graph.forward))
+    return visit(value, *unit.partner, iteration, visitor);
+  if (!value->getBlock()->getParent())
+    iteration = -1;
+  if (value->isArgument())
+    return visitArgument(value, unit, iteration, visitor);
+  const Op *op = value->getOp();
+  switch (op->kind) {
+  case OpKind::Param:
+  case OpKind::Input:
+  case OpKind::Constant:
+    return visitor({Origin::Kind::Source, value, &unit, iteration, 0});
+  case OpKind::Accumulate:
+    return visitor({Origin::Kind::Buffer, value, &unit, iteration, 0});
+  case OpKind::Repeat:
+    return visitLoopResult(value, unit, visitor);
+  default:
+    break;
+  }
+  if (auto place = unit.layout->find(op, iteration)) {
+    auto [segment, position] = *place;
+    uint64_t run = segment->item->kind == ProgramItem::Kind::Loop ? getRun(*segment, iteration) : 0;
+    uint64_t id = unit.base + segment->start + run * segment->perIteration + position;
+    return visitor({Origin::Kind::Node, value, &unit, iteration, id});
+  }
+  for (const Value *operand : op->getOperands())
+    visit(operand, unit, iteration, visitor);
+}
+
+void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor) const {
   Op *loop = value->getBlock()->getParent();
   const Segment *segment = unit.layout->findLoop(loop->loop);
   if (segment && iteration >= 0) {
     int64_t previous = loop->reverse ? iteration + 1 : iteration - 1;
     if (previous >= segment->item->begin && previous < segment->item->end)
-      return find(loop->body->getTerminator()->getOperand(value->getNumber()), unit, previous, ids);
+      return visit(loop->body->getTerminator()->getOperand(value->getNumber()), unit, previous, visitor);
   }
-  if (auto recv = unit.layout->findRecv(value)) {
-    ids.push_back(unit.base + *recv);
-    return;
-  }
-  find(loop->getOperand(value->getNumber()), unit, -1, ids);
+  if (auto recv = unit.layout->findRecv(value))
+    return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});
+  visit(loop->getOperand(value->getNumber()), unit, -1, visitor);
 }
 
-void Producers::findLoopResult(const Value *value, const PlacedUnit &unit,
-                               llvm::SmallVectorImpl<uint64_t> &ids) const {
+void Producers::visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor) const {
   Op *loop = value->getOp();
-  if (auto recv = unit.layout->findRecv(value)) {
-    ids.push_back(unit.base + *recv);
-    return;
-  }
+  if (auto recv = unit.layout->findRecv(value))
+    return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});
   const Segment *segment = unit.layout->findLoop(loop->loop);
   if (segment && segment->iterations > 0) {
     int64_t last = loop->reverse ? segment->item->begin : segment->item->end - 1;
-    return find(loop->body->getTerminator()->getOperand(value->getNumber()), unit, last, ids);
+    return visit(loop->body->getTerminator()->getOperand(value->getNumber()), unit, last, visitor);
   }
-  find(loop->getOperand(value->getNumber()), unit, -1, ids);
+  visit(loop->getOperand(value->getNumber()), unit, -1, visitor);
 }

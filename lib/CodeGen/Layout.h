@@ -38,15 +38,18 @@ struct Segment {
 /// The nodes of one template.
 class Layout {
 public:
-  /// `index` numbers the layouts of a stage.
   Layout(const Graph &graph, llvm::ArrayRef<ProgramItem> items);
 
   llvm::ArrayRef<Segment> getSegments() const { return segments; }
   unsigned getNumNodes() const { return numNodes; }
-  /// The segment that runs a loop; null if this template does not.
+  /// The segment that runs a loop; null if this template does not. A unit has one per loop; the step has one for each
+  /// of the stage's chunks, which are ranges of one loop.
   const Segment *findLoop(unsigned loop) const;
-  /// Position of an op's node in its segment; nothing if it has none here.
-  std::optional<std::pair<const Segment *, unsigned>> find(const Op *op) const;
+  /// The segment that runs an iteration of a loop; null if this template does not.
+  const Segment *findLoop(unsigned loop, int64_t iteration) const;
+  /// The segment of an op's node and its position there (for an op in a loop: at this iteration); nothing if it has
+  /// no node here.
+  std::optional<std::pair<const Segment *, unsigned>> find(const Op *op, int64_t iteration) const;
   /// True if the template runs this op (for an op in a loop: at this iteration).
   bool runs(const Op *op, int64_t iteration) const;
   /// Position in the unit of the recv of a value; nothing if it is not received.
@@ -54,9 +57,9 @@ public:
 
 private:
   std::vector<Segment> segments;
-  llvm::DenseMap<const Op *, std::pair<unsigned, unsigned>> positions; ///< segment, position
+  llvm::DenseMap<const Op *, std::pair<unsigned, unsigned>> positions; ///< (first) segment, position
   llvm::DenseMap<const Value *, unsigned> recvs;
-  llvm::DenseMap<unsigned, unsigned> loops;
+  llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> loops; ///< Their segments, in order.
   llvm::DenseMap<const Op *, bool> straight; ///< Top-level ops that run here.
   unsigned numNodes = 0;
 };
@@ -66,22 +69,44 @@ struct PlacedUnit {
   const Layout *layout = nullptr;
   uint64_t base = 0; ///< Id of its first node.
   bool isBackward = false, isStep = false;
-  unsigned microbatch = 0, chunk = 0;
+  unsigned microbatch = 0;
+  std::optional<unsigned> chunk; ///< If the stage has several.
   const PlacedUnit *partner = nullptr; ///< The forward unit of a backward one.
+
+  /// `F0`, `B2.1`, `step`.
+  std::string getName() const;
 };
 
-/// Finds the nodes that produced values on one stage.
+/// Where a value comes from: the name its maker gives it, and when.
+struct Origin {
+  enum class Kind : uint8_t {
+    Node,   ///< result of an op that has a node
+    Recv,   ///< received from another stage
+    Source, ///< param, input or constant: there before the step
+    Buffer, ///< the buffer in which a gradient accumulates; `value` is the result of an accumulate
+  };
+  Kind kind;
+  const Value *value;
+  const PlacedUnit *unit;
+  int64_t iteration; ///< -1 outside of loops.
+  uint64_t id;       ///< Node, Recv
+};
+
+/// Finds out where values come from on one stage.
 class Producers {
 public:
   Producers(const Graph &graph, llvm::ArrayRef<PlacedUnit> lastBackward) : graph(graph), lastBackward(lastBackward) {}
 
-  /// Appends the ids of the nodes that a value, used in `unit` at `iteration` (-1: outside of loops), waits for.
+  using Visitor = llvm::function_ref<void(const Origin &)>;
+  /// Visits the origins of a value that is used in `unit` at `iteration` (-1: outside of loops). There are several
+  /// if an op without a node made it: those of its operands.
+  void visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor) const;
+  /// Appends the ids of the nodes that the value waits for.
   void find(const Value *value, const PlacedUnit &unit, int64_t iteration, llvm::SmallVectorImpl<uint64_t> &ids) const;
 
 private:
-  void findArgument(const Value *value, const PlacedUnit &unit, int64_t iteration,
-                    llvm::SmallVectorImpl<uint64_t> &ids) const;
-  void findLoopResult(const Value *value, const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids) const;
+  void visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor) const;
+  void visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor) const;
 
   const Graph &graph;
   /// The last backward unit of each chunk.

@@ -1,6 +1,7 @@
 //===- Driver.cpp - the phases of the compiler in order -------------------===//
 #include "stage/Driver/Driver.h"
 #include "Options.h"
+#include "ProgressBar.h"
 #include "stage/AST/AST.h"
 #include "stage/IR/Text.h"
 #include "stage/IRGen/IRGen.h"
@@ -92,7 +93,11 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options) {
       return false;
   }
   if (!options.traces.directory.empty()) {
-    std::optional<EmitStatistics> written = emitTraces(*c.program, options.traces, c.diags);
+    ProgressBar bar(llvm::errs());
+    EmitOptions traces = options.traces;
+    if (llvm::errs().is_displayed())
+      traces.progress = &bar;
+    std::optional<EmitStatistics> written = emitTraces(*c.program, traces, c.diags);
     if (!written)
       return false;
     if (report)

@@ -41,6 +41,7 @@ private:
   void add(const ChakraProtoMsg::Node &node);
   void addDeps(const ChakraProtoMsg::Node &node);
   void checkKinds(const ChakraProtoMsg::Node &node);
+  bool addTensors(const ChakraProtoMsg::Node &node, StringRef list);
   void addCompute(const ChakraProtoMsg::Node &node);
   void addCollective(const ChakraProtoMsg::Node &node);
   void addSendOrRecv(const ChakraProtoMsg::Node &node);
@@ -91,6 +92,8 @@ void NodeLoader::add(const ChakraProtoMsg::Node &node) {
   }
   record->type = ChakraNodeType(node.type());
   checkKinds(node);
+  record->hasInputs = addTensors(node, "inputs");
+  record->hasOutputs = addTensors(node, "outputs");
   const AttributeProto *cpu = findAttribute(node, "is_cpu_op");
   record->isCpuOp = cpu && cpu->bool_val();
   switch (record->type) {
@@ -137,6 +140,30 @@ void NodeLoader::checkKinds(const ChakraProtoMsg::Node &node) {
     if (findAttribute(node, attribute.name()) != &attribute)
       fault(diag::AttributeTwice, attribute.name());
   }
+}
+
+/// Whether the node has the list.
+bool NodeLoader::addTensors(const ChakraProtoMsg::Node &node, StringRef list) {
+  const AttributeProto *attribute = findAttribute(node, list);
+  if (!attribute)
+    return false;
+  if (attribute->value_case() != AttributeProto::kStringList)
+    return true; // its kind was reported
+  const auto &values = attribute->string_list().values();
+  if (values.size() % 2)
+    fault(diag::TensorListMalformed, list, "found " + std::to_string(values.size()) + " strings");
+  for (int i = 0; i + 1 < values.size(); i += 2) {
+    int64_t bytes;
+    if (StringRef(values[i + 1]).getAsInteger(10, bytes) || bytes < 1) {
+      fault(diag::TensorListMalformed, list, "found '" + values[i + 1] + "' for bytes");
+      continue;
+    }
+    auto [it, isNew] = table.tensorIndices.try_emplace(values[i], uint32_t(table.tensorNames.size()));
+    if (isNew)
+      table.tensorNames.push_back(it->first());
+    ranks.tensors.push_back({NodeIndex(ranks.nodes.size() - 1), it->second, bytes, list == "outputs"});
+  }
+  return true;
 }
 
 int64_t NodeLoader::require(const ChakraProtoMsg::Node &node, StringRef name, int64_t least, int64_t end) {
@@ -227,6 +254,14 @@ void NodeLoader::sortById() {
                          ranks.depIds.begin() + ranks.depBegin[node + 1]);
     sorted.depBegin.push_back(sorted.depIds.size());
   }
+  std::vector<NodeIndex> places(order.size());
+  for (NodeIndex place = 0; place < order.size(); ++place)
+    places[order[place]] = place;
+  sorted.tensors = std::move(ranks.tensors);
+  for (TensorRecord &use : sorted.tensors)
+    use.node = places[use.node];
+  std::stable_sort(sorted.tensors.begin(), sorted.tensors.end(),
+                   [](const TensorRecord &a, const TensorRecord &b) { return a.node < b.node; });
   ranks = std::move(sorted);
 }
 

@@ -31,8 +31,17 @@ struct NodeRecord {
   ChakraNodeType type = ChakraNodeType::Invalid;
   uint8_t commType = 0;
   bool isCpuOp = false;
+  bool hasInputs = false, hasOutputs = false;
   /// Whether the attributes are good enough for the checks between ranks.
   bool isUsable = true;
+};
+
+/// A tensor of the list `inputs` or `outputs` of a node.
+struct TensorRecord {
+  NodeIndex node;
+  uint32_t name;
+  int64_t bytes;
+  bool isWrite;
 };
 
 struct RankTable {
@@ -41,6 +50,7 @@ struct RankTable {
   std::vector<uint64_t> depBegin;
   std::vector<uint64_t> depIds;
   std::vector<NodeIndex> deps;
+  std::vector<TensorRecord> tensors;
 
   llvm::ArrayRef<NodeIndex> getDeps(NodeIndex node) const {
     return llvm::makeArrayRef(deps).slice(depBegin[node], depBegin[node + 1] - depBegin[node]);
@@ -65,6 +75,8 @@ public:
   /// `group 2 (ranks 0-3)`
   std::string describeGroup(uint32_t group) const;
 
+  llvm::StringRef getTensorName(uint32_t tensor) const { return tensorNames[tensor]; }
+
   std::vector<RankTable> ranks;
   /// groups[0] is that of all ranks.
   std::vector<GroupRecord> groups;
@@ -72,8 +84,8 @@ public:
 
 private:
   friend class NodeLoader;
-  std::vector<llvm::StringRef> names;
-  llvm::StringMap<uint32_t> nameIndices;
+  std::vector<llvm::StringRef> names, tensorNames;
+  llvm::StringMap<uint32_t> nameIndices, tensorIndices;
 };
 
 /// VerifyGraph.cpp: resolves dependencies, and checks ids and that there is no cycle.
@@ -89,6 +101,9 @@ struct CommunicationSummary {
 /// VerifyCommunication.cpp: what members of a group and ends of a send say must agree.
 /// Gives the sends and recvs their channels.
 CommunicationSummary verifyCommunication(NodeTable &table, FaultReporter &faults);
+
+/// VerifyTensors.cpp: what memory trackers rely on, where nodes list their tensors. Returns how many tensors there are.
+uint64_t verifyTensors(NodeTable &table, FaultReporter &faults);
 
 } // namespace stage
 

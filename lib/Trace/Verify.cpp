@@ -8,12 +8,13 @@
 using namespace stage;
 
 /// Everything that can be said without an execution, then the executions.
-static CommunicationSummary verify(NodeTable &table, FaultReporter &faults) {
+static CommunicationSummary verify(NodeTable &table, FaultReporter &faults, uint64_t &numTensors) {
   verifyGraph(table, faults);
   // Where a node is missing from the order, what comes after it would look different too.
   if (faults.getNumErrors())
     return {};
   CommunicationSummary summary = verifyCommunication(table, faults);
+  numTensors = verifyTensors(table, faults);
   if (faults.getNumErrors())
     return summary;
   for (bool sendsAreBuffered : {true, false})
@@ -31,7 +32,8 @@ bool stage::verifyTraces(llvm::StringRef path, const VerifyOptions &options, llv
   FaultReporter faults(diags, options.maxShown);
   NodeTable table;
   table.load(*folder, options.ignoreCtrl, faults);
-  CommunicationSummary summary = verify(table, faults);
+  uint64_t numTensors = 0;
+  CommunicationSummary summary = verify(table, faults, numTensors);
   faults.finish();
   if (uint64_t numFaults = faults.getNumErrors()) {
     diags.report(SMLoc(), diag::VerifyFailed)
@@ -51,6 +53,10 @@ bool stage::verifyTraces(llvm::StringRef path, const VerifyOptions &options, llv
   count(summary.numGroups, "group", "groups");
   out << ", ";
   count(summary.numSends, "send", "sends");
+  if (numTensors) {
+    out << ", ";
+    count(numTensors, "tensor", "tensors");
+  }
   out << "; finishes with buffered and with waiting sends\n";
   return true;
 }

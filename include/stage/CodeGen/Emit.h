@@ -9,9 +9,18 @@
 #define STAGE_CODEGEN_EMIT_H
 
 #include "stage/IR/Program.h"
-#include <functional>
 
 namespace stage {
+
+/// Is told how far emission is.
+class EmitProgress {
+public:
+  virtual ~EmitProgress() = default;
+  /// `done` of `total` ranks are encoded. From any thread, one at a time.
+  virtual void update(size_t done, size_t total) = 0;
+  /// Nothing more is written; messages may follow.
+  virtual void finish() = 0;
+};
 
 struct EmitOptions {
   std::string directory;
@@ -23,8 +32,7 @@ struct EmitOptions {
   unsigned jobs = 0;        ///< Threads; 0: one per core.
   /// Ranks to write, as inclusive ranges; empty: all.
   std::vector<std::pair<int64_t, int64_t>> ranks;
-  /// Told now and then how many of how many ranks are written; from any thread, one at a time.
-  std::function<void(size_t done, size_t total)> progress;
+  EmitProgress *progress = nullptr;
 };
 
 struct EmitStatistics {

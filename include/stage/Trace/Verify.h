@@ -8,6 +8,8 @@
 //   collectives  each member of a group issues the same ones (type, bytes) in the same
 //                order; the rank is a member; a group has two members or more
 //   sends        each has its recv and each recv its send (tag, source, destination, bytes)
+//   tensors      where nodes list them (`inputs`, `outputs`): all nodes do, each tensor is written once and read by
+//                nodes that depend on its writer only, its size is the same everywhere
 //   execution    a greedy simulator finishes (Simulation.h), with sends that are buffered
 //                and with sends that wait for their recv
 //

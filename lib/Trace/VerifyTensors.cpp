@@ -1,0 +1,171 @@
+//===- VerifyTensors.cpp - what memory trackers rely on -------------------===//
+//
+// Problem: a simulator that tracks memory aborts on a tensor that is written twice or
+// written after it was read, and counts one that is read before it is written from the
+// beginning on. Wrong lists are hence wrong memory, or none.
+//
+//   node 3  outputs [t, 64]
+//   node 5  inputs  [t, 64]       5 must depend on 3, directly or not; the sizes agree
+//
+// Algorithm: per rank a table from tensor to its writer. A read looks for the writer
+// among the node's dependencies, and theirs, breadth first, as far back as the writer:
+// as a rule it is one of the first. A tensor that nobody writes is there from the
+// beginning (parameters, inputs).
+//
+//===----------------------------------------------------------------------===//
+#include "NodeTable.h"
+#include "stage/Trace/Diagnostics.h"
+
+using namespace stage;
+
+namespace {
+class TensorVerifier {
+public:
+  TensorVerifier(NodeTable &table, uint32_t rank, FaultReporter &faults)
+      : table(table), ranks(table.ranks[rank]), rank(rank), faults(faults) {}
+
+  /// The number of tensors.
+  uint64_t verify() {
+    checkLists();
+    collectWriters();
+    order = sortTopologically();
+    for (const TensorRecord &use : ranks.tensors)
+      if (!use.isWrite)
+        checkRead(use);
+    checkMessages();
+    return tensors.size();
+  }
+
+private:
+  struct Tensor {
+    NodeIndex first; ///< Who named it first.
+    NodeIndex writer = noNode;
+    int64_t bytes;
+  };
+
+  std::string describe(NodeIndex node) const { return table.describe(rank, node); }
+
+  /// All nodes have both lists or none has.
+  void checkLists() {
+    for (NodeIndex node = 0; node < ranks.nodes.size(); ++node) {
+      const NodeRecord &record = ranks.nodes[node];
+      if (!record.hasInputs)
+        faults.report(diag::TensorListMissing, describe(node), "inputs");
+      if (!record.hasOutputs)
+        faults.report(diag::TensorListMissing, describe(node), "outputs");
+    }
+  }
+
+  void collectWriters() {
+    for (const TensorRecord &use : ranks.tensors) {
+      auto [it, isNew] = tensors.try_emplace(use.name, Tensor{use.node, noNode, use.bytes});
+      Tensor &tensor = it->second;
+      if (tensor.bytes != use.bytes)
+        faults.report(diag::TensorSizeDiffers, describe(use.node), table.getTensorName(use.name), use.bytes,
+                      tensor.bytes, ranks.nodes[tensor.first].id);
+      if (!use.isWrite)
+        continue;
+      if (tensor.writer != noNode)
+        faults.report(diag::TensorWrittenTwice, describe(use.node), table.getTensorName(use.name),
+                      ranks.nodes[tensor.writer].id);
+      else
+        tensor.writer = use.node;
+    }
+  }
+
+  /// A number per node, larger than those of its dependencies. Ids are such numbers as a rule.
+  std::vector<NodeIndex> sortTopologically() const {
+    size_t count = ranks.nodes.size();
+    std::vector<NodeIndex> numbers(count);
+    bool ascending = true;
+    for (NodeIndex node = 0; node < count; ++node) {
+      numbers[node] = node;
+      for (NodeIndex dep : ranks.getDeps(node))
+        ascending &= dep < node;
+    }
+    if (ascending)
+      return numbers;
+    std::vector<uint32_t> waiting(count);
+    std::vector<std::vector<NodeIndex>> users(count);
+    std::vector<NodeIndex> ready;
+    for (NodeIndex node = 0; node < count; ++node) {
+      waiting[node] = ranks.getDeps(node).size();
+      for (NodeIndex dep : ranks.getDeps(node))
+        users[dep].push_back(node);
+      if (!waiting[node])
+        ready.push_back(node);
+    }
+    for (size_t next = 0; next < ready.size(); ++next) {
+      numbers[ready[next]] = NodeIndex(next);
+      for (NodeIndex user : users[ready[next]])
+        if (!--waiting[user])
+          ready.push_back(user);
+    }
+    return numbers;
+  }
+
+  void checkRead(const TensorRecord &use) {
+    const Tensor &tensor = tensors.find(use.name)->second;
+    if (tensor.writer == noNode || dependsOn(use.node, tensor.writer))
+      return;
+    faults.report(diag::TensorReadEarly, describe(use.node), table.getTensorName(use.name),
+                  ranks.nodes[tensor.writer].id);
+  }
+
+  bool dependsOn(NodeIndex node, NodeIndex other) {
+    if (order[node] <= order[other])
+      return false;
+    if (seen.empty())
+      seen.resize(ranks.nodes.size());
+    ++search;
+    queue.assign(1, node);
+    for (size_t next = 0; next < queue.size(); ++next)
+      for (NodeIndex dep : ranks.getDeps(queue[next])) {
+        if (dep == other)
+          return true;
+        if (order[dep] < order[other] || seen[dep] == search)
+          continue;
+        seen[dep] = search;
+        queue.push_back(dep);
+      }
+    return false;
+  }
+
+  /// What is sent, or put into a collective, is held by the tensors that are read; what is received by those that are
+  /// written. They may hold more: a message may be a part of a tensor.
+  void checkMessages() {
+    std::vector<int64_t> held(ranks.nodes.size());
+    for (const TensorRecord &use : ranks.tensors)
+      if (use.isWrite == (ranks.nodes[use.node].type == ChakraNodeType::CommRecv))
+        held[use.node] += use.bytes;
+    for (NodeIndex node = 0; node < ranks.nodes.size(); ++node) {
+      ChakraNodeType type = ranks.nodes[node].type;
+      bool isMessage =
+          type == ChakraNodeType::CommColl || type == ChakraNodeType::CommSend || type == ChakraNodeType::CommRecv;
+      if (isMessage && held[node] < ranks.nodes[node].size)
+        faults.report(diag::TensorMessageSize, describe(node), type == ChakraNodeType::CommRecv ? "writes" : "reads",
+                      held[node], ranks.nodes[node].size);
+    }
+  }
+
+  NodeTable &table;
+  RankTable &ranks;
+  uint32_t rank;
+  FaultReporter &faults;
+  llvm::DenseMap<uint32_t, Tensor> tensors;
+  std::vector<NodeIndex> order;
+  /// The last search that came by each node.
+  std::vector<uint64_t> seen;
+  std::vector<NodeIndex> queue;
+  uint64_t search = 0;
+};
+} // namespace
+
+uint64_t stage::verifyTensors(NodeTable &table, FaultReporter &faults) {
+  uint64_t numTensors = 0;
+  for (uint32_t rank = 0; rank < table.ranks.size(); ++rank)
+    if (llvm::any_of(table.ranks[rank].nodes,
+                     [](const NodeRecord &node) { return node.hasInputs || node.hasOutputs; }))
+      numTensors += TensorVerifier(table, rank, faults).verify();
+  return numTensors;
+}

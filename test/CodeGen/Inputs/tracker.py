@@ -1,0 +1,92 @@
+"""Memory from the lists `inputs` and `outputs` of the traces, as a tracking simulator would count it, against the report.
+
+    tracker.py stagec stage-trace jobs.stg scratch-folder
+
+To the byte: parameters, gradients and optimizer states, which are tensors that nobody writes; and what a microbatch
+keeps for backward, which is what forward made, received or was given and backward reads. The peak of a walk over the
+nodes in their order is below the report's, which counts what is added to a gradient as a tensor of its own.
+"""
+import itertools
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+stagec, stage_trace, program, scratch = sys.argv[1:]
+
+
+def run(arguments):
+    done = subprocess.run(arguments, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"{' '.join(arguments)}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def read_nodes(rank):
+    """(unit, inputs, outputs) of each node; the lists as [(name, bytes)]."""
+    nodes = []
+    for line in run([stage_trace, "dump", "--rank", str(rank), scratch]).splitlines():
+        if match := re.search(r'^\d+ \w+ ".* (\w+)" .* inputs=(\[.*\]) outputs=(\[.*\])$', line):
+            lists = []
+            for text in match[2], match[3]:
+                words = json.loads(text)
+                lists.append([(words[i], int(words[i + 1])) for i in range(0, len(words), 2)])
+            nodes.append((match[1], *lists))
+    return nodes
+
+
+def measure(nodes):
+    written, last_read, sizes = set(), {}, {}
+    for at, (_, inputs, outputs) in enumerate(nodes):
+        for name, size in inputs + outputs:
+            sizes[name] = size
+        for name, _ in inputs:
+            last_read[name] = at
+        written.update(name for name, _ in outputs)
+    static = {kind: sum(sizes[name] for name in sizes if name[0] == letter and name not in written)
+              for kind, letter in (("parameters", "p"), ("gradients", "g"), ("optimizer", "s"))}
+    unread = written - set(last_read)
+    if unread:
+        sys.exit(f"nobody reads {sorted(unread)}")
+    others = {name[0] for name in sizes if name not in written} - set("pgsi")
+    if others:
+        sys.exit(f"nobody writes tensors of kind {others}")
+    live = peak = sum(static.values())
+    known = set()
+    for at, (_, inputs, outputs) in enumerate(nodes):
+        for name, size in inputs + outputs:
+            if name[0] not in "pgs" and name not in known:
+                known.add(name)
+                live += size
+        peak = max(peak, live)
+        for name, size in inputs:
+            if name[0] not in "pgs" and last_read[name] == at:
+                live -= size
+    if live != sum(static.values()):
+        sys.exit(f"{live} bytes are live at the end, expected {sum(static.values())}")
+    saved = {name for unit, inputs, _ in nodes if unit == "B0" for name, _ in inputs if name.endswith(" F0")}
+    saved |= {name for name in sizes if name[0] == "i" and name.endswith(" 0")}
+    return static, sum(sizes[name] for name in saved), peak
+
+
+checked = 0
+for job, pp, tp, cp, dp, sp in itertools.product(("llama", "gpt"), (1, 2), (1, 2), (1, 2), (1, 2), ("true", "false")):
+    shutil.rmtree(scratch, ignore_errors=True)
+    command = [stagec, program, "--job", job, f"-Dpp={pp}", f"-Dtp={tp}", f"-Dcp={cp}", f"-Ddp={dp}", f"-DB={3 * dp}",
+               f"-Dsequence_parallel={sp}", "--tracker", "-o", scratch, "--report=json"]
+    stages = json.loads(run(command))["stages"]
+    run([stage_trace, "verify", scratch])
+    for rank in range(pp * tp * cp * dp):
+        memory = stages[rank // (tp * cp * dp)]["memory"]
+        static, saved, peak = measure(read_nodes(rank))
+        for kind, size in static.items():
+            if size != memory[kind]:
+                sys.exit(f"{' '.join(command)}\nrank {rank}: {size} bytes of {kind}, the report says {memory[kind]}")
+        if [saved] != memory["saved_per_microbatch"]:
+            sys.exit(f"{' '.join(command)}\nrank {rank} keeps {saved} bytes, the report says {memory['saved_per_microbatch']}")
+        if not 0.95 * memory["peak"] <= peak <= memory["peak"]:
+            sys.exit(f"{' '.join(command)}\nrank {rank}: {peak} bytes at the peak, the report says {memory['peak']}")
+    checked += 1
+shutil.rmtree(scratch, ignore_errors=True)
+print(f"{checked} sets of traces hold what the report says")
