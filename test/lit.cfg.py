@@ -1,9 +1,11 @@
 # Configuration of the lit tests.
 #
-# Substitutions: %stagec %stagec-opt %stage-trace, %stdlib (the standard library's sources), %utils, %python, %lit;
+# Substitutions: %stagec %stagec-opt %stage-trace, %stdlib (the standard library's sources), %utils, %python, %lit, %cmake, %build;
 # the tools of this build, FileCheck, not, count and split-file are on the PATH as well. What stands in a folder
 # named Inputs is read by tests and is no test itself.
 import os
+import subprocess
+import tempfile
 
 import lit.formats
 
@@ -24,10 +26,20 @@ config.substitutions.append((r"%stdlib\b", os.path.join(config.stage_source_dir,
 config.substitutions.append((r"%utils\b", os.path.join(config.stage_source_dir, "utils")))
 config.substitutions.append((r"%python\b", config.stage_python))
 config.substitutions.append((r"%lit\b", config.stage_lit))
+config.substitutions.append((r"%cmake\b", config.stage_cmake))
+config.substitutions.append((r"%build\b", config.stage_binary_dir))
 
 config.environment["PATH"] = os.pathsep.join([bin_dir, config.stage_test_tools_dir, config.environment["PATH"]])
 # A variable without `$` ends at the next CHECK-LABEL: no match leaks from one case into another.
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
+
+# `%on-tmpfs FOLDER SIZE COMMAND...` runs a command where FOLDER is a file system of its own in memory, which no other
+# process sees. It takes a kernel that lets this user mount: root outside of most containers.
+on_tmpfs = os.path.join(config.test_source_root, "Inputs", "on-tmpfs")
+config.substitutions.append(("%on-tmpfs", on_tmpfs))
+with tempfile.TemporaryDirectory() as folder:
+    if subprocess.run([on_tmpfs, folder, "64k", "true"], capture_output=True).returncode == 0:
+        config.available_features.add("tmpfs")
 
 if config.stage_sanitize:
     config.available_features.add("sanitizer")

@@ -32,6 +32,8 @@ struct sigaction previousActions[std::size(handledSignals)];
 struct sigaction previousFileSizeAction;
 /// Path of the folder to remove; empty when there is none.
 char pathToRemove[4096];
+/// How many of the folders around it were made for it and go with it.
+size_t parentsToRemove = 0;
 std::atomic<int> descriptorToRemove = -1;
 } // namespace
 
@@ -59,6 +61,10 @@ static void removeOnSignal(int signal) {
       if (rmdir(pathToRemove) == 0 || errno != ENOTEMPTY)
         break;
     }
+    for (size_t parent = 0; parent < parentsToRemove; ++parent) {
+      *std::strrchr(pathToRemove, '/') = 0;
+      rmdir(pathToRemove);
+    }
   }
   for (size_t i = 0; i < std::size(handledSignals); ++i)
     if (handledSignals[i] == signal)
@@ -66,11 +72,12 @@ static void removeOnSignal(int signal) {
   raise(signal);
 }
 
-static void startHandlingSignals(StringRef folder, int descriptor) {
+static void startHandlingSignals(StringRef folder, size_t numParents, int descriptor) {
   if (folder.size() >= sizeof(pathToRemove))
     return;
   std::memcpy(pathToRemove, folder.data(), folder.size());
   pathToRemove[folder.size()] = 0;
+  parentsToRemove = numParents;
   descriptorToRemove = descriptor;
   struct sigaction action = {};
   action.sa_handler = removeOnSignal;
@@ -198,7 +205,7 @@ bool OutputDirectory::makeHidden() {
     diags.report(SMLoc(), diag::CannotCreateFolder) << target << lastError().message();
     return false;
   }
-  startHandlingSignals(hidden, descriptor);
+  startHandlingSignals(hidden, madeParents.size(), descriptor);
   return true;
 }
 

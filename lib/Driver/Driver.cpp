@@ -8,6 +8,7 @@
 #include "stage/Memory/Report.h"
 #include "stage/Parse/Parse.h"
 #include "stage/Sema/Job.h"
+#include "stage/Support/StandardOutput.h"
 #include "stage/Transforms/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -110,29 +111,35 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options) {
   return true;
 }
 
+/// As far as the user asks. False after errors.
+static bool compile(Compilation &c, const DriverOptions &options) {
+  if (!runFrontEnd(c, options))
+    return false;
+  if (options.emit == EmitKind::Ast || options.emit == EmitKind::Job)
+    return true;
+  if (options.emit == EmitKind::Graph) {
+    print(llvm::outs(), *c.graph);
+    return true;
+  }
+  if (!runMiddle(c, options))
+    return false;
+  if (options.emit == EmitKind::Program) {
+    print(llvm::outs(), *c.program);
+    return true;
+  }
+  if (options.emit == EmitKind::Dot) {
+    printDot(llvm::outs(), *c.graph);
+    return true;
+  }
+  return runBackEnd(c, options);
+}
+
 int stage::stagecMain(int argc, char **argv) {
   Compilation c;
   std::optional<DriverOptions> options = parseCommandLine(argc, argv, c.diags);
   if (!options)
     return 1;
   c.diags.setShowRemarks(options->remarks);
-  if (!runFrontEnd(c, *options))
-    return 1;
-  if (options->emit == EmitKind::Ast || options->emit == EmitKind::Job)
-    return 0;
-  if (options->emit == EmitKind::Graph) {
-    print(llvm::outs(), *c.graph);
-    return 0;
-  }
-  if (!runMiddle(c, *options))
-    return 1;
-  if (options->emit == EmitKind::Program) {
-    print(llvm::outs(), *c.program);
-    return 0;
-  }
-  if (options->emit == EmitKind::Dot) {
-    printDot(llvm::outs(), *c.graph);
-    return 0;
-  }
-  return runBackEnd(c, *options) ? 0 : 1;
+  bool good = compile(c, *options);
+  return flushStandardOutput(c.diags) && good ? 0 : 1;
 }

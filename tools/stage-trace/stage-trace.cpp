@@ -5,6 +5,7 @@
 // written.
 //
 //===----------------------------------------------------------------------===//
+#include "stage/Support/StandardOutput.h"
 #include "stage/Trace/Diff.h"
 #include "stage/Trace/Statistics.h"
 #include "stage/Trace/TextForm.h"
@@ -63,11 +64,7 @@ static int assemble(SourceMgr &sources, DiagnosticEngine &diags) {
   return assembleTraces(buffer, {assembleOutput, assemblePrefix, assembleForce}, diags) ? Good : Unreadable;
 }
 
-int main(int argc, char **argv) {
-  InitLLVM init(argc, argv);
-  cl::ParseCommandLineOptions(argc, argv, "Looks at Chakra execution traces.\n");
-  SourceMgr sources;
-  DiagnosticEngine diags(sources, errs());
+static int run(SourceMgr &sources, DiagnosticEngine &diags) {
   if (dumpCommand) {
     DumpOptions options;
     if (dumpRank.getNumOccurrences())
@@ -87,4 +84,13 @@ int main(int argc, char **argv) {
   }
   cl::PrintHelpMessage();
   return Unreadable;
+}
+
+int main(int argc, char **argv) {
+  InitLLVM init(argc, argv);
+  cl::ParseCommandLineOptions(argc, argv, "Looks at Chakra execution traces.\n");
+  SourceMgr sources;
+  DiagnosticEngine diags(sources, errs());
+  int code = run(sources, diags);
+  return flushStandardOutput(diags) ? code : Unreadable;
 }

@@ -10,6 +10,7 @@
 #include "stage/IR/Verifier.h"
 #include "stage/Memory/Memory.h"
 #include "stage/Memory/Report.h"
+#include "stage/Support/StandardOutput.h"
 #include "stage/Transforms/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/Support/CommandLine.h"
@@ -110,7 +111,10 @@ int main(int argc, char **argv) {
     diags.report(SMLoc(), diag::CannotWriteFile) << outputPath.getValue() << error.message();
     return Unusable;
   }
-  if (!printResult(output.os(), *graph, diags))
+  bool good = printResult(output.os(), *graph, diags);
+  if (!flushOutput(output.os(), outputPath, diags))
+    return Unusable;
+  if (!good)
     return Faults;
   output.keep();
   return Good;
