@@ -175,13 +175,23 @@ bool TextParser::parseOperands(Op &op) {
 bool TextParser::parseReshard(Op &op) {
   if (!expect("over") || !parseAxes(op.axes))
     return false;
-  if (consume("dim") && !parseUnsigned(op.dim))
+  if (consume("dim") && !(is("(") ? parseDims(op) : parseUnsigned(op.dim)))
     return false;
   if (consume("to") && !parseUnsigned(op.toDim))
     return false;
   if (consume("reduce") && !parseReduceKind(op.reduce))
     return false;
   return !consume("stages") || parseList("(", ")", [&] { return parseUnsigned(op.stages.emplace_back()); });
+}
+
+/// `(0, 2)`: the dims that an all_to_all makes whole.
+bool TextParser::parseDims(Op &op) {
+  bool isFirst = true;
+  return parseList("(", ")", [&] {
+    unsigned &dim = isFirst ? op.dim : op.moreDims.emplace_back();
+    isFirst = false;
+    return parseUnsigned(dim);
+  });
 }
 
 bool TextParser::parseRepeatHead(Op &op) {

@@ -195,8 +195,13 @@ private:
   void printReshard(const Op &op) {
     os << " over ";
     printAxes(os, graph.mesh, op.axes);
-    if (op.kind != OpKind::AllReduce)
+    if (!op.moreDims.empty()) {
+      os << " dim (" << op.dim << ", ";
+      llvm::interleaveComma(op.moreDims, os);
+      os << ')';
+    } else if (op.kind != OpKind::AllReduce) {
       os << " dim " << op.dim;
+    }
     if (op.kind == OpKind::AllToAll)
       os << " to " << op.toDim;
     if (op.reduce != ReduceKind::Sum)

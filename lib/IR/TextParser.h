@@ -121,6 +121,7 @@ private:
   bool parseOperands(Op &op);
   bool parseOpBody(Op &op, llvm::ArrayRef<Definition> results);
   bool parseReshard(Op &op);
+  bool parseDims(Op &op);
   bool parseRepeatHead(Op &op);
   bool parseIndices(Op &op);
   bool parseFacts(Value &value);

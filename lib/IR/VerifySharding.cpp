@@ -6,7 +6,8 @@
 //   all_gather over A dim d       d ends in A              ->  without A
 //   all_reduce over A             partial over A           ->  not partial over A
 //   reduce_scatter over A dim d   partial over A           ->  d, then A
-//   all_to_all over A dim d to e  d ends in A              ->  d without A; e, then A
+//   all_to_all over A dim d to e  d ends in A, any order   ->  d without A; e, then A
+//     dim (d, f) to e             each ends in a part of A ->  both without; e, then A
 //   slice over A dim d            A neither on dims nor partial  ->  d, then A
 //
 // A sharding speaks of one pipeline stage. An all_reduce that is restricted to stages
@@ -103,6 +104,14 @@ static bool removeSuffix(AxisList &list, llvm::ArrayRef<AxisId> axes) {
   return true;
 }
 
+/// Takes axes off the end of a list as long as they are of `axes`; returns them.
+static AxisSet removeInner(AxisList &list, AxisSet axes) {
+  AxisSet removed = 0;
+  while (!list.empty() && (axes >> list.back() & 1))
+    removed |= toSet(list.pop_back_val());
+  return removed;
+}
+
 /// The sharding that a reshard makes of `from`. Nothing, with the reason in `fault`, if it cannot take that.
 static std::optional<Sharding> getResharded(VerifierContext &context, const Op &op, Sharding from, std::string &fault) {
   AxisSet axes = toSet(op.axes);
@@ -126,7 +135,23 @@ static std::optional<Sharding> getResharded(VerifierContext &context, const Op &
     }
     from.partial &= ~axes;
   }
-  if (op.kind == OpKind::AllGather || op.kind == OpKind::AllToAll) {
+  if (op.kind == OpKind::AllToAll) {
+    AxisSet removed = 0;
+    llvm::SmallVector<unsigned, 2> sources{op.dim};
+    sources.append(op.moreDims);
+    for (unsigned dim : sources) {
+      if (!(toSet(from.dims[dim]) & axes)) {
+        fault = ("dim " + llvm::Twine(dim) + " of the operand carries none of its axes").str();
+        return std::nullopt;
+      }
+      removed |= removeInner(from.dims[dim], axes);
+    }
+    if (removed != axes) {
+      fault = "the axes of the dims that become whole do not end in " + context.axes(op.axes);
+      return std::nullopt;
+    }
+  }
+  if (op.kind == OpKind::AllGather) {
     if (!removeSuffix(from.dims[op.dim], op.axes)) {
       fault =
           ("the axes of dim " + llvm::Twine(op.dim) + " of the operand do not end in " + context.axes(op.axes)).str();
@@ -156,9 +181,12 @@ static void verifyReshard(VerifierContext &context, const Op &op) {
     return report(checker.getFault());
   const Value *operand = op.getOperand(0), *result = op.getResult();
   unsigned numDims = operand->type.getNumDims();
-  if (op.kind != OpKind::AllReduce && (op.dim >= numDims || (op.kind == OpKind::AllToAll && op.toDim >= numDims)))
+  if (op.kind != OpKind::AllReduce && (op.dim >= numDims || (op.kind == OpKind::AllToAll && op.toDim >= numDims) ||
+                                       llvm::any_of(op.moreDims, [&](unsigned dim) { return dim >= numDims; })))
     return report("the operand has " + llvm::Twine(numDims) + " dims only");
-  if (op.kind == OpKind::AllToAll && op.dim == op.toDim)
+  if (op.kind != OpKind::AllToAll && !op.moreDims.empty())
+    return report("only an all_to_all has several dims");
+  if (op.kind == OpKind::AllToAll && (op.dim == op.toDim || llvm::is_contained(op.moreDims, op.toDim)))
     return report("it goes from a dim to the same dim");
   if (!isSet(*operand) || !isSet(*result))
     return;

@@ -5,193 +5,318 @@
 //   {S@cp} partial(tp)  ->  {S@(cp, tp)}     reduce_scatter over tp along S
 //   {S@(cp, tp)}        ->  {S@cp}           all_gather over tp along S
 //   {H@cp, S}           ->  {H, S@cp}        all_to_all over cp
+//   {B@a, S@b, E}       ->  {B, S, E@(a, b)} all_to_all over (a, b), from two dims to one
+//   {S@(a, b), D}       ->  {S@(b, a), D}    all_to_all over (a, b) to D, and back over (b, a)
 //
-// Algorithm: axes leave and enter a dim at its inner end, so on every dim the common
-// outer part of both lists is kept, what the source has beyond it must leave and
-// what the target has beyond it must enter. While something is left to do, take the
-// first that is legal of: a slice (free, and everything after it moves less), a
-// reduce_scatter, an all_to_all, an all_reduce, an all_gather. Axes that move
-// together move as one group.
+// Algorithm: shortest path (Dijkstra). Nodes are shardings, edges are steps, and the
+// length of an edge is what a rank receives, then whether it is a collective, then 1.
+// Of paths of one length the one whose steps come first is taken, in the order in
+// which `visitSteps` makes them, so the outcome depends on nothing but the input.
 //
-// Ends: every step moves at least one axis closer to its place; an all_gather of what
-// must leave is legal whenever nothing else is, and after it the axis can be sliced.
+// Axes enter and leave a dim at its inner end only: a gather of an outer axis leaves
+// pieces that are no contiguous part. What follows for the size of the search:
+//
+//  * The outer axes that both lists of a dim begin with are never in the way; they
+//    stay. The others, and the partial axes that must be reduced, are the movers.
+//  * An axis over which the value is replicated before and after takes no part. (To
+//    split an all_reduce over ranks that hold the same could save bytes; it would be
+//    another program than the one that was asked for.)
+//
+// Limits: with more than three movers a dim has on the way only axes that it begins
+// with before or after, in that order.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Transforms/Reshard.h"
+#include "llvm/ADT/StringMap.h"
+#include <queue>
 
 using namespace stage;
 
 namespace {
+/// Length of a path. Compared in the order of the members.
+struct Length {
+  __int128 received = 0; ///< In units of Planner::unit.
+  unsigned collectives = 0;
+  unsigned steps = 0;
+
+  friend auto operator<=>(const Length &, const Length &) = default;
+};
+
+struct Node {
+  Sharding sharding;
+  Length length;
+  /// Number of each step on the way here among the steps that were possible.
+  llvm::SmallVector<unsigned, 4> choices;
+  unsigned previous = 0;
+  ReshardStep step; ///< From `previous` to here; its result is not filled in.
+  bool done = false;
+};
+
 class Planner {
 public:
-  Planner(const Sharding &from, const Sharding &to) : now(from), to(to) {}
-
-  llvm::SmallVector<ReshardStep, 4> run() {
-    while (now != to) {
-      if (slice() || reduceScatter() || allToAll() || allReduce() || allGather())
-        continue;
-      assert(false && "a step is always possible");
-      break;
+  Planner(const Mesh &mesh, llvm::ArrayRef<int64_t> extents, const Sharding &from, const Sharding &to)
+      : mesh(mesh), extents(extents), from(from), to(to) {
+    assert(from.dims.size() == to.dims.size() && "shardings of one value");
+    AxisSet stay = 0, touched = from.getSharded() | to.getSharded();
+    for (unsigned d = 0; d < from.dims.size(); ++d) {
+      size_t common = 0;
+      while (common < from.dims[d].size() && common < to.dims[d].size() && from.dims[d][common] == to.dims[d][common])
+        stay |= toSet(from.dims[d][common++]);
+      fixed.push_back(common);
     }
-    return std::move(steps);
+    movers = (touched & ~stay) | (from.partial & ~to.partial);
+    whole = mesh.getGroupSize(movers);
+    stayPieces = mesh.getGroupSize(stay);
+    free = toList(movers).size() <= 3;
+  }
+
+  ReshardPlan run() {
+    find(from); // the start; its length is 0
+    unsigned last = search();
+    ReshardPlan plan;
+    plan.received = makeReceived(nodes[last].length.received);
+    for (unsigned i = last; i != 0; i = nodes[i].previous) {
+      plan.steps.push_back(nodes[i].step);
+      plan.steps.back().result = nodes[i].sharding;
+    }
+    std::reverse(plan.steps.begin(), plan.steps.end());
+    return plan;
   }
 
 private:
-  size_t commonPrefix(unsigned d) const {
-    size_t common = 0;
-    while (common < now.dims[d].size() && common < to.dims[d].size() && now.dims[d][common] == to.dims[d][common])
-      ++common;
-    return common;
-  }
-  /// What dim d must still lose, from its inner end.
-  llvm::ArrayRef<AxisId> leaving(unsigned d) const { return llvm::ArrayRef<AxisId>(now.dims[d]).drop_front(commonPrefix(d)); }
-  /// What dim d must still get; only reachable once nothing has to leave.
-  llvm::ArrayRef<AxisId> entering(unsigned d) const {
-    return leaving(d).empty() ? llvm::ArrayRef<AxisId>(to.dims[d]).drop_front(now.dims[d].size())
-                              : llvm::ArrayRef<AxisId>();
-  }
-
-  /// The longest front of what enters d for which `can` holds.
-  template <typename F> AxisList front(unsigned d, F can) const {
-    AxisList axes;
-    for (AxisId axis : entering(d)) {
-      if (!can(axis))
-        break;
-      axes.push_back(axis);
-    }
-    return axes;
-  }
-
-  void take(OpKind kind, AxisList axes, unsigned dim, unsigned toDim = 0) {
-    ReshardStep step{kind, std::move(axes), dim, toDim, now.reduce, now};
-    steps.push_back(std::move(step));
-    steps.back().result = now;
-  }
-
-  bool slice() {
-    for (unsigned d = 0; d < now.dims.size(); ++d) {
-      AxisSet busy = now.getSharded() | now.partial;
-      AxisList axes = front(d, [&](AxisId axis) { return !(busy >> axis & 1); });
-      if (axes.empty())
+  unsigned search() {
+    using Entry = std::pair<Length, unsigned>;
+    std::priority_queue<Entry, std::vector<Entry>, std::greater<>> queue;
+    queue.push({Length(), 0});
+    while (!queue.empty()) {
+      unsigned current = queue.top().second;
+      queue.pop();
+      if (nodes[current].done)
         continue;
-      now.dims[d].append(axes);
-      take(OpKind::Slice, axes, d);
+      nodes[current].done = true;
+      if (nodes[current].sharding == to)
+        return current;
+      expand(current, [&](unsigned next) { queue.push({nodes[next].length, next}); });
+    }
+    llvm_unreachable("gathers, one all_reduce and slices lead everywhere");
+  }
+
+  /// Tries every step from a node; `reached` hears of each node that is now known to be nearer.
+  void expand(unsigned number, llvm::function_ref<void(unsigned)> reached) {
+    const Node node = nodes[number]; // a copy: `nodes` grows
+    here = node.length;
+    unsigned choice = 0;
+    Sharding result;
+    visitSteps(node.sharding, [&](const ReshardStep &step) {
+      result = node.sharding;
+      apply(step, result);
+      Length length = add(node.sharding, step.kind, toSet(step.axes));
+      llvm::SmallVector<unsigned, 4> choices = node.choices;
+      choices.push_back(choice++);
+      auto [next, isNew] = find(result);
+      Node &target = nodes[next];
+      if (!isNew && std::tie(target.length, target.choices) <= std::tie(length, choices))
+        return;
+      if (target.sharding == to)
+        shortest = length;
+      target.length = length;
+      target.choices = std::move(choices);
+      target.previous = number;
+      target.step = step;
+      reached(next);
+    });
+  }
+
+  /// What a step that may be taken makes of a sharding.
+  static void apply(const ReshardStep &step, Sharding &sharding) {
+    AxisSet axes = toSet(step.axes);
+    auto remove = [&](unsigned d) { llvm::erase_if(sharding.dims[d], [&](AxisId axis) { return axes >> axis & 1; }); };
+    if (step.kind == OpKind::AllGather || step.kind == OpKind::AllToAll)
+      remove(step.dim);
+    for (unsigned d : step.moreDims)
+      remove(d);
+    if (step.kind == OpKind::AllReduce || step.kind == OpKind::ReduceScatter)
+      sharding.partial &= ~axes;
+    if (step.kind == OpKind::ReduceScatter || step.kind == OpKind::Slice)
+      sharding.dims[step.dim].append(step.axes);
+    if (step.kind == OpKind::AllToAll)
+      sharding.dims[step.toDim].append(step.axes);
+  }
+
+  std::pair<unsigned, bool> find(const Sharding &sharding) {
+    std::string key;
+    for (const AxisList &list : sharding.dims) {
+      key.append(list.begin(), list.end());
+      key += '\xff';
+    }
+    for (AxisId axis : toList(sharding.partial))
+      key += char(axis);
+    auto [it, isNew] = numbers.try_emplace(key, nodes.size());
+    if (isNew)
+      nodes.emplace_back().sharding = sharding;
+    return {it->second, isNew};
+  }
+
+  //===--- Lengths --------------------------------------------------------===//
+
+  /// From the start to the end of one step from `here`.
+  Length add(const Sharding &before, OpKind kind, AxisSet axes) const {
+    Length length = here;
+    ++length.steps;
+    if (kind == OpKind::Slice)
+      return length;
+    ++length.collectives;
+    // `whole` is a multiple of the pieces and of the group: both divisions are exact.
+    __int128 local = whole / mesh.getGroupSize(before.getSharded() & movers);
+    __int128 group = mesh.getGroupSize(axes);
+    if (kind == OpKind::AllGather)
+      length.received += local * (group - 1) * whole;
+    else
+      length.received += (kind == OpKind::AllReduce ? 2 : 1) * local * (group - 1) * (whole / group);
+    return length;
+  }
+
+  /// False for a step that is longer than a whole way that is known already.
+  bool isWorth(const Sharding &before, OpKind kind, AxisSet axes) const {
+    return !shortest || add(before, kind, axes) <= *shortest;
+  }
+
+  Rational makeReceived(__int128 units) const {
+    return Rational::make(units, whole * whole * stayPieces).value_or(Rational());
+  }
+
+  //===--- Steps ----------------------------------------------------------===//
+
+  /// True if dim d may carry these axes on the way: `outer`, then `inner`.
+  bool mayCarry(unsigned d, llvm::ArrayRef<AxisId> outer, llvm::ArrayRef<AxisId> inner = {}) const {
+    auto isFront = [&](llvm::ArrayRef<AxisId> all) {
+      return outer.size() + inner.size() <= all.size() && all.take_front(outer.size()) == outer &&
+             all.slice(outer.size(), inner.size()) == inner;
+    };
+    if (isFront(from.dims[d]) || isFront(to.dims[d]))
       return true;
-    }
-    return false;
-  }
-
-  bool reduceScatter() {
-    if (now.reduce != ReduceKind::Sum)
-      return false; // only sums are scattered by the consumers' collectives
-    for (unsigned d = 0; d < now.dims.size(); ++d) {
-      AxisSet open = now.partial & ~to.partial;
-      AxisList axes = front(d, [&](AxisId axis) { return open >> axis & 1; });
-      if (axes.empty())
-        continue;
-      now.dims[d].append(axes);
-      now.partial &= ~toSet(axes);
-      take(OpKind::ReduceScatter, axes, d);
-      return true;
-    }
-    return false;
-  }
-
-  bool allToAll() {
-    for (unsigned source = 0; source < now.dims.size(); ++source) {
-      llvm::ArrayRef<AxisId> out = leaving(source);
-      if (out.empty())
-        continue;
-      for (unsigned target = 0; target < now.dims.size(); ++target) {
-        if (target == source)
-          continue;
-        // The longest inner run of what leaves that is just what enters next.
-        for (size_t length = std::min(out.size(), entering(target).size()); length > 0; --length) {
-          llvm::ArrayRef<AxisId> run = out.take_back(length);
-          if (run != entering(target).take_front(length))
-            continue;
-          AxisList axes(run.begin(), run.end());
-          now.dims[source].resize(now.dims[source].size() - length);
-          now.dims[target].append(axes);
-          take(OpKind::AllToAll, axes, source, target);
-          return true;
-        }
-      }
-    }
-    return false;
-  }
-
-  bool allReduce() {
-    // What will be scattered once something else has left waits for it, unless nothing is in its way but order.
-    AxisSet open = now.partial & ~to.partial & ~waiting();
-    if (!open)
+    if (!free)
       return false;
-    now.partial &= ~open;
-    AxisList axes;
-    for (AxisId axis = 0; axis < 32; ++axis)
-      if (open >> axis & 1)
-        axes.push_back(axis);
-    take(OpKind::AllReduce, axes, 0);
-    return true;
+    int64_t pieces = mesh.getGroupSize(toSet(outer) | toSet(inner));
+    if (d < extents.size() && extents[d] != 0)
+      return extents[d] % pieces == 0;
+    return mesh.getGroupSize(toSet(from.dims[d])) % pieces == 0 || mesh.getGroupSize(toSet(to.dims[d])) % pieces == 0;
   }
 
-  /// Partial axes that can be scattered after an all_gather or all_to_all that is due anyway.
-  AxisSet waiting() const {
-    if (now.reduce != ReduceKind::Sum)
-      return 0;
-    AxisSet set = 0;
+  using Visitor = llvm::function_ref<void(const ReshardStep &)>;
+
+  /// Every step that may be taken from `now`, without its result.
+  void visitSteps(const Sharding &now, Visitor visit) const {
     for (unsigned d = 0; d < now.dims.size(); ++d)
-      if (!leaving(d).empty()) {
-        for (AxisId axis : llvm::ArrayRef<AxisId>(to.dims[d]).drop_front(commonPrefix(d))) {
-          if (!(now.partial >> axis & 1))
-            break;
-          set |= AxisSet(1) << axis;
-        }
-      }
-    return set;
-  }
-
-  bool allGather() {
-    for (unsigned d = 0; d < now.dims.size(); ++d) {
-      llvm::ArrayRef<AxisId> out = leaving(d);
-      if (out.empty())
-        continue;
-      AxisList axes(out.begin(), out.end());
-      now.dims[d].resize(now.dims[d].size() - axes.size());
-      take(OpKind::AllGather, axes, d);
-      return true;
-    }
-    // Left: partial axes that wait for nothing any more.
+      for (size_t left = fixed[d]; left < now.dims[d].size(); ++left)
+        visitGather(now, d, left, visit);
     AxisSet open = now.partial & ~to.partial;
-    if (!open)
-      return false;
-    now.partial &= ~open;
-    AxisList axes;
-    for (AxisId axis = 0; axis < 32; ++axis)
-      if (open >> axis & 1)
-        axes.push_back(axis);
-    take(OpKind::AllReduce, axes, 0);
-    return true;
+    for (AxisSet axes = open; axes != 0; axes = (axes - 1) & open)
+      if (isWorth(now, OpKind::AllReduce, axes))
+        visit({OpKind::AllReduce, toList(axes), 0, 0, {}, now.reduce, {}});
+    for (unsigned d = 0; d < now.dims.size(); ++d)
+      visitSplits(OpKind::ReduceScatter, now, d, open, visit);
+    for (unsigned d = 0; d < now.dims.size(); ++d) {
+      ReshardStep step{OpKind::AllToAll, {}, 0, d, {}, ReduceKind::Sum, {}};
+      visitExchanges(now, 0, step, 0, visit);
+    }
+    for (unsigned d = 0; d < now.dims.size(); ++d)
+      visitSplits(OpKind::Slice, now, d, movers & ~now.getSharded() & ~now.partial, visit);
   }
 
-  Sharding now;
-  const Sharding &to;
-  llvm::SmallVector<ReshardStep, 4> steps;
+  void visitGather(const Sharding &now, unsigned d, size_t left, Visitor visit) const {
+    auto list = llvm::makeArrayRef(now.dims[d]);
+    AxisList axes(list.drop_front(left).begin(), list.end());
+    if (mayCarry(d, list.take_front(left)) && isWorth(now, OpKind::AllGather, toSet(axes)))
+      visit({OpKind::AllGather, axes, d, 0, {}, ReduceKind::Sum, {}});
+  }
+
+  /// Splits dim d over some of `axes`, in any order.
+  void visitSplits(OpKind kind, const Sharding &now, unsigned d, AxisSet axes, Visitor visit) const {
+    ReduceKind reduce = kind == OpKind::ReduceScatter ? now.reduce : ReduceKind::Sum;
+    ReshardStep step{kind, {}, d, 0, {}, reduce, {}};
+    forEachOrder(axes, step.axes, [&] {
+      if (isWorth(now, kind, toSet(step.axes)) && mayCarry(d, now.dims[d], step.axes))
+        visit(step);
+    });
+  }
+
+  /// Calls `f` for every ordered choice of at least one of `axes`; `chosen` has it.
+  void forEachOrder(AxisSet axes, AxisList &chosen, llvm::function_ref<void()> f) const {
+    for (AxisId axis : toList(axes)) {
+      chosen.push_back(axis);
+      f();
+      forEachOrder(axes & ~toSet(axis), chosen, f);
+      chosen.pop_back();
+    }
+  }
+
+  /// Takes inner axes off the dims from `source` on. They go to dim `step.toDim` together with what was taken off
+  /// earlier ones (`moved`), in any order.
+  void visitExchanges(const Sharding &now, unsigned source, ReshardStep &step, AxisSet moved, Visitor visit) const {
+    if (source == now.dims.size()) {
+      if (!moved || !isWorth(now, OpKind::AllToAll, moved))
+        return;
+      step.axes.clear();
+      forEachOrder(moved, step.axes, [&] {
+        if (toSet(step.axes) == moved && mayCarry(step.toDim, now.dims[step.toDim], step.axes))
+          visit(step);
+      });
+      return;
+    }
+    visitExchanges(now, source + 1, step, moved, visit);
+    auto list = llvm::makeArrayRef(now.dims[source]);
+    for (size_t left = fixed[source]; source != step.toDim && left < list.size(); ++left) {
+      if (!mayCarry(source, list.take_front(left)))
+        continue;
+      if (moved)
+        step.moreDims.push_back(source);
+      else
+        step.dim = source;
+      visitExchanges(now, source + 1, step, moved | toSet(list.drop_front(left)), visit);
+      if (moved)
+        step.moreDims.pop_back();
+    }
+  }
+
+  const Mesh &mesh;
+  llvm::ArrayRef<int64_t> extents;
+  const Sharding &from, &to;
+  llvm::SmallVector<size_t, 4> fixed; ///< Per dim: how many of its outer axes stay.
+  AxisSet movers = 0;
+  __int128 whole = 1, stayPieces = 1; ///< Pieces that the movers, and that the others can make.
+  bool free = true;
+  Length here;                    ///< Of the way to the node from which steps are tried.
+  std::optional<Length> shortest; ///< Of the ways to the end that are known.
+  std::vector<Node> nodes;
+  llvm::StringMap<unsigned> numbers;
 };
 } // namespace
 
-llvm::SmallVector<ReshardStep, 4> stage::planReshard(const Sharding &from, const Sharding &to) {
-  return Planner(from, to).run();
+ReshardPlan stage::planReshard(const Mesh &mesh, llvm::ArrayRef<int64_t> extents, const Sharding &from,
+                               const Sharding &to) {
+  assert((to.partial & ~from.partial) == 0 && "nothing becomes partial by communication");
+  return Planner(mesh, extents, from, to).run();
+}
+
+ReshardPlan stage::planReshard(const Graph &graph, const TensorType &type, const Sharding &from, const Sharding &to) {
+  llvm::SmallVector<int64_t, 4> extents;
+  for (const Extent &extent : type.shape) {
+    SizeValue value = evaluateCount(extent.size, graph.binding);
+    extents.push_back(value ? int64_t(value.value.num) : 0);
+  }
+  return planReshard(graph.mesh, extents, from, to);
 }
 
 Value *stage::insertReshard(Value *value, const Sharding &to, Block &block, Op *before) {
   const Op *producer = value->getOp();
-  for (ReshardStep &step : planReshard(value->sharding, to)) {
+  for (ReshardStep &step : planReshard(block.getGraph(), value->type, value->sharding, to).steps) {
     auto op = std::make_unique<Op>(step.kind, before ? before->loc : value->loc);
     op->scope = producer ? producer->scope : before ? before->scope : "";
     op->axes = step.axes;
     op->dim = step.dim;
     op->toDim = step.toDim;
+    op->moreDims = step.moreDims;
     op->reduce = step.reduce;
     op->addOperand(value);
     Value *result = op->addResult(value->type, value->path);

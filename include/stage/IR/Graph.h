@@ -87,10 +87,13 @@ public:
   /// Strategy's `at **.attention(): shard k over cp` for this op, by index.
   llvm::SmallVector<std::optional<AxisList>, 6> indexConstraint;
 
-  // Collectives and slice: over which axes, along which dim of the operand
-  // (all_to_all: `dim` is the dim that becomes whole, `toDim` the one that is split).
+  // Collectives and slice: over which axes, in the order in which they stand on the dim
+  // (all_reduce: any), and along which dim of the operand. all_to_all: `dim` and
+  // `moreDims` lose those of the axes that they end in, whatever their order there;
+  // `toDim` gets all of them, in the order of `axes`.
   AxisList axes;
   unsigned dim = 0, toDim = 0;
+  llvm::SmallVector<unsigned, 1> moreDims;
   ReduceKind reduce = ReduceKind::Sum;
   /// Restricted to these pipeline stages (law L10): the gradient of a tied embedding is reduced over the first and
   /// the last. Empty: all.
