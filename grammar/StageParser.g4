@@ -2,7 +2,8 @@
 //
 // The grammar is unambiguous, which a test keeps: whatever could be read in two ways
 // is one alternative here and told apart when the tree is built (`(c * q)` in a shape,
-// `sum[d](x)`, `flops = e`, `a < b < c`). Every list may end in a comma.
+// `sum[d](x)`, `flops = e`, `a < b < c`). Every list may end in a comma. Where expressions
+// nest, the next two tokens decide: looking further at every level would cost a square.
 parser grammar StageParser;
 options { tokenVocab = StageLexer; }
 
@@ -178,8 +179,7 @@ expr
   | STRING                                                     # stringExpr
   | (TRUE | FALSE)                                             # boolExpr
   | name                                                       # nameExpr
-  | LPAREN expr RPAREN                                         # parenExpr
-  | LPAREN expr COMMA (exprList)? RPAREN                       # tupleExpr
+  | LPAREN expr (COMMA exprList?)? RPAREN                      # parenExpr
   | LBRACKET (rangeOrExpr (COMMA rangeOrExpr)* COMMA?)? RBRACKET # listExpr
   | IF expr LBRACE expr RBRACE (ELSE IF expr LBRACE expr RBRACE)* ELSE LBRACE expr RBRACE # ifExpr
   | OP LPAREN operand (COMMA operand)* COMMA? RPAREN ARROW moduleResults (ASSIGN LPAREN expr RPAREN)? # opExpr

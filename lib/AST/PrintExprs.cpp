@@ -257,3 +257,12 @@ void Printer::params(ArrayRef<Param> list) {
 }
 
 void ast::print(llvm::raw_ostream &os, const Expr *expr) { Printer(os).expr(expr); }
+
+std::string ast::textOf(const Expr *expr) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  print(os, expr);
+  return os.str();
+}
+
+StringRef ast::spell(BinaryOp op) { return opInfo(op).text; }

@@ -35,9 +35,9 @@ bool ModuleLowering::mentionsTensors(const ast::Expr *expr, const Environment &e
   switch (expr->kind) {
   case ast::NodeKind::NameExpr: {
     const CTValue *value = env.find(llvm::cast<ast::NameExpr>(expr)->name);
-    return value && (value->isForeign() ||
-                     (value->getKind() == CTValue::Kind::Tuple &&
-                      llvm::any_of(value->getElements(), [](const CTValue &e) { return e.isForeign(); })));
+    return value &&
+           (value->isForeign() || (value->getKind() == CTValue::Kind::Tuple &&
+                                   llvm::any_of(value->getElements(), [](const CTValue &e) { return e.isForeign(); })));
   }
   case ast::NodeKind::UnaryExpr:
     return mentionsTensors(llvm::cast<ast::UnaryExpr>(expr)->operand, env);
@@ -45,6 +45,11 @@ bool ModuleLowering::mentionsTensors(const ast::Expr *expr, const Environment &e
     return any({llvm::cast<ast::BinaryExpr>(expr)->left, llvm::cast<ast::BinaryExpr>(expr)->right});
   case ast::NodeKind::CallExpr: {
     auto *call = llvm::cast<ast::CallExpr>(expr);
+    // An instance is a tensor, also of a module that takes none: `Positions(S, D)`.
+    if (auto *callee = llvm::dyn_cast<ast::NameExpr>(call->callee); callee && !env.find(callee->name))
+      if (llvm::isa_and_nonnull<ast::ModuleDecl, ast::OpDecl>(
+              evaluator.getProgram().lookup(env.getFile(), callee->name)))
+        return true;
     return llvm::any_of(call->args, [&](const ast::Argument &arg) { return mentionsTensors(arg.value, env); });
   }
   case ast::NodeKind::IndexExpr:
@@ -76,7 +81,7 @@ std::optional<sema::CTValue> ModuleLowering::lower(const ast::Expr *expr, Enviro
     if (!value)
       return std::nullopt;
     if (unary->op == ast::UnaryOp::Not) {
-      diags.report(unary->loc(), diag::BadTensorOperator) << "!";
+      diags.report(unary->loc(), diag::BadTensorOperator).range(unary->range) << "!";
       return std::nullopt;
     }
     return lowerElementwise(ast::BinaryOp::Mul, {{value, unary->range}}, std::nullopt, -1.0, unary->range, place);
@@ -116,8 +121,7 @@ std::optional<sema::CTValue> ModuleLowering::lower(const ast::Expr *expr, Enviro
     return created ? std::optional<CTValue>(tensor(created->getResult())) : std::nullopt;
   }
   default:
-    diags.report(expr->loc(), diag::NotSupportedYet) << "this expression of tensors";
-    return std::nullopt;
+    llvm_unreachable("mentionsTensors has let nothing else through");
   }
 }
 
@@ -146,7 +150,7 @@ std::optional<sema::CTValue> ModuleLowering::lowerBinary(const ast::BinaryExpr &
     parts = {expr.left, expr.right};
   if (expr.op != ast::BinaryOp::Add && expr.op != ast::BinaryOp::Sub && expr.op != ast::BinaryOp::Mul &&
       expr.op != ast::BinaryOp::Div) {
-    diags.report(expr.opLoc, diag::BadTensorOperator) << "this operator";
+    diags.report(expr.opLoc, diag::BadTensorOperator).range(expr.range) << ast::spell(expr.op);
     return std::nullopt;
   }
   llvm::SmallVector<TensorArgument, 4> tensors;
@@ -294,8 +298,8 @@ std::optional<sema::CTValue> ModuleLowering::cast(Value *value, DType type, SMRa
 std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &expr, Value *value, Environment &env,
                                                         Place &place) {
   if (expr.subscripts.size() > value->type.getNumDims()) {
-    diags.report(expr.loc(), diag::WrongSubscriptCount)
-        << value->path << int64_t(value->type.getNumDims()) << int64_t(expr.subscripts.size());
+    diags.report(expr.loc(), diag::WrongSubscriptCount).range(expr.range)
+        << ast::textOf(expr.base) << int64_t(value->type.getNumDims()) << int64_t(expr.subscripts.size());
     return std::nullopt;
   }
   OpDef def;
@@ -331,6 +335,8 @@ std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &ex
       std::optional<Size> at = evaluator.evaluateSize(expr.subscripts[d], env);
       if (!at)
         return std::nullopt;
+      graph.obligations.add(Obligations::Kind::Positive, *at + 1, Size(), expr.subscripts[d]->loc(),
+                            "a subscript from 0 on, plus 1");
       graph.obligations.add(Obligations::Kind::AtMost, *at + 1, value->type.shape[d].size, expr.subscripts[d]->loc(),
                             "a subscript below the dim's size");
       Formula node{};
@@ -344,6 +350,9 @@ std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &ex
     std::optional<Size> end = endValue ? evaluator.evaluateSize(range->end, env) : std::nullopt;
     if (!begin || !end)
       return std::nullopt;
+    graph.obligations.add(Obligations::Kind::Positive, *begin + 1, Size(), range->loc(),
+                          "the begin of a slice from 0 on, plus 1");
+    graph.obligations.add(Obligations::Kind::Positive, *end - *begin, Size(), range->loc(), "the size of a slice");
     graph.obligations.add(Obligations::Kind::AtMost, *end, value->type.shape[d].size, range->loc(),
                           "the end of a slice within the dim");
     Extent extent{begin->isConstant(0) ? static_cast<const Dim *>(endValue->getTag()) : nullptr, *end - *begin};
@@ -390,7 +399,7 @@ std::optional<sema::CTValue> ModuleLowering::lowerCall(const ast::CallExpr &expr
     else if (!value)
       decl = evaluator.getProgram().lookup(env.getFile(), callee->name);
     if (!decl && sema::isDTypeName(callee->name) && expr.args.size() == 1) {
-      Value *operand = expectTensor(lower(expr.args[0].value, env, place), expr.range);
+      Value *operand = expectTensor(lower(expr.args[0].value, env, place), expr.args[0].value->range);
       return operand ? cast(operand, *parseDType(callee->name), expr.range, place) : std::nullopt;
     }
   }
@@ -398,7 +407,9 @@ std::optional<sema::CTValue> ModuleLowering::lowerCall(const ast::CallExpr &expr
     return callOp(*op, expr, env, place);
   if (auto *module = llvm::dyn_cast_or_null<ast::ModuleDecl>(decl))
     return callModule(*module, expr, env, place);
-  diags.report(expr.loc(), diag::NotCallable) << (callee ? callee->name : "this");
+  bool isBuiltin = callee && !decl && !env.find(callee->name);
+  diags.report(expr.loc(), isBuiltin ? diag::ElementFunctionOfTensor : diag::NotCallable).range(expr.callee->range)
+      << ast::textOf(expr.callee);
   return std::nullopt;
 }
 
@@ -444,6 +455,7 @@ bool ModuleLowering::bindPattern(const ast::TensorType &pattern, Value &value, S
     DiagnosticBuilder message = diags.report(range.Start, diag::WrongNumDims);
     message << decl.name.name << param << int64_t(pattern.dims.size()) << int64_t(value.type.getNumDims());
     message.range(range);
+    message.note(pattern.loc(), diag::PreviousHere) << param;
     return false;
   }
   for (unsigned d = 0; d < pattern.dims.size(); ++d) {
@@ -463,6 +475,7 @@ bool ModuleLowering::bindPattern(const ast::TensorType &pattern, Value &value, S
       message << decl.name.name << ("dim " + llvm::Twine(d) + " of '" + param + "'")
               << (extent.dim ? extent.dim->name : extent.size.str()) << expected->str();
       message.range(range);
+      message.note(pattern.dims[d].size->loc(), diag::PreviousHere) << param;
       return false;
     }
   }
@@ -492,9 +505,9 @@ std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &d
       return std::nullopt;
     if (const CTValue *pattern = body.find(param.name.name)) {
       // A dim of a tensor pattern that is given as well must agree.
-      if (value->isSize() && pattern->isSize() &&
-          value->getSize(graph.sizes) != pattern->getSize(graph.sizes)) {
-        diags.report(expr.loc(), diag::ShapeMismatch)
+      if (value->isSize() && pattern->isSize() && value->getSize(graph.sizes) != pattern->getSize(graph.sizes)) {
+        SMRange range = argument ? argument->value->range : expr.range;
+        diags.report(range.Start, diag::ShapeMismatch).range(range)
             << decl.name.name << ("'" + param.name.name + "'").str() << value->getSize(graph.sizes).str()
             << pattern->getSize(graph.sizes).str();
         return std::nullopt;
@@ -507,19 +520,19 @@ std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &d
   std::optional<CTValue> result;
   if (!lowerStmts(decl.body, body, inside, &result))
     return std::nullopt;
-  if (!result) {
-    diags.report(decl.loc(), diag::ModelWithoutResult) << decl.name.name;
-    return std::nullopt;
-  }
   llvm::ArrayRef<CTValue> values =
       result->getKind() == CTValue::Kind::Tuple ? result->getElements() : llvm::ArrayRef<CTValue>(*result);
   if (values.size() != decl.results.size() && !decl.results.empty()) {
-    diags.report(decl.loc(), diag::WrongTupleSize) << int64_t(decl.results.size()) << int64_t(values.size());
+    DiagnosticBuilder message = diags.report(decl.body.back()->loc(), diag::WrongResultCount);
+    message << decl.name.name << int64_t(values.size()) << int64_t(decl.results.size());
+    message.range(decl.body.back()->range);
+    message.note(decl.results.front()->loc(), diag::PreviousHere) << decl.name.name;
     return std::nullopt;
   }
   for (unsigned i = 0; i < decl.results.size(); ++i) {
-    Value *value = expectTensor(values[i], decl.results[i]->range);
-    if (!value || !bindPattern(*decl.results[i], *value, decl.results[i]->range, body, decl, "result"))
+    SMRange range = llvm::cast<ast::ReturnStmt>(decl.body.back())->value->range;
+    Value *value = expectTensor(values[i], range);
+    if (!value || !bindPattern(*decl.results[i], *value, range, body, decl, "result"))
       return std::nullopt;
     if (value->path.empty())
       value->path = inside.scope + ".result";

@@ -69,7 +69,7 @@ const Formula *OpLowering::lowerConstant(const ast::Expr *expr) {
   if (value->getKind() == sema::CTValue::Kind::Word && value->getText() == "inf")
     return graph.defs.number(std::numeric_limits<double>::infinity());
   if (!value->isSize()) {
-    diags.report(expr->loc(), diag::NotAScalar) << value->describeKind();
+    noteCall(diags.report(expr->loc(), diag::NotAScalar).range(expr->range) << value->describeKind());
     return nullptr;
   }
   if (std::optional<int64_t> integer = value->getInteger())
@@ -159,7 +159,7 @@ const Formula *OpLowering::lower(const ast::Expr *expr) {
     llvm_unreachable("all operators handled");
   }
   default:
-    diags.report(expr->loc(), diag::NotAFormula);
+    noteCall(diags.report(expr->loc(), diag::NotAFormula).range(expr->range) << ast::textOf(expr));
     return nullptr;
   }
 }
@@ -179,7 +179,8 @@ const Formula *OpLowering::lowerName(const ast::NameExpr &expr) {
   const sema::CTValue *value = env->find(expr.name);
   auto *tensor = static_cast<Value *>(value->getForeign());
   if (tensor->type.getNumDims() != 0) {
-    diags.report(expr.loc(), diag::TensorWithoutIndices) << expr.name << int64_t(tensor->type.getNumDims());
+    noteCall(diags.report(expr.loc(), diag::TensorWithoutIndices).range(expr.range)
+             << expr.name << int64_t(tensor->type.getNumDims()));
     return nullptr;
   }
   operandByName[expr.name] = def.operands.size();
@@ -189,17 +190,14 @@ const Formula *OpLowering::lowerName(const ast::NameExpr &expr) {
 }
 
 const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
-  auto *callee = llvm::dyn_cast<ast::NameExpr>(expr.callee);
-  if (!callee) {
-    diags.report(expr.loc(), diag::NotAFormula);
-    return nullptr;
-  }
+  auto *callee = llvm::cast<ast::NameExpr>(expr.callee); // Sema has refused others
   llvm::StringRef name = callee->name;
   if (name == "size" && expr.args.size() == 1) {
     auto *index = llvm::dyn_cast<ast::NameExpr>(expr.args[0].value);
     auto it = index ? indexByName.find(index->name) : indexByName.end();
     if (it == indexByName.end()) {
-      diags.report(expr.loc(), diag::NoSuchIndex) << (index ? index->name : "this") << def.name;
+      noteCall(diags.report(expr.loc(), diag::NoSuchIndex).range(expr.args[0].value->range)
+               << (index ? index->name : "this") << def.name);
       return nullptr;
     }
     Formula node{};
@@ -214,16 +212,7 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
       return nullptr;
     arguments.push_back(lowered);
   }
-  auto wrongCount = [&](size_t expected) {
-    if (arguments.size() == expected)
-      return false;
-    diags.report(expr.loc(), diag::WrongFunctionArguments)
-        << name << int64_t(expected) << int64_t(arguments.size());
-    return true;
-  };
   if (expr.hasIndices) {
-    if (wrongCount(1))
-      return nullptr;
     llvm::SmallVector<unsigned, 4> indices;
     for (const ast::Expr *index : expr.indices) {
       if (auto *pack = llvm::dyn_cast<ast::EllipsisExpr>(index)) {
@@ -233,7 +222,8 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
       auto *named = llvm::dyn_cast<ast::NameExpr>(index);
       auto it = named ? indexByName.find(named->name) : indexByName.end();
       if (it == indexByName.end()) {
-        diags.report(index->loc(), diag::NoSuchIndex) << (named ? named->name : "this") << def.name;
+        noteCall(diags.report(index->loc(), diag::NoSuchIndex).range(index->range)
+                 << (named ? named->name : "this") << def.name);
         return nullptr;
       }
       indices.push_back(it->second);
@@ -245,8 +235,6 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
     return graph.defs.create(node, indices, arguments);
   }
   if (name == "where" || name == "random") {
-    if (wrongCount(name == "where" ? 3 : 1))
-      return nullptr;
     if (name == "where" && arguments[0]->kind == Formula::Kind::Number)
       return arguments[0]->number != 0 ? arguments[1] : arguments[2];
     Formula node{};
@@ -254,26 +242,32 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
     return graph.defs.create(node, {}, arguments);
   }
   if (sema::isDTypeName(name))
-    return wrongCount(1) ? nullptr : arguments[0];
+    return arguments[0];
   std::optional<Formula::Function> function = parseFunction(name);
-  if (!function) {
-    diags.report(expr.loc(), diag::NotAFormula);
+  if (!function || env->find(name) || evaluator.getProgram().lookup(env->getFile(), name)) {
+    diags.report(expr.loc(), diag::NotSupportedYet).range(expr.range)
+        << "a call of '" + name + "' in a formula; call it in a module, or write its formula out";
     return nullptr;
   }
-  bool two = *function == Formula::Function::Max || *function == Formula::Function::Min;
-  return wrongCount(two ? 2 : 1) ? nullptr : graph.defs.call(*function, arguments);
+  if (arguments.size() == 1)
+    return graph.defs.call(*function, arguments);
+  // max and min of any number of elements.
+  const Formula *result = arguments[0];
+  for (const Formula *next : llvm::ArrayRef<const Formula *>(arguments).drop_front())
+    result = graph.defs.call(*function, {result, next});
+  return result;
 }
 
 const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {
   auto *base = llvm::dyn_cast<ast::NameExpr>(expr.base);
   if (!base) {
-    diags.report(expr.loc(), diag::NotAFormula);
+    noteCall(diags.report(expr.loc(), diag::NotAFormula).range(expr.base->range) << ast::textOf(expr.base));
     return nullptr;
   }
   if (inPlace) {
     const sema::CTValue *value = env->find(base->name);
     if (!value || !value->isForeign()) {
-      diags.report(base->loc(), diag::NotATensor) << base->name;
+      noteCall(diags.report(base->loc(), diag::NotATensor).range(base->range) << base->name);
       return nullptr;
     }
     std::optional<unsigned> operand = addInPlaceOperand(expr, static_cast<Value *>(value->getForeign()));
@@ -281,7 +275,7 @@ const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {
   }
   auto it = operandByName.find(base->name);
   if (it == operandByName.end()) {
-    diags.report(base->loc(), diag::NotATensor) << base->name;
+    noteCall(diags.report(base->loc(), diag::NotATensor).range(base->range) << base->name);
     return nullptr;
   }
   llvm::SmallVector<const Formula *, 4> subscripts;
@@ -298,8 +292,8 @@ const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {
   }
   size_t expected = def.operands[it->second].indices.size();
   if (subscripts.size() != expected) {
-    diags.report(expr.loc(), diag::WrongSubscriptCount)
-        << base->name << int64_t(expected) << int64_t(subscripts.size());
+    noteCall(diags.report(expr.loc(), diag::WrongSubscriptCount).range(expr.range)
+             << base->name << int64_t(expected) << int64_t(subscripts.size()));
     return nullptr;
   }
   Formula node{};
@@ -310,20 +304,20 @@ const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {
 
 std::optional<unsigned> OpLowering::addInPlaceOperand(const ast::IndexExpr &expr, Value *value) {
   llvm::StringRef name = llvm::cast<ast::NameExpr>(expr.base)->name;
+  for (const ast::Expr *subscript : expr.subscripts)
+    if (!llvm::isa<ast::NameExpr>(subscript)) {
+      diags.report(subscript->loc(), diag::NotSupportedYet).range(subscript->range)
+          << "a subscript in a formula in place that is not a plain index; declare an op";
+      return std::nullopt;
+    }
   if (expr.subscripts.size() != value->type.getNumDims()) {
-    diags.report(expr.loc(), diag::WrongSubscriptCount)
-        << name << int64_t(value->type.getNumDims()) << int64_t(expr.subscripts.size());
+    noteCall(diags.report(expr.loc(), diag::WrongSubscriptCount).range(expr.range)
+             << name << int64_t(value->type.getNumDims()) << int64_t(expr.subscripts.size()));
     return std::nullopt;
   }
   OperandInfo info{name.str(), {}};
   for (unsigned d = 0; d < expr.subscripts.size(); ++d) {
-    auto *index = llvm::dyn_cast<ast::NameExpr>(expr.subscripts[d]);
-    if (!index) {
-      diags.report(expr.subscripts[d]->loc(), diag::NotSupportedYet)
-          << "a subscript in a formula in place that is not a plain index; declare an op";
-      return std::nullopt;
-    }
-    std::optional<unsigned> bound = bindIndex(index, value->type.shape[d], {value, expr.range}, d);
+    std::optional<unsigned> bound = bindIndex(expr.subscripts[d], value->type.shape[d], {value, expr.range}, d);
     if (!bound)
       return std::nullopt;
     info.indices.push_back(*bound);

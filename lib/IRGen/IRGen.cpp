@@ -1,29 +1,19 @@
 //===- IRGen.cpp - from a bound job to graph IR ---------------------------===//
 #include "stage/IRGen/IRGen.h"
-#include "stage/IRGen/Diagnostics.h"
 #include "ModuleLowering.h"
 
 using namespace stage;
 
-static bool lowerPrecision(Graph &graph, const sema::BoundPrecision &bound, DiagnosticEngine &diags) {
-  auto set = [&](const ast::Ident &name, DType &type) {
-    if (!name)
-      return true;
-    std::optional<DType> parsed = parseDType(name.name);
-    if (!parsed) {
-      diags.report(name.loc(), diag::BadDType) << name.name;
-      return false;
-    }
-    type = *parsed;
-    return true;
-  };
-  return set(bound.weight, graph.precision.weight) & set(bound.activation, graph.precision.activation) &
-         set(bound.gradient, graph.precision.gradient) & set(bound.master, graph.precision.master);
+static void lowerPrecision(Graph &graph, const sema::BoundPrecision &bound) {
+  graph.precision.weight = *parseDType(bound.weight.name);
+  graph.precision.activation = *parseDType(bound.activation.name);
+  graph.precision.gradient = *parseDType(bound.gradient.name);
+  graph.precision.master = *parseDType(bound.master.name);
 }
 
-std::unique_ptr<Graph> stage::generateGraph(const sema::Program &program, const sema::BoundJob &job,
-                                            SizeContext &sizes, const SizeBinding &binding,
-                                            const Obligations &obligations, DiagnosticEngine &diags) {
+std::unique_ptr<Graph> stage::generateGraph(const sema::Program &program, const sema::BoundJob &job, SizeContext &sizes,
+                                            const SizeBinding &binding, const Obligations &obligations,
+                                            DiagnosticEngine &diags) {
   auto graph = std::make_unique<Graph>(sizes);
   graph->name = job.model->name.name.str();
   graph->loc = job.model->loc();
@@ -31,8 +21,8 @@ std::unique_ptr<Graph> stage::generateGraph(const sema::Program &program, const 
   graph->obligations = obligations;
   graph->microbatches = job.microbatches;
   graph->training = job.isTraining;
-  if (!lowerPrecision(*graph, job.precision, diags) || !lowerMesh(*graph, job))
-    return nullptr;
+  lowerPrecision(*graph, job.precision);
+  lowerMesh(*graph, job);
   if (job.optimizer) {
     graph->optimizer.name = job.optimizer->decl->name.name.str();
     graph->optimizer.loc = job.optimizer->decl->loc();

@@ -1,5 +1,6 @@
 //===- ModuleLowering.cpp - statements of modules -------------------------===//
 #include "ModuleLowering.h"
+#include "stage/IR/Text.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Program.h"
 
@@ -44,7 +45,7 @@ std::optional<AxisList> ModuleLowering::lowerAxes(const ast::AxisListSyntax &axe
     if (!axis || graph.mesh[*axis].size == 1)
       continue;
     if (llvm::is_contained(list, *axis)) {
-      diags.report(axes.range.Start, diag::AxisRepeated) << name;
+      diags.report(axes.range.Start, diag::AxisRepeated).range(axes.range) << name;
       return std::nullopt;
     }
     list.push_back(*axis);
@@ -55,14 +56,8 @@ std::optional<AxisList> ModuleLowering::lowerAxes(const ast::AxisListSyntax &axe
 std::optional<TensorType> ModuleLowering::lowerType(const ast::TensorType &type, DType dtype, const Environment &env) {
   TensorType result;
   result.dtype = dtype;
-  if (type.dtype) {
-    std::optional<DType> parsed = parseDType(type.dtype.name);
-    if (!parsed) {
-      diags.report(type.dtype.loc(), diag::BadDType) << type.dtype.name;
-      return std::nullopt;
-    }
-    result.dtype = *parsed;
-  }
+  if (type.dtype)
+    result.dtype = *parseDType(type.dtype.name);
   for (const ast::ShapeDim &dim : type.dims) {
     std::optional<CTValue> value = evaluator.evaluate(dim.size, env);
     std::optional<Size> size = value ? evaluator.evaluateSize(dim.size, env) : std::nullopt;
@@ -72,10 +67,13 @@ std::optional<TensorType> ModuleLowering::lowerType(const ast::TensorType &type,
     for (const Extent &other : result.shape)
       if (named && other.dim == named) {
         DiagnosticBuilder message = diags.report(dim.size->loc(), diag::DimTwiceInShape);
-        message << named->name;
-        message.fixIt(dim.size->range, named->name + "2");
+        // A dim answers to every name that it is passed under.
+        std::string written = ast::textOf(dim.size);
+        message << named->name << (written == named->name ? "" : ", the second time as '" + written + "'");
+        message.range(dim.size->range);
+        message.fixIt(dim.size->range, written + "2");
         message.note(dim.size->loc(), diag::NoteText)
-            << "give one of them a name of its own: 'dim " + named->name + "2 = " + named->name + ";'";
+            << "give one of them a name of its own: 'dim " + written + "2 = " + written + ";'";
         return std::nullopt;
       }
     result.shape.push_back({named, *size});
@@ -131,21 +129,16 @@ bool ModuleLowering::lowerModel() {
   Place place{"", &graph.forward, job.model};
   llvm::StringRef model = job.model->name.name;
   for (const sema::NamedValue &arg : job.modelArgs)
-    env.define(arg.name.name, arg.value.isSize() ? nameDim(model, arg.name.name, arg.value, arg.range.Start)
-                                                 : arg.value);
+    env.define(arg.name.name,
+               arg.value.isSize() ? nameDim(model, arg.name.name, arg.value, arg.range.Start) : arg.value);
   std::optional<CTValue> result;
   if (!lowerStmts(job.model->body, env, place, &result))
     return false;
   auto op = std::make_unique<Op>(OpKind::Return, job.model->loc());
-  if (!result) {
-    diags.report(job.model->loc(), diag::ModelWithoutResult) << model;
-    return false;
-  }
-  llvm::ArrayRef<CTValue> values = result->getKind() == CTValue::Kind::Tuple
-                                       ? result->getElements()
-                                       : llvm::ArrayRef<CTValue>(*result);
+  llvm::ArrayRef<CTValue> values =
+      result->getKind() == CTValue::Kind::Tuple ? result->getElements() : llvm::ArrayRef<CTValue>(*result);
   for (const CTValue &value : values) {
-    Value *tensor = expectTensor(value, job.model->range);
+    Value *tensor = expectTensor(value, llvm::cast<ast::ReturnStmt>(job.model->body.back())->value->range);
     if (!tensor)
       return false;
     if (tensor->path.empty())
@@ -159,7 +152,12 @@ bool ModuleLowering::lowerModel() {
 bool ModuleLowering::lowerStmts(llvm::ArrayRef<ast::Stmt *> stmts, Environment &env, Place &place,
                                 std::optional<CTValue> *result) {
   bool good = true;
+  constexpr unsigned maxStmts = 100'000;
   for (const ast::Stmt *stmt : stmts) {
+    if (++numStmts > maxStmts) {
+      diags.report(stmt->loc(), diag::ModelTooLarge).range(stmt->range) << int64_t(maxStmts);
+      return false;
+    }
     switch (stmt->kind) {
     case ast::NodeKind::TensorDeclStmt:
       good &= lowerTensorDecl(*llvm::cast<ast::TensorDeclStmt>(stmt), env, place);
@@ -186,8 +184,9 @@ bool ModuleLowering::lowerStmts(llvm::ArrayRef<ast::Stmt *> stmts, Environment &
     case ast::NodeKind::ReturnStmt: {
       auto *returned = llvm::cast<ast::ReturnStmt>(stmt);
       if (returned->isFormula) {
-        Op *op = OpLowering(graph, evaluator)
-                     .formulaInPlace(returned->indices, returned->value, env, returned->range, *place.block, place.scope);
+        Op *op =
+            OpLowering(graph, evaluator)
+                .formulaInPlace(returned->indices, returned->value, env, returned->range, *place.block, place.scope);
         if (!op)
           return false;
         *result = tensor(op->getResult());
@@ -198,7 +197,7 @@ bool ModuleLowering::lowerStmts(llvm::ArrayRef<ast::Stmt *> stmts, Environment &
       break;
     }
     default:
-      diags.report(stmt->loc(), diag::NotSupportedYet) << "this statement in a module";
+      diags.report(stmt->loc(), diag::NotSupportedYet).range(stmt->range) << "a call for its effect alone";
       good = false;
     }
     if (!good)
@@ -210,7 +209,8 @@ bool ModuleLowering::lowerStmts(llvm::ArrayRef<ast::Stmt *> stmts, Environment &
 bool ModuleLowering::lowerTensorDecl(const ast::TensorDeclStmt &stmt, Environment &env, Place &place) {
   using Kind = ast::TensorDeclKind;
   if (stmt.declKind == Kind::Buffer || stmt.declKind == Kind::Cache) {
-    diags.report(stmt.loc(), diag::NotSupportedYet) << (stmt.declKind == Kind::Buffer ? "'buffer'" : "'cache'");
+    diags.report(stmt.loc(), diag::NotSupportedYet).range(stmt.range)
+        << (stmt.declKind == Kind::Buffer ? "'buffer'" : "'cache'");
     return false;
   }
   bool isParam = stmt.declKind == Kind::Param;
@@ -242,8 +242,6 @@ bool ModuleLowering::lowerDims(const ast::DimStmt &stmt, Environment &env, Place
       for (const sema::NamedValue &bound : job.stepDims)
         if (bound.name.name == name.name)
           value = bound.value;
-      if (!value)
-        diags.report(name.loc(), diag::DimNotBound) << name.name;
     }
     if (!value)
       return false;
@@ -252,8 +250,14 @@ bool ModuleLowering::lowerDims(const ast::DimStmt &stmt, Environment &env, Place
   return true;
 }
 
-bool ModuleLowering::assign(const ast::Ident &name, CTValue value, bool define, Environment &env, Place &place,
-                            SMRange range) {
+std::string ModuleLowering::describe(const TensorType &type) const {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  print(os, graph, type);
+  return os.str();
+}
+
+bool ModuleLowering::assign(const ast::Ident &name, CTValue value, bool define, Environment &env, Place &place) {
   if (value.isForeign()) {
     auto *result = static_cast<Value *>(value.getForeign());
     // The first name that a value gets is its path; a module's result is renamed by who binds it.
@@ -267,10 +271,6 @@ bool ModuleLowering::assign(const ast::Ident &name, CTValue value, bool define, 
     return true;
   }
   const CTValue *target = env.find(name.name);
-  if (!target) {
-    diags.report(name.loc(), diag::AssignToUnknown) << name.name;
-    return false;
-  }
   if (target->isForeign() && value.isForeign()) {
     const TensorType &before = static_cast<Value *>(target->getForeign())->type;
     const TensorType &after = static_cast<Value *>(value.getForeign())->type;
@@ -278,7 +278,8 @@ bool ModuleLowering::assign(const ast::Ident &name, CTValue value, bool define, 
     for (unsigned d = 0; same && d < before.getNumDims(); ++d)
       same = before.shape[d].size == after.shape[d].size;
     if (!same) {
-      diags.report(range.Start, diag::AssignShapeChanged) << name.name;
+      diags.report(name.loc(), diag::AssignShapeChanged).range(name.range)
+          << name.name << describe(before) << describe(after);
       return false;
     }
   }
@@ -302,13 +303,13 @@ bool ModuleLowering::lowerLet(const ast::LetStmt &stmt, Environment &env, Place 
     return false;
   if (stmt.targets.size() > 1) {
     if (value->getKind() != CTValue::Kind::Tuple || value->getElements().size() != stmt.targets.size()) {
-      diags.report(stmt.loc(), diag::WrongTupleSize)
+      diags.report(stmt.loc(), diag::WrongTupleSize).range(stmt.range)
           << int64_t(stmt.targets.size())
           << int64_t(value->getKind() == CTValue::Kind::Tuple ? value->getElements().size() : 1);
       return false;
     }
     for (unsigned i = 0; i < stmt.targets.size(); ++i)
-      if (!assign(stmt.targets[i], value->getElements()[i], define, env, place, stmt.range))
+      if (!assign(stmt.targets[i], value->getElements()[i], define, env, place))
         return false;
     return true;
   }
@@ -323,14 +324,15 @@ bool ModuleLowering::lowerLet(const ast::LetStmt &stmt, Environment &env, Place 
     for (unsigned d = 0; same && d < type->getNumDims(); ++d)
       same = type->shape[d].size == result->type.shape[d].size;
     if (!same) {
-      diags.report(stmt.type->loc(), diag::AnnotationMismatch) << stmt.targets.front().name;
+      diags.report(stmt.type->loc(), diag::AnnotationMismatch).range(stmt.type->range)
+          << stmt.targets.front().name << describe(result->type) << describe(*type);
       return false;
     }
     // An annotation says where this value is, not its other names: a plain rename becomes an identity of its own.
     if (!constrain(*result, *stmt.type))
       return false;
   }
-  return assign(stmt.targets.front(), *value, define, env, place, stmt.range);
+  return assign(stmt.targets.front(), *value, define, env, place);
 }
 
 void ModuleLowering::collectAssigned(llvm::ArrayRef<ast::Stmt *> stmts, const Environment &env,
@@ -360,7 +362,7 @@ bool ModuleLowering::lowerRepeat(const ast::RepeatStmt &stmt, Environment &env, 
   if (!times)
     return false;
   if (*times < 1) {
-    diags.report(stmt.end->loc(), diag::RepeatEmpty) << stmt.name.name << *times;
+    diags.report(stmt.end->loc(), diag::RepeatEmpty).range(stmt.end->range) << stmt.name.name << *times;
     return false;
   }
   if (place.inLoop)
@@ -400,8 +402,10 @@ bool ModuleLowering::lowerRepeat(const ast::RepeatStmt &stmt, Environment &env, 
     auto *value = static_cast<Value *>(body.find(name)->getForeign());
     auto *initial = static_cast<Value *>(env.find(name)->getForeign());
     if (value->type.dtype != initial->type.dtype) {
-      diags.report(stmt.loc(), diag::CarriedDTypeChanged)
-          << name << getName(initial->type.dtype) << getName(value->type.dtype);
+      DiagnosticBuilder message = diags.report(stmt.name.loc(), diag::CarriedDTypeChanged);
+      message << name << getName(initial->type.dtype) << getName(value->type.dtype);
+      message.range(stmt.name.range);
+      message.note(value->loc, diag::ValueIs) << name << getName(value->type.dtype);
       return false;
     }
     yield->addOperand(value);
@@ -418,7 +422,8 @@ bool ModuleLowering::lowerRepeat(const ast::RepeatStmt &stmt, Environment &env, 
 bool ModuleLowering::unrollRepeat(const ast::RepeatStmt &stmt, int64_t count, Environment &env, Place &place) {
   constexpr int64_t limit = 1024;
   if (count > limit) {
-    diags.report(stmt.loc(), diag::NotSupportedYet) << "a repeat of more than 1024 iterations inside a repeat";
+    diags.report(stmt.name.loc(), diag::NotSupportedYet).range(stmt.name.range)
+        << "a repeat of more than 1024 iterations inside a repeat";
     return false;
   }
   std::optional<int64_t> first =

@@ -42,7 +42,7 @@ private:
   bool lowerLet(const ast::LetStmt &stmt, Environment &env, Place &place);
   bool lowerRepeat(const ast::RepeatStmt &stmt, Environment &env, Place &place);
   bool unrollRepeat(const ast::RepeatStmt &stmt, int64_t count, Environment &env, Place &place);
-  bool assign(const ast::Ident &name, CTValue value, bool define, Environment &env, Place &place, SMRange range);
+  bool assign(const ast::Ident &name, CTValue value, bool define, Environment &env, Place &place);
   static void collectAssigned(llvm::ArrayRef<ast::Stmt *> stmts, const Environment &env,
                               llvm::SmallVectorImpl<llvm::StringRef> &names);
 
@@ -59,6 +59,7 @@ private:
                                           SMRange range, Place &place);
   std::optional<CTValue> cast(Value *value, DType type, SMRange range, Place &place);
   bool mentionsTensors(const ast::Expr *expr, const Environment &env);
+  std::string describe(const TensorType &type) const;
   void collectAddends(const ast::Expr *expr, const Environment &env, llvm::SmallVectorImpl<const ast::Expr *> &addends);
   Value *expectTensor(const std::optional<CTValue> &value, SMRange range);
 
@@ -78,11 +79,11 @@ private:
   DiagnosticEngine &diags;
   const sema::BoundJob &job;
   unsigned numLoops = 0;
-  unsigned depth = 0; ///< Of module calls; Sema has refused recursion.
+  unsigned numStmts = 0; ///< Lowered so far: modules that hold each other twice double at each level.
 };
 
 /// Writes mesh and rules of the strategy and the schedule into the graph. False after errors.
-bool lowerMesh(Graph &graph, const sema::BoundJob &job);
+void lowerMesh(Graph &graph, const sema::BoundJob &job);
 bool padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator);
 bool lowerStrategy(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator);
 

@@ -83,7 +83,8 @@ bool OpLowering::bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim>
   unsigned numPacks = llvm::count_if(dims, [](const ast::ShapeDim &d) { return llvm::isa<ast::EllipsisExpr>(d.size); });
   size_t fixed = dims.size() - numPacks;
   if (numPacks > 1) {
-    diags.report(dims.front().size->loc(), diag::NotSupportedYet) << "two packs in one operand";
+    noteCall(diags.report(dims.front().size->loc(), diag::NotSupportedYet).range(dims.front().size->range)
+             << "two packs in one operand");
     return false;
   }
   if (shape.size() < fixed || (numPacks == 0 && shape.size() != fixed))
@@ -102,7 +103,8 @@ bool OpLowering::bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim>
         } else if (extents[it->second[i]].size != shape[position].size) {
           DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch);
           message << opName << ("index '" + def.indices[it->second[i]].name + "'")
-                  << describeExtent(shape[position], graph.binding) << describeExtent(extents[it->second[i]], graph.binding);
+                  << describeExtent(shape[position], graph.binding)
+                  << describeExtent(extents[it->second[i]], graph.binding);
           message.range(argument.range);
           message.note(indexLocs[it->second[i]], diag::IndexBoundHere)
               << def.indices[it->second[i]].name << describeExtent(extents[it->second[i]], graph.binding);
@@ -113,7 +115,7 @@ bool OpLowering::bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim>
       continue;
     }
     if (llvm::isa<ast::CompoundExpr>(dim.size)) {
-      diags.report(dim.size->loc(), diag::NotSupportedYet) << "compound indices";
+      noteCall(diags.report(dim.size->loc(), diag::NotSupportedYet).range(dim.size->range) << "compound indices");
       return false;
     }
     std::optional<unsigned> index = bindIndex(dim.size, shape[position], argument, position);
@@ -142,12 +144,12 @@ std::optional<llvm::SmallVector<unsigned, 4>> OpLowering::resolveIndices(llvm::A
       continue;
     }
     if (llvm::isa<ast::CompoundExpr>(dim.size)) {
-      diags.report(dim.size->loc(), diag::NotSupportedYet) << "compound indices";
+      noteCall(diags.report(dim.size->loc(), diag::NotSupportedYet).range(dim.size->range) << "compound indices");
       return std::nullopt;
     }
     const sema::CTValue *known = name ? env->find(name->name) : nullptr;
     if (name && !(known && known->isSize())) {
-      diags.report(dim.size->loc(), diag::NoSuchIndex) << name->name << def.name;
+      noteCall(diags.report(dim.size->loc(), diag::NoSuchIndex).range(dim.size->range) << name->name << def.name);
       return std::nullopt;
     }
     std::optional<Size> size = evaluator.evaluateSize(dim.size, *env);
@@ -162,6 +164,12 @@ std::optional<llvm::SmallVector<unsigned, 4>> OpLowering::resolveIndices(llvm::A
   return indices;
 }
 
+/// A fault inside a declaration is one of the call that made it.
+void OpLowering::noteCall(DiagnosticBuilder &message) const {
+  if (calledAt.isValid())
+    message.note(calledAt.Start, diag::CalledHere) << def.name;
+}
+
 //===----------------------------------------------------------------------===//
 // Declared ops
 //===----------------------------------------------------------------------===//
@@ -174,13 +182,8 @@ bool OpLowering::addResult(llvm::StringRef name, const ast::TensorType &type, bo
   result.name = name.str();
   result.indices = *indices;
   result.extra = extra;
-  if (type.dtype) {
+  if (type.dtype)
     result.dtype = parseDType(type.dtype.name);
-    if (!result.dtype) {
-      diags.report(type.dtype.loc(), diag::BadDType) << type.dtype.name;
-      return false;
-    }
-  }
   def.results.push_back(std::move(result));
   return true;
 }
@@ -190,6 +193,9 @@ Op *OpLowering::call(const ast::OpDecl &decl, llvm::ArrayRef<TensorArgument> arg
   env = &opEnv;
   def.name = decl.name.name.str();
   def.loc = decl.loc();
+  calledAt = range;
+  if (!refuseClauses(decl))
+    return nullptr;
   unsigned next = 0;
   for (const ast::Param &param : decl.params) {
     if (!param.tensor)
@@ -213,30 +219,50 @@ Op *OpLowering::call(const ast::OpDecl &decl, llvm::ArrayRef<TensorArgument> arg
     if (param.sizeIndex) {
       const sema::CTValue *value = opEnv.find(param.name.name);
       if (value && value->isSize())
-        addIndex(param.sizeIndex.name,
-                 {static_cast<const Dim *>(value->getTag()), value->getSize(graph.sizes)}, range.Start);
+        addIndex(param.sizeIndex.name, {static_cast<const Dim *>(value->getTag()), value->getSize(graph.sizes)},
+                 range.Start);
     }
   for (const ast::OpDecl::Result &result : decl.results)
     if (!addResult(result.name ? result.name.name : "result", *result.type, false))
       return nullptr;
-  if (decl.results.empty()) {
-    diags.report(decl.loc(), diag::NotSupportedYet) << "ops without a result";
-    return nullptr;
-  }
   if (!lowerBody(decl))
     return nullptr;
   return finish(range, block, scope);
 }
 
+/// The result of that name; a lone one is called `result` besides its own. Null for an operand.
+ResultInfo *OpLowering::findResult(llvm::StringRef name) {
+  auto declared = [](const ResultInfo &result) { return !result.extra; };
+  if (name == "result" && llvm::count_if(def.results, declared) == 1)
+    return &*llvm::find_if(def.results, declared);
+  auto found = llvm::find_if(def.results, [&](const ResultInfo &r) { return declared(r) && r.name == name; });
+  return found == def.results.end() ? nullptr : &*found;
+}
+
+/// What is not lowered is said before what follows from it.
+bool OpLowering::refuseClauses(const ast::OpDecl &decl) {
+  using Clause = ast::OpClauseStmt::Clause;
+  for (const ast::Stmt *stmt : decl.body)
+    if (auto *clause = llvm::dyn_cast<ast::OpClauseStmt>(stmt)) {
+      bool isScan = clause->clause == Clause::Scan, isRoutes = clause->clause == Clause::Routes;
+      if (!isScan && !isRoutes && clause->clause != Clause::Updates)
+        continue;
+      noteCall(diags.report(clause->loc(), diag::NotSupportedYet).range(clause->range) << (isScan     ? "'scan'"
+                                                                                           : isRoutes ? "'routes'"
+                                                                                                      : "'updates'"));
+      return false;
+    }
+  if (decl.results.empty()) {
+    noteCall(diags.report(decl.name.loc(), diag::NotSupportedYet).range(decl.name.range) << "ops without a result");
+    return false;
+  }
+  return true;
+}
+
 bool OpLowering::lowerBody(const ast::OpDecl &decl) {
   auto setFormula = [&](llvm::StringRef name, const ast::Expr *value) {
-    for (ResultInfo &result : def.results)
-      if (result.name == name && !result.extra) {
-        result.formula = lower(value);
-        return result.formula != nullptr;
-      }
-    diags.report(value->loc(), diag::NoSuchResult) << name << def.name;
-    return false;
+    ResultInfo *result = findResult(name);
+    return (result->formula = lower(value)) != nullptr;
   };
   if (decl.formula) {
     auto *tuple = llvm::dyn_cast<ast::TupleExpr>(decl.formula);
@@ -244,11 +270,6 @@ bool OpLowering::lowerBody(const ast::OpDecl &decl) {
       if (!setFormula(def.results.front().name, decl.formula))
         return false;
     } else {
-      if (!tuple || tuple->elements.size() != decl.results.size()) {
-        diags.report(decl.formula->loc(), diag::WrongResultCount)
-            << def.name << int64_t(decl.results.size()) << int64_t(tuple ? tuple->elements.size() : 1);
-        return false;
-      }
       for (unsigned i = 0; i < tuple->elements.size(); ++i)
         if (!(def.results[i].formula = lower(tuple->elements[i])))
           return false;
@@ -271,11 +292,6 @@ bool OpLowering::lowerBody(const ast::OpDecl &decl) {
         return false;
     }
   }
-  for (const ResultInfo &result : def.results)
-    if (!result.extra && !result.formula && !def.opaque) {
-      diags.report(decl.loc(), diag::ResultWithoutFormula) << result.name << def.name;
-      return false;
-    }
   return true;
 }
 
@@ -283,7 +299,7 @@ bool OpLowering::nameIndices(llvm::ArrayRef<ast::Ident> names, llvm::function_re
   for (const ast::Ident &name : names) {
     auto it = indexByName.find(name.name);
     if (it == indexByName.end()) {
-      diags.report(name.loc(), diag::NoSuchIndex) << name.name << def.name;
+      noteCall(diags.report(name.loc(), diag::NoSuchIndex).range(name.range) << name.name << def.name);
       return false;
     }
     f(it->second);
@@ -310,10 +326,6 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
     llvm::SmallVector<unsigned, 2> indices;
     if (!nameIndices(clause.names2, [&](unsigned index) { indices.push_back(index); }))
       return false;
-    if (clause.word.name != "causal" || indices.size() != 2) {
-      diags.report(clause.loc(), diag::NoSuchMask) << clause.word.name;
-      return false;
-    }
     def.causalMask = {indices[0], indices[1]};
     return true;
   }
@@ -335,12 +347,7 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
         def.savedOperands.push_back(operand->second);
         continue;
       }
-      auto result = llvm::find_if(def.results, [&](const ResultInfo &r) { return r.name == name.name; });
-      if (result == def.results.end()) {
-        diags.report(name.loc(), diag::UnknownSaved) << name.name << def.name;
-        return false;
-      }
-      def.savedResults.push_back(result - def.results.begin());
+      def.savedResults.push_back(findResult(name.name) - def.results.data());
     }
     return true;
   }
@@ -355,11 +362,9 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
   case Clause::Scan:
   case Clause::Routes:
   case Clause::Updates:
-    diags.report(clause.loc(), diag::NotSupportedYet)
-        << (clause.clause == Clause::Scan ? "'scan'" : clause.clause == Clause::Routes ? "'routes'" : "'updates'");
-    return false;
+    break;
   }
-  llvm_unreachable("all clauses handled");
+  llvm_unreachable("refused by refuseClauses");
 }
 
 /// A cost is a size over the names of the indices, `area` and `volume`, whose values are those of a rank.
@@ -408,8 +413,7 @@ Op *OpLowering::finish(SMRange range, Block &block, llvm::StringRef scope) {
 //===----------------------------------------------------------------------===//
 
 Op *OpLowering::formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const ast::Expr *formula,
-                               const sema::Environment &callerEnv, SMRange range, Block &block,
-                               llvm::StringRef scope) {
+                               const sema::Environment &callerEnv, SMRange range, Block &block, llvm::StringRef scope) {
   env = &callerEnv;
   inPlace = true;
   def.name = "formula";
@@ -424,30 +428,13 @@ Op *OpLowering::formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const 
     auto *name = llvm::dyn_cast<ast::NameExpr>(expr);
     auto it = name ? indexByName.find(name->name) : indexByName.end();
     if (it == indexByName.end()) {
-      diags.report(expr->loc(), diag::NoSuchIndex) << (name ? name->name : "this") << def.name;
-      return nullptr;
-    }
-    if (llvm::is_contained(result.indices, it->second)) {
-      diags.report(expr->loc(), diag::IndexTwice) << name->name;
+      // Sema has seen the index: it stands where no tensor is accessed, as in `where(false, x[b], 0)`.
+      diags.report(expr->loc(), diag::NotSupportedYet).range(expr->range)
+          << "an index of the result that no tensor is accessed at";
       return nullptr;
     }
     result.indices.push_back(it->second);
   }
-  // Absent indices must be reduced by name.
-  llvm::SmallVector<bool, 8> reduced(def.indices.size(), false);
-  auto mark = [&](auto &&self, const Formula *f) -> void {
-    if (f->kind == Formula::Kind::Reduce)
-      for (unsigned index : f->indices)
-        reduced[index] = true;
-    for (const Formula *child : f->children)
-      self(self, child);
-  };
-  mark(mark, lowered);
-  for (unsigned index = 0; index < def.indices.size(); ++index)
-    if (!reduced[index] && !llvm::is_contained(result.indices, index)) {
-      diags.report(formula->loc(), diag::IndexNotReducedInPlace) << def.indices[index].name;
-      return nullptr;
-    }
   def.results.push_back(std::move(result));
   analyze(def);
   def.name = def.flopClass == FlopClass::Contraction ? "contract" : def.name;
@@ -473,7 +460,7 @@ Op *OpLowering::contraction(const ast::OpExpr &expr, llvm::ArrayRef<TensorArgume
     product = product ? graph.defs.binary(Formula::Kind::Mul, product, element) : element;
   }
   if (expr.results.size() != 1 || expr.formula) {
-    diags.report(expr.loc(), diag::NotSupportedYet)
+    diags.report(expr.loc(), diag::NotSupportedYet).range(expr.range)
         << "an op in an expression with several results or a formula of its own; write `let y[i] = ...`";
     return nullptr;
   }

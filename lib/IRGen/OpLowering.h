@@ -28,7 +28,8 @@ struct TensorArgument {
 
 class OpLowering {
 public:
-  OpLowering(Graph &graph, sema::Evaluator &evaluator) : graph(graph), evaluator(evaluator), diags(evaluator.getDiags()) {}
+  OpLowering(Graph &graph, sema::Evaluator &evaluator)
+      : graph(graph), evaluator(evaluator), diags(evaluator.getDiags()) {}
 
   /// A call of a declared op. `env` has the op's compile-time parameters. Null after an error.
   Op *call(const ast::OpDecl &decl, llvm::ArrayRef<TensorArgument> arguments, sema::Environment &env, SMRange range,
@@ -43,6 +44,8 @@ public:
                   Block &block, llvm::StringRef scope);
 
 private:
+  void noteCall(DiagnosticBuilder &message) const;
+
   // Shapes (OpLowering.cpp).
   bool bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim> dims, const TensorArgument &argument,
                    llvm::StringRef opName);
@@ -52,6 +55,8 @@ private:
   unsigned addIndex(llvm::StringRef name, const Extent &extent, SMLoc loc);
   unsigned addPackIndex(const Extent &extent, SMLoc loc);
   bool addResult(llvm::StringRef name, const ast::TensorType &type, bool extra);
+  bool refuseClauses(const ast::OpDecl &decl);
+  ResultInfo *findResult(llvm::StringRef name);
   bool lowerBody(const ast::OpDecl &decl);
   bool lowerClause(const ast::OpClauseStmt &clause);
   bool nameIndices(llvm::ArrayRef<ast::Ident> names, llvm::function_ref<void(unsigned)> f);
@@ -74,6 +79,7 @@ private:
   DiagnosticEngine &diags;
   const sema::Environment *env = nullptr;
   bool inPlace = false;
+  SMRange calledAt; ///< Of a declared op.
 
   OpDef def;
   llvm::SmallVector<Extent, 6> extents;

@@ -10,12 +10,11 @@
 
 using namespace stage;
 
-bool stage::lowerMesh(Graph &graph, const sema::BoundJob &job) {
+void stage::lowerMesh(Graph &graph, const sema::BoundJob &job) {
   for (const sema::BoundAxis &bound : job.strategy.mesh)
     graph.mesh.addAxis({bound.name.name.str(), bound.size, graph.sizes.symbol(bound.name.name), bound.name.loc()});
   for (const Axis &axis : graph.mesh.getAxes())
     graph.binding.bind(axis.name, axis.size);
-  return true;
 }
 
 /// `pad V to N`: the symbol V becomes the next multiple of N. A model without V has nothing to pad.
@@ -28,7 +27,7 @@ bool stage::padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &ev
     if (!multiple)
       return false;
     if (*multiple < 1) {
-      evaluator.getDiags().report(pad->to->loc(), diag::BadPadding) << *multiple;
+      evaluator.getDiags().report(pad->to->loc(), diag::BadPadding).range(pad->to->range) << *multiple;
       return false;
     }
     for (const sema::NamedValue &arg : job.modelArgs) {
@@ -81,7 +80,7 @@ private:
       what = "'partition' (ZeRO)";
     else if (llvm::isa<ast::PadStmt>(stmt))
       return true; // before the model was elaborated: padDims
-    diags.report(stmt->loc(), diag::NotSupportedYet) << what;
+    diags.report(stmt->loc(), diag::NotSupportedYet).range(stmt->range) << what;
     return false;
   }
 
@@ -105,9 +104,9 @@ private:
         std::optional<sema::CTValue> order = evaluator.evaluate(item.order, env);
         if (!order)
           return false;
-        llvm::StringRef word = order->getKind() == sema::CTValue::Kind::Word ? order->getText() : "";
-        if (word != "mirrored" && word != "blocked") {
-          diags.report(item.order->loc(), diag::UnknownOrder) << word;
+        std::string word = evaluator.format(*order);
+        if (order->getKind() != sema::CTValue::Kind::Word || (word != "mirrored" && word != "blocked")) {
+          diags.report(item.order->loc(), diag::UnknownOrder).range(item.order->range) << word;
           return false;
         }
         rule.mirrored = word == "mirrored";
@@ -135,7 +134,8 @@ private:
       for (size_t r = 0; r < bound->schedule.virtualStages.size(); ++r)
         for (size_t c = 0; c < bound->schedule.virtualStages[r].size(); ++c)
           if (bound->schedule.virtualStages[r][c] != int64_t(c * bound->schedule.virtualStages.size() + r)) {
-            diags.report(info.loc, diag::NotSupportedYet) << "virtual stages that are not at c * p + r";
+            diags.report(info.loc, diag::NotSupportedYet).range(bound->stmt->range)
+                << "virtual stages that are not at c * p + r";
             return false;
           }
     bool found = false;
@@ -146,7 +146,7 @@ private:
       for (auto &op : graph.forward)
         if (op->kind == OpKind::Repeat)
           known += (known.empty() ? "; it repeats '" : "', '") + op->name;
-      diags.report(bound->stmt->what.range.Start, diag::PipelineLoopUnknown)
+      diags.report(bound->stmt->what.range.Start, diag::PipelineLoopUnknown).range(bound->stmt->what.range)
           << info.loop << graph.name << (known.empty() ? "" : known + "'");
       return false;
     }

@@ -88,7 +88,7 @@ Expr *Builder::expr(Grammar::ExprContext *tree) {
   if (auto *call = dynamic_cast<Grammar::CallExprContext *>(tree))
     return this->call(call);
   if (auto *paren = dynamic_cast<Grammar::ParenExprContext *>(tree))
-    return expr(paren->expr());
+    return paren->COMMA() ? tuple(paren) : expr(paren->expr());
   if (auto *index = dynamic_cast<Grammar::IndexExprContext *>(tree)) {
     auto *node = make<IndexExpr>(tree);
     node->base = expr(index->expr());
@@ -112,15 +112,6 @@ Expr *Builder::expr(Grammar::ExprContext *tree) {
   if (auto *boolean = dynamic_cast<Grammar::BoolExprContext *>(tree)) {
     auto *node = make<BoolExpr>(tree);
     node->value = boolean->TRUE() != nullptr;
-    return node;
-  }
-  if (auto *tuple = dynamic_cast<Grammar::TupleExprContext *>(tree)) {
-    llvm::SmallVector<Expr *, 4> elements = {expr(tuple->expr())};
-    if (auto *rest = tuple->exprList())
-      for (auto *element : rest->expr())
-        elements.push_back(expr(element));
-    auto *node = make<TupleExpr>(tree);
-    node->elements = list(elements);
     return node;
   }
   if (auto *items = dynamic_cast<Grammar::ListExprContext *>(tree)) {
@@ -199,6 +190,17 @@ Expr *Builder::binary(Grammar::BinaryExprContext *tree) {
   if (isComparison(node->op) && left && isComparison(left->op) &&
       !dynamic_cast<Grammar::ParenExprContext *>(tree->expr(0)))
     diags.report(node->opLoc, diag::ComparisonChain).range(left->range);
+  return node;
+}
+
+/// `(a,)` and `(a, b)`
+Expr *Builder::tuple(Grammar::ParenExprContext *tree) {
+  llvm::SmallVector<Expr *, 4> elements = {expr(tree->expr())};
+  if (auto *rest = tree->exprList())
+    for (auto *element : rest->expr())
+      elements.push_back(expr(element));
+  auto *node = make<TupleExpr>(tree);
+  node->elements = list(elements);
   return node;
 }
 

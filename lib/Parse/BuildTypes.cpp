@@ -34,7 +34,7 @@ bool Builder::productOfNames(Grammar::ExprContext *tree, llvm::SmallVectorImpl<I
 Expr *Builder::shapeExpr(Grammar::ExprContext *tree) {
   llvm::SmallVector<Ident, 4> names;
   auto *paren = dynamic_cast<Grammar::ParenExprContext *>(tree);
-  if (!paren || !productOfNames(paren->expr(), names) || names.size() < 2)
+  if (!paren || paren->COMMA() || !productOfNames(paren->expr(), names) || names.size() < 2)
     return expr(tree);
   auto *node = make<CompoundExpr>(tree);
   node->indices = list(names);

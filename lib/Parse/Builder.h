@@ -76,6 +76,7 @@ private:
   ast::StringExpr *string(const Token *token);
   ast::Expr *call(Grammar::CallExprContext *tree);
   ast::Expr *binary(Grammar::BinaryExprContext *tree);
+  ast::Expr *tuple(Grammar::ParenExprContext *tree);
   ast::Expr *ifExpr(Grammar::IfExprContext *tree);
   ast::Expr *opExpr(Grammar::OpExprContext *tree);
   ast::Expr *subscript(Grammar::SubscriptContext *tree);

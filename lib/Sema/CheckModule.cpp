@@ -221,6 +221,9 @@ void ModuleChecker::checkCall(const ast::CallExpr &call) {
     addInstance(call, *called);
   } else if (decl) {
     reportWrongDecl({callee->name, callee->range}, "module or op", *decl);
+  } else if (callee && !find(callee->name) && isDTypeName(callee->name) && call.args.size() != 1) {
+    diags.report(call.loc(), diag::WrongArgumentCount).range(call.range)
+        << callee->name << "1" << int64_t(call.args.size());
   }
   if (call.as)
     define(SymbolKind::Tensor, call.as);
@@ -249,10 +252,15 @@ void ModuleChecker::checkOpExpr(const ast::OpExpr &op) {
   IndexSet indices;
   for (const ast::OpExpr::Operand &operand : op.operands) {
     checkExpr(operand.value);
+    checkDType(operand.type->dtype);
+    checkDimsOnce(*operand.type);
     collectIndices(*operand.type, indices);
   }
-  for (const ast::TensorType *result : op.results)
+  for (const ast::TensorType *result : op.results) {
+    checkDType(result->dtype);
+    checkDimsOnce(*result);
     checkResultIndices(diags, *result, indices);
+  }
 }
 
 bool ModuleChecker::isCallable(StringRef name) {

@@ -154,7 +154,7 @@ void OpChecker::checkStmt(const ast::Stmt *stmt) {
     return;
   }
   accessedBy[let->targets[0].name] = checkOpFormula(*this, diags, indices, let->value);
-  define(SymbolKind::Tensor, let->targets[0]);
+  define(SymbolKind::Let, let->targets[0]);
 }
 
 void OpChecker::checkAssign(const ast::LetStmt &assign) {

@@ -14,11 +14,6 @@ using namespace stage;
 using namespace stage::sema;
 using ast::BinaryOp;
 
-static StringRef spell(BinaryOp op) {
-  static const StringRef spellings[] = {"+", "-", "*", "/", "div", "%", "<", "<=", ">", ">=", "==", "!=", "&&", "||"};
-  return spellings[static_cast<unsigned>(op)];
-}
-
 static bool isComparison(BinaryOp op) { return op >= BinaryOp::Less && op <= BinaryOp::NotEqual; }
 
 /// Whether `a op b`, given how a compares to b.

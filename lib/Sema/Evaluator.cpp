@@ -18,13 +18,6 @@ using namespace stage;
 using namespace stage::sema;
 using llvm::dyn_cast;
 
-std::string stage::sema::textOf(const ast::Expr *expr) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  ast::print(os, expr);
-  return os.str();
-}
-
 double stage::sema::toDouble(const Rational &value) {
   // Long doubles hold 64-bit numerators and denominators exactly, so that the quotient is rounded once.
   return static_cast<double>(static_cast<long double>(value.num) / static_cast<long double>(value.den));

@@ -7,8 +7,7 @@
 
 namespace stage::sema {
 
-/// As .stg text.
-std::string textOf(const ast::Expr *expr);
+using ast::textOf;
 /// The nearest double.
 double toDouble(const Rational &value);
 

@@ -159,7 +159,7 @@ IndexSet FormulaChecker::checkCall(const ast::CallExpr *call, bool inSubscript) 
   }
   if (!builtin || builtin == BuiltinKind::Word)
     scope.reportUnknownName(callee->name, callee->range, diag::UnknownName);
-  else if (builtin == BuiltinKind::ElementFunction)
+  else if (builtin == BuiltinKind::ElementFunction || builtin == BuiltinKind::DType)
     checkArity(call, callee->name);
   return accessed;
 }
@@ -188,7 +188,7 @@ IndexSet FormulaChecker::checkReduction(const ast::CallExpr *call) {
   for (const ast::Expr *index : call->indices) {
     StringRef name = indexName(index);
     if (name.empty())
-      diags.report(index->loc(), diag::NotInFormula).range(index->range) << textOf(index);
+      diags.report(index->loc(), diag::IndexExpected).range(index->range) << textOf(index);
     else if (isInPlace && known.insert({name, index->range}).second)
       opened.push_back(name);
   }
@@ -232,8 +232,13 @@ void stage::sema::checkResultIndices(DiagnosticEngine &diags, const ast::TensorT
 void stage::sema::checkFormula(FormulaScope &scope, DiagnosticEngine &diags, ArrayRef<ast::Expr *> indices,
                                const ast::Expr *formula) {
   IndexSet result;
-  for (const ast::Expr *index : indices)
-    collectIndex(index, result);
+  for (const ast::Expr *index : indices) {
+    StringRef name = indexName(index);
+    if (name.empty())
+      diags.report(index->loc(), diag::IndexExpected).range(index->range) << textOf(index);
+    else if (!result.insert({name, index->range}).second)
+      diags.report(index->loc(), diag::IndexTwice).range(index->range) << name;
+  }
   IndexSet accessed = FormulaChecker(scope, diags, result, /*isInPlace=*/true).check(formula);
   checkReduced(diags, accessed, result);
   for (const auto &[name, range] : result)

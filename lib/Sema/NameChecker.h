@@ -20,6 +20,7 @@ enum class SymbolKind {
   Tensor, ///< also what `let` binds in a module, which may be a compile-time value
   Var,
   Index,
+  Let,   ///< of an op
   Place, ///< a name in paths only: of a repeat
   Function,
 };

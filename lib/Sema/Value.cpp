@@ -49,6 +49,8 @@ CTValue CTValue::word(StringRef name) {
   return result;
 }
 
+CTValue CTValue::decl(const ast::Decl *decl) { return CTValue::decl(decl, {}); }
+
 CTValue CTValue::decl(const ast::Decl *decl, std::vector<NamedValue> arguments) {
   CTValue result;
   result.kind = Kind::Decl;

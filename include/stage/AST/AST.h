@@ -503,6 +503,9 @@ struct File {
 /// Prints a file as .stg text again; printing what was parsed from it gives the same text.
 void print(llvm::raw_ostream &os, const File &file);
 void print(llvm::raw_ostream &os, const Expr *expr);
+/// As .stg text, for messages.
+std::string textOf(const Expr *expr);
+StringRef spell(BinaryOp op);
 
 } // namespace stage::ast
 

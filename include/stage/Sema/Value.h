@@ -56,7 +56,8 @@ public:
   /// The text must outlive the value: text of the AST does.
   static CTValue string(StringRef text);
   static CTValue word(StringRef name);
-  static CTValue decl(const ast::Decl *decl, std::vector<NamedValue> arguments = {});
+  static CTValue decl(const ast::Decl *decl);
+  static CTValue decl(const ast::Decl *decl, std::vector<NamedValue> arguments);
   static CTValue list(std::vector<CTValue> elements);
   static CTValue tuple(std::vector<CTValue> elements);
   static CTValue range(CTValue begin, CTValue end);
