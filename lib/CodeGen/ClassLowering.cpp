@@ -1,10 +1,8 @@
 //===- ClassLowering.cpp - the nodes of a class of ranks ------------------===//
 #include "ClassLowering.h"
-#include "TensorTracker.h"
 #include "stage/CodeGen/Diagnostics.h"
 #include "stage/IR/Costs.h"
 #include "llvm/ADT/StringExtras.h"
-#include <deque>
 
 using namespace stage;
 
@@ -36,297 +34,274 @@ AxisSet stage::findVaryingAxes(const Program &program, const StageProgram &stage
   return axes;
 }
 
-namespace {
-class Lowering {
-public:
-  Lowering(const Program &program, const GroupTable &groups, const EmitOptions &options, RankClass &rankClass,
-           DiagnosticEngine &diags)
-      : program(program), graph(*program.graph), groups(groups), options(options), rankClass(rankClass), diags(diags),
-        stage(program.stages[rankClass.stage]), binding(graph.binding) {}
+ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, const EmitOptions &options,
+                             const RankClass &rankClass, DiagnosticEngine &diags)
+    : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
+      stage(program.stages[rankClass.stage]), binding(graph.binding) {
+  for (auto [axis, coordinate] : rankClass.coordinates)
+    binding.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
+  for (const UnitTemplate &unit : stage.templates)
+    for (const ProgramItem &item : unit.items)
+      maxValues = std::max<uint64_t>(maxValues, item.values.size());
+  placeUnits();
+  producers.emplace(graph, lastBackward);
+  if (options.tracker)
+    tracker.emplace(graph, binding, *producers, diags);
+}
 
-  bool run() {
-    for (auto [axis, coordinate] : rankClass.coordinates)
-      binding.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
-    if (!placeUnits() || !checkTags())
-      return false;
-    rankClass.image.appendMetadata("1.0");
-    Producers producers(graph, lastBackward);
-    if (options.tracker)
-      tracker.emplace(graph, binding, producers, diags);
-    for (unsigned u = 0; u < units.size(); ++u) {
-      emitUnit(units[u], u, producers);
-      lastCompOfUnit.push_back(lastComp);
-    }
-    return !diags.hasErrors();
+void ClassLowering::placeUnits() {
+  for (const UnitTemplate &unit : stage.templates)
+    layouts.emplace_back(graph, unit.items);
+  stepLayout.emplace(graph, stage.step);
+  lastBackward.resize(program.numChunks);
+  uint64_t next = 0;
+  llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> forward; // (microbatch, chunk)
+  for (const ProgramUnit &unit : stage.units) {
+    const UnitTemplate *found = stage.find(unit.kind, unit.chunk);
+    if (!found)
+      continue; // nothing to run on this stage
+    PlacedUnit placed;
+    placed.layout = &layouts[found - stage.templates.data()];
+    placed.base = next;
+    placed.isBackward = unit.kind == PassKind::Backward;
+    placed.microbatch = unit.microbatch;
+    if (program.numChunks > 1)
+      placed.chunk = unit.chunk;
+    if (placed.isBackward)
+      placed.partner = forward.lookup({unit.microbatch, unit.chunk});
+    next += placed.layout->getNumNodes();
+    units.push_back(placed);
+    if (placed.isBackward)
+      lastBackward[unit.chunk] = placed;
+    else
+      forward[{unit.microbatch, unit.chunk}] = &units.back();
   }
+  PlacedUnit step;
+  step.layout = &*stepLayout;
+  step.base = next;
+  step.isStep = true;
+  units.push_back(step);
+}
 
-private:
-  bool placeUnits() {
-    for (const UnitTemplate &unit : stage.templates)
-      layouts.emplace_back(graph, unit.items);
-    stepLayout.emplace(graph, stage.step);
-    lastBackward.resize(program.numChunks);
-    uint64_t next = 0;
-    llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> forward; // (microbatch, chunk)
-    for (const ProgramUnit &unit : stage.units) {
-      const UnitTemplate *found = stage.find(unit.kind, unit.chunk);
-      if (!found)
-        continue; // nothing to run on this stage
-      PlacedUnit placed;
-      placed.layout = &layouts[found - stage.templates.data()];
-      placed.base = next;
-      placed.isBackward = unit.kind == PassKind::Backward;
-      placed.microbatch = unit.microbatch;
-      if (program.numChunks > 1)
-        placed.chunk = unit.chunk;
-      if (placed.isBackward)
-        placed.partner = forward.lookup({unit.microbatch, unit.chunk});
-      next += placed.layout->getNumNodes();
-      units.push_back(placed);
-      if (placed.isBackward)
-        lastBackward[unit.chunk] = placed;
-      else
-        forward[{unit.microbatch, unit.chunk}] = &units.back();
-    }
-    PlacedUnit step;
-    step.layout = &*stepLayout;
-    step.base = next;
-    step.isStep = true;
-    units.push_back(step);
+unsigned ClassLowering::getVirtualStage(const PlacedUnit &unit) const {
+  auto found = llvm::find(program.virtualStages, std::pair(stage.stage, unit.chunk.value_or(0)));
+  return found - program.virtualStages.begin();
+}
+
+llvm::SmallVector<uint64_t, 4> ClassLowering::getTags(const PlacedUnit &unit) const {
+  llvm::SmallVector<uint64_t, 4> tags;
+  for (const Segment &segment : unit.layout->getSegments()) {
+    const ProgramItem &item = *segment.item;
+    if (item.values.empty())
+      continue;
+    for (unsigned value : {size_t(0), item.values.size() - 1})
+      tags.push_back(getTag(unit, getVirtualStage(unit), item.peer, value));
+  }
+  return tags;
+}
+
+/// One number per direction, boundary, microbatch and value, so that no two messages in flight share one.
+uint64_t ClassLowering::getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const {
+  uint64_t direction = unit.isBackward, boundary = std::min(from, to);
+  return ((direction * program.virtualStages.size() + boundary) * program.microbatches + unit.microbatch) *
+             maxValues + value;
+}
+
+uint64_t ClassLowering::getNumTags() const {
+  return 2 * program.virtualStages.size() * program.microbatches * maxValues;
+}
+
+bool ClassLowering::checkTags() const {
+  if (hasEnoughTags())
     return true;
-  }
+  diags.report(graph.pipeline.loc, diag::TooManyTags) << int64_t(getNumTags()) << int64_t(maxTags);
+  return false;
+}
 
-  /// One number per direction, boundary, microbatch and value, so that no two messages in flight share one.
-  uint64_t getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const {
-    uint64_t direction = unit.isBackward, boundary = std::min(from, to);
-    return ((direction * program.virtualStages.size() + boundary) * program.microbatches + unit.microbatch) *
-               maxValues + value;
+unsigned ClassLowering::getSlot(RankSlot slot) {
+  for (unsigned i = 0; i < slots.size(); ++i) {
+    const RankSlot &known = slots[i];
+    if (known.isGroup == slot.isGroup && known.kind == slot.kind && known.peerStage == slot.peerStage)
+      return i;
   }
+  slots.push_back(slot);
+  return slots.size() - 1;
+}
 
-  bool checkTags() {
-    for (const UnitTemplate &unit : stage.templates)
-      for (const ProgramItem &item : unit.items)
-        maxValues = std::max<uint64_t>(maxValues, item.values.size());
-    constexpr uint64_t limit = 500'000'000;
-    uint64_t tags = 2 * program.virtualStages.size() * program.microbatches * maxValues;
-    if (tags <= limit)
-      return true;
-    diags.report(graph.pipeline.loc, diag::TooManyTags) << int64_t(tags) << int64_t(limit);
-    return false;
+//===----------------------------------------------------------------------===//
+// Numbers and names of an op
+//===----------------------------------------------------------------------===//
+
+int64_t ClassLowering::evaluateOrReport(Size size, const Op &op) {
+  SizeValue value = evaluateCount(size, binding);
+  if (value)
+    return int64_t(value.value.num);
+  diags.report(op.loc, diag::NodeSizeUnknown) << size.str();
+  return 1;
+}
+
+const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
+  auto [it, fresh] = facts.try_emplace(&op);
+  if (!fresh)
+    return *it->second;
+  it->second = std::make_unique<OpFacts>();
+  OpFacts &f = *it->second;
+  OpCost cost = getLocalCost(graph, op);
+  if (isCollective(op.kind)) {
+    f.fields.type = ChakraNodeType::CommColl;
+    f.fields.commType = op.kind == OpKind::AllGather       ? ChakraCommType::AllGather
+                        : op.kind == OpKind::AllReduce     ? ChakraCommType::AllReduce
+                        : op.kind == OpKind::ReduceScatter ? ChakraCommType::ReduceScatter
+                                                           : ChakraCommType::AllToAll;
+    f.fields.commSize = uint64_t(evaluateOrReport(cost.bytes, op));
+    if (std::optional<unsigned> kind = groups.find(op))
+      f.fields.group = NodeValue::slot(getSlot({true, *kind, 0}));
+  } else {
+    int64_t flops = evaluateOrReport(cost.flops, op) + evaluateOrReport(cost.recomputeFlops, op);
+    f.fields.numOps = uint64_t(std::max<int64_t>(1, flops));
+    f.fields.tensorSize = uint64_t(std::max<int64_t>(1, evaluateOrReport(cost.bytes, op)));
   }
+  if (options.names)
+    nameOp(op, f);
+  return f;
+}
 
-  unsigned getSlot(RankSlot slot) {
-    for (unsigned i = 0; i < rankClass.slots.size(); ++i) {
-      const RankSlot &known = rankClass.slots[i];
-      if (known.isGroup == slot.isGroup && known.kind == slot.kind && known.peerStage == slot.peerStage)
-        return i;
+/// `contract.1.dw` is a gradient of the second operator of the name `contract`, and a `contract.dw` to people.
+static std::string dropVariant(llvm::StringRef kind) {
+  llvm::SmallVector<llvm::StringRef, 3> parts;
+  kind.split(parts, '.');
+  llvm::erase_if(parts, [](llvm::StringRef part) { return llvm::all_of(part, llvm::isDigit); });
+  return llvm::join(parts, ".");
+}
+
+void ClassLowering::nameOp(const Op &op, OpFacts &f) const {
+  llvm::StringRef kind = op.def ? llvm::StringRef(op.def->name) : getName(op.kind);
+  std::string path = op.getNumResults() ? op.getResult()->path : "";
+  if (op.kind == OpKind::Update)
+    path = op.getOperand(0)->path;
+  if (path.empty())
+    path = op.scope.empty() ? kind.str() : op.scope + "." + kind.str();
+  else if (isCollective(op.kind) || op.kind == OpKind::Update)
+    path += (" " + kind).str();
+  const Op *loop = op.getBlock()->getParent();
+  f.inLoop = loop != nullptr;
+  std::string prefix = loop ? (loop->scope.empty() ? "" : loop->scope + ".") + loop->name + "." : "";
+  if (loop && llvm::StringRef(path).startswith(prefix)) {
+    f.beforeIteration = prefix;
+    f.afterIteration = "." + path.substr(prefix.size());
+  } else {
+    f.beforeIteration = loop ? prefix : "";
+    f.afterIteration = loop ? "." + path : path;
+  }
+  f.opType = dropVariant(kind);
+  f.fields.opType = f.opType;
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+void ClassLowering::lowerUnit(unsigned number, Sink sink) {
+  const PlacedUnit &unit = units[number];
+  std::string suffix = " " + unit.getName();
+  for (const Segment &segment : unit.layout->getSegments()) {
+    const ProgramItem &item = *segment.item;
+    if (item.kind == ProgramItem::Kind::Recv || item.kind == ProgramItem::Kind::Send) {
+      for (unsigned i = 0; i < item.values.size(); ++i)
+        lowerMessage(unit, number, item, i, unit.base + segment.start + i, suffix, sink);
+      continue;
     }
-    rankClass.slots.push_back(slot);
-    return rankClass.slots.size() - 1;
-  }
-
-  //===--- Numbers and names of an op, the same in every unit -------------===//
-
-  struct OpFacts {
-    NodeFields fields;
-    std::string beforeIteration, afterIteration; ///< Name around the iteration's number.
-    std::string opType;
-    bool inLoop = false;
-  };
-
-  int64_t evaluateOrReport(Size size, const Op &op) {
-    SizeValue value = evaluateCount(size, binding);
-    if (value)
-      return int64_t(value.value.num);
-    diags.report(op.loc, diag::NodeSizeUnknown) << size.str();
-    return 1;
-  }
-
-  const OpFacts &getFacts(const Op &op) {
-    auto [it, fresh] = facts.try_emplace(&op);
-    if (!fresh)
-      return *it->second;
-    it->second = std::make_unique<OpFacts>();
-    OpFacts &f = *it->second;
-    OpCost cost = getLocalCost(graph, op);
-    if (isCollective(op.kind)) {
-      f.fields.type = ChakraNodeType::CommColl;
-      f.fields.commType = op.kind == OpKind::AllGather       ? ChakraCommType::AllGather
-                          : op.kind == OpKind::AllReduce     ? ChakraCommType::AllReduce
-                          : op.kind == OpKind::ReduceScatter ? ChakraCommType::ReduceScatter
-                                                             : ChakraCommType::AllToAll;
-      f.fields.commSize = uint64_t(evaluateOrReport(cost.bytes, op));
-      if (std::optional<unsigned> kind = groups.find(op))
-        f.fields.group = NodeValue::slot(getSlot({true, *kind, 0}));
-    } else {
-      int64_t flops = evaluateOrReport(cost.flops, op) + evaluateOrReport(cost.recomputeFlops, op);
-      f.fields.numOps = uint64_t(std::max<int64_t>(1, flops));
-      f.fields.tensorSize = uint64_t(std::max<int64_t>(1, evaluateOrReport(cost.bytes, op)));
-    }
-    if (options.names)
-      nameOp(op, f);
-    return f;
-  }
-
-  /// `contract.1.dw` is a gradient of the second operator of the name `contract`, and a `contract.dw` to people.
-  static std::string dropVariant(llvm::StringRef kind) {
-    llvm::SmallVector<llvm::StringRef, 3> parts;
-    kind.split(parts, '.');
-    llvm::erase_if(parts, [](llvm::StringRef part) { return llvm::all_of(part, llvm::isDigit); });
-    return llvm::join(parts, ".");
-  }
-
-  void nameOp(const Op &op, OpFacts &f) {
-    llvm::StringRef kind = op.def ? llvm::StringRef(op.def->name) : getName(op.kind);
-    std::string path = op.getNumResults() ? op.getResult()->path : "";
-    if (op.kind == OpKind::Update)
-      path = op.getOperand(0)->path;
-    if (path.empty())
-      path = op.scope.empty() ? kind.str() : op.scope + "." + kind.str();
-    else if (isCollective(op.kind) || op.kind == OpKind::Update)
-      path += (" " + kind).str();
-    const Op *loop = op.getBlock()->getParent();
-    f.inLoop = loop != nullptr;
-    std::string prefix = loop ? (loop->scope.empty() ? "" : loop->scope + ".") + loop->name + "." : "";
-    if (loop && llvm::StringRef(path).startswith(prefix)) {
-      f.beforeIteration = prefix;
-      f.afterIteration = "." + path.substr(prefix.size());
-    } else {
-      f.beforeIteration = loop ? prefix : "";
-      f.afterIteration = loop ? "." + path : path;
-    }
-    f.opType = dropVariant(kind);
-    f.fields.opType = f.opType;
-  }
-
-  //===--- Nodes ----------------------------------------------------------===//
-
-  void emitUnit(const PlacedUnit &unit, unsigned number, const Producers &producers) {
-    std::string suffix = " " + unit.getName();
-    for (const Segment &segment : unit.layout->getSegments()) {
-      const ProgramItem &item = *segment.item;
-      if (item.kind == ProgramItem::Kind::Recv || item.kind == ProgramItem::Kind::Send) {
-        for (unsigned i = 0; i < item.values.size(); ++i)
-          emitMessage(unit, number, item, i, unit.base + segment.start + i, suffix, producers);
-        continue;
-      }
-      for (int64_t run = 0; run < segment.iterations; ++run) {
-        int64_t iteration = item.kind != ProgramItem::Kind::Loop ? -1
-                            : item.op->reverse                   ? item.end - 1 - run
-                                                                 : item.begin + run;
-        uint64_t first = unit.base + segment.start + run * segment.perIteration;
-        for (unsigned k = 0; k < segment.ops.size(); ++k)
-          emitOp(*segment.ops[k], unit, iteration, first + k, suffix, producers);
-      }
+    for (int64_t run = 0; run < segment.iterations; ++run) {
+      int64_t iteration = item.kind != ProgramItem::Kind::Loop ? -1
+                          : item.op->reverse                   ? item.end - 1 - run
+                                                               : item.begin + run;
+      uint64_t first = unit.base + segment.start + run * segment.perIteration;
+      for (unsigned k = 0; k < segment.ops.size(); ++k)
+        lowerOp(*segment.ops[k], unit, iteration, first + k, suffix, sink);
     }
   }
+  lastCompOfUnit.push_back(chains.comp);
+}
 
-  void emitOp(const Op &op, const PlacedUnit &unit, int64_t iteration, uint64_t id, const std::string &suffix,
-              const Producers &producers) {
-    const OpFacts &f = getFacts(op);
-    NodeFields node = f.fields;
-    node.id = id;
-    data.clear();
-    for (unsigned i = 0; i < op.getNumOperands(); ++i)
-      producers.find(op.getOperand(i), unit, iteration, data);
-    std::string name;
-    if (options.names) {
-      name = f.beforeIteration;
-      if (f.inLoop)
-        name += std::to_string(iteration);
-      name += f.afterIteration;
-      name += suffix;
-      node.name = name;
-    }
-    std::optional<uint64_t> &last = node.type == ChakraNodeType::Comp ? lastComp : lastComm;
-    finishNode(node, last);
-    last = id;
-    if (tracker)
-      tracker->trackOp(op, unit, iteration, node);
-    rankClass.image.append(node);
+void ClassLowering::skipUnit(const Chains &after) {
+  chains = after;
+  lastCompOfUnit.push_back(chains.comp);
+}
+
+void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, int64_t iteration, uint64_t id, const std::string &suffix,
+            Sink sink) {
+  const OpFacts &f = getFacts(op);
+  NodeFields node = f.fields;
+  node.id = id;
+  data.clear();
+  for (unsigned i = 0; i < op.getNumOperands(); ++i)
+    producers->find(op.getOperand(i), unit, iteration, data);
+  std::string name;
+  if (options.names) {
+    name = f.beforeIteration;
+    if (f.inLoop)
+      name += std::to_string(iteration);
+    name += f.afterIteration;
+    name += suffix;
+    node.name = name;
   }
+  std::optional<uint64_t> &last = node.type == ChakraNodeType::Comp ? chains.comp : chains.comm;
+  finishNode(node, last);
+  last = id;
+  if (tracker)
+    tracker->trackOp(op, unit, iteration, node);
+  sink(node);
+}
 
-  void emitMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
-                   const std::string &suffix, const Producers &producers) {
-    bool isSend = item.kind == ProgramItem::Kind::Send;
-    const Value *value = item.values[index];
-    NodeFields node;
-    node.type = isSend ? ChakraNodeType::CommSend : ChakraNodeType::CommRecv;
-    node.id = id;
-    SizeValue bytes = evaluateCount(getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding), binding);
-    if (!bytes)
-      diags.report(value->loc, diag::NodeSizeUnknown) << value->path;
-    node.commSize = uint64_t(bytes ? bytes.value.num : 1);
-    unsigned here = 0;
-    for (unsigned v = 0; v < program.virtualStages.size(); ++v)
-      if (program.virtualStages[v] == std::pair(stage.stage, unit.chunk.value_or(0)))
-        here = v;
-    node.tag = isSend ? getTag(unit, here, item.peer, index) : getTag(unit, item.peer, here, index);
-    node.peer = NodeValue::slot(getSlot({false, 0, program.virtualStages[item.peer].first}));
-    std::string name;
-    if (options.names) {
-      name = (isSend ? "send " : "recv ") + value->path + suffix;
-      node.name = name;
-      node.opType = isSend ? "send" : "recv";
-    }
-    data.clear();
-    int64_t iteration = -1;
-    if (isSend) {
-      // What leaves was made by the last iteration that ran here, or is passed on as it came.
-      if (const Op *loop = value->getBlock()->getParent())
-        if (const Segment *segment = unit.layout->findLoop(loop->loop); segment && segment->iterations > 0)
-          iteration = loop->reverse ? segment->item->begin : segment->item->end - 1;
-      producers.find(value, unit, iteration, data);
-      finishNode(node, lastComm);
-      lastComm = id;
-    } else {
-      std::optional<uint64_t> posted = number >= 2 ? lastCompOfUnit[number - 2] : std::nullopt;
-      finishNode(node, posted);
-    }
-    if (tracker)
-      tracker->trackMessage(value, unit, iteration, node);
-    rankClass.image.append(node);
+void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
+                 const std::string &suffix, Sink sink) {
+  bool isSend = item.kind == ProgramItem::Kind::Send;
+  const Value *value = item.values[index];
+  NodeFields node;
+  node.type = isSend ? ChakraNodeType::CommSend : ChakraNodeType::CommRecv;
+  node.id = id;
+  SizeValue bytes = evaluateCount(getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding), binding);
+  if (!bytes)
+    diags.report(value->loc, diag::NodeSizeUnknown) << value->path;
+  node.commSize = uint64_t(bytes ? bytes.value.num : 1);
+  unsigned here = getVirtualStage(unit);
+  node.tag = isSend ? getTag(unit, here, item.peer, index) : getTag(unit, item.peer, here, index);
+  node.peer = NodeValue::slot(getSlot({false, 0, program.virtualStages[item.peer].first}));
+  std::string name;
+  if (options.names) {
+    name = (isSend ? "send " : "recv ") + value->path + suffix;
+    node.name = name;
+    node.opType = isSend ? "send" : "recv";
   }
-
-  /// Sorts the data dependencies and adds the one that carries the order.
-  void finishNode(NodeFields &node, std::optional<uint64_t> before) {
-    llvm::sort(data);
-    data.erase(std::unique(data.begin(), data.end()), data.end());
-    control.clear();
-    if (before && !llvm::is_contained(data, *before)) {
-      if (options.orderAsData)
-        data.insert(llvm::lower_bound(data, *before), *before);
-      else
-        control.push_back(*before);
-    }
-    node.dataDeps = llvm::ArrayRef<uint64_t>(data);
-    node.ctrlDeps = llvm::ArrayRef<uint64_t>(control);
+  data.clear();
+  int64_t iteration = -1;
+  if (isSend) {
+    // What leaves was made by the last iteration that ran here, or is passed on as it came.
+    if (const Op *loop = value->getBlock()->getParent())
+      if (const Segment *segment = unit.layout->findLoop(loop->loop); segment && segment->iterations > 0)
+        iteration = loop->reverse ? segment->item->begin : segment->item->end - 1;
+    producers->find(value, unit, iteration, data);
+    finishNode(node, chains.comm);
+    chains.comm = id;
+  } else {
+    finishNode(node, getPosted(number));
   }
+  if (tracker)
+    tracker->trackMessage(value, unit, iteration, node);
+  sink(node);
+}
 
-  const Program &program;
-  Graph &graph;
-  const GroupTable &groups;
-  const EmitOptions &options;
-  RankClass &rankClass;
-  DiagnosticEngine &diags;
-  const StageProgram &stage;
-  SizeBinding binding;
-
-  std::deque<Layout> layouts; ///< One per template, in their order.
-  std::optional<Layout> stepLayout;
-  std::deque<PlacedUnit> units; ///< A deque: partners are pointed to.
-  std::vector<PlacedUnit> lastBackward;
-  uint64_t maxValues = 1;
-
-  llvm::DenseMap<const Op *, std::unique_ptr<OpFacts>> facts;
-  std::optional<uint64_t> lastComp, lastComm;
-  std::vector<std::optional<uint64_t>> lastCompOfUnit;
-  llvm::SmallVector<uint64_t, 8> data, control;
-  std::optional<TensorTracker> tracker;
-};
-} // namespace
-
-bool stage::lowerClass(const Program &program, const GroupTable &groups, const EmitOptions &options,
-                       RankClass &rankClass, DiagnosticEngine &diags) {
-  return Lowering(program, groups, options, rankClass, diags).run();
+/// Sorts the data dependencies and adds the one that carries the order.
+void ClassLowering::finishNode(NodeFields &node, std::optional<uint64_t> before) {
+  llvm::sort(data);
+  data.erase(std::unique(data.begin(), data.end()), data.end());
+  control.clear();
+  if (before && !llvm::is_contained(data, *before)) {
+    if (options.orderAsData)
+      data.insert(llvm::lower_bound(data, *before), *before);
+    else
+      control.push_back(*before);
+  }
+  node.dataDeps = llvm::ArrayRef<uint64_t>(data);
+  node.ctrlDeps = llvm::ArrayRef<uint64_t>(control);
 }

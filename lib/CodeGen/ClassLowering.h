@@ -18,10 +18,15 @@
 
 #include "Groups.h"
 #include "Layout.h"
+#include "TensorTracker.h"
 #include "stage/CodeGen/Emit.h"
 #include "stage/CodeGen/NodeWriter.h"
+#include <deque>
 
 namespace stage {
+
+/// What the metadata of a trace say.
+inline constexpr llvm::StringLiteral traceVersion = "1.0";
 
 /// What a slot of a class's image is filled with for each rank.
 struct RankSlot {
@@ -34,16 +39,97 @@ struct RankSlot {
 struct RankClass {
   unsigned stage = 0;
   llvm::SmallVector<std::pair<AxisId, int64_t>, 2> coordinates;
-  ClassImage image;
-  std::vector<RankSlot> slots;
 };
 
 /// Axes whose coordinate occurs in a cost of a stage.
 AxisSet findVaryingAxes(const Program &program, const StageProgram &stage);
 
-/// Encodes the nodes of a class. False after errors.
-bool lowerClass(const Program &program, const GroupTable &groups, const EmitOptions &options, RankClass &rankClass,
-                DiagnosticEngine &diags);
+/// Makes the nodes of a class, unit by unit:
+///
+///   ClassLowering lowering(program, groups, options, rankClass, diags);
+///   if (!lowering.checkTags()) return false;         // reported
+///   for (unsigned u = 0; u < lowering.getUnits().size(); ++u)
+///     lowering.lowerUnit(u, [&](const NodeFields &node) { ... });
+///
+/// The slots of the nodes are numbered by getSlots(), which grows with them.
+class ClassLowering {
+public:
+  /// All but the class must outlive the lowering.
+  ClassLowering(const Program &program, const GroupTable &groups, const EmitOptions &options,
+                const RankClass &rankClass, DiagnosticEngine &diags);
+
+  /// Consumers read message tags up to a limit.
+  bool hasEnoughTags() const { return getNumTags() <= maxTags; }
+  /// The same, and reports it.
+  bool checkTags() const;
+  /// In the order of the trace, the step last.
+  const std::deque<PlacedUnit> &getUnits() const { return units; }
+  llvm::ArrayRef<RankSlot> getSlots() const { return slots; }
+  /// Tags of the first and of the last value of each message of a unit.
+  llvm::SmallVector<uint64_t, 4> getTags(const PlacedUnit &unit) const;
+
+  using Sink = llvm::function_ref<void(const NodeFields &)>;
+  /// Units must be lowered, or skipped, in order.
+  void lowerUnit(unsigned number, Sink sink);
+
+  /// The last nodes of the units so far: what the next one goes on from.
+  struct Chains {
+    std::optional<uint64_t> comp, comm;
+  };
+  const Chains &getChains() const { return chains; }
+  /// On what a recv of a unit depends.
+  std::optional<uint64_t> getPosted(unsigned number) const {
+    return number >= 2 ? lastCompOfUnit[number - 2] : std::nullopt;
+  }
+  /// Goes on as if the next unit had been lowered and had ended the chains with these nodes.
+  void skipUnit(const Chains &after);
+
+private:
+  /// Numbers and names of an op, the same in every unit.
+  struct OpFacts {
+    NodeFields fields;
+    std::string beforeIteration, afterIteration; ///< Name around the iteration's number.
+    std::string opType;
+    bool inLoop = false;
+  };
+
+  static constexpr uint64_t maxTags = 500'000'000;
+  uint64_t getNumTags() const;
+  void placeUnits();
+  unsigned getVirtualStage(const PlacedUnit &unit) const;
+  uint64_t getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const;
+  unsigned getSlot(RankSlot slot);
+  int64_t evaluateOrReport(Size size, const Op &op);
+  const OpFacts &getFacts(const Op &op);
+  void nameOp(const Op &op, OpFacts &facts) const;
+  void lowerOp(const Op &op, const PlacedUnit &unit, int64_t iteration, uint64_t id, const std::string &suffix,
+               Sink sink);
+  void lowerMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
+                    const std::string &suffix, Sink sink);
+  void finishNode(NodeFields &node, std::optional<uint64_t> before);
+
+  const Program &program;
+  Graph &graph;
+  const GroupTable &groups;
+  const EmitOptions &options;
+  DiagnosticEngine &diags;
+  const StageProgram &stage;
+  SizeBinding binding;
+
+  std::deque<Layout> layouts; ///< One per template, in their order.
+  std::optional<Layout> stepLayout;
+  std::deque<PlacedUnit> units; ///< A deque: partners are pointed to.
+  std::vector<PlacedUnit> lastBackward;
+  uint64_t maxValues = 1; ///< Of a message.
+  std::optional<Producers> producers;
+  std::optional<TensorTracker> tracker;
+
+  llvm::DenseMap<const Op *, std::unique_ptr<OpFacts>> facts;
+  std::vector<RankSlot> slots;
+  Chains chains;
+  std::vector<std::optional<uint64_t>> lastCompOfUnit;
+  llvm::SmallVector<uint64_t, 8> data, control; ///< Dependencies of the current node.
+};
 
 } // namespace stage
 

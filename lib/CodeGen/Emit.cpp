@@ -90,16 +90,23 @@ private:
     for (AxisId axis = 0; axis < mesh.getAxes().size(); ++axis)
       if (varying >> axis & 1)
         rankClass.coordinates.emplace_back(axis, key[next++]);
-    if (!lowerClass(program, groups, options, rankClass, diags))
+    ClassLowering lowering(program, groups, options, rankClass, diags);
+    if (!lowering.checkTags())
+      return false;
+    ClassImage image;
+    image.appendMetadata(traceVersion);
+    for (unsigned unit = 0; unit < lowering.getUnits().size(); ++unit)
+      lowering.lowerUnit(unit, [&](const NodeFields &node) { image.append(node); });
+    if (diags.hasErrors())
       return false;
     statistics.ranks += ranks.size();
-    statistics.nodes += int64_t(ranks.size()) * int64_t(rankClass.image.getNumNodes());
+    statistics.nodes += int64_t(ranks.size()) * int64_t(image.getNumNodes());
     std::vector<RankEncoder> encoders;
     for (unsigned worker = 0; worker < getNumWorkers(options.jobs, ranks.size()); ++worker)
-      encoders.emplace_back(rankClass.image);
+      encoders.emplace_back(image);
     auto encode = [&](uint32_t rank, unsigned worker) {
       llvm::SmallVector<uint64_t, 16> slots;
-      for (const RankSlot &slot : rankClass.slots)
+      for (const RankSlot &slot : lowering.getSlots())
         slots.push_back(slot.isGroup ? groups.getNumber(slot.kind, rank) : getPeer(rank, stage.stage, slot.peerStage));
       reportProgress();
       return encoders[worker].encode(slots);

@@ -20,11 +20,15 @@ GroupTable::GroupTable(const Program &program)
   uint64_t next = 1;
   for (Entry &entry : entries) {
     entry.first = next;
-    uint64_t outside = mesh.getNumRanks() / mesh.getGroupSize(entry.kind.axes);
-    if (!spansStages(entry) && pipelineAxis)
-      outside = outside / mesh[*pipelineAxis].size * entry.usedBy.size();
-    next += outside;
+    next += getNumGroups(entry);
   }
+}
+
+uint64_t GroupTable::getNumGroups(const Entry &entry) const {
+  uint64_t groups = mesh.getNumRanks() / mesh.getGroupSize(entry.kind.axes);
+  if (!spansStages(entry) && pipelineAxis)
+    groups = groups / mesh[*pipelineAxis].size * entry.usedBy.size();
+  return groups;
 }
 
 bool GroupTable::spansStages(const Entry &entry) const {
@@ -98,4 +102,89 @@ CommGroups GroupTable::getAll() const {
     }
   }
   return groups;
+}
+
+uint64_t MixedRadix::getCount() const {
+  uint64_t count = 1;
+  for (const Digit &digit : digits)
+    count *= digit.fixed ? 1 : digit.radix;
+  return count;
+}
+
+uint64_t MixedRadix::countBelow(uint64_t limit) const {
+  uint64_t range = 1;
+  for (const Digit &digit : digits)
+    range *= digit.radix;
+  if (limit >= range)
+    return getCount();
+  // As numbers are compared: all that are smaller in some digit and equal in the ones before.
+  uint64_t below = 0, rest = getCount();
+  for (const Digit &digit : digits) {
+    range /= digit.radix;
+    rest /= digit.fixed ? 1 : digit.radix;
+    uint64_t at = limit / range % digit.radix;
+    below += rest * (digit.fixed ? *digit.fixed < at : at);
+    if (digit.fixed && *digit.fixed != at)
+      break;
+  }
+  return below;
+}
+
+MixedRadix GroupTable::getNumbers(unsigned kind, llvm::ArrayRef<std::optional<int64_t>> fixed) const {
+  const Entry &entry = entries[kind];
+  MixedRadix numbers;
+  for (AxisId axis = 0; axis < mesh.getAxes().size(); ++axis) {
+    if (entry.kind.axes >> axis & 1)
+      continue;
+    if (axis == pipelineAxis)
+      numbers.add(entry.usedBy.size(), llvm::find(entry.usedBy, unsigned(*fixed[axis])) - entry.usedBy.begin());
+    else
+      numbers.add(mesh[axis].size, fixed[axis] ? std::optional<uint64_t>(*fixed[axis]) : std::nullopt);
+  }
+  return numbers;
+}
+
+/// The decimal digits of all values plus `first`.
+static __int128 countDigits(const MixedRadix &values, uint64_t first) {
+  __int128 digits = values.getCount();
+  for (uint64_t power = 10; power; power = power > UINT64_MAX / 10 ? 0 : power * 10) {
+    uint64_t shorter = power > first ? values.countBelow(power - first) : 0;
+    if (shorter == values.getCount())
+      break;
+    digits += values.getCount() - shorter;
+  }
+  return digits;
+}
+
+/// What writeCommGroups writes: `{`, `\n  "1": [0, 1]` with commas in between, `\n}\n`.
+__int128 GroupTable::getJsonSize() const {
+  if (entries.empty())
+    return llvm::StringRef("{}\n").size();
+  __int128 size = llvm::StringRef("{\n}\n").size(), groups = 0;
+  for (const Entry &entry : entries) {
+    __int128 count = getNumGroups(entry);
+    groups += count;
+    MixedRadix keys;
+    keys.add(count);
+    size += count * llvm::StringRef("\n  \"\": []").size() + countDigits(keys, entry.first);
+    // Each rank that takes part is in one group.
+    llvm::ArrayRef<unsigned> stages = entry.usedBy;
+    if (spansStages(entry))
+      stages = entry.kind.stages;
+    __int128 members = 0;
+    auto addRanks = [&](std::optional<uint64_t> stage) {
+      MixedRadix ranks;
+      for (AxisId axis = 0; axis < mesh.getAxes().size(); ++axis)
+        ranks.add(mesh[axis].size, axis == pipelineAxis ? stage : std::nullopt);
+      members += ranks.getCount();
+      size += countDigits(ranks, 0);
+    };
+    if (!pipelineAxis || stages.empty())
+      addRanks(std::nullopt);
+    else
+      for (unsigned stage : stages)
+        addRanks(stage);
+    size += (members - count) * llvm::StringRef(", ").size();
+  }
+  return size + groups - 1;
 }

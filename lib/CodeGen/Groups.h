@@ -14,6 +14,23 @@
 
 namespace stage {
 
+/// A number whose digits have radices of their own, most significant first; a digit may be fixed.
+class MixedRadix {
+public:
+  void add(uint64_t radix, std::optional<uint64_t> fixed = std::nullopt) { digits.push_back({radix, fixed}); }
+  /// How many values the free digits give.
+  uint64_t getCount() const;
+  /// How many of these are below a limit.
+  uint64_t countBelow(uint64_t limit) const;
+
+private:
+  struct Digit {
+    uint64_t radix;
+    std::optional<uint64_t> fixed;
+  };
+  llvm::SmallVector<Digit, 6> digits;
+};
+
 /// Groups over the same axes.
 struct GroupKind {
   AxisSet axes = 0;
@@ -30,8 +47,15 @@ public:
   std::optional<unsigned> find(const Op &op) const;
   /// The number of the group of a kind that a rank is in. The rank must take part in the kind.
   uint64_t getNumber(unsigned kind, int64_t rank) const;
+  /// The number of a kind's first group.
+  uint64_t getFirst(unsigned kind) const { return entries[kind].first; }
+  /// The numbers, counted from the first, of the groups of a kind that ranks are in of which some coordinates are
+  /// `fixed` (absent ones are not), the pipeline's among them. Each number stands for as many ranks.
+  MixedRadix getNumbers(unsigned kind, llvm::ArrayRef<std::optional<int64_t>> fixed) const;
   /// All groups, for comm_group.json.
   CommGroups getAll() const;
+  /// Bytes of comm_group.json.
+  __int128 getJsonSize() const;
 
 private:
   struct Entry {
@@ -44,6 +68,7 @@ private:
   void use(const Op &op, unsigned stage);
   uint64_t indexOf(const Entry &entry, int64_t rank) const;
   bool spansStages(const Entry &entry) const;
+  uint64_t getNumGroups(const Entry &entry) const;
 
   const Program &program;
   const Mesh &mesh;

@@ -140,6 +140,8 @@ class NodeMessage {
 public:
   NodeMessage(const NodeFields &node, ArrayRef<uint64_t> slots) : node(node), slots(slots) { size = measure(); }
 
+  size_t getFramedSize() const { return varintSize(size) + size; }
+
   void write(TraceBuffer &out, std::vector<SlotPlace> *places) {
     uint8_t *begin = out.grow(varintSize(size) + size);
     bufferBegin = out.data();
@@ -364,6 +366,17 @@ void NodeEncoder::appendMetadata(StringRef version) {
 void NodeEncoder::append(const NodeFields &node, ArrayRef<uint64_t> slots, std::vector<SlotPlace> *places) {
   NodeMessage(node, slots).write(out, places);
 }
+
+size_t stage::getEncodedSize(const NodeFields &node, ArrayRef<uint64_t> slots) {
+  return NodeMessage(node, slots).getFramedSize();
+}
+
+size_t stage::getEncodedMetadataSize(StringRef version) {
+  return delimitedSize(version.empty() ? 0 : 1 + delimitedSize(version.size()));
+}
+
+size_t stage::getVarintSize(uint64_t value) { return varintSize(value); }
+size_t stage::getDecimalSize(uint64_t value) { return decimalSize(value); }
 
 //===----------------------------------------------------------------------===//
 // Classes of ranks

@@ -81,6 +81,10 @@ static bool runMiddle(Compilation &c, const DriverOptions &options) {
   return c.program != nullptr;
 }
 
+static TraceStatistics describe(const EmitStatistics &traces, bool written) {
+  return {written, traces.ranks, traces.classes, traces.nodes, traces.bytes, traces.files};
+}
+
 static bool runBackEnd(Compilation &c, const DriverOptions &options) {
   std::optional<Report> report;
   if (options.report != ReportKind::None || options.emit == EmitKind::Memory) {
@@ -102,7 +106,12 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options) {
     if (!written)
       return false;
     if (report)
-      report->traces = TraceStatistics{written->classes, written->nodes, written->bytes, written->files};
+      report->traces = describe(*written, /*written=*/true);
+  } else if (options.report != ReportKind::None) {
+    if (std::optional<EmitStatistics> size = measureTraces(*c.program, options.traces, c.diags))
+      report->traces = describe(*size, /*written=*/false);
+    if (c.diags.hasErrors())
+      return false;
   }
   if (options.report == ReportKind::Text)
     print(llvm::outs(), *report);

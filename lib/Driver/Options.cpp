@@ -116,16 +116,26 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   if (!ranks.empty() && !parseRanks(ranks, options.traces.ranks))
     diags.report(SMLoc(), diag::BadRanks) << ranks;
   bool traces = !output.empty();
-  // No flag is ignored (law L14).
-  if (!traces)
-    for (auto [given, name] : {std::pair(emit == EmitKind::Chakra, "--emit=chakra"), std::pair(bool(force), "--force"),
-                               std::pair(!ranks.empty(), "--ranks"), std::pair(names == Names::None, "--names"),
-                               std::pair(bool(tracker), "--tracker"), std::pair(order == Order::Data, "--order"),
-                               std::pair(jobs.getNumOccurrences() > 0, "-j")})
-      if (given)
-        diags.report(SMLoc(), diag::FlagNeedsOutput) << name;
+  // No flag is ignored (law L14). A report says how large the traces would be, which depends on some of them.
+  auto checkNeedsTraces = [&](bool given, llvm::StringRef name) {
+    if (given)
+      diags.report(SMLoc(), diag::FlagNeedsOutput) << name;
+  };
+  if (!traces) {
+    checkNeedsTraces(emit == EmitKind::Chakra, "--emit=chakra");
+    checkNeedsTraces(force, "--force");
+    checkNeedsTraces(!ranks.empty(), "--ranks");
+    checkNeedsTraces(jobs.getNumOccurrences() > 0, "-j");
+  }
+  if (!traces && report == ReportKind::None) {
+    checkNeedsTraces(names.getNumOccurrences() > 0, "--names");
+    checkNeedsTraces(tracker, "--tracker");
+    checkNeedsTraces(order.getNumOccurrences() > 0, "--order");
+  }
   if (traces && emit != EmitKind::None && emit != EmitKind::Chakra)
     diags.report(SMLoc(), diag::EmitAndOutput);
+  if (report != ReportKind::None && emit != EmitKind::None && emit != EmitKind::Memory && emit != EmitKind::Chakra)
+    diags.report(SMLoc(), diag::EmitAndReport);
   if (diags.getNumErrors() != errors)
     return std::nullopt;
   return options;

@@ -30,10 +30,11 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   if (report.padding)
     table.addRow({"padding", formatCount(report.padding) + " more, that no one uses"});
   if (report.traces) {
-    table.addRow({"classes", formatCount(report.traces->classes)});
-    table.addRow({"trace nodes", formatCount(report.traces->nodes)});
-    table.addRow({"trace files", formatCount(report.traces->files) + ", " + formatBytes(report.traces->bytes) + " (" +
-                                     formatCount(report.traces->bytes) + " bytes)"});
+    const TraceStatistics &traces = *report.traces;
+    table.addRow({"classes", formatCount(traces.classes)});
+    table.addRow({"trace nodes", formatCount(traces.nodes)});
+    table.addRow({"trace files", formatCount(traces.files) + ", " + formatBytes(traces.bytes) + " (" +
+                                     formatCount(traces.bytes) + " bytes)" + (traces.written ? "" : ", not written")});
   }
   table.print(os, /*titles=*/false);
 }

@@ -112,6 +112,8 @@ private:
 
   void printTraces(const TraceStatistics &traces) {
     json.attributeObject("traces", [&] {
+      json.attribute("written", traces.written);
+      number("ranks", traces.ranks);
       number("classes", traces.classes);
       number("nodes", traces.nodes);
       number("files", traces.files);

@@ -38,13 +38,19 @@ struct EmitOptions {
 struct EmitStatistics {
   int64_t ranks = 0;   ///< Written.
   int64_t classes = 0; ///< Of all ranks.
-  int64_t nodes = 0;   ///< Over the written ranks.
-  int64_t bytes = 0;
+  __int128 nodes = 0;  ///< Over the written ranks.
+  __int128 bytes = 0;
   int64_t files = 0;
 };
 
 /// Writes the traces. Nothing is left behind when it fails; every failure is reported.
 std::optional<EmitStatistics> emitTraces(const Program &program, const EmitOptions &options, DiagnosticEngine &diags);
+
+/// What emitTraces would write with these options, to the byte, without doing it: in the time that the different units
+/// of the classes take, whatever the number of ranks and microbatches. Nothing if the program has no traces: its
+/// pipeline needs too many message tags.
+std::optional<EmitStatistics> measureTraces(const Program &program, const EmitOptions &options,
+                                            DiagnosticEngine &diags);
 
 } // namespace stage
 

@@ -185,6 +185,14 @@ private:
   TraceBuffer &out;
 };
 
+/// Bytes of a framed node with its slots filled from `slots`.
+size_t getEncodedSize(const NodeFields &node, llvm::ArrayRef<uint64_t> slots);
+/// Bytes of the framed first message.
+size_t getEncodedMetadataSize(llvm::StringRef version);
+/// Bytes of a number in a node: of a varint, or the decimal digits.
+size_t getVarintSize(uint64_t value);
+size_t getDecimalSize(uint64_t value);
+
 /// The trace of a class of ranks: encoded bytes, and between them nodes with slots.
 class ClassImage {
 public:

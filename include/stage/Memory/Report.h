@@ -38,11 +38,13 @@ struct StageReport {
   std::vector<TrafficReport> traffic; ///< In the order of first use.
 };
 
-/// Numbers that only emission knows.
+/// The traces that were written, or those that would be.
 struct TraceStatistics {
+  bool written = false;
+  int64_t ranks = 0; ///< Of the files.
   int64_t classes = 0;
-  int64_t nodes = 0;
-  int64_t bytes = 0;
+  __int128 nodes = 0;
+  __int128 bytes = 0;
   int64_t files = 0;
 };
 

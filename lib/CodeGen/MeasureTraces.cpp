@@ -1,0 +1,214 @@
+//===- MeasureTraces.cpp - how large traces would be ----------------------===//
+//
+// Problem: a report says how many nodes and bytes would be written, for 131,072 ranks
+// and 10,000 microbatches as fast as for one.
+//
+// Algorithm. The bytes of a node depend on its rank through the widths of its group's
+// number and of its peer, and on its unit through the widths of ids, tags and the
+// microbatch's number in its name. So
+//
+//   * each slot has a histogram: how many ranks of the class fill it with a number of
+//     how many digits (MixedRadix counts them without a walk over the ranks);
+//   * units of one template whose widths are all the same have the same size: the first
+//     is lowered and measured, the others are looked up. Widths change where ids pass
+//     128, 16384, ...: the few units in which they do are lowered each.
+//
+//===----------------------------------------------------------------------===//
+#include "ClassLowering.h"
+#include <map>
+
+using namespace stage;
+
+namespace {
+/// A number of ranks with a value of the width they have.
+struct WidthCount {
+  uint64_t value;
+  uint64_t ranks;
+};
+
+class ClassMeasurer {
+public:
+  ClassMeasurer(const Program &program, const GroupTable &groups, const EmitOptions &options,
+                const RankClass &rankClass, DiagnosticEngine &diags)
+      : mesh(program.graph->mesh), pipelineAxis(program.graph->pipeline.axis), groups(groups),
+        lowering(program, groups, options, rankClass, diags), fixed(mesh.getAxes().size()) {
+    if (pipelineAxis)
+      fixed[*pipelineAxis] = rankClass.stage;
+    for (auto [axis, coordinate] : rankClass.coordinates)
+      fixed[axis] = coordinate;
+    for (AxisId axis = 0; axis < fixed.size(); ++axis)
+      ranks.add(mesh[axis].size, fixed[axis] ? std::optional<uint64_t>(*fixed[axis]) : std::nullopt);
+  }
+
+  /// False if there are not enough tags for the messages.
+  bool measure(EmitStatistics &statistics) {
+    if (!lowering.hasEnoughTags())
+      return false;
+    statistics.ranks += ranks.getCount();
+    statistics.files += ranks.getCount();
+    statistics.bytes += __int128(ranks.getCount()) * getEncodedMetadataSize(traceVersion);
+    for (unsigned number = 0; number < lowering.getUnits().size(); ++number) {
+      statistics.nodes += __int128(ranks.getCount()) * lowering.getUnits()[number].layout->getNumNodes();
+      statistics.bytes += measureUnit(number);
+    }
+    return true;
+  }
+
+private:
+  /// What the size of a unit depends on.
+  using Key = std::vector<uint64_t>;
+  struct UnitSize {
+    __int128 bytes;
+    /// Where the chains end, from the unit's first node; absent if the unit does not change them.
+    std::optional<uint64_t> comp, comm;
+  };
+
+  __int128 measureUnit(unsigned number) {
+    const PlacedUnit &unit = lowering.getUnits()[number];
+    std::optional<Key> key = makeKey(unit, number);
+    if (key)
+      if (auto known = sizes.find(*key); known != sizes.end()) {
+        ClassLowering::Chains after = lowering.getChains();
+        if (known->second.comp)
+          after.comp = unit.base + *known->second.comp;
+        if (known->second.comm)
+          after.comm = unit.base + *known->second.comm;
+        lowering.skipUnit(after);
+        return known->second.bytes;
+      }
+    UnitSize size = {0, std::nullopt, std::nullopt};
+    lowering.lowerUnit(number, [&](const NodeFields &node) { size.bytes += measureNode(node); });
+    if (!key)
+      return size.bytes;
+    const ClassLowering::Chains &after = lowering.getChains();
+    if (after.comp >= unit.base)
+      size.comp = *after.comp - unit.base;
+    if (after.comm >= unit.base)
+      size.comm = *after.comm - unit.base;
+    sizes.emplace(std::move(*key), size);
+    return size.bytes;
+  }
+
+  /// Nothing for the step, which is there once, and for units whose ids have several widths.
+  static std::optional<uint64_t> getWidth(const PlacedUnit &unit) {
+    uint64_t first = unit.base, last = unit.base + std::max(1u, unit.layout->getNumNodes()) - 1;
+    if (!first || getVarintSize(first) != getVarintSize(last))
+      return std::nullopt; // id 0 is not written
+    return getVarintSize(first);
+  }
+
+  std::optional<Key> makeKey(const PlacedUnit &unit, unsigned number) const {
+    std::optional<uint64_t> width = getWidth(unit);
+    if (unit.isStep || !width)
+      return std::nullopt;
+    const ClassLowering::Chains &chains = lowering.getChains();
+    Key key = {uint64_t(unit.isBackward), unit.chunk.value_or(0), *width, getDecimalSize(unit.microbatch)};
+    auto addId = [&](std::optional<uint64_t> id) { key.push_back(id ? getVarintSize(*id) : 0); };
+    addId(chains.comp);
+    addId(chains.comm);
+    addId(lowering.getPosted(number));
+    if (unit.partner) {
+      // Dependencies that carry data and order at once are written once.
+      auto isInPartner = [&](std::optional<uint64_t> id) {
+        return id && *id >= unit.partner->base && *id < unit.partner->base + unit.partner->layout->getNumNodes();
+      };
+      std::optional<uint64_t> partnerWidth = getWidth(*unit.partner);
+      if (!partnerWidth)
+        return std::nullopt;
+      key.push_back(*partnerWidth);
+      key.push_back(isInPartner(chains.comp));
+      key.push_back(isInPartner(chains.comm));
+    }
+    for (uint64_t tag : lowering.getTags(unit))
+      key.push_back(getVarintSize(tag));
+    return key;
+  }
+
+  /// Over all ranks of the class.
+  __int128 measureNode(const NodeFields &node) {
+    NodeValue varying = node.type == ChakraNodeType::CommColl ? node.group : node.peer;
+    if (!varying.isSlot())
+      return __int128(ranks.getCount()) * getEncodedSize(node, {});
+    while (histograms.size() < lowering.getSlots().size())
+      histograms.push_back(makeHistogram(lowering.getSlots()[histograms.size()]));
+    __int128 bytes = 0;
+    values.resize(histograms.size());
+    for (const WidthCount &width : histograms[varying.getSlot()]) {
+      values[varying.getSlot()] = width.value;
+      bytes += __int128(width.ranks) * getEncodedSize(node, values);
+    }
+    return bytes;
+  }
+
+  std::vector<WidthCount> makeHistogram(const RankSlot &slot) const {
+    if (slot.isGroup) {
+      MixedRadix numbers = groups.getNumbers(slot.kind, fixed);
+      return countWidths(numbers, groups.getFirst(slot.kind), 10, ranks.getCount() / numbers.getCount());
+    }
+    // The peer has the same place on another stage.
+    MixedRadix peers;
+    for (AxisId axis = 0; axis < fixed.size(); ++axis) {
+      std::optional<int64_t> coordinate = axis == pipelineAxis ? slot.peerStage : fixed[axis];
+      peers.add(mesh[axis].size, coordinate ? std::optional<uint64_t>(*coordinate) : std::nullopt);
+    }
+    return countWidths(peers, 0, 128, 1);
+  }
+
+  /// How many of the values, plus `first`, are below each power of `base` and not below the one before.
+  static std::vector<WidthCount> countWidths(const MixedRadix &numbers, uint64_t first, uint64_t base,
+                                             uint64_t ranksPerNumber) {
+    std::vector<WidthCount> widths;
+    uint64_t counted = 0;
+    for (uint64_t begin = 0, end = base; counted < numbers.getCount(); begin = end, end *= base) {
+      uint64_t below = end > first ? numbers.countBelow(end - first) : 0;
+      if (below > counted)
+        widths.push_back({std::max<uint64_t>(begin, 1), (below - counted) * ranksPerNumber});
+      counted = below;
+    }
+    return widths;
+  }
+
+  const Mesh &mesh;
+  std::optional<AxisId> pipelineAxis;
+  const GroupTable &groups;
+  ClassLowering lowering;
+  /// Coordinates that all ranks of the class have.
+  std::vector<std::optional<int64_t>> fixed;
+  MixedRadix ranks;
+  std::vector<std::vector<WidthCount>> histograms; ///< Per slot.
+  std::vector<uint64_t> values;                    ///< Of the slots, for the node being measured.
+  std::map<Key, UnitSize> sizes;
+};
+} // namespace
+
+std::optional<EmitStatistics> stage::measureTraces(const Program &program, const EmitOptions &options,
+                                                   DiagnosticEngine &diags) {
+  const Mesh &mesh = program.graph->mesh;
+  GroupTable groups(program);
+  EmitStatistics statistics;
+  for (const StageProgram &stage : program.stages) {
+    RankClass rankClass;
+    rankClass.stage = stage.stage;
+    AxisSet varying = findVaryingAxes(program, stage);
+    if (program.graph->pipeline.axis)
+      varying &= ~(AxisSet(1) << *program.graph->pipeline.axis);
+    for (AxisId axis : toList(varying))
+      rankClass.coordinates.emplace_back(axis, 0);
+    for (bool more = true; more;) {
+      ++statistics.classes;
+      if (!ClassMeasurer(program, groups, options, rankClass, diags).measure(statistics))
+        return std::nullopt;
+      // The next coordinates, as one counts.
+      more = false;
+      for (auto &[axis, coordinate] : llvm::reverse(rankClass.coordinates)) {
+        more = ++coordinate < mesh[axis].size;
+        if (more)
+          break;
+        coordinate = 0;
+      }
+    }
+  }
+  ++statistics.files; // comm_group.json
+  statistics.bytes += groups.getJsonSize();
+  return statistics;
+}
