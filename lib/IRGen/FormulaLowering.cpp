@@ -245,8 +245,8 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
     return arguments[0];
   std::optional<Formula::Function> function = parseFunction(name);
   if (!function || env->find(name) || evaluator.getProgram().lookup(env->getFile(), name)) {
-    diags.report(expr.loc(), diag::NotSupportedYet).range(expr.range)
-        << "a call of '" + name + "' in a formula; call it in a module, or write its formula out";
+    noteCall(diags.report(expr.loc(), diag::NotSupportedYet).range(expr.range)
+             << "a call of '" + name + "' in a formula; call it in a module, or write its formula out");
     return nullptr;
   }
   if (arguments.size() == 1)

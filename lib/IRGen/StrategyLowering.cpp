@@ -57,6 +57,15 @@ public:
       if (auto *shard = llvm::dyn_cast<ast::ShardStmt>(rule.stmt)) {
         good &= lowerShard(*shard, *rule.env, nullptr);
       } else if (auto *at = llvm::dyn_cast<ast::AtStmt>(rule.stmt)) {
+        // Repeats stay rolled: what is said of one iteration would be said of all.
+        llvm::StringRef path = at->pattern.text;
+        for (size_t open = path.find('['); open != llvm::StringRef::npos; open = path.find('[', open + 1))
+          if (!path.substr(open).startswith("[*]")) {
+            diags.report(at->pattern.range.Start, diag::NotSupportedYet).range(at->pattern.range)
+                << "a rule for one iteration of a repeat";
+            good = false;
+            break;
+          }
         for (const ast::Stmt *inner : at->rules) {
           auto *shardInner = llvm::dyn_cast<ast::ShardStmt>(inner);
           if (shardInner)

@@ -1,6 +1,8 @@
 //===- BuildExprs.cpp - expressions, types and parameters -----------------===//
 #include "Builder.h"
 #include "stage/Parse/Diagnostics.h"
+#include "llvm/ADT/STLExtras.h"
+#include <cmath>
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
@@ -18,10 +20,11 @@ static bool readNumber(StringRef text, Rational &value, bool &isReal) {
   unsigned shift = text.consume_back("Ki") ? 10 : text.consume_back("Mi") ? 20 : text.consume_back("Gi") ? 30 : 0;
   auto [mantissa, exponentText] = text.split(text.contains('e') ? 'e' : 'E');
   isReal = mantissa.contains('.') || !exponentText.empty();
-  int exponent = 0;
+  int64_t exponent = 0;
   exponentText.consume_front("+");
   if (!exponentText.empty() && exponentText.getAsInteger(10, exponent))
     return false;
+  exponent = std::clamp<int64_t>(exponent, -10'000, 10'000); // far beyond what fits
   value = {};
   for (size_t i = 0; i < mantissa.size(); ++i) {
     if (mantissa[i] == '.')
@@ -48,12 +51,21 @@ static bool readNumber(StringRef text, Rational &value, bool &isReal) {
   return multiply(value.num, static_cast<__int128>(1) << shift);
 }
 
+/// The nearest double. False if there is none but infinity or zero.
+static bool readDouble(StringRef text, double &value) {
+  std::string digits;
+  llvm::copy_if(text, std::back_inserter(digits), [](char c) { return c != '_'; });
+  return !StringRef(digits).getAsDouble(value) && std::isfinite(value) && value != 0;
+}
+
 Expr *Builder::number(const Token *token) {
   auto *node = make<NumberExpr>(source.range(token));
   node->text = context.copy(source.slice(token));
-  if (!readNumber(node->text, node->value, node->isReal))
+  node->isExact = readNumber(node->text, node->value, node->isReal);
+  if (node->isExact)
+    node->real = static_cast<double>(node->value.num) / static_cast<double>(node->value.den);
+  else if (!node->isReal || !readDouble(node->text, node->real))
     diags.report(node->loc(), diag::NumberTooLarge).range(node->range) << node->text;
-  node->real = static_cast<double>(node->value.num) / static_cast<double>(node->value.den);
   return node;
 }
 

@@ -339,13 +339,17 @@ bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, in
 
   DiagnosticEngine &diags = evaluator.getDiags();
   const ast::EntryStmt *scheduleEntry = nullptr;
-  for (const ast::Stmt *stmt : pipeline.stmt->entries)
-    if (auto *entry = dyn_cast<ast::EntryStmt>(stmt)) {
-      if (entry->name.name == "schedule")
-        scheduleEntry = entry;
-      else if (!bindSplit(evaluator, *entry, pipeline))
-        return false;
+  for (const ast::Stmt *stmt : pipeline.stmt->entries) {
+    auto *entry = dyn_cast<ast::EntryStmt>(stmt);
+    if (!entry) {
+      diags.report(stmt->loc(), diag::SemaNotSupported).range(stmt->range) << "'place'";
+      return false;
     }
+    if (entry->name.name == "schedule")
+      scheduleEntry = entry;
+    else if (!bindSplit(evaluator, *entry, pipeline))
+      return false;
+  }
   if (!scheduleEntry) {
     diags.report(pipeline.stmt->loc(), diag::EntryMissing).range(pipeline.stmt->range) << "pipeline"
                                                                                        << "schedule";

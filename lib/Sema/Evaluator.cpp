@@ -35,7 +35,9 @@ std::optional<CTValue> Evaluator::evaluate(const ast::Expr *expr, const Environm
   switch (expr->kind) {
   case ast::NodeKind::NumberExpr: {
     auto *number = llvm::cast<ast::NumberExpr>(expr);
-    std::optional<Rational> exact = Rational::make(number->value.num, number->value.den);
+    std::optional<Rational> exact;
+    if (number->isExact)
+      exact = Rational::make(number->value.num, number->value.den);
     Size size = exact ? sizes.constant(*exact) : Size();
     if (number->isReal || !size)
       return CTValue::real(number->real, size);

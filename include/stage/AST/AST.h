@@ -77,9 +77,10 @@ struct Decl;
 /// `32`, `4Ki`, `14_336`, `1.25`, `5.0e5`. Exact value; `isReal` if written with a point or exponent.
 struct NumberExpr : Expr {
   StringRef text;
-  Rational value; ///< Exact where it fits 128 bits, which the parser checks for integers.
+  Rational value; ///< If `isExact`, as every whole number is.
   double real = 0;
   bool isReal = false;
+  bool isExact = true; ///< A fraction may have no numerator and denominator of 127 bits: `1e-40`.
   AST_CLASSOF(NumberExpr)
 };
 struct BoolExpr : Expr {
