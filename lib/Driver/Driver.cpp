@@ -1,6 +1,6 @@
 //===- Driver.cpp - the phases of the compiler in order -------------------===//
 #include "stage/Driver/Driver.h"
-#include "Options.h"
+#include "Compilation.h"
 #include "ProgressBar.h"
 #include "stage/AST/AST.h"
 #include "stage/IR/Text.h"
@@ -16,24 +16,7 @@
 
 using namespace stage;
 
-/// Everything a compilation owns, in the order of the phases.
-namespace {
-struct Compilation {
-  llvm::SourceMgr sources;
-  DiagnosticEngine diags{sources, llvm::errs()};
-  ast::ASTContext ast;
-  SizeContext sizes;
-  SizeBinding binding;
-  Obligations obligations;
-  std::unique_ptr<sema::Program> files;
-  std::optional<sema::BoundJob> job;
-  std::unique_ptr<Graph> graph;
-  std::unique_ptr<Program> program;
-};
-} // namespace
-
-/// Reads the program, binds the job, and makes the graph. False after errors.
-static bool runFrontEnd(Compilation &c, const DriverOptions &options) {
+bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
   if (options.emit == EmitKind::Ast) {
     // What was read is shown also where its imports are not to be had.
     auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.input);
@@ -69,8 +52,7 @@ static bool runFrontEnd(Compilation &c, const DriverOptions &options) {
   return c.graph != nullptr && !c.diags.hasErrors();
 }
 
-/// All passes, then the program. False after errors.
-static bool runMiddle(Compilation &c, const DriverOptions &options) {
+bool stage::runMiddle(Compilation &c, const DriverOptions &options) {
   PassManager manager(getAllPasses(), c.diags, options.passes, llvm::errs());
   for (const PassInfo &pass : getAllPasses())
     manager.addPass(pass);
@@ -148,6 +130,8 @@ int stage::stagecMain(int argc, char **argv) {
   std::optional<DriverOptions> options = parseCommandLine(argc, argv, c.diags);
   if (!options)
     return 1;
+  if (options->prove)
+    return runProof(*options) ? 0 : 1;
   c.diags.setShowRemarks(options->remarks);
   bool good = compile(c, *options);
   return flushStandardOutput(c.diags) && good ? 0 : 1;

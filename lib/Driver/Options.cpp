@@ -51,6 +51,9 @@ cl::opt<Order> order("order", cl::desc("How the order of a rank's nodes is writt
                      cl::cat(category));
 cl::opt<bool> tracker("tracker", cl::desc("Write the inputs and outputs of every node, for memory tracking"),
                       cl::cat(category));
+cl::opt<bool> prove("prove",
+                    cl::desc("Run the job on tiny sizes, every rank, and compare with the unsharded program"),
+                    cl::cat(category));
 cl::opt<bool> remarks("remarks", cl::desc("Say which rules decided shardings, and what communication follows"),
                       cl::cat(category));
 cl::list<std::string> printAfter("print-after", cl::CommaSeparated, cl::desc("Print the graph after these passes"),
@@ -84,6 +87,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
                                    "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
                                    "  stagec job.stg                   check the program\n"
                                    "  stagec job.stg --report          what a step costs\n"
+                                   "  stagec job.stg --prove           does the strategy compute the same as one device?\n"
                                    "  stagec job.stg -o traces         one trace per rank\n"))
     return std::nullopt;
   DriverOptions options;
@@ -102,6 +106,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.stdlibDir = stdlib.getNumOccurrences() ? std::string(stdlib) : getStdlibFolder(argv[0]);
   options.emit = emit;
   options.report = report;
+  options.prove = prove;
   options.remarks = remarks;
   options.passes.printAfter.assign(printAfter.begin(), printAfter.end());
   options.passes.printAfterAll = printAfterAll;
@@ -132,6 +137,10 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
     checkNeedsTraces(tracker, "--tracker");
     checkNeedsTraces(order.getNumOccurrences() > 0, "--order");
   }
+  for (auto [given, name] : {std::pair(traces, "-o"), std::pair(emit != EmitKind::None, "--emit"),
+                             std::pair(report != ReportKind::None, "--report")})
+    if (prove && given)
+      diags.report(SMLoc(), diag::ProveAndOutput) << name;
   if (traces && emit != EmitKind::None && emit != EmitKind::Chakra)
     diags.report(SMLoc(), diag::EmitAndOutput);
   if (report != ReportKind::None && emit != EmitKind::None && emit != EmitKind::Memory && emit != EmitKind::Chakra)

@@ -20,6 +20,7 @@ struct DriverOptions {
   std::string stdlibDir;
   EmitKind emit = EmitKind::None;
   ReportKind report = ReportKind::None;
+  bool prove = false;
   bool remarks = false;
   PassOptions passes;
   EmitOptions traces; ///< `directory` is empty if none are to be written.

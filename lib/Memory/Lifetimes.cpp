@@ -1,5 +1,5 @@
-//===- Lifetimes.cpp - last uses inside repeat bodies ---------------------===//
-#include "Lifetimes.h"
+//===- Lifetimes.cpp - when a tensor may be freed      ---------------------===//
+#include "stage/Memory/Lifetimes.h"
 
 using namespace stage;
 
@@ -11,10 +11,11 @@ Block *stage::getTopBlock(const Op *op) {
 }
 
 Lifetimes::Lifetimes(Graph &graph) {
-  for (Block *block : {&graph.forward, &graph.backward, &graph.step}) {
+  // All positions first: forward values are compared by the backward ops that use them.
+  for (Block *block : {&graph.forward, &graph.backward, &graph.step})
     graph.walk(*block, [&, position = 0u](Op &op) mutable { order[&op] = position++; });
+  for (Block *block : {&graph.forward, &graph.backward, &graph.step})
     visitBlock(*block);
-  }
 }
 
 void Lifetimes::visitBlock(Block &block) {
@@ -73,4 +74,32 @@ void Lifetimes::visitValue(const Value &value) {
     last = value.getOp();
   if (last && block->getParent())
     (lastIsEntry ? atEntry : atEnd)[last].push_back(&value);
+}
+
+const ProgramItem *stage::findPipelinedLoop(const Program &program, const std::vector<ProgramItem> &items) {
+  for (const ProgramItem &item : items)
+    if (item.kind == ProgramItem::Kind::Loop && item.op->name == program.graph->pipeline.loop)
+      return &item;
+  return nullptr;
+}
+
+LastUses stage::findLastUses(const Program &program, const std::vector<ProgramItem> &items) {
+  LastUses uses;
+  auto use = [&](const Value *value, unsigned time) {
+    unsigned &last = uses[value];
+    last = std::max(last, time);
+  };
+  const ProgramItem *loop = findPipelinedLoop(program, items);
+  for (unsigned i = 0; i < items.size(); ++i) {
+    const ProgramItem &item = items[i];
+    if (item.kind == ProgramItem::Kind::Send)
+      for (unsigned k = 0; k < item.values.size(); ++k)
+        use(loop ? loop->op->getResult(k) : item.values[k], 2 * i + 1);
+    if (item.op)
+      forEachOutsideValue(*item.op, [&](Value *value, Op &user) {
+        bool entry = item.kind == ProgramItem::Kind::Loop && &user == item.op;
+        use(value, 2 * i + (entry ? 0 : 1));
+      });
+  }
+  return uses;
 }

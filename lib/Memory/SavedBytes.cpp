@@ -11,7 +11,7 @@
 // Limits: a repeat nested in another is reported by itself, not multiplied into it.
 //
 //===----------------------------------------------------------------------===//
-#include "Lifetimes.h"
+#include "stage/Memory/Lifetimes.h"
 #include "stage/Memory/Memory.h"
 
 using namespace stage;

@@ -263,35 +263,6 @@ bool UnitSimulator::isWanted(const Value *value) const {
   return current->count(value) || outlivesUnit(value);
 }
 
-/// The pipelined repeat's range in a template; null if it has none.
-static const ProgramItem *findPipelinedLoop(const Program &program, const std::vector<ProgramItem> &items) {
-  for (const ProgramItem &item : items)
-    if (item.kind == ProgramItem::Kind::Loop && item.op->name == program.graph->pipeline.loop)
-      return &item;
-  return nullptr;
-}
-
-UnitSimulator::LastUses UnitSimulator::findLastUses(const std::vector<ProgramItem> &items) const {
-  LastUses uses;
-  auto use = [&](const Value *value, unsigned time) {
-    unsigned &last = uses[value];
-    last = std::max(last, time);
-  };
-  const ProgramItem *loop = findPipelinedLoop(program, items);
-  for (unsigned i = 0; i < items.size(); ++i) {
-    const ProgramItem &item = items[i];
-    if (item.kind == ProgramItem::Kind::Send)
-      for (unsigned k = 0; k < item.values.size(); ++k)
-        use(loop ? loop->op->getResult(k) : item.values[k], 2 * i + 1);
-    if (item.op)
-      forEachOutsideValue(*item.op, [&](Value *value, Op &user) {
-        bool entry = item.kind == ProgramItem::Kind::Loop && &user == item.op;
-        use(value, 2 * i + (entry ? 0 : 1));
-      });
-  }
-  return uses;
-}
-
 void UnitSimulator::bindInputs() {
   for (auto &op : program.graph->forward)
     if (op->kind == OpKind::Input && isWanted(op->getResult()))
@@ -346,9 +317,9 @@ void UnitSimulator::runItems(const std::vector<ProgramItem> &items, const LastUs
 }
 
 void UnitSimulator::run(const std::vector<ProgramItem> &forward, const std::vector<ProgramItem> *backward) {
-  LastUses forwardUses = findLastUses(forward), backwardUses;
+  LastUses forwardUses = findLastUses(program, forward), backwardUses;
   if (backward)
-    backwardUses = findLastUses(*backward);
+    backwardUses = findLastUses(program, *backward);
   later = &backwardUses;
   current = &forwardUses;
   peak = &forwardPeak;
@@ -364,5 +335,5 @@ void UnitSimulator::run(const std::vector<ProgramItem> &forward, const std::vect
 
 void UnitSimulator::runStep(const std::vector<ProgramItem> &items) {
   peak = &forwardPeak;
-  runItems(items, findLastUses(items));
+  runItems(items, findLastUses(program, items));
 }

@@ -23,7 +23,7 @@
 #ifndef STAGE_LIB_MEMORY_UNITSIMULATOR_H
 #define STAGE_LIB_MEMORY_UNITSIMULATOR_H
 
-#include "Lifetimes.h"
+#include "stage/Memory/Lifetimes.h"
 #include "stage/Memory/Memory.h"
 
 namespace stage {
@@ -80,9 +80,6 @@ private:
   /// A value in an iteration. Iterations of nested repeats are counted through.
   using Name = std::pair<const Value *, uint64_t>;
 
-  /// When names of top-level values are last used: 2 * item at its entry, 2 * item + 1 at its end.
-  using LastUses = llvm::DenseMap<const Value *, unsigned>;
-  LastUses findLastUses(const std::vector<ProgramItem> &items) const;
   void runItems(const std::vector<ProgramItem> &items, const LastUses &uses);
   void bindInputs();
   void runRecv(const std::vector<ProgramItem> &items, const ProgramItem &recv);

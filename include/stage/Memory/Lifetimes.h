@@ -1,6 +1,7 @@
-//===- Lifetimes.h - last uses inside repeat bodies ------------*- C++ -*-===//
+//===- Lifetimes.h - when a tensor may be freed ----------------*- C++ -*-===//
 //
-// Problem: when may the tensor of a value in a repeat's body be freed?
+// Problem: when may the tensor of a value be freed? Memory is accounted by the answer,
+// and proofs free by it, so that a value freed too early is one that a proof misses.
 //
 // A value that forward ops only use dies after the last of them in its iteration. A
 // forward value that a backward op uses is *saved*: it dies after the last such op
@@ -8,13 +9,14 @@
 // count as the repeat that stands in the value's body.
 //
 // A repeat takes its carried operands when it is entered and everything else it uses
-// when it is left, so there are two moments at which values die with it.
+// when it is left, so there are two moments at which values die with it. Outside of
+// repeats a value dies with the last item of its template that uses it.
 //
 //===----------------------------------------------------------------------===//
-#ifndef STAGE_LIB_MEMORY_LIFETIMES_H
-#define STAGE_LIB_MEMORY_LIFETIMES_H
+#ifndef STAGE_MEMORY_LIFETIMES_H
+#define STAGE_MEMORY_LIFETIMES_H
 
-#include "stage/IR/Graph.h"
+#include "stage/IR/Program.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace stage {
@@ -45,9 +47,16 @@ private:
   ReleaseMap atEntry, atEnd;
 };
 
+/// When values of the top level are last used by the items of a template: 2 * item at its entry, 2 * item + 1 at its
+/// end. What a send sends after the pipelined repeat is known by the name of the repeat's result.
+using LastUses = llvm::DenseMap<const Value *, unsigned>;
+LastUses findLastUses(const Program &program, const std::vector<ProgramItem> &items);
+/// The pipelined repeat's range in a template; null if it has none.
+const ProgramItem *findPipelinedLoop(const Program &program, const std::vector<ProgramItem> &items);
+
 /// The top-level block an op stands in, at any depth.
 Block *getTopBlock(const Op *op);
 
 } // namespace stage
 
-#endif // STAGE_LIB_MEMORY_LIFETIMES_H
+#endif // STAGE_MEMORY_LIFETIMES_H

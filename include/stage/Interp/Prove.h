@@ -1,0 +1,54 @@
+//===- Prove.h - does the sharded program compute the same? ----*- C++ -*-===//
+//
+// A strategy is proved by running what it was compiled to (law L12). For tiny sizes
+// and real numbers three runs are compared:
+//
+//   reference   the forward block as written, and its derivative by the formulas of
+//               its operators (checked against finite differences)
+//   unsharded   the graph after its passes, on one device: forward, backward, step
+//   sharded     the program IR: every rank with its own pieces, every collective from
+//               what the members really hold, messages through mailboxes, units in the
+//               order of the schedule, tensors freed where memory accounting says so
+//
+// Between the first two, losses and the gradients of all parameters must agree; between
+// the last two every value that is not a partial sum, on every rank that has a piece of
+// it, and every updated parameter. That says nothing of other sizes: what a pass decides
+// by size is decided as it was, but it is executed at the tiny ones only.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_INTERP_PROVE_H
+#define STAGE_INTERP_PROVE_H
+
+#include "stage/IR/Program.h"
+
+namespace stage {
+
+/// What a proof covered.
+struct Proof {
+  unsigned numParams = 0;   ///< Tensors of parameters, one per iteration of their repeat.
+  uint64_t numCompared = 0; ///< Values, each in one iteration and microbatch.
+  double maxError = 0;      ///< Relative to 1 + |expected|.
+  bool isSharded = false;   ///< False: the graph has no shardings yet, and only its derivative was proved.
+};
+
+/// Most ranks that a proof runs.
+constexpr int64_t maxProofRanks = 64;
+
+/// Proves a graph after its passes against one that means the same before them. `program` may be null: then only the
+/// unsharded run is compared. Both graphs must be bound to the same sizes, small ones. Every fault is reported, and
+/// gives nothing.
+std::optional<Proof> prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags);
+/// The same, for a graph after any passes: a program is made of it if its communication has been inserted.
+std::optional<Proof> prove(Graph &reference, Graph &graph, DiagnosticEngine &diags);
+
+/// Binds the symbols of a graph to small sizes that keep all it requires: obligations, the splits of its shardings,
+/// whole numbers in subscripts. Symbols in `fixed`, mesh axes and the counts of repeats keep their values. Different
+/// symbols get different sizes where they may. False if there are none, which is reported.
+bool bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags);
+
+/// "proved on mesh dp2 tp2: 37 parameters, 214 values compared, max error 3e-12".
+void print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof);
+
+} // namespace stage
+
+#endif // STAGE_INTERP_PROVE_H

@@ -1,0 +1,66 @@
+//===- Tensor.h - the numbers of one rank ----------------------*- C++ -*-===//
+//
+// A tensor knows which elements of the global tensor it holds: along every dim the
+// global positions, ascending. A rank's piece of 8 rows split over 2 is
+//
+//   contiguous   coordinate 0: 0 1 2 3     coordinate 1: 4 5 6 7
+//   mirrored     coordinate 0: 0 1 6 7     coordinate 1: 2 3 4 5
+//
+// and an op that is handed pieces of other rows than it works on is found out, even
+// where the numbers are equal by chance.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_INTERP_TENSOR_H
+#define STAGE_INTERP_TENSOR_H
+
+#include "stage/IR/Graph.h"
+#include <memory>
+
+namespace stage {
+
+/// Global positions along a dim, ascending.
+using Positions = std::vector<int64_t>;
+
+struct Tensor {
+  llvm::SmallVector<Positions, 4> dims;
+  /// One number per element, the last dim fastest. All element types are computed as doubles.
+  std::vector<double> data;
+
+  Tensor() = default;
+  explicit Tensor(llvm::SmallVector<Positions, 4> positions);
+  /// Product of the numbers of positions.
+  static int64_t countElements(llvm::ArrayRef<Positions> dims);
+};
+/// Tensors are not changed once they are made.
+using TensorRef = std::shared_ptr<const Tensor>;
+
+/// 0, 1, ..., size-1.
+Positions allPositions(int64_t size);
+/// The positions that `coordinate` of `size` gets of `whole`: a block, or (mirrored) the blocks `coordinate` and
+/// `2*size - 1 - coordinate` of 2*size. Nothing if they do not come out even.
+std::optional<Positions> splitPositions(const Positions &whole, int64_t size, int64_t coordinate, bool mirrored);
+/// The elements of `whole` at these positions, all of which it must hold; else nothing.
+std::optional<Tensor> extract(const Tensor &whole, llvm::ArrayRef<Positions> dims);
+/// Calls `f(linear index, local index per dim)` for every element, in order.
+void forEachElement(llvm::ArrayRef<Positions> dims, llvm::function_ref<void(int64_t, llvm::ArrayRef<int64_t>)> f);
+
+/// Knows where the pieces of values are under a graph's binding.
+class PieceMap {
+public:
+  explicit PieceMap(const Graph &graph) : graph(graph) {}
+
+  /// The value of a size; nothing if it is no whole number.
+  std::optional<int64_t> getSize(Size size) const;
+  /// What a rank holds along an extent that is split over `axes`, outer first. A negative rank holds everything: the
+  /// one device of an unsharded run. Nothing if the split does not come out even.
+  std::optional<Positions> getPositions(const Extent &extent, llvm::ArrayRef<AxisId> axes, int64_t rank) const;
+  std::optional<llvm::SmallVector<Positions, 4>> getPositions(const TensorType &type, const Sharding &sharding,
+                                                              int64_t rank) const;
+
+private:
+  const Graph &graph;
+};
+
+} // namespace stage
+
+#endif // STAGE_INTERP_TENSOR_H

@@ -1,0 +1,152 @@
+//===- Collectives.cpp - what a group's members put in and get out --------===//
+#include "Collectives.h"
+#include "stage/IR/Costs.h"
+
+using namespace stage;
+
+std::vector<int64_t> stage::getGroup(const Graph &graph, const Op &op, int64_t rank) {
+  const Mesh &mesh = graph.mesh;
+  int64_t base = rank;
+  for (AxisId axis : op.axes)
+    base -= mesh.getCoordinate(rank, axis) * mesh.getStride(axis);
+  std::vector<int64_t> group = {base};
+  for (AxisId axis : op.axes) {
+    std::vector<int64_t> next;
+    for (int64_t member : group)
+      for (int64_t i = 0; i < mesh[axis].size; ++i)
+        next.push_back(member + i * mesh.getStride(axis));
+    group = std::move(next);
+  }
+  if (!op.stages.empty() && graph.pipeline.axis)
+    llvm::erase_if(group, [&](int64_t member) {
+      return !llvm::is_contained(op.stages, unsigned(mesh.getCoordinate(member, *graph.pipeline.axis)));
+    });
+  return group;
+}
+
+static double combine(ReduceKind kind, double a, double b) {
+  return kind == ReduceKind::Sum ? a + b : kind == ReduceKind::Max ? std::max(a, b) : std::min(a, b);
+}
+
+static std::optional<Tensor> reduce(const Op &op, llvm::ArrayRef<TensorRef> inputs) {
+  Tensor total = *inputs.front();
+  for (const TensorRef &input : inputs.drop_front()) {
+    if (input->dims != total.dims)
+      return std::nullopt;
+    for (size_t i = 0; i < total.data.size(); ++i)
+      total.data[i] = combine(op.reduce, total.data[i], input->data[i]);
+  }
+  return total;
+}
+
+/// Positions along `dim` that member `number` of the group gets of `whole`, cut axis by axis, outer first.
+static std::optional<Positions> cut(const Graph &graph, const Op &op, const Positions &whole, unsigned dim,
+                                    size_t number) {
+  Positions positions = whole;
+  size_t inner = 1;
+  for (AxisId axis : op.axes)
+    inner *= graph.mesh[axis].size;
+  for (AxisId axis : op.axes) {
+    inner /= graph.mesh[axis].size;
+    auto piece = splitPositions(positions, graph.mesh[axis].size, number / inner % graph.mesh[axis].size,
+                                isMirrored(graph, op.getResult()->type.shape[dim], axis));
+    if (!piece)
+      return std::nullopt;
+    positions = std::move(*piece);
+  }
+  return positions;
+}
+
+/// The pieces one after the other along `dim`. A mirrored layout comes out of order, and is put in order by whoever
+/// gathers; any other that does is left as it is, to be found out.
+static std::optional<Tensor> concatenate(const Graph &graph, const Op &op, unsigned dim,
+                                         llvm::ArrayRef<const Tensor *> parts) {
+  llvm::SmallVector<Positions, 4> dims = parts.front()->dims;
+  Positions all;
+  std::vector<std::pair<size_t, size_t>> origins; // Of each position: which part, and where in it.
+  for (size_t p = 0; p < parts.size(); ++p) {
+    for (unsigned d = 0; d < dims.size(); ++d)
+      if (d != dim && parts[p]->dims[d] != dims[d])
+        return std::nullopt;
+    for (size_t i = 0; i < parts[p]->dims[dim].size(); ++i) {
+      all.push_back(parts[p]->dims[dim][i]);
+      origins.emplace_back(p, i);
+    }
+  }
+  std::vector<size_t> order(all.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    order[i] = i;
+  if (isMirrored(graph, op.getResult()->type.shape[dim], op.axes))
+    llvm::stable_sort(order, [&](size_t a, size_t b) { return all[a] < all[b]; });
+  for (size_t i = 0; i < order.size(); ++i)
+    dims[dim].resize(order.size());
+  for (size_t i = 0; i < order.size(); ++i)
+    dims[dim][i] = all[order[i]];
+  Tensor result(dims);
+  forEachElement(result.dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
+    auto [part, inside] = origins[order[local[dim]]];
+    int64_t from = 0;
+    for (unsigned d = 0; d < local.size(); ++d)
+      from = from * parts[part]->dims[d].size() + (d == dim ? int64_t(inside) : local[d]);
+    result.data[linear] = parts[part]->data[from];
+  });
+  return result;
+}
+
+std::optional<std::vector<Tensor>> stage::runCollective(const Graph &graph, const Op &op,
+                                                        llvm::ArrayRef<TensorRef> inputs) {
+  std::vector<Tensor> results;
+  switch (op.kind) {
+  case OpKind::AllReduce: {
+    auto total = reduce(op, inputs);
+    if (!total)
+      return std::nullopt;
+    results.assign(inputs.size(), *total);
+    return results;
+  }
+  case OpKind::AllGather: {
+    llvm::SmallVector<const Tensor *, 8> parts;
+    for (const TensorRef &input : inputs)
+      parts.push_back(input.get());
+    auto whole = concatenate(graph, op, op.dim, parts);
+    if (!whole)
+      return std::nullopt;
+    results.assign(inputs.size(), *whole);
+    return results;
+  }
+  case OpKind::ReduceScatter: {
+    auto total = reduce(op, inputs);
+    for (size_t i = 0; total && i < inputs.size(); ++i) {
+      llvm::SmallVector<Positions, 4> dims = total->dims;
+      auto positions = cut(graph, op, dims[op.dim], op.dim, i);
+      if (!positions)
+        return std::nullopt;
+      dims[op.dim] = std::move(*positions);
+      results.push_back(std::move(*extract(*total, dims)));
+    }
+    return total ? std::optional(std::move(results)) : std::nullopt;
+  }
+  case OpKind::AllToAll:
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      std::vector<Tensor> pieces;
+      for (const TensorRef &input : inputs) {
+        llvm::SmallVector<Positions, 4> dims = input->dims;
+        auto positions = cut(graph, op, dims[op.toDim], op.toDim, i);
+        if (!positions)
+          return std::nullopt;
+        dims[op.toDim] = std::move(*positions);
+        pieces.push_back(std::move(*extract(*input, dims)));
+      }
+      llvm::SmallVector<const Tensor *, 8> parts;
+      for (const Tensor &piece : pieces)
+        parts.push_back(&piece);
+      auto whole = concatenate(graph, op, op.dim, parts);
+      if (!whole)
+        return std::nullopt;
+      results.push_back(std::move(*whole));
+    }
+    return results;
+  default:
+    return std::nullopt;
+  }
+}

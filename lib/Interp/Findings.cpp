@@ -1,0 +1,140 @@
+//===- Findings.cpp - where a program goes wrong --------------------------===//
+#include "Findings.h"
+#include "stage/IR/Text.h"
+#include "stage/Interp/Diagnostics.h"
+#include <cmath>
+
+using namespace stage;
+
+Findings::Findings(const Graph &graph) : graph(graph) {
+  unsigned number = 0;
+  auto visit = [&](auto &self, const Block &block) -> void {
+    for (auto &argument : block.getArguments())
+      order[argument.get()] = number++;
+    for (auto &op : block) {
+      if (op->body)
+        self(self, *op->body);
+      for (auto &result : op->getResults())
+        order[result.get()] = number++;
+    }
+  };
+  for (const Block *block : {&graph.forward, &graph.backward, &graph.step})
+    visit(visit, *block);
+}
+
+std::tuple<unsigned, unsigned, uint64_t> Findings::getOrder(const Instance &instance) const {
+  const Op *loop = getLoop(instance.value);
+  uint64_t iteration = loop && loop->reverse ? ~instance.iteration : instance.iteration;
+  return {order.lookup(instance.value), instance.microbatch, iteration};
+}
+
+std::string stage::describePlace(const Value *value, uint64_t iteration, unsigned microbatch) {
+  std::string text;
+  if (getLoop(value))
+    text = "iteration " + std::to_string(iteration) + ", ";
+  return text + "microbatch " + std::to_string(microbatch);
+}
+
+void Findings::compare(const Instance &instance, const Tensor &piece, const Tensor &whole, int64_t rank) {
+  compared.insert(instance);
+  std::optional<Tensor> expected = extract(whole, piece.dims);
+  Difference *difference = nullptr;
+  forEachElement(piece.dims, [&](int64_t i, llvm::ArrayRef<int64_t> local) {
+    double want = expected ? expected->data[i] : NAN, error = getError(piece.data[i], want);
+    if (error <= tolerance) {
+      maxError = std::max(maxError, error);
+      return;
+    }
+    if (difference)
+      return;
+    difference = &differing[instance];
+    if (difference->ranks.empty()) {
+      for (unsigned d = 0; d < local.size(); ++d)
+        difference->position.push_back(piece.dims[d][local[d]]);
+      difference->found = piece.data[i];
+      difference->expected = want;
+    }
+    difference->ranks.push_back(rank);
+  });
+}
+
+void Findings::fail(Fault what, int64_t rank, unsigned microbatch, const Frame &frame) {
+  if (fault)
+    return;
+  uint64_t iteration = what.value ? getIteration(what.value, frame) : 0;
+  faultPlace = what.value ? describePlace(what.value, iteration, microbatch) : "";
+  fault = std::move(what);
+  faultRank = rank;
+}
+
+static std::string describeRanks(llvm::ArrayRef<int64_t> ranks) {
+  if (ranks.size() == 1 && ranks.front() < 0)
+    return "the unsharded run";
+  std::string text = ranks.size() == 1 ? "rank " : "ranks ";
+  for (size_t i = 0; i < ranks.size() && i < 8; ++i)
+    text += (i ? ", " : "") + std::to_string(ranks[i]);
+  return ranks.size() > 8 ? text + ", ..." : text;
+}
+
+/// The op that makes a value, in words: "all_reduce over tp", "linear", "repeat layers".
+static std::string describeMaker(const Graph &graph, const Value *value) {
+  const Op *op = value->getOp();
+  if (!op)
+    return "an argument of repeat " + value->getBlock()->getParent()->name;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << (op->def ? llvm::StringRef(op->def->name) : getName(op->kind));
+  if (op->kind == OpKind::Repeat)
+    os << " " << op->name;
+  if (!op->axes.empty()) {
+    os << " over ";
+    printAxes(os, graph.mesh, op->axes);
+  }
+  return os.str();
+}
+
+static std::string describeSharding(const Graph &graph, const Value *value) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (value->sharding.dims.size() == value->type.getNumDims())
+    print(os, graph, value->sharding);
+  return os.str().empty() ? "on every rank" : "with sharding " + os.str();
+}
+
+void Findings::report(DiagnosticEngine &diags) const {
+  if (fault) {
+    const Value *value = fault->value;
+    DiagnosticBuilder error = diags.report(fault->op ? fault->op->loc : graph.loc, diag::ProofCannotRun);
+    error << (fault->op ? (fault->op->def ? llvm::StringRef(fault->op->def->name) : getName(fault->op->kind)) : "?")
+          << describeRanks(faultRank) << (value ? describe(*value) + " (" + faultPlace + ")" : "it") << fault->text;
+    if (value)
+      error.note(value->loc, diag::ProofMadeBy) << describe(*value) << describeMaker(graph, value)
+                                                << describeSharding(graph, value);
+    return;
+  }
+  const std::pair<const Instance, Difference> *first = nullptr;
+  for (auto &entry : differing)
+    if (!first || getOrder(entry.first) < getOrder(first->first))
+      first = &entry;
+  if (!first)
+    return;
+  const Value *value = first->first.value;
+  std::string position;
+  for (int64_t p : first->second.position)
+    position += (position.empty() ? "" : ", ") + std::to_string(p);
+  char found[32], expected[32];
+  snprintf(found, sizeof found, "%.9g", first->second.found);
+  snprintf(expected, sizeof expected, "%.9g", first->second.expected);
+  DiagnosticBuilder error =
+      diags.report(value->getOp() ? value->getOp()->loc : value->loc, diag::ProofDiffers);
+  error << describe(*value) << describePlace(value, first->first.iteration, first->first.microbatch)
+        << describeRanks(first->second.ranks) << position << found << expected;
+  error.note(value->loc, diag::ProofMadeBy) << describe(*value) << describeMaker(graph, value)
+                                            << describeSharding(graph, value);
+  if (const Op *op = value->getOp())
+    for (const Value *operand : op->getOperands())
+      error.note(operand->loc, diag::ProofOperand) << describe(*operand) << describeMaker(graph, operand)
+                                                   << describeSharding(graph, operand);
+  if (differing.size() > 1)
+    error.note(SMLoc(), diag::ProofMoreDiffer) << int64_t(differing.size() - 1);
+}

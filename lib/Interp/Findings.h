@@ -1,0 +1,55 @@
+//===- Findings.h - where a program goes wrong -----------------*- C++ -*-===//
+//
+// Values that differ are collected over the whole run, as ranks do not run in the order
+// of the program; the first in program order is the one to look at, as most others follow
+// from it.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_INTERP_FINDINGS_H
+#define STAGE_LIB_INTERP_FINDINGS_H
+
+#include "OpRunner.h"
+
+namespace stage {
+
+/// Compares tensors and remembers what differs.
+class Findings {
+public:
+  explicit Findings(const Graph &graph);
+
+  /// Compares a piece with the same positions of the whole. Counts each instance once, however many ranks hold it.
+  void compare(const Instance &instance, const Tensor &piece, const Tensor &whole, int64_t rank);
+  /// Something that could not be executed. Only the first is kept.
+  void fail(Fault fault, int64_t rank, unsigned microbatch, const Frame &frame);
+
+  bool hasCompared(const Instance &instance) const { return compared.count(instance); }
+  bool isClean() const { return !fault && differing.empty(); }
+  uint64_t getNumCompared() const { return compared.size(); }
+  double getMaxError() const { return maxError; }
+  /// Reports the fault, or else the first value in the order of the program that differs.
+  void report(DiagnosticEngine &diags) const;
+
+private:
+  struct Difference {
+    std::vector<int64_t> ranks;
+    std::vector<int64_t> position; ///< Of the first element that differs.
+    double found = 0, expected = 0;
+  };
+  std::tuple<unsigned, unsigned, uint64_t> getOrder(const Instance &instance) const;
+
+  const Graph &graph;
+  llvm::DenseMap<const Value *, unsigned> order;
+  std::set<Instance> compared;
+  std::map<Instance, Difference> differing;
+  std::optional<Fault> fault;
+  int64_t faultRank = -1;
+  std::string faultPlace;
+  double maxError = 0;
+};
+
+/// "iteration 2, microbatch 1": as far as the value has them.
+std::string describePlace(const Value *value, uint64_t iteration, unsigned microbatch);
+
+} // namespace stage
+
+#endif // STAGE_LIB_INTERP_FINDINGS_H

@@ -1,0 +1,115 @@
+//===- FormulaEvaluator.h - an operator's numbers --------------*- C++ -*-===//
+//
+// Computes one invocation of an operator from its formula, on the positions that a
+// rank works on: its results, or the gradients of its operands from those of its
+// results by reverse accumulation over the formula. Neither knows anything of the
+// rules that `differentiate` and propagation derive, which are what is being proved.
+//
+//   result[s, d] = x[s, d] * rsqrt(mean[d](x * x) + eps) * g[d]
+//
+// Indices run over the rank's positions; sizes (`size(e)`, the divisor of a mean) and
+// positions (`t <= s`) are global. So a sum over a split index is a partial sum, and a
+// nonlinear function of one is wrong, as it would be on the machine.
+//
+// An opaque operator has no formula; `makeStandIn` gives it one that depends on all it
+// may depend on.
+//
+// Values of `let`s and of reductions are kept per assignment of their free indices, so
+// that a softmax costs what it should.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_INTERP_FORMULAEVALUATOR_H
+#define STAGE_LIB_INTERP_FORMULAEVALUATOR_H
+
+#include "stage/Interp/Tensor.h"
+#include <string>
+
+namespace stage {
+
+/// One invocation of an operator.
+struct Invocation {
+  const OpDef *def = nullptr;
+  /// Per index: its global size and the positions that are worked on.
+  llvm::SmallVector<int64_t, 8> sizes;
+  llvm::SmallVector<Positions, 8> positions;
+  /// Per operand; null where a gradient does not need it.
+  llvm::SmallVector<const Tensor *, 6> operands;
+  /// What `random` draws, per element of the first result; null: drawn from `identity`.
+  const Tensor *draws = nullptr;
+  /// Tells the invocation from all others of the step: op, iteration, microbatch.
+  uint64_t identity = 0;
+};
+
+class FormulaEvaluator {
+public:
+  /// `binding` gives sizes that are no index of the operator their values.
+  FormulaEvaluator(const Invocation &invocation, OpDefTable &defs, const SizeBinding &binding);
+
+  /// The elements of a result. Check getFault() afterwards.
+  Tensor evaluate(unsigned result);
+  /// Gradients of the operands `wanted`, from those of the results (null: none).
+  std::vector<Tensor> differentiate(llvm::ArrayRef<const Tensor *> resultGradients, llvm::ArrayRef<unsigned> wanted);
+  /// What went wrong: a subscript that leads to an element that the rank does not hold. Empty: nothing.
+  const std::string &getFault() const { return fault; }
+
+private:
+  struct Node {
+    const Formula *formula;
+    llvm::SmallVector<unsigned, 3> children;
+    double number = 0; ///< Number, SizeOf
+    bool atData = false;   ///< Element: a subscript depends on an operand.
+    int memo = -1;         ///< Reduce, and roots of lets
+  };
+  /// Values per assignment of the free indices; and, in reverse, the adjoints of a let.
+  struct Memo {
+    llvm::SmallVector<unsigned, 4> indices;
+    std::vector<double> values, adjoints;
+    std::vector<bool> known;
+  };
+  using IndexSet = uint64_t;
+
+  unsigned build(const Formula *formula, IndexSet &free);
+  int addMemo(IndexSet free);
+  size_t getSlot(const Memo &memo) const;
+  double eval(unsigned node);
+  double compute(const Node &node);
+  double call(const Node &node);
+  void push(unsigned node, double adjoint);
+  void pushCall(const Node &node, double adjoint);
+  void pushReduce(const Node &node, double adjoint);
+  /// The place of an Element in its operand; nothing if the rank does not hold it.
+  std::optional<int64_t> locate(const Node &node);
+  template <typename Function> void forEachIn(llvm::ArrayRef<unsigned> indices, Function f);
+  void fail(const std::string &text) {
+    if (fault.empty())
+      fault = text;
+  }
+
+  const Invocation &in;
+  const OpDef &def;
+  const SizeBinding &binding;
+  std::vector<Node> nodes;
+  std::vector<Memo> memos;
+  llvm::SmallVector<unsigned, 2> roots; ///< Per result with a formula; ~0u otherwise.
+  llvm::SmallVector<unsigned, 2> letRoots;
+  llvm::SmallVector<IndexSet, 2> letFree;
+  llvm::SmallVector<int64_t, 8> at; ///< Current local index of every index of the operator.
+  std::vector<std::optional<Tensor>> gradients;
+  std::vector<bool> active; ///< Per node: a gradient is wanted of something in it.
+  std::string fault;
+};
+
+/// A fixed smooth formula for a result of an opaque operator. Its value depends on every element of every operand
+/// that has, at the indices it shares with the result, the result's position, and, along an index that an invocation
+/// needs all of, on all of it; and on nothing else.
+const Formula *makeStandIn(const OpDef &def, unsigned result, OpDefTable &defs);
+
+/// A number in [0, 1) that depends on all of `words`.
+double drawUniform(llvm::ArrayRef<uint64_t> words);
+uint64_t hashWords(llvm::ArrayRef<uint64_t> words);
+/// True if the operator draws random numbers.
+bool isRandom(const OpDef &def);
+
+} // namespace stage
+
+#endif // STAGE_LIB_INTERP_FORMULAEVALUATOR_H

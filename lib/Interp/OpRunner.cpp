@@ -1,0 +1,328 @@
+//===- OpRunner.cpp - one op on one rank ----------------------------------===//
+#include "OpRunner.h"
+#include "FormulaEvaluator.h"
+#include "stage/IR/Costs.h"
+#include <cmath>
+
+using namespace stage;
+
+double stage::getError(double found, double expected) {
+  double error = std::fabs(found - expected) / (1 + std::fabs(expected));
+  return std::isnan(error) ? HUGE_VAL : error;
+}
+
+static bool isInBlock(const Value *value, const Block &top) {
+  const Block *block = value->getBlock();
+  while (block->getParent())
+    block = block->getParent()->getBlock();
+  return block == &top;
+}
+
+Instance stage::getInstance(const Value *value, const Frame &frame, unsigned microbatch) {
+  bool isStep = isInBlock(value, value->getBlock()->getGraph().step);
+  return {value, getIteration(value, frame), isStep ? 0 : microbatch};
+}
+
+static Fault makeFault(const Op *op, const Value *value, const llvm::Twine &text) { return {op, value, text.str()}; }
+
+//===----------------------------------------------------------------------===//
+// Reading and keeping
+//===----------------------------------------------------------------------===//
+
+TensorRef OpRunner::getSource(const Value *value, const Step &step, int64_t rank) const {
+  const Op *op = value->getOp();
+  TensorRef whole = op->kind == OpKind::Param   ? sources.getParam(value, getIteration(value, step.frame))
+                    : op->kind == OpKind::Input ? sources.getInput(value, step.microbatch)
+                                                : sources.getConstant(value);
+  if (rank < 0 || !whole)
+    return whole;
+  auto dims = pieces.getPositions(value->type, value->sharding, rank);
+  auto piece = dims ? extract(*whole, *dims) : std::nullopt;
+  if (!piece)
+    return nullptr;
+  // The addends of a constant that is a partial sum: the first rank of the group has it all.
+  for (AxisId axis : toList(value->sharding.partial))
+    if (value->sharding.reduce == ReduceKind::Sum && graph.mesh.getCoordinate(rank, axis) != 0)
+      std::fill(piece->data.begin(), piece->data.end(), 0);
+  return std::make_shared<Tensor>(std::move(*piece));
+}
+
+TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, RankMemory &memory,
+                         std::optional<Fault> &fault) {
+  if (Sources::isSource(value)) {
+    const Op *loop = getLoop(value);
+    auto ranges = loop ? memory.ranges.find(loop->loop) : memory.ranges.end();
+    int64_t iteration = getIteration(value, step.frame);
+    if (ranges != memory.ranges.end() && llvm::none_of(ranges->second, [&](std::pair<int64_t, int64_t> range) {
+          return range.first <= iteration && iteration < range.second;
+        }))
+      fault = makeFault(step.op, value, "is a parameter of iteration " + llvm::Twine(iteration) +
+                                            ", which another stage runs");
+    if (value->getOp()->kind == OpKind::Param)
+      memory.params.insert({value, getIteration(value, step.frame)});
+    TensorRef tensor = getSource(value, step, rank);
+    if (!tensor)
+      fault = makeFault(step.op, value, "cannot be split evenly");
+    return tensor;
+  }
+  if (value->getOp() && value->getOp()->kind == OpKind::Accumulate) {
+    auto it = memory.buffers.find({getAccumulations(value).front(), getIteration(value, step.frame)});
+    if (it != memory.buffers.end())
+      return std::make_shared<Tensor>(it->second);
+    fault = makeFault(step.op, value, "is a gradient buffer into which nothing was added on this rank");
+    return nullptr;
+  }
+  Instance instance = getInstance(value, step.frame, step.microbatch);
+  auto it = memory.values.find(instance);
+  if (it != memory.values.end())
+    return it->second;
+  fault = makeFault(step.op, value,
+                    memory.freed.count(instance) ? "has been freed" : "was never computed or received on this rank");
+  return nullptr;
+}
+
+static std::string describePositions(const Positions &positions) {
+  std::string text = "[";
+  for (size_t i = 0; i < positions.size();) {
+    size_t end = i + 1;
+    while (end < positions.size() && positions[end] == positions[end - 1] + 1)
+      ++end;
+    text += (i ? ", " : "") + std::to_string(positions[i]);
+    if (end > i + 1)
+      text += ".." + std::to_string(positions[end - 1]);
+    i = end;
+  }
+  return text + "]";
+}
+
+std::optional<Fault> OpRunner::store(const Value *value, const Frame &frame, unsigned microbatch, TensorRef tensor,
+                                     int64_t rank, RankMemory &memory, const Op *op) {
+  if (rank >= 0) {
+    auto expected = pieces.getPositions(value->type, value->sharding, rank);
+    if (!expected)
+      return makeFault(op, value, "cannot be split evenly");
+    for (unsigned d = 0; d < expected->size(); ++d)
+      if (tensor->dims.size() != expected->size() || tensor->dims[d] != (*expected)[d])
+        return makeFault(op, value, "holds positions " + describePositions(tensor->dims[d]) + " of dim " +
+                                        llvm::Twine(d) + ", where its sharding says " +
+                                        describePositions((*expected)[d]));
+  }
+  memory.values[getInstance(value, frame, microbatch)] = std::move(tensor);
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+std::optional<Fault> OpRunner::run(const Step &step, int64_t rank, RankMemory &memory) {
+  switch (step.op->kind) {
+  case OpKind::Compute:
+    return runCompute(step, rank, memory);
+  case OpKind::Accumulate:
+    return runAccumulate(step, rank, memory);
+  case OpKind::Update:
+    return runUpdate(step, rank, memory);
+  default:
+    if (!isReshard(step.op->kind))
+      return std::nullopt; // sources, yields, returns: their values are read where they are used
+    if (rank >= 0)
+      return runSlice(step, rank, memory);
+    // On one device resharding does nothing.
+    std::optional<Fault> fault;
+    TensorRef tensor = read(step.op->getOperand(0), step, rank, memory, fault);
+    return fault ? fault : store(step.op->getResult(), step.frame, step.microbatch, tensor, rank, memory, step.op);
+  }
+}
+
+std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMemory &memory) {
+  const Op &op = *step.op;
+  const OpDef &def = *op.def;
+  Invocation in;
+  in.def = def.vjpOf ? def.vjpOf : &def;
+  for (unsigned i = 0; i < op.extents.size(); ++i) {
+    auto size = pieces.getSize(op.extents[i].size);
+    auto positions = pieces.getPositions(
+        op.extents[i], i < op.indexAxes.size() ? llvm::ArrayRef<AxisId>(op.indexAxes[i]) : llvm::ArrayRef<AxisId>(), rank);
+    if (!size || !positions)
+      return makeFault(&op, op.getResult(0), "index '" + def.indices[i].name + "' cannot be split evenly");
+    in.sizes.push_back(*size);
+    in.positions.push_back(std::move(*positions));
+  }
+  std::optional<Fault> fault;
+  llvm::SmallVector<TensorRef, 6> operands;
+  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+    operands.push_back(read(op.getOperand(i), step, rank, memory, fault));
+    if (fault)
+      return fault;
+    for (unsigned k = 0; k < def.operands[i].indices.size(); ++k) {
+      const Positions &wanted = in.positions[def.operands[i].indices[k]];
+      if (operands[i]->dims[k] != wanted)
+        return makeFault(&op, op.getOperand(i),
+                         "holds positions " + describePositions(operands[i]->dims[k]) + " along index '" +
+                             def.indices[def.operands[i].indices[k]].name + "', and the op works on " +
+                             describePositions(wanted));
+    }
+  }
+  if (def.vjpOf)
+    return runBackward(step, rank, in, operands, memory);
+  in.identity = hashWords({sources.getOrdinal(&op), getIteration(op.getResult(0), step.frame), step.microbatch});
+  for (const TensorRef &operand : operands)
+    in.operands.push_back(operand.get());
+  FormulaEvaluator evaluator(in, graph.defs, graph.binding);
+  for (unsigned i = 0; i < op.getNumResults(); ++i) {
+    auto tensor = std::make_shared<Tensor>(evaluator.evaluate(i));
+    if (!evaluator.getFault().empty())
+      return makeFault(&op, op.getResult(i), "cannot be computed: " + evaluator.getFault());
+    if (auto fault = store(op.getResult(i), step.frame, step.microbatch, std::move(tensor), rank, memory, &op))
+      return fault;
+  }
+  return std::nullopt;
+}
+
+/// The operands and results that the backward of an operator is given, in the order of its operands.
+static void listSaved(const OpDef &def, llvm::SmallVectorImpl<unsigned> &operands,
+                      llvm::SmallVectorImpl<unsigned> &results) {
+  for (unsigned i = 0; i < def.operands.size(); ++i)
+    if (def.declaresSaves ? llvm::is_contained(def.savedOperands, i) : bool(def.derivativeNeeds[i]))
+      operands.push_back(i);
+  for (unsigned i = 0; i < def.results.size(); ++i)
+    if (def.results[i].extra || llvm::is_contained(def.savedResults, i))
+      results.push_back(i);
+}
+
+const Op *OpRunner::findForward(const Op &op) const {
+  llvm::SmallVector<unsigned, 4> savedOperands, savedResults;
+  listSaved(*op.def->vjpOf, savedOperands, savedResults);
+  for (unsigned i = 0; i < savedResults.size(); ++i) {
+    const Value *value = op.getOperand(savedOperands.size() + i);
+    while (value->getOp() && isReshard(value->getOp()->kind))
+      value = value->getOp()->getOperand(0);
+    if (value->getOp() && value->getOp()->def == op.def->vjpOf)
+      return value->getOp();
+  }
+  return nullptr;
+}
+
+std::optional<Fault> OpRunner::runBackward(const Step &step, int64_t rank, const Invocation &shape,
+                                           llvm::ArrayRef<TensorRef> operands, RankMemory &memory) {
+  const Op &op = *step.op;
+  const OpDef &forward = *op.def->vjpOf;
+  llvm::SmallVector<unsigned, 4> savedOperands, savedResults;
+  listSaved(forward, savedOperands, savedResults);
+  Invocation in = shape;
+  in.operands.assign(forward.operands.size(), nullptr);
+  for (unsigned i = 0; i < savedOperands.size(); ++i)
+    in.operands[savedOperands[i]] = operands[i].get();
+
+  // What was not saved: see the top of OpRunner.h.
+  std::vector<TensorRef> unsaved;
+  const Op *origin = findForward(op);
+  const std::map<Instance, TensorRef> &known = unsharded ? *unsharded : memory.values;
+  for (unsigned i = 0; origin && i < forward.operands.size(); ++i) {
+    if (in.operands[i])
+      continue;
+    const Value *value = origin->getOperand(i);
+    auto it = known.find(getInstance(value, step.frame, step.microbatch));
+    TensorRef whole = Sources::isSource(value) ? getSource(value, step, /*rank=*/-1)
+                      : it != known.end()      ? it->second
+                                               : nullptr;
+    llvm::SmallVector<Positions, 4> dims;
+    for (unsigned index : forward.operands[i].indices)
+      dims.push_back(in.positions[index]);
+    if (auto piece = whole ? extract(*whole, dims) : std::nullopt) {
+      unsaved.push_back(std::make_shared<Tensor>(std::move(*piece)));
+      in.operands[i] = unsaved.back().get();
+    }
+  }
+  for (unsigned i = 0; i < savedResults.size(); ++i) {
+    const TensorRef &saved = operands[savedOperands.size() + i];
+    const ResultInfo &result = forward.results[savedResults[i]];
+    if (result.extra && !result.formula && result.indices == forward.results.front().indices)
+      in.draws = saved.get();
+    auto it = origin ? known.find(getInstance(origin->getResult(savedResults[i]), step.frame, step.microbatch))
+                     : known.end();
+    auto expected = it != known.end() ? extract(*it->second, saved->dims) : std::nullopt;
+    for (size_t k = 0; expected && k < saved->data.size(); ++k)
+      if (getError(saved->data[k], expected->data[k]) > tolerance)
+        return makeFault(&op, op.getOperand(savedOperands.size() + i),
+                         "is not what forward saved for this microbatch and iteration");
+  }
+
+  llvm::SmallVector<const Tensor *, 2> gradients(forward.results.size(), nullptr);
+  for (unsigned i = 0; i < op.def->vjpGradients.size(); ++i)
+    gradients[op.def->vjpGradients[i]] = operands[savedOperands.size() + savedResults.size() + i].get();
+  FormulaEvaluator evaluator(in, graph.defs, graph.binding);
+  std::vector<Tensor> results = evaluator.differentiate(gradients, op.def->vjpOperands);
+  if (!evaluator.getFault().empty())
+    return makeFault(&op, op.getResult(0), "cannot be computed: " + evaluator.getFault());
+  for (unsigned i = 0; i < results.size(); ++i)
+    if (auto fault = store(op.getResult(i), step.frame, step.microbatch,
+                           std::make_shared<Tensor>(std::move(results[i])), rank, memory, &op))
+      return fault;
+  return std::nullopt;
+}
+
+std::optional<Fault> OpRunner::runAccumulate(const Step &step, int64_t rank, RankMemory &memory) {
+  const Op &op = *step.op;
+  std::optional<Fault> fault;
+  TensorRef contribution = read(op.getOperand(0), step, rank, memory, fault);
+  if (fault)
+    return fault;
+  // A buffer that is shared in the sharded program is shared in the unsharded one.
+  auto [it, isNew] = memory.buffers.try_emplace(
+      {getAccumulations(op.getResult()).front(), getIteration(op.getOperand(1), step.frame)}, *contribution);
+  if (isNew)
+    return std::nullopt;
+  if (it->second.dims != contribution->dims)
+    return makeFault(&op, op.getOperand(0), "is another piece than the gradient buffer it is added to");
+  for (size_t i = 0; i < contribution->data.size(); ++i)
+    it->second.data[i] += contribution->data[i];
+  return std::nullopt;
+}
+
+std::optional<Fault> OpRunner::runUpdate(const Step &step, int64_t rank, RankMemory &memory) {
+  const Op &op = *step.op;
+  const Value *param = op.getOperand(0);
+  std::optional<Fault> fault;
+  TensorRef before = read(param, step, rank, memory, fault);
+  if (fault)
+    return fault;
+  Tensor gradient(before->dims);
+  for (const Value *operand : op.getOperands().drop_front()) {
+    TensorRef addend = read(operand, step, rank, memory, fault);
+    if (fault)
+      return fault;
+    if (addend->dims != before->dims)
+      return makeFault(&op, operand, "is another piece than the parameter that it updates");
+    for (size_t i = 0; i < addend->data.size(); ++i)
+      gradient.data[i] += addend->data[i];
+  }
+  Tensor after = *before;
+  for (size_t i = 0; i < after.data.size(); ++i)
+    after.data[i] -= 0.1 * (gradient.data[i] + 0.5 * std::tanh(gradient.data[i]));
+  std::pair<const Value *, uint64_t> key = {param, getIteration(param, step.frame)};
+  if (!memory.updated.try_emplace(key, std::make_shared<Tensor>(std::move(after))).second)
+    return makeFault(&op, param, "is updated twice in one step");
+  memory.gradients[key] = std::make_shared<Tensor>(std::move(gradient));
+  return std::nullopt;
+}
+
+std::optional<Fault> OpRunner::runSlice(const Step &step, int64_t rank, RankMemory &memory) {
+  const Op &op = *step.op;
+  std::optional<Fault> fault;
+  TensorRef operand = read(op.getOperand(0), step, rank, memory, fault);
+  if (fault)
+    return fault;
+  llvm::SmallVector<Positions, 4> dims = operand->dims;
+  for (AxisId axis : op.axes) {
+    auto piece = splitPositions(dims[op.dim], graph.mesh[axis].size, graph.mesh.getCoordinate(rank, axis),
+                                isMirrored(graph, op.getResult()->type.shape[op.dim], axis));
+    if (!piece)
+      return makeFault(&op, op.getResult(), "cannot be split evenly");
+    dims[op.dim] = std::move(*piece);
+  }
+  auto tensor = extract(*operand, dims);
+  return store(op.getResult(), step.frame, step.microbatch, std::make_shared<Tensor>(std::move(*tensor)), rank, memory,
+               &op);
+}

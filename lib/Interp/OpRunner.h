@@ -1,0 +1,102 @@
+//===- OpRunner.h - one op on one rank -------------------------*- C++ -*-===//
+//
+// Runs an op on what a rank holds. The same code serves the unsharded run (one device,
+// every tensor whole, resharding does nothing) and each rank of the sharded one.
+//
+// Backward of a fused operator. The op is given what it saved. Where that is a result
+// and not the operand that the formula of the derivative asks for (a softmax keeps its
+// result only), the operand is taken from the unsharded run at the rank's positions,
+// and what was saved must equal what the unsharded run has there. So nothing that was
+// not saved can help a wrong program.
+//
+// The optimizer is not in the IR; an update stands for any that depends smoothly on
+// all of parameter and gradient: p - (g + tanh(g)/2) / 10.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_INTERP_OPRUNNER_H
+#define STAGE_LIB_INTERP_OPRUNNER_H
+
+#include "Sources.h"
+#include "Steps.h"
+#include <map>
+#include <set>
+
+namespace stage {
+
+struct Invocation;
+
+/// A value in an iteration of a microbatch.
+struct Instance {
+  const Value *value = nullptr;
+  uint64_t iteration = 0;
+  unsigned microbatch = 0;
+  bool operator<(const Instance &other) const {
+    return std::tie(value, iteration, microbatch) < std::tie(other.value, other.iteration, other.microbatch);
+  }
+  bool operator==(const Instance &other) const { return !(*this < other) && !(other < *this); }
+};
+/// The instance that a step means. Values of the step block belong to no microbatch.
+Instance getInstance(const Value *value, const Frame &frame, unsigned microbatch);
+
+/// What one rank holds.
+struct RankMemory {
+  std::map<Instance, TensorRef> values;
+  std::set<Instance> freed;
+  /// Gradient buffers: by the first of the accumulations that share one, and the iteration.
+  std::map<std::pair<const Op *, uint64_t>, Tensor> buffers;
+  /// Parameters after the step, and the gradients that they were updated with.
+  std::map<std::pair<const Value *, uint64_t>, TensorRef> updated, gradients;
+  /// Parameters that were read.
+  std::set<std::pair<const Value *, uint64_t>> params;
+  /// Iterations of repeats that the rank's stage runs, by the repeat's number; others are run in full.
+  std::map<unsigned, std::vector<std::pair<int64_t, int64_t>>> ranges;
+};
+
+/// Something that cannot be executed, with the words for the message.
+struct Fault {
+  const Op *op = nullptr;
+  const Value *value = nullptr;
+  std::string text;
+};
+
+class OpRunner {
+public:
+  /// `unsharded`: the values of the unsharded run; null while that is running itself.
+  OpRunner(Graph &graph, Sources &sources, const std::map<Instance, TensorRef> *unsharded)
+      : graph(graph), sources(sources), pieces(graph), unsharded(unsharded) {}
+
+  /// Runs an op other than a collective. A negative rank is the one device of the unsharded run.
+  std::optional<Fault> run(const Step &step, int64_t rank, RankMemory &memory);
+  /// What a rank reads as a value; a fault if it does not hold it.
+  TensorRef read(const Value *value, const Step &step, int64_t rank, RankMemory &memory,
+                 std::optional<Fault> &fault);
+  /// Checks that a tensor is the piece that the value's sharding says, and keeps it.
+  std::optional<Fault> store(const Value *value, const Frame &frame, unsigned microbatch, TensorRef tensor,
+                             int64_t rank, RankMemory &memory, const Op *op);
+  const PieceMap &getPieces() const { return pieces; }
+
+private:
+  std::optional<Fault> runCompute(const Step &step, int64_t rank, RankMemory &memory);
+  std::optional<Fault> runBackward(const Step &step, int64_t rank, const Invocation &forward,
+                                   llvm::ArrayRef<TensorRef> operands, RankMemory &memory);
+  std::optional<Fault> runAccumulate(const Step &step, int64_t rank, RankMemory &memory);
+  std::optional<Fault> runUpdate(const Step &step, int64_t rank, RankMemory &memory);
+  std::optional<Fault> runSlice(const Step &step, int64_t rank, RankMemory &memory);
+  /// The op whose backward `op` is, if that can be told from what it saved.
+  const Op *findForward(const Op &op) const;
+  TensorRef getSource(const Value *value, const Step &step, int64_t rank) const;
+
+  Graph &graph;
+  Sources &sources;
+  PieceMap pieces;
+  const std::map<Instance, TensorRef> *unsharded;
+};
+
+/// |a - b| relative to 1 + |b|; infinite if either is not a number.
+double getError(double found, double expected);
+/// Proofs accept errors up to this: sums in another order, in double precision.
+constexpr double tolerance = 1e-9;
+
+} // namespace stage
+
+#endif // STAGE_LIB_INTERP_OPRUNNER_H

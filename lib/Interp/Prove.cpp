@@ -1,0 +1,255 @@
+//===- Prove.cpp - does the sharded program compute the same? -------------===//
+#include "stage/Interp/Prove.h"
+#include "Reference.h"
+#include "ShardedRun.h"
+#include "stage/IR/ShardingRules.h"
+#include "stage/Interp/Diagnostics.h"
+#include "stage/Transforms/BuildProgram.h"
+#include "llvm/Support/Format.h"
+#include <cmath>
+
+using namespace stage;
+
+namespace {
+class Prover {
+public:
+  Prover(Graph &referenceGraph, Graph &graph, const Program *program, DiagnosticEngine &diags)
+      : referenceGraph(referenceGraph), graph(graph), program(program), diags(diags), referenceSources(referenceGraph),
+        sources(graph), reference(referenceGraph, referenceSources), findings(graph) {}
+
+  std::optional<Proof> run() {
+    if (!checkSize() || !reference.run(diags) || !runUnsharded() || !compareWithReference())
+      return std::nullopt;
+    if (program)
+      for (SendMode mode : {SendMode::Buffered, SendMode::Waiting})
+        if (!runSharded(mode))
+          return std::nullopt;
+    proof.numParams = reference.getNumGradients();
+    proof.numCompared += findings.getNumCompared();
+    proof.maxError = std::max(proof.maxError, findings.getMaxError());
+    proof.isSharded = program != nullptr;
+    return proof;
+  }
+
+private:
+  /// Element by element a proof is slow: what would take minutes is refused.
+  bool checkSize() {
+    constexpr double most = 2e8;
+    PieceMap pieces(graph);
+    double work = 0;
+    auto visit = [&](auto &self, Block &block, double times) -> void {
+      for (auto &op : block) {
+        if (op->body)
+          self(self, *op->body, times * double(pieces.getSize(op->count).value_or(0)));
+        double size = times;
+        for (const Extent &extent : op->extents)
+          size *= double(pieces.getSize(extent.size).value_or(0));
+        for (auto &result : op->getResults()) {
+          double elements = times;
+          for (const Extent &extent : result->type.shape)
+            elements *= double(pieces.getSize(extent.size).value_or(0));
+          size = std::max(size, elements);
+        }
+        work += size;
+      }
+    };
+    for (Block *block : {&graph.forward, &graph.backward, &graph.step})
+      visit(visit, *block, 1);
+    work *= double(graph.microbatches);
+    if (program && graph.mesh.getNumRanks() > maxProofRanks) {
+      diags.report(graph.loc, diag::ProofTooLarge) << maxProofRanks << graph.mesh.getNumRanks();
+      return false;
+    }
+    if (work > most) {
+      diags.report(graph.loc, diag::ProofTooMuch) << std::to_string(work) << std::to_string(most);
+      return false;
+    }
+    return true;
+  }
+
+  bool reportFault(Fault fault, const Step &step) {
+    findings.fail(std::move(fault), /*rank=*/-1, step.microbatch, step.frame);
+    findings.report(diags);
+    return false;
+  }
+
+  bool runUnsharded() {
+    OpRunner runner(graph, sources, nullptr);
+    for (const Step &step : listUnshardedSteps(graph)) {
+      std::optional<Fault> fault;
+      if (step.kind == Step::Kind::Run) {
+        fault = runner.run(step, -1, unsharded);
+      } else {
+        TensorRef tensor = runner.read(step.value, step, -1, unsharded, fault);
+        if (!fault)
+          fault = runner.store(step.to, step.toFrame, step.microbatch, tensor, -1, unsharded, step.op);
+      }
+      if (fault)
+        return reportFault(std::move(*fault), step);
+    }
+    return true;
+  }
+
+  //===--- the unsharded run against the reference ------------------------===//
+
+  bool compareWithReference() {
+    Op *result = graph.forward.getTerminator();
+    for (unsigned m = 0; m < reference.getLosses().size(); ++m) {
+      auto it = unsharded.values.find({result->getOperand(0), 0, m});
+      double found = it == unsharded.values.end() ? NAN : it->second->data.front(), expected = reference.getLosses()[m];
+      if (getError(found, expected) > tolerance) {
+        diags.report(result->loc, diag::ProofLoss) << int64_t(m) << format(found) << format(expected);
+        return false;
+      }
+      proof.maxError = std::max(proof.maxError, getError(found, expected));
+      ++proof.numCompared;
+    }
+    if (graph.backward.empty())
+      return true; // before differentiate
+    bool isGood = true;
+    for (const Value *param : sources.getParams())
+      isGood &= compareGradient(param);
+    return isGood;
+  }
+
+  static std::string format(double number) {
+    char text[32];
+    snprintf(text, sizeof text, "%.9g", number);
+    return text;
+  }
+
+  bool compareGradient(const Value *param) {
+    const Op *loop = getLoop(param);
+    SizeValue count = loop ? evaluateCount(loop->count, graph.binding) : SizeValue();
+    for (int64_t iteration = 0, end = loop ? int64_t(count.value.num) : 1; iteration < end; ++iteration) {
+      const Tensor *expected = reference.getGradient(sources.getOrdinal(param->getOp()), iteration);
+      auto it = unsharded.gradients.find({param, uint64_t(iteration)});
+      bool isFound = it != unsharded.gradients.end();
+      // Not trained, and the loss does not depend on it.
+      if (!expected && !isFound)
+        continue;
+      std::string place = loop ? " (iteration " + std::to_string(iteration) + ")" : "";
+      for (size_t i = 0, n = expected ? expected->data.size() : it->second->data.size(); i < n; ++i) {
+        double found = isFound ? it->second->data[i] : 0, wanted = expected ? expected->data[i] : 0;
+        double error = getError(found, wanted);
+        if (error > tolerance) {
+          diags.report(param->loc, diag::ProofGradient)
+              << describe(*param) << place << int64_t(i) << format(found) << format(wanted);
+          return false;
+        }
+        proof.maxError = std::max(proof.maxError, error);
+      }
+      ++proof.numCompared;
+    }
+    return true;
+  }
+
+  //===--- the sharded runs against the unsharded one ---------------------===//
+
+  bool runSharded(SendMode mode) {
+    ShardedRun run(*program, sources, unsharded, findings, mode);
+    bool isDone = run.run(diags);
+    if (!findings.isClean()) {
+      findings.report(diags);
+      return false;
+    }
+    return isDone && (mode == SendMode::Waiting || (checkUpdates(run) && checkLosses()));
+  }
+
+  /// Every rank updates every parameter that it uses and that is trained, and every one is on some rank.
+  bool checkUpdates(const ShardedRun &run) {
+    for (auto &[key, tensor] : unsharded.updated) {
+      bool isSomewhere = false;
+      for (size_t rank = 0; rank < run.getMemories().size(); ++rank) {
+        const RankMemory &memory = run.getMemories()[rank];
+        isSomewhere |= memory.updated.count(key);
+        if (!memory.params.count(key) || memory.updated.count(key))
+          continue;
+        diags.report(key.first->loc, diag::ProofMissing)
+            << describe(*key.first) + " after the step" << describePlace(key.first, key.second, 0)
+            << "rank " + std::to_string(rank);
+        return false;
+      }
+      if (isSomewhere)
+        continue;
+      diags.report(key.first->loc, diag::ProofMissing)
+          << describe(*key.first) + " after the step" << describePlace(key.first, key.second, 0) << "any rank";
+      return false;
+    }
+    return true;
+  }
+
+  bool checkLosses() {
+    Op *result = graph.forward.getTerminator();
+    for (unsigned m = 0; result && m < graph.microbatches; ++m)
+      for (const Value *value : result->getOperands())
+        if (!Sources::isSource(value) && !findings.hasCompared({value, 0, m})) {
+          diags.report(result->loc, diag::ProofMissing) << describe(*value) << describePlace(value, 0, m) << "any rank";
+          return false;
+        }
+    return true;
+  }
+
+  Graph &referenceGraph;
+  Graph &graph;
+  const Program *program;
+  DiagnosticEngine &diags;
+  Sources referenceSources, sources;
+  Reference reference;
+  RankMemory unsharded;
+  Findings findings;
+  Proof proof;
+};
+} // namespace
+
+std::optional<Proof> stage::prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags) {
+  return Prover(reference, graph, program, diags).run();
+}
+
+/// True once every operand is in the sharding that its op needs.
+static bool hasCommunication(Graph &graph) {
+  bool isComplete = true;
+  graph.walk([&](Op &op) {
+    for (auto &result : op.getResults())
+      isComplete &= result->sharding.dims.size() == result->type.getNumDims();
+    if (op.kind == OpKind::Compute)
+      isComplete &= op.indexAxes.size() == op.def->indices.size();
+  });
+  if (!isComplete)
+    return false;
+  graph.walk([&](Op &op) {
+    for (unsigned i = 0; i < op.getNumOperands(); ++i)
+      isComplete &= op.kind == OpKind::Update && i == 0 ? true
+                    : op.getOperand(i)->sharding == getNeededSharding(op, i);
+    if (op.kind == OpKind::Compute)
+      for (unsigned i = 0; i < op.getNumResults(); ++i)
+        isComplete &= op.getResult(i)->getUses().empty() || op.getResult(i)->sharding == getNaturalSharding(op, i);
+  });
+  return isComplete;
+}
+
+std::optional<Proof> stage::prove(Graph &reference, Graph &graph, DiagnosticEngine &diags) {
+  std::unique_ptr<Program> program;
+  if (hasCommunication(graph)) {
+    program = buildProgram(graph, diags);
+    if (!program)
+      return std::nullopt;
+  }
+  return prove(reference, graph, program.get(), diags);
+}
+
+void stage::print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof) {
+  os << "proved";
+  if (proof.isSharded) {
+    os << " on mesh";
+    if (graph.mesh.getNumRanks() == 1)
+      os << " of one rank";
+    for (const Axis &axis : graph.mesh.getAxes())
+      if (axis.size > 1)
+        os << " " << axis.name << axis.size;
+  } else {
+    os << " unsharded, as the graph has no communication yet";
+  }
+  os << ": " << proof.numParams << " parameters, " << proof.numCompared << " values compared, max error "
+     << llvm::format("%.0e", proof.maxError) << "\n";
+}

@@ -1,0 +1,207 @@
+//===- Reference.cpp - the program as it was written ----------------------===//
+#include "Reference.h"
+#include "Findings.h"
+#include "FormulaEvaluator.h"
+#include "stage/Interp/Diagnostics.h"
+#include <cmath>
+
+using namespace stage;
+
+const Value *Reference::getLoss() const {
+  Op *result = graph.forward.getTerminator();
+  if (!graph.training || !result || result->kind != OpKind::Return || result->getNumOperands() == 0)
+    return nullptr;
+  return result->getOperand(0)->type.getNumDims() == 0 ? result->getOperand(0) : nullptr;
+}
+
+const Tensor *Reference::getGradient(unsigned param, uint64_t iteration) const {
+  auto it = gradients.find({param, iteration});
+  return it == gradients.end() ? nullptr : &it->second;
+}
+
+std::optional<Fault> Reference::runForward(llvm::ArrayRef<Step> steps, const Frozen *frozen, RankMemory &memory) {
+  OpRunner runner(graph, sources, nullptr);
+  for (const Step &step : steps) {
+    std::optional<Fault> fault;
+    if (step.kind == Step::Kind::Bind) {
+      TensorRef tensor = runner.read(step.value, step, -1, memory, fault);
+      if (!fault)
+        memory.values[getInstance(step.to, step.toFrame, step.microbatch)] = tensor;
+    } else if (frozen && step.op->def && step.op->def->stopGradient) {
+      for (auto &result : step.op->getResults()) {
+        Instance instance = getInstance(result.get(), step.frame, step.microbatch);
+        memory.values[instance] = frozen->at(instance);
+      }
+    } else {
+      fault = runner.run(step, -1, memory);
+    }
+    if (fault)
+      return fault;
+  }
+  return std::nullopt;
+}
+
+void Reference::add(const Instance &instance, const Tensor &adjoint) {
+  auto [it, isNew] = adjoints.try_emplace(instance, adjoint);
+  for (size_t i = 0; !isNew && i < adjoint.data.size(); ++i)
+    it->second.data[i] += adjoint.data[i];
+}
+
+std::optional<Fault> Reference::runBackwardOp(const Step &step, RankMemory &memory) {
+  const Op &op = *step.op;
+  const OpDef &def = *op.def;
+  if (def.stopGradient)
+    return std::nullopt;
+  llvm::SmallVector<const Tensor *, 2> resultAdjoints;
+  bool isReached = false;
+  for (unsigned i = 0; i < op.getNumResults(); ++i) {
+    auto it = adjoints.find(getInstance(op.getResult(i), step.frame, step.microbatch));
+    resultAdjoints.push_back(it == adjoints.end() ? nullptr : &it->second);
+    isReached |= resultAdjoints.back() != nullptr;
+  }
+  if (!isReached)
+    return std::nullopt;
+  OpRunner runner(graph, sources, nullptr);
+  PieceMap pieces(graph);
+  Invocation in;
+  in.def = &def;
+  for (const Extent &extent : op.extents) {
+    in.sizes.push_back(pieces.getSize(extent.size).value_or(0));
+    in.positions.push_back(allPositions(in.sizes.back()));
+  }
+  in.identity = hashWords({sources.getOrdinal(&op), getIteration(op.getResult(0), step.frame), step.microbatch});
+  std::optional<Fault> fault;
+  llvm::SmallVector<TensorRef, 6> operands;
+  llvm::SmallVector<unsigned, 6> wanted;
+  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+    operands.push_back(runner.read(op.getOperand(i), step, -1, memory, fault));
+    if (fault)
+      return fault;
+    in.operands.push_back(operands.back().get());
+    if (isFloat(op.getOperand(i)->type.dtype))
+      wanted.push_back(i);
+  }
+  FormulaEvaluator evaluator(in, graph.defs, graph.binding);
+  std::vector<Tensor> results = evaluator.differentiate(resultAdjoints, wanted);
+  if (!evaluator.getFault().empty())
+    return Fault{&op, op.getResult(0), "has no derivative: " + evaluator.getFault()};
+  for (unsigned i = 0; i < wanted.size(); ++i)
+    add(getInstance(op.getOperand(wanted[i]), step.frame, step.microbatch), results[i]);
+  return std::nullopt;
+}
+
+std::optional<Fault> Reference::runBackward(llvm::ArrayRef<Step> steps, RankMemory &memory) {
+  for (const Step &step : llvm::reverse(steps)) {
+    const Value *from = nullptr;
+    Instance to;
+    if (step.kind == Step::Kind::Bind) {
+      from = step.value;
+      to = getInstance(step.to, step.toFrame, step.microbatch);
+    } else if (step.op->kind == OpKind::Compute) {
+      if (auto fault = runBackwardOp(step, memory))
+        return fault;
+    } else if (isReshard(step.op->kind)) { // the same tensor by another name
+      from = step.op->getOperand(0);
+      to = getInstance(step.op->getResult(), step.frame, step.microbatch);
+    }
+    auto it = from ? adjoints.find(to) : adjoints.end();
+    if (it != adjoints.end())
+      add(getInstance(from, step.frame, step.microbatch), Tensor(it->second));
+  }
+  return std::nullopt;
+}
+
+bool Reference::run(DiagnosticEngine &diags) {
+  const Value *loss = getLoss();
+  auto report = [&](std::optional<Fault> fault, const Step &step) {
+    Findings findings(graph);
+    findings.fail(std::move(*fault), -1, step.microbatch, step.frame);
+    findings.report(diags);
+    return false;
+  };
+  for (unsigned m = 0; m < graph.microbatches; ++m) {
+    std::vector<Step> steps = listForwardSteps(graph, m);
+    RankMemory memory;
+    if (auto fault = runForward(steps, nullptr, memory))
+      return report(std::move(fault), steps.back());
+    if (!loss)
+      continue;
+    Step last = steps.back();
+    std::optional<Fault> fault;
+    OpRunner runner(graph, sources, nullptr);
+    TensorRef value = runner.read(loss, last, -1, memory, fault);
+    if (fault)
+      return report(std::move(fault), last);
+    losses.push_back(value->data.front());
+    adjoints.clear();
+    Tensor one = *value;
+    one.data.front() = 1;
+    add(getInstance(loss, last.frame, m), one);
+    if (auto fault = runBackward(steps, memory))
+      return report(std::move(fault), last);
+    if (m == 0 && !checkDerivatives(steps, memory, diags))
+      return false;
+    for (auto &[instance, adjoint] : adjoints) {
+      const Op *op = instance.value->getOp();
+      if (!op || op->kind != OpKind::Param)
+        continue;
+      Tensor share = adjoint;
+      for (double &number : share.data)
+        number /= double(graph.microbatches);
+      auto [it, isNew] = gradients.try_emplace({sources.getOrdinal(op), instance.iteration}, share);
+      for (size_t i = 0; !isNew && i < share.data.size(); ++i)
+        it->second.data[i] += share.data[i];
+    }
+  }
+  return true;
+}
+
+bool Reference::checkDerivatives(llvm::ArrayRef<Step> steps, const RankMemory &base, DiagnosticEngine &diags) {
+  constexpr double h = 1e-5, accepted = 1e-6;
+  bool isGood = true;
+  for (const Value *param : sources.getParams()) {
+    // Every iteration's parameter moves at once.
+    std::vector<std::pair<uint64_t, TensorRef>> originals;
+    double slope = 0;
+    for (auto &[key, adjoint] : adjoints)
+      if (key.value == param)
+        originals.emplace_back(key.iteration, sources.getParam(param, key.iteration));
+    if (originals.empty())
+      continue;
+    auto direction = [&](uint64_t iteration, size_t i) {
+      return 2 * drawUniform({3, sources.getOrdinal(param->getOp()), iteration, i}) - 1;
+    };
+    double sides[2] = {};
+    bool isRun = true;
+    for (int side = 0; side < 2; ++side) {
+      for (auto &[iteration, original] : originals) {
+        Tensor moved = *original;
+        for (size_t i = 0; i < moved.data.size(); ++i)
+          moved.data[i] += (side ? h : -h) * direction(iteration, i);
+        sources.setParam(param, iteration, std::make_shared<Tensor>(std::move(moved)));
+      }
+      RankMemory memory;
+      isRun &= !runForward(steps, &base.values, memory);
+      std::optional<Fault> fault;
+      OpRunner runner(graph, sources, nullptr);
+      TensorRef value = runner.read(getLoss(), steps.back(), -1, memory, fault);
+      isRun &= !fault;
+      sides[side] = isRun ? value->data.front() : NAN;
+    }
+    for (auto &[iteration, original] : originals) {
+      sources.setParam(param, iteration, original);
+      const Tensor &adjoint = adjoints.at({param, iteration, 0});
+      for (size_t i = 0; i < adjoint.data.size(); ++i)
+        slope += adjoint.data[i] * direction(iteration, i);
+    }
+    double difference = (sides[1] - sides[0]) / (2 * h);
+    if (getError(slope, difference) <= accepted)
+      continue;
+    char a[32], b[32];
+    snprintf(a, sizeof a, "%.9g", slope);
+    snprintf(b, sizeof b, "%.9g", difference);
+    diags.report(param->loc, diag::ProofDerivative) << describe(*param) << a << b;
+    isGood = false;
+  }
+  return isGood;
+}

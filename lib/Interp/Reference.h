@@ -1,0 +1,48 @@
+//===- Reference.h - the program as it was written -------------*- C++ -*-===//
+//
+// The forward block before any pass, run on one device, and its derivative by reverse
+// accumulation over the formulas of its operators. This is what the program means; it
+// uses none of the rules by which `differentiate` makes backward ops. The derivative is
+// itself checked against finite differences, parameter by parameter, in a random
+// direction:  (loss(p + h*d) - loss(p - h*d)) / 2h  =  sum of gradient * d.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_INTERP_REFERENCE_H
+#define STAGE_LIB_INTERP_REFERENCE_H
+
+#include "OpRunner.h"
+
+namespace stage {
+
+class Reference {
+public:
+  Reference(Graph &graph, Sources &sources) : graph(graph), sources(sources) {}
+
+  /// Runs every microbatch. False after a fault or a derivative that finite differences deny, both reported.
+  bool run(DiagnosticEngine &diags);
+
+  /// The loss of every microbatch (of an inference program: nothing).
+  const std::vector<double> &getLosses() const { return losses; }
+  /// The gradient of the mean loss by a parameter (its ordinal) in an iteration; null: the loss does not depend on it.
+  const Tensor *getGradient(unsigned param, uint64_t iteration) const;
+  unsigned getNumGradients() const { return gradients.size(); }
+
+private:
+  using Frozen = std::map<Instance, TensorRef>;
+  std::optional<Fault> runForward(llvm::ArrayRef<Step> steps, const Frozen *frozen, RankMemory &memory);
+  std::optional<Fault> runBackward(llvm::ArrayRef<Step> steps, RankMemory &memory);
+  std::optional<Fault> runBackwardOp(const Step &step, RankMemory &memory);
+  bool checkDerivatives(llvm::ArrayRef<Step> steps, const RankMemory &base, DiagnosticEngine &diags);
+  const Value *getLoss() const;
+  void add(const Instance &instance, const Tensor &adjoint);
+
+  Graph &graph;
+  Sources &sources;
+  std::vector<double> losses;
+  std::map<Instance, Tensor> adjoints;
+  std::map<std::pair<unsigned, uint64_t>, Tensor> gradients;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_INTERP_REFERENCE_H

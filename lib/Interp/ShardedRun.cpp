@@ -1,0 +1,245 @@
+//===- ShardedRun.cpp - every rank of a program, on one machine -----------===//
+#include "ShardedRun.h"
+#include "Collectives.h"
+#include "stage/IR/Text.h"
+#include "stage/Interp/Diagnostics.h"
+
+using namespace stage;
+
+ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemory &unsharded, Findings &findings,
+                       SendMode mode)
+    : program(program), graph(*program.graph), unsharded(unsharded), findings(findings), mode(mode),
+      runner(graph, sources, &unsharded.values) {
+  Lifetimes lifetimes(graph);
+  for (const StageProgram &stage : program.stages) {
+    steps.push_back(listSteps(program, stage, lifetimes));
+    for (const Step &step : steps.back())
+      if (step.kind == Step::Kind::Receive)
+        receiveUnits[{step.peer, step.self, step.microbatch}] = step.unit;
+  }
+  int64_t numRanks = graph.mesh.getNumRanks();
+  position.resize(numRanks);
+  memories.resize(numRanks);
+  for (int64_t rank = 0; rank < numRanks; ++rank)
+    for (const UnitTemplate &unit : program.stages[getStage(rank)].templates)
+      if (const ProgramItem *loop = findPipelinedLoop(program, unit.items))
+        memories[rank].ranges[loop->op->loop].emplace_back(loop->begin, loop->end);
+}
+
+unsigned ShardedRun::getStage(int64_t rank) const {
+  return graph.pipeline.axis && program.numStages > 1 ? graph.mesh.getCoordinate(rank, *graph.pipeline.axis) : 0;
+}
+
+int64_t ShardedRun::getPeer(int64_t rank, unsigned virtualStage) const {
+  int64_t stride = graph.mesh.getStride(*graph.pipeline.axis);
+  return rank + (int64_t(program.virtualStages[virtualStage].first) - int64_t(getStage(rank))) * stride;
+}
+
+const Step *ShardedRun::getStep(int64_t rank) const {
+  const std::vector<Step> &list = steps[getStage(rank)];
+  return position[rank] < list.size() ? &list[position[rank]] : nullptr;
+}
+
+bool ShardedRun::run(DiagnosticEngine &diags) {
+  for (bool isMoving = true; isMoving;) {
+    isMoving = false;
+    for (int64_t rank = 0; rank < int64_t(position.size()); ++rank)
+      while (getStep(rank)) {
+        Outcome outcome = advance(rank);
+        if (outcome == Outcome::Failed)
+          return false;
+        if (outcome == Outcome::Blocked)
+          break;
+        isMoving = true;
+      }
+  }
+  for (int64_t rank = 0; rank < int64_t(position.size()); ++rank)
+    if (getStep(rank)) {
+      reportStuck(diags);
+      return false;
+    }
+  return true;
+}
+
+/// A gradient that is still to be reduced over the stages that share a parameter: each stage has its own addend.
+static bool isAddendOfStages(const Value *value) {
+  return llvm::any_of(value->getUses(), [](const std::pair<Op *, unsigned> &use) {
+    const Op *user = use.first;
+    return !user->stages.empty() || (isReshard(user->kind) && isAddendOfStages(user->getResult()));
+  });
+}
+
+void ShardedRun::compare(const Value *value, const Frame &frame, unsigned microbatch, int64_t rank) {
+  // Nothing unsharded corresponds to an addend.
+  if (value->sharding.partial || isAddendOfStages(value))
+    return;
+  Instance instance = getInstance(value, frame, microbatch);
+  auto whole = unsharded.values.find(instance);
+  auto piece = memories[rank].values.find(instance);
+  if (whole != unsharded.values.end() && piece != memories[rank].values.end())
+    findings.compare(instance, *piece->second, *whole->second, rank);
+}
+
+/// A wrong gradient is that of the first operand: the parameter itself is read, not made.
+void ShardedRun::compareUpdate(const Step &step, int64_t rank) {
+  const Value *param = step.op->getOperand(0), *gradient = step.op->getOperand(1);
+  std::pair<const Value *, uint64_t> key = {param, getIteration(param, step.frame)};
+  Instance instance = {gradient, key.second, 0};
+  for (auto map : {&RankMemory::gradients, &RankMemory::updated}) {
+    auto whole = (unsharded.*map).find(key);
+    if (whole != (unsharded.*map).end())
+      findings.compare(instance, *(memories[rank].*map)[key], *whole->second, rank);
+  }
+}
+
+ShardedRun::Outcome ShardedRun::finish(std::optional<Fault> fault, int64_t rank, const Step &step) {
+  if (fault) {
+    findings.fail(std::move(*fault), rank, step.microbatch, step.frame);
+    return Outcome::Failed;
+  }
+  ++position[rank];
+  return Outcome::Done;
+}
+
+ShardedRun::Outcome ShardedRun::advance(int64_t rank) {
+  const Step &step = *getStep(rank);
+  RankMemory &memory = memories[rank];
+  switch (step.kind) {
+  case Step::Kind::Run: {
+    if (isCollective(step.op->kind))
+      return runCollectiveStep(rank, step);
+    if (mode == SendMode::Waiting)
+      return finish(std::nullopt, rank, step);
+    std::optional<Fault> fault = runner.run(step, rank, memory);
+    if (!fault)
+      for (auto &result : step.op->getResults())
+        compare(result.get(), step.frame, step.microbatch, rank);
+    if (!fault && step.op->kind == OpKind::Update)
+      compareUpdate(step, rank);
+    return finish(std::move(fault), rank, step);
+  }
+  case Step::Kind::Bind: {
+    if (mode == SendMode::Waiting)
+      return finish(std::nullopt, rank, step);
+    std::optional<Fault> fault;
+    TensorRef tensor = runner.read(step.value, step, rank, memory, fault);
+    if (!fault)
+      fault = runner.store(step.to, step.toFrame, step.microbatch, tensor, rank, memory, step.op);
+    return finish(std::move(fault), rank, step);
+  }
+  case Step::Kind::Free: {
+    Instance instance = getInstance(step.value, step.frame, step.microbatch);
+    if (memory.values.erase(instance))
+      memory.freed.insert(instance);
+    return finish(std::nullopt, rank, step);
+  }
+  case Step::Kind::Send:
+    return send(rank, step);
+  case Step::Kind::Receive:
+    return receive(rank, step);
+  }
+  return Outcome::Blocked;
+}
+
+ShardedRun::Outcome ShardedRun::runCollectiveStep(int64_t rank, const Step &step) {
+  std::vector<int64_t> group = getGroup(graph, *step.op, rank);
+  if (!llvm::is_contained(group, rank)) // restricted to other stages
+    return finish(Fault{step.op, step.op->getOperand(0), "is reduced over stages that this rank is not of"}, rank, step);
+  llvm::SmallVector<const Step *, 8> theirs;
+  for (int64_t member : group) {
+    const Step *other = getStep(member);
+    if (!other || other->op != step.op || other->frame != step.frame || other->microbatch != step.microbatch)
+      return Outcome::Blocked;
+    theirs.push_back(other);
+  }
+  if (mode == SendMode::Waiting) {
+    for (int64_t member : group)
+      ++position[member];
+    return Outcome::Done;
+  }
+  std::vector<TensorRef> inputs;
+  for (size_t i = 0; i < group.size(); ++i) {
+    std::optional<Fault> fault;
+    inputs.push_back(runner.read(step.op->getOperand(0), *theirs[i], group[i], memories[group[i]], fault));
+    if (fault)
+      return finish(std::move(fault), group[i], step);
+  }
+  std::optional<std::vector<Tensor>> results = runCollective(graph, *step.op, inputs);
+  if (!results)
+    return finish(Fault{step.op, step.op->getOperand(0), "has pieces on the members of the group that do not fit"},
+                  rank, step);
+  const Value *result = step.op->getResult();
+  for (size_t i = 0; i < group.size(); ++i) {
+    auto fault = runner.store(result, step.frame, step.microbatch,
+                              std::make_shared<Tensor>(std::move((*results)[i])), group[i], memories[group[i]], step.op);
+    if (fault)
+      return finish(std::move(fault), group[i], step);
+    compare(result, step.frame, step.microbatch, group[i]);
+  }
+  for (int64_t member : group)
+    ++position[member];
+  return Outcome::Done;
+}
+
+ShardedRun::Outcome ShardedRun::send(int64_t rank, const Step &step) {
+  int64_t peer = getPeer(rank, step.peer);
+  if (mode == SendMode::Waiting) {
+    const Step *theirs = getStep(peer);
+    auto unit = receiveUnits.find({step.self, step.peer, step.microbatch});
+    if (theirs && unit != receiveUnits.end() && theirs->unit + 1 < unit->second)
+      return Outcome::Blocked;
+  }
+  std::optional<Fault> fault;
+  TensorRef tensor =
+      mode == SendMode::Waiting ? nullptr : runner.read(step.value, step, rank, memories[rank], fault);
+  mail[{rank, peer, step.self, step.peer, step.microbatch, step.slot}] = tensor;
+  return finish(std::move(fault), rank, step);
+}
+
+ShardedRun::Outcome ShardedRun::receive(int64_t rank, const Step &step) {
+  auto it = mail.find({getPeer(rank, step.peer), rank, step.peer, step.self, step.microbatch, step.slot});
+  if (it == mail.end())
+    return Outcome::Blocked;
+  TensorRef tensor = it->second;
+  mail.erase(it);
+  if (mode == SendMode::Waiting)
+    return finish(std::nullopt, rank, step);
+  auto fault = runner.store(step.value, step.frame, step.microbatch, tensor, rank, memories[rank], nullptr);
+  if (!fault)
+    compare(step.value, step.frame, step.microbatch, rank);
+  return finish(std::move(fault), rank, step);
+}
+
+/// "unit 3, all_reduce over tp of 'layers.attn.y'".
+static std::string describeWait(const Graph &graph, const Step &step) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "its unit " << step.unit << ", ";
+  if (step.kind == Step::Kind::Run) {
+    os << getName(step.op->kind) << " over ";
+    printAxes(os, graph.mesh, step.op->axes);
+    os << " of '" << describe(*step.op->getOperand(0)) << "'";
+  } else {
+    os << (step.kind == Step::Kind::Send ? "send to" : "receive from") << " virtual stage " << step.peer << " of '"
+       << describe(*step.value) << "', microbatch " << step.microbatch;
+  }
+  return os.str();
+}
+
+void ShardedRun::reportStuck(DiagnosticEngine &diags) const {
+  std::optional<DiagnosticBuilder> error;
+  unsigned shown = 0;
+  for (int64_t rank = 0; rank < int64_t(position.size()) && shown < 8; ++rank) {
+    const Step *step = getStep(rank);
+    if (!step)
+      continue;
+    ++shown;
+    if (!error) {
+      error.emplace(diags.report(step->op ? step->op->loc : graph.pipeline.loc, diag::ProofStuck));
+      *error << (mode == SendMode::Waiting ? "waiting" : "buffered") << rank << describeWait(graph, *step);
+    } else {
+      error->note(SMLoc(), diag::ProofWhere) << "rank " + std::to_string(rank) + " waits in " +
+                                                    describeWait(graph, *step);
+    }
+  }
+}

@@ -1,0 +1,104 @@
+//===- Sources.cpp - what a proof starts from -----------------------------===//
+#include "Sources.h"
+#include "FormulaEvaluator.h"
+
+using namespace stage;
+
+Sources::Sources(const Graph &graph) : graph(graph), pieces(graph) {
+  unsigned numParams = 0, numInputs = 0, numRandom = 0;
+  Graph::walk(const_cast<Block &>(graph.forward), [&](Op &op) {
+    if (op.kind == OpKind::Param) {
+      ordinals[&op] = numParams++;
+      params.push_back(op.getResult());
+    } else if (op.kind == OpKind::Input) {
+      ordinals[&op] = numInputs++;
+    } else if (op.kind == OpKind::Compute) {
+      // Extras tell invocations apart as draws do.
+      if (isRandom(*op.def) || llvm::any_of(op.def->results, [](const ResultInfo &r) { return r.extra; }))
+        ordinals[&op] = numRandom++;
+      findIntegerBounds(op);
+    }
+  });
+}
+
+bool Sources::isSource(const Value *value) {
+  const Op *op = value->getOp();
+  return op && (op->kind == OpKind::Param || op->kind == OpKind::Input || op->kind == OpKind::Constant);
+}
+
+void Sources::findIntegerBounds(const Op &op) {
+  auto visit = [&](auto &self, const Formula *f) -> void {
+    if (f->kind == Formula::Kind::Element)
+      for (unsigned k = 0; k < f->children.size(); ++k)
+        if (f->children[k]->kind == Formula::Kind::Element) {
+          unsigned index = op.def->operands[f->operand].indices[k];
+          const Value *ids = op.getOperand(f->children[k]->operand);
+          while (ids->getOp() && isReshard(ids->getOp()->kind))
+            ids = ids->getOp()->getOperand(0);
+          if (auto size = pieces.getSize(op.extents[index].size)) {
+            auto [it, isNew] = bounds.try_emplace(ids, *size);
+            it->second = std::min(it->second, *size);
+          }
+        }
+    for (const Formula *child : f->children)
+      self(self, child);
+  };
+  for (const ResultInfo &result : op.def->results)
+    if (result.formula)
+      visit(visit, result.formula);
+  for (auto &[name, let] : op.def->lets)
+    visit(visit, let);
+}
+
+std::optional<Tensor> Sources::makeTensor(const Value *value) {
+  auto dims = pieces.getPositions(value->type, Sharding::replicated(value->type.getNumDims()), /*rank=*/-1);
+  return dims ? std::optional<Tensor>(std::move(*dims)) : std::nullopt;
+}
+
+/// In (-0.8, 1): not symmetric, so that a lost sign shows, and never so large that an exponential leaves the range
+/// where sums are exact to many digits.
+static void fill(Tensor &tensor, llvm::ArrayRef<uint64_t> key) {
+  for (size_t i = 0; i < tensor.data.size(); ++i) {
+    llvm::SmallVector<uint64_t, 8> words(key.begin(), key.end());
+    words.push_back(i);
+    tensor.data[i] = 1.8 * drawUniform(words) - 0.8;
+  }
+}
+
+TensorRef Sources::getParam(const Value *param, uint64_t iteration) {
+  TensorRef &known = this->known[{param, iteration}];
+  if (!known)
+    if (auto tensor = makeTensor(param)) {
+      fill(*tensor, {1, getOrdinal(param->getOp()), iteration});
+      known = std::make_shared<Tensor>(std::move(*tensor));
+    }
+  return known;
+}
+
+TensorRef Sources::getInput(const Value *input, unsigned microbatch) {
+  TensorRef &known = this->known[{input, microbatch}];
+  if (known)
+    return known;
+  auto tensor = makeTensor(input);
+  if (!tensor)
+    return nullptr;
+  fill(*tensor, {2, getOrdinal(input->getOp()), microbatch});
+  if (!isFloat(input->type.dtype)) {
+    auto bound = bounds.find(input);
+    double limit = bound == bounds.end() ? 2 : double(bound->second);
+    for (double &number : tensor->data)
+      number = std::min(limit - 1, double(int64_t((number + 0.8) / 1.8 * limit)));
+  }
+  known = std::make_shared<Tensor>(std::move(*tensor));
+  return known;
+}
+
+TensorRef Sources::getConstant(const Value *constant) {
+  TensorRef &known = this->known[{constant, 0}];
+  if (!known)
+    if (auto tensor = makeTensor(constant)) {
+      std::fill(tensor->data.begin(), tensor->data.end(), constant->getOp()->number);
+      known = std::make_shared<Tensor>(std::move(*tensor));
+    }
+  return known;
+}

@@ -1,0 +1,48 @@
+//===- Sources.h - what a proof starts from --------------------*- C++ -*-===//
+//
+// Parameters and inputs are drawn, the same for everybody who asks: a number depends
+// on which parameter or input it belongs to, on the iteration or microbatch, and on its
+// position. Parameters are known by their order in the program, which passes keep.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_INTERP_SOURCES_H
+#define STAGE_LIB_INTERP_SOURCES_H
+
+#include "stage/Interp/Tensor.h"
+#include <map>
+
+namespace stage {
+
+class Sources {
+public:
+  explicit Sources(const Graph &graph);
+
+  /// All of a parameter (in an iteration of its repeat), of an input (in a microbatch), or of a constant.
+  TensorRef getParam(const Value *param, uint64_t iteration);
+  void setParam(const Value *param, uint64_t iteration, TensorRef tensor) { known[{param, iteration}] = tensor; }
+  TensorRef getInput(const Value *input, unsigned microbatch);
+  TensorRef getConstant(const Value *constant);
+  /// Number of a parameter, input or random operator in the program; equal in every graph of one program.
+  unsigned getOrdinal(const Op *op) const { return ordinals.lookup(op); }
+  /// Parameters, in the order of the program.
+  llvm::ArrayRef<const Value *> getParams() const { return params; }
+
+  /// True for values that are there without being computed.
+  static bool isSource(const Value *value);
+
+private:
+  std::optional<Tensor> makeTensor(const Value *value);
+  void findIntegerBounds(const Op &op);
+
+  const Graph &graph;
+  PieceMap pieces;
+  llvm::DenseMap<const Op *, unsigned> ordinals;
+  std::vector<const Value *> params;
+  /// Ids that are used as subscripts stay below the smallest dim that they lead into.
+  llvm::DenseMap<const Value *, int64_t> bounds;
+  std::map<std::pair<const Value *, uint64_t>, TensorRef> known;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_INTERP_SOURCES_H

@@ -1,0 +1,278 @@
+//===- Steps.cpp - what a rank does, one after the other ------------------===//
+#include "Steps.h"
+#include "Sources.h"
+
+using namespace stage;
+
+uint64_t stage::getIteration(const Value *value, const Frame &frame) {
+  if (const Op *loop = getLoop(value))
+    for (auto [number, iteration] : frame)
+      if (number == loop->loop)
+        return iteration;
+  return 0;
+}
+
+namespace {
+class StepLister {
+public:
+  /// Without lifetimes nothing is freed.
+  StepLister(Graph &graph, const Program *program, const Lifetimes *lifetimes)
+      : graph(graph), program(program), lifetimes(lifetimes) {}
+
+  std::vector<Step> run(const StageProgram &stage) {
+    std::vector<LastUses> forwardUses, backwardUses;
+    for (unsigned chunk = 0; chunk < program->numChunks; ++chunk) {
+      const UnitTemplate *forward = stage.find(PassKind::Forward, chunk), *back = stage.find(PassKind::Backward, chunk);
+      forwardUses.push_back(findLastUses(*program, forward->items));
+      backwardUses.push_back(back ? findLastUses(*program, back->items) : LastUses());
+    }
+    for (const ProgramUnit &entry : stage.units) {
+      microbatch = entry.microbatch;
+      self = findVirtualStage(stage.stage, entry.chunk);
+      const auto &items = stage.find(entry.kind, entry.chunk)->items;
+      bool isForward = entry.kind == PassKind::Forward;
+      later = isForward ? &backwardUses[entry.chunk] : nullptr;
+      runItems(items, isForward ? forwardUses[entry.chunk] : backwardUses[entry.chunk]);
+      ++unit;
+    }
+    microbatch = 0;
+    later = nullptr;
+    runItems(stage.step, findLastUses(*program, stage.step));
+    return std::move(steps);
+  }
+
+  std::vector<Step> runUnsharded() {
+    for (microbatch = 0; microbatch < graph.microbatches; ++microbatch) {
+      runBlock(graph.forward);
+      runBlock(graph.backward);
+      ++unit;
+    }
+    microbatch = 0;
+    runBlock(graph.step);
+    return std::move(steps);
+  }
+
+  std::vector<Step> runForward(unsigned number) {
+    microbatch = number;
+    runBlock(graph.forward);
+    return std::move(steps);
+  }
+
+private:
+  Step &emit(Step::Kind kind) {
+    Step &step = steps.emplace_back();
+    step.kind = kind;
+    step.frame = frame;
+    step.microbatch = microbatch;
+    step.unit = unit;
+    step.self = self;
+    return step;
+  }
+
+  unsigned findVirtualStage(unsigned stage, unsigned chunk) const {
+    for (unsigned v = 0; v < program->virtualStages.size(); ++v)
+      if (program->virtualStages[v] == std::pair(stage, chunk))
+        return v;
+    return 0;
+  }
+
+  //===--- frees ----------------------------------------------------------===//
+
+  void free(const Value *value) {
+    if (lifetimes && !Sources::isSource(value))
+      emit(Step::Kind::Free).value = value;
+  }
+  void freeAll(llvm::ArrayRef<const Value *> values) {
+    for (const Value *value : values)
+      free(value);
+  }
+  bool outlivesUnit(const Value *value) const {
+    return getLoop(value) ? lifetimes->isSaved(value) : later && later->count(value);
+  }
+  bool isWanted(const Value *value) const {
+    if (!lifetimes)
+      return true;
+    if (getLoop(value))
+      return !lifetimes->isUnused(value) || lifetimes->isSaved(value);
+    return uses->count(value) || outlivesUnit(value);
+  }
+
+  //===--- ops ------------------------------------------------------------===//
+
+  void runBlock(Block &block) {
+    for (auto &op : block)
+      runOp(*op);
+  }
+
+  void runOp(Op &op) {
+    if (op.kind == OpKind::Repeat) {
+      SizeValue count = evaluateCount(op.count, graph.binding);
+      runLoop(op, 0, count ? int64_t(count.value.num) : 0);
+    } else if (op.kind != OpKind::Yield) {
+      emit(Step::Kind::Run).op = &op;
+    }
+    if (lifetimes)
+      freeAll(lifetimes->getReleases(&op));
+  }
+
+  void setIteration(const Op &loop, uint64_t iteration) {
+    for (auto &entry : frame)
+      if (entry.first == loop.loop) {
+        entry.second = iteration;
+        return;
+      }
+    frame.emplace_back(loop.loop, iteration);
+  }
+
+  void bind(const Value *from, const Frame &fromFrame, const Value *to, const Frame &toFrame) {
+    Step &step = emit(Step::Kind::Bind);
+    step.value = from;
+    step.frame = fromFrame;
+    step.to = to;
+    step.toFrame = toFrame;
+  }
+
+  void freeUnusedArguments(const Op &loop) {
+    if (!lifetimes)
+      return;
+    for (auto &argument : loop.body->getArguments())
+      if (lifetimes->isUnused(argument.get()) && !lifetimes->isSaved(argument.get()))
+        free(argument.get());
+  }
+
+  void runLoop(Op &op, int64_t begin, int64_t end) {
+    const Op *parent = op.getBlock()->getParent();
+    if (begin >= end)
+      return bindEmpty(op);
+    uint64_t base = 0;
+    if (parent)
+      for (auto [number, iteration] : frame)
+        if (number == parent->loop)
+          base = iteration * uint64_t(end);
+    Op *yield = op.body->getTerminator();
+    int64_t step = op.reverse ? -1 : 1, first = op.reverse ? end - 1 : begin, last = op.reverse ? begin : end - 1;
+    Frame outer = frame;
+    setIteration(op, base + first);
+    for (unsigned k = 0; k < op.getNumOperands(); ++k)
+      if (!received.count(op.body->getArgument(k)))
+        bind(op.getOperand(k), outer, op.body->getArgument(k), frame);
+    freeUnusedArguments(op);
+    if (lifetimes) {
+      std::swap(frame, outer);
+      freeAll(parent ? lifetimes->getEntryReleases(&op) : llvm::ArrayRef<const Value *>(entryReleases));
+      std::swap(frame, outer);
+    }
+    for (int64_t i = first;; i += step) {
+      for (auto &inner : *op.body)
+        if (inner.get() != yield)
+          runOp(*inner);
+      Frame current = frame, next = outer;
+      if (i != last) {
+        setIteration(op, base + i + step);
+        next = frame;
+      }
+      for (unsigned k = 0; yield && k < yield->getNumOperands(); ++k) {
+        const Value *to = i == last ? op.getResult(k) : op.body->getArgument(k);
+        if (i != last || isWanted(to))
+          bind(yield->getOperand(k), current, to, next);
+      }
+      if (lifetimes) {
+        frame = current;
+        freeAll(lifetimes->getReleases(yield));
+      }
+      frame = next;
+      if (i == last)
+        return;
+      freeUnusedArguments(op);
+    }
+  }
+
+  /// A repeat that runs no iteration hands on what it was given.
+  void bindEmpty(Op &op) {
+    for (unsigned k = 0; k < op.getNumResults(); ++k)
+      bind(op.getOperand(k), frame, op.getResult(k), frame);
+  }
+
+  //===--- items ----------------------------------------------------------===//
+
+  void runItems(const std::vector<ProgramItem> &items, const LastUses &lastUses) {
+    uses = &lastUses;
+    received.clear();
+    frame.clear();
+    std::vector<llvm::SmallVector<const Value *, 2>> releases(2 * items.size());
+    for (auto [value, time] : lastUses)
+      if (!getLoop(value) && !outlivesUnit(value))
+        releases[time].push_back(value);
+    const ProgramItem *loop = findPipelinedLoop(*program, items);
+    for (unsigned i = 0; i < items.size(); ++i) {
+      const ProgramItem &item = items[i];
+      entryReleases = releases[2 * i];
+      switch (item.kind) {
+      case ProgramItem::Kind::Op:
+        emit(Step::Kind::Run).op = item.op;
+        for (auto &result : item.op->getResults())
+          if (!isWanted(result.get()))
+            free(result.get());
+        break;
+      case ProgramItem::Kind::Loop:
+        runLoop(*item.op, item.begin, item.end);
+        break;
+      case ProgramItem::Kind::Recv:
+        receive(item, loop);
+        break;
+      case ProgramItem::Kind::Send:
+        send(item, loop);
+        break;
+      }
+      freeAll(releases[2 * i + 1]);
+    }
+  }
+
+  void receive(const ProgramItem &item, const ProgramItem *range) {
+    if (!item.values.empty())
+      if (const Op *loop = getLoop(item.values.front()))
+        setIteration(*loop, !range ? 0 : loop->reverse ? range->end - 1 : range->begin);
+    for (unsigned k = 0; k < item.values.size(); ++k) {
+      Step &step = emit(Step::Kind::Receive);
+      step.value = item.values[k];
+      step.peer = item.peer;
+      step.slot = k;
+      received.insert(item.values[k]);
+    }
+    for (const Value *value : item.values)
+      if (!getLoop(value) && !isWanted(value))
+        free(value);
+  }
+
+  void send(const ProgramItem &item, const ProgramItem *range) {
+    for (unsigned k = 0; k < item.values.size(); ++k) {
+      Step &step = emit(Step::Kind::Send);
+      step.value = range ? range->op->getResult(k) : item.values[k];
+      step.peer = item.peer;
+      step.slot = k;
+      if (!range && getLoop(item.values[k]))
+        free(item.values[k]); // passed through
+    }
+  }
+
+  Graph &graph;
+  const Program *program;
+  const Lifetimes *lifetimes;
+  const LastUses *uses = nullptr, *later = nullptr;
+  llvm::SmallVector<const Value *, 2> entryReleases; ///< What dies when the current item is entered.
+  llvm::DenseSet<const Value *> received;
+  Frame frame;
+  unsigned microbatch = 0, unit = 0, self = 0;
+  std::vector<Step> steps;
+};
+} // namespace
+
+std::vector<Step> stage::listSteps(const Program &program, const StageProgram &stage, const Lifetimes &lifetimes) {
+  return StepLister(*program.graph, &program, &lifetimes).run(stage);
+}
+
+std::vector<Step> stage::listUnshardedSteps(Graph &graph) { return StepLister(graph, nullptr, nullptr).runUnsharded(); }
+
+std::vector<Step> stage::listForwardSteps(Graph &graph, unsigned microbatch) {
+  return StepLister(graph, nullptr, nullptr).runForward(microbatch);
+}

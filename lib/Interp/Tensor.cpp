@@ -1,0 +1,107 @@
+//===- Tensor.cpp - the numbers of one rank -------------------------------===//
+#include "stage/Interp/Tensor.h"
+#include "stage/IR/Costs.h"
+#include <numeric>
+
+using namespace stage;
+
+Tensor::Tensor(llvm::SmallVector<Positions, 4> positions) : dims(std::move(positions)) {
+  data.resize(countElements(dims));
+}
+
+int64_t Tensor::countElements(llvm::ArrayRef<Positions> dims) {
+  int64_t count = 1;
+  for (const Positions &positions : dims)
+    count *= positions.size();
+  return count;
+}
+
+Positions stage::allPositions(int64_t size) {
+  Positions result(size);
+  std::iota(result.begin(), result.end(), 0);
+  return result;
+}
+
+std::optional<Positions> stage::splitPositions(const Positions &whole, int64_t size, int64_t coordinate,
+                                               bool mirrored) {
+  int64_t blocks = mirrored ? 2 * size : size;
+  if (whole.size() % blocks)
+    return std::nullopt;
+  int64_t length = whole.size() / blocks;
+  auto block = [&](int64_t i) { return whole.begin() + i * length; };
+  Positions result(block(coordinate), block(coordinate + 1));
+  if (mirrored)
+    result.insert(result.end(), block(blocks - 1 - coordinate), block(blocks - coordinate));
+  return result;
+}
+
+void stage::forEachElement(llvm::ArrayRef<Positions> dims,
+                           llvm::function_ref<void(int64_t, llvm::ArrayRef<int64_t>)> f) {
+  int64_t count = Tensor::countElements(dims);
+  llvm::SmallVector<int64_t, 8> local(dims.size(), 0);
+  for (int64_t linear = 0; linear < count; ++linear) {
+    f(linear, local);
+    for (unsigned d = dims.size(); d-- > 0;) {
+      if (++local[d] < int64_t(dims[d].size()))
+        break;
+      local[d] = 0;
+    }
+  }
+}
+
+std::optional<Tensor> stage::extract(const Tensor &whole, llvm::ArrayRef<Positions> dims) {
+  // Where each wanted position stands in `whole`.
+  llvm::SmallVector<std::vector<int64_t>, 4> places;
+  for (unsigned d = 0; d < dims.size(); ++d) {
+    std::vector<int64_t> &place = places.emplace_back();
+    for (int64_t position : dims[d]) {
+      auto it = llvm::lower_bound(whole.dims[d], position);
+      if (it == whole.dims[d].end() || *it != position)
+        return std::nullopt;
+      place.push_back(it - whole.dims[d].begin());
+    }
+  }
+  Tensor result(llvm::SmallVector<Positions, 4>(dims.begin(), dims.end()));
+  forEachElement(dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
+    int64_t from = 0;
+    for (unsigned d = 0; d < local.size(); ++d)
+      from = from * whole.dims[d].size() + places[d][local[d]];
+    result.data[linear] = whole.data[from];
+  });
+  return result;
+}
+
+std::optional<int64_t> PieceMap::getSize(Size size) const {
+  SizeValue value = evaluateCount(size, graph.binding);
+  return value ? std::optional<int64_t>(value.value.num) : std::nullopt;
+}
+
+std::optional<Positions> PieceMap::getPositions(const Extent &extent, llvm::ArrayRef<AxisId> axes,
+                                                int64_t rank) const {
+  std::optional<int64_t> size = getSize(extent.size);
+  if (!size)
+    return std::nullopt;
+  Positions positions = allPositions(*size);
+  if (rank < 0)
+    return positions;
+  for (AxisId axis : axes) {
+    auto piece = splitPositions(positions, graph.mesh[axis].size, graph.mesh.getCoordinate(rank, axis),
+                                isMirrored(graph, extent, axis));
+    if (!piece)
+      return std::nullopt;
+    positions = std::move(*piece);
+  }
+  return positions;
+}
+
+std::optional<llvm::SmallVector<Positions, 4>> PieceMap::getPositions(const TensorType &type, const Sharding &sharding,
+                                                                      int64_t rank) const {
+  llvm::SmallVector<Positions, 4> result;
+  for (unsigned d = 0; d < type.getNumDims(); ++d) {
+    auto positions = getPositions(type.shape[d], rank < 0 ? AxisList() : sharding.dims[d], rank);
+    if (!positions)
+      return std::nullopt;
+    result.push_back(std::move(*positions));
+  }
+  return result;
+}
