@@ -130,9 +130,7 @@ int stage::stagecMain(int argc, char **argv) {
   std::optional<DriverOptions> options = parseCommandLine(argc, argv, c.diags);
   if (!options)
     return 1;
-  if (options->prove)
-    return runProof(*options) ? 0 : 1;
   c.diags.setShowRemarks(options->remarks);
-  bool good = compile(c, *options);
+  bool good = options->prove ? runProof(*options) : compile(c, *options);
   return flushStandardOutput(c.diags) && good ? 0 : 1;
 }

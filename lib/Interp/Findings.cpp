@@ -7,25 +7,32 @@
 using namespace stage;
 
 Findings::Findings(const Graph &graph) : graph(graph) {
-  unsigned number = 0;
+  unsigned number = 0, outer = 0;
   auto visit = [&](auto &self, const Block &block) -> void {
-    for (auto &argument : block.getArguments())
+    for (auto &argument : block.getArguments()) {
       order[argument.get()] = number++;
+      outerOrder[argument.get()] = outer;
+    }
     for (auto &op : block) {
+      outer += !block.getParent();
       if (op->body)
         self(self, *op->body);
-      for (auto &result : op->getResults())
+      for (auto &result : op->getResults()) {
         order[result.get()] = number++;
+        outerOrder[result.get()] = outer;
+      }
     }
   };
   for (const Block *block : {&graph.forward, &graph.backward, &graph.step})
     visit(visit, *block);
 }
 
-std::tuple<unsigned, unsigned, uint64_t> Findings::getOrder(const Instance &instance) const {
+std::tuple<unsigned, unsigned, uint64_t, unsigned> Findings::getOrder(const Instance &instance) const {
   const Op *loop = getLoop(instance.value);
-  uint64_t iteration = loop && loop->reverse ? ~instance.iteration : instance.iteration;
-  return {order.lookup(instance.value), instance.microbatch, iteration};
+  uint64_t iteration = loop && loop->reverse ? ~instance.iteration : loop ? instance.iteration : 0;
+  bool isStep = loop ? getTopBlock(loop) == &graph.step : instance.value->getBlock() == &graph.step;
+  return {isStep ? ~0u : instance.microbatch, outerOrder.lookup(instance.value), iteration,
+          order.lookup(instance.value)};
 }
 
 std::string stage::describePlace(const Value *value, uint64_t iteration, unsigned microbatch) {
@@ -69,7 +76,7 @@ void Findings::fail(Fault what, int64_t rank, unsigned microbatch, const Frame &
 
 static std::string describeRanks(llvm::ArrayRef<int64_t> ranks) {
   if (ranks.size() == 1 && ranks.front() < 0)
-    return "the unsharded run";
+    return "one device";
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size() && i < 8; ++i)
     text += (i ? ", " : "") + std::to_string(ranks[i]);
@@ -102,7 +109,8 @@ static std::string describeSharding(const Graph &graph, const Value *value) {
 }
 
 void Findings::report(DiagnosticEngine &diags) const {
-  if (fault) {
+  // What differs was computed before the fault, and is likely to be why.
+  if (fault && differing.empty()) {
     const Value *value = fault->value;
     DiagnosticBuilder error = diags.report(fault->op ? fault->op->loc : graph.loc, diag::ProofCannotRun);
     error << (fault->op ? (fault->op->def ? llvm::StringRef(fault->op->def->name) : getName(fault->op->kind)) : "?")

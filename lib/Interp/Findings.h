@@ -26,7 +26,7 @@ public:
   bool isClean() const { return !fault && differing.empty(); }
   uint64_t getNumCompared() const { return compared.size(); }
   double getMaxError() const { return maxError; }
-  /// Reports the fault, or else the first value in the order of the program that differs.
+  /// Reports the first value in the order of the program that differs, or else the fault.
   void report(DiagnosticEngine &diags) const;
 
 private:
@@ -35,10 +35,12 @@ private:
     std::vector<int64_t> position; ///< Of the first element that differs.
     double found = 0, expected = 0;
   };
-  std::tuple<unsigned, unsigned, uint64_t> getOrder(const Instance &instance) const;
+  /// Microbatch by microbatch (the step last), top-level op by op, iteration by iteration, op by op.
+  std::tuple<unsigned, unsigned, uint64_t, unsigned> getOrder(const Instance &instance) const;
 
   const Graph &graph;
-  llvm::DenseMap<const Value *, unsigned> order;
+  /// Position of each value in the text, and of the top-level op it is of or in.
+  llvm::DenseMap<const Value *, unsigned> order, outerOrder;
   std::set<Instance> compared;
   std::map<Instance, Difference> differing;
   std::optional<Fault> fault;

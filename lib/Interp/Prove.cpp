@@ -5,6 +5,7 @@
 #include "stage/IR/ShardingRules.h"
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Transforms/BuildProgram.h"
+#include "stage/Transforms/Passes.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
 
@@ -56,10 +57,8 @@ private:
     for (Block *block : {&graph.forward, &graph.backward, &graph.step})
       visit(visit, *block, 1);
     work *= double(graph.microbatches);
-    if (program && graph.mesh.getNumRanks() > maxProofRanks) {
-      diags.report(graph.loc, diag::ProofTooLarge) << maxProofRanks << graph.mesh.getNumRanks();
+    if (program && !hasFewRanks(graph, diags))
       return false;
-    }
     if (work > most) {
       diags.report(graph.loc, diag::ProofTooMuch) << std::to_string(work) << std::to_string(most);
       return false;
@@ -231,7 +230,10 @@ static bool hasCommunication(Graph &graph) {
 std::optional<Proof> stage::prove(Graph &reference, Graph &graph, DiagnosticEngine &diags) {
   std::unique_ptr<Program> program;
   if (hasCommunication(graph)) {
-    program = buildProgram(graph, diags);
+    // Stages are needed to run; where the pass has not been, it says where ops are and changes none.
+    if (llvm::none_of(graph.forward, [](const std::unique_ptr<Op> &op) { return op->virtualStage.has_value(); }))
+      partitionPipeline(graph, diags);
+    program = diags.hasErrors() ? nullptr : buildProgram(graph, diags);
     if (!program)
       return std::nullopt;
   }

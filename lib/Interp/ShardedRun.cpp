@@ -20,6 +20,7 @@ ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemor
   int64_t numRanks = graph.mesh.getNumRanks();
   position.resize(numRanks);
   memories.resize(numRanks);
+  waiting.resize(numRanks);
   for (int64_t rank = 0; rank < numRanks; ++rank)
     for (const UnitTemplate &unit : program.stages[getStage(rank)].templates)
       if (const ProgramItem *loop = findPipelinedLoop(program, unit.items))
@@ -43,7 +44,8 @@ const Step *ShardedRun::getStep(int64_t rank) const {
 bool ShardedRun::run(DiagnosticEngine &diags) {
   for (bool isMoving = true; isMoving;) {
     isMoving = false;
-    for (int64_t rank = 0; rank < int64_t(position.size()); ++rank)
+    for (int64_t rank = 0; rank < int64_t(position.size()); ++rank) {
+      isMoving |= completeSends(rank);
       while (getStep(rank)) {
         Outcome outcome = advance(rank);
         if (outcome == Outcome::Failed)
@@ -51,10 +53,12 @@ bool ShardedRun::run(DiagnosticEngine &diags) {
         if (outcome == Outcome::Blocked)
           break;
         isMoving = true;
+        completeSends(rank);
       }
+    }
   }
   for (int64_t rank = 0; rank < int64_t(position.size()); ++rank)
-    if (getStep(rank)) {
+    if (getStep(rank) || !waiting[rank].empty()) {
       reportStuck(diags);
       return false;
     }
@@ -150,6 +154,8 @@ ShardedRun::Outcome ShardedRun::runCollectiveStep(int64_t rank, const Step &step
     const Step *other = getStep(member);
     if (!other || other->op != step.op || other->frame != step.frame || other->microbatch != step.microbatch)
       return Outcome::Blocked;
+    if (!waiting[member].empty())
+      return Outcome::Blocked;
     theirs.push_back(other);
   }
   if (mode == SendMode::Waiting) {
@@ -182,18 +188,30 @@ ShardedRun::Outcome ShardedRun::runCollectiveStep(int64_t rank, const Step &step
 }
 
 ShardedRun::Outcome ShardedRun::send(int64_t rank, const Step &step) {
-  int64_t peer = getPeer(rank, step.peer);
   if (mode == SendMode::Waiting) {
+    waiting[rank].push_back(&step);
+    return finish(std::nullopt, rank, step);
+  }
+  std::optional<Fault> fault;
+  TensorRef tensor = runner.read(step.value, step, rank, memories[rank], fault);
+  mail[{rank, getPeer(rank, step.peer), step.self, step.peer, step.microbatch, step.slot}] = tensor;
+  return finish(std::move(fault), rank, step);
+}
+
+bool ShardedRun::completeSends(int64_t rank) {
+  bool any = false;
+  while (!waiting[rank].empty()) {
+    const Step &step = *waiting[rank].front();
+    int64_t peer = getPeer(rank, step.peer);
     const Step *theirs = getStep(peer);
     auto unit = receiveUnits.find({step.self, step.peer, step.microbatch});
     if (theirs && unit != receiveUnits.end() && theirs->unit + 1 < unit->second)
-      return Outcome::Blocked;
+      return any;
+    mail[{rank, peer, step.self, step.peer, step.microbatch, step.slot}] = nullptr;
+    waiting[rank].pop_front();
+    any = true;
   }
-  std::optional<Fault> fault;
-  TensorRef tensor =
-      mode == SendMode::Waiting ? nullptr : runner.read(step.value, step, rank, memories[rank], fault);
-  mail[{rank, peer, step.self, step.peer, step.microbatch, step.slot}] = tensor;
-  return finish(std::move(fault), rank, step);
+  return any;
 }
 
 ShardedRun::Outcome ShardedRun::receive(int64_t rank, const Step &step) {
@@ -230,7 +248,7 @@ void ShardedRun::reportStuck(DiagnosticEngine &diags) const {
   std::optional<DiagnosticBuilder> error;
   unsigned shown = 0;
   for (int64_t rank = 0; rank < int64_t(position.size()) && shown < 8; ++rank) {
-    const Step *step = getStep(rank);
+    const Step *step = waiting[rank].empty() ? getStep(rank) : waiting[rank].front();
     if (!step)
       continue;
     ++shown;

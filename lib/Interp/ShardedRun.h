@@ -10,8 +10,9 @@
 // come runs it for all. If a round moves nobody, the program is stuck.
 //
 // Sends are *buffered* (done at once) or *waiting* (rendezvous: done when the receiver
-// has posted the receive, which it does one unit ahead, law L13). Both must finish; as
-// they compute the same, only buffered runs compute.
+// has posted the receive, which it does one unit ahead, law L13). A send that waits holds
+// up the collectives behind it, as communication is in order, and no compute. Both must
+// finish; as they compute the same, only buffered runs compute.
 //
 // Every tensor that is not a partial sum is compared with the unsharded run as soon as
 // it is made.
@@ -21,6 +22,7 @@
 #define STAGE_LIB_INTERP_SHARDEDRUN_H
 
 #include "Findings.h"
+#include <deque>
 
 namespace stage {
 
@@ -43,6 +45,8 @@ private:
   Outcome advance(int64_t rank);
   Outcome runCollectiveStep(int64_t rank, const Step &step);
   Outcome send(int64_t rank, const Step &step);
+  /// Completes the sends of a rank that need not wait any more. True if there were any.
+  bool completeSends(int64_t rank);
   Outcome receive(int64_t rank, const Step &step);
   Outcome finish(std::optional<Fault> fault, int64_t rank, const Step &step);
   void compare(const Value *value, const Frame &frame, unsigned microbatch, int64_t rank);
@@ -60,6 +64,8 @@ private:
   std::vector<size_t> position;         ///< Per rank.
   std::vector<RankMemory> memories;     ///< Per rank.
   std::map<Tag, TensorRef> mail;
+  /// Sends that wait, per rank, in order. Empty if sends are buffered.
+  std::vector<std::deque<const Step *>> waiting;
   /// Unit in which a stage receives (virtual stages from and to, microbatch).
   std::map<std::tuple<unsigned, unsigned, unsigned>, unsigned> receiveUnits;
 };

@@ -231,7 +231,7 @@ private:
   void receive(const ProgramItem &item, const ProgramItem *range) {
     if (!item.values.empty())
       if (const Op *loop = getLoop(item.values.front()))
-        setIteration(*loop, !range ? 0 : loop->reverse ? range->end - 1 : range->begin);
+        setIteration(*loop, !range ? passingThrough : loop->reverse ? range->end - 1 : range->begin);
     for (unsigned k = 0; k < item.values.size(); ++k) {
       Step &step = emit(Step::Kind::Receive);
       step.value = item.values[k];
@@ -254,6 +254,9 @@ private:
         free(item.values[k]); // passed through
     }
   }
+
+  /// The iteration of what a virtual stage without iterations hands on: it belongs to none of its own.
+  static constexpr uint64_t passingThrough = uint64_t(1) << 62;
 
   Graph &graph;
   const Program *program;

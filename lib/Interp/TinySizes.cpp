@@ -234,7 +234,16 @@ private:
 };
 } // namespace
 
+bool stage::hasFewRanks(const Graph &graph, DiagnosticEngine &diags) {
+  if (graph.mesh.getNumRanks() <= maxProofRanks)
+    return true;
+  diags.report(graph.loc, diag::ProofTooLarge) << maxProofRanks << graph.mesh.getNumRanks();
+  return false;
+}
+
 bool stage::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags) {
+  if (!hasFewRanks(graph, diags))
+    return false;
   std::string obstacle;
   if (TinySizeFinder(graph, fixed).run(obstacle))
     return true;

@@ -8,6 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "stage/IR/Text.h"
 #include "stage/IR/Verifier.h"
+#include "stage/Interp/Diagnostics.h"
+#include "stage/Interp/Prove.h"
 #include "stage/Memory/Memory.h"
 #include "stage/Memory/Report.h"
 #include "stage/Support/StandardOutput.h"
@@ -42,6 +44,8 @@ cl::opt<Emit> emit("emit", cl::desc("What to print"), cl::init(Emit::Graph), cl:
 cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after every pass"), cl::cat(category));
 cl::opt<bool> verifyEach("verify-each", cl::desc("Verify the graph after every pass"), cl::cat(category));
 cl::opt<bool> timePasses("time-passes", cl::desc("Print how long every pass took"), cl::cat(category));
+cl::opt<bool> proof("prove", cl::desc("Execute the graph after the passes and compare it with the graph as it was read"),
+                    cl::cat(category));
 cl::opt<bool> remarks("remarks", cl::desc("Show remarks"), cl::cat(category));
 cl::opt<bool> listPasses("list-passes", cl::desc("List all passes and exit"), cl::cat(category));
 
@@ -76,6 +80,18 @@ bool printResult(raw_ostream &os, Graph &graph, DiagnosticEngine &diags) {
     printJson(os, report);
   return true;
 }
+
+/// Executes `graph` against another reading of the buffer it was read from, at tiny sizes.
+bool proveGraph(raw_ostream &os, Graph &graph, SizeContext &sizes, DiagnosticEngine &diags, unsigned buffer) {
+  std::unique_ptr<Graph> reference = parseGraph(sizes, diags, buffer);
+  if (!bindTinySizes(graph, {}, diags))
+    return false;
+  reference->binding = graph.binding;
+  std::optional<Proof> result = prove(*reference, graph, diags);
+  if (result)
+    print(os, graph, *result);
+  return result.has_value();
+}
 } // namespace
 
 int main(int argc, char **argv) {
@@ -89,6 +105,10 @@ int main(int argc, char **argv) {
 
   SourceMgr sources;
   DiagnosticEngine diags(sources, errs());
+  if (proof && emit.getNumOccurrences()) {
+    diags.report(SMLoc(), diag::ProveAndEmit);
+    return Unusable;
+  }
   diags.setShowRemarks(remarks);
   PassManager manager(getAllPasses(), diags, {printAfter, printAfterAll, verifyEach, timePasses}, errs());
   if (!manager.addPipeline(pipeline))
@@ -111,7 +131,7 @@ int main(int argc, char **argv) {
     diags.report(SMLoc(), diag::CannotWriteFile) << outputPath.getValue() << error.message();
     return Unusable;
   }
-  bool good = printResult(output.os(), *graph, diags);
+  bool good = proof ? proveGraph(output.os(), *graph, sizes, diags, buffer) : printResult(output.os(), *graph, diags);
   if (!flushOutput(output.os(), outputPath, diags))
     return Unusable;
   if (!good)

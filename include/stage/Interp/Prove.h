@@ -41,9 +41,13 @@ std::optional<Proof> prove(Graph &reference, Graph &graph, const Program *progra
 /// The same, for a graph after any passes: a program is made of it if its communication has been inserted.
 std::optional<Proof> prove(Graph &reference, Graph &graph, DiagnosticEngine &diags);
 
+/// False if a graph's mesh has more than maxProofRanks, which is reported.
+bool hasFewRanks(const Graph &graph, DiagnosticEngine &diags);
+
 /// Binds the symbols of a graph to small sizes that keep all it requires: obligations, the splits of its shardings,
 /// whole numbers in subscripts. Symbols in `fixed`, mesh axes and the counts of repeats keep their values. Different
-/// symbols get different sizes where they may. False if there are none, which is reported.
+/// symbols get different sizes where they may. False if there are none, or if the mesh has more than maxProofRanks, which
+/// is reported.
 bool bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags);
 
 /// "proved on mesh dp2 tp2: 37 parameters, 214 values compared, max error 3e-12".

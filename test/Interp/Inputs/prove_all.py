@@ -1,0 +1,58 @@
+"""Proves every job of examples/, and every strategy of std.parallel on both model families.
+
+    prove_all.py stagec root folder
+
+Fails if a proof fails, or if std.parallel has a strategy that is not in ARGUMENTS.
+"""
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+# Strategy: argument lists that together use all it can do.
+ARGUMENTS = {
+    "single": [""],
+    "data_parallel": ["dp = 2", "dp = 3"],
+    "megatron": [
+        "tp = 2",
+        "tp = 2, sequence_parallel = false",
+        "cp = 2",
+        "pp = 2, pipeline_schedule = gpipe",
+        "pp = 2, dp = 2, tp = 2",
+        "pp = 2, dp = 2, cp = 2, tp = 2",
+        "pp = 2, dp = 2, cp = 2, tp = 2, sequence_parallel = false",
+        "pp = 4, tp = 2",
+    ],
+}
+MODELS = [("GPT", "gpt2"), ("GPT", "gpt3_175b"), ("Llama", "llama2_7b"), ("Llama", "llama3_8b")]
+
+
+def prove(stagec, path):
+    run = subprocess.run([stagec, str(path), "--prove"], capture_output=True, text=True)
+    if run.returncode or not re.search(r"^proved on mesh", run.stdout, re.MULTILINE):
+        sys.exit(f"{path.read_text()}\n{run.stdout}{run.stderr}")
+    print(run.stdout.splitlines()[-1])
+
+
+def main():
+    stagec, root, folder = sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3])
+    folder.mkdir(parents=True, exist_ok=True)
+    for example in sorted((root / "examples").glob("*.stg")):
+        prove(stagec, example)
+    strategies = set(re.findall(r"^strategy (\w+)", (root / "stdlib/parallel.stg").read_text(), re.MULTILINE))
+    if strategies != set(ARGUMENTS):
+        sys.exit(f"std.parallel has {sorted(strategies)}, and this test proves {sorted(ARGUMENTS)}")
+    for strategy, lists in ARGUMENTS.items():
+        for arguments in lists:
+            for model, config in MODELS:
+                path = folder / "job.stg"
+                path.write_text(
+                    f"import std.configs ({config});\nimport std.transformer ({model});\n"
+                    f"import std.parallel ({strategy});\nimport std.schedules (gpipe);\n"
+                    f"job prove {{\n  model = {model}({config});\n"
+                    "  step = train(B = 48, S = 1024, microbatch = 1, optimizer = adamw);\n"
+                    f"  precision = bf16_mixed;\n  strategy = {strategy}({arguments});\n}}\n")
+                prove(stagec, path)
+
+
+main()
