@@ -74,7 +74,9 @@ void Findings::fail(Fault what, int64_t rank, unsigned microbatch, const Frame &
   faultRank = rank;
 }
 
-static std::string describeRanks(llvm::ArrayRef<int64_t> ranks) {
+static std::string describeRanks(std::vector<int64_t> ranks) {
+  llvm::sort(ranks);
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   if (ranks.size() == 1 && ranks.front() < 0)
     return "one device";
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
@@ -114,7 +116,7 @@ void Findings::report(DiagnosticEngine &diags) const {
     const Value *value = fault->value;
     DiagnosticBuilder error = diags.report(fault->op ? fault->op->loc : graph.loc, diag::ProofCannotRun);
     error << (fault->op ? (fault->op->def ? llvm::StringRef(fault->op->def->name) : getName(fault->op->kind)) : "?")
-          << describeRanks(faultRank) << (value ? describe(*value) + " (" + faultPlace + ")" : "it") << fault->text;
+          << describeRanks({faultRank}) << (value ? describe(*value) + " (" + faultPlace + ")" : "it") << fault->text;
     if (value)
       error.note(value->loc, diag::ProofMadeBy) << describe(*value) << describeMaker(graph, value)
                                                 << describeSharding(graph, value);

@@ -153,6 +153,10 @@ class BrokenTest : public FaultsTest, public ::testing::WithParamInterface<Broke
 TEST_P(BrokenTest, IsFoundWhereItIs) {
   std::string said = proveBroken(GetParam().from, GetParam().to);
   EXPECT_TRUE(contains(said, GetParam().said)) << said;
+  if (contains(said, "is wrong on rank")) {
+    EXPECT_TRUE(contains(said, "in the unsharded program [proof-differs]")) << said;
+    EXPECT_TRUE(contains(said, "note: ")) << said;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -162,9 +166,11 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"GatherOverTheWrongAxis", "all_gather(%p) over tp", "all_gather(%p) over dp",
                "'layers.p (iteration 0, microbatch 0)' has pieces on the members of the group that do not fit"},
         Broken{"MaximumForSum", "reduce_scatter(%o) over tp dim 1", "reduce_scatter(%o) over tp dim 1 reduce max",
-               "'layers.o' (iteration 0, microbatch 0) is wrong on ranks"},
+               "'layers.o' (iteration 0, microbatch 0) is wrong on ranks 0, 1, 2, 3: element"},
         Broken{"LossReducedOverTooFew", "all_reduce(%l) over (dp, tp)", "all_reduce(%l) over dp",
-               "'l' (microbatch 0) is wrong on ranks"},
+               "'l' (microbatch 0) is wrong on ranks 4, 5, 6, 7: element [] is "},
+        Broken{"SliceAtTheWrongPlace", "%xe.1 \"xe\" = slice(%xe) over tp dim 1", "%xe.1 \"xe\" = slice(%xe) over dp dim 1",
+               "where its sharding says"},
         Broken{"GradientReducedOverTooFew", "all_reduce(%g.grad.1) over (dp, tp)", "all_reduce(%g.grad.1) over tp",
                "'layers.g.grad' (iteration"},
         Broken{"GradientUsedBeforeItIsReduced", "update(%up, %up.grad.2)", "update(%up, %up.grad.1)",
