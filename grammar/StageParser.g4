@@ -119,8 +119,9 @@ strategyStmt
   | requireStmt                                                # strategyRequire
   | IF expr strategyBlock (ELSE IF expr strategyBlock)* (ELSE strategyBlock)? # strategyIf
   ;
-strategyRule: shardRule | otherRule;
+strategyRule: shardRule | keepRule | otherRule;
 shardRule: SHARD shardGroup (COMMA shardGroup)* COMMA? SEMICOLON;
+keepRule: KEEP GATHERED OVER axisList SEMICOLON;
 shardGroup: shardTarget (COMMA shardTarget)* OVER axisList (ORDER expr)?;
 shardTarget: qualifiedName | LPAREN qualifiedName (COMMA qualifiedName)* COMMA? RPAREN;
 otherRule
@@ -193,7 +194,7 @@ arg: (name ASSIGN)? rangeOrExpr | FOR name IN rangeOrExpr;
 name: NOTHING | nameNotNothing;
 nameNotNothing
   : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BUCKET | BUFFER | BY | CACHE | CARRYING | CONFIG | DIM | EXTENDS
-  | FLOPS | FOLD | GATHER | INPUT | JOB | LINEAR | MASK | MESH | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
+  | FLOPS | FOLD | GATHER | GATHERED | INPUT | JOB | KEEP | LINEAR | MASK | MESH | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
   | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PER | PIPELINE | PLACE | PRECISION | RANK | RECOMPUTE | RECOMPUTING
   | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | SAVES | SCAN | SCHEDULE | SHARD | SLOW | STATE
   | STOP_GRADIENT | STRATEGY | TO | TOPOLOGY | UNIT | UPDATES | WHEN | WHOLE | WITH

@@ -110,6 +110,10 @@ void Printer::stmt(const Stmt *stmt) {
     os << " over ";
     axes(cast<PipelineStmt>(stmt)->axes);
     return optionalBlock(cast<PipelineStmt>(stmt)->entries);
+  case NodeKind::KeepStmt:
+    os << "keep gathered over ";
+    axes(cast<KeepStmt>(stmt)->axes);
+    break;
   case NodeKind::EntryStmt:
     os << cast<EntryStmt>(stmt)->name.name << " = ";
     expr(cast<EntryStmt>(stmt)->value);

@@ -174,6 +174,10 @@ bool TextParser::parseRule() {
     return false;
   if (consume("replicate")) {
     rule.replicated = true;
+  } else if (consume("keep")) {
+    rule.kept = true;
+    if (!expect("gathered"))
+      return false;
   } else {
     auto parseDimName = [&] { return parseIdentifier(rule.dims.emplace_back(), "a dim"); };
     if (!expect("shard") || !(is("(") ? parseList("(", ")", parseDimName) : parseDimName()))

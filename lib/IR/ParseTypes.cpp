@@ -282,6 +282,8 @@ bool TextParser::parseConstraint(Constraint &constraint) {
     return false;
   if (consume("replicated") && !parseAxisSet(constraint.replicated, nullptr))
     return false;
+  if (consume("gathered") && !parseAxisSet(constraint.gathered, nullptr))
+    return false;
   constraint.isInline = consume("inline");
   return true;
 }

@@ -144,6 +144,11 @@ private:
       axes(constraint.replicated);
       os << ')';
     }
+    if (constraint.gathered) {
+      os << " gathered(";
+      axes(constraint.gathered);
+      os << ')';
+    }
     if (constraint.isInline)
       os << " inline";
   }

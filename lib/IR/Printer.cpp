@@ -137,6 +137,8 @@ private:
     }
     if (rule.replicated)
       os << " replicate over ";
+    else if (rule.kept)
+      os << " keep gathered over ";
     else if (rule.dims.size() == 1)
       os << " shard " << rule.dims.front() << " over ";
     else

@@ -134,7 +134,7 @@ Sharding Sharding::withoutPartial() const {
 }
 
 bool Constraint::empty() const {
-  return !partial && !replicated && llvm::none_of(dims, [](auto &dim) { return dim.has_value(); }) &&
+  return !partial && !replicated && !gathered && llvm::none_of(dims, [](auto &dim) { return dim.has_value(); }) &&
          llvm::all_of(floors, [](auto &floor) { return floor.empty(); });
 }
 

@@ -67,12 +67,15 @@ public:
             break;
           }
         for (const ast::Stmt *inner : at->rules) {
-          auto *shardInner = llvm::dyn_cast<ast::ShardStmt>(inner);
-          if (shardInner)
+          if (auto *shardInner = llvm::dyn_cast<ast::ShardStmt>(inner))
             good &= lowerShard(*shardInner, *rule.env, &at->pattern);
+          else if (auto *keepInner = llvm::dyn_cast<ast::KeepStmt>(inner))
+            lowerKeep(*keepInner, &at->pattern);
           else
             good &= refuse(inner);
         }
+      } else if (auto *keep = llvm::dyn_cast<ast::KeepStmt>(rule.stmt)) {
+        lowerKeep(*keep, nullptr);
       } else if (!llvm::isa<ast::PipelineStmt>(rule.stmt)) {
         good &= refuse(rule.stmt);
       }
@@ -106,9 +109,7 @@ private:
       }
       for (const ast::Ident &dim : item.dims)
         rule.dims.push_back(dim.name.str());
-      for (llvm::StringRef name : job.strategy.expand(item.axes))
-        if (std::optional<AxisId> axis = graph.mesh.find(name))
-          rule.axes.push_back(*axis);
+      rule.axes = lowerAxes(item.axes);
       if (item.order) {
         std::optional<sema::CTValue> order = evaluator.evaluate(item.order, env);
         if (!order)
@@ -123,6 +124,25 @@ private:
       graph.rules.push_back(std::move(rule));
     }
     return true;
+  }
+
+  void lowerKeep(const ast::KeepStmt &stmt, const ast::Pattern *pattern) {
+    ShardRule rule;
+    rule.loc = stmt.loc();
+    rule.statement = statement;
+    if (pattern)
+      rule.pattern = pattern->text.str();
+    rule.axes = lowerAxes(stmt.axes);
+    rule.kept = true;
+    graph.rules.push_back(std::move(rule));
+  }
+
+  AxisList lowerAxes(const ast::AxisListSyntax &syntax) const {
+    AxisList axes;
+    for (llvm::StringRef name : job.strategy.expand(syntax))
+      if (std::optional<AxisId> axis = graph.mesh.find(name))
+        axes.push_back(*axis);
+    return axes;
   }
 
   bool lowerPipeline() {

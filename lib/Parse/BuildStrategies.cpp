@@ -43,6 +43,11 @@ Stmt *Builder::strategyStmt(Grammar::StrategyStmtContext *tree) {
 Stmt *Builder::rule(Grammar::StrategyRuleContext *tree) {
   if (auto *shardTree = tree->shardRule())
     return shard(shardTree);
+  if (auto *keepTree = tree->keepRule()) {
+    auto *node = make<KeepStmt>(keepTree);
+    node->axes = axes(keepTree->axisList());
+    return node;
+  }
   auto *node = make<OtherRuleStmt>(tree);
   node->word = ident(tree->getStart());
   const Token *last = tree->getStop();

@@ -269,6 +269,8 @@ bool StrategyBinder::checkRule(const ast::Stmt *stmt) {
   if (auto *shard = dyn_cast<ast::ShardStmt>(stmt)) {
     for (const ast::ShardStmt::Item &item : shard->items)
       ok &= checkAxes(item.axes);
+  } else if (auto *keep = dyn_cast<ast::KeepStmt>(stmt)) {
+    ok = checkAxes(keep->axes);
   } else if (auto *at = dyn_cast<ast::AtStmt>(stmt)) {
     for (const ast::Stmt *rule : at->rules)
       ok &= checkRule(rule);

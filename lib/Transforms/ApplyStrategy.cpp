@@ -32,8 +32,14 @@ public:
   StrategyApplier(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
 
   void run() {
-    for (const ShardRule &rule : graph.rules)
-      (rule.pattern.empty() ? applyDimRule(rule) : applyAtRule(rule));
+    for (const ShardRule &rule : graph.rules) {
+      if (!rule.pattern.empty())
+        applyAtRule(rule);
+      else if (!rule.dims.empty())
+        applyDimRule(rule);
+      else
+        applyToAll(rule);
+    }
     reportUnmatched();
     Graph::walk(graph.forward, [&](Op &op) {
       for (auto &value : op.getResults())
@@ -146,6 +152,15 @@ private:
       });
   }
 
+  /// A rule without a pattern and without dims: `keep gathered over tp;`
+  void applyToAll(const ShardRule &rule) {
+    statements[rule.statement] = true;
+    forEachValue([&](Value &value, Op *op) {
+      if (!isSource(op))
+        applyToValue(rule, value, 0);
+    });
+  }
+
   void set(Value &value, unsigned d, const AxisList &axes, unsigned specificity, const ShardRule &rule) {
     if (value.constraint.isInline && value.constraint.dims[d])
       return;
@@ -205,6 +220,10 @@ private:
   }
 
   void applyToValue(const ShardRule &rule, Value &value, unsigned specificity) {
+    if (rule.kept) {
+      value.constraint.gathered |= toSet(dropTrivial(rule.axes));
+      return; // it shards nothing
+    }
     prepare(value);
     if (rule.replicated) {
       value.constraint.replicated |= toSet(rule.axes);
@@ -232,6 +251,11 @@ private:
   }
 
   void applyToOp(const ShardRule &rule, Op &op) {
+    if (rule.kept) {
+      for (auto &result : op.getResults())
+        applyToValue(rule, *result, 0);
+      return;
+    }
     op.indexConstraint.resize(op.def->indices.size());
     for (const std::string &name : rule.dims) {
       std::optional<unsigned> index = op.def->findIndex(name);

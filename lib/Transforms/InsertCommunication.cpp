@@ -18,12 +18,14 @@
 //   3. Each operand that is not in the sharding its op needs is resharded before the
 //      op, or taken from the forms of the value that this unit has made already.
 //   4. A backward op starts from the forward form with the fewest local bytes; a tie
-//      goes to the form it needs.
+//      goes to the form it needs. Where the strategy says `keep gathered over tp`, a form
+//      that is not split over tp comes before all that are.
 //
 // Gradients of parameters: accumulators of one parameter with one sharding are one
 // buffer; the step block reduces each buffer once.
 //
 //===----------------------------------------------------------------------===//
+#include "stage/IR/PathPattern.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
@@ -44,6 +46,7 @@ public:
     visitBlock(graph.backward, backwardForms);
     mergeBuffers(graph.step);
     visitBlock(graph.step, stepForms);
+    checkKeepRules();
   }
 
 private:
@@ -173,8 +176,12 @@ private:
     if (op.kind == OpKind::Repeat || op.kind == OpKind::Yield || op.kind == OpKind::Return ||
         op.kind == OpKind::Update || op.kind == OpKind::Compute) {
       Sharding needed = getNeededSharding(op, operand);
-      if (!inForward && isForward(*value) && !isSource(*value))
-        value = chooseKept(value, needed);
+      if (!inForward && isForward(*value) && !isSource(*value)) {
+        Value *kept = chooseKept(value, needed, value->constraint.gathered);
+        if (kept != chooseKept(value, needed, 0))
+          keptGathered.insert(value);
+        value = kept;
+      }
       if (value->sharding != needed)
         value = getForm(value, needed, op, block, forms);
     }
@@ -211,23 +218,54 @@ private:
     return value.getOp() && (value.getOp()->kind == OpKind::Param || value.getOp()->kind == OpKind::Input);
   }
 
-  Value *chooseKept(Value *value, const Sharding &needed) {
+  /// The forward form that backward starts from. Forms that are not split over `gathered` come first.
+  Value *chooseKept(Value *value, const Sharding &needed, AxisSet gathered) {
     Value *best = nullptr;
-    __int128 bestBytes = 0;
+    std::pair<bool, __int128> bestCost;
     auto offer = [&](Value *form) {
       if (form->sharding.partial)
         return;
-      __int128 bytes = localBytes(*form);
-      if (best && (bytes > bestBytes || (bytes == bestBytes && form->sharding != needed)))
+      std::pair<bool, __int128> cost{(form->sharding.getSharded() & gathered) != 0, localBytes(*form)};
+      if (best && (cost > bestCost || (cost == bestCost && form->sharding != needed)))
         return;
       best = form;
-      bestBytes = bytes;
+      bestCost = cost;
     };
     offer(value);
     for (const Form &form : forwardForms[value])
       if (form.block == value->getBlock())
         offer(form.value);
     return best ? best : value;
+  }
+
+  /// A rule that says `keep gathered` of what is never gathered would say nothing.
+  void checkKeepRules() {
+    for (const ShardRule &rule : graph.rules) {
+      AxisSet axes = 0;
+      for (AxisId axis : rule.axes)
+        if (graph.mesh[axis].size > 1)
+          axes |= toSet(axis);
+      bool any = !rule.kept || axes == 0 || !graph.training;
+      std::optional<PathPattern> pattern = PathPattern::parse(rule.pattern);
+      for (const Value *value : keptGathered)
+        any |= (value->constraint.gathered & axes) && (!pattern || matches(*pattern, *value));
+      if (!any) {
+        std::string names;
+        for (AxisId axis : toList(axes))
+          names += (names.empty() ? "" : ", ") + graph.mesh[axis].name;
+        diags.report(rule.loc, diag::NothingToKeep) << (pattern ? "that '" + rule.pattern + "' matches" : "of the model")
+                                                    << names;
+      }
+    }
+  }
+
+  static bool matches(const PathPattern &pattern, const Value &value) {
+    const Op *op = value.getOp();
+    while (op && isReshard(op->kind))
+      op = op->getOperand(0)->getOp();
+    if (pattern.matchesOps())
+      return op && op->def && pattern.matchesOp(op->scope, op->def->name);
+    return pattern.matches(value.path, false);
   }
 
   __int128 localBytes(const Value &value) {
@@ -270,6 +308,7 @@ private:
   Graph &graph;
   DiagnosticEngine &diags;
   Forms forwardForms;
+  llvm::DenseSet<Value *> keptGathered; ///< Kept in another form than without `keep gathered`.
   bool inForward = true;
 };
 } // namespace

@@ -341,7 +341,12 @@ struct ShardStmt : Stmt {
   ArrayRef<Item> items;
   AST_CLASSOF(ShardStmt)
 };
-/// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, GatherStmt, ...
+/// `keep gathered over tp;`
+struct KeepStmt : Stmt {
+  AxisListSyntax axes;
+  AST_CLASSOF(KeepStmt)
+};
+/// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, KeepStmt, OtherRuleStmt.
 struct AtStmt : Stmt {
   Pattern pattern;
   ArrayRef<Stmt *> rules;

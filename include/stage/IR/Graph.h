@@ -177,7 +177,7 @@ private:
 
 /// One `shard` rule of a strategy, kept in the IR so that apply-strategy can be tested alone.
 struct ShardRule {
-  /// Empty for `shard F over tp;`, else the pattern of `at PATTERN: ...` as text: "layers[*].{x, h}",
+  /// Empty for `shard F over tp;` and for what is said of every value, else the pattern of `at PATTERN: ...` as text: "layers[*].{x, h}",
   /// "**.attention()", "param **".
   std::string pattern;
   /// `at P: [..., i, o]: ...` names the dims of what it matches, by position from the end; else empty.
@@ -187,6 +187,7 @@ struct ShardRule {
   llvm::SmallVector<std::string, 2> dims;
   AxisList axes; ///< Empty: `()`, whole.
   bool replicated = false; ///< `replicate over axes`: dims is empty
+  bool kept = false;       ///< `keep gathered over axes`: dims is empty
   bool mirrored = false;   ///< `order mirrored`: causal load balance (zigzag)
   SMLoc loc;
   unsigned statement = 0; ///< Rules of one `shard a over x, b over y;` share a number: one must match.

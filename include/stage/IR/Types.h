@@ -130,6 +130,7 @@ struct Constraint {
   std::optional<AxisSet> partial;                     ///< Exactly these stay partial; absent: open.
   ReduceKind reduce = ReduceKind::Sum;
   AxisSet replicated = 0; ///< `replicated(tp)`: on no dim and not partial.
+  AxisSet gathered = 0;   ///< `keep gathered over tp`: backward gets a form that is not split over these, if there is one.
   SMLoc loc;              ///< The annotation or rule that decided last.
   bool isInline = false;  ///< Inline beats strategy.
 
