@@ -11,8 +11,6 @@ std::optional<PathPattern> PathPattern::parse(llvm::StringRef text) {
   else
     text.consume_front("result ");
   text = text.trim();
-  if (text.consume_back("()"))
-    pattern.ops = true;
   if (text.empty())
     return std::nullopt;
   // Split at dots outside braces.
@@ -35,18 +33,32 @@ std::optional<PathPattern> PathPattern::parse(llvm::StringRef text) {
       return std::nullopt;
     auto &alternatives = pattern.segments.emplace_back();
     if (part.consume_front("{")) {
+      bool areCalls = part.consume_back("()");
       if (!part.consume_back("}"))
         return std::nullopt;
       llvm::SmallVector<llvm::StringRef, 4> names;
       part.split(names, ',');
       for (llvm::StringRef name : names)
         if (!name.empty())
-          alternatives.push_back(name.str());
+          alternatives.push_back(name.str() + (areCalls ? "()" : ""));
     } else {
       alternatives.push_back(part.str());
     }
     if (alternatives.empty())
       return std::nullopt;
+  }
+  // `softmax()`, `{linear(), norm()}`, `{linear, norm}()`: all that stand last are ops, or none.
+  auto isCall = [](llvm::StringRef name) { return name.endswith("()"); };
+  for (const auto &alternatives : llvm::makeArrayRef(pattern.segments).drop_back())
+    if (llvm::any_of(alternatives, isCall))
+      return std::nullopt;
+  auto &last = pattern.segments.back();
+  if (llvm::any_of(last, isCall)) {
+    if (!llvm::all_of(last, isCall))
+      return std::nullopt;
+    for (std::string &name : last)
+      name.resize(name.size() - 2);
+    pattern.ops = true;
   }
   return pattern;
 }

@@ -356,10 +356,14 @@ private:
   }
 
   std::string nearestDim(llvm::StringRef text) {
+    std::string best;
+    unsigned bestDistance = text.size() / 2 + 1;
     for (auto &dim : graph.dims)
-      if (text.edit_distance(dim->name, true, 2) <= 2)
-        return "; did you mean '" + dim->name + "'?";
-    return "";
+      if (unsigned distance = text.edit_distance(dim->name, true, bestDistance); distance < bestDistance) {
+        bestDistance = distance;
+        best = dim->name;
+      }
+    return best.empty() ? "" : "; did you mean '" + best + "'?";
   }
 
   Graph &graph;
