@@ -6,34 +6,6 @@
 
 using namespace stage;
 
-static void forEachOp(const StageProgram &stage, llvm::function_ref<void(const Op &)> f) {
-  auto visit = [&](const ProgramItem &item) {
-    if (item.kind == ProgramItem::Kind::Op)
-      f(*item.op);
-    else if (item.kind == ProgramItem::Kind::Loop && item.end > item.begin)
-      for (auto &op : *item.op->body)
-        f(*op);
-  };
-  for (const UnitTemplate &unit : stage.templates)
-    llvm::for_each(unit.items, visit);
-  llvm::for_each(stage.step, visit);
-}
-
-AxisSet stage::findVaryingAxes(const Program &program, const StageProgram &stage) {
-  AxisSet axes = 0;
-  const Graph &graph = *program.graph;
-  forEachOp(stage, [&](const Op &op) {
-    if (op.kind != OpKind::Compute || (!op.def->causalMask && !(op.def->vjpOf && op.def->vjpOf->causalMask)))
-      return; // only the area of a mask depends on where a rank is
-    OpCost cost = getLocalCost(graph, op);
-    for (Size size : {cost.flops, cost.recomputeFlops, cost.bytes})
-      for (const std::string &symbol : collectSymbols(size))
-        if (std::optional<AxisId> axis = getCoordinateAxis(graph.mesh, symbol))
-          axes |= AxisSet(1) << *axis;
-  });
-  return axes;
-}
-
 ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, const EmitOptions &options,
                              const RankClass &rankClass, DiagnosticEngine &diags)
     : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),

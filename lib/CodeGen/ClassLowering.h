@@ -41,9 +41,6 @@ struct RankClass {
   llvm::SmallVector<std::pair<AxisId, int64_t>, 2> coordinates;
 };
 
-/// Axes whose coordinate occurs in a cost of a stage.
-AxisSet findVaryingAxes(const Program &program, const StageProgram &stage);
-
 /// Makes the nodes of a class, unit by unit:
 ///
 ///   ClassLowering lowering(program, groups, options, rankClass, diags);

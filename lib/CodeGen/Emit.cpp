@@ -21,7 +21,7 @@ public:
         diags(diags), groups(program) {}
 
   std::optional<EmitStatistics> run() {
-    if (!checkRanks())
+    if (!checkRanks() || !checkSizes())
       return std::nullopt;
     for (int64_t rank = 0; rank < mesh.getNumRanks(); ++rank)
       numWanted += isWanted(rank);
@@ -48,6 +48,20 @@ private:
     for (auto [first, last] : options.ranks)
       if (first < 0 || last < first || last >= mesh.getNumRanks()) {
         diags.report(SMLoc(), diag::RankOutOfRange) << first << last << mesh.getNumRanks();
+        return false;
+      }
+    return true;
+  }
+
+  /// A trace is built in memory, and all groups are listed: what no one can write or read is refused before.
+  bool checkSizes() {
+    if (mesh.getNumRanks() > maxRanks) {
+      diags.report(program.graph->loc, diag::TracesOfTooManyRanks) << mesh.getNumRanks() << maxRanks;
+      return false;
+    }
+    for (const StageProgram &stage : program.stages)
+      if (uint64_t nodes = countNodes(program, stage); nodes > maxNodes) {
+        diags.report(program.graph->loc, diag::TracesOfTooManyNodes) << stage.stage << int64_t(nodes) << maxNodes;
         return false;
       }
     return true;
@@ -133,6 +147,10 @@ private:
     if (options.progress)
       options.progress->finish();
   }
+
+  static constexpr int64_t maxRanks = 1 << 22;
+  /// Simulators load some 40,000 nodes per second.
+  static constexpr int64_t maxNodes = 10'000'000;
 
   const Program &program;
   const Mesh &mesh;

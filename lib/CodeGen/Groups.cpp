@@ -5,18 +5,8 @@ using namespace stage;
 
 GroupTable::GroupTable(const Program &program)
     : program(program), mesh(program.graph->mesh), pipelineAxis(program.graph->pipeline.axis) {
-  for (const StageProgram &stage : program.stages) {
-    auto visit = [&](const ProgramItem &item) {
-      if (item.kind == ProgramItem::Kind::Op)
-        use(*item.op, stage.stage);
-      else if (item.kind == ProgramItem::Kind::Loop && item.end > item.begin)
-        for (auto &op : *item.op->body)
-          use(*op, stage.stage);
-    };
-    for (const UnitTemplate &unit : stage.templates)
-      llvm::for_each(unit.items, visit);
-    llvm::for_each(stage.step, visit);
-  }
+  for (const StageProgram &stage : program.stages)
+    forEachOp(stage, [&](const Op &op) { use(op, stage.stage); });
   uint64_t next = 1;
   for (Entry &entry : entries) {
     entry.first = next;
@@ -52,10 +42,8 @@ void GroupTable::use(const Op &op, unsigned stage) {
   auto it = llvm::find_if(entries, [&](const Entry &entry) { return entry.kind == kind; });
   if (it == entries.end())
     it = entries.insert(entries.end(), Entry{kind});
-  if (!llvm::is_contained(it->usedBy, stage)) {
-    it->usedBy.push_back(stage);
-    llvm::sort(it->usedBy);
-  }
+  if (it->usedBy.empty() || it->usedBy.back() != stage)
+    it->usedBy.push_back(stage); // stages come in order
 }
 
 std::optional<unsigned> GroupTable::find(const Op &op) const {
@@ -75,7 +63,7 @@ uint64_t GroupTable::indexOf(const Entry &entry, int64_t rank) const {
       continue;
     uint64_t coordinate = mesh.getCoordinate(rank, axis), size = mesh[axis].size;
     if (axis == pipelineAxis) {
-      coordinate = llvm::find(entry.usedBy, unsigned(coordinate)) - entry.usedBy.begin();
+      coordinate = llvm::lower_bound(entry.usedBy, unsigned(coordinate)) - entry.usedBy.begin();
       size = entry.usedBy.size();
     }
     index = index * size + coordinate;
@@ -137,7 +125,8 @@ MixedRadix GroupTable::getNumbers(unsigned kind, llvm::ArrayRef<std::optional<in
     if (entry.kind.axes >> axis & 1)
       continue;
     if (axis == pipelineAxis)
-      numbers.add(entry.usedBy.size(), llvm::find(entry.usedBy, unsigned(*fixed[axis])) - entry.usedBy.begin());
+      numbers.add(entry.usedBy.size(),
+                  llvm::lower_bound(entry.usedBy, unsigned(*fixed[axis])) - entry.usedBy.begin());
     else
       numbers.add(mesh[axis].size, fixed[axis] ? std::optional<uint64_t>(*fixed[axis]) : std::nullopt);
   }

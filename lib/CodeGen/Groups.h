@@ -61,7 +61,7 @@ private:
   struct Entry {
     GroupKind kind;
     uint64_t first = 0; ///< Number of its first group.
-    /// Stages on which some rank uses it; a kind that spans the pipeline axis has them all in one group.
+    /// Stages on which some rank uses it, ascending; a kind that spans the pipeline axis has them all in one group.
     llvm::SmallVector<unsigned, 4> usedBy;
   };
   GroupKind describe(const Op &op) const;

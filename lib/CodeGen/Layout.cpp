@@ -55,6 +55,17 @@ Layout::Layout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
   }
 }
 
+uint64_t stage::countNodes(const Program &program, const StageProgram &stage) {
+  std::vector<uint64_t> perTemplate;
+  for (const UnitTemplate &unit : stage.templates)
+    perTemplate.push_back(Layout(*program.graph, unit.items).getNumNodes());
+  uint64_t nodes = Layout(*program.graph, stage.step).getNumNodes();
+  for (const ProgramUnit &unit : stage.units)
+    if (const UnitTemplate *found = stage.find(unit.kind, unit.chunk))
+      nodes += perTemplate[found - stage.templates.data()];
+  return nodes;
+}
+
 const Segment *Layout::findLoop(unsigned loop) const {
   auto it = loops.find(loop);
   return it == loops.end() ? nullptr : &segments[it->second.front()];

@@ -77,6 +77,9 @@ struct PlacedUnit {
   std::string getName() const;
 };
 
+/// The nodes of a rank of a stage.
+uint64_t countNodes(const Program &program, const StageProgram &stage);
+
 /// Where a value comes from: the name its maker gives it, and when.
 struct Origin {
   enum class Kind : uint8_t {

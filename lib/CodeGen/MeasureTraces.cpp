@@ -189,10 +189,7 @@ std::optional<EmitStatistics> stage::measureTraces(const Program &program, const
   for (const StageProgram &stage : program.stages) {
     RankClass rankClass;
     rankClass.stage = stage.stage;
-    AxisSet varying = findVaryingAxes(program, stage);
-    if (program.graph->pipeline.axis)
-      varying &= ~(AxisSet(1) << *program.graph->pipeline.axis);
-    for (AxisId axis : toList(varying))
+    for (AxisId axis : toList(findVaryingAxes(program, stage)))
       rankClass.coordinates.emplace_back(axis, 0);
     for (bool more = true; more;) {
       ++statistics.classes;

@@ -1,5 +1,6 @@
 //===- Program.cpp - the program IR ---------------------------------------===//
 #include "stage/IR/Program.h"
+#include "stage/IR/Costs.h"
 #include "stage/IR/Text.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -27,6 +28,34 @@ llvm::SmallVector<Op *, 2> stage::getAccumulations(const Value *gradient) {
         user->getResult()->sharding == gradient->sharding)
       result.push_back(user);
   return result;
+}
+
+void stage::forEachOp(const StageProgram &stage, llvm::function_ref<void(const Op &)> f) {
+  auto visit = [&](const ProgramItem &item) {
+    if (item.kind == ProgramItem::Kind::Op)
+      f(*item.op);
+    else if (item.kind == ProgramItem::Kind::Loop && item.end > item.begin)
+      for (auto &op : *item.op->body)
+        f(*op);
+  };
+  for (const UnitTemplate &unit : stage.templates)
+    llvm::for_each(unit.items, visit);
+  llvm::for_each(stage.step, visit);
+}
+
+AxisSet stage::findVaryingAxes(const Program &program, const StageProgram &stage) {
+  AxisSet axes = 0;
+  const Graph &graph = *program.graph;
+  forEachOp(stage, [&](const Op &op) {
+    if (op.kind != OpKind::Compute || (!op.def->causalMask && !(op.def->vjpOf && op.def->vjpOf->causalMask)))
+      return; // only the area of a mask depends on where a rank is
+    OpCost cost = getLocalCost(graph, op);
+    for (Size size : {cost.flops, cost.recomputeFlops, cost.bytes})
+      for (const std::string &symbol : collectSymbols(size))
+        if (std::optional<AxisId> axis = getCoordinateAxis(graph.mesh, symbol))
+          axes |= AxisSet(1) << *axis;
+  });
+  return graph.pipeline.axis ? axes & ~(AxisSet(1) << *graph.pipeline.axis) : axes;
 }
 
 namespace {

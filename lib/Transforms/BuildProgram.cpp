@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/Transforms/BuildProgram.h"
 #include "PipelineLayout.h"
+#include "ProgramLimits.h"
 #include "stage/Schedule/Schedule.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "llvm/ADT/DenseSet.h"
@@ -30,6 +31,8 @@ public:
       : graph(graph), layout(layout), diags(diags) {}
 
   std::unique_ptr<Program> run() {
+    if (!checkNumUnits(graph, layout.getNumVirtual(), diags))
+      return nullptr;
     auto program = std::make_unique<Program>();
     program->graph = &graph;
     program->numStages = layout.numStages;
@@ -39,7 +42,7 @@ public:
       program->virtualStages.emplace_back(layout.getStage(v), v / layout.numStages);
     for (unsigned stage = 0; stage < layout.numStages; ++stage)
       program->stages.push_back(buildStage(stage));
-    if (!listUnits(*program))
+    if (!checkNumOperations(*program, diags) || !listUnits(*program))
       return nullptr;
     return program;
   }

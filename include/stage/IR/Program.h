@@ -91,6 +91,13 @@ struct Program {
 /// names the buffer by any of them and means what the stage that runs it has accumulated.
 llvm::SmallVector<Op *, 2> getAccumulations(const Value *gradient);
 
+/// Calls `f` for every op of the templates and of the step of a stage, once each, bodies of repeats included.
+void forEachOp(const StageProgram &stage, llvm::function_ref<void(const Op &)> f);
+
+/// Axes along which ranks of a stage differ in their work: those whose coordinate occurs in a cost. Ranks with equal
+/// coordinates on them are a class (law L10). Never the pipeline's axis.
+AxisSet findVaryingAxes(const Program &program, const StageProgram &stage);
+
 /// Prints the text above, one op per line.
 void print(llvm::raw_ostream &os, const Program &program);
 

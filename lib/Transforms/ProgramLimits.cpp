@@ -1,0 +1,70 @@
+//===- ProgramLimits.cpp - what is too large to compile -------------------===//
+#include "ProgramLimits.h"
+#include "stage/Transforms/Diagnostics.h"
+
+using namespace stage;
+
+constexpr int64_t maxUnits = 4'000'000;
+constexpr int64_t maxOperations = 2'000'000;
+
+bool stage::checkNumUnits(const Graph &graph, unsigned numVirtualStages, DiagnosticEngine &diags) {
+  __int128 units = __int128(graph.microbatches) * numVirtualStages * (graph.training ? 2 : 1);
+  if (units <= maxUnits)
+    return true;
+  diags.report(graph.loc, diag::TooManyUnits) << graph.microbatches << int64_t(numVirtualStages) << maxUnits;
+  return false;
+}
+
+namespace {
+/// Operations of a stage's templates, and the repeat that has most of them.
+struct StageSize {
+  __int128 operations = 0, most = 0;
+  const Op *largest = nullptr;
+
+  void add(const std::vector<ProgramItem> &items) {
+    for (const ProgramItem &item : items) {
+      if (item.kind != ProgramItem::Kind::Loop) {
+        operations += item.kind == ProgramItem::Kind::Op;
+        continue;
+      }
+      __int128 inside = __int128(item.end - item.begin) * std::distance(item.op->body->begin(), item.op->body->end());
+      operations += inside;
+      if (inside > most) {
+        most = inside;
+        largest = item.op;
+      }
+    }
+  }
+};
+} // namespace
+
+bool stage::checkNumOperations(const Program &program, DiagnosticEngine &diags) {
+  const Graph &graph = *program.graph;
+  __int128 all = 0, lowered = 0;
+  StageSize widest;
+  AxisSet varying = 0;
+  for (const StageProgram &stage : program.stages) {
+    StageSize size;
+    for (const UnitTemplate &unit : stage.templates)
+      size.add(unit.items);
+    size.add(stage.step);
+    all += size.operations;
+    // Stages are cut from the same repeats: the first with work to tell ranks apart by stands for all.
+    if (!varying)
+      varying = findVaryingAxes(program, stage);
+    lowered += size.operations * graph.mesh.getGroupSize(varying);
+    if (size.most > widest.most || !widest.largest)
+      widest = size;
+  }
+  SMLoc loc = widest.largest ? widest.largest->loc : graph.loc;
+  if (all > maxOperations) {
+    diags.report(loc, diag::TooManyOperations) << Rational{all, 1}.str() << maxOperations;
+    return false;
+  }
+  if (lowered > maxOperations) {
+    diags.report(graph.mesh[toList(varying).front()].loc, diag::TooManyClasses)
+        << graph.mesh.getGroupSize(varying) << maxOperations;
+    return false;
+  }
+  return true;
+}
