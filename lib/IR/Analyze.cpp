@@ -343,7 +343,9 @@ private:
       if (index.whole || index.fold || shifted[i] || reducedInside[i])
         def.shardable[i] = false;
       else if (def.vjpOf)
-        def.shardable[i] = def.vjpOf->shardable[i]; // gradients are sums over what their operand lacks
+        // Gradients are sums over what their operand lacks. Where a maximum stands it takes all of them to know.
+        def.shardable[i] =
+            def.vjpOf->shardable[i] && !(def.vjpOf->reduced[i] && def.vjpOf->reduceKind[i] != ReduceKind::Sum);
       else if (def.reduced[i])
         def.shardable[i] = !def.opaque && (reducedOutermost[i] || gathered[i]);
     }
