@@ -1,0 +1,65 @@
+"""The FLOPs of published models are those of the literature, however the work is split.
+
+    every_split.py stagec jobs.stg
+
+`MODEL` is Megatron-LM's count for a step (3 x forward, 2 per multiply-add, causal attention halved, logits included, no
+recomputation). A fused attention's backward computes the scores again, 2 per pair, head and element, on half of the
+square: B S S D per layer, if the heads have D elements together. Each combination of degrees must give these integers:
+none of them is forbidden by a model, as 4 divides the (key/value) heads, the layers and half of the sequence.
+"""
+import itertools
+import json
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+stagec, program = sys.argv[1:]
+# job: B of the figure, S, L, D, FLOPs of a step, which is the figure without what a double loses of it
+MODEL = {
+    "llama2_7b_step": (1, 4096, 32, 4096, 175569673125888),
+    "llama3_8b_step": (1, 8192, 32, 4096, 421645529382912),
+    "gpt3_175b_step": (1536, 2048, 96, 12288, 3340597800160198656),
+}
+PUBLISHED = {
+    "llama2_7b_step": 175569673125888.0,
+    "llama3_8b_step": 421645529382912.0,
+    "gpt3_175b_step": 3.3405978001601987e+18,
+}
+
+
+def check(combination):
+    """What is wrong with a combination, or nothing."""
+    job, dp, tp, pp, cp, sp = combination
+    batch, sequence, layers, width, model = MODEL[job]
+    values = {"dp": dp, "tp": tp, "pp": pp, "cp": cp, "sequence_parallel": sp}
+    # One sequence cannot be split over dp: as many as ranks then, of which each costs the same.
+    times = 1 if batch % dp == 0 else dp
+    if times > 1:
+        values["B"] = batch * times
+    # Exact integers: attention is the products of queries with keys and of scores with values, forward and backward.
+    pairs = batch * times * layers * width * sequence * sequence
+    expected = {"model": model * times, "attention": 6 * pairs, "contraction": model * times - 6 * pairs,
+                "recomputed": pairs}
+    command = [stagec, program, "--job", job, "--report=json"] + [f"-D{name}={value}" for name, value in values.items()]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        return f"{' '.join(command)}\n{done.stderr}"
+    report = json.loads(done.stdout)
+    if report["ranks"] != dp * tp * pp * cp:
+        return f"{' '.join(command)}\n{report['ranks']} ranks"
+    found = {kind: report["flops"][kind] for kind in expected}
+    if found != expected:
+        return f"{' '.join(command)}\nFLOPs {found},\nexpected {expected}"
+    return None
+
+
+for job, published in PUBLISHED.items():
+    if float(MODEL[job][-1]) != published:
+        sys.exit(f"{job}: the integer is not the figure")
+degrees = list(itertools.product((1, 2, 4), repeat=4))
+combinations = [(job, *degree, sp) for job in MODEL for degree in degrees for sp in ("true", "false")]
+with ThreadPoolExecutor(2) as pool:
+    faults = [fault for fault in pool.map(check, combinations) if fault]
+print(*faults[:3], sep="\n", end="\n" if faults else "")
+print(f"{len(combinations) - len(faults)} of {len(combinations)} combinations have the FLOPs of the literature")
+sys.exit(bool(faults))
