@@ -10,8 +10,10 @@ namespace stage {
 
 /// Everything a compilation owns, in the order of the phases.
 struct Compilation {
+  explicit Compilation(llvm::raw_ostream &messages = llvm::errs()) : diags(sources, messages) {}
+
   llvm::SourceMgr sources;
-  DiagnosticEngine diags{sources, llvm::errs()};
+  DiagnosticEngine diags;
   ast::ASTContext ast;
   SizeContext sizes;
   SizeBinding binding;

@@ -93,6 +93,47 @@ static std::optional<Tensor> concatenate(const Graph &graph, const Op &op, unsig
   return result;
 }
 
+/// What member `number` of an all_to_all has when every member has sent it its part along the target dim. The source
+/// dims become longer; which part goes where among them each rank knows, and needs no message for.
+static std::optional<Tensor> receiveParts(const Graph &graph, const Op &op, llvm::ArrayRef<TensorRef> inputs,
+                                          size_t number) {
+  auto isSource = [&](unsigned d) { return d == op.dim || llvm::is_contained(op.moreDims, d); };
+  std::vector<Tensor> parts;
+  llvm::SmallVector<Positions, 4> dims(inputs.front()->dims.size());
+  for (const TensorRef &input : inputs) {
+    llvm::SmallVector<Positions, 4> partDims = input->dims;
+    auto positions = cut(graph, op, partDims[op.toDim], op.toDim, number);
+    if (!positions)
+      return std::nullopt;
+    partDims[op.toDim] = std::move(*positions);
+    for (unsigned d = 0; d < dims.size(); ++d) {
+      if (parts.empty() || isSource(d))
+        dims[d].insert(dims[d].end(), partDims[d].begin(), partDims[d].end());
+      else if (dims[d] != partDims[d])
+        return std::nullopt;
+    }
+    parts.push_back(std::move(*extract(*input, partDims)));
+  }
+  for (Positions &positions : dims) {
+    llvm::sort(positions);
+    positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
+  }
+  Tensor result(dims);
+  if (result.data.size() != parts.size() * parts.front().data.size())
+    return std::nullopt; // parts that overlap, or that leave gaps
+  auto find = [](const Positions &positions, int64_t position) {
+    return size_t(llvm::lower_bound(positions, position) - positions.begin());
+  };
+  for (const Tensor &part : parts)
+    forEachElement(part.dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
+      size_t to = 0;
+      for (unsigned d = 0; d < local.size(); ++d)
+        to = to * dims[d].size() + find(dims[d], part.dims[d][local[d]]);
+      result.data[to] = part.data[linear];
+    });
+  return result;
+}
+
 std::optional<std::vector<Tensor>> stage::runCollective(const Graph &graph, const Op &op,
                                                         llvm::ArrayRef<TensorRef> inputs) {
   std::vector<Tensor> results;
@@ -128,22 +169,10 @@ std::optional<std::vector<Tensor>> stage::runCollective(const Graph &graph, cons
   }
   case OpKind::AllToAll:
     for (size_t i = 0; i < inputs.size(); ++i) {
-      std::vector<Tensor> pieces;
-      for (const TensorRef &input : inputs) {
-        llvm::SmallVector<Positions, 4> dims = input->dims;
-        auto positions = cut(graph, op, dims[op.toDim], op.toDim, i);
-        if (!positions)
-          return std::nullopt;
-        dims[op.toDim] = std::move(*positions);
-        pieces.push_back(std::move(*extract(*input, dims)));
-      }
-      llvm::SmallVector<const Tensor *, 8> parts;
-      for (const Tensor &piece : pieces)
-        parts.push_back(&piece);
-      auto whole = concatenate(graph, op, op.dim, parts);
-      if (!whole)
+      auto mine = receiveParts(graph, op, inputs, i);
+      if (!mine)
         return std::nullopt;
-      results.push_back(std::move(*whole));
+      results.push_back(std::move(*mine));
     }
     return results;
   default:

@@ -32,6 +32,8 @@ private:
   std::optional<Fault> runForward(llvm::ArrayRef<Step> steps, const Frozen *frozen, RankMemory &memory);
   std::optional<Fault> runBackward(llvm::ArrayRef<Step> steps, RankMemory &memory);
   std::optional<Fault> runBackwardOp(const Step &step, RankMemory &memory);
+  double getDifference(llvm::ArrayRef<Step> steps, const RankMemory &base, const Value *param, double h);
+  double getDirection(const Value *param, uint64_t iteration, size_t element) const;
   bool checkDerivatives(llvm::ArrayRef<Step> steps, const RankMemory &base, DiagnosticEngine &diags);
   const Value *getLoss() const;
   void add(const Instance &instance, const Tensor &adjoint);

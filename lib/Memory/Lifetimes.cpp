@@ -90,6 +90,11 @@ LastUses stage::findLastUses(const Program &program, const std::vector<ProgramIt
     last = std::max(last, time);
   };
   const ProgramItem *loop = findPipelinedLoop(program, items);
+  // What enters the repeat on another virtual stage arrives here as a message.
+  bool isReceived = llvm::any_of(items, [&](const ProgramItem &item) {
+    return item.kind == ProgramItem::Kind::Recv && loop && !item.values.empty() &&
+           item.values.front()->getBlock() == loop->op->body.get();
+  });
   for (unsigned i = 0; i < items.size(); ++i) {
     const ProgramItem &item = items[i];
     if (item.kind == ProgramItem::Kind::Send)
@@ -98,6 +103,8 @@ LastUses stage::findLastUses(const Program &program, const std::vector<ProgramIt
     if (item.op)
       forEachOutsideValue(*item.op, [&](Value *value, Op &user) {
         bool entry = item.kind == ProgramItem::Kind::Loop && &user == item.op;
+        if (entry && isReceived && &item == loop)
+          return;
         use(value, 2 * i + (entry ? 0 : 1));
       });
   }

@@ -80,7 +80,11 @@ private:
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
       Value *result = op.getResult(i);
       Sharding natural = getNaturalSharding(op, i);
-      if (natural == result->sharding || result->getUses().empty())
+      if (result->getUses().empty()) {
+        result->sharding = natural; // nobody needs it to be anywhere
+        continue;
+      }
+      if (natural == result->sharding)
         continue;
       Sharding final = result->sharding;
       result->sharding = natural;
@@ -223,7 +227,8 @@ private:
     Value *best = nullptr;
     std::pair<bool, __int128> bestCost;
     auto offer = [&](Value *form) {
-      if (form->sharding.partial)
+      // An op that hands on partial addends needs addends: nothing makes them of the sum again.
+      if (form->sharding.partial != needed.partial)
         return;
       std::pair<bool, __int128> cost{(form->sharding.getSharded() & gathered) != 0, localBytes(*form)};
       if (best && (cost > bestCost || (cost == bestCost && form->sharding != needed)))

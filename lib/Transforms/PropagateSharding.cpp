@@ -21,6 +21,7 @@
 // Limits: no ring: a folded index is always whole.
 //
 //===----------------------------------------------------------------------===//
+#include "stage/IR/Costs.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
@@ -452,14 +453,21 @@ private:
                   value.path);
   }
 
-  /// A sharded extent owes that the axes divide it; said once per extent and axes.
+  /// A sharded extent owes that the axes divide it, twice where they deal it from both ends; said once per extent and
+  /// parts.
   void oweDivision(const Extent &extent, const AxisList &axes, SMLoc loc, llvm::StringRef where) {
-    if (axes.empty() || !owed.insert({extent.size, toSet(axes)}).second)
-      return;
+    Size parts = graph.mesh.getGroupSymbol(graph.sizes, axes);
     std::string names;
-    for (AxisId axis : axes)
+    for (AxisId axis : axes) {
       names += (names.empty() ? "" : ", ") + graph.mesh[axis].name;
-    graph.obligations.add(Obligations::Kind::Divides, extent.size, graph.mesh.getGroupSymbol(graph.sizes, axes), loc,
+      if (isMirrored(graph, extent, axis)) {
+        parts = parts * 2;
+        names += " from both ends";
+      }
+    }
+    if (axes.empty() || !owed.insert({extent.size, parts}).second)
+      return;
+    graph.obligations.add(Obligations::Kind::Divides, extent.size, parts, loc,
                           llvm::Twine("dim ") + (extent.dim ? extent.dim->name : extent.size.str()) + " of '" + where +
                               "' is split over (" + names + ")");
   }
@@ -467,7 +475,7 @@ private:
   Graph &graph;
   DiagnosticEngine &diags;
   llvm::DenseMap<const Value *, Wanted> wanted;
-  llvm::DenseSet<std::pair<Size, AxisSet>> owed;
+  llvm::DenseSet<std::pair<Size, Size>> owed;
 };
 } // namespace
 

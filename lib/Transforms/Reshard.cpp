@@ -28,6 +28,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/Transforms/Reshard.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/ErrorHandling.h"
 #include <queue>
 
 using namespace stage;
@@ -98,7 +99,7 @@ private:
         return current;
       expand(current, [&](unsigned next) { queue.push({nodes[next].length, next}); });
     }
-    llvm_unreachable("gathers, one all_reduce and slices lead everywhere");
+    llvm::report_fatal_error("no way from one sharding to another, although gathers, one all_reduce and slices lead everywhere");
   }
 
   /// Tries every step from a node; `reached` hears of each node that is now known to be nearer.

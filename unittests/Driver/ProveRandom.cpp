@@ -1,0 +1,147 @@
+//===- ProveRandom.cpp - random programs, all of them proved --------------===//
+//
+//   prove-random --cases=5000 --seed=1     compiles and proves; prints how many were proved, how many refused
+//   prove-random --seed=1 --case=417       one of them, with all that is said
+//   prove-random --seed=1 --case=417 --print
+//
+// A program that the compiler accepts must be proved; one that it refuses must be refused
+// with a message. On the first that is not, lines are left out as long as the fault
+// stays, and what is left is printed as a program to compile.
+//
+//===----------------------------------------------------------------------===//
+#include "Compilation.h"
+#include "RandomProgram.h"
+#include "stage/IRGen/IRGen.h"
+#include "stage/Interp/Prove.h"
+#include "stage/Support/Installation.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stage;
+namespace cl = llvm::cl;
+
+static cl::opt<uint64_t> seed("seed", cl::desc("Number of the series"), cl::init(1));
+static cl::opt<unsigned> cases("cases", cl::desc("How many programs"), cl::init(1000));
+static cl::opt<int> only("case", cl::desc("Only this one of the series"), cl::init(-1));
+static cl::opt<bool> printOnly("print", cl::desc("Print the program and do nothing"), cl::init(false));
+static cl::opt<bool> statistics("statistics", cl::desc("Count the messages of refused programs"), cl::init(false));
+static cl::opt<std::string> library("library", cl::desc("Folder of the standard library"), cl::Required);
+
+enum class Verdict { Proved, Refused, Failed };
+
+/// What became of a program: proved, refused by the compiler, or neither. `said` gets the messages.
+static Verdict judge(const std::vector<std::string> &lines, llvm::StringRef path, std::string &said, Proof *proof = nullptr) {
+  {
+    std::error_code error;
+    llvm::raw_fd_ostream file(path, error);
+    for (const std::string &line : lines)
+      file << line << '\n';
+  }
+  said.clear();
+  llvm::raw_string_ostream messages(said);
+  DriverOptions options;
+  options.input = path.str();
+  options.stdlibDir = library;
+  options.passes.verifyEach = true;
+  Compilation c(messages);
+  std::unique_ptr<Graph> reference;
+  bool isCompiled = runFrontEnd(c, options);
+  if (isCompiled) {
+    reference = generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
+    isCompiled = reference && runMiddle(c, options);
+  }
+  messages.flush();
+  if (!isCompiled) // refused, with a reason that is not the compiler's own fault
+    return c.diags.hasErrors() && !llvm::StringRef(said).contains("[ir-") ? Verdict::Refused : Verdict::Failed;
+  std::optional<Proof> result = prove(*reference, *c.graph, c.program.get(), c.diags);
+  messages.flush();
+  if (result && proof)
+    *proof = *result;
+  return result ? Verdict::Proved : Verdict::Failed;
+}
+
+/// The code in brackets of the first message.
+static std::string getCode(llvm::StringRef said) {
+  for (size_t end = said.find("]\n"); end != llvm::StringRef::npos; end = said.find("]\n", end + 1)) {
+    llvm::StringRef code = said.slice(said.rfind('[', end) + 1, end);
+    if (!code.empty() && llvm::all_of(code, [](char ch) { return (ch >= 'a' && ch <= 'z') || ch == '-' || llvm::isDigit(ch); }))
+      return code.str();
+  }
+  return "none";
+}
+
+/// Leaves out runs of lines, longer ones first, as long as the same fault stays.
+static std::vector<std::string> shrink(std::vector<std::string> lines, llvm::StringRef path) {
+  std::string said;
+  judge(lines, path, said);
+  std::string code = getCode(said);
+  auto stillFails = [&](const std::vector<std::string> &candidate) {
+    return judge(candidate, path, said) == Verdict::Failed && getCode(said) == code;
+  };
+  for (bool isSmaller = true; isSmaller;) {
+    isSmaller = false;
+    for (size_t length = std::max<size_t>(1, lines.size() / 2); length; length /= 2)
+      for (size_t start = 0; start + length <= lines.size();) {
+        std::vector<std::string> candidate = lines;
+        candidate.erase(candidate.begin() + start, candidate.begin() + start + length);
+        if (stillFails(candidate)) {
+          lines = std::move(candidate);
+          isSmaller = true;
+        } else {
+          ++start;
+        }
+      }
+  }
+  return lines;
+}
+
+int main(int argc, char **argv) {
+  cl::ParseCommandLineOptions(argc, argv, "Proves random programs.\n");
+  llvm::SmallString<64> path;
+  int descriptor;
+  if (llvm::sys::fs::createTemporaryFile("random", "stg", descriptor, path))
+    return 2;
+  llvm::sys::fs::closeFile(descriptor);
+  unsigned proved = 0, refused = 0;
+  uint64_t compared = 0;
+  llvm::StringMap<unsigned> codes;
+  unsigned first = only < 0 ? 0 : unsigned(only), end = only < 0 ? cases : first + 1;
+  int status = 0;
+  for (unsigned number = first; number < end; ++number) {
+    std::vector<std::string> lines = makeRandomProgram(seed * 1000003 + number);
+    if (printOnly) {
+      llvm::outs() << llvm::join(lines, "\n") << "\n";
+      continue;
+    }
+    std::string said;
+    Proof proof;
+    Verdict verdict = judge(lines, path, said, &proof);
+    proved += verdict == Verdict::Proved;
+    refused += verdict == Verdict::Refused;
+    compared += proof.numCompared;
+    if (verdict == Verdict::Refused && statistics)
+      ++codes[getCode(said)];
+    if (only >= 0)
+      llvm::outs() << said;
+    if (verdict != Verdict::Failed)
+      continue;
+    llvm::outs() << "case " << number << " of seed " << seed << " was accepted and is not proved:\n\n"
+                 << llvm::join(shrink(lines, path), "\n") << "\n\n";
+    judge(shrink(lines, path), path, said);
+    llvm::outs() << said;
+    status = 1;
+    break;
+  }
+  llvm::sys::fs::remove(path);
+  llvm::outs() << proved << " proved (" << compared << " values), " << refused << " refused\n";
+  std::vector<std::pair<unsigned, std::string>> sorted;
+  for (auto &entry : codes)
+    sorted.emplace_back(entry.second, entry.first().str());
+  llvm::sort(sorted, std::greater<>());
+  for (auto &[count, code] : sorted)
+    llvm::outs() << "  " << count << " " << code << "\n";
+  return status;
+}
