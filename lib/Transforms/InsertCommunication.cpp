@@ -117,7 +117,9 @@ private:
     llvm::SmallVector<llvm::SmallVector<unsigned, 4>, 2> groups;
     for (unsigned i = 0; i < op->getNumOperands(); ++i) {
       const Value *value = op->getOperand(i);
-      if (!(value->sharding.partial & ~passed) || op->def->operands[i].indices != op->def->results.front().indices)
+      // The maximum of a sum is no sum of maxima.
+      if (!(value->sharding.partial & ~passed) || value->sharding.reduce != ReduceKind::Sum ||
+          op->def->operands[i].indices != op->def->results.front().indices)
         continue;
       auto alike = llvm::find_if(groups, [&](const llvm::SmallVector<unsigned, 4> &group) {
         return op->getOperand(group.front())->sharding == value->sharding;
