@@ -9,7 +9,7 @@ using namespace stage;
 ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, const EmitOptions &options,
                              const RankClass &rankClass, DiagnosticEngine &diags)
     : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
-      stage(program.stages[rankClass.stage]), binding(graph.binding) {
+      stage(program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags) {
   for (auto [axis, coordinate] : rankClass.coordinates)
     binding.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
   for (const UnitTemplate &unit : stage.templates)
@@ -18,7 +18,7 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
   placeUnits();
   producers.emplace(graph, lastBackward);
   if (options.tracker)
-    tracker.emplace(graph, binding, *producers, diags);
+    tracker.emplace(graph, *producers, sizes);
 }
 
 void ClassLowering::placeUnits() {
@@ -104,14 +104,6 @@ unsigned ClassLowering::getSlot(RankSlot slot) {
 // Numbers and names of an op
 //===----------------------------------------------------------------------===//
 
-int64_t ClassLowering::evaluateOrReport(Size size, const Op &op) {
-  SizeValue value = evaluateCount(size, binding);
-  if (value)
-    return int64_t(value.value.num);
-  diags.report(op.loc, diag::NodeSizeUnknown) << size.str();
-  return 1;
-}
-
 const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
   auto [it, fresh] = facts.try_emplace(&op);
   if (!fresh)
@@ -125,13 +117,12 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
                         : op.kind == OpKind::AllReduce     ? ChakraCommType::AllReduce
                         : op.kind == OpKind::ReduceScatter ? ChakraCommType::ReduceScatter
                                                            : ChakraCommType::AllToAll;
-    f.fields.commSize = uint64_t(evaluateOrReport(cost.bytes, op));
+    f.fields.commSize = sizes.evaluate(cost.bytes, op);
     if (std::optional<unsigned> kind = groups.find(op))
       f.fields.group = NodeValue::slot(getSlot({true, *kind, 0}));
   } else {
-    int64_t flops = evaluateOrReport(cost.flops, op) + evaluateOrReport(cost.recomputeFlops, op);
-    f.fields.numOps = uint64_t(std::max<int64_t>(1, flops));
-    f.fields.tensorSize = uint64_t(std::max<int64_t>(1, evaluateOrReport(cost.bytes, op)));
+    f.fields.numOps = std::max<uint64_t>(1, sizes.evaluate(cost.flops + cost.recomputeFlops, op));
+    f.fields.tensorSize = std::max<uint64_t>(1, sizes.evaluate(cost.bytes, op));
   }
   if (options.names)
     nameOp(op, f);
@@ -200,8 +191,8 @@ void ClassLowering::skipUnit(const Chains &after) {
   lastCompOfUnit.push_back(chains.comp);
 }
 
-void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, int64_t iteration, uint64_t id, const std::string &suffix,
-            Sink sink) {
+void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, int64_t iteration, uint64_t id,
+                            const std::string &suffix, Sink sink) {
   const OpFacts &f = getFacts(op);
   NodeFields node = f.fields;
   node.id = id;
@@ -225,17 +216,14 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, int64_t iterat
   sink(node);
 }
 
-void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
-                 const std::string &suffix, Sink sink) {
+void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index,
+                                 uint64_t id, const std::string &suffix, Sink sink) {
   bool isSend = item.kind == ProgramItem::Kind::Send;
   const Value *value = item.values[index];
   NodeFields node;
   node.type = isSend ? ChakraNodeType::CommSend : ChakraNodeType::CommRecv;
   node.id = id;
-  SizeValue bytes = evaluateCount(getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding), binding);
-  if (!bytes)
-    diags.report(value->loc, diag::NodeSizeUnknown) << value->path;
-  node.commSize = uint64_t(bytes ? bytes.value.num : 1);
+  node.commSize = sizes.evaluate(getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding), *value);
   unsigned here = getVirtualStage(unit);
   node.tag = isSend ? getTag(unit, here, item.peer, index) : getTag(unit, item.peer, here, index);
   node.peer = NodeValue::slot(getSlot({false, 0, program.virtualStages[item.peer].first}));

@@ -18,6 +18,7 @@
 
 #include "Groups.h"
 #include "Layout.h"
+#include "NodeSizes.h"
 #include "TensorTracker.h"
 #include "stage/CodeGen/Emit.h"
 #include "stage/CodeGen/NodeWriter.h"
@@ -96,7 +97,6 @@ private:
   unsigned getVirtualStage(const PlacedUnit &unit) const;
   uint64_t getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const;
   unsigned getSlot(RankSlot slot);
-  int64_t evaluateOrReport(Size size, const Op &op);
   const OpFacts &getFacts(const Op &op);
   void nameOp(const Op &op, OpFacts &facts) const;
   void lowerOp(const Op &op, const PlacedUnit &unit, int64_t iteration, uint64_t id, const std::string &suffix,
@@ -112,6 +112,7 @@ private:
   DiagnosticEngine &diags;
   const StageProgram &stage;
   SizeBinding binding;
+  NodeSizes sizes;
 
   std::deque<Layout> layouts; ///< One per template, in their order.
   std::optional<Layout> stepLayout;

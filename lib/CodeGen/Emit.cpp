@@ -109,7 +109,7 @@ private:
       return false;
     ClassImage image;
     image.appendMetadata(traceVersion);
-    for (unsigned unit = 0; unit < lowering.getUnits().size(); ++unit)
+    for (unsigned unit = 0; unit < lowering.getUnits().size() && !diags.hasErrors(); ++unit)
       lowering.lowerUnit(unit, [&](const NodeFields &node) { image.append(node); });
     if (diags.hasErrors())
       return false;

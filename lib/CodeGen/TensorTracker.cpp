@@ -1,6 +1,5 @@
 //===- TensorTracker.cpp - which tensors a node reads and writes ----------===//
 #include "TensorTracker.h"
-#include "stage/CodeGen/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
@@ -36,17 +35,10 @@ std::string TensorTracker::getName(const Value *value, const PlacedUnit &unit, i
   return getName('t', value, iteration) + " " + unit.getName();
 }
 
-uint64_t TensorTracker::evaluate(Size size, const Value *value) {
-  SizeValue bytes = evaluateCount(size, binding);
-  if (!bytes)
-    diags.report(value->loc, diag::NodeSizeUnknown) << describe(*value);
-  return bytes ? uint64_t(bytes.value.num) : 0;
-}
-
 uint64_t TensorTracker::getBytes(const Value *value) {
   auto [it, isNew] = sizes.try_emplace(value, 0);
   if (isNew)
-    it->second = evaluate(getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding), value);
+    it->second = nodeSizes.evaluate(getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding), *value);
   return it->second;
 }
 
@@ -109,7 +101,7 @@ void TensorTracker::readStates(const Op &update, const PlacedUnit &unit, int64_t
   Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding);
   if (!param->getBlock()->getParent())
     iteration = -1;
-  addInput(getName('s', param, iteration), evaluate(elements * perElement, param));
+  addInput(getName('s', param, iteration), nodeSizes.evaluate(elements * perElement, *param));
 }
 
 void TensorTracker::clear() {

@@ -26,8 +26,8 @@
 #define STAGE_LIB_CODEGEN_TENSORTRACKER_H
 
 #include "Layout.h"
+#include "NodeSizes.h"
 #include "stage/CodeGen/NodeWriter.h"
-#include "stage/Support/Diagnostics.h"
 #include <deque>
 
 namespace stage {
@@ -35,8 +35,8 @@ namespace stage {
 class TensorTracker {
 public:
   /// All must outlive the tracker.
-  TensorTracker(const Graph &graph, const SizeBinding &binding, const Producers &producers, DiagnosticEngine &diags)
-      : graph(graph), binding(binding), producers(producers), diags(diags) {}
+  TensorTracker(const Graph &graph, const Producers &producers, NodeSizes &nodeSizes)
+      : graph(graph), producers(producers), nodeSizes(nodeSizes) {}
 
   /// Sets the lists of an op's node, valid until the next call.
   void trackOp(const Op &op, const PlacedUnit &unit, int64_t iteration, NodeFields &node);
@@ -55,12 +55,10 @@ private:
   std::string getName(char kind, const Value *value, int64_t iteration);
   std::string getName(const Value *value, const PlacedUnit &unit, int64_t iteration);
   uint64_t getBytes(const Value *value);
-  uint64_t evaluate(Size size, const Value *value);
 
   const Graph &graph;
-  const SizeBinding &binding;
   const Producers &producers;
-  DiagnosticEngine &diags;
+  NodeSizes &nodeSizes;
   llvm::DenseMap<const Value *, unsigned> numbers;
   llvm::DenseMap<const Value *, uint64_t> sizes;
   std::deque<std::string> names; ///< Those of the current node.

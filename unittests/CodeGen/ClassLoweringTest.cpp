@@ -1,0 +1,282 @@
+//===- ClassLoweringTest.cpp - ids and dependencies, counted by hand ------===//
+//
+// Layers y = x * g between an embedding e = x0 * w and a loss. An iteration is a node
+// forward, y, and two backward, dg and dx. Two stages of two chunks have a layer each,
+// so that virtual stage v runs iteration v:
+//
+//   stage 0   F0.0 e y send   F0.1 recv y send   B.1 recv dg dx send   B.0 recv dg dx dw
+//   stage 1   F.0 recv y send F.1 recv y loss    B.1 dr dg dx send     B.0 recv dg dx send
+//
+//===----------------------------------------------------------------------===//
+#include "ClassLowering.h"
+#include "ProgramTest.h"
+#include <map>
+#include <set>
+
+using namespace stage;
+
+namespace {
+constexpr const char *chunked = R"(graph Chain {
+  dim B;
+  mesh (pp = 2);
+  bind B = 8;
+  microbatches 2;
+  optimizer sgd { state m: f32; flops = volume; }
+  pipeline layers over pp {
+    chunks 2;
+    split 1, 1, 1, 1;
+    units "F0.0 F1.0 F0.1 F1.1 B0.1 B1.1 B0.0 B1.0";
+    units "F0.0 F1.0 F0.1 F1.1 B0.1 B1.1 B0.0 B1.0";
+  }
+  op scale(x: [b], g: [b]) -> (result: [b] = x[b] * g[b]);
+  op scale.dx(dy: [b], g: [b]) -> (result: [b] = dy[b] * g[b]);
+  op loss(x: [b]) -> (result: [] = sum[b](x[b]));
+  op loss.dx[b](dy: []) -> (result: [b] = dy[]);
+  forward {
+    %x0 = input : f32[B] {_};
+    %w = param : f32[B] {_};
+    %e = scale(%x0, %w) : f32[B] {_};
+    %r = repeat layers [4] loop 0 (%x = %e : f32[B] {_}) : f32[B] {_} do {
+      %g = param : f32[B] {_};
+      %y = scale(%x, %g) : f32[B] {_};
+      yield %y;
+    }
+    %l = loss(%r) : f32[];
+    return %l;
+  }
+  backward {
+    %one = constant 1 : f32[];
+    %dr = loss.dx(%one) [b = B] : f32[B] {_};
+    %de = repeat layers [4] loop 0 reverse (%dy = %dr : f32[B] {_}) : f32[B] {_} do {
+      %dg = scale.dx(%dy, %x) : f32[B] {_};
+      %ag = accumulate(%dg, %g) : f32[B] {_};
+      %dx = scale.dx(%dy, %g) : f32[B] {_};
+      yield %dx;
+    }
+    %dw = scale.dx(%de, %x0) : f32[B] {_};
+    %aw = accumulate(%dw, %w) : f32[B] {_};
+  }
+  step {
+    update(%w, %aw);
+    repeat layers [4] loop 0 () do {
+      update(%g, %ag);
+      yield;
+    }
+  }
+})";
+
+using Ids = std::vector<uint64_t>;
+
+class ClassLoweringTest : public ProgramTest {
+protected:
+  struct Node {
+    ChakraNodeType type;
+    Ids data, control;
+    uint64_t tag;
+  };
+
+  /// All nodes of a stage, by id. The ids must be dense and in order.
+  std::vector<Node> lower(unsigned stage) {
+    GroupTable groups(*program);
+    EmitOptions options;
+    RankClass rankClass;
+    rankClass.stage = stage;
+    ClassLowering lowering(*program, groups, options, rankClass, diags);
+    std::vector<Node> nodes;
+    names.clear();
+    bases.clear();
+    for (unsigned unit = 0; unit < lowering.getUnits().size(); ++unit) {
+      names.push_back(lowering.getUnits()[unit].getName());
+      bases.push_back(lowering.getUnits()[unit].base);
+      lowering.lowerUnit(unit, [&](const NodeFields &node) {
+        EXPECT_EQ(node.id, nodes.size());
+        nodes.push_back({node.type, node.dataDeps.vec(), node.ctrlDeps.vec(), node.tag.resolve({})});
+      });
+    }
+    EXPECT_EQ(nodes.size(), countNodes(*program, program->stages[stage]));
+    EXPECT_FALSE(diags.hasErrors()) << messages.str();
+    return nodes;
+  }
+
+  std::vector<std::string> names;
+  Ids bases;
+};
+
+TEST_F(ClassLoweringTest, UnitsOfTwoChunksFollowEachOther) {
+  build(chunked);
+  EXPECT_EQ(lower(0).size(), 31u);
+  EXPECT_EQ(names, (std::vector<std::string>{"F0.0", "F1.0", "F0.1", "F1.1", "B0.1", "B1.1", "B0.0", "B1.0", "step"}));
+  EXPECT_EQ(bases, (Ids{0, 3, 6, 9, 12, 16, 20, 24, 28}));
+  // The last stage has no weight of its own to update: a node per layer in the step.
+  EXPECT_EQ(lower(1).size(), 30u);
+  EXPECT_EQ(bases, (Ids{0, 3, 6, 9, 12, 16, 20, 24, 28}));
+}
+
+TEST_F(ClassLoweringTest, TypesFollowTheTemplates) {
+  build(chunked);
+  std::vector<Node> nodes = lower(0);
+  using T = ChakraNodeType;
+  std::vector<T> types;
+  for (const Node &node : nodes)
+    types.push_back(node.type);
+  std::vector<T> expected;
+  // Both microbatches of each.
+  for (const std::vector<T> &unit : std::vector<std::vector<T>>{{T::Comp, T::Comp, T::CommSend},
+                                                                {T::CommRecv, T::Comp, T::CommSend},
+                                                                {T::CommRecv, T::Comp, T::Comp, T::CommSend},
+                                                                {T::CommRecv, T::Comp, T::Comp, T::Comp}}) {
+    expected.insert(expected.end(), unit.begin(), unit.end());
+    expected.insert(expected.end(), unit.begin(), unit.end());
+  }
+  expected.insert(expected.end(), 3, T::Comp);
+  EXPECT_EQ(types, expected);
+}
+
+TEST_F(ClassLoweringTest, ValuesComeFromTheUnitOfTheirChunkAndMicrobatch) {
+  build(chunked);
+  std::vector<Node> nodes = lower(0);
+  // F1.0: e, y of e, send of y.
+  EXPECT_EQ(nodes[3].data, Ids());
+  EXPECT_EQ(nodes[4].data, Ids({3}));
+  EXPECT_EQ(nodes[5].data, Ids({4}));
+  // F1.1 takes what it receives, not the y of chunk 0.
+  EXPECT_EQ(nodes[9].data, Ids());
+  EXPECT_EQ(nodes[10].data, Ids({9}));
+  EXPECT_EQ(nodes[11].data, Ids({10}));
+  // B0.1: dg of dy, which is received, and of x, which F0.1 received; dx needs dy and a parameter.
+  EXPECT_EQ(nodes[13].data, Ids({6, 12}));
+  EXPECT_EQ(nodes[14].data, Ids({12}));
+  EXPECT_EQ(nodes[15].data, Ids({14}));
+  // B1.0: x is the e of F1.0; dw is of the loop's result, the dx.
+  EXPECT_EQ(nodes[25].data, Ids({3, 24}));
+  EXPECT_EQ(nodes[26].data, Ids({24}));
+  EXPECT_EQ(nodes[27].data, Ids({26}));
+  // The last stage's B1.1 starts from the loss: a constant, which has no node. Its x came in F1.1.
+  nodes = lower(1);
+  EXPECT_EQ(nodes[16].data, Ids());
+  EXPECT_EQ(nodes[17].data, Ids({9, 16}));
+  EXPECT_EQ(nodes[18].data, Ids({16}));
+}
+
+TEST_F(ClassLoweringTest, StepWaitsForTheLastContributionOfEachChunk) {
+  build(chunked);
+  std::vector<Node> nodes = lower(0);
+  EXPECT_EQ(nodes[28].data, Ids({27})); // w: dw of B1.0
+  EXPECT_EQ(nodes[29].data, Ids({25})); // g of layer 0: dg of B1.0
+  EXPECT_EQ(nodes[30].data, Ids({17})); // g of layer 2: dg of B1.1
+  nodes = lower(1);
+  EXPECT_EQ(nodes[28].data, Ids({25})); // g of layer 1: dg of B1.0, after its recv
+  EXPECT_EQ(nodes[29].data, Ids({17})); // g of layer 3: dg of B1.1, after its dr
+}
+
+TEST_F(ClassLoweringTest, ChainsAndPostedReceives) {
+  build(chunked);
+  std::vector<Node> nodes = lower(0);
+  // A chain's dependency is left out where data carry it.
+  EXPECT_EQ(nodes[1].control, Ids());
+  EXPECT_EQ(nodes[3].control, Ids({1}));
+  EXPECT_EQ(nodes[2].control, Ids());
+  EXPECT_EQ(nodes[5].control, Ids({2}));
+  // A recv waits for the last compute node of the unit two before its own, and does not end the chain of sends.
+  EXPECT_EQ(nodes[6].control, Ids({1}));
+  EXPECT_EQ(nodes[9].control, Ids({4}));
+  EXPECT_EQ(nodes[8].control, Ids({5}));
+  EXPECT_EQ(nodes[12].control, Ids({7}));
+  EXPECT_EQ(nodes[24].control, Ids({18}));
+  EXPECT_EQ(nodes[28].control, Ids());
+  EXPECT_EQ(nodes[29].control, Ids({28}));
+  EXPECT_EQ(nodes[30].control, Ids({29}));
+}
+
+TEST_F(ClassLoweringTest, TagsOfAMessageAgreeAndNoTwoAreEqual) {
+  build(chunked);
+  std::map<ChakraNodeType, std::multiset<uint64_t>> tags[2];
+  for (unsigned stage : {0, 1})
+    for (const Node &node : lower(stage))
+      if (node.type != ChakraNodeType::Comp)
+        tags[stage][node.type].insert(node.tag);
+  for (unsigned stage : {0, 1}) {
+    const auto &sent = tags[stage][ChakraNodeType::CommSend];
+    EXPECT_EQ(sent, tags[1 - stage][ChakraNodeType::CommRecv]);
+    EXPECT_EQ(std::set<uint64_t>(sent.begin(), sent.end()).size(), sent.size());
+  }
+  // 3 boundaries, 2 directions, 2 microbatches: stage 0 sends forward over boundaries 0 and 2, and backward over 1.
+  EXPECT_EQ(tags[0][ChakraNodeType::CommSend].size(), 6u);
+  EXPECT_EQ(tags[1][ChakraNodeType::CommSend].size(), 6u);
+}
+
+TEST_F(ClassLoweringTest, TooManyTags) {
+  build(chunked);
+  // 2 directions of 4 virtual stages with one value each: 8 tags per microbatch.
+  auto check = [&](unsigned microbatches) {
+    program->microbatches = microbatches;
+    GroupTable groups(*program);
+    EmitOptions options;
+    ClassLowering lowering(*program, groups, options, RankClass(), diags);
+    return lowering.checkTags();
+  };
+  EXPECT_TRUE(check(62'500'000));
+  EXPECT_EQ(messages.str(), "");
+  EXPECT_FALSE(check(62'500'001));
+  EXPECT_NE(messages.str().find("error: the pipeline needs 500000008 message tags, and consumers read 500000000 at "
+                                "most [too-many-messages]"),
+            std::string::npos)
+      << messages.str();
+}
+
+TEST_F(ClassLoweringTest, GroupsAreNumberedByFirstUseAndLowestRank) {
+  // Stage 0 gathers over dp before the layers, each layer over dp and tp, stage 1 over tp after them.
+  build(R"(graph Gathers {
+    dim B;
+    mesh (pp = 2, dp = 2, tp = 2);
+    bind B = 8;
+    microbatches 1;
+    inference;
+    pipeline layers over pp { split 1, 1; units "F0 B0"; units "F0 B0"; }
+    op scale(x: [b], g: [b]) -> (result: [b] = x[b] * g[b]);
+    forward {
+      %x0 = input : f32[B] {_};
+      %w = param : f32[B] {dp};
+      %wg = all_gather(%w) over dp dim 0 : f32[B] {_};
+      %e = scale(%x0, %wg) : f32[B] {_};
+      %r = repeat layers [2] loop 0 (%x = %e : f32[B] {_}) : f32[B] {_} do {
+        %g = param : f32[B] {(dp, tp)};
+        %gg = all_gather(%g) over (dp, tp) dim 0 : f32[B] {_};
+        %y = scale(%x, %gg) : f32[B] {_};
+        yield %y;
+      }
+      %h = param : f32[B] {tp};
+      %hg = all_gather(%h) over tp dim 0 : f32[B] {_};
+      %z = scale(%r, %hg) : f32[B] {_};
+      return %z;
+    }
+  })");
+  GroupTable groups(*program);
+  CommGroups expected = {{1, {0, 2}}, {2, {1, 3}}, {3, {0, 1, 2, 3}}, {4, {4, 5, 6, 7}}, {5, {4, 5}}, {6, {6, 7}}};
+  EXPECT_EQ(groups.getAll(), expected);
+
+  // Each class's collectives name the kinds that its stage uses, in order.
+  auto getKinds = [&](unsigned stage) {
+    RankClass rankClass;
+    rankClass.stage = stage;
+    EmitOptions options;
+    ClassLowering lowering(*program, groups, options, rankClass, diags);
+    Ids kinds;
+    for (unsigned unit = 0; unit < lowering.getUnits().size(); ++unit)
+      lowering.lowerUnit(unit, [&](const NodeFields &node) {
+        if (node.type == ChakraNodeType::CommColl) {
+          EXPECT_TRUE(node.group.isSlot());
+          EXPECT_TRUE(lowering.getSlots()[node.group.getSlot()].isGroup);
+          kinds.push_back(lowering.getSlots()[node.group.getSlot()].kind);
+        }
+      });
+    return kinds;
+  };
+  EXPECT_EQ(getKinds(0), Ids({0, 1}));
+  EXPECT_EQ(getKinds(1), Ids({1, 2}));
+  EXPECT_EQ(groups.getNumber(0, 3), 2u);
+  EXPECT_EQ(groups.getNumber(1, 2), 3u);
+  EXPECT_EQ(groups.getNumber(1, 5), 4u);
+  EXPECT_EQ(groups.getNumber(2, 7), 6u);
+}
+} // namespace
