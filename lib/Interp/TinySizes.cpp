@@ -211,7 +211,7 @@ private:
       bool isTaken = false;
       for (unsigned i = 0; i < number; ++i)
         isTaken |= binding.lookup(symbols[i]) == value;
-      candidates.emplace_back(value + (isTaken ? 8 : 0), value);
+      candidates.emplace_back(2 * value + (isTaken ? 17 : 0), value);
     }
     llvm::sort(candidates);
     for (auto [rating, value] : candidates) {
