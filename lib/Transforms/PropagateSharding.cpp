@@ -443,8 +443,23 @@ private:
           list.push_back(axis);
       sharding.dims[d] = list;
     }
+    checkPartial(value, sharding);
     owe(value.type, sharding, value);
     return sharding;
+  }
+
+  /// A demand for a partial sum where the op does not make one would be ignored.
+  void checkPartial(const Value &value, const Sharding &sharding) {
+    AxisSet missing = value.constraint.partial.value_or(0) & ~sharding.partial;
+    bool isOtherKind = value.constraint.partial.value_or(0) && !missing && value.constraint.reduce != sharding.reduce;
+    if ((!missing && !isOtherKind) || !checkedPartial.insert(&value).second)
+      return;
+    std::string names;
+    for (AxisId axis : toList(isOtherKind ? sharding.partial : missing))
+      names += (names.empty() ? "" : ", ") + graph.mesh[axis].name;
+    diags.report(value.constraint.loc, diag::NotPartial)
+        << describe(value) << getName(value.constraint.reduce) << names
+        << (value.getOp() && value.getOp()->def ? llvm::StringRef(value.getOp()->def->name) : "what makes it");
   }
 
   void owe(const TensorType &type, const Sharding &sharding, const Value &value) {
@@ -476,6 +491,7 @@ private:
   DiagnosticEngine &diags;
   llvm::DenseMap<const Value *, Wanted> wanted;
   llvm::DenseSet<std::pair<Size, Size>> owed;
+  llvm::DenseSet<const Value *> checkedPartial;
 };
 } // namespace
 
