@@ -169,6 +169,19 @@ TEST_F(ClassLoweringTest, StepWaitsForTheLastContributionOfEachChunk) {
   EXPECT_EQ(nodes[29].data, Ids({17})); // g of layer 3: dg of B1.1, after its dr
 }
 
+TEST_F(ClassLoweringTest, StepUsesItsOwnIterationOfTheSecondChunk) {
+  // The gradient is scaled before the update: two nodes per layer in the step, the second a user of the first.
+  std::string source = chunked, update = "update(%g, %ag);";
+  source.replace(source.find(update), update.size(), "%s = scale(%ag, %ag) : f32[B] {_}; update(%g, %s);");
+  build(source);
+  std::vector<Node> nodes = lower(0);
+  ASSERT_EQ(nodes.size(), 33u);
+  EXPECT_EQ(nodes[29].data, Ids({25})); // layer 0: dg of B1.0
+  EXPECT_EQ(nodes[30].data, Ids({29}));
+  EXPECT_EQ(nodes[31].data, Ids({17})); // layer 2: dg of B1.1
+  EXPECT_EQ(nodes[32].data, Ids({31}));
+}
+
 TEST_F(ClassLoweringTest, ChainsAndPostedReceives) {
   build(chunked);
   std::vector<Node> nodes = lower(0);
