@@ -69,6 +69,8 @@ private:
         provide(*op, i, block, forms);
       if (op->kind == OpKind::Compute)
         separateNatural(*op, block);
+      if (op->kind == OpKind::Accumulate)
+        op->getResult()->sharding = op->getOperand(0)->sharding;
       if (op->body)
         visitBlock(*op->body, forms);
     }
@@ -84,6 +86,8 @@ private:
         result->sharding = natural; // nobody needs it to be anywhere
         continue;
       }
+      // An operand that propagation saw partial may be complete by now: then so is the result.
+      result->sharding.partial &= natural.partial;
       if (natural == result->sharding)
         continue;
       Sharding final = result->sharding;
@@ -186,7 +190,11 @@ private:
         Value *kept = chooseKept(value, needed, value->constraint.gathered);
         if (kept != chooseKept(value, needed, 0))
           keptGathered.insert(value);
-        value = kept;
+        if (kept != value) {
+          // Kept complete, a value that was partial asks for less of the op.
+          op.setOperand(operand, value = kept);
+          needed = getNeededSharding(op, operand);
+        }
       }
       if (value->sharding != needed)
         value = getForm(value, needed, op, block, forms);
