@@ -85,8 +85,7 @@ static std::string describeRanks(std::vector<int64_t> ranks) {
   return ranks.size() > 8 ? text + ", ..." : text;
 }
 
-/// The op that makes a value, in words: "all_reduce over tp", "linear", "repeat layers".
-static std::string describeMaker(const Graph &graph, const Value *value) {
+std::string stage::describeMaker(const Graph &graph, const Value *value) {
   const Op *op = value->getOp();
   if (!op)
     return "an argument of repeat " + value->getBlock()->getParent()->name;

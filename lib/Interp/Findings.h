@@ -49,6 +49,8 @@ private:
   double maxError = 0;
 };
 
+/// The op that makes a value, in words: "all_reduce over tp", "linear", "repeat layers".
+std::string describeMaker(const Graph &graph, const Value *value);
 /// "iteration 2, microbatch 1": as far as the value has them.
 std::string describePlace(const Value *value, uint64_t iteration, unsigned microbatch);
 

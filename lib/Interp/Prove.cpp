@@ -132,8 +132,9 @@ private:
         double found = isFound ? it->second->data[i] : 0, wanted = expected ? expected->data[i] : 0;
         double error = getError(found, wanted);
         if (error > tolerance) {
-          diags.report(param->loc, diag::ProofGradient)
-              << describe(*param) << place << int64_t(i) << format(found) << format(wanted);
+          DiagnosticBuilder message = diags.report(param->loc, diag::ProofGradient);
+          message << describe(*param) << place << int64_t(i) << format(found) << format(wanted);
+          noteFirstGradient(message);
           return false;
         }
         proof.maxError = std::max(proof.maxError, error);
@@ -141,6 +142,54 @@ private:
       ++proof.numCompared;
     }
     return true;
+  }
+
+  /// Of the gradients of forward values, says which goes wrong first: the fault is in the op that makes it.
+  void noteFirstGradient(DiagnosticBuilder &message) {
+    llvm::DenseMap<const Value *, const Value *> written = pairForwardValues();
+    for (unsigned m = 0; m < graph.microbatches && !written.empty(); ++m)
+      for (const Step &step : listUnshardedSteps(graph)) {
+        if (step.microbatch != m || step.kind != Step::Kind::Run || getTopBlock(step.op) != &graph.backward)
+          continue;
+        for (auto &result : step.op->getResults()) {
+          const Value *primal = result->primal;
+          while (primal && primal->getOp() && isReshard(primal->getOp()->kind))
+            primal = primal->getOp()->getOperand(0);
+          auto it = unsharded.values.find(getInstance(result.get(), step.frame, m));
+          const Tensor *wanted = reference.getAdjoint({written.lookup(primal), getIteration(result.get(), step.frame), m});
+          if (!wanted || it == unsharded.values.end() || wanted->data.size() != it->second->data.size())
+            continue;
+          for (size_t i = 0; i < wanted->data.size(); ++i)
+            if (getError(it->second->data[i], wanted->data[i] / double(graph.microbatches)) > tolerance) {
+              message.note(step.op->loc, diag::ProofFirstGradient)
+                  << describe(*result) << describePlace(result.get(), getIteration(result.get(), step.frame), m)
+                  << describeMaker(graph, result.get());
+              return;
+            }
+        }
+      }
+  }
+
+  /// The values of the forward block and those of the program as it was written; nothing if ops were added.
+  llvm::DenseMap<const Value *, const Value *> pairForwardValues() {
+    auto list = [](Graph &of) {
+      std::vector<Op *> ops;
+      Graph::walk(of.forward, [&](Op &op) {
+        if (!isReshard(op.kind))
+          ops.push_back(&op);
+      });
+      return ops;
+    };
+    std::vector<Op *> now = list(graph), before = list(referenceGraph);
+    llvm::DenseMap<const Value *, const Value *> pairs;
+    for (size_t i = 0; i < now.size(); ++i) {
+      if (now.size() != before.size() || now[i]->kind != before[i]->kind ||
+          now[i]->getNumResults() != before[i]->getNumResults())
+        return {};
+      for (unsigned r = 0; r < now[i]->getNumResults(); ++r)
+        pairs[now[i]->getResult(r)] = before[i]->getResult(r);
+    }
+    return pairs;
   }
 
   //===--- the sharded runs against the unsharded one ---------------------===//

@@ -14,6 +14,11 @@ const Value *Reference::getLoss() const {
   return result->getOperand(0)->type.getNumDims() == 0 ? result->getOperand(0) : nullptr;
 }
 
+const Tensor *Reference::getAdjoint(const Instance &instance) const {
+  auto it = adjoints.find(instance);
+  return it == adjoints.end() ? nullptr : &it->second;
+}
+
 const Tensor *Reference::getGradient(unsigned param, uint64_t iteration) const {
   auto it = gradients.find({param, iteration});
   return it == gradients.end() ? nullptr : &it->second;
@@ -137,7 +142,6 @@ bool Reference::run(DiagnosticEngine &diags) {
       diags.report(loss->loc, diag::ProofNotFinite) << int64_t(m) << std::to_string(losses.back());
       return false;
     }
-    adjoints.clear();
     Tensor one = *value;
     one.data.front() = 1;
     add(getInstance(loss, last.frame, m), one);
@@ -147,7 +151,7 @@ bool Reference::run(DiagnosticEngine &diags) {
       return false;
     for (auto &[instance, adjoint] : adjoints) {
       const Op *op = instance.value->getOp();
-      if (!op || op->kind != OpKind::Param)
+      if (!op || op->kind != OpKind::Param || instance.microbatch != m)
         continue;
       Tensor share = adjoint;
       for (double &number : share.data)

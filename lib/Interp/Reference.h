@@ -25,6 +25,8 @@ public:
   const std::vector<double> &getLosses() const { return losses; }
   /// The gradient of the mean loss by a parameter (its ordinal) in an iteration; null: the loss does not depend on it.
   const Tensor *getGradient(unsigned param, uint64_t iteration) const;
+  /// The gradient of a microbatch's loss by a value of the forward block; null if it does not depend on it.
+  const Tensor *getAdjoint(const Instance &instance) const;
   unsigned getNumGradients() const { return gradients.size(); }
 
 private:

@@ -181,7 +181,7 @@ INSTANTIATE_TEST_SUITE_P(
                "accumulate(%down.grad, %down) : f32[F, D] {tp, _} partial(dp); %again = accumulate(%down.grad, %down)",
                "the gradient of parameter 'layers.down' (iteration 0) is wrong"},
         Broken{"SavedValueOfAnotherOp", "gelu.grad(%h, %a.grad)", "gelu.grad(%a, %a.grad)",
-               "the gradient of parameter"},
+               "note: the first gradient that is wrong is 'layers.h.grad' (iteration 3, microbatch 0), made by gelu.grad"},
         Broken{"ScaleOfMicrobatches", "constant 0.3333333333333333", "constant 1", "the gradient of parameter 'e' is wrong"},
         Broken{"OpWorksOnOtherPieces", "%h \"layers.h\" = linear(%p.1, %up) [b over dp, n over tp]",
                "%h \"layers.h\" = linear(%p.1, %up) [b over dp, n over tp, m over pp]", "index 'm' cannot be split evenly"},
