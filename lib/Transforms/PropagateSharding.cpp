@@ -246,6 +246,29 @@ private:
     }
     for (unsigned i = 0; i < def.indices.size(); ++i)
       oweDivision(op.extents[i], op.indexAxes[i], op.loc, def.name);
+    noteGathers(op);
+  }
+
+  //===--- Reshards that are needed anyway --------------------------------===//
+
+  /// Remembers over which axes the op needs its operands gathered. Later ops of its block, and of repeats in it, get
+  /// that for nothing, as a reshard is shared within one unit (L6).
+  void noteGathers(const Op &op) {
+    for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+      AxisSet needed = 0;
+      for (unsigned index : op.def->operands[i].indices)
+        needed |= toSet(op.indexAxes[index]);
+      if (AxisSet axes = op.getOperand(i)->sharding.getSharded() & ~needed)
+        gathered[{op.getOperand(i), op.getBlock()}] |= axes;
+    }
+  }
+
+  bool isGathered(const Value *value, AxisId axis, const Op &user) const {
+    for (const Block *block = user.getBlock(); block;
+         block = block->getParent() ? block->getParent()->getBlock() : nullptr)
+      if (gathered.lookup({value, block}) >> axis & 1)
+        return true;
+    return false;
   }
 
   /// Indices that the strategy (`at **.op(): shard i over a`) or, for element-wise ops and sums, the constraint on
@@ -345,13 +368,13 @@ private:
     return value ? value.value.num / value.value.den : 0;
   }
 
-  /// Bytes a rank receives if `axis` stays on `index`: operands that have the axis elsewhere are gathered over it;
-  /// a result that is wanted with the axis elsewhere is resharded.
+  /// Bytes a rank receives if `axis` stays on `index`: operands that have the axis elsewhere are gathered over it,
+  /// unless they are anyway; a result that is wanted with the axis elsewhere is resharded.
   __int128 bytesMoved(Op &op, AxisId axis, unsigned index, llvm::ArrayRef<Claim> claims) {
     __int128 bytes = 0;
     int64_t size = graph.mesh[axis].size;
     for (const Claim &claim : claims)
-      if (claim.index != index && claim.operand != ~0u)
+      if (claim.index != index && claim.operand != ~0u && !isGathered(op.getOperand(claim.operand), axis, op))
         bytes += bytesOf(op.getOperand(claim.operand)->type, op.getOperand(claim.operand)->sharding) * (size - 1);
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
       const Value &result = *op.getResult(i);
@@ -492,6 +515,8 @@ private:
   llvm::DenseMap<const Value *, Wanted> wanted;
   llvm::DenseSet<std::pair<Size, Size>> owed;
   llvm::DenseSet<const Value *> checkedPartial;
+  /// Per value and block: axes over which some op of the block needs it gathered.
+  llvm::DenseMap<std::pair<const Value *, const Block *>, AxisSet> gathered;
 };
 } // namespace
 
