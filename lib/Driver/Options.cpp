@@ -4,6 +4,7 @@
 #include "stage/Support/Config.h"
 #include "stage/Support/Installation.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 
 using namespace stage;
 namespace cl = llvm::cl;
@@ -104,6 +105,10 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   }
   options.includeDirs.assign(includes.begin(), includes.end());
   options.stdlibDir = stdlib.getNumOccurrences() ? std::string(stdlib) : getStdlibFolder(argv[0]);
+  // A folder that is not there would be looked into without effect.
+  for (const std::string &folder : includes)
+    if (!llvm::sys::fs::is_directory(folder))
+      diags.report(SMLoc(), diag::CannotReadFile) << folder << "not a folder";
   options.emit = emit;
   options.report = report;
   options.prove = prove;

@@ -111,7 +111,7 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
     return;
   SMLoc loc = source.loc(token);
   if (++shown > maxErrors) {
-    diags.report(loc, diag::TooManyErrors) << maxErrors;
+    diags.report(loc, diag::TooManySyntaxErrors) << maxErrors;
     return;
   }
   auto *parser = static_cast<Grammar *>(recognizer);

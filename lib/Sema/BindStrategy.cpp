@@ -3,6 +3,7 @@
 #include "Extends.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Diagnostics.h"
+#include "llvm/ADT/StringMap.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -60,10 +61,13 @@ private:
   bool checkRule(const ast::Stmt *stmt);
   bool checkAxes(const ast::AxisListSyntax &axes);
   bool reportNotSupported(SMRange range, StringRef what);
+  /// Where the argument for a parameter is written, if one is.
+  void noteGiven(DiagnosticBuilder &error, StringRef param) const;
 
   Evaluator &evaluator;
   DiagnosticEngine &diags;
   std::deque<Environment> &environments;
+  llvm::StringMap<SMRange> givenAt; ///< Of the strategy bound last, which is the one that is extended.
 };
 } // namespace
 
@@ -91,8 +95,16 @@ bool StrategyBinder::bindParams(const ast::StrategyDecl &decl, ArrayRef<NamedVal
     if (!value)
       return false;
     env.define(param.name.name, std::move(*value));
+    if (given)
+      givenAt[param.name.name] = given->range;
   }
   return true;
+}
+
+void StrategyBinder::noteGiven(DiagnosticBuilder &error, StringRef param) const {
+  auto found = givenAt.find(param);
+  if (found != givenAt.end())
+    error.note(found->second.Start, diag::ValueGivenHere) << param;
 }
 
 bool StrategyBinder::bindBase(const ast::StrategyDecl &decl, const Environment &env) {
@@ -177,14 +189,21 @@ bool StrategyBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment
     if (!size)
       return false;
   } else if (const CTValue *value = env.find(axis.name.name)) {
-    size = value->getInteger();
-    if (!size) {
-      diags.report(axis.name.loc(), diag::NotAnInteger).range(axis.name.range) << what << evaluator.format(*value);
+    Size exact = value->isNumber() ? value->getSize(evaluator.getSizes()) : Size();
+    if (!exact) {
+      DiagnosticBuilder error = diags.report(axis.name.loc(), diag::NotAnInteger);
+      error.range(axis.name.range) << what << evaluator.format(*value);
+      noteGiven(error, axis.name.name);
       return false;
     }
+    size = evaluator.getValue(exact, axis.name.range, what);
+    if (!size)
+      return false;
   }
   if (*size < 1) {
-    diags.report(axis.name.loc(), diag::AxisSize).range(axis.name.range) << axis.name.name << *size;
+    DiagnosticBuilder error = diags.report(axis.name.loc(), diag::AxisSize);
+    error.range(axis.name.range) << axis.name.name << *size;
+    noteGiven(error, axis.name.name);
     return false;
   }
   if (const BoundAxis *other = result.findAxis(axis.name.name)) {

@@ -339,8 +339,15 @@ std::string Evaluator::format(const CTValue &value) {
   case CTValue::Kind::Tuple: {
     bool isList = value.getKind() == CTValue::Kind::List;
     std::string text(isList ? "[" : "(");
-    for (const CTValue &element : value.getElements())
+    // A list of lists of lists may be far longer than it was to write.
+    constexpr size_t maxText = 200;
+    for (const CTValue &element : value.getElements()) {
+      if (text.size() > maxText) {
+        text += ", ...";
+        break;
+      }
       text += (text.size() > 1 ? ", " : "") + format(element);
+    }
     return text + (isList ? "]" : ")");
   }
   case CTValue::Kind::Range:

@@ -63,6 +63,11 @@ static std::string substitute(llvm::StringRef text, llvm::ArrayRef<std::string> 
   return result;
 }
 
+/// A line of generated text says nothing, and printed for each of its errors it would fill the disk.
+constexpr size_t maxLine = 1000;
+/// Beyond, errors are counted and not printed.
+constexpr unsigned maxErrors = 1000;
+
 void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
   for (const DiagnosticBuilder::Part &part : builder.parts) {
     const DiagnosticInfo &info = *part.id;
@@ -83,12 +88,24 @@ void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
     case Severity::Note:
       break;
     }
+    if (numErrors > maxErrors) {
+      if (info.severity == Severity::Error && numErrors == maxErrors + 1)
+        llvm::SMDiagnostic("", llvm::SourceMgr::DK_Note, substitute(diag::TooManyErrors->text, {std::to_string(maxErrors)}))
+            .print(/*ProgName=*/"", out, showColors);
+      return;
+    }
     std::string text = substitute(info.text, part.arguments);
     if (!info.code.empty())
       text += (" [" + info.code + "]").str();
+    // SourceMgr would print a place called `<unknown>:0`.
+    llvm::SMDiagnostic message("", kind, text);
     if (part.loc.isValid())
-      sources.PrintMessage(out, part.loc, kind, text, part.ranges, part.fixIts, showColors);
-    else // SourceMgr would print a place called `<unknown>:0`
-      llvm::SMDiagnostic("", kind, text).print(/*ProgName=*/"", out, showColors);
+      message = sources.GetMessage(part.loc, kind, text, part.ranges, part.fixIts);
+    if (message.getLineContents().size() > maxLine)
+      message = llvm::SMDiagnostic((message.getFilename() + ":" + llvm::Twine(message.getLineNo()) + ":" +
+                                    llvm::Twine(message.getColumnNo() + 1))
+                                       .str(),
+                                   kind, text);
+    message.print(/*ProgName=*/"", out, showColors);
   }
 }

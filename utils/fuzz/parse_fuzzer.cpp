@@ -2,12 +2,7 @@
 //
 // Feeds arbitrary text to the parser. Text that is a program is printed and read
 // again: what is printed must be a program, and print as itself.
-// A clang that accepts the headers of ANTLR's runtime is needed: clang 14 does not.
-//
-//   cmake -B build-fuzz -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_C_COMPILER=clang -DSTAGE_FUZZ=ON \
-//         -DSTAGE_SANITIZE=address,undefined,fuzzer-no-link -DCMAKE_BUILD_TYPE=RelWithDebInfo
-//   ninja -C build-fuzz parse_fuzzer && mkdir -p corpus && cp test/Parse/*.stg test/Parse/programs/*.stg corpus
-//   build-fuzz/bin/parse_fuzzer -dict=utils/fuzz/stage.dict -max_len=4096 corpus
+// How to build and run it: README.md.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Parse/Parse.h"
