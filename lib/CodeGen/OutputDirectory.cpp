@@ -243,7 +243,12 @@ bool OutputDirectory::writeFile(StringRef name, llvm::ArrayRef<uint8_t> bytes) {
   if (hasFailed())
     return false;
   llvm::SmallString<64> terminated(name);
-  int file = openat(descriptor, terminated.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  int file = -1;
+  {
+    // The kernel lets one thread at a time change a folder and has the others spin; here they sleep.
+    std::lock_guard<std::mutex> lock(creating);
+    file = openat(descriptor, terminated.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  }
   if (file < 0) {
     fail(name, errno);
     return false;

@@ -78,7 +78,8 @@ private:
   std::atomic<bool> failed = false;
   std::atomic<uint64_t> numFiles = 0;
   std::atomic<uint64_t> numBytes = 0;
-  std::mutex mutex;
+  std::mutex creating; ///< Held while a file is made in the folder.
+  std::mutex mutex;    ///< Guards the failure.
   std::string failedName;
   int failedError = 0;
 };
