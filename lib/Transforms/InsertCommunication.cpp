@@ -31,6 +31,7 @@
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/Reshard.h"
 #include "llvm/ADT/DenseSet.h"
+#include <tuple>
 
 using namespace stage;
 
@@ -232,15 +233,14 @@ private:
     return value.getOp() && (value.getOp()->kind == OpKind::Param || value.getOp()->kind == OpKind::Input);
   }
 
-  /// The forward form that backward starts from. Forms that are not split over `gathered` come first.
+  /// The forward form that backward starts from: not split over `gathered`, then complete rather than addends, which
+  /// backward would have to reduce once more, then the smallest.
   Value *chooseKept(Value *value, const Sharding &needed, AxisSet gathered) {
     Value *best = nullptr;
-    std::pair<bool, __int128> bestCost;
+    std::tuple<bool, bool, __int128> bestCost;
     auto offer = [&](Value *form) {
-      // An op that hands on partial addends needs addends: nothing makes them of the sum again.
-      if (form->sharding.partial != needed.partial)
-        return;
-      std::pair<bool, __int128> cost{(form->sharding.getSharded() & gathered) != 0, localBytes(*form)};
+      std::tuple<bool, bool, __int128> cost{(form->sharding.getSharded() & gathered) != 0, form->sharding.partial != 0,
+                                            localBytes(*form)};
       if (best && (cost > bestCost || (cost == bestCost && form->sharding != needed)))
         return;
       best = form;
@@ -250,7 +250,7 @@ private:
     for (const Form &form : forwardForms[value])
       if (form.block == value->getBlock())
         offer(form.value);
-    return best ? best : value;
+    return best;
   }
 
   /// A rule that says `keep gathered` of what is never gathered would say nothing.
