@@ -263,6 +263,15 @@ std::optional<Fault> OpRunner::runBackward(const Step &step, int64_t rank, const
   return std::nullopt;
 }
 
+/// False if it is another piece.
+static bool addPiece(Tensor &sum, const Tensor &addend) {
+  if (sum.dims != addend.dims)
+    return false;
+  for (size_t i = 0; i < addend.data.size(); ++i)
+    sum.data[i] += addend.data[i];
+  return true;
+}
+
 std::optional<Fault> OpRunner::runAccumulate(const Step &step, int64_t rank, RankMemory &memory) {
   const Op &op = *step.op;
   std::optional<Fault> fault;
@@ -274,10 +283,8 @@ std::optional<Fault> OpRunner::runAccumulate(const Step &step, int64_t rank, Ran
       {getAccumulations(op.getResult()).front(), getIteration(op.getOperand(1), step.frame)}, *contribution);
   if (isNew)
     return std::nullopt;
-  if (it->second.dims != contribution->dims)
+  if (!addPiece(it->second, *contribution))
     return makeFault(&op, op.getOperand(0), "is another piece than the gradient buffer it is added to");
-  for (size_t i = 0; i < contribution->data.size(); ++i)
-    it->second.data[i] += contribution->data[i];
   return std::nullopt;
 }
 
@@ -293,10 +300,8 @@ std::optional<Fault> OpRunner::runUpdate(const Step &step, int64_t rank, RankMem
     TensorRef addend = read(operand, step, rank, memory, fault);
     if (fault)
       return fault;
-    if (addend->dims != before->dims)
+    if (!addPiece(gradient, *addend))
       return makeFault(&op, operand, "is another piece than the parameter that it updates");
-    for (size_t i = 0; i < addend->data.size(); ++i)
-      gradient.data[i] += addend->data[i];
   }
   Tensor after = *before;
   for (size_t i = 0; i < after.data.size(); ++i)

@@ -4,7 +4,7 @@
 // said: a wrong `shardable` makes a wrong trace that looks right.
 //
 //===----------------------------------------------------------------------===//
-#include "ParseHelper.h"
+#include "ParsedGraph.h"
 #include "gtest/gtest.h"
 
 using namespace stage;
@@ -15,7 +15,7 @@ protected:
   /// Parses operators and takes the last one.
   const OpDef &parse(llvm::StringRef ops) {
     parsed.emplace(("graph Test { " + ops + " }").str());
-    EXPECT_TRUE(parsed->graph) << parsed->messages;
+    EXPECT_TRUE(parsed->graph) << parsed->messages.str();
     return *parsed->graph->defs.all().back();
   }
 

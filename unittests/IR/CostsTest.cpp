@@ -1,19 +1,12 @@
 //===- CostsTest.cpp - FLOPs, bytes and mask areas against closed forms ---===//
 #include "stage/IR/Costs.h"
-#include "stage/IR/Text.h"
-#include "gtest/gtest.h"
+#include "ParsedGraph.h"
 
 using namespace stage;
 
 namespace {
-/// A graph from text, and sizes in its context.
-class CostsTest : public ::testing::Test {
+class CostsTest : public GraphTest {
 protected:
-  void parse(llvm::StringRef text) {
-    unsigned buffer = sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text), llvm::SMLoc());
-    graph = parseGraph(sizes, diags, buffer);
-    ASSERT_TRUE(graph) << messages.str();
-  }
   Size size(llvm::StringRef text) { return *sizes.parse(text); }
   /// The n-th op of this kind.
   const Op &find(OpKind kind, unsigned n = 0) {
@@ -27,7 +20,7 @@ protected:
   }
   /// Attention with S = T = 16 and cp = 4, its indices split as `indices` says.
   void parseAttention(const std::string &rules, const std::string &indices, const std::string &t = "S") {
-    parse("graph G { dim B; dim S; dim L; dim E; mesh (cp = 4, tp = 2); bind B = 1, S = 16, L = 8, E = 2; " + rules +
+    read("graph G { dim B; dim S; dim L; dim E; mesh (cp = 4, tp = 2); bind B = 1, S = 16, L = 8, E = 2; " + rules +
           "op attention(q: [b, s, e], k: [b, t, e]) -> (result: [b, s, e] = sum[t](q[b, s, e] * k[b, t, e])) {"
           "  fold t; mask causal(s, t); flops = 4*area*b*e; backward flops = 8*area*b*e; recomputing = 2*area*b*e; }"
           "op attention.grad(q: [b, s, e], k: [b, t, e], g: [b, s, e]) -> (dq: [b, s, e]) vjp attention(0) -> (0);"
@@ -52,13 +45,6 @@ protected:
     }
     return sum;
   }
-
-  llvm::SourceMgr sources;
-  std::string text;
-  llvm::raw_string_ostream messages{text};
-  DiagnosticEngine diags{sources, messages};
-  SizeContext sizes;
-  std::unique_ptr<Graph> graph;
 };
 
 TEST_F(CostsTest, WholeTriangle) {
@@ -110,7 +96,7 @@ TEST_F(CostsTest, FewerColumnsThanRows) {
 }
 
 TEST_F(CostsTest, ContractionCountsTwoPerMultiplyAdd) {
-  parse("graph G { dim B; dim M; dim N; mesh (dp = 2, tp = 4);"
+  read("graph G { dim B; dim M; dim N; mesh (dp = 2, tp = 4);"
         "op linear(x: [b, m], w: [m, n]) -> (result: [b, n] = sum[m](x[b, m] * w[m, n]));"
         "forward { %x = input : bf16[B, M] {dp, _}; %w = param : bf16[M, N] {_, tp};"
         "  %y = linear(%x, %w) [b over dp, n over tp] : bf16[B, N] {dp, tp}; return %y; } }");
@@ -121,13 +107,13 @@ TEST_F(CostsTest, ContractionCountsTwoPerMultiplyAdd) {
 }
 
 TEST_F(CostsTest, AnOperandUsedTwiceMovesOnce) {
-  parse("graph G { dim B; op mul(x: [b], y: [b]) -> (result: [b] = x[b] * y[b]);"
+  read("graph G { dim B; op mul(x: [b], y: [b]) -> (result: [b] = x[b] * y[b]);"
         "forward { %x = input : f32[B]; %y = mul(%x, %x) : f32[B]; return %y; } }");
   EXPECT_EQ(getLocalCost(*graph, find(OpKind::Compute)).bytes, size("8*B"));
 }
 
 TEST_F(CostsTest, LookupMovesTheRowsThatItReads) {
-  parse("graph G { dim B; dim V; dim D; op lookup(t: [b], w: [v, d]) -> (result: [b, d] = w[t[b], d]);"
+  read("graph G { dim B; dim V; dim D; op lookup(t: [b], w: [v, d]) -> (result: [b, d] = w[t[b], d]);"
         "forward { %t = input : i32[B]; %w = param : bf16[V, D]; %y = lookup(%t, %w) : bf16[B, D]; return %y; } }");
   OpCost cost = getLocalCost(*graph, find(OpKind::Compute));
   EXPECT_EQ(cost.flops, sizes.zero());
@@ -135,13 +121,13 @@ TEST_F(CostsTest, LookupMovesTheRowsThatItReads) {
 }
 
 TEST_F(CostsTest, DeclaredBytesWin) {
-  parse("graph G { dim B; op copy(x: [b]) -> (result: [b] = -x[b]) { bytes = 3*b; }"
+  read("graph G { dim B; op copy(x: [b]) -> (result: [b] = -x[b]) { bytes = 3*b; }"
         "forward { %x = input : f32[B]; %y = copy(%x) : f32[B]; return %y; } }");
   EXPECT_EQ(getLocalCost(*graph, find(OpKind::Compute)).bytes, size("3*B"));
 }
 
 TEST_F(CostsTest, AccumulateAndUpdate) {
-  parse("graph G { dim N; mesh (tp = 4); precision weight bf16, activation bf16, gradient f32, master f32;"
+  read("graph G { dim N; mesh (tp = 4); precision weight bf16, activation bf16, gradient f32, master f32;"
         "optimizer adamw { state master: f32; state m: f32; state v: f32; flops = 14*volume; }"
         "forward { %w = param : bf16[N] {tp}; return %w; }"
         "backward { %g = constant 1 : f32[N] {tp}; %a = accumulate(%g, %w) : f32[N] {tp}; }"
@@ -156,13 +142,13 @@ TEST_F(CostsTest, AccumulateAndUpdate) {
 }
 
 TEST_F(CostsTest, MasterCopyOnlyWhereTheTypeDiffers) {
-  parse("graph G { optimizer adamw { state master: f32; state m: f32; flops = volume; } forward { return; } }");
+  read("graph G { optimizer adamw { state master: f32; state m: f32; flops = volume; } forward { return; } }");
   EXPECT_EQ(graph->optimizer.getStates(DType::F32).size(), 1u);
   EXPECT_EQ(graph->optimizer.getStates(DType::BF16).size(), 2u);
 }
 
 TEST_F(CostsTest, CollectivesMoveWhatARankPutsIn) {
-  parse("graph G { dim B; dim D; mesh (tp = 4); forward { %x = input : bf16[B, D] {tp, _};"
+  read("graph G { dim B; dim D; mesh (tp = 4); forward { %x = input : bf16[B, D] {tp, _};"
         "  %a = all_gather(%x) over tp dim 0 : bf16[B, D] {_, _}; %s = slice(%a) over tp dim 1 : bf16[B, D] {_, tp};"
         "  return %s; } }");
   EXPECT_EQ(getLocalCost(*graph, find(OpKind::AllGather)).bytes, size("2*B*D/tp"));

@@ -5,7 +5,7 @@
 // must verify or be refused without a crash, and print to a fixed point.
 //
 //===----------------------------------------------------------------------===//
-#include "ParseHelper.h"
+#include "ParsedGraph.h"
 #include "stage/IR/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
@@ -35,13 +35,13 @@ static std::vector<std::string> splitTokens(llvm::StringRef text) {
 static void checkAnyText(const std::string &text) {
   ParsedGraph first(text);
   if (!first.graph) {
-    EXPECT_NE(first.messages, "") << text;
+    EXPECT_NE(first.messages.str(), "") << text;
     return;
   }
-  EXPECT_EQ(first.messages, "");
+  EXPECT_EQ(first.messages.str(), "");
   std::string printed = first.print();
   ParsedGraph second(printed);
-  ASSERT_TRUE(second.graph) << second.messages << printed;
+  ASSERT_TRUE(second.graph) << second.messages.str() << printed;
   EXPECT_EQ(second.print(), printed);
   verify(*first.graph, first.diags);
 }
@@ -98,7 +98,7 @@ TEST(TextTest, NamesComeFromPathsAndAreUnique) {
   ParsedGraph parsed("graph G { forward { %a = input : f32[]; %b \"m.a\" = input : f32[]; %c \"m.a.grad\" = input : f32[];"
                      "%d \"a.grad\" = input : f32[]; %7 = input : f32[]; %e \"x.3\" = input : f32[];"
                      "%f \"x.+\" = input : f32[]; %g \"a.1\" = input : f32[]; return; } }");
-  ASSERT_TRUE(parsed.graph) << parsed.messages;
+  ASSERT_TRUE(parsed.graph) << parsed.messages.str();
   ValueNames names(*parsed.graph);
   std::vector<std::string> found;
   for (auto &op : parsed.graph->forward)
@@ -139,7 +139,7 @@ TEST(TextTest, WrongGraphsPrintAndDoNotVerify) {
   EXPECT_NE(parsed.print().find("f(%<detached>)"), std::string::npos);
   EXPECT_NE(parsed.print().find("{<axis 7>}"), std::string::npos);
   EXPECT_FALSE(verify(graph, parsed.diags));
-  EXPECT_NE(parsed.messages.find("it is not in the graph [ir-not-visible]"), std::string::npos) << parsed.messages;
-  EXPECT_NE(parsed.messages.find("[ir-no-size]"), std::string::npos);
-  EXPECT_NE(parsed.messages.find("axis number 7 is none of the mesh [ir-bad-sharding]"), std::string::npos);
+  EXPECT_NE(parsed.messages.str().find("it is not in the graph [ir-not-visible]"), std::string::npos) << parsed.messages.str();
+  EXPECT_NE(parsed.messages.str().find("[ir-no-size]"), std::string::npos);
+  EXPECT_NE(parsed.messages.str().find("axis number 7 is none of the mesh [ir-bad-sharding]"), std::string::npos);
 }

@@ -1,19 +1,17 @@
 //===- CollectivesTest.cpp - pieces and collectives -----------------------===//
 #include "Collectives.h"
-#include "stage/IR/Text.h"
-#include "gtest/gtest.h"
+#include "ParsedGraph.h"
 
 using namespace stage;
 
 namespace {
-class CollectivesTest : public ::testing::Test {
+class CollectivesTest : public ::testing::Test, protected GraphSource {
 protected:
   /// A graph with one value split over mesh (a = 2, b = 3), outermost first.
   std::unique_ptr<Graph> parse(const std::string &rules, const std::string &body) {
     std::string source = "graph G { dim N; dim M; mesh (a = 2, b = 3); bind N = 12, M = 6; " + rules +
                          " forward { " + body + " } }";
-    unsigned buffer = sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(source), llvm::SMLoc());
-    auto graph = parseGraph(sizes, diags, buffer);
+    auto graph = GraphSource::parse(source);
     EXPECT_TRUE(graph) << messages.str();
     return graph;
   }
@@ -48,12 +46,6 @@ protected:
       EXPECT_EQ((*results)[self].data, expected[rank]->data) << "rank " << rank;
     }
   }
-
-  llvm::SourceMgr sources;
-  std::string text;
-  llvm::raw_string_ostream messages{text};
-  DiagnosticEngine diags{sources, messages};
-  SizeContext sizes;
 };
 } // namespace
 

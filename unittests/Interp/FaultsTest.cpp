@@ -4,11 +4,10 @@
 // what the verifier would say; the proof must see it and point at the right value.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/IR/Text.h"
+#include "ParsedGraph.h"
 #include "stage/Interp/Prove.h"
 #include "stage/Transforms/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
-#include "gtest/gtest.h"
 
 using namespace stage;
 
@@ -62,11 +61,10 @@ graph Mlp {
 }
 )";
 
-class FaultsTest : public ::testing::Test {
+class FaultsTest : public ::testing::Test, protected GraphSource {
 protected:
   std::unique_ptr<Graph> parse(const std::string &source) {
-    unsigned buffer = sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(source), llvm::SMLoc());
-    auto graph = parseGraph(sizes, diags, buffer);
+    auto graph = GraphSource::parse(source);
     EXPECT_TRUE(graph) << messages.str() << source;
     return graph;
   }
@@ -97,12 +95,6 @@ protected:
     EXPECT_EQ(isProved, said.empty()) << said;
     return said;
   }
-
-  llvm::SourceMgr sources;
-  std::string text;
-  llvm::raw_string_ostream messages{text};
-  DiagnosticEngine diags{sources, messages};
-  SizeContext sizes;
 };
 
 bool contains(const std::string &text, llvm::StringRef part) { return llvm::StringRef(text).contains(part); }

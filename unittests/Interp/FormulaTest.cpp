@@ -1,20 +1,17 @@
 //===- FormulaTest.cpp - values and gradients of operators ----------------===//
 #include "FormulaEvaluator.h"
-#include "stage/IR/Text.h"
-#include "gtest/gtest.h"
+#include "ParsedGraph.h"
 #include <cmath>
 
 using namespace stage;
 
 namespace {
-class FormulaTest : public ::testing::Test {
+class FormulaTest : public GraphTest {
 protected:
   /// The operator `text` declares, with every index of size `size` and operands drawn.
   void load(const std::string &operation, int64_t size) {
     std::string source = "graph G { " + operation + " forward { } }";
-    unsigned buffer = sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(source), llvm::SMLoc());
-    graph = parseGraph(sizes, diags, buffer);
-    ASSERT_TRUE(graph) << messages.str();
+    ASSERT_NO_FATAL_FAILURE(read(source));
     const OpDef &def = *graph->defs.all().front();
     in = Invocation();
     in.def = &def;
@@ -77,12 +74,6 @@ protected:
       }
   }
 
-  llvm::SourceMgr sources;
-  std::string text;
-  llvm::raw_string_ostream messages{text};
-  DiagnosticEngine diags{sources, messages};
-  SizeContext sizes;
-  std::unique_ptr<Graph> graph;
   Invocation in;
   std::vector<Tensor> operands;
 };

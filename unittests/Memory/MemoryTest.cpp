@@ -5,22 +5,19 @@
 // be counted by hand.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/IR/Text.h"
+#include "ParsedGraph.h"
 #include "stage/Memory/Report.h"
 #include "stage/Transforms/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
-#include "gtest/gtest.h"
 
 using namespace stage;
 
 namespace {
-class MemoryTest : public ::testing::Test {
+class MemoryTest : public GraphTest {
 protected:
   /// Partitions the graph and accounts its memory.
   const MemoryReport &account(const std::string &source) {
-    unsigned buffer = sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(source), llvm::SMLoc());
-    graph = parseGraph(sizes, diags, buffer);
-    EXPECT_TRUE(graph) << messages.str();
+    read(source);
     partitionPipeline(*graph, diags);
     program = buildProgram(*graph, diags);
     EXPECT_TRUE(program) << messages.str();
@@ -29,12 +26,6 @@ protected:
     return report;
   }
 
-  llvm::SourceMgr sources;
-  std::string text;
-  llvm::raw_string_ostream messages{text};
-  DiagnosticEngine diags{sources, messages};
-  SizeContext sizes;
-  std::unique_ptr<Graph> graph;
   std::unique_ptr<Program> program;
   MemoryReport report;
 };

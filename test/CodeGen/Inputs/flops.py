@@ -8,8 +8,9 @@ forward, a causal triangle of side S as S*S/2. A fused backward computes the sco
 import itertools
 import json
 import shutil
-import subprocess
 import sys
+
+from commands import run
 
 stagec, stage_trace, program, scratch = sys.argv[1:]
 L, D, H, KV, F, V, S = 4, 64, 8, 4, 256, 512, 64
@@ -47,13 +48,6 @@ def is_counted(op_type):
     return name in COUNTED
 
 
-def run(arguments):
-    done = subprocess.run(arguments, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(arguments)}\n{done.stdout}{done.stderr}")
-    return json.loads(done.stdout)
-
-
 checked = 0
 degrees = [(dp, tp, pp, cp, sp) for dp, tp, pp, cp in itertools.product((1, 2, 4), repeat=4)
            if (dp + tp + pp + cp) % 3 == 0 or dp * tp * pp * cp in (1, 16, 256) for sp in ("true", "false")]
@@ -66,13 +60,13 @@ for job, fused in (("llama", None), ("gpt", "false"), ("gpt", "true")):
         shutil.rmtree(scratch, ignore_errors=True)
         command = [stagec, program, "--job", job, "-o", scratch, "--report=json"]
         command += [f"-D{name}={value}" for name, value in values.items()]
-        flops = run(command)["flops"]
+        flops = json.loads(run(command))["flops"]
         tokens = values["B"] * S
         expected = llama(tokens) if job == "llama" else gpt(tokens)[fused == "true"]
         for kind, number in expected.items():
             if flops[kind] != number:
                 sys.exit(f"{' '.join(command)}\nreport: {flops[kind]} FLOPs of {kind}, expected {number}")
-        ops = run([stage_trace, "stats", "--json", "--ops", scratch])["ops"]
+        ops = json.loads(run([stage_trace, "stats", "--json", "--ops", scratch]))["ops"]
         total = sum(op["flops"] for op in ops if is_counted(op["op_type"]))
         if total != sum(expected.values()):
             sys.exit(f"{' '.join(command)}\ntraces: {total} FLOPs, expected {sum(expected.values())}")

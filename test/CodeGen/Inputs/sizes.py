@@ -4,18 +4,16 @@
 """
 import json
 import shutil
-import subprocess
 import sys
 from pathlib import Path
+
+from commands import run
 
 stagec, program, scratch = sys.argv[1:]
 
 
 def report(arguments):
-    done = subprocess.run([stagec, program, "--report=json"] + arguments, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(arguments)}\n{done.stderr}")
-    return json.loads(done.stdout)["traces"]
+    return json.loads(run([stagec, program, "--report=json"] + arguments))["traces"]
 
 
 jobs = """--job=llama

@@ -10,17 +10,11 @@ import itertools
 import json
 import re
 import shutil
-import subprocess
 import sys
 
+from commands import run
+
 stagec, stage_trace, program, scratch = sys.argv[1:]
-
-
-def run(arguments):
-    done = subprocess.run(arguments, capture_output=True, text=True)
-    if done.returncode:
-        sys.exit(f"{' '.join(arguments)}\n{done.stdout}{done.stderr}")
-    return done.stdout
 
 
 def read_nodes(rank):
