@@ -172,6 +172,8 @@ private:
       misplaced("in backward");
     if (op.kind == OpKind::Update && currentPhase != Step)
       misplaced("in step");
+    if (op.kind == OpKind::Repeat && block->getParent())
+      misplaced("outside of other repeats");
   }
 
   //===--------------------------------------------------------------------===//

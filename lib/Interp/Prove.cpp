@@ -185,7 +185,7 @@ private:
     for (size_t i = 0; i < now.size(); ++i) {
       if (now.size() != before.size() || now[i]->kind != before[i]->kind ||
           now[i]->getNumResults() != before[i]->getNumResults())
-        return {};
+        return llvm::DenseMap<const Value *, const Value *>();
       for (unsigned r = 0; r < now[i]->getNumResults(); ++r)
         pairs[now[i]->getResult(r)] = before[i]->getResult(r);
     }

@@ -141,25 +141,19 @@ private:
   }
 
   void runLoop(Op &op, int64_t begin, int64_t end) {
-    const Op *parent = op.getBlock()->getParent();
     if (begin >= end)
       return bindEmpty(op);
-    uint64_t base = 0;
-    if (parent)
-      for (auto [number, iteration] : frame)
-        if (number == parent->loop)
-          base = iteration * uint64_t(end);
     Op *yield = op.body->getTerminator();
     int64_t step = op.reverse ? -1 : 1, first = op.reverse ? end - 1 : begin, last = op.reverse ? begin : end - 1;
     Frame outer = frame;
-    setIteration(op, base + first);
+    setIteration(op, first);
     for (unsigned k = 0; k < op.getNumOperands(); ++k)
       if (!received.count(op.body->getArgument(k)))
         bind(op.getOperand(k), outer, op.body->getArgument(k), frame);
     freeUnusedArguments(op);
     if (lifetimes) {
       std::swap(frame, outer);
-      freeAll(parent ? lifetimes->getEntryReleases(&op) : llvm::ArrayRef<const Value *>(entryReleases));
+      freeAll(entryReleases);
       std::swap(frame, outer);
     }
     for (int64_t i = first;; i += step) {
@@ -168,7 +162,7 @@ private:
           runOp(*inner);
       Frame current = frame, next = outer;
       if (i != last) {
-        setIteration(op, base + i + step);
+        setIteration(op, i + step);
         next = frame;
       }
       for (unsigned k = 0; yield && k < yield->getNumOperands(); ++k) {

@@ -46,7 +46,7 @@ void Lifetimes::visitValue(const Value &value) {
   while (home->getParent())
     home = home->getParent()->getBlock();
   const Op *last = nullptr;
-  bool lastIsEntry = false, lastIsElsewhere = false, usedAtHome = false;
+  bool lastIsElsewhere = false, usedAtHome = false;
   for (auto [user, number] : value.getUses()) {
     bool elsewhere = getTopBlock(user) != home;
     if (elsewhere)
@@ -55,17 +55,10 @@ void Lifetimes::visitValue(const Value &value) {
     if (!anchor)
       continue;
     usedAtHome |= !elsewhere;
-    bool entry = anchor == user && user->kind == OpKind::Repeat;
-    // Backward runs after forward; then by position; then a use at the end outlasts one at the entry.
-    auto isLater = [&] {
-      if (!last || elsewhere != lastIsElsewhere)
-        return !last || elsewhere;
-      return anchor != last ? order[anchor] > order[last] : !entry;
-    };
-    if (!isLater())
+    // Backward runs after forward; then by position.
+    if (last && std::pair(elsewhere, order[anchor]) < std::pair(lastIsElsewhere, order[last]))
       continue;
     last = anchor;
-    lastIsEntry = entry;
     lastIsElsewhere = elsewhere;
   }
   if (!usedAtHome)
@@ -73,7 +66,7 @@ void Lifetimes::visitValue(const Value &value) {
   if (!last && value.getOp())
     last = value.getOp();
   if (last && block->getParent())
-    (lastIsEntry ? atEntry : atEnd)[last].push_back(&value);
+    releases[last].push_back(&value);
 }
 
 const ProgramItem *stage::findPipelinedLoop(const Program &program, const std::vector<ProgramItem> &items) {

@@ -8,8 +8,6 @@
 // to its next iteration under the other's name; a view of a tensor that is kept takes
 // nothing.
 //
-// Limits: a repeat nested in another is reported by itself, not multiplied into it.
-//
 //===----------------------------------------------------------------------===//
 #include "stage/Memory/Lifetimes.h"
 #include "stage/Memory/Memory.h"

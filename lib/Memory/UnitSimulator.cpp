@@ -107,9 +107,7 @@ void UnitSimulator::reachMoment(const Op *op) {
   ByteCount total = use.getTotal();
   if (peak->moment && total <= peak->total)
     return;
-  *peak = {total, use, op, std::nullopt, moment};
-  if (!iterationStack.empty())
-    peak->iteration = iterationStack.back();
+  *peak = {total, use, op, iteration, moment};
 }
 
 std::vector<LiveValue> UnitSimulator::listLive() const {
@@ -186,26 +184,14 @@ void UnitSimulator::runCompute(const Op &op) {
   reachMoment(&op);
 }
 
-void UnitSimulator::runOp(const Op &op) {
-  if (op.kind == OpKind::Repeat) {
-    runLoop(op, 0, bytes.evaluate(op.count, op.loc, op.name));
-  } else {
-    runCompute(op);
-  }
-  release(lifetimes.getReleases(&op));
-}
-
 void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
   if (begin >= end)
     return;
   Op *yield = op.body->getTerminator();
-  const Op *parent = op.getBlock()->getParent();
-  uint64_t base = parent ? iterations.lookup(parent->loop) * uint64_t(end) : 0;
   int64_t step = op.reverse ? -1 : 1, first = op.reverse ? end - 1 : begin, last = op.reverse ? begin : end - 1;
-  iterationStack.push_back(first);
   auto enterIteration = [&](int64_t i) {
-    iterationStack.back() = i;
-    iterations[op.loop] = base + uint64_t(i);
+    iteration = i;
+    iterations[op.loop] = uint64_t(i);
   };
   auto dropUnusedArguments = [&] {
     for (auto &argument : op.body->getArguments())
@@ -221,12 +207,14 @@ void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
     if (carried[k] && !find(op.body->getArgument(k))) // else received
       bind(op.body->getArgument(k), *carried[k]);
   dropUnusedArguments();
-  release(parent ? lifetimes.getEntryReleases(&op) : entryReleases);
+  release(entryReleases);
 
   for (int64_t i = first;; i += step) {
     for (auto &inner : *op.body)
-      if (inner.get() != yield)
-        runOp(*inner);
+      if (inner.get() != yield) {
+        runCompute(*inner);
+        release(lifetimes.getReleases(inner.get()));
+      }
     carried.clear();
     for (const Value *operand : yield->getOperands()) {
       carried.push_back(findOrMake(operand));
@@ -235,7 +223,7 @@ void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
     }
     release(lifetimes.getReleases(yield));
     if (i == last)
-      iterationStack.pop_back();
+      iteration.reset();
     else
       enterIteration(i + step);
     for (unsigned k = 0; k < carried.size(); ++k) {

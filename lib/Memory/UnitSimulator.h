@@ -77,13 +77,12 @@ private:
     unsigned names = 0;
     std::optional<unsigned> source; ///< Of a view whose source is held.
   };
-  /// A value in an iteration. Iterations of nested repeats are counted through.
+  /// A value in an iteration.
   using Name = std::pair<const Value *, uint64_t>;
 
   void runItems(const std::vector<ProgramItem> &items, const LastUses &uses);
   void bindInputs();
   void runRecv(const std::vector<ProgramItem> &items, const ProgramItem &recv);
-  void runOp(const Op &op);
   void runLoop(const Op &op, int64_t begin, int64_t end);
   void runCompute(const Op &op);
 
@@ -117,7 +116,7 @@ private:
   llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 2>> views;
   /// Current iteration of each loop number.
   llvm::DenseMap<unsigned, uint64_t> iterations;
-  llvm::SmallVector<int64_t, 2> iterationStack;
+  std::optional<int64_t> iteration; ///< Of the repeat that runs now.
   MemoryUse use;
   uint64_t moment = 0;
   const LastUses *current = nullptr, *later = nullptr;

@@ -5,12 +5,11 @@
 //
 // A value that forward ops only use dies after the last of them in its iteration. A
 // forward value that a backward op uses is *saved*: it dies after the last such op
-// in the same iteration of the backward repeat of its loop. Ops in deeper repeats
-// count as the repeat that stands in the value's body.
+// in the same iteration of the backward repeat of its loop.
 //
-// A repeat takes its carried operands when it is entered and everything else it uses
-// when it is left, so there are two moments at which values die with it. Outside of
-// repeats a value dies with the last item of its template that uses it.
+// Outside of repeats a value dies with the last item of its template that uses it. A
+// repeat takes its carried operands when it is entered and everything else it uses
+// when it is left, so there are two moments at which values die with it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_MEMORY_LIFETIMES_H
@@ -29,22 +28,19 @@ public:
   bool isSaved(const Value *value) const { return saved.contains(value); }
   /// Values without a use in their own block, which die where they are made.
   bool isUnused(const Value *value) const { return unused.contains(value); }
-  /// Values of repeat bodies that die when `op` is entered or when it is done.
-  llvm::ArrayRef<const Value *> getEntryReleases(const Op *op) const { return get(atEntry, op); }
-  llvm::ArrayRef<const Value *> getReleases(const Op *op) const { return get(atEnd, op); }
+  /// Values of repeat bodies that die when `op` is done.
+  llvm::ArrayRef<const Value *> getReleases(const Op *op) const {
+    auto it = releases.find(op);
+    return it == releases.end() ? llvm::ArrayRef<const Value *>() : llvm::ArrayRef<const Value *>(it->second);
+  }
 
 private:
-  using ReleaseMap = llvm::DenseMap<const Op *, llvm::SmallVector<const Value *, 2>>;
-  static llvm::ArrayRef<const Value *> get(const ReleaseMap &map, const Op *op) {
-    auto it = map.find(op);
-    return it == map.end() ? llvm::ArrayRef<const Value *>() : llvm::ArrayRef<const Value *>(it->second);
-  }
   void visitBlock(Block &block);
   void visitValue(const Value &value);
 
   llvm::DenseMap<const Op *, unsigned> order; ///< Position in its block.
   llvm::DenseSet<const Value *> saved, unused;
-  ReleaseMap atEntry, atEnd;
+  llvm::DenseMap<const Op *, llvm::SmallVector<const Value *, 2>> releases;
 };
 
 /// When values of the top level are last used by the items of a template: 2 * item at its entry, 2 * item + 1 at its
