@@ -112,6 +112,39 @@ const OpDef *OpDefTable::getSum(unsigned numDims, unsigned numAddends) {
 
 const OpDef *OpDefTable::find(llvm::StringRef name) const { return byName.lookup(name); }
 
+void stage::listSaved(const OpDef &def, llvm::SmallVectorImpl<unsigned> &operands,
+                      llvm::SmallVectorImpl<unsigned> &results) {
+  for (unsigned i = 0; i < def.operands.size(); ++i)
+    if (def.declaresSaves ? llvm::is_contained(def.savedOperands, i) : bool(def.derivativeNeeds[i]))
+      operands.push_back(i);
+  for (unsigned i = 0; i < def.results.size(); ++i)
+    if (def.results[i].extra || llvm::is_contained(def.savedResults, i))
+      results.push_back(i);
+}
+
+OpDef stage::makeBackward(const OpDef &def, llvm::ArrayRef<unsigned> gradients, llvm::ArrayRef<unsigned> operands) {
+  OpDef backward;
+  backward.name = def.name + ".grad";
+  backward.vjpOf = &def;
+  backward.indices = def.indices;
+  backward.vjpGradients.assign(gradients.begin(), gradients.end());
+  backward.vjpOperands.assign(operands.begin(), operands.end());
+  llvm::SmallVector<unsigned, 4> savedOperands, savedResults;
+  listSaved(def, savedOperands, savedResults);
+  for (unsigned i : savedOperands)
+    backward.operands.push_back(def.operands[i]);
+  for (unsigned i : savedResults)
+    backward.operands.push_back({def.results[i].name, def.results[i].indices});
+  for (unsigned i : gradients)
+    backward.operands.push_back({"d_" + def.results[i].name, def.results[i].indices});
+  for (unsigned i : operands) {
+    ResultInfo &result = backward.results.emplace_back();
+    result.name = "d_" + def.operands[i].name;
+    result.indices = def.operands[i].indices;
+  }
+  return backward;
+}
+
 /// `linear` of `linear.1`.
 static std::string stripNumber(llvm::StringRef name) {
   auto [base, number] = name.rsplit('.');

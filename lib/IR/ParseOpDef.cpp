@@ -83,6 +83,8 @@ bool TextParser::parseOpDef() {
   lexer.rewind(end);
   advance();
   advance(); // `;` or `}`
+  if (!checkVjp(def))
+    return false;
   std::string written = def.name;
   if (graph.defs.find(written) || graph.defs.add(std::move(def))->name != written)
     diags.report(name.getLoc(), diag::IRRedefinition) << written;
@@ -143,6 +145,27 @@ bool TextParser::parseVjp(OpDef &def) {
   };
   return parseNumbers(def.vjpGradients, def.vjpOf->results.size()) && expect("->") &&
          parseNumbers(def.vjpOperands, def.vjpOf->operands.size());
+}
+
+/// The backward of an op takes and makes what makeBackward() says; names may differ.
+bool TextParser::checkVjp(const OpDef &def) {
+  if (!def.vjpOf)
+    return true;
+  OpDef expected = makeBackward(*def.vjpOf, def.vjpGradients, def.vjpOperands);
+  auto areAlike = [](auto &found, auto &wanted, auto &&member) {
+    return std::equal(found.begin(), found.end(), wanted.begin(), wanted.end(),
+                      [&](auto &a, auto &b) { return a.*member == b.*member; });
+  };
+  if (areAlike(def.indices, expected.indices, &IndexInfo::name) &&
+      areAlike(def.operands, expected.operands, &OperandInfo::indices) &&
+      areAlike(def.results, expected.results, &ResultInfo::indices))
+    return true;
+  expected.name = def.name;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  print(os, expected);
+  diags.report(def.loc, diag::IRWrongVjp) << def.name << def.vjpOf->name << llvm::StringRef(os.str()).trim();
+  return false;
 }
 
 /// One clause of the braces, without its `;`.

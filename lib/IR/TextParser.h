@@ -72,6 +72,7 @@ private:
   bool parseIndexNames(OpDef &def, llvm::SmallVectorImpl<unsigned> &indices, bool declare);
   bool parseResult(OpDef &def, Token &formula);
   bool parseVjp(OpDef &def);
+  bool checkVjp(const OpDef &def);
   bool parseClause(OpDef &def);
   bool parseSaves(OpDef &def);
   /// Moves behind a formula that can be read only later.

@@ -180,17 +180,6 @@ std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMe
   return std::nullopt;
 }
 
-/// The operands and results that the backward of an operator is given, in the order of its operands.
-static void listSaved(const OpDef &def, llvm::SmallVectorImpl<unsigned> &operands,
-                      llvm::SmallVectorImpl<unsigned> &results) {
-  for (unsigned i = 0; i < def.operands.size(); ++i)
-    if (def.declaresSaves ? llvm::is_contained(def.savedOperands, i) : bool(def.derivativeNeeds[i]))
-      operands.push_back(i);
-  for (unsigned i = 0; i < def.results.size(); ++i)
-    if (def.results[i].extra || llvm::is_contained(def.savedResults, i))
-      results.push_back(i);
-}
-
 const Op *OpRunner::findForward(const Op &op) const {
   llvm::SmallVector<unsigned, 4> savedOperands, savedResults;
   listSaved(*op.def->vjpOf, savedOperands, savedResults);

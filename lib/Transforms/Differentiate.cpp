@@ -253,37 +253,24 @@ private:
   /// One backward invocation: saved values and result gradients in, operand gradients out.
   void differentiateFused(const Op &op, llvm::ArrayRef<Value *> resultGradients, Block &backward) {
     const OpDef &def = *op.def;
-    OpDef d;
-    d.name = def.name + ".grad";
-    d.vjpOf = &def;
-    d.indices = def.indices;
+    llvm::SmallVector<unsigned, 4> savedOperands, savedResults, given, wanted;
+    listSaved(def, savedOperands, savedResults);
     llvm::SmallVector<Value *, 6> operands;
-    for (unsigned i = 0; i < def.operands.size(); ++i)
-      if (def.declaresSaves ? llvm::is_contained(def.savedOperands, i) : bool(def.derivativeNeeds[i])) {
-        d.operands.push_back(def.operands[i]);
-        operands.push_back(op.getOperand(i));
-      }
-    for (unsigned i = 0; i < def.results.size(); ++i)
-      if (def.results[i].extra || llvm::is_contained(def.savedResults, i)) {
-        d.operands.push_back({def.results[i].name, def.results[i].indices});
-        operands.push_back(op.getResult(i));
-      }
+    for (unsigned i : savedOperands)
+      operands.push_back(op.getOperand(i));
+    for (unsigned i : savedResults)
+      operands.push_back(op.getResult(i));
     for (unsigned i = 0; i < def.results.size(); ++i)
       if (resultGradients[i]) {
-        d.operands.push_back({"d_" + def.results[i].name, def.results[i].indices});
         operands.push_back(resultGradients[i]);
-        d.vjpGradients.push_back(i);
+        given.push_back(i);
       }
     for (unsigned i = 0; i < def.operands.size(); ++i)
-      if (needsGradient(op, i)) {
-        ResultInfo result;
-        result.name = "d_" + def.operands[i].name;
-        result.indices = def.operands[i].indices;
-        result.dtype = gradientType(op.getOperand(i)).dtype;
-        d.results.push_back(std::move(result));
-        d.vjpOperands.push_back(i);
-      }
-    llvm::SmallVector<unsigned, 4> wanted = d.vjpOperands;
+      if (needsGradient(op, i))
+        wanted.push_back(i);
+    OpDef d = makeBackward(def, given, wanted);
+    for (unsigned i = 0; i < wanted.size(); ++i)
+      d.results[i].dtype = gradientType(op.getOperand(wanted[i])).dtype;
     auto created = createLike(op, graph.defs.add(std::move(d)));
     for (Value *value : operands)
       created->addOperand(value);

@@ -130,6 +130,12 @@ struct OpDef {
 /// Fills the derived fields. Call once after building or parsing an OpDef.
 void analyze(OpDef &def);
 
+/// The operands and results whose values the backward of an analyzed op is given, in the order in which it takes them.
+void listSaved(const OpDef &def, llvm::SmallVectorImpl<unsigned> &operands, llvm::SmallVectorImpl<unsigned> &results);
+/// The backward of `def`: saved values and gradients of the results `gradients` in, gradients of `operands` out.
+/// Its results have no element type yet.
+OpDef makeBackward(const OpDef &def, llvm::ArrayRef<unsigned> gradients, llvm::ArrayRef<unsigned> operands);
+
 /// FLOPs of an invocation whose indices have the (local) `sizes`, with `area` pairs under
 /// the mask (null: no mask). 2 per multiply-add for products (law L2).
 Size getFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area);
