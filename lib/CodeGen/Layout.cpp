@@ -103,13 +103,6 @@ std::optional<unsigned> Layout::findRecv(const Value *value) const {
   return it == recvs.end() ? std::nullopt : std::optional<unsigned>(it->second);
 }
 
-static bool isIn(const Value *value, const Block &top) {
-  const Block *block = value->getBlock();
-  while (block->getParent())
-    block = block->getParent()->getBlock();
-  return block == &top;
-}
-
 std::string PlacedUnit::getName() const {
   if (isStep)
     return "step";
@@ -139,7 +132,7 @@ void Producers::find(const Value *value, const PlacedUnit &unit, int64_t iterati
 
 void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor) const {
   // A forward value outside of forward is that of the partner unit.
-  if (unit.partner && isIn(value, graph.forward))
+  if (unit.partner && &value->getBlock()->getTop() == &graph.forward)
     return visit(value, *unit.partner, iteration, visitor);
   if (!value->getBlock()->getParent())
     iteration = -1;

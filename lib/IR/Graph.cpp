@@ -143,6 +143,8 @@ void Graph::walk(llvm::function_ref<void(Op &)> f) {
   walk(step, f);
 }
 
+const Block &Block::getTop() const { return parent ? parent->getBlock()->getTop() : *this; }
+
 Op *stage::getLoop(const Value *value) { return value->getBlock()->getParent(); }
 
 Op *stage::getTopLevelOp(Op *op) {

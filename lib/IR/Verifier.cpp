@@ -88,9 +88,8 @@ private:
   }
 
   Phase getPhase(const Block *block) const {
-    while (block->getParent())
-      block = block->getParent()->getBlock();
-    return block == &graph.forward ? Forward : block == &graph.backward ? Backward : Step;
+    const Block *top = &block->getTop();
+    return top == &graph.forward ? Forward : top == &graph.backward ? Backward : Step;
   }
 
   /// The repeats around a block, outermost first.

@@ -11,15 +11,8 @@ double stage::getError(double found, double expected) {
   return std::isnan(error) ? HUGE_VAL : error;
 }
 
-static bool isInBlock(const Value *value, const Block &top) {
-  const Block *block = value->getBlock();
-  while (block->getParent())
-    block = block->getParent()->getBlock();
-  return block == &top;
-}
-
 Instance stage::getInstance(const Value *value, const Frame &frame, unsigned microbatch) {
-  bool isStep = isInBlock(value, value->getBlock()->getGraph().step);
+  bool isStep = &value->getBlock()->getTop() == &value->getBlock()->getGraph().step;
   return {value, getIteration(value, frame), isStep ? 0 : microbatch};
 }
 

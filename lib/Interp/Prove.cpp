@@ -149,7 +149,7 @@ private:
     llvm::DenseMap<const Value *, const Value *> written = pairForwardValues();
     for (unsigned m = 0; m < graph.microbatches && !written.empty(); ++m)
       for (const Step &step : listUnshardedSteps(graph)) {
-        if (step.microbatch != m || step.kind != Step::Kind::Run || getTopBlock(step.op) != &graph.backward)
+        if (step.microbatch != m || step.kind != Step::Kind::Run || &step.op->getBlock()->getTop() != &graph.backward)
           continue;
         for (auto &result : step.op->getResults()) {
           const Value *primal = result->primal;

@@ -3,13 +3,6 @@
 
 using namespace stage;
 
-Block *stage::getTopBlock(const Op *op) {
-  Block *block = op->getBlock();
-  while (block->getParent())
-    block = block->getParent()->getBlock();
-  return block;
-}
-
 Lifetimes::Lifetimes(Graph &graph) {
   // All positions first: forward values are compared by the backward ops that use them.
   for (Block *block : {&graph.forward, &graph.backward, &graph.step})
@@ -42,13 +35,11 @@ static const Op *findAnchor(const Op *user, const Block *block) {
 
 void Lifetimes::visitValue(const Value &value) {
   Block *block = value.getBlock();
-  const Block *home = block;
-  while (home->getParent())
-    home = home->getParent()->getBlock();
+  const Block *home = &block->getTop();
   const Op *last = nullptr;
   bool lastIsElsewhere = false, usedAtHome = false;
   for (auto [user, number] : value.getUses()) {
-    bool elsewhere = getTopBlock(user) != home;
+    bool elsewhere = &user->getBlock()->getTop() != home;
     if (elsewhere)
       saved.insert(&value);
     const Op *anchor = findAnchor(user, block);

@@ -221,12 +221,7 @@ private:
     return false;
   }
 
-  bool isForward(const Value &value) const {
-    const Block *block = value.getBlock();
-    while (block->getParent())
-      block = block->getParent()->getBlock();
-    return block == &graph.forward;
-  }
+  bool isForward(const Value &value) const { return &value.getBlock()->getTop() == &graph.forward; }
 
   /// Parameters and inputs are there anyway.
   static bool isSource(const Value &value) {

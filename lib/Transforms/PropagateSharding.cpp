@@ -8,8 +8,7 @@
 //                             so f@tp, s whole: %n will be gathered, %y is {B@dp, S, F@tp}
 //
 // Algorithm, per block:
-//   1. Backwards: a constraint on a result is wanted of the operands of element-wise
-//      ops, sums and lookups; a value whose users all want the same takes it over.
+//   1. Backwards: what users want (WantedShardings.h).
 //   2. Forwards: each op collects which axis its operands (and, for gradients of
 //      parameters, its result) want on which index, settles conflicts (L5), and so
 //      gets `indexAxes`. What the results are naturally follows from those
@@ -21,31 +20,15 @@
 // Limits: no ring: a folded index is always whole.
 //
 //===----------------------------------------------------------------------===//
+#include "WantedShardings.h"
 #include "stage/IR/Costs.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
-#include "llvm/ADT/DenseSet.h"
 
 using namespace stage;
 
 namespace {
-/// What the users of a value agree on: axes per dim (absent: open), and axes that must not stay partial.
-struct Wanted {
-  llvm::SmallVector<std::optional<AxisList>, 4> dims;
-  AxisSet notPartial = 0;
-  AxisSet replicated = 0;
-  /// Wanted by a sum: a partial value is left to it, so that partial addends are added first and reduced once.
-  bool bySum = false;
-
-  bool operator==(const Wanted &other) const {
-    return dims == other.dims && notPartial == other.notPartial && replicated == other.replicated;
-  }
-  bool empty() const {
-    return !notPartial && !replicated && llvm::none_of(dims, [](auto &dim) { return dim.has_value(); });
-  }
-};
-
 /// Who wants an axis on an index.
 struct Claim {
   unsigned index;
@@ -55,7 +38,7 @@ struct Claim {
 
 class Propagator {
 public:
-  Propagator(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
+  Propagator(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), wanted(graph) {}
 
   void run() {
     visitBlock(graph.forward);
@@ -66,107 +49,10 @@ public:
   }
 
 private:
-  //===--- Backwards: what users want ------------------------------------===//
-
-  static Wanted fromSharding(const Sharding &sharding) {
-    Wanted wanted;
-    for (const AxisList &list : sharding.dims)
-      wanted.dims.push_back(list);
-    wanted.notPartial = ~AxisSet(0);
-    return wanted;
-  }
-
-  /// The value's own constraint, if it says anything exact.
-  static std::optional<Wanted> ownConstraint(const Value &value) {
-    // What is made of parameters only moves once per step, with the parameters' own gradients.
-    if (value.primal && isStationary(value.primal))
-      return std::nullopt;
-    if (value.primal)
-      return fromSharding(value.primal->sharding.withoutPartial());
-    const Constraint &constraint = value.constraint;
-    Wanted wanted;
-    wanted.dims.resize(value.type.getNumDims());
-    for (unsigned d = 0; d < constraint.dims.size(); ++d)
-      if ((wanted.dims[d] = constraint.dims[d]))
-        wanted.notPartial |= toSet(*wanted.dims[d]);
-    wanted.replicated = constraint.replicated;
-    wanted.notPartial |= constraint.replicated;
-    if (constraint.partial)
-      wanted.notPartial |= ~*constraint.partial;
-    return wanted.empty() ? std::nullopt : std::optional<Wanted>(wanted);
-  }
-
-  void findWanted(Block &block) {
-    llvm::SmallVector<Op *, 32> ops;
-    for (auto &op : block)
-      ops.push_back(op.get());
-    for (Op *op : llvm::reverse(ops))
-      for (auto &value : op->getResults()) {
-        std::optional<Wanted> own = ownConstraint(*value);
-        if (!own)
-          own = usersAgree(*value);
-        if (own)
-          wanted[value.get()] = *own;
-      }
-  }
-
-  std::optional<Wanted> usersAgree(const Value &value) {
-    if (value.getOp()->kind == OpKind::Param)
-      return std::nullopt; // compute shardings of parameters are the strategy's to say
-    std::optional<Wanted> agreed;
-    for (auto [user, operand] : value.getUses()) {
-      if (user->kind == OpKind::Accumulate)
-        return std::nullopt;
-      if (topBlock(user) != topBlock(value.getOp()))
-        continue; // what backward needs of a forward value is no constraint on it
-      std::optional<Wanted> here = throughUser(*user, operand);
-      if (!here || (agreed && !(*agreed == *here)))
-        return std::nullopt;
-      if (agreed)
-        here->bySum |= agreed->bySum;
-      agreed = here;
-    }
-    return agreed;
-  }
-
-  static const Block *topBlock(const Op *op) {
-    const Block *block = op->getBlock();
-    while (block->getParent())
-      block = block->getParent()->getBlock();
-    return block;
-  }
-
-  std::optional<Wanted> throughUser(const Op &user, unsigned operand) {
-    if (user.kind == OpKind::Yield)
-      return fromSharding(user.getBlock()->getArgument(operand)->sharding);
-    if (user.kind == OpKind::Repeat)
-      return ownConstraint(*user.body->getArgument(operand));
-    if (user.kind != OpKind::Compute)
-      return std::nullopt;
-    const OpDef &def = *user.def;
-    if (!def.isElementwise && !def.isSum && !def.isLookup)
-      return std::nullopt;
-    auto it = wanted.find(user.getResult());
-    if (it == wanted.end())
-      return std::nullopt;
-    const Wanted &result = it->second;
-    Wanted mapped;
-    mapped.notPartial = result.notPartial;
-    mapped.replicated = result.replicated;
-    mapped.bySum = def.isSum || (def.isElementwise && result.bySum);
-    for (unsigned index : def.operands[operand].indices) {
-      auto &dim = mapped.dims.emplace_back();
-      for (unsigned d = 0; d < result.dims.size(); ++d)
-        if (def.results.front().indices[d] == index)
-          dim = result.dims[d];
-    }
-    return mapped.empty() ? std::nullopt : std::optional<Wanted>(mapped);
-  }
-
   //===--- Forwards: what ops make ---------------------------------------===//
 
   void visitBlock(Block &block) {
-    findWanted(block);
+    wanted.visitBlock(block);
     for (auto &op : block) {
       switch (op->kind) {
       case OpKind::Param:
@@ -203,17 +89,6 @@ private:
         op.getResult(i)->sharding = argument->sharding;
     }
     visitBlock(*op.body);
-  }
-
-  static bool isStationary(const Value *value) {
-    Op *op = value->getOp();
-    if (!op)
-      return false;
-    if (op->kind == OpKind::Param)
-      return true;
-    // What is made of parameters only (a slice, a cast) is as stationary as they are.
-    return op->kind == OpKind::Compute && op->getNumOperands() > 0 &&
-           llvm::all_of(op->getOperands(), [&](const Value *operand) { return isStationary(operand); });
   }
 
   /// The parameter whose gradient a result is, if it is one.
@@ -288,20 +163,20 @@ private:
         fix(index, *op.indexConstraint[index]);
     if (!def.isElementwise && !def.isSum)
       return taken;
-    auto it = wanted.find(op.getResult());
-    if (it == wanted.end())
+    const Wanted *result = wanted.find(*op.getResult());
+    if (!result)
       return taken;
     // Addends that are all partial over an axis are added as they are, and the sum is reduced once.
     AxisSet allPartial = def.isSum ? ~AxisSet(0) : 0;
     for (Value *operand : op.getOperands())
       allPartial &= operand->sharding.partial;
-    for (unsigned d = 0; d < it->second.dims.size(); ++d)
-      if (it->second.dims[d]) {
-        AxisList axes = *it->second.dims[d];
+    for (unsigned d = 0; d < result->dims.size(); ++d)
+      if (result->dims[d]) {
+        AxisList axes = *result->dims[d];
         llvm::erase_if(axes, [&](AxisId axis) { return allPartial >> axis & 1; });
         fix(def.results.front().indices[d], axes);
       }
-    return taken | it->second.replicated;
+    return taken | result->replicated;
   }
 
   void collectClaims(Op &op, llvm::ArrayRef<bool> fixed, AxisSet taken,
@@ -314,7 +189,7 @@ private:
             claims[axis].push_back({indices[d], operand, stationary});
     };
     for (unsigned i = 0; i < op.getNumOperands(); ++i)
-      claim(op.getOperand(i)->sharding, def.operands[i].indices, i, isStationary(op.getOperand(i)));
+      claim(op.getOperand(i)->sharding, def.operands[i].indices, i, wanted.isStationary(op.getOperand(i)));
     for (unsigned i = 0; i < op.getNumResults(); ++i)
       if (const Value *param = gradientOf(op.getResult(i)))
         claim(param->sharding, def.results[i].indices, ~0u, true);
@@ -392,10 +267,9 @@ private:
 
   /// The dim on which a result is demanded to carry an axis.
   std::optional<unsigned> wantedPlace(const Value &value, AxisId axis) {
-    auto it = wanted.find(&value);
-    if (it != wanted.end())
-      for (unsigned d = 0; d < it->second.dims.size(); ++d)
-        if (it->second.dims[d] && llvm::is_contained(*it->second.dims[d], axis))
+    if (const Wanted *demand = wanted.find(value))
+      for (unsigned d = 0; d < demand->dims.size(); ++d)
+        if (demand->dims[d] && llvm::is_contained(*demand->dims[d], axis))
           return d;
     for (unsigned d = 0; d < value.constraint.floors.size(); ++d)
       if (llvm::is_contained(value.constraint.floors[d], axis))
@@ -423,7 +297,7 @@ private:
       }
     };
     for (unsigned i = 0; i < op.getNumOperands(); ++i)
-      offer(op.getOperand(i)->sharding, op.def->operands[i].indices, isStationary(op.getOperand(i)));
+      offer(op.getOperand(i)->sharding, op.def->operands[i].indices, wanted.isStationary(op.getOperand(i)));
     for (unsigned i = 0; i < op.getNumResults(); ++i)
       if (const Value *param = gradientOf(op.getResult(i)))
         offer(param->sharding, op.def->results[i].indices, true);
@@ -441,9 +315,8 @@ private:
         if (d != exceptDim)
           llvm::erase_if(sharding.dims[d], [&](AxisId axis) { return axes >> axis & 1; });
     };
-    std::optional<Wanted> demand = ownConstraint(value);
-    if (auto it = wanted.find(&value); it != wanted.end())
-      demand = it->second;
+    const Wanted *found = wanted.find(value);
+    std::optional<Wanted> demand = found ? *found : wanted.getOwn(value);
     if (demand && !(demand->bySum && sharding.partial)) {
       for (unsigned d = 0; d < demand->dims.size(); ++d)
         if (demand->dims[d]) {
@@ -512,7 +385,7 @@ private:
 
   Graph &graph;
   DiagnosticEngine &diags;
-  llvm::DenseMap<const Value *, Wanted> wanted;
+  WantedShardings wanted;
   llvm::DenseSet<std::pair<Size, Size>> owed;
   llvm::DenseSet<const Value *> checkedPartial;
   /// Per value and block: axes over which some op of the block needs it gathered.

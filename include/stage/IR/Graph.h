@@ -144,6 +144,7 @@ public:
   ~Block();
   Graph &getGraph() const { return graph; }
   Op *getParent() const { return parent; } ///< The repeat, or null at the top.
+  const Block &getTop() const;             ///< Forward, backward or step.
 
   using iterator = std::list<std::unique_ptr<Op>>::iterator;
   using const_iterator = std::list<std::unique_ptr<Op>>::const_iterator;

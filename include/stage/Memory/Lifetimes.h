@@ -50,9 +50,6 @@ LastUses findLastUses(const Program &program, const std::vector<ProgramItem> &it
 /// The pipelined repeat's range in a template; null if it has none.
 const ProgramItem *findPipelinedLoop(const Program &program, const std::vector<ProgramItem> &items);
 
-/// The top-level block an op stands in, at any depth.
-Block *getTopBlock(const Op *op);
-
 } // namespace stage
 
 #endif // STAGE_MEMORY_LIFETIMES_H

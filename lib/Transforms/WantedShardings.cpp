@@ -1,0 +1,98 @@
+//===- WantedShardings.cpp - what users want of a value --------------------===//
+#include "WantedShardings.h"
+
+using namespace stage;
+
+WantedShardings::WantedShardings(Graph &graph) {
+  auto isFixed = [&](const Value *value) { return stationary.contains(value); };
+  graph.walk([&](Op &op) { // what an op uses stands before it
+    if (op.kind == OpKind::Param ||
+        (op.kind == OpKind::Compute && op.getNumOperands() > 0 && llvm::all_of(op.getOperands(), isFixed)))
+      for (auto &result : op.getResults())
+        stationary.insert(result.get());
+  });
+}
+
+static Wanted fromSharding(const Sharding &sharding) {
+  Wanted wanted;
+  for (const AxisList &list : sharding.dims)
+    wanted.dims.push_back(list);
+  wanted.notPartial = ~AxisSet(0);
+  return wanted;
+}
+
+std::optional<Wanted> WantedShardings::getOwn(const Value &value) const {
+  // What is made of parameters only moves once per step, with the parameters' own gradients.
+  if (value.primal && isStationary(value.primal))
+    return std::nullopt;
+  if (value.primal)
+    return fromSharding(value.primal->sharding.withoutPartial());
+  const Constraint &constraint = value.constraint;
+  Wanted wanted;
+  wanted.dims.resize(value.type.getNumDims());
+  for (unsigned d = 0; d < constraint.dims.size(); ++d)
+    if ((wanted.dims[d] = constraint.dims[d]))
+      wanted.notPartial |= toSet(*wanted.dims[d]);
+  wanted.replicated = constraint.replicated;
+  wanted.notPartial |= constraint.replicated;
+  if (constraint.partial)
+    wanted.notPartial |= ~*constraint.partial;
+  return wanted.empty() ? std::nullopt : std::optional<Wanted>(wanted);
+}
+
+void WantedShardings::visitBlock(const Block &block) {
+  for (auto &op : llvm::reverse(block))
+    for (auto &value : op->getResults()) {
+      std::optional<Wanted> own = getOwn(*value);
+      if (!own)
+        own = usersAgree(*value);
+      if (own)
+        wanted[value.get()] = *own;
+    }
+}
+
+std::optional<Wanted> WantedShardings::usersAgree(const Value &value) const {
+  if (value.getOp()->kind == OpKind::Param)
+    return std::nullopt; // compute shardings of parameters are the strategy's to say
+  std::optional<Wanted> agreed;
+  for (auto [user, operand] : value.getUses()) {
+    if (user->kind == OpKind::Accumulate)
+      return std::nullopt;
+    if (&user->getBlock()->getTop() != &value.getBlock()->getTop())
+      continue; // what backward needs of a forward value is no constraint on it
+    std::optional<Wanted> here = throughUser(*user, operand);
+    if (!here || (agreed && !(*agreed == *here)))
+      return std::nullopt;
+    if (agreed)
+      here->bySum |= agreed->bySum;
+    agreed = here;
+  }
+  return agreed;
+}
+
+std::optional<Wanted> WantedShardings::throughUser(const Op &user, unsigned operand) const {
+  if (user.kind == OpKind::Yield)
+    return fromSharding(user.getBlock()->getArgument(operand)->sharding);
+  if (user.kind == OpKind::Repeat)
+    return getOwn(*user.body->getArgument(operand));
+  if (user.kind != OpKind::Compute)
+    return std::nullopt;
+  const OpDef &def = *user.def;
+  if (!def.isElementwise && !def.isSum && !def.isLookup)
+    return std::nullopt;
+  const Wanted *found = find(*user.getResult());
+  if (!found)
+    return std::nullopt;
+  const Wanted &result = *found;
+  Wanted mapped;
+  mapped.notPartial = result.notPartial;
+  mapped.replicated = result.replicated;
+  mapped.bySum = def.isSum || (def.isElementwise && result.bySum);
+  for (unsigned index : def.operands[operand].indices) {
+    auto &dim = mapped.dims.emplace_back();
+    for (unsigned d = 0; d < result.dims.size(); ++d)
+      if (def.results.front().indices[d] == index)
+        dim = result.dims[d];
+  }
+  return mapped.empty() ? std::nullopt : std::optional<Wanted>(mapped);
+}
