@@ -4,6 +4,7 @@
 # the tools of this build, FileCheck, not, count and split-file are on the PATH as well. What stands in a folder
 # named Inputs is read by tests and is no test itself.
 import os
+import resource
 import subprocess
 import tempfile
 
@@ -46,3 +47,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 # A sanitizer wants more memory than a limit leaves it.
 config.available_features.add("sanitizer" if config.stage_sanitize else "not-sanitizer")
+if config.stage_sanitize:  # and a stack several times as large
+    _, most = resource.getrlimit(resource.RLIMIT_STACK)
+    wanted = 64 << 20
+    resource.setrlimit(resource.RLIMIT_STACK, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))
