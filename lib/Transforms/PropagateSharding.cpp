@@ -107,10 +107,16 @@ private:
     // In order of axes, so that the outcome does not depend on who claims first.
     llvm::SmallVector<llvm::SmallVector<Claim, 4>, 8> claims(graph.mesh.getAxes().size());
     collectClaims(op, fixed, taken, claims);
+    // Axes that are not settled yet count as being where they are claimed first.
     llvm::SmallVector<AxisSet, 8> assigned(def.indices.size(), 0);
     for (AxisId axis = 0; axis < claims.size(); ++axis)
       if (!claims[axis].empty())
-        assigned[settle(op, axis, claims[axis])] |= AxisSet(1) << axis;
+        assigned[claims[axis].front().index] |= AxisSet(1) << axis;
+    for (AxisId axis = 0; axis < claims.size(); ++axis)
+      if (!claims[axis].empty()) {
+        assigned[claims[axis].front().index] &= ~(AxisSet(1) << axis);
+        assigned[settle(op, axis, claims[axis], assigned)] |= AxisSet(1) << axis;
+      }
     for (unsigned index = 0; index < def.indices.size(); ++index)
       if (!fixed[index])
         op.indexAxes[index] = orderAxes(op, index, assigned[index]);
@@ -195,7 +201,8 @@ private:
         claim(param->sharding, def.results[i].indices, ~0u, true);
   }
 
-  unsigned settle(Op &op, AxisId axis, llvm::ArrayRef<Claim> claims) {
+  /// The index that gets the axis; `others` are the axes of each index besides.
+  unsigned settle(Op &op, AxisId axis, llvm::ArrayRef<Claim> claims, llvm::ArrayRef<AxisSet> others) {
     llvm::SmallVector<unsigned, 4> candidates;
     for (const Claim &claim : claims)
       if (!llvm::is_contained(candidates, claim.index))
@@ -215,9 +222,9 @@ private:
     } else {
       llvm::ArrayRef<unsigned> among = held.empty() ? candidates : held;
       winner = among.front();
-      __int128 least = bytesMoved(op, axis, winner, claims);
+      __int128 least = bytesMoved(op, axis, winner, claims, others);
       for (unsigned index : among.drop_front()) {
-        __int128 bytes = bytesMoved(op, axis, index, claims);
+        __int128 bytes = bytesMoved(op, axis, index, claims, others);
         if (bytes < least) {
           least = bytes;
           winner = index;
@@ -229,7 +236,7 @@ private:
       std::string names;
       for (unsigned index : candidates)
         names += (names.empty() ? "'" : ", '") + op.def->indices[index].name + "' (" +
-                 toString(bytesMoved(op, axis, index, claims)) + " bytes)";
+                 toString(bytesMoved(op, axis, index, claims, others)) + " bytes)";
       diags.report(op.loc, diag::ConflictDecided)
           << graph.mesh[axis].name << names << op.def->indices[winner].name << reason;
     }
@@ -245,7 +252,8 @@ private:
 
   /// Bytes a rank receives if `axis` stays on `index`: operands that have the axis elsewhere are gathered over it,
   /// unless they are anyway; a result that is wanted with the axis elsewhere is resharded.
-  __int128 bytesMoved(Op &op, AxisId axis, unsigned index, llvm::ArrayRef<Claim> claims) {
+  __int128 bytesMoved(Op &op, AxisId axis, unsigned index, llvm::ArrayRef<Claim> claims,
+                      llvm::ArrayRef<AxisSet> others) {
     __int128 bytes = 0;
     int64_t size = graph.mesh[axis].size;
     for (const Claim &claim : claims)
@@ -258,9 +266,12 @@ private:
       bool absent = !llvm::is_contained(indices, index);
       if (op.def->results[i].extra || (!absent && (!place || indices[*place] == index)))
         continue;
-      __int128 whole = bytesOf(result.type, Sharding::replicated(result.type.getNumDims()));
-      // Partial: one reduction of all of it. Sharded elsewhere: every rank keeps one piece and sends the others.
-      bytes += absent ? whole * (place ? 1 : 2) * (size - 1) / size : whole / size;
+      Sharding sharding = Sharding::replicated(result.type.getNumDims());
+      for (unsigned d = 0; d < indices.size(); ++d)
+        sharding.dims[d] = op.indexAxes[indices[d]].empty() ? toList(others[indices[d]]) : op.indexAxes[indices[d]];
+      __int128 whole = bytesOf(result.type, sharding); // over `axis`
+      // Partial: one reduction of all of it. Sharded elsewhere: of its piece a rank keeps one part and gets the others.
+      bytes += absent ? whole * (place ? 1 : 2) * (size - 1) / size : whole * (size - 1) / (size * size);
     }
     return bytes;
   }
