@@ -65,6 +65,10 @@ public:
       def.derivativeNeeds[i] = needs & bit;
       def.dataDependent[i] = (steers & bit) && !(depends & bit);
     }
+    // A backward is linear in the gradient that it is given; what was saved it needs complete. (Of two gradients the
+    // contributions are added, and one that is complete would be added once per rank.)
+    if (def.vjpOf && !def.vjpOf->opaque && def.vjpGradients.size() == 1)
+      def.linearIn.back() = true;
     classify(anyFormula);
     decideShardable(numIndices);
   }
