@@ -257,7 +257,7 @@ double FormulaEvaluator::compute(const Node &node) {
       draw = in.draws->data[place];
     } else {
       llvm::SmallVector<uint64_t, 8> words = {in.identity};
-      for (unsigned index : def.results.front().indices)
+      for (unsigned index : in.drawIndices.empty() ? def.results.front().indices : in.drawIndices)
         words.push_back(in.positions[index][at[index]]);
       draw = drawUniform(words);
     }

@@ -38,6 +38,8 @@ struct Invocation {
   const Tensor *draws = nullptr;
   /// Tells the invocation from all others of the step: op, iteration, microbatch.
   uint64_t identity = 0;
+  /// Indices that tell draws from `identity` apart; empty: those of the first result.
+  llvm::ArrayRef<unsigned> drawIndices;
 };
 
 class FormulaEvaluator {

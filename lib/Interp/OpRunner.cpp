@@ -157,9 +157,11 @@ std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMe
                              describePositions(wanted));
     }
   }
+  const Op *drawer = sources.getDrawer(&op);
+  in.drawIndices = drawer->def->results.front().indices;
+  in.identity = hashWords({sources.getOrdinal(drawer), getIteration(op.getResult(0), step.frame), step.microbatch});
   if (def.vjpOf)
     return runBackward(step, rank, in, operands, memory);
-  in.identity = hashWords({sources.getOrdinal(&op), getIteration(op.getResult(0), step.frame), step.microbatch});
   for (const TensorRef &operand : operands)
     in.operands.push_back(operand.get());
   FormulaEvaluator evaluator(in, graph.defs, graph.binding);

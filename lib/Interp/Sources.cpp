@@ -19,6 +19,20 @@ Sources::Sources(const Graph &graph) : graph(graph), pieces(graph) {
       findIntegerBounds(op);
     }
   });
+  findDrawers();
+}
+
+/// Differentiation leaves what it makes of an op where that stands: at one place of the source, in one scope.
+void Sources::findDrawers() {
+  std::map<std::pair<const char *, std::string>, const Op *> places;
+  for (Block *block : {const_cast<Block *>(&graph.forward), const_cast<Block *>(&graph.backward)})
+    Graph::walk(*block, [&](Op &op) {
+      if (op.kind != OpKind::Compute || !isRandom(op.def->vjpOf ? *op.def->vjpOf : *op.def))
+        return;
+      auto [it, isNew] = places.try_emplace({op.loc.getPointer(), op.scope}, &op);
+      if (block == &graph.backward && !isNew)
+        drawers[&op] = it->second;
+    });
 }
 
 bool Sources::isSource(const Value *value) {

@@ -24,6 +24,11 @@ public:
   TensorRef getConstant(const Value *constant);
   /// Number of a parameter, input or random operator in the program; equal in every graph of one program.
   unsigned getOrdinal(const Op *op) const { return ordinals.lookup(op); }
+  /// The op whose random numbers an op draws: for what differentiation made of a random operator, that one.
+  const Op *getDrawer(const Op *op) const {
+    auto it = drawers.find(op);
+    return it == drawers.end() ? op : it->second;
+  }
   /// Parameters, in the order of the program.
   llvm::ArrayRef<const Value *> getParams() const { return params; }
 
@@ -33,10 +38,12 @@ public:
 private:
   std::optional<Tensor> makeTensor(const Value *value);
   void findIntegerBounds(const Op &op);
+  void findDrawers();
 
   const Graph &graph;
   PieceMap pieces;
   llvm::DenseMap<const Op *, unsigned> ordinals;
+  llvm::DenseMap<const Op *, const Op *> drawers;
   std::vector<const Value *> params;
   /// Ids that are used as subscripts stay below the smallest dim that they lead into.
   llvm::DenseMap<const Value *, int64_t> bounds;
