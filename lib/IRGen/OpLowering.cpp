@@ -1,5 +1,6 @@
 //===- OpLowering.cpp - an op of the program becomes an OpDef -------------===//
 #include "OpLowering.h"
+#include "stage/IR/Subscripts.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -404,7 +405,12 @@ Op *OpLowering::finish(SMRange range, Block &block, llvm::StringRef scope) {
     }
     op->addResult(std::move(type));
   }
+  std::string name = def.name;
   op->def = graph.defs.add(std::move(def));
+  forEachSubscriptSize(*op, graph.sizes, [&](Size size) {
+    graph.obligations.add(Obligations::Kind::Divides, size, graph.sizes.one(), op->loc,
+                          "a subscript in '" + name + "' is a whole number");
+  });
   return block.append(std::move(op));
 }
 

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/Costs.h"
+#include "stage/IR/Subscripts.h"
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Interp/Prove.h"
 #include "stage/Interp/Tensor.h"
@@ -109,14 +110,13 @@ private:
           requireSplit(result->type.shape[d], d < result->sharding.dims.size()
                                                   ? llvm::ArrayRef<AxisId>(result->sharding.dims[d])
                                                   : llvm::None);
-      if (op.def) {
-        const OpDef &formulas = op.def->vjpOf ? *op.def->vjpOf : *op.def;
-        for (const ResultInfo &result : formulas.results)
-          if (result.formula)
-            requireWholeSubscripts(op, formulas, result.formula, /*inSubscript=*/false);
-        for (auto &[name, let] : formulas.lets)
-          requireWholeSubscripts(op, formulas, let, false);
-      }
+      if (op.def)
+        forEachSubscriptSize(op, graph.sizes, [&](Size size) {
+          require({size}, size.str() + " is a whole number", [this, size] {
+            auto value = evaluate(size);
+            return value && value->isInteger();
+          });
+        });
     });
   }
 
@@ -158,37 +158,6 @@ private:
       auto value = evaluate(extent.size);
       return value && value->isInteger() && value->num > 0 && value->num % parts == 0;
     });
-  }
-
-  /// `x[e + size(e)/2]` needs an even e.
-  void requireWholeSubscripts(const Op &op, const OpDef &def, const Formula *f, bool inSubscript) {
-    if (inSubscript && f->kind == Formula::Kind::Let)
-      return requireWholeSubscripts(op, def, def.lets[f->operand].second, true);
-    if (inSubscript && (f->kind == Formula::Kind::SizeOf || f->kind == Formula::Kind::Div)) {
-      std::function<Size(const Formula *)> toSize = [&](const Formula *g) -> Size {
-        if (g->kind == Formula::Kind::SizeOf)
-          return substitute(g->size, [&](llvm::StringRef symbol) {
-            auto index = def.findIndex(symbol);
-            return index ? op.extents[*index].size : Size();
-          });
-        if (g->kind == Formula::Kind::Number && g->number == double(int64_t(g->number)))
-          return graph.sizes.constant(int64_t(g->number));
-        if (g->kind == Formula::Kind::Div) {
-          Size a = toSize(g->children[0]), b = toSize(g->children[1]);
-          return a && b ? a / b : Size();
-        }
-        return Size();
-      };
-      if (Size size = toSize(f)) {
-        require({size}, size.str() + " is a whole number", [this, size] {
-          auto value = evaluate(size);
-          return value && value->isInteger();
-        });
-        return;
-      }
-    }
-    for (const Formula *child : f->children)
-      requireWholeSubscripts(op, def, child, inSubscript || f->kind == Formula::Kind::Element);
   }
 
   /// Whether everything that can be tried once `bound` symbols are bound holds.
