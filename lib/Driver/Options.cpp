@@ -97,6 +97,10 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
     diags.report(SMLoc(), diag::NoInput);
   options.input = input;
   options.job = job;
+  // A shell variable that is not set must not be an option that is not given.
+  for (const cl::opt<std::string> *option : {&job, &output, &ranks, &stdlib})
+    if (option->getNumOccurrences() && option->empty())
+      diags.report(SMLoc(), diag::EmptyOption) << ((option->ArgStr.size() > 1 ? "--" : "-") + option->ArgStr).str();
   for (const std::string &define : defines) {
     auto [name, value] = llvm::StringRef(define).split('=');
     if (name.trim().empty() || value.trim().empty())
