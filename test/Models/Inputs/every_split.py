@@ -1,19 +1,22 @@
 """The FLOPs of published models are those of the literature, however the work is split.
 
-    every_split.py stagec jobs.stg
+    every_split.py stagec stage-trace jobs.stg scratch-folder
 
 `MODEL` is Megatron-LM's count for a step (3 x forward, 2 per multiply-add, causal attention halved, logits included, no
 recomputation). A fused attention's backward computes the scores again, 2 per pair, head and element, on half of the
 square: B S S D per layer, if the heads have D elements together. Each combination of degrees must give these integers:
 none of them is forbidden by a model, as 4 divides the (key/value) heads, the layers and half of the sequence.
+
+For some of them the traces of all ranks are written, too: `num_ops` of contractions and attention add up to the same.
 """
 import itertools
 import json
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-stagec, program = sys.argv[1:]
+stagec, stage_trace, program, scratch = sys.argv[1:]
 # job: B of the figure, S, L, D, FLOPs of a step, which is the figure without what a double loses of it
 MODEL = {
     "llama2_7b_step": (1, 4096, 32, 4096, 175569673125888),
@@ -25,6 +28,30 @@ PUBLISHED = {
     "llama3_8b_step": 421645529382912.0,
     "gpt3_175b_step": 3.3405978001601987e+18,
 }
+
+
+# Degrees and sequence parallelism of what is written, and the operators that count.
+TRACED = [(1, 1, 1, 1, "false"), (2, 2, 2, 2, "true"), (1, 4, 4, 1, "false"), (4, 1, 1, 4, "true"), (1, 2, 4, 4, "true")]
+COUNTED = {"linear", "linear_t", "contract", "attention", "head_attention"}
+
+
+def run(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{' '.join(command)}\n{done.stderr}")
+    return json.loads(done.stdout)
+
+
+def sum_of_traces(job, values, batch):
+    """Over all ranks. Two microbatches of a large batch: more make large traces, and no other work."""
+    folder = f"{scratch}/{job}"
+    shutil.rmtree(folder, ignore_errors=True)
+    microbatch = max(1, batch // values["dp"] // 2)
+    run([stagec, program, "--job", job, "--report=json", "-o", folder, f"-Dmicrobatch={microbatch}"]
+        + [f"-D{name}={value}" for name, value in values.items()])
+    ops = run([stage_trace, "stats", "--json", "--ops", folder])["ops"]
+    shutil.rmtree(folder)
+    return sum(op["flops"] for op in ops if op["op_type"].split(".")[0] in COUNTED)
 
 
 def check(combination):
@@ -41,25 +68,29 @@ def check(combination):
     expected = {"model": model * times, "attention": 6 * pairs, "contraction": model * times - 6 * pairs,
                 "recomputed": pairs}
     command = [stagec, program, "--job", job, "--report=json"] + [f"-D{name}={value}" for name, value in values.items()]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        return f"{' '.join(command)}\n{done.stderr}"
-    report = json.loads(done.stdout)
+    report = run(command)
     if report["ranks"] != dp * tp * pp * cp:
         return f"{' '.join(command)}\n{report['ranks']} ranks"
     found = {kind: report["flops"][kind] for kind in expected}
     if found != expected:
         return f"{' '.join(command)}\nFLOPs {found},\nexpected {expected}"
+    if combination[1:] in TRACED:
+        total = sum_of_traces(job, values, batch * times)
+        if total != model * times + pairs:
+            return f"{' '.join(command)}\ntraces: {total} FLOPs, expected {model * times + pairs}"
+        traced.append(combination)
     return None
 
 
 for job, published in PUBLISHED.items():
     if float(MODEL[job][-1]) != published:
         sys.exit(f"{job}: the integer is not the figure")
+traced = []
 degrees = list(itertools.product((1, 2, 4), repeat=4))
 combinations = [(job, *degree, sp) for job in MODEL for degree in degrees for sp in ("true", "false")]
 with ThreadPoolExecutor(2) as pool:
     faults = [fault for fault in pool.map(check, combinations) if fault]
 print(*faults[:3], sep="\n", end="\n" if faults else "")
 print(f"{len(combinations) - len(faults)} of {len(combinations)} combinations have the FLOPs of the literature")
+print(f"so have the traces of {len(traced)}")
 sys.exit(bool(faults))
