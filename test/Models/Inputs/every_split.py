@@ -44,7 +44,7 @@ def run(command):
 
 def sum_of_traces(job, values, batch):
     """Over all ranks. Two microbatches of a large batch: more make large traces, and no other work."""
-    folder = f"{scratch}/{job}"
+    folder = f"{scratch}/{job}-" + "-".join(str(value) for value in values.values())
     shutil.rmtree(folder, ignore_errors=True)
     microbatch = max(1, batch // values["dp"] // 2)
     run([stagec, program, "--job", job, "--report=json", "-o", folder, f"-Dmicrobatch={microbatch}"]
