@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
+#include "IndexNames.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
@@ -375,6 +376,7 @@ std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &ex
   result.formula = graph.defs.create(node, {}, subscripts);
   def.operands.push_back(std::move(operand));
   def.results.push_back(std::move(result));
+  chooseIndexNames(def, llvm::SmallVector<bool, 8>(def.indices.size(), true), graph.defs, graph.binding);
   auto op = std::make_unique<Op>(OpKind::Compute, expr.loc());
   op->scope = place.scope;
   op->extents.assign(extents.begin(), extents.end());

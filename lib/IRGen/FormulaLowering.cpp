@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "OpLowering.h"
+#include "IndexNames.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Builtins.h"
 #include <limits>
@@ -202,7 +203,7 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
     }
     Formula node{};
     node.kind = Formula::Kind::SizeOf;
-    node.size = graph.sizes.symbol(def.indices[it->second].name);
+    node.size = getIndexSymbol(graph.sizes, it->second);
     return graph.defs.create(node, {}, {});
   }
   llvm::SmallVector<const Formula *, 3> arguments;

@@ -1,5 +1,6 @@
 //===- OpLowering.cpp - an op of the program becomes an OpDef -------------===//
 #include "OpLowering.h"
+#include "IndexNames.h"
 #include "stage/IR/Subscripts.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
@@ -19,24 +20,25 @@ static std::string describeExtent(const Extent &extent, const SizeBinding &bindi
 //===----------------------------------------------------------------------===//
 
 unsigned OpLowering::addIndex(llvm::StringRef name, const Extent &extent, SMLoc loc) {
-  unsigned index = def.indices.size();
-  def.indices.push_back({name.str()});
-  extents.push_back(extent);
-  indexLocs.push_back(loc);
+  unsigned index = addUnnamedIndex(extent, loc);
+  def.indices[index].name = name.str();
+  isOwnIndex[index] = true;
   indexByName[name] = index;
   return index;
 }
 
-/// An index for one position of a pack: named after the dim that stands there.
-unsigned OpLowering::addPackIndex(const Extent &extent, SMLoc loc) {
+/// An index that the op has no name for, as for one position of a pack. It wishes to be named after the dim that
+/// stands there; no name of the op's can mean it.
+unsigned OpLowering::addUnnamedIndex(const Extent &extent, SMLoc loc) {
   std::string name = extent.dim ? llvm::StringRef(extent.dim->name).rsplit('.').second.str() : "";
   if (name.empty() && extent.dim)
     name = extent.dim->name;
-  name = llvm::StringRef(name).lower();
-  if (name.empty() || !llvm::isAlpha(name.front()) || indexByName.count(name))
-    for (unsigned number = 0; name.empty() || indexByName.count(name); ++number)
-      name = "i" + std::to_string(number);
-  return addIndex(name, extent, loc);
+  unsigned index = def.indices.size();
+  def.indices.push_back({llvm::StringRef(name).lower()});
+  extents.push_back(extent);
+  indexLocs.push_back(loc);
+  isOwnIndex.push_back(false);
+  return index;
 }
 
 std::optional<unsigned> OpLowering::bindIndex(const ast::Expr *expr, const Extent &extent,
@@ -55,7 +57,7 @@ std::optional<unsigned> OpLowering::bindIndex(const ast::Expr *expr, const Exten
       message.range(argument.range);
       return std::nullopt;
     }
-    return addPackIndex({nullptr, extent.size}, argument.range.Start);
+    return addUnnamedIndex({nullptr, extent.size}, argument.range.Start);
   }
   auto it = indexByName.find(name->name);
   if (it == indexByName.end())
@@ -100,15 +102,17 @@ bool OpLowering::bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim>
         return wrongRank();
       for (size_t i = 0; i < length; ++i, ++position) {
         if (fresh) {
-          it->second.push_back(addPackIndex(shape[position], argument.range.Start));
+          it->second.push_back(addUnnamedIndex(shape[position], argument.range.Start));
         } else if (extents[it->second[i]].size != shape[position].size) {
           DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch);
-          message << opName << ("index '" + def.indices[it->second[i]].name + "'")
-                  << describeExtent(shape[position], graph.binding)
+          std::string index = def.indices[it->second[i]].name;
+          if (index.empty())
+            index = "dim " + std::to_string(position);
+          message << opName << ("index '" + index + "'") << describeExtent(shape[position], graph.binding)
                   << describeExtent(extents[it->second[i]], graph.binding);
           message.range(argument.range);
           message.note(indexLocs[it->second[i]], diag::IndexBoundHere)
-              << def.indices[it->second[i]].name << describeExtent(extents[it->second[i]], graph.binding);
+              << index << describeExtent(extents[it->second[i]], graph.binding);
           return false;
         }
         info.indices.push_back(it->second[i]);
@@ -157,7 +161,7 @@ std::optional<llvm::SmallVector<unsigned, 4>> OpLowering::resolveIndices(llvm::A
     if (!size)
       return std::nullopt;
     Extent extent{known ? static_cast<const Dim *>(known->getTag()) : nullptr, *size};
-    unsigned index = addPackIndex(extent, dim.size->loc());
+    unsigned index = addUnnamedIndex(extent, dim.size->loc());
     if (name)
       indexByName[name->name] = index;
     indices.push_back(index);
@@ -296,7 +300,7 @@ bool OpLowering::lowerBody(const ast::OpDecl &decl) {
   return true;
 }
 
-bool OpLowering::nameIndices(llvm::ArrayRef<ast::Ident> names, llvm::function_ref<void(unsigned)> f) {
+bool OpLowering::forEachNamed(llvm::ArrayRef<ast::Ident> names, llvm::function_ref<void(unsigned)> f) {
   for (const ast::Ident &name : names) {
     auto it = indexByName.find(name.name);
     if (it == indexByName.end()) {
@@ -318,14 +322,14 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
   };
   switch (clause.clause) {
   case Clause::Whole:
-    return nameIndices(clause.names, [&](unsigned index) { def.indices[index].whole = true; });
+    return forEachNamed(clause.names, [&](unsigned index) { def.indices[index].whole = true; });
   case Clause::Fold:
-    if (!nameIndices(clause.names, [&](unsigned index) { def.indices[index].fold = true; }))
+    if (!forEachNamed(clause.names, [&](unsigned index) { def.indices[index].fold = true; }))
       return false;
     return true; // what is carried says how blocks are merged (ring); it is declared by `saves` where it is kept
   case Clause::Mask: {
     llvm::SmallVector<unsigned, 2> indices;
-    if (!nameIndices(clause.names2, [&](unsigned index) { indices.push_back(index); }))
+    if (!forEachNamed(clause.names2, [&](unsigned index) { indices.push_back(index); }))
       return false;
     def.causalMask = {indices[0], indices[1]};
     return true;
@@ -371,16 +375,17 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
 /// A cost is a size over the names of the indices, `area` and `volume`, whose values are those of a rank.
 std::optional<Size> OpLowering::lowerCost(const ast::Expr *expr) {
   sema::Environment costs(*env);
-  for (const IndexInfo &index : def.indices)
-    costs.define(index.name, sema::CTValue::size(graph.sizes.symbol(index.name)));
+  for (auto &entry : indexByName)
+    costs.define(entry.getKey(), sema::CTValue::size(getIndexSymbol(graph.sizes, entry.getValue())));
   for (llvm::StringRef name : {"area", "volume"})
-    costs.define(name, sema::CTValue::size(graph.sizes.symbol(name)));
+    costs.define(name, sema::CTValue::size(getCostSymbol(graph.sizes, name)));
   Obligations none; // halves of even numbers are no promise about dims
   sema::Evaluator evaluate(evaluator.getProgram(), graph.sizes, graph.binding, none, diags);
   return evaluate.evaluateSize(expr, costs);
 }
 
 Op *OpLowering::finish(SMRange range, Block &block, llvm::StringRef scope) {
+  chooseIndexNames(def, isOwnIndex, graph.defs, graph.binding);
   std::optional<DType> float_;
   for (Value *operand : operands)
     if (!float_ && isFloat(operand->type.dtype))

@@ -53,13 +53,13 @@ private:
   std::optional<unsigned> bindIndex(const ast::Expr *expr, const Extent &extent, const TensorArgument &argument,
                                     unsigned position);
   unsigned addIndex(llvm::StringRef name, const Extent &extent, SMLoc loc);
-  unsigned addPackIndex(const Extent &extent, SMLoc loc);
+  unsigned addUnnamedIndex(const Extent &extent, SMLoc loc);
   bool addResult(llvm::StringRef name, const ast::TensorType &type, bool extra);
   bool refuseClauses(const ast::OpDecl &decl);
   ResultInfo *findResult(llvm::StringRef name);
   bool lowerBody(const ast::OpDecl &decl);
   bool lowerClause(const ast::OpClauseStmt &clause);
-  bool nameIndices(llvm::ArrayRef<ast::Ident> names, llvm::function_ref<void(unsigned)> f);
+  bool forEachNamed(llvm::ArrayRef<ast::Ident> names, llvm::function_ref<void(unsigned)> f);
   std::optional<Size> lowerCost(const ast::Expr *expr);
   Op *finish(SMRange range, Block &block, llvm::StringRef scope);
 
@@ -84,8 +84,9 @@ private:
   OpDef def;
   llvm::SmallVector<Extent, 6> extents;
   llvm::SmallVector<SMLoc, 6> indexLocs; ///< Where an index got its extent.
+  llvm::SmallVector<bool, 6> isOwnIndex; ///< The op names it; not so what a pack stands for.
   llvm::SmallVector<Value *, 4> operands;
-  llvm::StringMap<unsigned> indexByName, operandByName, letByName;
+  llvm::StringMap<unsigned> indexByName, operandByName, letByName; ///< Indices: the op's own only.
   llvm::StringMap<llvm::SmallVector<unsigned, 4>> packs;
 };
 

@@ -259,6 +259,8 @@ private:
     op.indexConstraint.resize(op.def->indices.size());
     for (const std::string &name : rule.dims) {
       std::optional<unsigned> index = op.def->findIndex(name);
+      if (!index)
+        index = op.def->findIndex(name + ".1"); // a size of the caller's has the name of the op's index
       for (unsigned i = 0; !index && i < op.extents.size(); ++i)
         if (op.extents[i].dim && op.extents[i].dim->answersTo(name))
           index = i;

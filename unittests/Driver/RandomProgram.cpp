@@ -70,6 +70,7 @@ public:
     lines.push_back("}");
     makeSchedule();
     makeJob();
+    renameDims();
     return std::move(lines);
   }
 
@@ -106,6 +107,26 @@ private:
     return llvm::any_of(llvm::ArrayRef<std::string>(lines).drop_front(), [&](const std::string &line) {
       return !llvm::StringRef(line).startswith("  dim") && hasWord(line, dim);
     });
+  }
+
+  /// Gives dims the names of indices of the operators: what a pack stands for is called after them.
+  void renameDims() {
+    for (auto [name, others] : {std::pair("S", "NTV"), std::pair("D", "NET")}) {
+      if (!chance(40))
+        continue;
+      std::string other(1, others[below(3)]);
+      if (llvm::any_of(lines, [&](const std::string &line) { return hasWord(line, other); }))
+        continue;
+      for (std::string &line : lines)
+        if (!llvm::StringRef(line).startswith("op "))
+          replaceWord(line, name, other);
+    }
+  }
+  static void replaceWord(std::string &line, llvm::StringRef word, llvm::StringRef other) {
+    auto isPart = [&](size_t at) { return at < line.size() && (llvm::isAlnum(line[at]) || line[at] == '_'); };
+    for (size_t at = line.find(word.str()); at != std::string::npos; at = line.find(word.str(), at + 1))
+      if ((at == 0 || !isPart(at - 1)) && !isPart(at + word.size()))
+        line.replace(at, word.size(), other.str());
   }
 
   //===--- mesh and rules -------------------------------------------------===//
