@@ -38,7 +38,8 @@ bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
   if (!sema::checkNames(*c.files))
     return false;
   // From here on every symbol has a value.
-  c.job = sema::bindJob(*c.files, options.job, options.defines, c.sizes, c.binding, c.obligations, c.diags);
+  c.job = sema::bindJob(*c.files, options.job, options.defines, c.sizes, c.binding, c.obligations, c.diags,
+                        options.namesConstants);
   if (!c.job)
     return false;
   if (options.emit == EmitKind::Job) {

@@ -21,6 +21,7 @@ struct DriverOptions {
   EmitKind emit = EmitKind::None;
   ReportKind report = ReportKind::None;
   bool prove = false;
+  bool namesConstants = false; ///< Of proofs: see sema::bindJob.
   bool remarks = false;
   PassOptions passes;
   EmitOptions traces; ///< `directory` is empty if none are to be written.

@@ -5,9 +5,11 @@
 //
 // Algorithm: compile the job once to see its mesh and its step. Compile it again with
 // every axis reduced to 2 (an odd one to 3) through the strategy's parameter of the same
-// name, and with two microbatches per stage; give the layers two iterations per virtual
-// stage; run the passes at the sizes of the job, so that they decide as they would; then
-// bind every other dim to a tiny size and execute. What the user gives with `-D` stays.
+// name, with two microbatches per stage, and with a symbol for every size that has a name;
+// give repeats as few iterations as tell the truth; run the passes at the sizes of the
+// job, so that they decide as they would; then bind every other dim to a tiny size and
+// execute. What the user gives with `-D` stays. What a smaller mesh makes the program
+// refuse (`require tp >= 4`) is tried with the next larger one, up to the job's own.
 //
 // Limits: an axis whose size is no parameter of the job's strategy keeps its size.
 //
@@ -21,7 +23,7 @@
 using namespace stage;
 
 namespace {
-/// The `-D` options of a proof: the user's, then those that make the job small.
+/// A job under more and more options that make it small.
 class SmallJob {
 public:
   explicit SmallJob(const DriverOptions &options) : options(options) {
@@ -31,97 +33,153 @@ public:
                           : llvm::StringRef(define.name).rsplit('.').second.str());
   }
 
-  /// Axes first, as the number of microbatches depends on them.
-  void shrinkMesh(const Compilation &c) {
-    const sema::BoundStrategy &strategy = c.job->strategy;
-    if (!strategy.decl)
-      return;
-    for (const sema::BoundAxis &axis : strategy.mesh) {
-      bool isParameter = llvm::any_of(strategy.decl->params,
+  /// Finds the options; false if the job is refused as it is, which is reported.
+  bool run() {
+    Compilation job;
+    if (!runFrontEnd(job, options))
+      return false;
+    options.namesConstants = true;
+    shrinkMesh(*job.job);
+    shrinkBatch();
+    return true;
+  }
+
+  const DriverOptions &getOptions() const { return options; }
+  /// Names that the user gave a value, without their owners.
+  llvm::ArrayRef<std::string> getGiven() const { return given; }
+  /// "tp 8 -> 2, microbatches 8 -> 4".
+  std::vector<std::string> notes;
+
+private:
+  bool isGiven(llvm::StringRef name) const { return llvm::is_contained(given, name); }
+
+  /// Whether the program is accepted with these options; they are ours then.
+  bool accept(DriverOptions trial) {
+    Compilation c(llvm::nulls());
+    if (!runFrontEnd(c, trial))
+      return false;
+    options = std::move(trial);
+    microbatches = c.job->microbatches;
+    globalBatch = c.job->globalBatch;
+    if (c.job->strategy.pipeline)
+      if (const sema::BoundAxis *axis = c.job->strategy.findAxis(c.job->strategy.pipeline->axis))
+        stages = axis->size;
+    return true;
+  }
+
+  static DriverOptions with(DriverOptions options, std::string name, int64_t value) {
+    options.defines.push_back({std::move(name), std::to_string(value)});
+    return options;
+  }
+
+  /// The smallest mesh, by its ranks, with which the program is accepted.
+  void shrinkMesh(const sema::BoundJob &job) {
+    struct Choice {
+      const sema::BoundAxis *axis;
+      std::vector<int64_t> sizes;
+    };
+    std::vector<Choice> choices;
+    for (const sema::BoundAxis &axis : job.strategy.mesh) {
+      bool isParameter = llvm::any_of(job.strategy.decl->params,
                                       [&](const ast::Param &param) { return param.name.name == axis.name.name; });
-      int64_t small = axis.size % 2 == 0 ? 2 : 3;
-      if (!isParameter || axis.size <= small || isGiven(axis.name.name))
+      if (!isParameter || isGiven(axis.name.name))
         continue;
-      define("strategy." + axis.name.name.str(), small);
-      notes.push_back(axis.name.name.str() + " " + std::to_string(axis.size) + " -> " + std::to_string(small));
+      Choice choice{&axis, {}};
+      for (int64_t size = axis.size % 2 == 0 ? 2 : 3; size < axis.size; size *= 2)
+        choice.sizes.push_back(size);
+      if (choice.sizes.empty())
+        continue;
+      choice.sizes.push_back(axis.size);
+      choices.push_back(std::move(choice));
+    }
+    // Every combination, that with the fewest ranks first.
+    std::vector<std::pair<int64_t, std::vector<int64_t>>> meshes = {{1, {}}};
+    for (const Choice &choice : choices) {
+      std::vector<std::pair<int64_t, std::vector<int64_t>>> longer;
+      for (auto &[ranks, sizes] : meshes)
+        for (int64_t size : choice.sizes) {
+          longer.emplace_back(ranks * size, sizes);
+          longer.back().second.push_back(size);
+        }
+      llvm::stable_sort(longer, [](auto &a, auto &b) { return a.first < b.first; });
+      constexpr size_t most = 64;
+      longer.resize(std::min(longer.size(), most));
+      meshes = std::move(longer);
+    }
+    meshes.emplace_back(); // That of the job.
+    for (const Choice &choice : choices)
+      meshes.back().second.push_back(choice.axis->size);
+    for (auto &[ranks, sizes] : meshes) {
+      DriverOptions trial = options;
+      for (size_t i = 0; i < sizes.size(); ++i)
+        if (sizes[i] != choices[i].axis->size)
+          trial = with(std::move(trial), "strategy." + choices[i].axis->name.name.str(), sizes[i]);
+      bool isGood = accept(trial);
+      // To the program a literal and a name for the same number are different sizes then.
+      if (!isGood && options.namesConstants && !accept(options)) {
+        trial.namesConstants = options.namesConstants = false;
+        isGood = accept(trial);
+      }
+      if (!isGood)
+        continue;
+      for (size_t i = 0; i < sizes.size(); ++i)
+        note(choices[i].axis->name.name, choices[i].axis->size, sizes[i]);
+      return;
     }
   }
 
   /// Enough for every unit of a schedule to repeat: two per stage.
-  void shrinkBatch(const Compilation &c) {
-    int64_t stages = 1;
-    if (c.job->strategy.pipeline)
-      if (const sema::BoundAxis *axis = c.job->strategy.findAxis(c.job->strategy.pipeline->axis))
-        stages = axis->size;
-    int64_t wanted = 2 * stages, now = c.job->microbatches;
-    if (now <= wanted || isGiven("B") || c.job->globalBatch % now)
-      return;
-    define("step.B", c.job->globalBatch / now * wanted);
-    notes.push_back("microbatches " + std::to_string(now) + " -> " + std::to_string(wanted));
+  void shrinkBatch() {
+    int64_t wanted = 2 * stages, now = microbatches;
+    if (now > wanted && !isGiven("B") && globalBatch % now == 0 &&
+        accept(with(options, "step.B", globalBatch / now * wanted)))
+      note("microbatches", now, wanted);
   }
 
-  /// Two iterations of every repeat per virtual stage.
-  void shrinkLoops(Graph &graph) {
-    int64_t stages = graph.pipeline.axis ? graph.mesh[*graph.pipeline.axis].size * graph.pipeline.chunks : 1;
-    if (!graph.pipeline.split.empty())
-      return;
-    graph.walk([&](Op &op) {
-      llvm::StringRef symbol = op.count ? op.count.getSymbol() : "";
-      auto now = graph.binding.lookup(symbol);
-      if (symbol.empty() || !now || *now <= 2 * stages || isGiven(symbol))
-        return;
-      graph.binding.bind(symbol, 2 * stages);
-      notes.push_back(symbol.str() + " " + std::to_string(*now) + " -> " + std::to_string(2 * stages));
-    });
+  void note(llvm::StringRef name, int64_t from, int64_t to) {
+    if (from != to)
+      notes.push_back(name.str() + " " + std::to_string(from) + " -> " + std::to_string(to));
   }
-
-  const DriverOptions &get() const { return options; }
-  /// "tp 8 -> 2, microbatches 8 -> 4".
-  const std::vector<std::string> &getNotes() const { return notes; }
-  /// Names that the user gave a value, without their owners.
-  llvm::ArrayRef<std::string> getGiven() const { return given; }
-
-private:
-  bool isGiven(llvm::StringRef name) const { return llvm::is_contained(given, name); }
-  void define(std::string name, int64_t value) { options.defines.push_back({std::move(name), std::to_string(value)}); }
 
   DriverOptions options;
   std::vector<std::string> given;
-  std::vector<std::string> notes;
+  // Of the job with these options.
+  int64_t microbatches = 1, globalBatch = 1, stages = 1;
 };
 } // namespace
 
+/// Adds what is smaller under one binding than under another.
+static void noteChanges(const SizeBinding &before, const SizeBinding &after, std::vector<std::string> &notes) {
+  for (auto &[name, value] : before.sorted())
+    if (int64_t now = after.lookup(name).value_or(value); now < value)
+      notes.push_back(name + " " + std::to_string(value) + " -> " + std::to_string(now));
+}
+
 bool stage::runProof(const DriverOptions &options) {
   SmallJob small(options);
-  {
-    Compilation first;
-    if (!runFrontEnd(first, small.get()))
-      return false;
-    small.shrinkMesh(first);
-  }
-  {
-    Compilation second;
-    if (!runFrontEnd(second, small.get()))
-      return false;
-    small.shrinkBatch(second);
-  }
+  if (!small.run())
+    return false;
   Compilation c;
   c.diags.setShowRemarks(options.remarks);
-  if (!runFrontEnd(c, small.get()))
+  if (!runFrontEnd(c, small.getOptions()))
     return false;
-  small.shrinkLoops(*c.graph);
+  SizeBinding ofJob = c.graph->binding;
+  shortenLoops(*c.graph, small.getGiven());
+  noteChanges(ofJob, c.graph->binding, small.notes);
+  SizeBinding inPasses = c.graph->binding;
   std::unique_ptr<Graph> reference =
       generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
   if (!reference || !runMiddle(c, options))
     return false;
   if (!bindTinySizes(*c.graph, small.getGiven(), c.diags))
     return false;
+  noteChanges(inPasses, c.graph->binding, small.notes);
   reference->binding = c.graph->binding;
   std::optional<Proof> proof = prove(*reference, *c.graph, c.program.get(), c.diags);
   if (!proof)
     return false;
-  if (!small.getNotes().empty())
-    llvm::outs() << "made small: " << llvm::join(small.getNotes(), ", ") << "\n";
+  if (!small.notes.empty())
+    llvm::outs() << "made small: " << llvm::join(small.notes, ", ") << "\n";
   llvm::outs() << "sizes:";
   for (auto &[name, value] : c.graph->binding.sorted())
     if (!c.graph->mesh.find(name))

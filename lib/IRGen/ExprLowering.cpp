@@ -516,8 +516,10 @@ std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &d
       }
       continue;
     }
-    body.define(param.name.name,
-                value->isSize() ? nameDim(decl.name.name, param.name.name, *value, param.name.loc()) : *value);
+    llvm::StringRef name = param.name.name;
+    if (value->isSize())
+      value = nameDim(decl.name.name, name, nameConstant(decl.name.name, name, *value), param.name.loc());
+    body.define(name, *value);
   }
   std::optional<CTValue> result;
   if (!lowerStmts(decl.body, body, inside, &result))

@@ -14,6 +14,18 @@ static std::string join(llvm::StringRef scope, llvm::StringRef name) {
 // Dims and types
 //===----------------------------------------------------------------------===//
 
+sema::CTValue ModuleLowering::nameConstant(llvm::StringRef module, llvm::StringRef name, const CTValue &value) {
+  std::optional<int64_t> constant = value.getInteger();
+  // Smaller ones switch something on or off.
+  if (!job.namesConstants || !constant || *constant < 2)
+    return value;
+  std::string symbol = (module + "." + name).str();
+  if (graph.binding.lookup(symbol).value_or(*constant) != *constant)
+    symbol += "@" + std::to_string(*constant);
+  graph.binding.bind(symbol, *constant);
+  return CTValue::size(graph.sizes.symbol(symbol));
+}
+
 sema::CTValue ModuleLowering::nameDim(llvm::StringRef module, llvm::StringRef name, const CTValue &value, SMLoc loc) {
   std::string alias = (module + "." + name).str();
   if (auto *known = static_cast<const Dim *>(value.getTag())) {
@@ -237,7 +249,7 @@ bool ModuleLowering::lowerDims(const ast::DimStmt &stmt, Environment &env, Place
     if (stmt.value) {
       std::optional<Size> size = evaluator.evaluateSize(stmt.value, env);
       if (size)
-        value = CTValue::size(*size); // a name of its own, also for `dim T = S;`
+        value = nameConstant(place.decl->name.name, name.name, CTValue::size(*size)); // also `dim T = S;` is a dim
     } else {
       for (const sema::NamedValue &bound : job.stepDims)
         if (bound.name.name == name.name)

@@ -67,6 +67,8 @@ private:
   std::optional<TensorType> lowerType(const ast::TensorType &type, DType dtype, const Environment &env);
   bool constrain(Value &value, const ast::TensorType &type);
   std::optional<AxisList> lowerAxes(const ast::AxisListSyntax &axes);
+  /// With `namesConstants` (see bindJob), the symbol for a number that the program names.
+  CTValue nameConstant(llvm::StringRef module, llvm::StringRef name, const CTValue &value);
   /// The dim that a name is defined as; a new one for a size that is none yet.
   CTValue nameDim(llvm::StringRef module, llvm::StringRef name, const CTValue &value, SMLoc loc);
   bool bindPattern(const ast::TensorType &pattern, Value &value, SMRange range, Environment &env,

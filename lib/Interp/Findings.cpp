@@ -42,14 +42,16 @@ std::string stage::describePlace(const Value *value, uint64_t iteration, unsigne
   return text + "microbatch " + std::to_string(microbatch);
 }
 
-void Findings::compare(const Instance &instance, const Tensor &piece, const Tensor &whole, int64_t rank) {
+void Findings::compare(const Instance &instance, const Tensor &piece, const Tensor &whole, double rounding,
+                       int64_t rank) {
   compared.insert(instance);
   std::optional<Tensor> expected = extract(whole, piece.dims);
   Difference *difference = nullptr;
   forEachElement(piece.dims, [&](int64_t i, llvm::ArrayRef<int64_t> local) {
     double want = expected ? expected->data[i] : NAN, error = getError(piece.data[i], want);
-    if (error <= tolerance) {
+    if (double accepted = getAccepted(want, rounding); error <= accepted) {
       maxError = std::max(maxError, error);
+      maxAccepted = std::max(maxAccepted, accepted);
       return;
     }
     if (difference)

@@ -17,8 +17,9 @@ class Findings {
 public:
   explicit Findings(const Graph &graph);
 
-  /// Compares a piece with the same positions of the whole. Counts each instance once, however many ranks hold it.
-  void compare(const Instance &instance, const Tensor &piece, const Tensor &whole, int64_t rank);
+  /// Compares a piece with the same positions of the whole, which rounding may change by `rounding`. Counts each
+  /// instance once, however many ranks hold it.
+  void compare(const Instance &instance, const Tensor &piece, const Tensor &whole, double rounding, int64_t rank);
   /// Something that could not be executed. Only the first is kept.
   void fail(Fault fault, int64_t rank, unsigned microbatch, const Frame &frame);
 
@@ -26,6 +27,8 @@ public:
   bool isClean() const { return !fault && differing.empty(); }
   uint64_t getNumCompared() const { return compared.size(); }
   double getMaxError() const { return maxError; }
+  /// The largest error that was accepted anywhere.
+  double getMaxAccepted() const { return maxAccepted; }
   /// Reports the first value in the order of the program that differs, or else the fault.
   void report(DiagnosticEngine &diags) const;
 
@@ -46,7 +49,7 @@ private:
   std::optional<Fault> fault;
   int64_t faultRank = -1;
   std::string faultPlace;
-  double maxError = 0;
+  double maxError = 0, maxAccepted = tolerance;
 };
 
 /// The op that makes a value, in words: "all_reduce over tp", "linear", "repeat layers".

@@ -1,5 +1,6 @@
 //===- FormulaEvaluator.cpp - an operator's numbers -----------------------===//
 #include "FormulaEvaluator.h"
+#include "llvm/Support/SaveAndRestore.h"
 #include <cmath>
 
 using namespace stage;
@@ -28,8 +29,12 @@ bool stage::isRandom(const OpDef &def) {
          llvm::any_of(def.lets, [](const auto &let) { return containsRandom(let.second); });
 }
 
+bool stage::isDealt(const ResultInfo &result) {
+  return !result.formula && !result.extra && result.dtype && !isFloat(*result.dtype);
+}
+
 FormulaEvaluator::FormulaEvaluator(const Invocation &invocation, OpDefTable &defs, const SizeBinding &binding)
-    : in(invocation), def(*invocation.def), binding(binding) {
+    : in(invocation), def(*invocation.def), binding(binding), reversesSums(invocation.reversesSums) {
   at.assign(def.indices.size(), 0);
   for (auto &[name, formula] : def.lets) {
     IndexSet free = 0;
@@ -40,7 +45,7 @@ FormulaEvaluator::FormulaEvaluator(const Invocation &invocation, OpDefTable &def
   }
   for (unsigned i = 0; i < def.results.size(); ++i) {
     const Formula *formula = def.results[i].formula;
-    if (!formula && !def.results[i].extra)
+    if (!formula && !def.results[i].extra && !isDealt(def.results[i]))
       formula = makeStandIn(def, i, defs);
     IndexSet free = 0;
     roots.push_back(formula ? build(formula, free) : ~0u);
@@ -132,8 +137,8 @@ template <typename Function> void FormulaEvaluator::forEachIn(llvm::ArrayRef<uns
     return f();
   unsigned index = indices.front();
   int64_t outer = at[index];
-  for (size_t i = 0; i < in.positions[index].size(); ++i) {
-    at[index] = i;
+  for (size_t i = 0, n = in.positions[index].size(); i < n; ++i) {
+    at[index] = reversesSums ? n - 1 - i : i;
     forEachIn(indices.drop_front(), f);
   }
   at[index] = outer;
@@ -305,6 +310,13 @@ Tensor FormulaEvaluator::evaluate(unsigned result) {
       tensor.data[linear] = eval(roots[result]);
       return;
     }
+    if (isDealt(def.results[result])) {
+      uint64_t place = in.identity % 1024;
+      for (unsigned index : indices)
+        place = place * uint64_t(in.sizes[index]) + uint64_t(in.positions[index][at[index]]);
+      tensor.data[linear] = double(place % uint64_t(in.limits[result]));
+      return;
+    }
     // A saved extra without a formula (a mask, the logarithm of a sum): a number that tells whose it is.
     llvm::SmallVector<uint64_t, 8> words = {in.identity};
     for (unsigned index : indices)
@@ -374,7 +386,8 @@ void FormulaEvaluator::pushReduce(const Node &node, double adjoint) {
       adjoint /= double(in.sizes[index]);
   if (f.reduce == ReduceKind::Sum)
     return forEachIn(f.indices, [&] { push(node.children[0], adjoint); });
-  // The gradient of a maximum goes to the first element that has it.
+  // The gradient of a maximum goes to the first element that has it, in whatever order sums run.
+  llvm::SaveAndRestore<bool> inOrder(reversesSums, false);
   double extreme = eval(&node - nodes.data());
   bool isFound = false;
   forEachIn(f.indices, [&] {
@@ -448,8 +461,7 @@ std::vector<Tensor> FormulaEvaluator::differentiate(llvm::ArrayRef<const Tensor 
     const Memo &memo = memos[nodes[letRoots[let]].memo];
     llvm::SmallVector<unsigned, 4> indices = memo.indices;
     std::vector<double> adjoints = memo.adjoints;
-    size_t slot = 0;
-    forEachIn(indices, [&] { push(letRoots[let], adjoints[slot++]); });
+    forEachIn(indices, [&] { push(letRoots[let], adjoints[getSlot(memo)]); });
   }
   std::vector<Tensor> result;
   for (unsigned operand : wanted)

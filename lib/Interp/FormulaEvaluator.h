@@ -12,7 +12,10 @@
 // nonlinear function of one is wrong, as it would be on the machine.
 //
 // An opaque operator has no formula; `makeStandIn` gives it one that depends on all it
-// may depend on.
+// may depend on. Integer results of one are dealt out: 0, 1, 2, ... over all positions of
+// the result, round and round below the limit. So each is a valid position of what it
+// leads into, all positions are met equally often, and a rank that holds some of the tokens
+// has the numbers that these have in the whole.
 //
 // Values of `let`s and of reductions are kept per assignment of their free indices, so
 // that a softmax costs what it should.
@@ -36,6 +39,10 @@ struct Invocation {
   llvm::SmallVector<const Tensor *, 6> operands;
   /// What `random` draws, per element of the first result; null: drawn from `identity`.
   const Tensor *draws = nullptr;
+  /// Per result: integers that are dealt out stay below.
+  llvm::SmallVector<int64_t, 2> limits;
+  /// Sums run over their indices from the last position to the first: the same numbers but for rounding.
+  bool reversesSums = false;
   /// Tells the invocation from all others of the step: op, iteration, microbatch.
   uint64_t identity = 0;
   /// Indices that tell draws from `identity` apart; empty: those of the first result.
@@ -99,6 +106,7 @@ private:
   std::vector<std::optional<Tensor>> gradients;
   std::vector<bool> active; ///< Per node: a gradient is wanted of something in it.
   std::string fault;
+  bool reversesSums;
 };
 
 /// A fixed smooth formula for a result of an opaque operator. Its value depends on every element of every operand
@@ -109,6 +117,8 @@ const Formula *makeStandIn(const OpDef &def, unsigned result, OpDefTable &defs);
 /// A number in [0, 1) that depends on all of `words`.
 double drawUniform(llvm::ArrayRef<uint64_t> words);
 uint64_t hashWords(llvm::ArrayRef<uint64_t> words);
+/// True for an integer result without a formula.
+bool isDealt(const ResultInfo &result);
 /// True if the operator draws random numbers.
 bool isRandom(const OpDef &def);
 

@@ -59,11 +59,40 @@ struct Fault {
   std::string text;
 };
 
+/// How far rounding alone may lead. Sums of many terms, or of large ones that cancel, round to more than `tolerance`;
+/// how much is measured: the unsharded program runs once more with every sum in reverse order and every number off by
+/// one unit in its last place. What differs by a multiple of what that changes is accepted, too.
+class Rounding {
+public:
+  using Key = std::pair<const Value *, uint64_t>;
+  Rounding() = default;
+  Rounding(const RankMemory &once, const RankMemory &again);
+
+  /// Of any element of a value.
+  double get(const Instance &instance) const { return lookup(values, instance); }
+  /// Of the gradient that a parameter is updated with, and of the parameter afterwards.
+  double getGradient(const Key &param) const { return lookup(gradients, param); }
+  double getUpdated(const Key &param) const { return lookup(updated, param); }
+
+private:
+  template <typename Map> static double lookup(const Map &map, const typename Map::key_type &key) {
+    auto it = map.find(key);
+    return it == map.end() ? 0 : it->second;
+  }
+  std::map<Instance, double> values;
+  std::map<Key, double> gradients, updated;
+};
+/// The largest error, in the sense of getError, that is accepted where rounding may lead so far.
+double getAccepted(double expected, double rounding);
+
 class OpRunner {
 public:
-  /// `unsharded`: the values of the unsharded run; null while that is running itself.
-  OpRunner(Graph &graph, Sources &sources, const std::map<Instance, TensorRef> *unsharded)
-      : graph(graph), sources(sources), pieces(graph), unsharded(unsharded) {}
+  /// An unsharded run; one that `isDisturbed` rounds everything another way (see Rounding).
+  OpRunner(Graph &graph, Sources &sources, bool isDisturbed = false)
+      : graph(graph), sources(sources), pieces(graph), isDisturbed(isDisturbed) {}
+  /// A sharded one, which knows the values of the unsharded one and how they round.
+  OpRunner(Graph &graph, Sources &sources, const std::map<Instance, TensorRef> &unsharded, const Rounding &rounding)
+      : graph(graph), sources(sources), pieces(graph), unsharded(&unsharded), rounding(&rounding) {}
 
   /// Runs an op other than a collective. A negative rank is the one device of the unsharded run.
   std::optional<Fault> run(const Step &step, int64_t rank, RankMemory &memory);
@@ -89,7 +118,9 @@ private:
   Graph &graph;
   Sources &sources;
   PieceMap pieces;
-  const std::map<Instance, TensorRef> *unsharded;
+  const std::map<Instance, TensorRef> *unsharded = nullptr;
+  const Rounding *rounding = nullptr;
+  const bool isDisturbed = false;
 };
 
 /// |a - b| relative to 1 + |b|; infinite if either is not a number.

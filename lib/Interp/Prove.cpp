@@ -28,6 +28,7 @@ public:
     proof.numParams = reference.getNumGradients();
     proof.numCompared += findings.getNumCompared();
     proof.maxError = std::max(proof.maxError, findings.getMaxError());
+    proof.maxAccepted = std::max(proof.maxAccepted, findings.getMaxAccepted());
     proof.isSharded = program != nullptr;
     return proof;
   }
@@ -72,20 +73,28 @@ private:
     return false;
   }
 
-  bool runUnsharded() {
-    OpRunner runner(graph, sources, nullptr);
+  bool runUnsharded(RankMemory &memory, bool isDisturbed) {
+    OpRunner runner(graph, sources, isDisturbed);
     for (const Step &step : listUnshardedSteps(graph)) {
       std::optional<Fault> fault;
       if (step.kind == Step::Kind::Run) {
-        fault = runner.run(step, -1, unsharded);
+        fault = runner.run(step, -1, memory);
       } else {
-        TensorRef tensor = runner.read(step.value, step, -1, unsharded, fault);
+        TensorRef tensor = runner.read(step.value, step, -1, memory, fault);
         if (!fault)
-          fault = runner.store(step.to, step.toFrame, step.microbatch, tensor, -1, unsharded, step.op);
+          fault = runner.store(step.to, step.toFrame, step.microbatch, tensor, -1, memory, step.op);
       }
       if (fault)
         return reportFault(std::move(*fault), step);
     }
+    return true;
+  }
+
+  bool runUnsharded() {
+    RankMemory disturbed;
+    if (!runUnsharded(unsharded, /*isDisturbed=*/false) || !runUnsharded(disturbed, /*isDisturbed=*/true))
+      return false;
+    rounding = Rounding(unsharded, disturbed);
     return true;
   }
 
@@ -96,11 +105,13 @@ private:
     for (unsigned m = 0; m < reference.getLosses().size(); ++m) {
       auto it = unsharded.values.find({result->getOperand(0), 0, m});
       double found = it == unsharded.values.end() ? NAN : it->second->data.front(), expected = reference.getLosses()[m];
-      if (getError(found, expected) > tolerance) {
+      double accepted = getAccepted(expected, rounding.get({result->getOperand(0), 0, m}));
+      if (!(getError(found, expected) <= accepted)) {
         diags.report(result->loc, diag::ProofLoss) << int64_t(m) << format(found) << format(expected);
         return false;
       }
       proof.maxError = std::max(proof.maxError, getError(found, expected));
+      proof.maxAccepted = std::max(proof.maxAccepted, accepted);
       ++proof.numCompared;
     }
     if (graph.backward.empty())
@@ -131,13 +142,15 @@ private:
       for (size_t i = 0, n = expected ? expected->data.size() : it->second->data.size(); i < n; ++i) {
         double found = isFound ? it->second->data[i] : 0, wanted = expected ? expected->data[i] : 0;
         double error = getError(found, wanted);
-        if (error > tolerance) {
+        double accepted = getAccepted(wanted, rounding.getGradient({param, uint64_t(iteration)}));
+        if (!(error <= accepted)) {
           DiagnosticBuilder message = diags.report(param->loc, diag::ProofGradient);
           message << describe(*param) << place << int64_t(i) << format(found) << format(wanted);
           noteFirstGradient(message);
           return false;
         }
         proof.maxError = std::max(proof.maxError, error);
+        proof.maxAccepted = std::max(proof.maxAccepted, accepted);
       }
       ++proof.numCompared;
     }
@@ -160,7 +173,8 @@ private:
           if (!wanted || it == unsharded.values.end() || wanted->data.size() != it->second->data.size())
             continue;
           for (size_t i = 0; i < wanted->data.size(); ++i)
-            if (getError(it->second->data[i], wanted->data[i] / double(graph.microbatches)) > tolerance) {
+            if (double share = wanted->data[i] / double(graph.microbatches);
+                !(getError(it->second->data[i], share) <= getAccepted(share, rounding.get(it->first)))) {
               message.note(step.op->loc, diag::ProofFirstGradient)
                   << describe(*result) << describePlace(result.get(), getIteration(result.get(), step.frame), m)
                   << describeMaker(graph, result.get());
@@ -195,7 +209,7 @@ private:
   //===--- the sharded runs against the unsharded one ---------------------===//
 
   bool runSharded(SendMode mode) {
-    ShardedRun run(*program, sources, unsharded, findings, mode);
+    ShardedRun run(*program, sources, unsharded, rounding, findings, mode);
     bool isDone = run.run(diags);
     if (!findings.isClean()) {
       findings.report(diags);
@@ -245,6 +259,7 @@ private:
   Sources referenceSources, sources;
   Reference reference;
   RankMemory unsharded;
+  Rounding rounding;
   Findings findings;
   Proof proof;
 };
@@ -302,5 +317,5 @@ void stage::print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof)
     os << " unsharded, as the graph has no communication yet";
   }
   os << ": " << proof.numParams << " parameters, " << proof.numCompared << " values compared, max error "
-     << llvm::format("%.0e", proof.maxError) << "\n";
+     << llvm::format("%.0e", proof.maxError) << " of " << llvm::format("%.0e", proof.maxAccepted) << " accepted\n";
 }

@@ -25,7 +25,7 @@ const Tensor *Reference::getGradient(unsigned param, uint64_t iteration) const {
 }
 
 std::optional<Fault> Reference::runForward(llvm::ArrayRef<Step> steps, const Frozen *frozen, RankMemory &memory) {
-  OpRunner runner(graph, sources, nullptr);
+  OpRunner runner(graph, sources);
   for (const Step &step : steps) {
     std::optional<Fault> fault;
     if (step.kind == Step::Kind::Bind) {
@@ -66,7 +66,7 @@ std::optional<Fault> Reference::runBackwardOp(const Step &step, RankMemory &memo
   }
   if (!isReached)
     return std::nullopt;
-  OpRunner runner(graph, sources, nullptr);
+  OpRunner runner(graph, sources);
   PieceMap pieces(graph);
   Invocation in;
   in.def = &def;
@@ -133,7 +133,7 @@ bool Reference::run(DiagnosticEngine &diags) {
       continue;
     Step last = steps.back();
     std::optional<Fault> fault;
-    OpRunner runner(graph, sources, nullptr);
+    OpRunner runner(graph, sources);
     TensorRef value = runner.read(loss, last, -1, memory, fault);
     if (fault)
       return report(std::move(fault), last);
@@ -149,41 +149,47 @@ bool Reference::run(DiagnosticEngine &diags) {
       return report(std::move(fault), last);
     if (m == 0 && !checkDerivatives(steps, memory, diags))
       return false;
-    for (auto &[instance, adjoint] : adjoints) {
-      const Op *op = instance.value->getOp();
-      if (!op || op->kind != OpKind::Param || instance.microbatch != m)
-        continue;
+  }
+  for (const Value *param : sources.getParams())
+    forEachAdjoint(param, [&](const Instance &instance, const Tensor &adjoint) {
       Tensor share = adjoint;
       for (double &number : share.data)
         number /= double(graph.microbatches);
-      auto [it, isNew] = gradients.try_emplace({sources.getOrdinal(op), instance.iteration}, share);
+      auto [it, isNew] = gradients.try_emplace({sources.getOrdinal(param->getOp()), instance.iteration}, share);
       for (size_t i = 0; !isNew && i < share.data.size(); ++i)
         it->second.data[i] += share.data[i];
-    }
-  }
+    });
   return true;
 }
 
+void Reference::forEachAdjoint(const Value *value, llvm::function_ref<void(const Instance &, const Tensor &)> f) const {
+  for (auto it = adjoints.lower_bound({value, 0, 0}); it != adjoints.end() && it->first.value == value; ++it)
+    f(it->first, it->second);
+}
+
 /// (loss(p + h*d) - loss(p - h*d)) / 2h for the first microbatch. Every iteration's parameter moves at once.
-double Reference::getDifference(llvm::ArrayRef<Step> steps, const RankMemory &base, const Value *param, double h) {
+double Reference::getDifference(llvm::ArrayRef<Step> steps, const RankMemory &base, llvm::ArrayRef<const Value *> moving,
+                                double h) {
   double sides[2] = {NAN, NAN};
   for (int side = 0; side < 2; ++side) {
-    std::vector<std::pair<uint64_t, TensorRef>> originals;
-    for (auto &[key, adjoint] : adjoints)
-      if (key.value == param && key.microbatch == 0) {
-        originals.emplace_back(key.iteration, sources.getParam(param, key.iteration));
-        Tensor moved = *originals.back().second;
+    std::vector<std::tuple<const Value *, uint64_t, TensorRef>> originals;
+    for (const Value *param : moving)
+      forEachAdjoint(param, [&](const Instance &instance, const Tensor &) {
+        if (instance.microbatch != 0)
+          return;
+        originals.emplace_back(param, instance.iteration, sources.getParam(param, instance.iteration));
+        Tensor moved = *std::get<TensorRef>(originals.back());
         for (size_t i = 0; i < moved.data.size(); ++i)
-          moved.data[i] += (side ? h : -h) * getDirection(param, key.iteration, i);
-        sources.setParam(param, key.iteration, std::make_shared<Tensor>(std::move(moved)));
-      }
+          moved.data[i] += (side ? h : -h) * getDirection(param, instance.iteration, i);
+        sources.setParam(param, instance.iteration, std::make_shared<Tensor>(std::move(moved)));
+      });
     RankMemory memory;
     std::optional<Fault> fault = runForward(steps, &base.values, memory);
-    OpRunner runner(graph, sources, nullptr);
+    OpRunner runner(graph, sources);
     TensorRef value = fault ? nullptr : runner.read(getLoss(), steps.back(), -1, memory, fault);
     if (!fault)
       sides[side] = value->data.front();
-    for (auto &[iteration, original] : originals)
+    for (auto &[param, iteration, original] : originals)
       sources.setParam(param, iteration, original);
   }
   return (sides[1] - sides[0]) / (2 * h);
@@ -193,32 +199,56 @@ double Reference::getDirection(const Value *param, uint64_t iteration, size_t el
   return 2 * drawUniform({3, sources.getOrdinal(param->getOp()), iteration, element}) - 1;
 }
 
-bool Reference::checkDerivatives(llvm::ArrayRef<Step> steps, const RankMemory &base, DiagnosticEngine &diags) {
+/// The derivative of the first microbatch's loss in the direction of getDirection.
+double Reference::getSlope(llvm::ArrayRef<const Value *> params) const {
+  double slope = 0;
+  for (const Value *param : params)
+    forEachAdjoint(param, [&](const Instance &instance, const Tensor &adjoint) {
+      for (size_t i = 0; instance.microbatch == 0 && i < adjoint.data.size(); ++i)
+        slope += adjoint.data[i] * getDirection(param, instance.iteration, i);
+    });
+  return slope;
+}
+
+/// Whether finite differences confirm the slope; else `difference` is what they give.
+bool Reference::isConfirmed(llvm::ArrayRef<Step> steps, const RankMemory &base, llvm::ArrayRef<const Value *> params,
+                            double &difference) {
   constexpr double h = 1e-5, accepted = 1e-6;
-  bool isGood = true;
+  double slope = getSlope(params), wide = getDifference(steps, base, params, h);
+  if (getError(slope, wide) <= accepted)
+    return true;
+  // Where the loss bends within h, shorter steps come closer: how much they differ says what differences are worth.
+  difference = getDifference(steps, base, params, h / 50);
+  return std::fabs(slope - difference) <= accepted * (1 + std::fabs(difference)) + 4 * std::fabs(wide - difference);
+}
+
+/// Each difference runs the whole program: where there are many parameters, several move at once, and each alone only
+/// if that shows a fault.
+bool Reference::checkDerivatives(llvm::ArrayRef<Step> steps, const RankMemory &base, DiagnosticEngine &diags) {
+  constexpr size_t most = 16;
+  std::vector<std::vector<const Value *>> together(most);
+  size_t number = 0;
   for (const Value *param : sources.getParams()) {
-    double slope = 0;
     bool isReached = false;
-    for (auto &[key, adjoint] : adjoints)
-      if (key.value == param && key.microbatch == 0) {
-        isReached = true;
-        for (size_t i = 0; i < adjoint.data.size(); ++i)
-          slope += adjoint.data[i] * getDirection(param, key.iteration, i);
-      }
-    if (!isReached)
+    forEachAdjoint(param, [&](const Instance &instance, const Tensor &) { isReached |= instance.microbatch == 0; });
+    if (isReached)
+      together[number++ % most].push_back(param);
+  }
+  bool isGood = true;
+  double difference = 0;
+  for (const std::vector<const Value *> &params : together) {
+    if (params.empty() || isConfirmed(steps, base, params, difference))
       continue;
-    double difference = getDifference(steps, base, param, h);
-    if (getError(slope, difference) <= accepted)
-      continue;
-    // Where the loss bends within h, shorter steps come closer: how much they differ says what differences are worth.
-    double closer = getDifference(steps, base, param, h / 50);
-    if (std::fabs(slope - closer) <= accepted * (1 + std::fabs(closer)) + 4 * std::fabs(difference - closer))
-      continue;
-    char a[32], b[32];
-    snprintf(a, sizeof a, "%.9g", slope);
-    snprintf(b, sizeof b, "%.9g", closer);
-    diags.report(param->loc, diag::ProofDerivative) << describe(*param) << a << b;
-    isGood = false;
+    for (const Value *param : params) {
+      if (params.size() > 1 && isConfirmed(steps, base, param, difference))
+        continue;
+      char a[32], b[32];
+      snprintf(a, sizeof a, "%.9g", getSlope(param));
+      snprintf(b, sizeof b, "%.9g", difference);
+      diags.report(param->loc, diag::ProofDerivative) << describe(*param) << a << b;
+      isGood = false;
+      break;
+    }
   }
   return isGood;
 }

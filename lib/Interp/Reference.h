@@ -3,7 +3,7 @@
 // The forward block before any pass, run on one device, and its derivative by reverse
 // accumulation over the formulas of its operators. This is what the program means; it
 // uses none of the rules by which `differentiate` makes backward ops. The derivative is
-// itself checked against finite differences, parameter by parameter, in a random
+// itself checked against finite differences, a few parameters at a time, in a random
 // direction:  (loss(p + h*d) - loss(p - h*d)) / 2h  =  sum of gradient * d.
 //
 //===----------------------------------------------------------------------===//
@@ -34,7 +34,13 @@ private:
   std::optional<Fault> runForward(llvm::ArrayRef<Step> steps, const Frozen *frozen, RankMemory &memory);
   std::optional<Fault> runBackward(llvm::ArrayRef<Step> steps, RankMemory &memory);
   std::optional<Fault> runBackwardOp(const Step &step, RankMemory &memory);
-  double getDifference(llvm::ArrayRef<Step> steps, const RankMemory &base, const Value *param, double h);
+  double getDifference(llvm::ArrayRef<Step> steps, const RankMemory &base, llvm::ArrayRef<const Value *> moving,
+                       double h);
+  double getSlope(llvm::ArrayRef<const Value *> params) const;
+  bool isConfirmed(llvm::ArrayRef<Step> steps, const RankMemory &base, llvm::ArrayRef<const Value *> params,
+                   double &difference);
+  /// In all iterations and microbatches.
+  void forEachAdjoint(const Value *value, llvm::function_ref<void(const Instance &, const Tensor &)> f) const;
   double getDirection(const Value *param, uint64_t iteration, size_t element) const;
   bool checkDerivatives(llvm::ArrayRef<Step> steps, const RankMemory &base, DiagnosticEngine &diags);
   const Value *getLoss() const;

@@ -6,10 +6,10 @@
 
 using namespace stage;
 
-ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemory &unsharded, Findings &findings,
-                       SendMode mode)
-    : program(program), graph(*program.graph), unsharded(unsharded), findings(findings), mode(mode),
-      runner(graph, sources, &unsharded.values) {
+ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemory &unsharded,
+                       const Rounding &rounding, Findings &findings, SendMode mode)
+    : program(program), graph(*program.graph), unsharded(unsharded), rounding(rounding), findings(findings), mode(mode),
+      runner(graph, sources, unsharded.values, rounding) {
   Lifetimes lifetimes(graph);
   for (const StageProgram &stage : program.stages) {
     steps.push_back(listSteps(program, stage, lifetimes));
@@ -81,7 +81,7 @@ void ShardedRun::compare(const Value *value, const Frame &frame, unsigned microb
   auto whole = unsharded.values.find(instance);
   auto piece = memories[rank].values.find(instance);
   if (whole != unsharded.values.end() && piece != memories[rank].values.end())
-    findings.compare(instance, *piece->second, *whole->second, rank);
+    findings.compare(instance, *piece->second, *whole->second, rounding.get(instance), rank);
 }
 
 /// A wrong gradient is that of the first operand: the parameter itself is read, not made.
@@ -89,11 +89,11 @@ void ShardedRun::compareUpdate(const Step &step, int64_t rank) {
   const Value *param = step.op->getOperand(0), *gradient = step.op->getOperand(1);
   std::pair<const Value *, uint64_t> key = {param, getIteration(param, step.frame)};
   Instance instance = {gradient, key.second, 0};
-  for (auto map : {&RankMemory::gradients, &RankMemory::updated}) {
-    auto whole = (unsharded.*map).find(key);
-    if (whole != (unsharded.*map).end())
-      findings.compare(instance, *(memories[rank].*map)[key], *whole->second, rank);
-  }
+  RankMemory &memory = memories[rank];
+  if (auto whole = unsharded.gradients.find(key); whole != unsharded.gradients.end())
+    findings.compare(instance, *memory.gradients[key], *whole->second, rounding.getGradient(key), rank);
+  if (auto whole = unsharded.updated.find(key); whole != unsharded.updated.end())
+    findings.compare(instance, *memory.updated[key], *whole->second, rounding.getUpdated(key), rank);
 }
 
 ShardedRun::Outcome ShardedRun::finish(std::optional<Fault> fault, int64_t rank, const Step &step) {

@@ -30,7 +30,8 @@ enum class SendMode { Buffered, Waiting };
 
 class ShardedRun {
 public:
-  ShardedRun(const Program &program, Sources &sources, const RankMemory &unsharded, Findings &findings, SendMode mode);
+  ShardedRun(const Program &program, Sources &sources, const RankMemory &unsharded, const Rounding &rounding,
+             Findings &findings, SendMode mode);
 
   /// False if it was stuck or met a fault.
   bool run(DiagnosticEngine &diags);
@@ -57,6 +58,7 @@ private:
   const Program &program;
   Graph &graph;
   const RankMemory &unsharded;
+  const Rounding &rounding;
   Findings &findings;
   SendMode mode;
   OpRunner runner;

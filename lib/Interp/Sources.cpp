@@ -13,10 +13,10 @@ Sources::Sources(const Graph &graph) : graph(graph), pieces(graph) {
     } else if (op.kind == OpKind::Input) {
       ordinals[&op] = numInputs++;
     } else if (op.kind == OpKind::Compute) {
-      // Extras tell invocations apart as draws do.
-      if (isRandom(*op.def) || llvm::any_of(op.def->results, [](const ResultInfo &r) { return r.extra; }))
+      // Extras and integers that are dealt out tell invocations apart as draws do.
+      if (isRandom(*op.def) || llvm::any_of(op.def->results, [](const ResultInfo &r) { return r.extra || isDealt(r); }))
         ordinals[&op] = numRandom++;
-      findIntegerBounds(op);
+      findLimits(op);
     }
   });
   findDrawers();
@@ -40,20 +40,13 @@ bool Sources::isSource(const Value *value) {
   return op && (op->kind == OpKind::Param || op->kind == OpKind::Input || op->kind == OpKind::Constant);
 }
 
-void Sources::findIntegerBounds(const Op &op) {
+void Sources::findLimits(const Op &op) {
   auto visit = [&](auto &self, const Formula *f) -> void {
     if (f->kind == Formula::Kind::Element)
       for (unsigned k = 0; k < f->children.size(); ++k)
-        if (f->children[k]->kind == Formula::Kind::Element) {
-          unsigned index = op.def->operands[f->operand].indices[k];
-          const Value *ids = op.getOperand(f->children[k]->operand);
-          while (ids->getOp() && isReshard(ids->getOp()->kind))
-            ids = ids->getOp()->getOperand(0);
-          if (auto size = pieces.getSize(op.extents[index].size)) {
-            auto [it, isNew] = bounds.try_emplace(ids, *size);
-            it->second = std::min(it->second, *size);
-          }
-        }
+        if (f->children[k]->kind == Formula::Kind::Element)
+          if (auto size = pieces.getSize(op.extents[op.def->operands[f->operand].indices[k]].size))
+            limit(op.getOperand(f->children[k]->operand), *size);
     for (const Formula *child : f->children)
       self(self, child);
   };
@@ -62,6 +55,43 @@ void Sources::findIntegerBounds(const Op &op) {
       visit(visit, result.formula);
   for (auto &[name, let] : op.def->lets)
     visit(visit, let);
+}
+
+/// Calls `f` for the operands whose elements a formula hands on as they are.
+static void forEachCopied(const OpDef &def, const Formula *formula, llvm::function_ref<void(unsigned)> f) {
+  switch (formula->kind) {
+  case Formula::Kind::Element:
+    return f(formula->operand);
+  case Formula::Kind::Let:
+    return forEachCopied(def, def.lets[formula->operand].second, f);
+  case Formula::Kind::Select:
+    forEachCopied(def, formula->children[1], f);
+    return forEachCopied(def, formula->children[2], f);
+  default:
+    return;
+  }
+}
+
+/// Lets a value and what it is a copy of be less than `size`.
+void Sources::limit(const Value *value, int64_t size) {
+  llvm::SmallVector<const Value *, 8> pending = {value};
+  while (!pending.empty()) {
+    const Value *now = pending.pop_back_val();
+    auto [it, isNew] = limits.try_emplace(now, size);
+    if (isFloat(now->type.dtype) || (!isNew && it->second <= size))
+      continue;
+    it->second = size;
+    const Op *op = now->isArgument() ? now->getBlock()->getParent() : now->getOp();
+    if (op && op->kind == OpKind::Repeat) {
+      pending.push_back(op->getOperand(now->getNumber()));
+      pending.push_back(op->body->getTerminator()->getOperand(now->getNumber()));
+    } else if (op && isReshard(op->kind)) {
+      pending.push_back(op->getOperand(0));
+    } else if (op && op->kind == OpKind::Compute && op->def->results[now->getNumber()].formula) {
+      forEachCopied(*op->def, op->def->results[now->getNumber()].formula,
+                    [&](unsigned operand) { pending.push_back(op->getOperand(operand)); });
+    }
+  }
 }
 
 std::optional<Tensor> Sources::makeTensor(const Value *value) {
@@ -98,8 +128,7 @@ TensorRef Sources::getInput(const Value *input, unsigned microbatch) {
     return nullptr;
   fill(*tensor, {2, getOrdinal(input->getOp()), microbatch});
   if (!isFloat(input->type.dtype)) {
-    auto bound = bounds.find(input);
-    double limit = bound == bounds.end() ? 2 : double(bound->second);
+    double limit = double(getLimit(input));
     for (double &number : tensor->data)
       number = std::min(limit - 1, double(int64_t((number + 0.8) / 1.8 * limit)));
   }

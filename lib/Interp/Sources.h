@@ -4,6 +4,9 @@
 // on which parameter or input it belongs to, on the iteration or microbatch, and on its
 // position. Parameters are known by their order in the program, which passes keep.
 //
+// Integers that lead into a dim (ids of a table, what a router chose) are positions of it,
+// wherever they come from: an input draws them, an opaque operator deals them out in turn.
+//
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_INTERP_SOURCES_H
 #define STAGE_LIB_INTERP_SOURCES_H
@@ -29,6 +32,11 @@ public:
     auto it = drawers.find(op);
     return it == drawers.end() ? op : it->second;
   }
+  /// Integers stay below this: the smallest dim that they lead into.
+  int64_t getLimit(const Value *value) const {
+    auto it = limits.find(value);
+    return it == limits.end() ? 2 : it->second;
+  }
   /// Parameters, in the order of the program.
   llvm::ArrayRef<const Value *> getParams() const { return params; }
 
@@ -37,7 +45,8 @@ public:
 
 private:
   std::optional<Tensor> makeTensor(const Value *value);
-  void findIntegerBounds(const Op &op);
+  void findLimits(const Op &op);
+  void limit(const Value *value, int64_t size);
   void findDrawers();
 
   const Graph &graph;
@@ -45,8 +54,7 @@ private:
   llvm::DenseMap<const Op *, unsigned> ordinals;
   llvm::DenseMap<const Op *, const Op *> drawers;
   std::vector<const Value *> params;
-  /// Ids that are used as subscripts stay below the smallest dim that they lead into.
-  llvm::DenseMap<const Value *, int64_t> bounds;
+  llvm::DenseMap<const Value *, int64_t> limits;
   std::map<std::pair<const Value *, uint64_t>, TensorRef> known;
 };
 

@@ -2,15 +2,19 @@
 //
 // Problem: a proof multiplies matrices element by element on every rank, so dims must
 // be tiny, and yet keep all the program requires: 8 heads over tp = 2, D = H*E with E
-// even for rotary positions, S split into twice cp mirrored blocks.
+// even for rotary positions, S split into twice cp mirrored blocks, `require S % Q == 0`.
 //
-// Algorithm: every requirement is a predicate over a few symbols. Symbols are bound one
-// after the other to 2, 3, ... with backtracking; a predicate is tried as soon as all
-// its symbols have values. Sizes that another symbol has come later, so that two dims
-// that a pass confuses are told apart. First with no dim smaller than 2, as a dim of
-// size 1 hides what is done along it; then with.
+// Algorithm: every requirement is a predicate over a few symbols. Symbols that no
+// requirement ties together are looked at apart. Those of one group are bound one after
+// the other, each next to those that it shares most with, to 2, 3, ... with backtracking;
+// a predicate is tried as soon as all its symbols have values. Sizes beyond 64 are tried
+// where a requirement names them (`x[128..S]`). Sizes that another symbol has come later,
+// so that two dims that a pass confuses are told apart. First with no dim smaller than 2,
+// as a dim of size 1 hides what is done along it; then with. Where the search ends without
+// an answer, each size of the job is made as small as the others allow, until none gets
+// smaller: the job's own sizes satisfy what it requires.
 //
-// Limits: sizes up to 64, and a bounded search.
+// Limits: the search is bounded; what it gives is small, not always smallest.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/Costs.h"
@@ -18,12 +22,80 @@
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Interp/Prove.h"
 #include "stage/Interp/Tensor.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include <set>
 
 using namespace stage;
 
+bool stage::isMet(const Obligations::Obligation &owed, const SizeBinding &binding) {
+  SizeValue left = evaluate(owed.left, binding), right = owed.right ? evaluate(owed.right, binding) : SizeValue();
+  if (!left || !right)
+    return false;
+  switch (owed.kind) {
+  case Obligations::Kind::Divides:
+    return left.value.isInteger() && right.value.isInteger() && right.value.num != 0 &&
+           left.value.num % right.value.num == 0;
+  case Obligations::Kind::Equal:
+    return left.value == right.value;
+  case Obligations::Kind::AtMost:
+    return left.value.compare(right.value) <= 0;
+  case Obligations::Kind::Positive:
+    return left.value.num > 0;
+  }
+  llvm_unreachable("covered switch");
+}
+
 namespace {
+constexpr int64_t largest = 64;
+
+/// Something that must hold of the sizes that are found.
+struct Requirement {
+  enum class Kind {
+    Owed,  ///< an obligation of the program
+    Split, ///< `size` is a multiple of `parts`, and at least what is asked of dims just now
+    Whole, ///< `size` is an integer
+  };
+  Kind kind;
+  Size size;
+  Obligations::Obligation owed{};
+  int64_t parts = 1;
+  std::string over;                   ///< The axes of a split, for the message.
+  std::vector<unsigned> symbols = {}; ///< Numbers of those to be found.
+  uint64_t failures = 0;
+
+  bool holds(const SizeBinding &binding, int64_t least) const {
+    if (kind == Kind::Owed)
+      return isMet(owed, binding);
+    SizeValue value = evaluate(size, binding);
+    if (!value || !value.value.isInteger())
+      return false;
+    return kind == Kind::Whole || (value.value.num >= least && value.value.num % parts == 0);
+  }
+
+  std::string describe() const {
+    std::string text = size.str();
+    if (kind == Kind::Split && parts > 1)
+      return text + " comes out even over (" + over + ")";
+    if (kind != Kind::Owed)
+      return text + " is a whole number";
+    if (llvm::StringRef(owed.reason).startswith("require "))
+      return owed.reason;
+    switch (owed.kind) {
+    case Obligations::Kind::Divides:
+      return text + " is divisible by " + owed.right.str();
+    case Obligations::Kind::Equal:
+      return text + " equals " + owed.right.str();
+    case Obligations::Kind::AtMost:
+      return text + " is at most " + owed.right.str();
+    case Obligations::Kind::Positive:
+      return text + " is positive";
+    }
+    llvm_unreachable("covered switch");
+  }
+};
+
 class TinySizeFinder {
 public:
   TinySizeFinder(Graph &graph, llvm::ArrayRef<std::string> fixed) : graph(graph), binding(graph.binding) {
@@ -42,66 +114,73 @@ public:
     });
     for (auto &[name, value] : graph.binding.sorted())
       if (!kept.contains(name) && !getCoordinateAxis(graph.mesh, name))
-        symbols.push_back(name);
+        addSymbol(name);
     for (auto &dim : graph.dims)
       if (dim->size.getSymbol() == dim->name && !graph.binding.lookup(dim->name))
-        symbols.push_back(dim->name);
+        addSymbol(dim->name);
     collect();
   }
 
   /// Binds the graph. Otherwise what could not be satisfied most often is in `obstacle`.
   bool run(std::string &obstacle) {
-    for (int64_t smallest : {2, 1}) {
-      least = smallest;
-      budget = 200000;
-      failures.assign(requirements.size(), 0);
-      // Requirements without a free symbol hold or do not.
-      if (check(0) && assign(0)) {
-        graph.binding = binding;
-        return true;
+    llvm::EquivalenceClasses<unsigned> tied;
+    for (unsigned i = 0; i < symbols.size(); ++i)
+      tied.insert(i);
+    bool isGood = true;
+    for (Requirement &requirement : requirements) {
+      for (unsigned symbol : requirement.symbols)
+        tied.unionSets(requirement.symbols.front(), symbol);
+      // What has no symbol holds or does not; a dim of a fixed size 1 is none of our doing.
+      if (requirement.symbols.empty() && !requirement.holds(binding, 0)) {
+        ++requirement.failures;
+        isGood = false;
       }
     }
-    size_t worst = std::max_element(failures.begin(), failures.end()) - failures.begin();
-    obstacle = requirements.empty() ? "nothing" : requirements[worst].text;
+    std::vector<std::vector<unsigned>> members(symbols.size()), tests(symbols.size());
+    for (unsigned i = 0; i < symbols.size(); ++i)
+      members[tied.getLeaderValue(i)].push_back(i);
+    for (unsigned i = 0; i < requirements.size(); ++i)
+      if (!requirements[i].symbols.empty())
+        tests[tied.getLeaderValue(requirements[i].symbols.front())].push_back(i);
+    for (unsigned leader = 0; isGood && leader < symbols.size(); ++leader)
+      isGood = members[leader].empty() || solve(members[leader], tests[leader]);
+    if (isGood) {
+      graph.binding = binding;
+      return true;
+    }
+    auto worst = std::max_element(requirements.begin(), requirements.end(),
+                                  [](auto &a, auto &b) { return a.failures < b.failures; });
+    obstacle = worst == requirements.end() ? "nothing" : worst->describe();
     return false;
   }
 
 private:
-  struct Requirement {
-    std::string text;
-    std::function<bool()> holds;
-    unsigned after = 0; ///< Number of symbols that must be bound before it can be tried.
-    bool isWish = false; ///< Not of the program: dims of at least `least`.
-  };
-
-  std::optional<Rational> evaluate(Size size) const {
-    SizeValue value = stage::evaluate(size, binding);
-    return value ? std::optional<Rational>(value.value) : std::nullopt;
+  void addSymbol(const std::string &name) {
+    if (numbers.try_emplace(name, symbols.size()).second)
+      symbols.push_back(name);
   }
 
-  void require(llvm::ArrayRef<Size> sizes, const llvm::Twine &text, std::function<bool()> holds, bool isWish = false) {
-    unsigned after = 0;
-    std::string key = text.str();
-    for (Size size : sizes) {
-      key += "|" + size.str();
-      for (const std::string &name : collectSymbols(size)) {
-        auto it = llvm::find(symbols, name);
-        if (it != symbols.end())
-          after = std::max<unsigned>(after, it - symbols.begin() + 1);
-      }
-    }
-    if (known.insert(key).second)
-      requirements.push_back({text.str(), std::move(holds), after, isWish});
+  void require(Requirement requirement) {
+    if (!known.emplace(requirement.kind, requirement.kind == Requirement::Kind::Owed ? int64_t(requirement.owed.kind)
+                                                                                     : requirement.parts,
+                       requirement.size.getNode(), requirement.owed.right.getNode())
+             .second)
+      return;
+    std::set<unsigned> used;
+    for (Size size : {requirement.size, requirement.owed.right})
+      if (size)
+        for (const std::string &name : collectSymbols(size))
+          if (auto it = numbers.find(name); it != numbers.end())
+            used.insert(it->second);
+    requirement.symbols.assign(used.begin(), used.end());
+    requirements.push_back(std::move(requirement));
   }
 
   void collect() {
     for (const Obligations::Obligation &owed : graph.obligations.all())
-      collectObligation(owed);
+      require({Requirement::Kind::Owed, owed.left, owed});
     for (auto &dim : graph.dims)
-      require({dim->size}, "dim " + dim->name + " is a whole number", [this, size = dim->size] {
-        auto value = evaluate(size);
-        return value && value->isInteger() && value->num >= least;
-      }, /*isWish=*/true);
+      require({Requirement::Kind::Split, dim->size});
     graph.walk([&](Op &op) {
       for (unsigned i = 0; i < op.extents.size(); ++i)
         requireSplit(op.extents[i], i < op.indexAxes.size() ? llvm::ArrayRef<AxisId>(op.indexAxes[i]) : llvm::None);
@@ -111,94 +190,164 @@ private:
                                                   ? llvm::ArrayRef<AxisId>(result->sharding.dims[d])
                                                   : llvm::None);
       if (op.def)
-        forEachSubscriptSize(op, graph.sizes, [&](Size size) {
-          require({size}, size.str() + " is a whole number", [this, size] {
-            auto value = evaluate(size);
-            return value && value->isInteger();
-          });
-        });
+        forEachSubscriptSize(op, graph.sizes, [&](Size size) { require({Requirement::Kind::Whole, size}); });
     });
-  }
-
-  void collectObligation(const Obligations::Obligation &owed) {
-    Size left = owed.left, right = owed.right;
-    auto both = [this, left, right](llvm::function_ref<bool(Rational, Rational)> f) {
-      auto a = evaluate(left), b = evaluate(right);
-      return a && b && f(*a, *b);
-    };
-    switch (owed.kind) {
-    case Obligations::Kind::Divides:
-      return require({left, right}, left.str() + " is divisible by " + right.str(), [both] {
-        return both([](Rational a, Rational b) {
-          return a.isInteger() && b.isInteger() && b.num != 0 && a.num % b.num == 0;
-        });
-      });
-    case Obligations::Kind::Equal:
-      return require({left, right}, left.str() + " equals " + right.str(),
-                     [both] { return both([](Rational a, Rational b) { return a == b; }); });
-    case Obligations::Kind::AtMost:
-      return require({left, right}, left.str() + " is at most " + right.str(),
-                     [both] { return both([](Rational a, Rational b) { return a.compare(b) <= 0; }); });
-    case Obligations::Kind::Positive:
-      return require({left}, left.str() + " is positive", [this, left] {
-        auto value = evaluate(left);
-        return value && value->num > 0;
-      });
-    }
   }
 
   void requireSplit(const Extent &extent, llvm::ArrayRef<AxisId> axes) {
-    int64_t parts = 1;
-    std::string over;
+    Requirement requirement{Requirement::Kind::Split, extent.size};
     for (AxisId axis : axes) {
-      parts *= graph.mesh[axis].size * (isMirrored(graph, extent, axis) ? 2 : 1);
-      over += (over.empty() ? "" : ", ") + graph.mesh[axis].name;
+      requirement.parts *= graph.mesh[axis].size * (isMirrored(graph, extent, axis) ? 2 : 1);
+      requirement.over += (requirement.over.empty() ? "" : ", ") + graph.mesh[axis].name;
     }
-    require({extent.size}, extent.size.str() + " comes out even over (" + over + ")", [this, extent, parts] {
-      auto value = evaluate(extent.size);
-      return value && value->isInteger() && value->num > 0 && value->num % parts == 0;
-    });
+    require(std::move(requirement));
   }
 
-  /// Whether everything that can be tried once `bound` symbols are bound holds.
-  bool check(unsigned bound) {
-    for (size_t i = 0; i < requirements.size(); ++i)
-      if (requirements[i].after == bound && !requirements[i].holds() && !(requirements[i].isWish && bound == 0)) {
-        ++failures[i];
+  //===--- one group of symbols -------------------------------------------===//
+
+  bool solve(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<unsigned> tests) {
+    arrange(group, tests);
+    for (int64_t smallest : {2, 1}) {
+      least = smallest;
+      budget = 100000;
+      if (assign(0))
+        return true;
+    }
+    return descend(tests);
+  }
+
+  /// Puts the symbols of a group in an order in which requirements can be tried early.
+  void arrange(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<unsigned> tests) {
+    order.clear();
+    due.clear();
+    std::vector<unsigned> missing(requirements.size());
+    std::vector<std::vector<unsigned>> testsOf(symbols.size());
+    for (unsigned test : tests) {
+      missing[test] = requirements[test].symbols.size();
+      for (unsigned symbol : requirements[test].symbols)
+        testsOf[symbol].push_back(test);
+    }
+    // Symbols wait under (requirements they would complete, requirements they share with what is bound).
+    std::vector<std::pair<int64_t, int64_t>> rating(symbols.size());
+    std::set<std::tuple<int64_t, int64_t, unsigned>> waiting;
+    for (unsigned symbol : group) {
+      rating[symbol] = {0, -int64_t(testsOf[symbol].size())};
+      waiting.emplace(rating[symbol].first, rating[symbol].second, symbol);
+    }
+    while (!waiting.empty()) {
+      unsigned symbol = std::get<2>(*waiting.begin());
+      waiting.erase(waiting.begin());
+      order.push_back(symbol);
+      std::vector<unsigned> &now = due.emplace_back();
+      for (unsigned test : testsOf[symbol]) {
+        if (--missing[test] == 0)
+          now.push_back(test);
+        if (missing[test] != 1)
+          continue;
+        for (unsigned other : requirements[test].symbols)
+          if (waiting.erase({rating[other].first, rating[other].second, other})) {
+            --rating[other].first;
+            waiting.emplace(rating[other].first, rating[other].second, other);
+          }
+      }
+    }
+  }
+
+  /// Values to try for a symbol, the best first.
+  std::vector<int64_t> listCandidates(unsigned position) {
+    const std::string &name = symbols[order[position]];
+    std::set<std::pair<int64_t, int64_t>> rated;
+    auto add = [&](int64_t value) { rated.emplace(2 * value + (taken.count(value) ? 22 : 0), value); };
+    for (int64_t value = 1; value <= largest; ++value)
+      add(value);
+    // What a requirement compares the symbol with, where that is larger.
+    for (unsigned test : due[position])
+      for (Size size : {requirements[test].size, requirements[test].owed.right}) {
+        SizeValue other = size && !llvm::is_contained(collectSymbols(size), name) ? evaluate(size, binding)
+                                                                                  : SizeValue{SizeError::Negative, "", {}};
+        if (other && other.value.isInteger() && other.value.num > 0 && other.value.num < (int64_t(1) << 40))
+          for (int64_t value : {1, 2, 3, 4})
+            for (int64_t more : {0, 1})
+              if (int64_t(other.value.num) * value + more > largest)
+                add(int64_t(other.value.num) * value + more);
+      }
+    if (auto given = graph.binding.lookup(name))
+      for (int64_t value = *given; value > largest; value = value % 2 ? 0 : value / 2)
+        add(value);
+    std::vector<int64_t> values;
+    for (auto [rating, value] : rated)
+      values.push_back(value);
+    return values;
+  }
+
+  bool assign(unsigned position) {
+    if (position == order.size())
+      return true;
+    for (int64_t value : listCandidates(position)) {
+      if (budget-- <= 0)
+        return false;
+      binding.bind(symbols[order[position]], value);
+      if (!check(due[position]))
+        continue;
+      auto place = taken.insert(value);
+      if (assign(position + 1))
+        return true;
+      taken.erase(place);
+    }
+    return false;
+  }
+
+  bool check(llvm::ArrayRef<unsigned> tests) {
+    for (unsigned test : tests)
+      if (!requirements[test].holds(binding, least)) {
+        ++requirements[test].failures;
         return false;
       }
     return true;
   }
 
-  bool assign(unsigned number) {
-    if (number == symbols.size())
-      return true;
-    constexpr int64_t largest = 64;
-    // Small first; sizes that are taken, later.
-    std::vector<std::pair<int64_t, int64_t>> candidates;
-    for (int64_t value = 1; value <= largest; ++value) {
-      bool isTaken = false;
-      for (unsigned i = 0; i < number; ++i)
-        isTaken |= binding.lookup(symbols[i]) == value;
-      candidates.emplace_back(2 * value + (isTaken ? 17 : 0), value);
-    }
-    llvm::sort(candidates);
-    for (auto [rating, value] : candidates) {
-      if (budget-- <= 0)
+  /// From the sizes of the job downwards.
+  bool descend(llvm::ArrayRef<unsigned> tests) {
+    least = 1;
+    for (unsigned symbol : order) {
+      auto given = graph.binding.lookup(symbols[symbol]);
+      if (!given)
         return false;
-      binding.bind(symbols[number], value);
-      if (check(number + 1) && assign(number + 1))
-        return true;
+      binding.bind(symbols[symbol], *given);
     }
-    return false;
+    if (!check(tests))
+      return false;
+    for (bool isSmaller = true; isSmaller;) {
+      isSmaller = false;
+      for (unsigned position = 0; position < order.size(); ++position) {
+        const std::string &name = symbols[order[position]];
+        int64_t now = *binding.lookup(name);
+        for (int64_t value : listCandidates(position)) {
+          if (value >= now)
+            continue;
+          binding.bind(name, value);
+          if (check(tests)) {
+            isSmaller = true;
+            break;
+          }
+          binding.bind(name, now);
+        }
+      }
+    }
+    return true;
   }
 
   Graph &graph;
   SizeBinding binding;
   std::vector<std::string> symbols;
+  llvm::StringMap<unsigned> numbers;
   std::vector<Requirement> requirements;
-  std::set<std::string> known;
-  std::vector<uint64_t> failures;
+  std::set<std::tuple<Requirement::Kind, int64_t, const SizeNode *, const SizeNode *>> known;
+  std::multiset<int64_t> taken;
+
+  // Of the group that is being solved.
+  std::vector<unsigned> order;
+  std::vector<std::vector<unsigned>> due; ///< Requirements that can be tried once the symbol of this position is bound.
   int64_t least = 2, budget = 0;
 };
 } // namespace
@@ -216,6 +365,6 @@ bool stage::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, Diagn
   std::string obstacle;
   if (TinySizeFinder(graph, fixed).run(obstacle))
     return true;
-  diags.report(graph.loc, diag::ProofNoTinySizes) << int64_t(64) << obstacle;
+  diags.report(graph.loc, diag::ProofNoTinySizes) << obstacle;
   return false;
 }

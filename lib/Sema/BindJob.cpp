@@ -398,7 +398,7 @@ bool JobBinder::bind() {
   if (!overrides.isValid())
     return false;
   bool hasStrategy = bindStrategyEntry();
-  auto args = bindModel(evaluator, model, job.modelRange, overrides, binding);
+  auto args = bindModel(evaluator, model, job.modelRange, overrides, binding, job.namesConstants);
   if (args)
     job.modelArgs = std::move(*args);
   bool hasPrecision = bindPrecision();
@@ -410,8 +410,9 @@ bool JobBinder::bind() {
 
 std::optional<BoundJob> stage::sema::bindJob(Program &program, StringRef jobName, ArrayRef<Override> defines,
                                              SizeContext &sizes, SizeBinding &binding, Obligations &obligations,
-                                             DiagnosticEngine &diags) {
+                                             DiagnosticEngine &diags, bool namesConstants) {
   JobBinder binder(program, defines, sizes, binding, obligations, diags);
+  binder.job.namesConstants = namesConstants;
   if (!binder.selectJob(jobName) || !binder.bind())
     return std::nullopt;
   return std::move(binder.job);

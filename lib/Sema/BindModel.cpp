@@ -4,6 +4,7 @@
 #include "Extends.h"
 #include "JobWords.h"
 #include "Walk.h"
+#include <map>
 
 using namespace stage;
 using namespace stage::sema;
@@ -13,9 +14,9 @@ namespace {
 class ModelBinder {
 public:
   ModelBinder(Evaluator &evaluator, const ast::ModuleDecl &model, SMRange callRange, const Overrides &overrides,
-              SizeBinding &binding)
+              SizeBinding &binding, bool namesConstants)
       : evaluator(evaluator), diags(evaluator.getDiags()), model(model), callRange(callRange), overrides(overrides),
-        binding(binding), slots(model.params.size()) {}
+        binding(binding), namesConstants(namesConstants), slots(model.params.size()) {}
 
   bool readArguments(ArrayRef<NamedValue> args);
   std::optional<std::vector<NamedValue>> bind();
@@ -36,6 +37,7 @@ private:
   bool bindSlot(size_t index);
   bool bindExpr(size_t index, const ast::Expr *expr, const ast::File &file);
   bool finish(size_t index, const CTValue &value, bool isDefault);
+  CTValue nameElements(StringRef name, const CTValue &list);
 
   Evaluator &evaluator;
   DiagnosticEngine &diags;
@@ -43,6 +45,7 @@ private:
   SMRange callRange;
   const Overrides &overrides;
   SizeBinding &binding;
+  const bool namesConstants;
   std::vector<Slot> slots;
   const ast::ConfigDecl *config = nullptr;
 };
@@ -172,6 +175,25 @@ bool ModelBinder::bindExpr(size_t index, const ast::Expr *expr, const ast::File 
   return value && finish(index, *value, expr == param.defaultValue);
 }
 
+/// Sizes of a list become symbols `widths.0`, `widths.2`: equal ones are one, as the program may rely on it.
+CTValue ModelBinder::nameElements(StringRef name, const CTValue &list) {
+  std::vector<CTValue> elements(list.getElements());
+  std::map<int64_t, CTValue> known;
+  for (size_t i = 0; i != elements.size(); ++i) {
+    std::optional<int64_t> number = elements[i].getInteger();
+    if (!number || *number < 2)
+      continue;
+    auto [it, isNew] = known.try_emplace(*number);
+    if (isNew) {
+      std::string symbol = (name + "." + llvm::Twine(i)).str();
+      binding.bind(symbol, *number);
+      it->second = CTValue::size(evaluator.getSizes().symbol(symbol));
+    }
+    elements[i] = it->second;
+  }
+  return CTValue::list(std::move(elements));
+}
+
 /// Checks the value and, if it is an integer that the job chose, makes it a symbol.
 bool ModelBinder::finish(size_t index, const CTValue &given, bool isDefault) {
   Slot &slot = slots[index];
@@ -181,8 +203,11 @@ bool ModelBinder::finish(size_t index, const CTValue &given, bool isDefault) {
   if (!value)
     return false;
   slot.value = *value;
+  if (namesConstants && value->getKind() == CTValue::Kind::List)
+    slot.value = nameElements(param.name.name, *value);
   std::optional<int64_t> constant = value->getInteger();
-  if (!value->isSize() || (constant && isDefault))
+  // Defaults of 0 and 1 switch something on or off.
+  if (!value->isSize() || (constant && isDefault && !(namesConstants && *constant > 1)))
     return true;
   std::optional<int64_t> number =
       constant ? constant : evaluator.getValue(value->getSize(evaluator.getSizes()), slot.range, what);
@@ -222,8 +247,9 @@ std::optional<std::vector<NamedValue>> ModelBinder::bind() {
 
 std::optional<std::vector<NamedValue>> stage::sema::bindModel(Evaluator &evaluator, const CTValue &call,
                                                               SMRange callRange, const Overrides &overrides,
-                                                              SizeBinding &binding) {
-  ModelBinder binder(evaluator, *llvm::cast<ast::ModuleDecl>(call.getDecl()), callRange, overrides, binding);
+                                                              SizeBinding &binding, bool namesConstants) {
+  ModelBinder binder(evaluator, *llvm::cast<ast::ModuleDecl>(call.getDecl()), callRange, overrides, binding,
+                     namesConstants);
   if (!binder.readArguments(call.getArguments()))
     return std::nullopt;
   return binder.bind();

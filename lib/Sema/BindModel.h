@@ -19,8 +19,10 @@
 namespace stage::sema {
 
 /// The values of `call`, a model with arguments, in the order of its parameters. Symbols are bound in `binding`.
+/// `namesConstants`: see bindJob.
 std::optional<std::vector<NamedValue>> bindModel(Evaluator &evaluator, const CTValue &call, SMRange callRange,
-                                                 const Overrides &overrides, SizeBinding &binding);
+                                                 const Overrides &overrides, SizeBinding &binding,
+                                                 bool namesConstants);
 
 } // namespace stage::sema
 

@@ -4,6 +4,13 @@
 // of schedules: machine arithmetic, checked); both are exact (symbolic); otherwise
 // doubles, sizes taken under the binding.
 //
+// A condition is decided under the binding, and remembers how it depends on sizes: a
+// *margin* that is positive just where it holds, so that a `require` can be checked again
+// under other bindings.
+//
+//   S < T    T - S          S <= T   T - S + 1        a && b   min(a, b)
+//   S == T   1 - |S - T|    S != T   |S - T|          a || b   max(a, b)        !a   1 - a
+//
 //===----------------------------------------------------------------------===//
 #include "EvaluatorSupport.h"
 #include "stage/Sema/Diagnostics.h"
@@ -34,10 +41,36 @@ static bool decide(BinaryOp op, int order) {
   }
 }
 
+/// A size rounded up to an integer; its sign, as that of a margin, stays.
+static Size roundUp(Size size) { return size.isIntegral() ? size : size.ceilDiv(size.getContext().one()); }
+
+/// Positive just where `a op b` holds.
+static Size getMargin(BinaryOp op, Size a, Size b) {
+  SizeContext &sizes = a.getContext();
+  auto atMost = [&](Size x, Size y) { return sizes.one() - roundUp(x - y); };
+  switch (op) {
+  case BinaryOp::Less:
+    return b - a;
+  case BinaryOp::LessEqual:
+    return atMost(a, b);
+  case BinaryOp::Greater:
+    return a - b;
+  case BinaryOp::GreaterEqual:
+    return atMost(b, a);
+  case BinaryOp::Equal:
+    return sizes.one() - roundUp(max(a - b, b - a));
+  default:
+    return max(a - b, b - a);
+  }
+}
+
 std::optional<CTValue> Evaluator::evaluateUnary(const ast::UnaryExpr *expr, const Environment &env) {
   if (expr->op == ast::UnaryOp::Not) {
-    std::optional<bool> operand = evaluateCondition(expr->operand, env);
-    return operand ? std::optional<CTValue>(CTValue::boolean(!*operand)) : std::nullopt;
+    std::optional<CTValue> operand = evaluateTruth(expr->operand, env);
+    if (!operand)
+      return std::nullopt;
+    Size margin = operand->getMargin();
+    return CTValue::boolean(!operand->getBool(), margin ? sizes.one() - roundUp(margin) : margin);
   }
   std::optional<CTValue> operand = evaluate(expr->operand, env);
   if (!operand)
@@ -52,13 +85,15 @@ std::optional<CTValue> Evaluator::evaluateUnary(const ast::UnaryExpr *expr, cons
 
 std::optional<CTValue> Evaluator::evaluateBinary(const ast::BinaryExpr *expr, const Environment &env) {
   if (expr->op == BinaryOp::And || expr->op == BinaryOp::Or) {
-    std::optional<bool> left = evaluateCondition(expr->left, env);
-    if (!left)
+    bool isOr = expr->op == BinaryOp::Or;
+    std::optional<CTValue> left = evaluateTruth(expr->left, env);
+    if (!left || left->getBool() == isOr)
+      return left;
+    std::optional<CTValue> right = evaluateTruth(expr->right, env);
+    if (!right)
       return std::nullopt;
-    if (*left == (expr->op == BinaryOp::Or))
-      return CTValue::boolean(*left);
-    std::optional<bool> right = evaluateCondition(expr->right, env);
-    return right ? std::optional<CTValue>(CTValue::boolean(*right)) : std::nullopt;
+    Size a = left->getMargin(), b = right->getMargin();
+    return CTValue::boolean(right->getBool(), !a ? b : !b ? a : isOr ? max(a, b) : min(a, b));
   }
   std::optional<CTValue> left = evaluate(expr->left, env), right = evaluate(expr->right, env);
   if (!left || !right)
@@ -182,7 +217,7 @@ std::optional<CTValue> Evaluator::evaluateComparison(const ast::BinaryExpr *expr
       return result(0);
     std::optional<Rational> first = getExact(left), second = getExact(right);
     if (first && second)
-      return result(first->compare(*second));
+      return CTValue::boolean(decide(expr->op, first->compare(*second)), getMargin(expr->op, a, b));
     std::optional<double> x = getDouble(left, expr->left->range);
     std::optional<double> y = x ? getDouble(right, expr->right->range) : std::nullopt;
     if (!y)

@@ -182,15 +182,16 @@ std::optional<int64_t> Evaluator::evaluateInteger(const ast::Expr *expr, const E
   return getValue(size, expr->range, what);
 }
 
-std::optional<bool> Evaluator::evaluateCondition(const ast::Expr *expr, const Environment &env) {
+std::optional<CTValue> Evaluator::evaluateTruth(const ast::Expr *expr, const Environment &env) {
   std::optional<CTValue> value = evaluate(expr, env);
-  if (!value)
-    return std::nullopt;
-  if (!value->isBool()) {
-    report(expr, diag::WrongKind, "true or false", value->describeKind());
-    return std::nullopt;
-  }
-  return value->getBool();
+  if (value && !value->isBool())
+    return report(expr, diag::WrongKind, "true or false", value->describeKind());
+  return value;
+}
+
+std::optional<bool> Evaluator::evaluateCondition(const ast::Expr *expr, const Environment &env) {
+  std::optional<CTValue> value = evaluateTruth(expr, env);
+  return value ? std::optional<bool>(value->getBool()) : std::nullopt;
 }
 
 std::optional<double> Evaluator::evaluateReal(const ast::Expr *expr, const Environment &env) {
@@ -289,9 +290,16 @@ std::optional<CTValue> Evaluator::evaluateParam(const ast::Param &param, const a
 }
 
 bool Evaluator::checkRequire(const ast::RequireStmt &require, const Environment &env) {
-  std::optional<bool> holds = evaluateCondition(require.condition, env);
-  if (!holds || *holds)
-    return holds.has_value();
+  std::optional<CTValue> truth = evaluateTruth(require.condition, env);
+  if (!truth)
+    return false;
+  if (truth->getBool()) {
+    Size margin = truth->getMargin();
+    if (margin && !margin.getConstant())
+      obligations.add(Obligations::Kind::Positive, margin, Size(), require.condition->loc(),
+                      "require " + textOf(require.condition));
+    return true;
+  }
   DiagnosticBuilder error = diags.report(require.condition->loc(), diag::RequireFailed);
   error.range(require.condition->range) << (require.message ? interpolate(require.message->text, env)
                                                             : "'" + textOf(require.condition) + "' does not hold");

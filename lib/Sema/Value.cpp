@@ -28,10 +28,11 @@ CTValue CTValue::real(double value, Size exact) {
   return result;
 }
 
-CTValue CTValue::boolean(bool value) {
+CTValue CTValue::boolean(bool value, Size margin) {
   CTValue result;
   result.kind = Kind::Bool;
   result.integer_ = value;
+  result.size_ = margin;
   return result;
 }
 

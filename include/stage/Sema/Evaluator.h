@@ -37,6 +37,8 @@ public:
   /// The value of a size under the binding; `what` names it in messages ("axis 'tp'").
   std::optional<int64_t> evaluateInteger(const ast::Expr *expr, const Environment &env, const llvm::Twine &what);
   std::optional<bool> evaluateCondition(const ast::Expr *expr, const Environment &env);
+  /// The same with its margin.
+  std::optional<CTValue> evaluateTruth(const ast::Expr *expr, const Environment &env);
   /// A number as a scalar: sizes count as numbers, under the binding, and `1 / H` owes nothing.
   std::optional<double> evaluateReal(const ast::Expr *expr, const Environment &env);
 
@@ -52,7 +54,8 @@ public:
   /// The exact value; nothing (unreported) if it has none.
   std::optional<Rational> getExact(const CTValue &value);
 
-  /// Evaluates a `require`; false after reporting that it does not hold, or that it has no value.
+  /// Evaluates a `require`; false after reporting that it does not hold, or that it has no value. That it holds is owed
+  /// from then on, whatever the sizes.
   bool checkRequire(const ast::RequireStmt &require, const Environment &env);
   /// Replaces each `{name}` by the name's value.
   std::string interpolate(StringRef text, const Environment &env);

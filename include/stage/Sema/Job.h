@@ -109,6 +109,8 @@ struct BoundJob {
   int64_t microbatch = 1;   ///< Sequences per microbatch and coordinate of the axes that shard B.
   int64_t microbatches = 1; ///< Per step.
   bool isTraining = true;
+  /// Sizes that the program gives a name and a number are symbols, bound to the number (see bindJob).
+  bool namesConstants = false;
 
   BoundPrecision precision;
   std::optional<BoundOptimizer> optimizer; ///< Absent: the step updates nothing.
@@ -121,8 +123,13 @@ struct BoundJob {
 /// Binds, in a program whose names have been checked, the job called `jobName` (empty: the only one of the main file),
 /// with `defines` replacing values it names. Binds the symbols in `binding`. Every fault is reported, and gives
 /// nothing. Obligations are recorded, for the caller to check once all are.
+///
+/// With `namesConstants` also a default of a parameter (`E = 128`), a list of sizes and a `dim Q = 256;` become symbols,
+/// so that a proof can give them other values. As such a size is then no more known to be equal to a literal, some
+/// programs are refused that are right without.
 std::optional<BoundJob> bindJob(Program &program, StringRef jobName, ArrayRef<Override> defines, SizeContext &sizes,
-                                SizeBinding &binding, Obligations &obligations, DiagnosticEngine &diags);
+                                SizeBinding &binding, Obligations &obligations, DiagnosticEngine &diags,
+                                bool namesConstants = false);
 
 /// What the job comes to, for people and tests.
 void print(llvm::raw_ostream &os, const BoundJob &job, SizeContext &sizes, const SizeBinding &binding);

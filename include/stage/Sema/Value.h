@@ -52,7 +52,8 @@ public:
   static CTValue size(Size size);
   /// `exact`: a constant size of the same value, or null.
   static CTValue real(double value, Size exact = Size());
-  static CTValue boolean(bool value);
+  /// `margin`: a size that is positive just where the truth value is true, or null if no size decides it.
+  static CTValue boolean(bool value, Size margin = Size());
   /// The text must outlive the value: text of the AST does.
   static CTValue string(StringRef text);
   static CTValue word(StringRef name);
@@ -79,6 +80,8 @@ public:
   Size getSize(SizeContext &sizes) const;
   double getReal() const { return real_; }
   bool getBool() const { return integer_ != 0; }
+  /// Of a truth value that sizes decide; else null.
+  Size getMargin() const { return isBool() ? size_ : Size(); }
   /// Of a string or a word.
   StringRef getText() const { return text; }
   const ast::Decl *getDecl() const { return static_cast<const ast::Decl *>(pointer); }
@@ -103,7 +106,7 @@ public:
 private:
   Kind kind = Kind::None;
   int64_t integer_ = 0;          ///< Size without `size_`; Bool
-  Size size_;                    ///< Size that is no integer constant; the exact value of Real
+  Size size_;                    ///< Size that is no integer constant; the exact value of Real; the margin of Bool
   double real_ = 0;              ///< Real
   const void *pointer = nullptr; ///< Decl, Function, Foreign
   const void *tag = nullptr;
