@@ -22,8 +22,13 @@
 //    split an all_reduce over ranks that hold the same could save bytes; it would be
 //    another program than the one that was asked for.)
 //
-// Limits: with more than three movers a dim has on the way only axes that it begins
-// with before or after, in that order.
+//  * With more than three movers, those that stand together before and after travel
+//    together, as one: twelve axes of a gradient that is reduced are one axis. What
+//    is still more than three is searched less: a dim has on the way only axes that
+//    it begins with before or after, in that order.
+//
+// Limits: so a plan for more than three axes that go different ways is good, and not
+// always the best.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Transforms/Reshard.h"
@@ -68,8 +73,11 @@ public:
     movers = (touched & ~stay) | (from.partial & ~to.partial);
     whole = mesh.getGroupSize(movers);
     stayPieces = mesh.getGroupSize(stay);
-    free = toList(movers).size() <= 3;
+    free = !hasManyMovers();
   }
+
+  /// Too many to try each on every dim.
+  bool hasManyMovers() const { return toList(movers).size() > 3; }
 
   ReshardPlan run() {
     find(from); // the start; its length is 0
@@ -236,10 +244,37 @@ private:
   void visitSplits(OpKind kind, const Sharding &now, unsigned d, AxisSet axes, Visitor visit) const {
     ReduceKind reduce = kind == OpKind::ReduceScatter ? now.reduce : ReduceKind::Sum;
     ReshardStep step{kind, {}, d, 0, {}, reduce, {}};
-    forEachOrder(axes, step.axes, [&] {
+    forEachAddition(now, d, axes, step.axes, [&] {
       if (isWorth(now, kind, toSet(step.axes)) && mayCarry(d, now.dims[d], step.axes))
         visit(step);
     });
+  }
+
+  /// Calls `f` for every ordered choice of at least one of `axes` that dim d may carry after what it has; `chosen` has
+  /// it. In the order of their axes.
+  void forEachAddition(const Sharding &now, unsigned d, AxisSet axes, AxisList &chosen,
+                       llvm::function_ref<void()> f) const {
+    if (free)
+      return forEachOrder(axes, chosen, f);
+    auto outer = llvm::makeArrayRef(now.dims[d]);
+    llvm::SmallVector<AxisList, 16> additions;
+    for (const AxisList *all : {&from.dims[d], &to.dims[d]}) {
+      if (all->size() < outer.size() || llvm::makeArrayRef(*all).take_front(outer.size()) != outer)
+        continue;
+      AxisList addition;
+      for (AxisId axis : llvm::makeArrayRef(*all).drop_front(outer.size())) {
+        if (!(axes >> axis & 1))
+          break;
+        addition.push_back(axis);
+        additions.push_back(addition);
+      }
+    }
+    llvm::sort(additions);
+    additions.erase(std::unique(additions.begin(), additions.end()), additions.end());
+    for (const AxisList &addition : additions) {
+      chosen = addition;
+      f();
+    }
   }
 
   /// Calls `f` for every ordered choice of at least one of `axes`; `chosen` has it.
@@ -259,7 +294,7 @@ private:
       if (!moved || !isWorth(now, OpKind::AllToAll, moved))
         return;
       step.axes.clear();
-      forEachOrder(moved, step.axes, [&] {
+      forEachAddition(now, step.toDim, moved, step.axes, [&] {
         if (toSet(step.axes) == moved && mayCarry(step.toDim, now.dims[step.toDim], step.axes))
           visit(step);
       });
@@ -292,12 +327,100 @@ private:
   std::vector<Node> nodes;
   llvm::StringMap<unsigned> numbers;
 };
+
+/// Axes that stand together before and after, as one axis each.
+///
+///   {S@(a, b), D} partial(c, d)  ->  {S, D@(a, b)}     {S@ab, D} partial(cd)  ->  {S, D@ab}
+class Bundles {
+public:
+  Bundles(const Mesh &mesh, const Sharding &from, const Sharding &to) {
+    AxisSet done = 0;
+    auto add = [&](llvm::ArrayRef<AxisId> axes) {
+      bundles.emplace_back(axes.begin(), axes.end());
+      done |= toSet(axes);
+    };
+    // Lists fall into pieces that follow each other in the other sharding, too, or are nowhere on its dims.
+    for (auto [lists, others] : {std::pair(&from, &to), std::pair(&to, &from)})
+      for (const AxisList &list : lists->dims)
+        for (size_t begin = 0, end; begin < list.size(); begin = end) {
+          end = begin + 1;
+          while (end < list.size() && follows(*others, list[end - 1], list[end]))
+            ++end;
+          if (!(done >> list[begin] & 1))
+            add(llvm::makeArrayRef(list).slice(begin, end - begin));
+        }
+    for (AxisSet rest : {from.partial & to.partial & ~done, from.partial & ~to.partial & ~done})
+      if (rest)
+        add(toList(rest));
+    for (const AxisList &bundle : bundles)
+      coarse.addAxis({"", mesh.getGroupSize(toSet(bundle)), Size(), SMLoc()});
+  }
+
+  const Mesh &getMesh() const { return coarse; }
+
+  Sharding bundle(const Sharding &sharding) const {
+    Sharding result = Sharding::replicated(sharding.dims.size());
+    result.reduce = sharding.reduce;
+    for (size_t d = 0; d < sharding.dims.size(); ++d)
+      for (AxisId axis : sharding.dims[d])
+        for (AxisId i = 0; i < bundles.size(); ++i)
+          if (bundles[i].front() == axis)
+            result.dims[d].push_back(i);
+    for (AxisId i = 0; i < bundles.size(); ++i)
+      if (sharding.partial >> bundles[i].front() & 1)
+        result.partial |= toSet(i);
+    return result;
+  }
+
+  AxisList unbundle(const AxisList &list) const {
+    AxisList result;
+    for (AxisId axis : list)
+      result.append(bundles[axis].begin(), bundles[axis].end());
+    return result;
+  }
+
+  Sharding unbundle(const Sharding &sharding) const {
+    Sharding result = sharding;
+    for (AxisList &list : result.dims)
+      list = unbundle(list);
+    result.partial = toSet(unbundle(toList(sharding.partial)));
+    return result;
+  }
+
+private:
+  /// True if `second` is where `first` is: behind it on a dim, or as little on any.
+  static bool follows(const Sharding &sharding, AxisId first, AxisId second) {
+    std::optional<unsigned> dim = sharding.getDimOf(first);
+    if (dim != sharding.getDimOf(second))
+      return false;
+    if (!dim)
+      return (sharding.partial >> first & 1) == (sharding.partial >> second & 1);
+    const AxisList &list = sharding.dims[*dim];
+    const auto *place = llvm::find(list, first);
+    return place + 1 != list.end() && place[1] == second;
+  }
+
+  llvm::SmallVector<AxisList, 8> bundles;
+  Mesh coarse;
+};
 } // namespace
 
 ReshardPlan stage::planReshard(const Mesh &mesh, llvm::ArrayRef<int64_t> extents, const Sharding &from,
                                const Sharding &to) {
   assert((to.partial & ~from.partial) == 0 && "nothing becomes partial by communication");
-  return Planner(mesh, extents, from, to).run();
+  Planner planner(mesh, extents, from, to);
+  if (!planner.hasManyMovers())
+    return planner.run();
+  Bundles bundles(mesh, from, to);
+  Sharding coarseFrom = bundles.bundle(from), coarseTo = bundles.bundle(to);
+  ReshardPlan plan = Planner(bundles.getMesh(), extents, coarseFrom, coarseTo).run();
+  for (ReshardStep &step : plan.steps) {
+    step.axes = bundles.unbundle(step.axes);
+    if (step.kind == OpKind::AllReduce)
+      step.axes = toList(toSet(step.axes)); // in no order but the mesh's
+    step.result = bundles.unbundle(step.result);
+  }
+  return plan;
 }
 
 ReshardPlan stage::planReshard(const Graph &graph, const TensorType &type, const Sharding &from, const Sharding &to) {

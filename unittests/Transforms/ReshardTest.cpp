@@ -14,6 +14,7 @@
 #include "stage/Transforms/Reshard.h"
 #include "LayoutSimulation.h"
 #include "gtest/gtest.h"
+#include <chrono>
 #include <map>
 
 using namespace stage;
@@ -361,6 +362,70 @@ TEST_P(ThreeAxes, AllPairs) {
 INSTANTIATE_TEST_SUITE_P(Reshard, ThreeAxes,
                          testing::Values(std::vector<int>{2, 2, 2}, std::vector<int>{2, 2, 3}, std::vector<int>{3, 2, 3},
                                          std::vector<int>{3, 3, 3}));
+
+/// A mesh of n axes of size 2.
+Mesh makeCube(SizeContext &sizes, int numAxes) {
+  Mesh mesh;
+  for (int i = 0; i < numAxes; ++i) {
+    std::string name = "a" + std::to_string(i);
+    mesh.addAxis({name, 2, sizes.symbol(name), {}});
+  }
+  return mesh;
+}
+
+AxisList makeList(int first, int last, int step = 1) {
+  AxisList list;
+  for (int axis = first; axis != last; axis += step)
+    list.emplace_back(AxisId(axis));
+  return list;
+}
+
+/// The steps of a plan, "all_to_all 3" for one over three axes. Checks that they lead to the target.
+std::string describePlan(const Mesh &mesh, const Sharding &from, const Sharding &to) {
+  std::vector<int64_t> extents(from.dims.size(), int64_t(1) << 40);
+  ReshardPlan plan = planReshard(mesh, extents, from, to);
+  EXPECT_EQ(plan.steps.back().result, to);
+  std::string text;
+  for (const ReshardStep &step : plan.steps)
+    text += (text.empty() ? "" : ", ") + getName(step.kind).str() + " " + std::to_string(step.axes.size());
+  return text;
+}
+
+TEST(ReshardTest, AxesThatStandTogetherTravelTogether) {
+  SizeContext sizes;
+  Mesh mesh = makeCube(sizes, 12);
+  Sharding whole = Sharding::replicated(2), rows = whole, columns = whole, partial = whole, mixed = whole;
+  rows.dims[0] = makeList(0, 12);
+  columns.dims[1] = makeList(0, 12);
+  partial.partial = (1 << 12) - 1;
+  EXPECT_EQ(describePlan(mesh, rows, whole), "all_gather 12");
+  EXPECT_EQ(describePlan(mesh, partial, whole), "all_reduce 12");
+  EXPECT_EQ(describePlan(mesh, partial, rows), "reduce_scatter 12");
+  EXPECT_EQ(describePlan(mesh, rows, columns), "all_to_all 12");
+  EXPECT_EQ(describePlan(mesh, whole, rows), "slice 12");
+  // Half of what is partial goes to each dim.
+  mixed.dims[0] = makeList(0, 6);
+  mixed.dims[1] = makeList(6, 12);
+  EXPECT_EQ(describePlan(mesh, partial, mixed), "reduce_scatter 6, reduce_scatter 6");
+}
+
+/// Growth: axes that all go different ways, one axis at a time or all orders turned round.
+TEST(ReshardTest, ManyAxesTakeNoTime) {
+  SizeContext sizes;
+  for (int numAxes : {6, 12, 24}) {
+    Mesh mesh = makeCube(sizes, numAxes);
+    Sharding forwards = Sharding::replicated(2), backwards = forwards, across = forwards, partial = forwards;
+    forwards.dims[0] = makeList(0, numAxes);
+    backwards.dims[0] = makeList(numAxes - 1, -1, -1);
+    across.dims[1] = makeList(numAxes - 1, -1, -1);
+    partial.partial = toSet(forwards.dims[0]);
+    auto begin = std::chrono::steady_clock::now();
+    EXPECT_EQ(describePlan(mesh, forwards, across), "all_to_all " + std::to_string(numAxes));
+    EXPECT_FALSE(describePlan(mesh, forwards, backwards).empty());
+    EXPECT_EQ(describePlan(mesh, partial, backwards), "reduce_scatter " + std::to_string(numAxes));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(1)) << numAxes << " axes";
+  }
+}
 
 /// Dims that divide over some of the axes only: no plan may split them over others on the way.
 TEST(ReshardTest, DimsThatDivideOverSomeAxesOnly) {
