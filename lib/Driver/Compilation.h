@@ -5,30 +5,54 @@
 #include "Options.h"
 #include "stage/AST/AST.h"
 #include "stage/IR/Program.h"
+#include "stage/Memory/Report.h"
 
 namespace stage {
 
-/// Everything a compilation owns, in the order of the phases.
-struct Compilation {
-  explicit Compilation(llvm::raw_ostream &messages = llvm::errs()) : diags(sources, messages) {}
+/// What was read. Several compilations may share it, one after the other.
+struct SourceFiles {
+  explicit SourceFiles(llvm::raw_ostream &messages) : diags(sources, messages) {}
 
   llvm::SourceMgr sources;
   DiagnosticEngine diags;
   ast::ASTContext ast;
+  std::unique_ptr<sema::Program> files; ///< Null until they are loaded and their names checked.
+};
+
+/// Everything a compilation owns, in the order of the phases.
+struct Compilation {
+  explicit Compilation(llvm::raw_ostream &messages = llvm::errs())
+      : owned(std::make_unique<SourceFiles>(messages)), input(*owned), diags(input.diags) {}
+  /// Compiles what was read already; `input` and `diags` must outlive it.
+  Compilation(SourceFiles &input, DiagnosticEngine &diags) : input(input), diags(diags) {}
+
+  std::unique_ptr<SourceFiles> owned;
+  SourceFiles &input;
+  DiagnosticEngine &diags;
+  llvm::SourceMgr &sources = input.sources;
+  ast::ASTContext &ast = input.ast;
+  std::unique_ptr<sema::Program> &files = input.files;
+
   SizeContext sizes;
   SizeBinding binding;
   Obligations obligations;
-  std::unique_ptr<sema::Program> files;
   std::optional<sema::BoundJob> job;
   std::unique_ptr<Graph> graph;
   std::unique_ptr<Program> program;
 };
 
+/// Loads the file with its imports and checks its names, unless that was done. False after errors.
+bool loadFiles(SourceFiles &input, const DriverOptions &options);
 /// Reads the program, binds the job, and makes the graph (or prints what `--emit` asks for of these phases). False
 /// after errors.
 bool runFrontEnd(Compilation &c, const DriverOptions &options);
 /// All passes, then the program. False after errors.
 bool runMiddle(Compilation &c, const DriverOptions &options);
+/// What the compiled program costs, without its traces. Nothing after errors.
+std::optional<Report> makeReport(Compilation &c);
+/// Compiles each job under each combination of values of `-D`, and prints what they cost, in one table. False after
+/// errors that concern all, and if all are refused.
+bool runComparison(const DriverOptions &options);
 /// `--prove`: compiles the job with a small mesh, runs it on tiny sizes, and prints what was proved. False after
 /// errors.
 bool runProof(const DriverOptions &options);

@@ -16,6 +16,18 @@
 
 using namespace stage;
 
+bool stage::loadFiles(SourceFiles &input, const DriverOptions &options) {
+  if (input.files)
+    return true;
+  auto files = std::make_unique<sema::Program>(input.ast, input.diags,
+                                               sema::ProgramOptions{options.stdlibDir, options.includeDirs});
+  // Every name is known before anything is evaluated.
+  if (!files->load(options.input) || input.diags.hasErrors() || !sema::checkNames(*files))
+    return false;
+  input.files = std::move(files);
+  return true;
+}
+
 bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
   if (options.emit == EmitKind::Ast) {
     // What was read is shown also where its imports are not to be had.
@@ -29,13 +41,7 @@ bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
       ast::print(llvm::outs(), *file);
     return file != nullptr;
   }
-  c.files = std::make_unique<sema::Program>(c.ast, c.diags,
-                                            sema::ProgramOptions{options.stdlibDir, options.includeDirs});
-  const ast::File *file = c.files->load(options.input);
-  if (!file || c.diags.hasErrors())
-    return false;
-  // Every name is known before anything is evaluated.
-  if (!sema::checkNames(*c.files))
+  if (!loadFiles(c.input, options))
     return false;
   // From here on every symbol has a value.
   c.job = sema::bindJob(*c.files, options.job, options.defines, c.sizes, c.binding, c.obligations, c.diags,
@@ -68,17 +74,25 @@ static TraceStatistics describe(const EmitStatistics &traces, bool written) {
   return {written, traces.ranks, traces.classes, traces.nodes, traces.bytes, traces.files};
 }
 
+std::optional<Report> stage::makeReport(Compilation &c) {
+  MemoryReport memory = accountMemory(*c.program, c.diags);
+  if (c.diags.hasErrors())
+    return std::nullopt;
+  Report report = makeReport(*c.program, std::move(memory), c.diags);
+  if (c.diags.hasErrors())
+    return std::nullopt;
+  report.job = c.job->decl->name.name.str();
+  return report;
+}
+
 static bool runBackEnd(Compilation &c, const DriverOptions &options) {
   std::optional<Report> report;
   if (options.report != ReportKind::None || options.emit == EmitKind::Memory) {
-    MemoryReport memory = accountMemory(*c.program, c.diags);
-    if (c.diags.hasErrors())
+    report = makeReport(c);
+    if (!report)
       return false;
     if (options.emit == EmitKind::Memory)
-      print(llvm::outs(), memory);
-    report = makeReport(*c.program, std::move(memory), c.diags);
-    if (c.diags.hasErrors())
-      return false;
+      print(llvm::outs(), report->memory);
   }
   if (!options.traces.directory.empty()) {
     ProgressBar bar(llvm::errs());
@@ -132,6 +146,8 @@ int stage::stagecMain(int argc, char **argv) {
   if (!options)
     return 1;
   c.diags.setShowRemarks(options->remarks);
-  bool good = options->prove ? runProof(*options) : compile(c, *options);
+  bool good = options->prove          ? runProof(*options)
+              : options->isComparison() ? runComparison(*options)
+                                        : compile(c, *options);
   return flushStandardOutput(c.diags) && good ? 0 : 1;
 }

@@ -17,7 +17,8 @@ cl::opt<std::string> output("o", cl::desc("Write one trace per rank and comm_gro
 cl::opt<ReportKind> report("report", cl::ValueOptional, cl::desc("Show what a step costs: FLOPs, traffic, memory"),
                            cl::values(clEnumValN(ReportKind::Text, "", ""),
                                       clEnumValN(ReportKind::Text, "text", "for people"),
-                                      clEnumValN(ReportKind::Json, "json", "one JSON object with exact numbers")),
+                                      clEnumValN(ReportKind::Json, "json", "one JSON object with exact numbers"),
+                                      clEnumValN(ReportKind::Csv, "csv", "a table, one line per job, with exact numbers")),
                            cl::init(ReportKind::None), cl::cat(category));
 cl::opt<EmitKind> emit("emit", cl::desc("Print what the program is at some phase, and stop"),
                        cl::values(clEnumValN(EmitKind::Ast, "ast", "the program as it was read"),
@@ -28,8 +29,12 @@ cl::opt<EmitKind> emit("emit", cl::desc("Print what the program is at some phase
                                   clEnumValN(EmitKind::Dot, "dot", "graph IR after all passes, for graphviz"),
                                   clEnumValN(EmitKind::Chakra, "chakra", "traces (needs -o; what -o means anyway)")),
                        cl::init(EmitKind::None), cl::cat(category));
-cl::opt<std::string> job("job", cl::desc("Compile this job of the file"), cl::value_desc("name"), cl::cat(category));
-cl::list<std::string> defines("D", cl::Prefix, cl::desc("Replace a value of the job, its config or its strategy"),
+cl::opt<std::string> job("job", cl::desc("Compile this job of the file; --report compares several: a,b"),
+                         cl::value_desc("name"), cl::cat(category));
+cl::opt<bool> allJobs("all-jobs", cl::desc("Compare all jobs of the file (needs --report)"), cl::cat(category));
+cl::list<std::string> defines("D", cl::Prefix,
+                              cl::desc("Replace a value of the job, its config or its strategy; --report compares "
+                                       "several: tp=1,2,4"),
                               cl::value_desc("name=value"), cl::cat(category));
 cl::list<std::string> includes("I", cl::Prefix, cl::desc("Look for imports in <folder>, too"),
                                cl::value_desc("folder"), cl::cat(category));
@@ -81,6 +86,62 @@ static bool parseRanks(llvm::StringRef text, std::vector<std::pair<int64_t, int6
   return true;
 }
 
+/// Splits at the commas outside of brackets and texts: `1,2,4` has three parts, `[3,4],[4,3]` two, `min(a,b)` one.
+static std::vector<std::string> splitAtCommas(llvm::StringRef text) {
+  std::vector<std::string> parts(1);
+  int depth = 0;
+  bool isText = false;
+  for (char c : text) {
+    isText ^= c == '"';
+    if (!isText)
+      depth += llvm::StringRef("([{").contains(c) ? 1 : llvm::StringRef(")]}").contains(c) ? -1 : 0;
+    if (c == ',' && depth == 0 && !isText)
+      parts.emplace_back();
+    else
+      parts.back() += c;
+  }
+  for (std::string &part : parts)
+    part = llvm::StringRef(part).trim().str();
+  return parts;
+}
+
+bool DriverOptions::isComparison() const {
+  return allJobs || jobs.size() > 1 || report == ReportKind::Csv ||
+         llvm::any_of(choices, [](const Choice &choice) { return choice.values.size() > 1; });
+}
+
+/// More plans than anybody reads; a slip of the finger must not run for days.
+constexpr size_t maxCombinations = 100'000;
+
+/// `--job` and `-D`, of one plan or of many.
+static void readJobs(DriverOptions &options, DiagnosticEngine &diags) {
+  if (!job.empty())
+    options.jobs = splitAtCommas(job);
+  for (const std::string &name : options.jobs)
+    if (name.empty())
+      diags.report(SMLoc(), diag::BadJobs) << job;
+  options.allJobs = allJobs;
+  if (allJobs && job.getNumOccurrences())
+    diags.report(SMLoc(), diag::AllJobsAndJob) << job;
+  size_t combinations = std::max<size_t>(1, options.jobs.size());
+  for (const std::string &define : defines) {
+    auto [name, text] = llvm::StringRef(define).split('=');
+    Choice choice{name.trim().str(), splitAtCommas(text)};
+    if (choice.name.empty() || llvm::is_contained(choice.values, ""))
+      diags.report(SMLoc(), diag::BadDefine) << define;
+    combinations = std::min(combinations * choice.values.size(), maxCombinations + 1);
+    options.choices.push_back(std::move(choice));
+  }
+  if (combinations > maxCombinations)
+    diags.report(SMLoc(), diag::TooManyCombinations) << int64_t(maxCombinations);
+  if (options.isComparison())
+    return;
+  if (!options.jobs.empty())
+    options.job = options.jobs.front();
+  for (const Choice &choice : options.choices)
+    options.defines.push_back({choice.name, choice.values.front()});
+}
+
 std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
   cl::HideUnrelatedOptions(category);
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "stagec " STAGE_VERSION "\n"; });
@@ -96,17 +157,12 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   if (input.empty())
     diags.report(SMLoc(), diag::NoInput);
   options.input = input;
-  options.job = job;
+  options.report = report;
+  readJobs(options, diags);
   // A shell variable that is not set must not be an option that is not given.
   for (const cl::opt<std::string> *option : {&job, &output, &ranks, &stdlib})
     if (option->getNumOccurrences() && option->empty())
       diags.report(SMLoc(), diag::EmptyOption) << ((option->ArgStr.size() > 1 ? "--" : "-") + option->ArgStr).str();
-  for (const std::string &define : defines) {
-    auto [name, value] = llvm::StringRef(define).split('=');
-    if (name.trim().empty() || value.trim().empty())
-      diags.report(SMLoc(), diag::BadDefine) << define;
-    options.defines.push_back({name.trim().str(), value.trim().str()});
-  }
   options.includeDirs.assign(includes.begin(), includes.end());
   options.stdlibDir = stdlib.getNumOccurrences() ? std::string(stdlib) : getStdlibFolder(argv[0]);
   // A folder that is not there would be looked into without effect.
@@ -114,7 +170,6 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
     if (!llvm::sys::fs::is_directory(folder))
       diags.report(SMLoc(), diag::CannotReadFile) << folder << "not a folder";
   options.emit = emit;
-  options.report = report;
   options.prove = prove;
   options.remarks = remarks;
   options.passes.printAfter.assign(printAfter.begin(), printAfter.end());
@@ -145,6 +200,29 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
     checkNeedsTraces(names.getNumOccurrences() > 0, "--names");
     checkNeedsTraces(tracker, "--tracker");
     checkNeedsTraces(order.getNumOccurrences() > 0, "--order");
+  }
+  if (options.isComparison()) {
+    // One plan has a graph, a proof and traces; many have a table.
+    auto checkOnePlan = [&](bool given, llvm::StringRef name) {
+      if (given)
+        diags.report(SMLoc(), diag::NotForSeveral) << name;
+    };
+    checkOnePlan(traces, "-o");
+    checkOnePlan(prove, "--prove");
+    checkOnePlan(emit != EmitKind::None, "--emit");
+    checkOnePlan(remarks, "--remarks");
+    if (report != ReportKind::None) { // else they were refused above
+      checkOnePlan(tracker, "--tracker");
+      checkOnePlan(names.getNumOccurrences() > 0, "--names");
+      checkOnePlan(order.getNumOccurrences() > 0, "--order");
+    }
+    checkOnePlan(printAfterAll || !printAfter.empty(), "--print-after");
+    checkOnePlan(timePasses, "--time-passes");
+    if (report == ReportKind::None)
+      diags.report(SMLoc(), diag::SeveralNeedReport);
+    if (diags.getNumErrors() != errors)
+      return std::nullopt;
+    return options;
   }
   for (auto [given, name] : {std::pair(traces, "-o"), std::pair(emit != EmitKind::None, "--emit"),
                              std::pair(report != ReportKind::None, "--report")})

@@ -9,13 +9,24 @@
 namespace stage {
 
 enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Dot, Chakra };
-enum class ReportKind { None, Text, Json };
+enum class ReportKind { None, Text, Json, Csv };
+
+/// `-D tp=1,2,4`: a name and the values it is given in turn.
+struct Choice {
+  std::string name;
+  std::vector<std::string> values;
+};
 
 /// What the user asks for.
 struct DriverOptions {
   std::string input;
   std::string job;
   std::vector<sema::Override> defines;
+  /// What a comparison goes through: these jobs of the file, or all, each under every combination of the values. `job`
+  /// and `defines` then say nothing.
+  std::vector<std::string> jobs;
+  bool allJobs = false;
+  std::vector<Choice> choices;
   std::vector<std::string> includeDirs;
   std::string stdlibDir;
   EmitKind emit = EmitKind::None;
@@ -25,6 +36,9 @@ struct DriverOptions {
   bool remarks = false;
   PassOptions passes;
   EmitOptions traces; ///< `directory` is empty if none are to be written.
+
+  /// More than one plan is asked for, or a table.
+  bool isComparison() const;
 };
 
 /// Reads the command line. Faults are reported, and give nothing; `--help` and `--version` end the program.

@@ -207,6 +207,12 @@ private:
 };
 } // namespace
 
+const StageMemory &Report::getLargestStage() const {
+  return *std::max_element(memory.stages.begin(), memory.stages.end(), [](const StageMemory &a, const StageMemory &b) {
+    return a.peak.getTotal() < b.peak.getTotal();
+  });
+}
+
 Report stage::makeReport(const Program &program, MemoryReport memory, DiagnosticEngine &diags) {
   Report report = Reporter(program, diags).run();
   report.memory = std::move(memory);

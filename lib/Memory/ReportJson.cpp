@@ -1,27 +1,35 @@
 //===- ReportJson.cpp - the report as JSON --------------------------------===//
-#include "stage/Memory/Report.h"
+#include "stage/Memory/Comparison.h"
 #include "llvm/Support/JSON.h"
 
 using namespace stage;
+
+/// Changes when a field changes its name or its meaning, not when one is added.
+constexpr int64_t schemaVersion = 1;
 
 namespace {
 /// JSON has no limit on integers: all numbers are written exactly.
 class JsonReport {
 public:
-  JsonReport(llvm::raw_ostream &os, const Report &report)
-      : json(os, 2), report(report), graph(*report.program->graph) {}
+  JsonReport(llvm::json::OStream &json, const Report &report)
+      : json(json), report(report), graph(*report.program->graph) {}
 
   void print() {
     json.object([&] {
+      json.attribute("schema", schemaVersion);
+      if (!report.job.empty())
+        json.attribute("job", report.job);
       json.attribute("name", graph.name);
       number("ranks", report.ranks);
       json.attributeObject("mesh", [&] {
         for (const Axis &axis : graph.mesh.getAxes())
           number(axis.name, axis.size);
       });
+      printDims();
       number("microbatches", report.program->microbatches);
       number("parameters", report.parameters);
       number("padding", report.padding);
+      number("peak", report.getLargestStage().peak.getTotal());
       printFlops();
       printSaved();
       json.attributeArray("stages", [&] {
@@ -31,10 +39,27 @@ public:
       if (report.traces)
         printTraces(*report.traces);
     });
-    json.flush();
   }
 
 private:
+  /// What the job binds (L, B, D), then what the model names of it (G = H/KV). A dim of a repeat has no one value.
+  void printDims() {
+    json.attributeObject("dims", [&] {
+      for (auto &[name, value] : graph.binding.sorted())
+        if (!graph.mesh.find(name))
+          number(name, value);
+      for (const auto &dim : graph.dims) {
+        if (graph.binding.lookup(dim->name))
+          continue;
+        SizeValue value = evaluateCount(dim->size, graph.binding);
+        if (value)
+          number(dim->name, value.value.num);
+        else
+          json.attribute(dim->name, dim->size.str());
+      }
+    });
+  }
+
   void number(llvm::StringRef name, __int128 value) {
     json.attributeBegin(name);
     json.rawValue(Rational{value, 1}.str());
@@ -121,13 +146,63 @@ private:
     });
   }
 
-  llvm::json::OStream json;
+  llvm::json::OStream &json;
   const Report &report;
   const Graph &graph;
 };
 } // namespace
 
 void stage::printJson(llvm::raw_ostream &os, const Report &report) {
-  JsonReport(os, report).print();
+  {
+    llvm::json::OStream json(os, 2);
+    JsonReport(json, report).print();
+  }
   os << '\n';
+}
+
+struct JsonComparison::Writer {
+  explicit Writer(llvm::raw_ostream &os) : os(os) {}
+  llvm::raw_ostream &os;
+  std::optional<llvm::json::OStream> json; ///< Nothing is written before the first plan.
+
+  llvm::json::OStream &open() {
+    if (json)
+      return *json;
+    json.emplace(os, 2);
+    json->objectBegin();
+    json->attribute("schema", schemaVersion);
+    json->attributeBegin("plans");
+    json->arrayBegin();
+    return *json;
+  }
+};
+
+JsonComparison::JsonComparison(llvm::raw_ostream &os) : writer(std::make_unique<Writer>(os)) {}
+JsonComparison::~JsonComparison() = default;
+
+void JsonComparison::add(const ComparedPlan &plan, llvm::ArrayRef<std::string> names, const Report *report) {
+  llvm::json::OStream &json = writer->open();
+  json.object([&] {
+    json.attribute("job", plan.job);
+    json.attributeObject("values", [&] {
+      for (size_t i = 0; i < names.size(); ++i)
+        json.attribute(names[i], plan.values[i]);
+    });
+    if (report) {
+      json.attributeBegin("report");
+      JsonReport(json, *report).print();
+      json.attributeEnd();
+    } else {
+      json.attribute("refused", plan.refusal);
+    }
+  });
+}
+
+void JsonComparison::finish() {
+  llvm::json::OStream &json = writer->open();
+  json.arrayEnd();
+  json.attributeEnd();
+  json.objectEnd();
+  json.flush();
+  writer->os << '\n';
 }

@@ -43,21 +43,25 @@ void Table::print(llvm::raw_ostream &os, bool titles) const {
   std::vector<size_t> widths;
   for (size_t i = 0; i < columns.size(); ++i) {
     widths.push_back(columns[i].first.size());
-    for (auto &row : rows)
-      if (i < row.size())
-        widths[i] = std::max(widths[i], row[i].size());
+    for (size_t r = 0; r < rows.size(); ++r)
+      if (i + texts.count(r) < rows[r].size())
+        widths[i] = std::max(widths[i], rows[r][i].size());
   }
-  auto printRow = [&](llvm::function_ref<llvm::StringRef(size_t)> cell) {
+  auto printRow = [&](llvm::ArrayRef<std::string> cells, bool endsInText) {
     std::string line(indent, ' ');
-    for (size_t i = 0; i < columns.size(); ++i) {
-      std::string padding(widths[i] - cell(i).size(), ' ');
+    for (size_t i = 0; i < cells.size(); ++i) {
+      bool isText = endsInText && i + 1 == cells.size();
+      std::string padding(isText ? 0 : widths[i] - cells[i].size(), ' ');
       line += (i ? "  " : "");
-      line += columns[i].second == Left ? cell(i).str() + padding : padding + cell(i).str();
+      line += columns[i].second == Left || isText ? cells[i] + padding : padding + cells[i];
     }
     os << llvm::StringRef(line).rtrim() << '\n';
   };
+  std::vector<std::string> heads;
+  for (auto &column : columns)
+    heads.push_back(column.first);
   if (titles)
-    printRow([&](size_t i) -> llvm::StringRef { return columns[i].first; });
-  for (auto &row : rows)
-    printRow([&](size_t i) { return i < row.size() ? llvm::StringRef(row[i]) : llvm::StringRef(); });
+    printRow(heads, /*endsInText=*/false);
+  for (size_t r = 0; r < rows.size(); ++r)
+    printRow(rows[r], texts.count(r));
 }

@@ -9,6 +9,7 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,12 +30,18 @@ public:
       : columns(std::move(columns)), indent(indent) {}
   /// Cells left out are empty.
   void addRow(std::vector<std::string> cells) { rows.push_back(std::move(cells)); }
+  /// The same, with a text from the last of the cells on over the columns that follow.
+  void addText(std::vector<std::string> cells) {
+    texts.insert(rows.size());
+    addRow(std::move(cells));
+  }
   bool empty() const { return rows.empty(); }
   void print(llvm::raw_ostream &os, bool titles = true) const;
 
 private:
   std::vector<std::pair<std::string, Alignment>> columns;
   std::vector<std::vector<std::string>> rows;
+  std::set<size_t> texts; ///< Rows that end in one.
   unsigned indent;
 };
 

@@ -12,7 +12,7 @@ static SMRange getRange(const NamedValue &argument) { return argument.range; }
 template <typename Argument>
 static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast::Param> params, ArrayRef<Argument> args,
                                                                    StringRef callee, SMRange callRange,
-                                                                   DiagnosticEngine &diags) {
+                                                                   DiagnosticEngine &diags, bool allNeeded) {
   llvm::SmallVector<const Argument *, 8> matched(params.size(), nullptr);
   bool ok = true, named = false;
   size_t position = 0;
@@ -55,7 +55,7 @@ static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast:
     }
     matched[slot] = &argument;
   }
-  for (size_t i = 0; i != params.size(); ++i) {
+  for (size_t i = 0; allNeeded && i != params.size(); ++i) {
     if (matched[i] || params[i].defaultValue || !ok)
       continue;
     diags.report(callRange.Start, diag::MissingArgument)
@@ -77,12 +77,11 @@ static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast:
 std::optional<llvm::SmallVector<const ast::Argument *, 8>>
 stage::sema::matchArguments(ArrayRef<ast::Param> params, ArrayRef<ast::Argument> args, StringRef callee,
                             SMRange callRange, DiagnosticEngine &diags) {
-  return match(params, args, callee, callRange, diags);
+  return match(params, args, callee, callRange, diags, /*allNeeded=*/true);
 }
 
-std::optional<llvm::SmallVector<const NamedValue *, 8>> stage::sema::matchArguments(ArrayRef<ast::Param> params,
-                                                                                    ArrayRef<NamedValue> args,
-                                                                                    StringRef callee, SMRange callRange,
-                                                                                    DiagnosticEngine &diags) {
-  return match(params, args, callee, callRange, diags);
+std::optional<llvm::SmallVector<const NamedValue *, 8>>
+stage::sema::matchArguments(ArrayRef<ast::Param> params, ArrayRef<NamedValue> args, StringRef callee,
+                            SMRange callRange, DiagnosticEngine &diags, bool allNeeded) {
+  return match(params, args, callee, callRange, diags, allNeeded);
 }

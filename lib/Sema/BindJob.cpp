@@ -23,7 +23,7 @@ public:
   JobBinder(Program &program, ArrayRef<Override> defines, SizeContext &sizes, SizeBinding &binding,
             Obligations &obligations, DiagnosticEngine &diags)
       : program(program), sizes(sizes), binding(binding), diags(diags),
-        evaluator(program, sizes, binding, obligations, diags), overrides(program, defines) {}
+        evaluator(program, sizes, binding, obligations, diags), overrides(program, defines, diags) {}
 
   bool selectJob(StringRef name);
   bool bind();
@@ -40,6 +40,7 @@ private:
   bool chooseParts();
   void resolveOverrides();
   std::optional<CTValue> evaluateEntry(StringRef name);
+  std::optional<JobCall> readCall(StringRef name);
   bool bindStrategyEntry();
   bool bindStep();
   bool bindBatch(const ast::Ident &dim, int64_t batch, SMRange range);
@@ -57,39 +58,49 @@ private:
   Evaluator evaluator;
   Overrides overrides;
   llvm::StringMap<Entry> entries;
-  CTValue model, strategy;
+  JobCall model, strategy;
   const ast::CallExpr *step = nullptr;
 };
 } // namespace
 
 bool JobBinder::selectJob(StringRef name) {
+  job.decl = findJob(program, name, diags);
+  return job.decl && overrides.isValid();
+}
+
+std::vector<const ast::JobDecl *> stage::sema::getJobs(const Program &program) {
+  std::vector<const ast::JobDecl *> jobs;
+  for (const ast::Decl *decl : program.getMain()->decls)
+    if (auto *job = dyn_cast<ast::JobDecl>(decl))
+      jobs.push_back(job);
+  return jobs;
+}
+
+const ast::JobDecl *stage::sema::findJob(const Program &program, StringRef name, DiagnosticEngine &diags) {
   const ast::File &file = *program.getMain();
-  std::vector<Candidate> jobs;
-  for (const ast::Decl *decl : file.decls)
-    if (auto *candidate = dyn_cast<ast::JobDecl>(decl)) {
-      jobs.push_back({candidate->name.name, candidate->name.loc()});
-      if (candidate->name.name == name || name.empty())
-        job.decl = candidate;
-    }
+  std::vector<const ast::JobDecl *> jobs = getJobs(program);
+  std::vector<Candidate> candidates;
+  for (const ast::JobDecl *job : jobs) {
+    if (job->name.name == name || (name.empty() && jobs.size() == 1))
+      return job;
+    candidates.push_back({job->name.name, job->name.loc()});
+  }
   if (jobs.empty()) {
     diags.report(SMLoc(), diag::MissingJob) << file.path;
-    return false;
+    return nullptr;
   }
-  if (name.empty() && jobs.size() > 1) {
-    DiagnosticBuilder error = diags.report(SMLoc(), diag::SeveralJobs);
-    error << file.path << int64_t(jobs.size());
-    for (const Candidate &candidate : jobs)
+  DiagnosticBuilder error = diags.report(SMLoc(), name.empty() ? diag::SeveralJobs : diag::UnknownJob);
+  error << file.path;
+  if (name.empty()) {
+    error << int64_t(jobs.size());
+    for (const Candidate &candidate : candidates)
       error.note(candidate.loc, diag::PreviousHere) << candidate.name;
-    return false;
-  }
-  if (!job.decl) {
-    DiagnosticBuilder error = diags.report(SMLoc(), diag::UnknownJob);
-    error << file.path << name;
-    if (const Candidate *nearest = findNearest(name, jobs))
+  } else {
+    error << name;
+    if (const Candidate *nearest = findNearest(name, candidates))
       error.note(nearest->loc, diag::DidYouMean) << nearest->name;
-    return false;
   }
-  return overrides.isValid();
+  return nullptr;
 }
 
 void JobBinder::readEntries() {
@@ -108,6 +119,27 @@ void JobBinder::readEntries() {
 std::optional<CTValue> JobBinder::evaluateEntry(StringRef name) {
   const Entry &entry = entries[name];
   return evaluator.evaluate(entry.value, Environment(*entry.file));
+}
+
+/// What an entry calls. The arguments wait, as they may refer to other parameters of the callee.
+std::optional<JobCall> JobBinder::readCall(StringRef name) {
+  const Entry &entry = entries[name];
+  Environment env(*entry.file);
+  JobCall result;
+  result.file = entry.file;
+  auto *call = dyn_cast<ast::CallExpr>(entry.value);
+  bool isPlain = call && !call->hasIndices && llvm::isa<ast::NameExpr>(call->callee);
+  std::optional<CTValue> callee = evaluator.evaluate(isPlain ? call->callee : entry.value, env);
+  if (!callee)
+    return std::nullopt;
+  result.callee = *callee;
+  if (isPlain)
+    for (const ast::Argument &argument : call->args)
+      result.arguments.push_back({argument.name, argument.value, CTValue(), argument.value->range});
+  else
+    for (const NamedValue &argument : callee->getArguments())
+      result.arguments.push_back({argument.name, nullptr, argument.value, argument.range});
+  return result;
 }
 
 template <typename Kind> const Kind *JobBinder::expectDecl(const CTValue &value, SMRange range, StringRef what) {
@@ -129,8 +161,8 @@ bool JobBinder::chooseParts() {
     return false;
 
   SMRange modelRange = entries[modelWord].value->range;
-  std::optional<CTValue> value = evaluateEntry(modelWord);
-  const ast::ModuleDecl *decl = value ? expectDecl<ast::ModuleDecl>(*value, modelRange, "a model") : nullptr;
+  std::optional<JobCall> call = readCall(modelWord);
+  const ast::ModuleDecl *decl = call ? expectDecl<ast::ModuleDecl>(call->callee, modelRange, "a model") : nullptr;
   if (decl && !decl->isModel) {
     diags.report(modelRange.Start, diag::WrongDeclaration).range(modelRange) << decl->name.name << "model";
     decl = nullptr;
@@ -138,7 +170,7 @@ bool JobBinder::chooseParts() {
   job.model = decl;
   job.modelRange = modelRange;
   if (decl)
-    model = *value;
+    model = std::move(*call);
 
   const ast::Expr *stepValue = entries[stepWord].value;
   job.stepRange = stepValue->range;
@@ -154,12 +186,12 @@ bool JobBinder::chooseParts() {
   }
 
   if (entries.count(strategyWord)) {
-    std::optional<CTValue> chosen = evaluateEntry(strategyWord);
-    job.strategy.decl =
-        chosen ? expectDecl<ast::StrategyDecl>(*chosen, entries[strategyWord].value->range, "a strategy") : nullptr;
+    std::optional<JobCall> chosen = readCall(strategyWord);
+    SMRange range = entries[strategyWord].value->range;
+    job.strategy.decl = chosen ? expectDecl<ast::StrategyDecl>(chosen->callee, range, "a strategy") : nullptr;
     if (!job.strategy.decl)
       return false;
-    strategy = *chosen;
+    strategy = std::move(*chosen);
   }
   return job.model;
 }
@@ -191,9 +223,14 @@ bool JobBinder::bindStrategyEntry() {
   const ast::StrategyDecl *decl = job.strategy.decl;
   if (!decl)
     return true;
-  auto args = overrides.apply(strategyWord, decl->params, strategy.getArguments(), evaluator);
-  std::optional<BoundStrategy> bound =
-      args ? bindStrategy(evaluator, job.environments, *decl, *args, entries[strategyWord].value->range) : std::nullopt;
+  SMRange range = entries[strategyWord].value->range;
+  ParamBinder params(evaluator, *decl, decl->params, range);
+  if (!params.give(strategy.arguments, *strategy.file))
+    return false;
+  params.give(overrides, strategyWord);
+  if (!params.bindAll())
+    return false;
+  std::optional<BoundStrategy> bound = bindStrategy(evaluator, job.environments, *decl, params.take(), range);
   if (!bound)
     return false;
   job.strategy = std::move(*bound);

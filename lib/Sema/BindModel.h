@@ -5,22 +5,20 @@
 //
 //   L = symbol L (2), D = symbol D (1024), H = 8, F = 4*D, E = D/8
 //
-// Each parameter has one expression that is in effect: of a -D, the call, the config
-// that is nearest, or its default. An integer there makes the parameter a symbol, so
-// what others say of it stays symbolic. Expressions are evaluated in the order of
-// their dependencies, which need not be that of the parameters.
+// An integer that the job, its config or a -D chose makes the parameter a symbol, so
+// that what others say of it stays symbolic.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_SEMA_BINDMODEL_H
 #define STAGE_LIB_SEMA_BINDMODEL_H
 
-#include "Overrides.h"
+#include "BindParams.h"
 
 namespace stage::sema {
 
 /// The values of `call`, a model with arguments, in the order of its parameters. Symbols are bound in `binding`.
 /// `namesConstants`: see bindJob.
-std::optional<std::vector<NamedValue>> bindModel(Evaluator &evaluator, const CTValue &call, SMRange callRange,
+std::optional<std::vector<NamedValue>> bindModel(Evaluator &evaluator, const JobCall &call, SMRange callRange,
                                                  const Overrides &overrides, SizeBinding &binding,
                                                  bool namesConstants);
 

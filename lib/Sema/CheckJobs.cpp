@@ -28,6 +28,7 @@ public:
 private:
   /// Unknown and repeated names among the entries.
   void checkNames(ArrayRef<ast::EntryStmt *> entries, StringRef owner, ArrayRef<Candidate> known);
+  void checkEntry(const ast::Expr *expr);
   void checkStep(const ast::Expr *expr);
 };
 
@@ -83,8 +84,30 @@ void EntryChecker::check(const ast::JobDecl &job) {
     if (entry->name.name == stepWord)
       checkStep(entry->value);
     else
-      checkExpr(entry->value);
+      checkEntry(entry->value);
   }
+}
+
+/// An argument of a model or strategy may refer to the other parameters.
+void EntryChecker::checkEntry(const ast::Expr *expr) {
+  auto *call = dyn_cast<ast::CallExpr>(expr);
+  auto *callee = call && !call->hasIndices ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
+  const ast::Decl *decl = callee ? program.lookup(file, callee->name) : nullptr;
+  ScopeGuard scope(*this);
+  auto defineAll = [&](ArrayRef<ast::Param> params) {
+    for (const ast::Param &param : params)
+      if (!find(param.name.name)) // two of one name were reported where they stand
+        define(SymbolKind::Scalar, param.name);
+  };
+  if (auto *model = llvm::dyn_cast_or_null<ast::ModuleDecl>(decl))
+    defineAll(model->params);
+  else if (auto *strategy = llvm::dyn_cast_or_null<ast::StrategyDecl>(decl))
+    defineAll(strategy->params);
+  if (!callee)
+    return checkExpr(expr);
+  checkName(callee->name, callee->range);
+  for (const ast::Argument &argument : call->args)
+    checkExpr(argument.value);
 }
 
 /// `train(...)` is no name of a declaration.

@@ -7,8 +7,8 @@
 using namespace stage;
 using namespace stage::sema;
 
-Overrides::Overrides(Program &program, ArrayRef<Override> defines)
-    : diags(program.getDiags()), env(*program.getMain()) {
+Overrides::Overrides(Program &program, ArrayRef<Override> defines, DiagnosticEngine &diags)
+    : diags(diags), env(*program.getMain()) {
   llvm::SourceMgr &sources = diags.getSources();
   for (const Override &define : defines) {
     unsigned id =
@@ -81,29 +81,4 @@ const ast::Expr *Overrides::find(StringRef owner, StringRef name) const {
     if (define.owner == owner && define.target == name)
       return define.value;
   return nullptr;
-}
-
-std::optional<std::vector<NamedValue>> Overrides::apply(StringRef owner, ArrayRef<ast::Param> params,
-                                                        ArrayRef<NamedValue> args, Evaluator &evaluator) const {
-  std::vector<NamedValue> result;
-  bool ok = true;
-  // Positional arguments are named, so that one which is replaced leaves no gap.
-  for (size_t i = 0; i != args.size(); ++i) {
-    NamedValue argument = args[i];
-    if (!argument.name && i < params.size())
-      argument.name = {params[i].name.name, argument.range};
-    if (!find(owner, argument.name.name))
-      result.push_back(std::move(argument));
-  }
-  for (const ast::Param &param : params) {
-    const ast::Expr *value = find(owner, param.name.name);
-    if (!value)
-      continue;
-    std::optional<CTValue> evaluated = evaluator.evaluate(value, env);
-    if (evaluated)
-      result.push_back({{param.name.name, value->range}, std::move(*evaluated), value->range});
-    else
-      ok = false;
-  }
-  return ok ? std::optional(std::move(result)) : std::nullopt;
 }

@@ -26,7 +26,7 @@ public:
   };
 
   /// Parses the values. Faults are reported.
-  Overrides(Program &program, ArrayRef<Override> defines);
+  Overrides(Program &program, ArrayRef<Override> defines, DiagnosticEngine &diags);
   bool isValid() const { return valid; }
 
   /// Decides which target each define means that is not decided yet. With `isLast` a define that fits none is reported.
@@ -35,10 +35,6 @@ public:
   const ast::Expr *find(StringRef owner, StringRef name) const;
   /// Where values are evaluated: the main file.
   const Environment &getEnvironment() const { return env; }
-
-  /// `args` with the values for `owner`'s parameters in place. Null if one has no value (reported).
-  std::optional<std::vector<NamedValue>> apply(StringRef owner, ArrayRef<ast::Param> params, ArrayRef<NamedValue> args,
-                                               Evaluator &evaluator) const;
 
 private:
   struct Define {

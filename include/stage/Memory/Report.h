@@ -50,6 +50,7 @@ struct TraceStatistics {
 
 struct Report {
   const Program *program = nullptr;
+  std::string job; ///< Its name; empty where there is none.
   int64_t ranks = 1;
   /// Elements of all parameters, unsharded and unpadded, each once.
   __int128 parameters = 0;
@@ -59,6 +60,9 @@ struct Report {
   std::vector<StageReport> stages;
   MemoryReport memory;
   std::optional<TraceStatistics> traces;
+
+  /// The stage whose ranks hold most at their peak; the first of several.
+  const StageMemory &getLargestStage() const;
 };
 
 /// The memory report is taken over. After errors (a cost that has no value) the numbers are not to be used.

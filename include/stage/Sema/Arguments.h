@@ -12,10 +12,11 @@ std::optional<llvm::SmallVector<const ast::Argument *, 8>> matchArguments(ArrayR
                                                                           ArrayRef<ast::Argument> args,
                                                                           StringRef callee, SMRange callRange,
                                                                           DiagnosticEngine &diags);
-/// The same for evaluated arguments.
+/// The same for evaluated arguments. Unless `allNeeded`, parameters without default may be absent.
 std::optional<llvm::SmallVector<const NamedValue *, 8>> matchArguments(ArrayRef<ast::Param> params,
                                                                        ArrayRef<NamedValue> args, StringRef callee,
-                                                                       SMRange callRange, DiagnosticEngine &diags);
+                                                                       SMRange callRange, DiagnosticEngine &diags,
+                                                                       bool allNeeded = true);
 
 } // namespace stage::sema
 

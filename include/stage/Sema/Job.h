@@ -120,6 +120,11 @@ struct BoundJob {
   std::deque<Environment> environments;
 };
 
+/// The jobs of the main file, in order.
+std::vector<const ast::JobDecl *> getJobs(const Program &program);
+/// The job of that name (empty: the only one). Null if there is none, which is reported.
+const ast::JobDecl *findJob(const Program &program, StringRef name, DiagnosticEngine &diags);
+
 /// Binds, in a program whose names have been checked, the job called `jobName` (empty: the only one of the main file),
 /// with `defines` replacing values it names. Binds the symbols in `binding`. Every fault is reported, and gives
 /// nothing. Obligations are recorded, for the caller to check once all are.

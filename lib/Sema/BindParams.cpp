@@ -1,0 +1,131 @@
+//===- BindParams.cpp - values for what a job calls -----------------------===//
+#include "BindParams.h"
+#include "Walk.h"
+#include "stage/Sema/Arguments.h"
+#include "stage/Sema/Diagnostics.h"
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+
+ParamBinder::ParamBinder(Evaluator &evaluator, const ast::Decl &callee, ArrayRef<ast::Param> params, SMRange callRange)
+    : evaluator(evaluator), diags(evaluator.getDiags()), callee(callee), params(params), callRange(callRange),
+      slots(params.size()) {
+  for (size_t i = 0; i != params.size(); ++i)
+    if (params[i].defaultValue) {
+      slots[i].expr = params[i].defaultValue;
+      slots[i].range = params[i].defaultValue->range;
+      slots[i].file = &evaluator.getProgram().getFile(callee);
+    }
+}
+
+std::optional<size_t> ParamBinder::find(StringRef name) const {
+  for (size_t i = 0; i != params.size(); ++i)
+    if (params[i].name.name == name)
+      return i;
+  return std::nullopt;
+}
+
+void ParamBinder::give(size_t index, const ast::Expr *expr, const ast::File &file) {
+  Slot &slot = slots[index];
+  slot.isGiven = true;
+  slot.expr = expr;
+  slot.file = &file;
+  slot.range = expr->range;
+}
+
+void ParamBinder::give(size_t index, const JobArgument &argument, const ast::File &file) {
+  if (argument.expr)
+    return give(index, argument.expr, file);
+  Slot &slot = slots[index];
+  slot.isGiven = true;
+  slot.expr = nullptr;
+  slot.value = argument.value;
+  slot.range = argument.range;
+}
+
+void ParamBinder::give(const Overrides &overrides, StringRef owner) {
+  for (size_t i = 0; i != params.size(); ++i)
+    if (const ast::Expr *value = overrides.find(owner, params[i].name.name))
+      give(i, value, overrides.getEnvironment().getFile());
+}
+
+bool ParamBinder::give(ArrayRef<JobArgument> arguments, const ast::File &file) {
+  std::vector<NamedValue> places;
+  for (const JobArgument &argument : arguments)
+    places.push_back({argument.name, CTValue(), argument.range});
+  auto matched = matchArguments(params, places, callee.name.name, callRange, diags, /*allNeeded=*/false);
+  if (!matched)
+    return false;
+  for (size_t i = 0; i != params.size(); ++i)
+    if (const NamedValue *place = (*matched)[i])
+      give(i, arguments[place - places.data()], file);
+  return true;
+}
+
+bool ParamBinder::bind(size_t index) {
+  Slot &slot = slots[index];
+  const ast::Param &param = params[index];
+  if (slot.state == Slot::State::Bound || slot.state == Slot::State::Failed)
+    return slot.state == Slot::State::Bound;
+  if (slot.state == Slot::State::Active) {
+    diags.report(slot.range.Start, diag::ValueOfItself).range(slot.range) << param.name.name;
+    return false;
+  }
+  slot.state = Slot::State::Active;
+  bool ok = evaluate(index) && finish(index);
+  slot.state = ok ? Slot::State::Bound : Slot::State::Failed;
+  return ok;
+}
+
+bool ParamBinder::evaluate(size_t index) {
+  Slot &slot = slots[index];
+  const ast::Param &param = params[index];
+  std::optional<CTValue> value;
+  if (slot.expr) {
+    // Over other parameters, which come first.
+    Environment env(*slot.file);
+    bool ok = true;
+    walk(slot.expr, [&](const ast::Expr *part) {
+      auto *name = dyn_cast<ast::NameExpr>(part);
+      std::optional<size_t> other = name ? find(name->name) : std::nullopt;
+      if (!other || !ok)
+        return;
+      ok = bind(*other);
+      if (ok)
+        env.define(name->name, slots[*other].value);
+    });
+    if (!ok)
+      return false;
+    ast::Argument argument{param.name, const_cast<ast::Expr *>(slot.expr)};
+    value = evaluator.evaluateParam(param, &argument, env, env);
+  } else if (slot.isGiven) {
+    value = evaluator.convert(slot.value, param.scalarKind, slot.range, "'" + param.name.name + "'");
+  } else {
+    diags.report(callRange.Start, diag::MissingArgument)
+            .range(callRange)
+            .
+            operator<<(callee.name.name)
+            .
+            operator<<(param.name.name)
+            .note(param.name.loc(), diag::PreviousHere)
+        << param.name.name;
+  }
+  if (value)
+    slot.value = std::move(*value);
+  return value.has_value();
+}
+
+bool ParamBinder::bindAll() {
+  bool ok = true;
+  for (size_t i = 0; i != slots.size(); ++i)
+    ok &= bind(i);
+  return ok;
+}
+
+std::vector<NamedValue> ParamBinder::take() const {
+  std::vector<NamedValue> values;
+  for (size_t i = 0; i != slots.size(); ++i)
+    values.push_back({params[i].name, slots[i].value, slots[i].range});
+  return values;
+}

@@ -1,0 +1,64 @@
+"""Compares the table of several plans with the reports of each of them, compiled alone.
+
+    compare.py STAGEC FILE [--job=NAME] -D NAME=VALUE,VALUE...
+"""
+
+import csv
+import io
+import itertools
+import json
+import subprocess
+import sys
+
+stagec, file, *rest = sys.argv[1:]
+job = [option for option in rest if option.startswith("--job=")]
+choices = [rest[i + 1] for i, option in enumerate(rest) if option == "-D"]
+
+
+def run(*options):
+    return subprocess.run([stagec, file, *job, *options], capture_output=True, text=True)
+
+
+defines = [option for choice in choices for option in ("-D", choice)]
+rows = list(csv.DictReader(io.StringIO(run(*defines, "--report=csv").stdout)))
+plans = json.loads(run(*defines, "--report=json").stdout)["plans"]
+values = [[(name, value) for value in text.split(",")] for name, text in (choice.split("=") for choice in choices)]
+combinations = list(itertools.product(*values))
+assert len(rows) == len(plans) == len(combinations)
+
+refused = 0
+for row, plan, combination in zip(rows, plans, combinations):
+    alone = run(*(option for name, value in combination for option in ("-D", f"{name}={value}")), "--report=json")
+    for name, value in combination:
+        assert name not in row or row[name] == plan["values"][name] == value
+    if alone.returncode != 0:
+        refused += 1
+        assert row["refused_because"] and row["refused_because"] in alone.stderr
+        assert plan["refused"] == row["refused_because"] and not row["ranks"]
+        continue
+    report = json.loads(alone.stdout)
+    del report["traces"]  # tables have none
+    assert report == plan["report"]
+    stages = report["stages"]
+    expected = {
+        "ranks": report["ranks"], "microbatches": report["microbatches"], "parameters": report["parameters"],
+        "padding": report["padding"], "contraction_flops": report["flops"]["contraction"],
+        "attention_flops": report["flops"]["attention"], "model_flops": report["flops"]["model"],
+        "other_flops": report["flops"]["other"], "recomputed_flops": report["flops"]["recomputed"],
+        "rank_flops": max(stage["flops"] for stage in stages) // (report["ranks"] // len(stages)),
+        "peak_bytes": max(stage["memory"]["peak"] for stage in stages),
+    }
+    mesh = list(report["mesh"])
+    for column in row:
+        if column.startswith("bytes_"):
+            axes = column[len("bytes_"):].split("+")
+            expected[column] = max(sum(traffic["bytes"] for traffic in stage["communication"]
+                                       if sorted(traffic["axes"], key=mesh.index) == axes) for stage in stages)
+    for name, value in expected.items():
+        assert int(row[name]) == value, (combination, name, row[name], value)
+    assert report["peak"] == expected["peak_bytes"] and not row["refused_because"]
+    # What travels is in a column, whatever its axes.
+    for stage in stages:
+        for traffic in stage["communication"]:
+            assert "bytes_" + "+".join(sorted(traffic["axes"], key=mesh.index)) in row
+print(f"{len(rows)} plans, {refused} refused, all as when compiled alone")

@@ -1,0 +1,41 @@
+"""Compiles, proves and verifies every job of every example; a word on the error output fails.
+
+    examples.py STAGEC STAGE-TRACE FOLDER SCRATCH
+"""
+
+import csv
+import io
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+stagec, stage_trace, folder, scratch = sys.argv[1:]
+# Traces of as many ranks with fewer layers and microbatches, where the job's own would fill the disk.
+SMALLER = {"llama3_70b": ["-D", "L=4", "-D", "B=64"], "llama3_8b": ["-D", "L=4"],
+           "llama3_8b_long": ["-D", "L=2", "-D", "B=4"]}
+
+
+def run(*command):
+    result = subprocess.run(command, capture_output=True, text=True)
+    if result.returncode != 0 or result.stderr:
+        sys.exit(f"{' '.join(command)}: exit code {result.returncode}\n{result.stderr}")
+    return result.stdout
+
+
+jobs = 0
+for path in sorted(Path(folder).rglob("*.stg")):
+    assert path.read_text().startswith("//! "), f"{path} does not say what it shows"
+    for row in csv.DictReader(io.StringIO(run(stagec, str(path), "--all-jobs", "--report=csv"))):
+        assert not row["refused_because"], (path, row)
+        job = "--job=" + row["job"]
+        proof = run(stagec, str(path), job, "--prove")
+        assert "\nproved on mesh" in proof, (path, proof)
+        traces = Path(scratch) / f"{path.stem}.{row['job']}"
+        run(stagec, str(path), job, *SMALLER.get(path.stem, []), "-o", str(traces))
+        verdict = run(stage_trace, "verify", str(traces))
+        assert verdict.startswith(f"ok: {row['ranks']} rank"), (path, verdict)
+        shutil.rmtree(traces)
+        jobs += 1
+        print(f"{path.name}: {row['job']}")
+print(f"{jobs} jobs")
