@@ -3,6 +3,7 @@
 #include "Compilation.h"
 #include "ProgressBar.h"
 #include "stage/AST/AST.h"
+#include "stage/Driver/Diagnostics.h"
 #include "stage/IR/Text.h"
 #include "stage/IRGen/IRGen.h"
 #include "stage/Memory/Report.h"
@@ -28,6 +29,35 @@ bool stage::loadFiles(SourceFiles &input, const DriverOptions &options) {
   return true;
 }
 
+static bool bindJob(Compilation &c, const DriverOptions &options, std::optional<int64_t> batchRanks) {
+  c.binding = SizeBinding();
+  c.obligations = Obligations();
+  c.job = sema::bindJob(*c.files, options.job, options.defines, c.sizes, c.binding, c.obligations, c.diags,
+                        options.namesConstants, batchRanks);
+  return c.job.has_value();
+}
+
+static bool elaborate(Compilation &c) {
+  c.graph = generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
+  return c.graph != nullptr && !c.diags.hasErrors();
+}
+
+/// Sees that a microbatch is for the ranks among which the inputs are split.
+static bool settleBatch(Compilation &c, const DriverOptions &options) {
+  if (c.job->batchDim.empty())
+    return true;
+  int64_t assumed = c.job->batchRanks, found = countRanksThatSplitInputs(*c.graph, c.job->batchDim, c.diags);
+  if (found == assumed)
+    return true;
+  if (!bindJob(c, options, found) || !elaborate(c))
+    return false;
+  if (int64_t again = countRanksThatSplitInputs(*c.graph, c.job->batchDim, c.diags); again != found) {
+    c.diags.report(c.job->stepRange.Start, diag::BatchUnsettled).range(c.job->stepRange) << again << found;
+    return false;
+  }
+  return true;
+}
+
 bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
   if (options.emit == EmitKind::Ast) {
     // What was read is shown also where its imports are not to be had.
@@ -44,19 +74,20 @@ bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
   if (!loadFiles(c.input, options))
     return false;
   // From here on every symbol has a value.
-  c.job = sema::bindJob(*c.files, options.job, options.defines, c.sizes, c.binding, c.obligations, c.diags,
-                        options.namesConstants);
-  if (!c.job)
+  if (!bindJob(c, options, std::nullopt))
     return false;
-  if (options.emit == EmitKind::Job) {
+  if (options.emit == EmitKind::Job && !c.job->batchRanksAreGuessed) {
     if (!c.obligations.check(c.binding, c.diags))
       return false;
     sema::print(llvm::outs(), *c.job, c.sizes, c.binding);
     return true;
   }
-  // From here on nothing knows the syntax tree.
-  c.graph = generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
-  return c.graph != nullptr && !c.diags.hasErrors();
+  // From here on nothing knows the syntax tree, unless a microbatch turns out to be for other ranks.
+  if (!elaborate(c) || !settleBatch(c, options))
+    return false;
+  if (options.emit == EmitKind::Job)
+    sema::print(llvm::outs(), *c.job, c.sizes, c.binding);
+  return true;
 }
 
 bool stage::runMiddle(Compilation &c, const DriverOptions &options) {

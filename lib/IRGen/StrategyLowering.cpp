@@ -9,6 +9,7 @@
 #include "stage/IRGen/Diagnostics.h"
 
 using namespace stage;
+using sema::Candidate;
 
 void stage::lowerMesh(Graph &graph, const sema::BoundJob &job) {
   for (const sema::BoundAxis &bound : job.strategy.mesh)
@@ -17,7 +18,27 @@ void stage::lowerMesh(Graph &graph, const sema::BoundJob &job) {
     graph.binding.bind(axis.name, axis.size);
 }
 
-/// `pad V to N`: the symbol V becomes the next multiple of N. A model without V has nothing to pad.
+/// The parameter of the model that a rule pads; null after saying why there is none.
+static const sema::NamedValue *findPadded(const sema::BoundJob &job, const ast::PadStmt &pad, DiagnosticEngine &diags) {
+  auto arg = llvm::find_if(job.modelArgs,
+                           [&](const sema::NamedValue &value) { return value.name.name == pad.dim.name; });
+  if (arg == job.modelArgs.end()) {
+    std::vector<Candidate> parameters;
+    std::string names;
+    for (const sema::NamedValue &value : job.modelArgs)
+      if (value.value.isSize()) {
+        parameters.push_back({value.name.name, value.name.loc()});
+        names += (names.empty() ? "" : ", ") + value.name.name.str();
+      }
+    DiagnosticBuilder error = diags.report(pad.dim.loc(), diag::PaddedUnknown);
+    error.range(pad.dim.range) << job.model->name.name << pad.dim.name << (names.empty() ? "none" : names);
+    suggestNearest(error, pad.dim.name, pad.dim.range, parameters);
+    return nullptr;
+  }
+  return &*arg;
+}
+
+/// `pad V to N`: the symbol V becomes the next multiple of N.
 bool stage::padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator) {
   for (const sema::BoundRule &rule : job.strategy.rules) {
     auto *pad = llvm::dyn_cast<ast::PadStmt>(rule.stmt);
@@ -30,16 +51,28 @@ bool stage::padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &ev
       evaluator.getDiags().report(pad->to->loc(), diag::BadPadding).range(pad->to->range) << *multiple;
       return false;
     }
-    for (const sema::NamedValue &arg : job.modelArgs) {
-      if (arg.name.name != pad->dim.name || !arg.value.isSize())
-        continue;
-      llvm::StringRef symbol = arg.value.getSize(graph.sizes).getSymbol();
-      std::optional<int64_t> value = symbol.empty() ? std::nullopt : graph.binding.lookup(symbol);
-      if (!value || *value % *multiple == 0)
-        continue;
-      graph.unpadded.emplace_back(symbol.str(), *value);
-      graph.binding.bind(symbol, (*value + *multiple - 1) / *multiple * *multiple);
+    const sema::NamedValue *arg = findPadded(job, *pad, evaluator.getDiags());
+    if (!arg)
+      return false;
+    llvm::StringRef symbol = arg->value.isSize() ? arg->value.getSize(graph.sizes).getSymbol() : "";
+    std::optional<int64_t> value = symbol.empty() ? std::nullopt : graph.binding.lookup(symbol);
+    if (!value) {
+      DiagnosticBuilder error = evaluator.getDiags().report(pad->dim.loc(), diag::PaddedNotGiven);
+      error.range(pad->dim.range) << pad->dim.name << evaluator.format(arg->value);
+      error.note(arg->range.Start, diag::ValueIs) << pad->dim.name << evaluator.format(arg->value);
+      return false;
     }
+    int64_t excess = *value % *multiple, padded;
+    if (excess == 0)
+      continue;
+    if (__builtin_add_overflow(*value, *multiple - excess, &padded)) {
+      evaluator.getDiags().report(pad->to->loc(), diag::PaddedTooLarge).range(pad->to->range)
+          << pad->dim.name << *multiple;
+      return false;
+    }
+    if (llvm::none_of(graph.unpadded, [&](const auto &known) { return known.first == symbol; }))
+      graph.unpadded.emplace_back(symbol.str(), *value);
+    graph.binding.bind(symbol, padded);
   }
   return true;
 }
@@ -168,6 +201,12 @@ private:
             return false;
           }
     bool found = false;
+    // One stage of a model that has no such repeat: all of it.
+    if (bound->schedule.chunks == 1 && (!info.axis || graph.mesh[*info.axis].size == 1) &&
+        llvm::none_of(graph.forward, [&](auto &op) { return op->kind == OpKind::Repeat && op->name == info.loop; })) {
+      info = PipelineInfo();
+      return true;
+    }
     for (auto &op : graph.forward)
       found |= op->kind == OpKind::Repeat && op->name == info.loop;
     if (!found) {

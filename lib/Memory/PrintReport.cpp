@@ -39,7 +39,7 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   table.print(os, /*titles=*/false);
 }
 
-static void printFlops(llvm::raw_ostream &os, const FlopReport &flops) {
+static void printFlops(llvm::raw_ostream &os, const FlopReport &flops, const FlopReport &padding) {
   os << "\nFLOPs of a step, all ranks\n";
   Table table({{"", Table::Left}, {"", Table::Right}, {"", Table::Right}}, 2);
   auto add = [&](const char *name, __int128 number) { table.addRow({name, formatFlops(number), formatCount(number)}); };
@@ -48,6 +48,8 @@ static void printFlops(llvm::raw_ostream &os, const FlopReport &flops) {
   add("model (both)", flops.getModel());
   add("other", flops.other);
   add("recomputed", flops.recompute);
+  if (padding.getTotal())
+    add("padding", padding.getTotal());
   table.print(os, /*titles=*/false);
 }
 
@@ -133,7 +135,7 @@ static void printStageCosts(llvm::raw_ostream &os, const Report &report) {
 
 void stage::print(llvm::raw_ostream &os, const Report &report) {
   printHead(os, report);
-  printFlops(os, report.flops);
+  printFlops(os, report.flops, report.paddingFlops);
   printTraffic(os, report);
   if (report.stages.size() > 1)
     printStageCosts(os, report);

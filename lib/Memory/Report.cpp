@@ -6,7 +6,8 @@
 // stage runs it in a step. A cost that depends on coordinates (causal attention over
 // contiguous shards) is summed over the coordinates that it names; the other axes of
 // the mesh multiply. All ranks of a stage take part in the same collectives with the
-// same sizes.
+// same sizes. FLOPs are those of the model's own sizes, evaluated exactly even where
+// these do not divide over the axes; what padding adds is the difference.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Memory/Report.h"
@@ -19,24 +20,26 @@ using namespace stage;
 namespace {
 /// What one run of an op costs.
 struct OpTotals {
-  __int128 flops = 0, recompute = 0; ///< Summed over the ranks of a stage.
+  __int128 flops = 0, recompute = 0;               ///< Summed over the ranks of a stage.
+  __int128 paddingFlops = 0, paddingRecompute = 0; ///< The part of these that padding adds.
   __int128 bytes = 0;                ///< That one rank puts into a collective.
 };
 
 class Reporter {
 public:
   Reporter(const Program &program, DiagnosticEngine &diags)
-      : program(program), graph(*program.graph), binding(program.graph->binding), diags(diags) {}
+      : program(program), graph(*program.graph), binding(graph.binding), ownBinding(graph.binding), diags(diags) {}
 
   Report run() {
     report.program = &program;
     report.ranks = graph.mesh.getNumRanks();
+    for (auto &[symbol, value] : graph.unpadded)
+      ownBinding.bind(symbol, value);
     countParameters(graph.forward, 1);
     __int128 padded = report.parameters;
     if (!graph.unpadded.empty()) {
       report.parameters = 0;
-      for (auto &[symbol, value] : graph.unpadded)
-        binding.bind(symbol, value);
+      binding = ownBinding;
       countParameters(graph.forward, 1);
       binding = graph.binding;
     }
@@ -91,11 +94,10 @@ private:
   void addOp(const Op &op, __int128 times, StageReport &stage) {
     const OpTotals &totals = getTotals(op);
     FlopClass kind = op.kind == OpKind::Compute ? op.def->flopClass : FlopClass::Other;
-    __int128 &flops = kind == FlopClass::Contraction ? report.flops.contraction
-                      : kind == FlopClass::Attention ? report.flops.attention
-                                                     : report.flops.other;
-    flops += times * totals.flops;
-    report.flops.recompute += times * totals.recompute;
+    report.flops[kind] += times * (totals.flops - totals.paddingFlops);
+    report.paddingFlops[kind] += times * totals.paddingFlops;
+    report.flops.recompute += times * (totals.recompute - totals.paddingRecompute);
+    report.paddingFlops.recompute += times * totals.paddingRecompute;
     stage.flops += times * (totals.flops + totals.recompute);
     if (!isCollective(op.kind))
       return;
@@ -125,8 +127,12 @@ private:
     auto [it, isNew] = known.try_emplace(&op);
     if (isNew) {
       OpCost cost = getLocalCost(graph, op);
-      it->second.flops = sumOverStage(cost.flops, op);
-      it->second.recompute = sumOverStage(cost.recomputeFlops, op);
+      it->second.flops = sumOverStage(cost.flops, op, graph.binding);
+      it->second.recompute = sumOverStage(cost.recomputeFlops, op, graph.binding);
+      if (!graph.unpadded.empty()) {
+        it->second.paddingFlops = it->second.flops - sumOverStage(cost.flops, op, ownBinding);
+        it->second.paddingRecompute = it->second.recompute - sumOverStage(cost.recomputeFlops, op, ownBinding);
+      }
       if (isCollective(op.kind))
         it->second.bytes = getInteger(cost.bytes, op);
     }
@@ -143,23 +149,19 @@ private:
   }
 
   /// Sum of a cost over the ranks of one stage.
-  __int128 sumOverStage(Size cost, const Op &op) {
+  __int128 sumOverStage(Size cost, const Op &op, SizeBinding binding) {
     llvm::SmallVector<AxisId, 4> axes;
     for (llvm::StringRef symbol : collectSymbols(cost))
       if (auto axis = getCoordinateAxis(graph.mesh, symbol))
         axes.push_back(*axis);
-    int64_t others = report.ranks / program.numStages;
-    if (axes.empty())
-      return others * getInteger(cost, op);
-    others /= graph.mesh.getGroupSize(toSet(axes));
-    SizeBinding binding = graph.binding;
+    int64_t others = report.ranks / program.numStages / graph.mesh.getGroupSize(toSet(axes));
     Rational sum;
     if (!addCoordinates(cost, axes, binding, sum)) {
       reportNoValue(cost, op);
       return 0;
     }
     auto all = sum.mul(Rational::integer(others));
-    if (!all || !all->isInteger()) {
+    if (!all || !all->isInteger() || all->num < 0) {
       reportNoValue(cost, op);
       return 0;
     }
@@ -199,7 +201,8 @@ private:
 
   const Program &program;
   Graph &graph;
-  SizeBinding binding; ///< The padded one, but while parameters are counted.
+  SizeBinding binding;    ///< The padded one, but while parameters are counted.
+  SizeBinding ownBinding; ///< With the model's own sizes.
   DiagnosticEngine &diags;
   Report report;
   llvm::DenseMap<const Op *, OpTotals> known;

@@ -30,7 +30,8 @@ public:
       number("parameters", report.parameters);
       number("padding", report.padding);
       number("peak", report.getLargestStage().peak.getTotal());
-      printFlops();
+      printFlops("flops", report.flops);
+      printFlops("padding_flops", report.paddingFlops);
       printSaved();
       json.attributeArray("stages", [&] {
         for (size_t i = 0; i < report.stages.size(); ++i)
@@ -66,13 +67,13 @@ private:
     json.attributeEnd();
   }
 
-  void printFlops() {
-    json.attributeObject("flops", [&] {
-      number("contraction", report.flops.contraction);
-      number("attention", report.flops.attention);
-      number("model", report.flops.getModel());
-      number("other", report.flops.other);
-      number("recomputed", report.flops.recompute);
+  void printFlops(llvm::StringRef name, const FlopReport &flops) {
+    json.attributeObject(name, [&] {
+      number("contraction", flops.contraction);
+      number("attention", flops.attention);
+      number("model", flops.getModel());
+      number("other", flops.other);
+      number("recomputed", flops.recompute);
     });
   }
 

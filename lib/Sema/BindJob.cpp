@@ -21,8 +21,8 @@ namespace {
 class JobBinder {
 public:
   JobBinder(Program &program, ArrayRef<Override> defines, SizeContext &sizes, SizeBinding &binding,
-            Obligations &obligations, DiagnosticEngine &diags)
-      : program(program), sizes(sizes), binding(binding), diags(diags),
+            Obligations &obligations, DiagnosticEngine &diags, std::optional<int64_t> batchRanks)
+      : program(program), sizes(sizes), binding(binding), diags(diags), knownBatchRanks(batchRanks),
         evaluator(program, sizes, binding, obligations, diags), overrides(program, defines, diags) {}
 
   bool selectJob(StringRef name);
@@ -55,6 +55,7 @@ private:
   SizeContext &sizes;
   SizeBinding &binding;
   DiagnosticEngine &diags;
+  std::optional<int64_t> knownBatchRanks; ///< From an earlier attempt.
   Evaluator evaluator;
   Overrides overrides;
   llvm::StringMap<Entry> entries;
@@ -252,33 +253,61 @@ bool JobBinder::bindStepDim(const ast::Ident &dim, const ast::Expr *value, const
   return true;
 }
 
-/// The ranks that hold different sequences are those along the axes that shard the batch.
+/// The ranks that hold different sequences are those along the axes that split the batch of the inputs: what a rule
+/// for the dim says; without one, what a rule for a pattern or an annotation of an input says, if it means an input.
 bool JobBinder::bindBatch(const ast::Ident &dim, int64_t batch, SMRange range) {
   std::string qualified = (job.model->name.name + "." + dim.name).str();
-  auto names = [&](const ast::Ident &name) { return name.name == dim.name || name.name == qualified; };
-  int64_t ranks = 1;
-  const ast::ShardStmt::Item *rule = nullptr;
+  auto isBatch = [&](StringRef name) { return name == dim.name || name == qualified; };
+  const ast::AxisListSyntax *axes = nullptr;
+  bool isShared = false; // rules that contradict each other are found when they are applied
+  auto visit = [&](const ast::ShardStmt &shard, bool isForDim) {
+    for (const ast::ShardStmt::Item &item : shard.items) {
+      if (llvm::none_of(item.dims, [&](const ast::Ident &name) { return isBatch(name.name); }))
+        continue;
+      job.batchRanksAreGuessed |= !isForDim;
+      if (axes)
+        continue;
+      axes = &item.axes;
+      isShared = item.dims.size() > 1;
+    }
+  };
   for (const BoundRule &bound : job.strategy.rules)
     if (auto *shard = dyn_cast<ast::ShardStmt>(bound.stmt))
-      for (const ast::ShardStmt::Item &item : shard->items) {
-        if (llvm::none_of(item.dims, names) || rule)
-          continue; // rules that contradict each other are found when they are applied
-        rule = &item;
-        if (item.dims.size() > 1) {
-          diags.report(item.axes.range.Start, diag::SemaNotSupported).range(item.axes.range)
-              << "sharing axes between the batch and other dims";
-          return false;
-        }
-        for (StringRef axis : job.strategy.expand(item.axes))
-          ranks *= job.strategy.findAxis(axis)->size;
+      visit(*shard, /*isForDim=*/true);
+  for (const BoundRule &bound : job.strategy.rules)
+    if (auto *at = dyn_cast<ast::AtStmt>(bound.stmt)) {
+      job.batchRanksAreGuessed |= !at->pattern.dims.empty(); // it may call the batch by another name
+      for (const ast::Stmt *rule : at->rules)
+        if (auto *shard = dyn_cast<ast::ShardStmt>(rule))
+          visit(*shard, /*isForDim=*/false);
+    }
+  for (const ast::Stmt *stmt : job.model->body)
+    if (auto *input = dyn_cast<ast::TensorDeclStmt>(stmt); input && input->declKind == ast::TensorDeclKind::Input)
+      for (const ast::ShapeDim &inputDim : input->type->dims) {
+        auto *name = llvm::dyn_cast_or_null<ast::NameExpr>(inputDim.size);
+        job.batchRanksAreGuessed |= inputDim.hasAxes;
+        if (inputDim.hasAxes && !axes && name && isBatch(name->name))
+          axes = &inputDim.axes;
       }
+  if (isShared) {
+    diags.report(axes->range.Start, diag::SemaNotSupported).range(axes->range)
+        << "sharing axes between the batch and other dims";
+    return false;
+  }
+  job.batchDim = dim.name;
+  if (knownBatchRanks)
+    job.batchRanks = *knownBatchRanks;
+  else if (axes)
+    for (StringRef axis : job.strategy.expand(*axes))
+      job.batchRanks *= job.strategy.findAxis(axis)->size;
+  int64_t ranks = job.batchRanks;
   job.globalBatch = batch;
   __int128 perMicrobatch = __int128(job.microbatch) * ranks;
   if (batch % perMicrobatch != 0) {
     DiagnosticBuilder error = diags.report(range.Start, diag::MicrobatchDoesNotDivide);
     error.range(range) << batch << job.microbatch << ranks;
-    if (rule)
-      error.note(rule->axes.range.Start, diag::BatchShardedHere) << dim.name << ranks;
+    if (axes)
+      error.note(axes->range.Start, diag::BatchShardedHere) << dim.name << ranks;
     return false;
   }
   job.microbatches = static_cast<int64_t>(batch / perMicrobatch);
@@ -434,8 +463,9 @@ bool JobBinder::bind() {
   resolveOverrides();
   if (!overrides.isValid())
     return false;
+  evaluator.setModel(job.model);
   bool hasStrategy = bindStrategyEntry();
-  auto args = bindModel(evaluator, model, job.modelRange, overrides, binding, job.namesConstants);
+  auto args = bindModel(evaluator, model, job.modelRange, overrides, binding, job.strategy, job.namesConstants);
   if (args)
     job.modelArgs = std::move(*args);
   bool hasPrecision = bindPrecision();
@@ -447,8 +477,9 @@ bool JobBinder::bind() {
 
 std::optional<BoundJob> stage::sema::bindJob(Program &program, StringRef jobName, ArrayRef<Override> defines,
                                              SizeContext &sizes, SizeBinding &binding, Obligations &obligations,
-                                             DiagnosticEngine &diags, bool namesConstants) {
-  JobBinder binder(program, defines, sizes, binding, obligations, diags);
+                                             DiagnosticEngine &diags, bool namesConstants,
+                                             std::optional<int64_t> batchRanks) {
+  JobBinder binder(program, defines, sizes, binding, obligations, diags, batchRanks);
   binder.job.namesConstants = namesConstants;
   if (!binder.selectJob(jobName) || !binder.bind())
     return std::nullopt;

@@ -13,8 +13,8 @@ namespace {
 class ModelBinder : public ParamBinder {
 public:
   ModelBinder(Evaluator &evaluator, const ast::ModuleDecl &model, SMRange callRange, SizeBinding &binding,
-              bool namesConstants)
-      : ParamBinder(evaluator, model, model.params, callRange), model(model), binding(binding),
+              const BoundStrategy &strategy, bool namesConstants)
+      : ParamBinder(evaluator, model, model.params, callRange), model(model), binding(binding), strategy(strategy),
         namesConstants(namesConstants) {}
 
   bool readArguments(const JobCall &call);
@@ -23,9 +23,11 @@ private:
   bool readConfig(const ast::ConfigDecl &config, SMRange range);
   bool finish(size_t index) override;
   CTValue nameElements(StringRef name, const CTValue &list);
+  bool isPadded(StringRef name) const;
 
   const ast::ModuleDecl &model;
   SizeBinding &binding;
+  const BoundStrategy &strategy;
   const bool namesConstants;
 };
 } // namespace
@@ -93,7 +95,14 @@ CTValue ModelBinder::nameElements(StringRef name, const CTValue &list) {
   return CTValue::list(std::move(elements));
 }
 
-/// Checks the value and, if it is an integer that the job chose, makes it a symbol.
+bool ModelBinder::isPadded(StringRef name) const {
+  return llvm::any_of(strategy.rules, [&](const BoundRule &rule) {
+    auto *pad = dyn_cast<ast::PadStmt>(rule.stmt);
+    return pad && pad->dim.name == name;
+  });
+}
+
+/// Checks the value and, if it is an integer that the job chose or that the strategy changes, makes it a symbol.
 bool ModelBinder::finish(size_t index) {
   Slot &slot = slots[index];
   const ast::Param &param = params[index];
@@ -102,7 +111,8 @@ bool ModelBinder::finish(size_t index) {
   if (namesConstants && slot.value.getKind() == CTValue::Kind::List)
     slot.value = nameElements(param.name.name, slot.value);
   // Defaults of 0 and 1 switch something on or off.
-  if (!slot.value.isSize() || (constant && !slot.isGiven && !(namesConstants && *constant > 1)))
+  if (!slot.value.isSize() ||
+      (constant && !slot.isGiven && !(namesConstants && *constant > 1) && !isPadded(param.name.name)))
     return true;
   std::optional<int64_t> number =
       constant ? constant : evaluator.getValue(slot.value.getSize(evaluator.getSizes()), slot.range, what);
@@ -130,8 +140,9 @@ bool ModelBinder::finish(size_t index) {
 
 std::optional<std::vector<NamedValue>> stage::sema::bindModel(Evaluator &evaluator, const JobCall &call,
                                                               SMRange callRange, const Overrides &overrides,
-                                                              SizeBinding &binding, bool namesConstants) {
-  ModelBinder binder(evaluator, *llvm::cast<ast::ModuleDecl>(call.callee.getDecl()), callRange, binding,
+                                                              SizeBinding &binding, const BoundStrategy &strategy,
+                                                              bool namesConstants) {
+  ModelBinder binder(evaluator, *llvm::cast<ast::ModuleDecl>(call.callee.getDecl()), callRange, binding, strategy,
                      namesConstants);
   if (!binder.readArguments(call))
     return std::nullopt;

@@ -6,13 +6,14 @@
 //   L = symbol L (2), D = symbol D (1024), H = 8, F = 4*D, E = D/8
 //
 // An integer that the job, its config or a -D chose makes the parameter a symbol, so
-// that what others say of it stays symbolic.
+// that what others say of it stays symbolic. So does a default that the strategy pads.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_SEMA_BINDMODEL_H
 #define STAGE_LIB_SEMA_BINDMODEL_H
 
 #include "BindParams.h"
+#include "stage/Sema/Job.h"
 
 namespace stage::sema {
 
@@ -20,7 +21,7 @@ namespace stage::sema {
 /// `namesConstants`: see bindJob.
 std::optional<std::vector<NamedValue>> bindModel(Evaluator &evaluator, const JobCall &call, SMRange callRange,
                                                  const Overrides &overrides, SizeBinding &binding,
-                                                 bool namesConstants);
+                                                 const BoundStrategy &strategy, bool namesConstants);
 
 } // namespace stage::sema
 

@@ -327,20 +327,32 @@ std::optional<BoundStrategy> stage::sema::bindStrategy(Evaluator &evaluator, std
   return std::move(binder.result);
 }
 
-/// `split = [3, 4, 4]`
+/// `split = [3, 4, 4]`, `split = none`
 static bool bindSplit(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPipeline &pipeline) {
-  auto *list = dyn_cast<ast::ListExpr>(entry.value);
-  if (!list) {
-    evaluator.getDiags().report(entry.value->loc(), diag::WrongKind).range(entry.value->range) << "a list"
-                                                                                               << "an expression";
+  std::optional<CTValue> value = evaluator.evaluate(entry.value, *pipeline.env);
+  if (!value)
+    return false;
+  if (value->isNone())
+    return true;
+  if (value->getKind() != CTValue::Kind::List) {
+    evaluator.getDiags().report(entry.value->loc(), diag::WrongKind).range(entry.value->range)
+        << "a list of integers" << evaluator.format(*value);
     return false;
   }
-  for (const ast::Expr *element : list->elements) {
-    std::optional<int64_t> count = evaluator.evaluateInteger(element, *pipeline.env, "an element of 'split'");
+  auto *list = dyn_cast<ast::ListExpr>(entry.value);
+  for (size_t i = 0; i != value->getElements().size(); ++i) {
+    const CTValue &element = value->getElements()[i];
+    SMRange range = list ? list->elements[i]->range : entry.value->range;
+    Size size = element.isNumber() ? element.getSize(evaluator.getSizes()) : Size();
+    if (!size) {
+      evaluator.getDiags().report(range.Start, diag::WrongKind).range(range) << "an integer" << evaluator.format(element);
+      return false;
+    }
+    std::optional<int64_t> count = evaluator.getValue(size, range, "an element of 'split'");
     if (!count)
       return false;
     if (*count < 0) {
-      evaluator.getDiags().report(element->loc(), diag::NegativeSplit).range(element->range) << *count;
+      evaluator.getDiags().report(range.Start, diag::NegativeSplit).range(range) << *count;
       return false;
     }
     pipeline.split.push_back(*count);

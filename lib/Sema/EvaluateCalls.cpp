@@ -96,8 +96,25 @@ std::optional<CTValue> Evaluator::evaluateMinMax(const ast::CallExpr *expr, bool
   return CTValue::real(*best, result->getSize(sizes));
 }
 
+/// `has(V)`: the job's model has a parameter, or a dim of its own, that is called V.
+std::optional<CTValue> Evaluator::evaluateModelQuery(const ast::CallExpr *expr) {
+  auto *name = expr->args.size() == 1 ? dyn_cast<ast::NameExpr>(expr->args[0].value) : nullptr;
+  if (!name || expr->args[0].name)
+    return report(expr, diag::WrongKind, "the name of a parameter or dim of a model", "'" + textOf(expr) + "'");
+  if (!model)
+    return report(expr, diag::NotCompileTime, "'" + textOf(expr) + "', outside of strategies,");
+  auto isMeant = [&](const ast::Ident &known) { return known.name == name->name; };
+  bool found = llvm::any_of(model->params, [&](const ast::Param &param) { return isMeant(param.name); });
+  for (const ast::Stmt *stmt : model->body)
+    if (auto *dim = dyn_cast<ast::DimStmt>(stmt))
+      found |= llvm::any_of(dim->names, isMeant);
+  return CTValue::boolean(found);
+}
+
 std::optional<CTValue> Evaluator::evaluateBuiltinCall(const ast::CallExpr *expr, StringRef name,
                                                       const Environment &env) {
+  if (findBuiltin(name) == BuiltinKind::ModelQuery)
+    return evaluateModelQuery(expr);
   using Function = double (*)(double);
   auto function = llvm::StringSwitch<Function>(name)
                       .Case("exp", [](double x) { return std::exp(x); })

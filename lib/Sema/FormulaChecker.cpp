@@ -157,7 +157,7 @@ IndexSet FormulaChecker::checkCall(const ast::CallExpr *call, bool inSubscript) 
     diags.report(call->loc(), diag::ReductionWithoutIndices).range(call->range) << callee->name;
     return IndexSet(); // what it should have reduced is no second fault
   }
-  if (!builtin || builtin == BuiltinKind::Word)
+  if (!builtin || builtin == BuiltinKind::Word || builtin == BuiltinKind::ModelQuery)
     scope.reportUnknownName(callee->name, callee->range, diag::UnknownName);
   else if (builtin == BuiltinKind::ElementFunction || builtin == BuiltinKind::DType)
     checkArity(call, callee->name);

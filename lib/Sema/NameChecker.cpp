@@ -79,6 +79,13 @@ void NameChecker::checkName(StringRef name, SMRange range) {
 void NameChecker::checkExpr(const ast::Expr *expr) {
   if (auto *name = dyn_cast<ast::NameExpr>(expr))
     return checkName(name->name, name->range);
+  if (auto *call = dyn_cast<ast::CallExpr>(expr)) {
+    auto *callee = dyn_cast<ast::NameExpr>(call->callee);
+    // `has(V)`: V is a name of whatever model the job has.
+    if (callee && findBuiltin(callee->name) == BuiltinKind::ModelQuery && !use(callee->name) &&
+        !program.lookup(file, callee->name))
+      return;
+  }
   forEachChild(expr, [&](const ast::Expr *child) { checkExpr(child); });
 }
 

@@ -15,6 +15,8 @@
 //
 // `(KV, G) over tp`: the axes go to KV as far as they divide it, the rest to G.
 //
+// A rule whose axes all have size 1 says nothing here, and need not find what it names.
+//
 // Limits: an axis is not cut in two; it must fit one of the dims of a tuple whole.
 //
 //===----------------------------------------------------------------------===//
@@ -32,14 +34,7 @@ public:
   StrategyApplier(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
 
   void run() {
-    for (const ShardRule &rule : graph.rules) {
-      if (!rule.pattern.empty())
-        applyAtRule(rule);
-      else if (!rule.dims.empty())
-        applyDimRule(rule);
-      else
-        applyToAll(rule);
-    }
+    applyRules();
     reportUnmatched();
     Graph::walk(graph.forward, [&](Op &op) {
       for (auto &value : op.getResults())
@@ -51,11 +46,51 @@ public:
     checkUnusedAxes();
   }
 
+  /// The axes that rules and annotations demand on a dim of the inputs, whose constraints are left as they are.
+  AxisSet getInputAxes(llvm::StringRef dim) {
+    std::vector<std::pair<Value *, Constraint>> before;
+    forEachValue([&](Value &value, Op *op) {
+      if (op && op->kind == OpKind::Input)
+        before.emplace_back(&value, value.constraint);
+    });
+    onlyInputs = true;
+    for (auto &[value, constraint] : before)
+      inputs.push_back(value);
+    applyRules();
+    AxisSet axes = 0;
+    for (auto &[value, constraint] : before) {
+      for (unsigned d = 0; d < value->constraint.dims.size(); ++d)
+        if (const Dim *known = value->type.shape[d].dim; known && known->answersTo(dim) && value->constraint.dims[d])
+          axes |= toSet(*value->constraint.dims[d]);
+      value->constraint = std::move(constraint);
+    }
+    return axes;
+  }
+
 private:
   struct Setting {
     unsigned specificity;
     const ShardRule *rule;
   };
+
+  void applyRules() {
+    for (const ShardRule &rule : graph.rules) {
+      if (!rule.pattern.empty())
+        applyAtRule(rule);
+      else if (!rule.dims.empty())
+        applyDimRule(rule);
+      else
+        applyToAll(rule);
+    }
+  }
+
+  /// The values whose constraints are to be found.
+  template <typename F> void forEachTarget(F f) {
+    if (!onlyInputs)
+      return forEachValue(f);
+    for (Value *input : inputs)
+      f(*input, input->getOp());
+  }
 
   template <typename F> void forEachValue(F f) {
     Graph::walk(graph.forward, [&](Op &op) {
@@ -82,6 +117,9 @@ private:
         kept.push_back(axis);
     return kept;
   }
+
+  /// Axes that the rule names, all of size 1: it changes nothing. `over ()` does.
+  bool isTrivial(const ShardRule &rule) const { return !rule.axes.empty() && dropTrivial(rule.axes).empty(); }
 
   /// How the axes of a rule fall on the positions that its names have (absent: no such dim).
   llvm::SmallVector<AxisList, 2> distribute(const ShardRule &rule, llvm::ArrayRef<std::optional<Extent>> extents,
@@ -137,7 +175,7 @@ private:
     if (!fits)
       return;
     for (size_t i = 0; i < rule.dims.size(); ++i)
-      forEachValue([&](Value &value, Op *op) {
+      forEachTarget([&](Value &value, Op *op) {
         for (unsigned d = 0; d < value.type.getNumDims(); ++d) {
           const Dim *dim = value.type.shape[d].dim;
           if (!dim || !dim->answersTo(rule.dims[i]))
@@ -155,7 +193,7 @@ private:
   /// A rule without a pattern and without dims: `keep gathered over tp;`
   void applyToAll(const ShardRule &rule) {
     statements[rule.statement] = true;
-    forEachValue([&](Value &value, Op *op) {
+    forEachTarget([&](Value &value, Op *op) {
       if (!isSource(op))
         applyToValue(rule, value, 0);
     });
@@ -188,6 +226,8 @@ private:
     }
     bool any = false;
     if (pattern->matchesOps()) {
+      if (onlyInputs)
+        return;
       Graph::walk(graph.forward, [&](Op &op) {
         if (op.kind != OpKind::Compute || !pattern->matchesOp(op.scope, op.def->name))
           return;
@@ -196,14 +236,14 @@ private:
       });
     } else {
       unsigned specificity = 1 + pattern->getSpecificity();
-      forEachValue([&](Value &value, Op *op) {
+      forEachTarget([&](Value &value, Op *op) {
         if (!pattern->matches(value.path, op && op->kind == OpKind::Param))
           return;
         any = true;
         applyToValue(rule, value, specificity);
       });
     }
-    if (!any)
+    if (!any && !isTrivial(rule))
       diags.report(rule.loc, diag::PatternMatchesNothing) << rule.pattern << graph.name << nearest(rule.pattern);
   }
 
@@ -237,7 +277,7 @@ private:
       extents.push_back(places.back() ? std::optional<Extent>(value.type.shape[*places.back()]) : std::nullopt);
     }
     if (llvm::none_of(places, [](auto &place) { return place.has_value(); })) {
-      if (reported.insert({&rule, 0}).second)
+      if (!isTrivial(rule) && reported.insert({&rule, 0}).second)
         diags.report(rule.loc, diag::IndexMissing) << llvm::join(rule.dims, ", ") << value.path;
       return;
     }
@@ -265,7 +305,7 @@ private:
         if (op.extents[i].dim && op.extents[i].dim->answersTo(name))
           index = i;
       if (!index) {
-        if (reported.insert({&rule, 1}).second)
+        if (!isTrivial(rule) && reported.insert({&rule, 1}).second)
           diags.report(rule.loc, diag::IndexMissing) << name << op.def->name;
         continue;
       }
@@ -284,7 +324,7 @@ private:
   void reportUnmatched() {
     llvm::DenseSet<unsigned> done;
     for (const ShardRule &rule : graph.rules) {
-      if (!rule.pattern.empty() || statements[rule.statement] || !done.insert(rule.statement).second)
+      if (!rule.pattern.empty() || statements[rule.statement] || isTrivial(rule) || !done.insert(rule.statement).second)
         continue;
       diags.report(rule.loc, diag::RuleDimMissing) << llvm::join(rule.dims, ", ") << graph.name
                                                    << nearestDim(rule.dims.front());
@@ -374,7 +414,14 @@ private:
   llvm::DenseMap<unsigned, bool> statements; ///< did one of its rules match?
   llvm::DenseSet<std::pair<const ShardRule *, unsigned>> reported;
   AxisSet usedAxes = 0;
+  bool onlyInputs = false;
+  std::vector<Value *> inputs; ///< Filled if these are all that is looked at.
 };
 } // namespace
 
 void stage::applyStrategy(Graph &graph, DiagnosticEngine &diags) { StrategyApplier(graph, diags).run(); }
+
+int64_t stage::countRanksThatSplitInputs(Graph &graph, llvm::StringRef dim, DiagnosticEngine &diags) {
+  DiagnosticEngine silent(diags.getSources(), llvm::nulls()); // the pass will say what is wrong
+  return graph.mesh.getGroupSize(StrategyApplier(graph, silent).getInputAxes(dim));
+}

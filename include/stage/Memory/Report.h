@@ -17,6 +17,11 @@ struct FlopReport {
   /// What fused backwards compute again; in none of the others.
   __int128 recompute = 0;
   __int128 getModel() const { return contraction + attention; }
+  __int128 getTotal() const { return contraction + attention + other + recompute; }
+
+  __int128 &operator[](FlopClass kind) {
+    return kind == FlopClass::Contraction ? contraction : kind == FlopClass::Attention ? attention : other;
+  }
 };
 
 /// Collectives of one kind over one group of axes, or sends, as one rank of a stage sees them in a step.
@@ -33,7 +38,7 @@ struct StageReport {
   unsigned stage = 0;
   /// Elements of parameters that a rank of the stage holds.
   __int128 parameters = 0;
-  /// FLOPs of all ranks of the stage, recomputation included.
+  /// FLOPs of all ranks of the stage, recomputation and padding included.
   __int128 flops = 0;
   std::vector<TrafficReport> traffic; ///< In the order of first use.
 };
@@ -56,7 +61,8 @@ struct Report {
   __int128 parameters = 0;
   /// Elements that padding adds to them.
   __int128 padding = 0;
-  FlopReport flops;
+  /// Of the model's own sizes, and what padding adds to each: ranks execute both.
+  FlopReport flops, paddingFlops;
   std::vector<StageReport> stages;
   MemoryReport memory;
   std::optional<TraceStatistics> traces;

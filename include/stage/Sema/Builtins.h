@@ -8,7 +8,7 @@
 
 namespace stage::sema {
 
-enum class BuiltinKind { ElementFunction, Reduction, SizeFunction, DType, Word };
+enum class BuiltinKind { ElementFunction, Reduction, SizeFunction, DType, ModelQuery, Word };
 
 struct Builtin {
   BuiltinKind kind;

@@ -62,6 +62,9 @@ public:
   /// As a message shows it: sizes under the binding (`32`), declarations by name.
   std::string format(const CTValue &value);
 
+  /// What `has(V)` asks; until it is set nobody may.
+  void setModel(const ast::ModuleDecl *decl) { model = decl; }
+
   /// After this many more steps (an expression evaluated, an iteration) evaluation fails; the caller reports it.
   void setStepLimit(uint64_t steps) { stepsLeft = steps; }
   bool isOutOfSteps() const { return stepsLeft == 0; }
@@ -83,6 +86,7 @@ private:
   std::optional<CTValue> evaluateComparison(const ast::BinaryExpr *expr, const CTValue &left, const CTValue &right);
   std::optional<CTValue> evaluateCall(const ast::CallExpr *expr, const Environment &env);
   std::optional<CTValue> evaluateBuiltinCall(const ast::CallExpr *expr, StringRef name, const Environment &env);
+  std::optional<CTValue> evaluateModelQuery(const ast::CallExpr *expr);
   std::optional<CTValue> evaluateFunction(const ast::CallExpr *expr, const ast::FnStmt &fn, const Environment &env);
   std::optional<CTValue> evaluateMinMax(const ast::CallExpr *expr, bool isMin, ArrayRef<CTValue> args);
   std::optional<CTValue> evaluateIndex(const ast::IndexExpr *expr, const Environment &env);
@@ -97,6 +101,7 @@ private:
   const SizeBinding &binding;
   Obligations &obligations;
   DiagnosticEngine &diags;
+  const ast::ModuleDecl *model = nullptr;
   bool owesDivisions = true; ///< Off while a scalar is evaluated.
   bool sawDivision = false;  ///< The size under evaluation has recorded what it owes.
   uint64_t stepsLeft = UINT64_MAX;

@@ -16,8 +16,10 @@
 // default `E = D / H`, an entry `F = 4 * D`) stays an expression. The dims that the
 // model leaves to the step are symbols too. B is special: the step says the global
 // batch, while the graph describes one microbatch over the whole mesh, so that the
-// symbol B is bound to microbatch * (ranks over which the strategy shards B), and a
-// step has (global batch) / B microbatches.
+// symbol B is bound to microbatch * (ranks over which the inputs are split along B),
+// and a step has (global batch) / B microbatches. Where an input is split is certain
+// only once the model is elaborated; the job is bound with what a rule that names B
+// says, and, should that prove wrong, bound again.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_SEMA_JOB_H
@@ -108,6 +110,9 @@ struct BoundJob {
   int64_t globalBatch = 1;  ///< Sequences per step, over all ranks.
   int64_t microbatch = 1;   ///< Sequences per microbatch and coordinate of the axes that shard B.
   int64_t microbatches = 1; ///< Per step.
+  StringRef batchDim;       ///< Empty: the model has none.
+  int64_t batchRanks = 1;   ///< Ranks among which the batch is split.
+  bool batchRanksAreGuessed = false; ///< A pattern or an annotation may say otherwise.
   bool isTraining = true;
   /// Sizes that the program gives a name and a number are symbols, bound to the number (see bindJob).
   bool namesConstants = false;
@@ -127,14 +132,14 @@ const ast::JobDecl *findJob(const Program &program, StringRef name, DiagnosticEn
 
 /// Binds, in a program whose names have been checked, the job called `jobName` (empty: the only one of the main file),
 /// with `defines` replacing values it names. Binds the symbols in `binding`. Every fault is reported, and gives
-/// nothing. Obligations are recorded, for the caller to check once all are.
+/// nothing. Obligations are recorded, for the caller to check once all are. `batchRanks`: known from an earlier attempt.
 ///
 /// With `namesConstants` also a default of a parameter (`E = 128`), a list of sizes and a `dim Q = 256;` become symbols,
 /// so that a proof can give them other values. As such a size is then no more known to be equal to a literal, some
 /// programs are refused that are right without.
 std::optional<BoundJob> bindJob(Program &program, StringRef jobName, ArrayRef<Override> defines, SizeContext &sizes,
                                 SizeBinding &binding, Obligations &obligations, DiagnosticEngine &diags,
-                                bool namesConstants = false);
+                                bool namesConstants = false, std::optional<int64_t> batchRanks = std::nullopt);
 
 /// What the job comes to, for people and tests.
 void print(llvm::raw_ostream &os, const BoundJob &job, SizeContext &sizes, const SizeBinding &binding);

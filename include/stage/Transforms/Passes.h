@@ -14,6 +14,10 @@ namespace stage {
 #define PASS(name, function, doc) void function(Graph &graph, DiagnosticEngine &diags);
 #include "stage/Transforms/Passes.def"
 
+/// The ranks among which the strategy and the program split a dim of the model's inputs. Of a graph that no pass has
+/// seen; leaves it as it is, and reports nothing.
+int64_t countRanksThatSplitInputs(Graph &graph, llvm::StringRef dim, DiagnosticEngine &diags);
+
 /// All of Passes.def, in its order.
 llvm::ArrayRef<PassInfo> getAllPasses();
 

@@ -7,7 +7,8 @@ recomputation). A fused attention's backward computes the scores again, 2 per pa
 square: B S S D per layer, if the heads have D elements together. Each combination of degrees must give these integers:
 none of them is forbidden by a model, as 4 divides the (key/value) heads, the layers and half of the sequence.
 
-For some of them the traces of all ranks are written, too: `num_ops` of contractions and attention add up to the same.
+For some of them the traces of all ranks are written, too: `num_ops` of contractions and attention add up to the same
+and what the padding of the vocabulary to a multiple of 128 tp adds to the logits and their two gradients.
 """
 import itertools
 import json
@@ -23,6 +24,7 @@ MODEL = {
     "llama3_8b_step": (1, 8192, 32, 4096, 421645529382912),
     "gpt3_175b_step": (1536, 2048, 96, 12288, 3340597800160198656),
 }
+VOCABULARY = {"llama2_7b_step": 32000, "llama3_8b_step": 128256, "gpt3_175b_step": 51200}
 PUBLISHED = {
     "llama2_7b_step": 175569673125888.0,
     "llama3_8b_step": 421645529382912.0,
@@ -65,6 +67,7 @@ def check(combination):
         values["B"] = batch * times
     # Exact integers: attention is the products of queries with keys and of scores with values, forward and backward.
     pairs = batch * times * layers * width * sequence * sequence
+    padding = 6 * batch * times * sequence * width * (-VOCABULARY[job] % (128 * tp))
     expected = {"model": model * times, "attention": 6 * pairs, "contraction": model * times - 6 * pairs,
                 "recomputed": pairs}
     command = [stagec, program, "--job", job, "--report=json"] + [f"-D{name}={value}" for name, value in values.items()]
@@ -72,12 +75,12 @@ def check(combination):
     if report["ranks"] != dp * tp * pp * cp:
         return f"{' '.join(command)}\n{report['ranks']} ranks"
     found = {kind: report["flops"][kind] for kind in expected}
-    if found != expected:
+    if found != expected or report["padding_flops"]["model"] != padding:
         return f"{' '.join(command)}\nFLOPs {found},\nexpected {expected}"
     if combination[1:] in TRACED:
         total = sum_of_traces(job, values, batch * times)
-        if total != model * times + pairs:
-            return f"{' '.join(command)}\ntraces: {total} FLOPs, expected {model * times + pairs}"
+        if total != model * times + pairs + padding:
+            return f"{' '.join(command)}\ntraces: {total} FLOPs, expected {model * times + pairs + padding}"
         traced.append(combination)
     return None
 
