@@ -94,6 +94,13 @@ unsigned FormulaEvaluator::build(const Formula *formula, IndexSet &free) {
   case Kind::Element:
     for (const Formula *child : formula->children)
       node.atData |= dependsOnOperand(def, child);
+    node.isPlain = true;
+    for (int64_t k = int64_t(formula->children.size()) - 1, stride = 1; k >= 0; --k) {
+      unsigned index = def.operands[formula->operand].indices[k];
+      node.isPlain &= formula->children[k]->kind == Kind::Index && formula->children[k]->index == index;
+      node.strides.emplace_back(index, stride);
+      stride *= int64_t(in.positions[index].size());
+    }
     break;
   case Kind::Let:
     inside |= letFree[formula->operand];
@@ -151,6 +158,11 @@ template <typename Function> void FormulaEvaluator::forEachIn(llvm::ArrayRef<uns
 std::optional<int64_t> FormulaEvaluator::locate(const Node &node) {
   const Formula &f = *node.formula;
   int64_t place = 0;
+  if (node.isPlain) {
+    for (auto [index, stride] : node.strides)
+      place += at[index] * stride;
+    return place;
+  }
   for (unsigned k = 0; k < node.children.size(); ++k) {
     const Formula *subscript = f.children[k];
     unsigned index = def.operands[f.operand].indices[k];

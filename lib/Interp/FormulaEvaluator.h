@@ -67,6 +67,9 @@ private:
     llvm::SmallVector<unsigned, 3> children;
     double number = 0; ///< Number, SizeOf
     bool atData = false;   ///< Element: a subscript depends on an operand.
+    /// Element whose subscripts are the operand's own indices: how far each of them moves.
+    llvm::SmallVector<std::pair<unsigned, int64_t>, 4> strides;
+    bool isPlain = false;
     int memo = -1;         ///< Reduce, and roots of lets
   };
   /// Values per assignment of the free indices; and, in reverse, the adjoints of a let.

@@ -111,6 +111,21 @@ static std::string describePositions(const Positions &positions) {
   return text + "]";
 }
 
+static bool containsReduction(const Formula *formula) {
+  return formula->kind == Formula::Kind::Reduce || llvm::any_of(formula->children, containsReduction);
+}
+
+/// True if the order in which an op adds may matter. Others round in the same way wherever they run.
+static bool addsUp(const OpDef &def) {
+  if (def.vjpOf) // what is spread over an index forward is summed over it backward
+    return addsUp(*def.vjpOf) || llvm::any_of(def.vjpOf->operands, [&](const OperandInfo &operand) {
+             return operand.indices.size() < def.vjpOf->results.front().indices.size();
+           });
+  return (def.isSum && def.operands.size() > 2) ||
+         llvm::any_of(def.lets, [](auto &let) { return containsReduction(let.second); }) ||
+         llvm::any_of(def.results, [](auto &result) { return result.formula && containsReduction(result.formula); });
+}
+
 std::optional<Fault> OpRunner::store(const Value *value, const Frame &frame, unsigned microbatch, TensorRef tensor,
                                      int64_t rank, RankMemory &memory, const Op *op) {
   if (rank >= 0) {
@@ -123,7 +138,7 @@ std::optional<Fault> OpRunner::store(const Value *value, const Frame &frame, uns
                                         llvm::Twine(d) + ", where its sharding says " +
                                         describePositions((*expected)[d]));
   }
-  if (isDisturbed && op && op->kind == OpKind::Compute && isFloat(value->type.dtype)) {
+  if (isDisturbed && op && op->kind == OpKind::Compute && isFloat(value->type.dtype) && addsUp(*op->def)) {
     auto disturbed = std::make_shared<Tensor>(*tensor);
     for (size_t i = 0; i < disturbed->data.size(); ++i)
       disturbed->data[i] *= i % 2 ? 1 + 0x1p-52 : 1 - 0x1p-52;

@@ -60,8 +60,8 @@ struct Fault {
 };
 
 /// How far rounding alone may lead. Sums of many terms, or of large ones that cancel, round to more than `tolerance`;
-/// how much is measured: the unsharded program runs once more with every sum in reverse order and every number off by
-/// one unit in its last place. What differs by a multiple of what that changes is accepted, too.
+/// how much is measured: the unsharded program runs once more with every sum in reverse order and every result of one off
+/// by one unit in its last place. What differs by a multiple of what that changes is accepted, too.
 class Rounding {
 public:
   using Key = std::pair<const Value *, uint64_t>;

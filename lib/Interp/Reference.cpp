@@ -225,7 +225,7 @@ bool Reference::isConfirmed(llvm::ArrayRef<Step> steps, const RankMemory &base, 
 /// Each difference runs the whole program: where there are many parameters, several move at once, and each alone only
 /// if that shows a fault.
 bool Reference::checkDerivatives(llvm::ArrayRef<Step> steps, const RankMemory &base, DiagnosticEngine &diags) {
-  constexpr size_t most = 16;
+  constexpr size_t most = 8;
   std::vector<std::vector<const Value *>> together(most);
   size_t number = 0;
   for (const Value *param : sources.getParams()) {

@@ -260,16 +260,20 @@ private:
     auto add = [&](int64_t value) { rated.emplace(2 * value + (taken.count(value) ? 22 : 0), value); };
     for (int64_t value = 1; value <= largest; ++value)
       add(value);
-    // What a requirement compares the symbol with, where that is larger.
+    // What a requirement compares the symbol with, where that is larger: the T of `S >= T`, the 130 of `S - 130 > 0`.
+    SizeBinding without = binding;
+    without.bind(name, 0);
     for (unsigned test : due[position])
       for (Size size : {requirements[test].size, requirements[test].owed.right}) {
-        SizeValue other = size && !llvm::is_contained(collectSymbols(size), name) ? evaluate(size, binding)
-                                                                                  : SizeValue{SizeError::Negative, "", {}};
-        if (other && other.value.isInteger() && other.value.num > 0 && other.value.num < (int64_t(1) << 40))
-          for (int64_t value : {1, 2, 3, 4})
-            for (int64_t more : {0, 1})
-              if (int64_t(other.value.num) * value + more > largest)
-                add(int64_t(other.value.num) * value + more);
+        SizeValue other = size ? evaluate(size, without) : SizeValue{SizeError::Negative, "", {}};
+        constexpr int64_t most = int64_t(1) << 40;
+        if (!other || !other.value.isInteger() || other.value.num > most || other.value.num < -most)
+          continue;
+        int64_t compared = std::abs(int64_t(other.value.num));
+        for (int64_t times : {1, 2, 3, 4})
+          for (int64_t more : {0, 1, 2})
+            if (compared * times + more > largest)
+              add(compared * times + more);
       }
     if (auto given = graph.binding.lookup(name))
       for (int64_t value = *given; value > largest; value = value % 2 ? 0 : value / 2)

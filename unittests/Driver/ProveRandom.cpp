@@ -3,6 +3,7 @@
 //   prove-random --cases=5000 --seed=1     compiles and proves; prints how many were proved, how many refused
 //   prove-random --seed=1 --case=417       one of them, with all that is said
 //   prove-random --seed=1 --case=417 --print
+//   prove-random --cases=5000 --go-on      names all that are not proved
 //
 // A program that the compiler accepts must be proved; one that it refuses must be refused
 // with a message. On the first that is not, lines are left out as long as the fault
@@ -27,6 +28,7 @@ static cl::opt<uint64_t> seed("seed", cl::desc("Number of the series"), cl::init
 static cl::opt<unsigned> cases("cases", cl::desc("How many programs"), cl::init(1000));
 static cl::opt<int> only("case", cl::desc("Only this one of the series"), cl::init(-1));
 static cl::opt<bool> printOnly("print", cl::desc("Print the program and do nothing"), cl::init(false));
+static cl::opt<bool> goOn("go-on", cl::desc("Only name what is not proved, and go on"), cl::init(false));
 static cl::opt<bool> statistics("statistics", cl::desc("Count the messages of refused programs"), cl::init(false));
 static cl::opt<std::string> library("library", cl::desc("Folder of the standard library"), cl::Required);
 
@@ -128,11 +130,15 @@ int main(int argc, char **argv) {
       llvm::outs() << said;
     if (verdict != Verdict::Failed)
       continue;
+    status = 1;
+    if (goOn) {
+      (llvm::outs() << "case " << number << " " << getCode(said) << "\n").flush();
+      continue;
+    }
     llvm::outs() << "case " << number << " of seed " << seed << " was accepted and is not proved:\n\n"
                  << llvm::join(shrink(lines, path), "\n") << "\n\n";
     judge(shrink(lines, path), path, said);
     llvm::outs() << said;
-    status = 1;
     break;
   }
   llvm::sys::fs::remove(path);

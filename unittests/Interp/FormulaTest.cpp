@@ -170,3 +170,40 @@ TEST_F(FormulaTest, DrawsDifferByInvocationAndAreTheSameAgain) {
   in.draws = &mask;
   EXPECT_EQ(evaluate().data, first.data);
 }
+
+TEST_F(FormulaTest, IntegersAreDealtOutInTurn) {
+  ASSERT_NO_FATAL_FAILURE(load("op route(x: [b, j]) -> (index: i32[b, j]) { opaque; whole j; }", 4));
+  in.identity = 12345;
+  in.limits = {8};
+  Tensor whole = evaluate();
+  std::vector<unsigned> times(8);
+  for (double number : whole.data) {
+    ASSERT_EQ(number, std::floor(number));
+    ASSERT_TRUE(number >= 0 && number < 8);
+    ++times[size_t(number)];
+  }
+  // 16 numbers below 8: each twice.
+  EXPECT_EQ(times, std::vector<unsigned>(8, 2));
+  // The slots of one token are different.
+  EXPECT_NE(whole.data[0], whole.data[1]);
+  // A rank that has the last two tokens has the numbers that they have in the whole.
+  in.positions[0] = {2, 3};
+  operands[0] = *extract(operands[0], {{2, 3}, allPositions(4)});
+  connect();
+  Tensor piece = evaluate();
+  EXPECT_EQ(piece.data, std::vector<double>(whole.data.begin() + 8, whole.data.end()));
+}
+
+TEST_F(FormulaTest, SumsInReverseOrderAreTheSameButForRounding) {
+  ASSERT_NO_FATAL_FAILURE(load("op f(x: [i]) -> (y: [] = sum[i](x[i] * 3), top: [] = max[i](x[i]));", 5));
+  operands[0].data = {1e16, 1, -1e16, 1, 2};
+  double inOrder = evaluate().data.front();
+  Tensor one = evaluate();
+  one.data = {1};
+  in.reversesSums = true;
+  EXPECT_NE(evaluate().data.front(), inOrder);
+  // Of equal elements the first stays that which a maximum is derived by.
+  operands[0].data = {2, 7, 7, 1, 7};
+  Tensor gradient = FormulaEvaluator(in, graph->defs, graph->binding).differentiate({nullptr, &one}, {0}).front();
+  EXPECT_EQ(gradient.data, (std::vector<double>{0, 1, 0, 0, 0}));
+}
