@@ -235,6 +235,9 @@ void Printer::clause(const OpClauseStmt *node) {
   case Clause::Bytes:
     os << "bytes = ";
     return expr(node->value);
+  case Clause::FlopClass:
+    os << "class = ";
+    return expr(node->value);
   case Clause::Saves:
     os << "saves ";
     if (node->extraName) {

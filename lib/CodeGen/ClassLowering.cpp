@@ -121,7 +121,9 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
     if (std::optional<unsigned> kind = groups.find(op))
       f.fields.group = NodeValue::slot(getSlot({true, *kind, 0}));
   } else {
-    f.fields.numOps = std::max<uint64_t>(1, sizes.evaluate(cost.flops + cost.recomputeFlops, op));
+    f.fields.numOps = std::max<uint64_t>(1, sizes.evaluate(cost.getComputed(), op));
+    if (!(cost.flops.contraction + cost.flops.attention).isConstant(0))
+      f.fields.otherOps = sizes.evaluate(cost.flops.other, op);
     f.fields.tensorSize = std::max<uint64_t>(1, sizes.evaluate(cost.bytes, op));
   }
   if (options.names)

@@ -131,13 +131,19 @@ void Producers::find(const Value *value, const PlacedUnit &unit, int64_t iterati
 }
 
 void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor) const {
+  Seen seen;
+  visit(value, unit, iteration, visitor, seen);
+}
+
+void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor,
+                      Seen &seen) const {
   // A forward value outside of forward is that of the partner unit.
   if (unit.partner && &value->getBlock()->getTop() == &graph.forward)
-    return visit(value, *unit.partner, iteration, visitor);
+    return visit(value, *unit.partner, iteration, visitor, seen);
   if (!value->getBlock()->getParent())
     iteration = -1;
   if (value->isArgument())
-    return visitArgument(value, unit, iteration, visitor);
+    return visitArgument(value, unit, iteration, visitor, seen);
   const Op *op = value->getOp();
   switch (op->kind) {
   case OpKind::Param:
@@ -147,7 +153,7 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
   case OpKind::Accumulate:
     return visitor({Origin::Kind::Buffer, value, &unit, iteration, 0});
   case OpKind::Repeat:
-    return visitLoopResult(value, unit, visitor);
+    return visitLoopResult(value, unit, visitor, seen);
   default:
     break;
   }
@@ -157,31 +163,34 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
     uint64_t id = unit.base + segment->start + run * segment->perIteration + position;
     return visitor({Origin::Kind::Node, value, &unit, iteration, id});
   }
+  if (op->getNumOperands() > 1 && !seen.insert({value, &unit, iteration}).second)
+    return;
   for (const Value *operand : op->getOperands())
-    visit(operand, unit, iteration, visitor);
+    visit(operand, unit, iteration, visitor, seen);
 }
 
-void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor) const {
+void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor,
+                              Seen &seen) const {
   Op *loop = value->getBlock()->getParent();
   const Segment *segment = unit.layout->findLoop(loop->loop);
   if (segment && iteration >= 0) {
     int64_t previous = loop->reverse ? iteration + 1 : iteration - 1;
     if (previous >= segment->item->begin && previous < segment->item->end)
-      return visit(loop->body->getTerminator()->getOperand(value->getNumber()), unit, previous, visitor);
+      return visit(loop->body->getTerminator()->getOperand(value->getNumber()), unit, previous, visitor, seen);
   }
   if (auto recv = unit.layout->findRecv(value))
     return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});
-  visit(loop->getOperand(value->getNumber()), unit, -1, visitor);
+  visit(loop->getOperand(value->getNumber()), unit, -1, visitor, seen);
 }
 
-void Producers::visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor) const {
+void Producers::visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const {
   Op *loop = value->getOp();
   if (auto recv = unit.layout->findRecv(value))
     return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});
   const Segment *segment = unit.layout->findLoop(loop->loop);
   if (segment && segment->iterations > 0) {
     int64_t last = loop->reverse ? segment->item->begin : segment->item->end - 1;
-    return visit(loop->body->getTerminator()->getOperand(value->getNumber()), unit, last, visitor);
+    return visit(loop->body->getTerminator()->getOperand(value->getNumber()), unit, last, visitor, seen);
   }
-  visit(loop->getOperand(value->getNumber()), unit, -1, visitor);
+  visit(loop->getOperand(value->getNumber()), unit, -1, visitor, seen);
 }

@@ -14,6 +14,7 @@
 #define STAGE_LIB_CODEGEN_LAYOUT_H
 
 #include "stage/IR/Program.h"
+#include <set>
 
 namespace stage {
 
@@ -108,8 +109,11 @@ public:
   void find(const Value *value, const PlacedUnit &unit, int64_t iteration, llvm::SmallVectorImpl<uint64_t> &ids) const;
 
 private:
-  void visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor) const;
-  void visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor) const;
+  /// Results of ops without a node that one visit has been at: chained ones would be come by in every way.
+  using Seen = std::set<std::tuple<const Value *, const PlacedUnit *, int64_t>>;
+  void visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor, Seen &seen) const;
+  void visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor, Seen &seen) const;
+  void visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const;
 
   const Graph &graph;
   /// The last backward unit of each chunk.

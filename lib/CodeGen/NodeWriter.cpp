@@ -101,6 +101,7 @@ template <ValueField Field, size_t N> consteval auto attributeHead(const char (&
 
 constexpr auto IsCpuOp = attributeHead<Bool>("is_cpu_op");
 constexpr auto NumOps = attributeHead<Int64>("num_ops");
+constexpr auto OtherOps = attributeHead<Int64>("other_ops");
 constexpr auto TensorSize = attributeHead<Uint64>("tensor_size");
 constexpr auto CommType = attributeHead<Int64>("comm_type");
 constexpr auto CommSize = attributeHead<Int64>("comm_size");
@@ -250,6 +251,8 @@ size_t NodeMessage::measure() {
   switch (node.type) {
   case ChakraNodeType::Comp:
     size += numberSize(NumOps, node.numOps) + numberSize(TensorSize, node.tensorSize);
+    if (node.otherOps)
+      size += numberSize(OtherOps, node.otherOps);
     break;
   case ChakraNodeType::MemLoad:
   case ChakraNodeType::MemStore:
@@ -297,6 +300,8 @@ uint8_t *NodeMessage::writeBody(uint8_t *out) {
   switch (node.type) {
   case ChakraNodeType::Comp:
     out = writeNumber(out, NumOps, node.numOps);
+    if (node.otherOps)
+      out = writeNumber(out, OtherOps, node.otherOps);
     out = writeNumber(out, TensorSize, node.tensorSize);
     break;
   case ChakraNodeType::MemLoad:

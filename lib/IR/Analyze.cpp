@@ -4,7 +4,8 @@
 // did not write: is it a plain contraction? in which operands is it linear? which
 // operand values does the derivative need? over which indices may it be split?
 //
-// Algorithm: one bottom-up walk per result formula. For every operand the walk keeps
+// Algorithm: one bottom-up walk per result formula and let; what is found of a node is
+// kept, as chained lets would double the work at every step. For every operand the walk keeps
 // a degree (absent, linear, or other) and the set of operands whose values the
 // derivative needs; for every reduced index it keeps whether the reduction is
 // *outermost*, i.e. everything above it is linear, so that partial results of a split
@@ -14,6 +15,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/OpDef.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace stage;
 
@@ -38,6 +41,11 @@ public:
     def.derivativeNeeds.assign(numOperands, false);
     def.dataDependent.assign(numOperands, false);
     findReduced();
+    // A let uses only those before it: in this order none is followed into another.
+    for (auto &[name, let] : def.lets) {
+      visit(let);
+      visitsReduction(let);
+    }
     OperandSet depends = 0, notLinear = 0, needs = 0, steers = 0;
     bool anyFormula = false;
     for (const ResultInfo &result : def.results) {
@@ -59,6 +67,10 @@ public:
       steers |= d.steers;
       markReductions(result.formula, Place::Top);
     }
+    for (unsigned let = def.lets.size(); let-- > 0;)
+      for (Place place : {Place::Top, Place::Linear, Place::Inside})
+        if (placesOfLets[unsigned(place)].test(let))
+          markReductions(def.lets[let].second, place);
     for (unsigned i = 0; i < numOperands; ++i) {
       OperandSet bit = OperandSet(1) << i;
       def.linearIn[i] = (depends & bit) && !(notLinear & bit) && !(steers & bit);
@@ -75,6 +87,13 @@ public:
 
 private:
   Dependence visit(const Formula *f) {
+    if (auto it = dependences.find(f); it != dependences.end())
+      return it->second;
+    Dependence d = findDependence(f);
+    return dependences[f] = d;
+  }
+
+  Dependence findDependence(const Formula *f) {
     auto child = [&](unsigned i) { return visit(f->children[i]); };
     Dependence d;
     switch (f->kind) {
@@ -179,6 +198,8 @@ private:
     reducedInside.assign(def.indices.size(), false);
     gathered.assign(def.indices.size(), false);
     shifted.assign(def.indices.size(), false);
+    for (llvm::SmallBitVector &lets : placesOfLets)
+      lets.resize(def.lets.size());
   }
 
   /// What lies between a formula's value and its place: which reductions there may be done piece by piece.
@@ -191,8 +212,9 @@ private:
   void markReductions(const Formula *f, Place place) {
     Place below = place == Place::Top ? Place::Linear : place;
     switch (f->kind) {
-    case Formula::Kind::Let:
-      return markReductions(def.lets[f->operand].second, place);
+    case Formula::Kind::Let: // once per place, after all that uses it
+      placesOfLets[unsigned(place)].set(f->operand);
+      return;
     case Formula::Kind::Reduce: {
       bool isOutermost = place == Place::Top || (place == Place::Linear && f->reduce == ReduceKind::Sum);
       for (unsigned index : f->indices) {
@@ -253,14 +275,16 @@ private:
   }
 
   bool visitsReduction(const Formula *f) {
+    if (auto it = reductions.find(f); it != reductions.end())
+      return it->second;
+    bool result = f->kind == Formula::Kind::Reduce;
     if (f->kind == Formula::Kind::Let)
-      return visitsReduction(def.lets[f->operand].second);
-    if (f->kind == Formula::Kind::Reduce)
-      return true;
-    // A gather is a sum over a one-hot.
-    if (f->kind == Formula::Kind::Element)
-      return llvm::any_of(f->children, [&](const Formula *subscript) { return visit(subscript).depends != 0; });
-    return llvm::any_of(f->children, [&](const Formula *child) { return visitsReduction(child); });
+      result = visitsReduction(def.lets[f->operand].second);
+    else if (f->kind == Formula::Kind::Element) // a gather is a sum over a one-hot
+      result = llvm::any_of(f->children, [&](const Formula *subscript) { return visit(subscript).depends != 0; });
+    else
+      result |= llvm::any_of(f->children, [&](const Formula *child) { return visitsReduction(child); });
+    return reductions[f] = result;
   }
 
   /// Collects the factors of a product; false if it is none.
@@ -274,12 +298,12 @@ private:
       return true;
     }
     Dependence d = visit(f);
-    return !d.depends && !d.steers && !visitsReduction(f) && !containsRandom(f);
+    return !d.depends && !d.steers && !visitsReduction(f) && !isOfTheOp(f);
   }
 
-  static bool containsRandom(const Formula *f) {
-    return f->kind == Formula::Kind::Random ||
-           llvm::any_of(f->children, [](const Formula *child) { return containsRandom(child); });
+  /// A draw or a let, which gradients made of the factors would not have.
+  static bool isOfTheOp(const Formula *f) {
+    return f->kind == Formula::Kind::Random || f->kind == Formula::Kind::Let || llvm::any_of(f->children, isOfTheOp);
   }
 
   /// Operand at the indices of its declaration, all different.
@@ -331,13 +355,14 @@ private:
                         !llvm::is_contained(shifted, true) && !llvm::is_contained(reducedInside, true);
     if (def.vjpOf)
       def.isElementwise = def.vjpOf->isElementwise && !anyReduced;
-    const OpDef &costed = def.vjpOf ? *def.vjpOf : def;
-    if (def.isProduct && anyReduced && def.operands.size() > 1)
+    def.flopTerms = def.vjpOf ? countGradientFlops(*def.vjpOf, def.vjpGradients, def.vjpOperands) : countFlops(def);
+    auto isContraction = [](const FlopTerm &term) { return term.flopClass == FlopClass::Contraction; };
+    if (def.vjpOf)
+      def.flopClass = def.vjpOf->flopClass;
+    else if (def.declaredClass)
+      def.flopClass = *def.declaredClass;
+    else if (llvm::any_of(def.flopTerms, isContraction))
       def.flopClass = FlopClass::Contraction;
-    else if (def.vjpOf)
-      def.flopClass = costed.flopClass;
-    else if (llvm::any_of(def.indices, [](const IndexInfo &index) { return index.fold; }))
-      def.flopClass = FlopClass::Attention;
   }
 
   void decideShardable(unsigned numIndices) {
@@ -365,6 +390,9 @@ private:
 
   OpDef &def;
   llvm::SmallVector<bool, 8> reducedOutermost, reducedInside, gathered, shifted;
+  llvm::DenseMap<const Formula *, Dependence> dependences;
+  llvm::DenseMap<const Formula *, bool> reductions; ///< See visitsReduction().
+  llvm::SmallBitVector placesOfLets[3];             ///< Per place: lets that stand there.
 };
 } // namespace
 

@@ -88,22 +88,43 @@ namespace {
 struct Reads {
   bool rows = false, all = false;
 };
-} // namespace
 
-static bool containsElement(const Formula *f) {
-  return f->kind == Formula::Kind::Element || llvm::any_of(f->children, containsElement);
-}
-
-static void findReads(const OpDef &def, const Formula *f, llvm::MutableArrayRef<Reads> reads) {
-  if (f->kind == Formula::Kind::Let)
-    return findReads(def, def.lets[f->operand].second, reads);
-  if (f->kind == Formula::Kind::Element) {
-    bool atData = llvm::any_of(f->children, containsElement);
-    (atData ? reads[f->operand].rows : reads[f->operand].all) = true;
+/// Finds the reads of an op's operands. Lets are visited once, after all that uses them.
+class ReadFinder {
+public:
+  ReadFinder(const OpDef &def, llvm::MutableArrayRef<Reads> reads) : def(def), reads(reads), met(def.lets.size()) {
+    for (auto &[name, let] : def.lets) // which uses only those before it
+      areData.push_back(isData(let));
+    for (const ResultInfo &result : def.results)
+      if (result.formula)
+        visit(result.formula);
+    for (unsigned let = def.lets.size(); let-- > 0;)
+      if (met[let])
+        visit(def.lets[let].second);
   }
-  for (const Formula *child : f->children)
-    findReads(def, child, reads);
-}
+
+private:
+  bool isData(const Formula *f) const {
+    return f->kind == Formula::Kind::Element || (f->kind == Formula::Kind::Let && areData[f->operand]) ||
+           llvm::any_of(f->children, [&](const Formula *child) { return isData(child); });
+  }
+
+  void visit(const Formula *f) {
+    if (f->kind == Formula::Kind::Let)
+      met[f->operand] = true;
+    if (f->kind == Formula::Kind::Element) {
+      bool atData = llvm::any_of(f->children, [&](const Formula *child) { return isData(child); });
+      (atData ? reads[f->operand].rows : reads[f->operand].all) = true;
+    }
+    for (const Formula *child : f->children)
+      visit(child);
+  }
+
+  const OpDef &def;
+  llvm::MutableArrayRef<Reads> reads;
+  std::vector<bool> areData, met; ///< Per let: it depends on an operand; something uses it.
+};
+} // namespace
 
 static Size getBytes(const Graph &graph, const Value *value) {
   return getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding);
@@ -112,9 +133,7 @@ static Size getBytes(const Graph &graph, const Value *value) {
 /// Operands and results, once each. A table that is looked up moves what comes out of it.
 static Size getTrafficBytes(const Graph &graph, const Op &op) {
   llvm::SmallVector<Reads, 8> reads(op.getNumOperands());
-  for (const ResultInfo &result : op.def->results)
-    if (result.formula)
-      findReads(*op.def, result.formula, reads);
+  ReadFinder(*op.def, reads);
   Size bytes = graph.sizes.zero();
   for (auto &result : op.getResults())
     bytes = bytes + getBytes(graph, result.get());
@@ -141,6 +160,11 @@ static OpCost getComputeCost(const Graph &graph, const Op &op) {
   return cost;
 }
 
+static FlopCounts countOther(Size flops) {
+  Size zero = flops.getContext().zero();
+  return {zero, zero, flops};
+}
+
 /// Reads the gradient, reads and writes the parameter and the optimizer's states.
 static OpCost getUpdateCost(const Graph &graph, const Op &op) {
   const Value *param = op.getOperand(0), *gradient = op.getOperand(1);
@@ -152,7 +176,7 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
                    ? substitute(graph.optimizer.flops,
                                 [&](llvm::StringRef symbol) { return symbol == "volume" ? elements : Size(); })
                    : graph.sizes.zero();
-  return {flops, graph.sizes.zero(), bytes};
+  return {countOther(flops), graph.sizes.zero(), bytes};
 }
 
 OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
@@ -162,12 +186,12 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
   if (op.kind == OpKind::Update)
     return getUpdateCost(graph, op);
   if (isCollective(op.kind))
-    return {zero, zero, getBytes(graph, op.getOperand(0))};
+    return {countOther(zero), zero, getBytes(graph, op.getOperand(0))};
   if (op.kind == OpKind::Accumulate) {
     // buffer += contribution
     const Value *contribution = op.getOperand(0), *buffer = op.getResult(0);
-    return {getLocalElements(graph.sizes, graph.mesh, buffer->type, buffer->sharding), zero,
+    return {countOther(getLocalElements(graph.sizes, graph.mesh, buffer->type, buffer->sharding)), zero,
             getBytes(graph, contribution) + getBytes(graph, buffer) * 2};
   }
-  return {zero, zero, zero};
+  return {countOther(zero), zero, zero};
 }

@@ -1,31 +1,12 @@
 //===- OpCosts.cpp - FLOPs and bytes of an operator's invocation ----------===//
 //
 // Declared costs have index names, `area` and `volume` as symbols; the sizes of one
-// invocation are put in their place. What is not declared is counted in the formula.
+// invocation are put in their place. What is not declared was counted in the formula.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/OpDef.h"
 
 using namespace stage;
-
-/// Element-function calls and arithmetic of a formula, per iterated element.
-static unsigned countOperations(const OpDef &def, const Formula *f) {
-  unsigned count = 0;
-  switch (f->kind) {
-  case Formula::Kind::Number:
-  case Formula::Kind::SizeOf:
-  case Formula::Kind::Index:
-  case Formula::Kind::Element:
-    return 0; // subscripts are addresses
-  case Formula::Kind::Let:
-    return countOperations(def, def.lets[f->operand].second);
-  default:
-    count = f->kind == Formula::Kind::Select || f->kind == Formula::Kind::And || f->kind == Formula::Kind::Or ? 0 : 1;
-    for (const Formula *child : f->children)
-      count += countOperations(def, child);
-    return count;
-  }
-}
 
 static Size substituteIndices(SizeContext &ctx, const OpDef &def, Size cost, llvm::ArrayRef<Size> sizes, Size area) {
   return substitute(cost, [&](llvm::StringRef symbol) -> Size {
@@ -43,31 +24,35 @@ static Size substituteIndices(SizeContext &ctx, const OpDef &def, Size cost, llv
   });
 }
 
-Size stage::getFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area) {
-  if (def.vjpOf) {
-    // Indices of a vjp are those of its op, in the same order.
-    const OpDef &op = *def.vjpOf;
-    if (op.backwardFlops)
-      return substituteIndices(ctx, op, op.backwardFlops, sizes, area);
-    Size forward = getFlops(ctx, op, sizes, area);
-    bool linear = llvm::none_of(op.derivativeNeeds, [](bool needed) { return needed; });
-    return linear ? forward : forward * 2;
+/// FLOPs that the formula says.
+static FlopCounts countTerms(SizeContext &ctx, const OpDef &def, std::optional<FlopClass> declared,
+                             llvm::ArrayRef<Size> sizes) {
+  llvm::SmallVector<Size, 4> parts[3];
+  for (const FlopTerm &term : def.flopTerms) {
+    Size flops = ctx.constant(term.count);
+    for (unsigned index : term.indices)
+      flops = flops * sizes[index];
+    parts[unsigned(declared.value_or(term.flopClass))].push_back(flops);
   }
-  if (def.flops)
-    return substituteIndices(ctx, def, def.flops, sizes, area);
-  if (def.isLookup || def.opaque)
-    return ctx.zero();
-  Size all = ctx.one();
-  for (unsigned i = 0; i < def.indices.size(); ++i)
-    all = all * sizes[i];
-  // A product counts a multiply and an add per element of the iteration space (law L2).
-  if (def.isProduct && llvm::is_contained(def.reduced, true))
-    return all * int64_t(def.operands.size() > 1 ? 2 : 1);
-  unsigned operations = 0;
-  for (const ResultInfo &result : def.results)
-    if (result.formula && !result.extra)
-      operations += countOperations(def, result.formula);
-  return all * int64_t(operations);
+  return {ctx.sum(parts[0]), ctx.sum(parts[1]), ctx.sum(parts[2])};
+}
+
+FlopCounts stage::getFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area) {
+  // Indices of a vjp are those of its op, in the same order.
+  const OpDef &op = def.vjpOf ? *def.vjpOf : def;
+  Size declared = def.vjpOf ? op.backwardFlops : def.flops;
+  if (declared)
+    declared = substituteIndices(ctx, op, declared, sizes, area);
+  else if (def.vjpOf && op.flops) {
+    // Its author counts otherwise than the formula does: a gradient of two operands costs twice what the op does.
+    bool linear = llvm::none_of(op.derivativeNeeds, [](bool needed) { return needed; });
+    declared = substituteIndices(ctx, op, op.flops, sizes, area) * int64_t(linear ? 1 : 2);
+  }
+  if (!declared)
+    return countTerms(ctx, def, op.declaredClass, sizes);
+  FlopCounts flops = {ctx.zero(), ctx.zero(), ctx.zero()};
+  flops[op.declaredClass.value_or(op.flopClass)] = declared;
+  return flops;
 }
 
 Size stage::getRecomputeFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area) {

@@ -26,6 +26,16 @@ llvm::StringRef stage::getName(Formula::Function function) {
   llvm_unreachable("all functions have names");
 }
 
+static constexpr const char *flopClassNames[] = {"contraction", "attention", "other"};
+
+std::optional<FlopClass> stage::parseFlopClass(llvm::StringRef name) {
+  auto found = llvm::find(flopClassNames, name);
+  return found == std::end(flopClassNames) ? std::nullopt
+                                           : std::optional(FlopClass(found - std::begin(flopClassNames)));
+}
+
+llvm::StringRef stage::getName(FlopClass flopClass) { return flopClassNames[unsigned(flopClass)]; }
+
 std::optional<unsigned> OpDef::findIndex(llvm::StringRef name) const {
   for (size_t i = 0; i < indices.size(); ++i)
     if (indices[i].name == name)
@@ -341,6 +351,8 @@ static void printBody(llvm::raw_ostream &os, const OpDef &def, FormulaPrinter &f
   list("fold", [](const IndexInfo &index) { return index.fold; });
   if (def.causalMask)
     os << "  mask causal(" << name(def.causalMask->first) << ", " << name(def.causalMask->second) << ");\n";
+  if (def.declaredClass)
+    os << "  class = " << getName(*def.declaredClass) << ";\n";
   if (def.flops)
     os << "  flops = " << def.flops << ";\n";
   if (def.bytes)

@@ -213,6 +213,15 @@ bool TextParser::parseClause(OpDef &def) {
   }
   if (consume("saves"))
     return parseSaves(def);
+  if (consume("class")) {
+    if (!expect("="))
+      return false;
+    def.declaredClass = parseFlopClass(token.text);
+    if (!def.declaredClass)
+      return fail("'contraction', 'attention' or 'other'");
+    advance();
+    return true;
+  }
   if (consume("flops"))
     return expect("=") && parseSize(def.flops);
   if (consume("bytes"))

@@ -50,7 +50,7 @@ AxisSet stage::findVaryingAxes(const Program &program, const StageProgram &stage
     if (op.kind != OpKind::Compute || (!op.def->causalMask && !(op.def->vjpOf && op.def->vjpOf->causalMask)))
       return; // only the area of a mask depends on where a rank is
     OpCost cost = getLocalCost(graph, op);
-    for (Size size : {cost.flops, cost.recomputeFlops, cost.bytes})
+    for (Size size : {cost.getComputed(), cost.bytes})
       for (const std::string &symbol : collectSymbols(size))
         if (std::optional<AxisId> axis = getCoordinateAxis(graph.mesh, symbol))
           axes |= AxisSet(1) << *axis;

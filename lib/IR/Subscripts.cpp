@@ -7,20 +7,28 @@ namespace {
 class SubscriptVisitor {
 public:
   SubscriptVisitor(const Op &op, SizeContext &sizes, llvm::function_ref<void(Size)> found)
-      : op(op), def(op.def->vjpOf ? *op.def->vjpOf : *op.def), sizes(sizes), found(found) {}
+      : op(op), def(op.def->vjpOf ? *op.def->vjpOf : *op.def), sizes(sizes), found(found) {
+    subscripted.resize(def.lets.size());
+  }
 
   void run() {
     for (const ResultInfo &result : def.results)
       if (result.formula)
         visit(result.formula, /*inSubscript=*/false);
-    for (auto &[name, let] : def.lets)
-      visit(let, false);
+    // A let uses only those before it: each is visited after all that stand in subscripts have named it.
+    for (unsigned let = def.lets.size(); let-- > 0;)
+      visit(def.lets[let].second, subscripted[let]);
   }
 
 private:
   void visit(const Formula *f, bool inSubscript) {
-    if (inSubscript && f->kind == Formula::Kind::Let)
-      return visit(def.lets[f->operand].second, true);
+    if (inSubscript && f->kind == Formula::Kind::Let) {
+      subscripted[f->operand] = true;
+      return;
+    }
+    // What is rounded down need not come out even: `div`, `%`.
+    if (f->kind == Formula::Kind::Call && f->function == Formula::Function::Floor)
+      inSubscript = false;
     if (inSubscript && (f->kind == Formula::Kind::SizeOf || f->kind == Formula::Kind::Div))
       if (Size size = toSize(f))
         return found(size);
@@ -47,6 +55,7 @@ private:
   const OpDef &def;
   SizeContext &sizes;
   llvm::function_ref<void(Size)> found;
+  std::vector<bool> subscripted; ///< Lets that a subscript uses.
 };
 } // namespace
 

@@ -9,6 +9,7 @@
 #include "IndexNames.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Builtins.h"
+#include "llvm/Support/Format.h"
 #include <limits>
 
 using namespace stage;
@@ -121,6 +122,10 @@ const Formula *OpLowering::lower(const ast::Expr *expr) {
     const Formula *left = lower(binary->left), *right = lower(binary->right);
     if (!left || !right)
       return nullptr;
+    if (binary->op == ast::BinaryOp::Mod) { // x - y * floor(x / y)
+      left = shareFormula(left);
+      right = shareFormula(right);
+    }
     using Kind = Formula::Kind;
     switch (binary->op) {
     case ast::BinaryOp::Add:
@@ -163,6 +168,17 @@ const Formula *OpLowering::lower(const ast::Expr *expr) {
     noteCall(diags.report(expr->loc(), diag::NotAFormula).range(expr->range) << ast::textOf(expr));
     return nullptr;
   }
+}
+
+/// A formula that will stand twice: a let, unless it is a leaf. Chains of them would double at every link.
+const Formula *OpLowering::shareFormula(const Formula *formula) {
+  if (formula->children.empty())
+    return formula;
+  Formula node{};
+  node.kind = Formula::Kind::Let;
+  node.operand = def.lets.size();
+  def.lets.emplace_back("shared." + std::to_string(def.lets.size()), formula); // no program has a name with a dot
+  return graph.defs.create(node, {}, {});
 }
 
 const Formula *OpLowering::lowerName(const ast::NameExpr &expr) {
@@ -238,6 +254,8 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
   if (name == "where" || name == "random") {
     if (name == "where" && arguments[0]->kind == Formula::Kind::Number)
       return arguments[0]->number != 0 ? arguments[1] : arguments[2];
+    if (name == "random" && !checkProbability(*arguments[0], *expr.args[0].value))
+      return nullptr;
     Formula node{};
     node.kind = name == "where" ? Formula::Kind::Select : Formula::Kind::Random;
     return graph.defs.create(node, {}, arguments);
@@ -257,6 +275,25 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
   for (const Formula *next : llvm::ArrayRef<const Formula *>(arguments).drop_front())
     result = graph.defs.call(*function, {result, next});
   return result;
+}
+
+/// A probability that is known now is above 0, as `random` divides by it, and at most 1.
+bool OpLowering::checkProbability(const Formula &probability, const ast::Expr &expr) {
+  double value = probability.number;
+  if (probability.kind == Formula::Kind::SizeOf) {
+    SizeValue size = evaluate(probability.size, graph.binding);
+    if (!size)
+      return true;
+    value = double(size.value.num) / double(size.value.den);
+  } else if (probability.kind != Formula::Kind::Number) {
+    return true;
+  }
+  if (value > 0 && value <= 1)
+    return true;
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", value);
+  noteCall(diags.report(expr.loc(), diag::BadProbability).range(expr.range) << text);
+  return false;
 }
 
 const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {

@@ -338,6 +338,9 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
     return cost(clause.value, def.flops);
   case Clause::Bytes:
     return cost(clause.value, def.bytes);
+  case Clause::FlopClass:
+    def.declaredClass = parseFlopClass(llvm::cast<ast::NameExpr>(clause.value)->name);
+    return true;
   case Clause::BackwardFlops:
     return cost(clause.value, def.backwardFlops) && (!clause.value2 || cost(clause.value2, def.backwardRecompute));
   case Clause::Saves: {

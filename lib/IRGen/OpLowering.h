@@ -69,6 +69,8 @@ private:
   const Formula *lowerCall(const ast::CallExpr &expr);
   const Formula *lowerElement(const ast::IndexExpr &expr);
   const Formula *lowerConstant(const ast::Expr *expr);
+  const Formula *shareFormula(const Formula *formula);
+  bool checkProbability(const Formula &probability, const ast::Expr &expr);
   bool mentionsTensors(const ast::Expr *expr) const;
   /// In place only: the operand for a tensor at subscripts, added when it is first met.
   std::optional<unsigned> addInPlaceOperand(const ast::IndexExpr &expr, Value *value);

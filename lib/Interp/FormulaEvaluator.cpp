@@ -56,18 +56,14 @@ FormulaEvaluator::FormulaEvaluator(const Invocation &invocation, OpDefTable &def
 // Nodes
 //===----------------------------------------------------------------------===//
 
-static bool dependsOnOperand(const OpDef &def, const Formula *f) {
-  if (f->kind == Kind::Let)
-    return dependsOnOperand(def, def.lets[f->operand].second);
-  return f->kind == Kind::Element || llvm::any_of(f->children, [&](const Formula *c) { return dependsOnOperand(def, c); });
-}
-
 unsigned FormulaEvaluator::build(const Formula *formula, IndexSet &free) {
   Node node;
   node.formula = formula;
   IndexSet inside = 0;
-  for (const Formula *child : formula->children)
+  for (const Formula *child : formula->children) {
     node.children.push_back(build(child, inside));
+    node.isData |= nodes[node.children.back()].isData;
+  }
   switch (formula->kind) {
   case Kind::Number:
     node.number = formula->number;
@@ -92,8 +88,8 @@ unsigned FormulaEvaluator::build(const Formula *formula, IndexSet &free) {
       inside |= IndexSet(1) << index;
     break;
   case Kind::Element:
-    for (const Formula *child : formula->children)
-      node.atData |= dependsOnOperand(def, child);
+    node.atData = node.isData;
+    node.isData = true;
     node.isPlain = true;
     for (int64_t k = int64_t(formula->children.size()) - 1, stride = 1; k >= 0; --k) {
       unsigned index = def.operands[formula->operand].indices[k];
@@ -103,6 +99,7 @@ unsigned FormulaEvaluator::build(const Formula *formula, IndexSet &free) {
     }
     break;
   case Kind::Let:
+    node.isData = nodes[letRoots[formula->operand]].isData;
     inside |= letFree[formula->operand];
     break;
   case Kind::Reduce:

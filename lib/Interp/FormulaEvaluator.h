@@ -66,6 +66,7 @@ private:
     const Formula *formula;
     llvm::SmallVector<unsigned, 3> children;
     double number = 0; ///< Number, SizeOf
+    bool isData = false;   ///< Depends on an operand.
     bool atData = false;   ///< Element: a subscript depends on an operand.
     /// Element whose subscripts are the operand's own indices: how far each of them moves.
     llvm::SmallVector<std::pair<unsigned, int64_t>, 4> strides;

@@ -20,9 +20,9 @@ using namespace stage;
 namespace {
 /// What one run of an op costs.
 struct OpTotals {
-  __int128 flops = 0, recompute = 0;               ///< Summed over the ranks of a stage.
-  __int128 paddingFlops = 0, paddingRecompute = 0; ///< The part of these that padding adds.
-  __int128 bytes = 0;                ///< That one rank puts into a collective.
+  FlopReport flops;        ///< Summed over the ranks of a stage.
+  FlopReport paddingFlops; ///< The part of these that padding adds.
+  __int128 bytes = 0;      ///< That one rank puts into a collective.
 };
 
 class Reporter {
@@ -93,12 +93,10 @@ private:
 
   void addOp(const Op &op, __int128 times, StageReport &stage) {
     const OpTotals &totals = getTotals(op);
-    FlopClass kind = op.kind == OpKind::Compute ? op.def->flopClass : FlopClass::Other;
-    report.flops[kind] += times * (totals.flops - totals.paddingFlops);
-    report.paddingFlops[kind] += times * totals.paddingFlops;
-    report.flops.recompute += times * (totals.recompute - totals.paddingRecompute);
-    report.paddingFlops.recompute += times * totals.paddingRecompute;
-    stage.flops += times * (totals.flops + totals.recompute);
+    report.flops.add(totals.flops, times);
+    report.flops.add(totals.paddingFlops, -times);
+    report.paddingFlops.add(totals.paddingFlops, times);
+    stage.flops += times * totals.flops.getTotal();
     if (!isCollective(op.kind))
       return;
     int64_t groupSize = graph.mesh.getGroupSize(toSet(op.axes));
@@ -127,11 +125,10 @@ private:
     auto [it, isNew] = known.try_emplace(&op);
     if (isNew) {
       OpCost cost = getLocalCost(graph, op);
-      it->second.flops = sumOverStage(cost.flops, op, graph.binding);
-      it->second.recompute = sumOverStage(cost.recomputeFlops, op, graph.binding);
+      it->second.flops = sumFlops(cost, op, graph.binding);
       if (!graph.unpadded.empty()) {
-        it->second.paddingFlops = it->second.flops - sumOverStage(cost.flops, op, ownBinding);
-        it->second.paddingRecompute = it->second.recompute - sumOverStage(cost.recomputeFlops, op, ownBinding);
+        it->second.paddingFlops = it->second.flops;
+        it->second.paddingFlops.add(sumFlops(cost, op, ownBinding), -1);
       }
       if (isCollective(op.kind))
         it->second.bytes = getInteger(cost.bytes, op);
@@ -146,6 +143,15 @@ private:
       it->second = bytes ? bytes.value.num : 0; // a value without size was reported with the memory
     }
     return it->second;
+  }
+
+  FlopReport sumFlops(const OpCost &cost, const Op &op, const SizeBinding &binding) {
+    FlopReport flops;
+    flops.contraction = sumOverStage(cost.flops.contraction, op, binding);
+    flops.attention = sumOverStage(cost.flops.attention, op, binding);
+    flops.other = sumOverStage(cost.flops.other, op, binding);
+    flops.recompute = sumOverStage(cost.recomputeFlops, op, binding);
+    return flops;
   }
 
   /// Sum of a cost over the ranks of one stage.

@@ -121,9 +121,9 @@ Stmt *Builder::opStmt(Grammar::OpStmtContext *tree) {
   auto *node = make<OpClauseStmt>(tree);
   if (auto *assignTree = dynamic_cast<Grammar::OpAssignContext *>(tree)) {
     StringRef name = text(assignTree->name());
-    if (name != "flops" && name != "bytes")
+    if (name != "flops" && name != "bytes" && name != "class")
       return assign(tree, assignTree->name(), assignTree->expr());
-    node->clause = name == "flops" ? Clause::Flops : Clause::Bytes;
+    node->clause = name == "flops" ? Clause::Flops : name == "bytes" ? Clause::Bytes : Clause::FlopClass;
     node->value = expr(assignTree->expr());
   } else if (auto *backward = dynamic_cast<Grammar::OpBackwardContext *>(tree)) {
     node->clause = Clause::BackwardFlops;

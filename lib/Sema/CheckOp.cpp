@@ -58,6 +58,9 @@ bool OpChecker::hasClause(ArrayRef<Clause> clauses) const {
   });
 }
 
+/// docs/Memory.md, M17.
+static bool isFlopClass(StringRef name) { return name == "contraction" || name == "attention" || name == "other"; }
+
 /// A lone result is called `result` besides its name.
 const ast::OpDecl::Result *OpChecker::findResult(StringRef name) const {
   if (op.results.size() == 1 && name == "result")
@@ -204,6 +207,11 @@ void OpChecker::checkClause(const ast::OpClauseStmt &clause) {
   case Clause::Linear:
     checkSaved(clause.names, /*resultsToo=*/false);
     break;
+  case Clause::FlopClass:
+    if (auto *name = dyn_cast<ast::NameExpr>(clause.value); !name || !isFlopClass(name->name))
+      diags.report(clause.value->loc(), diag::UnknownFlopClass).range(clause.value->range)
+          << ast::textOf(clause.value);
+    return;
   default:
     break;
   }

@@ -78,6 +78,7 @@ struct Numbers {
 struct OpNumbers {
   uint64_t nodes = 0;
   Count flops = 0;
+  Count otherFlops = 0; ///< Of these, on nodes of another class.
   Count tensorBytes = 0;
   Count messageBytes = 0;
 };
@@ -145,6 +146,7 @@ private:
     OpNumbers &op = ops[opType ? opType->string_val() : std::string()];
     ++op.nodes;
     op.flops += number("num_ops");
+    op.otherFlops += number("other_ops");
     op.tensorBytes += number("tensor_size");
     op.messageBytes += number("comm_size");
     switch (ChakraNodeType(node.type())) {
@@ -253,10 +255,10 @@ void printTables(const Collector &collector, const StatisticsOptions &options, l
     collectives.print(out);
   }
   if (options.perOp && !collector.ops.empty()) {
-    Table ops({"op_type", "nodes", "FLOPs", "tensor bytes", "message bytes"});
+    Table ops({"op_type", "nodes", "FLOPs", "of these other", "tensor bytes", "message bytes"});
     for (const auto &[name, op] : collector.ops)
-      ops.addRow({name.empty() ? "none" : name, withCommas(op.nodes), withCommas(op.flops), withCommas(op.tensorBytes),
-                  withCommas(op.messageBytes)});
+      ops.addRow({name.empty() ? "none" : name, withCommas(op.nodes), withCommas(op.flops), withCommas(op.otherFlops),
+                  withCommas(op.tensorBytes), withCommas(op.messageBytes)});
     out << '\n';
     ops.print(out);
   }
@@ -313,6 +315,7 @@ void printJson(const Collector &collector, const StatisticsOptions &options, llv
             json.attribute("op_type", llvm::json::fixUTF8(name));
             json.attribute("nodes", int64_t(op.nodes));
             number("flops", op.flops);
+            number("other_flops", op.otherFlops);
             number("tensor_bytes", op.tensorBytes);
             number("message_bytes", op.messageBytes);
           });

@@ -152,7 +152,8 @@ private:
       wanted |= needsGradient(op, i);
     if (!any || !wanted || op.def->stopGradient)
       return;
-    if (op.def->isProduct || op.def->isSum) {
+    // Costs that an op declares for its backward are those of one invocation.
+    if (op.def->isSum || (op.def->isProduct && !op.def->backwardFlops)) {
       for (unsigned i = 0; i < op.getNumOperands(); ++i)
         if (needsGradient(op, i))
           gradients[op.getOperand(i)].push_back(op.def->isSum
@@ -233,6 +234,7 @@ private:
     if (type.dtype != operands.front()->type.dtype)
       result.dtype = type.dtype;
     d.results.push_back(std::move(result));
+    d.declaredClass = op.def->declaredClass;
     auto created = createLike(op, graph.defs.add(std::move(d)));
     for (Value *value : operands)
       created->addOperand(value);

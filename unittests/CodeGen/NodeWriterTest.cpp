@@ -49,6 +49,7 @@ public:
     fields.name = name;
     fields.opType = opType;
     fields.numOps = number() >> 1;
+    fields.otherOps = number() >> 1;
     fields.tensorSize = number();
     fields.commType = ChakraCommType(below(10));
     fields.group = number();
@@ -123,13 +124,16 @@ TEST(NodeEncoder, NodesAreCanonical) {
 TEST(NodeEncoder, ComputeAttributes) {
   NodeFields node;
   node.numOps = 1024;
+  node.otherOps = 24;
   node.tensorSize = 96;
   node.opType = "linear";
   TraceBuffer buffer;
   NodeEncoder(buffer).append(node);
   pb::Node message;
   reencode(toString(buffer), message);
-  ASSERT_EQ(message.attr_size(), 4);
+  ASSERT_EQ(message.attr_size(), 5);
+  EXPECT_EQ(find(message, "other_ops")->value_case(), pb::AttributeProto::kInt64Val);
+  EXPECT_EQ(find(message, "other_ops")->int64_val(), 24);
   EXPECT_EQ(find(message, "is_cpu_op")->value_case(), pb::AttributeProto::kBoolVal);
   EXPECT_FALSE(find(message, "is_cpu_op")->bool_val());
   EXPECT_EQ(find(message, "num_ops")->value_case(), pb::AttributeProto::kInt64Val);

@@ -45,7 +45,7 @@ protected:
     llvm::SmallVector<Size, 8> sizes;
     for (const IndexInfo &index : def.indices)
       sizes.push_back(ctx.symbol(index.name));
-    return getFlops(ctx, def, sizes, ctx.symbol("area")).str();
+    return getFlops(ctx, def, sizes, ctx.symbol("area")).getTotal().str();
   }
 
   static ReduceKind getReduceKind(const OpDef &def, llvm::StringRef index) {
@@ -242,6 +242,7 @@ static const char attention[] = R"(
       whole e, u;
       fold t;
       mask causal(s, t);
+      class = attention;
       flops = 2*area*b*g*k*(e + u);
       backward flops = 4*area*b*g*k*(e + u);
       recomputing = 2*area*b*e*g*k;
@@ -278,14 +279,39 @@ TEST_F(AnalyzeTest, BackwardOfAFusedOperator) {
   EXPECT_EQ(getRecomputeFlops(parsed->sizes, def, sizes, parsed->sizes.symbol("area")).str(), "2*area*b*e*g*k");
 }
 
-TEST_F(AnalyzeTest, BackwardCountsTwiceTheForwardUnlessLinear) {
-  EXPECT_EQ(getFlopsText(parse("op gelu(x: [b]) -> (y: [b] = x[b] * erf(x[b]));"
+TEST_F(AnalyzeTest, BackwardOfDeclaredFlopsCountsTwiceUnlessLinear) {
+  EXPECT_EQ(getFlopsText(parse("op gelu(x: [b]) -> (y: [b] = x[b] * erf(x[b])) { flops = 8*volume; }"
                                "op gelu.grad(x: [b], dy: [b]) -> (dx: [b]) vjp gelu(0) -> (0);")),
-            "4*b");
-  const OpDef &def = parse("op dropout(x: [b]) -> (y: [b] = x[b] * random(0.9));"
+            "16*b");
+  const OpDef &def = parse("op dropout(x: [b]) -> (y: [b] = x[b] * random(0.9)) { flops = 2*volume; }"
                            "op dropout.grad(dy: [b]) -> (dx: [b]) vjp dropout(0) -> (0);");
   EXPECT_EQ(getFlopsText(def), "2*b");
   EXPECT_TRUE(def.isElementwise);
+}
+
+TEST_F(AnalyzeTest, BackwardOfAFormulaCountsItsGradients) {
+  // Both sides of the product, the slope of erf and the product with it, and the sum of the two.
+  EXPECT_EQ(getFlopsText(parse("op gelu(x: [b]) -> (y: [b] = x[b] * erf(x[b]));"
+                               "op gelu.grad(x: [b], dy: [b]) -> (dx: [b]) vjp gelu(0) -> (0);")),
+            "5*b");
+  EXPECT_EQ(getFlopsText(parse("op dropout(x: [b]) -> (y: [b] = x[b] * random(0.9));"
+                               "op dropout.grad(dy: [b]) -> (dx: [b]) vjp dropout(0) -> (0);")),
+            "b");
+}
+
+TEST_F(AnalyzeTest, ClassOfFlops) {
+  // Declared FLOPs are of the class of the formula; the class that is said is that of all.
+  EXPECT_EQ(parse("op f(x: [b], w: [b]) -> (y: [] = sum[b](x[b] * w[b]) + 1) { flops = 9*b; }").flopClass,
+            FlopClass::Contraction);
+  EXPECT_EQ(parse("op f(x: [b], w: [b]) -> (y: [] = sum[b](x[b] * w[b])) { class = other; }").flopClass, FlopClass::Other);
+  EXPECT_EQ(parse("op norm(x: [b]) -> (y: [] = sum[b](x[b] * x[b])) { flops = 9*b; }").flopClass, FlopClass::Other);
+  EXPECT_EQ(parse("op f(x: [b], t: [u]) -> (y: [b] = sum[u](x[b] * t[u])) { fold u; }").flopClass, FlopClass::Contraction);
+}
+
+TEST_F(AnalyzeTest, LetsStandInNoProduct) {
+  // A gradient made of the factors would have no lets.
+  EXPECT_FALSE(parse("op f(x: [b]) -> (y: [b] = x[b] * a) { let a = size(b) / 2; }").isProduct);
+  EXPECT_FALSE(parse("op f(x: [b]) -> (y: [b] = x[b] * a) { let a = random(0.5); }").isProduct);
 }
 
 TEST_F(AnalyzeTest, OpaqueNeedsEverything) {

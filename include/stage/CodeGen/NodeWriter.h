@@ -105,6 +105,8 @@ struct NodeFields {
 
   /// COMP: FLOPs, at least 1.
   NodeValue numOps = 1;
+  /// COMP: FLOPs among them that are of class other on a node of another class; 0: not written.
+  uint64_t otherOps = 0;
   /// COMP and MEM_*: bytes moved, at least 1.
   NodeValue tensorSize;
 

@@ -25,12 +25,14 @@ namespace stage {
 /// What one invocation of an op costs one rank. Never null.
 struct OpCost {
   /// 2 per multiply-add. What a fused backward computes again is not in here.
-  Size flops;
+  FlopCounts flops;
   /// FLOPs that a fused backward computes again.
   Size recomputeFlops;
   /// Compute, accumulate, update: bytes read and written. Collectives: bytes that the
   /// rank puts in (law L7). Slice: none, it is a view.
   Size bytes;
+  /// All that the rank computes: `num_ops` of a trace.
+  Size getComputed() const { return flops.getTotal() + recomputeFlops; }
 };
 OpCost getLocalCost(const Graph &graph, const Op &op);
 

@@ -10,8 +10,9 @@
 // that follow from the formula (is it a plain product? a sum? in which operands is
 // it linear? which values does its derivative need?) are found once by analyze().
 //
-// Costs are sizes over the index names as symbols, `area` (pairs that the mask
-// keeps) and `volume` (product of the first result's indices).
+// Declared costs are sizes over the index names as symbols, `area` (pairs that the
+// mask keeps) and `volume` (product of the first result's indices). FLOPs that are not
+// declared are counted in the formula (CountFlops.cpp).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_IR_OPDEF_H
@@ -75,8 +76,26 @@ struct ResultInfo {
   bool extra = false; ///< Not visible to the program: `saves lse: f32[b, s]` makes one.
 };
 
-/// What FLOPs are counted under.
+/// What FLOPs are counted under (docs/Memory.md, M17).
 enum class FlopClass : uint8_t { Contraction, Attention, Other };
+std::optional<FlopClass> parseFlopClass(llvm::StringRef name);
+llvm::StringRef getName(FlopClass flopClass);
+
+/// FLOPs that a formula costs: `count` per element of `indices`.
+struct FlopTerm {
+  FlopClass flopClass;
+  llvm::SmallVector<unsigned, 4> indices; ///< Ascending.
+  int64_t count;
+};
+
+/// FLOPs per class. Never null.
+struct FlopCounts {
+  Size contraction, attention, other;
+  Size &operator[](FlopClass flopClass) {
+    return flopClass == FlopClass::Contraction ? contraction : flopClass == FlopClass::Attention ? attention : other;
+  }
+  Size getTotal() const { return contraction + attention + other; }
+};
 
 struct OpDef {
   std::string name;
@@ -89,6 +108,9 @@ struct OpDef {
 
   // Declared costs. Null: derived.
   Size flops;            ///< Of a forward invocation.
+  /// `class = attention`: what all FLOPs of the op and of its backward count under. Absent: declared FLOPs are of
+  /// `flopClass`, those of the formula of the class of their node.
+  std::optional<FlopClass> declaredClass;
   Size bytes;            ///< Moved; derived: operands + results.
   Size backwardFlops;    ///< Model FLOPs of the backward invocation.
   Size backwardRecompute; ///< What a fused backward computes again, counted apart.
@@ -120,7 +142,10 @@ struct OpDef {
   llvm::SmallVector<ReduceKind, 8> reduceKind; ///< of a reduced index
   /// A sharding of this index is legal: not whole, not folded, and, if reduced, reduced outermost and linearly.
   llvm::SmallVector<bool, 8> shardable;
+  /// That of declared FLOPs: contraction if the formula has a sum of products.
   FlopClass flopClass = FlopClass::Other;
+  /// What the formula costs, or, of a backward, the gradients of the op's formula: one term per class and set of indices.
+  std::vector<FlopTerm> flopTerms;
 
   std::optional<unsigned> findIndex(llvm::StringRef name) const;
   /// Iterated indices of an operand or result position.
@@ -136,9 +161,15 @@ void listSaved(const OpDef &def, llvm::SmallVectorImpl<unsigned> &operands, llvm
 /// Its results have no element type yet.
 OpDef makeBackward(const OpDef &def, llvm::ArrayRef<unsigned> gradients, llvm::ArrayRef<unsigned> operands);
 
+/// What the formulas of an op cost, each node over the indices that it ranges over (law L2).
+std::vector<FlopTerm> countFlops(const OpDef &def);
+/// What the gradients of the operands `wanted` cost, given those of the results `given` and all values of forward.
+std::vector<FlopTerm> countGradientFlops(const OpDef &def, llvm::ArrayRef<unsigned> given,
+                                         llvm::ArrayRef<unsigned> wanted);
+
 /// FLOPs of an invocation whose indices have the (local) `sizes`, with `area` pairs under
-/// the mask (null: no mask). 2 per multiply-add for products (law L2).
-Size getFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area);
+/// the mask (null: no mask).
+FlopCounts getFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area);
 /// What a fused backward computes again; null if nothing.
 Size getRecomputeFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area);
 /// Bytes moved as the op declares them; null if it does not, or is the backward of one that does.

@@ -19,8 +19,11 @@ struct FlopReport {
   __int128 getModel() const { return contraction + attention; }
   __int128 getTotal() const { return contraction + attention + other + recompute; }
 
-  __int128 &operator[](FlopClass kind) {
-    return kind == FlopClass::Contraction ? contraction : kind == FlopClass::Attention ? attention : other;
+  void add(const FlopReport &more, __int128 times) {
+    contraction += more.contraction * times;
+    attention += more.attention * times;
+    other += more.other * times;
+    recompute += more.recompute * times;
   }
 };
 
