@@ -78,6 +78,8 @@ private:
   SizeValue evaluateCall(const Atom *atom) {
     if (atom->kind == AtomKind::Overflow)
       return fail(SizeError::Overflow);
+    if (atom->kind == AtomKind::TooDeep)
+      return fail(SizeError::TooDeep);
     if (atom->kind == AtomKind::Undefined)
       return fail(SizeError::DivisionByZero);
     SizeValue first = evaluate(atom->args[0]);

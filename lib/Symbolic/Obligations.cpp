@@ -76,6 +76,8 @@ bool Obligations::check(const SizeBinding &binding, DiagnosticEngine &diags) con
         diags.report(owed.loc, diag::SizeUnbound) << size.str() << values[side].symbol << owed.reason;
       else if (error == SizeError::DivisionByZero)
         diags.report(owed.loc, diag::SizeDividesByZero) << size.str() << owed.reason;
+      else if (error == SizeError::TooDeep)
+        diags.report(owed.loc, diag::SizeTooDeep) << owed.reason;
       else if (failed)
         diags.report(owed.loc, diag::SizeOverflows) << size.str() << owed.reason;
     }

@@ -4,7 +4,8 @@
 //   product := power (('*' | '/' | '%' | 'div') power)*        from left to right
 //   power   := primary ['^' digits]
 //   primary := digits | symbol | '(' sum ')' | call
-//   call    := ('min' | 'max' | 'ceildiv' | 'div') '(' sum (',' sum)+ ')' | 'overflow()' | 'undefined()'
+//   call    := ('min' | 'max' | 'ceildiv' | 'div') '(' sum (',' sum)+ ')' | 'overflow()' | 'toodeep()' | 'undefined()'
+//            | 'with' '(' (name ',' sum ',')+ sum ')'        names for the last sum, and those between
 //
 // No word is reserved: `min` is a symbol unless `(` follows, `div` unless it stands
 // where an operator is due.
@@ -134,14 +135,37 @@ private:
       return value ? std::optional<Size>(context.constant(*value)) : std::nullopt;
     }
     rest = rest.drop_front(word.size());
-    return take("(") ? parseCall(word) : std::optional<Size>(context.symbol(word));
+    if (take("("))
+      return parseCall(word);
+    auto named = names.find(word);
+    return named == names.end() ? context.symbol(word) : named->second;
+  }
+
+  /// Behind `with(`.
+  std::optional<Size> parseWith() {
+    for (;;) {
+      llvm::StringRef word = peekWord(), before = rest;
+      rest = rest.drop_front(word.size());
+      if (!word.startswith("@") || !take(",")) {
+        rest = before;
+        std::optional<Size> size = parseSum();
+        return take(")") ? size : std::nullopt;
+      }
+      std::optional<Size> named = parseSum();
+      if (!named || !take(","))
+        return std::nullopt;
+      names.insert_or_assign(word, *named);
+    }
   }
 
   std::optional<Size> parseCall(llvm::StringRef name) {
-    if (name == "overflow" || name == "undefined") {
-      SizeContext::Impl &impl = context.getImpl();
-      return take(")") ? std::optional<Size>(name == "overflow" ? impl.overflow : impl.undefined) : std::nullopt;
-    }
+    SizeContext::Impl &impl = context.getImpl();
+    for (auto [poison, text] : {std::pair(impl.overflow, "overflow"), std::pair(impl.tooDeep, "toodeep"),
+                                std::pair(impl.undefined, "undefined")})
+      if (name == text)
+        return take(")") ? std::optional<Size>(poison) : std::nullopt;
+    if (name == "with")
+      return parseWith();
     llvm::SmallVector<Size, 4> args;
     do {
       std::optional<Size> arg = parseSum();
@@ -165,6 +189,7 @@ private:
 
   SizeContext &context;
   llvm::StringRef rest;
+  llvm::StringMap<Size> names; ///< Of `with`.
   unsigned depth = 0;
 };
 } // namespace

@@ -225,8 +225,10 @@ Size Impl::asFactor(Size a) {
   if (a.getNode()->terms.size() <= maxExpandedTerms)
     return a;
   std::optional<Split> split = splitContent(a);
-  if (!split || split->primitive.getNode()->depth >= maxDepth)
+  if (!split)
     return overflow;
+  if (split->primitive.getNode()->depth >= maxDepth)
+    return tooDeep;
   return ofTerm(split->coefficient, monomial(Factor{atom(AtomKind::Sum, "", split->primitive), 1}));
 }
 
@@ -343,7 +345,7 @@ Size Impl::inverse(Size a) {
   if (split->primitive == one)
     return content;
   if (split->primitive.getNode()->depth >= maxDepth)
-    return overflow;
+    return tooDeep;
   return mul(content, ofTerm(Rational::integer(1), monomial(Factor{atom(AtomKind::Sum, "", split->primitive), -1})));
 }
 

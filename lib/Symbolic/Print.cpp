@@ -38,114 +38,191 @@ static bool isWord(Size size) {
   return factor && !isInfix(factor->atom);
 }
 
-static void printEnclosed(llvm::raw_ostream &os, Size size, bool bare) {
-  os << (bare ? "" : "(") << size << (bare ? "" : ")");
-}
+namespace {
+class Printer {
+public:
+  explicit Printer(llvm::raw_ostream &os) : os(os) {}
 
-static void printInfix(llvm::raw_ostream &os, const Atom *atom) {
-  printEnclosed(os, atom->args[0], isProduct(atom->args[0]));
-  os << (atom->kind == AtomKind::Mod ? " % " : " div ");
-  printEnclosed(os, atom->args[1], isWord(atom->args[1]));
-}
-
-static void printAtom(llvm::raw_ostream &os, const Atom *atom) {
-  llvm::StringRef name;
-  switch (atom->kind) {
-  case AtomKind::Symbol:
-    os << atom->name;
-    return;
-  case AtomKind::Mod:
-  case AtomKind::FloorDiv:
-    os << '(';
-    printInfix(os, atom);
-    os << ')';
-    return;
-  case AtomKind::Sum:
-    break;
-  case AtomKind::CeilDiv:
-    name = "ceildiv";
-    break;
-  case AtomKind::Min:
-    name = "min";
-    break;
-  case AtomKind::Max:
-    name = "max";
-    break;
-  case AtomKind::Overflow:
-    name = "overflow";
-    break;
-  case AtomKind::Undefined:
-    name = "undefined";
-    break;
-  }
-  os << name << '(';
-  llvm::interleaveComma(atom->args, os);
-  os << ')';
-}
-
-static void printPower(llvm::raw_ostream &os, const Factor &factor) {
-  printAtom(os, factor.atom);
-  if (std::abs(factor.power) > 1)
-    os << '^' << std::abs(factor.power);
-}
-
-/// A term without its sign.
-static void printMagnitude(llvm::raw_ostream &os, const Term &term) {
-  llvm::ArrayRef<Factor> factors = term.monomial->factors;
-  std::string num = Rational{term.coefficient.num, 1}.str();
-  num = llvm::StringRef(num).ltrim('-').str();
-  // Behind a sign `%` needs parentheses: readers disagree on what `-S % cp` means.
-  if (term.coefficient == Rational::integer(1) && factors.size() == 1 && factors[0].power == 1 &&
-      isInfix(factors[0].atom)) {
-    printInfix(os, factors[0].atom);
-    return;
-  }
-
-  llvm::ListSeparator times("*");
-  if (num != "1" || term.monomial->degree == 0)
-    os << times << num;
-  for (const Factor &factor : factors)
-    if (factor.power > 0) {
-      os << times;
-      printPower(os, factor);
+  void print(Size size) {
+    unsigned budget = maxPlainCalls;
+    if (isShort(size, budget)) {
+      printSum(size);
+      return;
     }
-
-  llvm::SmallVector<Factor, 4> divisors;
-  for (const Factor &factor : factors)
-    if (factor.power < 0 && factor.atom->kind != AtomKind::Sum)
-      divisors.push_back(factor);
-  unsigned numDivisors = divisors.size() + (term.coefficient.den != 1);
-  if (numDivisors) {
-    os << (numDivisors > 1 ? "/(" : "/");
-    llvm::ListSeparator inner("*");
-    if (term.coefficient.den != 1)
-      os << inner << Rational{term.coefficient.den, 1}.str();
-    for (const Factor &factor : divisors) {
-      os << inner;
-      printPower(os, factor);
+    findShared(size);
+    if (llvm::none_of(order, [&](const Atom *atom) { return uses[atom] > 1; })) {
+      printSum(size); // long, and each call stands in it once
+      return;
     }
-    os << (numDivisors > 1 ? ")" : "");
-  }
-  for (const Factor &factor : factors)
-    if (factor.atom->kind == AtomKind::Sum)
-      for (int32_t i = factor.power; i < 0; ++i) {
-        os << '/';
-        printAtom(os, factor.atom);
+    os << "with(";
+    for (const Atom *atom : order)
+      if (uses[atom] > 1) {
+        std::string name = "@" + std::to_string(names.size());
+        os << name << ", ";
+        printAtom(atom);
+        os << ", ";
+        names[atom] = std::move(name);
       }
-}
-
-void Size::print(llvm::raw_ostream &os) const {
-  if (node->terms.empty())
-    os << '0';
-  for (const Term &term : node->terms) {
-    bool first = &term == node->terms.begin();
-    if (term.coefficient.num < 0)
-      os << (first ? "-" : " - ");
-    else if (!first)
-      os << " + ";
-    printMagnitude(os, term);
+    printSum(size);
+    os << ')';
   }
-}
+
+private:
+  /// As plain text a size may have this many calls and factor sums.
+  static constexpr unsigned maxPlainCalls = 256;
+
+  bool isShort(Size size, unsigned &budget) {
+    for (const Term &term : size.getNode()->terms)
+      for (const Factor &factor : term.monomial->factors)
+        for (Size arg : factor.atom->args)
+          if (budget == 0 || (--budget, !isShort(arg, budget)))
+            return false;
+    return true;
+  }
+
+  /// Counts where each call is used, and puts every one after those in it.
+  void findShared(Size size) {
+    for (const Term &term : size.getNode()->terms)
+      for (const Factor &factor : term.monomial->factors) {
+        // A sum that divides has a place of its own in the text, and no name.
+        bool isSum = factor.atom->kind == AtomKind::Sum;
+        if (factor.atom->args.empty() || (!isSum && ++uses[factor.atom] > 1))
+          continue;
+        llvm::for_each(factor.atom->args, [&](Size arg) { findShared(arg); });
+        if (!isSum)
+          order.push_back(factor.atom);
+      }
+  }
+
+  void printEnclosed(Size size, bool bare) {
+    os << (bare ? "" : "(");
+    printSum(size);
+    os << (bare ? "" : ")");
+  }
+
+  void printInfix(const Atom *atom) {
+    printEnclosed(atom->args[0], isProduct(atom->args[0]));
+    os << (atom->kind == AtomKind::Mod ? " % " : " div ");
+    printEnclosed(atom->args[1], isWord(atom->args[1]));
+  }
+
+  void printAtom(const Atom *atom) {
+    auto named = names.find(atom);
+    if (named != names.end()) {
+      os << named->second;
+      return;
+    }
+    llvm::StringRef name;
+    switch (atom->kind) {
+    case AtomKind::Symbol:
+      os << atom->name;
+      return;
+    case AtomKind::Mod:
+    case AtomKind::FloorDiv:
+      os << '(';
+      printInfix(atom);
+      os << ')';
+      return;
+    case AtomKind::Sum:
+      break;
+    case AtomKind::CeilDiv:
+      name = "ceildiv";
+      break;
+    case AtomKind::Min:
+      name = "min";
+      break;
+    case AtomKind::Max:
+      name = "max";
+      break;
+    case AtomKind::Overflow:
+      name = "overflow";
+      break;
+    case AtomKind::TooDeep:
+      name = "toodeep";
+      break;
+    case AtomKind::Undefined:
+      name = "undefined";
+      break;
+    }
+    os << name << '(';
+    llvm::interleave(
+        atom->args, [&](Size arg) { printSum(arg); }, [&] { os << ", "; });
+    os << ')';
+  }
+
+  void printPower(const Factor &factor) {
+    printAtom(factor.atom);
+    if (std::abs(factor.power) > 1)
+      os << '^' << std::abs(factor.power);
+  }
+
+  /// A term without its sign.
+  void printMagnitude(const Term &term) {
+    llvm::ArrayRef<Factor> factors = term.monomial->factors;
+    std::string num = Rational{term.coefficient.num, 1}.str();
+    num = llvm::StringRef(num).ltrim('-').str();
+    // Behind a sign `%` needs parentheses: readers disagree on what `-S % cp` means.
+    if (term.coefficient == Rational::integer(1) && factors.size() == 1 && factors[0].power == 1 &&
+        isInfix(factors[0].atom) && !names.count(factors[0].atom)) {
+      printInfix(factors[0].atom);
+      return;
+    }
+
+    llvm::ListSeparator times("*");
+    if (num != "1" || term.monomial->degree == 0)
+      os << times << num;
+    for (const Factor &factor : factors)
+      if (factor.power > 0) {
+        os << times;
+        printPower(factor);
+      }
+
+    llvm::SmallVector<Factor, 4> divisors;
+    for (const Factor &factor : factors)
+      if (factor.power < 0 && factor.atom->kind != AtomKind::Sum)
+        divisors.push_back(factor);
+    unsigned numDivisors = divisors.size() + (term.coefficient.den != 1);
+    if (numDivisors) {
+      os << (numDivisors > 1 ? "/(" : "/");
+      llvm::ListSeparator inner("*");
+      if (term.coefficient.den != 1)
+        os << inner << Rational{term.coefficient.den, 1}.str();
+      for (const Factor &factor : divisors) {
+        os << inner;
+        printPower(factor);
+      }
+      os << (numDivisors > 1 ? ")" : "");
+    }
+    for (const Factor &factor : factors)
+      if (factor.atom->kind == AtomKind::Sum)
+        for (int32_t i = factor.power; i < 0; ++i) {
+          os << '/';
+          printAtom(factor.atom);
+        }
+  }
+
+  void printSum(Size size) {
+    llvm::ArrayRef<Term> terms = size.getNode()->terms;
+    if (terms.empty())
+      os << '0';
+    for (const Term &term : terms) {
+      bool first = &term == terms.begin();
+      if (term.coefficient.num < 0)
+        os << (first ? "-" : " - ");
+      else if (!first)
+        os << " + ";
+      printMagnitude(term);
+    }
+  }
+
+  llvm::raw_ostream &os;
+  llvm::DenseMap<const Atom *, unsigned> uses;
+  std::vector<const Atom *> order;
+  llvm::DenseMap<const Atom *, std::string> names;
+};
+} // namespace
+
+void Size::print(llvm::raw_ostream &os) const { Printer(os).print(*this); }
 
 std::string Size::str() const {
   std::string text;

@@ -104,6 +104,7 @@ static bool isIntegral(AtomKind kind, llvm::ArrayRef<Size> args) {
   case AtomKind::CeilDiv:
     return true;
   case AtomKind::Overflow:
+  case AtomKind::TooDeep:
   case AtomKind::Undefined:
     return false;
   case AtomKind::Mod:
@@ -166,13 +167,14 @@ Size SizeContext::Impl::ofTerm(const Rational &coefficient, const Monomial *mono
 Size SizeContext::Impl::call(AtomKind kind, llvm::ArrayRef<Size> args) {
   for (Size arg : args)
     if (arg.getNode()->depth >= maxDepth)
-      return overflow;
+      return tooDeep;
   return ofAtom(atom(kind, "", args));
 }
 
 Size SizeContext::Impl::poisonOf(Size a, Size b) const {
-  if (a == overflow || b == overflow)
-    return overflow;
+  for (Size poison : {overflow, tooDeep})
+    if (a == poison || b == poison)
+      return poison;
   return a == undefined || b == undefined ? undefined : Size();
 }
 
@@ -181,6 +183,7 @@ SizeContext::Impl::Impl(SizeContext &context) : context(context) {
   zero = size({});
   one = ofTerm(Rational::integer(1), unit);
   overflow = ofAtom(atom(AtomKind::Overflow, "", {}));
+  tooDeep = ofAtom(atom(AtomKind::TooDeep, "", {}));
   undefined = ofAtom(atom(AtomKind::Undefined, "", {}));
 }
 

@@ -29,12 +29,12 @@ namespace stage {
 
 /// Longer sums are not expanded when they are multiplied; see Size.h.
 constexpr size_t maxExpandedTerms = 64;
-/// Calls nested deeper are given up as `overflow()`: every walk over sizes is recursive.
+/// Calls nested deeper are given up as `toodeep()`: every walk over sizes is recursive.
 constexpr unsigned maxDepth = 512;
 /// Powers beyond are given up as `overflow()`.
 constexpr int64_t maxPower = 1 << 20;
 
-enum class AtomKind : uint8_t { Symbol, Mod, FloorDiv, CeilDiv, Min, Max, Sum, Overflow, Undefined };
+enum class AtomKind : uint8_t { Symbol, Mod, FloorDiv, CeilDiv, Min, Max, Sum, Overflow, TooDeep, Undefined };
 
 struct Atom {
   AtomKind kind;
@@ -110,10 +110,10 @@ struct SizeContext::Impl {
   Size size(llvm::ArrayRef<Term> terms);
   Size ofAtom(const Atom *atom);
   Size ofTerm(const Rational &coefficient, const Monomial *monomial);
-  /// A call as a size; `overflow()` where it nests too deep.
+  /// A call as a size; `toodeep()` where it nests too deep.
   Size call(AtomKind kind, llvm::ArrayRef<Size> args);
-  bool isPoison(Size size) const { return size == overflow || size == undefined; }
-  /// The poison among the operands: overflow() before undefined(). Null if none is.
+  bool isPoison(Size size) const { return size == overflow || size == tooDeep || size == undefined; }
+  /// The poison among the operands: overflow() before toodeep() before undefined(). Null if none is.
   Size poisonOf(Size a, Size b) const;
 
   // Algebra (Polynomial.cpp).
@@ -152,7 +152,7 @@ struct SizeContext::Impl {
   llvm::DenseSet<const SizeNode *, NodeInfo<SizeNode>> sizes;
   llvm::StringMap<Size> symbols;
   const Monomial *unit; ///< The empty monomial.
-  Size zero, one, overflow, undefined;
+  Size zero, one, overflow, tooDeep, undefined;
 
 private:
   void multiplyInto(const Term &a, const Term &b, llvm::SmallVectorImpl<Term> &terms, bool &overflowed);

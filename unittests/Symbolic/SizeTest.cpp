@@ -232,7 +232,9 @@ TEST_F(SizeTest, DeepNestingIsGivenUp) {
   Size deep = x;
   for (int i = 0; i < 100000; ++i)
     deep = deep.ceilDiv(ctx.constant(2)) + 1;
-  EXPECT_EQ(deep.str(), "overflow()");
+  EXPECT_EQ(deep.str(), "toodeep()");
+  EXPECT_EQ(canonical("toodeep() + x"), "toodeep()");
+  EXPECT_EQ(evaluate(deep, {}).error, SizeError::TooDeep);
   EXPECT_FALSE(ctx.parse(std::string(100000, '(') + "x" + std::string(100000, ')')));
 }
 
@@ -248,6 +250,13 @@ TEST_F(SizeTest, SharedCallsAreWalkedOnce) {
   EXPECT_EQ(evaluate(deep, binding).value.num, expected);
   EXPECT_EQ(collectSymbols(deep), (std::vector<std::string>{"B", "S", "x"}));
   EXPECT_EQ(substitute(deep, [](llvm::StringRef) { return Size(); }), deep);
+  // What stands in it several times is named, so that its text is linear and is read back as the same size.
+  std::string text = deep.str();
+  EXPECT_TRUE(llvm::StringRef(text).startswith("with(@0, "));
+  EXPECT_LT(text.size(), 60u * 100u);
+  EXPECT_EQ(read(text.c_str()), deep);
+  EXPECT_FALSE(ctx.parse("with(@0, x"));
+  EXPECT_FALSE(ctx.parse("with(@0, x, @0 + 1"));
 }
 
 TEST_F(SizeTest, ParseErrors) {

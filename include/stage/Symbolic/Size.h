@@ -21,8 +21,8 @@
 //
 // Values: 128-bit rationals, every step checked for overflow. A coefficient that
 // overflows while an expression is built makes the size `overflow()`, a division by
-// zero makes it `undefined()`; both swallow whatever is done with them and fail when
-// they are evaluated, so that the one place that binds values reports them.
+// zero makes it `undefined()`, more than 512 calls in each other make it `toodeep()`;
+// all swallow whatever is done with them and fail when they are evaluated, so that the one place that binds values reports them.
 //
 // Limits. A sum of more than 64 terms that is multiplied stays a factor: it is not
 // expanded. Cancelling assumes divisors that are not zero: `x/x` is 1. Two sizes that
@@ -117,6 +117,7 @@ public:
   Size mod(Size divisor) const;
 
   /// Infix text that SizeContext::parse reads back: `2*B*D*S/(cp*tp)`, `S^2`, `ceildiv(V, tp)`, `S % cp`, `S div 2`.
+  /// Where that would be long because calls stand in it many times, they are named first: `with(@0, S div 2, @0^2)`.
   void print(llvm::raw_ostream &os) const;
   std::string str() const;
 
@@ -167,7 +168,7 @@ private:
 };
 
 /// Why a size has no value under a binding.
-enum class SizeError { None, UnboundSymbol, Overflow, DivisionByZero, NotAnInteger, Negative };
+enum class SizeError { None, UnboundSymbol, Overflow, TooDeep, DivisionByZero, NotAnInteger, Negative };
 
 struct SizeValue {
   SizeError error = SizeError::None;
