@@ -35,6 +35,7 @@ public:
     for (const Choice &choice : options.choices)
       if (choice.values.size() > 1)
         comparison.names.push_back(choice.name);
+    input.diags.setWarningsAreErrors(options.warningsAreErrors);
   }
 
   bool run() {
@@ -91,6 +92,7 @@ private:
     std::string messages;
     llvm::raw_string_ostream stream(messages);
     DiagnosticEngine diags(input.sources, stream);
+    diags.setWarningsAreErrors(options.warningsAreErrors);
     Compilation c(input, diags);
     std::optional<Report> report;
     if (runFrontEnd(c, plan) && runMiddle(c, plan))

@@ -59,8 +59,9 @@ static bool settleBatch(Compilation &c, const DriverOptions &options) {
 }
 
 bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
+  c.diags.setLibrary(options.stdlibDir);
   if (options.emit == EmitKind::Ast) {
-    // What was read is shown also where its imports are not to be had.
+    // A file is shown also where its imports cannot be found.
     auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.input);
     if (!buffer) {
       c.diags.report(SMLoc(), diag::CannotReadFile) << options.input << buffer.getError().message();
@@ -76,6 +77,8 @@ bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
   // From here on every symbol has a value.
   if (!bindJob(c, options, std::nullopt))
     return false;
+  // What the library says from here on is said of the user's job, unless a call is nearer.
+  c.diags.setUserPlace(c.job->decl->name.loc());
   if (options.emit == EmitKind::Job && !c.job->batchRanksAreGuessed) {
     if (!c.obligations.check(c.binding, c.diags))
       return false;
@@ -177,6 +180,7 @@ int stage::stagecMain(int argc, char **argv) {
   if (!options)
     return 1;
   c.diags.setShowRemarks(options->remarks);
+  c.diags.setWarningsAreErrors(options->warningsAreErrors);
   bool good = options->prove          ? runProof(*options)
               : options->isComparison() ? runComparison(*options)
                                         : compile(c, *options);

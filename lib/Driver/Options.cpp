@@ -62,6 +62,7 @@ cl::opt<bool> prove("prove",
                     cl::cat(category));
 cl::opt<bool> remarks("remarks", cl::desc("Say which rules decided shardings, and what communication follows"),
                       cl::cat(category));
+cl::opt<bool> warningsAreErrors("Werror", cl::desc("Refuse programs that cause warnings"), cl::cat(category));
 cl::list<std::string> printAfter("print-after", cl::CommaSeparated, cl::desc("Print the graph after these passes"),
                                  cl::value_desc("pass"), cl::cat(category));
 cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after every pass"), cl::cat(category));
@@ -172,6 +173,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.emit = emit;
   options.prove = prove;
   options.remarks = remarks;
+  options.warningsAreErrors = warningsAreErrors;
   options.passes.printAfter.assign(printAfter.begin(), printAfter.end());
   options.passes.printAfterAll = printAfterAll;
   options.passes.verifyEach = verifyEach;

@@ -34,6 +34,7 @@ struct DriverOptions {
   bool prove = false;
   bool namesConstants = false; ///< Of proofs: see sema::bindJob.
   bool remarks = false;
+  bool warningsAreErrors = false;
   PassOptions passes;
   EmitOptions traces; ///< `directory` is empty if none are to be written.
 

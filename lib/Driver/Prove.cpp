@@ -36,6 +36,7 @@ public:
   /// Finds the options; false if the job is refused as it is, which is reported.
   bool run() {
     Compilation job;
+    job.diags.setWarningsAreErrors(options.warningsAreErrors);
     if (!runFrontEnd(job, options))
       return false;
     options.namesConstants = true;
@@ -160,6 +161,7 @@ bool stage::runProof(const DriverOptions &options) {
   if (!small.run())
     return false;
   Compilation c;
+  c.diags.setShowWarnings(false); // the first compilation has shown them
   c.diags.setShowRemarks(options.remarks);
   if (!runFrontEnd(c, small.getOptions()))
     return false;

@@ -63,34 +63,45 @@ std::optional<PathPattern> PathPattern::parse(llvm::StringRef text) {
   return pattern;
 }
 
-/// `*` stands for any run of characters.
-static bool matchGlob(llvm::StringRef glob, llvm::StringRef text) {
-  if (glob.empty())
-    return text.empty();
-  if (glob.front() == '*') {
-    for (size_t skip = 0; skip <= text.size(); ++skip)
-      if (matchGlob(glob.drop_front(), text.drop_front(skip)))
-        return true;
-    return false;
+/// Matches `pattern` against `text`, where a part of the pattern may be `star` and stand for any run of `text`. Where a
+/// part does not fit, the last star takes one more: earlier ones need never be tried again.
+template <typename Pattern, typename Text, typename IsStar, typename Fits>
+static bool matchStars(const Pattern &pattern, const Text &text, IsStar isStar, Fits fits) {
+  size_t p = 0, t = 0, afterStar = 0, takenByStar = 0;
+  bool sawStar = false;
+  while (t < text.size()) {
+    if (p < pattern.size() && isStar(pattern[p])) {
+      sawStar = true;
+      afterStar = ++p;
+      takenByStar = t;
+    } else if (p < pattern.size() && fits(pattern[p], text[t])) {
+      ++p;
+      ++t;
+    } else if (sawStar) {
+      p = afterStar;
+      t = ++takenByStar;
+    } else {
+      return false;
+    }
   }
-  return !text.empty() && glob.front() == text.front() && matchGlob(glob.drop_front(), text.drop_front());
+  while (p < pattern.size() && isStar(pattern[p]))
+    ++p;
+  return p == pattern.size();
 }
 
-bool PathPattern::matchSegments(llvm::ArrayRef<llvm::StringRef> path, size_t segment) const {
-  if (segment == segments.size())
-    return path.empty();
-  if (segments[segment].front() == "**") {
-    for (size_t skip = 0; skip <= path.size(); ++skip)
-      if (matchSegments(path.drop_front(skip), segment + 1))
-        return true;
-    return false;
-  }
-  if (path.empty())
-    return false;
-  for (const std::string &alternative : segments[segment])
-    if (matchGlob(alternative, path.front()) && matchSegments(path.drop_front(), segment + 1))
-      return true;
-  return false;
+/// `*` stands for any run of characters.
+static bool matchGlob(llvm::StringRef glob, llvm::StringRef text) {
+  return matchStars(glob, text, [](char c) { return c == '*'; }, std::equal_to<char>());
+}
+
+/// `**` stands for any run of components.
+bool PathPattern::matchSegments(llvm::ArrayRef<llvm::StringRef> path) const {
+  using Alternatives = llvm::SmallVector<std::string, 2>;
+  return matchStars(
+      segments, path, [](const Alternatives &segment) { return segment.front() == "**"; },
+      [](const Alternatives &segment, llvm::StringRef name) {
+        return llvm::any_of(segment, [&](const std::string &glob) { return matchGlob(glob, name); });
+      });
 }
 
 bool PathPattern::matches(llvm::StringRef path, bool isParam) const {
@@ -98,7 +109,7 @@ bool PathPattern::matches(llvm::StringRef path, bool isParam) const {
     return false;
   llvm::SmallVector<llvm::StringRef, 6> parts;
   path.split(parts, '.');
-  return matchSegments(parts, 0);
+  return matchSegments(parts);
 }
 
 bool PathPattern::matchesOp(llvm::StringRef scope, llvm::StringRef name) const {
@@ -108,7 +119,7 @@ bool PathPattern::matchesOp(llvm::StringRef scope, llvm::StringRef name) const {
   if (!scope.empty())
     scope.split(parts, '.');
   parts.push_back(name.split('.').first); // without the number of a variant
-  return matchSegments(parts, 0);
+  return matchSegments(parts);
 }
 
 unsigned PathPattern::getSpecificity() const {

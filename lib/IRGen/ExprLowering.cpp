@@ -15,6 +15,7 @@
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Program.h"
 #include "llvm/ADT/StringExtras.h"
+#include <cmath>
 
 using namespace stage;
 
@@ -171,10 +172,35 @@ std::optional<sema::CTValue> ModuleLowering::lowerBinary(const ast::BinaryExpr &
   return lowerElementwise(expr.op, tensors, scalars[0], scalars[1], expr.range, place);
 }
 
+/// R13.3: integers mix neither with floating-point numbers nor with integers of another type, and stay integers.
+bool ModuleLowering::checkElementTypes(ast::BinaryOp op, llvm::ArrayRef<TensorArgument> tensors,
+                                       std::initializer_list<std::optional<double>> scalars, SMRange range) {
+  const TensorArgument &first = tensors.front();
+  DType type = first.value->type.dtype;
+  for (const TensorArgument &other : tensors.drop_front()) {
+    DType found = other.value->type.dtype;
+    if (found == type || (isFloat(found) && isFloat(type)))
+      continue;
+    diags.report(other.range.Start, diag::MixedDTypes).range(first.range).range(other.range)
+        << "one operand" << getName(type) << "the other" << getName(found);
+    return false;
+  }
+  if (isFloat(type))
+    return true;
+  bool fraction = llvm::any_of(scalars, [](std::optional<double> scalar) { return scalar && *scalar != std::floor(*scalar); });
+  if (!fraction && op != ast::BinaryOp::Div)
+    return true;
+  diags.report(range.Start, diag::IntegerArithmetic).range(range)
+      << (fraction ? "a number with a fraction" : "'/'") << getName(type);
+  return false;
+}
+
 std::optional<sema::CTValue> ModuleLowering::lowerElementwise(ast::BinaryOp op, llvm::ArrayRef<TensorArgument> tensors,
                                                               std::optional<double> scalarLeft,
                                                               std::optional<double> scalarRight, SMRange range,
                                                               Place &place) {
+  if (!checkElementTypes(op, tensors, {scalarLeft, scalarRight}, range))
+    return std::nullopt;
   unsigned widest = 0;
   for (unsigned i = 1; i < tensors.size(); ++i)
     if (tensors[i].value->type.getNumDims() > tensors[widest].value->type.getNumDims())
@@ -298,11 +324,21 @@ std::optional<sema::CTValue> ModuleLowering::cast(Value *value, DType type, SMRa
 /// `wpe[0..S]`: a view of part of the first dims; dims without a subscript are taken whole.
 std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &expr, Value *value, Environment &env,
                                                         Place &place) {
-  if (expr.subscripts.size() > value->type.getNumDims()) {
+  // `x[..., 0]`: the dims that `...` stands for are taken whole, as are those behind the last subscript.
+  auto isPack = [](const ast::Expr *subscript) { return llvm::isa<ast::EllipsisExpr>(subscript); };
+  size_t numPacks = llvm::count_if(expr.subscripts, isPack), numDims = value->type.getNumDims();
+  if (numPacks > 1 || expr.subscripts.size() - numPacks > numDims) {
     diags.report(expr.loc(), diag::WrongSubscriptCount).range(expr.range)
-        << ast::textOf(expr.base) << int64_t(value->type.getNumDims()) << int64_t(expr.subscripts.size());
+        << ast::textOf(expr.base) << int64_t(numDims) << int64_t(expr.subscripts.size());
     return std::nullopt;
   }
+  llvm::SmallVector<const ast::Expr *, 6> written; // per dim; null: whole
+  for (const ast::Expr *subscript : expr.subscripts)
+    if (isPack(subscript))
+      written.append(numDims - (expr.subscripts.size() - 1), nullptr);
+    else
+      written.push_back(subscript);
+  written.resize(numDims, nullptr);
   OpDef def;
   def.name = "slice";
   def.loc = expr.loc();
@@ -325,20 +361,20 @@ std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &ex
     def.indices.push_back({"i" + std::to_string(d)});
     extents.push_back(value->type.shape[d]);
     operand.indices.push_back(index);
-    if (d >= expr.subscripts.size()) {
+    if (!written[d]) {
       result.indices.push_back(index);
       type.shape.push_back(value->type.shape[d]);
       subscripts.push_back(position(index));
       continue;
     }
-    auto *range = llvm::dyn_cast<ast::RangeExpr>(expr.subscripts[d]);
+    auto *range = llvm::dyn_cast<ast::RangeExpr>(written[d]);
     if (!range) {
-      std::optional<Size> at = evaluator.evaluateSize(expr.subscripts[d], env);
+      std::optional<Size> at = evaluator.evaluateSize(written[d], env);
       if (!at)
         return std::nullopt;
-      graph.obligations.add(Obligations::Kind::Positive, *at + 1, Size(), expr.subscripts[d]->loc(),
+      graph.obligations.add(Obligations::Kind::Positive, *at + 1, Size(), written[d]->loc(),
                             "a subscript from 0 on, plus 1");
-      graph.obligations.add(Obligations::Kind::AtMost, *at + 1, value->type.shape[d].size, expr.subscripts[d]->loc(),
+      graph.obligations.add(Obligations::Kind::AtMost, *at + 1, value->type.shape[d].size, written[d]->loc(),
                             "a subscript below the dim's size");
       Formula node{};
       node.kind = Formula::Kind::SizeOf;
@@ -417,6 +453,7 @@ std::optional<sema::CTValue> ModuleLowering::lowerCall(const ast::CallExpr &expr
 
 std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, const ast::CallExpr &expr,
                                                     Environment &env, Place &place) {
+  UserPlace userPlace(diags, expr.range.Start);
   auto matched = sema::matchArguments(decl.params, expr.args, decl.name.name, expr.range, diags);
   if (!matched)
     return std::nullopt;
@@ -455,7 +492,8 @@ bool ModuleLowering::bindPattern(const ast::TensorType &pattern, Value &value, S
                                  const ast::ModuleDecl &decl, llvm::StringRef param) {
   if (pattern.dims.size() != value.type.getNumDims()) {
     DiagnosticBuilder message = diags.report(range.Start, diag::WrongNumDims);
-    message << decl.name.name << param << int64_t(pattern.dims.size()) << int64_t(value.type.getNumDims());
+    message << decl.name.name << param << describeDimCount(pattern.dims.size())
+            << int64_t(value.type.getNumDims());
     message.range(range);
     message.note(pattern.loc(), diag::PreviousHere) << param;
     return false;
@@ -486,9 +524,16 @@ bool ModuleLowering::bindPattern(const ast::TensorType &pattern, Value &value, S
 
 std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &decl, const ast::CallExpr &expr,
                                                         Environment &env, Place &place) {
+  UserPlace userPlace(diags, expr.range.Start);
   auto matched = sema::matchArguments(decl.params, expr.args, decl.name.name, expr.range, diags);
   if (!matched)
     return std::nullopt;
+  // Each level is one on the stack, and a component of the paths below it.
+  constexpr unsigned maxDepth = 200;
+  if (depth >= maxDepth) {
+    diags.report(expr.loc(), diag::ModulesTooDeep).range(expr.range) << int64_t(maxDepth);
+    return std::nullopt;
+  }
   std::string instance = expr.as ? expr.as.name.str() : decl.name.name.lower();
   Place inside{(place.scope.empty() ? "" : place.scope + ".") + instance, place.block, &decl, place.inLoop};
   Environment body(evaluator.getProgram().getFile(decl));
@@ -522,7 +567,10 @@ std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &d
     body.define(name, *value);
   }
   std::optional<CTValue> result;
-  if (!lowerStmts(decl.body, body, inside, &result))
+  ++depth;
+  bool good = lowerStmts(decl.body, body, inside, &result);
+  --depth;
+  if (!good)
     return std::nullopt;
   llvm::ArrayRef<CTValue> values =
       result->getKind() == CTValue::Kind::Tuple ? result->getElements() : llvm::ArrayRef<CTValue>(*result);

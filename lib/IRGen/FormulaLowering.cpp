@@ -200,6 +200,8 @@ const Formula *OpLowering::lowerName(const ast::NameExpr &expr) {
              << expr.name << int64_t(tensor->type.getNumDims()));
     return nullptr;
   }
+  if (!inCast && !checkMixing(expr.name, tensor, expr.range))
+    return nullptr;
   operandByName[expr.name] = def.operands.size();
   def.operands.push_back({expr.name.str(), {}});
   operands.push_back(tensor);
@@ -223,12 +225,13 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
     return graph.defs.create(node, {}, {});
   }
   llvm::SmallVector<const Formula *, 3> arguments;
-  for (const ast::Argument &arg : expr.args) {
-    const Formula *lowered = lower(arg.value);
-    if (!lowered)
-      return nullptr;
-    arguments.push_back(lowered);
-  }
+  bool outerCast = std::exchange(inCast, inCast || sema::isDTypeName(name));
+  for (const ast::Argument &arg : expr.args)
+    if (const Formula *lowered = lower(arg.value))
+      arguments.push_back(lowered);
+  inCast = outerCast;
+  if (arguments.size() != expr.args.size())
+    return nullptr;
   if (expr.hasIndices) {
     llvm::SmallVector<unsigned, 4> indices;
     for (const ast::Expr *index : expr.indices) {
@@ -353,6 +356,8 @@ std::optional<unsigned> OpLowering::addInPlaceOperand(const ast::IndexExpr &expr
              << name << int64_t(value->type.getNumDims()) << int64_t(expr.subscripts.size()));
     return std::nullopt;
   }
+  if (!inCast && !checkMixing(name, value, expr.range))
+    return std::nullopt;
   OperandInfo info{name.str(), {}};
   for (unsigned d = 0; d < expr.subscripts.size(); ++d) {
     std::optional<unsigned> bound = bindIndex(expr.subscripts[d], value->type.shape[d], {value, expr.range}, d);

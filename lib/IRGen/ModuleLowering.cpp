@@ -28,24 +28,29 @@ sema::CTValue ModuleLowering::nameConstant(llvm::StringRef module, llvm::StringR
 
 sema::CTValue ModuleLowering::nameDim(llvm::StringRef module, llvm::StringRef name, const CTValue &value, SMLoc loc) {
   std::string alias = (module + "." + name).str();
+  llvm::SmallVector<Dim *, 1> &answering = dimsByAlias[alias];
   if (auto *known = static_cast<const Dim *>(value.getTag())) {
     auto *dim = const_cast<Dim *>(known);
-    if (!llvm::is_contained(dim->aliases, alias))
+    if (!llvm::is_contained(answering, dim)) {
       dim->aliases.push_back(alias);
+      answering.push_back(dim);
+    }
     return value;
   }
   Size size = value.getSize(graph.sizes);
   // One dim per name, module and size: instances of a module share it.
-  for (auto &dim : graph.dims)
-    if (dim->size == size && llvm::is_contained(dim->aliases, alias))
-      return value.withTag(dim.get());
+  for (Dim *dim : answering)
+    if (dim->size == size)
+      return value.withTag(dim);
   std::string unique = name.str();
-  if (graph.findDim(unique))
+  if (!dimNames.insert(unique).second) {
     unique = alias;
-  for (unsigned number = 1; graph.findDim(unique); ++number)
-    unique = alias + std::to_string(number);
+    for (unsigned &number = dimNumbers[alias]; !dimNames.insert(unique).second;)
+      unique = alias + std::to_string(++number);
+  }
   Dim *dim = graph.addDim(unique, size, loc);
   dim->aliases.push_back(alias);
+  answering.push_back(dim);
   return value.withTag(dim);
 }
 
@@ -158,6 +163,7 @@ bool ModuleLowering::lowerModel() {
     op->addOperand(tensor);
   }
   graph.forward.append(std::move(op));
+  warnUnusedValues(graph, named, diags);
   return true;
 }
 
@@ -230,6 +236,11 @@ bool ModuleLowering::lowerTensorDecl(const ast::TensorDeclStmt &stmt, Environmen
       lowerType(*stmt.type, isParam ? graph.precision.weight : graph.precision.activation, env);
   if (!type)
     return false;
+  if (isParam && !isFloat(type->dtype)) {
+    diags.report(stmt.loc(), diag::IntegerParameter).range(stmt.type->range)
+        << stmt.names.front().name << getName(type->dtype);
+    return false;
+  }
   for (const ast::Ident &name : stmt.names) {
     auto op = std::make_unique<Op>(isParam ? OpKind::Param : OpKind::Input, name.loc());
     op->scope = place.scope;
@@ -239,6 +250,7 @@ bool ModuleLowering::lowerTensorDecl(const ast::TensorDeclStmt &stmt, Environmen
       return false;
     place.block->append(std::move(op));
     env.define(name.name, tensor(value));
+    named.push_back({value, name});
   }
   return true;
 }
@@ -277,6 +289,7 @@ bool ModuleLowering::assign(const ast::Ident &name, CTValue value, bool define, 
         result->getOp()->kind != OpKind::Input &&
         (result->path.empty() || llvm::StringRef(result->path).endswith(".result")))
       result->path = join(place.scope, name.name);
+    named.push_back({result, name});
   }
   if (define) {
     env.define(name.name, value);

@@ -15,6 +15,14 @@
 
 namespace stage {
 
+/// A value and a place of the program that gives it a name.
+struct NamedTensor {
+  const Value *value;
+  ast::Ident name;
+};
+/// Warns of values that nothing uses (UnusedValues.cpp).
+void warnUnusedValues(Graph &graph, llvm::ArrayRef<NamedTensor> named, DiagnosticEngine &diags);
+
 class ModuleLowering {
 public:
   ModuleLowering(Graph &graph, sema::Evaluator &evaluator, const sema::BoundJob &job)
@@ -58,6 +66,8 @@ private:
                                           std::optional<double> scalarLeft, std::optional<double> scalarRight,
                                           SMRange range, Place &place);
   std::optional<CTValue> cast(Value *value, DType type, SMRange range, Place &place);
+  bool checkElementTypes(ast::BinaryOp op, llvm::ArrayRef<TensorArgument> tensors,
+                         std::initializer_list<std::optional<double>> scalars, SMRange range);
   bool mentionsTensors(const ast::Expr *expr, const Environment &env);
   std::string describe(const TensorType &type) const;
   void collectAddends(const ast::Expr *expr, const Environment &env, llvm::SmallVectorImpl<const ast::Expr *> &addends);
@@ -80,7 +90,13 @@ private:
   sema::Evaluator &evaluator;
   DiagnosticEngine &diags;
   const sema::BoundJob &job;
+  llvm::StringMap<llvm::SmallVector<Dim *, 1>> dimsByAlias; ///< By the names that they answer to, qualified.
+  llvm::StringSet<> dimNames;
+  llvm::StringMap<unsigned> dimNumbers; ///< The last number behind an alias that names a dim.
+  /// What parameters, inputs and `let`s are called, in the order of the program.
+  std::vector<NamedTensor> named;
   unsigned numLoops = 0;
+  unsigned depth = 0; ///< Modules around the statement that is lowered.
   unsigned numStmts = 0; ///< Lowered so far: modules that hold each other twice double at each level.
 };
 

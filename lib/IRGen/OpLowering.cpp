@@ -7,6 +7,10 @@
 
 using namespace stage;
 
+std::string stage::describeDimCount(size_t count, bool orMore) {
+  return (orMore ? "at least " : "") + std::to_string(count) + (count == 1 ? " dim" : " dims");
+}
+
 static std::string describeExtent(const Extent &extent, const SizeBinding &binding) {
   std::string text = extent.dim ? extent.dim->name : extent.size.str();
   SizeValue value = evaluateCount(extent.size, binding);
@@ -52,7 +56,7 @@ std::optional<unsigned> OpLowering::bindIndex(const ast::Expr *expr, const Exten
       return std::nullopt;
     if (*size != extent.size) {
       DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch);
-      message << def.name << ("dim " + llvm::Twine(position) + " of '" + argument.value->path + "'")
+      message << def.name << ("dim " + llvm::Twine(position) + " of '" + describe(*argument.value) + "'")
               << describeExtent(extent, graph.binding) << describeExtent({nullptr, *size}, graph.binding);
       message.range(argument.range);
       return std::nullopt;
@@ -77,14 +81,14 @@ std::optional<unsigned> OpLowering::bindIndex(const ast::Expr *expr, const Exten
 bool OpLowering::bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim> dims, const TensorArgument &argument,
                              llvm::StringRef opName) {
   llvm::ArrayRef<Extent> shape = argument.value->type.shape;
+  unsigned numPacks = llvm::count_if(dims, [](const ast::ShapeDim &d) { return llvm::isa<ast::EllipsisExpr>(d.size); });
+  size_t fixed = dims.size() - numPacks;
   auto wrongRank = [&] {
     DiagnosticBuilder message = diags.report(argument.range.Start, diag::WrongNumDims);
-    message << opName << name << int64_t(dims.size()) << int64_t(shape.size());
+    message << opName << name << describeDimCount(fixed, fixed != dims.size()) << int64_t(shape.size());
     message.range(argument.range);
     return false;
   };
-  unsigned numPacks = llvm::count_if(dims, [](const ast::ShapeDim &d) { return llvm::isa<ast::EllipsisExpr>(d.size); });
-  size_t fixed = dims.size() - numPacks;
   if (numPacks > 1) {
     noteCall(diags.report(dims.front().size->loc(), diag::NotSupportedYet).range(dims.front().size->range)
              << "two packs in one operand");
@@ -193,6 +197,20 @@ bool OpLowering::addResult(llvm::StringRef name, const ast::TensorType &type, bo
   return true;
 }
 
+bool OpLowering::checkMixing(llvm::StringRef name, Value *value, SMRange range) {
+  if (!firstFree) {
+    firstFree = value;
+    firstFreeName = name.str();
+    return true;
+  }
+  DType type = firstFree->type.dtype, found = value->type.dtype;
+  if (isFloat(type) == isFloat(found))
+    return true;
+  diags.report(range.Start, diag::MixedDTypes).range(range)
+      << "'" + firstFreeName + "'" << getName(type) << "'" + name + "'" << getName(found);
+  return false;
+}
+
 Op *OpLowering::call(const ast::OpDecl &decl, llvm::ArrayRef<TensorArgument> arguments, sema::Environment &opEnv,
                      SMRange range, Block &block, llvm::StringRef scope) {
   env = &opEnv;
@@ -216,6 +234,8 @@ Op *OpLowering::call(const ast::OpDecl &decl, llvm::ArrayRef<TensorArgument> arg
         return nullptr;
       }
     }
+    if (!param.tensor->dtype && !checkMixing(param.name.name, argument.value, argument.range))
+      return nullptr;
     if (!bindOperand(param.name.name, param.tensor->dims, argument, def.name))
       return nullptr;
   }
@@ -468,18 +488,25 @@ Op *OpLowering::contraction(const ast::OpExpr &expr, llvm::ArrayRef<TensorArgume
     std::string name = named ? named->name.str() : "x" + std::to_string(i);
     if (operandByName.count(name))
       name += std::to_string(i);
-    if (!bindOperand(name, expr.operands[i].type->dims, arguments[i], def.name))
+    if (!checkMixing(name, arguments[i].value, arguments[i].range) ||
+        !bindOperand(name, expr.operands[i].type->dims, arguments[i], def.name))
       return nullptr;
     const Formula *element = graph.defs.element(i, def.operands[i].indices);
     product = product ? graph.defs.binary(Formula::Kind::Mul, product, element) : element;
   }
-  if (expr.results.size() != 1 || expr.formula) {
+  if (expr.results.size() != 1) {
     diags.report(expr.loc(), diag::NotSupportedYet).range(expr.range)
-        << "an op in an expression with several results or a formula of its own; write `let y[i] = ...`";
+        << "an op in an expression with several results; declare the op, as in 'op f(x: [b]) -> (y: [b], z: [b]) = ...;'";
     return nullptr;
   }
   if (!addResult("result", *expr.results.front(), false))
     return nullptr;
+  if (expr.formula) {
+    env = &callerEnv; // what is no operand and no index is a value of the module
+    def.name = "formula";
+    def.results.front().formula = lower(expr.formula);
+    return def.results.front().formula ? finish(expr.range, block, scope) : nullptr;
+  }
   llvm::SmallVector<unsigned, 4> summed;
   for (unsigned index = 0; index < def.indices.size(); ++index)
     if (!llvm::is_contained(def.results.front().indices, index))

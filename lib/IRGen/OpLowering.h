@@ -26,6 +26,9 @@ struct TensorArgument {
   SMRange range;
 };
 
+/// `1 dim`, `at least 2 dims`.
+std::string describeDimCount(size_t count, bool orMore = false);
+
 class OpLowering {
 public:
   OpLowering(Graph &graph, sema::Evaluator &evaluator)
@@ -39,12 +42,14 @@ public:
   Op *formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const ast::Expr *formula, const sema::Environment &env,
                      SMRange range, Block &block, llvm::StringRef scope);
 
-  /// `op(x: [b, s, d], w: [d, f]) -> [b, s, f]`: the contraction that the indices say.
+  /// `op(x: [b, s, d], w: [d, f]) -> [b, s, f]`: the contraction that the indices say, or, with `= (formula)` behind
+  /// it, that formula over the operands that are names.
   Op *contraction(const ast::OpExpr &expr, llvm::ArrayRef<TensorArgument> arguments, const sema::Environment &env,
                   Block &block, llvm::StringRef scope);
 
 private:
   void noteCall(DiagnosticBuilder &message) const;
+  bool checkMixing(llvm::StringRef name, Value *value, SMRange range);
 
   // Shapes (OpLowering.cpp).
   bool bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim> dims, const TensorArgument &argument,
@@ -81,6 +86,10 @@ private:
   DiagnosticEngine &diags;
   const sema::Environment *env = nullptr;
   bool inPlace = false;
+  bool inCast = false; ///< Below a cast: integers may become floating-point numbers.
+  /// The first operand whose element type is free: the others are integers if it is (R13.5).
+  Value *firstFree = nullptr;
+  std::string firstFreeName;
   SMRange calledAt; ///< Of a declared op.
 
   OpDef def;

@@ -34,5 +34,10 @@ llvm::MapVector<const Value *, int64_t> stage::collectParams(const Graph &graph,
         if (!getLoop(operand) && operand->getOp()->kind == OpKind::Param)
           params[operand] = 1;
     });
+  // A parameter that nothing uses belongs to no unit, and is kept where the program begins.
+  if (stage.stage == 0)
+    for (auto &op : graph.forward)
+      if (op->kind == OpKind::Param && op->getResult()->getUses().empty())
+        params[op->getResult()] = 1;
   return params;
 }

@@ -2,6 +2,7 @@
 #include "Builder.h"
 #include "stage/Parse/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
+#include <charconv>
 #include <cmath>
 #include "llvm/ADT/StringExtras.h"
 
@@ -55,7 +56,9 @@ static bool readNumber(StringRef text, Rational &value, bool &isReal) {
 static bool readDouble(StringRef text, double &value) {
   std::string digits;
   llvm::copy_if(text, std::back_inserter(digits), [](char c) { return c != '_'; });
-  return !StringRef(digits).getAsDouble(value) && std::isfinite(value) && value != 0;
+  // Not getAsDouble, which takes stack in proportion to the digits.
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  return error == std::errc() && end == digits.data() + digits.size() && std::isfinite(value) && value != 0;
 }
 
 Expr *Builder::number(const Token *token) {
@@ -65,7 +68,8 @@ Expr *Builder::number(const Token *token) {
   if (node->isExact)
     node->real = static_cast<double>(node->value.num) / static_cast<double>(node->value.den);
   else if (!node->isReal || !readDouble(node->text, node->real))
-    diags.report(node->loc(), diag::NumberTooLarge).range(node->range) << node->text;
+    diags.report(node->loc(), diag::NumberTooLarge).range(node->range)
+        << (node->text.size() > 60 ? node->text.take_front(60) + "..." : llvm::Twine(node->text));
   return node;
 }
 

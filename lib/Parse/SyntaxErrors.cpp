@@ -101,6 +101,46 @@ static antlr4::Token *before(antlr4::Token *token, antlr4::TokenStream &stream) 
   return nullptr;
 }
 
+static bool beginsDeclaration(size_t token) {
+  switch (token) {
+  case Grammar::IMPORT:
+  case Grammar::OP:
+  case Grammar::MODULE:
+  case Grammar::MODEL:
+  case Grammar::STRATEGY:
+  case Grammar::SCHEDULE:
+  case Grammar::OPTIMIZER:
+  case Grammar::PRECISION:
+  case Grammar::CONFIG:
+  case Grammar::JOB:
+    return true;
+  default:
+    return false;
+  }
+}
+
+/// The brace of a declaration that is still open at `token`, if that is the end, or in a line that begins another one.
+static antlr4::Token *findOpenBrace(antlr4::Token *token, antlr4::TokenStream &stream) {
+  std::vector<antlr4::Token *> open;
+  antlr4::Token *first = nullptr; // of the line
+  for (size_t i = 0; i <= token->getTokenIndex(); ++i) {
+    antlr4::Token *next = stream.get(i);
+    if (next->getChannel() != antlr4::Token::DEFAULT_CHANNEL)
+      continue;
+    if (!first || first->getLine() != next->getLine())
+      first = next;
+    if (next == token)
+      break;
+    if (next->getType() == Grammar::LBRACE)
+      open.push_back(next);
+    else if (next->getType() == Grammar::RBRACE && !open.empty())
+      open.pop_back();
+  }
+  bool atEnd = token->getType() == antlr4::Token::EOF;
+  bool atDeclaration = first && first->getCharPositionInLine() == 0 && beginsDeclaration(first->getType());
+  return !open.empty() && (atEnd || atDeclaration) ? open.front() : nullptr;
+}
+
 void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *token, size_t, size_t,
                                const std::string &message, std::exception_ptr exception) {
   ++count;
@@ -136,6 +176,8 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
   error << found << expected;
   if (expected == "';'")
     error.fixIt(SMRange(loc, loc), ";");
+  if (antlr4::Token *brace = findOpenBrace(token, *parser->getTokenStream()))
+    error.note(source.loc(brace), diag::BraceNotClosed);
 }
 
 antlr4::Token *Recovery::singleTokenDeletion(antlr4::Parser *parser) {

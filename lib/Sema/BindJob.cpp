@@ -224,6 +224,7 @@ bool JobBinder::bindStrategyEntry() {
   const ast::StrategyDecl *decl = job.strategy.decl;
   if (!decl)
     return true;
+  UserPlace userPlace(diags, entries[strategyWord].value->loc());
   SMRange range = entries[strategyWord].value->range;
   ParamBinder params(evaluator, *decl, decl->params, range);
   if (!params.give(strategy.arguments, *strategy.file))
@@ -465,12 +466,17 @@ bool JobBinder::bind() {
     return false;
   evaluator.setModel(job.model);
   bool hasStrategy = bindStrategyEntry();
-  auto args = bindModel(evaluator, model, job.modelRange, overrides, binding, job.strategy, job.namesConstants);
+  std::optional<std::vector<NamedValue>> args;
+  {
+    UserPlace userPlace(diags, job.modelRange.Start);
+    args = bindModel(evaluator, model, job.modelRange, overrides, binding, job.strategy, job.namesConstants);
+  }
   if (args)
     job.modelArgs = std::move(*args);
   bool hasPrecision = bindPrecision();
   if (!hasStrategy)
     return false; // the step's microbatches would be wrong
+  UserPlace userPlace(diags, entries.count(strategyWord) ? entries[strategyWord].value->loc() : SMLoc());
   bool ok = bindStep() && hasPrecision && args.has_value();
   return ok && checkSymbols() && bindPipeline(evaluator, job.strategy, job.microbatches);
 }

@@ -51,7 +51,7 @@ public:
 
 private:
   bool bindParams(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt, Environment &env);
-  bool bindBase(const ast::StrategyDecl &decl, const Environment &env);
+  std::optional<std::vector<NamedValue>> evaluateBaseArgs(const ast::StrategyDecl &decl, const Environment &env);
   bool bindBody(ArrayRef<ast::Stmt *> body, Environment &env, const ast::StrategyDecl &decl);
   bool bindStmt(const ast::Stmt *stmt, Environment &env, const ast::StrategyDecl &decl);
   bool bindMesh(const ast::MeshStmt &mesh, Environment &env);
@@ -76,9 +76,24 @@ bool StrategyBinder::reportNotSupported(SMRange range, StringRef what) {
   return false;
 }
 
+/// Parameters from the strategy down to its last base, as each gives the arguments of the next; then the rules from
+/// there up.
 bool StrategyBinder::bind(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt) {
-  Environment &env = environments.emplace_back(evaluator.getProgram().getFile(decl));
-  return bindParams(decl, args, usedAt, env) && bindBase(decl, env) && bindBody(decl.body, env, decl);
+  llvm::SmallVector<std::pair<const ast::StrategyDecl *, Environment *>, 4> chain;
+  std::vector<NamedValue> baseArgs;
+  for (const ast::StrategyDecl *link = &decl; link; link = getBase(evaluator.getProgram(), *link)) {
+    Environment &env = environments.emplace_back(evaluator.getProgram().getFile(*link));
+    if (!bindParams(*link, args, usedAt, env))
+      return false;
+    chain.emplace_back(link, &env);
+    std::optional<std::vector<NamedValue>> next = evaluateBaseArgs(*link, env);
+    if (!next)
+      return false;
+    baseArgs = std::move(*next);
+    args = baseArgs;
+    usedAt = link->base.range;
+  }
+  return llvm::all_of(llvm::reverse(chain), [&](auto &entry) { return bindBody(entry.first->body, *entry.second, *entry.first); });
 }
 
 bool StrategyBinder::bindParams(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt,
@@ -107,18 +122,16 @@ void StrategyBinder::noteGiven(DiagnosticBuilder &error, StringRef param) const 
     error.note(found->second.Start, diag::ValueGivenHere) << param;
 }
 
-bool StrategyBinder::bindBase(const ast::StrategyDecl &decl, const Environment &env) {
-  const ast::StrategyDecl *base = getBase(evaluator.getProgram(), decl);
-  if (!base)
-    return true;
+std::optional<std::vector<NamedValue>> StrategyBinder::evaluateBaseArgs(const ast::StrategyDecl &decl,
+                                                                        const Environment &env) {
   std::vector<NamedValue> args;
   for (const ast::Argument &argument : decl.baseArgs) {
     std::optional<CTValue> value = evaluator.evaluate(argument.value, env);
     if (!value)
-      return false;
+      return std::nullopt;
     args.push_back({argument.name, std::move(*value), argument.value->range});
   }
-  return bind(*base, args, decl.base.range);
+  return args;
 }
 
 bool StrategyBinder::bindBody(ArrayRef<ast::Stmt *> body, Environment &env, const ast::StrategyDecl &decl) {
@@ -256,6 +269,14 @@ bool StrategyBinder::addPipeline(const BoundRule &rule) {
   return true;
 }
 
+/// `dp, tp`, or `none`.
+static std::string listNames(ArrayRef<Candidate> candidates) {
+  std::string names;
+  for (const Candidate &candidate : candidates)
+    names += ((names.empty() ? "" : ", ") + candidate.name).str();
+  return names.empty() ? "none" : names;
+}
+
 bool StrategyBinder::checkAxes(const ast::AxisListSyntax &axes) {
   bool ok = true;
   std::vector<Candidate> candidates;
@@ -267,7 +288,7 @@ bool StrategyBinder::checkAxes(const ast::AxisListSyntax &axes) {
   for (const ast::Ident &name : axes.axes) {
     if (llvm::none_of(candidates, [&](const Candidate &known) { return known.name == name.name; })) {
       DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownAxis);
-      error.range(name.range) << name.name;
+      error.range(name.range) << name.name << listNames(candidates);
       suggestNearest(error, name.name, name.range, candidates);
       ok = false;
       continue;

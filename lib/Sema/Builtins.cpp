@@ -17,6 +17,10 @@ std::optional<BuiltinKind> stage::sema::findBuiltin(llvm::StringRef name) {
   return std::nullopt;
 }
 
+bool stage::sema::isFloatName(llvm::StringRef name) {
+  return isDTypeName(name) && (name.startswith("f") || name.startswith("bf"));
+}
+
 bool stage::sema::isReduction(llvm::StringRef name) {
   return findBuiltin(name) == BuiltinKind::Reduction || name == "max" || name == "min";
 }

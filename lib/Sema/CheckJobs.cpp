@@ -20,8 +20,8 @@ class EntryChecker : public NameChecker {
 public:
   using NameChecker::NameChecker;
 
-  void check(const ast::ConfigDecl &config);
-  void check(const ast::JobDecl &job);
+  void check(const ast::ConfigDecl &config, ExtendsChecker &extends, ConfigNames &configs);
+  void check(const ast::JobDecl &job, ExtendsChecker &extends);
   void check(const ast::PrecisionDecl &precision);
   void check(const ast::OptimizerDecl &optimizer);
 
@@ -30,6 +30,7 @@ private:
   void checkNames(ArrayRef<ast::EntryStmt *> entries, StringRef owner, ArrayRef<Candidate> known);
   void checkEntry(const ast::Expr *expr);
   void checkStep(const ast::Expr *expr);
+  bool mayMeanBuiltin() const override { return false; } // `fp8` is near to `f8`, which no entry may be
 };
 
 std::vector<Candidate> candidates(ArrayRef<StringRef> words) {
@@ -50,17 +51,38 @@ void EntryChecker::checkNames(ArrayRef<ast::EntryStmt *> entries, StringRef owne
   checkEntriesOnce(names);
 }
 
-void EntryChecker::check(const ast::ConfigDecl &config) {
+/// What a config has, in a list that is shared with its base unless there is something new in it.
+static ConfigNames::mapped_type getNames(const Program &program, const ast::ConfigDecl &config, ConfigNames &configs) {
+  llvm::SmallVector<const ast::ConfigDecl *, 4> chain;
+  const ast::ConfigDecl *link = &config;
+  for (; link && !configs.count(link); link = getBase(program, *link))
+    chain.push_back(link);
+  using Names = llvm::MapVector<StringRef, ast::Ident>;
+  std::shared_ptr<const Names> names = link ? configs[link] : std::make_shared<const Names>();
+  for (const ast::ConfigDecl *next : llvm::reverse(chain)) {
+    std::shared_ptr<Names> grown;
+    for (const ast::EntryStmt *entry : next->entries)
+      if (!names->count(entry->name.name)) {
+        if (!grown)
+          grown = std::make_shared<Names>(*names);
+        grown->insert({entry->name.name, entry->name});
+      }
+    if (grown)
+      names = grown;
+    configs[next] = names;
+  }
+  return names;
+}
+
+void EntryChecker::check(const ast::ConfigDecl &config, ExtendsChecker &extends, ConfigNames &configs) {
   auto *model = expectDecl<ast::ModuleDecl>(config.model, "model");
   if (model && !model->isModel)
     reportWrongDecl(config.model, "model", *model);
   ScopeGuard scope(*this);
-  if (config.base && expectDecl<ast::ConfigDecl>(config.base, "config") && checkExtends(program, config))
-    for (const ast::ConfigDecl *base : getChain(program, config))
-      if (base != &config)
-        for (const ast::EntryStmt *entry : base->entries)
-          if (!find(entry->name.name))
-            define(SymbolKind::Scalar, entry->name);
+  auto *base = config.base ? expectDecl<ast::ConfigDecl>(config.base, "config") : nullptr;
+  if (base && extends.check(config))
+    for (const auto &[name, ident] : *getNames(program, *base, configs))
+      define(SymbolKind::Scalar, ident);
   if (model) {
     std::vector<Candidate> params;
     for (const ast::Param &param : model->params)
@@ -75,10 +97,10 @@ void EntryChecker::check(const ast::ConfigDecl &config) {
   }
 }
 
-void EntryChecker::check(const ast::JobDecl &job) {
+void EntryChecker::check(const ast::JobDecl &job, ExtendsChecker &extends) {
   ScopeGuard scope(*this);
   if (job.base && expectDecl<ast::JobDecl>(job.base, "job"))
-    checkExtends(program, job);
+    extends.check(job);
   checkNames(job.entries, "job", candidates(jobEntries));
   for (const ast::EntryStmt *entry : job.entries) {
     if (entry->name.name == stepWord)
@@ -130,7 +152,10 @@ void EntryChecker::check(const ast::PrecisionDecl &precision) {
   checkNames(precision.entries, "precision", candidates(precisionEntries));
   for (const ast::EntryStmt *entry : precision.entries) {
     auto *name = dyn_cast<ast::NameExpr>(entry->value);
-    if (name)
+    if (name && isDTypeName(name->name) && !isFloatName(name->name))
+      diags.report(name->loc(), diag::WrongKind).range(name->range) << "a floating-point type"
+                                                                   << "'" + name->name + "'";
+    else if (name)
       checkDType({name->name, name->range});
     else
       diags.report(entry->value->loc(), diag::WrongKind).range(entry->value->range) << "an element type"
@@ -166,11 +191,13 @@ void EntryChecker::check(const ast::OptimizerDecl &optimizer) {
         << optimizer.name.name << flopsWord;
 }
 
-void stage::sema::checkConfig(const Program &program, const ast::File &file, const ast::ConfigDecl &config) {
-  EntryChecker(program, file).check(config);
+void stage::sema::checkConfig(const Program &program, const ast::File &file, const ast::ConfigDecl &config,
+                              ExtendsChecker &extends, ConfigNames &configs) {
+  EntryChecker(program, file).check(config, extends, configs);
 }
-void stage::sema::checkJob(const Program &program, const ast::File &file, const ast::JobDecl &job) {
-  EntryChecker(program, file).check(job);
+void stage::sema::checkJob(const Program &program, const ast::File &file, const ast::JobDecl &job,
+                           ExtendsChecker &extends) {
+  EntryChecker(program, file).check(job, extends);
 }
 void stage::sema::checkPrecision(const Program &program, const ast::File &file, const ast::PrecisionDecl &precision) {
   EntryChecker(program, file).check(precision);

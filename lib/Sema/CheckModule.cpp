@@ -55,8 +55,12 @@ void ModuleChecker::check() {
   for (const ast::TensorType *type : module.results)
     checkShape(*type);
   checkBody(module.body, true);
-  if (module.body.empty() || module.body.back()->kind != ast::NodeKind::ReturnStmt)
-    diags.report(module.name.loc(), diag::ReturnMissing).range(module.name.range) << module.name.name;
+  if (module.body.empty() || module.body.back()->kind != ast::NodeKind::ReturnStmt) {
+    DiagnosticBuilder error = diags.report(module.name.loc(), diag::ReturnMissing);
+    error.range(module.name.range) << module.name.name;
+    if (!module.body.empty())
+      error.note(module.body.back()->loc(), diag::ReturnForgotten);
+  }
 }
 
 void ModuleChecker::checkModuleParams() {
@@ -109,7 +113,7 @@ void ModuleChecker::checkStmt(const ast::Stmt *stmt, bool isLast) {
   if (auto *decl = dyn_cast<ast::TensorDeclStmt>(stmt)) {
     checkShape(*decl->type);
     for (const ast::Ident &name : decl->names)
-      define(SymbolKind::Tensor, name);
+      defineValue(SymbolKind::Tensor, name);
   } else if (auto *dim = dyn_cast<ast::DimStmt>(stmt)) {
     checkDim(*dim);
   } else if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
@@ -155,7 +159,7 @@ void ModuleChecker::checkLet(const ast::LetStmt &let) {
     checkExpr(let.value);
   if (let.form != ast::LetStmt::Form::Assign) {
     for (const ast::Ident &target : let.targets)
-      define(let.form == ast::LetStmt::Form::Var ? SymbolKind::Var : SymbolKind::Tensor, target);
+      defineValue(let.form == ast::LetStmt::Form::Var ? SymbolKind::Var : SymbolKind::Tensor, target);
     return;
   }
   for (const ast::Ident &target : let.targets) {
@@ -247,6 +251,35 @@ void ModuleChecker::addInstance(const ast::CallExpr &call, const ast::ModuleDecl
   scopes.back().unnamedInstances.insert({&callee, call.range});
 }
 
+namespace {
+/// What the formula of an op in an expression sees: its operands by the names that they have outside, and the module.
+class OpExprScope : public FormulaScope {
+public:
+  OpExprScope(FormulaScope &module, const ast::OpExpr &op) : module(module) {
+    for (const ast::OpExpr::Operand &operand : op.operands)
+      if (auto *name = dyn_cast<ast::NameExpr>(operand.value))
+        collectIndices(*operand.type, operands[name->name]);
+  }
+  bool resolve(StringRef name, SMRange range, IndexSet &accessed) override {
+    auto found = operands.find(name);
+    if (found == operands.end())
+      return module.resolve(name, range, accessed);
+    for (const auto &entry : found->second)
+      accessed.insert({entry.first, range});
+    return true;
+  }
+  void checkOutside(const ast::Expr *expr) override { module.checkOutside(expr); }
+  bool isCallable(StringRef name) override { return module.isCallable(name); }
+  void reportUnknownName(StringRef name, SMRange range, diag::ID id) override {
+    module.reportUnknownName(name, range, id);
+  }
+
+private:
+  FormulaScope &module;
+  llvm::StringMap<IndexSet> operands;
+};
+} // namespace
+
 /// `op(x: [b, s, d], w: [d, f]) -> [b, s, f]`: absent indices are summed, so only the result's must be somewhere.
 void ModuleChecker::checkOpExpr(const ast::OpExpr &op) {
   IndexSet indices;
@@ -261,6 +294,13 @@ void ModuleChecker::checkOpExpr(const ast::OpExpr &op) {
     checkDimsOnce(*result);
     checkResultIndices(diags, *result, indices);
   }
+  if (!op.formula)
+    return;
+  IndexSet own;
+  for (const ast::TensorType *result : op.results)
+    collectIndices(*result, own);
+  OpExprScope scope(*this, op);
+  checkReduced(diags, checkOpFormula(scope, diags, indices, op.formula), own);
 }
 
 bool ModuleChecker::isCallable(StringRef name) {

@@ -1,4 +1,5 @@
 //===- CheckNames.cpp - all declarations of all files ---------------------===//
+#include "Extends.h"
 #include "NameChecker.h"
 
 using namespace stage;
@@ -9,6 +10,8 @@ bool stage::sema::checkNames(const Program &program) {
   DiagnosticEngine &diags = program.getDiags();
   unsigned before = diags.getNumErrors();
   ModuleUses uses;
+  ExtendsChecker extends(program);
+  ConfigNames configs;
   for (const ast::File *file : program.getFiles())
     for (const ast::Decl *decl : file->decls) {
       if (auto *module = dyn_cast<ast::ModuleDecl>(decl))
@@ -16,13 +19,13 @@ bool stage::sema::checkNames(const Program &program) {
       else if (auto *op = dyn_cast<ast::OpDecl>(decl))
         checkOp(program, *file, *op);
       else if (auto *strategy = dyn_cast<ast::StrategyDecl>(decl))
-        checkStrategy(program, *file, *strategy);
+        checkStrategy(program, *file, *strategy, extends);
       else if (auto *schedule = dyn_cast<ast::ScheduleDecl>(decl))
         checkSchedule(program, *file, *schedule);
       else if (auto *config = dyn_cast<ast::ConfigDecl>(decl))
-        checkConfig(program, *file, *config);
+        checkConfig(program, *file, *config, extends, configs);
       else if (auto *job = dyn_cast<ast::JobDecl>(decl))
-        checkJob(program, *file, *job);
+        checkJob(program, *file, *job, extends);
       else if (auto *precision = dyn_cast<ast::PrecisionDecl>(decl))
         checkPrecision(program, *file, *precision);
       else if (auto *optimizer = dyn_cast<ast::OptimizerDecl>(decl))

@@ -10,6 +10,7 @@
 #include "Walk.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -32,6 +33,7 @@ private:
   void checkStmt(const ast::Stmt *stmt);
   void checkAssign(const ast::LetStmt &assign);
   void checkClause(const ast::OpClauseStmt &clause);
+  void checkClauseOnce(const ast::OpClauseStmt &clause);
   void checkIndexNames(ArrayRef<ast::Ident> names);
   void checkSaved(ArrayRef<ast::Ident> names, bool resultsToo);
   void checkCost(const ast::Expr *cost);
@@ -157,7 +159,7 @@ void OpChecker::checkStmt(const ast::Stmt *stmt) {
     return;
   }
   accessedBy[let->targets[0].name] = checkOpFormula(*this, diags, indices, let->value);
-  define(SymbolKind::Let, let->targets[0]);
+  defineValue(SymbolKind::Let, let->targets[0]);
 }
 
 void OpChecker::checkAssign(const ast::LetStmt &assign) {
@@ -178,7 +180,40 @@ void OpChecker::checkAssign(const ast::LetStmt &assign) {
   checkResultFormula(assign.value, *result);
 }
 
+/// `flops`, `backward flops`, `mask causal`: the words that a clause begins with.
+static StringRef getWords(const ast::OpClauseStmt &clause) {
+  const char *begin = clause.range.Start.getPointer(), *end = clause.range.End.getPointer();
+  return StringRef(begin, end - begin).take_while([](char c) { return llvm::isAlpha(c) || c == '_' || c == ' '; }).rtrim();
+}
+
+/// One of two would be ignored, where they do not name different things.
+void OpChecker::checkClauseOnce(const ast::OpClauseStmt &clause) {
+  switch (clause.clause) {
+  case Clause::Whole:
+  case Clause::Fold:
+  case Clause::Linear:
+  case Clause::Saves:
+  case Clause::Updates:
+    return;
+  default:
+    break;
+  }
+  for (const ast::Stmt *stmt : op.body) {
+    auto *earlier = dyn_cast<ast::OpClauseStmt>(stmt);
+    if (earlier == &clause)
+      return;
+    if (!earlier || earlier->clause != clause.clause)
+      continue;
+    StringRef word = getWords(clause);
+    DiagnosticBuilder error = diags.report(clause.loc(), diag::ClauseTwice);
+    error.range(clause.range) << op.name.name << word;
+    error.note(earlier->loc(), diag::PreviousHere) << word;
+    return;
+  }
+}
+
 void OpChecker::checkClause(const ast::OpClauseStmt &clause) {
+  checkClauseOnce(clause);
   switch (clause.clause) {
   case Clause::Whole:
   case Clause::Fold:

@@ -21,53 +21,64 @@ class RecursionChecker {
 public:
   RecursionChecker(const ModuleUses &uses, DiagnosticEngine &diags) : uses(uses), diags(diags) {}
 
-  void start(const ast::ModuleDecl *module) {
-    if (finished.count(module))
-      return;
-    path.push_back({module, SMRange()});
-    visit(module);
-    path.pop_back();
-  }
+  void start(const ast::ModuleDecl *module);
 
 private:
-  void visit(const ast::ModuleDecl *module);
+  /// A module on the path, the mention that led to it, and the mentions in it that are still to be followed.
+  struct Step {
+    ModuleUse use;
+    ArrayRef<ModuleUse> pending;
+  };
+  void enter(const ModuleUse &use);
   void report(const ModuleUse &closing);
 
   const ModuleUses &uses;
   DiagnosticEngine &diags;
   llvm::DenseMap<const ast::ModuleDecl *, bool> finished; ///< Absent: not seen; false: on the path.
-  std::vector<ModuleUse> path;                            ///< Each module with the mention that led to it.
+  std::vector<Step> path;                                 ///< Kept here, as modules may nest thousands deep.
 };
 } // namespace
 
-void RecursionChecker::visit(const ast::ModuleDecl *module) {
-  finished[module] = false;
-  auto found = uses.find(module);
-  if (found != uses.end())
-    for (const ModuleUse &use : found->second) {
-      auto known = finished.find(use.module);
-      if (known == finished.end()) {
-        path.push_back(use);
-        visit(use.module);
-        path.pop_back();
-      } else if (!known->second) {
-        report(use);
-      }
+void RecursionChecker::enter(const ModuleUse &use) {
+  finished[use.module] = false;
+  auto found = uses.find(use.module);
+  path.push_back({use, found == uses.end() ? ArrayRef<ModuleUse>() : ArrayRef<ModuleUse>(found->second)});
+}
+
+void RecursionChecker::start(const ast::ModuleDecl *module) {
+  if (finished.count(module))
+    return;
+  enter({module, SMRange()});
+  while (!path.empty()) {
+    Step &step = path.back();
+    if (step.pending.empty()) {
+      finished[step.use.module] = true;
+      path.pop_back();
+      continue;
     }
-  finished[module] = true;
+    const ModuleUse &use = step.pending.front();
+    step.pending = step.pending.drop_front();
+    auto known = finished.find(use.module);
+    if (known == finished.end())
+      enter(use);
+    else if (!known->second)
+      report(use);
+  }
 }
 
 void RecursionChecker::report(const ModuleUse &closing) {
   // The path begins with a module that nothing led to; its entry has no place.
-  auto first = llvm::find_if(path, [&](const ModuleUse &use) { return use.module == closing.module; });
+  auto first = llvm::find_if(path, [&](const Step &step) { return step.use.module == closing.module; });
+  constexpr long maxShown = 20;
+  auto last = path.end() - first > maxShown ? first + maxShown : path.end();
   std::string chain;
-  for (auto it = first; it != path.end(); ++it)
-    chain += (it->module->name.name + " -> ").str();
-  chain += closing.module->name.name;
+  for (auto it = first; it != last; ++it)
+    chain += (it->use.module->name.name + " -> ").str();
+  chain += last == path.end() ? closing.module->name.name : StringRef("...");
   DiagnosticBuilder error = diags.report(closing.range.Start, diag::RecursiveModule);
   error.range(closing.range) << closing.module->name.name << chain;
-  for (auto it = first + 1; it < path.end(); ++it)
-    error.note(it->range.Start, diag::UsedByHere) << it->module->name.name;
+  for (auto it = first + 1; it < last; ++it)
+    error.note(it->use.range.Start, diag::UsedByHere) << it->use.module->name.name;
 }
 
 void stage::sema::checkRecursion(const ModuleUses &uses, DiagnosticEngine &diags) {

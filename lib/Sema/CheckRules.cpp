@@ -18,7 +18,8 @@ using llvm::dyn_cast;
 namespace {
 class StrategyChecker : public NameChecker {
 public:
-  using NameChecker::NameChecker;
+  StrategyChecker(const Program &program, const ast::File &file, ExtendsChecker &extends)
+      : NameChecker(program, file), extends(extends) {}
 
   void check(const ast::StrategyDecl &strategy) {
     ScopeGuard scope(*this);
@@ -34,6 +35,19 @@ private:
   void checkStmt(const ast::Stmt *stmt);
   void checkMesh(const ast::MeshStmt &mesh);
   void checkEntries(ArrayRef<ast::Stmt *> entries, StringRef owner, ArrayRef<Candidate> known);
+
+  void collectAxes(const ast::AxisListSyntax &axes) {
+    for (const ast::Ident &axis : axes.axes)
+      namedAxes.insert({axis.name, axis.loc()});
+  }
+  void explainUnused(DiagnosticBuilder &message, const Symbol &symbol) override {
+    auto found = namedAxes.find(symbol.ident.name);
+    if (found != namedAxes.end())
+      message.note(found->second, diag::AxisNotParameter) << symbol.ident.name;
+  }
+
+  ExtendsChecker &extends;
+  llvm::MapVector<StringRef, SMLoc> namedAxes; ///< That rules name, each with its first mention.
 };
 
 class ScheduleChecker : public NameChecker {
@@ -54,7 +68,7 @@ void StrategyChecker::checkBase(const ast::StrategyDecl &strategy) {
   for (const ast::Argument &argument : strategy.baseArgs)
     checkExpr(argument.value);
   auto *base = expectDecl<ast::StrategyDecl>(strategy.base, "strategy");
-  if (base && checkExtends(program, strategy))
+  if (base && extends.check(strategy))
     matchArguments(base->params, strategy.baseArgs, base->name.name, strategy.base.range, diags);
 }
 
@@ -69,14 +83,20 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
     checkMesh(*mesh);
   } else if (auto *shard = dyn_cast<ast::ShardStmt>(stmt)) {
-    for (const ast::ShardStmt::Item &item : shard->items)
+    for (const ast::ShardStmt::Item &item : shard->items) {
+      collectAxes(item.axes);
       if (item.order)
         checkExpr(item.order);
+    }
+  } else if (auto *keep = dyn_cast<ast::KeepStmt>(stmt)) {
+    collectAxes(keep->axes);
   } else if (auto *at = dyn_cast<ast::AtStmt>(stmt)) {
     checkBody(at->rules);
   } else if (auto *pipeline = dyn_cast<ast::PipelineStmt>(stmt)) {
+    collectAxes(pipeline->axes);
     checkEntries(pipeline->entries, "pipeline", pipelineEntries);
   } else if (auto *partition = dyn_cast<ast::PartitionStmt>(stmt)) {
+    collectAxes(partition->axes);
     checkEntries(partition->entries, "partition", partitionEntries);
   } else if (auto *pad = dyn_cast<ast::PadStmt>(stmt)) {
     checkExpr(pad->to);
@@ -199,8 +219,9 @@ void ScheduleChecker::checkUnit(const ast::ExprStmt &stmt) {
     suggestNearest(error, callee->name, range, candidates);
 }
 
-void stage::sema::checkStrategy(const Program &program, const ast::File &file, const ast::StrategyDecl &strategy) {
-  StrategyChecker(program, file).check(strategy);
+void stage::sema::checkStrategy(const Program &program, const ast::File &file, const ast::StrategyDecl &strategy,
+                                ExtendsChecker &extends) {
+  StrategyChecker(program, file, extends).check(strategy);
 }
 
 void stage::sema::checkSchedule(const Program &program, const ast::File &file, const ast::ScheduleDecl &schedule) {

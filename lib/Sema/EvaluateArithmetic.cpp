@@ -141,12 +141,23 @@ std::optional<CTValue> Evaluator::evaluateIntegers(const ast::BinaryExpr *expr, 
   return CTValue::integer(result);
 }
 
+/// A real number. What is none would be equal to everything, so that no `require` could fail.
+std::optional<CTValue> Evaluator::makeReal(double value, Size exact, const ast::Expr *expr) {
+  if (std::isnan(value))
+    return report(expr, diag::NotANumber, textOf(expr));
+  return CTValue::real(value, exact);
+}
+
 /// A size, unless it is known to have no value.
 std::optional<CTValue> Evaluator::makeSize(Size size, const ast::Expr *expr) {
   SizeValue value = stage::evaluate(size, binding);
   if (value.error == SizeError::DivisionByZero)
     return report(expr, diag::DivisionByZero, textOf(expr));
+  if (value.error == SizeError::TooDeep)
+    return report(expr, diag::ValueTooDeep, textOf(expr));
   if (value.error == SizeError::Overflow)
+    return report(expr, diag::ValueOverflows, "'" + textOf(expr) + "'");
+  if (value && isTooLarge(value.value))
     return report(expr, diag::ValueOverflows, "'" + textOf(expr) + "'");
   return CTValue::size(size);
 }
@@ -174,7 +185,7 @@ std::optional<CTValue> Evaluator::evaluateArithmetic(const ast::BinaryExpr *expr
     y = *second;
   }
   auto make = [&](double real, Size exact) -> std::optional<CTValue> {
-    return isReal || !isExact ? CTValue::real(real, exact) : makeSize(exact, expr);
+    return isReal || !isExact ? makeReal(real, exact, expr) : makeSize(exact, expr);
   };
   auto exactly = [&](auto operation) { return isExact ? operation(a, b) : Size(); };
   switch (expr->op) {
@@ -202,7 +213,7 @@ std::optional<CTValue> Evaluator::evaluateArithmetic(const ast::BinaryExpr *expr
   if (isExact)
     return makeSize(expr->op == BinaryOp::Mod ? a.mod(b) : a.floorDiv(b), expr);
   double quotient = std::floor(x / y);
-  return CTValue::real(expr->op == BinaryOp::Mod ? x - quotient * y : quotient);
+  return makeReal(expr->op == BinaryOp::Mod ? x - quotient * y : quotient, Size(), expr);
 }
 
 std::optional<CTValue> Evaluator::evaluateComparison(const ast::BinaryExpr *expr, const CTValue &left,

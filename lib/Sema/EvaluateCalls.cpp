@@ -169,7 +169,8 @@ std::optional<CTValue> Evaluator::evaluateBuiltinCall(const ast::CallExpr *expr,
   std::optional<double> number = getDouble(args[0], expr->args[0].value->range);
   if (!number)
     return std::nullopt;
-  if (!function)
-    return CTValue::real(name == "abs" ? std::fabs(*number) : std::floor(*number));
-  return CTValue::real(function(*number));
+  return makeReal(function         ? function(*number)
+                  : name == "abs" ? std::fabs(*number)
+                                  : std::floor(*number),
+                  Size(), expr);
 }

@@ -18,6 +18,11 @@ using namespace stage;
 using namespace stage::sema;
 using llvm::dyn_cast;
 
+bool stage::sema::isTooLarge(const Rational &value) {
+  constexpr __int128 limit = std::numeric_limits<int64_t>::max();
+  return value.floor().num > limit || value.ceil().num < -limit;
+}
+
 double stage::sema::toDouble(const Rational &value) {
   // Long doubles hold 64-bit numerators and denominators exactly, so that the quotient is rounded once.
   return static_cast<double>(static_cast<long double>(value.num) / static_cast<long double>(value.den));
@@ -116,9 +121,12 @@ std::optional<CTValue> Evaluator::evaluateName(const ast::NameExpr *expr, const 
     for (const auto &entry : scope->getOwn())
       candidates.push_back({entry.first, SMLoc()});
   for (const Builtin &builtin : getBuiltins())
-    candidates.push_back({builtin.name, SMLoc()});
+    if (builtin.kind != BuiltinKind::DType) // no value of a job or a -D is one
+      candidates.push_back({builtin.name, SMLoc()});
   DiagnosticBuilder error = diags.report(expr->loc(), diag::UnknownName);
   error.range(expr->range) << expr->name;
+  if (program.suggestImport(error, expr->name))
+    return std::nullopt;
   suggestNearest(error, expr->name, expr->range, candidates);
   return std::nullopt;
 }
@@ -157,6 +165,15 @@ std::optional<Size> Evaluator::evaluateSize(const ast::Expr *expr, const Environ
   std::optional<Rational> constant = size.getConstant();
   if (constant && !constant->isInteger()) {
     report(expr, diag::NotAnInteger, "'" + textOf(expr) + "'", constant->str());
+    return std::nullopt;
+  }
+  if (constant && isTooLarge(*constant)) {
+    report(expr, diag::ValueOverflows, "'" + textOf(expr) + "'");
+    return std::nullopt;
+  }
+  SizeValue bound = stage::evaluate(size, binding);
+  if (bound.error == SizeError::UnboundSymbol && StringRef(bound.symbol).contains('.')) {
+    reportUnbound(size, bound.symbol, expr->range);
     return std::nullopt;
   }
   // A division has recorded what it owes; what is fractional for another reason (1.25 * S) owes it here.
@@ -201,9 +218,16 @@ std::optional<double> Evaluator::evaluateReal(const ast::Expr *expr, const Envir
   return value ? getDouble(*value, expr->range) : std::nullopt;
 }
 
+void Evaluator::reportUnbound(Size size, StringRef symbol, SMRange range) {
+  // Of all symbols only the numbers of iterations have a path: `layers.i`.
+  if (symbol.contains('.'))
+    diags.report(range.Start, diag::DependsOnIteration).range(range) << symbol;
+  else
+    diags.report(range.Start, diag::ValueUnbound).range(range) << size.str() << symbol;
+}
+
 std::optional<int64_t> Evaluator::getValue(Size size, SMRange range, const llvm::Twine &what) {
   SizeValue value = stage::evaluate(size, binding);
-  constexpr __int128 limit = std::numeric_limits<int64_t>::max();
   if (value && !value.value.isInteger()) {
     DiagnosticBuilder error = diags.report(range.Start, diag::NotAnInteger);
     error.range(range) << what << value.value.str();
@@ -212,12 +236,12 @@ std::optional<int64_t> Evaluator::getValue(Size size, SMRange range, const llvm:
       values += (values.empty() ? "" : ", ") + symbol + " = " + std::to_string(*binding.lookup(symbol));
     if (!values.empty())
       error.note(SMLoc(), diag::WhereValues) << values;
-  } else if (value.error == SizeError::Overflow || (value && (value.value.num > limit || value.value.num < -limit)))
+  } else if (value.error == SizeError::Overflow || (value && isTooLarge(value.value)))
     diags.report(range.Start, diag::ValueOverflows).range(range) << what;
   else if (value.error == SizeError::DivisionByZero)
     diags.report(range.Start, diag::DivisionByZero).range(range) << size.str();
   else if (value.error == SizeError::UnboundSymbol)
-    diags.report(range.Start, diag::ValueUnbound).range(range) << size.str() << value.symbol;
+    reportUnbound(size, value.symbol, range);
   else
     return static_cast<int64_t>(value.value.num);
   return std::nullopt;
@@ -245,7 +269,7 @@ std::optional<double> Evaluator::getDouble(const CTValue &value, SMRange range) 
   Size size = value.getSize(sizes);
   SizeValue result = stage::evaluate(size, binding);
   if (result.error == SizeError::UnboundSymbol)
-    diags.report(range.Start, diag::ValueUnbound).range(range) << size.str() << result.symbol;
+    reportUnbound(size, result.symbol, range);
   else
     diags.report(range.Start, diag::ValueOverflows).range(range) << "'" + size.str() + "'";
   return std::nullopt;

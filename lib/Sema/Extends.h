@@ -4,6 +4,7 @@
 
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Program.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace stage::sema {
 
@@ -14,22 +15,40 @@ template <typename Decl> const Decl *getBase(const Program &program, const Decl 
   return llvm::dyn_cast_or_null<Decl>(program.lookup(program.getFile(decl), decl.base.name));
 }
 
-/// False, and reported, if `decl` extends itself.
-template <typename Decl> bool checkExtends(const Program &program, const Decl &decl) {
-  std::string chain = decl.name.name.str();
-  // A loop that `decl` leads to without being in it is reported for its members.
-  llvm::SmallVector<const Decl *, 4> seen;
-  for (const Decl *base = getBase(program, decl); base && !llvm::is_contained(seen, base);
-       base = getBase(program, *base)) {
-    seen.push_back(base);
-    chain += (" -> " + base->name.name).str();
-    if (base != &decl)
-      continue;
-    program.getDiags().report(decl.base.loc(), diag::ExtendsItself).range(decl.base.range) << decl.name.name << chain;
-    return false;
+/// Finds declarations that extend themselves. A long chain is followed once for all that stand in it.
+class ExtendsChecker {
+public:
+  explicit ExtendsChecker(const Program &program) : program(program) {}
+
+  /// False if the chain of `decl` never ends; the loop is reported once.
+  template <typename Decl> bool check(const Decl &decl) {
+    llvm::SmallVector<const Decl *, 4> chain;
+    llvm::SmallPtrSet<const Decl *, 8> seen;
+    const Decl *link = &decl;
+    for (; link && !ends.count(link) && seen.insert(link).second; link = getBase(program, *link))
+      chain.push_back(link);
+    auto known = ends.find(link);
+    bool good = !link || (known != ends.end() && known->second);
+    if (!good && known == ends.end())
+      report(*link, llvm::find(chain, link), chain.end());
+    for (const Decl *each : chain)
+      ends[each] = good;
+    return good;
   }
-  return true;
-}
+
+private:
+  template <typename Decl, typename Iterator> void report(const Decl &first, Iterator begin, Iterator end) {
+    constexpr long maxShown = 20;
+    std::string loop;
+    for (Iterator it = begin; it != end && it - begin < maxShown; ++it)
+      loop += ((*it)->name.name + " -> ").str();
+    loop += end - begin > maxShown ? StringRef("...") : first.name.name;
+    program.getDiags().report(first.base.loc(), diag::ExtendsItself).range(first.base.range) << first.name.name << loop;
+  }
+
+  const Program &program;
+  llvm::DenseMap<const ast::Decl *, bool> ends;
+};
 
 /// `decl` and what it extends, the last base first. The chain must have been checked.
 template <typename Decl> llvm::SmallVector<const Decl *, 4> getChain(const Program &program, const Decl &decl) {

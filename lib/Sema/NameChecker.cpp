@@ -21,6 +21,10 @@ void NameChecker::define(SymbolKind kind, const ast::Ident &ident, std::optional
   scopes.back().symbols.insert({ident.name, Symbol{kind, ident, false, unusedId}});
 }
 
+void NameChecker::defineValue(SymbolKind kind, const ast::Ident &ident) {
+  define(kind, ident, ident.name.startswith("_") ? std::nullopt : std::optional(diag::UnusedValue));
+}
+
 Symbol *NameChecker::find(StringRef name) {
   for (Scope &scope : llvm::reverse(scopes)) {
     auto found = scope.symbols.find(name);
@@ -39,8 +43,11 @@ Symbol *NameChecker::use(StringRef name) {
 
 void NameChecker::closeScope() {
   for (auto &[name, symbol] : scopes.back().symbols)
-    if (symbol.unusedId && !symbol.used)
-      diags.report(symbol.ident.loc(), *symbol.unusedId).range(symbol.ident.range) << name;
+    if (symbol.unusedId && !symbol.used) {
+      DiagnosticBuilder message = diags.report(symbol.ident.loc(), *symbol.unusedId);
+      message.range(symbol.ident.range) << name;
+      explainUnused(message, symbol);
+    }
   scopes.pop_back();
 }
 
@@ -64,10 +71,13 @@ void NameChecker::reportUnknown(StringRef name, SMRange range, diag::ID id) {
     for (const Candidate &candidate : program.getVisibleNames(file))
       candidates.push_back(candidate);
     for (const Builtin &builtin : getBuiltins())
-      candidates.push_back({builtin.name, SMLoc()});
+      if (mayMeanBuiltin())
+        candidates.push_back({builtin.name, SMLoc()});
   }
   DiagnosticBuilder error = diags.report(range.Start, id);
   error.range(range) << name;
+  if (id == diag::UnknownName && program.suggestImport(error, name))
+    return;
   suggestNearest(error, name, range, candidates);
 }
 
@@ -187,7 +197,7 @@ void NameChecker::checkPlainLet(const ast::LetStmt &let, StringRef owner) {
   if (let.form != ast::LetStmt::Form::Let || let.isFormula || let.type || let.targets.size() != 1)
     diags.report(let.loc(), diag::PlainLetOnly).range(let.range) << owner;
   for (const ast::Ident &target : let.targets)
-    define(SymbolKind::Scalar, target);
+    defineValue(SymbolKind::Scalar, target);
 }
 
 void NameChecker::reportWrongDecl(const ast::Ident &name, StringRef kind, const ast::Decl &decl) {

@@ -57,6 +57,8 @@ protected:
 
   /// Reports a second definition in the enclosing blocks of the declaration.
   void define(SymbolKind kind, const ast::Ident &ident, std::optional<diag::ID> unusedId = std::nullopt);
+  /// The same for what is computed or declared to be used: a warning if nothing does, unless its name begins with `_`.
+  void defineValue(SymbolKind kind, const ast::Ident &ident);
   Symbol *find(StringRef name);
   /// The same, and counts as a use.
   Symbol *use(StringRef name);
@@ -102,6 +104,11 @@ protected:
   const ast::File &file;
   llvm::SmallVector<Scope, 8> scopes;
 
+  /// Adds to the message that a symbol is not used.
+  virtual void explainUnused(DiagnosticBuilder &, const Symbol &) {}
+  /// Whether an unknown name may be meant to be a builtin, when the nearest name is looked for.
+  virtual bool mayMeanBuiltin() const { return true; }
+
 private:
   void closeScope();
 };
@@ -114,12 +121,18 @@ struct ModuleUse {
 /// For each module those it uses, in source order.
 using ModuleUses = llvm::MapVector<const ast::ModuleDecl *, std::vector<ModuleUse>>;
 
+class ExtendsChecker;
+/// The entries that each config has, its own and inherited ones. Configs that add no name share a list.
+using ConfigNames = llvm::DenseMap<const ast::ConfigDecl *, std::shared_ptr<const llvm::MapVector<StringRef, ast::Ident>>>;
+
 void checkModule(const Program &program, const ast::File &file, const ast::ModuleDecl &module, ModuleUses &uses);
 void checkOp(const Program &program, const ast::File &file, const ast::OpDecl &op);
-void checkStrategy(const Program &program, const ast::File &file, const ast::StrategyDecl &strategy);
+void checkStrategy(const Program &program, const ast::File &file, const ast::StrategyDecl &strategy,
+                   ExtendsChecker &extends);
 void checkSchedule(const Program &program, const ast::File &file, const ast::ScheduleDecl &schedule);
-void checkConfig(const Program &program, const ast::File &file, const ast::ConfigDecl &config);
-void checkJob(const Program &program, const ast::File &file, const ast::JobDecl &job);
+void checkConfig(const Program &program, const ast::File &file, const ast::ConfigDecl &config, ExtendsChecker &extends,
+                 ConfigNames &configs);
+void checkJob(const Program &program, const ast::File &file, const ast::JobDecl &job, ExtendsChecker &extends);
 void checkPrecision(const Program &program, const ast::File &file, const ast::PrecisionDecl &precision);
 void checkOptimizer(const Program &program, const ast::File &file, const ast::OptimizerDecl &optimizer);
 /// Modules that contain themselves.

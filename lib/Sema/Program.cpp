@@ -3,6 +3,7 @@
 #include "stage/Parse/Parse.h"
 #include "stage/Sema/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -99,6 +100,12 @@ const ast::File *Program::loadPath(const std::string &path, SMRange importedAt) 
   if (known != byPath.end())
     return known->second;
 
+  // Each level is one on the stack.
+  constexpr size_t maxDepth = 100;
+  if (loading.size() >= maxDepth) {
+    diags.report(importedAt.Start, diag::ImportsTooDeep).range(importedAt) << int64_t(maxDepth);
+    return nullptr;
+  }
   const ast::File *file = nullptr;
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
   if (!buffer) {
@@ -224,6 +231,42 @@ llvm::SmallVector<const ast::Decl *, 2> Program::lookupAll(const ast::File &from
 const ast::Decl *Program::lookup(const ast::File &from, StringRef name) const {
   llvm::SmallVector<const ast::Decl *, 2> found = lookupAll(from, name);
   return found.empty() ? nullptr : found.front();
+}
+
+/// The words that begin a declaration of a name.
+static const StringRef declWords[] = {"op ",       "module ", "model ", "strategy ", "schedule ",
+                                      "optimizer ", "precision ", "config ", "job "};
+
+/// Looks at the beginnings of lines only: files that are not imported are not parsed.
+void Program::indexLibrary() const {
+  libraryIsRead = true;
+  if (options.stdlibDir.empty())
+    return;
+  std::vector<std::string> stems;
+  neighbours(pathOf(options.stdlibDir, "std"), stems);
+  for (const std::string &stem : stems) {
+    auto buffer = llvm::MemoryBuffer::getFile(pathOf(options.stdlibDir, stem), /*IsText=*/true);
+    llvm::SmallVector<StringRef, 0> lines;
+    if (buffer)
+      (*buffer)->getBuffer().split(lines, '\n');
+    for (StringRef line : lines)
+      for (StringRef word : declWords)
+        if (line.consume_front(word)) {
+          StringRef name = line.ltrim().take_while([](char c) { return llvm::isAlnum(c) || c == '_'; });
+          library.try_emplace(name, "std." + stem);
+          break;
+        }
+  }
+}
+
+bool Program::suggestImport(DiagnosticBuilder &error, StringRef name) const {
+  if (!libraryIsRead)
+    indexLibrary();
+  auto found = library.find(name);
+  if (found == library.end())
+    return false;
+  error.note(SMLoc(), diag::DeclaredInLibrary) << name << found->second;
+  return true;
 }
 
 const ast::File &Program::getFile(const ast::Decl &decl) const { return *fileOf.lookup(&decl); }

@@ -50,7 +50,7 @@ private:
   bool runList(const ast::CallExpr *call);
   bool addUnit(char kind, int64_t microbatch, int64_t chunk, SMRange range);
   bool checkPlacement();
-  bool fail(SMRange range, diag::ID id, const llvm::Twine &text);
+  bool fail(SMRange range, diag::ID id, std::initializer_list<llvm::Twine> arguments = {});
 
   Evaluator &evaluator;
   DiagnosticEngine &diags;
@@ -65,9 +65,11 @@ private:
 };
 } // namespace
 
-bool ScheduleRunner::fail(SMRange range, diag::ID id, const llvm::Twine &text) {
+bool ScheduleRunner::fail(SMRange range, diag::ID id, std::initializer_list<llvm::Twine> arguments) {
   DiagnosticBuilder error = diags.report(range.Start, id);
-  error.range(range) << text;
+  error.range(range);
+  for (const llvm::Twine &argument : arguments)
+    error << argument;
   error.note(usedAt.Start, diag::ScheduleUsedHere) << schedule.name.name << stages << microbatches << stage;
   return false;
 }
@@ -92,7 +94,7 @@ std::optional<BoundSchedule> ScheduleRunner::run(ArrayRef<NamedValue> args) {
   }
 
   if (stages > maxStages) {
-    fail(usedAt, diag::ScheduleRunaway, "a pipeline has at most " + llvm::Twine(maxStages) + " stages");
+    fail(usedAt, diag::ScheduleTooManyStages, {llvm::Twine(maxStages)});
     return std::nullopt;
   }
   evaluator.setStepLimit(maxSteps);
@@ -100,8 +102,7 @@ std::optional<BoundSchedule> ScheduleRunner::run(ArrayRef<NamedValue> args) {
   for (int64_t r = 0; r != stages; ++r)
     if (!runStage(r, arguments)) {
       if (evaluator.isOutOfSteps())
-        fail(schedule.name.range, diag::ScheduleRunaway,
-             "schedule '" + schedule.name.name + "' takes more than " + llvm::Twine(maxSteps) + " steps");
+        fail(schedule.name.range, diag::ScheduleTooManySteps, {schedule.name.name, llvm::Twine(maxSteps)});
       return std::nullopt;
     }
   if (!checkPlacement())
@@ -169,13 +170,11 @@ bool ScheduleRunner::runVirtual(const ast::VirtualStmt *stmt, const Environment 
   if (!count)
     return false;
   if (*count < 1 || *count > maxChunks)
-    return fail(stmt->count->range, diag::VirtualStages,
-                "a stage holds 1 to " + llvm::Twine(maxChunks) + " virtual stages, not " + llvm::Twine(*count));
+    return fail(stmt->count->range, diag::VirtualStageCount, {llvm::Twine(maxChunks), llvm::Twine(*count)});
   if (numUnits || sawVirtual)
-    return fail(stmt->range, diag::VirtualStages, "'virtual' stands once, before the units");
+    return fail(stmt->range, diag::VirtualTwice);
   if (stage != 0 && *count != result.chunks)
-    return fail(stmt->range, diag::VirtualStages,
-                "stage 0 holds " + llvm::Twine(result.chunks) + " virtual stages, this one " + llvm::Twine(*count));
+    return fail(stmt->range, diag::VirtualStagesDiffer, {llvm::Twine(result.chunks), llvm::Twine(*count)});
   sawVirtual = true;
   placement = stmt;
   result.chunks = *count;
@@ -204,15 +203,15 @@ bool ScheduleRunner::checkPlacement() {
     return true;
   }
   if (int64_t(result.virtualStages.size()) != stages)
-    return fail(placement->range, diag::VirtualStages, "only some stages say where their virtual stages are");
+    return fail(placement->range, diag::VirtualStagesOfSome);
   int64_t total = stages * result.chunks;
   std::vector<bool> taken(total, false);
   for (const std::vector<int64_t> &places : result.virtualStages)
     for (int64_t place : places) {
-      if (place < 0 || place >= total || taken[place])
-        return fail(placement->place->range, diag::VirtualStages,
-                    (place < 0 || place >= total ? "there is no virtual stage " : "two chunks are virtual stage ") +
-                        llvm::Twine(place) + ", of 0 to " + llvm::Twine(total - 1));
+      if (place < 0 || place >= total)
+        return fail(placement->place->range, diag::NoSuchVirtualStage, {llvm::Twine(place), llvm::Twine(total - 1)});
+      if (taken[place])
+        return fail(placement->place->range, diag::VirtualStageTwice, {llvm::Twine(place)});
       taken[place] = true;
     }
   return true;
@@ -245,14 +244,11 @@ bool ScheduleRunner::runUnit(char kind, const ast::CallExpr *call, const Environ
 
 bool ScheduleRunner::addUnit(char kind, int64_t microbatch, int64_t chunk, SMRange range) {
   if (microbatch < 0 || microbatch >= microbatches)
-    return fail(range, diag::UnitOutOfRange,
-                "there is no microbatch " + llvm::Twine(microbatch) + ", of 0 to " + llvm::Twine(microbatches - 1));
+    return fail(range, diag::NoSuchMicrobatch, {llvm::Twine(microbatch), llvm::Twine(microbatches - 1)});
   if (chunk < 0 || chunk >= result.chunks)
-    return fail(range, diag::UnitOutOfRange,
-                "there is no chunk " + llvm::Twine(chunk) + ", of 0 to " + llvm::Twine(result.chunks - 1));
+    return fail(range, diag::NoSuchChunk, {llvm::Twine(chunk), llvm::Twine(result.chunks - 1)});
   if (numUnits++ / kindsPerMicrobatch / result.chunks >= microbatches)
-    return fail(range, diag::ScheduleRunaway,
-                "stage " + llvm::Twine(stage) + " issues more units than its microbatches have");
+    return fail(range, diag::ScheduleTooManyUnits, {llvm::Twine(stage)});
   std::string &text = result.units.back();
   if (!text.empty())
     text += ' ';
@@ -267,18 +263,16 @@ bool ScheduleRunner::addUnit(char kind, int64_t microbatch, int64_t chunk, SMRan
 bool ScheduleRunner::runList(const ast::CallExpr *call) {
   auto *lists = call->args.size() == 1 ? dyn_cast<ast::ListExpr>(call->args[0].value) : nullptr;
   if (!lists)
-    return fail(call->range, diag::ScheduleList, "'list' takes a list that holds a list of units for each stage");
+    return fail(call->range, diag::ScheduleListMissing);
   if (int64_t(lists->elements.size()) != stages)
-    return fail(lists->range, diag::ScheduleList,
-                "the list is for " + llvm::Twine(lists->elements.size()) + " stages, the pipeline has " +
-                    llvm::Twine(stages));
+    return fail(lists->range, diag::ScheduleListStages, {llvm::Twine(lists->elements.size()), llvm::Twine(stages)});
   auto *mine = dyn_cast<ast::ListExpr>(lists->elements[stage]);
   if (!mine)
-    return fail(lists->elements[stage]->range, diag::ScheduleList, "expected a list of units such as [F0, B0]");
+    return fail(lists->elements[stage]->range, diag::ScheduleListStage);
   for (const ast::Expr *unit : mine->elements) {
     std::optional<ListedUnit> listed = readListedUnit(unit);
     if (!listed)
-      return fail(unit->range, diag::ScheduleList, "expected a unit such as F0, B0, I0, W0 or F(0, 1)");
+      return fail(unit->range, diag::ScheduleListUnit);
     if (!evaluator.step() || !addUnit(listed->kind, listed->microbatch, listed->chunk, unit->range))
       return false;
   }

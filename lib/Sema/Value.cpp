@@ -148,26 +148,41 @@ StringRef CTValue::describeKind() const {
   return "";
 }
 
+const CTValue *Environment::findOwn(StringRef name) const {
+  if (!positions.empty()) {
+    auto found = positions.find(name);
+    return found == positions.end() ? nullptr : &names[found->second].second;
+  }
+  for (const auto &[own, value] : names)
+    if (own == name)
+      return &value;
+  return nullptr;
+}
+
 void Environment::define(StringRef name, CTValue value) {
-  for (auto &[own, ownValue] : names)
-    if (own == name) {
-      ownValue = std::move(value);
-      return;
-    }
+  if (const CTValue *own = findOwn(name)) {
+    *const_cast<CTValue *>(own) = std::move(value);
+    return;
+  }
   names.emplace_back(name, std::move(value));
+  constexpr size_t fewNames = 16;
+  if (names.size() == fewNames)
+    for (unsigned i = 0; i < names.size(); ++i)
+      positions[names[i].first] = i;
+  else if (names.size() > fewNames)
+    positions[name] = names.size() - 1;
 }
 
 const CTValue *Environment::find(StringRef name) const {
   for (const Environment *scope = this; scope; scope = scope->parent)
-    for (const auto &[own, value] : scope->names)
-      if (own == name)
-        return &value;
+    if (const CTValue *value = scope->findOwn(name))
+      return value;
   return nullptr;
 }
 
 const Environment *Environment::findScope(StringRef name) const {
   const Environment *scope = this;
-  while (scope && llvm::none_of(scope->names, [&](const auto &entry) { return entry.first == name; }))
+  while (scope && !scope->findOwn(name))
     scope = scope->parent;
   return scope;
 }

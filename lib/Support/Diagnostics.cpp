@@ -68,11 +68,54 @@ constexpr size_t maxLine = 1000;
 /// Beyond, errors are counted and not printed.
 constexpr unsigned maxErrors = 1000;
 
+/// The same was said of the same place before: of another instance of a module, say.
+bool DiagnosticEngine::isRepeated(const DiagnosticBuilder &builder, SMLoc shownAt) {
+  const DiagnosticBuilder::Part &first = builder.parts.front();
+  Severity severity = first.id->severity;
+  if (!first.loc.isValid() || (severity != Severity::Error && severity != Severity::Warning))
+    return false;
+  std::string key = std::to_string(reinterpret_cast<uintptr_t>(shownAt.getPointer())) + " " +
+                    substitute(first.id->text, first.arguments);
+  return !reported.insert(key).second;
+}
+
+bool DiagnosticEngine::isInLibrary(SMLoc loc) {
+  unsigned buffer = loc.isValid() && !library.empty() ? sources.FindBufferContainingLoc(loc) : 0;
+  return buffer && llvm::StringRef(sources.getMemoryBuffer(buffer)->getBufferIdentifier()).startswith(library);
+}
+
+SMLoc DiagnosticEngine::setUserPlace(SMLoc place) {
+  // One that was valid before is given back as it is; so is none.
+  SMLoc before = userPlace;
+  if (!place.isValid() || !isInLibrary(place))
+    userPlace = place;
+  return before;
+}
+
+SMLoc DiagnosticEngine::getShownPlace(SMLoc loc) { return userPlace.isValid() && isInLibrary(loc) ? userPlace : loc; }
+
 void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
-  for (const DiagnosticBuilder::Part &part : builder.parts) {
+  Severity worst = builder.parts.front().id->severity;
+  if (worst == Severity::Warning && warningsAreErrors)
+    worst = Severity::Error;
+  if (worst == Severity::Warning && !showWarnings)
+    return;
+  SMLoc place = builder.parts.front().loc, shownAt = worst == Severity::Remark ? place : getShownPlace(place);
+  if (isRepeated(builder, shownAt)) {
+    numErrors += worst == Severity::Error; // whoever reported it sees that it was no success
+    return;
+  }
+  llvm::SmallVector<DiagnosticBuilder::Part, 2> parts(builder.parts.begin(), builder.parts.end());
+  if (shownAt != place) {
+    parts.insert(parts.begin() + 1, {place, diag::LibraryHere, {}, parts.front().ranges, {}});
+    parts.front().loc = shownAt;
+    parts.front().ranges.clear();
+    parts.front().fixIts.clear();
+  }
+  for (const DiagnosticBuilder::Part &part : parts) {
     const DiagnosticInfo &info = *part.id;
     llvm::SourceMgr::DiagKind kind = llvm::SourceMgr::DK_Note;
-    switch (info.severity) {
+    switch (&part == &parts.front() ? worst : info.severity) {
     case Severity::Error:
       kind = llvm::SourceMgr::DK_Error;
       ++numErrors;
@@ -89,7 +132,7 @@ void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
       break;
     }
     if (numErrors > maxErrors) {
-      if (info.severity == Severity::Error && numErrors == maxErrors + 1)
+      if (worst == Severity::Error && &part == &parts.front() && numErrors == maxErrors + 1)
         llvm::SMDiagnostic("", llvm::SourceMgr::DK_Note, substitute(diag::TooManyErrors->text, {std::to_string(maxErrors)}))
             .print(/*ProgName=*/"", out, showColors);
       return;

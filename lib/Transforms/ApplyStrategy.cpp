@@ -121,6 +121,21 @@ private:
   /// Axes that the rule names, all of size 1: it changes nothing. `over ()` does.
   bool isTrivial(const ShardRule &rule) const { return !rule.axes.empty() && dropTrivial(rule.axes).empty(); }
 
+  /// `KV = 8 (2 per rank of the axes before), G = 4`: what is left of the dims of a rule.
+  std::string describeDims(const ShardRule &rule, llvm::ArrayRef<std::optional<Extent>> extents,
+                           llvm::ArrayRef<int64_t> left) const {
+    std::string text;
+    for (unsigned i = 0; i < left.size(); ++i) {
+      if (!extents[i])
+        continue;
+      SizeValue value = evaluateCount(extents[i]->size, graph.binding);
+      text += (text.empty() ? "" : ", ") + rule.dims[i] + " = " + value.value.str();
+      if (value && value.value.num != left[i])
+        text += " (" + std::to_string(left[i]) + " per rank of the axes before)";
+    }
+    return text;
+  }
+
   /// How the axes of a rule fall on the positions that its names have (absent: no such dim).
   llvm::SmallVector<AxisList, 2> distribute(const ShardRule &rule, llvm::ArrayRef<std::optional<Extent>> extents,
                                             bool &fits) {
@@ -144,7 +159,7 @@ private:
         fits = false;
         if (reported.insert({&rule, axis}).second)
           diags.report(rule.loc, diag::SharedAxisDoesNotFit)
-              << graph.mesh[axis].name << graph.mesh[axis].size << llvm::join(rule.dims, ", ");
+              << graph.mesh[axis].name << graph.mesh[axis].size << describeDims(rule, extents, left);
         continue;
       }
       left[place] /= graph.mesh[axis].size;

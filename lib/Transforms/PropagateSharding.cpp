@@ -372,7 +372,7 @@ private:
   void owe(const TensorType &type, const Sharding &sharding, const Value &value) {
     for (unsigned d = 0; d < sharding.dims.size(); ++d)
       oweDivision(type.shape[d], sharding.dims[d], value.constraint.loc.isValid() ? value.constraint.loc : value.loc,
-                  value.path);
+                  describe(value));
   }
 
   /// A sharded extent owes that the axes divide it, twice where they deal it from both ends; said once per extent and

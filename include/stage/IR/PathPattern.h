@@ -34,7 +34,7 @@ public:
   unsigned getSpecificity() const;
 
 private:
-  bool matchSegments(llvm::ArrayRef<llvm::StringRef> path, size_t segment) const;
+  bool matchSegments(llvm::ArrayRef<llvm::StringRef> path) const;
   /// Alternatives of each segment; `**` is the single alternative "**".
   llvm::SmallVector<llvm::SmallVector<std::string, 2>, 4> segments;
   bool ops = false;

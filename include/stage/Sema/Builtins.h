@@ -19,6 +19,8 @@ llvm::ArrayRef<Builtin> getBuiltins();
 /// Nothing if no builtin has this name.
 std::optional<BuiltinKind> findBuiltin(llvm::StringRef name);
 inline bool isDTypeName(llvm::StringRef name) { return findBuiltin(name) == BuiltinKind::DType; }
+/// `f32`, `bf16` and their like.
+bool isFloatName(llvm::StringRef name);
 /// `sum`, `mean`, and `max` and `min`, which are element functions without brackets.
 bool isReduction(llvm::StringRef name);
 

@@ -91,6 +91,9 @@ private:
   std::optional<CTValue> evaluateMinMax(const ast::CallExpr *expr, bool isMin, ArrayRef<CTValue> args);
   std::optional<CTValue> evaluateIndex(const ast::IndexExpr *expr, const Environment &env);
   std::optional<CTValue> makeSize(Size size, const ast::Expr *expr);
+  std::optional<CTValue> makeReal(double value, Size exact, const ast::Expr *expr);
+  /// Says which symbol has no value.
+  void reportUnbound(Size size, StringRef symbol, SMRange range);
   std::optional<double> getDouble(const CTValue &value, SMRange range);
   std::optional<std::vector<CTValue>> evaluateAll(ArrayRef<ast::Expr *> exprs, const Environment &env);
   std::optional<CTValue> report(const ast::Expr *expr, diag::ID id, const llvm::Twine &a = "",

@@ -64,6 +64,8 @@ public:
   llvm::SmallVector<const ast::Decl *, 2> lookupAll(const ast::File &from, StringRef name) const;
   /// All names that lookup() knows in a file, sorted.
   std::vector<Candidate> getVisibleNames(const ast::File &from) const;
+  /// If a file of the standard library declares `name`, adds a note to `error` that says so. Whether one does.
+  bool suggestImport(DiagnosticBuilder &error, StringRef name) const;
 
   ast::ASTContext &getContext() const { return context; }
   DiagnosticEngine &getDiags() const { return diags; }
@@ -77,6 +79,7 @@ private:
   void declare(const ast::File &file, Scope &scope);
   void declareImport(const ast::Import &import, const ast::File &imported, Scope &scope);
   void loadPrelude();
+  void indexLibrary() const;
 
   ast::ASTContext &context;
   DiagnosticEngine &diags;
@@ -84,6 +87,9 @@ private:
   const ast::File *main = nullptr;
   const ast::File *prelude = nullptr;
   std::vector<const ast::File *> files;
+  /// By name the file of the standard library that declares it (`std.nn`); read when it is first asked for.
+  mutable llvm::StringMap<std::string> library;
+  mutable bool libraryIsRead = false;
   llvm::StringMap<const ast::File *> byPath; ///< By real path; null where a file could not be read.
   struct Loading {
     std::string key; ///< Real path.

@@ -18,6 +18,7 @@
 #define STAGE_SEMA_VALUE_H
 
 #include "stage/AST/AST.h"
+#include "llvm/ADT/DenseMap.h"
 #include <memory>
 
 namespace stage::sema {
@@ -142,7 +143,12 @@ public:
 private:
   const Environment *parent = nullptr;
   const ast::File *file;
-  llvm::SmallVector<std::pair<StringRef, CTValue>, 8> names; ///< Few per scope: searched in order.
+  /// The value that this very scope gives to a name; null if none.
+  const CTValue *findOwn(StringRef name) const;
+
+  /// Mostly few per scope, and searched in order; `positions` has them once they are many.
+  llvm::SmallVector<std::pair<StringRef, CTValue>, 8> names;
+  llvm::DenseMap<StringRef, unsigned> positions;
 };
 
 } // namespace stage::sema

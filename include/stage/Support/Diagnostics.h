@@ -12,7 +12,8 @@
 //   message.note(first, diag::PreviousHere) << name;       // notes follow their error
 //
 // Texts are lower case, without a full stop, and say what was seen and what was
-// expected. All errors of a phase are reported; the driver stops between phases.
+// expected. All errors of a phase are reported; the driver stops between phases. What
+// is said of a place is said once, however often a module or layer comes by there.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_SUPPORT_DIAGNOSTICS_H
@@ -20,6 +21,7 @@
 
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/SMLoc.h"
 #include "llvm/Support/SourceMgr.h"
@@ -98,18 +100,48 @@ public:
   /// Remarks are dropped unless asked for (`--remarks`).
   void setShowRemarks(bool show) { showRemarks = show; }
   bool getShowRemarks() const { return showRemarks; }
+  /// Warnings are shown unless a program is compiled again.
+  void setShowWarnings(bool show) { showWarnings = show; }
+  /// Files below this folder are not the user's: what is found there is shown at the user's place, if there is one,
+  /// and there in a note.
+  void setLibrary(llvm::StringRef folder) { library = folder.str(); }
+  /// Where the user's program asks for what is compiled now; the place before. A place in the library changes nothing.
+  SMLoc setUserPlace(SMLoc place);
+  /// Warnings are errors (`-Werror`).
+  void setWarningsAreErrors(bool are) { warningsAreErrors = are; }
   /// Colours follow the terminal unless set.
   void setShowColors(bool show) { showColors = show; }
 
 private:
   friend class DiagnosticBuilder;
   void emit(const DiagnosticBuilder &builder);
+  bool isRepeated(const DiagnosticBuilder &builder, SMLoc shownAt);
+  bool isInLibrary(SMLoc loc);
+  /// Where a message is shown: its place, or the user's for one in the library.
+  SMLoc getShownPlace(SMLoc loc);
 
   llvm::SourceMgr &sources;
   llvm::raw_ostream &out;
   unsigned numErrors = 0;
+  std::string library;
+  SMLoc userPlace;
   bool showRemarks = false;
+  bool showWarnings = true;
+  bool warningsAreErrors = false;
   bool showColors = false;
+  llvm::StringSet<> reported; ///< Located errors and warnings so far: place and text.
+};
+
+/// While it lives, what is found in the library is shown at this place of the user's program.
+class UserPlace {
+public:
+  UserPlace(DiagnosticEngine &diags, SMLoc place) : diags(diags), before(diags.setUserPlace(place)) {}
+  UserPlace(const UserPlace &) = delete;
+  ~UserPlace() { diags.setUserPlace(before); }
+
+private:
+  DiagnosticEngine &diags;
+  SMLoc before;
 };
 
 } // namespace stage

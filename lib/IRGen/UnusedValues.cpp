@@ -1,0 +1,80 @@
+//===- UnusedValues.cpp - values that nothing uses ------------------------===//
+//
+// Problem: a result that is forgotten leaves the layers before it out of the loss, and
+// all that follows is right about the wrong model.
+//
+//   var x = lookup(tokens, embed);
+//   repeat layers[L] { let h = x + attn(x); let y = h + mlp(h); }     y should be x
+//   return loss(x);
+//
+// Algorithm: what the return reaches backwards is used; what a repeat carries is used if
+// the carried value is used in an iteration or after the last. Of what is not, only the
+// ends of chains are named: `y`, for `h` and the parameters are used by it. A place that
+// stands for several values (of the instances of a module, or of iterations that are
+// written out) is named if none of them is used.
+//
+// Limits: a name beginning with `_` says that this is meant. What nothing uses is computed
+// and counted all the same, as it would be on a device.
+//
+//===----------------------------------------------------------------------===//
+#include "ModuleLowering.h"
+#include "stage/Sema/Diagnostics.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace stage;
+
+namespace {
+class UsedValues {
+public:
+  explicit UsedValues(Graph &graph) {
+    for (Value *value : graph.forward.getTerminator()->getOperands())
+      use(value);
+    while (!pending.empty())
+      visit(*pending.pop_back_val());
+  }
+  bool contains(const Value *value) const { return used.count(value); }
+
+private:
+  void use(const Value *value) {
+    if (used.insert(value).second)
+      pending.push_back(value);
+  }
+
+  void visit(const Value &value) {
+    Op *maker = value.isArgument() ? value.getBlock()->getParent() : value.getOp();
+    if (!maker->body) {
+      llvm::for_each(maker->getOperands(), [&](Value *operand) { use(operand); });
+      return;
+    }
+    use(maker->getOperand(value.getNumber()));
+    use(maker->body->getTerminator()->getOperand(value.getNumber()));
+  }
+
+  llvm::DenseSet<const Value *> used;
+  llvm::SmallVector<const Value *, 32> pending;
+};
+} // namespace
+
+/// Nothing is computed from it: it is only carried on, to where nothing uses it either.
+static bool isEndOfChain(const Value &value) {
+  return llvm::all_of(value.getUses(), [](auto use) { return use.first->kind == OpKind::Yield; });
+}
+
+void stage::warnUnusedValues(Graph &graph, llvm::ArrayRef<NamedTensor> named, DiagnosticEngine &diags) {
+  UsedValues used(graph);
+  struct Place {
+    ast::Ident name;
+    bool isUsed = false, isEnd = false;
+  };
+  llvm::MapVector<const char *, Place> places;
+  for (const NamedTensor &tensor : named) {
+    Place &place = places[tensor.name.loc().getPointer()];
+    place.name = tensor.name;
+    place.isUsed |= used.contains(tensor.value);
+    place.isEnd |= isEndOfChain(*tensor.value);
+  }
+  for (auto &[where, place] : places)
+    if (!place.isUsed && place.isEnd && !place.name.name.startswith("_"))
+      diags.report(place.name.loc(), diag::UnusedValue).range(place.name.range) << place.name.name;
+}
