@@ -1,7 +1,9 @@
 //===- Emit.cpp - from a program to traces --------------------------------===//
 //
-// Classes are lowered one after the other, each is written and freed: memory is that
-// of the largest class and of the buffers of the threads.
+// Classes are lowered one after the other. The nodes of a class are collected until they
+// fill maxImageBytes, then written to the files of all its ranks and freed: memory is
+// that of one such piece and of the buffers of the threads, however long the step is.
+// As a rule a class is one piece, and each file is opened once.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/CodeGen/Emit.h"
@@ -53,7 +55,7 @@ private:
     return true;
   }
 
-  /// A trace is built in memory, and all groups are listed: what no one can write or read is refused before.
+  /// All groups are listed in memory, and ids are looked up there: what no one can write or read is refused before.
   bool checkSizes() {
     if (mesh.getNumRanks() > maxRanks) {
       diags.report(program.graph->loc, diag::TracesOfTooManyRanks) << mesh.getNumRanks() << maxRanks;
@@ -107,40 +109,65 @@ private:
     ClassLowering lowering(program, groups, options, rankClass, diags);
     if (!lowering.checkTags())
       return false;
+    statistics.ranks += ranks.size();
+    const PlacedUnit &last = lowering.getUnits().back();
+    numNodes = std::max<uint64_t>(1, last.base + last.layout->getNumNodes());
+    numNodesWritten = 0;
     ClassImage image;
     image.appendMetadata(traceVersion);
-    for (unsigned unit = 0; unit < lowering.getUnits().size() && !diags.hasErrors(); ++unit)
-      lowering.lowerUnit(unit, [&](const NodeFields &node) { image.append(node); });
+    auto mode = OutputDirectory::WriteMode::Create;
+    auto write = [&] {
+      bool written = writeImage(image, stage, lowering, ranks, output, mode);
+      statistics.nodes += int64_t(ranks.size()) * int64_t(image.getNumNodes());
+      numNodesWritten += image.getNumNodes();
+      image = ClassImage();
+      mode = OutputDirectory::WriteMode::Append;
+      return written;
+    };
+    bool good = true;
+    for (unsigned unit = 0; unit < lowering.getUnits().size() && good && !diags.hasErrors(); ++unit)
+      lowering.lowerUnit(unit, [&](const NodeFields &node) {
+        if (!good)
+          return;
+        image.append(node);
+        if (image.getNumBytes() >= maxImageBytes)
+          good = write();
+      });
     if (diags.hasErrors())
       return false;
-    statistics.ranks += ranks.size();
-    statistics.nodes += int64_t(ranks.size()) * int64_t(image.getNumNodes());
-    std::vector<RankEncoder> encoders;
-    for (unsigned worker = 0; worker < getNumWorkers(options.jobs, ranks.size()); ++worker)
-      encoders.emplace_back(image);
-    auto encode = [&](uint32_t rank, unsigned worker) {
-      llvm::SmallVector<uint64_t, 16> slots;
-      for (const RankSlot &slot : lowering.getSlots())
-        slots.push_back(slot.isGroup ? groups.getNumber(slot.kind, rank) : getPeer(rank, stage.stage, slot.peerStage));
-      reportProgress();
-      return encoders[worker].encode(slots);
-    };
-    if (writeRankFiles(output, options.prefix, ranks, options.jobs, encode))
+    if (good && write()) {
+      numRanksDone += ranks.size();
       return true;
+    }
     finishProgress();
     output.commit(); // reports what failed, and removes what was written
     return false;
   }
 
-  uint64_t getPeer(int64_t rank, int64_t stage, int64_t peerStage) const {
-    return rank + (peerStage - stage) * mesh.getStride(*pipelineAxis);
+  /// Writes the nodes of an image to the files of its ranks.
+  bool writeImage(const ClassImage &image, const StageProgram &stage, const ClassLowering &lowering,
+                  const std::vector<uint32_t> &ranks, OutputDirectory &output, OutputDirectory::WriteMode mode) {
+    std::vector<RankEncoder> encoders;
+    for (unsigned worker = 0; worker < getNumWorkers(options.jobs, ranks.size()); ++worker)
+      encoders.emplace_back(image);
+    uint64_t numEncoded = 0;
+    auto encode = [&](uint32_t rank, unsigned worker) {
+      llvm::SmallVector<uint64_t, 16> slots;
+      for (const RankSlot &slot : lowering.getSlots())
+        slots.push_back(slot.isGroup ? groups.getNumber(slot.kind, rank) : getPeer(rank, stage.stage, slot.peerStage));
+      if (options.progress) {
+        std::lock_guard<std::mutex> lock(mutex);
+        // Of a class that is written in pieces, as many ranks count as its nodes would fill.
+        uint64_t nodes = numNodesWritten * ranks.size() + image.getNumNodes() * ++numEncoded;
+        options.progress->update(numRanksDone + nodes / numNodes, numWanted);
+      }
+      return encoders[worker].encode(slots);
+    };
+    return writeRankFiles(output, options.prefix, ranks, options.jobs, encode, mode);
   }
 
-  void reportProgress() {
-    if (!options.progress)
-      return;
-    std::lock_guard<std::mutex> lock(mutex);
-    options.progress->update(++done, numWanted);
+  uint64_t getPeer(int64_t rank, int64_t stage, int64_t peerStage) const {
+    return rank + (peerStage - stage) * mesh.getStride(*pipelineAxis);
   }
 
   void finishProgress() {
@@ -151,6 +178,8 @@ private:
   static constexpr int64_t maxRanks = 1 << 22;
   /// Simulators load some 40,000 nodes per second.
   static constexpr int64_t maxNodes = 10'000'000;
+  /// Pieces of this size are written in much more time than it takes to open their files.
+  static constexpr size_t maxImageBytes = 8 << 20;
 
   const Program &program;
   const Mesh &mesh;
@@ -160,7 +189,9 @@ private:
   GroupTable groups;
   EmitStatistics statistics;
   std::mutex mutex;
-  size_t done = 0, numWanted = 0;
+  /// For the progress: of the class being written, and ranks of those before it.
+  uint64_t numNodes = 0, numNodesWritten = 0;
+  size_t numRanksDone = 0, numWanted = 0;
 };
 } // namespace
 

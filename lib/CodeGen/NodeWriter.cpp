@@ -268,6 +268,9 @@ size_t NodeMessage::measure() {
     break;
   case ChakraNodeType::Invalid:
   case ChakraNodeType::Metadata:
+  case ChakraNodeType::Storage:
+  case ChakraNodeType::Batch:
+  case ChakraNodeType::Checkpoint:
     break;
   }
   if (!node.opType.empty())
@@ -321,6 +324,9 @@ uint8_t *NodeMessage::writeBody(uint8_t *out) {
     break;
   case ChakraNodeType::Invalid:
   case ChakraNodeType::Metadata:
+  case ChakraNodeType::Storage:
+  case ChakraNodeType::Batch:
+  case ChakraNodeType::Checkpoint:
     break;
   }
   if (!node.opType.empty()) {

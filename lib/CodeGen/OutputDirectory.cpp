@@ -1,9 +1,12 @@
 //===- OutputDirectory.cpp - a folder that appears whole or not -----------===//
 #include "stage/CodeGen/OutputDirectory.h"
+#include "stage/CodeGen/CommGroups.h"
 #include "stage/CodeGen/Diagnostics.h"
+#include "stage/Support/Process.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/xxhash.h"
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -21,13 +24,13 @@ namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 
 //===----------------------------------------------------------------------===//
-// Removal on signals
+// Removal when the process ends
 //===----------------------------------------------------------------------===//
 // The handler may only use system calls: the interrupted thread may hold malloc's lock, so neither readdir nor
 // std::string will do. One folder at a time is enough for a compiler.
 
 namespace {
-constexpr int handledSignals[] = {SIGINT, SIGTERM, SIGHUP};
+constexpr int handledSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGABRT, SIGSEGV, SIGBUS};
 struct sigaction previousActions[std::size(handledSignals)];
 struct sigaction previousFileSizeAction;
 /// Path of the folder to remove; empty when there is none.
@@ -35,6 +38,22 @@ char pathToRemove[4096];
 /// How many of the folders around it were made for it and go with it.
 size_t parentsToRemove = 0;
 std::atomic<int> descriptorToRemove = -1;
+
+/// While one lives, signals wait: what the handler removes is changed.
+class SignalBlock {
+public:
+  SignalBlock() {
+    sigset_t handled;
+    sigemptyset(&handled);
+    for (int signal : handledSignals)
+      sigaddset(&handled, signal);
+    pthread_sigmask(SIG_BLOCK, &handled, &before);
+  }
+  ~SignalBlock() { pthread_sigmask(SIG_SETMASK, &before, nullptr); }
+
+private:
+  sigset_t before;
+};
 } // namespace
 
 static void unlinkAllIn(int directory) {
@@ -52,33 +71,43 @@ static void unlinkAllIn(int directory) {
   }
 }
 
-static void removeOnSignal(int signal) {
+/// By system calls only. Other threads may still be adding files; once the folder is gone they cannot.
+static void removeNow() {
   int directory = descriptorToRemove.exchange(-1);
-  if (directory >= 0) {
-    // Other threads may still be adding files; once the folder is gone they cannot.
-    for (int attempt = 0; attempt < 1000; ++attempt) {
-      unlinkAllIn(directory);
-      if (rmdir(pathToRemove) == 0 || errno != ENOTEMPTY)
-        break;
-    }
-    for (size_t parent = 0; parent < parentsToRemove; ++parent) {
-      *std::strrchr(pathToRemove, '/') = 0;
-      rmdir(pathToRemove);
-    }
+  if (directory < 0)
+    return;
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    unlinkAllIn(directory);
+    if (rmdir(pathToRemove) == 0 || errno != ENOTEMPTY)
+      break;
   }
+  for (size_t parent = 0; parent < parentsToRemove; ++parent) {
+    *std::strrchr(pathToRemove, '/') = 0;
+    rmdir(pathToRemove);
+  }
+}
+
+static void removeOnSignal(int signal) {
+  removeNow();
   for (size_t i = 0; i < std::size(handledSignals); ++i)
     if (handledSignals[i] == signal)
       sigaction(signal, &previousActions[i], nullptr);
   raise(signal);
 }
 
-static void startHandlingSignals(StringRef folder, size_t numParents, int descriptor) {
+/// What is removed from now on when the process ends before its time.
+static void setFolderToRemove(StringRef folder, size_t numParents, int descriptor) {
+  descriptorToRemove = -1;
   if (folder.size() >= sizeof(pathToRemove))
     return;
   std::memcpy(pathToRemove, folder.data(), folder.size());
   pathToRemove[folder.size()] = 0;
   parentsToRemove = numParents;
   descriptorToRemove = descriptor;
+}
+
+static void startHandlingSignals() {
+  setEmergencyCleanup(removeNow);
   struct sigaction action = {};
   action.sa_handler = removeOnSignal;
   sigfillset(&action.sa_mask);
@@ -94,8 +123,8 @@ static void startHandlingSignals(StringRef folder, size_t numParents, int descri
 }
 
 static void stopHandlingSignals() {
-  if (descriptorToRemove.exchange(-1) < 0)
-    return;
+  descriptorToRemove = -1;
+  setEmergencyCleanup(nullptr);
   for (size_t i = 0; i < std::size(handledSignals); ++i)
     sigaction(handledSignals[i], &previousActions[i], nullptr);
   sigaction(SIGXFSZ, &previousFileSizeAction, nullptr);
@@ -107,14 +136,53 @@ static void stopHandlingSignals() {
 
 static std::error_code lastError() { return std::error_code(errno, std::generic_category()); }
 
-/// Whether `force` may replace a folder that holds this.
-static bool isReplaceable(const fs::directory_entry &entry) {
-  StringRef extension = path::extension(entry.path());
-  return entry.type() == fs::file_type::regular_file && (extension == ".et" || extension == ".json");
+/// In every folder that we write. A name says nothing about who wrote a file.
+static constexpr llvm::StringLiteral markName = ".stagec";
+
+/// Whether we give files such names: `<prefix>.<rank>.et`, comm_group.json, and the mark.
+static bool isOurName(StringRef name) {
+  if (name == commGroupFileName || name == markName)
+    return true;
+  if (!name.consume_back(".et"))
+    return false;
+  auto [prefix, rank] = name.rsplit('.');
+  return !prefix.empty() && !rank.empty() && llvm::all_of(rank, llvm::isDigit);
+}
+
+/// The names in a folder. False after a report.
+static bool listFolder(StringRef folder, StringRef target, llvm::StringSet<> &names, DiagnosticEngine &diags) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
+    names.insert(path::filename(entry->path()));
+  if (error)
+    diags.report(SMLoc(), diag::CannotCreateFolder) << target << error.message();
+  return !error;
+}
+
+/// Whether all files of a folder are ours, and none came since `before` was listed. False after a report about
+/// `target`.
+static bool checkReplaceable(StringRef folder, StringRef target, const llvm::StringSet<> *before,
+                             DiagnosticEngine &diags) {
+  std::error_code error;
+  bool isMarked = false, isEmpty = true;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    StringRef name = path::filename(entry->path());
+    isEmpty = false;
+    isMarked |= name == markName;
+    if (entry->type() == fs::file_type::regular_file && isOurName(name) && (!before || before->contains(name)))
+      continue;
+    diags.report(SMLoc(), diag::OutputHoldsOthers) << target << name;
+    return false;
+  }
+  if (error)
+    diags.report(SMLoc(), diag::CannotCreateFolder) << target << error.message();
+  else if (!isMarked && !isEmpty)
+    diags.report(SMLoc(), diag::OutputUnmarked) << target << markName;
+  return !error && (isMarked || isEmpty);
 }
 
 /// Reports what speaks against writing to `target`, if anything.
-static bool checkTarget(StringRef target, bool force, DiagnosticEngine &diags) {
+bool OutputDirectory::checkTarget() {
   fs::file_status status;
   if (fs::status(target, status))
     return true; // absent, or its parent says why not
@@ -127,43 +195,39 @@ static bool checkTarget(StringRef target, bool force, DiagnosticEngine &diags) {
     diags.report(SMLoc(), diag::OutputIsCurrent) << target;
     return false;
   }
-  std::error_code error;
-  for (fs::directory_iterator entry(target, error), end; !error && entry != end; entry.increment(error)) {
-    if (!force) {
-      diags.report(SMLoc(), diag::OutputNotEmpty) << target;
-      return false;
-    }
-    if (!isReplaceable(*entry)) {
-      diags.report(SMLoc(), diag::OutputHoldsOthers) << target << path::filename(entry->path());
-      return false;
-    }
-  }
-  if (error)
-    diags.report(SMLoc(), diag::CannotCreateFolder) << target << error.message();
-  return !error;
+  if (!listFolder(target, target, replaced, diags))
+    return false;
+  if (options.force)
+    return checkReplaceable(target, target, nullptr, diags);
+  if (!replaced.empty())
+    diags.report(SMLoc(), diag::OutputNotEmpty) << target;
+  return replaced.empty();
+}
+
+/// The absolute path of a target. The part that exists is that of the folders behind its links; in the other part `..`
+/// can be left out, with what is before it.
+static std::string resolveTarget(StringRef target) {
+  llvm::SmallString<256> whole(target), real;
+  fs::make_absolute(whole);
+  StringRef existing = whole;
+  while (!existing.empty() && !fs::exists(existing))
+    existing = path::parent_path(existing);
+  if (fs::real_path(existing, real))
+    real = existing;
+  path::append(real, StringRef(whole).drop_front(existing.size()));
+  path::remove_dots(real, /*remove_dot_dot=*/true);
+  while (real.size() > 1 && path::is_separator(real.back()))
+    real.pop_back();
+  return std::string(real);
 }
 
 std::unique_ptr<OutputDirectory> OutputDirectory::create(StringRef target, Options options, DiagnosticEngine &diags) {
-  // A trailing slash or "x/." would make the name below empty; a link must be replaced by what it points to.
-  llvm::SmallString<256> whole(target);
-  if (fs::exists(target)) {
-    llvm::SmallString<256> real;
-    if (!fs::real_path(target, real))
-      whole = real;
-  } else {
-    fs::make_absolute(whole);
-    path::remove_dots(whole, /*remove_dot_dot=*/false);
-    while (whole.size() > 1 && path::is_separator(whole.back()))
-      whole.pop_back();
-  }
   if (target.empty()) {
     diags.report(SMLoc(), diag::CannotCreateFolder) << target << "the name is empty";
     return nullptr;
   }
-  if (!checkTarget(whole, options.force, diags))
-    return nullptr;
-  std::unique_ptr<OutputDirectory> output(new OutputDirectory(std::string(whole), options, diags));
-  if (!output->makeParents() || !output->makeHidden())
+  std::unique_ptr<OutputDirectory> output(new OutputDirectory(resolveTarget(target), options, diags));
+  if (!output->checkTarget() || !output->makeParents() || !output->makeHidden())
     return nullptr;
   return output;
 }
@@ -205,26 +269,31 @@ bool OutputDirectory::makeHidden() {
     diags.report(SMLoc(), diag::CannotCreateFolder) << target << lastError().message();
     return false;
   }
-  startHandlingSignals(hidden, madeParents.size(), descriptor);
+  setFolderToRemove(hidden, madeParents.size(), descriptor);
+  startHandlingSignals();
+  isHandlingSignals = true;
   return true;
 }
 
 OutputDirectory::~OutputDirectory() { remove(); }
 
 void OutputDirectory::remove() {
-  stopHandlingSignals();
+  // A signal that comes now does the rest.
   if (!hidden.empty()) {
     if (descriptor >= 0)
       unlinkAllIn(descriptor);
     rmdir(hidden.c_str());
     hidden.clear();
   }
-  if (descriptor >= 0)
-    close(descriptor);
-  descriptor = -1;
   for (const std::string &parent : llvm::reverse(madeParents))
     rmdir(parent.c_str());
   madeParents.clear();
+  if (isHandlingSignals)
+    stopHandlingSignals();
+  isHandlingSignals = false;
+  if (descriptor >= 0)
+    close(descriptor);
+  descriptor = -1;
 }
 
 //===----------------------------------------------------------------------===//
@@ -239,12 +308,17 @@ void OutputDirectory::fail(StringRef name, int error) {
   failedError = error;
 }
 
-bool OutputDirectory::writeFile(StringRef name, llvm::ArrayRef<uint8_t> bytes) {
+/// Added up, it tells whether two folders hold the same names, in whatever order.
+static uint64_t hashName(StringRef name) { return llvm::xxHash64(name); }
+
+bool OutputDirectory::writeFile(StringRef name, llvm::ArrayRef<uint8_t> bytes, WriteMode mode) {
   if (hasFailed())
     return false;
   llvm::SmallString<64> terminated(name);
   int file = -1;
-  {
+  if (mode == WriteMode::Append) {
+    file = openat(descriptor, terminated.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  } else {
     // The kernel lets one thread at a time change a folder and has the others spin; here they sleep.
     std::lock_guard<std::mutex> lock(creating);
     file = openat(descriptor, terminated.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -269,56 +343,102 @@ bool OutputDirectory::writeFile(StringRef name, llvm::ArrayRef<uint8_t> bytes) {
     fail(name, errno);
     return false;
   }
-  numFiles.fetch_add(1, std::memory_order_relaxed);
+  if (mode == WriteMode::Create) {
+    numFiles.fetch_add(1, std::memory_order_relaxed);
+    nameHashes.fetch_add(hashName(name), std::memory_order_relaxed);
+  }
   numBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
   return true;
 }
 
-std::error_code OutputDirectory::renameToTarget() {
-  // Also succeeds over an empty folder.
-  if (rename(hidden.c_str(), target.c_str()) == 0)
+/// Whether what was written is still there: anybody may remove files of a folder that he may write.
+bool OutputDirectory::checkComplete() {
+  std::error_code error;
+  uint64_t hashes = 0;
+  struct stat ours = {}, named = {};
+  for (fs::directory_iterator entry(hidden, error), end; !error && entry != end; entry.increment(error))
+    if (StringRef name = path::filename(entry->path()); name != markName)
+      hashes += hashName(name);
+  if (!error && fstat(descriptor, &ours) == 0 && stat(hidden.c_str(), &named) == 0 && ours.st_ino == named.st_ino &&
+      hashes == nameHashes)
+    return true;
+  diags.report(SMLoc(), diag::OutputDisturbed) << target;
+  return false;
+}
+
+/// Two folders change places at once, or one after the other where the file system cannot do that. The old one is then
+/// `hidden`.
+std::error_code OutputDirectory::exchange() {
+  if (renameat2(AT_FDCWD, hidden.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0)
     return {};
-  if ((errno != ENOTEMPTY && errno != EEXIST) || !options.force)
+  std::string old = hidden + "-old";
+  if (rename(target.c_str(), old.c_str()) != 0)
     return lastError();
-  // The old folder and the new one change places at once; what is then hidden is the old one.
-  if (renameat2(AT_FDCWD, hidden.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) != 0) {
-    // Not every file system can exchange.
-    std::string old = hidden + "-old";
-    if (rename(target.c_str(), old.c_str()) != 0)
-      return lastError();
-    if (rename(hidden.c_str(), target.c_str()) != 0) {
-      std::error_code error = lastError();
-      (void)rename(old.c_str(), target.c_str());
-      return error;
-    }
-    hidden = old;
+  if (rename(hidden.c_str(), target.c_str()) != 0) {
+    std::error_code error = lastError();
+    (void)rename(old.c_str(), target.c_str());
+    return error;
   }
-  int directory = open(hidden.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory >= 0) {
-    unlinkAllIn(directory);
-    close(directory);
-  }
-  rmdir(hidden.c_str());
+  (void)rename(old.c_str(), hidden.c_str());
   return {};
 }
 
+/// False after a report.
+bool OutputDirectory::renameToTarget() {
+  auto fail = [&](std::error_code error) {
+    diags.report(SMLoc(), diag::CannotCreateFolder) << target << error.message();
+    return false;
+  };
+  SignalBlock block;
+  // Also succeeds over an empty folder.
+  if (rename(hidden.c_str(), target.c_str()) == 0) {
+    setFolderToRemove("", 0, -1);
+    hidden.clear();
+    madeParents.clear();
+    return true;
+  }
+  std::error_code error = lastError();
+  if (error != std::errc::directory_not_empty && error != std::errc::file_exists)
+    return fail(error);
+  if (!options.force) {
+    diags.report(SMLoc(), diag::OutputNotEmpty) << target;
+    return false;
+  }
+  if ((error = exchange()))
+    return fail(error);
+  // Nobody knows the old folder's name now, so what is not in it will not come.
+  if (!checkReplaceable(hidden, target, &replaced, diags)) {
+    if ((error = exchange()))
+      return fail(error);
+    return false;
+  }
+  // A signal that waits, or comes, removes the rest of the old folder.
+  close(descriptor);
+  descriptor = open(hidden.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  madeParents.clear();
+  setFolderToRemove(hidden, 0, descriptor);
+  return true;
+}
+
+void OutputDirectory::writeMark() {
+  int mark = openat(descriptor, markName.data(), O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+  if (mark >= 0)
+    close(mark);
+  else
+    fail(markName, errno);
+}
+
 bool OutputDirectory::commit() {
-  if (hasFailed()) {
+  bool good = !hasFailed() && checkComplete();
+  if (good)
+    writeMark();
+  if (hasFailed())
     diags.report(SMLoc(), diag::CannotWriteFile)
         << (target + "/" + failedName) << std::error_code(failedError, std::generic_category()).message();
-    remove();
-    return false;
-  }
-  stopHandlingSignals();
-  if (std::error_code error = renameToTarget()) {
-    diags.report(SMLoc(), diag::CannotCreateFolder) << target << error.message();
-    remove();
-    return false;
-  }
-  hidden.clear();
-  madeParents.clear();
+  good = good && !hasFailed() && renameToTarget();
+  // What is hidden now: all of it after a failure, the folder that was replaced, or nothing.
   remove();
-  return true;
+  return good;
 }
 
 unsigned stage::getNumWorkers(unsigned numThreads, size_t numRanks) {
@@ -329,7 +449,8 @@ unsigned stage::getNumWorkers(unsigned numThreads, size_t numRanks) {
 
 bool stage::writeRankFiles(OutputDirectory &output, StringRef prefix, llvm::ArrayRef<uint32_t> ranks,
                            unsigned numThreads,
-                           llvm::function_ref<llvm::ArrayRef<uint8_t>(uint32_t, unsigned)> encode) {
+                           llvm::function_ref<llvm::ArrayRef<uint8_t>(uint32_t, unsigned)> encode,
+                           OutputDirectory::WriteMode mode) {
   unsigned numWorkers = getNumWorkers(numThreads, ranks.size());
   // Runs are long enough for a RankEncoder to profit from its last rank, short enough to even out.
   size_t run = std::clamp<size_t>(ranks.size() / (numWorkers * 8), 1, 64);
@@ -339,14 +460,19 @@ bool stage::writeRankFiles(OutputDirectory &output, StringRef prefix, llvm::Arra
       for (uint32_t rank : ranks.slice(begin, std::min(run, ranks.size() - begin))) {
         llvm::SmallString<64> name;
         (prefix + "." + llvm::Twine(rank) + ".et").toVector(name);
-        if (!output.writeFile(name, encode(rank, worker)))
+        if (!output.writeFile(name, encode(rank, worker), mode))
           return;
       }
     }
   };
   std::vector<std::thread> threads;
-  for (unsigned worker = 1; worker < numWorkers; ++worker)
-    threads.emplace_back(work, worker);
+  threads.reserve(numWorkers);
+  try {
+    for (unsigned worker = 1; worker < numWorkers; ++worker)
+      threads.emplace_back(work, worker);
+  } catch (const std::system_error &) {
+    // A limit of the system: those that did start take the runs of the others.
+  }
   work(0);
   for (std::thread &thread : threads)
     thread.join();

@@ -9,10 +9,11 @@
 #include "stage/Memory/Report.h"
 #include "stage/Parse/Parse.h"
 #include "stage/Sema/Job.h"
+#include "stage/Support/Files.h"
+#include "stage/Support/Process.h"
 #include "stage/Support/StandardOutput.h"
 #include "stage/Transforms/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
@@ -62,12 +63,10 @@ bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
   c.diags.setLibrary(options.stdlibDir);
   if (options.emit == EmitKind::Ast) {
     // A file is shown also where its imports cannot be found.
-    auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.input);
-    if (!buffer) {
-      c.diags.report(SMLoc(), diag::CannotReadFile) << options.input << buffer.getError().message();
+    auto buffer = readFile(options.input, c.diags);
+    if (!buffer)
       return false;
-    }
-    ast::File *file = parseFile(c.ast, c.diags, c.sources.AddNewSourceBuffer(std::move(*buffer), SMLoc()));
+    ast::File *file = parseFile(c.ast, c.diags, c.sources.AddNewSourceBuffer(std::move(buffer), SMLoc()));
     if (file)
       ast::print(llvm::outs(), *file);
     return file != nullptr;
@@ -175,6 +174,7 @@ static bool compile(Compilation &c, const DriverOptions &options) {
 }
 
 int stage::stagecMain(int argc, char **argv) {
+  prepareProcess(/*failureCode=*/1);
   Compilation c;
   std::optional<DriverOptions> options = parseCommandLine(argc, argv, c.diags);
   if (!options)

@@ -143,6 +143,22 @@ static void readJobs(DriverOptions &options, DiagnosticEngine &diags) {
     options.defines.push_back({choice.name, choice.values.front()});
 }
 
+/// Refuses options that are read by phases that `--emit` does not come to.
+static void checkHasEffect(DiagnosticEngine &diags) {
+  auto refuse = [&](std::initializer_list<const cl::Option *> given, llvm::StringRef why) {
+    for (const cl::Option *option : given)
+      if (option->getNumOccurrences())
+        diags.report(SMLoc(), diag::FlagWithoutEffect)
+            << ((option->ArgStr.size() > 1 ? "--" : "-") + option->ArgStr).str() << why;
+  };
+  if (emit == EmitKind::Ast)
+    refuse({&job, &allJobs, std::addressof(defines), std::addressof(includes), &stdlib},
+           "--emit=ast prints one file as it was read, and binds no job");
+  if (emit == EmitKind::Ast || emit == EmitKind::Job || emit == EmitKind::Graph)
+    refuse({&remarks, std::addressof(printAfter), &printAfterAll, &verifyEach, &timePasses},
+           "--emit=ast, job and graph print what the program is before any pass");
+}
+
 std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
   cl::HideUnrelatedOptions(category);
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "stagec " STAGE_VERSION "\n"; });
@@ -226,6 +242,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
       return std::nullopt;
     return options;
   }
+  checkHasEffect(diags);
   for (auto [given, name] : {std::pair(traces, "-o"), std::pair(emit != EmitKind::None, "--emit"),
                              std::pair(report != ReportKind::None, "--report")})
     if (prove && given)

@@ -81,6 +81,9 @@ bool TextParser::parseDim() {
   return expect(";");
 }
 
+/// As in programs: ranks are numbered by 32 bits.
+static constexpr int64_t maxRanks = int64_t(1) << 31;
+
 bool TextParser::parseMesh() {
   return parseList("(", ")", [&] {
            Axis axis;
@@ -92,6 +95,11 @@ bool TextParser::parseMesh() {
              return false;
            if (graph.mesh.find(axis.name)) {
              diags.report(at.getLoc(), diag::IRRedefinition) << axis.name;
+             return true;
+           }
+           int64_t ranks;
+           if (__builtin_mul_overflow(graph.mesh.getNumRanks(), axis.size, &ranks) || ranks > maxRanks) {
+             diags.report(at.getLoc(), diag::IRTooManyRanks) << axis.name << maxRanks;
              return true;
            }
            axis.symbol = graph.sizes.symbol(axis.name);
@@ -106,9 +114,14 @@ bool TextParser::parseBindings() {
   do {
     std::string name;
     int64_t value;
+    Token at = token;
     if (!parseIdentifier(name, "a name") || !expect("=") || !parseInteger(value, INT64_MIN + 1))
       return false;
-    graph.binding.bind(name, value);
+    // An axis is bound by the mesh.
+    if (std::optional<int64_t> known = graph.binding.lookup(name))
+      diags.report(at.getLoc(), diag::IRBoundTwice) << name << *known;
+    else
+      graph.binding.bind(name, value);
   } while (consume(","));
   return expect(";");
 }

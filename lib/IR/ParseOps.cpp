@@ -24,13 +24,17 @@ bool TextParser::parseTopBlock(Block &block) {
 }
 
 bool TextParser::parseBlock(Block &block) {
+  if (depth == maxNesting)
+    return fail("less nesting");
   if (!expect("{"))
     return false;
+  ++depth;
   while (!is("}") && token.kind != Token::End) {
     Token start = token;
     if (!parseOp(block))
       skipStatement(start);
   }
+  --depth;
   return expect("}");
 }
 

@@ -330,8 +330,20 @@ private:
   // V6: repeats
   //===--------------------------------------------------------------------===//
 
+  /// Where the dims are bound, a count is a whole number.
+  void verifyLoopCount(const Op &op) {
+    if (!op.count)
+      return;
+    SizeValue count = evaluateCount(op.count, graph.binding);
+    if (count || count.error == SizeError::UnboundSymbol)
+      return;
+    bool hasValue = count.error == SizeError::Negative || count.error == SizeError::NotAnInteger;
+    diags.report(op.loc, diag::IRBadCount) << op.name << op.count.str() << (hasValue ? count.value.str() : "no number");
+  }
+
   bool verifyRepeat(Op &op) {
     verifySize(op.count, op.loc);
+    verifyLoopCount(op);
     auto [first, isNew] = loops.try_emplace(op.loop, &op);
     const Op &other = *first->second;
     std::string difference;

@@ -54,11 +54,27 @@ bool PassManager::checkOptions() {
   return good;
 }
 
+/// Passes stand in the registry in the only order in which they run, though some may be left out.
+bool PassManager::checkOrder() {
+  bool good = true;
+  for (size_t i = 1; i < pipeline.size(); ++i) {
+    const PassInfo *before = pipeline[i - 1], *pass = pipeline[i];
+    if (before < pass)
+      continue;
+    good = false;
+    if (before == pass)
+      diags.report(SMLoc(), diag::PassTwice) << pass->name;
+    else
+      diags.report(SMLoc(), diag::PassOrder) << before->name << pass->name;
+  }
+  return good;
+}
+
 bool PassManager::run(Graph &graph) {
-  if (!checkOptions())
+  bool good = checkOptions();
+  if (!checkOrder() || !good)
     return false;
   seconds.clear();
-  bool good = true;
   for (const PassInfo *pass : pipeline)
     if (!(good = runPass(*pass, graph)))
       break;
@@ -69,6 +85,10 @@ bool PassManager::run(Graph &graph) {
 
 bool PassManager::runPass(const PassInfo &pass, Graph &graph) {
   unsigned errorsBefore = diags.getNumErrors();
+  if (llvm::StringRef needed = pass.findMissing ? pass.findMissing(graph) : ""; !needed.empty()) {
+    diags.report(graph.loc, diag::PassNeeds) << pass.name << needed;
+    return false;
+  }
   auto start = std::chrono::steady_clock::now();
   pass.run(graph, diags);
   seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

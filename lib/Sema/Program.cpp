@@ -2,6 +2,7 @@
 #include "stage/Sema/Program.h"
 #include "stage/Parse/Parse.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Support/Files.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -107,12 +108,13 @@ const ast::File *Program::loadPath(const std::string &path, SMRange importedAt) 
     return nullptr;
   }
   const ast::File *file = nullptr;
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
+  std::string error;
+  auto buffer = readFile(path, error);
   if (!buffer) {
-    diags.report(importedAt.Start, diag::CannotReadFile) << path << buffer.getError().message();
+    diags.report(importedAt.Start, diag::CannotReadFile) << path << error;
   } else {
     loading.push_back({key, path, importedAt});
-    file = parse(diags.getSources().AddNewSourceBuffer(std::move(*buffer), SMLoc()));
+    file = parse(diags.getSources().AddNewSourceBuffer(std::move(buffer), SMLoc()));
     loading.pop_back();
   }
   byPath[key] = file;

@@ -1,5 +1,6 @@
 //===- Diagnostics.cpp - located messages with stable codes ---------------===//
 #include "stage/Support/Diagnostics.h"
+#include "stage/Support/Escape.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -48,13 +49,13 @@ DiagnosticEngine::DiagnosticEngine(llvm::SourceMgr &sources, llvm::raw_ostream &
   showColors = out.has_colors();
 }
 
-/// Replaces each `{i}` of `text` by the i-th argument.
+/// Replaces each `{i}` of `text` by the i-th argument, which may come from anybody's file.
 static std::string substitute(llvm::StringRef text, llvm::ArrayRef<std::string> arguments) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '{' && i + 2 < text.size() && text[i + 2] == '}' && llvm::isDigit(text[i + 1])) {
       unsigned index = text[i + 1] - '0';
-      result += index < arguments.size() ? arguments[index] : "<missing>";
+      result += index < arguments.size() ? escapeControls(arguments[index]) : "<missing>";
       i += 2;
       continue;
     }
@@ -93,6 +94,18 @@ SMLoc DiagnosticEngine::setUserPlace(SMLoc place) {
 }
 
 SMLoc DiagnosticEngine::getShownPlace(SMLoc loc) { return userPlace.isValid() && isInLibrary(loc) ? userPlace : loc; }
+
+/// With the source line and the name of its file, either of which may hold what a terminal would obey.
+static void print(const llvm::SMDiagnostic &message, llvm::raw_ostream &out, bool showColors) {
+  std::string line = maskControls(message.getLineContents()), file = escapeControls(message.getFilename());
+  if (line == message.getLineContents() && file == message.getFilename())
+    return message.print(/*ProgName=*/"", out, showColors);
+  if (!message.getSourceMgr())
+    return llvm::SMDiagnostic(file, message.getKind(), message.getMessage()).print(/*ProgName=*/"", out, showColors);
+  llvm::SMDiagnostic(*message.getSourceMgr(), message.getLoc(), file, message.getLineNo(), message.getColumnNo(),
+                     message.getKind(), message.getMessage(), line, message.getRanges(), message.getFixIts())
+      .print(/*ProgName=*/"", out, showColors);
+}
 
 void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
   Severity worst = builder.parts.front().id->severity;
@@ -149,6 +162,6 @@ void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
                                     llvm::Twine(message.getColumnNo() + 1))
                                        .str(),
                                    kind, text);
-    message.print(/*ProgName=*/"", out, showColors);
+    print(message, out, showColors);
   }
 }

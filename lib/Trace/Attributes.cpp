@@ -49,7 +49,8 @@ std::optional<ValueCase> stage::getExpectedKind(StringRef name) {
 }
 
 static const StringRef nodeTypeNames[] = {"INVALID", "METADATA",  "MEM_LOAD",  "MEM_STORE",
-                                          "COMP",    "COMM_SEND", "COMM_RECV", "COMM_COLL"};
+                                          "COMP",    "COMM_SEND", "COMM_RECV", "COMM_COLL",
+                                          "STORAGE", "BATCH",     "CHECKPOINT"};
 static const StringRef commTypeNames[] = {
     "ALL_REDUCE", "REDUCE",         "ALL_GATHER",           "GATHER", "SCATTER", "BROADCAST",
     "ALL_TO_ALL", "REDUCE_SCATTER", "REDUCE_SCATTER_BLOCK", "BARRIER"};

@@ -1,11 +1,11 @@
 //===- Diff.cpp - where do two sets of traces differ? ---------------------===//
 #include "stage/Trace/Diff.h"
+#include "ByteSource.h"
 #include "et_def.pb.h"
 #include "stage/Trace/TextForm.h"
 #include "stage/Trace/TraceFolder.h"
 #include "stage/Trace/TraceReader.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <google/protobuf/util/message_differencer.h>
 
@@ -50,9 +50,20 @@ private:
 
 /// A short cut: most files of two runs are the same to the byte.
 static bool haveSameBytes(StringRef first, StringRef second) {
-  auto a = llvm::MemoryBuffer::getFile(first, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  auto b = llvm::MemoryBuffer::getFile(second, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  return a && b && (*a)->getBuffer() == (*b)->getBuffer();
+  std::string error;
+  std::unique_ptr<ByteSource> a = ByteSource::open(first, error), b = ByteSource::open(second, error);
+  if (!a || !b)
+    return false;
+  while (true) {
+    llvm::ArrayRef<uint8_t> left = a->peek(1), right = b->peek(1);
+    size_t common = std::min(left.size(), right.size());
+    if (left.take_front(common) != right.take_front(common))
+      return false;
+    if (!common)
+      return left.size() == right.size() && a->getError().empty() && b->getError().empty();
+    a->skip(common);
+    b->skip(common);
+  }
 }
 
 bool Differ::compareFiles(StringRef title, StringRef first, StringRef second) {
@@ -115,8 +126,8 @@ std::optional<bool> stage::diffTraces(StringRef first, StringRef second, const D
   Differ differ(options, out, diags);
   bool good;
   if (llvm::sys::fs::is_directory(first) && llvm::sys::fs::is_directory(second)) {
-    std::optional<TraceFolder> a = TraceFolder::load(first, /*wholeOnly=*/false, diags);
-    std::optional<TraceFolder> b = TraceFolder::load(second, /*wholeOnly=*/false, diags);
+    std::optional<TraceFolder> a = TraceFolder::load(first, diags);
+    std::optional<TraceFolder> b = TraceFolder::load(second, diags);
     good = a && b && differ.compareFolders(*a, *b);
   } else {
     good = differ.compareFiles("", first, second);

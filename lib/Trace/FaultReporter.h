@@ -17,12 +17,12 @@ class FaultReporter {
 public:
   FaultReporter(DiagnosticEngine &diags, unsigned maxShown) : diags(diags), maxShown(maxShown) {}
 
-  /// Reports a fault with its arguments, or counts it.
+  /// Reports a fault with its arguments, or counts it. An argument that is costly is a function that returns it.
   template <typename... Arguments> void report(diag::ID id, const Arguments &...arguments) {
     if (!isShown(id))
       return;
     DiagnosticBuilder builder = diags.report(SMLoc(), id);
-    (void)(builder << ... << llvm::Twine(arguments));
+    (void)(builder << ... << llvm::Twine(resolve(arguments)));
   }
   /// Like report(), for messages with notes: whether to build one.
   bool isShown(diag::ID id) {
@@ -42,6 +42,13 @@ public:
   DiagnosticEngine &getDiagnostics() { return diags; }
 
 private:
+  template <typename Argument> static decltype(auto) resolve(const Argument &argument) {
+    if constexpr (std::is_invocable_v<const Argument &>)
+      return argument();
+    else
+      return (argument);
+  }
+
   DiagnosticEngine &diags;
   unsigned maxShown;
   llvm::MapVector<diag::ID, uint64_t> counts;

@@ -9,6 +9,7 @@
 using namespace stage;
 
 namespace {
+/// Ranks are known by their slots.
 struct Place {
   uint32_t rank;
   NodeIndex node;
@@ -18,12 +19,10 @@ using ReadyQueue = std::priority_queue<NodeIndex, std::vector<NodeIndex>, std::g
 enum class NodeState : uint8_t { Waiting, Ready, Issued, Done };
 
 /// The resources of a rank that hold one node at a time.
-enum Unit : unsigned { Compute, CpuCompute, Communication, NumUnits };
+enum Unit : unsigned { ComputeUnit, CpuComputeUnit, CommunicationUnit, NumUnits };
 
 struct RankState {
   std::vector<uint32_t> numWaiting;
-  std::vector<uint64_t> userBegin;
-  std::vector<NodeIndex> users;
   std::vector<NodeState> states;
   ReadyQueue ready[NumUnits];
   NodeIndex inFlight[NumUnits] = {noNode, noNode, noNode};
@@ -67,9 +66,12 @@ private:
 
   void reportStall();
   std::optional<Place> getAwaited(Place place, std::string &why);
-  NodeIndex findUnissued(uint32_t rank, std::function<bool(const NodeRecord &)> isWanted) const;
+  NodeIndex findUnissued(uint32_t rank, llvm::function_ref<bool(NodeIndex)> isWanted) const;
 
-  const NodeRecord &getRecord(Place place) const { return table.ranks[place.rank].nodes[place.node]; }
+  NodeFlags getFlags(Place place) const { return table.ranks[place.rank].nodes[place.node]; }
+  const Communication &getCommunication(Place place) const {
+    return table.ranks[place.rank].getCommunication(place.node);
+  }
   NodeState &getState(Place place) { return ranks[place.rank].states[place.node]; }
 
   const NodeTable &table;
@@ -84,30 +86,20 @@ private:
 };
 } // namespace
 
-static Unit getUnit(const NodeRecord &node) {
+static Unit getUnit(NodeFlags node) {
   if (node.type == ChakraNodeType::CommSend || node.type == ChakraNodeType::CommColl)
-    return Communication;
-  return node.isCpuOp ? CpuCompute : Compute;
+    return CommunicationUnit;
+  return node.isCpuOp ? CpuComputeUnit : ComputeUnit;
 }
 
 void Simulator::prepare(uint32_t rank) {
   const RankTable &trace = table.ranks[rank];
   RankState &state = ranks[rank];
-  size_t numNodes = trace.nodes.size();
+  size_t numNodes = trace.getNumNodes();
   state.states.resize(numNodes, NodeState::Waiting);
   state.numWaiting.resize(numNodes);
-  state.userBegin.resize(numNodes + 1);
-  for (NodeIndex dep : trace.deps)
-    ++state.userBegin[dep + 1];
-  for (size_t i = 0; i < numNodes; ++i)
-    state.userBegin[i + 1] += state.userBegin[i];
-  state.users.resize(trace.deps.size());
-  std::vector<uint64_t> fill(state.userBegin.begin(), state.userBegin.end());
-  for (NodeIndex node = 0; node < numNodes; ++node) {
+  for (NodeIndex node = 0; node < numNodes; ++node)
     state.numWaiting[node] = uint32_t(trace.getDeps(node).size());
-    for (NodeIndex dep : trace.getDeps(node))
-      state.users[fill[dep]++] = node;
-  }
   for (NodeIndex node = 0; node < numNodes; ++node)
     if (state.numWaiting[node] == 0)
       makeReady(rank, node);
@@ -115,27 +107,34 @@ void Simulator::prepare(uint32_t rank) {
 
 void Simulator::makeReady(uint32_t rank, NodeIndex node) {
   Place place = {rank, node};
-  const NodeRecord &record = getRecord(place);
+  NodeFlags flags = getFlags(place);
   getState(place) = NodeState::Ready;
-  switch (record.type) {
+  switch (flags.type) {
   case ChakraNodeType::CommRecv: {
     getState(place) = NodeState::Issued;
-    ChannelState &channel = channels[record.channel];
-    channel.recvs.push_back(place);
-    match(channel);
+    uint32_t number = getCommunication(place).channel;
+    if (number == noChannel) {
+      endLater(place, isSlowCommunication());
+      break;
+    }
+    channels[number].recvs.push_back(place);
+    match(channels[number]);
     break;
   }
   case ChakraNodeType::Invalid:
   case ChakraNodeType::Metadata:
   case ChakraNodeType::MemLoad:
   case ChakraNodeType::MemStore:
+  case ChakraNodeType::Storage:
+  case ChakraNodeType::Batch:
+  case ChakraNodeType::Checkpoint:
     getState(place) = NodeState::Issued;
     endLater(place, /*isSlow=*/false);
     break;
   case ChakraNodeType::Comp:
   case ChakraNodeType::CommSend:
   case ChakraNodeType::CommColl:
-    ranks[rank].ready[getUnit(record)].push(node);
+    ranks[rank].ready[getUnit(flags)].push(node);
     break;
   }
 }
@@ -150,27 +149,29 @@ void Simulator::issue(uint32_t rank) {
     state.inFlight[unit] = node;
     Place place = {rank, node};
     getState(place) = NodeState::Issued;
-    if (unit != Communication) {
+    if (unit != CommunicationUnit) {
       endLater(place, timing.computeIsSlow);
-    } else if (getRecord(place).type == ChakraNodeType::CommColl) {
+    } else if (getFlags(place).type == ChakraNodeType::CommColl) {
       issueCollective(rank, node);
     } else {
-      ChannelState &channel = channels[getRecord(place).channel];
-      channel.sends.push_back(place);
-      if (timing.sendsAreBuffered)
+      uint32_t number = getCommunication(place).channel;
+      if (timing.sendsAreBuffered || number == noChannel)
         endLater(place, isSlowCommunication());
-      match(channel);
+      if (number == noChannel)
+        continue;
+      channels[number].sends.push_back(place);
+      match(channels[number]);
     }
   }
 }
 
 void Simulator::issueCollective(uint32_t rank, NodeIndex node) {
-  uint32_t index = getRecord({rank, node}).channel;
+  const Communication &record = getCommunication({rank, node});
+  uint32_t index = record.channel;
   GroupState &group = groups[index];
   if (group.numArrived == 0)
     group.first = {rank, node};
-  const NodeRecord &first = getRecord(group.first);
-  const NodeRecord &record = getRecord({rank, node});
+  const Communication &first = getCommunication(group.first);
   if ((first.commType != record.commType || first.size != record.size) && !mismatched) {
     // Orders that depend on timing: each rank alone looked right.
     mismatched = true;
@@ -178,8 +179,7 @@ void Simulator::issueCollective(uint32_t rank, NodeIndex node) {
       faults.getDiagnostics().report(SMLoc(), diag::CollectiveMismatch)
           << int64_t(group.numUses + 1) << table.describeGroup(index)
           << table.describe(group.first.rank, group.first.node)
-          << table.describeCollective(group.first.rank, group.first.node) << table.describe(rank, node)
-          << table.describeCollective(rank, node);
+          << table.describeCollective(first) << table.describe(rank, node) << table.describeCollective(record);
   }
   const std::vector<uint32_t> &members = table.groups[index].members;
   if (++group.numArrived < members.size())
@@ -187,7 +187,7 @@ void Simulator::issueCollective(uint32_t rank, NodeIndex node) {
   group.numArrived = 0;
   ++group.numUses;
   for (uint32_t member : members)
-    endLater({member, ranks[member].inFlight[Communication]}, isSlowCommunication());
+    endLater({member, ranks[member].inFlight[CommunicationUnit]}, isSlowCommunication());
 }
 
 void Simulator::match(ChannelState &channel) {
@@ -207,9 +207,9 @@ void Simulator::finish(Place place) {
   for (NodeIndex &inFlight : state.inFlight)
     if (inFlight == place.node)
       inFlight = noNode;
-  for (uint64_t i = state.userBegin[place.node]; i < state.userBegin[place.node + 1]; ++i)
-    if (--state.numWaiting[state.users[i]] == 0)
-      makeReady(place.rank, state.users[i]);
+  for (NodeIndex user : table.ranks[place.rank].getUsers(place.node))
+    if (--state.numWaiting[user] == 0)
+      makeReady(place.rank, user);
   issue(place.rank);
 }
 
@@ -228,7 +228,7 @@ bool Simulator::run() {
     }
   } while (!later.empty());
   for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
-    if (ranks[rank].numDone < table.ranks[rank].nodes.size()) {
+    if (ranks[rank].numDone < table.ranks[rank].getNumNodes()) {
       reportStall();
       return false;
     }
@@ -240,59 +240,62 @@ bool Simulator::run() {
 // Why nothing goes on
 //===----------------------------------------------------------------------===//
 
-NodeIndex Simulator::findUnissued(uint32_t rank, std::function<bool(const NodeRecord &)> isWanted) const {
-  const RankTable &trace = table.ranks[rank];
-  for (NodeIndex node = 0; node < trace.nodes.size(); ++node)
-    if (ranks[rank].states[node] < NodeState::Issued && isWanted(trace.nodes[node]))
+NodeIndex Simulator::findUnissued(uint32_t rank, llvm::function_ref<bool(NodeIndex)> isWanted) const {
+  for (NodeIndex node = 0; node < table.ranks[rank].getNumNodes(); ++node)
+    if (ranks[rank].states[node] < NodeState::Issued && isWanted(node))
       return node;
   return noNode;
 }
 
 /// The node that must go on first, and why.
 std::optional<Place> Simulator::getAwaited(Place place, std::string &why) {
-  const NodeRecord &record = getRecord(place);
+  const RankTable &trace = table.ranks[place.rank];
   RankState &state = ranks[place.rank];
   switch (getState(place)) {
   case NodeState::Done:
     return std::nullopt;
   case NodeState::Waiting:
-    for (NodeIndex dep : table.ranks[place.rank].getDeps(place.node)) {
+    for (NodeIndex dep : trace.getDeps(place.node)) {
       if (state.states[dep] == NodeState::Done)
         continue;
-      why = "depends on node " + std::to_string(table.ranks[place.rank].nodes[dep].id);
+      why = "depends on node " + std::to_string(trace.getId(dep));
       return Place{place.rank, dep};
     }
     return std::nullopt;
   case NodeState::Ready:
     why = "is ready, but another one is in flight";
-    return Place{place.rank, state.inFlight[getUnit(record)]};
+    return Place{place.rank, state.inFlight[getUnit(getFlags(place))]};
   case NodeState::Issued:
     break;
   }
 
-  if (record.type == ChakraNodeType::CommColl) {
+  const Communication &record = getCommunication(place);
+  // Whether a node of another rank is what this one waits for.
+  auto isWanted = [&](uint32_t rank, ChakraNodeType type) {
+    return [this, rank, type, &record](NodeIndex node) {
+      return getFlags({rank, node}).type == type && getCommunication({rank, node}).channel == record.channel;
+    };
+  };
+  if (getFlags(place).type == ChakraNodeType::CommColl) {
     for (uint32_t member : table.groups[record.channel].members) {
-      NodeIndex inFlight = ranks[member].inFlight[Communication];
-      if (inFlight != noNode && getRecord({member, inFlight}).type == ChakraNodeType::CommColl &&
-          getRecord({member, inFlight}).channel == record.channel)
+      NodeIndex inFlight = ranks[member].inFlight[CommunicationUnit];
+      auto isSameGroup = isWanted(member, ChakraNodeType::CommColl);
+      if (inFlight != noNode && isSameGroup(inFlight))
         continue;
-      why = table.describeCollective(place.rank, place.node) + " in " + table.describeGroup(record.channel) +
-            " waits for rank " + std::to_string(member);
-      NodeIndex awaited = findUnissued(member, [&](const NodeRecord &node) {
-        return node.type == ChakraNodeType::CommColl && node.channel == record.channel;
-      });
+      why = table.describeCollective(record) + " in " + table.describeGroup(record.channel) + " waits for rank " +
+            std::to_string(table.ranks[member].rank);
+      NodeIndex awaited = findUnissued(member, isSameGroup);
       return awaited == noNode ? std::nullopt : std::optional(Place{member, awaited});
     }
     return std::nullopt;
   }
-  bool isSend = record.type == ChakraNodeType::CommSend;
+  bool isSend = getFlags(place).type == ChakraNodeType::CommSend;
   why = (isSend ? "send of tag " : "recv of tag ") + std::to_string(record.tag) + " waits for rank " +
         std::to_string(record.peer);
-  NodeIndex awaited = findUnissued(record.peer, [&](const NodeRecord &node) {
-    return node.channel == record.channel &&
-           node.type == (isSend ? ChakraNodeType::CommRecv : ChakraNodeType::CommSend);
-  });
-  return awaited == noNode ? std::nullopt : std::optional(Place{record.peer, awaited});
+  uint32_t peer = table.findSlot(record.peer);
+  NodeIndex awaited =
+      findUnissued(peer, isWanted(peer, isSend ? ChakraNodeType::CommRecv : ChakraNodeType::CommSend));
+  return awaited == noNode ? std::nullopt : std::optional(Place{peer, awaited});
 }
 
 /// Follows what waits for what from a stalled node until it comes back, and shows the circle.
@@ -302,7 +305,7 @@ void Simulator::reportStall() {
   uint64_t numStalled = 0;
   std::optional<Place> start;
   for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
-    if (ranks[rank].numDone == table.ranks[rank].nodes.size())
+    if (ranks[rank].numDone == table.ranks[rank].getNumNodes())
       continue;
     ++numStalled;
     for (NodeIndex node = 0; !start; ++node)

@@ -2,6 +2,7 @@
 #include "stage/Trace/Statistics.h"
 #include "Attributes.h"
 #include "stage/CodeGen/NodeWriter.h"
+#include "stage/Support/Escape.h"
 #include "stage/Trace/TraceFolder.h"
 #include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/STLExtras.h"
@@ -36,7 +37,7 @@ struct Calls {
   }
 };
 
-constexpr size_t numTypes = size_t(ChakraNodeType::CommColl) + 1;
+constexpr size_t numTypes = size_t(ChakraNodeType::Checkpoint) + 1;
 
 struct Numbers {
   std::array<uint64_t, numTypes> nodes = {};
@@ -257,7 +258,7 @@ void printTables(const Collector &collector, const StatisticsOptions &options, l
   if (options.perOp && !collector.ops.empty()) {
     Table ops({"op_type", "nodes", "FLOPs", "of these other", "tensor bytes", "message bytes"});
     for (const auto &[name, op] : collector.ops)
-      ops.addRow({name.empty() ? "none" : name, withCommas(op.nodes), withCommas(op.flops), withCommas(op.otherFlops),
+      ops.addRow({name.empty() ? "none" : escapeControls(name), withCommas(op.nodes), withCommas(op.flops), withCommas(op.otherFlops),
                   withCommas(op.tensorBytes), withCommas(op.messageBytes)});
     out << '\n';
     ops.print(out);
@@ -338,7 +339,7 @@ void printJson(const Collector &collector, const StatisticsOptions &options, llv
 
 bool stage::printStatistics(StringRef path, const StatisticsOptions &options, llvm::raw_ostream &out,
                             DiagnosticEngine &diags) {
-  std::optional<TraceFolder> folder = TraceFolder::load(path, /*wholeOnly=*/false, diags);
+  std::optional<TraceFolder> folder = TraceFolder::load(path, diags);
   if (!folder)
     return false;
   Collector collector(*folder, diags);

@@ -11,9 +11,12 @@
 #include "stage/CodeGen/OutputDirectory.h"
 #include "stage/Trace/Diagnostics.h"
 #include "stage/Trace/TextForm.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <charconv>
+#include <cstring>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <map>
@@ -103,6 +106,7 @@ private:
   Token token;
   DiagnosticEngine &diags;
   std::string *current = nullptr;
+  bool mayBeBytes = false; ///< The strings that are read.
   bool good = true;
 };
 } // namespace
@@ -157,6 +161,9 @@ void TextReader::next() {
 bool TextReader::readValue(std::string &value) {
   if (token.kind != TokenKind::String)
     return expected("a string in quotes");
+  // The schema's strings are UTF-8; files with others could not be read.
+  if (!mayBeBytes && !llvm::json::isUTF8(token.value))
+    return expected("text in UTF-8");
   value = token.value;
   next();
   return true;
@@ -174,6 +181,18 @@ template <typename Number> bool TextReader::readValue(Number &value) {
   const char *end = token.spelling.end();
   if (token.kind != TokenKind::Word)
     return expected("a number");
+  if constexpr (std::is_floating_point_v<Number>) {
+    // The bits of what is no number.
+    std::conditional_t<sizeof(Number) == 8, uint64_t, uint32_t> bits;
+    StringRef digits = token.spelling;
+    if (digits.consume_front("0x")) {
+      if (digits.getAsInteger(16, bits))
+        return expected("the bits of a number");
+      std::memcpy(&value, &bits, sizeof(bits));
+      next();
+      return true;
+    }
+  }
   auto [stop, error] = std::from_chars(token.spelling.begin(), end, value);
   if (error == std::errc::result_out_of_range)
     return expected("a number that its kind can hold");
@@ -204,6 +223,8 @@ bool TextReader::readAttributeValue(AttributeProto &attribute, ValueCase kind) {
       return true;
     }
   }
+  mayBeBytes = kind == AttributeProto::kBytesVal || kind == AttributeProto::kBytesList;
+  auto reset = llvm::make_scope_exit([&] { mayBeBytes = false; });
   switch (kind) {
 #define KIND(name, Name, type)                                                                                         \
   case AttributeProto::k##Name##Val: {                                                                                 \
@@ -232,14 +253,16 @@ bool TextReader::readAttributeValue(AttributeProto &attribute, ValueCase kind) {
 }
 
 bool TextReader::readAttribute(AttributeProto &attribute) {
-  if (token.kind == TokenKind::String)
-    attribute.set_name(token.value);
-  else if (token.kind == TokenKind::Word)
-    attribute.set_name(token.spelling.str());
-  else
-    return expected("an attribute");
   Token nameToken = token;
-  next();
+  if (token.kind == TokenKind::String) {
+    if (!readValue(*attribute.mutable_name()))
+      return false;
+  } else if (token.kind == TokenKind::Word) {
+    attribute.set_name(token.spelling.str());
+    next();
+  } else {
+    return expected("an attribute");
+  }
   std::optional<ValueCase> kind = getExpectedKind(attribute.name());
   if (isPunctuation(':')) {
     next();
@@ -277,9 +300,16 @@ bool TextReader::readLine() {
 bool TextReader::readGroup() {
   next();
   uint64_t number;
+  Token numberToken = token;
   if (!readValue(number) || !eat('='))
     return false;
-  std::vector<uint32_t> &ranks = groups[number];
+  auto [group, isNew] = groups.try_emplace(number);
+  if (!isNew) {
+    good = false;
+    diags.report(SMLoc::getFromPointer(numberToken.spelling.data()), diag::TextGroupTwice) << std::to_string(number);
+    return false;
+  }
+  std::vector<uint32_t> &ranks = group->second;
   return readList([&] {
     uint32_t rank;
     if (!readValue(rank))
@@ -373,7 +403,7 @@ bool TextReader::readNode() {
     next();
   } else {
     int number;
-    if (token.kind != TokenKind::Word || !llvm::isDigit(token.spelling[0]))
+    if (token.kind != TokenKind::Word || !llvm::isDigit(token.spelling.back()) || llvm::isAlpha(token.spelling[0]))
       return expected("a type such as COMP or COMM_COLL");
     if (!readValue(number))
       return false;
@@ -385,6 +415,8 @@ bool TextReader::readNode() {
   while (token.kind != TokenKind::LineEnd && token.kind != TokenKind::FileEnd)
     if (!readNodeField(node))
       return false;
+  if (node.ByteSizeLong() == 0)
+    return expected("something that the node says: it would have no bytes");
   appendFramed(node, *current);
   return true;
 }
@@ -396,12 +428,10 @@ bool stage::assembleTraces(unsigned bufferId, const AssembleOptions &options, Di
   auto output = OutputDirectory::create(options.output, {options.force}, diags);
   if (!output)
     return false;
-  if (!reader.groups.empty()) {
-    std::string text;
-    llvm::raw_string_ostream stream(text);
-    writeCommGroups(reader.groups, stream);
-    output->writeFile(commGroupFileName, stream.str());
-  }
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  writeCommGroups(reader.groups, stream);
+  output->writeFile(commGroupFileName, stream.str());
   for (const auto &[rank, bytes] : reader.files)
     output->writeFile(options.prefix + "." + std::to_string(rank) + ".et", StringRef(bytes));
   return output->commit();

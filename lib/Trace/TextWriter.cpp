@@ -9,6 +9,8 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cmath>
+#include <cstring>
 #include <limits>
 
 using namespace stage;
@@ -28,12 +30,17 @@ static void printQuoted(StringRef text, raw_ostream &out) {
 
 static void printValue(const std::string &value, raw_ostream &out) { printQuoted(value, out); }
 static void printValue(bool value, raw_ostream &out) { out << (value ? "true" : "false"); }
-static void printValue(double value, raw_ostream &out) {
-  out << llvm::format("%.*g", std::numeric_limits<double>::max_digits10, value);
+/// A number that is none is its bits in hexadecimal: they may say more than decimal text can.
+template <typename Bits, typename Float> static void printFloat(Float value, raw_ostream &out) {
+  Bits bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  if (std::isnan(value))
+    out << llvm::format_hex(bits, 2 + 2 * sizeof(bits));
+  else
+    out << llvm::format("%.*g", std::numeric_limits<Float>::max_digits10, double(value));
 }
-static void printValue(float value, raw_ostream &out) {
-  out << llvm::format("%.*g", std::numeric_limits<float>::max_digits10, double(value));
-}
+static void printValue(double value, raw_ostream &out) { printFloat<uint64_t>(value, out); }
+static void printValue(float value, raw_ostream &out) { printFloat<uint32_t>(value, out); }
 template <typename Integer> static void printValue(Integer value, raw_ostream &out) { out << value; }
 
 template <typename List> static void printList(const List &list, raw_ostream &out) {
@@ -114,7 +121,8 @@ void stage::printNode(const ChakraProtoMsg::Node &node, raw_ostream &out) {
     out << int(node.type());
   else
     out << type;
-  if (!node.name().empty()) {
+  // Without a name, an attribute in quotes would be taken for it.
+  if (!node.name().empty() || (node.attr_size() && !isPlainName(node.attr(0).name()))) {
     out << ' ';
     printQuoted(node.name(), out);
   }
@@ -189,7 +197,7 @@ bool stage::dumpTraces(StringRef path, const DumpOptions &options, raw_ostream &
     uint32_t rank = getRankOfFileName(llvm::sys::path::filename(path)).value_or(0);
     return dumpFile(path, rank, options.expandGroups ? &none : nullptr, out, diags);
   }
-  std::optional<TraceFolder> folder = TraceFolder::load(path, /*wholeOnly=*/false, diags);
+  std::optional<TraceFolder> folder = TraceFolder::load(path, diags);
   if (!folder)
     return false;
   if (options.rank && !folder->files.count(*options.rank)) {

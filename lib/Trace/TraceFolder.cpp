@@ -1,11 +1,11 @@
 //===- TraceFolder.cpp - the traces of all ranks --------------------------===//
 #include "stage/Trace/TraceFolder.h"
+#include "stage/Support/Files.h"
+#include "stage/Support/Json.h"
 #include "stage/Trace/Diagnostics.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/JSON.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include <set>
 
@@ -23,6 +23,19 @@ std::optional<uint32_t> stage::getRankOfFileName(StringRef name, StringRef *pref
   if (prefix)
     *prefix = stem;
   return rank;
+}
+
+std::string stage::formatRanges(llvm::ArrayRef<std::pair<uint32_t, uint32_t>> ranges) {
+  std::string text;
+  constexpr size_t maxShown = 200;
+  for (auto [first, last] : ranges) {
+    if (text.size() > maxShown)
+      return text + ", ...";
+    text += (text.empty() ? "" : ", ") + std::to_string(first);
+    if (last > first)
+      text += "-" + std::to_string(last);
+  }
+  return text;
 }
 
 std::string stage::formatRanks(llvm::ArrayRef<uint32_t> ranks) {
@@ -68,33 +81,18 @@ static bool findFiles(TraceFolder &folder, DiagnosticEngine &diags) {
   return true;
 }
 
-static bool checkNoRankIsMissing(const TraceFolder &folder, DiagnosticEngine &diags) {
-  constexpr size_t maxShown = 1000;
-  std::vector<uint32_t> missing;
-  uint32_t expected = 0;
-  for (const auto &[rank, file] : folder.files) {
-    for (; expected < rank && missing.size() < maxShown; ++expected)
-      missing.push_back(expected);
-    expected = rank + 1;
-  }
-  if (missing.empty())
-    return true;
-  diags.report(SMLoc(), diag::MissingRanks)
-      << folder.path << formatRanks(missing) << int64_t(folder.files.rbegin()->first);
-  return false;
-}
-
 namespace {
 /// Turns comm_group.json into groups, reporting all that is wrong in it.
 class GroupReader {
 public:
-  GroupReader(TraceFolder &folder, StringRef path, bool wholeOnly, DiagnosticEngine &diags)
-      : folder(folder), path(path), wholeOnly(wholeOnly), diags(diags) {}
+  GroupReader(TraceFolder &folder, StringRef path, DiagnosticEngine &diags)
+      : folder(folder), path(path), diags(diags) {}
 
   bool read(StringRef text) {
-    llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+    std::string error;
+    std::optional<llvm::json::Value> value = parseJson(text, error);
     if (!value) {
-      diags.report(SMLoc(), diag::GroupsMalformed) << path << llvm::toString(value.takeError());
+      diags.report(SMLoc(), diag::GroupsMalformed) << path << error;
       return false;
     }
     const llvm::json::Object *object = value->getAsObject();
@@ -134,13 +132,6 @@ private:
         diags.report(SMLoc(), diag::GroupBadMember) << path << key << "a member is not a rank";
         return false;
       }
-      if (wholeOnly && *rank >= int64_t(folder.files.size())) {
-        diags.report(SMLoc(), diag::GroupBadMember)
-            << path << key
-            << ("rank " + llvm::Twine(*rank) + " is a member, but there are only " + llvm::Twine(folder.files.size()) +
-                " ranks");
-        return false;
-      }
       if (!seen.insert(uint32_t(*rank)).second) {
         diags.report(SMLoc(), diag::GroupBadMember)
             << path << key << ("rank " + llvm::Twine(*rank) + " is there twice");
@@ -153,29 +144,46 @@ private:
 
   TraceFolder &folder;
   StringRef path;
-  bool wholeOnly;
   DiagnosticEngine &diags;
 };
 } // namespace
 
-std::optional<TraceFolder> TraceFolder::load(StringRef path, bool wholeOnly, DiagnosticEngine &diags) {
+void TraceFolder::findAbsent() {
+  // Ranks are counted from 0, and groups may name some beyond the last file.
+  std::set<uint32_t> beyond;
+  uint32_t last = files.rbegin()->first;
+  for (const auto &[number, members] : groups)
+    for (uint32_t member : members)
+      if (member > last)
+        beyond.insert(member);
+  uint32_t expected = 0;
+  for (const auto &[rank, file] : files) {
+    if (rank > expected)
+      absent.emplace_back(expected, rank - 1);
+    expected = rank + 1;
+  }
+  for (uint32_t rank : beyond) {
+    if (!absent.empty() && absent.back().second + 1 == rank)
+      absent.back().second = rank;
+    else
+      absent.emplace_back(rank, rank);
+  }
+}
+
+std::optional<TraceFolder> TraceFolder::load(StringRef path, DiagnosticEngine &diags) {
   TraceFolder folder;
   folder.path = path.str();
   if (!findFiles(folder, diags))
     return std::nullopt;
-  if (wholeOnly && !checkNoRankIsMissing(folder, diags))
-    return std::nullopt;
-
   llvm::SmallString<256> groupPath(path);
   llvm::sys::path::append(groupPath, commGroupFileName);
-  if (!llvm::sys::fs::exists(groupPath))
-    return folder;
-  auto file = llvm::MemoryBuffer::getFile(groupPath);
-  if (!file) {
-    diags.report(SMLoc(), diag::CannotReadFile) << groupPath << file.getError().message();
-    return std::nullopt;
+  if (llvm::sys::fs::exists(groupPath)) {
+    // Each rank is in several groups.
+    constexpr uint64_t maxBytes = uint64_t(1) << 30;
+    auto file = readFile(groupPath, diags, maxBytes);
+    if (!file || !GroupReader(folder, groupPath, diags).read(file->getBuffer()))
+      return std::nullopt;
   }
-  if (!GroupReader(folder, groupPath, wholeOnly, diags).read((*file)->getBuffer()))
-    return std::nullopt;
+  folder.findAbsent();
   return folder;
 }

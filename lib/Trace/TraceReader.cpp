@@ -46,6 +46,9 @@ TraceReader::Status TraceReader::readMessage(google::protobuf::MessageLite &mess
   llvm::ArrayRef<uint8_t> bytes = source->peek(maxVarint32);
   if (bytes.empty() && source->getError().empty())
     return Status::End;
+  // A file of zeros is no trace of as many nodes, but metadata may be empty.
+  if (kind == "node" && bytes.size() && bytes[0] == 0)
+    return fail(diag::TraceBadLength, kind, "a node of no bytes says nothing");
 
   uint64_t length = 0;
   size_t width = 0;
@@ -86,6 +89,13 @@ TraceReader::Status TraceReader::readMetadata(ChakraProtoMsg::GlobalMetadata &me
   failed = true;
   diags.report(SMLoc(), diag::TraceEmpty) << path;
   return Status::Failed;
+}
+
+uint64_t TraceReader::getOffset() const { return source->getOffset(); }
+
+void TraceReader::skipTo(uint64_t offset, uint64_t number) {
+  source->skipTo(offset);
+  numNodes = number;
 }
 
 TraceReader::Status TraceReader::readNode(ChakraProtoMsg::Node &node) {

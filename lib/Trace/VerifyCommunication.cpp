@@ -17,32 +17,26 @@
 
 using namespace stage;
 
+static bool isCommunication(ChakraNodeType type) {
+  return type == ChakraNodeType::CommSend || type == ChakraNodeType::CommRecv || type == ChakraNodeType::CommColl;
+}
+
 /// The communications of a rank in the order in which it issues them.
 static std::vector<NodeIndex> getCommunicationOrder(const RankTable &rank) {
-  std::vector<uint32_t> waiting(rank.nodes.size());
-  // Dependents of each node, as lists through one array.
-  std::vector<uint64_t> userBegin(rank.nodes.size() + 1);
-  for (NodeIndex dep : rank.deps)
-    ++userBegin[dep + 1];
-  for (size_t i = 1; i < userBegin.size(); ++i)
-    userBegin[i] += userBegin[i - 1];
-  std::vector<NodeIndex> users(rank.deps.size());
-  std::vector<uint64_t> fill(userBegin.begin(), userBegin.end());
+  std::vector<uint32_t> waiting(rank.getNumNodes());
   std::priority_queue<NodeIndex, std::vector<NodeIndex>, std::greater<NodeIndex>> ready;
-  for (NodeIndex node = 0; node < rank.nodes.size(); ++node) {
+  for (NodeIndex node = 0; node < rank.getNumNodes(); ++node) {
     waiting[node] = uint32_t(rank.getDeps(node).size());
     if (waiting[node] == 0)
       ready.push(node);
-    for (NodeIndex dep : rank.getDeps(node))
-      users[fill[dep]++] = node;
   }
   std::vector<NodeIndex> order;
   while (!ready.empty()) {
     NodeIndex node = ready.top();
     ready.pop();
-    if (rank.nodes[node].type >= ChakraNodeType::CommSend)
+    if (isCommunication(rank.nodes[node].type))
       order.push_back(node);
-    for (NodeIndex user : llvm::makeArrayRef(users).slice(userBegin[node], userBegin[node + 1] - userBegin[node]))
+    for (NodeIndex user : rank.getUsers(node))
       if (--waiting[user] == 0)
         ready.push(user);
   }
@@ -51,7 +45,7 @@ static std::vector<NodeIndex> getCommunicationOrder(const RankTable &rank) {
 
 namespace {
 struct Place {
-  uint32_t rank;
+  uint32_t slot;
   NodeIndex node;
 };
 
@@ -60,11 +54,12 @@ public:
   CommunicationVerifier(NodeTable &table, FaultReporter &faults) : table(table), faults(faults) {}
 
   CommunicationSummary verify() {
+    // Per group and member, in the order in which it issues them.
     std::vector<std::vector<std::vector<NodeIndex>>> uses(table.groups.size());
     for (size_t group = 0; group < uses.size(); ++group)
       uses[group].resize(table.groups[group].members.size());
-    for (uint32_t rank = 0; rank < table.ranks.size(); ++rank)
-      collect(rank, uses);
+    for (uint32_t slot = 0; slot < table.ranks.size(); ++slot)
+      collect(slot, uses);
     for (uint32_t group = 0; group < uses.size(); ++group)
       checkGroup(group, uses[group]);
     matchSends();
@@ -74,37 +69,42 @@ public:
 
 private:
   /// Position of each rank in each group, found once per rank and group.
-  size_t getMember(uint32_t group, uint32_t rank) {
+  size_t getMember(uint32_t group, uint32_t slot) {
     if (group == 0)
-      return rank;
-    auto [cached, isNew] = memberOf.try_emplace(uint64_t(group) << 32 | rank, 0);
+      return slot;
+    auto [cached, isNew] = memberOf.try_emplace(uint64_t(group) << 32 | slot, 0);
     if (isNew) {
       const std::vector<uint32_t> &members = table.groups[group].members;
-      cached->second = llvm::find(members, rank) - members.begin();
+      cached->second = llvm::find(members, slot) - members.begin();
     }
     return cached->second;
   }
 
-  void collect(uint32_t rank, std::vector<std::vector<std::vector<NodeIndex>>> &uses) {
-    for (NodeIndex node : getCommunicationOrder(table.ranks[rank])) {
-      NodeRecord &record = table.ranks[rank].nodes[node];
-      if (!record.isUsable)
+  void collect(uint32_t slot, std::vector<std::vector<std::vector<NodeIndex>>> &uses) {
+    RankTable &rank = table.ranks[slot];
+    for (NodeIndex node : getCommunicationOrder(rank)) {
+      if (!rank.nodes[node].isUsable)
         continue;
-      if (record.type == ChakraNodeType::CommColl) {
+      Communication &record = rank.getCommunication(node);
+      if (rank.nodes[node].type == ChakraNodeType::CommColl) {
         ++summary.numCollectives;
-        uses[record.channel][getMember(record.channel, rank)].push_back(node);
+        uses[record.channel][getMember(record.channel, slot)].push_back(node);
         continue;
       }
-      bool isSend = record.type == ChakraNodeType::CommSend;
+      bool isSend = rank.nodes[node].type == ChakraNodeType::CommSend;
       summary.numSends += isSend;
-      uint32_t source = isSend ? rank : record.peer;
-      uint32_t destination = isSend ? record.peer : rank;
+      if (table.findSlot(record.peer) == noSlot) {
+        ++(isSend ? summary.numSendsOut : summary.numRecvsIn);
+        continue;
+      }
+      uint32_t source = isSend ? rank.rank : record.peer;
+      uint32_t destination = isSend ? record.peer : rank.rank;
       auto key = std::make_tuple(source, destination, record.tag, record.size);
       auto [channel, isNew] = channelOf.try_emplace(key, uint32_t(channels.size()));
       if (isNew)
         channels.emplace_back();
       record.channel = channel->second;
-      (isSend ? channels[record.channel].sends : channels[record.channel].recvs).push_back({rank, node});
+      (isSend ? channels[record.channel].sends : channels[record.channel].recvs).push_back({slot, node});
     }
   }
 
@@ -118,26 +118,28 @@ private:
         checkPair(group, members[0], uses[0], members[member], uses[member]);
     }
     summary.numGroups += isUsed;
+    summary.numPartialGroups += isUsed && table.groups[group].isPartial;
   }
 
   void checkPair(uint32_t group, uint32_t first, llvm::ArrayRef<NodeIndex> firstUses, uint32_t second,
                  llvm::ArrayRef<NodeIndex> secondUses) {
     size_t common = std::min(firstUses.size(), secondUses.size());
     for (size_t use = 0; use < common; ++use) {
-      const NodeRecord &a = table.ranks[first].nodes[firstUses[use]];
-      const NodeRecord &b = table.ranks[second].nodes[secondUses[use]];
-      if (a.commType == b.commType && a.size == b.size)
+      const Communication &a = table.ranks[first].getCommunication(firstUses[use]);
+      const Communication &b = table.ranks[second].getCommunication(secondUses[use]);
+      bool isSame = a.commType == b.commType && a.size == b.size;
+      if (isSame && a.tag == b.tag)
         continue;
       if (faults.isShown(diag::CollectiveMismatch))
         faults.getDiagnostics().report(SMLoc(), diag::CollectiveMismatch)
             << int64_t(use + 1) << table.describeGroup(group) << table.describe(first, firstUses[use])
-            << table.describeCollective(first, firstUses[use]) << table.describe(second, secondUses[use])
-            << table.describeCollective(second, secondUses[use]);
+            << table.describeCollective(a, isSame) << table.describe(second, secondUses[use])
+            << table.describeCollective(b, isSame);
       return;
     }
     if (firstUses.size() != secondUses.size())
-      faults.report(diag::CollectiveCount, table.describeGroup(group), first, firstUses.size(), second,
-                    secondUses.size());
+      faults.report(diag::CollectiveCount, table.describeGroup(group), table.ranks[first].rank, firstUses.size(),
+                    table.ranks[second].rank, secondUses.size());
   }
 
   void matchSends() {
@@ -149,8 +151,11 @@ private:
     }
   }
   void reportUnmatched(diag::ID id, Place place) {
-    const NodeRecord &record = table.ranks[place.rank].nodes[place.node];
-    faults.report(id, table.describe(place.rank, place.node), record.peer, record.tag, record.size);
+    if (!faults.isShown(id))
+      return;
+    const Communication &record = table.ranks[place.slot].getCommunication(place.node);
+    faults.getDiagnostics().report(SMLoc(), id)
+        << table.describe(place.slot, place.node) << int64_t(record.peer) << int64_t(record.tag) << record.size;
   }
 
   struct Channel {

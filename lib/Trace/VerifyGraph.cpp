@@ -8,50 +8,30 @@ using namespace stage;
 namespace {
 class GraphVerifier {
 public:
-  GraphVerifier(NodeTable &table, uint32_t rank, FaultReporter &faults)
-      : table(table), ranks(table.ranks[rank]), rank(rank), faults(faults) {}
+  GraphVerifier(NodeTable &table, uint32_t slot, FaultReporter &faults)
+      : table(table), ranks(table.ranks[slot]), slot(slot), faults(faults) {}
+
+  auto describe(NodeIndex node) const {
+    return [this, node] { return table.describe(slot, node); };
+  }
 
   void verify() {
     checkIds();
-    resolveDeps();
+    ranks.resolveDeps([&](NodeIndex node, uint64_t id) {
+      if (id == ranks.getId(node))
+        faults.report(diag::NodeSelfDep, describe(node));
+      else
+        faults.report(diag::NodeDanglingDep, describe(node), id);
+    });
     checkAcyclic();
+    ranks.findUsers();
   }
 
 private:
   void checkIds() {
-    for (NodeIndex node = 1; node < ranks.nodes.size(); ++node)
-      if (ranks.nodes[node].id == ranks.nodes[node - 1].id)
-        faults.report(diag::NodeDuplicateId, table.describe(rank, node), ranks.nodes[node].id);
-  }
-
-  NodeIndex find(uint64_t id) const {
-    // Ids are dense as a rule.
-    uint64_t guess = id - ranks.nodes.front().id;
-    if (guess < ranks.nodes.size() && ranks.nodes[guess].id == id)
-      return NodeIndex(guess);
-    auto found = std::lower_bound(ranks.nodes.begin(), ranks.nodes.end(), id,
-                                  [](const NodeRecord &node, uint64_t id) { return node.id < id; });
-    return found == ranks.nodes.end() || found->id != id ? noNode : NodeIndex(found - ranks.nodes.begin());
-  }
-
-  void resolveDeps() {
-    uint64_t begin = 0;
-    ranks.deps.reserve(ranks.depIds.size());
-    for (NodeIndex node = 0; node < ranks.nodes.size(); ++node) {
-      uint64_t end = ranks.depBegin[node + 1];
-      for (uint64_t id : llvm::makeArrayRef(ranks.depIds).slice(begin, end - begin)) {
-        if (id == ranks.nodes[node].id)
-          faults.report(diag::NodeSelfDep, table.describe(rank, node));
-        else if (NodeIndex dep = find(id); dep == noNode)
-          faults.report(diag::NodeDanglingDep, table.describe(rank, node), id);
-        else
-          ranks.deps.push_back(dep);
-      }
-      begin = end;
-      ranks.depBegin[node + 1] = ranks.deps.size();
-    }
-    ranks.depIds.clear();
-    ranks.depIds.shrink_to_fit();
+    for (NodeIndex node = 1; node < ranks.getNumNodes(); ++node)
+      if (ranks.getId(node) == ranks.getId(node - 1))
+        faults.report(diag::NodeDuplicateId, describe(node), ranks.getId(node));
   }
 
   /// Visits depth first, without recursion: a chain may be as long as the trace.
@@ -97,22 +77,21 @@ private:
     constexpr size_t maxShown = 8;
     std::string text;
     for (NodeIndex node : cycle.take_front(maxShown))
-      text += std::to_string(ranks.nodes[node].id) + " after ";
+      text += std::to_string(ranks.getId(node)) + " after ";
     if (cycle.size() > maxShown)
       text += "... after ";
-    text += std::to_string(ranks.nodes[cycle.front()].id);
-    faults.report(diag::NodeCycle, table.describe(rank, cycle.front()), text);
+    text += std::to_string(ranks.getId(cycle.front()));
+    faults.report(diag::NodeCycle, describe(cycle.front()), text);
   }
 
   NodeTable &table;
   RankTable &ranks;
-  uint32_t rank;
+  uint32_t slot;
   FaultReporter &faults;
 };
 } // namespace
 
 void stage::verifyGraph(NodeTable &table, FaultReporter &faults) {
-  for (uint32_t rank = 0; rank < table.ranks.size(); ++rank)
-    if (!table.ranks[rank].nodes.empty())
-      GraphVerifier(table, rank, faults).verify();
+  for (uint32_t slot = 0; slot < table.ranks.size(); ++slot)
+    GraphVerifier(table, slot, faults).verify();
 }

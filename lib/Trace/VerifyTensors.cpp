@@ -21,8 +21,8 @@ using namespace stage;
 namespace {
 class TensorVerifier {
 public:
-  TensorVerifier(NodeTable &table, uint32_t rank, FaultReporter &faults)
-      : table(table), ranks(table.ranks[rank]), rank(rank), faults(faults) {}
+  TensorVerifier(NodeTable &table, uint32_t slot, FaultReporter &faults)
+      : table(table), ranks(table.ranks[slot]), slot(slot), faults(faults) {}
 
   /// The number of tensors.
   uint64_t verify() {
@@ -43,12 +43,14 @@ private:
     int64_t bytes;
   };
 
-  std::string describe(NodeIndex node) const { return table.describe(rank, node); }
+  auto describe(NodeIndex node) const {
+    return [this, node] { return table.describe(slot, node); };
+  }
 
   /// All nodes have both lists or none has.
   void checkLists() {
     for (NodeIndex node = 0; node < ranks.nodes.size(); ++node) {
-      const NodeRecord &record = ranks.nodes[node];
+      NodeFlags record = ranks.nodes[node];
       if (!record.hasInputs)
         faults.report(diag::TensorListMissing, describe(node), "inputs");
       if (!record.hasOutputs)
@@ -62,12 +64,12 @@ private:
       Tensor &tensor = it->second;
       if (tensor.bytes != use.bytes)
         faults.report(diag::TensorSizeDiffers, describe(use.node), table.getTensorName(use.name), use.bytes,
-                      tensor.bytes, ranks.nodes[tensor.first].id);
+                      tensor.bytes, ranks.getId(tensor.first));
       if (!use.isWrite)
         continue;
       if (tensor.writer != noNode)
         faults.report(diag::TensorWrittenTwice, describe(use.node), table.getTensorName(use.name),
-                      ranks.nodes[tensor.writer].id);
+                      ranks.getId(tensor.writer));
       else
         tensor.writer = use.node;
     }
@@ -109,7 +111,7 @@ private:
     if (tensor.writer == noNode || dependsOn(use.node, tensor.writer))
       return;
     faults.report(diag::TensorReadEarly, describe(use.node), table.getTensorName(use.name),
-                  ranks.nodes[tensor.writer].id);
+                  ranks.getId(tensor.writer));
   }
 
   bool dependsOn(NodeIndex node, NodeIndex other) {
@@ -142,30 +144,32 @@ private:
       ChakraNodeType type = ranks.nodes[node].type;
       bool isMessage =
           type == ChakraNodeType::CommColl || type == ChakraNodeType::CommSend || type == ChakraNodeType::CommRecv;
-      if (isMessage && held[node] < ranks.nodes[node].size)
+      if (!isMessage)
+        continue;
+      int64_t size = ranks.getCommunication(node).size;
+      if (held[node] < size)
         faults.report(diag::TensorMessageSize, describe(node), type == ChakraNodeType::CommRecv ? "writes" : "reads",
-                      held[node], ranks.nodes[node].size);
+                      held[node], size);
     }
   }
 
   NodeTable &table;
   RankTable &ranks;
-  uint32_t rank;
+  uint32_t slot;
   FaultReporter &faults;
   llvm::DenseMap<uint32_t, Tensor> tensors;
   std::vector<NodeIndex> order;
   /// The last search that came by each node.
-  std::vector<uint64_t> seen;
+  std::vector<uint32_t> seen;
   std::vector<NodeIndex> queue;
-  uint64_t search = 0;
+  uint32_t search = 0;
 };
 } // namespace
 
 uint64_t stage::verifyTensors(NodeTable &table, FaultReporter &faults) {
   uint64_t numTensors = 0;
-  for (uint32_t rank = 0; rank < table.ranks.size(); ++rank)
-    if (llvm::any_of(table.ranks[rank].nodes,
-                     [](const NodeRecord &node) { return node.hasInputs || node.hasOutputs; }))
-      numTensors += TensorVerifier(table, rank, faults).verify();
+  for (uint32_t slot = 0; slot < table.ranks.size(); ++slot)
+    if (llvm::any_of(table.ranks[slot].nodes, [](NodeFlags node) { return node.hasInputs || node.hasOutputs; }))
+      numTensors += TensorVerifier(table, slot, faults).verify();
   return numTensors;
 }

@@ -5,14 +5,16 @@
 // written.
 //
 //===----------------------------------------------------------------------===//
+#include "stage/Support/Files.h"
+#include "stage/Support/Process.h"
 #include "stage/Support/StandardOutput.h"
 #include "stage/Trace/Diff.h"
 #include "stage/Trace/Statistics.h"
 #include "stage/Trace/TextForm.h"
 #include "stage/Trace/Verify.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -55,12 +57,18 @@ enum ExitCode { Good = 0, Faults = 1, Unreadable = 2 };
 } // namespace
 
 static int assemble(SourceMgr &sources, DiagnosticEngine &diags) {
-  auto file = MemoryBuffer::getFileOrSTDIN(assemblePath);
-  if (!file) {
-    diags.report(SMLoc(), diag::CannotReadFile) << assemblePath.getValue() << file.getError().message();
+  // Ranks are found by the names of their files.
+  if (assemblePrefix.empty() || assemblePrefix.find('/') != std::string::npos) {
+    diags.report(SMLoc(), diag::CannotWriteFile)
+        << (assemblePrefix + ".0.et") << "--prefix must be the beginning of a file's name";
     return Unreadable;
   }
-  unsigned buffer = sources.AddNewSourceBuffer(std::move(*file), SMLoc());
+  // The text of traces is several times longer than they are.
+  constexpr uint64_t maxBytes = uint64_t(8) << 30;
+  auto file = readFile(assemblePath, diags, maxBytes);
+  if (!file)
+    return Unreadable;
+  unsigned buffer = sources.AddNewSourceBuffer(std::move(file), SMLoc());
   return assembleTraces(buffer, {assembleOutput, assemblePrefix, assembleForce}, diags) ? Good : Unreadable;
 }
 
@@ -70,6 +78,11 @@ static int run(SourceMgr &sources, DiagnosticEngine &diags) {
     if (dumpRank.getNumOccurrences())
       options.rank = dumpRank;
     options.expandGroups = dumpExpand;
+    if (!sys::fs::is_directory(dumpPath) && (dumpRank.getNumOccurrences() || dumpExpand)) {
+      diags.report(SMLoc(), diag::FlagWithoutEffect) << (dumpExpand ? "--expand-groups" : "--rank")
+                                                     << "'" + dumpPath + "' is no folder of traces";
+      return Unreadable;
+    }
     return dumpTraces(dumpPath, options, outs(), diags) ? Good : Unreadable;
   }
   if (assembleCommand)
@@ -87,6 +100,7 @@ static int run(SourceMgr &sources, DiagnosticEngine &diags) {
 }
 
 int main(int argc, char **argv) {
+  prepareProcess(Unreadable);
   InitLLVM init(argc, argv);
   cl::ParseCommandLineOptions(argc, argv, "Looks at Chakra execution traces.\n");
   SourceMgr sources;

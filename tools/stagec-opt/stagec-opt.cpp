@@ -12,14 +12,13 @@
 #include "stage/Interp/Prove.h"
 #include "stage/Memory/Memory.h"
 #include "stage/Memory/Report.h"
+#include "stage/Support/Files.h"
+#include "stage/Support/Process.h"
 #include "stage/Support/StandardOutput.h"
 #include "stage/Transforms/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/ToolOutputFile.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace llvm;
@@ -94,48 +93,62 @@ bool proveGraph(raw_ostream &os, Graph &graph, SizeContext &sizes, DiagnosticEng
 }
 } // namespace
 
+/// No flag is ignored (law L14). False after a report.
+static bool checkOptions(DiagnosticEngine &diags) {
+  unsigned errors = diags.getNumErrors();
+  if (proof && emit.getNumOccurrences())
+    diags.report(SMLoc(), diag::ProveAndEmit);
+  auto refuse = [&](cl::Option &option, StringRef why) {
+    if (option.getNumOccurrences())
+      diags.report(SMLoc(), diag::FlagWithoutEffect) << ((option.ArgStr.size() > 1 ? "--" : "-") + option.ArgStr) << why;
+  };
+  if (listPasses)
+    for (cl::Option *option : std::initializer_list<cl::Option *>{&outputPath, &pipeline, std::addressof(printAfter), &emit,
+                                                                  &printAfterAll, &verifyEach, &timePasses, &proof,
+                                                                  &remarks})
+      refuse(*option, "--list-passes prints the list of passes only");
+  if (listPasses && inputPath.getNumOccurrences())
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << inputPath << "--list-passes prints the list of passes only";
+  if (!listPasses && pipeline.empty())
+    for (cl::Option *option :
+         std::initializer_list<cl::Option *>{&pipeline, &printAfterAll, &verifyEach, &timePasses, &remarks})
+      refuse(*option, "no pass is run; name some with --passes");
+  if (outputPath.empty())
+    diags.report(SMLoc(), diag::CannotWriteFile) << outputPath << "the name is empty";
+  return diags.getNumErrors() == errors;
+}
+
 int main(int argc, char **argv) {
+  prepareProcess(Unusable);
   InitLLVM init(argc, argv);
   cl::HideUnrelatedOptions(category);
   cl::ParseCommandLineOptions(argc, argv, "Runs passes on the text of a graph.\n");
-  if (listPasses) {
-    printPassList(outs(), getAllPasses());
-    return Good;
-  }
-
   SourceMgr sources;
   DiagnosticEngine diags(sources, errs());
-  if (proof && emit.getNumOccurrences()) {
-    diags.report(SMLoc(), diag::ProveAndEmit);
+  if (!checkOptions(diags))
     return Unusable;
+  if (listPasses) {
+    printPassList(outs(), getAllPasses());
+    return flushStandardOutput(diags) ? Good : Unusable;
   }
   diags.setShowRemarks(remarks);
   PassManager manager(getAllPasses(), diags, {printAfter, printAfterAll, verifyEach, timePasses}, errs());
   if (!manager.addPipeline(pipeline))
     return Unusable;
 
-  auto file = MemoryBuffer::getFileOrSTDIN(inputPath);
-  if (!file) {
-    diags.report(SMLoc(), diag::CannotReadFile) << inputPath.getValue() << file.getError().message();
+  auto file = readFile(inputPath, diags);
+  if (!file)
     return Unusable;
-  }
   SizeContext sizes;
-  unsigned buffer = sources.AddNewSourceBuffer(std::move(*file), SMLoc());
+  unsigned buffer = sources.AddNewSourceBuffer(std::move(file), SMLoc());
   std::unique_ptr<Graph> graph = parseGraph(sizes, diags, buffer);
   if (!graph || !verify(*graph, diags) || !manager.run(*graph) || !verify(*graph, diags))
     return Faults;
 
-  std::error_code error;
-  ToolOutputFile output(outputPath, error, sys::fs::OF_None);
-  if (error) {
-    diags.report(SMLoc(), diag::CannotWriteFile) << outputPath.getValue() << error.message();
-    return Unusable;
-  }
-  bool good = proof ? proveGraph(output.os(), *graph, sizes, diags, buffer) : printResult(output.os(), *graph, diags);
-  if (!flushOutput(output.os(), outputPath, diags))
-    return Unusable;
-  if (!good)
+  // Nothing of the output is touched before all of it is known.
+  std::string text;
+  raw_string_ostream os(text);
+  if (!(proof ? proveGraph(os, *graph, sizes, diags, buffer) : printResult(os, *graph, diags)))
     return Faults;
-  output.keep();
-  return Good;
+  return writeFile(outputPath, os.str(), diags) ? Good : Unusable;
 }

@@ -29,6 +29,7 @@ protected:
     std::error_code error;
     for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error))
       names.insert(llvm::sys::path::filename(entry->path()).str());
+    names.erase(".stagec"); // our mark
     return names;
   }
   std::string read(const std::string &file) const {
@@ -91,6 +92,7 @@ TEST_F(OutputDirectoryTest, RefusesAFullFolderUnlessForced) {
   fs::create_directory(path("traces"));
   write(path("traces/w.0.et"), "old");
   write(path("traces/w.1.et"), "old");
+  write(path("traces/.stagec"), "");
   EXPECT_FALSE(create(path("traces")));
   EXPECT_TRUE(said("[output-not-empty]"));
   auto output = create(path("traces"), /*force=*/true);
@@ -109,6 +111,70 @@ TEST_F(OutputDirectoryTest, NeverReplacesWhatIsNotATrace) {
   EXPECT_FALSE(create(path("home"), /*force=*/true));
   EXPECT_TRUE(said("[output-holds-others]"));
   EXPECT_EQ(list(path("home")), Names{"thesis.tex"});
+}
+
+TEST_F(OutputDirectoryTest, NeverReplacesWhatSomebodyElseWrote) {
+  fs::create_directory(path("measured"));
+  write(path("measured/w.0.et"), "days");
+  EXPECT_FALSE(create(path("measured"), /*force=*/true));
+  EXPECT_TRUE(said("[output-holds-others]"));
+  EXPECT_EQ(read(path("measured/w.0.et")), "days");
+}
+
+/// Not even what comes while the new files are written, whatever its name.
+TEST_F(OutputDirectoryTest, KeepsAFileThatAppears) {
+  for (const char *name : {"notes.txt", "w.7.et"}) {
+    auto first = create(path("traces"));
+    ASSERT_TRUE(first);
+    first->writeFile("w.0.et", llvm::StringRef("old"));
+    EXPECT_TRUE(first->commit());
+    auto output = create(path("traces"), /*force=*/true);
+    ASSERT_TRUE(output);
+    output->writeFile("w.0.et", llvm::StringRef("new"));
+    write(path("traces/" + llvm::Twine(name)), "mine");
+    EXPECT_FALSE(output->commit());
+    EXPECT_TRUE(said("[output-holds-others]"));
+    EXPECT_EQ(list(path("traces")), (Names{name, "w.0.et"}));
+    EXPECT_EQ(read(path("traces/w.0.et")), "old");
+    EXPECT_EQ(list(std::string(root)), Names{"traces"});
+    fs::remove_directories(path("traces"));
+  }
+}
+
+/// Others may remove files of the hidden folder, or all of it.
+TEST_F(OutputDirectoryTest, FailsWhenFilesVanish) {
+  for (bool whole : {false, true}) {
+    auto output = create(path("traces"));
+    ASSERT_TRUE(output);
+    output->writeFile("w.0.et", llvm::StringRef("a"));
+    output->writeFile("w.1.et", llvm::StringRef("b"));
+    std::string hidden = path(*list(std::string(root)).begin());
+    fs::remove(hidden + "/w.0.et");
+    if (whole)
+      fs::remove_directories(hidden);
+    EXPECT_FALSE(output->commit());
+    EXPECT_TRUE(said("[output-disturbed]"));
+    EXPECT_EQ(list(std::string(root)), Names());
+    messages.clear();
+  }
+}
+
+TEST_F(OutputDirectoryTest, LeavesNoFolderThatThePathLeavesAgain) {
+  auto output = create(path("nothere/../traces"));
+  ASSERT_TRUE(output);
+  EXPECT_TRUE(output->commit());
+  EXPECT_EQ(list(std::string(root)), Names{"traces"});
+}
+
+TEST_F(OutputDirectoryTest, GoesOnWithAFile) {
+  auto output = create(path("traces"));
+  ASSERT_TRUE(output);
+  output->writeFile("w.0.et", llvm::StringRef("begin"));
+  output->writeFile("w.0.et", llvm::StringRef(" end"), OutputDirectory::WriteMode::Append);
+  EXPECT_EQ(output->getNumFiles(), 1u);
+  EXPECT_EQ(output->getNumBytes(), 9u);
+  EXPECT_TRUE(output->commit());
+  EXPECT_EQ(read(path("traces/w.0.et")), "begin end");
 }
 
 TEST_F(OutputDirectoryTest, RefusesFilesAndTheCurrentFolder) {
@@ -154,7 +220,7 @@ TEST_F(OutputDirectoryTest, ReportsAFailedWriteAndLeavesNothing) {
 }
 
 TEST_F(OutputDirectoryTest, IsRemovedOnSignals) {
-  for (int number : {SIGINT, SIGTERM, SIGHUP}) {
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGABRT}) {
     int pipeEnds[2];
     ASSERT_EQ(pipe(pipeEnds), 0);
     pid_t child = fork();

@@ -46,8 +46,8 @@ TEST_F(PassManagerTest, VerifyEachNamesThePassThatBrokeTheGraph) {
 }
 
 TEST_F(PassManagerTest, WithoutVerifyEachPassesAreTrusted) {
-  EXPECT_TRUE(run("breaking,renaming,renaming", {}));
-  EXPECT_EQ(graph.name, "xx");
+  EXPECT_TRUE(run("breaking,renaming", {}));
+  EXPECT_EQ(graph.name, "x");
   EXPECT_EQ(messageStream.str(), "");
 }
 

@@ -132,6 +132,29 @@ TEST_F(VerifyTest, AcceptsRestrictionsOfOneOrder) {
   }
 }
 
+TEST_F(VerifyTest, RefusesMoreNodesThanItCounts) {
+  TraceBuffer buffer;
+  NodeEncoder encoder(buffer);
+  encoder.appendMetadata("1.0");
+  for (uint64_t id = 0; id < 5; ++id) {
+    NodeFields node;
+    node.id = id;
+    node.tensorSize = 1;
+    encoder.append(node);
+  }
+  std::string folder = path("many");
+  auto output = OutputDirectory::create(folder, {}, diags);
+  output->writeFile("w.0.et", buffer.getBytes());
+  EXPECT_TRUE(output->commit());
+  VerifyOptions options;
+  llvm::raw_null_ostream null;
+  options.maxEntries = 5;
+  EXPECT_TRUE(verifyTraces(folder, options, null, diags));
+  options.maxEntries = 4;
+  EXPECT_FALSE(verifyTraces(folder, options, null, diags));
+  EXPECT_TRUE(llvm::StringRef(out.str()).contains("[trace-too-large]"));
+}
+
 TEST_F(VerifyTest, RejectsTwoCollectivesThatChangedPlaces) {
   for (unsigned seed = 0; seed < 100; ++seed) {
     std::mt19937 random(seed);

@@ -50,8 +50,20 @@
 
 namespace stage {
 
-/// `NodeType` of the Chakra schema.
-enum class ChakraNodeType : uint8_t { Invalid, Metadata, MemLoad, MemStore, Comp, CommSend, CommRecv, CommColl };
+/// `NodeType` of the Chakra schema; the last three of newer ones.
+enum class ChakraNodeType : uint8_t {
+  Invalid,
+  Metadata,
+  MemLoad,
+  MemStore,
+  Comp,
+  CommSend,
+  CommRecv,
+  CommColl,
+  Storage,
+  Batch,
+  Checkpoint
+};
 
 /// `CollectiveCommType` of the Chakra schema.
 enum class ChakraCommType : uint8_t {
@@ -210,6 +222,8 @@ public:
   unsigned getNumSlots() const { return numSlots; }
   size_t getNumNodes() const { return numNodes; }
   size_t getNumVaryingNodes() const { return varying.size(); }
+  /// Bytes of memory.
+  size_t getNumBytes() const { return fixed.size() + varying.size() * sizeof(VaryingNode) + allocator.getBytesAllocated(); }
 
   /// Appends the bytes of a rank. `slots` has getNumSlots() values or more.
   void appendRank(llvm::ArrayRef<uint64_t> slots, TraceBuffer &out, std::vector<SlotPlace> *places = nullptr) const;

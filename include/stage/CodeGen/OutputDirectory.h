@@ -9,12 +9,14 @@
 //   output->writeFile("comm_group.json", bytes);  // any thread
 //   if (!output->commit()) return 1;              // reported: disk full, ...
 //
-// Destroyed without commit(), or on SIGINT, SIGTERM or SIGHUP, the hidden folder is
-// removed, and so are the parents of the target that were made for it. After SIGKILL
-// a folder `.<name>.partial-<pid>` stays behind.
+// Destroyed without commit(), on signals that end the process, or when it runs out of
+// memory, the hidden folder is removed, and so are the parents of the target that were
+// made for it. After SIGKILL a folder `.<name>.partial-<pid>` stays behind.
 //
-// An existing target must be empty, or `force` must be given and the target hold
-// nothing but traces and JSON: a mistyped path shall not cost a user his home.
+// An existing target must be empty, or `force` must be given and the target be a folder
+// that was written here: it holds our mark, the file `.stagec`, and traces and their
+// groups, and nothing that came while the new ones were written. A mistyped path shall
+// not cost a user his home, nor his own files beside the traces.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_CODEGEN_OUTPUTDIRECTORY_H
@@ -23,6 +25,7 @@
 #include "stage/Support/Diagnostics.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include <atomic>
 #include <memory>
 #include <mutex>
@@ -45,15 +48,17 @@ public:
   OutputDirectory(const OutputDirectory &) = delete;
   OutputDirectory &operator=(const OutputDirectory &) = delete;
 
-  /// Writes a file of that name. Safe to call from several threads; after the first failure all
-  /// calls return false and commit() reports it.
-  bool writeFile(llvm::StringRef name, llvm::ArrayRef<uint8_t> bytes);
-  bool writeFile(llvm::StringRef name, llvm::StringRef text) {
-    return writeFile(name, llvm::ArrayRef<uint8_t>(text.bytes_begin(), text.bytes_end()));
+  enum class WriteMode { Create, Append };
+
+  /// Writes a file of that name, or goes on with one that was written. Safe to call from several threads; after the
+  /// first failure all calls return false and commit() reports it.
+  bool writeFile(llvm::StringRef name, llvm::ArrayRef<uint8_t> bytes, WriteMode mode = WriteMode::Create);
+  bool writeFile(llvm::StringRef name, llvm::StringRef text, WriteMode mode = WriteMode::Create) {
+    return writeFile(name, llvm::ArrayRef<uint8_t>(text.bytes_begin(), text.bytes_end()), mode);
   }
   bool hasFailed() const { return failed.load(std::memory_order_relaxed); }
 
-  /// Gives the folder its name. False after a report, with everything removed.
+  /// Gives the folder its name, if all files are still in it. False after a report, with everything removed.
   bool commit();
 
   /// Files and bytes written so far.
@@ -62,10 +67,14 @@ public:
 
 private:
   OutputDirectory(std::string target, Options options, DiagnosticEngine &diags);
+  bool checkTarget();
   bool makeParents();
   bool makeHidden();
   void fail(llvm::StringRef name, int error);
-  std::error_code renameToTarget();
+  void writeMark();
+  bool checkComplete();
+  std::error_code exchange();
+  bool renameToTarget();
   void remove();
 
   std::string target;
@@ -74,23 +83,28 @@ private:
   DiagnosticEngine &diags;
   /// Parents of the target made by us, outermost first.
   std::vector<std::string> madeParents;
+  /// Names in the folder that is replaced.
+  llvm::StringSet<> replaced;
   int descriptor = -1;
+  bool isHandlingSignals = false;
   std::atomic<bool> failed = false;
   std::atomic<uint64_t> numFiles = 0;
   std::atomic<uint64_t> numBytes = 0;
+  std::atomic<uint64_t> nameHashes = 0; ///< Of all files, added up.
   std::mutex creating; ///< Held while a file is made in the folder.
   std::mutex mutex;    ///< Guards the failure.
   std::string failedName;
   int failedError = 0;
 };
 
-/// Writes `<prefix>.<rank>.et` for each of `ranks` with `numThreads` threads (0: one per core).
+/// Writes, or goes on with, `<prefix>.<rank>.et` for each of `ranks` with `numThreads` threads (0: one per core).
 /// `encode(rank, worker)` returns the bytes of a rank, valid until the same worker's next call; workers are
 /// numbered from 0 and get runs of consecutive entries of `ranks`, so each can keep a RankEncoder.
 /// Which worker writes a file never shows in it. Returns false when a write failed; commit() says why.
 bool writeRankFiles(OutputDirectory &output, llvm::StringRef prefix, llvm::ArrayRef<uint32_t> ranks,
                     unsigned numThreads,
-                    llvm::function_ref<llvm::ArrayRef<uint8_t>(uint32_t rank, unsigned worker)> encode);
+                    llvm::function_ref<llvm::ArrayRef<uint8_t>(uint32_t rank, unsigned worker)> encode,
+                    OutputDirectory::WriteMode mode = OutputDirectory::WriteMode::Create);
 
 /// Number of workers that writeRankFiles starts for a request of `numThreads`.
 unsigned getNumWorkers(unsigned numThreads, size_t numRanks);

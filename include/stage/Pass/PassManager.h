@@ -7,7 +7,7 @@
 //   if (!manager.addPipeline("differentiate,apply-strategy") || !manager.run(graph))
 //     return failure;
 //
-// Passes run until one of them reports an error. Dumps and the table of times are for
+// Passes run in the order of the registry, which is checked, until one of them reports an error. Dumps and the table of times are for
 // the eyes of developers and go to a stream of their own.
 //
 //===----------------------------------------------------------------------===//
@@ -23,6 +23,8 @@ struct PassInfo {
   llvm::StringRef name;
   void (*run)(Graph &graph, DiagnosticEngine &diags);
   llvm::StringRef doc;
+  /// The pass that must have run and has not, as the graph shows; empty if there is none. Null: nothing is needed.
+  llvm::StringRef (*findMissing)(Graph &graph) = nullptr;
 };
 
 struct PassOptions {
@@ -50,6 +52,7 @@ public:
 private:
   const PassInfo *find(llvm::StringRef name);
   bool checkOptions();
+  bool checkOrder();
   bool runPass(const PassInfo &pass, Graph &graph);
   void printTimes();
 

@@ -1,7 +1,7 @@
 //===- TraceFolder.h - the traces of all ranks -----------------*- C++ -*-===//
 //
 // A folder of `<prefix>.<rank>.et` files and, where collectives use groups, a
-// comm_group.json.
+// comm_group.json. Some ranks may be absent.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_TRACE_TRACEFOLDER_H
@@ -22,14 +22,21 @@ struct TraceFolder {
   std::map<uint32_t, std::string> files;
   CommGroups groups;
 
-  /// Reads the names and the groups. With `wholeOnly`, ranks must be 0..N-1 and groups name no others;
-  /// otherwise a subset of the ranks will do. Nothing after a report.
-  static std::optional<TraceFolder> load(llvm::StringRef path, bool wholeOnly, DiagnosticEngine &diags);
+  /// Ranks without a file, as inclusive ranges: those below the highest one, and those that groups name.
+  std::vector<std::pair<uint32_t, uint32_t>> absent;
+
+  /// Reads the names and the groups. Nothing after a report.
+  static std::optional<TraceFolder> load(llvm::StringRef path, DiagnosticEngine &diags);
+
+private:
+  void findAbsent();
 };
 
 /// The rank in `<prefix>.<rank>.et`, if the name is such a one.
 std::optional<uint32_t> getRankOfFileName(llvm::StringRef name, llvm::StringRef *prefix = nullptr);
 
+/// Ranges of ranks, the first of many: `0-3, 7`.
+std::string formatRanges(llvm::ArrayRef<std::pair<uint32_t, uint32_t>> ranges);
 /// Ranks as ascending ranges: `0-3, 7`.
 std::string formatRanks(llvm::ArrayRef<uint32_t> ascendingRanks);
 

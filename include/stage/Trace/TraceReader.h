@@ -44,8 +44,11 @@ public:
 
   /// The first message of a file; an empty file is an error.
   Status readMetadata(ChakraProtoMsg::GlobalMetadata &metadata);
-  /// The next node.
+  /// The next node. One of no bytes is an error.
   Status readNode(ChakraProtoMsg::Node &node);
+  /// Where the next message begins; and to go on at such a place, before which there are `number` nodes.
+  uint64_t getOffset() const;
+  void skipTo(uint64_t offset, uint64_t number);
   bool hasFailed() const { return failed; }
 
 private:

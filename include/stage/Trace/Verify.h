@@ -29,6 +29,8 @@ struct VerifyOptions {
   bool ignoreCtrl = false;
   /// Messages shown per code; the others are counted.
   unsigned maxShown = 10;
+  /// Nodes, and dependencies, of a rank: more are refused, as they are counted in 32 bits.
+  uint32_t maxEntries = UINT32_MAX - 1;
 };
 
 /// Verifies the traces of a folder and prints a summary of good ones. False after a report.

@@ -1,0 +1,28 @@
+//===- Files.h - files that are read and written whole ---------*- C++ -*-===//
+#ifndef STAGE_SUPPORT_FILES_H
+#define STAGE_SUPPORT_FILES_H
+
+#include "stage/Support/Diagnostics.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+namespace stage {
+
+/// Texts longer than this are refused: a device or a pipe may have no end.
+inline constexpr uint64_t maxTextBytes = uint64_t(64) << 20;
+
+/// Reads a file, or standard input for `-`, with read(2): a file that is cut while it is read is short, where one that
+/// is mapped would end the program. Null with a reason in `error`.
+std::unique_ptr<llvm::MemoryBuffer> readFile(llvm::StringRef path, std::string &error,
+                                             uint64_t maxBytes = maxTextBytes);
+/// The same with a report.
+std::unique_ptr<llvm::MemoryBuffer> readFile(llvm::StringRef path, DiagnosticEngine &diags,
+                                             uint64_t maxBytes = maxTextBytes);
+
+/// Writes a file whole, or to standard output for `-`. The text goes into a file beside it that takes its name when all
+/// of it is written, so that what was there is whole until then; devices and pipes are written to as they are. False
+/// after a report.
+bool writeFile(llvm::StringRef path, llvm::StringRef text, DiagnosticEngine &diags);
+
+} // namespace stage
+
+#endif // STAGE_SUPPORT_FILES_H

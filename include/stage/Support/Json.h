@@ -1,0 +1,25 @@
+//===- Json.h - JSON of anybody, safely ------------------------*- C++ -*-===//
+//
+// LLVM's reader calls itself for each bracket and keeps the last value of a key that is
+// given twice. Here a text is looked over first: one that is nested deeper than
+// maxJsonDepth, or names a key of an object twice, is refused.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SUPPORT_JSON_H
+#define STAGE_SUPPORT_JSON_H
+
+#include "llvm/Support/JSON.h"
+#include <optional>
+#include <string>
+
+namespace stage {
+
+/// Brackets around a value that are accepted.
+inline constexpr size_t maxJsonDepth = 100;
+
+/// The value of a text. Nothing, with the reason in `error`, if it is no JSON or is refused.
+std::optional<llvm::json::Value> parseJson(llvm::StringRef text, std::string &error);
+
+} // namespace stage
+
+#endif // STAGE_SUPPORT_JSON_H

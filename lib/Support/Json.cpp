@@ -1,0 +1,77 @@
+//===- Json.cpp - JSON of anybody, safely ---------------------------------===//
+#include "stage/Support/Json.h"
+#include "llvm/ADT/StringSet.h"
+#include <vector>
+
+using namespace stage;
+using llvm::StringRef;
+
+namespace {
+/// Looks over a text without calling itself. What is no JSON at all is left for the reader to report.
+class Scanner {
+public:
+  explicit Scanner(StringRef text) : text(text) {}
+
+  /// False with a reason if the text is nested too deep or an object has a key twice.
+  bool scan(std::string &error) {
+    for (at = 0; at < text.size(); ++at) {
+      char c = text[at];
+      if (c == '{' || c == '[') {
+        if (keys.size() == maxJsonDepth) {
+          error = "brackets are nested deeper than " + std::to_string(maxJsonDepth);
+          return false;
+        }
+        keys.emplace_back();
+      } else if ((c == '}' || c == ']') && !keys.empty()) {
+        keys.pop_back();
+      } else if (c == '"') {
+        StringRef string = skipString();
+        // A string before a colon is a key.
+        size_t next = text.find_first_not_of(" \t\r\n", at + 1);
+        if (next != StringRef::npos && text[next] == ':' && !keys.empty() && !keys.back().insert(decode(string)).second) {
+          error = "key " + string.str() + " is given twice";
+          return false;
+        }
+      }
+    }
+    return true;
+  }
+
+private:
+  /// The string with its quotes; `at` is then its last character.
+  StringRef skipString() {
+    size_t begin = at++;
+    while (at < text.size() && text[at] != '"')
+      at += text[at] == '\\' ? 2 : 1;
+    return text.slice(begin, at + 1);
+  }
+
+  /// `"\u0031"` and `"1"` are the same key.
+  static std::string decode(StringRef string) {
+    StringRef inside = string.drop_front().drop_back();
+    if (!string.contains('\\'))
+      return inside.str();
+    llvm::Expected<llvm::json::Value> value = llvm::json::parse(string);
+    if (!value)
+      llvm::consumeError(value.takeError());
+    else if (auto decoded = value->getAsString())
+      return decoded->str();
+    return inside.str();
+  }
+
+  StringRef text;
+  size_t at = 0;
+  std::vector<llvm::StringSet<>> keys; ///< Of the open brackets.
+};
+} // namespace
+
+std::optional<llvm::json::Value> stage::parseJson(StringRef text, std::string &error) {
+  if (!Scanner(text).scan(error))
+    return std::nullopt;
+  llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
+  if (!value) {
+    error = llvm::toString(value.takeError());
+    return std::nullopt;
+  }
+  return std::move(*value);
+}
