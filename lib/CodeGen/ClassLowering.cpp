@@ -9,7 +9,8 @@ using namespace stage;
 ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, const EmitOptions &options,
                              const RankClass &rankClass, DiagnosticEngine &diags)
     : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
-      stage(program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags) {
+      stage(program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags),
+      numIssued(groups.getNumKinds() + 1) {
   for (auto [axis, coordinate] : rankClass.coordinates)
     binding.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
   for (const UnitTemplate &unit : stage.templates)
@@ -117,6 +118,7 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
                         : op.kind == OpKind::AllReduce     ? ChakraCommType::AllReduce
                         : op.kind == OpKind::ReduceScatter ? ChakraCommType::ReduceScatter
                                                            : ChakraCommType::AllToAll;
+    f.groupKind = getGroupKind(op);
     f.fields.commSize = sizes.evaluate(cost.bytes, op);
     if (std::optional<unsigned> kind = groups.find(op))
       f.fields.group = NodeValue::slot(getSlot({true, *kind, 0}));
@@ -188,7 +190,22 @@ void ClassLowering::lowerUnit(unsigned number, Sink sink) {
   lastCompOfUnit.push_back(chains.comp);
 }
 
-void ClassLowering::skipUnit(const Chains &after) {
+llvm::ArrayRef<uint64_t> ClassLowering::getNumCollectives(const PlacedUnit &unit) {
+  auto [known, isNew] = numCollectives.try_emplace(unit.layout);
+  std::vector<uint64_t> &counts = known->second;
+  if (!isNew)
+    return counts;
+  counts.resize(numIssued.size());
+  for (const Segment &segment : unit.layout->getSegments())
+    for (const Op *op : segment.ops)
+      if (isCollective(op->kind))
+        counts[getGroupKind(*op)] += segment.iterations;
+  return counts;
+}
+
+void ClassLowering::skipUnit(unsigned number, const Chains &after) {
+  for (auto [issued, more] : llvm::zip(numIssued, getNumCollectives(units[number])))
+    issued += more;
   chains = after;
   lastCompOfUnit.push_back(chains.comp);
 }
@@ -213,6 +230,8 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, int64_t iterat
   std::optional<uint64_t> &last = node.type == ChakraNodeType::Comp ? chains.comp : chains.comm;
   finishNode(node, last);
   last = id;
+  if (node.type == ChakraNodeType::CommColl)
+    node.collectiveTag = numIssued[f.groupKind]++;
   if (tracker)
     tracker->trackOp(op, unit, iteration, node);
   sink(node);

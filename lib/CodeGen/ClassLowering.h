@@ -80,7 +80,12 @@ public:
     return number >= 2 ? lastCompOfUnit[number - 2] : std::nullopt;
   }
   /// Goes on as if the next unit had been lowered and had ended the chains with these nodes.
-  void skipUnit(const Chains &after);
+  void skipUnit(unsigned number, const Chains &after);
+
+  /// Per kind of groups: the collectives of the units so far, and those of a unit. A collective's tag is how many its
+  /// group had before, which its members agree on as they issue the same ones in the same order.
+  llvm::ArrayRef<uint64_t> getNumIssued() const { return numIssued; }
+  llvm::ArrayRef<uint64_t> getNumCollectives(const PlacedUnit &unit);
 
 private:
   /// Numbers and names of an op, the same in every unit.
@@ -89,6 +94,7 @@ private:
     std::string beforeIteration, afterIteration; ///< Name around the iteration's number.
     std::string opType;
     bool inLoop = false;
+    unsigned groupKind = 0; ///< Of a collective.
   };
 
   static constexpr uint64_t maxTags = 500'000'000;
@@ -97,6 +103,7 @@ private:
   unsigned getVirtualStage(const PlacedUnit &unit) const;
   uint64_t getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const;
   unsigned getSlot(RankSlot slot);
+  unsigned getGroupKind(const Op &op) const { return groups.find(op).value_or(groups.getNumKinds()); }
   const OpFacts &getFacts(const Op &op);
   void nameOp(const Op &op, OpFacts &facts) const;
   void lowerOp(const Op &op, const PlacedUnit &unit, int64_t iteration, uint64_t id, const std::string &suffix,
@@ -124,6 +131,9 @@ private:
 
   llvm::DenseMap<const Op *, std::unique_ptr<OpFacts>> facts;
   std::vector<RankSlot> slots;
+  /// The last kind is that of collectives that name no group.
+  std::vector<uint64_t> numIssued;
+  llvm::DenseMap<const Layout *, std::vector<uint64_t>> numCollectives;
   Chains chains;
   std::vector<std::optional<uint64_t>> lastCompOfUnit;
   llvm::SmallVector<uint64_t, 8> data, control; ///< Dependencies of the current node.

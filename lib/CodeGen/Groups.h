@@ -43,6 +43,7 @@ class GroupTable {
 public:
   explicit GroupTable(const Program &program);
 
+  unsigned getNumKinds() const { return entries.size(); }
   /// The kind of a collective's groups; nothing if they have one member.
   std::optional<unsigned> find(const Op &op) const;
   /// The number of the group of a kind that a rank is in. The rank must take part in the kind.

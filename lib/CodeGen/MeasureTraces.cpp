@@ -73,7 +73,7 @@ private:
           after.comp = unit.base + *known->second.comp;
         if (known->second.comm)
           after.comm = unit.base + *known->second.comm;
-        lowering.skipUnit(after);
+        lowering.skipUnit(number, after);
         return known->second.bytes;
       }
     UnitSize size = {0, std::nullopt, std::nullopt};
@@ -97,7 +97,7 @@ private:
     return getVarintSize(first);
   }
 
-  std::optional<Key> makeKey(const PlacedUnit &unit, unsigned number) const {
+  std::optional<Key> makeKey(const PlacedUnit &unit, unsigned number) {
     std::optional<uint64_t> width = getWidth(unit);
     if (unit.isStep || !width)
       return std::nullopt;
@@ -121,6 +121,12 @@ private:
     }
     for (uint64_t tag : lowering.getTags(unit))
       key.push_back(getVarintSize(tag));
+    for (auto [first, count] : llvm::zip(lowering.getNumIssued(), lowering.getNumCollectives(unit))) {
+      if (count && getVarintSize(first) != getVarintSize(first + count - 1))
+        return std::nullopt;
+      if (count)
+        key.push_back(getVarintSize(first));
+    }
     return key;
   }
 

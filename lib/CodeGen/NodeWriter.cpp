@@ -260,6 +260,8 @@ size_t NodeMessage::measure() {
     break;
   case ChakraNodeType::CommColl:
     size += numberSize(CommType, uint64_t(node.commType)) + numberSize(CommSize, node.commSize) + groupSize();
+    if (node.collectiveTag)
+      size += numberSize(CommTag, *node.collectiveTag);
     break;
   case ChakraNodeType::CommSend:
   case ChakraNodeType::CommRecv:
@@ -315,6 +317,8 @@ uint8_t *NodeMessage::writeBody(uint8_t *out) {
     out = writeNumber(out, CommType, uint64_t(node.commType));
     out = writeNumber(out, CommSize, node.commSize);
     out = writeGroup(out);
+    if (node.collectiveTag)
+      out = writeNumber(out, CommTag, *node.collectiveTag);
     break;
   case ChakraNodeType::CommSend:
   case ChakraNodeType::CommRecv:

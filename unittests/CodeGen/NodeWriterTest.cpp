@@ -149,11 +149,14 @@ TEST(NodeEncoder, CollectiveAttributes) {
   node.commType = ChakraCommType::ReduceScatter;
   node.commSize = 4096;
   node.group = 17;
+  node.collectiveTag = 300;
   TraceBuffer buffer;
   NodeEncoder(buffer).append(node);
   pb::Node message;
   reencode(toString(buffer), message);
-  ASSERT_EQ(message.attr_size(), 4);
+  ASSERT_EQ(message.attr_size(), 5);
+  EXPECT_EQ(find(message, "comm_tag")->value_case(), pb::AttributeProto::kInt32Val);
+  EXPECT_EQ(find(message, "comm_tag")->int32_val(), 300);
   EXPECT_EQ(find(message, "comm_type")->value_case(), pb::AttributeProto::kInt64Val);
   EXPECT_EQ(find(message, "comm_type")->int64_val(), pb::REDUCE_SCATTER);
   EXPECT_EQ(find(message, "comm_size")->value_case(), pb::AttributeProto::kInt64Val);

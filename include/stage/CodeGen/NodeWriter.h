@@ -132,6 +132,8 @@ struct NodeFields {
   NodeValue peer;
   /// COMM_SEND, COMM_RECV: below 5e8.
   NodeValue tag;
+  /// COMM_COLL: below 5e8; absent: not written.
+  std::optional<uint64_t> collectiveTag;
 
   /// Attributes `inputs` and `outputs` for memory tracking; absent: not written.
   std::optional<llvm::ArrayRef<TensorUse>> inputs;

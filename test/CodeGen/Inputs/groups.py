@@ -21,6 +21,7 @@ for job, pp, dp, cp, tp in itertools.product("ab", (1, 2), (1, 2), (2, 4), (2, 4
     axes = list(report["mesh"])
     coordinates = list(itertools.product(*(range(size) for size in report["mesh"].values())))
     groups = {number: tuple(ranks) for number, ranks in json.load(open(f"{scratch}/comm_group.json")).items()}
+    tags = set()
     for rank, place in enumerate(coordinates):
         expected = collections.Counter()
         for row in report["stages"][place[axes.index("pp")]]["communication"]:
@@ -29,8 +30,12 @@ for job, pp, dp, cp, tp in itertools.product("ab", (1, 2), (1, 2), (2, 4), (2, 4
                                 if all(name in row["axes"] or there[i] == place[i] for i, name in enumerate(axes)))
                 expected[row["operation"].upper(), members] += row["count"]
         found = collections.Counter()
-        for match in re.finditer(r'comm_type=(\w+) .*pg_name="(\d+)"', run([stage_trace, "dump", f"--rank={rank}", scratch])):
+        for match in re.finditer(r'comm_type=(\w+) .*pg_name="(\d+)" comm_tag=(\d+)', run([stage_trace, "dump", f"--rank={rank}", scratch])):
             found[match[1], groups[match[2]]] += 1
+            # All members agree on the tags (verify compares them), and no two collectives of a group share one.
+            if (rank, match[2], match[3]) in tags:
+                sys.exit(f"job {job}, rank {rank}: two collectives of group {match[2]} have tag {match[3]}")
+            tags.add((rank, match[2], match[3]))
         if found != expected:
             sys.exit(f"job {job}, pp {pp} dp {dp} cp {cp} tp {tp}, rank {rank}: {found}, expected {expected}")
         checked += 1
