@@ -173,10 +173,29 @@ void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_
                               Seen &seen) const {
   Op *loop = value->getBlock()->getParent();
   const Segment *segment = unit.layout->findLoop(loop->loop);
-  if (segment && iteration >= 0) {
-    int64_t previous = loop->reverse ? iteration + 1 : iteration - 1;
-    if (previous >= segment->item->begin && previous < segment->item->end)
-      return visit(loop->body->getTerminator()->getOperand(value->getNumber()), unit, previous, visitor, seen);
+  int64_t before = 0; // iterations that ran here
+  if (segment && iteration >= 0)
+    before = loop->reverse ? segment->item->end - 1 - iteration : iteration - segment->item->begin;
+  if (before < 0 || (segment && before > segment->iterations))
+    before = 0;
+  // An iteration may hand on what it was given. Where that goes in a circle whole rounds are skipped (Brent's way to
+  // find one), so that a value that never changes is not followed through all iterations.
+  const Value *mark = value;
+  for (int64_t steps = 0, markedAt = 0, limit = 1; steps < before;) {
+    const Value *given = loop->body->getTerminator()->getOperand(value->getNumber());
+    ++steps;
+    if (!given->isArgument() || given->getBlock() != loop->body.get())
+      return visit(given, unit, loop->reverse ? iteration + steps : iteration - steps, visitor, seen);
+    value = given;
+    if (value == mark) {
+      int64_t round = steps - markedAt;
+      steps += (before - steps) / round * round;
+      mark = nullptr;
+    } else if (mark && steps - markedAt == limit) {
+      mark = value;
+      markedAt = steps;
+      limit *= 2;
+    }
   }
   if (auto recv = unit.layout->findRecv(value))
     return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});

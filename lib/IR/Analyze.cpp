@@ -21,14 +21,48 @@
 using namespace stage;
 
 namespace {
-using OperandSet = uint64_t;
+/// An operator may have any number of operands: the gradients of all uses of a value are added by one.
+class OperandSet {
+public:
+  OperandSet() = default;
+  static OperandSet all(unsigned numOperands) {
+    OperandSet set;
+    set.bits.resize(numOperands, true);
+    return set;
+  }
+  static OperandSet of(unsigned operand) {
+    OperandSet set;
+    set.bits.resize(operand + 1);
+    set.bits.set(operand);
+    return set;
+  }
+  bool contains(unsigned operand) const { return operand < bits.size() && bits[operand]; }
+  bool any() const { return bits.any(); }
+  OperandSet &operator|=(const OperandSet &other) {
+    bits |= other.bits;
+    return *this;
+  }
+  friend OperandSet operator|(OperandSet a, const OperandSet &b) { return a |= b; }
+  friend OperandSet operator&(OperandSet a, const OperandSet &b) {
+    a.bits &= b.bits;
+    return a;
+  }
+  /// What is in `a` and not in `b`.
+  friend OperandSet operator-(OperandSet a, const OperandSet &b) {
+    a.bits.reset(b.bits);
+    return a;
+  }
+
+private:
+  llvm::SmallBitVector bits;
+};
 
 /// How a formula depends on the operands.
 struct Dependence {
-  OperandSet depends = 0; ///< value depends on the operand's float values
-  OperandSet linear = 0;  ///< and homogeneously linearly so
-  OperandSet needs = 0;   ///< the derivative needs the operand's values
-  OperandSet steers = 0;  ///< stands in subscripts or conditions
+  OperandSet depends; ///< value depends on the operand's float values
+  OperandSet linear;  ///< and homogeneously linearly so
+  OperandSet needs;   ///< the derivative needs the operand's values
+  OperandSet steers;  ///< stands in subscripts or conditions
 };
 
 class Analyzer {
@@ -46,23 +80,23 @@ public:
       visit(let);
       visitsReduction(let);
     }
-    OperandSet depends = 0, notLinear = 0, needs = 0, steers = 0;
+    OperandSet depends, notLinear, needs, steers;
     bool anyFormula = false;
     for (const ResultInfo &result : def.results) {
       if (!result.formula) {
         if (!result.extra) // opaque: nonlinear in everything, needs everything
-          notLinear = needs = depends = ~OperandSet(0);
+          notLinear = needs = depends = OperandSet::all(numOperands);
         continue;
       }
       anyFormula = true;
       Dependence d = visit(result.formula);
       depends |= d.depends;
-      notLinear |= d.depends & ~d.linear;
+      notLinear |= d.depends - d.linear;
       // A result that does not depend on an operand at all is linear in it only if it is zero; the sum of
       // partial results would count it several times.
       for (unsigned i = 0; i < numOperands; ++i)
-        if (!result.extra && !(d.depends >> i & 1))
-          notLinear |= OperandSet(1) << i;
+        if (!result.extra && !d.depends.contains(i))
+          notLinear |= OperandSet::of(i);
       needs |= d.needs;
       steers |= d.steers;
       markReductions(result.formula, Place::Top);
@@ -72,10 +106,9 @@ public:
         if (placesOfLets[unsigned(place)].test(let))
           markReductions(def.lets[let].second, place);
     for (unsigned i = 0; i < numOperands; ++i) {
-      OperandSet bit = OperandSet(1) << i;
-      def.linearIn[i] = (depends & bit) && !(notLinear & bit) && !(steers & bit);
-      def.derivativeNeeds[i] = needs & bit;
-      def.dataDependent[i] = (steers & bit) && !(depends & bit);
+      def.linearIn[i] = depends.contains(i) && !notLinear.contains(i) && !steers.contains(i);
+      def.derivativeNeeds[i] = needs.contains(i);
+      def.dataDependent[i] = steers.contains(i) && !depends.contains(i);
     }
     // A backward is linear in the gradient that it is given; what was saved it needs complete. (Of two gradients the
     // contributions are added, and one that is complete would be added once per rank.)
@@ -110,7 +143,7 @@ private:
         d.steers |= s.depends | s.steers;
         d.needs |= s.depends | s.needs;
       }
-      d.depends = d.linear = OperandSet(1) << f->operand;
+      d.depends = d.linear = OperandSet::of(f->operand);
       return d;
     case Formula::Kind::Negate:
       return child(0);
@@ -125,25 +158,25 @@ private:
     case Formula::Kind::Mul: {
       Dependence a = child(0), b = child(1);
       join(d, a, b);
-      d.linear = (a.linear & ~b.depends) | (b.linear & ~a.depends);
-      if (a.depends)
+      d.linear = (a.linear - b.depends) | (b.linear - a.depends);
+      if (a.depends.any())
         d.needs |= b.depends;
-      if (b.depends)
+      if (b.depends.any())
         d.needs |= a.depends;
       return d;
     }
     case Formula::Kind::Div: {
       Dependence a = child(0), b = child(1);
       join(d, a, b);
-      d.linear = a.linear & ~b.depends;
-      if (b.depends)
+      d.linear = a.linear - b.depends;
+      if (b.depends.any())
         d.needs |= a.depends | b.depends;
       return d;
     }
     case Formula::Kind::Reduce: {
       d = child(0);
       if (f->reduce != ReduceKind::Sum) {
-        d.linear = 0;
+        d.linear = OperandSet();
         d.needs |= d.depends;
       }
       return d;
@@ -153,7 +186,7 @@ private:
       join(d, a, b);
       d.steers |= c.depends | c.steers;
       d.needs |= c.needs;
-      if (d.depends)
+      if (d.depends.any())
         d.needs |= c.depends;
       auto isZero = [](const Formula *g) { return g->kind == Formula::Kind::Number && g->number == 0; };
       d.linear = isZero(f->children[2]) ? a.linear : isZero(f->children[1]) ? b.linear : a.linear & b.linear;
@@ -170,7 +203,7 @@ private:
         Dependence c = child(i);
         join(d, d, c);
       }
-      d.linear = 0;
+      d.linear = OperandSet();
       if (f->kind == Formula::Kind::Call)
         d.needs |= d.depends;
       return d;
@@ -235,7 +268,7 @@ private:
         unsigned declared = def.operands[f->operand].indices[i];
         if (subscript->kind == Formula::Kind::Index && subscript->index == declared)
           continue;
-        if (visit(subscript).depends)
+        if (visit(subscript).depends.any())
           (place != Place::Inside ? gathered : reducedInside)[declared] = true;
         else
           shifted[declared] = true;
@@ -281,7 +314,7 @@ private:
     if (f->kind == Formula::Kind::Let)
       result = visitsReduction(def.lets[f->operand].second);
     else if (f->kind == Formula::Kind::Element) // a gather is a sum over a one-hot
-      result = llvm::any_of(f->children, [&](const Formula *subscript) { return visit(subscript).depends != 0; });
+      result = llvm::any_of(f->children, [&](const Formula *subscript) { return visit(subscript).depends.any(); });
     else
       result |= llvm::any_of(f->children, [&](const Formula *child) { return visitsReduction(child); });
     return reductions[f] = result;
@@ -291,14 +324,14 @@ private:
   bool collectFactors(const Formula *f, llvm::SmallVectorImpl<const Formula *> &factors) {
     if (f->kind == Formula::Kind::Mul)
       return collectFactors(f->children[0], factors) && collectFactors(f->children[1], factors);
-    if (f->kind == Formula::Kind::Div && !visit(f->children[1]).depends)
+    if (f->kind == Formula::Kind::Div && !visit(f->children[1]).depends.any())
       return collectFactors(f->children[0], factors);
     if (f->kind == Formula::Kind::Element) {
       factors.push_back(f);
       return true;
     }
     Dependence d = visit(f);
-    return !d.depends && !d.steers && !visitsReduction(f) && !isOfTheOp(f);
+    return !d.depends.any() && !d.steers.any() && !visitsReduction(f) && !isOfTheOp(f);
   }
 
   /// A draw or a let, which gradients made of the factors would not have.
@@ -323,9 +356,9 @@ private:
   bool isPlainSum(const Formula *f, OperandSet &seen) {
     if (f->kind == Formula::Kind::Add)
       return isPlainSum(f->children[0], seen) && isPlainSum(f->children[1], seen);
-    if (f->kind != Formula::Kind::Element || !isPlain(f) || (seen >> f->operand & 1))
+    if (f->kind != Formula::Kind::Element || !isPlain(f) || seen.contains(f->operand))
       return false;
-    seen |= OperandSet(1) << f->operand;
+    seen |= OperandSet::of(f->operand);
     return true;
   }
 
@@ -339,14 +372,14 @@ private:
                                 : formula;
       llvm::SmallVector<const Formula *, 4> factors;
       if (collectFactors(body, factors) && !factors.empty()) {
-        OperandSet seen = 0;
+        OperandSet seen;
         def.isProduct = llvm::all_of(factors, [&](const Formula *factor) {
-          bool fresh = !(seen >> factor->operand & 1) && isPlain(factor);
-          seen |= OperandSet(1) << factor->operand;
+          bool fresh = !seen.contains(factor->operand) && isPlain(factor);
+          seen |= OperandSet::of(factor->operand);
           return fresh;
         }) && factors.size() == def.operands.size();
       }
-      OperandSet seen = 0;
+      OperandSet seen;
       def.isSum = formula->kind == Formula::Kind::Add && isPlainSum(formula, seen);
     }
     bool anyWhole = llvm::any_of(def.indices, [](const IndexInfo &index) { return index.whole || index.fold; });

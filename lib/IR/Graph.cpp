@@ -26,28 +26,35 @@ Op::~Op() {
   clearOperands();
 }
 
+/// The last use takes the place of the one that goes.
+void Op::dropUse(unsigned operand) {
+  auto &uses = operands[operand]->uses;
+  unsigned position = usePositions[operand];
+  assert(uses[position] == std::make_pair(this, operand) && "use lists are kept");
+  uses[position] = uses.back();
+  auto [user, number] = uses[position];
+  user->usePositions[number] = position;
+  uses.pop_back();
+}
+
 void Op::setOperand(unsigned i, Value *value) {
-  auto &uses = operands[i]->uses;
-  auto it = llvm::find(uses, std::pair<Op *, unsigned>(this, i));
-  assert(it != uses.end() && "use lists are kept");
-  uses.erase(it);
+  dropUse(i);
   operands[i] = value;
+  usePositions[i] = value->uses.size();
   value->uses.emplace_back(this, i);
 }
 
 void Op::addOperand(Value *value) {
+  usePositions.push_back(value->uses.size());
   value->uses.emplace_back(this, operands.size());
   operands.push_back(value);
 }
 
 void Op::clearOperands() {
-  for (unsigned i = 0; i < operands.size(); ++i) {
-    auto &uses = operands[i]->uses;
-    auto it = llvm::find(uses, std::pair<Op *, unsigned>(this, i));
-    if (it != uses.end())
-      uses.erase(it);
-  }
+  for (unsigned i = 0; i < operands.size(); ++i)
+    dropUse(i);
   operands.clear();
+  usePositions.clear();
 }
 
 Value *Op::addResult(TensorType type, llvm::StringRef path) {

@@ -102,6 +102,13 @@ const Formula *OpDefTable::sum(llvm::ArrayRef<unsigned> indices, const Formula *
   return create(node, indices, {body});
 }
 
+const Formula *OpDefTable::addUp(llvm::ArrayRef<const Formula *> addends) {
+  if (addends.size() == 1)
+    return addends.front();
+  size_t half = (addends.size() + 1) / 2;
+  return binary(Formula::Kind::Add, addUp(addends.take_front(half)), addUp(addends.drop_front(half)));
+}
+
 const OpDef *OpDefTable::getSum(unsigned numDims, unsigned numAddends) {
   OpDef def;
   def.name = "add";
@@ -111,11 +118,12 @@ const OpDef *OpDefTable::getSum(unsigned numDims, unsigned numAddends) {
     def.indices.push_back({"i" + std::to_string(i)});
     result.indices.push_back(i);
   }
+  llvm::SmallVector<const Formula *, 4> addends;
   for (unsigned i = 0; i < numAddends; ++i) {
     def.operands.push_back({"x" + std::to_string(i), result.indices});
-    const Formula *addend = element(i, result.indices);
-    result.formula = i ? binary(Formula::Kind::Add, result.formula, addend) : addend;
+    addends.push_back(element(i, result.indices));
   }
+  result.formula = addUp(addends);
   def.results.push_back(std::move(result));
   return add(std::move(def));
 }
@@ -170,8 +178,8 @@ const OpDef *OpDefTable::add(OpDef def) {
   const OpDef *&known = byText[os.str()];
   if (known)
     return known;
-  for (unsigned i = 1; byName.count(name); ++i)
-    name = base + "." + std::to_string(i);
+  for (unsigned &last = lastNumber[base]; byName.count(name);)
+    name = base + "." + std::to_string(++last);
   def.name = std::move(name);
   analyze(def);
   defs.push_back(std::make_unique<OpDef>(std::move(def)));

@@ -40,6 +40,7 @@ const Formula *TextParser::parseFormula(OpDef &def, unsigned strength) {
   if (strength >= unary)
     return parseUnary(def);
   const Formula *left = parseFormula(def, strength + 1);
+  llvm::SmallVector<const Formula *, 4> addends; // of a chain of `+` that ends in `left`; it may be long
   while (left) {
     auto op = llvm::find_if(binaryOperators, [&](const BinaryOperator &candidate) {
       return candidate.strength == strength && is(candidate.text);
@@ -50,11 +51,21 @@ const Formula *TextParser::parseFormula(OpDef &def, unsigned strength) {
     const Formula *right = parseFormula(def, strength + 1);
     if (!right)
       return nullptr;
-    left = graph.defs.binary(op->kind, left, right);
+    if (op->kind == Formula::Kind::Add) {
+      addends.push_back(left);
+      left = right;
+      continue;
+    }
+    addends.push_back(left);
+    left = graph.defs.binary(op->kind, graph.defs.addUp(addends), right);
+    addends.clear();
     if (strength == comparison)
       break;
   }
-  return left;
+  if (!left)
+    return nullptr;
+  addends.push_back(left);
+  return graph.defs.addUp(addends);
 }
 
 const Formula *TextParser::parseUnary(OpDef &def) {

@@ -9,9 +9,6 @@
 
 using namespace stage;
 
-/// An analysis keeps sets of operands in one word.
-static constexpr unsigned maxOperands = 64;
-
 static std::optional<unsigned> findOperand(const OpDef &def, llvm::StringRef name) {
   for (unsigned i = 0; i < def.operands.size(); ++i)
     if (def.operands[i].name == name)
@@ -48,8 +45,6 @@ bool TextParser::parseOpDef() {
     return false;
   bool parsed = parseList("(", ")", [&] {
     OperandInfo operand;
-    if (def.operands.size() == maxOperands)
-      return fail("at most " + llvm::Twine(maxOperands) + " operands");
     if (!parseIdentifier(operand.name, "an operand") || !expect(":") || !parseIndexNames(def, operand.indices, true))
       return false;
     def.operands.push_back(std::move(operand));

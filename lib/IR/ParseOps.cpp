@@ -145,7 +145,25 @@ bool TextParser::parseOpBody(Op &op, llvm::ArrayRef<Definition> results) {
   default:
     parsed = parseOperands(op) && (!isReshard(op.kind) || parseReshard(op));
   }
-  return parsed && parseResults(op, results) && parsePlace(op);
+  return parsed && parseResults(op, results) && parseOrigin(op) && parsePlace(op);
+}
+
+/// `from %y`: the op that makes %y, of which this one is the gradient.
+bool TextParser::parseOrigin(Op &op) {
+  if (!consume("from"))
+    return true;
+  Token at = token;
+  Value *value;
+  if (!parseValue(value))
+    return false;
+  op.origin = value->getOp();
+  bool fits = op.kind == OpKind::Compute && op.origin && op.origin->kind == OpKind::Compute &&
+              op.origin->def->indices.size() == op.def->indices.size();
+  for (unsigned i = 0; fits && i < op.def->indices.size(); ++i)
+    fits = op.origin->def->indices[i].name == op.def->indices[i].name;
+  if (!fits)
+    diags.report(at.getLoc(), diag::IRWrongOrigin) << at.text;
+  return fits;
 }
 
 bool TextParser::parseValue(Value *&value) {

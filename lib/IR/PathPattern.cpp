@@ -63,6 +63,10 @@ std::optional<PathPattern> PathPattern::parse(llvm::StringRef text) {
   return pattern;
 }
 
+bool PathPattern::namesGradient() const {
+  return segments.size() > 1 && segments.back().size() == 1 && segments.back().front() == "grad";
+}
+
 /// Matches `pattern` against `text`, where a part of the pattern may be `star` and stand for any run of `text`. Where a
 /// part does not fit, the last star takes one more: earlier ones need never be tried again.
 template <typename Pattern, typename Text, typename IsStar, typename Fits>

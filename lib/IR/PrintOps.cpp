@@ -65,6 +65,8 @@ private:
       os << " : ";
       llvm::interleaveComma(op.getResults(), os, [&](auto &result) { printFacts(*result); });
     }
+    if (op.origin && op.origin->getNumResults())
+      os << " from %" << names.get(op.origin->getResult());
     printPlace(os, op);
     if (!op.body) {
       os << ";\n";

@@ -10,6 +10,28 @@ static AxisSet getIndexAxes(const Op &op) {
   return set;
 }
 
+/// What a strategy says of an index of the op itself.
+static const std::optional<AxisList> *getConstraint(const Op &op, unsigned index) {
+  return index < op.indexConstraint.size() && op.indexConstraint[index] ? &op.indexConstraint[index] : nullptr;
+}
+
+std::optional<AxisList> stage::getDecidedAxes(const Op &op, unsigned index) {
+  if (auto *said = getConstraint(op, index))
+    return *said;
+  if (!op.origin || index >= op.origin->indexAxes.size())
+    return std::nullopt;
+  AxisList axes = op.origin->indexAxes[index];
+  if (axes.empty())
+    return getConstraint(*op.origin, index) ? std::optional<AxisList>(axes) : std::nullopt;
+  // An axis that the strategy puts elsewhere in the gradient is not here.
+  AxisSet elsewhere = 0;
+  for (const auto &said : op.indexConstraint)
+    if (said)
+      elsewhere |= toSet(*said);
+  llvm::erase_if(axes, [&](AxisId axis) { return elsewhere >> axis & 1; });
+  return axes;
+}
+
 AxisSet stage::getPassedPartial(const Op &op) {
   const OpDef &def = *op.def;
   auto sums = [&](unsigned operand) {

@@ -127,6 +127,7 @@ private:
   bool parseIndices(Op &op);
   bool parseFacts(Value &value);
   bool parseResults(Op &op, llvm::ArrayRef<Definition> definitions);
+  bool parseOrigin(Op &op);
   bool parsePlace(Op &op);
 
   Graph &graph;

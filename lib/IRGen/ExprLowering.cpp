@@ -260,13 +260,17 @@ std::optional<sema::CTValue> ModuleLowering::lowerElementwise(ast::BinaryOp op, 
                                            : Kind::Div;
     return graph.defs.binary(kind, a, b);
   };
-  const Formula *formula = nullptr;
+  llvm::SmallVector<const Formula *, 4> elements;
   if (scalarLeft)
-    formula = graph.defs.number(*scalarLeft);
-  for (unsigned i = 0; i < tensors.size(); ++i) {
-    const Formula *element = graph.defs.element(i, def.operands[i].indices);
-    formula = formula ? combine(formula, element) : element;
-  }
+    elements.push_back(graph.defs.number(*scalarLeft));
+  for (unsigned i = 0; i < tensors.size(); ++i)
+    elements.push_back(graph.defs.element(i, def.operands[i].indices));
+  const Formula *formula = elements.front();
+  if (op == ast::BinaryOp::Add)
+    formula = graph.defs.addUp(elements);
+  else
+    for (const Formula *element : llvm::drop_begin(elements))
+      formula = combine(formula, element);
   if (scalarRight)
     formula = combine(formula, graph.defs.number(*scalarRight));
   bool scalar = scalarLeft || scalarRight;
@@ -393,6 +397,13 @@ std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &ex
     graph.obligations.add(Obligations::Kind::AtMost, *end, value->type.shape[d].size, range->loc(),
                           "the end of a slice within the dim");
     Extent extent{begin->isConstant(0) ? static_cast<const Dim *>(endValue->getTag()) : nullptr, *end - *begin};
+    if (begin->isConstant(0) && *end == value->type.shape[d].size) {
+      // All of it: the same index, which may be split as it is.
+      result.indices.push_back(index);
+      type.shape.push_back(extent.dim ? extent : value->type.shape[d]);
+      subscripts.push_back(position(index));
+      continue;
+    }
     unsigned own = def.indices.size();
     def.indices.push_back({"s" + std::to_string(d)});
     extents.push_back(extent);

@@ -5,12 +5,15 @@
 //
 //   shard F over tp;                          %gate : [D, F]    demands {_, tp}
 //   at layers[*].{x, h}: shard S over tp;     %h    : [B, S, D] demands {_, tp, _}
-//   at **.attention(): shard k over cp;       the op's index k is split over cp
+//   at **.attention(): shard k over cp;       the op's index k is split over cp, and in
+//                                             its gradient, which computes where it does
+//   at **.attention.grad(): shard k over cp;  the gradient alone
+//   at layers[*].x.grad: shard S over tp;     the gradient of x alone
 //
 // Algorithm: a plain `shard DIM over AXES` is exact for parameters and inputs, which
 // are where shardings start, and a floor for every other value that has the dim: at
-// least these axes, outermost (so `at` rules and propagation may add to them). An
-// `at` rule is exact. Per value and dim the more specific rule wins; two that are
+// least these axes, outermost (so `at` rules and propagation may add to them); what an
+// op saves besides its results stays where the op makes it. An `at` rule is exact. Per value and dim the more specific rule wins; two that are
 // equally specific and differ are an error; inline annotations beat all rules.
 //
 // `(KV, G) over tp`: the axes go to KV as far as they divide it, the rest to G.
@@ -92,8 +95,10 @@ private:
       f(*input, input->getOp());
   }
 
-  template <typename F> void forEachValue(F f) {
-    Graph::walk(graph.forward, [&](Op &op) {
+  template <typename F> void forEachValue(F f) { forEachValueOf(graph.forward, f); }
+
+  template <typename F> static void forEachValueOf(Block &block, F f) {
+    Graph::walk(block, [&](Op &op) {
       for (auto &value : op.getResults())
         f(*value, &op);
       if (op.body)
@@ -196,8 +201,11 @@ private:
           if (!dim || !dim->answersTo(rule.dims[i]))
             continue;
           prepare(value);
+          bool isExtra = op && op->kind == OpKind::Compute && op->def->results[value.getNumber()].extra;
           if (isSource(op))
             set(value, d, lists[i], 0, rule);
+          else if (isExtra)
+            continue;
           else if (!value.constraint.isInline && value.constraint.floors[d].empty())
             value.constraint.floors[d] = lists[i];
           use(lists[i]);
@@ -239,12 +247,14 @@ private:
       diags.report(rule.loc, diag::BadPattern) << rule.pattern;
       return;
     }
+    if (pattern->namesGradient() && (onlyInputs || !graph.training))
+      return; // what is not trained has none
     bool any = false;
     if (pattern->matchesOps()) {
       if (onlyInputs)
         return;
-      Graph::walk(graph.forward, [&](Op &op) {
-        if (op.kind != OpKind::Compute || !pattern->matchesOp(op.scope, op.def->name))
+      graph.walk([&](Op &op) {
+        if (op.kind != OpKind::Compute || !matches(*pattern, op))
           return;
         any = true;
         applyToOp(rule, op);
@@ -257,9 +267,25 @@ private:
         any = true;
         applyToValue(rule, value, specificity);
       });
+      if (pattern->namesGradient())
+        forEachValueOf(graph.backward, [&](Value &value, Op *) {
+          if (!value.primal || !pattern->matches(value.path, false))
+            return;
+          any = true;
+          applyToValue(rule, value, specificity);
+        });
     }
     if (!any && !isTrivial(rule))
       diags.report(rule.loc, diag::PatternMatchesNothing) << rule.pattern << graph.name << nearest(rule.pattern);
+  }
+
+  /// The gradient of `layers.attn.attention()` is `layers.attn.attention.grad()`.
+  static bool matches(const PathPattern &pattern, const Op &op) {
+    if (!op.origin)
+      return pattern.matchesOp(op.scope, op.def->name);
+    llvm::StringRef name = llvm::StringRef(op.origin->def->name).split('.').first;
+    return pattern.namesGradient() &&
+           pattern.matchesOp((op.scope.empty() ? "" : op.scope + ".") + name.str(), "grad");
   }
 
   /// Position of a rule's name in a value: by the names that the rule gives the dims, or by the dims' own.

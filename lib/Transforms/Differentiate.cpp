@@ -12,9 +12,12 @@
 // Algorithm: reverse walk. The gradient of a product is the same product with the
 // result's gradient in the operand's place; of a sum, the result's gradient, summed
 // over the indices the operand lacks; of anything else, one backward invocation over
-// the values the op saves. A repeat becomes a reversed repeat that carries the
-// gradients of its carried values. Every contribution to a parameter is accumulated
-// over microbatches; the step block updates each parameter from its accumulators.
+// the values the op saves. Gradients are made of values that depend on a parameter and
+// on which the loss depends, both found to a fixpoint: a value may take many iterations
+// to pass through what a repeat carries. A repeat becomes a reversed repeat that carries
+// the gradients of its carried values and of the values from outside that it uses. Every
+// contribution to a parameter is accumulated over microbatches; the step block updates
+// each parameter from its accumulators.
 //
 // Limits: a parameter declared outside a repeat cannot be used inside it.
 //
@@ -23,7 +26,7 @@
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace stage;
 
@@ -33,8 +36,7 @@ public:
   Differentiator(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
 
   void run() {
-    findActive(graph.forward);
-    findActive(graph.forward); // once more: a carried value may become active through its yield
+    findActive();
     Op *result = graph.forward.getTerminator();
     if (!result || result->getNumOperands() == 0 || !active.contains(result->getOperand(0))) {
       diags.report(result ? result->loc : graph.loc, diag::LossWithoutParameters);
@@ -49,39 +51,79 @@ public:
     seed->number = 1.0 / double(graph.microbatches);
     Value *one = seed->addResult(loss->type, "loss.grad");
     graph.backward.append(std::move(seed));
-    gradients[loss].push_back(one);
+    findReached(loss);
+    contribute(loss, one);
     visitBlock(graph.forward, graph.backward);
     buildStep();
   }
 
 private:
-  /// Marks the values that depend on a parameter.
-  void findActive(Block &block) {
-    for (auto &op : block) {
-      if (op->kind == OpKind::Param) {
-        active.insert(op->getResult());
-      } else if (op->kind == OpKind::Repeat) {
-        for (unsigned i = 0; i < op->getNumOperands(); ++i)
-          if (active.contains(op->getOperand(i)))
-            active.insert(op->body->getArgument(i));
-        findActive(*op->body);
-        Op *yield = op->body->getTerminator();
-        for (unsigned i = 0; i < op->getNumResults(); ++i)
-          if (active.contains(yield->getOperand(i))) {
-            active.insert(op->getResult(i));
-            active.insert(op->body->getArgument(i));
-          }
-      } else if (op->kind == OpKind::Compute && !op->def->stopGradient) {
-        bool any = false;
-        for (unsigned i = 0; i < op->getNumOperands(); ++i)
-          any |= !op->def->dataDependent[i] && active.contains(op->getOperand(i));
-        if (!any)
-          continue;
-        for (unsigned i = 0; i < op->getNumResults(); ++i)
-          if (isFloat(op->getResult(i)->type.dtype) && !op->def->results[i].extra)
-            active.insert(op->getResult(i));
+  /// Marks the values that depend on a parameter. Each is looked at once, with its uses.
+  void findActive() {
+    llvm::SmallVector<Value *, 64> worklist;
+    auto mark = [&](Value *value) {
+      if (active.insert(value).second)
+        worklist.push_back(value);
+    };
+    Graph::walk(graph.forward, [&](Op &op) {
+      if (op.kind == OpKind::Param)
+        mark(op.getResult());
+    });
+    while (!worklist.empty()) {
+      for (auto [user, operand] : worklist.pop_back_val()->getUses()) {
+        if (user->kind == OpKind::Repeat) {
+          mark(user->body->getArgument(operand));
+        } else if (user->kind == OpKind::Yield) {
+          mark(user->getBlock()->getArgument(operand));
+          mark(user->getBlock()->getParent()->getResult(operand));
+        } else if (user->kind == OpKind::Compute && handsOn(*user, operand)) {
+          for (auto &result : user->getResults())
+            if (isFloat(result->type.dtype) && !user->def->results[result->getNumber()].extra)
+              mark(result.get());
+        }
       }
     }
+  }
+
+  /// True if the derivative of an op in an operand is not zero.
+  static bool handsOn(const Op &op, unsigned operand) {
+    return !op.def->stopGradient && !op.def->dataDependent[operand];
+  }
+
+  /// Marks the values on which the loss depends.
+  void findReached(Value *loss) {
+    llvm::SmallVector<Value *, 64> worklist;
+    auto mark = [&](Value *value) {
+      if (reached.insert(value).second)
+        worklist.push_back(value);
+    };
+    mark(loss);
+    while (!worklist.empty()) {
+      Value *value = worklist.pop_back_val();
+      if (!isFloat(value->type.dtype))
+        continue; // ids and masks hand no gradient back
+      unsigned number = value->getNumber();
+      if (Op *op = value->getOp()) {
+        if (op->kind == OpKind::Repeat)
+          mark(op->body->getTerminator()->getOperand(number));
+        for (unsigned i = 0; op->kind == OpKind::Compute && i < op->getNumOperands(); ++i)
+          if (handsOn(*op, i))
+            mark(op->getOperand(i));
+      } else if (Op *loop = value->getBlock()->getParent()) {
+        mark(loop->getOperand(number));
+        mark(loop->body->getTerminator()->getOperand(number));
+      }
+    }
+  }
+
+  /// True for values that get a gradient.
+  bool isTrained(const Value *value) const { return active.contains(value) && reached.contains(value); }
+
+  /// Notes an addend of a value's gradient.
+  void contribute(Value *value, Value *gradient) {
+    gradients[value].push_back(gradient);
+    if (body && value->getBlock() != body)
+      captured.insert(value);
   }
 
   void visitBlock(Block &forward, Block &backward) {
@@ -94,7 +136,7 @@ private:
       else if (op->kind == OpKind::Repeat)
         visitRepeat(*op, backward);
       else if (op->kind == OpKind::Param)
-        accumulate(*op, backward);
+        accumulate(*op, std::exchange(gradients[op->getResult()], {}), backward);
     }
   }
 
@@ -104,7 +146,9 @@ private:
     if (it == gradients.end())
       return nullptr;
     llvm::SmallVector<Value *, 4> addends = std::move(it->second);
-    gradients.erase(it);
+    it->second.clear(); // the entry stays: to erase it would move all later ones
+    if (addends.empty())
+      return nullptr;
     if (addends.size() == 1) {
       // A sum hands its own gradient on: the value keeps the primal it was made for.
       if (!addends.front()->primal)
@@ -127,7 +171,7 @@ private:
   static std::string gradientPath(const Value *value) { return value->path.empty() ? "" : value->path + ".grad"; }
 
   bool needsGradient(const Op &op, unsigned operand) const {
-    return !op.def->dataDependent[operand] && active.contains(op.getOperand(operand)) &&
+    return handsOn(op, operand) && active.contains(op.getOperand(operand)) &&
            isFloat(op.getOperand(operand)->type.dtype);
   }
 
@@ -150,15 +194,14 @@ private:
     bool wanted = false;
     for (unsigned i = 0; i < op.getNumOperands(); ++i)
       wanted |= needsGradient(op, i);
-    if (!any || !wanted || op.def->stopGradient)
+    if (!any || !wanted)
       return;
     // Costs that an op declares for its backward are those of one invocation.
     if (op.def->isSum || (op.def->isProduct && !op.def->backwardFlops)) {
       for (unsigned i = 0; i < op.getNumOperands(); ++i)
         if (needsGradient(op, i))
-          gradients[op.getOperand(i)].push_back(op.def->isSum
-                                                    ? differentiateSum(op, i, resultGradients[0], backward)
-                                                    : differentiateProduct(op, i, resultGradients[0], backward));
+          contribute(op.getOperand(i), op.def->isSum ? differentiateSum(op, i, resultGradients[0], backward)
+                                                     : differentiateProduct(op, i, resultGradients[0], backward));
       return;
     }
     differentiateFused(op, resultGradients, backward);
@@ -167,6 +210,7 @@ private:
   std::unique_ptr<Op> createLike(const Op &op, const OpDef *def) {
     auto result = std::make_unique<Op>(OpKind::Compute, op.loc);
     result->def = def;
+    result->origin = &op;
     result->extents = op.extents;
     result->scope = op.scope;
     return result;
@@ -278,14 +322,16 @@ private:
       created->addOperand(value);
     for (unsigned i : wanted) {
       Value *operand = op.getOperand(i);
-      gradients[operand].push_back(created->addResult(gradientType(operand), gradientPath(operand)));
+      contribute(operand, created->addResult(gradientType(operand), gradientPath(operand)));
     }
     backward.append(std::move(created));
   }
 
-  Value *appendZero(Block &block, const Value *like) {
+  /// A gradient of nothing yet; it is kept as the value is.
+  Value *appendZero(Block &block, Value *like) {
     auto zero = std::make_unique<Op>(OpKind::Constant, like->loc);
     Value *value = zero->addResult(like->type, gradientPath(like));
+    value->primal = like;
     block.append(std::move(zero));
     return value;
   }
@@ -294,16 +340,14 @@ private:
     Op *yield = op.body->getTerminator();
     llvm::SmallVector<unsigned, 2> carried;
     llvm::SmallVector<Value *, 2> initial;
-    bool any = false;
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
-      if (!active.contains(op.getResult(i)))
-        continue;
       Value *gradient = takeGradient(op.getResult(i), backward);
-      any |= gradient != nullptr;
+      if (!isTrained(yield->getOperand(i)) && !isTrained(op.body->getArgument(i)))
+        continue;
       carried.push_back(i);
       initial.push_back(gradient);
     }
-    if (!any)
+    if (carried.empty())
       return;
     auto owner = std::make_unique<Op>(OpKind::Repeat, op.loc);
     Op *reversed = owner.get();
@@ -314,43 +358,46 @@ private:
     reversed->reverse = true;
     reversed->body = std::make_unique<Block>(graph, reversed);
     for (unsigned i = 0; i < carried.size(); ++i) {
-      Value *result = op.getResult(carried[i]);
+      Value *result = op.getResult(carried[i]), *next = yield->getOperand(carried[i]);
       reversed->addOperand(initial[i] ? initial[i] : appendZero(backward, result));
-      Value *argument = reversed->body->addArgument(result->type, gradientPath(yield->getOperand(carried[i])));
+      Value *argument = reversed->body->addArgument(result->type, gradientPath(next));
       argument->loc = op.loc;
-      argument->primal = yield->getOperand(carried[i]);
-      gradients[yield->getOperand(carried[i])].push_back(argument);
+      argument->primal = next;
+      if (isTrained(next))
+        gradients[next].push_back(argument);
     }
+    body = op.body.get(); // a repeat stands in no other
     visitBlock(*op.body, *reversed->body);
+    body = nullptr;
     auto results = std::make_unique<Op>(OpKind::Yield, yield->loc);
     for (unsigned i : carried) {
-      Value *argument = op.body->getArgument(i);
+      Value *argument = op.body->getArgument(i), *before = op.getOperand(i);
       Value *gradient = takeGradient(argument, *reversed->body);
       results->addOperand(gradient ? gradient : appendZero(*reversed->body, argument));
-      gradients[op.getOperand(i)].push_back(reversed->addResult(argument->type, gradientPath(op.getOperand(i))));
+      Value *result = reversed->addResult(argument->type, gradientPath(before));
+      if (isTrained(before))
+        contribute(before, result);
     }
-    carryCaptured(op, *reversed, *results, backward);
+    carryCaptured(*reversed, *results, backward);
     reversed->body->append(std::move(results));
     backward.append(std::move(owner));
   }
 
-  /// Values from outside the body that its ops use: their gradient is carried through the iterations.
-  void carryCaptured(Op &op, Op &reversed, Op &yield, Block &backward) {
-    llvm::SmallVector<Value *, 2> captured;
-    for (auto &entry : gradients)
-      if (llvm::any_of(entry.second, [&](Value *g) { return g->getBlock() == reversed.body.get(); }))
-        captured.push_back(entry.first);
+  /// Values from outside the body that its ops use: the gradient of one that is computed is carried through the
+  /// iterations, where the value itself is.
+  void carryCaptured(Op &reversed, Op &yield, Block &backward) {
     for (Value *value : captured) {
-      if (value->getOp() && value->getOp()->kind == OpKind::Param) {
-        diags.report(value->getOp()->loc, diag::ParamUsedInsideRepeat)
-            << value->getOp()->name << op.name;
-        gradients.erase(value);
+      Contributions inside, outside;
+      for (Value *gradient : gradients[value])
+        (gradient->getBlock() == reversed.body.get() ? inside : outside).push_back(gradient);
+      if (Op *producer = value->getOp(); producer && producer->kind == OpKind::Param) {
+        diags.report(producer->loc, diag::ParamUsedInsideRepeat) << producer->name << reversed.name;
+        gradients[value] = std::move(outside);
         continue;
       }
-      llvm::SmallVector<Value *, 4> inside, outside;
-      for (Value *g : gradients[value])
-        (g->getBlock() == reversed.body.get() ? inside : outside).push_back(g);
       Value *argument = reversed.body->addArgument(value->type, gradientPath(value));
+      argument->loc = value->loc;
+      argument->primal = value;
       inside.push_back(argument);
       gradients[value] = std::move(inside);
       yield.addOperand(takeGradient(value, *reversed.body));
@@ -358,14 +405,12 @@ private:
       outside.push_back(reversed.addResult(value->type, gradientPath(value)));
       gradients[value] = std::move(outside);
     }
+    captured.clear();
   }
 
   /// Each contribution accumulates by itself: contributions may differ in where they are partial.
-  void accumulate(Op &param, Block &backward) {
-    auto it = gradients.find(param.getResult());
-    if (it == gradients.end())
-      return;
-    for (Value *contribution : it->second) {
+  void accumulate(Op &param, llvm::ArrayRef<Value *> contributions, Block &backward) {
+    for (Value *contribution : contributions) {
       auto op = std::make_unique<Op>(OpKind::Accumulate, param.loc);
       op->scope = param.scope;
       op->addOperand(contribution);
@@ -377,7 +422,6 @@ private:
       else
         backward.append(std::move(op));
     }
-    gradients.erase(it);
   }
 
   void buildStep() {
@@ -416,9 +460,14 @@ private:
 
   Graph &graph;
   DiagnosticEngine &diags;
-  llvm::DenseSet<const Value *> active;
-  /// Contributions not yet summed. In order of first contribution, so that output does not depend on addresses.
-  llvm::MapVector<Value *, llvm::SmallVector<Value *, 4>> gradients;
+  using Contributions = llvm::SmallVector<Value *, 4>;
+  llvm::DenseSet<const Value *> active, reached;
+  /// Contributions not yet summed.
+  llvm::DenseMap<Value *, Contributions> gradients;
+  /// The body whose ops are visited, if they are those of a repeat, and the values from outside to which they
+  /// contributed, in this order.
+  Block *body = nullptr;
+  llvm::SetVector<Value *> captured;
   llvm::DenseMap<const Op *, llvm::SmallVector<Value *, 2>> accumulators;
 };
 } // namespace

@@ -63,13 +63,14 @@ private:
     llvm::SmallVector<Op *, 64> ops;
     for (auto &op : block)
       ops.push_back(op.get());
-    for (Op *op : ops) {
+    for (size_t position = 0; position < ops.size(); ++position) {
+      Op *op = ops[position];
       if (op->kind == OpKind::Compute && op->def->isSum)
         op = addPartialFirst(op);
       for (unsigned i = op->kind == OpKind::Update ? 1 : 0; i < op->getNumOperands(); ++i)
         provide(*op, i, block, forms);
       if (op->kind == OpKind::Compute)
-        separateNatural(*op, block);
+        separateNatural(*op, block, position + 1 < ops.size() ? ops[position + 1] : nullptr);
       if (op->kind == OpKind::Accumulate)
         op->getResult()->sharding = op->getOperand(0)->sharding;
       if (op->body)
@@ -79,7 +80,8 @@ private:
 
   //===--- 1. natural and final ------------------------------------------===//
 
-  void separateNatural(Op &op, Block &block) {
+  /// `next` is the op behind; null at the end of the block.
+  void separateNatural(Op &op, Block &block, Op *next) {
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
       Value *result = op.getResult(i);
       Sharding natural = getNaturalSharding(op, i);
@@ -93,7 +95,6 @@ private:
         continue;
       Sharding final = result->sharding;
       result->sharding = natural;
-      Op *next = nextOf(op, block);
       llvm::SmallVector<std::pair<Op *, unsigned>, 8> uses(result->getUses().begin(), result->getUses().end());
       Value *resharded = insertReshard(result, final, block, next);
       remark(*result, *resharded, op);
@@ -105,13 +106,6 @@ private:
       if (inForward && !natural.partial)
         forwardForms[resharded].push_back({result, &block});
     }
-  }
-
-  static Op *nextOf(Op &op, Block &block) {
-    for (auto it = block.begin(); it != block.end(); ++it)
-      if (it->get() == &op)
-        return std::next(it) == block.end() ? nullptr : std::next(it)->get();
-    return nullptr;
   }
 
   //===--- 2. sums -------------------------------------------------------===//
@@ -166,17 +160,16 @@ private:
     def.name = op.def->name;
     def.indices = op.def->indices;
     def.results = op.def->results;
-    const Formula *formula = nullptr;
+    llvm::SmallVector<const Formula *, 4> addends;
     op.clearOperands();
     for (unsigned i = 0; i < operands.size(); ++i) {
       if (dropped[i])
         continue;
-      const Formula *addend = graph.defs.element(def.operands.size(), op.def->operands[i].indices);
-      formula = formula ? graph.defs.binary(Formula::Kind::Add, formula, addend) : addend;
+      addends.push_back(graph.defs.element(def.operands.size(), op.def->operands[i].indices));
       def.operands.push_back(op.def->operands[i]);
       op.addOperand(operands[i]);
     }
-    def.results.front().formula = formula;
+    def.results.front().formula = graph.defs.addUp(addends);
     op.def = graph.defs.add(std::move(def));
   }
 

@@ -152,8 +152,8 @@ private:
     return false;
   }
 
-  /// Indices that the strategy (`at **.op(): shard i over a`) or, for element-wise ops and sums, the constraint on
-  /// the result decides. Returns the axes that are used up.
+  /// Indices that the strategy (`at **.op(): shard i over a`), for a gradient the op of which it is one or, for sums and
+  /// ops that reduce nothing, the constraint on the result decides. Returns the axes that are used up.
   AxisSet fixIndices(Op &op, llvm::SmallVectorImpl<bool> &fixed) {
     const OpDef &def = *op.def;
     AxisSet taken = 0;
@@ -164,10 +164,10 @@ private:
       op.indexAxes[index] = axes;
       taken |= toSet(axes);
     };
-    for (unsigned index = 0; index < op.indexConstraint.size(); ++index)
-      if (op.indexConstraint[index])
-        fix(index, *op.indexConstraint[index]);
-    if (!def.isElementwise && !def.isSum)
+    for (unsigned index = 0; index < def.indices.size(); ++index)
+      if (std::optional<AxisList> axes = getDecidedAxes(op, index))
+        fix(index, *axes);
+    if (!def.isSum && !reducesNothing(def))
       return taken;
     const Wanted *result = wanted.find(*op.getResult());
     if (!result)

@@ -1,7 +1,12 @@
 //===- WantedShardings.cpp - what users want of a value --------------------===//
 #include "WantedShardings.h"
+#include "stage/IR/ShardingRules.h"
 
 using namespace stage;
+
+bool stage::reducesNothing(const OpDef &def) {
+  return def.isElementwise || (!def.isLookup && !llvm::is_contained(def.reduced, true));
+}
 
 WantedShardings::WantedShardings(Graph &graph) {
   auto isFixed = [&](const Value *value) { return stationary.contains(value); };
@@ -22,11 +27,6 @@ static Wanted fromSharding(const Sharding &sharding) {
 }
 
 std::optional<Wanted> WantedShardings::getOwn(const Value &value) const {
-  // What is made of parameters only moves once per step, with the parameters' own gradients.
-  if (value.primal && isStationary(value.primal))
-    return std::nullopt;
-  if (value.primal)
-    return fromSharding(value.primal->sharding.withoutPartial());
   const Constraint &constraint = value.constraint;
   Wanted wanted;
   wanted.dims.resize(value.type.getNumDims());
@@ -37,7 +37,12 @@ std::optional<Wanted> WantedShardings::getOwn(const Value &value) const {
   wanted.notPartial |= constraint.replicated;
   if (constraint.partial)
     wanted.notPartial |= ~*constraint.partial;
-  return wanted.empty() ? std::nullopt : std::optional<Wanted>(wanted);
+  if (!wanted.empty())
+    return wanted;
+  // What is made of parameters only moves once per step, with the parameters' own gradients.
+  if (value.primal && !isStationary(value.primal))
+    return fromSharding(value.primal->sharding.withoutPartial());
+  return std::nullopt;
 }
 
 void WantedShardings::visitBlock(const Block &block) {
@@ -78,14 +83,15 @@ std::optional<Wanted> WantedShardings::throughUser(const Op &user, unsigned oper
   if (user.kind != OpKind::Compute)
     return std::nullopt;
   const OpDef &def = *user.def;
-  if (!def.isElementwise && !def.isSum && !def.isLookup)
+  if (!reducesNothing(def) && !def.isSum && !def.isLookup)
     return std::nullopt;
   const Wanted *found = find(*user.getResult());
   if (!found)
     return std::nullopt;
   const Wanted &result = *found;
   Wanted mapped;
-  mapped.notPartial = result.notPartial;
+  bool takesPartial = def.isElementwise || def.isSum || def.isLookup;
+  mapped.notPartial = takesPartial ? result.notPartial : ~AxisSet(0);
   mapped.replicated = result.replicated;
   mapped.bySum = def.isSum || (def.isElementwise && result.bySum);
   for (unsigned index : def.operands[operand].indices) {
@@ -93,6 +99,10 @@ std::optional<Wanted> WantedShardings::throughUser(const Op &user, unsigned oper
     for (unsigned d = 0; d < result.dims.size(); ++d)
       if (def.results.front().indices[d] == index)
         dim = result.dims[d];
+    if (!def.shardable[index])
+      dim.emplace(); // it is needed whole
+    else if (std::optional<AxisList> decided = getDecidedAxes(user, index))
+      dim = *decided;
   }
   return mapped.empty() ? std::nullopt : std::optional<Wanted>(mapped);
 }

@@ -7,8 +7,9 @@
 //   %y = add(%x, %o)  at S@tp       product is reduce-scattered and never all-reduced
 //
 // Algorithm: from the last op of a block to its first. A constraint on a result is
-// wanted of the operands of element-wise ops, sums and lookups; a value whose users
-// all want the same takes it over.
+// wanted of the operands of ops that reduce nothing, sums and lookups, along the indices
+// that they do not need whole; the others they want whole. A value whose users all want
+// the same takes it over.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_TRANSFORMS_WANTEDSHARDINGS_H
@@ -34,6 +35,10 @@ struct Wanted {
     return !notPartial && !replicated && llvm::none_of(dims, [](auto &dim) { return dim.has_value(); });
   }
 };
+
+/// True for element-wise ops and for those that differ from one only in that they need some indices whole: a norm, a
+/// softmax. They compute where their result is wanted.
+bool reducesNothing(const OpDef &def);
 
 class WantedShardings {
 public:

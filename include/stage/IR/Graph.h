@@ -51,7 +51,8 @@ public:
   Block *getBlock() const { return block; } ///< The block it is defined in.
   unsigned getNumber() const { return number; } ///< Result or argument number.
   bool isArgument() const { return op == nullptr; }
-  /// Every (op, operand number) that uses the value, in no particular order of time.
+  /// Every (op, operand number) that uses the value, in no particular order of time. The order is that in which uses
+  /// were made as long as none was dropped, and always a function of the input.
   llvm::ArrayRef<std::pair<Op *, unsigned>> getUses() const { return uses; }
   void replaceAllUsesWith(Value *other);
 
@@ -80,6 +81,9 @@ public:
   std::string scope;
 
   // Compute.
+  /// The forward op of which this one is (part of) the gradient; its indices are this op's. Null for a forward op, and
+  /// for sums of gradients.
+  const Op *origin = nullptr;
   const OpDef *def = nullptr;
   llvm::SmallVector<Extent, 6> extents; ///< Per index of `def`, global.
   /// Axes each index is split over while it executes; set by propagate-sharding.
@@ -133,7 +137,11 @@ private:
   friend class Block;
   Block *block = nullptr;
   std::list<std::unique_ptr<Op>>::iterator position;
+  void dropUse(unsigned operand);
+
   llvm::SmallVector<Value *, 4> operands;
+  /// Where each operand stands among the uses of its value, so that a use is dropped at once however many there are.
+  llvm::SmallVector<unsigned, 4> usePositions;
   std::vector<std::unique_ptr<Value>> results;
 };
 
@@ -226,6 +234,10 @@ struct PipelineInfo {
 class Graph {
 public:
   explicit Graph(SizeContext &sizes) : sizes(sizes), defs(sizes) {}
+  /// Drops all uses first: a graph that does not verify may use a value before it is defined.
+  ~Graph() {
+    walk([](Op &op) { op.clearOperands(); });
+  }
 
   SizeContext &sizes;
   OpDefTable defs;

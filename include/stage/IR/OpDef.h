@@ -185,6 +185,8 @@ public:
   const Formula *call(Formula::Function function, llvm::ArrayRef<const Formula *> arguments);
   const Formula *binary(Formula::Kind kind, const Formula *a, const Formula *b);
   const Formula *sum(llvm::ArrayRef<unsigned> indices, const Formula *body);
+  /// `a + b + ...`, at least one, as a tree whose depth is the logarithm of their number.
+  const Formula *addUp(llvm::ArrayRef<const Formula *> addends);
   /// The n-ary sum of operands that all have `numDims` dims: `add(x0, x1, ...)`.
   const OpDef *getSum(unsigned numDims, unsigned numAddends);
   /// Analyzes and interns; a clash of names with a different operator gets a number (`linear.1`).
@@ -199,6 +201,7 @@ private:
   std::vector<std::unique_ptr<OpDef>> defs;
   llvm::StringMap<const OpDef *> byText; ///< printed text without the name's number
   llvm::StringMap<const OpDef *> byName;
+  llvm::StringMap<unsigned> lastNumber; ///< The last one that was tried for a name.
 };
 
 /// Prints `op name(...) -> ... = ...;`, which the IR parser reads back.

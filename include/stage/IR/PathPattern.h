@@ -6,6 +6,8 @@
 //   **.attention()       every result of an op `attention`, at any depth
 //   param **             every parameter
 //   embed                one value
+//   **.attention.grad()  the gradients of ops `attention`; **.attention() is those, too
+//   layers[*].x.grad     the gradient of a value
 //
 // A segment may use `*` for any characters; `**` stands for any number of segments.
 // `[*]` after a segment says that it is a repeat and may be left out.
@@ -25,6 +27,8 @@ public:
 
   /// True for patterns that end in `()`.
   bool matchesOps() const { return ops; }
+  /// True for patterns that end in `.grad` or `.grad()`: those speak of gradients only.
+  bool namesGradient() const;
   /// The value at `path` (of a param if `isParam`).
   bool matches(llvm::StringRef path, bool isParam) const;
   /// An op `name` in `scope`.

@@ -12,6 +12,10 @@
 
 namespace stage {
 
+/// Axes that an index of a compute op has whatever its operands are: what the strategy says of the op, else, for a
+/// gradient, what the op has of which it is one (where that is split, or said to be whole). Nothing: open.
+std::optional<AxisList> getDecidedAxes(const Op &op, unsigned index);
+
 /// Axes over which a compute op hands the partial state of its operands on to its results: those of operands it is
 /// linear in, and, for a sum, those over which every addend is partial.
 AxisSet getPassedPartial(const Op &op);
