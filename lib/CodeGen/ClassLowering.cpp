@@ -10,23 +10,21 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
                              const RankClass &rankClass, DiagnosticEngine &diags)
     : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
       stage(program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags),
-      numIssued(groups.getNumKinds() + 1) {
+      producers(graph, additions), numIssued(groups.getNumKinds() + 1) {
   for (auto [axis, coordinate] : rankClass.coordinates)
     binding.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
   for (const UnitTemplate &unit : stage.templates)
     for (const ProgramItem &item : unit.items)
       maxValues = std::max<uint64_t>(maxValues, item.values.size());
   placeUnits();
-  producers.emplace(graph, lastBackward);
   if (options.tracker)
-    tracker.emplace(graph, *producers, sizes);
+    tracker.emplace(graph, producers, sizes);
 }
 
 void ClassLowering::placeUnits() {
   for (const UnitTemplate &unit : stage.templates)
     layouts.emplace_back(graph, unit.items);
   stepLayout.emplace(graph, stage.step);
-  lastBackward.resize(program.numChunks);
   uint64_t next = 0;
   llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> forward; // (microbatch, chunk)
   for (const ProgramUnit &unit : stage.units) {
@@ -44,9 +42,7 @@ void ClassLowering::placeUnits() {
       placed.partner = forward.lookup({unit.microbatch, unit.chunk});
     next += placed.layout->getNumNodes();
     units.push_back(placed);
-    if (placed.isBackward)
-      lastBackward[unit.chunk] = placed;
-    else
+    if (!placed.isBackward)
       forward[{unit.microbatch, unit.chunk}] = &units.back();
   }
   PlacedUnit step;
@@ -141,14 +137,29 @@ static std::string dropVariant(llvm::StringRef kind) {
   return llvm::join(parts, ".");
 }
 
-void ClassLowering::nameOp(const Op &op, OpFacts &f) const {
+/// Variants keep their numbers where their FLOPs are of different classes: the gradient of a scale is a contraction if
+/// the scale is broadcast, and elementwise if not.
+std::string ClassLowering::getOpType(const Op &op) {
+  if (!op.def)
+    return getName(op.kind).str();
+  if (opTypes.empty())
+    for (auto &def : graph.defs.all()) {
+      auto [known, isNew] = opTypes.try_emplace(dropVariant(def->name), def->flopClass);
+      if (!isNew && known->second != def->flopClass)
+        known->second.reset();
+    }
+  std::string type = dropVariant(op.def->name);
+  return opTypes.lookup(type) ? type : op.def->name;
+}
+
+void ClassLowering::nameOp(const Op &op, OpFacts &f) {
   llvm::StringRef kind = op.def ? llvm::StringRef(op.def->name) : getName(op.kind);
   std::string path = op.getNumResults() ? op.getResult()->path : "";
   if (op.kind == OpKind::Update)
     path = op.getOperand(0)->path;
   if (path.empty())
     path = op.scope.empty() ? kind.str() : op.scope + "." + kind.str();
-  else if (isCollective(op.kind) || op.kind == OpKind::Update)
+  else if (isCollective(op.kind) || op.kind == OpKind::Update || op.kind == OpKind::Accumulate)
     path += (" " + kind).str();
   const Op *loop = op.getBlock()->getParent();
   f.inLoop = loop != nullptr;
@@ -160,7 +171,7 @@ void ClassLowering::nameOp(const Op &op, OpFacts &f) const {
     f.beforeIteration = loop ? prefix : "";
     f.afterIteration = loop ? "." + path : path;
   }
-  f.opType = dropVariant(kind);
+  f.opType = getOpType(op);
   f.fields.opType = f.opType;
 }
 
@@ -187,7 +198,13 @@ void ClassLowering::lowerUnit(unsigned number, Sink sink) {
         lowerOp(*segment.ops[k], unit, iteration, first + k, suffix, sink);
     }
   }
+  endUnit(number);
+}
+
+void ClassLowering::endUnit(unsigned number) {
   lastCompOfUnit.push_back(chains.comp);
+  if (units[number].isBackward)
+    additions.endUnit(units[number]);
 }
 
 llvm::ArrayRef<uint64_t> ClassLowering::getNumCollectives(const PlacedUnit &unit) {
@@ -207,7 +224,16 @@ void ClassLowering::skipUnit(unsigned number, const Chains &after) {
   for (auto [issued, more] : llvm::zip(numIssued, getNumCollectives(units[number])))
     issued += more;
   chains = after;
-  lastCompOfUnit.push_back(chains.comp);
+  endUnit(number);
+}
+
+llvm::SmallVector<ClassLowering::NodeRange, 2> ClassLowering::getLatestBackwards() const {
+  llvm::SmallVector<NodeRange, 2> latest;
+  for (unsigned i = 0; i < layouts.size(); ++i)
+    if (std::optional<uint64_t> first = additions.getLatest(&layouts[i]))
+      latest.push_back({i, *first, layouts[i].getNumNodes()});
+  llvm::sort(latest, [](const NodeRange &a, const NodeRange &b) { return a.first > b.first; });
+  return latest;
 }
 
 void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, int64_t iteration, uint64_t id,
@@ -216,8 +242,17 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, int64_t iterat
   NodeFields node = f.fields;
   node.id = id;
   data.clear();
-  for (unsigned i = 0; i < op.getNumOperands(); ++i)
-    producers->find(op.getOperand(i), unit, iteration, data);
+  for (const Value *operand : op.getOperands())
+    producers.find(operand, unit, iteration, data);
+  auto addTo = [&](const Value *buffer) {
+    additions.findLast(buffer, iteration, unit, data);
+    additions.add(buffer, iteration, unit, id);
+  };
+  if (op.kind == OpKind::Accumulate)
+    addTo(op.getResult());
+  for (auto &result : op.getResults())
+    if (const Op *accumulation = getFusedAccumulation(graph, result.get()))
+      addTo(accumulation->getResult());
   std::string name;
   if (options.names) {
     name = f.beforeIteration;
@@ -261,7 +296,7 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
     if (const Op *loop = value->getBlock()->getParent())
       if (const Segment *segment = unit.layout->findLoop(loop->loop); segment && segment->iterations > 0)
         iteration = loop->reverse ? segment->item->begin : segment->item->end - 1;
-    producers->find(value, unit, iteration, data);
+    producers.find(value, unit, iteration, data);
     finishNode(node, chains.comm);
     chains.comm = id;
   } else {

@@ -7,6 +7,8 @@
 //     or collective before it: two chains, both in program order;
 //   * a recv depends on the last COMP of the unit two before its own, so that it is
 //     posted while the unit before runs; no COMP depends on a send;
+//   * what adds to a gradient's buffer depends on what added to it before, and what
+//     reads the buffer on the last of them;
 //   * beyond that, on the nodes that made what it uses.
 //
 // Ids are dense in program order, so that parents come before children and the lowest
@@ -22,6 +24,7 @@
 #include "TensorTracker.h"
 #include "stage/CodeGen/Emit.h"
 #include "stage/CodeGen/NodeWriter.h"
+#include "llvm/ADT/StringMap.h"
 #include <deque>
 
 namespace stage {
@@ -79,6 +82,14 @@ public:
   std::optional<uint64_t> getPosted(unsigned number) const {
     return number >= 2 ? lastCompOfUnit[number - 2] : std::nullopt;
   }
+  /// A unit as far as it has nodes.
+  struct NodeRange {
+    unsigned layout; ///< Number of its template.
+    uint64_t first, count;
+    bool contains(std::optional<uint64_t> id) const { return id && *id >= first && *id - first < count; }
+  };
+  /// The latest backward unit of each template, the last one first: what adds to a gradient depends on their nodes.
+  llvm::SmallVector<NodeRange, 2> getLatestBackwards() const;
   /// Goes on as if the next unit had been lowered and had ended the chains with these nodes.
   void skipUnit(unsigned number, const Chains &after);
 
@@ -105,11 +116,13 @@ private:
   unsigned getSlot(RankSlot slot);
   unsigned getGroupKind(const Op &op) const { return groups.find(op).value_or(groups.getNumKinds()); }
   const OpFacts &getFacts(const Op &op);
-  void nameOp(const Op &op, OpFacts &facts) const;
+  void nameOp(const Op &op, OpFacts &facts);
+  std::string getOpType(const Op &op);
   void lowerOp(const Op &op, const PlacedUnit &unit, int64_t iteration, uint64_t id, const std::string &suffix,
                Sink sink);
   void lowerMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
                     const std::string &suffix, Sink sink);
+  void endUnit(unsigned number);
   void finishNode(NodeFields &node, std::optional<uint64_t> before);
 
   const Program &program;
@@ -124,12 +137,14 @@ private:
   std::deque<Layout> layouts; ///< One per template, in their order.
   std::optional<Layout> stepLayout;
   std::deque<PlacedUnit> units; ///< A deque: partners are pointed to.
-  std::vector<PlacedUnit> lastBackward;
   uint64_t maxValues = 1; ///< Of a message.
-  std::optional<Producers> producers;
+  Additions additions;
+  Producers producers;
   std::optional<TensorTracker> tracker;
 
   llvm::DenseMap<const Op *, std::unique_ptr<OpFacts>> facts;
+  /// The class of the FLOPs of all operators that share a name but for the number of their variant, if it is one.
+  llvm::StringMap<std::optional<FlopClass>> opTypes;
   std::vector<RankSlot> slots;
   /// The last kind is that of collectives that name no group.
   std::vector<uint64_t> numIssued;

@@ -8,6 +8,7 @@ NodeClass stage::classifyNode(const Graph &graph, const Op &op) {
   switch (op.kind) {
   case OpKind::Compute:
   case OpKind::Update:
+  case OpKind::Accumulate:
     return getLocalCost(graph, op).bytes.isConstant(0) ? NodeClass::None : NodeClass::Compute;
   case OpKind::AllGather:
   case OpKind::AllReduce:
@@ -26,7 +27,6 @@ Layout::Layout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
     segment.start = numNodes;
     switch (item.kind) {
     case ProgramItem::Kind::Op:
-      straight[item.op] = true;
       if (classifyNode(graph, *item.op) != NodeClass::None)
         segment.ops.push_back(item.op);
       segment.perIteration = segment.ops.size();
@@ -91,13 +91,6 @@ std::optional<std::pair<const Segment *, unsigned>> Layout::find(const Op *op, i
   return std::pair(segment, it->second.second);
 }
 
-bool Layout::runs(const Op *op, int64_t iteration) const {
-  const Op *loop = op->getBlock()->getParent();
-  if (!loop)
-    return straight.count(op);
-  return findLoop(loop->loop, iteration) != nullptr;
-}
-
 std::optional<unsigned> Layout::findRecv(const Value *value) const {
   auto it = recvs.find(value);
   return it == recvs.end() ? std::nullopt : std::optional<unsigned>(it->second);
@@ -120,14 +113,46 @@ void Producers::find(const Value *value, const PlacedUnit &unit, int64_t iterati
   visit(value, unit, iteration, [&](const Origin &origin) {
     if (origin.kind == Origin::Kind::Node || origin.kind == Origin::Kind::Recv)
       ids.push_back(origin.id);
-    if (origin.kind != Origin::Kind::Buffer || !unit.isStep)
-      return;
-    // The buffer is complete when the last contribution of this stage is in it.
-    for (Op *accumulate : getAccumulations(origin.value))
-      for (const PlacedUnit &last : lastBackward)
-        if (last.layout && last.layout->runs(accumulate, origin.iteration))
-          find(accumulate->getOperand(0), last, origin.iteration, ids);
+    else if (origin.kind == Origin::Kind::Buffer)
+      additions.findLast(origin.value, origin.iteration, unit, ids);
   });
+}
+
+Additions::Key Additions::getKey(const Value *buffer, int64_t iteration) {
+  const Op *first = firsts.lookup(buffer->getOp());
+  if (!first)
+    for (const Op *op : getAccumulations(buffer)) {
+      first = first ? first : op;
+      firsts[op] = first;
+    }
+  bool inLoop = getLoop(buffer->getOp()->getOperand(1));
+  return {first, uint64_t(inLoop ? iteration : -1)};
+}
+
+void Additions::add(const Value *buffer, int64_t iteration, const PlacedUnit &unit, uint64_t id) {
+  llvm::SmallVector<Last, 1> &lasts = known[getKey(buffer, iteration)];
+  auto last = llvm::find_if(lasts, [&](const Last &other) { return other.layout == unit.layout; });
+  if (last == lasts.end())
+    last = lasts.insert(lasts.end(), Last());
+  *last = {unit.layout, unit.base, id - unit.base};
+}
+
+void Additions::endUnit(const PlacedUnit &unit) { latest[unit.layout] = unit.base; }
+
+std::optional<uint64_t> Additions::getLatest(const Layout *layout) const {
+  auto it = latest.find(layout);
+  return it == latest.end() ? std::nullopt : std::optional<uint64_t>(it->second);
+}
+
+void Additions::findLast(const Value *buffer, int64_t iteration, const PlacedUnit &unit,
+                         llvm::SmallVectorImpl<uint64_t> &ids) {
+  auto it = known.find(getKey(buffer, iteration));
+  if (it == known.end())
+    return;
+  uint64_t id = 0;
+  for (const Last &last : it->second)
+    id = std::max(id, (last.base == unit.base ? last.base : latest.lookup(last.layout)) + last.offset);
+  ids.push_back(id);
 }
 
 void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor) const {

@@ -6,8 +6,8 @@
 //   id = first id of the unit + start of the segment + iteration run * nodes per iteration + position
 //
 // and so is the id of the node that produced any value: in this unit, in the previous
-// iteration of the loop, in the partner unit (forward of the same microbatch) or, for
-// the step, in the last unit that added to a gradient.
+// iteration of the loop or in the partner unit (forward of the same microbatch). What
+// reads a gradient's buffer waits for the node that added to it last (Additions).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_CODEGEN_LAYOUT_H
@@ -51,8 +51,6 @@ public:
   /// The segment of an op's node and its position there (for an op in a loop: at this iteration); nothing if it has
   /// no node here.
   std::optional<std::pair<const Segment *, unsigned>> find(const Op *op, int64_t iteration) const;
-  /// True if the template runs this op (for an op in a loop: at this iteration).
-  bool runs(const Op *op, int64_t iteration) const;
   /// Position in the unit of the recv of a value; nothing if it is not received.
   std::optional<unsigned> findRecv(const Value *value) const;
 
@@ -61,7 +59,6 @@ private:
   llvm::DenseMap<const Op *, std::pair<unsigned, unsigned>> positions; ///< (first) segment, position
   llvm::DenseMap<const Value *, unsigned> recvs;
   llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> loops; ///< Their segments, in order.
-  llvm::DenseMap<const Op *, bool> straight; ///< Top-level ops that run here.
   unsigned numNodes = 0;
 };
 
@@ -96,10 +93,38 @@ struct Origin {
   uint64_t id;       ///< Node, Recv
 };
 
+/// The nodes that added last to the gradient buffers of a stage, as its units are lowered in order. All units of one
+/// template add in the same places: a unit that is skipped did what the one before it did.
+class Additions {
+public:
+  /// Node `id` of `unit` adds to the buffer of which `buffer`, the result of an accumulate, is a name.
+  void add(const Value *buffer, int64_t iteration, const PlacedUnit &unit, uint64_t id);
+  /// All nodes of the unit have been added, or are those of an earlier unit with the same layout.
+  void endUnit(const PlacedUnit &unit);
+  /// Appends the node that added last before now; `unit` is the current one.
+  void findLast(const Value *buffer, int64_t iteration, const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids);
+  /// The first id of the latest unit with this layout, if one has ended.
+  std::optional<uint64_t> getLatest(const Layout *layout) const;
+
+private:
+  /// A place in all units of a layout, found in the one that begins with node `base`.
+  struct Last {
+    const Layout *layout;
+    uint64_t base, offset;
+  };
+  /// The first accumulation into a buffer, which stands for it, and the iteration of its parameter.
+  using Key = std::pair<const Op *, uint64_t>;
+  Key getKey(const Value *buffer, int64_t iteration);
+
+  llvm::DenseMap<const Op *, const Op *> firsts;
+  llvm::DenseMap<Key, llvm::SmallVector<Last, 1>> known; ///< One per layout that adds to it.
+  llvm::DenseMap<const Layout *, uint64_t> latest;
+};
+
 /// Finds out where values come from on one stage.
 class Producers {
 public:
-  Producers(const Graph &graph, llvm::ArrayRef<PlacedUnit> lastBackward) : graph(graph), lastBackward(lastBackward) {}
+  Producers(const Graph &graph, Additions &additions) : graph(graph), additions(additions) {}
 
   using Visitor = llvm::function_ref<void(const Origin &)>;
   /// Visits the origins of a value that is used in `unit` at `iteration` (-1: outside of loops). There are several
@@ -116,8 +141,7 @@ private:
   void visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const;
 
   const Graph &graph;
-  /// The last backward unit of each chunk.
-  llvm::ArrayRef<PlacedUnit> lastBackward;
+  Additions &additions;
 };
 
 } // namespace stage

@@ -9,8 +9,9 @@
 //
 //   * each slot has a histogram: how many ranks of the class fill it with a number of
 //     how many digits (MixedRadix counts them without a walk over the ranks);
-//   * units of one template whose widths are all the same have the same size: the first
-//     is lowered and measured, the others are looked up. Widths change where ids pass
+//   * units of one template whose widths are all the same have the same size, where the
+//     units on whose nodes they depend have ids of the same widths, too: the first is
+//     lowered and measured, the others are looked up. Widths change where ids pass
 //     128, 16384, ...: the few units in which they do are lowered each.
 //
 //===----------------------------------------------------------------------===//
@@ -89,16 +90,17 @@ private:
     return size.bytes;
   }
 
-  /// Nothing for the step, which is there once, and for units whose ids have several widths.
-  static std::optional<uint64_t> getWidth(const PlacedUnit &unit) {
-    uint64_t first = unit.base, last = unit.base + std::max(1u, unit.layout->getNumNodes()) - 1;
+  /// Of all ids of a unit; nothing if they have several.
+  static std::optional<uint64_t> getWidth(uint64_t first, uint64_t count) {
+    uint64_t last = first + std::max<uint64_t>(1, count) - 1;
     if (!first || getVarintSize(first) != getVarintSize(last))
       return std::nullopt; // id 0 is not written
     return getVarintSize(first);
   }
 
+  /// Nothing for the step, which is there once, and for units that have, or depend on, ids of several widths.
   std::optional<Key> makeKey(const PlacedUnit &unit, unsigned number) {
-    std::optional<uint64_t> width = getWidth(unit);
+    std::optional<uint64_t> width = getWidth(unit.base, unit.layout->getNumNodes());
     if (unit.isStep || !width)
       return std::nullopt;
     const ClassLowering::Chains &chains = lowering.getChains();
@@ -107,18 +109,22 @@ private:
     addId(chains.comp);
     addId(chains.comm);
     addId(lowering.getPosted(number));
-    if (unit.partner) {
-      // Dependencies that carry data and order at once are written once.
-      auto isInPartner = [&](std::optional<uint64_t> id) {
-        return id && *id >= unit.partner->base && *id < unit.partner->base + unit.partner->layout->getNumNodes();
-      };
-      std::optional<uint64_t> partnerWidth = getWidth(*unit.partner);
-      if (!partnerWidth)
-        return std::nullopt;
-      key.push_back(*partnerWidth);
-      key.push_back(isInPartner(chains.comp));
-      key.push_back(isInPartner(chains.comm));
-    }
+    // Dependencies that carry data and order at once are written once.
+    auto addUnit = [&](const ClassLowering::NodeRange &other) {
+      std::optional<uint64_t> otherWidth = getWidth(other.first, other.count);
+      key.push_back(otherWidth.value_or(0));
+      key.push_back(other.contains(chains.comp));
+      key.push_back(other.contains(chains.comm));
+      return otherWidth.has_value();
+    };
+    if (unit.partner && !addUnit({0, unit.partner->base, unit.partner->layout->getNumNodes()}))
+      return std::nullopt;
+    if (unit.isBackward)
+      for (const ClassLowering::NodeRange &other : lowering.getLatestBackwards()) {
+        key.push_back(other.layout);
+        if (!addUnit(other))
+          return std::nullopt;
+      }
     for (uint64_t tag : lowering.getTags(unit))
       key.push_back(getVarintSize(tag));
     for (auto [first, count] : llvm::zip(lowering.getNumIssued(), lowering.getNumCollectives(unit))) {

@@ -1,18 +1,18 @@
 //===- TensorTracker.cpp - which tensors a node reads and writes ----------===//
 #include "TensorTracker.h"
+#include "stage/IR/Costs.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
 
-/// A node reads the value. What is added to a gradient's buffer is added by the op that makes it, and what is returned
-/// (the loss) is read by nobody.
-static bool isRead(const Value *value) {
-  return llvm::any_of(value->getUses(), [](const std::pair<Op *, unsigned> &use) {
-    const Op *user = use.first;
-    if (user->kind == OpKind::Slice)
-      return isRead(user->getResult());
-    return user->kind != OpKind::Return && (user->kind != OpKind::Accumulate || use.second != 0);
-  });
+/// A node reads the value. What its maker adds to a gradient's buffer is no tensor, and what is returned (the loss) is
+/// read by nobody.
+bool TensorTracker::isRead(const Value *value) const {
+  return !getFusedAccumulation(graph, value) &&
+         llvm::any_of(value->getUses(), [&](const std::pair<Op *, unsigned> &use) {
+           return use.first->kind == OpKind::Slice ? isRead(use.first->getResult())
+                                                   : use.first->kind != OpKind::Return;
+         });
 }
 
 bool TensorTracker::isInPlace(const Op &op, const PlacedUnit &unit, int64_t iteration) const {
@@ -81,15 +81,6 @@ void TensorTracker::read(const Value *value, const PlacedUnit &unit, int64_t ite
   producers.visit(value, unit, iteration, [&](const Origin &origin) { readOrigin(origin); });
 }
 
-/// The buffers that a value is added to.
-void TensorTracker::readBuffers(const Value *contribution, const PlacedUnit &unit, int64_t iteration) {
-  for (auto [user, number] : contribution->getUses())
-    if (user->kind == OpKind::Slice)
-      readBuffers(user->getResult(), unit, iteration);
-    else if (user->kind == OpKind::Accumulate && number == 0)
-      read(user->getResult(), unit, iteration);
-}
-
 /// All states of a parameter as one tensor. They are sharded as the gradient that updates it.
 void TensorTracker::readStates(const Op &update, const PlacedUnit &unit, int64_t iteration) {
   const Value *param = update.getOperand(0), *gradient = update.getOperand(1);
@@ -112,11 +103,15 @@ void TensorTracker::clear() {
 
 void TensorTracker::trackOp(const Op &op, const PlacedUnit &unit, int64_t iteration, NodeFields &node) {
   clear();
-  for (const Value *operand : op.getOperands())
+  bool isAddition = op.kind == OpKind::Accumulate;
+  for (const Value *operand : isAddition ? op.getOperands().take_front() : op.getOperands())
     read(operand, unit, iteration);
   for (auto &result : op.getResults()) {
-    readBuffers(result.get(), unit, iteration);
-    if (isRead(result.get()) && !isInPlace(op, unit, iteration))
+    if (isAddition)
+      read(result.get(), unit, iteration);
+    else if (const Op *accumulation = getFusedAccumulation(graph, result.get()))
+      read(accumulation->getResult(), unit, iteration);
+    else if (isRead(result.get()) && !isInPlace(op, unit, iteration))
       addOutput(getName(result.get(), unit, op.getBlock()->getParent() ? iteration : -1), getBytes(result.get()));
   }
   if (op.kind == OpKind::Update)

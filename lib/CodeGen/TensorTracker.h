@@ -47,10 +47,10 @@ private:
   void clear();
   void read(const Value *value, const PlacedUnit &unit, int64_t iteration);
   void readOrigin(const Origin &origin);
-  void readBuffers(const Value *contribution, const PlacedUnit &unit, int64_t iteration);
   void readStates(const Op &update, const PlacedUnit &unit, int64_t iteration);
   void addInput(std::string name, uint64_t bytes);
   void addOutput(std::string name, uint64_t bytes);
+  bool isRead(const Value *value) const;
   bool isInPlace(const Op &op, const PlacedUnit &unit, int64_t iteration) const;
   std::string getName(char kind, const Value *value, int64_t iteration);
   std::string getName(const Value *value, const PlacedUnit &unit, int64_t iteration);

@@ -146,6 +146,20 @@ static Size getTrafficBytes(const Graph &graph, const Op &op) {
   return bytes;
 }
 
+const Op *stage::getFusedAccumulation(const Graph &graph, const Value *value) {
+  const Op *maker = value->getOp();
+  if (graph.precision.separateAccumulation || !maker || maker->kind != OpKind::Compute || value->getUses().size() != 1)
+    return nullptr;
+  auto [user, operand] = *value->getUses().begin();
+  bool isAdded = user->kind == OpKind::Accumulate && operand == 0 && user->getBlock() == maker->getBlock() &&
+                 user->getResult()->type.dtype == value->type.dtype;
+  return isAdded ? user : nullptr;
+}
+
+bool stage::isSeparateAccumulation(const Graph &graph, const Op &op) {
+  return op.kind == OpKind::Accumulate && !getFusedAccumulation(graph, op.getOperand(0));
+}
+
 static OpCost getComputeCost(const Graph &graph, const Op &op) {
   llvm::SmallVector<Size, 8> sizes = getLocalIndexSizes(graph, op);
   Size area = getLocalMaskArea(graph, op);
@@ -157,6 +171,10 @@ static OpCost getComputeCost(const Graph &graph, const Op &op) {
   cost.bytes = getDeclaredBytes(graph.sizes, *op.def, sizes, area);
   if (!cost.bytes)
     cost.bytes = getTrafficBytes(graph, op);
+  // What is added to a buffer is written, and the buffer is read before.
+  for (auto &result : op.getResults())
+    if (const Op *accumulation = getFusedAccumulation(graph, result.get()))
+      cost.bytes = cost.bytes + getBytes(graph, accumulation->getResult());
   return cost;
 }
 
@@ -165,12 +183,17 @@ static FlopCounts countOther(Size flops) {
   return {zero, zero, flops};
 }
 
-/// Reads the gradient, reads and writes the parameter and the optimizer's states.
+/// Reads the gradients, reads and writes the optimizer's states and writes the parameter, which it reads only where no
+/// master copy has its value.
 static OpCost getUpdateCost(const Graph &graph, const Op &op) {
   const Value *param = op.getOperand(0), *gradient = op.getOperand(1);
   Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding);
-  Size bytes = getBytes(graph, gradient) + elements * int64_t(2 * getByteSize(param->type.dtype));
-  for (auto &[name, type] : graph.optimizer.getStates(param->type.dtype))
+  auto states = graph.optimizer.getStates(param->type.dtype);
+  bool hasMaster = llvm::any_of(states, [](const auto &state) { return state.first == Optimizer::masterState; });
+  Size bytes = elements * int64_t((hasMaster ? 1 : 2) * getByteSize(param->type.dtype));
+  for (const Value *addend : op.getOperands().drop_front())
+    bytes = bytes + getBytes(graph, addend);
+  for (auto &[name, type] : states)
     bytes = bytes + elements * int64_t(2 * getByteSize(type));
   Size flops = graph.optimizer.flops
                    ? substitute(graph.optimizer.flops,
@@ -187,7 +210,7 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
     return getUpdateCost(graph, op);
   if (isCollective(op.kind))
     return {countOther(zero), zero, getBytes(graph, op.getOperand(0))};
-  if (op.kind == OpKind::Accumulate) {
+  if (isSeparateAccumulation(graph, op)) {
     // buffer += contribution
     const Value *contribution = op.getOperand(0), *buffer = op.getResult(0);
     return {countOther(getLocalElements(graph.sizes, graph.mesh, buffer->type, buffer->sharding)), zero,

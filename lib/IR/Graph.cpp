@@ -115,7 +115,7 @@ void Block::moveBefore(Op *op, Op *where) {
 llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> Optimizer::getStates(DType parameter) const {
   llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> result;
   for (auto &[name, type] : states)
-    if (name != "master" || type != parameter)
+    if (name != masterState || type != parameter)
       result.emplace_back(name, type);
   return result;
 }

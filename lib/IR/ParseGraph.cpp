@@ -128,9 +128,16 @@ bool TextParser::parseBindings() {
 
 bool TextParser::parsePrecision() {
   Precision &p = graph.precision;
-  return expect("weight") && parseDType(p.weight) && expect(",") && expect("activation") && parseDType(p.activation) &&
-         expect(",") && expect("gradient") && parseDType(p.gradient) && expect(",") && expect("master") &&
-         parseDType(p.master) && expect(";");
+  if (!expect("weight") || !parseDType(p.weight) || !expect(",") || !expect("activation") ||
+      !parseDType(p.activation) || !expect(",") || !expect("gradient") || !parseDType(p.gradient) || !expect(",") ||
+      !expect("master") || !parseDType(p.master))
+    return false;
+  if (consume(",")) {
+    if (!expect("accumulate") || !expect("separate"))
+      return false;
+    p.separateAccumulation = true;
+  }
+  return expect(";");
 }
 
 bool TextParser::parseOptimizer() {

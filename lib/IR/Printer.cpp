@@ -77,10 +77,12 @@ private:
 
   void printPrecision() {
     const Precision &p = graph.precision;
-    if (p.weight == DType::F32 && p.activation == DType::F32 && p.gradient == DType::F32 && p.master == DType::F32)
+    if (p.weight == DType::F32 && p.activation == DType::F32 && p.gradient == DType::F32 && p.master == DType::F32 &&
+        !p.separateAccumulation)
       return;
     os << "  precision weight " << getName(p.weight) << ", activation " << getName(p.activation) << ", gradient "
-       << getName(p.gradient) << ", master " << getName(p.master) << ";\n";
+       << getName(p.gradient) << ", master " << getName(p.master)
+       << (p.separateAccumulation ? ", accumulate separate" : "") << ";\n";
   }
 
   void printOptimizer() {

@@ -248,7 +248,9 @@ private:
       good = verifyCounts(op, 2, 1) && verifyParam(op, 1);
       if (good) {
         verifyGradient(op, *op.getOperand(0), *op.getOperand(1));
-        verifyType(op.loc, "result of accumulate", op.getOperand(0)->type, op.getResult()->type);
+        TensorType expected = op.getOperand(0)->type;
+        expected.dtype = graph.precision.gradient;
+        verifyType(op.loc, "result of accumulate", expected, op.getResult()->type);
       }
       break;
     case OpKind::Update:

@@ -9,6 +9,7 @@ static void lowerPrecision(Graph &graph, const sema::BoundPrecision &bound) {
   graph.precision.activation = *parseDType(bound.activation.name);
   graph.precision.gradient = *parseDType(bound.gradient.name);
   graph.precision.master = *parseDType(bound.master.name);
+  graph.precision.separateAccumulation = bound.separateAccumulation;
 }
 
 std::unique_ptr<Graph> stage::generateGraph(const sema::Program &program, const sema::BoundJob &job, SizeContext &sizes,

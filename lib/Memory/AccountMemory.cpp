@@ -119,11 +119,11 @@ private:
       live.add(param, MemoryClass::Parameters, copies, ByteCount(copies) * bytes.get(param));
     llvm::SmallSetVector<const Value *, 16> buffers;
     for (const UnitTemplate &unit : stage.templates)
-      forEachOp(graph, unit.items, [&](Op &op, int64_t times) {
+      forEachOp(unit.items, [&](Op &op, int64_t times) {
         if (op.kind == OpKind::Accumulate)
           addGradient(op, times, buffers, live);
       });
-    forEachOp(graph, stage.step, [&](Op &op, int64_t times) {
+    forEachOp(stage.step, [&](Op &op, int64_t times) {
       if (op.kind == OpKind::Update)
         live.add(op.getOperand(0), MemoryClass::Optimizer, times, ByteCount(times) * getStateBytes(op));
     });

@@ -79,7 +79,7 @@ private:
   }
 
   void visitItems(const std::vector<ProgramItem> &items, int64_t invocations, StageReport &stage) {
-    forEachOp(graph, items, [&](Op &op, int64_t times) { addOp(op, __int128(times) * invocations, stage); });
+    forEachOp(items, [&](Op &op, int64_t times) { addOp(op, __int128(times) * invocations, stage); });
     for (const ProgramItem &item : items) {
       if (item.kind != ProgramItem::Kind::Send)
         continue;
@@ -139,8 +139,8 @@ private:
   __int128 getSentBytes(const Value &value) {
     auto [it, isNew] = sentBytes.try_emplace(&value, 0);
     if (isNew) {
-      SizeValue bytes = evaluateCount(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding), binding);
-      it->second = bytes ? bytes.value.num : 0; // a value without size was reported with the memory
+      Size bytes = getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding);
+      it->second = getInteger(bytes, value.loc, [&] { return describe(value); });
     }
     return it->second;
   }
@@ -192,17 +192,23 @@ private:
     return true;
   }
 
-  __int128 getInteger(Size size, const Op &op) {
+  /// 0 after a report.
+  __int128 getInteger(Size size, SMLoc loc, llvm::function_ref<std::string()> describe) {
     SizeValue value = evaluate(size, binding);
     if (value && value.value.isInteger() && value.value.num >= 0)
       return value.value.num;
-    reportNoValue(size, op);
+    diags.report(loc, diag::NoCost) << describe() << size.str();
     return 0;
   }
+  __int128 getInteger(Size size, const Op &op) {
+    return getInteger(size, op.loc, [&] { return describeOp(op); });
+  }
 
+  static std::string describeOp(const Op &op) {
+    return op.getNumResults() ? describe(*op.getResult()) : getName(op.kind).str();
+  }
   void reportNoValue(Size size, const Op &op) {
-    diags.report(op.loc, diag::NoCost) << (op.getNumResults() ? describe(*op.getResult()) : getName(op.kind).str())
-                                       << size.str();
+    diags.report(op.loc, diag::NoCost) << describeOp(op) << size.str();
   }
 
   const Program &program;

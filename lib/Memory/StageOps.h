@@ -7,10 +7,9 @@
 
 namespace stage {
 
-/// Calls `f` for every op that the items run, ops inside of repeats included, with how often one run of the items
-/// runs it. Repeats whose count has no value count as never run; building the program reports those.
-void forEachOp(const Graph &graph, const std::vector<ProgramItem> &items,
-               llvm::function_ref<void(Op &op, int64_t times)> f);
+/// Calls `f` for every op that the items run, repeats and the ops of their bodies among them, with how often one run
+/// of the items runs it.
+void forEachOp(const std::vector<ProgramItem> &items, llvm::function_ref<void(Op &op, int64_t times)> f);
 
 /// The parameters that a stage holds, and how many of each: one per iteration that the stage runs, and one of a
 /// parameter outside of repeats, however many chunks use it.

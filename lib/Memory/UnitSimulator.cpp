@@ -1,5 +1,6 @@
 //===- UnitSimulator.cpp - the tensors of one unit, op by op --------------===//
 #include "UnitSimulator.h"
+#include "stage/IR/Costs.h"
 #include "stage/Memory/Diagnostics.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -178,8 +179,9 @@ void UnitSimulator::runCompute(const Op &op) {
     }
   } else if (op.kind != OpKind::Accumulate && op.kind != OpKind::Update) { // those write static memory
     for (auto &result : op.getResults())
-      bind(result.get(),
-           allocate(result.get(), isCollective(op.kind) ? MemoryClass::Buffers : MemoryClass::Temporaries));
+      if (!getFusedAccumulation(*program.graph, result.get()))
+        bind(result.get(),
+             allocate(result.get(), isCollective(op.kind) ? MemoryClass::Buffers : MemoryClass::Temporaries));
   }
   reachMoment(&op);
 }

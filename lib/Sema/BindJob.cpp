@@ -431,8 +431,13 @@ bool JobBinder::bindPrecision() {
   precision.decl = decl;
   ast::Ident *fields[] = {&precision.weight, &precision.activation, &precision.gradient, &precision.master};
   for (const ast::EntryStmt *entry : decl->entries) {
-    size_t index = llvm::find(precisionEntries, entry->name.name) - std::begin(precisionEntries);
-    *fields[index] = {llvm::cast<ast::NameExpr>(entry->value)->name, entry->value->range};
+    StringRef word = llvm::cast<ast::NameExpr>(entry->value)->name;
+    if (entry->name.name == accumulateWord) {
+      precision.separateAccumulation = word == separateWord;
+      continue;
+    }
+    size_t index = llvm::find(precisionTypes, entry->name.name) - std::begin(precisionTypes);
+    *fields[index] = {word, entry->value->range};
   }
   return true;
 }

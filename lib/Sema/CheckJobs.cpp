@@ -149,10 +149,16 @@ void EntryChecker::checkStep(const ast::Expr *expr) {
 }
 
 void EntryChecker::check(const ast::PrecisionDecl &precision) {
-  checkNames(precision.entries, "precision", candidates(precisionEntries));
+  std::vector<Candidate> known = candidates(precisionTypes);
+  known.push_back({accumulateWord, SMLoc()});
+  checkNames(precision.entries, "precision", known);
   for (const ast::EntryStmt *entry : precision.entries) {
     auto *name = dyn_cast<ast::NameExpr>(entry->value);
-    if (name && isDTypeName(name->name) && !isFloatName(name->name))
+    if (entry->name.name == accumulateWord) {
+      if (!name || (name->name != fusedWord && name->name != separateWord))
+        diags.report(entry->value->loc(), diag::WrongKind).range(entry->value->range)
+            << "'fused' or 'separate'" << (name ? "'" + name->name.str() + "'" : "an expression");
+    } else if (name && isDTypeName(name->name) && !isFloatName(name->name))
       diags.report(name->loc(), diag::WrongKind).range(name->range) << "a floating-point type"
                                                                    << "'" + name->name + "'";
     else if (name)
@@ -161,7 +167,7 @@ void EntryChecker::check(const ast::PrecisionDecl &precision) {
       diags.report(entry->value->loc(), diag::WrongKind).range(entry->value->range) << "an element type"
                                                                                     << "an expression";
   }
-  for (StringRef word : precisionEntries)
+  for (StringRef word : precisionTypes)
     if (llvm::none_of(precision.entries, [&](const ast::EntryStmt *entry) { return entry->name.name == word; }))
       diags.report(precision.name.loc(), diag::EntryMissing).range(precision.name.range) << precision.name.name << word;
 }

@@ -18,8 +18,10 @@ constexpr llvm::StringRef microbatchWord = "microbatch", optimizerWord = "optimi
 /// The dim of sequences: a step gives its global size, the graph has that of one microbatch.
 constexpr llvm::StringRef batchDim = "B";
 
-/// The entries of a precision; all are needed.
-constexpr llvm::StringRef precisionEntries[] = {"weight", "activation", "gradient", "master"};
+/// The element types of a precision; all are needed.
+constexpr llvm::StringRef precisionTypes[] = {"weight", "activation", "gradient", "master"};
+/// The entry of a precision that may be left out, and its values: how contributions to a gradient are added up.
+constexpr llvm::StringRef accumulateWord = "accumulate", fusedWord = "fused", separateWord = "separate";
 /// The entry of an optimizer, and what its value is over: the elements of a parameter.
 constexpr llvm::StringRef flopsWord = "flops", volumeWord = "volume";
 

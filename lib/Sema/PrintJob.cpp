@@ -93,7 +93,7 @@ void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext 
   const BoundPrecision &precision = job.precision;
   os << "  precision " << precision.decl->name.name << ": weight " << precision.weight.name << ", activation "
      << precision.activation.name << ", gradient " << precision.gradient.name << ", master " << precision.master.name
-     << "\n";
+     << (precision.separateAccumulation ? ", accumulate separate" : "") << "\n";
   if (job.optimizer) {
     os << "  optimizer " << job.optimizer->decl->name.name << ": flops " << job.optimizer->flops;
     for (const OptimizerState &state : job.optimizer->states)

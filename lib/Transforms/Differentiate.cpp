@@ -175,10 +175,11 @@ private:
            isFloat(op.getOperand(operand)->type.dtype);
   }
 
-  /// Type of the gradient of a value: parameters accumulate in the precision's gradient type.
+  /// Type of the gradient of a value. What is added to a parameter's buffer has the precision's gradient type, unless
+  /// it is a tensor of its own.
   TensorType gradientType(const Value *value) const {
     TensorType type = value->type;
-    if (value->getOp() && value->getOp()->kind == OpKind::Param)
+    if (value->getOp() && value->getOp()->kind == OpKind::Param && !graph.precision.separateAccumulation)
       type.dtype = graph.precision.gradient;
     return type;
   }
@@ -415,7 +416,9 @@ private:
       op->scope = param.scope;
       op->addOperand(contribution);
       op->addOperand(param.getResult());
-      accumulators[&param].push_back(op->addResult(contribution->type, gradientPath(param.getResult())));
+      TensorType type = contribution->type;
+      type.dtype = graph.precision.gradient;
+      accumulators[&param].push_back(op->addResult(type, gradientPath(param.getResult())));
       Op *producer = contribution->getOp();
       if (producer && producer->getBlock() == &backward)
         backward.insertAfter(producer, std::move(op)); // at once, so that the contribution does not live on

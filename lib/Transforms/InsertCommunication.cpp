@@ -25,6 +25,7 @@
 // buffer; the step block reduces each buffer once.
 //
 //===----------------------------------------------------------------------===//
+#include "CheckSizes.h"
 #include "stage/IR/PathPattern.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/Transforms/Diagnostics.h"
@@ -272,8 +273,7 @@ private:
   }
 
   __int128 localBytes(const Value &value) {
-    SizeValue bytes = evaluate(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding), graph.binding);
-    return bytes ? bytes.value.num / bytes.value.den : 0;
+    return getCheckedBytes(graph, value.type, value.sharding);
   }
 
   /// Accumulators of one parameter with one sharding are one buffer: the step uses it once.
@@ -316,4 +316,7 @@ private:
 };
 } // namespace
 
-void stage::insertCommunication(Graph &graph, DiagnosticEngine &diags) { CommunicationInserter(graph, diags).run(); }
+void stage::insertCommunication(Graph &graph, DiagnosticEngine &diags) {
+  if (checkSizes(graph, diags))
+    CommunicationInserter(graph, diags).run();
+}

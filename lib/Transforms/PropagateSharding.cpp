@@ -20,6 +20,7 @@
 // Limits: no ring: a folded index is always whole.
 //
 //===----------------------------------------------------------------------===//
+#include "CheckSizes.h"
 #include "WantedShardings.h"
 #include "stage/IR/Costs.h"
 #include "stage/IR/ShardingRules.h"
@@ -246,8 +247,7 @@ private:
   static std::string toString(__int128 value) { return std::to_string(int64_t(value)); }
 
   __int128 bytesOf(const TensorType &type, const Sharding &sharding) {
-    SizeValue value = evaluate(getLocalBytes(graph.sizes, graph.mesh, type, sharding), graph.binding);
-    return value ? value.value.num / value.value.den : 0;
+    return getCheckedBytes(graph, type, sharding);
   }
 
   /// Bytes a rank receives if `axis` stays on `index`: operands that have the axis elsewhere are gathered over it,
@@ -404,4 +404,7 @@ private:
 };
 } // namespace
 
-void stage::propagateSharding(Graph &graph, DiagnosticEngine &diags) { Propagator(graph, diags).run(); }
+void stage::propagateSharding(Graph &graph, DiagnosticEngine &diags) {
+  if (checkSizes(graph, diags))
+    Propagator(graph, diags).run();
+}

@@ -427,7 +427,9 @@ ReshardPlan stage::planReshard(const Graph &graph, const TensorType &type, const
   llvm::SmallVector<int64_t, 4> extents;
   for (const Extent &extent : type.shape) {
     SizeValue value = evaluateCount(extent.size, graph.binding);
-    extents.push_back(value ? int64_t(value.value.num) : 0);
+    if (!value)
+      llvm::report_fatal_error("a reshard of what has no size");
+    extents.push_back(int64_t(value.value.num));
   }
   return planReshard(graph.mesh, extents, from, to);
 }

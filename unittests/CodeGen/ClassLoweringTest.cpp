@@ -147,15 +147,73 @@ TEST_F(ClassLoweringTest, ValuesComeFromTheUnitOfTheirChunkAndMicrobatch) {
   EXPECT_EQ(nodes[13].data, Ids({6, 12}));
   EXPECT_EQ(nodes[14].data, Ids({12}));
   EXPECT_EQ(nodes[15].data, Ids({14}));
-  // B1.0: x is the e of F1.0; dw is of the loop's result, the dx.
-  EXPECT_EQ(nodes[25].data, Ids({3, 24}));
+  // B1.0: x is the e of F1.0, and dg is added to what B0.0 left in the buffer; dw is of the loop's result, the dx.
+  EXPECT_EQ(nodes[25].data, Ids({3, 21, 24}));
   EXPECT_EQ(nodes[26].data, Ids({24}));
-  EXPECT_EQ(nodes[27].data, Ids({26}));
+  EXPECT_EQ(nodes[27].data, Ids({23, 26}));
   // The last stage's B1.1 starts from the loss: a constant, which has no node. Its x came in F1.1.
   nodes = lower(1);
   EXPECT_EQ(nodes[16].data, Ids());
-  EXPECT_EQ(nodes[17].data, Ids({9, 16}));
+  EXPECT_EQ(nodes[17].data, Ids({9, 13, 16}));
   EXPECT_EQ(nodes[18].data, Ids({16}));
+}
+
+TEST_F(ClassLoweringTest, EachContributionWaitsForTheOneBefore) {
+  build(chunked);
+  std::vector<Node> nodes = lower(0);
+  // dg of layer 2 in B0.1 and B1.1, of layer 0 in B0.0 and B1.0: each chain is of its own.
+  EXPECT_EQ(nodes[13].data, Ids({6, 12}));
+  EXPECT_EQ(nodes[17].data, Ids({9, 13, 16}));
+  EXPECT_EQ(nodes[21].data, Ids({0, 20}));
+  EXPECT_EQ(nodes[25].data, Ids({3, 21, 24}));
+}
+
+TEST_F(ClassLoweringTest, ContributionsOfOneUnitWaitForEachOther) {
+  // w is used twice: in B0 and B1 the second contribution is added to the first, and the first to what B0 left.
+  build(R"(graph Tied {
+    dim B;
+    bind B = 8;
+    microbatches 2;
+    op scale(x: [b], g: [b]) -> (result: [b] = x[b] * g[b]);
+    forward {
+      %x = input : f32[B] {_};
+      %w = param : f32[B] {_};
+      %y = scale(%x, %w) : f32[B] {_};
+      %z = scale(%y, %w) : f32[B] {_};
+      return %z;
+    }
+    backward {
+      %d1 = scale(%y, %x) : f32[B] {_};
+      %a1 = accumulate(%d1, %w) : f32[B] {_};
+      %d0 = scale(%x, %x) : f32[B] {_};
+      %a0 = accumulate(%d0, %w) : f32[B] {_};
+    }
+    step { update(%w, %a0); }
+  })");
+  std::vector<Node> nodes = lower(0);
+  EXPECT_EQ(names, (std::vector<std::string>{"F0", "B0", "F1", "B1", "step"}));
+  ASSERT_EQ(nodes.size(), 9u); // y z, d1 d0, y z, d1 d0, update
+  EXPECT_EQ(nodes[2].data, Ids({0}));
+  EXPECT_EQ(nodes[3].data, Ids({2}));
+  EXPECT_EQ(nodes[6].data, Ids({3, 4}));
+  EXPECT_EQ(nodes[7].data, Ids({6}));
+  EXPECT_EQ(nodes[8].data, Ids({7}));
+}
+
+TEST_F(ClassLoweringTest, SeparateAccumulationsAreNodesOfTheirOwn) {
+  std::string source = chunked, optimizer = "optimizer sgd";
+  source.replace(source.find(optimizer), optimizer.size(),
+                 "precision weight f32, activation f32, gradient f32, master f32, accumulate separate; optimizer sgd");
+  build(source);
+  std::vector<Node> nodes = lower(0);
+  // One more per unit of chunk 1 (recv dg ag dx send) and two of chunk 0 (recv dg ag dx dw aw).
+  ASSERT_EQ(nodes.size(), 31u + 2 * 1 + 2 * 2);
+  EXPECT_EQ(bases, (Ids{0, 3, 6, 9, 12, 17, 22, 28, 34}));
+  EXPECT_EQ(nodes[18].data, Ids({9, 17}));  // dg of B1.1 is a tensor of its own
+  EXPECT_EQ(nodes[19].data, Ids({14, 18})); // and is added to what B0.1 left
+  EXPECT_EQ(nodes[34].data, Ids({33}));     // w: aw of B1.0
+  EXPECT_EQ(nodes[35].data, Ids({30}));     // g of layer 0: ag of B1.0
+  EXPECT_EQ(nodes[36].data, Ids({19}));     // g of layer 2: ag of B1.1
 }
 
 TEST_F(ClassLoweringTest, StepWaitsForTheLastContributionOfEachChunk) {

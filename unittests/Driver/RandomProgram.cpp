@@ -25,7 +25,7 @@ const char *const operators[] = {
     "op behind(x: [b, s, d]) -> [b, s, d] { let w = where(s > 0, x[b, max(s - 1, 0), d], 0); result = x + w / 2; whole s; }",
     "op attend(q: [b, s, d], k: [b, t, d]) -> [b, s, d] { let w = where(t <= s, exp(tanh(sum[d](q * k))), 0); "
     "result = sum[t](w * k) / sum[t](w); whole d; fold t carrying lse: f32[b, s]; mask causal(s, t); flops = 4 * b * area * d; "
-    "saves q, k, result; saves lse: f32[b, s]; backward flops = 8 * b * area * d; }",
+    "saves q, k, result; saves lse: f32[b, s]; backward flops = 8 * b * area * d, recomputing 2 * b * area * d; }",
     "op ahead(x: [b, s, d], w: [k]) -> [b, s, d] = sum[k](where(s + k < size(s), x[b, s + k, d], 0) * w) { whole s; }",
     "op ahead_deep(x: [b, t, n], w: [m, n]) -> [b, t, n] = sum[m](where(t + m < size(t), x[b, t + m, n], 0) * w) { whole t; }",
     "op back(x: [e, s, d], w: [b]) -> [e, s, d] { let y = sum[b](where(s >= b, x[e, s - b, d], 0) * w); result = y + x; whole s; }",
@@ -240,9 +240,14 @@ private:
     lines.push_back("  model = M();");
     lines.push_back("  step = train(B = " + std::to_string(each * batchProduct * microbatches) + ", S = " +
                     std::to_string(dims[1].second) + ", microbatch = " + std::to_string(each) + ", optimizer = adamw);");
-    lines.push_back(std::string("  precision = ") + (random.chance(50) ? "fp32;" : "bf16_mixed;"));
+    const std::vector<std::string> precisions = {"fp32", "fp32", "bf16_mixed", "apart"};
+    const std::string &precision = random.pick(precisions);
+    lines.push_back("  precision = " + precision + ";");
     lines.push_back("  strategy = s();");
     lines.push_back("}");
+    if (precision == "apart")
+      lines.push_back("precision apart { weight = bf16; activation = bf16; gradient = f32; master = f32; "
+                      "accumulate = separate; }");
   }
 
   // In the order in which they are chosen.

@@ -126,19 +126,61 @@ TEST_F(CostsTest, DeclaredBytesWin) {
   EXPECT_EQ(getLocalCost(*graph, find(OpKind::Compute)).bytes, size("3*B"));
 }
 
-TEST_F(CostsTest, AccumulateAndUpdate) {
-  read("graph G { dim N; mesh (tp = 4); precision weight bf16, activation bf16, gradient f32, master f32;"
-        "optimizer adamw { state master: f32; state m: f32; state v: f32; flops = 14*volume; }"
-        "forward { %w = param : bf16[N] {tp}; return %w; }"
-        "backward { %g = constant 1 : f32[N] {tp}; %a = accumulate(%g, %w) : f32[N] {tp}; }"
-        "step { update(%w, %a); } }");
-  OpCost accumulate = getLocalCost(*graph, find(OpKind::Accumulate));
-  EXPECT_EQ(accumulate.flops.getTotal(), size("N/tp"));
-  EXPECT_EQ(accumulate.bytes, size("(4 + 8)*N/tp"));
-  // Reads the gradient; reads and writes the parameter and three states.
+/// A gradient GEMM of [N] and an accumulation into an f32 buffer, both over tp = 4; `contribution` is the GEMM's type.
+static std::string makeAccumulation(const std::string &precision, const std::string &contribution,
+                                    const std::string &between = "", const std::string &added = "%dw") {
+  return "graph G { dim B; dim N; mesh (tp = 4); bind B = 2, N = 8; precision weight bf16, activation bf16, gradient f32, master f32" +
+         precision + "; optimizer adamw { state master: f32; state m: f32; state v: f32; flops = 14*volume; }"
+         "op dw(x: [b, n], dy: [b, n]) -> (result: " + contribution + "[n] = sum[b](x[b, n] * dy[b, n]));"
+         "forward { %x = input : bf16[B, N] {_, tp}; %w = param : bf16[N] {tp}; return %w; }"
+         "backward { %dw = dw(%x, %x) [n = N over tp] : " + contribution + "[N] {tp};" + between +
+         "%a = accumulate(" + added + ", %w) : f32[N] {tp}; } step { update(%w, %a); } }";
+}
+
+TEST_F(CostsTest, TheMakerOfAContributionAddsIt) {
+  read(makeAccumulation("", "f32"));
+  const Op &maker = find(OpKind::Compute), &accumulate = find(OpKind::Accumulate);
+  EXPECT_EQ(getFusedAccumulation(*graph, maker.getResult()), &accumulate);
+  EXPECT_FALSE(isSeparateAccumulation(*graph, accumulate));
+  // Reads x once (it is both operands); reads and writes the buffer.
+  EXPECT_EQ(getLocalCost(*graph, maker).flops.getTotal(), size("2*B*N/tp"));
+  EXPECT_EQ(getLocalCost(*graph, maker).bytes, size("2*B*N/tp + 2*4*N/tp"));
+  EXPECT_EQ(getLocalCost(*graph, accumulate).flops.getTotal(), sizes.zero());
+  EXPECT_EQ(getLocalCost(*graph, accumulate).bytes, sizes.zero());
+}
+
+TEST_F(CostsTest, SeparateAccumulationIsAnAddition) {
+  read(makeAccumulation(", accumulate separate", "bf16"));
+  const Op &maker = find(OpKind::Compute), &accumulate = find(OpKind::Accumulate);
+  EXPECT_EQ(getFusedAccumulation(*graph, maker.getResult()), nullptr);
+  EXPECT_TRUE(isSeparateAccumulation(*graph, accumulate));
+  EXPECT_EQ(getLocalCost(*graph, maker).bytes, size("2*B*N/tp + 2*N/tp"));
+  // One addition per element; reads the contribution, reads and writes the buffer.
+  EXPECT_EQ(getLocalCost(*graph, accumulate).flops.getTotal(), size("N/tp"));
+  EXPECT_EQ(getLocalCost(*graph, accumulate).bytes, size("(2 + 2*4)*N/tp"));
+}
+
+TEST_F(CostsTest, WhatSomethingElseUsesOrAReshardMadeIsAddedByItself) {
+  read(makeAccumulation("", "f32", "%again = dw(%x, %x) [n = N over tp] : f32[N] {tp}; %b = accumulate(%dw, %w) : f32[N] {tp};"));
+  EXPECT_TRUE(isSeparateAccumulation(*graph, find(OpKind::Accumulate)));
+  EXPECT_EQ(getLocalCost(*graph, find(OpKind::Compute)).bytes, size("2*B*N/tp + 4*N/tp"));
+  read(makeAccumulation("", "f32", "%g = all_gather(%dw) over tp dim 0 : f32[N] {_}; %s = slice(%g) over tp dim 0 : f32[N] {tp};",
+                        "%s"));
+  EXPECT_TRUE(isSeparateAccumulation(*graph, find(OpKind::Accumulate)));
+  EXPECT_EQ(getLocalCost(*graph, find(OpKind::Accumulate)).bytes, size("3*4*N/tp"));
+}
+
+TEST_F(CostsTest, UpdateReadsTheParameterOnlyWithoutAMasterCopy) {
+  read(makeAccumulation("", "f32"));
+  // Reads the gradient, writes the parameter; reads and writes three states.
   OpCost update = getLocalCost(*graph, find(OpKind::Update));
   EXPECT_EQ(update.flops.getTotal(), size("14*N/tp"));
-  EXPECT_EQ(update.bytes, size("(4 + 2*2 + 3*2*4)*N/tp"));
+  EXPECT_EQ(update.bytes, size("(4 + 2 + 3*2*4)*N/tp"));
+  // A parameter of f32 has no master copy: it is read and written, as are two states.
+  read("graph G { dim N; bind N = 8; optimizer adamw { state master: f32; state m: f32; state v: f32; flops = 14*volume; }"
+       "forward { %w = param : f32[N]; return %w; } backward { %g = constant 1 : f32[N]; %a = accumulate(%g, %w) : f32[N]; }"
+       "step { update(%w, %a); } }");
+  EXPECT_EQ(getLocalCost(*graph, find(OpKind::Update)).bytes, size("(4 + 2*4 + 2*2*4)*N"));
 }
 
 TEST_F(CostsTest, MasterCopyOnlyWhereTheTypeDiffers) {

@@ -28,13 +28,22 @@ struct OpCost {
   FlopCounts flops;
   /// FLOPs that a fused backward computes again.
   Size recomputeFlops;
-  /// Compute, accumulate, update: bytes read and written. Collectives: bytes that the
-  /// rank puts in (law L7). Slice: none, it is a view.
+  /// Compute, accumulate, update: bytes read and written, gradient buffers that are added
+  /// to among them. Collectives: bytes that the rank puts in (law L7). Slice: none, it is a view.
   Size bytes;
   /// All that the rank computes: `num_ops` of a trace.
   Size getComputed() const { return flops.getTotal() + recomputeFlops; }
 };
 OpCost getLocalCost(const Graph &graph, const Op &op);
+
+/// The accumulation that the maker of a value does itself, as fused kernels do: the value is a contribution to a
+/// gradient, of the buffer's type, made by an operator beside the accumulation and used by nothing else. It is then no
+/// tensor: the operator reads and writes the buffer, and the accumulation costs nothing. Null where a tensor and an
+/// addition remain: the precision says `accumulate separate`, a reshard or a repeat made the value, or something else
+/// uses it.
+const Op *getFusedAccumulation(const Graph &graph, const Value *value);
+/// An accumulation that is an addition of its own.
+bool isSeparateAccumulation(const Graph &graph, const Op &op);
 
 /// Pairs that the causal mask of a compute op keeps on a rank; null if the op has no mask.
 Size getLocalMaskArea(const Graph &graph, const Op &op);

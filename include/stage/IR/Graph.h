@@ -205,12 +205,18 @@ struct ShardRule {
 /// Element types that a precision gives.
 struct Precision {
   DType weight = DType::F32, activation = DType::F32, gradient = DType::F32, master = DType::F32;
+  /// `accumulate = separate`: gradients of parameters are tensors of the parameter's type, which an op of its own adds
+  /// to the buffer. Otherwise the op that makes a contribution adds it.
+  bool separateAccumulation = false;
 };
 
 /// The optimizer: what it keeps per parameter element and what an update costs.
 struct Optimizer {
+  /// The state that is a copy of the parameter.
+  static constexpr llvm::StringLiteral masterState = "master";
+
   std::string name;
-  /// Names and types of states; a state named `master` is kept only where the parameter's type differs from it.
+  /// Names and types of states; `master` is kept only where the parameter's type differs from it.
   std::vector<std::pair<std::string, DType>> states;
   Size flops; ///< Over `volume`, the local elements of the parameter.
   SMLoc loc;

@@ -85,6 +85,7 @@ struct BoundStrategy {
 struct BoundPrecision {
   const ast::PrecisionDecl *decl = nullptr;
   ast::Ident weight, activation, gradient, master; ///< Names of element types.
+  bool separateAccumulation = false;               ///< `accumulate = separate`.
 };
 
 struct OptimizerState {

@@ -1,0 +1,72 @@
+//===- CheckSizes.cpp - every tensor has a size ---------------------------===//
+#include "CheckSizes.h"
+#include "stage/Transforms/Diagnostics.h"
+#include "llvm/Support/ErrorHandling.h"
+
+using namespace stage;
+
+namespace {
+class SizeChecker {
+public:
+  SizeChecker(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
+
+  bool run() {
+    for (Block *block : {&graph.forward, &graph.backward, &graph.step})
+      visitBlock(*block);
+    return good;
+  }
+
+private:
+  /// Bytes are multiplied by sizes of groups, and added, in 128 bits.
+  static constexpr unsigned maxBits = 96;
+
+  void visitBlock(const Block &block) {
+    for (auto &argument : block.getArguments())
+      visitValue(*argument);
+    for (auto &op : block) {
+      for (auto &result : op->getResults())
+        visitValue(*result);
+      if (op->body)
+        visitBlock(*op->body);
+    }
+  }
+
+  void visitValue(const Value &value) {
+    __int128 elements = 1;
+    for (const Extent &extent : value.type.shape) {
+      std::optional<int64_t> count = getCount(extent.size);
+      if (!count)
+        return report(value, extent.size, 63);
+      if (__builtin_mul_overflow(elements, __int128(*count), &elements) || elements >> maxBits)
+        return report(value, getLocalElements(graph.sizes, graph.mesh, value.type, Sharding()), maxBits);
+    }
+  }
+
+  std::optional<int64_t> getCount(Size size) {
+    auto [it, isNew] = counts.try_emplace(size);
+    if (isNew)
+      if (SizeValue value = evaluateCount(size, graph.binding))
+        it->second = int64_t(value.value.num);
+    return it->second;
+  }
+
+  void report(const Value &value, Size size, unsigned bits) {
+    diags.report(value.loc, diag::SizeWithoutValue) << describe(value) << size.str() << int64_t(bits);
+    good = false;
+  }
+
+  Graph &graph;
+  DiagnosticEngine &diags;
+  llvm::DenseMap<Size, std::optional<int64_t>> counts;
+  bool good = true;
+};
+} // namespace
+
+bool stage::checkSizes(Graph &graph, DiagnosticEngine &diags) { return SizeChecker(graph, diags).run(); }
+
+__int128 stage::getCheckedBytes(const Graph &graph, const TensorType &type, const Sharding &sharding) {
+  SizeValue bytes = evaluate(getLocalBytes(graph.sizes, graph.mesh, type, sharding), graph.binding);
+  if (!bytes)
+    llvm::report_fatal_error("a size was not checked");
+  return bytes.value.num / bytes.value.den;
+}
