@@ -1,0 +1,213 @@
+//===- RandomTracesTest.cpp - traces of random jobs against their report --===//
+//
+// The report and the traces are made from the same program in different ways. Of random
+// jobs (RandomProgram) the traces are written, read again and added up here, without
+// anything of Memory or CodeGen:
+//
+//   FLOPs   num_ops of all compute nodes of all ranks, by the class of their op_type, and other_ops apart
+//
+// STAGE_RANDOM_SEED=417 runs that one job only.
+//
+//===----------------------------------------------------------------------===//
+#include "Compilation.h"
+#include "RandomProgram.h"
+#include "et_def.pb.h"
+#include "stage/IR/Costs.h"
+#include "stage/Memory/Report.h"
+#include "stage/Trace/TraceReader.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/raw_ostream.h"
+#include "gtest/gtest.h"
+#include <cstdlib>
+#include <map>
+
+using namespace stage;
+
+namespace {
+struct Tensor {
+  std::string name;
+  int64_t bytes;
+};
+
+/// A node as a simulator sees it.
+struct Node {
+  int type;
+  std::string name, opType;
+  int64_t numOps = 0, otherOps = 0;
+  std::vector<Tensor> inputs, outputs;
+
+  /// `F0`, `B2.1`, `step`: the unit is the last word of the name.
+  std::string getUnit() const { return llvm::StringRef(name).rsplit(' ').second.str(); }
+};
+
+std::vector<Tensor> readList(const ChakraProtoMsg::AttributeProto &attribute) {
+  std::vector<Tensor> list;
+  const auto &values = attribute.string_list().values();
+  for (int i = 0; i + 1 < values.size(); i += 2)
+    list.push_back({values.Get(i), std::stoll(values.Get(i + 1))});
+  return list;
+}
+
+class RandomTracesTest : public ::testing::Test {
+protected:
+  void SetUp() override { ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("random-traces", root)); }
+  void TearDown() override { llvm::sys::fs::remove_directories(root); }
+
+  std::string path(const llvm::Twine &name) const { return (root + "/" + name).str(); }
+
+  /// Calls `check` with jobs until so many have been compiled.
+  void forEachJob(unsigned wanted, llvm::function_ref<void()> check) {
+    const char *only = std::getenv("STAGE_RANDOM_SEED");
+    unsigned compiled = 0;
+    for (uint64_t seed = only ? std::stoull(only) : 1; compiled < wanted && !HasFailure(); ++seed) {
+      std::vector<std::string> lines = makeRandomProgram(seed);
+      if (compile(lines)) {
+        SCOPED_TRACE("seed " + std::to_string(seed) + ":\n" + llvm::join(lines, "\n"));
+        ++compiled;
+        check();
+      }
+      if (only)
+        return;
+      ASSERT_LT(seed, 20 * uint64_t(wanted)) << "most jobs are refused";
+    }
+  }
+
+  /// Makes the report and the traces. False if the compiler refuses the job.
+  bool compile(const std::vector<std::string> &lines) {
+    std::error_code error;
+    llvm::raw_fd_ostream file(path("job.stg"), error);
+    for (const std::string &line : lines)
+      file << line << '\n';
+    file.close();
+    DriverOptions options;
+    options.input = path("job.stg");
+    options.stdlibDir = STAGE_STDLIB;
+    said.clear();
+    c = std::make_unique<Compilation>(messages);
+    if (!runFrontEnd(*c, options) || !runMiddle(*c, options))
+      return false;
+    report = makeReport(*c->program, accountMemory(*c->program, c->diags), c->diags);
+    EmitOptions traces;
+    traces.directory = path("traces");
+    traces.force = true;
+    traces.tracker = true;
+    EXPECT_TRUE(emitTraces(*c->program, traces, c->diags)) << messages.str();
+    EXPECT_FALSE(c->diags.hasErrors()) << messages.str();
+    return true;
+  }
+
+  std::vector<Node> readTrace(int64_t rank) {
+    std::vector<Node> nodes;
+    auto reader = TraceReader::open(path("traces/workload." + llvm::Twine(rank) + ".et"), c->diags);
+    ChakraProtoMsg::GlobalMetadata metadata;
+    if (!reader || reader->readMetadata(metadata) != TraceReader::Status::Read) {
+      ADD_FAILURE() << messages.str();
+      return nodes;
+    }
+    ChakraProtoMsg::Node message;
+    while (reader->readNode(message) == TraceReader::Status::Read) {
+      Node &node = nodes.emplace_back();
+      node.type = message.type();
+      node.name = message.name();
+      for (const ChakraProtoMsg::AttributeProto &attribute : message.attr()) {
+        if (attribute.name() == "op_type")
+          node.opType = attribute.string_val();
+        else if (attribute.name() == "num_ops")
+          node.numOps = attribute.int64_val();
+        else if (attribute.name() == "other_ops")
+          node.otherOps = attribute.int64_val();
+        else if (attribute.name() == "inputs")
+          node.inputs = readList(attribute);
+        else if (attribute.name() == "outputs")
+          node.outputs = readList(attribute);
+      }
+    }
+    EXPECT_FALSE(reader->hasFailed()) << messages.str();
+    return nodes;
+  }
+
+  llvm::SmallString<128> root;
+  std::string said;
+  llvm::raw_string_ostream messages{said};
+  std::unique_ptr<Compilation> c;
+  Report report;
+};
+
+//===----------------------------------------------------------------------===//
+// FLOPs
+//===----------------------------------------------------------------------===//
+
+/// What the operators of one `op_type` have in common.
+struct OpTypeFacts {
+  FlopClass kind;
+  bool isFree;       ///< It has no FLOPs, and its nodes have a `num_ops` of 1.
+  bool isRecomputed; ///< Some of its FLOPs are recomputation.
+  bool isOneClass = true;
+};
+
+/// `contract.1.dw` is a `contract.dw`.
+std::string dropVariant(llvm::StringRef name) {
+  llvm::SmallVector<llvm::StringRef, 3> parts;
+  name.split(parts, '.');
+  llvm::erase_if(parts, [](llvm::StringRef part) { return llvm::all_of(part, llvm::isDigit); });
+  return llvm::join(parts, ".");
+}
+
+TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
+  unsigned numRecomputed = 0, numSeparate = 0;
+  forEachJob(300, [&] {
+    // Nodes have an operator's name without the number of its variant; with it, where variants differ in class.
+    llvm::StringMap<OpTypeFacts> types, variants;
+    c->graph->walk([&](Op &op) {
+      if (op.kind != OpKind::Compute && op.kind != OpKind::Update && op.kind != OpKind::Accumulate)
+        return;
+      OpCost cost = getLocalCost(*c->graph, op);
+      Size zero = c->sizes.zero();
+      FlopClass kind = cost.flops.contraction != zero ? FlopClass::Contraction
+                       : cost.flops.attention != zero ? FlopClass::Attention
+                                                      : FlopClass::Other;
+      OpTypeFacts facts = {kind, cost.getComputed() == zero, cost.recomputeFlops != zero};
+      if (op.kind == OpKind::Accumulate && facts.isFree)
+        return; // its maker adds it
+      std::string name = op.def ? op.def->name : getName(op.kind).str();
+      variants[name] = facts;
+      OpTypeFacts &known = types.try_emplace(dropVariant(name), facts).first->second;
+      known.isOneClass &= known.kind == facts.kind;
+      known.isRecomputed |= facts.isRecomputed;
+      known.isFree &= facts.isFree;
+    });
+    std::map<FlopClass, __int128> sums;
+    bool isRecomputed = false, isSeparate = false;
+    for (int64_t rank = 0; rank < report.ranks; ++rank)
+      for (const Node &node : readTrace(rank)) {
+        if (node.type != ChakraProtoMsg::COMP_NODE)
+          continue;
+        auto type = types.find(node.opType), variant = variants.find(node.opType);
+        bool isType = type != types.end() && type->second.isOneClass;
+        ASSERT_TRUE(isType || variant != variants.end()) << "the class of type " << node.opType << " is not known";
+        const OpTypeFacts &facts = isType ? type->second : variant->second;
+        isRecomputed |= facts.isRecomputed;
+        isSeparate |= node.opType == "accumulate";
+        if (facts.isFree)
+          EXPECT_EQ(node.numOps, 1) << node.name;
+        else
+          sums[facts.kind] += node.numOps - node.otherOps;
+        sums[FlopClass::Other] += node.otherOps;
+      }
+    numRecomputed += isRecomputed;
+    numSeparate += isSeparate;
+    // The ranks compute the model's FLOPs and those of the padding. Only attention recomputes here.
+    const FlopReport &model = report.flops, &padding = report.paddingFlops;
+    auto show = [](__int128 number) { return Rational{number, 1}.str(); };
+    EXPECT_EQ(show(sums[FlopClass::Contraction]), show(model.contraction + padding.contraction));
+    EXPECT_EQ(show(sums[FlopClass::Attention]),
+              show(model.attention + model.recompute + padding.attention + padding.recompute));
+    EXPECT_EQ(show(sums[FlopClass::Other]), show(model.other + padding.other));
+  });
+  EXPECT_GT(numRecomputed, 5u);
+  EXPECT_GT(numSeparate, 30u);
+}
+
+} // namespace
