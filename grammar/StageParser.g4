@@ -146,10 +146,10 @@ path: pathSegment (DOT pathSegment)*;
 pathSegment
   : STAR_STAR
   | pathName
-  | LBRACE pathName (COMMA pathName)* COMMA? RBRACE
+  | LBRACE pathName (COMMA pathName)* COMMA? RBRACE (LPAREN RPAREN)?
   ;
 pathName: glob (LBRACKET (STAR | rangeOrExpr) RBRACKET)* (LPAREN RPAREN)?;
-glob: OP | (STAR | name) | name STAR name? | STAR name STAR?;
+glob: OP | NUMBER | (STAR | name) | name STAR name? | STAR name STAR?;
 
 // Statements of schedules.
 

@@ -114,6 +114,14 @@ void Printer::stmt(const Stmt *stmt) {
     os << "keep gathered over ";
     axes(cast<KeepStmt>(stmt)->axes);
     break;
+  case NodeKind::ReplicateStmt:
+    os << "replicate ";
+    commas(cast<ReplicateStmt>(stmt)->patterns, [&](const Pattern &what) { pattern(what); });
+    if (cast<ReplicateStmt>(stmt)->hasAxes) {
+      os << " over ";
+      axes(cast<ReplicateStmt>(stmt)->axes);
+    }
+    break;
   case NodeKind::EntryStmt:
     os << cast<EntryStmt>(stmt)->name.name << " = ";
     expr(cast<EntryStmt>(stmt)->value);

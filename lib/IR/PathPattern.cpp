@@ -9,7 +9,7 @@ std::optional<PathPattern> PathPattern::parse(llvm::StringRef text) {
   if (text.consume_front("param "))
     pattern.params = true;
   else
-    text.consume_front("result ");
+    pattern.results = text.consume_front("result ");
   text = text.trim();
   if (text.empty())
     return std::nullopt;
@@ -108,11 +108,20 @@ bool PathPattern::matchSegments(llvm::ArrayRef<llvm::StringRef> path) const {
       });
 }
 
-bool PathPattern::matches(llvm::StringRef path, bool isParam) const {
-  if (ops || path.empty() || (params && !isParam))
+bool PathPattern::matches(const Value &value) const {
+  const Op *op = value.getOp();
+  bool isParam = op && op->kind == OpKind::Param, isInput = op && op->kind == OpKind::Input;
+  if (ops || (params && !isParam) || (results && (isParam || isInput)))
     return false;
+  std::string name = value.path;
+  if (name.empty()) {
+    auto hasStar = [](llvm::StringRef alternative) { return alternative.contains('*'); };
+    if (!op || op->kind != OpKind::Compute || llvm::any_of(segments.back(), hasStar))
+      return false;
+    name = describe(value);
+  }
   llvm::SmallVector<llvm::StringRef, 6> parts;
-  path.split(parts, '.');
+  llvm::StringRef(name).split(parts, '.');
   return matchSegments(parts);
 }
 
@@ -122,8 +131,53 @@ bool PathPattern::matchesOp(llvm::StringRef scope, llvm::StringRef name) const {
   llvm::SmallVector<llvm::StringRef, 6> parts;
   if (!scope.empty())
     scope.split(parts, '.');
-  parts.push_back(name.split('.').first); // without the number of a variant
-  return matchSegments(parts);
+  auto [base, variant] = name.split('.');
+  parts.push_back(base);
+  if (matchSegments(parts))
+    return true;
+  parts.push_back(variant);
+  return !variant.empty() && matchSegments(parts);
+}
+
+/// What a level costs that the pattern leaves out, and a name without a letter in common beyond its letters: of the
+/// values with the last name of a pattern one in another module is nearer than another value of the same module.
+constexpr unsigned levelCost = 2;
+
+static unsigned compare(llvm::StringRef glob, llvm::StringRef name) {
+  if (matchGlob(glob, name))
+    return 0;
+  unsigned distance = name.edit_distance(glob);
+  return distance + (distance >= std::max(glob.size(), name.size()) ? levelCost : 0);
+}
+
+std::optional<unsigned> PathPattern::getDistance(llvm::StringRef path) const {
+  llvm::SmallVector<llvm::StringRef, 6> parts;
+  path.split(parts, '.');
+  // letters[j]: how far the segments seen so far are from the first j parts.
+  std::vector<unsigned> letters(parts.size() + 1);
+  for (size_t j = 0; j < parts.size(); ++j)
+    letters[j + 1] = letters[j] + levelCost;
+  unsigned total = 0;
+  for (const auto &alternatives : segments) {
+    std::vector<unsigned> next(parts.size() + 1);
+    bool isAny = alternatives.front() == "**";
+    unsigned shortest = ~0u;
+    for (llvm::StringRef alternative : alternatives)
+      shortest = std::min<unsigned>(shortest, alternative.size() - alternative.count('*'));
+    total += shortest;
+    for (size_t j = 0; j <= parts.size(); ++j) {
+      next[j] = letters[j] + shortest;
+      if (j && isAny)
+        next[j] = std::min(next[j], next[j - 1]);
+      if (!j || isAny)
+        continue;
+      next[j] = std::min(next[j], next[j - 1] + levelCost);
+      for (llvm::StringRef alternative : alternatives)
+        next[j] = std::min(next[j], letters[j - 1] + compare(alternative, parts[j - 1]));
+    }
+    letters = std::move(next);
+  }
+  return letters.back() <= (total + 1) / 2 ? std::optional(letters.back()) : std::nullopt;
 }
 
 unsigned PathPattern::getSpecificity() const {
@@ -132,5 +186,5 @@ unsigned PathPattern::getSpecificity() const {
     llvm::StringRef first = alternatives.front();
     score += first == "**" ? 0 : first.contains('*') ? 10 : 100;
   }
-  return score + (params ? 1 : 0);
+  return score + (params || results ? 1 : 0);
 }

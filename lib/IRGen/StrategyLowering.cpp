@@ -90,15 +90,7 @@ public:
       if (auto *shard = llvm::dyn_cast<ast::ShardStmt>(rule.stmt)) {
         good &= lowerShard(*shard, *rule.env, nullptr);
       } else if (auto *at = llvm::dyn_cast<ast::AtStmt>(rule.stmt)) {
-        // Repeats stay rolled: what is said of one iteration would be said of all.
-        llvm::StringRef path = at->pattern.text;
-        for (size_t open = path.find('['); open != llvm::StringRef::npos; open = path.find('[', open + 1))
-          if (!path.substr(open).startswith("[*]")) {
-            diags.report(at->pattern.range.Start, diag::NotSupportedYet).range(at->pattern.range)
-                << "a rule for one iteration of a repeat";
-            good = false;
-            break;
-          }
+        good &= checkIterations(at->pattern);
         for (const ast::Stmt *inner : at->rules) {
           if (auto *shardInner = llvm::dyn_cast<ast::ShardStmt>(inner))
             good &= lowerShard(*shardInner, *rule.env, &at->pattern);
@@ -109,6 +101,8 @@ public:
         }
       } else if (auto *keep = llvm::dyn_cast<ast::KeepStmt>(rule.stmt)) {
         lowerKeep(*keep, nullptr);
+      } else if (auto *replicate = llvm::dyn_cast<ast::ReplicateStmt>(rule.stmt)) {
+        good &= lowerReplicate(*replicate);
       } else if (!llvm::isa<ast::PipelineStmt>(rule.stmt)) {
         good &= refuse(rule.stmt);
       }
@@ -117,8 +111,46 @@ public:
   }
 
 private:
+  /// Repeats stay rolled: what is said of one iteration would be said of all.
+  bool checkIterations(const ast::Pattern &pattern) {
+    llvm::StringRef path = pattern.text;
+    for (size_t open = path.find('['); open != llvm::StringRef::npos; open = path.find('[', open + 1))
+      if (!path.substr(open).startswith("[*]")) {
+        diags.report(pattern.range.Start, diag::NotSupportedYet).range(pattern.range)
+            << "a rule for one iteration of a repeat";
+        return false;
+      }
+    return true;
+  }
+
+  /// One rule per pattern.
+  bool lowerReplicate(const ast::ReplicateStmt &stmt) {
+    bool good = true;
+    for (const ast::Pattern &pattern : stmt.patterns) {
+      good &= checkIterations(pattern);
+      if (pattern.hasDims) {
+        diags.report(pattern.range.Start, diag::NotSupportedYet).range(pattern.range) << "names of dims in 'replicate'";
+        good = false;
+      }
+      ShardRule rule;
+      rule.loc = pattern.range.Start;
+      rule.statement = statement;
+      rule.pattern = pattern.text.str();
+      rule.replicated = true;
+      if (stmt.hasAxes)
+        rule.axes = lowerAxes(stmt.axes);
+      else
+        for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
+          rule.axes.push_back(axis);
+      graph.rules.push_back(std::move(rule));
+    }
+    return good;
+  }
+
   bool refuse(const ast::Stmt *stmt) {
     std::string what = "this rule";
+    if (llvm::isa<ast::ReplicateStmt>(stmt))
+      what = "'replicate' below 'at'";
     if (auto *other = llvm::dyn_cast<ast::OtherRuleStmt>(stmt))
       what = "'" + other->word.name.str() + "'";
     else if (llvm::isa<ast::PartitionStmt>(stmt))

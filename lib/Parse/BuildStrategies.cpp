@@ -48,6 +48,17 @@ Stmt *Builder::rule(Grammar::StrategyRuleContext *tree) {
     node->axes = axes(keepTree->axisList());
     return node;
   }
+  if (auto *other = tree->otherRule(); other->REPLICATE()) {
+    llvm::SmallVector<Pattern, 4> patterns;
+    for (auto *what : other->patternList()->pattern())
+      patterns.push_back(pattern(what));
+    auto *node = make<ReplicateStmt>(tree);
+    node->patterns = list(patterns);
+    node->hasAxes = other->axisList() != nullptr;
+    if (node->hasAxes)
+      node->axes = axes(other->axisList());
+    return node;
+  }
   auto *node = make<OtherRuleStmt>(tree);
   node->word = ident(tree->getStart());
   const Token *last = tree->getStop();

@@ -16,6 +16,8 @@
 // op saves besides its results stays where the op makes it. An `at` rule is exact. Per value and dim the more specific rule wins; two that are
 // equally specific and differ are an error; inline annotations beat all rules.
 //
+// `replicate PATTERN over AXES` takes the axes from what less specific rules say, and from floors.
+//
 // `(KV, G) over tp`: the axes go to KV as far as they divide it, the rest to G.
 //
 // A rule whose axes all have size 1 says nothing here, and need not find what it names.
@@ -39,6 +41,7 @@ public:
   void run() {
     applyRules();
     reportUnmatched();
+    forEachValue([&](Value &value, Op *) { replicate(value); });
     Graph::walk(graph.forward, [&](Op &op) {
       for (auto &value : op.getResults())
         checkAxes(*value);
@@ -60,6 +63,8 @@ public:
     for (auto &[value, constraint] : before)
       inputs.push_back(value);
     applyRules();
+    for (Value *input : inputs)
+      replicate(*input);
     AxisSet axes = 0;
     for (auto &[value, constraint] : before) {
       for (unsigned d = 0; d < value->constraint.dims.size(); ++d)
@@ -257,26 +262,26 @@ private:
         if (op.kind != OpKind::Compute || !matches(*pattern, op))
           return;
         any = true;
-        applyToOp(rule, op);
+        applyToOp(rule, op, 1 + pattern->getSpecificity());
       });
     } else {
       unsigned specificity = 1 + pattern->getSpecificity();
-      forEachTarget([&](Value &value, Op *op) {
-        if (!pattern->matches(value.path, op && op->kind == OpKind::Param))
+      forEachTarget([&](Value &value, Op *) {
+        if (!pattern->matches(value))
           return;
         any = true;
         applyToValue(rule, value, specificity);
       });
       if (pattern->namesGradient())
         forEachValueOf(graph.backward, [&](Value &value, Op *) {
-          if (!value.primal || !pattern->matches(value.path, false))
+          if (!value.primal || !pattern->matches(value))
             return;
           any = true;
           applyToValue(rule, value, specificity);
         });
     }
     if (!any && !isTrivial(rule))
-      diags.report(rule.loc, diag::PatternMatchesNothing) << rule.pattern << graph.name << nearest(rule.pattern);
+      diags.report(rule.loc, diag::PatternMatchesNothing) << rule.pattern << graph.name << nearest(*pattern);
   }
 
   /// The gradient of `layers.attn.attention()` is `layers.attn.attention.grad()`.
@@ -307,7 +312,7 @@ private:
     }
     prepare(value);
     if (rule.replicated) {
-      value.constraint.replicated |= toSet(rule.axes);
+      replications[&value].push_back({specificity, &rule});
       use(rule.axes);
       return;
     }
@@ -331,10 +336,41 @@ private:
       }
   }
 
-  void applyToOp(const ShardRule &rule, Op &op) {
-    if (rule.kept) {
+  /// What `replicate` takes from the other rules of a value.
+  void replicate(Value &value) {
+    auto found = replications.find(&value);
+    if (found == replications.end())
+      return;
+    Constraint &constraint = value.constraint;
+    for (const Setting &setting : found->second)
+      for (AxisId axis : dropTrivial(setting.rule->axes)) {
+        bool isSplit = false;
+        for (unsigned d = 0; d < constraint.dims.size(); ++d) {
+          llvm::erase_value(constraint.floors[d], axis);
+          if (!constraint.dims[d] || !llvm::is_contained(*constraint.dims[d], axis))
+            continue;
+          auto other = settings.find({&value, d});
+          // What the program says of a value comes without a setting.
+          if (other == settings.end() || other->second.specificity > setting.specificity) {
+            isSplit = true;
+          } else if (other->second.specificity < setting.specificity) {
+            llvm::erase_value(*constraint.dims[d], axis);
+          } else {
+            DiagnosticBuilder message = diags.report(setting.rule->loc, diag::ConflictingRules);
+            message << dimName(value, d) << describe(value) << describe(*constraint.dims[d])
+                    << "none of " + describe(axis);
+            message.note(other->second.rule->loc, diag::ConflictingRuleHere);
+          }
+        }
+        if (!isSplit)
+          constraint.replicated |= toSet(axis);
+      }
+  }
+
+  void applyToOp(const ShardRule &rule, Op &op, unsigned specificity) {
+    if (rule.kept || rule.replicated) {
       for (auto &result : op.getResults())
-        applyToValue(rule, *result, 0);
+        applyToValue(rule, *result, specificity);
       return;
     }
     op.indexConstraint.resize(op.def->indices.size());
@@ -419,22 +455,26 @@ private:
     return extent.dim ? extent.dim->name : extent.size.str();
   }
 
-  std::string nearest(llvm::StringRef text) {
+  std::string nearest(const PathPattern &pattern) {
     std::string best;
-    unsigned bestDistance = text.size() / 2 + 1;
-    auto consider = [&](llvm::StringRef name) {
-      unsigned distance = text.edit_distance(name, true, bestDistance);
-      if (!name.empty() && distance < bestDistance) {
-        bestDistance = distance;
-        best = name.str();
-      }
+    unsigned bestDistance = ~0u;
+    auto consider = [&](const std::string &name, bool isOp) {
+      std::optional<unsigned> distance = pattern.getDistance(name);
+      if (!distance || *distance >= bestDistance)
+        return;
+      bestDistance = *distance;
+      best = name + (isOp ? "()" : "");
     };
-    Graph::walk(graph.forward, [&](Op &op) {
-      for (auto &value : op.getResults())
-        consider(value->path);
-      if (op.kind == OpKind::Compute)
-        consider((op.scope.empty() ? "" : op.scope + ".") + op.def->name + "()");
-    });
+    if (pattern.matchesOps())
+      Graph::walk(graph.forward, [&](Op &op) {
+        if (op.kind == OpKind::Compute)
+          consider((op.scope.empty() ? "" : op.scope + ".") + llvm::StringRef(op.def->name).split('.').first.str(), true);
+      });
+    else
+      forEachValue([&](Value &value, Op *) {
+        if (!value.path.empty())
+          consider(value.path, false);
+      });
     return best.empty() ? "" : "; did you mean '" + best + "'?";
   }
 
@@ -452,6 +492,7 @@ private:
   Graph &graph;
   DiagnosticEngine &diags;
   llvm::DenseMap<std::pair<Value *, unsigned>, Setting> settings;
+  llvm::DenseMap<Value *, llvm::SmallVector<Setting, 1>> replications;
   llvm::DenseMap<unsigned, bool> statements; ///< did one of its rules match?
   llvm::DenseSet<std::pair<const ShardRule *, unsigned>> reported;
   AxisSet usedAxes = 0;

@@ -269,7 +269,7 @@ private:
       op = op->getOperand(0)->getOp();
     if (pattern.matchesOps())
       return op && op->def && pattern.matchesOp(op->scope, op->def->name);
-    return pattern.matches(value.path, false);
+    return pattern.matches(value);
   }
 
   __int128 localBytes(const Value &value) {

@@ -346,7 +346,14 @@ struct KeepStmt : Stmt {
   AxisListSyntax axes;
   AST_CLASSOF(KeepStmt)
 };
-/// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, KeepStmt, OtherRuleStmt.
+/// `replicate **.norm, embed over tp;`
+struct ReplicateStmt : Stmt {
+  ArrayRef<Pattern> patterns;
+  bool hasAxes; ///< Else all axes of the mesh are meant.
+  AxisListSyntax axes;
+  AST_CLASSOF(ReplicateStmt)
+};
+/// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, KeepStmt, ReplicateStmt, OtherRuleStmt.
 struct AtStmt : Stmt {
   Pattern pattern;
   ArrayRef<Stmt *> rules;
@@ -386,7 +393,7 @@ struct PadStmt : Stmt {
   AST_CLASSOF(PadStmt)
 };
 /// Rules that this compiler reads and does not lower yet: recompute, offload, gather, ring, overlap, reduce
-/// gradients, slow rank, replicate. Kept with their first word so that each can be refused where it stands.
+/// gradients, slow rank. Kept with their first word so that each can be refused where it stands.
 struct OtherRuleStmt : Stmt {
   Ident word;
   StringRef text; ///< As written, without the semicolon.

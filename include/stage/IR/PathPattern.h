@@ -4,7 +4,11 @@
 //
 //   layers[*].{x, h}     values x and h of every iteration of `layers`
 //   **.attention()       every result of an op `attention`, at any depth
+//   **.{linear, rope}()  the same for several
 //   param **             every parameter
+//   result **.x          values that are neither parameters nor inputs
+//   attn.rope.1          a value without a name, by what messages and reports call it: its op and, where one
+//                        operator stands for several, which. `*` and `**` never mean it.
 //   embed                one value
 //   **.attention.grad()  the gradients of ops `attention`; **.attention() is those, too
 //   layers[*].x.grad     the gradient of a value
@@ -29,20 +33,23 @@ public:
   bool matchesOps() const { return ops; }
   /// True for patterns that end in `.grad` or `.grad()`: those speak of gradients only.
   bool namesGradient() const;
-  /// The value at `path` (of a param if `isParam`).
-  bool matches(llvm::StringRef path, bool isParam) const;
-  /// An op `name` in `scope`.
+  bool matches(const Value &value) const;
+  /// An op `name` in `scope`. `rope` and `rope.1` are one operator with operands of different shapes: a pattern may
+  /// mean both or one.
   bool matchesOp(llvm::StringRef scope, llvm::StringRef name) const;
   /// How much it says: of two patterns that match one value the more specific wins. Literal segments count
   /// most, then segments with `*`, then `**`.
   unsigned getSpecificity() const;
+  /// How far a path (or an op's scope and name) is from what is meant: letters to change, and a little for each level
+  /// left out. Nothing if it is more than half of the pattern's letters.
+  std::optional<unsigned> getDistance(llvm::StringRef path) const;
 
 private:
   bool matchSegments(llvm::ArrayRef<llvm::StringRef> path) const;
   /// Alternatives of each segment; `**` is the single alternative "**".
   llvm::SmallVector<llvm::SmallVector<std::string, 2>, 4> segments;
   bool ops = false;
-  bool params = false;
+  bool params = false, results = false; ///< What stands before the pattern.
 };
 
 } // namespace stage
