@@ -90,7 +90,7 @@ opStmt
   | BACKWARD FLOPS ASSIGN expr (COMMA RECOMPUTING expr)? SEMICOLON # opBackward
   | WHOLE nameList SEMICOLON                                   # opWhole
   | FOLD nameList (CARRYING name COLON type)? SEMICOLON        # opFold
-  | MASK name LPAREN nameList? RPAREN SEMICOLON                # opMask
+  | MASK name LPAREN exprList? RPAREN SEMICOLON                # opMask
   | SAVES NOTHING SEMICOLON                                    # opSavesNothing
   | SAVES savedNames SEMICOLON                                 # opSaves
   | SAVES name COLON type SEMICOLON                            # opSavesTensor

@@ -234,7 +234,7 @@ void Printer::clause(const OpClauseStmt *node) {
     return;
   case Clause::Mask:
     os << "mask " << node->word.name << '(';
-    names(node->names2);
+    exprs(node->arguments);
     os << ')';
     return;
   case Clause::Flops:

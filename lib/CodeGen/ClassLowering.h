@@ -134,8 +134,8 @@ private:
   SizeBinding binding;
   NodeSizes sizes;
 
-  std::deque<Layout> layouts; ///< One per template, in their order.
-  std::optional<Layout> stepLayout;
+  std::deque<NodeLayout> layouts; ///< One per template, in their order.
+  std::optional<NodeLayout> stepLayout;
   std::deque<PlacedUnit> units; ///< A deque: partners are pointed to.
   uint64_t maxValues = 1; ///< Of a message.
   Additions additions;
@@ -148,7 +148,7 @@ private:
   std::vector<RankSlot> slots;
   /// The last kind is that of collectives that name no group.
   std::vector<uint64_t> numIssued;
-  llvm::DenseMap<const Layout *, std::vector<uint64_t>> numCollectives;
+  llvm::DenseMap<const NodeLayout *, std::vector<uint64_t>> numCollectives;
   Chains chains;
   std::vector<std::optional<uint64_t>> lastCompOfUnit;
   llvm::SmallVector<uint64_t, 8> data, control; ///< Dependencies of the current node.

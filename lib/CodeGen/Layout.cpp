@@ -20,7 +20,7 @@ NodeClass stage::classifyNode(const Graph &graph, const Op &op) {
   }
 }
 
-Layout::Layout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
+NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
   for (const ProgramItem &item : items) {
     Segment segment;
     segment.item = &item;
@@ -58,20 +58,20 @@ Layout::Layout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
 uint64_t stage::countNodes(const Program &program, const StageProgram &stage) {
   std::vector<uint64_t> perTemplate;
   for (const UnitTemplate &unit : stage.templates)
-    perTemplate.push_back(Layout(*program.graph, unit.items).getNumNodes());
-  uint64_t nodes = Layout(*program.graph, stage.step).getNumNodes();
+    perTemplate.push_back(NodeLayout(*program.graph, unit.items).getNumNodes());
+  uint64_t nodes = NodeLayout(*program.graph, stage.step).getNumNodes();
   for (const ProgramUnit &unit : stage.units)
     if (const UnitTemplate *found = stage.find(unit.kind, unit.chunk))
       nodes += perTemplate[found - stage.templates.data()];
   return nodes;
 }
 
-const Segment *Layout::findLoop(unsigned loop) const {
+const Segment *NodeLayout::findLoop(unsigned loop) const {
   auto it = loops.find(loop);
   return it == loops.end() ? nullptr : &segments[it->second.front()];
 }
 
-const Segment *Layout::findLoop(unsigned loop, int64_t iteration) const {
+const Segment *NodeLayout::findLoop(unsigned loop, int64_t iteration) const {
   auto it = loops.find(loop);
   if (it != loops.end())
     for (unsigned segment : it->second)
@@ -80,7 +80,7 @@ const Segment *Layout::findLoop(unsigned loop, int64_t iteration) const {
   return nullptr;
 }
 
-std::optional<std::pair<const Segment *, unsigned>> Layout::find(const Op *op, int64_t iteration) const {
+std::optional<std::pair<const Segment *, unsigned>> NodeLayout::find(const Op *op, int64_t iteration) const {
   auto it = positions.find(op);
   if (it == positions.end())
     return std::nullopt;
@@ -91,7 +91,7 @@ std::optional<std::pair<const Segment *, unsigned>> Layout::find(const Op *op, i
   return std::pair(segment, it->second.second);
 }
 
-std::optional<unsigned> Layout::findRecv(const Value *value) const {
+std::optional<unsigned> NodeLayout::findRecv(const Value *value) const {
   auto it = recvs.find(value);
   return it == recvs.end() ? std::nullopt : std::optional<unsigned>(it->second);
 }
@@ -139,7 +139,7 @@ void Additions::add(const Value *buffer, int64_t iteration, const PlacedUnit &un
 
 void Additions::endUnit(const PlacedUnit &unit) { latest[unit.layout] = unit.base; }
 
-std::optional<uint64_t> Additions::getLatest(const Layout *layout) const {
+std::optional<uint64_t> Additions::getLatest(const NodeLayout *layout) const {
   auto it = latest.find(layout);
   return it == latest.end() ? std::nullopt : std::optional<uint64_t>(it->second);
 }

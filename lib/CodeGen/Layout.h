@@ -37,9 +37,9 @@ struct Segment {
 };
 
 /// The nodes of one template.
-class Layout {
+class NodeLayout {
 public:
-  Layout(const Graph &graph, llvm::ArrayRef<ProgramItem> items);
+  NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items);
 
   llvm::ArrayRef<Segment> getSegments() const { return segments; }
   unsigned getNumNodes() const { return numNodes; }
@@ -64,7 +64,7 @@ private:
 
 /// A template at a place in a rank's trace.
 struct PlacedUnit {
-  const Layout *layout = nullptr;
+  const NodeLayout *layout = nullptr;
   uint64_t base = 0; ///< Id of its first node.
   bool isBackward = false, isStep = false;
   unsigned microbatch = 0;
@@ -104,12 +104,12 @@ public:
   /// Appends the node that added last before now; `unit` is the current one.
   void findLast(const Value *buffer, int64_t iteration, const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids);
   /// The first id of the latest unit with this layout, if one has ended.
-  std::optional<uint64_t> getLatest(const Layout *layout) const;
+  std::optional<uint64_t> getLatest(const NodeLayout *layout) const;
 
 private:
   /// A place in all units of a layout, found in the one that begins with node `base`.
   struct Last {
-    const Layout *layout;
+    const NodeLayout *layout;
     uint64_t base, offset;
   };
   /// The first accumulation into a buffer, which stands for it, and the iteration of its parameter.
@@ -118,7 +118,7 @@ private:
 
   llvm::DenseMap<const Op *, const Op *> firsts;
   llvm::DenseMap<Key, llvm::SmallVector<Last, 1>> known; ///< One per layout that adds to it.
-  llvm::DenseMap<const Layout *, uint64_t> latest;
+  llvm::DenseMap<const NodeLayout *, uint64_t> latest;
 };
 
 /// Finds out where values come from on one stage.

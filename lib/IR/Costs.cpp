@@ -15,17 +15,8 @@ std::optional<AxisId> stage::getCoordinateAxis(const Mesh &mesh, llvm::StringRef
   return mesh.find(symbol);
 }
 
-bool stage::isMirrored(const Graph &graph, const Extent &extent, llvm::ArrayRef<AxisId> axes) {
-  if (!extent.dim)
-    return false;
-  return llvm::any_of(graph.rules, [&](const ShardRule &rule) {
-    return rule.mirrored && (toSet(rule.axes) & toSet(axes)) &&
-           llvm::any_of(rule.dims, [&](llvm::StringRef name) { return extent.dim->answersTo(name); });
-  });
-}
-
-static llvm::ArrayRef<AxisId> getAxes(const Op &op, unsigned index) {
-  return index < op.indexAxes.size() ? llvm::ArrayRef<AxisId>(op.indexAxes[index]) : llvm::ArrayRef<AxisId>();
+static llvm::ArrayRef<PlacedAxis> getAxes(const Op &op, unsigned index) {
+  return index < op.indexAxes.size() ? llvm::ArrayRef<PlacedAxis>(op.indexAxes[index]) : llvm::ArrayRef<PlacedAxis>();
 }
 
 llvm::SmallVector<Size, 8> stage::getLocalIndexSizes(const Graph &graph, const Op &op) {
@@ -33,54 +24,6 @@ llvm::SmallVector<Size, 8> stage::getLocalIndexSizes(const Graph &graph, const O
   for (unsigned i = 0; i < op.extents.size(); ++i)
     sizes.push_back(getLocalSize(graph.mesh, op.extents[i].size, getAxes(op, i)));
   return sizes;
-}
-
-namespace {
-/// Part of an index that a rank holds, laid out contiguously: [begin, end).
-struct Range {
-  Size begin, end;
-};
-} // namespace
-
-static Range getLocalRange(const Graph &graph, const Op &op, unsigned index) {
-  SizeContext &sizes = graph.sizes;
-  llvm::ArrayRef<AxisId> axes = getAxes(op, index);
-  // Position among the pieces, outermost axis first.
-  Size position = sizes.zero();
-  for (AxisId axis : axes)
-    position = position * graph.mesh[axis].symbol + getCoordinateSymbol(sizes, graph.mesh[axis]);
-  Size local = getLocalSize(graph.mesh, op.extents[index].size, axes);
-  return {position * local, (position + 1) * local};
-}
-
-/// Pairs t <= s with s < rows and t < columns: a triangle, and a rectangle below it where there are more rows.
-static Size getTriangle(Size rows, Size columns, bool rowsFit) {
-  Size side = rowsFit ? rows : min(rows, columns);
-  return side * side / 2 + (rows - side) * columns;
-}
-
-Size stage::getLocalMaskArea(const Graph &graph, const Op &op) {
-  if (!op.def)
-    return Size();
-  const OpDef &masked = op.def->vjpOf ? *op.def->vjpOf : *op.def;
-  if (!masked.causalMask)
-    return Size();
-  auto [s, t] = *masked.causalMask;
-  Size rows = op.extents[s].size, columns = op.extents[t].size;
-  llvm::ArrayRef<AxisId> sAxes = getAxes(op, s), tAxes = getAxes(op, t);
-  if (isMirrored(graph, op.extents[s], sAxes)) {
-    Size all = getTriangle(rows, columns, rows == columns);
-    return getLocalSize(graph.mesh, getLocalSize(graph.mesh, all, sAxes), tAxes);
-  }
-  Range sRange = getLocalRange(graph, op, s);
-  // All columns and as many rows: no row is longer than its triangle, and no `min` is needed.
-  if (tAxes.empty()) {
-    bool fits = rows == columns;
-    return getTriangle(sRange.end, columns, fits) - getTriangle(sRange.begin, columns, fits);
-  }
-  Range tRange = getLocalRange(graph, op, t);
-  return getTriangle(sRange.end, tRange.end, false) - getTriangle(sRange.begin, tRange.end, false) -
-         getTriangle(sRange.end, tRange.begin, false) + getTriangle(sRange.begin, tRange.begin, false);
 }
 
 namespace {

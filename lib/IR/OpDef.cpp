@@ -5,6 +5,25 @@
 
 using namespace stage;
 
+static constexpr std::pair<Mask::Kind, const char *> maskNames[] = {{Mask::Kind::Full, "full"},
+                                                                    {Mask::Kind::Causal, "causal"},
+                                                                    {Mask::Kind::Window, "window"},
+                                                                    {Mask::Kind::Blocks, "blocks"}};
+
+llvm::StringRef stage::getName(Mask::Kind kind) {
+  return llvm::find_if(maskNames, [&](const auto &known) { return known.first == kind; })->second;
+}
+
+std::optional<Mask::Kind> stage::parseMaskKind(llvm::StringRef name) {
+  for (auto [kind, text] : maskNames)
+    if (name == text)
+      return kind;
+  return std::nullopt;
+}
+
+bool stage::needsAmount(Mask::Kind kind) { return kind == Mask::Kind::Window || kind == Mask::Kind::Blocks; }
+bool stage::takesAmount(Mask::Kind kind) { return kind != Mask::Kind::Full; }
+
 static constexpr std::pair<Formula::Function, const char *> functionNames[] = {
     {Formula::Function::Exp, "exp"},     {Formula::Function::Log, "log"},         {Formula::Function::Sqrt, "sqrt"},
     {Formula::Function::Rsqrt, "rsqrt"}, {Formula::Function::Erf, "erf"},         {Formula::Function::Tanh, "tanh"},
@@ -357,8 +376,12 @@ static void printBody(llvm::raw_ostream &os, const OpDef &def, FormulaPrinter &f
     os << "  stop_gradient;\n";
   list("whole", [](const IndexInfo &index) { return index.whole; });
   list("fold", [](const IndexInfo &index) { return index.fold; });
-  if (def.causalMask)
-    os << "  mask causal(" << name(def.causalMask->first) << ", " << name(def.causalMask->second) << ");\n";
+  if (def.mask) {
+    os << "  mask " << getName(def.mask->kind) << '(' << name(def.mask->rows) << ", " << name(def.mask->columns);
+    if (def.mask->amount)
+      os << ", " << def.mask->amount;
+    os << ");\n";
+  }
   if (def.declaredClass)
     os << "  class = " << getName(*def.declaredClass) << ";\n";
   if (def.flops)

@@ -205,7 +205,7 @@ bool TextParser::parseRule() {
   }
   if (!expect("over") || !parseAxes(rule.axes))
     return false;
-  rule.mirrored = consume("mirrored");
+  rule.saysLayout = consume("blocked") || llvm::any_of(rule.axes, [](const PlacedAxis &axis) { return axis.isMirrored(); });
   graph.rules.push_back(std::move(rule));
   return expect(";");
 }

@@ -191,20 +191,26 @@ bool TextParser::parseClause(OpDef &def) {
     return true;
   }
   if (consume("mask")) {
-    llvm::SmallVector<unsigned, 2> indices;
-    if (!expect("causal") || !parseList("(", ")", [&] {
-          auto index = token.kind == Token::Identifier ? def.findIndex(token.text) : std::nullopt;
-          if (!index)
-            return fail("an index");
-          indices.push_back(*index);
-          advance();
-          return true;
-        }))
+    auto kind = token.kind == Token::Identifier ? parseMaskKind(token.text) : std::nullopt;
+    if (!kind)
+      return fail("'full', 'causal', 'window' or 'blocks'");
+    advance();
+    Mask mask{*kind, 0, 0, Size()};
+    auto parseMasked = [&](unsigned &masked) {
+      auto index = token.kind == Token::Identifier ? def.findIndex(token.text) : std::nullopt;
+      if (!index)
+        return fail("an index");
+      masked = *index;
+      advance();
+      return true;
+    };
+    if (!expect("(") || !parseMasked(mask.rows) || !expect(",") || !parseMasked(mask.columns))
       return false;
-    if (indices.size() != 2)
-      return fail("two indices in the mask");
-    def.causalMask.emplace(indices[0], indices[1]);
-    return true;
+    if (needsAmount(*kind) ? !expect(",") || !parseSize(mask.amount)
+                           : takesAmount(*kind) && consume(",") && !parseSize(mask.amount))
+      return false;
+    def.mask = mask;
+    return expect(")");
   }
   if (consume("saves"))
     return parseSaves(def);

@@ -193,7 +193,7 @@ bool TextParser::parseAxes(AxisList &axes, bool *open) {
     AxisId axis;
     if (!parseAxis(axis))
       return false;
-    axes.push_back(axis);
+    axes.emplace_back(axis, consume("mirrored") ? Layout::Mirrored : Layout::Blocked);
     return true;
   };
   return is("(") ? parseList("(", ")", parseOne) : parseOne();

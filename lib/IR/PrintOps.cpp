@@ -122,7 +122,7 @@ private:
           printAxes(os, graph.mesh, *exact(i));
         if (!floor(i).empty()) {
           os << (exact(i) ? " (" : "(");
-          for (AxisId axis : floor(i)) {
+          for (const PlacedAxis &axis : floor(i)) {
             printAxes(os, graph.mesh, axis);
             os << ", ";
           }

@@ -46,12 +46,14 @@ void stage::printNumber(llvm::raw_ostream &os, double number) {
   }
 }
 
-void stage::printAxes(llvm::raw_ostream &os, const Mesh &mesh, llvm::ArrayRef<AxisId> axes) {
-  auto name = [&](AxisId axis) {
+void stage::printAxes(llvm::raw_ostream &os, const Mesh &mesh, llvm::ArrayRef<PlacedAxis> axes) {
+  auto name = [&](const PlacedAxis &axis) {
     if (axis < mesh.getAxes().size())
       os << mesh[axis].name;
     else
       os << "<axis " << unsigned(axis) << '>';
+    if (axis.isMirrored())
+      os << " mirrored";
   };
   if (axes.size() == 1)
     return name(axes.front());

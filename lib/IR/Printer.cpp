@@ -146,8 +146,8 @@ private:
     else
       os << " shard (" << llvm::join(rule.dims, ", ") << ") over ";
     printAxes(os, graph.mesh, rule.axes);
-    if (rule.mirrored)
-      os << " mirrored";
+    if (rule.saysLayout && llvm::none_of(rule.axes, [](const PlacedAxis &axis) { return axis.isMirrored(); }))
+      os << " blocked";
     os << ";\n";
   }
 

@@ -47,7 +47,7 @@ AxisSet stage::findVaryingAxes(const Program &program, const StageProgram &stage
   AxisSet axes = 0;
   const Graph &graph = *program.graph;
   forEachOp(stage, [&](const Op &op) {
-    if (op.kind != OpKind::Compute || (!op.def->causalMask && !(op.def->vjpOf && op.def->vjpOf->causalMask)))
+    if (op.kind != OpKind::Compute || (!op.def->mask && !(op.def->vjpOf && op.def->vjpOf->mask)))
       return; // only the area of a mask depends on where a rank is
     OpCost cost = getLocalCost(graph, op);
     for (Size size : {cost.getComputed(), cost.bytes})

@@ -50,10 +50,10 @@ bool Dim::answersTo(llvm::StringRef query) const {
   return false;
 }
 
-AxisSet stage::toSet(llvm::ArrayRef<AxisId> axes) {
+AxisSet stage::toSet(llvm::ArrayRef<PlacedAxis> axes) {
   AxisSet set = 0;
   for (AxisId axis : axes)
-    set |= AxisSet(1) << axis;
+    set |= toSet(axis);
   return set;
 }
 
@@ -61,7 +61,7 @@ AxisList stage::toList(AxisSet axes) {
   AxisList list;
   for (AxisId axis = 0; axis < 32; ++axis)
     if (axes >> axis & 1)
-      list.push_back(axis);
+      list.emplace_back(axis);
   return list;
 }
 
@@ -87,7 +87,7 @@ int64_t Mesh::getGroupSize(AxisSet set) const {
   return ranks;
 }
 
-Size Mesh::getGroupSymbol(SizeContext &sizes, llvm::ArrayRef<AxisId> list) const {
+Size Mesh::getGroupSymbol(SizeContext &sizes, llvm::ArrayRef<PlacedAxis> list) const {
   Size product = sizes.one();
   for (AxisId axis : list)
     product = product * axes[axis].symbol;
@@ -138,7 +138,7 @@ bool Constraint::empty() const {
          llvm::all_of(floors, [](auto &floor) { return floor.empty(); });
 }
 
-Size stage::getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<AxisId> axes) {
+Size stage::getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<PlacedAxis> axes) {
   for (AxisId axis : axes)
     size = size / mesh[axis].symbol;
   return size;

@@ -29,7 +29,7 @@ struct VerifierContext {
     print(os, graph, entity);
     return os.str();
   }
-  std::string axes(llvm::ArrayRef<AxisId> list) const {
+  std::string axes(llvm::ArrayRef<PlacedAxis> list) const {
     std::string result;
     llvm::raw_string_ostream os(result);
     printAxes(os, graph.mesh, list);

@@ -8,6 +8,7 @@
 //   reduce_scatter over A dim d   partial over A           ->  d, then A
 //   all_to_all over A dim d to e  d ends in A, any order   ->  d without A; e, then A
 //     dim (d, f) to e             each ends in a part of A ->  both without; e, then A
+//     dim d to d                  d ends in A, laid out otherwise  ->  d without A, then A
 //   slice over A dim d            A neither on dims nor partial  ->  d, then A
 //
 // A sharding speaks of one pipeline stage. An all_reduce that is restricted to stages
@@ -29,7 +30,7 @@ class AxisChecker {
 public:
   explicit AxisChecker(const Mesh &mesh) : mesh(mesh) {}
 
-  void add(llvm::ArrayRef<AxisId> axes) {
+  void add(llvm::ArrayRef<PlacedAxis> axes) {
     for (AxisId axis : axes) {
       if (!fault.empty())
         return;
@@ -97,7 +98,7 @@ static void verifyIndexAxes(VerifierContext &context, const Op &op) {
 }
 
 /// Takes `axes` off the end of a list; false if it does not end in them.
-static bool removeSuffix(AxisList &list, llvm::ArrayRef<AxisId> axes) {
+static bool removeSuffix(AxisList &list, llvm::ArrayRef<PlacedAxis> axes) {
   if (list.size() < axes.size() || llvm::makeArrayRef(list).take_back(axes.size()) != axes)
     return false;
   list.truncate(list.size() - axes.size());
@@ -110,6 +111,15 @@ static AxisSet removeInner(AxisList &list, AxisSet axes) {
   while (!list.empty() && (axes >> list.back() & 1))
     removed |= toSet(list.pop_back_val());
   return removed;
+}
+
+/// True if an all_to_all leaves the operand's axes on their dim, in their order, in another layout.
+static bool changesLayoutOnly(const Op &op) {
+  const Sharding &sharding = op.getOperand(0)->sharding;
+  auto before = llvm::makeArrayRef(sharding.dims[op.dim]).take_back(op.axes.size());
+  auto isSame = [](AxisId a, AxisId b) { return a == b; };
+  return op.moreDims.empty() && std::equal(before.begin(), before.end(), op.axes.begin(), op.axes.end(), isSame) &&
+         before != llvm::makeArrayRef(op.axes);
 }
 
 /// The sharding that a reshard makes of `from`. Nothing, with the reason in `fault`, if it cannot take that.
@@ -150,6 +160,10 @@ static std::optional<Sharding> getResharded(VerifierContext &context, const Op &
       fault = "the axes of the dims that become whole do not end in " + context.axes(op.axes);
       return std::nullopt;
     }
+    if (op.dim == op.toDim && !changesLayoutOnly(op)) {
+      fault = "it goes from a dim to the same dim and does not change the layout of its axes";
+      return std::nullopt;
+    }
   }
   if (op.kind == OpKind::AllGather) {
     if (!removeSuffix(from.dims[op.dim], op.axes)) {
@@ -186,7 +200,7 @@ static void verifyReshard(VerifierContext &context, const Op &op) {
     return report("the operand has " + llvm::Twine(numDims) + " dims only");
   if (op.kind != OpKind::AllToAll && !op.moreDims.empty())
     return report("only an all_to_all has several dims");
-  if (op.kind == OpKind::AllToAll && (op.dim == op.toDim || llvm::is_contained(op.moreDims, op.toDim)))
+  if (op.kind == OpKind::AllToAll && llvm::is_contained(op.moreDims, op.toDim))
     return report("it goes from a dim to the same dim");
   if (!isSet(*operand) || !isSet(*result))
     return;

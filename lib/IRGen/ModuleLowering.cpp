@@ -65,7 +65,7 @@ std::optional<AxisList> ModuleLowering::lowerAxes(const ast::AxisListSyntax &axe
       diags.report(axes.range.Start, diag::AxisRepeated).range(axes.range) << name;
       return std::nullopt;
     }
-    list.push_back(*axis);
+    list.emplace_back(*axis);
   }
   return list;
 }

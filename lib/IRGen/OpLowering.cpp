@@ -348,10 +348,22 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
       return false;
     return true; // what is carried says how blocks are merged (ring); it is declared by `saves` where it is kept
   case Clause::Mask: {
-    llvm::SmallVector<unsigned, 2> indices;
-    if (!forEachNamed(clause.names2, [&](unsigned index) { indices.push_back(index); }))
-      return false;
-    def.causalMask = {indices[0], indices[1]};
+    Mask mask;
+    mask.kind = *parseMaskKind(clause.word.name);
+    auto find = [&](const ast::Expr *argument) { return indexByName.lookup(llvm::cast<ast::NameExpr>(argument)->name); };
+    mask.rows = find(clause.arguments[0]);
+    mask.columns = find(clause.arguments[1]);
+    if (clause.arguments.size() > 2) {
+      // Of the whole op: sizes of the program, no indices.
+      std::optional<Size> amount = evaluator.evaluateSize(clause.arguments[2], *env);
+      if (!amount)
+        return false;
+      if (!amount->isConstant(0)) // no offset
+        mask.amount = *amount;
+      graph.obligations.add(Obligations::Kind::Positive, mask.kind == Mask::Kind::Causal ? *amount + 1 : *amount, Size(),
+                            clause.arguments[2]->loc(), "the third argument of a mask");
+    }
+    def.mask = mask;
     return true;
   }
   case Clause::Flops:

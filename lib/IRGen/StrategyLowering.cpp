@@ -141,7 +141,7 @@ private:
         rule.axes = lowerAxes(stmt.axes);
       else
         for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
-          rule.axes.push_back(axis);
+          rule.axes.push_back(PlacedAxis(axis));
       graph.rules.push_back(std::move(rule));
     }
     return good;
@@ -184,7 +184,9 @@ private:
           diags.report(item.order->loc(), diag::UnknownOrder).range(item.order->range) << word;
           return false;
         }
-        rule.mirrored = word == "mirrored";
+        rule.saysLayout = true;
+        for (PlacedAxis &axis : rule.axes)
+          axis.layout = word == "mirrored" ? Layout::Mirrored : Layout::Blocked;
       }
       graph.rules.push_back(std::move(rule));
     }
@@ -206,7 +208,7 @@ private:
     AxisList axes;
     for (llvm::StringRef name : job.strategy.expand(syntax))
       if (std::optional<AxisId> axis = graph.mesh.find(name))
-        axes.push_back(*axis);
+        axes.emplace_back(*axis);
     return axes;
   }
 

@@ -1,6 +1,5 @@
 //===- Collectives.cpp - what a group's members put in and get out --------===//
 #include "Collectives.h"
-#include "stage/IR/Costs.h"
 
 using namespace stage;
 
@@ -39,17 +38,16 @@ static std::optional<Tensor> reduce(const Op &op, llvm::ArrayRef<TensorRef> inpu
   return total;
 }
 
-/// Positions along `dim` that member `number` of the group gets of `whole`, cut axis by axis, outer first.
-static std::optional<Positions> cut(const Graph &graph, const Op &op, const Positions &whole, unsigned dim,
-                                    size_t number) {
+/// Positions that member `number` of the group gets of `whole`, cut axis by axis, outer first.
+static std::optional<Positions> cut(const Graph &graph, const Op &op, const Positions &whole, size_t number) {
   Positions positions = whole;
   size_t inner = 1;
   for (AxisId axis : op.axes)
     inner *= graph.mesh[axis].size;
-  for (AxisId axis : op.axes) {
+  for (const PlacedAxis &axis : op.axes) {
     inner /= graph.mesh[axis].size;
-    auto piece = splitPositions(positions, graph.mesh[axis].size, number / inner % graph.mesh[axis].size,
-                                isMirrored(graph, op.getResult()->type.shape[dim], axis));
+    auto piece =
+        splitPositions(positions, graph.mesh[axis].size, number / inner % graph.mesh[axis].size, axis.isMirrored());
     if (!piece)
       return std::nullopt;
     positions = std::move(*piece);
@@ -57,10 +55,10 @@ static std::optional<Positions> cut(const Graph &graph, const Op &op, const Posi
   return positions;
 }
 
-/// The pieces one after the other along `dim`. A mirrored layout comes out of order, and is put in order by whoever
+/// The pieces one after the other along `dim`. What stands mirrored over the axes comes out of order, and is put in order by whoever
 /// gathers; any other that does is left as it is, to be found out.
-static std::optional<Tensor> concatenate(const Graph &graph, const Op &op, unsigned dim,
-                                         llvm::ArrayRef<const Tensor *> parts) {
+static std::optional<Tensor> concatenate(const Op &op, unsigned dim, llvm::ArrayRef<const Tensor *> parts,
+                                         bool inOrder) {
   llvm::SmallVector<Positions, 4> dims = parts.front()->dims;
   Positions all;
   std::vector<std::pair<size_t, size_t>> origins; // Of each position: which part, and where in it.
@@ -76,7 +74,7 @@ static std::optional<Tensor> concatenate(const Graph &graph, const Op &op, unsig
   std::vector<size_t> order(all.size());
   for (size_t i = 0; i < order.size(); ++i)
     order[i] = i;
-  if (isMirrored(graph, op.getResult()->type.shape[dim], op.axes))
+  if (inOrder)
     llvm::stable_sort(order, [&](size_t a, size_t b) { return all[a] < all[b]; });
   for (size_t i = 0; i < order.size(); ++i)
     dims[dim].resize(order.size());
@@ -97,12 +95,24 @@ static std::optional<Tensor> concatenate(const Graph &graph, const Op &op, unsig
 /// dims become longer; which part goes where among them each rank knows, and needs no message for.
 static std::optional<Tensor> receiveParts(const Graph &graph, const Op &op, llvm::ArrayRef<TensorRef> inputs,
                                           size_t number) {
+  if (op.dim == op.toDim) { // they stay on their dim in another layout: what all have, dealt anew
+    llvm::SmallVector<const Tensor *, 8> pieces;
+    for (const TensorRef &input : inputs)
+      pieces.push_back(input.get());
+    std::optional<Tensor> whole = concatenate(op, op.dim, pieces, /*inOrder=*/true);
+    auto positions = whole ? cut(graph, op, whole->dims[op.dim], number) : std::nullopt;
+    if (!positions)
+      return std::nullopt;
+    llvm::SmallVector<Positions, 4> mine = whole->dims;
+    mine[op.dim] = std::move(*positions);
+    return extract(*whole, mine);
+  }
   auto isSource = [&](unsigned d) { return d == op.dim || llvm::is_contained(op.moreDims, d); };
   std::vector<Tensor> parts;
   llvm::SmallVector<Positions, 4> dims(inputs.front()->dims.size());
   for (const TensorRef &input : inputs) {
     llvm::SmallVector<Positions, 4> partDims = input->dims;
-    auto positions = cut(graph, op, partDims[op.toDim], op.toDim, number);
+    auto positions = cut(graph, op, partDims[op.toDim], number);
     if (!positions)
       return std::nullopt;
     partDims[op.toDim] = std::move(*positions);
@@ -149,7 +159,8 @@ std::optional<std::vector<Tensor>> stage::runCollective(const Graph &graph, cons
     llvm::SmallVector<const Tensor *, 8> parts;
     for (const TensorRef &input : inputs)
       parts.push_back(input.get());
-    auto whole = concatenate(graph, op, op.dim, parts);
+    bool isMirrored = llvm::any_of(op.axes, [](const PlacedAxis &axis) { return axis.isMirrored(); });
+    auto whole = concatenate(op, op.dim, parts, isMirrored);
     if (!whole)
       return std::nullopt;
     results.assign(inputs.size(), *whole);
@@ -159,7 +170,7 @@ std::optional<std::vector<Tensor>> stage::runCollective(const Graph &graph, cons
     auto total = reduce(op, inputs);
     for (size_t i = 0; total && i < inputs.size(); ++i) {
       llvm::SmallVector<Positions, 4> dims = total->dims;
-      auto positions = cut(graph, op, dims[op.dim], op.dim, i);
+      auto positions = cut(graph, op, dims[op.dim], i);
       if (!positions)
         return std::nullopt;
       dims[op.dim] = std::move(*positions);

@@ -180,7 +180,7 @@ std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMe
   for (unsigned i = 0; i < op.extents.size(); ++i) {
     auto size = pieces.getSize(op.extents[i].size);
     auto positions = pieces.getPositions(
-        op.extents[i], i < op.indexAxes.size() ? llvm::ArrayRef<AxisId>(op.indexAxes[i]) : llvm::ArrayRef<AxisId>(), rank);
+        op.extents[i], i < op.indexAxes.size() ? llvm::ArrayRef<PlacedAxis>(op.indexAxes[i]) : llvm::ArrayRef<PlacedAxis>(), rank);
     if (!size || !positions)
       return makeFault(&op, op.getResult(0), "index '" + def.indices[i].name + "' cannot be split evenly");
     in.sizes.push_back(*size);
@@ -352,9 +352,9 @@ std::optional<Fault> OpRunner::runSlice(const Step &step, int64_t rank, RankMemo
   if (fault)
     return fault;
   llvm::SmallVector<Positions, 4> dims = operand->dims;
-  for (AxisId axis : op.axes) {
-    auto piece = splitPositions(dims[op.dim], graph.mesh[axis].size, graph.mesh.getCoordinate(rank, axis),
-                                isMirrored(graph, op.getResult()->type.shape[op.dim], axis));
+  for (const PlacedAxis &axis : op.axes) {
+    auto piece =
+        splitPositions(dims[op.dim], graph.mesh[axis].size, graph.mesh.getCoordinate(rank, axis), axis.isMirrored());
     if (!piece)
       return makeFault(&op, op.getResult(), "cannot be split evenly");
     dims[op.dim] = std::move(*piece);

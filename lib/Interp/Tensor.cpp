@@ -76,7 +76,7 @@ std::optional<int64_t> PieceMap::getSize(Size size) const {
   return value ? std::optional<int64_t>(value.value.num) : std::nullopt;
 }
 
-std::optional<Positions> PieceMap::getPositions(const Extent &extent, llvm::ArrayRef<AxisId> axes,
+std::optional<Positions> PieceMap::getPositions(const Extent &extent, llvm::ArrayRef<PlacedAxis> axes,
                                                 int64_t rank) const {
   std::optional<int64_t> size = getSize(extent.size);
   if (!size)
@@ -84,9 +84,9 @@ std::optional<Positions> PieceMap::getPositions(const Extent &extent, llvm::Arra
   Positions positions = allPositions(*size);
   if (rank < 0)
     return positions;
-  for (AxisId axis : axes) {
-    auto piece = splitPositions(positions, graph.mesh[axis].size, graph.mesh.getCoordinate(rank, axis),
-                                isMirrored(graph, extent, axis));
+  for (const PlacedAxis &axis : axes) {
+    auto piece =
+        splitPositions(positions, graph.mesh[axis].size, graph.mesh.getCoordinate(rank, axis), axis.isMirrored());
     if (!piece)
       return std::nullopt;
     positions = std::move(*piece);

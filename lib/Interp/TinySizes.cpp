@@ -183,21 +183,21 @@ private:
       require({Requirement::Kind::Split, dim->size});
     graph.walk([&](Op &op) {
       for (unsigned i = 0; i < op.extents.size(); ++i)
-        requireSplit(op.extents[i], i < op.indexAxes.size() ? llvm::ArrayRef<AxisId>(op.indexAxes[i]) : llvm::None);
+        requireSplit(op.extents[i], i < op.indexAxes.size() ? llvm::ArrayRef<PlacedAxis>(op.indexAxes[i]) : llvm::None);
       for (auto &result : op.getResults())
         for (unsigned d = 0; d < result->type.getNumDims(); ++d)
           requireSplit(result->type.shape[d], d < result->sharding.dims.size()
-                                                  ? llvm::ArrayRef<AxisId>(result->sharding.dims[d])
+                                                  ? llvm::ArrayRef<PlacedAxis>(result->sharding.dims[d])
                                                   : llvm::None);
       if (op.def)
         forEachSubscriptSize(op, graph.sizes, [&](Size size) { require({Requirement::Kind::Whole, size}); });
     });
   }
 
-  void requireSplit(const Extent &extent, llvm::ArrayRef<AxisId> axes) {
+  void requireSplit(const Extent &extent, llvm::ArrayRef<PlacedAxis> axes) {
     Requirement requirement{Requirement::Kind::Split, extent.size};
-    for (AxisId axis : axes) {
-      requirement.parts *= graph.mesh[axis].size * (isMirrored(graph, extent, axis) ? 2 : 1);
+    for (const PlacedAxis &axis : axes) {
+      requirement.parts *= graph.mesh[axis].size * (axis.isMirrored() ? 2 : 1);
       requirement.over += (requirement.over.empty() ? "" : ", ") + graph.mesh[axis].name;
     }
     require(std::move(requirement));

@@ -83,7 +83,7 @@ private:
     for (const ProgramItem &item : items) {
       if (item.kind != ProgramItem::Kind::Send)
         continue;
-      TrafficReport &sends = findTraffic(stage, OpKind::AllReduce, /*isSend=*/true, {*graph.pipeline.axis}, 2);
+      TrafficReport &sends = findTraffic(stage, OpKind::AllReduce, /*isSend=*/true, {PlacedAxis(*graph.pipeline.axis)}, 2);
       for (const Value *value : item.values) {
         sends.count += invocations;
         sends.bytes += invocations * getSentBytes(*value);
@@ -102,7 +102,10 @@ private:
     int64_t groupSize = graph.mesh.getGroupSize(toSet(op.axes));
     if (!op.stages.empty())
       groupSize = groupSize / program.numStages * op.stages.size();
-    TrafficReport &traffic = findTraffic(stage, op.kind, /*isSend=*/false, op.axes, groupSize);
+    AxisList axes;
+    for (AxisId axis : op.axes) // in whatever layout
+      axes.emplace_back(axis);
+    TrafficReport &traffic = findTraffic(stage, op.kind, /*isSend=*/false, axes, groupSize);
     traffic.count += times;
     traffic.bytes += times * totals.bytes;
   }
@@ -157,10 +160,13 @@ private:
   /// Sum of a cost over the ranks of one stage.
   __int128 sumOverStage(Size cost, const Op &op, SizeBinding binding) {
     llvm::SmallVector<AxisId, 4> axes;
+    AxisSet named = 0;
     for (llvm::StringRef symbol : collectSymbols(cost))
-      if (auto axis = getCoordinateAxis(graph.mesh, symbol))
+      if (auto axis = getCoordinateAxis(graph.mesh, symbol)) {
         axes.push_back(*axis);
-    int64_t others = report.ranks / program.numStages / graph.mesh.getGroupSize(toSet(axes));
+        named |= toSet(*axis);
+      }
+    int64_t others = report.ranks / program.numStages / graph.mesh.getGroupSize(named);
     Rational sum;
     if (!addCoordinates(cost, axes, binding, sum)) {
       reportNoValue(cost, op);

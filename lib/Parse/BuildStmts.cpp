@@ -140,7 +140,11 @@ Stmt *Builder::opStmt(Grammar::OpStmtContext *tree) {
   } else if (auto *mask = dynamic_cast<Grammar::OpMaskContext *>(tree)) {
     node->clause = Clause::Mask;
     node->word = ident(mask->name());
-    node->names2 = idents(mask->nameList());
+    llvm::SmallVector<Expr *, 3> arguments;
+    if (auto *given = mask->exprList())
+      for (auto *argument : given->expr())
+        arguments.push_back(expr(argument));
+    node->arguments = context.copy(ArrayRef<Expr *>(arguments));
   } else if (dynamic_cast<Grammar::OpSavesNothingContext *>(tree)) {
     node->clause = Clause::Saves;
   } else if (auto *saves = dynamic_cast<Grammar::OpSavesContext *>(tree)) {

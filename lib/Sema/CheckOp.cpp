@@ -34,6 +34,7 @@ private:
   void checkAssign(const ast::LetStmt &assign);
   void checkClause(const ast::OpClauseStmt &clause);
   void checkClauseOnce(const ast::OpClauseStmt &clause);
+  void checkMask(const ast::OpClauseStmt &clause);
   void checkIndexNames(ArrayRef<ast::Ident> names);
   void checkSaved(ArrayRef<ast::Ident> names, bool resultsToo);
   void checkCost(const ast::Expr *cost);
@@ -212,6 +213,31 @@ void OpChecker::checkClauseOnce(const ast::OpClauseStmt &clause) {
   }
 }
 
+/// `causal(s, t)`, `causal(s, t, o)`: two indices and, as the kind takes one, a size.
+void OpChecker::checkMask(const ast::OpClauseStmt &clause) {
+  struct Kind {
+    StringRef name;
+    size_t least, most;
+    const char *expected;
+  };
+  static const Kind kinds[] = {{"full", 2, 2, "2"}, {"causal", 2, 3, "2 or 3"}, {"window", 3, 3, "3"}, {"blocks", 3, 3, "3"}};
+  for (const ast::Expr *argument : clause.arguments.take_front(2)) {
+    auto *name = dyn_cast<ast::NameExpr>(argument);
+    if (!name || !indices.count(name->name))
+      reportUnknownName(name ? name->name.str() : ast::textOf(argument), argument->range, diag::UnknownIndex);
+  }
+  checkExprs(clause.arguments.drop_front(std::min<size_t>(2, clause.arguments.size())));
+  const Kind *kind = llvm::find_if(kinds, [&](const Kind &known) { return known.name == clause.word.name; });
+  if (kind == std::end(kinds)) {
+    diags.report(clause.word.loc(), diag::UnknownMask).range(clause.word.range) << clause.word.name;
+    return;
+  }
+  size_t count = clause.arguments.size();
+  if (count < kind->least || count > kind->most)
+    diags.report(clause.loc(), diag::WrongArgumentCount).range(clause.range)
+        << clause.word.name << kind->expected << int64_t(count);
+}
+
 void OpChecker::checkClause(const ast::OpClauseStmt &clause) {
   checkClauseOnce(clause);
   switch (clause.clause) {
@@ -221,12 +247,7 @@ void OpChecker::checkClause(const ast::OpClauseStmt &clause) {
     checkIndexNames(clause.names);
     break;
   case Clause::Mask:
-    checkIndexNames(clause.names2);
-    if (clause.word.name != "causal")
-      diags.report(clause.word.loc(), diag::UnknownMask).range(clause.word.range) << clause.word.name;
-    if (clause.names2.size() != 2)
-      diags.report(clause.loc(), diag::WrongArgumentCount).range(clause.range)
-          << clause.word.name << "2" << int64_t(clause.names2.size());
+    checkMask(clause);
     break;
   case Clause::Routes:
     checkIndexNames(clause.names);

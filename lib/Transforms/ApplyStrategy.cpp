@@ -20,6 +20,13 @@
 //
 // `(KV, G) over tp`: the axes go to KV as far as they divide it, the rest to G.
 //
+// Layout: `order mirrored` belongs to the axes of its rule, on the values that the rule
+// is about. A rule or annotation that says which axes split a dim and not how
+// takes the layout of an axis from the rule for the dim alone, else blocked:
+//
+//   shard S over cp order mirrored;           %x : [B, S, D] demands {?, (cp mirrored, ...), ?}
+//   at layers[*].h: shard S over (cp, tp);    %h demands {?, (cp mirrored, tp), ?}
+//
 // A rule whose axes all have size 1 says nothing here, and need not find what it names.
 //
 // Limits: an axis is not cut in two; it must fit one of the dims of a tuple whole.
@@ -40,6 +47,7 @@ public:
 
   void run() {
     applyRules();
+    inheritLayouts();
     reportUnmatched();
     forEachValue([&](Value &value, Op *) { replicate(value); });
     Graph::walk(graph.forward, [&](Op &op) {
@@ -120,9 +128,9 @@ private:
   }
 
   /// Axes of size 1 say nothing.
-  AxisList dropTrivial(llvm::ArrayRef<AxisId> axes) const {
+  AxisList dropTrivial(llvm::ArrayRef<PlacedAxis> axes) const {
     AxisList kept;
-    for (AxisId axis : axes)
+    for (const PlacedAxis &axis : axes)
       if (graph.mesh[axis].size > 1)
         kept.push_back(axis);
     return kept;
@@ -161,13 +169,13 @@ private:
       SizeValue value = extent ? evaluateCount(extent->size, graph.binding) : SizeValue();
       left.push_back(extent && value ? int64_t(value.value.num) : 1);
     }
-    for (AxisId axis : axes) {
+    for (const PlacedAxis &axis : axes) {
       unsigned place = 0;
       while (place < left.size() && left[place] % graph.mesh[axis].size != 0)
         ++place;
       if (place == left.size()) {
         fits = false;
-        if (reported.insert({&rule, axis}).second)
+        if (reported.insert({&rule, axis.id}).second)
           diags.report(rule.loc, diag::SharedAxisDoesNotFit)
               << graph.mesh[axis].name << graph.mesh[axis].size << describeDims(rule, extents, left);
         continue;
@@ -207,6 +215,9 @@ private:
             continue;
           prepare(value);
           bool isExtra = op && op->kind == OpKind::Compute && op->def->results[value.getNumber()].extra;
+          for (const PlacedAxis &axis : lists[i])
+            if (axis.isMirrored())
+              mirrored[dim] |= toSet(axis);
           if (isSource(op))
             set(value, d, lists[i], 0, rule);
           else if (isExtra)
@@ -227,6 +238,15 @@ private:
     });
   }
 
+  /// Other axes, or another layout where both say one.
+  static bool contradict(const ShardRule &a, llvm::ArrayRef<PlacedAxis> axesOfA, const ShardRule &b,
+                         llvm::ArrayRef<PlacedAxis> axesOfB) {
+    if (a.saysLayout && b.saysLayout)
+      return axesOfA != axesOfB;
+    return !std::equal(axesOfA.begin(), axesOfA.end(), axesOfB.begin(), axesOfB.end(),
+                       [](AxisId x, AxisId y) { return x == y; });
+  }
+
   void set(Value &value, unsigned d, const AxisList &axes, unsigned specificity, const ShardRule &rule) {
     if (value.constraint.isInline && value.constraint.dims[d])
       return;
@@ -234,16 +254,40 @@ private:
     if (!fresh) {
       if (it->second.specificity > specificity)
         return;
-      if (it->second.specificity == specificity && value.constraint.dims[d] != axes) {
+      if (it->second.specificity == specificity && contradict(*it->second.rule, *value.constraint.dims[d], rule, axes)) {
         DiagnosticBuilder message = diags.report(rule.loc, diag::ConflictingRules);
         message << dimName(value, d) << describe(value) << describe(*value.constraint.dims[d]) << describe(axes);
         message.note(it->second.rule->loc, diag::ConflictingRuleHere);
         return;
       }
+      if (it->second.specificity == specificity && !rule.saysLayout)
+        return;
       it->second = {specificity, &rule};
     }
     value.constraint.dims[d] = axes;
     value.constraint.loc = rule.loc;
+  }
+
+  /// What a rule for a dim alone says of the layout of an axis holds wherever nothing more specific says another.
+  void inheritLayouts() {
+    if (mirrored.empty())
+      return;
+    auto inherit = [&](std::optional<AxisList> &list, const Dim *dim) {
+      AxisSet axes = dim ? mirrored.lookup(dim) : 0;
+      for (unsigned i = 0; axes && list && i < list->size(); ++i)
+        if (axes >> (*list)[i] & 1)
+          (*list)[i].layout = Layout::Mirrored;
+    };
+    forEachValue([&](Value &value, Op *op) {
+      for (unsigned d = 0; d < value.constraint.dims.size(); ++d) {
+        auto setting = settings.find({&value, d});
+        if (setting == settings.end() || !setting->second.rule->saysLayout)
+          inherit(value.constraint.dims[d], value.type.shape[d].dim);
+      }
+      for (unsigned i = 0; op && op->getResult() == &value && i < op->indexConstraint.size(); ++i)
+        if (!laidOut.contains({op, i}))
+          inherit(op->indexConstraint[i], op->extents[i].dim);
+    });
   }
 
   void applyAtRule(const ShardRule &rule) {
@@ -358,7 +402,7 @@ private:
           } else {
             DiagnosticBuilder message = diags.report(setting.rule->loc, diag::ConflictingRules);
             message << dimName(value, d) << describe(value) << describe(*constraint.dims[d])
-                    << "none of " + describe(axis);
+                    << "none of " + describe(PlacedAxis(axis));
             message.note(other->second.rule->loc, diag::ConflictingRuleHere);
           }
         }
@@ -393,6 +437,10 @@ private:
         continue;
       }
       op.indexConstraint[*index] = axes;
+      if (rule.saysLayout)
+        laidOut.insert({&op, *index});
+      else
+        laidOut.erase({&op, *index});
       use(axes);
     }
   }
@@ -441,12 +489,12 @@ private:
         diags.report(graph.mesh[axis].loc, diag::UnusedAxis) << graph.mesh[axis].name << graph.mesh[axis].size;
   }
 
-  void use(llvm::ArrayRef<AxisId> axes) { usedAxes |= toSet(axes); }
+  void use(llvm::ArrayRef<PlacedAxis> axes) { usedAxes |= toSet(axes); }
 
-  std::string describe(llvm::ArrayRef<AxisId> axes) const {
+  std::string describe(llvm::ArrayRef<PlacedAxis> axes) const {
     std::string text = "(";
     for (size_t i = 0; i < axes.size(); ++i)
-      text += (i ? ", " : "") + graph.mesh[axes[i]].name;
+      text += (i ? ", " : "") + graph.mesh[axes[i]].name + (axes[i].isMirrored() ? " mirrored" : "");
     return text + ")";
   }
   static std::string describe(const Value &value) { return value.path.empty() ? "a value" : value.path; }
@@ -493,6 +541,9 @@ private:
   DiagnosticEngine &diags;
   llvm::DenseMap<std::pair<Value *, unsigned>, Setting> settings;
   llvm::DenseMap<Value *, llvm::SmallVector<Setting, 1>> replications;
+  /// Axes that a rule for the dim alone deals out mirrored.
+  llvm::DenseMap<const Dim *, AxisSet> mirrored;
+  llvm::DenseSet<std::pair<const Op *, unsigned>> laidOut; ///< Indices of ops whose rule says the layout.
   llvm::DenseMap<unsigned, bool> statements; ///< did one of its rules match?
   llvm::DenseSet<std::pair<const ShardRule *, unsigned>> reported;
   AxisSet usedAxes = 0;

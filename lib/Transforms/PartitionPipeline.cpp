@@ -235,7 +235,7 @@ private:
     Value *gradient = update.getOperand(1);
     auto owner = std::make_unique<Op>(OpKind::AllReduce, update.loc);
     owner->scope = update.scope;
-    owner->axes = {*graph.pipeline.axis};
+    owner->axes = {PlacedAxis(*graph.pipeline.axis)};
     owner->stages.assign(stages.begin(), stages.end());
     llvm::sort(owner->stages);
     owner->addOperand(gradient);

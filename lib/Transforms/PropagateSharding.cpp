@@ -22,10 +22,10 @@
 //===----------------------------------------------------------------------===//
 #include "CheckSizes.h"
 #include "WantedShardings.h"
-#include "stage/IR/Costs.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include <map>
 
 using namespace stage;
 
@@ -292,15 +292,19 @@ private:
   /// has the most of them; axes that it lacks follow.
   AxisList orderAxes(const Op &op, unsigned index, AxisSet axes) {
     AxisList best;
+    std::map<AxisId, PlacedAxis> seen; // in the layout of whoever has them first
     bool bestStationary = false;
     auto offer = [&](const Sharding &sharding, llvm::ArrayRef<unsigned> indices, bool stationary) {
       for (unsigned d = 0; d < sharding.dims.size(); ++d) {
         if (indices[d] != index)
           continue;
         AxisList list;
-        for (AxisId axis : sharding.dims[d])
-          if (axes >> axis & 1)
+        for (const PlacedAxis &axis : sharding.dims[d])
+          if (axes >> axis & 1) {
             list.push_back(axis);
+            if (!seen.count(axis))
+              seen[axis] = axis;
+          }
         if (list.size() > best.size() || (list.size() == best.size() && stationary && !bestStationary)) {
           best = list;
           bestStationary = stationary;
@@ -314,7 +318,7 @@ private:
         offer(param->sharding, op.def->results[i].indices, true);
     for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
       if ((axes >> axis & 1) && !llvm::is_contained(best, axis))
-        best.push_back(axis);
+        best.push_back(seen.count(axis) ? seen[axis] : PlacedAxis(axis));
     return best;
   }
 
@@ -345,8 +349,8 @@ private:
         continue;
       remove(toSet(floor), d);
       AxisList list = floor;
-      for (AxisId axis : sharding.dims[d])
-        if (!llvm::is_contained(list, axis))
+      for (const PlacedAxis &axis : sharding.dims[d])
+        if (!llvm::is_contained(list, axis.id))
           list.push_back(axis);
       sharding.dims[d] = list;
     }
@@ -380,9 +384,9 @@ private:
   void oweDivision(const Extent &extent, const AxisList &axes, SMLoc loc, llvm::StringRef where) {
     Size parts = graph.mesh.getGroupSymbol(graph.sizes, axes);
     std::string names;
-    for (AxisId axis : axes) {
+    for (const PlacedAxis &axis : axes) {
       names += (names.empty() ? "" : ", ") + graph.mesh[axis].name;
-      if (isMirrored(graph, extent, axis)) {
+      if (axis.isMirrored()) {
         parts = parts * 2;
         names += " from both ends";
       }

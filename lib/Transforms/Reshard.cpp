@@ -7,6 +7,7 @@
 //   {H@cp, S}           ->  {H, S@cp}        all_to_all over cp
 //   {B@a, S@b, E}       ->  {B, S, E@(a, b)} all_to_all over (a, b), from two dims to one
 //   {S@(a, b), D}       ->  {S@(b, a), D}    all_to_all over (a, b) to D, and back over (b, a)
+//   {S@cp}              ->  {S@cp mirrored}  all_to_all over cp, from S to S
 //
 // Algorithm: shortest path (Dijkstra). Nodes are shardings, edges are steps, and the
 // length of an edge is what a rank receives, then whether it is a collective, then 1.
@@ -155,7 +156,8 @@ private:
   std::pair<unsigned, bool> find(const Sharding &sharding) {
     std::string key;
     for (const AxisList &list : sharding.dims) {
-      key.append(list.begin(), list.end());
+      for (const PlacedAxis &axis : list)
+        key += char(axis.id | (axis.isMirrored() ? 0x40 : 0));
       key += '\xff';
     }
     for (AxisId axis : toList(sharding.partial))
@@ -196,9 +198,17 @@ private:
 
   //===--- Steps ----------------------------------------------------------===//
 
+  /// Parts into which axes deal a dim.
+  int64_t countPieces(llvm::ArrayRef<PlacedAxis> axes) const {
+    int64_t pieces = 1;
+    for (const PlacedAxis &axis : axes)
+      pieces *= mesh[axis].size * (axis.isMirrored() ? 2 : 1);
+    return pieces;
+  }
+
   /// True if dim d may carry these axes on the way: `outer`, then `inner`.
-  bool mayCarry(unsigned d, llvm::ArrayRef<AxisId> outer, llvm::ArrayRef<AxisId> inner = {}) const {
-    auto isFront = [&](llvm::ArrayRef<AxisId> all) {
+  bool mayCarry(unsigned d, llvm::ArrayRef<PlacedAxis> outer, llvm::ArrayRef<PlacedAxis> inner = {}) const {
+    auto isFront = [&](llvm::ArrayRef<PlacedAxis> all) {
       return outer.size() + inner.size() <= all.size() && all.take_front(outer.size()) == outer &&
              all.slice(outer.size(), inner.size()) == inner;
     };
@@ -206,10 +216,10 @@ private:
       return true;
     if (!free)
       return false;
-    int64_t pieces = mesh.getGroupSize(toSet(outer) | toSet(inner));
+    int64_t pieces = countPieces(outer) * countPieces(inner);
     if (d < extents.size() && extents[d] != 0)
       return extents[d] % pieces == 0;
-    return mesh.getGroupSize(toSet(from.dims[d])) % pieces == 0 || mesh.getGroupSize(toSet(to.dims[d])) % pieces == 0;
+    return countPieces(from.dims[d]) % pieces == 0 || countPieces(to.dims[d]) % pieces == 0;
   }
 
   using Visitor = llvm::function_ref<void(const ReshardStep &)>;
@@ -230,6 +240,8 @@ private:
       visitExchanges(now, 0, step, 0, visit);
     }
     for (unsigned d = 0; d < now.dims.size(); ++d)
+      visitLayouts(now, d, visit);
+    for (unsigned d = 0; d < now.dims.size(); ++d)
       visitSplits(OpKind::Slice, now, d, movers & ~now.getSharded() & ~now.partial, visit);
   }
 
@@ -238,6 +250,22 @@ private:
     AxisList axes(list.drop_front(left).begin(), list.end());
     if (mayCarry(d, list.take_front(left)) && isWorth(now, OpKind::AllGather, toSet(axes)))
       visit({OpKind::AllGather, axes, d, 0, {}, ReduceKind::Sum, {}});
+  }
+
+  /// Deals what dim d has over inner axes anew, in the layout that they have at the end.
+  void visitLayouts(const Sharding &now, unsigned d, Visitor visit) const {
+    auto list = llvm::makeArrayRef(now.dims[d]);
+    if (to.dims[d].size() < list.size())
+      return;
+    auto wanted = llvm::makeArrayRef(to.dims[d]).take_front(list.size());
+    size_t left = 0;
+    while (left < list.size() && list[left] == wanted[left])
+      ++left;
+    auto isSame = [](AxisId a, AxisId b) { return a == b; };
+    AxisList axes(wanted.begin() + left, wanted.end());
+    if (!axes.empty() && std::equal(axes.begin(), axes.end(), list.begin() + left, isSame) &&
+        isWorth(now, OpKind::AllToAll, toSet(axes)))
+      visit({OpKind::AllToAll, axes, d, d, {}, ReduceKind::Sum, {}});
   }
 
   /// Splits dim d over some of `axes`, in any order.
@@ -255,14 +283,14 @@ private:
   void forEachAddition(const Sharding &now, unsigned d, AxisSet axes, AxisList &chosen,
                        llvm::function_ref<void()> f) const {
     if (free)
-      return forEachOrder(axes, chosen, f);
+      return forEachOrder(d, axes, chosen, f);
     auto outer = llvm::makeArrayRef(now.dims[d]);
     llvm::SmallVector<AxisList, 16> additions;
     for (const AxisList *all : {&from.dims[d], &to.dims[d]}) {
       if (all->size() < outer.size() || llvm::makeArrayRef(*all).take_front(outer.size()) != outer)
         continue;
       AxisList addition;
-      for (AxisId axis : llvm::makeArrayRef(*all).drop_front(outer.size())) {
+      for (const PlacedAxis &axis : llvm::makeArrayRef(*all).drop_front(outer.size())) {
         if (!(axes >> axis & 1))
           break;
         addition.push_back(axis);
@@ -277,12 +305,21 @@ private:
     }
   }
 
-  /// Calls `f` for every ordered choice of at least one of `axes`; `chosen` has it.
-  void forEachOrder(AxisSet axes, AxisList &chosen, llvm::function_ref<void()> f) const {
+  /// An axis as dim d has it at the end, or had it at the start.
+  PlacedAxis place(AxisId axis, unsigned d) const {
+    for (const AxisList *list : {&to.dims[d], &from.dims[d]})
+      for (const PlacedAxis &placed : *list)
+        if (placed == axis)
+          return placed;
+    return PlacedAxis(axis);
+  }
+
+  /// Calls `f` for every ordered choice of at least one of `axes`, for dim d; `chosen` has it.
+  void forEachOrder(unsigned d, AxisSet axes, AxisList &chosen, llvm::function_ref<void()> f) const {
     for (AxisId axis : toList(axes)) {
-      chosen.push_back(axis);
+      chosen.push_back(place(axis, d));
       f();
-      forEachOrder(axes & ~toSet(axis), chosen, f);
+      forEachOrder(d, axes & ~toSet(axis), chosen, f);
       chosen.pop_back();
     }
   }
@@ -328,14 +365,15 @@ private:
   llvm::StringMap<unsigned> numbers;
 };
 
-/// Axes that stand together before and after, as one axis each.
+/// Axes that stand together before and after, each time in one layout, as one axis each: mirrored over several axes
+/// is mirrored over their ranks.
 ///
 ///   {S@(a, b), D} partial(c, d)  ->  {S, D@(a, b)}     {S@ab, D} partial(cd)  ->  {S, D@ab}
 class Bundles {
 public:
   Bundles(const Mesh &mesh, const Sharding &from, const Sharding &to) {
     AxisSet done = 0;
-    auto add = [&](llvm::ArrayRef<AxisId> axes) {
+    auto add = [&](llvm::ArrayRef<PlacedAxis> axes) {
       bundles.emplace_back(axes.begin(), axes.end());
       done |= toSet(axes);
     };
@@ -344,7 +382,8 @@ public:
       for (const AxisList &list : lists->dims)
         for (size_t begin = 0, end; begin < list.size(); begin = end) {
           end = begin + 1;
-          while (end < list.size() && follows(*others, list[end - 1], list[end]))
+          while (end < list.size() && list[end - 1].layout == list[end].layout &&
+                 follows(*others, list[end - 1], list[end]))
             ++end;
           if (!(done >> list[begin] & 1))
             add(llvm::makeArrayRef(list).slice(begin, end - begin));
@@ -362,10 +401,10 @@ public:
     Sharding result = Sharding::replicated(sharding.dims.size());
     result.reduce = sharding.reduce;
     for (size_t d = 0; d < sharding.dims.size(); ++d)
-      for (AxisId axis : sharding.dims[d])
+      for (const PlacedAxis &axis : sharding.dims[d])
         for (AxisId i = 0; i < bundles.size(); ++i)
-          if (bundles[i].front() == axis)
-            result.dims[d].push_back(i);
+          if (bundles[i].front() == axis.id)
+            result.dims[d].emplace_back(i, axis.layout);
     for (AxisId i = 0; i < bundles.size(); ++i)
       if (sharding.partial >> bundles[i].front() & 1)
         result.partial |= toSet(i);
@@ -374,8 +413,9 @@ public:
 
   AxisList unbundle(const AxisList &list) const {
     AxisList result;
-    for (AxisId axis : list)
-      result.append(bundles[axis].begin(), bundles[axis].end());
+    for (const PlacedAxis &axis : list)
+      for (AxisId part : bundles[axis])
+        result.emplace_back(part, axis.layout);
     return result;
   }
 
@@ -397,7 +437,7 @@ private:
       return (sharding.partial >> first & 1) == (sharding.partial >> second & 1);
     const AxisList &list = sharding.dims[*dim];
     const auto *place = llvm::find(list, first);
-    return place + 1 != list.end() && place[1] == second;
+    return place + 1 != list.end() && place[1] == second && place[1].layout == place->layout;
   }
 
   llvm::SmallVector<AxisList, 8> bundles;

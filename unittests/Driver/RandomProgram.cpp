@@ -24,7 +24,7 @@ const char *const operators[] = {
     "op turn(x: [..., n]) -> [..., n] = where(n < size(n) / 2, x[..., n], 0 - x[..., n]) * cos(n) { whole n; }",
     "op behind(x: [b, s, d]) -> [b, s, d] { let w = where(s > 0, x[b, max(s - 1, 0), d], 0); result = x + w / 2; whole s; }",
     "op attend(q: [b, s, d], k: [b, t, d]) -> [b, s, d] { let w = where(t <= s, exp(tanh(sum[d](q * k))), 0); "
-    "result = sum[t](w * k) / sum[t](w); whole d; fold t carrying lse: f32[b, s]; mask causal(s, t); flops = 4 * b * area * d; "
+    "result = sum[t](w * k) / sum[t](w); whole d; fold t carrying lse: f32[b, s]; mask causal(s, t); class = attention; flops = 4 * b * area * d; "
     "saves q, k, result; saves lse: f32[b, s]; backward flops = 8 * b * area * d, recomputing 2 * b * area * d; }",
     "op ahead(x: [b, s, d], w: [k]) -> [b, s, d] = sum[k](where(s + k < size(s), x[b, s + k, d], 0) * w) { whole s; }",
     "op ahead_deep(x: [b, t, n], w: [m, n]) -> [b, t, n] = sum[m](where(t + m < size(t), x[b, t + m, n], 0) * w) { whole t; }",

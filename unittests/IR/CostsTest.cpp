@@ -1,6 +1,7 @@
 //===- CostsTest.cpp - FLOPs, bytes and mask areas against closed forms ---===//
 #include "stage/IR/Costs.h"
 #include "ParsedGraph.h"
+#include <numeric>
 
 using namespace stage;
 
@@ -19,10 +20,10 @@ protected:
     return *found;
   }
   /// Attention with S = T = 16 and cp = 4, its indices split as `indices` says.
-  void parseAttention(const std::string &rules, const std::string &indices, const std::string &t = "S") {
-    read("graph G { dim B; dim S; dim L; dim E; mesh (cp = 4, tp = 2); bind B = 1, S = 16, L = 8, E = 2; " + rules +
+  void parseAttention(const std::string &mask, const std::string &indices, const std::string &t = "S") {
+    read("graph G { dim B; dim S; dim L; dim E; mesh (cp = 4, tp = 2); bind B = 1, S = 16, L = 8, E = 2; "
           "op attention(q: [b, s, e], k: [b, t, e]) -> (result: [b, s, e] = sum[t](q[b, s, e] * k[b, t, e])) {"
-          "  fold t; mask causal(s, t); flops = 4*area*b*e; backward flops = 8*area*b*e; recomputing = 2*area*b*e; }"
+          "  fold t; mask " + (mask.empty() ? "causal(s, t)" : mask) + "; flops = 4*area*b*e; backward flops = 8*area*b*e; recomputing = 2*area*b*e; }"
           "op attention.grad(q: [b, s, e], k: [b, t, e], g: [b, s, e]) -> (dq: [b, s, e]) vjp attention(0) -> (0);"
           "forward { %q = input : bf16[B, S, E]; %k = input : bf16[B, " +
           t +
@@ -75,13 +76,99 @@ TEST_F(CostsTest, OuterAxisComesFirst) {
 }
 
 TEST_F(CostsTest, MirroredRowsAreBalanced) {
-  parseAttention("rule 0 shard S over cp mirrored;", "[s over cp]");
+  parseAttention("", "[s over cp mirrored]");
   EXPECT_EQ(getLocalMaskArea(*graph, find(OpKind::Compute)), size("S*S/2/cp"));
 }
 
-TEST_F(CostsTest, MirroringAnotherDimChangesNothing) {
-  parseAttention("rule 0 shard B over cp mirrored;", "[s over cp]");
-  EXPECT_EQ(sumOverCp(getLocalMaskArea(*graph, find(OpKind::Compute))), Rational::integer(128));
+TEST_F(CostsTest, LayoutIsThatOfTheIndex) {
+  parseAttention("", "[b over cp mirrored, s over tp]");
+  EXPECT_EQ(getLocalMaskArea(*graph, find(OpKind::Compute)), size("(S/tp)*(coord.tp*(S/tp)) + (S/tp)*(S/tp)/2"));
+}
+
+/// What the pair (s, t) adds to the area: 1 inside of the mask, half where its border cuts the square of the pair in
+/// two triangles (law L2).
+double weigh(llvm::StringRef mask, int64_t s, int64_t t) {
+  auto below = [&](int64_t last) { return t < last ? 1.0 : t == last ? 0.5 : 0.0; }; // t <= last
+  if (mask.startswith("full"))
+    return 1;
+  if (mask.startswith("causal(s, t, 8)"))
+    return below(s + 8);
+  if (mask.startswith("window"))
+    return below(s) - below(s - 3);
+  if (mask.startswith("blocks"))
+    return s / 6 == t / 6 ? below(s) : 0;
+  return below(s);
+}
+
+/// Every rank's area against an enumeration of its pairs.
+TEST_F(CostsTest, AreasOfEveryLayoutAgainstEnumeration) {
+  for (std::string mask : {"full(s, t)", "causal(s, t)", "causal(s, t, 8)", "window(s, t, 3)", "blocks(s, t, 6)"})
+    for (const char *indices :
+         {"", "[s over cp]", "[s over (cp, tp)]", "[s over cp mirrored]", "[s over (cp mirrored, tp)]",
+          "[s over (tp, cp mirrored)]", "[s over (cp mirrored, tp mirrored)]", "[t over cp]", "[s over cp, t over tp]",
+          "[s over cp mirrored, t over tp]", "[s over cp, t over tp mirrored]",
+          "[s over cp mirrored, t over tp mirrored]", "[b over tp, s over cp mirrored]"}) {
+      SCOPED_TRACE(mask + " " + indices);
+      bool isOffset = llvm::StringRef(mask).contains("t, 8");
+      parseAttention(mask, indices, isOffset ? "S + L" : "S");
+      const Op &op = find(OpKind::Compute);
+      Size area = getLocalMaskArea(*graph, op);
+      double total = 0;
+      for (int64_t cp = 0; cp < 4; ++cp)
+        for (int64_t tp = 0; tp < 2; ++tp) {
+          // Pieces as the language defines them, one axis after the other.
+          auto positions = [&](llvm::StringRef name, int64_t size) {
+            std::vector<int64_t> mine(size);
+            std::iota(mine.begin(), mine.end(), 0);
+            for (const PlacedAxis &axis : op.indexAxes[*op.def->findIndex(name)]) {
+              int64_t n = graph->mesh[axis].size, c = axis.id == 0 ? cp : tp;
+              int64_t blocks = axis.isMirrored() ? 2 * n : n, length = mine.size() / blocks;
+              std::vector<int64_t> next(mine.begin() + c * length, mine.begin() + (c + 1) * length);
+              if (axis.isMirrored())
+                next.insert(next.end(), mine.begin() + (blocks - 1 - c) * length, mine.begin() + (blocks - c) * length);
+              mine = next;
+            }
+            return mine;
+          };
+          double expected = 0;
+          for (int64_t s : positions("s", 16))
+            for (int64_t t : positions("t", isOffset ? 24 : 16))
+              expected += weigh(mask, s, t);
+          SizeBinding binding = graph->binding;
+          binding.bind("coord.cp", cp);
+          binding.bind("coord.tp", tp);
+          SizeValue value = evaluate(area, binding);
+          ASSERT_TRUE(value);
+          EXPECT_EQ(double(value.value.num) / double(value.value.den), expected) << "coordinates " << cp << ", " << tp;
+          total += expected;
+        }
+      // All ranks together have all of it: of a copy per coordinate of an axis that splits neither rows nor columns.
+      int64_t copies = 8;
+      for (const char *name : {"s", "t"})
+        copies /= graph->mesh.getGroupSize(toSet(op.indexAxes[*op.def->findIndex(name)]));
+      double whole = isOffset ? 16 * 8 + 128 : mask[0] == 'f' ? 256 : mask[0] == 'w' ? 16 * 3 - 4.5
+                     : mask[0] == 'b' ? 18 + 18 + 8 : 128;
+      EXPECT_EQ(total, whole * double(copies));
+    }
+}
+
+TEST_F(CostsTest, OneRowCountsTheKeysThatItSees) {
+  read("graph G { dim S; dim T; bind S = 1, T = 100;"
+       "op one(q: [s], k: [t]) -> (result: [s] = sum[t](q[s] * k[t])) { fold t; mask causal(s, t, T); flops = area; }"
+       "forward { %q = input : bf16[S]; %k = input : bf16[T + 1]; %o = one(%q, %k) : bf16[S]; return %o; } }");
+  EXPECT_EQ(evaluate(getLocalMaskArea(*graph, find(OpKind::Compute)), graph->binding).value, Rational::integer(101));
+}
+
+/// Chunks of a sequence add up to all of it.
+TEST_F(CostsTest, ChunksAddUp) {
+  Rational sum;
+  for (const char *offset : {"0", "16", "32", "48"}) {
+    parseAttention(std::string("causal(s, t, ") + offset + ")", "", std::string("S + ") + offset);
+    Size area = getLocalMaskArea(*graph, find(OpKind::Compute));
+    EXPECT_EQ(area, size(std::string("S*") + offset + " + S*S/2"));
+    sum = *sum.add(evaluate(area, graph->binding).value);
+  }
+  EXPECT_EQ(sum, Rational::integer(64 * 64 / 2));
 }
 
 TEST_F(CostsTest, SplitColumnsAddUpToTheTriangle) {

@@ -134,7 +134,8 @@ TEST(TextTest, WrongGraphsPrintAndDoNotVerify) {
   user->def = graph.defs.find("f");
   user->addOperand(gone);
   Value *result = user->addResult({DType::F32, {Extent()}});
-  result->sharding.dims = {{7}};
+  result->sharding.dims = {AxisList()};
+  result->sharding.dims[0].emplace_back(7);
   graph.forward.insertBefore(graph.forward.getTerminator(), std::move(user));
   EXPECT_NE(parsed.print().find("f(%<detached>)"), std::string::npos);
   EXPECT_NE(parsed.print().find("{<axis 7>}"), std::string::npos);

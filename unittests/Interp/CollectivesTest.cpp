@@ -80,13 +80,19 @@ TEST_F(CollectivesTest, EveryRankGetsItsPiece) {
            "%x = input : f32[N, M] {(b, a), _}; %y = all_gather(%x) over (b, a) dim 0 : f32[N, M] {_, _}; return %y;",
            "%x = input : f32[N, M] {(a, b), _}; %y = all_to_all(%x) over b dim 0 to 1 : f32[N, M] {a, b}; return %y;",
            "%x = input : f32[N, M] {_, (b, a)}; %y = all_to_all(%x) over (b, a) dim 1 to 0 : f32[N, M] {(b, a), _}; return %y;",
-       })
-    for (const char *rules : {"", "rule 0 shard N over a mirrored;"}) {
-      if (*rules && llvm::StringRef(body).contains("{_, (b, a)}"))
-        continue; // positions of a mirrored target do not come even from thirds
-      SCOPED_TRACE(std::string(rules) + body);
-      expectPieces(*parse(rules, body));
-    }
+           // Mirrored: coordinate 0 of a has blocks 0 and 3 of 4.
+           "%x = input : f32[N, M] {a mirrored, b}; %y = all_gather(%x) over a mirrored dim 0 : f32[N, M] {_, b}; return %y;",
+           "%x = input : f32[N, M] {(a mirrored, b), _}; %y = all_gather(%x) over b dim 0 : f32[N, M] {a mirrored, _}; return %y;",
+           "%x = input : f32[N, M] {(a mirrored, b), _}; %y = all_to_all(%x) over b dim 0 to 1 : f32[N, M] {a mirrored, b}; return %y;",
+           "%x = input : f32[N, M] {_, a}; %y = all_to_all(%x) over a mirrored dim 1 to 0 : f32[N, M] {a mirrored, _}; return %y;",
+           // From one layout to another on the same dim.
+           "%x = input : f32[N, M] {a, b}; %y = all_to_all(%x) over a mirrored dim 0 to 0 : f32[N, M] {a mirrored, b}; return %y;",
+           "%x = input : f32[N, M] {a mirrored, b}; %y = all_to_all(%x) over a dim 0 to 0 : f32[N, M] {a, b}; return %y;",
+           "%x = input : f32[N, M] {(a, b), _}; %y = all_to_all(%x) over (a mirrored, b) dim 0 to 0 : f32[N, M] {(a mirrored, b), _}; return %y;",
+       }) {
+    SCOPED_TRACE(body);
+    expectPieces(*parse("", body));
+  }
 }
 
 TEST_F(CollectivesTest, SumsAreCutInTheOrderOfTheGroup) {

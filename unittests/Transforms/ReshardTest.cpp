@@ -75,7 +75,7 @@ public:
 
   const std::vector<State> &getStates() const { return states; }
   int64_t getNumRanks() const { return numRanks; }
-  Layout layoutOf(const State &state, uint32_t addends) const {
+  test::Layout layoutOf(const State &state, uint32_t addends) const {
     return makeLayout(axisSizes, extents, state.dims, state.partial, addends);
   }
 
@@ -144,7 +144,7 @@ private:
   }
 
   using Positions = std::vector<std::vector<std::vector<int>>>;
-  static Positions positionsOf(const Layout &layout) {
+  static Positions positionsOf(const test::Layout &layout) {
     Positions positions;
     for (const Piece &piece : layout.ranks)
       positions.push_back(piece.positions);
@@ -152,7 +152,7 @@ private:
   }
 
   /// The sharding that says what these ranks hold.
-  std::optional<unsigned> recognise(const Layout &layout, uint32_t addends) const {
+  std::optional<unsigned> recognise(const test::Layout &layout, uint32_t addends) const {
     auto found = byPositions.find(positionsOf(layout));
     if (found == byPositions.end())
       return std::nullopt;
@@ -174,7 +174,7 @@ private:
     int numDims = extents.size();
     for (unsigned i = 0; i < states.size(); ++i) {
       uint32_t addends = states[i].partial;
-      Layout from = layoutOf(states[i], addends);
+      test::Layout from = layoutOf(states[i], addends);
       for (const std::vector<int> &axes : choices) {
         int64_t group = 1;
         uint32_t set = 0;
@@ -183,7 +183,7 @@ private:
           set |= 1u << axis;
         }
         int64_t local = from.getLocalElements();
-        auto offer = [&](std::vector<std::vector<Edge>> &edges, const std::optional<Layout> &result, int64_t received) {
+        auto offer = [&](std::vector<std::vector<Edge>> &edges, const std::optional<test::Layout> &result, int64_t received) {
           std::optional<unsigned> to = result ? recognise(*result, addends) : std::nullopt;
           if (to && *to != i)
             edges[i].push_back({*to, set, received});
@@ -239,7 +239,7 @@ Sharding toSharding(const State &state, ReduceKind reduce) {
   return sharding;
 }
 
-std::optional<Layout> execute(const Layout &from, const ReshardStep &step) {
+std::optional<test::Layout> execute(const test::Layout &from, const ReshardStep &step) {
   std::vector<int> axes(step.axes.begin(), step.axes.end());
   switch (step.kind) {
   case OpKind::AllGather:
@@ -287,12 +287,12 @@ unsigned checkAllPairs(const std::vector<int> &axisSizes, const std::vector<int>
       std::string what = toString(states[i]) + " -> " + toString(target);
       ReshardPlan plan =
           planReshard(mesh, globals, toSharding(states[i], reduce), toSharding(target, reduce));
-      Layout layout = search.layoutOf(states[i], states[i].partial);
+      test::Layout layout = search.layoutOf(states[i], states[i].partial);
       int64_t received = 0;
       int collectives = 0;
       for (const ReshardStep &step : plan.steps) {
         int64_t local = layout.getLocalElements(), group = mesh.getGroupSize(toSet(step.axes));
-        std::optional<Layout> next = execute(layout, step);
+        std::optional<test::Layout> next = execute(layout, step);
         if (!next) {
           ADD_FAILURE() << what << ": " << getName(step.kind).str() << " cannot be done";
           return pairs;
@@ -407,6 +407,25 @@ TEST(ReshardTest, AxesThatStandTogetherTravelTogether) {
   mixed.dims[0] = makeList(0, 6);
   mixed.dims[1] = makeList(6, 12);
   EXPECT_EQ(describePlan(mesh, partial, mixed), "reduce_scatter 6, reduce_scatter 6");
+}
+
+/// From one layout to another is one exchange; an axis inside of it comes along or stays.
+TEST(ReshardTest, Layouts) {
+  SizeContext sizes;
+  Mesh mesh = makeCube(sizes, 3);
+  Sharding whole = Sharding::replicated(2), blocked = whole, mirrored = whole, inner = whole, other = whole;
+  blocked.dims[0] = makeList(0, 1);
+  mirrored.dims[0].emplace_back(0, stage::Layout::Mirrored);
+  inner.dims[0] = mirrored.dims[0];
+  inner.dims[0].emplace_back(1);
+  other.dims[1] = makeList(0, 1);
+  EXPECT_EQ(describePlan(mesh, blocked, mirrored), "all_to_all 1");
+  EXPECT_EQ(describePlan(mesh, mirrored, blocked), "all_to_all 1");
+  EXPECT_EQ(describePlan(mesh, mirrored, whole), "all_gather 1");
+  EXPECT_EQ(describePlan(mesh, whole, mirrored), "slice 1");
+  EXPECT_EQ(describePlan(mesh, mirrored, inner), "slice 1");
+  EXPECT_EQ(describePlan(mesh, mirrored, other), "all_to_all 1");
+  EXPECT_EQ(describePlan(mesh, other, mirrored), "all_to_all 1");
 }
 
 /// Growth: axes that all go different ways, one axis at a time or all orders turned round.

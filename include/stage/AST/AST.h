@@ -285,14 +285,15 @@ struct ExprStmt : Stmt {
 };
 
 /// A clause of an op's body that is not `let` or `result =`:
-///   whole e, u;  fold t carrying lse: f32[b, s];  mask causal(s, t);  flops = e;  bytes = e;  class = attention;
+///   whole e, u;  fold t carrying lse: f32[b, s];  mask window(s, t, w);  flops = e;  bytes = e;  class = attention;
 ///   saves q, key;  saves lse: f32[b, s];  saves nothing;  backward flops = e, recomputing e;
 ///   linear x;  scan c;  routes b, s -> x, c;  updates c along t;  opaque;  stop_gradient;
 struct OpClauseStmt : Stmt {
   enum class Clause : uint8_t { Whole, Fold, Mask, Flops, Bytes, FlopClass, Saves, BackwardFlops, Linear, Scan, Routes, Updates, Opaque, StopGradient };
   Clause clause;
   ArrayRef<Ident> names;  ///< whole, fold, saves, linear, scan; the left of routes; what is updated
-  ArrayRef<Ident> names2; ///< arguments of the mask; the right of routes; `along`
+  ArrayRef<Ident> names2; ///< the right of routes; `along`
+  ArrayRef<Expr *> arguments; ///< of the mask
   Ident word;             ///< the mask's kind
   Ident extraName;        ///< `lse` of `saves lse: T` and of `carrying lse: T`
   TensorType *extraType = nullptr;

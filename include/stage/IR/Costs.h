@@ -45,7 +45,7 @@ const Op *getFusedAccumulation(const Graph &graph, const Value *value);
 /// An accumulation that is an addition of its own.
 bool isSeparateAccumulation(const Graph &graph, const Op &op);
 
-/// Pairs that the causal mask of a compute op keeps on a rank; null if the op has no mask.
+/// Pairs that the mask of a compute op keeps on a rank, exact for every layout; null if the op has no mask.
 Size getLocalMaskArea(const Graph &graph, const Op &op);
 
 /// Local sizes of the indices of a compute op, in the order of its OpDef.
@@ -55,9 +55,6 @@ llvm::SmallVector<Size, 8> getLocalIndexSizes(const Graph &graph, const Op &op);
 Size getCoordinateSymbol(SizeContext &sizes, const Axis &axis);
 /// The axis whose coordinate a symbol is, if it is one.
 std::optional<AxisId> getCoordinateAxis(const Mesh &mesh, llvm::StringRef symbol);
-
-/// True if the strategy lays this dim out mirrored over (some of) these axes.
-bool isMirrored(const Graph &graph, const Extent &extent, llvm::ArrayRef<AxisId> axes);
 
 } // namespace stage
 

@@ -91,10 +91,10 @@ public:
   /// Strategy's `at **.attention(): shard k over cp` for this op, by index.
   llvm::SmallVector<std::optional<AxisList>, 6> indexConstraint;
 
-  // Collectives and slice: over which axes, in the order in which they stand on the dim
+  // Collectives and slice: over which axes, in the order and layout in which they stand on the dim
   // (all_reduce: any), and along which dim of the operand. all_to_all: `dim` and
   // `moreDims` lose those of the axes that they end in, whatever their order there;
-  // `toDim` gets all of them, in the order of `axes`.
+  // `toDim` gets all of them, in the order of `axes`. Where it is `dim` they stay on it in another layout.
   AxisList axes;
   unsigned dim = 0, toDim = 0;
   llvm::SmallVector<unsigned, 1> moreDims;
@@ -194,10 +194,10 @@ struct ShardRule {
   bool dimNamesHaveEllipsis = false;
   /// `(KV, G)`: one or more names that share the axes, first come first.
   llvm::SmallVector<std::string, 2> dims;
-  AxisList axes; ///< Empty: `()`, whole.
+  AxisList axes; ///< With their layouts; empty: `()`, whole.
   bool replicated = false; ///< `replicate over axes`: dims is empty
   bool kept = false;       ///< `keep gathered over axes`: dims is empty
-  bool mirrored = false;   ///< `order mirrored`: causal load balance (zigzag)
+  bool saysLayout = false; ///< `order ...`: without it axes have the layout that a rule for the dim alone gives them
   SMLoc loc;
   unsigned statement = 0; ///< Rules of one `shard a over x, b over y;` share a number: one must match.
 };

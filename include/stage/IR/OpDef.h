@@ -76,6 +76,24 @@ struct ResultInfo {
   bool extra = false; ///< Not visible to the program: `saves lse: f32[b, s]` makes one.
 };
 
+/// Which pairs of a row index s and a column index t count.
+struct Mask {
+  enum class Kind : uint8_t {
+    Full,   ///< `full(s, t)`: all
+    Causal, ///< `causal(s, t, o)`: t <= s + o; o rows have been before
+    Window, ///< `window(s, t, w)`: s - w < t <= s, the last w columns
+    Blocks, ///< `blocks(s, t, n)`: t <= s, both in the same block of n
+  };
+  Kind kind = Kind::Causal;
+  unsigned rows = 0, columns = 0; ///< Indices.
+  Size amount;                    ///< o (null: 0), w or n, global.
+};
+llvm::StringRef getName(Mask::Kind kind);
+std::optional<Mask::Kind> parseMaskKind(llvm::StringRef name);
+/// Whether a mask of this kind needs its third argument, or may have one.
+bool needsAmount(Mask::Kind kind);
+bool takesAmount(Mask::Kind kind);
+
 /// What FLOPs are counted under (docs/Memory.md, M17).
 enum class FlopClass : uint8_t { Contraction, Attention, Other };
 std::optional<FlopClass> parseFlopClass(llvm::StringRef name);
@@ -118,8 +136,7 @@ struct OpDef {
   bool declaresSaves = false;
   llvm::SmallVector<unsigned, 4> savedOperands;
   llvm::SmallVector<unsigned, 2> savedResults; ///< Extras are always saved.
-  /// `mask causal(s, t)`: `area` counts pairs with t <= s.
-  std::optional<std::pair<unsigned, unsigned>> causalMask;
+  std::optional<Mask> mask; ///< What `area` counts.
   bool stopGradient = false;
 
   /// For the backward of another op: the op, and which of its operands get a

@@ -66,7 +66,11 @@ Extent inferExtent(const Op &op, unsigned index);
 /// Prints the shortest decimal text that reads back to the same number.
 void printNumber(llvm::raw_ostream &os, double number);
 /// Prints `()`, `tp` or `(cp, tp)`.
-void printAxes(llvm::raw_ostream &os, const Mesh &mesh, llvm::ArrayRef<AxisId> axes);
+void printAxes(llvm::raw_ostream &os, const Mesh &mesh, llvm::ArrayRef<PlacedAxis> axes);
+inline void printAxes(llvm::raw_ostream &os, const Mesh &mesh, const PlacedAxis &axis) {
+  printAxes(os, mesh, llvm::ArrayRef<PlacedAxis>(axis));
+}
+inline void printAxes(llvm::raw_ostream &os, const Mesh &mesh, AxisId axis) { printAxes(os, mesh, PlacedAxis(axis)); }
 /// Prints a type: `bf16[B, S, 4*D]`. An anonymous extent that looks like the name of a dim stands in parentheses.
 void print(llvm::raw_ostream &os, const Graph &graph, const TensorType &type);
 /// Prints `{dp, (cp, tp), _} partial(tp)`, one entry per dim; nothing for a sharding that was not set.

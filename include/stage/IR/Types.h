@@ -9,6 +9,10 @@
 //          the axes over which the value is a partial result still to be reduced:
 //          `{B@dp, S@(cp, tp), D} partial(tp)`. An axis stands in at most one
 //          place of one value (law L4). Axes of size 1 never appear in a sharding.
+//   layout  which part of a dim a coordinate gets: `S@cp` the coordinate's block, and
+//          `S@cp mirrored` two blocks, as far from the one end as from the other, so
+//          that all ranks have the same share of a causal mask. It belongs to the axis
+//          where it stands: two shardings that differ in it are different.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_IR_TYPES_H
@@ -58,12 +62,33 @@ struct TensorType {
 
 /// Position of an axis in its mesh.
 using AxisId = uint8_t;
+/// How an axis of size n deals out what is to be split over it.
+enum class Layout : uint8_t {
+  Blocked,  ///< In n blocks: coordinate c gets block c.
+  Mirrored, ///< In 2n blocks: coordinate c gets blocks c and 2n - 1 - c ("zigzag").
+};
+
+/// An axis where it splits something.
+struct PlacedAxis {
+  AxisId id = 0;
+  Layout layout = Layout::Blocked;
+
+  PlacedAxis() = default;
+  explicit PlacedAxis(AxisId id, Layout layout = Layout::Blocked) : id(id), layout(layout) {}
+  /// Compared with an AxisId the layout does not count, compared with a PlacedAxis it does.
+  operator AxisId() const { return id; }
+  bool isMirrored() const { return layout == Layout::Mirrored; }
+  friend auto operator<=>(const PlacedAxis &, const PlacedAxis &) = default;
+};
+
 /// Ordered axes, outer first.
-using AxisList = llvm::SmallVector<AxisId, 2>;
+using AxisList = llvm::SmallVector<PlacedAxis, 2>;
 /// Unordered axes, bit i for axis i.
 using AxisSet = uint32_t;
-AxisSet toSet(llvm::ArrayRef<AxisId> axes);
-/// In the order of the mesh.
+inline AxisSet toSet(AxisId axis) { return AxisSet(1) << axis; }
+inline AxisSet toSet(const PlacedAxis &axis) { return toSet(axis.id); }
+AxisSet toSet(llvm::ArrayRef<PlacedAxis> axes);
+/// In the order of the mesh, blocked.
 AxisList toList(AxisSet axes);
 
 struct Axis {
@@ -86,7 +111,7 @@ public:
   /// Product of the sizes of these axes.
   int64_t getGroupSize(AxisSet axes) const;
   /// The same as a symbolic size.
-  Size getGroupSymbol(SizeContext &sizes, llvm::ArrayRef<AxisId> axes) const;
+  Size getGroupSymbol(SizeContext &sizes, llvm::ArrayRef<PlacedAxis> axes) const;
   /// Distance in ranks between neighbours on an axis.
   int64_t getStride(AxisId id) const;
   /// Coordinate of a rank on an axis.
@@ -138,7 +163,7 @@ struct Constraint {
 };
 
 /// Elements a rank holds of one extent under `axes`: size / product of the axes.
-Size getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<AxisId> axes);
+Size getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<PlacedAxis> axes);
 /// Elements a rank holds of a value.
 Size getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding);
 /// Bytes a rank holds of a value.

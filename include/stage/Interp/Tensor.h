@@ -53,7 +53,7 @@ public:
   std::optional<int64_t> getSize(Size size) const;
   /// What a rank holds along an extent that is split over `axes`, outer first. A negative rank holds everything: the
   /// one device of an unsharded run. Nothing if the split does not come out even.
-  std::optional<Positions> getPositions(const Extent &extent, llvm::ArrayRef<AxisId> axes, int64_t rank) const;
+  std::optional<Positions> getPositions(const Extent &extent, llvm::ArrayRef<PlacedAxis> axes, int64_t rank) const;
   std::optional<llvm::SmallVector<Positions, 4>> getPositions(const TensorType &type, const Sharding &sharding,
                                                               int64_t rank) const;
 

@@ -1,0 +1,167 @@
+//===- MaskAreas.cpp - the pairs under a mask on a rank -------------------===//
+//
+// Problem: of an op with a mask (causal attention) only some pairs of a row s and a
+// column t cost anything, and a rank has a share of them that depends on where its
+// rows and columns are. The shares must add up to the whole for every layout.
+//
+//   mask causal(s, t), S = 4n, 2 ranks    blocked            mirrored
+//     rank 0 has rows                     [0, 2n)            [0, n) and [3n, 4n)
+//     pairs                               2n*n               n*n/2 + (3n*n + n*n/2)
+//     rank 1 has rows                     [2n, 4n)           [n, 3n)
+//     pairs                               6n*n               4n*n
+//
+// Algorithm: pairs are an area of the plane, in which a triangle of side n has n*n/2,
+// as the field counts (law L2). What a rank has of an index is a list of ranges: one
+// where its axes are blocked, two after mirrored ones. A(r, c) is the area of the first
+// r rows and c columns, so a rectangle has A at its far corner, less A at its two side
+// corners, plus A at the near one; a rank has the sum over its ranges. Everything is an
+// expression over the coordinates; where they cancel nothing depends on the rank.
+//
+// One row is no triangle: a decode step's query over T cached keys and its own counts
+// T + 1.
+//
+// Limits: ranges double with each change from blocked to mirrored axes of one index.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/IR/Costs.h"
+
+using namespace stage;
+
+namespace {
+/// Positions [begin, end) of an index.
+struct Range {
+  Size begin, end;
+};
+
+class MaskArea {
+public:
+  MaskArea(const Graph &graph, const Op &op, const Mask &mask)
+      : graph(graph), sizes(graph.sizes), op(op), mask(mask), rows(op.extents[mask.rows].size),
+        columns(op.extents[mask.columns].size), offset(mask.kind == Mask::Kind::Causal && mask.amount ? mask.amount
+                                                                                                    : sizes.zero()) {}
+
+  Size run() const {
+    auto rowRanges = getRanges(mask.rows), columnRanges = getRanges(mask.columns);
+    bool isWhole = getAxes(mask.columns).empty();
+    // With all columns and no more rows no row is cut short, and no `min` is needed.
+    bool fits = isWhole && columns == rows + offset;
+    if (mask.kind != Mask::Kind::Full && isSingleRow() && getAxes(mask.rows).empty())
+      rowRanges.clear();
+    Size area = sizes.zero();
+    for (const Range &s : rowRanges)
+      for (const Range &t : columnRanges) {
+        area = area + getArea(s.end, t.end, fits) - getArea(s.begin, t.end, fits);
+        if (!isWhole)
+          area = area - getArea(s.end, t.begin, false) + getArea(s.begin, t.begin, false);
+      }
+    if (rowRanges.empty())
+      for (const Range &t : columnRanges)
+        area = area + min(t.end, getFirstRow()) - min(t.begin, getFirstRow());
+    return area;
+  }
+
+private:
+  llvm::ArrayRef<PlacedAxis> getAxes(unsigned index) const {
+    return index < op.indexAxes.size() ? llvm::ArrayRef<PlacedAxis>(op.indexAxes[index]) : llvm::None;
+  }
+
+  bool isSingleRow() const {
+    SizeValue value = evaluateCount(rows, graph.binding);
+    return value && value.value.num == 1;
+  }
+
+  /// Columns that row 0 sees.
+  Size getFirstRow() const { return offset + 1; }
+
+  //===--- Ranges ---------------------------------------------------------===//
+
+  llvm::SmallVector<Range, 2> getRanges(unsigned index) const {
+    Size length = op.extents[index].size;
+    llvm::SmallVector<Range, 2> ranges{{sizes.zero(), length}};
+    llvm::ArrayRef<PlacedAxis> axes = getAxes(index);
+    while (!axes.empty()) {
+      // Neighbours of one layout are one axis: mirrored over each is mirrored over their ranks.
+      Layout layout = axes.front().layout;
+      auto run = axes.take_while([&](const PlacedAxis &axis) { return axis.layout == layout; });
+      axes = axes.drop_front(run.size());
+      Size position = sizes.zero();
+      for (AxisId axis : run)
+        position = position * graph.mesh[axis].symbol + getCoordinateSymbol(sizes, graph.mesh[axis]);
+      Size parts = graph.mesh.getGroupSymbol(sizes, run);
+      llvm::SmallVector<Range, 2> mine;
+      if (layout == Layout::Mirrored) {
+        Size piece = length / (parts * 2), last = parts * 2 - 1 - position;
+        take(ranges, position * piece, (position + 1) * piece, mine);
+        take(ranges, last * piece, (last + 1) * piece, mine);
+      } else {
+        Size piece = length / parts;
+        take(ranges, position * piece, (position + 1) * piece, mine);
+      }
+      length = length / parts;
+      ranges = std::move(mine);
+    }
+    return ranges;
+  }
+
+  /// Appends what [begin, end) of the ranges, one after the other, is.
+  void take(llvm::ArrayRef<Range> ranges, Size begin, Size end, llvm::SmallVectorImpl<Range> &taken) const {
+    if (ranges.size() == 1) {
+      taken.push_back({ranges[0].begin + begin, ranges[0].begin + end});
+      return;
+    }
+    Size before = sizes.zero();
+    for (const Range &range : ranges) {
+      Size length = range.end - range.begin;
+      auto clip = [&](Size place) { return range.begin + min(max(place - before, sizes.zero()), length); };
+      taken.push_back({clip(begin), clip(end)});
+      before = before + length;
+    }
+  }
+
+  //===--- Areas ----------------------------------------------------------===//
+
+  /// Of rows [0, r) and columns [0, c). `fits`: no row of these sees more than c columns.
+  Size getArea(Size r, Size c, bool fits) const {
+    switch (mask.kind) {
+    case Mask::Kind::Full:
+      return r * c;
+    case Mask::Kind::Causal:
+      return getCausal(r, c, fits);
+    case Mask::Kind::Window:
+      // All before, less those before the window.
+      return getCausal(r, c, fits) - getCausal(max(r - mask.amount, sizes.zero()), c, fits);
+    case Mask::Kind::Blocks:
+      return getBlocks(r, c, fits);
+    }
+    llvm_unreachable("all kinds handled");
+  }
+
+  /// Column t of row s counts up to t = s + offset: a triangle, a rectangle before it for the offset, and full rows
+  /// below where there are more rows than columns.
+  Size getCausal(Size r, Size c, bool fits) const {
+    Size side = fits ? r : min(r, max(c - offset, sizes.zero()));
+    return side * offset + side * side / 2 + (r - side) * c;
+  }
+
+  /// Triangles along the diagonal; of the one that the columns end in, also the rows below.
+  Size getBlocks(Size r, Size c, bool fits) const {
+    Size n = mask.amount, side = fits ? r : min(r, c);
+    Size full = side.floorDiv(n), rest = side - full * n;
+    Size area = full * n * n / 2 + rest * rest / 2;
+    return fits ? area : area + (min(r, (full + 1) * n) - side) * rest;
+  }
+
+  const Graph &graph;
+  SizeContext &sizes;
+  const Op &op;
+  const Mask &mask;
+  Size rows, columns, offset;
+};
+} // namespace
+
+Size stage::getLocalMaskArea(const Graph &graph, const Op &op) {
+  if (!op.def)
+    return Size();
+  const OpDef &masked = op.def->vjpOf ? *op.def->vjpOf : *op.def;
+  return masked.mask ? MaskArea(graph, op, *masked.mask).run() : Size();
+}
