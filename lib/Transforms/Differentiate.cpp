@@ -358,6 +358,7 @@ private:
     reversed->loop = op.loop;
     reversed->reverse = true;
     reversed->body = std::make_unique<Block>(graph, reversed);
+    body = op.body.get(); // a repeat stands in no other
     for (unsigned i = 0; i < carried.size(); ++i) {
       Value *result = op.getResult(carried[i]), *next = yield->getOperand(carried[i]);
       reversed->addOperand(initial[i] ? initial[i] : appendZero(backward, result));
@@ -365,9 +366,8 @@ private:
       argument->loc = op.loc;
       argument->primal = next;
       if (isTrained(next))
-        gradients[next].push_back(argument);
+        contribute(next, argument); // what is yielded may be a value from outside
     }
-    body = op.body.get(); // a repeat stands in no other
     visitBlock(*op.body, *reversed->body);
     body = nullptr;
     auto results = std::make_unique<Op>(OpKind::Yield, yield->loc);

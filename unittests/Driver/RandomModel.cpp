@@ -5,9 +5,7 @@
 using namespace stage;
 
 /// Values that the layers carry beside h.
-constexpr unsigned mostCarried = 1;
-/// Parts of a table that begin behind its first row.
-constexpr bool drawsOffsets = false;
+constexpr unsigned mostCarried = 3;
 
 int64_t RandomMesh::sizeOf(const std::string &axis) const { return sizes[llvm::find(axes, axis) - axes.begin()]; }
 
@@ -155,11 +153,9 @@ void RandomModel::makeSlice(const Value &x, std::vector<Value> &values) {
     subscripts += "0.." + x.dims[d] + ", ";
   switch (random.below(3)) {
   case 0: { // a table that is longer than the dim, as learned positions are
-    if (which != x.dims.size() - 1 && !drawsOffsets)
-      return;
     std::string w = fresh("w");
     say("param " + w + ": [" + dim + " + " + std::to_string(1 + random.below(3)) + "];");
-    if (which == x.dims.size() - 1 && (!drawsOffsets || random.chance(60)))
+    if (which == x.dims.size() - 1 && random.chance(60))
       return define(x.name + " + " + w + "[0.." + dim + "]", x.dims, values);
     std::string y = fresh("v"), name = fresh("v");
     say("let " + y + " = " + w + "[1.." + dim + " + 1];");
