@@ -3,7 +3,7 @@
 // Problem: a job is for thousands of ranks; a proof runs tens, on tiny tensors, and must
 // still be about the same strategy.
 //
-// Algorithm: compile the job once to see its mesh and its step. Compile it again with
+// Algorithm: compile the job once, at its own sizes, to see its mesh and its step and whether it is refused. Compile it again with
 // every axis reduced to 2 (an odd one to 3) through the strategy's parameter of the same
 // name, with two microbatches per stage, and with a symbol for every size that has a name;
 // give repeats as few iterations as tell the truth; run the passes at the sizes of the
@@ -37,7 +37,10 @@ public:
   bool run() {
     Compilation job;
     job.diags.setWarningsAreErrors(options.warningsAreErrors);
-    if (!runFrontEnd(job, options))
+    DriverOptions quiet = options;
+    quiet.passes = {};
+    // What a report refuses is no job to prove, though a smaller one might pass.
+    if (!runFrontEnd(job, options) || !runMiddle(job, quiet) || !makeReport(job))
       return false;
     options.namesConstants = true;
     shrinkMesh(*job.job);
@@ -149,11 +152,12 @@ private:
 };
 } // namespace
 
-/// Adds what is smaller under one binding than under another.
-static void noteChanges(const SizeBinding &before, const SizeBinding &after, std::vector<std::string> &notes) {
+/// Adds what differs between two bindings to the notes.
+static void noteChanges(const SizeBinding &before, const SizeBinding &after, std::vector<std::string> &smaller,
+                        std::vector<std::string> &larger) {
   for (auto &[name, value] : before.sorted())
-    if (int64_t now = after.lookup(name).value_or(value); now < value)
-      notes.push_back(name + " " + std::to_string(value) + " -> " + std::to_string(now));
+    if (int64_t now = after.lookup(name).value_or(value); now != value)
+      (now < value ? smaller : larger).push_back(name + " " + std::to_string(value) + " -> " + std::to_string(now));
 }
 
 bool stage::runProof(const DriverOptions &options) {
@@ -165,9 +169,10 @@ bool stage::runProof(const DriverOptions &options) {
   c.diags.setShowRemarks(options.remarks);
   if (!runFrontEnd(c, small.getOptions()))
     return false;
+  std::vector<std::string> larger;
   SizeBinding ofJob = c.graph->binding;
   shortenLoops(*c.graph, small.getGiven());
-  noteChanges(ofJob, c.graph->binding, small.notes);
+  noteChanges(ofJob, c.graph->binding, small.notes, larger);
   SizeBinding inPasses = c.graph->binding;
   std::unique_ptr<Graph> reference =
       generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
@@ -175,13 +180,15 @@ bool stage::runProof(const DriverOptions &options) {
     return false;
   if (!bindTinySizes(*c.graph, small.getGiven(), c.diags))
     return false;
-  noteChanges(inPasses, c.graph->binding, small.notes);
+  noteChanges(inPasses, c.graph->binding, small.notes, larger);
   reference->binding = c.graph->binding;
   std::optional<Proof> proof = prove(*reference, *c.graph, c.program.get(), c.diags);
   if (!proof)
     return false;
   if (!small.notes.empty())
     llvm::outs() << "made small: " << llvm::join(small.notes, ", ") << "\n";
+  if (!larger.empty())
+    llvm::outs() << "made larger, so that no two are confused: " << llvm::join(larger, ", ") << "\n";
   llvm::outs() << "sizes:";
   for (auto &[name, value] : c.graph->binding.sorted())
     if (!c.graph->mesh.find(name))

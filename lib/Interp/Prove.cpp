@@ -11,15 +11,48 @@
 
 using namespace stage;
 
+/// Element by element a proof is slow: what would take minutes is refused.
+static bool checkSize(Graph &graph, const Program *program, DiagnosticEngine &diags) {
+  constexpr double most = 2e8;
+  PieceMap pieces(graph);
+  double work = 0;
+  auto visit = [&](auto &self, Block &block, double times) -> void {
+    for (auto &op : block) {
+      if (op->body)
+        self(self, *op->body, times * double(pieces.getSize(op->count).value_or(0)));
+      double size = times;
+      for (const Extent &extent : op->extents)
+        size *= double(pieces.getSize(extent.size).value_or(0));
+      for (auto &result : op->getResults()) {
+        double elements = times;
+        for (const Extent &extent : result->type.shape)
+          elements *= double(pieces.getSize(extent.size).value_or(0));
+        size = std::max(size, elements);
+      }
+      work += size;
+    }
+  };
+  for (Block *block : {&graph.forward, &graph.backward, &graph.step})
+    visit(visit, *block, 1);
+  work *= double(graph.microbatches);
+  if (program && !hasFewRanks(graph, diags))
+    return false;
+  if (work > most) {
+    diags.report(graph.loc, diag::ProofTooMuch) << std::to_string(work) << std::to_string(most);
+    return false;
+  }
+  return true;
+}
+
 namespace {
 class Prover {
 public:
   Prover(Graph &referenceGraph, Graph &graph, const Program *program, DiagnosticEngine &diags)
-      : referenceGraph(referenceGraph), graph(graph), program(program), diags(diags), referenceSources(referenceGraph),
-        sources(graph), reference(referenceGraph, referenceSources), findings(graph) {}
+      : referenceGraph(referenceGraph), graph(graph), program(program), diags(diags), scale(findScale(referenceGraph)),
+        referenceSources(referenceGraph, scale), sources(graph, scale), reference(referenceGraph, referenceSources), findings(graph) {}
 
   std::optional<Proof> run() {
-    if (!checkSize() || !reference.run(diags) || !runUnsharded() || !compareWithReference())
+    if (!reference.run(diags) || !runUnsharded() || !compareWithReference())
       return std::nullopt;
     if (program)
       for (SendMode mode : {SendMode::Buffered, SendMode::Waiting})
@@ -34,37 +67,17 @@ public:
   }
 
 private:
-  /// Element by element a proof is slow: what would take minutes is refused.
-  bool checkSize() {
-    constexpr double most = 2e8;
-    PieceMap pieces(graph);
-    double work = 0;
-    auto visit = [&](auto &self, Block &block, double times) -> void {
-      for (auto &op : block) {
-        if (op->body)
-          self(self, *op->body, times * double(pieces.getSize(op->count).value_or(0)));
-        double size = times;
-        for (const Extent &extent : op->extents)
-          size *= double(pieces.getSize(extent.size).value_or(0));
-        for (auto &result : op->getResults()) {
-          double elements = times;
-          for (const Extent &extent : result->type.shape)
-            elements *= double(pieces.getSize(extent.size).value_or(0));
-          size = std::max(size, elements);
-        }
-        work += size;
-      }
-    };
-    for (Block *block : {&graph.forward, &graph.backward, &graph.step})
-      visit(visit, *block, 1);
-    work *= double(graph.microbatches);
-    if (program && !hasFewRanks(graph, diags))
-      return false;
-    if (work > most) {
-      diags.report(graph.loc, diag::ProofTooMuch) << std::to_string(work) << std::to_string(most);
-      return false;
+  /// What a model without norms adds up over its layers may leave the range of an exponential: smaller numbers are
+  /// drawn then.
+  static double findScale(Graph &reference) {
+    constexpr double smallest = 1.0 / 256;
+    double scale = 1;
+    for (; scale > smallest; scale /= 4) {
+      Sources sources(reference, scale);
+      if (Reference(reference, sources).isFinite())
+        return scale;
     }
-    return true;
+    return scale;
   }
 
   bool reportFault(Fault fault, const Step &step) {
@@ -256,6 +269,7 @@ private:
   Graph &graph;
   const Program *program;
   DiagnosticEngine &diags;
+  double scale;
   Sources referenceSources, sources;
   Reference reference;
   RankMemory unsharded;
@@ -266,6 +280,8 @@ private:
 } // namespace
 
 std::optional<Proof> stage::prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags) {
+  if (!checkSize(graph, program, diags))
+    return std::nullopt;
   return Prover(reference, graph, program, diags).run();
 }
 

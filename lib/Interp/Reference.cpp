@@ -116,6 +116,21 @@ std::optional<Fault> Reference::runBackward(llvm::ArrayRef<Step> steps, RankMemo
   return std::nullopt;
 }
 
+bool Reference::isFinite() {
+  const Value *loss = getLoss();
+  for (unsigned m = 0; loss && m < graph.microbatches; ++m) {
+    std::vector<Step> steps = listForwardSteps(graph, m);
+    RankMemory memory;
+    if (runForward(steps, nullptr, memory))
+      return true; // a fault is for run() to report
+    std::optional<Fault> fault;
+    TensorRef value = OpRunner(graph, sources).read(loss, steps.back(), -1, memory, fault);
+    if (!fault && !std::isfinite(value->data.front()))
+      return false;
+  }
+  return true;
+}
+
 bool Reference::run(DiagnosticEngine &diags) {
   const Value *loss = getLoss();
   auto report = [&](std::optional<Fault> fault, const Step &step) {

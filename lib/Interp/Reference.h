@@ -18,6 +18,8 @@ class Reference {
 public:
   Reference(Graph &graph, Sources &sources) : graph(graph), sources(sources) {}
 
+  /// Whether the losses of all microbatches are finite, as far as forward can be run.
+  bool isFinite();
   /// Runs every microbatch. False after a fault or a derivative that finite differences deny, both reported.
   bool run(DiagnosticEngine &diags);
 

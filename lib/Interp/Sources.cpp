@@ -4,7 +4,7 @@
 
 using namespace stage;
 
-Sources::Sources(const Graph &graph) : graph(graph), pieces(graph) {
+Sources::Sources(const Graph &graph, double scale) : graph(graph), scale(scale), pieces(graph) {
   unsigned numParams = 0, numInputs = 0, numRandom = 0;
   Graph::walk(const_cast<Block &>(graph.forward), [&](Op &op) {
     if (op.kind == OpKind::Param) {
@@ -99,13 +99,13 @@ std::optional<Tensor> Sources::makeTensor(const Value *value) {
   return dims ? std::optional<Tensor>(std::move(*dims)) : std::nullopt;
 }
 
-/// In (-0.8, 1): not symmetric, so that a lost sign shows, and never so large that an exponential leaves the range
+/// In (-0.8, 1) * scale: not symmetric, so that a lost sign shows, and not so large that an exponential leaves the range
 /// where sums are exact to many digits.
-static void fill(Tensor &tensor, llvm::ArrayRef<uint64_t> key) {
+static void fill(Tensor &tensor, llvm::ArrayRef<uint64_t> key, double scale) {
   for (size_t i = 0; i < tensor.data.size(); ++i) {
     llvm::SmallVector<uint64_t, 8> words(key.begin(), key.end());
     words.push_back(i);
-    tensor.data[i] = 1.8 * drawUniform(words) - 0.8;
+    tensor.data[i] = scale * (1.8 * drawUniform(words) - 0.8);
   }
 }
 
@@ -113,7 +113,7 @@ TensorRef Sources::getParam(const Value *param, uint64_t iteration) {
   TensorRef &known = this->known[{param, iteration}];
   if (!known)
     if (auto tensor = makeTensor(param)) {
-      fill(*tensor, {1, getOrdinal(param->getOp()), iteration});
+      fill(*tensor, {1, getOrdinal(param->getOp()), iteration}, scale);
       known = std::make_shared<Tensor>(std::move(*tensor));
     }
   return known;
@@ -126,7 +126,7 @@ TensorRef Sources::getInput(const Value *input, unsigned microbatch) {
   auto tensor = makeTensor(input);
   if (!tensor)
     return nullptr;
-  fill(*tensor, {2, getOrdinal(input->getOp()), microbatch});
+  fill(*tensor, {2, getOrdinal(input->getOp()), microbatch}, isFloat(input->type.dtype) ? scale : 1);
   if (!isFloat(input->type.dtype)) {
     double limit = double(getLimit(input));
     for (double &number : tensor->data)

@@ -18,7 +18,8 @@ namespace stage {
 
 class Sources {
 public:
-  explicit Sources(const Graph &graph);
+  /// Drawn numbers lie in (-0.8, 1) * scale.
+  explicit Sources(const Graph &graph, double scale = 1);
 
   /// All of a parameter (in an iteration of its repeat), of an input (in a microbatch), or of a constant.
   TensorRef getParam(const Value *param, uint64_t iteration);
@@ -50,6 +51,7 @@ private:
   void findDrawers();
 
   const Graph &graph;
+  double scale;
   PieceMap pieces;
   llvm::DenseMap<const Op *, unsigned> ordinals;
   llvm::DenseMap<const Op *, const Op *> drawers;
