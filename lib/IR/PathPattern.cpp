@@ -183,8 +183,8 @@ std::optional<unsigned> PathPattern::getDistance(llvm::StringRef path) const {
 unsigned PathPattern::getSpecificity() const {
   unsigned score = 0;
   for (const auto &alternatives : segments) {
-    llvm::StringRef first = alternatives.front();
-    score += first == "**" ? 0 : first.contains('*') ? 10 : 100;
+    bool hasStar = llvm::any_of(alternatives, [](llvm::StringRef name) { return name.contains('*'); });
+    score += alternatives.front() == "**" ? 0 : hasStar ? 10 : 100;
   }
   return score + (params || results ? 1 : 0);
 }

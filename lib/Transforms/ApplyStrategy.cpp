@@ -13,8 +13,10 @@
 // Algorithm: a plain `shard DIM over AXES` is exact for parameters and inputs, which
 // are where shardings start, and a floor for every other value that has the dim: at
 // least these axes, outermost (so `at` rules and propagation may add to them); what an
-// op saves besides its results stays where the op makes it. An `at` rule is exact. Per value and dim the more specific rule wins; two that are
-// equally specific and differ are an error; inline annotations beat all rules.
+// op saves besides its results stays where the op makes it. An `at` rule is exact. Per
+// value and dim, and per op and index, the more specific rule wins, whichever stands
+// first; two that are equally specific and differ are an error; inline annotations beat
+// all rules.
 //
 // `replicate PATTERN over AXES` takes the axes from what less specific rules say, and from floors.
 //
@@ -247,46 +249,68 @@ private:
                        [](AxisId x, AxisId y) { return x == y; });
   }
 
+  /// Puts `axes` in the place of what a less specific rule said; false if another rule stays. Of two that are equally
+  /// specific and contradict each other both are shown; `addPlace` tells the message what they are about.
+  template <typename F>
+  bool settle(std::pair<Setting *, bool> found, std::optional<AxisList> &list, const AxisList &axes, Setting by,
+              F addPlace) {
+    auto [setting, fresh] = found;
+    if (!fresh) {
+      if (setting->specificity > by.specificity)
+        return false;
+      if (setting->specificity == by.specificity) {
+        if (contradict(*setting->rule, *list, *by.rule, axes)) {
+          DiagnosticBuilder message = diags.report(by.rule->loc, diag::ConflictingRules);
+          addPlace(message);
+          message << describe(*list) << describe(axes);
+          message.note(setting->rule->loc, diag::ConflictingRuleHere);
+          return false;
+        }
+        if (!by.rule->saysLayout)
+          return false;
+      }
+      *setting = by;
+    }
+    list = axes;
+    return true;
+  }
+
   void set(Value &value, unsigned d, const AxisList &axes, unsigned specificity, const ShardRule &rule) {
     if (value.constraint.isInline && value.constraint.dims[d])
       return;
-    auto [it, fresh] = settings.try_emplace({&value, d}, Setting{specificity, &rule});
-    if (!fresh) {
-      if (it->second.specificity > specificity)
-        return;
-      if (it->second.specificity == specificity && contradict(*it->second.rule, *value.constraint.dims[d], rule, axes)) {
-        DiagnosticBuilder message = diags.report(rule.loc, diag::ConflictingRules);
-        message << dimName(value, d) << describe(value) << describe(*value.constraint.dims[d]) << describe(axes);
-        message.note(it->second.rule->loc, diag::ConflictingRuleHere);
-        return;
-      }
-      if (it->second.specificity == specificity && !rule.saysLayout)
-        return;
-      it->second = {specificity, &rule};
-    }
-    value.constraint.dims[d] = axes;
-    value.constraint.loc = rule.loc;
+    Setting by{specificity, &rule};
+    auto [it, fresh] = settings.try_emplace({&value, d}, by);
+    if (settle({&it->second, fresh}, value.constraint.dims[d], axes, by,
+               [&](DiagnosticBuilder &message) { message << "dim" << dimName(value, d) << describe(value); }))
+      value.constraint.loc = rule.loc;
+  }
+
+  void setIndex(Op &op, unsigned index, const AxisList &axes, unsigned specificity, const ShardRule &rule) {
+    Setting by{specificity, &rule};
+    auto [it, fresh] = indexSettings.try_emplace({&op, index}, by);
+    settle({&it->second, fresh}, op.indexConstraint[index], axes, by, [&](DiagnosticBuilder &message) {
+      message << "index" << op.def->indices[index].name << getPath(op) + "()";
+    });
   }
 
   /// What a rule for a dim alone says of the layout of an axis holds wherever nothing more specific says another.
   void inheritLayouts() {
     if (mirrored.empty())
       return;
-    auto inherit = [&](std::optional<AxisList> &list, const Dim *dim) {
+    auto inherit = [&](std::optional<AxisList> &list, const Dim *dim, const auto &settings, const auto &place) {
+      auto setting = settings.find(place);
+      if (setting != settings.end() && setting->second.rule->saysLayout)
+        return;
       AxisSet axes = dim ? mirrored.lookup(dim) : 0;
       for (unsigned i = 0; axes && list && i < list->size(); ++i)
         if (axes >> (*list)[i] & 1)
           (*list)[i].layout = Layout::Mirrored;
     };
     forEachValue([&](Value &value, Op *op) {
-      for (unsigned d = 0; d < value.constraint.dims.size(); ++d) {
-        auto setting = settings.find({&value, d});
-        if (setting == settings.end() || !setting->second.rule->saysLayout)
-          inherit(value.constraint.dims[d], value.type.shape[d].dim);
-      }
+      for (unsigned d = 0; d < value.constraint.dims.size(); ++d)
+        inherit(value.constraint.dims[d], value.type.shape[d].dim, settings, std::pair(&value, d));
       for (unsigned i = 0; op && op->getResult() == &value && i < op->indexConstraint.size(); ++i)
-        if (!laidOut.contains({op, i}))
-          inherit(op->indexConstraint[i], op->extents[i].dim);
+        inherit(op->indexConstraint[i], op->extents[i].dim, indexSettings, std::pair(op, i));
     });
   }
 
@@ -328,13 +352,18 @@ private:
       diags.report(rule.loc, diag::PatternMatchesNothing) << rule.pattern << graph.name << nearest(*pattern);
   }
 
+  static std::string join(llvm::StringRef scope, llvm::StringRef name) {
+    return scope.empty() ? name.str() : (scope + "." + name).str();
+  }
+  /// `layers.attn.attention`, as a rule names the op.
+  static std::string getPath(const Op &op) { return join(op.scope, llvm::StringRef(op.def->name).split('.').first); }
+
   /// The gradient of `layers.attn.attention()` is `layers.attn.attention.grad()`.
   static bool matches(const PathPattern &pattern, const Op &op) {
     if (!op.origin)
       return pattern.matchesOp(op.scope, op.def->name);
     llvm::StringRef name = llvm::StringRef(op.origin->def->name).split('.').first;
-    return pattern.namesGradient() &&
-           pattern.matchesOp((op.scope.empty() ? "" : op.scope + ".") + name.str(), "grad");
+    return pattern.namesGradient() && pattern.matchesOp(join(op.scope, name), "grad");
   }
 
   /// Position of a rule's name in a value: by the names that the rule gives the dims, or by the dims' own.
@@ -401,7 +430,7 @@ private:
             llvm::erase_value(*constraint.dims[d], axis);
           } else {
             DiagnosticBuilder message = diags.report(setting.rule->loc, diag::ConflictingRules);
-            message << dimName(value, d) << describe(value) << describe(*constraint.dims[d])
+            message << "dim" << dimName(value, d) << describe(value) << describe(*constraint.dims[d])
                     << "none of " + describe(PlacedAxis(axis));
             message.note(other->second.rule->loc, diag::ConflictingRuleHere);
           }
@@ -436,11 +465,7 @@ private:
           diags.report(rule.loc, diag::IndexNotShardable) << op.def->name << name << describe(axes);
         continue;
       }
-      op.indexConstraint[*index] = axes;
-      if (rule.saysLayout)
-        laidOut.insert({&op, *index});
-      else
-        laidOut.erase({&op, *index});
+      setIndex(op, *index, axes, specificity, rule);
       use(axes);
     }
   }
@@ -516,7 +541,7 @@ private:
     if (pattern.matchesOps())
       Graph::walk(graph.forward, [&](Op &op) {
         if (op.kind == OpKind::Compute)
-          consider((op.scope.empty() ? "" : op.scope + ".") + llvm::StringRef(op.def->name).split('.').first.str(), true);
+          consider(getPath(op), true);
       });
     else
       forEachValue([&](Value &value, Op *) {
@@ -539,11 +564,11 @@ private:
 
   Graph &graph;
   DiagnosticEngine &diags;
-  llvm::DenseMap<std::pair<Value *, unsigned>, Setting> settings;
+  llvm::DenseMap<std::pair<Value *, unsigned>, Setting> settings;    ///< Of the dims of values.
+  llvm::DenseMap<std::pair<Op *, unsigned>, Setting> indexSettings; ///< Of the indices of ops.
   llvm::DenseMap<Value *, llvm::SmallVector<Setting, 1>> replications;
   /// Axes that a rule for the dim alone deals out mirrored.
   llvm::DenseMap<const Dim *, AxisSet> mirrored;
-  llvm::DenseSet<std::pair<const Op *, unsigned>> laidOut; ///< Indices of ops whose rule says the layout.
   llvm::DenseMap<unsigned, bool> statements; ///< did one of its rules match?
   llvm::DenseSet<std::pair<const ShardRule *, unsigned>> reported;
   AxisSet usedAxes = 0;

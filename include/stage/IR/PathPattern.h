@@ -37,8 +37,8 @@ public:
   /// An op `name` in `scope`. `rope` and `rope.1` are one operator with operands of different shapes: a pattern may
   /// mean both or one.
   bool matchesOp(llvm::StringRef scope, llvm::StringRef name) const;
-  /// How much it says: of two patterns that match one value the more specific wins. Literal segments count
-  /// most, then segments with `*`, then `**`.
+  /// How much it says: of two patterns that match one value or op the more specific wins. Literal segments
+  /// count most, then segments with `*` (in one of the alternatives), then `**`.
   unsigned getSpecificity() const;
   /// How far a path (or an op's scope and name) is from what is meant: letters to change, and a little for each level
   /// left out. Nothing if it is more than half of the pattern's letters.
