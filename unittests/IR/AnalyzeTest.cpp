@@ -323,6 +323,20 @@ TEST_F(AnalyzeTest, OpaqueNeedsEverything) {
   EXPECT_EQ(getFlopsText(def), "0");
 }
 
+TEST_F(AnalyzeTest, AnyNumberOfOperands) {
+  // x0 * ... * x69: linear in each, and the derivative in one needs all others.
+  std::string operands, product, names;
+  for (unsigned i = 0; i < 70; ++i) {
+    std::string name = "x" + std::to_string(i);
+    operands += (i ? ", " : "") + name + ": [b]";
+    product += (i ? " * " : "") + name + "[b]";
+    names += (i ? " " : "") + name;
+  }
+  const OpDef &def = parse("op f(" + operands + ") -> (y: [b] = " + product + ");");
+  EXPECT_EQ(getLinear(def), names);
+  EXPECT_EQ(getNeeded(def), names);
+}
+
 TEST_F(AnalyzeTest, SeveralResults) {
   // n is reduced in one result and stands in the other: pieces of it would be partial in one only.
   EXPECT_EQ(getShardable(parse("op f(x: [b, n]) -> (y: [b, n] = x[b, n] * 2, z: [b] = sum[n](x[b, n]));")), "b");

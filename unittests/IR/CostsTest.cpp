@@ -245,6 +245,10 @@ TEST_F(CostsTest, SeparateAccumulationIsAnAddition) {
   // One addition per element; reads the contribution, reads and writes the buffer.
   EXPECT_EQ(getLocalCost(*graph, accumulate).flops.getTotal(), size("N/tp"));
   EXPECT_EQ(getLocalCost(*graph, accumulate).bytes, size("(2 + 2*4)*N/tp"));
+  // Though the contribution has the type of the buffer, as where all is f32.
+  read(makeAccumulation(", accumulate separate", "f32"));
+  EXPECT_TRUE(isSeparateAccumulation(*graph, find(OpKind::Accumulate)));
+  EXPECT_EQ(getLocalCost(*graph, find(OpKind::Accumulate)).bytes, size("3*4*N/tp"));
 }
 
 TEST_F(CostsTest, WhatSomethingElseUsesOrAReshardMadeIsAddedByItself) {

@@ -407,6 +407,8 @@ TEST(ReshardTest, AxesThatStandTogetherTravelTogether) {
   mixed.dims[0] = makeList(0, 6);
   mixed.dims[1] = makeList(6, 12);
   EXPECT_EQ(describePlan(mesh, partial, mixed), "reduce_scatter 6, reduce_scatter 6");
+  // Of axes that stood together half stay and half go to the other dim.
+  EXPECT_EQ(describePlan(mesh, rows, mixed), "all_to_all 6");
 }
 
 /// From one layout to another is one exchange; an axis inside of it comes along or stays.
