@@ -10,7 +10,7 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
                              const RankClass &rankClass, DiagnosticEngine &diags)
     : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
       stage(program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags),
-      producers(graph, additions), numIssued(groups.getNumKinds() + 1) {
+      additions(program.buffers), producers(graph, additions), numIssued(groups.getNumKinds() + 1) {
   for (auto [axis, coordinate] : rankClass.coordinates)
     binding.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
   for (const UnitTemplate &unit : stage.templates)
@@ -18,7 +18,7 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
       maxValues = std::max<uint64_t>(maxValues, item.values.size());
   placeUnits();
   if (options.tracker)
-    tracker.emplace(graph, producers, sizes);
+    tracker.emplace(program, producers, sizes);
 }
 
 void ClassLowering::placeUnits() {

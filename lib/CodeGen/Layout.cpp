@@ -118,15 +118,9 @@ void Producers::find(const Value *value, const PlacedUnit &unit, int64_t iterati
   });
 }
 
-Additions::Key Additions::getKey(const Value *buffer, int64_t iteration) {
-  const Op *first = firsts.lookup(buffer->getOp());
-  if (!first)
-    for (const Op *op : getAccumulations(buffer)) {
-      first = first ? first : op;
-      firsts[op] = first;
-    }
+Additions::Key Additions::getKey(const Value *buffer, int64_t iteration) const {
   bool inLoop = getLoop(buffer->getOp()->getOperand(1));
-  return {first, uint64_t(inLoop ? iteration : -1)};
+  return {buffers.getFirst(buffer), uint64_t(inLoop ? iteration : -1)};
 }
 
 void Additions::add(const Value *buffer, int64_t iteration, const PlacedUnit &unit, uint64_t id) {

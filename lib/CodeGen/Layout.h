@@ -97,6 +97,9 @@ struct Origin {
 /// template add in the same places: a unit that is skipped did what the one before it did.
 class Additions {
 public:
+  /// The buffers must outlive this.
+  explicit Additions(const GradientBuffers &buffers) : buffers(buffers) {}
+
   /// Node `id` of `unit` adds to the buffer of which `buffer`, the result of an accumulate, is a name.
   void add(const Value *buffer, int64_t iteration, const PlacedUnit &unit, uint64_t id);
   /// All nodes of the unit have been added, or are those of an earlier unit with the same layout.
@@ -114,9 +117,9 @@ private:
   };
   /// The first accumulation into a buffer, which stands for it, and the iteration of its parameter.
   using Key = std::pair<const Op *, uint64_t>;
-  Key getKey(const Value *buffer, int64_t iteration);
+  Key getKey(const Value *buffer, int64_t iteration) const;
 
-  llvm::DenseMap<const Op *, const Op *> firsts;
+  const GradientBuffers &buffers;
   llvm::DenseMap<Key, llvm::SmallVector<Last, 1>> known; ///< One per layout that adds to it.
   llvm::DenseMap<const NodeLayout *, uint64_t> latest;
 };

@@ -65,7 +65,7 @@ void TensorTracker::readOrigin(const Origin &origin) {
     return;
   case Origin::Kind::Buffer: {
     // Accumulations of one parameter, type and sharding share a buffer.
-    const Value *buffer = getAccumulations(value).front()->getResult();
+    const Value *buffer = buffers.getFirst(value)->getResult();
     return addInput(getName('g', buffer, origin.iteration), getBytes(buffer));
   }
   case Origin::Kind::Node:

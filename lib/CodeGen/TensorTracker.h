@@ -35,8 +35,8 @@ namespace stage {
 class TensorTracker {
 public:
   /// All must outlive the tracker.
-  TensorTracker(const Graph &graph, const Producers &producers, NodeSizes &nodeSizes)
-      : graph(graph), producers(producers), nodeSizes(nodeSizes) {}
+  TensorTracker(const Program &program, const Producers &producers, NodeSizes &nodeSizes)
+      : graph(*program.graph), buffers(program.buffers), producers(producers), nodeSizes(nodeSizes) {}
 
   /// Sets the lists of an op's node, valid until the next call.
   void trackOp(const Op &op, const PlacedUnit &unit, int64_t iteration, NodeFields &node);
@@ -57,6 +57,7 @@ private:
   uint64_t getBytes(const Value *value);
 
   const Graph &graph;
+  const GradientBuffers &buffers;
   const Producers &producers;
   NodeSizes &nodeSizes;
   llvm::DenseMap<const Value *, unsigned> numbers;

@@ -20,14 +20,24 @@ std::string Program::getUnitName(const ProgramUnit &unit) const {
   return numChunks == 1 ? name : name + "." + std::to_string(unit.chunk);
 }
 
-llvm::SmallVector<Op *, 2> stage::getAccumulations(const Value *gradient) {
-  llvm::SmallVector<Op *, 2> result;
-  const Value *param = gradient->getOp()->getOperand(1);
-  for (auto [user, number] : param->getUses())
-    if (user->kind == OpKind::Accumulate && number == 1 && user->getResult()->type.dtype == gradient->type.dtype &&
-        user->getResult()->sharding == gradient->sharding)
-      result.push_back(user);
-  return result;
+GradientBuffers::GradientBuffers(Graph &graph) {
+  llvm::DenseMap<const Value *, llvm::SmallVector<unsigned, 1>> ofParam;
+  Graph::walk(graph.backward, [&](Op &op) {
+    if (op.kind != OpKind::Accumulate)
+      return;
+    const Value *gradient = op.getResult();
+    llvm::SmallVector<unsigned, 1> &known = ofParam[op.getOperand(1)];
+    auto it = llvm::find_if(known, [&](unsigned number) {
+      const Value *other = buffers[number].front()->getResult();
+      return other->type.dtype == gradient->type.dtype && other->sharding == gradient->sharding;
+    });
+    if (it == known.end()) {
+      it = known.insert(known.end(), buffers.size());
+      buffers.emplace_back();
+    }
+    buffers[*it].push_back(&op);
+    numbers[&op] = *it;
+  });
 }
 
 void stage::forEachOp(const StageProgram &stage, llvm::function_ref<void(const Op &)> f) {

@@ -82,7 +82,7 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
     return tensor;
   }
   if (value->getOp() && value->getOp()->kind == OpKind::Accumulate) {
-    auto it = memory.buffers.find({getAccumulations(value).front(), getIteration(value, step.frame)});
+    auto it = memory.buffers.find({buffers.getFirst(value), getIteration(value, step.frame)});
     if (it != memory.buffers.end())
       return std::make_shared<Tensor>(it->second);
     fault = makeFault(step.op, value, "is a gradient buffer into which nothing was added on this rank");
@@ -312,7 +312,7 @@ std::optional<Fault> OpRunner::runAccumulate(const Step &step, int64_t rank, Ran
     return fault;
   // A buffer that is shared in the sharded program is shared in the unsharded one.
   auto [it, isNew] = memory.buffers.try_emplace(
-      {getAccumulations(op.getResult()).front(), getIteration(op.getOperand(1), step.frame)}, *contribution);
+      {buffers.getFirst(op.getResult()), getIteration(op.getOperand(1), step.frame)}, *contribution);
   if (isNew)
     return std::nullopt;
   if (!addPiece(it->second, *contribution))

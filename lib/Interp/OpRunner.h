@@ -89,10 +89,10 @@ class OpRunner {
 public:
   /// An unsharded run; one that `isDisturbed` rounds everything another way (see Rounding).
   OpRunner(Graph &graph, Sources &sources, bool isDisturbed = false)
-      : graph(graph), sources(sources), pieces(graph), isDisturbed(isDisturbed) {}
+      : graph(graph), sources(sources), pieces(graph), buffers(graph), isDisturbed(isDisturbed) {}
   /// A sharded one, which knows the values of the unsharded one and how they round.
   OpRunner(Graph &graph, Sources &sources, const std::map<Instance, TensorRef> &unsharded, const Rounding &rounding)
-      : graph(graph), sources(sources), pieces(graph), unsharded(&unsharded), rounding(&rounding) {}
+      : graph(graph), sources(sources), pieces(graph), buffers(graph), unsharded(&unsharded), rounding(&rounding) {}
 
   /// Runs an op other than a collective. A negative rank is the one device of the unsharded run.
   std::optional<Fault> run(const Step &step, int64_t rank, RankMemory &memory);
@@ -118,6 +118,7 @@ private:
   Graph &graph;
   Sources &sources;
   PieceMap pieces;
+  GradientBuffers buffers;
   const std::map<Instance, TensorRef> *unsharded = nullptr;
   const Rounding *rounding = nullptr;
   const bool isDisturbed = false;

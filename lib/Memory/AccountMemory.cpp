@@ -132,7 +132,7 @@ private:
   /// Accumulations of one parameter and sharding share a buffer. A repeat's body stands for its iterations, so those
   /// of the chunks of a stage add up; a parameter outside of repeats has one buffer however many chunks use it.
   void addGradient(Op &op, int64_t n, llvm::SmallSetVector<const Value *, 16> &known, LiveTable &live) {
-    const Value *buffer = getAccumulations(op.getResult()).front()->getResult();
+    const Value *buffer = program.buffers.getFirst(op.getResult())->getResult();
     bool inLoop = getLoop(op.getOperand(1));
     if (inLoop ? buffer != op.getResult() : !known.insert(buffer))
       return;

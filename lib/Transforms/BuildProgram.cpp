@@ -35,6 +35,7 @@ public:
       return nullptr;
     auto program = std::make_unique<Program>();
     program->graph = &graph;
+    program->buffers = layout.buffers;
     program->numStages = layout.numStages;
     program->numChunks = layout.numChunks;
     program->microbatches = graph.microbatches;

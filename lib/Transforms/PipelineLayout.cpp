@@ -1,7 +1,7 @@
 //===- PipelineLayout.cpp - how layers are laid over stages ---------------===//
 #include "PipelineLayout.h"
-#include "stage/IR/Program.h"
 #include "stage/Transforms/Diagnostics.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
 
@@ -49,6 +49,7 @@ static std::vector<int64_t> splitIterations(Graph &graph, const PipelineLayout &
 std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, DiagnosticEngine &diags) {
   const PipelineInfo &pipeline = graph.pipeline;
   PipelineLayout layout;
+  layout.buffers = GradientBuffers(graph);
   if (pipeline.loop.empty()) {
     layout.ranges.emplace_back(0, 0);
     return layout;
@@ -91,12 +92,15 @@ bool stage::isSource(const Op &op) {
 
 llvm::BitVector stage::getStepStages(const PipelineLayout &layout, Op &op) {
   llvm::BitVector stages(layout.getNumVirtual());
+  llvm::SmallPtrSet<const Op *, 4> visited; // buffers, which may have many names
   forEachOutsideValue(op, [&](Value *value, Op &) {
     Op *producer = value->getOp();
     if (!producer)
       return;
     if (producer->kind == OpKind::Accumulate) {
-      for (Op *accumulation : getAccumulations(value)) {
+      if (!visited.insert(layout.buffers.getFirst(value)).second)
+        return;
+      for (Op *accumulation : layout.buffers.getAccumulations(value)) {
         Op *top = getTopLevelOp(accumulation);
         if (top->virtualStage)
           stages.set(*top->virtualStage);

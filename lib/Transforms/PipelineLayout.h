@@ -14,7 +14,7 @@
 #ifndef STAGE_LIB_TRANSFORMS_PIPELINELAYOUT_H
 #define STAGE_LIB_TRANSFORMS_PIPELINELAYOUT_H
 
-#include "stage/IR/Graph.h"
+#include "stage/IR/Program.h"
 #include "llvm/ADT/BitVector.h"
 
 namespace stage {
@@ -25,6 +25,7 @@ struct PipelineLayout {
   std::vector<std::pair<int64_t, int64_t>> ranges;
   /// The pipelined repeat in each block; null if there is none.
   Op *forwardLoop = nullptr, *backwardLoop = nullptr, *stepLoop = nullptr;
+  GradientBuffers buffers;
 
   unsigned getNumVirtual() const { return numStages * numChunks; }
   unsigned getLast() const { return getNumVirtual() - 1; }

@@ -26,6 +26,26 @@
 
 namespace stage {
 
+/// Which accumulations add into one gradient buffer: those of the same parameter, element type and sharding. A tied
+/// parameter may have one on each of several stages; the step block names the buffer by any of them and means what the
+/// stage that runs it has accumulated.
+class GradientBuffers {
+public:
+  GradientBuffers() = default;
+  explicit GradientBuffers(Graph &graph);
+
+  /// The accumulations into the same buffer as `gradient`, the result of one.
+  llvm::ArrayRef<Op *> getAccumulations(const Value *gradient) const {
+    return buffers[numbers.lookup(gradient->getOp())];
+  }
+  /// The first of them, which stands for the buffer.
+  const Op *getFirst(const Value *gradient) const { return getAccumulations(gradient).front(); }
+
+private:
+  std::vector<llvm::SmallVector<Op *, 1>> buffers;
+  llvm::DenseMap<const Op *, unsigned> numbers;
+};
+
 /// Kinds of schedule units (law L8). Backward is input and weight gradients in one.
 enum class PassKind : uint8_t { Forward, Backward };
 /// `forward`, `backward`.
@@ -81,15 +101,11 @@ struct Program {
   std::vector<StageProgram> stages;
   /// Virtual stage -> (stage, chunk), in the order of the layers.
   std::vector<std::pair<unsigned, unsigned>> virtualStages;
+  GradientBuffers buffers;
 
   /// `F0`, or `F0.1` if ranks have several chunks.
   std::string getUnitName(const ProgramUnit &unit) const;
 };
-
-/// The accumulations that add into the same gradient buffer as `gradient`, the result of one: those of the same
-/// parameter, element type and sharding. A tied parameter may have one on each of several stages; the step block
-/// names the buffer by any of them and means what the stage that runs it has accumulated.
-llvm::SmallVector<Op *, 2> getAccumulations(const Value *gradient);
 
 /// Calls `f` for every op of the templates and of the step of a stage, once each, bodies of repeats included.
 void forEachOp(const StageProgram &stage, llvm::function_ref<void(const Op &)> f);
