@@ -2,7 +2,7 @@
 //
 // Problem: in a module `x + attn(...) * rsqrt(E)` mixes tensors, sizes and scalars.
 // What mentions no tensor is the evaluator's; tensor operators become small ops, a
-// chain of `+` one n-ary sum, calls of ops OpDefs, calls of modules their bodies.
+// chain of `+` one n-ary sum. Calls are CallLowering.cpp's.
 //
 // Element-wise operators align by dim, never by size 1: the operand with the most
 // dims gives the result its shape, and every dim of the others must be one of its.
@@ -11,8 +11,6 @@
 #include "ModuleLowering.h"
 #include "IndexNames.h"
 #include "stage/IRGen/Diagnostics.h"
-#include "stage/Sema/Arguments.h"
-#include "stage/Sema/Builtins.h"
 #include "stage/Sema/Program.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
@@ -432,173 +430,4 @@ std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &ex
   Value *created = op->addResult(type);
   place.block->append(std::move(op));
   return tensor(created);
-}
-
-//===----------------------------------------------------------------------===//
-// Calls
-//===----------------------------------------------------------------------===//
-
-std::optional<sema::CTValue> ModuleLowering::lowerCall(const ast::CallExpr &expr, Environment &env, Place &place) {
-  auto *callee = llvm::dyn_cast<ast::NameExpr>(expr.callee);
-  const ast::Decl *decl = nullptr;
-  if (callee) {
-    const CTValue *value = env.find(callee->name);
-    if (value && value->isDecl())
-      decl = value->getDecl(); // an op given as an argument
-    else if (!value)
-      decl = evaluator.getProgram().lookup(env.getFile(), callee->name);
-    if (!decl && sema::isDTypeName(callee->name) && expr.args.size() == 1) {
-      Value *operand = expectTensor(lower(expr.args[0].value, env, place), expr.args[0].value->range);
-      return operand ? cast(operand, *parseDType(callee->name), expr.range, place) : std::nullopt;
-    }
-  }
-  if (auto *op = llvm::dyn_cast_or_null<ast::OpDecl>(decl))
-    return callOp(*op, expr, env, place);
-  if (auto *module = llvm::dyn_cast_or_null<ast::ModuleDecl>(decl))
-    return callModule(*module, expr, env, place);
-  bool isBuiltin = callee && !decl && !env.find(callee->name);
-  diags.report(expr.loc(), isBuiltin ? diag::ElementFunctionOfTensor : diag::NotCallable).range(expr.callee->range)
-      << ast::textOf(expr.callee);
-  return std::nullopt;
-}
-
-std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, const ast::CallExpr &expr,
-                                                    Environment &env, Place &place) {
-  UserPlace userPlace(diags, expr.range.Start);
-  auto matched = sema::matchArguments(decl.params, expr.args, decl.name.name, expr.range, diags);
-  if (!matched)
-    return std::nullopt;
-  Environment opEnv(evaluator.getProgram().getFile(decl));
-  llvm::SmallVector<TensorArgument, 4> tensors;
-  for (unsigned i = 0; i < decl.params.size(); ++i) {
-    const ast::Param &param = decl.params[i];
-    const ast::Argument *argument = (*matched)[i];
-    if (!param.tensor) {
-      std::optional<CTValue> value = evaluator.evaluateParam(param, argument, opEnv, env);
-      if (!value)
-        return std::nullopt;
-      opEnv.define(param.name.name, *value);
-      continue;
-    }
-    Value *value = expectTensor(lower(argument->value, env, place), argument->value->range);
-    if (!value)
-      return std::nullopt;
-    tensors.push_back({value, argument->value->range});
-  }
-  Op *op = OpLowering(graph, evaluator).call(decl, tensors, opEnv, expr.range, *place.block, place.scope);
-  if (!op)
-    return std::nullopt;
-  if (expr.as)
-    for (auto &result : op->getResults())
-      if (result->path.empty())
-        result->path = (place.scope.empty() ? "" : place.scope + ".") + expr.as.name.str();
-  std::vector<CTValue> results;
-  for (unsigned i = 0; i < op->getNumResults(); ++i)
-    if (!op->def->results[i].extra)
-      results.push_back(tensor(op->getResult(i)));
-  return results.size() == 1 ? results.front() : CTValue::tuple(std::move(results));
-}
-
-bool ModuleLowering::bindPattern(const ast::TensorType &pattern, Value &value, SMRange range, Environment &env,
-                                 const ast::ModuleDecl &decl, llvm::StringRef param) {
-  if (pattern.dims.size() != value.type.getNumDims()) {
-    DiagnosticBuilder message = diags.report(range.Start, diag::WrongNumDims);
-    message << decl.name.name << param << describeDimCount(pattern.dims.size())
-            << int64_t(value.type.getNumDims());
-    message.range(range);
-    message.note(pattern.loc(), diag::PreviousHere) << param;
-    return false;
-  }
-  for (unsigned d = 0; d < pattern.dims.size(); ++d) {
-    const Extent &extent = value.type.shape[d];
-    auto *name = llvm::dyn_cast<ast::NameExpr>(pattern.dims[d].size);
-    const CTValue *known = name ? env.find(name->name) : nullptr;
-    if (name && !known) {
-      CTValue size = CTValue::size(extent.size).withTag(extent.dim);
-      env.define(name->name, nameDim(decl.name.name, name->name, size, name->loc()));
-      continue;
-    }
-    std::optional<Size> expected = evaluator.evaluateSize(pattern.dims[d].size, env);
-    if (!expected)
-      return false;
-    if (*expected != extent.size) {
-      DiagnosticBuilder message = diags.report(range.Start, diag::ShapeMismatch);
-      message << decl.name.name << ("dim " + llvm::Twine(d) + " of '" + param + "'")
-              << (extent.dim ? extent.dim->name : extent.size.str()) << expected->str();
-      message.range(range);
-      message.note(pattern.dims[d].size->loc(), diag::PreviousHere) << param;
-      return false;
-    }
-  }
-  return constrain(value, pattern);
-}
-
-std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &decl, const ast::CallExpr &expr,
-                                                        Environment &env, Place &place) {
-  UserPlace userPlace(diags, expr.range.Start);
-  auto matched = sema::matchArguments(decl.params, expr.args, decl.name.name, expr.range, diags);
-  if (!matched)
-    return std::nullopt;
-  // Each level is one on the stack, and a component of the paths below it.
-  constexpr unsigned maxDepth = 200;
-  if (depth >= maxDepth) {
-    diags.report(expr.loc(), diag::ModulesTooDeep).range(expr.range) << int64_t(maxDepth);
-    return std::nullopt;
-  }
-  std::string instance = expr.as ? expr.as.name.str() : decl.name.name.lower();
-  Place inside{(place.scope.empty() ? "" : place.scope + ".") + instance, place.block, &decl, place.inLoop};
-  Environment body(evaluator.getProgram().getFile(decl));
-  for (unsigned i = 0; i < decl.params.size(); ++i) {
-    const ast::Param &param = decl.params[i];
-    const ast::Argument *argument = (*matched)[i];
-    if (param.tensor) {
-      Value *value = expectTensor(lower(argument->value, env, place), argument->value->range);
-      if (!value || !bindPattern(*param.tensor, *value, argument->value->range, body, decl, param.name.name))
-        return std::nullopt;
-      body.define(param.name.name, tensor(value));
-      continue;
-    }
-    std::optional<CTValue> value = evaluator.evaluateParam(param, argument, body, env);
-    if (!value)
-      return std::nullopt;
-    if (const CTValue *pattern = body.find(param.name.name)) {
-      // A dim of a tensor pattern that is given as well must agree.
-      if (value->isSize() && pattern->isSize() && value->getSize(graph.sizes) != pattern->getSize(graph.sizes)) {
-        SMRange range = argument ? argument->value->range : expr.range;
-        diags.report(range.Start, diag::ShapeMismatch).range(range)
-            << decl.name.name << ("'" + param.name.name + "'").str() << value->getSize(graph.sizes).str()
-            << pattern->getSize(graph.sizes).str();
-        return std::nullopt;
-      }
-      continue;
-    }
-    llvm::StringRef name = param.name.name;
-    if (value->isSize())
-      value = nameDim(decl.name.name, name, nameConstant(decl.name.name, name, *value), param.name.loc());
-    body.define(name, *value);
-  }
-  std::optional<CTValue> result;
-  ++depth;
-  bool good = lowerStmts(decl.body, body, inside, &result);
-  --depth;
-  if (!good)
-    return std::nullopt;
-  llvm::ArrayRef<CTValue> values =
-      result->getKind() == CTValue::Kind::Tuple ? result->getElements() : llvm::ArrayRef<CTValue>(*result);
-  if (values.size() != decl.results.size() && !decl.results.empty()) {
-    DiagnosticBuilder message = diags.report(decl.body.back()->loc(), diag::WrongResultCount);
-    message << decl.name.name << int64_t(values.size()) << int64_t(decl.results.size());
-    message.range(decl.body.back()->range);
-    message.note(decl.results.front()->loc(), diag::PreviousHere) << decl.name.name;
-    return std::nullopt;
-  }
-  for (unsigned i = 0; i < decl.results.size(); ++i) {
-    SMRange range = llvm::cast<ast::ReturnStmt>(decl.body.back())->value->range;
-    Value *value = expectTensor(values[i], range);
-    if (!value || !bindPattern(*decl.results[i], *value, range, body, decl, "result"))
-      return std::nullopt;
-    if (value->path.empty())
-      value->path = inside.scope + ".result";
-  }
-  return result;
 }

@@ -57,10 +57,6 @@ private:
   // Expressions (ExprLowering.cpp).
   std::optional<CTValue> lower(const ast::Expr *expr, Environment &env, Place &place);
   std::optional<CTValue> lowerBinary(const ast::BinaryExpr &expr, Environment &env, Place &place);
-  std::optional<CTValue> lowerCall(const ast::CallExpr &expr, Environment &env, Place &place);
-  std::optional<CTValue> callOp(const ast::OpDecl &decl, const ast::CallExpr &expr, Environment &env, Place &place);
-  std::optional<CTValue> callModule(const ast::ModuleDecl &decl, const ast::CallExpr &expr, Environment &env,
-                                    Place &place);
   std::optional<CTValue> lowerSlice(const ast::IndexExpr &expr, Value *value, Environment &env, Place &place);
   std::optional<CTValue> lowerElementwise(ast::BinaryOp op, llvm::ArrayRef<TensorArgument> tensors,
                                           std::optional<double> scalarLeft, std::optional<double> scalarRight,
@@ -73,6 +69,14 @@ private:
   void collectAddends(const ast::Expr *expr, const Environment &env, llvm::SmallVectorImpl<const ast::Expr *> &addends);
   Value *expectTensor(const std::optional<CTValue> &value, SMRange range);
 
+  // Calls (CallLowering.cpp).
+  std::optional<CTValue> lowerCall(const ast::CallExpr &expr, Environment &env, Place &place);
+  std::optional<CTValue> callOp(const ast::OpDecl &decl, const ast::CallExpr &expr, Environment &env, Place &place);
+  std::optional<CTValue> callModule(const ast::ModuleDecl &decl, const ast::CallExpr &expr, Environment &env,
+                                    Place &place);
+  bool bindPattern(const ast::TensorType &pattern, Value &value, SMRange range, Environment &env,
+                   const ast::ModuleDecl &decl, llvm::StringRef param);
+
   // Shapes.
   std::optional<TensorType> lowerType(const ast::TensorType &type, DType dtype, const Environment &env);
   bool constrain(Value &value, const ast::TensorType &type);
@@ -81,8 +85,6 @@ private:
   CTValue nameConstant(llvm::StringRef module, llvm::StringRef name, const CTValue &value);
   /// The dim that a name is defined as; a new one for a size that is none yet.
   CTValue nameDim(llvm::StringRef module, llvm::StringRef name, const CTValue &value, SMLoc loc);
-  bool bindPattern(const ast::TensorType &pattern, Value &value, SMRange range, Environment &env,
-                   const ast::ModuleDecl &decl, llvm::StringRef param);
 
   static CTValue tensor(Value *value) { return CTValue::foreign(value); }
 
