@@ -27,7 +27,7 @@ bool OpLowering::mentionsTensors(const ast::Expr *expr) const {
   switch (expr->kind) {
   case ast::NodeKind::NameExpr: {
     llvm::StringRef name = llvm::cast<ast::NameExpr>(expr)->name;
-    if (indexByName.count(name) || operandByName.count(name) || letByName.count(name))
+    if (isIndex(name) || operandByName.count(name) || letByName.count(name))
       return true;
     const sema::CTValue *value = env->find(name);
     return value && value->isForeign();
@@ -182,16 +182,17 @@ const Formula *OpLowering::shareFormula(const Formula *formula) {
 }
 
 const Formula *OpLowering::lowerName(const ast::NameExpr &expr) {
+  if (isIndex(expr.name)) // hides every other name
+    return indexFormula(indexByName.lookup(expr.name));
   if (auto it = letByName.find(expr.name); it != letByName.end()) {
     Formula node{};
     node.kind = Formula::Kind::Let;
     node.operand = it->second;
     return graph.defs.create(node, {}, {});
   }
-  if (auto it = operandByName.find(expr.name); it != operandByName.end())
-    return graph.defs.element(it->second, def.operands[it->second].indices);
-  if (auto it = indexByName.find(expr.name); it != indexByName.end())
-    return indexFormula(it->second);
+  auto operand = operandByName.find(expr.name);
+  if (operand != operandByName.end() && !inPlace)
+    return graph.defs.element(operand->second, def.operands[operand->second].indices);
   // In place: a tensor without subscripts is a scalar.
   const sema::CTValue *value = env->find(expr.name);
   auto *tensor = static_cast<Value *>(value->getForeign());
@@ -202,6 +203,8 @@ const Formula *OpLowering::lowerName(const ast::NameExpr &expr) {
   }
   if (!inCast && !checkMixing(expr.name, tensor, expr.range))
     return nullptr;
+  if (operand != operandByName.end())
+    return graph.defs.element(operand->second, {});
   operandByName[expr.name] = def.operands.size();
   def.operands.push_back({expr.name.str(), {}});
   operands.push_back(tensor);
@@ -226,9 +229,11 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
   }
   llvm::SmallVector<const Formula *, 3> arguments;
   bool outerCast = std::exchange(inCast, inCast || sema::isDTypeName(name));
+  openIndices(expr.indices, 1);
   for (const ast::Argument &arg : expr.args)
     if (const Formula *lowered = lower(arg.value))
       arguments.push_back(lowered);
+  openIndices(expr.indices, -1);
   inCast = outerCast;
   if (arguments.size() != expr.args.size())
     return nullptr;
@@ -311,8 +316,7 @@ const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {
       noteCall(diags.report(base->loc(), diag::NotATensor).range(base->range) << base->name);
       return nullptr;
     }
-    std::optional<unsigned> operand = addInPlaceOperand(expr, static_cast<Value *>(value->getForeign()));
-    return operand ? graph.defs.element(*operand, def.operands[*operand].indices) : nullptr;
+    return lowerInPlaceElement(expr, static_cast<Value *>(value->getForeign()));
   }
   auto it = operandByName.find(base->name);
   if (it == operandByName.end()) {
@@ -341,37 +345,4 @@ const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {
   node.kind = Formula::Kind::Element;
   node.operand = it->second;
   return graph.defs.create(node, {}, subscripts);
-}
-
-std::optional<unsigned> OpLowering::addInPlaceOperand(const ast::IndexExpr &expr, Value *value) {
-  llvm::StringRef name = llvm::cast<ast::NameExpr>(expr.base)->name;
-  for (const ast::Expr *subscript : expr.subscripts)
-    if (!llvm::isa<ast::NameExpr>(subscript)) {
-      diags.report(subscript->loc(), diag::NotSupportedYet).range(subscript->range)
-          << "a subscript in a formula in place that is not a plain index; declare an op";
-      return std::nullopt;
-    }
-  if (expr.subscripts.size() != value->type.getNumDims()) {
-    noteCall(diags.report(expr.loc(), diag::WrongSubscriptCount).range(expr.range)
-             << name << int64_t(value->type.getNumDims()) << int64_t(expr.subscripts.size()));
-    return std::nullopt;
-  }
-  if (!inCast && !checkMixing(name, value, expr.range))
-    return std::nullopt;
-  OperandInfo info{name.str(), {}};
-  for (unsigned d = 0; d < expr.subscripts.size(); ++d) {
-    std::optional<unsigned> bound = bindIndex(expr.subscripts[d], value->type.shape[d], {value, expr.range}, d);
-    if (!bound)
-      return std::nullopt;
-    info.indices.push_back(*bound);
-  }
-  for (unsigned i = 0; i < operands.size(); ++i)
-    if (operands[i] == value && def.operands[i].indices == info.indices)
-      return i;
-  for (unsigned number = 1; operandByName.count(info.name); ++number)
-    info.name = name.str() + std::to_string(number);
-  operandByName[info.name] = operands.size();
-  def.operands.push_back(std::move(info));
-  operands.push_back(value);
-  return operands.size() - 1;
 }

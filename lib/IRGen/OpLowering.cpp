@@ -455,37 +455,8 @@ Op *OpLowering::finish(SMRange range, Block &block, llvm::StringRef scope) {
 }
 
 //===----------------------------------------------------------------------===//
-// Formulas in place
+// Ops in expressions
 //===----------------------------------------------------------------------===//
-
-Op *OpLowering::formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const ast::Expr *formula,
-                               const sema::Environment &callerEnv, SMRange range, Block &block, llvm::StringRef scope) {
-  env = &callerEnv;
-  inPlace = true;
-  def.name = "formula";
-  def.loc = range.Start;
-  const Formula *lowered = lower(formula);
-  if (!lowered)
-    return nullptr;
-  ResultInfo result;
-  result.name = "result";
-  result.formula = lowered;
-  for (const ast::Expr *expr : resultIndices) {
-    auto *name = llvm::dyn_cast<ast::NameExpr>(expr);
-    auto it = name ? indexByName.find(name->name) : indexByName.end();
-    if (it == indexByName.end()) {
-      // Sema has seen the index: it stands where no tensor is accessed, as in `where(false, x[b], 0)`.
-      diags.report(expr->loc(), diag::NotSupportedYet).range(expr->range)
-          << "an index of the result that no tensor is accessed at";
-      return nullptr;
-    }
-    result.indices.push_back(it->second);
-  }
-  def.results.push_back(std::move(result));
-  analyze(def);
-  def.name = def.flopClass == FlopClass::Contraction ? "contract" : def.name;
-  return finish(range, block, scope);
-}
 
 Op *OpLowering::contraction(const ast::OpExpr &expr, llvm::ArrayRef<TensorArgument> arguments,
                             const sema::Environment &callerEnv, Block &block, llvm::StringRef scope) {

@@ -77,15 +77,30 @@ private:
   const Formula *shareFormula(const Formula *formula);
   bool checkProbability(const Formula &probability, const ast::Expr &expr);
   bool mentionsTensors(const ast::Expr *expr) const;
-  /// In place only: the operand for a tensor at subscripts, added when it is first met.
-  std::optional<unsigned> addInPlaceOperand(const ast::IndexExpr &expr, Value *value);
   const Formula *indexFormula(unsigned index);
+  bool isIndex(llvm::StringRef name) const;
+
+  // Formulas in place (InPlaceLowering.cpp).
+  struct Affine;
+  struct Bounds;
+  const ast::NameExpr *asIndex(const ast::Expr *expr) const;
+  void openIndices(llvm::ArrayRef<ast::Expr *> indices, int change);
+  bool forEachSubscript(const ast::Expr *expr,
+                        llvm::function_ref<bool(const ast::Expr *, const TensorArgument &, unsigned)> f);
+  std::optional<Affine> readAffine(const ast::Expr *expr);
+  std::optional<Bounds> boundSubscript(const ast::Expr *subscript);
+  void bindFromSubscript(const ast::Expr *subscript, Size extent);
+  bool checkSubscript(const ast::Expr *subscript, Size extent);
+  bool bindInPlaceIndices(const ast::Expr *formula);
+  const Formula *lowerInPlaceElement(const ast::IndexExpr &expr, Value *value);
 
   Graph &graph;
   sema::Evaluator &evaluator;
   DiagnosticEngine &diags;
   const sema::Environment *env = nullptr;
   bool inPlace = false;
+  llvm::StringMap<int> openIndexNames; ///< In place: how often the result and the reductions around name an index.
+  llvm::StringSet<> derivedIndices;    ///< In place: those whose size follows from a subscript.
   bool inCast = false; ///< Below a cast: integers may become floating-point numbers.
   /// The first operand whose element type is free: the others are integers if it is (R13.5).
   Value *firstFree = nullptr;

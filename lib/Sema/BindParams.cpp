@@ -1,8 +1,8 @@
 //===- BindParams.cpp - values for what a job calls -----------------------===//
 #include "BindParams.h"
-#include "Walk.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Walk.h"
 
 using namespace stage;
 using namespace stage::sema;

@@ -7,9 +7,9 @@
 #include "Extends.h"
 #include "JobWords.h"
 #include "NameChecker.h"
-#include "Walk.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Walk.h"
 
 using namespace stage;
 using namespace stage::sema;

@@ -8,10 +8,10 @@
 //===----------------------------------------------------------------------===//
 #include "FormulaChecker.h"
 #include "NameChecker.h"
-#include "Walk.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Walk.h"
 
 using namespace stage;
 using namespace stage::sema;

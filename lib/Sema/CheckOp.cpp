@@ -7,9 +7,9 @@
 //===----------------------------------------------------------------------===//
 #include "FormulaChecker.h"
 #include "NameChecker.h"
-#include "Walk.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Walk.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;

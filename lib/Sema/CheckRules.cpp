@@ -7,9 +7,9 @@
 #include "Extends.h"
 #include "NameChecker.h"
 #include "ScheduleWords.h"
-#include "Walk.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Walk.h"
 
 using namespace stage;
 using namespace stage::sema;

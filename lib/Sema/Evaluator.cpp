@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "stage/Sema/Evaluator.h"
 #include "EvaluatorSupport.h"
-#include "Walk.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Walk.h"
 #include "stage/Symbolic/Diagnostics.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/Format.h"

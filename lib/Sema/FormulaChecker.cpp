@@ -1,9 +1,9 @@
 //===- FormulaChecker.cpp - the indices of element formulas ---------------===//
 #include "FormulaChecker.h"
 #include "EvaluatorSupport.h"
-#include "Walk.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Walk.h"
 
 using namespace stage;
 using namespace stage::sema;

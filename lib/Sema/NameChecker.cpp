@@ -1,8 +1,8 @@
 //===- NameChecker.cpp - scopes and names of one declaration --------------===//
 #include "NameChecker.h"
-#include "Walk.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Walk.h"
 
 using namespace stage;
 using namespace stage::sema;

@@ -1,5 +1,5 @@
 //===- Walk.cpp - visiting the parts of an expression ---------------------===//
-#include "Walk.h"
+#include "stage/Sema/Walk.h"
 
 using namespace stage;
 using namespace stage::ast;

@@ -1,6 +1,6 @@
 //===- Walk.h - visiting the parts of an expression ------------*- C++ -*-===//
-#ifndef STAGE_LIB_SEMA_WALK_H
-#define STAGE_LIB_SEMA_WALK_H
+#ifndef STAGE_SEMA_WALK_H
+#define STAGE_SEMA_WALK_H
 
 #include "stage/AST/AST.h"
 #include "llvm/ADT/STLExtras.h"
@@ -19,4 +19,4 @@ void forEachMessagePart(llvm::StringRef text, llvm::function_ref<void(llvm::Stri
 
 } // namespace stage::sema
 
-#endif // STAGE_LIB_SEMA_WALK_H
+#endif // STAGE_SEMA_WALK_H

@@ -1,0 +1,300 @@
+//===- InPlaceLowering.cpp - formulas in place ----------------------------===//
+//
+// Problem: a formula in place declares no operands. Its tensors and their indices are
+// found where they are accessed:
+//
+//   let y[b, t, f] = sum[d, k](x[b, 2 * t + k, d] * w[k, d, f]);
+//   op contract(x: [b, s, d], w: [k, d, f]) -> [b, t, f] = sum[d, k](x[b, 2*t + k, d] * w[k, d, f])
+//
+// Algorithm: names in the brackets of the result and of the reductions around are
+// indices. An index that is a subscript by itself has the size of that dim. Then each
+// of the others gets one from the first subscript, inner ones first, in which it is the
+// only one without: it takes as many values as keep the subscript within the dim,
+// whatever the other indices are. With multiples m of indices of sizes n,
+//
+//   c + m*t + low .. c + m*t + high      low and high: the sums of m*(n - 1) of the others below and above 0
+//   size(t) = (S - 1 - c - high) div m + 1      m > 0
+//   size(t) = (c + low) div -m + 1              m < 0
+//
+// A dim with a subscript that is more than an index is an index of its own of the op.
+//
+// Limits: no size follows from subscripts with `div`, `%` or elements of tensors.
+//
+//===----------------------------------------------------------------------===//
+#include "OpLowering.h"
+#include "stage/IRGen/Diagnostics.h"
+#include "stage/Sema/Walk.h"
+
+using namespace stage;
+
+void OpLowering::openIndices(llvm::ArrayRef<ast::Expr *> indices, int change) {
+  if (!inPlace)
+    return;
+  for (const ast::Expr *index : indices)
+    if (auto *name = llvm::dyn_cast<ast::NameExpr>(index))
+      openIndexNames[name->name] += change;
+}
+
+bool OpLowering::isIndex(llvm::StringRef name) const {
+  return inPlace ? openIndexNames.lookup(name) > 0 : indexByName.count(name) > 0;
+}
+
+/// The name of an index that stands by itself, else null.
+const ast::NameExpr *OpLowering::asIndex(const ast::Expr *expr) const {
+  auto *name = llvm::dyn_cast<ast::NameExpr>(expr);
+  return name && isIndex(name->name) ? name : nullptr;
+}
+
+/// Calls `f` for each dim of each access of a tensor, inner accesses first. False once `f` is, or after an error.
+bool OpLowering::forEachSubscript(
+    const ast::Expr *expr, llvm::function_ref<bool(const ast::Expr *, const TensorArgument &, unsigned)> f) {
+  if (auto *conditional = llvm::dyn_cast<ast::IfExpr>(expr)) {
+    std::optional<bool> condition = evaluator.evaluateCondition(conditional->condition, *env);
+    return condition && forEachSubscript(*condition ? conditional->thenExpr : conditional->elseExpr, f);
+  }
+  auto *call = llvm::dyn_cast<ast::CallExpr>(expr);
+  bool isReduction = call && call->hasIndices, good = true;
+  if (isReduction)
+    openIndices(call->indices, 1);
+  sema::forEachChild(expr, [&](const ast::Expr *child) { good = good && forEachSubscript(child, f); });
+  if (isReduction)
+    openIndices(call->indices, -1);
+  auto *access = llvm::dyn_cast<ast::IndexExpr>(expr);
+  if (!access)
+    return good;
+  auto *base = llvm::dyn_cast<ast::NameExpr>(access->base);
+  const sema::CTValue *value = base ? env->find(base->name) : nullptr;
+  if (!value || !value->isForeign())
+    return good; // said when it is lowered
+  TensorArgument argument{static_cast<Value *>(value->getForeign()), access->range};
+  if (access->subscripts.size() == argument.value->type.getNumDims())
+    for (unsigned d = 0; d < access->subscripts.size(); ++d)
+      good = good && f(access->subscripts[d], argument, d);
+  return good;
+}
+
+/// A sum of multiples of indices.
+struct OpLowering::Affine {
+  Size constant;
+  llvm::SmallVector<std::pair<llvm::StringRef, Size>, 2> terms; ///< Each index once.
+};
+
+struct OpLowering::Bounds {
+  Size low, high;
+  llvm::StringRef unknown; ///< The one index that has no size yet, if there is one,
+  Size multiple;           ///< and what it is multiplied by; else null.
+};
+
+/// Nothing, without a word, where an expression is no such sum.
+std::optional<OpLowering::Affine> OpLowering::readAffine(const ast::Expr *expr) {
+  if (const ast::NameExpr *index = asIndex(expr))
+    return Affine{graph.sizes.zero(), {{index->name, graph.sizes.one()}}};
+  if (!mentionsTensors(expr)) {
+    std::optional<sema::CTValue> value = evaluator.evaluate(expr, *env);
+    return value && value->isSize() ? std::optional(Affine{value->getSize(graph.sizes), {}}) : std::nullopt;
+  }
+  auto scale = [](Affine affine, Size factor) {
+    affine.constant = affine.constant * factor;
+    for (auto &[name, multiple] : affine.terms)
+      multiple = multiple * factor;
+    return affine;
+  };
+  if (auto *unary = llvm::dyn_cast<ast::UnaryExpr>(expr)) {
+    std::optional<Affine> operand = unary->op == ast::UnaryOp::Negate ? readAffine(unary->operand) : std::nullopt;
+    return operand ? std::optional(scale(*operand, graph.sizes.constant(-1))) : std::nullopt;
+  }
+  auto *binary = llvm::dyn_cast<ast::BinaryExpr>(expr);
+  bool isProduct = binary && binary->op == ast::BinaryOp::Mul;
+  bool isSum = binary && (binary->op == ast::BinaryOp::Add || binary->op == ast::BinaryOp::Sub);
+  if (!isProduct && !isSum)
+    return std::nullopt;
+  std::optional<Affine> left = readAffine(binary->left), right = left ? readAffine(binary->right) : std::nullopt;
+  if (!right)
+    return std::nullopt;
+  if (isProduct) {
+    if (!left->terms.empty())
+      std::swap(left, right);
+    return left->terms.empty() ? std::optional(scale(*right, left->constant)) : std::nullopt;
+  }
+  if (binary->op == ast::BinaryOp::Sub)
+    right = scale(*right, graph.sizes.constant(-1));
+  left->constant = left->constant + right->constant;
+  for (auto &[name, multiple] : right->terms) {
+    auto known = llvm::find_if(left->terms, [&, wanted = name](auto &term) { return term.first == wanted; });
+    if (known == left->terms.end())
+      left->terms.emplace_back(name, multiple);
+    else
+      known->second = known->second + multiple;
+  }
+  return left;
+}
+
+/// The least and the most of what is known of a sum; the one index without a size is left out.
+std::optional<OpLowering::Bounds> OpLowering::boundSubscript(const ast::Expr *subscript) {
+  std::optional<Affine> affine = readAffine(subscript);
+  if (!affine)
+    return std::nullopt;
+  Bounds bounds{affine->constant, affine->constant, {}, {}};
+  for (auto &[name, multiple] : affine->terms) {
+    auto it = indexByName.find(name);
+    SizeValue value = evaluate(multiple, graph.binding);
+    if (!value || (it == indexByName.end() && bounds.multiple))
+      return std::nullopt;
+    if (it == indexByName.end()) {
+      bounds.unknown = name;
+      bounds.multiple = multiple;
+      continue;
+    }
+    Size &bound = value.value.num < 0 ? bounds.low : bounds.high;
+    bound = bound + multiple * (extents[it->second].size - 1);
+  }
+  return bounds;
+}
+
+/// Gives the only index in a subscript that has no size yet the one that keeps the subscript within its dim.
+void OpLowering::bindFromSubscript(const ast::Expr *subscript, Size extent) {
+  bool isMissing = false;
+  sema::walk(subscript, [&](const ast::Expr *part) {
+    auto *name = llvm::dyn_cast<ast::NameExpr>(part);
+    isMissing |= name && isIndex(name->name) && !indexByName.count(name->name);
+  });
+  std::optional<Bounds> bounds = isMissing ? boundSubscript(subscript) : std::nullopt;
+  if (!bounds || !bounds->multiple)
+    return;
+  Size multiple = bounds->multiple;
+  __int128 sign = evaluate(multiple, graph.binding).value.num;
+  if (sign == 0)
+    return;
+  Size size = sign > 0 ? (extent - 1 - bounds->high + multiple).floorDiv(multiple)
+                       : bounds->low.floorDiv(multiple * -1) + 1;
+  graph.obligations.add(Obligations::Kind::Positive, size, Size(), subscript->loc(),
+                        ("the size of index '" + bounds->unknown + "', which keeps '" + ast::textOf(subscript) +
+                         "' within the dim")
+                            .str());
+  addIndex(bounds->unknown, {nullptr, size}, subscript->loc());
+  derivedIndices.insert(bounds->unknown);
+}
+
+/// Every index in a subscript has a size, and those with a size that no tensor gives stay within all dims.
+bool OpLowering::checkSubscript(const ast::Expr *subscript, Size extent) {
+  const ast::NameExpr *missing = nullptr;
+  bool isDerived = false;
+  sema::walk(subscript, [&](const ast::Expr *part) {
+    auto *name = llvm::dyn_cast<ast::NameExpr>(part);
+    if (!name || !isIndex(name->name))
+      return;
+    isDerived |= derivedIndices.contains(name->name);
+    if (!missing && !indexByName.count(name->name))
+      missing = name;
+  });
+  if (missing) {
+    diags.report(missing->loc(), diag::SubscriptedIndexWithoutSize).range(subscript->range)
+        << missing->name << ast::textOf(subscript);
+    return false;
+  }
+  std::optional<Bounds> bounds = isDerived ? boundSubscript(subscript) : std::nullopt;
+  if (!bounds)
+    return true;
+  std::string text = "'" + ast::textOf(subscript) + "'";
+  if (!bounds->low.isConstant(0))
+    graph.obligations.add(Obligations::Kind::Positive, bounds->low + 1, Size(), subscript->loc(),
+                          "the least of the subscript " + text + ", plus 1");
+  graph.obligations.add(Obligations::Kind::AtMost, bounds->high + 1, extent, subscript->loc(),
+                        "the subscript " + text + " below the dim's size");
+  return true;
+}
+
+bool OpLowering::bindInPlaceIndices(const ast::Expr *formula) {
+  auto bindPlain = [&](const ast::Expr *subscript, const TensorArgument &argument, unsigned d) {
+    return !asIndex(subscript) || bindIndex(subscript, argument.value->type.shape[d], argument, d).has_value();
+  };
+  auto bindOther = [&](const ast::Expr *subscript, const TensorArgument &argument, unsigned d) {
+    bindFromSubscript(subscript, argument.value->type.shape[d].size);
+    return true;
+  };
+  auto check = [&](const ast::Expr *subscript, const TensorArgument &argument, unsigned d) {
+    return asIndex(subscript) || checkSubscript(subscript, argument.value->type.shape[d].size);
+  };
+  return forEachSubscript(formula, bindPlain) && forEachSubscript(formula, bindOther) &&
+         forEachSubscript(formula, check);
+}
+
+/// A tensor at subscripts. Its operand is added when it is first met; all accesses with the same indices share it.
+const Formula *OpLowering::lowerInPlaceElement(const ast::IndexExpr &expr, Value *value) {
+  llvm::StringRef name = llvm::cast<ast::NameExpr>(expr.base)->name;
+  llvm::ArrayRef<Extent> shape = value->type.shape;
+  if (expr.subscripts.size() != shape.size()) {
+    diags.report(expr.loc(), diag::WrongSubscriptCount).range(expr.range)
+        << name << int64_t(shape.size()) << int64_t(expr.subscripts.size());
+    return nullptr;
+  }
+  if (!inCast && !checkMixing(name, value, expr.range))
+    return nullptr;
+  llvm::SmallVector<std::optional<unsigned>, 4> plain; // per dim: the index that is the subscript
+  llvm::SmallVector<const Formula *, 4> subscripts;
+  for (const ast::Expr *subscript : expr.subscripts) {
+    auto *index = asIndex(subscript);
+    plain.push_back(index ? std::optional(indexByName.lookup(index->name)) : std::nullopt);
+    bool outerCast = std::exchange(inCast, true); // positions are integers beside whatever the formula computes with
+    subscripts.push_back(index ? indexFormula(*plain.back()) : lower(subscript));
+    inCast = outerCast;
+    if (!subscripts.back())
+      return nullptr;
+  }
+  auto fits = [&](unsigned operand) {
+    llvm::ArrayRef<unsigned> indices = def.operands[operand].indices;
+    for (unsigned d = 0; d < indices.size(); ++d)
+      if (plain[d] ? *plain[d] != indices[d] : bool(isOwnIndex[indices[d]]))
+        return false;
+    return true;
+  };
+  unsigned operand = 0;
+  while (operand < operands.size() && !(operands[operand] == value && fits(operand)))
+    ++operand;
+  if (operand == operands.size()) {
+    OperandInfo info{name.str(), {}};
+    for (unsigned d = 0; d < shape.size(); ++d)
+      info.indices.push_back(plain[d] ? *plain[d] : addUnnamedIndex(shape[d], expr.range.Start));
+    for (unsigned number = 1; operandByName.count(info.name); ++number)
+      info.name = name.str() + std::to_string(number);
+    operandByName[info.name] = operand;
+    def.operands.push_back(std::move(info));
+    operands.push_back(value);
+  }
+  Formula node{};
+  node.kind = Formula::Kind::Element;
+  node.operand = operand;
+  return graph.defs.create(node, {}, subscripts);
+}
+
+Op *OpLowering::formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const ast::Expr *formula,
+                               const sema::Environment &callerEnv, SMRange range, Block &block, llvm::StringRef scope) {
+  env = &callerEnv;
+  inPlace = true;
+  def.name = "formula";
+  def.loc = range.Start;
+  openIndices(resultIndices, 1);
+  if (!bindInPlaceIndices(formula))
+    return nullptr;
+  const Formula *lowered = lower(formula);
+  if (!lowered)
+    return nullptr;
+  ResultInfo result;
+  result.name = "result";
+  result.formula = lowered;
+  for (const ast::Expr *expr : resultIndices) {
+    auto *name = llvm::dyn_cast<ast::NameExpr>(expr);
+    auto it = name ? indexByName.find(name->name) : indexByName.end();
+    if (it == indexByName.end()) {
+      // Sema has seen the index: it stands where no tensor is accessed, as in `where(false, x[b], 0)`.
+      diags.report(expr->loc(), diag::NotSupportedYet).range(expr->range)
+          << "an index of the result that no tensor is accessed at";
+      return nullptr;
+    }
+    result.indices.push_back(it->second);
+  }
+  def.results.push_back(std::move(result));
+  analyze(def);
+  def.name = def.flopClass == FlopClass::Contraction ? "contract" : def.name;
+  return finish(range, block, scope);
+}
