@@ -28,7 +28,7 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   table.addRow({"microbatches", formatCount(report.program->microbatches) + " per step"});
   table.addRow({"parameters", formatCount(report.parameters)});
   if (report.padding)
-    table.addRow({"padding", formatCount(report.padding) + " more, that no one uses"});
+    table.addRow({"padding", formatCount(report.padding) + " more parameters, as 'pad' rounds dims up"});
   if (report.traces) {
     const TraceStatistics &traces = *report.traces;
     table.addRow({"classes", formatCount(traces.classes)});
