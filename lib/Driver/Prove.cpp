@@ -3,7 +3,8 @@
 // Problem: a job is for thousands of ranks; a proof runs tens, on tiny tensors, and must
 // still be about the same strategy.
 //
-// Algorithm: compile the job once, at its own sizes, to see its mesh and its step and whether it is refused. Compile it again with
+// Algorithm: compile the job once, at its own sizes, to see its mesh and its step and
+// whether it is refused. Compile it again with
 // every axis reduced to 2 (an odd one to 3) through the strategy's parameter of the same
 // name, with two microbatches per stage, and with a symbol for every size that has a name;
 // give repeats as few iterations as tell the truth; run the passes at the sizes of the
@@ -188,7 +189,7 @@ bool stage::runProof(const DriverOptions &options) {
   if (!small.notes.empty())
     llvm::outs() << "made small: " << llvm::join(small.notes, ", ") << "\n";
   if (!larger.empty())
-    llvm::outs() << "made larger, so that no two are confused: " << llvm::join(larger, ", ") << "\n";
+    llvm::outs() << "made larger: " << llvm::join(larger, ", ") << "\n";
   llvm::outs() << "sizes:";
   for (auto &[name, value] : c.graph->binding.sorted())
     if (!c.graph->mesh.find(name))

@@ -49,7 +49,8 @@ class Prover {
 public:
   Prover(Graph &referenceGraph, Graph &graph, const Program *program, DiagnosticEngine &diags)
       : referenceGraph(referenceGraph), graph(graph), program(program), diags(diags), scale(findScale(referenceGraph)),
-        referenceSources(referenceGraph, scale), sources(graph, scale), reference(referenceGraph, referenceSources), findings(graph) {}
+        referenceSources(referenceGraph, scale), sources(graph, scale),
+        reference(referenceGraph, referenceSources), findings(graph) {}
 
   std::optional<Proof> run() {
     if (!reference.run(diags) || !runUnsharded() || !compareWithReference())
