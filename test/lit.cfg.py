@@ -34,11 +34,13 @@ config.environment["PATH"] = os.pathsep.join([bin_dir, config.stage_test_tools_d
 # A variable without `$` ends at the next CHECK-LABEL: no match leaks from one case into another.
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
 
-# `%limited COMMAND...` runs a command with 2 GB of memory and 20 seconds of CPU.
+# `%limited COMMAND...` runs a command with 2 GB of memory and 20 seconds of CPU, `%brief COMMAND...` one that must do with
+# 200 MB and one second.
 # `%on-tmpfs FOLDER SIZE COMMAND...` runs a command where FOLDER is a file system of its own in memory, which no other
 # process sees. It takes a kernel that lets this user mount: root outside of most containers.
 limited = os.path.join(config.test_source_root, "Inputs", "limited.py")
 config.substitutions.append(("%limited", config.stage_python + " " + limited))
+config.substitutions.append(("%brief", config.stage_python + " " + limited + " --brief"))
 on_tmpfs = os.path.join(config.test_source_root, "Inputs", "on-tmpfs")
 config.substitutions.append(("%on-tmpfs", on_tmpfs))
 with tempfile.TemporaryDirectory() as folder:

@@ -2,6 +2,7 @@
 #include "Options.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Support/Config.h"
+#include "stage/Support/Files.h"
 #include "stage/Support/Installation.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -203,6 +204,8 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   if (!ranks.empty() && !parseRanks(ranks, options.traces.ranks))
     diags.report(SMLoc(), diag::BadRanks) << ranks;
   bool traces = !output.empty();
+  if (traces)
+    checkKeepsInput(output, input, diags);
   // No flag is ignored (law L14). A report says how large the traces would be, which depends on some of them.
   auto checkNeedsTraces = [&](bool given, llvm::StringRef name) {
     if (given)

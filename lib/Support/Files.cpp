@@ -3,6 +3,7 @@
 #include "stage/Support/StandardOutput.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
@@ -118,4 +119,21 @@ bool stage::writeFile(StringRef path, StringRef text, DiagnosticEngine &diags) {
   if (llvm::Error error = file->keep(target))
     return fail(llvm::toString(std::move(error)));
   return true;
+}
+
+bool stage::checkKeepsInput(StringRef output, StringRef input, DiagnosticEngine &diags) {
+  struct stat read = {}, written = {};
+  bool isInput = input == "-";
+  // What cannot be found is reported when it is read or written.
+  if (output == "-" || (isInput ? fstat(STDIN_FILENO, &read) : ::stat(input.str().c_str(), &read)) != 0 ||
+      ::stat(output.str().c_str(), &written) != 0 || !S_ISREG(read.st_mode))
+    return true;
+  bool isSame = written.st_dev == read.st_dev && written.st_ino == read.st_ino;
+  llvm::SmallString<256> whole;
+  bool isHeld = S_ISDIR(written.st_mode) && !isInput && !fs::real_path(input, whole) &&
+                fs::equivalent(llvm::sys::path::parent_path(whole), output);
+  if (isSame || isHeld)
+    diags.report(SMLoc(), diag::OutputIsInput)
+        << output << (isSame ? "is" : "is the folder of") << (isInput ? StringRef("standard input") : input);
+  return !isSame && !isHeld;
 }

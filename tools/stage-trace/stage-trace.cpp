@@ -63,6 +63,8 @@ static int assemble(SourceMgr &sources, DiagnosticEngine &diags) {
         << (assemblePrefix + ".0.et") << "--prefix must be the beginning of a file's name";
     return Unreadable;
   }
+  if (!checkKeepsInput(assembleOutput, assemblePath, diags))
+    return Unreadable;
   // The text of traces is several times longer than they are.
   constexpr uint64_t maxBytes = uint64_t(8) << 30;
   auto file = readFile(assemblePath, diags, maxBytes);

@@ -115,6 +115,8 @@ static bool checkOptions(DiagnosticEngine &diags) {
       refuse(*option, "no pass is run; name some with --passes");
   if (outputPath.empty())
     diags.report(SMLoc(), diag::CannotWriteFile) << outputPath << "the name is empty";
+  if (!listPasses)
+    checkKeepsInput(outputPath, inputPath, diags);
   return diags.getNumErrors() == errors;
 }
 

@@ -23,6 +23,11 @@ std::unique_ptr<llvm::MemoryBuffer> readFile(llvm::StringRef path, DiagnosticEng
 /// after a report.
 bool writeFile(llvm::StringRef path, llvm::StringRef text, DiagnosticEngine &diags);
 
+/// Whether `output`, a file or a folder, can be written without writing over the file that is read as `input`: it is not
+/// that file, under this or another name, nor the folder that holds it. `-` is standard input and output; devices and
+/// pipes keep no text. False after a report.
+bool checkKeepsInput(llvm::StringRef output, llvm::StringRef input, DiagnosticEngine &diags);
+
 } // namespace stage
 
 #endif // STAGE_SUPPORT_FILES_H
