@@ -18,7 +18,7 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
       maxValues = std::max<uint64_t>(maxValues, item.values.size());
   placeUnits();
   if (options.tracker)
-    tracker.emplace(program, producers, sizes);
+    tracker.emplace(program, stage, producers, sizes, diags);
 }
 
 void ClassLowering::placeUnits() {
@@ -26,6 +26,7 @@ void ClassLowering::placeUnits() {
     layouts.emplace_back(graph, unit.items);
   stepLayout.emplace(graph, stage.step);
   uint64_t next = 0;
+  std::optional<unsigned> loader;
   llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> forward; // (microbatch, chunk)
   for (const ProgramUnit &unit : stage.units) {
     const UnitTemplate *found = stage.find(unit.kind, unit.chunk);
@@ -40,6 +41,9 @@ void ClassLowering::placeUnits() {
       placed.chunk = unit.chunk;
     if (placed.isBackward)
       placed.partner = forward.lookup({unit.microbatch, unit.chunk});
+    placed.loader = loader;
+    if (placed.layout->getFirstWork())
+      loader = units.size();
     next += placed.layout->getNumNodes();
     units.push_back(placed);
     if (!placed.isBackward)
@@ -50,6 +54,28 @@ void ClassLowering::placeUnits() {
   step.base = next;
   step.isStep = true;
   units.push_back(step);
+}
+
+std::optional<uint64_t> ClassLowering::getLoad(const PlacedUnit &unit) const {
+  if (!unit.loader)
+    return std::nullopt;
+  const PlacedUnit &loader = units[*unit.loader];
+  return loader.base + loader.layout->getFirstWork()->first;
+}
+
+/// What a node that reads an input of the unit waits for, if its own chain does not go through there.
+std::optional<uint64_t> ClassLowering::getOtherChainsLoad(const PlacedUnit &unit, ChakraNodeType reader) const {
+  if (!unit.loader)
+    return std::nullopt;
+  bool isComp = !isCollective(units[*unit.loader].layout->getFirstWork()->second->kind);
+  return isComp == (reader == ChakraNodeType::Comp) ? std::nullopt : getLoad(unit);
+}
+
+llvm::SmallVector<const PlacedUnit *, 1> ClassLowering::getLoaded(unsigned number) const {
+  llvm::SmallVector<const PlacedUnit *, 1> loaded;
+  for (unsigned next = number + 1; next < units.size() && units[next].loader == number; ++next)
+    loaded.push_back(&units[next]);
+  return loaded;
 }
 
 unsigned ClassLowering::getVirtualStage(const PlacedUnit &unit) const {
@@ -195,7 +221,7 @@ void ClassLowering::lowerUnit(unsigned number, Sink sink) {
                                                                : item.begin + run;
       uint64_t first = unit.base + segment.start + run * segment.perIteration;
       for (unsigned k = 0; k < segment.ops.size(); ++k)
-        lowerOp(*segment.ops[k], unit, iteration, first + k, suffix, sink);
+        lowerOp(*segment.ops[k], unit, number, iteration, first + k, suffix, sink);
     }
   }
   endUnit(number);
@@ -236,14 +262,15 @@ llvm::SmallVector<ClassLowering::NodeRange, 2> ClassLowering::getLatestBackwards
   return latest;
 }
 
-void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, int64_t iteration, uint64_t id,
+void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration, uint64_t id,
                             const std::string &suffix, Sink sink) {
   const OpFacts &f = getFacts(op);
   NodeFields node = f.fields;
   node.id = id;
   data.clear();
+  bool readsInput = false;
   for (const Value *operand : op.getOperands())
-    producers.find(operand, unit, iteration, data);
+    readsInput |= producers.find(operand, unit, iteration, data);
   auto addTo = [&](const Value *buffer) {
     additions.findLast(buffer, iteration, unit, data);
     additions.add(buffer, iteration, unit, id);
@@ -263,12 +290,18 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, int64_t iterat
     node.name = name;
   }
   std::optional<uint64_t> &last = node.type == ChakraNodeType::Comp ? chains.comp : chains.comm;
-  finishNode(node, last);
+  finishNode(node, {last, readsInput ? getOtherChainsLoad(unit, node.type) : std::nullopt});
   last = id;
   if (node.type == ChakraNodeType::CommColl)
     node.collectiveTag = numIssued[f.groupKind]++;
-  if (tracker)
+  if (tracker) {
     tracker->trackOp(op, unit, iteration, node);
+    if (id == unit.base + unit.layout->getFirstWork()->first)
+      for (const PlacedUnit *next : getLoaded(number))
+        tracker->loadInputs(*next, node);
+    if (isLast(id))
+      tracker->holdStatic(node);
+  }
   sink(node);
 }
 
@@ -296,28 +329,30 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
     if (const Op *loop = value->getBlock()->getParent())
       if (const Segment *segment = unit.layout->findLoop(loop->loop); segment && segment->iterations > 0)
         iteration = loop->reverse ? segment->item->begin : segment->item->end - 1;
-    producers.find(value, unit, iteration, data);
-    finishNode(node, chains.comm);
+    bool readsInput = producers.find(value, unit, iteration, data);
+    finishNode(node, {chains.comm, readsInput ? getOtherChainsLoad(unit, node.type) : std::nullopt});
     chains.comm = id;
   } else {
-    finishNode(node, getPosted(number));
+    finishNode(node, {getPosted(number)});
   }
-  if (tracker)
+  if (tracker) {
     tracker->trackMessage(value, unit, iteration, node);
+    if (isLast(id))
+      tracker->holdStatic(node);
+  }
   sink(node);
 }
 
-/// Sorts the data dependencies and adds the one that carries the order.
-void ClassLowering::finishNode(NodeFields &node, std::optional<uint64_t> before) {
+/// Sorts the data dependencies and adds those that carry the order.
+void ClassLowering::finishNode(NodeFields &node, std::initializer_list<std::optional<uint64_t>> order) {
   llvm::sort(data);
   data.erase(std::unique(data.begin(), data.end()), data.end());
   control.clear();
-  if (before && !llvm::is_contained(data, *before)) {
-    if (options.orderAsData)
-      data.insert(llvm::lower_bound(data, *before), *before);
-    else
-      control.push_back(*before);
-  }
+  for (std::optional<uint64_t> before : order)
+    if (before && !llvm::is_contained(data, *before)) {
+      llvm::SmallVectorImpl<uint64_t> &deps = options.orderAsData ? data : control;
+      deps.insert(llvm::lower_bound(deps, *before), *before);
+    }
   node.dataDeps = llvm::ArrayRef<uint64_t>(data);
   node.ctrlDeps = llvm::ArrayRef<uint64_t>(control);
 }

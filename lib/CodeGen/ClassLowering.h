@@ -7,6 +7,8 @@
 //     or collective before it: two chains, both in program order;
 //   * a recv depends on the last COMP of the unit two before its own, so that it is
 //     posted while the unit before runs; no COMP depends on a send;
+//   * inputs are loaded while the unit before runs: what reads one depends on the first
+//     node of that unit, by its chain or by itself;
 //   * what adds to a gradient's buffer depends on what added to it before, and what
 //     reads the buffer on the last of them;
 //   * beyond that, on the nodes that made what it uses.
@@ -78,10 +80,14 @@ public:
     std::optional<uint64_t> comp, comm;
   };
   const Chains &getChains() const { return chains; }
-  /// On what a recv of a unit depends.
+  /// On what a recv of a unit depends: it is posted when the loader begins.
   std::optional<uint64_t> getPosted(unsigned number) const {
-    return number >= 2 ? lastCompOfUnit[number - 2] : std::nullopt;
+    return units[number].loader.value_or(0) ? lastCompOfUnit[*units[number].loader - 1] : std::nullopt;
   }
+  /// The node that loads the inputs of a unit; nothing if they are there from the beginning.
+  std::optional<uint64_t> getLoad(const PlacedUnit &unit) const;
+  /// The units of which a unit is the loader.
+  llvm::SmallVector<const PlacedUnit *, 1> getLoaded(unsigned number) const;
   /// A unit as far as it has nodes.
   struct NodeRange {
     unsigned layout; ///< Number of its template.
@@ -118,12 +124,15 @@ private:
   const OpFacts &getFacts(const Op &op);
   void nameOp(const Op &op, OpFacts &facts);
   std::string getOpType(const Op &op);
-  void lowerOp(const Op &op, const PlacedUnit &unit, int64_t iteration, uint64_t id, const std::string &suffix,
-               Sink sink);
+  void lowerOp(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration, uint64_t id,
+               const std::string &suffix, Sink sink);
   void lowerMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
                     const std::string &suffix, Sink sink);
+  std::optional<uint64_t> getOtherChainsLoad(const PlacedUnit &unit, ChakraNodeType reader) const;
   void endUnit(unsigned number);
-  void finishNode(NodeFields &node, std::optional<uint64_t> before);
+  /// Of all nodes of a rank.
+  bool isLast(uint64_t id) const { return id + 1 == units.back().base + stepLayout->getNumNodes(); }
+  void finishNode(NodeFields &node, std::initializer_list<std::optional<uint64_t>> order);
 
   const Program &program;
   Graph &graph;

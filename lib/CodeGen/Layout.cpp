@@ -4,22 +4,6 @@
 
 using namespace stage;
 
-NodeClass stage::classifyNode(const Graph &graph, const Op &op) {
-  switch (op.kind) {
-  case OpKind::Compute:
-  case OpKind::Update:
-  case OpKind::Accumulate:
-    return getLocalCost(graph, op).bytes.isConstant(0) ? NodeClass::None : NodeClass::Compute;
-  case OpKind::AllGather:
-  case OpKind::AllReduce:
-  case OpKind::ReduceScatter:
-  case OpKind::AllToAll:
-    return NodeClass::Collective;
-  default:
-    return NodeClass::None;
-  }
-}
-
 NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
   for (const ProgramItem &item : items) {
     Segment segment;
@@ -27,13 +11,13 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
     segment.start = numNodes;
     switch (item.kind) {
     case ProgramItem::Kind::Op:
-      if (classifyNode(graph, *item.op) != NodeClass::None)
+      if (hasNode(graph, *item.op))
         segment.ops.push_back(item.op);
       segment.perIteration = segment.ops.size();
       break;
     case ProgramItem::Kind::Loop:
       for (auto &op : *item.op->body)
-        if (classifyNode(graph, *op) != NodeClass::None)
+        if (hasNode(graph, *op))
           segment.ops.push_back(op.get());
       segment.perIteration = segment.ops.size();
       segment.iterations = item.end - item.begin;
@@ -50,6 +34,8 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
     }
     for (unsigned i = 0; i < segment.ops.size(); ++i)
       positions.try_emplace(segment.ops[i], unsigned(segments.size()), i);
+    if (!firstWork && !segment.ops.empty() && segment.iterations > 0)
+      firstWork = {numNodes, segment.ops.front()};
     numNodes += segment.perIteration * segment.iterations;
     segments.push_back(std::move(segment));
   }
@@ -108,14 +94,18 @@ static uint64_t getRun(const Segment &segment, int64_t iteration) {
   return segment.item->op->reverse ? segment.item->end - 1 - iteration : iteration - segment.item->begin;
 }
 
-void Producers::find(const Value *value, const PlacedUnit &unit, int64_t iteration,
+bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iteration,
                      llvm::SmallVectorImpl<uint64_t> &ids) const {
+  bool isInput = false;
   visit(value, unit, iteration, [&](const Origin &origin) {
     if (origin.kind == Origin::Kind::Node || origin.kind == Origin::Kind::Recv)
       ids.push_back(origin.id);
     else if (origin.kind == Origin::Kind::Buffer)
       additions.findLast(origin.value, origin.iteration, unit, ids);
+    else
+      isInput |= origin.value->getOp()->kind == OpKind::Input;
   });
+  return isInput;
 }
 
 Additions::Key Additions::getKey(const Value *buffer, int64_t iteration) const {

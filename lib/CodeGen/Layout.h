@@ -18,15 +18,6 @@
 
 namespace stage {
 
-/// How an op appears in a trace.
-enum class NodeClass : uint8_t {
-  None,      ///< no node: its users depend on what it depends on
-  Compute,
-  Collective,
-};
-/// Decided for the whole program: an op that moves no bytes on any rank has no node.
-NodeClass classifyNode(const Graph &graph, const Op &op);
-
 /// A run of nodes of a template: one item of the program.
 struct Segment {
   const ProgramItem *item;
@@ -43,6 +34,8 @@ public:
 
   llvm::ArrayRef<Segment> getSegments() const { return segments; }
   unsigned getNumNodes() const { return numNodes; }
+  /// Position in the unit of the first node that is no message, and its op; nothing if all are.
+  std::optional<std::pair<unsigned, const Op *>> getFirstWork() const { return firstWork; }
   /// The segment that runs a loop; null if this template does not. A unit has one per loop; the step has one for each
   /// of the stage's chunks, which are ranges of one loop.
   const Segment *findLoop(unsigned loop) const;
@@ -60,6 +53,7 @@ private:
   llvm::DenseMap<const Value *, unsigned> recvs;
   llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> loops; ///< Their segments, in order.
   unsigned numNodes = 0;
+  std::optional<std::pair<unsigned, const Op *>> firstWork;
 };
 
 /// A template at a place in a rank's trace.
@@ -70,6 +64,8 @@ struct PlacedUnit {
   unsigned microbatch = 0;
   std::optional<unsigned> chunk; ///< If the stage has several.
   const PlacedUnit *partner = nullptr; ///< The forward unit of a backward one.
+  /// The number of the last unit before it that has more than messages: what this one needs arrives while that runs.
+  std::optional<unsigned> loader;
 
   /// `F0`, `B2.1`, `step`.
   std::string getName() const;
@@ -133,8 +129,8 @@ public:
   /// Visits the origins of a value that is used in `unit` at `iteration` (-1: outside of loops). There are several
   /// if an op without a node made it: those of its operands.
   void visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor) const;
-  /// Appends the ids of the nodes that the value waits for.
-  void find(const Value *value, const PlacedUnit &unit, int64_t iteration, llvm::SmallVectorImpl<uint64_t> &ids) const;
+  /// Appends the ids of the nodes that the value waits for. True if it is an input of the microbatch, or a view of one.
+  bool find(const Value *value, const PlacedUnit &unit, int64_t iteration, llvm::SmallVectorImpl<uint64_t> &ids) const;
 
 private:
   /// Results of ops without a node that one visit has been at: chained ones would be come by in every way.

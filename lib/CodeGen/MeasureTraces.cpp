@@ -32,7 +32,8 @@ public:
   ClassMeasurer(const Program &program, const GroupTable &groups, const EmitOptions &options,
                 const RankClass &rankClass, DiagnosticEngine &diags)
       : mesh(program.graph->mesh), pipelineAxis(program.graph->pipeline.axis), groups(groups),
-        lowering(program, groups, options, rankClass, diags), fixed(mesh.getAxes().size()) {
+        lowering(program, groups, options, rankClass, diags), isTracked(options.tracker),
+        fixed(mesh.getAxes().size()) {
     if (pipelineAxis)
       fixed[*pipelineAxis] = rankClass.stage;
     for (auto [axis, coordinate] : rankClass.coordinates)
@@ -109,12 +110,15 @@ private:
     addId(chains.comp);
     addId(chains.comm);
     addId(lowering.getPosted(number));
+    std::optional<uint64_t> load = lowering.getLoad(unit);
+    addId(load);
     // Dependencies that carry data and order at once are written once.
     auto addUnit = [&](const ClassLowering::NodeRange &other) {
       std::optional<uint64_t> otherWidth = getWidth(other.first, other.count);
       key.push_back(otherWidth.value_or(0));
       key.push_back(other.contains(chains.comp));
       key.push_back(other.contains(chains.comm));
+      key.push_back(other.contains(load));
       return otherWidth.has_value();
     };
     if (unit.partner && !addUnit({0, unit.partner->base, unit.partner->layout->getNumNodes()}))
@@ -125,6 +129,9 @@ private:
         if (!addUnit(other))
           return std::nullopt;
       }
+    if (isTracked)
+      for (const PlacedUnit *next : lowering.getLoaded(number)) // whose inputs are named
+        key.insert(key.end(), {uint64_t(next->isBackward), next->chunk.value_or(0), getDecimalSize(next->microbatch)});
     for (uint64_t tag : lowering.getTags(unit))
       key.push_back(getVarintSize(tag));
     for (auto [first, count] : llvm::zip(lowering.getNumIssued(), lowering.getNumCollectives(unit))) {
@@ -184,6 +191,7 @@ private:
   std::optional<AxisId> pipelineAxis;
   const GroupTable &groups;
   ClassLowering lowering;
+  bool isTracked;
   /// Coordinates that all ranks of the class have.
   std::vector<std::optional<int64_t>> fixed;
   MixedRadix ranks;

@@ -1,28 +1,21 @@
 //===- TensorTracker.cpp - which tensors a node reads and writes ----------===//
 #include "TensorTracker.h"
 #include "stage/IR/Costs.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
 
-/// A node reads the value. What its maker adds to a gradient's buffer is no tensor, and what is returned (the loss) is
-/// read by nobody.
-bool TensorTracker::isRead(const Value *value) const {
-  return !getFusedAccumulation(graph, value) &&
-         llvm::any_of(value->getUses(), [&](const std::pair<Op *, unsigned> &use) {
-           return use.first->kind == OpKind::Slice ? isRead(use.first->getResult())
-                                                   : use.first->kind != OpKind::Return;
-         });
-}
-
-bool TensorTracker::isInPlace(const Op &op, const PlacedUnit &unit, int64_t iteration) const {
-  if (op.kind != OpKind::AllReduce)
-    return false;
-  const Value *operand = op.getOperand(0);
-  const Op *producer = operand->getOp();
-  if (!producer || producer->getBlock() != op.getBlock())
-    return producer && producer->kind == OpKind::Accumulate;
-  return unit.layout->find(producer, iteration) && operand->getUses().size() == 1;
+TensorTracker::TensorTracker(const Program &program, const StageProgram &stage, const Producers &producers,
+                             NodeSizes &nodeSizes, DiagnosticEngine &diags)
+    : graph(*program.graph), buffers(program.buffers), producers(producers), nodeSizes(nodeSizes),
+      lifetimes(*program.graph), bytes(*program.graph, diags), step(program, lifetimes, bytes) {
+  for (unsigned chunk = 0; chunk < program.numChunks; ++chunk) {
+    const UnitTemplate *forward = stage.find(PassKind::Forward, chunk);
+    const UnitTemplate *backward = stage.find(PassKind::Backward, chunk);
+    chunks.emplace_back(program, lifetimes, bytes);
+    if (forward)
+      chunks.back().run(forward->items, backward ? &backward->items : nullptr);
+  }
+  step.runStep(stage.step);
 }
 
 std::string TensorTracker::getName(char kind, const Value *value, int64_t iteration) {
@@ -31,8 +24,13 @@ std::string TensorTracker::getName(char kind, const Value *value, int64_t iterat
   return iteration < 0 ? name : name + "." + std::to_string(iteration);
 }
 
-std::string TensorTracker::getName(const Value *value, const PlacedUnit &unit, int64_t iteration) {
-  return getName('t', value, iteration) + " " + unit.getName();
+std::string TensorTracker::getName(const UnitTensor &tensor, const PlacedUnit &unit) {
+  if (tensor.isInput) {
+    std::string name = getName('i', tensor.maker, -1) + " " + std::to_string(unit.microbatch);
+    return unit.chunk ? name + "." + std::to_string(*unit.chunk) : name;
+  }
+  const PlacedUnit &maker = tensor.inForward && unit.isBackward ? *unit.partner : unit;
+  return getName('t', tensor.maker, tensor.iteration) + " " + maker.getName();
 }
 
 uint64_t TensorTracker::getBytes(const Value *value) {
@@ -43,7 +41,7 @@ uint64_t TensorTracker::getBytes(const Value *value) {
 }
 
 void TensorTracker::addInput(std::string name, uint64_t bytes) {
-  if (llvm::any_of(inputs, [&](const TensorUse &known) { return known.name == name; }))
+  if (!known.insert(name).second)
     return; // linear(%x, %x)
   names.push_back(std::move(name));
   inputs.push_back({names.back(), bytes});
@@ -54,31 +52,26 @@ void TensorTracker::addOutput(std::string name, uint64_t bytes) {
   outputs.push_back({names.back(), bytes});
 }
 
-void TensorTracker::readOrigin(const Origin &origin) {
-  const Value *value = origin.value;
-  switch (origin.kind) {
-  case Origin::Kind::Source:
-    if (value->getOp()->kind == OpKind::Param)
-      addInput(getName('p', value, origin.iteration), getBytes(value));
-    else if (value->getOp()->kind == OpKind::Input)
-      addInput(getName('i', value, -1) + " " + std::to_string(origin.unit->microbatch), getBytes(value));
-    return;
-  case Origin::Kind::Buffer: {
-    // Accumulations of one parameter, type and sharding share a buffer.
-    const Value *buffer = buffers.getFirst(value)->getResult();
-    return addInput(getName('g', buffer, origin.iteration), getBytes(buffer));
-  }
-  case Origin::Kind::Node:
-    if (isInPlace(*value->getOp(), *origin.unit, origin.iteration))
-      return read(value->getOp()->getOperand(0), *origin.unit, origin.iteration);
-    [[fallthrough]];
-  case Origin::Kind::Recv:
-    return addInput(getName(value, *origin.unit, origin.iteration), getBytes(value));
-  }
+void TensorTracker::addStatic(std::string name, uint64_t bytes) {
+  if (knownStatics.insert(name).second)
+    statics.emplace_back(name, bytes);
+  addInput(std::move(name), bytes);
 }
 
-void TensorTracker::read(const Value *value, const PlacedUnit &unit, int64_t iteration) {
-  producers.visit(value, unit, iteration, [&](const Origin &origin) { readOrigin(origin); });
+/// The parameters and gradient buffers that a value is, is a view of, or is reduced in.
+void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64_t iteration) {
+  producers.visit(value, unit, iteration, [&](const Origin &origin) {
+    const Op *op = origin.value->getOp();
+    if (origin.kind == Origin::Kind::Source && op->kind == OpKind::Param) {
+      addStatic(getName('p', origin.value, origin.iteration), getBytes(origin.value));
+    } else if (origin.kind == Origin::Kind::Buffer) {
+      // Accumulations of one parameter, type and sharding share a buffer.
+      const Value *buffer = buffers.getFirst(origin.value)->getResult();
+      addStatic(getName('g', buffer, getLoop(op->getOperand(1)) ? origin.iteration : -1), getBytes(buffer));
+    } else if (origin.kind == Origin::Kind::Node && op->kind == OpKind::AllReduce) {
+      readStatic(op->getOperand(0), *origin.unit, origin.iteration);
+    }
+  });
 }
 
 /// All states of a parameter as one tensor. They are sharded as the gradient that updates it.
@@ -92,40 +85,64 @@ void TensorTracker::readStates(const Op &update, const PlacedUnit &unit, int64_t
   Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding);
   if (!param->getBlock()->getParent())
     iteration = -1;
-  addInput(getName('s', param, iteration), nodeSizes.evaluate(elements * perElement, *param));
+  addStatic(getName('s', param, iteration), nodeSizes.evaluate(elements * perElement, *param));
 }
 
 void TensorTracker::clear() {
   names.clear();
   inputs.clear();
   outputs.clear();
+  known.clear();
+}
+
+void TensorTracker::trackTensors(const PlacedUnit &unit, NodeFields &node) {
+  const UnitSimulator &simulator = getSimulator(unit);
+  unsigned number = node.id - unit.base + (unit.isBackward ? simulator.getNumForwardNodes() : 0);
+  assert(number < simulator.getNumNodes() && "the simulation has other nodes than the layout");
+  for (const TensorAccess &access : simulator.getAccesses(number)) {
+    const UnitTensor &tensor = simulator.getTensor(access.tensor);
+    if (access.isWrite)
+      addOutput(getName(tensor, unit), uint64_t(tensor.size));
+    else
+      addInput(getName(tensor, unit), uint64_t(tensor.size));
+  }
+  node.inputs = llvm::ArrayRef<TensorUse>(inputs);
+  node.outputs = llvm::ArrayRef<TensorUse>(outputs);
 }
 
 void TensorTracker::trackOp(const Op &op, const PlacedUnit &unit, int64_t iteration, NodeFields &node) {
   clear();
   bool isAddition = op.kind == OpKind::Accumulate;
   for (const Value *operand : isAddition ? op.getOperands().take_front() : op.getOperands())
-    read(operand, unit, iteration);
-  for (auto &result : op.getResults()) {
-    if (isAddition)
-      read(result.get(), unit, iteration);
-    else if (const Op *accumulation = getFusedAccumulation(graph, result.get()))
-      read(accumulation->getResult(), unit, iteration);
-    else if (isRead(result.get()) && !isInPlace(op, unit, iteration))
-      addOutput(getName(result.get(), unit, op.getBlock()->getParent() ? iteration : -1), getBytes(result.get()));
-  }
+    readStatic(operand, unit, iteration);
+  if (isAddition)
+    readStatic(op.getResult(), unit, iteration);
+  for (auto &result : op.getResults())
+    if (const Op *accumulation = getFusedAccumulation(graph, result.get()))
+      readStatic(accumulation->getResult(), unit, iteration);
   if (op.kind == OpKind::Update)
     readStates(op, unit, iteration);
-  node.inputs = llvm::ArrayRef<TensorUse>(inputs);
-  node.outputs = llvm::ArrayRef<TensorUse>(outputs);
+  trackTensors(unit, node);
 }
 
 void TensorTracker::trackMessage(const Value *value, const PlacedUnit &unit, int64_t iteration, NodeFields &node) {
   clear();
   if (node.type == ChakraNodeType::CommSend)
-    read(value, unit, iteration);
-  else
-    addOutput(getName(value, unit, -1), getBytes(value));
-  node.inputs = llvm::ArrayRef<TensorUse>(inputs);
+    readStatic(value, unit, iteration);
+  trackTensors(unit, node);
+}
+
+void TensorTracker::loadInputs(const PlacedUnit &unit, NodeFields &node) {
+  const UnitSimulator &simulator = getSimulator(unit);
+  for (unsigned number : simulator.listInputs(!unit.isBackward)) {
+    const UnitTensor &tensor = simulator.getTensor(number);
+    addOutput(getName(tensor, unit), uint64_t(tensor.size));
+  }
   node.outputs = llvm::ArrayRef<TensorUse>(outputs);
+}
+
+void TensorTracker::holdStatic(NodeFields &node) {
+  for (auto &[name, bytes] : statics)
+    addInput(name, bytes);
+  node.inputs = llvm::ArrayRef<TensorUse>(inputs);
 }

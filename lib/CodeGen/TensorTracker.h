@@ -5,21 +5,20 @@
 // name is written once and never after it was read; a tensor is free after its last
 // read; what nobody writes is there from the beginning.
 //
-//   %h = linear(%x, %w)        inputs [t1 F0, p2], outputs [t3 F0]
+//   %h = linear(%x, %w)        inputs [p2, t1 F0], outputs [t3 F0]
 //   %h2 = all_reduce(%h)       inputs [t3 F0]          in place
-//   backward  %dw = ...        inputs [t1 F0, t7 B0, g2]  adds into the gradient's buffer
+//   backward  %dw = ...        inputs [g2, t1 F0, t7 B0]  adds into the gradient's buffer
 //   step      update           inputs [p2, g2, s2]     and so are parameters and states updated
 //
 // Names: `p` parameters, `g` gradient buffers, `s` optimizer states, `i` inputs of a
 // microbatch, `t` everything else; a number per value of the program, the iteration of
 // its repeat, and the unit that made it.
 //
-// Algorithm: a value is followed to its origin (Producers) through what is no tensor of
-// its own: what iterations hand on, slices, which are views, and reductions in place.
-// The rules are those of docs/Memory.md: M2 and M10 for gradients, M7 to M9.
-//
-// Limits: an all_reduce works in place where nothing else uses its operand, also if
-// the other uses come before it. Numbers of no dims (constants) are no tensors.
+// Algorithm: the templates of a chunk are simulated once, as for the report
+// (UnitSimulator). The k-th node of a unit accesses what the k-th node of the simulation
+// does. The inputs of a unit are written by the first node of the unit before that is no
+// message (ClassLowering says which), those of the first by nobody. Static tensors are found through Producers, and held by the rank's last node, for
+// they outlive the step.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_CODEGEN_TENSORTRACKER_H
@@ -28,6 +27,8 @@
 #include "Layout.h"
 #include "NodeSizes.h"
 #include "stage/CodeGen/NodeWriter.h"
+#include "stage/Memory/UnitSimulator.h"
+#include "llvm/ADT/StringSet.h"
 #include <deque>
 
 namespace stage {
@@ -35,35 +36,48 @@ namespace stage {
 class TensorTracker {
 public:
   /// All must outlive the tracker.
-  TensorTracker(const Program &program, const Producers &producers, NodeSizes &nodeSizes)
-      : graph(*program.graph), buffers(program.buffers), producers(producers), nodeSizes(nodeSizes) {}
+  TensorTracker(const Program &program, const StageProgram &stage, const Producers &producers, NodeSizes &nodeSizes,
+                DiagnosticEngine &diags);
 
   /// Sets the lists of an op's node, valid until the next call.
   void trackOp(const Op &op, const PlacedUnit &unit, int64_t iteration, NodeFields &node);
   /// The same for a send or recv of a value.
   void trackMessage(const Value *value, const PlacedUnit &unit, int64_t iteration, NodeFields &node);
+  /// Adds to the lists of the last op's node the inputs that are loaded then for a later unit.
+  void loadInputs(const PlacedUnit &unit, NodeFields &node);
+  /// Adds to the lists of the rank's last node what is not freed at its last use.
+  void holdStatic(NodeFields &node);
 
 private:
   void clear();
-  void read(const Value *value, const PlacedUnit &unit, int64_t iteration);
-  void readOrigin(const Origin &origin);
-  void readStates(const Op &update, const PlacedUnit &unit, int64_t iteration);
-  void addInput(std::string name, uint64_t bytes);
+  void trackTensors(const PlacedUnit &unit, NodeFields &node);
+  const UnitSimulator &getSimulator(const PlacedUnit &unit) const {
+    return unit.isStep ? step : chunks[unit.chunk.value_or(0)];
+  }
   void addOutput(std::string name, uint64_t bytes);
-  bool isRead(const Value *value) const;
-  bool isInPlace(const Op &op, const PlacedUnit &unit, int64_t iteration) const;
+  void readStatic(const Value *value, const PlacedUnit &unit, int64_t iteration);
+  void readStates(const Op &update, const PlacedUnit &unit, int64_t iteration);
+  void addStatic(std::string name, uint64_t bytes);
+  void addInput(std::string name, uint64_t bytes);
   std::string getName(char kind, const Value *value, int64_t iteration);
-  std::string getName(const Value *value, const PlacedUnit &unit, int64_t iteration);
+  std::string getName(const UnitTensor &tensor, const PlacedUnit &unit);
   uint64_t getBytes(const Value *value);
 
   const Graph &graph;
   const GradientBuffers &buffers;
   const Producers &producers;
   NodeSizes &nodeSizes;
+  Lifetimes lifetimes;
+  LocalBytes bytes;
+  std::deque<UnitSimulator> chunks;
+  UnitSimulator step;
   llvm::DenseMap<const Value *, unsigned> numbers;
   llvm::DenseMap<const Value *, uint64_t> sizes;
+  std::vector<std::pair<std::string, uint64_t>> statics; ///< All that were read, in the order of the first read.
+  llvm::StringSet<> knownStatics;
   std::deque<std::string> names; ///< Those of the current node.
   std::vector<TensorUse> inputs, outputs;
+  llvm::StringSet<> known; ///< Names of `inputs`.
 };
 
 } // namespace stage

@@ -161,3 +161,10 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
   }
   return {countOther(zero), zero, zero};
 }
+
+bool stage::hasNode(const Graph &graph, const Op &op) {
+  if (isCollective(op.kind))
+    return true;
+  bool isWork = op.kind == OpKind::Compute || op.kind == OpKind::Update || op.kind == OpKind::Accumulate;
+  return isWork && !getLocalCost(graph, op).bytes.isConstant(0);
+}

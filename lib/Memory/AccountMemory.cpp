@@ -11,15 +11,15 @@
 //   live before unit u = static + kept by the microbatches in flight, except u's own
 //   peak               = max over u of (live before u + u's own peak)
 //
-// and what arrives for unit u+1 is received into buffers that exist during u. The
-// templates of the worst unit are simulated once more to list what was live.
+// and what arrives for unit u+1, messages and inputs, exists during u. The simulation of
+// the worst unit says what was live.
 //
 // Limits: all ranks of a stage hold the same. Workspace of kernels and fragmentation
 // are not counted.
 //
 //===----------------------------------------------------------------------===//
 #include "StageOps.h"
-#include "UnitSimulator.h"
+#include "stage/Memory/UnitSimulator.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -81,12 +81,14 @@ private:
 
 /// What simulating the templates of a chunk found.
 struct ChunkMemory {
+  std::unique_ptr<UnitSimulator> simulator;
   UnitPeak forward, backward;
   std::vector<LiveValue> saved;
   ByteCount savedBytes = 0;
-  /// Bytes received by the two kinds of unit.
-  ByteCount received[2] = {0, 0};
-  std::vector<const Value *> receivedValues[2];
+  /// What arrives for the two kinds of unit, and its bytes.
+  std::vector<LiveValue> arrivals[2];
+  ByteCount arrivingBytes[2] = {0, 0};
+  bool works[2];
 };
 
 class Accountant {
@@ -154,27 +156,22 @@ private:
   //===--------------------------------------------------------------------===//
 
   ChunkMemory simulate(const StageProgram &stage, unsigned chunk) {
-    UnitSimulator simulator(program, lifetimes, bytes);
-    run(simulator, stage, chunk);
     ChunkMemory result;
-    result.forward = simulator.getForwardPeak();
-    result.backward = simulator.getBackwardPeak();
-    result.saved = simulator.getSaved();
-    result.savedBytes = simulator.getSavedBytes();
-    for (PassKind kind : {PassKind::Forward, PassKind::Backward})
-      if (const UnitTemplate *unit = stage.find(kind, chunk))
-        for (const ProgramItem &item : unit->items)
-          if (item.kind == ProgramItem::Kind::Recv)
-            for (const Value *value : item.values) {
-              result.received[unsigned(kind)] += bytes.get(value);
-              result.receivedValues[unsigned(kind)].push_back(value);
-            }
-    return result;
-  }
-
-  static void run(UnitSimulator &simulator, const StageProgram &stage, unsigned chunk) {
+    result.simulator = std::make_unique<UnitSimulator>(program, lifetimes, bytes);
+    UnitSimulator &simulator = *result.simulator;
     const UnitTemplate *backward = stage.find(PassKind::Backward, chunk);
     simulator.run(stage.find(PassKind::Forward, chunk)->items, backward ? &backward->items : nullptr);
+    result.forward = simulator.getForwardPeak();
+    result.backward = simulator.getBackwardPeak();
+    result.saved = simulator.listSaved();
+    result.savedBytes = simulator.getSavedBytes();
+    for (PassKind kind : {PassKind::Forward, PassKind::Backward}) {
+      result.works[unsigned(kind)] = simulator.works(kind == PassKind::Forward);
+      result.arrivals[unsigned(kind)] = simulator.listArrivals(kind == PassKind::Forward);
+      for (const LiveValue &value : result.arrivals[unsigned(kind)])
+        result.arrivingBytes[unsigned(kind)] += value.bytes;
+    }
+    return result;
   }
 
   void findPeak(const StageProgram &stage, const std::vector<ChunkMemory> &chunks, LiveTable &live,
@@ -182,6 +179,7 @@ private:
     ByteCount fixed = live.getUse().getTotal(), kept = 0, most = -1;
     std::vector<int64_t> inFlight(chunks.size()), inFlightAtPeak;
     std::optional<size_t> worst;
+    std::vector<ByteCount> arriving = sumArriving(stage, chunks);
     for (size_t i = 0; i < stage.units.size(); ++i) {
       const ProgramUnit &unit = stage.units[i];
       const ChunkMemory &chunk = chunks[unit.chunk];
@@ -190,8 +188,7 @@ private:
         kept -= chunk.savedBytes;
         --inFlight[unit.chunk];
       }
-      ByteCount total =
-          fixed + kept + getReceivedNext(stage, chunks, i) + (isForward ? chunk.forward.total : chunk.backward.total);
+      ByteCount total = fixed + kept + arriving[i] + (isForward ? chunk.forward.total : chunk.backward.total);
       if (total > most) {
         most = total;
         worst = i;
@@ -209,36 +206,39 @@ private:
     UnitSimulator step(program, lifetimes, bytes);
     step.runStep(stage.step);
     if (!worst || fixed + step.getForwardPeak().total > most)
-      return recordStep(stage, step.getForwardPeak(), live, result);
+      return recordStep(step, live, result);
 
     const ProgramUnit &unit = stage.units[*worst];
     const UnitPeak &peak = unit.kind == PassKind::Forward ? chunks[unit.chunk].forward : chunks[unit.chunk].backward;
     result.unit = program.getUnitName(unit);
-    UnitSimulator again(program, lifetimes, bytes, peak.moment);
-    run(again, stage, unit.chunk);
-    live.add(again.getSnapshot(), 1);
+    if (peak.node)
+      live.add(chunks[unit.chunk].simulator->listLive(*peak.node), 1);
     for (unsigned chunk = 0; chunk < chunks.size(); ++chunk)
       live.add(chunks[chunk].saved, inFlightAtPeak[chunk]);
-    if (*worst + 1 < stage.units.size()) {
-      const ProgramUnit &next = stage.units[*worst + 1];
-      for (const Value *value : chunks[next.chunk].receivedValues[unsigned(next.kind)])
-        live.add(value, MemoryClass::Buffers, 1, bytes.get(value));
+    for (const ProgramUnit &next : llvm::ArrayRef<ProgramUnit>(stage.units).drop_front(*worst + 1)) {
+      live.add(chunks[next.chunk].arrivals[unsigned(next.kind)], 1);
+      if (chunks[next.chunk].works[unsigned(next.kind)])
+        break;
     }
     record(peak, live, result);
   }
 
-  static ByteCount getReceivedNext(const StageProgram &stage, const std::vector<ChunkMemory> &chunks, size_t unit) {
-    if (unit + 1 == stage.units.size())
-      return 0;
-    const ProgramUnit &next = stage.units[unit + 1];
-    return chunks[next.chunk].received[unsigned(next.kind)];
+  /// What arrives during each unit: all that the units after it need, up to the next in which more can arrive.
+  static std::vector<ByteCount> sumArriving(const StageProgram &stage, const std::vector<ChunkMemory> &chunks) {
+    std::vector<ByteCount> arriving(stage.units.size(), 0);
+    for (size_t i = stage.units.size(); i-- > 1;) {
+      const ProgramUnit &unit = stage.units[i];
+      const ChunkMemory &chunk = chunks[unit.chunk];
+      arriving[i - 1] = chunk.arrivingBytes[unsigned(unit.kind)] + (chunk.works[unsigned(unit.kind)] ? 0 : arriving[i]);
+    }
+    return arriving;
   }
 
-  void recordStep(const StageProgram &stage, const UnitPeak &peak, LiveTable &live, StageMemory &result) {
+  static void recordStep(const UnitSimulator &step, LiveTable &live, StageMemory &result) {
+    const UnitPeak &peak = step.getForwardPeak();
     result.unit = "step";
-    UnitSimulator again(program, lifetimes, bytes, peak.moment);
-    again.runStep(stage.step);
-    live.add(again.getSnapshot(), 1);
+    if (peak.node)
+      live.add(step.listLive(*peak.node), 1);
     record(peak, live, result);
   }
 

@@ -1,8 +1,7 @@
-//===- UnitSimulator.cpp - the tensors of one unit, op by op --------------===//
-#include "UnitSimulator.h"
+//===- UnitSimulator.cpp - the tensors of one unit, node by node ----------===//
+#include "stage/Memory/UnitSimulator.h"
 #include "stage/IR/Costs.h"
 #include "stage/Memory/Diagnostics.h"
-#include "llvm/ADT/MapVector.h"
 
 using namespace stage;
 
@@ -31,26 +30,22 @@ UnitSimulator::Name UnitSimulator::getName(const Value *value) const {
   return {value, loop ? iterations.lookup(loop->loop) : 0};
 }
 
+/// Nothing for parameters, gradient buffers and constants.
 std::optional<unsigned> UnitSimulator::find(const Value *value) const {
   auto it = names.find(getName(value));
   return it == names.end() ? std::nullopt : std::optional<unsigned>(it->second);
 }
 
-/// Constants of the top level are made where they are first used. Parameters and gradient buffers are static.
-std::optional<unsigned> UnitSimulator::findOrMake(const Value *value) {
-  if (auto tensor = find(value))
-    return tensor;
-  if (!value->getOp() || value->getOp()->kind != OpKind::Constant)
-    return std::nullopt;
-  unsigned tensor = allocate(value, MemoryClass::Temporaries);
-  bind(value, tensor);
-  return tensor;
-}
-
+/// To be written by the current node.
 unsigned UnitSimulator::allocate(const Value *value, MemoryClass kind) {
-  Tensor tensor{value, bytes.get(value), kind, 0, std::nullopt};
-  use[kind] += tensor.size;
-  tensors.push_back(tensor);
+  UnitTensor &tensor = tensors.emplace_back();
+  tensor.maker = tensor.value = value;
+  tensor.iteration = iteration;
+  tensor.size = bytes.get(value);
+  tensor.kind = kind;
+  tensor.inForward = inForward;
+  tensor.names = tensor.isInput = tensor.isView = 0;
+  tensor.first = nodes.empty() ? 0 : nodes.size() - 1;
   return tensors.size() - 1;
 }
 
@@ -59,41 +54,23 @@ bool UnitSimulator::outlivesUnit(const Value *value) const {
 }
 
 void UnitSimulator::bind(const Value *value, unsigned number) {
-  names[getName(value)] = number;
-  Tensor &tensor = tensors[number];
+  auto [it, isNew] = names.try_emplace(getName(value), number);
+  if (!isNew) {
+    --tensors[it->second].names;
+    it->second = number;
+  }
+  UnitTensor &tensor = tensors[number];
   ++tensor.names;
-  if (!outlivesUnit(value) || tensor.kind == MemoryClass::Activations)
-    return;
-  use[tensor.kind] -= getHeld(tensor);
-  use[MemoryClass::Activations] += getHeld(tensor);
-  tensor.kind = MemoryClass::Activations;
-  tensor.value = value; // what is kept is known by the name it is kept for
+  if (inForward && outlivesUnit(value))
+    tensor.value = value; // what is kept is known by the name it is kept for
 }
 
 void UnitSimulator::drop(const Value *value) {
   auto it = names.find(getName(value));
   if (it == names.end())
     return;
-  unsigned tensor = it->second;
+  --tensors[it->second].names;
   names.erase(it);
-  unhold(tensor);
-}
-
-void UnitSimulator::unhold(unsigned number) {
-  Tensor &tensor = tensors[number];
-  if (--tensor.names)
-    return;
-  use[tensor.kind] -= getHeld(tensor);
-  if (tensor.source)
-    llvm::erase_value(views[*tensor.source], number);
-  auto it = views.find(number);
-  if (it == views.end())
-    return;
-  for (unsigned view : it->second) {
-    tensors[view].source.reset();
-    use[tensors[view].kind] += tensors[view].size;
-  }
-  views.erase(it);
 }
 
 void UnitSimulator::release(llvm::ArrayRef<const Value *> values) {
@@ -101,31 +78,8 @@ void UnitSimulator::release(llvm::ArrayRef<const Value *> values) {
     drop(value);
 }
 
-void UnitSimulator::reachMoment(const Op *op) {
-  ++moment;
-  if (moment == snapshotAt)
-    snapshot = listLive();
-  ByteCount total = use.getTotal();
-  if (peak->moment && total <= peak->total)
-    return;
-  *peak = {total, use, op, iteration, moment};
-}
-
-std::vector<LiveValue> UnitSimulator::listLive() const {
-  llvm::MapVector<std::pair<const Value *, unsigned>, LiveValue> live;
-  for (const Tensor &tensor : tensors) {
-    if (!tensor.names || !getHeld(tensor))
-      continue;
-    LiveValue &entry = live[{tensor.value, unsigned(tensor.kind)}];
-    entry.value = tensor.value;
-    entry.kind = tensor.kind;
-    ++entry.copies;
-    entry.bytes += tensor.size;
-  }
-  std::vector<LiveValue> result;
-  for (auto &entry : live)
-    result.push_back(entry.second);
-  return result;
+void UnitSimulator::access(unsigned tensor, bool isWrite) {
+  accesses.push_back({tensor, isWrite});
 }
 
 //===----------------------------------------------------------------------===//
@@ -148,42 +102,61 @@ bool UnitSimulator::diesWith(const Value *operand, const Op &op) const {
   return !outlivesUnit(operand) && current->lookup(operand) == itemEnd;
 }
 
-void UnitSimulator::runCompute(const Op &op) {
-  if (op.kind == OpKind::Param)
-    return; // static
-  for (const Value *operand : op.getOperands())
-    findOrMake(operand);
-  if (op.kind == OpKind::Slice) {
-    const Value *result = op.getResult();
-    auto operand = find(op.getOperand(0));
-    unsigned view = allocate(result, MemoryClass::Temporaries);
-    use[MemoryClass::Temporaries] -= tensors[view].size;
-    if (operand) {
-      tensors[view].source = tensors[*operand].source.value_or(*operand);
-      views[*tensors[view].source].push_back(view);
-    } else {
-      tensors[view].size = 0; // of something static
-    }
-    bind(result, view);
-  } else if (op.kind == OpKind::AllReduce) {
-    const Value *operand = op.getOperand(0);
-    auto tensor = find(operand);
-    if (tensor && tensors[*tensor].names == 1 && !tensors[*tensor].source && diesWith(operand, op)) {
-      use[tensors[*tensor].kind] -= tensors[*tensor].size;
-      use[MemoryClass::Buffers] += tensors[*tensor].size;
-      tensors[*tensor].kind = MemoryClass::Buffers;
-      tensors[*tensor].value = op.getResult();
-      bind(op.getResult(), *tensor);
-    } else if (!isStatic(operand)) {
-      bind(op.getResult(), allocate(op.getResult(), MemoryClass::Buffers));
-    }
-  } else if (op.kind != OpKind::Accumulate && op.kind != OpKind::Update) { // those write static memory
-    for (auto &result : op.getResults())
-      if (!getFusedAccumulation(*program.graph, result.get()))
-        bind(result.get(),
-             allocate(result.get(), isCollective(op.kind) ? MemoryClass::Buffers : MemoryClass::Temporaries));
+bool UnitSimulator::isInPlace(const Op &op) const {
+  if (op.kind != OpKind::AllReduce)
+    return false;
+  auto tensor = find(op.getOperand(0));
+  return tensor && tensors[*tensor].names == 1 && !tensors[*tensor].isView && !tensors[*tensor].isInput &&
+         diesWith(op.getOperand(0), op);
+}
+
+void UnitSimulator::runSlice(const Op &op) {
+  std::optional<unsigned> operand = find(op.getOperand(0));
+  if (!operand)
+    return; // of something static
+  unsigned number = allocate(op.getResult(), MemoryClass::Temporaries);
+  unsigned source = tensors[*operand].isView ? views.lookup(*operand).source : *operand;
+  tensors[number].isView = true;
+  views[number] = {source, int(nodes.size()) - 1};
+  bind(op.getResult(), number);
+}
+
+void UnitSimulator::runNode(const Op &op) {
+  addNode(&op);
+  for (const Value *operand : op.kind == OpKind::Accumulate ? op.getOperands().take_front() : op.getOperands())
+    if (auto tensor = find(operand))
+      access(*tensor, /*isWrite=*/false);
+  if (op.kind == OpKind::Accumulate || op.kind == OpKind::Update ||
+      (op.kind == OpKind::AllReduce && isStatic(op.getOperand(0))))
+    return; // those write static memory
+  if (isInPlace(op)) {
+    unsigned tensor = *find(op.getOperand(0));
+    tensors[tensor].kind = MemoryClass::Buffers;
+    tensors[tensor].value = op.getResult();
+    return bind(op.getResult(), tensor);
   }
-  reachMoment(&op);
+  for (auto &result : op.getResults()) {
+    if (getFusedAccumulation(*program.graph, result.get()))
+      continue;
+    unsigned tensor = allocate(result.get(), isCollective(op.kind) ? MemoryClass::Buffers : MemoryClass::Temporaries);
+    access(tensor, /*isWrite=*/true);
+    bind(result.get(), tensor);
+  }
+}
+
+void UnitSimulator::runCompute(const Op &op) {
+  if (op.kind == OpKind::Slice)
+    return runSlice(op);
+  auto [it, isNew] = haveNodes.try_emplace(&op, false);
+  if (isNew)
+    it->second = hasNode(*program.graph, op);
+  if (it->second)
+    return runNode(op);
+  // What moves nothing gives its operand another name.
+  if (op.kind == OpKind::Compute && op.getNumOperands())
+    if (auto tensor = find(op.getOperand(0)))
+      for (auto &result : op.getResults())
+        bind(result.get(), *tensor);
 }
 
 void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
@@ -192,7 +165,7 @@ void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
   Op *yield = op.body->getTerminator();
   int64_t step = op.reverse ? -1 : 1, first = op.reverse ? end - 1 : begin, last = op.reverse ? begin : end - 1;
   auto enterIteration = [&](int64_t i) {
-    iteration = i;
+    iteration = int(i);
     iterations[op.loop] = uint64_t(i);
   };
   auto dropUnusedArguments = [&] {
@@ -203,7 +176,7 @@ void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
 
   llvm::SmallVector<std::optional<unsigned>, 2> carried;
   for (const Value *operand : op.getOperands())
-    carried.push_back(findOrMake(operand));
+    carried.push_back(find(operand));
   enterIteration(first);
   for (unsigned k = 0; k < carried.size(); ++k)
     if (carried[k] && !find(op.body->getArgument(k))) // else received
@@ -219,13 +192,13 @@ void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
       }
     carried.clear();
     for (const Value *operand : yield->getOperands()) {
-      carried.push_back(findOrMake(operand));
+      carried.push_back(find(operand));
       if (carried.back())
         ++tensors[*carried.back()].names;
     }
     release(lifetimes.getReleases(yield));
     if (i == last)
-      iteration.reset();
+      iteration = -1;
     else
       enterIteration(i + step);
     for (unsigned k = 0; k < carried.size(); ++k) {
@@ -237,7 +210,7 @@ void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
       dropUnusedArguments();
     for (auto tensor : carried)
       if (tensor)
-        unhold(*tensor);
+        --tensors[*tensor].names;
     if (i == last)
       return;
   }
@@ -253,10 +226,15 @@ bool UnitSimulator::isWanted(const Value *value) const {
   return current->count(value) || outlivesUnit(value);
 }
 
+/// Those that the current unit is the first of its microbatch to use.
 void UnitSimulator::bindInputs() {
   for (auto &op : program.graph->forward)
-    if (op->kind == OpKind::Input && isWanted(op->getResult()))
-      bind(op->getResult(), allocate(op->getResult(), MemoryClass::Activations));
+    if (op->kind == OpKind::Input && current->count(op->getResult()) && !find(op->getResult())) {
+      unsigned tensor = allocate(op->getResult(), MemoryClass::Activations);
+      tensors[tensor].isInput = true;
+      tensors[tensor].first = nodes.size();
+      bind(op->getResult(), tensor);
+    }
 }
 
 void UnitSimulator::runRecv(const std::vector<ProgramItem> &items, const ProgramItem &recv) {
@@ -266,19 +244,57 @@ void UnitSimulator::runRecv(const std::vector<ProgramItem> &items, const Program
     const ProgramItem *range = findPipelinedLoop(program, items);
     iterations[loop->loop] = !range ? 0 : loop->reverse ? range->end - 1 : range->begin;
   }
-  for (const Value *value : recv.values)
+  for (const Value *value : recv.values) {
+    addNode(nullptr, /*isRecv=*/true);
+    unsigned tensor = allocate(value, MemoryClass::Buffers);
+    access(tensor, /*isWrite=*/true);
     if (getLoop(value) || isWanted(value))
-      bind(value, allocate(value, MemoryClass::Buffers));
-  reachMoment(nullptr);
+      bind(value, tensor);
+  }
+}
+
+void UnitSimulator::runSend(const std::vector<ProgramItem> &items, const ProgramItem &send) {
+  const ProgramItem *loop = findPipelinedLoop(program, items);
+  for (unsigned k = 0; k < send.values.size(); ++k) {
+    addNode(nullptr);
+    if (auto tensor = find(loop ? loop->op->getResult(k) : send.values[k]))
+      access(*tensor, /*isWrite=*/false);
+  }
+  for (const Value *value : send.values)
+    if (getLoop(value))
+      drop(value); // passed through
+}
+
+/// Vectors that grow would take twice as much.
+void UnitSimulator::reserve(const std::vector<ProgramItem> &items) {
+  size_t numNodes = nodes.size(), numTensors = tensors.size(), numAccesses = accesses.size();
+  for (const ProgramItem &item : items) {
+    auto add = [&](const Op &op, size_t times) {
+      numNodes += times;
+      numTensors += times * op.getNumResults();
+      numAccesses += times * (op.getNumOperands() + op.getNumResults());
+    };
+    if (item.kind == ProgramItem::Kind::Op)
+      add(*item.op, 1);
+    else if (item.kind == ProgramItem::Kind::Loop && item.begin < item.end)
+      for (auto &op : *item.op->body)
+        add(*op, item.end - item.begin);
+    numNodes += item.values.size();
+    numTensors += item.values.size();
+    numAccesses += item.values.size();
+  }
+  nodes.reserve(numNodes);
+  tensors.reserve(numTensors);
+  accesses.reserve(numAccesses);
 }
 
 void UnitSimulator::runItems(const std::vector<ProgramItem> &items, const LastUses &uses) {
   current = &uses;
+  bindInputs();
   std::vector<llvm::SmallVector<const Value *, 2>> releases(2 * items.size());
   for (auto [value, time] : uses)
     if (!getLoop(value) && !outlivesUnit(value))
       releases[time].push_back(value);
-  reachMoment(nullptr);
   for (unsigned i = 0; i < items.size(); ++i) {
     const ProgramItem &item = items[i];
     itemEnd = 2 * i + 1;
@@ -297,9 +313,7 @@ void UnitSimulator::runItems(const std::vector<ProgramItem> &items, const LastUs
       runRecv(items, item);
       break;
     case ProgramItem::Kind::Send:
-      for (const Value *value : item.values)
-        if (getLoop(value))
-          drop(value); // passed through
+      runSend(items, item);
       break;
     }
     release(releases[itemEnd]);
@@ -308,22 +322,24 @@ void UnitSimulator::runItems(const std::vector<ProgramItem> &items, const LastUs
 
 void UnitSimulator::run(const std::vector<ProgramItem> &forward, const std::vector<ProgramItem> *backward) {
   LastUses forwardUses = findLastUses(program, forward), backwardUses;
-  if (backward)
+  reserve(forward);
+  if (backward) {
     backwardUses = findLastUses(program, *backward);
+    reserve(*backward);
+  }
   later = &backwardUses;
-  current = &forwardUses;
-  peak = &forwardPeak;
-  bindInputs();
   runItems(forward, forwardUses);
-  saved = listLive();
-  savedBytes = use.getTotal();
+  numForward = nodes.size();
   later = nullptr;
-  peak = &backwardPeak;
+  inForward = false;
   if (backward)
     runItems(*backward, backwardUses);
+  finish();
 }
 
 void UnitSimulator::runStep(const std::vector<ProgramItem> &items) {
-  peak = &forwardPeak;
+  reserve(items);
   runItems(items, findLastUses(program, items));
+  numForward = nodes.size();
+  finish();
 }

@@ -5,6 +5,8 @@
 // anything of Memory or CodeGen:
 //
 //   FLOPs   num_ops of all compute nodes of all ranks, by the class of their op_type, and other_ops apart
+//   memory  the lists `inputs` and `outputs` (--tracker), simulated as docs/Traces.md
+//           says that trackers do, rank by rank
 //
 // STAGE_RANDOM_SEED=417 runs that one job only.
 //
@@ -22,6 +24,8 @@
 #include "gtest/gtest.h"
 #include <cstdlib>
 #include <map>
+#include <numeric>
+#include <set>
 
 using namespace stage;
 
@@ -206,6 +210,102 @@ TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
   });
   EXPECT_GT(numRecomputed, 5u);
   EXPECT_GT(numSeparate, 30u);
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+/// Simulates the lists of a rank as docs/Traces.md says. Nodes run in the order of their ids; a recv is posted when
+/// the last unit before its own begins that has more than messages.
+class Tracker {
+public:
+  explicit Tracker(std::vector<Node> given) {
+    auto isMessage = [](const Node &node) {
+      return node.type == ChakraProtoMsg::COMM_SEND_NODE || node.type == ChakraProtoMsg::COMM_RECV_NODE;
+    };
+    std::set<std::string> working;
+    for (const Node &node : given)
+      if (!isMessage(node))
+        working.insert(node.getUnit());
+    std::string unit;
+    std::vector<std::pair<size_t, bool>> times; // how many working units have begun; recvs come first
+    size_t before = 0, begun = 0;
+    for (const Node &node : given) {
+      if (node.getUnit() != unit) {
+        unit = node.getUnit();
+        before = begun;
+        begun += working.count(unit);
+      }
+      bool isRecv = node.type == ChakraProtoMsg::COMM_RECV_NODE;
+      times.emplace_back(isRecv ? before : begun, !isRecv);
+    }
+    std::vector<size_t> order(given.size());
+    std::iota(order.begin(), order.end(), 0);
+    llvm::stable_sort(order, [&](size_t a, size_t b) { return times[a] < times[b]; });
+    for (size_t at : order)
+      nodes.push_back(std::move(given[at]));
+  }
+
+  /// The most bytes held at once.
+  int64_t getPeak() {
+    std::map<std::string, size_t> lastRead;
+    std::map<std::string, int64_t> sizes; // the first one seen counts
+    std::map<std::string, bool> isWritten;
+    int64_t held = 0;
+    for (size_t at = 0; at < nodes.size(); ++at) {
+      for (const Tensor &tensor : nodes[at].inputs) {
+        if (sizes.try_emplace(tensor.name, tensor.bytes).second)
+          held += tensor.bytes; // nobody wrote it: it counts from the beginning
+        lastRead[tensor.name] = at;
+      }
+      for (const Tensor &tensor : nodes[at].outputs) {
+        EXPECT_TRUE(sizes.try_emplace(tensor.name, tensor.bytes).second)
+            << nodes[at].name << " writes " << tensor.name << ", which was written or read before";
+        isWritten[tensor.name] = true;
+      }
+    }
+    for (auto &[name, written] : isWritten)
+      EXPECT_TRUE(lastRead.count(name)) << name << " is written and never read: a tracker keeps it for ever";
+    int64_t peak = held;
+    for (size_t at = 0; at < nodes.size(); ++at) {
+      for (const Tensor &tensor : nodes[at].outputs)
+        held += tensor.bytes;
+      if (held > peak) {
+        peak = held;
+        worst = at;
+      }
+      for (const Tensor &tensor : nodes[at].inputs)
+        if (auto it = lastRead.find(tensor.name); it->second == at) {
+          held -= sizes[tensor.name];
+          it->second = nodes.size(); // listed twice, it is freed once
+        }
+    }
+    EXPECT_EQ(held, 0) << "tensors are left at the end";
+    return peak;
+  }
+  std::string getWorst() const { return nodes.empty() ? "" : nodes[worst].name; }
+
+private:
+  std::vector<Node> nodes;
+  size_t worst = 0;
+};
+
+TEST_F(RandomTracesTest, PeakOfTheTensorListsIsThatOfTheReport) {
+  forEachJob(500, [&] {
+    for (int64_t rank = 0; rank < report.ranks; ++rank) {
+      // The pipeline's axis may be anywhere in the mesh.
+      const Mesh &mesh = c->graph->mesh;
+      size_t stage = c->graph->pipeline.axis ? mesh.getCoordinate(rank, *c->graph->pipeline.axis) : 0;
+      ASSERT_LT(stage, report.memory.stages.size());
+      const StageMemory &memory = report.memory.stages[stage];
+      Tracker tracker(readTrace(rank));
+      int64_t peak = tracker.getPeak();
+      EXPECT_EQ(peak, int64_t(memory.peak.getTotal()))
+          << "rank " << rank << ": the lists at " << tracker.getWorst() << ", the report at "
+          << memory.describeMoment();
+    }
+  });
 }
 
 } // namespace

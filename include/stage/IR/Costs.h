@@ -42,6 +42,8 @@ OpCost getLocalCost(const Graph &graph, const Op &op);
 /// addition remain: the precision says `accumulate separate`, a reshard or a repeat made the value, or something else
 /// uses it.
 const Op *getFusedAccumulation(const Graph &graph, const Value *value);
+/// The op has a node in traces: an op that moves no bytes on any rank has none, and no cost.
+bool hasNode(const Graph &graph, const Op &op);
 /// An accumulation that is an addition of its own.
 bool isSeparateAccumulation(const Graph &graph, const Op &op);
 

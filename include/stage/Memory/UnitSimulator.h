@@ -1,0 +1,196 @@
+//===- UnitSimulator.h - the tensors of one unit, node by node -*- C++ -*-===//
+//
+// Problem: how much does a virtual stage hold at each moment of a forward unit and
+// of its backward unit, and how much does it keep in between? And which tensors does
+// each node of a trace read and write, so that a simulator that tracks memory comes to
+// the same numbers?
+//
+//   forward   %h = linear(%x, %w)      writes h              saved: x
+//             %y = gelu(%h)            reads h, writes y     saved: h
+//   backward  %dh = gelu.grad(%h, %dy) reads h and dy, which nothing reads after it
+//
+// Algorithm: runs the items of both templates in order, every iteration of every
+// repeat, once each. A *tensor* is storage; a *name* is a value in an iteration. What a
+// repeat carries is one tensor under several names: the yield's operand, the argument of
+// the next iteration, the result. Each op that has a node in the traces is a *node* that
+// reads the tensors of its operands and writes those of its results. When all nodes are
+// known, so is where each tensor is read last: it takes memory from the node that writes
+// it to the last one that reads it, and none if nothing does. Live bytes are then summed
+// over the nodes.
+//
+// A slice is a view. What reads it reads the tensor behind it, as long as something else
+// still does; the last that does copies the slice, which is a tensor from then on. An
+// all_reduce writes over its operand if nothing uses that afterwards. Otherwise no op
+// works in place. Constants are part of the op that uses them.
+//
+// The simulator sees what one microbatch of one virtual stage adds; static memory and
+// the other microbatches are the caller's (AccountMemory, and CodeGen's TensorTracker).
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_MEMORY_UNITSIMULATOR_H
+#define STAGE_MEMORY_UNITSIMULATOR_H
+
+#include "stage/Memory/Lifetimes.h"
+#include "stage/Memory/Memory.h"
+
+namespace stage {
+
+/// Local bytes of values, evaluated once each.
+class LocalBytes {
+public:
+  LocalBytes(const Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
+  /// Zero after an error, which is reported once per value.
+  int64_t get(const Value *value);
+  int64_t evaluate(Size size, SMLoc loc, llvm::StringRef what);
+
+private:
+  const Graph &graph;
+  DiagnosticEngine &diags;
+  llvm::DenseMap<const Value *, int64_t> known;
+};
+
+/// Storage that a unit takes. Nodes are numbered from 0, those of the backward unit behind those of the forward one.
+struct UnitTensor {
+  const Value *maker; ///< The value for which it was made.
+  const Value *value; ///< The value by whose name it is kept.
+  int64_t size;
+  int iteration;      ///< In which it was made; -1 outside of repeats.
+  unsigned first;     ///< The node that writes it; of an input the first of its unit.
+  int last = -1;      ///< The last node that reads it; none: it is no tensor.
+  unsigned names : 24;
+  MemoryClass kind : 4;
+  bool inForward : 1; ///< Made by the forward unit.
+  bool isInput : 1;   ///< Loaded before its unit.
+  bool isView : 1;
+};
+
+/// What a node reads or writes.
+struct TensorAccess {
+  unsigned tensor : 31;
+  unsigned isWrite : 1;
+};
+
+/// The moment when a unit holds most, and what it holds then.
+struct UnitPeak {
+  ByteCount total = 0;
+  const Op *op = nullptr;
+  std::optional<int64_t> iteration;
+  std::optional<unsigned> node;
+};
+
+class UnitSimulator {
+public:
+  UnitSimulator(const Program &program, const Lifetimes &lifetimes, LocalBytes &bytes)
+      : program(program), lifetimes(lifetimes), bytes(bytes) {}
+
+  /// Runs a forward template and, unless null, the backward template of the same chunk.
+  void run(const std::vector<ProgramItem> &forward, const std::vector<ProgramItem> *backward);
+  /// Runs the step's items; their peak is the forward peak.
+  void runStep(const std::vector<ProgramItem> &items);
+
+  const UnitPeak &getForwardPeak() const { return forwardPeak; }
+  const UnitPeak &getBackwardPeak() const { return backwardPeak; }
+  /// What is live at a node.
+  std::vector<LiveValue> listLive(unsigned node) const;
+  /// What forward leaves for backward, and its sum.
+  std::vector<LiveValue> listSaved() const;
+  ByteCount getSavedBytes() const { return savedBytes; }
+  /// What is there when one of the units begins: what was received for it, and the inputs that it is the first to use.
+  std::vector<LiveValue> listArrivals(bool inForward) const;
+  /// Of these, the numbers of the inputs.
+  std::vector<unsigned> listInputs(bool inForward) const;
+  /// One of the units has more than messages: while it runs, what the next ones need arrives.
+  bool works(bool inForward) const;
+
+  unsigned getNumForwardNodes() const { return numForward; }
+  unsigned getNumNodes() const { return nodes.size(); }
+  const UnitTensor &getTensor(unsigned number) const { return tensors[number]; }
+  /// What a node reads and writes.
+  llvm::ArrayRef<TensorAccess> getAccesses(unsigned node) const;
+
+private:
+  /// There is one per op and iteration of a unit: ProgramLimits says what may be spent on them.
+  struct Node {
+    const Op *op; ///< Null for messages.
+    int iteration;
+    unsigned firstAccess : 31;
+    unsigned isRecv : 1;
+  };
+  /// A slice of a tensor, and the last node before it.
+  struct View {
+    unsigned source;
+    int madeAfter;
+  };
+  /// An access that is found out about later.
+  struct LateAccess {
+    unsigned node;
+    TensorAccess access;
+  };
+  /// A value in an iteration.
+  using Name = std::pair<const Value *, uint64_t>;
+
+  void reserve(const std::vector<ProgramItem> &items);
+  void runItems(const std::vector<ProgramItem> &items, const LastUses &uses);
+  void bindInputs();
+  void runRecv(const std::vector<ProgramItem> &items, const ProgramItem &recv);
+  void runSend(const std::vector<ProgramItem> &items, const ProgramItem &send);
+  void runLoop(const Op &op, int64_t begin, int64_t end);
+  void runCompute(const Op &op);
+  void runSlice(const Op &op);
+  void runNode(const Op &op);
+
+  Name getName(const Value *value) const;
+  std::optional<unsigned> find(const Value *value) const;
+  unsigned allocate(const Value *value, MemoryClass kind);
+  void bind(const Value *value, unsigned tensor);
+  void drop(const Value *value);
+  void release(llvm::ArrayRef<const Value *> values);
+  /// The result of an op or a repeat that something uses.
+  bool isWanted(const Value *value) const;
+  /// Backward uses it.
+  bool outlivesUnit(const Value *value) const;
+  /// The op is the last that uses this operand.
+  bool diesWith(const Value *operand, const Op &op) const;
+  bool isInPlace(const Op &op) const;
+
+  void addNode(const Op *op, bool isRecv = false) {
+    nodes.push_back({op, iteration, unsigned(accesses.size()), isRecv});
+  }
+  unsigned getEndOfAccesses(unsigned node) const {
+    return node + 1 < nodes.size() ? nodes[node + 1].firstAccess : accesses.size();
+  }
+  void access(unsigned tensor, bool isWrite);
+  void insert(std::vector<LateAccess> late);
+  bool isCopied(const UnitTensor &tensor, const View &view) const;
+  void finish();
+  void resolveViews();
+  void findLifetimes();
+  void dropUnread();
+  void findPeaks();
+  template <typename Filter> std::vector<LiveValue> list(Filter filter) const;
+
+  const Program &program;
+  const Lifetimes &lifetimes;
+  LocalBytes &bytes;
+
+  std::vector<UnitTensor> tensors;
+  std::vector<Node> nodes;
+  std::vector<TensorAccess> accesses; ///< In the order of the nodes.
+  llvm::DenseMap<unsigned, View> views; ///< By number of tensor.
+  unsigned numForward = 0;
+  llvm::DenseMap<Name, unsigned> names;
+  llvm::DenseMap<const Op *, bool> haveNodes;
+  /// Current iteration of each loop number.
+  llvm::DenseMap<unsigned, uint64_t> iterations;
+  int iteration = -1; ///< Of the repeat that runs now.
+  bool inForward = true;
+  const LastUses *current = nullptr, *later = nullptr;
+  llvm::ArrayRef<const Value *> entryReleases; ///< What dies when the current item is entered.
+  unsigned itemEnd = 0;                        ///< 2 * item + 1 of the current item.
+  UnitPeak forwardPeak, backwardPeak;
+  ByteCount savedBytes = 0;
+};
+
+} // namespace stage
+
+#endif // STAGE_MEMORY_UNITSIMULATOR_H

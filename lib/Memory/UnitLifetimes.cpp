@@ -1,0 +1,220 @@
+//===- UnitLifetimes.cpp - where the tensors of a unit begin and end ------===//
+//
+// The second half of UnitSimulator, when all nodes and what they access are known:
+//
+//   resolveViews    reads of slices become reads of the tensor behind them, or of a copy
+//   findLifetimes   a tensor takes memory until its last read
+//   findPeaks       live bytes are summed over the nodes
+//
+//===----------------------------------------------------------------------===//
+#include "stage/Memory/UnitSimulator.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace stage;
+
+/// Puts accesses behind those that their nodes have.
+void UnitSimulator::insert(std::vector<LateAccess> late) {
+  llvm::stable_sort(late, [](const LateAccess &a, const LateAccess &b) { return a.node < b.node; });
+  size_t from = accesses.size(), to = from + late.size();
+  accesses.resize(to);
+  for (unsigned node = nodes.size(); to > from;) {
+    --node;
+    for (; !late.empty() && late.back().node == node; late.pop_back())
+      accesses[--to] = late.back().access;
+    while (from > nodes[node].firstAccess)
+      accesses[--to] = accesses[--from];
+    nodes[node].firstAccess = to;
+  }
+}
+
+/// A view of what a node of its own unit made is copied when nothing else reads that any more. Views of inputs, of what
+/// was received and of what forward kept hold what they look at.
+bool UnitSimulator::isCopied(const UnitTensor &tensor, const View &view) const {
+  const UnitTensor &source = tensors[view.source];
+  return !source.isInput && source.inForward == tensor.inForward && nodes[source.first].op &&
+         view.madeAfter >= int(source.first);
+}
+
+/// Reads of views become reads of the tensor behind them or of their copies.
+void UnitSimulator::resolveViews() {
+  if (views.empty())
+    return;
+  std::vector<int> end(tensors.size(), -1); // where a tensor is read last, by itself or as a view
+  std::vector<bool> isRead(tensors.size(), false), isCopyMade(tensors.size(), false);
+  auto readUntil = [&](unsigned tensor, unsigned node) { end[tensor] = std::max(end[tensor], int(node)); };
+  for (unsigned node = 0; node < nodes.size(); ++node)
+    for (TensorAccess access : getAccesses(node)) {
+      if (access.isWrite)
+        continue;
+      isRead[access.tensor] = true;
+      if (!tensors[access.tensor].isView)
+        readUntil(access.tensor, node);
+      else if (View view = views.lookup(access.tensor); !isCopied(tensors[access.tensor], view))
+        readUntil(view.source, node);
+    }
+  for (unsigned number = 0; number < tensors.size(); ++number)
+    if (isRead[number] && tensors[number].isView)
+      if (View view = views.lookup(number); isCopied(tensors[number], view))
+        readUntil(view.source, view.madeAfter);
+  std::vector<LateAccess> copies;
+  llvm::DenseMap<unsigned, int64_t> parts; // of tensors that only slices read, the bytes of those
+  for (unsigned node = 0; node < nodes.size(); ++node)
+    for (unsigned i = nodes[node].firstAccess; i < getEndOfAccesses(node); ++i) {
+      unsigned number = accesses[i].tensor;
+      UnitTensor &tensor = tensors[number];
+      if (!tensor.isView)
+        continue;
+      View view = views.lookup(number);
+      if (!isCopied(tensor, view) || int(node) <= end[view.source]) {
+        accesses[i].tensor = view.source;
+      } else if (!isCopyMade[number]) {
+        isCopyMade[number] = true;
+        tensor.first = end[view.source];
+        if (tensor.first != tensors[view.source].first)
+          copies.push_back({tensor.first, {view.source, /*isWrite=*/false}});
+        else
+          parts[view.source] += tensor.size;
+        copies.push_back({tensor.first, {number, /*isWrite=*/true}});
+      }
+    }
+  // The op that makes such a tensor makes all of it: what no slice looks at is there until the next op.
+  for (unsigned number = 0; number < tensors.size() && !parts.empty(); ++number) {
+    UnitTensor &whole = tensors[number];
+    auto slices = parts.find(number);
+    if (slices == parts.end() || slices->second >= whole.size)
+      continue;
+    whole.size -= slices->second;
+    if (whole.first + 1 < (whole.inForward ? numForward : nodes.size()))
+      copies.push_back({whole.first + 1, {number, /*isWrite=*/false}});
+  }
+  insert(std::move(copies));
+}
+
+void UnitSimulator::findLifetimes() {
+  for (unsigned node = 0; node < nodes.size(); ++node)
+    for (TensorAccess access : getAccesses(node))
+      if (!access.isWrite)
+        tensors[access.tensor].last = node;
+  // What arrives is there, whether anything reads it or not: the first node of the unit that is no recv frees it. What
+  // nothing reads of the rest is not made.
+  std::vector<LateAccess> frees;
+  unsigned next = 0;
+  for (unsigned node = 0; node < nodes.size(); ++node) {
+    if (!nodes[node].isRecv)
+      continue;
+    unsigned end = node < numForward ? numForward : nodes.size();
+    for (next = std::max(next, node); next < end && nodes[next].isRecv;)
+      ++next;
+    for (TensorAccess access : getAccesses(node))
+      if (tensors[access.tensor].last < 0 && next < end) {
+        tensors[access.tensor].last = next;
+        frees.push_back({next, {access.tensor, /*isWrite=*/false}});
+      }
+  }
+  dropUnread();
+  insert(std::move(frees));
+  // The outputs of inference are made, though only the caller reads them.
+  if (!program.graph->training)
+    for (UnitTensor &tensor : tensors)
+      if (tensor.last < 0 && tensor.first < nodes.size() &&
+          llvm::any_of(tensor.maker->getUses(), [](const std::pair<Op *, unsigned> &use) {
+            return use.first->kind == OpKind::Return;
+          }))
+        tensor.last = tensor.first;
+}
+
+void UnitSimulator::dropUnread() {
+  unsigned to = 0;
+  for (unsigned node = 0; node < nodes.size(); ++node) {
+    unsigned from = nodes[node].firstAccess, end = getEndOfAccesses(node);
+    nodes[node].firstAccess = to;
+    for (; from < end; ++from)
+      if (tensors[accesses[from].tensor].last >= 0)
+        accesses[to++] = accesses[from];
+  }
+  accesses.resize(to);
+}
+
+void UnitSimulator::findPeaks() {
+  std::vector<ByteCount> change(nodes.size() + 1, 0);
+  for (UnitTensor &tensor : tensors) {
+    if (tensor.last < 0)
+      continue;
+    change[tensor.first] += tensor.size;
+    change[tensor.last + 1] -= tensor.size;
+    if (tensor.inForward && tensor.last >= int(numForward)) {
+      tensor.kind = MemoryClass::Activations;
+      savedBytes += tensor.size;
+    }
+  }
+  ByteCount live = 0;
+  for (unsigned node = 0; node < nodes.size(); ++node) {
+    live += change[node];
+    UnitPeak &peak = node < numForward ? forwardPeak : backwardPeak;
+    if (!peak.node || live > peak.total)
+      peak = {live, nodes[node].op, std::nullopt, node};
+    if (peak.node == node && nodes[node].iteration >= 0)
+      peak.iteration = nodes[node].iteration;
+  }
+}
+
+void UnitSimulator::finish() {
+  resolveViews();
+  findLifetimes();
+  findPeaks();
+}
+
+llvm::ArrayRef<TensorAccess> UnitSimulator::getAccesses(unsigned node) const {
+  unsigned first = nodes[node].firstAccess;
+  return llvm::ArrayRef<TensorAccess>(accesses).slice(first, getEndOfAccesses(node) - first);
+}
+
+template <typename Filter> std::vector<LiveValue> UnitSimulator::list(Filter filter) const {
+  llvm::MapVector<std::pair<const Value *, unsigned>, LiveValue> live;
+  for (const UnitTensor &tensor : tensors) {
+    if (tensor.last < 0 || !filter(tensor))
+      continue;
+    LiveValue &entry = live[{tensor.value, unsigned(tensor.kind)}];
+    entry.value = tensor.value;
+    entry.kind = tensor.kind;
+    ++entry.copies;
+    entry.bytes += tensor.size;
+  }
+  std::vector<LiveValue> result;
+  for (auto &entry : live)
+    result.push_back(entry.second);
+  return result;
+}
+
+std::vector<LiveValue> UnitSimulator::listLive(unsigned node) const {
+  return list([&](const UnitTensor &tensor) { return tensor.first <= node && tensor.last >= int(node); });
+}
+
+std::vector<LiveValue> UnitSimulator::listSaved() const {
+  return list([&](const UnitTensor &tensor) { return tensor.inForward && tensor.last >= int(numForward); });
+}
+
+std::vector<LiveValue> UnitSimulator::listArrivals(bool inForward) const {
+  auto isOfUnit = [&](const UnitTensor &tensor) { return tensor.inForward == inForward; };
+  std::vector<LiveValue> arrivals =
+      list([&](const UnitTensor &tensor) { return isOfUnit(tensor) && !tensor.isInput && nodes[tensor.first].isRecv; });
+  for (LiveValue &received : arrivals)
+    received.kind = MemoryClass::Buffers; // until its unit begins
+  llvm::append_range(arrivals, list([&](const UnitTensor &tensor) { return isOfUnit(tensor) && tensor.isInput; }));
+  return arrivals;
+}
+
+std::vector<unsigned> UnitSimulator::listInputs(bool inForward) const {
+  std::vector<unsigned> inputs;
+  for (unsigned number = 0; number < tensors.size(); ++number)
+    if (const UnitTensor &tensor = tensors[number];
+        tensor.isInput && tensor.last >= 0 && tensor.inForward == inForward)
+      inputs.push_back(number);
+  return inputs;
+}
+
+bool UnitSimulator::works(bool inForward) const {
+  llvm::ArrayRef<Node> all(nodes);
+  return llvm::any_of(inForward ? all.take_front(numForward) : all.drop_front(numForward),
+                      [](const Node &node) { return node.op != nullptr; });
+}
