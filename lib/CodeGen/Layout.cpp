@@ -160,7 +160,8 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
   case OpKind::Constant:
     return visitor({Origin::Kind::Source, value, &unit, iteration, 0});
   case OpKind::Accumulate:
-    return visitor({Origin::Kind::Buffer, value, &unit, iteration, 0});
+    // All iterations share the buffer of a parameter from outside of their repeat.
+    return visitor({Origin::Kind::Buffer, value, &unit, getLoop(op->getOperand(1)) ? iteration : -1, 0});
   case OpKind::Repeat:
     return visitLoopResult(value, unit, visitor, seen);
   default:

@@ -67,7 +67,7 @@ void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64
     } else if (origin.kind == Origin::Kind::Buffer) {
       // Accumulations of one parameter, type and sharding share a buffer.
       const Value *buffer = buffers.getFirst(origin.value)->getResult();
-      addStatic(getName('g', buffer, getLoop(op->getOperand(1)) ? origin.iteration : -1), getBytes(buffer));
+      addStatic(getName('g', buffer, origin.iteration), getBytes(buffer));
     } else if (origin.kind == Origin::Kind::Node && op->kind == OpKind::AllReduce) {
       readStatic(op->getOperand(0), *origin.unit, origin.iteration);
     }

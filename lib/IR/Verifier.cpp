@@ -107,14 +107,18 @@ private:
     Phase phase = getPhase(value->getBlock());
     if (phase > currentPhase)
       return std::string("it belongs to ") + phaseNames[phase] + ", which runs later";
-    auto outer = getLoops(value->getBlock()), inner = getLoops(user.getBlock());
+    const Op *definer = value->getOp();
+    // What accumulates is a buffer, which is where its parameter is.
+    bool isBuffer = phase != currentPhase && definer && definer->kind == OpKind::Accumulate &&
+                    definer->getNumOperands() == 2 && known.contains(definer->getOperand(1));
+    auto outer = getLoops(isBuffer ? definer->getOperand(1)->getBlock() : value->getBlock()),
+         inner = getLoops(user.getBlock());
     for (size_t i = 0; i < outer.size(); ++i) {
       bool same = i < inner.size() &&
                   (phase == currentPhase ? outer[i] == inner[i] : outer[i]->loop == inner[i]->loop);
       if (!same)
         return "it is inside repeat '" + outer[i]->name + "'";
     }
-    const Op *definer = value->getOp();
     if (phase != currentPhase || !definer)
       return "";
     bool isAround = llvm::is_contained(inner, definer);

@@ -82,7 +82,8 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
     return tensor;
   }
   if (value->getOp() && value->getOp()->kind == OpKind::Accumulate) {
-    auto it = memory.buffers.find({buffers.getFirst(value), getIteration(value, step.frame)});
+    const Value *param = value->getOp()->getOperand(1);
+    auto it = memory.buffers.find({buffers.getFirst(value), getIteration(param, step.frame)});
     if (it != memory.buffers.end())
       return std::make_shared<Tensor>(it->second);
     fault = makeFault(step.op, value, "is a gradient buffer into which nothing was added on this rank");

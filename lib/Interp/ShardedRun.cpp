@@ -69,7 +69,8 @@ bool ShardedRun::run(DiagnosticEngine &diags) {
 static bool isAddendOfStages(const Value *value) {
   return llvm::any_of(value->getUses(), [](const std::pair<Op *, unsigned> &use) {
     const Op *user = use.first;
-    return !user->stages.empty() || (isReshard(user->kind) && isAddendOfStages(user->getResult()));
+    bool isSummed = user->kind == OpKind::Compute && user->getBlock() == &user->getBlock()->getGraph().step;
+    return !user->stages.empty() || ((isSummed || isReshard(user->kind)) && isAddendOfStages(user->getResult()));
   });
 }
 

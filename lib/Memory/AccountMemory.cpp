@@ -132,13 +132,15 @@ private:
   }
 
   /// Accumulations of one parameter and sharding share a buffer. A repeat's body stands for its iterations, so those
-  /// of the chunks of a stage add up; a parameter outside of repeats has one buffer however many chunks use it.
-  void addGradient(Op &op, int64_t n, llvm::SmallSetVector<const Value *, 16> &known, LiveTable &live) {
-    const Value *buffer = program.buffers.getFirst(op.getResult())->getResult();
-    bool inLoop = getLoop(op.getOperand(1));
+  /// of the chunks of a stage add up; a parameter outside of repeats has one buffer however many iterations and chunks
+  /// use it.
+  void addGradient(Op &op, int64_t times, llvm::SmallSetVector<const Value *, 16> &known, LiveTable &live) {
+    const Value *param = op.getOperand(1), *buffer = program.buffers.getFirst(op.getResult())->getResult();
+    bool inLoop = getLoop(param);
     if (inLoop ? buffer != op.getResult() : !known.insert(buffer))
       return;
-    live.add(op.getOperand(1), MemoryClass::Gradients, n, ByteCount(n) * bytes.get(buffer));
+    int64_t copies = inLoop ? times : 1;
+    live.add(param, MemoryClass::Gradients, copies, ByteCount(copies) * bytes.get(buffer));
   }
 
   /// The states are sharded as the gradient that updates them.

@@ -16,10 +16,9 @@
 // on which the loss depends, both found to a fixpoint: a value may take many iterations
 // to pass through what a repeat carries. A repeat becomes a reversed repeat that carries
 // the gradients of its carried values and of the values from outside that it uses. Every
-// contribution to a parameter is accumulated over microbatches; the step block updates
-// each parameter from its accumulators.
-//
-// Limits: a parameter declared outside a repeat cannot be used inside it.
+// contribution to a parameter is accumulated over microbatches, and over the iterations
+// of a repeat if the parameter is declared outside of it; the step block updates each
+// parameter from its accumulators.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/Graph.h"
@@ -385,15 +384,15 @@ private:
   }
 
   /// Values from outside the body that its ops use: the gradient of one that is computed is carried through the
-  /// iterations, where the value itself is.
+  /// iterations, where the value itself is. What each iteration contributes to a parameter goes into its buffer.
   void carryCaptured(Op &reversed, Op &yield, Block &backward) {
     for (Value *value : captured) {
       Contributions inside, outside;
       for (Value *gradient : gradients[value])
         (gradient->getBlock() == reversed.body.get() ? inside : outside).push_back(gradient);
       if (Op *producer = value->getOp(); producer && producer->kind == OpKind::Param) {
-        diags.report(producer->loc, diag::ParamUsedInsideRepeat) << producer->name << reversed.name;
         gradients[value] = std::move(outside);
+        accumulate(*producer, inside, *reversed.body);
         continue;
       }
       Value *argument = reversed.body->addArgument(value->type, gradientPath(value));

@@ -14,15 +14,16 @@
 //
 // Algorithm: an op that the repeat depends on runs first, one that depends on the
 // repeat runs last; other ops run where their operands are, else where their users
-// are. Parameters live on each stage that uses them. Inputs, and what is computed
-// from inputs and constants only, get no virtual stage: each stage makes them for
-// itself. A gradient that accumulates on several stages is reduced over those once
+// are. Parameters live on each stage that uses them; one from outside of the pipelined
+// repeat that its iterations use lives on each stage that runs some. Inputs, what is
+// computed from inputs and constants only, and the forms in which a parameter is used
+// get no virtual stage: each stage makes them for itself. A gradient that accumulates on several stages is reduced over those once
 // per step, after the reductions over the data axes, so that every copy of the
 // parameter gets the same update (laws L6, L10).
 //
 // Limits: a value that depends on parameters reaches a later stage through the
 // carried values of the pipelined repeat only. Contributions to a tied parameter
-// must be partial in the same way on all its stages.
+// that are partial in different ways must all be there on each of its stages.
 //
 //===----------------------------------------------------------------------===//
 #include "PipelineLayout.h"
@@ -82,14 +83,15 @@ private:
       op->virtualStage.reset();
       if (isSource(*op))
         continue;
-      bool follows = false, pure = !holdsParameters(*op);
+      bool follows = false, pure = !holdsParameters(*op), isForm = isFormOfParameter(*op);
       std::optional<unsigned> stageOfOperand;
       forEachOutsideValue(*op, [&](Value *value, Op &) {
         Op *producer = value->getOp() ? getTopLevelOp(value->getOp()) : nullptr;
         if (!producer)
           return; // an argument of the repeat of which this is the backward
         follows |= producer == loop || following.contains(producer);
-        pure &= producer->kind == OpKind::Input || producer->kind == OpKind::Constant || isPure.contains(producer);
+        pure &= isForm || producer->kind == OpKind::Input || producer->kind == OpKind::Constant ||
+                (isPure.contains(producer) && !isFormOfParameter(*producer));
         if (auto stage = getStageOfResults(*producer))
           stageOfOperand = stage;
       });
@@ -109,6 +111,14 @@ private:
         following.insert(op.get());
     }
     placeWithUsers(block, after);
+  }
+
+  /// A reshard of a parameter, which each stage that uses it makes for itself.
+  static bool isFormOfParameter(const Op &op) {
+    const Op *maker = &op;
+    while (maker && isReshard(maker->kind))
+      maker = maker->getOperand(0)->getOp();
+    return maker != &op && maker && maker->kind == OpKind::Param;
   }
 
   /// Repeats declare parameters and accumulate their gradients; a top-level accumulation uses a parameter.
@@ -212,26 +222,67 @@ private:
     builder.note(user.loc, diag::ValueUsedHere);
   }
 
+  /// Adds the virtual stages that compute with a value, in whatever form.
+  void addUseStages(const Value &value, llvm::BitVector &stages) const {
+    for (auto [user, number] : value.getUses()) {
+      const Op *top = getTopLevelOp(user);
+      if (user->kind == OpKind::Update)
+        continue;
+      if (top->virtualStage)
+        stages.set(*top->virtualStage);
+      else if (layout.isPipelined(*top))
+        stages |= layout.getStagesOfLoop();
+      else if (isReshard(user->kind))
+        addUseStages(*user->getResult(), stages); // each stage makes it for itself
+    }
+  }
+
+  llvm::SmallSetVector<unsigned, 4> getStages(const llvm::BitVector &virtualStages) const {
+    llvm::SmallSetVector<unsigned, 4> stages;
+    for (unsigned v : virtualStages.set_bits())
+      stages.insert(layout.getStage(v));
+    return stages;
+  }
+
+  /// Makes one gradient of those that came in several forms: what is added first is reduced once.
+  void addGradients(Op &update) {
+    Value *param = update.getOperand(0), *like = update.getOperand(1);
+    auto owner = std::make_unique<Op>(OpKind::Compute, update.loc);
+    owner->def = graph.defs.getSum(like->type.getNumDims(), update.getNumOperands() - 1);
+    owner->scope = update.scope;
+    owner->extents.assign(like->type.shape.begin(), like->type.shape.end());
+    owner->indexAxes.assign(like->sharding.dims.begin(), like->sharding.dims.end());
+    for (Value *gradient : update.getOperands().drop_front())
+      owner->addOperand(gradient);
+    Value *sum = owner->addResult(like->type, like->path);
+    sum->sharding = like->sharding;
+    sum->loc = like->loc;
+    update.getBlock()->insertBefore(&update, std::move(owner));
+    update.clearOperands();
+    update.addOperand(param);
+    update.addOperand(sum);
+  }
+
   /// If the gradient of an update accumulates on several stages, sums it over them.
   void reduceOverStages(Op &update) {
     Value *param = update.getOperand(0);
     llvm::BitVector gradientStages = getStepStages(layout, update);
     llvm::BitVector useStages(layout.getNumVirtual());
-    for (auto [user, number] : param->getUses())
-      if (auto stage = getTopLevelOp(user)->virtualStage; stage && user->kind != OpKind::Update)
-        useStages.set(*stage);
-    llvm::SmallSetVector<unsigned, 4> stages;
-    for (unsigned v : gradientStages.set_bits())
-      stages.insert(layout.getStage(v));
+    addUseStages(*param, useStages);
+    llvm::SmallSetVector<unsigned, 4> stages = getStages(gradientStages);
     bool everywhere = true;
     for (unsigned v : useStages.set_bits())
       everywhere &= stages.contains(layout.getStage(v));
-    if (!everywhere || (stages.size() > 1 && update.getNumOperands() > 2)) {
+    for (Value *gradient : update.getOperands().drop_front())
+      everywhere &= getStages(getGradientStages(layout, *gradient)).size() == stages.size();
+    if (!everywhere) {
       diags.report(param->loc, diag::PipelineTiedGradients) << describe(*param);
       return;
     }
     if (stages.size() < 2)
       return;
+    if (update.getNumOperands() > 2)
+      addGradients(update);
     Value *gradient = update.getOperand(1);
     auto owner = std::make_unique<Op>(OpKind::AllReduce, update.loc);
     owner->scope = update.scope;
@@ -261,7 +312,7 @@ private:
   Graph &graph;
   const PipelineLayout &layout;
   DiagnosticEngine &diags;
-  /// Top-level ops computed from inputs and constants only.
+  /// Top-level ops computed from inputs and constants only, and the forms of parameters.
   llvm::DenseSet<Op *> isPure;
   llvm::DenseSet<const Value *> reportedCrossings;
 };

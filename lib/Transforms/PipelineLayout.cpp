@@ -86,8 +86,30 @@ std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, Diagnos
   return layout;
 }
 
+llvm::BitVector PipelineLayout::getStagesOfLoop() const {
+  llvm::BitVector stages(getNumVirtual());
+  for (unsigned v = 0; v < getNumVirtual(); ++v)
+    if (ranges[v].first != ranges[v].second)
+      stages.set(v);
+  return stages;
+}
+
 bool stage::isSource(const Op &op) {
   return op.kind == OpKind::Param || op.kind == OpKind::Input || op.kind == OpKind::Constant;
+}
+
+llvm::BitVector stage::getGradientStages(const PipelineLayout &layout, const Value &gradient) {
+  if (gradient.getOp()->kind != OpKind::Accumulate)
+    return getStepStages(layout, *gradient.getOp());
+  llvm::BitVector stages(layout.getNumVirtual());
+  for (Op *accumulation : layout.buffers.getAccumulations(&gradient)) {
+    Op *top = getTopLevelOp(accumulation);
+    if (top->virtualStage)
+      stages.set(*top->virtualStage);
+    else if (top == layout.backwardLoop)
+      stages |= layout.getStagesOfLoop(); // each accumulates in its own iterations
+  }
+  return stages;
 }
 
 llvm::BitVector stage::getStepStages(const PipelineLayout &layout, Op &op) {
@@ -97,19 +119,9 @@ llvm::BitVector stage::getStepStages(const PipelineLayout &layout, Op &op) {
     Op *producer = value->getOp();
     if (!producer)
       return;
-    if (producer->kind == OpKind::Accumulate) {
-      if (!visited.insert(layout.buffers.getFirst(value)).second)
-        return;
-      for (Op *accumulation : layout.buffers.getAccumulations(value)) {
-        Op *top = getTopLevelOp(accumulation);
-        if (top->virtualStage)
-          stages.set(*top->virtualStage);
-        else if (top == layout.backwardLoop)
-          stages.set(); // each stage accumulates for its own iterations
-      }
-    } else if (producer->getBlock() == op.getBlock()) {
-      stages |= getStepStages(layout, *producer);
-    }
+    bool isBuffer = producer->kind == OpKind::Accumulate;
+    if (isBuffer ? visited.insert(layout.buffers.getFirst(value)).second : producer->getBlock() == op.getBlock())
+      stages |= getGradientStages(layout, *value);
   });
   return stages;
 }

@@ -30,6 +30,8 @@ struct PipelineLayout {
   unsigned getNumVirtual() const { return numStages * numChunks; }
   unsigned getLast() const { return getNumVirtual() - 1; }
   unsigned getStage(unsigned virtualStage) const { return virtualStage % numStages; }
+  /// The virtual stages that run iterations of the pipelined repeat.
+  llvm::BitVector getStagesOfLoop() const;
   bool isPipelined(const Op &op) const { return &op == forwardLoop || &op == backwardLoop || &op == stepLoop; }
 };
 
@@ -39,6 +41,9 @@ std::optional<PipelineLayout> computePipelineLayout(Graph &graph, DiagnosticEngi
 
 /// True for what lives on every stage that uses it: params, inputs, constants.
 bool isSource(const Op &op);
+
+/// Virtual stages where a gradient of the step block accumulates, or what it is made of.
+llvm::BitVector getGradientStages(const PipelineLayout &layout, const Value &gradient);
 
 /// Virtual stages that run a top-level op of the step block: those where the gradients it works on accumulate.
 llvm::BitVector getStepStages(const PipelineLayout &layout, Op &op);

@@ -29,10 +29,18 @@ std::string RandomMesh::someAxes(Random &random, unsigned most, int64_t *product
 static std::string shape(const std::vector<std::string> &dims) { return "[" + llvm::join(dims, ", ") + "]"; }
 static std::string indices(const std::vector<std::string> &dims) { return llvm::StringRef(shape(dims)).lower(); }
 
+/// A parameter, which may be one that is used already, here or outside of the layers.
 std::string RandomModel::newParam(const Dims &dims) {
+  std::vector<std::string> known;
+  for (const Value &param : visibleParams)
+    if (param.dims == dims)
+      known.push_back(param.name);
+  if (!known.empty() && random.chance(30))
+    return random.pick(known);
   std::string name = fresh("w");
   say("param " + name + ": " + shape(dims) + ";");
   params.push_back({name, dims});
+  visibleParams.push_back({name, dims});
   return name;
 }
 
@@ -137,8 +145,8 @@ void RandomModel::makeWindow(const Value &x, std::vector<Value> &values) {
   if (width.empty())
     return;
   const std::vector<std::string> names = {"ahead", "back"};
-  std::string op = random.pick(names), w = newParam(random.chance(50) ? Dims{width, x.dims[2]} : Dims{width});
-  bool isDeep = params.back().dims.size() == 2;
+  bool isDeep = random.chance(50);
+  std::string op = random.pick(names), w = newParam(isDeep ? Dims{width, x.dims[2]} : Dims{width});
   define(op + (isDeep ? "_deep(" : "(") + x.name + ", " + w + ")", x.dims, values);
 }
 
@@ -329,6 +337,7 @@ void RandomModel::makeLayers(std::vector<Value> &values) {
   }
   say("repeat layers[" + std::to_string(iterations) + "] {");
   indent = "    ";
+  size_t numOutside = visibleParams.size();
   // Used in every iteration. A pipeline refuses most.
   for (unsigned n = random.chance(mesh.pipeline.empty() ? 35 : 5) ? 1 + random.below(2) : 0; n; --n)
     inside.push_back(random.pick(values));
@@ -356,6 +365,7 @@ void RandomModel::makeLayers(std::vector<Value> &values) {
     say("h = calm(" + chosen.name + ");");
   indent = "  ";
   say("}");
+  visibleParams.resize(numOutside);
   for (unsigned i = 0; i < numCarried; ++i)
     values.push_back({"g" + std::to_string(i), start.dims});
   if (!numCarried || random.chance(70))

@@ -4,6 +4,7 @@
 // element-wise ops, norms, reductions, attention, windows, slices with offsets, routes to
 // rows of a table, parallel blocks, values that are used many times, annotations; and
 // layers, which carry one value or several that shift, and use values from outside.
+// Parameters are used once or several times, by layers and outside of them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_UNITTESTS_DRIVER_RANDOMMODEL_H
@@ -40,6 +41,7 @@ public:
 
   std::vector<std::string> lines;
   std::vector<Value> params, named;
+  std::vector<Value> visibleParams; ///< Those that a statement may use.
   std::vector<std::string> carriedDims; ///< Of the layers' values.
 
 private:

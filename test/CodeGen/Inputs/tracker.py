@@ -64,7 +64,8 @@ def measure(nodes):
 
 
 checked = 0
-for job, pp, tp, cp, dp, sp in itertools.product(("llama", "gpt"), (1, 2), (1, 2), (1, 2), (1, 2), ("true", "false")):
+jobs = ("llama", "gpt", "universal")
+for job, pp, tp, cp, dp, sp in itertools.product(jobs, (1, 2), (1, 2), (1, 2), (1, 2), ("true", "false")):
     shutil.rmtree(scratch, ignore_errors=True)
     command = [stagec, program, "--job", job, f"-Dpp={pp}", f"-Dtp={tp}", f"-Dcp={cp}", f"-Ddp={dp}", f"-DB={3 * dp}",
                f"-Dsequence_parallel={sp}", "--tracker", "-o", scratch, "--report=json"]
