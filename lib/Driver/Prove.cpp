@@ -58,10 +58,15 @@ public:
 private:
   bool isGiven(llvm::StringRef name) const { return llvm::is_contained(given, name); }
 
-  /// Whether the program is accepted with these options; they are ours then.
-  bool accept(DriverOptions trial) {
+  /// Axes of more than one rank of which the mesh is made.
+  static size_t countAxes(const sema::BoundJob &job) {
+    return llvm::count_if(job.strategy.mesh, [](const sema::BoundAxis &axis) { return axis.size > 1; });
+  }
+
+  /// Whether the program is accepted with these options, and has as many axes as it has to; they are ours then.
+  bool accept(DriverOptions trial, size_t numAxes = 0) {
     Compilation c(llvm::nulls());
-    if (!runFrontEnd(c, trial))
+    if (!runFrontEnd(c, trial) || (numAxes && countAxes(*c.job) != numAxes))
       return false;
     options = std::move(trial);
     microbatches = c.job->microbatches;
@@ -77,14 +82,15 @@ private:
     return options;
   }
 
-  /// The smallest mesh, by its ranks, with which the program is accepted.
+  /// The smallest mesh, by its ranks, with which the program is accepted. Two readings of it that cut the ranks in
+  /// different places still do.
   void shrinkMesh(const sema::BoundJob &job) {
     struct Choice {
       const sema::BoundAxis *axis;
       std::vector<int64_t> sizes;
     };
     std::vector<Choice> choices;
-    for (const sema::BoundAxis &axis : job.strategy.mesh) {
+    for (const sema::BoundAxis &axis : job.strategy.readings) {
       bool isParameter = llvm::any_of(job.strategy.decl->params,
                                       [&](const ast::Param &param) { return param.name.name == axis.name.name; });
       if (!isParameter || isGiven(axis.name.name))
@@ -97,7 +103,9 @@ private:
       choice.sizes.push_back(axis.size);
       choices.push_back(std::move(choice));
     }
-    // Every combination, that with the fewest ranks first.
+    // Every combination, that with the fewest ranks first. Most combinations of two readings have different ranks.
+    bool isReadTwice = job.strategy.readings.size() > job.strategy.meshStmt->axes.size();
+    size_t numAxes = isReadTwice ? countAxes(job) : 0, most = isReadTwice ? 512 : 64;
     std::vector<std::pair<int64_t, std::vector<int64_t>>> meshes = {{1, {}}};
     for (const Choice &choice : choices) {
       std::vector<std::pair<int64_t, std::vector<int64_t>>> longer;
@@ -107,7 +115,6 @@ private:
           longer.back().second.push_back(size);
         }
       llvm::stable_sort(longer, [](auto &a, auto &b) { return a.first < b.first; });
-      constexpr size_t most = 64;
       longer.resize(std::min(longer.size(), most));
       meshes = std::move(longer);
     }
@@ -119,11 +126,11 @@ private:
       for (size_t i = 0; i < sizes.size(); ++i)
         if (sizes[i] != choices[i].axis->size)
           trial = with(std::move(trial), "strategy." + choices[i].axis->name.name.str(), sizes[i]);
-      bool isGood = accept(trial);
+      bool isGood = accept(trial, numAxes);
       // To the program a literal and a name for the same number are different sizes then.
       if (!isGood && options.namesConstants && !accept(options)) {
         trial.namesConstants = options.namesConstants = false;
-        isGood = accept(trial);
+        isGood = accept(trial, numAxes);
       }
       if (!isGood)
         continue;

@@ -31,6 +31,7 @@ bool TextParser::parseItem() {
   static const Item items[] = {
       {"dim", &TextParser::parseDim},
       {"mesh", &TextParser::parseMesh},
+      {"axis", &TextParser::parseAxisGroup},
       {"bind", &TextParser::parseBindings},
       {"precision", &TextParser::parsePrecision},
       {"optimizer", &TextParser::parseOptimizer},
@@ -93,7 +94,7 @@ bool TextParser::parseMesh() {
              return fail("at most 32 axes");
            if (!parseIdentifier(axis.name, "an axis") || !expect("=") || !parseInteger(axis.size, 1))
              return false;
-           if (graph.mesh.find(axis.name)) {
+           if (graph.mesh.resolve(axis.name)) {
              diags.report(at.getLoc(), diag::IRRedefinition) << axis.name;
              return true;
            }
@@ -108,6 +109,32 @@ bool TextParser::parseMesh() {
            return true;
          }) &&
          expect(";");
+}
+
+/// `axis ep = (dp.1, cp);`
+bool TextParser::parseAxisGroup() {
+  AxisGroup group;
+  Token at = token;
+  group.loc = at.getLoc();
+  AxisList axes;
+  if (!parseIdentifier(group.name, "a name for axes") || !expect("=") || !parseAxes(axes) || !expect(";"))
+    return false;
+  if (graph.mesh.resolve(group.name)) {
+    diags.report(at.getLoc(), diag::IRRedefinition) << group.name;
+    return true;
+  }
+  AxisSet seen = 0;
+  for (const PlacedAxis &axis : axes) {
+    if (axis.isMirrored() || (seen & toSet(axis))) {
+      diags.report(at.getLoc(), diag::IRBadAxisGroup) << group.name << graph.mesh[axis].name
+                                                      << (axis.isMirrored() ? "has a layout" : "stands twice");
+      return true;
+    }
+    seen |= toSet(axis);
+    group.axes.push_back(axis);
+  }
+  graph.mesh.addGroup(std::move(group));
+  return true;
 }
 
 bool TextParser::parseBindings() {
@@ -216,10 +243,15 @@ bool TextParser::parsePipeline() {
   if (!parseName(pipeline.loop, "the name of a repeat"))
     return false;
   if (consume("over")) {
-    AxisId axis;
-    if (!parseAxis(axis))
+    Token at = token;
+    AxisList axes;
+    if (!parseAxis(axes))
       return false;
-    pipeline.axis = axis;
+    if (axes.size() != 1 || axes.front().isMirrored()) {
+      diags.report(at.getLoc(), diag::IRPipelineAxis) << at.text;
+      return false;
+    }
+    pipeline.axis = axes.front();
   }
   if (!expect("{"))
     return false;

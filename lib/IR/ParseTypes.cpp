@@ -173,16 +173,18 @@ bool TextParser::parseReduceKind(ReduceKind &kind) {
   return fail("'sum', 'max' or 'min'");
 }
 
-bool TextParser::parseAxis(AxisId &axis) {
+bool TextParser::parseAxis(AxisList &axes) {
   if (token.kind != Token::Identifier)
     return fail("an axis");
-  auto found = graph.mesh.find(token.text);
+  auto found = graph.mesh.resolve(token.text);
   if (!found) {
     diags.report(token.getLoc(), diag::IRUnknownAxis) << token.text;
     return false;
   }
-  axis = *found;
   advance();
+  Layout layout = consume("mirrored") ? Layout::Mirrored : Layout::Blocked;
+  for (AxisId axis : *found)
+    axes.emplace_back(axis, layout);
   return true;
 }
 
@@ -190,11 +192,7 @@ bool TextParser::parseAxes(AxisList &axes, bool *open) {
   auto parseOne = [&] {
     if (open && !*open && consume("..."))
       return *open = true;
-    AxisId axis;
-    if (!parseAxis(axis))
-      return false;
-    axes.emplace_back(axis, consume("mirrored") ? Layout::Mirrored : Layout::Blocked);
-    return true;
+    return parseAxis(axes);
   };
   return is("(") ? parseList("(", ")", parseOne) : parseOne();
 }
@@ -202,14 +200,14 @@ bool TextParser::parseAxes(AxisList &axes, bool *open) {
 bool TextParser::parseAxisSet(AxisSet &axes, ReduceKind *reduce) {
   bool first = true;
   return parseList("(", ")", [&] {
-    bool mayBeKind = first && reduce && token.kind == Token::Identifier && !graph.mesh.find(token.text);
+    bool mayBeKind = first && reduce && token.kind == Token::Identifier && !graph.mesh.resolve(token.text);
     first = false;
     if (mayBeKind && (is("sum") || is("max") || is("min")))
       return parseReduceKind(*reduce);
-    AxisId axis;
-    if (!parseAxis(axis))
+    AxisList named;
+    if (!parseAxis(named))
       return false;
-    axes |= toSet(axis);
+    axes |= toSet(named);
     return true;
   });
 }

@@ -122,17 +122,15 @@ private:
           printAxes(os, graph.mesh, *exact(i));
         if (!floor(i).empty()) {
           os << (exact(i) ? " (" : "(");
-          for (const PlacedAxis &axis : floor(i)) {
-            printAxes(os, graph.mesh, axis);
-            os << ", ";
-          }
+          for (const std::string &name : listAxisNames(graph.mesh, floor(i)))
+            os << name << ", ";
           os << "...)";
         }
       }
       os << '}';
     }
     auto axes = [&](AxisSet set) {
-      llvm::interleaveComma(toList(set), os, [&](AxisId axis) { printAxes(os, graph.mesh, axis); });
+      llvm::interleaveComma(listAxisNames(graph.mesh, toList(set)), os, [&](const std::string &name) { os << name; });
     };
     if (constraint.partial) {
       os << " partial(";

@@ -46,20 +46,25 @@ void stage::printNumber(llvm::raw_ostream &os, double number) {
   }
 }
 
+/// A graph that does not verify may have axes that its mesh has not.
+llvm::SmallVector<std::string, 4> stage::listAxisNames(const Mesh &mesh, llvm::ArrayRef<PlacedAxis> axes) {
+  llvm::SmallVector<std::string, 4> names;
+  auto isUnknown = [&](const PlacedAxis &axis) { return axis >= mesh.getAxes().size(); };
+  if (llvm::any_of(axes, isUnknown)) {
+    for (const PlacedAxis &axis : axes)
+      names.push_back(isUnknown(axis) ? "<axis " + std::to_string(axis.id) + ">" : mesh[axis].name);
+    return names;
+  }
+  for (auto [name, layout] : mesh.nameAxes(axes))
+    names.push_back(name.str() + (layout == Layout::Mirrored ? " mirrored" : ""));
+  return names;
+}
+
 void stage::printAxes(llvm::raw_ostream &os, const Mesh &mesh, llvm::ArrayRef<PlacedAxis> axes) {
-  auto name = [&](const PlacedAxis &axis) {
-    if (axis < mesh.getAxes().size())
-      os << mesh[axis].name;
-    else
-      os << "<axis " << unsigned(axis) << '>';
-    if (axis.isMirrored())
-      os << " mirrored";
-  };
-  if (axes.size() == 1)
-    return name(axes.front());
-  os << '(';
-  llvm::interleaveComma(axes, os, name);
-  os << ')';
+  auto names = listAxisNames(mesh, axes);
+  os << (names.size() == 1 ? "" : "(");
+  llvm::interleaveComma(names, os, [&](const std::string &name) { os << name; });
+  os << (names.size() == 1 ? "" : ")");
 }
 
 void stage::print(llvm::raw_ostream &os, const Graph &graph, const Extent &extent) {
@@ -99,7 +104,8 @@ void stage::print(llvm::raw_ostream &os, const Graph &graph, const Sharding &sha
   os << (sharding.dims.empty() ? "" : " ") << "partial(";
   if (sharding.reduce != ReduceKind::Sum)
     os << getName(sharding.reduce) << ", ";
-  llvm::interleaveComma(toList(sharding.partial), os, [&](AxisId axis) { printAxes(os, graph.mesh, axis); });
+  llvm::interleaveComma(listAxisNames(graph.mesh, toList(sharding.partial)), os,
+                        [&](const std::string &name) { os << name; });
   os << ')';
 }
 

@@ -53,6 +53,11 @@ private:
     llvm::interleaveComma(graph.mesh.getAxes(), os,
                           [&](const Axis &axis) { os << axis.name << " = " << axis.size; });
     os << ");\n";
+    for (const AxisGroup &group : graph.mesh.getGroups()) {
+      os << "  axis " << group.name << " = (";
+      llvm::interleaveComma(group.axes, os, [&](AxisId axis) { os << graph.mesh[axis].name; });
+      os << ");\n";
+    }
   }
 
   void printStep() {

@@ -55,7 +55,8 @@ private:
   bool parseSize(Size &size, llvm::ArrayRef<llvm::StringRef> stops = {});
   bool parseDType(DType &type);
   bool parseReduceKind(ReduceKind &kind);
-  bool parseAxis(AxisId &axis);
+  /// `tp`, `cp mirrored`, appended; a group of axes is several.
+  bool parseAxis(AxisList &axes);
   /// `tp`, `(cp, tp)`, `()`. With `open`: sets it if the list ends in `...`.
   bool parseAxes(AxisList &axes, bool *open = nullptr);
   /// `(tp, cp)` or, with `reduce`, `(max, tp)`.
@@ -97,6 +98,7 @@ private:
   bool parseItem();
   bool parseDim();
   bool parseMesh();
+  bool parseAxisGroup();
   bool parseBindings();
   bool parsePrecision();
   bool parseOptimizer();

@@ -72,6 +72,36 @@ std::optional<AxisId> Mesh::find(llvm::StringRef name) const {
   return std::nullopt;
 }
 
+std::optional<llvm::SmallVector<AxisId, 2>> Mesh::resolve(llvm::StringRef name) const {
+  if (std::optional<AxisId> axis = find(name))
+    return llvm::SmallVector<AxisId, 2>{*axis};
+  for (const AxisGroup &group : groups)
+    if (group.name == name)
+      return group.axes;
+  return std::nullopt;
+}
+
+llvm::SmallVector<std::pair<llvm::StringRef, Layout>, 4> Mesh::nameAxes(llvm::ArrayRef<PlacedAxis> list) const {
+  llvm::SmallVector<std::pair<llvm::StringRef, Layout>, 4> names;
+  while (!list.empty()) {
+    auto begins = [&](const AxisGroup &group) {
+      if (group.axes.size() > list.size())
+        return false;
+      for (size_t i = 0; i < group.axes.size(); ++i)
+        if (list[i].id != group.axes[i] || list[i].layout != list.front().layout)
+          return false;
+      return true;
+    };
+    const AxisGroup *longest = nullptr;
+    for (const AxisGroup &group : groups)
+      if (group.axes.size() > (longest ? longest->axes.size() : 1) && begins(group))
+        longest = &group;
+    names.emplace_back(longest ? longest->name : axes[list.front()].name, list.front().layout);
+    list = list.drop_front(longest ? longest->axes.size() : 1);
+  }
+  return names;
+}
+
 int64_t Mesh::getNumRanks() const {
   int64_t ranks = 1;
   for (const Axis &axis : axes)

@@ -16,6 +16,12 @@ void stage::lowerMesh(Graph &graph, const sema::BoundJob &job) {
     graph.mesh.addAxis({bound.name.name.str(), bound.size, graph.sizes.symbol(bound.name.name), bound.name.loc()});
   for (const Axis &axis : graph.mesh.getAxes())
     graph.binding.bind(axis.name, axis.size);
+  for (const sema::BoundAlias &alias : job.strategy.aliases) {
+    AxisGroup group{alias.name.name.str(), {}, alias.name.loc()};
+    for (llvm::StringRef axis : alias.axes)
+      group.axes.push_back(*graph.mesh.find(axis));
+    graph.mesh.addGroup(std::move(group));
+  }
 }
 
 /// The parameter of the model that a rule pads; null after saying why there is none.

@@ -6,6 +6,7 @@
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Transforms/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
 
@@ -329,7 +330,7 @@ void stage::print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof)
       os << " of one rank";
     for (const Axis &axis : graph.mesh.getAxes())
       if (axis.size > 1)
-        os << " " << axis.name << axis.size;
+        os << " " << axis.name << (llvm::isDigit(axis.name.back()) ? ":" : "") << axis.size;
   } else {
     os << " unsharded, as the graph has no communication yet";
   }

@@ -1,7 +1,9 @@
 //===- Comparison.cpp - what several plans cost, in one table -------------===//
 #include "stage/Memory/Comparison.h"
 #include "Table.h"
+#include "stage/IR/Text.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
 
@@ -33,10 +35,7 @@ PlanCosts stage::summarize(const Report &report) {
     return left.size() != right.size() ? left.size() < right.size() : left < right;
   });
   for (auto &[axes, bytes] : most) {
-    std::string name;
-    for (AxisId axis : toList(axes))
-      name += (name.empty() ? "" : "+") + mesh[axis].name;
-    costs.traffic.emplace_back(name, bytes);
+    costs.traffic.emplace_back(llvm::join(listAxisNames(mesh, toList(axes)), "+"), bytes);
   }
   return costs;
 }

@@ -2,6 +2,7 @@
 #include "Table.h"
 #include "stage/IR/Text.h"
 #include "stage/Memory/Report.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
 
@@ -9,14 +10,16 @@ static std::string describeMesh(const Mesh &mesh) {
   std::string text;
   for (const Axis &axis : mesh.getAxes())
     text += (text.empty() ? "" : " x ") + axis.name + " " + std::to_string(axis.size);
+  for (const AxisGroup &group : mesh.getGroups()) {
+    text += (&group == mesh.getGroups().begin() ? "; " : ", ") + group.name + " = ";
+    for (size_t i = 0; i < group.axes.size(); ++i)
+      text += (i ? " x " : "") + mesh[group.axes[i]].name;
+  }
   return text;
 }
 
 static std::string describeAxes(const Graph &graph, const AxisList &axes) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  llvm::interleaveComma(axes, os, [&](AxisId axis) { os << graph.mesh[axis].name; });
-  return os.str();
+  return llvm::join(listAxisNames(graph.mesh, axes), ", ");
 }
 
 static void printHead(llvm::raw_ostream &os, const Report &report) {

@@ -1,5 +1,6 @@
 //===- ReportJson.cpp - the report as JSON --------------------------------===//
 #include "stage/Memory/Comparison.h"
+#include "stage/IR/Text.h"
 #include "llvm/Support/JSON.h"
 
 using namespace stage;
@@ -24,6 +25,12 @@ public:
       json.attributeObject("mesh", [&] {
         for (const Axis &axis : graph.mesh.getAxes())
           number(axis.name, axis.size);
+        for (const AxisGroup &group : graph.mesh.getGroups()) {
+          int64_t size = 1;
+          for (AxisId axis : group.axes)
+            size *= graph.mesh[axis].size;
+          number(group.name, size);
+        }
       });
       printDims();
       number("microbatches", report.program->microbatches);
@@ -103,8 +110,8 @@ private:
         json.object([&] {
           json.attribute("operation", traffic.isSend ? llvm::StringRef("send") : getName(traffic.kind));
           json.attributeArray("axes", [&] {
-            for (AxisId axis : traffic.axes)
-              json.value(graph.mesh[axis].name);
+            for (const std::string &name : listAxisNames(graph.mesh, traffic.axes))
+              json.value(name);
           });
           number("group", traffic.groupSize);
           number("count", traffic.count);

@@ -446,8 +446,9 @@ bool JobBinder::bindPrecision() {
 bool JobBinder::checkSymbols() {
   bool ok = true;
   auto check = [&](const NamedValue &value) {
-    const BoundAxis *axis = job.strategy.findAxis(value.name.name);
-    if (!axis)
+    auto isNamed = [&](const BoundAxis &known) { return known.name.name == value.name.name; };
+    auto axis = llvm::find_if(job.strategy.readings, isNamed);
+    if (axis == job.strategy.readings.end())
       return;
     diags.report(axis->name.loc(), diag::AxisNamedLikeSize)
             .range(axis->name.range)

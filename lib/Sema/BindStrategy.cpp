@@ -55,7 +55,7 @@ private:
   bool bindBody(ArrayRef<ast::Stmt *> body, Environment &env, const ast::StrategyDecl &decl);
   bool bindStmt(const ast::Stmt *stmt, Environment &env, const ast::StrategyDecl &decl);
   bool bindMesh(const ast::MeshStmt &mesh, Environment &env);
-  bool bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &env);
+  bool bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &env, std::vector<BoundAxis> &into);
   bool bindAlias(const ast::AxisAliasStmt &alias);
   bool addPipeline(const BoundRule &rule);
   bool checkRule(const ast::Stmt *stmt);
@@ -173,28 +173,36 @@ bool StrategyBinder::bindMesh(const ast::MeshStmt &mesh, Environment &env) {
     return false;
   }
   result.meshStmt = &mesh;
-  if (!mesh.second.empty())
-    return reportNotSupported(mesh.range, "a second reading of the mesh");
   if (!mesh.topology.empty())
     return reportNotSupported(mesh.range, "a topology of the mesh");
   bool ok = true;
   for (const ast::MeshStmt::AxisSyntax &axis : mesh.axes)
-    ok &= bindAxis(axis, env);
-  if (mesh.axes.size() > maxAxes) {
-    diags.report(mesh.loc(), diag::TooManyAxes).range(mesh.range) << int64_t(mesh.axes.size()) << int64_t(maxAxes);
+    ok &= bindAxis(axis, env, result.readings);
+  std::vector<BoundAxis> second;
+  for (const ast::Ident &name : mesh.second)
+    ok &= bindAxis({name, nullptr}, env, second);
+  if (mesh.axes.size() > maxAxes || mesh.second.size() > maxAxes) {
+    size_t most = std::max(mesh.axes.size(), mesh.second.size());
+    diags.report(mesh.loc(), diag::TooManyAxes).range(mesh.range) << int64_t(most) << int64_t(maxAxes);
     return false;
   }
-  int64_t ranks = 1;
-  for (const BoundAxis &axis : result.mesh)
-    if (ok && (__builtin_mul_overflow(ranks, axis.size, &ranks) || ranks > maxRanks)) {
-      diags.report(mesh.loc(), diag::TooManyRanks).range(mesh.range) << maxRanks;
-      return false;
-    }
+  for (const std::vector<BoundAxis> &reading : {result.readings, second}) {
+    int64_t ranks = 1;
+    for (const BoundAxis &axis : reading)
+      if (ok && (__builtin_mul_overflow(ranks, axis.size, &ranks) || ranks > maxRanks)) {
+        diags.report(mesh.loc(), diag::TooManyRanks).range(mesh.range) << maxRanks;
+        return false;
+      }
+  }
+  if (second.empty())
+    result.mesh = result.readings;
+  else
+    ok = ok && refineMesh(result, second, mesh.range, evaluator.getSizes(), diags);
   hasMesh = ok;
   return ok;
 }
 
-bool StrategyBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &env) {
+bool StrategyBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &env, std::vector<BoundAxis> &into) {
   std::string what = ("the size of axis '" + axis.name.name + "'").str();
   std::optional<int64_t> size;
   if (axis.size) {
@@ -219,7 +227,8 @@ bool StrategyBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment
     noteGiven(error, axis.name.name);
     return false;
   }
-  if (const BoundAxis *other = result.findAxis(axis.name.name)) {
+  auto other = llvm::find_if(into, [&](const BoundAxis &known) { return known.name.name == axis.name.name; });
+  if (other != into.end()) {
     diags.report(axis.name.loc(), diag::Redefinition)
             .range(axis.name.range)
             .
@@ -230,7 +239,7 @@ bool StrategyBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment
   }
   if (!env.find(axis.name.name))
     env.define(axis.name.name, CTValue::integer(*size));
-  result.mesh.push_back({axis.name, *size});
+  into.push_back({axis.name, *size});
   return true;
 }
 

@@ -15,6 +15,11 @@ namespace stage::sema {
 std::optional<BoundStrategy> bindStrategy(Evaluator &evaluator, std::deque<Environment> &environments,
                                           const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt);
 
+/// Makes the mesh of a strategy of what its readings so far and a second one have in common, with a name for each axis
+/// that is several of its atoms. False after reporting at `range` why there is no such mesh.
+bool refineMesh(BoundStrategy &strategy, ArrayRef<BoundAxis> second, SMRange range, SizeContext &sizes,
+                DiagnosticEngine &diags);
+
 /// Evaluates what the pipeline statement in effect says, if there is one, for a number of microbatches. False after
 /// reporting a fault.
 bool bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, int64_t microbatches);

@@ -122,6 +122,9 @@ void StrategyChecker::checkMesh(const ast::MeshStmt &mesh) {
     if (!find(axis.name.name))
       define(SymbolKind::Scalar, axis.name);
   }
+  for (const ast::Ident &name : mesh.second)
+    if (!use(name.name))
+      diags.report(name.loc(), diag::AxisWithoutSize).range(name.range) << name.name;
   checkExprs(mesh.topology);
 }
 

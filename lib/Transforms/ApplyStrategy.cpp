@@ -35,6 +35,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/PathPattern.h"
+#include "stage/IR/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/DenseSet.h"
@@ -517,10 +518,7 @@ private:
   void use(llvm::ArrayRef<PlacedAxis> axes) { usedAxes |= toSet(axes); }
 
   std::string describe(llvm::ArrayRef<PlacedAxis> axes) const {
-    std::string text = "(";
-    for (size_t i = 0; i < axes.size(); ++i)
-      text += (i ? ", " : "") + graph.mesh[axes[i]].name + (axes[i].isMirrored() ? " mirrored" : "");
-    return text + ")";
+    return "(" + llvm::join(listAxisNames(graph.mesh, axes), ", ") + ")";
   }
   static std::string describe(const Value &value) { return value.path.empty() ? "a value" : value.path; }
   static std::string dimName(const Value &value, unsigned d) {

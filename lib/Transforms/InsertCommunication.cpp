@@ -28,10 +28,12 @@
 #include "CheckSizes.h"
 #include "stage/IR/PathPattern.h"
 #include "stage/IR/ShardingRules.h"
+#include "stage/IR/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/Reshard.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
 #include <tuple>
 
 using namespace stage;
@@ -254,9 +256,7 @@ private:
       for (const Value *value : keptGathered)
         any |= (value->constraint.gathered & axes) && (!pattern || matches(*pattern, *value));
       if (!any) {
-        std::string names;
-        for (AxisId axis : toList(axes))
-          names += (names.empty() ? "" : ", ") + graph.mesh[axis].name;
+        std::string names = llvm::join(listAxisNames(graph.mesh, toList(axes)), ", ");
         diags.report(rule.loc, diag::NothingToKeep) << (pattern ? "that '" + rule.pattern + "' matches" : "of the model")
                                                     << names;
       }

@@ -23,8 +23,10 @@
 #include "CheckSizes.h"
 #include "WantedShardings.h"
 #include "stage/IR/ShardingRules.h"
+#include "stage/IR/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 #include <map>
 
 using namespace stage;
@@ -365,9 +367,7 @@ private:
     bool isOtherKind = value.constraint.partial.value_or(0) && !missing && value.constraint.reduce != sharding.reduce;
     if ((!missing && !isOtherKind) || !checkedPartial.insert(&value).second)
       return;
-    std::string names;
-    for (AxisId axis : toList(isOtherKind ? sharding.partial : missing))
-      names += (names.empty() ? "" : ", ") + graph.mesh[axis].name;
+    std::string names = llvm::join(listAxisNames(graph.mesh, toList(isOtherKind ? sharding.partial : missing)), ", ");
     diags.report(value.constraint.loc, diag::NotPartial)
         << describe(value) << getName(value.constraint.reduce) << names
         << (value.getOp() && value.getOp()->def ? llvm::StringRef(value.getOp()->def->name) : "what makes it");
@@ -384,13 +384,11 @@ private:
   void oweDivision(const Extent &extent, const AxisList &axes, SMLoc loc, llvm::StringRef where) {
     Size parts = graph.mesh.getGroupSymbol(graph.sizes, axes);
     std::string names;
-    for (const PlacedAxis &axis : axes) {
-      names += (names.empty() ? "" : ", ") + graph.mesh[axis].name;
-      if (axis.isMirrored()) {
+    for (auto [name, layout] : graph.mesh.nameAxes(axes))
+      names += (names.empty() ? "" : ", ") + name.str() + (layout == Layout::Mirrored ? " from both ends" : "");
+    for (const PlacedAxis &axis : axes)
+      if (axis.isMirrored())
         parts = parts * 2;
-        names += " from both ends";
-      }
-    }
     if (axes.empty() || !owed.insert({extent.size, parts}).second)
       return;
     graph.obligations.add(Obligations::Kind::Divides, extent.size, parts, loc,

@@ -65,6 +65,8 @@ Extent inferExtent(const Op &op, unsigned index);
 
 /// Prints the shortest decimal text that reads back to the same number.
 void printNumber(llvm::raw_ostream &os, double number);
+/// The names of axes, groups of them by their own (Mesh::nameAxes): `dp`, `cp mirrored`.
+llvm::SmallVector<std::string, 4> listAxisNames(const Mesh &mesh, llvm::ArrayRef<PlacedAxis> axes);
 /// Prints `()`, `tp` or `(cp, tp)`.
 void printAxes(llvm::raw_ostream &os, const Mesh &mesh, llvm::ArrayRef<PlacedAxis> axes);
 inline void printAxes(llvm::raw_ostream &os, const Mesh &mesh, const PlacedAxis &axis) {

@@ -98,14 +98,30 @@ struct Axis {
   SMLoc loc;
 };
 
-/// The named array of ranks.
+/// One name for several axes, outer first: `axis ep = (dp.1, cp)`.
+struct AxisGroup {
+  std::string name;
+  llvm::SmallVector<AxisId, 2> axes;
+  SMLoc loc;
+};
+
+/// The named array of ranks. Its axes are the atoms of which everything else is made: where a strategy reads the same
+/// ranks in two ways, the axes of both readings are groups of the factors that they have in common.
 class Mesh {
 public:
   /// Names must be new. At most 32 axes.
   void addAxis(Axis axis) { axes.push_back(std::move(axis)); }
+  /// Names must be new. The axes must be of the mesh, each once.
+  void addGroup(AxisGroup group) { groups.push_back(std::move(group)); }
   llvm::ArrayRef<Axis> getAxes() const { return axes; }
+  llvm::ArrayRef<AxisGroup> getGroups() const { return groups; }
   const Axis &operator[](AxisId id) const { return axes[id]; }
   std::optional<AxisId> find(llvm::StringRef name) const;
+  /// The axes that the name of an axis or of a group means; nothing if it is neither.
+  std::optional<llvm::SmallVector<AxisId, 2>> resolve(llvm::StringRef name) const;
+  /// A list of axes as people call it: a run of axes that is a group (the longest one; of equally long ones the first
+  /// that was declared) by the group's name, the others by their own. The layout is that of the run.
+  llvm::SmallVector<std::pair<llvm::StringRef, Layout>, 4> nameAxes(llvm::ArrayRef<PlacedAxis> list) const;
   /// Product of the sizes of all axes.
   int64_t getNumRanks() const;
   /// Product of the sizes of these axes.
@@ -119,6 +135,7 @@ public:
 
 private:
   llvm::SmallVector<Axis, 6> axes;
+  llvm::SmallVector<AxisGroup, 2> groups;
 };
 
 enum class ReduceKind : uint8_t { Sum, Max, Min };

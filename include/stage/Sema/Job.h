@@ -41,7 +41,8 @@ struct BoundAxis {
   int64_t size = 1;
 };
 
-/// `axis dp = (edp, ep);`: one name for several axes.
+/// `axis dp = (edp, ep);`: one name for several axes. So are the axes of `mesh (dp, tp) = (edp, ep);`, where these are
+/// made of several of the factors that both readings have in common.
 struct BoundAlias {
   ast::Ident name;
   llvm::SmallVector<StringRef, 4> axes; ///< Axes of the mesh, no aliases.
@@ -71,7 +72,10 @@ struct BoundStrategy {
   /// Null: the job names none, and runs on one rank.
   const ast::StrategyDecl *decl = nullptr;
   const ast::MeshStmt *meshStmt = nullptr;
-  std::vector<BoundAxis> mesh; ///< Outermost first.
+  /// The axes as the strategy names them: those of the mesh, then those of its second reading that have other names.
+  std::vector<BoundAxis> readings;
+  /// The axes of which these are made, outermost first; the same ones if there is one reading.
+  std::vector<BoundAxis> mesh;
   std::vector<BoundAlias> aliases;
   std::vector<BoundRule> rules; ///< Of the extended strategy first, in order.
   std::optional<BoundPipeline> pipeline;
