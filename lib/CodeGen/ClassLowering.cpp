@@ -148,6 +148,7 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
     f.fields.numOps = std::max<uint64_t>(1, sizes.evaluate(cost.getComputed(), op));
     if (!(cost.flops.contraction + cost.flops.attention).isConstant(0))
       f.fields.otherOps = sizes.evaluate(cost.flops.other, op);
+    f.fields.recomputedOps = sizes.evaluate(cost.recomputeFlops, op);
     f.fields.tensorSize = std::max<uint64_t>(1, sizes.evaluate(cost.bytes, op));
   }
   if (options.names)

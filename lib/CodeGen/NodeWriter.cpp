@@ -102,6 +102,7 @@ template <ValueField Field, size_t N> consteval auto attributeHead(const char (&
 constexpr auto IsCpuOp = attributeHead<Bool>("is_cpu_op");
 constexpr auto NumOps = attributeHead<Int64>("num_ops");
 constexpr auto OtherOps = attributeHead<Int64>("other_ops");
+constexpr auto RecomputedOps = attributeHead<Int64>("recomputed_ops");
 constexpr auto TensorSize = attributeHead<Uint64>("tensor_size");
 constexpr auto CommType = attributeHead<Int64>("comm_type");
 constexpr auto CommSize = attributeHead<Int64>("comm_size");
@@ -253,6 +254,8 @@ size_t NodeMessage::measure() {
     size += numberSize(NumOps, node.numOps) + numberSize(TensorSize, node.tensorSize);
     if (node.otherOps)
       size += numberSize(OtherOps, node.otherOps);
+    if (node.recomputedOps)
+      size += numberSize(RecomputedOps, node.recomputedOps);
     break;
   case ChakraNodeType::MemLoad:
   case ChakraNodeType::MemStore:
@@ -307,6 +310,8 @@ uint8_t *NodeMessage::writeBody(uint8_t *out) {
     out = writeNumber(out, NumOps, node.numOps);
     if (node.otherOps)
       out = writeNumber(out, OtherOps, node.otherOps);
+    if (node.recomputedOps)
+      out = writeNumber(out, RecomputedOps, node.recomputedOps);
     out = writeNumber(out, TensorSize, node.tensorSize);
     break;
   case ChakraNodeType::MemLoad:

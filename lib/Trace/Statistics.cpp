@@ -79,7 +79,8 @@ struct Numbers {
 struct OpNumbers {
   uint64_t nodes = 0;
   Count flops = 0;
-  Count otherFlops = 0; ///< Of these, on nodes of another class.
+  Count otherFlops = 0;      ///< Of these, on nodes of another class.
+  Count recomputedFlops = 0; ///< Of these, what is computed again.
   Count tensorBytes = 0;
   Count messageBytes = 0;
 };
@@ -148,6 +149,7 @@ private:
     ++op.nodes;
     op.flops += number("num_ops");
     op.otherFlops += number("other_ops");
+    op.recomputedFlops += number("recomputed_ops");
     op.tensorBytes += number("tensor_size");
     op.messageBytes += number("comm_size");
     switch (ChakraNodeType(node.type())) {
@@ -256,9 +258,9 @@ void printTables(const Collector &collector, const StatisticsOptions &options, l
     collectives.print(out);
   }
   if (options.perOp && !collector.ops.empty()) {
-    Table ops({"op_type", "nodes", "FLOPs", "of these other", "tensor bytes", "message bytes"});
+    Table ops({"op_type", "nodes", "FLOPs", "of these other", "recomputed", "tensor bytes", "message bytes"});
     for (const auto &[name, op] : collector.ops)
-      ops.addRow({name.empty() ? "none" : escapeControls(name), withCommas(op.nodes), withCommas(op.flops), withCommas(op.otherFlops),
+      ops.addRow({name.empty() ? "none" : escapeControls(name), withCommas(op.nodes), withCommas(op.flops), withCommas(op.otherFlops), withCommas(op.recomputedFlops),
                   withCommas(op.tensorBytes), withCommas(op.messageBytes)});
     out << '\n';
     ops.print(out);
@@ -317,6 +319,7 @@ void printJson(const Collector &collector, const StatisticsOptions &options, llv
             json.attribute("nodes", int64_t(op.nodes));
             number("flops", op.flops);
             number("other_flops", op.otherFlops);
+            number("recomputed_flops", op.recomputedFlops);
             number("tensor_bytes", op.tensorBytes);
             number("message_bytes", op.messageBytes);
           });

@@ -50,6 +50,7 @@ public:
     fields.opType = opType;
     fields.numOps = number() >> 1;
     fields.otherOps = number() >> 1;
+    fields.recomputedOps = number() >> 1;
     fields.tensorSize = number();
     fields.commType = ChakraCommType(below(10));
     fields.group = number();
@@ -125,13 +126,16 @@ TEST(NodeEncoder, ComputeAttributes) {
   NodeFields node;
   node.numOps = 1024;
   node.otherOps = 24;
+  node.recomputedOps = 100;
   node.tensorSize = 96;
   node.opType = "linear";
   TraceBuffer buffer;
   NodeEncoder(buffer).append(node);
   pb::Node message;
   reencode(toString(buffer), message);
-  ASSERT_EQ(message.attr_size(), 5);
+  ASSERT_EQ(message.attr_size(), 6);
+  EXPECT_EQ(find(message, "recomputed_ops")->value_case(), pb::AttributeProto::kInt64Val);
+  EXPECT_EQ(find(message, "recomputed_ops")->int64_val(), 100);
   EXPECT_EQ(find(message, "other_ops")->value_case(), pb::AttributeProto::kInt64Val);
   EXPECT_EQ(find(message, "other_ops")->int64_val(), 24);
   EXPECT_EQ(find(message, "is_cpu_op")->value_case(), pb::AttributeProto::kBoolVal);
