@@ -29,11 +29,6 @@ std::vector<std::pair<unsigned, unsigned>> stage::invertPlacement(const Schedule
   return places;
 }
 
-/// Whether a unit makes the gradients that the virtual stage before is waiting for.
-static bool makesInputGradient(UnitKind kind) {
-  return kind == UnitKind::Backward || kind == UnitKind::BackwardInput;
-}
-
 std::optional<Execution::Need> Execution::getNeed(unsigned stage, const Unit &unit) const {
   unsigned virtualStage = schedule.getVirtualStage(unit.chunk, stage);
   if (unit.kind == UnitKind::Forward && virtualStage > 0)

@@ -18,6 +18,7 @@
 #include "stage/Transforms/BuildProgram.h"
 #include "PipelineLayout.h"
 #include "ProgramLimits.h"
+#include "stage/IR/Costs.h"
 #include "stage/Schedule/Schedule.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "llvm/ADT/DenseSet.h"
@@ -207,7 +208,43 @@ private:
       }
       schedule.units.push_back(std::move(*units));
     }
-    return checkSchedule(schedule, diags) && takeUnits(schedule, program);
+    return checkSchedule(schedule, diags) && takeUnits(schedule, program) && checkMessages(std::move(schedule), program);
+  }
+
+  /// Traces are for simulators whose sends wait, too.
+  bool checkMessages(Schedule schedule, const Program &program) {
+    if (!graph.training)
+      for (std::vector<Unit> &units : schedule.units)
+        llvm::erase_if(units, [](const Unit &unit) { return unit.kind != UnitKind::Forward; });
+    llvm::DenseMap<const UnitTemplate *, UnitWork> known;
+    return checkSends(
+        schedule,
+        [&](unsigned stage, const Unit &unit) {
+          PassKind kind = unit.kind == UnitKind::Forward ? PassKind::Forward : PassKind::Backward;
+          const UnitTemplate *found = program.stages[stage].find(kind, unit.chunk);
+          auto [work, isNew] = known.try_emplace(found, UnitWork::Nothing);
+          if (isNew && found)
+            work->second = getWork(*found);
+          return work->second;
+        },
+        diags);
+  }
+
+  UnitWork getWork(const UnitTemplate &unit) const {
+    UnitWork work = UnitWork::Nothing;
+    auto visit = [&](const Op &op) {
+      if (isCollective(op.kind))
+        work = UnitWork::ComputesAndCommunicates;
+      else if (work == UnitWork::Nothing && hasNode(graph, op))
+        work = UnitWork::Computes;
+    };
+    for (const ProgramItem &item : unit.items)
+      if (item.kind == ProgramItem::Kind::Op)
+        visit(*item.op);
+      else if (item.kind == ProgramItem::Kind::Loop)
+        for (auto &op : *item.op->body)
+          visit(*op);
+    return work;
   }
 
   /// Inference runs the forward units of the schedule, in its order.

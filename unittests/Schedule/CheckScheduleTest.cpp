@@ -106,6 +106,58 @@ TEST(CheckSchedule, OnlyTheCycleIsShown) {
             "note: stage 2 waits with F1 at position 1 for F1 of stage 1 at position 2\n");
 }
 
+/// What checking the sends of a schedule prints, if all units communicate in groups of ranks, or none does.
+static std::string checkSendsOf(const Schedule &schedule, UnitWork work = UnitWork::ComputesAndCommunicates) {
+  std::string messages;
+  llvm::raw_string_ostream os(messages);
+  llvm::SourceMgr sources;
+  DiagnosticEngine diags(sources, os);
+  EXPECT_TRUE(checkSchedule(schedule, diags)) << os.str();
+  bool right = checkSends(schedule, [&](unsigned, const Unit &) { return work; }, diags);
+  EXPECT_EQ(right, os.str().empty());
+  return os.str();
+}
+
+TEST(CheckSends, SchedulesOfTheLibraryAreSilent) {
+  for (unsigned p : {1, 2, 3, 4, 8})
+    for (unsigned m : {1, 2, 5, 8, 16}) {
+      EXPECT_EQ(checkSendsOf(makeGPipe(p, m)), "") << p << " " << m;
+      EXPECT_EQ(checkSendsOf(make1F1B(p, m)), "") << p << " " << m;
+      if (m % p == 0 && p > 1) {
+        EXPECT_EQ(checkSendsOf(makeInterleaved(p, m, 2)), "") << p << " " << m;
+      }
+    }
+}
+
+TEST(CheckSends, AMessageKeepsBackThoseBehindIt) {
+  Schedule schedule = *parseSchedule("stages 2, microbatches 3, chunks 1\n"
+                                     "stage 0: F0 F1 F2 B2 B1 B0\n"
+                                     "stage 1: F2 B2 F1 B1 F0 B0\n");
+  const std::string message =
+      "error: the schedule never finishes where sends wait for their recv: stage 0 has run F0 at position 0, and what it "
+      "sends waits for F0 on stage 1, whose recv is posted at position 3 [schedule-sends-stuck]\n"
+      "note: stage 1 waits with F2 at position 0 for F2 of stage 0 at position 2\n";
+  EXPECT_EQ(checkSendsOf(schedule, UnitWork::Computes), message);
+  // F1's collectives stand behind F0's message, too.
+  EXPECT_EQ(checkSendsOf(schedule), message + "note: stage 0 waits with F1 at position 1 for F0 of stage 0 at position 0\n");
+  // Units of messages alone hold nothing up: all recvs are posted from the beginning.
+  EXPECT_EQ(checkSendsOf(schedule, UnitWork::Nothing), "");
+}
+
+TEST(CheckSends, ARecvIsPostedOneUnitAhead) {
+  // F1 goes while stage 1 runs F0: one unit later, and F0, which comes behind it, would never come.
+  EXPECT_EQ(checkSendsOf(*parseSchedule("stages 2, microbatches 2, chunks 1\n"
+                                        "stage 0: F1 F0 B0 B1\n"
+                                        "stage 1: F0 F1 B0 B1\n")),
+            "");
+  EXPECT_NE(checkSendsOf(*parseSchedule("stages 2, microbatches 2, chunks 1\n"
+                                        "stage 0: F1 F0 B0 B1\n"
+                                        "stage 1: F0 B0 F1 B1\n")),
+            "");
+}
+
+TEST(CheckSends, IsLinear) { EXPECT_EQ(checkSendsOf(makeInterleaved(64, 1024, 4)), ""); }
+
 TEST(CheckSchedule, MessagesAreWhereTheProgramAsks) {
   llvm::SourceMgr sources;
   auto buffer = llvm::MemoryBuffer::getMemBuffer("schedule s {\n  backward(0);\n}\n", "s.stg");

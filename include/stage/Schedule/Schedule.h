@@ -94,6 +94,15 @@ std::optional<Schedule> parseSchedule(llvm::StringRef text);
 /// Each fault is reported with its first unit on each stage, and a note says how many more there are.
 bool checkSchedule(const Schedule &schedule, DiagnosticEngine &diags);
 
+/// What a unit has beside its messages.
+enum class UnitWork : uint8_t { Nothing, Computes, ComputesAndCommunicates };
+
+/// Reports a schedule that passes checkSchedule and hangs where sends wait for their recv. A stage sends in the order of
+/// its list, and does not communicate in groups of its ranks (`work`) before what it sent earlier is gone; a recv is
+/// posted one unit ahead, those that only send and receive not counted. Linear in the units.
+bool checkSends(const Schedule &schedule, llvm::function_ref<UnitWork(unsigned stage, const Unit &unit)> work,
+                DiagnosticEngine &diags);
+
 //===----------------------------------------------------------------------===//
 // What follows from a schedule. All of it is for schedules that pass checkSchedule.
 //===----------------------------------------------------------------------===//
