@@ -1,6 +1,7 @@
 //===- ReportJson.cpp - the report as JSON --------------------------------===//
 #include "stage/Memory/Comparison.h"
 #include "stage/IR/Text.h"
+#include "llvm/ADT/StringMap.h"
 #include "llvm/Support/JSON.h"
 
 using namespace stage;
@@ -9,6 +10,18 @@ using namespace stage;
 constexpr int64_t schemaVersion = 1;
 
 namespace {
+/// Names of one list: the second of equal ones is `name#2`.
+class UniqueNames {
+public:
+  std::string get(const std::string &name) {
+    unsigned number = ++known[name];
+    return number == 1 ? name : name + "#" + std::to_string(number);
+  }
+
+private:
+  llvm::StringMap<unsigned> known;
+};
+
 /// JSON has no limit on integers: all numbers are written exactly.
 class JsonReport {
 public:
@@ -85,15 +98,17 @@ private:
   }
 
   void printSaved() {
+    UniqueNames repeats;
     json.attributeArray("saved", [&] {
       for (const SavedBytes &saved : report.memory.saved)
         json.object([&] {
-          json.attribute("repeat", saved.loop ? llvm::json::Value(saved.loop->name) : llvm::json::Value(nullptr));
+          json.attribute("repeat", saved.loop ? llvm::json::Value(repeats.get(saved.loop->name)) : nullptr);
+          UniqueNames names;
           json.attribute("bytes", saved.bytes.str());
           json.attributeArray("values", [&] {
             for (const SavedValue &value : saved.values)
               json.object([&] {
-                json.attribute("name", describe(*value.value));
+                json.attribute("name", names.get(describe(*value.value)));
                 json.attribute("bytes", value.bytes.str());
               });
           });
@@ -132,10 +147,11 @@ private:
       for (ByteCount bytes : memory.savedPerMicrobatch)
         json.rawValue(Rational{bytes, 1}.str());
     });
+    UniqueNames names;
     json.attributeArray("live", [&] {
       for (const LiveValue &live : memory.live)
         json.object([&] {
-          json.attribute("name", describe(*live.value));
+          json.attribute("name", names.get(describe(*live.value)));
           json.attribute("class", getName(live.kind));
           number("copies", live.copies);
           number("bytes", live.bytes);
