@@ -14,7 +14,7 @@
 // Limits: linearity is syntactic. `x * (y / y)` counts as nonlinear in y.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/IR/OpDef.h"
+#include "stage/IR/FormulaPoint.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -61,13 +61,137 @@ private:
 struct Dependence {
   OperandSet depends; ///< value depends on the operand's float values
   OperandSet linear;  ///< and homogeneously linearly so
+  OperandSet flows;   ///< and the derivative is not zero, as that of a condition is
   OperandSet needs;   ///< the derivative needs the operand's values
   OperandSet steers;  ///< stands in subscripts or conditions
 };
 
+/// Finds the dependence of formulas. Gradients are wanted of some operands, as a rule of all.
+class DependenceFinder {
+public:
+  DependenceFinder(const OpDef &def, OperandSet wanted) : op(def), wanted(std::move(wanted)) {}
+
+  Dependence visit(const Formula *f) {
+    if (auto it = dependences.find(f); it != dependences.end())
+      return it->second;
+    Dependence d = findDependence(f);
+    return dependences[f] = d;
+  }
+
+private:
+  /// Whether a gradient of it is wanted.
+  bool isWanted(const Dependence &d) const { return (d.flows & wanted).any(); }
+  /// All that its values are made of.
+  static OperandSet valuesOf(const Dependence &d) { return d.depends | d.steers; }
+
+  Dependence findDependence(const Formula *f) {
+    auto child = [&](unsigned i) { return visit(f->children[i]); };
+    Dependence d;
+    switch (f->kind) {
+    case Formula::Kind::Number:
+    case Formula::Kind::SizeOf:
+    case Formula::Kind::Index:
+    case Formula::Kind::Random:
+      return d;
+    case Formula::Kind::Let:
+      return visit(op.lets[f->operand].second);
+    case Formula::Kind::Element:
+      for (const Formula *subscript : f->children) {
+        Dependence s = visit(subscript);
+        d.steers |= valuesOf(s);
+        d.needs |= s.needs;
+      }
+      d.depends = d.linear = d.flows = OperandSet::of(f->operand);
+      if (isWanted(d))
+        d.needs |= d.steers;
+      return d;
+    case Formula::Kind::Negate:
+      return child(0);
+    case Formula::Kind::Add:
+    case Formula::Kind::Sub: {
+      Dependence a = child(0), b = child(1);
+      join(d, a, b);
+      // x + y is linear in x only together with y: as a function of x alone it is affine.
+      d.linear = a.linear & b.linear;
+      return d;
+    }
+    case Formula::Kind::Mul: {
+      Dependence a = child(0), b = child(1);
+      join(d, a, b);
+      d.linear = (a.linear - b.depends) | (b.linear - a.depends);
+      if (isWanted(a))
+        d.needs |= valuesOf(b);
+      if (isWanted(b))
+        d.needs |= valuesOf(a);
+      return d;
+    }
+    case Formula::Kind::Div: {
+      Dependence a = child(0), b = child(1);
+      join(d, a, b);
+      d.linear = a.linear - b.depends;
+      if (isWanted(a))
+        d.needs |= valuesOf(b);
+      if (isWanted(b))
+        d.needs |= valuesOf(a) | valuesOf(b);
+      return d;
+    }
+    case Formula::Kind::Reduce: {
+      d = child(0);
+      if (f->reduce != ReduceKind::Sum) {
+        d.linear = OperandSet();
+        if (isWanted(d))
+          d.needs |= valuesOf(d);
+      }
+      return d;
+    }
+    case Formula::Kind::Select: {
+      Dependence c = child(0), a = child(1), b = child(2);
+      join(d, a, b);
+      d.steers |= c.depends | c.steers;
+      d.needs |= c.needs;
+      if (isWanted(d))
+        d.needs |= valuesOf(c);
+      auto isZero = [](const Formula *g) { return g->kind == Formula::Kind::Number && g->number == 0; };
+      d.linear = isZero(f->children[2]) ? a.linear : isZero(f->children[1]) ? b.linear : a.linear & b.linear;
+      return d;
+    }
+    case Formula::Kind::Call:
+    case Formula::Kind::Less:
+    case Formula::Kind::LessEqual:
+    case Formula::Kind::Equal:
+    case Formula::Kind::And:
+    case Formula::Kind::Or:
+    case Formula::Kind::Not:
+      for (unsigned i = 0; i < f->children.size(); ++i) {
+        Dependence c = child(i);
+        join(d, d, c);
+      }
+      d.linear = OperandSet();
+      if (f->kind != Formula::Kind::Call || f->function == Formula::Function::Floor)
+        d.flows = OperandSet();
+      if (isWanted(d))
+        d.needs |= valuesOf(d);
+      return d;
+    }
+    llvm_unreachable("all kinds handled");
+  }
+
+  static void join(Dependence &d, const Dependence &a, const Dependence &b) {
+    Dependence result;
+    result.depends = a.depends | b.depends;
+    result.flows = a.flows | b.flows;
+    result.needs = a.needs | b.needs;
+    result.steers = a.steers | b.steers;
+    d = result;
+  }
+  const OpDef &op;
+  OperandSet wanted;
+  llvm::DenseMap<const Formula *, Dependence> dependences;
+};
+
 class Analyzer {
 public:
-  explicit Analyzer(OpDef &def) : def(def) {}
+  explicit Analyzer(OpDef &def) : def(def), finder(def, OperandSet::all(def.operands.size())) {}
 
   void run() {
     unsigned numOperands = def.operands.size(), numIndices = def.indices.size();
@@ -119,105 +243,7 @@ public:
   }
 
 private:
-  Dependence visit(const Formula *f) {
-    if (auto it = dependences.find(f); it != dependences.end())
-      return it->second;
-    Dependence d = findDependence(f);
-    return dependences[f] = d;
-  }
-
-  Dependence findDependence(const Formula *f) {
-    auto child = [&](unsigned i) { return visit(f->children[i]); };
-    Dependence d;
-    switch (f->kind) {
-    case Formula::Kind::Number:
-    case Formula::Kind::SizeOf:
-    case Formula::Kind::Index:
-    case Formula::Kind::Random:
-      return d;
-    case Formula::Kind::Let:
-      return visit(def.lets[f->operand].second);
-    case Formula::Kind::Element:
-      for (const Formula *subscript : f->children) {
-        Dependence s = visit(subscript);
-        d.steers |= s.depends | s.steers;
-        d.needs |= s.depends | s.needs;
-      }
-      d.depends = d.linear = OperandSet::of(f->operand);
-      return d;
-    case Formula::Kind::Negate:
-      return child(0);
-    case Formula::Kind::Add:
-    case Formula::Kind::Sub: {
-      Dependence a = child(0), b = child(1);
-      join(d, a, b);
-      // x + y is linear in x only together with y: as a function of x alone it is affine.
-      d.linear = a.linear & b.linear;
-      return d;
-    }
-    case Formula::Kind::Mul: {
-      Dependence a = child(0), b = child(1);
-      join(d, a, b);
-      d.linear = (a.linear - b.depends) | (b.linear - a.depends);
-      if (a.depends.any())
-        d.needs |= b.depends;
-      if (b.depends.any())
-        d.needs |= a.depends;
-      return d;
-    }
-    case Formula::Kind::Div: {
-      Dependence a = child(0), b = child(1);
-      join(d, a, b);
-      d.linear = a.linear - b.depends;
-      if (b.depends.any())
-        d.needs |= a.depends | b.depends;
-      return d;
-    }
-    case Formula::Kind::Reduce: {
-      d = child(0);
-      if (f->reduce != ReduceKind::Sum) {
-        d.linear = OperandSet();
-        d.needs |= d.depends;
-      }
-      return d;
-    }
-    case Formula::Kind::Select: {
-      Dependence c = child(0), a = child(1), b = child(2);
-      join(d, a, b);
-      d.steers |= c.depends | c.steers;
-      d.needs |= c.needs;
-      if (d.depends.any())
-        d.needs |= c.depends;
-      auto isZero = [](const Formula *g) { return g->kind == Formula::Kind::Number && g->number == 0; };
-      d.linear = isZero(f->children[2]) ? a.linear : isZero(f->children[1]) ? b.linear : a.linear & b.linear;
-      return d;
-    }
-    case Formula::Kind::Call:
-    case Formula::Kind::Less:
-    case Formula::Kind::LessEqual:
-    case Formula::Kind::Equal:
-    case Formula::Kind::And:
-    case Formula::Kind::Or:
-    case Formula::Kind::Not:
-      for (unsigned i = 0; i < f->children.size(); ++i) {
-        Dependence c = child(i);
-        join(d, d, c);
-      }
-      d.linear = OperandSet();
-      if (f->kind == Formula::Kind::Call)
-        d.needs |= d.depends;
-      return d;
-    }
-    llvm_unreachable("all kinds handled");
-  }
-
-  static void join(Dependence &d, const Dependence &a, const Dependence &b) {
-    Dependence result;
-    result.depends = a.depends | b.depends;
-    result.needs = a.needs | b.needs;
-    result.steers = a.steers | b.steers;
-    d = result;
-  }
+  Dependence visit(const Formula *f) { return finder.visit(f); }
 
   /// An index is reduced if no visible result has it.
   void findReduced() {
@@ -422,11 +448,51 @@ private:
   }
 
   OpDef &def;
+  DependenceFinder finder;
   llvm::SmallVector<bool, 8> reducedOutermost, reducedInside, gathered, shifted;
-  llvm::DenseMap<const Formula *, Dependence> dependences;
   llvm::DenseMap<const Formula *, bool> reductions; ///< See visitsReduction().
   llvm::SmallBitVector placesOfLets[3];             ///< Per place: lets that stand there.
 };
 } // namespace
 
 void stage::analyze(OpDef &def) { Analyzer(def).run(); }
+
+llvm::SmallBitVector stage::findGradientNeeds(const OpDef &def, llvm::ArrayRef<unsigned> given,
+                                              llvm::ArrayRef<unsigned> wanted) {
+  OperandSet operands;
+  for (unsigned operand : wanted)
+    operands |= OperandSet::of(operand);
+  DependenceFinder finder(def, std::move(operands));
+  for (auto &[name, let] : def.lets) // a let uses only those before it
+    finder.visit(let);
+  OperandSet needs;
+  for (unsigned result : given)
+    if (const Formula *formula = def.results[result].formula)
+      needs |= finder.visit(formula).needs;
+  llvm::SmallBitVector found(def.operands.size());
+  for (unsigned i = 0; i < found.size(); ++i)
+    found[i] = needs.contains(i);
+  return found;
+}
+
+std::optional<unsigned> stage::findUnsavedOperand(const OpDef &def, llvm::ArrayRef<unsigned> given,
+                                                  llvm::ArrayRef<unsigned> wanted) {
+  if (!def.declaresSaves || def.opaque)
+    return std::nullopt;
+  llvm::SmallVector<unsigned, 4> savedOperands, savedResults;
+  listSaved(def, savedOperands, savedResults);
+  auto isOfOperands = [&](unsigned index) {
+    return llvm::any_of(def.operands, [&](const OperandInfo &o) { return llvm::is_contained(o.indices, index); });
+  };
+  for (unsigned operand : findGradientNeeds(def, given, wanted).set_bits()) {
+    bool isKnown = llvm::is_contained(savedOperands, operand) || llvm::any_of(savedResults, [&](unsigned result) {
+      const auto &indices = def.results[result].indices;
+      bool hasOwn = def.results[result].extra && !llvm::all_of(indices, isOfOperands);
+      return hasOwn || llvm::all_of(def.operands[operand].indices,
+                                    [&](unsigned index) { return llvm::is_contained(indices, index); });
+    });
+    if (!isKnown)
+      return operand;
+  }
+  return std::nullopt;
+}

@@ -122,6 +122,10 @@ const Formula *OpLowering::lower(const ast::Expr *expr) {
     const Formula *left = lower(binary->left), *right = lower(binary->right);
     if (!left || !right)
       return nullptr;
+    bool divides = binary->op == ast::BinaryOp::Div || binary->op == ast::BinaryOp::FloorDiv ||
+                   binary->op == ast::BinaryOp::Mod;
+    if (divides && !checkDivisor(*binary, *right))
+      return nullptr;
     if (binary->op == ast::BinaryOp::Mod) { // x - y * floor(x / y)
       left = shareFormula(left);
       right = shareFormula(right);
@@ -324,16 +328,19 @@ const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {
     return nullptr;
   }
   llvm::SmallVector<const Formula *, 4> subscripts;
+  llvm::SmallVector<const ast::Expr *, 4> written;
   for (const ast::Expr *subscript : expr.subscripts) {
     if (auto *pack = llvm::dyn_cast<ast::EllipsisExpr>(subscript)) {
       for (unsigned index : packs[pack->name])
         subscripts.push_back(indexFormula(index));
+      written.resize(subscripts.size(), nullptr);
       continue;
     }
     const Formula *lowered = lower(subscript);
     if (!lowered)
       return nullptr;
     subscripts.push_back(lowered);
+    written.push_back(subscript);
   }
   size_t expected = def.operands[it->second].indices.size();
   if (subscripts.size() != expected) {
@@ -344,5 +351,7 @@ const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {
   Formula node{};
   node.kind = Formula::Kind::Element;
   node.operand = it->second;
-  return graph.defs.create(node, {}, subscripts);
+  const Formula *element = graph.defs.create(node, {}, subscripts);
+  noteAccess(element, written);
+  return element;
 }

@@ -79,12 +79,6 @@ struct OpLowering::Affine {
   llvm::SmallVector<std::pair<llvm::StringRef, Size>, 2> terms; ///< Each index once.
 };
 
-struct OpLowering::Bounds {
-  Size low, high;
-  llvm::StringRef unknown; ///< The one index that has no size yet, if there is one,
-  Size multiple;           ///< and what it is multiplied by; else null.
-};
-
 /// Nothing, without a word, where an expression is no such sum.
 std::optional<OpLowering::Affine> OpLowering::readAffine(const ast::Expr *expr) {
   if (const ast::NameExpr *index = asIndex(expr))
@@ -92,6 +86,13 @@ std::optional<OpLowering::Affine> OpLowering::readAffine(const ast::Expr *expr) 
   if (!mentionsTensors(expr)) {
     std::optional<sema::CTValue> value = evaluator.evaluate(expr, *env);
     return value && value->isSize() ? std::optional(Affine{value->getSize(graph.sizes), {}}) : std::nullopt;
+  }
+  if (auto *call = llvm::dyn_cast<ast::CallExpr>(expr)) { // size(s)
+    auto *callee = llvm::dyn_cast<ast::NameExpr>(call->callee);
+    bool isSize = callee && callee->name == "size" && call->args.size() == 1 && !call->hasIndices;
+    auto *index = isSize ? llvm::dyn_cast<ast::NameExpr>(call->args[0].value) : nullptr;
+    auto it = index ? indexByName.find(index->name) : indexByName.end();
+    return it == indexByName.end() ? std::nullopt : std::optional(Affine{extents[it->second].size, {}});
   }
   auto scale = [](Affine affine, Size factor) {
     affine.constant = affine.constant * factor;
@@ -195,13 +196,18 @@ bool OpLowering::checkSubscript(const ast::Expr *subscript, Size extent) {
   std::optional<Bounds> bounds = isDerived ? boundSubscript(subscript) : std::nullopt;
   if (!bounds)
     return true;
-  std::string text = "'" + ast::textOf(subscript) + "'";
-  if (!bounds->low.isConstant(0))
-    graph.obligations.add(Obligations::Kind::Positive, bounds->low + 1, Size(), subscript->loc(),
-                          "the least of the subscript " + text + ", plus 1");
-  graph.obligations.add(Obligations::Kind::AtMost, bounds->high + 1, extent, subscript->loc(),
-                        "the subscript " + text + " below the dim's size");
+  owedSubscripts.insert(subscript);
+  oweBounds(*bounds, subscript, extent);
   return true;
+}
+
+void OpLowering::oweBounds(const Bounds &bounds, const ast::Expr *subscript, Size extent) {
+  std::string text = "'" + ast::textOf(subscript) + "'";
+  if (!bounds.low.isConstant(0))
+    graph.obligations.add(Obligations::Kind::Positive, bounds.low + 1, Size(), subscript->loc(),
+                          "the least of the subscript " + text + ", plus 1");
+  graph.obligations.add(Obligations::Kind::AtMost, bounds.high + 1, extent, subscript->loc(),
+                        "the subscript " + text + " below the dim's size");
 }
 
 bool OpLowering::bindInPlaceIndices(const ast::Expr *formula) {
@@ -264,7 +270,10 @@ const Formula *OpLowering::lowerInPlaceElement(const ast::IndexExpr &expr, Value
   Formula node{};
   node.kind = Formula::Kind::Element;
   node.operand = operand;
-  return graph.defs.create(node, {}, subscripts);
+  const Formula *element = graph.defs.create(node, {}, subscripts);
+  llvm::SmallVector<const ast::Expr *, 4> written(expr.subscripts.begin(), expr.subscripts.end());
+  noteAccess(element, written);
+  return element;
 }
 
 Op *OpLowering::formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const ast::Expr *formula,

@@ -26,6 +26,13 @@ Size stage::getIndexSymbol(SizeContext &sizes, unsigned index) {
   return sizes.symbol(indexPrefix + std::to_string(index));
 }
 
+std::optional<unsigned> stage::readIndexSymbol(llvm::StringRef symbol) {
+  unsigned index;
+  if (!symbol.consume_front(indexPrefix) || symbol.getAsInteger(10, index))
+    return std::nullopt;
+  return index;
+}
+
 Size stage::getCostSymbol(SizeContext &sizes, llvm::StringRef word) { return sizes.symbol((word + "@").str()); }
 
 static bool isCostWord(llvm::StringRef name) { return llvm::is_contained(costWords, name); }
@@ -71,9 +78,8 @@ private:
 
   Size replace(llvm::StringRef symbol) const {
     SizeContext &sizes = defs.getSizes();
-    unsigned index;
-    if (symbol.consume_front(indexPrefix))
-      return symbol.getAsInteger(10, index) ? Size() : sizes.symbol(def.indices[index].name);
+    if (std::optional<unsigned> index = readIndexSymbol(symbol))
+      return sizes.symbol(def.indices[*index].name);
     if (symbol.consume_back("@") && isCostWord(symbol))
       return sizes.symbol(symbol);
     // A size of the caller's that is called like a word of costs: its value stands in its place.

@@ -9,6 +9,7 @@ namespace stage {
 /// While an op is lowered, the symbols that its sizes have for the size of an index, for `area` and for `volume`. No
 /// program has a name with `@`.
 Size getIndexSymbol(SizeContext &sizes, unsigned index);
+std::optional<unsigned> readIndexSymbol(llvm::StringRef symbol);
 Size getCostSymbol(SizeContext &sizes, llvm::StringRef word);
 
 /// Gives every index a name that no other index, no let and no size of the caller's in the op has, and puts it in the

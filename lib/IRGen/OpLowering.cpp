@@ -349,6 +349,7 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
     return true; // what is carried says how blocks are merged (ring); it is declared by `saves` where it is kept
   case Clause::Mask: {
     Mask mask;
+    maskClause = &clause;
     mask.kind = *parseMaskKind(clause.word.name);
     auto find = [&](const ast::Expr *argument) { return indexByName.lookup(llvm::cast<ast::NameExpr>(argument)->name); };
     mask.rows = find(clause.arguments[0]);
@@ -420,6 +421,8 @@ std::optional<Size> OpLowering::lowerCost(const ast::Expr *expr) {
 }
 
 Op *OpLowering::finish(SMRange range, Block &block, llvm::StringRef scope) {
+  if (!checkSubscripts() || !checkMask())
+    return nullptr;
   chooseIndexNames(def, isOwnIndex, graph.defs, graph.binding);
   std::optional<DType> float_;
   for (Value *operand : operands)

@@ -15,8 +15,10 @@
 #ifndef STAGE_LIB_IRGEN_OPLOWERING_H
 #define STAGE_LIB_IRGEN_OPLOWERING_H
 
+#include "stage/IR/FormulaPoint.h"
 #include "stage/IR/Graph.h"
 #include "stage/Sema/Evaluator.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 namespace stage {
 
@@ -82,7 +84,12 @@ private:
 
   // Formulas in place (InPlaceLowering.cpp).
   struct Affine;
-  struct Bounds;
+  /// The least and the most that a subscript is.
+  struct Bounds {
+    Size low, high;
+    llvm::StringRef unknown; ///< The one index that has no size yet, if there is one,
+    Size multiple;           ///< and what it is multiplied by; else null.
+  };
   const ast::NameExpr *asIndex(const ast::Expr *expr) const;
   void openIndices(llvm::ArrayRef<ast::Expr *> indices, int change);
   bool forEachSubscript(const ast::Expr *expr,
@@ -91,8 +98,20 @@ private:
   std::optional<Bounds> boundSubscript(const ast::Expr *subscript);
   void bindFromSubscript(const ast::Expr *subscript, Size extent);
   bool checkSubscript(const ast::Expr *subscript, Size extent);
+  void oweBounds(const Bounds &bounds, const ast::Expr *subscript, Size extent);
   bool bindInPlaceIndices(const ast::Expr *formula);
   const Formula *lowerInPlaceElement(const ast::IndexExpr &expr, Value *value);
+
+  // What subscripts and clauses say, held against dims and formulas (ClauseChecks.cpp).
+  struct Guard;
+  struct Access;
+  class AccessWalker;
+  void noteAccess(const Formula *element, llvm::ArrayRef<const ast::Expr *> subscripts);
+  std::optional<double> getNumber(Size size) const;
+  bool checkMask();
+  bool checkSubscripts();
+  bool checkAccess(const Access &access, const Guard *guard, PointEvaluator &evaluator);
+  bool checkDivisor(const ast::BinaryExpr &expr, const Formula &divisor);
 
   Graph &graph;
   sema::Evaluator &evaluator;
@@ -106,6 +125,17 @@ private:
   Value *firstFree = nullptr;
   std::string firstFreeName;
   SMRange calledAt; ///< Of a declared op.
+
+  /// An element that is read at more than the indices of its operand.
+  struct Access {
+    const Formula *element;
+    llvm::SmallVector<const ast::Expr *, 4> subscripts;      ///< Per dim; null: what a pack stands for.
+    llvm::SmallVector<std::optional<Bounds>, 4> bounds; ///< Of subscripts that are sums of multiples of indices.
+  };
+  std::vector<Access> accesses;
+  llvm::DenseMap<const Formula *, unsigned> accessOf;
+  llvm::SmallPtrSet<const ast::Expr *, 4> owedSubscripts; ///< That they stay within their dims is owed already.
+  const ast::OpClauseStmt *maskClause = nullptr;
 
   OpDef def;
   llvm::SmallVector<Extent, 6> extents;

@@ -449,6 +449,11 @@ std::vector<Tensor> FormulaEvaluator::differentiate(llvm::ArrayRef<const Tensor 
   active.assign(nodes.size(), false);
   for (size_t i = 0; i < nodes.size(); ++i) { // children come first
     const Formula &f = *nodes[i].formula;
+    bool isFlat = f.kind == Kind::Less || f.kind == Kind::LessEqual || f.kind == Kind::Equal || f.kind == Kind::And ||
+                  f.kind == Kind::Or || f.kind == Kind::Not ||
+                  (f.kind == Kind::Call && f.function == Formula::Function::Floor);
+    if (isFlat)
+      continue;
     active[i] = (f.kind == Kind::Element && gradients[f.operand]) ||
                 (f.kind == Kind::Let && active[letRoots[f.operand]]) ||
                 (f.kind != Kind::Element && llvm::any_of(nodes[i].children, [&](unsigned c) { return active[c]; }));

@@ -21,6 +21,7 @@
 // parameter from its accumulators.
 //
 //===----------------------------------------------------------------------===//
+#include "stage/IR/FormulaPoint.h"
 #include "stage/IR/Graph.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
@@ -196,6 +197,8 @@ private:
       wanted |= needsGradient(op, i);
     if (!any || !wanted)
       return;
+    if (!checkSaved(op, resultGradients))
+      return;
     // Costs that an op declares for its backward are those of one invocation.
     if (op.def->isSum || (op.def->isProduct && !op.def->backwardFlops)) {
       for (unsigned i = 0; i < op.getNumOperands(); ++i)
@@ -205,6 +208,29 @@ private:
       return;
     }
     differentiateFused(op, resultGradients, backward);
+  }
+
+  /// Backward is given what the op saves: it cannot need more.
+  bool checkSaved(const Op &op, llvm::ArrayRef<Value *> resultGradients) {
+    const OpDef &def = *op.def;
+    llvm::SmallVector<unsigned, 4> given, wanted;
+    for (unsigned i = 0; i < resultGradients.size(); ++i)
+      if (resultGradients[i])
+        given.push_back(i);
+    for (unsigned i = 0; i < op.getNumOperands(); ++i)
+      if (needsGradient(op, i))
+        wanted.push_back(i);
+    std::optional<unsigned> unsaved = findUnsavedOperand(def, given, wanted);
+    if (!unsaved)
+      return true;
+    if (reported.insert(op.def).second) {
+      DiagnosticBuilder message =
+          diags.report(def.loc.isValid() ? def.loc : op.loc, diag::SavesTooLittle);
+      message << def.name << def.operands[*unsaved].name;
+      if (def.loc.isValid())
+        message.note(op.loc, diag::ValueUsedHere);
+    }
+    return false;
   }
 
   std::unique_ptr<Op> createLike(const Op &op, const OpDef *def) {
@@ -471,6 +497,7 @@ private:
   Block *body = nullptr;
   llvm::SetVector<Value *> captured;
   llvm::DenseMap<const Op *, llvm::SmallVector<Value *, 2>> accumulators;
+  llvm::DenseSet<const OpDef *> reported; ///< Ops that save too little.
 };
 } // namespace
 
