@@ -4,13 +4,13 @@
 // still be about the same strategy.
 //
 // Algorithm: compile the job once, at its own sizes, to see its mesh and its step and
-// whether it is refused. Compile it again with
-// every axis reduced to 2 (an odd one to 3) through the strategy's parameter of the same
-// name, with two microbatches per stage, and with a symbol for every size that has a name;
-// give repeats as few iterations as tell the truth; run the passes at the sizes of the
-// job, so that they decide as they would; then bind every other dim to a tiny size and
-// execute. What the user gives with `-D` stays. What a smaller mesh makes the program
-// refuse (`require tp >= 4`) is tried with the next larger one, up to the job's own.
+// whether it is refused. Compile it again with every axis reduced to 2 (an odd one to 3)
+// through the strategy's parameter of the same name, with two microbatches per stage,
+// and with a symbol for every size that has a name; give repeats as few iterations as
+// tell the truth; run the passes at the sizes of the job, so that they decide as they
+// would; then bind every other dim to a tiny size and execute. What the user gives with
+// `-D` stays. What a smaller mesh makes the program refuse (`require tp >= 4`) is tried
+// with the next larger one, up to the job's own.
 //
 // Limits: an axis whose size is no parameter of the job's strategy keeps its size.
 //

@@ -5,6 +5,7 @@
 #include "stage/IR/ShardingRules.h"
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Transforms/BuildProgram.h"
+#include "stage/Transforms/CheckSizes.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -15,19 +16,18 @@ using namespace stage;
 /// Element by element a proof is slow: what would take minutes is refused.
 static bool checkSize(Graph &graph, const Program *program, DiagnosticEngine &diags) {
   constexpr double most = 2e8;
-  PieceMap pieces(graph);
   double work = 0;
   auto visit = [&](auto &self, Block &block, double times) -> void {
     for (auto &op : block) {
       if (op->body)
-        self(self, *op->body, times * double(pieces.getSize(op->count).value_or(0)));
+        self(self, *op->body, times * double(getCheckedCount(graph, op->count)));
       double size = times;
       for (const Extent &extent : op->extents)
-        size *= double(pieces.getSize(extent.size).value_or(0));
+        size *= double(getCheckedCount(graph, extent.size));
       for (auto &result : op->getResults()) {
         double elements = times;
         for (const Extent &extent : result->type.shape)
-          elements *= double(pieces.getSize(extent.size).value_or(0));
+          elements *= double(getCheckedCount(graph, extent.size));
         size = std::max(size, elements);
       }
       work += size;
@@ -282,7 +282,7 @@ private:
 } // namespace
 
 std::optional<Proof> stage::prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags) {
-  if (!checkSize(graph, program, diags))
+  if (!checkSizes(reference, diags) || !checkSizes(graph, diags) || !checkSize(graph, program, diags))
     return std::nullopt;
   return Prover(reference, graph, program, diags).run();
 }

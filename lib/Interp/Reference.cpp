@@ -3,6 +3,7 @@
 #include "Findings.h"
 #include "FormulaEvaluator.h"
 #include "stage/Interp/Diagnostics.h"
+#include "stage/Transforms/CheckSizes.h"
 #include <cmath>
 
 using namespace stage;
@@ -67,11 +68,10 @@ std::optional<Fault> Reference::runBackwardOp(const Step &step, RankMemory &memo
   if (!isReached)
     return std::nullopt;
   OpRunner runner(graph, sources);
-  PieceMap pieces(graph);
   Invocation in;
   in.def = &def;
   for (const Extent &extent : op.extents) {
-    in.sizes.push_back(pieces.getSize(extent.size).value_or(0));
+    in.sizes.push_back(getCheckedCount(graph, extent.size));
     in.positions.push_back(allPositions(in.sizes.back()));
   }
   in.identity = hashWords({sources.getOrdinal(&op), getIteration(op.getResult(0), step.frame), step.microbatch});

@@ -1,6 +1,7 @@
 //===- Steps.cpp - what a rank does, one after the other ------------------===//
 #include "Steps.h"
 #include "Sources.h"
+#include "stage/Transforms/CheckSizes.h"
 
 using namespace stage;
 
@@ -70,10 +71,9 @@ private:
   }
 
   unsigned findVirtualStage(unsigned stage, unsigned chunk) const {
-    for (unsigned v = 0; v < program->virtualStages.size(); ++v)
-      if (program->virtualStages[v] == std::pair(stage, chunk))
-        return v;
-    return 0;
+    auto found = llvm::find(program->virtualStages, std::pair(stage, chunk));
+    assert(found != program->virtualStages.end() && "units are of virtual stages");
+    return found - program->virtualStages.begin();
   }
 
   //===--- frees ----------------------------------------------------------===//
@@ -106,8 +106,7 @@ private:
 
   void runOp(Op &op) {
     if (op.kind == OpKind::Repeat) {
-      SizeValue count = evaluateCount(op.count, graph.binding);
-      runLoop(op, 0, count ? int64_t(count.value.num) : 0);
+      runLoop(op, 0, getCheckedCount(graph, op.count));
     } else if (op.kind != OpKind::Yield) {
       emit(Step::Kind::Run).op = &op;
     }

@@ -1,5 +1,6 @@
-//===- CheckSizes.cpp - every tensor has a size ---------------------------===//
-#include "CheckSizes.h"
+//===- CheckSizes.cpp - tensors have sizes, repeats counts ----------------===//
+#include "stage/Transforms/CheckSizes.h"
+#include "stage/IR/Walk.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "llvm/Support/ErrorHandling.h"
 
@@ -12,7 +13,10 @@ public:
 
   bool run() {
     for (Block *block : {&graph.forward, &graph.backward, &graph.step})
-      visitBlock(*block);
+      forEachValue(*block, [&](Value &value, Op *) { visitValue(value); });
+    // Nothing is said of an op whose values are the reason.
+    if (good)
+      graph.walk([&](Op &op) { visitOp(op); });
     return good;
   }
 
@@ -20,15 +24,14 @@ private:
   /// Bytes are multiplied by sizes of groups, and added, in 128 bits.
   static constexpr unsigned maxBits = 96;
 
-  void visitBlock(const Block &block) {
-    for (auto &argument : block.getArguments())
-      visitValue(*argument);
-    for (auto &op : block) {
-      for (auto &result : op->getResults())
-        visitValue(*result);
-      if (op->body)
-        visitBlock(*op->body);
+  void visitOp(const Op &op) {
+    if (op.body && !getCount(op.count)) {
+      diags.report(op.loc, diag::RepeatCountUnknown) << op.name << op.count.str();
+      good = false;
     }
+    for (const Extent &extent : op.extents)
+      if (!getCount(extent.size))
+        return report(*op.getResult(), extent.size, 63);
   }
 
   void visitValue(const Value &value) {
@@ -69,4 +72,11 @@ __int128 stage::getCheckedBytes(const Graph &graph, const TensorType &type, cons
   if (!bytes)
     llvm::report_fatal_error("a size was not checked");
   return bytes.value.num / bytes.value.den;
+}
+
+int64_t stage::getCheckedCount(const Graph &graph, Size size) {
+  SizeValue count = evaluateCount(size, graph.binding);
+  if (!count)
+    llvm::report_fatal_error("a size was not checked");
+  return int64_t(count.value.num);
 }

@@ -25,10 +25,10 @@
 // buffer; the step block reduces each buffer once.
 //
 //===----------------------------------------------------------------------===//
-#include "CheckSizes.h"
 #include "stage/IR/PathPattern.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/IR/Text.h"
+#include "stage/Transforms/CheckSizes.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/Reshard.h"
@@ -251,10 +251,12 @@ private:
       for (AxisId axis : rule.axes)
         if (graph.mesh[axis].size > 1)
           axes |= toSet(axis);
-      bool any = !rule.kept || axes == 0 || !graph.training;
+      if (!rule.kept || axes == 0 || !graph.training)
+        continue;
       std::optional<PathPattern> pattern = PathPattern::parse(rule.pattern);
-      for (const Value *value : keptGathered)
-        any |= (value->constraint.gathered & axes) && (!pattern || matches(*pattern, *value));
+      bool any = llvm::any_of(keptGathered, [&](const Value *value) {
+        return (value->constraint.gathered & axes) && (!pattern || matches(*pattern, *value));
+      });
       if (!any) {
         std::string names = llvm::join(listAxisNames(graph.mesh, toList(axes)), ", ");
         diags.report(rule.loc, diag::NothingToKeep) << (pattern ? "that '" + rule.pattern + "' matches" : "of the model")

@@ -1,19 +1,16 @@
 //===- Passes.cpp - the registry of passes --------------------------------===//
 #include "stage/Transforms/Passes.h"
+#include "stage/IR/Walk.h"
 
 using namespace stage;
 
 /// Communication is found between shardings: every value has one.
 static llvm::StringRef findUnsharded(Graph &graph) {
   bool isSharded = true;
-  auto visit = [&](const Value &value) { isSharded &= value.sharding.dims.size() == value.type.getNumDims(); };
-  graph.walk([&](Op &op) {
-    for (auto &result : op.getResults())
-      visit(*result);
-    if (op.body)
-      for (auto &argument : op.body->getArguments())
-        visit(*argument);
-  });
+  for (Block *block : {&graph.forward, &graph.backward, &graph.step})
+    forEachValue(*block, [&](Value &value, Op *) {
+      isSharded &= value.sharding.dims.size() == value.type.getNumDims();
+    });
   return isSharded ? "" : "propagate-sharding";
 }
 

@@ -20,10 +20,10 @@
 // Limits: no ring: a folded index is always whole.
 //
 //===----------------------------------------------------------------------===//
-#include "CheckSizes.h"
 #include "WantedShardings.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/IR/Text.h"
+#include "stage/Transforms/CheckSizes.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
