@@ -108,13 +108,17 @@ bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iterati
   return isInput;
 }
 
-Additions::Key Additions::getKey(const Value *buffer, int64_t iteration) const {
+size_t Additions::getPlace(const Value *buffer, int64_t iteration) {
   bool inLoop = getLoop(buffer->getOp()->getOperand(1));
-  return {buffers.getFirst(buffer), uint64_t(inLoop ? iteration : -1)};
+  return inLoop ? size_t(iteration + 1) : 0;
 }
 
 void Additions::add(const Value *buffer, int64_t iteration, const PlacedUnit &unit, uint64_t id) {
-  llvm::SmallVector<Last, 1> &lasts = known[getKey(buffer, iteration)];
+  std::vector<LastOfLayouts> &places = known[buffers.getFirst(buffer)];
+  size_t place = getPlace(buffer, iteration);
+  if (places.size() <= place)
+    places.resize(std::max(place + 1, 2 * places.size()));
+  LastOfLayouts &lasts = places[place];
   auto last = llvm::find_if(lasts, [&](const Last &other) { return other.layout == unit.layout; });
   if (last == lasts.end())
     last = lasts.insert(lasts.end(), Last());
@@ -130,11 +134,12 @@ std::optional<uint64_t> Additions::getLatest(const NodeLayout *layout) const {
 
 void Additions::findLast(const Value *buffer, int64_t iteration, const PlacedUnit &unit,
                          llvm::SmallVectorImpl<uint64_t> &ids) {
-  auto it = known.find(getKey(buffer, iteration));
-  if (it == known.end())
+  auto it = known.find(buffers.getFirst(buffer));
+  size_t place = getPlace(buffer, iteration);
+  if (it == known.end() || it->second.size() <= place || it->second[place].empty())
     return;
   uint64_t id = 0;
-  for (const Last &last : it->second)
+  for (const Last &last : it->second[place])
     id = std::max(id, (last.base == unit.base ? last.base : latest.lookup(last.layout)) + last.offset);
   ids.push_back(id);
 }

@@ -111,12 +111,14 @@ private:
     const NodeLayout *layout;
     uint64_t base, offset;
   };
-  /// The first accumulation into a buffer, which stands for it, and the iteration of its parameter.
-  using Key = std::pair<const Op *, uint64_t>;
-  Key getKey(const Value *buffer, int64_t iteration) const;
+  /// One per layout that adds to a place.
+  using LastOfLayouts = llvm::SmallVector<Last, 1>;
+  /// The place of a buffer among those of its parameter: one per iteration, counted from 1, or one outside of loops.
+  static size_t getPlace(const Value *buffer, int64_t iteration);
 
   const GradientBuffers &buffers;
-  llvm::DenseMap<Key, llvm::SmallVector<Last, 1>> known; ///< One per layout that adds to it.
+  /// Per buffer, for which its first accumulation stands, by place.
+  llvm::DenseMap<const Op *, std::vector<LastOfLayouts>> known;
   llvm::DenseMap<const NodeLayout *, uint64_t> latest;
 };
 

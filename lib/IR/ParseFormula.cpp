@@ -115,16 +115,14 @@ const Formula *TextParser::parsePrimary(OpDef &def) {
     return parseCall(def);
   }
   if (is("["))
-    for (unsigned i = 0; i < def.operands.size(); ++i)
-      if (def.operands[i].name == name.text)
-        return parseElement(def, i);
+    if (auto operand = operandNumbers.find(name.text); operand != operandNumbers.end())
+      return parseElement(def, operand->second);
   Formula node{};
-  for (unsigned i = 0; i < def.lets.size(); ++i)
-    if (def.lets[i].first == name.text) {
-      node.kind = Formula::Kind::Let;
-      node.operand = i;
-      return graph.defs.create(node, {}, {});
-    }
+  if (auto let = letNumbers.find(name.text); let != letNumbers.end()) {
+    node.kind = Formula::Kind::Let;
+    node.operand = let->second;
+    return graph.defs.create(node, {}, {});
+  }
   if (auto index = def.findIndex(name.text)) {
     node.kind = Formula::Kind::Index;
     node.index = *index;

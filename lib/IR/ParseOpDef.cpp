@@ -9,13 +9,6 @@
 
 using namespace stage;
 
-static std::optional<unsigned> findOperand(const OpDef &def, llvm::StringRef name) {
-  for (unsigned i = 0; i < def.operands.size(); ++i)
-    if (def.operands[i].name == name)
-      return i;
-  return std::nullopt;
-}
-
 bool TextParser::parseIndexNames(OpDef &def, llvm::SmallVectorImpl<unsigned> &indices, bool declare) {
   return parseList("[", "]", [&] {
     Token at = token;
@@ -36,6 +29,8 @@ bool TextParser::parseIndexNames(OpDef &def, llvm::SmallVectorImpl<unsigned> &in
 
 bool TextParser::parseOpDef() {
   OpDef def;
+  operandNumbers.clear();
+  letNumbers.clear();
   Token name = token;
   def.loc = name.getLoc();
   if (!parseName(def.name, "the operator's name"))
@@ -47,6 +42,7 @@ bool TextParser::parseOpDef() {
     OperandInfo operand;
     if (!parseIdentifier(operand.name, "an operand") || !expect(":") || !parseIndexNames(def, operand.indices, true))
       return false;
+    operandNumbers.try_emplace(operand.name, def.operands.size());
     def.operands.push_back(std::move(operand));
     return true;
   });
@@ -170,8 +166,10 @@ bool TextParser::parseClause(OpDef &def) {
     if (!parseIdentifier(name, "a name") || !expect("="))
       return false;
     const Formula *formula = parseFormula(def);
-    if (formula)
+    if (formula) {
+      letNumbers.try_emplace(name, def.lets.size());
       def.lets.emplace_back(name, formula);
+    }
     return formula;
   }
   if (consume("opaque"))
@@ -236,7 +234,7 @@ bool TextParser::parseClause(OpDef &def) {
 
 bool TextParser::parseSaves(OpDef &def) {
   def.declaresSaves = true;
-  if (is("nothing") && !findOperand(def, "nothing")) {
+  if (is("nothing") && !operandNumbers.count("nothing")) {
     advance();
     return true;
   }
@@ -244,8 +242,8 @@ bool TextParser::parseSaves(OpDef &def) {
     if (token.kind != Token::Identifier)
       return fail("an operand or result");
     auto result = llvm::find_if(def.results, [&](const ResultInfo &info) { return info.name == token.text; });
-    if (auto operand = findOperand(def, token.text)) {
-      def.savedOperands.push_back(*operand);
+    if (auto operand = operandNumbers.find(token.text); operand != operandNumbers.end()) {
+      def.savedOperands.push_back(operand->second);
     } else if (result != def.results.end()) {
       def.savedResults.push_back(result - def.results.begin());
     } else {

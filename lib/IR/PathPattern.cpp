@@ -31,7 +31,7 @@ std::optional<PathPattern> PathPattern::parse(llvm::StringRef text) {
     part.consume_back("[*]");
     if (part.empty() || part.contains('['))
       return std::nullopt;
-    auto &alternatives = pattern.segments.emplace_back();
+    auto &alternatives = pattern.segments.emplace_back().alternatives;
     if (part.consume_front("{")) {
       bool areCalls = part.consume_back("()");
       if (!part.consume_back("}"))
@@ -49,10 +49,10 @@ std::optional<PathPattern> PathPattern::parse(llvm::StringRef text) {
   }
   // `softmax()`, `{linear(), norm()}`, `{linear, norm}()`: all that stand last are ops, or none.
   auto isCall = [](llvm::StringRef name) { return name.endswith("()"); };
-  for (const auto &alternatives : llvm::makeArrayRef(pattern.segments).drop_back())
-    if (llvm::any_of(alternatives, isCall))
+  for (const Segment &segment : llvm::makeArrayRef(pattern.segments).drop_back())
+    if (llvm::any_of(segment.alternatives, isCall))
       return std::nullopt;
-  auto &last = pattern.segments.back();
+  auto &last = pattern.segments.back().alternatives;
   if (llvm::any_of(last, isCall)) {
     if (!llvm::all_of(last, isCall))
       return std::nullopt;
@@ -60,11 +60,21 @@ std::optional<PathPattern> PathPattern::parse(llvm::StringRef text) {
       name.resize(name.size() - 2);
     pattern.ops = true;
   }
+  for (Segment &segment : pattern.segments)
+    for (const std::string &name : segment.alternatives) {
+      if (llvm::StringRef(name).contains('*'))
+        segment.globs.push_back(name);
+      else
+        segment.names.insert(name);
+    }
   return pattern;
 }
 
 bool PathPattern::namesGradient() const {
-  return segments.size() > 1 && segments.back().size() == 1 && segments.back().front() == "grad";
+  if (segments.size() < 2)
+    return false;
+  const auto &last = segments.back().alternatives;
+  return last.size() == 1 && last.front() == "grad";
 }
 
 /// Matches `pattern` against `text`, where a part of the pattern may be `star` and stand for any run of `text`. Where a
@@ -98,14 +108,15 @@ static bool matchGlob(llvm::StringRef glob, llvm::StringRef text) {
   return matchStars(glob, text, [](char c) { return c == '*'; }, std::equal_to<char>());
 }
 
+bool PathPattern::Segment::matches(llvm::StringRef name) const {
+  return names.contains(name) || llvm::any_of(globs, [&](const std::string &glob) { return matchGlob(glob, name); });
+}
+
 /// `**` stands for any run of components.
 bool PathPattern::matchSegments(llvm::ArrayRef<llvm::StringRef> path) const {
-  using Alternatives = llvm::SmallVector<std::string, 2>;
   return matchStars(
-      segments, path, [](const Alternatives &segment) { return segment.front() == "**"; },
-      [](const Alternatives &segment, llvm::StringRef name) {
-        return llvm::any_of(segment, [&](const std::string &glob) { return matchGlob(glob, name); });
-      });
+      segments, path, [](const Segment &segment) { return segment.alternatives.front() == "**"; },
+      [](const Segment &segment, llvm::StringRef name) { return segment.matches(name); });
 }
 
 bool PathPattern::matches(const Value &value) const {
@@ -115,8 +126,7 @@ bool PathPattern::matches(const Value &value) const {
     return false;
   std::string name = value.path;
   if (name.empty()) {
-    auto hasStar = [](llvm::StringRef alternative) { return alternative.contains('*'); };
-    if (!op || op->kind != OpKind::Compute || llvm::any_of(segments.back(), hasStar))
+    if (!op || op->kind != OpKind::Compute || !segments.back().globs.empty())
       return false;
     name = describe(value);
   }
@@ -158,7 +168,8 @@ std::optional<unsigned> PathPattern::getDistance(llvm::StringRef path) const {
   for (size_t j = 0; j < parts.size(); ++j)
     letters[j + 1] = letters[j] + levelCost;
   unsigned total = 0;
-  for (const auto &alternatives : segments) {
+  for (const Segment &segment : segments) {
+    const auto &alternatives = segment.alternatives;
     std::vector<unsigned> next(parts.size() + 1);
     bool isAny = alternatives.front() == "**";
     unsigned shortest = ~0u;
@@ -182,9 +193,7 @@ std::optional<unsigned> PathPattern::getDistance(llvm::StringRef path) const {
 
 unsigned PathPattern::getSpecificity() const {
   unsigned score = 0;
-  for (const auto &alternatives : segments) {
-    bool hasStar = llvm::any_of(alternatives, [](llvm::StringRef name) { return name.contains('*'); });
-    score += alternatives.front() == "**" ? 0 : hasStar ? 10 : 100;
-  }
+  for (const Segment &segment : segments)
+    score += segment.alternatives.front() == "**" ? 0 : segment.globs.empty() ? 100 : 10;
   return score + (params || results ? 1 : 0);
 }

@@ -80,7 +80,8 @@ Sharding stage::getNeededSharding(const Op &op, unsigned operand) {
     Sharding needed;
     for (unsigned index : op.def->operands[operand].indices)
       needed.dims.push_back(op.indexAxes[index]);
-    needed.partial = value->sharding.partial & getPassedPartial(op);
+    if (value->sharding.partial) // else all operands of a sum would be looked at for each of them
+      needed.partial = value->sharding.partial & getPassedPartial(op);
     return needed;
   }
   case OpKind::Repeat:

@@ -138,6 +138,8 @@ private:
   Token token;
   /// Values by name without `%`; null if the statement that defines it is broken.
   llvm::StringMap<Value *> values;
+  /// Operands and lets by name, of the operator that is being read.
+  llvm::StringMap<unsigned> operandNumbers, letNumbers;
   /// Arguments of the repeat whose head is being read.
   llvm::SmallVector<Definition, 4> argumentDefinitions;
   /// What the text says of indices of the compute op being read; sizes are null where it says nothing.

@@ -128,7 +128,7 @@ private:
     auto [it, isNew] = known.try_emplace(&op);
     if (isNew) {
       OpCost cost = getLocalCost(graph, op);
-      it->second.flops = sumFlops(cost, op, graph.binding);
+      it->second.flops = sumFlops(cost, op, binding);
       if (!graph.unpadded.empty()) {
         it->second.paddingFlops = it->second.flops;
         it->second.paddingFlops.add(sumFlops(cost, op, ownBinding), -1);
@@ -148,7 +148,7 @@ private:
     return it->second;
   }
 
-  FlopReport sumFlops(const OpCost &cost, const Op &op, const SizeBinding &binding) {
+  FlopReport sumFlops(const OpCost &cost, const Op &op, SizeBinding &binding) {
     FlopReport flops;
     flops.contraction = sumOverStage(cost.flops.contraction, op, binding);
     flops.attention = sumOverStage(cost.flops.attention, op, binding);
@@ -157,8 +157,8 @@ private:
     return flops;
   }
 
-  /// Sum of a cost over the ranks of one stage.
-  __int128 sumOverStage(Size cost, const Op &op, SizeBinding binding) {
+  /// Sum of a cost over the ranks of one stage. Coordinates have a value in `binding` while it is found.
+  __int128 sumOverStage(Size cost, const Op &op, SizeBinding &binding) {
     llvm::SmallVector<AxisId, 4> axes;
     AxisSet named = 0;
     for (llvm::StringRef symbol : collectSymbols(cost))
@@ -190,12 +190,13 @@ private:
     }
     const Axis &axis = graph.mesh[axes.front()];
     std::string symbol = getCoordinateSymbol(graph.sizes, axis).getSymbol().str();
-    for (int64_t i = 0; i < axis.size; ++i) {
+    bool good = true;
+    for (int64_t i = 0; good && i < axis.size; ++i) {
       binding.bind(symbol, i);
-      if (!addCoordinates(cost, axes.drop_front(), binding, sum))
-        return false;
+      good = addCoordinates(cost, axes.drop_front(), binding, sum);
     }
-    return true;
+    binding.unbind(symbol);
+    return good;
   }
 
   /// 0 after a report.

@@ -25,15 +25,49 @@ int64_t LocalBytes::get(const Value *value) {
 // Tensors and names
 //===----------------------------------------------------------------------===//
 
-UnitSimulator::Name UnitSimulator::getName(const Value *value) const {
+const unsigned *TensorNames::Entry::find(uint64_t wanted) const {
+  if (tensor != none && iteration == wanted)
+    return &tensor;
+  return wanted < earlier.size() && earlier[wanted] != none ? &earlier[wanted] : nullptr;
+}
+
+std::optional<unsigned> TensorNames::find(IterationValue name) const {
+  auto it = entries.find(name.first);
+  if (it == entries.end())
+    return std::nullopt;
+  const unsigned *tensor = it->second.find(name.second);
+  return tensor ? std::optional<unsigned>(*tensor) : std::nullopt;
+}
+
+void TensorNames::set(IterationValue name, unsigned tensor) {
+  Entry &entry = entries[name.first];
+  if (unsigned *known = entry.find(name.second)) {
+    *known = tensor;
+    return;
+  }
+  if (entry.tensor != none) {
+    if (entry.earlier.size() <= entry.iteration)
+      entry.earlier.resize(std::max<size_t>(entry.iteration + 1, 2 * entry.earlier.size()), none);
+    entry.earlier[entry.iteration] = entry.tensor;
+  }
+  entry.iteration = name.second;
+  entry.tensor = tensor;
+}
+
+void TensorNames::erase(IterationValue name) {
+  auto it = entries.find(name.first);
+  if (unsigned *tensor = it == entries.end() ? nullptr : it->second.find(name.second))
+    *tensor = none;
+}
+
+IterationValue UnitSimulator::getName(const Value *value) const {
   const Op *loop = getLoop(value);
   return {value, loop ? iterations.lookup(loop->loop) : 0};
 }
 
 /// Nothing for parameters, gradient buffers and constants.
 std::optional<unsigned> UnitSimulator::find(const Value *value) const {
-  auto it = names.find(getName(value));
-  return it == names.end() ? std::nullopt : std::optional<unsigned>(it->second);
+  return names.find(getName(value));
 }
 
 /// To be written by the current node.
@@ -54,11 +88,10 @@ bool UnitSimulator::outlivesUnit(const Value *value) const {
 }
 
 void UnitSimulator::bind(const Value *value, unsigned number) {
-  auto [it, isNew] = names.try_emplace(getName(value), number);
-  if (!isNew) {
-    --tensors[it->second].names;
-    it->second = number;
-  }
+  IterationValue name = getName(value);
+  if (std::optional<unsigned> earlier = names.find(name))
+    --tensors[*earlier].names;
+  names.set(name, number);
   UnitTensor &tensor = tensors[number];
   ++tensor.names;
   if (inForward && outlivesUnit(value))
@@ -66,11 +99,12 @@ void UnitSimulator::bind(const Value *value, unsigned number) {
 }
 
 void UnitSimulator::drop(const Value *value) {
-  auto it = names.find(getName(value));
-  if (it == names.end())
+  IterationValue name = getName(value);
+  std::optional<unsigned> tensor = names.find(name);
+  if (!tensor)
     return;
-  --tensors[it->second].names;
-  names.erase(it);
+  --tensors[*tensor].names;
+  names.erase(name);
 }
 
 void UnitSimulator::release(llvm::ArrayRef<const Value *> values) {

@@ -34,7 +34,8 @@
 // Limits: an axis is not cut in two; it must fit one of the dims of a tuple whole.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/IR/PathPattern.h"
+#include "CheckConstraints.h"
+#include "RuleTargets.h"
 #include "stage/IR/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
@@ -46,36 +47,27 @@ using namespace stage;
 namespace {
 class StrategyApplier {
 public:
-  StrategyApplier(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
+  StrategyApplier(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), targets(graph) {}
 
   void run() {
     applyRules();
     inheritLayouts();
     reportUnmatched();
-    forEachValue([&](Value &value, Op *) { replicate(value); });
-    Graph::walk(graph.forward, [&](Op &op) {
-      for (auto &value : op.getResults())
-        checkAxes(*value);
-      if (op.body)
-        for (auto &argument : op.body->getArguments())
-          checkAxes(*argument);
-    });
-    checkUnusedAxes();
+    for (auto [value, op] : targets.getValues())
+      replicate(*value);
+    checkConstraints(graph, targets, usedAxes, diags);
   }
 
   /// The axes that rules and annotations demand on a dim of the inputs, whose constraints are left as they are.
   AxisSet getInputAxes(llvm::StringRef dim) {
     std::vector<std::pair<Value *, Constraint>> before;
-    forEachValue([&](Value &value, Op *op) {
-      if (op && op->kind == OpKind::Input)
-        before.emplace_back(&value, value.constraint);
-    });
+    for (auto [value, op] : targets.getValues())
+      if (isInput(op))
+        before.emplace_back(value, value->constraint);
     onlyInputs = true;
-    for (auto &[value, constraint] : before)
-      inputs.push_back(value);
     applyRules();
-    for (Value *input : inputs)
-      replicate(*input);
+    for (auto &[value, constraint] : before)
+      replicate(*value);
     AxisSet axes = 0;
     for (auto &[value, constraint] : before) {
       for (unsigned d = 0; d < value->constraint.dims.size(); ++d)
@@ -103,26 +95,9 @@ private:
     }
   }
 
-  /// The values whose constraints are to be found.
-  template <typename F> void forEachTarget(F f) {
-    if (!onlyInputs)
-      return forEachValue(f);
-    for (Value *input : inputs)
-      f(*input, input->getOp());
-  }
-
-  template <typename F> void forEachValue(F f) { forEachValueOf(graph.forward, f); }
-
-  template <typename F> static void forEachValueOf(Block &block, F f) {
-    Graph::walk(block, [&](Op &op) {
-      for (auto &value : op.getResults())
-        f(*value, &op);
-      if (op.body)
-        for (auto &argument : op.body->getArguments())
-          f(*argument, nullptr);
-    });
-  }
-
+  static bool isInput(const Op *op) { return op && op->kind == OpKind::Input; }
+  /// Whether the constraint of a value is to be found.
+  bool isWanted(const Op *op) const { return !onlyInputs || isInput(op); }
   static bool isSource(const Op *op) { return op && (op->kind == OpKind::Param || op->kind == OpKind::Input); }
 
   static void prepare(Value &value) {
@@ -193,15 +168,15 @@ private:
     // A tuple is decided on the program's dims, not per value: a value may have only some of them.
     llvm::SmallVector<std::optional<Extent>, 2> extents;
     bool any = false;
+    std::vector<std::vector<RuleTargets::Place>> places;
     for (const std::string &name : rule.dims) {
-      std::optional<Extent> found;
-      forEachValue([&](Value &value, Op *) {
-        for (const Extent &extent : value.type.shape)
-          if (!found && extent.dim && extent.dim->answersTo(name))
-            found = extent;
-      });
-      any |= found.has_value();
-      extents.push_back(found);
+      places.push_back(targets.findDim(name));
+      extents.emplace_back();
+      if (places.back().empty())
+        continue;
+      any = true;
+      RuleTargets::Place first = places.back().front();
+      extents.back() = targets.getValues()[first.target].value->type.shape[first.position];
     }
     statements[rule.statement] |= any;
     if (!any)
@@ -211,34 +186,32 @@ private:
     if (!fits)
       return;
     for (size_t i = 0; i < rule.dims.size(); ++i)
-      forEachTarget([&](Value &value, Op *op) {
-        for (unsigned d = 0; d < value.type.getNumDims(); ++d) {
-          const Dim *dim = value.type.shape[d].dim;
-          if (!dim || !dim->answersTo(rule.dims[i]))
-            continue;
-          prepare(value);
-          bool isExtra = op && op->kind == OpKind::Compute && op->def->results[value.getNumber()].extra;
-          for (const PlacedAxis &axis : lists[i])
-            if (axis.isMirrored())
-              mirrored[dim] |= toSet(axis);
-          if (isSource(op))
-            set(value, d, lists[i], 0, rule);
-          else if (isExtra)
-            continue;
-          else if (!value.constraint.isInline && value.constraint.floors[d].empty())
-            value.constraint.floors[d] = lists[i];
-          use(lists[i]);
-        }
-      });
+      for (auto [target, d] : places[i]) {
+        auto [value, op] = targets.getValues()[target];
+        if (isWanted(op))
+          applyToDim(rule, *value, op, d, lists[i]);
+      }
+  }
+
+  void applyToDim(const ShardRule &rule, Value &value, const Op *op, unsigned d, const AxisList &axes) {
+    prepare(value);
+    use(axes);
+    for (const PlacedAxis &axis : axes)
+      if (axis.isMirrored())
+        mirrored[value.type.shape[d].dim] |= toSet(axis);
+    bool isExtra = op && op->kind == OpKind::Compute && op->def->results[value.getNumber()].extra;
+    if (isSource(op))
+      set(value, d, axes, 0, rule);
+    else if (!isExtra && !value.constraint.isInline && value.constraint.floors[d].empty())
+      value.constraint.floors[d] = axes;
   }
 
   /// A rule without a pattern and without dims: `keep gathered over tp;`
   void applyToAll(const ShardRule &rule) {
     statements[rule.statement] = true;
-    forEachTarget([&](Value &value, Op *op) {
-      if (!isSource(op))
-        applyToValue(rule, value, 0);
-    });
+    for (auto [value, op] : targets.getValues())
+      if (isWanted(op) && !isSource(op))
+        applyToValue(rule, *value, 0);
   }
 
   /// Other axes, or another layout where both say one.
@@ -282,7 +255,7 @@ private:
     Setting by{specificity, &rule};
     auto [it, fresh] = settings.try_emplace({&value, d}, by);
     if (settle({&it->second, fresh}, value.constraint.dims[d], axes, by,
-               [&](DiagnosticBuilder &message) { message << "dim" << dimName(value, d) << describe(value); }))
+               [&](DiagnosticBuilder &message) { message << "dim" << getDimName(value, d) << getNameForRules(value); }))
       value.constraint.loc = rule.loc;
   }
 
@@ -290,7 +263,7 @@ private:
     Setting by{specificity, &rule};
     auto [it, fresh] = indexSettings.try_emplace({&op, index}, by);
     settle({&it->second, fresh}, op.indexConstraint[index], axes, by, [&](DiagnosticBuilder &message) {
-      message << "index" << op.def->indices[index].name << getPath(op) + "()";
+      message << "index" << op.def->indices[index].name << RuleTargets::getPath(op) + "()";
     });
   }
 
@@ -307,12 +280,12 @@ private:
         if (axes >> (*list)[i] & 1)
           (*list)[i].layout = Layout::Mirrored;
     };
-    forEachValue([&](Value &value, Op *op) {
-      for (unsigned d = 0; d < value.constraint.dims.size(); ++d)
-        inherit(value.constraint.dims[d], value.type.shape[d].dim, settings, std::pair(&value, d));
-      for (unsigned i = 0; op && op->getResult() == &value && i < op->indexConstraint.size(); ++i)
+    for (auto [value, op] : targets.getValues()) {
+      for (unsigned d = 0; d < value->constraint.dims.size(); ++d)
+        inherit(value->constraint.dims[d], value->type.shape[d].dim, settings, std::pair(value, d));
+      for (unsigned i = 0; op && op->getResult() == value && i < op->indexConstraint.size(); ++i)
         inherit(op->indexConstraint[i], op->extents[i].dim, indexSettings, std::pair(op, i));
-    });
+    }
   }
 
   void applyAtRule(const ShardRule &rule) {
@@ -321,50 +294,29 @@ private:
       diags.report(rule.loc, diag::BadPattern) << rule.pattern;
       return;
     }
-    if (pattern->namesGradient() && (onlyInputs || !graph.training))
-      return; // what is not trained has none
-    bool any = false;
-    if (pattern->matchesOps()) {
-      if (onlyInputs)
-        return;
-      graph.walk([&](Op &op) {
-        if (op.kind != OpKind::Compute || !matches(*pattern, op))
-          return;
-        any = true;
-        applyToOp(rule, op, 1 + pattern->getSpecificity());
-      });
-    } else {
-      unsigned specificity = 1 + pattern->getSpecificity();
-      forEachTarget([&](Value &value, Op *) {
-        if (!pattern->matches(value))
-          return;
-        any = true;
-        applyToValue(rule, value, specificity);
-      });
-      if (pattern->namesGradient())
-        forEachValueOf(graph.backward, [&](Value &value, Op *) {
-          if (!value.primal || !pattern->matches(value))
-            return;
-          any = true;
-          applyToValue(rule, value, specificity);
+    if (onlyInputs) { // what is wrong is said when all rules are applied
+      if (!pattern->matchesOps() && !pattern->namesGradient())
+        targets.forEachValue(*pattern, [&](Value &value, Op *op) {
+          if (isInput(op))
+            applyToValue(rule, value, 1 + pattern->getSpecificity());
         });
+      return;
+    }
+    if (pattern->namesGradient() && !graph.training)
+      return; // what is not trained has none
+    unsigned specificity = 1 + pattern->getSpecificity();
+    auto apply = [&](Value &value) { applyToValue(rule, value, specificity); };
+    bool any;
+    if (pattern->matchesOps()) {
+      any = targets.forEachOp(*pattern, [&](Op &op) { applyToOp(rule, op, specificity); });
+    } else {
+      any = targets.forEachValue(*pattern, [&](Value &value, Op *) { apply(value); });
+      if (pattern->namesGradient())
+        any |= targets.forEachGradient(*pattern, apply);
     }
     if (!any && !isTrivial(rule))
-      diags.report(rule.loc, diag::PatternMatchesNothing) << rule.pattern << graph.name << nearest(*pattern);
-  }
-
-  static std::string join(llvm::StringRef scope, llvm::StringRef name) {
-    return scope.empty() ? name.str() : (scope + "." + name).str();
-  }
-  /// `layers.attn.attention`, as a rule names the op.
-  static std::string getPath(const Op &op) { return join(op.scope, llvm::StringRef(op.def->name).split('.').first); }
-
-  /// The gradient of `layers.attn.attention()` is `layers.attn.attention.grad()`.
-  static bool matches(const PathPattern &pattern, const Op &op) {
-    if (!op.origin)
-      return pattern.matchesOp(op.scope, op.def->name);
-    llvm::StringRef name = llvm::StringRef(op.origin->def->name).split('.').first;
-    return pattern.namesGradient() && pattern.matchesOp(join(op.scope, name), "grad");
+      diags.report(rule.loc, diag::PatternMatchesNothing)
+          << rule.pattern << graph.name << targets.suggestPath(*pattern);
   }
 
   /// Position of a rule's name in a value: by the names that the rule gives the dims, or by the dims' own.
@@ -431,7 +383,7 @@ private:
             llvm::erase_value(*constraint.dims[d], axis);
           } else {
             DiagnosticBuilder message = diags.report(setting.rule->loc, diag::ConflictingRules);
-            message << "dim" << dimName(value, d) << describe(value) << describe(*constraint.dims[d])
+            message << "dim" << getDimName(value, d) << getNameForRules(value) << describe(*constraint.dims[d])
                     << "none of " + describe(PlacedAxis(axis));
             message.note(other->second.rule->loc, diag::ConflictingRuleHere);
           }
@@ -478,41 +430,8 @@ private:
       if (!rule.pattern.empty() || statements[rule.statement] || isTrivial(rule) || !done.insert(rule.statement).second)
         continue;
       diags.report(rule.loc, diag::RuleDimMissing) << llvm::join(rule.dims, ", ") << graph.name
-                                                   << nearestDim(rule.dims.front());
+                                                   << targets.suggestDim(rule.dims.front());
     }
-  }
-
-  void checkAxes(const Value &value) {
-    AxisSet seen = 0;
-    for (unsigned d = 0; d < value.constraint.dims.size(); ++d) {
-      if (!value.constraint.dims[d])
-        continue;
-      for (AxisId axis : *value.constraint.dims[d]) {
-        usedAxes |= AxisSet(1) << axis;
-        if (!(seen >> axis & 1)) {
-          seen |= AxisSet(1) << axis;
-          continue;
-        }
-        unsigned first = 0;
-        while (!value.constraint.dims[first] || !llvm::is_contained(*value.constraint.dims[first], axis))
-          ++first;
-        DiagnosticBuilder message =
-            diags.report(value.constraint.loc.isValid() ? value.constraint.loc : value.loc, diag::AxisTwice);
-        message << graph.mesh[axis].name << dimName(value, first) << dimName(value, d) << describe(value);
-        message.note(value.loc, diag::PreviousHere) << describe(value);
-      }
-    }
-    usedAxes |= value.constraint.replicated;
-    if (value.constraint.partial)
-      usedAxes |= *value.constraint.partial;
-  }
-
-  void checkUnusedAxes() {
-    if (graph.pipeline.axis)
-      usedAxes |= AxisSet(1) << *graph.pipeline.axis;
-    for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
-      if (graph.mesh[axis].size > 1 && !(usedAxes >> axis & 1) && !diags.hasErrors())
-        diags.report(graph.mesh[axis].loc, diag::UnusedAxis) << graph.mesh[axis].name << graph.mesh[axis].size;
   }
 
   void use(llvm::ArrayRef<PlacedAxis> axes) { usedAxes |= toSet(axes); }
@@ -520,48 +439,9 @@ private:
   std::string describe(llvm::ArrayRef<PlacedAxis> axes) const {
     return "(" + llvm::join(listAxisNames(graph.mesh, axes), ", ") + ")";
   }
-  static std::string describe(const Value &value) { return value.path.empty() ? "a value" : value.path; }
-  static std::string dimName(const Value &value, unsigned d) {
-    const Extent &extent = value.type.shape[d];
-    return extent.dim ? extent.dim->name : extent.size.str();
-  }
-
-  std::string nearest(const PathPattern &pattern) {
-    std::string best;
-    unsigned bestDistance = ~0u;
-    auto consider = [&](const std::string &name, bool isOp) {
-      std::optional<unsigned> distance = pattern.getDistance(name);
-      if (!distance || *distance >= bestDistance)
-        return;
-      bestDistance = *distance;
-      best = name + (isOp ? "()" : "");
-    };
-    if (pattern.matchesOps())
-      Graph::walk(graph.forward, [&](Op &op) {
-        if (op.kind == OpKind::Compute)
-          consider(getPath(op), true);
-      });
-    else
-      forEachValue([&](Value &value, Op *) {
-        if (!value.path.empty())
-          consider(value.path, false);
-      });
-    return best.empty() ? "" : "; did you mean '" + best + "'?";
-  }
-
-  std::string nearestDim(llvm::StringRef text) {
-    std::string best;
-    unsigned bestDistance = text.size() / 2 + 1;
-    for (auto &dim : graph.dims)
-      if (unsigned distance = text.edit_distance(dim->name, true, bestDistance); distance < bestDistance) {
-        bestDistance = distance;
-        best = dim->name;
-      }
-    return best.empty() ? "" : "; did you mean '" + best + "'?";
-  }
-
   Graph &graph;
   DiagnosticEngine &diags;
+  RuleTargets targets;
   llvm::DenseMap<std::pair<Value *, unsigned>, Setting> settings;    ///< Of the dims of values.
   llvm::DenseMap<std::pair<Op *, unsigned>, Setting> indexSettings; ///< Of the indices of ops.
   llvm::DenseMap<Value *, llvm::SmallVector<Setting, 1>> replications;
@@ -570,8 +450,7 @@ private:
   llvm::DenseMap<unsigned, bool> statements; ///< did one of its rules match?
   llvm::DenseSet<std::pair<const ShardRule *, unsigned>> reported;
   AxisSet usedAxes = 0;
-  bool onlyInputs = false;
-  std::vector<Value *> inputs; ///< Filled if these are all that is looked at.
+  bool onlyInputs = false; ///< Nothing else is constrained.
 };
 } // namespace
 

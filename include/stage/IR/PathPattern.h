@@ -21,6 +21,7 @@
 #define STAGE_IR_PATHPATTERN_H
 
 #include "stage/IR/Graph.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace stage {
 
@@ -40,14 +41,26 @@ public:
   /// How much it says: of two patterns that match one value or op the more specific wins. Literal segments
   /// count most, then segments with `*` (in one of the alternatives), then `**`.
   unsigned getSpecificity() const;
+  unsigned getNumSegments() const { return segments.size(); }
+  /// Whether a segment is `**`, and stands for any number of names.
+  bool isAnyDepth(unsigned segment) const { return segments[segment].alternatives.front() == "**"; }
+  /// Whether a segment may be other names than those that are written out.
+  bool hasStar(unsigned segment) const { return !segments[segment].globs.empty(); }
+  llvm::ArrayRef<std::string> getAlternatives(unsigned segment) const { return segments[segment].alternatives; }
   /// How far a path (or an op's scope and name) is from what is meant: letters to change, and a little for each level
   /// left out. Nothing if it is more than half of the pattern's letters.
   std::optional<unsigned> getDistance(llvm::StringRef path) const;
 
 private:
+  /// What stands between two dots; `**` is the single alternative "**".
+  struct Segment {
+    llvm::SmallVector<std::string, 2> alternatives;
+    llvm::StringSet<> names;               ///< The alternatives without a star: braces may hold thousands.
+    llvm::SmallVector<std::string, 1> globs; ///< Those with one.
+    bool matches(llvm::StringRef name) const;
+  };
   bool matchSegments(llvm::ArrayRef<llvm::StringRef> path) const;
-  /// Alternatives of each segment; `**` is the single alternative "**".
-  llvm::SmallVector<llvm::SmallVector<std::string, 2>, 4> segments;
+  llvm::SmallVector<Segment, 4> segments;
   bool ops = false;
   bool params = false, results = false; ///< What stands before the pattern.
 };

@@ -78,6 +78,29 @@ struct UnitPeak {
   std::optional<unsigned> node;
 };
 
+/// A value in an iteration.
+using IterationValue = std::pair<const Value *, uint64_t>;
+
+/// Which tensor a value names in an iteration. Most names are gone before the next iteration; those of values that are
+/// kept stand in a row, iteration by iteration, as they are looked up.
+class TensorNames {
+public:
+  std::optional<unsigned> find(IterationValue name) const;
+  void set(IterationValue name, unsigned tensor);
+  void erase(IterationValue name);
+
+private:
+  static constexpr unsigned none = ~0u;
+  struct Entry {
+    uint64_t iteration = 0;
+    unsigned tensor = none;        ///< Of `iteration`.
+    std::vector<unsigned> earlier; ///< By iteration.
+    const unsigned *find(uint64_t wanted) const;
+    unsigned *find(uint64_t wanted) { return const_cast<unsigned *>(std::as_const(*this).find(wanted)); }
+  };
+  llvm::DenseMap<const Value *, Entry> entries;
+};
+
 class UnitSimulator {
 public:
   UnitSimulator(const Program &program, const Lifetimes &lifetimes, LocalBytes &bytes)
@@ -126,9 +149,6 @@ private:
     unsigned node;
     TensorAccess access;
   };
-  /// A value in an iteration.
-  using Name = std::pair<const Value *, uint64_t>;
-
   void reserve(const std::vector<ProgramItem> &items);
   void runItems(const std::vector<ProgramItem> &items, const LastUses &uses);
   void bindInputs();
@@ -139,7 +159,7 @@ private:
   void runSlice(const Op &op);
   void runNode(const Op &op);
 
-  Name getName(const Value *value) const;
+  IterationValue getName(const Value *value) const;
   std::optional<unsigned> find(const Value *value) const;
   unsigned allocate(const Value *value, MemoryClass kind);
   void bind(const Value *value, unsigned tensor);
@@ -178,7 +198,7 @@ private:
   std::vector<TensorAccess> accesses; ///< In the order of the nodes.
   llvm::DenseMap<unsigned, View> views; ///< By number of tensor.
   unsigned numForward = 0;
-  llvm::DenseMap<Name, unsigned> names;
+  TensorNames names;
   llvm::DenseMap<const Op *, bool> haveNodes;
   /// Current iteration of each loop number.
   llvm::DenseMap<unsigned, uint64_t> iterations;

@@ -1,0 +1,151 @@
+//===- RuleTargets.cpp - what the rules of a strategy are about -----------===//
+#include "RuleTargets.h"
+#include "stage/IR/Walk.h"
+
+using namespace stage;
+
+/// `linear` of `linear.1`, one operator with operands of other shapes: as programs and rules call it.
+static llvm::StringRef getBaseName(const OpDef &def) { return llvm::StringRef(def.name).split('.').first; }
+
+static std::string join(llvm::StringRef scope, llvm::StringRef name) {
+  return scope.empty() ? name.str() : (scope + "." + name).str();
+}
+
+/// Adds a value under what patterns call it (PathPattern::matches); what has no name and is not computed has none there.
+static void addTo(PathIndex &index, unsigned number, const Value &value) {
+  if (!value.path.empty() || (value.getOp() && value.getOp()->kind == OpKind::Compute))
+    index.add(number, describe(value));
+}
+
+RuleTargets::RuleTargets(Graph &graph) : graph(graph) {
+  stage::forEachValue(graph.forward, [&](Value &value, Op *op) {
+    unsigned number = values.size();
+    values.push_back({&value, op});
+    addTo(valuePaths, number, value);
+    for (unsigned d = 0; d < value.type.getNumDims(); ++d)
+      if (const Dim *dim = value.type.shape[d].dim)
+        places[dim].push_back({number, d});
+  });
+  auto name = [&](llvm::StringRef text, const Dim *dim) {
+    auto &dims = dimsByName[text];
+    if (dims.empty() || dims.back() != dim)
+      dims.push_back(dim);
+  };
+  for (auto &dim : graph.dims) {
+    name(dim->name, dim.get());
+    for (llvm::StringRef alias : dim->aliases) {
+      name(alias, dim.get());
+      if (alias.contains('.'))
+        name(alias.rsplit('.').second, dim.get());
+    }
+  }
+}
+
+std::vector<RuleTargets::Place> RuleTargets::findDim(llvm::StringRef name) const {
+  std::vector<Place> all;
+  for (const Dim *dim : dimsByName.lookup(name))
+    if (auto found = places.find(dim); found != places.end())
+      all.insert(all.end(), found->second.begin(), found->second.end());
+  llvm::sort(all);
+  return all;
+}
+
+bool RuleTargets::forEachValue(const PathPattern &pattern, llvm::function_ref<void(Value &, Op *)> f) const {
+  bool any = false;
+  for (unsigned number : valuePaths.find(pattern)) {
+    const Target &target = values[number];
+    if (!pattern.matches(*target.value))
+      continue;
+    any = true;
+    f(*target.value, target.op);
+  }
+  return any;
+}
+
+bool RuleTargets::forEachGradient(const PathPattern &pattern, llvm::function_ref<void(Value &)> f) {
+  if (!gradientPaths) {
+    gradientPaths.emplace();
+    stage::forEachValue(graph.backward, [&](Value &value, Op *) {
+      if (!value.primal)
+        return;
+      addTo(*gradientPaths, gradients.size(), value);
+      gradients.push_back(&value);
+    });
+  }
+  bool any = false;
+  for (unsigned number : gradientPaths->find(pattern)) {
+    if (!pattern.matches(*gradients[number]))
+      continue;
+    any = true;
+    f(*gradients[number]);
+  }
+  return any;
+}
+
+std::string RuleTargets::getPath(const Op &op) { return join(op.scope, getBaseName(*op.def)); }
+
+/// The gradient of `layers.attn.attention()` is `layers.attn.attention.grad()`.
+bool RuleTargets::matches(const PathPattern &pattern, const Op &op) {
+  if (!op.origin)
+    return pattern.matchesOp(op.scope, op.def->name);
+  return pattern.namesGradient() && pattern.matchesOp(join(op.scope, getBaseName(*op.origin->def)), "grad");
+}
+
+bool RuleTargets::forEachOp(const PathPattern &pattern, llvm::function_ref<void(Op &)> f) {
+  if (!opPaths) {
+    opPaths.emplace();
+    graph.walk([&](Op &op) {
+      if (op.kind != OpKind::Compute)
+        return;
+      if (op.origin) {
+        opPaths->add(ops.size(), join(join(op.scope, getBaseName(*op.origin->def)), "grad"));
+      } else {
+        opPaths->add(ops.size(), getPath(op));
+        if (op.def->name != getBaseName(*op.def))
+          opPaths->add(ops.size(), join(op.scope, op.def->name));
+      }
+      ops.push_back(&op);
+    });
+  }
+  bool any = false;
+  for (unsigned number : opPaths->find(pattern)) {
+    if (!matches(pattern, *ops[number]))
+      continue;
+    any = true;
+    f(*ops[number]);
+  }
+  return any;
+}
+
+std::string RuleTargets::suggestPath(const PathPattern &pattern) const {
+  std::string best;
+  unsigned bestDistance = ~0u;
+  auto consider = [&](const std::string &name, bool isOp) {
+    std::optional<unsigned> distance = pattern.getDistance(name);
+    if (!distance || *distance >= bestDistance)
+      return;
+    bestDistance = *distance;
+    best = name + (isOp ? "()" : "");
+  };
+  if (pattern.matchesOps())
+    Graph::walk(graph.forward, [&](Op &op) {
+      if (op.kind == OpKind::Compute)
+        consider(getPath(op), true);
+    });
+  else
+    for (const Target &target : values)
+      if (!target.value->path.empty())
+        consider(target.value->path, false);
+  return best.empty() ? "" : "; did you mean '" + best + "'?";
+}
+
+std::string RuleTargets::suggestDim(llvm::StringRef text) const {
+  std::string best;
+  unsigned bestDistance = text.size() / 2 + 1;
+  for (auto &dim : graph.dims)
+    if (unsigned distance = text.edit_distance(dim->name, true, bestDistance); distance < bestDistance) {
+      bestDistance = distance;
+      best = dim->name;
+    }
+  return best.empty() ? "" : "; did you mean '" + best + "'?";
+}

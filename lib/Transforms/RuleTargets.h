@@ -1,0 +1,72 @@
+//===- RuleTargets.h - what the rules of a strategy are about --*- C++ -*-===//
+//
+// Problem: rules name values, ops and gradients by patterns of paths, and dims by any of their names. Both models and
+// strategies may have thousands of these.
+//
+// Algorithm: all values, ops and gradients are listed once, in program order, with an index of the names in their paths
+// (stage/IR/PathIndex.h), and of each dim where it stands. A rule costs what it is about.
+//
+// What nothing matches is compared with everything, to say what may have been meant: only for a message.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_TRANSFORMS_RULETARGETS_H
+#define STAGE_LIB_TRANSFORMS_RULETARGETS_H
+
+#include "stage/IR/PathIndex.h"
+
+namespace stage {
+
+class RuleTargets {
+public:
+  /// A value of forward and the op whose result it is, null for an argument.
+  struct Target {
+    Value *value;
+    Op *op;
+  };
+  /// Where a dim stands.
+  struct Place {
+    unsigned target; ///< Its number.
+    unsigned position;
+    bool operator<(const Place &other) const {
+      return std::pair(target, position) < std::pair(other.target, other.position);
+    }
+  };
+
+  explicit RuleTargets(Graph &graph);
+
+  /// The values of forward.
+  llvm::ArrayRef<Target> getValues() const { return values; }
+  /// Where the dims stand in them that answer to a name.
+  std::vector<Place> findDim(llvm::StringRef name) const;
+
+  // Call `f` for all that a pattern matches; false if that is nothing.
+  bool forEachValue(const PathPattern &pattern, llvm::function_ref<void(Value &, Op *)> f) const;
+  /// The gradients in backward of the values that `PATTERN.grad` names.
+  bool forEachGradient(const PathPattern &pattern, llvm::function_ref<void(Value &)> f);
+  /// `PATTERN()`: ops of all blocks.
+  bool forEachOp(const PathPattern &pattern, llvm::function_ref<void(Op &)> f);
+
+  /// `layers.attn.attention`, as a rule names the op.
+  static std::string getPath(const Op &op);
+  /// `; did you mean 'layers.x'?`, or nothing if no path is near.
+  std::string suggestPath(const PathPattern &pattern) const;
+  /// The same for the names of dims.
+  std::string suggestDim(llvm::StringRef name) const;
+
+private:
+  static bool matches(const PathPattern &pattern, const Op &op);
+
+  Graph &graph;
+  std::vector<Target> values;
+  PathIndex valuePaths;
+  llvm::DenseMap<const Dim *, std::vector<Place>> places;
+  llvm::StringMap<llvm::SmallVector<const Dim *, 1>> dimsByName;
+  // Made when first asked for: most strategies speak of neither.
+  std::optional<PathIndex> opPaths, gradientPaths;
+  std::vector<Op *> ops;
+  std::vector<Value *> gradients;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_TRANSFORMS_RULETARGETS_H

@@ -1,0 +1,89 @@
+"""Prints a program with n of something: what passes loop over.
+
+    growth.py KIND N
+"""
+import sys
+
+OPS = """op total(x: [b, d], w: [d]) -> [] = mean[b, d](x * w);
+op scale(x: [b, d], w: [d]) -> [b, d] = x * w;
+op bend(x: [b, d]) -> [b, d] = sigmoid(x);
+"""
+
+
+def each(n, f):
+    return "\n".join(f(i) for i in range(n)) + "\n"
+
+
+def program(body, decls="", params=(), mesh="dp = 2, tp = 2", rules="shard B over dp; shard D over tp;", step="B = 4"):
+    names = ["D", *params]
+    sizes = ["D = 8", *(name + " = 4" for name in params)]
+    return (OPS + decls + "model M(%s) {\n  dim B;\n  input x: [B, D];\n  param w: [D];\n%s}\n" % (", ".join(names), body)
+            + "strategy s() {\n  mesh (%s);\n  %s\n}\n" % (mesh, rules)
+            + "job j { model = M(%s); step = train(%s); precision = fp32; strategy = s(); }" % (", ".join(sizes), step))
+
+
+def chain(n, rule):
+    """A chain of n named values, and a rule for each."""
+    body = "let y0 = scale(x, w);\n" + each(n, lambda i: "let y%d = bend(y%d);" % (i + 1, i)) + "return total(y%d, w);\n" % n
+    return program(body, rules="shard B over dp; shard D over tp;\n" + each(n, lambda i: rule % (i + 1)))
+
+
+def dims(n, rule):
+    """A parameter with a dim of its own, n times, and a rule for each."""
+    body = "var t = total(x, w);\n" + each(
+        n, lambda i: "param v{0}: [D{0}]; let s{0}[] = sum[i](v{0}[i]); t = t + s{0};".format(i)) + "return t;\n"
+    return program(body, params=["D%d" % i for i in range(n)],
+                   rules="shard B over dp; shard D over tp;\n" + each(n, lambda i: rule % i))
+
+
+def layers(count, body="param q: [D]; y = scale(y, q);", rest="", **options):
+    return program("var y = x;\nrepeat layers[%d] { %s }\n%sreturn total(y, w);\n" % (count, body, rest), **options)
+
+
+PIPELINE = {"decls": "import std.schedules (one_f_one_b);\n", "rules": "pipeline layers over pp { schedule = one_f_one_b; }"}
+
+
+def piped(count, stages, microbatches):
+    text = layers(count, mesh="pp = %d" % stages, rules=PIPELINE["rules"], step="B = %d, microbatch = 1" % microbatches)
+    return PIPELINE["decls"] + text
+
+
+KINDS = {
+    # Rules.
+    "values": lambda n: chain(n, "at y%d: shard B over dp;"),
+    "anywhere": lambda n: chain(n, "at **.y%d: shard B over dp;"),
+    "gradients": lambda n: chain(n, "at y%d.grad: shard B over dp;"),
+    "replicated": lambda n: chain(n, "replicate y%d over tp;"),
+    "params": lambda n: program(
+        "var y = x;\n" + each(n, lambda i: "param v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n",
+        rules="shard B over dp; shard D over tp;\n" + each(n, lambda i: "at param v%d: shard D over ();" % i)),
+    "operators": lambda n: program(
+        "var y = scale(x, w);\n" + each(n, lambda i: "y = f%d(y);" % i) + "return total(y, w);\n",
+        decls=each(n, lambda i: "op f%d(x: [b, d]) -> [b, d] = sigmoid(x);" % i),
+        rules="shard B over dp; shard D over tp;\n" + each(n, lambda i: "at **.f%d(): shard d over tp;" % i)),
+    "dims": lambda n: dims(n, "shard D%d over tp;"),
+    "pads": lambda n: dims(n, "pad D%d to 8;"),
+    "missing": lambda n: chain(n, "at **.z%d: shard B over dp;"),
+    # Ops, repeats, units.
+    "ops": lambda n: program(
+        "var y = scale(x, w);\n" + each(n, lambda i: "y = bend(y) * y;") + "return total(y, w);\n"),
+    "repeats": lambda n: program(
+        "var y = x;\n" + each(n, lambda i: "repeat l%d[2] { param q: [D]; y = scale(y, q); }" % i) + "return total(y, w);\n"),
+    "addends": lambda n: program(
+        "let a = scale(x, w);\nvar y = a;\n"
+        + each(n, lambda i: "param v{0}: [D]; y = y + scale(a, v{0});".format(i)) + "return total(y, w);\n"),
+    "slices": lambda n: program(
+        "let y = scale(x, w);\nvar t = total(x, w);\n"
+        + each(n, lambda i: "let s{0} = y[0..B, {1}]; let t{0}[] = sum[b](s{0}[b]); t = t + t{0};".format(i, i % 8))
+        + "return t;\n"),
+    "lets": lambda n: program(
+        "return total(f(scale(x, w)), w);\n",
+        decls="op f(x: [b, d]) -> [b, d] {\nlet a0 = x;\n" + each(n, lambda i: "let a{1} = a{0} * a{0} + 1;".format(i, i + 1))
+        + "result = a%d; }\n" % n),
+    "microbatches": lambda n: piped(4, 4, n),
+    "stages": lambda n: piped(n, n, 8),
+    "iterations": lambda n: layers(n),
+}
+
+if __name__ == "__main__":
+    print(KINDS[sys.argv[1]](int(sys.argv[2])))
