@@ -306,8 +306,15 @@ private:
       return markReductions(f->children[0], below);
     case Formula::Kind::Add:
     case Formula::Kind::Sub: {
-      // sum[t](a) + sum[t](b): both are outermost. sum[t](a) + c is not: c would be added once per piece.
+      // sum[t](a) + sum[t](b): both are outermost. sum[t](a) + c is not: c would be added once per piece; and so would
+      // be sum[u](c).
       Place both = reduces(f->children[0]) && reduces(f->children[1]) ? below : Place::Inside;
+      if (both != Place::Inside) {
+        IndexSet left = findOutermost(f->children[0]), right = findOutermost(f->children[1]);
+        for (unsigned index = 0; index < def.indices.size(); ++index)
+          if (left.test(index) != right.test(index))
+            reducedInside[index] = true;
+      }
       markReductions(f->children[0], both);
       return markReductions(f->children[1], both);
     }
@@ -331,6 +338,25 @@ private:
     if (f->kind == Formula::Kind::Negate)
       return reduces(f->children[0]);
     return f->kind == Formula::Kind::Reduce;
+  }
+
+  using IndexSet = llvm::SmallBitVector;
+
+  /// The indices of the reductions at the top of a formula; of a sum of such, those that stand in each.
+  IndexSet findOutermost(const Formula *f) {
+    if (auto it = outermost.find(f); it != outermost.end())
+      return it->second;
+    IndexSet found(def.indices.size());
+    if (f->kind == Formula::Kind::Let) {
+      found = findOutermost(def.lets[f->operand].second);
+    } else if (f->kind == Formula::Kind::Negate) {
+      found = findOutermost(f->children[0]);
+    } else if (f->kind == Formula::Kind::Reduce) {
+      found = findOutermost(f->children[0]);
+      for (unsigned index : f->indices)
+        found.set(index);
+    }
+    return outermost[f] = found;
   }
 
   bool visitsReduction(const Formula *f) {
@@ -450,6 +476,7 @@ private:
   OpDef &def;
   DependenceFinder finder;
   llvm::SmallVector<bool, 8> reducedOutermost, reducedInside, gathered, shifted;
+  llvm::DenseMap<const Formula *, IndexSet> outermost; ///< See findOutermost().
   llvm::DenseMap<const Formula *, bool> reductions; ///< See visitsReduction().
   llvm::SmallBitVector placesOfLets[3];             ///< Per place: lets that stand there.
 };

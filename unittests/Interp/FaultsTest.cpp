@@ -112,7 +112,7 @@ TEST_F(FaultsTest, SendsThatWaitForEachOther) {
     source.replace(place, from.size(), to.str());
   };
   replace("microbatches 3", "microbatches 5");
-  replace("F0 F1 B0 F2 B1 B2", "F0 F1 F2 F3 F4 B0 B1 B2 B3 B4");
+  replace("F0 F1 B0 F2 B1 B2", "F0 F1 B0 F2 B1 F3 B2 F4 B3 B4");
   replace("F0 B0 F1 B1 F2 B2", "F0 B0 F1 B1 F2 B2 F3 B3 F4 B4");
   replace("constant 0.3333333333333333", "constant 0.2");
   std::string unbroken = model;
@@ -120,6 +120,8 @@ TEST_F(FaultsTest, SendsThatWaitForEachOther) {
   auto reference = parse(unbroken), graph = parse(source);
   auto program = buildProgram(*graph, diags);
   ASSERT_TRUE(program) << messages.str();
+  // The check of schedules refuses this order: the proof must see it by itself.
+  llvm::stable_sort(program->stages[0].units, [](const ProgramUnit &a, const ProgramUnit &b) { return a.kind < b.kind; });
   EXPECT_FALSE(prove(*reference, *graph, program.get(), diags));
   EXPECT_TRUE(contains(messages.str(), "with waiting sends the program does not finish: rank 0 waits in its unit 2, send "
                                        "to virtual stage 1 of 'r', microbatch 2 [proof-stuck]"))
