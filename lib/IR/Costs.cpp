@@ -165,6 +165,9 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
 bool stage::hasNode(const Graph &graph, const Op &op) {
   if (isCollective(op.kind))
     return true;
+  // What declares no bytes moves at least its results, so that there is nothing to add up.
+  if (op.kind == OpKind::Compute && !op.def->bytes && !(op.def->vjpOf && op.def->vjpOf->bytes))
+    return true;
   bool isWork = op.kind == OpKind::Compute || op.kind == OpKind::Update || op.kind == OpKind::Accumulate;
   return isWork && !getLocalCost(graph, op).bytes.isConstant(0);
 }
