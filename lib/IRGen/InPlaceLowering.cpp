@@ -303,7 +303,5 @@ Op *OpLowering::formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const 
     result.indices.push_back(it->second);
   }
   def.results.push_back(std::move(result));
-  analyze(def);
-  def.name = def.flopClass == FlopClass::Contraction ? "contract" : def.name;
-  return finish(range, block, scope);
+  return finishInPlace(range, block, scope);
 }

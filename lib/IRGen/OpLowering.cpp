@@ -420,15 +420,19 @@ std::optional<Size> OpLowering::lowerCost(const ast::Expr *expr) {
   return evaluate.evaluateSize(expr, costs);
 }
 
+/// The element type of results that do not say theirs.
+DType OpLowering::getResultType() const {
+  for (Value *operand : operands)
+    if (isFloat(operand->type.dtype))
+      return operand->type.dtype;
+  return operands.empty() ? graph.precision.activation : operands.front()->type.dtype;
+}
+
 Op *OpLowering::finish(SMRange range, Block &block, llvm::StringRef scope) {
   if (!checkSubscripts() || !checkMask())
     return nullptr;
   chooseIndexNames(def, isOwnIndex, graph.defs, graph.binding);
-  std::optional<DType> float_;
-  for (Value *operand : operands)
-    if (!float_ && isFloat(operand->type.dtype))
-      float_ = operand->type.dtype;
-  DType fallback = float_ ? *float_ : operands.empty() ? graph.precision.activation : operands.front()->type.dtype;
+  DType fallback = getResultType();
   auto op = std::make_unique<Op>(OpKind::Compute, range.Start);
   op->scope = scope.str();
   op->extents = extents;

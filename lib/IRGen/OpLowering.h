@@ -102,6 +102,15 @@ private:
   bool bindInPlaceIndices(const ast::Expr *formula);
   const Formula *lowerInPlaceElement(const ast::IndexExpr &expr, Value *value);
 
+  // Addends of formulas in place (SplitAddends.cpp).
+  Op *finishInPlace(SMRange range, Block &block, llvm::StringRef scope);
+  const Formula *splitAddends(const OpLowering &whole, const Formula *formula, SMRange range, Block &block,
+                              llvm::StringRef scope);
+  void adoptResult(const OpLowering &whole, const Formula *formula);
+  unsigned adoptIndex(const OpLowering &whole, unsigned index);
+  const Formula *adopt(const OpLowering &whole, const Formula *formula);
+  DType getResultType() const;
+
   // What subscripts and clauses say, held against dims and formulas (ClauseChecks.cpp).
   struct Guard;
   struct Access;
@@ -136,6 +145,9 @@ private:
   llvm::DenseMap<const Formula *, unsigned> accessOf;
   llvm::SmallPtrSet<const ast::Expr *, 4> owedSubscripts; ///< That they stay within their dims is owed already.
   const ast::OpClauseStmt *maskClause = nullptr;
+
+  /// Of a part: what the indices, operands and lets of the whole are in it.
+  llvm::DenseMap<unsigned, unsigned> adoptedIndices, adoptedOperands, adoptedLets;
 
   OpDef def;
   llvm::SmallVector<Extent, 6> extents;
