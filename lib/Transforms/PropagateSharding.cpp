@@ -12,7 +12,8 @@
 //   2. Forwards: each op collects which axis its operands (and, for gradients of
 //      parameters, its result) want on which index, settles conflicts (L5), and so
 //      gets `indexAxes`. What the results are naturally follows from those
-//      (ShardingRules.h); what they are finally also obeys their constraint.
+//      (ShardingRules.h); what they are finally also obeys their constraint. A partial value
+//      that some user needs complete is completed for all users.
 //
 // Conflicts: an axis stays where a parameter or the gradient of one carries it; else
 // where the fewest bytes move; ties go to the leftmost operand. See --remarks.
@@ -26,6 +27,7 @@
 #include "stage/Transforms/CheckSizes.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
 
@@ -126,11 +128,53 @@ private:
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
       Value &result = *op.getResult(i);
       result.sharding = finish(result, getNaturalSharding(op, i));
+      completeForUsers(result);
       owe(result.type, result.sharding, result);
     }
     for (unsigned i = 0; i < def.indices.size(); ++i)
       oweDivision(op.extents[i], op.indexAxes[i], op.loc, def.name);
     noteGathers(op);
+  }
+
+  //===--- Partial values --------------------------------------------------===//
+
+  /// A partial value that an op of its unit needs complete is reduced once, at once, for all of them (L6): what an op
+  /// that is linear in it handed on partial would have to be reduced again.
+  ///
+  ///   h = linear(x, w)     h * h, or 2 * h + silu(h): one all_reduce of h
+  void completeForUsers(Value &value) {
+    if (!value.sharding.partial || value.sharding.reduce != ReduceKind::Sum || value.constraint.partial)
+      return;
+    const Block &unit = value.getBlock()->getTop();
+    llvm::SmallPtrSet<const Op *, 8> seen;
+    bool isHandedOn = false;
+    AxisSet complete = 0;
+    for (auto [user, operand] : value.getUses()) {
+      if (user->kind != OpKind::Compute || user->def->isSum || &user->getBlock()->getTop() != &unit)
+        continue;
+      bool isLinear = user->def->linearIn[operand], isTwice = !seen.insert(user).second;
+      isHandedOn |= isLinear;
+      if (!isLinear || isTwice) // a product of two partial sums is no partial product
+        for (AxisId axis : toList(value.sharding.partial))
+          if (!mayCarry(*user, axis, value))
+            complete |= AxisSet(1) << axis;
+    }
+    if (isHandedOn)
+      value.sharding.partial &= ~complete;
+  }
+
+  /// Whether a user may be split over an axis, so that it would take its part of a reduce_scatter.
+  bool mayCarry(const Op &user, AxisId axis, const Value &value) {
+    for (unsigned index = 0; index < user.def->indices.size(); ++index)
+      if (std::optional<AxisList> axes = getDecidedAxes(user, index); axes && llvm::is_contained(*axes, axis))
+        return true;
+    for (auto &result : user.getResults())
+      if (wantedPlace(*result, axis))
+        return true;
+    return llvm::any_of(user.getOperands(), [&](const Value *operand) {
+      bool isPlaced = operand->sharding.dims.size() == operand->type.getNumDims();
+      return operand != &value && (!isPlaced || (operand->sharding.getSharded() >> axis & 1));
+    });
   }
 
   //===--- Reshards that are needed anyway --------------------------------===//
