@@ -161,6 +161,7 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
   const Op *op = value->getOp();
   switch (op->kind) {
   case OpKind::Param:
+  case OpKind::Buffer:
   case OpKind::Input:
   case OpKind::Constant:
     return visitor({Origin::Kind::Source, value, &unit, iteration, 0});

@@ -58,12 +58,12 @@ void TensorTracker::addStatic(std::string name, uint64_t bytes) {
   addInput(std::move(name), bytes);
 }
 
-/// The parameters and gradient buffers that a value is, is a view of, or is reduced in.
+/// The parameters, buffers of the model and gradient buffers that a value is, is a view of, or is reduced in.
 void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64_t iteration) {
   producers.visit(value, unit, iteration, [&](const Origin &origin) {
     const Op *op = origin.value->getOp();
-    if (origin.kind == Origin::Kind::Source && op->kind == OpKind::Param) {
-      addStatic(getName('p', origin.value, origin.iteration), getBytes(origin.value));
+    if (origin.kind == Origin::Kind::Source && isState(op->kind)) {
+      addStatic(getName(op->kind == OpKind::Param ? 'p' : 'b', origin.value, origin.iteration), getBytes(origin.value));
     } else if (origin.kind == Origin::Kind::Buffer) {
       // Accumulations of one parameter, type and sharding share a buffer.
       const Value *buffer = buffers.getFirst(origin.value)->getResult();

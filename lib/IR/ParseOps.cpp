@@ -123,6 +123,7 @@ bool TextParser::parseOpBody(Op &op, llvm::ArrayRef<Definition> results) {
     parsed = parseOperands(op) && (!is("[") || parseIndices(op));
     break;
   case OpKind::Param:
+  case OpKind::Buffer:
   case OpKind::Input:
     if (token.kind == Token::String || token.kind == Token::Identifier)
       parsed = parseName(op.name, "a name");

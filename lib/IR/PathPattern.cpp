@@ -121,7 +121,7 @@ bool PathPattern::matchSegments(llvm::ArrayRef<llvm::StringRef> path) const {
 
 bool PathPattern::matches(const Value &value) const {
   const Op *op = value.getOp();
-  bool isParam = op && op->kind == OpKind::Param, isInput = op && op->kind == OpKind::Input;
+  bool isParam = op && isState(op->kind), isInput = op && op->kind == OpKind::Input;
   if (ops || (params && !isParam) || (results && (isParam || isInput)))
     return false;
   std::string name = value.path;

@@ -32,6 +32,7 @@ private:
     }
     switch (op.kind) {
     case OpKind::Param:
+    case OpKind::Buffer:
     case OpKind::Input:
       os << getName(op.kind);
       if (!op.getNumResults() || op.name != getLocalName(op.getResult()->path)) {

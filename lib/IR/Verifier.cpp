@@ -169,7 +169,7 @@ private:
       misplaced("at the end of a repeat's body");
     if (op.kind == OpKind::Return && !(isLast && block == &graph.forward))
       misplaced("at the end of forward");
-    if ((op.kind == OpKind::Param || op.kind == OpKind::Input) && currentPhase != Forward)
+    if ((isState(op.kind) || op.kind == OpKind::Input) && currentPhase != Forward)
       misplaced("in forward");
     if (op.kind == OpKind::Accumulate && currentPhase != Backward)
       misplaced("in backward");
@@ -232,6 +232,7 @@ private:
       return;
     switch (op.kind) {
     case OpKind::Param:
+    case OpKind::Buffer:
     case OpKind::Input:
     case OpKind::Constant:
       good = verifyCounts(op, 0, 1);

@@ -226,23 +226,24 @@ bool ModuleLowering::lowerStmts(llvm::ArrayRef<ast::Stmt *> stmts, Environment &
 
 bool ModuleLowering::lowerTensorDecl(const ast::TensorDeclStmt &stmt, Environment &env, Place &place) {
   using Kind = ast::TensorDeclKind;
-  if (stmt.declKind == Kind::Buffer || stmt.declKind == Kind::Cache) {
-    diags.report(stmt.loc(), diag::NotSupportedYet).range(stmt.range)
-        << (stmt.declKind == Kind::Buffer ? "'buffer'" : "'cache'");
+  if (stmt.declKind == Kind::Cache) {
+    diags.report(stmt.loc(), diag::NotSupportedYet).range(stmt.range) << "'cache'";
     return false;
   }
-  bool isParam = stmt.declKind == Kind::Param;
+  OpKind kind = stmt.declKind == Kind::Param    ? OpKind::Param
+                : stmt.declKind == Kind::Buffer ? OpKind::Buffer
+                                                : OpKind::Input;
   std::optional<TensorType> type =
-      lowerType(*stmt.type, isParam ? graph.precision.weight : graph.precision.activation, env);
+      lowerType(*stmt.type, isState(kind) ? graph.precision.weight : graph.precision.activation, env);
   if (!type)
     return false;
-  if (isParam && !isFloat(type->dtype)) {
+  if (kind == OpKind::Param && !isFloat(type->dtype)) {
     diags.report(stmt.loc(), diag::IntegerParameter).range(stmt.type->range)
         << stmt.names.front().name << getName(type->dtype);
     return false;
   }
   for (const ast::Ident &name : stmt.names) {
-    auto op = std::make_unique<Op>(isParam ? OpKind::Param : OpKind::Input, name.loc());
+    auto op = std::make_unique<Op>(kind, name.loc());
     op->scope = place.scope;
     op->name = name.name.str();
     Value *value = op->addResult(*type, join(place.scope, name.name));
@@ -285,7 +286,7 @@ bool ModuleLowering::assign(const ast::Ident &name, CTValue value, bool define, 
   if (value.isForeign()) {
     auto *result = static_cast<Value *>(value.getForeign());
     // The first name that a value gets is its path; a module's result is renamed by who binds it.
-    if (result->getOp() && result->getBlock() == place.block && result->getOp()->kind != OpKind::Param &&
+    if (result->getOp() && result->getBlock() == place.block && !isState(result->getOp()->kind) &&
         result->getOp()->kind != OpKind::Input &&
         (result->path.empty() || llvm::StringRef(result->path).endswith(".result")))
       result->path = join(place.scope, name.name);

@@ -47,8 +47,8 @@ static Fault makeFault(const Op *op, const Value *value, const llvm::Twine &text
 
 TensorRef OpRunner::getSource(const Value *value, const Step &step, int64_t rank) const {
   const Op *op = value->getOp();
-  TensorRef whole = op->kind == OpKind::Param   ? sources.getParam(value, getIteration(value, step.frame))
-                    : op->kind == OpKind::Input ? sources.getInput(value, step.microbatch)
+  TensorRef whole = isState(op->kind)           ? sources.draw(value, getIteration(value, step.frame))
+                    : op->kind == OpKind::Input ? sources.draw(value, step.microbatch)
                                                 : sources.getConstant(value);
   if (rank < 0 || !whole)
     return whole;

@@ -192,7 +192,7 @@ double Reference::getDifference(llvm::ArrayRef<Step> steps, const RankMemory &ba
       forEachAdjoint(param, [&](const Instance &instance, const Tensor &) {
         if (instance.microbatch != 0)
           return;
-        originals.emplace_back(param, instance.iteration, sources.getParam(param, instance.iteration));
+        originals.emplace_back(param, instance.iteration, sources.draw(param, instance.iteration));
         Tensor moved = *std::get<TensorRef>(originals.back());
         for (size_t i = 0; i < moved.data.size(); ++i)
           moved.data[i] += (side ? h : -h) * getDirection(param, instance.iteration, i);

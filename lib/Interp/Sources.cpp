@@ -5,11 +5,13 @@
 using namespace stage;
 
 Sources::Sources(const Graph &graph, double scale) : graph(graph), scale(scale), pieces(graph) {
-  unsigned numParams = 0, numInputs = 0, numRandom = 0;
+  unsigned numParams = 0, numBuffers = 0, numInputs = 0, numRandom = 0;
   Graph::walk(const_cast<Block &>(graph.forward), [&](Op &op) {
     if (op.kind == OpKind::Param) {
       ordinals[&op] = numParams++;
       params.push_back(op.getResult());
+    } else if (op.kind == OpKind::Buffer) {
+      ordinals[&op] = numBuffers++;
     } else if (op.kind == OpKind::Input) {
       ordinals[&op] = numInputs++;
     } else if (op.kind == OpKind::Compute) {
@@ -37,7 +39,7 @@ void Sources::findDrawers() {
 
 bool Sources::isSource(const Value *value) {
   const Op *op = value->getOp();
-  return op && (op->kind == OpKind::Param || op->kind == OpKind::Input || op->kind == OpKind::Constant);
+  return op && (isState(op->kind) || op->kind == OpKind::Input || op->kind == OpKind::Constant);
 }
 
 void Sources::findLimits(const Op &op) {
@@ -109,26 +111,18 @@ static void fill(Tensor &tensor, llvm::ArrayRef<uint64_t> key, double scale) {
   }
 }
 
-TensorRef Sources::getParam(const Value *param, uint64_t iteration) {
-  TensorRef &known = this->known[{param, iteration}];
-  if (!known)
-    if (auto tensor = makeTensor(param)) {
-      fill(*tensor, {1, getOrdinal(param->getOp()), iteration}, scale);
-      known = std::make_shared<Tensor>(std::move(*tensor));
-    }
-  return known;
-}
-
-TensorRef Sources::getInput(const Value *input, unsigned microbatch) {
-  TensorRef &known = this->known[{input, microbatch}];
+TensorRef Sources::draw(const Value *value, uint64_t instance) {
+  TensorRef &known = this->known[{value, instance}];
   if (known)
     return known;
-  auto tensor = makeTensor(input);
+  auto tensor = makeTensor(value);
   if (!tensor)
     return nullptr;
-  fill(*tensor, {2, getOrdinal(input->getOp()), microbatch}, isFloat(input->type.dtype) ? scale : 1);
-  if (!isFloat(input->type.dtype)) {
-    double limit = double(getLimit(input));
+  const Op *op = value->getOp();
+  uint64_t kind = op->kind == OpKind::Param ? 1 : op->kind == OpKind::Input ? 2 : 3;
+  fill(*tensor, {kind, getOrdinal(op), instance}, isFloat(value->type.dtype) ? scale : 1);
+  if (!isFloat(value->type.dtype)) {
+    double limit = double(getLimit(value));
     for (double &number : tensor->data)
       number = std::min(limit - 1, double(int64_t((number + 0.8) / 1.8 * limit)));
   }

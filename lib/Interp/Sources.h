@@ -1,7 +1,7 @@
 //===- Sources.h - what a proof starts from --------------------*- C++ -*-===//
 //
-// Parameters and inputs are drawn, the same for everybody who asks: a number depends
-// on which parameter or input it belongs to, on the iteration or microbatch, and on its
+// Parameters, buffers and inputs are drawn, the same for everybody who asks: a number
+// depends on which of them it belongs to, on the iteration or microbatch, and on its
 // position. Parameters are known by their order in the program, which passes keep.
 //
 // Integers that lead into a dim (ids of a table, what a router chose) are positions of it,
@@ -21,12 +21,11 @@ public:
   /// Drawn numbers lie in (-0.8, 1) * scale.
   explicit Sources(const Graph &graph, double scale = 1);
 
-  /// All of a parameter (in an iteration of its repeat), of an input (in a microbatch), or of a constant.
-  TensorRef getParam(const Value *param, uint64_t iteration);
+  /// All of a parameter or buffer (in an iteration of its repeat), or of an input (in a microbatch).
+  TensorRef draw(const Value *value, uint64_t instance);
   void setParam(const Value *param, uint64_t iteration, TensorRef tensor) { known[{param, iteration}] = tensor; }
-  TensorRef getInput(const Value *input, unsigned microbatch);
   TensorRef getConstant(const Value *constant);
-  /// Number of a parameter, input or random operator in the program; equal in every graph of one program.
+  /// Number of a parameter, buffer, input or random operator in the program; equal in every graph of one program.
   unsigned getOrdinal(const Op *op) const { return ordinals.lookup(op); }
   /// The op whose random numbers an op draws: for what differentiation made of a random operator, that one.
   const Op *getDrawer(const Op *op) const {

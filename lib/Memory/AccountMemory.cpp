@@ -26,7 +26,8 @@
 using namespace stage;
 
 llvm::StringRef stage::getName(MemoryClass kind) {
-  static const char *const names[] = {"parameters", "gradients", "optimizer", "activations", "temporaries", "buffers"};
+  static const char *const names[] = {"parameters", "gradients", "optimizer", "activations", "temporaries", "buffers",
+                                      "model_buffers"};
   return names[unsigned(kind)];
 }
 
@@ -115,10 +116,12 @@ private:
   // Static memory
   //===--------------------------------------------------------------------===//
 
-  /// Parameters, gradient buffers and optimizer states of a stage.
+  /// Parameters, the model's buffers, gradient buffers and optimizer states of a stage.
   void addStatic(const StageProgram &stage, LiveTable &live) {
-    for (auto [param, copies] : collectParams(graph, stage))
+    for (auto [param, copies] : collectState(graph, stage, OpKind::Param))
       live.add(param, MemoryClass::Parameters, copies, ByteCount(copies) * bytes.get(param));
+    for (auto [buffer, copies] : collectState(graph, stage, OpKind::Buffer))
+      live.add(buffer, MemoryClass::ModelBuffers, copies, ByteCount(copies) * bytes.get(buffer));
     llvm::SmallSetVector<const Value *, 16> buffers;
     for (const UnitTemplate &unit : stage.templates)
       forEachOp(unit.items, [&](Op &op, int64_t times) {

@@ -46,8 +46,15 @@ static bool looksLike(const StageMemory &a, const StageMemory &b) {
 
 void stage::printStages(llvm::raw_ostream &os, const MemoryReport &report) {
   std::vector<std::pair<std::string, Table::Alignment>> columns = {{"stage", Table::Left}};
+  // The column of the model's buffers is there where the model has some.
+  llvm::SmallVector<MemoryClass, 8> shown;
   for (unsigned kind = 0; kind < numMemoryClasses; ++kind)
-    columns.emplace_back(getName(MemoryClass(kind)).str(), Table::Right);
+    if (MemoryClass(kind) != MemoryClass::ModelBuffers || llvm::any_of(report.stages, [](const StageMemory &stage) {
+          return stage.peak[MemoryClass::ModelBuffers] != 0;
+        }))
+      shown.push_back(MemoryClass(kind));
+  for (MemoryClass kind : shown)
+    columns.emplace_back(getName(kind).str(), Table::Right);
   columns.insert(
       columns.end(),
       {{"peak", Table::Right}, {"peak in bytes", Table::Right}, {"in flight", Table::Right}, {"when", Table::Left}});
@@ -66,8 +73,8 @@ void stage::printStages(llvm::raw_ostream &os, const MemoryReport &report) {
   }
   for (auto &[name, stage] : groups) {
     std::vector<std::string> row = {name};
-    for (ByteCount bytes : stage->peak.bytes)
-      row.push_back(formatBytes(bytes));
+    for (MemoryClass kind : shown)
+      row.push_back(formatBytes(stage->peak[kind]));
     row.push_back(formatBytes(stage->peak.getTotal()));
     row.push_back(formatCount(stage->peak.getTotal()));
     row.push_back(std::to_string(stage->inFlight));

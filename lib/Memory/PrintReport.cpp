@@ -32,6 +32,8 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   table.addRow({"parameters", formatCount(report.parameters)});
   if (report.padding)
     table.addRow({"padding", formatCount(report.padding) + " more parameters, as 'pad' rounds dims up"});
+  if (report.buffers)
+    table.addRow({"buffers", formatCount(report.buffers) + ", not trained"});
   if (report.traces) {
     const TraceStatistics &traces = *report.traces;
     table.addRow({"classes", formatCount(traces.classes)});
@@ -120,17 +122,25 @@ static void printTraffic(llvm::raw_ostream &os, const Report &report) {
 
 static void printStageCosts(llvm::raw_ostream &os, const Report &report) {
   os << "\nstages\n";
-  Table table({{"stage", Table::Left}, {"parameters per rank", Table::Right}, {"FLOPs of a rank, mean", Table::Right}},
-              2);
+  std::vector<std::pair<std::string, Table::Alignment>> columns = {{"stage", Table::Left},
+                                                                   {"parameters per rank", Table::Right}};
+  if (report.buffers)
+    columns.emplace_back("buffers per rank", Table::Right);
+  columns.emplace_back("FLOPs of a rank, mean", Table::Right);
+  Table table(columns, 2);
   int64_t ranks = report.ranks / report.program->numStages;
   for (size_t i = 0; i < report.stages.size();) {
     const StageReport &stage = report.stages[i];
     size_t end = i + 1;
     while (end < report.stages.size() && report.stages[end].parameters == stage.parameters &&
-           report.stages[end].flops == stage.flops)
+           report.stages[end].buffers == stage.buffers && report.stages[end].flops == stage.flops)
       ++end;
-    table.addRow({formatRange(stage.stage, report.stages[end - 1].stage), formatCount(stage.parameters),
-                  formatFlops(stage.flops / ranks)});
+    std::vector<std::string> row = {formatRange(stage.stage, report.stages[end - 1].stage),
+                                    formatCount(stage.parameters)};
+    if (report.buffers)
+      row.push_back(formatCount(stage.buffers));
+    row.push_back(formatFlops(stage.flops / ranks));
+    table.addRow(std::move(row));
     i = end;
   }
   table.print(os);

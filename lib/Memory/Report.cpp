@@ -35,14 +35,11 @@ public:
     report.ranks = graph.mesh.getNumRanks();
     for (auto &[symbol, value] : graph.unpadded)
       ownBinding.bind(symbol, value);
-    countParameters(graph.forward, 1);
-    __int128 padded = report.parameters;
-    if (!graph.unpadded.empty()) {
-      report.parameters = 0;
-      binding = ownBinding;
-      countParameters(graph.forward, 1);
-      binding = graph.binding;
-    }
+    __int128 padded = countElements(graph.forward, OpKind::Param, 1);
+    binding = ownBinding;
+    report.parameters = countElements(graph.forward, OpKind::Param, 1);
+    report.buffers = countElements(graph.forward, OpKind::Buffer, 1);
+    binding = graph.binding;
     report.padding = padded - report.parameters;
     for (const StageProgram &stage : program.stages)
       report.stages.push_back(visitStage(stage));
@@ -50,13 +47,16 @@ public:
   }
 
 private:
-  void countParameters(Block &block, __int128 copies) {
+  /// Elements of all parameters, or of all buffers.
+  __int128 countElements(Block &block, OpKind kind, __int128 copies) {
+    __int128 elements = 0;
     for (auto &op : block) {
-      if (op->kind == OpKind::Param)
-        report.parameters += copies * getInteger(getLocalElements(*op->getResult(), /*global=*/true), *op);
+      if (op->kind == kind)
+        elements += copies * getInteger(getLocalElements(*op->getResult(), /*global=*/true), *op);
       else if (op->body)
-        countParameters(*op->body, copies * getInteger(op->count, *op));
+        elements += countElements(*op->body, kind, copies * getInteger(op->count, *op));
     }
+    return elements;
   }
 
   Size getLocalElements(const Value &value, bool global) const {
@@ -66,8 +66,14 @@ private:
   StageReport visitStage(const StageProgram &stage) {
     StageReport result;
     result.stage = stage.stage;
-    for (auto [param, copies] : collectParams(graph, stage))
-      result.parameters += copies * getInteger(getLocalElements(*param, /*global=*/false), *param->getOp());
+    auto count = [&](OpKind kind) {
+      __int128 elements = 0;
+      for (auto [value, copies] : collectState(graph, stage, kind))
+        elements += copies * getInteger(getLocalElements(*value, /*global=*/false), *value->getOp());
+      return elements;
+    };
+    result.parameters = count(OpKind::Param);
+    result.buffers = count(OpKind::Buffer);
 
     llvm::MapVector<const UnitTemplate *, int64_t> invocations;
     for (const ProgramUnit &unit : stage.units)

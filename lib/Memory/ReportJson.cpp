@@ -49,6 +49,7 @@ public:
       number("microbatches", report.program->microbatches);
       number("parameters", report.parameters);
       number("padding", report.padding);
+      number("buffers", report.buffers);
       number("peak", report.getLargestStage().peak.getTotal());
       printFlops("flops", report.flops);
       printFlops("padding_flops", report.paddingFlops);
@@ -119,6 +120,7 @@ private:
   void printStage(const StageReport &stage, const StageMemory &memory) {
     number("stage", stage.stage);
     number("parameters_per_rank", stage.parameters);
+    number("buffers_per_rank", stage.buffers);
     number("flops", stage.flops);
     json.attributeArray("communication", [&] {
       for (const TrafficReport &traffic : stage.traffic)

@@ -3,8 +3,8 @@
 // Problem: say, as one expression in the program's own symbols, what an iteration of
 // a repeat keeps for backward: `34*B*D*S/tp`.
 //
-// Algorithm: every forward value that a backward op uses, except parameters and
-// inputs, counts its local bytes once. Two values are one tensor if a repeat hands one
+// Algorithm: every forward value that a backward op uses, except parameters,
+// buffers and inputs, counts its local bytes once. Two values are one tensor if a repeat hands one
 // to its next iteration under the other's name; a view of a tensor that is kept takes
 // nothing.
 //
@@ -46,7 +46,7 @@ private:
 
   void visitValue(const Value &value, SavedBytes &saved) {
     const Op *op = value.getOp();
-    if (!lifetimes.isSaved(&value) || (op && (op->kind == OpKind::Param || op->kind == OpKind::Input)))
+    if (!lifetimes.isSaved(&value) || (op && (isState(op->kind) || op->kind == OpKind::Input)))
       return;
     if (isKeptAsArgument(value) || (op && isResultOfKept(value, *op)) || isViewOfKept(value))
       return;

@@ -14,20 +14,20 @@ void stage::forEachOp(const std::vector<ProgramItem> &items, llvm::function_ref<
   }
 }
 
-llvm::MapVector<const Value *, int64_t> stage::collectParams(const Graph &graph, const StageProgram &stage) {
-  llvm::MapVector<const Value *, int64_t> params;
+llvm::MapVector<const Value *, int64_t> stage::collectState(const Graph &graph, const StageProgram &stage, OpKind kind) {
+  llvm::MapVector<const Value *, int64_t> state;
   for (const UnitTemplate &unit : stage.templates)
     forEachOp(unit.items, [&](Op &op, int64_t times) {
-      if (op.kind == OpKind::Param)
-        params[op.getResult()] += times;
+      if (op.kind == kind)
+        state[op.getResult()] += times;
       for (const Value *operand : op.getOperands())
-        if (!getLoop(operand) && operand->getOp()->kind == OpKind::Param)
-          params[operand] = 1;
+        if (!getLoop(operand) && operand->getOp()->kind == kind)
+          state[operand] = 1;
     });
-  // A parameter that nothing uses belongs to no unit, and is kept where the program begins.
+  // What nothing uses belongs to no unit, and is kept where the program begins.
   if (stage.stage == 0)
     for (auto &op : graph.forward)
-      if (op->kind == OpKind::Param && op->getResult()->getUses().empty())
-        params[op->getResult()] = 1;
-  return params;
+      if (op->kind == kind && op->getResult()->getUses().empty())
+        state[op->getResult()] = 1;
+  return state;
 }

@@ -1,4 +1,4 @@
-//===- StageOps.h - the ops and parameters of a stage ----------*- C++ -*-===//
+//===- StageOps.h - what a stage runs and holds ----------------*- C++ -*-===//
 #ifndef STAGE_LIB_MEMORY_STAGEOPS_H
 #define STAGE_LIB_MEMORY_STAGEOPS_H
 
@@ -11,9 +11,9 @@ namespace stage {
 /// of the items runs it.
 void forEachOp(const std::vector<ProgramItem> &items, llvm::function_ref<void(Op &op, int64_t times)> f);
 
-/// The parameters that a stage holds, and how many of each: one per iteration that the stage runs, and one of a
-/// parameter outside of repeats, however many chunks use it.
-llvm::MapVector<const Value *, int64_t> collectParams(const Graph &graph, const StageProgram &stage);
+/// The parameters that a stage holds, or (kind Buffer) the buffers, and how many of each: one per iteration that the
+/// stage runs, and one of what stands outside of repeats, however many iterations and chunks use it.
+llvm::MapVector<const Value *, int64_t> collectState(const Graph &graph, const StageProgram &stage, OpKind kind);
 
 } // namespace stage
 

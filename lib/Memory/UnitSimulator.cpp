@@ -127,7 +127,7 @@ static bool isStatic(const Value *value) {
     return false;
   if (op->kind == OpKind::AllReduce)
     return isStatic(op->getOperand(0));
-  return op->kind == OpKind::Param || op->kind == OpKind::Accumulate;
+  return isState(op->kind) || op->kind == OpKind::Accumulate;
 }
 
 bool UnitSimulator::diesWith(const Value *operand, const Op &op) const {

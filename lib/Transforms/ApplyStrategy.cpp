@@ -98,7 +98,7 @@ private:
   static bool isInput(const Op *op) { return op && op->kind == OpKind::Input; }
   /// Whether the constraint of a value is to be found.
   bool isWanted(const Op *op) const { return !onlyInputs || isInput(op); }
-  static bool isSource(const Op *op) { return op && (op->kind == OpKind::Param || op->kind == OpKind::Input); }
+  static bool isSource(const Op *op) { return op && (isState(op->kind) || op->kind == OpKind::Input); }
 
   static void prepare(Value &value) {
     value.constraint.dims.resize(value.type.getNumDims());

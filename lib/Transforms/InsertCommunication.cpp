@@ -219,9 +219,9 @@ private:
 
   bool isForward(const Value &value) const { return &value.getBlock()->getTop() == &graph.forward; }
 
-  /// Parameters and inputs are there anyway.
+  /// Parameters, buffers and inputs are there anyway.
   static bool isSource(const Value &value) {
-    return value.getOp() && (value.getOp()->kind == OpKind::Param || value.getOp()->kind == OpKind::Input);
+    return value.getOp() && (isState(value.getOp()->kind) || value.getOp()->kind == OpKind::Input);
   }
 
   /// The forward form that backward starts from: not split over `gathered`, then complete rather than addends, which

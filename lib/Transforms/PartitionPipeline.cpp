@@ -15,9 +15,9 @@
 // Algorithm: an op that the repeat depends on runs first, one that depends on the
 // repeat runs last; other ops run where their operands are, else where their users
 // are. Parameters live on each stage that uses them; one from outside of the pipelined
-// repeat that its iterations use lives on each stage that runs some. Inputs, what is
-// computed from inputs and constants only, and the forms in which a parameter is used
-// get no virtual stage: each stage makes them for itself. A gradient that accumulates on several stages is reduced over those once
+// repeat that its iterations use lives on each stage that runs some. Inputs and
+// buffers, what is computed from them and constants only, and the forms in which a
+// parameter is used get no virtual stage: each stage makes them for itself. A gradient that accumulates on several stages is reduced over those once
 // per step, after the reductions over the data axes, so that every copy of the
 // parameter gets the same update (laws L6, L10).
 //
@@ -90,7 +90,7 @@ private:
         if (!producer)
           return; // an argument of the repeat of which this is the backward
         follows |= producer == loop || following.contains(producer);
-        pure &= isForm || producer->kind == OpKind::Input || producer->kind == OpKind::Constant ||
+        pure &= isForm || (isSource(*producer) && producer->kind != OpKind::Param) ||
                 (isPure.contains(producer) && !isFormOfParameter(*producer));
         if (auto stage = getStageOfResults(*producer))
           stageOfOperand = stage;
@@ -121,12 +121,12 @@ private:
     return maker != &op && maker && maker->kind == OpKind::Param;
   }
 
-  /// Repeats declare parameters and accumulate their gradients; a top-level accumulation uses a parameter.
+  /// Repeats declare parameters and buffers, and accumulate gradients; a top-level accumulation uses a parameter.
   static bool holdsParameters(Op &op) {
     if (!op.body)
       return false;
     bool holds = false;
-    Graph::walk(*op.body, [&](Op &inner) { holds |= inner.kind == OpKind::Param || inner.kind == OpKind::Accumulate; });
+    Graph::walk(*op.body, [&](Op &inner) { holds |= isState(inner.kind) || inner.kind == OpKind::Accumulate; });
     return holds;
   }
 
@@ -312,7 +312,7 @@ private:
   Graph &graph;
   const PipelineLayout &layout;
   DiagnosticEngine &diags;
-  /// Top-level ops computed from inputs and constants only, and the forms of parameters.
+  /// Top-level ops computed from inputs, buffers and constants only, and the forms of parameters.
   llvm::DenseSet<Op *> isPure;
   llvm::DenseSet<const Value *> reportedCrossings;
 };

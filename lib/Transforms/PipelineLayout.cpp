@@ -95,7 +95,7 @@ llvm::BitVector PipelineLayout::getStagesOfLoop() const {
 }
 
 bool stage::isSource(const Op &op) {
-  return op.kind == OpKind::Param || op.kind == OpKind::Input || op.kind == OpKind::Constant;
+  return isState(op.kind) || op.kind == OpKind::Input || op.kind == OpKind::Constant;
 }
 
 llvm::BitVector stage::getGradientStages(const PipelineLayout &layout, const Value &gradient) {

@@ -39,7 +39,7 @@ struct PipelineLayout {
 /// stages, an uneven division without a `split`, a `split` that does not add up.
 std::optional<PipelineLayout> computePipelineLayout(Graph &graph, DiagnosticEngine &diags);
 
-/// True for what lives on every stage that uses it: params, inputs, constants.
+/// True for what lives on every stage that uses it: params, buffers, inputs, constants.
 bool isSource(const Op &op);
 
 /// Virtual stages where a gradient of the step block accumulates, or what it is made of.

@@ -61,6 +61,7 @@ private:
     for (auto &op : block) {
       switch (op->kind) {
       case OpKind::Param:
+      case OpKind::Buffer:
       case OpKind::Input:
       case OpKind::Constant:
         op->getResult()->sharding =

@@ -11,7 +11,7 @@ bool stage::reducesNothing(const OpDef &def) {
 WantedShardings::WantedShardings(Graph &graph) {
   auto isFixed = [&](const Value *value) { return stationary.contains(value); };
   graph.walk([&](Op &op) { // what an op uses stands before it
-    if (op.kind == OpKind::Param ||
+    if (isState(op.kind) ||
         (op.kind == OpKind::Compute && op.getNumOperands() > 0 && llvm::all_of(op.getOperands(), isFixed)))
       for (auto &result : op.getResults())
         stationary.insert(result.get());
@@ -57,7 +57,7 @@ void WantedShardings::visitBlock(const Block &block) {
 }
 
 std::optional<Wanted> WantedShardings::usersAgree(const Value &value) const {
-  if (value.getOp()->kind == OpKind::Param)
+  if (isState(value.getOp()->kind))
     return std::nullopt; // compute shardings of parameters are the strategy's to say
   std::optional<Wanted> agreed;
   for (auto [user, operand] : value.getUses()) {

@@ -29,7 +29,7 @@ std::string RandomMesh::someAxes(Random &random, unsigned most, int64_t *product
 static std::string shape(const std::vector<std::string> &dims) { return "[" + llvm::join(dims, ", ") + "]"; }
 static std::string indices(const std::vector<std::string> &dims) { return llvm::StringRef(shape(dims)).lower(); }
 
-/// A parameter, which may be one that is used already, here or outside of the layers.
+/// A parameter, or now and then a buffer, which may be one that is used already, here or outside of the layers.
 std::string RandomModel::newParam(const Dims &dims) {
   std::vector<std::string> known;
   for (const Value &param : visibleParams)
@@ -38,7 +38,7 @@ std::string RandomModel::newParam(const Dims &dims) {
   if (!known.empty() && random.chance(30))
     return random.pick(known);
   std::string name = fresh("w");
-  say("param " + name + ": " + shape(dims) + ";");
+  say((random.chance(8) ? "buffer " : "param ") + name + ": " + shape(dims) + ";");
   params.push_back({name, dims});
   visibleParams.push_back({name, dims});
   return name;

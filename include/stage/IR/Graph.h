@@ -72,6 +72,8 @@ enum class OpKind : uint8_t {
 llvm::StringRef getName(OpKind kind);
 inline bool isCollective(OpKind kind) { return kind >= OpKind::AllGather && kind <= OpKind::AllToAll; }
 inline bool isReshard(OpKind kind) { return kind >= OpKind::AllGather && kind <= OpKind::Slice; }
+/// True for what lives across steps: parameters, which are trained, and buffers, which are not.
+inline bool isState(OpKind kind) { return kind == OpKind::Param || kind == OpKind::Buffer; }
 
 class Op {
 public:

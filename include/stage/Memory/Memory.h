@@ -20,8 +20,9 @@ enum class MemoryClass : uint8_t {
   Activations, ///< What backward uses of forward, and the inputs, per microbatch in flight.
   Temporaries, ///< Other results, from their op to their last use.
   Buffers,     ///< Results of collectives, and receives from the moment they are posted.
+  ModelBuffers, ///< What the model declares as `buffer`, one copy.
 };
-constexpr unsigned numMemoryClasses = 6;
+constexpr unsigned numMemoryClasses = 7;
 llvm::StringRef getName(MemoryClass kind);
 
 /// Wide, so that no sum over layers and microbatches can overflow.

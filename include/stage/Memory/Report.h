@@ -39,8 +39,8 @@ struct TrafficReport {
 
 struct StageReport {
   unsigned stage = 0;
-  /// Elements of parameters that a rank of the stage holds.
-  __int128 parameters = 0;
+  /// Elements of parameters, and of buffers of the model, that a rank of the stage holds.
+  __int128 parameters = 0, buffers = 0;
   /// FLOPs of all ranks of the stage, recomputation and padding included.
   __int128 flops = 0;
   std::vector<TrafficReport> traffic; ///< In the order of first use.
@@ -62,7 +62,9 @@ struct Report {
   int64_t ranks = 1;
   /// Elements of all parameters, unsharded and unpadded, each once.
   __int128 parameters = 0;
-  /// Elements that padding adds to them.
+  /// Elements of all buffers of the model, in the same way.
+  __int128 buffers = 0;
+  /// Elements that padding adds to the parameters.
   __int128 padding = 0;
   /// Of the model's own sizes, and what padding adds to each: ranks execute both.
   FlopReport flops, paddingFlops;

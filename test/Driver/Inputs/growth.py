@@ -80,6 +80,8 @@ KINDS = {
         "return total(f(scale(x, w)), w);\n",
         decls="op f(x: [b, d]) -> [b, d] {\nlet a0 = x;\n" + each(n, lambda i: "let a{1} = a{0} * a{0} + 1;".format(i, i + 1))
         + "result = a%d; }\n" % n),
+    "buffers": lambda n: program(
+        "var y = scale(x, w);\n" + each(n, lambda i: "buffer v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n"),
     "microbatches": lambda n: piped(4, 4, n),
     "stages": lambda n: piped(n, n, 8),
     "iterations": lambda n: layers(n),
