@@ -296,11 +296,15 @@ std::optional<sema::CTValue> ModuleLowering::lowerElementwise(ast::BinaryOp op, 
 }
 
 std::optional<sema::CTValue> ModuleLowering::cast(Value *value, DType type, SMRange range, Place &place) {
-  if (value->type.dtype == type)
-    return tensor(value);
+  return tensor(value->type.dtype == type ? value : appendCopy("cast", value, type, range.Start, place));
+}
+
+/// An op whose elements are those of a value: in another element type, or (no type) under another name.
+Value *ModuleLowering::appendCopy(llvm::StringRef name, Value *value, std::optional<DType> type, SMLoc loc,
+                                  Place &place) {
   OpDef def;
-  def.name = "cast";
-  def.loc = range.Start;
+  def.name = name.str();
+  def.loc = loc;
   ResultInfo result;
   result.name = "result";
   result.dtype = type;
@@ -311,16 +315,16 @@ std::optional<sema::CTValue> ModuleLowering::cast(Value *value, DType type, SMRa
   def.operands.push_back({"x", result.indices});
   result.formula = graph.defs.element(0, result.indices);
   def.results.push_back(std::move(result));
-  auto op = std::make_unique<Op>(OpKind::Compute, range.Start);
+  auto op = std::make_unique<Op>(OpKind::Compute, loc);
   op->scope = place.scope;
   op->extents.assign(value->type.shape.begin(), value->type.shape.end());
   op->addOperand(value);
   op->def = graph.defs.add(std::move(def));
   TensorType resultType = value->type;
-  resultType.dtype = type;
+  resultType.dtype = type.value_or(resultType.dtype);
   Value *created = op->addResult(resultType);
   place.block->append(std::move(op));
-  return tensor(created);
+  return created;
 }
 
 /// `wpe[0..S]`: a view of part of the first dims; dims without a subscript are taken whole.

@@ -282,13 +282,17 @@ std::string ModuleLowering::describe(const TensorType &type) const {
   return os.str();
 }
 
+/// Whether a name given here is the value's: its first one, or that by which its binder calls a module's result.
+static bool awaitsName(const Value &value, const Block *block) {
+  const Op *op = value.getOp();
+  return op && value.getBlock() == block && !isState(op->kind) && op->kind != OpKind::Input &&
+         (value.path.empty() || llvm::StringRef(value.path).endswith(".result"));
+}
+
 bool ModuleLowering::assign(const ast::Ident &name, CTValue value, bool define, Environment &env, Place &place) {
   if (value.isForeign()) {
     auto *result = static_cast<Value *>(value.getForeign());
-    // The first name that a value gets is its path; a module's result is renamed by who binds it.
-    if (result->getOp() && result->getBlock() == place.block && !isState(result->getOp()->kind) &&
-        result->getOp()->kind != OpKind::Input &&
-        (result->path.empty() || llvm::StringRef(result->path).endswith(".result")))
+    if (awaitsName(*result, place.block))
       result->path = join(place.scope, name.name);
     named.push_back({result, name});
   }
@@ -354,7 +358,12 @@ bool ModuleLowering::lowerLet(const ast::LetStmt &stmt, Environment &env, Place 
           << stmt.targets.front().name << describe(result->type) << describe(*type);
       return false;
     }
-    // An annotation says where this value is, not its other names: a plain rename becomes an identity of its own.
+    // An annotation says where the value is under this name. What has another name already stays where that says, or
+    // where its users want it: here it is a value of its own.
+    bool saysWhere = stmt.type->hasPartial || stmt.type->hasReplicated ||
+                     llvm::any_of(stmt.type->dims, [](const ast::ShapeDim &dim) { return dim.hasAxes; });
+    if (saysWhere && !awaitsName(*result, place.block))
+      value = tensor(result = appendCopy("alias", result, std::nullopt, stmt.targets.front().loc(), place));
     if (!constrain(*result, *stmt.type))
       return false;
   }

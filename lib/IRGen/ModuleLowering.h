@@ -62,6 +62,7 @@ private:
                                           std::optional<double> scalarLeft, std::optional<double> scalarRight,
                                           SMRange range, Place &place);
   std::optional<CTValue> cast(Value *value, DType type, SMRange range, Place &place);
+  Value *appendCopy(llvm::StringRef name, Value *value, std::optional<DType> type, SMLoc loc, Place &place);
   bool checkElementTypes(ast::BinaryOp op, llvm::ArrayRef<TensorArgument> tensors,
                          std::initializer_list<std::optional<double>> scalars, SMRange range);
   bool mentionsTensors(const ast::Expr *expr, const Environment &env);

@@ -10,8 +10,8 @@
 //                                            %dy, %dg = rms_norm.grad(%y, %dz)
 //
 // Algorithm: reverse walk. The gradient of a product is the same product with the
-// result's gradient in the operand's place; of a sum, the result's gradient, summed
-// over the indices the operand lacks; of anything else, one backward invocation over
+// result's gradient in the operand's place; of a sum, and of what computes nothing, the
+// result's gradient, summed over the indices the operand lacks; of anything else, one backward invocation over
 // the values the op saves. Gradients are made of values that depend on a parameter and
 // on which the loss depends, both found to a fixpoint: a value may take many iterations
 // to pass through what a repeat carries. A repeat becomes a reversed repeat that carries
@@ -23,6 +23,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/IR/FormulaPoint.h"
 #include "stage/IR/Graph.h"
+#include "stage/IR/Identity.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/DenseSet.h"
@@ -175,16 +176,24 @@ private:
            isFloat(op.getOperand(operand)->type.dtype);
   }
 
+  static bool isParam(const Value &value) { return value.getOp() && value.getOp()->kind == OpKind::Param; }
+
   /// Type of the gradient of a value. What is added to a parameter's buffer has the precision's gradient type, unless
   /// it is a tensor of its own.
   TensorType gradientType(const Value *value) const {
     TensorType type = value->type;
-    if (value->getOp() && value->getOp()->kind == OpKind::Param && !graph.precision.separateAccumulation)
+    if (isParam(getRenamed(*value)) && !graph.precision.separateAccumulation)
       type.dtype = graph.precision.gradient;
     return type;
   }
 
   void visitCompute(Op &op, Block &backward) {
+    if (computesNothing(op) && needsGradient(op, 0) && isParam(getRenamed(*op.getResult()))) {
+      // Each contribution to a parameter accumulates by itself, under whatever name it was used.
+      for (Value *gradient : std::exchange(gradients[op.getResult()], {}))
+        contribute(op.getOperand(0), gradient);
+      return;
+    }
     llvm::SmallVector<Value *, 2> resultGradients;
     bool any = false;
     for (auto &result : op.getResults()) {
@@ -200,11 +209,12 @@ private:
     if (!checkSaved(op, resultGradients))
       return;
     // Costs that an op declares for its backward are those of one invocation.
-    if (op.def->isSum || (op.def->isProduct && !op.def->backwardFlops)) {
+    bool addsUp = op.def->isSum || computesNothing(op);
+    if (addsUp || (op.def->isProduct && !op.def->backwardFlops)) {
       for (unsigned i = 0; i < op.getNumOperands(); ++i)
         if (needsGradient(op, i))
-          contribute(op.getOperand(i), op.def->isSum ? differentiateSum(op, i, resultGradients[0], backward)
-                                                     : differentiateProduct(op, i, resultGradients[0], backward));
+          contribute(op.getOperand(i), addsUp ? differentiateSum(op, i, resultGradients[0], backward)
+                                              : differentiateProduct(op, i, resultGradients[0], backward));
       return;
     }
     differentiateFused(op, resultGradients, backward);

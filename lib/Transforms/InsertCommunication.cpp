@@ -20,11 +20,14 @@
 //   4. A backward op starts from the forward form with the fewest local bytes; a tie
 //      goes to the form it needs. Where the strategy says `keep gathered over tp`, a form
 //      that is not split over tp comes before all that are.
+//   5. An op that computes nothing, as another name for a value has it, has had its say
+//      once its operand is where it is to be: its users take that, and it goes.
 //
 // Gradients of parameters: accumulators of one parameter with one sharding are one
 // buffer; the step block reduces each buffer once.
 //
 //===----------------------------------------------------------------------===//
+#include "stage/IR/Identity.h"
 #include "stage/IR/PathPattern.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/IR/Text.h"
@@ -51,6 +54,7 @@ public:
     mergeBuffers(graph.step);
     visitBlock(graph.step, stepForms);
     checkKeepRules();
+    eraseReplaced();
   }
 
 private:
@@ -70,9 +74,12 @@ private:
       Op *op = ops[position];
       if (op->kind == OpKind::Compute && op->def->isSum)
         op = addPartialFirst(op);
+      Value *before = op->getNumOperands() ? op->getOperand(0) : nullptr;
       for (unsigned i = op->kind == OpKind::Update ? 1 : 0; i < op->getNumOperands(); ++i)
         provide(*op, i, block, forms);
-      if (op->kind == OpKind::Compute)
+      if (computesNothing(*op))
+        replaceByOperand(*op, before, block, forms);
+      else if (op->kind == OpKind::Compute)
         separateNatural(*op, block, position + 1 < ops.size() ? ops[position + 1] : nullptr);
       if (op->kind == OpKind::Accumulate)
         op->getResult()->sharding = op->getOperand(0)->sharding;
@@ -274,6 +281,42 @@ private:
     return pattern.matches(value);
   }
 
+  //===--- 5. what computes nothing --------------------------------------===//
+
+  /// `before` is the operand as it was before it was brought to where the op needs it.
+  void replaceByOperand(Op &op, Value *before, Block &block, Forms &forms) {
+    Value *result = op.getResult(), *form = op.getOperand(0);
+    Sharding final = result->sharding;
+    final.partial &= form->sharding.partial; // as in separateNatural()
+    if (!result->getUses().empty() && form->sharding != final)
+      form = getForm(form, final, op, block, forms);
+    form->constraint.gathered |= result->constraint.gathered;
+    // Backward may start from what forward has of the value under its other name.
+    if (inForward && form != before && !before->sharding.partial)
+      forwardForms[form].push_back({before, &block});
+    result->replaceAllUsesWith(form);
+    replaced[result] = form;
+  }
+
+  void eraseReplaced() {
+    if (replaced.empty())
+      return;
+    auto follow = [&](Value &value) {
+      if (Value *form = replaced.lookup(value.primal))
+        value.primal = form;
+    };
+    graph.walk([&](Op &op) {
+      for (auto &result : op.getResults())
+        follow(*result);
+      if (op.body)
+        llvm::for_each(op.body->getArguments(), [&](auto &argument) { follow(*argument); });
+      if (op.origin && op.origin->getNumResults() && replaced.count(op.origin->getResult()))
+        op.origin = nullptr;
+    });
+    for (auto [result, form] : replaced)
+      result->getBlock()->erase(result->getOp());
+  }
+
   __int128 localBytes(const Value &value) {
     return getCheckedBytes(graph, value.type, value.sharding);
   }
@@ -313,6 +356,7 @@ private:
   Graph &graph;
   DiagnosticEngine &diags;
   Forms forwardForms;
+  llvm::DenseMap<Value *, Value *> replaced; ///< Results of ops that compute nothing, and what stands for them.
   llvm::DenseSet<Value *> keptGathered; ///< Kept in another form than without `keep gathered`.
   bool inForward = true;
 };

@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "WantedShardings.h"
+#include "stage/IR/Identity.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/IR/Text.h"
 #include "stage/Transforms/CheckSizes.h"
@@ -413,9 +414,12 @@ private:
     if ((!missing && !isOtherKind) || !checkedPartial.insert(&value).second)
       return;
     std::string names = llvm::join(listAxisNames(graph.mesh, toList(isOtherKind ? sharding.partial : missing)), ", ");
+    const Op *maker = value.getOp();
+    std::string source = "what makes it";
+    if (maker && maker->def)
+      source = computesNothing(*maker) ? describe(*maker->getOperand(0)) : maker->def->name;
     diags.report(value.constraint.loc, diag::NotPartial)
-        << describe(value) << getName(value.constraint.reduce) << names
-        << (value.getOp() && value.getOp()->def ? llvm::StringRef(value.getOp()->def->name) : "what makes it");
+        << describe(value) << getName(value.constraint.reduce) << names << source;
   }
 
   void owe(const TensorType &type, const Sharding &sharding, const Value &value) {

@@ -1,0 +1,41 @@
+//===- Identity.cpp - ops whose result is their operand -------------------===//
+#include "stage/IR/Identity.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace stage;
+
+std::optional<unsigned> stage::findIdentity(const OpDef &def) {
+  if (def.vjpOf || def.opaque || def.getNumVisibleResults() != 1)
+    return std::nullopt;
+  const ResultInfo &result = def.results.front();
+  const Formula *formula = result.formula;
+  while (formula && formula->kind == Formula::Kind::Let) // of those before it
+    formula = def.lets[formula->operand].second;
+  if (!formula || formula->kind != Formula::Kind::Element)
+    return std::nullopt;
+  llvm::ArrayRef<unsigned> declared = def.operands[formula->operand].indices;
+  if (declared != llvm::ArrayRef<unsigned>(result.indices))
+    return std::nullopt;
+  llvm::SmallSet<unsigned, 4> seen; // the diagonal of a matrix is not the matrix
+  for (size_t i = 0; i < declared.size(); ++i) {
+    const Formula *subscript = formula->children[i];
+    if (subscript->kind != Formula::Kind::Index || subscript->index != declared[i] || !seen.insert(declared[i]).second)
+      return std::nullopt;
+  }
+  return formula->operand;
+}
+
+bool stage::computesNothing(const Op &op) {
+  if (op.kind != OpKind::Compute || op.getNumOperands() != 1 || op.getNumResults() != 1)
+    return false;
+  const OpDef &def = *op.def;
+  return !def.flops && !def.bytes && !def.backwardFlops && !def.declaresSaves &&
+         op.getOperand(0)->type.dtype == op.getResult()->type.dtype && findIdentity(def);
+}
+
+const Value &stage::getRenamed(const Value &value) {
+  const Value *found = &value;
+  while (found->getOp() && computesNothing(*found->getOp()))
+    found = found->getOp()->getOperand(0);
+  return *found;
+}
