@@ -67,17 +67,17 @@ std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, con
       return std::nullopt;
     tensors.push_back({value, argument->value->range});
   }
-  Op *op = OpLowering(graph, evaluator).call(decl, tensors, opEnv, expr.range, *place.block, place.scope);
-  if (!op)
-    return std::nullopt;
-  if (expr.as)
-    for (auto &result : op->getResults())
-      if (result->path.empty())
-        result->path = (place.scope.empty() ? "" : place.scope + ".") + expr.as.name.str();
   std::vector<CTValue> results;
-  for (unsigned i = 0; i < op->getNumResults(); ++i)
-    if (!op->def->results[i].extra)
-      results.push_back(tensor(op->getResult(i)));
+  for (Value *result :
+       OpLowering(graph, evaluator).call(decl, tensors, opEnv, expr.range, *place.block, place.scope)) {
+    if (expr.as && result->path.empty())
+      result->path = (place.scope.empty() ? "" : place.scope + ".") + expr.as.name.str();
+    const Op *op = result->getOp(); // null: an argument of a repeat's body, handed on
+    if (!op || !op->def || !op->def->results[result->getNumber()].extra)
+      results.push_back(tensor(result));
+  }
+  if (results.empty())
+    return std::nullopt;
   return results.size() == 1 ? results.front() : CTValue::tuple(std::move(results));
 }
 

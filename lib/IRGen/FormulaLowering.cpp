@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "OpLowering.h"
 #include "IndexNames.h"
+#include "stage/IR/Identity.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Builtins.h"
 #include "llvm/Support/Format.h"
@@ -137,9 +138,9 @@ const Formula *OpLowering::lower(const ast::Expr *expr) {
     case ast::BinaryOp::Sub:
       return graph.defs.binary(Kind::Sub, left, right);
     case ast::BinaryOp::Mul:
-      return graph.defs.binary(Kind::Mul, left, right);
+      return multiply(Kind::Mul, left, right);
     case ast::BinaryOp::Div:
-      return graph.defs.binary(Kind::Div, left, right);
+      return multiply(Kind::Div, left, right);
     case ast::BinaryOp::Less:
       return graph.defs.binary(Kind::Less, left, right);
     case ast::BinaryOp::LessEqual:
@@ -189,6 +190,8 @@ const Formula *OpLowering::lowerName(const ast::NameExpr &expr) {
   if (isIndex(expr.name)) // hides every other name
     return indexFormula(indexByName.lookup(expr.name));
   if (auto it = letByName.find(expr.name); it != letByName.end()) {
+    if (const Formula *value = def.lets[it->second].second; certainDraws.count(value))
+      return value;
     Formula node{};
     node.kind = Formula::Kind::Let;
     node.operand = it->second;
@@ -266,10 +269,10 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
   if (name == "where" || name == "random") {
     if (name == "where" && arguments[0]->kind == Formula::Kind::Number)
       return arguments[0]->number != 0 ? arguments[1] : arguments[2];
-    if (name == "random" && !checkProbability(*arguments[0], *expr.args[0].value))
-      return nullptr;
+    if (name == "random")
+      return lowerRandom(*arguments[0], *expr.args[0].value);
     Formula node{};
-    node.kind = name == "where" ? Formula::Kind::Select : Formula::Kind::Random;
+    node.kind = Formula::Kind::Select;
     return graph.defs.create(node, {}, arguments);
   }
   if (sema::isDTypeName(name))
@@ -289,23 +292,50 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
   return result;
 }
 
-/// A probability that is known now is above 0, as `random` divides by it, and at most 1.
-bool OpLowering::checkProbability(const Formula &probability, const ast::Expr &expr) {
-  double value = probability.number;
-  if (probability.kind == Formula::Kind::SizeOf) {
-    SizeValue size = evaluate(probability.size, graph.binding);
-    if (!size)
-      return true;
-    value = double(size.value.num) / double(size.value.den);
-  } else if (probability.kind != Formula::Kind::Number) {
-    return true;
+/// A probability that is known now is above 0, as `random` divides by it, and at most 1. At 1 nothing is drawn.
+const Formula *OpLowering::lowerRandom(const Formula &probability, const ast::Expr &expr) {
+  std::optional<double> known;
+  if (probability.kind == Formula::Kind::Number)
+    known = probability.number;
+  else if (probability.kind == Formula::Kind::SizeOf)
+    if (SizeValue size = evaluate(probability.size, graph.binding))
+      known = double(size.value.num) / double(size.value.den);
+  if (known && !(*known > 0 && *known <= 1)) {
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::format("%g", *known);
+    noteCall(diags.report(expr.loc(), diag::BadProbability).range(expr.range) << text);
+    return nullptr;
   }
-  if (value > 0 && value <= 1)
-    return true;
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%g", value);
-  noteCall(diags.report(expr.loc(), diag::BadProbability).range(expr.range) << text);
-  return false;
+  if (known == 1.0) {
+    const Formula *one = graph.defs.number(1);
+    certainDraws.insert(one);
+    return one;
+  }
+  Formula node{};
+  node.kind = Formula::Kind::Random;
+  return graph.defs.create(node, {}, {&probability});
+}
+
+/// `left * right` or `left / right`, where a draw that is certain leaves the other factor.
+const Formula *OpLowering::multiply(Formula::Kind kind, const Formula *left, const Formula *right) {
+  if (certainDraws.count(right))
+    return left;
+  if (kind == Formula::Kind::Mul && certainDraws.count(left))
+    return right;
+  return graph.defs.binary(kind, left, right);
+}
+
+/// The argument that is the result of the op, if that is so because of a draw that is certain: nothing is left to do
+/// or to save, whatever the op declares. Any other identity is one that its author wants to have.
+Value *OpLowering::findHandedOn() const {
+  std::optional<unsigned> operand;
+  if (!certainDraws.empty() && !def.stopGradient)
+    operand = findIdentity(def);
+  if (!operand)
+    return nullptr;
+  std::optional<DType> type = def.results.front().dtype;
+  Value *argument = operands[*operand];
+  return !type || *type == argument->type.dtype ? argument : nullptr;
 }
 
 const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {
@@ -354,4 +384,16 @@ const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {
   const Formula *element = graph.defs.create(node, {}, subscripts);
   noteAccess(element, written);
   return element;
+}
+
+/// A cost is a size over the names of the indices, `area` and `volume`, whose values are those of a rank.
+std::optional<Size> OpLowering::lowerCost(const ast::Expr *expr) {
+  sema::Environment costs(*env);
+  for (auto &entry : indexByName)
+    costs.define(entry.getKey(), sema::CTValue::size(getIndexSymbol(graph.sizes, entry.getValue())));
+  for (llvm::StringRef name : {"area", "volume"})
+    costs.define(name, sema::CTValue::size(getCostSymbol(graph.sizes, name)));
+  Obligations none; // halves of even numbers are no promise about dims
+  sema::Evaluator evaluate(evaluator.getProgram(), graph.sizes, graph.binding, none, diags);
+  return evaluate.evaluateSize(expr, costs);
 }

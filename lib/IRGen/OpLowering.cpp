@@ -211,14 +211,15 @@ bool OpLowering::checkMixing(llvm::StringRef name, Value *value, SMRange range) 
   return false;
 }
 
-Op *OpLowering::call(const ast::OpDecl &decl, llvm::ArrayRef<TensorArgument> arguments, sema::Environment &opEnv,
-                     SMRange range, Block &block, llvm::StringRef scope) {
+llvm::SmallVector<Value *, 2> OpLowering::call(const ast::OpDecl &decl, llvm::ArrayRef<TensorArgument> arguments,
+                                               sema::Environment &opEnv, SMRange range, Block &block,
+                                               llvm::StringRef scope) {
   env = &opEnv;
   def.name = decl.name.name.str();
   def.loc = decl.loc();
   calledAt = range;
   if (!refuseClauses(decl))
-    return nullptr;
+    return {};
   unsigned next = 0;
   for (const ast::Param &param : decl.params) {
     if (!param.tensor)
@@ -231,13 +232,13 @@ Op *OpLowering::call(const ast::OpDecl &decl, llvm::ArrayRef<TensorArgument> arg
         DiagnosticBuilder message = diags.report(argument.range.Start, diag::WrongDType);
         message << def.name << param.name.name << getName(*wanted) << getName(found);
         message.range(argument.range);
-        return nullptr;
+        return {};
       }
     }
     if (!param.tensor->dtype && !checkMixing(param.name.name, argument.value, argument.range))
-      return nullptr;
+      return {};
     if (!bindOperand(param.name.name, param.tensor->dims, argument, def.name))
-      return nullptr;
+      return {};
   }
   // `slots: size c` makes c an index of that size.
   for (const ast::Param &param : decl.params)
@@ -249,10 +250,16 @@ Op *OpLowering::call(const ast::OpDecl &decl, llvm::ArrayRef<TensorArgument> arg
     }
   for (const ast::OpDecl::Result &result : decl.results)
     if (!addResult(result.name ? result.name.name : "result", *result.type, false))
-      return nullptr;
+      return {};
   if (!lowerBody(decl))
-    return nullptr;
-  return finish(range, block, scope);
+    return {};
+  if (Value *argument = findHandedOn())
+    return {argument};
+  llvm::SmallVector<Value *, 2> results;
+  if (Op *op = finish(range, block, scope))
+    for (auto &result : op->getResults())
+      results.push_back(result.get());
+  return results;
 }
 
 /// The result of that name; a lone one is called `result` besides its own. Null for an operand.
@@ -344,9 +351,8 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
   case Clause::Whole:
     return forEachNamed(clause.names, [&](unsigned index) { def.indices[index].whole = true; });
   case Clause::Fold:
-    if (!forEachNamed(clause.names, [&](unsigned index) { def.indices[index].fold = true; }))
-      return false;
-    return true; // what is carried says how blocks are merged (ring); it is declared by `saves` where it is kept
+    // What is carried says how blocks are merged (ring); it is declared by `saves` where it is kept.
+    return forEachNamed(clause.names, [&](unsigned index) { def.indices[index].fold = true; });
   case Clause::Mask: {
     Mask mask;
     maskClause = &clause;
@@ -406,18 +412,6 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
     break;
   }
   llvm_unreachable("refused by refuseClauses");
-}
-
-/// A cost is a size over the names of the indices, `area` and `volume`, whose values are those of a rank.
-std::optional<Size> OpLowering::lowerCost(const ast::Expr *expr) {
-  sema::Environment costs(*env);
-  for (auto &entry : indexByName)
-    costs.define(entry.getKey(), sema::CTValue::size(getIndexSymbol(graph.sizes, entry.getValue())));
-  for (llvm::StringRef name : {"area", "volume"})
-    costs.define(name, sema::CTValue::size(getCostSymbol(graph.sizes, name)));
-  Obligations none; // halves of even numbers are no promise about dims
-  sema::Evaluator evaluate(evaluator.getProgram(), graph.sizes, graph.binding, none, diags);
-  return evaluate.evaluateSize(expr, costs);
 }
 
 /// The element type of results that do not say theirs.

@@ -36,9 +36,10 @@ public:
   OpLowering(Graph &graph, sema::Evaluator &evaluator)
       : graph(graph), evaluator(evaluator), diags(evaluator.getDiags()) {}
 
-  /// A call of a declared op. `env` has the op's compile-time parameters. Null after an error.
-  Op *call(const ast::OpDecl &decl, llvm::ArrayRef<TensorArgument> arguments, sema::Environment &env, SMRange range,
-           Block &block, llvm::StringRef scope);
+  /// A call of a declared op: its results, the saved extras behind them, or the argument that it hands on where a draw
+  /// that is certain has left nothing to do. `env` has the op's compile-time parameters. Empty after an error.
+  llvm::SmallVector<Value *, 2> call(const ast::OpDecl &decl, llvm::ArrayRef<TensorArgument> arguments,
+                                     sema::Environment &env, SMRange range, Block &block, llvm::StringRef scope);
 
   /// A formula in place: `q[b, s, f] = sum[d](x[b, s, d] * w[d, f])`. `tensor` finds the value of a name.
   Op *formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const ast::Expr *formula, const sema::Environment &env,
@@ -67,7 +68,6 @@ private:
   bool lowerBody(const ast::OpDecl &decl);
   bool lowerClause(const ast::OpClauseStmt &clause);
   bool forEachNamed(llvm::ArrayRef<ast::Ident> names, llvm::function_ref<void(unsigned)> f);
-  std::optional<Size> lowerCost(const ast::Expr *expr);
   Op *finish(SMRange range, Block &block, llvm::StringRef scope);
 
   // Formulas (FormulaLowering.cpp).
@@ -77,10 +77,13 @@ private:
   const Formula *lowerElement(const ast::IndexExpr &expr);
   const Formula *lowerConstant(const ast::Expr *expr);
   const Formula *shareFormula(const Formula *formula);
-  bool checkProbability(const Formula &probability, const ast::Expr &expr);
+  const Formula *lowerRandom(const Formula &probability, const ast::Expr &expr);
+  const Formula *multiply(Formula::Kind kind, const Formula *left, const Formula *right);
   bool mentionsTensors(const ast::Expr *expr) const;
   const Formula *indexFormula(unsigned index);
   bool isIndex(llvm::StringRef name) const;
+  Value *findHandedOn() const;
+  std::optional<Size> lowerCost(const ast::Expr *expr);
 
   // Formulas in place (InPlaceLowering.cpp).
   struct Affine;
@@ -145,6 +148,7 @@ private:
   llvm::DenseMap<const Formula *, unsigned> accessOf;
   llvm::SmallPtrSet<const ast::Expr *, 4> owedSubscripts; ///< That they stay within their dims is owed already.
   const ast::OpClauseStmt *maskClause = nullptr;
+  llvm::SmallPtrSet<const Formula *, 2> certainDraws; ///< What `random(1)` stands for: 1.
 
   /// Of a part: what the indices, operands and lets of the whole are in it.
   llvm::DenseMap<unsigned, unsigned> adoptedIndices, adoptedOperands, adoptedLets;
