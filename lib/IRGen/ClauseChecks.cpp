@@ -73,6 +73,24 @@ bool OpLowering::checkMask() {
 }
 
 //===----------------------------------------------------------------------===//
+// Linearity
+//===----------------------------------------------------------------------===//
+
+/// What the formula does not bear out is no promise to build on: a partial sum that passed through would be wrong.
+bool OpLowering::checkLinear(const OpDef &analyzed, llvm::StringRef name) {
+  for (const ast::OpClauseStmt *clause : linearClauses)
+    for (const ast::Ident &operand : clause->names) {
+      if (analyzed.linearIn[operandByName.lookup(operand.name)])
+        continue;
+      DiagnosticBuilder message = diags.report(operand.loc(), analyzed.opaque ? diag::OpaqueNotLinear : diag::NotLinear);
+      message.range(operand.range) << name << operand.name;
+      message.note(calledAt.Start, diag::CalledHere) << name;
+      return false;
+    }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
 // Subscripts
 //===----------------------------------------------------------------------===//
 

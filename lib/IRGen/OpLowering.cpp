@@ -404,8 +404,9 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
   case Clause::StopGradient:
     def.stopGradient = true;
     return true;
-  case Clause::Linear:
-    return true; // found from the formula
+  case Clause::Linear: // found from the formula, against which checkLinear() holds it
+    linearClauses.push_back(&clause);
+    return true;
   case Clause::Scan:
   case Clause::Routes:
   case Clause::Updates:
@@ -448,6 +449,8 @@ Op *OpLowering::finish(SMRange range, Block &block, llvm::StringRef scope) {
   }
   std::string name = def.name;
   op->def = graph.defs.add(std::move(def));
+  if (!checkLinear(*op->def, name))
+    return nullptr;
   forEachSubscriptSize(*op, graph.sizes, [&](Size size) {
     graph.obligations.add(Obligations::Kind::Divides, size, graph.sizes.one(), op->loc,
                           "a subscript in '" + name + "' is a whole number");

@@ -121,6 +121,7 @@ private:
   void noteAccess(const Formula *element, llvm::ArrayRef<const ast::Expr *> subscripts);
   std::optional<double> getNumber(Size size) const;
   bool checkMask();
+  bool checkLinear(const OpDef &analyzed, llvm::StringRef name);
   bool checkSubscripts();
   bool checkAccess(const Access &access, const Guard *guard, PointEvaluator &evaluator);
   bool checkDivisor(const ast::BinaryExpr &expr, const Formula &divisor);
@@ -148,6 +149,7 @@ private:
   llvm::DenseMap<const Formula *, unsigned> accessOf;
   llvm::SmallPtrSet<const ast::Expr *, 4> owedSubscripts; ///< That they stay within their dims is owed already.
   const ast::OpClauseStmt *maskClause = nullptr;
+  llvm::SmallVector<const ast::OpClauseStmt *, 1> linearClauses;
   llvm::SmallPtrSet<const Formula *, 2> certainDraws; ///< What `random(1)` stands for: 1.
 
   /// Of a part: what the indices, operands and lets of the whole are in it.
