@@ -122,13 +122,16 @@ static bool beginsDeclaration(size_t token) {
 /// The brace of a declaration that is still open at `token`, if that is the end, or in a line that begins another one.
 static antlr4::Token *findOpenBrace(antlr4::Token *token, antlr4::TokenStream &stream) {
   std::vector<antlr4::Token *> open;
-  antlr4::Token *first = nullptr; // of the line
+  antlr4::Token *first = nullptr;       // of the line
+  antlr4::Token *openAtFirst = nullptr; // the outermost brace that is open there
   for (size_t i = 0; i <= token->getTokenIndex(); ++i) {
     antlr4::Token *next = stream.get(i);
     if (next->getChannel() != antlr4::Token::DEFAULT_CHANNEL)
       continue;
-    if (!first || first->getLine() != next->getLine())
+    if (!first || first->getLine() != next->getLine()) {
       first = next;
+      openAtFirst = open.empty() ? nullptr : open.front();
+    }
     if (next == token)
       break;
     if (next->getType() == Grammar::LBRACE)
@@ -138,7 +141,9 @@ static antlr4::Token *findOpenBrace(antlr4::Token *token, antlr4::TokenStream &s
   }
   bool atEnd = token->getType() == antlr4::Token::EOF;
   bool atDeclaration = first && first->getCharPositionInLine() == 0 && beginsDeclaration(first->getType());
-  return !open.empty() && (atEnd || atDeclaration) ? open.front() : nullptr;
+  if (open.empty())
+    return nullptr;
+  return atEnd ? open.front() : atDeclaration ? openAtFirst : nullptr;
 }
 
 void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *token, size_t, size_t,
