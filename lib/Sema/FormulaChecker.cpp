@@ -185,19 +185,25 @@ IndexSet FormulaChecker::checkReduction(const ast::CallExpr *call) {
 
   // In place, a bracket is what makes a name an index; it ends with the reduction.
   llvm::SmallVector<StringRef, 4> opened;
+  llvm::StringSet<> unknown;
   for (const ast::Expr *index : call->indices) {
     StringRef name = indexName(index);
     if (name.empty())
       diags.report(index->loc(), diag::IndexExpected).range(index->range) << textOf(index);
-    else if (isInPlace && known.insert({name, index->range}).second)
+    else if (known.insert({name, index->range}).second) {
       opened.push_back(name);
+      if (!isInPlace) { // said here once, and not at each use in the body
+        diags.report(index->loc(), diag::ReducedIndexUnknown).range(index->range) << name;
+        unknown.insert(name);
+      }
+    }
   }
   IndexSet accessed;
   for (const ast::Argument &argument : call->args)
     addAll(accessed, check(argument.value));
   for (const ast::Expr *index : call->indices) {
     StringRef name = indexName(index);
-    if (!name.empty() && !accessed.count(name))
+    if (!name.empty() && !accessed.count(name) && !unknown.contains(name))
       diags.report(index->loc(), diag::ReducedIndexMissing).range(index->range) << name;
     accessed.erase(name);
   }
@@ -226,7 +232,7 @@ void stage::sema::checkResultIndices(DiagnosticEngine &diags, const ast::TensorT
   collectIndices(result, indices);
   for (const auto &[name, range] : indices)
     if (!operands.count(name))
-      diags.report(range.Start, diag::IndexWithoutSize).range(range) << name;
+      diags.report(range.Start, diag::ResultIndexWithoutSize).range(range) << name;
 }
 
 void stage::sema::checkFormula(FormulaScope &scope, DiagnosticEngine &diags, ArrayRef<ast::Expr *> indices,
