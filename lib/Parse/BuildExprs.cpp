@@ -82,6 +82,38 @@ StringExpr *Builder::string(const Token *token) {
   return node;
 }
 
+/// The `}` of a text that begins with `{`, or npos.
+static size_t findClosingBrace(StringRef text) {
+  size_t open = 0;
+  for (size_t i = 0; i < text.size(); ++i)
+    if (text[i] == '{')
+      ++open;
+    else if (text[i] == '}' && --open == 0)
+      return i;
+  return StringRef::npos;
+}
+
+ArrayRef<MessagePart> Builder::messageParts(const Token *token) {
+  StringRef text = source.slice(token).drop_front();
+  text.consume_back("\"");
+  llvm::SmallVector<MessagePart, 4> parts;
+  while (!text.empty()) {
+    size_t open = std::min(text.find('{'), text.size()), close = findClosingBrace(text.drop_front(open));
+    if (close == StringRef::npos)
+      open = text.size(); // a brace that nothing closes stands for itself
+    if (open > 0)
+      parts.push_back({context.copy(text.take_front(open)), nullptr});
+    text = text.drop_front(open);
+    if (text.empty())
+      break;
+    StringRef inside = text.slice(1, close);
+    if (Expr *value = parseExpressionIn(SourceText(diags, source.getBufferId(), inside), context, diags))
+      parts.push_back({context.copy(inside), value});
+    text = text.drop_front(close + 1);
+  }
+  return list(parts);
+}
+
 Expr *Builder::expr(Grammar::RangeOrExprContext *tree) {
   if (!tree->DOTS())
     return expr(tree->expr(0));

@@ -86,8 +86,10 @@ Stmt *Builder::repeat(Grammar::RepeatStmtContext *tree) {
 Stmt *Builder::require(Grammar::RequireStmtContext *tree) {
   auto *node = make<RequireStmt>(tree);
   node->condition = expr(tree->expr());
-  if (auto *message = tree->STRING())
+  if (auto *message = tree->STRING()) {
     node->message = string(message->getSymbol());
+    node->messageParts = messageParts(message->getSymbol());
+  }
   return node;
 }
 

@@ -22,6 +22,9 @@ template <typename T> constexpr ast::NodeKind kindOf = ast::NodeKind();
 #define AST_NODE(kind, category) template <> inline constexpr ast::NodeKind kindOf<ast::kind> = ast::NodeKind::kind;
 #include "stage/AST/Nodes.def"
 
+/// Parses an expression inside of a string. Null after an error.
+ast::Expr *parseExpressionIn(const SourceText &source, ast::ASTContext &context, DiagnosticEngine &diags);
+
 class Builder {
 public:
   Builder(ast::ASTContext &context, DiagnosticEngine &diags, const SourceText &source,
@@ -74,6 +77,7 @@ private:
   ast::Expr *exprOrNull(Grammar::ExprContext *tree) { return tree ? expr(tree) : nullptr; }
   ast::Expr *number(const Token *token);
   ast::StringExpr *string(const Token *token);
+  llvm::ArrayRef<ast::MessagePart> messageParts(const Token *token);
   ast::Expr *call(Grammar::CallExprContext *tree);
   ast::Expr *binary(Grammar::BinaryExprContext *tree);
   ast::Expr *tuple(Grammar::ParenExprContext *tree);

@@ -42,13 +42,12 @@ public:
 
 using Mode = antlr4::atn::PredictionMode;
 
-/// Parses by `parseRule` and builds a tree by `build` unless there are errors.
+/// Parses a text by `parseRule` and builds a tree by `build` unless there are errors.
 template <typename ParseRule, typename Build>
-static auto parseBuffer(DiagnosticEngine &diags, unsigned bufferId, ParseRule parseRule, Build build)
+static auto parseText(DiagnosticEngine &diags, const SourceText &source, ParseRule parseRule, Build build)
     -> decltype(build(parseRule(std::declval<Grammar &>()), std::declval<Tokens &>(),
                       std::declval<const SourceText &>())) {
   unsigned errorsBefore = diags.getNumErrors();
-  SourceText source(diags, bufferId);
   if (!source.isValid())
     return nullptr;
   Tokens tokens(source);
@@ -78,19 +77,24 @@ static auto parseBuffer(DiagnosticEngine &diags, unsigned bufferId, ParseRule pa
 }
 
 ast::File *stage::parseFile(ast::ASTContext &context, DiagnosticEngine &diags, unsigned bufferId) {
-  return parseBuffer(
-      diags, bufferId, [](Grammar &parser) { return parser.file(); },
+  return parseText(
+      diags, SourceText(diags, bufferId), [](Grammar &parser) { return parser.file(); },
       [&](Grammar::FileContext *tree, Tokens &tokens, const SourceText &source) {
         return Builder(context, diags, source, tokens.stream).file(tree);
       });
 }
 
-ast::Expr *stage::parseExpression(ast::ASTContext &context, DiagnosticEngine &diags, unsigned bufferId) {
-  return parseBuffer(
-      diags, bufferId, [](Grammar &parser) { return parser.singleExpr(); },
+ast::Expr *stage::parse::parseExpressionIn(const SourceText &source, ast::ASTContext &context,
+                                           DiagnosticEngine &diags) {
+  return parseText(
+      diags, source, [](Grammar &parser) { return parser.singleExpr(); },
       [&](Grammar::SingleExprContext *tree, Tokens &tokens, const SourceText &source) {
         return Builder(context, diags, source, tokens.stream).expr(tree->rangeOrExpr());
       });
+}
+
+ast::Expr *stage::parseExpression(ast::ASTContext &context, DiagnosticEngine &diags, unsigned bufferId) {
+  return parseExpressionIn(SourceText(diags, bufferId), context, diags);
 }
 
 std::vector<std::string> stage::findAmbiguities(DiagnosticEngine &diags, unsigned bufferId) {

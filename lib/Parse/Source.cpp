@@ -7,9 +7,17 @@
 using namespace stage;
 using namespace stage::parse;
 
-SourceText::SourceText(DiagnosticEngine &diags, unsigned bufferId)
-    : text(diags.getSources().getMemoryBuffer(bufferId)->getBuffer()), bufferId(bufferId) {
+static llvm::StringRef getContents(DiagnosticEngine &diags, unsigned bufferId) {
+  llvm::StringRef text = diags.getSources().getMemoryBuffer(bufferId)->getBuffer();
   text.consume_front("\xef\xbb\xbf");
+  return text;
+}
+
+SourceText::SourceText(DiagnosticEngine &diags, unsigned bufferId)
+    : SourceText(diags, bufferId, getContents(diags, bufferId)) {}
+
+SourceText::SourceText(DiagnosticEngine &diags, unsigned bufferId, llvm::StringRef part)
+    : text(part), bufferId(bufferId) {
   auto *bytes = reinterpret_cast<const llvm::UTF8 *>(text.data());
   auto *end = bytes + text.size();
   bool ascii = true;

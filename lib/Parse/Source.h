@@ -16,6 +16,8 @@ namespace stage::parse {
 class SourceText {
 public:
   SourceText(DiagnosticEngine &diags, unsigned bufferId);
+  /// A part of a buffer that is a text of its own.
+  SourceText(DiagnosticEngine &diags, unsigned bufferId, llvm::StringRef part);
 
   /// False, and an error reported, if the text is not UTF-8.
   bool isValid() const { return valid; }

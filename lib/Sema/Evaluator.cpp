@@ -324,9 +324,10 @@ bool Evaluator::checkRequire(const ast::RequireStmt &require, const Environment 
                       "require " + textOf(require.condition));
     return true;
   }
+  std::string message = require.message ? interpolate(require.messageParts, env)
+                                        : "'" + textOf(require.condition) + "' does not hold";
   DiagnosticBuilder error = diags.report(require.condition->loc(), diag::RequireFailed);
-  error.range(require.condition->range) << (require.message ? interpolate(require.message->text, env)
-                                                            : "'" + textOf(require.condition) + "' does not hold");
+  error.range(require.condition->range) << message;
   std::string values;
   walk(require.condition, [&](const ast::Expr *part) {
     auto *name = dyn_cast<ast::NameExpr>(part);
@@ -340,12 +341,14 @@ bool Evaluator::checkRequire(const ast::RequireStmt &require, const Environment 
   return false;
 }
 
-std::string Evaluator::interpolate(StringRef text, const Environment &env) {
+std::string Evaluator::interpolate(ArrayRef<ast::MessagePart> parts, const Environment &env) {
+  bool outer = std::exchange(owesDivisions, false); // `{S / 3}` may show a fraction
   std::string result;
-  forEachMessagePart(text, [&](StringRef part, bool isName) {
-    const CTValue *value = isName ? env.find(part) : nullptr;
-    result += value ? format(*value) : part.str();
-  });
+  for (const ast::MessagePart &part : parts) {
+    std::optional<CTValue> value = part.value ? evaluate(part.value, env) : std::nullopt;
+    result += value ? format(*value) : part.text.str();
+  }
+  owesDivisions = outer;
   return result;
 }
 

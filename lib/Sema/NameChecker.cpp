@@ -104,21 +104,11 @@ void NameChecker::checkExprs(ArrayRef<ast::Expr *> exprs) {
     checkExpr(expr);
 }
 
-void NameChecker::checkMessage(const ast::StringExpr *message) {
-  if (!message)
-    return;
-  forEachMessagePart(message->text, [&](StringRef part, bool isName) {
-    if (!isName || use(part))
-      return;
-    // The text of the node is a copy of what follows the quote.
-    const char *start = message->loc().getPointer() + 1 + (part.data() - message->text.data());
-    reportUnknown(part, SMRange(SMLoc::getFromPointer(start), SMLoc::getFromPointer(start + part.size())));
-  });
-}
-
 void NameChecker::checkRequire(const ast::RequireStmt &require) {
   checkExpr(require.condition);
-  checkMessage(require.message);
+  for (const ast::MessagePart &part : require.messageParts)
+    if (part.value)
+      checkExpr(part.value);
 }
 
 void NameChecker::checkScalarKind(const ast::Param &param) {

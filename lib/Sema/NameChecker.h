@@ -71,7 +71,6 @@ protected:
   /// Checks an expression with no meaning of its own for calls and instances.
   virtual void checkExpr(const ast::Expr *expr);
   void checkExprs(ArrayRef<ast::Expr *> exprs);
-  void checkMessage(const ast::StringExpr *message);
   void checkRequire(const ast::RequireStmt &require);
   /// Two parameters of one name, a kind that is none; then the default values.
   void checkParams(ArrayRef<ast::Param> params, bool mustBeUsed);

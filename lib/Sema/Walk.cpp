@@ -50,17 +50,3 @@ void stage::sema::walk(const Expr *expr, llvm::function_ref<void(const Expr *)> 
   visit(expr);
   forEachChild(expr, [&](const Expr *child) { walk(child, visit); });
 }
-
-void stage::sema::forEachMessagePart(StringRef text, llvm::function_ref<void(StringRef, bool)> visit) {
-  while (!text.empty()) {
-    size_t open = text.find('{');
-    size_t close = open == StringRef::npos ? open : text.find('}', open);
-    if (close == StringRef::npos) {
-      visit(text, false);
-      return;
-    }
-    visit(text.take_front(open), false);
-    visit(text.slice(open + 1, close).trim(), true);
-    text = text.drop_front(close + 1);
-  }
-}

@@ -87,7 +87,7 @@ struct BoolExpr : Expr {
   bool value;
   AST_CLASSOF(BoolExpr)
 };
-/// Without the quotes; `{name}` is interpolated by who shows it.
+/// Without the quotes.
 struct StringExpr : Expr {
   StringRef text;
   AST_CLASSOF(StringExpr)
@@ -272,10 +272,16 @@ struct IfStmt : Stmt {
   ArrayRef<Stmt *> thenBody, elseBody;
   AST_CLASSOF(IfStmt)
 };
-/// `require H % KV == 0, "message with {H}";`
+/// Of a message: an expression in braces, or the text between two of them.
+struct MessagePart {
+  StringRef text;
+  Expr *value; ///< Null: the text is shown as it is.
+};
+/// `require H % KV == 0, "message with {H} and {H / KV}";`
 struct RequireStmt : Stmt {
   Expr *condition;
   StringExpr *message; ///< Null: none.
+  ArrayRef<MessagePart> messageParts;
   AST_CLASSOF(RequireStmt)
 };
 /// `append(keys, k);` and the calls of a schedule: `forward(i);`

@@ -57,8 +57,8 @@ public:
   /// Evaluates a `require`; false after reporting that it does not hold, or that it has no value. That it holds is owed
   /// from then on, whatever the sizes.
   bool checkRequire(const ast::RequireStmt &require, const Environment &env);
-  /// Replaces each `{name}` by the name's value.
-  std::string interpolate(StringRef text, const Environment &env);
+  /// A message with the values of what stands in braces.
+  std::string interpolate(ArrayRef<ast::MessagePart> parts, const Environment &env);
   /// As a message shows it: sizes under the binding (`32`), declarations by name.
   std::string format(const CTValue &value);
 

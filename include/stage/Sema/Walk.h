@@ -14,9 +14,6 @@ void forEachChild(const ast::Expr *expr, llvm::function_ref<void(const ast::Expr
 /// Calls `visit` for `expr` and everything inside it, outer first.
 void walk(const ast::Expr *expr, llvm::function_ref<void(const ast::Expr *)> visit);
 
-/// Calls `visit` with the parts of a message's text: names in braces, and the text between them.
-void forEachMessagePart(llvm::StringRef text, llvm::function_ref<void(llvm::StringRef part, bool isName)> visit);
-
 } // namespace stage::sema
 
 #endif // STAGE_SEMA_WALK_H
