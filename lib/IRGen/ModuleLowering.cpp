@@ -89,8 +89,7 @@ std::optional<TensorType> ModuleLowering::lowerType(const ast::TensorType &type,
         message << named->name << (written == named->name ? "" : ", the second time as '" + written + "'");
         message.range(dim.size->range);
         message.fixIt(dim.size->range, written + "2");
-        message.note(dim.size->loc(), diag::NoteText)
-            << "give one of them a name of its own: 'dim " + written + "2 = " + written + ";'";
+        message.note(dim.size->loc(), diag::NameOneDim) << written;
         return std::nullopt;
       }
     result.shape.push_back({named, *size});

@@ -257,8 +257,7 @@ void ShardedRun::reportStuck(DiagnosticEngine &diags) const {
       error.emplace(diags.report(step->op ? step->op->loc : graph.pipeline.loc, diag::ProofStuck));
       *error << (mode == SendMode::Waiting ? "waiting" : "buffered") << rank << describeWait(graph, *step);
     } else {
-      error->note(SMLoc(), diag::ProofWhere) << "rank " + std::to_string(rank) + " waits in " +
-                                                    describeWait(graph, *step);
+      error->note(SMLoc(), diag::ProofRankWaits) << rank << describeWait(graph, *step);
     }
   }
 }

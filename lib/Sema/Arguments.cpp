@@ -48,8 +48,7 @@ static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast:
               .range(range)
               .
               operator<<(params[slot].name.name)
-              .note(getRange(*matched[slot]).Start, diag::NoteText)
-          << "the other one is here";
+              .note(getRange(*matched[slot]).Start, diag::OtherOneHere);
       ok = false;
       continue;
     }

@@ -168,8 +168,7 @@ bool StrategyBinder::bindStmt(const ast::Stmt *stmt, Environment &env, const ast
 
 bool StrategyBinder::bindMesh(const ast::MeshStmt &mesh, Environment &env) {
   if (result.meshStmt) {
-    diags.report(mesh.loc(), diag::MeshTwice).range(mesh.range).note(result.meshStmt->loc(), diag::NoteText)
-        << "the other one is here";
+    diags.report(mesh.loc(), diag::MeshTwice).range(mesh.range).note(result.meshStmt->loc(), diag::OtherOneHere);
     return false;
   }
   result.meshStmt = &mesh;
@@ -268,8 +267,7 @@ bool StrategyBinder::addPipeline(const BoundRule &rule) {
     if (earlier->strategy == rule.strategy) {
       diags.report(rule.stmt->loc(), diag::PipelineTwice)
               .range(rule.stmt->range)
-              .note(earlier->stmt->loc(), diag::NoteText)
-          << "the other one is here";
+              .note(earlier->stmt->loc(), diag::OtherOneHere);
       return false;
     }
     result.rules.erase(earlier);

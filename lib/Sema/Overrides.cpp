@@ -55,8 +55,7 @@ void Overrides::resolve(ArrayRef<Target> targets, bool isLast) {
         diags.report(define.range.Start, diag::DefineTwice)
                 .
                 operator<<(define.name)
-                .note(other.range.Start, diag::NoteText)
-            << "the other one is here";
+                .note(other.range.Start, diag::OtherOneHere);
         valid = false;
       }
     define.owner = fitting[0].owner;

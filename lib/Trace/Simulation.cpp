@@ -337,8 +337,8 @@ void Simulator::reportStall() {
           << (timing.computeIsSlow ? "slow compute" : "slow communication");
   constexpr size_t maxShown = 16;
   for (size_t i = begin; i < steps.size() && i < begin + maxShown; ++i)
-    builder.note(SMLoc(), diag::NoteText)
-        << (table.describe(steps[i].place.rank, steps[i].place.node) + ": " + steps[i].why);
+    builder.note(SMLoc(), diag::StalledNode)
+        << table.describe(steps[i].place.rank, steps[i].place.node) << steps[i].why;
 }
 
 bool stage::simulate(const NodeTable &table, uint32_t numChannels, Timing timing, FaultReporter &faults) {
