@@ -357,9 +357,9 @@ private:
     if (!loopsOfPhase.insert(op.loop).second)
       difference = std::string("stands in ") + phaseNames[currentPhase] + " as well";
     else if (other.name != op.name)
-      difference = "another name";
+      difference = "has another name";
     else if (other.count != op.count)
-      difference = "another count";
+      difference = "has another count";
     if (!isNew && !difference.empty())
       (diags.report(op.loc, diag::IRLoopMismatch) << op.name << int64_t(op.loop) << difference)
               .note(other.loc, diag::PreviousHere)

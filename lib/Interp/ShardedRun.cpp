@@ -255,7 +255,7 @@ void ShardedRun::reportStuck(DiagnosticEngine &diags) const {
     ++shown;
     if (!error) {
       error.emplace(diags.report(step->op ? step->op->loc : graph.pipeline.loc, diag::ProofStuck));
-      *error << (mode == SendMode::Waiting ? "waiting" : "buffered") << rank << describeWait(graph, *step);
+      *error << (mode == SendMode::Waiting ? "wait for their recv" : "do not wait for their recv") << rank << describeWait(graph, *step);
     } else {
       error->note(SMLoc(), diag::ProofRankWaits) << rank << describeWait(graph, *step);
     }

@@ -289,8 +289,8 @@ TEST_F(ClassLoweringTest, TooManyTags) {
   EXPECT_TRUE(check(62'500'000));
   EXPECT_EQ(messages.str(), "");
   EXPECT_FALSE(check(62'500'001));
-  EXPECT_NE(messages.str().find("error: the pipeline needs 500000008 message tags, and consumers read 500000000 at "
-                                "most [too-many-messages]"),
+  EXPECT_NE(messages.str().find("error: the pipeline needs 500000008 different message tags, but simulators read "
+                                "500000000 at most; use fewer microbatches or virtual stages [too-many-messages]"),
             std::string::npos)
       << messages.str();
 }

@@ -123,7 +123,8 @@ TEST_F(FaultsTest, SendsThatWaitForEachOther) {
   // The check of schedules refuses this order: the proof must see it by itself.
   llvm::stable_sort(program->stages[0].units, [](const ProgramUnit &a, const ProgramUnit &b) { return a.kind < b.kind; });
   EXPECT_FALSE(prove(*reference, *graph, program.get(), diags));
-  EXPECT_TRUE(contains(messages.str(), "with waiting sends the program does not finish: rank 0 waits in its unit 2, send "
+  EXPECT_TRUE(contains(messages.str(), "the program never finishes if sends wait for their recv: rank 0 waits "
+                                       "in its unit 2, send "
                                        "to virtual stage 1 of 'r', microbatch 2 [proof-stuck]"))
       << messages.str();
 }
@@ -134,7 +135,8 @@ TEST_F(FaultsTest, AStageThatForgetsItsStep) {
   ASSERT_TRUE(program) << messages.str();
   program->stages[1].step.clear();
   EXPECT_FALSE(prove(*reference, *graph, program.get(), diags));
-  EXPECT_TRUE(contains(messages.str(), "after the step' (iteration 2, microbatch 0) is not computed on rank 4 [proof-missing]"))
+  EXPECT_TRUE(contains(messages.str(), "after the step' (iteration 2, microbatch 0) must be computed, but is "
+                                       "not on rank 4 [proof-missing]"))
       << messages.str();
 }
 

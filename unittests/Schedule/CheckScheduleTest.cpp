@@ -44,29 +44,35 @@ TEST(CheckSchedule, Repeats) {
 
 TEST(CheckSchedule, OutOfRange) {
   EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: F0 B0 F1 F0.1\n"),
-            "error: stage 0 runs F1 at position 2, and there are 1 microbatches and 1 chunks [schedule-out-of-range]\n"
+            "error: stage 0 runs F1 at position 2, but there are 1 microbatches and 1 chunks, numbered from 0 "
+            "[schedule-out-of-range]\n"
             "note: and 1 more like it on stage 0\n");
 }
 
 TEST(CheckSchedule, MixesBackward) {
   EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: F0 B0 W0\n"),
-            "error: stage 0 runs both B0 and W0: a backward is either whole or split [schedule-mixes-backward]\n");
+            "error: stage 0 runs both B0 and W0: a microbatch has either one whole backward (B) or two halves "
+            "(I and W) [schedule-mixes-backward]\n");
 }
 
 TEST(CheckSchedule, WrongOrder) {
   EXPECT_EQ(check("stages 2, microbatches 1, chunks 1\nstage 0: F0 B0\nstage 1: B0 F0\n"),
-            "error: stage 1 runs B0 at position 0, before F0 at position 1 [schedule-wrong-order]\n");
+            "error: stage 1 runs B0 at position 0, but it needs F0, which the stage runs later, at position 1 "
+            "[schedule-wrong-order]\n");
   EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: F0 W0 I0\n"),
-            "error: stage 0 runs W0 at position 1, before I0 at position 2 [schedule-wrong-order]\n");
+            "error: stage 0 runs W0 at position 1, but it needs I0, which the stage runs later, at position 2 "
+            "[schedule-wrong-order]\n");
   EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: R0 F0 B0\n"),
-            "error: stage 0 runs R0 at position 0, before F0 at position 1 [schedule-wrong-order]\n");
+            "error: stage 0 runs R0 at position 0, but it needs F0, which the stage runs later, at position 1 "
+            "[schedule-wrong-order]\n");
   EXPECT_EQ(check("stages 1, microbatches 1, chunks 1\nstage 0: F0 B0 R0\n"),
-            "error: stage 0 runs B0 at position 1, before R0 at position 2 [schedule-wrong-order]\n");
+            "error: stage 0 runs B0 at position 1, but it needs R0, which the stage runs later, at position 2 "
+            "[schedule-wrong-order]\n");
 }
 
 TEST(CheckSchedule, NumberOfStages) {
   EXPECT_EQ(check("stages 2, microbatches 1, chunks 1\nstage 0: F0 B0\n"),
-            "error: the schedule lists 1 stages, and the pipeline has 2 [schedule-wrong-stages]\n");
+            "error: the schedule lists the units of 1 stages, but the pipeline has 2 [schedule-wrong-stages]\n");
 }
 
 TEST(CheckSchedule, Placement) {
@@ -74,9 +80,10 @@ TEST(CheckSchedule, Placement) {
   const std::string header = "stages 2, microbatches 1, chunks 2\nplacement ";
   EXPECT_EQ(check(header + "0 1 3 2\n" + rest), "");
   EXPECT_EQ(check(header + "0 1 2\n" + rest),
-            "error: the schedule places 3 virtual stages, and there are 4 [schedule-placement-size]\n");
+            "error: the schedule says where 3 virtual stages are, but the pipeline has 4 [schedule-placement-size]\n");
   EXPECT_EQ(check(header + "0 1 4 1\n" + rest),
-            "error: chunk 1 of stage 0 is placed at virtual stage 4, and there are 4 [schedule-placement-range]\n"
+            "error: chunk 1 of stage 0 is placed at virtual stage 4, but there are 4, numbered from 0 "
+            "[schedule-placement-range]\n"
             "error: virtual stage 1 is placed twice, the second time at chunk 1 of stage 1 [schedule-placement-twice]\n");
 }
 
