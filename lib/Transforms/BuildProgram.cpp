@@ -61,7 +61,8 @@ private:
         result.templates.push_back({PassKind::Backward, chunk, buildBackward(v, needed)});
     }
     for (auto &op : graph.step)
-      for (unsigned chunk = 0; chunk < layout.numChunks; ++chunk) {
+      for (unsigned i = 0; i < layout.numChunks; ++i) {
+        unsigned chunk = op->reverse ? layout.numChunks - 1 - i : i;
         unsigned v = chunk * layout.numStages + stage;
         if (op.get() == layout.stepLoop)
           appendLoop(result.step, *op, layout.ranges[v]);
