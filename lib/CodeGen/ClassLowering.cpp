@@ -216,13 +216,13 @@ void ClassLowering::lowerUnit(unsigned number, Sink sink) {
         lowerMessage(unit, number, item, i, unit.base + segment.start + i, suffix, sink);
       continue;
     }
-    for (int64_t run = 0; run < segment.iterations; ++run) {
-      int64_t iteration = item.kind != ProgramItem::Kind::Loop ? -1
-                          : item.op->reverse                   ? item.end - 1 - run
-                                                               : item.begin + run;
-      uint64_t first = unit.base + segment.start + run * segment.perIteration;
-      for (unsigned k = 0; k < segment.ops.size(); ++k)
-        lowerOp(*segment.ops[k], unit, number, iteration, first + k, suffix, sink);
+    uint64_t id = unit.base + segment.start;
+    if (item.kind == ProgramItem::Kind::Op && !segment.ops.empty())
+      lowerOp(*item.op, unit, number, -1, id, suffix, sink);
+    for (int64_t run = 0; item.kind == ProgramItem::Kind::Loop && run < segment.iterations; ++run) {
+      int64_t iteration = item.op->reverse ? item.end - 1 - run : item.begin + run;
+      for (const Op *op : segment.getOps(iteration))
+        lowerOp(*op, unit, number, iteration, id++, suffix, sink);
     }
   }
   endUnit(number);
@@ -241,9 +241,14 @@ llvm::ArrayRef<uint64_t> ClassLowering::getNumCollectives(const PlacedUnit &unit
     return counts;
   counts.resize(numIssued.size());
   for (const Segment &segment : unit.layout->getSegments())
-    for (const Op *op : segment.ops)
-      if (isCollective(op->kind))
-        counts[getGroupKind(*op)] += segment.iterations;
+    for (unsigned number = 0; number < segment.ops.size(); ++number) {
+      const ProgramItem &item = *segment.item;
+      bool isLoop = item.kind == ProgramItem::Kind::Loop;
+      int64_t times = isLoop ? item.op->cases.count(number, item.begin, item.end) : 1;
+      for (const Op *op : segment.ops[number])
+        if (isCollective(op->kind))
+          counts[getGroupKind(*op)] += times;
+    }
   return counts;
 }
 

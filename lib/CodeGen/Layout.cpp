@@ -12,33 +12,70 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
     switch (item.kind) {
     case ProgramItem::Kind::Op:
       if (hasNode(graph, *item.op))
-        segment.ops.push_back(item.op);
-      segment.perIteration = segment.ops.size();
+        segment.ops.push_back({item.op});
+      segment.numNodes = segment.ops.size();
       break;
     case ProgramItem::Kind::Loop:
-      for (auto &op : *item.op->body)
-        if (hasNode(graph, *op))
-          segment.ops.push_back(op.get());
-      segment.perIteration = segment.ops.size();
+      segment.ops.resize(item.op->bodies.size());
+      forEachBody(item, [&](Block &body, int64_t) {
+        for (auto &op : body)
+          if (hasNode(graph, *op))
+            segment.ops[body.getNumber()].push_back(op.get());
+      });
       segment.iterations = item.end - item.begin;
+      segment.countNodes();
       loops[item.op->loop].push_back(segments.size());
       break;
     case ProgramItem::Kind::Recv:
       for (unsigned i = 0; i < item.values.size(); ++i)
         recvs[item.values[i]] = numNodes + i;
-      segment.perIteration = item.values.size();
+      segment.numNodes = item.values.size();
       break;
     case ProgramItem::Kind::Send:
-      segment.perIteration = item.values.size();
+      segment.numNodes = item.values.size();
       break;
     }
-    for (unsigned i = 0; i < segment.ops.size(); ++i)
-      positions.try_emplace(segment.ops[i], unsigned(segments.size()), i);
-    if (!firstWork && !segment.ops.empty() && segment.iterations > 0)
-      firstWork = {numNodes, segment.ops.front()};
-    numNodes += segment.perIteration * segment.iterations;
+    for (const std::vector<Op *> &ops : segment.ops)
+      for (unsigned i = 0; i < ops.size(); ++i)
+        positions.try_emplace(ops[i], unsigned(segments.size()), i);
+    if (const Op *first = segment.getFirst(); first && !firstWork)
+      firstWork = {numNodes, first};
+    numNodes += segment.numNodes;
     segments.push_back(std::move(segment));
   }
+}
+
+void Segment::countNodes() {
+  uint64_t nodes = 0;
+  for (const IterationCases::Run &run : item->op->cases.getRuns()) {
+    int64_t begin = std::max(run.begin, item->begin), end = std::min(run.end, item->end);
+    nodes += std::max<int64_t>(0, end - begin) * ops[run.number].size();
+    nodesUpTo.push_back(nodes);
+  }
+  numNodes = nodesUpTo.empty() ? iterations * ops.front().size() : nodes;
+}
+
+const Op *Segment::getFirst() const {
+  if (item->kind != ProgramItem::Kind::Loop)
+    return ops.empty() ? nullptr : ops.front().front();
+  for (int64_t run = 0; run < iterations && numNodes; ++run) {
+    llvm::ArrayRef<Op *> nodes = getOps(item->op->reverse ? item->end - 1 - run : item->begin + run);
+    if (!nodes.empty())
+      return nodes.front();
+  }
+  return nullptr;
+}
+
+uint64_t Segment::getStart(int64_t iteration) const {
+  if (nodesUpTo.empty())
+    return getNumBefore(iteration) * ops.front().size();
+  const IterationCases &cases = item->op->cases;
+  const IterationCases::Run &run = cases.getRun(iteration);
+  // Those of the iterations from the next one to the end of the run, as far as they are of the item.
+  uint64_t perIteration = ops[run.number].size();
+  uint64_t after = (std::min(run.end, item->end) - iteration - 1) * perIteration;
+  uint64_t upTo = nodesUpTo[&run - cases.getRuns().data()] - after;
+  return item->op->reverse ? numNodes - upTo : upTo - perIteration;
 }
 
 uint64_t stage::countNodes(const Program &program, const StageProgram &stage) {
@@ -87,11 +124,6 @@ std::string PlacedUnit::getName() const {
     return "step";
   std::string name = (isBackward ? "B" : "F") + std::to_string(microbatch);
   return chunk ? name + "." + std::to_string(*chunk) : name;
-}
-
-/// How many iterations of a loop segment run before `iteration`.
-static uint64_t getRun(const Segment &segment, int64_t iteration) {
-  return segment.item->op->reverse ? segment.item->end - 1 - iteration : iteration - segment.item->begin;
 }
 
 bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iteration,
@@ -175,8 +207,8 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
   }
   if (auto place = unit.layout->find(op, iteration)) {
     auto [segment, position] = *place;
-    uint64_t run = segment->item->kind == ProgramItem::Kind::Loop ? getRun(*segment, iteration) : 0;
-    uint64_t id = unit.base + segment->start + run * segment->perIteration + position;
+    uint64_t start = segment->item->kind == ProgramItem::Kind::Loop ? segment->getStart(iteration) : 0;
+    uint64_t id = unit.base + segment->start + start + position;
     return visitor({Origin::Kind::Node, value, &unit, iteration, id});
   }
   if (op->getNumOperands() > 1 && !seen.insert({value, &unit, iteration}).second)
@@ -189,33 +221,47 @@ void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_
                               Seen &seen) const {
   Op *loop = value->getBlock()->getParent();
   const Segment *segment = unit.layout->findLoop(loop->loop);
-  int64_t before = 0; // iterations that ran here
-  if (segment && iteration >= 0)
-    before = loop->reverse ? segment->item->end - 1 - iteration : iteration - segment->item->begin;
+  int64_t before = segment && iteration >= 0 ? segment->getNumBefore(iteration) : 0; // iterations that ran here
   if (before < 0 || (segment && before > segment->iterations))
     before = 0;
-  // An iteration may hand on what it was given. Where that goes in a circle whole rounds are skipped (Brent's way to
-  // find one), so that a value that never changes is not followed through all iterations.
-  const Value *mark = value;
-  for (int64_t steps = 0, markedAt = 0, limit = 1; steps < before;) {
-    const Value *given = loop->body->getTerminator()->getOperand(value->getNumber());
-    ++steps;
-    if (!given->isArgument() || given->getBlock() != loop->body.get())
-      return visit(given, unit, loop->reverse ? iteration + steps : iteration - steps, visitor, seen);
-    value = given;
-    if (value == mark) {
-      int64_t round = steps - markedAt;
-      steps += (before - steps) / round * round;
-      mark = nullptr;
-    } else if (mark && steps - markedAt == limit) {
-      mark = value;
-      markedAt = steps;
-      limit *= 2;
+  // An iteration may hand on what it was given, run by run of equal ones. Where that goes in a circle whole rounds are
+  // skipped (Brent's way to find one), so that a value that never changes is not followed through all iterations.
+  unsigned number = value->getNumber();
+  int64_t step = loop->reverse ? 1 : -1;
+  while (before > 0) {
+    int64_t giver = iteration + step, inRun = before;
+    Block &body = loop->getBody(giver);
+    if (!loop->cases.getRuns().empty()) {
+      const IterationCases::Run &run = loop->cases.getRun(giver);
+      inRun = std::min(before, loop->reverse ? run.end - giver : giver - run.begin + 1);
     }
+    std::optional<unsigned> mark = number;
+    int64_t steps = 0;
+    for (int64_t markedAt = 0, limit = 1; steps < inRun;) {
+      const Value *given = body.getTerminator()->getOperand(number);
+      ++steps;
+      if (!given->isArgument() || given->getBlock() != &body)
+        return visit(given, unit, iteration + step * steps, visitor, seen);
+      number = given->getNumber();
+      if (number == mark) {
+        int64_t round = steps - markedAt;
+        steps += (inRun - steps) / round * round;
+        mark.reset();
+      } else if (mark && steps - markedAt == limit) {
+        mark = number;
+        markedAt = steps;
+        limit *= 2;
+      }
+    }
+    iteration += step * steps;
+    before -= steps;
   }
-  if (auto recv = unit.layout->findRecv(value))
-    return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});
-  visit(loop->getOperand(value->getNumber()), unit, -1, visitor, seen);
+  // Where no iteration runs what arrives keeps its name.
+  bool runsHere = segment && iteration >= segment->item->begin && iteration < segment->item->end;
+  Block &entered = runsHere ? loop->getBody(iteration) : *value->getBlock();
+  if (auto recv = unit.layout->findRecv(entered.getArgument(number)))
+    return visitor({Origin::Kind::Recv, entered.getArgument(number), &unit, -1, unit.base + *recv});
+  visit(loop->getOperand(number), unit, -1, visitor, seen);
 }
 
 void Producers::visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const {
@@ -225,7 +271,7 @@ void Producers::visitLoopResult(const Value *value, const PlacedUnit &unit, Visi
   const Segment *segment = unit.layout->findLoop(loop->loop);
   if (segment && segment->iterations > 0) {
     int64_t last = loop->reverse ? segment->item->begin : segment->item->end - 1;
-    return visit(loop->body->getTerminator()->getOperand(value->getNumber()), unit, last, visitor, seen);
+    return visit(loop->getBody(last).getTerminator()->getOperand(value->getNumber()), unit, last, visitor, seen);
   }
   visit(loop->getOperand(value->getNumber()), unit, -1, visitor, seen);
 }

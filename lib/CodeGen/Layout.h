@@ -3,7 +3,9 @@
 // A unit's template lays its nodes out once: top-level ops have a position in the
 // unit, ops of a repeat one in the iteration. The id of any node is then arithmetic:
 //
-//   id = first id of the unit + start of the segment + iteration run * nodes per iteration + position
+//   id = first id of the unit + start of the segment + start of the iteration + position
+//
+// (of equal layers all have equally many nodes; of layers that differ, all of a run)
 //
 // and so is the id of the node that produced any value: in this unit, in the previous
 // iteration of the loop or in the partner unit (forward of the same microbatch). What
@@ -21,10 +23,28 @@ namespace stage {
 /// A run of nodes of a template: one item of the program.
 struct Segment {
   const ProgramItem *item;
-  unsigned start = 0;        ///< Of its first node in the unit.
-  unsigned perIteration = 0; ///< Loop: nodes of an iteration; otherwise all of its nodes.
+  unsigned start = 0; ///< Of its first node in the unit.
+  uint64_t numNodes = 0;
   int64_t iterations = 1;
-  std::vector<Op *> ops; ///< Those with nodes, in order.
+  /// Those with nodes, in order: of a loop per case, else one list.
+  llvm::SmallVector<std::vector<Op *>, 1> ops;
+
+  /// Of a loop: the ops of an iteration, and its first node's position in the segment.
+  llvm::ArrayRef<Op *> getOps(int64_t iteration) const { return ops[item->op->cases.get(iteration)]; }
+  uint64_t getStart(int64_t iteration) const;
+  /// Of a loop: how many of its iterations run before this one.
+  int64_t getNumBefore(int64_t iteration) const {
+    return item->op->reverse ? item->end - 1 - iteration : iteration - item->begin;
+  }
+  /// Adds up the nodes of a loop's iterations.
+  void countNodes();
+  /// The op of the first node; null if there is none.
+  const Op *getFirst() const;
+
+private:
+  /// Of a loop with cases: per run, from the first one of the repeat, the nodes of its iterations that are of the item
+  /// and of those of the runs before it.
+  llvm::SmallVector<uint64_t, 1> nodesUpTo;
 };
 
 /// The nodes of one template.

@@ -179,17 +179,22 @@ bool stage::runProof(const DriverOptions &options) {
     return false;
   std::vector<std::string> larger;
   SizeBinding ofJob = c.graph->binding;
-  shortenLoops(*c.graph, small.getGiven());
+  std::vector<std::string> fixed = small.getGiven();
+  for (auto &op : c.graph->forward) // a count that is cut becomes a number, and its symbols what they are elsewhere
+    if (!op->cases.getRuns().empty())
+      llvm::append_range(fixed, collectSymbols(op->count));
+  llvm::append_range(small.notes, shortenLoops(*c.graph, small.getGiven()));
   noteChanges(ofJob, c.graph->binding, small.notes, larger);
   SizeBinding inPasses = c.graph->binding;
   std::unique_ptr<Graph> reference =
       generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
   if (!reference || !runMiddle(c, options))
     return false;
-  if (!bindTinySizes(*c.graph, small.getGiven(), c.diags))
+  if (!bindTinySizes(*c.graph, fixed, c.diags))
     return false;
   noteChanges(inPasses, c.graph->binding, small.notes, larger);
   reference->binding = c.graph->binding;
+  copyIterations(*reference, *c.graph);
   std::optional<Proof> proof = prove(*reference, *c.graph, c.program.get(), c.diags);
   if (!proof)
     return false;

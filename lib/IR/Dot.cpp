@@ -29,7 +29,7 @@ public:
 private:
   unsigned number(const Op *op) { return numbers.try_emplace(op, numbers.size()).first->second; }
 
-  void cluster(llvm::StringRef name, Block &block) {
+  void cluster(const std::string &name, Block &block) {
     if (block.empty())
       return;
     os << "  subgraph cluster" << numClusters++ << " {\n  label=\"" << name << "\";\n";
@@ -47,8 +47,8 @@ private:
       }
       os << "  op" << number(op.get()) << " [label=\"" << label << '"'
          << (isCollective(op->kind) ? ", style=filled, fillcolor=lightblue" : "") << "];\n";
-      if (op->body)
-        cluster(op->name, *op->body);
+      for (auto &body : op->bodies)
+        cluster(op->bodies.size() == 1 ? op->name : op->name + " case " + std::to_string(body->getNumber()), *body);
     }
     os << "  }\n";
   }

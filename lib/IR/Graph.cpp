@@ -21,8 +21,39 @@ void Value::replaceAllUsesWith(Value *other) {
   }
 }
 
+const IterationCases::Run &IterationCases::getRun(int64_t iteration) const {
+  auto it = std::upper_bound(runs.begin(), runs.end(), iteration,
+                             [](int64_t i, const Run &run) { return i < run.end; });
+  assert(it != runs.end() && iteration >= 0 && "the iterations are those of the runs");
+  return *it;
+}
+
+int64_t IterationCases::count(unsigned number, int64_t begin, int64_t end) const {
+  if (runs.empty() || begin >= end)
+    return number == 0 ? std::max<int64_t>(0, end - begin) : 0;
+  int64_t count = 0;
+  for (const Run *run = &getRun(begin); run != runs.data() + runs.size() && run->begin < end; ++run)
+    if (run->number == number)
+      count += std::min(end, run->end) - std::max(begin, run->begin);
+  return count;
+}
+
+void IterationCases::append(unsigned number, int64_t count) {
+  assert(count > 0 && "a run has iterations");
+  int64_t begin = getNumIterations();
+  if (!runs.empty() && runs.back().number == number)
+    runs.back().end += count;
+  else
+    runs.push_back({number, begin, begin + count});
+}
+
+Block &Op::addBody(Graph &graph) {
+  bodies.push_back(std::make_unique<Block>(graph, this, bodies.size()));
+  return *bodies.back();
+}
+
 Op::~Op() {
-  body.reset();
+  bodies.clear();
   clearOperands();
 }
 
@@ -139,8 +170,8 @@ Dim *Graph::findDim(llvm::StringRef name) const {
 void Graph::walk(Block &block, llvm::function_ref<void(Op &)> f) {
   for (auto &op : block) {
     f(*op);
-    if (op->body)
-      walk(*op->body, f);
+    for (auto &body : op->bodies)
+      walk(*body, f);
   }
 }
 
@@ -160,7 +191,8 @@ Op *stage::getTopLevelOp(Op *op) {
   return op;
 }
 
-static void visitOutsideValues(Op &op, const Op &root, llvm::function_ref<void(Value *, Op &)> f) {
+static void visitOutsideValues(Op &op, const Op &root, llvm::function_ref<bool(const Block &)> runs,
+                               llvm::function_ref<void(Value *, Op &)> f) {
   auto isInside = [&](const Value *value) {
     for (Op *loop = getLoop(value); loop; loop = loop->getBlock()->getParent())
       if (loop == &root)
@@ -170,12 +202,20 @@ static void visitOutsideValues(Op &op, const Op &root, llvm::function_ref<void(V
   for (Value *value : op.getOperands())
     if (!isInside(value))
       f(value, op);
-  if (op.body)
-    for (auto &inner : *op.body)
-      visitOutsideValues(*inner, root, f);
+  for (auto &body : op.bodies)
+    if (runs(*body))
+      for (auto &inner : *body)
+        visitOutsideValues(*inner, root, runs, f);
 }
 
-void stage::forEachOutsideValue(Op &op, llvm::function_ref<void(Value *, Op &)> f) { visitOutsideValues(op, op, f); }
+void stage::forEachOutsideValue(Op &op, llvm::function_ref<void(Value *, Op &)> f) {
+  visitOutsideValues(op, op, [](const Block &) { return true; }, f);
+}
+
+void stage::forEachOutsideValue(Op &repeat, int64_t begin, int64_t end, llvm::function_ref<void(Value *, Op &)> f) {
+  auto runs = [&](const Block &body) { return repeat.cases.count(body.getNumber(), begin, end) > 0; };
+  visitOutsideValues(repeat, repeat, runs, f);
+}
 
 std::string stage::describe(const Value &value) {
   if (!value.path.empty())

@@ -11,6 +11,7 @@
 #include "TextWriter.h"
 #include "stage/IR/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace stage;
 
@@ -84,10 +85,8 @@ bool TextParser::parseOp(Block &block) {
     return false;
   }
   bool parsed;
-  if (op->body) {
-    for (auto &argument : op->body->getArguments())
-      define(argumentDefinitions[argument->getNumber()], argument.get());
-    parsed = expect("do") && parseBlock(*op->body);
+  if (op->kind == OpKind::Repeat) {
+    parsed = expect("do") && parseBodies(*op);
   } else {
     parsed = expect(";");
   }
@@ -219,20 +218,55 @@ bool TextParser::parseDims(Op &op) {
 
 bool TextParser::parseRepeatHead(Op &op) {
   if (!parseName(op.name, "the name of the repeat") || !expect("[") || !parseSize(op.count) || !expect("]") ||
-      !expect("loop") || !parseUnsigned(op.loop))
+      (consume("cases") && !parseCases(op)) || !expect("loop") || !parseUnsigned(op.loop))
     return false;
   op.reverse = consume("reverse");
-  op.body = std::make_unique<Block>(graph, &op);
+  return parseArguments(op, op.addBody(graph));
+}
+
+/// `(0 * 3, 1 * 58)`: runs of equal iterations.
+bool TextParser::parseCases(Op &op) {
+  return parseList("(", ")", [&] {
+    unsigned number;
+    int64_t count, sum;
+    if (!parseUnsigned(number) || !expect("*"))
+      return false;
+    Token at = token;
+    if (!parseInteger(count, 1))
+      return false;
+    if (llvm::AddOverflow(op.cases.getNumIterations(), count, sum)) {
+      diags.report(at.getLoc(), diag::IRBadCases) << op.name << "more iterations than a number holds";
+      return false;
+    }
+    op.cases.append(number, count);
+    return true;
+  });
+}
+
+/// Those of the first body have initial values, which are the repeat's operands.
+bool TextParser::parseArguments(Op &op, Block &body) {
   argumentDefinitions.clear();
   return parseList("(", ")", [&] {
     Definition definition;
-    if (!parseDefinition(definition) || (consume("=") && !parseOperand(op)) || !expect(":"))
+    if (!parseDefinition(definition) || (!body.getNumber() && consume("=") && !parseOperand(op)) || !expect(":"))
       return false;
-    Value *argument = op.body->addArgument(TensorType(), definition.path);
+    Value *argument = body.addArgument(TensorType(), definition.path);
     argument->loc = definition.name.getLoc();
     argumentDefinitions.push_back(std::move(definition));
     return parseFacts(*argument);
   });
+}
+
+/// `{ ... } or (arguments) { ... }`
+bool TextParser::parseBodies(Op &op) {
+  bool parsed;
+  do {
+    Block &body = *op.bodies.back();
+    for (auto &argument : body.getArguments())
+      define(argumentDefinitions[argument->getNumber()], argument.get());
+    parsed = parseBlock(body);
+  } while (parsed && consume("or") && (parsed = parseArguments(op, op.addBody(graph))));
+  return parsed;
 }
 
 bool TextParser::parseIndices(Op &op) {

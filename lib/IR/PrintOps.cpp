@@ -69,12 +69,19 @@ private:
     if (op.origin && op.origin->getNumResults())
       os << " from %" << names.get(op.origin->getResult());
     printPlace(os, op);
-    if (!op.body) {
+    if (op.bodies.empty()) {
       os << ";\n";
       return;
     }
     os << " do {\n";
-    printOps(*op.body, indent + 2);
+    for (auto &body : op.bodies) {
+      if (body->getNumber()) {
+        os.indent(indent) << "} or (";
+        printArguments(*body, {});
+        os << ") {\n";
+      }
+      printOps(*body, indent + 2);
+    }
     os.indent(indent) << "}\n";
   }
 
@@ -222,20 +229,33 @@ private:
   void printRepeatHead(const Op &op) {
     os << "repeat ";
     printName(os, op.name);
-    os << " [" << op.count << "] loop " << op.loop << (op.reverse ? " reverse" : "") << " (";
-    auto arguments = op.body->getArguments();
-    for (unsigned i = 0; i < std::max<size_t>(arguments.size(), op.getNumOperands()); ++i) {
+    os << " [" << op.count << "] ";
+    if (!op.cases.getRuns().empty()) {
+      os << "cases (";
+      llvm::interleaveComma(op.cases.getRuns(), os, [&](const IterationCases::Run &run) {
+        os << run.number << " * " << run.end - run.begin;
+      });
+      os << ") ";
+    }
+    os << "loop " << op.loop << (op.reverse ? " reverse" : "") << " (";
+    printArguments(*op.bodies.front(), op.getOperands());
+    os << ')';
+  }
+
+  /// The arguments of a body, and what they are at first.
+  void printArguments(const Block &body, llvm::ArrayRef<Value *> initial) {
+    auto arguments = body.getArguments();
+    for (unsigned i = 0; i < std::max<size_t>(arguments.size(), initial.size()); ++i) {
       os << (i ? ", " : "");
       if (i < arguments.size())
         printDefinition(*arguments[i]);
-      if (i < op.getNumOperands())
-        os << " = %" << names.get(op.getOperand(i));
+      if (i < initial.size())
+        os << " = %" << names.get(initial[i]);
       if (i < arguments.size()) {
         os << " : ";
         printFacts(*arguments[i]);
       }
     }
-    os << ')';
   }
 
   llvm::raw_ostream &os;

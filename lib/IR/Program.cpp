@@ -40,13 +40,28 @@ GradientBuffers::GradientBuffers(Graph &graph) {
   });
 }
 
+void stage::forEachBody(const ProgramItem &loop, llvm::function_ref<void(Block &, int64_t)> f) {
+  for (auto &body : loop.op->bodies)
+    if (int64_t iterations = loop.op->cases.count(body->getNumber(), loop.begin, loop.end); iterations > 0)
+      f(*body, iterations);
+}
+
+void stage::forEachOutsideValue(const ProgramItem &item, llvm::function_ref<void(Value *, Op &)> f) {
+  if (item.kind == ProgramItem::Kind::Loop)
+    forEachOutsideValue(*item.op, item.begin, item.end, f);
+  else
+    forEachOutsideValue(*item.op, f);
+}
+
 void stage::forEachOp(const StageProgram &stage, llvm::function_ref<void(const Op &)> f) {
   auto visit = [&](const ProgramItem &item) {
     if (item.kind == ProgramItem::Kind::Op)
       f(*item.op);
     else if (item.kind == ProgramItem::Kind::Loop && item.end > item.begin)
-      for (auto &op : *item.op->body)
-        f(*op);
+      forEachBody(item, [&](const Block &body, int64_t) {
+        for (auto &op : body)
+          f(*op);
+      });
   };
   for (const UnitTemplate &unit : stage.templates)
     llvm::for_each(unit.items, visit);

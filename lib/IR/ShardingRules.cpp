@@ -85,7 +85,7 @@ Sharding stage::getNeededSharding(const Op &op, unsigned operand) {
     return needed;
   }
   case OpKind::Repeat:
-    return op.body->getArgument(operand)->sharding;
+    return op.bodies.front()->getArgument(operand)->sharding; // as in all cases
   case OpKind::Yield:
     return op.getBlock()->getArgument(operand)->sharding;
   case OpKind::Return:

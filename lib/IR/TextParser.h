@@ -126,6 +126,9 @@ private:
   bool parseReshard(Op &op);
   bool parseDims(Op &op);
   bool parseRepeatHead(Op &op);
+  bool parseCases(Op &op);
+  bool parseArguments(Op &op, Block &body);
+  bool parseBodies(Op &op);
   bool parseIndices(Op &op);
   bool parseFacts(Value &value);
   bool parseResults(Op &op, llvm::ArrayRef<Definition> definitions);

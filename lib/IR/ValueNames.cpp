@@ -34,8 +34,8 @@ void ValueNames::visit(const Block &block) {
   for (auto &op : block) {
     for (auto &result : op->getResults())
       add(*result);
-    if (op->body)
-      visit(*op->body);
+    for (auto &body : op->bodies)
+      visit(*body);
   }
 }
 

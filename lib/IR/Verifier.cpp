@@ -82,8 +82,8 @@ private:
       hasReshards |= isReshard(op->kind);
       for (auto &result : op->getResults())
         known.insert(result.get());
-      if (op->body)
-        enumerate(*op->body);
+      for (auto &body : op->bodies)
+        enumerate(*body);
     }
   }
 
@@ -92,12 +92,12 @@ private:
     return top == &graph.forward ? Forward : top == &graph.backward ? Backward : Step;
   }
 
-  /// The repeats around a block, outermost first.
-  static llvm::SmallVector<const Op *, 2> getLoops(const Block *block) {
-    llvm::SmallVector<const Op *, 2> loops;
-    for (const Op *parent = block->getParent(); parent; parent = parent->getBlock()->getParent())
-      loops.insert(loops.begin(), parent);
-    return loops;
+  /// The bodies of repeats that a block is or stands in, outermost first.
+  static llvm::SmallVector<const Block *, 2> getBodies(const Block *block) {
+    llvm::SmallVector<const Block *, 2> bodies;
+    for (; block->getParent(); block = block->getParent()->getBlock())
+      bodies.insert(bodies.begin(), block);
+    return bodies;
   }
 
   /// Why `user` must not use `value`; empty if it may.
@@ -111,17 +111,20 @@ private:
     // What accumulates is a buffer, which is where its parameter is.
     bool isBuffer = phase != currentPhase && definer && definer->kind == OpKind::Accumulate &&
                     definer->getNumOperands() == 2 && known.contains(definer->getOperand(1));
-    auto outer = getLoops(isBuffer ? definer->getOperand(1)->getBlock() : value->getBlock()),
-         inner = getLoops(user.getBlock());
+    auto outer = getBodies(isBuffer ? definer->getOperand(1)->getBlock() : value->getBlock()),
+         inner = getBodies(user.getBlock());
     for (size_t i = 0; i < outer.size(); ++i) {
-      bool same = i < inner.size() &&
-                  (phase == currentPhase ? outer[i] == inner[i] : outer[i]->loop == inner[i]->loop);
-      if (!same)
-        return "it is inside repeat '" + outer[i]->name + "'";
+      const Op &loop = *outer[i]->getParent();
+      bool sameLoop = i < inner.size() && (phase == currentPhase ? inner[i]->getParent() == &loop
+                                                                 : inner[i]->getParent()->loop == loop.loop);
+      if (!sameLoop)
+        return "it is inside repeat '" + loop.name + "'";
+      if (inner[i]->getNumber() != outer[i]->getNumber())
+        return "it belongs to case " + std::to_string(outer[i]->getNumber()) + " of repeat '" + loop.name + "'";
     }
     if (phase != currentPhase || !definer)
       return "";
-    bool isAround = llvm::is_contained(inner, definer);
+    bool isAround = llvm::any_of(inner, [&](const Block *body) { return body->getParent() == definer; });
     return isAround || order.lookup(definer) >= order.lookup(&user) ? "it is defined later" : "";
   }
 
@@ -360,28 +363,70 @@ private:
       difference = "has another name";
     else if (other.count != op.count)
       difference = "has another count";
+    else if (!(other.cases == op.cases) || other.bodies.size() != op.bodies.size())
+      difference = "has other cases";
     if (!isNew && !difference.empty())
       (diags.report(op.loc, diag::IRLoopMismatch) << op.name << int64_t(op.loop) << difference)
               .note(other.loc, diag::PreviousHere)
           << other.name;
-    if (!verifyCount(op, "arguments", op.body->getArguments().size(), op.getNumOperands()) ||
-        !verifyCount(op, "results", op.body->getArguments().size(), op.getNumResults()))
+    bool good = verifyCases(op);
+    for (auto &body : op.bodies)
+      good = good && verifyCount(op, "arguments", body->getArguments().size(), op.getNumOperands()) &&
+             verifyCount(op, "results", body->getArguments().size(), op.getNumResults());
+    if (!good)
       return false;
     verifyCarried(op, op.getOperands(), op);
     for (unsigned i = 0; i < op.getNumResults(); ++i)
       verifyType(op.loc, "result " + std::to_string(i) + " of repeat '" + op.name + "'",
-                 op.body->getArgument(i)->type, op.getResult(i)->type);
-    if (op.body->empty())
+                 op.bodies.front()->getArgument(i)->type, op.getResult(i)->type);
+    for (auto &body : op.bodies)
+      verifyBody(op, *body);
+    return true;
+  }
+
+  /// Every case runs, and every iteration is one of the cases.
+  bool verifyCases(const Op &op) {
+    const IterationCases &cases = op.cases;
+    llvm::SmallVector<bool, 4> runs(op.bodies.size(), op.bodies.size() == 1);
+    std::string fault;
+    for (const IterationCases::Run &run : cases.getRuns())
+      if (run.number < runs.size())
+        runs[run.number] = true;
+      else
+        fault = "there is no case " + std::to_string(run.number);
+    for (unsigned number = 0; number < runs.size() && fault.empty(); ++number)
+      if (!runs[number])
+        fault = "no iteration is case " + std::to_string(number);
+    SizeValue count = op.count ? evaluateCount(op.count, graph.binding) : SizeValue{SizeError::UnboundSymbol, "", {}};
+    if (fault.empty() && !cases.getRuns().empty() && count && count.value.num != cases.getNumIterations())
+      fault = "they are " + std::to_string(cases.getNumIterations()) + " iterations, but '" + op.count.str() + "' is " +
+              count.value.str();
+    if (!fault.empty())
+      diags.report(op.loc, diag::IRBadCases) << op.name << fault;
+    return fault.empty();
+  }
+
+  void verifyBody(const Op &op, Block &body) {
+    const Block &first = *op.bodies.front();
+    for (unsigned i = 0; i < body.getArguments().size(); ++i) {
+      const Value &argument = *body.getArgument(i), &expected = *first.getArgument(i);
+      verifyType(op.loc, "argument " + std::to_string(i) + " of case " + std::to_string(body.getNumber()),
+                 expected.type, argument.type);
+      if (argument.sharding != expected.sharding)
+        diags.report(op.loc, diag::IRBadCases)
+            << op.name << "carried value " + std::to_string(i) + " has another sharding in case " +
+                              std::to_string(body.getNumber()) + " than in case 0";
+    }
+    if (body.empty())
       diags.report(op.loc, diag::IRNoTerminator) << "the body of repeat '" + op.name + "'" << "yield";
     else
-      verifyTerminator(*op.body);
-    verifyBlock(*op.body);
-    return true;
+      verifyTerminator(body);
+    verifyBlock(body);
   }
 
   /// What goes into an iteration, from outside or from a yield, has the types of the arguments.
   bool verifyCarried(const Op &op, llvm::ArrayRef<Value *> values, const Op &repeat) {
-    auto arguments = repeat.body->getArguments();
+    auto arguments = repeat.bodies.front()->getArguments();
     if (&op != &repeat && !verifyCount(op, "operands", arguments.size(), values.size()))
       return false;
     for (unsigned i = 0; i < values.size(); ++i)

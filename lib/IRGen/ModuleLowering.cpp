@@ -402,6 +402,11 @@ bool ModuleLowering::lowerRepeat(const ast::RepeatStmt &stmt, Environment &env, 
   if (place.inLoop)
     return unrollRepeat(stmt, *times, env, place);
 
+  std::optional<int64_t> first =
+      stmt.begin ? evaluator.evaluateInteger(stmt.begin, env, "the first iteration") : std::optional<int64_t>(0);
+  if (!first)
+    return false;
+
   llvm::SmallVector<llvm::StringRef, 2> assigned, carried;
   collectAssigned(stmt.body, env, assigned);
   for (llvm::StringRef name : assigned)
@@ -414,19 +419,42 @@ bool ModuleLowering::lowerRepeat(const ast::RepeatStmt &stmt, Environment &env, 
   repeat->scope = place.scope;
   repeat->count = count;
   repeat->loop = numLoops++;
-  repeat->body = std::make_unique<Block>(graph, repeat);
-  Place inside{join(place.scope, stmt.name.name), repeat->body.get(), place.decl, true};
+  for (llvm::StringRef name : carried)
+    repeat->addOperand(static_cast<Value *>(env.find(name)->getForeign()));
+  place.block->append(std::move(owner));
+  LayerCases layers = findLayerCases(stmt, *first, *times, env, assigned, evaluator);
+  repeat->cases = layers.iterations;
+  for (const LayerCases::Case &layer : layers.cases)
+    if (!lowerCase(stmt, layer, carried, env, place, *repeat))
+      return false;
+  for (auto &[name, value] : layers.after)
+    env.define(name, value);
+  for (llvm::StringRef name : carried) {
+    auto *initial = static_cast<Value *>(env.find(name)->getForeign());
+    env.define(name, tensor(repeat->addResult(initial->type, join(place.scope, name))));
+  }
+  return true;
+}
+
+/// One more body of a repeat, for the iterations that begin with these names.
+bool ModuleLowering::lowerCase(const ast::RepeatStmt &stmt, const LayerCases::Case &layer,
+                               llvm::ArrayRef<llvm::StringRef> carried, Environment &env, Place &place, Op &repeat) {
+  constexpr size_t maxCases = 256;
+  if (repeat.bodies.size() == maxCases) {
+    diags.report(stmt.name.loc(), diag::TooManyCases).range(stmt.name.range) << stmt.name.name << int64_t(maxCases);
+    return false;
+  }
+  Block &block = repeat.addBody(graph);
+  Place inside{join(place.scope, stmt.name.name), &block, place.decl, true};
   Environment body(env);
   for (llvm::StringRef name : carried) {
     auto *initial = static_cast<Value *>(env.find(name)->getForeign());
-    repeat->addOperand(initial);
-    Value *argument = repeat->body->addArgument(initial->type, join(inside.scope, name));
+    Value *argument = block.addArgument(initial->type, join(inside.scope, name));
     argument->loc = stmt.loc();
     body.define(name, tensor(argument));
   }
-  place.block->append(std::move(owner));
-  if (stmt.variable)
-    body.define(stmt.variable.name, CTValue::size(graph.sizes.symbol(inside.scope + "." + stmt.variable.name.str())));
+  for (auto &[name, value] : layer.names)
+    body.define(name, value);
   std::optional<CTValue> none;
   if (!lowerStmts(stmt.body, body, inside, &none))
     return false;
@@ -444,11 +472,7 @@ bool ModuleLowering::lowerRepeat(const ast::RepeatStmt &stmt, Environment &env, 
     }
     yield->addOperand(value);
   }
-  repeat->body->append(std::move(yield));
-  for (llvm::StringRef name : carried) {
-    auto *initial = static_cast<Value *>(env.find(name)->getForeign());
-    env.define(name, tensor(repeat->addResult(initial->type, join(place.scope, name))));
-  }
+  block.append(std::move(yield));
   return true;
 }
 

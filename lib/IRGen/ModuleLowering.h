@@ -10,6 +10,7 @@
 #ifndef STAGE_LIB_IRGEN_MODULELOWERING_H
 #define STAGE_LIB_IRGEN_MODULELOWERING_H
 
+#include "LayerCases.h"
 #include "OpLowering.h"
 #include "stage/Sema/Job.h"
 
@@ -49,6 +50,8 @@ private:
   bool lowerDims(const ast::DimStmt &stmt, Environment &env, Place &place);
   bool lowerLet(const ast::LetStmt &stmt, Environment &env, Place &place);
   bool lowerRepeat(const ast::RepeatStmt &stmt, Environment &env, Place &place);
+  bool lowerCase(const ast::RepeatStmt &stmt, const LayerCases::Case &layer, llvm::ArrayRef<llvm::StringRef> carried,
+                 Environment &env, Place &place, Op &repeat);
   bool unrollRepeat(const ast::RepeatStmt &stmt, int64_t count, Environment &env, Place &place);
   bool assign(const ast::Ident &name, CTValue value, bool define, Environment &env, Place &place);
   static void collectAssigned(llvm::ArrayRef<ast::Stmt *> stmts, const Environment &env,

@@ -43,12 +43,13 @@ private:
 
   void visit(const Value &value) {
     Op *maker = value.isArgument() ? value.getBlock()->getParent() : value.getOp();
-    if (!maker->body) {
+    if (maker->kind != OpKind::Repeat) {
       llvm::for_each(maker->getOperands(), [&](Value *operand) { use(operand); });
       return;
     }
     use(maker->getOperand(value.getNumber()));
-    use(maker->body->getTerminator()->getOperand(value.getNumber()));
+    for (auto &body : maker->bodies)
+      use(body->getTerminator()->getOperand(value.getNumber()));
   }
 
   llvm::DenseSet<const Value *> used;

@@ -15,8 +15,8 @@ Findings::Findings(const Graph &graph) : graph(graph) {
     }
     for (auto &op : block) {
       outer += !block.getParent();
-      if (op->body)
-        self(self, *op->body);
+      for (auto &body : op->bodies)
+        self(self, *body);
       for (auto &result : op->getResults()) {
         order[result.get()] = number++;
         outerOrder[result.get()] = outer;

@@ -19,8 +19,10 @@ static bool checkSize(Graph &graph, const Program *program, DiagnosticEngine &di
   double work = 0;
   auto visit = [&](auto &self, Block &block, double times) -> void {
     for (auto &op : block) {
-      if (op->body)
-        self(self, *op->body, times * double(getCheckedCount(graph, op->count)));
+      for (auto &body : op->bodies) {
+        int64_t iterations = op->cases.count(body->getNumber(), 0, getCheckedCount(graph, op->count));
+        self(self, *body, times * double(iterations));
+      }
       double size = times;
       for (const Extent &extent : op->extents)
         size *= double(getCheckedCount(graph, extent.size));

@@ -16,7 +16,15 @@
 // same number on each. Symbols of counts are bound to the smallest values that give all
 // repeats their iterations and break nothing that the program requires.
 //
-// Limits: a count without a symbol stays, and so does that of a pipeline with `split`.
+// A repeat with cases keeps at least two iterations of each and each step from one case to
+// another, in order, with each run of equal iterations cut to as many as above:
+//
+//   5 windowed, 1 global, 5 windowed, 1 global, ...     w w g w w g
+//
+// Its count is a number from then on.
+//
+// Limits: a count without a symbol stays, but for cases, and so does that of a pipeline
+// with `split`.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Interp/Prove.h"
@@ -24,6 +32,7 @@
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Support/MathExtras.h"
 #include <deque>
+#include <map>
 #include <set>
 
 using namespace stage;
@@ -52,24 +61,29 @@ int64_t stage::countPassedThrough(const Op &loop) {
   llvm::DenseMap<const Value *, FlowNode *> nodes;
   FlowNode *entry = &storage.front();
   auto add = [&](const Value *value) { return nodes[value] = &storage.emplace_back(); };
-  for (auto &argument : loop.body->getArguments()) {
+  const Block &first = *loop.bodies.front();
+  for (auto &argument : first.getArguments()) {
     FlowNode *node = add(argument.get());
     node->isCarried = true;
     entry->next.push_back(node);
   }
-  for (auto &op : *loop.body) {
-    // One node per op: each result may depend on each operand.
-    FlowNode *made = &storage.emplace_back();
-    for (const Value *operand : op->getOperands())
-      if (FlowNode *node = nodes.lookup(operand))
-        node->next.push_back(made);
-    for (auto &result : op->getResults())
-      nodes[result.get()] = made;
-    if (op->kind != OpKind::Yield)
-      continue;
-    for (unsigned k = 0; k < op->getNumOperands(); ++k)
-      if (FlowNode *node = nodes.lookup(op->getOperand(k)))
-        node->next.push_back(nodes.lookup(loop.body->getArgument(k)));
+  for (auto &body : loop.bodies) { // any of which may come next
+    for (auto &argument : body->getArguments())
+      nodes[argument.get()] = nodes.lookup(first.getArgument(argument->getNumber()));
+    for (auto &op : *body) {
+      // One node per op: each result may depend on each operand.
+      FlowNode *made = &storage.emplace_back();
+      for (const Value *operand : op->getOperands())
+        if (FlowNode *node = nodes.lookup(operand))
+          node->next.push_back(made);
+      for (auto &result : op->getResults())
+        nodes[result.get()] = made;
+      if (op->kind != OpKind::Yield)
+        continue;
+      for (unsigned k = 0; k < op->getNumOperands(); ++k)
+        if (FlowNode *node = nodes.lookup(op->getOperand(k)))
+          node->next.push_back(nodes.lookup(first.getArgument(k)));
+    }
   }
   int64_t longest = 0;
   // Components come after all that they lead to.
@@ -125,12 +139,76 @@ static int64_t findSmallest(Graph &graph, llvm::ArrayRef<Loop> loops, const std:
   return now;
 }
 
-void stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::string> fixed) {
+IterationCases stage::shortenCases(const IterationCases &cases, int64_t longestRun, int64_t least, int64_t parts) {
+  using Run = IterationCases::Run;
+  llvm::ArrayRef<Run> runs = cases.getRuns();
+  auto getLength = [&](const Run &run) { return std::min(run.end - run.begin, longestRun); };
+  // What the runs from the first one on must show: each step between cases, and two iterations of each case.
+  std::map<unsigned, std::set<unsigned>> steps; // by the case that they leave
+  std::map<unsigned, int64_t> missing;          // iterations of a case that are still to come
+  for (const Run &run : runs)
+    missing[run.number] += run.end - run.begin;
+  for (auto &entry : missing)
+    entry.second = std::min<int64_t>(2, entry.second);
+  size_t numSteps = 0;
+  for (size_t i = 1; i < runs.size(); ++i)
+    numSteps += steps[runs[i - 1].number].insert(runs[i].number).second;
+  std::set<std::pair<unsigned, unsigned>> seen;
+  std::vector<const Run *> kept;
+  auto isComplete = [&] {
+    return seen.size() == numSteps && llvm::all_of(missing, [](auto &entry) { return entry.second <= 0; });
+  };
+  for (const Run &run : runs) {
+    if (isComplete())
+      break;
+    if (!kept.empty())
+      seen.emplace(kept.back()->number, run.number);
+    missing[run.number] -= getLength(run);
+    kept.push_back(&run);
+  }
+  // From there to the last case, by as few steps as there are: what ends the repeat stays.
+  std::map<unsigned, unsigned> before; // on the shortest way from where the kept ones end
+  std::deque<unsigned> pending = {kept.back()->number};
+  for (; !pending.empty() && !before.count(runs.back().number); pending.pop_front())
+    for (unsigned next : steps[pending.front()])
+      if (next != kept.back()->number && before.emplace(next, pending.front()).second)
+        pending.push_back(next);
+  std::vector<unsigned> way;
+  if (runs.back().number != kept.back()->number)
+    for (unsigned at = runs.back().number; at != kept.back()->number; at = before[at])
+      way.push_back(at);
+  std::vector<std::pair<unsigned, int64_t>> lengths;
+  int64_t sum = 0;
+  for (const Run *run : kept)
+    lengths.emplace_back(run->number, getLength(*run));
+  for (unsigned number : llvm::reverse(way))
+    lengths.emplace_back(number, getLength(*llvm::find_if(runs, [&](const Run &run) { return run.number == number; })));
+  for (auto &[number, length] : lengths)
+    sum += length;
+  // The stages of a pipeline have equally many: runs that were cut give more.
+  int64_t more = llvm::divideCeil(std::max(sum, least), parts) * parts - sum;
+  for (size_t i = 0; i < kept.size() && more; ++i) {
+    int64_t spare = std::min(more, kept[i]->end - kept[i]->begin - lengths[i].second);
+    lengths[i].second += spare;
+    more -= spare;
+  }
+  if (more)
+    return cases;
+  IterationCases result;
+  for (auto &[number, length] : lengths)
+    result.append(number, length);
+  return result;
+}
+
+std::vector<std::string> stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::string> fixed) {
   const PipelineInfo &pipeline = graph.pipeline;
+  std::vector<std::string> notes;
   std::vector<Loop> loops;
   std::set<std::pair<int64_t, std::string>> symbols; // The smallest first: `L - DENSE` after `DENSE`.
   for (auto &op : graph.forward) {
-    SizeValue now = op->body ? evaluateCount(op->count, graph.binding) : SizeValue{SizeError::NotAnInteger, "", {}};
+    if (op->kind != OpKind::Repeat)
+      continue;
+    SizeValue now = evaluateCount(op->count, graph.binding);
     if (!now)
       continue;
     bool isPipelined = op->name == pipeline.loop;
@@ -138,6 +216,17 @@ void stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::string> fixed) {
     int64_t parts = isPipelined ? graph.mesh[*pipeline.axis].size * pipeline.chunks : 1;
     int64_t each = std::max<int64_t>(2, llvm::divideCeil(countPassedThrough(*op) + 1, parts));
     bool isFree = !isPipelined || pipeline.split.empty();
+    if (!op->cases.getRuns().empty()) {
+      bool isGiven = llvm::any_of(fixed, [&](const std::string &symbol) { return mentions(op->count, symbol); });
+      if (!isFree || isGiven)
+        continue;
+      op->cases = shortenCases(op->cases, std::max<int64_t>(2, countPassedThrough(*op) + 1), parts * each, parts);
+      int64_t shorter = op->cases.getNumIterations();
+      op->count = graph.sizes.constant(shorter);
+      if (shorter != count)
+        notes.push_back(op->name + " " + std::to_string(count) + " -> " + std::to_string(shorter));
+      continue;
+    }
     loops.push_back({op->count, isFree ? std::min(count, parts * each) : count, isFree ? parts : 1});
     for (const std::string &symbol : collectSymbols(op->count))
       if (auto value = graph.binding.lookup(symbol); value && !llvm::is_contained(fixed, symbol))
@@ -145,4 +234,17 @@ void stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::string> fixed) {
   }
   for (auto &[now, symbol] : symbols)
     graph.binding.bind(symbol, findSmallest(graph, loops, symbol, now));
+  return notes;
+}
+
+void stage::copyIterations(Graph &to, const Graph &from) {
+  llvm::DenseMap<unsigned, const Op *> loops;
+  for (auto &op : from.forward)
+    if (op->kind == OpKind::Repeat)
+      loops[op->loop] = op.get();
+  for (auto &op : to.forward)
+    if (const Op *loop = op->kind == OpKind::Repeat ? loops.lookup(op->loop) : nullptr) {
+      op->count = loop->count;
+      op->cases = loop->cases;
+    }
 }

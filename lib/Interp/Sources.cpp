@@ -86,7 +86,8 @@ void Sources::limit(const Value *value, int64_t size) {
     const Op *op = now->isArgument() ? now->getBlock()->getParent() : now->getOp();
     if (op && op->kind == OpKind::Repeat) {
       pending.push_back(op->getOperand(now->getNumber()));
-      pending.push_back(op->body->getTerminator()->getOperand(now->getNumber()));
+      for (auto &body : op->bodies)
+        pending.push_back(body->getTerminator()->getOperand(now->getNumber()));
     } else if (op && isReshard(op->kind)) {
       pending.push_back(op->getOperand(0));
     } else if (op && op->kind == OpKind::Compute && op->def->results[now->getNumber()].formula) {

@@ -131,10 +131,10 @@ private:
     step.toFrame = toFrame;
   }
 
-  void freeUnusedArguments(const Op &loop) {
+  void freeUnusedArguments(const Block &body) {
     if (!lifetimes)
       return;
-    for (auto &argument : loop.body->getArguments())
+    for (auto &argument : body.getArguments())
       if (lifetimes->isUnused(argument.get()) && !lifetimes->isSaved(argument.get()))
         free(argument.get());
   }
@@ -142,21 +142,22 @@ private:
   void runLoop(Op &op, int64_t begin, int64_t end) {
     if (begin >= end)
       return bindEmpty(op);
-    Op *yield = op.body->getTerminator();
     int64_t step = op.reverse ? -1 : 1, first = op.reverse ? end - 1 : begin, last = op.reverse ? begin : end - 1;
     Frame outer = frame;
     setIteration(op, first);
     for (unsigned k = 0; k < op.getNumOperands(); ++k)
-      if (!received.count(op.body->getArgument(k)))
-        bind(op.getOperand(k), outer, op.body->getArgument(k), frame);
-    freeUnusedArguments(op);
+      if (!received.count(op.getBody(first).getArgument(k)))
+        bind(op.getOperand(k), outer, op.getBody(first).getArgument(k), frame);
+    freeUnusedArguments(op.getBody(first));
     if (lifetimes) {
       std::swap(frame, outer);
       freeAll(entryReleases);
       std::swap(frame, outer);
     }
     for (int64_t i = first;; i += step) {
-      for (auto &inner : *op.body)
+      Block &body = op.getBody(i);
+      Op *yield = body.getTerminator();
+      for (auto &inner : body)
         if (inner.get() != yield)
           runOp(*inner);
       Frame current = frame, next = outer;
@@ -165,7 +166,7 @@ private:
         next = frame;
       }
       for (unsigned k = 0; yield && k < yield->getNumOperands(); ++k) {
-        const Value *to = i == last ? op.getResult(k) : op.body->getArgument(k);
+        const Value *to = i == last ? op.getResult(k) : op.getBody(i + step).getArgument(k);
         if (i != last || isWanted(to))
           bind(yield->getOperand(k), current, to, next);
       }
@@ -176,7 +177,7 @@ private:
       frame = next;
       if (i == last)
         return;
-      freeUnusedArguments(op);
+      freeUnusedArguments(op.getBody(i + step));
     }
   }
 

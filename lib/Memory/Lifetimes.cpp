@@ -17,8 +17,8 @@ void Lifetimes::visitBlock(Block &block) {
   for (auto &op : block) {
     for (auto &result : op->getResults())
       visitValue(*result);
-    if (op->body)
-      visitBlock(*op->body);
+    for (auto &body : op->bodies)
+      visitBlock(*body);
   }
 }
 
@@ -77,7 +77,7 @@ LastUses stage::findLastUses(const Program &program, const std::vector<ProgramIt
   // What enters the repeat on another virtual stage arrives here as a message.
   bool isReceived = llvm::any_of(items, [&](const ProgramItem &item) {
     return item.kind == ProgramItem::Kind::Recv && loop && !item.values.empty() &&
-           item.values.front()->getBlock() == loop->op->body.get();
+           getLoop(item.values.front()) == loop->op;
   });
   for (unsigned i = 0; i < items.size(); ++i) {
     const ProgramItem &item = items[i];
@@ -85,7 +85,7 @@ LastUses stage::findLastUses(const Program &program, const std::vector<ProgramIt
       for (unsigned k = 0; k < item.values.size(); ++k)
         use(loop ? loop->op->getResult(k) : item.values[k], 2 * i + 1);
     if (item.op)
-      forEachOutsideValue(*item.op, [&](Value *value, Op &user) {
+      forEachOutsideValue(item, [&](Value *value, Op &user) {
         bool entry = item.kind == ProgramItem::Kind::Loop && &user == item.op;
         if (entry && isReceived && &item == loop)
           return;

@@ -18,7 +18,8 @@ std::string StageMemory::describeMoment() const {
 
 static void printSaved(llvm::raw_ostream &os, const SavedBytes &saved, const SizeBinding &binding) {
   if (saved.loop)
-    os << "bytes kept for backward by one iteration of '" << saved.loop->name << "': ";
+    os << "bytes kept for backward by one iteration of '" << saved.loop->name << "'"
+       << (saved.caseNumber ? ", case " + std::to_string(*saved.caseNumber) : "") << ": ";
   else
     os << "bytes kept for backward outside of repeats: ";
   os << saved.bytes;

@@ -53,8 +53,11 @@ private:
     for (auto &op : block) {
       if (op->kind == kind)
         elements += copies * getInteger(getLocalElements(*op->getResult(), /*global=*/true), *op);
-      else if (op->body)
-        elements += countElements(*op->body, kind, copies * getInteger(op->count, *op));
+      else if (op->kind == OpKind::Repeat)
+        for (auto &body : op->bodies) {
+          int64_t iterations = getInteger(op->count, *op);
+          elements += countElements(*body, kind, copies * op->cases.count(body->getNumber(), 0, iterations));
+        }
     }
     return elements;
   }

@@ -100,10 +100,15 @@ private:
 
   void printSaved() {
     UniqueNames repeats;
+    std::string repeat; // the cases of one follow each other
     json.attributeArray("saved", [&] {
       for (const SavedBytes &saved : report.memory.saved)
         json.object([&] {
-          json.attribute("repeat", saved.loop ? llvm::json::Value(repeats.get(saved.loop->name)) : nullptr);
+          if (saved.loop && !saved.caseNumber.value_or(0))
+            repeat = repeats.get(saved.loop->name);
+          json.attribute("repeat", saved.loop ? llvm::json::Value(repeat) : nullptr);
+          if (saved.caseNumber)
+            json.attribute("case", int64_t(*saved.caseNumber));
           UniqueNames names;
           json.attribute("bytes", saved.bytes.str());
           json.attributeArray("values", [&] {

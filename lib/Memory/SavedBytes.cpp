@@ -8,6 +8,9 @@
 // to its next iteration under the other's name; a view of a tensor that is kept takes
 // nothing.
 //
+// Limits: where a repeat has cases and only some keep what they are given, it counts in
+// those that keep it, and in the one that makes it as well.
+//
 //===----------------------------------------------------------------------===//
 #include "stage/Memory/Lifetimes.h"
 #include "stage/Memory/Memory.h"
@@ -28,6 +31,8 @@ private:
   void visitBlock(Block &block) {
     SavedBytes saved;
     saved.loop = block.getParent();
+    if (saved.loop && saved.loop->bodies.size() > 1)
+      saved.caseNumber = block.getNumber();
     for (auto &argument : block.getArguments())
       visitValue(*argument, saved);
     for (auto &op : block)
@@ -40,8 +45,8 @@ private:
     if (saved.loop || !saved.values.empty())
       result.push_back(std::move(saved));
     for (auto &op : block)
-      if (op->body)
-        visitBlock(*op->body);
+      for (auto &body : op->bodies)
+        visitBlock(*body);
   }
 
   void visitValue(const Value &value, SavedBytes &saved) {
@@ -59,7 +64,9 @@ private:
       const Op *loop = user->kind == OpKind::Repeat  ? user
                        : user->kind == OpKind::Yield ? user->getBlock()->getParent()
                                                      : nullptr;
-      if (loop && loop->body->getArgument(number) != &value && lifetimes.isSaved(loop->body->getArgument(number)))
+      if (loop && llvm::all_of(loop->bodies, [&, number = number](auto &body) {
+            return body->getArgument(number) != &value && lifetimes.isSaved(body->getArgument(number));
+          }))
         return true;
     }
     return false;
@@ -67,7 +74,11 @@ private:
 
   /// The result of a repeat whose last iteration keeps what it yields.
   bool isResultOfKept(const Value &value, const Op &op) const {
-    return op.kind == OpKind::Repeat && isKeptAsYielded(op.body->getTerminator()->getOperand(value.getNumber()), op);
+    if (op.kind != OpKind::Repeat)
+      return false;
+    auto runs = op.cases.getRuns();
+    Block &last = *op.bodies[runs.empty() ? 0 : runs.back().number];
+    return isKeptAsYielded(last.getTerminator()->getOperand(value.getNumber()), op);
   }
   bool isKeptAsYielded(const Value *yielded, const Op &loop) const {
     return lifetimes.isSaved(yielded) && getLoop(yielded) == &loop && !isKeptAsArgument(*yielded);

@@ -9,8 +9,10 @@ void stage::forEachOp(const std::vector<ProgramItem> &items, llvm::function_ref<
       continue;
     f(*item.op, 1);
     if (item.kind == ProgramItem::Kind::Loop)
-      for (auto &inner : *item.op->body) // in which no repeat stands
-        f(*inner, item.end - item.begin);
+      forEachBody(item, [&](Block &body, int64_t iterations) {
+        for (auto &inner : body) // in which no repeat stands
+          f(*inner, iterations);
+      });
   }
 }
 

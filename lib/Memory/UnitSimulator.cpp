@@ -196,14 +196,15 @@ void UnitSimulator::runCompute(const Op &op) {
 void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
   if (begin >= end)
     return;
-  Op *yield = op.body->getTerminator();
+  const Block *body = nullptr; // of the current iteration
   int64_t step = op.reverse ? -1 : 1, first = op.reverse ? end - 1 : begin, last = op.reverse ? begin : end - 1;
   auto enterIteration = [&](int64_t i) {
     iteration = int(i);
     iterations[op.loop] = uint64_t(i);
+    body = &op.getBody(i);
   };
   auto dropUnusedArguments = [&] {
-    for (auto &argument : op.body->getArguments())
+    for (auto &argument : body->getArguments())
       if (lifetimes.isUnused(argument.get()) && !lifetimes.isSaved(argument.get()))
         drop(argument.get());
   };
@@ -213,13 +214,14 @@ void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
     carried.push_back(find(operand));
   enterIteration(first);
   for (unsigned k = 0; k < carried.size(); ++k)
-    if (carried[k] && !find(op.body->getArgument(k))) // else received
-      bind(op.body->getArgument(k), *carried[k]);
+    if (carried[k] && !find(body->getArgument(k))) // else received
+      bind(body->getArgument(k), *carried[k]);
   dropUnusedArguments();
   release(entryReleases);
 
   for (int64_t i = first;; i += step) {
-    for (auto &inner : *op.body)
+    const Op *yield = op.getBody(i).getTerminator();
+    for (auto &inner : *body)
       if (inner.get() != yield) {
         runCompute(*inner);
         release(lifetimes.getReleases(inner.get()));
@@ -236,7 +238,7 @@ void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
     else
       enterIteration(i + step);
     for (unsigned k = 0; k < carried.size(); ++k) {
-      const Value *name = i == last ? op.getResult(k) : op.body->getArgument(k);
+      const Value *name = i == last ? op.getResult(k) : body->getArgument(k);
       if (carried[k] && (i != last || isWanted(name)))
         bind(name, *carried[k]);
     }
@@ -310,9 +312,11 @@ void UnitSimulator::reserve(const std::vector<ProgramItem> &items) {
     };
     if (item.kind == ProgramItem::Kind::Op)
       add(*item.op, 1);
-    else if (item.kind == ProgramItem::Kind::Loop && item.begin < item.end)
-      for (auto &op : *item.op->body)
-        add(*op, item.end - item.begin);
+    else if (item.kind == ProgramItem::Kind::Loop)
+      forEachBody(item, [&](Block &body, int64_t iterations) {
+        for (auto &op : body)
+          add(*op, iterations);
+      });
     numNodes += item.values.size();
     numTensors += item.values.size();
     numAccesses += item.values.size();

@@ -219,11 +219,7 @@ std::optional<double> Evaluator::evaluateReal(const ast::Expr *expr, const Envir
 }
 
 void Evaluator::reportUnbound(Size size, StringRef symbol, SMRange range) {
-  // Of all symbols only the numbers of iterations have a path: `layers.i`.
-  if (symbol.contains('.'))
-    diags.report(range.Start, diag::DependsOnIteration).range(range) << symbol;
-  else
-    diags.report(range.Start, diag::ValueUnbound).range(range) << size.str() << symbol;
+  diags.report(range.Start, diag::ValueUnbound).range(range) << size.str() << symbol;
 }
 
 std::optional<int64_t> Evaluator::getValue(Size size, SMRange range, const llvm::Twine &what) {

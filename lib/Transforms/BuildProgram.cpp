@@ -81,11 +81,15 @@ private:
     auto require = [&](Op &user) {
       // What enters the pipelined repeat is needed where its first iteration runs.
       bool enters = &user == layout.forwardLoop ? v == 0 : &user != layout.backwardLoop || v == layout.getLast();
-      forEachOutsideValue(user, [&](Value *value, Op &inner) {
+      auto visit = [&](Value *value, Op &inner) {
         Op *producer = value->getOp() && (enters || &inner != &user) ? getTopLevelOp(value->getOp()) : nullptr;
         if (producer && isRematerialised(*producer) && needed.insert(producer).second)
           worklist.push_back(producer);
-      });
+      };
+      if (layout.isPipelined(user))
+        forEachOutsideValue(user, layout.ranges[v].first, layout.ranges[v].second, visit);
+      else
+        forEachOutsideValue(user, visit);
     };
     for (Block *block : {&graph.forward, &graph.backward})
       for (auto &op : *block)
@@ -157,13 +161,24 @@ private:
 
   bool runsNothing(unsigned v) const { return layout.ranges[v].first == layout.ranges[v].second; }
 
+  /// The bodies of the first and of the last iteration that `v` runs. Where it runs none a value passes through, under
+  /// the name of an argument of any.
+  Block &getEntered(const Op &loop, unsigned v) const {
+    auto [begin, end] = layout.ranges[v];
+    return runsNothing(v) ? *loop.bodies.front() : loop.getBody(loop.reverse ? end - 1 : begin);
+  }
+  Block &getLeft(const Op &loop, unsigned v) const {
+    auto [begin, end] = layout.ranges[v];
+    return loop.getBody(loop.reverse ? begin : end - 1);
+  }
+
   /// What arrives for the iterations of `v`; after the last of them, if it has none, the repeat's results.
   ProgramItem makeRecv(Op &loop, unsigned v, unsigned peer, bool isEnd) {
     ProgramItem item;
     item.kind = ProgramItem::Kind::Recv;
     item.peer = peer;
     for (unsigned i = 0; i < loop.getNumResults(); ++i)
-      item.values.push_back(runsNothing(v) && isEnd ? loop.getResult(i) : loop.body->getArgument(i));
+      item.values.push_back(runsNothing(v) && isEnd ? loop.getResult(i) : getEntered(loop, v).getArgument(i));
     return item;
   }
 
@@ -173,9 +188,9 @@ private:
     item.kind = ProgramItem::Kind::Send;
     item.peer = peer;
     for (unsigned i = 0; i < loop.getNumResults(); ++i)
-      item.values.push_back(!runsNothing(v) ? loop.body->getTerminator()->getOperand(i)
+      item.values.push_back(!runsNothing(v) ? getLeft(loop, v).getTerminator()->getOperand(i)
                             : isStart       ? loop.getOperand(i)
-                                            : loop.body->getArgument(i));
+                                            : getEntered(loop, v).getArgument(i));
     return item;
   }
 
@@ -243,8 +258,10 @@ private:
       if (item.kind == ProgramItem::Kind::Op)
         visit(*item.op);
       else if (item.kind == ProgramItem::Kind::Loop)
-        for (auto &op : *item.op->body)
-          visit(*op);
+        forEachBody(item, [&](Block &body, int64_t) {
+          for (auto &op : body)
+            visit(*op);
+        });
     return work;
   }
 

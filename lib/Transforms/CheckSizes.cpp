@@ -25,7 +25,7 @@ private:
   static constexpr unsigned maxBits = 96;
 
   void visitOp(const Op &op) {
-    if (op.body && !getCount(op.count)) {
+    if (op.kind == OpKind::Repeat && !getCount(op.count)) {
       diags.report(op.loc, diag::RepeatCountUnknown) << op.name << op.count.str();
       good = false;
     }

@@ -66,6 +66,10 @@ private:
       if (active.insert(value).second)
         worklist.push_back(value);
     };
+    auto markArguments = [&](Op &loop, unsigned number) { // any case may come next
+      for (auto &body : loop.bodies)
+        mark(body->getArgument(number));
+    };
     Graph::walk(graph.forward, [&](Op &op) {
       if (op.kind == OpKind::Param)
         mark(op.getResult());
@@ -73,10 +77,11 @@ private:
     while (!worklist.empty()) {
       for (auto [user, operand] : worklist.pop_back_val()->getUses()) {
         if (user->kind == OpKind::Repeat) {
-          mark(user->body->getArgument(operand));
+          markArguments(*user, operand);
         } else if (user->kind == OpKind::Yield) {
-          mark(user->getBlock()->getArgument(operand));
-          mark(user->getBlock()->getParent()->getResult(operand));
+          Op *loop = user->getBlock()->getParent();
+          markArguments(*loop, operand);
+          mark(loop->getResult(operand));
         } else if (user->kind == OpKind::Compute && handsOn(*user, operand)) {
           for (auto &result : user->getResults())
             if (isFloat(result->type.dtype) && !user->def->results[result->getNumber()].extra)
@@ -98,6 +103,10 @@ private:
       if (reached.insert(value).second)
         worklist.push_back(value);
     };
+    auto markYielded = [&](Op &loop, unsigned number) {
+      for (auto &body : loop.bodies)
+        mark(body->getTerminator()->getOperand(number));
+    };
     mark(loss);
     while (!worklist.empty()) {
       Value *value = worklist.pop_back_val();
@@ -106,13 +115,13 @@ private:
       unsigned number = value->getNumber();
       if (Op *op = value->getOp()) {
         if (op->kind == OpKind::Repeat)
-          mark(op->body->getTerminator()->getOperand(number));
+          markYielded(*op, number);
         for (unsigned i = 0; op->kind == OpKind::Compute && i < op->getNumOperands(); ++i)
           if (handsOn(*op, i))
             mark(op->getOperand(i));
       } else if (Op *loop = value->getBlock()->getParent()) {
         mark(loop->getOperand(number));
-        mark(loop->body->getTerminator()->getOperand(number));
+        markYielded(*loop, number);
       }
     }
   }
@@ -373,70 +382,103 @@ private:
   }
 
   void visitRepeat(Op &op, Block &backward) {
-    Op *yield = op.body->getTerminator();
     llvm::SmallVector<unsigned, 2> carried;
     llvm::SmallVector<Value *, 2> initial;
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
       Value *gradient = takeGradient(op.getResult(i), backward);
-      if (!isTrained(yield->getOperand(i)) && !isTrained(op.body->getArgument(i)))
+      if (llvm::none_of(op.bodies, [&](auto &body) {
+            return isTrained(body->getTerminator()->getOperand(i)) || isTrained(body->getArgument(i));
+          }))
         continue;
       carried.push_back(i);
       initial.push_back(gradient);
     }
     if (carried.empty())
       return;
-    auto owner = std::make_unique<Op>(OpKind::Repeat, op.loc);
+    std::unique_ptr<Op> owner = createSameLoop(op);
     Op *reversed = owner.get();
-    reversed->name = op.name;
-    reversed->scope = op.scope;
-    reversed->count = op.count;
-    reversed->loop = op.loop;
     reversed->reverse = true;
-    reversed->body = std::make_unique<Block>(graph, reversed);
-    body = op.body.get(); // a repeat stands in no other
-    for (unsigned i = 0; i < carried.size(); ++i) {
-      Value *result = op.getResult(carried[i]), *next = yield->getOperand(carried[i]);
-      reversed->addOperand(initial[i] ? initial[i] : appendZero(backward, result));
-      Value *argument = reversed->body->addArgument(result->type, gradientPath(next));
+    for (unsigned i = 0; i < carried.size(); ++i)
+      reversed->addOperand(initial[i] ? initial[i] : appendZero(backward, op.getResult(carried[i])));
+    Yields yields;
+    for (auto &forward : op.bodies) {
+      body = forward.get(); // a repeat stands in no other
+      yields.push_back(visitBody(op, *forward, *reversed->bodies[forward->getNumber()], carried));
+    }
+    body = nullptr;
+    for (unsigned i : carried) {
+      Value *before = op.getOperand(i);
+      Value *result = reversed->addResult(before->type, gradientPath(before));
+      if (isTrained(before))
+        contribute(before, result);
+    }
+    carryCaptured(*reversed, yields, backward);
+    for (auto &results : yields)
+      reversed->bodies[&results - yields.data()]->append(std::move(results));
+    backward.append(std::move(owner));
+  }
+
+  /// A repeat of the same loop in another block, whose bodies are empty.
+  std::unique_ptr<Op> createSameLoop(const Op &op) {
+    auto loop = std::make_unique<Op>(OpKind::Repeat, op.loc);
+    loop->name = op.name;
+    loop->scope = op.scope;
+    loop->count = op.count;
+    loop->loop = op.loop;
+    loop->cases = op.cases;
+    for (size_t i = 0; i < op.bodies.size(); ++i)
+      loop->addBody(graph);
+    return loop;
+  }
+
+  /// The backward body of one case, and what it yields of the gradients of carried values.
+  std::unique_ptr<Op> visitBody(const Op &op, Block &forward, Block &backward, llvm::ArrayRef<unsigned> carried) {
+    Op *yield = forward.getTerminator();
+    for (unsigned i : carried) {
+      Value *next = yield->getOperand(i);
+      Value *argument = backward.addArgument(op.getResult(i)->type, gradientPath(next));
       argument->loc = op.loc;
       argument->primal = next;
       if (isTrained(next))
         contribute(next, argument); // what is yielded may be a value from outside
     }
-    visitBlock(*op.body, *reversed->body);
-    body = nullptr;
+    visitBlock(forward, backward);
     auto results = std::make_unique<Op>(OpKind::Yield, yield->loc);
     for (unsigned i : carried) {
-      Value *argument = op.body->getArgument(i), *before = op.getOperand(i);
-      Value *gradient = takeGradient(argument, *reversed->body);
-      results->addOperand(gradient ? gradient : appendZero(*reversed->body, argument));
-      Value *result = reversed->addResult(argument->type, gradientPath(before));
-      if (isTrained(before))
-        contribute(before, result);
+      Value *argument = forward.getArgument(i);
+      Value *gradient = takeGradient(argument, backward);
+      results->addOperand(gradient ? gradient : appendZero(backward, argument));
     }
-    carryCaptured(*reversed, *results, backward);
-    reversed->body->append(std::move(results));
-    backward.append(std::move(owner));
+    return results;
   }
 
-  /// Values from outside the body that its ops use: the gradient of one that is computed is carried through the
-  /// iterations, where the value itself is. What each iteration contributes to a parameter goes into its buffer.
-  void carryCaptured(Op &reversed, Op &yield, Block &backward) {
+  using Yields = llvm::SmallVector<std::unique_ptr<Op>, 1>; ///< One per case.
+
+  /// Values from outside the bodies that their ops use: the gradient of one that is computed is carried through the
+  /// iterations of all cases, where the value itself is. What each iteration contributes to a parameter goes into its
+  /// buffer.
+  void carryCaptured(Op &reversed, Yields &yields, Block &backward) {
     for (Value *value : captured) {
-      Contributions inside, outside;
-      for (Value *gradient : gradients[value])
-        (gradient->getBlock() == reversed.body.get() ? inside : outside).push_back(gradient);
+      llvm::SmallVector<Contributions, 1> inside(yields.size());
+      Contributions outside;
+      for (Value *gradient : gradients[value]) {
+        const Block *block = gradient->getBlock(); // null for results of `reversed` itself, which stands nowhere yet
+        (block && block->getParent() == &reversed ? inside[block->getNumber()] : outside).push_back(gradient);
+      }
       if (Op *producer = value->getOp(); producer && producer->kind == OpKind::Param) {
         gradients[value] = std::move(outside);
-        accumulate(*producer, inside, *reversed.body);
+        for (auto &body : reversed.bodies)
+          accumulate(*producer, inside[body->getNumber()], *body);
         continue;
       }
-      Value *argument = reversed.body->addArgument(value->type, gradientPath(value));
-      argument->loc = value->loc;
-      argument->primal = value;
-      inside.push_back(argument);
-      gradients[value] = std::move(inside);
-      yield.addOperand(takeGradient(value, *reversed.body));
+      for (auto &body : reversed.bodies) {
+        Value *argument = body->addArgument(value->type, gradientPath(value));
+        argument->loc = value->loc;
+        argument->primal = value;
+        inside[body->getNumber()].push_back(argument);
+        gradients[value] = std::move(inside[body->getNumber()]);
+        yields[body->getNumber()]->addOperand(takeGradient(value, *body));
+      }
       reversed.addOperand(appendZero(backward, value));
       outside.push_back(reversed.addResult(value->type, gradientPath(value)));
       gradients[value] = std::move(outside);
@@ -467,19 +509,18 @@ private:
       if (op->kind == OpKind::Param) {
         appendUpdate(*op, graph.step);
       } else if (op->kind == OpKind::Repeat) {
-        auto loop = std::make_unique<Op>(OpKind::Repeat, op->loc);
-        loop->name = op->name;
-        loop->scope = op->scope;
-        loop->count = op->count;
-        loop->loop = op->loop;
-        loop->body = std::make_unique<Block>(graph, loop.get());
-        for (auto &inner : *op->body)
-          if (inner->kind == OpKind::Param)
-            appendUpdate(*inner, *loop->body);
-        if (loop->body->empty())
-          continue;
-        loop->body->append(std::make_unique<Op>(OpKind::Yield, op->loc));
-        graph.step.append(std::move(loop));
+        std::unique_ptr<Op> loop = createSameLoop(*op);
+        bool hasUpdates = false;
+        for (auto &body : op->bodies) {
+          Block &updates = *loop->bodies[body->getNumber()];
+          for (auto &inner : *body)
+            if (inner->kind == OpKind::Param)
+              appendUpdate(*inner, updates);
+          hasUpdates |= !updates.empty();
+          updates.append(std::make_unique<Op>(OpKind::Yield, op->loc));
+        }
+        if (hasUpdates)
+          graph.step.append(std::move(loop));
       }
     }
   }

@@ -245,8 +245,8 @@ private:
     for (const Node *node : awaited) // under way still
       if (isCollective(node->op->kind) && node->neededAt == never && !node->isKept)
         weight += weights.getTraffic(*node->op);
-    if (end && end->body)
-      weight += getEntryTraffic(*end->body);
+    if (end && end->kind == OpKind::Repeat)
+      weight += getEntryTraffic(end->getBody(end->reverse ? std::max<int64_t>(0, end->cases.getNumIterations() - 1) : 0));
     else if (end)
       weight += getEntryTraffic(*end->getBlock()) + weights.getSent(*end);
     return weight;

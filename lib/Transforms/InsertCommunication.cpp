@@ -83,8 +83,8 @@ private:
         separateNatural(*op, block, position + 1 < ops.size() ? ops[position + 1] : nullptr);
       if (op->kind == OpKind::Accumulate)
         op->getResult()->sharding = op->getOperand(0)->sharding;
-      if (op->body)
-        visitBlock(*op->body, forms);
+      for (auto &body : op->bodies)
+        visitBlock(*body, forms);
     }
   }
 
@@ -308,8 +308,8 @@ private:
     graph.walk([&](Op &op) {
       for (auto &result : op.getResults())
         follow(*result);
-      if (op.body)
-        llvm::for_each(op.body->getArguments(), [&](auto &argument) { follow(*argument); });
+      for (auto &body : op.bodies)
+        llvm::for_each(body->getArguments(), [&](auto &argument) { follow(*argument); });
       if (op.origin && op.origin->getNumResults() && replaced.count(op.origin->getResult()))
         op.origin = nullptr;
     });
@@ -324,8 +324,8 @@ private:
   /// Accumulators of one parameter with one sharding are one buffer: the step uses it once.
   void mergeBuffers(Block &block) {
     for (auto &op : block) {
-      if (op->body)
-        mergeBuffers(*op->body);
+      for (auto &body : op->bodies)
+        mergeBuffers(*body);
       if (op->kind != OpKind::Update)
         continue;
       llvm::SmallVector<Value *, 4> kept;

@@ -51,9 +51,9 @@ private:
   void orderBackward(Block &block) {
     std::vector<std::pair<std::vector<Op *>, Op *>> runs(1);
     for (auto &op : block) {
-      if (op->body)
-        orderBackward(*op->body);
-      if (op->body || op->kind == OpKind::Yield) {
+      for (auto &body : op->bodies)
+        orderBackward(*body);
+      if (op->kind == OpKind::Repeat || op->kind == OpKind::Yield) {
         runs.back().second = op.get();
         runs.emplace_back();
       } else {
@@ -75,18 +75,20 @@ private:
     for (auto &op : graph.backward) {
       ++time;
       complete(*op);
-      if (!op->body)
+      if (op->kind != OpKind::Repeat)
         continue;
       if (op->reverse)
         reversed.insert(op->loop);
-      for (auto &inner : *op->body) {
-        ++time;
-        complete(*inner);
-      }
-      ++time;
-      for (auto &inner : *op->body)
-        if (inner->kind == OpKind::Accumulate && !getLoop(inner->getOperand(1)))
+      for (auto &body : op->bodies)
+        for (auto &inner : *body) {
+          ++time;
           complete(*inner);
+        }
+      ++time;
+      for (auto &body : op->bodies)
+        for (auto &inner : *body)
+          if (inner->kind == OpKind::Accumulate && !getLoop(inner->getOperand(1)))
+            complete(*inner);
     }
   }
 
@@ -104,9 +106,10 @@ private:
                                                                   : completed.lookup(maker));
       });
       order.push_back(op);
-      if (!op->body)
+      if (op->kind != OpKind::Repeat)
         continue;
-      orderStep(*op->body);
+      for (auto &body : op->bodies)
+        orderStep(*body);
       op->reverse |= op->getNumOperands() == 0 && reversed.contains(op->loop);
     }
     llvm::stable_sort(order, [&](Op *a, Op *b) { return completed.lookup(a) < completed.lookup(b); });

@@ -123,10 +123,9 @@ private:
 
   /// Repeats declare parameters and buffers, and accumulate gradients; a top-level accumulation uses a parameter.
   static bool holdsParameters(Op &op) {
-    if (!op.body)
-      return false;
     bool holds = false;
-    Graph::walk(*op.body, [&](Op &inner) { holds |= isState(inner.kind) || inner.kind == OpKind::Accumulate; });
+    for (auto &body : op.bodies)
+      Graph::walk(*body, [&](Op &inner) { holds |= isState(inner.kind) || inner.kind == OpKind::Accumulate; });
     return holds;
   }
 
@@ -231,7 +230,7 @@ private:
       if (top->virtualStage)
         stages.set(*top->virtualStage);
       else if (layout.isPipelined(*top))
-        stages |= layout.getStagesOfLoop();
+        stages |= layout.getStagesOfLoop(*user);
       else if (isReshard(user->kind))
         addUseStages(*user->getResult(), stages); // each stage makes it for itself
     }

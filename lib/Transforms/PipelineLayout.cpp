@@ -86,11 +86,15 @@ std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, Diagnos
   return layout;
 }
 
-llvm::BitVector PipelineLayout::getStagesOfLoop() const {
+llvm::BitVector PipelineLayout::getStagesOfLoop(const Op &inner) const {
   llvm::BitVector stages(getNumVirtual());
-  for (unsigned v = 0; v < getNumVirtual(); ++v)
-    if (ranges[v].first != ranges[v].second)
+  const Op *loop = inner.getBlock()->getParent();
+  for (unsigned v = 0; v < stages.size(); ++v) {
+    auto [begin, end] = ranges[v];
+    // What enters the repeat is used wherever that runs.
+    if (loop ? loop->cases.count(inner.getBlock()->getNumber(), begin, end) > 0 : begin < end)
       stages.set(v);
+  }
   return stages;
 }
 
@@ -107,7 +111,7 @@ llvm::BitVector stage::getGradientStages(const PipelineLayout &layout, const Val
     if (top->virtualStage)
       stages.set(*top->virtualStage);
     else if (top == layout.backwardLoop)
-      stages |= layout.getStagesOfLoop(); // each accumulates in its own iterations
+      stages |= layout.getStagesOfLoop(*accumulation); // each accumulates in its own iterations
   }
   return stages;
 }

@@ -30,8 +30,8 @@ struct PipelineLayout {
   unsigned getNumVirtual() const { return numStages * numChunks; }
   unsigned getLast() const { return getNumVirtual() - 1; }
   unsigned getStage(unsigned virtualStage) const { return virtualStage % numStages; }
-  /// The virtual stages that run iterations of the pipelined repeat.
-  llvm::BitVector getStagesOfLoop() const;
+  /// The virtual stages that run an op of the pipelined repeat: those with iterations of its case.
+  llvm::BitVector getStagesOfLoop(const Op &inner) const;
   bool isPipelined(const Op &op) const { return &op == forwardLoop || &op == backwardLoop || &op == stepLoop; }
 };
 

@@ -30,7 +30,10 @@ struct StageSize {
         operations += item.kind == ProgramItem::Kind::Op;
         continue;
       }
-      __int128 inside = __int128(item.end - item.begin) * std::distance(item.op->body->begin(), item.op->body->end());
+      __int128 inside = 0;
+      forEachBody(item, [&](Block &body, int64_t iterations) {
+        inside += __int128(iterations) * std::distance(body.begin(), body.end());
+      });
       operations += inside;
       if (inside > most) {
         most = inside;

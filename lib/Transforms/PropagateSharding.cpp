@@ -89,13 +89,16 @@ private:
 
   void visitRepeat(Op &op) {
     for (unsigned i = 0; i < op.getNumOperands(); ++i) {
-      Value *argument = op.body->getArgument(i);
+      const Value &argument = *op.bodies.front()->getArgument(i); // the first case decides for all
       // Partial does not cross the boundary of a repeat.
-      argument->sharding = finish(*argument, op.getOperand(i)->sharding.withoutPartial()).withoutPartial();
+      Sharding sharding = finish(argument, op.getOperand(i)->sharding.withoutPartial()).withoutPartial();
+      for (auto &body : op.bodies)
+        body->getArgument(i)->sharding = sharding;
       if (i < op.getNumResults())
-        op.getResult(i)->sharding = argument->sharding;
+        op.getResult(i)->sharding = sharding;
     }
-    visitBlock(*op.body);
+    for (auto &body : op.bodies)
+      visitBlock(*body);
   }
 
   /// The parameter whose gradient a result is, if it is one.

@@ -79,7 +79,7 @@ std::optional<Wanted> WantedShardings::throughUser(const Op &user, unsigned oper
   if (user.kind == OpKind::Yield)
     return fromSharding(user.getBlock()->getArgument(operand)->sharding);
   if (user.kind == OpKind::Repeat)
-    return getOwn(*user.body->getArgument(operand));
+    return getOwn(*user.bodies.front()->getArgument(operand));
   if (user.kind != OpKind::Compute)
     return std::nullopt;
   const OpDef &def = *user.def;

@@ -335,18 +335,59 @@ void RandomModel::makeLayers(std::vector<Value> &values) {
     say("var g" + std::to_string(i) + " = " + random.pick(alike) + ";");
     inside.push_back({"g" + std::to_string(i), start.dims});
   }
-  say("repeat layers[" + std::to_string(iterations) + "] {");
+  bool differ = iterations > 1 && random.chance(35);
+  say(std::string("repeat layers[") + (differ ? "i in 0.." : "") + std::to_string(iterations) + "] {");
   indent = "    ";
   size_t numOutside = visibleParams.size();
   // Used in every iteration. A pipeline refuses most.
   for (unsigned n = random.chance(mesh.pipeline.empty() ? 35 : 5) ? 1 + random.below(2) : 0; n; --n)
     inside.push_back(random.pick(values));
   inside.push_back({"h", start.dims});
+  if (differ) {
+    for (unsigned n = random.below(3); n; --n)
+      makeStatement(inside);
+    say("if " + someLayers(iterations) + " {");
+    size_t numBefore = visibleParams.size();
+    makeLayer(inside, start.dims, numCarried);
+    visibleParams.resize(numBefore);
+    say("} else {");
+    makeLayer(inside, start.dims, numCarried);
+    say("}");
+  } else {
+    makeLayer(inside, start.dims, numCarried);
+  }
+  indent = "  ";
+  say("}");
+  visibleParams.resize(numOutside);
+  for (unsigned i = 0; i < numCarried; ++i)
+    values.push_back({"g" + std::to_string(i), start.dims});
+  if (!numCarried || random.chance(70))
+    values.push_back({"h", start.dims});
+}
+
+/// A condition that the first layer meets and another does not.
+std::string RandomModel::someLayers(int64_t iterations) {
+  switch (random.below(3)) {
+  case 0:
+    return "i < " + std::to_string(1 + random.below(iterations - 1));
+  case 1:
+    return "i % " + std::to_string(2 + random.below(iterations - 1)) + " == 0";
+  default: {
+    std::string pattern = "1";
+    for (int64_t n = 1; n < iterations; ++n)
+      pattern += n > 1 && random.chance(50) ? std::string(", 1") : std::string(", 0");
+    return "[" + pattern + "][i] == 1";
+  }
+  }
+}
+
+/// What is in sight and what the layers carry, on to the next.
+void RandomModel::makeLayer(std::vector<Value> inside, const Dims &carried, unsigned numCarried) {
   for (unsigned n = 1 + random.below(5); n; --n)
     makeStatement(inside);
   std::vector<Value> alike;
   for (const Value &value : inside)
-    if (value.dims == start.dims && value.name[0] != 'g')
+    if (value.dims == carried && value.name[0] != 'g')
       alike.push_back(value);
   const Value &chosen = alike.back();
   std::string first = fresh("v");
@@ -363,11 +404,4 @@ void RandomModel::makeLayers(std::vector<Value> &values) {
     say("h = calm(" + chosen.name + ") + h / 2;");
   else
     say("h = calm(" + chosen.name + ");");
-  indent = "  ";
-  say("}");
-  visibleParams.resize(numOutside);
-  for (unsigned i = 0; i < numCarried; ++i)
-    values.push_back({"g" + std::to_string(i), start.dims});
-  if (!numCarried || random.chance(70))
-    values.push_back({"h", start.dims});
 }

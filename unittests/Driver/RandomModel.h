@@ -3,7 +3,8 @@
 // Statements of random ops on values of the dims B, S, D, F, K and V: contractions,
 // element-wise ops, norms, reductions, attention, windows, slices with offsets, routes to
 // rows of a table, parallel blocks, values that are used many times, annotations; and
-// layers, which carry one value or several that shift, and use values from outside.
+// layers, which carry one value or several that shift, use values from outside, and are of
+// two kinds perhaps.
 // Parameters are used once or several times, by layers and outside of them.
 //
 //===----------------------------------------------------------------------===//
@@ -63,6 +64,8 @@ private:
   std::string contract(const Value &x, const std::string &reduced, const Dims &out, const std::string &w,
                        const Dims &wide);
   void makeLayers(std::vector<Value> &values);
+  std::string someLayers(int64_t iterations);
+  void makeLayer(std::vector<Value> inside, const Dims &carried, unsigned numCarried);
   void makeLoss(const std::vector<Value> &values);
 
   Random &random;

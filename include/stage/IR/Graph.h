@@ -13,6 +13,8 @@
 // repeats of one loop in the three blocks share a name, count and `loop` number;
 // the body of a later one may use values of the earlier ones' bodies and means
 // those of the same iteration. The backward repeat runs the iterations in reverse.
+// Layers that differ are cases: a repeat has one body for each, all with the same
+// carried values, and says which iterations run which.
 //
 // Every value has a global type, a place in the program (path, location), a
 // constraint (what the program demands) and a sharding (what propagation decided).
@@ -75,6 +77,32 @@ inline bool isReshard(OpKind kind) { return kind >= OpKind::AllGather && kind <=
 /// True for what lives across steps: parameters, which are trained, and buffers, which are not.
 inline bool isState(OpKind kind) { return kind == OpKind::Param || kind == OpKind::Buffer; }
 
+/// Which case each iteration of a repeat is: runs of equal iterations, in order. Without runs all are case 0.
+class IterationCases {
+public:
+  struct Run {
+    unsigned number; ///< The case.
+    int64_t begin, end;
+    bool operator==(const Run &other) const {
+      return number == other.number && begin == other.begin && end == other.end;
+    }
+  };
+
+  llvm::ArrayRef<Run> getRuns() const { return runs; }
+  /// The run that an iteration belongs to. There must be runs, and the iteration must be one of theirs.
+  const Run &getRun(int64_t iteration) const;
+  unsigned get(int64_t iteration) const { return runs.empty() ? 0 : getRun(iteration).number; }
+  /// How many of the iterations [begin, end) are case `number`.
+  int64_t count(unsigned number, int64_t begin, int64_t end) const;
+  int64_t getNumIterations() const { return runs.empty() ? 0 : runs.back().end; }
+  /// Goes on with `count` iterations of case `number`.
+  void append(unsigned number, int64_t count);
+  bool operator==(const IterationCases &other) const { return runs == other.runs; }
+
+private:
+  std::vector<Run> runs; ///< Neighbours are of different cases.
+};
+
 class Op {
 public:
   OpKind kind;
@@ -110,7 +138,8 @@ public:
   Size count;
   unsigned loop = 0;
   bool reverse = false;
-  std::unique_ptr<Block> body;
+  IterationCases cases;
+  llvm::SmallVector<std::unique_ptr<Block>, 1> bodies; ///< One per case.
 
   // Constant (the seed of the gradient): its value.
   double number = 0;
@@ -130,6 +159,10 @@ public:
   unsigned getNumResults() const { return results.size(); }
   Value *addResult(TensorType type, llvm::StringRef path = "");
   Block *getBlock() const { return block; }
+  /// Of a repeat: a body for one more case.
+  Block &addBody(Graph &graph);
+  /// The body that an iteration of a repeat runs.
+  Block &getBody(int64_t iteration) const { return *bodies[cases.get(iteration)]; }
   bool isCompute(llvm::StringRef defName) const { return kind == OpKind::Compute && def->name == defName; }
 
   Op(OpKind kind, SMLoc loc) : kind(kind), loc(loc) {}
@@ -150,10 +183,11 @@ private:
 /// A list of ops in the order in which they run.
 class Block {
 public:
-  Block(Graph &graph, Op *parent) : graph(graph), parent(parent) {}
+  Block(Graph &graph, Op *parent, unsigned number = 0) : graph(graph), parent(parent), number(number) {}
   ~Block();
   Graph &getGraph() const { return graph; }
   Op *getParent() const { return parent; } ///< The repeat, or null at the top.
+  unsigned getNumber() const { return number; } ///< Which case of the repeat it is.
   const Block &getTop() const;             ///< Forward, backward or step.
 
   using iterator = std::list<std::unique_ptr<Op>>::iterator;
@@ -182,6 +216,7 @@ private:
   Op *insert(iterator where, std::unique_ptr<Op> op);
   Graph &graph;
   Op *parent;
+  unsigned number;
   std::list<std::unique_ptr<Op>> ops;
   std::vector<std::unique_ptr<Value>> arguments;
 };
@@ -285,6 +320,9 @@ Op *getLoop(const Value *value);
 Op *getTopLevelOp(Op *op);
 /// Calls `f` for each value that an op, or an op inside of it, uses and that is defined outside of it.
 void forEachOutsideValue(Op &op, llvm::function_ref<void(Value *value, Op &user)> f);
+/// The same for a repeat of which only the iterations [begin, end) run: bodies that none of them runs use nothing.
+void forEachOutsideValue(Op &repeat, int64_t begin, int64_t end,
+                         llvm::function_ref<void(Value *value, Op &user)> f);
 /// A name to show: its path, or else what makes it.
 std::string describe(const Value &value);
 

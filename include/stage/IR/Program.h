@@ -69,6 +69,11 @@ struct ProgramItem {
   unsigned peer = 0; ///< Recv, Send: a virtual stage.
 };
 
+/// Calls `f` for each body of the repeat of a Loop item that one of its iterations runs, with how many do.
+void forEachBody(const ProgramItem &loop, llvm::function_ref<void(Block &body, int64_t iterations)> f);
+/// Calls `f` for each value that an item's op, or an op inside of it that runs, uses and that is defined outside of it.
+void forEachOutsideValue(const ProgramItem &item, llvm::function_ref<void(Value *value, Op &user)> f);
+
 struct UnitTemplate {
   PassKind kind = PassKind::Forward;
   unsigned chunk = 0;

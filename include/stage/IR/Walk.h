@@ -14,8 +14,8 @@ inline void forEachValue(const Block &block, llvm::function_ref<void(Value &valu
   for (auto &op : block) {
     for (auto &result : op->getResults())
       f(*result, op.get());
-    if (op->body)
-      forEachValue(*op->body, f);
+    for (auto &body : op->bodies)
+      forEachValue(*body, f);
   }
 }
 

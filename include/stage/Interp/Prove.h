@@ -52,8 +52,15 @@ bool hasFewRanks(const Graph &graph, DiagnosticEngine &diags);
 bool bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags);
 
 /// Binds the symbols of the counts of repeats, but for those in `fixed`, so that repeats have as few iterations as tell
-/// the truth (ShortLoops.cpp). To be done before the passes.
-void shortenLoops(Graph &graph, llvm::ArrayRef<std::string> fixed);
+/// the truth (ShortLoops.cpp). To be done before the passes. Returns what changed other than by the binding: the repeats
+/// with cases, "layers 61 -> 4".
+std::vector<std::string> shortenLoops(Graph &graph, llvm::ArrayRef<std::string> fixed);
+/// Gives the repeats of `to`, a graph of the same program before its passes, the iterations of those of `from`.
+void copyIterations(Graph &to, const Graph &from);
+/// Cases of fewer iterations, a multiple of `parts` and `least` or more, in which each case has two iterations or all it
+/// has, each step from one case to another stands, and runs are cut to `longestRun` where nothing asks for more.
+/// The same cases if there are none.
+IterationCases shortenCases(const IterationCases &cases, int64_t longestRun, int64_t least, int64_t parts);
 /// Through how many of the values that a repeat carries one value can pass, one each iteration.
 int64_t countPassedThrough(const Op &loop);
 /// Whether an obligation holds under a binding.

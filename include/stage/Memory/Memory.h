@@ -74,6 +74,7 @@ struct SavedValue {
 /// What one iteration of a repeat keeps for backward, or (no loop) what is kept outside of repeats.
 struct SavedBytes {
   const Op *loop = nullptr;
+  std::optional<unsigned> caseNumber; ///< Of the iteration, if the repeat has several.
   Size bytes;
   std::vector<SavedValue> values; ///< In the order of the program.
 };
