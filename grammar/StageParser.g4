@@ -56,7 +56,7 @@ ellipsis: ELLIPSIS name?;
 axisList: name | LPAREN nameList? RPAREN;
 nameList: name (COMMA name)* COMMA?;
 indexList: indexItem (COMMA indexItem)* COMMA?;
-indexItem: expr | compound | ellipsis;
+indexItem: expr (COLON expr)? | compound (COLON expr)? | ellipsis;
 
 // Statements of modules and models.
 
@@ -187,7 +187,7 @@ expr
   ;
 operand: expr COLON type;
 rangeOrExpr: expr (DOTS expr)?;
-subscript: rangeOrExpr | ellipsis;
+subscript: rangeOrExpr | compound | ellipsis;
 argList: arg (COMMA arg)* COMMA?;
 arg: (name ASSIGN)? rangeOrExpr | FOR name IN rangeOrExpr;
 

@@ -129,6 +129,11 @@ void Printer::expr(const Expr *expr, unsigned minimum) {
         cast<CompoundExpr>(expr)->indices, [&](const Ident &index) { os << index.name; }, [&] { os << ' '; });
     os << ')';
     return;
+  case NodeKind::SizedIndexExpr:
+    this->expr(cast<SizedIndexExpr>(expr)->index);
+    os << ": ";
+    this->expr(cast<SizedIndexExpr>(expr)->size);
+    return;
   case NodeKind::OpExpr: {
     bool parens = minimum >= PostfixLevel;
     os << (parens ? "(" : "");

@@ -250,8 +250,11 @@ private:
     def.reduced.assign(def.indices.size(), true);
     for (const ResultInfo &result : def.results)
       if (!result.extra)
-        for (unsigned index : result.indices)
+        for (unsigned index : def.expand(result.indices))
           def.reduced[index] = false;
+    for (unsigned index = 0; index < def.indices.size(); ++index)
+      if (def.indices[index].isCompound())
+        def.reduced[index] = false; // its members are
     def.reduceKind.assign(def.indices.size(), ReduceKind::Sum);
     reducedOutermost.assign(def.indices.size(), false);
     reducedInside.assign(def.indices.size(), false);
@@ -398,11 +401,15 @@ private:
       const Formula *subscript = element->children[i];
       if (subscript->kind != Formula::Kind::Index || subscript->index != declared[i])
         return false;
-      for (size_t j = 0; j < i; ++j)
-        if (declared[j] == declared[i])
-          return false;
     }
-    return true;
+    return !repeatsIndex(declared);
+  }
+
+  /// Whether an index stands on two dims, by itself or in a compound one.
+  bool repeatsIndex(llvm::ArrayRef<unsigned> dims) {
+    llvm::SmallVector<unsigned, 4> indices = def.expand(dims);
+    llvm::sort(indices);
+    return std::adjacent_find(indices.begin(), indices.end()) != indices.end();
   }
 
   bool isPlainSum(const Formula *f, OperandSet &seen) {
@@ -434,6 +441,10 @@ private:
       OperandSet seen;
       def.isSum = formula->kind == Formula::Kind::Add && isPlainSum(formula, seen);
     }
+    bool anyCompound = llvm::any_of(def.indices, [](const IndexInfo &index) { return index.isCompound(); });
+    def.isView = anyCompound && formula && def.isProduct && formula->kind == Formula::Kind::Element &&
+                 !def.results.front().dtype && !def.stopGradient && !def.flops && !def.bytes && !def.backwardFlops &&
+                 def.expand(def.operands.front().indices) == def.expand(def.results.front().indices);
     bool anyWhole = llvm::any_of(def.indices, [](const IndexInfo &index) { return index.whole || index.fold; });
     def.isLookup = llvm::is_contained(gathered, true);
     def.isElementwise = !anyReduced && !anyWhole && !def.isLookup && (anyFormula || def.vjpOf) && !def.opaque &&
@@ -465,12 +476,35 @@ private:
     }
     // Several visible results that differ in a reduced index would need different partial axes: an index reduced in
     // one result but standing in another is kept whole.
-    if (def.vjpOf)
-      return;
-    for (const ResultInfo &result : def.results)
+    for (const ResultInfo &result : def.results) {
+      llvm::SmallVector<unsigned, 4> indices = def.expand(result.indices);
       for (unsigned i = 0; i < numIndices; ++i)
-        if (!result.extra && !def.reduced[i] && !llvm::is_contained(result.indices, i))
+        if (!def.vjpOf && !result.extra && !def.reduced[i] && !def.indices[i].isCompound() &&
+            !llvm::is_contained(indices, i))
           def.shardable[i] = false;
+    }
+    decideCompounds();
+  }
+
+  /// The pieces of a dim are blocks, and so are those of its outermost member; pieces of an inner member are not.
+  void decideCompounds() {
+    for (const IndexInfo &index : def.indices)
+      for (unsigned member : llvm::ArrayRef<unsigned>(index.members).drop_front(index.isCompound()))
+        def.shardable[member] = false;
+    // Where a part of a dim stands on another one, too, none of them is split.
+    for (const OperandInfo &operand : def.operands)
+      if (llvm::any_of(operand.indices, [&](unsigned i) { return def.indices[i].isCompound(); }) &&
+          repeatsIndex(operand.indices))
+        for (unsigned member : def.expand(operand.indices))
+          def.shardable[member] = false;
+    for (unsigned i = 0; i < def.indices.size(); ++i)
+      if (def.indices[i].isCompound()) {
+        unsigned carrier = def.indices[i].members.front();
+        if (!def.shardable[i])
+          def.shardable[carrier] = false;
+      }
+    for (unsigned i = 0; i < def.indices.size(); ++i)
+      def.shardable[i] = def.shardable[def.getCarrier(i)];
   }
 
   OpDef &def;
@@ -509,13 +543,14 @@ std::optional<unsigned> stage::findUnsavedOperand(const OpDef &def, llvm::ArrayR
   llvm::SmallVector<unsigned, 4> savedOperands, savedResults;
   listSaved(def, savedOperands, savedResults);
   auto isOfOperands = [&](unsigned index) {
-    return llvm::any_of(def.operands, [&](const OperandInfo &o) { return llvm::is_contained(o.indices, index); });
+    return llvm::any_of(def.operands,
+                        [&](const OperandInfo &o) { return llvm::is_contained(def.expand(o.indices), index); });
   };
   for (unsigned operand : findGradientNeeds(def, given, wanted).set_bits()) {
     bool isKnown = llvm::is_contained(savedOperands, operand) || llvm::any_of(savedResults, [&](unsigned result) {
-      const auto &indices = def.results[result].indices;
+      llvm::SmallVector<unsigned, 4> indices = def.expand(def.results[result].indices);
       bool hasOwn = def.results[result].extra && !llvm::all_of(indices, isOfOperands);
-      return hasOwn || llvm::all_of(def.operands[operand].indices,
+      return hasOwn || llvm::all_of(def.expand(def.operands[operand].indices),
                                     [&](unsigned index) { return llvm::is_contained(indices, index); });
     });
     if (!isKnown)

@@ -91,7 +91,8 @@ static Size getTrafficBytes(const Graph &graph, const Op &op) {
 
 const Op *stage::getFusedAccumulation(const Graph &graph, const Value *value) {
   const Op *maker = value->getOp();
-  if (graph.precision.separateAccumulation || !maker || maker->kind != OpKind::Compute || value->getUses().size() != 1)
+  if (graph.precision.separateAccumulation || !maker || maker->kind != OpKind::Compute || maker->def->isView ||
+      value->getUses().size() != 1)
     return nullptr;
   auto [user, operand] = *value->getUses().begin();
   bool isAdded = user->kind == OpKind::Accumulate && operand == 0 && user->getBlock() == maker->getBlock() &&
@@ -111,7 +112,7 @@ static OpCost getComputeCost(const Graph &graph, const Op &op) {
   cost.recomputeFlops = getRecomputeFlops(graph.sizes, *op.def, sizes, area);
   if (!cost.recomputeFlops)
     cost.recomputeFlops = graph.sizes.zero();
-  cost.bytes = getDeclaredBytes(graph.sizes, *op.def, sizes, area);
+  cost.bytes = op.def->isView ? graph.sizes.zero() : getDeclaredBytes(graph.sizes, *op.def, sizes, area);
   if (!cost.bytes)
     cost.bytes = getTrafficBytes(graph, op);
   // What is added to a buffer is written, and the buffer is read before.
@@ -165,6 +166,8 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
 bool stage::hasNode(const Graph &graph, const Op &op) {
   if (isCollective(op.kind))
     return true;
+  if (isView(op))
+    return false;
   // What declares no bytes moves at least its results, so that there is nothing to add up.
   if (op.kind == OpKind::Compute && !op.def->bytes && !(op.def->vjpOf && op.def->vjpOf->bytes))
     return true;

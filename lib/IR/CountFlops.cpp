@@ -94,9 +94,10 @@ public:
   }
 
 private:
+  /// The positions that indices have: those of a compound one are its members'.
   BitSet toSet(llvm::ArrayRef<unsigned> indices) const {
     BitSet set(def.indices.size());
-    for (unsigned index : indices)
+    for (unsigned index : def.expand(indices))
       set.set(index);
     return set;
   }
@@ -144,7 +145,7 @@ private:
     }
     switch (f->kind) {
     case Kind::Index:
-      result.free.set(f->index);
+      result.free |= toSet(f->index);
       result.isConstant = false;
       break;
     case Kind::Random:
@@ -322,6 +323,8 @@ private:
   /// The index that a subscript tells apart, or nothing if it is constant; null if it is neither.
   std::optional<BitSet> getInjective(const Formula *subscript) {
     BitSet free = getFacts(subscript).free;
+    if (subscript->kind == Kind::Index)
+      return free; // also that of a compound index: each of its positions is that of one choice of its members
     if (getFacts(subscript).values.any() || free.count() > 1)
       return std::nullopt;
     auto isShift = [&](const Formula *f) {

@@ -62,6 +62,34 @@ std::optional<unsigned> OpDef::findIndex(llvm::StringRef name) const {
   return std::nullopt;
 }
 
+unsigned OpDef::getCompound(llvm::ArrayRef<unsigned> members) {
+  auto known = llvm::find_if(indices, [&](const IndexInfo &index) { return members.equals(index.members); });
+  if (known != indices.end())
+    return known - indices.begin();
+  indices.emplace_back().members.assign(members.begin(), members.end());
+  nameCompounds();
+  return indices.size() - 1;
+}
+
+void OpDef::nameCompounds() {
+  for (IndexInfo &index : indices)
+    if (index.isCompound()) {
+      auto names = llvm::map_range(index.members, [&](unsigned member) { return indices[member].name; });
+      index.name = "(" + llvm::join(names, " ") + ")";
+    }
+}
+
+llvm::SmallVector<unsigned, 4> OpDef::expand(llvm::ArrayRef<unsigned> dims) const {
+  llvm::SmallVector<unsigned, 4> result;
+  for (unsigned index : dims) {
+    if (indices[index].isCompound())
+      result.append(indices[index].members);
+    else
+      result.push_back(index);
+  }
+  return result;
+}
+
 unsigned OpDef::getNumVisibleResults() const {
   return llvm::count_if(results, [](const ResultInfo &result) { return !result.extra; });
 }
@@ -343,9 +371,13 @@ private:
 static bool isFirstUseOrder(const OpDef &def) {
   llvm::SmallVector<unsigned, 8> order;
   auto visit = [&](llvm::ArrayRef<unsigned> indices) {
-    for (unsigned index : indices)
+    for (unsigned index : indices) {
+      for (unsigned member : def.indices[index].members)
+        if (!llvm::is_contained(order, member))
+          order.push_back(member);
       if (!llvm::is_contained(order, index))
         order.push_back(index);
+    }
   };
   for (const OperandInfo &operand : def.operands)
     visit(operand.indices);

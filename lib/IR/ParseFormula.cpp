@@ -97,6 +97,15 @@ const Formula *TextParser::parsePrimary(OpDef &def) {
     double value;
     return parseNumber(value) ? graph.defs.number(value) : nullptr;
   }
+  if (isCompound()) {
+    std::optional<unsigned> compound = parseCompound(def, /*declare=*/false);
+    if (!compound)
+      return nullptr;
+    Formula node{};
+    node.kind = Formula::Kind::Index;
+    node.index = *compound;
+    return graph.defs.create(node, {}, {});
+  }
   if (consume("(")) {
     const Formula *inner = parseFormula(def);
     return inner && expect(")") ? inner : nullptr;
@@ -133,6 +142,20 @@ const Formula *TextParser::parsePrimary(OpDef &def) {
     return graph.defs.number(value);
   diags.report(name.getLoc(), diag::IRUnknownName) << name.text << def.name;
   return nullptr;
+}
+
+/// `(k e)`, not the formula `(k)`.
+bool TextParser::isCompound() {
+  if (!is("("))
+    return false;
+  Token start = token;
+  advance();
+  bool first = token.kind == Token::Identifier;
+  advance();
+  bool result = first && token.kind == Token::Identifier;
+  lexer.rewind(start);
+  advance();
+  return result;
 }
 
 bool TextParser::isReduction() {

@@ -75,10 +75,25 @@ bool TextParser::parseDim() {
   Size size = graph.sizes.symbol(name);
   if (consume("=") && !parseSize(size))
     return false;
-  if (graph.findDim(name))
+  llvm::SmallVector<const Dim *, 2> parts;
+  if (consume("of") && !parseList("(", ")", [&] {
+        Token part = token;
+        std::string partName;
+        if (!parseIdentifier(partName, "a dim"))
+          return false;
+        parts.push_back(graph.findDim(partName));
+        if (!parts.back())
+          diags.report(part.getLoc(), diag::IRUnknownName) << partName << name;
+        return parts.back() != nullptr;
+      }))
+    return false;
+  if (graph.findDim(name)) {
     diags.report(at.getLoc(), diag::IRRedefinition) << name;
-  else
-    graph.addDim(name, size, at.getLoc())->aliases = std::move(aliases);
+    return expect(";");
+  }
+  Dim *dim = graph.addDim(name, size, at.getLoc());
+  dim->aliases = std::move(aliases);
+  dim->parts = std::move(parts);
   return expect(";");
 }
 

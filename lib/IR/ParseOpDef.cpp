@@ -11,20 +11,58 @@ using namespace stage;
 
 bool TextParser::parseIndexNames(OpDef &def, llvm::SmallVectorImpl<unsigned> &indices, bool declare) {
   return parseList("[", "]", [&] {
-    Token at = token;
-    std::string name;
-    if (!parseIdentifier(name, "an index"))
-      return false;
-    auto known = def.findIndex(name);
-    if (!known && !declare) {
-      diags.report(at.getLoc(), diag::IRUnknownIndex) << def.name << name;
-      return false;
-    }
-    if (!known)
-      def.indices.push_back({name});
-    indices.push_back(known ? *known : def.indices.size() - 1);
-    return true;
+    std::optional<unsigned> index = declare && is("(") ? parseCompound(def, declare) : parseIndexName(def, declare);
+    if (index)
+      indices.push_back(*index);
+    return index.has_value();
   });
+}
+
+std::optional<unsigned> TextParser::parseIndexName(OpDef &def, bool declare) {
+  Token at = token;
+  std::string name;
+  if (!parseIdentifier(name, "an index"))
+    return std::nullopt;
+  auto known = def.findIndex(name);
+  if (!known && !declare) {
+    diags.report(at.getLoc(), diag::IRUnknownIndex) << def.name << name;
+    return std::nullopt;
+  }
+  if (!known)
+    def.indices.push_back({name, false, false, {}});
+  return known ? *known : unsigned(def.indices.size() - 1);
+}
+
+/// `(k e)`: several indices as one.
+std::optional<unsigned> TextParser::parseCompound(OpDef &def, bool declare) {
+  llvm::SmallVector<unsigned, 4> members;
+  Token open = token;
+  if (!expect("("))
+    return std::nullopt;
+  while (!consume(")")) {
+    if (token.kind != Token::Identifier) {
+      fail("an index or ')'");
+      return std::nullopt;
+    }
+    Token at = token;
+    std::optional<unsigned> member = parseIndexName(def, declare);
+    if (!member)
+      return std::nullopt;
+    if (llvm::is_contained(members, *member)) {
+      diags.report(at.getLoc(), diag::IRRedefinition) << at.text;
+      return std::nullopt;
+    }
+    members.push_back(*member);
+  }
+  if (members.size() < 2) {
+    fail("two indices or more in a compound");
+    return std::nullopt;
+  }
+  unsigned numKnown = def.indices.size(), compound = def.getCompound(members);
+  if (declare || compound < numKnown)
+    return compound;
+  diags.report(open.getLoc(), diag::IRUnknownIndex) << def.name << def.indices[compound].name;
+  return std::nullopt;
 }
 
 bool TextParser::parseOpDef() {

@@ -120,6 +120,8 @@ bool TextParser::parseOpBody(Op &op, llvm::ArrayRef<Definition> results) {
     op.indexAxes.resize(op.def->indices.size());
     op.indexConstraint.resize(op.def->indices.size());
     parsed = parseOperands(op) && (!is("[") || parseIndices(op));
+    for (unsigned i = 0; i < op.def->indices.size(); ++i)
+      op.indexAxes[i] = op.indexAxes[op.def->getCarrier(i)];
     break;
   case OpKind::Param:
   case OpKind::Buffer:
@@ -273,8 +275,17 @@ bool TextParser::parseIndices(Op &op) {
   return parseList("[", "]", [&] {
     Token at = token;
     std::string name;
-    if (!parseIdentifier(name, "an index"))
+    if (is("(")) { // a compound index that stands nowhere else
+      while (!is(")") && token.kind != Token::End) {
+        name += (name.size() > 1 ? " " : "") + token.text.str();
+        advance();
+      }
+      name += ")";
+      if (!expect(")"))
+        return false;
+    } else if (!parseIdentifier(name, "an index")) {
       return false;
+    }
     auto index = op.def->findIndex(name);
     if (!index) {
       diags.report(at.getLoc(), diag::IRUnknownIndex) << op.def->name << name;

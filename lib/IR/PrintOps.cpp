@@ -195,7 +195,8 @@ private:
       out << " = ";
       stage::print(out, graph, op.extents[i]);
     }
-    if (i < op.indexAxes.size() && !op.indexAxes[i].empty()) {
+    // The axes of a compound index are those of its outermost member.
+    if (i < op.indexAxes.size() && !op.indexAxes[i].empty() && !op.def->indices[i].isCompound()) {
       out << " over ";
       printAxes(out, graph.mesh, op.indexAxes[i]);
     }

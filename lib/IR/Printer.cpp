@@ -42,6 +42,11 @@ private:
         os << " as " << llvm::join(dim->aliases, ", ");
       if (dim->size != graph.sizes.symbol(dim->name))
         os << " = " << dim->size;
+      if (!dim->parts.empty()) {
+        os << " of (";
+        llvm::interleaveComma(dim->parts, os, [&](const Dim *part) { os << part->name; });
+        os << ')';
+      }
       os << ";\n";
     }
   }

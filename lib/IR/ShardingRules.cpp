@@ -32,6 +32,19 @@ std::optional<AxisList> stage::getDecidedAxes(const Op &op, unsigned index) {
   return axes;
 }
 
+AxisList stage::getLeadingAxes(const Graph &graph, Size extent, llvm::ArrayRef<PlacedAxis> axes) {
+  SizeValue size = evaluateCount(extent, graph.binding);
+  AxisList leading;
+  __int128 parts = 1;
+  for (const PlacedAxis &axis : axes) {
+    parts *= graph.mesh[axis].size * (axis.isMirrored() ? 2 : 1);
+    if (!size || size.value.num % parts != 0)
+      break;
+    leading.push_back(axis);
+  }
+  return leading;
+}
+
 AxisSet stage::getPassedPartial(const Op &op) {
   const OpDef &def = *op.def;
   auto sums = [&](unsigned operand) {
@@ -63,8 +76,9 @@ Sharding stage::getNaturalSharding(const Op &op, unsigned resultNumber) {
   Sharding sharding;
   for (unsigned index : result.indices)
     sharding.dims.push_back(op.indexAxes[index]);
+  llvm::SmallVector<unsigned, 4> kept = def.expand(result.indices);
   for (unsigned index = 0; index < def.indices.size(); ++index)
-    if (!op.indexAxes[index].empty() && !llvm::is_contained(result.indices, index)) {
+    if (!op.indexAxes[index].empty() && !def.indices[index].isCompound() && !llvm::is_contained(kept, index)) {
       sharding.partial |= toSet(op.indexAxes[index]);
       sharding.reduce = def.reduceKind.empty() ? ReduceKind::Sum : def.reduceKind[index];
     }

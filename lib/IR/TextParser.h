@@ -71,6 +71,8 @@ private:
 
   bool parseOpDef();
   bool parseIndexNames(OpDef &def, llvm::SmallVectorImpl<unsigned> &indices, bool declare);
+  std::optional<unsigned> parseIndexName(OpDef &def, bool declare);
+  std::optional<unsigned> parseCompound(OpDef &def, bool declare);
   bool parseResult(OpDef &def, Token &formula);
   bool parseVjp(OpDef &def);
   bool checkVjp(const OpDef &def);
@@ -92,6 +94,7 @@ private:
                       llvm::SmallVectorImpl<const Formula *> &arguments);
   /// True at `sum[...](`, as against `sum[...]` of an operand that is called so.
   bool isReduction();
+  bool isCompound();
 
   //===--- Graph (ParseGraph.cpp) -------------------------------------------===//
 

@@ -47,7 +47,7 @@ bool Dim::answersTo(llvm::StringRef query) const {
     if (qualified == query || qualified.rsplit('.').second == query)
       return true;
   }
-  return false;
+  return !parts.empty() && parts.front()->answersTo(query);
 }
 
 AxisSet stage::toSet(llvm::ArrayRef<PlacedAxis> axes) {

@@ -299,8 +299,10 @@ private:
     if (!verifyCounts(op, def.operands.size(), def.results.size()) ||
         !verifyCount(op, "extents", def.indices.size(), op.extents.size()))
       return false;
-    for (const Extent &extent : op.extents)
-      verifySize(extent.size, op.loc);
+    for (unsigned i = 0; i < op.extents.size(); ++i) {
+      verifySize(op.extents[i].size, op.loc);
+      verifyCompound(op, i);
+    }
     for (unsigned i = 0; i < op.getNumOperands(); ++i)
       verifyExtents(op, "operand '" + def.operands[i].name + "'", def.operands[i].indices, op.getOperand(i)->type);
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
@@ -308,6 +310,22 @@ private:
       verifyResultDType(op, i);
     }
     return true;
+  }
+
+  /// A compound index has as many positions as its members together, once all sizes are known.
+  void verifyCompound(const Op &op, unsigned index) {
+    const IndexInfo &info = op.def->indices[index];
+    if (!info.isCompound())
+      return;
+    Size product = context.graph.sizes.one();
+    for (unsigned member : info.members)
+      product = product * op.extents[member].size;
+    SizeValue expected = evaluate(product, context.graph.binding);
+    SizeValue found = evaluate(op.extents[index].size, context.graph.binding);
+    if (expected && found && !(expected.value == found.value))
+      diags.report(op.loc, diag::IRWrongExtent) << "index '" + info.name + "' of '" + op.def->name + "'"
+                                                << context.text(op.extents[index]) << "the product of its parts"
+                                                << context.text(Extent{nullptr, product});
   }
 
   void verifyExtents(const Op &op, const llvm::Twine &what, llvm::ArrayRef<unsigned> indices,

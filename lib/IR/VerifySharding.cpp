@@ -88,6 +88,12 @@ void stage::verifySharding(VerifierContext &context, const Value &value) {
 static void verifyIndexAxes(VerifierContext &context, const Op &op) {
   AxisChecker checker(context.graph.mesh);
   for (unsigned i = 0; i < op.indexAxes.size(); ++i) {
+    if (op.def->getCarrier(i) != i) {
+      if (op.indexAxes[i] != op.indexAxes[op.def->getCarrier(i)])
+        context.diags.report(op.loc, diag::IRBadIndexAxes)
+            << op.def->name << "index '" + op.def->indices[i].name + "' is not split as its outermost part is";
+      continue;
+    }
     checker.add(op.indexAxes[i]);
     if (!op.indexAxes[i].empty() && i < op.def->shardable.size() && !op.def->shardable[i])
       context.diags.report(op.loc, diag::IRBadIndexAxes)

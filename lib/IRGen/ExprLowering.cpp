@@ -333,6 +333,11 @@ std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &ex
   // `x[..., 0]`: the dims that `...` stands for are taken whole, as are those behind the last subscript.
   auto isPack = [](const ast::Expr *subscript) { return llvm::isa<ast::EllipsisExpr>(subscript); };
   size_t numPacks = llvm::count_if(expr.subscripts, isPack), numDims = value->type.getNumDims();
+  for (const ast::Expr *subscript : expr.subscripts)
+    if (llvm::isa<ast::CompoundExpr>(subscript)) {
+      diags.report(subscript->loc(), diag::CompoundOutsideFormula).range(subscript->range) << ast::textOf(subscript);
+      return std::nullopt;
+    }
   if (numPacks > 1 || expr.subscripts.size() - numPacks > numDims) {
     diags.report(expr.loc(), diag::WrongSubscriptCount).range(expr.range)
         << ast::textOf(expr.base) << int64_t(numDims) << int64_t(expr.subscripts.size());

@@ -366,6 +366,14 @@ const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {
       written.resize(subscripts.size(), nullptr);
       continue;
     }
+    if (auto *compound = llvm::dyn_cast<ast::CompoundExpr>(subscript)) {
+      std::optional<unsigned> index = findCompound(*compound, nullptr, expr.range);
+      if (!index)
+        return nullptr;
+      subscripts.push_back(indexFormula(*index));
+      written.push_back(nullptr); // that it stays within the dim is owed below
+      continue;
+    }
     const Formula *lowered = lower(subscript);
     if (!lowered)
       return nullptr;
@@ -377,6 +385,12 @@ const Formula *OpLowering::lowerElement(const ast::IndexExpr &expr) {
     noteCall(diags.report(expr.loc(), diag::WrongSubscriptCount).range(expr.range)
              << base->name << int64_t(expected) << int64_t(subscripts.size()));
     return nullptr;
+  }
+  for (size_t d = 0; d < subscripts.size(); ++d) {
+    unsigned declared = def.operands[it->second].indices[d], index = subscripts[d]->index;
+    if (subscripts[d]->kind == Formula::Kind::Index && def.indices[index].isCompound() && index != declared &&
+        !oweWithin(index, extents[declared], expr.range))
+      return nullptr;
   }
   Formula node{};
   node.kind = Formula::Kind::Element;

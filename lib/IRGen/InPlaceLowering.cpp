@@ -30,9 +30,15 @@ using namespace stage;
 void OpLowering::openIndices(llvm::ArrayRef<ast::Expr *> indices, int change) {
   if (!inPlace)
     return;
-  for (const ast::Expr *index : indices)
-    if (auto *name = llvm::dyn_cast<ast::NameExpr>(index))
+  for (const ast::Expr *index : indices) {
+    if (auto *sized = llvm::dyn_cast<ast::SizedIndexExpr>(index))
+      index = sized->index;
+    if (auto *compound = llvm::dyn_cast<ast::CompoundExpr>(index))
+      for (const ast::Ident &member : compound->indices)
+        openIndexNames[member.name] += change;
+    else if (auto *name = llvm::dyn_cast<ast::NameExpr>(index))
       openIndexNames[name->name] += change;
+  }
 }
 
 bool OpLowering::isIndex(llvm::StringRef name) const {
@@ -214,15 +220,22 @@ bool OpLowering::bindInPlaceIndices(const ast::Expr *formula) {
   auto bindPlain = [&](const ast::Expr *subscript, const TensorArgument &argument, unsigned d) {
     return !asIndex(subscript) || bindIndex(subscript, argument.value->type.shape[d], argument, d).has_value();
   };
+  auto collect = [&](const ast::Expr *subscript, const TensorArgument &argument, unsigned d) {
+    if (auto *compound = llvm::dyn_cast<ast::CompoundExpr>(subscript))
+      openCompounds.push_back({compound, argument.value->type.shape[d], argument.range, std::nullopt});
+    return true;
+  };
   auto bindOther = [&](const ast::Expr *subscript, const TensorArgument &argument, unsigned d) {
-    bindFromSubscript(subscript, argument.value->type.shape[d].size);
+    if (!llvm::isa<ast::CompoundExpr>(subscript))
+      bindFromSubscript(subscript, argument.value->type.shape[d].size);
     return true;
   };
   auto check = [&](const ast::Expr *subscript, const TensorArgument &argument, unsigned d) {
-    return asIndex(subscript) || checkSubscript(subscript, argument.value->type.shape[d].size);
+    return asIndex(subscript) || llvm::isa<ast::CompoundExpr>(subscript) ||
+           checkSubscript(subscript, argument.value->type.shape[d].size);
   };
-  return forEachSubscript(formula, bindPlain) && forEachSubscript(formula, bindOther) &&
-         forEachSubscript(formula, check);
+  return forEachSubscript(formula, bindPlain) && forEachSubscript(formula, collect) && bindCompounds(openCompounds) &&
+         forEachSubscript(formula, bindOther) && forEachSubscript(formula, check);
 }
 
 /// A tensor at subscripts. Its operand is added when it is first met; all accesses with the same indices share it.
@@ -238,7 +251,15 @@ const Formula *OpLowering::lowerInPlaceElement(const ast::IndexExpr &expr, Value
     return nullptr;
   llvm::SmallVector<std::optional<unsigned>, 4> plain; // per dim: the index that is the subscript
   llvm::SmallVector<const Formula *, 4> subscripts;
-  for (const ast::Expr *subscript : expr.subscripts) {
+  for (unsigned d = 0; d < shape.size(); ++d) {
+    const ast::Expr *subscript = expr.subscripts[d];
+    if (auto *compound = llvm::dyn_cast<ast::CompoundExpr>(subscript)) {
+      plain.push_back(findCompound(*compound, &shape[d], expr.range));
+      if (!plain.back())
+        return nullptr;
+      subscripts.push_back(indexFormula(*plain.back()));
+      continue;
+    }
     auto *index = asIndex(subscript);
     plain.push_back(index ? std::optional(indexByName.lookup(index->name)) : std::nullopt);
     bool outerCast = std::exchange(inCast, true); // positions are integers beside whatever the formula computes with
@@ -283,15 +304,30 @@ Op *OpLowering::formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const 
   def.name = "formula";
   def.loc = range.Start;
   openIndices(resultIndices, 1);
-  if (!bindInPlaceIndices(formula))
+  const ast::CallExpr *concat = asConcat(formula);
+  if (!llvm::all_of(resultIndices, [&](const ast::Expr *index) { return bindSized(index); }) ||
+      (!concat && !bindInPlaceIndices(formula)))
     return nullptr;
-  const Formula *lowered = lower(formula);
+  const Formula *lowered = concat ? lowerConcat(*concat) : lower(formula);
   if (!lowered)
     return nullptr;
   ResultInfo result;
   result.name = "result";
   result.formula = lowered;
   for (const ast::Expr *expr : resultIndices) {
+    auto *sized = llvm::dyn_cast<ast::SizedIndexExpr>(expr);
+    if (sized)
+      expr = sized->index;
+    if (auto *compound = llvm::dyn_cast<ast::CompoundExpr>(expr)) {
+      std::optional<Extent> extent = sized ? evaluateExtent(sized->size) : std::nullopt;
+      if (sized && !extent)
+        return nullptr;
+      std::optional<unsigned> index = findCompound(*compound, extent ? &*extent : nullptr, expr->range);
+      if (!index)
+        return nullptr;
+      result.indices.push_back(*index);
+      continue;
+    }
     auto *name = llvm::dyn_cast<ast::NameExpr>(expr);
     auto it = name ? indexByName.find(name->name) : indexByName.end();
     if (it == indexByName.end()) {
@@ -303,5 +339,7 @@ Op *OpLowering::formulaInPlace(llvm::ArrayRef<ast::Expr *> resultIndices, const 
     result.indices.push_back(it->second);
   }
   def.results.push_back(std::move(result));
+  if (concat)
+    def.name = "concat";
   return finishInPlace(range, block, scope);
 }

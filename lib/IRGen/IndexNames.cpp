@@ -55,8 +55,9 @@ public:
   void run(llvm::ArrayRef<bool> isOwn) {
     for (bool own : {true, false})
       for (unsigned i = 0; i < def.indices.size(); ++i)
-        if (isOwn[i] == own)
+        if (isOwn[i] == own && !def.indices[i].isCompound())
           def.indices[i].name = choose(def.indices[i].name);
+    def.nameCompounds();
     forEachSize([&](Size size) {
       return substitute(size, [&](llvm::StringRef symbol) { return replace(symbol); });
     });

@@ -54,6 +54,30 @@ sema::CTValue ModuleLowering::nameDim(llvm::StringRef module, llvm::StringRef na
   return value.withTag(dim);
 }
 
+/// `(H E)`: one dim for the same parts. Null where a part is no dim.
+const Dim *ModuleLowering::nameCompound(const ast::CompoundExpr &compound, Size size, const Environment &env) {
+  llvm::SmallVector<const Dim *, 2> parts;
+  std::string name;
+  for (const ast::Ident &ident : compound.indices) {
+    const CTValue *value = env.find(ident.name);
+    auto *part = value ? static_cast<const Dim *>(value->getTag()) : nullptr;
+    if (!part)
+      return nullptr;
+    parts.push_back(part);
+    name += (name.empty() ? "" : "_") + part->name;
+  }
+  for (Dim *known : compoundDims[name])
+    if (known->parts == parts)
+      return known;
+  std::string unique = name;
+  for (unsigned number = 0; !dimNames.insert(unique).second;)
+    unique = name + std::to_string(++number);
+  Dim *dim = graph.addDim(unique, size, compound.loc());
+  dim->parts = parts;
+  compoundDims[name].push_back(dim);
+  return dim;
+}
+
 std::optional<AxisList> ModuleLowering::lowerAxes(const ast::AxisListSyntax &axes) {
   AxisList list;
   // Axes that the mesh of the job lacks have size 1.
@@ -81,6 +105,8 @@ std::optional<TensorType> ModuleLowering::lowerType(const ast::TensorType &type,
     if (!size)
       return std::nullopt;
     auto *named = static_cast<const Dim *>(value->getTag());
+    if (auto *compound = llvm::dyn_cast<ast::CompoundExpr>(dim.size))
+      named = nameCompound(*compound, *size, env);
     for (const Extent &other : result.shape)
       if (named && other.dim == named) {
         DiagnosticBuilder message = diags.report(dim.size->loc(), diag::DimTwiceInShape);

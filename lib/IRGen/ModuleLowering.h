@@ -90,12 +90,16 @@ private:
   /// The dim that a name is defined as; a new one for a size that is none yet.
   CTValue nameDim(llvm::StringRef module, llvm::StringRef name, const CTValue &value, SMLoc loc);
 
+  /// The dim that is declared as these dims as one.
+  const Dim *nameCompound(const ast::CompoundExpr &compound, Size size, const Environment &env);
+
   static CTValue tensor(Value *value) { return CTValue::foreign(value); }
 
   Graph &graph;
   sema::Evaluator &evaluator;
   DiagnosticEngine &diags;
   const sema::BoundJob &job;
+  llvm::StringMap<llvm::SmallVector<Dim *, 1>> compoundDims; ///< By the names of their parts.
   llvm::StringMap<llvm::SmallVector<Dim *, 1>> dimsByAlias; ///< By the names that they answer to, qualified.
   llvm::StringSet<> dimNames;
   llvm::StringMap<unsigned> dimNumbers; ///< The last number behind an alias that names a dim.

@@ -123,9 +123,11 @@ bool OpLowering::bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim>
       }
       continue;
     }
-    if (llvm::isa<ast::CompoundExpr>(dim.size)) {
-      noteCall(diags.report(dim.size->loc(), diag::NotSupportedYet).range(dim.size->range) << "compound indices");
-      return false;
+    if (auto *compound = llvm::dyn_cast<ast::CompoundExpr>(dim.size)) {
+      openCompounds.push_back({compound, shape[position++], argument.range,
+                               std::pair(unsigned(def.operands.size()), unsigned(info.indices.size()))});
+      info.indices.push_back(~0u); // once all operands are known
+      continue;
     }
     std::optional<unsigned> index = bindIndex(dim.size, shape[position], argument, position);
     if (!index)
@@ -152,9 +154,12 @@ std::optional<llvm::SmallVector<unsigned, 4>> OpLowering::resolveIndices(llvm::A
       indices.push_back(it->second);
       continue;
     }
-    if (llvm::isa<ast::CompoundExpr>(dim.size)) {
-      noteCall(diags.report(dim.size->loc(), diag::NotSupportedYet).range(dim.size->range) << "compound indices");
-      return std::nullopt;
+    if (auto *compound = llvm::dyn_cast<ast::CompoundExpr>(dim.size)) {
+      std::optional<unsigned> index = findCompound(*compound, nullptr, compound->range);
+      if (!index)
+        return std::nullopt;
+      indices.push_back(*index);
+      continue;
     }
     const sema::CTValue *known = name ? env->find(name->name) : nullptr;
     if (name && !(known && known->isSize())) {
@@ -248,6 +253,8 @@ llvm::SmallVector<Value *, 2> OpLowering::call(const ast::OpDecl &decl, llvm::Ar
         addIndex(param.sizeIndex.name, {static_cast<const Dim *>(value->getTag()), value->getSize(graph.sizes)},
                  range.Start);
     }
+  if (!bindCompounds(openCompounds))
+    return {};
   for (const ast::OpDecl::Result &result : decl.results)
     if (!addResult(result.name ? result.name.name : "result", *result.type, false))
       return {};
@@ -456,48 +463,4 @@ Op *OpLowering::finish(SMRange range, Block &block, llvm::StringRef scope) {
                           "a subscript in '" + name + "' is a whole number");
   });
   return block.append(std::move(op));
-}
-
-//===----------------------------------------------------------------------===//
-// Ops in expressions
-//===----------------------------------------------------------------------===//
-
-Op *OpLowering::contraction(const ast::OpExpr &expr, llvm::ArrayRef<TensorArgument> arguments,
-                            const sema::Environment &callerEnv, Block &block, llvm::StringRef scope) {
-  env = &callerEnv;
-  def.name = "contract";
-  def.loc = expr.loc();
-  sema::Environment own(callerEnv.getFile());
-  env = &own; // index names of an anonymous op are its own
-  const Formula *product = nullptr;
-  for (unsigned i = 0; i < expr.operands.size(); ++i) {
-    auto *named = llvm::dyn_cast<ast::NameExpr>(expr.operands[i].value);
-    std::string name = named ? named->name.str() : "x" + std::to_string(i);
-    if (operandByName.count(name))
-      name += std::to_string(i);
-    if (!checkMixing(name, arguments[i].value, arguments[i].range) ||
-        !bindOperand(name, expr.operands[i].type->dims, arguments[i], def.name))
-      return nullptr;
-    const Formula *element = graph.defs.element(i, def.operands[i].indices);
-    product = product ? graph.defs.binary(Formula::Kind::Mul, product, element) : element;
-  }
-  if (expr.results.size() != 1) {
-    diags.report(expr.loc(), diag::NotSupportedYet).range(expr.range)
-        << "an op in an expression with several results; declare the op, as in 'op f(x: [b]) -> (y: [b], z: [b]) = ...;'";
-    return nullptr;
-  }
-  if (!addResult("result", *expr.results.front(), false))
-    return nullptr;
-  if (expr.formula) {
-    env = &callerEnv; // what is no operand and no index is a value of the module
-    def.name = "formula";
-    def.results.front().formula = lower(expr.formula);
-    return def.results.front().formula ? finish(expr.range, block, scope) : nullptr;
-  }
-  llvm::SmallVector<unsigned, 4> summed;
-  for (unsigned index = 0; index < def.indices.size(); ++index)
-    if (!llvm::is_contained(def.results.front().indices, index))
-      summed.push_back(index);
-  def.results.front().formula = graph.defs.sum(summed, product);
-  return finish(expr.range, block, scope);
 }

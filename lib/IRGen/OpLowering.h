@@ -63,6 +63,20 @@ private:
   unsigned addIndex(llvm::StringRef name, const Extent &extent, SMLoc loc);
   unsigned addUnnamedIndex(const Extent &extent, SMLoc loc);
   bool addResult(llvm::StringRef name, const ast::TensorType &type, bool extra);
+
+  // Several indices as one dim (CompoundLowering.cpp).
+  struct OpenCompound {
+    const ast::CompoundExpr *expr;
+    Extent extent;
+    SMRange range;                              ///< Of the tensor that has the dim.
+    std::optional<std::pair<unsigned, unsigned>> place; ///< Operand and dim, of a declared op.
+  };
+  bool bindCompounds(llvm::MutableArrayRef<OpenCompound> open);
+  bool bindCompound(const OpenCompound &open, bool &isDone);
+  std::optional<unsigned> findCompound(const ast::CompoundExpr &expr, const Extent *extent, SMRange range);
+  std::optional<Extent> evaluateExtent(const ast::Expr *size);
+  bool bindSized(const ast::Expr *index);
+  bool oweWithin(unsigned compound, const Extent &extent, SMRange range);
   bool refuseClauses(const ast::OpDecl &decl);
   ResultInfo *findResult(llvm::StringRef name);
   bool lowerBody(const ast::OpDecl &decl);
@@ -113,6 +127,12 @@ private:
   unsigned adoptIndex(const OpLowering &whole, unsigned index);
   const Formula *adopt(const OpLowering &whole, const Formula *formula);
   DType getResultType() const;
+  // Concatenation (ConcatLowering.cpp).
+  static const ast::CallExpr *asConcat(const ast::Expr *formula);
+  bool bindPart(const ast::IndexExpr &access, llvm::StringRef along, Size &length);
+  const Formula *choosePart(unsigned first, unsigned last, unsigned along, llvm::ArrayRef<Size> ends,
+                            llvm::ArrayRef<unsigned> own);
+  const Formula *lowerConcat(const ast::CallExpr &call);
 
   // What subscripts and clauses say, held against dims and formulas (ClauseChecks.cpp).
   struct Guard;
@@ -156,6 +176,7 @@ private:
   llvm::DenseMap<unsigned, unsigned> adoptedIndices, adoptedOperands, adoptedLets;
 
   OpDef def;
+  std::vector<OpenCompound> openCompounds; ///< Of the operands of a declared op; their members may have no size yet.
   llvm::SmallVector<Extent, 6> extents;
   llvm::SmallVector<SMLoc, 6> indexLocs; ///< Where an index got its extent.
   llvm::SmallVector<bool, 6> isOwnIndex; ///< The op names it; not so what a pack stands for.

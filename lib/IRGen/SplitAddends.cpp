@@ -13,7 +13,8 @@
 // of their results. Both parts adopt the indices, operands and lets of the whole that
 // they use. The work is the same, node by node.
 //
-// Limits: declared ops stay as they are declared.
+// Limits: declared ops stay as they are declared, and so does a formula that takes a dim
+// apart, whose parts have no dim of their own to be adopted by.
 //
 //===----------------------------------------------------------------------===//
 #include "IndexNames.h"
@@ -40,9 +41,11 @@ static bool reduces(const Formula *f) { return f->kind == Kind::Reduce || llvm::
 /// Appends the op of a formula in place, after those of its addends that contain a reduction.
 Op *OpLowering::finishInPlace(SMRange range, Block &block, llvm::StringRef scope) {
   const Formula *formula = def.results.front().formula;
-  if (!reduces(formula) || countAddends(formula) < 2) {
+  bool takesApart = llvm::any_of(def.indices, [](const IndexInfo &index) { return index.isCompound(); });
+  if (takesApart || !reduces(formula) || countAddends(formula) < 2) {
     analyze(def);
-    def.name = def.flopClass == FlopClass::Contraction ? "contract" : def.name;
+    if (def.name != "concat")
+      def.name = def.isView ? "view" : def.flopClass == FlopClass::Contraction ? "contract" : def.name;
     return finish(range, block, scope);
   }
   if (!checkSubscripts())

@@ -37,7 +37,7 @@ FormulaEvaluator::FormulaEvaluator(const Invocation &invocation, OpDefTable &def
     : in(invocation), def(*invocation.def), binding(binding), reversesSums(invocation.reversesSums) {
   at.assign(def.indices.size(), 0);
   for (auto &[name, formula] : def.lets) {
-    IndexSet free = 0;
+    IndexSet free(def.indices.size());
     letRoots.push_back(build(formula, free));
     letFree.push_back(free);
     if (nodes[letRoots.back()].memo < 0)
@@ -47,7 +47,7 @@ FormulaEvaluator::FormulaEvaluator(const Invocation &invocation, OpDefTable &def
     const Formula *formula = def.results[i].formula;
     if (!formula && !def.results[i].extra && !isDealt(def.results[i]))
       formula = makeStandIn(def, i, defs);
-    IndexSet free = 0;
+    IndexSet free(def.indices.size());
     roots.push_back(formula ? build(formula, free) : ~0u);
   }
 }
@@ -59,7 +59,7 @@ FormulaEvaluator::FormulaEvaluator(const Invocation &invocation, OpDefTable &def
 unsigned FormulaEvaluator::build(const Formula *formula, IndexSet &free) {
   Node node;
   node.formula = formula;
-  IndexSet inside = 0;
+  IndexSet inside(def.indices.size());
   for (const Formula *child : formula->children) {
     node.children.push_back(build(child, inside));
     node.isData |= nodes[node.children.back()].isData;
@@ -81,11 +81,10 @@ unsigned FormulaEvaluator::build(const Formula *formula, IndexSet &free) {
     break;
   }
   case Kind::Index:
-    inside |= IndexSet(1) << formula->index;
+    inside |= toSet(formula->index);
     break;
   case Kind::Random:
-    for (unsigned index : def.results.front().indices)
-      inside |= IndexSet(1) << index;
+    inside |= toSet(def.results.front().indices);
     break;
   case Kind::Element:
     node.atData = node.isData;
@@ -94,8 +93,7 @@ unsigned FormulaEvaluator::build(const Formula *formula, IndexSet &free) {
     for (int64_t k = int64_t(formula->children.size()) - 1, stride = 1; k >= 0; --k) {
       unsigned index = def.operands[formula->operand].indices[k];
       node.isPlain &= formula->children[k]->kind == Kind::Index && formula->children[k]->index == index;
-      node.strides.emplace_back(index, stride);
-      stride *= int64_t(in.positions[index].size());
+      addStrides(index, stride, node.strides);
     }
     break;
   case Kind::Let:
@@ -104,7 +102,7 @@ unsigned FormulaEvaluator::build(const Formula *formula, IndexSet &free) {
     break;
   case Kind::Reduce:
     for (unsigned index : formula->indices)
-      inside &= ~(IndexSet(1) << index);
+      inside.reset(index);
     node.memo = addMemo(inside);
     break;
   default:
@@ -115,11 +113,11 @@ unsigned FormulaEvaluator::build(const Formula *formula, IndexSet &free) {
   return nodes.size() - 1;
 }
 
-int FormulaEvaluator::addMemo(IndexSet free) {
+int FormulaEvaluator::addMemo(const IndexSet &free) {
   Memo memo;
   size_t count = 1;
   for (unsigned i = 0; i < def.indices.size(); ++i)
-    if (free >> i & 1) {
+    if (free[i]) {
       memo.indices.push_back(i);
       count *= in.positions[i].size();
     }
@@ -167,7 +165,7 @@ std::optional<int64_t> FormulaEvaluator::locate(const Node &node) {
     const Positions &held = in.positions[index];
     int64_t local;
     if (subscript->kind == Kind::Index && subscript->index == index) {
-      local = at[index];
+      local = getLocal(index);
     } else {
       double position = eval(node.children[k]);
       if (position != std::floor(position) || position < 0 || position >= double(in.sizes[index])) {
@@ -212,7 +210,7 @@ double FormulaEvaluator::compute(const Node &node) {
   case Kind::SizeOf:
     return node.number;
   case Kind::Index:
-    return double(in.positions[f.index][at[f.index]]);
+    return double(getPosition(f.index));
   case Kind::Element: {
     if (!in.operands[f.operand]) {
       fail("the backward of this operator needs operand '" + def.operands[f.operand].name +
@@ -267,12 +265,12 @@ double FormulaEvaluator::compute(const Node &node) {
     if (in.draws) {
       int64_t place = 0;
       for (unsigned k = 0; k < def.results.front().indices.size(); ++k)
-        place = place * int64_t(in.draws->dims[k].size()) + at[def.results.front().indices[k]];
+        place = place * int64_t(in.draws->dims[k].size()) + getLocal(def.results.front().indices[k]);
       draw = in.draws->data[place];
     } else {
       llvm::SmallVector<uint64_t, 8> words = {in.identity};
       for (unsigned index : in.drawIndices.empty() ? def.results.front().indices : in.drawIndices)
-        words.push_back(in.positions[index][at[index]]);
+        words.push_back(uint64_t(getPosition(index)));
       draw = drawUniform(words);
     }
     return draw < probability ? 1 / probability : 0;
@@ -314,7 +312,7 @@ Tensor FormulaEvaluator::evaluate(unsigned result) {
   Tensor tensor(std::move(dims));
   forEachElement(tensor.dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
     for (unsigned k = 0; k < indices.size(); ++k)
-      at[indices[k]] = local[k];
+      setLocal(indices[k], local[k]);
     if (roots[result] != ~0u) {
       tensor.data[linear] = eval(roots[result]);
       return;
@@ -322,14 +320,14 @@ Tensor FormulaEvaluator::evaluate(unsigned result) {
     if (isDealt(def.results[result])) {
       uint64_t place = in.identity % 1024;
       for (unsigned index : indices)
-        place = place * uint64_t(in.sizes[index]) + uint64_t(in.positions[index][at[index]]);
+        place = place * uint64_t(in.sizes[index]) + uint64_t(getPosition(index));
       tensor.data[linear] = double(place % uint64_t(in.limits[result]));
       return;
     }
     // A saved extra without a formula (a mask, the logarithm of a sum): a number that tells whose it is.
     llvm::SmallVector<uint64_t, 8> words = {in.identity};
     for (unsigned index : indices)
-      words.push_back(in.positions[index][at[index]]);
+      words.push_back(uint64_t(getPosition(index)));
     tensor.data[linear] = drawUniform(words);
   });
   return tensor;
@@ -466,7 +464,7 @@ std::vector<Tensor> FormulaEvaluator::differentiate(llvm::ArrayRef<const Tensor 
     const auto &indices = def.results[r].indices;
     forEachElement(resultGradients[r]->dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
       for (unsigned k = 0; k < indices.size(); ++k)
-        at[indices[k]] = local[k];
+        setLocal(indices[k], local[k]);
       push(roots[r], resultGradients[r]->data[linear]);
     });
   }

@@ -25,6 +25,7 @@
 #define STAGE_LIB_INTERP_FORMULAEVALUATOR_H
 
 #include "stage/Interp/Tensor.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include <string>
 
 namespace stage {
@@ -79,10 +80,17 @@ private:
     std::vector<double> values, adjoints;
     std::vector<bool> known;
   };
-  using IndexSet = uint64_t;
+  using IndexSet = llvm::SmallBitVector; ///< Any number: a concatenation has an index for each operand.
 
+  /// The position of an index among those that are worked on, and in the whole; a compound one has its members'.
+  int64_t getLocal(unsigned index) const;
+  int64_t getPosition(unsigned index) const;
+  /// Goes to a local position of an index.
+  void setLocal(unsigned index, int64_t local);
+  void addStrides(unsigned index, int64_t &stride, llvm::SmallVectorImpl<std::pair<unsigned, int64_t>> &strides) const;
+  IndexSet toSet(llvm::ArrayRef<unsigned> indices) const;
   unsigned build(const Formula *formula, IndexSet &free);
-  int addMemo(IndexSet free);
+  int addMemo(const IndexSet &free);
   size_t getSlot(const Memo &memo) const;
   double eval(unsigned node);
   double compute(const Node &node);

@@ -120,7 +120,8 @@ static bool containsReduction(const Formula *formula) {
 static bool addsUp(const OpDef &def) {
   if (def.vjpOf) // what is spread over an index forward is summed over it backward
     return addsUp(*def.vjpOf) || llvm::any_of(def.vjpOf->operands, [&](const OperandInfo &operand) {
-             return operand.indices.size() < def.vjpOf->results.front().indices.size();
+             return def.vjpOf->expand(operand.indices).size() <
+                    def.vjpOf->expand(def.vjpOf->results.front().indices).size();
            });
   return (def.isSum && def.operands.size() > 2) ||
          llvm::any_of(def.lets, [](auto &let) { return containsReduction(let.second); }) ||

@@ -13,6 +13,33 @@
 
 using namespace stage;
 
+/// The indices that an op runs over. Not those of dims that are only subscripted, as of a part of a concatenation, nor
+/// several indices as one: where these stand follows from others.
+static std::vector<bool> findIterated(const OpDef &op) {
+  const OpDef &def = op.vjpOf ? *op.vjpOf : op;
+  std::vector<bool> iterated(def.indices.size(), def.opaque);
+  auto mark = [&](llvm::ArrayRef<unsigned> indices) {
+    for (unsigned index : def.expand(indices))
+      iterated[index] = true;
+  };
+  auto visit = [&](auto &self, const Formula *f) -> void {
+    mark(f->indices);
+    for (const Formula *child : f->children)
+      self(self, child);
+  };
+  for (const ResultInfo &result : def.results) {
+    mark(result.indices);
+    if (result.formula)
+      visit(visit, result.formula);
+  }
+  for (auto &[name, let] : def.lets)
+    visit(visit, let);
+  for (unsigned i = 0; i < def.indices.size(); ++i)
+    if (def.indices[i].isCompound())
+      iterated[i] = false;
+  return iterated;
+}
+
 /// Element by element a proof is slow: what would take minutes is refused.
 static bool checkSize(Graph &graph, const Program *program, DiagnosticEngine &diags) {
   constexpr double most = 2e8;
@@ -24,8 +51,10 @@ static bool checkSize(Graph &graph, const Program *program, DiagnosticEngine &di
         self(self, *body, times * double(iterations));
       }
       double size = times;
-      for (const Extent &extent : op->extents)
-        size *= double(getCheckedCount(graph, extent.size));
+      std::vector<bool> iterated = op->def ? findIterated(*op->def) : std::vector<bool>();
+      for (unsigned i = 0; i < iterated.size() && i < op->extents.size(); ++i)
+        if (iterated[i])
+          size *= double(getCheckedCount(graph, op->extents[i].size));
       for (auto &result : op->getResults()) {
         double elements = times;
         for (const Extent &extent : result->type.shape)

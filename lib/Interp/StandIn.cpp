@@ -19,6 +19,7 @@ using namespace stage;
 
 const Formula *stage::makeStandIn(const OpDef &def, unsigned resultNumber, OpDefTable &defs) {
   const ResultInfo &result = def.results[resultNumber];
+  llvm::SmallVector<unsigned, 4> shared = def.expand(result.indices);
   auto isWhole = [&](unsigned index) { return def.indices[index].whole || def.indices[index].fold; };
   auto position = [&](unsigned index) {
     Formula node{};
@@ -32,8 +33,8 @@ const Formula *stage::makeStandIn(const OpDef &def, unsigned resultNumber, OpDef
     const OperandInfo &operand = def.operands[o];
     llvm::SmallVector<unsigned, 4> reduced;
     const Formula *phase = defs.number(0.3 + 0.7 * o + 0.9 * resultNumber);
-    for (unsigned index : operand.indices)
-      if (isWhole(index) || !llvm::is_contained(result.indices, index)) {
+    for (unsigned index : def.expand(operand.indices))
+      if (isWhole(index) || !llvm::is_contained(shared, index)) {
         reduced.push_back(index);
         phase = defs.binary(Kind::Add, phase,
                             defs.binary(Kind::Mul, defs.number(1 + 0.37 * reduced.size()), position(index)));
@@ -50,7 +51,7 @@ const Formula *stage::makeStandIn(const OpDef &def, unsigned resultNumber, OpDef
   }
   const Formula *value = defs.call(Formula::Function::Tanh, {total});
   // Along an index of which the result needs all, its elements differ.
-  for (unsigned index : result.indices)
+  for (unsigned index : shared)
     if (isWhole(index)) {
       const Formula *wave = defs.call(Formula::Function::Sin,
                                       {defs.binary(Kind::Mul, defs.number(1.7), position(index))});

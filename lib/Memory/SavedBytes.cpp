@@ -86,7 +86,7 @@ private:
 
   bool isViewOfKept(const Value &value) const {
     const Value *source = &value;
-    while (source->getOp() && source->getOp()->kind == OpKind::Slice) {
+    while (source->getOp() && isView(*source->getOp())) {
       source = source->getOp()->getOperand(0);
       if (lifetimes.isSaved(source))
         return true;

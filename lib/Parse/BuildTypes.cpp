@@ -12,7 +12,9 @@ Expr *Builder::ellipsis(Grammar::EllipsisContext *tree) {
 }
 
 Expr *Builder::subscript(Grammar::SubscriptContext *tree) {
-  return tree->ellipsis() ? ellipsis(tree->ellipsis()) : expr(tree->rangeOrExpr());
+  if (tree->ellipsis())
+    return ellipsis(tree->ellipsis());
+  return tree->compound() ? compound(tree->compound()) : expr(tree->rangeOrExpr());
 }
 
 Expr *Builder::compound(Grammar::CompoundContext *tree) {
@@ -44,7 +46,13 @@ Expr *Builder::shapeExpr(Grammar::ExprContext *tree) {
 Expr *Builder::indexItem(Grammar::IndexItemContext *tree) {
   if (tree->ellipsis())
     return ellipsis(tree->ellipsis());
-  return tree->compound() ? compound(tree->compound()) : shapeExpr(tree->expr());
+  Expr *index = tree->compound() ? compound(tree->compound()) : shapeExpr(tree->expr(0));
+  if (!tree->COLON())
+    return index;
+  auto *node = make<SizedIndexExpr>(tree);
+  node->index = index;
+  node->size = expr(tree->expr().back());
+  return node;
 }
 
 ArrayRef<Expr *> Builder::indices(Grammar::IndexListContext *tree) {

@@ -88,6 +88,17 @@ std::optional<CTValue> Evaluator::evaluate(const ast::Expr *expr, const Environm
       return std::nullopt;
     return isTuple ? CTValue::tuple(std::move(*elements)) : CTValue::list(std::move(*elements));
   }
+  case ast::NodeKind::CompoundExpr: { // as a dim of a declared tensor: the product
+    Size product = sizes.one();
+    for (const ast::Ident &part : llvm::cast<ast::CompoundExpr>(expr)->indices) {
+      const CTValue *value = env.find(part.name);
+      if (!value || !value->isSize())
+        return report(expr, diag::WrongKind, "sizes that are known here",
+                      value ? value->describeKind() : "'" + part.name.str() + "'");
+      product = product * value->getSize(sizes);
+    }
+    return CTValue::size(product);
+  }
   default:
     return report(expr, diag::NotCompileTime, "'" + textOf(expr) + "'");
   }

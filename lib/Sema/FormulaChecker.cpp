@@ -18,14 +18,19 @@ public:
   FormulaChecker(FormulaScope &scope, DiagnosticEngine &diags, IndexSet known, bool isInPlace)
       : scope(scope), diags(diags), known(std::move(known)), isInPlace(isInPlace) {}
 
+  /// The indices accessed in a formula in place.
+  IndexSet checkTop(const ast::Expr *formula);
   /// The indices accessed in `expr`. In a subscript an index counts as accessed by its name alone.
   IndexSet check(const ast::Expr *expr, bool inSubscript = false);
 
 private:
   IndexSet checkName(const ast::NameExpr *name, bool inSubscript);
+  void checkMembers(const ast::IndexExpr *access, const ast::CompoundExpr *compound, IndexSet &accessed);
+  void reportUnknownIndex(StringRef name, SMRange range);
   IndexSet checkAccess(const ast::IndexExpr *access);
   IndexSet checkCall(const ast::CallExpr *call, bool inSubscript);
   IndexSet checkReduction(const ast::CallExpr *call);
+  IndexSet checkConcat(const ast::CallExpr *call);
   void checkSizeOf(const ast::CallExpr *call);
   void checkArity(const ast::CallExpr *call, StringRef name);
 
@@ -43,6 +48,8 @@ void addAll(IndexSet &to, const IndexSet &from) {
 
 /// The index that an element of brackets names; empty if it names none.
 StringRef indexName(const ast::Expr *expr) {
+  if (auto *sized = dyn_cast<ast::SizedIndexExpr>(expr))
+    return indexName(sized->index);
   if (auto *name = dyn_cast<ast::NameExpr>(expr))
     return name->name;
   if (auto *pack = dyn_cast<ast::EllipsisExpr>(expr))
@@ -51,6 +58,8 @@ StringRef indexName(const ast::Expr *expr) {
 }
 
 void collectIndex(const ast::Expr *expr, IndexSet &indices) {
+  if (auto *sized = dyn_cast<ast::SizedIndexExpr>(expr))
+    expr = sized->index;
   if (auto *compound = dyn_cast<ast::CompoundExpr>(expr)) {
     for (const ast::Ident &index : compound->indices)
       indices.insert({index.name, index.range});
@@ -96,13 +105,35 @@ IndexSet FormulaChecker::checkName(const ast::NameExpr *name, bool inSubscript) 
   if (scope.resolve(name->name, name->range, accessed))
     return accessed;
   bool isWord = !inSubscript && findBuiltin(name->name) == BuiltinKind::Word;
-  if (inSubscript && isInPlace) {
-    if (unreduced.insert({name->name, name->range}).second)
-      diags.report(name->loc(), diag::IndexNotReduced).range(name->range) << name->name;
-  } else if (!isWord) {
-    scope.reportUnknownName(name->name, name->range, inSubscript ? diag::UnknownIndex : diag::UnknownName);
-  }
+  if (inSubscript)
+    reportUnknownIndex(name->name, name->range);
+  else if (!isWord)
+    scope.reportUnknownName(name->name, name->range, diag::UnknownName);
   return accessed;
+}
+
+void FormulaChecker::reportUnknownIndex(StringRef name, SMRange range) {
+  if (!isInPlace)
+    scope.reportUnknownName(name, range, diag::UnknownIndex);
+  else if (unreduced.insert({name, range}).second)
+    diags.report(range.Start, diag::IndexNotReduced).range(range) << name;
+}
+
+/// The parts of a dim are indices, and none of them stands on another dim of the access, too.
+void FormulaChecker::checkMembers(const ast::IndexExpr *access, const ast::CompoundExpr *compound,
+                                  IndexSet &accessed) {
+  IndexSet others;
+  for (const ast::Expr *subscript : access->subscripts)
+    if (subscript != compound)
+      collectIndex(subscript, others);
+  for (const ast::Ident &member : compound->indices) {
+    if (!others.insert({member.name, member.range}).second)
+      diags.report(member.loc(), diag::IndexTwiceInAccess).range(member.range) << member.name << textOf(access);
+    else if (known.count(member.name))
+      accessed.insert({member.name, member.range});
+    else
+      reportUnknownIndex(member.name, member.range);
+  }
 }
 
 IndexSet FormulaChecker::checkAccess(const ast::IndexExpr *access) {
@@ -118,7 +149,9 @@ IndexSet FormulaChecker::checkAccess(const ast::IndexExpr *access) {
       scope.reportUnknownName(base->name, base->range, diag::UnknownName);
   }
   for (const ast::Expr *subscript : access->subscripts) {
-    if (llvm::isa<ast::EllipsisExpr, ast::CompoundExpr>(subscript))
+    if (auto *compound = dyn_cast<ast::CompoundExpr>(subscript))
+      checkMembers(access, compound, accessed);
+    else if (llvm::isa<ast::EllipsisExpr>(subscript))
       collectIndex(subscript, accessed);
     else
       addAll(accessed, check(subscript, /*inSubscript=*/true));
@@ -175,8 +208,48 @@ void FormulaChecker::checkSizeOf(const ast::CallExpr *call) {
   }
 }
 
+static bool isConcat(const ast::Expr *expr) {
+  auto *call = dyn_cast<ast::CallExpr>(expr);
+  auto *callee = call && call->hasIndices ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
+  return callee && callee->name == "concat";
+}
+
+IndexSet FormulaChecker::checkTop(const ast::Expr *formula) {
+  return isConcat(formula) ? checkConcat(llvm::cast<ast::CallExpr>(formula)) : check(formula);
+}
+
+/// `concat[s](a[b, s, d], c[b, s, d])`: accesses of tensors at indices, one of which they are put together along.
+IndexSet FormulaChecker::checkConcat(const ast::CallExpr *call) {
+  IndexSet accessed;
+  auto refuse = [&](const ast::Expr *expr, diag::ID id) { diags.report(expr->loc(), id).range(expr->range); };
+  StringRef along = call->indices.size() == 1 ? indexName(call->indices.front()) : "";
+  if (along.empty() || !known.count(along))
+    refuse(call, diag::ConcatIndex);
+  if (call->args.size() < 2)
+    refuse(call, diag::ConcatOperands);
+  for (const ast::Argument &argument : call->args) {
+    auto *access = dyn_cast<ast::IndexExpr>(argument.value);
+    bool isPlain = access && llvm::isa<ast::NameExpr>(access->base) && !argument.name;
+    IndexSet own;
+    for (const ast::Expr *subscript : access ? access->subscripts : ArrayRef<ast::Expr *>())
+      isPlain &= llvm::isa<ast::NameExpr>(subscript) && known.count(indexName(subscript)) &&
+                 own.insert({indexName(subscript), subscript->range}).second;
+    if (isPlain)
+      addAll(accessed, checkAccess(access));
+    else
+      refuse(argument.value, diag::ConcatOperand);
+  }
+  if (known.count(along))
+    accessed.insert({along, call->range}); // which an operand of one position lacks
+  return accessed;
+}
+
 IndexSet FormulaChecker::checkReduction(const ast::CallExpr *call) {
   auto *callee = llvm::cast<ast::NameExpr>(call->callee);
+  if (isConcat(call)) {
+    diags.report(callee->loc(), diag::ConcatInside).range(call->range);
+    return known; // what it has is no second fault
+  }
   if (!isReduction(callee->name))
     diags.report(callee->loc(), diag::NotAReduction).range(callee->range) << callee->name;
   if (call->args.size() != 1)
@@ -188,9 +261,10 @@ IndexSet FormulaChecker::checkReduction(const ast::CallExpr *call) {
   llvm::StringSet<> unknown;
   for (const ast::Expr *index : call->indices) {
     StringRef name = indexName(index);
-    if (name.empty())
+    if (name.empty()) {
       diags.report(index->loc(), diag::IndexExpected).range(index->range) << textOf(index);
-    else if (known.insert({name, index->range}).second) {
+      collectIndex(index, unreduced); // what it should have reduced is no second fault
+    } else if (known.insert({name, index->range}).second) {
       opened.push_back(name);
       if (!isInPlace) { // said here once, and not at each use in the body
         diags.report(index->loc(), diag::ReducedIndexUnknown).range(index->range) << name;
@@ -239,13 +313,23 @@ void stage::sema::checkFormula(FormulaScope &scope, DiagnosticEngine &diags, Arr
                                const ast::Expr *formula) {
   IndexSet result;
   for (const ast::Expr *index : indices) {
-    StringRef name = indexName(index);
-    if (name.empty())
-      diags.report(index->loc(), diag::IndexExpected).range(index->range) << textOf(index);
-    else if (!result.insert({name, index->range}).second)
-      diags.report(index->loc(), diag::IndexTwice).range(index->range) << name;
+    if (auto *sized = dyn_cast<ast::SizedIndexExpr>(index)) {
+      scope.checkOutside(sized->size);
+      index = sized->index;
+    }
+    llvm::SmallVector<std::pair<StringRef, SMRange>, 2> names;
+    if (auto *compound = dyn_cast<ast::CompoundExpr>(index))
+      for (const ast::Ident &member : compound->indices)
+        names.emplace_back(member.name, member.range);
+    else
+      names.emplace_back(indexName(index), index->range);
+    for (auto [name, range] : names)
+      if (name.empty())
+        diags.report(index->loc(), diag::IndexExpected).range(index->range) << textOf(index);
+      else if (!result.insert({name, range}).second)
+        diags.report(range.Start, diag::IndexTwice).range(range) << name;
   }
-  IndexSet accessed = FormulaChecker(scope, diags, result, /*isInPlace=*/true).check(formula);
+  IndexSet accessed = FormulaChecker(scope, diags, result, /*isInPlace=*/true).checkTop(formula);
   checkReduced(diags, accessed, result);
   for (const auto &[name, range] : result)
     if (!accessed.count(name))

@@ -89,6 +89,9 @@ void NameChecker::checkName(StringRef name, SMRange range) {
 void NameChecker::checkExpr(const ast::Expr *expr) {
   if (auto *name = dyn_cast<ast::NameExpr>(expr))
     return checkName(name->name, name->range);
+  if (auto *compound = dyn_cast<ast::CompoundExpr>(expr))
+    for (const ast::Ident &part : compound->indices)
+      checkName(part.name, part.range);
   if (auto *call = dyn_cast<ast::CallExpr>(expr)) {
     auto *callee = dyn_cast<ast::NameExpr>(call->callee);
     // `has(V)`: V is a name of whatever model the job has.

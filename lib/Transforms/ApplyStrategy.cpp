@@ -164,6 +164,13 @@ private:
     return lists;
   }
 
+  /// What a name means of a dim: of one that is declared as (H E) the H.
+  static Extent getNamed(const Extent &extent) {
+    if (!extent.dim || extent.dim->parts.empty())
+      return extent;
+    return getNamed({extent.dim->parts.front(), extent.dim->parts.front()->size});
+  }
+
   void applyDimRule(const ShardRule &rule) {
     // A tuple is decided on the program's dims, not per value: a value may have only some of them.
     llvm::SmallVector<std::optional<Extent>, 2> extents;
@@ -176,7 +183,7 @@ private:
         continue;
       any = true;
       RuleTargets::Place first = places.back().front();
-      extents.back() = targets.getValues()[first.target].value->type.shape[first.position];
+      extents.back() = getNamed(targets.getValues()[first.target].value->type.shape[first.position]);
     }
     statements[rule.statement] |= any;
     if (!any)
@@ -346,7 +353,8 @@ private:
     llvm::SmallVector<std::optional<unsigned>, 2> places;
     for (const std::string &name : rule.dims) {
       places.push_back(findDim(rule, value, name));
-      extents.push_back(places.back() ? std::optional<Extent>(value.type.shape[*places.back()]) : std::nullopt);
+      extents.push_back(places.back() ? std::optional<Extent>(getNamed(value.type.shape[*places.back()]))
+                                      : std::nullopt);
     }
     if (llvm::none_of(places, [](auto &place) { return place.has_value(); })) {
       if (!isTrivial(rule) && reported.insert({&rule, 0}).second)
@@ -412,6 +420,7 @@ private:
           diags.report(rule.loc, diag::IndexMissing) << name << op.def->name;
         continue;
       }
+      index = op.def->getCarrier(*index);
       AxisList axes = dropTrivial(rule.axes);
       if (!axes.empty() && !op.def->shardable[*index]) {
         if (reported.insert({&rule, 2}).second)

@@ -308,17 +308,16 @@ private:
   /// Appends an op that sums `body` over every index that the operand lacks.
   Value *appendGradient(const Op &op, unsigned operand, OpDef &d, const Formula *body,
                         llvm::ArrayRef<Value *> operands, Block &backward) {
-    const auto &kept = op.def->operands[operand].indices;
-    llvm::SmallVector<unsigned, 4> summed;
+    llvm::SmallVector<unsigned, 4> kept = d.expand(op.def->operands[operand].indices), summed;
     for (const OperandInfo &info : d.operands)
-      for (unsigned index : info.indices)
+      for (unsigned index : d.expand(info.indices))
         if (!llvm::is_contained(kept, index) && !llvm::is_contained(summed, index))
           summed.push_back(index);
     llvm::sort(summed);
     TensorType type = gradientType(op.getOperand(operand));
     ResultInfo result;
     result.name = "result";
-    result.indices = kept;
+    result.indices = op.def->operands[operand].indices;
     result.formula = graph.defs.sum(summed, body);
     if (type.dtype != operands.front()->type.dtype)
       result.dtype = type.dtype;

@@ -128,8 +128,10 @@ private:
         assigned[settle(op, axis, claims[axis], assigned)] |= AxisSet(1) << axis;
       }
     for (unsigned index = 0; index < def.indices.size(); ++index)
-      if (!fixed[index])
+      if (!fixed[index] && !def.indices[index].isCompound())
         op.indexAxes[index] = orderAxes(op, index, assigned[index]);
+    for (unsigned index = 0; index < def.indices.size(); ++index)
+      op.indexAxes[index] = op.indexAxes[def.getCarrier(index)];
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
       Value &result = *op.getResult(i);
       result.sharding = finish(result, getNaturalSharding(op, i));
@@ -217,7 +219,9 @@ private:
       taken |= toSet(axes);
     };
     for (unsigned index = 0; index < def.indices.size(); ++index)
-      if (std::optional<AxisList> axes = getDecidedAxes(op, index))
+      if (def.indices[index].isCompound())
+        continue;
+      else if (std::optional<AxisList> axes = getDecidedAxes(op, index))
         fix(index, *axes);
     if (!def.isSum && !reducesNothing(def))
       return taken;
@@ -230,21 +234,30 @@ private:
       allPartial &= operand->sharding.partial;
     for (unsigned d = 0; d < result->dims.size(); ++d)
       if (result->dims[d]) {
-        AxisList axes = *result->dims[d];
+        unsigned index = def.results.front().indices[d];
+        AxisList axes = getAxesOfCarrier(op, index, *result->dims[d]);
         llvm::erase_if(axes, [&](AxisId axis) { return allPartial >> axis & 1; });
-        fix(def.results.front().indices[d], axes);
+        fix(def.getCarrier(index), axes);
       }
     return taken | result->replicated;
+  }
+
+  /// Of the axes of a dim those that the index can have that carries them.
+  AxisList getAxesOfCarrier(const Op &op, unsigned index, const AxisList &axes) const {
+    unsigned carrier = op.def->getCarrier(index);
+    return carrier == index ? axes : getLeadingAxes(graph, op.extents[carrier].size, axes);
   }
 
   void collectClaims(Op &op, llvm::ArrayRef<bool> fixed, AxisSet taken,
                      llvm::MutableArrayRef<llvm::SmallVector<Claim, 4>> claims) {
     const OpDef &def = *op.def;
     auto claim = [&](const Sharding &sharding, llvm::ArrayRef<unsigned> indices, unsigned operand, bool stationary) {
-      for (unsigned d = 0; d < sharding.dims.size(); ++d)
-        for (AxisId axis : sharding.dims[d])
-          if (!fixed[indices[d]] && def.shardable[indices[d]] && !(taken >> axis & 1))
-            claims[axis].push_back({indices[d], operand, stationary});
+      for (unsigned d = 0; d < sharding.dims.size(); ++d) {
+        unsigned index = def.getCarrier(indices[d]);
+        for (AxisId axis : getAxesOfCarrier(op, indices[d], sharding.dims[d]))
+          if (!fixed[index] && def.shardable[index] && !(taken >> axis & 1))
+            claims[axis].push_back({index, operand, stationary});
+      }
     };
     for (unsigned i = 0; i < op.getNumOperands(); ++i)
       claim(op.getOperand(i)->sharding, def.operands[i].indices, i, wanted.isStationary(op.getOperand(i)));
@@ -313,7 +326,9 @@ private:
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
       const Value &result = *op.getResult(i);
       std::optional<unsigned> place = wantedPlace(result, axis);
-      const auto &indices = op.def->results[i].indices;
+      llvm::SmallVector<unsigned, 4> indices;
+      for (unsigned dim : op.def->results[i].indices)
+        indices.push_back(op.def->getCarrier(dim));
       bool absent = !llvm::is_contained(indices, index);
       if (op.def->results[i].extra || (!absent && (!place || indices[*place] == index)))
         continue;
@@ -347,7 +362,7 @@ private:
     bool bestStationary = false;
     auto offer = [&](const Sharding &sharding, llvm::ArrayRef<unsigned> indices, bool stationary) {
       for (unsigned d = 0; d < sharding.dims.size(); ++d) {
-        if (indices[d] != index)
+        if (op.def->getCarrier(indices[d]) != index)
           continue;
         AxisList list;
         for (const PlacedAxis &axis : sharding.dims[d])
@@ -441,10 +456,13 @@ private:
     for (const PlacedAxis &axis : axes)
       if (axis.isMirrored())
         parts = parts * 2;
-    if (axes.empty() || !owed.insert({extent.size, parts}).second)
+    // What is declared as (H E) is split between whole H.
+    const Dim *dim = extent.dim && !extent.dim->parts.empty() ? extent.dim->parts.front() : extent.dim;
+    Size size = dim && dim != extent.dim ? dim->size : extent.size;
+    if (axes.empty() || !owed.insert({size, parts}).second)
       return;
-    graph.obligations.add(Obligations::Kind::Divides, extent.size, parts, loc,
-                          llvm::Twine("dim ") + (extent.dim ? extent.dim->name : extent.size.str()) + " of '" + where +
+    graph.obligations.add(Obligations::Kind::Divides, size, parts, loc,
+                          llvm::Twine("dim ") + (dim ? dim->name : size.str()) + " of '" + where +
                               "' is split over (" + names + ")");
   }
 

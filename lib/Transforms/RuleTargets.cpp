@@ -31,14 +31,16 @@ RuleTargets::RuleTargets(Graph &graph) : graph(graph) {
     if (dims.empty() || dims.back() != dim)
       dims.push_back(dim);
   };
-  for (auto &dim : graph.dims) {
-    name(dim->name, dim.get());
-    for (llvm::StringRef alias : dim->aliases) {
-      name(alias, dim.get());
-      if (alias.contains('.'))
-        name(alias.rsplit('.').second, dim.get());
+  for (auto &dim : graph.dims)
+    // What is declared as (H E) answers to the names of H (Dim::answersTo), too.
+    for (const Dim *named = dim.get(); named; named = named->parts.empty() ? nullptr : named->parts.front()) {
+      name(named->name, dim.get());
+      for (llvm::StringRef alias : named->aliases) {
+        name(alias, dim.get());
+        if (alias.contains('.'))
+          name(alias.rsplit('.').second, dim.get());
+      }
     }
-  }
 }
 
 std::vector<RuleTargets::Place> RuleTargets::findDim(llvm::StringRef name) const {

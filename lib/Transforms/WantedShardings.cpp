@@ -96,12 +96,18 @@ std::optional<Wanted> WantedShardings::throughUser(const Op &user, unsigned oper
   mapped.bySum = def.isSum || (def.isElementwise && result.bySum);
   for (unsigned index : def.operands[operand].indices) {
     auto &dim = mapped.dims.emplace_back();
-    for (unsigned d = 0; d < result.dims.size(); ++d)
-      if (def.results.front().indices[d] == index)
-        dim = result.dims[d];
+    unsigned carrier = def.getCarrier(index);
+    for (unsigned d = 0; d < result.dims.size(); ++d) {
+      unsigned other = def.results.front().indices[d];
+      if (def.getCarrier(other) != carrier)
+        continue;
+      dim = result.dims[d];
+      if (dim && (index != carrier || other != carrier))
+        dim = getLeadingAxes(user.getBlock()->getGraph(), user.extents[carrier].size, *dim);
+    }
     if (!def.shardable[index])
       dim.emplace(); // it is needed whole
-    else if (std::optional<AxisList> decided = getDecidedAxes(user, index))
+    else if (std::optional<AxisList> decided = getDecidedAxes(user, carrier))
       dim = *decided;
   }
   return mapped.empty() ? std::nullopt : std::optional<Wanted>(mapped);

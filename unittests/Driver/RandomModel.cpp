@@ -100,6 +100,16 @@ void RandomModel::makeContraction(const Value &x, std::vector<Value> &values) {
     std::string second = otherDim({x.dims[0], reduced, made, "B"});
     if (!second.empty() && !llvm::is_contained(x.dims, second) && second != made) {
       Dims wide = {reduced, made, second};
+      if (random.chance(50)) { // whose parameter has them as one dim
+        std::string w = fresh("w"), fused = "(" + made + " " + second + ")", name = fresh("v");
+        say("param " + w + ": [" + reduced + ", " + fused + "];");
+        out.push_back(made);
+        out.push_back(second);
+        say("let " + name + indices(out) + " = sum" + indices({reduced}) + "(" + x.name + indices(x.dims) + " * " + w +
+            "[" + llvm::StringRef(reduced + ", " + fused).lower() + "]);");
+        values.push_back({name, out});
+        return;
+      }
       std::string w = newParam(wide);
       out.push_back(made);
       out.push_back(second);
@@ -188,6 +198,63 @@ void RandomModel::makeSlice(const Value &x, std::vector<Value> &values) {
   }
 }
 
+/// Two dims as one, and apart again.
+void RandomModel::makeReshape(const Value &x, std::vector<Value> &values) {
+  if (x.dims.size() < 2)
+    return;
+  unsigned outer = random.below(x.dims.size() - 1);
+  bool isTurned = random.chance(20); // the inner one first: no view
+  auto merged = [&](bool withSizes) {
+    std::string text;
+    for (unsigned d = 0; d < x.dims.size(); ++d) {
+      std::string index = llvm::StringRef(x.dims[d]).lower();
+      std::string next = d == outer ? llvm::StringRef(x.dims[d + 1]).lower() : "";
+      text += text.empty() ? "" : ", ";
+      if (withSizes)
+        text += index + (random.chance(70) || d == outer || d == outer + 1 ? ": " + x.dims[d] : "");
+      else if (d == outer)
+        text += isTurned ? "(" + next + " " + index + ")" : "(" + index + " " + next + ")";
+      else
+        text += index;
+      d += !withSizes && d == outer;
+    }
+    return "[" + text + "]";
+  };
+  std::string whole = fresh("v"), inner = fresh("v"), name = fresh("v");
+  say("let " + whole + merged(false) + " = " + x.name + indices(x.dims) + ";");
+  say("let " + inner + " = " + (random.chance(50) ? "act(" : "bend(") + whole + ");");
+  say("let " + name + merged(true) + " = " + inner + merged(false) + ";");
+  named.push_back({name, x.dims});
+  values.push_back({name, x.dims});
+}
+
+/// Two values, or a value and a single position, along a dim; and a part of that, or a mean.
+void RandomModel::makeConcat(const Value &x, const Value &y, std::vector<Value> &values) {
+  if (x.dims.size() < 2)
+    return;
+  unsigned which = 1 + random.below(x.dims.size() - 1);
+  const std::string &dim = x.dims[which];
+  std::string at = indices(x.dims), first = x.name + at, second = y.name + at;
+  if (which + 1 < x.dims.size() && random.chance(40))
+    second = newParam({x.dims.back()}) + indices({x.dims.back()});
+  if (random.chance(50))
+    std::swap(first, second);
+  std::string whole = fresh("v");
+  say("let " + whole + at + " = concat" + indices({dim}) + "(" + first + ", " + second +
+      (random.chance(30) ? ", " + first : "") + ");");
+  if (random.chance(50)) {
+    std::string subscripts;
+    for (unsigned d = 0; d < which; ++d)
+      subscripts += "0.." + x.dims[d] + ", ";
+    return define(whole + "[" + subscripts + "0.." + dim + "]", x.dims, values);
+  }
+  Dims out = x.dims;
+  out.erase(out.begin() + which);
+  std::string name = fresh("v");
+  say("let " + name + indices(out) + " = mean" + indices({dim}) + "(" + whole + at + " * " + whole + at + ");");
+  values.push_back({name, out});
+}
+
 void RandomModel::makeManyUses(const Value &x, std::vector<Value> &values) {
   std::string w = newParam({x.dims.back()}), sum = x.name;
   for (unsigned n = 60 + random.below(10); n; --n)
@@ -204,7 +271,7 @@ void RandomModel::makeStatement(std::vector<Value> &values) {
   for (const Value &value : values)
     if (value.dims == x.dims)
       alike.push_back(value);
-  switch (random.below(16)) {
+  switch (random.below(18)) {
   case 0:
   case 1:
   case 2:
@@ -262,6 +329,10 @@ void RandomModel::makeStatement(std::vector<Value> &values) {
     return makeWindow(x, values);
   case 13:
     return makeSlice(x, values);
+  case 15:
+    return makeReshape(x, values);
+  case 16:
+    return makeConcat(x, random.pick(alike), values);
   case 14: { // each token goes to a row of a table
     if (random.chance(5))
       return makeManyUses(x, values);

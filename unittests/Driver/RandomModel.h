@@ -1,10 +1,10 @@
 //===- RandomModel.h - the model of a random program -----------*- C++ -*-===//
 //
 // Statements of random ops on values of the dims B, S, D, F, K and V: contractions,
-// element-wise ops, norms, reductions, attention, windows, slices with offsets, routes to
-// rows of a table, parallel blocks, values that are used many times, annotations; and
-// layers, which carry one value or several that shift, use values from outside, and are of
-// two kinds perhaps.
+// element-wise ops, norms, reductions, attention, windows, slices with offsets, dims taken
+// apart and put together, concatenations, routes to rows of a table, parallel blocks, values
+// that are used many times, annotations; and layers, which carry one value or several that
+// shift, use values from outside, and are of two kinds perhaps.
 // Parameters are used once or several times, by layers and outside of them.
 //
 //===----------------------------------------------------------------------===//
@@ -60,6 +60,8 @@ private:
   void makeParallel(const Value &x, std::vector<Value> &values);
   void makeWindow(const Value &x, std::vector<Value> &values);
   void makeSlice(const Value &x, std::vector<Value> &values);
+  void makeReshape(const Value &x, std::vector<Value> &values);
+  void makeConcat(const Value &x, const Value &y, std::vector<Value> &values);
   void makeManyUses(const Value &x, std::vector<Value> &values);
   std::string contract(const Value &x, const std::string &reduced, const Dims &out, const std::string &w,
                        const Dims &wide);

@@ -163,6 +163,12 @@ struct CompoundExpr : Expr {
   ArrayRef<Ident> indices;
   AST_CLASSOF(CompoundExpr)
 };
+/// `k: H`, `(k e): D` in the brackets of a formula in place: an index, and the size of which it is.
+struct SizedIndexExpr : Expr {
+  Expr *index;
+  Expr *size;
+  AST_CLASSOF(SizedIndexExpr)
+};
 struct OpParam;
 struct TensorType;
 /// `op(x: [b, s, d], w: [d, f]) -> [b, s, f]`: an op written where it is used. Each operand is an expression.

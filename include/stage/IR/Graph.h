@@ -314,6 +314,10 @@ public:
   void walk(llvm::function_ref<void(Op &)> f);
 };
 
+/// True for an op whose result is the operand's memory, or a part of it.
+inline bool isView(const Op &op) {
+  return op.kind == OpKind::Slice || (op.kind == OpKind::Compute && op.def->isView);
+}
 /// The innermost repeat a block or value is in; null at the top.
 Op *getLoop(const Value *value);
 /// The op of a top-level block that an op is or stands in.

@@ -6,6 +6,13 @@
 //
 //   op linear(x: [b, s, m], w: [m, n]) -> [b, s, n] = sum[m](x[b, s, m] * w[m, n]);
 //
+// A dim may be several indices as one, the first of them outermost: a *compound* index,
+// which is one of the operator's indices, too, and has no position of its own:
+//
+//   op split(x: [b, (k e)]) -> (result: [b, k, e] = x[b, (k e)]);      position of (k e): k * size(e) + e
+//
+// It is split as the outermost of its members is; the others are whole.
+//
 // A compute op of the graph refers to one and gives each index an extent. Facts
 // that follow from the formula (is it a plain product? a sum? in which operands is
 // it linear? which values does its derivative need?) are found once by analyze().
@@ -61,6 +68,9 @@ struct IndexInfo {
   std::string name;
   bool whole = false; ///< `whole i`: an invocation needs all of it
   bool fold = false;  ///< `fold t`: all of it, though it may be visited in blocks
+  /// Of a compound index its parts, outermost first, which stand before it; else empty.
+  llvm::SmallVector<unsigned, 2> members;
+  bool isCompound() const { return !members.empty(); }
 };
 
 struct OperandInfo {
@@ -152,6 +162,7 @@ struct OpDef {
   bool isSum = false;         ///< x + y + ... of operands at plain indices
   bool isElementwise = false; ///< nothing is reduced, no data-dependent subscript, no whole index
   bool isLookup = false;      ///< some subscript depends on an operand
+  bool isView = false;        ///< the operand's elements in their order, with dims split or merged: nothing is moved
   llvm::SmallVector<bool, 4> linearIn;     ///< homogeneous linear in this operand
   llvm::SmallVector<bool, 4> derivativeNeeds; ///< the derivative needs this operand's values
   llvm::SmallVector<bool, 4> dataDependent;   ///< stands in a subscript or condition only: no gradient
@@ -165,6 +176,16 @@ struct OpDef {
   std::vector<FlopTerm> flopTerms;
 
   std::optional<unsigned> findIndex(llvm::StringRef name) const;
+  /// The compound of these members, which is added if there is none. Its name is `(k e)`, and is set again by
+  /// nameCompounds() where those of the members change.
+  unsigned getCompound(llvm::ArrayRef<unsigned> members);
+  void nameCompounds();
+  /// The index whose axes are those of `index`: the outermost member of a compound one.
+  unsigned getCarrier(unsigned index) const {
+    return indices[index].isCompound() ? indices[index].members.front() : index;
+  }
+  /// The indices that a list of dims has positions of: compound ones are replaced by their members.
+  llvm::SmallVector<unsigned, 4> expand(llvm::ArrayRef<unsigned> dims) const;
   /// Iterated indices of an operand or result position.
   unsigned getNumVisibleResults() const;
 };

@@ -16,6 +16,10 @@ namespace stage {
 /// gradient, what the op has of which it is one (where that is split, or said to be whole). Nothing: open.
 std::optional<AxisList> getDecidedAxes(const Op &op, unsigned index);
 
+/// Of the axes of a dim, those that its outermost part of size `extent` can have: the leading ones that divide it. What
+/// is split further would be pieces of an inner part.
+AxisList getLeadingAxes(const Graph &graph, Size extent, llvm::ArrayRef<PlacedAxis> axes);
+
 /// Axes over which a compute op hands the partial state of its operands on to its results: those of operands it is
 /// linear in, and, for a sum, those over which every addend is partial.
 AxisSet getPassedPartial(const Op &op);

@@ -42,6 +42,9 @@ struct Dim {
   Size size;        ///< Global size. For an independent dim the symbol of the same name.
   /// Every name it is passed under, qualified by its module: "Llama.F", "SwiGLU.F".
   llvm::SmallVector<std::string, 2> aliases;
+  /// Of a dim that the program declares as `(H E)`: the dims that it is the product of, outermost first. It answers to
+  /// the names of the first, too, and is split as that is.
+  llvm::SmallVector<const Dim *, 2> parts;
   SMLoc loc;
   /// True if `query` ("F" or "SwiGLU.F") is one of the names.
   bool answersTo(llvm::StringRef query) const;
