@@ -32,10 +32,3 @@ bool stage::computesNothing(const Op &op) {
   return !def.flops && !def.bytes && !def.backwardFlops && !def.declaresSaves &&
          op.getOperand(0)->type.dtype == op.getResult()->type.dtype && findIdentity(def);
 }
-
-const Value &stage::getRenamed(const Value &value) {
-  const Value *found = &value;
-  while (found->getOp() && computesNothing(*found->getOp()))
-    found = found->getOp()->getOperand(0);
-  return *found;
-}

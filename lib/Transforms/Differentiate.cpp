@@ -73,6 +73,8 @@ private:
     Graph::walk(graph.forward, [&](Op &op) {
       if (op.kind == OpKind::Param)
         mark(op.getResult());
+      if (op.kind == OpKind::Param || (computesNothing(op) && isParam.contains(op.getOperand(0))))
+        isParam.insert(op.getResult());
     });
     while (!worklist.empty()) {
       for (auto [user, operand] : worklist.pop_back_val()->getUses()) {
@@ -185,19 +187,17 @@ private:
            isFloat(op.getOperand(operand)->type.dtype);
   }
 
-  static bool isParam(const Value &value) { return value.getOp() && value.getOp()->kind == OpKind::Param; }
-
   /// Type of the gradient of a value. What is added to a parameter's buffer has the precision's gradient type, unless
   /// it is a tensor of its own.
   TensorType gradientType(const Value *value) const {
     TensorType type = value->type;
-    if (isParam(getRenamed(*value)) && !graph.precision.separateAccumulation)
+    if (isParam.contains(value) && !graph.precision.separateAccumulation)
       type.dtype = graph.precision.gradient;
     return type;
   }
 
   void visitCompute(Op &op, Block &backward) {
-    if (computesNothing(op) && needsGradient(op, 0) && isParam(getRenamed(*op.getResult()))) {
+    if (computesNothing(op) && needsGradient(op, 0) && isParam.contains(op.getResult())) {
       // Each contribution to a parameter accumulates by itself, under whatever name it was used.
       for (Value *gradient : std::exchange(gradients[op.getResult()], {}))
         contribute(op.getOperand(0), gradient);
@@ -540,6 +540,7 @@ private:
   DiagnosticEngine &diags;
   using Contributions = llvm::SmallVector<Value *, 4>;
   llvm::DenseSet<const Value *> active, reached;
+  llvm::DenseSet<const Value *> isParam; ///< Parameters, and other names for them.
   /// Contributions not yet summed.
   llvm::DenseMap<Value *, Contributions> gradients;
   /// The body whose ops are visited, if they are those of a repeat, and the values from outside to which they

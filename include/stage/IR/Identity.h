@@ -26,9 +26,6 @@ std::optional<unsigned> findIdentity(const OpDef &def);
 /// saves nothing: only its place in the graph is left of it.
 bool computesNothing(const Op &op);
 
-/// The value that a value is but for ops that compute nothing.
-const Value &getRenamed(const Value &value);
-
 } // namespace stage
 
 #endif // STAGE_IR_IDENTITY_H

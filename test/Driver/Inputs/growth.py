@@ -82,6 +82,9 @@ KINDS = {
         + "result = a%d; }\n" % n),
     "buffers": lambda n: program(
         "var y = scale(x, w);\n" + each(n, lambda i: "buffer v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n"),
+    "names": lambda n: program(
+        "let y0 = scale(x, w);\n" + each(n, lambda i: "let y%d: [B, D@%s] = y%d;" % (i + 1, "tp" if i % 2 else "()", i))
+        + "return total(y%d, w);\n" % n),
     "microbatches": lambda n: piped(4, 4, n),
     "stages": lambda n: piped(n, n, 8),
     "iterations": lambda n: layers(n),
