@@ -546,7 +546,8 @@ std::optional<unsigned> stage::findUnsavedOperand(const OpDef &def, llvm::ArrayR
     return llvm::any_of(def.operands,
                         [&](const OperandInfo &o) { return llvm::is_contained(def.expand(o.indices), index); });
   };
-  for (unsigned operand : findGradientNeeds(def, given, wanted).set_bits()) {
+  llvm::SmallBitVector needs = findGradientNeeds(def, given, wanted);
+  for (unsigned operand : needs.set_bits()) {
     bool isKnown = llvm::is_contained(savedOperands, operand) || llvm::any_of(savedResults, [&](unsigned result) {
       llvm::SmallVector<unsigned, 4> indices = def.expand(def.results[result].indices);
       bool hasOwn = def.results[result].extra && !llvm::all_of(indices, isOfOperands);
