@@ -415,9 +415,12 @@ bool TextReader::readNode() {
   while (token.kind != TokenKind::LineEnd && token.kind != TokenKind::FileEnd)
     if (!readNodeField(node))
       return false;
+  // Protobuf leaves zeros away, and nothing at all would be no node: the one that has only zeros says its id.
+  static constexpr char idIsZero[] = {2, ChakraProtoMsg::Node::kIdFieldNumber << 3, 0};
   if (node.ByteSizeLong() == 0)
-    return expected("something that the node says: it would have no bytes");
-  appendFramed(node, *current);
+    current->append(idIsZero, sizeof(idIsZero));
+  else
+    appendFramed(node, *current);
   return true;
 }
 
