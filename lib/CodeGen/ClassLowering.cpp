@@ -187,7 +187,7 @@ void ClassLowering::nameOp(const Op &op, OpFacts &f) {
   if (path.empty())
     path = op.scope.empty() ? kind.str() : op.scope + "." + kind.str();
   else if (isCollective(op.kind) || op.kind == OpKind::Update || op.kind == OpKind::Accumulate)
-    path += (" " + kind).str();
+    path += (op.getNumResults() > 1 ? " and " + std::to_string(op.getNumResults() - 1) + " more " : " ") + kind.str();
   const Op *loop = op.getBlock()->getParent();
   f.inLoop = loop != nullptr;
   std::string prefix = loop ? (loop->scope.empty() ? "" : loop->scope + ".") + loop->name + "." : "";

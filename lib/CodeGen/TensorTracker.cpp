@@ -69,7 +69,7 @@ void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64
       const Value *buffer = buffers.getFirst(origin.value)->getResult();
       addStatic(getName('g', buffer, origin.iteration), getBytes(buffer));
     } else if (origin.kind == Origin::Kind::Node && op->kind == OpKind::AllReduce) {
-      readStatic(op->getOperand(0), *origin.unit, origin.iteration);
+      readStatic(getResharded(*origin.value), *origin.unit, origin.iteration);
     }
   });
 }

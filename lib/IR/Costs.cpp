@@ -146,6 +146,14 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
   return {countOther(flops), graph.sizes.zero(), bytes};
 }
 
+/// What a rank puts into a collective: all of its operands.
+static Size getPutIn(const Graph &graph, const Op &collective) {
+  Size bytes = graph.sizes.zero();
+  for (const Value *operand : collective.getOperands())
+    bytes = bytes + getBytes(graph, operand);
+  return bytes;
+}
+
 OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
   Size zero = graph.sizes.zero();
   if (op.kind == OpKind::Compute)
@@ -153,7 +161,7 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
   if (op.kind == OpKind::Update)
     return getUpdateCost(graph, op);
   if (isCollective(op.kind))
-    return {countOther(zero), zero, getBytes(graph, op.getOperand(0))};
+    return {countOther(zero), zero, getPutIn(graph, op)};
   if (isSeparateAccumulation(graph, op)) {
     // buffer += contribution
     const Value *contribution = op.getOperand(0), *buffer = op.getResult(0);

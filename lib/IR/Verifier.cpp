@@ -266,15 +266,35 @@ private:
       for (unsigned i = 1; good && i < op.getNumOperands(); ++i)
         verifyGradient(op, *op.getOperand(i), *op.getOperand(0));
       break;
-    default: // reshards
-      good = verifyCounts(op, 1, 1);
-      if (good)
-        verifyType(op.loc, "result of " + getName(op.kind), op.getOperand(0)->type, op.getResult()->type);
+    default:
+      good = verifyReshard(op);
     }
     if (good)
       verifySharding(context, op);
     if (good && hasReshards)
       verifyCommunication(context, op);
+  }
+
+  /// A bucket is one buffer on the wire: its operands have one element type, and each is there once.
+  bool verifyReshard(const Op &op) {
+    unsigned count = isBucket(op.kind) ? std::max(1u, op.getNumOperands()) : 1;
+    if (!verifyCounts(op, count, count))
+      return false;
+    llvm::DenseSet<const Value *> seen;
+    for (unsigned i = 0; i < count; ++i) {
+      const Value *operand = op.getOperand(i);
+      std::string what = count > 1 ? "result " + std::to_string(i) : "result";
+      verifyType(op.loc, what + " of " + getName(op.kind), operand->type, op.getResult(i)->type);
+      if (operand->type.dtype != op.getOperand(0)->type.dtype)
+        diags.report(op.loc, diag::IRBadReshard)
+            << getName(op.kind)
+            << "a bucket has one element type, but operand " + llvm::Twine(i) + " is " + getName(operand->type.dtype) +
+                   " and operand 0 is " + getName(op.getOperand(0)->type.dtype);
+      if (!seen.insert(operand).second)
+        diags.report(op.loc, diag::IRBadReshard)
+            << getName(op.kind) << context.name(operand) + " stands in the bucket twice";
+    }
+    return true;
   }
 
   bool verifyParam(const Op &op, unsigned operand) {

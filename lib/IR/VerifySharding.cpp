@@ -128,8 +128,10 @@ static bool changesLayoutOnly(const Op &op) {
          before != llvm::makeArrayRef(op.axes);
 }
 
-/// The sharding that a reshard makes of `from`. Nothing, with the reason in `fault`, if it cannot take that.
-static std::optional<Sharding> getResharded(VerifierContext &context, const Op &op, Sharding from, std::string &fault) {
+/// The sharding that a reshard makes of `from`, that of an operand. Nothing, with the reason in `fault`, if it cannot
+/// take that.
+static std::optional<Sharding> getResharded(VerifierContext &context, const Op &op, unsigned operand, Sharding from,
+                                            std::string &fault) {
   AxisSet axes = toSet(op.axes);
   if (!op.stages.empty()) {
     if (op.kind != OpKind::AllReduce || op.axes.size() != 1 || op.axes.front() != context.graph.pipeline.axis)
@@ -172,9 +174,9 @@ static std::optional<Sharding> getResharded(VerifierContext &context, const Op &
     }
   }
   if (op.kind == OpKind::AllGather) {
-    if (!removeSuffix(from.dims[op.dim], op.axes)) {
-      fault =
-          ("the axes of dim " + llvm::Twine(op.dim) + " of the operand do not end in " + context.axes(op.axes)).str();
+    unsigned dim = op.getDim(operand);
+    if (!removeSuffix(from.dims[dim], op.axes)) {
+      fault = ("the axes of dim " + llvm::Twine(dim) + " of the operand do not end in " + context.axes(op.axes)).str();
       return std::nullopt;
     }
   }
@@ -183,10 +185,37 @@ static std::optional<Sharding> getResharded(VerifierContext &context, const Op &
     return std::nullopt;
   }
   if (op.kind == OpKind::ReduceScatter || op.kind == OpKind::Slice)
-    from.dims[op.dim].append(op.axes.begin(), op.axes.end());
+    from.dims[op.getDim(operand)].append(op.axes.begin(), op.axes.end());
   if (op.kind == OpKind::AllToAll)
     from.dims[op.toDim].append(op.axes.begin(), op.axes.end());
   return from;
+}
+
+/// One tensor of a reshard: what it makes of operand `number`.
+static void verifyResharded(VerifierContext &context, const Op &op, unsigned number) {
+  auto report = [&](const llvm::Twine &fault) {
+    std::string which = op.getNumOperands() > 1 ? "operand " + std::to_string(number) + ": " : "";
+    context.diags.report(op.loc, diag::IRBadReshard) << getName(op.kind) << which + fault;
+  };
+  const Value *operand = op.getOperand(number), *result = op.getResult(number);
+  unsigned numDims = operand->type.getNumDims();
+  bool isAllToAll = op.kind == OpKind::AllToAll;
+  if (op.kind != OpKind::AllReduce &&
+      (op.getDim(number) >= numDims ||
+       (isAllToAll && (op.toDim >= numDims || llvm::any_of(op.moreDims, [&](unsigned dim) { return dim >= numDims; })))))
+    return report("the operand has " + llvm::Twine(numDims) + " dims only");
+  if (!isSet(*operand) || !isSet(*result))
+    return;
+  Sharding from = operand->sharding;
+  from.dims.resize(numDims);
+  std::string fault;
+  std::optional<Sharding> expected = getResharded(context, op, number, std::move(from), fault);
+  if (!expected)
+    return report(fault);
+  Sharding found = result->sharding;
+  found.dims.resize(numDims);
+  if (*expected != found)
+    report("the result should be " + context.text(*expected) + " and is " + context.text(found));
 }
 
 static void verifyReshard(VerifierContext &context, const Op &op) {
@@ -199,27 +228,14 @@ static void verifyReshard(VerifierContext &context, const Op &op) {
     return report("it has no axes");
   if (!checker.getFault().empty())
     return report(checker.getFault());
-  const Value *operand = op.getOperand(0), *result = op.getResult();
-  unsigned numDims = operand->type.getNumDims();
-  if (op.kind != OpKind::AllReduce && (op.dim >= numDims || (op.kind == OpKind::AllToAll && op.toDim >= numDims) ||
-                                       llvm::any_of(op.moreDims, [&](unsigned dim) { return dim >= numDims; })))
-    return report("the operand has " + llvm::Twine(numDims) + " dims only");
-  if (op.kind != OpKind::AllToAll && !op.moreDims.empty())
-    return report("only an all_to_all has several dims");
+  size_t numDims = op.moreDims.size() + 1;
   if (op.kind == OpKind::AllToAll && llvm::is_contained(op.moreDims, op.toDim))
     return report("it goes from a dim to the same dim");
-  if (!isSet(*operand) || !isSet(*result))
-    return;
-  Sharding from = operand->sharding;
-  from.dims.resize(numDims);
-  std::string fault;
-  std::optional<Sharding> expected = getResharded(context, op, std::move(from), fault);
-  if (!expected)
-    return report(fault);
-  Sharding found = result->sharding;
-  found.dims.resize(numDims);
-  if (*expected != found)
-    report("the result should be " + context.text(*expected) + " and is " + context.text(found));
+  if (op.kind == OpKind::AllReduce ? numDims > 1 : op.kind != OpKind::AllToAll && numDims != op.getNumOperands())
+    return report("it has " + llvm::Twine(numDims) + (numDims > 1 ? " dims for " : " dim for ") +
+                  llvm::Twine(op.getNumOperands()) + (op.getNumOperands() > 1 ? " operands" : " operand"));
+  for (unsigned i = 0; i < op.getNumOperands(); ++i)
+    verifyResharded(context, op, i);
 }
 
 void stage::verifySharding(VerifierContext &context, const Op &op) {

@@ -144,7 +144,7 @@ static std::optional<Tensor> receiveParts(const Graph &graph, const Op &op, llvm
   return result;
 }
 
-std::optional<std::vector<Tensor>> stage::runCollective(const Graph &graph, const Op &op,
+std::optional<std::vector<Tensor>> stage::runCollective(const Graph &graph, const Op &op, unsigned operand,
                                                         llvm::ArrayRef<TensorRef> inputs) {
   std::vector<Tensor> results;
   switch (op.kind) {
@@ -160,7 +160,7 @@ std::optional<std::vector<Tensor>> stage::runCollective(const Graph &graph, cons
     for (const TensorRef &input : inputs)
       parts.push_back(input.get());
     bool isMirrored = llvm::any_of(op.axes, [](const PlacedAxis &axis) { return axis.isMirrored(); });
-    auto whole = concatenate(op, op.dim, parts, isMirrored);
+    auto whole = concatenate(op, op.getDim(operand), parts, isMirrored);
     if (!whole)
       return std::nullopt;
     results.assign(inputs.size(), *whole);
@@ -168,12 +168,13 @@ std::optional<std::vector<Tensor>> stage::runCollective(const Graph &graph, cons
   }
   case OpKind::ReduceScatter: {
     auto total = reduce(op, inputs);
+    unsigned dim = op.getDim(operand);
     for (size_t i = 0; total && i < inputs.size(); ++i) {
       llvm::SmallVector<Positions, 4> dims = total->dims;
-      auto positions = cut(graph, op, dims[op.dim], i);
+      auto positions = cut(graph, op, dims[dim], i);
       if (!positions)
         return std::nullopt;
-      dims[op.dim] = std::move(*positions);
+      dims[dim] = std::move(*positions);
       results.push_back(std::move(*extract(*total, dims)));
     }
     return total ? std::optional(std::move(results)) : std::nullopt;

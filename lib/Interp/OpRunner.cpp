@@ -169,8 +169,12 @@ std::optional<Fault> OpRunner::run(const Step &step, int64_t rank, RankMemory &m
       return runSlice(step, rank, memory);
     // On one device resharding does nothing.
     std::optional<Fault> fault;
-    TensorRef tensor = read(step.op->getOperand(0), step, rank, memory, fault);
-    return fault ? fault : store(step.op->getResult(), step.frame, step.microbatch, tensor, rank, memory, step.op);
+    for (unsigned i = 0; i < step.op->getNumOperands() && !fault; ++i) {
+      TensorRef tensor = read(step.op->getOperand(i), step, rank, memory, fault);
+      if (!fault)
+        fault = store(step.op->getResult(i), step.frame, step.microbatch, tensor, rank, memory, step.op);
+    }
+    return fault;
   }
 }
 
@@ -230,7 +234,7 @@ const Op *OpRunner::findForward(const Op &op) const {
   for (unsigned i = 0; i < savedResults.size(); ++i) {
     const Value *value = op.getOperand(savedOperands.size() + i);
     while (value->getOp() && isReshard(value->getOp()->kind))
-      value = value->getOp()->getOperand(0);
+      value = getResharded(*value);
     if (value->getOp() && value->getOp()->def == op.def->vjpOf)
       return value->getOp();
   }

@@ -213,7 +213,7 @@ private:
         for (auto &result : step.op->getResults()) {
           const Value *primal = result->primal;
           while (primal && primal->getOp() && isReshard(primal->getOp()->kind))
-            primal = primal->getOp()->getOperand(0);
+            primal = getResharded(*primal);
           auto it = unsharded.values.find(getInstance(result.get(), step.frame, m));
           const Tensor *wanted = reference.getAdjoint({written.lookup(primal), getIteration(result.get(), step.frame), m});
           if (!wanted || it == unsharded.values.end() || wanted->data.size() != it->second->data.size())

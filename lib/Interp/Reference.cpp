@@ -97,21 +97,20 @@ std::optional<Fault> Reference::runBackwardOp(const Step &step, RankMemory &memo
 
 std::optional<Fault> Reference::runBackward(llvm::ArrayRef<Step> steps, RankMemory &memory) {
   for (const Step &step : llvm::reverse(steps)) {
-    const Value *from = nullptr;
-    Instance to;
+    // The same tensor by another name.
+    auto rename = [&](const Instance &to, const Value *from) {
+      if (auto it = adjoints.find(to); it != adjoints.end())
+        add(getInstance(from, step.frame, step.microbatch), Tensor(it->second));
+    };
     if (step.kind == Step::Kind::Bind) {
-      from = step.value;
-      to = getInstance(step.to, step.toFrame, step.microbatch);
+      rename(getInstance(step.to, step.toFrame, step.microbatch), step.value);
     } else if (step.op->kind == OpKind::Compute) {
       if (auto fault = runBackwardOp(step, memory))
         return fault;
-    } else if (isReshard(step.op->kind)) { // the same tensor by another name
-      from = step.op->getOperand(0);
-      to = getInstance(step.op->getResult(), step.frame, step.microbatch);
+    } else if (isReshard(step.op->kind)) {
+      for (auto &result : step.op->getResults())
+        rename(getInstance(result.get(), step.frame, step.microbatch), getResharded(*result));
     }
-    auto it = from ? adjoints.find(to) : adjoints.end();
-    if (it != adjoints.end())
-      add(getInstance(from, step.frame, step.microbatch), Tensor(it->second));
   }
   return std::nullopt;
 }

@@ -70,7 +70,7 @@ static bool isAddendOfStages(const Value *value) {
   return llvm::any_of(value->getUses(), [](const std::pair<Op *, unsigned> &use) {
     const Op *user = use.first;
     bool isSummed = user->kind == OpKind::Compute && user->getBlock() == &user->getBlock()->getGraph().step;
-    return !user->stages.empty() || ((isSummed || isReshard(user->kind)) && isAddendOfStages(user->getResult()));
+    return !user->stages.empty() || ((isSummed || isReshard(user->kind)) && isAddendOfStages(user->getResult(isSummed ? 0 : use.second)));
   });
 }
 
@@ -164,24 +164,28 @@ ShardedRun::Outcome ShardedRun::runCollectiveStep(int64_t rank, const Step &step
       ++position[member];
     return Outcome::Done;
   }
-  std::vector<TensorRef> inputs;
-  for (size_t i = 0; i < group.size(); ++i) {
-    std::optional<Fault> fault;
-    inputs.push_back(runner.read(step.op->getOperand(0), *theirs[i], group[i], memories[group[i]], fault));
-    if (fault)
-      return finish(std::move(fault), group[i], step);
-  }
-  std::optional<std::vector<Tensor>> results = runCollective(graph, *step.op, inputs);
-  if (!results)
-    return finish(Fault{step.op, step.op->getOperand(0), "has pieces on the members of the group that do not fit"},
-                  rank, step);
-  const Value *result = step.op->getResult();
-  for (size_t i = 0; i < group.size(); ++i) {
-    auto fault = runner.store(result, step.frame, step.microbatch,
-                              std::make_shared<Tensor>(std::move((*results)[i])), group[i], memories[group[i]], step.op);
-    if (fault)
-      return finish(std::move(fault), group[i], step);
-    compare(result, step.frame, step.microbatch, group[i]);
+  for (unsigned operand = 0; operand < step.op->getNumOperands(); ++operand) {
+    std::vector<TensorRef> inputs;
+    for (size_t i = 0; i < group.size(); ++i) {
+      std::optional<Fault> fault;
+      inputs.push_back(runner.read(step.op->getOperand(operand), *theirs[i], group[i], memories[group[i]], fault));
+      if (fault)
+        return finish(std::move(fault), group[i], step);
+    }
+    std::optional<std::vector<Tensor>> results = runCollective(graph, *step.op, operand, inputs);
+    if (!results)
+      return finish(
+          Fault{step.op, step.op->getOperand(operand), "has pieces on the members of the group that do not fit"}, rank,
+          step);
+    const Value *result = step.op->getResult(operand);
+    for (size_t i = 0; i < group.size(); ++i) {
+      auto fault =
+          runner.store(result, step.frame, step.microbatch, std::make_shared<Tensor>(std::move((*results)[i])),
+                       group[i], memories[group[i]], step.op);
+      if (fault)
+        return finish(std::move(fault), group[i], step);
+      compare(result, step.frame, step.microbatch, group[i]);
+    }
   }
   for (int64_t member : group)
     ++position[member];

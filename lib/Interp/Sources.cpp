@@ -89,7 +89,7 @@ void Sources::limit(const Value *value, int64_t size) {
       for (auto &body : op->bodies)
         pending.push_back(body->getTerminator()->getOperand(now->getNumber()));
     } else if (op && isReshard(op->kind)) {
-      pending.push_back(op->getOperand(0));
+      pending.push_back(getResharded(*now));
     } else if (op && op->kind == OpKind::Compute && op->def->results[now->getNumber()].formula) {
       forEachCopied(*op->def, op->def->results[now->getNumber()].formula,
                     [&](unsigned operand) { pending.push_back(op->getOperand(operand)); });

@@ -126,7 +126,7 @@ static bool isStatic(const Value *value) {
   if (!op)
     return false;
   if (op->kind == OpKind::AllReduce)
-    return isStatic(op->getOperand(0));
+    return isStatic(getResharded(*value));
   return isState(op->kind) || op->kind == OpKind::Accumulate;
 }
 
@@ -136,12 +136,13 @@ bool UnitSimulator::diesWith(const Value *operand, const Op &op) const {
   return !outlivesUnit(operand) && current->lookup(operand) == itemEnd;
 }
 
-bool UnitSimulator::isInPlace(const Op &op) const {
+/// The result is written over the operand of which it is made.
+bool UnitSimulator::isInPlace(const Op &op, unsigned result) const {
   if (op.kind != OpKind::AllReduce)
     return false;
-  auto tensor = find(op.getOperand(0));
+  auto tensor = find(op.getOperand(result));
   return tensor && tensors[*tensor].names == 1 && !tensors[*tensor].isView && !tensors[*tensor].isInput &&
-         diesWith(op.getOperand(0), op);
+         diesWith(op.getOperand(result), op);
 }
 
 void UnitSimulator::runSlice(const Op &op) {
@@ -160,18 +161,18 @@ void UnitSimulator::runNode(const Op &op) {
   for (const Value *operand : op.kind == OpKind::Accumulate ? op.getOperands().take_front() : op.getOperands())
     if (auto tensor = find(operand))
       access(*tensor, /*isWrite=*/false);
-  if (op.kind == OpKind::Accumulate || op.kind == OpKind::Update ||
-      (op.kind == OpKind::AllReduce && isStatic(op.getOperand(0))))
+  if (op.kind == OpKind::Accumulate || op.kind == OpKind::Update)
     return; // those write static memory
-  if (isInPlace(op)) {
-    unsigned tensor = *find(op.getOperand(0));
-    tensors[tensor].kind = MemoryClass::Buffers;
-    tensors[tensor].value = op.getResult();
-    return bind(op.getResult(), tensor);
-  }
   for (auto &result : op.getResults()) {
-    if (getFusedAccumulation(*program.graph, result.get()))
+    if (getFusedAccumulation(*program.graph, result.get()) || isStatic(result.get()))
       continue;
+    if (isInPlace(op, result->getNumber())) {
+      unsigned tensor = *find(op.getOperand(result->getNumber()));
+      tensors[tensor].kind = MemoryClass::Buffers;
+      tensors[tensor].value = result.get();
+      bind(result.get(), tensor);
+      continue;
+    }
     unsigned tensor = allocate(result.get(), isCollective(op.kind) ? MemoryClass::Buffers : MemoryClass::Temporaries);
     access(tensor, /*isWrite=*/true);
     bind(result.get(), tensor);

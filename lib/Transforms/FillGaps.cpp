@@ -66,8 +66,12 @@ OpWeights::Amount OpWeights::getWork(const Op &op) const {
 
 OpWeights::Amount OpWeights::getTraffic(const Op &collective) const {
   auto getBytes = [&](const Value &value) { return getCheckedBytes(graph, value.type, value.sharding); };
-  Amount operand = getBytes(*collective.getOperand(0)), result = getBytes(*collective.getResult());
-  return collective.kind == OpKind::AllReduce ? 2 * operand : std::max(operand, result);
+  Amount in = 0, out = 0;
+  for (unsigned i = 0; i < collective.getNumOperands(); ++i) {
+    in += getBytes(*collective.getOperand(i));
+    out += getBytes(*collective.getResult(i));
+  }
+  return collective.kind == OpKind::AllReduce ? 2 * in : std::max(in, out);
 }
 
 OpWeights::Amount OpWeights::getSent(const Op &yield) const {
@@ -171,17 +175,20 @@ private:
     if (end)
       await(*end);
     for (Node &node : llvm::reverse(nodes)) {
-      if (isReshard(node.op->kind) && llvm::any_of(node.op->getResult()->getUses(), isForMore)) {
+      if (isReshard(node.op->kind) && llvm::any_of(node.op->getResults(), [&](auto &result) {
+            return llvm::any_of(result->getUses(), isForMore);
+          })) {
         usedForMore.insert(node.op);
         node.awaited |= isCollective(node.op->kind);
       }
       if (node.awaited)
         await(*node.op);
     }
-    for (Node &node : nodes) {
-      const Node *maker = isReshard(node.op->kind) ? find(node.op->getOperand(0)) : nullptr;
-      node.isKept = isReshard(node.op->kind) && (!maker || maker->isKept);
-    }
+    for (Node &node : nodes)
+      node.isKept = isReshard(node.op->kind) && llvm::all_of(node.op->getOperands(), [&](const Value *operand) {
+                      const Node *maker = find(operand);
+                      return !maker || maker->isKept;
+                    });
   }
 
   /// Behind the op with this number, or in the place of it.
@@ -189,21 +196,21 @@ private:
 
   /// Where a gather of something kept goes: behind what the first of its users needs else, if all are deferred.
   Place findPlace(const Node &gather, llvm::ArrayRef<Place> places) {
-    const Value *result = gather.op->getResult();
     Place own(gather.number, false), place = own;
-    for (auto [user, operand] : result->getUses()) {
-      const Node *node = find(user);
-      if (!node || (node->awaited && !node->isKept))
-        return own;
-      Place ofUser(-1, true);
-      if (node->isKept)
-        ofUser = places[node->number];
-      else
-        for (const Value *other : user->getOperands())
-          if (const Node *maker = find(other); maker && other != result)
-            ofUser.first = std::max<int64_t>(ofUser.first, maker->number);
-      place = std::min(place, ofUser);
-    }
+    for (auto &result : gather.op->getResults())
+      for (auto [user, operand] : result->getUses()) {
+        const Node *node = find(user);
+        if (!node || (node->awaited && !node->isKept))
+          return own;
+        Place ofUser(-1, true);
+        if (node->isKept)
+          ofUser = places[node->number];
+        else
+          for (const Value *other : user->getOperands())
+            if (const Node *maker = find(other); maker && maker != &gather)
+              ofUser.first = std::max<int64_t>(ofUser.first, maker->number);
+        place = std::min(place, ofUser);
+      }
     return place;
   }
 
@@ -226,13 +233,16 @@ private:
       if (isReshard(node->op->kind))
         continue; // nothing computes yet
       Amount weight = 0;
-      for (const Value *operand : node->op->getOperands())
-        for (Node *from = findCollective(operand); from && from->neededAt == never;
-             from = findCollective(from->op->getOperand(0))) {
-          from->neededAt = node->position;
-          node->arrivals.push_back(from);
-          weight += from->isKept ? 0 : weights.getTraffic(*from->op);
-        }
+      llvm::SmallVector<const Value *, 8> needed(llvm::reverse(node->op->getOperands()));
+      while (!needed.empty()) {
+        Node *from = findCollective(needed.pop_back_val());
+        if (!from || from->neededAt != never)
+          continue;
+        from->neededAt = node->position;
+        node->arrivals.push_back(from);
+        weight += from->isKept ? 0 : weights.getTraffic(*from->op);
+        needed.append(from->op->getOperands().rbegin(), from->op->getOperands().rend());
+      }
       if (weight)
         gaps.push_back({node->position, weight});
     }
@@ -259,8 +269,10 @@ private:
     for (auto &argument : body.getArguments())
       carried.insert(argument.get());
     for (auto &op : body)
-      if (isReshard(op->kind) && carried.contains(op->getOperand(0))) {
-        carried.insert(op->getResult());
+      if (isReshard(op->kind) &&
+          llvm::any_of(op->getOperands(), [&](const Value *operand) { return carried.contains(operand); })) {
+        for (auto &result : op->getResults())
+          carried.insert(result.get());
         traffic += isCollective(op->kind) ? weights.getTraffic(*op) : 0;
       }
     return traffic;

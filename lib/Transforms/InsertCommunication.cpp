@@ -273,9 +273,10 @@ private:
   }
 
   static bool matches(const PathPattern &pattern, const Value &value) {
-    const Op *op = value.getOp();
-    while (op && isReshard(op->kind))
-      op = op->getOperand(0)->getOp();
+    const Value *made = &value;
+    while (made->getOp() && isReshard(made->getOp()->kind))
+      made = getResharded(*made);
+    const Op *op = made->getOp();
     if (pattern.matchesOps())
       return op && op->def && pattern.matchesOp(op->scope, op->def->name);
     return pattern.matches(value);

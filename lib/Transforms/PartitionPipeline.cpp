@@ -115,10 +115,11 @@ private:
 
   /// A reshard of a parameter, which each stage that uses it makes for itself.
   static bool isFormOfParameter(const Op &op) {
-    const Op *maker = &op;
-    while (maker && isReshard(maker->kind))
-      maker = maker->getOperand(0)->getOp();
-    return maker != &op && maker && maker->kind == OpKind::Param;
+    return isReshard(op.kind) && llvm::all_of(op.getOperands(), [](const Value *value) {
+             while (value->getOp() && isReshard(value->getOp()->kind))
+               value = getResharded(*value);
+             return value->getOp() && value->getOp()->kind == OpKind::Param;
+           });
   }
 
   /// Repeats declare parameters and buffers, and accumulate gradients; a top-level accumulation uses a parameter.
@@ -232,7 +233,7 @@ private:
       else if (layout.isPipelined(*top))
         stages |= layout.getStagesOfLoop(*user);
       else if (isReshard(user->kind))
-        addUseStages(*user->getResult(), stages); // each stage makes it for itself
+        addUseStages(*user->getResult(number), stages); // each stage makes it for itself
     }
   }
 

@@ -6,6 +6,7 @@
 // after an error.
 //
 //===----------------------------------------------------------------------===//
+#include "stage/CodeGen/Emit.h"
 #include "stage/IR/Text.h"
 #include "stage/IR/Verifier.h"
 #include "stage/Interp/Diagnostics.h"
@@ -27,19 +28,22 @@ using namespace stage;
 namespace {
 cl::OptionCategory category("stagec-opt options");
 cl::opt<std::string> inputPath(cl::Positional, cl::desc("FILE.sir"), cl::init("-"), cl::cat(category));
-cl::opt<std::string> outputPath("o", cl::desc("File to write (default: standard output)"), cl::value_desc("file"),
+cl::opt<std::string> outputPath("o", cl::desc("File to write (default: standard output), or folder for traces"),
+                                cl::value_desc("file"),
                                 cl::init("-"), cl::cat(category));
 cl::opt<std::string> pipeline("passes", cl::desc("Passes to run, in order"), cl::value_desc("a,b,..."),
                               cl::cat(category));
 cl::list<std::string> printAfter("print-after", cl::desc("Print the graph after these passes"),
                                  cl::value_desc("a,b,..."), cl::CommaSeparated, cl::cat(category));
-enum class Emit { Graph, Program, Memory, Report, ReportJson };
+enum class Emit { Graph, Program, Memory, Report, ReportJson, Traces };
 cl::opt<Emit> emit("emit", cl::desc("What to print"), cl::init(Emit::Graph), cl::cat(category),
                    cl::values(clEnumValN(Emit::Graph, "graph", "the graph after the passes (default)"),
                               clEnumValN(Emit::Program, "program", "what each pipeline stage runs, in order"),
                               clEnumValN(Emit::Memory, "memory", "what each pipeline stage holds"),
                               clEnumValN(Emit::Report, "report", "parameters, FLOPs, communication and memory"),
-                              clEnumValN(Emit::ReportJson, "report-json", "the report as JSON")));
+                              clEnumValN(Emit::ReportJson, "report-json", "the report as JSON"),
+                              clEnumValN(Emit::Traces, "traces", "one trace per rank, into the folder that -o names")));
+cl::opt<bool> tracker("tracker", cl::desc("Traces: list the tensors that each node reads and writes"), cl::cat(category));
 cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after every pass"), cl::cat(category));
 cl::opt<bool> verifyEach("verify-each", cl::desc("Verify the graph after every pass"), cl::cat(category));
 cl::opt<bool> timePasses("time-passes", cl::desc("Print how long every pass took"), cl::cat(category));
@@ -62,6 +66,12 @@ bool printResult(raw_ostream &os, Graph &graph, DiagnosticEngine &diags) {
   if (emit == Emit::Program) {
     print(os, *program);
     return true;
+  }
+  if (emit == Emit::Traces) {
+    EmitOptions options;
+    options.directory = outputPath;
+    options.tracker = tracker;
+    return emitTraces(*program, options, diags).has_value();
   }
   MemoryReport memory = accountMemory(*program, diags);
   if (diags.hasErrors())
@@ -113,6 +123,10 @@ static bool checkOptions(DiagnosticEngine &diags) {
     for (cl::Option *option :
          std::initializer_list<cl::Option *>{&pipeline, &printAfterAll, &verifyEach, &timePasses, &remarks})
       refuse(*option, "no pass is run; name some with --passes");
+  if (emit == Emit::Traces && outputPath == "-")
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--emit=traces" << "no folder is named; name one with -o";
+  if (emit != Emit::Traces)
+    refuse(tracker, "no traces are written; ask for them with --emit=traces");
   if (outputPath.empty())
     diags.report(SMLoc(), diag::CannotWriteFile) << outputPath << "the name is empty";
   if (!listPasses)
@@ -152,5 +166,5 @@ int main(int argc, char **argv) {
   raw_string_ostream os(text);
   if (!(proof ? proveGraph(os, *graph, sizes, diags, buffer) : printResult(os, *graph, diags)))
     return Faults;
-  return writeFile(outputPath, os.str(), diags) ? Good : Unusable;
+  return emit == Emit::Traces || writeFile(outputPath, os.str(), diags) ? Good : Unusable;
 }

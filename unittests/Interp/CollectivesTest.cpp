@@ -38,7 +38,7 @@ protected:
       std::vector<TensorRef> theirs;
       for (int64_t member : group)
         theirs.push_back(inputs[member]);
-      auto results = runCollective(graph, *op, theirs);
+      auto results = runCollective(graph, *op, /*operand=*/0, theirs);
       ASSERT_TRUE(results);
       size_t self = llvm::find(group, rank) - group.begin();
       ASSERT_LT(self, group.size());
@@ -108,7 +108,7 @@ TEST_F(CollectivesTest, SumsAreCutInTheOrderOfTheGroup) {
       tensor.data[i] = double(i) + 10.0 * double(member);
     inputs.push_back(std::make_shared<Tensor>(std::move(tensor)));
   }
-  auto results = runCollective(*graph, *op, inputs);
+  auto results = runCollective(*graph, *op, /*operand=*/0, inputs);
   ASSERT_TRUE(results);
   for (int64_t i = 0; i < 6; ++i) {
     EXPECT_EQ((*results)[i].dims[0], Positions{i});
@@ -121,7 +121,7 @@ TEST_F(CollectivesTest, GatheringAnOuterAxisAloneGivesOtherPositions) {
   auto graph = parse("", "%x = input : f32[N, M] {(a, b), _}; %y = all_gather(%x) over a dim 0 : f32[N, M] {b, _}; return %y;");
   const Op *op = std::next(graph->forward.begin())->get();
   auto inputs = cut(*graph, op->getOperand(0));
-  auto results = runCollective(*graph, *op, {inputs[0], inputs[3]});
+  auto results = runCollective(*graph, *op, /*operand=*/0, {inputs[0], inputs[3]});
   ASSERT_TRUE(results);
   EXPECT_EQ((*results)[0].dims[0], (Positions{0, 1, 6, 7}));
 }

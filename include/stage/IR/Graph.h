@@ -73,6 +73,10 @@ enum class OpKind : uint8_t {
 };
 llvm::StringRef getName(OpKind kind);
 inline bool isCollective(OpKind kind) { return kind >= OpKind::AllGather && kind <= OpKind::AllToAll; }
+/// True for collectives that take several tensors at once.
+inline bool isBucket(OpKind kind) {
+  return kind == OpKind::AllGather || kind == OpKind::AllReduce || kind == OpKind::ReduceScatter;
+}
 inline bool isReshard(OpKind kind) { return kind >= OpKind::AllGather && kind <= OpKind::Slice; }
 /// True for what lives across steps: parameters, which are trained, and buffers, which are not.
 inline bool isState(OpKind kind) { return kind == OpKind::Param || kind == OpKind::Buffer; }
@@ -125,6 +129,8 @@ public:
   // (all_reduce: any), and along which dim of the operand. all_to_all: `dim` and
   // `moreDims` lose those of the axes that they end in, whatever their order there;
   // `toDim` gets all of them, in the order of `axes`. Where it is `dim` they stay on it in another layout.
+  // A bucket is a collective of several operands, with a result for each: `dim` is that of the first, `moreDims` are
+  // those of the others.
   AxisList axes;
   unsigned dim = 0, toDim = 0;
   llvm::SmallVector<unsigned, 1> moreDims;
@@ -163,6 +169,8 @@ public:
   Block &addBody(Graph &graph);
   /// The body that an iteration of a repeat runs.
   Block &getBody(int64_t iteration) const { return *bodies[cases.get(iteration)]; }
+  /// Of an all_gather, a reduce_scatter or a slice: the dim of an operand along which it is gathered or cut.
+  unsigned getDim(unsigned operand) const { return operand ? moreDims[operand - 1] : dim; }
   bool isCompute(llvm::StringRef defName) const { return kind == OpKind::Compute && def->name == defName; }
 
   Op(OpKind kind, SMLoc loc) : kind(kind), loc(loc) {}
@@ -318,6 +326,8 @@ public:
 inline bool isView(const Op &op) {
   return op.kind == OpKind::Slice || (op.kind == OpKind::Compute && op.def->isView);
 }
+/// The operand of which a reshard makes this result.
+inline Value *getResharded(const Value &result) { return result.getOp()->getOperand(result.getNumber()); }
 /// The innermost repeat a block or value is in; null at the top.
 Op *getLoop(const Value *value);
 /// The op of a top-level block that an op is or stands in.

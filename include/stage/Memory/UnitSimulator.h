@@ -171,7 +171,7 @@ private:
   bool outlivesUnit(const Value *value) const;
   /// The op is the last that uses this operand.
   bool diesWith(const Value *operand, const Op &op) const;
-  bool isInPlace(const Op &op) const;
+  bool isInPlace(const Op &op, unsigned result) const;
 
   void addNode(const Op *op, bool isRecv = false) {
     nodes.push_back({op, iteration, unsigned(accesses.size()), isRecv});
