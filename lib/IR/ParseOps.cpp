@@ -199,6 +199,7 @@ bool TextParser::parseOperands(Op &op) {
 bool TextParser::parseReshard(Op &op) {
   if (!expect("over") || !parseAxes(op.axes))
     return false;
+  op.flat = consume("flat");
   if (consume("dim") && !(is("(") ? parseDims(op) : parseUnsigned(op.dim)))
     return false;
   if (consume("to") && !parseUnsigned(op.toDim))

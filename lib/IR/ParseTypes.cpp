@@ -245,6 +245,8 @@ bool TextParser::parseSharding(Sharding &sharding) {
         return consume("_") || parseAxes(sharding.dims.back());
       }))
     return false;
+  if (consume("flat") && !parseAxes(sharding.flat))
+    return false;
   return !consume("partial") || parseAxisSet(sharding.partial, &sharding.reduce);
 }
 

@@ -98,7 +98,7 @@ private:
   /// Type, sharding, constraint and primal of a value.
   void printFacts(const Value &value) {
     stage::print(os, graph, value.type);
-    if (!value.sharding.dims.empty() || value.sharding.partial) {
+    if (!value.sharding.dims.empty() || value.sharding.partial || !value.sharding.flat.empty()) {
       os << ' ';
       stage::print(os, graph, value.sharding);
     }
@@ -209,7 +209,9 @@ private:
   void printReshard(const Op &op) {
     os << " over ";
     printAxes(os, graph.mesh, op.axes);
-    if (!op.moreDims.empty()) {
+    if (op.flat) {
+      os << " flat";
+    } else if (!op.moreDims.empty()) {
       os << " dim (" << op.dim << ", ";
       llvm::interleaveComma(op.moreDims, os);
       os << ')';

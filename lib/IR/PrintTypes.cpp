@@ -99,6 +99,10 @@ void stage::print(llvm::raw_ostream &os, const Graph &graph, const Sharding &sha
     });
     os << '}';
   }
+  if (!sharding.flat.empty()) {
+    os << " flat ";
+    printAxes(os, graph.mesh, sharding.flat);
+  }
   if (!sharding.partial)
     return;
   os << (sharding.dims.empty() ? "" : " ") << "partial(";

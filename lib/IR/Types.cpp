@@ -147,7 +147,7 @@ AxisSet Sharding::getSharded() const {
   AxisSet set = 0;
   for (const AxisList &list : dims)
     set |= toSet(list);
-  return set;
+  return set | toSet(flat);
 }
 
 std::optional<unsigned> Sharding::getDimOf(AxisId axis) const {
@@ -179,6 +179,8 @@ Size stage::getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorT
   for (size_t i = 0; i < type.shape.size(); ++i)
     product = product * (i < sharding.dims.size() ? getLocalSize(mesh, type.shape[i].size, sharding.dims[i])
                                                   : type.shape[i].size);
+  for (AxisId axis : sharding.flat)
+    product = product.ceilDiv(mesh[axis].symbol);
   return product;
 }
 

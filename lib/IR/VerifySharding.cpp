@@ -11,6 +11,9 @@
 //     dim d to d                  d ends in A, laid out otherwise  ->  d without A, then A
 //   slice over A dim d            A neither on dims nor partial  ->  d, then A
 //
+// With `flat` in place of a dim, all_gather, reduce_scatter and slice do the same to the
+// axes of flat storage. Dims cannot be resharded while there are any.
+//
 // A sharding speaks of one pipeline stage. An all_reduce that is restricted to stages
 // sums over what several of them hold of a tied parameter, and changes no sharding.
 //
@@ -80,7 +83,10 @@ void stage::verifySharding(VerifierContext &context, const Value &value) {
   AxisChecker checker(context.graph.mesh);
   for (const AxisList &axes : sharding.dims)
     checker.add(axes);
+  checker.add(sharding.flat);
   checker.add(toList(sharding.partial));
+  if (llvm::any_of(sharding.flat, [](const PlacedAxis &axis) { return axis.layout != Layout::Blocked; }))
+    return report("flat storage is cut into blocks only");
   if (!checker.getFault().empty())
     report(checker.getFault());
 }
@@ -173,10 +179,16 @@ static std::optional<Sharding> getResharded(VerifierContext &context, const Op &
       return std::nullopt;
     }
   }
+  if (!op.flat && op.kind != OpKind::AllReduce && !from.flat.empty()) {
+    fault = "the operand is stored flat over " + context.axes(from.flat);
+    return std::nullopt;
+  }
+  AxisList *place = op.flat ? &from.flat : op.kind == OpKind::AllReduce ? nullptr : &from.dims[op.getDim(operand)];
   if (op.kind == OpKind::AllGather) {
-    unsigned dim = op.getDim(operand);
-    if (!removeSuffix(from.dims[dim], op.axes)) {
-      fault = ("the axes of dim " + llvm::Twine(dim) + " of the operand do not end in " + context.axes(op.axes)).str();
+    if (!removeSuffix(*place, op.axes)) {
+      fault = (op.flat ? "the axes of the operand's flat storage"
+                       : "the axes of dim " + std::to_string(op.getDim(operand)) + " of the operand") +
+              " do not end in " + context.axes(op.axes);
       return std::nullopt;
     }
   }
@@ -185,7 +197,7 @@ static std::optional<Sharding> getResharded(VerifierContext &context, const Op &
     return std::nullopt;
   }
   if (op.kind == OpKind::ReduceScatter || op.kind == OpKind::Slice)
-    from.dims[op.getDim(operand)].append(op.axes.begin(), op.axes.end());
+    place->append(op.axes.begin(), op.axes.end());
   if (op.kind == OpKind::AllToAll)
     from.dims[op.toDim].append(op.axes.begin(), op.axes.end());
   return from;
@@ -200,7 +212,7 @@ static void verifyResharded(VerifierContext &context, const Op &op, unsigned num
   const Value *operand = op.getOperand(number), *result = op.getResult(number);
   unsigned numDims = operand->type.getNumDims();
   bool isAllToAll = op.kind == OpKind::AllToAll;
-  if (op.kind != OpKind::AllReduce &&
+  if (op.kind != OpKind::AllReduce && !op.flat &&
       (op.getDim(number) >= numDims ||
        (isAllToAll && (op.toDim >= numDims || llvm::any_of(op.moreDims, [&](unsigned dim) { return dim >= numDims; })))))
     return report("the operand has " + llvm::Twine(numDims) + " dims only");
@@ -229,9 +241,11 @@ static void verifyReshard(VerifierContext &context, const Op &op) {
   if (!checker.getFault().empty())
     return report(checker.getFault());
   size_t numDims = op.moreDims.size() + 1;
+  if (op.flat && op.kind != OpKind::AllGather && op.kind != OpKind::ReduceScatter && op.kind != OpKind::Slice)
+    return report("only an all_gather, a reduce_scatter or a slice is to or from flat storage");
   if (op.kind == OpKind::AllToAll && llvm::is_contained(op.moreDims, op.toDim))
     return report("it goes from a dim to the same dim");
-  if (op.kind == OpKind::AllReduce ? numDims > 1 : op.kind != OpKind::AllToAll && numDims != op.getNumOperands())
+  if (op.kind == OpKind::AllReduce || op.flat ? numDims > 1 : op.kind != OpKind::AllToAll && numDims != op.getNumOperands())
     return report("it has " + llvm::Twine(numDims) + (numDims > 1 ? " dims for " : " dim for ") +
                   llvm::Twine(op.getNumOperands()) + (op.getNumOperands() > 1 ? " operands" : " operand"));
   for (unsigned i = 0; i < op.getNumOperands(); ++i)

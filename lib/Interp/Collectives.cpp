@@ -144,8 +144,58 @@ static std::optional<Tensor> receiveParts(const Graph &graph, const Op &op, llvm
   return result;
 }
 
+/// An all_gather from, or a reduce_scatter to, flat storage.
+static std::optional<std::vector<Tensor>> runFlat(const Graph &graph, const Op &op, unsigned operand,
+                                                  llvm::ArrayRef<TensorRef> inputs) {
+  PieceMap pieces(graph);
+  const Value *result = op.getResult(operand);
+  auto sizes = pieces.getSizes(result->type);
+  auto numElements =
+      pieces.getSize(getLocalElements(graph.sizes, graph.mesh, result->type, result->sharding));
+  if (!sizes || !numElements)
+    return std::nullopt;
+  std::vector<Tensor> results;
+  if (op.kind == OpKind::AllGather) {
+    // Each axis has padded what those before it left, so that the innermost is undone first.
+    llvm::SmallVector<int64_t, 4> lengths = {*numElements};
+    for (AxisId axis : op.axes)
+      lengths.push_back((lengths.back() + graph.mesh[axis].size - 1) / graph.mesh[axis].size);
+    std::vector<TensorRef> parts = inputs.vec();
+    for (unsigned k = op.axes.size(); k-- > 0;) {
+      size_t size = graph.mesh[op.axes[k]].size;
+      std::vector<TensorRef> joined;
+      for (size_t first = 0; first < parts.size(); first += size)
+        joined.push_back(
+            std::make_shared<Tensor>(joinFlat(llvm::makeArrayRef(parts).slice(first, size), lengths[k])));
+      parts = std::move(joined);
+    }
+    std::optional<Tensor> whole = *parts.front();
+    if (result->sharding.flat.empty())
+      whole = unflatten(*whole, *sizes);
+    if (!whole)
+      return std::nullopt;
+    results.assign(inputs.size(), *whole);
+    return results;
+  }
+  auto total = reduce(op, inputs);
+  if (!total)
+    return std::nullopt;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Tensor piece = flatten(*total, *sizes);
+    size_t inner = inputs.size();
+    for (AxisId axis : op.axes) {
+      inner /= graph.mesh[axis].size;
+      piece = cutFlat(piece, graph.mesh[axis].size, i / inner % graph.mesh[axis].size);
+    }
+    results.push_back(std::move(piece));
+  }
+  return results;
+}
+
 std::optional<std::vector<Tensor>> stage::runCollective(const Graph &graph, const Op &op, unsigned operand,
                                                         llvm::ArrayRef<TensorRef> inputs) {
+  if (op.flat)
+    return runFlat(graph, op, operand, inputs);
   std::vector<Tensor> results;
   switch (op.kind) {
   case OpKind::AllReduce: {

@@ -45,7 +45,7 @@ std::string stage::describePlace(const Value *value, uint64_t iteration, unsigne
 void Findings::compare(const Instance &instance, const Tensor &piece, const Tensor &whole, double rounding,
                        int64_t rank) {
   compared.insert(instance);
-  std::optional<Tensor> expected = extract(whole, piece.dims);
+  std::optional<Tensor> expected = piece.isFlat ? extractFlat(whole, piece.dims.front()) : extract(whole, piece.dims);
   Difference *difference = nullptr;
   forEachElement(piece.dims, [&](int64_t i, llvm::ArrayRef<int64_t> local) {
     double want = expected ? expected->data[i] : NAN, error = getError(piece.data[i], want);

@@ -53,7 +53,9 @@ TensorRef OpRunner::getSource(const Value *value, const Step &step, int64_t rank
   if (rank < 0 || !whole)
     return whole;
   auto dims = pieces.getPositions(value->type, value->sharding, rank);
-  auto piece = dims ? extract(*whole, *dims) : std::nullopt;
+  auto piece = !dims                          ? std::nullopt
+               : value->sharding.flat.empty() ? extract(*whole, *dims)
+                                              : extractFlat(*whole, dims->front());
   if (!piece)
     return nullptr;
   // The addends of a constant that is a partial sum: the first rank of the group has it all.
@@ -333,7 +335,8 @@ std::optional<Fault> OpRunner::runUpdate(const Step &step, int64_t rank, RankMem
   TensorRef before = read(param, step, rank, memory, fault);
   if (fault)
     return fault;
-  Tensor gradient(before->dims);
+  Tensor gradient = *before;
+  std::fill(gradient.data.begin(), gradient.data.end(), 0);
   for (const Value *operand : op.getOperands().drop_front()) {
     TensorRef addend = read(operand, step, rank, memory, fault);
     if (fault)
@@ -357,6 +360,16 @@ std::optional<Fault> OpRunner::runSlice(const Step &step, int64_t rank, RankMemo
   TensorRef operand = read(op.getOperand(0), step, rank, memory, fault);
   if (fault)
     return fault;
+  if (op.flat) {
+    auto sizes = pieces.getSizes(op.getResult()->type);
+    if (!sizes)
+      return makeFault(&op, op.getResult(), "cannot be split evenly");
+    Tensor piece = flatten(*operand, *sizes);
+    for (AxisId axis : op.axes)
+      piece = cutFlat(piece, graph.mesh[axis].size, graph.mesh.getCoordinate(rank, axis));
+    return store(op.getResult(), step.frame, step.microbatch, std::make_shared<Tensor>(std::move(piece)), rank, memory,
+                 &op);
+  }
   llvm::SmallVector<Positions, 4> dims = operand->dims;
   for (const PlacedAxis &axis : op.axes) {
     auto piece =

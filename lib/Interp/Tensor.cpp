@@ -103,5 +103,25 @@ std::optional<llvm::SmallVector<Positions, 4>> PieceMap::getPositions(const Tens
       return std::nullopt;
     result.push_back(std::move(*positions));
   }
+  if (sharding.flat.empty() || rank < 0)
+    return result;
+  auto sizes = getSizes(type);
+  if (!sizes)
+    return std::nullopt;
+  Positions flat = flattenPositions(result, *sizes);
+  for (AxisId axis : sharding.flat)
+    flat = cutFlat(flat, graph.mesh[axis].size, graph.mesh.getCoordinate(rank, axis));
+  result.assign(1, std::move(flat));
   return result;
+}
+
+std::optional<llvm::SmallVector<int64_t, 4>> PieceMap::getSizes(const TensorType &type) const {
+  llvm::SmallVector<int64_t, 4> sizes;
+  for (const Extent &extent : type.shape) {
+    std::optional<int64_t> size = getSize(extent.size);
+    if (!size)
+      return std::nullopt;
+    sizes.push_back(*size);
+  }
+  return sizes;
 }

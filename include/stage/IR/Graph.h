@@ -134,6 +134,8 @@ public:
   AxisList axes;
   unsigned dim = 0, toDim = 0;
   llvm::SmallVector<unsigned, 1> moreDims;
+  /// all_gather, reduce_scatter and slice: to or from flat storage instead of along a dim.
+  bool flat = false;
   ReduceKind reduce = ReduceKind::Sum;
   /// Restricted to these pipeline stages (law L10): the gradient of a tied embedding is reduced over the first and
   /// the last. Empty: all.

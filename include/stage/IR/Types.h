@@ -9,6 +9,10 @@
 //          the axes over which the value is a partial result still to be reduced:
 //          `{B@dp, S@(cp, tp), D} partial(tp)`. An axis stands in at most one
 //          place of one value (law L4). Axes of size 1 never appear in a sharding.
+//   flat    what is kept rather than computed with (parameters, their gradients,
+//          optimizer states) may be cut without regard to dims: `{_, F@tp} flat(dp)` is
+//          what a rank has of `{_, F@tp}`, laid out row by row, padded at the end to a
+//          multiple of the size of dp, and cut into blocks; with several axes, one after the other.
 //   layout  which part of a dim a coordinate gets: `S@cp` the coordinate's block, and
 //          `S@cp mirrored` two blocks, as far from the one end as from the other, so
 //          that all ranks have the same share of a causal mask. It belongs to the axis
@@ -149,6 +153,8 @@ struct Sharding {
   llvm::SmallVector<AxisList, 4> dims; ///< One list per dim of the value.
   AxisSet partial = 0;                 ///< Axes still to be reduced.
   ReduceKind reduce = ReduceKind::Sum; ///< How; one kind per value.
+  /// Over these, outer first and blocked, what `dims` leaves is cut row by row whatever its dims are, padded.
+  AxisList flat;
 
   static Sharding replicated(unsigned numDims) {
     Sharding result;
@@ -156,12 +162,12 @@ struct Sharding {
     return result;
   }
   bool operator==(const Sharding &other) const {
-    return dims == other.dims && partial == other.partial && (partial == 0 || reduce == other.reduce);
+    return dims == other.dims && flat == other.flat && partial == other.partial && (partial == 0 || reduce == other.reduce);
   }
   bool operator!=(const Sharding &other) const { return !(*this == other); }
-  /// Axes on dims.
+  /// Axes on dims, and those of flat storage.
   AxisSet getSharded() const;
-  /// The dim an axis stands on.
+  /// The dim an axis stands on. Nothing for one of flat storage.
   std::optional<unsigned> getDimOf(AxisId axis) const;
   /// The same without what is still to be reduced.
   Sharding withoutPartial() const;
@@ -184,7 +190,8 @@ struct Constraint {
 
 /// Elements a rank holds of one extent under `axes`: size / product of the axes.
 Size getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<PlacedAxis> axes);
-/// Elements a rank holds of a value.
+/// Elements a rank holds of a value, those among them that pad flat storage: ceil(elements / n) for each flat axis of
+/// size n.
 Size getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding);
 /// Bytes a rank holds of a value.
 Size getLocalBytes(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding);
