@@ -162,7 +162,7 @@ private:
 
   ChunkMemory simulate(const StageProgram &stage, unsigned chunk) {
     ChunkMemory result;
-    result.simulator = std::make_unique<UnitSimulator>(program, lifetimes, bytes);
+    result.simulator = std::make_unique<UnitSimulator>(program, lifetimes, bytes, /*folds=*/true);
     UnitSimulator &simulator = *result.simulator;
     const UnitTemplate *backward = stage.find(PassKind::Backward, chunk);
     simulator.run(stage.find(PassKind::Forward, chunk)->items, backward ? &backward->items : nullptr);
@@ -208,7 +208,7 @@ private:
         result.inFlight = std::max(result.inFlight, sum);
       }
     }
-    UnitSimulator step(program, lifetimes, bytes);
+    UnitSimulator step(program, lifetimes, bytes, /*folds=*/true);
     step.runStep(stage.step);
     if (!worst || fixed + step.getForwardPeak().total > most)
       return recordStep(step, live, result);

@@ -135,16 +135,23 @@ void UnitSimulator::dropUnread() {
   accesses.resize(to);
 }
 
+int64_t UnitSimulator::getCopies(const UnitTensor &tensor) const {
+  if (!folds || tensor.iteration < 0 || !isSaved(tensor))
+    return 1; // gone before the next iteration needs one
+  return foldedLoops.find(getLoop(tensor.maker)->loop)->second.getCopies(tensor.iteration);
+}
+
 void UnitSimulator::findPeaks() {
   std::vector<ByteCount> change(nodes.size() + 1, 0);
   for (UnitTensor &tensor : tensors) {
     if (tensor.last < 0)
       continue;
-    change[tensor.first] += tensor.size;
-    change[tensor.last + 1] -= tensor.size;
-    if (tensor.inForward && tensor.last >= int(numForward)) {
+    ByteCount size = ByteCount(tensor.size) * getCopies(tensor);
+    change[tensor.first] += size;
+    change[tensor.last + 1] -= size;
+    if (isSaved(tensor)) {
       tensor.kind = MemoryClass::Activations;
-      savedBytes += tensor.size;
+      savedBytes += size;
     }
   }
   ByteCount live = 0;
@@ -177,8 +184,9 @@ template <typename Filter> std::vector<LiveValue> UnitSimulator::list(Filter fil
     LiveValue &entry = live[{tensor.value, unsigned(tensor.kind)}];
     entry.value = tensor.value;
     entry.kind = tensor.kind;
-    ++entry.copies;
-    entry.bytes += tensor.size;
+    int64_t copies = getCopies(tensor);
+    entry.copies += copies;
+    entry.bytes += ByteCount(tensor.size) * copies;
   }
   std::vector<LiveValue> result;
   for (auto &entry : live)
@@ -191,7 +199,7 @@ std::vector<LiveValue> UnitSimulator::listLive(unsigned node) const {
 }
 
 std::vector<LiveValue> UnitSimulator::listSaved() const {
-  return list([&](const UnitTensor &tensor) { return tensor.inForward && tensor.last >= int(numForward); });
+  return list([&](const UnitTensor &tensor) { return isSaved(tensor); });
 }
 
 std::vector<LiveValue> UnitSimulator::listArrivals(bool inForward) const {

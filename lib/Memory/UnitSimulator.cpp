@@ -198,6 +198,7 @@ void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
   if (begin >= end)
     return;
   const Block *body = nullptr; // of the current iteration
+  const FoldedLoop &folded = foldedLoops[op.loop];
   int64_t step = op.reverse ? -1 : 1, first = op.reverse ? end - 1 : begin, last = op.reverse ? begin : end - 1;
   auto enterIteration = [&](int64_t i) {
     iteration = int(i);
@@ -220,7 +221,7 @@ void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
   dropUnusedArguments();
   release(entryReleases);
 
-  for (int64_t i = first;; i += step) {
+  for (int64_t i = first;; i = folded.getNext(i, step)) {
     const Op *yield = op.getBody(i).getTerminator();
     for (auto &inner : *body)
       if (inner.get() != yield) {
@@ -237,7 +238,7 @@ void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
     if (i == last)
       iteration = -1;
     else
-      enterIteration(i + step);
+      enterIteration(folded.getNext(i, step));
     for (unsigned k = 0; k < carried.size(); ++k) {
       const Value *name = i == last ? op.getResult(k) : body->getArgument(k);
       if (carried[k] && (i != last || isWanted(name)))
@@ -304,6 +305,8 @@ void UnitSimulator::runSend(const std::vector<ProgramItem> &items, const Program
 
 /// Vectors that grow would take twice as much.
 void UnitSimulator::reserve(const std::vector<ProgramItem> &items) {
+  if (folds)
+    return; // most iterations are not run
   size_t numNodes = nodes.size(), numTensors = tensors.size(), numAccesses = accesses.size();
   for (const ProgramItem &item : items) {
     auto add = [&](const Op &op, size_t times) {
@@ -359,8 +362,32 @@ void UnitSimulator::runItems(const std::vector<ProgramItem> &items, const LastUs
   }
 }
 
+/// Decides which iterations stand for others: the same ones in all items that run a loop.
+void UnitSimulator::fold(const std::vector<ProgramItem> &first, const std::vector<ProgramItem> *second) {
+  struct Range {
+    const ProgramItem *item;
+    unsigned numCarried;
+    bool agrees;
+  };
+  llvm::DenseMap<unsigned, Range> ranges;
+  for (const std::vector<ProgramItem> *items : {&first, second})
+    for (const ProgramItem &item : items ? llvm::ArrayRef<ProgramItem>(*items) : llvm::ArrayRef<ProgramItem>()) {
+      if (item.kind != ProgramItem::Kind::Loop)
+        continue;
+      Range &range = ranges.try_emplace(item.op->loop, Range{&item, 0, true}).first->second;
+      range.numCarried = std::max(range.numCarried, item.op->getNumOperands());
+      range.agrees &= item.begin == range.item->begin && item.end == range.item->end &&
+                      item.op->cases == range.item->op->cases;
+    }
+  for (auto &[loop, range] : ranges)
+    if (range.agrees)
+      foldedLoops[loop] = FoldedLoop(range.item->op->cases, range.item->begin, range.item->end, range.numCarried);
+}
+
 void UnitSimulator::run(const std::vector<ProgramItem> &forward, const std::vector<ProgramItem> *backward) {
   LastUses forwardUses = findLastUses(program, forward), backwardUses;
+  if (folds)
+    fold(forward, backward);
   reserve(forward);
   if (backward) {
     backwardUses = findLastUses(program, *backward);
@@ -377,6 +404,8 @@ void UnitSimulator::run(const std::vector<ProgramItem> &forward, const std::vect
 }
 
 void UnitSimulator::runStep(const std::vector<ProgramItem> &items) {
+  if (folds)
+    fold(items, nullptr);
   reserve(items);
   runItems(items, findLastUses(program, items));
   numForward = nodes.size();

@@ -23,6 +23,9 @@
 // all_reduce writes over its operand if nothing uses that afterwards. Otherwise no op
 // works in place. Constants are part of the op that uses them.
 //
+// Who needs the peaks only, and not every node, lets one iteration stand for many equal
+// ones (FoldedLoop).
+//
 // The simulator sees what one microbatch of one virtual stage adds; static memory and
 // the other microbatches are the caller's (AccountMemory, and CodeGen's TensorTracker).
 //
@@ -30,6 +33,7 @@
 #ifndef STAGE_MEMORY_UNITSIMULATOR_H
 #define STAGE_MEMORY_UNITSIMULATOR_H
 
+#include "stage/Memory/FoldedLoop.h"
 #include "stage/Memory/Lifetimes.h"
 #include "stage/Memory/Memory.h"
 
@@ -103,8 +107,9 @@ private:
 
 class UnitSimulator {
 public:
-  UnitSimulator(const Program &program, const Lifetimes &lifetimes, LocalBytes &bytes)
-      : program(program), lifetimes(lifetimes), bytes(bytes) {}
+  /// With `folds`, iterations that are like others have no nodes of their own: FoldedLoop.
+  UnitSimulator(const Program &program, const Lifetimes &lifetimes, LocalBytes &bytes, bool folds = false)
+      : program(program), lifetimes(lifetimes), bytes(bytes), folds(folds) {}
 
   /// Runs a forward template and, unless null, the backward template of the same chunk.
   void run(const std::vector<ProgramItem> &forward, const std::vector<ProgramItem> *backward);
@@ -150,6 +155,10 @@ private:
     TensorAccess access;
   };
   void reserve(const std::vector<ProgramItem> &items);
+  void fold(const std::vector<ProgramItem> &first, const std::vector<ProgramItem> *second);
+  /// How many tensors of the unit this one stands for.
+  int64_t getCopies(const UnitTensor &tensor) const;
+  bool isSaved(const UnitTensor &tensor) const { return tensor.inForward && tensor.last >= int(numForward); }
   void runItems(const std::vector<ProgramItem> &items, const LastUses &uses);
   void bindInputs();
   void runRecv(const std::vector<ProgramItem> &items, const ProgramItem &recv);
@@ -192,7 +201,9 @@ private:
   const Program &program;
   const Lifetimes &lifetimes;
   LocalBytes &bytes;
+  bool folds;
 
+  llvm::DenseMap<unsigned, FoldedLoop> foldedLoops; ///< By number of loop.
   std::vector<UnitTensor> tensors;
   std::vector<Node> nodes;
   std::vector<TensorAccess> accesses; ///< In the order of the nodes.

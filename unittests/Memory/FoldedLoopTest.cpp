@@ -1,0 +1,167 @@
+//===- FoldedLoopTest.cpp - one iteration for many equal ones -------------===//
+//
+// Which iterations are run is asserted as numbers. That nothing is lost by it is asserted
+// against the simulation that runs every iteration.
+//
+//===----------------------------------------------------------------------===//
+#include "ParsedGraph.h"
+#include "stage/Memory/UnitSimulator.h"
+#include "stage/Transforms/BuildProgram.h"
+#include "stage/Transforms/Passes.h"
+
+using namespace stage;
+
+namespace {
+std::vector<int64_t> listIterations(const FoldedLoop &loop, int64_t first, int64_t last) {
+  std::vector<int64_t> iterations;
+  int64_t step = first <= last ? 1 : -1;
+  for (int64_t i = first;; i = loop.getNext(i, step)) {
+    iterations.push_back(i);
+    if (i == last || iterations.size() > 1000)
+      return iterations;
+  }
+}
+
+TEST(FoldedLoopTest, OneCarriedValue) {
+  FoldedLoop loop(IterationCases(), 10, 20, 1);
+  EXPECT_EQ(listIterations(loop, 10, 19), (std::vector<int64_t>{10, 11, 12, 18, 19}));
+  EXPECT_EQ(listIterations(loop, 19, 10), (std::vector<int64_t>{19, 18, 12, 11, 10}));
+  EXPECT_EQ(loop.getCopies(11), 1);
+  EXPECT_EQ(loop.getCopies(12), 6);
+  EXPECT_EQ(loop.getCopies(18), 1);
+}
+
+TEST(FoldedLoopTest, TooShort) {
+  FoldedLoop loop(IterationCases(), 0, 5, 1);
+  EXPECT_EQ(listIterations(loop, 0, 4), (std::vector<int64_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(loop.getCopies(2), 1);
+}
+
+/// What goes round between three names is at the same one after 2 or 3 iterations: multiples of 6 are left out.
+TEST(FoldedLoopTest, WholePeriodsOfCarriedValues) {
+  FoldedLoop loop(IterationCases(), 0, 25, 3);
+  EXPECT_EQ(loop.getNext(4, 1), 17);
+  EXPECT_EQ(loop.getNext(17, -1), 4);
+  EXPECT_EQ(loop.getCopies(4), 13);
+  EXPECT_EQ(FoldedLoop(IterationCases(), 0, 1000, 5).getNext(500, 1), 501);
+}
+
+TEST(FoldedLoopTest, EachRunOfACaseByItself) {
+  IterationCases cases;
+  cases.append(0, 3);
+  cases.append(1, 100);
+  cases.append(0, 1);
+  cases.append(1, 10);
+  FoldedLoop loop(cases, 1, 112, 1); // cut by a pipeline
+  EXPECT_EQ(listIterations(loop, 1, 111),
+            (std::vector<int64_t>{1, 2, 3, 4, 5, 101, 102, 103, 104, 105, 106, 110, 111}));
+  EXPECT_EQ(loop.getCopies(5), 96);
+  EXPECT_EQ(loop.getCopies(106), 4);
+}
+
+class FoldedMemoryTest : public GraphTest {
+protected:
+  using Copies = std::vector<std::tuple<const Value *, MemoryClass, int64_t, int64_t>>;
+  static Copies list(const std::vector<LiveValue> &values) {
+    Copies copies;
+    for (const LiveValue &live : values)
+      copies.emplace_back(live.value, live.kind, live.copies, int64_t(live.bytes));
+    return copies;
+  }
+
+  static void compare(const UnitSimulator &full, const UnitPeak &a, const UnitSimulator &folded, const UnitPeak &b) {
+    EXPECT_EQ(int64_t(a.total), int64_t(b.total));
+    EXPECT_EQ(a.op, b.op);
+    EXPECT_EQ(a.iteration, b.iteration);
+    ASSERT_EQ(a.node.has_value(), b.node.has_value());
+    if (a.node)
+      EXPECT_EQ(list(full.listLive(*a.node)), list(folded.listLive(*b.node)));
+  }
+
+  /// Of a graph whose repeat has so many iterations that some are left out.
+  void compare(const std::string &source) {
+    read(source);
+    partitionPipeline(*graph, diags);
+    std::unique_ptr<Program> program = buildProgram(*graph, diags);
+    ASSERT_TRUE(program) << messages.str();
+    Lifetimes lifetimes(*graph);
+    LocalBytes bytes(*graph, diags);
+    for (const StageProgram &stage : program->stages) {
+      const UnitTemplate *forward = stage.find(PassKind::Forward, 0), *backward = stage.find(PassKind::Backward, 0);
+      UnitSimulator full(*program, lifetimes, bytes), folded(*program, lifetimes, bytes, /*folds=*/true);
+      full.run(forward->items, &backward->items);
+      folded.run(forward->items, &backward->items);
+      EXPECT_LT(folded.getNumNodes(), full.getNumNodes());
+      EXPECT_EQ(int64_t(full.getSavedBytes()), int64_t(folded.getSavedBytes()));
+      EXPECT_EQ(list(full.listSaved()), list(folded.listSaved()));
+      for (bool inForward : {true, false})
+        EXPECT_EQ(list(full.listArrivals(inForward)), list(folded.listArrivals(inForward)));
+      compare(full, full.getForwardPeak(), folded, folded.getForwardPeak());
+      compare(full, full.getBackwardPeak(), folded, folded.getBackwardPeak());
+    }
+  }
+
+  static constexpr const char *ops =
+      "op scale(x: [b], g: [b]) -> (result: [b] = x[b] * g[b]);"
+      "op scale.dx(dy: [b], g: [b]) -> (result: [b] = dy[b] * g[b]);"
+      "op loss(x: [b]) -> (result: [] = sum[b](x[b]));"
+      "op loss.dx[b](dy: []) -> (result: [b] = dy[]);";
+};
+
+/// Layers that keep their input; before them stands something large that only forward needs, so that for few layers
+/// the peak is not in them.
+std::string makeChain(int layers, const std::string &ops, const std::string &pipeline = "") {
+  std::string n = std::to_string(layers);
+  return "graph Chain { dim B; dim W; mesh (pp = " + std::string(pipeline.empty() ? "1" : "2") +
+         "); bind B = 256; bind W = 4096; " + pipeline + ops +
+         "op wide[w](x: [b]) -> (result: [b, w] = x[b]);"
+         "op narrow(x: [b, w]) -> (result: [b] = sum[w](x[b, w]));"
+         "forward {"
+         "  %x0 = input : f32[B] {_}; %w = param : f32[B] {_};"
+         "  %e0 = wide(%x0) [w = W] : f32[B, W] {_, _}; %e = narrow(%e0) : f32[B] {_};"
+         "  %r = repeat layers [" + n + "] loop 0 (%x = %e : f32[B] {_}) : f32[B] {_} do {"
+         "    %g = param : f32[B] {_}; %y = scale(%x, %g) : f32[B] {_}; %z = scale(%y, %g) : f32[B] {_}; yield %z; }"
+         "  %l = loss(%r) : f32[]; return %l; }"
+         "backward {"
+         "  %one = constant 1 : f32[]; %dr = loss.dx(%one) [b = B] : f32[B] {_};"
+         "  %de = repeat layers [" + n + "] loop 0 reverse (%dz = %dr : f32[B] {_}) : f32[B] {_} do {"
+         "    %dy = scale.dx(%dz, %g) : f32[B] {_};"
+         "    %dg = scale.dx(%dz, %y) : f32[B] {_}; %ag = accumulate(%dg, %g) : f32[B] {_};"
+         "    %dx = scale.dx(%dy, %g) : f32[B] {_};"
+         "    %dh = scale.dx(%dy, %x) : f32[B] {_}; %ah = accumulate(%dh, %g) : f32[B] {_}; yield %dx; }"
+         "  %dw = scale.dx(%de, %x0) : f32[B] {_}; %aw = accumulate(%dw, %w) : f32[B] {_}; }"
+         "step { update(%w, %aw); repeat layers [" + n + "] loop 0 () do { update(%g, %ag); yield; } } }";
+}
+
+TEST_F(FoldedMemoryTest, ChainsOfLayers) {
+  for (int layers : {6, 7, 20, 80, 3000, 5000}) // 4096 layers keep as much as what stands before them
+    compare(makeChain(layers, ops));
+}
+
+TEST_F(FoldedMemoryTest, StagesOfAPipeline) {
+  compare(makeChain(40, ops, "pipeline layers over pp { units \"F0 B0\"; units \"F0 B0\"; } "));
+}
+
+/// Two values that change places with each iteration, of which one only is used: which of them the last iteration
+/// uses depends on how many there are.
+TEST_F(FoldedMemoryTest, CarriedValuesThatChangePlaces) {
+  for (int layers : {20, 21, 22, 23}) {
+    std::string n = std::to_string(layers);
+    compare("graph Swap { dim B; mesh (pp = 1); bind B = 256; " + std::string(ops) +
+            "forward {"
+            "  %x0 = input : f32[B] {_}; %w = param : f32[B] {_};"
+            "  %e = scale(%x0, %w) : f32[B] {_}; %f = scale(%e, %w) : f32[B] {_};"
+            "  %r, %s, %t = repeat layers [" + n + "] loop 0 (%x = %e : f32[B] {_}, %a = %e : f32[B] {_}, "
+            "%b = %f : f32[B] {_}) : f32[B] {_}, f32[B] {_}, f32[B] {_} do {"
+            "    %g = param : f32[B] {_}; %y = scale(%x, %a) : f32[B] {_}; yield %y, %b, %a; }"
+            "  %l = loss(%r) : f32[]; return %l; }"
+            "backward {"
+            "  %one = constant 1 : f32[]; %dr = loss.dx(%one) [b = B] : f32[B] {_};"
+            "  %de = repeat layers [" + n + "] loop 0 reverse (%dy = %dr : f32[B] {_}) : f32[B] {_} do {"
+            "    %dg = scale.dx(%dy, %x) : f32[B] {_}; %ag = accumulate(%dg, %g) : f32[B] {_};"
+            "    %dx = scale.dx(%dy, %g) : f32[B] {_}; yield %dx; }"
+            "  %dw = scale.dx(%de, %x0) : f32[B] {_}; %aw = accumulate(%dw, %w) : f32[B] {_}; }"
+            "step { update(%w, %aw); repeat layers [" + n + "] loop 0 () do { update(%g, %ag); yield; } } }");
+  }
+}
+} // namespace
