@@ -93,7 +93,7 @@ private:
     llvm::raw_string_ostream stream(messages);
     DiagnosticEngine diags(input.sources, stream);
     diags.setWarningsAreErrors(options.warningsAreErrors);
-    Compilation c(input, diags);
+    Compilation c(input, sizes, diags);
     std::optional<Report> report;
     if (runFrontEnd(c, plan) && runMiddle(c, plan))
       report = makeReport(c);
@@ -110,6 +110,7 @@ private:
 
   const DriverOptions &options;
   SourceFiles input;
+  SizeContext sizes; ///< Of all plans: most sizes are those of other plans.
   JsonComparison json;
   std::vector<const ast::JobDecl *> jobs;
   Comparison comparison;

@@ -22,18 +22,21 @@ struct SourceFiles {
 /// Everything a compilation owns, in the order of the phases.
 struct Compilation {
   explicit Compilation(llvm::raw_ostream &messages = llvm::errs())
-      : owned(std::make_unique<SourceFiles>(messages)), input(*owned), diags(input.diags) {}
-  /// Compiles what was read already; `input` and `diags` must outlive it.
-  Compilation(SourceFiles &input, DiagnosticEngine &diags) : input(input), diags(diags) {}
+      : owned(std::make_unique<SourceFiles>(messages)), ownSizes(std::make_unique<SizeContext>()), input(*owned),
+        diags(input.diags), sizes(*ownSizes) {}
+  /// Compiles what was read already, with sizes that others have made before; all three must outlive it.
+  Compilation(SourceFiles &input, SizeContext &sizes, DiagnosticEngine &diags)
+      : input(input), diags(diags), sizes(sizes) {}
 
   std::unique_ptr<SourceFiles> owned;
+  std::unique_ptr<SizeContext> ownSizes;
   SourceFiles &input;
   DiagnosticEngine &diags;
   llvm::SourceMgr &sources = input.sources;
   ast::ASTContext &ast = input.ast;
   std::unique_ptr<sema::Program> &files = input.files;
 
-  SizeContext sizes;
+  SizeContext &sizes;
   SizeBinding binding;
   Obligations obligations;
   std::optional<sema::BoundJob> job;

@@ -233,6 +233,19 @@ Size Impl::asFactor(Size a) {
 }
 
 Size Impl::mul(Size a, Size b) {
+  if (a == one)
+    return b;
+  if (b == one)
+    return a;
+  auto found = products.find({a.getNode(), b.getNode()});
+  if (found != products.end())
+    return found->second;
+  Size product = computeProduct(a, b);
+  products[{a.getNode(), b.getNode()}] = product;
+  return product;
+}
+
+Size Impl::computeProduct(Size a, Size b) {
   if (Size poison = poisonOf(a, b))
     return poison;
   if (std::optional<Rational> factor = a.getConstant())
@@ -328,6 +341,15 @@ std::optional<Impl::Split> Impl::splitContent(Size a) {
 }
 
 Size Impl::inverse(Size a) {
+  auto found = inverses.find(a.getNode());
+  if (found != inverses.end())
+    return found->second;
+  Size inverse = computeInverse(a);
+  inverses[a.getNode()] = inverse;
+  return inverse;
+}
+
+Size Impl::computeInverse(Size a) {
   if (isPoison(a))
     return a;
   if (a == zero)

@@ -116,7 +116,8 @@ struct SizeContext::Impl {
   /// The poison among the operands: overflow() before toodeep() before undefined(). Null if none is.
   Size poisonOf(Size a, Size b) const;
 
-  // Algebra (Polynomial.cpp).
+  // Algebra (Polynomial.cpp). Products and inverses are remembered: a model asks for the same ones op after op, and
+  // plan after plan.
   Size add(Size a, Size b);
   Size mul(Size a, Size b);
   Size inverse(Size a);
@@ -155,9 +156,14 @@ struct SizeContext::Impl {
   Size zero, one, overflow, tooDeep, undefined;
 
 private:
+  Size computeProduct(Size a, Size b);
+  Size computeInverse(Size a);
   void multiplyInto(const Term &a, const Term &b, llvm::SmallVectorImpl<Term> &terms, bool &overflowed);
   bool normalize(const Term &term, llvm::SmallVectorImpl<Term> &terms);
   Size asFactor(Size a);
+
+  llvm::DenseMap<std::pair<const SizeNode *, const SizeNode *>, Size> products;
+  llvm::DenseMap<const SizeNode *, Size> inverses;
 };
 
 } // namespace stage
