@@ -24,36 +24,27 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
 void ClassLowering::placeUnits() {
   for (const UnitTemplate &unit : stage.templates)
     layouts.emplace_back(graph, unit.items);
-  stepLayout.emplace(graph, stage.step);
   uint64_t next = 0;
   std::optional<unsigned> loader;
-  llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> forward; // (microbatch, chunk)
-  for (const ProgramUnit &unit : stage.units) {
+  llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> latest; // (microbatch, chunk)
+  for (const Unit &unit : stage.units) {
     const UnitTemplate *found = stage.find(unit.kind, unit.chunk);
-    if (!found)
-      continue; // nothing to run on this stage
-    PlacedUnit placed;
+    PlacedUnit &placed = units.emplace_back();
     placed.layout = &layouts[found - stage.templates.data()];
     placed.base = next;
-    placed.isBackward = unit.kind == PassKind::Backward;
+    placed.kind = unit.kind;
+    next += placed.layout->getNumNodes();
+    if (unit.kind == PhaseKind::Step)
+      continue;
     placed.microbatch = unit.microbatch;
     if (program.numChunks > 1)
       placed.chunk = unit.chunk;
-    if (placed.isBackward)
-      placed.partner = forward.lookup({unit.microbatch, unit.chunk});
     placed.loader = loader;
     if (placed.layout->getFirstWork())
-      loader = units.size();
-    next += placed.layout->getNumNodes();
-    units.push_back(placed);
-    if (!placed.isBackward)
-      forward[{unit.microbatch, unit.chunk}] = &units.back();
+      loader = units.size() - 1;
+    const PlacedUnit *&previous = latest[{unit.microbatch, unit.chunk}];
+    placed.previous = std::exchange(previous, &placed);
   }
-  PlacedUnit step;
-  step.layout = &*stepLayout;
-  step.base = next;
-  step.isStep = true;
-  units.push_back(step);
 }
 
 std::optional<uint64_t> ClassLowering::getLoad(const PlacedUnit &unit) const {
@@ -97,7 +88,7 @@ llvm::SmallVector<uint64_t, 4> ClassLowering::getTags(const PlacedUnit &unit) co
 
 /// One number per direction, boundary, microbatch and value, so that no two messages in flight share one.
 uint64_t ClassLowering::getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const {
-  uint64_t direction = unit.isBackward, boundary = std::min(from, to);
+  uint64_t direction = isBackward(unit.kind), boundary = std::min(from, to);
   return ((direction * program.virtualStages.size() + boundary) * program.microbatches + unit.microbatch) *
              maxValues + value;
 }
@@ -230,7 +221,7 @@ void ClassLowering::lowerUnit(unsigned number, Sink sink) {
 
 void ClassLowering::endUnit(unsigned number) {
   lastCompOfUnit.push_back(chains.comp);
-  if (units[number].isBackward)
+  if (isBackward(units[number].kind))
     additions.endUnit(units[number]);
 }
 

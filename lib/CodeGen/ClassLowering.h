@@ -131,7 +131,7 @@ private:
   std::optional<uint64_t> getOtherChainsLoad(const PlacedUnit &unit, ChakraNodeType reader) const;
   void endUnit(unsigned number);
   /// Of all nodes of a rank.
-  bool isLast(uint64_t id) const { return id + 1 == units.back().base + stepLayout->getNumNodes(); }
+  bool isLast(uint64_t id) const { return id + 1 == units.back().base + units.back().layout->getNumNodes(); }
   void finishNode(NodeFields &node, std::initializer_list<std::optional<uint64_t>> order);
 
   const Program &program;
@@ -144,8 +144,7 @@ private:
   NodeSizes sizes;
 
   std::deque<NodeLayout> layouts; ///< One per template, in their order.
-  std::optional<NodeLayout> stepLayout;
-  std::deque<PlacedUnit> units; ///< A deque: partners are pointed to.
+  std::deque<PlacedUnit> units; ///< A deque: they point to each other.
   uint64_t maxValues = 1; ///< Of a message.
   Additions additions;
   Producers producers;

@@ -82,8 +82,8 @@ uint64_t stage::countNodes(const Program &program, const StageProgram &stage) {
   std::vector<uint64_t> perTemplate;
   for (const UnitTemplate &unit : stage.templates)
     perTemplate.push_back(NodeLayout(*program.graph, unit.items).getNumNodes());
-  uint64_t nodes = NodeLayout(*program.graph, stage.step).getNumNodes();
-  for (const ProgramUnit &unit : stage.units)
+  uint64_t nodes = 0;
+  for (const Unit &unit : stage.units)
     if (const UnitTemplate *found = stage.find(unit.kind, unit.chunk))
       nodes += perTemplate[found - stage.templates.data()];
   return nodes;
@@ -117,13 +117,6 @@ std::optional<std::pair<const Segment *, unsigned>> NodeLayout::find(const Op *o
 std::optional<unsigned> NodeLayout::findRecv(const Value *value) const {
   auto it = recvs.find(value);
   return it == recvs.end() ? std::nullopt : std::optional<unsigned>(it->second);
-}
-
-std::string PlacedUnit::getName() const {
-  if (isStep)
-    return "step";
-  std::string name = (isBackward ? "B" : "F") + std::to_string(microbatch);
-  return chunk ? name + "." + std::to_string(*chunk) : name;
 }
 
 bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iteration,
@@ -183,9 +176,9 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
 
 void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor,
                       Seen &seen) const {
-  // A forward value outside of forward is that of the partner unit.
-  if (unit.partner && &value->getBlock()->getTop() == &graph.forward)
-    return visit(value, *unit.partner, iteration, visitor, seen);
+  // A value of another phase is that of the microbatch's earlier unit.
+  if (unit.previous && value->getBlock()->getPhase() != unit.kind)
+    return visit(value, *unit.previous, iteration, visitor, seen);
   if (!value->getBlock()->getParent())
     iteration = -1;
   if (value->isArgument())

@@ -8,7 +8,7 @@
 // (of equal layers all have equally many nodes; of layers that differ, all of a run)
 //
 // and so is the id of the node that produced any value: in this unit, in the previous
-// iteration of the loop or in the partner unit (forward of the same microbatch). What
+// iteration of the loop or in an earlier unit of the same microbatch. What
 // reads a gradient's buffer waits for the node that added to it last (Additions).
 //
 //===----------------------------------------------------------------------===//
@@ -80,15 +80,18 @@ private:
 struct PlacedUnit {
   const NodeLayout *layout = nullptr;
   uint64_t base = 0; ///< Id of its first node.
-  bool isBackward = false, isStep = false;
+  PhaseKind kind = PhaseKind::Forward;
   unsigned microbatch = 0;
   std::optional<unsigned> chunk; ///< If the stage has several.
-  const PlacedUnit *partner = nullptr; ///< The forward unit of a backward one.
+  /// The unit before it of the same microbatch and chunk; null if it is the first.
+  const PlacedUnit *previous = nullptr;
   /// The number of the last unit before it that has more than messages: what this one needs arrives while that runs.
   std::optional<unsigned> loader;
 
   /// `F0`, `B2.1`, `step`.
-  std::string getName() const;
+  std::string getName() const { return Unit{kind, microbatch, chunk.value_or(0)}.str(chunk.has_value()); }
+  /// How many units of its microbatch and chunk are before it.
+  unsigned getPlace() const { return previous ? previous->getPlace() + 1 : 0; }
 };
 
 /// The nodes of a rank of a stage.

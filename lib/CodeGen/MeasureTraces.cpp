@@ -102,10 +102,10 @@ private:
   /// Nothing for the step, which is there once, and for units that have, or depend on, ids of several widths.
   std::optional<Key> makeKey(const PlacedUnit &unit, unsigned number) {
     std::optional<uint64_t> width = getWidth(unit.base, unit.layout->getNumNodes());
-    if (unit.isStep || !width)
+    if (unit.kind == PhaseKind::Step || !width)
       return std::nullopt;
     const ClassLowering::Chains &chains = lowering.getChains();
-    Key key = {uint64_t(unit.isBackward), unit.chunk.value_or(0), *width, getDecimalSize(unit.microbatch)};
+    Key key = {uint64_t(unit.kind), unit.chunk.value_or(0), *width, getDecimalSize(unit.microbatch)};
     auto addId = [&](std::optional<uint64_t> id) { key.push_back(id ? getVarintSize(*id) : 0); };
     addId(chains.comp);
     addId(chains.comm);
@@ -121,9 +121,10 @@ private:
       key.push_back(other.contains(load));
       return otherWidth.has_value();
     };
-    if (unit.partner && !addUnit({0, unit.partner->base, unit.partner->layout->getNumNodes()}))
-      return std::nullopt;
-    if (unit.isBackward)
+    for (const PlacedUnit *earlier = unit.previous; earlier; earlier = earlier->previous)
+      if (!addUnit({0, earlier->base, earlier->layout->getNumNodes()}))
+        return std::nullopt;
+    if (isBackward(unit.kind))
       for (const ClassLowering::NodeRange &other : lowering.getLatestBackwards()) {
         key.push_back(other.layout);
         if (!addUnit(other))
@@ -131,7 +132,7 @@ private:
       }
     if (isTracked)
       for (const PlacedUnit *next : lowering.getLoaded(number)) // whose inputs are named
-        key.insert(key.end(), {uint64_t(next->isBackward), next->chunk.value_or(0), getDecimalSize(next->microbatch)});
+        key.insert(key.end(), {uint64_t(next->kind), next->chunk.value_or(0), getDecimalSize(next->microbatch)});
     for (uint64_t tag : lowering.getTags(unit))
       key.push_back(getVarintSize(tag));
     for (auto [first, count] : llvm::zip(lowering.getNumIssued(), lowering.getNumCollectives(unit))) {

@@ -8,14 +8,10 @@ TensorTracker::TensorTracker(const Program &program, const StageProgram &stage, 
                              NodeSizes &nodeSizes, DiagnosticEngine &diags)
     : graph(*program.graph), buffers(program.buffers), producers(producers), nodeSizes(nodeSizes),
       lifetimes(*program.graph), bytes(*program.graph, diags), step(program, lifetimes, bytes) {
-  for (unsigned chunk = 0; chunk < program.numChunks; ++chunk) {
-    const UnitTemplate *forward = stage.find(PassKind::Forward, chunk);
-    const UnitTemplate *backward = stage.find(PassKind::Backward, chunk);
-    chunks.emplace_back(program, lifetimes, bytes);
-    if (forward)
-      chunks.back().run(forward->items, backward ? &backward->items : nullptr);
-  }
-  step.runStep(stage.step);
+  for (unsigned chunk = 0; chunk < program.numChunks; ++chunk)
+    chunks.emplace_back(program, lifetimes, bytes).run(stage.getChain(chunk));
+  if (const UnitTemplate *items = stage.find(PhaseKind::Step, 0))
+    step.run(items);
 }
 
 std::string TensorTracker::getName(char kind, const Value *value, int64_t iteration) {
@@ -29,8 +25,10 @@ std::string TensorTracker::getName(const UnitTensor &tensor, const PlacedUnit &u
     std::string name = getName('i', tensor.maker, -1) + " " + std::to_string(unit.microbatch);
     return unit.chunk ? name + "." + std::to_string(*unit.chunk) : name;
   }
-  const PlacedUnit &maker = tensor.inForward && unit.isBackward ? *unit.partner : unit;
-  return getName('t', tensor.maker, tensor.iteration) + " " + maker.getName();
+  const PlacedUnit *maker = &unit;
+  while (maker->getPlace() > tensor.unit)
+    maker = maker->previous;
+  return getName('t', tensor.maker, tensor.iteration) + " " + maker->getName();
 }
 
 uint64_t TensorTracker::getBytes(const Value *value) {
@@ -97,7 +95,7 @@ void TensorTracker::clear() {
 
 void TensorTracker::trackTensors(const PlacedUnit &unit, NodeFields &node) {
   const UnitSimulator &simulator = getSimulator(unit);
-  unsigned number = node.id - unit.base + (unit.isBackward ? simulator.getNumForwardNodes() : 0);
+  unsigned number = node.id - unit.base + simulator.getFirstNode(unit.getPlace());
   assert(number < simulator.getNumNodes() && "the simulation has other nodes than the layout");
   for (const TensorAccess &access : simulator.getAccesses(number)) {
     const UnitTensor &tensor = simulator.getTensor(access.tensor);
@@ -134,7 +132,7 @@ void TensorTracker::trackMessage(const Value *value, const PlacedUnit &unit, int
 
 void TensorTracker::loadInputs(const PlacedUnit &unit, NodeFields &node) {
   const UnitSimulator &simulator = getSimulator(unit);
-  for (unsigned number : simulator.listInputs(!unit.isBackward)) {
+  for (unsigned number : simulator.listInputs(unit.getPlace())) {
     const UnitTensor &tensor = simulator.getTensor(number);
     addOutput(getName(tensor, unit), uint64_t(tensor.size));
   }

@@ -52,7 +52,7 @@ private:
   void clear();
   void trackTensors(const PlacedUnit &unit, NodeFields &node);
   const UnitSimulator &getSimulator(const PlacedUnit &unit) const {
-    return unit.isStep ? step : chunks[unit.chunk.value_or(0)];
+    return unit.kind == PhaseKind::Step ? step : chunks[unit.chunk.value_or(0)];
   }
   void addOutput(std::string name, uint64_t bytes);
   void readStatic(const Value *value, const PlacedUnit &unit, int64_t iteration);

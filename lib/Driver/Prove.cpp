@@ -180,7 +180,7 @@ bool stage::runProof(const DriverOptions &options) {
   std::vector<std::string> larger;
   SizeBinding ofJob = c.graph->binding;
   std::vector<std::string> fixed = small.getGiven();
-  for (auto &op : c.graph->forward) // a count that is cut becomes a number, and its symbols what they are elsewhere
+  for (auto &op : c.graph->getForward()) // a count that is cut becomes a number, and its symbols what they are elsewhere
     if (!op->cases.getRuns().empty())
       llvm::append_range(fixed, collectSymbols(op->count));
   llvm::append_range(small.notes, shortenLoops(*c.graph, small.getGiven()));

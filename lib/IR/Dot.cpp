@@ -15,9 +15,8 @@ public:
   void run() {
     auto &mutableGraph = const_cast<Graph &>(graph);
     os << "digraph \"" << graph.name << "\" {\n  rankdir=TB;\n  node [shape=box, fontname=\"sans-serif\"];\n";
-    cluster("forward", mutableGraph.forward);
-    cluster("backward", mutableGraph.backward);
-    cluster("step", mutableGraph.step);
+    for (Block &phase : graph.getPhases())
+      cluster(getName(phase.getPhase()).str(), phase);
     mutableGraph.walk([&](Op &op) {
       for (const Value *operand : op.getOperands())
         if (const Op *from = operand->getOp() ? operand->getOp() : operand->getBlock()->getParent())

@@ -176,9 +176,20 @@ void Graph::walk(Block &block, llvm::function_ref<void(Op &)> f) {
 }
 
 void Graph::walk(llvm::function_ref<void(Op &)> f) {
-  walk(forward, f);
-  walk(backward, f);
-  walk(step, f);
+  for (Block &phase : getPhases())
+    walk(phase, f);
+}
+
+Block *Graph::findPhase(PhaseKind kind) const {
+  auto found = llvm::find_if(phases, [&](auto &phase) { return phase->getPhase() == kind; });
+  return found == phases.end() ? nullptr : found->get();
+}
+
+Block &Graph::getPhase(PhaseKind kind) {
+  if (Block *known = findPhase(kind))
+    return *known;
+  auto next = llvm::find_if(phases, [&](auto &phase) { return phase->getPhase() > kind; });
+  return **phases.insert(next, std::make_unique<Block>(*this, kind));
 }
 
 const Block &Block::getTop() const { return parent ? parent->getBlock()->getTop() : *this; }

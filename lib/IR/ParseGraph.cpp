@@ -53,10 +53,9 @@ bool TextParser::parseItem() {
     graph.training = false;
     return expect(";");
   }
-  for (auto [word, block] : {std::pair("forward", &graph.forward), std::pair("backward", &graph.backward),
-                             std::pair("step", &graph.step)})
-    if (is(word))
-      return parseTopBlock(*block);
+  for (unsigned kind = 0; kind < numPhaseKinds; ++kind)
+    if (is(getName(PhaseKind(kind))))
+      return parseTopBlock(graph.getPhase(PhaseKind(kind)));
   return fail("a declaration or a block");
 }
 

@@ -9,10 +9,10 @@ class BlockPrinter {
 public:
   BlockPrinter(llvm::raw_ostream &os, const Graph &graph) : os(os), graph(graph), names(graph) {}
 
-  void print(llvm::StringRef word, const Block &block) {
+  void print(const Block &block) {
     if (block.empty())
       return;
-    os << "  " << word << " {\n";
+    os << "  " << getName(block.getPhase()) << " {\n";
     printOps(block, 4);
     os << "  }\n";
   }
@@ -269,7 +269,6 @@ private:
 
 void stage::printBlocks(llvm::raw_ostream &os, const Graph &graph) {
   BlockPrinter printer(os, graph);
-  printer.print("forward", graph.forward);
-  printer.print("backward", graph.backward);
-  printer.print("step", graph.step);
+  for (const Block &phase : graph.getPhases())
+    printer.print(phase);
 }

@@ -6,23 +6,24 @@
 
 using namespace stage;
 
-llvm::StringRef stage::getName(PassKind kind) { return kind == PassKind::Forward ? "forward" : "backward"; }
-
-const UnitTemplate *StageProgram::find(PassKind kind, unsigned chunk) const {
+const UnitTemplate *StageProgram::find(PhaseKind kind, unsigned chunk) const {
   for (const UnitTemplate &unit : templates)
     if (unit.kind == kind && unit.chunk == chunk)
       return &unit;
   return nullptr;
 }
 
-std::string Program::getUnitName(const ProgramUnit &unit) const {
-  std::string name = (unit.kind == PassKind::Forward ? "F" : "B") + std::to_string(unit.microbatch);
-  return numChunks == 1 ? name : name + "." + std::to_string(unit.chunk);
+llvm::SmallVector<const UnitTemplate *, 4> StageProgram::getChain(unsigned chunk) const {
+  llvm::SmallVector<const UnitTemplate *, 4> chain;
+  for (const UnitTemplate &unit : templates)
+    if (unit.chunk == chunk && unit.kind != PhaseKind::Step)
+      chain.push_back(&unit);
+  return chain;
 }
 
 GradientBuffers::GradientBuffers(Graph &graph) {
   llvm::DenseMap<const Value *, llvm::SmallVector<unsigned, 1>> ofParam;
-  Graph::walk(graph.backward, [&](Op &op) {
+  graph.walk([&](Op &op) {
     if (op.kind != OpKind::Accumulate)
       return;
     const Value *gradient = op.getResult();
@@ -65,7 +66,6 @@ void stage::forEachOp(const StageProgram &stage, llvm::function_ref<void(const O
   };
   for (const UnitTemplate &unit : stage.templates)
     llvm::for_each(unit.items, visit);
-  llvm::for_each(stage.step, visit);
 }
 
 AxisSet stage::findVaryingAxes(const Program &program, const StageProgram &stage) {
@@ -102,17 +102,14 @@ private:
     os << "  stage " << stage.stage << " {\n";
     for (const UnitTemplate &unit : stage.templates) {
       os << "    " << getName(unit.kind);
-      if (program.numChunks > 1)
+      if (program.numChunks > 1 && unit.kind != PhaseKind::Step)
         os << " chunk " << unit.chunk;
       printItems(unit.items);
     }
-    if (!stage.step.empty()) {
-      os << "    step";
-      printItems(stage.step);
-    }
     os << "    order";
-    for (const ProgramUnit &unit : stage.units)
-      os << ' ' << program.getUnitName(unit);
+    for (const Unit &unit : stage.units)
+      if (unit.kind != PhaseKind::Step)
+        os << ' ' << program.getUnitName(unit);
     os << ";\n  }\n";
   }
 

@@ -23,9 +23,8 @@ llvm::StringRef stage::getLocalName(llvm::StringRef path) {
 llvm::StringRef stage::getScope(llvm::StringRef path) { return path.drop_back(getLocalName(path).size()).rtrim('.'); }
 
 ValueNames::ValueNames(const Graph &graph) {
-  visit(graph.forward);
-  visit(graph.backward);
-  visit(graph.step);
+  for (const Block &phase : graph.getPhases())
+    visit(phase);
 }
 
 void ValueNames::visit(const Block &block) {

@@ -18,25 +18,21 @@
 using namespace stage;
 
 namespace {
-/// The three top blocks in the order in which they run.
-enum Phase { Forward, Backward, Step };
-static const char *const phaseNames[] = {"forward", "backward", "step"};
-
 class Verifier {
 public:
   Verifier(Graph &graph, DiagnosticEngine &diags) : context{graph, diags, std::nullopt}, graph(graph), diags(diags) {}
 
   void run() {
     findSymbols();
-    Block *blocks[] = {&graph.forward, &graph.backward, &graph.step};
-    for (Phase phase : {Forward, Backward, Step})
-      enumerate(*blocks[phase]);
-    for (Phase phase : {Forward, Backward, Step}) {
-      currentPhase = phase;
+    verifyPhases();
+    for (Block &phase : graph.getPhases())
+      enumerate(phase);
+    for (Block &phase : graph.getPhases()) {
+      currentPhase = phase.getPhase();
       loopsOfPhase.clear();
-      verifyBlock(*blocks[phase]);
-      if (!blocks[phase]->empty())
-        verifyTerminator(*blocks[phase]);
+      verifyBlock(phase);
+      if (!phase.empty())
+        verifyTerminator(phase);
     }
   }
 
@@ -87,11 +83,6 @@ private:
     }
   }
 
-  Phase getPhase(const Block *block) const {
-    const Block *top = &block->getTop();
-    return top == &graph.forward ? Forward : top == &graph.backward ? Backward : Step;
-  }
-
   /// The bodies of repeats that a block is or stands in, outermost first.
   static llvm::SmallVector<const Block *, 2> getBodies(const Block *block) {
     llvm::SmallVector<const Block *, 2> bodies;
@@ -104,9 +95,9 @@ private:
   std::string findFault(const Value *value, const Op &user) {
     if (!known.contains(value))
       return "it is not in the graph";
-    Phase phase = getPhase(value->getBlock());
+    PhaseKind phase = value->getBlock()->getPhase();
     if (phase > currentPhase)
-      return std::string("it belongs to ") + phaseNames[phase] + ", which runs later";
+      return "it belongs to " + getName(phase).str() + ", which runs later";
     const Op *definer = value->getOp();
     // What accumulates is a buffer, which is where its parameter is.
     bool isBuffer = phase != currentPhase && definer && definer->kind == OpKind::Accumulate &&
@@ -144,6 +135,19 @@ private:
   // V3: blocks
   //===--------------------------------------------------------------------===//
 
+  /// Backward is one phase or two halves.
+  void verifyPhases() {
+    std::string found;
+    for (Block &phase : graph.getPhases())
+      if (isBackward(phase.getPhase()))
+        found += (found.empty() ? "" : ", ") + getName(phase.getPhase()).str();
+    if (found.empty() || found == getName(PhaseKind::Backward) ||
+        (!graph.findPhase(PhaseKind::Backward) && graph.findPhase(PhaseKind::BackwardInput) &&
+         graph.findPhase(PhaseKind::BackwardWeight)))
+      return;
+    diags.report(graph.loc, diag::IRPhases) << found;
+  }
+
   void verifyBlock(Block &block) {
     for (auto &argument : block.getArguments())
       verifyValue(*argument);
@@ -153,7 +157,7 @@ private:
 
   void verifyTerminator(Block &block) {
     bool isBody = block.getParent();
-    if (!isBody && &block != &graph.forward)
+    if (!isBody && &block != &graph.getForward())
       return;
     Op *last = block.getTerminator();
     if (!last || last->kind != (isBody ? OpKind::Yield : OpKind::Return))
@@ -170,13 +174,13 @@ private:
     bool isLast = block->end() != block->begin() && std::prev(block->end())->get() == &op;
     if (op.kind == OpKind::Yield && !(isLast && block->getParent()))
       misplaced("at the end of a repeat's body");
-    if (op.kind == OpKind::Return && !(isLast && block == &graph.forward))
+    if (op.kind == OpKind::Return && !(isLast && block == &graph.getForward()))
       misplaced("at the end of forward");
-    if ((isState(op.kind) || op.kind == OpKind::Input) && currentPhase != Forward)
+    if ((isState(op.kind) || op.kind == OpKind::Input) && currentPhase != PhaseKind::Forward)
       misplaced("in forward");
-    if (op.kind == OpKind::Accumulate && currentPhase != Backward)
+    if (op.kind == OpKind::Accumulate && !isBackward(currentPhase))
       misplaced("in backward");
-    if (op.kind == OpKind::Update && currentPhase != Step)
+    if (op.kind == OpKind::Update && currentPhase != PhaseKind::Step)
       misplaced("in step");
     if (op.kind == OpKind::Repeat && block->getParent())
       misplaced("outside of other repeats");
@@ -396,7 +400,7 @@ private:
     const Op &other = *first->second;
     std::string difference;
     if (!loopsOfPhase.insert(op.loop).second)
-      difference = std::string("stands in ") + phaseNames[currentPhase] + " as well";
+      difference = "stands in " + getName(currentPhase).str() + " as well";
     else if (other.name != op.name)
       difference = "has another name";
     else if (other.count != op.count)
@@ -475,7 +479,7 @@ private:
   VerifierContext context;
   Graph &graph;
   DiagnosticEngine &diags;
-  Phase currentPhase = Forward;
+  PhaseKind currentPhase = PhaseKind::Forward;
   llvm::StringSet<> symbols;
   llvm::DenseSet<const SizeNode *> checkedSizes;
   llvm::DenseSet<const Value *> known;

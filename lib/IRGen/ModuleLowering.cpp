@@ -168,7 +168,7 @@ bool ModuleLowering::constrain(Value &value, const ast::TensorType &type) {
 
 bool ModuleLowering::lowerModel() {
   Environment env(evaluator.getProgram().getFile(*job.model));
-  Place place{"", &graph.forward, job.model};
+  Place place{"", &graph.getForward(), job.model};
   llvm::StringRef model = job.model->name.name;
   for (const sema::NamedValue &arg : job.modelArgs)
     env.define(arg.name.name,
@@ -187,7 +187,7 @@ bool ModuleLowering::lowerModel() {
       tensor->path = "loss";
     op->addOperand(tensor);
   }
-  graph.forward.append(std::move(op));
+  graph.getForward().append(std::move(op));
   warnUnusedValues(graph, named, diags);
   return true;
 }

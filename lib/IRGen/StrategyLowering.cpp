@@ -243,15 +243,15 @@ private:
     bool found = false;
     // One stage of a model that has no such repeat: all of it.
     if (bound->schedule.chunks == 1 && (!info.axis || graph.mesh[*info.axis].size == 1) &&
-        llvm::none_of(graph.forward, [&](auto &op) { return op->kind == OpKind::Repeat && op->name == info.loop; })) {
+        llvm::none_of(graph.getForward(), [&](auto &op) { return op->kind == OpKind::Repeat && op->name == info.loop; })) {
       info = PipelineInfo();
       return true;
     }
-    for (auto &op : graph.forward)
+    for (auto &op : graph.getForward())
       found |= op->kind == OpKind::Repeat && op->name == info.loop;
     if (!found) {
       std::string known;
-      for (auto &op : graph.forward)
+      for (auto &op : graph.getForward())
         if (op->kind == OpKind::Repeat)
           known += (known.empty() ? "; it repeats '" : "', '") + op->name;
       diags.report(bound->stmt->what.range.Start, diag::PipelineLoopUnknown).range(bound->stmt->what.range)

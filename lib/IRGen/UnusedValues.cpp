@@ -28,7 +28,7 @@ namespace {
 class UsedValues {
 public:
   explicit UsedValues(Graph &graph) {
-    for (Value *value : graph.forward.getTerminator()->getOperands())
+    for (Value *value : graph.getForward().getTerminator()->getOperands())
       use(value);
     while (!pending.empty())
       visit(*pending.pop_back_val());

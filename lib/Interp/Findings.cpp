@@ -23,14 +23,14 @@ Findings::Findings(const Graph &graph) : graph(graph) {
       }
     }
   };
-  for (const Block *block : {&graph.forward, &graph.backward, &graph.step})
-    visit(visit, *block);
+  for (const Block &phase : graph.getPhases())
+    visit(visit, phase);
 }
 
 std::tuple<unsigned, unsigned, uint64_t, unsigned> Findings::getOrder(const Instance &instance) const {
   const Op *loop = getLoop(instance.value);
   uint64_t iteration = loop && loop->reverse ? ~instance.iteration : loop ? instance.iteration : 0;
-  bool isStep = &instance.value->getBlock()->getTop() == &graph.step;
+  bool isStep = instance.value->getBlock()->getPhase() == PhaseKind::Step;
   return {isStep ? ~0u : instance.microbatch, outerOrder.lookup(instance.value), iteration,
           order.lookup(instance.value)};
 }

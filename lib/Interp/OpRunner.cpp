@@ -12,7 +12,7 @@ double stage::getError(double found, double expected) {
 }
 
 Instance stage::getInstance(const Value *value, const Frame &frame, unsigned microbatch) {
-  bool isStep = &value->getBlock()->getTop() == &value->getBlock()->getGraph().step;
+  bool isStep = value->getBlock()->getPhase() == PhaseKind::Step;
   return {value, getIteration(value, frame), isStep ? 0 : microbatch};
 }
 

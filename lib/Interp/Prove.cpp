@@ -64,8 +64,8 @@ static bool checkSize(Graph &graph, const Program *program, DiagnosticEngine &di
       work += size;
     }
   };
-  for (Block *block : {&graph.forward, &graph.backward, &graph.step})
-    visit(visit, *block, 1);
+  for (Block &phase : graph.getPhases())
+    visit(visit, phase, 1);
   work *= double(graph.microbatches);
   if (program && !hasFewRanks(graph, diags))
     return false;
@@ -147,7 +147,7 @@ private:
   //===--- the unsharded run against the reference ------------------------===//
 
   bool compareWithReference() {
-    Op *result = graph.forward.getTerminator();
+    Op *result = graph.getForward().getTerminator();
     for (unsigned m = 0; m < reference.getLosses().size(); ++m) {
       auto it = unsharded.values.find({result->getOperand(0), 0, m});
       double found = it == unsharded.values.end() ? NAN : it->second->data.front(), expected = reference.getLosses()[m];
@@ -160,7 +160,7 @@ private:
       proof.maxAccepted = std::max(proof.maxAccepted, accepted);
       ++proof.numCompared;
     }
-    if (graph.backward.empty())
+    if (llvm::none_of(graph.getPhases(), [](const Block &phase) { return isBackward(phase.getPhase()); }))
       return true; // before differentiate
     bool isGood = true;
     for (const Value *param : sources.getParams())
@@ -208,7 +208,7 @@ private:
     llvm::DenseMap<const Value *, const Value *> written = pairForwardValues();
     for (unsigned m = 0; m < graph.microbatches && !written.empty(); ++m)
       for (const Step &step : listUnshardedSteps(graph)) {
-        if (step.microbatch != m || step.kind != Step::Kind::Run || &step.op->getBlock()->getTop() != &graph.backward)
+        if (step.microbatch != m || step.kind != Step::Kind::Run || !isBackward(step.op->getBlock()->getPhase()))
           continue;
         for (auto &result : step.op->getResults()) {
           const Value *primal = result->primal;
@@ -234,7 +234,7 @@ private:
   llvm::DenseMap<const Value *, const Value *> pairForwardValues() {
     auto list = [](Graph &of) {
       std::vector<Op *> ops;
-      Graph::walk(of.forward, [&](Op &op) {
+      Graph::walk(of.getForward(), [&](Op &op) {
         if (!isReshard(op.kind))
           ops.push_back(&op);
       });
@@ -288,7 +288,7 @@ private:
   }
 
   bool checkLosses() {
-    Op *result = graph.forward.getTerminator();
+    Op *result = graph.getForward().getTerminator();
     for (unsigned m = 0; result && m < graph.microbatches; ++m)
       for (const Value *value : result->getOperands())
         if (!Sources::isSource(value) && !findings.hasCompared({value, 0, m})) {
@@ -344,7 +344,7 @@ std::optional<Proof> stage::prove(Graph &reference, Graph &graph, DiagnosticEngi
   std::unique_ptr<Program> program;
   if (hasCommunication(graph)) {
     // Stages are needed to run; where the pass has not been, it says where ops are and changes none.
-    if (llvm::none_of(graph.forward, [](const std::unique_ptr<Op> &op) { return op->virtualStage.has_value(); }))
+    if (llvm::none_of(graph.getForward(), [](const std::unique_ptr<Op> &op) { return op->virtualStage.has_value(); }))
       partitionPipeline(graph, diags);
     program = diags.hasErrors() ? nullptr : buildProgram(graph, diags);
     if (!program)

@@ -9,7 +9,7 @@
 using namespace stage;
 
 const Value *Reference::getLoss() const {
-  Op *result = graph.forward.getTerminator();
+  Op *result = graph.getForward().getTerminator();
   if (!graph.training || !result || result->kind != OpKind::Return || result->getNumOperands() == 0)
     return nullptr;
   return result->getOperand(0)->type.getNumDims() == 0 ? result->getOperand(0) : nullptr;

@@ -205,7 +205,7 @@ std::vector<std::string> stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::s
   std::vector<std::string> notes;
   std::vector<Loop> loops;
   std::set<std::pair<int64_t, std::string>> symbols; // The smallest first: `L - DENSE` after `DENSE`.
-  for (auto &op : graph.forward) {
+  for (auto &op : graph.getForward()) {
     if (op->kind != OpKind::Repeat)
       continue;
     SizeValue now = evaluateCount(op->count, graph.binding);
@@ -239,10 +239,10 @@ std::vector<std::string> stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::s
 
 void stage::copyIterations(Graph &to, const Graph &from) {
   llvm::DenseMap<unsigned, const Op *> loops;
-  for (auto &op : from.forward)
+  for (auto &op : from.getForward())
     if (op->kind == OpKind::Repeat)
       loops[op->loop] = op.get();
-  for (auto &op : to.forward)
+  for (auto &op : to.getForward())
     if (const Op *loop = op->kind == OpKind::Repeat ? loops.lookup(op->loop) : nullptr) {
       op->count = loop->count;
       op->cases = loop->cases;

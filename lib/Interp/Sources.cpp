@@ -6,7 +6,7 @@ using namespace stage;
 
 Sources::Sources(const Graph &graph, double scale) : graph(graph), scale(scale), pieces(graph) {
   unsigned numParams = 0, numBuffers = 0, numInputs = 0, numRandom = 0;
-  Graph::walk(const_cast<Block &>(graph.forward), [&](Op &op) {
+  Graph::walk(graph.getForward(), [&](Op &op) {
     if (op.kind == OpKind::Param) {
       ordinals[&op] = numParams++;
       params.push_back(op.getResult());
@@ -24,15 +24,19 @@ Sources::Sources(const Graph &graph, double scale) : graph(graph), scale(scale),
   findDrawers();
 }
 
-/// Differentiation leaves what it makes of an op where that stands: at one place of the source, in one scope.
+/// What is made of an op knows it, or else stands where differentiation left it: at one place of the source, in one scope.
 void Sources::findDrawers() {
   std::map<std::pair<const char *, std::string>, const Op *> places;
-  for (Block *block : {const_cast<Block *>(&graph.forward), const_cast<Block *>(&graph.backward)})
-    Graph::walk(*block, [&](Op &op) {
+  for (Block &phase : graph.getPhases())
+    Graph::walk(phase, [&](Op &op) {
+      if (op.origin) {
+        drawers[&op] = getDrawer(op.origin);
+        return;
+      }
       if (op.kind != OpKind::Compute || !isRandom(op.def->vjpOf ? *op.def->vjpOf : *op.def))
         return;
       auto [it, isNew] = places.try_emplace({op.loc.getPointer(), op.scope}, &op);
-      if (block == &graph.backward && !isNew)
+      if (&phase != &graph.getForward() && !isNew)
         drawers[&op] = it->second;
     });
 }

@@ -21,41 +21,42 @@ public:
       : graph(graph), program(program), lifetimes(lifetimes) {}
 
   std::vector<Step> run(const StageProgram &stage) {
-    std::vector<LastUses> forwardUses, backwardUses;
-    for (unsigned chunk = 0; chunk < program->numChunks; ++chunk) {
-      const UnitTemplate *forward = stage.find(PassKind::Forward, chunk), *back = stage.find(PassKind::Backward, chunk);
-      forwardUses.push_back(findLastUses(*program, forward->items));
-      backwardUses.push_back(back ? findLastUses(*program, back->items) : LastUses());
-    }
-    for (const ProgramUnit &entry : stage.units) {
+    std::vector<llvm::SmallVector<const UnitTemplate *, 4>> chains; // one per chunk, then the step
+    for (unsigned chunk = 0; chunk < program->numChunks; ++chunk)
+      chains.push_back(stage.getChain(chunk));
+    if (const UnitTemplate *step = stage.find(PhaseKind::Step, 0))
+      chains.push_back({step});
+    std::vector<ChainUses> usesOf;
+    for (auto &chain : chains)
+      usesOf.emplace_back(*program, chain);
+    for (const Unit &entry : stage.units) {
+      unsigned number = entry.kind == PhaseKind::Step ? chains.size() - 1 : entry.chunk;
       microbatch = entry.microbatch;
       self = findVirtualStage(stage.stage, entry.chunk);
-      const auto &items = stage.find(entry.kind, entry.chunk)->items;
-      bool isForward = entry.kind == PassKind::Forward;
-      later = isForward ? &backwardUses[entry.chunk] : nullptr;
-      runItems(items, isForward ? forwardUses[entry.chunk] : backwardUses[entry.chunk]);
+      uses = &usesOf[number];
+      place = llvm::find_if(chains[number], [&](auto *unit) { return unit->kind == entry.kind; }) - chains[number].begin();
+      runItems(chains[number][place]->items);
       ++unit;
     }
-    microbatch = 0;
-    later = nullptr;
-    runItems(stage.step, findLastUses(*program, stage.step));
     return std::move(steps);
   }
 
   std::vector<Step> runUnsharded() {
     for (microbatch = 0; microbatch < graph.microbatches; ++microbatch) {
-      runBlock(graph.forward);
-      runBlock(graph.backward);
+      for (Block &phase : graph.getPhases())
+        if (phase.getPhase() != PhaseKind::Step)
+          runBlock(phase);
       ++unit;
     }
     microbatch = 0;
-    runBlock(graph.step);
+    if (Block *step = graph.findPhase(PhaseKind::Step))
+      runBlock(*step);
     return std::move(steps);
   }
 
   std::vector<Step> runForward(unsigned number) {
     microbatch = number;
-    runBlock(graph.forward);
+    runBlock(graph.getForward());
     return std::move(steps);
   }
 
@@ -87,14 +88,14 @@ private:
       free(value);
   }
   bool outlivesUnit(const Value *value) const {
-    return getLoop(value) ? lifetimes->isSaved(value) : later && later->count(value);
+    return getLoop(value) ? lifetimes->isKept(value) : uses->isUsedAfter(value, place);
   }
   bool isWanted(const Value *value) const {
     if (!lifetimes)
       return true;
     if (getLoop(value))
-      return !lifetimes->isUnused(value) || lifetimes->isSaved(value);
-    return uses->count(value) || outlivesUnit(value);
+      return !lifetimes->isUnused(value) || lifetimes->isKept(value);
+    return (*uses)[place].count(value) || outlivesUnit(value);
   }
 
   //===--- ops ------------------------------------------------------------===//
@@ -135,7 +136,7 @@ private:
     if (!lifetimes)
       return;
     for (auto &argument : body.getArguments())
-      if (lifetimes->isUnused(argument.get()) && !lifetimes->isSaved(argument.get()))
+      if (lifetimes->isUnused(argument.get()) && !lifetimes->isKept(argument.get()))
         free(argument.get());
   }
 
@@ -189,12 +190,11 @@ private:
 
   //===--- items ----------------------------------------------------------===//
 
-  void runItems(const std::vector<ProgramItem> &items, const LastUses &lastUses) {
-    uses = &lastUses;
+  void runItems(const std::vector<ProgramItem> &items) {
     received.clear();
     frame.clear();
     std::vector<llvm::SmallVector<const Value *, 2>> releases(2 * items.size());
-    for (auto [value, time] : lastUses)
+    for (auto [value, time] : (*uses)[place])
       if (!getLoop(value) && !outlivesUnit(value))
         releases[time].push_back(value);
     const ProgramItem *loop = findPipelinedLoop(*program, items);
@@ -255,7 +255,8 @@ private:
   Graph &graph;
   const Program *program;
   const Lifetimes *lifetimes;
-  const LastUses *uses = nullptr, *later = nullptr;
+  const ChainUses *uses = nullptr; ///< Of the current unit's chain, in which it has this place.
+  unsigned place = 0;
   llvm::SmallVector<const Value *, 2> entryReleases; ///< What dies when the current item is entered.
   llvm::DenseSet<const Value *> received;
   Frame frame;

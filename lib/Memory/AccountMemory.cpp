@@ -3,12 +3,12 @@
 // Problem: the peak of every stage over a whole step, without walking the step op by
 // op for every microbatch, let alone for every rank.
 //
-// Algorithm: static memory is summed over the parameters of a stage. Each pair of
-// templates is simulated once (UnitSimulator), which gives for the forward and the
-// backward unit the most it adds, and what a microbatch keeps in between. The units of
-// the schedule are then walked with the number of microbatches in flight:
+// Algorithm: static memory is summed over the parameters of a stage. The templates of
+// each chunk are simulated once (UnitSimulator), which gives for each unit the most it
+// adds, and what a microbatch keeps from each to the next. The units of the schedule are
+// then walked with the number of microbatches that rest behind each unit:
 //
-//   live before unit u = static + kept by the microbatches in flight, except u's own
+//   live before unit u = static + kept by the microbatches at rest, except u's own
 //   peak               = max over u of (live before u + u's own peak)
 //
 // and what arrives for unit u+1, messages and inputs, exists during u. The simulation of
@@ -80,17 +80,36 @@ private:
   llvm::MapVector<std::pair<const Value *, unsigned>, LiveValue> table;
 };
 
-/// What simulating the templates of a chunk found.
-struct ChunkMemory {
+/// What simulating the templates of a chunk, or that of the step, found, per unit of a microbatch.
+struct ChainMemory {
+  struct UnitMemory {
+    std::vector<LiveValue> kept, arrivals;
+    ByteCount keptBytes = 0, arrivingBytes = 0;
+    bool works = false;
+    int64_t resting = 0; ///< Microbatches for which this unit was the last so far.
+  };
+  llvm::SmallVector<const UnitTemplate *, 4> templates;
   std::unique_ptr<UnitSimulator> simulator;
-  UnitPeak forward, backward;
-  std::vector<LiveValue> saved;
-  ByteCount savedBytes = 0;
-  /// What arrives for the two kinds of unit, and its bytes.
-  std::vector<LiveValue> arrivals[2];
-  ByteCount arrivingBytes[2] = {0, 0};
-  bool works[2];
+  std::vector<UnitMemory> units;
+
+  unsigned getPlace(PhaseKind kind) const {
+    return llvm::find_if(templates, [&](auto *unit) { return unit->kind == kind; }) - templates.begin();
+  }
+  /// Between their first and their last unit.
+  int64_t countInFlight() const {
+    int64_t count = 0;
+    for (const UnitMemory &unit : units)
+      count += unit.resting;
+    return count;
+  }
 };
+
+static ByteCount sumBytes(llvm::ArrayRef<LiveValue> values) {
+  ByteCount bytes = 0;
+  for (const LiveValue &value : values)
+    bytes += value.bytes;
+  return bytes;
+}
 
 class Accountant {
 public:
@@ -102,12 +121,14 @@ public:
     result.stage = stage.stage;
     LiveTable live;
     addStatic(stage, live);
-    std::vector<ChunkMemory> chunks;
+    std::vector<ChainMemory> chains; // one per chunk, then the step
     for (unsigned chunk = 0; chunk < program.numChunks; ++chunk) {
-      chunks.push_back(simulate(stage, chunk));
-      result.savedPerMicrobatch.push_back(chunks.back().savedBytes);
+      chains.push_back(simulate(stage.getChain(chunk)));
+      result.savedPerMicrobatch.push_back(chains.back().units.front().keptBytes);
     }
-    findPeak(stage, chunks, live, result);
+    if (const UnitTemplate *step = stage.find(PhaseKind::Step, 0))
+      chains.push_back(simulate(step));
+    findPeak(stage, chains, live, result);
     return result;
   }
 
@@ -127,11 +148,9 @@ private:
       forEachOp(unit.items, [&](Op &op, int64_t times) {
         if (op.kind == OpKind::Accumulate)
           addGradient(op, times, buffers, live);
+        else if (op.kind == OpKind::Update)
+          live.add(op.getOperand(0), MemoryClass::Optimizer, times, ByteCount(times) * getStateBytes(op));
       });
-    forEachOp(stage.step, [&](Op &op, int64_t times) {
-      if (op.kind == OpKind::Update)
-        live.add(op.getOperand(0), MemoryClass::Optimizer, times, ByteCount(times) * getStateBytes(op));
-    });
   }
 
   /// Accumulations of one parameter and sharding share a buffer. A repeat's body stands for its iterations, so those
@@ -160,91 +179,85 @@ private:
   // Units
   //===--------------------------------------------------------------------===//
 
-  ChunkMemory simulate(const StageProgram &stage, unsigned chunk) {
-    ChunkMemory result;
+  ChainMemory simulate(llvm::ArrayRef<const UnitTemplate *> templates) {
+    ChainMemory result;
+    result.templates.assign(templates.begin(), templates.end());
     result.simulator = std::make_unique<UnitSimulator>(program, lifetimes, bytes, /*folds=*/true);
-    UnitSimulator &simulator = *result.simulator;
-    const UnitTemplate *backward = stage.find(PassKind::Backward, chunk);
-    simulator.run(stage.find(PassKind::Forward, chunk)->items, backward ? &backward->items : nullptr);
-    result.forward = simulator.getForwardPeak();
-    result.backward = simulator.getBackwardPeak();
-    result.saved = simulator.listSaved();
-    result.savedBytes = simulator.getSavedBytes();
-    for (PassKind kind : {PassKind::Forward, PassKind::Backward}) {
-      result.works[unsigned(kind)] = simulator.works(kind == PassKind::Forward);
-      result.arrivals[unsigned(kind)] = simulator.listArrivals(kind == PassKind::Forward);
-      for (const LiveValue &value : result.arrivals[unsigned(kind)])
-        result.arrivingBytes[unsigned(kind)] += value.bytes;
+    result.simulator->run(templates);
+    for (unsigned place = 0; place < templates.size(); ++place) {
+      ChainMemory::UnitMemory &unit = result.units.emplace_back();
+      unit.kept = result.simulator->listKept(place);
+      unit.keptBytes = sumBytes(unit.kept);
+      unit.arrivals = result.simulator->listArrivals(place);
+      unit.arrivingBytes = sumBytes(unit.arrivals);
+      unit.works = result.simulator->works(place);
     }
     return result;
   }
 
-  void findPeak(const StageProgram &stage, const std::vector<ChunkMemory> &chunks, LiveTable &live,
-                StageMemory &result) {
+  static unsigned getNumber(const std::vector<ChainMemory> &chains, const Unit &unit) {
+    return unit.kind == PhaseKind::Step ? chains.size() - 1 : unit.chunk;
+  }
+  static const ChainMemory::UnitMemory &get(const std::vector<ChainMemory> &chains, const Unit &unit) {
+    const ChainMemory &chain = chains[getNumber(chains, unit)];
+    return chain.units[chain.getPlace(unit.kind)];
+  }
+
+  void findPeak(const StageProgram &stage, std::vector<ChainMemory> &chains, LiveTable &live, StageMemory &result) {
     ByteCount fixed = live.getUse().getTotal(), kept = 0, most = -1;
-    std::vector<int64_t> inFlight(chunks.size()), inFlightAtPeak;
-    std::optional<size_t> worst;
-    std::vector<ByteCount> arriving = sumArriving(stage, chunks);
+    size_t worst = 0;
+    std::vector<std::pair<const ChainMemory::UnitMemory *, int64_t>> restingAtPeak;
+    std::vector<ByteCount> arriving = sumArriving(stage, chains);
     for (size_t i = 0; i < stage.units.size(); ++i) {
-      const ProgramUnit &unit = stage.units[i];
-      const ChunkMemory &chunk = chunks[unit.chunk];
-      bool isForward = unit.kind == PassKind::Forward;
-      if (!isForward) {
-        kept -= chunk.savedBytes;
-        --inFlight[unit.chunk];
+      ChainMemory &chain = chains[getNumber(chains, stage.units[i])];
+      unsigned place = chain.getPlace(stage.units[i].kind);
+      if (place > 0) {
+        kept -= chain.units[place - 1].keptBytes;
+        --chain.units[place - 1].resting;
       }
-      ByteCount total = fixed + kept + arriving[i] + (isForward ? chunk.forward.total : chunk.backward.total);
+      ByteCount total = fixed + kept + arriving[i] + chain.simulator->getPeak(place).total;
       if (total > most) {
         most = total;
         worst = i;
-        inFlightAtPeak = inFlight;
+        restingAtPeak.clear();
+        for (const ChainMemory &other : chains)
+          for (const ChainMemory::UnitMemory &unit : other.units)
+            restingAtPeak.emplace_back(&unit, unit.resting);
       }
-      if (isForward && graph.training) {
-        kept += chunk.savedBytes;
-        ++inFlight[unit.chunk];
-        int64_t sum = 0;
-        for (int64_t count : inFlight)
-          sum += count;
-        result.inFlight = std::max(result.inFlight, sum);
-      }
+      if (place + 1 == chain.units.size())
+        continue;
+      kept += chain.units[place].keptBytes;
+      ++chain.units[place].resting;
+      int64_t inFlight = 0;
+      for (const ChainMemory &other : chains)
+        inFlight += other.countInFlight();
+      result.inFlight = std::max(result.inFlight, inFlight);
     }
-    UnitSimulator step(program, lifetimes, bytes, /*folds=*/true);
-    step.runStep(stage.step);
-    if (!worst || fixed + step.getForwardPeak().total > most)
-      return recordStep(step, live, result);
 
-    const ProgramUnit &unit = stage.units[*worst];
-    const UnitPeak &peak = unit.kind == PassKind::Forward ? chunks[unit.chunk].forward : chunks[unit.chunk].backward;
+    const Unit &unit = stage.units[worst];
+    const ChainMemory &chain = chains[getNumber(chains, unit)];
+    const UnitPeak &peak = chain.simulator->getPeak(chain.getPlace(unit.kind));
     result.unit = program.getUnitName(unit);
     if (peak.node)
-      live.add(chunks[unit.chunk].simulator->listLive(*peak.node), 1);
-    for (unsigned chunk = 0; chunk < chunks.size(); ++chunk)
-      live.add(chunks[chunk].saved, inFlightAtPeak[chunk]);
-    for (const ProgramUnit &next : llvm::ArrayRef<ProgramUnit>(stage.units).drop_front(*worst + 1)) {
-      live.add(chunks[next.chunk].arrivals[unsigned(next.kind)], 1);
-      if (chunks[next.chunk].works[unsigned(next.kind)])
+      live.add(chain.simulator->listLive(*peak.node), 1);
+    for (auto [other, count] : restingAtPeak)
+      live.add(other->kept, count);
+    for (const Unit &next : llvm::ArrayRef<Unit>(stage.units).drop_front(worst + 1)) {
+      live.add(get(chains, next).arrivals, 1);
+      if (get(chains, next).works)
         break;
     }
     record(peak, live, result);
   }
 
   /// What arrives during each unit: all that the units after it need, up to the next in which more can arrive.
-  static std::vector<ByteCount> sumArriving(const StageProgram &stage, const std::vector<ChunkMemory> &chunks) {
+  static std::vector<ByteCount> sumArriving(const StageProgram &stage, const std::vector<ChainMemory> &chains) {
     std::vector<ByteCount> arriving(stage.units.size(), 0);
     for (size_t i = stage.units.size(); i-- > 1;) {
-      const ProgramUnit &unit = stage.units[i];
-      const ChunkMemory &chunk = chunks[unit.chunk];
-      arriving[i - 1] = chunk.arrivingBytes[unsigned(unit.kind)] + (chunk.works[unsigned(unit.kind)] ? 0 : arriving[i]);
+      const ChainMemory::UnitMemory &unit = get(chains, stage.units[i]);
+      arriving[i - 1] = unit.arrivingBytes + (unit.works ? 0 : arriving[i]);
     }
     return arriving;
-  }
-
-  static void recordStep(const UnitSimulator &step, LiveTable &live, StageMemory &result) {
-    const UnitPeak &peak = step.getForwardPeak();
-    result.unit = "step";
-    if (peak.node)
-      live.add(step.listLive(*peak.node), 1);
-    record(peak, live, result);
   }
 
   static void record(const UnitPeak &peak, const LiveTable &live, StageMemory &result) {

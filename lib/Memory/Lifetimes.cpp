@@ -4,11 +4,10 @@
 using namespace stage;
 
 Lifetimes::Lifetimes(Graph &graph) {
-  // All positions first: forward values are compared by the backward ops that use them.
-  for (Block *block : {&graph.forward, &graph.backward, &graph.step})
-    graph.walk(*block, [&, position = 0u](Op &op) mutable { order[&op] = position++; });
-  for (Block *block : {&graph.forward, &graph.backward, &graph.step})
-    visitBlock(*block);
+  // All positions first: values are compared by the ops of later phases that use them.
+  graph.walk([&](Op &op) { order[&op] = order.size(); });
+  for (Block &phase : graph.getPhases())
+    visitBlock(phase);
 }
 
 void Lifetimes::visitBlock(Block &block) {
@@ -35,22 +34,21 @@ static const Op *findAnchor(const Op *user, const Block *block) {
 
 void Lifetimes::visitValue(const Value &value) {
   Block *block = value.getBlock();
-  const Block *home = &block->getTop();
+  PhaseKind home = block->getPhase();
   const Op *last = nullptr;
-  bool lastIsElsewhere = false, usedAtHome = false;
+  bool usedAtHome = false;
   for (auto [user, number] : value.getUses()) {
-    bool elsewhere = &user->getBlock()->getTop() != home;
-    if (elsewhere)
-      saved.insert(&value);
+    PhaseKind phase = user->getBlock()->getPhase();
+    if (phase != home) {
+      PhaseKind &lastUser = lastUsers.try_emplace(&value, phase).first->second;
+      lastUser = std::max(lastUser, phase);
+    }
     const Op *anchor = findAnchor(user, block);
     if (!anchor)
       continue;
-    usedAtHome |= !elsewhere;
-    // Backward runs after forward; then by position.
-    if (last && std::pair(elsewhere, order[anchor]) < std::pair(lastIsElsewhere, order[last]))
-      continue;
-    last = anchor;
-    lastIsElsewhere = elsewhere;
+    usedAtHome |= phase == home;
+    if (!last || order[anchor] >= order[last])
+      last = anchor;
   }
   if (!usedAtHome)
     unused.insert(&value);

@@ -35,10 +35,10 @@ public:
     report.ranks = graph.mesh.getNumRanks();
     for (auto &[symbol, value] : graph.unpadded)
       ownBinding.bind(symbol, value);
-    __int128 padded = countElements(graph.forward, OpKind::Param, 1);
+    __int128 padded = countElements(graph.getForward(), OpKind::Param, 1);
     binding = ownBinding;
-    report.parameters = countElements(graph.forward, OpKind::Param, 1);
-    report.buffers = countElements(graph.forward, OpKind::Buffer, 1);
+    report.parameters = countElements(graph.getForward(), OpKind::Param, 1);
+    report.buffers = countElements(graph.getForward(), OpKind::Buffer, 1);
     binding = graph.binding;
     report.padding = padded - report.parameters;
     for (const StageProgram &stage : program.stages)
@@ -79,11 +79,10 @@ private:
     result.buffers = count(OpKind::Buffer);
 
     llvm::MapVector<const UnitTemplate *, int64_t> invocations;
-    for (const ProgramUnit &unit : stage.units)
+    for (const Unit &unit : stage.units)
       ++invocations[stage.find(unit.kind, unit.chunk)];
     for (auto [unit, times] : invocations)
       visitItems(unit->items, times, result);
-    visitItems(stage.step, 1, result);
     return result;
   }
 

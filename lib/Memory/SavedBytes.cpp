@@ -23,7 +23,7 @@ public:
   explicit SavedCollector(Graph &graph) : graph(graph), lifetimes(graph) {}
 
   std::vector<SavedBytes> run() {
-    visitBlock(graph.forward);
+    visitBlock(graph.getForward());
     return std::move(result);
   }
 
@@ -51,7 +51,7 @@ private:
 
   void visitValue(const Value &value, SavedBytes &saved) {
     const Op *op = value.getOp();
-    if (!lifetimes.isSaved(&value) || (op && (isState(op->kind) || op->kind == OpKind::Input)))
+    if (!lifetimes.isKept(&value) || (op && (isState(op->kind) || op->kind == OpKind::Input)))
       return;
     if (isKeptAsArgument(value) || (op && isResultOfKept(value, *op)) || isViewOfKept(value))
       return;
@@ -65,7 +65,7 @@ private:
                        : user->kind == OpKind::Yield ? user->getBlock()->getParent()
                                                      : nullptr;
       if (loop && llvm::all_of(loop->bodies, [&, number = number](auto &body) {
-            return body->getArgument(number) != &value && lifetimes.isSaved(body->getArgument(number));
+            return body->getArgument(number) != &value && lifetimes.isKept(body->getArgument(number));
           }))
         return true;
     }
@@ -81,14 +81,14 @@ private:
     return isKeptAsYielded(last.getTerminator()->getOperand(value.getNumber()), op);
   }
   bool isKeptAsYielded(const Value *yielded, const Op &loop) const {
-    return lifetimes.isSaved(yielded) && getLoop(yielded) == &loop && !isKeptAsArgument(*yielded);
+    return lifetimes.isKept(yielded) && getLoop(yielded) == &loop && !isKeptAsArgument(*yielded);
   }
 
   bool isViewOfKept(const Value &value) const {
     const Value *source = &value;
     while (source->getOp() && isView(*source->getOp())) {
       source = source->getOp()->getOperand(0);
-      if (lifetimes.isSaved(source))
+      if (lifetimes.isKept(source))
         return true;
     }
     return false;

@@ -28,7 +28,7 @@ llvm::MapVector<const Value *, int64_t> stage::collectState(const Graph &graph, 
     });
   // What nothing uses belongs to no unit, and is kept where the program begins.
   if (stage.stage == 0)
-    for (auto &op : graph.forward)
+    for (auto &op : graph.getForward())
       if (op->kind == kind && op->getResult()->getUses().empty())
         state[op->getResult()] = 1;
   return state;

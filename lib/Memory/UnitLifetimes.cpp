@@ -28,10 +28,10 @@ void UnitSimulator::insert(std::vector<LateAccess> late) {
 }
 
 /// A view of what a node of its own unit made is copied when nothing else reads that any more. Views of inputs, of what
-/// was received and of what forward kept hold what they look at.
+/// was received and of what an earlier unit kept hold what they look at.
 bool UnitSimulator::isCopied(const UnitTensor &tensor, const View &view) const {
   const UnitTensor &source = tensors[view.source];
-  return !source.isInput && source.inForward == tensor.inForward && nodes[source.first].op &&
+  return !source.isInput && source.unit == tensor.unit && nodes[source.first].op &&
          view.madeAfter >= int(source.first);
 }
 
@@ -84,7 +84,7 @@ void UnitSimulator::resolveViews() {
     if (slices == parts.end() || slices->second >= whole.size)
       continue;
     whole.size -= slices->second;
-    if (whole.first + 1 < (whole.inForward ? numForward : nodes.size()))
+    if (whole.first + 1 < ends[whole.unit])
       copies.push_back({whole.first + 1, {number, /*isWrite=*/false}});
   }
   insert(std::move(copies));
@@ -98,11 +98,13 @@ void UnitSimulator::findLifetimes() {
   // What arrives is there, whether anything reads it or not: the first node of the unit that is no recv frees it. What
   // nothing reads of the rest is not made.
   std::vector<LateAccess> frees;
-  unsigned next = 0;
+  unsigned next = 0, of = 0;
   for (unsigned node = 0; node < nodes.size(); ++node) {
     if (!nodes[node].isRecv)
       continue;
-    unsigned end = node < numForward ? numForward : nodes.size();
+    while (ends[of] <= node)
+      ++of;
+    unsigned end = ends[of];
     for (next = std::max(next, node); next < end && nodes[next].isRecv;)
       ++next;
     for (TensorAccess access : getAccesses(node))
@@ -136,7 +138,7 @@ void UnitSimulator::dropUnread() {
 }
 
 int64_t UnitSimulator::getCopies(const UnitTensor &tensor) const {
-  if (!folds || tensor.iteration < 0 || !isSaved(tensor))
+  if (!folds || tensor.iteration < 0 || !isKeptAfter(tensor, tensor.unit))
     return 1; // gone before the next iteration needs one
   return foldedLoops.find(getLoop(tensor.maker)->loop)->second.getCopies(tensor.iteration);
 }
@@ -149,15 +151,16 @@ void UnitSimulator::findPeaks() {
     ByteCount size = ByteCount(tensor.size) * getCopies(tensor);
     change[tensor.first] += size;
     change[tensor.last + 1] -= size;
-    if (isSaved(tensor)) {
+    if (isKeptAfter(tensor, tensor.unit))
       tensor.kind = MemoryClass::Activations;
-      savedBytes += size;
-    }
   }
   ByteCount live = 0;
-  for (unsigned node = 0; node < nodes.size(); ++node) {
+  peaks.resize(ends.size());
+  for (unsigned node = 0, of = 0; node < nodes.size(); ++node) {
     live += change[node];
-    UnitPeak &peak = node < numForward ? forwardPeak : backwardPeak;
+    while (ends[of] <= node)
+      ++of;
+    UnitPeak &peak = peaks[of];
     if (!peak.node || live > peak.total)
       peak = {live, nodes[node].op, std::nullopt, node};
     if (peak.node == node && nodes[node].iteration >= 0)
@@ -198,12 +201,12 @@ std::vector<LiveValue> UnitSimulator::listLive(unsigned node) const {
   return list([&](const UnitTensor &tensor) { return tensor.first <= node && tensor.last >= int(node); });
 }
 
-std::vector<LiveValue> UnitSimulator::listSaved() const {
-  return list([&](const UnitTensor &tensor) { return isSaved(tensor); });
+std::vector<LiveValue> UnitSimulator::listKept(unsigned unit) const {
+  return list([&](const UnitTensor &tensor) { return isKeptAfter(tensor, unit); });
 }
 
-std::vector<LiveValue> UnitSimulator::listArrivals(bool inForward) const {
-  auto isOfUnit = [&](const UnitTensor &tensor) { return tensor.inForward == inForward; };
+std::vector<LiveValue> UnitSimulator::listArrivals(unsigned unit) const {
+  auto isOfUnit = [&](const UnitTensor &tensor) { return tensor.unit == unit; };
   std::vector<LiveValue> arrivals =
       list([&](const UnitTensor &tensor) { return isOfUnit(tensor) && !tensor.isInput && nodes[tensor.first].isRecv; });
   for (LiveValue &received : arrivals)
@@ -212,17 +215,16 @@ std::vector<LiveValue> UnitSimulator::listArrivals(bool inForward) const {
   return arrivals;
 }
 
-std::vector<unsigned> UnitSimulator::listInputs(bool inForward) const {
+std::vector<unsigned> UnitSimulator::listInputs(unsigned unit) const {
   std::vector<unsigned> inputs;
   for (unsigned number = 0; number < tensors.size(); ++number)
-    if (const UnitTensor &tensor = tensors[number];
-        tensor.isInput && tensor.last >= 0 && tensor.inForward == inForward)
+    if (const UnitTensor &tensor = tensors[number]; tensor.isInput && tensor.last >= 0 && tensor.unit == unit)
       inputs.push_back(number);
   return inputs;
 }
 
-bool UnitSimulator::works(bool inForward) const {
-  llvm::ArrayRef<Node> all(nodes);
-  return llvm::any_of(inForward ? all.take_front(numForward) : all.drop_front(numForward),
+bool UnitSimulator::works(unsigned unit) const {
+  unsigned first = getFirstNode(unit);
+  return llvm::any_of(llvm::ArrayRef<Node>(nodes).slice(first, ends[unit] - first),
                       [](const Node &node) { return node.op != nullptr; });
 }

@@ -77,14 +77,14 @@ unsigned UnitSimulator::allocate(const Value *value, MemoryClass kind) {
   tensor.iteration = iteration;
   tensor.size = bytes.get(value);
   tensor.kind = kind;
-  tensor.inForward = inForward;
+  tensor.unit = unit;
   tensor.names = tensor.isInput = tensor.isView = 0;
   tensor.first = nodes.empty() ? 0 : nodes.size() - 1;
   return tensors.size() - 1;
 }
 
 bool UnitSimulator::outlivesUnit(const Value *value) const {
-  return getLoop(value) ? lifetimes.isSaved(value) : later && later->count(value);
+  return getLoop(value) ? lifetimes.isKept(value) : uses->isUsedAfter(value, unit);
 }
 
 void UnitSimulator::bind(const Value *value, unsigned number) {
@@ -94,7 +94,7 @@ void UnitSimulator::bind(const Value *value, unsigned number) {
   names.set(name, number);
   UnitTensor &tensor = tensors[number];
   ++tensor.names;
-  if (inForward && outlivesUnit(value))
+  if (outlivesUnit(value))
     tensor.value = value; // what is kept is known by the name it is kept for
 }
 
@@ -133,7 +133,7 @@ static bool isStatic(const Value *value) {
 bool UnitSimulator::diesWith(const Value *operand, const Op &op) const {
   if (getLoop(operand) || op.getBlock()->getParent())
     return llvm::is_contained(lifetimes.getReleases(&op), operand);
-  return !outlivesUnit(operand) && current->lookup(operand) == itemEnd;
+  return !outlivesUnit(operand) && (*uses)[unit].lookup(operand) == itemEnd;
 }
 
 /// The result is written over the operand of which it is made.
@@ -207,7 +207,7 @@ void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
   };
   auto dropUnusedArguments = [&] {
     for (auto &argument : body->getArguments())
-      if (lifetimes.isUnused(argument.get()) && !lifetimes.isSaved(argument.get()))
+      if (lifetimes.isUnused(argument.get()) && !lifetimes.isKept(argument.get()))
         drop(argument.get());
   };
 
@@ -260,14 +260,14 @@ void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
 
 bool UnitSimulator::isWanted(const Value *value) const {
   if (getLoop(value))
-    return !lifetimes.isUnused(value) || lifetimes.isSaved(value);
-  return current->count(value) || outlivesUnit(value);
+    return !lifetimes.isUnused(value) || lifetimes.isKept(value);
+  return (*uses)[unit].count(value) || outlivesUnit(value);
 }
 
 /// Those that the current unit is the first of its microbatch to use.
 void UnitSimulator::bindInputs() {
-  for (auto &op : program.graph->forward)
-    if (op->kind == OpKind::Input && current->count(op->getResult()) && !find(op->getResult())) {
+  for (auto &op : program.graph->getForward())
+    if (op->kind == OpKind::Input && (*uses)[unit].count(op->getResult()) && !find(op->getResult())) {
       unsigned tensor = allocate(op->getResult(), MemoryClass::Activations);
       tensors[tensor].isInput = true;
       tensors[tensor].first = nodes.size();
@@ -304,37 +304,35 @@ void UnitSimulator::runSend(const std::vector<ProgramItem> &items, const Program
 }
 
 /// Vectors that grow would take twice as much.
-void UnitSimulator::reserve(const std::vector<ProgramItem> &items) {
-  if (folds)
-    return; // most iterations are not run
-  size_t numNodes = nodes.size(), numTensors = tensors.size(), numAccesses = accesses.size();
-  for (const ProgramItem &item : items) {
-    auto add = [&](const Op &op, size_t times) {
-      numNodes += times;
-      numTensors += times * op.getNumResults();
-      numAccesses += times * (op.getNumOperands() + op.getNumResults());
-    };
-    if (item.kind == ProgramItem::Kind::Op)
-      add(*item.op, 1);
-    else if (item.kind == ProgramItem::Kind::Loop)
-      forEachBody(item, [&](Block &body, int64_t iterations) {
-        for (auto &op : body)
-          add(*op, iterations);
-      });
-    numNodes += item.values.size();
-    numTensors += item.values.size();
-    numAccesses += item.values.size();
-  }
+void UnitSimulator::reserve(llvm::ArrayRef<const UnitTemplate *> chain) {
+  size_t numNodes = 0, numTensors = 0, numAccesses = 0;
+  for (const UnitTemplate *unit : chain)
+    for (const ProgramItem &item : unit->items) {
+      auto add = [&](const Op &op, size_t times) {
+        numNodes += times;
+        numTensors += times * op.getNumResults();
+        numAccesses += times * (op.getNumOperands() + op.getNumResults());
+      };
+      if (item.kind == ProgramItem::Kind::Op)
+        add(*item.op, 1);
+      else if (item.kind == ProgramItem::Kind::Loop)
+        forEachBody(item, [&](Block &body, int64_t iterations) {
+          for (auto &op : body)
+            add(*op, iterations);
+        });
+      numNodes += item.values.size();
+      numTensors += item.values.size();
+      numAccesses += item.values.size();
+    }
   nodes.reserve(numNodes);
   tensors.reserve(numTensors);
   accesses.reserve(numAccesses);
 }
 
-void UnitSimulator::runItems(const std::vector<ProgramItem> &items, const LastUses &uses) {
-  current = &uses;
+void UnitSimulator::runItems(const std::vector<ProgramItem> &items) {
   bindInputs();
   std::vector<llvm::SmallVector<const Value *, 2>> releases(2 * items.size());
-  for (auto [value, time] : uses)
+  for (auto [value, time] : (*uses)[unit])
     if (!getLoop(value) && !outlivesUnit(value))
       releases[time].push_back(value);
   for (unsigned i = 0; i < items.size(); ++i) {
@@ -363,15 +361,15 @@ void UnitSimulator::runItems(const std::vector<ProgramItem> &items, const LastUs
 }
 
 /// Decides which iterations stand for others: the same ones in all items that run a loop.
-void UnitSimulator::fold(const std::vector<ProgramItem> &first, const std::vector<ProgramItem> *second) {
+void UnitSimulator::fold(llvm::ArrayRef<const UnitTemplate *> chain) {
   struct Range {
     const ProgramItem *item;
     unsigned numCarried;
     bool agrees;
   };
   llvm::DenseMap<unsigned, Range> ranges;
-  for (const std::vector<ProgramItem> *items : {&first, second})
-    for (const ProgramItem &item : items ? llvm::ArrayRef<ProgramItem>(*items) : llvm::ArrayRef<ProgramItem>()) {
+  for (const UnitTemplate *unit : chain)
+    for (const ProgramItem &item : unit->items) {
       if (item.kind != ProgramItem::Kind::Loop)
         continue;
       Range &range = ranges.try_emplace(item.op->loop, Range{&item, 0, true}).first->second;
@@ -384,30 +382,16 @@ void UnitSimulator::fold(const std::vector<ProgramItem> &first, const std::vecto
       foldedLoops[loop] = FoldedLoop(range.item->op->cases, range.item->begin, range.item->end, range.numCarried);
 }
 
-void UnitSimulator::run(const std::vector<ProgramItem> &forward, const std::vector<ProgramItem> *backward) {
-  LastUses forwardUses = findLastUses(program, forward), backwardUses;
+void UnitSimulator::run(llvm::ArrayRef<const UnitTemplate *> chain) {
+  uses.emplace(program, chain);
+  folds &= chain.size() <= 2;
   if (folds)
-    fold(forward, backward);
-  reserve(forward);
-  if (backward) {
-    backwardUses = findLastUses(program, *backward);
-    reserve(*backward);
+    fold(chain);
+  else
+    reserve(chain);
+  for (unit = 0; unit < chain.size(); ++unit) {
+    runItems(chain[unit]->items);
+    ends.push_back(nodes.size());
   }
-  later = &backwardUses;
-  runItems(forward, forwardUses);
-  numForward = nodes.size();
-  later = nullptr;
-  inForward = false;
-  if (backward)
-    runItems(*backward, backwardUses);
-  finish();
-}
-
-void UnitSimulator::runStep(const std::vector<ProgramItem> &items) {
-  if (folds)
-    fold(items, nullptr);
-  reserve(items);
-  runItems(items, findLastUses(program, items));
-  numForward = nodes.size();
   finish();
 }

@@ -77,13 +77,13 @@ private:
   /// Counts a fault of this stage; true for the first, which is to be reported.
   bool isFirst(Fault fault) { return faults[unsigned(fault)]++ == 0; }
 
-  unsigned &position(UnitKind kind, unsigned chunk, unsigned microbatch) {
-    return positions[(size_t(chunk) * schedule.microbatches + microbatch) * numUnitKinds + unsigned(kind)];
+  unsigned &position(PhaseKind kind, unsigned chunk, unsigned microbatch) {
+    return positions[(size_t(chunk) * schedule.microbatches + microbatch) * numPhaseKinds + unsigned(kind)];
   }
 
   void checkStage() {
     std::fill(std::begin(faults), std::end(faults), 0);
-    positions.assign(size_t(schedule.chunks) * schedule.microbatches * numUnitKinds, absent);
+    positions.assign(size_t(schedule.chunks) * schedule.microbatches * numPhaseKinds, absent);
     fillPositions();
     for (unsigned chunk = 0; chunk < schedule.chunks; ++chunk)
       for (unsigned microbatch = 0; microbatch < schedule.microbatches; ++microbatch)
@@ -123,38 +123,38 @@ private:
   }
 
   void checkMicrobatch(unsigned chunk, unsigned microbatch) {
-    auto find = [&](UnitKind kind) { return position(kind, chunk, microbatch); };
-    require(UnitKind::Forward, chunk, microbatch);
-    bool whole = find(UnitKind::Backward) != absent;
-    bool split = find(UnitKind::BackwardInput) != absent || find(UnitKind::BackwardWeight) != absent;
+    auto find = [&](PhaseKind kind) { return position(kind, chunk, microbatch); };
+    require(PhaseKind::Forward, chunk, microbatch);
+    bool whole = find(PhaseKind::Backward) != absent;
+    bool split = find(PhaseKind::BackwardInput) != absent || find(PhaseKind::BackwardWeight) != absent;
     if (whole && split) {
-      UnitKind half = find(UnitKind::BackwardInput) != absent ? UnitKind::BackwardInput : UnitKind::BackwardWeight;
+      PhaseKind half = find(PhaseKind::BackwardInput) != absent ? PhaseKind::BackwardInput : PhaseKind::BackwardWeight;
       const Unit &unit = schedule.units[stage][find(half)];
       if (DiagnosticBuilder *message = report(Fault::MixesBackward, unit.loc, diag::ScheduleMixesBackward))
-        *message << Unit{UnitKind::Backward, microbatch, chunk}.str() << unit.str();
+        *message << Unit{PhaseKind::Backward, microbatch, chunk}.str() << unit.str();
     } else if (split) {
-      require(UnitKind::BackwardInput, chunk, microbatch);
-      require(UnitKind::BackwardWeight, chunk, microbatch);
+      require(PhaseKind::BackwardInput, chunk, microbatch);
+      require(PhaseKind::BackwardWeight, chunk, microbatch);
     } else {
-      require(UnitKind::Backward, chunk, microbatch);
+      require(PhaseKind::Backward, chunk, microbatch);
     }
-    UnitKind input = whole ? UnitKind::Backward : UnitKind::BackwardInput;
-    bool recomputes = find(UnitKind::Recompute) != absent;
-    requireOrder(UnitKind::Forward, recomputes ? UnitKind::Recompute : input, chunk, microbatch);
+    PhaseKind input = whole ? PhaseKind::Backward : PhaseKind::BackwardInput;
+    bool recomputes = find(PhaseKind::Recompute) != absent;
+    requireOrder(PhaseKind::Forward, recomputes ? PhaseKind::Recompute : input, chunk, microbatch);
     if (recomputes)
-      requireOrder(UnitKind::Recompute, input, chunk, microbatch);
+      requireOrder(PhaseKind::Recompute, input, chunk, microbatch);
     if (split)
-      requireOrder(UnitKind::BackwardInput, UnitKind::BackwardWeight, chunk, microbatch);
+      requireOrder(PhaseKind::BackwardInput, PhaseKind::BackwardWeight, chunk, microbatch);
   }
 
-  void require(UnitKind kind, unsigned chunk, unsigned microbatch) {
+  void require(PhaseKind kind, unsigned chunk, unsigned microbatch) {
     if (position(kind, chunk, microbatch) != absent)
       return;
     if (DiagnosticBuilder *message = report(Fault::Misses, SMLoc(), diag::ScheduleMisses))
       *message << Unit{kind, microbatch, chunk}.str();
   }
 
-  void requireOrder(UnitKind first, UnitKind second, unsigned chunk, unsigned microbatch) {
+  void requireOrder(PhaseKind first, PhaseKind second, unsigned chunk, unsigned microbatch) {
     unsigned i = position(first, chunk, microbatch), j = position(second, chunk, microbatch);
     if (i == absent || j == absent || i < j)
       return;
@@ -197,8 +197,7 @@ private:
     llvm::ArrayRef<Unit> units = schedule.units[place.first];
     for (unsigned position = 0;; ++position) {
       const Unit &unit = units[position];
-      bool makesIt = need.forward ? unit.kind == UnitKind::Forward
-                                  : unit.kind == UnitKind::Backward || unit.kind == UnitKind::BackwardInput;
+      bool makesIt = need.forward ? unit.kind == PhaseKind::Forward : makesInputGradient(unit.kind);
       if (makesIt && unit.chunk == place.second && unit.microbatch == blocked.microbatch)
         return {place.first, position};
     }

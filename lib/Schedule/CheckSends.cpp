@@ -33,7 +33,7 @@ public:
       unsigned loader = 0; // the unit in which the recv of the current one is posted
       for (unsigned position = 0; position < schedule.units[stage].size(); ++position) {
         const Unit &unit = schedule.units[stage][position];
-        if (unit.kind == UnitKind::Forward || makesInputGradient(unit.kind))
+        if (hasMessages(unit.kind))
           find(schedule.getVirtualStage(unit.chunk, stage), unit) = {stage, position};
         loaders[stage].push_back(loader);
         if (work(stage, unit) != UnitWork::Nothing)
@@ -62,15 +62,15 @@ private:
   /// Forward and what makes the input gradients of a microbatch on a virtual stage.
   UnitRef &find(unsigned virtualStage, const Unit &unit) {
     return units[(size_t(virtualStage) * schedule.microbatches + unit.microbatch) * 2 +
-                 (unit.kind == UnitKind::Forward)];
+                 (unit.kind == PhaseKind::Forward)];
   }
 
   /// The unit that a unit's message goes to (`step` 1) or comes from (-1).
   std::optional<UnitRef> getOther(UnitRef ref, int step) {
     const Unit &unit = schedule.get(ref);
-    bool forward = unit.kind == UnitKind::Forward;
-    if (!forward && !makesInputGradient(unit.kind))
+    if (!hasMessages(unit.kind))
       return std::nullopt;
+    bool forward = unit.kind == PhaseKind::Forward;
     int64_t other = int64_t(schedule.getVirtualStage(unit.chunk, ref.stage)) + (forward ? step : -step);
     if (other < 0 || other >= int64_t(places.size()))
       return std::nullopt;

@@ -31,7 +31,7 @@ std::vector<std::pair<unsigned, unsigned>> stage::invertPlacement(const Schedule
 
 std::optional<Execution::Need> Execution::getNeed(unsigned stage, const Unit &unit) const {
   unsigned virtualStage = schedule.getVirtualStage(unit.chunk, stage);
-  if (unit.kind == UnitKind::Forward && virtualStage > 0)
+  if (unit.kind == PhaseKind::Forward && virtualStage > 0)
     return Need{virtualStage - 1, true};
   if (makesInputGradient(unit.kind) && virtualStage + 1 < schedule.getNumVirtualStages())
     return Need{virtualStage + 1, false};
@@ -61,8 +61,8 @@ Execution::Execution(const Schedule &schedule, llvm::function_ref<int64_t(UnitRe
       start[stage].push_back(ready);
       busy[stage] += time;
       free[stage] = ready + time;
-      bool forward = unit.kind == UnitKind::Forward;
-      if (!forward && !makesInputGradient(unit.kind))
+      bool forward = unit.kind == PhaseKind::Forward;
+      if (!hasMessages(unit.kind))
         continue;
       unsigned virtualStage = schedule.getVirtualStage(unit.chunk, stage);
       endOf(virtualStage, unit.microbatch, forward) = free[stage];
@@ -92,12 +92,12 @@ InFlight stage::countInFlight(const Schedule &schedule, unsigned stage, HeldUnti
   InFlight peak{std::vector<unsigned>(schedule.chunks, 0), 0};
   std::vector<unsigned> current(schedule.chunks, 0);
   unsigned total = 0;
-  UnitKind half = until == HeldUntil::InputGradient ? UnitKind::BackwardInput : UnitKind::BackwardWeight;
+  PhaseKind half = until == HeldUntil::InputGradient ? PhaseKind::BackwardInput : PhaseKind::BackwardWeight;
   for (const Unit &unit : schedule.units[stage]) {
-    if (unit.kind == UnitKind::Forward) {
+    if (unit.kind == PhaseKind::Forward) {
       peak.perChunk[unit.chunk] = std::max(peak.perChunk[unit.chunk], ++current[unit.chunk]);
       peak.total = std::max(peak.total, ++total);
-    } else if (unit.kind == UnitKind::Backward || unit.kind == half) {
+    } else if (unit.kind == PhaseKind::Backward || unit.kind == half) {
       --current[unit.chunk];
       --total;
     }
@@ -105,18 +105,20 @@ InFlight stage::countInFlight(const Schedule &schedule, unsigned stage, HeldUnti
   return peak;
 }
 
-int64_t UnitDurations::of(UnitKind kind) const {
+int64_t UnitDurations::of(PhaseKind kind) const {
   switch (kind) {
-  case UnitKind::Forward:
+  case PhaseKind::Forward:
     return forward;
-  case UnitKind::Backward:
-    return inputGradient + weightGradient;
-  case UnitKind::BackwardInput:
-    return inputGradient;
-  case UnitKind::BackwardWeight:
-    return weightGradient;
-  case UnitKind::Recompute:
+  case PhaseKind::Recompute:
     return recompute;
+  case PhaseKind::Backward:
+    return inputGradient + weightGradient;
+  case PhaseKind::BackwardInput:
+    return inputGradient;
+  case PhaseKind::BackwardWeight:
+    return weightGradient;
+  case PhaseKind::Step:
+    return 0; // in no schedule
   }
   llvm_unreachable("covered switch");
 }

@@ -13,11 +13,6 @@ namespace stage {
 /// The (stage, chunk) of every virtual stage: the placement the other way round.
 std::vector<std::pair<unsigned, unsigned>> invertPlacement(const Schedule &schedule);
 
-/// Whether a unit makes the gradients that the virtual stage before is waiting for.
-inline bool makesInputGradient(UnitKind kind) {
-  return kind == UnitKind::Backward || kind == UnitKind::BackwardInput;
-}
-
 /// Runs every stage's list in order, as far as it gets.
 class Execution {
 public:

@@ -5,26 +5,6 @@
 
 using namespace stage;
 
-/// One letter per UnitKind, in its order.
-static constexpr llvm::StringLiteral letters = "FBIWR";
-static_assert(letters.size() == numUnitKinds);
-
-llvm::raw_ostream &stage::operator<<(llvm::raw_ostream &os, const Unit &unit) {
-  os << letters[unsigned(unit.kind)] << unit.microbatch;
-  if (unit.chunk)
-    os << '.' << unit.chunk;
-  return os;
-}
-
-template <typename T> static std::string toString(const T &value) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << value;
-  return os.str();
-}
-
-std::string Unit::str() const { return toString(*this); }
-
 void Schedule::print(llvm::raw_ostream &os) const {
   os << "stages " << stages << ", microbatches " << microbatches << ", chunks " << chunks << '\n';
   if (!placement.empty()) {
@@ -45,33 +25,6 @@ std::string Schedule::str() const {
   llvm::raw_string_ostream os(text);
   print(os);
   return os.str();
-}
-
-static std::optional<Unit> parseUnit(llvm::StringRef word) {
-  size_t kind = letters.find(word.front());
-  auto [microbatch, chunk] = word.drop_front().split('.');
-  Unit unit;
-  if (kind == letters.size() || kind >= numUnitKinds || microbatch.getAsInteger(10, unit.microbatch))
-    return std::nullopt;
-  // `F0.` has a dot and no chunk.
-  if (word.contains('.') && chunk.getAsInteger(10, unit.chunk))
-    return std::nullopt;
-  unit.kind = UnitKind(kind);
-  return unit;
-}
-
-std::optional<std::vector<Unit>> stage::parseUnits(llvm::StringRef text) {
-  std::vector<Unit> units;
-  for (llvm::StringRef word : llvm::split(text, ' ')) {
-    word = word.trim();
-    if (word.empty())
-      continue;
-    std::optional<Unit> unit = parseUnit(word);
-    if (!unit)
-      return std::nullopt;
-    units.push_back(*unit);
-  }
-  return units;
 }
 
 /// Takes `NAME NUMBER` off the front.

@@ -12,7 +12,8 @@
 // unit is the first on its way, the top-level ops of this stage and the stage's range
 // of the pipelined repeat in the order of the graph, a send unless it is the last. Ops
 // without a virtual stage (computed from inputs and constants only) go to each
-// template of a stage that needs their results. Then the schedule's list of units.
+// template of a stage that needs their results. Then the schedule's list of units, which
+// runs each phase of the graph, and no other, for every microbatch.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Transforms/BuildProgram.h"
@@ -29,10 +30,17 @@ namespace {
 class ProgramBuilder {
 public:
   ProgramBuilder(Graph &graph, const PipelineLayout &layout, DiagnosticEngine &diags)
-      : graph(graph), layout(layout), diags(diags) {}
+      : graph(graph), layout(layout), diags(diags) {
+    for (Block &phase : graph.getPhases())
+      if (phase.getPhase() != PhaseKind::Step)
+        kinds.push_back(phase.getPhase());
+    // Before `differentiate` backward does nothing.
+    if (graph.training && llvm::none_of(kinds, isBackward))
+      kinds.push_back(PhaseKind::Backward);
+  }
 
   std::unique_ptr<Program> run() {
-    if (!checkNumUnits(graph, layout.getNumVirtual(), diags))
+    if (!checkNumUnits(graph, layout.getNumVirtual(), kinds.size(), diags))
       return nullptr;
     auto program = std::make_unique<Program>();
     program->graph = &graph;
@@ -46,6 +54,9 @@ public:
       program->stages.push_back(buildStage(stage));
     if (!checkNumOperations(*program, diags) || !listUnits(*program))
       return nullptr;
+    for (StageProgram &stage : program->stages)
+      if (stage.find(PhaseKind::Step, 0))
+        stage.units.push_back({PhaseKind::Step, 0, 0});
     return program;
   }
 
@@ -56,22 +67,29 @@ private:
     for (unsigned chunk = 0; chunk < layout.numChunks; ++chunk) {
       unsigned v = chunk * layout.numStages + stage;
       llvm::DenseSet<Op *> needed = collectRematerialised(v);
-      result.templates.push_back({PassKind::Forward, chunk, buildForward(v, needed)});
-      if (graph.training)
-        result.templates.push_back({PassKind::Backward, chunk, buildBackward(v, needed)});
+      for (PhaseKind kind : kinds)
+        result.templates.push_back({kind, chunk, buildUnit(kind, v, needed)});
     }
-    for (auto &op : graph.step)
+    if (Block *step = graph.findPhase(PhaseKind::Step))
+      if (std::vector<ProgramItem> items = buildStep(*step, stage); !items.empty())
+        result.templates.push_back({PhaseKind::Step, 0, std::move(items)});
+    return result;
+  }
+
+  std::vector<ProgramItem> buildStep(Block &step, unsigned stage) {
+    std::vector<ProgramItem> items;
+    for (auto &op : step)
       for (unsigned i = 0; i < layout.numChunks; ++i) {
         unsigned chunk = op->reverse ? layout.numChunks - 1 - i : i;
         unsigned v = chunk * layout.numStages + stage;
-        if (op.get() == layout.stepLoop)
-          appendLoop(result.step, *op, layout.ranges[v]);
+        if (layout.isPipelined(*op))
+          appendLoop(items, *op, layout.ranges[v]);
         else if (getStepStages(layout, *op).test(v)) {
-          appendOp(result.step, *op);
+          appendOp(items, *op);
           break; // two chunks of a rank share its parameters
         }
       }
-    return result;
+    return items;
   }
 
   /// Ops without a virtual stage whose results the ops of `v` need.
@@ -80,7 +98,7 @@ private:
     llvm::SmallVector<Op *, 16> worklist;
     auto require = [&](Op &user) {
       // What enters the pipelined repeat is needed where its first iteration runs.
-      bool enters = &user == layout.forwardLoop ? v == 0 : &user != layout.backwardLoop || v == layout.getLast();
+      bool enters = !layout.isPipelined(user) || v == layout.getEntry(user.getBlock()->getPhase());
       auto visit = [&](Value *value, Op &inner) {
         Op *producer = value->getOp() && (enters || &inner != &user) ? getTopLevelOp(value->getOp()) : nullptr;
         if (producer && isRematerialised(*producer) && needed.insert(producer).second)
@@ -91,9 +109,9 @@ private:
       else
         forEachOutsideValue(user, visit);
     };
-    for (Block *block : {&graph.forward, &graph.backward})
-      for (auto &op : *block)
-        if (layout.isPipelined(*op) || op->virtualStage == v)
+    for (Block &phase : graph.getPhases())
+      for (auto &op : phase)
+        if (phase.getPhase() != PhaseKind::Step && (layout.isPipelined(*op) || op->virtualStage == v))
           require(*op);
     while (!worklist.empty())
       require(*worklist.pop_back_val());
@@ -101,7 +119,7 @@ private:
   }
 
   bool isRematerialised(const Op &op) const {
-    return !op.virtualStage && !isSource(op) && !layout.isPipelined(op) && op.getBlock() != &graph.step;
+    return !op.virtualStage && !isSource(op) && !layout.isPipelined(op) && op.getBlock()->getPhase() != PhaseKind::Step;
   }
 
   void appendOp(std::vector<ProgramItem> &items, Op &op) {
@@ -139,23 +157,17 @@ private:
     }
   }
 
-  std::vector<ProgramItem> buildForward(unsigned v, const llvm::DenseSet<Op *> &needed) {
+  std::vector<ProgramItem> buildUnit(PhaseKind kind, unsigned v, const llvm::DenseSet<Op *> &needed) {
     std::vector<ProgramItem> items;
-    if (v > 0)
-      items.push_back(makeRecv(*layout.forwardLoop, v, v - 1, v == layout.getLast()));
-    appendBlock(items, graph.forward, v, needed);
-    if (v < layout.getLast())
-      items.push_back(makeSend(*layout.forwardLoop, v, v + 1, v == 0));
-    return items;
-  }
-
-  std::vector<ProgramItem> buildBackward(unsigned v, const llvm::DenseSet<Op *> &needed) {
-    std::vector<ProgramItem> items;
-    if (v < layout.getLast() && layout.backwardLoop)
-      items.push_back(makeRecv(*layout.backwardLoop, v, v + 1, v == 0));
-    appendBlock(items, graph.backward, v, needed);
-    if (v > 0 && layout.backwardLoop)
-      items.push_back(makeSend(*layout.backwardLoop, v, v - 1, v == layout.getLast()));
+    Op *loop = hasMessages(kind) ? layout.getLoop(kind) : nullptr;
+    unsigned entry = layout.getEntry(kind), exit = layout.getExit(kind);
+    int step = entry <= exit ? 1 : -1; // to the next virtual stage on its way
+    if (loop && v != entry)
+      items.push_back(makeRecv(*loop, v, v - step, v == exit));
+    if (Block *phase = graph.findPhase(kind))
+      appendBlock(items, *phase, v, needed);
+    if (loop && v != exit)
+      items.push_back(makeSend(*loop, v, v + step, v == entry));
     return items;
   }
 
@@ -202,11 +214,9 @@ private:
     }
     if (!graph.pipeline.units.empty())
       return readSchedule(program);
-    for (unsigned i = 0; i < program.microbatches; ++i) {
-      program.stages.front().units.push_back({PassKind::Forward, i, 0});
-      if (graph.training)
-        program.stages.front().units.push_back({PassKind::Backward, i, 0});
-    }
+    for (unsigned i = 0; i < program.microbatches; ++i)
+      for (PhaseKind kind : kinds)
+        program.stages.front().units.push_back({kind, i, 0});
     return true;
   }
 
@@ -229,17 +239,15 @@ private:
 
   /// Traces are for simulators whose sends wait, too.
   bool checkMessages(Schedule schedule, const Program &program) {
-    if (!graph.training)
-      for (std::vector<Unit> &units : schedule.units)
-        llvm::erase_if(units, [](const Unit &unit) { return unit.kind != UnitKind::Forward; });
+    for (unsigned stage = 0; stage < schedule.stages; ++stage)
+      schedule.units[stage] = program.stages[stage].units;
     llvm::DenseMap<const UnitTemplate *, UnitWork> known;
     return checkSends(
         schedule,
         [&](unsigned stage, const Unit &unit) {
-          PassKind kind = unit.kind == UnitKind::Forward ? PassKind::Forward : PassKind::Backward;
-          const UnitTemplate *found = program.stages[stage].find(kind, unit.chunk);
+          const UnitTemplate *found = program.stages[stage].find(unit.kind, unit.chunk);
           auto [work, isNew] = known.try_emplace(found, UnitWork::Nothing);
-          if (isNew && found)
+          if (isNew)
             work->second = getWork(*found);
           return work->second;
         },
@@ -269,13 +277,28 @@ private:
   bool takeUnits(const Schedule &schedule, Program &program) {
     for (unsigned stage = 0; stage < schedule.stages; ++stage)
       for (const Unit &unit : schedule.units[stage]) {
-        if (unit.kind != UnitKind::Forward && unit.kind != UnitKind::Backward) {
-          diags.report(graph.pipeline.loc, diag::ScheduleUnitUnsupported) << unit.str() << int64_t(stage);
+        if (!llvm::is_contained(kinds, unit.kind) && (graph.training || !isBackward(unit.kind))) {
+          diags.report(graph.pipeline.loc, diag::ScheduleUnitOfNoPhase)
+              << unit.str() << int64_t(stage) << getName(unit.kind);
           return false;
         }
-        PassKind kind = unit.kind == UnitKind::Forward ? PassKind::Forward : PassKind::Backward;
-        if (kind == PassKind::Forward || graph.training)
-          program.stages[stage].units.push_back({kind, unit.microbatch, unit.chunk});
+        if (llvm::is_contained(kinds, unit.kind))
+          program.stages[stage].units.push_back(unit);
+      }
+    return checkPhases(program);
+  }
+
+  /// What a phase makes is used by those behind it: none may be left out.
+  bool checkPhases(const Program &program) {
+    int64_t expected = int64_t(program.microbatches) * program.numChunks;
+    for (const StageProgram &stage : program.stages)
+      for (PhaseKind kind : kinds) {
+        int64_t count = llvm::count_if(stage.units, [&](const Unit &unit) { return unit.kind == kind; });
+        if (count == expected) // none is there twice
+          continue;
+        diags.report(graph.pipeline.loc, diag::ScheduleOmitsPhase)
+            << getName(kind) << int64_t(stage.stage) << count << expected;
+        return false;
       }
     return true;
   }
@@ -283,6 +306,7 @@ private:
   Graph &graph;
   const PipelineLayout &layout;
   DiagnosticEngine &diags;
+  llvm::SmallVector<PhaseKind, 4> kinds; ///< The phases that run for each microbatch, in their order.
 };
 } // namespace
 

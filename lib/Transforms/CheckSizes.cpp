@@ -12,8 +12,8 @@ public:
   SizeChecker(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
 
   bool run() {
-    for (Block *block : {&graph.forward, &graph.backward, &graph.step})
-      forEachValue(*block, [&](Value &value, Op *) { visitValue(value); });
+    for (Block &phase : graph.getPhases())
+      forEachValue(phase, [&](Value &value, Op *) { visitValue(value); });
     // Nothing is said of an op whose values are the reason.
     if (good)
       graph.walk([&](Op &op) { visitOp(op); });

@@ -38,7 +38,7 @@ public:
 
   void run() {
     findActive();
-    Op *result = graph.forward.getTerminator();
+    Op *result = graph.getForward().getTerminator();
     if (!result || result->getNumOperands() == 0 || !active.contains(result->getOperand(0))) {
       diags.report(result ? result->loc : graph.loc, diag::LossWithoutParameters);
       return;
@@ -51,10 +51,10 @@ public:
     auto seed = std::make_unique<Op>(OpKind::Constant, result->loc);
     seed->number = 1.0 / double(graph.microbatches);
     Value *one = seed->addResult(loss->type, "loss.grad");
-    graph.backward.append(std::move(seed));
+    graph.getPhase(PhaseKind::Backward).append(std::move(seed));
     findReached(loss);
     contribute(loss, one);
-    visitBlock(graph.forward, graph.backward);
+    visitBlock(graph.getForward(), graph.getPhase(PhaseKind::Backward));
     buildStep();
   }
 
@@ -70,7 +70,7 @@ private:
       for (auto &body : loop.bodies)
         mark(body->getArgument(number));
     };
-    Graph::walk(graph.forward, [&](Op &op) {
+    Graph::walk(graph.getForward(), [&](Op &op) {
       if (op.kind == OpKind::Param)
         mark(op.getResult());
       if (op.kind == OpKind::Param || (computesNothing(op) && isParam.contains(op.getOperand(0))))
@@ -504,9 +504,9 @@ private:
   }
 
   void buildStep() {
-    for (auto &op : graph.forward) {
+    for (auto &op : graph.getForward()) {
       if (op->kind == OpKind::Param) {
-        appendUpdate(*op, graph.step);
+        appendUpdate(*op, graph.getPhase(PhaseKind::Step));
       } else if (op->kind == OpKind::Repeat) {
         std::unique_ptr<Op> loop = createSameLoop(*op);
         bool hasUpdates = false;
@@ -519,7 +519,7 @@ private:
           updates.append(std::make_unique<Op>(OpKind::Yield, op->loc));
         }
         if (hasUpdates)
-          graph.step.append(std::move(loop));
+          graph.getPhase(PhaseKind::Step).append(std::move(loop));
       }
     }
   }

@@ -47,12 +47,12 @@ public:
   CommunicationInserter(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
 
   void run() {
-    visitBlock(graph.forward, forwardForms);
-    Forms backwardForms, stepForms;
-    inForward = false;
-    visitBlock(graph.backward, backwardForms);
-    mergeBuffers(graph.step);
-    visitBlock(graph.step, stepForms);
+    for (Block &block : graph.getPhases()) {
+      phase = block.getPhase();
+      if (phase == PhaseKind::Step)
+        mergeBuffers(block);
+      visitBlock(block, formsOf[unsigned(phase)]);
+    }
     checkKeepRules();
     eraseReplaced();
   }
@@ -113,8 +113,8 @@ private:
       for (auto [user, operand] : uses)
         user->setOperand(operand, resharded);
       // The natural form, if it is whole, is a form to keep for backward, too.
-      if (inForward && !natural.partial)
-        forwardForms[resharded].push_back({result, &block});
+      if (!isBackward(phase) && !natural.partial)
+        formsOf[unsigned(phase)][resharded].push_back({result, &block});
     }
   }
 
@@ -190,7 +190,7 @@ private:
     if (op.kind == OpKind::Repeat || op.kind == OpKind::Yield || op.kind == OpKind::Return ||
         op.kind == OpKind::Update || op.kind == OpKind::Compute) {
       Sharding needed = getNeededSharding(op, operand);
-      if (!inForward && isForward(*value) && !isSource(*value)) {
+      if (isEarlier(*value) && !isSource(*value)) {
         Value *kept = chooseKept(value, needed, value->constraint.gathered);
         if (kept != chooseKept(value, needed, 0))
           keptGathered.insert(value);
@@ -224,14 +224,17 @@ private:
     return false;
   }
 
-  bool isForward(const Value &value) const { return &value.getBlock()->getTop() == &graph.forward; }
+  /// Kept for this phase. What the step takes of backward are gradient buffers.
+  bool isEarlier(const Value &value) const {
+    return value.getBlock()->getPhase() != phase && phase != PhaseKind::Step;
+  }
 
   /// Parameters, buffers and inputs are there anyway.
   static bool isSource(const Value &value) {
     return value.getOp() && (isState(value.getOp()->kind) || value.getOp()->kind == OpKind::Input);
   }
 
-  /// The forward form that backward starts from: not split over `gathered`, then complete rather than addends, which
+  /// The form of an earlier phase that this one starts from: not split over `gathered`, then complete rather than addends, which
   /// backward would have to reduce once more, then the smallest.
   Value *chooseKept(Value *value, const Sharding &needed, AxisSet gathered) {
     Value *best = nullptr;
@@ -245,7 +248,7 @@ private:
       bestCost = cost;
     };
     offer(value);
-    for (const Form &form : forwardForms[value])
+    for (const Form &form : formsOf[unsigned(value->getBlock()->getPhase())][value])
       if (form.block == value->getBlock())
         offer(form.value);
     return best;
@@ -293,8 +296,8 @@ private:
       form = getForm(form, final, op, block, forms);
     form->constraint.gathered |= result->constraint.gathered;
     // Backward may start from what forward has of the value under its other name.
-    if (inForward && form != before && !before->sharding.partial)
-      forwardForms[form].push_back({before, &block});
+    if (!isBackward(phase) && form != before && !before->sharding.partial)
+      formsOf[unsigned(phase)][form].push_back({before, &block});
     result->replaceAllUsesWith(form);
     replaced[result] = form;
   }
@@ -356,10 +359,10 @@ private:
 
   Graph &graph;
   DiagnosticEngine &diags;
-  Forms forwardForms;
+  std::array<Forms, numPhaseKinds> formsOf; ///< Per phase.
+  PhaseKind phase = PhaseKind::Forward;     ///< The one being visited.
   llvm::DenseMap<Value *, Value *> replaced; ///< Results of ops that compute nothing, and what stands for them.
   llvm::DenseSet<Value *> keptGathered; ///< Kept in another form than without `keep gathered`.
-  bool inForward = true;
 };
 } // namespace
 

@@ -42,9 +42,13 @@ public:
   explicit OperationOrderer(Graph &graph) : graph(graph), weights(graph), buffers(graph) {}
 
   void run() {
-    orderBackward(graph.backward);
-    findCompletion();
-    orderStep(graph.step);
+    for (Block &phase : graph.getPhases())
+      if (isBackward(phase.getPhase())) {
+        orderBackward(phase);
+        findCompletion(phase);
+      }
+    if (Block *step = graph.findPhase(PhaseKind::Step))
+      orderStep(*step);
   }
 
 private:
@@ -66,13 +70,12 @@ private:
 
   /// Numbers the times at which backward completes its buffers. One that all iterations of a repeat add to is completed
   /// when the repeat is.
-  void findCompletion() {
-    unsigned time = 0;
+  void findCompletion(Block &phase) {
     auto complete = [&](const Op &op) {
       if (op.kind == OpKind::Accumulate)
         completion[buffers.getFirst(op.getResult())] = time;
     };
-    for (auto &op : graph.backward) {
+    for (auto &op : phase) {
       ++time;
       complete(*op);
       if (op->kind != OpKind::Repeat)
@@ -125,6 +128,7 @@ private:
   Graph &graph;
   OpWeights weights;
   GradientBuffers buffers;
+  unsigned time = 0;                               ///< Counts the ops of backward.
   llvm::DenseMap<const Op *, unsigned> completion; ///< Of a buffer, by its first accumulation.
   llvm::DenseSet<unsigned> reversed;               ///< Loops that backward runs in reverse.
 };

@@ -44,18 +44,18 @@ public:
   void run() {
     unsigned errorsBefore = diags.getNumErrors();
     checkAxis();
-    assign(graph.forward, layout.forwardLoop, 0, layout.getLast());
-    assign(graph.backward, layout.backwardLoop, layout.getLast(), 0);
-    settlePure(graph.backward);
-    settlePure(graph.forward);
-    checkCrossings(graph.forward);
-    checkCrossings(graph.backward);
-    if (diags.getNumErrors() != errorsBefore)
-      return;
-    for (auto &op : graph.step)
-      if (op->kind == OpKind::Update)
-        reduceOverStages(*op);
-    assignStep();
+    llvm::SmallVector<Block *, 4> phases;
+    for (Block &phase : graph.getPhases())
+      if (phase.getPhase() != PhaseKind::Step)
+        phases.push_back(&phase);
+    for (Block *phase : phases)
+      assign(*phase);
+    for (Block *phase : llvm::reverse(phases))
+      settlePure(*phase);
+    for (Block *phase : phases)
+      checkCrossings(*phase);
+    if (Block *step = graph.findPhase(PhaseKind::Step); step && diags.getNumErrors() == errorsBefore)
+      assignStep(*step);
   }
 
 private:
@@ -75,8 +75,13 @@ private:
     });
   }
 
-  /// Gives the ops of a block their virtual stages. `before` runs what `loop` depends on, `after` what depends on it.
-  void assign(Block &block, Op *loop, unsigned before, unsigned after) {
+  /// Gives the ops of a phase their virtual stages. `before` runs what the pipelined repeat depends on, `after` what
+  /// depends on it.
+  void assign(Block &block) {
+    Op *loop = layout.getLoop(block.getPhase());
+    unsigned before = layout.getEntry(block.getPhase()), after = layout.getExit(block.getPhase());
+    if (loop && loop->getNumResults() && layout.getNumVirtual() > 1 && !hasMessages(block.getPhase()))
+      diags.report(loop->loc, diag::PipelineCarriesUnsent) << loop->name << getName(block.getPhase());
     llvm::DenseSet<Op *> needed = collectNeeded(loop);
     llvm::DenseSet<Op *> following;
     for (auto &op : block) {
@@ -172,7 +177,7 @@ private:
           Op *top = getTopLevelOp(user);
           bool enters = top == user && layout.isPipelined(*top);
           if (enters)
-            stages.insert(top == layout.forwardLoop ? 0 : layout.getLast());
+            stages.insert(layout.getEntry(top->getBlock()->getPhase()));
           else
             stages.insert(top->virtualStage ? int(*top->virtualStage) : -1);
         }
@@ -183,11 +188,7 @@ private:
 
   /// Where the results of a top-level op are; nothing if wherever they are needed.
   std::optional<unsigned> getStageOfResults(const Op &op) const {
-    if (&op == layout.forwardLoop)
-      return layout.getLast();
-    if (&op == layout.backwardLoop)
-      return 0;
-    return op.virtualStage;
+    return layout.isPipelined(op) ? layout.getExit(op.getBlock()->getPhase()) : op.virtualStage;
   }
 
   /// Every value that depends on parameters must be used where it is computed, or carried by the pipelined repeat.
@@ -196,14 +197,13 @@ private:
       Op &op = *owner;
       forEachOutsideValue(op, [&](Value *value, Op &user) {
         Op *producer = value->getOp() ? getTopLevelOp(value->getOp()) : nullptr;
-        if (!producer || (producer == layout.forwardLoop && &op == layout.backwardLoop))
+        if (!producer || (producer != &op && layout.isPipelined(*producer) && layout.isPipelined(op)))
           return; // of the same iteration
         auto from = getStageOfResults(*producer);
         if (!from || layout.getNumVirtual() == 1)
           return;
         bool carriedIn = &user == &op && layout.isPipelined(op);
-        unsigned entry = &op == layout.forwardLoop ? 0 : layout.getLast();
-        if (carriedIn && *from == entry)
+        if (carriedIn && *from == layout.getEntry(block.getPhase()))
           return;
         if (!layout.isPipelined(op) && op.virtualStage == from)
           return;
@@ -298,8 +298,11 @@ private:
   }
 
   /// A step op of one stage is marked; one of several stages runs on each that accumulated its gradient.
-  void assignStep() {
-    for (auto &op : graph.step) {
+  void assignStep(Block &step) {
+    for (auto &op : step)
+      if (op->kind == OpKind::Update)
+        reduceOverStages(*op);
+    for (auto &op : step) {
       op->virtualStage.reset();
       if (layout.isPipelined(*op))
         continue;

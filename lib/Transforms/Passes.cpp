@@ -7,8 +7,8 @@ using namespace stage;
 /// Communication is found between shardings: every value has one.
 static llvm::StringRef findUnsharded(Graph &graph) {
   bool isSharded = true;
-  for (Block *block : {&graph.forward, &graph.backward, &graph.step})
-    forEachValue(*block, [&](Value &value, Op *) {
+  for (Block &phase : graph.getPhases())
+    forEachValue(phase, [&](Value &value, Op *) {
       isSharded &= value.sharding.dims.size() == value.type.getNumDims();
     });
   return isSharded ? "" : "propagate-sharding";

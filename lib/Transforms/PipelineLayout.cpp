@@ -56,8 +56,8 @@ std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, Diagnos
   }
   layout.numStages = pipeline.axis ? graph.mesh[*pipeline.axis].size : 1;
   layout.numChunks = pipeline.chunks;
-  layout.forwardLoop = findLoop(graph.forward, [&](const Op &op) { return op.name == pipeline.loop; });
-  if (!layout.forwardLoop) {
+  const Op *forward = findLoop(graph.getForward(), [&](const Op &op) { return op.name == pipeline.loop; });
+  if (!forward) {
     diags.report(pipeline.loc, diag::PipelineUnknownLoop) << pipeline.loop;
     return std::nullopt;
   }
@@ -65,14 +65,13 @@ std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, Diagnos
     diags.report(pipeline.loc, diag::PipelineOneStage) << int64_t(layout.numChunks);
     return std::nullopt;
   }
-  auto sameLoop = [&](const Op &op) { return op.loop == layout.forwardLoop->loop; };
-  layout.backwardLoop = findLoop(graph.backward, sameLoop);
-  layout.stepLoop = findLoop(graph.step, sameLoop);
+  for (Block &phase : graph.getPhases())
+    layout.loops[unsigned(phase.getPhase())] =
+        findLoop(phase, [&](const Op &op) { return op.loop == forward->loop; });
 
-  SizeValue count = evaluateCount(layout.forwardLoop->count, graph.binding);
+  SizeValue count = evaluateCount(forward->count, graph.binding);
   if (!count) {
-    diags.report(layout.forwardLoop->loc, diag::RepeatCountUnknown)
-        << layout.forwardLoop->name << layout.forwardLoop->count.str();
+    diags.report(forward->loc, diag::RepeatCountUnknown) << forward->name << forward->count.str();
     return std::nullopt;
   }
   std::vector<int64_t> split = splitIterations(graph, layout, int64_t(count.value.num), diags);
@@ -110,7 +109,7 @@ llvm::BitVector stage::getGradientStages(const PipelineLayout &layout, const Val
     Op *top = getTopLevelOp(accumulation);
     if (top->virtualStage)
       stages.set(*top->virtualStage);
-    else if (top == layout.backwardLoop)
+    else if (layout.isPipelined(*top))
       stages |= layout.getStagesOfLoop(*accumulation); // each accumulates in its own iterations
   }
   return stages;

@@ -23,8 +23,8 @@ struct PipelineLayout {
   unsigned numStages = 1, numChunks = 1;
   /// Per virtual stage the iterations [begin, end) of the pipelined repeat.
   std::vector<std::pair<int64_t, int64_t>> ranges;
-  /// The pipelined repeat in each block; null if there is none.
-  Op *forwardLoop = nullptr, *backwardLoop = nullptr, *stepLoop = nullptr;
+  /// The pipelined repeat in each phase; null if there is none.
+  std::array<Op *, numPhaseKinds> loops = {};
   GradientBuffers buffers;
 
   unsigned getNumVirtual() const { return numStages * numChunks; }
@@ -32,7 +32,11 @@ struct PipelineLayout {
   unsigned getStage(unsigned virtualStage) const { return virtualStage % numStages; }
   /// The virtual stages that run an op of the pipelined repeat: those with iterations of its case.
   llvm::BitVector getStagesOfLoop(const Op &inner) const;
-  bool isPipelined(const Op &op) const { return &op == forwardLoop || &op == backwardLoop || &op == stepLoop; }
+  bool isPipelined(const Op &op) const { return llvm::is_contained(loops, &op); }
+  Op *getLoop(PhaseKind kind) const { return loops[unsigned(kind)]; }
+  /// The virtual stages on which a phase enters and leaves the pipelined repeat: backward goes the other way.
+  unsigned getEntry(PhaseKind kind) const { return isBackward(kind) ? getLast() : 0; }
+  unsigned getExit(PhaseKind kind) const { return getLast() - getEntry(kind); }
 };
 
 /// Cuts the pipelined repeat as the strategy says. Nothing after an error: an unknown loop, fewer layers than virtual

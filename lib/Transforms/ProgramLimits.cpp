@@ -10,8 +10,8 @@ constexpr int64_t maxOperations = 4'000'000;
 /// The same for the nodes of all ranks that differ, which take longer.
 constexpr int64_t maxLowered = 2'000'000;
 
-bool stage::checkNumUnits(const Graph &graph, unsigned numVirtualStages, DiagnosticEngine &diags) {
-  __int128 units = __int128(graph.microbatches) * numVirtualStages * (graph.training ? 2 : 1);
+bool stage::checkNumUnits(const Graph &graph, unsigned numVirtualStages, unsigned numPhases, DiagnosticEngine &diags) {
+  __int128 units = __int128(graph.microbatches) * numVirtualStages * numPhases;
   if (units <= maxUnits)
     return true;
   diags.report(graph.loc, diag::TooManyUnits) << graph.microbatches << int64_t(numVirtualStages) << maxUnits;
@@ -53,7 +53,6 @@ bool stage::checkNumOperations(const Program &program, DiagnosticEngine &diags) 
     StageSize size;
     for (const UnitTemplate &unit : stage.templates)
       size.add(unit.items);
-    size.add(stage.step);
     all += size.operations;
     // Stages are cut from the same repeats: the first with work to tell ranks apart by stands for all.
     if (!varying)

@@ -19,7 +19,7 @@
 namespace stage {
 
 /// Before the units are listed. False after a report.
-bool checkNumUnits(const Graph &graph, unsigned numVirtualStages, DiagnosticEngine &diags);
+bool checkNumUnits(const Graph &graph, unsigned numVirtualStages, unsigned numPhases, DiagnosticEngine &diags);
 /// Once the templates are there. False after a report.
 bool checkNumOperations(const Program &program, DiagnosticEngine &diags);
 

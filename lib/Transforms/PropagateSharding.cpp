@@ -47,9 +47,8 @@ public:
   Propagator(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), wanted(graph) {}
 
   void run() {
-    visitBlock(graph.forward);
-    visitBlock(graph.backward);
-    visitBlock(graph.step);
+    for (Block &phase : graph.getPhases())
+      visitBlock(phase);
     if (!diags.hasErrors())
       graph.obligations.check(graph.binding, diags);
   }

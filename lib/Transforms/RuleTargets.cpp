@@ -18,7 +18,7 @@ static void addTo(PathIndex &index, unsigned number, const Value &value) {
 }
 
 RuleTargets::RuleTargets(Graph &graph) : graph(graph) {
-  stage::forEachValue(graph.forward, [&](Value &value, Op *op) {
+  stage::forEachValue(graph.getForward(), [&](Value &value, Op *op) {
     unsigned number = values.size();
     values.push_back({&value, op});
     addTo(valuePaths, number, value);
@@ -67,12 +67,14 @@ bool RuleTargets::forEachValue(const PathPattern &pattern, llvm::function_ref<vo
 bool RuleTargets::forEachGradient(const PathPattern &pattern, llvm::function_ref<void(Value &)> f) {
   if (!gradientPaths) {
     gradientPaths.emplace();
-    stage::forEachValue(graph.backward, [&](Value &value, Op *) {
-      if (!value.primal)
-        return;
-      addTo(*gradientPaths, gradients.size(), value);
-      gradients.push_back(&value);
-    });
+    for (Block &phase : graph.getPhases())
+      if (isBackward(phase.getPhase()))
+        stage::forEachValue(phase, [&](Value &value, Op *) {
+          if (!value.primal)
+            return;
+          addTo(*gradientPaths, gradients.size(), value);
+          gradients.push_back(&value);
+        });
   }
   bool any = false;
   for (unsigned number : gradientPaths->find(pattern)) {
@@ -130,7 +132,7 @@ std::string RuleTargets::suggestPath(const PathPattern &pattern) const {
     best = name + (isOp ? "()" : "");
   };
   if (pattern.matchesOps())
-    Graph::walk(graph.forward, [&](Op &op) {
+    Graph::walk(graph.getForward(), [&](Op &op) {
       if (op.kind == OpKind::Compute)
         consider(getPath(op), true);
     });

@@ -101,7 +101,7 @@ TEST(TextTest, NamesComeFromPathsAndAreUnique) {
   ASSERT_TRUE(parsed.graph) << parsed.messages.str();
   ValueNames names(*parsed.graph);
   std::vector<std::string> found;
-  for (auto &op : parsed.graph->forward)
+  for (auto &op : parsed.graph->getForward())
     if (op->getNumResults())
       found.push_back(names.get(op->getResult()).str());
   EXPECT_EQ(found, (std::vector<std::string>{"a", "a.1", "a.grad", "a.grad.1", "0", "v3", "v", "v1"}));
@@ -136,7 +136,7 @@ TEST(TextTest, WrongGraphsPrintAndDoNotVerify) {
   Value *result = user->addResult({DType::F32, {Extent()}});
   result->sharding.dims = {AxisList()};
   result->sharding.dims[0].emplace_back(7);
-  graph.forward.insertBefore(graph.forward.getTerminator(), std::move(user));
+  graph.getForward().insertBefore(graph.getForward().getTerminator(), std::move(user));
   EXPECT_NE(parsed.print().find("f(%<detached>)"), std::string::npos);
   EXPECT_NE(parsed.print().find("{<axis 7>}"), std::string::npos);
   EXPECT_FALSE(verify(graph, parsed.diags));

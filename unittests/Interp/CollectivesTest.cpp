@@ -31,7 +31,7 @@ protected:
   }
   /// Runs the op behind the returned value for all groups: every rank must get its piece of the result.
   void expectPieces(const Graph &graph) {
-    const Op *op = (*std::prev(graph.forward.end()))->getOperand(0)->getOp();
+    const Op *op = (*std::prev(graph.getForward().end()))->getOperand(0)->getOp();
     auto inputs = cut(graph, op->getOperand(0)), expected = cut(graph, op->getResult());
     for (int64_t rank = 0; rank < graph.mesh.getNumRanks(); ++rank) {
       std::vector<int64_t> group = getGroup(graph, *op, rank);
@@ -52,7 +52,7 @@ protected:
 TEST_F(CollectivesTest, PositionsOfAnOuterAndAnInnerAxis) {
   auto graph = parse("", "%x = input : f32[N] {(b, a)}; return %x;");
   PieceMap pieces(*graph);
-  const Value *x = (*graph->forward.begin())->getResult();
+  const Value *x = (*graph->getForward().begin())->getResult();
   // Rank 3*a + b has coordinates (a, b); b is outer: piece 2*b + a of 6.
   for (int64_t rank = 0; rank < 6; ++rank) {
     int64_t piece = 2 * (rank % 3) + rank / 3;
@@ -69,7 +69,7 @@ TEST_F(CollectivesTest, MirroredBlocksComeInPairs) {
 
 TEST_F(CollectivesTest, GroupsSpanTheAxes) {
   auto graph = parse("", "%x = input : f32[N] {a}; %y = all_gather(%x) over a dim 0 : f32[N] {_}; return %y;");
-  const Op *op = std::next(graph->forward.begin())->get();
+  const Op *op = std::next(graph->getForward().begin())->get();
   EXPECT_EQ(getGroup(*graph, *op, 4), (std::vector<int64_t>{1, 4}));
 }
 
@@ -98,7 +98,7 @@ TEST_F(CollectivesTest, EveryRankGetsItsPiece) {
 TEST_F(CollectivesTest, SumsAreCutInTheOrderOfTheGroup) {
   auto graph = parse("", "%x = input : f32[M] {_} partial(a, b); "
                          "%y = reduce_scatter(%x) over (b, a) dim 0 : f32[M] {(b, a)}; return %y;");
-  const Op *op = std::next(graph->forward.begin())->get();
+  const Op *op = std::next(graph->getForward().begin())->get();
   std::vector<int64_t> group = getGroup(*graph, *op, 0);
   EXPECT_EQ(group, (std::vector<int64_t>{0, 3, 1, 4, 2, 5}));
   std::vector<TensorRef> inputs;
@@ -119,7 +119,7 @@ TEST_F(CollectivesTest, SumsAreCutInTheOrderOfTheGroup) {
 TEST_F(CollectivesTest, GatheringAnOuterAxisAloneGivesOtherPositions) {
   // {(a, b)} without a is not {b}: the blocks of one b lie apart.
   auto graph = parse("", "%x = input : f32[N, M] {(a, b), _}; %y = all_gather(%x) over a dim 0 : f32[N, M] {b, _}; return %y;");
-  const Op *op = std::next(graph->forward.begin())->get();
+  const Op *op = std::next(graph->getForward().begin())->get();
   auto inputs = cut(*graph, op->getOperand(0));
   auto results = runCollective(*graph, *op, /*operand=*/0, {inputs[0], inputs[3]});
   ASSERT_TRUE(results);

@@ -121,7 +121,7 @@ TEST_F(FaultsTest, SendsThatWaitForEachOther) {
   auto program = buildProgram(*graph, diags);
   ASSERT_TRUE(program) << messages.str();
   // The check of schedules refuses this order: the proof must see it by itself.
-  llvm::stable_sort(program->stages[0].units, [](const ProgramUnit &a, const ProgramUnit &b) { return a.kind < b.kind; });
+  llvm::stable_sort(program->stages[0].units, [](const Unit &a, const Unit &b) { return a.kind < b.kind; });
   EXPECT_FALSE(prove(*reference, *graph, program.get(), diags));
   EXPECT_TRUE(contains(messages.str(), "the program never finishes if sends wait for their recv: rank 0 waits "
                                        "in its unit 2, send "
@@ -133,7 +133,7 @@ TEST_F(FaultsTest, AStageThatForgetsItsStep) {
   auto reference = parse(model), graph = parse(compile());
   auto program = buildProgram(*graph, diags);
   ASSERT_TRUE(program) << messages.str();
-  program->stages[1].step.clear();
+  program->stages[1].units.pop_back();
   EXPECT_FALSE(prove(*reference, *graph, program.get(), diags));
   EXPECT_TRUE(contains(messages.str(), "after the step' (iteration 2, microbatch 0) must be computed, but is "
                                        "not on rank 4 [proof-missing]"))

@@ -12,7 +12,7 @@ static void nothing(Graph &, DiagnosticEngine &) {}
 
 /// Leaves a yield where none may stand.
 static void breaking(Graph &graph, DiagnosticEngine &) {
-  graph.forward.append(std::make_unique<Op>(OpKind::Yield, SMLoc()));
+  graph.getForward().append(std::make_unique<Op>(OpKind::Yield, SMLoc()));
 }
 
 static void renaming(Graph &graph, DiagnosticEngine &) { graph.name += "x"; }

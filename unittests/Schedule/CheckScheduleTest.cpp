@@ -193,7 +193,7 @@ TEST(CheckSchedule, EveryTranspositionIsJudgedByItsDependencies) {
       for (unsigned r = 0; r < schedule.stages; ++r)
         while (next[r] < schedule.units[r].size()) {
           const Unit &unit = schedule.units[r][next[r]];
-          bool isForward = unit.kind == UnitKind::Forward;
+          bool isForward = unit.kind == PhaseKind::Forward;
           bool ready = isForward ? forward[unit.microbatch] == r
                                  : forward[unit.microbatch] > r && backward[unit.microbatch] == r + 1;
           if (!ready)

@@ -131,9 +131,9 @@ TEST(ClosedForms, TopologicalOrderRespectsEverything) {
       ASSERT_EQ(ref.position, next[ref.stage]++) << schedule.str();
       const Unit &unit = schedule.get(ref);
       unsigned virtualStage = schedule.getVirtualStage(unit.chunk, ref.stage);
-      if (unit.kind == UnitKind::Forward) {
+      if (unit.kind == PhaseKind::Forward) {
         ASSERT_EQ(virtualStage, forward[unit.microbatch]++) << schedule.str();
-      } else if (unit.kind != UnitKind::BackwardWeight) {
+      } else if (unit.kind != PhaseKind::BackwardWeight) {
         ASSERT_EQ(virtualStage, --backward[unit.microbatch]) << schedule.str();
       }
     }

@@ -5,11 +5,11 @@
 using namespace stage;
 
 TEST(ScheduleText, Units) {
-  EXPECT_EQ((Unit{UnitKind::Forward, 12, 0}).str(), "F12");
-  EXPECT_EQ((Unit{UnitKind::BackwardInput, 0, 3}).str(), "I0.3");
-  std::vector<Unit> expected = {{UnitKind::Forward, 0},          {UnitKind::Backward, 10, 1},
-                                {UnitKind::BackwardInput, 2},    {UnitKind::BackwardWeight, 2},
-                                {UnitKind::Recompute, 3, 2}};
+  EXPECT_EQ((Unit{PhaseKind::Forward, 12, 0}).str(), "F12");
+  EXPECT_EQ((Unit{PhaseKind::BackwardInput, 0, 3}).str(), "I0.3");
+  std::vector<Unit> expected = {{PhaseKind::Forward, 0},          {PhaseKind::Backward, 10, 1},
+                                {PhaseKind::BackwardInput, 2},    {PhaseKind::BackwardWeight, 2},
+                                {PhaseKind::Recompute, 3, 2}};
   EXPECT_EQ(parseUnits("F0  B10.1 I2 W2.0 R3.2"), expected);
   EXPECT_EQ(parseUnits(""), std::vector<Unit>());
 }

@@ -19,7 +19,7 @@ template <typename Fill> Schedule makeSchedule(unsigned p, unsigned m, unsigned 
   schedule.chunks = v;
   for (unsigned r = 0; r < p; ++r) {
     std::vector<Unit> &units = schedule.units.emplace_back();
-    fill(r, [&](UnitKind kind, unsigned microbatch, unsigned chunk = 0) { units.push_back({kind, microbatch, chunk}); });
+    fill(r, [&](PhaseKind kind, unsigned microbatch, unsigned chunk = 0) { units.push_back({kind, microbatch, chunk}); });
   }
   return schedule;
 }
@@ -27,9 +27,9 @@ template <typename Fill> Schedule makeSchedule(unsigned p, unsigned m, unsigned 
 inline Schedule makeGPipe(unsigned p, unsigned m) {
   return makeSchedule(p, m, 1, [&](unsigned, auto add) {
     for (unsigned i = 0; i < m; ++i)
-      add(UnitKind::Forward, i);
+      add(PhaseKind::Forward, i);
     for (unsigned i = 0; i < m; ++i)
-      add(UnitKind::Backward, i);
+      add(PhaseKind::Backward, i);
   });
 }
 
@@ -37,13 +37,13 @@ inline Schedule make1F1B(unsigned p, unsigned m) {
   return makeSchedule(p, m, 1, [&](unsigned r, auto add) {
     unsigned w = std::min(m, p - r);
     for (unsigned i = 0; i < w; ++i)
-      add(UnitKind::Forward, i);
+      add(PhaseKind::Forward, i);
     for (unsigned i = 0; i < m - w; ++i) {
-      add(UnitKind::Backward, i);
-      add(UnitKind::Forward, w + i);
+      add(PhaseKind::Backward, i);
+      add(PhaseKind::Forward, w + i);
     }
     for (unsigned i = m - w; i < m; ++i)
-      add(UnitKind::Backward, i);
+      add(PhaseKind::Backward, i);
   });
 }
 
@@ -54,13 +54,13 @@ inline Schedule makeInterleaved(unsigned p, unsigned m, unsigned v) {
     auto chunk = [&](unsigned k) { return k % (p * v) / p; };
     auto microbatch = [&](unsigned k) { return k / (p * v) * p + k % p; };
     for (unsigned k = 0; k < w; ++k)
-      add(UnitKind::Forward, microbatch(k), chunk(k));
+      add(PhaseKind::Forward, microbatch(k), chunk(k));
     for (unsigned k = w; k < n; ++k) {
-      add(UnitKind::Forward, microbatch(k), chunk(k));
-      add(UnitKind::Backward, microbatch(k - w), v - 1 - chunk(k - w));
+      add(PhaseKind::Forward, microbatch(k), chunk(k));
+      add(PhaseKind::Backward, microbatch(k - w), v - 1 - chunk(k - w));
     }
     for (unsigned k = n - w; k < n; ++k)
-      add(UnitKind::Backward, microbatch(k), v - 1 - chunk(k));
+      add(PhaseKind::Backward, microbatch(k), v - 1 - chunk(k));
   });
 }
 
@@ -68,16 +68,16 @@ inline Schedule makeZBH1(unsigned p, unsigned m) {
   return makeSchedule(p, m, 1, [&](unsigned r, auto add) {
     unsigned w = std::min(m, p - r);
     for (unsigned i = 0; i < w; ++i)
-      add(UnitKind::Forward, i);
+      add(PhaseKind::Forward, i);
     for (unsigned i = 0; i < m; ++i) {
-      add(UnitKind::BackwardInput, i);
+      add(PhaseKind::BackwardInput, i);
       if (i + w < m)
-        add(UnitKind::Forward, i + w);
+        add(PhaseKind::Forward, i + w);
       if (i >= r)
-        add(UnitKind::BackwardWeight, i - r);
+        add(PhaseKind::BackwardWeight, i - r);
     }
     for (unsigned i = m > r ? m - r : 0; i < m; ++i)
-      add(UnitKind::BackwardWeight, i);
+      add(PhaseKind::BackwardWeight, i);
   });
 }
 
@@ -85,10 +85,10 @@ inline Schedule makeZBH1(unsigned p, unsigned m) {
 inline Schedule makeVee(unsigned p, unsigned m) {
   Schedule schedule = makeSchedule(p, m, 2, [&](unsigned, auto add) {
     for (unsigned i = 0; i < m; ++i) {
-      add(UnitKind::Forward, i, 0);
-      add(UnitKind::Forward, i, 1);
-      add(UnitKind::Backward, i, 1);
-      add(UnitKind::Backward, i, 0);
+      add(PhaseKind::Forward, i, 0);
+      add(PhaseKind::Forward, i, 1);
+      add(PhaseKind::Backward, i, 1);
+      add(PhaseKind::Backward, i, 0);
     }
   });
   for (unsigned r = 0; r < p; ++r)

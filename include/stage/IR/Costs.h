@@ -24,9 +24,9 @@ namespace stage {
 
 /// What one invocation of an op costs one rank. Never null.
 struct OpCost {
-  /// 2 per multiply-add. What a fused backward computes again is not in here.
+  /// 2 per multiply-add. What a fused backward or a recompute phase computes again is not in here.
   FlopCounts flops;
-  /// FLOPs that a fused backward computes again.
+  /// FLOPs that are computed again.
   Size recomputeFlops;
   /// Compute, accumulate, update: bytes read and written, gradient buffers that are added
   /// to among them. Collectives: bytes that the rank puts in (law L7). Slice: none, it is a view.

@@ -1,16 +1,18 @@
 //===- Graph.h - the graph IR ----------------------------------*- C++ -*-===//
 //
-// SSA over symbolic tensors. A graph is one step of a workload and has three
-// blocks, in the order in which they run:
+// SSA over symbolic tensors. A graph is one step of a workload: a list of phases, each
+// a block, in the order in which they run (stage/Schedule/Phases.def):
 //
 //   forward    one microbatch forward. Params and inputs are ops of it.
+//   recompute  one microbatch: values of forward made again, which are not kept.
 //   backward   one microbatch backward (made by `differentiate`). Its ops may use
-//              forward values: those are what is saved.
+//              values of earlier phases: those are what is kept. Or its two halves,
+//              backward_input and backward_weight.
 //   step       once per step: gradient reductions and the optimizer.
 //
 // `repeat` keeps layers rolled: its body is a block with one argument per carried
 // value, ended by a yield. Values from outside the body may be used inside. The
-// repeats of one loop in the three blocks share a name, count and `loop` number;
+// repeats of one loop in several phases share a name, count and `loop` number;
 // the body of a later one may use values of the earlier ones' bodies and means
 // those of the same iteration. The backward repeat runs the iterations in reverse.
 // Layers that differ are cases: a repeat has one body for each, all with the same
@@ -26,6 +28,7 @@
 
 #include "stage/IR/OpDef.h"
 #include "stage/IR/Types.h"
+#include "stage/Schedule/Unit.h"
 #include "llvm/ADT/DenseMap.h"
 #include <list>
 #include <memory>
@@ -193,12 +196,16 @@ private:
 /// A list of ops in the order in which they run.
 class Block {
 public:
-  Block(Graph &graph, Op *parent, unsigned number = 0) : graph(graph), parent(parent), number(number) {}
+  /// The body of a repeat.
+  Block(Graph &graph, Op *parent, unsigned number) : graph(graph), parent(parent), number(number) {}
+  /// A phase.
+  Block(Graph &graph, PhaseKind phase) : graph(graph), phase(phase) {}
   ~Block();
   Graph &getGraph() const { return graph; }
   Op *getParent() const { return parent; } ///< The repeat, or null at the top.
   unsigned getNumber() const { return number; } ///< Which case of the repeat it is.
-  const Block &getTop() const;             ///< Forward, backward or step.
+  const Block &getTop() const;             ///< The block of the phase.
+  PhaseKind getPhase() const { return getTop().phase; }
 
   using iterator = std::list<std::unique_ptr<Op>>::iterator;
   using const_iterator = std::list<std::unique_ptr<Op>>::const_iterator;
@@ -225,8 +232,9 @@ public:
 private:
   Op *insert(iterator where, std::unique_ptr<Op> op);
   Graph &graph;
-  Op *parent;
-  unsigned number;
+  Op *parent = nullptr;
+  unsigned number = 0;
+  PhaseKind phase = PhaseKind::Forward; ///< Of a phase's block.
   std::list<std::unique_ptr<Op>> ops;
   std::vector<std::unique_ptr<Value>> arguments;
 };
@@ -286,7 +294,7 @@ struct PipelineInfo {
 
 class Graph {
 public:
-  explicit Graph(SizeContext &sizes) : sizes(sizes), defs(sizes) {}
+  explicit Graph(SizeContext &sizes) : sizes(sizes), defs(sizes) { getPhase(PhaseKind::Forward); }
   /// Drops all uses first: a graph that does not verify may use a value before it is defined.
   ~Graph() {
     walk([](Op &op) { op.clearOperands(); });
@@ -313,15 +321,21 @@ public:
   bool training = true;
   SMLoc loc;
 
-  Block forward{*this, nullptr};
-  Block backward{*this, nullptr};
-  Block step{*this, nullptr};
+  /// The phases in the order in which they run. There is always a forward.
+  auto getPhases() const { return llvm::make_pointee_range(phases); }
+  /// Makes the phase if there is none.
+  Block &getPhase(PhaseKind kind);
+  Block *findPhase(PhaseKind kind) const;
+  Block &getForward() const { return *phases.front(); }
 
   Dim *addDim(llvm::StringRef name, Size size, SMLoc loc);
   Dim *findDim(llvm::StringRef name) const;
   /// Calls `f` for every op of a block, repeat bodies included, in program order.
   static void walk(Block &block, llvm::function_ref<void(Op &)> f);
   void walk(llvm::function_ref<void(Op &)> f);
+
+private:
+  std::vector<std::unique_ptr<Block>> phases;
 };
 
 /// True for an op whose result is the operand's memory, or a part of it.

@@ -46,11 +46,6 @@ private:
   llvm::DenseMap<const Op *, unsigned> numbers;
 };
 
-/// Kinds of schedule units (law L8). Backward is input and weight gradients in one.
-enum class PassKind : uint8_t { Forward, Backward };
-/// `forward`, `backward`.
-llvm::StringRef getName(PassKind kind);
-
 /// One piece of a unit's template, in order.
 struct ProgramItem {
   enum class Kind : uint8_t {
@@ -74,28 +69,23 @@ void forEachBody(const ProgramItem &loop, llvm::function_ref<void(Block &body, i
 /// Calls `f` for each value that an item's op, or an op inside of it that runs, uses and that is defined outside of it.
 void forEachOutsideValue(const ProgramItem &item, llvm::function_ref<void(Value *value, Op &user)> f);
 
+/// What a stage runs of a phase: all units of one kind and chunk (law L8) are alike.
 struct UnitTemplate {
-  PassKind kind = PassKind::Forward;
+  PhaseKind kind = PhaseKind::Forward;
   unsigned chunk = 0;
   std::vector<ProgramItem> items;
 };
 
-/// One entry of a stage's list.
-struct ProgramUnit {
-  PassKind kind;
-  unsigned microbatch;
-  unsigned chunk;
-};
-
 struct StageProgram {
   unsigned stage = 0;
-  /// At most one per (kind, chunk).
+  /// At most one per (kind, chunk); one of kind Step, for all chunks.
   std::vector<UnitTemplate> templates;
-  std::vector<ProgramUnit> units;
-  /// Ops of the step block, after all units.
-  std::vector<ProgramItem> step;
+  /// The schedule's, and what runs once per step.
+  std::vector<Unit> units;
 
-  const UnitTemplate *find(PassKind kind, unsigned chunk) const;
+  const UnitTemplate *find(PhaseKind kind, unsigned chunk) const;
+  /// The templates that run for one microbatch on a chunk, in the order of their phases: what one keeps the next ones use.
+  llvm::SmallVector<const UnitTemplate *, 4> getChain(unsigned chunk) const;
 };
 
 struct Program {
@@ -109,10 +99,10 @@ struct Program {
   GradientBuffers buffers;
 
   /// `F0`, or `F0.1` if ranks have several chunks.
-  std::string getUnitName(const ProgramUnit &unit) const;
+  std::string getUnitName(const Unit &unit) const { return unit.str(numChunks > 1); }
 };
 
-/// Calls `f` for every op of the templates and of the step of a stage, once each, bodies of repeats included.
+/// Calls `f` for every op of the templates of a stage, once each, bodies of repeats included.
 void forEachOp(const StageProgram &stage, llvm::function_ref<void(const Op &)> f);
 
 /// Axes along which ranks of a stage differ in their work: those whose coordinate occurs in a cost. Ranks with equal

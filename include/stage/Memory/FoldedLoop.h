@@ -16,7 +16,8 @@
 // left out.
 //
 // Limits: repeats with more than four carried values are run in full, and so are cases
-// that take turns. Sizes do not depend on the iteration.
+// that take turns, and microbatches of more than two units: one in the middle may free what
+// was kept and keep something else. Sizes do not depend on the iteration.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_MEMORY_FOLDEDLOOP_H

@@ -3,13 +3,14 @@
 // Problem: when may the tensor of a value be freed? Memory is accounted by the answer,
 // and proofs free by it, so that a value freed too early is one that a proof misses.
 //
-// A value that forward ops only use dies after the last of them in its iteration. A
-// forward value that a backward op uses is *saved*: it dies after the last such op
-// in the same iteration of the backward repeat of its loop.
+// A value that only the ops of its own phase use dies after the last of them in its
+// iteration. One that a later phase uses is *kept*: it dies after the last such op of
+// the last phase that has one, in the same iteration of the repeat of its loop there.
 //
-// Outside of repeats a value dies with the last item of its template that uses it. A
-// repeat takes its carried operands when it is entered and everything else it uses
-// when it is left, so there are two moments at which values die with it.
+// Outside of repeats a value dies with the last item of its template that uses it, and
+// is kept if a later template of the same microbatch does. A repeat takes its carried
+// operands when it is entered and everything else it uses when it is left, so there are
+// two moments at which values die with it.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_MEMORY_LIFETIMES_H
@@ -24,8 +25,12 @@ class Lifetimes {
 public:
   explicit Lifetimes(Graph &graph);
 
-  /// Forward values that some backward op uses.
-  bool isSaved(const Value *value) const { return saved.contains(value); }
+  /// The last phase that uses a value which its phase keeps for a later one; nothing if none does.
+  std::optional<PhaseKind> getLastUser(const Value *value) const {
+    auto it = lastUsers.find(value);
+    return it == lastUsers.end() ? std::nullopt : std::optional<PhaseKind>(it->second);
+  }
+  bool isKept(const Value *value) const { return lastUsers.count(value); }
   /// Values without a use in their own block, which die where they are made.
   bool isUnused(const Value *value) const { return unused.contains(value); }
   /// Values of repeat bodies that die when `op` is done.
@@ -39,7 +44,8 @@ private:
   void visitValue(const Value &value);
 
   llvm::DenseMap<const Op *, unsigned> order; ///< Position in its block.
-  llvm::DenseSet<const Value *> saved, unused;
+  llvm::DenseMap<const Value *, PhaseKind> lastUsers; ///< Of what is kept.
+  llvm::DenseSet<const Value *> unused;
   llvm::DenseMap<const Op *, llvm::SmallVector<const Value *, 2>> releases;
 };
 
@@ -47,6 +53,22 @@ private:
 /// end. What a send sends after the pipelined repeat is known by the name of the repeat's result.
 using LastUses = llvm::DenseMap<const Value *, unsigned>;
 LastUses findLastUses(const Program &program, const std::vector<ProgramItem> &items);
+/// The same of all templates that run for a microbatch, in their order.
+class ChainUses {
+public:
+  ChainUses(const Program &program, llvm::ArrayRef<const UnitTemplate *> chain) {
+    for (const UnitTemplate *unit : chain)
+      uses.push_back(findLastUses(program, unit->items));
+  }
+  const LastUses &operator[](unsigned unit) const { return uses[unit]; }
+  /// A unit behind this one uses the value.
+  bool isUsedAfter(const Value *value, unsigned unit) const {
+    return llvm::any_of(llvm::drop_begin(uses, unit + 1), [&](const LastUses &later) { return later.count(value); });
+  }
+
+private:
+  std::vector<LastUses> uses;
+};
 /// The pipelined repeat's range in a template; null if it has none.
 const ProgramItem *findPipelinedLoop(const Program &program, const std::vector<ProgramItem> &items);
 

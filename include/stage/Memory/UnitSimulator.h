@@ -1,7 +1,7 @@
 //===- UnitSimulator.h - the tensors of one unit, node by node -*- C++ -*-===//
 //
-// Problem: how much does a virtual stage hold at each moment of a forward unit and
-// of its backward unit, and how much does it keep in between? And which tensors does
+// Problem: how much does a virtual stage hold at each moment of the units that run for
+// one microbatch, and how much does it keep in between? And which tensors does
 // each node of a trace read and write, so that a simulator that tracks memory comes to
 // the same numbers?
 //
@@ -9,7 +9,7 @@
 //             %y = gelu(%h)            reads h, writes y     saved: h
 //   backward  %dh = gelu.grad(%h, %dy) reads h and dy, which nothing reads after it
 //
-// Algorithm: runs the items of both templates in order, every iteration of every
+// Algorithm: runs the items of all templates in order, every iteration of every
 // repeat, once each. A *tensor* is storage; a *name* is a value in an iteration. What a
 // repeat carries is one tensor under several names: the yield's operand, the argument of
 // the next iteration, the result. Each op that has a node in the traces is a *node* that
@@ -53,7 +53,7 @@ private:
   llvm::DenseMap<const Value *, int64_t> known;
 };
 
-/// Storage that a unit takes. Nodes are numbered from 0, those of the backward unit behind those of the forward one.
+/// Storage that a unit takes. Nodes are numbered from 0, those of a unit behind those of the units before.
 struct UnitTensor {
   const Value *maker; ///< The value for which it was made.
   const Value *value; ///< The value by whose name it is kept.
@@ -61,9 +61,9 @@ struct UnitTensor {
   int iteration;      ///< In which it was made; -1 outside of repeats.
   unsigned first;     ///< The node that writes it; of an input the first of its unit.
   int last = -1;      ///< The last node that reads it; none: it is no tensor.
-  unsigned names : 24;
+  unsigned names : 23;
+  unsigned unit : 3; ///< That makes it.
   MemoryClass kind : 4;
-  bool inForward : 1; ///< Made by the forward unit.
   bool isInput : 1;   ///< Loaded before its unit.
   bool isView : 1;
 };
@@ -111,26 +111,22 @@ public:
   UnitSimulator(const Program &program, const Lifetimes &lifetimes, LocalBytes &bytes, bool folds = false)
       : program(program), lifetimes(lifetimes), bytes(bytes), folds(folds) {}
 
-  /// Runs a forward template and, unless null, the backward template of the same chunk.
-  void run(const std::vector<ProgramItem> &forward, const std::vector<ProgramItem> *backward);
-  /// Runs the step's items; their peak is the forward peak.
-  void runStep(const std::vector<ProgramItem> &items);
+  /// Runs the templates of a chain (StageProgram::getChain), or that of the step. Units are numbered by their place.
+  void run(llvm::ArrayRef<const UnitTemplate *> chain);
 
-  const UnitPeak &getForwardPeak() const { return forwardPeak; }
-  const UnitPeak &getBackwardPeak() const { return backwardPeak; }
+  const UnitPeak &getPeak(unsigned unit) const { return peaks[unit]; }
   /// What is live at a node.
   std::vector<LiveValue> listLive(unsigned node) const;
-  /// What forward leaves for backward, and its sum.
-  std::vector<LiveValue> listSaved() const;
-  ByteCount getSavedBytes() const { return savedBytes; }
-  /// What is there when one of the units begins: what was received for it, and the inputs that it is the first to use.
-  std::vector<LiveValue> listArrivals(bool inForward) const;
+  /// What is kept when a unit has run for those behind it.
+  std::vector<LiveValue> listKept(unsigned unit) const;
+  /// What is there when a unit begins: what was received for it, and the inputs that it is the first to use.
+  std::vector<LiveValue> listArrivals(unsigned unit) const;
   /// Of these, the numbers of the inputs.
-  std::vector<unsigned> listInputs(bool inForward) const;
-  /// One of the units has more than messages: while it runs, what the next ones need arrives.
-  bool works(bool inForward) const;
+  std::vector<unsigned> listInputs(unsigned unit) const;
+  /// The unit has more than messages: while it runs, what the next ones need arrives.
+  bool works(unsigned unit) const;
 
-  unsigned getNumForwardNodes() const { return numForward; }
+  unsigned getFirstNode(unsigned unit) const { return unit ? ends[unit - 1] : 0; }
   unsigned getNumNodes() const { return nodes.size(); }
   const UnitTensor &getTensor(unsigned number) const { return tensors[number]; }
   /// What a node reads and writes.
@@ -154,12 +150,11 @@ private:
     unsigned node;
     TensorAccess access;
   };
-  void reserve(const std::vector<ProgramItem> &items);
-  void fold(const std::vector<ProgramItem> &first, const std::vector<ProgramItem> *second);
+  void reserve(llvm::ArrayRef<const UnitTemplate *> chain);
+  void fold(llvm::ArrayRef<const UnitTemplate *> chain);
   /// How many tensors of the unit this one stands for.
   int64_t getCopies(const UnitTensor &tensor) const;
-  bool isSaved(const UnitTensor &tensor) const { return tensor.inForward && tensor.last >= int(numForward); }
-  void runItems(const std::vector<ProgramItem> &items, const LastUses &uses);
+  void runItems(const std::vector<ProgramItem> &items);
   void bindInputs();
   void runRecv(const std::vector<ProgramItem> &items, const ProgramItem &recv);
   void runSend(const std::vector<ProgramItem> &items, const ProgramItem &send);
@@ -176,7 +171,7 @@ private:
   void release(llvm::ArrayRef<const Value *> values);
   /// The result of an op or a repeat that something uses.
   bool isWanted(const Value *value) const;
-  /// Backward uses it.
+  /// A later unit uses it.
   bool outlivesUnit(const Value *value) const;
   /// The op is the last that uses this operand.
   bool diesWith(const Value *operand, const Op &op) const;
@@ -196,6 +191,9 @@ private:
   void findLifetimes();
   void dropUnread();
   void findPeaks();
+  bool isKeptAfter(const UnitTensor &tensor, unsigned unit) const {
+    return tensor.unit <= unit && tensor.last >= int(ends[unit]);
+  }
   template <typename Filter> std::vector<LiveValue> list(Filter filter) const;
 
   const Program &program;
@@ -208,18 +206,17 @@ private:
   std::vector<Node> nodes;
   std::vector<TensorAccess> accesses; ///< In the order of the nodes.
   llvm::DenseMap<unsigned, View> views; ///< By number of tensor.
-  unsigned numForward = 0;
+  std::vector<unsigned> ends; ///< Per unit: the number of nodes so far.
   TensorNames names;
   llvm::DenseMap<const Op *, bool> haveNodes;
   /// Current iteration of each loop number.
   llvm::DenseMap<unsigned, uint64_t> iterations;
   int iteration = -1; ///< Of the repeat that runs now.
-  bool inForward = true;
-  const LastUses *current = nullptr, *later = nullptr;
+  unsigned unit = 0;
+  std::optional<ChainUses> uses;
   llvm::ArrayRef<const Value *> entryReleases; ///< What dies when the current item is entered.
   unsigned itemEnd = 0;                        ///< 2 * item + 1 of the current item.
-  UnitPeak forwardPeak, backwardPeak;
-  ByteCount savedBytes = 0;
+  std::vector<UnitPeak> peaks; ///< Per unit.
 };
 
 } // namespace stage

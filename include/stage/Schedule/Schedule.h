@@ -19,34 +19,12 @@
 #ifndef STAGE_SCHEDULE_SCHEDULE_H
 #define STAGE_SCHEDULE_SCHEDULE_H
 
+#include "stage/Schedule/Unit.h"
 #include "stage/Support/Diagnostics.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace stage {
-
-enum class UnitKind : uint8_t { Forward, Backward, BackwardInput, BackwardWeight, Recompute };
-constexpr unsigned numUnitKinds = 5;
-
-/// One step of one stage.
-struct Unit {
-  UnitKind kind = UnitKind::Forward;
-  unsigned microbatch = 0;
-  unsigned chunk = 0;
-  /// Where the program asks for it; if invalid, messages are at the schedule's place.
-  SMLoc loc = {};
-
-  bool operator==(const Unit &other) const {
-    return kind == other.kind && microbatch == other.microbatch && chunk == other.chunk;
-  }
-  /// `F2`, `I0.1`.
-  std::string str() const;
-};
-llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const Unit &unit);
 
 /// A unit by its place.
 struct UnitRef {
@@ -77,8 +55,6 @@ struct Schedule {
   std::string str() const;
 };
 
-/// Reads `F0 F1 B0.1`. Nothing on a syntax error.
-std::optional<std::vector<Unit>> parseUnits(llvm::StringRef text);
 /// Reads what Schedule::print writes. Nothing on a syntax error; what the text says may still be wrong, see
 /// checkSchedule.
 std::optional<Schedule> parseSchedule(llvm::StringRef text);
@@ -128,7 +104,7 @@ struct UnitDurations {
   int64_t inputGradient = 1;
   int64_t weightGradient = 1;
   int64_t recompute = 1;
-  int64_t of(UnitKind kind) const;
+  int64_t of(PhaseKind kind) const;
 };
 
 /// Every unit started as early as its stage and its dependencies allow; sending takes no time.

@@ -1,0 +1,69 @@
+//===- Unit.h - kinds of phases, and units of a schedule -------*- C++ -*-===//
+//
+// A step of a workload has phases: forward, backward, ... (Phases.def). One enumeration
+// of their kinds goes from the text of a schedule, through the blocks of a graph and the
+// templates of a program, to the names of nodes in a trace. What a schedule orders are
+// units: a phase of one chunk for one microbatch, `F2` or `I0.1`.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SCHEDULE_UNIT_H
+#define STAGE_SCHEDULE_UNIT_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/SMLoc.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace stage {
+
+using llvm::SMLoc;
+
+enum class PhaseKind : uint8_t {
+#define PHASE(id, name, letter) id,
+#include "stage/Schedule/Phases.def"
+};
+constexpr unsigned numPhaseKinds = 0
+#define PHASE(id, name, letter) +1
+#include "stage/Schedule/Phases.def"
+    ;
+/// `backward_input`.
+llvm::StringRef getName(PhaseKind kind);
+/// In the text of a schedule; 0 for what runs once per step.
+char getLetter(PhaseKind kind);
+
+/// Gradients are made there, and contributions to those of parameters added up.
+inline bool isBackward(PhaseKind kind) {
+  return kind == PhaseKind::Backward || kind == PhaseKind::BackwardInput || kind == PhaseKind::BackwardWeight;
+}
+/// Whether the virtual stage before is waiting for what the phase makes of its inputs: their gradients.
+inline bool makesInputGradient(PhaseKind kind) {
+  return kind == PhaseKind::Backward || kind == PhaseKind::BackwardInput;
+}
+/// Whether messages go from virtual stage to virtual stage in a phase: up in forward, down where input gradients are made.
+inline bool hasMessages(PhaseKind kind) { return kind == PhaseKind::Forward || makesInputGradient(kind); }
+
+/// One step of one stage.
+struct Unit {
+  PhaseKind kind = PhaseKind::Forward;
+  unsigned microbatch = 0;
+  unsigned chunk = 0;
+  /// Where the program asks for it; if invalid, messages are at the schedule's place.
+  SMLoc loc = {};
+
+  bool operator==(const Unit &other) const {
+    return kind == other.kind && microbatch == other.microbatch && chunk == other.chunk;
+  }
+  /// `F2`, `I0.1`, `step`; with `showChunk` also `F2.0`.
+  std::string str(bool showChunk = false) const;
+};
+llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const Unit &unit);
+
+/// Reads `F0 F1 B0.1`. Nothing on a syntax error.
+std::optional<std::vector<Unit>> parseUnits(llvm::StringRef text);
+
+} // namespace stage
+
+#endif // STAGE_SCHEDULE_UNIT_H
