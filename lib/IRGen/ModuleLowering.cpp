@@ -6,7 +6,7 @@
 
 using namespace stage;
 
-static std::string join(llvm::StringRef scope, llvm::StringRef name) {
+static std::string joinPath(llvm::StringRef scope, llvm::StringRef name) {
   return scope.empty() ? name.str() : (scope + "." + name).str();
 }
 
@@ -271,7 +271,7 @@ bool ModuleLowering::lowerTensorDecl(const ast::TensorDeclStmt &stmt, Environmen
     auto op = std::make_unique<Op>(kind, name.loc());
     op->scope = place.scope;
     op->name = name.name.str();
-    Value *value = op->addResult(*type, join(place.scope, name.name));
+    Value *value = op->addResult(*type, joinPath(place.scope, name.name));
     if (!constrain(*value, *stmt.type))
       return false;
     place.block->append(std::move(op));
@@ -318,7 +318,7 @@ bool ModuleLowering::assign(const ast::Ident &name, CTValue value, bool define, 
   if (value.isForeign()) {
     auto *result = static_cast<Value *>(value.getForeign());
     if (awaitsName(*result, place.block))
-      result->path = join(place.scope, name.name);
+      result->path = joinPath(place.scope, name.name);
     named.push_back({result, name});
   }
   if (define) {
@@ -457,7 +457,7 @@ bool ModuleLowering::lowerRepeat(const ast::RepeatStmt &stmt, Environment &env, 
     env.define(name, value);
   for (llvm::StringRef name : carried) {
     auto *initial = static_cast<Value *>(env.find(name)->getForeign());
-    env.define(name, tensor(repeat->addResult(initial->type, join(place.scope, name))));
+    env.define(name, tensor(repeat->addResult(initial->type, joinPath(place.scope, name))));
   }
   return true;
 }
@@ -471,11 +471,11 @@ bool ModuleLowering::lowerCase(const ast::RepeatStmt &stmt, const LayerCases::Ca
     return false;
   }
   Block &block = repeat.addBody(graph);
-  Place inside{join(place.scope, stmt.name.name), &block, place.decl, true};
+  Place inside{joinPath(place.scope, stmt.name.name), &block, place.decl, true};
   Environment body(env);
   for (llvm::StringRef name : carried) {
     auto *initial = static_cast<Value *>(env.find(name)->getForeign());
-    Value *argument = block.addArgument(initial->type, join(inside.scope, name));
+    Value *argument = block.addArgument(initial->type, joinPath(inside.scope, name));
     argument->loc = stmt.loc();
     body.define(name, tensor(argument));
   }
@@ -516,7 +516,7 @@ bool ModuleLowering::unrollRepeat(const ast::RepeatStmt &stmt, int64_t count, En
     return false;
   for (int64_t i = 0; i < count; ++i) {
     Place inside = place;
-    inside.scope = join(join(place.scope, stmt.name.name), std::to_string(i));
+    inside.scope = joinPath(joinPath(place.scope, stmt.name.name), std::to_string(i));
     if (stmt.variable)
       env.define(stmt.variable.name, CTValue::integer(*first + i));
     std::optional<CTValue> none;

@@ -7,7 +7,7 @@ using namespace stage;
 /// `linear` of `linear.1`, one operator with operands of other shapes: as programs and rules call it.
 static llvm::StringRef getBaseName(const OpDef &def) { return llvm::StringRef(def.name).split('.').first; }
 
-static std::string join(llvm::StringRef scope, llvm::StringRef name) {
+static std::string joinPath(llvm::StringRef scope, llvm::StringRef name) {
   return scope.empty() ? name.str() : (scope + "." + name).str();
 }
 
@@ -86,13 +86,13 @@ bool RuleTargets::forEachGradient(const PathPattern &pattern, llvm::function_ref
   return any;
 }
 
-std::string RuleTargets::getPath(const Op &op) { return join(op.scope, getBaseName(*op.def)); }
+std::string RuleTargets::getPath(const Op &op) { return joinPath(op.scope, getBaseName(*op.def)); }
 
 /// The gradient of `layers.attn.attention()` is `layers.attn.attention.grad()`.
 bool RuleTargets::matches(const PathPattern &pattern, const Op &op) {
   if (!op.origin)
     return pattern.matchesOp(op.scope, op.def->name);
-  return pattern.namesGradient() && pattern.matchesOp(join(op.scope, getBaseName(*op.origin->def)), "grad");
+  return pattern.namesGradient() && pattern.matchesOp(joinPath(op.scope, getBaseName(*op.origin->def)), "grad");
 }
 
 bool RuleTargets::forEachOp(const PathPattern &pattern, llvm::function_ref<void(Op &)> f) {
@@ -102,11 +102,11 @@ bool RuleTargets::forEachOp(const PathPattern &pattern, llvm::function_ref<void(
       if (op.kind != OpKind::Compute)
         return;
       if (op.origin) {
-        opPaths->add(ops.size(), join(join(op.scope, getBaseName(*op.origin->def)), "grad"));
+        opPaths->add(ops.size(), joinPath(joinPath(op.scope, getBaseName(*op.origin->def)), "grad"));
       } else {
         opPaths->add(ops.size(), getPath(op));
         if (op.def->name != getBaseName(*op.def))
-          opPaths->add(ops.size(), join(op.scope, op.def->name));
+          opPaths->add(ops.size(), joinPath(op.scope, op.def->name));
       }
       ops.push_back(&op);
     });

@@ -163,7 +163,7 @@ private:
     for (const std::string &axis : mesh.axes)
       everyAxis *= axis == mesh.pipeline ? 1 : mesh.sizeOf(axis);
     bool isSharing = random.chance(12);
-    for (const std::string &name : {"B", "S", "D", "F", "K", "V"}) {
+    for (const char *name : {"B", "S", "D", "F", "K", "V"}) {
       int64_t product = 1;
       bool isMirrored = false;
       if (random.chance(name == std::string("B") ? 50 : 40)) {

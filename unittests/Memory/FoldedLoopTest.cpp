@@ -74,8 +74,9 @@ protected:
     EXPECT_EQ(a.op, b.op);
     EXPECT_EQ(a.iteration, b.iteration);
     ASSERT_EQ(a.node.has_value(), b.node.has_value());
-    if (a.node)
+    if (a.node) {
       EXPECT_EQ(list(full.listLive(*a.node)), list(folded.listLive(*b.node)));
+    }
   }
 
   /// Of a graph whose repeat has so many iterations that some are left out.
