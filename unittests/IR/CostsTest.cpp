@@ -207,6 +207,14 @@ TEST_F(CostsTest, LookupMovesTheRowsThatItReads) {
   EXPECT_EQ(cost.bytes, size("4*B + 2*B*D + 2*B*D"));
 }
 
+TEST_F(CostsTest, WhatTakesDimsApartMovesNothing) {
+  read("graph G { dim K; dim E; op heads[b, k, e, (k e)](x: [b, (k e)]) -> (result: [b, k, e] = x[b, (k e)]);"
+       "forward { %x = input : f32[4, K*E]; %y = heads(%x) : f32[4, K, E]; return %y; } }");
+  const Op &op = find(OpKind::Compute);
+  EXPECT_TRUE(isView(op));
+  EXPECT_EQ(getLocalCost(*graph, op).bytes, sizes.zero());
+}
+
 TEST_F(CostsTest, DeclaredBytesWin) {
   read("graph G { dim B; op copy(x: [b]) -> (result: [b] = -x[b]) { bytes = 3*b; }"
         "forward { %x = input : f32[B]; %y = copy(%x) : f32[B]; return %y; } }");
