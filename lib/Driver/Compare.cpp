@@ -10,11 +10,21 @@
 // accounted in this process, and only its numbers are kept. A plan that has errors is a
 // line of the table with the first of them: it does not concern the others.
 //
+// What plans have in common is kept between them: the files, sizes, and the graphs of
+// models (ModelCache). Several threads take plans from one list. Each has read the files
+// by itself and keeps its own sizes and models, so that they share nothing but the list;
+// results are shown in the order of the plans, whoever is first.
+//
 //===----------------------------------------------------------------------===//
 #include "Compilation.h"
 #include "stage/Memory/Comparison.h"
+#include "stage/Transforms/Passes.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
+#include <atomic>
+#include <mutex>
+#include <thread>
 
 using namespace stage;
 
@@ -29,24 +39,85 @@ static std::string getFirstError(llvm::StringRef messages) {
 }
 
 namespace {
-class Comparer {
+/// A job under one combination of values.
+struct Plan {
+  DriverOptions options;
+  ComparedPlan row; ///< Without what it costs.
+};
+
+/// What became of a plan.
+struct PlanResult {
+  ComparedPlan row;
+  std::string warnings; ///< Of a plan that was not refused.
+  std::string json;     ///< If that is asked for.
+};
+
+/// Compiles plans one after the other. What they have in common is kept.
+class PlanCompiler {
 public:
-  explicit Comparer(const DriverOptions &options) : options(options), input(llvm::errs()), json(llvm::outs()) {
-    for (const Choice &choice : options.choices)
-      if (choice.values.size() > 1)
-        comparison.names.push_back(choice.name);
+  PlanCompiler(const DriverOptions &options, llvm::ArrayRef<std::string> names, llvm::raw_ostream &messages)
+      : input(messages), options(options), names(names) {
     input.diags.setWarningsAreErrors(options.warningsAreErrors);
   }
 
-  bool run() {
-    if (!loadFiles(input, options) || !findJobs())
+  /// Reads a program that another one has read, and checked.
+  bool load(llvm::MemoryBufferRef text, llvm::StringRef path) {
+    auto copy = llvm::MemoryBuffer::getMemBufferCopy(text.getBuffer(), text.getBufferIdentifier());
+    unsigned buffer = input.sources.AddNewSourceBuffer(std::move(copy), SMLoc());
+    auto files = std::make_unique<sema::Program>(input.ast, input.diags, getProgramOptions(options));
+    if (!files->loadBuffer(buffer, path) || input.diags.hasErrors())
       return false;
-    for (const ast::JobDecl *job : jobs) {
-      std::vector<size_t> chosen(options.choices.size());
-      do
-        compile(*job, chosen);
-      while (advance(chosen));
-    }
+    input.files = std::move(files);
+    return true;
+  }
+
+  PlanResult compile(Plan plan) {
+    PlanResult result;
+    result.row = std::move(plan.row);
+    std::string messages;
+    llvm::raw_string_ostream stream(messages);
+    DiagnosticEngine diags(input.sources, stream);
+    diags.setWarningsAreErrors(options.warningsAreErrors);
+    Compilation c(input, sizes, models, diags);
+    std::optional<Report> report;
+    if (runFrontEnd(c, plan.options) && runMiddle(c, plan.options))
+      report = makeReport(c);
+    if (report)
+      result.row.costs = summarize(*report);
+    else
+      result.row.refusal = getFirstError(stream.str());
+    if (options.report == ReportKind::Json)
+      result.json = JsonComparison::describe(result.row, names, report ? &*report : nullptr);
+    if (report)
+      result.warnings = stream.str();
+    return result;
+  }
+
+  SourceFiles input;
+
+private:
+  const DriverOptions &options;
+  llvm::ArrayRef<std::string> names;
+  SizeContext sizes;
+  ModelCache models{differentiate};
+};
+
+class Comparer {
+public:
+  explicit Comparer(const DriverOptions &options)
+      : options(options), common(options), names(getNames(options)), first(options, names, llvm::errs()),
+        json(llvm::outs()) {
+    common.choices.clear();
+  }
+
+  bool run() {
+    if (!loadFiles(first.input, options) || !findJobs())
+      return false;
+    numPlans = jobs.size();
+    for (const Choice &choice : options.choices)
+      numPlans *= choice.values.size();
+    comparison.names = names;
+    compileAll();
     if (options.report == ReportKind::Text)
       print(llvm::outs(), comparison);
     else if (options.report == ReportKind::Csv)
@@ -57,62 +128,110 @@ public:
   }
 
 private:
+  /// Those that vary.
+  static std::vector<std::string> getNames(const DriverOptions &options) {
+    std::vector<std::string> names;
+    for (const Choice &choice : options.choices)
+      if (choice.values.size() > 1)
+        names.push_back(choice.name);
+    return names;
+  }
+
   bool findJobs() {
+    sema::Program &files = *first.input.files;
     if (options.allJobs)
-      jobs = sema::getJobs(*input.files);
+      for (const ast::JobDecl *job : sema::getJobs(files))
+        jobs.push_back(job->name.name.str());
+    auto find = [&](llvm::StringRef name) {
+      if (const ast::JobDecl *job = sema::findJob(files, name, first.input.diags))
+        jobs.push_back(job->name.name.str());
+    };
     // Without names, and where the file has none, the only job, or what is wrong.
     for (llvm::StringRef name : options.jobs)
-      jobs.push_back(sema::findJob(*input.files, name, input.diags));
-    if (jobs.empty())
-      jobs.push_back(sema::findJob(*input.files, "", input.diags));
-    return !input.diags.hasErrors();
+      find(name);
+    if (jobs.empty() && !first.input.diags.hasErrors())
+      find("");
+    return !first.input.diags.hasErrors();
   }
 
-  /// To the next combination; false after the last.
-  bool advance(std::vector<size_t> &chosen) const {
+  /// The plan of this number: the last `-D` varies fastest, the job slowest.
+  Plan getPlan(size_t number) const {
+    std::vector<size_t> chosen(options.choices.size());
     for (size_t i = chosen.size(); i-- > 0;) {
-      if (++chosen[i] < options.choices[i].values.size())
-        return true;
-      chosen[i] = 0;
+      size_t count = options.choices[i].values.size();
+      chosen[i] = number % count;
+      number /= count;
     }
-    return false;
-  }
-
-  void compile(const ast::JobDecl &job, llvm::ArrayRef<size_t> chosen) {
-    DriverOptions plan = options;
-    plan.job = job.name.name.str();
-    ComparedPlan &row = comparison.plans.emplace_back();
-    row.job = plan.job;
+    Plan plan{common, {}};
+    plan.options.job = plan.row.job = jobs[number];
     for (size_t i = 0; i < chosen.size(); ++i) {
       const Choice &choice = options.choices[i];
-      plan.defines.push_back({choice.name, choice.values[chosen[i]]});
+      plan.options.defines.push_back({choice.name, choice.values[chosen[i]]});
       if (choice.values.size() > 1)
-        row.values.push_back(choice.values[chosen[i]]);
+        plan.row.values.push_back(choice.values[chosen[i]]);
     }
-    std::string messages;
-    llvm::raw_string_ostream stream(messages);
-    DiagnosticEngine diags(input.sources, stream);
-    diags.setWarningsAreErrors(options.warningsAreErrors);
-    Compilation c(input, sizes, diags);
-    std::optional<Report> report;
-    if (runFrontEnd(c, plan) && runMiddle(c, plan))
-      report = makeReport(c);
-    if (report)
-      row.costs = summarize(*report);
-    else
-      row.refusal = getFirstError(stream.str());
+    return plan;
+  }
+
+  /// To read the files again takes as long as to compile a dozen plans.
+  unsigned getNumThreads() const {
+    constexpr size_t plansPerThread = 16;
+    if (options.threads)
+      return std::min<size_t>(options.threads, numPlans);
+    return std::clamp<size_t>(numPlans / plansPerThread, 1, std::max(1u, std::thread::hardware_concurrency()));
+  }
+
+  void compileAll() {
+    results.resize(numPlans);
+    // Taken before others work: the list of buffers grows while they do.
+    const ast::File &file = *first.input.files->getMain();
+    llvm::MemoryBufferRef text = *first.input.sources.getMemoryBuffer(file.bufferId);
+    std::vector<std::thread> threads;
+    try {
+      for (unsigned i = 1; i < getNumThreads(); ++i)
+        threads.emplace_back([&file, text, this] {
+          PlanCompiler compiler(options, names, llvm::nulls());
+          if (compiler.load(text, file.path)) // else a file has changed, and the others compile all
+            compilePlans(compiler);
+        });
+    } catch (const std::system_error &) {
+      // A limit of the system: those that did start take the plans of the others.
+    }
+    compilePlans(first);
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+
+  void compilePlans(PlanCompiler &compiler) {
+    for (size_t number; (number = next.fetch_add(1)) < numPlans;) {
+      PlanResult result = compiler.compile(getPlan(number));
+      std::lock_guard<std::mutex> lock(mutex);
+      results[number] = std::move(result);
+      while (numShown < numPlans && results[numShown])
+        show(*std::exchange(results[numShown++], std::nullopt));
+    }
+  }
+
+  void show(PlanResult result) {
     // What every plan warns of is said once.
-    if (report && shown.insert(stream.str()).second)
-      llvm::errs() << stream.str();
+    if (!result.warnings.empty() && shown.insert(result.warnings).second)
+      llvm::errs() << result.warnings;
     if (options.report == ReportKind::Json)
-      json.add(row, comparison.names, report ? &*report : nullptr);
+      json.add(result.json);
+    comparison.plans.push_back(std::move(result.row));
   }
 
   const DriverOptions &options;
-  SourceFiles input;
-  SizeContext sizes; ///< Of all plans: most sizes are those of other plans.
+  DriverOptions common; ///< Of all plans.
+  std::vector<std::string> names;
+  PlanCompiler first; ///< Of the main thread.
   JsonComparison json;
-  std::vector<const ast::JobDecl *> jobs;
+  std::vector<std::string> jobs;
+  size_t numPlans = 0;
+  std::atomic<size_t> next = 0; ///< The plan that is compiled next.
+  std::mutex mutex;             ///< Of all below.
+  std::vector<std::optional<PlanResult>> results; ///< Those that are not shown yet.
+  size_t numShown = 0;
   Comparison comparison;
   llvm::StringSet<> shown; ///< Warnings.
 };

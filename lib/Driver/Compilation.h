@@ -5,6 +5,7 @@
 #include "Options.h"
 #include "stage/AST/AST.h"
 #include "stage/IR/Program.h"
+#include "stage/IRGen/ModelCache.h"
 #include "stage/Memory/Report.h"
 
 namespace stage {
@@ -24,9 +25,9 @@ struct Compilation {
   explicit Compilation(llvm::raw_ostream &messages = llvm::errs())
       : owned(std::make_unique<SourceFiles>(messages)), ownSizes(std::make_unique<SizeContext>()), input(*owned),
         diags(input.diags), sizes(*ownSizes) {}
-  /// Compiles what was read already, with sizes that others have made before; all three must outlive it.
-  Compilation(SourceFiles &input, SizeContext &sizes, DiagnosticEngine &diags)
-      : input(input), diags(diags), sizes(sizes) {}
+  /// Compiles what was read already, with the sizes and models that others have made before; all must outlive it.
+  Compilation(SourceFiles &input, SizeContext &sizes, ModelCache &models, DiagnosticEngine &diags)
+      : input(input), diags(diags), sizes(sizes), models(&models) {}
 
   std::unique_ptr<SourceFiles> owned;
   std::unique_ptr<SizeContext> ownSizes;
@@ -37,6 +38,7 @@ struct Compilation {
   std::unique_ptr<sema::Program> &files = input.files;
 
   SizeContext &sizes;
+  ModelCache *models = nullptr;
   SizeBinding binding;
   Obligations obligations;
   std::optional<sema::BoundJob> job;
@@ -44,6 +46,10 @@ struct Compilation {
   std::unique_ptr<Program> program;
 };
 
+/// Where files are looked for.
+inline sema::ProgramOptions getProgramOptions(const DriverOptions &options) {
+  return {options.stdlibDir, options.includeDirs};
+}
 /// Loads the file with its imports and checks its names, unless that was done. False after errors.
 bool loadFiles(SourceFiles &input, const DriverOptions &options);
 /// Reads the program, binds the job, and makes the graph (or prints what `--emit` asks for of these phases). False

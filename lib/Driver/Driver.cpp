@@ -21,8 +21,7 @@ using namespace stage;
 bool stage::loadFiles(SourceFiles &input, const DriverOptions &options) {
   if (input.files)
     return true;
-  auto files = std::make_unique<sema::Program>(input.ast, input.diags,
-                                               sema::ProgramOptions{options.stdlibDir, options.includeDirs});
+  auto files = std::make_unique<sema::Program>(input.ast, input.diags, getProgramOptions(options));
   // Every name is known before anything is evaluated.
   if (!files->load(options.input) || input.diags.hasErrors() || !sema::checkNames(*files))
     return false;
@@ -39,7 +38,7 @@ static bool bindJob(Compilation &c, const DriverOptions &options, std::optional<
 }
 
 static bool elaborate(Compilation &c) {
-  c.graph = generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
+  c.graph = generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags, c.models);
   return c.graph != nullptr && !c.diags.hasErrors();
 }
 
@@ -94,8 +93,13 @@ bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
 
 bool stage::runMiddle(Compilation &c, const DriverOptions &options) {
   PassManager manager(getAllPasses(), c.diags, options.passes, llvm::errs());
+  // The model may come with its backward, made for the microbatches of another plan.
+  bool hasBackward = c.graph->findPhase(PhaseKind::Backward) != nullptr;
+  if (hasBackward)
+    setGradientSeed(*c.graph);
   for (const PassInfo &pass : getAllPasses())
-    manager.addPass(pass);
+    if (pass.run != differentiate || !hasBackward)
+      manager.addPass(pass);
   if (!manager.run(*c.graph) || c.diags.hasErrors())
     return false;
   // No op is made beyond this point.

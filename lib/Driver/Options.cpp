@@ -44,7 +44,7 @@ cl::opt<std::string> stdlib("stdlib", cl::desc("The folder of the standard libra
 cl::opt<bool> force("force", cl::desc("Replace a folder of traces"), cl::cat(category));
 cl::opt<std::string> ranks("ranks", cl::desc("Write the traces of these ranks only, as in 0,8-15"),
                            cl::value_desc("list"), cl::cat(category));
-cl::opt<unsigned> jobs("j", cl::Prefix, cl::desc("Threads that write traces (default: one per core)"), cl::init(0),
+cl::opt<unsigned> jobs("j", cl::Prefix, cl::desc("Threads that write traces, or compile plans (default: one per core)"), cl::init(0),
                        cl::value_desc("n"), cl::cat(category));
 enum class Names { All, None };
 cl::opt<Names> names("names", cl::desc("Names of nodes"), cl::init(Names::All),
@@ -200,7 +200,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.traces.names = names == Names::All;
   options.traces.tracker = tracker;
   options.traces.orderAsData = order == Order::Data;
-  options.traces.jobs = jobs;
+  options.traces.jobs = options.threads = jobs;
   if (!ranks.empty() && !parseRanks(ranks, options.traces.ranks))
     diags.report(SMLoc(), diag::BadRanks) << ranks;
   bool traces = !output.empty();
@@ -215,7 +215,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
     checkNeedsTraces(emit == EmitKind::Chakra, "--emit=chakra");
     checkNeedsTraces(force, "--force");
     checkNeedsTraces(!ranks.empty(), "--ranks");
-    checkNeedsTraces(jobs.getNumOccurrences() > 0, "-j");
+    checkNeedsTraces(jobs.getNumOccurrences() > 0 && !options.isComparison(), "-j");
   }
   if (!traces && report == ReportKind::None) {
     checkNeedsTraces(names.getNumOccurrences() > 0, "--names");

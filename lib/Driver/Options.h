@@ -35,6 +35,7 @@ struct DriverOptions {
   bool namesConstants = false; ///< Of proofs: see sema::bindJob.
   bool remarks = false;
   bool warningsAreErrors = false;
+  unsigned threads = 0; ///< That compile the plans of a comparison; 0: one per core, as far as it is worth it.
   PassOptions passes;
   EmitOptions traces; ///< `directory` is empty if none are to be written.
 

@@ -152,7 +152,7 @@ llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> Optimizer::getStates(DTy
 }
 
 Dim *Graph::addDim(llvm::StringRef name, Size size, SMLoc loc) {
-  auto dim = std::make_unique<Dim>();
+  auto dim = std::make_shared<Dim>();
   dim->name = name.str();
   dim->size = size;
   dim->loc = loc;

@@ -175,7 +175,26 @@ const OpDef *OpDefTable::getSum(unsigned numDims, unsigned numAddends) {
   return add(std::move(def));
 }
 
-const OpDef *OpDefTable::find(llvm::StringRef name) const { return byName.lookup(name); }
+void OpDefTable::goOnFrom(const OpDefTable &other) {
+  assert(defs.empty() && "a table goes on before it has anything of its own");
+  base = &other;
+  defs = other.defs;
+}
+
+const OpDef *OpDefTable::find(llvm::StringRef name) const {
+  const OpDef *own = byName.lookup(name);
+  return own || !base ? own : base->find(name);
+}
+
+const OpDef *OpDefTable::findText(llvm::StringRef text) const {
+  const OpDef *own = byText.lookup(text);
+  return own || !base ? own : base->findText(text);
+}
+
+unsigned OpDefTable::getLastNumber(llvm::StringRef name) const {
+  auto own = lastNumber.find(name);
+  return own != lastNumber.end() ? own->second : base ? base->getLastNumber(name) : 0;
+}
 
 void stage::listSaved(const OpDef &def, llvm::SmallVectorImpl<unsigned> &operands,
                       llvm::SmallVectorImpl<unsigned> &results) {
@@ -222,17 +241,19 @@ const OpDef *OpDefTable::add(OpDef def) {
   std::string text;
   llvm::raw_string_ostream os(text);
   print(os, def);
-  const OpDef *&known = byText[os.str()];
-  if (known)
+  if (const OpDef *known = findText(os.str()))
     return known;
-  for (unsigned &last = lastNumber[base]; byName.count(name);)
+  unsigned last = getLastNumber(base);
+  while (find(name))
     name = base + "." + std::to_string(++last);
+  lastNumber[base] = last;
   def.name = std::move(name);
   analyze(def);
-  defs.push_back(std::make_unique<OpDef>(std::move(def)));
-  known = defs.back().get();
-  byName[known->name] = known;
-  return known;
+  const OpDef *added = owned.emplace_back(std::make_unique<OpDef>(std::move(def))).get();
+  defs.push_back(added);
+  byText[text] = added;
+  byName[added->name] = added;
+  return added;
 }
 
 //===----------------------------------------------------------------------===//

@@ -12,9 +12,18 @@ static void lowerPrecision(Graph &graph, const sema::BoundPrecision &bound) {
   graph.precision.separateAccumulation = bound.separateAccumulation;
 }
 
+static void lowerOptimizer(Graph &graph, const sema::BoundOptimizer &bound) {
+  graph.optimizer.name = bound.decl->name.name.str();
+  graph.optimizer.loc = bound.decl->loc();
+  graph.optimizer.flops = bound.flops;
+  for (const sema::OptimizerState &state : bound.states)
+    graph.optimizer.states.emplace_back(state.name.name.str(),
+                                        parseDType(state.dtype).value_or(graph.precision.master));
+}
+
 std::unique_ptr<Graph> stage::generateGraph(const sema::Program &program, const sema::BoundJob &job, SizeContext &sizes,
                                             const SizeBinding &binding, const Obligations &obligations,
-                                            DiagnosticEngine &diags) {
+                                            DiagnosticEngine &diags, ModelCache *models) {
   auto graph = std::make_unique<Graph>(sizes);
   graph->name = job.model->name.name.str();
   graph->loc = job.model->loc();
@@ -24,18 +33,23 @@ std::unique_ptr<Graph> stage::generateGraph(const sema::Program &program, const 
   graph->training = job.isTraining;
   lowerPrecision(*graph, job.precision);
   lowerMesh(*graph, job);
-  if (job.optimizer) {
-    graph->optimizer.name = job.optimizer->decl->name.name.str();
-    graph->optimizer.loc = job.optimizer->decl->loc();
-    graph->optimizer.flops = job.optimizer->flops;
-    for (const sema::OptimizerState &state : job.optimizer->states)
-      graph->optimizer.states.emplace_back(state.name.name.str(),
-                                           parseDType(state.dtype).value_or(graph->precision.master));
-  }
+  if (job.optimizer)
+    lowerOptimizer(*graph, *job.optimizer);
   sema::Evaluator evaluator(program, sizes, graph->binding, graph->obligations, diags);
   if (!padDims(*graph, job, evaluator))
     return nullptr;
-  if (!ModuleLowering(*graph, evaluator, job).lowerModel() || !lowerStrategy(*graph, job, evaluator))
+  auto lowerModel = [&](Graph &model, bool &namesAxes) {
+    sema::Evaluator inModel(program, sizes, model.binding, model.obligations, diags);
+    ModuleLowering lowering(model, inModel, job);
+    bool good = lowering.lowerModel();
+    namesAxes = lowering.namesAxes();
+    return good;
+  };
+  bool namesAxes = false;
+  bool hasModel = models && (models->find(*graph, job) || models->make(*graph, job, diags, lowerModel));
+  if (!hasModel && (models || !lowerModel(*graph, namesAxes)))
+    return nullptr;
+  if (!lowerStrategy(*graph, job, evaluator))
     return nullptr;
   if (!graph->obligations.check(graph->binding, diags))
     return nullptr;

@@ -80,6 +80,7 @@ const Dim *ModuleLowering::nameCompound(const ast::CompoundExpr &compound, Size 
 
 std::optional<AxisList> ModuleLowering::lowerAxes(const ast::AxisListSyntax &axes) {
   AxisList list;
+  hasAxes = true;
   // Axes that the mesh of the job lacks have size 1.
   for (llvm::StringRef name : job.strategy.expand(axes)) {
     std::optional<AxisId> axis = graph.mesh.find(name);

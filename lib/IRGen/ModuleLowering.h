@@ -31,6 +31,8 @@ public:
 
   /// Fills the forward block. False after errors.
   bool lowerModel();
+  /// The model says where some value is, by axes of the mesh.
+  bool namesAxes() const { return hasAxes; }
 
 private:
   using CTValue = sema::CTValue;
@@ -105,6 +107,7 @@ private:
   llvm::StringMap<unsigned> dimNumbers; ///< The last number behind an alias that names a dim.
   /// What parameters, inputs and `let`s are called, in the order of the program.
   std::vector<NamedTensor> named;
+  bool hasAxes = false;
   unsigned numLoops = 0;
   unsigned depth = 0; ///< Modules around the statement that is lowered.
   unsigned numStmts = 0; ///< Lowered so far: modules that hold each other twice double at each level.

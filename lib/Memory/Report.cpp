@@ -136,10 +136,10 @@ private:
     auto [it, isNew] = known.try_emplace(&op);
     if (isNew) {
       OpCost cost = getLocalCost(graph, op);
-      it->second.flops = sumFlops(cost, op, binding);
+      it->second.flops = sumFlops(cost, op, binding, sums);
       if (!graph.unpadded.empty()) {
         it->second.paddingFlops = it->second.flops;
-        it->second.paddingFlops.add(sumFlops(cost, op, ownBinding), -1);
+        it->second.paddingFlops.add(sumFlops(cost, op, ownBinding, ownSums), -1);
       }
       if (isCollective(op.kind))
         it->second.bytes = getInteger(cost.bytes, op);
@@ -156,12 +156,28 @@ private:
     return it->second;
   }
 
-  FlopReport sumFlops(const OpCost &cost, const Op &op, SizeBinding &binding) {
+  /// Sums of sizes over the ranks of one stage, for one of the bindings.
+  using Sums = llvm::DenseMap<Size, __int128>;
+
+  FlopReport sumFlops(const OpCost &cost, const Op &op, SizeBinding &binding, Sums &sums) {
+    auto sum = [&](Size size) -> __int128 {
+      if (size.isConstant(0))
+        return 0;
+      // Many ops cost the same: the gradients of the operands of a product, the ops of a layer that are alike.
+      auto found = sums.find(size);
+      if (found != sums.end())
+        return found->second;
+      unsigned errorsBefore = diags.getNumErrors();
+      __int128 result = sumOverStage(size, op, binding);
+      if (diags.getNumErrors() == errorsBefore)
+        sums[size] = result;
+      return result;
+    };
     FlopReport flops;
-    flops.contraction = sumOverStage(cost.flops.contraction, op, binding);
-    flops.attention = sumOverStage(cost.flops.attention, op, binding);
-    flops.other = sumOverStage(cost.flops.other, op, binding);
-    flops.recompute = sumOverStage(cost.recomputeFlops, op, binding);
+    flops.contraction = sum(cost.flops.contraction);
+    flops.attention = sum(cost.flops.attention);
+    flops.other = sum(cost.flops.other);
+    flops.recompute = sum(cost.recomputeFlops);
     return flops;
   }
 
@@ -233,6 +249,7 @@ private:
   DiagnosticEngine &diags;
   Report report;
   llvm::DenseMap<const Op *, OpTotals> known;
+  Sums sums, ownSums; ///< With `binding` and with `ownBinding`.
   llvm::DenseMap<const Value *, __int128> sentBytes;
 };
 } // namespace

@@ -211,20 +211,38 @@ struct JsonComparison::Writer {
 JsonComparison::JsonComparison(llvm::raw_ostream &os) : writer(std::make_unique<Writer>(os)) {}
 JsonComparison::~JsonComparison() = default;
 
-void JsonComparison::add(const ComparedPlan &plan, llvm::ArrayRef<std::string> names, const Report *report) {
-  llvm::json::OStream &json = writer->open();
-  json.object([&] {
-    json.attribute("job", plan.job);
-    json.attributeObject("values", [&] {
-      for (size_t i = 0; i < names.size(); ++i)
-        json.attribute(names[i], plan.values[i]);
+std::string JsonComparison::describe(const ComparedPlan &plan, llvm::ArrayRef<std::string> names,
+                                     const Report *report) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  {
+    llvm::json::OStream json(os, 2);
+    json.object([&] {
+      json.attribute("job", plan.job);
+      json.attributeObject("values", [&] {
+        for (size_t i = 0; i < names.size(); ++i)
+          json.attribute(names[i], plan.values[i]);
+      });
+      if (report) {
+        json.attributeBegin("report");
+        JsonReport(json, *report).print();
+        json.attributeEnd();
+      } else {
+        json.attribute("refused", plan.refusal);
+      }
     });
-    if (report) {
-      json.attributeBegin("report");
-      JsonReport(json, *report).print();
-      json.attributeEnd();
-    } else {
-      json.attribute("refused", plan.refusal);
+  }
+  return os.str();
+}
+
+/// The plan stands two levels deep; a string has no line break in it.
+void JsonComparison::add(llvm::StringRef description) {
+  writer->open().rawValue([&](llvm::raw_ostream &os) {
+    for (auto [line, rest] = description.split('\n');; std::tie(line, rest) = rest.split('\n')) {
+      os << line;
+      if (rest.empty())
+        break;
+      os << "\n    ";
     }
   });
 }

@@ -8,6 +8,7 @@
 #include "Builder.h"
 #include "StageLexer.h"
 #include "SyntaxErrors.h"
+#include <mutex>
 
 using namespace stage;
 using namespace stage::parse;
@@ -50,6 +51,9 @@ static auto parseText(DiagnosticEngine &diags, const SourceText &source, ParseRu
   unsigned errorsBefore = diags.getNumErrors();
   if (!source.isValid())
     return nullptr;
+  // All parsers of the grammar share tables that they fill as they go. Text in an expression is parsed within.
+  static std::recursive_mutex tables;
+  std::lock_guard<std::recursive_mutex> lock(tables);
   Tokens tokens(source);
   TokenCheck check = checkTokens(source, diags, tokens.stream);
   if (!check.canParse)

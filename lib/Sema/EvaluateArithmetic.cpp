@@ -150,14 +150,12 @@ std::optional<CTValue> Evaluator::makeReal(double value, Size exact, const ast::
 
 /// A size, unless it is known to have no value.
 std::optional<CTValue> Evaluator::makeSize(Size size, const ast::Expr *expr) {
-  SizeValue value = stage::evaluate(size, binding);
+  SizeCheck value = checkValue(size, binding);
   if (value.error == SizeError::DivisionByZero)
     return report(expr, diag::DivisionByZero, textOf(expr));
   if (value.error == SizeError::TooDeep)
     return report(expr, diag::ValueTooDeep, textOf(expr));
   if (value.error == SizeError::Overflow)
-    return report(expr, diag::ValueOverflows, "'" + textOf(expr) + "'");
-  if (value && isTooLarge(value.value))
     return report(expr, diag::ValueOverflows, "'" + textOf(expr) + "'");
   return CTValue::size(size);
 }

@@ -18,11 +18,6 @@ using namespace stage;
 using namespace stage::sema;
 using llvm::dyn_cast;
 
-bool stage::sema::isTooLarge(const Rational &value) {
-  constexpr __int128 limit = std::numeric_limits<int64_t>::max();
-  return value.floor().num > limit || value.ceil().num < -limit;
-}
-
 double stage::sema::toDouble(const Rational &value) {
   // Long doubles hold 64-bit numerators and denominators exactly, so that the quotient is rounded once.
   return static_cast<double>(static_cast<long double>(value.num) / static_cast<long double>(value.den));
@@ -182,7 +177,7 @@ std::optional<Size> Evaluator::evaluateSize(const ast::Expr *expr, const Environ
     report(expr, diag::ValueOverflows, "'" + textOf(expr) + "'");
     return std::nullopt;
   }
-  SizeValue bound = stage::evaluate(size, binding);
+  SizeCheck bound = checkValue(size, binding);
   if (bound.error == SizeError::UnboundSymbol && StringRef(bound.symbol).contains('.')) {
     reportUnbound(size, bound.symbol, expr->range);
     return std::nullopt;

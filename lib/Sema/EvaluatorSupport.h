@@ -8,8 +8,6 @@
 namespace stage::sema {
 
 using ast::textOf;
-/// Beyond the 63 bits of a size.
-bool isTooLarge(const Rational &value);
 /// The nearest double.
 double toDouble(const Rational &value);
 

@@ -11,12 +11,16 @@ Overrides::Overrides(Program &program, ArrayRef<Override> defines, DiagnosticEng
     : diags(diags), env(*program.getMain()) {
   llvm::SourceMgr &sources = diags.getSources();
   for (const Override &define : defines) {
-    unsigned id =
-        sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(define.value, "-D " + define.name), SMLoc());
     Define &entry = list.emplace_back();
     entry.name = program.getContext().copy(StringRef(define.name));
-    entry.range.Start = entry.range.End = SMLoc::getFromPointer(sources.getMemoryBuffer(id)->getBufferStart());
-    entry.value = parseExpression(program.getContext(), diags, id);
+    const ast::Expr *&known = program.getDefines()[define.name + "=" + define.value];
+    if (!known) {
+      unsigned id =
+          sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(define.value, "-D " + define.name), SMLoc());
+      entry.range.Start = entry.range.End = SMLoc::getFromPointer(sources.getMemoryBuffer(id)->getBufferStart());
+      known = parseExpression(program.getContext(), diags, id);
+    }
+    entry.value = known;
     if (!entry.value)
       valid = false;
     else

@@ -111,6 +111,7 @@ void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
   Severity worst = builder.parts.front().id->severity;
   if (worst == Severity::Warning && warningsAreErrors)
     worst = Severity::Error;
+  numMessages += worst != Severity::Remark;
   if (worst == Severity::Warning && !showWarnings)
     return;
   SMLoc place = builder.parts.front().loc, shownAt = worst == Severity::Remark ? place : getShownPlace(place);

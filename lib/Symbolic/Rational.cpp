@@ -1,5 +1,6 @@
 //===- Rational.cpp - checked 128-bit rationals ---------------------------===//
 #include "SizeNode.h"
+#include <limits>
 #include <numeric>
 
 using namespace stage;
@@ -113,3 +114,8 @@ static std::string decimal(Wide value) {
 }
 
 std::string Rational::str() const { return den == 1 ? decimal(num) : decimal(num) + "/" + decimal(den); }
+
+bool stage::isTooLarge(const Rational &value) {
+  constexpr __int128 limit = std::numeric_limits<int64_t>::max();
+  return value.floor().num > limit || value.ceil().num < -limit;
+}

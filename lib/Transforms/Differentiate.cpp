@@ -49,9 +49,9 @@ public:
       return;
     }
     auto seed = std::make_unique<Op>(OpKind::Constant, result->loc);
-    seed->number = 1.0 / double(graph.microbatches);
     Value *one = seed->addResult(loss->type, "loss.grad");
     graph.getPhase(PhaseKind::Backward).append(std::move(seed));
+    setGradientSeed(graph);
     findReached(loss);
     contribute(loss, one);
     visitBlock(graph.getForward(), graph.getPhase(PhaseKind::Backward));
@@ -555,4 +555,10 @@ private:
 void stage::differentiate(Graph &graph, DiagnosticEngine &diags) {
   if (graph.training)
     Differentiator(graph, diags).run();
+}
+
+void stage::setGradientSeed(Graph &graph) {
+  Op &seed = **graph.getPhase(PhaseKind::Backward).begin();
+  assert(seed.kind == OpKind::Constant && "backward begins with its seed");
+  seed.number = 1.0 / double(graph.microbatches);
 }

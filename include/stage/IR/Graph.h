@@ -64,6 +64,7 @@ public:
 private:
   friend class Op;
   friend class Block;
+  friend class GraphCopier;
   Op *op = nullptr;
   Block *block = nullptr;
   unsigned number = 0;
@@ -110,8 +111,8 @@ private:
   std::vector<Run> runs; ///< Neighbours are of different cases.
 };
 
-class Op {
-public:
+/// What an op is, apart from the values and blocks it is tied to.
+struct OpAttributes {
   OpKind kind;
   SMLoc loc;
   /// Path of the module instance it belongs to: "layers.attn".
@@ -150,13 +151,17 @@ public:
   unsigned loop = 0;
   bool reverse = false;
   IterationCases cases;
-  llvm::SmallVector<std::unique_ptr<Block>, 1> bodies; ///< One per case.
 
   // Constant (the seed of the gradient): its value.
   double number = 0;
 
   // Top-level ops, once the pipeline is partitioned: the virtual stage it runs on.
   std::optional<unsigned> virtualStage;
+};
+
+class Op : public OpAttributes {
+public:
+  llvm::SmallVector<std::unique_ptr<Block>, 1> bodies; ///< Of a repeat: one per case.
 
   llvm::ArrayRef<Value *> getOperands() const { return operands; }
   Value *getOperand(unsigned i) const { return operands[i]; }
@@ -178,11 +183,14 @@ public:
   unsigned getDim(unsigned operand) const { return operand ? moreDims[operand - 1] : dim; }
   bool isCompute(llvm::StringRef defName) const { return kind == OpKind::Compute && def->name == defName; }
 
-  Op(OpKind kind, SMLoc loc) : kind(kind), loc(loc) {}
+  Op(OpKind kind, SMLoc loc) : OpAttributes{kind, loc} {}
+  /// The same op without operands, results and bodies.
+  explicit Op(const OpAttributes &attributes) : OpAttributes(attributes) {}
   ~Op();
 
 private:
   friend class Block;
+  friend class GraphCopier;
   Block *block = nullptr;
   std::list<std::unique_ptr<Op>>::iterator position;
   void dropUse(unsigned operand);
@@ -301,9 +309,11 @@ public:
   }
 
   SizeContext &sizes;
+  /// What this graph was copied from and shares operators with; null if it was made by itself.
+  std::shared_ptr<const Graph> model;
   OpDefTable defs;
   std::string name;
-  std::vector<std::unique_ptr<Dim>> dims;
+  std::vector<std::shared_ptr<Dim>> dims;
   Mesh mesh;
   /// Values of independent dims and of axes.
   SizeBinding binding;
@@ -327,6 +337,10 @@ public:
   Block &getPhase(PhaseKind kind);
   Block *findPhase(PhaseKind kind) const;
   Block &getForward() const { return *phases.front(); }
+
+  /// Takes over the dims, operators and ops of a graph that does not change any more: copies of its ops, in the same
+  /// order and with the uses of each value in the same order. This graph must have none yet.
+  void copyModel(std::shared_ptr<const Graph> from);
 
   Dim *addDim(llvm::StringRef name, Size size, SMLoc loc);
   Dim *findDim(llvm::StringRef name) const;

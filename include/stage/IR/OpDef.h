@@ -217,6 +217,8 @@ Size getDeclaredBytes(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> s
 class OpDefTable {
 public:
   explicit OpDefTable(SizeContext &sizes) : sizes(sizes) {}
+  /// Goes on from a table that must outlive this one and does not change any more: what it has is here as well.
+  void goOnFrom(const OpDefTable &base);
   const Formula *create(Formula node, llvm::ArrayRef<unsigned> indices, llvm::ArrayRef<const Formula *> children);
   const Formula *number(double value);
   const Formula *element(unsigned operand, llvm::ArrayRef<unsigned> indices);
@@ -229,17 +231,23 @@ public:
   const OpDef *getSum(unsigned numDims, unsigned numAddends);
   /// Analyzes and interns; a clash of names with a different operator gets a number (`linear.1`).
   const OpDef *add(OpDef def);
-  const std::vector<std::unique_ptr<OpDef>> &all() const { return defs; }
+  llvm::ArrayRef<const OpDef *> all() const { return defs; }
   const OpDef *find(llvm::StringRef name) const;
   SizeContext &getSizes() { return sizes; }
 
 private:
   SizeContext &sizes;
   llvm::BumpPtrAllocator arena;
-  std::vector<std::unique_ptr<OpDef>> defs;
+  /// The last number that was tried for a name.
+  unsigned getLastNumber(llvm::StringRef name) const;
+  const OpDef *findText(llvm::StringRef text) const;
+
+  const OpDefTable *base = nullptr;
+  std::vector<const OpDef *> defs; ///< Those of the base first.
+  std::vector<std::unique_ptr<OpDef>> owned;
   llvm::StringMap<const OpDef *> byText; ///< printed text without the name's number
   llvm::StringMap<const OpDef *> byName;
-  llvm::StringMap<unsigned> lastNumber; ///< The last one that was tried for a name.
+  llvm::StringMap<unsigned> lastNumber;
 };
 
 /// Prints `op name(...) -> ... = ...;`, which the IR parser reads back.

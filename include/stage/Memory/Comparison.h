@@ -55,8 +55,9 @@ class JsonComparison {
 public:
   explicit JsonComparison(llvm::raw_ostream &os);
   ~JsonComparison();
-  /// `report` is null if the plan was refused.
-  void add(const ComparedPlan &plan, llvm::ArrayRef<std::string> names, const Report *report);
+  /// The object of one plan, for `add`. `report` is null if the plan was refused.
+  static std::string describe(const ComparedPlan &plan, llvm::ArrayRef<std::string> names, const Report *report);
+  void add(llvm::StringRef description);
   /// Ends the object.
   void finish();
 

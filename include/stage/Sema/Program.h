@@ -67,6 +67,9 @@ public:
   /// If a file of the standard library declares `name`, adds a note to `error` that says so. Whether one does.
   bool suggestImport(DiagnosticBuilder &error, StringRef name) const;
 
+  /// Values of `-D` that were read before without a fault, by name and text (`tp=4`): plan after plan has the same.
+  llvm::StringMap<const ast::Expr *> &getDefines() { return defines; }
+
   ast::ASTContext &getContext() const { return context; }
   DiagnosticEngine &getDiags() const { return diags; }
 
@@ -99,6 +102,7 @@ private:
   std::vector<Loading> loading; ///< The chain of imports that is being followed.
   llvm::DenseMap<const ast::File *, std::unique_ptr<Scope>> scopes;
   llvm::DenseMap<const ast::Decl *, const ast::File *> fileOf;
+  llvm::StringMap<const ast::Expr *> defines;
 };
 
 /// The candidate nearest to `name` by edit distance; null if none is near enough to be meant.

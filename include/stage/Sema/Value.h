@@ -79,6 +79,8 @@ public:
   std::optional<int64_t> getInteger() const;
   /// Of a size, or of a real that is exact; else null.
   Size getSize(SizeContext &sizes) const;
+  /// Of two sizes or exact reals: pointer equality, as sizes are interned.
+  bool isSameNumber(const CTValue &other) const { return integer_ == other.integer_ && size_ == other.size_; }
   double getReal() const { return real_; }
   bool getBool() const { return integer_ != 0; }
   /// Of a truth value that sizes decide; else null.

@@ -96,6 +96,8 @@ public:
   DiagnosticBuilder report(SMLoc loc, diag::ID id) { return DiagnosticBuilder(*this, loc, id); }
   bool hasErrors() const { return numErrors != 0; }
   unsigned getNumErrors() const { return numErrors; }
+  /// Errors and warnings so far, also those that are not shown.
+  unsigned getNumMessages() const { return numMessages; }
   llvm::SourceMgr &getSources() { return sources; }
   /// Remarks are dropped unless asked for (`--remarks`).
   void setShowRemarks(bool show) { showRemarks = show; }
@@ -122,7 +124,7 @@ private:
 
   llvm::SourceMgr &sources;
   llvm::raw_ostream &out;
-  unsigned numErrors = 0;
+  unsigned numErrors = 0, numMessages = 0;
   std::string library;
   SMLoc userPlace;
   bool showRemarks = false;

@@ -75,6 +75,13 @@ struct Rational {
   std::string str() const;
 };
 
+/// Beyond the 63 bits of a size.
+bool isTooLarge(const Rational &value);
+
+class Size;
+class SizeQueries;
+struct SizeCheck;
+
 /// What the values of symbols are. Absent symbols make an evaluation fail.
 class SizeBinding {
 public:
@@ -82,13 +89,21 @@ public:
   void unbind(llvm::StringRef symbol) { values.erase(symbol); }
   std::optional<int64_t> lookup(llvm::StringRef symbol) const {
     auto it = values.find(symbol);
-    return it == values.end() ? std::nullopt : std::optional<int64_t>(it->second);
+    std::optional<int64_t> value = it == values.end() ? std::nullopt : std::optional<int64_t>(it->second);
+    if (queries)
+      note(symbol, value);
+    return value;
   }
   /// Names and values, sorted by name.
   std::vector<std::pair<std::string, int64_t>> sorted() const;
 
 private:
+  friend class RecordQueries;
+  friend SizeCheck checkValue(Size size, const SizeBinding &binding);
+  void note(llvm::StringRef symbol, std::optional<int64_t> value) const;
+
   llvm::StringMap<int64_t> values;
+  mutable SizeQueries *queries = nullptr; ///< That are told what is looked up: RecordQueries.
 };
 
 /// A size; a pointer to an interned node. Null is "no size" and may only be tested.
@@ -177,6 +192,15 @@ struct SizeValue {
   Rational value;
   explicit operator bool() const { return error == SizeError::None; }
 };
+
+/// Why a size has no value that fits 63 bits (above those: Overflow), if it has none.
+struct SizeCheck {
+  SizeError error = SizeError::None;
+  std::string symbol; ///< Of UnboundSymbol.
+  bool operator==(const SizeCheck &other) const { return error == other.error && symbol == other.symbol; }
+};
+/// For who does not need to know the value.
+SizeCheck checkValue(Size size, const SizeBinding &binding);
 
 /// Exact value of a size. Division is rational: `S*S/2` of an odd S is a fraction, not an error.
 SizeValue evaluate(Size size, const SizeBinding &binding);

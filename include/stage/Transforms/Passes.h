@@ -18,6 +18,9 @@ namespace stage {
 /// seen; leaves it as it is, and reports nothing.
 int64_t countRanksThatSplitInputs(Graph &graph, llvm::StringRef dim, DiagnosticEngine &diags);
 
+/// Sets what the gradient of a differentiated graph starts from: the mean over the step's microbatches.
+void setGradientSeed(Graph &graph);
+
 /// All of Passes.def, in its order.
 llvm::ArrayRef<PassInfo> getAllPasses();
 

@@ -1,6 +1,8 @@
 """Compares the table of several plans with the reports of each of them, compiled alone.
 
-    compare.py STAGEC FILE [--job=NAME] -D NAME=VALUE,VALUE...
+    compare.py STAGEC FILE [--job=NAME,NAME...] -D NAME=VALUE,VALUE...
+
+Also sees that one thread and several print the same.
 """
 
 import csv
@@ -12,23 +14,32 @@ import sys
 
 stagec, file, *rest = sys.argv[1:]
 job = [option for option in rest if option.startswith("--job=")]
+jobs = [[name] for option in job for name in option[len("--job="):].split(",")] or [[]]
 choices = [rest[i + 1] for i, option in enumerate(rest) if option == "-D"]
 
 
 def run(*options):
-    return subprocess.run([stagec, file, *job, *options], capture_output=True, text=True)
+    return subprocess.run([stagec, file, *options], capture_output=True, text=True)
+
+
+def run_table(kind):
+    printed = [run(*job, *defines, kind, f"-j{threads}") for threads in (1, 3)]
+    assert printed[0].stdout == printed[1].stdout and printed[0].stderr == printed[1].stderr
+    return printed[0].stdout
 
 
 defines = [option for choice in choices for option in ("-D", choice)]
-rows = list(csv.DictReader(io.StringIO(run(*defines, "--report=csv").stdout)))
-plans = json.loads(run(*defines, "--report=json").stdout)["plans"]
+rows = list(csv.DictReader(io.StringIO(run_table("--report=csv"))))
+plans = json.loads(run_table("--report=json"))["plans"]
 values = [[(name, value) for value in text.split(",")] for name, text in (choice.split("=") for choice in choices)]
-combinations = list(itertools.product(*values))
+combinations = list(itertools.product(jobs, *values))
 assert len(rows) == len(plans) == len(combinations)
 
 refused = 0
-for row, plan, combination in zip(rows, plans, combinations):
-    alone = run(*(option for name, value in combination for option in ("-D", f"{name}={value}")), "--report=json")
+for row, plan, (names, *combination) in zip(rows, plans, combinations):
+    assert not names or names[0] == row["job"] == plan["job"]
+    alone = run(*(f"--job={name}" for name in names), *(option for name, value in combination for option in ("-D", f"{name}={value}")),
+                "--report=json")
     for name, value in combination:
         assert name not in row or row[name] == plan["values"][name] == value
     if alone.returncode != 0:
