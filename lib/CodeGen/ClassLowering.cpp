@@ -10,13 +10,16 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
                              const RankClass &rankClass, DiagnosticEngine &diags)
     : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
       stage(program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags),
-      additions(program.buffers), producers(graph, additions), numIssued(groups.getNumKinds() + 1) {
+      additions(program.buffers), producers(graph, additions), numIssued(groups.getNumKinds() + 2) {
   for (auto [axis, coordinate] : rankClass.coordinates)
     binding.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
   for (const UnitTemplate &unit : stage.templates)
     for (const ProgramItem &item : unit.items)
       maxValues = std::max<uint64_t>(maxValues, item.values.size());
   placeUnits();
+  for (const PlacedUnit &unit : units)
+    numPermutes += getNumCollectives(unit).back();
+  numIssued.back() = getNumTags();
   if (options.tracker)
     tracker.emplace(program, stage, producers, sizes, diags);
 }
@@ -100,18 +103,15 @@ uint64_t ClassLowering::getNumTags() const {
 bool ClassLowering::checkTags() const {
   if (hasEnoughTags())
     return true;
-  diags.report(graph.pipeline.loc, diag::TooManyTags) << int64_t(getNumTags()) << int64_t(maxTags);
+  diags.report(graph.pipeline.loc, diag::TooManyTags) << int64_t(getNumTags() + numPermutes) << int64_t(maxTags);
   return false;
 }
 
 unsigned ClassLowering::getSlot(RankSlot slot) {
-  for (unsigned i = 0; i < slots.size(); ++i) {
-    const RankSlot &known = slots[i];
-    if (known.isGroup == slot.isGroup && known.kind == slot.kind && known.peerStage == slot.peerStage)
-      return i;
-  }
-  slots.push_back(slot);
-  return slots.size() - 1;
+  auto known = llvm::find(slots, slot);
+  if (known == slots.end())
+    known = slots.insert(slots.end(), slot);
+  return known - slots.begin();
 }
 
 //===----------------------------------------------------------------------===//
@@ -134,7 +134,10 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
     f.groupKind = getGroupKind(op);
     f.fields.commSize = sizes.evaluate(cost.bytes, op);
     if (std::optional<unsigned> kind = groups.find(op))
-      f.fields.group = NodeValue::slot(getSlot({true, *kind, 0}));
+      f.fields.group = NodeValue::slot(getSlot({RankSlot::Kind::Group, *kind}));
+  } else if (op.kind == OpKind::Permute) {
+    f.groupKind = getGroupKind(op);
+    f.fields.commSize = sizes.evaluate(cost.bytes, op);
   } else {
     f.fields.numOps = std::max<uint64_t>(1, sizes.evaluate(cost.getComputed(), op));
     if (!(cost.flops.contraction + cost.flops.attention).isConstant(0))
@@ -177,7 +180,7 @@ void ClassLowering::nameOp(const Op &op, OpFacts &f) {
     path = op.getOperand(0)->path;
   if (path.empty())
     path = op.scope.empty() ? kind.str() : op.scope + "." + kind.str();
-  else if (isCollective(op.kind) || op.kind == OpKind::Update || op.kind == OpKind::Accumulate)
+  else if (isCommunication(op.kind) || op.kind == OpKind::Update || op.kind == OpKind::Accumulate)
     path += (op.getNumResults() > 1 ? " and " + std::to_string(op.getNumResults() - 1) + " more " : " ") + kind.str();
   const Op *loop = op.getBlock()->getParent();
   f.inLoop = loop != nullptr;
@@ -208,12 +211,18 @@ void ClassLowering::lowerUnit(unsigned number, Sink sink) {
       continue;
     }
     uint64_t id = unit.base + segment.start;
-    if (item.kind == ProgramItem::Kind::Op && !segment.ops.empty())
-      lowerOp(*item.op, unit, number, -1, id, suffix, sink);
+    auto lower = [&](llvm::ArrayRef<Op *> ops, int64_t iteration) {
+      for (unsigned i = 0; i < ops.size(); ++i)
+        if (ops[i]->kind == OpKind::Permute)
+          lowerPermute(*ops[i], unit, Segment::isSendOfPermute(ops, i), iteration, id++, suffix, sink);
+        else
+          lowerOp(*ops[i], unit, number, iteration, id++, suffix, sink);
+    };
+    if (item.kind == ProgramItem::Kind::Op)
+      lower(segment.ops.front(), -1);
     for (int64_t run = 0; item.kind == ProgramItem::Kind::Loop && run < segment.iterations; ++run) {
       int64_t iteration = item.op->reverse ? item.end - 1 - run : item.begin + run;
-      for (const Op *op : segment.getOps(iteration))
-        lowerOp(*op, unit, number, iteration, id++, suffix, sink);
+      lower(segment.getOps(iteration), iteration);
     }
   }
   endUnit(number);
@@ -236,9 +245,10 @@ llvm::ArrayRef<uint64_t> ClassLowering::getNumCollectives(const PlacedUnit &unit
       const ProgramItem &item = *segment.item;
       bool isLoop = item.kind == ProgramItem::Kind::Loop;
       int64_t times = isLoop ? item.op->cases.count(number, item.begin, item.end) : 1;
-      for (const Op *op : segment.ops[number])
-        if (isCollective(op->kind))
-          counts[getGroupKind(*op)] += times;
+      llvm::ArrayRef<Op *> ops = segment.ops[number];
+      for (unsigned i = 0; i < ops.size(); ++i)
+        if (isCommunication(ops[i]->kind) && !Segment::isSendOfPermute(ops, i))
+          counts[getGroupKind(*ops[i])] += times;
     }
   return counts;
 }
@@ -259,6 +269,13 @@ llvm::SmallVector<ClassLowering::NodeRange, 2> ClassLowering::getLatestBackwards
   return latest;
 }
 
+/// Empty without names.
+std::string ClassLowering::makeName(const OpFacts &f, int64_t iteration, const std::string &suffix) const {
+  if (!options.names)
+    return "";
+  return f.beforeIteration + (f.inLoop ? std::to_string(iteration) : "") + f.afterIteration + suffix;
+}
+
 void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration, uint64_t id,
                             const std::string &suffix, Sink sink) {
   const OpFacts &f = getFacts(op);
@@ -277,15 +294,8 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned numbe
   for (auto &result : op.getResults())
     if (const Op *accumulation = getFusedAccumulation(graph, result.get()))
       addTo(accumulation->getResult());
-  std::string name;
-  if (options.names) {
-    name = f.beforeIteration;
-    if (f.inLoop)
-      name += std::to_string(iteration);
-    name += f.afterIteration;
-    name += suffix;
-    node.name = name;
-  }
+  std::string name = makeName(f, iteration, suffix);
+  node.name = name;
   std::optional<uint64_t> &last = node.type == ChakraNodeType::Comp ? chains.comp : chains.comm;
   finishNode(node, {last, readsInput ? getOtherChainsLoad(unit, node.type) : std::nullopt});
   last = id;
@@ -312,7 +322,7 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
   node.commSize = sizes.evaluate(getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding), *value);
   unsigned here = getVirtualStage(unit);
   node.tag = isSend ? getTag(unit, here, item.peer, index) : getTag(unit, item.peer, here, index);
-  node.peer = NodeValue::slot(getSlot({false, 0, program.virtualStages[item.peer].first}));
+  node.peer = NodeValue::slot(getSlot({RankSlot::Kind::Stage, 0, program.virtualStages[item.peer].first}));
   std::string name;
   if (options.names) {
     name = (isSend ? "send " : "recv ") + value->path + suffix;
@@ -334,6 +344,36 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
   }
   if (tracker) {
     tracker->trackMessage(value, unit, iteration, node);
+    if (isLast(id))
+      tracker->holdStatic(node);
+  }
+  sink(node);
+}
+
+/// A member's recv and send wait for what goes before the permute in the order of all ranks, and for nothing else: where
+/// all have come so far, each recv is posted and each send is next.
+void ClassLowering::lowerPermute(const Op &op, const PlacedUnit &unit, bool isSend, int64_t iteration, uint64_t id,
+                                 const std::string &suffix, Sink sink) {
+  const OpFacts &f = getFacts(op);
+  NodeFields node = f.fields;
+  node.type = isSend ? ChakraNodeType::CommSend : ChakraNodeType::CommRecv;
+  node.id = id;
+  node.tag = numIssued[f.groupKind];
+  AxisId axis = op.axes.front();
+  int64_t shift = isSend ? op.shift : graph.mesh[axis].size - op.shift;
+  node.peer = NodeValue::slot(getSlot({RankSlot::Kind::Neighbour, 0, 0, axis, shift}));
+  std::string name = makeName(f, iteration, suffix);
+  node.name = name;
+  data.clear();
+  const Value *moved = isSend ? op.getOperand(0) : op.getResult();
+  bool readsInput = isSend && producers.find(moved, unit, iteration, data);
+  finishNode(node, {chains.comm, readsInput ? getOtherChainsLoad(unit, node.type) : std::nullopt});
+  if (isSend) {
+    chains.comm = id;
+    ++numIssued[f.groupKind];
+  }
+  if (tracker) {
+    tracker->trackMessage(moved, unit, iteration, node);
     if (isLast(id))
       tracker->holdStatic(node);
   }

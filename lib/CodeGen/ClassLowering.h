@@ -11,6 +11,8 @@
 //     node of that unit, by its chain or by itself;
 //   * what adds to a gradient's buffer depends on what added to it before, and what
 //     reads the buffer on the last of them;
+//   * a permute is a recv and a send, which follow the send or collective before; what
+//     uses the result depends on the recv;
 //   * beyond that, on the nodes that made what it uses.
 //
 // Ids are dense in program order, so that parents come before children and the lowest
@@ -36,9 +38,17 @@ inline constexpr llvm::StringLiteral traceVersion = "1.0";
 
 /// What a slot of a class's image is filled with for each rank.
 struct RankSlot {
-  bool isGroup;
-  unsigned kind = 0;     ///< Group: its kind.
-  int64_t peerStage = 0; ///< Peer: the same coordinates on this stage.
+  enum class Kind : uint8_t {
+    Group,     ///< Its group of a kind.
+    Stage,     ///< The rank at the same coordinates on another stage.
+    Neighbour, ///< The rank some coordinates further on along an axis, counted around.
+  };
+  Kind kind;
+  unsigned groupKind = 0;
+  int64_t stage = 0;
+  AxisId axis = 0;
+  int64_t shift = 0;
+  bool operator==(const RankSlot &) const = default;
 };
 
 /// A class: ranks of a stage that have the same values of the coordinates on which sizes depend.
@@ -62,7 +72,7 @@ public:
                 const RankClass &rankClass, DiagnosticEngine &diags);
 
   /// Consumers read message tags up to a limit.
-  bool hasEnoughTags() const { return getNumTags() <= maxTags; }
+  bool hasEnoughTags() const { return getNumTags() + numPermutes <= maxTags; }
   /// The same, and reports it.
   bool checkTags() const;
   /// In the order of the trace, the step last.
@@ -100,7 +110,8 @@ public:
   void skipUnit(unsigned number, const Chains &after);
 
   /// Per kind of groups: the collectives of the units so far, and those of a unit. A collective's tag is how many its
-  /// group had before, which its members agree on as they issue the same ones in the same order.
+  /// group had before, which its members agree on as they issue the same ones in the same order. At the end stand the
+  /// permutes, which are counted from the tags of messages between stages on.
   llvm::ArrayRef<uint64_t> getNumIssued() const { return numIssued; }
   llvm::ArrayRef<uint64_t> getNumCollectives(const PlacedUnit &unit);
 
@@ -115,12 +126,16 @@ private:
   };
 
   static constexpr uint64_t maxTags = 500'000'000;
+  /// Of messages between stages.
   uint64_t getNumTags() const;
   void placeUnits();
   unsigned getVirtualStage(const PlacedUnit &unit) const;
   uint64_t getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const;
   unsigned getSlot(RankSlot slot);
-  unsigned getGroupKind(const Op &op) const { return groups.find(op).value_or(groups.getNumKinds()); }
+  /// The last kinds are those of collectives that name no group, and of permutes.
+  unsigned getGroupKind(const Op &op) const {
+    return op.kind == OpKind::Permute ? groups.getNumKinds() + 1 : groups.find(op).value_or(groups.getNumKinds());
+  }
   const OpFacts &getFacts(const Op &op);
   void nameOp(const Op &op, OpFacts &facts);
   std::string getOpType(const Op &op);
@@ -128,6 +143,9 @@ private:
                const std::string &suffix, Sink sink);
   void lowerMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
                     const std::string &suffix, Sink sink);
+  void lowerPermute(const Op &op, const PlacedUnit &unit, bool isSend, int64_t iteration, uint64_t id,
+                    const std::string &suffix, Sink sink);
+  std::string makeName(const OpFacts &facts, int64_t iteration, const std::string &suffix) const;
   std::optional<uint64_t> getOtherChainsLoad(const PlacedUnit &unit, ChakraNodeType reader) const;
   void endUnit(unsigned number);
   /// Of all nodes of a rank.
@@ -154,8 +172,8 @@ private:
   /// The class of the FLOPs of all operators that share a name but for the number of their variant, if it is one.
   llvm::StringMap<std::optional<FlopClass>> opTypes;
   std::vector<RankSlot> slots;
-  /// The last kind is that of collectives that name no group.
   std::vector<uint64_t> numIssued;
+  uint64_t numPermutes = 0; ///< Of all units.
   llvm::DenseMap<const NodeLayout *, std::vector<uint64_t>> numCollectives;
   Chains chains;
   std::vector<std::optional<uint64_t>> lastCompOfUnit;

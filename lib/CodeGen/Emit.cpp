@@ -154,7 +154,7 @@ private:
     auto encode = [&](uint32_t rank, unsigned worker) {
       llvm::SmallVector<uint64_t, 16> slots;
       for (const RankSlot &slot : lowering.getSlots())
-        slots.push_back(slot.isGroup ? groups.getNumber(slot.kind, rank) : getPeer(rank, stage.stage, slot.peerStage));
+        slots.push_back(fill(slot, rank, stage.stage));
       if (options.progress) {
         std::lock_guard<std::mutex> lock(mutex);
         // Of a class that is written in pieces, as many ranks count as its nodes would fill.
@@ -166,8 +166,18 @@ private:
     return writeRankFiles(output, options.prefix, ranks, options.jobs, encode, mode);
   }
 
-  uint64_t getPeer(int64_t rank, int64_t stage, int64_t peerStage) const {
-    return rank + (peerStage - stage) * mesh.getStride(*pipelineAxis);
+  /// What a slot is on a rank of a stage.
+  uint64_t fill(const RankSlot &slot, int64_t rank, int64_t stage) const {
+    switch (slot.kind) {
+    case RankSlot::Kind::Group:
+      return groups.getNumber(slot.groupKind, rank);
+    case RankSlot::Kind::Stage:
+      return rank + (slot.stage - stage) * mesh.getStride(*pipelineAxis);
+    case RankSlot::Kind::Neighbour:
+      break;
+    }
+    int64_t coordinate = mesh.getCoordinate(rank, slot.axis);
+    return rank + ((coordinate + slot.shift) % mesh[slot.axis].size - coordinate) * mesh.getStride(slot.axis);
   }
 
   void finishProgress() {

@@ -4,6 +4,14 @@
 
 using namespace stage;
 
+/// Appends an op for each of its nodes: a permute has its recv, which makes the result, and then its send.
+static void appendNodes(const Graph &graph, Op *op, std::vector<Op *> &nodes) {
+  if (hasNode(graph, *op))
+    nodes.push_back(op);
+  if (op->kind == OpKind::Permute)
+    nodes.push_back(op);
+}
+
 NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
   for (const ProgramItem &item : items) {
     Segment segment;
@@ -11,16 +19,14 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
     segment.start = numNodes;
     switch (item.kind) {
     case ProgramItem::Kind::Op:
-      if (hasNode(graph, *item.op))
-        segment.ops.push_back({item.op});
-      segment.numNodes = segment.ops.size();
+      appendNodes(graph, item.op, segment.ops.emplace_back());
+      segment.numNodes = segment.ops.front().size();
       break;
     case ProgramItem::Kind::Loop:
       segment.ops.resize(item.op->bodies.size());
       forEachBody(item, [&](Block &body, int64_t) {
         for (auto &op : body)
-          if (hasNode(graph, *op))
-            segment.ops[body.getNumber()].push_back(op.get());
+          appendNodes(graph, op.get(), segment.ops[body.getNumber()]);
       });
       segment.iterations = item.end - item.begin;
       segment.countNodes();
@@ -38,8 +44,8 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
     for (const std::vector<Op *> &ops : segment.ops)
       for (unsigned i = 0; i < ops.size(); ++i)
         positions.try_emplace(ops[i], unsigned(segments.size()), i);
-    if (const Op *first = segment.getFirst(); first && !firstWork)
-      firstWork = {numNodes, first};
+    if (auto first = firstWork ? std::nullopt : segment.findFirstWork())
+      firstWork = {numNodes + first->first, first->second};
     numNodes += segment.numNodes;
     segments.push_back(std::move(segment));
   }
@@ -55,15 +61,27 @@ void Segment::countNodes() {
   numNodes = nodesUpTo.empty() ? iterations * ops.front().size() : nodes;
 }
 
-const Op *Segment::getFirst() const {
+std::optional<std::pair<unsigned, const Op *>> Segment::findFirstWork() const {
+  auto find = [](llvm::ArrayRef<Op *> nodes, uint64_t start) -> std::optional<std::pair<unsigned, const Op *>> {
+    for (unsigned i = 0; i < nodes.size(); ++i)
+      if (nodes[i]->kind != OpKind::Permute)
+        return std::pair(unsigned(start + i), nodes[i]);
+    return std::nullopt;
+  };
   if (item->kind != ProgramItem::Kind::Loop)
-    return ops.empty() ? nullptr : ops.front().front();
-  for (int64_t run = 0; run < iterations && numNodes; ++run) {
-    llvm::ArrayRef<Op *> nodes = getOps(item->op->reverse ? item->end - 1 - run : item->begin + run);
-    if (!nodes.empty())
-      return nodes.front();
+    return ops.empty() ? std::nullopt : find(ops.front(), 0);
+  // The first iteration of each run.
+  const Op &loop = *item->op;
+  for (int64_t before = 0; before < iterations;) {
+    int64_t iteration = loop.reverse ? item->end - 1 - before : item->begin + before;
+    if (auto first = find(getOps(iteration), getStart(iteration)))
+      return first;
+    if (loop.cases.getRuns().empty())
+      break;
+    const IterationCases::Run &run = loop.cases.getRun(iteration);
+    before += loop.reverse ? iteration - run.begin + 1 : run.end - iteration;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 uint64_t Segment::getStart(int64_t iteration) const {

@@ -26,20 +26,25 @@ struct Segment {
   unsigned start = 0; ///< Of its first node in the unit.
   uint64_t numNodes = 0;
   int64_t iterations = 1;
-  /// Those with nodes, in order: of a loop per case, else one list.
+  /// Those with nodes, in order: of a loop per case, else one list. A permute stands there twice, for its recv and for
+  /// its send.
   llvm::SmallVector<std::vector<Op *>, 1> ops;
 
   /// Of a loop: the ops of an iteration, and its first node's position in the segment.
   llvm::ArrayRef<Op *> getOps(int64_t iteration) const { return ops[item->op->cases.get(iteration)]; }
   uint64_t getStart(int64_t iteration) const;
+  /// Of the nodes of `ops`, this one is the second of a permute.
+  static bool isSendOfPermute(llvm::ArrayRef<Op *> ops, unsigned number) {
+    return number > 0 && ops[number] == ops[number - 1];
+  }
   /// Of a loop: how many of its iterations run before this one.
   int64_t getNumBefore(int64_t iteration) const {
     return item->op->reverse ? item->end - 1 - iteration : iteration - item->begin;
   }
   /// Adds up the nodes of a loop's iterations.
   void countNodes();
-  /// The op of the first node; null if there is none.
-  const Op *getFirst() const;
+  /// Position in the segment of the first node that is no message, and its op.
+  std::optional<std::pair<unsigned, const Op *>> findFirstWork() const;
 
 private:
   /// Of a loop with cases: per run, from the first one of the repeat, the nodes of its iterations that are of the item

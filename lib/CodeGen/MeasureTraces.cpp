@@ -161,14 +161,19 @@ private:
   }
 
   std::vector<WidthCount> makeHistogram(const RankSlot &slot) const {
-    if (slot.isGroup) {
-      MixedRadix numbers = groups.getNumbers(slot.kind, fixed);
-      return countWidths(numbers, groups.getFirst(slot.kind), 10, ranks.getCount() / numbers.getCount());
+    if (slot.kind == RankSlot::Kind::Group) {
+      MixedRadix numbers = groups.getNumbers(slot.groupKind, fixed);
+      return countWidths(numbers, groups.getFirst(slot.groupKind), 10, ranks.getCount() / numbers.getCount());
     }
-    // The peer has the same place on another stage.
+    // The peer has the same place on another stage, or is a neighbour: all of the class together have as peers all of it.
+    bool isNeighbour = slot.kind == RankSlot::Kind::Neighbour;
     MixedRadix peers;
     for (AxisId axis = 0; axis < fixed.size(); ++axis) {
-      std::optional<int64_t> coordinate = axis == pipelineAxis ? slot.peerStage : fixed[axis];
+      std::optional<int64_t> coordinate = fixed[axis];
+      if (!isNeighbour && axis == pipelineAxis)
+        coordinate = slot.stage;
+      if (isNeighbour && axis == slot.axis && coordinate)
+        coordinate = (*coordinate + slot.shift) % mesh[axis].size;
       peers.add(mesh[axis].size, coordinate ? std::optional<uint64_t>(*coordinate) : std::nullopt);
     }
     return countWidths(peers, 0, 128, 1);

@@ -150,7 +150,7 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
   return {countOther(flops), graph.sizes.zero(), bytes};
 }
 
-/// What a rank puts into a collective: all of its operands, padded as the flat storage is that they are for.
+/// What a rank puts into a collective, or sends: all operands, padded as the flat storage is that they are for.
 static Size getPutIn(const Graph &graph, const Op &collective) {
   Size bytes = graph.sizes.zero();
   if (collective.kind == OpKind::ReduceScatter && collective.flat) {
@@ -169,7 +169,7 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
     return getComputeCost(graph, op);
   if (op.kind == OpKind::Update)
     return getUpdateCost(graph, op);
-  if (isCollective(op.kind))
+  if (isCommunication(op.kind))
     return {countOther(zero), zero, getPutIn(graph, op)};
   if (isSeparateAccumulation(graph, op)) {
     // buffer += contribution
@@ -181,7 +181,7 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
 }
 
 bool stage::hasNode(const Graph &graph, const Op &op) {
-  if (isCollective(op.kind))
+  if (isCommunication(op.kind))
     return true;
   if (isView(op))
     return false;

@@ -38,14 +38,14 @@ private:
         label = "repeat " + op->name;
       if (op->getNumResults() && !op->getResult()->path.empty())
         label += "\\n" + op->getResult()->path;
-      if (isCollective(op->kind)) {
+      if (isCommunication(op->kind)) {
         std::string axes;
         llvm::raw_string_ostream stream(axes);
         printAxes(stream, graph.mesh, op->axes);
         label += "\\nover " + stream.str();
       }
       os << "  op" << number(op.get()) << " [label=\"" << label << '"'
-         << (isCollective(op->kind) ? ", style=filled, fillcolor=lightblue" : "") << "];\n";
+         << (isCommunication(op->kind) ? ", style=filled, fillcolor=lightblue" : "") << "];\n";
       for (auto &body : op->bodies)
         cluster(op->bodies.size() == 1 ? op->name : op->name + " case " + std::to_string(body->getNumber()), *body);
     }

@@ -85,8 +85,10 @@ private:
       auto run = axes.take_while([&](const PlacedAxis &axis) { return axis.layout == layout; });
       axes = axes.drop_front(run.size());
       Size position = sizes.zero();
-      for (AxisId axis : run)
-        position = position * graph.mesh[axis].symbol + getCoordinateSymbol(sizes, graph.mesh[axis]);
+      for (const PlacedAxis &axis : run) {
+        Size size = graph.mesh[axis].symbol, part = getCoordinateSymbol(sizes, graph.mesh[axis]);
+        position = position * size + (axis.rotation ? (part + axis.rotation).mod(size) : part);
+      }
       Size parts = graph.mesh.getGroupSymbol(sizes, run);
       llvm::SmallVector<Range, 2> mine;
       if (layout == Layout::Mirrored) {

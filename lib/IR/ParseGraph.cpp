@@ -139,9 +139,9 @@ bool TextParser::parseAxisGroup() {
   }
   AxisSet seen = 0;
   for (const PlacedAxis &axis : axes) {
-    if (axis.isMirrored() || (seen & toSet(axis))) {
+    if (!axis.isPlain() || (seen & toSet(axis))) {
       diags.report(at.getLoc(), diag::IRBadAxisGroup) << group.name << graph.mesh[axis].name
-                                                      << (axis.isMirrored() ? "has a layout" : "stands twice");
+                                                      << (axis.isPlain() ? "stands twice" : "has a layout");
       return true;
     }
     seen |= toSet(axis);
@@ -246,7 +246,7 @@ bool TextParser::parseRule() {
   }
   if (!expect("over") || !parseAxes(rule.axes))
     return false;
-  rule.saysLayout = consume("blocked") || llvm::any_of(rule.axes, [](const PlacedAxis &axis) { return axis.isMirrored(); });
+  rule.saysLayout = consume("blocked") || llvm::any_of(rule.axes, [](const PlacedAxis &axis) { return !axis.isPlain(); });
   graph.rules.push_back(std::move(rule));
   return expect(";");
 }
@@ -261,7 +261,7 @@ bool TextParser::parsePipeline() {
     AxisList axes;
     if (!parseAxis(axes))
       return false;
-    if (axes.size() != 1 || axes.front().isMirrored()) {
+    if (axes.size() != 1 || !axes.front().isPlain()) {
       diags.report(at.getLoc(), diag::IRPipelineAxis) << at.text;
       return false;
     }

@@ -206,6 +206,8 @@ bool TextParser::parseReshard(Op &op) {
     return false;
   if (consume("reduce") && !parseReduceKind(op.reduce))
     return false;
+  if (op.kind == OpKind::Permute && (!expect("by") || !parseUnsigned(op.shift)))
+    return false;
   return !consume("stages") || parseList("(", ")", [&] { return parseUnsigned(op.stages.emplace_back()); });
 }
 

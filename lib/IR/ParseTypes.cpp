@@ -183,8 +183,13 @@ bool TextParser::parseAxis(AxisList &axes) {
   }
   advance();
   Layout layout = consume("mirrored") ? Layout::Mirrored : Layout::Blocked;
+  unsigned rotation = 0;
+  if (is("rotated") && found->size() > 1)
+    return fail("no rotation of several axes");
+  if (consume("rotated") && !parseUnsigned(rotation))
+    return false;
   for (AxisId axis : *found)
-    axes.emplace_back(axis, layout);
+    axes.emplace_back(axis, layout, rotation);
   return true;
 }
 

@@ -215,13 +215,15 @@ private:
       os << " dim (" << op.dim << ", ";
       llvm::interleaveComma(op.moreDims, os);
       os << ')';
-    } else if (op.kind != OpKind::AllReduce) {
+    } else if (op.kind != OpKind::AllReduce && op.kind != OpKind::Permute) {
       os << " dim " << op.dim;
     }
     if (op.kind == OpKind::AllToAll)
       os << " to " << op.toDim;
     if (op.reduce != ReduceKind::Sum)
       os << " reduce " << getName(op.reduce);
+    if (op.kind == OpKind::Permute)
+      os << " by " << op.shift;
     if (!op.stages.empty()) {
       os << " stages (";
       llvm::interleaveComma(op.stages, os);

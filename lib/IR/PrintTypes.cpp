@@ -55,8 +55,9 @@ llvm::SmallVector<std::string, 4> stage::listAxisNames(const Mesh &mesh, llvm::A
       names.push_back(isUnknown(axis) ? "<axis " + std::to_string(axis.id) + ">" : mesh[axis].name);
     return names;
   }
-  for (auto [name, layout] : mesh.nameAxes(axes))
-    names.push_back(name.str() + (layout == Layout::Mirrored ? " mirrored" : ""));
+  for (auto [name, axis] : mesh.nameAxes(axes))
+    names.push_back(name.str() + (axis.isMirrored() ? " mirrored" : "") +
+                    (axis.rotation ? " rotated " + std::to_string(axis.rotation) : ""));
   return names;
 }
 

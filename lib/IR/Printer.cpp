@@ -156,7 +156,7 @@ private:
     else
       os << " shard (" << llvm::join(rule.dims, ", ") << ") over ";
     printAxes(os, graph.mesh, rule.axes);
-    if (rule.saysLayout && llvm::none_of(rule.axes, [](const PlacedAxis &axis) { return axis.isMirrored(); }))
+    if (rule.saysLayout && llvm::all_of(rule.axes, [](const PlacedAxis &axis) { return axis.isPlain(); }))
       os << " blocked";
     os << ";\n";
   }

@@ -152,10 +152,12 @@ private:
     os << '(';
     llvm::interleaveComma(op.getOperands(), os, [&](const Value *operand) { os << '%' << names.get(operand); });
     os << ')';
-    if (isCollective(op.kind)) {
+    if (isCommunication(op.kind)) {
       os << " over ";
       printAxes(os, program.graph->mesh, op.axes);
     }
+    if (op.kind == OpKind::Permute)
+      os << " by " << op.shift;
     if (!op.stages.empty()) {
       os << " stages (";
       llvm::interleaveComma(op.stages, os);

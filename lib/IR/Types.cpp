@@ -81,14 +81,14 @@ std::optional<llvm::SmallVector<AxisId, 2>> Mesh::resolve(llvm::StringRef name) 
   return std::nullopt;
 }
 
-llvm::SmallVector<std::pair<llvm::StringRef, Layout>, 4> Mesh::nameAxes(llvm::ArrayRef<PlacedAxis> list) const {
-  llvm::SmallVector<std::pair<llvm::StringRef, Layout>, 4> names;
+llvm::SmallVector<std::pair<llvm::StringRef, PlacedAxis>, 4> Mesh::nameAxes(llvm::ArrayRef<PlacedAxis> list) const {
+  llvm::SmallVector<std::pair<llvm::StringRef, PlacedAxis>, 4> names;
   while (!list.empty()) {
     auto begins = [&](const AxisGroup &group) {
       if (group.axes.size() > list.size())
         return false;
       for (size_t i = 0; i < group.axes.size(); ++i)
-        if (list[i].id != group.axes[i] || list[i].layout != list.front().layout)
+        if (list[i].id != group.axes[i] || !list[i].joins(list.front()))
           return false;
       return true;
     };
@@ -96,7 +96,7 @@ llvm::SmallVector<std::pair<llvm::StringRef, Layout>, 4> Mesh::nameAxes(llvm::Ar
     for (const AxisGroup &group : groups)
       if (group.axes.size() > (longest ? longest->axes.size() : 1) && begins(group))
         longest = &group;
-    names.emplace_back(longest ? longest->name : axes[list.front()].name, list.front().layout);
+    names.emplace_back(longest ? longest->name : axes[list.front()].name, list.front());
     list = list.drop_front(longest ? longest->axes.size() : 1);
   }
   return names;

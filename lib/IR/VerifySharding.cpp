@@ -9,6 +9,8 @@
 //   all_to_all over A dim d to e  d ends in A, any order   ->  d without A; e, then A
 //     dim (d, f) to e             each ends in a part of A ->  both without; e, then A
 //     dim d to d                  d ends in A, laid out otherwise  ->  d without A, then A
+//   permute over a by k           a on a dim, rotated r      ->  rotated r - k
+//                                 partial over a             ->  the same
 //   slice over A dim d            A neither on dims nor partial  ->  d, then A
 //
 // With `flat` in place of a dim, all_gather, reduce_scatter and slice do the same to the
@@ -34,15 +36,19 @@ public:
   explicit AxisChecker(const Mesh &mesh) : mesh(mesh) {}
 
   void add(llvm::ArrayRef<PlacedAxis> axes) {
-    for (AxisId axis : axes) {
+    for (PlacedAxis axis : axes) {
       if (!fault.empty())
         return;
       if (axis >= mesh.getAxes().size())
-        fault = ("axis number " + llvm::Twine(unsigned(axis)) + " is none of the mesh").str();
+        fault = ("axis number " + llvm::Twine(unsigned(axis.id)) + " is none of the mesh").str();
       else if (mesh[axis].size == 1)
         fault = "axis '" + mesh[axis].name + "' has size 1";
       else if (seen >> axis & 1)
         fault = "axis '" + mesh[axis].name + "' stands in two places";
+      else if (axis.rotation >= mesh[axis].size)
+        fault = ("axis '" + mesh[axis].name + "' of size " + llvm::Twine(mesh[axis].size) + " is rotated by " +
+                 llvm::Twine(axis.rotation))
+                    .str();
       else
         seen |= toSet(axis);
     }
@@ -85,7 +91,7 @@ void stage::verifySharding(VerifierContext &context, const Value &value) {
     checker.add(axes);
   checker.add(sharding.flat);
   checker.add(toList(sharding.partial));
-  if (llvm::any_of(sharding.flat, [](const PlacedAxis &axis) { return axis.layout != Layout::Blocked; }))
+  if (llvm::any_of(sharding.flat, [](const PlacedAxis &axis) { return !axis.isPlain(); }))
     return report("flat storage is cut into blocks only");
   if (!checker.getFault().empty())
     report(checker.getFault());
@@ -134,6 +140,32 @@ static bool changesLayoutOnly(const Op &op) {
          before != llvm::makeArrayRef(op.axes);
 }
 
+/// The sharding that a permute makes of `from`: what stands over its axis is rotated.
+static std::optional<Sharding> getPermuted(VerifierContext &context, const Op &op, Sharding from, std::string &fault) {
+  const Mesh &mesh = context.graph.mesh;
+  if (op.axes.size() != 1 || !op.axes.front().isPlain())
+    fault = "it goes along one axis, of which no layout is said";
+  else if (op.axes.front() == context.graph.pipeline.axis)
+    fault = "it goes along the pipeline's axis, whose stages run different ops";
+  else if (op.shift == 0 || op.shift >= mesh[op.axes.front()].size)
+    fault = ("it shifts by " + llvm::Twine(op.shift) + ", and axis '" + mesh[op.axes.front()].name + "' has size " +
+             llvm::Twine(mesh[op.axes.front()].size))
+                .str();
+  else if (!from.flat.empty())
+    fault = "the operand is stored flat over " + context.axes(from.flat);
+  else if (!((from.getSharded() | from.partial) & toSet(op.axes)))
+    fault = "the operand is replicated over " + context.axes(op.axes) + ", so that all have the same";
+  if (!fault.empty())
+    return std::nullopt;
+  AxisId axis = op.axes.front();
+  int64_t size = mesh[axis].size;
+  for (AxisList &list : from.dims)
+    for (PlacedAxis &placed : list)
+      if (placed == axis)
+        placed.rotation = (placed.rotation + size - op.shift) % size;
+  return from;
+}
+
 /// The sharding that a reshard makes of `from`, that of an operand. Nothing, with the reason in `fault`, if it cannot
 /// take that.
 static std::optional<Sharding> getResharded(VerifierContext &context, const Op &op, unsigned operand, Sharding from,
@@ -147,6 +179,8 @@ static std::optional<Sharding> getResharded(VerifierContext &context, const Op &
       fault = "its stages are not two or more stages of the pipeline in ascending order";
     return fault.empty() ? std::optional<Sharding>(from) : std::nullopt;
   }
+  if (op.kind == OpKind::Permute)
+    return getPermuted(context, op, std::move(from), fault);
   bool reduces = op.kind == OpKind::AllReduce || op.kind == OpKind::ReduceScatter;
   if (reduces) {
     if ((from.partial & axes) != axes) {

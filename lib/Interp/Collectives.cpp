@@ -46,8 +46,9 @@ static std::optional<Positions> cut(const Graph &graph, const Op &op, const Posi
     inner *= graph.mesh[axis].size;
   for (const PlacedAxis &axis : op.axes) {
     inner /= graph.mesh[axis].size;
+    int64_t size = graph.mesh[axis].size;
     auto piece =
-        splitPositions(positions, graph.mesh[axis].size, number / inner % graph.mesh[axis].size, axis.isMirrored());
+        splitPositions(positions, size, graph.mesh.getPart(axis, number / inner % size), axis.isMirrored());
     if (!piece)
       return std::nullopt;
     positions = std::move(*piece);
@@ -55,8 +56,8 @@ static std::optional<Positions> cut(const Graph &graph, const Op &op, const Posi
   return positions;
 }
 
-/// The pieces one after the other along `dim`. What stands mirrored over the axes comes out of order, and is put in order by whoever
-/// gathers; any other that does is left as it is, to be found out.
+/// The pieces one after the other along `dim`. What stands mirrored or rotated over the axes comes out of order, and is put in order by
+/// whoever gathers; any other that does is left as it is, to be found out.
 static std::optional<Tensor> concatenate(const Op &op, unsigned dim, llvm::ArrayRef<const Tensor *> parts,
                                          bool inOrder) {
   llvm::SmallVector<Positions, 4> dims = parts.front()->dims;
@@ -209,8 +210,8 @@ std::optional<std::vector<Tensor>> stage::runCollective(const Graph &graph, cons
     llvm::SmallVector<const Tensor *, 8> parts;
     for (const TensorRef &input : inputs)
       parts.push_back(input.get());
-    bool isMirrored = llvm::any_of(op.axes, [](const PlacedAxis &axis) { return axis.isMirrored(); });
-    auto whole = concatenate(op, op.getDim(operand), parts, isMirrored);
+    bool isInOrder = llvm::all_of(op.axes, [](const PlacedAxis &axis) { return axis.isPlain(); });
+    auto whole = concatenate(op, op.getDim(operand), parts, !isInOrder);
     if (!whole)
       return std::nullopt;
     results.assign(inputs.size(), *whole);
@@ -236,6 +237,10 @@ std::optional<std::vector<Tensor>> stage::runCollective(const Graph &graph, cons
         return std::nullopt;
       results.push_back(std::move(*mine));
     }
+    return results;
+  case OpKind::Permute:
+    for (size_t i = 0; i < inputs.size(); ++i)
+      results.push_back(*inputs[(i + inputs.size() - op.shift) % inputs.size()]);
     return results;
   default:
     return std::nullopt;

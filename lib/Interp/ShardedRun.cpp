@@ -111,7 +111,7 @@ ShardedRun::Outcome ShardedRun::advance(int64_t rank) {
   RankMemory &memory = memories[rank];
   switch (step.kind) {
   case Step::Kind::Run: {
-    if (isCollective(step.op->kind))
+    if (isCommunication(step.op->kind))
       return runCollectiveStep(rank, step);
     if (mode == SendMode::Waiting)
       return finish(std::nullopt, rank, step);

@@ -85,8 +85,8 @@ std::optional<Positions> PieceMap::getPositions(const Extent &extent, llvm::Arra
   if (rank < 0)
     return positions;
   for (const PlacedAxis &axis : axes) {
-    auto piece =
-        splitPositions(positions, graph.mesh[axis].size, graph.mesh.getCoordinate(rank, axis), axis.isMirrored());
+    int64_t part = graph.mesh.getPart(axis, graph.mesh.getCoordinate(rank, axis));
+    auto piece = splitPositions(positions, graph.mesh[axis].size, part, axis.isMirrored());
     if (!piece)
       return std::nullopt;
     positions = std::move(*piece);

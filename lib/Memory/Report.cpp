@@ -105,7 +105,7 @@ private:
     report.flops.add(totals.paddingFlops, -times);
     report.paddingFlops.add(totals.paddingFlops, times);
     stage.flops += times * totals.flops.getTotal();
-    if (!isCollective(op.kind))
+    if (!isCommunication(op.kind))
       return;
     int64_t groupSize = graph.mesh.getGroupSize(toSet(op.axes));
     if (!op.stages.empty())
@@ -141,7 +141,7 @@ private:
         it->second.paddingFlops = it->second.flops;
         it->second.paddingFlops.add(sumFlops(cost, op, ownBinding, ownSums), -1);
       }
-      if (isCollective(op.kind))
+      if (isCommunication(op.kind))
         it->second.bytes = getInteger(cost.bytes, op);
     }
     return it->second;

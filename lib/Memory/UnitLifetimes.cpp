@@ -226,5 +226,5 @@ std::vector<unsigned> UnitSimulator::listInputs(unsigned unit) const {
 bool UnitSimulator::works(unsigned unit) const {
   unsigned first = getFirstNode(unit);
   return llvm::any_of(llvm::ArrayRef<Node>(nodes).slice(first, ends[unit] - first),
-                      [](const Node &node) { return node.op != nullptr; });
+                      [](const Node &node) { return node.op && node.op->kind != OpKind::Permute; });
 }

@@ -156,6 +156,17 @@ void UnitSimulator::runSlice(const Op &op) {
   bind(op.getResult(), number);
 }
 
+/// Its recv, and its send.
+void UnitSimulator::runPermute(const Op &op) {
+  addNode(&op);
+  unsigned tensor = allocate(op.getResult(), MemoryClass::Buffers);
+  access(tensor, /*isWrite=*/true);
+  addNode(&op);
+  if (auto sent = find(op.getOperand(0)))
+    access(*sent, /*isWrite=*/false);
+  bind(op.getResult(), tensor);
+}
+
 void UnitSimulator::runNode(const Op &op) {
   addNode(&op);
   for (const Value *operand : op.kind == OpKind::Accumulate ? op.getOperands().take_front() : op.getOperands())
@@ -173,7 +184,7 @@ void UnitSimulator::runNode(const Op &op) {
       bind(result.get(), tensor);
       continue;
     }
-    unsigned tensor = allocate(result.get(), isCollective(op.kind) ? MemoryClass::Buffers : MemoryClass::Temporaries);
+    unsigned tensor = allocate(result.get(), isCommunication(op.kind) ? MemoryClass::Buffers : MemoryClass::Temporaries);
     access(tensor, /*isWrite=*/true);
     bind(result.get(), tensor);
   }
@@ -182,6 +193,8 @@ void UnitSimulator::runNode(const Op &op) {
 void UnitSimulator::runCompute(const Op &op) {
   if (op.kind == OpKind::Slice)
     return runSlice(op);
+  if (op.kind == OpKind::Permute)
+    return runPermute(op);
   auto [it, isNew] = haveNodes.try_emplace(&op, false);
   if (isNew)
     it->second = hasNode(*program.graph, op);

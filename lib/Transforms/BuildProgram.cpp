@@ -257,7 +257,7 @@ private:
   UnitWork getWork(const UnitTemplate &unit) const {
     UnitWork work = UnitWork::Nothing;
     auto visit = [&](const Op &op) {
-      if (isCollective(op.kind))
+      if (isCommunication(op.kind))
         work = UnitWork::ComputesAndCommunicates;
       else if (work == UnitWork::Nothing && hasNode(graph, op))
         work = UnitWork::Computes;

@@ -156,7 +156,7 @@ private:
   /// The collective that makes a value or what it is a view of; null if none does here.
   Node *findCollective(const Value *value) {
     Node *node = find(skipSlices(value));
-    return node && isCollective(node->op->kind) ? node : nullptr;
+    return node && isCommunication(node->op->kind) ? node : nullptr;
   }
 
   //===--- 1. what is awaited ---------------------------------------------===//
@@ -179,7 +179,7 @@ private:
             return llvm::any_of(result->getUses(), isForMore);
           })) {
         usedForMore.insert(node.op);
-        node.awaited |= isCollective(node.op->kind);
+        node.awaited |= isCommunication(node.op->kind);
       }
       if (node.awaited)
         await(*node.op);
@@ -253,7 +253,7 @@ private:
   Amount getEndWeight() {
     Amount weight = 0;
     for (const Node *node : awaited) // under way still
-      if (isCollective(node->op->kind) && node->neededAt == never && !node->isKept)
+      if (isCommunication(node->op->kind) && node->neededAt == never && !node->isKept)
         weight += weights.getTraffic(*node->op);
     if (end && end->kind == OpKind::Repeat)
       weight += getEntryTraffic(end->getBody(end->reverse ? std::max<int64_t>(0, end->cases.getNumIterations() - 1) : 0));
@@ -273,7 +273,7 @@ private:
           llvm::any_of(op->getOperands(), [&](const Value *operand) { return carried.contains(operand); })) {
         for (auto &result : op->getResults())
           carried.insert(result.get());
-        traffic += isCollective(op->kind) ? weights.getTraffic(*op) : 0;
+        traffic += isCommunication(op->kind) ? weights.getTraffic(*op) : 0;
       }
     return traffic;
   }
@@ -386,7 +386,7 @@ private:
 
   void append(Node &node) {
     order.push_back(node.op);
-    if (!node.awaited && isCollective(node.op->kind))
+    if (!node.awaited && isCommunication(node.op->kind))
       travelling.push_back(&node);
     else if (node.neededAt == never)
       release(node);

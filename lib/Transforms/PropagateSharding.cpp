@@ -450,8 +450,8 @@ private:
   void oweDivision(const Extent &extent, const AxisList &axes, SMLoc loc, llvm::StringRef where) {
     Size parts = graph.mesh.getGroupSymbol(graph.sizes, axes);
     std::string names;
-    for (auto [name, layout] : graph.mesh.nameAxes(axes))
-      names += (names.empty() ? "" : ", ") + name.str() + (layout == Layout::Mirrored ? " from both ends" : "");
+    for (auto [name, axis] : graph.mesh.nameAxes(axes))
+      names += (names.empty() ? "" : ", ") + name.str() + (axis.isMirrored() ? " from both ends" : "");
     for (const PlacedAxis &axis : axes)
       if (axis.isMirrored())
         parts = parts * 2;

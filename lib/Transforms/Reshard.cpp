@@ -156,8 +156,13 @@ private:
   std::pair<unsigned, bool> find(const Sharding &sharding) {
     std::string key;
     for (const AxisList &list : sharding.dims) {
-      for (const PlacedAxis &axis : list)
+      for (const PlacedAxis &axis : list) {
         key += char(axis.id | (axis.isMirrored() ? 0x40 : 0));
+        if (axis.rotation) {
+          key += '\xfe';
+          key.append(reinterpret_cast<const char *>(&axis.rotation), sizeof axis.rotation);
+        }
+      }
       key += '\xff';
     }
     for (AxisId axis : toList(sharding.partial))
@@ -382,7 +387,7 @@ public:
       for (const AxisList &list : lists->dims)
         for (size_t begin = 0, end; begin < list.size(); begin = end) {
           end = begin + 1;
-          while (end < list.size() && list[end - 1].layout == list[end].layout &&
+          while (end < list.size() && list[end - 1].joins(list[end]) &&
                  follows(*others, list[end - 1], list[end]))
             ++end;
           if (!(done >> list[begin] & 1))
@@ -404,7 +409,7 @@ public:
       for (const PlacedAxis &axis : sharding.dims[d])
         for (AxisId i = 0; i < bundles.size(); ++i)
           if (bundles[i].front() == axis.id)
-            result.dims[d].emplace_back(i, axis.layout);
+            result.dims[d].emplace_back(i, axis.layout, axis.rotation);
     for (AxisId i = 0; i < bundles.size(); ++i)
       if (sharding.partial >> bundles[i].front() & 1)
         result.partial |= toSet(i);
@@ -415,7 +420,7 @@ public:
     AxisList result;
     for (const PlacedAxis &axis : list)
       for (AxisId part : bundles[axis])
-        result.emplace_back(part, axis.layout);
+        result.emplace_back(part, axis.layout, axis.rotation);
     return result;
   }
 
@@ -437,7 +442,7 @@ private:
       return (sharding.partial >> first & 1) == (sharding.partial >> second & 1);
     const AxisList &list = sharding.dims[*dim];
     const auto *place = llvm::find(list, first);
-    return place + 1 != list.end() && place[1] == second && place[1].layout == place->layout;
+    return place + 1 != list.end() && place[1] == second && place[1].joins(*place);
   }
 
   llvm::SmallVector<AxisList, 8> bundles;

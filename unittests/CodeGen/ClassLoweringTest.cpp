@@ -337,8 +337,8 @@ TEST_F(ClassLoweringTest, GroupsAreNumberedByFirstUseAndLowestRank) {
       lowering.lowerUnit(unit, [&](const NodeFields &node) {
         if (node.type == ChakraNodeType::CommColl) {
           EXPECT_TRUE(node.group.isSlot());
-          EXPECT_TRUE(lowering.getSlots()[node.group.getSlot()].isGroup);
-          kinds.push_back(lowering.getSlots()[node.group.getSlot()].kind);
+          EXPECT_EQ(lowering.getSlots()[node.group.getSlot()].kind, RankSlot::Kind::Group);
+          kinds.push_back(lowering.getSlots()[node.group.getSlot()].groupKind);
         }
       });
     return kinds;

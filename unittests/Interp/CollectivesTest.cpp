@@ -89,6 +89,14 @@ TEST_F(CollectivesTest, EveryRankGetsItsPiece) {
            "%x = input : f32[N, M] {a, b}; %y = all_to_all(%x) over a mirrored dim 0 to 0 : f32[N, M] {a mirrored, b}; return %y;",
            "%x = input : f32[N, M] {a mirrored, b}; %y = all_to_all(%x) over a dim 0 to 0 : f32[N, M] {a, b}; return %y;",
            "%x = input : f32[N, M] {(a, b), _}; %y = all_to_all(%x) over (a mirrored, b) dim 0 to 0 : f32[N, M] {(a mirrored, b), _}; return %y;",
+           // Rotated: coordinate 0 of b has block 2 of 3, coordinate 1 block 0.
+           "%x = input : f32[N, M] {a, b rotated 2}; %y = all_gather(%x) over b rotated 2 dim 1 : f32[N, M] {a, _}; return %y;",
+           "%x = input : f32[N, M] {(b rotated 1, a), _}; %y = all_to_all(%x) over a dim 0 to 1 : f32[N, M] {b rotated 1, a}; return %y;",
+           "%x = input : f32[N, M] {_, b}; %y = all_to_all(%x) over b mirrored rotated 1 dim 1 to 0 : f32[N, M] {b mirrored rotated 1, _}; return %y;",
+           "%x = input : f32[N, M] {a, b rotated 2}; %y = all_to_all(%x) over b dim 1 to 1 : f32[N, M] {a, b}; return %y;",
+           "%x = input : f32[N, M] {a, b}; %y = permute(%x) over b by 1 : f32[N, M] {a, b rotated 2}; return %y;",
+           "%x = input : f32[N, M] {(a, b mirrored rotated 1), _}; %y = permute(%x) over b by 2 : f32[N, M] {(a, b mirrored rotated 2), _}; return %y;",
+           "%x = input : f32[N, M] {(a, b), _}; %y = permute(%x) over a by 1 : f32[N, M] {(a rotated 1, b), _}; return %y;",
        }) {
     SCOPED_TRACE(body);
     expectPieces(*parse("", body));

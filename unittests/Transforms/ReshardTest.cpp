@@ -421,6 +421,12 @@ TEST(ReshardTest, Layouts) {
   inner.dims[0] = mirrored.dims[0];
   inner.dims[0].emplace_back(1);
   other.dims[1] = makeList(0, 1);
+  Sharding rotated = whole;
+  rotated.dims[0].emplace_back(0, stage::Layout::Blocked, 1);
+  EXPECT_EQ(describePlan(mesh, rotated, blocked), "all_to_all 1");
+  EXPECT_EQ(describePlan(mesh, rotated, mirrored), "all_to_all 1");
+  EXPECT_EQ(describePlan(mesh, rotated, whole), "all_gather 1");
+  EXPECT_EQ(describePlan(mesh, whole, rotated), "slice 1");
   EXPECT_EQ(describePlan(mesh, blocked, mirrored), "all_to_all 1");
   EXPECT_EQ(describePlan(mesh, mirrored, blocked), "all_to_all 1");
   EXPECT_EQ(describePlan(mesh, mirrored, whole), "all_gather 1");

@@ -81,6 +81,8 @@ inline bool isCollective(OpKind kind) { return kind >= OpKind::AllGather && kind
 inline bool isBucket(OpKind kind) {
   return kind == OpKind::AllGather || kind == OpKind::AllReduce || kind == OpKind::ReduceScatter;
 }
+/// True for what members of a group send each other.
+inline bool isCommunication(OpKind kind) { return kind >= OpKind::AllGather && kind <= OpKind::Permute; }
 inline bool isReshard(OpKind kind) { return kind >= OpKind::AllGather && kind <= OpKind::Slice; }
 /// True for what lives across steps: parameters, which are trained, and buffers, which are not.
 inline bool isState(OpKind kind) { return kind == OpKind::Param || kind == OpKind::Buffer; }
@@ -141,6 +143,8 @@ struct OpAttributes {
   /// all_gather, reduce_scatter and slice: to or from flat storage instead of along a dim.
   bool flat = false;
   ReduceKind reduce = ReduceKind::Sum;
+  /// Of a permute, which has one axis: what a member has goes to the one so many coordinates further on, counted around.
+  uint32_t shift = 0;
   /// Restricted to these pipeline stages (law L10): the gradient of a tied embedding is reduced over the first and
   /// the last. Empty: all.
   llvm::SmallVector<unsigned, 2> stages;

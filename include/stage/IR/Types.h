@@ -15,8 +15,10 @@
 //          multiple of the size of dp, and cut into blocks; with several axes, one after the other.
 //   layout  which part of a dim a coordinate gets: `S@cp` the coordinate's block, and
 //          `S@cp mirrored` two blocks, as far from the one end as from the other, so
-//          that all ranks have the same share of a causal mask. It belongs to the axis
-//          where it stands: two shardings that differ in it are different.
+//          that all ranks have the same share of a causal mask. `S@cp rotated 1`: the
+//          coordinate has what the next one would have, and the last what the first
+//          would. It belongs to the axis where it stands: two shardings that differ in it
+//          are different.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_IR_TYPES_H
@@ -79,12 +81,19 @@ enum class Layout : uint8_t {
 struct PlacedAxis {
   AxisId id = 0;
   Layout layout = Layout::Blocked;
+  /// Coordinate c has the part of coordinate c + rotation, counted around; less than the size of the axis.
+  uint32_t rotation = 0;
 
   PlacedAxis() = default;
-  explicit PlacedAxis(AxisId id, Layout layout = Layout::Blocked) : id(id), layout(layout) {}
+  explicit PlacedAxis(AxisId id, Layout layout = Layout::Blocked, uint32_t rotation = 0)
+      : id(id), layout(layout), rotation(rotation) {}
   /// Compared with an AxisId the layout does not count, compared with a PlacedAxis it does.
   operator AxisId() const { return id; }
   bool isMirrored() const { return layout == Layout::Mirrored; }
+  /// In blocks by coordinate.
+  bool isPlain() const { return layout == Layout::Blocked && rotation == 0; }
+  /// Where it stands next to another it is one axis with it: the layout of both is that of the product.
+  bool joins(const PlacedAxis &other) const { return layout == other.layout && !rotation && !other.rotation; }
   friend auto operator<=>(const PlacedAxis &, const PlacedAxis &) = default;
 };
 
@@ -127,8 +136,8 @@ public:
   /// The axes that the name of an axis or of a group means; nothing if it is neither.
   std::optional<llvm::SmallVector<AxisId, 2>> resolve(llvm::StringRef name) const;
   /// A list of axes as people call it: a run of axes that is a group (the longest one; of equally long ones the first
-  /// that was declared) by the group's name, the others by their own. The layout is that of the run.
-  llvm::SmallVector<std::pair<llvm::StringRef, Layout>, 4> nameAxes(llvm::ArrayRef<PlacedAxis> list) const;
+  /// that was declared) by the group's name, the others by their own. The layout is that of the run's first axis.
+  llvm::SmallVector<std::pair<llvm::StringRef, PlacedAxis>, 4> nameAxes(llvm::ArrayRef<PlacedAxis> list) const;
   /// Product of the sizes of all axes.
   int64_t getNumRanks() const;
   /// Product of the sizes of these axes.
@@ -139,6 +148,8 @@ public:
   int64_t getStride(AxisId id) const;
   /// Coordinate of a rank on an axis.
   int64_t getCoordinate(int64_t rank, AxisId id) const { return rank / getStride(id) % axes[id].size; }
+  /// Which part a coordinate has of what is split over an axis: its own, unless the layout is rotated.
+  int64_t getPart(PlacedAxis axis, int64_t coordinate) const { return (coordinate + axis.rotation) % axes[axis].size; }
 
 private:
   llvm::SmallVector<Axis, 6> axes;

@@ -161,6 +161,7 @@ private:
   void runLoop(const Op &op, int64_t begin, int64_t end);
   void runCompute(const Op &op);
   void runSlice(const Op &op);
+  void runPermute(const Op &op);
   void runNode(const Op &op);
 
   IterationValue getName(const Value *value) const;

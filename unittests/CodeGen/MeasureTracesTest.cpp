@@ -1,0 +1,62 @@
+//===- MeasureTracesTest.cpp - sizes are foretold to the byte -------------===//
+//
+// Programs that the language does not reach yet, measured and written.
+//
+//===----------------------------------------------------------------------===//
+#include "ProgramTest.h"
+#include "stage/CodeGen/Emit.h"
+#include "llvm/Support/FileSystem.h"
+
+using namespace stage;
+
+namespace {
+class MeasureTracesTest : public ProgramTest {
+protected:
+  /// With as many microbatches that ids, tags and the numbers in names get wider on the way.
+  void expectMeasuredAsWritten(const std::string &source) {
+    ASSERT_NO_FATAL_FAILURE(build(source));
+    llvm::SmallString<64> folder;
+    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("stage-measure", folder));
+    for (bool tracker : {false, true}) {
+      EmitOptions options;
+      options.directory = (folder + "/traces").str();
+      options.force = true;
+      options.tracker = tracker;
+      auto measured = measureTraces(*program, options, diags), written = emitTraces(*program, options, diags);
+      ASSERT_TRUE(measured && written) << messages.str();
+      EXPECT_EQ(measured->nodes, written->nodes);
+      EXPECT_EQ(measured->bytes, written->bytes);
+    }
+    llvm::sys::fs::remove_directories(folder);
+  }
+
+  static std::string listUnits(unsigned count) {
+    std::string units;
+    for (const char *kind : {"F", "B"})
+      for (unsigned m = 0; m < count; ++m)
+        units += (units.empty() ? "" : " ") + (kind + std::to_string(m));
+    return "units \"" + units + "\";";
+  }
+};
+
+TEST_F(MeasureTracesTest, NeighboursInARing) {
+  std::string units = listUnits(300);
+  expectMeasuredAsWritten("graph Ring { dim S; dim D; mesh (pp = 2, cp = 24, tp = 6); bind D = 6, S = 96; microbatches 300; inference;"
+                          "pipeline layers over pp {" + units + units + "}"
+                          R"(
+  op causal(q: [s, d], k: [t, d]) -> (result: [s, d] = sum[t](where(t <= s, q[s, d] * k[t, d], 0))) { mask causal(s, t); flops = area; }
+  forward {
+    %x = input : f32[S, D] {cp, tp};
+    %h = repeat layers [4] loop 0 (%h.1 "layers.h" = %x : f32[S, D] {cp, tp}) : f32[S, D] {cp, tp} do {
+      %a "layers.a" = permute(%h.1) over cp by 5 : f32[S, D] {cp rotated 19, tp};
+      %g "layers.g" = all_gather(%h.1) over cp dim 0 : f32[S, D] {_, tp};
+      %b "layers.b" = causal(%a, %g) [s over cp rotated 19, d over tp] : f32[S, D] {cp rotated 19, tp};
+      %c "layers.c" = permute(%b) over cp by 19 : f32[S, D] {cp, tp};
+      yield %c;
+    }
+    %y = permute(%h) over tp by 1 : f32[S, D] {cp, tp rotated 5};
+    return %y;
+  }
+})");
+}
+} // namespace
