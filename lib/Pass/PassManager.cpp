@@ -89,6 +89,10 @@ bool PassManager::runPass(const PassInfo &pass, Graph &graph) {
     diags.report(graph.loc, diag::PassNeeds) << pass.name << needed;
     return false;
   }
+  if (llvm::StringRef done = pass.findDone ? pass.findDone(graph) : ""; !done.empty()) {
+    diags.report(graph.loc, diag::PassTooLate) << pass.name << done;
+    return false;
+  }
   auto start = std::chrono::steady_clock::now();
   pass.run(graph, diags);
   seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

@@ -14,8 +14,15 @@ static llvm::StringRef findUnsharded(Graph &graph) {
   return isSharded ? "" : "propagate-sharding";
 }
 
+/// What makes shardings knows nothing of ops that change them.
+static llvm::StringRef findCommunicated(Graph &graph) {
+  bool communicates = false;
+  graph.walk([&](Op &op) { communicates |= isReshard(op.kind); });
+  return communicates ? "insert-communication" : "";
+}
+
 static const PassInfo passes[] = {
-#define PASS(name, function, doc, findMissing) {name, function, doc, findMissing},
+#define PASS(name, function, doc, findMissing, findDone) {name, function, doc, findMissing, findDone},
 #include "stage/Transforms/Passes.def"
 };
 
