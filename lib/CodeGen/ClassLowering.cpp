@@ -10,7 +10,8 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
                              const RankClass &rankClass, DiagnosticEngine &diags)
     : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
       stage(program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags),
-      additions(program.buffers), producers(graph, additions), numIssued(groups.getNumKinds() + 2) {
+      additions(program.buffers), producers(graph, additions), numIssued(groups.getNumKinds() + 2),
+      chains(firstDeclared + graph.streams.size()) {
   for (auto [axis, coordinate] : rankClass.coordinates)
     binding.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
   for (const UnitTemplate &unit : stage.templates)
@@ -27,6 +28,7 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
 void ClassLowering::placeUnits() {
   for (const UnitTemplate &unit : stage.templates)
     layouts.emplace_back(graph, unit.items);
+  unitsOfLayout.resize(layouts.size());
   uint64_t next = 0;
   std::optional<unsigned> loader;
   llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> latest; // (microbatch, chunk)
@@ -34,6 +36,7 @@ void ClassLowering::placeUnits() {
     const UnitTemplate *found = stage.find(unit.kind, unit.chunk);
     PlacedUnit &placed = units.emplace_back();
     placed.layout = &layouts[found - stage.templates.data()];
+    unitsOfLayout[found - stage.templates.data()].push_back(units.size() - 1);
     placed.base = next;
     placed.kind = unit.kind;
     next += placed.layout->getNumNodes();
@@ -58,11 +61,14 @@ std::optional<uint64_t> ClassLowering::getLoad(const PlacedUnit &unit) const {
 }
 
 /// What a node that reads an input of the unit waits for, if its own chain does not go through there.
-std::optional<uint64_t> ClassLowering::getOtherChainsLoad(const PlacedUnit &unit, ChakraNodeType reader) const {
+std::optional<uint64_t> ClassLowering::getOtherChainsLoad(const PlacedUnit &unit, unsigned stream) const {
   if (!unit.loader)
     return std::nullopt;
-  bool isComp = !isCollective(units[*unit.loader].layout->getFirstWork()->second->kind);
-  return isComp == (reader == ChakraNodeType::Comp) ? std::nullopt : getLoad(unit);
+  return getStream(*units[*unit.loader].layout->getFirstWork()->second) == stream ? std::nullopt : getLoad(unit);
+}
+
+unsigned ClassLowering::getStream(const Op &op) {
+  return op.stream ? firstDeclared + op.stream->number : isCommunication(op.kind) ? communication : computation;
 }
 
 llvm::SmallVector<const PlacedUnit *, 1> ClassLowering::getLoaded(unsigned number) const {
@@ -145,6 +151,9 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
     f.fields.recomputedOps = sizes.evaluate(cost.recomputeFlops, op);
     f.fields.tensorSize = std::max<uint64_t>(1, sizes.evaluate(cost.bytes, op));
   }
+  f.stream = getStream(op);
+  if (op.stream)
+    f.fields.stream = op.stream->number + 1;
   if (options.names)
     nameOp(op, f);
   return f;
@@ -214,7 +223,7 @@ void ClassLowering::lowerUnit(unsigned number, Sink sink) {
     auto lower = [&](llvm::ArrayRef<Op *> ops, int64_t iteration) {
       for (unsigned i = 0; i < ops.size(); ++i)
         if (ops[i]->kind == OpKind::Permute)
-          lowerPermute(*ops[i], unit, Segment::isSendOfPermute(ops, i), iteration, id++, suffix, sink);
+          lowerPermute(*ops[i], unit, number, Segment::isSendOfPermute(ops, i), iteration, id++, suffix, sink);
         else
           lowerOp(*ops[i], unit, number, iteration, id++, suffix, sink);
     };
@@ -229,7 +238,7 @@ void ClassLowering::lowerUnit(unsigned number, Sink sink) {
 }
 
 void ClassLowering::endUnit(unsigned number) {
-  lastCompOfUnit.push_back(chains.comp);
+  lastCompOfUnit.push_back(chains[computation]);
   if (isBackward(units[number].kind))
     additions.endUnit(units[number]);
 }
@@ -296,8 +305,9 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned numbe
       addTo(accumulation->getResult());
   std::string name = makeName(f, iteration, suffix);
   node.name = name;
-  std::optional<uint64_t> &last = node.type == ChakraNodeType::Comp ? chains.comp : chains.comm;
-  finishNode(node, {last, readsInput ? getOtherChainsLoad(unit, node.type) : std::nullopt});
+  std::optional<uint64_t> &last = chains[f.stream];
+  findEdges(op, unit, number, iteration);
+  finishNode(node, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt});
   last = id;
   if (node.type == ChakraNodeType::CommColl)
     node.collectiveTag = numIssued[f.groupKind]++;
@@ -330,6 +340,7 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
     node.opType = isSend ? "send" : "recv";
   }
   data.clear();
+  after.clear();
   int64_t iteration = -1;
   if (isSend) {
     // What leaves was made by the last iteration that ran here, or is passed on as it came.
@@ -337,8 +348,8 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
       if (const Segment *segment = unit.layout->findLoop(loop->loop); segment && segment->iterations > 0)
         iteration = loop->reverse ? segment->item->begin : segment->item->end - 1;
     bool readsInput = producers.find(value, unit, iteration, data);
-    finishNode(node, {chains.comm, readsInput ? getOtherChainsLoad(unit, node.type) : std::nullopt});
-    chains.comm = id;
+    finishNode(node, {chains[communication], readsInput ? getOtherChainsLoad(unit, communication) : std::nullopt});
+    chains[communication] = id;
   } else {
     finishNode(node, {getPosted(number)});
   }
@@ -350,10 +361,97 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
   sink(node);
 }
 
+/// The units of a template that are before one.
+llvm::ArrayRef<unsigned> ClassLowering::getUnitsBefore(unsigned layout, unsigned number) const {
+  llvm::ArrayRef<unsigned> all = unitsOfLayout[layout];
+  return all.take_front(llvm::lower_bound(all, number) - all.begin());
+}
+
+/// The templates and distances of the edges of a template that lead to earlier units; nothing if several templates run
+/// what one of them leads to.
+const std::optional<ClassLowering::UnitEdges> &ClassLowering::getUnitEdges(const NodeLayout &layout) {
+  auto [known, isNew] = unitEdges.try_emplace(&layout, UnitEdges());
+  if (!isNew)
+    return known->second;
+  std::optional<UnitEdges> &edges = known->second;
+  for (const Segment &segment : layout.getSegments())
+    for (const std::vector<Op *> &ops : segment.ops)
+      for (const Op *op : ops)
+        for (const OrderEdge &edge : op->after) {
+          auto runs = [&](const NodeLayout &other) { return other.contains(edge.value->getOp()); };
+          if (!edge.units || !edges)
+            continue;
+          std::pair<unsigned, unsigned> found(llvm::find_if(layouts, runs) - layouts.begin(), edge.units);
+          if (size_t count = llvm::count_if(layouts, runs); count > 1)
+            edges.reset();
+          else if (count && !llvm::is_contained(*edges, found))
+            edges->push_back(found);
+        }
+  return edges;
+}
+
+std::optional<llvm::SmallVector<std::optional<ClassLowering::NodeRange>, 1>>
+ClassLowering::getAwaitedUnits(unsigned number) {
+  llvm::SmallVector<std::optional<NodeRange>, 1> ranges;
+  const std::optional<UnitEdges> &edges = getUnitEdges(*units[number].layout);
+  if (!edges)
+    return std::nullopt;
+  for (auto [layout, distance] : *edges) {
+    llvm::ArrayRef<unsigned> before = getUnitsBefore(layout, number);
+    ranges.emplace_back();
+    if (distance > before.size())
+      continue;
+    const PlacedUnit &unit = units[before[before.size() - distance]];
+    ranges.back() = NodeRange{layout, unit.base, unit.layout->getNumNodes()};
+  }
+  return ranges;
+}
+
+/// The unit so many before this one that runs an op (of a repeat: in this iteration); null if there are fewer.
+const PlacedUnit *ClassLowering::findEarlierUnit(const Op &maker, unsigned number, int64_t iteration,
+                                                 unsigned distance) const {
+  llvm::SmallVector<llvm::ArrayRef<unsigned>, 2> lists; // of the templates that run it, the units before this one
+  for (unsigned i = 0; i < layouts.size(); ++i)
+    if (layouts[i].find(&maker, iteration))
+      lists.push_back(getUnitsBefore(i, number));
+  if (lists.size() == 1)
+    return distance <= lists[0].size() ? &units[lists[0][lists[0].size() - distance]] : nullptr;
+  for (;; --distance) {
+    llvm::ArrayRef<unsigned> *latest = nullptr;
+    for (llvm::ArrayRef<unsigned> &list : lists)
+      if (!list.empty() && (!latest || list.back() > latest->back()))
+        latest = &list;
+    if (!latest || distance == 1)
+      return latest ? &units[latest->back()] : nullptr;
+    *latest = latest->drop_back();
+  }
+}
+
+/// The nodes after which an op runs.
+void ClassLowering::findEdges(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration) {
+  after.clear();
+  const Op *loop = op.getBlock()->getParent();
+  for (const OrderEdge &edge : op.after) {
+    const PlacedUnit *where = &unit;
+    int64_t when = iteration;
+    if (edge.iterations) {
+      if (unit.layout->findLoop(loop->loop, iteration)->getNumBefore(iteration) < int64_t(edge.iterations))
+        continue;
+      when += loop->reverse ? int64_t(edge.iterations) : -int64_t(edge.iterations);
+      if (&loop->getBody(when) != edge.value->getBlock())
+        continue;
+    }
+    if (edge.units)
+      where = findEarlierUnit(*edge.value->getOp(), number, iteration, edge.units);
+    if (where)
+      producers.find(edge.value, *where, when, after);
+  }
+}
+
 /// A member's recv and send wait for what goes before the permute in the order of all ranks, and for nothing else: where
 /// all have come so far, each recv is posted and each send is next.
-void ClassLowering::lowerPermute(const Op &op, const PlacedUnit &unit, bool isSend, int64_t iteration, uint64_t id,
-                                 const std::string &suffix, Sink sink) {
+void ClassLowering::lowerPermute(const Op &op, const PlacedUnit &unit, unsigned number, bool isSend, int64_t iteration,
+                                 uint64_t id, const std::string &suffix, Sink sink) {
   const OpFacts &f = getFacts(op);
   NodeFields node = f.fields;
   node.type = isSend ? ChakraNodeType::CommSend : ChakraNodeType::CommRecv;
@@ -367,9 +465,10 @@ void ClassLowering::lowerPermute(const Op &op, const PlacedUnit &unit, bool isSe
   data.clear();
   const Value *moved = isSend ? op.getOperand(0) : op.getResult();
   bool readsInput = isSend && producers.find(moved, unit, iteration, data);
-  finishNode(node, {chains.comm, readsInput ? getOtherChainsLoad(unit, node.type) : std::nullopt});
+  findEdges(op, unit, number, iteration);
+  finishNode(node, {chains[f.stream], readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt});
   if (isSend) {
-    chains.comm = id;
+    chains[f.stream] = id;
     ++numIssued[f.groupKind];
   }
   if (tracker) {
@@ -381,15 +480,20 @@ void ClassLowering::lowerPermute(const Op &op, const PlacedUnit &unit, bool isSe
 }
 
 /// Sorts the data dependencies and adds those that carry the order.
-void ClassLowering::finishNode(NodeFields &node, std::initializer_list<std::optional<uint64_t>> order) {
+void ClassLowering::finishNode(NodeFields &node, llvm::ArrayRef<std::optional<uint64_t>> order) {
   llvm::sort(data);
   data.erase(std::unique(data.begin(), data.end()), data.end());
   control.clear();
+  auto add = [&](uint64_t before) {
+    if (llvm::is_contained(data, before) || llvm::is_contained(control, before))
+      return;
+    llvm::SmallVectorImpl<uint64_t> &deps = options.orderAsData ? data : control;
+    deps.insert(llvm::lower_bound(deps, before), before);
+  };
   for (std::optional<uint64_t> before : order)
-    if (before && !llvm::is_contained(data, *before)) {
-      llvm::SmallVectorImpl<uint64_t> &deps = options.orderAsData ? data : control;
-      deps.insert(llvm::lower_bound(deps, *before), *before);
-    }
+    if (before)
+      add(*before);
+  llvm::for_each(after, add);
   node.dataDeps = llvm::ArrayRef<uint64_t>(data);
   node.ctrlDeps = llvm::ArrayRef<uint64_t>(control);
 }

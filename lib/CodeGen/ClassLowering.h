@@ -4,7 +4,10 @@
 // with ids, dependencies and an order in which any greedy simulator finishes (L13):
 //
 //   * every COMP depends on the COMP before it, every send and collective on the send
-//     or collective before it: two chains, both in program order;
+//     or collective before it: two chains, both in program order, and one more for each
+//     stream that the graph declares;
+//   * an op that runs after another one depends on that op's node: of its unit, of an
+//     earlier iteration, or of an earlier unit;
 //   * a recv depends on the last COMP of the unit two before its own, so that it is
 //     posted while the unit before runs; no COMP depends on a send;
 //   * inputs are loaded while the unit before runs: what reads one depends on the first
@@ -85,10 +88,10 @@ public:
   /// Units must be lowered, or skipped, in order.
   void lowerUnit(unsigned number, Sink sink);
 
-  /// The last nodes of the units so far: what the next one goes on from.
-  struct Chains {
-    std::optional<uint64_t> comp, comm;
-  };
+  /// Numbers of streams; those that the graph declares follow.
+  static constexpr unsigned computation = 0, communication = 1, firstDeclared = 2;
+  /// The last node of each stream in the units so far: what the next one goes on from.
+  using Chains = llvm::SmallVector<std::optional<uint64_t>, 2>;
   const Chains &getChains() const { return chains; }
   /// On what a recv of a unit depends: it is posted when the loader begins.
   std::optional<uint64_t> getPosted(unsigned number) const {
@@ -106,6 +109,8 @@ public:
   };
   /// The latest backward unit of each template, the last one first: what adds to a gradient depends on their nodes.
   llvm::SmallVector<NodeRange, 2> getLatestBackwards() const;
+  /// The units to which edges of a unit lead; nothing if that differs from op to op.
+  std::optional<llvm::SmallVector<std::optional<NodeRange>, 1>> getAwaitedUnits(unsigned number);
   /// Goes on as if the next unit had been lowered and had ended the chains with these nodes.
   void skipUnit(unsigned number, const Chains &after);
 
@@ -123,6 +128,7 @@ private:
     std::string opType;
     bool inLoop = false;
     unsigned groupKind = 0; ///< Of a collective.
+    unsigned stream = computation;
   };
 
   static constexpr uint64_t maxTags = 500'000'000;
@@ -143,14 +149,20 @@ private:
                const std::string &suffix, Sink sink);
   void lowerMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
                     const std::string &suffix, Sink sink);
-  void lowerPermute(const Op &op, const PlacedUnit &unit, bool isSend, int64_t iteration, uint64_t id,
+  void lowerPermute(const Op &op, const PlacedUnit &unit, unsigned number, bool isSend, int64_t iteration, uint64_t id,
                     const std::string &suffix, Sink sink);
   std::string makeName(const OpFacts &facts, int64_t iteration, const std::string &suffix) const;
-  std::optional<uint64_t> getOtherChainsLoad(const PlacedUnit &unit, ChakraNodeType reader) const;
+  std::optional<uint64_t> getOtherChainsLoad(const PlacedUnit &unit, unsigned stream) const;
+  static unsigned getStream(const Op &op);
+  void findEdges(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration);
+  using UnitEdges = llvm::SmallVector<std::pair<unsigned, unsigned>, 1>;
+  const std::optional<UnitEdges> &getUnitEdges(const NodeLayout &layout);
+  llvm::ArrayRef<unsigned> getUnitsBefore(unsigned layout, unsigned number) const;
+  const PlacedUnit *findEarlierUnit(const Op &maker, unsigned number, int64_t iteration, unsigned distance) const;
   void endUnit(unsigned number);
   /// Of all nodes of a rank.
   bool isLast(uint64_t id) const { return id + 1 == units.back().base + units.back().layout->getNumNodes(); }
-  void finishNode(NodeFields &node, std::initializer_list<std::optional<uint64_t>> order);
+  void finishNode(NodeFields &node, llvm::ArrayRef<std::optional<uint64_t>> order);
 
   const Program &program;
   Graph &graph;
@@ -162,6 +174,8 @@ private:
   NodeSizes sizes;
 
   std::deque<NodeLayout> layouts; ///< One per template, in their order.
+  std::vector<std::vector<unsigned>> unitsOfLayout; ///< Numbers of the units of each template, in order.
+  llvm::DenseMap<const NodeLayout *, std::optional<UnitEdges>> unitEdges;
   std::deque<PlacedUnit> units; ///< A deque: they point to each other.
   uint64_t maxValues = 1; ///< Of a message.
   Additions additions;
@@ -177,7 +191,7 @@ private:
   llvm::DenseMap<const NodeLayout *, std::vector<uint64_t>> numCollectives;
   Chains chains;
   std::vector<std::optional<uint64_t>> lastCompOfUnit;
-  llvm::SmallVector<uint64_t, 8> data, control; ///< Dependencies of the current node.
+  llvm::SmallVector<uint64_t, 8> data, control, after; ///< Dependencies of the current node; those of edges.
 };
 
 } // namespace stage

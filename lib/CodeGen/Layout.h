@@ -69,6 +69,8 @@ public:
   /// The segment of an op's node and its position there (for an op in a loop: at this iteration); nothing if it has
   /// no node here.
   std::optional<std::pair<const Segment *, unsigned>> find(const Op *op, int64_t iteration) const;
+  /// Some iteration of the op has a node here.
+  bool contains(const Op *op) const { return positions.count(op); }
   /// Position in the unit of the recv of a value; nothing if it is not received.
   std::optional<unsigned> findRecv(const Value *value) const;
 

@@ -62,7 +62,7 @@ private:
   struct UnitSize {
     __int128 bytes;
     /// Where the chains end, from the unit's first node; absent if the unit does not change them.
-    std::optional<uint64_t> comp, comm;
+    ClassLowering::Chains chains;
   };
 
   __int128 measureUnit(unsigned number) {
@@ -71,22 +71,19 @@ private:
     if (key)
       if (auto known = sizes.find(*key); known != sizes.end()) {
         ClassLowering::Chains after = lowering.getChains();
-        if (known->second.comp)
-          after.comp = unit.base + *known->second.comp;
-        if (known->second.comm)
-          after.comm = unit.base + *known->second.comm;
+        for (auto [end, last] : llvm::zip(after, known->second.chains))
+          if (last)
+            end = unit.base + *last;
         lowering.skipUnit(number, after);
         return known->second.bytes;
       }
-    UnitSize size = {0, std::nullopt, std::nullopt};
+    UnitSize size = {0, ClassLowering::Chains(lowering.getChains().size())};
     lowering.lowerUnit(number, [&](const NodeFields &node) { size.bytes += measureNode(node); });
     if (!key)
       return size.bytes;
-    const ClassLowering::Chains &after = lowering.getChains();
-    if (after.comp >= unit.base)
-      size.comp = *after.comp - unit.base;
-    if (after.comm >= unit.base)
-      size.comm = *after.comm - unit.base;
+    for (auto [end, last] : llvm::zip(lowering.getChains(), size.chains))
+      if (end >= unit.base)
+        last = *end - unit.base;
     sizes.emplace(std::move(*key), size);
     return size.bytes;
   }
@@ -107,8 +104,7 @@ private:
     const ClassLowering::Chains &chains = lowering.getChains();
     Key key = {uint64_t(unit.kind), unit.chunk.value_or(0), *width, getDecimalSize(unit.microbatch)};
     auto addId = [&](std::optional<uint64_t> id) { key.push_back(id ? getVarintSize(*id) : 0); };
-    addId(chains.comp);
-    addId(chains.comm);
+    llvm::for_each(chains, addId);
     addId(lowering.getPosted(number));
     std::optional<uint64_t> load = lowering.getLoad(unit);
     addId(load);
@@ -116,20 +112,34 @@ private:
     auto addUnit = [&](const ClassLowering::NodeRange &other) {
       std::optional<uint64_t> otherWidth = getWidth(other.first, other.count);
       key.push_back(otherWidth.value_or(0));
-      key.push_back(other.contains(chains.comp));
-      key.push_back(other.contains(chains.comm));
+      for (std::optional<uint64_t> end : chains)
+        key.push_back(other.contains(end));
       key.push_back(other.contains(load));
       return otherWidth.has_value();
     };
-    for (const PlacedUnit *earlier = unit.previous; earlier; earlier = earlier->previous)
+    llvm::SmallVector<uint64_t, 4> others; // where the units begin from which it has data
+    for (const PlacedUnit *earlier = unit.previous; earlier; earlier = earlier->previous) {
+      others.push_back(earlier->base);
       if (!addUnit({0, earlier->base, earlier->layout->getNumNodes()}))
         return std::nullopt;
+    }
     if (isBackward(unit.kind))
       for (const ClassLowering::NodeRange &other : lowering.getLatestBackwards()) {
         key.push_back(other.layout);
+        others.push_back(other.first);
         if (!addUnit(other))
           return std::nullopt;
       }
+    auto awaited = lowering.getAwaitedUnits(number);
+    if (!awaited)
+      return std::nullopt;
+    for (const std::optional<ClassLowering::NodeRange> &other : *awaited) {
+      key.push_back(other.has_value());
+      if (other && !addUnit(*other))
+        return std::nullopt;
+      for (uint64_t first : others)
+        key.push_back(other && other->first == first);
+    }
     if (isTracked)
       for (const PlacedUnit *next : lowering.getLoaded(number)) // whose inputs are named
         key.insert(key.end(), {uint64_t(next->kind), next->chunk.value_or(0), getDecimalSize(next->microbatch)});

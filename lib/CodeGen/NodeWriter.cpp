@@ -110,6 +110,7 @@ constexpr auto PgName = attributeHead<String>("pg_name");
 constexpr auto CommDst = attributeHead<Int32>("comm_dst");
 constexpr auto CommSrc = attributeHead<Int32>("comm_src");
 constexpr auto CommTag = attributeHead<Int32>("comm_tag");
+constexpr auto IssueStream = attributeHead<Int64>("issue_stream");
 constexpr auto OpType = attributeHead<String>("op_type");
 constexpr auto Inputs = attributeHead<StringList>("inputs");
 constexpr auto Outputs = attributeHead<StringList>("outputs");
@@ -278,6 +279,8 @@ size_t NodeMessage::measure() {
   case ChakraNodeType::Checkpoint:
     break;
   }
+  if (node.stream)
+    size += numberSize(IssueStream, node.stream);
   if (!node.opType.empty())
     size += attributeSize(OpType, delimitedSize(node.opType.size()));
   if (node.inputs)
@@ -338,6 +341,8 @@ uint8_t *NodeMessage::writeBody(uint8_t *out) {
   case ChakraNodeType::Checkpoint:
     break;
   }
+  if (node.stream)
+    out = writeNumber(out, IssueStream, node.stream);
   if (!node.opType.empty()) {
     out = writeHead(out, OpType, delimitedSize(node.opType.size()));
     out = writeDelimited(out, node.opType);

@@ -2,7 +2,7 @@
 //
 // Problem: passes change a graph in place, and each plan of a model begins with the same one.
 //
-// Algorithm: dims and operators do not change and are shared. Ops are copied in one walk;
+// Algorithm: dims, operators and streams do not change and are shared. Ops are copied in one walk;
 // a second one ties them to the copies of their operands. The uses of a value keep their
 // order, as passes go through them.
 //
@@ -25,6 +25,8 @@ public:
         copy->operands.push_back(values.lookup(operand));
       if (op->origin)
         copy->origin = copies.lookup(op->origin);
+      for (OrderEdge &edge : copy->after)
+        edge.value = values.lookup(edge.value);
     }
     for (auto [value, copy] : values) {
       if (value->primal)
@@ -66,6 +68,7 @@ private:
 void Graph::copyModel(std::shared_ptr<const Graph> from) {
   assert(dims.empty() && getForward().empty() && "the graph has no model yet");
   dims = from->dims;
+  streams = from->streams;
   defs.goOnFrom(from->defs);
   GraphCopier(*this).run(*from);
   model = std::move(from);

@@ -167,6 +167,21 @@ Dim *Graph::findDim(llvm::StringRef name) const {
   return nullptr;
 }
 
+const Stream *Graph::findStream(llvm::StringRef name) const {
+  for (auto &stream : streams)
+    if (stream->name == name)
+      return stream.get();
+  return nullptr;
+}
+
+void stage::forEachAwaitedValue(const Op &op, llvm::function_ref<void(Value *)> f) {
+  for (Value *operand : op.getOperands())
+    f(operand);
+  for (const OrderEdge &edge : op.after)
+    if (!edge.iterations && !edge.units)
+      f(edge.value);
+}
+
 void Graph::walk(Block &block, llvm::function_ref<void(Op &)> f) {
   for (auto &op : block) {
     f(*op);

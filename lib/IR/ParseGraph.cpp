@@ -16,6 +16,7 @@ bool TextParser::parseGraph() {
       skipStatement(start);
     }
   }
+  good &= resolveEdges();
   if (token.kind == Token::End && !good)
     return false; // the broken item may have swallowed the end
   if (!expect("}"))
@@ -38,6 +39,7 @@ bool TextParser::parseItem() {
       {"require", &TextParser::parseObligation},
       {"rule", &TextParser::parseRule},
       {"pipeline", &TextParser::parsePipeline},
+      {"stream", &TextParser::parseStream},
       {"op", &TextParser::parseOpDef},
   };
   for (const Item &item : items)
@@ -248,6 +250,27 @@ bool TextParser::parseRule() {
     return false;
   rule.saysLayout = consume("blocked") || llvm::any_of(rule.axes, [](const PlacedAxis &axis) { return !axis.isPlain(); });
   graph.rules.push_back(std::move(rule));
+  return expect(";");
+}
+
+/// `stream reduce: communication;`
+bool TextParser::parseStream() {
+  auto stream = std::make_shared<Stream>();
+  Token at = token;
+  stream->loc = at.getLoc();
+  stream->number = graph.streams.size();
+  if (!parseIdentifier(stream->name, "a name for a stream") || !expect(":"))
+    return false;
+  if (graph.findStream(stream->name)) {
+    diags.report(at.getLoc(), diag::IRRedefinition) << at.text;
+    return false;
+  }
+  if (graph.streams.size() == maxStreams)
+    return fail("at most " + llvm::Twine(maxStreams) + " streams");
+  stream->communicates = is("communication");
+  if (!consume("communication") && !consume("computation"))
+    return fail("'communication' or 'computation'");
+  graph.streams.push_back(std::move(stream));
   return expect(";");
 }
 

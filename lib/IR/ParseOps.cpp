@@ -79,7 +79,9 @@ bool TextParser::parseOp(Block &block) {
     op = block.append(std::move(created));
     return true;
   };
+  size_t numPending = pendingEdges.size();
   if (!parseHead()) {
+    pendingEdges.erase(pendingEdges.begin() + numPending, pendingEdges.end()); // those of an op that is gone
     for (const Definition &definition : results)
       define(definition, nullptr);
     return false;
@@ -337,5 +339,50 @@ bool TextParser::parsePlace(Op &op) {
       return false;
     op.virtualStage = stage;
   }
+  return parseOrder(op);
+}
+
+/// `stream reduce after %x, %y [-1], %z [unit -2]`. What comes after may be named: a later op of an earlier iteration.
+bool TextParser::parseOrder(Op &op) {
+  if (consume("stream")) {
+    op.stream = graph.findStream(token.text);
+    if (!op.stream) {
+      diags.report(token.getLoc(), diag::IRUnknownStream) << token.text;
+      return false;
+    }
+    advance();
+  }
+  if (!consume("after"))
+    return true;
+  do {
+    PendingEdge edge{&op, token, {}};
+    if (token.kind != Token::Value)
+      return fail("a value");
+    advance();
+    if (consume("[")) {
+      bool ofUnits = consume("unit");
+      int64_t distance;
+      if (!expect("-") || !parseInteger(distance, 1) || !expect("]"))
+        return false;
+      (ofUnits ? edge.edge.units : edge.edge.iterations) = std::min<int64_t>(distance, UINT32_MAX);
+    }
+    pendingEdges.push_back(edge);
+  } while (consume(","));
   return true;
+}
+
+/// Once all values have names.
+bool TextParser::resolveEdges() {
+  bool good = true;
+  for (PendingEdge &pending : pendingEdges) {
+    auto it = values.find(pending.name.text.drop_front());
+    if (it == values.end())
+      diags.report(pending.name.getLoc(), diag::IRUnknownValue) << pending.name.text.drop_front();
+    pending.edge.value = it == values.end() ? nullptr : it->second;
+    if (pending.edge.value) // else reported
+      pending.op->after.push_back(pending.edge);
+    else
+      good = false;
+  }
+  return good;
 }

@@ -69,6 +69,7 @@ private:
     if (op.origin && op.origin->getNumResults())
       os << " from %" << names.get(op.origin->getResult());
     printPlace(os, op);
+    printOrder(op);
     if (op.bodies.empty()) {
       os << ";\n";
       return;
@@ -83,6 +84,19 @@ private:
       printOps(*body, indent + 2);
     }
     os.indent(indent) << "}\n";
+  }
+
+  void printOrder(const Op &op) {
+    if (op.stream)
+      os << " stream " << op.stream->name;
+    os << (op.after.empty() ? "" : " after ");
+    llvm::interleaveComma(op.after, os, [&](const OrderEdge &edge) {
+      os << '%' << names.get(edge.value);
+      if (edge.iterations)
+        os << " [-" << edge.iterations << ']';
+      if (edge.units)
+        os << " [unit -" << edge.units << ']';
+    });
   }
 
   /// `%q "layers.attn.q"`; the path is left out where the reader derives it.

@@ -28,6 +28,8 @@ public:
     for (const ShardRule &rule : graph.rules)
       printRule(rule);
     printPipeline();
+    for (auto &stream : graph.streams)
+      os << "  stream " << stream->name << ": " << (stream->communicates ? "communication" : "computation") << ";\n";
     for (auto &def : graph.defs.all())
       printDef(*def);
     printBlocks(os, graph);

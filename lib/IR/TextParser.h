@@ -27,6 +27,8 @@ public:
 private:
   /// Nesting of brackets in sizes and formulas that is accepted.
   static constexpr unsigned maxNesting = 200;
+  /// Streams of a graph: more than any machine has.
+  static constexpr unsigned maxStreams = 64;
 
   //===--- Tokens ---------------------------------------------------------===//
 
@@ -108,6 +110,7 @@ private:
   bool parseObligation();
   bool parseRule();
   bool parsePipeline();
+  bool parseStream();
 
   //===--- Blocks (ParseOps.cpp) --------------------------------------------===//
 
@@ -137,6 +140,8 @@ private:
   bool parseResults(Op &op, llvm::ArrayRef<Definition> definitions);
   bool parseOrigin(Op &op);
   bool parsePlace(Op &op);
+  bool parseOrder(Op &op);
+  bool resolveEdges();
 
   Graph &graph;
   DiagnosticEngine &diags;
@@ -148,6 +153,13 @@ private:
   llvm::StringMap<unsigned> operandNumbers, letNumbers;
   /// Arguments of the repeat whose head is being read.
   llvm::SmallVector<Definition, 4> argumentDefinitions;
+  /// What ops wait for, by name.
+  struct PendingEdge {
+    Op *op;
+    Token name;
+    OrderEdge edge;
+  };
+  std::vector<PendingEdge> pendingEdges;
   /// What the text says of indices of the compute op being read; sizes are null where it says nothing.
   llvm::SmallVector<Extent, 6> writtenExtents;
   unsigned depth = 0;

@@ -275,6 +275,8 @@ private:
     }
     if (good)
       verifySharding(context, op);
+    if (good && (op.stream || !op.after.empty()))
+      verifyOrder(context, op, [&](const Value *value) { return findFault(value, op); });
     if (good && hasReshards)
       verifyCommunication(context, op);
   }

@@ -45,6 +45,8 @@ struct VerifierContext {
 void verifySharding(VerifierContext &context, const Value &value);
 /// V8: the axes of a compute op's indices; V9: a reshard makes of its operand what it says. Types have been verified.
 void verifySharding(VerifierContext &context, const Op &op);
+/// V11: the stream of an op, and what it waits for. `findFault` says why the op cannot use a value, if it cannot.
+void verifyOrder(VerifierContext &context, const Op &op, llvm::function_ref<std::string(const Value *)> findFault);
 /// V10: every operand has the sharding that the op needs, every result the one it is made with.
 void verifyCommunication(VerifierContext &context, const Op &op);
 

@@ -39,7 +39,7 @@ std::optional<ValueCase> stage::parseKindName(StringRef name) {
 std::optional<ValueCase> stage::getExpectedKind(StringRef name) {
   return llvm::StringSwitch<std::optional<ValueCase>>(name)
       .Case("is_cpu_op", AttributeProto::kBoolVal)
-      .Cases("num_ops", "other_ops", "recomputed_ops", "comm_type", "comm_size", AttributeProto::kInt64Val)
+      .Cases("num_ops", "other_ops", "recomputed_ops", "comm_type", "comm_size", "issue_stream", AttributeProto::kInt64Val)
       .Case("tensor_size", AttributeProto::kUint64Val)
       .Cases("comm_dst", "comm_src", "comm_tag", AttributeProto::kInt32Val)
       .Cases("pg_name", "op_type", AttributeProto::kStringVal)

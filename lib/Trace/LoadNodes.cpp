@@ -14,6 +14,7 @@ using llvm::StringRef;
 
 namespace {
 constexpr int64_t maxTag = 500'000'000;
+constexpr int64_t maxStreams = 256;
 } // namespace
 
 namespace stage {
@@ -51,6 +52,7 @@ private:
   void addDeps(const ChakraProtoMsg::Node &node);
   void checkKinds(const ChakraProtoMsg::Node &node);
   bool addTensors(const ChakraProtoMsg::Node &node, StringRef list);
+  void addStream(const ChakraProtoMsg::Node &node);
   void addCompute(const ChakraProtoMsg::Node &node);
   void addCollective(const ChakraProtoMsg::Node &node);
   void addSendOrRecv(const ChakraProtoMsg::Node &node);
@@ -103,6 +105,7 @@ void NodeLoader::add(const ChakraProtoMsg::Node &node) {
   checkKinds(node);
   flags().hasInputs = addTensors(node, "inputs");
   flags().hasOutputs = addTensors(node, "outputs");
+  addStream(node);
   const AttributeProto *cpu = findAttribute(node, "is_cpu_op");
   flags().isCpuOp = cpu && cpu->bool_val();
   switch (flags().type) {
@@ -201,6 +204,16 @@ int64_t NodeLoader::require(const ChakraProtoMsg::Node &node, StringRef name, in
     fault(diag::AttributeOutOfRange, name, *value, range);
   }
   return *value;
+}
+
+/// Nodes before the first that names a stream are of stream 0, as those without one are.
+void NodeLoader::addStream(const ChakraProtoMsg::Node &node) {
+  bool names = findAttribute(node, "issue_stream");
+  if (!names && ranks.streams.empty())
+    return;
+  ranks.streams.resize(ranks.nodes.size());
+  if (names)
+    ranks.streams.back() = uint8_t(require(node, "issue_stream", 0, maxStreams));
 }
 
 void NodeLoader::addCompute(const ChakraProtoMsg::Node &node) {

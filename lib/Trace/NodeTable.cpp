@@ -64,6 +64,8 @@ void RankTable::sortById() {
     places[node] = place;
     sorted.nodes.push_back(nodes[node]);
     sorted.ids.push_back(ids[node]);
+    if (!streams.empty())
+      sorted.streams.push_back(streams[node]);
     for (uint32_t i = depBegin[node]; i < depBegin[node + 1]; ++i)
       sorted.addDep(wideDeps.empty() ? deps[i] : wideDeps[i]);
     sorted.depBegin.push_back(uint32_t(sorted.deps.size() + sorted.wideDeps.size()));
@@ -76,6 +78,7 @@ void RankTable::sortById() {
   move(communications);
   move(tensors);
   nodes = std::move(sorted.nodes);
+  streams = std::move(sorted.streams);
   ids = std::move(sorted.ids);
   depBegin = std::move(sorted.depBegin);
   deps = std::move(sorted.deps);

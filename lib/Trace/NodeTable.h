@@ -66,6 +66,9 @@ public:
   std::vector<NodeFlags> nodes;
   std::vector<Communication> communications; ///< In the order of their nodes.
   std::vector<TensorRecord> tensors;
+  /// Numbers of streams (`issue_stream`) of the nodes; empty if none names one.
+  std::vector<uint8_t> streams;
+  uint8_t getStream(NodeIndex node) const { return streams.empty() ? 0 : streams[node]; }
 
   size_t getNumNodes() const { return nodes.size(); }
   uint64_t getId(NodeIndex node) const { return ids.empty() ? firstId + node : ids[node]; }

@@ -18,18 +18,20 @@ struct Place {
 using ReadyQueue = std::priority_queue<NodeIndex, std::vector<NodeIndex>, std::greater<NodeIndex>>;
 enum class NodeState : uint8_t { Waiting, Ready, Issued, Done };
 
-/// The resources of a rank that hold one node at a time.
+/// The resources of a rank that hold one node at a time, for each stream.
 enum Unit : unsigned { ComputeUnit, CpuComputeUnit, CommunicationUnit, NumUnits };
 
 struct RankState {
   std::vector<uint32_t> numWaiting;
   std::vector<NodeState> states;
-  ReadyQueue ready[NumUnits];
-  NodeIndex inFlight[NumUnits] = {noNode, noNode, noNode};
+  /// By unit, stream after stream.
+  std::vector<ReadyQueue> ready;
+  std::vector<NodeIndex> inFlight;
   size_t numDone = 0;
 };
 
-/// Members issue the uses of a group in turn, one at a time, so all are at the same use or have just left it.
+/// Of a group on a stream. Members issue its uses in turn, one at a time, so all are at the same use or have just left
+/// it.
 struct GroupState {
   uint32_t numArrived = 0;
   uint64_t numUses = 0;
@@ -44,8 +46,16 @@ struct ChannelState {
 class Simulator {
 public:
   Simulator(const NodeTable &table, uint32_t numChannels, Timing timing, FaultReporter &faults)
-      : table(table), timing(timing), faults(faults), ranks(table.ranks.size()), groups(table.groups.size()),
-        channels(numChannels) {}
+      : table(table), timing(timing), faults(faults), ranks(table.ranks.size()), channels(numChannels) {
+    for (const RankTable &rank : table.ranks)
+      for (uint8_t stream : rank.streams)
+        numStreams = std::max(numStreams, timing.mergesStreams ? 1u : stream + 1u);
+    groups.resize(table.groups.size() * numStreams);
+    for (RankState &rank : ranks) {
+      rank.ready.resize(NumUnits * numStreams);
+      rank.inFlight.resize(NumUnits * numStreams, noNode);
+    }
+  }
 
   bool run();
 
@@ -73,6 +83,11 @@ private:
     return table.ranks[place.rank].getCommunication(place.node);
   }
   NodeState &getState(Place place) { return ranks[place.rank].states[place.node]; }
+  unsigned getStream(Place place) const {
+    return timing.mergesStreams ? 0 : table.ranks[place.rank].getStream(place.node);
+  }
+  /// The resource that a node takes.
+  unsigned getUnit(Place place) const;
 
   const NodeTable &table;
   Timing timing;
@@ -82,14 +97,17 @@ private:
   std::vector<ChannelState> channels;
   std::deque<Place> now;
   std::vector<Place> later;
+  unsigned numStreams = 1;
   bool mismatched = false;
 };
 } // namespace
 
-static Unit getUnit(NodeFlags node) {
+unsigned Simulator::getUnit(Place place) const {
+  NodeFlags node = getFlags(place);
+  Unit unit = node.isCpuOp ? CpuComputeUnit : ComputeUnit;
   if (node.type == ChakraNodeType::CommSend || node.type == ChakraNodeType::CommColl)
-    return CommunicationUnit;
-  return node.isCpuOp ? CpuComputeUnit : ComputeUnit;
+    unit = CommunicationUnit;
+  return getStream(place) * NumUnits + unit;
 }
 
 void Simulator::prepare(uint32_t rank) {
@@ -134,14 +152,14 @@ void Simulator::makeReady(uint32_t rank, NodeIndex node) {
   case ChakraNodeType::Comp:
   case ChakraNodeType::CommSend:
   case ChakraNodeType::CommColl:
-    ranks[rank].ready[getUnit(flags)].push(node);
+    ranks[rank].ready[getUnit(place)].push(node);
     break;
   }
 }
 
 void Simulator::issue(uint32_t rank) {
   RankState &state = ranks[rank];
-  for (unsigned unit = 0; unit < NumUnits; ++unit) {
+  for (unsigned unit = 0; unit < NumUnits * numStreams; ++unit) {
     if (state.inFlight[unit] != noNode || state.ready[unit].empty())
       continue;
     NodeIndex node = state.ready[unit].top();
@@ -149,7 +167,7 @@ void Simulator::issue(uint32_t rank) {
     state.inFlight[unit] = node;
     Place place = {rank, node};
     getState(place) = NodeState::Issued;
-    if (unit != CommunicationUnit) {
+    if (unit % NumUnits != CommunicationUnit) {
       endLater(place, timing.computeIsSlow);
     } else if (getFlags(place).type == ChakraNodeType::CommColl) {
       issueCollective(rank, node);
@@ -168,7 +186,8 @@ void Simulator::issue(uint32_t rank) {
 void Simulator::issueCollective(uint32_t rank, NodeIndex node) {
   const Communication &record = getCommunication({rank, node});
   uint32_t index = record.channel;
-  GroupState &group = groups[index];
+  unsigned unit = getUnit({rank, node});
+  GroupState &group = groups[index * numStreams + getStream({rank, node})];
   if (group.numArrived == 0)
     group.first = {rank, node};
   const Communication &first = getCommunication(group.first);
@@ -187,7 +206,7 @@ void Simulator::issueCollective(uint32_t rank, NodeIndex node) {
   group.numArrived = 0;
   ++group.numUses;
   for (uint32_t member : members)
-    endLater({member, ranks[member].inFlight[CommunicationUnit]}, isSlowCommunication());
+    endLater({member, ranks[member].inFlight[unit]}, isSlowCommunication());
 }
 
 void Simulator::match(ChannelState &channel) {
@@ -264,7 +283,7 @@ std::optional<Place> Simulator::getAwaited(Place place, std::string &why) {
     return std::nullopt;
   case NodeState::Ready:
     why = "is ready, but another one is in flight";
-    return Place{place.rank, state.inFlight[getUnit(getFlags(place))]};
+    return Place{place.rank, state.inFlight[getUnit(place)]};
   case NodeState::Issued:
     break;
   }
@@ -278,7 +297,7 @@ std::optional<Place> Simulator::getAwaited(Place place, std::string &why) {
   };
   if (getFlags(place).type == ChakraNodeType::CommColl) {
     for (uint32_t member : table.groups[record.channel].members) {
-      NodeIndex inFlight = ranks[member].inFlight[CommunicationUnit];
+      NodeIndex inFlight = ranks[member].inFlight[getUnit(place)];
       auto isSameGroup = isWanted(member, ChakraNodeType::CommColl);
       if (inFlight != noNode && isSameGroup(inFlight))
         continue;

@@ -1,7 +1,8 @@
 //===- Simulation.h - a greedy simulator of traces -------------*- C++ -*-===//
 //
 // Does an execution finish? A rank has one compute and one communication in flight, and
-// issues the lowest id among what is ready and has room; recvs need no room. A
+// issues the lowest id among what is ready and has room; recvs need no room. Nodes that
+// name a stream (`issue_stream`) have room there for one of each of their own. A
 // collective ends when all members of its group have issued it, a recv when its send
 // has been issued. Two things are not known before the consumer is: whether a send ends
 // by itself (buffered) or with its recv (rendezvous), and what takes longer, compute or
@@ -25,6 +26,7 @@ namespace stage {
 struct Timing {
   bool sendsAreBuffered;
   bool computeIsSlow;
+  bool mergesStreams = false; ///< As consumers do that know of none.
 };
 
 /// Runs the traces. Reports a stall with what waits for what, and returns false then.

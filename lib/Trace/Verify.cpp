@@ -7,6 +7,15 @@
 
 using namespace stage;
 
+/// All timings finish; else one that does not is reported.
+static bool simulateAll(const NodeTable &table, uint32_t numChannels, bool mergesStreams, FaultReporter &faults) {
+  for (bool sendsAreBuffered : {true, false})
+    for (bool computeIsSlow : {true, false})
+      if (!simulate(table, numChannels, {sendsAreBuffered, computeIsSlow, mergesStreams}, faults))
+        return false;
+  return true;
+}
+
 /// Everything that can be said without an execution, then the executions.
 static CommunicationSummary verify(NodeTable &table, FaultReporter &faults, uint64_t &numTensors) {
   verifyGraph(table, faults);
@@ -17,10 +26,7 @@ static CommunicationSummary verify(NodeTable &table, FaultReporter &faults, uint
   numTensors = verifyTensors(table, faults);
   if (faults.getNumErrors())
     return summary;
-  for (bool sendsAreBuffered : {true, false})
-    for (bool computeIsSlow : {true, false})
-      if (!simulate(table, summary.numChannels, {sendsAreBuffered, computeIsSlow}, faults))
-        return summary;
+  simulateAll(table, summary.numChannels, /*mergesStreams=*/false, faults);
   return summary;
 }
 
@@ -57,7 +63,14 @@ bool stage::verifyTraces(llvm::StringRef path, const VerifyOptions &options, llv
     out << ", ";
     count(numTensors, "tensor", "tensors");
   }
-  out << "; finishes with buffered and with waiting sends\n";
+  out << "; finishes with buffered and with waiting sends";
+  if (llvm::any_of(table.ranks, [](const RankTable &rank) { return !rank.streams.empty(); })) {
+    DiagnosticEngine silent(diags.getSources(), llvm::nulls());
+    FaultReporter quiet(silent, options.maxShown);
+    bool always = simulateAll(table, summary.numChannels, /*mergesStreams=*/true, quiet);
+    out << (always ? ", with streams and without" : ", if each stream has a node of its own in flight; stalls if not");
+  }
+  out << '\n';
   if (folder->absent.empty())
     return true;
   out << "not checked, for lack of the traces of ranks " << formatRanges(folder->absent) << ": ";

@@ -166,11 +166,15 @@ private:
     auto isForMore = [&](const std::pair<Op *, unsigned> &use) {
       return isReshard(use.first->kind) ? usedForMore.contains(use.first) : use.first->kind != OpKind::Accumulate;
     };
+    auto awaitValue = [&](Value *value) {
+      if (Node *node = find(value))
+        node->awaited = true;
+    };
     auto await = [&](Op &op) {
-      forEachOutsideValue(op, [&](Value *value, Op &) {
-        if (Node *node = find(value))
-          node->awaited = true;
-      });
+      forEachOutsideValue(op, [&](Value *value, Op &) { awaitValue(value); });
+      forEachAwaitedValue(op, awaitValue);
+      for (auto &body : op.bodies)
+        Graph::walk(*body, [&](Op &inner) { forEachAwaitedValue(inner, awaitValue); });
     };
     if (end)
       await(*end);
@@ -197,6 +201,8 @@ private:
   /// Where a gather of something kept goes: behind what the first of its users needs else, if all are deferred.
   Place findPlace(const Node &gather, llvm::ArrayRef<Place> places) {
     Place own(gather.number, false), place = own;
+    if (!gather.op->after.empty())
+      return own;
     for (auto &result : gather.op->getResults())
       for (auto [user, operand] : result->getUses()) {
         const Node *node = find(user);
@@ -284,17 +290,17 @@ private:
     for (Node &node : nodes) {
       if (node.awaited)
         continue;
-      for (const Value *operand : node.op->getOperands()) {
-        Node *maker = find(operand);
+      forEachAwaitedValue(*node.op, [&](Value *value) {
+        Node *maker = find(value);
         if (!maker)
-          continue;
+          return;
         maker->deferredUsers.push_back(node.number);
         ++node.numPending;
         unsigned release = !maker->awaited            ? maker->release
                            : maker->neededAt == never ? maker->position + 1
                                                       : maker->neededAt + 1;
         node.release = std::max(node.release, release);
-      }
+      });
       node.work = weights.getWork(*node.op);
       node.atOnce = !node.work || node.release > gaps.back().position;
     }

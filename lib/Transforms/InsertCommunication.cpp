@@ -316,6 +316,9 @@ private:
         llvm::for_each(body->getArguments(), [&](auto &argument) { follow(*argument); });
       if (op.origin && op.origin->getNumResults() && replaced.count(op.origin->getResult()))
         op.origin = nullptr;
+      for (OrderEdge &edge : op.after)
+        if (Value *form = replaced.lookup(edge.value))
+          edge.value = form;
     });
     for (auto [result, form] : replaced)
       result->getBlock()->erase(result->getOp());

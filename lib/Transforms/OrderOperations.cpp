@@ -102,12 +102,17 @@ private:
       Op *op = owner.get();
       if (op->kind == OpKind::Yield)
         continue;
-      unsigned &last = completed[op];
-      forEachOutsideValue(*op, [&](Value *value, Op &) {
+      unsigned last = 0;
+      auto await = [&](Value *value) {
         if (const Op *maker = value->getOp())
           last = std::max(last, maker->kind == OpKind::Accumulate ? completion.lookup(buffers.getFirst(value))
                                                                   : completed.lookup(maker));
-      });
+      };
+      forEachOutsideValue(*op, [&](Value *value, Op &) { await(value); });
+      forEachAwaitedValue(*op, await);
+      for (auto &body : op->bodies)
+        Graph::walk(*body, [&](Op &inner) { forEachAwaitedValue(inner, await); });
+      completed[op] = last;
       order.push_back(op);
       if (op->kind != OpKind::Repeat)
         continue;

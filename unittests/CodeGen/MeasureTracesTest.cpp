@@ -59,4 +59,49 @@ TEST_F(MeasureTracesTest, NeighboursInARing) {
   }
 })");
 }
+
+/// Each microbatch goes forward and backward before the next: the widths of ids of the units before differ from its own.
+TEST_F(MeasureTracesTest, WaitingForEarlierUnits) {
+  expectMeasuredAsWritten(R"(graph Units {
+  dim B;
+  mesh (dp = 2);
+  bind B = 8;
+  microbatches 300;
+  optimizer sgd { flops = volume; }
+  stream side: computation;
+  op scale(x: [b], g: [b]) -> (result: [b] = x[b] * g[b]);
+  op loss(x: [b]) -> (result: [] = sum[b](x[b]));
+  op loss.dx(dy: []) -> (result: [b] = dy[]);
+  op scale.dx(dy: [b], g: [b]) -> (result: [b] = dy[b] * g[b]);
+  op scale.dg(x: [b], dy: [b]) -> (result: [b] = x[b] * dy[b]);
+  forward {
+    %x0 = input : f32[B] {dp};
+    %r = repeat layers [2] loop 0 (%x "layers.x" = %x0 : f32[B] {dp}) : f32[B] {dp} stage 0 do {
+      %g "layers.g" = param : f32[B] {dp};
+      %y "layers.y" = scale(%x, %g) [b over dp] : f32[B] {dp} after %g.grad [unit -2];
+      yield %y;
+    }
+    %l = loss(%r) [b over dp] : f32[] partial(dp) stage 0;
+    %l.1 "l" = all_reduce(%l) over dp : f32[] stage 0;
+    return %l.1 stage 0;
+  }
+  backward {
+    %loss.grad = constant 1 : f32[] of %l;
+    %r.grad = loss.dx(%loss.grad) [b over dp] : f32[B] {dp} of %r from %l stage 0;
+    %x0.grad = repeat layers [2] loop 0 reverse (%y.grad "layers.y.grad" = %r.grad : f32[B] {dp} of %y) : f32[B] {dp} stage 0 do {
+      %x.grad "layers.x.grad" = scale.dx(%y.grad, %g) [b over dp] : f32[B] {dp} of %x from %y after %g.grad [-1];
+      %g.grad "layers.g.grad" = scale.dg(%x, %y.grad) [b over dp] : f32[B] {dp} from %y stream side;
+      %g.grad.1 "layers.g.grad" = accumulate(%g.grad, %g) : f32[B] {dp};
+      yield %x.grad;
+    }
+  }
+  step {
+    repeat layers [2] loop 0 reverse () stage 0 do {
+      update(%g, %g.grad.1) in "layers";
+      yield;
+    }
+  }
+}
+)");
+}
 } // namespace

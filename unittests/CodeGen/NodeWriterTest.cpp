@@ -51,6 +51,7 @@ public:
     fields.numOps = number() >> 1;
     fields.otherOps = number() >> 1;
     fields.recomputedOps = number() >> 1;
+    fields.stream = below(3) == 0 ? number() >> 1 : 0;
     fields.tensorSize = number();
     fields.commType = ChakraCommType(below(10));
     fields.group = number();
@@ -154,11 +155,14 @@ TEST(NodeEncoder, CollectiveAttributes) {
   node.commSize = 4096;
   node.group = 17;
   node.collectiveTag = 300;
+  node.stream = 2;
   TraceBuffer buffer;
   NodeEncoder(buffer).append(node);
   pb::Node message;
   reencode(toString(buffer), message);
-  ASSERT_EQ(message.attr_size(), 5);
+  ASSERT_EQ(message.attr_size(), 6);
+  EXPECT_EQ(find(message, "issue_stream")->value_case(), pb::AttributeProto::kInt64Val);
+  EXPECT_EQ(find(message, "issue_stream")->int64_val(), 2);
   EXPECT_EQ(find(message, "comm_tag")->value_case(), pb::AttributeProto::kInt32Val);
   EXPECT_EQ(find(message, "comm_tag")->int32_val(), 300);
   EXPECT_EQ(find(message, "comm_type")->value_case(), pb::AttributeProto::kInt64Val);

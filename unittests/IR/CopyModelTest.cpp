@@ -31,7 +31,7 @@ std::string readFile(llvm::StringRef path) {
 }
 
 TEST_F(CopyModelTest, IsLikeTheModel) {
-  for (const char *name : {"/Interp/cases.sir", "/Memory/gpt-block.sir"}) {
+  for (const char *name : {"/Interp/cases.sir", "/Memory/gpt-block.sir", "/CodeGen/streams.sir"}) {
     std::string text = readFile(std::string(STAGE_TEST_DIR) + name);
     text = text.substr(text.find("\ngraph ") + 1);
     text = text.substr(0, text.find("\n}\n") + 3);

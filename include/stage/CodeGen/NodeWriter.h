@@ -112,6 +112,8 @@ struct NodeFields {
   llvm::StringRef name;
   llvm::ArrayRef<uint64_t> ctrlDeps;
   llvm::ArrayRef<uint64_t> dataDeps;
+  /// Attribute `issue_stream`; 0: not written.
+  uint64_t stream = 0;
   /// Attribute `op_type`; empty: not written.
   llvm::StringRef opType;
 

@@ -113,6 +113,24 @@ private:
   std::vector<Run> runs; ///< Neighbours are of different cases.
 };
 
+/// Ops of one stream run one after the other, in the order of the program; those of different streams beside each
+/// other. There is one for computation and one for communication besides those that a graph declares.
+struct Stream {
+  std::string name;
+  bool communicates; ///< Else it computes.
+  unsigned number;   ///< Among those of the graph, from 0.
+  SMLoc loc;
+};
+
+/// Something that an op waits for beside its operands: until `value` has been made
+///   in the same iteration and unit (or, of an earlier phase, for the same microbatch), or
+///   so many iterations earlier, in the order in which they run; nothing in those that have not as many before them, or
+///   so many units earlier, of those that make it; nothing as long as there are fewer.
+struct OrderEdge {
+  Value *value;
+  unsigned iterations = 0, units = 0; ///< One of them at most.
+};
+
 /// What an op is, apart from the values and blocks it is tied to.
 struct OpAttributes {
   OpKind kind;
@@ -158,6 +176,10 @@ struct OpAttributes {
 
   // Constant (the seed of the gradient): its value.
   double number = 0;
+
+  // What runs: on which stream (null: the one for computation or the one for communication), and after what.
+  const Stream *stream = nullptr;
+  llvm::SmallVector<OrderEdge, 0> after;
 
   // Top-level ops, once the pipeline is partitioned: the virtual stage it runs on.
   std::optional<unsigned> virtualStage;
@@ -329,6 +351,7 @@ public:
   Precision precision;
   Optimizer optimizer;
   PipelineInfo pipeline;
+  std::vector<std::shared_ptr<const Stream>> streams;
   /// Microbatches per step.
   int64_t microbatches = 1;
   /// False for inference: no backward, no step.
@@ -348,6 +371,7 @@ public:
 
   Dim *addDim(llvm::StringRef name, Size size, SMLoc loc);
   Dim *findDim(llvm::StringRef name) const;
+  const Stream *findStream(llvm::StringRef name) const;
   /// Calls `f` for every op of a block, repeat bodies included, in program order.
   static void walk(Block &block, llvm::function_ref<void(Op &)> f);
   void walk(llvm::function_ref<void(Op &)> f);
@@ -356,6 +380,9 @@ private:
   std::vector<std::unique_ptr<Block>> phases;
 };
 
+/// Calls `f` for each value for which an op waits in the same unit and iteration: its operands, and those after which
+/// it runs.
+void forEachAwaitedValue(const Op &op, llvm::function_ref<void(Value *)> f);
 /// True for an op whose result is the operand's memory, or a part of it.
 inline bool isView(const Op &op) {
   return op.kind == OpKind::Slice || (op.kind == OpKind::Compute && op.def->isView);
