@@ -10,10 +10,10 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
                              const RankClass &rankClass, DiagnosticEngine &diags)
     : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
       stage(program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags),
-      additions(program.buffers), producers(graph, additions), numIssued(groups.getNumKinds() + 2),
+      additions(program.buffers), producers(graph, additions), coordinates(rankClass.coordinates),
+      facts(graph.pipeline.environments.size()), numIssued(groups.getNumKinds() + 2),
       chains(firstDeclared + graph.streams.size()) {
-  for (auto [axis, coordinate] : rankClass.coordinates)
-    binding.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
+  select(0);
   for (const UnitTemplate &unit : stage.templates)
     for (const ProgramItem &item : unit.items)
       maxValues = std::max<uint64_t>(maxValues, item.values.size());
@@ -23,6 +23,13 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
   numIssued.back() = getNumTags();
   if (options.tracker)
     tracker.emplace(program, stage, producers, sizes, diags);
+}
+
+void ClassLowering::select(unsigned number) {
+  environment = number;
+  binding = graph.getBinding(number);
+  for (auto [axis, coordinate] : coordinates)
+    binding.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
 }
 
 void ClassLowering::placeUnits() {
@@ -43,6 +50,7 @@ void ClassLowering::placeUnits() {
     if (unit.kind == PhaseKind::Step)
       continue;
     placed.microbatch = unit.microbatch;
+    placed.environment = unit.environment;
     if (program.numChunks > 1)
       placed.chunk = unit.chunk;
     placed.loader = loader;
@@ -125,7 +133,7 @@ unsigned ClassLowering::getSlot(RankSlot slot) {
 //===----------------------------------------------------------------------===//
 
 const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
-  auto [it, fresh] = facts.try_emplace(&op);
+  auto [it, fresh] = facts[environment].try_emplace(&op);
   if (!fresh)
     return *it->second;
   it->second = std::make_unique<OpFacts>();
@@ -211,6 +219,8 @@ void ClassLowering::nameOp(const Op &op, OpFacts &f) {
 
 void ClassLowering::lowerUnit(unsigned number, Sink sink) {
   const PlacedUnit &unit = units[number];
+  if (unit.environment != environment)
+    select(unit.environment);
   std::string suffix = " " + unit.getName();
   for (const Segment &segment : unit.layout->getSegments()) {
     const ProgramItem &item = *segment.item;

@@ -121,7 +121,7 @@ public:
   llvm::ArrayRef<uint64_t> getNumCollectives(const PlacedUnit &unit);
 
 private:
-  /// Numbers and names of an op, the same in every unit.
+  /// Numbers and names of an op, the same in every unit of an environment.
   struct OpFacts {
     NodeFields fields;
     std::string beforeIteration, afterIteration; ///< Name around the iteration's number.
@@ -131,6 +131,8 @@ private:
     unsigned stream = computation;
   };
 
+  /// Sizes are those of the units of an environment from here on.
+  void select(unsigned environment);
   static constexpr uint64_t maxTags = 500'000'000;
   /// Of messages between stages.
   uint64_t getNumTags() const;
@@ -182,7 +184,9 @@ private:
   Producers producers;
   std::optional<TensorTracker> tracker;
 
-  llvm::DenseMap<const Op *, std::unique_ptr<OpFacts>> facts;
+  llvm::SmallVector<std::pair<AxisId, int64_t>, 2> coordinates; ///< Of the class.
+  unsigned environment = 0;
+  std::vector<llvm::DenseMap<const Op *, std::unique_ptr<OpFacts>>> facts; ///< Per environment.
   /// The class of the FLOPs of all operators that share a name but for the number of their variant, if it is one.
   llvm::StringMap<std::optional<FlopClass>> opTypes;
   std::vector<RankSlot> slots;

@@ -102,7 +102,7 @@ private:
     if (unit.kind == PhaseKind::Step || !width)
       return std::nullopt;
     const ClassLowering::Chains &chains = lowering.getChains();
-    Key key = {uint64_t(unit.kind), unit.chunk.value_or(0), *width, getDecimalSize(unit.microbatch)};
+    Key key = {uint64_t(unit.kind), unit.chunk.value_or(0), unit.environment, *width, getDecimalSize(unit.microbatch)};
     auto addId = [&](std::optional<uint64_t> id) { key.push_back(id ? getVarintSize(*id) : 0); };
     llvm::for_each(chains, addId);
     addId(lowering.getPosted(number));
@@ -142,7 +142,8 @@ private:
     }
     if (isTracked)
       for (const PlacedUnit *next : lowering.getLoaded(number)) // whose inputs are named
-        key.insert(key.end(), {uint64_t(next->kind), next->chunk.value_or(0), getDecimalSize(next->microbatch)});
+        key.insert(key.end(), {uint64_t(next->kind), next->chunk.value_or(0), next->environment,
+                               getDecimalSize(next->microbatch)});
     for (uint64_t tag : lowering.getTags(unit))
       key.push_back(getVarintSize(tag));
     for (auto [first, count] : llvm::zip(lowering.getNumIssued(), lowering.getNumCollectives(unit))) {

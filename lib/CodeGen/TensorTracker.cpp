@@ -7,9 +7,13 @@ using namespace stage;
 TensorTracker::TensorTracker(const Program &program, const StageProgram &stage, const Producers &producers,
                              NodeSizes &nodeSizes, DiagnosticEngine &diags)
     : graph(*program.graph), buffers(program.buffers), producers(producers), nodeSizes(nodeSizes),
-      lifetimes(*program.graph), bytes(*program.graph, diags), step(program, lifetimes, bytes) {
-  for (unsigned chunk = 0; chunk < program.numChunks; ++chunk)
-    chunks.emplace_back(program, lifetimes, bytes).run(stage.getChain(chunk));
+      numChunks(program.numChunks), lifetimes(*program.graph), bytes(*program.graph, diags),
+      step(program, lifetimes, bytes) {
+  for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment) {
+    LocalBytes bytesOf(graph, diags, environment);
+    for (unsigned chunk = 0; chunk < program.numChunks; ++chunk)
+      chunks.emplace_back(program, lifetimes, bytesOf).run(stage.getChain(chunk));
+  }
   if (const UnitTemplate *items = stage.find(PhaseKind::Step, 0))
     step.run(items);
 }

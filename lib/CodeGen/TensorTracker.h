@@ -52,7 +52,7 @@ private:
   void clear();
   void trackTensors(const PlacedUnit &unit, NodeFields &node);
   const UnitSimulator &getSimulator(const PlacedUnit &unit) const {
-    return unit.kind == PhaseKind::Step ? step : chunks[unit.chunk.value_or(0)];
+    return unit.kind == PhaseKind::Step ? step : chunks[unit.environment * numChunks + unit.chunk.value_or(0)];
   }
   void addOutput(std::string name, uint64_t bytes);
   void readStatic(const Value *value, const PlacedUnit &unit, int64_t iteration);
@@ -67,9 +67,10 @@ private:
   const GradientBuffers &buffers;
   const Producers &producers;
   NodeSizes &nodeSizes;
+  unsigned numChunks;
   Lifetimes lifetimes;
   LocalBytes bytes;
-  std::deque<UnitSimulator> chunks;
+  std::deque<UnitSimulator> chunks; ///< Per environment those of all chunks.
   UnitSimulator step;
   llvm::DenseMap<const Value *, unsigned> numbers;
   llvm::DenseMap<const Value *, uint64_t> sizes;

@@ -151,6 +151,22 @@ llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> Optimizer::getStates(DTy
   return result;
 }
 
+SizeBinding Graph::getBinding(unsigned environment) const {
+  SizeBinding result = binding;
+  for (auto &[symbol, value] : pipeline.environments[environment])
+    result.bind(symbol, value);
+  return result;
+}
+
+std::vector<unsigned> Graph::listEnvironments() const {
+  std::vector<unsigned> environments(microbatches, 0);
+  for (const std::vector<Unit> &units : pipeline.units)
+    for (const Unit &unit : units)
+      if (unit.microbatch < environments.size())
+        environments[unit.microbatch] = unit.environment;
+  return environments;
+}
+
 Dim *Graph::addDim(llvm::StringRef name, Size size, SMLoc loc) {
   auto dim = std::make_shared<Dim>();
   dim->name = name.str();

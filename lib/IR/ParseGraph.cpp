@@ -274,6 +274,20 @@ bool TextParser::parseStream() {
   return expect(";");
 }
 
+/// `"F0 F1(S=16) B0 B1(S=16)"`.
+bool TextParser::parseUnitList() {
+  SMLoc loc = token.getLoc();
+  std::string text;
+  if (!parseQuoted(text, "a list of units in quotes"))
+    return false;
+  if (auto units = parseUnits(text, &graph.pipeline.environments)) {
+    graph.pipeline.units.push_back(std::move(*units));
+    return true;
+  }
+  diags.report(loc, diag::IRUnits) << int64_t(graph.pipeline.units.size()) << text;
+  return false;
+}
+
 bool TextParser::parsePipeline() {
   PipelineInfo &pipeline = graph.pipeline;
   pipeline.loc = token.getLoc();
@@ -303,7 +317,7 @@ bool TextParser::parsePipeline() {
     } else if (consume("schedule")) {
       parsed = parseName(pipeline.scheduleName, "the schedule's name");
     } else if (consume("units")) {
-      parsed = parseQuoted(pipeline.units.emplace_back(), "a list of units in quotes");
+      parsed = parseUnitList();
     } else {
       return fail("'chunks', 'split', 'schedule' or 'units'");
     }

@@ -186,10 +186,15 @@ private:
       printName(os, pipeline.scheduleName);
       os << ";\n";
     }
-    for (const std::string &units : pipeline.units) {
-      os << "    units ";
-      printQuoted(os, units);
-      os << ";\n";
+    for (const std::vector<Unit> &units : pipeline.units) {
+      os << "    units \"";
+      llvm::interleave(
+          units, os,
+          [&](const Unit &unit) {
+            os << unit.str(pipeline.chunks > 1) << toString(pipeline.environments[unit.environment]);
+          },
+          " ");
+      os << "\";\n";
     }
     os << "  }\n";
   }

@@ -109,7 +109,7 @@ private:
     os << "    order";
     for (const Unit &unit : stage.units)
       if (unit.kind != PhaseKind::Step)
-        os << ' ' << program.getUnitName(unit);
+        os << ' ' << program.getUnitName(unit) << toString(program.graph->pipeline.environments[unit.environment]);
     os << ";\n  }\n";
   }
 

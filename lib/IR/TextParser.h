@@ -111,6 +111,7 @@ private:
   bool parseRule();
   bool parsePipeline();
   bool parseStream();
+  bool parseUnitList();
 
   //===--- Blocks (ParseOps.cpp) --------------------------------------------===//
 

@@ -51,6 +51,10 @@ private:
       symbols.insert(name);
     for (auto &dim : graph.dims)
       verifySize(dim->size, dim->loc);
+    for (unsigned number = 0; number < graph.pipeline.environments.size(); ++number)
+      for (auto &[symbol, value] : graph.pipeline.environments[number])
+        if (!graph.binding.lookup(symbol) || graph.mesh.find(symbol))
+          diags.report(graph.pipeline.loc, diag::IRUnknownSymbol) << toString(graph.pipeline.environments[number]) << symbol;
   }
 
   void verifySize(Size size, SMLoc loc) {

@@ -121,7 +121,9 @@ private:
 
   bool runUnsharded(RankMemory &memory, bool isDisturbed) {
     OpRunner runner(graph, sources, isDisturbed);
+    EnvironmentScope binding(graph);
     for (const Step &step : listUnshardedSteps(graph)) {
+      binding.enter(step.microbatch);
       std::optional<Fault> fault;
       if (step.kind == Step::Kind::Run) {
         fault = runner.run(step, -1, memory);

@@ -117,7 +117,9 @@ std::optional<Fault> Reference::runBackward(llvm::ArrayRef<Step> steps, RankMemo
 
 bool Reference::isFinite() {
   const Value *loss = getLoss();
+  EnvironmentScope binding(graph);
   for (unsigned m = 0; loss && m < graph.microbatches; ++m) {
+    binding.enter(m);
     std::vector<Step> steps = listForwardSteps(graph, m);
     RankMemory memory;
     if (runForward(steps, nullptr, memory))
@@ -138,7 +140,9 @@ bool Reference::run(DiagnosticEngine &diags) {
     findings.report(diags);
     return false;
   };
+  EnvironmentScope binding(graph);
   for (unsigned m = 0; m < graph.microbatches; ++m) {
+    binding.enter(m);
     std::vector<Step> steps = listForwardSteps(graph, m);
     RankMemory memory;
     if (auto fault = runForward(steps, nullptr, memory))

@@ -9,7 +9,7 @@ using namespace stage;
 ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemory &unsharded,
                        const Rounding &rounding, Findings &findings, SendMode mode)
     : program(program), graph(*program.graph), unsharded(unsharded), rounding(rounding), findings(findings), mode(mode),
-      runner(graph, sources, unsharded.values, rounding) {
+      runner(graph, sources, unsharded.values, rounding), binding(graph) {
   Lifetimes lifetimes(graph);
   for (const StageProgram &stage : program.stages) {
     steps.push_back(listSteps(program, stage, lifetimes));
@@ -109,6 +109,7 @@ ShardedRun::Outcome ShardedRun::finish(std::optional<Fault> fault, int64_t rank,
 ShardedRun::Outcome ShardedRun::advance(int64_t rank) {
   const Step &step = *getStep(rank);
   RankMemory &memory = memories[rank];
+  binding.enter(step.microbatch);
   switch (step.kind) {
   case Step::Kind::Run: {
     if (isCommunication(step.op->kind))

@@ -62,6 +62,7 @@ private:
   Findings &findings;
   SendMode mode;
   OpRunner runner;
+  EnvironmentScope binding;
   std::vector<std::vector<Step>> steps; ///< Per stage.
   std::vector<size_t> position;         ///< Per rank.
   std::vector<RankMemory> memories;     ///< Per rank.

@@ -137,10 +137,10 @@ TensorRef Sources::draw(const Value *value, uint64_t instance) {
 
 TensorRef Sources::getConstant(const Value *constant) {
   TensorRef &known = this->known[{constant, 0}];
-  if (!known)
-    if (auto tensor = makeTensor(constant)) {
-      std::fill(tensor->data.begin(), tensor->data.end(), constant->getOp()->number);
-      known = std::make_shared<Tensor>(std::move(*tensor));
-    }
+  std::optional<Tensor> tensor = makeTensor(constant);
+  if (tensor && !(known && known->dims == tensor->dims)) { // units may differ in the size
+    std::fill(tensor->data.begin(), tensor->data.end(), constant->getOp()->number);
+    known = std::make_shared<Tensor>(std::move(*tensor));
+  }
   return known;
 }

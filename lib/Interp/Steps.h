@@ -41,6 +41,27 @@ struct Step {
   unsigned unit = 0; ///< Position in the stage's list.
 };
 
+/// While it lives, a graph's symbols are what they are in the units of one microbatch.
+class EnvironmentScope {
+public:
+  explicit EnvironmentScope(Graph &graph) : graph(graph), own(graph.binding), environments(graph.listEnvironments()) {}
+  ~EnvironmentScope() { select(0); }
+  void enter(unsigned microbatch) {
+    if (environments[microbatch] != current)
+      select(environments[microbatch]);
+  }
+
+private:
+  void select(unsigned environment) {
+    graph.binding = own;
+    graph.binding = graph.getBinding(current = environment);
+  }
+  Graph &graph;
+  const SizeBinding own;
+  const std::vector<unsigned> environments; ///< Per microbatch.
+  unsigned current = 0;
+};
+
 /// All units of a stage in their order, then the step.
 std::vector<Step> listSteps(const Program &program, const StageProgram &stage, const Lifetimes &lifetimes);
 /// Every microbatch forward and backward, then the step, on one device.

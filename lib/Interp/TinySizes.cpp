@@ -102,6 +102,9 @@ public:
     llvm::StringSet<> kept;
     for (const std::string &name : fixed)
       kept.insert(name);
+    for (unsigned number = 0; number < graph.pipeline.environments.size(); ++number)
+      for (auto &[symbol, value] : graph.pipeline.environments[number])
+        kept.insert(symbol);
     for (const Axis &axis : graph.mesh.getAxes()) {
       kept.insert(axis.name);
       binding.bind(axis.name, axis.size);

@@ -22,6 +22,7 @@
 #include "stage/Memory/UnitSimulator.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
+#include <deque>
 
 using namespace stage;
 
@@ -114,20 +115,28 @@ static ByteCount sumBytes(llvm::ArrayRef<LiveValue> values) {
 class Accountant {
 public:
   Accountant(const Program &program, DiagnosticEngine &diags)
-      : program(program), graph(*program.graph), lifetimes(graph), bytes(graph, diags) {}
+      : program(program), graph(*program.graph), lifetimes(graph) {
+    for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment)
+      bytesOf.emplace_back(graph, diags, environment);
+  }
 
   StageMemory account(const StageProgram &stage) {
     StageMemory result;
     result.stage = stage.stage;
     LiveTable live;
     addStatic(stage, live);
-    std::vector<ChainMemory> chains; // one per chunk, then the step
-    for (unsigned chunk = 0; chunk < program.numChunks; ++chunk) {
-      chains.push_back(simulate(stage.getChain(chunk)));
-      result.savedPerMicrobatch.push_back(chains.back().units.front().keptBytes);
-    }
+    std::vector<ChainMemory> chains; // per environment one for each chunk, then the step
+    for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment)
+      for (unsigned chunk = 0; chunk < program.numChunks; ++chunk)
+        chains.push_back(simulate(stage.getChain(chunk), environment));
+    result.savedPerMicrobatch.assign(program.numChunks, 0);
+    for (const Unit &unit : stage.units)
+      if (unit.kind == PhaseKind::Forward) {
+        ByteCount &most = result.savedPerMicrobatch[unit.chunk];
+        most = std::max(most, chains[getNumber(chains, unit)].units.front().keptBytes);
+      }
     if (const UnitTemplate *step = stage.find(PhaseKind::Step, 0))
-      chains.push_back(simulate(step));
+      chains.push_back(simulate(step, 0));
     findPeak(stage, chains, live, result);
     return result;
   }
@@ -140,9 +149,9 @@ private:
   /// Parameters, the model's buffers, gradient buffers and optimizer states of a stage.
   void addStatic(const StageProgram &stage, LiveTable &live) {
     for (auto [param, copies] : collectState(graph, stage, OpKind::Param))
-      live.add(param, MemoryClass::Parameters, copies, ByteCount(copies) * bytes.get(param));
+      live.add(param, MemoryClass::Parameters, copies, ByteCount(copies) * bytesOf[0].get(param));
     for (auto [buffer, copies] : collectState(graph, stage, OpKind::Buffer))
-      live.add(buffer, MemoryClass::ModelBuffers, copies, ByteCount(copies) * bytes.get(buffer));
+      live.add(buffer, MemoryClass::ModelBuffers, copies, ByteCount(copies) * bytesOf[0].get(buffer));
     llvm::SmallSetVector<const Value *, 16> buffers;
     for (const UnitTemplate &unit : stage.templates)
       forEachOp(unit.items, [&](Op &op, int64_t times) {
@@ -162,7 +171,7 @@ private:
     if (inLoop ? buffer != op.getResult() : !known.insert(buffer))
       return;
     int64_t copies = inLoop ? times : 1;
-    live.add(param, MemoryClass::Gradients, copies, ByteCount(copies) * bytes.get(buffer));
+    live.add(param, MemoryClass::Gradients, copies, ByteCount(copies) * bytesOf[0].get(buffer));
   }
 
   /// The states are sharded as the gradient that updates them.
@@ -171,7 +180,7 @@ private:
     int64_t perElement = 0;
     for (auto &[name, type] : graph.optimizer.getStates(param->type.dtype))
       perElement += getByteSize(type);
-    return bytes.evaluate(getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding) * perElement,
+    return bytesOf[0].evaluate(getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding) * perElement,
                           update.loc, describe(*param));
   }
 
@@ -179,10 +188,10 @@ private:
   // Units
   //===--------------------------------------------------------------------===//
 
-  ChainMemory simulate(llvm::ArrayRef<const UnitTemplate *> templates) {
+  ChainMemory simulate(llvm::ArrayRef<const UnitTemplate *> templates, unsigned environment) {
     ChainMemory result;
     result.templates.assign(templates.begin(), templates.end());
-    result.simulator = std::make_unique<UnitSimulator>(program, lifetimes, bytes, /*folds=*/true);
+    result.simulator = std::make_unique<UnitSimulator>(program, lifetimes, bytesOf[environment], /*folds=*/true);
     result.simulator->run(templates);
     for (unsigned place = 0; place < templates.size(); ++place) {
       ChainMemory::UnitMemory &unit = result.units.emplace_back();
@@ -195,10 +204,10 @@ private:
     return result;
   }
 
-  static unsigned getNumber(const std::vector<ChainMemory> &chains, const Unit &unit) {
-    return unit.kind == PhaseKind::Step ? chains.size() - 1 : unit.chunk;
+  unsigned getNumber(const std::vector<ChainMemory> &chains, const Unit &unit) const {
+    return unit.kind == PhaseKind::Step ? chains.size() - 1 : unit.environment * program.numChunks + unit.chunk;
   }
-  static const ChainMemory::UnitMemory &get(const std::vector<ChainMemory> &chains, const Unit &unit) {
+  const ChainMemory::UnitMemory &get(const std::vector<ChainMemory> &chains, const Unit &unit) const {
     const ChainMemory &chain = chains[getNumber(chains, unit)];
     return chain.units[chain.getPlace(unit.kind)];
   }
@@ -251,7 +260,7 @@ private:
   }
 
   /// What arrives during each unit: all that the units after it need, up to the next in which more can arrive.
-  static std::vector<ByteCount> sumArriving(const StageProgram &stage, const std::vector<ChainMemory> &chains) {
+  std::vector<ByteCount> sumArriving(const StageProgram &stage, const std::vector<ChainMemory> &chains) const {
     std::vector<ByteCount> arriving(stage.units.size(), 0);
     for (size_t i = stage.units.size(); i-- > 1;) {
       const ChainMemory::UnitMemory &unit = get(chains, stage.units[i]);
@@ -270,7 +279,7 @@ private:
   const Program &program;
   Graph &graph;
   Lifetimes lifetimes;
-  LocalBytes bytes;
+  std::deque<LocalBytes> bytesOf; ///< Per environment.
 };
 } // namespace
 

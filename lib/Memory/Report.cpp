@@ -33,8 +33,7 @@ public:
   Report run() {
     report.program = &program;
     report.ranks = graph.mesh.getNumRanks();
-    for (auto &[symbol, value] : graph.unpadded)
-      ownBinding.bind(symbol, value);
+    select(0);
     __int128 padded = countElements(graph.getForward(), OpKind::Param, 1);
     binding = ownBinding;
     report.parameters = countElements(graph.getForward(), OpKind::Param, 1);
@@ -78,12 +77,26 @@ private:
     result.parameters = count(OpKind::Param);
     result.buffers = count(OpKind::Buffer);
 
-    llvm::MapVector<const UnitTemplate *, int64_t> invocations;
+    llvm::MapVector<std::pair<const UnitTemplate *, unsigned>, int64_t> invocations;
     for (const Unit &unit : stage.units)
-      ++invocations[stage.find(unit.kind, unit.chunk)];
-    for (auto [unit, times] : invocations)
-      visitItems(unit->items, times, result);
+      ++invocations[{stage.find(unit.kind, unit.chunk), unit.environment}];
+    for (auto [unit, times] : invocations) {
+      select(unit.second);
+      visitItems(unit.first->items, times, result);
+    }
     return result;
+  }
+
+  /// Sizes are those of the units of an environment from here on.
+  void select(unsigned number) {
+    if (number == environment)
+      return;
+    environment = number;
+    sums.clear();
+    ownSums.clear();
+    binding = ownBinding = graph.getBinding(number);
+    for (auto &[symbol, value] : graph.unpadded)
+      ownBinding.bind(symbol, value);
   }
 
   void visitItems(const std::vector<ProgramItem> &items, int64_t invocations, StageReport &stage) {
@@ -133,7 +146,7 @@ private:
   }
 
   const OpTotals &getTotals(const Op &op) {
-    auto [it, isNew] = known.try_emplace(&op);
+    auto [it, isNew] = known.try_emplace({&op, environment});
     if (isNew) {
       OpCost cost = getLocalCost(graph, op);
       it->second.flops = sumFlops(cost, op, binding, sums);
@@ -148,7 +161,7 @@ private:
   }
 
   __int128 getSentBytes(const Value &value) {
-    auto [it, isNew] = sentBytes.try_emplace(&value, 0);
+    auto [it, isNew] = sentBytes.try_emplace({&value, environment}, 0);
     if (isNew) {
       Size bytes = getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding);
       it->second = getInteger(bytes, value.loc, [&] { return describe(value); });
@@ -248,9 +261,10 @@ private:
   SizeBinding ownBinding; ///< With the model's own sizes.
   DiagnosticEngine &diags;
   Report report;
-  llvm::DenseMap<const Op *, OpTotals> known;
+  unsigned environment = ~0u;
+  llvm::DenseMap<std::pair<const Op *, unsigned>, OpTotals> known; ///< Per environment.
   Sums sums, ownSums; ///< With `binding` and with `ownBinding`.
-  llvm::DenseMap<const Value *, __int128> sentBytes;
+  llvm::DenseMap<std::pair<const Value *, unsigned>, __int128> sentBytes;
 };
 } // namespace
 

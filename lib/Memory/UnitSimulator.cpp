@@ -6,7 +6,7 @@
 using namespace stage;
 
 int64_t LocalBytes::evaluate(Size size, SMLoc loc, llvm::StringRef what) {
-  SizeValue value = evaluateCount(size, graph.binding);
+  SizeValue value = evaluateCount(size, binding);
   if (value)
     return int64_t(value.value.num);
   diags.report(loc, diag::NoByteCount) << what << size.str();

@@ -29,30 +29,72 @@ std::string Unit::str(bool showChunk) const {
 
 llvm::raw_ostream &stage::operator<<(llvm::raw_ostream &os, const Unit &unit) { return os << unit.str(); }
 
-static std::optional<Unit> parseUnit(llvm::StringRef word) {
-  const char *kind = llvm::find(letters, word.front());
-  auto [microbatch, chunk] = word.drop_front().split('.');
+std::optional<PhaseKind> stage::findPhase(char letter) {
+  const char *found = llvm::find(letters, letter);
+  return letter && found != std::end(letters) ? std::optional(PhaseKind(found - letters)) : std::nullopt;
+}
+
+unsigned Environments::add(UnitBindings bindings) {
+  llvm::sort(bindings);
+  auto known = llvm::find(all, bindings);
+  if (known == all.end())
+    known = all.insert(all.end(), std::move(bindings));
+  return known - all.begin();
+}
+
+std::string stage::toString(const UnitBindings &environment) {
+  std::string text;
+  for (auto &[symbol, value] : environment)
+    text += (text.empty() ? "(" : ",") + symbol + "=" + std::to_string(value);
+  return text.empty() ? text : text + ")";
+}
+
+/// Reads `S=16,T=4)`.
+static std::optional<UnitBindings> parseBindings(llvm::StringRef text) {
+  UnitBindings bindings;
+  if (!text.consume_back(")"))
+    return std::nullopt;
+  for (llvm::StringRef binding : llvm::split(text, ',')) {
+    auto [symbol, number] = binding.split('=');
+    int64_t value;
+    if (symbol.empty() || number.getAsInteger(10, value) ||
+        llvm::any_of(bindings, [&, name = symbol](auto &known) { return known.first == name; }))
+      return std::nullopt;
+    bindings.emplace_back(symbol.str(), value);
+  }
+  return bindings;
+}
+
+static std::optional<Unit> parseUnit(llvm::StringRef word, Environments *environments) {
+  auto [name, bound] = word.split('(');
+  std::optional<PhaseKind> kind = findPhase(name.front());
+  auto [microbatch, chunk] = name.drop_front().split('.');
   Unit unit;
-  if (kind == std::end(letters) || !*kind || microbatch.getAsInteger(10, unit.microbatch))
+  if (!kind || microbatch.getAsInteger(10, unit.microbatch))
     return std::nullopt;
   // `F0.` has a dot and no chunk.
-  if (word.contains('.') && chunk.getAsInteger(10, unit.chunk))
+  if (name.contains('.') && chunk.getAsInteger(10, unit.chunk))
     return std::nullopt;
-  unit.kind = PhaseKind(kind - letters);
+  unit.kind = *kind;
+  if (name.size() == word.size())
+    return unit;
+  std::optional<UnitBindings> bindings = parseBindings(bound);
+  if (!bindings || !environments)
+    return std::nullopt;
+  unit.environment = environments->add(std::move(*bindings));
   return unit;
 }
 
-std::optional<std::vector<Unit>> stage::parseUnits(llvm::StringRef text) {
+std::optional<std::vector<Unit>> stage::parseUnits(llvm::StringRef text, Environments *environments) {
   std::vector<Unit> units;
   for (llvm::StringRef word : llvm::split(text, ' ')) {
     word = word.trim();
     if (word.empty())
       continue;
-    std::optional<Unit> unit = parseUnit(word);
+    std::optional<Unit> unit = word.front() == '(' ? std::nullopt : parseUnit(word, environments);
     if (!unit)
       return std::nullopt;
     units.push_back(*unit);
   }
   return units;
 }
-

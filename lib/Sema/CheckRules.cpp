@@ -213,8 +213,8 @@ void ScheduleChecker::checkUnit(const ast::ExprStmt &stmt) {
     return;
   }
   std::vector<Candidate> candidates{{listWord, SMLoc()}};
-  for (StringRef word : unitWords)
-    candidates.push_back({word, SMLoc()});
+  for (PhaseKind kind : unitKinds)
+    candidates.push_back({getName(kind), SMLoc()});
   SMRange range = call ? call->callee->range : stmt.range;
   DiagnosticBuilder error = diags.report(range.Start, diag::UnknownUnit);
   error.range(range);

@@ -71,7 +71,10 @@ static void printStrategy(llvm::raw_ostream &os, const BoundStrategy &strategy) 
       for (int64_t place : schedule.virtualStages[r])
         os << " " << place;
     }
-    os << ": " << schedule.units[r] << "\n";
+    os << ":";
+    for (const Unit &unit : schedule.units[r])
+      os << " " << unit.str(schedule.chunks > 1);
+    os << "\n";
   }
 }
 

@@ -1,5 +1,6 @@
 //===- ScheduleWords.cpp - the words of schedule programs -----------------===//
 #include "ScheduleWords.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -15,20 +16,23 @@ static std::optional<int64_t> readNumber(const ast::Expr *expr) {
 }
 
 std::optional<ListedUnit> stage::sema::readListedUnit(const ast::Expr *expr) {
-  StringRef letters(unitLetters);
   ListedUnit unit;
+  auto readKind = [&](char letter) {
+    auto kind = llvm::find_if(unitKinds, [&](PhaseKind kind) { return getLetter(kind) == letter; });
+    unit.kind = kind == std::end(unitKinds) ? PhaseKind::Forward : *kind;
+    return kind != std::end(unitKinds);
+  };
   if (auto *name = dyn_cast<ast::NameExpr>(expr)) {
-    unit.kind = name->name.front();
-    if (!letters.contains(unit.kind) || name->name.drop_front().getAsInteger(10, unit.microbatch))
+    if (!readKind(name->name.front()) || name->name.drop_front().getAsInteger(10, unit.microbatch))
       return std::nullopt;
     return unit;
   }
   auto *call = dyn_cast<ast::CallExpr>(expr);
   auto *callee = call ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
-  if (!callee || callee->name.size() != 1 || !letters.contains(callee->name) || call->args.size() != 2)
+  if (!callee || callee->name.size() != 1 || !readKind(callee->name.front()) || call->args.size() != 2)
     return std::nullopt;
   std::optional<int64_t> microbatch = readNumber(call->args[0].value), chunk = readNumber(call->args[1].value);
   if (!microbatch || !chunk)
     return std::nullopt;
-  return ListedUnit{callee->name.front(), *microbatch, *chunk};
+  return ListedUnit{unit.kind, *microbatch, *chunk};
 }

@@ -3,6 +3,7 @@
 #define STAGE_LIB_SEMA_SCHEDULEWORDS_H
 
 #include "stage/AST/AST.h"
+#include "stage/Schedule/Unit.h"
 
 namespace stage::sema {
 
@@ -11,20 +12,19 @@ constexpr size_t numScheduleParams = 3;
 
 /// `list(...)` gives the units of all stages.
 constexpr llvm::StringRef listWord = "list";
-/// The statements that issue a unit.
-constexpr llvm::StringRef unitWords[] = {"forward", "backward", "backward_input", "backward_weight"};
-/// The letter of each.
-constexpr char unitLetters[] = "FBIW";
+/// The phases that a statement of its name issues a unit of.
+constexpr PhaseKind unitKinds[] = {PhaseKind::Forward, PhaseKind::Backward, PhaseKind::BackwardInput,
+                                   PhaseKind::BackwardWeight};
 
-inline std::optional<char> getUnitKind(llvm::StringRef word) {
-  for (size_t i = 0; i != std::size(unitWords); ++i)
-    if (unitWords[i] == word)
-      return unitLetters[i];
+inline std::optional<PhaseKind> getUnitKind(llvm::StringRef word) {
+  for (PhaseKind kind : unitKinds)
+    if (getName(kind) == word)
+      return kind;
   return std::nullopt;
 }
 
 struct ListedUnit {
-  char kind = 'F';
+  PhaseKind kind = PhaseKind::Forward;
   int64_t microbatch = 0;
   int64_t chunk = 0;
 };

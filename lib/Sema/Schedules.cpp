@@ -46,9 +46,9 @@ private:
   bool runFor(const ast::ForStmt *loop, const Environment &env);
   bool runVirtual(const ast::VirtualStmt *stmt, const Environment &env);
   bool runCall(const ast::CallExpr *call, const Environment &env);
-  bool runUnit(char kind, const ast::CallExpr *call, const Environment &env);
+  bool runUnit(PhaseKind kind, const ast::CallExpr *call, const Environment &env);
   bool runList(const ast::CallExpr *call);
-  bool addUnit(char kind, int64_t microbatch, int64_t chunk, SMRange range);
+  bool addUnit(PhaseKind kind, int64_t microbatch, int64_t chunk, SMRange range);
   bool checkPlacement();
   bool fail(SMRange range, diag::ID id, std::initializer_list<llvm::Twine> arguments = {});
 
@@ -224,7 +224,7 @@ bool ScheduleRunner::runCall(const ast::CallExpr *call, const Environment &env) 
   return runUnit(*getUnitKind(name), call, env);
 }
 
-bool ScheduleRunner::runUnit(char kind, const ast::CallExpr *call, const Environment &env) {
+bool ScheduleRunner::runUnit(PhaseKind kind, const ast::CallExpr *call, const Environment &env) {
   int64_t numbers[2] = {0, 0};
   if (call->args.empty() || call->args.size() > 2) {
     diags.report(call->loc(), diag::WrongArgumentCount).range(call->range)
@@ -242,20 +242,14 @@ bool ScheduleRunner::runUnit(char kind, const ast::CallExpr *call, const Environ
   return addUnit(kind, numbers[0], numbers[1], call->range);
 }
 
-bool ScheduleRunner::addUnit(char kind, int64_t microbatch, int64_t chunk, SMRange range) {
+bool ScheduleRunner::addUnit(PhaseKind kind, int64_t microbatch, int64_t chunk, SMRange range) {
   if (microbatch < 0 || microbatch >= microbatches)
     return fail(range, diag::NoSuchMicrobatch, {llvm::Twine(microbatch), llvm::Twine(microbatches - 1)});
   if (chunk < 0 || chunk >= result.chunks)
     return fail(range, diag::NoSuchChunk, {llvm::Twine(chunk), llvm::Twine(result.chunks - 1)});
   if (numUnits++ / kindsPerMicrobatch / result.chunks >= microbatches)
     return fail(range, diag::ScheduleTooManyUnits, {llvm::Twine(stage)});
-  std::string &text = result.units.back();
-  if (!text.empty())
-    text += ' ';
-  text += kind;
-  text += std::to_string(microbatch);
-  if (result.chunks > 1)
-    text += "." + std::to_string(chunk);
+  result.units.back().push_back({kind, unsigned(microbatch), unsigned(chunk)});
   return true;
 }
 

@@ -22,7 +22,9 @@
 #include "stage/IR/Costs.h"
 #include "stage/Schedule/Schedule.h"
 #include "stage/Transforms/Diagnostics.h"
+#include "stage/Transforms/CheckSizes.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace stage;
 
@@ -226,15 +228,60 @@ private:
     schedule.microbatches = program.microbatches;
     schedule.chunks = program.numChunks;
     schedule.loc = graph.pipeline.loc;
-    for (const std::string &text : graph.pipeline.units) {
-      auto units = parseUnits(text);
-      if (!units) {
-        diags.report(graph.pipeline.loc, diag::ScheduleUnreadable) << int64_t(schedule.units.size()) << text;
-        return false;
-      }
-      schedule.units.push_back(std::move(*units));
+    schedule.units = graph.pipeline.units;
+    return checkSchedule(schedule, diags) && checkBindings(schedule) && takeUnits(schedule, program) &&
+           checkMessages(std::move(schedule), program);
+  }
+
+  /// What a unit keeps, sends and receives has the same size in all units of a microbatch; and what is there for all
+  /// microbatches has one size. All that is required holds in each environment.
+  bool checkBindings(const Schedule &schedule) {
+    const Environments &environments = graph.pipeline.environments;
+    if (environments.size() == 1)
+      return true;
+    std::vector<unsigned> ofMicrobatch = graph.listEnvironments();
+    for (unsigned stage = 0; stage < schedule.stages; ++stage)
+      for (const Unit &unit : schedule.units[stage])
+        if (unsigned expected = ofMicrobatch[unit.microbatch]; unit.environment != expected) {
+          diags.report(graph.pipeline.loc, diag::ScheduleBindings)
+              << unit.str() << int64_t(stage) << describe(unit.environment) << describe(expected);
+          return false;
+        }
+    llvm::StringSet<> bound;
+    for (unsigned number = 0; number < environments.size(); ++number)
+      for (auto &[symbol, value] : environments[number])
+        bound.insert(symbol);
+    unsigned errorsBefore = diags.getNumErrors();
+    graph.walk([&](Op &op) { checkSameForAll(op, bound); });
+    for (unsigned number = 1; number < environments.size() && diags.getNumErrors() == errorsBefore; ++number) {
+      SizeBinding own = std::exchange(graph.binding, graph.getBinding(number));
+      graph.obligations.check(graph.binding, diags);
+      checkSizes(graph, diags);
+      graph.binding = std::move(own);
     }
-    return checkSchedule(schedule, diags) && takeUnits(schedule, program) && checkMessages(std::move(schedule), program);
+    return diags.getNumErrors() == errorsBefore;
+  }
+
+  std::string describe(unsigned environment) const {
+    return environment ? toString(graph.pipeline.environments[environment]) : "nothing";
+  }
+
+  /// Parameters, gradients, all of the step, and how often a repeat runs.
+  void checkSameForAll(const Op &op, const llvm::StringSet<> &bound) {
+    auto check = [&](Size size, const llvm::Twine &what) {
+      for (const std::string &symbol : collectSymbols(size))
+        if (bound.contains(symbol)) {
+          diags.report(op.loc, diag::BoundPerUnit) << symbol << what;
+          return;
+        }
+    };
+    if (op.kind == OpKind::Repeat)
+      check(op.count, "repeat '" + op.name + "'");
+    bool isStatic = isState(op.kind) || op.kind == OpKind::Accumulate || op.getBlock()->getPhase() == PhaseKind::Step;
+    for (auto &result : op.getResults())
+      for (const Extent &extent : result->type.shape)
+        if (isStatic)
+          check(extent.size, "'" + stage::describe(*result) + "'");
   }
 
   /// Traces are for simulators whose sends wait, too.

@@ -320,8 +320,9 @@ struct PipelineInfo {
   std::optional<AxisId> axis;
   unsigned chunks = 1; ///< Virtual stages per rank.
   std::vector<int64_t> split; ///< Iterations per virtual stage; empty: even.
-  /// Per stage the units in order as text ("F0 F1 B0"); made from the schedule program.
-  std::vector<std::string> units;
+  /// Per stage the units in order; made from the schedule program.
+  std::vector<std::vector<Unit>> units;
+  Environments environments; ///< Of the units.
   std::string scheduleName;
   SMLoc loc;
 };
@@ -368,6 +369,10 @@ public:
   /// Takes over the dims, operators and ops of a graph that does not change any more: copies of its ops, in the same
   /// order and with the uses of each value in the same order. This graph must have none yet.
   void copyModel(std::shared_ptr<const Graph> from);
+  /// What symbols are in the units of an environment.
+  SizeBinding getBinding(unsigned environment) const;
+  /// Per microbatch the environment of its units, which all have the same one.
+  std::vector<unsigned> listEnvironments() const;
 
   Dim *addDim(llvm::StringRef name, Size size, SMLoc loc);
   Dim *findDim(llvm::StringRef name) const;

@@ -46,7 +46,7 @@ std::optional<Proof> prove(Graph &reference, Graph &graph, DiagnosticEngine &dia
 bool hasFewRanks(const Graph &graph, DiagnosticEngine &diags);
 
 /// Binds the symbols of a graph to small sizes that keep all it requires: obligations, the splits of its shardings,
-/// whole numbers in subscripts. Symbols in `fixed`, mesh axes and the counts of repeats keep their values. Different
+/// whole numbers in subscripts. Symbols in `fixed` or bound by units, mesh axes and the counts of repeats keep their values. Different
 /// symbols get different sizes where they may. False if there are none, or if the mesh has more than maxProofRanks, which
 /// is reported.
 bool bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags);

@@ -56,7 +56,7 @@ struct StageMemory {
   std::optional<int64_t> iteration;
   /// Most microbatches whose activations are held at once, counted per chunk.
   int64_t inFlight = 0;
-  /// Bytes that one microbatch keeps from forward to backward, per chunk.
+  /// Bytes that one microbatch keeps from forward to backward, per chunk; of microbatches that differ the most.
   std::vector<ByteCount> savedPerMicrobatch;
   /// What is live at the peak, largest first.
   std::vector<LiveValue> live;

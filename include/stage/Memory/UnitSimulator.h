@@ -39,10 +39,11 @@
 
 namespace stage {
 
-/// Local bytes of values, evaluated once each.
+/// Local bytes of values in one environment, evaluated once each.
 class LocalBytes {
 public:
-  LocalBytes(const Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
+  LocalBytes(const Graph &graph, DiagnosticEngine &diags, unsigned environment = 0)
+      : graph(graph), diags(diags), binding(graph.getBinding(environment)) {}
   /// Zero after an error, which is reported once per value.
   int64_t get(const Value *value);
   int64_t evaluate(Size size, SMLoc loc, llvm::StringRef what);
@@ -50,6 +51,7 @@ public:
 private:
   const Graph &graph;
   DiagnosticEngine &diags;
+  SizeBinding binding;
   llvm::DenseMap<const Value *, int64_t> known;
 };
 

@@ -33,6 +33,8 @@ constexpr unsigned numPhaseKinds = 0
 llvm::StringRef getName(PhaseKind kind);
 /// In the text of a schedule; 0 for what runs once per step.
 char getLetter(PhaseKind kind);
+/// The kind of a letter; nothing if there is none.
+std::optional<PhaseKind> findPhase(char letter);
 
 /// Gradients are made there, and contributions to those of parameters added up.
 inline bool isBackward(PhaseKind kind) {
@@ -45,6 +47,21 @@ inline bool makesInputGradient(PhaseKind kind) {
 /// Whether messages go from virtual stage to virtual stage in a phase: up in forward, down where input gradients are made.
 inline bool hasMessages(PhaseKind kind) { return kind == PhaseKind::Forward || makesInputGradient(kind); }
 
+/// What symbols are in some units and not in others: S = 16. By name.
+using UnitBindings = std::vector<std::pair<std::string, int64_t>>;
+/// All that units have, each once. Number 0 binds nothing.
+class Environments {
+public:
+  unsigned add(UnitBindings bindings);
+  const UnitBindings &operator[](unsigned number) const { return all[number]; }
+  unsigned size() const { return all.size(); }
+
+private:
+  std::vector<UnitBindings> all = {UnitBindings()};
+};
+/// `(S=16,T=4)`; nothing for one that binds nothing.
+std::string toString(const UnitBindings &environment);
+
 /// One step of one stage.
 struct Unit {
   PhaseKind kind = PhaseKind::Forward;
@@ -52,6 +69,7 @@ struct Unit {
   unsigned chunk = 0;
   /// Where the program asks for it; if invalid, messages are at the schedule's place.
   SMLoc loc = {};
+  unsigned environment = 0; ///< Number in Environments.
 
   bool operator==(const Unit &other) const {
     return kind == other.kind && microbatch == other.microbatch && chunk == other.chunk;
@@ -61,8 +79,8 @@ struct Unit {
 };
 llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const Unit &unit);
 
-/// Reads `F0 F1 B0.1`. Nothing on a syntax error.
-std::optional<std::vector<Unit>> parseUnits(llvm::StringRef text);
+/// Reads `F0 F1 B0.1`, and, where there are environments to add to, `F1(S=16)`. Nothing on a syntax error.
+std::optional<std::vector<Unit>> parseUnits(llvm::StringRef text, Environments *environments = nullptr);
 
 } // namespace stage
 

@@ -4,11 +4,9 @@
 // microbatches. It is run once per stage:
 //
 //   schedule gpipe(p, m, r) { for i in 0..m { forward(i); } for i in 0..m { backward(i); } }
-//   p = 1, m = 2:  "F0 F1 B0 B1"
+//   p = 1, m = 2:  F0 F1 B0 B1
 //
-// Units: F forward, B backward, I backward_input, W backward_weight, then the
-// microbatch; with several chunks per stage `.chunk` follows: "F0.1". Whether the
-// units make a valid schedule is checked by lib/Schedule.
+// Whether the units make a valid schedule is checked by lib/Schedule.
 //
 // Limits: a schedule takes at most 50 million steps over all stages; `fn` may not
 // recur.
@@ -17,6 +15,7 @@
 #ifndef STAGE_SEMA_SCHEDULES_H
 #define STAGE_SEMA_SCHEDULES_H
 
+#include "stage/Schedule/Unit.h"
 #include "stage/Sema/Evaluator.h"
 
 namespace stage::sema {
@@ -27,8 +26,8 @@ struct BoundSchedule {
   int64_t chunks = 1;
   /// The virtual stage of chunk c of stage r, at [r][c]: a permutation of 0 .. p * chunks - 1.
   std::vector<std::vector<int64_t>> virtualStages;
-  /// Per stage its units, in order, separated by spaces.
-  std::vector<std::string> units;
+  /// Per stage its units, in order.
+  std::vector<std::vector<Unit>> units;
 };
 
 /// Runs `schedule` for `stages` and `microbatches`. `args` are its further parameters; `usedAt` is where it was chosen.
