@@ -217,33 +217,43 @@ void ClassLowering::nameOp(const Op &op, OpFacts &f) {
 // Nodes
 //===----------------------------------------------------------------------===//
 
-void ClassLowering::lowerUnit(unsigned number, Sink sink) {
-  const PlacedUnit &unit = units[number];
-  if (unit.environment != environment)
-    select(unit.environment);
-  std::string suffix = " " + unit.getName();
-  for (const Segment &segment : unit.layout->getSegments()) {
-    const ProgramItem &item = *segment.item;
-    if (item.kind == ProgramItem::Kind::Recv || item.kind == ProgramItem::Kind::Send) {
-      for (unsigned i = 0; i < item.values.size(); ++i)
-        lowerMessage(unit, number, item, i, unit.base + segment.start + i, suffix, sink);
-      continue;
-    }
-    uint64_t id = unit.base + segment.start;
-    auto lower = [&](llvm::ArrayRef<Op *> ops, int64_t iteration) {
-      for (unsigned i = 0; i < ops.size(); ++i)
-        if (ops[i]->kind == OpKind::Permute)
-          lowerPermute(*ops[i], unit, number, Segment::isSendOfPermute(ops, i), iteration, id++, suffix, sink);
-        else
-          lowerOp(*ops[i], unit, number, iteration, id++, suffix, sink);
-    };
-    if (item.kind == ProgramItem::Kind::Op)
-      lower(segment.ops.front(), -1);
-    for (int64_t run = 0; item.kind == ProgramItem::Kind::Loop && run < segment.iterations; ++run) {
-      int64_t iteration = item.op->reverse ? item.end - 1 - run : item.begin + run;
-      lower(segment.getOps(iteration), iteration);
-    }
+/// Numbers the nodes of a unit as it is walked.
+class ClassLowering::NodeWalk : public UnitWalk {
+public:
+  NodeWalk(ClassLowering &lowering, unsigned number, Sink sink)
+      : UnitWalk(/*lifetimes=*/nullptr), lowering(lowering), unit(lowering.units[number]), number(number),
+        id(unit.base), suffix(" " + unit.getName()), sink(sink) {}
+
+  void run() { walk(unit.layout->getItems()); }
+
+private:
+  void visitOp(const Op &op) override {
+    int64_t iteration = getIteration() ? int64_t(*getIteration()) : -1;
+    if (op.kind == OpKind::Permute)
+      for (bool isSend : {false, true})
+        lowering.lowerPermute(op, unit, number, isSend, iteration, id++, suffix, sink);
+    else if (unit.layout->hasNode(op))
+      lowering.lowerOp(op, unit, number, iteration, id++, suffix, sink);
   }
+  void visitReceive(const ProgramItem &item, unsigned slot, IterationValue) override {
+    lowering.lowerMessage(unit, number, item, slot, id++, suffix, sink);
+  }
+  void visitSend(const ProgramItem &item, unsigned slot, IterationValue) override {
+    lowering.lowerMessage(unit, number, item, slot, id++, suffix, sink);
+  }
+
+  ClassLowering &lowering;
+  const PlacedUnit &unit;
+  unsigned number;
+  uint64_t id;
+  std::string suffix;
+  Sink sink;
+};
+
+void ClassLowering::lowerUnit(unsigned number, Sink sink) {
+  if (units[number].environment != environment)
+    select(units[number].environment);
+  NodeWalk(*this, number, sink).run();
   endUnit(number);
 }
 
@@ -259,16 +269,10 @@ llvm::ArrayRef<uint64_t> ClassLowering::getNumCollectives(const PlacedUnit &unit
   if (!isNew)
     return counts;
   counts.resize(numIssued.size());
-  for (const Segment &segment : unit.layout->getSegments())
-    for (unsigned number = 0; number < segment.ops.size(); ++number) {
-      const ProgramItem &item = *segment.item;
-      bool isLoop = item.kind == ProgramItem::Kind::Loop;
-      int64_t times = isLoop ? item.op->cases.count(number, item.begin, item.end) : 1;
-      llvm::ArrayRef<Op *> ops = segment.ops[number];
-      for (unsigned i = 0; i < ops.size(); ++i)
-        if (isCommunication(ops[i]->kind) && !Segment::isSendOfPermute(ops, i))
-          counts[getGroupKind(*ops[i])] += times;
-    }
+  forEachOp(unit.layout->getItems(), [&](const Op &op, int64_t times) {
+    if (isCommunication(op.kind))
+      counts[getGroupKind(op)] += times;
+  });
   return counts;
 }
 

@@ -31,6 +31,7 @@
 #include "TensorTracker.h"
 #include "stage/CodeGen/Emit.h"
 #include "stage/CodeGen/NodeWriter.h"
+#include "stage/Memory/UnitWalk.h"
 #include "llvm/ADT/StringMap.h"
 #include <deque>
 
@@ -121,6 +122,7 @@ public:
   llvm::ArrayRef<uint64_t> getNumCollectives(const PlacedUnit &unit);
 
 private:
+  class NodeWalk;
   /// Numbers and names of an op, the same in every unit of an environment.
   struct OpFacts {
     NodeFields fields;

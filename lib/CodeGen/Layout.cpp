@@ -12,7 +12,7 @@ static void appendNodes(const Graph &graph, Op *op, std::vector<Op *> &nodes) {
     nodes.push_back(op);
 }
 
-NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
+NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) : items(items) {
   for (const ProgramItem &item : items) {
     Segment segment;
     segment.item = &item;
@@ -28,7 +28,7 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
         for (auto &op : body)
           appendNodes(graph, op.get(), segment.ops[body.getNumber()]);
       });
-      segment.iterations = item.end - item.begin;
+      segment.iterations = item.getNumIterations();
       segment.countNodes();
       loops[item.op->loop].push_back(segments.size());
       break;
@@ -73,7 +73,7 @@ std::optional<std::pair<unsigned, const Op *>> Segment::findFirstWork() const {
   // The first iteration of each run.
   const Op &loop = *item->op;
   for (int64_t before = 0; before < iterations;) {
-    int64_t iteration = loop.reverse ? item->end - 1 - before : item->begin + before;
+    int64_t iteration = item->getIteration(before);
     if (auto first = find(getOps(iteration), getStart(iteration)))
       return first;
     if (loop.cases.getRuns().empty())
@@ -281,7 +281,7 @@ void Producers::visitLoopResult(const Value *value, const PlacedUnit &unit, Visi
     return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});
   const Segment *segment = unit.layout->findLoop(loop->loop);
   if (segment && segment->iterations > 0) {
-    int64_t last = loop->reverse ? segment->item->begin : segment->item->end - 1;
+    int64_t last = segment->item->getIteration(segment->iterations - 1);
     return visit(loop->getBody(last).getTerminator()->getOperand(value->getNumber()), unit, last, visitor, seen);
   }
   visit(loop->getOperand(value->getNumber()), unit, -1, visitor, seen);

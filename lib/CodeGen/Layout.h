@@ -57,7 +57,9 @@ class NodeLayout {
 public:
   NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items);
 
+  llvm::ArrayRef<ProgramItem> getItems() const { return items; }
   llvm::ArrayRef<Segment> getSegments() const { return segments; }
+  bool hasNode(const Op &op) const { return positions.count(&op); }
   unsigned getNumNodes() const { return numNodes; }
   /// Position in the unit of the first node that is no message, and its op; nothing if all are.
   std::optional<std::pair<unsigned, const Op *>> getFirstWork() const { return firstWork; }
@@ -75,6 +77,7 @@ public:
   std::optional<unsigned> findRecv(const Value *value) const;
 
 private:
+  llvm::ArrayRef<ProgramItem> items;
   std::vector<Segment> segments;
   llvm::DenseMap<const Op *, std::pair<unsigned, unsigned>> positions; ///< (first) segment, position
   llvm::DenseMap<const Value *, unsigned> recvs;

@@ -42,9 +42,24 @@ GradientBuffers::GradientBuffers(Graph &graph) {
 }
 
 void stage::forEachBody(const ProgramItem &loop, llvm::function_ref<void(Block &, int64_t)> f) {
+  int64_t count = loop.getNumIterations();
+  if (loop.op->bodies.size() == 1 && count > 0)
+    return f(*loop.op->bodies.front(), count);
   for (auto &body : loop.op->bodies)
     if (int64_t iterations = loop.op->cases.count(body->getNumber(), loop.begin, loop.end); iterations > 0)
       f(*body, iterations);
+}
+
+void stage::forEachOp(llvm::ArrayRef<ProgramItem> items, llvm::function_ref<void(Op &, int64_t)> f) {
+  for (const ProgramItem &item : items) {
+    if (item.op)
+      f(*item.op, 1);
+    if (item.kind == ProgramItem::Kind::Loop)
+      forEachBody(item, [&](Block &body, int64_t iterations) {
+        for (auto &op : body) // in which no repeat stands
+          f(*op, iterations);
+      });
+  }
 }
 
 void stage::forEachOutsideValue(const ProgramItem &item, llvm::function_ref<void(Value *, Op &)> f) {
@@ -55,17 +70,8 @@ void stage::forEachOutsideValue(const ProgramItem &item, llvm::function_ref<void
 }
 
 void stage::forEachOp(const StageProgram &stage, llvm::function_ref<void(const Op &)> f) {
-  auto visit = [&](const ProgramItem &item) {
-    if (item.kind == ProgramItem::Kind::Op)
-      f(*item.op);
-    else if (item.kind == ProgramItem::Kind::Loop && item.end > item.begin)
-      forEachBody(item, [&](const Block &body, int64_t) {
-        for (auto &op : body)
-          f(*op);
-      });
-  };
   for (const UnitTemplate &unit : stage.templates)
-    llvm::for_each(unit.items, visit);
+    forEachOp(unit.items, [&](const Op &op, int64_t) { f(op); });
 }
 
 AxisSet stage::findVaryingAxes(const Program &program, const StageProgram &stage) {

@@ -23,7 +23,7 @@ ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemor
   waiting.resize(numRanks);
   for (int64_t rank = 0; rank < numRanks; ++rank)
     for (const UnitTemplate &unit : program.stages[getStage(rank)].templates)
-      if (const ProgramItem *loop = findPipelinedLoop(program, unit.items))
+      if (const ProgramItem *loop = findPipelinedLoop(unit.items))
         memories[rank].ranges[loop->op->loop].emplace_back(loop->begin, loop->end);
 }
 

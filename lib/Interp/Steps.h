@@ -12,11 +12,11 @@
 #ifndef STAGE_LIB_INTERP_STEPS_H
 #define STAGE_LIB_INTERP_STEPS_H
 
-#include "stage/Memory/Lifetimes.h"
+#include "stage/Memory/UnitWalk.h"
 
 namespace stage {
 
-/// Which iteration of each loop (by its number) is running. Iterations of nested repeats are counted through.
+/// Which iteration of which loop (by its number) is running, if one is.
 using Frame = llvm::SmallVector<std::pair<unsigned, uint64_t>, 2>;
 /// The iteration a value belongs to; 0 outside of repeats.
 uint64_t getIteration(const Value *value, const Frame &frame);

@@ -58,20 +58,20 @@ void Lifetimes::visitValue(const Value &value) {
     releases[last].push_back(&value);
 }
 
-const ProgramItem *stage::findPipelinedLoop(const Program &program, const std::vector<ProgramItem> &items) {
+const ProgramItem *stage::findPipelinedLoop(llvm::ArrayRef<ProgramItem> items) {
   for (const ProgramItem &item : items)
-    if (item.kind == ProgramItem::Kind::Loop && item.op->name == program.graph->pipeline.loop)
+    if (item.kind == ProgramItem::Kind::Loop && item.op->name == item.op->getBlock()->getGraph().pipeline.loop)
       return &item;
   return nullptr;
 }
 
-LastUses stage::findLastUses(const Program &program, const std::vector<ProgramItem> &items) {
+LastUses stage::findLastUses(llvm::ArrayRef<ProgramItem> items) {
   LastUses uses;
   auto use = [&](const Value *value, unsigned time) {
     unsigned &last = uses[value];
     last = std::max(last, time);
   };
-  const ProgramItem *loop = findPipelinedLoop(program, items);
+  const ProgramItem *loop = findPipelinedLoop(items);
   // What enters the repeat on another virtual stage arrives here as a message.
   bool isReceived = llvm::any_of(items, [&](const ProgramItem &item) {
     return item.kind == ProgramItem::Kind::Recv && loop && !item.values.empty() &&

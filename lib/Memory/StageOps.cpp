@@ -3,19 +3,6 @@
 
 using namespace stage;
 
-void stage::forEachOp(const std::vector<ProgramItem> &items, llvm::function_ref<void(Op &, int64_t)> f) {
-  for (const ProgramItem &item : items) {
-    if (!item.op)
-      continue;
-    f(*item.op, 1);
-    if (item.kind == ProgramItem::Kind::Loop)
-      forEachBody(item, [&](Block &body, int64_t iterations) {
-        for (auto &inner : body) // in which no repeat stands
-          f(*inner, iterations);
-      });
-  }
-}
-
 llvm::MapVector<const Value *, int64_t> stage::collectState(const Graph &graph, const StageProgram &stage, OpKind kind) {
   llvm::MapVector<const Value *, int64_t> state;
   for (const UnitTemplate &unit : stage.templates)

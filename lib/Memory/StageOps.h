@@ -7,10 +7,6 @@
 
 namespace stage {
 
-/// Calls `f` for every op that the items run, repeats and the ops of their bodies among them, with how often one run
-/// of the items runs it.
-void forEachOp(const std::vector<ProgramItem> &items, llvm::function_ref<void(Op &op, int64_t times)> f);
-
 /// The parameters that a stage holds, or (kind Buffer) the buffers, and how many of each: one per iteration that the
 /// stage runs, and one of what stands outside of repeats, however many iterations and chunks use it.
 llvm::MapVector<const Value *, int64_t> collectState(const Graph &graph, const StageProgram &stage, OpKind kind);

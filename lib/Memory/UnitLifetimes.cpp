@@ -140,7 +140,8 @@ void UnitSimulator::dropUnread() {
 int64_t UnitSimulator::getCopies(const UnitTensor &tensor) const {
   if (!folds || tensor.iteration < 0 || !isKeptAfter(tensor, tensor.unit))
     return 1; // gone before the next iteration needs one
-  return foldedLoops.find(getLoop(tensor.maker)->loop)->second.getCopies(tensor.iteration);
+  auto folded = foldedLoops.find(getLoop(tensor.maker)->loop);
+  return folded == foldedLoops.end() ? 1 : folded->second.getCopies(tensor.iteration);
 }
 
 void UnitSimulator::findPeaks() {

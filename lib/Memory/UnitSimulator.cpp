@@ -60,21 +60,11 @@ void TensorNames::erase(IterationValue name) {
     *tensor = none;
 }
 
-IterationValue UnitSimulator::getName(const Value *value) const {
-  const Op *loop = getLoop(value);
-  return {value, loop ? iterations.lookup(loop->loop) : 0};
-}
-
-/// Nothing for parameters, gradient buffers and constants.
-std::optional<unsigned> UnitSimulator::find(const Value *value) const {
-  return names.find(getName(value));
-}
-
 /// To be written by the current node.
 unsigned UnitSimulator::allocate(const Value *value, MemoryClass kind) {
   UnitTensor &tensor = tensors.emplace_back();
   tensor.maker = tensor.value = value;
-  tensor.iteration = iteration;
+  tensor.iteration = getIteration() ? int(*getIteration()) : -1;
   tensor.size = bytes.get(value);
   tensor.kind = kind;
   tensor.unit = unit;
@@ -83,33 +73,26 @@ unsigned UnitSimulator::allocate(const Value *value, MemoryClass kind) {
   return tensors.size() - 1;
 }
 
-bool UnitSimulator::outlivesUnit(const Value *value) const {
-  return getLoop(value) ? lifetimes.isKept(value) : uses->isUsedAfter(value, unit);
-}
-
-void UnitSimulator::bind(const Value *value, unsigned number) {
-  IterationValue name = getName(value);
-  if (std::optional<unsigned> earlier = names.find(name))
+void UnitSimulator::name(IterationValue value, unsigned number) {
+  if (std::optional<unsigned> earlier = names.find(value))
     --tensors[*earlier].names;
-  names.set(name, number);
+  names.set(value, number);
   UnitTensor &tensor = tensors[number];
   ++tensor.names;
-  if (outlivesUnit(value))
-    tensor.value = value; // what is kept is known by the name it is kept for
+  if (outlivesUnit(value.first))
+    tensor.value = value.first; // what is kept is known by the name it is kept for
 }
 
-void UnitSimulator::drop(const Value *value) {
-  IterationValue name = getName(value);
-  std::optional<unsigned> tensor = names.find(name);
-  if (!tensor)
-    return;
-  --tensors[*tensor].names;
-  names.erase(name);
+void UnitSimulator::bind(IterationValue from, IterationValue to) {
+  if (std::optional<unsigned> tensor = names.find(from))
+    name(to, *tensor);
 }
 
-void UnitSimulator::release(llvm::ArrayRef<const Value *> values) {
-  for (const Value *value : values)
-    drop(value);
+void UnitSimulator::free(IterationValue value) {
+  if (std::optional<unsigned> tensor = names.find(value)) {
+    --tensors[*tensor].names;
+    names.erase(value);
+  }
 }
 
 void UnitSimulator::access(unsigned tensor, bool isWrite) {
@@ -130,12 +113,6 @@ static bool isStatic(const Value *value) {
   return isState(op->kind) || op->kind == OpKind::Accumulate;
 }
 
-bool UnitSimulator::diesWith(const Value *operand, const Op &op) const {
-  if (getLoop(operand) || op.getBlock()->getParent())
-    return llvm::is_contained(lifetimes.getReleases(&op), operand);
-  return !outlivesUnit(operand) && (*uses)[unit].lookup(operand) == itemEnd;
-}
-
 /// The result is written over the operand of which it is made.
 bool UnitSimulator::isInPlace(const Op &op, unsigned result) const {
   if (op.kind != OpKind::AllReduce)
@@ -153,7 +130,7 @@ void UnitSimulator::runSlice(const Op &op) {
   unsigned source = tensors[*operand].isView ? views.lookup(*operand).source : *operand;
   tensors[number].isView = true;
   views[number] = {source, int(nodes.size()) - 1};
-  bind(op.getResult(), number);
+  name(getName(op.getResult()), number);
 }
 
 /// Its recv, and its send.
@@ -164,7 +141,7 @@ void UnitSimulator::runPermute(const Op &op) {
   addNode(&op);
   if (auto sent = find(op.getOperand(0)))
     access(*sent, /*isWrite=*/false);
-  bind(op.getResult(), tensor);
+  name(getName(op.getResult()), tensor);
 }
 
 void UnitSimulator::runNode(const Op &op) {
@@ -181,16 +158,16 @@ void UnitSimulator::runNode(const Op &op) {
       unsigned tensor = *find(op.getOperand(result->getNumber()));
       tensors[tensor].kind = MemoryClass::Buffers;
       tensors[tensor].value = result.get();
-      bind(result.get(), tensor);
+      name(getName(result.get()), tensor);
       continue;
     }
     unsigned tensor = allocate(result.get(), isCommunication(op.kind) ? MemoryClass::Buffers : MemoryClass::Temporaries);
     access(tensor, /*isWrite=*/true);
-    bind(result.get(), tensor);
+    name(getName(result.get()), tensor);
   }
 }
 
-void UnitSimulator::runCompute(const Op &op) {
+void UnitSimulator::visitOp(const Op &op) {
   if (op.kind == OpKind::Slice)
     return runSlice(op);
   if (op.kind == OpKind::Permute)
@@ -204,173 +181,61 @@ void UnitSimulator::runCompute(const Op &op) {
   if (op.kind == OpKind::Compute && op.getNumOperands())
     if (auto tensor = find(op.getOperand(0)))
       for (auto &result : op.getResults())
-        bind(result.get(), *tensor);
+        name(getName(result.get()), *tensor);
 }
 
-void UnitSimulator::runLoop(const Op &op, int64_t begin, int64_t end) {
-  if (begin >= end)
-    return;
-  const Block *body = nullptr; // of the current iteration
-  const FoldedLoop &folded = foldedLoops[op.loop];
-  int64_t step = op.reverse ? -1 : 1, first = op.reverse ? end - 1 : begin, last = op.reverse ? begin : end - 1;
-  auto enterIteration = [&](int64_t i) {
-    iteration = int(i);
-    iterations[op.loop] = uint64_t(i);
-    body = &op.getBody(i);
-  };
-  auto dropUnusedArguments = [&] {
-    for (auto &argument : body->getArguments())
-      if (lifetimes.isUnused(argument.get()) && !lifetimes.isKept(argument.get()))
-        drop(argument.get());
-  };
-
-  llvm::SmallVector<std::optional<unsigned>, 2> carried;
-  for (const Value *operand : op.getOperands())
-    carried.push_back(find(operand));
-  enterIteration(first);
-  for (unsigned k = 0; k < carried.size(); ++k)
-    if (carried[k] && !find(body->getArgument(k))) // else received
-      bind(body->getArgument(k), *carried[k]);
-  dropUnusedArguments();
-  release(entryReleases);
-
-  for (int64_t i = first;; i = folded.getNext(i, step)) {
-    const Op *yield = op.getBody(i).getTerminator();
-    for (auto &inner : *body)
-      if (inner.get() != yield) {
-        runCompute(*inner);
-        release(lifetimes.getReleases(inner.get()));
-      }
-    carried.clear();
-    for (const Value *operand : yield->getOperands()) {
-      carried.push_back(find(operand));
-      if (carried.back())
-        ++tensors[*carried.back()].names;
-    }
-    release(lifetimes.getReleases(yield));
-    if (i == last)
-      iteration = -1;
-    else
-      enterIteration(folded.getNext(i, step));
-    for (unsigned k = 0; k < carried.size(); ++k) {
-      const Value *name = i == last ? op.getResult(k) : body->getArgument(k);
-      if (carried[k] && (i != last || isWanted(name)))
-        bind(name, *carried[k]);
-    }
-    if (i != last)
-      dropUnusedArguments();
-    for (auto tensor : carried)
-      if (tensor)
-        --tensors[*tensor].names;
-    if (i == last)
-      return;
-  }
+int64_t UnitSimulator::getNextIteration(const ProgramItem &loop, int64_t iteration) const {
+  auto folded = foldedLoops.find(loop.op->loop);
+  return folded == foldedLoops.end() ? UnitWalk::getNextIteration(loop, iteration)
+                                     : folded->second.getNext(iteration, loop.op->reverse ? -1 : 1);
 }
 
 //===----------------------------------------------------------------------===//
-// Items
+// Units
 //===----------------------------------------------------------------------===//
-
-bool UnitSimulator::isWanted(const Value *value) const {
-  if (getLoop(value))
-    return !lifetimes.isUnused(value) || lifetimes.isKept(value);
-  return (*uses)[unit].count(value) || outlivesUnit(value);
-}
 
 /// Those that the current unit is the first of its microbatch to use.
-void UnitSimulator::bindInputs() {
+void UnitSimulator::enterUnit(const LastUses &uses) {
   for (auto &op : program.graph->getForward())
-    if (op->kind == OpKind::Input && (*uses)[unit].count(op->getResult()) && !find(op->getResult())) {
+    if (op->kind == OpKind::Input && uses.count(op->getResult()) && !find(op->getResult())) {
       unsigned tensor = allocate(op->getResult(), MemoryClass::Activations);
       tensors[tensor].isInput = true;
       tensors[tensor].first = nodes.size();
-      bind(op->getResult(), tensor);
+      name(getName(op->getResult()), tensor);
     }
 }
 
-void UnitSimulator::runRecv(const std::vector<ProgramItem> &items, const ProgramItem &recv) {
-  if (recv.values.empty())
-    return;
-  if (const Op *loop = getLoop(recv.values.front())) {
-    const ProgramItem *range = findPipelinedLoop(program, items);
-    iterations[loop->loop] = !range ? 0 : loop->reverse ? range->end - 1 : range->begin;
-  }
-  for (const Value *value : recv.values) {
-    addNode(nullptr, /*isRecv=*/true);
-    unsigned tensor = allocate(value, MemoryClass::Buffers);
-    access(tensor, /*isWrite=*/true);
-    if (getLoop(value) || isWanted(value))
-      bind(value, tensor);
-  }
+void UnitSimulator::visitReceive(const ProgramItem &, unsigned, IterationValue value) {
+  addNode(nullptr, /*isRecv=*/true);
+  unsigned tensor = allocate(value.first, MemoryClass::Buffers);
+  access(tensor, /*isWrite=*/true);
+  name(value, tensor);
 }
 
-void UnitSimulator::runSend(const std::vector<ProgramItem> &items, const ProgramItem &send) {
-  const ProgramItem *loop = findPipelinedLoop(program, items);
-  for (unsigned k = 0; k < send.values.size(); ++k) {
-    addNode(nullptr);
-    if (auto tensor = find(loop ? loop->op->getResult(k) : send.values[k]))
-      access(*tensor, /*isWrite=*/false);
-  }
-  for (const Value *value : send.values)
-    if (getLoop(value))
-      drop(value); // passed through
+void UnitSimulator::visitSend(const ProgramItem &, unsigned, IterationValue value) {
+  addNode(nullptr);
+  if (std::optional<unsigned> tensor = names.find(value))
+    access(*tensor, /*isWrite=*/false);
 }
 
 /// Vectors that grow would take twice as much.
 void UnitSimulator::reserve(llvm::ArrayRef<const UnitTemplate *> chain) {
   size_t numNodes = 0, numTensors = 0, numAccesses = 0;
-  for (const UnitTemplate *unit : chain)
+  for (const UnitTemplate *unit : chain) {
+    forEachOp(unit->items, [&](const Op &op, int64_t times) {
+      numNodes += times;
+      numTensors += times * op.getNumResults();
+      numAccesses += times * (op.getNumOperands() + op.getNumResults());
+    });
     for (const ProgramItem &item : unit->items) {
-      auto add = [&](const Op &op, size_t times) {
-        numNodes += times;
-        numTensors += times * op.getNumResults();
-        numAccesses += times * (op.getNumOperands() + op.getNumResults());
-      };
-      if (item.kind == ProgramItem::Kind::Op)
-        add(*item.op, 1);
-      else if (item.kind == ProgramItem::Kind::Loop)
-        forEachBody(item, [&](Block &body, int64_t iterations) {
-          for (auto &op : body)
-            add(*op, iterations);
-        });
       numNodes += item.values.size();
       numTensors += item.values.size();
       numAccesses += item.values.size();
     }
+  }
   nodes.reserve(numNodes);
   tensors.reserve(numTensors);
   accesses.reserve(numAccesses);
-}
-
-void UnitSimulator::runItems(const std::vector<ProgramItem> &items) {
-  bindInputs();
-  std::vector<llvm::SmallVector<const Value *, 2>> releases(2 * items.size());
-  for (auto [value, time] : (*uses)[unit])
-    if (!getLoop(value) && !outlivesUnit(value))
-      releases[time].push_back(value);
-  for (unsigned i = 0; i < items.size(); ++i) {
-    const ProgramItem &item = items[i];
-    itemEnd = 2 * i + 1;
-    entryReleases = releases[2 * i];
-    switch (item.kind) {
-    case ProgramItem::Kind::Op:
-      runCompute(*item.op);
-      for (auto &result : item.op->getResults())
-        if (!isWanted(result.get()))
-          drop(result.get());
-      break;
-    case ProgramItem::Kind::Loop:
-      runLoop(*item.op, item.begin, item.end);
-      break;
-    case ProgramItem::Kind::Recv:
-      runRecv(items, item);
-      break;
-    case ProgramItem::Kind::Send:
-      runSend(items, item);
-      break;
-    }
-    release(releases[itemEnd]);
-  }
 }
 
 /// Decides which iterations stand for others: the same ones in all items that run a loop.
@@ -396,14 +261,14 @@ void UnitSimulator::fold(llvm::ArrayRef<const UnitTemplate *> chain) {
 }
 
 void UnitSimulator::run(llvm::ArrayRef<const UnitTemplate *> chain) {
-  uses.emplace(program, chain);
+  ChainUses uses(chain);
   folds &= chain.size() <= 2;
   if (folds)
     fold(chain);
   else
     reserve(chain);
   for (unit = 0; unit < chain.size(); ++unit) {
-    runItems(chain[unit]->items);
+    walk(chain[unit]->items, &uses, unit);
     ends.push_back(nodes.size());
   }
   finish();

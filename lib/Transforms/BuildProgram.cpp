@@ -303,20 +303,12 @@ private:
 
   UnitWork getWork(const UnitTemplate &unit) const {
     UnitWork work = UnitWork::Nothing;
-    auto visit = [&](const Op &op) {
+    forEachOp(unit.items, [&](const Op &op, int64_t) {
       if (isCommunication(op.kind))
         work = UnitWork::ComputesAndCommunicates;
       else if (work == UnitWork::Nothing && hasNode(graph, op))
         work = UnitWork::Computes;
-    };
-    for (const ProgramItem &item : unit.items)
-      if (item.kind == ProgramItem::Kind::Op)
-        visit(*item.op);
-      else if (item.kind == ProgramItem::Kind::Loop)
-        forEachBody(item, [&](Block &body, int64_t) {
-          for (auto &op : body)
-            visit(*op);
-        });
+    });
     return work;
   }
 

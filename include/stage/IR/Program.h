@@ -62,10 +62,17 @@ struct ProgramItem {
   /// iteration run, or (empty range) the same values that were received.
   std::vector<Value *> values;
   unsigned peer = 0; ///< Recv, Send: a virtual stage.
+
+  /// Of a loop: how many iterations it runs, and number n of them, from 0, in the order in which they run.
+  int64_t getNumIterations() const { return end - begin; }
+  int64_t getIteration(int64_t n) const { return op->reverse ? end - 1 - n : begin + n; }
 };
 
 /// Calls `f` for each body of the repeat of a Loop item that one of its iterations runs, with how many do.
 void forEachBody(const ProgramItem &loop, llvm::function_ref<void(Block &body, int64_t iterations)> f);
+/// Calls `f` for every op that the items run, repeats and the ops of their bodies among them, with how often one run of
+/// the items runs it: all that is counted is counted by this.
+void forEachOp(llvm::ArrayRef<ProgramItem> items, llvm::function_ref<void(Op &op, int64_t times)> f);
 /// Calls `f` for each value that an item's op, or an op inside of it that runs, uses and that is defined outside of it.
 void forEachOutsideValue(const ProgramItem &item, llvm::function_ref<void(Value *value, Op &user)> f);
 

@@ -52,13 +52,13 @@ private:
 /// When values of the top level are last used by the items of a template: 2 * item at its entry, 2 * item + 1 at its
 /// end. What a send sends after the pipelined repeat is known by the name of the repeat's result.
 using LastUses = llvm::DenseMap<const Value *, unsigned>;
-LastUses findLastUses(const Program &program, const std::vector<ProgramItem> &items);
+LastUses findLastUses(llvm::ArrayRef<ProgramItem> items);
 /// The same of all templates that run for a microbatch, in their order.
 class ChainUses {
 public:
-  ChainUses(const Program &program, llvm::ArrayRef<const UnitTemplate *> chain) {
+  explicit ChainUses(llvm::ArrayRef<const UnitTemplate *> chain) {
     for (const UnitTemplate *unit : chain)
-      uses.push_back(findLastUses(program, unit->items));
+      uses.push_back(findLastUses(unit->items));
   }
   const LastUses &operator[](unsigned unit) const { return uses[unit]; }
   /// A unit behind this one uses the value.
@@ -70,7 +70,7 @@ private:
   std::vector<LastUses> uses;
 };
 /// The pipelined repeat's range in a template; null if it has none.
-const ProgramItem *findPipelinedLoop(const Program &program, const std::vector<ProgramItem> &items);
+const ProgramItem *findPipelinedLoop(llvm::ArrayRef<ProgramItem> items);
 
 } // namespace stage
 

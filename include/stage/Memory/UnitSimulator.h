@@ -9,7 +9,7 @@
 //             %y = gelu(%h)            reads h, writes y     saved: h
 //   backward  %dh = gelu.grad(%h, %dy) reads h and dy, which nothing reads after it
 //
-// Algorithm: runs the items of all templates in order, every iteration of every
+// Algorithm: walks all templates in order (UnitWalk), every iteration of every
 // repeat, once each. A *tensor* is storage; a *name* is a value in an iteration. What a
 // repeat carries is one tensor under several names: the yield's operand, the argument of
 // the next iteration, the result. Each op that has a node in the traces is a *node* that
@@ -34,8 +34,8 @@
 #define STAGE_MEMORY_UNITSIMULATOR_H
 
 #include "stage/Memory/FoldedLoop.h"
-#include "stage/Memory/Lifetimes.h"
 #include "stage/Memory/Memory.h"
+#include "stage/Memory/UnitWalk.h"
 
 namespace stage {
 
@@ -84,9 +84,6 @@ struct UnitPeak {
   std::optional<unsigned> node;
 };
 
-/// A value in an iteration.
-using IterationValue = std::pair<const Value *, uint64_t>;
-
 /// Which tensor a value names in an iteration. Most names are gone before the next iteration; those of values that are
 /// kept stand in a row, iteration by iteration, as they are looked up.
 class TensorNames {
@@ -107,11 +104,11 @@ private:
   llvm::DenseMap<const Value *, Entry> entries;
 };
 
-class UnitSimulator {
+class UnitSimulator : private UnitWalk {
 public:
   /// With `folds`, iterations that are like others have no nodes of their own: FoldedLoop.
   UnitSimulator(const Program &program, const Lifetimes &lifetimes, LocalBytes &bytes, bool folds = false)
-      : program(program), lifetimes(lifetimes), bytes(bytes), folds(folds) {}
+      : UnitWalk(&lifetimes), program(program), bytes(bytes), folds(folds) {}
 
   /// Runs the templates of a chain (StageProgram::getChain), or that of the step. Units are numbered by their place.
   void run(llvm::ArrayRef<const UnitTemplate *> chain);
@@ -156,32 +153,25 @@ private:
   void fold(llvm::ArrayRef<const UnitTemplate *> chain);
   /// How many tensors of the unit this one stands for.
   int64_t getCopies(const UnitTensor &tensor) const;
-  void runItems(const std::vector<ProgramItem> &items);
-  void bindInputs();
-  void runRecv(const std::vector<ProgramItem> &items, const ProgramItem &recv);
-  void runSend(const std::vector<ProgramItem> &items, const ProgramItem &send);
-  void runLoop(const Op &op, int64_t begin, int64_t end);
-  void runCompute(const Op &op);
+  void enterUnit(const LastUses &uses) override;
+  int64_t getNextIteration(const ProgramItem &loop, int64_t iteration) const override;
+  void visitOp(const Op &op) override;
+  void visitReceive(const ProgramItem &item, unsigned slot, IterationValue value) override;
+  void visitSend(const ProgramItem &item, unsigned slot, IterationValue value) override;
+  void bind(IterationValue from, IterationValue to) override;
+  void free(IterationValue value) override;
   void runSlice(const Op &op);
   void runPermute(const Op &op);
   void runNode(const Op &op);
 
-  IterationValue getName(const Value *value) const;
-  std::optional<unsigned> find(const Value *value) const;
+  /// Nothing for parameters, gradient buffers and constants.
+  std::optional<unsigned> find(const Value *value) const { return names.find(getName(value)); }
   unsigned allocate(const Value *value, MemoryClass kind);
-  void bind(const Value *value, unsigned tensor);
-  void drop(const Value *value);
-  void release(llvm::ArrayRef<const Value *> values);
-  /// The result of an op or a repeat that something uses.
-  bool isWanted(const Value *value) const;
-  /// A later unit uses it.
-  bool outlivesUnit(const Value *value) const;
-  /// The op is the last that uses this operand.
-  bool diesWith(const Value *operand, const Op &op) const;
+  void name(IterationValue value, unsigned tensor);
   bool isInPlace(const Op &op, unsigned result) const;
 
   void addNode(const Op *op, bool isRecv = false) {
-    nodes.push_back({op, iteration, unsigned(accesses.size()), isRecv});
+    nodes.push_back({op, getIteration() ? int(*getIteration()) : -1, unsigned(accesses.size()), isRecv});
   }
   unsigned getEndOfAccesses(unsigned node) const {
     return node + 1 < nodes.size() ? nodes[node + 1].firstAccess : accesses.size();
@@ -200,7 +190,6 @@ private:
   template <typename Filter> std::vector<LiveValue> list(Filter filter) const;
 
   const Program &program;
-  const Lifetimes &lifetimes;
   LocalBytes &bytes;
   bool folds;
 
@@ -212,13 +201,7 @@ private:
   std::vector<unsigned> ends; ///< Per unit: the number of nodes so far.
   TensorNames names;
   llvm::DenseMap<const Op *, bool> haveNodes;
-  /// Current iteration of each loop number.
-  llvm::DenseMap<unsigned, uint64_t> iterations;
-  int iteration = -1; ///< Of the repeat that runs now.
   unsigned unit = 0;
-  std::optional<ChainUses> uses;
-  llvm::ArrayRef<const Value *> entryReleases; ///< What dies when the current item is entered.
-  unsigned itemEnd = 0;                        ///< 2 * item + 1 of the current item.
   std::vector<UnitPeak> peaks; ///< Per unit.
 };
 

@@ -1,0 +1,136 @@
+//===- UnitWalk.cpp - what a rank does in a unit, in order ----------------===//
+#include "stage/Memory/UnitWalk.h"
+
+using namespace stage;
+
+bool UnitWalk::outlivesUnit(const Value *value) const {
+  return getLoop(value) ? lifetimes->isKept(value) : uses->isUsedAfter(value, place);
+}
+
+bool UnitWalk::isWanted(const Value *value) const {
+  if (!lifetimes)
+    return true;
+  if (getLoop(value))
+    return !lifetimes->isUnused(value) || lifetimes->isKept(value);
+  return (*uses)[place].count(value) || outlivesUnit(value);
+}
+
+bool UnitWalk::diesWith(const Value *operand, const Op &op) const {
+  if (getLoop(operand) || op.getBlock()->getParent())
+    return llvm::is_contained(lifetimes->getReleases(&op), operand);
+  return !outlivesUnit(operand) && (*uses)[place].lookup(operand) == itemEnd;
+}
+
+void UnitWalk::freeAll(llvm::ArrayRef<const Value *> values) {
+  for (const Value *value : values)
+    free(getName(value));
+}
+
+void UnitWalk::freeUnusedArguments(const Block &body, uint64_t iteration) {
+  if (!lifetimes)
+    return;
+  for (auto &argument : body.getArguments())
+    if (lifetimes->isUnused(argument.get()) && !lifetimes->isKept(argument.get()))
+      free({argument.get(), iteration});
+}
+
+void UnitWalk::walkLoop(const ProgramItem &loop) {
+  const Op &op = *loop.op;
+  int64_t count = loop.getNumIterations();
+  if (count == 0) { // hands on what it was given
+    for (unsigned k = 0; k < op.getNumResults(); ++k)
+      bind({op.getOperand(k), 0}, {op.getResult(k), 0});
+    return;
+  }
+  uint64_t current = loop.getIteration(0), last = loop.getIteration(count - 1);
+  Block *body = &op.getBody(current);
+  for (unsigned k = 0; k < op.getNumOperands(); ++k)
+    if (!received.contains(body->getArgument(k)))
+      bind({op.getOperand(k), 0}, {body->getArgument(k), current});
+  freeUnusedArguments(*body, current);
+  freeAll(entryReleases);
+  while (true) {
+    iteration = current;
+    Op *yield = body->getTerminator();
+    for (auto &inner : *body)
+      if (inner.get() != yield) {
+        visitOp(*inner);
+        if (lifetimes)
+          freeAll(lifetimes->getReleases(inner.get()));
+      }
+    bool isLast = current == last;
+    uint64_t next = isLast ? 0 : getNextIteration(loop, current);
+    Block *nextBody = isLast ? nullptr : &op.getBody(next);
+    for (unsigned k = 0; k < op.getNumResults(); ++k) {
+      const Value *to = isLast ? op.getResult(k) : nextBody->getArgument(k);
+      if (!isLast || isWanted(to))
+        bind(getName(yield->getOperand(k)), {to, next});
+    }
+    if (lifetimes)
+      freeAll(lifetimes->getReleases(yield));
+    if (isLast)
+      break;
+    freeUnusedArguments(*nextBody, next);
+    current = next;
+    body = nextBody;
+  }
+  iteration.reset();
+}
+
+void UnitWalk::walkRecv(const ProgramItem &recv, const ProgramItem *range) {
+  for (unsigned k = 0; k < recv.values.size(); ++k) {
+    const Value *value = recv.values[k];
+    visitReceive(recv, k, {value, !getLoop(value) ? 0 : range ? range->getIteration(0) : passingThrough});
+    received.insert(value);
+  }
+  for (const Value *value : recv.values)
+    if (!getLoop(value) && !isWanted(value))
+      free({value, 0});
+}
+
+void UnitWalk::walkSend(const ProgramItem &send, const ProgramItem *range) {
+  for (unsigned k = 0; k < send.values.size(); ++k) {
+    const Value *value = range ? range->op->getResult(k) : send.values[k];
+    IterationValue name = {value, getLoop(value) ? passingThrough : 0};
+    visitSend(send, k, name);
+    if (getLoop(value))
+      free(name); // passed through
+  }
+}
+
+void UnitWalk::walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUses, unsigned unitPlace) {
+  uses = chainUses;
+  place = unitPlace;
+  received.clear();
+  if (uses)
+    enterUnit((*uses)[place]);
+  std::vector<llvm::SmallVector<const Value *, 2>> releases(2 * items.size());
+  if (lifetimes)
+    for (auto [value, time] : (*uses)[place])
+      if (!getLoop(value) && !outlivesUnit(value))
+        releases[time].push_back(value);
+  const ProgramItem *range = findPipelinedLoop(items);
+  for (unsigned i = 0; i < items.size(); ++i) {
+    const ProgramItem &item = items[i];
+    itemEnd = 2 * i + 1;
+    entryReleases = releases[2 * i];
+    switch (item.kind) {
+    case ProgramItem::Kind::Op:
+      visitOp(*item.op);
+      for (auto &result : item.op->getResults())
+        if (!isWanted(result.get()))
+          free({result.get(), 0});
+      break;
+    case ProgramItem::Kind::Loop:
+      walkLoop(item);
+      break;
+    case ProgramItem::Kind::Recv:
+      walkRecv(item, range);
+      break;
+    case ProgramItem::Kind::Send:
+      walkSend(item, range);
+      break;
+    }
+    freeAll(releases[itemEnd]);
+  }
+}
