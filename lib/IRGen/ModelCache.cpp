@@ -12,7 +12,7 @@ constexpr size_t maxModels = 16;
 
 static bool areSame(const sema::NamedValue &a, const sema::NamedValue &b);
 
-/// Also places are compared: messages show them.
+/// Where values stand does not count: a model about which nothing is said shows no places.
 static bool areSame(const CTValue &a, const CTValue &b) {
   if (a.getKind() != b.getKind() || a.getTag() != b.getTag())
     return false;
@@ -46,11 +46,8 @@ static bool areSame(const CTValue &a, const CTValue &b) {
   llvm_unreachable("covered switch");
 }
 
-static bool areSame(SMRange a, SMRange b) { return a.Start == b.Start && a.End == b.End; }
-
 static bool areSame(const sema::NamedValue &a, const sema::NamedValue &b) {
-  return a.name.name == b.name.name && areSame(a.name.range, b.name.range) && areSame(a.range, b.range) &&
-         areSame(a.value, b.value);
+  return a.name.name == b.name.name && areSame(a.value, b.value);
 }
 
 static bool areSame(const std::vector<sema::NamedValue> &a, const std::vector<sema::NamedValue> &b) {
