@@ -183,6 +183,7 @@ private:
 
   void compileAll() {
     results.resize(numPlans);
+    llvm::nulls().SetUnbuffered(); // several threads may write there
     // Taken before others work: the list of buffers grows while they do.
     const ast::File &file = *first.input.files->getMain();
     llvm::MemoryBufferRef text = *first.input.sources.getMemoryBuffer(file.bufferId);

@@ -43,6 +43,10 @@ public:
 
 using Mode = antlr4::atn::PredictionMode;
 
+/// Of the tables that all lexers and parsers of the grammar share, and fill as they go. An expression may be parsed while
+/// the text that it stands in is.
+static std::recursive_mutex tables;
+
 /// Parses a text by `parseRule` and builds a tree by `build` unless there are errors.
 template <typename ParseRule, typename Build>
 static auto parseText(DiagnosticEngine &diags, const SourceText &source, ParseRule parseRule, Build build)
@@ -51,8 +55,6 @@ static auto parseText(DiagnosticEngine &diags, const SourceText &source, ParseRu
   unsigned errorsBefore = diags.getNumErrors();
   if (!source.isValid())
     return nullptr;
-  // All parsers of the grammar share tables that they fill as they go. Text in an expression is parsed within.
-  static std::recursive_mutex tables;
   std::lock_guard<std::recursive_mutex> lock(tables);
   Tokens tokens(source);
   TokenCheck check = checkTokens(source, diags, tokens.stream);
