@@ -150,14 +150,9 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
   return {countOther(flops), graph.sizes.zero(), bytes};
 }
 
-/// What a rank puts into a collective, or sends: all operands, padded as the flat storage is that they are for.
+/// What a rank puts into a collective, or sends: all operands.
 static Size getPutIn(const Graph &graph, const Op &collective) {
   Size bytes = graph.sizes.zero();
-  if (collective.kind == OpKind::ReduceScatter && collective.flat) {
-    for (auto &result : collective.getResults())
-      bytes = bytes + getBytes(graph, result.get());
-    return bytes * graph.mesh.getGroupSymbol(graph.sizes, collective.axes);
-  }
   for (const Value *operand : collective.getOperands())
     bytes = bytes + getBytes(graph, operand);
   return bytes;
