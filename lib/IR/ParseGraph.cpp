@@ -225,20 +225,20 @@ bool TextParser::parseObligation() {
 }
 
 bool TextParser::parseRule() {
-  ShardRule rule;
+  Rule rule;
   rule.loc = token.getLoc();
-  if (!parseUnsigned(rule.statement) || (consume("at") && !parseQuoted(rule.pattern, "a pattern in quotes")))
+  if (!parseUnsigned(rule.statement) || (consume("at") && !parsePattern(rule)))
     return false;
   if (is("[") && !parseList("[", "]", [&] {
         if (consume("..."))
-          return rule.dimNamesHaveEllipsis = true;
-        return parseIdentifier(rule.dimNames.emplace_back(), "a name of a dim");
+          return rule.dimNames.hasEllipsis = true;
+        return parseIdentifier(rule.dimNames.names.emplace_back(), "a name of a dim");
       }))
     return false;
   if (consume("replicate")) {
-    rule.replicated = true;
+    rule.kind = RuleKind::Replicate;
   } else if (consume("keep")) {
-    rule.kept = true;
+    rule.kind = RuleKind::KeepGathered;
     if (!expect("gathered"))
       return false;
   } else {
@@ -251,6 +251,17 @@ bool TextParser::parseRule() {
   rule.saysLayout = consume("blocked") || llvm::any_of(rule.axes, [](const PlacedAxis &axis) { return !axis.isPlain(); });
   graph.rules.push_back(std::move(rule));
   return expect(";");
+}
+
+bool TextParser::parsePattern(Rule &rule) {
+  Token at = token;
+  std::string text;
+  if (!parseQuoted(text, "a pattern in quotes"))
+    return false;
+  rule.pattern = PathPattern::parse(text);
+  if (!rule.pattern)
+    diags.report(at.getLoc(), diag::BadPattern) << text;
+  return rule.pattern.has_value();
 }
 
 /// `stream reduce: communication;`

@@ -1,10 +1,12 @@
 //===- PathPattern.cpp - patterns over the paths of values ----------------===//
 #include "stage/IR/PathPattern.h"
+#include "stage/IR/Graph.h"
 
 using namespace stage;
 
 std::optional<PathPattern> PathPattern::parse(llvm::StringRef text) {
   PathPattern pattern;
+  pattern.text = text.str();
   text = text.trim();
   if (text.consume_front("param "))
     pattern.params = true;

@@ -114,6 +114,14 @@ void stage::print(llvm::raw_ostream &os, const Graph &graph, const Sharding &sha
   os << ')';
 }
 
+llvm::StringRef stage::getName(RuleKind kind) {
+  static constexpr llvm::StringLiteral names[] = {
+#define RULE(id, text) text,
+#include "stage/IR/Rules.def"
+  };
+  return names[unsigned(kind)];
+}
+
 void stage::printPlace(llvm::raw_ostream &os, const Op &op) {
   llvm::StringRef usual = op.getNumResults() ? getScope(op.getResult()->path) : llvm::StringRef();
   if (op.scope != usual) {

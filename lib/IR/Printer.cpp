@@ -25,7 +25,7 @@ public:
     printOptimizer();
     for (const Obligations::Obligation &obligation : graph.obligations.all())
       printObligation(obligation);
-    for (const ShardRule &rule : graph.rules)
+    for (const Rule &rule : graph.rules)
       printRule(rule);
     printPipeline();
     for (auto &stream : graph.streams)
@@ -138,25 +138,23 @@ private:
     os << ";\n";
   }
 
-  void printRule(const ShardRule &rule) {
+  void printRule(const Rule &rule) {
     os << "  rule " << rule.statement;
-    if (!rule.pattern.empty()) {
+    if (rule.pattern) {
       os << " at ";
-      printQuoted(os, rule.pattern);
+      printQuoted(os, rule.pattern->getText());
     }
-    if (rule.dimNamesHaveEllipsis || !rule.dimNames.empty()) {
-      os << " [" << (rule.dimNamesHaveEllipsis ? "..." : "");
-      os << (rule.dimNamesHaveEllipsis && !rule.dimNames.empty() ? ", " : "") << llvm::join(rule.dimNames, ", ")
-         << ']';
+    if (!rule.dimNames.empty()) {
+      os << " [" << (rule.dimNames.hasEllipsis ? "..." : "");
+      os << (rule.dimNames.hasEllipsis && !rule.dimNames.names.empty() ? ", " : "")
+         << llvm::join(rule.dimNames.names, ", ") << ']';
     }
-    if (rule.replicated)
-      os << " replicate over ";
-    else if (rule.kept)
-      os << " keep gathered over ";
-    else if (rule.dims.size() == 1)
-      os << " shard " << rule.dims.front() << " over ";
-    else
-      os << " shard (" << llvm::join(rule.dims, ", ") << ") over ";
+    os << ' ' << getName(rule.kind);
+    if (rule.dims.size() == 1)
+      os << ' ' << rule.dims.front();
+    else if (!rule.dims.empty())
+      os << " (" << llvm::join(rule.dims, ", ") << ')';
+    os << " over ";
     printAxes(os, graph.mesh, rule.axes);
     if (rule.saysLayout && llvm::all_of(rule.axes, [](const PlacedAxis &axis) { return axis.isPlain(); }))
       os << " blocked";

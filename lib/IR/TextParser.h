@@ -109,6 +109,7 @@ private:
   bool parseOptimizer();
   bool parseObligation();
   bool parseRule();
+  bool parsePattern(Rule &rule);
   bool parsePipeline();
   bool parseStream();
   bool parseUnitList();

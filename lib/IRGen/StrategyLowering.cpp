@@ -1,11 +1,12 @@
 //===- StrategyLowering.cpp - the strategy as data of the graph -----------===//
 //
-// Rules keep their pattern as text and name axes by number; what a strategy computes
+// Rules become objects (stage/IR/Rule.h), whose axes are numbers; what a strategy computes
 // (sizes of axes, splits, unit lists) is computed by now. Statements that are read
 // but not lowered yet are refused where they stand.
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
+#include "stage/IR/Diagnostics.h"
 #include "stage/IRGen/Diagnostics.h"
 
 using namespace stage;
@@ -94,19 +95,20 @@ public:
     for (const sema::BoundRule &rule : job.strategy.rules) {
       ++statement;
       if (auto *shard = llvm::dyn_cast<ast::ShardStmt>(rule.stmt)) {
-        good &= lowerShard(*shard, *rule.env, nullptr);
+        good &= lowerShard(*shard, *rule.env, std::nullopt, nullptr);
       } else if (auto *at = llvm::dyn_cast<ast::AtStmt>(rule.stmt)) {
-        good &= checkIterations(at->pattern);
-        for (const ast::Stmt *inner : at->rules) {
+        std::optional<PathPattern> pattern = lowerPattern(at->pattern);
+        good &= pattern.has_value();
+        for (const ast::Stmt *inner : pattern ? at->rules : llvm::ArrayRef<ast::Stmt *>()) {
           if (auto *shardInner = llvm::dyn_cast<ast::ShardStmt>(inner))
-            good &= lowerShard(*shardInner, *rule.env, &at->pattern);
+            good &= lowerShard(*shardInner, *rule.env, pattern, &at->pattern);
           else if (auto *keepInner = llvm::dyn_cast<ast::KeepStmt>(inner))
-            lowerKeep(*keepInner, &at->pattern);
+            lowerKeep(*keepInner, pattern);
           else
             good &= refuse(inner);
         }
       } else if (auto *keep = llvm::dyn_cast<ast::KeepStmt>(rule.stmt)) {
-        lowerKeep(*keep, nullptr);
+        lowerKeep(*keep, std::nullopt);
       } else if (auto *replicate = llvm::dyn_cast<ast::ReplicateStmt>(rule.stmt)) {
         good &= lowerReplicate(*replicate);
       } else if (!llvm::isa<ast::PipelineStmt>(rule.stmt)) {
@@ -117,32 +119,35 @@ public:
   }
 
 private:
-  /// Repeats stay rolled: what is said of one iteration would be said of all.
-  bool checkIterations(const ast::Pattern &pattern) {
-    llvm::StringRef path = pattern.text;
+  /// Repeats stay rolled: what is said of one iteration would be said of all, and is refused.
+  std::optional<PathPattern> lowerPattern(const ast::Pattern &syntax) {
+    llvm::StringRef path = syntax.text;
     for (size_t open = path.find('['); open != llvm::StringRef::npos; open = path.find('[', open + 1))
       if (!path.substr(open).startswith("[*]")) {
-        diags.report(pattern.range.Start, diag::NotSupportedYet).range(pattern.range)
+        diags.report(syntax.range.Start, diag::NotSupportedYet).range(syntax.range)
             << "a rule for one iteration of a repeat";
-        return false;
+        return std::nullopt;
       }
-    return true;
+    std::optional<PathPattern> pattern = PathPattern::parse(path);
+    if (!pattern)
+      diags.report(syntax.range.Start, diag::BadPattern).range(syntax.range) << path;
+    return pattern;
   }
 
   /// One rule per pattern.
   bool lowerReplicate(const ast::ReplicateStmt &stmt) {
     bool good = true;
     for (const ast::Pattern &pattern : stmt.patterns) {
-      good &= checkIterations(pattern);
+      Rule rule;
+      rule.kind = RuleKind::Replicate;
+      rule.pattern = lowerPattern(pattern);
+      good &= rule.pattern.has_value();
       if (pattern.hasDims) {
         diags.report(pattern.range.Start, diag::NotSupportedYet).range(pattern.range) << "names of dims in 'replicate'";
         good = false;
       }
-      ShardRule rule;
       rule.loc = pattern.range.Start;
       rule.statement = statement;
-      rule.pattern = pattern.text.str();
-      rule.replicated = true;
       if (stmt.hasAxes)
         rule.axes = lowerAxes(stmt.axes);
       else
@@ -167,16 +172,18 @@ private:
     return false;
   }
 
-  bool lowerShard(const ast::ShardStmt &stmt, const sema::Environment &env, const ast::Pattern *pattern) {
+  /// `syntax` may name the dims of what `pattern` matches.
+  bool lowerShard(const ast::ShardStmt &stmt, const sema::Environment &env, const std::optional<PathPattern> &pattern,
+                  const ast::Pattern *syntax) {
     for (const ast::ShardStmt::Item &item : stmt.items) {
-      ShardRule rule;
+      Rule rule;
       rule.loc = item.dims.empty() ? stmt.loc() : item.dims.front().loc();
       rule.statement = statement;
-      if (pattern) {
-        rule.pattern = pattern->text.str();
-        rule.dimNamesHaveEllipsis = pattern->dimsEllipsis;
-        for (const ast::Ident &name : pattern->dims)
-          rule.dimNames.push_back(name.name.str());
+      rule.pattern = pattern;
+      if (syntax) {
+        rule.dimNames.hasEllipsis = syntax->dimsEllipsis;
+        for (const ast::Ident &name : syntax->dims)
+          rule.dimNames.names.push_back(name.name.str());
       }
       for (const ast::Ident &dim : item.dims)
         rule.dims.push_back(dim.name.str());
@@ -199,14 +206,13 @@ private:
     return true;
   }
 
-  void lowerKeep(const ast::KeepStmt &stmt, const ast::Pattern *pattern) {
-    ShardRule rule;
+  void lowerKeep(const ast::KeepStmt &stmt, const std::optional<PathPattern> &pattern) {
+    Rule rule;
     rule.loc = stmt.loc();
     rule.statement = statement;
-    if (pattern)
-      rule.pattern = pattern->text.str();
+    rule.pattern = pattern;
     rule.axes = lowerAxes(stmt.axes);
-    rule.kept = true;
+    rule.kind = RuleKind::KeepGathered;
     graph.rules.push_back(std::move(rule));
   }
 

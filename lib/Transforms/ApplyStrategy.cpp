@@ -81,12 +81,12 @@ public:
 private:
   struct Setting {
     unsigned specificity;
-    const ShardRule *rule;
+    const Rule *rule;
   };
 
   void applyRules() {
-    for (const ShardRule &rule : graph.rules) {
-      if (!rule.pattern.empty())
+    for (const Rule &rule : graph.rules) {
+      if (rule.pattern)
         applyAtRule(rule);
       else if (!rule.dims.empty())
         applyDimRule(rule);
@@ -115,10 +115,10 @@ private:
   }
 
   /// Axes that the rule names, all of size 1: it changes nothing. `over ()` does.
-  bool isTrivial(const ShardRule &rule) const { return !rule.axes.empty() && dropTrivial(rule.axes).empty(); }
+  bool isTrivial(const Rule &rule) const { return !rule.axes.empty() && dropTrivial(rule.axes).empty(); }
 
   /// `KV = 8 (2 per rank of the axes before), G = 4`: what is left of the dims of a rule.
-  std::string describeDims(const ShardRule &rule, llvm::ArrayRef<std::optional<Extent>> extents,
+  std::string describeDims(const Rule &rule, llvm::ArrayRef<std::optional<Extent>> extents,
                            llvm::ArrayRef<int64_t> left) const {
     std::string text;
     for (unsigned i = 0; i < left.size(); ++i) {
@@ -133,7 +133,7 @@ private:
   }
 
   /// How the axes of a rule fall on the positions that its names have (absent: no such dim).
-  llvm::SmallVector<AxisList, 2> distribute(const ShardRule &rule, llvm::ArrayRef<std::optional<Extent>> extents,
+  llvm::SmallVector<AxisList, 2> distribute(const Rule &rule, llvm::ArrayRef<std::optional<Extent>> extents,
                                             bool &fits) {
     llvm::SmallVector<AxisList, 2> lists(extents.size());
     AxisList axes = dropTrivial(rule.axes);
@@ -171,7 +171,7 @@ private:
     return getNamed({extent.dim->parts.front(), extent.dim->parts.front()->size});
   }
 
-  void applyDimRule(const ShardRule &rule) {
+  void applyDimRule(const Rule &rule) {
     // A tuple is decided on the program's dims, not per value: a value may have only some of them.
     llvm::SmallVector<std::optional<Extent>, 2> extents;
     bool any = false;
@@ -200,7 +200,7 @@ private:
       }
   }
 
-  void applyToDim(const ShardRule &rule, Value &value, const Op *op, unsigned d, const AxisList &axes) {
+  void applyToDim(const Rule &rule, Value &value, const Op *op, unsigned d, const AxisList &axes) {
     prepare(value);
     use(axes);
     for (const PlacedAxis &axis : axes)
@@ -214,7 +214,7 @@ private:
   }
 
   /// A rule without a pattern and without dims: `keep gathered over tp;`
-  void applyToAll(const ShardRule &rule) {
+  void applyToAll(const Rule &rule) {
     statements[rule.statement] = true;
     for (auto [value, op] : targets.getValues())
       if (isWanted(op) && !isSource(op))
@@ -222,7 +222,7 @@ private:
   }
 
   /// Other axes, or another layout where both say one.
-  static bool contradict(const ShardRule &a, llvm::ArrayRef<PlacedAxis> axesOfA, const ShardRule &b,
+  static bool contradict(const Rule &a, llvm::ArrayRef<PlacedAxis> axesOfA, const Rule &b,
                          llvm::ArrayRef<PlacedAxis> axesOfB) {
     if (a.saysLayout && b.saysLayout)
       return axesOfA != axesOfB;
@@ -256,7 +256,7 @@ private:
     return true;
   }
 
-  void set(Value &value, unsigned d, const AxisList &axes, unsigned specificity, const ShardRule &rule) {
+  void set(Value &value, unsigned d, const AxisList &axes, unsigned specificity, const Rule &rule) {
     if (value.constraint.isInline && value.constraint.dims[d])
       return;
     Setting by{specificity, &rule};
@@ -266,7 +266,7 @@ private:
       value.constraint.loc = rule.loc;
   }
 
-  void setIndex(Op &op, unsigned index, const AxisList &axes, unsigned specificity, const ShardRule &rule) {
+  void setIndex(Op &op, unsigned index, const AxisList &axes, unsigned specificity, const Rule &rule) {
     Setting by{specificity, &rule};
     auto [it, fresh] = indexSettings.try_emplace({&op, index}, by);
     settle({&it->second, fresh}, op.indexConstraint[index], axes, by, [&](DiagnosticBuilder &message) {
@@ -295,56 +295,52 @@ private:
     }
   }
 
-  void applyAtRule(const ShardRule &rule) {
-    std::optional<PathPattern> pattern = PathPattern::parse(rule.pattern);
-    if (!pattern) {
-      diags.report(rule.loc, diag::BadPattern) << rule.pattern;
-      return;
-    }
+  void applyAtRule(const Rule &rule) {
+    const PathPattern &pattern = *rule.pattern;
     if (onlyInputs) { // what is wrong is said when all rules are applied
-      if (!pattern->matchesOps() && !pattern->namesGradient())
-        targets.forEachValue(*pattern, [&](Value &value, Op *op) {
+      if (!pattern.matchesOps() && !pattern.namesGradient())
+        targets.forEachValue(pattern, [&](Value &value, Op *op) {
           if (isInput(op))
-            applyToValue(rule, value, 1 + pattern->getSpecificity());
+            applyToValue(rule, value, 1 + pattern.getSpecificity());
         });
       return;
     }
-    if (pattern->namesGradient() && !graph.training)
+    if (pattern.namesGradient() && !graph.training)
       return; // what is not trained has none
-    unsigned specificity = 1 + pattern->getSpecificity();
+    unsigned specificity = 1 + pattern.getSpecificity();
     auto apply = [&](Value &value) { applyToValue(rule, value, specificity); };
     bool any;
-    if (pattern->matchesOps()) {
-      any = targets.forEachOp(*pattern, [&](Op &op) { applyToOp(rule, op, specificity); });
+    if (pattern.matchesOps()) {
+      any = targets.forEachOp(pattern, [&](Op &op) { applyToOp(rule, op, specificity); });
     } else {
-      any = targets.forEachValue(*pattern, [&](Value &value, Op *) { apply(value); });
-      if (pattern->namesGradient())
-        any |= targets.forEachGradient(*pattern, apply);
+      any = targets.forEachValue(pattern, [&](Value &value, Op *) { apply(value); });
+      if (pattern.namesGradient())
+        any |= targets.forEachGradient(pattern, apply);
     }
     if (!any && !isTrivial(rule))
       diags.report(rule.loc, diag::PatternMatchesNothing)
-          << rule.pattern << graph.name << targets.suggestPath(*pattern);
+          << pattern.getText() << graph.name << targets.suggestPath(pattern);
   }
 
   /// Position of a rule's name in a value: by the names that the rule gives the dims, or by the dims' own.
-  std::optional<unsigned> findDim(const ShardRule &rule, const Value &value, llvm::StringRef name) {
+  std::optional<unsigned> findDim(const Rule &rule, const Value &value, llvm::StringRef name) {
     unsigned rankOf = value.type.getNumDims();
-    for (size_t i = 0; i < rule.dimNames.size(); ++i)
-      if (rule.dimNames[i] == name && rankOf >= rule.dimNames.size())
-        return rule.dimNamesHaveEllipsis ? rankOf - rule.dimNames.size() + i : i;
+    for (size_t i = 0; i < rule.dimNames.names.size(); ++i)
+      if (rule.dimNames.names[i] == name && rankOf >= rule.dimNames.names.size())
+        return rule.dimNames.hasEllipsis ? rankOf - rule.dimNames.names.size() + i : i;
     for (unsigned d = 0; d < rankOf; ++d)
       if (value.type.shape[d].dim && value.type.shape[d].dim->answersTo(name))
         return d;
     return std::nullopt;
   }
 
-  void applyToValue(const ShardRule &rule, Value &value, unsigned specificity) {
-    if (rule.kept) {
+  void applyToValue(const Rule &rule, Value &value, unsigned specificity) {
+    if (rule.kind == RuleKind::KeepGathered) {
       value.constraint.gathered |= toSet(dropTrivial(rule.axes));
       return; // it shards nothing
     }
     prepare(value);
-    if (rule.replicated) {
+    if (rule.kind == RuleKind::Replicate) {
       replications[&value].push_back({specificity, &rule});
       use(rule.axes);
       return;
@@ -401,8 +397,8 @@ private:
       }
   }
 
-  void applyToOp(const ShardRule &rule, Op &op, unsigned specificity) {
-    if (rule.kept || rule.replicated) {
+  void applyToOp(const Rule &rule, Op &op, unsigned specificity) {
+    if (rule.kind != RuleKind::Shard) {
       for (auto &result : op.getResults())
         applyToValue(rule, *result, specificity);
       return;
@@ -435,8 +431,8 @@ private:
   /// A `shard a over x, b over y;` may name dims that a model lacks as long as it has one of them.
   void reportUnmatched() {
     llvm::DenseSet<unsigned> done;
-    for (const ShardRule &rule : graph.rules) {
-      if (!rule.pattern.empty() || statements[rule.statement] || isTrivial(rule) || !done.insert(rule.statement).second)
+    for (const Rule &rule : graph.rules) {
+      if (rule.pattern || statements[rule.statement] || isTrivial(rule) || !done.insert(rule.statement).second)
         continue;
       diags.report(rule.loc, diag::RuleDimMissing) << llvm::join(rule.dims, ", ") << graph.name
                                                    << targets.suggestDim(rule.dims.front());
@@ -457,7 +453,7 @@ private:
   /// Axes that a rule for the dim alone deals out mirrored.
   llvm::DenseMap<const Dim *, AxisSet> mirrored;
   llvm::DenseMap<unsigned, bool> statements; ///< did one of its rules match?
-  llvm::DenseSet<std::pair<const ShardRule *, unsigned>> reported;
+  llvm::DenseSet<std::pair<const Rule *, unsigned>> reported;
   AxisSet usedAxes = 0;
   bool onlyInputs = false; ///< Nothing else is constrained.
 };

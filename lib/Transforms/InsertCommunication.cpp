@@ -28,7 +28,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/Identity.h"
-#include "stage/IR/PathPattern.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/IR/Text.h"
 #include "stage/Transforms/CheckSizes.h"
@@ -256,20 +255,19 @@ private:
 
   /// A rule that says `keep gathered` of what is never gathered would say nothing.
   void checkKeepRules() {
-    for (const ShardRule &rule : graph.rules) {
+    for (const Rule &rule : graph.rules) {
       AxisSet axes = 0;
       for (AxisId axis : rule.axes)
         if (graph.mesh[axis].size > 1)
           axes |= toSet(axis);
-      if (!rule.kept || axes == 0 || !graph.training)
+      if (rule.kind != RuleKind::KeepGathered || axes == 0 || !graph.training)
         continue;
-      std::optional<PathPattern> pattern = PathPattern::parse(rule.pattern);
       bool any = llvm::any_of(keptGathered, [&](const Value *value) {
-        return (value->constraint.gathered & axes) && (!pattern || matches(*pattern, *value));
+        return (value->constraint.gathered & axes) && (!rule.pattern || matches(*rule.pattern, *value));
       });
       if (!any) {
         std::string names = llvm::join(listAxisNames(graph.mesh, toList(axes)), ", ");
-        diags.report(rule.loc, diag::NothingToKeep) << (pattern ? "that '" + rule.pattern + "' matches" : "of the model")
+        diags.report(rule.loc, diag::NothingToKeep) << (rule.pattern ? "that '" + rule.pattern->getText() + "' matches" : "of the model")
                                                     << names;
       }
     }

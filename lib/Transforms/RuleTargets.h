@@ -12,6 +12,7 @@
 #ifndef STAGE_LIB_TRANSFORMS_RULETARGETS_H
 #define STAGE_LIB_TRANSFORMS_RULETARGETS_H
 
+#include "stage/IR/Graph.h"
 #include "stage/IR/PathIndex.h"
 
 namespace stage {

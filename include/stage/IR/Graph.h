@@ -27,6 +27,7 @@
 #define STAGE_IR_GRAPH_H
 
 #include "stage/IR/OpDef.h"
+#include "stage/IR/Rule.h"
 #include "stage/IR/Types.h"
 #include "stage/Schedule/Unit.h"
 #include "llvm/ADT/DenseMap.h"
@@ -273,24 +274,6 @@ private:
   std::vector<std::unique_ptr<Value>> arguments;
 };
 
-/// One `shard` rule of a strategy, kept in the IR so that apply-strategy can be tested alone.
-struct ShardRule {
-  /// Empty for `shard F over tp;` and for what is said of every value, else the pattern of `at PATTERN: ...` as text: "layers[*].{x, h}",
-  /// "**.attention()", "param **".
-  std::string pattern;
-  /// `at P: [..., i, o]: ...` names the dims of what it matches, by position from the end; else empty.
-  llvm::SmallVector<std::string, 4> dimNames;
-  bool dimNamesHaveEllipsis = false;
-  /// `(KV, G)`: one or more names that share the axes, first come first.
-  llvm::SmallVector<std::string, 2> dims;
-  AxisList axes; ///< With their layouts; empty: `()`, whole.
-  bool replicated = false; ///< `replicate over axes`: dims is empty
-  bool kept = false;       ///< `keep gathered over axes`: dims is empty
-  bool saysLayout = false; ///< `order ...`: without it axes have the layout that a rule for the dim alone gives them
-  SMLoc loc;
-  unsigned statement = 0; ///< Rules of one `shard a over x, b over y;` share a number: one must match.
-};
-
 /// Element types that a precision gives.
 struct Precision {
   DType weight = DType::F32, activation = DType::F32, gradient = DType::F32, master = DType::F32;
@@ -348,7 +331,7 @@ public:
   /// padded ones.
   std::vector<std::pair<std::string, int64_t>> unpadded;
   Obligations obligations;
-  std::vector<ShardRule> rules;
+  std::vector<Rule> rules;
   Precision precision;
   Optimizer optimizer;
   PipelineInfo pipeline;

@@ -20,15 +20,21 @@
 #ifndef STAGE_IR_PATHPATTERN_H
 #define STAGE_IR_PATHPATTERN_H
 
-#include "stage/IR/Graph.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringSet.h"
+#include <optional>
+#include <string>
 
 namespace stage {
+
+class Value;
 
 class PathPattern {
 public:
   /// Nothing if the text is no pattern.
   static std::optional<PathPattern> parse(llvm::StringRef text);
+  /// As it was written.
+  const std::string &getText() const { return text; }
 
   /// True for patterns that end in `()`.
   bool matchesOps() const { return ops; }
@@ -60,6 +66,7 @@ private:
     bool matches(llvm::StringRef name) const;
   };
   bool matchSegments(llvm::ArrayRef<llvm::StringRef> path) const;
+  std::string text;
   llvm::SmallVector<Segment, 4> segments;
   bool ops = false;
   bool params = false, results = false; ///< What stands before the pattern.

@@ -1,0 +1,47 @@
+//===- Rule.h - a rule of a strategy ---------------------------*- C++ -*-===//
+//
+//   rule 0 shard (KV, G) over tp;
+//   rule 1 at "layers[*].{x, y}" shard S over tp;
+//   rule 2 at "**.attention()" [..., e] shard e over cp mirrored;
+//   rule 3 keep gathered over tp;
+//
+// Rules stand in the graph IR, so that apply-strategy can be tested alone.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_IR_RULE_H
+#define STAGE_IR_RULE_H
+
+#include "stage/IR/PathPattern.h"
+#include "stage/IR/Types.h"
+
+namespace stage {
+
+enum class RuleKind : uint8_t {
+#define RULE(id, text) id,
+#include "stage/IR/Rules.def"
+};
+/// `shard`, `replicate`, `keep gathered`.
+llvm::StringRef getName(RuleKind kind);
+
+struct Rule {
+  RuleKind kind = RuleKind::Shard;
+  /// What it is about; absent: everything.
+  std::optional<PathPattern> pattern;
+  /// `at P: [..., i, o]: ...` names the dims of what it matches, by position, from the end after `...`.
+  struct DimNames {
+    llvm::SmallVector<std::string, 4> names;
+    bool hasEllipsis = false;
+    bool empty() const { return names.empty() && !hasEllipsis; }
+  } dimNames;
+  /// Shard: one or more names that share the axes, first come first.
+  llvm::SmallVector<std::string, 2> dims;
+  AxisList axes; ///< With their layouts; empty: `()`, whole.
+  /// `order ...`: the layouts of the axes are said. Without it they are those that a rule for the dim alone gives them.
+  bool saysLayout = false;
+  SMLoc loc;
+  unsigned statement = 0; ///< Rules of one `shard a over x, b over y;` share a number: one must match.
+};
+
+} // namespace stage
+
+#endif // STAGE_IR_RULE_H
