@@ -90,7 +90,10 @@ bool PassManager::runPass(const PassInfo &pass, Graph &graph) {
     return false;
   }
   if (llvm::StringRef done = pass.findDone ? pass.findDone(graph) : ""; !done.empty()) {
-    diags.report(graph.loc, diag::PassTooLate) << pass.name << done;
+    if (done == pass.name)
+      diags.report(graph.loc, diag::PassTwice) << pass.name;
+    else
+      diags.report(graph.loc, diag::PassTooLate) << pass.name << done;
     return false;
   }
   auto start = std::chrono::steady_clock::now();

@@ -21,6 +21,16 @@ static llvm::StringRef findCommunicated(Graph &graph) {
   return communicates ? "insert-communication" : "";
 }
 
+/// A second backward would be added to the first.
+static llvm::StringRef findDifferentiated(Graph &graph) {
+  if (llvm::StringRef done = findCommunicated(graph); !done.empty())
+    return done;
+  bool hasBackward = llvm::any_of(graph.getPhases(), [](Block &phase) {
+    return phase.getPhase() != PhaseKind::Forward && !phase.empty();
+  });
+  return hasBackward ? "differentiate" : "";
+}
+
 static const PassInfo passes[] = {
 #define PASS(name, function, doc, findMissing, findDone) {name, function, doc, findMissing, findDone},
 #include "stage/Transforms/Passes.def"

@@ -25,7 +25,8 @@ struct PassInfo {
   llvm::StringRef doc;
   /// The pass that must have run and has not, as the graph shows; empty if there is none. Null: nothing is needed.
   llvm::StringRef (*findMissing)(Graph &graph) = nullptr;
-  /// The name of a pass that has run on the graph and before which this one must run; empty if there is none.
+  /// The name of a pass that has run on the graph and before which this one must run, its own if it must not run again;
+  /// empty if there is none.
   llvm::StringRef (*findDone)(Graph &graph) = nullptr;
 };
 
