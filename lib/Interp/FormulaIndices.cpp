@@ -40,7 +40,8 @@ void FormulaEvaluator::setLocal(unsigned index, int64_t local) {
 
 void FormulaEvaluator::addStrides(unsigned index, int64_t &stride,
                                   llvm::SmallVectorImpl<std::pair<unsigned, int64_t>> &strides) const {
-  for (unsigned part : llvm::reverse(def.expand(index))) {
+  llvm::SmallVector<unsigned, 4> parts = def.expand(index); // reverse() would keep a reference to one without a name
+  for (unsigned part : llvm::reverse(parts)) {
     strides.emplace_back(part, stride);
     stride *= int64_t(in.positions[part].size());
   }
