@@ -14,9 +14,10 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
       facts(graph.pipeline.environments.size()), numIssued(groups.getNumKinds() + 2),
       chains(firstDeclared + graph.streams.size()) {
   select(0);
-  for (const UnitTemplate &unit : stage.templates)
-    for (const ProgramItem &item : unit.items)
-      maxValues = std::max<uint64_t>(maxValues, item.values.size());
+  for (const StageProgram &any : program.stages) // sender and receiver count alike
+    for (const UnitTemplate &unit : any.templates)
+      for (const ProgramItem &item : unit.items)
+        maxValues = std::max<uint64_t>(maxValues, item.values.size());
   placeUnits();
   for (const PlacedUnit &unit : units)
     numPermutes += getNumCollectives(unit).back();

@@ -272,7 +272,8 @@ void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_
   Block &entered = runsHere ? loop->getBody(iteration) : *value->getBlock();
   if (auto recv = unit.layout->findRecv(entered.getArgument(number)))
     return visitor({Origin::Kind::Recv, entered.getArgument(number), &unit, -1, unit.base + *recv});
-  visit(loop->getOperand(number), unit, -1, visitor, seen);
+  if (!unit.layout->isFed(*loop)) // else it is a constant, or nothing reads it
+    visit(loop->getOperand(number), unit, -1, visitor, seen);
 }
 
 void Producers::visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const {
@@ -284,5 +285,6 @@ void Producers::visitLoopResult(const Value *value, const PlacedUnit &unit, Visi
     int64_t last = segment->item->getIteration(segment->iterations - 1);
     return visit(loop->getBody(last).getTerminator()->getOperand(value->getNumber()), unit, last, visitor, seen);
   }
-  visit(loop->getOperand(value->getNumber()), unit, -1, visitor, seen);
+  if (!unit.layout->isFed(*loop))
+    visit(loop->getOperand(value->getNumber()), unit, -1, visitor, seen);
 }

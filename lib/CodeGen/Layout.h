@@ -75,6 +75,8 @@ public:
   bool contains(const Op *op) const { return positions.count(op); }
   /// Position in the unit of the recv of a value; nothing if it is not received.
   std::optional<unsigned> findRecv(const Value *value) const;
+  /// What this repeat carries comes from another virtual stage.
+  bool isFed(const Op &repeat) const { return isPipelined(repeat) && receives(items); }
 
 private:
   llvm::ArrayRef<ProgramItem> items;

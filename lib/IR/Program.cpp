@@ -62,6 +62,12 @@ void stage::forEachOp(llvm::ArrayRef<ProgramItem> items, llvm::function_ref<void
   }
 }
 
+bool stage::isPipelined(const Op &repeat) { return repeat.name == repeat.getBlock()->getGraph().pipeline.loop; }
+
+bool stage::receives(llvm::ArrayRef<ProgramItem> items) {
+  return llvm::any_of(items, [](const ProgramItem &item) { return item.kind == ProgramItem::Kind::Recv; });
+}
+
 void stage::forEachOutsideValue(const ProgramItem &item, llvm::function_ref<void(Value *, Op &)> f) {
   if (item.kind == ProgramItem::Kind::Loop)
     forEachOutsideValue(*item.op, item.begin, item.end, f);
@@ -142,10 +148,16 @@ private:
       bool isRecv = item.kind == ProgramItem::Kind::Recv;
       os << (isRecv ? "recv " : "send ");
       llvm::interleaveComma(item.values, os, [&](const Value *value) { os << '%' << names.get(value); });
+      if (item.values.empty())
+        os << "nothing";
       auto [stage, chunk] = program.virtualStages[item.peer];
       os << (isRecv ? " from stage " : " to stage ") << stage;
       if (program.numChunks > 1)
         os << " chunk " << chunk;
+      for (auto [constant, value] : item.constants) {
+        os << ", %" << names.get(value) << " = ";
+        printNumber(os, constant->getOp()->number);
+      }
     }
   }
 

@@ -100,6 +100,13 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
   return nullptr;
 }
 
+bool OpRunner::isMissing(const Value *value, const Step &step, const RankMemory &memory) const {
+  if (Sources::isSource(value) || (value->getOp() && value->getOp()->kind == OpKind::Accumulate))
+    return false;
+  Instance instance = getInstance(value, step.frame, step.microbatch);
+  return !memory.values.count(instance) && !memory.freed.count(instance);
+}
+
 static std::string describePositions(const Positions &positions) {
   std::string text = "[";
   for (size_t i = 0; i < positions.size();) {

@@ -99,6 +99,8 @@ public:
   /// What a rank reads as a value; a fault if it does not hold it.
   TensorRef read(const Value *value, const Step &step, int64_t rank, RankMemory &memory,
                  std::optional<Fault> &fault);
+  /// A value that the rank has neither computed nor received so far.
+  bool isMissing(const Value *value, const Step &step, const RankMemory &memory) const;
   /// Checks that a tensor is the piece that the value's sharding says, and keeps it.
   std::optional<Fault> store(const Value *value, const Frame &frame, unsigned microbatch, TensorRef tensor,
                              int64_t rank, RankMemory &memory, const Op *op);

@@ -128,6 +128,8 @@ ShardedRun::Outcome ShardedRun::advance(int64_t rank) {
     if (mode == SendMode::Waiting)
       return finish(std::nullopt, rank, step);
     std::optional<Fault> fault;
+    if (runner.isMissing(step.value, step, memory)) // what nothing reads need not arrive; else its reader says so
+      return finish(std::nullopt, rank, step);
     TensorRef tensor = runner.read(step.value, step, rank, memory, fault);
     if (!fault)
       fault = runner.store(step.to, step.toFrame, step.microbatch, tensor, rank, memory, step.op);

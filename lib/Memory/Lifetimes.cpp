@@ -60,7 +60,7 @@ void Lifetimes::visitValue(const Value &value) {
 
 const ProgramItem *stage::findPipelinedLoop(llvm::ArrayRef<ProgramItem> items) {
   for (const ProgramItem &item : items)
-    if (item.kind == ProgramItem::Kind::Loop && item.op->name == item.op->getBlock()->getGraph().pipeline.loop)
+    if (item.kind == ProgramItem::Kind::Loop && isPipelined(*item.op))
       return &item;
   return nullptr;
 }
@@ -73,15 +73,12 @@ LastUses stage::findLastUses(llvm::ArrayRef<ProgramItem> items) {
   };
   const ProgramItem *loop = findPipelinedLoop(items);
   // What enters the repeat on another virtual stage arrives here as a message.
-  bool isReceived = llvm::any_of(items, [&](const ProgramItem &item) {
-    return item.kind == ProgramItem::Kind::Recv && loop && !item.values.empty() &&
-           getLoop(item.values.front()) == loop->op;
-  });
+  bool isReceived = receives(items);
   for (unsigned i = 0; i < items.size(); ++i) {
     const ProgramItem &item = items[i];
     if (item.kind == ProgramItem::Kind::Send)
       for (unsigned k = 0; k < item.values.size(); ++k)
-        use(loop ? loop->op->getResult(k) : item.values[k], 2 * i + 1);
+        use(loop ? loop->op->getResult(item.slots[k]) : item.values[k], 2 * i + 1);
     if (item.op)
       forEachOutsideValue(item, [&](Value *value, Op &user) {
         bool entry = item.kind == ProgramItem::Kind::Loop && &user == item.op;

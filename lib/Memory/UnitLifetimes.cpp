@@ -95,26 +95,13 @@ void UnitSimulator::findLifetimes() {
     for (TensorAccess access : getAccesses(node))
       if (!access.isWrite)
         tensors[access.tensor].last = node;
-  // What arrives is there, whether anything reads it or not: the first node of the unit that is no recv frees it. What
-  // nothing reads of the rest is not made.
-  std::vector<LateAccess> frees;
-  unsigned next = 0, of = 0;
-  for (unsigned node = 0; node < nodes.size(); ++node) {
-    if (!nodes[node].isRecv)
-      continue;
-    while (ends[of] <= node)
-      ++of;
-    unsigned end = ends[of];
-    for (next = std::max(next, node); next < end && nodes[next].isRecv;)
-      ++next;
-    for (TensorAccess access : getAccesses(node))
-      if (tensors[access.tensor].last < 0 && next < end) {
-        tensors[access.tensor].last = next;
-        frees.push_back({next, {access.tensor, /*isWrite=*/false}});
-      }
-  }
+  // What arrives is there, whether anything reads it or not: then its recv frees it. What nothing reads of the rest is
+  // not made.
+  for (unsigned node = 0; node < nodes.size(); ++node)
+    if (nodes[node].isRecv)
+      for (TensorAccess access : getAccesses(node))
+        tensors[access.tensor].last = std::max(tensors[access.tensor].last, int(node));
   dropUnread();
-  insert(std::move(frees));
   // The outputs of inference are made, though only the caller reads them.
   if (!program.graph->training)
     for (UnitTensor &tensor : tensors)

@@ -34,7 +34,7 @@ void UnitWalk::freeUnusedArguments(const Block &body, uint64_t iteration) {
       free({argument.get(), iteration});
 }
 
-void UnitWalk::walkLoop(const ProgramItem &loop) {
+void UnitWalk::walkLoop(const ProgramItem &loop, bool isFed) {
   const Op &op = *loop.op;
   int64_t count = loop.getNumIterations();
   if (count == 0) { // hands on what it was given
@@ -44,9 +44,8 @@ void UnitWalk::walkLoop(const ProgramItem &loop) {
   }
   uint64_t current = loop.getIteration(0), last = loop.getIteration(count - 1);
   Block *body = &op.getBody(current);
-  for (unsigned k = 0; k < op.getNumOperands(); ++k)
-    if (!received.contains(body->getArgument(k)))
-      bind({op.getOperand(k), 0}, {body->getArgument(k), current});
+  for (unsigned k = 0; k < op.getNumOperands() && !isFed; ++k)
+    bind({op.getOperand(k), 0}, {body->getArgument(k), current});
   freeUnusedArguments(*body, current);
   freeAll(entryReleases);
   while (true) {
@@ -78,11 +77,13 @@ void UnitWalk::walkLoop(const ProgramItem &loop) {
 }
 
 void UnitWalk::walkRecv(const ProgramItem &recv, const ProgramItem *range) {
-  for (unsigned k = 0; k < recv.values.size(); ++k) {
-    const Value *value = recv.values[k];
-    visitReceive(recv, k, {value, !getLoop(value) ? 0 : range ? range->getIteration(0) : passingThrough});
-    received.insert(value);
-  }
+  auto getArrival = [&](const Value *value) -> IterationValue {
+    return {value, !getLoop(value) ? 0 : range ? range->getIteration(0) : passingThrough};
+  };
+  for (unsigned k = 0; k < recv.values.size(); ++k)
+    visitReceive(recv, k, getArrival(recv.values[k]));
+  for (auto [constant, value] : recv.constants)
+    bind({constant, getArrival(value).second}, getArrival(value));
   for (const Value *value : recv.values)
     if (!getLoop(value) && !isWanted(value))
       free({value, 0});
@@ -90,7 +91,7 @@ void UnitWalk::walkRecv(const ProgramItem &recv, const ProgramItem *range) {
 
 void UnitWalk::walkSend(const ProgramItem &send, const ProgramItem *range) {
   for (unsigned k = 0; k < send.values.size(); ++k) {
-    const Value *value = range ? range->op->getResult(k) : send.values[k];
+    const Value *value = range ? range->op->getResult(send.slots[k]) : send.values[k];
     IterationValue name = {value, getLoop(value) ? passingThrough : 0};
     visitSend(send, k, name);
     if (getLoop(value))
@@ -101,7 +102,6 @@ void UnitWalk::walkSend(const ProgramItem &send, const ProgramItem *range) {
 void UnitWalk::walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUses, unsigned unitPlace) {
   uses = chainUses;
   place = unitPlace;
-  received.clear();
   if (uses)
     enterUnit((*uses)[place]);
   std::vector<llvm::SmallVector<const Value *, 2>> releases(2 * items.size());
@@ -122,7 +122,7 @@ void UnitWalk::walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUse
           free({result.get(), 0});
       break;
     case ProgramItem::Kind::Loop:
-      walkLoop(item);
+      walkLoop(item, &item == range && receives(items));
       break;
     case ProgramItem::Kind::Recv:
       walkRecv(item, range);

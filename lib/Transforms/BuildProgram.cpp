@@ -10,13 +10,15 @@
 //
 // Algorithm: for each virtual stage one template per kind of unit: a recv unless the
 // unit is the first on its way, the top-level ops of this stage and the stage's range
-// of the pipelined repeat in the order of the graph, a send unless it is the last. Ops
+// of the pipelined repeat in the order of the graph, a send unless it is the last; of
+// what the repeat carries there moves what is read (CarriedSlots.h). Ops
 // without a virtual stage (computed from inputs and constants only) go to each
 // template of a stage that needs their results. Then the schedule's list of units, which
 // runs each phase of the graph, and no other, for every microbatch.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Transforms/BuildProgram.h"
+#include "CarriedSlots.h"
 #include "PipelineLayout.h"
 #include "ProgramLimits.h"
 #include "stage/IR/Costs.h"
@@ -191,8 +193,15 @@ private:
     ProgramItem item;
     item.kind = ProgramItem::Kind::Recv;
     item.peer = peer;
-    for (unsigned i = 0; i < loop.getNumResults(); ++i)
-      item.values.push_back(runsNothing(v) && isEnd ? loop.getResult(i) : getEntered(loop, v).getArgument(i));
+    auto [begin, end] = layout.ranges[v];
+    const CarriedSlots &slots = getSlots(loop, loop.reverse ? end : begin);
+    for (unsigned i : slots.isRead.set_bits()) {
+      Value *value = runsNothing(v) && isEnd ? loop.getResult(i) : getEntered(loop, v).getArgument(i);
+      if (slots.isMoved(i))
+        item.append(value, i);
+      else
+        item.constants.push_back({slots.constants[i], value});
+    }
     return item;
   }
 
@@ -201,11 +210,30 @@ private:
     ProgramItem item;
     item.kind = ProgramItem::Kind::Send;
     item.peer = peer;
-    for (unsigned i = 0; i < loop.getNumResults(); ++i)
-      item.values.push_back(!runsNothing(v) ? getLeft(loop, v).getTerminator()->getOperand(i)
-                            : isStart       ? loop.getOperand(i)
-                                            : getEntered(loop, v).getArgument(i));
+    auto [begin, end] = layout.ranges[v];
+    const CarriedSlots &slots = getSlots(loop, loop.reverse ? begin : end);
+    for (unsigned i : slots.isRead.set_bits())
+      if (slots.isMoved(i))
+        item.append(!runsNothing(v) ? getLeft(loop, v).getTerminator()->getOperand(i)
+                    : isStart       ? loop.getOperand(i)
+                                    : getEntered(loop, v).getArgument(i),
+                    i);
     return item;
+  }
+
+  /// What a repeat carries between two of its iterations, counted in the order of the model: behind `place` of them.
+  const CarriedSlots &getSlots(Op &loop, int64_t place) {
+    int64_t count = layout.ranges.back().second;
+    auto getRun = [&](int64_t behind) { return loop.reverse ? count - behind : behind; };
+    auto [known, isNew] = carried.try_emplace(&loop);
+    if (isNew) {
+      llvm::DenseSet<int64_t> cuts;
+      for (auto [begin, end] : layout.ranges)
+        cuts.insert(getRun(end));
+      cuts.insert(getRun(0));
+      known->second = findCarriedSlots(loop, count, cuts);
+    }
+    return known->second.find(getRun(place))->second;
   }
 
   /// Without a pipeline each microbatch goes forward and back by itself.
@@ -345,6 +373,7 @@ private:
   Graph &graph;
   const PipelineLayout &layout;
   DiagnosticEngine &diags;
+  llvm::DenseMap<const Op *, llvm::DenseMap<int64_t, CarriedSlots>> carried; ///< By the pipelined repeat of a phase.
   llvm::SmallVector<PhaseKind, 4> kinds; ///< The phases that run for each microbatch, in their order.
 };
 } // namespace

@@ -221,6 +221,12 @@ TEST_F(AnalyzeTest, ProductOfGathersDoesNotComeInPieces) {
   EXPECT_EQ(getShardable(def), "b");
 }
 
+TEST_F(AnalyzeTest, AddendOfAGatherWouldBeAddedOncePerPiece) {
+  EXPECT_EQ(getShardable(parse("op f(id: [b], p: [v]) -> (y: [b] = p[id[b]]);")), "b v");
+  EXPECT_EQ(getShardable(parse("op f(id: [b], p: [v], c: [b]) -> (y: [b] = p[id[b]] + c[b]);")), "b");
+  EXPECT_EQ(getShardable(parse("op f(id: [b], p: [v], c: [b]) -> (y: [b] = c[b] - p[id[b]]);")), "b");
+}
+
 TEST_F(AnalyzeTest, RopeShiftsAnIndex) {
   const OpDef &def = parse(
       "op rope(x: [b, s, e]) -> (y: [b, s, e] = x[b, s, e] * cos(s) + x[b, s, size(e) / 2 - e] * sin(s));");

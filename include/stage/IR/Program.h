@@ -61,13 +61,25 @@ struct ProgramItem {
   /// repeat's results if the range is empty or past. Send: the values that leave: the yield's operands of the last
   /// iteration run, or (empty range) the same values that were received.
   std::vector<Value *> values;
+  /// Recv, Send: for each of them, which of the values that the repeat carries it is.
+  std::vector<unsigned> slots;
+  /// Recv: constants that the sender holds and this unit makes for itself, and its ops' names for them.
+  std::vector<std::pair<const Value *, Value *>> constants;
   unsigned peer = 0; ///< Recv, Send: a virtual stage.
 
+  void append(Value *value, unsigned slot) {
+    values.push_back(value);
+    slots.push_back(slot);
+  }
   /// Of a loop: how many iterations it runs, and number n of them, from 0, in the order in which they run.
   int64_t getNumIterations() const { return end - begin; }
   int64_t getIteration(int64_t n) const { return op->reverse ? end - 1 - n : begin + n; }
 };
 
+/// A repeat, of any phase, that the pipeline cuts.
+bool isPipelined(const Op &repeat);
+/// What the pipelined repeat carries comes to these items of a unit from another virtual stage.
+bool receives(llvm::ArrayRef<ProgramItem> items);
 /// Calls `f` for each body of the repeat of a Loop item that one of its iterations runs, with how many do.
 void forEachBody(const ProgramItem &loop, llvm::function_ref<void(Block &body, int64_t iterations)> f);
 /// Calls `f` for every op that the items run, repeats and the ops of their bodies among them, with how often one run of

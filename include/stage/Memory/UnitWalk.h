@@ -7,7 +7,7 @@
 //   F1: receive layers.x @4   op rms_norm @4 ...   bind layers.x @5 <- layers.y @4   free layers.y @4 ...
 //
 // Algorithm: items in order, the iterations of a repeat in theirs. A repeat binds its
-// carried operands to the arguments of its first iteration, unless these were received;
+// carried operands to the arguments of its first iteration, unless these were received or nothing reads them;
 // then what an iteration yields to the arguments of the next one, or to the results. What
 // dies when a repeat is entered, with an op, with an item, or where it is made because
 // nothing uses it, is freed there (Lifetimes.h).
@@ -66,7 +66,7 @@ protected:
   bool diesWith(const Value *operand, const Op &op) const;
 
 private:
-  void walkLoop(const ProgramItem &loop);
+  void walkLoop(const ProgramItem &loop, bool isFed);
   void walkRecv(const ProgramItem &recv, const ProgramItem *range);
   void walkSend(const ProgramItem &send, const ProgramItem *range);
   void freeAll(llvm::ArrayRef<const Value *> values);
@@ -76,7 +76,6 @@ private:
   const ChainUses *uses = nullptr; ///< Of the current unit's chain, in which it has this place.
   unsigned place = 0;
   std::optional<uint64_t> iteration;
-  llvm::DenseSet<const Value *> received;
   llvm::ArrayRef<const Value *> entryReleases; ///< What dies when the current item is entered.
   unsigned itemEnd = 0;                        ///< 2 * item + 1 of the current item.
 };
