@@ -47,11 +47,16 @@ void Findings::compare(const Instance &instance, const Tensor &piece, const Tens
   compared.insert(instance);
   std::optional<Tensor> expected = piece.isFlat ? extractFlat(whole, piece.dims.front()) : extract(whole, piece.dims);
   Difference *difference = nullptr;
+  double largest = getLargest(whole);
   forEachElement(piece.dims, [&](int64_t i, llvm::ArrayRef<int64_t> local) {
-    double want = expected ? expected->data[i] : NAN, error = getError(piece.data[i], want);
-    if (double accepted = getAccepted(want, rounding); error <= accepted) {
-      maxError = std::max(maxError, error);
-      maxAccepted = std::max(maxAccepted, accepted);
+    double want = expected ? expected->data[i] : NAN;
+    if (Deviation deviation(piece.data[i], want, rounding, largest); deviation.isAccepted()) {
+      if (deviation.isOfRounding) {
+        ofRounding.insert(instance);
+        return;
+      }
+      maxError = std::max(maxError, deviation.error);
+      maxAccepted = std::max(maxAccepted, deviation.accepted);
       return;
     }
     if (difference)

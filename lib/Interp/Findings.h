@@ -29,6 +29,8 @@ public:
   double getMaxError() const { return maxError; }
   /// The largest error that was accepted anywhere.
   double getMaxAccepted() const { return maxAccepted; }
+  /// Of the compared instances, those of which nothing can be said, as they are nothing but rounding.
+  uint64_t getNumOfRounding() const { return ofRounding.size(); }
   /// Reports the first value in the order of the program that differs, or else the fault.
   void report(DiagnosticEngine &diags) const;
 
@@ -44,7 +46,7 @@ private:
   const Graph &graph;
   /// Position of each value in the text, and of the top-level op it is of or in.
   llvm::DenseMap<const Value *, unsigned> order, outerOrder;
-  std::set<Instance> compared;
+  std::set<Instance> compared, ofRounding;
   std::map<Instance, Difference> differing;
   std::optional<Fault> fault;
   int64_t faultRank = -1;

@@ -6,9 +6,23 @@
 
 using namespace stage;
 
-double stage::getError(double found, double expected) {
-  double error = std::fabs(found - expected) / (1 + std::fabs(expected));
-  return std::isnan(error) ? HUGE_VAL : error;
+/// What is accepted follows the element and not the tensor, and nothing is accepted for being small: numbers that a deep
+/// model has multiplied down to 1e-12 are as wrong as others.
+Deviation::Deviation(double found, double expected, double rounding, double largest) {
+  constexpr double multiple = 32;
+  double unit = largest > 0 && std::isfinite(largest) ? largest : 1;
+  error = found == expected ? 0 : std::fabs(found - expected) / unit;
+  if (std::isnan(error))
+    error = HUGE_VAL;
+  accepted = (tolerance * std::fabs(expected) + multiple * rounding) / unit;
+  isOfRounding = multiple * rounding >= unit;
+}
+
+double stage::getLargest(const Tensor &tensor) {
+  double largest = 0;
+  for (double number : tensor.data)
+    largest = std::max(largest, std::fabs(number));
+  return largest;
 }
 
 Instance stage::getInstance(const Value *value, const Frame &frame, unsigned microbatch) {
@@ -32,11 +46,6 @@ Rounding::Rounding(const RankMemory &once, const RankMemory &again) {
   measure(once.values, again.values, values);
   measure(once.gradients, again.gradients, gradients);
   measure(once.updated, again.updated, updated);
-}
-
-double stage::getAccepted(double expected, double rounding) {
-  constexpr double multiple = 32;
-  return tolerance + multiple * rounding / (1 + std::fabs(expected));
 }
 
 static Fault makeFault(const Op *op, const Value *value, const llvm::Twine &text) { return {op, value, text.str()}; }
@@ -291,7 +300,7 @@ std::optional<Fault> OpRunner::runBackward(const Step &step, int64_t rank, const
     auto expected = it != known.end() ? extract(*it->second, saved->dims) : std::nullopt;
     double changed = rounding && expected ? rounding->get(instance) : 0;
     for (size_t k = 0; expected && k < saved->data.size(); ++k)
-      if (!(getError(saved->data[k], expected->data[k]) <= getAccepted(expected->data[k], changed)))
+      if (!Deviation(saved->data[k], expected->data[k], changed, /*largest=*/1).isAccepted())
         return makeFault(&op, op.getOperand(savedOperands.size() + i),
                          "is not what forward saved for this microbatch and iteration");
   }

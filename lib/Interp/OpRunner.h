@@ -82,8 +82,6 @@ private:
   std::map<Instance, double> values;
   std::map<Key, double> gradients, updated;
 };
-/// The largest error, in the sense of getError, that is accepted where rounding may lead so far.
-double getAccepted(double expected, double rounding);
 
 class OpRunner {
 public:
@@ -126,10 +124,22 @@ private:
   const bool isDisturbed = false;
 };
 
-/// |a - b| relative to 1 + |b|; infinite if either is not a number.
-double getError(double found, double expected);
-/// Proofs accept errors up to this: sums in another order, in double precision.
+/// Proofs accept errors up to this part of what is expected: sums in another order, in double precision.
 constexpr double tolerance = 1e-9;
+
+/// How far a number is from what is expected and how far it may be, both as parts of `largest`, the largest element of
+/// the expected tensor (so that where small differences remain of large numbers neither seems large).
+struct Deviation {
+  /// Rounding alone may lead as far as `rounding`.
+  Deviation(double found, double expected, double rounding, double largest);
+
+  double error; ///< Infinite if either is not a number.
+  double accepted;
+  /// The whole tensor is what rounding leaves of numbers that cancel, as the gradient of a bias before a softmax is.
+  bool isOfRounding;
+  bool isAccepted() const { return error <= accepted; }
+};
+double getLargest(const Tensor &tensor);
 
 } // namespace stage
 

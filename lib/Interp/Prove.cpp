@@ -93,6 +93,7 @@ public:
           return std::nullopt;
     proof.numParams = reference.getNumGradients();
     proof.numCompared += findings.getNumCompared();
+    proof.numOfRounding = findings.getNumOfRounding();
     proof.maxError = std::max(proof.maxError, findings.getMaxError());
     proof.maxAccepted = std::max(proof.maxAccepted, findings.getMaxAccepted());
     proof.isSharded = program != nullptr;
@@ -153,13 +154,12 @@ private:
     for (unsigned m = 0; m < reference.getLosses().size(); ++m) {
       auto it = unsharded.values.find({result->getOperand(0), 0, m});
       double found = it == unsharded.values.end() ? NAN : it->second->data.front(), expected = reference.getLosses()[m];
-      double accepted = getAccepted(expected, rounding.get({result->getOperand(0), 0, m}));
-      if (!(getError(found, expected) <= accepted)) {
+      Deviation deviation(found, expected, rounding.get({result->getOperand(0), 0, m}), std::fabs(expected));
+      if (!deviation.isAccepted()) {
         diags.report(result->loc, diag::ProofLoss) << int64_t(m) << format(found) << format(expected);
         return false;
       }
-      proof.maxError = std::max(proof.maxError, getError(found, expected));
-      proof.maxAccepted = std::max(proof.maxAccepted, accepted);
+      cover(deviation);
       ++proof.numCompared;
     }
     if (llvm::none_of(graph.getPhases(), [](const Block &phase) { return isBackward(phase.getPhase()); }))
@@ -168,6 +168,13 @@ private:
     for (const Value *param : sources.getParams())
       isGood &= compareGradient(param);
     return isGood;
+  }
+
+  void cover(const Deviation &deviation) {
+    if (deviation.isOfRounding)
+      return;
+    proof.maxError = std::max(proof.maxError, deviation.error);
+    proof.maxAccepted = std::max(proof.maxAccepted, deviation.accepted);
   }
 
   static std::string format(double number) {
@@ -187,18 +194,18 @@ private:
       if (!expected && !isFound)
         continue;
       std::string place = loop ? " (iteration " + std::to_string(iteration) + ")" : "";
+      double changed = rounding.getGradient({param, uint64_t(iteration)});
+      double largest = getLargest(expected ? *expected : *it->second);
       for (size_t i = 0, n = expected ? expected->data.size() : it->second->data.size(); i < n; ++i) {
         double found = isFound ? it->second->data[i] : 0, wanted = expected ? expected->data[i] : 0;
-        double error = getError(found, wanted);
-        double accepted = getAccepted(wanted, rounding.getGradient({param, uint64_t(iteration)}));
-        if (!(error <= accepted)) {
+        Deviation deviation(found, wanted, changed, largest);
+        if (!deviation.isAccepted()) {
           DiagnosticBuilder message = diags.report(param->loc, diag::ProofGradient);
           message << describe(*param) << place << int64_t(i) << format(found) << format(wanted);
           noteFirstGradient(message);
           return false;
         }
-        proof.maxError = std::max(proof.maxError, error);
-        proof.maxAccepted = std::max(proof.maxAccepted, accepted);
+        cover(deviation);
       }
       ++proof.numCompared;
     }
@@ -222,7 +229,7 @@ private:
             continue;
           for (size_t i = 0; i < wanted->data.size(); ++i)
             if (double share = wanted->data[i] / double(graph.microbatches);
-                !(getError(it->second->data[i], share) <= getAccepted(share, rounding.get(it->first)))) {
+                !Deviation(it->second->data[i], share, rounding.get(it->first), /*largest=*/1).isAccepted()) {
               message.note(step.op->loc, diag::ProofFirstGradient)
                   << describe(*result) << describePlace(result.get(), getIteration(result.get(), step.frame), m)
                   << describeMaker(graph, result.get());
@@ -368,5 +375,8 @@ void stage::print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof)
     os << " unsharded, as the graph has no communication yet";
   }
   os << ": " << proof.numParams << " parameters, " << proof.numCompared << " values compared, max error "
-     << llvm::format("%.0e", proof.maxError) << " of " << llvm::format("%.0e", proof.maxAccepted) << " accepted\n";
+     << llvm::format("%.0e", proof.maxError) << " of " << llvm::format("%.0e", proof.maxAccepted) << " accepted";
+  if (proof.numOfRounding)
+    os << "; " << proof.numOfRounding << (proof.numOfRounding == 1 ? " is" : " are") << " nothing but rounding";
+  os << '\n';
 }

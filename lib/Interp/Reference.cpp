@@ -232,12 +232,16 @@ double Reference::getSlope(llvm::ArrayRef<const Value *> params) const {
 bool Reference::isConfirmed(llvm::ArrayRef<Step> steps, const RankMemory &base, llvm::ArrayRef<const Value *> params,
                             double &difference) {
   constexpr double h = 1e-5, accepted = 1e-6;
+  // What the loss rounds to is what a difference of two of them is worth.
+  auto isNear = [&](double slope, double difference, double more) {
+    return std::fabs(slope - difference) <= accepted * (std::fabs(losses.front()) + std::fabs(difference)) + more;
+  };
   double slope = getSlope(params), wide = getDifference(steps, base, params, h);
-  if (getError(slope, wide) <= accepted)
+  if (isNear(slope, wide, 0))
     return true;
   // Where the loss bends within h, shorter steps come closer: how much they differ says what differences are worth.
   difference = getDifference(steps, base, params, h / 50);
-  return std::fabs(slope - difference) <= accepted * (1 + std::fabs(difference)) + 4 * std::fabs(wide - difference);
+  return isNear(slope, difference, 4 * std::fabs(wide - difference));
 }
 
 /// Each difference runs the whole program: where there are many parameters, several move at once, and each alone only

@@ -27,8 +27,11 @@ namespace stage {
 struct Proof {
   unsigned numParams = 0;   ///< Tensors of parameters, one per iteration of their repeat.
   uint64_t numCompared = 0; ///< Values, each in one iteration and microbatch.
-  double maxError = 0;      ///< Relative to 1 + |expected|.
+  double maxError = 0;      ///< As a part of the largest element of the expected tensor.
   double maxAccepted = 0;   ///< The largest error that was accepted of any value: 1e-9 but where rounding may be more.
+  /// Of the values that were compared, those that are what rounding leaves of numbers that cancel: a proof cannot say
+  /// anything about them, and no more about the errors that it accepts.
+  uint64_t numOfRounding = 0;
   bool isSharded = false;   ///< False: the graph has no shardings yet, and only its derivative was proved.
 };
 
