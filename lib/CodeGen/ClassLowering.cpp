@@ -2,7 +2,6 @@
 #include "ClassLowering.h"
 #include "stage/CodeGen/Diagnostics.h"
 #include "stage/IR/Costs.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
 
@@ -22,6 +21,8 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
   for (const PlacedUnit &unit : units)
     numPermutes += getNumCollectives(unit).back();
   numIssued.back() = getNumTags();
+  if (options.names)
+    names.emplace(graph);
   if (options.tracker)
     tracker.emplace(program, stage, producers, sizes, diags);
 }
@@ -130,7 +131,7 @@ unsigned ClassLowering::getSlot(RankSlot slot) {
 }
 
 //===----------------------------------------------------------------------===//
-// Numbers and names of an op
+// Numbers of an op
 //===----------------------------------------------------------------------===//
 
 const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
@@ -163,55 +164,11 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
   f.stream = getStream(op);
   if (op.stream)
     f.fields.stream = op.stream->number + 1;
-  if (options.names)
-    nameOp(op, f);
-  return f;
-}
-
-/// `contract.1.dw` is a gradient of the second operator of the name `contract`, and a `contract.dw` to people.
-static std::string dropVariant(llvm::StringRef kind) {
-  llvm::SmallVector<llvm::StringRef, 3> parts;
-  kind.split(parts, '.');
-  llvm::erase_if(parts, [](llvm::StringRef part) { return llvm::all_of(part, llvm::isDigit); });
-  return llvm::join(parts, ".");
-}
-
-/// Variants keep their numbers where their FLOPs are of different classes: the gradient of a scale is a contraction if
-/// the scale is broadcast, and elementwise if not.
-std::string ClassLowering::getOpType(const Op &op) {
-  if (!op.def)
-    return getName(op.kind).str();
-  if (opTypes.empty())
-    for (auto &def : graph.defs.all()) {
-      auto [known, isNew] = opTypes.try_emplace(dropVariant(def->name), def->flopClass);
-      if (!isNew && known->second != def->flopClass)
-        known->second.reset();
-    }
-  std::string type = dropVariant(op.def->name);
-  return opTypes.lookup(type) ? type : op.def->name;
-}
-
-void ClassLowering::nameOp(const Op &op, OpFacts &f) {
-  llvm::StringRef kind = op.def ? llvm::StringRef(op.def->name) : getName(op.kind);
-  std::string path = op.getNumResults() ? op.getResult()->path : "";
-  if (op.kind == OpKind::Update)
-    path = op.getOperand(0)->path;
-  if (path.empty())
-    path = op.scope.empty() ? kind.str() : op.scope + "." + kind.str();
-  else if (isCommunication(op.kind) || op.kind == OpKind::Update || op.kind == OpKind::Accumulate)
-    path += (op.getNumResults() > 1 ? " and " + std::to_string(op.getNumResults() - 1) + " more " : " ") + kind.str();
-  const Op *loop = op.getBlock()->getParent();
-  f.inLoop = loop != nullptr;
-  std::string prefix = loop ? (loop->scope.empty() ? "" : loop->scope + ".") + loop->name + "." : "";
-  if (loop && llvm::StringRef(path).startswith(prefix)) {
-    f.beforeIteration = prefix;
-    f.afterIteration = "." + path.substr(prefix.size());
-  } else {
-    f.beforeIteration = loop ? prefix : "";
-    f.afterIteration = loop ? "." + path : path;
+  if (options.names) {
+    f.name = names->get(op);
+    f.fields.opType = f.name.opType;
   }
-  f.opType = getOpType(op);
-  f.fields.opType = f.opType;
+  return f;
 }
 
 //===----------------------------------------------------------------------===//
@@ -291,13 +248,6 @@ llvm::SmallVector<ClassLowering::NodeRange, 2> ClassLowering::getLatestBackwards
       latest.push_back({i, *first, layouts[i].getNumNodes()});
   llvm::sort(latest, [](const NodeRange &a, const NodeRange &b) { return a.first > b.first; });
   return latest;
-}
-
-/// Empty without names.
-std::string ClassLowering::makeName(const OpFacts &f, int64_t iteration, const std::string &suffix) const {
-  if (!options.names)
-    return "";
-  return f.beforeIteration + (f.inLoop ? std::to_string(iteration) : "") + f.afterIteration + suffix;
 }
 
 void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration, uint64_t id,

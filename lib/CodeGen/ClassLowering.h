@@ -27,12 +27,12 @@
 
 #include "Groups.h"
 #include "Layout.h"
+#include "NodeNames.h"
 #include "NodeSizes.h"
 #include "TensorTracker.h"
 #include "stage/CodeGen/Emit.h"
 #include "stage/CodeGen/NodeWriter.h"
 #include "stage/Memory/UnitWalk.h"
-#include "llvm/ADT/StringMap.h"
 #include <deque>
 
 namespace stage {
@@ -126,9 +126,7 @@ private:
   /// Numbers and names of an op, the same in every unit of an environment.
   struct OpFacts {
     NodeFields fields;
-    std::string beforeIteration, afterIteration; ///< Name around the iteration's number.
-    std::string opType;
-    bool inLoop = false;
+    NodeName name; ///< Where nodes have names.
     unsigned groupKind = 0; ///< Of a collective.
     unsigned stream = computation;
   };
@@ -147,15 +145,15 @@ private:
     return op.kind == OpKind::Permute ? groups.getNumKinds() + 1 : groups.find(op).value_or(groups.getNumKinds());
   }
   const OpFacts &getFacts(const Op &op);
-  void nameOp(const Op &op, OpFacts &facts);
-  std::string getOpType(const Op &op);
   void lowerOp(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration, uint64_t id,
                const std::string &suffix, Sink sink);
   void lowerMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
                     const std::string &suffix, Sink sink);
   void lowerPermute(const Op &op, const PlacedUnit &unit, unsigned number, bool isSend, int64_t iteration, uint64_t id,
                     const std::string &suffix, Sink sink);
-  std::string makeName(const OpFacts &facts, int64_t iteration, const std::string &suffix) const;
+  std::string makeName(const OpFacts &facts, int64_t iteration, const std::string &suffix) const {
+    return names ? facts.name.get(iteration, suffix) : "";
+  }
   std::optional<uint64_t> getOtherChainsLoad(const PlacedUnit &unit, unsigned stream) const;
   static unsigned getStream(const Op &op);
   void findEdges(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration);
@@ -185,12 +183,11 @@ private:
   Additions additions;
   Producers producers;
   std::optional<TensorTracker> tracker;
+  std::optional<NodeNames> names; ///< If nodes have them.
 
   llvm::SmallVector<std::pair<AxisId, int64_t>, 2> coordinates; ///< Of the class.
   unsigned environment = 0;
   std::vector<llvm::DenseMap<const Op *, std::unique_ptr<OpFacts>>> facts; ///< Per environment.
-  /// The class of the FLOPs of all operators that share a name but for the number of their variant, if it is one.
-  llvm::StringMap<std::optional<FlopClass>> opTypes;
   std::vector<RankSlot> slots;
   std::vector<uint64_t> numIssued;
   uint64_t numPermutes = 0; ///< Of all units.

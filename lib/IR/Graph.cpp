@@ -1,5 +1,6 @@
 //===- Graph.cpp - the graph IR -------------------------------------------===//
 #include "stage/IR/Graph.h"
+#include "stage/IR/Text.h"
 
 using namespace stage;
 
@@ -265,6 +266,5 @@ std::string stage::describe(const Value &value) {
   const Op *op = value.getOp();
   if (!op)
     return "an argument of '" + getLoop(&value)->name + "'";
-  std::string name = (op->def ? llvm::StringRef(op->def->name) : getName(op->kind)).str();
-  return op->scope.empty() ? name : op->scope + "." + name;
+  return joinPath(op->scope, op->def ? llvm::StringRef(op->def->name) : getName(op->kind));
 }

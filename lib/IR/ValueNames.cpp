@@ -22,6 +22,10 @@ llvm::StringRef stage::getLocalName(llvm::StringRef path) {
 
 llvm::StringRef stage::getScope(llvm::StringRef path) { return path.drop_back(getLocalName(path).size()).rtrim('.'); }
 
+std::string stage::joinPath(llvm::StringRef scope, llvm::StringRef name) {
+  return scope.empty() ? name.str() : (scope + "." + name).str();
+}
+
 ValueNames::ValueNames(const Graph &graph) {
   for (const Block &phase : graph.getPhases())
     visit(phase);

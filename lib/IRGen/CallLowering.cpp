@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
+#include "stage/IR/Text.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
@@ -71,7 +72,7 @@ std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, con
   for (Value *result :
        OpLowering(graph, evaluator).call(decl, tensors, opEnv, expr.range, *place.block, place.scope)) {
     if (expr.as && result->path.empty())
-      result->path = (place.scope.empty() ? "" : place.scope + ".") + expr.as.name.str();
+      result->path = joinPath(place.scope, expr.as.name);
     const Op *op = result->getOp(); // null: an argument of a repeat's body, handed on
     if (!op || !op->def || !op->def->results[result->getNumber()].extra)
       results.push_back(tensor(result));
@@ -128,7 +129,7 @@ std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &d
     return std::nullopt;
   }
   std::string instance = expr.as ? expr.as.name.str() : decl.name.name.lower();
-  Place inside{(place.scope.empty() ? "" : place.scope + ".") + instance, place.block, &decl, place.inLoop};
+  Place inside{joinPath(place.scope, instance), place.block, &decl, place.inLoop};
   Environment body(evaluator.getProgram().getFile(decl));
   for (unsigned i = 0; i < decl.params.size(); ++i) {
     const ast::Param &param = decl.params[i];
@@ -180,7 +181,7 @@ std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &d
     if (!value || !bindPattern(*decl.results[i], *value, range, body, decl, "result"))
       return std::nullopt;
     if (value->path.empty())
-      value->path = inside.scope + ".result";
+      value->path = joinPath(inside.scope, "result");
   }
   return result;
 }

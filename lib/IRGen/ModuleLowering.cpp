@@ -6,10 +6,6 @@
 
 using namespace stage;
 
-static std::string joinPath(llvm::StringRef scope, llvm::StringRef name) {
-  return scope.empty() ? name.str() : (scope + "." + name).str();
-}
-
 //===----------------------------------------------------------------------===//
 // Dims and types
 //===----------------------------------------------------------------------===//

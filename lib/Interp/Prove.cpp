@@ -270,7 +270,7 @@ private:
       findings.report(diags);
       return false;
     }
-    return isDone && (mode == SendMode::Waiting || (checkUpdates(run) && checkLosses()));
+    return isDone && (mode == SendMode::Waiting || (checkUpdates(run) && checkResults()));
   }
 
   /// Every rank updates every parameter that it uses and that is trained, and every one is on some rank.
@@ -296,14 +296,36 @@ private:
     return true;
   }
 
-  bool checkLosses() {
+  /// Where a value of the top level is made: what a repeat yields is made in one of its iterations, or before it.
+  Instance findMaker(const Value *value, unsigned microbatch) const {
+    while (value->getOp() && value->getOp()->kind == OpKind::Repeat) {
+      const Op *loop = value->getOp();
+      unsigned slot = value->getNumber();
+      int64_t count = getCheckedCount(graph, loop->count), done = count;
+      for (; done > 0; --done) {
+        int64_t iteration = loop->reverse ? count - done : done - 1;
+        Block &body = loop->getBody(iteration);
+        const Value *given = body.getTerminator()->getOperand(slot);
+        if (!given->isArgument() || given->getBlock() != &body)
+          return {given, getLoop(given) ? uint64_t(iteration) : 0, microbatch};
+        slot = given->getNumber();
+      }
+      value = loop->getOperand(slot);
+    }
+    return {value, 0, microbatch};
+  }
+
+  /// What the program returns is computed somewhere, which for a loss is all that can go wrong with it alone.
+  bool checkResults() {
     Op *result = graph.getForward().getTerminator();
     for (unsigned m = 0; result && m < graph.microbatches; ++m)
-      for (const Value *value : result->getOperands())
-        if (!Sources::isSource(value) && !findings.hasCompared({value, 0, m})) {
+      for (const Value *value : result->getOperands()) {
+        Instance made = findMaker(value, m);
+        if (!Sources::isSource(made.value) && !findings.hasCompared(made)) {
           diags.report(result->loc, diag::ProofMissing) << describe(*value) << describePlace(value, 0, m) << "any rank";
           return false;
         }
+      }
     return true;
   }
 

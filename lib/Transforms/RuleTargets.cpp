@@ -1,15 +1,12 @@
 //===- RuleTargets.cpp - what the rules of a strategy are about -----------===//
 #include "RuleTargets.h"
+#include "stage/IR/Text.h"
 #include "stage/IR/Walk.h"
 
 using namespace stage;
 
 /// `linear` of `linear.1`, one operator with operands of other shapes: as programs and rules call it.
 static llvm::StringRef getBaseName(const OpDef &def) { return llvm::StringRef(def.name).split('.').first; }
-
-static std::string joinPath(llvm::StringRef scope, llvm::StringRef name) {
-  return scope.empty() ? name.str() : (scope + "." + name).str();
-}
 
 /// Adds a value under what patterns call it (PathPattern::matches); what has no name and is not computed has none there.
 static void addTo(PathIndex &index, unsigned number, const Value &value) {

@@ -58,6 +58,8 @@ private:
 llvm::StringRef getLocalName(llvm::StringRef path);
 /// The rest: "layers.attn"; empty if there is one component only.
 llvm::StringRef getScope(llvm::StringRef path);
+/// "layers.attn.q" of "layers.attn" and "q"; the name alone where the scope is empty.
+std::string joinPath(llvm::StringRef scope, llvm::StringRef name);
 
 /// What an index of a compute op has for extent if nothing is said: that of the first operand position, or else
 /// result position, where it stands. Null size if it stands in none.
