@@ -50,6 +50,7 @@ with tempfile.TemporaryDirectory() as folder:
 # A sanitizer wants more memory than a limit leaves it.
 config.available_features.add("sanitizer" if config.stage_sanitize else "not-sanitizer")
 if config.stage_sanitize:  # and a stack several times as large
+    config.environment["STAGE_SANITIZED"] = "1"
     _, most = resource.getrlimit(resource.RLIMIT_STACK)
     wanted = 64 << 20
     resource.setrlimit(resource.RLIMIT_STACK, (wanted if most == resource.RLIM_INFINITY else min(wanted, most), most))

@@ -104,7 +104,7 @@ private:
       choices.push_back(std::move(choice));
     }
     // Every combination, that with the fewest ranks first. Most combinations of two readings have different ranks.
-    bool isReadTwice = job.strategy.readings.size() > job.strategy.meshStmt->axes.size();
+    bool isReadTwice = job.strategy.meshStmt && job.strategy.readings.size() > job.strategy.meshStmt->axes.size();
     size_t numAxes = isReadTwice ? countAxes(job) : 0, most = isReadTwice ? 512 : 64;
     std::vector<std::pair<int64_t, std::vector<int64_t>>> meshes = {{1, {}}};
     for (const Choice &choice : choices) {
