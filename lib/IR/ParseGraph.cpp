@@ -34,6 +34,7 @@ bool TextParser::parseItem() {
       {"mesh", &TextParser::parseMesh},
       {"axis", &TextParser::parseAxisGroup},
       {"bind", &TextParser::parseBindings},
+      {"table", &TextParser::parseTable},
       {"precision", &TextParser::parsePrecision},
       {"optimizer", &TextParser::parseOptimizer},
       {"require", &TextParser::parseObligation},
@@ -167,6 +168,49 @@ bool TextParser::parseBindings() {
       graph.binding.bind(name, value);
   } while (consume(","));
   return expect(";");
+}
+
+/// `table load[4] = [12, 3, 5, 12];`, `table lengths[2, 3] = [[7, 5, 6], [1, 1, 2]];`.
+bool TextParser::parseTable() {
+  std::string name;
+  SizeTable table;
+  Token at = token;
+  int64_t numEntries = 1;
+  if (!parseIdentifier(name, "the table's name") || !parseList("[", "]", [&] {
+        Token size = token;
+        if (!parseInteger(table.dims.emplace_back(), 1))
+          return false;
+        if (!__builtin_mul_overflow(numEntries, table.dims.back(), &numEntries) && numEntries <= maxEntries)
+          return true;
+        diags.report(size.getLoc(), diag::IRTableTooLarge) << name << maxEntries;
+        return false;
+      }))
+    return false;
+  if (table.dims.empty() || table.dims.size() > 2)
+    return fail("one dimension or two");
+  if (!expect("=") || !parseEntries(name, table.dims, table.entries))
+    return false;
+  if (graph.binding.lookupTable(name))
+    diags.report(at.getLoc(), diag::IRRedefinition) << name;
+  else
+    graph.binding.bindTable(name, std::move(table));
+  return expect(";");
+}
+
+/// As many lists as the first dimension has, each of the rest, or as many numbers.
+bool TextParser::parseEntries(llvm::StringRef table, llvm::ArrayRef<int64_t> dims, std::vector<int64_t> &entries) {
+  Token at = token;
+  int64_t count = 0;
+  if (!parseList("[", "]", [&] {
+        ++count;
+        return dims.size() > 1 ? parseEntries(table, dims.drop_front(), entries)
+                               : parseInteger(entries.emplace_back(), 0);
+      }))
+    return false;
+  if (count == dims.front())
+    return true;
+  diags.report(at.getLoc(), diag::IRWrongCount) << "entries in a list" << table << dims.front() << count;
+  return false;
 }
 
 bool TextParser::parsePrecision() {

@@ -137,9 +137,9 @@ bool TextParser::parseSize(Size &size, llvm::ArrayRef<llvm::StringRef> stops) {
       break;
     if (is(";") || is("{") || is("}"))
       return fail("')'");
-    if (is("(") && ++nesting > maxNesting)
+    if ((is("(") || is("[")) && ++nesting > maxNesting)
       return fail("less nesting");
-    if (is(")"))
+    if (is(")") || is("]"))
       --nesting;
     end = token.text.end();
   }

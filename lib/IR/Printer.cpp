@@ -79,12 +79,28 @@ private:
       llvm::interleaveComma(bound, os, [&](auto &entry) { os << entry.first << " = " << entry.second; });
       os << ";\n";
     }
+    for (auto &[name, table] : graph.binding.sortedTables())
+      printTable(name, *table);
     for (auto &[symbol, value] : graph.unpadded)
       os << "  pad " << symbol << " from " << value << ";\n";
     if (graph.microbatches != 1)
       os << "  microbatches " << graph.microbatches << ";\n";
     if (!graph.training)
       os << "  inference;\n";
+  }
+
+  void printTable(llvm::StringRef name, const SizeTable &table) {
+    os << "  table " << name << '[';
+    llvm::interleaveComma(table.dims, os);
+    os << "] = [";
+    size_t length = table.dims.back();
+    llvm::ArrayRef<int64_t> entries = table.entries;
+    for (llvm::ListSeparator comma; !entries.empty(); entries = entries.drop_front(length)) {
+      os << comma << (table.dims.size() > 1 ? "[" : "");
+      llvm::interleaveComma(entries.take_front(length), os);
+      os << (table.dims.size() > 1 ? "]" : "");
+    }
+    os << "];\n";
   }
 
   void printPrecision() {

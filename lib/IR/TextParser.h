@@ -29,6 +29,8 @@ private:
   static constexpr unsigned maxNesting = 200;
   /// Streams of a graph: more than any machine has.
   static constexpr unsigned maxStreams = 64;
+  /// Entries of a table.
+  static constexpr int64_t maxEntries = 1 << 20;
 
   //===--- Tokens ---------------------------------------------------------===//
 
@@ -105,6 +107,8 @@ private:
   bool parseMesh();
   bool parseAxisGroup();
   bool parseBindings();
+  bool parseTable();
+  bool parseEntries(llvm::StringRef table, llvm::ArrayRef<int64_t> dims, std::vector<int64_t> &entries);
   bool parsePrecision();
   bool parseOptimizer();
   bool parseObligation();

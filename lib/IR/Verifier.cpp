@@ -64,9 +64,39 @@ private:
     }
     if (!checkedSizes.insert(size.getNode()).second)
       return;
+    bool isKnown = true;
     for (const std::string &symbol : collectSymbols(size))
-      if (!symbols.contains(symbol))
+      if (!symbols.contains(symbol)) {
         diags.report(loc, diag::IRUnknownSymbol) << size.str() << symbol;
+        isKnown = false;
+      }
+    if (isKnown && !collectLookups(size).empty())
+      verifyLookups(size, loc);
+  }
+
+  /// In the units of each environment there is the entry. Nothing is said of symbols without a value.
+  void verifyLookups(Size size, SMLoc loc) {
+    for (const SizeLookup &lookup : collectLookups(size)) {
+      std::shared_ptr<const SizeTable> table = graph.binding.lookupTable(lookup.table);
+      std::string fault = !table ? "there is no table '" + lookup.table.str() + "'"
+                          : table->dims.size() != lookup.indices.size()
+                              ? "table '" + lookup.table.str() + "' is looked up with " +
+                                    std::to_string(lookup.indices.size()) + " of its " +
+                                    std::to_string(table->dims.size()) + " indices"
+                              : "";
+      if (fault.empty())
+        continue;
+      diags.report(loc, diag::IRBadLookup) << size.str() << fault;
+      return;
+    }
+    for (unsigned number = 0; number < graph.pipeline.environments.size(); ++number) {
+      SizeValue value = evaluate(size, graph.getBinding(number));
+      if (value.error != SizeError::NoEntry)
+        continue;
+      std::string units = number ? " in units with " + toString(graph.pipeline.environments[number]) : "";
+      diags.report(loc, diag::IRBadLookup) << size.str() << "there is no entry " + value.symbol + units;
+      return;
+    }
   }
 
   //===--------------------------------------------------------------------===//

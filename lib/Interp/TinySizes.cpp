@@ -9,7 +9,8 @@
 // the other, each next to those that it shares most with, to 2, 3, ... with backtracking;
 // a predicate is tried as soon as all its symbols have values. Sizes beyond 64 are tried
 // where a requirement names them (`x[128..S]`). Sizes that another symbol has come later,
-// so that two dims that a pass confuses are told apart. First with no dim smaller than 2,
+// so that two dims that a pass confuses are told apart. Tables are made small first: their entries become 0, 1, 2, 3 in the
+// order of their sizes, or the same multiple of these, as far as all units get what is required; else they stay. First with no dim smaller than 2,
 // as a dim of size 1 hides what is done along it; then with. Where the search ends without
 // an answer, each size of the job is made as small as the others allow, until none gets
 // smaller: the job's own sizes satisfy what it requires.
@@ -25,6 +26,7 @@
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
+#include <map>
 #include <set>
 
 using namespace stage;
@@ -109,23 +111,73 @@ public:
       kept.insert(axis.name);
       binding.bind(axis.name, axis.size);
     }
+    auto keep = [&](Size size) {
+      for (const std::string &symbol : collectSymbols(size))
+        if (graph.binding.lookup(symbol))
+          kept.insert(symbol);
+    };
     graph.walk([&](Op &op) {
-      if (op.count)
-        for (const std::string &symbol : collectSymbols(op.count))
-          if (graph.binding.lookup(symbol))
-            kept.insert(symbol);
+      if (!op.count)
+        return;
+      keep(op.count);
+      for (const SizeLookup &lookup : collectLookups(op.count))
+        keptTables.insert(lookup.table);
     });
+    collect();
+    // What is looked up is an entry, and not one of the first few.
+    for (const Requirement &requirement : requirements)
+      for (Size size : {requirement.size, requirement.owed.right})
+        if (size)
+          for (const SizeLookup &lookup : collectLookups(size))
+            llvm::for_each(lookup.indices, keep);
     for (auto &[name, value] : graph.binding.sorted())
       if (!kept.contains(name) && !getCoordinateAxis(graph.mesh, name))
         addSymbol(name);
     for (auto &dim : graph.dims)
       if (dim->size.getSymbol() == dim->name && !graph.binding.lookup(dim->name))
         addSymbol(dim->name);
-    collect();
+    llvm::for_each(requirements, [&](Requirement &requirement) { findSymbols(requirement); });
   }
 
   /// Binds the graph. Otherwise what could not be satisfied most often is in `obstacle`.
   bool run(std::string &obstacle) {
+    SizeBinding given = binding;
+    for (int64_t times : {1, 2, 3, 4, 6, 8, 12}) {
+      if (!shrinkTables(times))
+        break;
+      if (findSizes(obstacle))
+        return true;
+      binding = given;
+      taken.clear();
+      for (Requirement &requirement : requirements)
+        requirement.failures = 0;
+    }
+    return findSizes(obstacle);
+  }
+
+private:
+  /// False if there are none.
+  bool shrinkTables(int64_t times) {
+    bool any = false;
+    for (auto &[name, table] : binding.sortedTables()) {
+      if (keptTables.contains(name))
+        continue;
+      std::set<int64_t> distinct(table->entries.begin(), table->entries.end());
+      std::map<int64_t, int64_t> small = {{0, 0}};
+      int64_t number = 0;
+      for (int64_t entry : distinct)
+        if (entry)
+          small[entry] = times * (number++ % 3 + 1);
+      SizeTable shrunk = *table;
+      for (int64_t &entry : shrunk.entries)
+        entry = small[entry];
+      binding.bindTable(name, std::move(shrunk));
+      any = true;
+    }
+    return any;
+  }
+
+  bool findSizes(std::string &obstacle) {
     llvm::EquivalenceClasses<unsigned> tied;
     for (unsigned i = 0; i < symbols.size(); ++i)
       tied.insert(i);
@@ -157,7 +209,6 @@ public:
     return false;
   }
 
-private:
   void addSymbol(const std::string &name) {
     if (numbers.try_emplace(name, symbols.size()).second)
       symbols.push_back(name);
@@ -169,6 +220,30 @@ private:
                        requirement.size.getNode(), requirement.owed.right.getNode())
              .second)
       return;
+    requirements.push_back(requirement);
+    bool looksUp = false;
+    for (Size size : {requirement.size, requirement.owed.right})
+      looksUp |= size && !collectLookups(size).empty();
+    // Which entry a size is may differ by unit.
+    for (unsigned number = 1; looksUp && number < graph.pipeline.environments.size(); ++number) {
+      auto bind = [&](Size size) {
+        return size ? substitute(size, [&](llvm::StringRef symbol) {
+          for (auto &[name, value] : graph.pipeline.environments[number])
+            if (name == symbol)
+              return graph.sizes.constant(value);
+          return Size();
+        })
+                    : size;
+      };
+      Requirement there = requirement;
+      there.size = bind(requirement.size);
+      there.owed.left = bind(requirement.owed.left);
+      there.owed.right = bind(requirement.owed.right);
+      requirements.push_back(std::move(there));
+    }
+  }
+
+  void findSymbols(Requirement &requirement) const {
     std::set<unsigned> used;
     for (Size size : {requirement.size, requirement.owed.right})
       if (size)
@@ -176,7 +251,6 @@ private:
           if (auto it = numbers.find(name); it != numbers.end())
             used.insert(it->second);
     requirement.symbols.assign(used.begin(), used.end());
-    requirements.push_back(std::move(requirement));
   }
 
   void collect() {
@@ -348,6 +422,7 @@ private:
   SizeBinding binding;
   std::vector<std::string> symbols;
   llvm::StringMap<unsigned> numbers;
+  llvm::StringSet<> keptTables; ///< Counts of repeats are looked up there.
   std::vector<Requirement> requirements;
   std::set<std::tuple<Requirement::Kind, int64_t, const SizeNode *, const SizeNode *>> known;
   std::multiset<int64_t> taken;

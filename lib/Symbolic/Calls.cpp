@@ -1,4 +1,4 @@
-//===- Calls.cpp - min, max, ceildiv, div and % ---------------------------===//
+//===- Calls.cpp - min, max, ceildiv, div, % and lookups ------------------===//
 //
 // Problem: say as much as possible about what is not a polynomial, without
 // assuming the values of symbols (only that divisors are not zero).
@@ -133,6 +133,18 @@ Size Impl::extremum(AtomKind kind, Size a, Size b) {
   llvm::sort(args, [](Size a, Size b) { return compareSizes(a, b) < 0; });
   return call(kind, args);
 }
+
+/// Nothing is known of the entries: two lookups are the same if their indices are.
+Size Impl::lookup(llvm::StringRef table, llvm::ArrayRef<Size> indices) {
+  for (Size index : indices)
+    if (isPoison(index))
+      return index;
+  return call(AtomKind::Lookup, indices, table);
+}
+
+Size SizeContext::lookup(llvm::StringRef table, llvm::ArrayRef<Size> indices) { return impl->lookup(table, indices); }
+Size SizeContext::largestEntry() { return impl->largestEntry; }
+Size SizeContext::sumOfEntries() { return impl->sumOfEntries; }
 
 static Impl &implOf(Size size) { return size.getContext().getImpl(); }
 

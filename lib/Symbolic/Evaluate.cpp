@@ -75,13 +75,78 @@ private:
     return value;
   }
 
+  SizeValue evaluateLookup(const Atom *atom) {
+    std::shared_ptr<const SizeTable> table = binding.lookupTable(atom->name);
+    if (!table)
+      return {SizeError::UnboundSymbol, atom->name.str(), {}};
+    llvm::SmallVector<std::optional<int64_t>, 2> indices; // nothing: all of them
+    bool isEntry = atom->args.size() == table->dims.size();
+    std::string text;
+    for (size_t d = 0; d < atom->args.size(); ++d) {
+      AtomKind kind = getKind(atom->args[d]);
+      text += (d ? ", " : "");
+      if (kind == AtomKind::LargestEntry || kind == AtomKind::SumOfEntries) {
+        indices.emplace_back();
+        text += kind == AtomKind::LargestEntry ? "max" : "sum";
+        continue;
+      }
+      SizeValue index = evaluate(atom->args[d]);
+      if (!index)
+        return index;
+      text += index.value.str();
+      isEntry &= index.value.isInteger() && index.value.num >= 0 && d < table->dims.size() &&
+                 index.value.num < table->dims[d];
+      indices.emplace_back(index.value.num);
+    }
+    if (!isEntry)
+      return {SizeError::NoEntry, (atom->name + "[" + text + "]").str(), {}};
+    return combine(*table, atom, indices, 0);
+  }
+
+  /// The entries that agree with the indices from dimension `indices.size()` on back, of which those before are
+  /// `position`.
+  static SizeValue combine(const SizeTable &table, const Atom *atom, llvm::ArrayRef<std::optional<int64_t>> indices,
+                           int64_t position) {
+    if (indices.empty())
+      return {SizeError::None, "", Rational::integer(table.entries[position])};
+    size_t dim = table.dims.size() - indices.size();
+    position *= table.dims[dim];
+    if (indices.front())
+      return combine(table, atom, indices.drop_front(), position + *indices.front());
+    bool isSum = getKind(atom->args[dim]) == AtomKind::SumOfEntries;
+    SizeValue result = combine(table, atom, indices.drop_front(), position);
+    for (int64_t i = 1; i < table.dims[dim] && result; ++i) {
+      SizeValue next = combine(table, atom, indices.drop_front(), position + i);
+      if (!next)
+        return next;
+      if (isSum)
+        result = checked(result.value.add(next.value));
+      else if (next.value.compare(result.value) > 0)
+        result = next;
+    }
+    return result;
+  }
+
+  /// Of a size that is one call or symbol.
+  static std::optional<AtomKind> findKind(Size size) {
+    llvm::ArrayRef<Term> terms = size.getNode()->terms;
+    if (terms.size() != 1 || terms[0].monomial->factors.size() != 1)
+      return std::nullopt;
+    return terms[0].monomial->factors[0].atom->kind;
+  }
+  static AtomKind getKind(Size size) { return findKind(size).value_or(AtomKind::Sum); }
+
   SizeValue evaluateCall(const Atom *atom) {
+    if (atom->kind == AtomKind::Lookup)
+      return evaluateLookup(atom);
     if (atom->kind == AtomKind::Overflow)
       return fail(SizeError::Overflow);
     if (atom->kind == AtomKind::TooDeep)
       return fail(SizeError::TooDeep);
     if (atom->kind == AtomKind::Undefined)
       return fail(SizeError::DivisionByZero);
+    if (atom->args.empty())
+      return fail(SizeError::NoEntry); // what stands for an index, and in none
     SizeValue first = evaluate(atom->args[0]);
     for (Size arg : atom->args.drop_front()) {
       if (!first)
@@ -154,6 +219,12 @@ private:
     }
     if (atom->args.empty())
       return context.getImpl().ofAtom(atom);
+    if (atom->kind == AtomKind::Lookup) {
+      llvm::SmallVector<Size, 2> indices;
+      for (Size index : atom->args)
+        indices.push_back(rebuild(index));
+      return context.lookup(atom->name, indices);
+    }
     Size result = rebuild(atom->args[0]);
     for (Size arg : atom->args.drop_front())
       result = apply(atom->kind, result, rebuild(arg));
@@ -212,6 +283,25 @@ static void collect(Size size, llvm::StringSet<> &names, llvm::DenseSet<const At
       for (Size arg : factor.atom->args)
         collect(arg, names, seen);
     }
+}
+
+static void collect(Size size, std::vector<SizeLookup> &lookups, llvm::DenseSet<const Atom *> &seen) {
+  for (const Term &term : size.getNode()->terms)
+    for (const Factor &factor : term.monomial->factors) {
+      if (!seen.insert(factor.atom).second)
+        continue;
+      if (factor.atom->kind == AtomKind::Lookup)
+        lookups.push_back({factor.atom->name, factor.atom->args});
+      for (Size arg : factor.atom->args)
+        collect(arg, lookups, seen);
+    }
+}
+
+std::vector<SizeLookup> stage::collectLookups(Size size) {
+  std::vector<SizeLookup> lookups;
+  llvm::DenseSet<const Atom *> seen;
+  collect(size, lookups, seen);
+  return lookups;
 }
 
 std::vector<std::string> stage::collectSymbols(Size size) {

@@ -74,6 +74,8 @@ bool Obligations::check(const SizeBinding &binding, DiagnosticEngine &diags) con
       failed = error != SizeError::None;
       if (error == SizeError::UnboundSymbol)
         diags.report(owed.loc, diag::SizeUnbound) << size.str() << values[side].symbol << owed.reason;
+      else if (error == SizeError::NoEntry)
+        diags.report(owed.loc, diag::SizeWithoutEntry) << size.str() << values[side].symbol << owed.reason;
       else if (error == SizeError::DivisionByZero)
         diags.report(owed.loc, diag::SizeDividesByZero) << size.str() << owed.reason;
       else if (error == SizeError::TooDeep)

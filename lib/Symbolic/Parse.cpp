@@ -3,7 +3,8 @@
 //   sum     := ['-'] product (('+' | '-') product)*
 //   product := power (('*' | '/' | '%' | 'div') power)*        from left to right
 //   power   := primary ['^' digits]
-//   primary := digits | symbol | '(' sum ')' | call
+//   primary := digits | symbol | '(' sum ')' | call | lookup
+//   lookup  := name '[' index (',' index)* ']'        index := sum | 'max' | 'sum'
 //   call    := ('min' | 'max' | 'ceildiv' | 'div') '(' sum (',' sum)+ ')' | 'overflow()' | 'toodeep()' | 'undefined()'
 //            | 'with' '(' (name ',' sum ',')+ sum ')'        names for the last sum, and those between
 //
@@ -137,6 +138,8 @@ private:
     rest = rest.drop_front(word.size());
     if (take("("))
       return parseCall(word);
+    if (take("["))
+      return parseLookup(word);
     auto named = names.find(word);
     return named == names.end() ? context.symbol(word) : named->second;
   }
@@ -156,6 +159,24 @@ private:
         return std::nullopt;
       names.insert_or_assign(word, *named);
     }
+  }
+
+  /// Behind `name[`.
+  std::optional<Size> parseLookup(llvm::StringRef name) {
+    llvm::SmallVector<Size, 2> indices;
+    do {
+      llvm::StringRef word = peekWord(), before = rest;
+      rest = rest.drop_front(word.size());
+      skipSpace();
+      bool isAll = (word == "max" || word == "sum") && (rest.startswith(",") || rest.startswith("]"));
+      rest = isAll ? rest : before;
+      std::optional<Size> index =
+          !isAll ? parseSum() : word == "max" ? context.largestEntry() : context.sumOfEntries();
+      if (!index)
+        return std::nullopt;
+      indices.push_back(*index);
+    } while (take(","));
+    return take("]") ? std::optional<Size>(context.lookup(name, indices)) : std::nullopt;
   }
 
   std::optional<Size> parseCall(llvm::StringRef name) {

@@ -38,6 +38,9 @@ static bool isWord(Size size) {
   return factor && !isInfix(factor->atom);
 }
 
+/// In place of an index: over all of them.
+static bool isEntryWord(llvm::StringRef symbol) { return symbol == "max" || symbol == "sum"; }
+
 namespace {
 class Printer {
 public:
@@ -123,6 +126,15 @@ private:
       printInfix(atom);
       os << ')';
       return;
+    case AtomKind::Lookup:
+      printLookup(atom);
+      return;
+    case AtomKind::LargestEntry:
+      os << "max";
+      return;
+    case AtomKind::SumOfEntries:
+      os << "sum";
+      return;
     case AtomKind::Sum:
       break;
     case AtomKind::CeilDiv:
@@ -148,6 +160,14 @@ private:
     llvm::interleave(
         atom->args, [&](Size arg) { printSum(arg); }, [&] { os << ", "; });
     os << ')';
+  }
+
+  /// An index that is one word of a meaning of its own is that symbol only in parentheses.
+  void printLookup(const Atom *atom) {
+    os << atom->name << '[';
+    llvm::interleave(
+        atom->args, [&](Size index) { printEnclosed(index, !isEntryWord(index.getSymbol())); }, [&] { os << ", "; });
+    os << ']';
   }
 
   void printPower(const Factor &factor) {

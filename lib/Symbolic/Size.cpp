@@ -14,8 +14,8 @@ int stage::compareAtoms(const Atom *a, const Atom *b) {
     return 0;
   if (a->kind != b->kind)
     return a->kind < b->kind ? -1 : 1;
-  if (a->kind == AtomKind::Symbol)
-    return a->name.compare(b->name);
+  if (int order = a->name.compare(b->name))
+    return order;
   for (size_t i = 0; i < std::min(a->args.size(), b->args.size()); ++i)
     if (int order = compareSizes(a->args[i], b->args[i]))
       return order;
@@ -102,6 +102,9 @@ static bool isIntegral(AtomKind kind, llvm::ArrayRef<Size> args) {
   case AtomKind::Symbol:
   case AtomKind::FloorDiv:
   case AtomKind::CeilDiv:
+  case AtomKind::Lookup:
+  case AtomKind::LargestEntry:
+  case AtomKind::SumOfEntries:
     return true;
   case AtomKind::Overflow:
   case AtomKind::TooDeep:
@@ -164,11 +167,11 @@ Size SizeContext::Impl::ofTerm(const Rational &coefficient, const Monomial *mono
   return coefficient.num == 0 ? zero : size(Term{coefficient, monomial});
 }
 
-Size SizeContext::Impl::call(AtomKind kind, llvm::ArrayRef<Size> args) {
+Size SizeContext::Impl::call(AtomKind kind, llvm::ArrayRef<Size> args, llvm::StringRef name) {
   for (Size arg : args)
     if (arg.getNode()->depth >= maxDepth)
       return tooDeep;
-  return ofAtom(atom(kind, "", args));
+  return ofAtom(atom(kind, name, args));
 }
 
 Size SizeContext::Impl::poisonOf(Size a, Size b) const {
@@ -185,6 +188,8 @@ SizeContext::Impl::Impl(SizeContext &context) : context(context) {
   overflow = ofAtom(atom(AtomKind::Overflow, "", {}));
   tooDeep = ofAtom(atom(AtomKind::TooDeep, "", {}));
   undefined = ofAtom(atom(AtomKind::Undefined, "", {}));
+  largestEntry = ofAtom(atom(AtomKind::LargestEntry, "", {}));
+  sumOfEntries = ofAtom(atom(AtomKind::SumOfEntries, "", {}));
 }
 
 //===----------------------------------------------------------------------===//
@@ -238,7 +243,8 @@ llvm::StringRef Size::getSymbol() const {
   if (node->terms.size() != 1)
     return "";
   const Term &term = node->terms[0];
-  if (term.coefficient != Rational::integer(1) || term.monomial->degree != 1 || term.monomial->divisors)
+  if (term.coefficient != Rational::integer(1) || term.monomial->degree != 1 || term.monomial->divisors ||
+      term.monomial->factors[0].atom->kind != AtomKind::Symbol)
     return "";
   return term.monomial->factors[0].atom->name;
 }
@@ -250,5 +256,20 @@ std::vector<std::pair<std::string, int64_t>> SizeBinding::sorted() const {
   for (const auto &entry : values)
     result.emplace_back(entry.first().str(), entry.second);
   llvm::sort(result);
+  return result;
+}
+
+std::shared_ptr<const SizeTable> SizeBinding::lookupTable(llvm::StringRef name) const {
+  std::shared_ptr<const SizeTable> table = tables.lookup(name);
+  if (queries)
+    note(name, table);
+  return table;
+}
+
+std::vector<std::pair<std::string, std::shared_ptr<const SizeTable>>> SizeBinding::sortedTables() const {
+  std::vector<std::pair<std::string, std::shared_ptr<const SizeTable>>> result;
+  for (const auto &entry : tables)
+    result.emplace_back(entry.first().str(), entry.second);
+  llvm::sort(result, [](const auto &a, const auto &b) { return a.first < b.first; });
   return result;
 }

@@ -34,7 +34,21 @@ constexpr unsigned maxDepth = 512;
 /// Powers beyond are given up as `overflow()`.
 constexpr int64_t maxPower = 1 << 20;
 
-enum class AtomKind : uint8_t { Symbol, Mod, FloorDiv, CeilDiv, Min, Max, Sum, Overflow, TooDeep, Undefined };
+enum class AtomKind : uint8_t {
+  Symbol,
+  Mod,
+  FloorDiv,
+  CeilDiv,
+  Min,
+  Max,
+  Lookup,
+  LargestEntry, ///< This and the next stand for an index of a lookup only.
+  SumOfEntries,
+  Sum,
+  Overflow,
+  TooDeep,
+  Undefined
+};
 
 struct Atom {
   AtomKind kind;
@@ -42,7 +56,7 @@ struct Atom {
   /// Calls and factor sums on the longest path below this atom, itself included; 0 for symbols.
   unsigned depth;
   bool integral; ///< See Size::isIntegral; kept here, as calls are shared and walking them again is exponential.
-  llvm::StringRef name;      ///< Of a symbol.
+  llvm::StringRef name;      ///< Of a symbol, or of the table of a lookup.
   llvm::ArrayRef<Size> args; ///< Of a call. A Sum has one: the sum, primitive (see splitContent).
 };
 
@@ -111,7 +125,7 @@ struct SizeContext::Impl {
   Size ofAtom(const Atom *atom);
   Size ofTerm(const Rational &coefficient, const Monomial *monomial);
   /// A call as a size; `toodeep()` where it nests too deep.
-  Size call(AtomKind kind, llvm::ArrayRef<Size> args);
+  Size call(AtomKind kind, llvm::ArrayRef<Size> args, llvm::StringRef name = "");
   bool isPoison(Size size) const { return size == overflow || size == tooDeep || size == undefined; }
   /// The poison among the operands: overflow() before toodeep() before undefined(). Null if none is.
   Size poisonOf(Size a, Size b) const;
@@ -145,6 +159,7 @@ struct SizeContext::Impl {
   Size commonDenominator(Size quotient);
   Size mod(Size a, Size b);
   Size extremum(AtomKind kind, Size a, Size b); ///< Min and Max.
+  Size lookup(llvm::StringRef table, llvm::ArrayRef<Size> indices);
 
   SizeContext &context;
   llvm::BumpPtrAllocator arena;
@@ -153,7 +168,7 @@ struct SizeContext::Impl {
   llvm::DenseSet<const SizeNode *, NodeInfo<SizeNode>> sizes;
   llvm::StringMap<Size> symbols;
   const Monomial *unit; ///< The empty monomial.
-  Size zero, one, overflow, tooDeep, undefined;
+  Size zero, one, overflow, tooDeep, undefined, largestEntry, sumOfEntries;
 
 private:
   Size computeProduct(Size a, Size b);

@@ -97,3 +97,12 @@ TEST_F(ObligationsTest, RepetitionIsDropped) {
   obligations.add(Kind::Equal, KV, tp, loc, "d");
   EXPECT_EQ(obligations.all().size(), 3u);
 }
+
+TEST_F(ObligationsTest, NoEntryOfTheTable) {
+  binding.bindTable("load", {{4}, {12, 3, 0, 12}});
+  obligations.add(Kind::Equal, D, ctx.lookup("load", {ctx.constant(3)}), loc, "rows of the last rank");
+  check(/*expected=*/true);
+  obligations.add(Kind::Equal, D, ctx.lookup("load", {KV}), loc, "rows of rank KV");
+  std::string text = check();
+  EXPECT_TRUE(contains(text, "size 'load[KV]' has no value, as the table has no entry 'load[8]': rows of rank KV")) << text;
+}

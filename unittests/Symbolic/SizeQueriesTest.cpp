@@ -58,6 +58,22 @@ TEST_F(SizeQueriesTest, WhetherASizeHasAValue) {
   EXPECT_FALSE(large.agreesWith(with("D", 4'000'000'000)));
 }
 
+/// Tables, too: what they hold, and that there is none.
+TEST_F(SizeQueriesTest, TablesThatWereLookedUp) {
+  Size entry = ctx.lookup("load", {ctx.constant(1)});
+  SizeQueries missing = record([&](const SizeBinding &asked) { evaluate(entry, asked); });
+  SizeBinding first = binding, second = binding;
+  first.bindTable("load", {{2}, {3, 5}});
+  second.bindTable("load", {{2}, {3, 6}});
+  EXPECT_TRUE(missing.agreesWith(binding));
+  EXPECT_FALSE(missing.agreesWith(first));
+  binding = first;
+  SizeQueries found = record([&](const SizeBinding &asked) { evaluate(entry, asked); });
+  EXPECT_TRUE(found.agreesWith(first));
+  EXPECT_FALSE(found.agreesWith(second));
+  EXPECT_FALSE(found.agreesWith(SizeBinding()));
+}
+
 TEST_F(SizeQueriesTest, NothingIsNotedLater) {
   SizeQueries queries = record([](const SizeBinding &) {});
   evaluate(L, binding);

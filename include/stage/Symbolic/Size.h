@@ -9,10 +9,11 @@
 //   Size local = s / t;                  // exact division; nothing is rounded
 //   local * t == s                       // true, by pointer
 //   s.mod(t), s.ceilDiv(t), s.floorDiv(t), min(s, t), max(s, t)
+//   ctx.lookup("load", {i})            // entry i of a table that a binding has: `load[i]`
 //
 // Canonical form: a sum of monomials; a monomial is a rational coefficient times
 // powers (negative ones for divisors) of atoms; an atom is a symbol, one of
-// `% min max ceildiv div` over canonical arguments, or a sum that stands in a
+// `% min max ceildiv div` or a lookup over canonical arguments, or a sum that stands in a
 // divisor. Monomials and atoms have a fixed order that depends on their printed
 // form only, so that it is the same in every run (law L11).
 //
@@ -82,6 +83,13 @@ class Size;
 class SizeQueries;
 struct SizeCheck;
 
+/// Numbers that sizes look up, row by row: in one dimension or in several, none of which is empty.
+struct SizeTable {
+  llvm::SmallVector<int64_t, 2> dims; ///< How many there are in each.
+  std::vector<int64_t> entries;
+  bool operator==(const SizeTable &other) const { return dims == other.dims && entries == other.entries; }
+};
+
 /// What the values of symbols are. Absent symbols make an evaluation fail.
 class SizeBinding {
 public:
@@ -96,13 +104,22 @@ public:
   }
   /// Names and values, sorted by name.
   std::vector<std::pair<std::string, int64_t>> sorted() const;
+  void bindTable(llvm::StringRef name, SizeTable table) {
+    tables[name] = std::make_shared<const SizeTable>(std::move(table));
+  }
+  /// Null if there is none.
+  std::shared_ptr<const SizeTable> lookupTable(llvm::StringRef name) const;
+  /// Names and tables, sorted by name.
+  std::vector<std::pair<std::string, std::shared_ptr<const SizeTable>>> sortedTables() const;
 
 private:
   friend class RecordQueries;
   friend SizeCheck checkValue(Size size, const SizeBinding &binding);
   void note(llvm::StringRef symbol, std::optional<int64_t> value) const;
+  void note(llvm::StringRef name, std::shared_ptr<const SizeTable> table) const;
 
   llvm::StringMap<int64_t> values;
+  llvm::StringMap<std::shared_ptr<const SizeTable>> tables;
   mutable SizeQueries *queries = nullptr; ///< That are told what is looked up: RecordQueries.
 };
 
@@ -131,7 +148,8 @@ public:
   Size ceilDiv(Size divisor) const;
   Size mod(Size divisor) const;
 
-  /// Infix text that SizeContext::parse reads back: `2*B*D*S/(cp*tp)`, `S^2`, `ceildiv(V, tp)`, `S % cp`, `S div 2`.
+  /// Infix text that SizeContext::parse reads back: `2*B*D*S/(cp*tp)`, `S^2`, `ceildiv(V, tp)`, `S % cp`, `S div 2`,
+  /// `load[i]`, `hist[max, sum]`.
   /// Where that would be long because calls stand in it many times, they are named first: `with(@0, S div 2, @0^2)`.
   void print(llvm::raw_ostream &os) const;
   std::string str() const;
@@ -168,6 +186,11 @@ public:
   Size constant(Rational value);
   /// The symbol of this name (letters, digits, `_`, `.`, `@`, no digit or `.` first); always the same size for one name.
   Size symbol(llvm::StringRef name);
+  /// The entry of a table at these indices.
+  Size lookup(llvm::StringRef table, llvm::ArrayRef<Size> indices);
+  /// In place of an index of a lookup: of all entries there the largest, or their sum.
+  Size largestEntry();
+  Size sumOfEntries();
   /// The sum of many sizes, without interning every sum on the way.
   Size sum(llvm::ArrayRef<Size> sizes);
   Size zero() { return constant(0); }
@@ -183,11 +206,11 @@ private:
 };
 
 /// Why a size has no value under a binding.
-enum class SizeError { None, UnboundSymbol, Overflow, TooDeep, DivisionByZero, NotAnInteger, Negative };
+enum class SizeError { None, UnboundSymbol, NoEntry, Overflow, TooDeep, DivisionByZero, NotAnInteger, Negative };
 
 struct SizeValue {
   SizeError error = SizeError::None;
-  /// The unbound symbol, where that is the error.
+  /// The symbol or table that is not bound, or the lookup of an entry that there is not, where that is the error.
   std::string symbol;
   Rational value;
   explicit operator bool() const { return error == SizeError::None; }
@@ -196,7 +219,7 @@ struct SizeValue {
 /// Why a size has no value that fits 63 bits (above those: Overflow), if it has none.
 struct SizeCheck {
   SizeError error = SizeError::None;
-  std::string symbol; ///< Of UnboundSymbol.
+  std::string symbol; ///< Of UnboundSymbol and NoEntry.
   bool operator==(const SizeCheck &other) const { return error == other.error && symbol == other.symbol; }
 };
 /// For who does not need to know the value.
@@ -210,6 +233,14 @@ SizeValue evaluateCount(Size size, const SizeBinding &binding);
 Size substitute(Size size, llvm::function_ref<Size(llvm::StringRef symbol)> replacement);
 /// The names of the symbols in a size, sorted, each once.
 std::vector<std::string> collectSymbols(Size size);
+
+/// A lookup in a size, or in the index of another.
+struct SizeLookup {
+  llvm::StringRef table;
+  llvm::ArrayRef<Size> indices;
+};
+/// The lookups in a size, each once, in an order that depends on the size only.
+std::vector<SizeLookup> collectLookups(Size size);
 
 /// What must hold for the sizes of a program to make sense, each recorded where it
 /// arises and before anything cancels; checked once the symbols are bound.

@@ -7,7 +7,7 @@
 //   param w: [2 * D, F];     asks whether 2*D has a value, not for which
 //
 // Algorithm: while a binding has queries, every symbol that is looked up is noted with
-// its value, or that it has none. Who only wants to know whether a size has a value asks
+// its value, or that it has none; and so is every table. Who only wants to know whether a size has a value asks
 // `checkValue`, which notes the outcome. Another binding agrees if it would have
 // answered everything alike.
 //
@@ -22,11 +22,13 @@ namespace stage {
 class SizeQueries {
 public:
   void addLookup(llvm::StringRef symbol, std::optional<int64_t> value) { lookups.try_emplace(symbol, value); }
+  void addTable(llvm::StringRef name, std::shared_ptr<const SizeTable> table) { tables.try_emplace(name, table); }
   void addCheck(Size size, const SizeCheck &outcome);
   bool agreesWith(const SizeBinding &binding) const;
 
 private:
   llvm::StringMap<std::optional<int64_t>> lookups;
+  llvm::StringMap<std::shared_ptr<const SizeTable>> tables;
   llvm::DenseMap<Size, SizeCheck> checks;
 };
 

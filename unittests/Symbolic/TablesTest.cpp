@@ -1,0 +1,122 @@
+//===- TablesTest.cpp - sizes that are looked up --------------------------===//
+#include "stage/Symbolic/Size.h"
+#include "gtest/gtest.h"
+
+using namespace stage;
+
+namespace {
+class TablesTest : public ::testing::Test {
+protected:
+  TablesTest() {
+    binding.bindTable("load", {{4}, {12, 3, 0, 12}});
+    binding.bindTable("hist", {{2, 3}, {7, 5, 6, 1, 9, 2}});
+    binding.bind("m", 1);
+    binding.bind("x", 7);
+  }
+
+  Size read(llvm::StringRef text) {
+    std::optional<Size> size = ctx.parse(text);
+    EXPECT_TRUE(size) << text.str();
+    return size ? *size : ctx.zero();
+  }
+  std::string canonical(llvm::StringRef text) { return read(text).str(); }
+  int64_t value(llvm::StringRef text) {
+    SizeValue found = evaluateCount(read(text), binding);
+    EXPECT_TRUE(bool(found)) << text.str();
+    return int64_t(found.value.num);
+  }
+  std::string missing(llvm::StringRef text) {
+    SizeValue found = evaluate(read(text), binding);
+    EXPECT_EQ(found.error, SizeError::NoEntry) << text.str();
+    return found.symbol;
+  }
+
+  SizeContext ctx;
+  SizeBinding binding;
+};
+
+TEST_F(TablesTest, PrintsWhatItReads) {
+  for (const char *text : {"load[3]", "hist[m, 2*x + 1]", "D*load[x % 4]", "1/load[m]", "load[load[1]]^2", "load[max]",
+                           "hist[sum, max]", "hist[m, sum]", "load[(max)]", "load[(sum)]", "load[sum + 1]",
+                           "max(load[m], 3)", "ceildiv(load[coord.ep], tp)"})
+    EXPECT_EQ(canonical(text), text);
+  for (const char *text : {"load[", "load[]", "load[1", "load[1,]", "load[1)", "load 1]", "load[1][2"})
+    EXPECT_FALSE(ctx.parse(text)) << text;
+}
+
+TEST_F(TablesTest, Algebra) {
+  EXPECT_EQ(read("load[x + 1 - 1]"), read("load[x]"));
+  EXPECT_EQ(canonical("2*load[x] + D*load[x]/D"), "3*load[x]");
+  EXPECT_EQ(canonical("load[1] - load[1]"), "0");
+  EXPECT_NE(read("load[1]"), read("load[2]"));
+  EXPECT_NE(read("load[1]"), read("hist[1]"));
+  EXPECT_NE(read("load[max]"), read("load[(max)]"));
+  EXPECT_NE(read("load[max]"), read("load[sum]"));
+  // A number of elements is whole; it is not a symbol.
+  EXPECT_TRUE(read("load[x]").isIntegral());
+  EXPECT_FALSE(read("load[x]/2").isIntegral());
+  EXPECT_EQ(canonical("(6*load[x]) div (2*load[x])"), "3");
+  EXPECT_EQ(read("load[x]").getSymbol(), "");
+  EXPECT_EQ(canonical("load[1/0]"), "undefined()");
+  EXPECT_EQ(read("load[y] + load[B]").str(), "load[B] + load[y]");
+}
+
+TEST_F(TablesTest, Values) {
+  EXPECT_EQ(value("load[0]"), 12);
+  EXPECT_EQ(value("2*load[m] + load[x - 5]"), 6);
+  EXPECT_EQ(value("hist[m, 1]"), 9);
+  EXPECT_EQ(value("hist[0, load[1] - 1]"), 6);
+  EXPECT_EQ(value("load[max]"), 12);
+  EXPECT_EQ(value("load[sum]"), 27);
+  EXPECT_EQ(value("hist[m, max]"), 9);
+  EXPECT_EQ(value("hist[m, sum]"), 12);
+  EXPECT_EQ(value("hist[sum, 2]"), 8);
+  EXPECT_EQ(value("hist[max, 0]"), 7);
+  EXPECT_EQ(value("hist[max, sum]"), 18); // the larger of two sums
+  EXPECT_EQ(value("hist[sum, max]"), 16); // the sum of two largest
+  EXPECT_EQ(value("hist[sum, sum]"), 30);
+}
+
+TEST_F(TablesTest, NoValues) {
+  EXPECT_EQ(missing("load[4]"), "load[4]");
+  EXPECT_EQ(missing("load[0 - m]"), "load[-1]");
+  EXPECT_EQ(missing("load[x/2]"), "load[7/2]");
+  EXPECT_EQ(missing("hist[2, m]"), "hist[2, 1]");
+  EXPECT_EQ(missing("hist[max, 3]"), "hist[max, 3]");
+  EXPECT_EQ(missing("hist[m]"), "hist[1]");
+  EXPECT_EQ(missing("load[m, max]"), "load[1, max]");
+  EXPECT_EQ(evaluate(read("none[m]"), binding).symbol, "none");
+  EXPECT_EQ(evaluate(read("load[y]"), binding).symbol, "y");
+  EXPECT_EQ(evaluate(read("x/load[2]"), binding).error, SizeError::DivisionByZero);
+  binding.bindTable("huge", {{2}, {INT64_MAX, INT64_MAX}});
+  EXPECT_EQ(evaluateCount(read("huge[sum]"), binding).error, SizeError::Overflow);
+  EXPECT_EQ(value("huge[max]"), INT64_MAX);
+}
+
+TEST_F(TablesTest, SymbolsAndLookups) {
+  EXPECT_EQ(collectSymbols(read("D*hist[m, load[x]] + load[max]")), (std::vector<std::string>{"D", "m", "x"}));
+  std::vector<SizeLookup> lookups = collectLookups(read("D*hist[m, load[x]]"));
+  ASSERT_EQ(lookups.size(), 2u);
+  EXPECT_EQ(lookups[0].table, "hist");
+  EXPECT_EQ(lookups[0].indices[0], read("m"));
+  EXPECT_EQ(lookups[1].table, "load");
+  EXPECT_EQ(lookups[1].indices[0], read("x"));
+  EXPECT_TRUE(collectLookups(read("D*x")).empty());
+}
+
+TEST_F(TablesTest, Substitute) {
+  auto replacement = [&](llvm::StringRef name) { return name == "x" ? ctx.constant(2) : Size(); };
+  EXPECT_EQ(substitute(read("D*hist[m, x + 1]^2/load[x]"), replacement), read("D*hist[m, 3]^2/load[2]"));
+  EXPECT_EQ(substitute(read("hist[max, x]"), replacement), read("hist[max, 2]"));
+}
+
+TEST_F(TablesTest, Tables) {
+  std::vector<std::string> names;
+  for (auto &[name, table] : binding.sortedTables())
+    names.push_back(name);
+  EXPECT_EQ(names, (std::vector<std::string>{"hist", "load"}));
+  EXPECT_EQ(binding.lookupTable("hist")->dims.size(), 2u);
+  EXPECT_FALSE(binding.lookupTable("m"));
+  EXPECT_FALSE(binding.lookup("load"));
+}
+} // namespace
