@@ -78,7 +78,7 @@ std::optional<uint64_t> ClassLowering::getOtherChainsLoad(const PlacedUnit &unit
 }
 
 unsigned ClassLowering::getStream(const Op &op) {
-  return op.stream ? firstDeclared + op.stream->number : isCommunication(op.kind) ? communication : computation;
+  return op.stream ? firstDeclared + op.stream->number : unsigned(getStreamKind(op.kind));
 }
 
 llvm::SmallVector<const PlacedUnit *, 1> ClassLowering::getLoaded(unsigned number) const {
@@ -154,6 +154,9 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
   } else if (op.kind == OpKind::Permute) {
     f.groupKind = getGroupKind(op);
     f.fields.commSize = sizes.evaluate(cost.bytes, op);
+  } else if (isCopy(op.kind)) {
+    f.fields.type = op.kind == OpKind::Fetch ? ChakraNodeType::MemLoad : ChakraNodeType::MemStore;
+    f.fields.tensorSize = std::max<uint64_t>(1, sizes.evaluate(cost.bytes, op));
   } else {
     f.fields.numOps = std::max<uint64_t>(1, sizes.evaluate(cost.getComputed(), op));
     if (!(cost.flops.contraction + cost.flops.attention).isConstant(0))
@@ -272,7 +275,9 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned numbe
   node.name = name;
   std::optional<uint64_t> &last = chains[f.stream];
   findEdges(op, unit, number, iteration);
-  finishNode(node, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt});
+  bool waitsForWork = op.kind == OpKind::Fetch && after.empty();
+  finishNode(node, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt,
+                    waitsForWork ? chains[computation] : std::nullopt});
   last = id;
   if (node.type == ChakraNodeType::CommColl)
     node.collectiveTag = numIssued[f.groupKind]++;

@@ -4,8 +4,11 @@
 // with ids, dependencies and an order in which any greedy simulator finishes (L13):
 //
 //   * every COMP depends on the COMP before it, every send and collective on the send
-//     or collective before it: two chains, both in program order, and one more for each
-//     stream that the graph declares;
+//     or collective before it, every MEM on the MEM before it: three chains, all in
+//     program order, and one more for each stream that the graph declares;
+//   * a fetch depends on the COMP before it, too, so that what it brings is there no
+//     earlier than where it stands; but where the program says what it runs after, only
+//     on that;
 //   * an op that runs after another one depends on that op's node: of its unit, of an
 //     earlier iteration, or of an earlier unit;
 //   * a recv depends on the last COMP of the unit two before its own, so that it is
@@ -89,8 +92,9 @@ public:
   /// Units must be lowered, or skipped, in order.
   void lowerUnit(unsigned number, Sink sink);
 
-  /// Numbers of streams; those that the graph declares follow.
-  static constexpr unsigned computation = 0, communication = 1, firstDeclared = 2;
+  /// Numbers of streams: one of each kind, then those that the graph declares.
+  static constexpr unsigned computation = 0, firstDeclared = numStreamKinds;
+  static constexpr unsigned communication = unsigned(StreamKind::Communication);
   /// The last node of each stream in the units so far: what the next one goes on from.
   using Chains = llvm::SmallVector<std::optional<uint64_t>, 2>;
   const Chains &getChains() const { return chains; }

@@ -64,7 +64,7 @@ void Segment::countNodes() {
 std::optional<std::pair<unsigned, const Op *>> Segment::findFirstWork() const {
   auto find = [](llvm::ArrayRef<Op *> nodes, uint64_t start) -> std::optional<std::pair<unsigned, const Op *>> {
     for (unsigned i = 0; i < nodes.size(); ++i)
-      if (nodes[i]->kind != OpKind::Permute)
+      if (isLoader(nodes[i]->kind))
         return std::pair(unsigned(start + i), nodes[i]);
     return std::nullopt;
   };

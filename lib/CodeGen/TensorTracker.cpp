@@ -64,6 +64,8 @@ void TensorTracker::addStatic(std::string name, uint64_t bytes) {
 void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64_t iteration) {
   producers.visit(value, unit, iteration, [&](const Origin &origin) {
     const Op *op = origin.value->getOp();
+    if (isOnHost(*origin.value)) // lists are of the device's memory
+      return;
     if (origin.kind == Origin::Kind::Source && isState(op->kind)) {
       addStatic(getName(op->kind == OpKind::Param ? 'p' : 'b', origin.value, origin.iteration), getBytes(origin.value));
     } else if (origin.kind == Origin::Kind::Buffer) {
@@ -71,7 +73,7 @@ void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64
       const Value *buffer = buffers.getFirst(origin.value)->getResult();
       addStatic(getName('g', buffer, origin.iteration), getBytes(buffer));
     } else if (origin.kind == Origin::Kind::Node && op->kind == OpKind::AllReduce) {
-      readStatic(getResharded(*origin.value), *origin.unit, origin.iteration);
+      readStatic(getMoved(*origin.value), *origin.unit, origin.iteration);
     }
   });
 }
@@ -103,6 +105,8 @@ void TensorTracker::trackTensors(const PlacedUnit &unit, NodeFields &node) {
   assert(number < simulator.getNumNodes() && "the simulation has other nodes than the layout");
   for (const TensorAccess &access : simulator.getAccesses(number)) {
     const UnitTensor &tensor = simulator.getTensor(access.tensor);
+    if (isOnHost(*tensor.maker))
+      continue;
     if (access.isWrite)
       addOutput(getName(tensor, unit), uint64_t(tensor.size));
     else

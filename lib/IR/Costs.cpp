@@ -150,10 +150,10 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
   return {countOther(flops), graph.sizes.zero(), bytes};
 }
 
-/// What a rank puts into a collective, or sends: all operands.
-static Size getPutIn(const Graph &graph, const Op &collective) {
+/// What a rank puts into a collective, sends or copies: all operands.
+static Size getPutIn(const Graph &graph, const Op &sender) {
   Size bytes = graph.sizes.zero();
-  for (const Value *operand : collective.getOperands())
+  for (const Value *operand : sender.getOperands())
     bytes = bytes + getBytes(graph, operand);
   return bytes;
 }
@@ -164,7 +164,7 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
     return getComputeCost(graph, op);
   if (op.kind == OpKind::Update)
     return getUpdateCost(graph, op);
-  if (isCommunication(op.kind))
+  if (isCommunication(op.kind) || isCopy(op.kind))
     return {countOther(zero), zero, getPutIn(graph, op)};
   if (isSeparateAccumulation(graph, op)) {
     // buffer += contribution
@@ -176,7 +176,7 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
 }
 
 bool stage::hasNode(const Graph &graph, const Op &op) {
-  if (isCommunication(op.kind))
+  if (isCommunication(op.kind) || isCopy(op.kind))
     return true;
   if (isView(op))
     return false;

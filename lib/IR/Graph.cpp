@@ -4,6 +4,11 @@
 
 using namespace stage;
 
+llvm::StringRef stage::getName(StreamKind kind) {
+  static constexpr llvm::StringLiteral names[numStreamKinds] = {"computation", "communication", "copies"};
+  return names[unsigned(kind)];
+}
+
 llvm::StringRef stage::getName(OpKind kind) {
   switch (kind) {
 #define IR_OP(id, name)                                                                                                \

@@ -322,11 +322,14 @@ bool TextParser::parseStream() {
   }
   if (graph.streams.size() == maxStreams)
     return fail("at most " + llvm::Twine(maxStreams) + " streams");
-  stream->communicates = is("communication");
-  if (!consume("communication") && !consume("computation"))
-    return fail("'communication' or 'computation'");
-  graph.streams.push_back(std::move(stream));
-  return expect(";");
+  for (unsigned kind = 0; kind < numStreamKinds; ++kind) {
+    stream->kind = StreamKind(kind);
+    if (!consume(getName(stream->kind)))
+      continue;
+    graph.streams.push_back(std::move(stream));
+    return expect(";");
+  }
+  return fail("'computation', 'communication' or 'copies'");
 }
 
 /// `"F0 F1(S=16) B0 B1(S=16)"`.

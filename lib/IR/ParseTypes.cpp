@@ -241,7 +241,15 @@ bool TextParser::parseType(TensorType &type) {
   return parseDType(type.dtype) && parseList("[", "]", [&] {
            type.shape.emplace_back();
            return parseExtent(type.shape.back());
-         });
+         }) &&
+         parseMemorySpace(type.space);
+}
+
+bool TextParser::parseMemorySpace(MemorySpace &space) {
+  if (!consume("on"))
+    return true;
+  space = MemorySpace::Host;
+  return expect(getName(space));
 }
 
 bool TextParser::parseSharding(Sharding &sharding) {

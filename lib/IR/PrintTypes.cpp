@@ -87,6 +87,8 @@ void stage::print(llvm::raw_ostream &os, const Graph &graph, const TensorType &t
   os << getName(type.dtype) << '[';
   llvm::interleaveComma(type.shape, os, [&](const Extent &extent) { print(os, graph, extent); });
   os << ']';
+  if (type.space != MemorySpace::Device)
+    os << " on " << getName(type.space);
 }
 
 void stage::print(llvm::raw_ostream &os, const Graph &graph, const Sharding &sharding) {

@@ -29,7 +29,7 @@ public:
       printRule(rule);
     printPipeline();
     for (auto &stream : graph.streams)
-      os << "  stream " << stream->name << ": " << (stream->communicates ? "communication" : "computation") << ";\n";
+      os << "  stream " << stream->name << ": " << getName(stream->kind) << ";\n";
     for (auto &def : graph.defs.all())
       printDef(*def);
     printBlocks(os, graph);

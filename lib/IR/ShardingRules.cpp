@@ -106,6 +106,9 @@ Sharding stage::getNeededSharding(const Op &op, unsigned operand) {
     return value->sharding.withoutPartial();
   case OpKind::Update:
     return op.getOperand(0)->sharding;
+  case OpKind::Offload:
+  case OpKind::Fetch:
+    return op.getResult()->sharding; // a rank copies what it has
   default:
     return value->sharding;
   }

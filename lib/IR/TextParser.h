@@ -67,6 +67,7 @@ private:
   bool parseAxisSet(AxisSet &axes, ReduceKind *reduce);
   bool parseExtent(Extent &extent, llvm::ArrayRef<llvm::StringRef> stops = {});
   bool parseType(TensorType &type);
+  bool parseMemorySpace(MemorySpace &space);
   bool parseSharding(Sharding &sharding);
   bool parseConstraint(Constraint &constraint);
   bool parseConstraintDim(Constraint &constraint);

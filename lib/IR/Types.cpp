@@ -131,6 +131,8 @@ int64_t Mesh::getStride(AxisId id) const {
   return stride;
 }
 
+llvm::StringRef stage::getName(MemorySpace space) { return space == MemorySpace::Host ? "host" : "device"; }
+
 llvm::StringRef stage::getName(ReduceKind kind) {
   switch (kind) {
   case ReduceKind::Sum:

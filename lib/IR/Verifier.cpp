@@ -304,9 +304,18 @@ private:
       for (unsigned i = 1; good && i < op.getNumOperands(); ++i)
         verifyGradient(op, *op.getOperand(i), *op.getOperand(0));
       break;
+    case OpKind::Offload:
+    case OpKind::Fetch:
+      if ((good = verifyCounts(op, 1, 1))) {
+        TensorType expected = op.getOperand(0)->type;
+        expected.space = op.getResult()->type.space; // see V12
+        verifyType(op.loc, "result of " + getName(op.kind), expected, op.getResult()->type);
+      }
+      break;
     default:
       good = verifyReshard(op);
     }
+    verifyMemory(context, op);
     if (good)
       verifySharding(context, op);
     if (good && (op.stream || !op.after.empty()))

@@ -1,7 +1,8 @@
 //===- VerifierContext.h - what the parts of the verifier share -*- C++ -*-===//
 //
 // Verifier.cpp checks what an op is (V1 to V6), VerifySharding.cpp where its pieces
-// are (V7 to V10). Numbers are those of docs/IRRef.md.
+// are (V7 to V10), VerifyOrder.cpp what runs when (V11), VerifyMemory.cpp where values
+// are kept (V12). Numbers are those of docs/IRRef.md.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_IR_VERIFIERCONTEXT_H
@@ -47,6 +48,8 @@ void verifySharding(VerifierContext &context, const Value &value);
 void verifySharding(VerifierContext &context, const Op &op);
 /// V11: the stream of an op, and what it waits for. `findFault` says why the op cannot use a value, if it cannot.
 void verifyOrder(VerifierContext &context, const Op &op, llvm::function_ref<std::string(const Value *)> findFault);
+/// V12: every operand and result is in the memory in which the op reads or makes it.
+void verifyMemory(VerifierContext &context, const Op &op);
 /// V10: every operand has the sharding that the op needs, every result the one it is made with.
 void verifyCommunication(VerifierContext &context, const Op &op);
 

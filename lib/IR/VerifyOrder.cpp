@@ -43,14 +43,14 @@ void stage::verifyOrder(VerifierContext &context, const Op &op,
     context.diags.report(op.loc, diag::IRBadOrder) << name << "it is no work of its own that could stand on a stream or wait";
     return;
   }
-  if (op.stream && op.stream->communicates != isCommunication(op.kind))
+  if (op.stream && op.stream->kind != getStreamKind(op.kind))
     context.diags.report(op.loc, diag::IRBadOrder)
-        << name << "stream '" + op.stream->name + "' is for " +
-                       (op.stream->communicates ? "communication" : "computation");
+        << name << "stream '" + op.stream->name + "' is for " + getName(op.stream->kind);
   for (const OrderEdge &edge : op.after) {
     const Op *maker = edge.value->getOp();
     bool isNear = !edge.iterations && !edge.units;
-    bool runs = maker && (maker->kind == OpKind::Compute || isCommunication(maker->kind)) && hasNode(context.graph, *maker);
+    bool runs = maker && (maker->kind == OpKind::Compute || isCommunication(maker->kind) || isCopy(maker->kind)) &&
+                hasNode(context.graph, *maker);
     std::string fault = !runs    ? "no work of its own makes it"
                         : isNear ? findFault(edge.value)
                                  : findFaultOfDistance(op, edge);

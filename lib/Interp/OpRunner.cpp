@@ -76,6 +76,11 @@ TensorRef OpRunner::getSource(const Value *value, const Step &step, int64_t rank
 
 TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, RankMemory &memory,
                          std::optional<Fault> &fault) {
+  MemorySpace space = step.op && step.op->kind == OpKind::Fetch ? MemorySpace::Host : MemorySpace::Device;
+  if (value->type.space != space) {
+    fault = makeFault(step.op, value, "is on the " + getName(value->type.space) + ", but is read on the " + getName(space));
+    return nullptr;
+  }
   if (Sources::isSource(value)) {
     const Op *loop = getLoop(value);
     auto ranges = loop ? memory.ranges.find(loop->loop) : memory.ranges.end();
@@ -181,11 +186,11 @@ std::optional<Fault> OpRunner::run(const Step &step, int64_t rank, RankMemory &m
   case OpKind::Update:
     return runUpdate(step, rank, memory);
   default:
-    if (!isReshard(step.op->kind))
+    if (!isMove(step.op->kind))
       return std::nullopt; // sources, yields, returns: their values are read where they are used
-    if (rank >= 0)
+    if (rank >= 0 && !isCopy(step.op->kind))
       return runSlice(step, rank, memory);
-    // On one device resharding does nothing.
+    // A copy has the numbers that it is made of. On one device resharding does nothing.
     std::optional<Fault> fault;
     for (unsigned i = 0; i < step.op->getNumOperands() && !fault; ++i) {
       TensorRef tensor = read(step.op->getOperand(i), step, rank, memory, fault);
@@ -251,8 +256,8 @@ const Op *OpRunner::findForward(const Op &op) const {
   listSaved(*op.def->vjpOf, savedOperands, savedResults);
   for (unsigned i = 0; i < savedResults.size(); ++i) {
     const Value *value = op.getOperand(savedOperands.size() + i);
-    while (value->getOp() && isReshard(value->getOp()->kind))
-      value = getResharded(*value);
+    while (value->getOp() && isMove(value->getOp()->kind))
+      value = getMoved(*value);
     if (value->getOp() && value->getOp()->def == op.def->vjpOf)
       return value->getOp();
   }

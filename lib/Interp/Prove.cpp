@@ -221,8 +221,8 @@ private:
           continue;
         for (auto &result : step.op->getResults()) {
           const Value *primal = result->primal;
-          while (primal && primal->getOp() && isReshard(primal->getOp()->kind))
-            primal = getResharded(*primal);
+          while (primal && primal->getOp() && isMove(primal->getOp()->kind))
+            primal = getMoved(*primal);
           auto it = unsharded.values.find(getInstance(result.get(), step.frame, m));
           const Tensor *wanted = reference.getAdjoint({written.lookup(primal), getIteration(result.get(), step.frame), m});
           if (!wanted || it == unsharded.values.end() || wanted->data.size() != it->second->data.size())
@@ -244,7 +244,7 @@ private:
     auto list = [](Graph &of) {
       std::vector<Op *> ops;
       Graph::walk(of.getForward(), [&](Op &op) {
-        if (!isReshard(op.kind))
+        if (!isMove(op.kind))
           ops.push_back(&op);
       });
       return ops;

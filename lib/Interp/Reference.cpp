@@ -107,9 +107,9 @@ std::optional<Fault> Reference::runBackward(llvm::ArrayRef<Step> steps, RankMemo
     } else if (step.op->kind == OpKind::Compute) {
       if (auto fault = runBackwardOp(step, memory))
         return fault;
-    } else if (isReshard(step.op->kind)) {
+    } else if (isMove(step.op->kind)) {
       for (auto &result : step.op->getResults())
-        rename(getInstance(result.get(), step.frame, step.microbatch), getResharded(*result));
+        rename(getInstance(result.get(), step.frame, step.microbatch), getMoved(*result));
     }
   }
   return std::nullopt;

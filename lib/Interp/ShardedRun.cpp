@@ -70,7 +70,7 @@ static bool isAddendOfStages(const Value *value) {
   return llvm::any_of(value->getUses(), [](const std::pair<Op *, unsigned> &use) {
     const Op *user = use.first;
     bool isSummed = user->kind == OpKind::Compute && user->getBlock()->getPhase() == PhaseKind::Step;
-    return !user->stages.empty() || ((isSummed || isReshard(user->kind)) && isAddendOfStages(user->getResult(isSummed ? 0 : use.second)));
+    return !user->stages.empty() || ((isSummed || isMove(user->kind)) && isAddendOfStages(user->getResult(isSummed ? 0 : use.second)));
   });
 }
 

@@ -92,8 +92,8 @@ void Sources::limit(const Value *value, int64_t size) {
       pending.push_back(op->getOperand(now->getNumber()));
       for (auto &body : op->bodies)
         pending.push_back(body->getTerminator()->getOperand(now->getNumber()));
-    } else if (op && isReshard(op->kind)) {
-      pending.push_back(getResharded(*now));
+    } else if (op && isMove(op->kind)) {
+      pending.push_back(getMoved(*now));
     } else if (op && op->kind == OpKind::Compute && op->def->results[now->getNumber()].formula) {
       forEachCopied(*op->def, op->def->results[now->getNumber()].formula,
                     [&](unsigned operand) { pending.push_back(op->getOperand(operand)); });

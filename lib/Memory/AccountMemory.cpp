@@ -14,6 +14,9 @@
 // and what arrives for unit u+1, messages and inputs, exists during u. The simulation of
 // the worst unit says what was live.
 //
+// What is on the host is summed up by itself in the same way: its peak is at a moment of
+// its own.
+//
 // Limits: all ranks of a stage hold the same. Workspace of kernels and fragmentation
 // are not counted.
 //
@@ -49,8 +52,10 @@ namespace {
 /// The live values of a stage, joined by value and class.
 class LiveTable {
 public:
+  explicit LiveTable(MemorySpace space) : space(space) {}
+  /// Values of the other memory are left out.
   void add(const Value *value, MemoryClass kind, int64_t copies, ByteCount bytes) {
-    if (!bytes)
+    if (!bytes || value->type.space != space)
       return;
     LiveValue &entry = table[{value, unsigned(kind)}];
     entry.value = value;
@@ -78,14 +83,16 @@ public:
   }
 
 private:
+  MemorySpace space;
   llvm::MapVector<std::pair<const Value *, unsigned>, LiveValue> table;
 };
 
 /// What simulating the templates of a chunk, or that of the step, found, per unit of a microbatch.
 struct ChainMemory {
   struct UnitMemory {
-    std::vector<LiveValue> kept, arrivals;
-    ByteCount keptBytes = 0, arrivingBytes = 0;
+    std::vector<LiveValue> kept, arrivals; ///< In both memories; what arrives is on the device.
+    std::array<ByteCount, numMemorySpaces> keptBytes = {};
+    ByteCount arrivingBytes = 0;
     bool works = false;
     int64_t resting = 0; ///< Microbatches for which this unit was the last so far.
   };
@@ -105,10 +112,11 @@ struct ChainMemory {
   }
 };
 
-static ByteCount sumBytes(llvm::ArrayRef<LiveValue> values) {
+static ByteCount sumBytes(llvm::ArrayRef<LiveValue> values, MemorySpace space) {
   ByteCount bytes = 0;
-  for (const LiveValue &value : values)
-    bytes += value.bytes;
+  for (const LiveValue &live : values)
+    if (live.value->type.space == space)
+      bytes += live.bytes;
   return bytes;
 }
 
@@ -123,8 +131,6 @@ public:
   StageMemory account(const StageProgram &stage) {
     StageMemory result;
     result.stage = stage.stage;
-    LiveTable live;
-    addStatic(stage, live);
     std::vector<ChainMemory> chains; // per environment one for each chunk, then the step
     for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment)
       for (unsigned chunk = 0; chunk < program.numChunks; ++chunk)
@@ -133,11 +139,13 @@ public:
     for (const Unit &unit : stage.units)
       if (unit.kind == PhaseKind::Forward) {
         ByteCount &most = result.savedPerMicrobatch[unit.chunk];
-        most = std::max(most, chains[getNumber(chains, unit)].units.front().keptBytes);
+        most = std::max(most, chains[getNumber(chains, unit)].units.front().keptBytes[unsigned(MemorySpace::Device)]);
       }
     if (const UnitTemplate *step = stage.find(PhaseKind::Step, 0))
       chains.push_back(simulate(step, 0));
-    findPeak(stage, chains, live, result);
+    static_cast<MemoryPeak &>(result) = findPeak(stage, chains, MemorySpace::Device, result.inFlight);
+    if (usesHost(stage))
+      result.host = findPeak(stage, chains, MemorySpace::Host, result.inFlight);
     return result;
   }
 
@@ -196,9 +204,10 @@ private:
     for (unsigned place = 0; place < templates.size(); ++place) {
       ChainMemory::UnitMemory &unit = result.units.emplace_back();
       unit.kept = result.simulator->listKept(place);
-      unit.keptBytes = sumBytes(unit.kept);
+      for (MemorySpace space : {MemorySpace::Device, MemorySpace::Host})
+        unit.keptBytes[unsigned(space)] = sumBytes(unit.kept, space);
       unit.arrivals = result.simulator->listArrivals(place);
-      unit.arrivingBytes = sumBytes(unit.arrivals);
+      unit.arrivingBytes = sumBytes(unit.arrivals, MemorySpace::Device);
       unit.works = result.simulator->works(place);
     }
     return result;
@@ -212,8 +221,19 @@ private:
     return chain.units[chain.getPlace(unit.kind)];
   }
 
-  void findPeak(const StageProgram &stage, std::vector<ChainMemory> &chains, LiveTable &live, StageMemory &result) {
+  /// An op of the stage reads or makes a value that is kept there.
+  static bool usesHost(const StageProgram &stage) {
+    bool found = false;
+    forEachOp(stage, [&](const Op &op) { found |= isCopy(op.kind); });
+    return found;
+  }
+
+  MemoryPeak findPeak(const StageProgram &stage, std::vector<ChainMemory> &chains, MemorySpace space,
+                      int64_t &mostInFlight) {
+    LiveTable live(space);
+    addStatic(stage, live);
     ByteCount fixed = live.getUse().getTotal(), kept = 0, most = -1;
+    unsigned memory = unsigned(space);
     size_t worst = 0;
     std::vector<std::pair<const ChainMemory::UnitMemory *, int64_t>> restingAtPeak;
     std::vector<ByteCount> arriving = sumArriving(stage, chains);
@@ -221,10 +241,11 @@ private:
       ChainMemory &chain = chains[getNumber(chains, stage.units[i])];
       unsigned place = chain.getPlace(stage.units[i].kind);
       if (place > 0) {
-        kept -= chain.units[place - 1].keptBytes;
+        kept -= chain.units[place - 1].keptBytes[memory];
         --chain.units[place - 1].resting;
       }
-      ByteCount total = fixed + kept + arriving[i] + chain.simulator->getPeak(place).total;
+      ByteCount arrives = space == MemorySpace::Device ? arriving[i] : 0;
+      ByteCount total = fixed + kept + arrives + chain.simulator->getPeak(place, space).total;
       if (total > most) {
         most = total;
         worst = i;
@@ -235,20 +256,19 @@ private:
       }
       if (place + 1 == chain.units.size())
         continue;
-      kept += chain.units[place].keptBytes;
+      kept += chain.units[place].keptBytes[memory];
       ++chain.units[place].resting;
       int64_t inFlight = 0;
       for (const ChainMemory &other : chains)
         inFlight += other.countInFlight();
-      result.inFlight = std::max(result.inFlight, inFlight);
+      mostInFlight = std::max(mostInFlight, inFlight);
     }
 
     const Unit &unit = stage.units[worst];
     const ChainMemory &chain = chains[getNumber(chains, unit)];
-    const UnitPeak &peak = chain.simulator->getPeak(chain.getPlace(unit.kind));
-    result.unit = program.getUnitName(unit);
+    const UnitPeak &peak = chain.simulator->getPeak(chain.getPlace(unit.kind), space);
     if (peak.node)
-      live.add(chain.simulator->listLive(*peak.node), 1);
+      live.add(chain.simulator->listLive(*peak.node), 1); // of them those in this memory
     for (auto [other, count] : restingAtPeak)
       live.add(other->kept, count);
     for (const Unit &next : llvm::ArrayRef<Unit>(stage.units).drop_front(worst + 1)) {
@@ -256,7 +276,7 @@ private:
       if (get(chains, next).works)
         break;
     }
-    record(peak, live, result);
+    return {live.getUse(), program.getUnitName(unit), peak.op, peak.iteration, live.take()};
   }
 
   /// What arrives during each unit: all that the units after it need, up to the next in which more can arrive.
@@ -267,13 +287,6 @@ private:
       arriving[i - 1] = unit.arrivingBytes + (unit.works ? 0 : arriving[i]);
     }
     return arriving;
-  }
-
-  static void record(const UnitPeak &peak, const LiveTable &live, StageMemory &result) {
-    result.op = peak.op;
-    result.iteration = peak.iteration;
-    result.live = live.take();
-    result.peak = live.getUse();
   }
 
   const Program &program;

@@ -7,7 +7,7 @@ using namespace stage;
 /// Lines of the list of what is live at a peak.
 static constexpr size_t numLargest = 8;
 
-std::string StageMemory::describeMoment() const {
+std::string MemoryPeak::describeMoment() const {
   if (!op)
     return unit;
   std::string text = unit + ": " + (op->getNumResults() ? describe(*op->getResult()) : getName(op->kind).str());
@@ -17,11 +17,12 @@ std::string StageMemory::describeMoment() const {
 }
 
 static void printSaved(llvm::raw_ostream &os, const SavedBytes &saved, const SizeBinding &binding) {
+  os << (saved.space == MemorySpace::Host ? "bytes kept on the host for backward" : "bytes kept for backward");
   if (saved.loop)
-    os << "bytes kept for backward by one iteration of '" << saved.loop->name << "'"
+    os << " by one iteration of '" << saved.loop->name << "'"
        << (saved.caseNumber ? ", case " + std::to_string(*saved.caseNumber) : "") << ": ";
   else
-    os << "bytes kept for backward outside of repeats: ";
+    os << " outside of repeats: ";
   os << saved.bytes;
   if (SizeValue here = evaluateCount(saved.bytes, binding)) {
     os << " = " << formatCount(here.value.num);
@@ -37,21 +38,31 @@ static void printSaved(llvm::raw_ostream &os, const SavedBytes &saved, const Siz
   os << '\n';
 }
 
+namespace {
+/// A memory of a stage, as it is shown.
+struct PeakRow {
+  const StageMemory *stage;
+  const MemoryPeak *memory;
+};
+} // namespace
+
 /// Neighbouring stages that show the same row are shown once: `1-6`.
-static bool looksLike(const StageMemory &a, const StageMemory &b) {
+static bool looksLike(const PeakRow &left, const PeakRow &right) {
+  const MemoryPeak &a = *left.memory, &b = *right.memory;
   auto key = [](const LiveValue &live) { return std::tuple(live.value, live.kind, live.copies, live.bytes); };
-  return a.peak.bytes == b.peak.bytes && a.inFlight == b.inFlight && a.describeMoment() == b.describeMoment() &&
+  return left.stage->stage + 1 == right.stage->stage && a.peak.bytes == b.peak.bytes &&
+         left.stage->inFlight == right.stage->inFlight && a.describeMoment() == b.describeMoment() &&
          std::equal(a.live.begin(), a.live.end(), b.live.begin(), b.live.end(),
                     [&](const LiveValue &x, const LiveValue &y) { return key(x) == key(y); });
 }
 
-void stage::printStages(llvm::raw_ostream &os, const MemoryReport &report) {
+static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm::StringRef ofMemory) {
   std::vector<std::pair<std::string, Table::Alignment>> columns = {{"stage", Table::Left}};
   // The column of the model's buffers is there where the model has some.
   llvm::SmallVector<MemoryClass, 8> shown;
   for (unsigned kind = 0; kind < numMemoryClasses; ++kind)
-    if (MemoryClass(kind) != MemoryClass::ModelBuffers || llvm::any_of(report.stages, [](const StageMemory &stage) {
-          return stage.peak[MemoryClass::ModelBuffers] != 0;
+    if (MemoryClass(kind) != MemoryClass::ModelBuffers || llvm::any_of(rows, [](const PeakRow &row) {
+          return row.memory->peak[MemoryClass::ModelBuffers] != 0;
         }))
       shown.push_back(MemoryClass(kind));
   for (MemoryClass kind : shown)
@@ -60,37 +71,50 @@ void stage::printStages(llvm::raw_ostream &os, const MemoryReport &report) {
       columns.end(),
       {{"peak", Table::Right}, {"peak in bytes", Table::Right}, {"in flight", Table::Right}, {"when", Table::Left}});
   Table table(columns, 2);
-  std::vector<std::pair<std::string, const StageMemory *>> groups;
-  for (size_t i = 0; i < report.stages.size();) {
-    const StageMemory &stage = report.stages[i];
+  std::vector<std::pair<std::string, PeakRow>> groups;
+  for (size_t i = 0; i < rows.size();) {
     size_t end = i + 1;
-    while (end < report.stages.size() && looksLike(stage, report.stages[end]))
+    while (end < rows.size() && looksLike(rows[end - 1], rows[end]))
       ++end;
-    std::string name = std::to_string(stage.stage);
+    std::string name = std::to_string(rows[i].stage->stage);
     if (end > i + 1)
-      name += "-" + std::to_string(report.stages[end - 1].stage);
-    groups.emplace_back(name, &stage);
+      name += "-" + std::to_string(rows[end - 1].stage->stage);
+    groups.emplace_back(name, rows[i]);
     i = end;
   }
-  for (auto &[name, stage] : groups) {
+  for (auto &[name, group] : groups) {
     std::vector<std::string> row = {name};
     for (MemoryClass kind : shown)
-      row.push_back(formatBytes(stage->peak[kind]));
-    row.push_back(formatBytes(stage->peak.getTotal()));
-    row.push_back(formatCount(stage->peak.getTotal()));
-    row.push_back(std::to_string(stage->inFlight));
-    row.push_back(stage->describeMoment());
+      row.push_back(formatBytes(group.memory->peak[kind]));
+    row.push_back(formatBytes(group.memory->peak.getTotal()));
+    row.push_back(formatCount(group.memory->peak.getTotal()));
+    row.push_back(std::to_string(group.stage->inFlight));
+    row.push_back(group.memory->describeMoment());
     table.addRow(std::move(row));
   }
   table.print(os);
-  for (auto &[name, stage] : groups) {
-    os << "\n  largest at the peak of stage " << name << '\n';
+  for (auto &[name, group] : groups) {
+    os << "\n  largest at the peak of " << ofMemory << "stage " << name << '\n';
     Table live({{"bytes", Table::Right}, {"copies", Table::Right}, {"class", Table::Left}, {"value", Table::Left}}, 4);
-    for (const LiveValue &value : llvm::makeArrayRef(stage->live).take_front(numLargest))
+    for (const LiveValue &value : llvm::makeArrayRef(group.memory->live).take_front(numLargest))
       live.addRow(
           {formatBytes(value.bytes), formatCount(value.copies), getName(value.kind).str(), describe(*value.value)});
     live.print(os);
   }
+}
+
+void stage::printStages(llvm::raw_ostream &os, const MemoryReport &report) {
+  std::vector<PeakRow> devices, hosts;
+  for (const StageMemory &stage : report.stages) {
+    devices.push_back({&stage, &stage});
+    if (stage.host)
+      hosts.push_back({&stage, &*stage.host});
+  }
+  printPeaks(os, devices, "");
+  if (hosts.empty())
+    return;
+  os << "\nhost memory per rank at its peak\n";
+  printPeaks(os, hosts, "the host of ");
 }
 
 void stage::print(llvm::raw_ostream &os, const MemoryReport &report) {

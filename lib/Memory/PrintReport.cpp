@@ -120,6 +120,36 @@ static void printTraffic(llvm::raw_ostream &os, const Report &report) {
   table.print(os);
 }
 
+static CopyReport findCopies(const StageReport &stage, OpKind kind) {
+  auto found = llvm::find_if(stage.copies, [&](const CopyReport &copy) { return copy.kind == kind; });
+  return found == stage.copies.end() ? CopyReport() : *found;
+}
+
+/// Nothing if there are none. Neighbouring stages with the same numbers share a row.
+static void printCopies(llvm::raw_ostream &os, const Report &report) {
+  Table table({{"operation", Table::Left},
+               {"stage", Table::Left},
+               {"count", Table::Right},
+               {"bytes", Table::Right},
+               {"exactly", Table::Right}},
+              2);
+  for (OpKind kind : {OpKind::Offload, OpKind::Fetch})
+    for (size_t i = 0, end; i < report.stages.size(); i = end) {
+      CopyReport copy = findCopies(report.stages[i], kind);
+      for (end = i + 1; end < report.stages.size(); ++end)
+        if (CopyReport other = findCopies(report.stages[end], kind);
+            other.count != copy.count || other.bytes != copy.bytes)
+          break;
+      if (copy.count)
+        table.addRow({getName(kind).str(), formatRange(report.stages[i].stage, report.stages[end - 1].stage),
+                      formatCount(copy.count), formatBytes(copy.bytes), formatCount(copy.bytes)});
+    }
+  if (table.empty())
+    return;
+  os << "\ncopies of a rank to and from its host in a step\n";
+  table.print(os);
+}
+
 static void printStageCosts(llvm::raw_ostream &os, const Report &report) {
   os << "\nstages\n";
   std::vector<std::pair<std::string, Table::Alignment>> columns = {{"stage", Table::Left},
@@ -150,6 +180,7 @@ void stage::print(llvm::raw_ostream &os, const Report &report) {
   printHead(os, report);
   printFlops(os, report.flops, report.paddingFlops);
   printTraffic(os, report);
+  printCopies(os, report);
   if (report.stages.size() > 1)
     printStageCosts(os, report);
   os << "\nmemory of a rank at the peak\n";

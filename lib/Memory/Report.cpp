@@ -22,7 +22,7 @@ namespace {
 struct OpTotals {
   FlopReport flops;        ///< Summed over the ranks of a stage.
   FlopReport paddingFlops; ///< The part of these that padding adds.
-  __int128 bytes = 0;      ///< That one rank puts into a collective.
+  __int128 bytes = 0;      ///< That one rank puts into a collective, or copies.
 };
 
 class Reporter {
@@ -118,6 +118,8 @@ private:
     report.flops.add(totals.paddingFlops, -times);
     report.paddingFlops.add(totals.paddingFlops, times);
     stage.flops += times * totals.flops.getTotal();
+    if (isCopy(op.kind))
+      addCopy(op.kind, times, times * totals.bytes, stage);
     if (!isCommunication(op.kind))
       return;
     int64_t groupSize = graph.mesh.getGroupSize(toSet(op.axes));
@@ -129,6 +131,14 @@ private:
     TrafficReport &traffic = findTraffic(stage, op.kind, /*isSend=*/false, axes, groupSize);
     traffic.count += times;
     traffic.bytes += times * totals.bytes;
+  }
+
+  static void addCopy(OpKind kind, __int128 count, __int128 bytes, StageReport &stage) {
+    auto known = llvm::find_if(stage.copies, [&](const CopyReport &copy) { return copy.kind == kind; });
+    CopyReport &copy = known == stage.copies.end() ? stage.copies.emplace_back() : *known;
+    copy.kind = kind;
+    copy.count += count;
+    copy.bytes += bytes;
   }
 
   static TrafficReport &findTraffic(StageReport &stage, OpKind kind, bool isSend, const AxisList &axes,
@@ -154,7 +164,7 @@ private:
         it->second.paddingFlops = it->second.flops;
         it->second.paddingFlops.add(sumFlops(cost, op, ownBinding, ownSums), -1);
       }
-      if (isCommunication(op.kind))
+      if (isCommunication(op.kind) || isCopy(op.kind))
         it->second.bytes = getInteger(cost.bytes, op);
     }
     return it->second;

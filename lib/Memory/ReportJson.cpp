@@ -104,11 +104,14 @@ private:
     json.attributeArray("saved", [&] {
       for (const SavedBytes &saved : report.memory.saved)
         json.object([&] {
-          if (saved.loop && !saved.caseNumber.value_or(0))
+          bool isOnHost = saved.space == MemorySpace::Host; // listed behind what the device keeps
+          if (saved.loop && !saved.caseNumber.value_or(0) && !isOnHost)
             repeat = repeats.get(saved.loop->name);
           json.attribute("repeat", saved.loop ? llvm::json::Value(repeat) : nullptr);
           if (saved.caseNumber)
             json.attribute("case", int64_t(*saved.caseNumber));
+          if (isOnHost)
+            json.attribute("memory", getName(saved.space));
           UniqueNames names;
           json.attribute("bytes", saved.bytes.str());
           json.attributeArray("values", [&] {
@@ -140,20 +143,40 @@ private:
           number("bytes", traffic.bytes);
         });
     });
-    json.attributeObject("memory", [&] { printMemory(memory); });
+    if (!stage.copies.empty())
+      json.attributeArray("copies", [&] {
+        for (const CopyReport &copy : stage.copies)
+          json.object([&] {
+            json.attribute("operation", getName(copy.kind));
+            number("count", copy.count);
+            number("bytes", copy.bytes);
+          });
+      });
+    json.attributeObject("memory", [&] {
+      printPeak(memory);
+      number("in_flight", memory.inFlight);
+      json.attributeArray("saved_per_microbatch", [&] {
+        for (ByteCount bytes : memory.savedPerMicrobatch)
+          json.rawValue(Rational{bytes, 1}.str());
+      });
+      printLive(memory);
+    });
+    if (memory.host)
+      json.attributeObject("host_memory", [&] {
+        printPeak(*memory.host);
+        printLive(*memory.host);
+      });
   }
 
-  void printMemory(const StageMemory &memory) {
+  void printPeak(const MemoryPeak &memory) {
     number("peak", memory.peak.getTotal());
     for (unsigned kind = 0; kind < numMemoryClasses; ++kind)
       number(getName(MemoryClass(kind)), memory.peak.bytes[kind]);
     json.attribute("unit", memory.unit);
     json.attribute("moment", memory.describeMoment());
-    number("in_flight", memory.inFlight);
-    json.attributeArray("saved_per_microbatch", [&] {
-      for (ByteCount bytes : memory.savedPerMicrobatch)
-        json.rawValue(Rational{bytes, 1}.str());
-    });
+  }
+
+  void printLive(const MemoryPeak &memory) {
     UniqueNames names;
     json.attributeArray("live", [&] {
       for (const LiveValue &live : memory.live)

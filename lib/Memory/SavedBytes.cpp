@@ -29,21 +29,24 @@ public:
 
 private:
   void visitBlock(Block &block) {
-    SavedBytes saved;
-    saved.loop = block.getParent();
-    if (saved.loop && saved.loop->bodies.size() > 1)
-      saved.caseNumber = block.getNumber();
-    for (auto &argument : block.getArguments())
-      visitValue(*argument, saved);
-    for (auto &op : block)
-      for (auto &value : op->getResults())
-        visitValue(*value, saved);
-    llvm::SmallVector<Size, 16> bytes;
-    for (const SavedValue &value : saved.values)
-      bytes.push_back(value.bytes);
-    saved.bytes = graph.sizes.sum(bytes);
-    if (saved.loop || !saved.values.empty())
-      result.push_back(std::move(saved));
+    for (MemorySpace space : {MemorySpace::Device, MemorySpace::Host}) {
+      SavedBytes saved;
+      saved.loop = block.getParent();
+      saved.space = space;
+      if (saved.loop && saved.loop->bodies.size() > 1)
+        saved.caseNumber = block.getNumber();
+      for (auto &argument : block.getArguments())
+        visitValue(*argument, saved);
+      for (auto &op : block)
+        for (auto &value : op->getResults())
+          visitValue(*value, saved);
+      llvm::SmallVector<Size, 16> bytes;
+      for (const SavedValue &value : saved.values)
+        bytes.push_back(value.bytes);
+      saved.bytes = graph.sizes.sum(bytes);
+      if ((saved.loop && space == MemorySpace::Device) || !saved.values.empty())
+        result.push_back(std::move(saved));
+    }
     for (auto &op : block)
       for (auto &body : op->bodies)
         visitBlock(*body);
@@ -51,7 +54,7 @@ private:
 
   void visitValue(const Value &value, SavedBytes &saved) {
     const Op *op = value.getOp();
-    if (!lifetimes.isKept(&value) || (op && (isState(op->kind) || op->kind == OpKind::Input)))
+    if (!lifetimes.isKept(&value) || value.type.space != saved.space || (op && (isState(op->kind) || op->kind == OpKind::Input)))
       return;
     if (isKeptAsArgument(value) || (op && isResultOfKept(value, *op)) || isViewOfKept(value))
       return;

@@ -131,10 +131,14 @@ int64_t UnitSimulator::getCopies(const UnitTensor &tensor) const {
   return folded == foldedLoops.end() ? 1 : folded->second.getCopies(tensor.iteration);
 }
 
-void UnitSimulator::findPeaks() {
+void UnitSimulator::findPeaks(MemorySpace space) {
+  std::vector<UnitPeak> &peaksOfUnits = peaks[unsigned(space)];
+  peaksOfUnits.resize(ends.size());
+  if (space == MemorySpace::Host && !usesHost)
+    return;
   std::vector<ByteCount> change(nodes.size() + 1, 0);
   for (UnitTensor &tensor : tensors) {
-    if (tensor.last < 0)
+    if (tensor.last < 0 || tensor.maker->type.space != space)
       continue;
     ByteCount size = ByteCount(tensor.size) * getCopies(tensor);
     change[tensor.first] += size;
@@ -143,12 +147,11 @@ void UnitSimulator::findPeaks() {
       tensor.kind = MemoryClass::Activations;
   }
   ByteCount live = 0;
-  peaks.resize(ends.size());
   for (unsigned node = 0, of = 0; node < nodes.size(); ++node) {
     live += change[node];
     while (ends[of] <= node)
       ++of;
-    UnitPeak &peak = peaks[of];
+    UnitPeak &peak = peaksOfUnits[of];
     if (!peak.node || live > peak.total)
       peak = {live, nodes[node].op, std::nullopt, node};
     if (peak.node == node && nodes[node].iteration >= 0)
@@ -159,7 +162,8 @@ void UnitSimulator::findPeaks() {
 void UnitSimulator::finish() {
   resolveViews();
   findLifetimes();
-  findPeaks();
+  findPeaks(MemorySpace::Device);
+  findPeaks(MemorySpace::Host);
 }
 
 llvm::ArrayRef<TensorAccess> UnitSimulator::getAccesses(unsigned node) const {
@@ -214,5 +218,5 @@ std::vector<unsigned> UnitSimulator::listInputs(unsigned unit) const {
 bool UnitSimulator::works(unsigned unit) const {
   unsigned first = getFirstNode(unit);
   return llvm::any_of(llvm::ArrayRef<Node>(nodes).slice(first, ends[unit] - first),
-                      [](const Node &node) { return node.op && node.op->kind != OpKind::Permute; });
+                      [](const Node &node) { return node.op && isLoader(node.op->kind); });
 }

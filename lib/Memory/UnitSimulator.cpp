@@ -66,6 +66,7 @@ unsigned UnitSimulator::allocate(const Value *value, MemoryClass kind) {
   tensor.maker = tensor.value = value;
   tensor.iteration = getIteration() ? int(*getIteration()) : -1;
   tensor.size = bytes.get(value);
+  usesHost |= isOnHost(*value);
   tensor.kind = kind;
   tensor.unit = unit;
   tensor.names = tensor.isInput = tensor.isView = 0;
@@ -109,7 +110,7 @@ static bool isStatic(const Value *value) {
   if (!op)
     return false;
   if (op->kind == OpKind::AllReduce)
-    return isStatic(getResharded(*value));
+    return isStatic(getMoved(*value));
   return isState(op->kind) || op->kind == OpKind::Accumulate;
 }
 
@@ -161,7 +162,8 @@ void UnitSimulator::runNode(const Op &op) {
       name(getName(result.get()), tensor);
       continue;
     }
-    unsigned tensor = allocate(result.get(), isCommunication(op.kind) ? MemoryClass::Buffers : MemoryClass::Temporaries);
+    bool isBuffer = isCommunication(op.kind) || isCopy(op.kind);
+    unsigned tensor = allocate(result.get(), isBuffer ? MemoryClass::Buffers : MemoryClass::Temporaries);
     access(tensor, /*isWrite=*/true);
     name(getName(result.get()), tensor);
   }

@@ -83,6 +83,17 @@ bool PassManager::run(Graph &graph) {
   return good;
 }
 
+/// The first op that reads or makes a value on the host.
+static const Op *findHostOp(Graph &graph) {
+  const Op *found = nullptr;
+  graph.walk([&](Op &op) {
+    bool isHostOp = isCopy(op.kind) || llvm::any_of(op.getResults(), [](auto &result) { return isOnHost(*result); });
+    if (isHostOp && !found)
+      found = &op;
+  });
+  return found;
+}
+
 bool PassManager::runPass(const PassInfo &pass, Graph &graph) {
   unsigned errorsBefore = diags.getNumErrors();
   if (llvm::StringRef needed = pass.findMissing ? pass.findMissing(graph) : ""; !needed.empty()) {
@@ -94,6 +105,10 @@ bool PassManager::runPass(const PassInfo &pass, Graph &graph) {
       diags.report(graph.loc, diag::PassTwice) << pass.name;
     else
       diags.report(graph.loc, diag::PassTooLate) << pass.name << done;
+    return false;
+  }
+  if (const Op *op = pass.knowsHost ? nullptr : findHostOp(graph)) {
+    diags.report(op->loc, diag::PassBeforeHost) << pass.name;
     return false;
   }
   auto start = std::chrono::steady_clock::now();

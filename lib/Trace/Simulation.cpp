@@ -105,7 +105,8 @@ private:
 unsigned Simulator::getUnit(Place place) const {
   NodeFlags node = getFlags(place);
   Unit unit = node.isCpuOp ? CpuComputeUnit : ComputeUnit;
-  if (node.type == ChakraNodeType::CommSend || node.type == ChakraNodeType::CommColl)
+  bool isCopy = isCopyNode(node.type) && !node.isCpuOp;
+  if (isCopy || node.type == ChakraNodeType::CommSend || node.type == ChakraNodeType::CommColl)
     unit = CommunicationUnit;
   return getStream(place) * NumUnits + unit;
 }
@@ -141,14 +142,14 @@ void Simulator::makeReady(uint32_t rank, NodeIndex node) {
   }
   case ChakraNodeType::Invalid:
   case ChakraNodeType::Metadata:
-  case ChakraNodeType::MemLoad:
-  case ChakraNodeType::MemStore:
   case ChakraNodeType::Storage:
   case ChakraNodeType::Batch:
   case ChakraNodeType::Checkpoint:
     getState(place) = NodeState::Issued;
     endLater(place, /*isSlow=*/false);
     break;
+  case ChakraNodeType::MemLoad:
+  case ChakraNodeType::MemStore:
   case ChakraNodeType::Comp:
   case ChakraNodeType::CommSend:
   case ChakraNodeType::CommColl:
@@ -171,6 +172,8 @@ void Simulator::issue(uint32_t rank) {
       endLater(place, timing.computeIsSlow);
     } else if (getFlags(place).type == ChakraNodeType::CommColl) {
       issueCollective(rank, node);
+    } else if (isCopyNode(getFlags(place).type)) {
+      endLater(place, isSlowCommunication());
     } else {
       uint32_t number = getCommunication(place).channel;
       if (timing.sendsAreBuffered || number == noChannel)

@@ -2,7 +2,9 @@
 //
 // Does an execution finish? A rank has one compute and one communication in flight, and
 // issues the lowest id among what is ready and has room; recvs need no room. Nodes that
-// name a stream (`issue_stream`) have room there for one of each of their own. A
+// name a stream (`issue_stream`) have room there for one of each of their own. A copy to
+// or from the host (MEM_LOAD, MEM_STORE) takes the room of a communication, as it does in
+// ASTRA-sim, and ends by itself. A
 // collective ends when all members of its group have issued it, a recv when its send
 // has been issued. Two things are not known before the consumer is: whether a send ends
 // by itself (buffered) or with its recv (rendezvous), and what takes longer, compute or

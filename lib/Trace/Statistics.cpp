@@ -46,10 +46,12 @@ struct Numbers {
   Count tensorBytes = 0;
   Count sentBytes = 0;
   Count receivedBytes = 0;
+  Count loadedBytes = 0, storedBytes = 0; ///< By copies from and to another memory.
   std::map<CollectiveKey, Calls> collectives;
   auto operator<=>(const Numbers &) const = default;
 
   uint64_t getNodes(ChakraNodeType type) const { return nodes[size_t(type)]; }
+  uint64_t getCopies() const { return getNodes(ChakraNodeType::MemLoad) + getNodes(ChakraNodeType::MemStore); }
   uint64_t getNumNodes() const {
     uint64_t count = unknownNodes;
     for (uint64_t number : nodes)
@@ -70,6 +72,8 @@ struct Numbers {
     tensorBytes += other.tensorBytes;
     sentBytes += other.sentBytes;
     receivedBytes += other.receivedBytes;
+    loadedBytes += other.loadedBytes;
+    storedBytes += other.storedBytes;
     for (const auto &[key, calls] : other.collectives)
       collectives[key].add(calls);
   }
@@ -143,7 +147,8 @@ private:
       return attribute ? uint64_t(std::max<int64_t>(getInteger(*attribute).value_or(0), 0)) : 0;
     };
     numbers.flops += number("num_ops");
-    numbers.tensorBytes += number("tensor_size");
+    if (!isCopyNode(ChakraNodeType(node.type())))
+      numbers.tensorBytes += number("tensor_size");
     const AttributeProto *opType = findAttribute(node, "op_type");
     OpNumbers &op = ops[opType ? opType->string_val() : std::string()];
     ++op.nodes;
@@ -153,6 +158,12 @@ private:
     op.tensorBytes += number("tensor_size");
     op.messageBytes += number("comm_size");
     switch (ChakraNodeType(node.type())) {
+    case ChakraNodeType::MemLoad:
+      numbers.loadedBytes += number("tensor_size");
+      break;
+    case ChakraNodeType::MemStore:
+      numbers.storedBytes += number("tensor_size");
+      break;
     case ChakraNodeType::CommSend:
       numbers.sentBytes += number("comm_size");
       break;
@@ -220,30 +231,41 @@ private:
   std::vector<std::vector<std::string>> rows;
 };
 
-std::vector<std::string> formatRow(std::string title, const Numbers &numbers) {
-  uint64_t shown = 0;
+/// Where no rank has copies their columns are left out.
+std::vector<std::string> formatRow(std::string title, const Numbers &numbers, bool showsCopies) {
+  uint64_t shown = numbers.getCopies();
   for (ChakraNodeType type :
        {ChakraNodeType::Comp, ChakraNodeType::CommColl, ChakraNodeType::CommSend, ChakraNodeType::CommRecv})
     shown += numbers.getNodes(type);
-  return {std::move(title),
-          withCommas(numbers.getNumNodes()),
-          withCommas(numbers.getNodes(ChakraNodeType::Comp)),
-          withCommas(numbers.getNodes(ChakraNodeType::CommColl)),
-          withCommas(numbers.getNodes(ChakraNodeType::CommSend)),
-          withCommas(numbers.getNodes(ChakraNodeType::CommRecv)),
-          withCommas(numbers.getNumNodes() - shown),
-          withCommas(numbers.flops),
-          withCommas(numbers.tensorBytes),
-          withCommas(numbers.getCollectives().bytes),
-          withCommas(numbers.sentBytes)};
+  std::vector<std::string> row = {std::move(title),
+                                  withCommas(numbers.getNumNodes()),
+                                  withCommas(numbers.getNodes(ChakraNodeType::Comp)),
+                                  withCommas(numbers.getNodes(ChakraNodeType::CommColl)),
+                                  withCommas(numbers.getNodes(ChakraNodeType::CommSend)),
+                                  withCommas(numbers.getNodes(ChakraNodeType::CommRecv)),
+                                  withCommas(numbers.getNumNodes() - shown),
+                                  withCommas(numbers.flops),
+                                  withCommas(numbers.tensorBytes),
+                                  withCommas(numbers.getCollectives().bytes),
+                                  withCommas(numbers.sentBytes)};
+  if (showsCopies) {
+    row.push_back(withCommas(numbers.getCopies()));
+    row.push_back(withCommas(numbers.loadedBytes));
+    row.push_back(withCommas(numbers.storedBytes));
+  }
+  return row;
 }
 
 void printTables(const Collector &collector, const StatisticsOptions &options, llvm::raw_ostream &out) {
-  Table ranks({"ranks", "nodes", "compute", "collective", "send", "recv", "other", "FLOPs", "tensor bytes",
-               "collective bytes", "sent bytes"});
+  bool hasCopies = collector.total.getCopies();
+  std::vector<std::string> titles = {"ranks", "nodes", "compute",      "collective",       "send",      "recv",
+                                     "other", "FLOPs", "tensor bytes", "collective bytes", "sent bytes"};
+  if (hasCopies)
+    titles.insert(titles.end(), {"copies", "loaded bytes", "stored bytes"});
+  Table ranks(titles);
   for (const auto &[members, numbers] : collector.getRows())
-    ranks.addRow(formatRow(formatRanks(members), *numbers));
-  ranks.addRow(formatRow("total", collector.total));
+    ranks.addRow(formatRow(formatRanks(members), *numbers, hasCopies));
+  ranks.addRow(formatRow("total", collector.total, hasCopies));
   ranks.print(out);
 
   if (!collector.total.collectives.empty()) {
@@ -292,6 +314,8 @@ void printJson(const Collector &collector, const StatisticsOptions &options, llv
     number("tensor_bytes", numbers.tensorBytes);
     number("sent_bytes", numbers.sentBytes);
     number("received_bytes", numbers.receivedBytes);
+    number("loaded_bytes", numbers.loadedBytes);
+    number("stored_bytes", numbers.storedBytes);
     json.attributeArray("collectives", [&] {
       for (const auto &[key, calls] : numbers.collectives)
         json.object([&] {

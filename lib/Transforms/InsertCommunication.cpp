@@ -276,7 +276,7 @@ private:
   static bool matches(const PathPattern &pattern, const Value &value) {
     const Value *made = &value;
     while (made->getOp() && isReshard(made->getOp()->kind))
-      made = getResharded(*made);
+      made = getMoved(*made);
     const Op *op = made->getOp();
     if (pattern.matchesOps())
       return op && op->def && pattern.matchesOp(op->scope, op->def->name);

@@ -118,11 +118,11 @@ private:
     placeWithUsers(block, after);
   }
 
-  /// A reshard of a parameter, which each stage that uses it makes for itself.
+  /// A reshard or a copy of a parameter, which each stage that uses it makes for itself.
   static bool isFormOfParameter(const Op &op) {
-    return isReshard(op.kind) && llvm::all_of(op.getOperands(), [](const Value *value) {
-             while (value->getOp() && isReshard(value->getOp()->kind))
-               value = getResharded(*value);
+    return isMove(op.kind) && llvm::all_of(op.getOperands(), [](const Value *value) {
+             while (value->getOp() && isMove(value->getOp()->kind))
+               value = getMoved(*value);
              return value->getOp() && value->getOp()->kind == OpKind::Param;
            });
   }
@@ -232,7 +232,7 @@ private:
         stages.set(*top->virtualStage);
       else if (layout.isPipelined(*top))
         stages |= layout.getStagesOfLoop(*user);
-      else if (isReshard(user->kind))
+      else if (isMove(user->kind))
         addUseStages(*user->getResult(number), stages); // each stage makes it for itself
     }
   }

@@ -32,7 +32,7 @@ static llvm::StringRef findDifferentiated(Graph &graph) {
 }
 
 static const PassInfo passes[] = {
-#define PASS(name, function, doc, findMissing, findDone) {name, function, doc, findMissing, findDone},
+#define PASS(name, function, doc, findMissing, findDone, knowsHost) {name, function, doc, findMissing, findDone, knowsHost},
 #include "stage/Transforms/Passes.def"
 };
 

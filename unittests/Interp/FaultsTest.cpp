@@ -87,7 +87,13 @@ protected:
     size_t place = source.find(from);
     EXPECT_NE(place, std::string::npos) << from << " is not in " << source;
     source.replace(place, from.size(), to);
+    return proveText(source);
+  }
+
+  /// `breakIt` may change the graph before it is proved.
+  std::string proveText(const std::string &source, llvm::function_ref<void(Graph &)> breakIt = [](Graph &) {}) {
     auto reference = parse(model), graph = parse(source);
+    breakIt(*graph);
     auto program = buildProgram(*graph, diags);
     EXPECT_TRUE(program) << messages.str();
     bool isProved = prove(*reference, *graph, program.get(), diags).has_value();
@@ -97,10 +103,60 @@ protected:
   }
 };
 
+/// The model, whose softmax is kept on the host from forward to backward.
+class HostTest : public FaultsTest {
+protected:
+  std::string compileOffloaded() {
+    std::string source = compile();
+    insert(source, "%h \"layers.h\"", "%k \"layers.k\" = offload(%p) : f32[B, S, D] on host {dp, tp, _};\n");
+    insert(source, "%n.grad \"layers.n.grad\"", "%f \"layers.f\" = fetch(%k) : f32[B, S, D] {dp, tp, _};\n");
+    replace(source, "softmax.grad(%p,", "softmax.grad(%f,");
+    return source;
+  }
+  static void insert(std::string &source, const std::string &before, const std::string &line) {
+    replace(source, before, line + before);
+  }
+  static void replace(std::string &source, const std::string &from, const std::string &to) {
+    size_t place = source.find(from);
+    ASSERT_NE(place, std::string::npos) << from << " is not in " << source;
+    source.replace(place, from.size(), to);
+  }
+};
+
 bool contains(const std::string &text, llvm::StringRef part) { return llvm::StringRef(text).contains(part); }
 } // namespace
 
 TEST_F(FaultsTest, TheProgramItselfIsProved) { EXPECT_EQ(proveBroken("graph Mlp", "graph Mlp"), ""); }
+
+TEST_F(HostTest, WhatIsKeptOnTheHostIsProved) { EXPECT_EQ(proveText(compileOffloaded()), ""); }
+
+TEST_F(HostTest, ReadWithoutFetch) {
+  std::string source = compileOffloaded();
+  replace(source, "softmax.grad(%f,", "softmax.grad(%k,");
+  std::string said = proveText(source);
+  EXPECT_TRUE(contains(said, "'layers.k (iteration 3, microbatch 0)' is on the host, but is read on the device")) << said;
+}
+
+TEST_F(HostTest, FetchedFromTheDevice) {
+  std::string source = compileOffloaded();
+  replace(source, "fetch(%k)", "fetch(%p)");
+  std::string said = proveText(source);
+  EXPECT_TRUE(contains(said, "'layers.p (iteration 3, microbatch 0)' is on the device, but is read on the host")) << said;
+}
+
+TEST_F(HostTest, FetchedBeforeItWasOffloaded) {
+  std::string source = compileOffloaded();
+  insert(source, "%h \"layers.h\"", "%early = fetch(%k) : f32[B, S, D] {dp, tp, _};\n");
+  std::string said = proveText(source, [](Graph &graph) {
+    Op *offload = nullptr, *fetch = nullptr;
+    Graph::walk(graph.getForward(), [&](Op &op) {
+      offload = op.kind == OpKind::Offload ? &op : offload;
+      fetch = op.kind == OpKind::Fetch ? &op : fetch;
+    });
+    fetch->getBlock()->moveBefore(fetch, offload);
+  });
+  EXPECT_TRUE(contains(said, "'layers.k (iteration 0, microbatch 0)' was never computed or received")) << said;
+}
 
 /// Stage 0 runs all forwards first, stage 1 works off each at once. The message of B0 waits for stage 0 to get near its
 /// B0, behind forwards whose messages wait for stage 1; the collectives in between wait for the messages (L13).

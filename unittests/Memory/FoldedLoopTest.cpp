@@ -95,7 +95,8 @@ protected:
       EXPECT_EQ(list(full.listKept(0)), list(folded.listKept(0)));
       for (unsigned unit : {0, 1}) {
         EXPECT_EQ(list(full.listArrivals(unit)), list(folded.listArrivals(unit)));
-        compare(full, full.getPeak(unit), folded, folded.getPeak(unit));
+        for (MemorySpace space : {MemorySpace::Device, MemorySpace::Host})
+          compare(full, full.getPeak(unit, space), folded, folded.getPeak(unit, space));
       }
     }
   }
@@ -135,6 +136,21 @@ std::string makeChain(int layers, const std::string &ops, const std::string &pip
 TEST_F(FoldedMemoryTest, ChainsOfLayers) {
   for (int layers : {6, 7, 20, 80, 3000, 5000}) // 4096 layers keep as much as what stands before them
     compare(makeChain(layers, ops));
+}
+
+/// What a layer keeps is on the host in between.
+TEST_F(FoldedMemoryTest, CopiesToTheHost) {
+  for (int layers : {7, 20, 5000}) {
+    std::string source = makeChain(layers, ops);
+    auto replace = [&](const std::string &from, const std::string &to) {
+      size_t place = source.find(from);
+      ASSERT_NE(place, std::string::npos);
+      source.replace(place, from.size(), to);
+    };
+    replace("%z = scale(%y, %g)", "%k = offload(%y) : f32[B] on host {_}; %z = scale(%y, %g)");
+    replace("%dg = scale.dx(%dz, %y)", "%f = fetch(%k) : f32[B] {_}; %dg = scale.dx(%dz, %f)");
+    compare(source);
+  }
 }
 
 TEST_F(FoldedMemoryTest, StagesOfAPipeline) {

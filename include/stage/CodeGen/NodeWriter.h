@@ -65,6 +65,11 @@ enum class ChakraNodeType : uint8_t {
   Checkpoint
 };
 
+/// A copy to or from a memory that is not the device's.
+inline bool isCopyNode(ChakraNodeType type) {
+  return type == ChakraNodeType::MemLoad || type == ChakraNodeType::MemStore;
+}
+
 /// `CollectiveCommType` of the Chakra schema.
 enum class ChakraCommType : uint8_t {
   AllReduce,

@@ -29,7 +29,8 @@ struct OpCost {
   /// FLOPs that are computed again.
   Size recomputeFlops;
   /// Compute, accumulate, update: bytes read and written, gradient buffers that are added
-  /// to among them. Collectives: bytes that the rank puts in (law L7). Slice: none, it is a view.
+  /// to among them. Collectives: bytes that the rank puts in (law L7). Copies: bytes that are copied.
+  /// Slice: none, it is a view.
   Size bytes;
   /// All that the rank computes: `num_ops` of a trace.
   Size getComputed() const { return flops.getTotal() + recomputeFlops; }

@@ -85,6 +85,12 @@ inline bool isBucket(OpKind kind) {
 /// True for what members of a group send each other.
 inline bool isCommunication(OpKind kind) { return kind >= OpKind::AllGather && kind <= OpKind::Permute; }
 inline bool isReshard(OpKind kind) { return kind >= OpKind::AllGather && kind <= OpKind::Slice; }
+/// True for what goes between a device and its host.
+inline bool isCopy(OpKind kind) { return kind == OpKind::Offload || kind == OpKind::Fetch; }
+/// True for ops each of whose results is an operand, in other pieces or in another place (getMoved).
+inline bool isMove(OpKind kind) { return isReshard(kind) || isCopy(kind); }
+/// True for ops beside which a rank loads the inputs of later units: those that are neither sent nor copied.
+inline bool isLoader(OpKind kind) { return kind != OpKind::Permute && !isCopy(kind); }
 /// True for what lives across steps: parameters, which are trained, and buffers, which are not.
 inline bool isState(OpKind kind) { return kind == OpKind::Param || kind == OpKind::Buffer; }
 
@@ -114,11 +120,23 @@ private:
   std::vector<Run> runs; ///< Neighbours are of different cases.
 };
 
+/// What the ops of a stream do.
+enum class StreamKind : uint8_t {
+  Computation,
+  Communication, ///< Between ranks.
+  Copies,        ///< Between a device and its host.
+};
+constexpr unsigned numStreamKinds = 3;
+llvm::StringRef getName(StreamKind kind);
+inline StreamKind getStreamKind(OpKind kind) {
+  return isCommunication(kind) ? StreamKind::Communication : isCopy(kind) ? StreamKind::Copies : StreamKind::Computation;
+}
+
 /// Ops of one stream run one after the other, in the order of the program; those of different streams beside each
-/// other. There is one for computation and one for communication besides those that a graph declares.
+/// other. There is one of each kind besides those that a graph declares.
 struct Stream {
   std::string name;
-  bool communicates; ///< Else it computes.
+  StreamKind kind;
   unsigned number;   ///< Among those of the graph, from 0.
   SMLoc loc;
 };
@@ -178,7 +196,7 @@ struct OpAttributes {
   // Constant (the seed of the gradient): its value.
   double number = 0;
 
-  // What runs: on which stream (null: the one for computation or the one for communication), and after what.
+  // What runs: on which stream (null: the one of its kind that is always there), and after what.
   const Stream *stream = nullptr;
   llvm::SmallVector<OrderEdge, 0> after;
 
@@ -375,8 +393,9 @@ void forEachAwaitedValue(const Op &op, llvm::function_ref<void(Value *)> f);
 inline bool isView(const Op &op) {
   return op.kind == OpKind::Slice || (op.kind == OpKind::Compute && op.def->isView);
 }
-/// The operand of which a reshard makes this result.
-inline Value *getResharded(const Value &result) { return result.getOp()->getOperand(result.getNumber()); }
+/// The operand of which a reshard or a copy makes this result.
+inline Value *getMoved(const Value &result) { return result.getOp()->getOperand(result.getNumber()); }
+inline bool isOnHost(const Value &value) { return value.type.space == MemorySpace::Host; }
 /// The innermost repeat a block or value is in; null at the top.
 Op *getLoop(const Value *value);
 /// The op of a top-level block that an op is or stands in.

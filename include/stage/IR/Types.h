@@ -63,9 +63,15 @@ struct Extent {
   bool operator==(const Extent &other) const { return dim == other.dim && size == other.size; }
 };
 
+/// In which memory a rank keeps its piece of a value: ops compute and communicate on the device.
+enum class MemorySpace : uint8_t { Device, Host };
+constexpr unsigned numMemorySpaces = 2;
+llvm::StringRef getName(MemorySpace space);
+
 struct TensorType {
   DType dtype = DType::F32;
   llvm::SmallVector<Extent, 4> shape; ///< Global extents.
+  MemorySpace space = MemorySpace::Device;
   unsigned getNumDims() const { return shape.size(); }
 };
 

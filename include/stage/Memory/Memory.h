@@ -2,7 +2,8 @@
 //
 // Memory is liveness in the order of the program (law L9; docs/Memory.md is the
 // model, rule by rule). Bytes are those of one rank; all ranks of a stage hold the
-// same.
+// same. Unless something else is said they are those of the device; what is kept on the
+// host is accounted apart.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_MEMORY_MEMORY_H
@@ -46,23 +47,30 @@ struct LiveValue {
   ByteCount bytes = 0; ///< Of all copies.
 };
 
-/// One pipeline stage at the moment when it holds most.
-struct StageMemory {
-  unsigned stage = 0;
+/// One of the memories of a stage at the moment when it holds most.
+struct MemoryPeak {
   MemoryUse peak;
   /// When: the unit ("B0", "step"), the op that ran, and the iteration it was in if it stands in a repeat.
   std::string unit;
   const Op *op = nullptr;
   std::optional<int64_t> iteration;
-  /// Most microbatches whose activations are held at once, counted per chunk.
-  int64_t inFlight = 0;
-  /// Bytes that one microbatch keeps from forward to backward, per chunk; of microbatches that differ the most.
-  std::vector<ByteCount> savedPerMicrobatch;
   /// What is live at the peak, largest first.
   std::vector<LiveValue> live;
 
   /// `B0: layers.mlp.h.grad, iteration 3`.
   std::string describeMoment() const;
+};
+
+/// One pipeline stage: the peak of its device, and that of its host, which is at a moment of its own.
+struct StageMemory : MemoryPeak {
+  unsigned stage = 0;
+  /// Nothing if nothing is kept there.
+  std::optional<MemoryPeak> host;
+  /// Most microbatches whose activations are held at once, counted per chunk.
+  int64_t inFlight = 0;
+  /// Bytes of the device that one microbatch keeps from forward to backward, per chunk; of microbatches that differ
+  /// the most.
+  std::vector<ByteCount> savedPerMicrobatch;
 };
 
 /// A value that forward keeps for backward.
@@ -75,6 +83,7 @@ struct SavedValue {
 struct SavedBytes {
   const Op *loop = nullptr;
   std::optional<unsigned> caseNumber; ///< Of the iteration, if the repeat has several.
+  MemorySpace space = MemorySpace::Device;
   Size bytes;
   std::vector<SavedValue> values; ///< In the order of the program.
 };

@@ -37,6 +37,13 @@ struct TrafficReport {
   __int128 bytes = 0; ///< That the rank puts in (law L7).
 };
 
+/// Copies between the device and the host, as one rank of a stage sees them in a step.
+struct CopyReport {
+  OpKind kind = OpKind::Offload;
+  __int128 count = 0;
+  __int128 bytes = 0;
+};
+
 struct StageReport {
   unsigned stage = 0;
   /// Elements of parameters, and of buffers of the model, that a rank of the stage holds.
@@ -44,6 +51,7 @@ struct StageReport {
   /// FLOPs of all ranks of the stage, recomputation and padding included.
   __int128 flops = 0;
   std::vector<TrafficReport> traffic; ///< In the order of first use.
+  std::vector<CopyReport> copies;     ///< Likewise.
 };
 
 /// The traces that were written, or those that would be.

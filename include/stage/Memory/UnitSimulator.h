@@ -26,6 +26,9 @@
 // Who needs the peaks only, and not every node, lets one iteration stand for many equal
 // ones (FoldedLoop).
 //
+// Tensors are on the device or on the host, where a copy puts them; peaks are found for
+// each of the two.
+//
 // The simulator sees what one microbatch of one virtual stage adds; static memory and
 // the other microbatches are the caller's (AccountMemory, and CodeGen's TensorTracker).
 //
@@ -113,7 +116,10 @@ public:
   /// Runs the templates of a chain (StageProgram::getChain), or that of the step. Units are numbered by their place.
   void run(llvm::ArrayRef<const UnitTemplate *> chain);
 
-  const UnitPeak &getPeak(unsigned unit) const { return peaks[unit]; }
+  /// Of one memory. The lists below are of both.
+  const UnitPeak &getPeak(unsigned unit, MemorySpace space = MemorySpace::Device) const {
+    return peaks[unsigned(space)][unit];
+  }
   /// What is live at a node.
   std::vector<LiveValue> listLive(unsigned node) const;
   /// What is kept when a unit has run for those behind it.
@@ -183,7 +189,7 @@ private:
   void resolveViews();
   void findLifetimes();
   void dropUnread();
-  void findPeaks();
+  void findPeaks(MemorySpace space);
   bool isKeptAfter(const UnitTensor &tensor, unsigned unit) const {
     return tensor.unit <= unit && tensor.last >= int(ends[unit]);
   }
@@ -202,7 +208,8 @@ private:
   TensorNames names;
   llvm::DenseMap<const Op *, bool> haveNodes;
   unsigned unit = 0;
-  std::vector<UnitPeak> peaks; ///< Per unit.
+  bool usesHost = false; ///< Some tensor is there.
+  std::array<std::vector<UnitPeak>, numMemorySpaces> peaks; ///< Per unit.
 };
 
 } // namespace stage

@@ -28,6 +28,8 @@ struct PassInfo {
   /// The name of a pass that has run on the graph and before which this one must run, its own if it must not run again;
   /// empty if there is none.
   llvm::StringRef (*findDone)(Graph &graph) = nullptr;
+  /// Graphs may keep values on the host. Other passes run before anything is copied there.
+  bool knowsHost = false;
 };
 
 struct PassOptions {

@@ -1,0 +1,26 @@
+"""The peak of a rank's memory by the lists `inputs` and `outputs` of its trace, nodes in the order of their ids, against the report's.
+
+    list_peak.py stage-trace folder report.json
+
+A tensor takes memory from the node that writes it, or from the beginning, to the last that reads it. For a rank without a pipeline.
+"""
+import json
+import re
+import sys
+
+from commands import run
+
+stage_trace, folder, report = sys.argv[1:]
+first, last, sizes = {}, {}, {}
+lines = [line for line in run([stage_trace, "dump", "--rank", "0", folder]).splitlines() if "inputs=" in line]
+for at, line in enumerate(lines):
+    inputs, outputs = (json.loads(text) for text in re.search(r"inputs=(\[.*\]) outputs=(\[.*\])$", line).groups())
+    for words, isWrite in (inputs, False), (outputs, True):
+        for name, size in zip(words[::2], words[1::2]):
+            sizes[name] = int(size)
+            first.setdefault(name, at if isWrite else 0)
+            last[name] = at
+peak = max(sum(size for name, size in sizes.items() if first[name] <= at <= last[name]) for at in range(len(lines)))
+stage, = json.load(open(report))["stages"]
+assert peak == stage["memory"]["peak"], (peak, stage["memory"]["peak"])
+print("lists and report have the same peak:", peak)
