@@ -60,6 +60,12 @@ void TensorTracker::addStatic(std::string name, uint64_t bytes) {
   addInput(std::move(name), bytes);
 }
 
+/// The result is static memory where the first operand is: a buffer that is reduced, or scattered to its owners, and a
+/// parameter of which a shard is updated.
+static bool isMadeInPlace(const Op &op) {
+  return op.kind == OpKind::AllReduce || op.kind == OpKind::Update || (op.kind == OpKind::ReduceScatter && op.flat);
+}
+
 /// The parameters, buffers of the model and gradient buffers that a value is, is a view of, or is reduced in.
 void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64_t iteration) {
   producers.visit(value, unit, iteration, [&](const Origin &origin) {
@@ -72,8 +78,9 @@ void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64
       // Accumulations of one parameter, type and sharding share a buffer.
       const Value *buffer = buffers.getFirst(origin.value)->getResult();
       addStatic(getName('g', buffer, origin.iteration), getBytes(buffer));
-    } else if (origin.kind == Origin::Kind::Node && op->kind == OpKind::AllReduce) {
-      readStatic(getMoved(*origin.value), *origin.unit, origin.iteration);
+    } else if (origin.kind == Origin::Kind::Node && isMadeInPlace(*op)) {
+      readStatic(op->kind == OpKind::Update ? op->getOperand(0) : getMoved(*origin.value), *origin.unit,
+                 origin.iteration);
     }
   });
 }

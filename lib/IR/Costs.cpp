@@ -150,11 +150,14 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
   return {countOther(flops), graph.sizes.zero(), bytes};
 }
 
-/// What a rank puts into a collective, sends or copies: all operands.
+/// What a rank puts into a collective, sends or copies: all operands. Those that are scattered into flat storage are padded,
+/// so that all members get as much.
 static Size getPutIn(const Graph &graph, const Op &sender) {
   Size bytes = graph.sizes.zero();
-  for (const Value *operand : sender.getOperands())
-    bytes = bytes + getBytes(graph, operand);
+  bool isPadded = sender.kind == OpKind::ReduceScatter && sender.flat;
+  for (unsigned i = 0; i < sender.getNumOperands(); ++i)
+    bytes = bytes + (isPadded ? getBytes(graph, sender.getResult(i)) * graph.mesh.getGroupSize(toSet(sender.axes))
+                              : getBytes(graph, sender.getOperand(i)));
   return bytes;
 }
 

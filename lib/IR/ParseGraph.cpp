@@ -285,6 +285,12 @@ bool TextParser::parseRule() {
     rule.kind = RuleKind::KeepGathered;
     if (!expect("gathered"))
       return false;
+  } else if (consume("partition")) {
+    rule.kind = consume("optimizer")   ? RuleKind::PartitionOptimizer
+                : consume("gradients") ? RuleKind::PartitionGradients
+                                       : RuleKind::PartitionParameters;
+    if (rule.kind == RuleKind::PartitionParameters && !expect("parameters"))
+      return false;
   } else {
     auto parseDimName = [&] { return parseIdentifier(rule.dims.emplace_back(), "a dim"); };
     if (!expect("shard") || !(is("(") ? parseList("(", ")", parseDimName) : parseDimName()))
@@ -292,6 +298,7 @@ bool TextParser::parseRule() {
   }
   if (!expect("over") || !parseAxes(rule.axes))
     return false;
+  rule.keeps = rule.kind == RuleKind::PartitionParameters && consume("keep");
   rule.saysLayout = consume("blocked") || llvm::any_of(rule.axes, [](const PlacedAxis &axis) { return !axis.isPlain(); });
   graph.rules.push_back(std::move(rule));
   return expect(";");

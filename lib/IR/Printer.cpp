@@ -172,6 +172,8 @@ private:
       os << " (" << llvm::join(rule.dims, ", ") << ')';
     os << " over ";
     printAxes(os, graph.mesh, rule.axes);
+    if (rule.keeps)
+      os << " keep";
     if (rule.saysLayout && llvm::all_of(rule.axes, [](const PlacedAxis &axis) { return axis.isPlain(); }))
       os << " blocked";
     os << ";\n";

@@ -104,7 +104,9 @@ Sharding stage::getNeededSharding(const Op &op, unsigned operand) {
     return op.getBlock()->getArgument(operand)->sharding;
   case OpKind::Return:
     return value->sharding.withoutPartial();
-  case OpKind::Update:
+  case OpKind::Update: // of a shard, if it has a result
+    return op.getNumResults() && operand > 0 ? op.getResult()->sharding : op.getOperand(0)->sharding;
+  case OpKind::Write:
     return op.getOperand(0)->sharding;
   case OpKind::Offload:
   case OpKind::Fetch:

@@ -214,7 +214,7 @@ private:
       misplaced("in forward");
     if (op.kind == OpKind::Accumulate && !isBackward(currentPhase))
       misplaced("in backward");
-    if (op.kind == OpKind::Update && currentPhase != PhaseKind::Step)
+    if ((op.kind == OpKind::Update || op.kind == OpKind::Write) && currentPhase != PhaseKind::Step)
       misplaced("in step");
     if (op.kind == OpKind::Repeat && block->getParent())
       misplaced("outside of other repeats");
@@ -300,9 +300,17 @@ private:
       }
       break;
     case OpKind::Update:
-      good = verifyCounts(op, std::max(2u, op.getNumOperands()), 0) && verifyParam(op, 0);
+      good = verifyCounts(op, std::max(2u, op.getNumOperands()), std::min(1u, op.getNumResults())) && verifyParam(op, 0);
       for (unsigned i = 1; good && i < op.getNumOperands(); ++i)
         verifyGradient(op, *op.getOperand(i), *op.getOperand(0));
+      if (good && op.getNumResults())
+        verifyType(op.loc, "result of update", op.getOperand(0)->type, op.getResult()->type);
+      break;
+    case OpKind::Write:
+      good = verifyCounts(op, 2, 0) && verifyParam(op, 0);
+      if (good)
+        verifyType(op.loc, "what is written to " + context.name(op.getOperand(0)), op.getOperand(0)->type,
+                   op.getOperand(1)->type);
       break;
     case OpKind::Offload:
     case OpKind::Fetch:

@@ -286,8 +286,24 @@ static void verifyReshard(VerifierContext &context, const Op &op) {
     verifyResharded(context, op, i);
 }
 
+/// What an update makes of a shard is that shard of the parameter: further axes cut it flat.
+static void verifyUpdate(VerifierContext &context, const Op &op) {
+  if (!op.getNumResults() || !isSet(*op.getOperand(0)) || !isSet(*op.getResult()))
+    return;
+  const Sharding &whole = op.getOperand(0)->sharding;
+  Sharding shard = op.getResult()->sharding;
+  if (shard.flat.size() > whole.flat.size())
+    shard.flat.truncate(whole.flat.size());
+  if (shard != whole || shard.flat == op.getResult()->sharding.flat)
+    context.diags.report(op.loc, diag::IRBadSharding)
+        << "sharding" << context.name(op.getResult())
+        << "an update makes a flat shard of its parameter, which is " + context.text(whole);
+}
+
 void stage::verifySharding(VerifierContext &context, const Op &op) {
-  if (op.kind == OpKind::Compute)
+  if (op.kind == OpKind::Update)
+    verifyUpdate(context, op);
+  else if (op.kind == OpKind::Compute)
     verifyIndexAxes(context, op);
   else if (isReshard(op.kind))
     verifyReshard(context, op);

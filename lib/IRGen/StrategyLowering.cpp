@@ -111,6 +111,8 @@ public:
         lowerKeep(*keep, std::nullopt);
       } else if (auto *replicate = llvm::dyn_cast<ast::ReplicateStmt>(rule.stmt)) {
         good &= lowerReplicate(*replicate);
+      } else if (auto *partition = llvm::dyn_cast<ast::PartitionStmt>(rule.stmt)) {
+        good &= lowerPartition(*partition, *rule.env);
       } else if (!llvm::isa<ast::PipelineStmt>(rule.stmt)) {
         good &= refuse(rule.stmt);
       }
@@ -164,8 +166,6 @@ private:
       what = "'replicate' below 'at'";
     if (auto *other = llvm::dyn_cast<ast::OtherRuleStmt>(stmt))
       what = "'" + other->word.name.str() + "'";
-    else if (llvm::isa<ast::PartitionStmt>(stmt))
-      what = "'partition' (ZeRO)";
     else if (llvm::isa<ast::PadStmt>(stmt))
       return true; // before the model was elaborated: padDims
     diags.report(stmt->loc(), diag::NotSupportedYet).range(stmt->range) << what;
@@ -214,6 +214,39 @@ private:
     rule.axes = lowerAxes(stmt.axes);
     rule.kind = RuleKind::KeepGathered;
     graph.rules.push_back(std::move(rule));
+  }
+
+  bool lowerPartition(const ast::PartitionStmt &stmt, const sema::Environment &env) {
+    auto refuse = [&](SMRange range, const llvm::Twine &what) {
+      diags.report(range.Start, diag::NotSupportedYet).range(range) << what;
+      return false;
+    };
+    Rule rule;
+    rule.loc = stmt.loc();
+    rule.statement = statement;
+    rule.axes = lowerAxes(stmt.axes);
+    llvm::StringRef what = stmt.what.name;
+    if (what != "optimizer" && what != "gradients" && what != "parameters") {
+      diags.report(stmt.what.loc(), diag::UnknownPartition).range(stmt.what.range) << what;
+      return false;
+    }
+    rule.kind = what == "optimizer"   ? RuleKind::PartitionOptimizer
+                : what == "gradients" ? RuleKind::PartitionGradients
+                                      : RuleKind::PartitionParameters;
+    if (!stmt.units.empty())
+      return refuse(stmt.units.front().range, "'by unit' of 'partition'");
+    for (const ast::Stmt *entry : stmt.entries) {
+      auto *given = llvm::dyn_cast<ast::EntryStmt>(entry);
+      if (!given || given->name.name != "keep" || what != "parameters")
+        return refuse(entry->range, given && given->name.name == "prefetch" ? "'prefetch' of 'partition'"
+                                                                            : "this entry of 'partition " + what + "'");
+      std::optional<bool> keeps = evaluator.evaluateCondition(given->value, env);
+      if (!keeps)
+        return false;
+      rule.keeps = *keeps;
+    }
+    graph.rules.push_back(std::move(rule));
+    return true;
   }
 
   AxisList lowerAxes(const ast::AxisListSyntax &syntax) const {

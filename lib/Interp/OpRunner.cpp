@@ -185,6 +185,8 @@ std::optional<Fault> OpRunner::run(const Step &step, int64_t rank, RankMemory &m
     return runAccumulate(step, rank, memory);
   case OpKind::Update:
     return runUpdate(step, rank, memory);
+  case OpKind::Write:
+    return runWrite(step, rank, memory);
   default:
     if (!isMove(step.op->kind))
       return std::nullopt; // sources, yields, returns: their values are read where they are used
@@ -356,6 +358,14 @@ std::optional<Fault> OpRunner::runUpdate(const Step &step, int64_t rank, RankMem
   TensorRef before = read(param, step, rank, memory, fault);
   if (fault)
     return fault;
+  if (op.getNumResults() && rank >= 0) { // the rank's shard of it
+    auto sizes = pieces.getSizes(param->type);
+    auto dims = pieces.getPositions(op.getResult()->type, op.getResult()->sharding, rank);
+    TensorRef whole = sources.draw(param, getIteration(param, step.frame));
+    if (!sizes || !dims || !whole)
+      return makeFault(&op, param, "cannot be split evenly");
+    before = std::make_shared<Tensor>(*extractFlat(*whole, dims->front()));
+  }
   Tensor gradient = *before;
   std::fill(gradient.data.begin(), gradient.data.end(), 0);
   for (const Value *operand : op.getOperands().drop_front()) {
@@ -369,9 +379,24 @@ std::optional<Fault> OpRunner::runUpdate(const Step &step, int64_t rank, RankMem
   for (size_t i = 0; i < after.data.size(); ++i)
     after.data[i] -= 0.1 * (gradient.data[i] + 0.5 * std::tanh(gradient.data[i]));
   std::pair<const Value *, uint64_t> key = {param, getIteration(param, step.frame)};
-  if (!memory.updated.try_emplace(key, std::make_shared<Tensor>(std::move(after))).second)
+  if (!memory.gradients.try_emplace(key, std::make_shared<Tensor>(std::move(gradient))).second)
     return makeFault(&op, param, "is updated twice in one step");
-  memory.gradients[key] = std::make_shared<Tensor>(std::move(gradient));
+  auto updated = std::make_shared<Tensor>(std::move(after));
+  if (op.getNumResults()) // written when it is complete again
+    return store(op.getResult(), step.frame, step.microbatch, std::move(updated), rank, memory, &op);
+  memory.updated[key] = std::move(updated);
+  return std::nullopt;
+}
+
+std::optional<Fault> OpRunner::runWrite(const Step &step, int64_t rank, RankMemory &memory) {
+  const Op &op = *step.op;
+  const Value *param = op.getOperand(0);
+  std::optional<Fault> fault;
+  TensorRef value = read(op.getOperand(1), step, rank, memory, fault);
+  if (fault)
+    return fault;
+  if (!memory.updated.try_emplace({param, getIteration(param, step.frame)}, std::move(value)).second)
+    return makeFault(&op, param, "is written twice in one step");
   return std::nullopt;
 }
 

@@ -110,6 +110,7 @@ private:
                                    llvm::ArrayRef<TensorRef> operands, RankMemory &memory);
   std::optional<Fault> runAccumulate(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runUpdate(const Step &step, int64_t rank, RankMemory &memory);
+  std::optional<Fault> runWrite(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runSlice(const Step &step, int64_t rank, RankMemory &memory);
   /// The op whose backward `op` is, if that can be told from what it saved.
   const Op *findForward(const Op &op) const;

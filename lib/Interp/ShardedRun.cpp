@@ -85,15 +85,17 @@ void ShardedRun::compare(const Value *value, const Frame &frame, unsigned microb
     findings.compare(instance, *piece->second, *whole->second, rounding.get(instance), rank);
 }
 
-/// A wrong gradient is that of the first operand: the parameter itself is read, not made.
+/// A wrong gradient is that of the first operand: the parameter itself is read, not made. What an update of a shard makes
+/// is written, and compared, by another op.
 void ShardedRun::compareUpdate(const Step &step, int64_t rank) {
   const Value *param = step.op->getOperand(0), *gradient = step.op->getOperand(1);
   std::pair<const Value *, uint64_t> key = {param, getIteration(param, step.frame)};
   Instance instance = {gradient, key.second, 0};
   RankMemory &memory = memories[rank];
-  if (auto whole = unsharded.gradients.find(key); whole != unsharded.gradients.end())
+  bool isUpdate = step.op->kind == OpKind::Update;
+  if (auto whole = unsharded.gradients.find(key); isUpdate && whole != unsharded.gradients.end())
     findings.compare(instance, *memory.gradients[key], *whole->second, rounding.getGradient(key), rank);
-  if (auto whole = unsharded.updated.find(key); whole != unsharded.updated.end())
+  if (auto whole = unsharded.updated.find(key); !step.op->getNumResults() && whole != unsharded.updated.end())
     findings.compare(instance, *memory.updated[key], *whole->second, rounding.getUpdated(key), rank);
 }
 
@@ -120,7 +122,7 @@ ShardedRun::Outcome ShardedRun::advance(int64_t rank) {
     if (!fault)
       for (auto &result : step.op->getResults())
         compare(result.get(), step.frame, step.microbatch, rank);
-    if (!fault && step.op->kind == OpKind::Update)
+    if (!fault && (step.op->kind == OpKind::Update || step.op->kind == OpKind::Write))
       compareUpdate(step, rank);
     return finish(std::move(fault), rank, step);
   }

@@ -39,25 +39,51 @@ bool UnitSimulator::isCopied(const UnitTensor &tensor, const View &view) const {
 void UnitSimulator::resolveViews() {
   if (views.empty())
     return;
-  std::vector<int> end(tensors.size(), -1); // where a tensor is read last, by itself or as a view
-  std::vector<bool> isRead(tensors.size(), false), isCopyMade(tensors.size(), false);
+  auto communicates = [&](unsigned node) { return !nodes[node].op || isCommunication(nodes[node].op->kind); };
+  std::vector<int> end; // where a tensor is read last, by itself or as a view
+  std::vector<bool> isRead(tensors.size(), false), isCopyMade(tensors.size(), false), isHeld(tensors.size(), false);
+  auto isCopied = [&](unsigned number, const View &view) {
+    return !isHeld[view.source] && this->isCopied(tensors[number], view);
+  };
   auto readUntil = [&](unsigned tensor, unsigned node) { end[tensor] = std::max(end[tensor], int(node)); };
-  for (unsigned node = 0; node < nodes.size(); ++node)
-    for (TensorAccess access : getAccesses(node)) {
-      if (access.isWrite)
-        continue;
-      isRead[access.tensor] = true;
-      if (!tensors[access.tensor].isView)
-        readUntil(access.tensor, node);
-      else if (View view = views.lookup(access.tensor); !isCopied(tensors[access.tensor], view))
-        readUntil(view.source, node);
-    }
+  auto findEnds = [&] {
+    end.assign(tensors.size(), -1);
+    for (unsigned node = 0; node < nodes.size(); ++node)
+      for (TensorAccess access : getAccesses(node)) {
+        if (access.isWrite)
+          continue;
+        isRead[access.tensor] = true;
+        if (!tensors[access.tensor].isView)
+          readUntil(access.tensor, node);
+        else if (View view = views.lookup(access.tensor); !isCopied(access.tensor, view))
+          readUntil(view.source, node);
+      }
+    for (unsigned number = 0; number < tensors.size(); ++number)
+      if (isRead[number] && tensors[number].isView)
+        if (View view = views.lookup(number); isCopied(number, view))
+          readUntil(view.source, view.madeAfter);
+  };
+  findEnds();
+  // A message or a collective copies nothing besides, and who reads the slice would not wait for it; nor would a node that
+  // only stands there wait for a collective that makes the tensor.
+  auto reads = [&](unsigned node, unsigned tensor) {
+    return llvm::any_of(getAccesses(node), [&](TensorAccess access) { return access.tensor == tensor && !access.isWrite; });
+  };
+  bool holds = false;
   for (unsigned number = 0; number < tensors.size(); ++number)
     if (isRead[number] && tensors[number].isView)
-      if (View view = views.lookup(number); isCopied(tensors[number], view))
-        readUntil(view.source, view.madeAfter);
+      if (View view = views.lookup(number); isCopied(number, view) && end[view.source] > int(tensors[view.source].first))
+        holds |= isHeld[view.source] =
+            communicates(end[view.source]) ||
+            (communicates(tensors[view.source].first) && !reads(end[view.source], view.source));
+  if (holds)
+    findEnds();
   std::vector<LateAccess> copies;
-  llvm::DenseMap<unsigned, int64_t> parts; // of tensors that only slices read, the bytes of those
+  struct Parts {
+    int64_t bytes;
+    unsigned firstReader;
+  };
+  llvm::DenseMap<unsigned, Parts> parts; // of tensors that only slices read
   for (unsigned node = 0; node < nodes.size(); ++node)
     for (unsigned i = nodes[node].firstAccess; i < getEndOfAccesses(node); ++i) {
       unsigned number = accesses[i].tensor;
@@ -65,27 +91,33 @@ void UnitSimulator::resolveViews() {
       if (!tensor.isView)
         continue;
       View view = views.lookup(number);
-      if (!isCopied(tensor, view) || int(node) <= end[view.source]) {
+      if (!isCopied(number, view) || int(node) <= end[view.source]) {
         accesses[i].tensor = view.source;
       } else if (!isCopyMade[number]) {
         isCopyMade[number] = true;
         tensor.first = end[view.source];
-        if (tensor.first != tensors[view.source].first)
+        if (tensor.first != tensors[view.source].first) {
           copies.push_back({tensor.first, {view.source, /*isWrite=*/false}});
-        else
-          parts[view.source] += tensor.size;
+        } else {
+          Parts &known = parts.try_emplace(view.source, Parts{0, node}).first->second;
+          known.bytes += tensor.size;
+        }
         copies.push_back({tensor.first, {number, /*isWrite=*/true}});
       }
     }
-  // The op that makes such a tensor makes all of it: what no slice looks at is there until the next op.
+  // The op that makes such a tensor makes all of it: what no slice looks at is there until the next op of its stream, or,
+  // where that is another one's turn, until a slice is read.
   for (unsigned number = 0; number < tensors.size() && !parts.empty(); ++number) {
     UnitTensor &whole = tensors[number];
     auto slices = parts.find(number);
-    if (slices == parts.end() || slices->second >= whole.size)
+    if (slices == parts.end() || slices->second.bytes >= whole.size)
       continue;
-    whole.size -= slices->second;
-    if (whole.first + 1 < ends[whole.unit])
-      copies.push_back({whole.first + 1, {number, /*isWrite=*/false}});
+    whole.size -= slices->second.bytes;
+    unsigned next = whole.first + 1;
+    if (next < ends[whole.unit] && communicates(next) != communicates(whole.first))
+      next = slices->second.firstReader;
+    if (next < ends[whole.unit])
+      copies.push_back({next, {number, /*isWrite=*/false}});
   }
   insert(std::move(copies));
 }

@@ -133,13 +133,24 @@ private:
     return false;
   }
 
+  int64_t getPadding(NodeIndex node) const {
+    if (ranks.nodes[node].type != ChakraNodeType::CommColl)
+      return 0;
+    const Communication &collective = ranks.getCommunication(node);
+    if (ChakraCommType(collective.commType) != ChakraCommType::ReduceScatter || collective.channel >= table.groups.size())
+      return 0;
+    const GroupRecord &group = table.groups[collective.channel];
+    return 8 * (int64_t(std::max(group.members.size(), group.ranks.size())) - 1);
+  }
+
   /// What is sent, or put into a collective, is held by the tensors that are read; what is received by those that are
-  /// written. They may hold more: a message may be a part of a tensor.
+  /// written. They may hold more: a message may be a part of a tensor. What is scattered may be padded, so that each member
+  /// gets as much: by less than an element, of 8 bytes at most, per tensor and member.
   void checkMessages() {
-    std::vector<int64_t> held(ranks.nodes.size());
+    std::vector<int64_t> held(ranks.nodes.size()), padding(ranks.nodes.size());
     for (const TensorRecord &use : ranks.tensors)
       if (use.isWrite == (ranks.nodes[use.node].type == ChakraNodeType::CommRecv))
-        held[use.node] += use.bytes;
+        held[use.node] += use.bytes, padding[use.node] += getPadding(use.node);
     for (NodeIndex node = 0; node < ranks.nodes.size(); ++node) {
       ChakraNodeType type = ranks.nodes[node].type;
       bool isMessage =
@@ -147,7 +158,7 @@ private:
       if (!isMessage)
         continue;
       int64_t size = ranks.getCommunication(node).size;
-      if (held[node] < size)
+      if (held[node] + padding[node] < size)
         faults.report(diag::TensorMessageSize, describe(node), type == ChakraNodeType::CommRecv ? "writes" : "reads",
                       held[node], size);
     }

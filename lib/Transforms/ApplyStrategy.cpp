@@ -86,7 +86,9 @@ private:
 
   void applyRules() {
     for (const Rule &rule : graph.rules) {
-      if (rule.pattern)
+      if (rule.partitionsState())
+        use(rule.axes), statements[rule.statement] = true; // by partition-state
+      else if (rule.pattern)
         applyAtRule(rule);
       else if (!rule.dims.empty())
         applyDimRule(rule);

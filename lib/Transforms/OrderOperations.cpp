@@ -97,6 +97,8 @@ private:
 
   void orderStep(Block &block) {
     llvm::DenseMap<const Op *, unsigned> completed; // when backward has made what an op works on
+    // Updates of shards come behind all reductions and before all that makes their parameters complete again.
+    llvm::DenseMap<const Op *, unsigned> turn;
     std::vector<Op *> order;
     for (auto &owner : block) {
       Op *op = owner.get();
@@ -108,6 +110,10 @@ private:
           last = std::max(last, maker->kind == OpKind::Accumulate ? completion.lookup(buffers.getFirst(value))
                                                                   : completed.lookup(maker));
       };
+      turn[op] = op->kind == OpKind::Update && op->getNumResults() ? 1 : 0;
+      for (const Value *operand : op->getOperands())
+        if (operand->getOp() && turn.lookup(operand->getOp()))
+          turn[op] = 2;
       forEachOutsideValue(*op, [&](Value *value, Op &) { await(value); });
       forEachAwaitedValue(*op, await);
       for (auto &body : op->bodies)
@@ -120,7 +126,9 @@ private:
         orderStep(*body);
       op->reverse |= op->getNumOperands() == 0 && reversed.contains(op->loop);
     }
-    llvm::stable_sort(order, [&](Op *a, Op *b) { return completed.lookup(a) < completed.lookup(b); });
+    llvm::stable_sort(order, [&](Op *a, Op *b) {
+      return std::pair(turn[a], completed[a]) < std::pair(turn[b], completed[b]);
+    });
     rearrange(block, order);
   }
 

@@ -31,6 +31,13 @@ static llvm::StringRef findDifferentiated(Graph &graph) {
   return hasBackward ? "differentiate" : "";
 }
 
+/// What is cut would be cut once more.
+static llvm::StringRef findPartitioned(Graph &graph) {
+  bool isPartitioned = false;
+  graph.walk([&](Op &op) { isPartitioned |= op.kind == OpKind::Write || (op.kind == OpKind::Param && !op.getResult()->sharding.flat.empty()); });
+  return isPartitioned ? "partition-state" : "";
+}
+
 static const PassInfo passes[] = {
 #define PASS(name, function, doc, findMissing, findDone, knowsHost) {name, function, doc, findMissing, findDone, knowsHost},
 #include "stage/Transforms/Passes.def"

@@ -4,6 +4,7 @@
 //   rule 1 at "layers[*].{x, y}" shard S over tp;
 //   rule 2 at "**.attention()" [..., e] shard e over cp mirrored;
 //   rule 3 keep gathered over tp;
+//   rule 4 partition parameters over dp keep;
 //
 // Rules stand in the graph IR, so that apply-strategy can be tested alone.
 //
@@ -20,7 +21,7 @@ enum class RuleKind : uint8_t {
 #define RULE(id, text) id,
 #include "stage/IR/Rules.def"
 };
-/// `shard`, `replicate`, `keep gathered`.
+/// `shard`, `replicate`, `keep gathered`, `partition optimizer`, ...
 llvm::StringRef getName(RuleKind kind);
 
 struct Rule {
@@ -38,6 +39,12 @@ struct Rule {
   AxisList axes; ///< With their layouts; empty: `()`, whole.
   /// `order ...`: the layouts of the axes are said. Without it they are those that a rule for the dim alone gives them.
   bool saysLayout = false;
+  /// PartitionParameters: what forward gathers is kept for backward.
+  bool keeps = false;
+  bool partitionsState() const {
+    return kind == RuleKind::PartitionOptimizer || kind == RuleKind::PartitionGradients ||
+           kind == RuleKind::PartitionParameters;
+  }
   SMLoc loc;
   unsigned statement = 0; ///< Rules of one `shard a over x, b over y;` share a number: one must match.
 };

@@ -22,7 +22,12 @@ ARGUMENTS = {
         "pp = 2, dp = 2, cp = 2, tp = 2",
         "pp = 2, dp = 2, cp = 2, tp = 2, sequence_parallel = false",
         "pp = 4, tp = 2",
+        "pp = 2, dp = 2, cp = 2, tp = 2, zero = 1",
+        "dp = 2, cp = 2, zero = 2",
+        "pp = 2, dp = 2, tp = 2, zero = 3",
     ],
+    "zero": ["dp = 2", "dp = 3, stage = 2", "dp = 2, stage = 3", "dp = 2, stage = 3, keep = true"],
+    "fsdp": ["dp = 2", "dp = 2, replicas = 2, keep = true"],
 }
 MODELS = [("GPT", "gpt2"), ("GPT", "gpt3_175b"), ("Llama", "llama2_7b"), ("Llama", "llama3_8b")]
 

@@ -1,0 +1,307 @@
+//===- PartitionState.cpp - state in flat storage (ZeRO, FSDP) ------------===//
+//
+// Problem: ranks that have the same parameters need not all keep the same optimizer
+// states, gradients and parameters. A strategy says over which axes each is cut:
+//
+//   partition optimizer over dp;      step: %s = reduce_scatter(%g) over dp flat
+//                                           %n = update(%w, %s) : {_, tp} flat dp
+//                                           write(%w, all_gather(%n) over dp flat)
+//   partition gradients over dp;      backward, per microbatch, in place of the first:
+//                                           accumulate(reduce_scatter(%dw) over dp flat, %w)
+//   partition parameters over dp;     %w is kept {_, tp} flat dp; each phase gathers it
+//                                     before its first use; update(%w, %s), and no write
+//
+// Algorithm: per parameter the axes are those of the statement on which the parameter is
+// replicated. What is said of parameters holds for gradients, and what is said of those
+// for the optimizer, unless it is said otherwise: each list begins with the one before.
+//   1. The way of a gradient from its buffer to the update is taken apart: reshards along
+//      dims come first, in their order; then each axis of the list is scattered flat, if
+//      the gradient is partial there, or sliced, if it is not; what is partial over other
+//      axes is reduced last, when it is smallest. What the gradient's own list says is
+//      done before the accumulation, per microbatch.
+//   2. If the parameter is kept less cut than it is updated, its shard is updated, gathered
+//      and written.
+//   3. A parameter that is kept cut is gathered once per phase, in each block of the level
+//      at which it is declared, before what uses it first there. With `keep` backward takes
+//      what forward gathered.
+//
+// Limits: one collective per parameter. Backward gathers what it reads even where forward
+// has just used it.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/IR/Text.h"
+#include "stage/Transforms/Diagnostics.h"
+#include "stage/Transforms/Passes.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace stage;
+
+namespace {
+class StatePartitioner {
+public:
+  StatePartitioner(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
+
+  void run() {
+    if (!readRules())
+      return;
+    graph.walk([&](Op &op) {
+      if (op.kind == OpKind::Param)
+        states[op.getResult()];
+      else if (op.kind == OpKind::Accumulate)
+        states[op.getOperand(1)].accumulations.push_back(&op);
+      else if (op.kind == OpKind::Update)
+        states[op.getOperand(0)].update = &op;
+    });
+    for (auto &[param, state] : states)
+      partition(*param, state);
+    for (const Rule *rule : {parameters, gradients, optimizer})
+      if (rule && !matched.count(rule) && hasLargeAxis(*rule))
+        diags.report(rule->loc, diag::NothingToPartition)
+            << getName(rule->kind) << llvm::join(listAxisNames(graph.mesh, rule->axes), ", ");
+  }
+
+private:
+  struct State {
+    llvm::SmallVector<Op *, 2> accumulations;
+    Op *update = nullptr;
+  };
+
+  /// False if there are none, or after an error.
+  bool readRules() {
+    for (const Rule &rule : graph.rules) {
+      const Rule **place = rule.kind == RuleKind::PartitionParameters  ? &parameters
+                           : rule.kind == RuleKind::PartitionGradients ? &gradients
+                           : rule.kind == RuleKind::PartitionOptimizer ? &optimizer
+                                                                       : nullptr;
+      if (!place)
+        continue;
+      *place = &rule; // the last one holds
+      if (graph.pipeline.axis && (toSet(rule.axes) >> *graph.pipeline.axis & 1)) {
+        diags.report(rule.loc, diag::PartitionOverStages) << graph.mesh[*graph.pipeline.axis].name << getName(rule.kind);
+        return false;
+      }
+    }
+    return checkPrefix(parameters, gradients) && checkPrefix(gradients ? gradients : parameters, optimizer) &&
+           (parameters || gradients || optimizer);
+  }
+
+  /// What is updated is made of what is added up, and that of what is kept.
+  bool checkPrefix(const Rule *first, const Rule *second) {
+    if (!first || !second || (first->axes.size() <= second->axes.size() &&
+                              llvm::makeArrayRef(second->axes).take_front(first->axes.size()) == llvm::makeArrayRef(first->axes)))
+      return true;
+    diags.report(second->loc, diag::PartitionOrder)
+        << getName(second->kind) << describe(second->axes) << getName(first->kind) << describe(first->axes);
+    return false;
+  }
+
+  std::string describe(llvm::ArrayRef<PlacedAxis> axes) const {
+    return "(" + llvm::join(listAxisNames(graph.mesh, axes), ", ") + ")";
+  }
+
+  bool hasLargeAxis(const Rule &rule) const {
+    return llvm::any_of(rule.axes, [&](AxisId axis) { return graph.mesh[axis].size > 1; });
+  }
+
+  /// The axes of a rule on which a parameter is replicated; none without the rule.
+  AxisList getAxes(const Rule *rule, const Value &param) {
+    AxisList axes;
+    for (AxisId axis : rule ? llvm::ArrayRef<PlacedAxis>(rule->axes) : llvm::ArrayRef<PlacedAxis>())
+      if (graph.mesh[axis].size > 1 && !(param.sharding.getSharded() >> axis & 1))
+        axes.push_back(PlacedAxis(axis));
+    if (!axes.empty())
+      matched.insert(rule);
+    return axes;
+  }
+
+  void partition(Value &param, State &state) {
+    AxisList kept = getAxes(parameters, param);
+    AxisList added = getAxes(gradients ? gradients : parameters, param);
+    AxisList updated = getAxes(optimizer ? optimizer : gradients ? gradients : parameters, param);
+    if (updated.empty())
+      return;
+    if (state.update) {
+      for (unsigned i = 1; i < state.update->getNumOperands(); ++i)
+        reduceGradient(state, i, added, updated);
+      if (kept.size() < updated.size())
+        updateShard(param, *state.update, llvm::makeArrayRef(updated).drop_front(kept.size()));
+    }
+    if (!kept.empty()) {
+      param.sharding.flat = kept;
+      gather(param, kept);
+    }
+  }
+
+  //===--- 1. gradients ---------------------------------------------------===//
+
+  /// The ops that bring a gradient to its update, the first one first.
+  static llvm::SmallVector<Op *, 2> findWay(Value *gradient) {
+    llvm::SmallVector<Op *, 2> way;
+    for (; gradient->getOp() && isReshard(gradient->getOp()->kind) && gradient->getOp()->getNumOperands() == 1;
+         gradient = gradient->getOp()->getOperand(0))
+      way.insert(way.begin(), gradient->getOp());
+    return way;
+  }
+
+  void reduceGradient(State &state, unsigned operand, const AxisList &added, const AxisList &updated) {
+    Op &update = *state.update;
+    llvm::SmallVector<Op *, 2> way = findWay(update.getOperand(operand));
+    Value *buffer = way.empty() ? update.getOperand(operand) : way.front()->getOperand(0);
+    if (added.empty()) {
+      update.setOperand(operand, move(buffer, way, updated, /*reducesRest=*/true, update));
+    } else {
+      Sharding before = buffer->sharding;
+      for (Op *accumulation : state.accumulations) {
+        if (accumulation->getResult()->sharding != before)
+          continue; // of another buffer
+        Value *part = move(accumulation->getOperand(0), way, added, /*reducesRest=*/false, *accumulation);
+        accumulation->setOperand(0, part);
+        accumulation->getResult()->sharding = part->sharding;
+      }
+      update.setOperand(operand, move(buffer, {}, llvm::makeArrayRef(updated).drop_front(added.size()),
+                                      /*reducesRest=*/true, update));
+    }
+    for (Op *op : llvm::reverse(way))
+      op->getBlock()->erase(op);
+  }
+
+  /// Brings a gradient along its way and to flat storage, before an op.
+  Value *move(Value *value, llvm::ArrayRef<Op *> way, llvm::ArrayRef<PlacedAxis> flat, bool reducesRest, Op &where) {
+    for (Op *step : way) {
+      if (step->kind == OpKind::AllReduce)
+        continue;
+      Op &op = append(step->kind, value, where);
+      op.axes = step->axes;
+      op.dim = step->dim;
+      op.toDim = step->toDim;
+      op.moreDims = step->moreDims;
+      op.reduce = step->reduce;
+      // What is reduced on the way only is partial here.
+      AxisSet partial = value->sharding.partial;
+      value = op.getResult();
+      value->sharding = step->getResult()->sharding;
+      value->sharding.partial = op.kind == OpKind::ReduceScatter ? partial & ~toSet(op.axes) : partial;
+    }
+    for (size_t i = 0; i < flat.size();) {
+      bool isPartial = value->sharding.partial >> flat[i] & 1;
+      Op &op = append(isPartial ? OpKind::ReduceScatter : OpKind::Slice, value, where);
+      op.flat = true;
+      for (; i < flat.size() && (value->sharding.partial >> flat[i] & 1) == isPartial; ++i)
+        op.axes.push_back(flat[i]);
+      value = op.getResult();
+      value->sharding.flat.append(op.axes.begin(), op.axes.end());
+      value->sharding.partial &= ~toSet(op.axes);
+    }
+    if (AxisSet rest = reducesRest ? value->sharding.partial : 0) {
+      Op &op = append(OpKind::AllReduce, value, where);
+      op.axes = toList(rest);
+      value = op.getResult();
+      value->sharding.partial = 0;
+    }
+    return value;
+  }
+
+  /// An op on a value, with a result that is like it so far.
+  Op &append(OpKind kind, Value *value, Op &where) {
+    auto owner = std::make_unique<Op>(kind, where.loc);
+    owner->scope = where.scope;
+    owner->addOperand(value);
+    copy(*value, *owner->addResult(value->type, value->path));
+    return *where.getBlock()->insertBefore(&where, std::move(owner));
+  }
+
+  static void copy(const Value &from, Value &to) {
+    to.sharding = from.sharding;
+    to.loc = from.loc;
+    to.primal = from.primal;
+  }
+
+  //===--- 2. and 3. parameters -------------------------------------------===//
+
+  /// `cut` is what the parameter is cut over for its update only.
+  void updateShard(Value &param, Op &update, llvm::ArrayRef<PlacedAxis> cut) {
+    Value *shard = update.addResult(param.type, param.path);
+    shard->loc = param.loc;
+    shard->sharding = param.sharding;
+    shard->sharding.flat = update.getOperand(1)->sharding.flat;
+    Block &block = *update.getBlock();
+    auto gather = makeGather(*shard, cut, update);
+    auto write = std::make_unique<Op>(OpKind::Write, update.loc);
+    write->scope = update.scope;
+    write->addOperand(&param);
+    write->addOperand(gather->getResult());
+    Op *behind = block.insertAfter(&update, std::move(gather));
+    block.insertAfter(behind, std::move(write));
+  }
+
+  std::unique_ptr<Op> makeGather(Value &value, llvm::ArrayRef<PlacedAxis> axes, const Op &like) {
+    auto gather = std::make_unique<Op>(OpKind::AllGather, like.loc);
+    gather->scope = value.getOp()->scope;
+    gather->axes.assign(axes.begin(), axes.end());
+    gather->flat = true;
+    gather->addOperand(&value);
+    Value *result = gather->addResult(value.type, value.path);
+    copy(value, *result);
+    result->sharding.flat.truncate(result->sharding.flat.size() - axes.size());
+    return gather;
+  }
+
+  /// The op around a user that stands at the level of the parameter: in a body of the same repeat, or at the top.
+  static Op &findAnchor(Op &user, const Value &param) {
+    return getLoop(&param) ? user : *getTopLevelOp(&user);
+  }
+
+  void gather(Value &param, const AxisList &axes) {
+    llvm::SmallVector<std::pair<Op *, unsigned>, 8> uses;
+    for (auto use : param.getUses())
+      if (use.first->kind != OpKind::Accumulate && use.first->kind != OpKind::Update)
+        uses.push_back(use);
+    llvm::MapVector<Block *, llvm::SmallVector<std::pair<Op *, unsigned>, 4>> byBlock;
+    for (auto [user, operand] : uses) {
+      Block *block = findAnchor(*user, param).getBlock();
+      byBlock[parameters->keeps ? param.getBlock() : block].push_back({user, operand});
+    }
+    for (auto &[block, users] : byBlock) {
+      llvm::DenseSet<const Op *> anchors;
+      for (auto [user, operand] : users)
+        anchors.insert(&findAnchor(*user, param));
+      auto first = llvm::find_if(*block, [&](const std::unique_ptr<Op> &op) { return anchors.contains(op.get()); });
+      // With `keep` forward gathers for backward, too.
+      Op &where = first == block->end() ? *block->getTerminator() : **first;
+      Op *made = block->insertBefore(&where, makeGather(param, axes, where));
+      for (auto [user, operand] : users)
+        user->setOperand(operand, made->getResult());
+      waitForOpBefore(*made);
+    }
+  }
+
+  /// A gather begins when the op before it has ended, in a repeat's first op the last one of the iteration before: no
+  /// earlier than memory is accounted for.
+  static void waitForOpBefore(Op &gather) {
+    Block &block = *gather.getBlock();
+    Value *before = nullptr, *last = nullptr;
+    bool isBehind = false;
+    for (auto &op : block) {
+      isBehind |= op.get() == &gather;
+      if (op->kind != OpKind::Compute)
+        continue;
+      last = op->getResult(0);
+      if (!isBehind)
+        before = last;
+    }
+    if (before)
+      gather.after.push_back({before, 0, 0});
+    else if (last && block.getParent())
+      gather.after.push_back({last, 1, 0});
+  }
+
+  Graph &graph;
+  DiagnosticEngine &diags;
+  const Rule *parameters = nullptr, *gradients = nullptr, *optimizer = nullptr;
+  llvm::MapVector<Value *, State> states; ///< In the order of the model.
+  llvm::DenseSet<const Rule *> matched;   ///< Rules that cut anything.
+};
+} // namespace
+
+void stage::partitionState(Graph &graph, DiagnosticEngine &diags) { StatePartitioner(graph, diags).run(); }
