@@ -29,6 +29,7 @@
 // has just used it.
 //
 //===----------------------------------------------------------------------===//
+#include "stage/IR/Costs.h"
 #include "stage/IR/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
@@ -46,6 +47,11 @@ public:
     if (!readRules())
       return;
     graph.walk([&](Op &op) {
+      position[&op] = position.size();
+      Op *&last = lastWork[op.getBlock()];
+      workBefore[&op] = last;
+      if (op.kind == OpKind::Compute && hasNode(graph, op))
+        last = &op;
       if (op.kind == OpKind::Param)
         states[op.getResult()];
       else if (op.kind == OpKind::Accumulate)
@@ -122,8 +128,7 @@ private:
     if (updated.empty())
       return;
     if (state.update) {
-      for (unsigned i = 1; i < state.update->getNumOperands(); ++i)
-        reduceGradient(state, i, added, updated);
+      reduceGradients(state, added, updated);
       if (kept.size() < updated.size())
         updateShard(param, *state.update, llvm::makeArrayRef(updated).drop_front(kept.size()));
     }
@@ -144,26 +149,38 @@ private:
     return way;
   }
 
-  void reduceGradient(State &state, unsigned operand, const AxisList &added, const AxisList &updated) {
+  /// Buffers that differ in their sharding until they are cut may be one then, which is updated with once.
+  void reduceGradients(State &state, const AxisList &added, const AxisList &updated) {
     Op &update = *state.update;
-    llvm::SmallVector<Op *, 2> way = findWay(update.getOperand(operand));
-    Value *buffer = way.empty() ? update.getOperand(operand) : way.front()->getOperand(0);
-    if (added.empty()) {
-      update.setOperand(operand, move(buffer, way, updated, /*reducesRest=*/true, update));
-    } else {
-      Sharding before = buffer->sharding;
-      for (Op *accumulation : state.accumulations) {
-        if (accumulation->getResult()->sharding != before)
-          continue; // of another buffer
-        Value *part = move(accumulation->getOperand(0), way, added, /*reducesRest=*/false, *accumulation);
-        accumulation->setOperand(0, part);
-        accumulation->getResult()->sharding = part->sharding;
+    llvm::SmallVector<Value *, 2> operands(update.getOperands().begin(), update.getOperands().end());
+    update.clearOperands();
+    update.addOperand(operands.front());
+    llvm::SmallVector<Sharding, 2> buffers;
+    for (Value *gradient : llvm::drop_begin(operands)) {
+      llvm::SmallVector<Op *, 2> way = findWay(gradient);
+      Value *buffer = way.empty() ? gradient : way.front()->getOperand(0);
+      if (!added.empty())
+        scatterContributions(state, *buffer, way, added);
+      if (!llvm::is_contained(buffers, buffer->sharding)) {
+        buffers.push_back(buffer->sharding);
+        auto rest = llvm::makeArrayRef(updated).drop_front(added.size());
+        update.addOperand(move(buffer, added.empty() ? way : llvm::SmallVector<Op *, 2>(), rest, /*reducesRest=*/true, update));
       }
-      update.setOperand(operand, move(buffer, {}, llvm::makeArrayRef(updated).drop_front(added.size()),
-                                      /*reducesRest=*/true, update));
+      for (Op *op : llvm::reverse(way))
+        op->getBlock()->erase(op);
     }
-    for (Op *op : llvm::reverse(way))
-      op->getBlock()->erase(op);
+  }
+
+  /// All that is added to a buffer.
+  void scatterContributions(State &state, const Value &buffer, llvm::ArrayRef<Op *> way, const AxisList &added) {
+    Sharding before = buffer.sharding;
+    for (Op *accumulation : state.accumulations) {
+      if (accumulation->getResult()->sharding != before)
+        continue; // of another buffer
+      Value *part = move(accumulation->getOperand(0), way, added, /*reducesRest=*/false, *accumulation);
+      accumulation->setOperand(0, part);
+      accumulation->getResult()->sharding = part->sharding;
+    }
   }
 
   /// Brings a gradient along its way and to flat storage, before an op.
@@ -263,43 +280,45 @@ private:
       byBlock[parameters->keeps ? param.getBlock() : block].push_back({user, operand});
     }
     for (auto &[block, users] : byBlock) {
-      llvm::DenseSet<const Op *> anchors;
+      Op *first = nullptr; // in forward, where it gathers for backward, too
       for (auto [user, operand] : users)
-        anchors.insert(&findAnchor(*user, param));
-      auto first = llvm::find_if(*block, [&](const std::unique_ptr<Op> &op) { return anchors.contains(op.get()); });
-      // With `keep` forward gathers for backward, too.
-      Op &where = first == block->end() ? *block->getTerminator() : **first;
+        if (Op &anchor = findAnchor(*user, param); anchor.getBlock() == block)
+          first = first && position[first] < position[&anchor] ? first : &anchor;
+      Op &where = first ? *first : *block->getTerminator();
       Op *made = block->insertBefore(&where, makeGather(param, axes, where));
       for (auto [user, operand] : users)
         user->setOperand(operand, made->getResult());
-      waitForOpBefore(*made);
+      waitForOpBefore(*made, where);
     }
   }
 
-  /// A gather begins when the op before it has ended, in a repeat's first op the last one of the iteration before: no
-  /// earlier than memory is accounted for.
-  static void waitForOpBefore(Op &gather) {
-    Block &block = *gather.getBlock();
-    Value *before = nullptr, *last = nullptr;
-    bool isBehind = false;
-    for (auto &op : block) {
-      isBehind |= op.get() == &gather;
-      if (op->kind != OpKind::Compute)
-        continue;
-      last = op->getResult(0);
-      if (!isBehind)
-        before = last;
+  /// A gather begins when the op before it has ended, as a repeat's first op the last one of the iteration before: no
+  /// earlier than memory is accounted for. Outside of repeats the op before may be another stage's: there it waits for
+  /// what else its first user reads.
+  void waitForOpBefore(Op &gather, const Op &user) {
+    const Block &block = *gather.getBlock();
+    if (block.getParent()) {
+      if (Op *before = workBefore.lookup(&user))
+        gather.after.push_back({before->getResult(0), 0, 0});
+      else if (Op *last = lastWork.lookup(&block))
+        gather.after.push_back({last->getResult(0), 1, 0});
+    } else if (user.kind != OpKind::Repeat) {
+      for (Value *operand : user.getOperands())
+        if (const Op *op = operand->getOp(); op && operand->getBlock() == &block && op->kind == OpKind::Compute &&
+                                             hasNode(graph, *op) && gather.after.empty())
+          gather.after.push_back({operand, 0, 0});
     }
-    if (before)
-      gather.after.push_back({before, 0, 0});
-    else if (last && block.getParent())
-      gather.after.push_back({last, 1, 0});
   }
 
   Graph &graph;
   DiagnosticEngine &diags;
   const Rule *parameters = nullptr, *gradients = nullptr, *optimizer = nullptr;
   llvm::MapVector<Value *, State> states; ///< In the order of the model.
+  /// As it was before this pass, which adds no work: places in the program, the work before an op in its block (null: the
+  /// op is the first), and a block's last.
+  llvm::DenseMap<const Op *, unsigned> position;
+  llvm::DenseMap<const Op *, Op *> workBefore;
+  llvm::DenseMap<const Block *, Op *> lastWork;
   llvm::DenseSet<const Rule *> matched;   ///< Rules that cut anything.
 };
 } // namespace

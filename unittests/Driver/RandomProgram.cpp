@@ -53,6 +53,8 @@ public:
       rules.push_back("pipeline layers over " + mesh.pipeline + " { schedule = " + schedule + "; }");
     if (random.chance(6))
       rules.push_back("keep gathered over " + random.pick(mesh.axes) + ";");
+    if (random.chance(25))
+      rules.push_back(makePartition(shardRules));
     std::vector<std::string> kept, parameters;
     for (unsigned i = 0; i < mesh.axes.size(); ++i) {
       bool isNamed = llvm::any_of(rules, [&](const std::string &rule) { return hasWord(rule, mesh.axes[i]); });
@@ -193,6 +195,24 @@ private:
       batchProduct = name == std::string("B") ? product : batchProduct;
     }
     return rules;
+  }
+
+  /// State in parts, mostly over the axes that split the batch.
+  std::string makePartition(llvm::ArrayRef<std::pair<std::string, std::string>> shardRules) {
+    std::string over = random.pick(mesh.axes);
+    for (auto &[dim, rule] : shardRules)
+      if (dim == "B" && isUsed("B") && random.chance(80))
+        over = llvm::StringRef(rule).split(" over ").second.split(';').first.str();
+    switch (random.below(4)) {
+    case 0:
+      return "partition optimizer over " + over + ";";
+    case 1:
+      return "partition gradients over " + over + ";";
+    case 2:
+      return "partition parameters over " + over + ";";
+    default:
+      return "partition parameters over " + over + " { keep = true; }";
+    }
   }
 
   std::vector<std::string> makePatternRules() {

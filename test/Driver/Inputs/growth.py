@@ -54,6 +54,9 @@ KINDS = {
     "anywhere": lambda n: chain(n, "at **.y%d: shard B over dp;"),
     "gradients": lambda n: chain(n, "at y%d.grad: shard B over dp;"),
     "replicated": lambda n: chain(n, "replicate y%d over tp;"),
+    "parts": lambda n: program(
+        "var y = x;\n" + each(n, lambda i: "param v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n",
+        rules="shard B over dp; shard D over tp; partition parameters over dp;"),
     "params": lambda n: program(
         "var y = x;\n" + each(n, lambda i: "param v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n",
         rules="shard B over dp; shard D over tp;\n" + each(n, lambda i: "at param v%d: shard D over ();" % i)),
