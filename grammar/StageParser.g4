@@ -111,7 +111,7 @@ strategyStmt
     (ON TOPOLOGY LPAREN exprList RPAREN)? SEMICOLON            # meshStmt
   | AXIS name ASSIGN axisList SEMICOLON                        # axisStmt
   | AT pattern (COLON strategyRule | LBRACE strategyRule* RBRACE)              # atStmt
-  | PIPELINE pattern OVER axisList (LBRACE pipelineEntry* RBRACE | SEMICOLON) # pipelineStmt
+  | PIPELINE (pattern | LPAREN patternList RPAREN) OVER axisList (LBRACE pipelineEntry* RBRACE | SEMICOLON) # pipelineStmt
   | PARTITION name OVER axisList (BY UNIT patternList)? (entryBlock | SEMICOLON) # partitionStmt
   | PAD qualifiedName TO expr SEMICOLON                        # padStmt
   | strategyRule                                                       # ruleStmt

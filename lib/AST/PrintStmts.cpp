@@ -105,9 +105,12 @@ void Printer::stmt(const Stmt *stmt) {
   case NodeKind::AtStmt:
     return at(cast<AtStmt>(stmt));
   case NodeKind::PipelineStmt:
-    os << "pipeline ";
-    pattern(cast<PipelineStmt>(stmt)->what);
-    os << " over ";
+  {
+    ArrayRef<Pattern> repeats = cast<PipelineStmt>(stmt)->repeats;
+    os << (repeats.size() > 1 ? "pipeline (" : "pipeline ");
+    commas(repeats, [&](const Pattern &what) { pattern(what); });
+    os << (repeats.size() > 1 ? ") over " : " over ");
+  }
     axes(cast<PipelineStmt>(stmt)->axes);
     return optionalBlock(cast<PipelineStmt>(stmt)->entries);
   case NodeKind::KeepStmt:

@@ -76,7 +76,7 @@ public:
   /// Position in the unit of the recv of a value; nothing if it is not received.
   std::optional<unsigned> findRecv(const Value *value) const;
   /// What this repeat carries comes from another virtual stage.
-  bool isFed(const Op &repeat) const { return isPipelined(repeat) && receives(items); }
+  bool isFed(const Op &repeat) const { return receives(items, repeat); }
 
 private:
   llvm::ArrayRef<ProgramItem> items;

@@ -44,6 +44,7 @@ public:
     if (!runFrontEnd(job, options) || !runMiddle(job, quiet) || !makeReport(job))
       return false;
     options.namesConstants = true;
+    kindsOfCuts = listKindsOfCuts(*job.graph);
     shrinkMesh(*job.job);
     shrinkBatch();
     return true;
@@ -63,10 +64,18 @@ private:
     return llvm::count_if(job.strategy.mesh, [](const sema::BoundAxis &axis) { return axis.size > 1; });
   }
 
-  /// Whether the program is accepted with these options, and has as many axes as it has to; they are ours then.
+  /// The repeats of a pipeline that are cut, each before its iterations or within them.
+  static std::vector<std::pair<unsigned, bool>> listKindsOfCuts(const Graph &graph) {
+    std::optional<PipelineChain> chain = findChain(graph);
+    return chain ? chain->listKindsOfCuts() : std::vector<std::pair<unsigned, bool>>();
+  }
+
+  /// Whether the program is accepted with these options, has as many axes as it has to, and its pipeline cuts where that
+  /// of the job does; they are ours then.
   bool accept(DriverOptions trial, size_t numAxes = 0) {
     Compilation c(llvm::nulls());
-    if (!runFrontEnd(c, trial) || (numAxes && countAxes(*c.job) != numAxes))
+    if (!runFrontEnd(c, trial) || (numAxes && countAxes(*c.job) != numAxes) ||
+        listKindsOfCuts(*c.graph) != kindsOfCuts)
       return false;
     options = std::move(trial);
     microbatches = c.job->microbatches;
@@ -155,6 +164,7 @@ private:
 
   DriverOptions options;
   std::vector<std::string> given;
+  std::vector<std::pair<unsigned, bool>> kindsOfCuts; ///< Of the job as it is.
   // Of the job with these options.
   int64_t microbatches = 1, globalBatch = 1, stages = 1;
 };

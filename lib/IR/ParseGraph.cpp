@@ -356,7 +356,12 @@ bool TextParser::parseUnitList() {
 bool TextParser::parsePipeline() {
   PipelineInfo &pipeline = graph.pipeline;
   pipeline.loc = token.getLoc();
-  if (!parseName(pipeline.loop, "the name of a repeat"))
+  bool isList = consume("(");
+  do
+    if (!parseName(pipeline.repeats.emplace_back(), "the name of a repeat"))
+      return false;
+  while (isList && consume(","));
+  if (isList && !expect(")"))
     return false;
   if (consume("over")) {
     Token at = token;

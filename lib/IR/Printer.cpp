@@ -181,10 +181,13 @@ private:
 
   void printPipeline() {
     const PipelineInfo &pipeline = graph.pipeline;
-    if (pipeline.loop.empty())
+    if (pipeline.repeats.empty())
       return;
     os << "  pipeline ";
-    printName(os, pipeline.loop);
+    bool isList = pipeline.repeats.size() > 1;
+    os << (isList ? "(" : "");
+    llvm::interleaveComma(pipeline.repeats, os, [&](const std::string &name) { printName(os, name); });
+    os << (isList ? ")" : "");
     if (pipeline.axis) {
       os << " over ";
       printAxes(os, graph.mesh, *pipeline.axis);

@@ -62,10 +62,15 @@ void stage::forEachOp(llvm::ArrayRef<ProgramItem> items, llvm::function_ref<void
   }
 }
 
-bool stage::isPipelined(const Op &repeat) { return repeat.name == repeat.getBlock()->getGraph().pipeline.loop; }
+bool stage::receives(llvm::ArrayRef<ProgramItem> items, const Op &repeat) {
+  return !items.empty() && items.front().kind == ProgramItem::Kind::Recv && items.front().carrier == &repeat;
+}
 
-bool stage::receives(llvm::ArrayRef<ProgramItem> items) {
-  return llvm::any_of(items, [](const ProgramItem &item) { return item.kind == ProgramItem::Kind::Recv; });
+const ProgramItem *stage::findRange(llvm::ArrayRef<ProgramItem> items, const Op &repeat) {
+  auto range = llvm::find_if(items, [&](const ProgramItem &item) {
+    return item.kind == ProgramItem::Kind::Loop && item.op == &repeat;
+  });
+  return range == items.end() ? nullptr : range;
 }
 
 void stage::forEachOutsideValue(const ProgramItem &item, llvm::function_ref<void(Value *, Op &)> f) {

@@ -8,6 +8,7 @@
 #include "ModuleLowering.h"
 #include "stage/IR/Diagnostics.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace stage;
 using sema::Candidate;
@@ -263,8 +264,11 @@ private:
       return true;
     PipelineInfo &info = graph.pipeline;
     info.loc = bound->stmt->loc();
-    info.loop = bound->stmt->what.text.str();
-    llvm::StringRef(info.loop).consume_back("[*]");
+    for (const ast::Pattern &repeat : bound->stmt->repeats) {
+      llvm::StringRef name = repeat.text;
+      name.consume_back("[*]");
+      info.repeats.push_back(name.str());
+    }
     info.axis = graph.mesh.find(bound->axis);
     info.chunks = bound->schedule.chunks;
     info.split = bound->split;
@@ -279,22 +283,25 @@ private:
                 << "virtual stages that are not at c * p + r";
             return false;
           }
-    bool found = false;
-    // One stage of a model that has no such repeat: all of it.
-    if (bound->schedule.chunks == 1 && (!info.axis || graph.mesh[*info.axis].size == 1) &&
-        llvm::none_of(graph.getForward(), [&](auto &op) { return op->kind == OpKind::Repeat && op->name == info.loop; })) {
-      info = PipelineInfo();
-      return true;
-    }
+    llvm::StringSet<> names;
+    std::string known;
     for (auto &op : graph.getForward())
-      found |= op->kind == OpKind::Repeat && op->name == info.loop;
-    if (!found) {
-      std::string known;
-      for (auto &op : graph.getForward())
-        if (op->kind == OpKind::Repeat)
-          known += (known.empty() ? "; it repeats '" : "', '") + op->name;
-      diags.report(bound->stmt->what.range.Start, diag::PipelineLoopUnknown).range(bound->stmt->what.range)
-          << info.loop << graph.name << (known.empty() ? "" : known + "'");
+      if (op->kind == OpKind::Repeat) {
+        names.insert(op->name);
+        known += (known.empty() ? "; it repeats '" : "', '") + op->name;
+      }
+    bool isWhole = bound->schedule.chunks == 1 && (!info.axis || graph.mesh[*info.axis].size == 1);
+    for (size_t i = 0; i < info.repeats.size(); ++i) {
+      if (names.contains(info.repeats[i]))
+        continue;
+      // One stage of a model that has no such repeat: all of it.
+      if (isWhole) {
+        info = PipelineInfo();
+        return true;
+      }
+      SMRange range = bound->stmt->repeats[i].range;
+      diags.report(range.Start, diag::PipelineLoopUnknown).range(range)
+          << info.repeats[i] << graph.name << (known.empty() ? "" : known + "'");
       return false;
     }
     return true;

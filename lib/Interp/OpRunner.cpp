@@ -82,7 +82,7 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
     return nullptr;
   }
   if (Sources::isSource(value)) {
-    const Op *loop = getLoop(value);
+    const Op *loop = value->getOp()->kind == OpKind::Constant ? nullptr : getLoop(value);
     auto ranges = loop ? memory.ranges.find(loop->loop) : memory.ranges.end();
     int64_t iteration = getIteration(value, step.frame);
     if (ranges != memory.ranges.end() && llvm::none_of(ranges->second, [&](std::pair<int64_t, int64_t> range) {

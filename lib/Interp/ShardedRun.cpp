@@ -23,8 +23,9 @@ ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemor
   waiting.resize(numRanks);
   for (int64_t rank = 0; rank < numRanks; ++rank)
     for (const UnitTemplate &unit : program.stages[getStage(rank)].templates)
-      if (const ProgramItem *loop = findPipelinedLoop(unit.items))
-        memories[rank].ranges[loop->op->loop].emplace_back(loop->begin, loop->end);
+      for (const ProgramItem &item : unit.items)
+        if (item.kind == ProgramItem::Kind::Loop)
+          memories[rank].ranges[item.op->loop].emplace_back(item.begin, item.end);
 }
 
 unsigned ShardedRun::getStage(int64_t rank) const {

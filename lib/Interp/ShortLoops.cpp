@@ -12,9 +12,11 @@
 // from a carried value to each that the next iteration computes from it. A value passes
 // at most through as many as there are on the longest way through that graph, with all of
 // each cycle (strongly connected component) on the way. A repeat keeps one iteration more
-// than that, and at least two; the pipelined one at least two per virtual stage, and the
-// same number on each. Symbols of counts are bound to the smallest values that give all
-// repeats their iterations and break nothing that the program requires.
+// than that, and at least two; a pipelined one at least two on each virtual stage that runs
+// any, or all of those, and the same number on each where they have the same. Symbols of
+// counts are bound to the smallest values that give all repeats their iterations and break
+// nothing that the program requires. Then the pipeline is told how many each virtual stage
+// runs, so that it still cuts where it did: within the same repeats, and between them.
 //
 // A repeat with cases keeps at least two iterations of each and each step from one case to
 // another, in order, with each run of equal iterations cut to as many as above:
@@ -23,16 +25,18 @@
 //
 // Its count is a number from then on.
 //
-// Limits: a count without a symbol stays, but for cases, and so does that of a pipeline
-// with `split`.
+// Limits: a count without a symbol stays, but for cases, and so does a repeat with cases of a
+// pipeline with `split`, which says which case runs where.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Interp/Prove.h"
+#include "stage/Transforms/CheckSizes.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Support/MathExtras.h"
 #include <deque>
 #include <map>
+#include <numeric>
 #include <set>
 
 using namespace stage;
@@ -200,40 +204,125 @@ IterationCases stage::shortenCases(const IterationCases &cases, int64_t longestR
   return result;
 }
 
-std::vector<std::string> stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::string> fixed) {
+static unsigned countVirtualStages(const Graph &graph) {
+  return (graph.pipeline.axis ? graph.mesh[*graph.pipeline.axis].size : 1) * graph.pipeline.chunks;
+}
+
+std::optional<PipelineChain> stage::findChain(const Graph &graph) {
   const PipelineInfo &pipeline = graph.pipeline;
+  std::vector<int64_t> counts;
+  int64_t sum = 0;
+  for (const Op *repeat : findPipelinedRepeats(graph))
+    if (SizeValue count = repeat ? evaluateCount(repeat->count, graph.binding) : SizeValue())
+      sum += counts.emplace_back(int64_t(count.value.num));
+  std::vector<int64_t> split = pipeline.split.empty() ? splitEvenly(sum, countVirtualStages(graph)) : pipeline.split;
+  if (counts.empty() || counts.size() != pipeline.repeats.size() || split.size() != countVirtualStages(graph) ||
+      std::accumulate(split.begin(), split.end(), int64_t(0)) != sum)
+    return std::nullopt;
+  return PipelineChain(counts, split);
+}
+
+namespace {
+/// What a pipeline cuts a repeat into.
+struct Pieces {
+  std::vector<unsigned> stages; ///< The virtual stages that run some of its iterations,
+  std::vector<int64_t> lengths; ///< and how many of them each runs.
+};
+} // namespace
+
+static Pieces listPieces(const PipelineChain &chain, unsigned repeat, unsigned numVirtual) {
+  Pieces pieces;
+  for (unsigned v = 0; v < numVirtual; ++v)
+    if (auto [begin, end] = chain.getRange(repeat, v); begin < end) {
+      pieces.stages.push_back(v);
+      pieces.lengths.push_back(end - begin);
+    }
+  return pieces;
+}
+
+/// Lengths of as many pieces, of `count` iterations in all: as even as can be, and none longer than it was as long as
+/// there is room elsewhere.
+static std::vector<int64_t> spread(int64_t count, llvm::ArrayRef<int64_t> lengths) {
+  std::vector<int64_t> result;
+  for (int64_t length : lengths)
+    result.push_back(std::min<int64_t>(length, count / int64_t(lengths.size())));
+  int64_t rest = count - std::accumulate(result.begin(), result.end(), int64_t(0));
+  for (size_t i = 0; i < result.size(); ++i) {
+    int64_t more = i + 1 == result.size() ? rest : std::min(rest, lengths[i] - result[i]);
+    result[i] += more;
+    rest -= more;
+  }
+  return result;
+}
+
+/// "[3, 5]".
+static std::string describeSplit(llvm::ArrayRef<int64_t> split) {
+  std::string text;
+  for (int64_t part : split)
+    text += (text.empty() ? "[" : ", ") + std::to_string(part);
+  return text + "]";
+}
+
+/// How many iterations a repeat must keep.
+static Loop getShortest(const Op &repeat, int64_t count, const Pieces &pieces) {
+  int64_t passed = countPassedThrough(repeat), parts = pieces.lengths.size(), least = 0;
+  int64_t each = std::max<int64_t>(2, llvm::divideCeil(passed + 1, std::max<int64_t>(parts, 1)));
+  for (int64_t length : pieces.lengths)
+    least += std::min(length, each);
+  bool areEqual = llvm::all_of(pieces.lengths, [&](int64_t length) { return length == pieces.lengths.front(); });
+  return {repeat.count, std::max(least, std::min(count, passed + 1)), areEqual && parts ? parts : 1};
+}
+
+std::vector<std::string> stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::string> fixed) {
+  PipelineInfo &pipeline = graph.pipeline;
   std::vector<std::string> notes;
   std::vector<Loop> loops;
   std::set<std::pair<int64_t, std::string>> symbols; // The smallest first: `L - DENSE` after `DENSE`.
+  std::optional<PipelineChain> chain = findChain(graph);
+  llvm::DenseMap<const Op *, Pieces> pipelined;
+  std::vector<Op *> repeats = findPipelinedRepeats(graph);
+  for (unsigned number = 0; chain && number < repeats.size(); ++number)
+    pipelined[repeats[number]] = listPieces(*chain, number, countVirtualStages(graph));
   for (auto &op : graph.getForward()) {
     if (op->kind != OpKind::Repeat)
       continue;
     SizeValue now = evaluateCount(op->count, graph.binding);
     if (!now)
       continue;
-    bool isPipelined = op->name == pipeline.loop;
     int64_t count = int64_t(now.value.num);
-    int64_t parts = isPipelined ? graph.mesh[*pipeline.axis].size * pipeline.chunks : 1;
-    int64_t each = std::max<int64_t>(2, llvm::divideCeil(countPassedThrough(*op) + 1, parts));
-    bool isFree = !isPipelined || pipeline.split.empty();
-    if (!op->cases.getRuns().empty()) {
-      bool isGiven = llvm::any_of(fixed, [&](const std::string &symbol) { return mentions(op->count, symbol); });
-      if (!isFree || isGiven)
-        continue;
-      op->cases = shortenCases(op->cases, std::max<int64_t>(2, countPassedThrough(*op) + 1), parts * each, parts);
-      int64_t shorter = op->cases.getNumIterations();
-      op->count = graph.sizes.constant(shorter);
-      if (shorter != count)
-        notes.push_back(op->name + " " + std::to_string(count) + " -> " + std::to_string(shorter));
+    auto pieces = pipelined.find(op.get());
+    bool isPipelined = pieces != pipelined.end();
+    Loop loop = getShortest(*op, count, isPipelined ? pieces->second : Pieces{{0}, {count}});
+    if (op->cases.getRuns().empty()) {
+      loops.push_back(loop);
+      for (const std::string &symbol : collectSymbols(op->count))
+        if (auto value = graph.binding.lookup(symbol); value && !llvm::is_contained(fixed, symbol))
+          symbols.emplace(*value, symbol);
       continue;
     }
-    loops.push_back({op->count, isFree ? std::min(count, parts * each) : count, isFree ? parts : 1});
-    for (const std::string &symbol : collectSymbols(op->count))
-      if (auto value = graph.binding.lookup(symbol); value && !llvm::is_contained(fixed, symbol))
-        symbols.emplace(*value, symbol);
+    bool isGiven = llvm::any_of(fixed, [&](const std::string &symbol) { return mentions(op->count, symbol); });
+    if (isGiven || (isPipelined && !pipeline.split.empty()))
+      continue;
+    op->cases = shortenCases(op->cases, std::max<int64_t>(2, countPassedThrough(*op) + 1), loop.least, loop.parts);
+    int64_t shorter = op->cases.getNumIterations();
+    op->count = graph.sizes.constant(shorter);
+    if (shorter != count)
+      notes.push_back(op->name + " " + std::to_string(count) + " -> " + std::to_string(shorter));
   }
   for (auto &[now, symbol] : symbols)
     graph.binding.bind(symbol, findSmallest(graph, loops, symbol, now));
+  if (!chain)
+    return notes;
+  std::vector<int64_t> split(countVirtualStages(graph), 0);
+  for (const Op *repeat : repeats) {
+    const Pieces &pieces = pipelined[repeat];
+    std::vector<int64_t> lengths = spread(getCheckedCount(graph, repeat->count), pieces.lengths);
+    for (size_t i = 0; i < lengths.size(); ++i)
+      split[pieces.stages[i]] += lengths[i];
+  }
+  if (!pipeline.split.empty() && split != pipeline.split)
+    notes.push_back("split " + describeSplit(pipeline.split) + " -> " + describeSplit(split));
+  pipeline.split = std::move(split);
   return notes;
 }
 

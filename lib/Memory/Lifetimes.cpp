@@ -58,32 +58,22 @@ void Lifetimes::visitValue(const Value &value) {
     releases[last].push_back(&value);
 }
 
-const ProgramItem *stage::findPipelinedLoop(llvm::ArrayRef<ProgramItem> items) {
-  for (const ProgramItem &item : items)
-    if (item.kind == ProgramItem::Kind::Loop && isPipelined(*item.op))
-      return &item;
-  return nullptr;
-}
-
 LastUses stage::findLastUses(llvm::ArrayRef<ProgramItem> items) {
   LastUses uses;
   auto use = [&](const Value *value, unsigned time) {
     unsigned &last = uses[value];
     last = std::max(last, time);
   };
-  const ProgramItem *loop = findPipelinedLoop(items);
-  // What enters the repeat on another virtual stage arrives here as a message.
-  bool isReceived = receives(items);
   for (unsigned i = 0; i < items.size(); ++i) {
     const ProgramItem &item = items[i];
     if (item.kind == ProgramItem::Kind::Send)
-      for (unsigned k = 0; k < item.values.size(); ++k)
-        use(loop ? loop->op->getResult(item.slots[k]) : item.values[k], 2 * i + 1);
+      for (unsigned k = 0, runs = findRange(items, *item.carrier) != nullptr; k < item.values.size(); ++k)
+        use(runs ? item.carrier->getResult(item.slots[k]) : item.values[k], 2 * i + 1);
     if (item.op)
       forEachOutsideValue(item, [&](Value *value, Op &user) {
         bool entry = item.kind == ProgramItem::Kind::Loop && &user == item.op;
-        if (entry && isReceived && &item == loop)
-          return;
+        if (entry && receives(items, *item.op))
+          return; // it enters the repeat on another virtual stage, and arrives here as a message
         use(value, 2 * i + (entry ? 0 : 1));
       });
   }

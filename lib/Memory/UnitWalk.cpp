@@ -109,7 +109,6 @@ void UnitWalk::walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUse
     for (auto [value, time] : (*uses)[place])
       if (!getLoop(value) && !outlivesUnit(value))
         releases[time].push_back(value);
-  const ProgramItem *range = findPipelinedLoop(items);
   for (unsigned i = 0; i < items.size(); ++i) {
     const ProgramItem &item = items[i];
     itemEnd = 2 * i + 1;
@@ -122,13 +121,13 @@ void UnitWalk::walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUse
           free({result.get(), 0});
       break;
     case ProgramItem::Kind::Loop:
-      walkLoop(item, &item == range && receives(items));
+      walkLoop(item, receives(items, *item.op));
       break;
     case ProgramItem::Kind::Recv:
-      walkRecv(item, range);
+      walkRecv(item, findRange(items, *item.carrier));
       break;
     case ProgramItem::Kind::Send:
-      walkSend(item, range);
+      walkSend(item, findRange(items, *item.carrier));
       break;
     }
     freeAll(releases[itemEnd]);

@@ -110,7 +110,8 @@ Stmt *Builder::pipeline(Grammar::PipelineStmtContext *tree) {
     entries.push_back(place);
   }
   auto *node = make<PipelineStmt>(tree);
-  node->what = pattern(tree->pattern());
+  std::vector<Grammar::PatternContext *> one = {tree->pattern()};
+  node->repeats = each(tree->patternList() ? tree->patternList()->pattern() : one, &Builder::pattern);
   node->axes = axes(tree->axisList());
   node->entries = list(entries);
   return node;

@@ -9,9 +9,10 @@
 //   %l = loss(%y)         stage 1   send %z to 1 }             loss }
 //
 // Algorithm: for each virtual stage one template per kind of unit: a recv unless the
-// unit is the first on its way, the top-level ops of this stage and the stage's range
-// of the pipelined repeat in the order of the graph, a send unless it is the last; of
-// what the repeat carries there moves what is read (CarriedSlots.h). Ops
+// unit is the first on its way, the top-level ops of this stage and the stage's ranges
+// of the pipelined repeats in the order of the graph, a send unless it is the last; of
+// what the repeat that is cut there (PipelineChain.h) carries moves what is read
+// (CarriedSlots.h). Ops
 // without a virtual stage (computed from inputs and constants only) go to each
 // template of a stage that needs their results. Then the schedule's list of units, which
 // runs each phase of the graph, and no other, for every microbatch.
@@ -87,7 +88,7 @@ private:
         unsigned chunk = op->reverse ? layout.numChunks - 1 - i : i;
         unsigned v = chunk * layout.numStages + stage;
         if (layout.isPipelined(*op))
-          appendLoop(items, *op, layout.ranges[v]);
+          appendLoop(items, *op, layout.getRange(*op, v));
         else if (getStepStages(layout, *op).test(v)) {
           appendOp(items, *op);
           break; // two chunks of a rank share its parameters
@@ -101,17 +102,19 @@ private:
     llvm::DenseSet<Op *> needed;
     llvm::SmallVector<Op *, 16> worklist;
     auto require = [&](Op &user) {
-      // What enters the pipelined repeat is needed where its first iteration runs.
-      bool enters = !layout.isPipelined(user) || v == layout.getEntry(user.getBlock()->getPhase());
+      // What enters a pipelined repeat is needed where that is entered.
+      bool enters = !layout.isPipelined(user) || v == layout.getEntry(user);
       auto visit = [&](Value *value, Op &inner) {
         Op *producer = value->getOp() && (enters || &inner != &user) ? getTopLevelOp(value->getOp()) : nullptr;
         if (producer && isRematerialised(*producer) && needed.insert(producer).second)
           worklist.push_back(producer);
       };
-      if (layout.isPipelined(user))
-        forEachOutsideValue(user, layout.ranges[v].first, layout.ranges[v].second, visit);
-      else
+      if (layout.isPipelined(user)) {
+        auto [begin, end] = layout.getRange(user, v);
+        forEachOutsideValue(user, begin, end, visit);
+      } else {
         forEachOutsideValue(user, visit);
+      }
     };
     for (Block &phase : graph.getPhases())
       for (auto &op : phase)
@@ -155,7 +158,7 @@ private:
   void appendBlock(std::vector<ProgramItem> &items, Block &block, unsigned v, const llvm::DenseSet<Op *> &needed) {
     for (auto &op : block) {
       if (layout.isPipelined(*op))
-        appendLoop(items, *op, layout.ranges[v]);
+        appendLoop(items, *op, layout.getRange(*op, v));
       else if (op->virtualStage == v || (isRematerialised(*op) && needed.contains(op.get())))
         appendOp(items, *op);
     }
@@ -163,40 +166,44 @@ private:
 
   std::vector<ProgramItem> buildUnit(PhaseKind kind, unsigned v, const llvm::DenseSet<Op *> &needed) {
     std::vector<ProgramItem> items;
-    Op *loop = hasMessages(kind) ? layout.getLoop(kind) : nullptr;
     unsigned entry = layout.getEntry(kind), exit = layout.getExit(kind);
     int step = entry <= exit ? 1 : -1; // to the next virtual stage on its way
-    if (loop && v != entry)
-      items.push_back(makeRecv(*loop, v, v - step, v == exit));
+    if (Op *carrier = v != entry ? layout.getCarrier(kind, v, v - step) : nullptr)
+      items.push_back(makeRecv(*carrier, v, v - step));
     if (Block *phase = graph.findPhase(kind))
       appendBlock(items, *phase, v, needed);
-    if (loop && v != exit)
-      items.push_back(makeSend(*loop, v, v + step, v == entry));
+    if (Op *carrier = v != exit ? layout.getCarrier(kind, v, v + step) : nullptr)
+      items.push_back(makeSend(*carrier, v, v + step));
     return items;
   }
 
-  bool runsNothing(unsigned v) const { return layout.ranges[v].first == layout.ranges[v].second; }
+  bool runsNothing(const Op &loop, unsigned v) const {
+    auto [begin, end] = layout.getRange(loop, v);
+    return begin == end;
+  }
 
   /// The bodies of the first and of the last iteration that `v` runs. Where it runs none a value passes through, under
   /// the name of an argument of any.
   Block &getEntered(const Op &loop, unsigned v) const {
-    auto [begin, end] = layout.ranges[v];
-    return runsNothing(v) ? *loop.bodies.front() : loop.getBody(loop.reverse ? end - 1 : begin);
+    auto [begin, end] = layout.getRange(loop, v);
+    return begin == end ? *loop.bodies.front() : loop.getBody(loop.reverse ? end - 1 : begin);
   }
   Block &getLeft(const Op &loop, unsigned v) const {
-    auto [begin, end] = layout.ranges[v];
+    auto [begin, end] = layout.getRange(loop, v);
     return loop.getBody(loop.reverse ? begin : end - 1);
   }
 
   /// What arrives for the iterations of `v`; after the last of them, if it has none, the repeat's results.
-  ProgramItem makeRecv(Op &loop, unsigned v, unsigned peer, bool isEnd) {
+  ProgramItem makeRecv(Op &loop, unsigned v, unsigned peer) {
     ProgramItem item;
     item.kind = ProgramItem::Kind::Recv;
     item.peer = peer;
-    auto [begin, end] = layout.ranges[v];
+    item.carrier = &loop;
+    bool isEnd = v == layout.getExit(loop);
+    auto [begin, end] = layout.getRange(loop, v);
     const CarriedSlots &slots = getSlots(loop, loop.reverse ? end : begin);
     for (unsigned i : slots.isRead.set_bits()) {
-      Value *value = runsNothing(v) && isEnd ? loop.getResult(i) : getEntered(loop, v).getArgument(i);
+      Value *value = runsNothing(loop, v) && isEnd ? loop.getResult(i) : getEntered(loop, v).getArgument(i);
       if (slots.isMoved(i))
         item.append(value, i);
       else
@@ -206,34 +213,40 @@ private:
   }
 
   /// What leaves after the iterations of `v`: without any, what would have entered them.
-  ProgramItem makeSend(Op &loop, unsigned v, unsigned peer, bool isStart) {
+  ProgramItem makeSend(Op &loop, unsigned v, unsigned peer) {
     ProgramItem item;
     item.kind = ProgramItem::Kind::Send;
     item.peer = peer;
-    auto [begin, end] = layout.ranges[v];
+    item.carrier = &loop;
+    bool isStart = v == layout.getEntry(loop);
+    auto [begin, end] = layout.getRange(loop, v);
     const CarriedSlots &slots = getSlots(loop, loop.reverse ? begin : end);
     for (unsigned i : slots.isRead.set_bits())
       if (slots.isMoved(i))
-        item.append(!runsNothing(v) ? getLeft(loop, v).getTerminator()->getOperand(i)
-                    : isStart       ? loop.getOperand(i)
-                                    : getEntered(loop, v).getArgument(i),
+        item.append(!runsNothing(loop, v) ? getLeft(loop, v).getTerminator()->getOperand(i)
+                    : isStart             ? loop.getOperand(i)
+                                          : getEntered(loop, v).getArgument(i),
                     i);
     return item;
   }
 
   /// What a repeat carries between two of its iterations, counted in the order of the model: behind `place` of them.
   const CarriedSlots &getSlots(Op &loop, int64_t place) {
-    int64_t count = layout.ranges.back().second;
-    auto getRun = [&](int64_t behind) { return loop.reverse ? count - behind : behind; };
-    auto [known, isNew] = carried.try_emplace(&loop);
-    if (isNew) {
-      llvm::DenseSet<int64_t> cuts;
-      for (auto [begin, end] : layout.ranges)
-        cuts.insert(getRun(end));
-      cuts.insert(getRun(0));
-      known->second = findCarriedSlots(loop, count, cuts);
+    auto getRun = [&](const Op &repeat, int64_t behind) {
+      return repeat.reverse ? layout.chain.getCount(layout.numbers.lookup(&repeat)) - behind : behind;
+    };
+    if (!carried.count(&loop)) {
+      std::vector<CarryingRepeat> repeats;
+      for (Op *repeat : layout.listInOrder(loop.getBlock()->getPhase())) {
+        repeats.push_back({repeat, layout.chain.getCount(layout.numbers.lookup(repeat)), {getRun(*repeat, 0)}});
+        for (unsigned v = 0; v < layout.getNumVirtual(); ++v)
+          repeats.back().places.insert(getRun(*repeat, layout.getRange(*repeat, v).second));
+      }
+      findCarriedSlots(repeats);
+      for (CarryingRepeat &repeat : repeats)
+        carried[repeat.op] = std::move(repeat.slots);
     }
-    return known->second.find(getRun(place))->second;
+    return carried[&loop].find(getRun(loop, place))->second;
   }
 
   /// Without a pipeline each microbatch goes forward and back by itself.
@@ -373,7 +386,7 @@ private:
   Graph &graph;
   const PipelineLayout &layout;
   DiagnosticEngine &diags;
-  llvm::DenseMap<const Op *, llvm::DenseMap<int64_t, CarriedSlots>> carried; ///< By the pipelined repeat of a phase.
+  llvm::DenseMap<const Op *, llvm::DenseMap<int64_t, CarriedSlots>> carried; ///< By pipelined repeat.
   llvm::SmallVector<PhaseKind, 4> kinds; ///< The phases that run for each microbatch, in their order.
 };
 } // namespace

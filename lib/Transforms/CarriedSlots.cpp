@@ -1,4 +1,4 @@
-//===- CarriedSlots.cpp - what must move where a repeat is cut ------------===//
+//===- CarriedSlots.cpp - what must move where repeats are cut ------------===//
 #include "CarriedSlots.h"
 
 using namespace stage;
@@ -43,46 +43,73 @@ Constants stepOn(Block &body, const Constants &before) {
   }
   return after;
 }
-} // namespace
 
-llvm::DenseMap<int64_t, CarriedSlots> stage::findCarriedSlots(Op &repeat, int64_t count,
-                                                              const llvm::DenseSet<int64_t> &places) {
-  llvm::DenseMap<int64_t, CarriedSlots> slots;
-  auto getBody = [&](int64_t n) { return &repeat.getBody(repeat.reverse ? count - 1 - n : n); };
-  llvm::BitVector read(repeat.getNumResults());
-  for (auto &result : repeat.getResults())
-    read[result->getNumber()] = !result->getUses().empty();
+Block &getBody(const CarryingRepeat &repeat, int64_t n) {
+  return repeat.op->getBody(repeat.op->reverse ? repeat.count - 1 - n : n);
+}
+
+/// Something reads a result, and does not only carry it on into a repeat that does not read it.
+bool isResultRead(const Value &result, const llvm::DenseMap<const Op *, llvm::BitVector> &readOnEntry) {
+  return llvm::any_of(result.getUses(), [&](const std::pair<Op *, unsigned> &use) {
+    auto entered = readOnEntry.find(use.first);
+    return entered == readOnEntry.end() || entered->second.test(use.second);
+  });
+}
+
+/// From the last iteration to the first. Gives what is read before that.
+llvm::BitVector findReadSlots(CarryingRepeat &repeat, const llvm::DenseMap<const Op *, llvm::BitVector> &readOnEntry) {
+  llvm::BitVector read(repeat.op->getNumResults());
+  for (auto &result : repeat.op->getResults())
+    read[result->getNumber()] = isResultRead(*result, readOnEntry);
   const Block *last = nullptr;
   bool isSettled = false;
-  for (int64_t n = count; n >= 0; --n) {
-    if (places.contains(n))
-      slots[n].isRead = read;
+  for (int64_t n = repeat.count; n >= 0; --n) {
+    if (repeat.places.contains(n))
+      repeat.slots[n].isRead = read;
     if (n == 0)
       break;
-    Block *body = getBody(n - 1);
-    if (body == last && isSettled)
+    Block &body = getBody(repeat, n - 1);
+    if (&body == last && isSettled)
       continue;
-    llvm::BitVector before = stepBack(*body, read);
+    llvm::BitVector before = stepBack(body, read);
     isSettled = before == read;
-    last = body;
+    last = &body;
     read = std::move(before);
   }
+  return read;
+}
+
+/// From the first iteration to the last. Gives what the results are.
+Constants findConstantSlots(CarryingRepeat &repeat, const llvm::DenseMap<const Op *, Constants> &results) {
   Constants constants;
-  for (const Value *operand : repeat.getOperands())
-    constants.push_back(getConstant(operand));
-  last = nullptr;
-  for (int64_t n = 0; n <= count; ++n) {
-    if (places.contains(n))
-      slots[n].constants = constants;
-    if (n == count)
+  for (const Value *operand : repeat.op->getOperands()) {
+    auto given = results.find(operand->getOp());
+    constants.push_back(given == results.end() ? getConstant(operand) : given->second[operand->getNumber()]);
+  }
+  const Block *last = nullptr;
+  bool isSettled = false;
+  for (int64_t n = 0; n <= repeat.count; ++n) {
+    if (repeat.places.contains(n))
+      repeat.slots[n].constants = constants;
+    if (n == repeat.count)
       break;
-    Block *body = getBody(n);
-    if (body == last && isSettled)
+    Block &body = getBody(repeat, n);
+    if (&body == last && isSettled)
       continue;
-    Constants after = stepOn(*body, constants);
+    Constants after = stepOn(body, constants);
     isSettled = after == constants;
-    last = body;
+    last = &body;
     constants = std::move(after);
   }
-  return slots;
+  return constants;
+}
+} // namespace
+
+void stage::findCarriedSlots(llvm::MutableArrayRef<CarryingRepeat> repeats) {
+  llvm::DenseMap<const Op *, llvm::BitVector> readOnEntry;
+  for (CarryingRepeat &repeat : llvm::reverse(repeats))
+    readOnEntry[repeat.op] = findReadSlots(repeat, readOnEntry);
+  llvm::DenseMap<const Op *, Constants> results;
+  for (CarryingRepeat &repeat : repeats)
+    results[repeat.op] = findConstantSlots(repeat, results);
 }

@@ -1,4 +1,4 @@
-//===- CarriedSlots.h - what must move where a repeat is cut ---*- C++ -*-===//
+//===- CarriedSlots.h - what must move where repeats are cut ---*- C++ -*-===//
 //
 // Problem: where a pipeline cuts a repeat, only what later iterations read must move.
 // With layers that differ a carried value may be made anew before anything reads it,
@@ -12,7 +12,8 @@
 // Algorithm: from the last iteration to the first, a slot is read if something reads
 // its argument, or if it is yielded to a slot that the next iteration reads. From the
 // first to the last, a slot is a constant if a constant is yielded to it. An iteration
-// that runs the body of the one before, and found the same there, changes nothing.
+// that runs the body of the one before, and found the same there, changes nothing. Where
+// the result of one repeat enters the next, both go on from the one to the other.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_TRANSFORMS_CARRIEDSLOTS_H
@@ -32,8 +33,16 @@ struct CarriedSlots {
   bool isMoved(unsigned slot) const { return isRead.test(slot) && !constants[slot]; }
 };
 
-/// For each of these places, numbers of iterations that have run. `count` is that of all iterations.
-llvm::DenseMap<int64_t, CarriedSlots> findCarriedSlots(Op &repeat, int64_t count, const llvm::DenseSet<int64_t> &places);
+/// One of the repeats that a pipeline cuts.
+struct CarryingRepeat {
+  Op *op;
+  int64_t count;                               ///< Of all its iterations.
+  llvm::DenseSet<int64_t> places;              ///< Numbers of iterations that have run.
+  llvm::DenseMap<int64_t, CarriedSlots> slots = llvm::DenseMap<int64_t, CarriedSlots>(); ///< At each of these places.
+};
+
+/// Fills in the slots of repeats of one phase, in the order in which they run.
+void findCarriedSlots(llvm::MutableArrayRef<CarryingRepeat> repeats);
 
 } // namespace stage
 

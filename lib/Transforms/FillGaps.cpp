@@ -38,6 +38,7 @@
 //===----------------------------------------------------------------------===//
 #include "FillGaps.h"
 #include "stage/IR/Costs.h"
+#include "stage/IR/PipelineChain.h"
 #include "stage/Transforms/CheckSizes.h"
 #include "llvm/ADT/DenseSet.h"
 #include <queue>
@@ -51,6 +52,9 @@ using namespace stage;
 OpWeights::OpWeights(const Graph &graph) : graph(graph), binding(graph.binding) {
   for (const Axis &axis : graph.mesh.getAxes())
     binding.bind(getCoordinateSymbol(graph.sizes, axis).getSymbol(), 0);
+  for (const Op *repeat : findPipelinedRepeats(graph))
+    if (repeat && pipelinedLoops.insert(repeat->loop).second)
+      numPipelined += evaluateFloor(repeat->count);
 }
 
 /// 0 for what has no value: the phases that count it report it.
@@ -76,13 +80,12 @@ OpWeights::Amount OpWeights::getTraffic(const Op &collective) const {
 
 OpWeights::Amount OpWeights::getSent(const Op &yield) const {
   const PipelineInfo &pipeline = graph.pipeline;
-  const Op &loop = *yield.getBlock()->getParent();
-  if (loop.name != pipeline.loop || !pipeline.axis || graph.mesh[*pipeline.axis].size < 2)
+  if (!pipelinedLoops.contains(yield.getBlock()->getParent()->loop) || !pipeline.axis || graph.mesh[*pipeline.axis].size < 2)
     return 0;
   Amount bytes = 0, stages = Amount(graph.mesh[*pipeline.axis].size) * pipeline.chunks;
   for (const Value *value : yield.getOperands())
     bytes += getCheckedBytes(graph, value->type, value->sharding);
-  return bytes * stages / std::max<Amount>(evaluateFloor(loop.count), 1);
+  return bytes * stages / std::max<Amount>(numPipelined, 1);
 }
 
 //===----------------------------------------------------------------------===//

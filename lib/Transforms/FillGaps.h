@@ -8,6 +8,7 @@
 #define STAGE_LIB_TRANSFORMS_FILLGAPS_H
 
 #include "stage/IR/Graph.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace stage {
 
@@ -23,7 +24,7 @@ public:
   Amount getWork(const Op &op) const;
   /// Bytes that pass a rank in a collective of a large group.
   Amount getTraffic(const Op &collective) const;
-  /// Bytes that a virtual stage sends on after its iterations of the pipelined repeat, per iteration; 0 for the yield
+  /// Bytes that a virtual stage sends on after its iterations of a pipelined repeat, per iteration; 0 for the yield
   /// of another repeat.
   Amount getSent(const Op &yield) const;
 
@@ -31,6 +32,8 @@ private:
   Amount evaluateFloor(Size size) const;
   const Graph &graph;
   SizeBinding binding;
+  llvm::DenseSet<unsigned> pipelinedLoops;
+  Amount numPipelined = 0; ///< Iterations of all pipelined repeats.
 };
 
 /// The order in which ops of backward that stand one behind the other should run; empty if they are to stay as they

@@ -1,6 +1,6 @@
 //===- PartitionPipeline.cpp - which stage runs what ----------------------===//
 //
-// Problem: a strategy pipelines one repeat over an axis of p ranks. Everything else
+// Problem: a strategy pipelines repeats in a row over an axis of p ranks. Everything else
 // of the step must find its stage, and what several stages need must be there.
 //
 //   forward                       virtual stage (p = 2)
@@ -12,17 +12,18 @@
 //   step: update %wte, %g         %t = all_reduce %g over pp, stages 0, 1
 //                                 update %wte, %t
 //
-// Algorithm: an op that the repeat depends on runs first, one that depends on the
-// repeat runs last; other ops run where their operands are, else where their users
+// Algorithm: an op that depends on a repeat of the pipeline runs where the results of the
+// last of those are, one that they depend on where the first of those that do is entered
+// (PipelineChain.h); other ops run where their operands are, else where their users
 // are. Parameters live on each stage that uses them; one from outside of the pipelined
-// repeat that its iterations use lives on each stage that runs some. Inputs and
+// repeats that their iterations use lives on each stage that runs some. Inputs and
 // buffers, what is computed from them and constants only, and the forms in which a
 // parameter is used get no virtual stage: each stage makes them for itself. A gradient that accumulates on several stages is reduced over those once
 // per step, after the reductions over the data axes, so that every copy of the
 // parameter gets the same update (laws L6, L10).
 //
 // Limits: a value that depends on parameters reaches a later stage through the
-// carried values of the pipelined repeat only. Contributions to a tied parameter
+// carried values of the pipelined repeats only. Contributions to a tied parameter
 // that are partial in different ways must all be there on each of its stages.
 //
 //===----------------------------------------------------------------------===//
@@ -75,47 +76,52 @@ private:
     });
   }
 
-  /// Gives the ops of a phase their virtual stages. `before` runs what the pipelined repeat depends on, `after` what
-  /// depends on it.
+  /// Gives the ops of a phase their virtual stages.
   void assign(Block &block) {
-    Op *loop = layout.getLoop(block.getPhase());
-    unsigned before = layout.getEntry(block.getPhase()), after = layout.getExit(block.getPhase());
-    if (loop && loop->getNumResults() && layout.getNumVirtual() > 1 && !hasMessages(block.getPhase()))
-      diags.report(loop->loc, diag::PipelineCarriesUnsent) << loop->name << getName(block.getPhase());
-    llvm::DenseSet<Op *> needed = collectNeeded(loop);
-    llvm::DenseSet<Op *> following;
+    llvm::SmallVector<Op *, 2> repeats = layout.listInOrder(block.getPhase());
+    llvm::DenseMap<const Op *, unsigned> places; // in the order in which they run
+    for (Op *repeat : repeats) {
+      places[repeat] = places.size();
+      if (repeat->getNumResults() && layout.getNumVirtual() > 1 && !hasMessages(block.getPhase()))
+        diags.report(repeat->loc, diag::PipelineCarriesUnsent) << repeat->name << getName(block.getPhase());
+    }
+    llvm::DenseMap<Op *, Op *> firstUsers = findFirstUsers(repeats);
+    llvm::DenseMap<const Op *, const Op *> following; // by op, the last of the repeats that it depends on
     for (auto &op : block) {
       op->virtualStage.reset();
       if (isSource(*op))
         continue;
-      bool follows = false, pure = !holdsParameters(*op), isForm = isFormOfParameter(*op);
+      const Op *follows = nullptr;
+      bool pure = !holdsParameters(*op), isForm = isFormOfParameter(*op);
       std::optional<unsigned> stageOfOperand;
       forEachOutsideValue(*op, [&](Value *value, Op &) {
         Op *producer = value->getOp() ? getTopLevelOp(value->getOp()) : nullptr;
         if (!producer)
           return; // an argument of the repeat of which this is the backward
-        follows |= producer == loop || following.contains(producer);
+        const Op *behind = places.count(producer) ? producer : following.lookup(producer);
+        if (behind && (!follows || places.lookup(behind) > places.lookup(follows)))
+          follows = behind;
         pure &= isForm || (isSource(*producer) && producer->kind != OpKind::Param) ||
                 (isPure.contains(producer) && !isFormOfParameter(*producer));
         if (auto stage = getStageOfResults(*producer))
           stageOfOperand = stage;
       });
-      if (op.get() == loop)
+      if (places.count(op.get()))
         continue;
       if (pure && op->kind != OpKind::Return)
         isPure.insert(op.get());
       else if (op->kind == OpKind::Return)
         op->virtualStage = layout.getLast();
-      else if (needed.contains(op.get()))
-        op->virtualStage = before;
       else if (follows)
-        op->virtualStage = after;
+        op->virtualStage = layout.getExit(*follows);
+      else if (const Op *user = firstUsers.lookup(op.get()))
+        op->virtualStage = layout.getEntry(*user);
       else
         op->virtualStage = stageOfOperand;
       if (follows)
-        following.insert(op.get());
+        following[op.get()] = follows;
     }
-    placeWithUsers(block, after);
+    placeWithUsers(block, layout.getExit(block.getPhase()));
   }
 
   /// A reshard or a copy of a parameter, which each stage that uses it makes for itself.
@@ -133,21 +139,6 @@ private:
     for (auto &body : op.bodies)
       Graph::walk(*body, [&](Op &inner) { holds |= isState(inner.kind) || inner.kind == OpKind::Accumulate; });
     return holds;
-  }
-
-  /// Everything of a block that a repeat depends on.
-  static llvm::DenseSet<Op *> collectNeeded(Op *loop) {
-    llvm::DenseSet<Op *> needed;
-    llvm::SmallVector<Op *, 16> worklist;
-    if (loop)
-      worklist.push_back(loop);
-    while (!worklist.empty())
-      forEachOutsideValue(*worklist.pop_back_val(), [&](Value *value, Op &) {
-        Op *producer = value->getOp();
-        if (producer && producer->getBlock() == loop->getBlock() && needed.insert(producer).second)
-          worklist.push_back(producer);
-      });
-    return needed;
   }
 
   /// What depends on parameters only runs where it is used.
@@ -177,7 +168,7 @@ private:
           Op *top = getTopLevelOp(user);
           bool enters = top == user && layout.isPipelined(*top);
           if (enters)
-            stages.insert(layout.getEntry(top->getBlock()->getPhase()));
+            stages.insert(layout.getEntry(*top));
           else
             stages.insert(top->virtualStage ? int(*top->virtualStage) : -1);
         }
@@ -188,26 +179,30 @@ private:
 
   /// Where the results of a top-level op are; nothing if wherever they are needed.
   std::optional<unsigned> getStageOfResults(const Op &op) const {
-    return layout.isPipelined(op) ? layout.getExit(op.getBlock()->getPhase()) : op.virtualStage;
+    return layout.isPipelined(op) ? layout.getExit(op) : op.virtualStage;
   }
 
-  /// Every value that depends on parameters must be used where it is computed, or carried by the pipelined repeat.
+  /// Where a user of a value that is defined outside of its top-level op runs.
+  bool runsOnlyOn(unsigned stage, const Op &top, const Op &user) const {
+    if (!layout.isPipelined(top))
+      return top.virtualStage == stage;
+    if (&user == &top)
+      return layout.getEntry(top) == stage;
+    llvm::BitVector stages = layout.getStagesOfLoop(user);
+    return stages.none() || (stages.count() == 1 && stages.test(stage));
+  }
+
+  /// Every value that depends on parameters must be used where it is computed, or carried by a pipelined repeat.
   void checkCrossings(Block &block) {
     for (auto &owner : block) {
       Op &op = *owner;
       forEachOutsideValue(op, [&](Value *value, Op &user) {
         Op *producer = value->getOp() ? getTopLevelOp(value->getOp()) : nullptr;
-        if (!producer || (producer != &op && layout.isPipelined(*producer) && layout.isPipelined(op)))
+        if (!producer || (getLoop(value) && layout.isPipelined(*producer)))
           return; // of the same iteration
         auto from = getStageOfResults(*producer);
-        if (!from || layout.getNumVirtual() == 1)
-          return;
-        bool carriedIn = &user == &op && layout.isPipelined(op);
-        if (carriedIn && *from == layout.getEntry(block.getPhase()))
-          return;
-        if (!layout.isPipelined(op) && op.virtualStage == from)
-          return;
-        reportCrossing(*value, *from, op, user);
+        if (from && layout.getNumVirtual() > 1 && !runsOnlyOn(*from, op, user))
+          reportCrossing(*value, *from, op, user);
       });
     }
   }
@@ -215,8 +210,11 @@ private:
   void reportCrossing(const Value &value, unsigned from, const Op &op, const Op &user) {
     if (!reportedCrossings.insert(&value).second)
       return;
-    std::string where = layout.isPipelined(op) ? "on every stage, inside '" + op.name + "'"
-                                               : "on stage " + std::to_string(layout.getStage(*op.virtualStage));
+    std::string where = !layout.isPipelined(op)
+                            ? "on stage " + std::to_string(layout.getStage(*op.virtualStage))
+                        : &user == &op ? "on stage " + std::to_string(layout.getStage(layout.getEntry(op))) +
+                                             ", where '" + op.name + "' begins"
+                                       : "on every stage, inside '" + op.name + "'";
     auto builder = diags.report(value.loc, diag::PipelineSkipsStages);
     builder << describe(value) << int64_t(layout.getStage(from)) << where;
     builder.note(user.loc, diag::ValueUsedHere);

@@ -2,20 +2,35 @@
 #include "PipelineLayout.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
 
 using namespace stage;
 
-static Op *findLoop(Block &block, llvm::function_ref<bool(const Op &)> isLoop) {
-  for (auto &op : block)
-    if (op->kind == OpKind::Repeat && isLoop(*op))
-      return op.get();
-  return nullptr;
+/// "dense', 'experts", for between quotes.
+static std::string describeRepeats(const PipelineInfo &pipeline) { return llvm::join(pipeline.repeats, "', '"); }
+
+/// The repeats of forward by their names, each of which uses what the one before it makes; empty after an error.
+static std::vector<Op *> findRepeats(Graph &graph, DiagnosticEngine &diags) {
+  const PipelineInfo &pipeline = graph.pipeline;
+  std::vector<Op *> repeats = findPipelinedRepeats(graph);
+  for (unsigned i = 0; i < repeats.size(); ++i)
+    if (!repeats[i]) {
+      diags.report(pipeline.loc, diag::PipelineUnknownLoop) << pipeline.repeats[i];
+      return {};
+    }
+  llvm::DenseMap<Op *, Op *> neededBy = findFirstUsers(repeats);
+  for (unsigned i = 1; i < repeats.size(); ++i)
+    if (neededBy.lookup(repeats[i - 1]) != repeats[i]) {
+      diags.report(pipeline.loc, diag::PipelineNotInRow) << pipeline.repeats[i] << pipeline.repeats[i - 1];
+      return {};
+    }
+  return repeats;
 }
 
 /// Iterations per virtual stage; empty after an error.
-static std::vector<int64_t> splitIterations(Graph &graph, const PipelineLayout &layout, int64_t iterations,
+static std::vector<int64_t> splitIterations(const Graph &graph, const PipelineLayout &layout, int64_t iterations,
                                             DiagnosticEngine &diags) {
   const PipelineInfo &pipeline = graph.pipeline;
   int64_t parts = layout.getNumVirtual();
@@ -30,71 +45,113 @@ static std::vector<int64_t> splitIterations(Graph &graph, const PipelineLayout &
     if (int64_t(pipeline.split.size()) != parts)
       diags.report(pipeline.loc, diag::PipelineSplitCount) << int64_t(pipeline.split.size()) << parts;
     else if (negative || sum != iterations)
-      diags.report(pipeline.loc, diag::PipelineSplitSum) << pipeline.loop << iterations;
+      diags.report(pipeline.loc, diag::PipelineSplitSum) << describeRepeats(pipeline) << iterations;
     else
       return pipeline.split;
     return {};
   }
   if (iterations < parts) {
-    diags.report(pipeline.loc, diag::PipelineTooFewLayers) << parts << pipeline.loop << iterations;
+    diags.report(pipeline.loc, diag::PipelineTooFewLayers) << parts << describeRepeats(pipeline) << iterations;
     return {};
   }
   if (iterations % parts) {
-    diags.report(pipeline.loc, diag::PipelineUneven) << iterations << pipeline.loop << parts;
+    diags.report(pipeline.loc, diag::PipelineUneven) << iterations << describeRepeats(pipeline) << parts;
     return {};
   }
-  return std::vector<int64_t>(parts, iterations / parts);
+  return splitEvenly(iterations, parts);
 }
 
 std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, DiagnosticEngine &diags) {
   const PipelineInfo &pipeline = graph.pipeline;
   PipelineLayout layout;
   layout.buffers = GradientBuffers(graph);
-  if (pipeline.loop.empty()) {
-    layout.ranges.emplace_back(0, 0);
+  if (pipeline.repeats.empty())
     return layout;
-  }
   layout.numStages = pipeline.axis ? graph.mesh[*pipeline.axis].size : 1;
   layout.numChunks = pipeline.chunks;
-  const Op *forward = findLoop(graph.getForward(), [&](const Op &op) { return op.name == pipeline.loop; });
-  if (!forward) {
-    diags.report(pipeline.loc, diag::PipelineUnknownLoop) << pipeline.loop;
+  std::vector<Op *> forward = findRepeats(graph, diags);
+  if (forward.empty())
     return std::nullopt;
-  }
   if (layout.numChunks > 1 && layout.numStages == 1) {
     diags.report(pipeline.loc, diag::PipelineOneStage) << int64_t(layout.numChunks);
     return std::nullopt;
   }
-  for (Block &phase : graph.getPhases())
-    layout.loops[unsigned(phase.getPhase())] =
-        findLoop(phase, [&](const Op &op) { return op.loop == forward->loop; });
-
-  SizeValue count = evaluateCount(forward->count, graph.binding);
-  if (!count) {
-    diags.report(forward->loc, diag::RepeatCountUnknown) << forward->name << forward->count.str();
-    return std::nullopt;
+  llvm::DenseMap<unsigned, unsigned> numbers; // by loop
+  std::vector<int64_t> counts;
+  int64_t iterations = 0;
+  for (const Op *repeat : forward) {
+    SizeValue count = evaluateCount(repeat->count, graph.binding);
+    if (!count || llvm::AddOverflow(iterations, int64_t(count.value.num), iterations)) {
+      diags.report(repeat->loc, diag::RepeatCountUnknown) << repeat->name << repeat->count.str();
+      return std::nullopt;
+    }
+    numbers[repeat->loop] = counts.size();
+    counts.push_back(int64_t(count.value.num));
   }
-  std::vector<int64_t> split = splitIterations(graph, layout, int64_t(count.value.num), diags);
+  for (Block &phase : graph.getPhases()) {
+    std::vector<Op *> &repeats = layout.repeats[unsigned(phase.getPhase())];
+    repeats.resize(forward.size());
+    for (auto &op : phase)
+      if (auto number = numbers.find(op->loop); op->kind == OpKind::Repeat && number != numbers.end()) {
+        repeats[number->second] = op.get();
+        layout.numbers[op.get()] = number->second;
+      }
+  }
+  std::vector<int64_t> split = splitIterations(graph, layout, iterations, diags);
   if (split.empty())
     return std::nullopt;
-  int64_t begin = 0;
-  for (int64_t part : split) {
-    layout.ranges.emplace_back(begin, begin + part);
-    begin += part;
-  }
+  layout.chain = PipelineChain(counts, split);
   return layout;
+}
+
+llvm::DenseMap<Op *, Op *> stage::findFirstUsers(llvm::ArrayRef<Op *> repeats) {
+  llvm::DenseMap<Op *, Op *> users;
+  llvm::SmallVector<Op *, 16> worklist;
+  for (Op *repeat : repeats)
+    for (worklist.push_back(repeat); !worklist.empty();)
+      forEachOutsideValue(*worklist.pop_back_val(), [&](Value *value, Op &) {
+        Op *producer = value->getOp();
+        if (producer && producer->getBlock() == repeat->getBlock() && users.try_emplace(producer, repeat).second)
+          worklist.push_back(producer);
+      });
+  return users;
 }
 
 llvm::BitVector PipelineLayout::getStagesOfLoop(const Op &inner) const {
   llvm::BitVector stages(getNumVirtual());
   const Op *loop = inner.getBlock()->getParent();
   for (unsigned v = 0; v < stages.size(); ++v) {
-    auto [begin, end] = ranges[v];
+    auto [begin, end] = getRange(loop ? *loop : inner, v);
     // What enters the repeat is used wherever that runs.
     if (loop ? loop->cases.count(inner.getBlock()->getNumber(), begin, end) > 0 : begin < end)
       stages.set(v);
   }
   return stages;
+}
+
+llvm::SmallVector<Op *, 2> PipelineLayout::listInOrder(PhaseKind kind) const {
+  llvm::SmallVector<Op *, 2> order;
+  for (Op *repeat : repeats[unsigned(kind)])
+    if (repeat)
+      order.push_back(repeat);
+  if (isBackward(kind))
+    std::reverse(order.begin(), order.end());
+  return order;
+}
+
+unsigned PipelineLayout::getEntry(const Op &repeat) const {
+  unsigned number = numbers.lookup(&repeat);
+  return isBackward(repeat.getBlock()->getPhase()) ? chain.getLast(number) : chain.getFirst(number);
+}
+
+unsigned PipelineLayout::getExit(const Op &repeat) const {
+  unsigned number = numbers.lookup(&repeat);
+  return isBackward(repeat.getBlock()->getPhase()) ? chain.getFirst(number) : chain.getLast(number);
+}
+
+Op *PipelineLayout::getCarrier(PhaseKind kind, unsigned virtualStage, unsigned neighbour) const {
+  const std::vector<Op *> &all = repeats[unsigned(kind)];
+  return hasMessages(kind) && !all.empty() ? all[chain.getCutRepeat(std::min(virtualStage, neighbour))] : nullptr;
 }
 
 bool stage::isSource(const Op &op) {

@@ -1,8 +1,8 @@
 //===- PipelineLayout.h - how layers are laid over stages ------*- C++ -*-===//
 //
-// p stages of v chunks each are V = p*v virtual stages. The iterations of the
-// pipelined repeat are cut into V ranges in order; chunk c of stage r is virtual
-// stage c*p + r. For 8 layers, p = 2, v = 2:
+// p stages of v chunks each are V = p*v virtual stages. The iterations of the repeats
+// that the pipeline cuts, one behind the other (PipelineChain.h), are cut into V ranges
+// in order; chunk c of stage r is virtual stage c*p + r. For 8 layers, p = 2, v = 2:
 //
 //   virtual stage   0       1       2       3
 //   layers          [0, 2)  [2, 4)  [4, 6)  [6, 8)
@@ -14,6 +14,7 @@
 #ifndef STAGE_LIB_TRANSFORMS_PIPELINELAYOUT_H
 #define STAGE_LIB_TRANSFORMS_PIPELINELAYOUT_H
 
+#include "stage/IR/PipelineChain.h"
 #include "stage/IR/Program.h"
 #include "llvm/ADT/BitVector.h"
 
@@ -21,27 +22,42 @@ namespace stage {
 
 struct PipelineLayout {
   unsigned numStages = 1, numChunks = 1;
-  /// Per virtual stage the iterations [begin, end) of the pipelined repeat.
-  std::vector<std::pair<int64_t, int64_t>> ranges;
-  /// The pipelined repeat in each phase; null if there is none.
-  std::array<Op *, numPhaseKinds> loops = {};
+  PipelineChain chain;
+  /// Its repeats in each phase, in the order of the chain; null where a phase has none.
+  std::array<std::vector<Op *>, numPhaseKinds> repeats;
+  llvm::DenseMap<const Op *, unsigned> numbers; ///< Of each of them in the chain.
   GradientBuffers buffers;
 
   unsigned getNumVirtual() const { return numStages * numChunks; }
   unsigned getLast() const { return getNumVirtual() - 1; }
   unsigned getStage(unsigned virtualStage) const { return virtualStage % numStages; }
-  /// The virtual stages that run an op of the pipelined repeat: those with iterations of its case.
+  bool isPipelined(const Op &op) const { return numbers.count(&op); }
+  /// The iterations [begin, end) of a repeat of the chain that a virtual stage runs.
+  std::pair<int64_t, int64_t> getRange(const Op &repeat, unsigned virtualStage) const {
+    return chain.getRange(numbers.lookup(&repeat), virtualStage);
+  }
+  /// The virtual stages that run an op of a repeat of the chain: those with iterations of its case. Of the repeat
+  /// itself, those with any.
   llvm::BitVector getStagesOfLoop(const Op &inner) const;
-  bool isPipelined(const Op &op) const { return llvm::is_contained(loops, &op); }
-  Op *getLoop(PhaseKind kind) const { return loops[unsigned(kind)]; }
-  /// The virtual stages on which a phase enters and leaves the pipelined repeat: backward goes the other way.
+  /// The repeats of the chain in the order in which a phase runs them: backward goes the other way.
+  llvm::SmallVector<Op *, 2> listInOrder(PhaseKind kind) const;
+  /// The virtual stages on which a phase begins and ends.
   unsigned getEntry(PhaseKind kind) const { return isBackward(kind) ? getLast() : 0; }
   unsigned getExit(PhaseKind kind) const { return getLast() - getEntry(kind); }
+  /// Those on which its phase enters and leaves a repeat of the chain.
+  unsigned getEntry(const Op &repeat) const;
+  unsigned getExit(const Op &repeat) const;
+  /// The repeat of a phase that carries what moves between two neighbouring virtual stages; null if nothing does.
+  Op *getCarrier(PhaseKind kind, unsigned virtualStage, unsigned neighbour) const;
 };
 
-/// Cuts the pipelined repeat as the strategy says. Nothing after an error: an unknown loop, fewer layers than virtual
-/// stages, an uneven division without a `split`, a `split` that does not add up.
+/// Cuts the chain as the strategy says. Nothing after an error: an unknown repeat, one that is not behind the one before
+/// it, fewer layers than virtual stages, an uneven division without a `split`, a `split` that does not add up.
 std::optional<PipelineLayout> computePipelineLayout(Graph &graph, DiagnosticEngine &diags);
+
+/// What repeats of one block depend on, in that block, with the first of them that does. Those come in the order in which
+/// they run.
+llvm::DenseMap<Op *, Op *> findFirstUsers(llvm::ArrayRef<Op *> repeats);
 
 /// True for what lives on every stage that uses it: params, buffers, inputs, constants.
 bool isSource(const Op &op);

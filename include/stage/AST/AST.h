@@ -373,8 +373,9 @@ struct AtStmt : Stmt {
   AST_CLASSOF(AtStmt)
 };
 /// `pipeline layers over pp { schedule = one_f_one_b; split = [..]; place embed = first; }`
+/// `pipeline (dense, experts) over pp { ... }`
 struct PipelineStmt : Stmt {
-  Pattern what;
+  ArrayRef<Pattern> repeats;
   AxisListSyntax axes;
   ArrayRef<Stmt *> entries; ///< EntryStmt and PlaceStmt
   AST_CLASSOF(PipelineStmt)

@@ -317,10 +317,11 @@ struct Optimizer {
 
 /// What partition-pipeline and schedule need, decided by the strategy.
 struct PipelineInfo {
-  std::string loop; ///< Name of the pipelined repeat; empty: no pipeline.
+  /// Names of the repeats that it cuts, in the order in which they run (PipelineChain); none: no pipeline.
+  std::vector<std::string> repeats;
   std::optional<AxisId> axis;
   unsigned chunks = 1; ///< Virtual stages per rank.
-  std::vector<int64_t> split; ///< Iterations per virtual stage; empty: even.
+  std::vector<int64_t> split; ///< Iterations of all of them per virtual stage; empty: even.
   /// Per stage the units in order; made from the schedule program.
   std::vector<std::vector<Unit>> units;
   Environments environments; ///< Of the units.

@@ -14,9 +14,10 @@
 //     }
 //     ...
 //
-// Which op runs where: a top-level op has a virtual stage; the pipelined repeat is
-// cut into ranges of iterations. A range that starts after the first iteration gets
-// its block arguments from a recv, one that ends before the last sends its yield.
+// Which op runs where: a top-level op has a virtual stage; the repeats of a pipeline are
+// cut into ranges of iterations (PipelineChain.h). A range that starts after the first
+// iteration gets its block arguments from a recv, one that ends before the last sends its
+// yield. A unit receives once at most, before all else, and sends once at most, at its end.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_IR_PROGRAM_H
@@ -61,6 +62,7 @@ struct ProgramItem {
   /// repeat's results if the range is empty or past. Send: the values that leave: the yield's operands of the last
   /// iteration run, or (empty range) the same values that were received.
   std::vector<Value *> values;
+  const Op *carrier = nullptr; ///< Recv, Send: the repeat, of the unit's phase, that carries these values.
   /// Recv, Send: for each of them, which of the values that the repeat carries it is.
   std::vector<unsigned> slots;
   /// Recv: constants that the sender holds and this unit makes for itself, and its ops' names for them.
@@ -76,10 +78,10 @@ struct ProgramItem {
   int64_t getIteration(int64_t n) const { return op->reverse ? end - 1 - n : begin + n; }
 };
 
-/// A repeat, of any phase, that the pipeline cuts.
-bool isPipelined(const Op &repeat);
-/// What the pipelined repeat carries comes to these items of a unit from another virtual stage.
-bool receives(llvm::ArrayRef<ProgramItem> items);
+/// What this repeat carries comes to these items of a unit from another virtual stage.
+bool receives(llvm::ArrayRef<ProgramItem> items, const Op &repeat);
+/// The iterations of the repeat that these items of a unit run; null if they run none.
+const ProgramItem *findRange(llvm::ArrayRef<ProgramItem> items, const Op &repeat);
 /// Calls `f` for each body of the repeat of a Loop item that one of its iterations runs, with how many do.
 void forEachBody(const ProgramItem &loop, llvm::function_ref<void(Block &body, int64_t iterations)> f);
 /// Calls `f` for every op that the items run, repeats and the ops of their bodies among them, with how often one run of

@@ -19,6 +19,7 @@
 #ifndef STAGE_INTERP_PROVE_H
 #define STAGE_INTERP_PROVE_H
 
+#include "stage/IR/PipelineChain.h"
 #include "stage/IR/Program.h"
 
 namespace stage {
@@ -54,9 +55,12 @@ bool hasFewRanks(const Graph &graph, DiagnosticEngine &diags);
 /// is reported.
 bool bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags);
 
+/// The repeats that the pipeline of a graph cuts, and where: as evenly as can be without a `split`. Nothing if there are
+/// none, or the pipeline does not fit them.
+std::optional<PipelineChain> findChain(const Graph &graph);
 /// Binds the symbols of the counts of repeats, but for those in `fixed`, so that repeats have as few iterations as tell
-/// the truth (ShortLoops.cpp). To be done before the passes. Returns what changed other than by the binding: the repeats
-/// with cases, "layers 61 -> 4".
+/// the truth (ShortLoops.cpp), and says how many of them each virtual stage of a pipeline runs. To be done before the
+/// passes. Returns what changed other than by the binding: the repeats with cases, "layers 61 -> 4", and a `split`.
 std::vector<std::string> shortenLoops(Graph &graph, llvm::ArrayRef<std::string> fixed);
 /// Gives the repeats of `to`, a graph of the same program before its passes, the iterations of those of `from`.
 void copyIterations(Graph &to, const Graph &from);

@@ -50,7 +50,7 @@ private:
 };
 
 /// When values of the top level are last used by the items of a template: 2 * item at its entry, 2 * item + 1 at its
-/// end. What a send sends after the pipelined repeat is known by the name of the repeat's result.
+/// end. What a send sends after iterations of its repeat is known by the name of the repeat's result.
 using LastUses = llvm::DenseMap<const Value *, unsigned>;
 LastUses findLastUses(llvm::ArrayRef<ProgramItem> items);
 /// The same of all templates that run for a microbatch, in their order.
@@ -69,8 +69,6 @@ public:
 private:
   std::vector<LastUses> uses;
 };
-/// The pipelined repeat's range in a template; null if it has none.
-const ProgramItem *findPipelinedLoop(llvm::ArrayRef<ProgramItem> items);
 
 } // namespace stage
 

@@ -67,6 +67,7 @@ protected:
 
 private:
   void walkLoop(const ProgramItem &loop, bool isFed);
+  /// `range`: the iterations of the repeat that carries the message; null if the unit runs none.
   void walkRecv(const ProgramItem &recv, const ProgramItem *range);
   void walkSend(const ProgramItem &send, const ProgramItem *range);
   void freeAll(llvm::ArrayRef<const Value *> values);
