@@ -18,6 +18,8 @@ Deviation::Deviation(double found, double expected, double rounding, double larg
   isOfRounding = multiple * rounding >= unit;
 }
 
+double stage::getUpdated(double before, double gradient) { return before - 0.1 * (gradient + 0.5 * std::tanh(gradient)); }
+
 double stage::getLargest(const Tensor &tensor) {
   double largest = 0;
   for (double number : tensor.data)
@@ -377,7 +379,7 @@ std::optional<Fault> OpRunner::runUpdate(const Step &step, int64_t rank, RankMem
   }
   Tensor after = *before;
   for (size_t i = 0; i < after.data.size(); ++i)
-    after.data[i] -= 0.1 * (gradient.data[i] + 0.5 * std::tanh(gradient.data[i]));
+    after.data[i] = getUpdated(before->data[i], gradient.data[i]);
   std::pair<const Value *, uint64_t> key = {param, getIteration(param, step.frame)};
   if (!memory.gradients.try_emplace(key, std::make_shared<Tensor>(std::move(gradient))).second)
     return makeFault(&op, param, "is updated twice in one step");

@@ -141,6 +141,8 @@ struct Deviation {
   bool isAccepted() const { return error <= accepted; }
 };
 double getLargest(const Tensor &tensor);
+/// What proofs take for an optimizer's update: not linear in the gradient, so that a sum of two updates is none.
+double getUpdated(double before, double gradient);
 
 } // namespace stage
 

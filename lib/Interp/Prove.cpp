@@ -183,6 +183,26 @@ private:
     return text;
   }
 
+  /// The step leaves a parameter as the update with its gradient makes it, however that is written.
+  bool checkUpdated(const Value &param, uint64_t iteration, const std::string &place, const Tensor &gradient) {
+    auto it = unsharded.updated.find({&param, iteration});
+    if (it == unsharded.updated.end()) {
+      diags.report(param.loc, diag::ProofMissing)
+          << describe(param) + " after the step" << describePlace(&param, iteration, 0) << "one device";
+      return false;
+    }
+    TensorRef before = sources.draw(&param, iteration);
+    for (size_t i = 0; i < gradient.data.size(); ++i) {
+      double found = it->second->data[i], wanted = getUpdated(before->data[i], gradient.data[i]);
+      if (Deviation(found, wanted, /*rounding=*/0, /*largest=*/1).isAccepted())
+        continue;
+      diags.report(param.loc, diag::ProofUpdate)
+          << describe(param) << place << int64_t(i) << format(found) << format(wanted);
+      return false;
+    }
+    return true;
+  }
+
   bool compareGradient(const Value *param) {
     const Op *loop = getLoop(param);
     SizeValue count = loop ? evaluateCount(loop->count, graph.binding) : SizeValue();
@@ -194,6 +214,8 @@ private:
       if (!expected && !isFound)
         continue;
       std::string place = loop ? " (iteration " + std::to_string(iteration) + ")" : "";
+      if (isFound && !checkUpdated(*param, iteration, place, *it->second))
+        return false;
       double changed = rounding.getGradient({param, uint64_t(iteration)});
       double largest = getLargest(expected ? *expected : *it->second);
       for (size_t i = 0, n = expected ? expected->data.size() : it->second->data.size(); i < n; ++i) {

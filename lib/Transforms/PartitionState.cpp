@@ -272,7 +272,7 @@ private:
   void gather(Value &param, const AxisList &axes) {
     llvm::SmallVector<std::pair<Op *, unsigned>, 8> uses;
     for (auto use : param.getUses())
-      if (use.first->kind != OpKind::Accumulate && use.first->kind != OpKind::Update)
+      if (use.first->kind != OpKind::Accumulate && use.first->kind != OpKind::Update && use.first->kind != OpKind::Write)
         uses.push_back(use);
     llvm::MapVector<Block *, llvm::SmallVector<std::pair<Op *, unsigned>, 4>> byBlock;
     for (auto [user, operand] : uses) {
@@ -303,10 +303,12 @@ private:
       else if (Op *last = lastWork.lookup(&block))
         gather.after.push_back({last->getResult(0), 1, 0});
     } else if (user.kind != OpKind::Repeat) {
-      for (Value *operand : user.getOperands())
-        if (const Op *op = operand->getOp(); op && operand->getBlock() == &block && op->kind == OpKind::Compute &&
-                                             hasNode(graph, *op) && gather.after.empty())
-          gather.after.push_back({operand, 0, 0});
+      const auto *read = llvm::find_if(user.getOperands(), [&](const Value *operand) {
+        const Op *op = operand->getOp();
+        return op && op->getBlock() == &block && op->kind == OpKind::Compute && hasNode(graph, *op);
+      });
+      if (read != user.getOperands().end())
+        gather.after.push_back({*read, 0, 0});
     }
   }
 

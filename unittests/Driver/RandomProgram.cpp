@@ -203,6 +203,12 @@ private:
     for (auto &[dim, rule] : shardRules)
       if (dim == "B" && isUsed("B") && random.chance(80))
         over = llvm::StringRef(rule).split(" over ").second.split(';').first.str();
+    // What is updated in parts of what is kept.
+    if (over[0] == '(' && random.chance(30)) {
+      std::string first = llvm::StringRef(over).drop_front().split(',').first.str();
+      return "partition " + std::string(random.chance(50) ? "parameters" : "gradients") + " over " + first +
+             "; partition optimizer over " + over + ";";
+    }
     switch (random.below(4)) {
     case 0:
       return "partition optimizer over " + over + ";";
