@@ -78,7 +78,7 @@ std::optional<uint64_t> ClassLowering::getOtherChainsLoad(const PlacedUnit &unit
 }
 
 unsigned ClassLowering::getStream(const Op &op) {
-  return op.stream ? firstDeclared + op.stream->number : unsigned(getStreamKind(op.kind));
+  return op.stream ? firstDeclared + op.stream->number : unsigned(getStreamKind(op));
 }
 
 llvm::SmallVector<const PlacedUnit *, 1> ClassLowering::getLoaded(unsigned number) const {
@@ -158,6 +158,7 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
     f.fields.type = op.kind == OpKind::Fetch ? ChakraNodeType::MemLoad : ChakraNodeType::MemStore;
     f.fields.tensorSize = std::max<uint64_t>(1, sizes.evaluate(cost.bytes, op));
   } else {
+    f.fields.isCpuOp = runsOnHost(op);
     f.fields.numOps = std::max<uint64_t>(1, sizes.evaluate(cost.getComputed(), op));
     if (!(cost.flops.contraction + cost.flops.attention).isConstant(0))
       f.fields.otherOps = sizes.evaluate(cost.flops.other, op);

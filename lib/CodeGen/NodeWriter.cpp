@@ -115,7 +115,7 @@ constexpr auto OpType = attributeHead<String>("op_type");
 constexpr auto Inputs = attributeHead<StringList>("inputs");
 constexpr auto Outputs = attributeHead<StringList>("outputs");
 
-/// The attribute every node has, whole: `is_cpu_op` is false.
+/// The attribute every node has, whole: `is_cpu_op` is false. Its last byte is the value.
 constexpr auto cpuAttribute = [] {
   std::array<uint8_t, IsCpuOp.size() + 3> bytes{};
   bytes[0] = NodeAttr;
@@ -307,6 +307,7 @@ uint8_t *NodeMessage::writeBody(uint8_t *out) {
   out = writePacked(out, NodeDataDeps, node.dataDeps, dataSize);
   std::memcpy(out, cpuAttribute.data(), cpuAttribute.size());
   out += cpuAttribute.size();
+  out[-1] = node.isCpuOp;
 
   switch (node.type) {
   case ChakraNodeType::Comp:

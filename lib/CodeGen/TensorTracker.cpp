@@ -91,7 +91,7 @@ void TensorTracker::readStates(const Op &update, const PlacedUnit &unit, int64_t
   int64_t perElement = 0;
   for (auto &[name, type] : graph.optimizer.getStates(param->type.dtype))
     perElement += getByteSize(type);
-  if (!perElement)
+  if (!perElement || isOnHost(*param))
     return;
   Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding);
   if (!param->getBlock()->getParent())

@@ -5,8 +5,21 @@
 using namespace stage;
 
 llvm::StringRef stage::getName(StreamKind kind) {
-  static constexpr llvm::StringLiteral names[numStreamKinds] = {"computation", "communication", "copies"};
+  static constexpr llvm::StringLiteral names[numStreamKinds] = {"computation", "communication", "copies", "host_computation"};
   return names[unsigned(kind)];
+}
+
+StreamKind stage::getStreamKind(const Op &op) {
+  return isCommunication(op.kind) ? StreamKind::Communication
+         : isCopy(op.kind)        ? StreamKind::Copies
+         : runsOnHost(op)         ? StreamKind::HostComputation
+                                  : StreamKind::Computation;
+}
+
+const Value *stage::getTrainedParam(const Op &op) {
+  bool trains = op.kind == OpKind::Accumulate || op.kind == OpKind::Update;
+  unsigned number = op.kind == OpKind::Accumulate ? 1 : 0;
+  return trains && number < op.getNumOperands() ? op.getOperand(number) : nullptr;
 }
 
 llvm::StringRef stage::getName(OpKind kind) {

@@ -336,7 +336,7 @@ bool TextParser::parseStream() {
     graph.streams.push_back(std::move(stream));
     return expect(";");
   }
-  return fail("'computation', 'communication' or 'copies'");
+  return fail("'computation', 'communication', 'copies' or 'host_computation'");
 }
 
 /// `"F0 F1(S=16) B0 B1(S=16)"`.

@@ -7,8 +7,9 @@
 //   %k = offload(%h) : bf16[B, S] on host     device -> host
 //   %g = fetch(%k) : bf16[B, S]               host -> device
 //
-// Only these two know the host; a param or a buffer may be declared there. So what a
-// repeat carries, and what is sent, is on the device.
+// Only these two know the host, but a param or a buffer may be declared there, and what
+// trains such a param runs there: its gradient accumulates on the host, and the host
+// updates it. So what a repeat carries, and what is sent, is on the device.
 //
 //===----------------------------------------------------------------------===//
 #include "VerifierContext.h"
@@ -23,13 +24,13 @@ void stage::verifyMemory(VerifierContext &context, const Op &op) {
           << what << VerifierContext::getName(op) << getName(expected) << context.name(&value)
           << getName(value.type.space);
   };
-  MemorySpace reads = op.kind == OpKind::Fetch ? MemorySpace::Host : MemorySpace::Device;
+  MemorySpace reads = op.kind == OpKind::Fetch || runsOnHost(op) ? MemorySpace::Host : MemorySpace::Device;
   for (unsigned i = 0; i < op.getNumOperands(); ++i)
     check("operand " + llvm::Twine(i), *op.getOperand(i), reads);
   for (auto &body : op.bodies)
     for (auto &argument : body->getArguments())
       check("argument " + llvm::Twine(argument->getNumber()), *argument, MemorySpace::Device);
-  MemorySpace makes = op.kind == OpKind::Offload ? MemorySpace::Host : MemorySpace::Device;
+  MemorySpace makes = op.kind == OpKind::Offload || runsOnHost(op) ? MemorySpace::Host : MemorySpace::Device;
   if (!isState(op.kind))
     for (auto &result : op.getResults())
       check("result " + llvm::Twine(result->getNumber()), *result, makes);

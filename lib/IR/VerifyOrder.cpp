@@ -43,7 +43,7 @@ void stage::verifyOrder(VerifierContext &context, const Op &op,
     context.diags.report(op.loc, diag::IRBadOrder) << name << "it is no work of its own that could stand on a stream or wait";
     return;
   }
-  if (op.stream && op.stream->kind != getStreamKind(op.kind))
+  if (op.stream && op.stream->kind != getStreamKind(op))
     context.diags.report(op.loc, diag::IRBadOrder)
         << name << "stream '" + op.stream->name + "' is for " + getName(op.stream->kind);
   for (const OrderEdge &edge : op.after) {

@@ -78,7 +78,8 @@ TensorRef OpRunner::getSource(const Value *value, const Step &step, int64_t rank
 
 TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, RankMemory &memory,
                          std::optional<Fault> &fault) {
-  MemorySpace space = step.op && step.op->kind == OpKind::Fetch ? MemorySpace::Host : MemorySpace::Device;
+  bool readsHost = step.op && (step.op->kind == OpKind::Fetch || runsOnHost(*step.op));
+  MemorySpace space = readsHost ? MemorySpace::Host : MemorySpace::Device;
   if (value->type.space != space) {
     fault = makeFault(step.op, value, "is on the " + getName(value->type.space) + ", but is read on the " + getName(space));
     return nullptr;

@@ -279,6 +279,10 @@ private:
     }
     if (stages.size() < 2)
       return;
+    if (isOnHost(*param)) {
+      diags.report(param->loc, diag::PipelineTiedOnHost) << describe(*param);
+      return;
+    }
     if (update.getNumOperands() > 2)
       addGradients(update);
     Value *gradient = update.getOperand(1);

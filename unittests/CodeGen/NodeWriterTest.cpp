@@ -48,6 +48,7 @@ public:
     fields.dataDeps = data;
     fields.name = name;
     fields.opType = opType;
+    fields.isCpuOp = below(2);
     fields.numOps = number() >> 1;
     fields.otherOps = number() >> 1;
     fields.recomputedOps = number() >> 1;
@@ -116,6 +117,7 @@ TEST(NodeEncoder, NodesAreCanonical) {
     ASSERT_EQ(message.id(), node.fields.id);
     ASSERT_EQ(message.name(), node.fields.name.str());
     ASSERT_EQ(int(message.type()), int(node.fields.type));
+    ASSERT_EQ(find(message, "is_cpu_op")->bool_val(), node.fields.isCpuOp);
     ASSERT_TRUE(std::equal(message.ctrl_deps().begin(), message.ctrl_deps().end(), node.fields.ctrlDeps.begin(),
                            node.fields.ctrlDeps.end()));
     ASSERT_TRUE(std::equal(message.data_deps().begin(), message.data_deps().end(), node.fields.dataDeps.begin(),

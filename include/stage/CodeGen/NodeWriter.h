@@ -122,6 +122,8 @@ struct NodeFields {
   /// Attribute `op_type`; empty: not written.
   llvm::StringRef opType;
 
+  /// Attribute `is_cpu_op`: the host does it.
+  bool isCpuOp = false;
   /// COMP: FLOPs, at least 1.
   NodeValue numOps = 1;
   /// COMP: FLOPs among them that are of class other on a node of another class; 0: not written.

@@ -123,14 +123,13 @@ private:
 /// What the ops of a stream do.
 enum class StreamKind : uint8_t {
   Computation,
-  Communication, ///< Between ranks.
-  Copies,        ///< Between a device and its host.
+  Communication,   ///< Between ranks.
+  Copies,          ///< Between a device and its host.
+  HostComputation, ///< What the host computes.
 };
-constexpr unsigned numStreamKinds = 3;
+constexpr unsigned numStreamKinds = 4;
 llvm::StringRef getName(StreamKind kind);
-inline StreamKind getStreamKind(OpKind kind) {
-  return isCommunication(kind) ? StreamKind::Communication : isCopy(kind) ? StreamKind::Copies : StreamKind::Computation;
-}
+StreamKind getStreamKind(const Op &op);
 
 /// Ops of one stream run one after the other, in the order of the program; those of different streams beside each
 /// other. There is one of each kind besides those that a graph declares.
@@ -397,6 +396,13 @@ inline bool isView(const Op &op) {
 /// The operand of which a reshard or a copy makes this result.
 inline Value *getMoved(const Value &result) { return result.getOp()->getOperand(result.getNumber()); }
 inline bool isOnHost(const Value &value) { return value.type.space == MemorySpace::Host; }
+/// Of an accumulate or an update: the param. Null for other ops, and if it is missing.
+const Value *getTrainedParam(const Op &op);
+/// What trains a param that is kept on the host runs there, on a gradient that is kept there, too.
+inline bool runsOnHost(const Op &op) {
+  const Value *param = getTrainedParam(op);
+  return param && isOnHost(*param);
+}
 /// The innermost repeat a block or value is in; null at the top.
 Op *getLoop(const Value *value);
 /// The op of a top-level block that an op is or stands in.
