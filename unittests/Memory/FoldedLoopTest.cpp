@@ -59,6 +59,36 @@ TEST(FoldedLoopTest, EachRunOfACaseByItself) {
   EXPECT_EQ(loop.getCopies(106), 4);
 }
 
+/// Five of one and one of another are like one iteration of a longer body.
+TEST(FoldedLoopTest, RoundsOfCases) {
+  IterationCases cases;
+  for (unsigned round = 0; round < 20; ++round) {
+    cases.append(0, 5);
+    cases.append(1, 1);
+  }
+  cases.append(2, 3);
+  FoldedLoop loop(cases, 0, 123, 1);
+  EXPECT_EQ(loop.getNext(17, 1), 108);
+  EXPECT_EQ(loop.getNext(108, -1), 17);
+  EXPECT_EQ(loop.getNext(119, 1), 120);
+  EXPECT_EQ(loop.getCopies(11), 1);
+  for (int64_t iteration = 12; iteration < 18; ++iteration)
+    EXPECT_EQ(loop.getCopies(iteration), 16);
+  EXPECT_EQ(loop.getCopies(108), 1);
+}
+
+TEST(FoldedLoopTest, RoundsOfDifferentLengths) {
+  IterationCases cases;
+  for (unsigned round = 0; round < 27; ++round) {
+    cases.append(0, round < 7 ? 5 : 2);
+    cases.append(1, 1);
+  }
+  FoldedLoop loop(cases, 0, 102, 1);
+  EXPECT_EQ(loop.getNext(17, 1), 30);
+  EXPECT_EQ(loop.getNext(41, 1), 42);
+  EXPECT_EQ(loop.getNext(50, 1), 96);
+}
+
 class FoldedMemoryTest : public GraphTest {
 protected:
   using Copies = std::vector<std::tuple<const Value *, MemoryClass, int64_t, int64_t>>;
@@ -149,6 +179,31 @@ TEST_F(FoldedMemoryTest, CopiesToTheHost) {
     };
     replace("%z = scale(%y, %g)", "%k = offload(%y) : f32[B] on host {_}; %z = scale(%y, %g)");
     replace("%dg = scale.dx(%dz, %y)", "%f = fetch(%k) : f32[B] {_}; %dg = scale.dx(%dz, %f)");
+    compare(source);
+  }
+}
+
+/// Two layers as they were, and one that keeps less; the rounds end anywhere.
+TEST_F(FoldedMemoryTest, CasesThatTakeTurns) {
+  for (int layers : {24, 25, 26, 300, 3001}) {
+    std::string source = makeChain(layers, ops), cases;
+    for (int i = 0; i < layers; i += 3)
+      cases += (cases.empty() ? "0 * " : ", 0 * ") + std::to_string(std::min(2, layers - i)) +
+               (i + 2 < layers ? ", 1 * 1" : "");
+    std::string count = "layers [" + std::to_string(layers) + "]";
+    for (size_t place = 0; (place = source.find(count, place)) != std::string::npos; place += count.size())
+      source.insert(place + count.size(), " cases (" + cases + ")");
+    auto insert = [&](const std::string &behind, const std::string &text) {
+      size_t place = source.find(behind);
+      ASSERT_NE(place, std::string::npos);
+      source.insert(place + behind.size(), text);
+    };
+    insert("yield %z; }", " or (%x2 : f32[B] {_}) {"
+                          "    %g2 = param : f32[B] {_}; %z2 = scale(%x2, %g2) : f32[B] {_}; yield %z2; }");
+    insert("yield %dx; }", " or (%dz2 : f32[B] {_}) {"
+                           "    %dx2 = scale.dx(%dz2, %g2) : f32[B] {_}; %dg2 = scale.dx(%dz2, %x2) : f32[B] {_};"
+                           "    %ag2 = accumulate(%dg2, %g2) : f32[B] {_}; yield %dx2; }");
+    insert("yield; }", " or () { update(%g2, %ag2); yield; }");
     compare(source);
   }
 }

@@ -13,10 +13,11 @@
 // iteration is run. Of those between, the first is run, and what it keeps for backward
 // counts once for each. Values that a body only passes on from one name to the next come
 // round again after at most that many iterations, so a multiple of all such periods is
-// left out.
+// left out. Cases that take turns, five of one and one of another and so on, are folded
+// like one iteration of a repeat whose body is a whole round of them.
 //
-// Limits: repeats with more than four carried values are run in full, and so are cases
-// that take turns, and microbatches of more than two units: one in the middle may free what
+// Limits: repeats with more than four carried values are run in full, and so are rounds of
+// more than 16 runs, and microbatches of more than two units: one in the middle may free what
 // was kept and keep something else. Sizes do not depend on the iteration.
 //
 //===----------------------------------------------------------------------===//
@@ -40,13 +41,14 @@ public:
   int64_t getCopies(int64_t iteration) const;
 
 private:
-  /// Iterations that are left out. The one before them stands for them.
+  /// Iterations that are left out: whole rounds of so many. The round before them stands for them.
   struct Gap {
-    int64_t begin, end;
+    int64_t begin, end, round;
   };
   /// The first gap that ends after `iteration`; null if there is none.
   const Gap *findGap(int64_t iteration) const;
-  void fold(int64_t begin, int64_t end, unsigned numCarried);
+  size_t foldRounds(llvm::ArrayRef<IterationCases::Run> runs, size_t first, unsigned numCarried);
+  bool fold(int64_t begin, int64_t end, int64_t round, unsigned numCarried);
 
   std::vector<Gap> gaps; ///< In order.
 };
