@@ -25,7 +25,7 @@
 //      at which it is declared, before what uses it first there. With `keep` backward takes
 //      what forward gathered.
 //
-// Limits: one collective per parameter. Backward gathers what it reads even where forward
+// Limits: one collective per parameter. `keep` is not for what layers share. Backward gathers what it reads even where forward
 // has just used it.
 //
 //===----------------------------------------------------------------------===//
@@ -275,9 +275,11 @@ private:
       if (use.first->kind != OpKind::Accumulate && use.first->kind != OpKind::Update && use.first->kind != OpKind::Write)
         uses.push_back(use);
     llvm::MapVector<Block *, llvm::SmallVector<std::pair<Op *, unsigned>, 4>> byBlock;
+    // What layers share each virtual stage gathers for itself, and could not tell which of them it keeps.
+    bool isShared = llvm::any_of(uses, [&](auto use) { return findAnchor(*use.first, param).kind == OpKind::Repeat; });
     for (auto [user, operand] : uses) {
       Block *block = findAnchor(*user, param).getBlock();
-      byBlock[parameters->keeps ? param.getBlock() : block].push_back({user, operand});
+      byBlock[parameters->keeps && !isShared ? param.getBlock() : block].push_back({user, operand});
     }
     for (auto &[block, users] : byBlock) {
       Op *first = nullptr; // in forward, where it gathers for backward, too
@@ -288,13 +290,15 @@ private:
       Op *made = block->insertBefore(&where, makeGather(param, axes, where));
       for (auto [user, operand] : users)
         user->setOperand(operand, made->getResult());
-      waitForOpBefore(*made, where);
+      bool isOfOneStage = !graph.pipeline.axis || (users.size() == 1 && !isShared);
+      if (block->getParent() || isOfOneStage)
+        waitForOpBefore(*made, where);
     }
   }
 
   /// A gather begins when the op before it has ended, as a repeat's first op the last one of the iteration before: no
   /// earlier than memory is accounted for. Outside of repeats the op before may be another stage's: there it waits for
-  /// what else its first user reads.
+  /// what else its first user reads, if all users are of one stage.
   void waitForOpBefore(Op &gather, const Op &user) {
     const Block &block = *gather.getBlock();
     if (block.getParent()) {
@@ -302,7 +306,7 @@ private:
         gather.after.push_back({before->getResult(0), 0, 0});
       else if (Op *last = lastWork.lookup(&block))
         gather.after.push_back({last->getResult(0), 1, 0});
-    } else if (user.kind != OpKind::Repeat) {
+    } else {
       const auto *read = llvm::find_if(user.getOperands(), [&](const Value *operand) {
         const Op *op = operand->getOp();
         return op && op->getBlock() == &block && op->kind == OpKind::Compute && hasNode(graph, *op);
