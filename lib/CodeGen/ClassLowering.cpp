@@ -9,9 +9,11 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
                              const RankClass &rankClass, DiagnosticEngine &diags)
     : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
       stage(program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags),
-      additions(program.buffers), producers(graph, additions), coordinates(rankClass.coordinates),
+      additions(program.buffers), producers(graph, additions),
       facts(graph.pipeline.environments.size()), numIssued(groups.getNumKinds() + 2),
       chains(firstDeclared + graph.streams.size()) {
+  for (auto [axis, coordinate] : rankClass.coordinates)
+    coordinates.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
   select(0);
   for (const StageProgram &any : program.stages) // sender and receiver count alike
     for (const UnitTemplate &unit : any.templates)
@@ -24,14 +26,13 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
   if (options.names)
     names.emplace(graph);
   if (options.tracker)
-    tracker.emplace(program, stage, producers, sizes, diags);
+    tracker.emplace(program, stage, coordinates, producers, sizes, diags);
 }
 
 void ClassLowering::select(unsigned number) {
   environment = number;
   binding = graph.getBinding(number);
-  for (auto [axis, coordinate] : coordinates)
-    binding.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
+  binding.bind(coordinates);
 }
 
 void ClassLowering::placeUnits() {
@@ -148,12 +149,11 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
                         : op.kind == OpKind::ReduceScatter ? ChakraCommType::ReduceScatter
                                                            : ChakraCommType::AllToAll;
     f.groupKind = getGroupKind(op);
-    f.fields.commSize = sizes.evaluate(cost.bytes, op);
+    f.fields.commSize = std::max<uint64_t>(1, sizes.evaluate(cost.bytes, op));
     if (std::optional<unsigned> kind = groups.find(op))
       f.fields.group = NodeValue::slot(getSlot({RankSlot::Kind::Group, *kind}));
   } else if (op.kind == OpKind::Permute) {
     f.groupKind = getGroupKind(op);
-    f.fields.commSize = sizes.evaluate(cost.bytes, op);
   } else if (isCopy(op.kind)) {
     f.fields.type = op.kind == OpKind::Fetch ? ChakraNodeType::MemLoad : ChakraNodeType::MemStore;
     f.fields.tensorSize = std::max<uint64_t>(1, sizes.evaluate(cost.bytes, op));
@@ -300,7 +300,7 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
   NodeFields node;
   node.type = isSend ? ChakraNodeType::CommSend : ChakraNodeType::CommRecv;
   node.id = id;
-  node.commSize = sizes.evaluate(getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding), *value);
+  node.commSize = getMessageBytes(*value);
   unsigned here = getVirtualStage(unit);
   node.tag = isSend ? getTag(unit, here, item.peer, index) : getTag(unit, item.peer, here, index);
   node.peer = NodeValue::slot(getSlot({RankSlot::Kind::Stage, 0, program.virtualStages[item.peer].first}));
@@ -330,6 +330,11 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
       tracker->holdStatic(node);
   }
   sink(node);
+}
+
+uint64_t ClassLowering::getMessageBytes(const Value &value) {
+  Size bytes = getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding);
+  return std::max<uint64_t>(1, sizes.evaluate(bytes, value)); // 1 stands for none, which no reader takes
 }
 
 /// The units of a template that are before one.
@@ -435,6 +440,7 @@ void ClassLowering::lowerPermute(const Op &op, const PlacedUnit &unit, unsigned 
   node.name = name;
   data.clear();
   const Value *moved = isSend ? op.getOperand(0) : op.getResult();
+  node.commSize = getMessageBytes(*moved);
   bool readsInput = isSend && producers.find(moved, unit, iteration, data);
   findEdges(op, unit, number, iteration);
   finishNode(node, {chains[f.stream], readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt});

@@ -155,6 +155,8 @@ private:
                     const std::string &suffix, Sink sink);
   void lowerPermute(const Op &op, const PlacedUnit &unit, unsigned number, bool isSend, int64_t iteration, uint64_t id,
                     const std::string &suffix, Sink sink);
+  /// Of what is sent from rank to rank.
+  uint64_t getMessageBytes(const Value &value);
   std::string makeName(const OpFacts &facts, int64_t iteration, const std::string &suffix) const {
     return names ? facts.name.get(iteration, suffix) : "";
   }
@@ -189,7 +191,7 @@ private:
   std::optional<TensorTracker> tracker;
   std::optional<NodeNames> names; ///< If nodes have them.
 
-  llvm::SmallVector<std::pair<AxisId, int64_t>, 2> coordinates; ///< Of the class.
+  SizeBinding coordinates; ///< Of the class.
   unsigned environment = 0;
   std::vector<llvm::DenseMap<const Op *, std::unique_ptr<OpFacts>>> facts; ///< Per environment.
   std::vector<RankSlot> slots;

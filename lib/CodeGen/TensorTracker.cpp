@@ -4,13 +4,13 @@
 
 using namespace stage;
 
-TensorTracker::TensorTracker(const Program &program, const StageProgram &stage, const Producers &producers,
-                             NodeSizes &nodeSizes, DiagnosticEngine &diags)
+TensorTracker::TensorTracker(const Program &program, const StageProgram &stage, const SizeBinding &coordinates,
+                             const Producers &producers, NodeSizes &nodeSizes, DiagnosticEngine &diags)
     : graph(*program.graph), buffers(program.buffers), producers(producers), nodeSizes(nodeSizes),
-      numChunks(program.numChunks), lifetimes(*program.graph), bytes(*program.graph, diags),
+      numChunks(program.numChunks), lifetimes(*program.graph), bytes(*program.graph, diags, 0, coordinates),
       step(program, lifetimes, bytes) {
   for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment) {
-    LocalBytes bytesOf(graph, diags, environment);
+    LocalBytes bytesOf(graph, diags, environment, coordinates);
     for (unsigned chunk = 0; chunk < program.numChunks; ++chunk)
       chunks.emplace_back(program, lifetimes, bytesOf).run(stage.getChain(chunk));
   }
@@ -43,19 +43,21 @@ uint64_t TensorTracker::getBytes(const Value *value) {
 }
 
 void TensorTracker::addInput(std::string name, uint64_t bytes) {
-  if (!known.insert(name).second)
-    return; // linear(%x, %x)
+  if (!bytes || !known.insert(name).second)
+    return; // nothing, or linear(%x, %x)
   names.push_back(std::move(name));
   inputs.push_back({names.back(), bytes});
 }
 
 void TensorTracker::addOutput(std::string name, uint64_t bytes) {
+  if (!bytes)
+    return;
   names.push_back(std::move(name));
   outputs.push_back({names.back(), bytes});
 }
 
 void TensorTracker::addStatic(std::string name, uint64_t bytes) {
-  if (knownStatics.insert(name).second)
+  if (bytes && knownStatics.insert(name).second)
     statics.emplace_back(name, bytes);
   addInput(std::move(name), bytes);
 }

@@ -36,8 +36,8 @@ namespace stage {
 class TensorTracker {
 public:
   /// All must outlive the tracker.
-  TensorTracker(const Program &program, const StageProgram &stage, const Producers &producers, NodeSizes &nodeSizes,
-                DiagnosticEngine &diags);
+  TensorTracker(const Program &program, const StageProgram &stage, const SizeBinding &coordinates,
+                const Producers &producers, NodeSizes &nodeSizes, DiagnosticEngine &diags);
 
   /// Sets the lists of an op's node, valid until the next call.
   void trackOp(const Op &op, const PlacedUnit &unit, int64_t iteration, NodeFields &node);

@@ -15,6 +15,14 @@ std::optional<AxisId> stage::getCoordinateAxis(const Mesh &mesh, llvm::StringRef
   return mesh.find(symbol);
 }
 
+AxisSet stage::getCoordinateAxes(const Mesh &mesh, Size size) {
+  AxisSet axes = 0;
+  for (const std::string &symbol : collectSymbols(size))
+    if (std::optional<AxisId> axis = getCoordinateAxis(mesh, symbol))
+      axes |= toSet(*axis);
+  return axes;
+}
+
 static llvm::ArrayRef<PlacedAxis> getAxes(const Op &op, unsigned index) {
   return index < op.indexAxes.size() ? llvm::ArrayRef<PlacedAxis>(op.indexAxes[index]) : llvm::ArrayRef<PlacedAxis>();
 }
@@ -151,14 +159,31 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
 }
 
 /// What a rank puts into a collective, sends or copies: all operands. Those that are scattered into flat storage are padded,
-/// so that all members get as much.
-static Size getPutIn(const Graph &graph, const Op &sender) {
+/// so that all members get as much. Of `over`, the most that a coordinate there has.
+static Size getPutIn(const Graph &graph, const Op &sender, AxisSet over = 0) {
   Size bytes = graph.sizes.zero();
   bool isPadded = sender.kind == OpKind::ReduceScatter && sender.flat;
-  for (unsigned i = 0; i < sender.getNumOperands(); ++i)
+  for (unsigned i = 0; i < sender.getNumOperands(); ++i) {
+    const Value *operand = sender.getOperand(i);
     bytes = bytes + (isPadded ? getBytes(graph, sender.getResult(i)) * graph.mesh.getGroupSize(toSet(sender.axes))
-                              : getBytes(graph, sender.getOperand(i)));
+                              : getLocalBytes(graph.sizes, graph.mesh, operand->type, operand->sharding, over));
+  }
   return bytes;
+}
+
+/// What the members of a group say alike, whatever each of them has (law L7). Where a dim is dealt out by a table an
+/// all_to_all may give back more than it takes.
+static Size getAgreedBytes(const Graph &graph, const Op &collective) {
+  if (collective.kind == OpKind::Permute)
+    return getPutIn(graph, collective); // sent to one member, not agreed upon
+  AxisSet group = toSet(collective.axes);
+  Size bytes = getPutIn(graph, collective, group);
+  if (collective.kind != OpKind::AllToAll)
+    return bytes;
+  const Value *operand = collective.getOperand(0), *result = collective.getResult();
+  if (!((operand->sharding.getListed() | result->sharding.getListed()) & group))
+    return bytes;
+  return max(bytes, getLocalBytes(graph.sizes, graph.mesh, result->type, result->sharding, group));
 }
 
 OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
@@ -167,8 +192,10 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
     return getComputeCost(graph, op);
   if (op.kind == OpKind::Update)
     return getUpdateCost(graph, op);
-  if (isCommunication(op.kind) || isCopy(op.kind))
+  if (isCopy(op.kind))
     return {countOther(zero), zero, getPutIn(graph, op)};
+  if (isCommunication(op.kind))
+    return {countOther(zero), zero, getAgreedBytes(graph, op), getPutIn(graph, op)};
   if (isSeparateAccumulation(graph, op)) {
     // buffer += contribution
     const Value *contribution = op.getOperand(0), *buffer = op.getResult(0);

@@ -183,13 +183,43 @@ bool TextParser::parseAxis(AxisList &axes) {
   }
   advance();
   Layout layout = consume("mirrored") ? Layout::Mirrored : Layout::Blocked;
-  unsigned rotation = 0;
+  unsigned rotation = 0, lengths = 0;
+  if (isTable()) {
+    layout = Layout::Listed;
+    if (!parseBlockLengths(lengths))
+      return false;
+  }
+  if (layout == Layout::Listed && found->size() > 1)
+    return fail("no table for several axes");
   if (is("rotated") && found->size() > 1)
     return fail("no rotation of several axes");
   if (consume("rotated") && !parseUnsigned(rotation))
     return false;
   for (AxisId axis : *found)
-    axes.emplace_back(axis, layout, rotation);
+    axes.emplace_back(axis, layout, rotation, lengths);
+  return true;
+}
+
+/// At `by load`, as against the `by 1` of a permute.
+bool TextParser::isTable() {
+  if (!is("by"))
+    return false;
+  Token here = token;
+  advance();
+  bool isName = token.kind == Token::Identifier;
+  lexer.rewind(here);
+  advance();
+  return isName;
+}
+
+/// `by load`, `by hist[m]`.
+bool TextParser::parseBlockLengths(unsigned &number) {
+  BlockLengths lengths;
+  if (!expect("by") || !parseIdentifier(lengths.table, "a table"))
+    return false;
+  if (consume("[") && (!parseSize(lengths.row.emplace_back()) || !expect("]")))
+    return false;
+  number = graph.mesh.addBlockLengths(std::move(lengths));
   return true;
 }
 

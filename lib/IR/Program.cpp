@@ -1,5 +1,6 @@
 //===- Program.cpp - the program IR ---------------------------------------===//
 #include "stage/IR/Program.h"
+#include "llvm/ADT/SetVector.h"
 #include "stage/IR/Costs.h"
 #include "stage/IR/Text.h"
 #include "llvm/ADT/StringExtras.h"
@@ -85,17 +86,53 @@ void stage::forEachOp(const StageProgram &stage, llvm::function_ref<void(const O
     forEachOp(unit.items, [&](const Op &op, int64_t) { f(op); });
 }
 
+std::vector<Size> stage::findBlockSizes(const Program &program, const StageProgram &stage) {
+  const Mesh &mesh = program.graph->mesh;
+  llvm::SetVector<Size> blocks;
+  if (!mesh.hasBlockLengths())
+    return {};
+  auto add = [&](const Value &value) {
+    for (const AxisList &list : value.sharding.dims)
+      for (const PlacedAxis &axis : list)
+        if (axis.isListed())
+          blocks.insert(getLocalSize(mesh, program.graph->sizes.one(), axis));
+  };
+  forEachOp(stage, [&](const Op &op) {
+    for (const Value *operand : op.getOperands())
+      add(*operand);
+    for (auto &result : op.getResults())
+      add(*result);
+  });
+  for (const UnitTemplate &unit : stage.templates)
+    for (const ProgramItem &item : unit.items)
+      for (const Value *value : item.values)
+        add(*value);
+  return blocks.takeVector();
+}
+
+void stage::forEachCoordinates(const Graph &graph, AxisSet axes, SizeBinding &binding, llvm::function_ref<void()> f) {
+  AxisList list = toList(axes);
+  if (list.empty())
+    return f();
+  std::string symbol = getCoordinateSymbol(graph.sizes, graph.mesh[list.front()]).getSymbol().str();
+  for (int64_t i = 0; i < graph.mesh[list.front()].size; ++i) {
+    binding.bind(symbol, i);
+    forEachCoordinates(graph, axes & ~toSet(list.front()), binding, f);
+  }
+  binding.unbind(symbol);
+}
+
 AxisSet stage::findVaryingAxes(const Program &program, const StageProgram &stage) {
   AxisSet axes = 0;
   const Graph &graph = *program.graph;
+  for (Size block : findBlockSizes(program, stage))
+    axes |= getCoordinateAxes(graph.mesh, block);
   forEachOp(stage, [&](const Op &op) {
     if (op.kind != OpKind::Compute || (!op.def->mask && !(op.def->vjpOf && op.def->vjpOf->mask)))
-      return; // only the area of a mask depends on where a rank is
+      return; // else only what a table lists depends on where a rank is
     OpCost cost = getLocalCost(graph, op);
     for (Size size : {cost.getComputed(), cost.bytes})
-      for (const std::string &symbol : collectSymbols(size))
-        if (std::optional<AxisId> axis = getCoordinateAxis(graph.mesh, symbol))
-          axes |= AxisSet(1) << *axis;
+      axes |= getCoordinateAxes(graph.mesh, size);
   });
   return graph.pipeline.axis ? axes & ~(AxisSet(1) << *graph.pipeline.axis) : axes;
 }

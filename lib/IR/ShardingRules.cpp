@@ -36,7 +36,13 @@ AxisList stage::getLeadingAxes(const Graph &graph, Size extent, llvm::ArrayRef<P
   SizeValue size = evaluateCount(extent, graph.binding);
   AxisList leading;
   __int128 parts = 1;
+  bool isListed = false;
   for (const PlacedAxis &axis : axes) {
+    isListed |= axis.isListed(); // from there on its blocks are as long as the table says
+    if (isListed) {
+      leading.push_back(axis);
+      continue;
+    }
     parts *= graph.mesh[axis].size * (axis.isMirrored() ? 2 : 1);
     if (!size || size.value.num % parts != 0)
       break;

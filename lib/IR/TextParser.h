@@ -59,8 +59,10 @@ private:
   bool parseSize(Size &size, llvm::ArrayRef<llvm::StringRef> stops = {});
   bool parseDType(DType &type);
   bool parseReduceKind(ReduceKind &kind);
-  /// `tp`, `cp mirrored`, appended; a group of axes is several.
+  /// `tp`, `cp mirrored`, `ep by load`, appended; a group of axes is several.
   bool parseAxis(AxisList &axes);
+  bool isTable();
+  bool parseBlockLengths(unsigned &number);
   /// `tp`, `(cp, tp)`, `()`. With `open`: sets it if the list ends in `...`.
   bool parseAxes(AxisList &axes, bool *open = nullptr);
   /// `(tp, cp)` or, with `reduce`, `(max, tp)`.

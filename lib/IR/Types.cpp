@@ -1,5 +1,5 @@
 //===- Types.cpp - element types, dims, mesh, sharding --------------------===//
-#include "stage/IR/Types.h"
+#include "stage/IR/Costs.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace stage;
@@ -124,6 +124,26 @@ Size Mesh::getGroupSymbol(SizeContext &sizes, llvm::ArrayRef<PlacedAxis> list) c
   return product;
 }
 
+Size BlockLengths::get(Size index) const {
+  llvm::SmallVector<Size, 2> indices(row.begin(), row.end());
+  indices.push_back(index);
+  return index.getContext().lookup(table, indices);
+}
+
+std::string BlockLengths::str() const {
+  std::string text = table;
+  for (Size index : row)
+    text += "[" + index.str() + "]";
+  return text;
+}
+
+uint32_t Mesh::addBlockLengths(BlockLengths lengths) {
+  auto known = llvm::find(blockLengths, lengths);
+  if (known == blockLengths.end())
+    known = blockLengths.insert(known, std::move(lengths));
+  return known - blockLengths.begin();
+}
+
 int64_t Mesh::getStride(AxisId id) const {
   int64_t stride = 1;
   for (size_t i = id + 1; i < axes.size(); ++i)
@@ -143,6 +163,15 @@ llvm::StringRef stage::getName(ReduceKind kind) {
     return "min";
   }
   llvm_unreachable("all kinds handled");
+}
+
+AxisSet Sharding::getListed() const {
+  AxisSet set = 0;
+  for (const AxisList &list : dims)
+    for (const PlacedAxis &axis : list)
+      if (axis.isListed())
+        set |= toSet(axis);
+  return set;
 }
 
 AxisSet Sharding::getSharded() const {
@@ -170,22 +199,33 @@ bool Constraint::empty() const {
          llvm::all_of(floors, [](auto &floor) { return floor.empty(); });
 }
 
-Size stage::getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<PlacedAxis> axes) {
-  for (AxisId axis : axes)
-    size = size / mesh[axis].symbol;
+Size stage::getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<PlacedAxis> axes, AxisSet over) {
+  for (const PlacedAxis &axis : axes) {
+    if (!axis.isListed()) {
+      size = size / mesh[axis].symbol;
+      continue;
+    }
+    SizeContext &sizes = size.getContext();
+    Size part = getCoordinateSymbol(sizes, mesh[axis]);
+    if (axis.rotation)
+      part = (part + axis.rotation).mod(mesh[axis].symbol);
+    size = mesh.getBlockLengths(axis).get(over >> axis & 1 ? sizes.largestEntry() : part);
+  }
   return size;
 }
 
-Size stage::getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding) {
+Size stage::getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,
+                             AxisSet over) {
   Size product = sizes.one();
   for (size_t i = 0; i < type.shape.size(); ++i)
-    product = product * (i < sharding.dims.size() ? getLocalSize(mesh, type.shape[i].size, sharding.dims[i])
+    product = product * (i < sharding.dims.size() ? getLocalSize(mesh, type.shape[i].size, sharding.dims[i], over)
                                                   : type.shape[i].size);
   for (AxisId axis : sharding.flat)
     product = product.ceilDiv(mesh[axis].symbol);
   return product;
 }
 
-Size stage::getLocalBytes(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding) {
-  return getLocalElements(sizes, mesh, type, sharding) * int64_t(getByteSize(type.dtype));
+Size stage::getLocalBytes(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,
+                          AxisSet over) {
+  return getLocalElements(sizes, mesh, type, sharding, over) * int64_t(getByteSize(type.dtype));
 }

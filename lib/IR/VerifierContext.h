@@ -9,6 +9,7 @@
 #define STAGE_LIB_IR_VERIFIERCONTEXT_H
 
 #include "TextWriter.h"
+#include <map>
 
 namespace stage {
 
@@ -36,6 +37,10 @@ struct VerifierContext {
     printAxes(os, graph.mesh, list);
     return os.str();
   }
+  /// Why axes cannot deal out an extent by a table, if they are to; empty where nothing is wrong.
+  std::string findBlockFault(Size extent, llvm::ArrayRef<PlacedAxis> axes);
+  /// What was found of (what is dealt out, the axis, number of its lengths).
+  std::map<std::tuple<const SizeNode *, AxisId, uint32_t>, std::string> blockFaults = {};
   /// What an op is called in messages: its kind or its operator.
   static llvm::StringRef getName(const Op &op) {
     return op.kind == OpKind::Compute ? llvm::StringRef(op.def->name) : stage::getName(op.kind);

@@ -94,7 +94,18 @@ void stage::verifySharding(VerifierContext &context, const Value &value) {
   if (llvm::any_of(sharding.flat, [](const PlacedAxis &axis) { return !axis.isPlain(); }))
     return report("flat storage is cut into blocks only");
   if (!checker.getFault().empty())
-    report(checker.getFault());
+    return report(checker.getFault());
+  if (sharding.getListed() && !sharding.flat.empty())
+    return report("what is dealt out by a table is not stored flat");
+  for (unsigned d = 0; d < sharding.dims.size(); ++d)
+    if (std::string fault = context.findBlockFault(value.type.shape[d].size, sharding.dims[d]); !fault.empty())
+      return report(fault);
+}
+
+/// Where the rows and columns of a mask are is known of blocks of one length only.
+static bool isMasked(const OpDef &def, unsigned index) {
+  const OpDef &masked = def.vjpOf ? *def.vjpOf : def;
+  return masked.mask && (masked.mask->rows == index || masked.mask->columns == index);
 }
 
 static void verifyIndexAxes(VerifierContext &context, const Op &op) {
@@ -111,8 +122,17 @@ static void verifyIndexAxes(VerifierContext &context, const Op &op) {
       context.diags.report(op.loc, diag::IRBadIndexAxes)
           << op.def->name << "index '" + op.def->indices[i].name + "' cannot be split";
   }
+  auto report = [&](const llvm::Twine &fault) {
+    context.diags.report(op.loc, diag::IRBadIndexAxes) << op.def->name << fault;
+  };
   if (!checker.getFault().empty())
-    context.diags.report(op.loc, diag::IRBadIndexAxes) << op.def->name << checker.getFault();
+    return report(checker.getFault());
+  for (unsigned i = 0; i < op.indexAxes.size() && i < op.extents.size(); ++i) {
+    if (std::string fault = context.findBlockFault(op.extents[i].size, op.indexAxes[i]); !fault.empty())
+      return report(fault);
+    if (isMasked(*op.def, i) && llvm::any_of(op.indexAxes[i], [](const PlacedAxis &axis) { return axis.isListed(); }))
+      return report("index '" + op.def->indices[i].name + "' of the mask is dealt out by a table");
+  }
 }
 
 /// Takes `axes` off the end of a list; false if it does not end in them.

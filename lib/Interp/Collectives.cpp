@@ -47,8 +47,7 @@ static std::optional<Positions> cut(const Graph &graph, const Op &op, const Posi
   for (const PlacedAxis &axis : op.axes) {
     inner /= graph.mesh[axis].size;
     int64_t size = graph.mesh[axis].size;
-    auto piece =
-        splitPositions(positions, size, graph.mesh.getPart(axis, number / inner % size), axis.isMirrored());
+    auto piece = PieceMap(graph).split(positions, axis, graph.mesh.getPart(axis, number / inner % size));
     if (!piece)
       return std::nullopt;
     positions = std::move(*piece);
@@ -130,7 +129,10 @@ static std::optional<Tensor> receiveParts(const Graph &graph, const Op &op, llvm
     positions.erase(std::unique(positions.begin(), positions.end()), positions.end());
   }
   Tensor result(dims);
-  if (result.data.size() != parts.size() * parts.front().data.size())
+  size_t numElements = 0;
+  for (const Tensor &part : parts)
+    numElements += part.data.size();
+  if (result.data.size() != numElements)
     return std::nullopt; // parts that overlap, or that leave gaps
   auto find = [](const Positions &positions, int64_t position) {
     return size_t(llvm::lower_bound(positions, position) - positions.begin());

@@ -422,7 +422,7 @@ std::optional<Fault> OpRunner::runSlice(const Step &step, int64_t rank, RankMemo
   llvm::SmallVector<Positions, 4> dims = operand->dims;
   for (const PlacedAxis &axis : op.axes) {
     int64_t part = graph.mesh.getPart(axis, graph.mesh.getCoordinate(rank, axis));
-    auto piece = splitPositions(dims[op.dim], graph.mesh[axis].size, part, axis.isMirrored());
+    auto piece = pieces.split(dims[op.dim], axis, part);
     if (!piece)
       return makeFault(&op, op.getResult(), "cannot be split evenly");
     dims[op.dim] = std::move(*piece);

@@ -71,6 +71,24 @@ std::optional<Tensor> stage::extract(const Tensor &whole, llvm::ArrayRef<Positio
   return result;
 }
 
+std::optional<Positions> PieceMap::split(const Positions &whole, const PlacedAxis &axis, int64_t part) const {
+  int64_t size = graph.mesh[axis].size;
+  if (!axis.isListed())
+    return splitPositions(whole, size, part, axis.isMirrored());
+  int64_t total = 0, begin = 0, end = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    std::optional<int64_t> length = getSize(graph.mesh.getBlockLengths(axis).get(graph.sizes.constant(i)));
+    if (!length)
+      return std::nullopt;
+    if (i == part)
+      std::tie(begin, end) = std::pair(total, total + *length);
+    total += *length;
+  }
+  if (total != int64_t(whole.size()))
+    return std::nullopt;
+  return Positions(whole.begin() + begin, whole.begin() + end);
+}
+
 std::optional<int64_t> PieceMap::getSize(Size size) const {
   SizeValue value = evaluateCount(size, graph.binding);
   return value ? std::optional<int64_t>(value.value.num) : std::nullopt;
@@ -86,7 +104,7 @@ std::optional<Positions> PieceMap::getPositions(const Extent &extent, llvm::Arra
     return positions;
   for (const PlacedAxis &axis : axes) {
     int64_t part = graph.mesh.getPart(axis, graph.mesh.getCoordinate(rank, axis));
-    auto piece = splitPositions(positions, graph.mesh[axis].size, part, axis.isMirrored());
+    auto piece = split(positions, axis, part);
     if (!piece)
       return std::nullopt;
     positions = std::move(*piece);

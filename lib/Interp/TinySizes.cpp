@@ -274,10 +274,25 @@ private:
   void requireSplit(const Extent &extent, llvm::ArrayRef<PlacedAxis> axes) {
     Requirement requirement{Requirement::Kind::Split, extent.size};
     for (const PlacedAxis &axis : axes) {
+      if (axis.isListed()) {
+        requireBlocks(extent, axes, &axis - axes.begin());
+        break;
+      }
       requirement.parts *= graph.mesh[axis].size * (axis.isMirrored() ? 2 : 1);
       requirement.over += (requirement.over.empty() ? "" : ", ") + graph.mesh[axis].name;
     }
     require(std::move(requirement));
+  }
+
+  /// Of the axes of a dim, number `listed` deals it out by a table: all blocks together are what the axes before leave,
+  /// and those behind divide each of them.
+  void requireBlocks(const Extent &extent, llvm::ArrayRef<PlacedAxis> axes, size_t listed) {
+    const BlockLengths &lengths = graph.mesh.getBlockLengths(axes[listed]);
+    Obligations::Obligation total{Obligations::Kind::Equal, getLocalSize(graph.mesh, extent.size, axes.take_front(listed)),
+                                  lengths.get(graph.sizes.sumOfEntries()), SMLoc(), ""};
+    require({Requirement::Kind::Owed, total.left, total});
+    for (int64_t part = 0; part < graph.mesh[axes[listed]].size; ++part)
+      requireSplit({nullptr, lengths.get(graph.sizes.constant(part))}, axes.drop_front(listed + 1));
   }
 
   //===--- one group of symbols -------------------------------------------===//

@@ -15,17 +15,19 @@
 // the worst unit says what was live.
 //
 // What is on the host is summed up by itself in the same way: its peak is at a moment of
-// its own.
+// its own. Where a dim is dealt out by a table, the ranks of each set of entries are
+// simulated, and the stage is as its rank with the highest peak.
 //
-// Limits: all ranks of a stage hold the same. Workspace of kernels and fragmentation
-// are not counted.
+// Limits: workspace of kernels and fragmentation are not counted.
 //
 //===----------------------------------------------------------------------===//
 #include "StageOps.h"
+#include "stage/IR/Costs.h"
 #include "stage/Memory/UnitSimulator.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include <deque>
+#include <set>
 
 using namespace stage;
 
@@ -123,12 +125,76 @@ static ByteCount sumBytes(llvm::ArrayRef<LiveValue> values, MemorySpace space) {
 class Accountant {
 public:
   Accountant(const Program &program, DiagnosticEngine &diags)
-      : program(program), graph(*program.graph), lifetimes(graph) {
-    for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment)
-      bytesOf.emplace_back(graph, diags, environment);
+      : program(program), graph(*program.graph), diags(diags), lifetimes(graph) {
+    select(SizeBinding());
   }
 
   StageMemory account(const StageProgram &stage) {
+    std::vector<Size> blocks = findBlockSizes(program, stage);
+    AxisSet axes = 0;
+    for (Size block : blocks)
+      axes |= getCoordinateAxes(graph.mesh, block);
+    if (!axes) {
+      if (!isPlain)
+        select(SizeBinding());
+      isPlain = true;
+      return accountRank(stage);
+    }
+    isPlain = false;
+    std::optional<StageMemory> most;
+    std::optional<MemoryPeak> mostOnHost;
+    std::set<std::vector<int64_t>> known; // ranks with the same entries hold the same
+    SizeBinding coordinates;
+    unsigned errorsBefore = diags.getNumErrors();
+    forEachCoordinates(graph, axes, coordinates, [&] {
+      if (diags.getNumErrors() > errorsBefore || !known.insert(listValues(blocks, coordinates)).second)
+        return;
+      select(coordinates);
+      StageMemory here = accountRank(stage);
+      takeLarger(mostOnHost, std::move(here.host));
+      takeLarger(most, std::optional<StageMemory>(std::move(here)));
+    });
+    most->host = std::move(mostOnHost);
+    return *most;
+  }
+
+private:
+  /// The peak of a rank, if it is higher than those before; the lowest one is noted.
+  template <typename Peak> static void takeLarger(std::optional<Peak> &most, std::optional<Peak> here) {
+    if (!here)
+      return;
+    if (!most) {
+      most = std::move(here);
+      return;
+    }
+    ByteCount least = std::min(most->leastPeak, here->leastPeak);
+    if (here->peak.getTotal() > most->peak.getTotal())
+      most = std::move(here);
+    most->leastPeak = least;
+  }
+
+  /// Bytes are those of ranks with these coordinates from here on.
+  void select(const SizeBinding &coordinates) {
+    bytesOf.clear();
+    for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment)
+      bytesOf.emplace_back(graph, diags, environment, coordinates);
+  }
+
+  /// What these sizes are on ranks with some coordinates, in all environments.
+  std::vector<int64_t> listValues(llvm::ArrayRef<Size> blocks, const SizeBinding &coordinates) const {
+    std::vector<int64_t> values;
+    for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment) {
+      SizeBinding binding = graph.getBinding(environment);
+      binding.bind(coordinates);
+      for (Size block : blocks) {
+        SizeValue value = evaluateCount(block, binding);
+        values.push_back(value ? int64_t(value.value.num) : -1);
+      }
+    }
+    return values;
+  }
+
+  StageMemory accountRank(const StageProgram &stage) {
     StageMemory result;
     result.stage = stage.stage;
     std::vector<ChainMemory> chains; // per environment one for each chunk, then the step
@@ -149,7 +215,6 @@ public:
     return result;
   }
 
-private:
   //===--------------------------------------------------------------------===//
   // Static memory
   //===--------------------------------------------------------------------===//
@@ -276,7 +341,8 @@ private:
       if (get(chains, next).works)
         break;
     }
-    return {live.getUse(), program.getUnitName(unit), peak.op, peak.iteration, live.take()};
+    MemoryUse use = live.getUse();
+    return {use, use.getTotal(), program.getUnitName(unit), peak.op, peak.iteration, live.take()};
   }
 
   /// What arrives during each unit: all that the units after it need, up to the next in which more can arrive.
@@ -291,7 +357,9 @@ private:
 
   const Program &program;
   Graph &graph;
+  DiagnosticEngine &diags;
   Lifetimes lifetimes;
+  bool isPlain = true; ///< Bytes are those of no coordinates.
   std::deque<LocalBytes> bytesOf; ///< Per environment.
 };
 } // namespace

@@ -50,7 +50,7 @@ struct PeakRow {
 static bool looksLike(const PeakRow &left, const PeakRow &right) {
   const MemoryPeak &a = *left.memory, &b = *right.memory;
   auto key = [](const LiveValue &live) { return std::tuple(live.value, live.kind, live.copies, live.bytes); };
-  return left.stage->stage + 1 == right.stage->stage && a.peak.bytes == b.peak.bytes &&
+  return left.stage->stage + 1 == right.stage->stage && a.peak.bytes == b.peak.bytes && a.leastPeak == b.leastPeak &&
          left.stage->inFlight == right.stage->inFlight && a.describeMoment() == b.describeMoment() &&
          std::equal(a.live.begin(), a.live.end(), b.live.begin(), b.live.end(),
                     [&](const LiveValue &x, const LiveValue &y) { return key(x) == key(y); });
@@ -67,9 +67,13 @@ static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm
       shown.push_back(MemoryClass(kind));
   for (MemoryClass kind : shown)
     columns.emplace_back(getName(kind).str(), Table::Right);
-  columns.insert(
-      columns.end(),
-      {{"peak", Table::Right}, {"peak in bytes", Table::Right}, {"in flight", Table::Right}, {"when", Table::Left}});
+  columns.insert(columns.end(), {{"peak", Table::Right}, {"peak in bytes", Table::Right}});
+  // Of the rank that holds least: where some hold more than others.
+  bool showsLeast = llvm::any_of(
+      rows, [](const PeakRow &row) { return row.memory->leastPeak != row.memory->peak.getTotal(); });
+  if (showsLeast)
+    columns.emplace_back("least", Table::Right);
+  columns.insert(columns.end(), {{"in flight", Table::Right}, {"when", Table::Left}});
   Table table(columns, 2);
   std::vector<std::pair<std::string, PeakRow>> groups;
   for (size_t i = 0; i < rows.size();) {
@@ -88,6 +92,8 @@ static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm
       row.push_back(formatBytes(group.memory->peak[kind]));
     row.push_back(formatBytes(group.memory->peak.getTotal()));
     row.push_back(formatCount(group.memory->peak.getTotal()));
+    if (showsLeast)
+      row.push_back(formatCount(group.memory->leastPeak));
     row.push_back(std::to_string(group.stage->inFlight));
     row.push_back(group.memory->describeMoment());
     table.addRow(std::move(row));

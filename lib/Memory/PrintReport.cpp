@@ -70,6 +70,11 @@ static bool isAlike(const TrafficReport &a, const TrafficReport &b) {
   return a.kind == b.kind && a.isSend == b.isSend && a.axes == b.axes && a.groupSize == b.groupSize;
 }
 
+/// `12,288`, or from the least to the most that ranks have.
+static std::string formatSpread(__int128 least, __int128 most) {
+  return (least == most ? "" : formatCount(least) + " to ") + formatCount(most);
+}
+
 /// Rows by kind and axes in the order of first appearance; stages with equal numbers share a row.
 static std::vector<TrafficRow> collectTraffic(const Report &report) {
   std::vector<const TrafficReport *> kinds;
@@ -85,7 +90,8 @@ static std::vector<TrafficRow> collectTraffic(const Report &report) {
           continue;
         TrafficRow *previous = rows.empty() ? nullptr : &rows.back();
         if (previous && isAlike(*previous->traffic, traffic) && previous->last + 1 == stage.stage &&
-            previous->traffic->count == traffic.count && previous->traffic->bytes == traffic.bytes)
+            previous->traffic->count == traffic.count && previous->traffic->bytes == traffic.bytes &&
+            previous->traffic->least == traffic.least)
           previous->last = stage.stage;
         else
           rows.push_back({&traffic, stage.stage, stage.stage});
@@ -116,7 +122,7 @@ static void printTraffic(llvm::raw_ostream &os, const Report &report) {
     table.addRow({row.traffic->isSend ? "send" : getName(row.traffic->kind).str(),
                   describeAxes(*report.program->graph, row.traffic->axes), formatCount(row.traffic->groupSize),
                   formatRange(row.first, row.last), formatCount(row.traffic->count), formatBytes(row.traffic->bytes),
-                  formatCount(row.traffic->bytes)});
+                  formatSpread(row.traffic->least, row.traffic->bytes)});
   table.print(os);
 }
 

@@ -5,8 +5,9 @@
 // Algorithm: every op is costed once (stage/IR/Costs.h) and multiplied by how often a
 // stage runs it in a step. A cost that depends on coordinates (causal attention over
 // contiguous shards) is summed over the coordinates that it names; the other axes of
-// the mesh multiply. All ranks of a stage take part in the same collectives with the
-// same sizes. FLOPs are those of the model's own sizes, evaluated exactly even where
+// the mesh multiply. All ranks of a stage take part in the same collectives, with the
+// same sizes but for dims that are dealt out by a table: of these the bytes are added up as
+// expressions over the coordinates, which then say what a rank puts in at least and at most. FLOPs are those of the model's own sizes, evaluated exactly even where
 // these do not divide over the axes; what padding adds is the difference.
 //
 //===----------------------------------------------------------------------===//
@@ -14,6 +15,7 @@
 #include "StageOps.h"
 #include "stage/IR/Costs.h"
 #include "stage/Memory/Diagnostics.h"
+#include <map>
 
 using namespace stage;
 
@@ -23,6 +25,7 @@ struct OpTotals {
   FlopReport flops;        ///< Summed over the ranks of a stage.
   FlopReport paddingFlops; ///< The part of these that padding adds.
   __int128 bytes = 0;      ///< That one rank puts into a collective, or copies.
+  Size varyingBytes;       ///< The same where ranks differ; else null.
 };
 
 class Reporter {
@@ -62,7 +65,8 @@ private:
   }
 
   Size getLocalElements(const Value &value, bool global) const {
-    return stage::getLocalElements(graph.sizes, graph.mesh, value.type, global ? Sharding() : value.sharding);
+    return stage::getLocalElements(graph.sizes, graph.mesh, value.type, global ? Sharding() : value.sharding,
+                                   /*over=*/~AxisSet(0));
   }
 
   StageReport visitStage(const StageProgram &stage) {
@@ -84,7 +88,57 @@ private:
       select(unit.second);
       visitItems(unit.first->items, times, result);
     }
+    for (unsigned number = 0; number < result.traffic.size(); ++number)
+      addVarying(number, result.traffic[number]);
+    varying.clear();
     return result;
+  }
+
+  /// What a rank puts into one kind of communication, in the units of each environment, where ranks differ.
+  void addVarying(unsigned number, TrafficReport &traffic) {
+    auto found = varying.find(number);
+    if (found == varying.end())
+      return;
+    AxisSet axes = 0;
+    for (auto &[environment, bytes] : found->second)
+      axes |= getCoordinateAxes(graph.mesh, bytes);
+    std::vector<SizeBinding> bindings;
+    for (auto &[environment, bytes] : found->second)
+      bindings.push_back(graph.getBinding(environment));
+    std::optional<__int128> least, most;
+    SizeBinding coordinates;
+    forEachCoordinates(graph, axes, coordinates, [&] {
+      __int128 sum = 0;
+      for (auto [binding, entry] : llvm::zip(bindings, found->second)) {
+        binding.bind(coordinates);
+        SizeValue value = evaluate(entry.second, binding);
+        if (!value || !value.value.isInteger() || value.value.num < 0) {
+          diags.report(graph.loc, diag::NoCost) << getName(traffic.kind) << entry.second.str();
+          return;
+        }
+        sum += value.value.num;
+      }
+      least = std::min(sum, least.value_or(sum));
+      most = std::max(sum, most.value_or(sum));
+    });
+    traffic.bytes += most.value_or(0);
+    traffic.least += least.value_or(0);
+  }
+
+  /// Adds what a rank puts in, as a number or, if ranks differ, as an expression.
+  void addBytes(StageReport &stage, TrafficReport &traffic, __int128 times, __int128 bytes, Size varyingBytes) {
+    traffic.count += times;
+    traffic.bytes += times * bytes;
+    traffic.least += times * bytes;
+    if (!varyingBytes)
+      return;
+    Size &sum = varying[&traffic - stage.traffic.data()].try_emplace(environment, graph.sizes.zero()).first->second;
+    sum = sum + varyingBytes * graph.sizes.constant(Rational{times, 1});
+  }
+  /// Where ranks differ; else null.
+  Size findVarying(Size bytes) const {
+    bool varies = graph.mesh.hasBlockLengths() && getCoordinateAxes(graph.mesh, bytes) != 0;
+    return varies ? bytes : Size();
   }
 
   /// Sizes are those of the units of an environment from here on.
@@ -106,8 +160,8 @@ private:
         continue;
       TrafficReport &sends = findTraffic(stage, OpKind::AllReduce, /*isSend=*/true, {PlacedAxis(*graph.pipeline.axis)}, 2);
       for (const Value *value : item.values) {
-        sends.count += invocations;
-        sends.bytes += invocations * getSentBytes(*value);
+        const auto &[bytes, varyingBytes] = getSentBytes(*value);
+        addBytes(stage, sends, invocations, bytes, varyingBytes);
       }
     }
   }
@@ -129,8 +183,7 @@ private:
     for (AxisId axis : op.axes) // in whatever layout
       axes.emplace_back(axis);
     TrafficReport &traffic = findTraffic(stage, op.kind, /*isSend=*/false, axes, groupSize);
-    traffic.count += times;
-    traffic.bytes += times * totals.bytes;
+    addBytes(stage, traffic, times, totals.bytes, totals.varyingBytes);
   }
 
   static void addCopy(OpKind kind, __int128 count, __int128 bytes, StageReport &stage) {
@@ -164,17 +217,24 @@ private:
         it->second.paddingFlops = it->second.flops;
         it->second.paddingFlops.add(sumFlops(cost, op, ownBinding, ownSums), -1);
       }
-      if (isCommunication(op.kind) || isCopy(op.kind))
+      if (isCopy(op.kind))
         it->second.bytes = getInteger(cost.bytes, op);
+      if (!isCommunication(op.kind))
+        return it->second;
+      it->second.varyingBytes = findVarying(cost.ownBytes);
+      if (!it->second.varyingBytes)
+        it->second.bytes = getInteger(cost.ownBytes, op);
     }
     return it->second;
   }
 
-  __int128 getSentBytes(const Value &value) {
-    auto [it, isNew] = sentBytes.try_emplace({&value, environment}, 0);
+  const std::pair<__int128, Size> &getSentBytes(const Value &value) {
+    auto [it, isNew] = sentBytes.try_emplace({&value, environment}, 0, Size());
     if (isNew) {
       Size bytes = getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding);
-      it->second = getInteger(bytes, value.loc, [&] { return describe(value); });
+      it->second.second = findVarying(bytes);
+      if (!it->second.second)
+        it->second.first = getInteger(bytes, value.loc, [&] { return describe(value); });
     }
     return it->second;
   }
@@ -206,44 +266,23 @@ private:
 
   /// Sum of a cost over the ranks of one stage. Coordinates have a value in `binding` while it is found.
   __int128 sumOverStage(Size cost, const Op &op, SizeBinding &binding) {
-    llvm::SmallVector<AxisId, 4> axes;
-    AxisSet named = 0;
-    for (llvm::StringRef symbol : collectSymbols(cost))
-      if (auto axis = getCoordinateAxis(graph.mesh, symbol)) {
-        axes.push_back(*axis);
-        named |= toSet(*axis);
-      }
+    AxisSet named = getCoordinateAxes(graph.mesh, cost);
     int64_t others = report.ranks / program.numStages / graph.mesh.getGroupSize(named);
-    Rational sum;
-    if (!addCoordinates(cost, axes, binding, sum)) {
+    std::optional<Rational> sum = Rational();
+    forEachCoordinates(graph, named, binding, [&] {
+      SizeValue value = sum ? evaluate(cost, binding) : SizeValue{SizeError::Overflow, "", {}};
+      sum = value ? sum->add(value.value) : std::nullopt;
+    });
+    if (!sum) {
       reportNoValue(cost, op);
       return 0;
     }
-    auto all = sum.mul(Rational::integer(others));
+    auto all = sum->mul(Rational::integer(others));
     if (!all || !all->isInteger() || all->num < 0) {
       reportNoValue(cost, op);
       return 0;
     }
     return all->num;
-  }
-
-  bool addCoordinates(Size cost, llvm::ArrayRef<AxisId> axes, SizeBinding &binding, Rational &sum) {
-    if (axes.empty()) {
-      SizeValue value = evaluate(cost, binding);
-      auto next = value ? sum.add(value.value) : std::nullopt;
-      if (next)
-        sum = *next;
-      return next.has_value();
-    }
-    const Axis &axis = graph.mesh[axes.front()];
-    std::string symbol = getCoordinateSymbol(graph.sizes, axis).getSymbol().str();
-    bool good = true;
-    for (int64_t i = 0; good && i < axis.size; ++i) {
-      binding.bind(symbol, i);
-      good = addCoordinates(cost, axes.drop_front(), binding, sum);
-    }
-    binding.unbind(symbol);
-    return good;
   }
 
   /// 0 after a report.
@@ -274,7 +313,9 @@ private:
   unsigned environment = ~0u;
   llvm::DenseMap<std::pair<const Op *, unsigned>, OpTotals> known; ///< Per environment.
   Sums sums, ownSums; ///< With `binding` and with `ownBinding`.
-  llvm::DenseMap<std::pair<const Value *, unsigned>, __int128> sentBytes;
+  llvm::DenseMap<std::pair<const Value *, unsigned>, std::pair<__int128, Size>> sentBytes;
+  /// Of the stage: by kind of communication and environment what a rank puts in, where ranks differ.
+  std::map<unsigned, std::map<unsigned, Size>> varying;
 };
 } // namespace
 

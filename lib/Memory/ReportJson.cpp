@@ -141,6 +141,8 @@ private:
           number("group", traffic.groupSize);
           number("count", traffic.count);
           number("bytes", traffic.bytes);
+          if (traffic.least != traffic.bytes)
+            number("least_bytes", traffic.least);
         });
     });
     if (!stage.copies.empty())
@@ -170,6 +172,8 @@ private:
 
   void printPeak(const MemoryPeak &memory) {
     number("peak", memory.peak.getTotal());
+    if (memory.leastPeak != memory.peak.getTotal())
+      number("least_peak", memory.leastPeak);
     for (unsigned kind = 0; kind < numMemoryClasses; ++kind)
       number(getName(MemoryClass(kind)), memory.peak.bytes[kind]);
     json.attribute("unit", memory.unit);

@@ -18,11 +18,55 @@
 
 using namespace stage;
 
+/// Bytes of the tensors that each node reads, or writes.
+static std::vector<int64_t> sumTensors(const RankTable &rank, bool isWrite) {
+  std::vector<int64_t> bytes(rank.nodes.size());
+  for (const TensorRecord &use : rank.tensors)
+    if (use.isWrite == isWrite)
+      bytes[use.node] += use.bytes;
+  return bytes;
+}
+
 namespace {
+/// The members of a group say one size of a collective, although each may put in another number of bytes: then it is that
+/// of the member that puts in most, or of an all_to_all gets out most.
+class CollectiveHolders {
+public:
+  explicit CollectiveHolders(const NodeTable &table) : table(table) {}
+
+  /// Whether a member has as much as collective `number` of those of the group says, or may have, as it is absent.
+  bool mayHold(uint32_t group, uint32_t number) {
+    if (!isKnown)
+      find();
+    isKnown = true;
+    return table.groups[group].isPartial || held.count({group, number});
+  }
+
+private:
+  void find() {
+    for (const RankTable &rank : table.ranks) {
+      std::vector<int64_t> read = sumTensors(rank, /*isWrite=*/false), written = sumTensors(rank, /*isWrite=*/true);
+      llvm::DenseMap<uint32_t, uint32_t> numbers;
+      for (const Communication &collective : rank.communications) {
+        if (rank.nodes[collective.node].type != ChakraNodeType::CommColl)
+          continue;
+        bool isExchange = collective.commType == uint8_t(ChakraCommType::AllToAll);
+        uint32_t number = numbers[collective.channel]++;
+        if (read[collective.node] >= collective.size || (isExchange && written[collective.node] >= collective.size))
+          held.insert({collective.channel, number});
+      }
+    }
+  }
+
+  const NodeTable &table;
+  bool isKnown = false;
+  llvm::DenseSet<std::pair<uint32_t, uint32_t>> held;
+};
+
 class TensorVerifier {
 public:
-  TensorVerifier(NodeTable &table, uint32_t slot, FaultReporter &faults)
-      : table(table), ranks(table.ranks[slot]), slot(slot), faults(faults) {}
+  TensorVerifier(NodeTable &table, uint32_t slot, CollectiveHolders &holders, FaultReporter &faults)
+      : table(table), ranks(table.ranks[slot]), slot(slot), holders(holders), faults(faults) {}
 
   /// The number of tensors.
   uint64_t verify() {
@@ -147,26 +191,35 @@ private:
   /// written. They may hold more: a message may be a part of a tensor. What is scattered may be padded, so that each member
   /// gets as much: by less than an element, of 8 bytes at most, per tensor and member.
   void checkMessages() {
-    std::vector<int64_t> held(ranks.nodes.size()), padding(ranks.nodes.size());
+    std::vector<int64_t> read = sumTensors(ranks, /*isWrite=*/false), written = sumTensors(ranks, /*isWrite=*/true);
+    std::vector<int64_t> padding(ranks.nodes.size());
     for (const TensorRecord &use : ranks.tensors)
-      if (use.isWrite == (ranks.nodes[use.node].type == ChakraNodeType::CommRecv))
-        held[use.node] += use.bytes, padding[use.node] += getPadding(use.node);
+      if (!use.isWrite)
+        padding[use.node] += getPadding(use.node);
+    llvm::DenseMap<uint32_t, uint32_t> numbers; // of the collectives of each group so far
     for (NodeIndex node = 0; node < ranks.nodes.size(); ++node) {
       ChakraNodeType type = ranks.nodes[node].type;
       bool isMessage =
           type == ChakraNodeType::CommColl || type == ChakraNodeType::CommSend || type == ChakraNodeType::CommRecv;
       if (!isMessage)
         continue;
-      int64_t size = ranks.getCommunication(node).size;
-      if (held[node] + padding[node] < size)
-        faults.report(diag::TensorMessageSize, describe(node), type == ChakraNodeType::CommRecv ? "writes" : "reads",
-                      held[node], size);
+      const Communication &message = ranks.getCommunication(node);
+      bool isRecv = type == ChakraNodeType::CommRecv, isCollective = type == ChakraNodeType::CommColl;
+      int64_t held = isRecv ? written[node] : read[node];
+      uint32_t number = isCollective ? numbers[message.channel]++ : 0;
+      bool standsForNone = message.size == 1 && held == 0; // what a rank has nothing of is said to be 1 byte
+      // The operands of a reduction are of one shape, on all ranks.
+      auto kind = ChakraCommType(message.commType);
+      bool mayDiffer = isCollective && (kind == ChakraCommType::AllGather || kind == ChakraCommType::AllToAll);
+      if (held + padding[node] < message.size && !standsForNone && !(mayDiffer && holders.mayHold(message.channel, number)))
+        faults.report(diag::TensorMessageSize, describe(node), isRecv ? "writes" : "reads", held, message.size);
     }
   }
 
   NodeTable &table;
   RankTable &ranks;
   uint32_t slot;
+  CollectiveHolders &holders;
   FaultReporter &faults;
   llvm::DenseMap<uint32_t, Tensor> tensors;
   std::vector<NodeIndex> order;
@@ -179,8 +232,9 @@ private:
 
 uint64_t stage::verifyTensors(NodeTable &table, FaultReporter &faults) {
   uint64_t numTensors = 0;
+  CollectiveHolders holders(table);
   for (uint32_t slot = 0; slot < table.ranks.size(); ++slot)
     if (llvm::any_of(table.ranks[slot].nodes, [](NodeFlags node) { return node.hasInputs || node.hasOutputs; }))
-      numTensors += TensorVerifier(table, slot, faults).verify();
+      numTensors += TensorVerifier(table, slot, holders, faults).verify();
   return numTensors;
 }

@@ -68,7 +68,8 @@ private:
 bool stage::checkSizes(Graph &graph, DiagnosticEngine &diags) { return SizeChecker(graph, diags).run(); }
 
 __int128 stage::getCheckedBytes(const Graph &graph, const TensorType &type, const Sharding &sharding) {
-  SizeValue bytes = evaluate(getLocalBytes(graph.sizes, graph.mesh, type, sharding), graph.binding);
+  SizeValue bytes =
+      evaluate(getLocalBytes(graph.sizes, graph.mesh, type, sharding, /*over=*/~AxisSet(0)), graph.binding);
   if (!bytes)
     llvm::report_fatal_error("a size was not checked");
   return bytes.value.num / bytes.value.den;

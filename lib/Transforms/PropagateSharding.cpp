@@ -446,8 +446,16 @@ private:
   }
 
   /// A sharded extent owes that the axes divide it, twice where they deal it from both ends; said once per extent and
-  /// parts.
-  void oweDivision(const Extent &extent, const AxisList &axes, SMLoc loc, llvm::StringRef where) {
+  /// parts. So do the blocks that a table lists, but not what they are blocks of.
+  void oweDivision(const Extent &extent, llvm::ArrayRef<PlacedAxis> axes, SMLoc loc, llvm::StringRef where) {
+    const PlacedAxis *listed = llvm::find_if(axes, [](const PlacedAxis &axis) { return axis.isListed(); });
+    if (listed != axes.end()) {
+      const BlockLengths &lengths = graph.mesh.getBlockLengths(*listed);
+      for (int64_t part = 0; listed + 1 != axes.end() && part < graph.mesh[*listed].size; ++part)
+        oweDivision({nullptr, lengths.get(graph.sizes.constant(part))}, axes.drop_front(listed + 1 - axes.begin()), loc,
+                    where);
+      axes = axes.take_front(listed - axes.begin());
+    }
     Size parts = graph.mesh.getGroupSymbol(graph.sizes, axes);
     std::string names;
     for (auto [name, axis] : graph.mesh.nameAxes(axes))

@@ -158,6 +158,10 @@ private:
     for (const AxisList &list : sharding.dims) {
       for (const PlacedAxis &axis : list) {
         key += char(axis.id | (axis.isMirrored() ? 0x40 : 0));
+        if (axis.isListed()) {
+          key += '\xfd';
+          key.append(reinterpret_cast<const char *>(&axis.lengths), sizeof axis.lengths);
+        }
         if (axis.rotation) {
           key += '\xfe';
           key.append(reinterpret_cast<const char *>(&axis.rotation), sizeof axis.rotation);
@@ -203,11 +207,15 @@ private:
 
   //===--- Steps ----------------------------------------------------------===//
 
-  /// Parts into which axes deal a dim.
+  /// Equal parts into which axes deal a dim. Blocks that a table lists need not divide anything, and whether what they
+  /// are cut into comes out even is checked where sizes are.
   int64_t countPieces(llvm::ArrayRef<PlacedAxis> axes) const {
     int64_t pieces = 1;
-    for (const PlacedAxis &axis : axes)
+    for (const PlacedAxis &axis : axes) {
+      if (axis.isListed())
+        break;
       pieces *= mesh[axis].size * (axis.isMirrored() ? 2 : 1);
+    }
     return pieces;
   }
 
@@ -409,7 +417,7 @@ public:
       for (const PlacedAxis &axis : sharding.dims[d])
         for (AxisId i = 0; i < bundles.size(); ++i)
           if (bundles[i].front() == axis.id)
-            result.dims[d].emplace_back(i, axis.layout, axis.rotation);
+            result.dims[d].push_back(axis.withId(i));
     for (AxisId i = 0; i < bundles.size(); ++i)
       if (sharding.partial >> bundles[i].front() & 1)
         result.partial |= toSet(i);
@@ -420,7 +428,7 @@ public:
     AxisList result;
     for (const PlacedAxis &axis : list)
       for (AxisId part : bundles[axis])
-        result.emplace_back(part, axis.layout, axis.rotation);
+        result.push_back(axis.withId(part));
     return result;
   }
 

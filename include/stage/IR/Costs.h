@@ -12,7 +12,7 @@
 //
 // whose sum over i is the S*S/2 of the whole triangle (a triangle of side n counts
 // n*n/2, as the field does). With a mirrored ("zigzag") layout every rank has
-// S*S/2/cp exactly.
+// S*S/2/cp exactly. Of a dim that is dealt out by a table a rank has `load[coord.ep]`.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_IR_COSTS_H
@@ -29,9 +29,11 @@ struct OpCost {
   /// FLOPs that are computed again.
   Size recomputeFlops;
   /// Compute, accumulate, update: bytes read and written, gradient buffers that are added
-  /// to among them. Collectives: bytes that the rank puts in (law L7). Copies: bytes that are copied.
-  /// Slice: none, it is a view.
+  /// to among them. Copies: bytes that are copied. Slice: none, it is a view. Collectives: bytes that the rank puts in, or,
+  /// where the members of its group differ, the most that one of them does (law L7); of an all_to_all, puts in or gets out.
   Size bytes;
+  /// Of communication: bytes that the rank itself puts in. Else null.
+  Size ownBytes = Size();
   /// All that the rank computes: `num_ops` of a trace.
   Size getComputed() const { return flops.getTotal() + recomputeFlops; }
 };
@@ -58,6 +60,8 @@ llvm::SmallVector<Size, 8> getLocalIndexSizes(const Graph &graph, const Op &op);
 Size getCoordinateSymbol(SizeContext &sizes, const Axis &axis);
 /// The axis whose coordinate a symbol is, if it is one.
 std::optional<AxisId> getCoordinateAxis(const Mesh &mesh, llvm::StringRef symbol);
+/// The axes whose coordinates occur in a size.
+AxisSet getCoordinateAxes(const Mesh &mesh, Size size);
 
 } // namespace stage
 

@@ -126,8 +126,14 @@ struct Program {
 /// Calls `f` for every op of the templates of a stage, once each, bodies of repeats included.
 void forEachOp(const StageProgram &stage, llvm::function_ref<void(const Op &)> f);
 
-/// Axes along which ranks of a stage differ in their work: those whose coordinate occurs in a cost. Ranks with equal
-/// coordinates on them are a class (law L10). Never the pipeline's axis.
+/// Lengths of the blocks of what a stage has that is dealt out by tables, each once: expressions over coordinates, by
+/// which its ranks hold and move more or less.
+std::vector<Size> findBlockSizes(const Program &program, const StageProgram &stage);
+/// Calls `f` for all coordinates on these axes, as one counts; meanwhile they have their values in `binding`.
+void forEachCoordinates(const Graph &graph, AxisSet axes, SizeBinding &binding, llvm::function_ref<void()> f);
+
+/// Axes along which ranks of a stage differ in their work: those whose coordinate occurs in a cost or in what they
+/// hold. Ranks with equal coordinates on them are a class (law L10). Never the pipeline's axis.
 AxisSet findVaryingAxes(const Program &program, const StageProgram &stage);
 
 /// Prints the text above, one op per line.

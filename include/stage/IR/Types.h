@@ -17,7 +17,8 @@
 //          `S@cp mirrored` two blocks, as far from the one end as from the other, so
 //          that all ranks have the same share of a causal mask. `S@cp rotated 1`: the
 //          coordinate has what the next one would have, and the last what the first
-//          would. It belongs to the axis where it stands: two shardings that differ in it
+//          would. `T@ep by load`: in blocks as long as a table says, entry c for coordinate c, which
+//          together are T. It belongs to the axis where it stands: two shardings that differ in it
 //          are different.
 //
 //===----------------------------------------------------------------------===//
@@ -81,6 +82,7 @@ using AxisId = uint8_t;
 enum class Layout : uint8_t {
   Blocked,  ///< In n blocks: coordinate c gets block c.
   Mirrored, ///< In 2n blocks: coordinate c gets blocks c and 2n - 1 - c ("zigzag").
+  Listed,   ///< In n blocks of the lengths that a table lists: coordinate c gets block c.
 };
 
 /// An axis where it splits something.
@@ -89,17 +91,24 @@ struct PlacedAxis {
   Layout layout = Layout::Blocked;
   /// Coordinate c has the part of coordinate c + rotation, counted around; less than the size of the axis.
   uint32_t rotation = 0;
+  /// Of Listed: number of the lengths in Mesh::getBlockLengths.
+  uint32_t lengths = 0;
 
   PlacedAxis() = default;
-  explicit PlacedAxis(AxisId id, Layout layout = Layout::Blocked, uint32_t rotation = 0)
-      : id(id), layout(layout), rotation(rotation) {}
+  explicit PlacedAxis(AxisId id, Layout layout = Layout::Blocked, uint32_t rotation = 0, uint32_t lengths = 0)
+      : id(id), layout(layout), rotation(rotation), lengths(lengths) {}
+  /// Another axis in the same layout.
+  PlacedAxis withId(AxisId other) const { return PlacedAxis(other, layout, rotation, lengths); }
   /// Compared with an AxisId the layout does not count, compared with a PlacedAxis it does.
   operator AxisId() const { return id; }
   bool isMirrored() const { return layout == Layout::Mirrored; }
+  bool isListed() const { return layout == Layout::Listed; }
   /// In blocks by coordinate.
   bool isPlain() const { return layout == Layout::Blocked && rotation == 0; }
   /// Where it stands next to another it is one axis with it: the layout of both is that of the product.
-  bool joins(const PlacedAxis &other) const { return layout == other.layout && !rotation && !other.rotation; }
+  bool joins(const PlacedAxis &other) const {
+    return layout == other.layout && !isListed() && !rotation && !other.rotation;
+  }
   friend auto operator<=>(const PlacedAxis &, const PlacedAxis &) = default;
 };
 
@@ -127,6 +136,17 @@ struct AxisGroup {
   SMLoc loc;
 };
 
+/// How long the blocks of a dim are that is dealt out by a table: its entries, or those of one of its rows.
+struct BlockLengths {
+  std::string table;
+  llvm::SmallVector<Size, 1> row; ///< Indices before that of the coordinate; they may differ by unit.
+  bool operator==(const BlockLengths &other) const { return table == other.table && row == other.row; }
+  /// The entry at `index`, or what SizeContext has in place of one.
+  Size get(Size index) const;
+  /// `load`, `hist[m]`.
+  std::string str() const;
+};
+
 /// The named array of ranks. Its axes are the atoms of which everything else is made: where a strategy reads the same
 /// ranks in two ways, the axes of both readings are groups of the factors that they have in common.
 class Mesh {
@@ -137,6 +157,10 @@ public:
   void addGroup(AxisGroup group) { groups.push_back(std::move(group)); }
   llvm::ArrayRef<Axis> getAxes() const { return axes; }
   llvm::ArrayRef<AxisGroup> getGroups() const { return groups; }
+  /// The number of these lengths, by which axes are placed.
+  uint32_t addBlockLengths(BlockLengths lengths);
+  bool hasBlockLengths() const { return !blockLengths.empty(); }
+  const BlockLengths &getBlockLengths(const PlacedAxis &axis) const { return blockLengths[axis.lengths]; }
   const Axis &operator[](AxisId id) const { return axes[id]; }
   std::optional<AxisId> find(llvm::StringRef name) const;
   /// The axes that the name of an axis or of a group means; nothing if it is neither.
@@ -160,6 +184,7 @@ public:
 private:
   llvm::SmallVector<Axis, 6> axes;
   llvm::SmallVector<AxisGroup, 2> groups;
+  std::vector<BlockLengths> blockLengths; ///< Each once.
 };
 
 enum class ReduceKind : uint8_t { Sum, Max, Min };
@@ -184,6 +209,8 @@ struct Sharding {
   bool operator!=(const Sharding &other) const { return !(*this == other); }
   /// Axes on dims, and those of flat storage.
   AxisSet getSharded() const;
+  /// Those that deal a dim by a table.
+  AxisSet getListed() const;
   /// The dim an axis stands on. Nothing for one of flat storage.
   std::optional<unsigned> getDimOf(AxisId axis) const;
   /// The same without what is still to be reduced.
@@ -205,13 +232,16 @@ struct Constraint {
   bool empty() const;
 };
 
-/// Elements a rank holds of one extent under `axes`: size / product of the axes.
-Size getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<PlacedAxis> axes);
+/// Elements a rank holds of one extent under `axes`: size / product of the axes. Where one of these deals by a table, it
+/// depends on the rank's coordinate there; of axes in `over` it is the most that any coordinate has.
+Size getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<PlacedAxis> axes, AxisSet over = 0);
 /// Elements a rank holds of a value, those among them that pad flat storage: ceil(elements / n) for each flat axis of
 /// size n.
-Size getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding);
+Size getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,
+                      AxisSet over = 0);
 /// Bytes a rank holds of a value.
-Size getLocalBytes(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding);
+Size getLocalBytes(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,
+                   AxisSet over = 0);
 
 } // namespace stage
 

@@ -69,6 +69,9 @@ class PieceMap {
 public:
   explicit PieceMap(const Graph &graph) : graph(graph) {}
 
+  /// What one part of a dim has of what all parts together have. Nothing if they do not come out even, or, where a table
+  /// lists their lengths, if these are not together what there is.
+  std::optional<Positions> split(const Positions &whole, const PlacedAxis &axis, int64_t part) const;
   /// The value of a size; nothing if it is no whole number.
   std::optional<int64_t> getSize(Size size) const;
   /// What a rank holds along an extent that is split over `axes`, outer first. A negative rank holds everything: the

@@ -2,8 +2,9 @@
 //
 // Memory is liveness in the order of the program (law L9; docs/Memory.md is the
 // model, rule by rule). Bytes are those of one rank; all ranks of a stage hold the
-// same. Unless something else is said they are those of the device; what is kept on the
-// host is accounted apart.
+// same, unless a dim is dealt out by a table: then of the rank that holds most. Unless
+// something else is said they are those of the device; what is kept on the host is
+// accounted apart.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_MEMORY_MEMORY_H
@@ -50,6 +51,8 @@ struct LiveValue {
 /// One of the memories of a stage at the moment when it holds most.
 struct MemoryPeak {
   MemoryUse peak;
+  /// Of the rank of the stage that holds least at its own worst moment.
+  ByteCount leastPeak = 0;
   /// When: the unit ("B0", "step"), the op that ran, and the iteration it was in if it stands in a repeat.
   std::string unit;
   const Op *op = nullptr;

@@ -34,7 +34,8 @@ struct TrafficReport {
   AxisList axes;
   int64_t groupSize = 2;
   __int128 count = 0;
-  __int128 bytes = 0; ///< That the rank puts in (law L7).
+  __int128 bytes = 0; ///< That the rank puts in: of ranks that differ the one that puts in most.
+  __int128 least = 0; ///< The one that puts in least.
 };
 
 /// Copies between the device and the host, as one rank of a stage sees them in a step.
@@ -46,7 +47,7 @@ struct CopyReport {
 
 struct StageReport {
   unsigned stage = 0;
-  /// Elements of parameters, and of buffers of the model, that a rank of the stage holds.
+  /// Elements of parameters, and of buffers of the model, that a rank of the stage holds; the most that one does.
   __int128 parameters = 0, buffers = 0;
   /// FLOPs of all ranks of the stage, recomputation and padding included.
   __int128 flops = 0;

@@ -42,11 +42,14 @@
 
 namespace stage {
 
-/// Local bytes of values in one environment, evaluated once each.
+/// Local bytes of values in one environment, on ranks of some coordinates, evaluated once each.
 class LocalBytes {
 public:
-  LocalBytes(const Graph &graph, DiagnosticEngine &diags, unsigned environment = 0)
-      : graph(graph), diags(diags), binding(graph.getBinding(environment)) {}
+  LocalBytes(const Graph &graph, DiagnosticEngine &diags, unsigned environment = 0,
+             const SizeBinding &coordinates = SizeBinding())
+      : graph(graph), diags(diags), binding(graph.getBinding(environment)) {
+    binding.bind(coordinates);
+  }
   /// Zero after an error, which is reported once per value.
   int64_t get(const Value *value);
   int64_t evaluate(Size size, SMLoc loc, llvm::StringRef what);

@@ -94,6 +94,11 @@ struct SizeTable {
 class SizeBinding {
 public:
   void bind(llvm::StringRef symbol, int64_t value) { values[symbol] = value; }
+  /// All symbols that `more` binds.
+  void bind(const SizeBinding &more) {
+    for (const auto &entry : more.values)
+      values[entry.first()] = entry.second;
+  }
   void unbind(llvm::StringRef symbol) { values.erase(symbol); }
   std::optional<int64_t> lookup(llvm::StringRef symbol) const {
     auto it = values.find(symbol);
