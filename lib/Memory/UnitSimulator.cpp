@@ -104,13 +104,6 @@ void UnitSimulator::access(unsigned tensor, bool isWrite) {
 // Ops
 //===----------------------------------------------------------------------===//
 
-/// What becomes a parameter is made in the parameter's place.
-static bool isWritten(const Value *value) {
-  return llvm::any_of(value->getUses(), [](const std::pair<Op *, unsigned> &use) {
-    return use.first->kind == OpKind::Write && use.second == 1;
-  });
-}
-
 /// Parameters and gradient buffers, also where a reduction works over them, are not tensors of a unit.
 static bool isStatic(const Value *value) {
   const Op *op = value->getOp();
@@ -118,7 +111,7 @@ static bool isStatic(const Value *value) {
     return false;
   if (op->kind == OpKind::AllReduce || (op->kind == OpKind::ReduceScatter && op->flat))
     return isStatic(getMoved(*value));
-  return isState(op->kind) || op->kind == OpKind::Accumulate || op->kind == OpKind::Update || isWritten(value);
+  return isState(op->kind) || op->kind == OpKind::Accumulate || op->kind == OpKind::Update;
 }
 
 /// The result is written over the operand of which it is made.
