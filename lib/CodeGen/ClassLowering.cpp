@@ -42,6 +42,7 @@ void ClassLowering::placeUnits() {
   uint64_t next = 0;
   std::optional<unsigned> loader;
   llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> latest; // (microbatch, chunk)
+  UnitChains kinds = stage.listChains();
   for (const Unit &unit : stage.units) {
     const UnitTemplate *found = stage.find(unit.kind, unit.chunk);
     PlacedUnit &placed = units.emplace_back();
@@ -49,6 +50,7 @@ void ClassLowering::placeUnits() {
     unitsOfLayout[found - stage.templates.data()].push_back(units.size() - 1);
     placed.base = next;
     placed.kind = unit.kind;
+    placed.chain = kinds.ofUnit[units.size() - 1];
     next += placed.layout->getNumNodes();
     if (unit.kind == PhaseKind::Step)
       continue;
@@ -183,7 +185,7 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
 class ClassLowering::NodeWalk : public UnitWalk {
 public:
   NodeWalk(ClassLowering &lowering, unsigned number, Sink sink)
-      : UnitWalk(/*lifetimes=*/nullptr), lowering(lowering), unit(lowering.units[number]), number(number),
+      : lowering(lowering), unit(lowering.units[number]), number(number),
         id(unit.base), suffix(" " + unit.getName()), sink(sink) {}
 
   void run() { walk(unit.layout->getItems()); }

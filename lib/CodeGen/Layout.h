@@ -96,6 +96,7 @@ struct PlacedUnit {
   unsigned microbatch = 0;
   std::optional<unsigned> chunk; ///< If the stage has several.
   unsigned environment = 0;
+  unsigned chain = 0; ///< Of its stage.
   /// The unit before it of the same microbatch and chunk; null if it is the first.
   const PlacedUnit *previous = nullptr;
   /// The number of the last unit before it that has more than messages: what this one needs arrives while that runs.

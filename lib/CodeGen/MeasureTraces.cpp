@@ -102,7 +102,7 @@ private:
     if (unit.kind == PhaseKind::Step || !width)
       return std::nullopt;
     const ClassLowering::Chains &chains = lowering.getChains();
-    Key key = {uint64_t(unit.kind), unit.chunk.value_or(0), unit.environment, *width, getDecimalSize(unit.microbatch)};
+    Key key = {uint64_t(unit.kind), unit.chain, unit.environment, *width, getDecimalSize(unit.microbatch)};
     auto addId = [&](std::optional<uint64_t> id) { key.push_back(id ? getVarintSize(*id) : 0); };
     llvm::for_each(chains, addId);
     addId(lowering.getPosted(number));

@@ -7,15 +7,14 @@ using namespace stage;
 TensorTracker::TensorTracker(const Program &program, const StageProgram &stage, const SizeBinding &coordinates,
                              const Producers &producers, NodeSizes &nodeSizes, DiagnosticEngine &diags)
     : graph(*program.graph), buffers(program.buffers), producers(producers), nodeSizes(nodeSizes),
-      numChunks(program.numChunks), lifetimes(*program.graph), bytes(*program.graph, diags, 0, coordinates),
-      step(program, lifetimes, bytes) {
+      lifetimes(*program.graph) {
+  UnitChains kinds = stage.listChains();
+  numChains = kinds.all.size();
   for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment) {
     LocalBytes bytesOf(graph, diags, environment, coordinates);
-    for (unsigned chunk = 0; chunk < program.numChunks; ++chunk)
-      chunks.emplace_back(program, lifetimes, bytesOf).run(stage.getChain(chunk));
+    for (const UnitChain &chain : kinds.all)
+      chains.emplace_back(program, lifetimes.get(chain), bytesOf).run(chain);
   }
-  if (const UnitTemplate *items = stage.find(PhaseKind::Step, 0))
-    step.run(items);
 }
 
 std::string TensorTracker::getName(char kind, const Value *value, int64_t iteration) {

@@ -14,7 +14,7 @@
 // microbatch, `t` everything else; a number per value of the program, the iteration of
 // its repeat, and the unit that made it.
 //
-// Algorithm: the templates of a chunk are simulated once, as for the report
+// Algorithm: each chain of units is simulated once, as for the report
 // (UnitSimulator). The k-th node of a unit accesses what the k-th node of the simulation
 // does. The inputs of a unit are written by the first node of the unit before that is no
 // message (ClassLowering says which), those of the first by nobody. Static tensors are found through Producers, and held by the rank's last node, for
@@ -52,7 +52,7 @@ private:
   void clear();
   void trackTensors(const PlacedUnit &unit, NodeFields &node);
   const UnitSimulator &getSimulator(const PlacedUnit &unit) const {
-    return unit.kind == PhaseKind::Step ? step : chunks[unit.environment * numChunks + unit.chunk.value_or(0)];
+    return chains[unit.environment * numChains + unit.chain];
   }
   void addOutput(std::string name, uint64_t bytes);
   void readStatic(const Value *value, const PlacedUnit &unit, int64_t iteration);
@@ -67,11 +67,9 @@ private:
   const GradientBuffers &buffers;
   const Producers &producers;
   NodeSizes &nodeSizes;
-  unsigned numChunks;
-  Lifetimes lifetimes;
-  LocalBytes bytes;
-  std::deque<UnitSimulator> chunks; ///< Per environment those of all chunks.
-  UnitSimulator step;
+  ChainLifetimes lifetimes;
+  unsigned numChains = 0;           ///< Of the stage.
+  std::deque<UnitSimulator> chains; ///< Per environment all of them.
   llvm::DenseMap<const Value *, unsigned> numbers;
   llvm::DenseMap<const Value *, uint64_t> sizes;
   std::vector<std::pair<std::string, uint64_t>> statics; ///< All that were read, in the order of the first read.

@@ -242,6 +242,12 @@ Block &Graph::getPhase(PhaseKind kind) {
   return **phases.insert(next, std::make_unique<Block>(*this, kind));
 }
 
+void Graph::erasePhase(PhaseKind kind) {
+  Block *phase = findPhase(kind);
+  walk(*phase, [](Op &op) { op.clearOperands(); });
+  llvm::erase_if(phases, [&](auto &other) { return other.get() == phase; });
+}
+
 const Block &Block::getTop() const { return parent ? parent->getBlock()->getTop() : *this; }
 
 Op *stage::getLoop(const Value *value) { return value->getBlock()->getParent(); }

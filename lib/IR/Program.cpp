@@ -4,6 +4,7 @@
 #include "stage/IR/Costs.h"
 #include "stage/IR/Text.h"
 #include "llvm/ADT/StringExtras.h"
+#include <map>
 
 using namespace stage;
 
@@ -14,12 +15,30 @@ const UnitTemplate *StageProgram::find(PhaseKind kind, unsigned chunk) const {
   return nullptr;
 }
 
-llvm::SmallVector<const UnitTemplate *, 4> StageProgram::getChain(unsigned chunk) const {
-  llvm::SmallVector<const UnitTemplate *, 4> chain;
-  for (const UnitTemplate &unit : templates)
-    if (unit.chunk == chunk && unit.kind != PhaseKind::Step)
-      chain.push_back(&unit);
-  return chain;
+UnitChains StageProgram::listChains() const {
+  using Key = std::pair<unsigned, unsigned>; // the chunk, and a bit for each kind of phase
+  llvm::DenseMap<std::pair<unsigned, unsigned>, unsigned> kinds; // by chunk and microbatch
+  for (const Unit &unit : units)
+    if (unit.kind != PhaseKind::Step)
+      kinds[{unit.chunk, unit.microbatch}] |= 1u << unsigned(unit.kind);
+  std::map<Key, unsigned> numbers;
+  for (auto &[place, bits] : kinds)
+    numbers[{place.first, bits}];
+  UnitChains chains;
+  for (auto &[key, number] : numbers) {
+    number = chains.all.size();
+    UnitChain &chain = chains.all.emplace_back();
+    for (const UnitTemplate &unit : templates)
+      if (unit.kind != PhaseKind::Step && unit.chunk == key.first && (key.second >> unsigned(unit.kind) & 1))
+        chain.push_back(&unit);
+  }
+  if (const UnitTemplate *step = find(PhaseKind::Step, 0))
+    chains.all.push_back({step});
+  for (const Unit &unit : units)
+    chains.ofUnit.push_back(unit.kind == PhaseKind::Step
+                                ? chains.all.size() - 1
+                                : numbers[{unit.chunk, kinds.lookup({unit.chunk, unit.microbatch})}]);
+  return chains;
 }
 
 GradientBuffers::GradientBuffers(Graph &graph) {

@@ -169,15 +169,14 @@ private:
   // V3: blocks
   //===--------------------------------------------------------------------===//
 
-  /// Backward is one phase or two halves.
+  /// Backward is one phase, or two halves, or both: then a microbatch runs the one or the other.
   void verifyPhases() {
     std::string found;
     for (Block &phase : graph.getPhases())
       if (isBackward(phase.getPhase()))
         found += (found.empty() ? "" : ", ") + getName(phase.getPhase()).str();
     if (found.empty() || found == getName(PhaseKind::Backward) ||
-        (!graph.findPhase(PhaseKind::Backward) && graph.findPhase(PhaseKind::BackwardInput) &&
-         graph.findPhase(PhaseKind::BackwardWeight)))
+        (graph.findPhase(PhaseKind::BackwardInput) && graph.findPhase(PhaseKind::BackwardWeight)))
       return;
     diags.report(graph.loc, diag::IRPhases) << found;
   }

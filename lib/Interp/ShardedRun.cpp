@@ -10,7 +10,7 @@ ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemor
                        const Rounding &rounding, Findings &findings, SendMode mode)
     : program(program), graph(*program.graph), unsharded(unsharded), rounding(rounding), findings(findings), mode(mode),
       runner(graph, sources, unsharded.values, rounding), binding(graph) {
-  Lifetimes lifetimes(graph);
+  ChainLifetimes lifetimes(graph);
   for (const StageProgram &stage : program.stages) {
     steps.push_back(listSteps(program, stage, lifetimes));
     for (const Step &step : steps.back())

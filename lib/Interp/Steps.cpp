@@ -16,32 +16,34 @@ uint64_t stage::getIteration(const Value *value, const Frame &frame) {
 namespace {
 class StepLister : private UnitWalk {
 public:
-  /// Without lifetimes nothing is freed.
-  explicit StepLister(Graph &graph, const Lifetimes *lifetimes = nullptr) : UnitWalk(lifetimes), graph(graph) {}
+  explicit StepLister(Graph &graph) : graph(graph) {}
 
-  std::vector<Step> run(const Program &program, const StageProgram &stage) {
-    std::vector<llvm::SmallVector<const UnitTemplate *, 4>> chains; // one per chunk, then the step
-    for (unsigned chunk = 0; chunk < program.numChunks; ++chunk)
-      chains.push_back(stage.getChain(chunk));
-    if (const UnitTemplate *step = stage.find(PhaseKind::Step, 0))
-      chains.push_back({step});
-    std::vector<ChainUses> uses(chains.begin(), chains.end());
+  std::vector<Step> run(const Program &program, const StageProgram &stage, const ChainLifetimes &lifetimes) {
+    UnitChains chains = stage.listChains();
+    std::vector<ChainUses> uses;
+    for (const UnitChain &chain : chains.all)
+      uses.emplace_back(chain, lifetimes.get(chain));
     for (const Unit &entry : stage.units) {
-      unsigned number = entry.kind == PhaseKind::Step ? chains.size() - 1 : entry.chunk;
+      unsigned number = chains.ofUnit[unit];
+      const UnitChain &chain = chains.all[number];
       microbatch = entry.microbatch;
       self = llvm::find(program.virtualStages, std::pair(stage.stage, entry.chunk)) - program.virtualStages.begin();
-      auto found = llvm::find_if(chains[number], [&](auto *unit) { return unit->kind == entry.kind; });
-      walk((*found)->items, &uses[number], found - chains[number].begin());
+      auto found = llvm::find_if(chain, [&](auto *unit) { return unit->kind == entry.kind; });
+      walk((*found)->items, &uses[number], found - chain.begin());
       ++unit;
     }
     return std::move(steps);
   }
 
   std::vector<Step> runUnsharded() {
+    // All phases, so that whatever a rank makes can be compared; what the halves of backward add up is added once.
+    bool hasHalves = graph.findPhase(PhaseKind::BackwardInput);
     for (microbatch = 0; microbatch < graph.microbatches; ++microbatch) {
-      for (Block &phase : graph.getPhases())
+      for (Block &phase : graph.getPhases()) {
+        addsGradients = phase.getPhase() != PhaseKind::Backward || !hasHalves;
         if (phase.getPhase() != PhaseKind::Step)
           walk(listItems(phase));
+      }
       ++unit;
     }
     microbatch = 0;
@@ -88,6 +90,8 @@ private:
   }
 
   void visitOp(const Op &op) override {
+    if (op.kind == OpKind::Accumulate && !addsGradients)
+      return;
     Step &step = emit(Step::Kind::Run, {});
     step.op = &op;
     step.frame = getFrame(op.getBlock()->getParent(), getIteration().value_or(0));
@@ -114,12 +118,13 @@ private:
 
   Graph &graph;
   unsigned microbatch = 0, unit = 0, self = 0;
+  bool addsGradients = true;
   std::vector<Step> steps;
 };
 } // namespace
 
-std::vector<Step> stage::listSteps(const Program &program, const StageProgram &stage, const Lifetimes &lifetimes) {
-  return StepLister(*program.graph, &lifetimes).run(program, stage);
+std::vector<Step> stage::listSteps(const Program &program, const StageProgram &stage, const ChainLifetimes &lifetimes) {
+  return StepLister(*program.graph).run(program, stage, lifetimes);
 }
 
 std::vector<Step> stage::listUnshardedSteps(Graph &graph) { return StepLister(graph).runUnsharded(); }

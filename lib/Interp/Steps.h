@@ -63,7 +63,7 @@ private:
 };
 
 /// All units of a stage in their order, then the step.
-std::vector<Step> listSteps(const Program &program, const StageProgram &stage, const Lifetimes &lifetimes);
+std::vector<Step> listSteps(const Program &program, const StageProgram &stage, const ChainLifetimes &lifetimes);
 /// Every microbatch forward and backward, then the step, on one device.
 std::vector<Step> listUnshardedSteps(Graph &graph);
 /// One microbatch forward, on one device.

@@ -89,7 +89,7 @@ private:
   llvm::MapVector<std::pair<const Value *, unsigned>, LiveValue> table;
 };
 
-/// What simulating the templates of a chunk, or that of the step, found, per unit of a microbatch.
+/// What simulating a chain found, per unit of a microbatch.
 struct ChainMemory {
   struct UnitMemory {
     std::vector<LiveValue> kept, arrivals; ///< In both memories; what arrives is on the device.
@@ -98,7 +98,7 @@ struct ChainMemory {
     bool works = false;
     int64_t resting = 0; ///< Microbatches for which this unit was the last so far.
   };
-  llvm::SmallVector<const UnitTemplate *, 4> templates;
+  UnitChain templates;
   std::unique_ptr<UnitSimulator> simulator;
   std::vector<UnitMemory> units;
 
@@ -197,18 +197,20 @@ private:
   StageMemory accountRank(const StageProgram &stage) {
     StageMemory result;
     result.stage = stage.stage;
-    std::vector<ChainMemory> chains; // per environment one for each chunk, then the step
+    UnitChains kinds = stage.listChains();
+    std::vector<ChainMemory> chains; // all of one environment, then all of the next
     for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment)
-      for (unsigned chunk = 0; chunk < program.numChunks; ++chunk)
-        chains.push_back(simulate(stage.getChain(chunk), environment));
+      for (const UnitChain &chain : kinds.all)
+        chains.push_back(simulate(chain, environment));
+    chainOfUnit = std::move(kinds.ofUnit);
+    for (size_t i = 0; i < stage.units.size(); ++i)
+      chainOfUnit[i] += stage.units[i].environment * kinds.all.size();
     result.savedPerMicrobatch.assign(program.numChunks, 0);
-    for (const Unit &unit : stage.units)
-      if (unit.kind == PhaseKind::Forward) {
-        ByteCount &most = result.savedPerMicrobatch[unit.chunk];
-        most = std::max(most, chains[getNumber(chains, unit)].units.front().keptBytes[unsigned(MemorySpace::Device)]);
+    for (size_t i = 0; i < stage.units.size(); ++i)
+      if (stage.units[i].kind == PhaseKind::Forward) {
+        ByteCount &most = result.savedPerMicrobatch[stage.units[i].chunk];
+        most = std::max(most, chains[chainOfUnit[i]].units.front().keptBytes[unsigned(MemorySpace::Device)]);
       }
-    if (const UnitTemplate *step = stage.find(PhaseKind::Step, 0))
-      chains.push_back(simulate(step, 0));
     static_cast<MemoryPeak &>(result) = findPeak(stage, chains, MemorySpace::Device, result.inFlight);
     if (usesHost(stage))
       result.host = findPeak(stage, chains, MemorySpace::Host, result.inFlight);
@@ -225,11 +227,11 @@ private:
       live.add(param, MemoryClass::Parameters, copies, ByteCount(copies) * bytesOf[0].get(param));
     for (auto [buffer, copies] : collectState(graph, stage, OpKind::Buffer))
       live.add(buffer, MemoryClass::ModelBuffers, copies, ByteCount(copies) * bytesOf[0].get(buffer));
-    llvm::SmallSetVector<const Value *, 16> buffers;
+    std::set<std::pair<const Value *, unsigned>> buffers;
     for (const UnitTemplate &unit : stage.templates)
       forEachOp(unit.items, [&](Op &op, int64_t times) {
         if (op.kind == OpKind::Accumulate)
-          addGradient(op, times, buffers, live);
+          addGradient(op, times, unit.chunk, buffers, live);
         else if (op.kind == OpKind::Update)
           live.add(op.getOperand(0), MemoryClass::Optimizer, times, ByteCount(times) * getStateBytes(op));
       });
@@ -238,10 +240,11 @@ private:
   /// Accumulations of one parameter and sharding share a buffer. A repeat's body stands for its iterations, so those
   /// of the chunks of a stage add up; a parameter outside of repeats has one buffer however many iterations and chunks
   /// use it.
-  void addGradient(Op &op, int64_t times, llvm::SmallSetVector<const Value *, 16> &known, LiveTable &live) {
+  void addGradient(Op &op, int64_t times, unsigned chunk, std::set<std::pair<const Value *, unsigned>> &known,
+                   LiveTable &live) {
     const Value *param = op.getOperand(1), *buffer = program.buffers.getFirst(op.getResult())->getResult();
     bool inLoop = getLoop(param);
-    if (inLoop ? buffer != op.getResult() : !known.insert(buffer))
+    if (!known.insert({buffer, inLoop ? chunk : 0}).second)
       return;
     int64_t copies = inLoop ? times : 1;
     live.add(param, MemoryClass::Gradients, copies, ByteCount(copies) * bytesOf[0].get(buffer));
@@ -261,10 +264,10 @@ private:
   // Units
   //===--------------------------------------------------------------------===//
 
-  ChainMemory simulate(llvm::ArrayRef<const UnitTemplate *> templates, unsigned environment) {
+  ChainMemory simulate(const UnitChain &templates, unsigned environment) {
     ChainMemory result;
-    result.templates.assign(templates.begin(), templates.end());
-    result.simulator = std::make_unique<UnitSimulator>(program, lifetimes, bytesOf[environment], /*folds=*/true);
+    result.templates = templates;
+    result.simulator = std::make_unique<UnitSimulator>(program, lifetimes.get(templates), bytesOf[environment], /*folds=*/true);
     result.simulator->run(templates);
     for (unsigned place = 0; place < templates.size(); ++place) {
       ChainMemory::UnitMemory &unit = result.units.emplace_back();
@@ -278,12 +281,10 @@ private:
     return result;
   }
 
-  unsigned getNumber(const std::vector<ChainMemory> &chains, const Unit &unit) const {
-    return unit.kind == PhaseKind::Step ? chains.size() - 1 : unit.environment * program.numChunks + unit.chunk;
-  }
-  const ChainMemory::UnitMemory &get(const std::vector<ChainMemory> &chains, const Unit &unit) const {
-    const ChainMemory &chain = chains[getNumber(chains, unit)];
-    return chain.units[chain.getPlace(unit.kind)];
+  /// Of the unit at a position in the list of the stage.
+  const ChainMemory::UnitMemory &get(const StageProgram &stage, const std::vector<ChainMemory> &chains, size_t position) const {
+    const ChainMemory &chain = chains[chainOfUnit[position]];
+    return chain.units[chain.getPlace(stage.units[position].kind)];
   }
 
   /// An op of the stage reads or makes a value that is kept there.
@@ -303,7 +304,7 @@ private:
     std::vector<std::pair<const ChainMemory::UnitMemory *, int64_t>> restingAtPeak;
     std::vector<ByteCount> arriving = sumArriving(stage, chains);
     for (size_t i = 0; i < stage.units.size(); ++i) {
-      ChainMemory &chain = chains[getNumber(chains, stage.units[i])];
+      ChainMemory &chain = chains[chainOfUnit[i]];
       unsigned place = chain.getPlace(stage.units[i].kind);
       if (place > 0) {
         kept -= chain.units[place - 1].keptBytes[memory];
@@ -330,15 +331,15 @@ private:
     }
 
     const Unit &unit = stage.units[worst];
-    const ChainMemory &chain = chains[getNumber(chains, unit)];
+    const ChainMemory &chain = chains[chainOfUnit[worst]];
     const UnitPeak &peak = chain.simulator->getPeak(chain.getPlace(unit.kind), space);
     if (peak.node)
       live.add(chain.simulator->listLive(*peak.node), 1); // of them those in this memory
     for (auto [other, count] : restingAtPeak)
       live.add(other->kept, count);
-    for (const Unit &next : llvm::ArrayRef<Unit>(stage.units).drop_front(worst + 1)) {
-      live.add(get(chains, next).arrivals, 1);
-      if (get(chains, next).works)
+    for (size_t next = worst + 1; next < stage.units.size(); ++next) {
+      live.add(get(stage, chains, next).arrivals, 1);
+      if (get(stage, chains, next).works)
         break;
     }
     MemoryUse use = live.getUse();
@@ -349,7 +350,7 @@ private:
   std::vector<ByteCount> sumArriving(const StageProgram &stage, const std::vector<ChainMemory> &chains) const {
     std::vector<ByteCount> arriving(stage.units.size(), 0);
     for (size_t i = stage.units.size(); i-- > 1;) {
-      const ChainMemory::UnitMemory &unit = get(chains, stage.units[i]);
+      const ChainMemory::UnitMemory &unit = get(stage, chains, i);
       arriving[i - 1] = unit.arrivingBytes + (unit.works ? 0 : arriving[i]);
     }
     return arriving;
@@ -358,7 +359,8 @@ private:
   const Program &program;
   Graph &graph;
   DiagnosticEngine &diags;
-  Lifetimes lifetimes;
+  ChainLifetimes lifetimes;
+  std::vector<unsigned> chainOfUnit; ///< By position in the list of the current stage.
   bool isPlain = true; ///< Bytes are those of no coordinates.
   std::deque<LocalBytes> bytesOf; ///< Per environment.
 };

@@ -3,11 +3,25 @@
 
 using namespace stage;
 
-Lifetimes::Lifetimes(Graph &graph) {
+Lifetimes::Lifetimes(Graph &graph, llvm::ArrayRef<PhaseKind> without) : without(without.begin(), without.end()) {
   // All positions first: values are compared by the ops of later phases that use them.
   graph.walk([&](Op &op) { order[&op] = order.size(); });
   for (Block &phase : graph.getPhases())
-    visitBlock(phase);
+    if (!llvm::is_contained(without, phase.getPhase()))
+      visitBlock(phase);
+}
+
+static constexpr PhaseKind halves[] = {PhaseKind::BackwardInput, PhaseKind::BackwardWeight};
+
+ChainLifetimes::ChainLifetimes(Graph &graph)
+    : ofWhole(graph, graph.findPhase(PhaseKind::Backward) ? llvm::makeArrayRef(halves) : llvm::ArrayRef<PhaseKind>()) {
+  if (graph.findPhase(PhaseKind::Backward) && graph.findPhase(PhaseKind::BackwardInput))
+    ofHalves.emplace(graph, PhaseKind::Backward);
+}
+
+const Lifetimes &ChainLifetimes::get(const UnitChain &chain) const {
+  bool isSplit = llvm::any_of(chain, [](const UnitTemplate *unit) { return llvm::is_contained(halves, unit->kind); });
+  return ofHalves && isSplit ? *ofHalves : ofWhole;
 }
 
 void Lifetimes::visitBlock(Block &block) {
@@ -39,6 +53,8 @@ void Lifetimes::visitValue(const Value &value) {
   bool usedAtHome = false;
   for (auto [user, number] : value.getUses()) {
     PhaseKind phase = user->getBlock()->getPhase();
+    if (llvm::is_contained(without, phase))
+      continue;
     if (phase != home) {
       PhaseKind &lastUser = lastUsers.try_emplace(&value, phase).first->second;
       lastUser = std::max(lastUser, phase);

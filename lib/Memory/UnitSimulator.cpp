@@ -221,7 +221,7 @@ void UnitSimulator::visitSend(const ProgramItem &, unsigned, IterationValue valu
 }
 
 /// Vectors that grow would take twice as much.
-void UnitSimulator::reserve(llvm::ArrayRef<const UnitTemplate *> chain) {
+void UnitSimulator::reserve(const UnitChain &chain) {
   size_t numNodes = 0, numTensors = 0, numAccesses = 0;
   for (const UnitTemplate *unit : chain) {
     forEachOp(unit->items, [&](const Op &op, int64_t times) {
@@ -241,7 +241,7 @@ void UnitSimulator::reserve(llvm::ArrayRef<const UnitTemplate *> chain) {
 }
 
 /// Decides which iterations stand for others: the same ones in all items that run a loop.
-void UnitSimulator::fold(llvm::ArrayRef<const UnitTemplate *> chain) {
+void UnitSimulator::fold(const UnitChain &chain) {
   struct Range {
     const ProgramItem *item;
     unsigned numCarried;
@@ -262,8 +262,8 @@ void UnitSimulator::fold(llvm::ArrayRef<const UnitTemplate *> chain) {
       foldedLoops[loop] = FoldedLoop(range.item->op->cases, range.item->begin, range.item->end, range.numCarried);
 }
 
-void UnitSimulator::run(llvm::ArrayRef<const UnitTemplate *> chain) {
-  ChainUses uses(chain);
+void UnitSimulator::run(const UnitChain &chain) {
+  ChainUses uses(chain, lifetimes);
   folds &= chain.size() <= 2;
   if (folds)
     fold(chain);

@@ -101,6 +101,7 @@ void UnitWalk::walkSend(const ProgramItem &send, const ProgramItem *range) {
 
 void UnitWalk::walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUses, unsigned unitPlace) {
   uses = chainUses;
+  lifetimes = uses ? &uses->getLifetimes() : nullptr;
   place = unitPlace;
   if (uses)
     enterUnit((*uses)[place]);

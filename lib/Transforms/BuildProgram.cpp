@@ -15,7 +15,8 @@
 // (CarriedSlots.h). Ops
 // without a virtual stage (computed from inputs and constants only) go to each
 // template of a stage that needs their results. Then the schedule's list of units, which
-// runs each phase of the graph, and no other, for every microbatch.
+// runs each phase of the graph, and no other, for every microbatch; of backward in one and
+// its halves the one or the others. A stage has the templates that it runs.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Transforms/BuildProgram.h"
@@ -28,6 +29,7 @@
 #include "stage/Transforms/CheckSizes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"
+#include <set>
 
 using namespace stage;
 
@@ -59,9 +61,14 @@ public:
       program->stages.push_back(buildStage(stage));
     if (!checkNumOperations(*program, diags) || !listUnits(*program))
       return nullptr;
-    for (StageProgram &stage : program->stages)
+    for (StageProgram &stage : program->stages) {
       if (stage.find(PhaseKind::Step, 0))
         stage.units.push_back({PhaseKind::Step, 0, 0});
+      std::set<std::pair<PhaseKind, unsigned>> run;
+      for (const Unit &unit : stage.units)
+        run.insert({unit.kind, unit.chunk});
+      llvm::erase_if(stage.templates, [&](const UnitTemplate &unit) { return !run.count({unit.kind, unit.chunk}); });
+    }
     return program;
   }
 
@@ -368,18 +375,23 @@ private:
     return checkPhases(program);
   }
 
-  /// What a phase makes is used by those behind it: none may be left out.
+  /// What a phase makes is used by those behind it: none may be left out. None is there twice.
   bool checkPhases(const Program &program) {
-    int64_t expected = int64_t(program.microbatches) * program.numChunks;
-    for (const StageProgram &stage : program.stages)
+    bool hasHalves = llvm::is_contained(kinds, PhaseKind::BackwardInput);
+    for (const StageProgram &stage : program.stages) {
+      std::array<int64_t, numPhaseKinds> counts = {};
+      for (const Unit &unit : stage.units)
+        ++counts[unsigned(unit.kind)];
+      int64_t all = int64_t(program.microbatches) * program.numChunks, whole = counts[unsigned(PhaseKind::Backward)];
       for (PhaseKind kind : kinds) {
-        int64_t count = llvm::count_if(stage.units, [&](const Unit &unit) { return unit.kind == kind; });
-        if (count == expected) // none is there twice
+        int64_t count = counts[unsigned(kind)], expected = isBackward(kind) && hasHalves ? all - whole : all;
+        if (count == expected || (kind == PhaseKind::Backward && hasHalves))
           continue;
         diags.report(graph.pipeline.loc, diag::ScheduleOmitsPhase)
             << getName(kind) << int64_t(stage.stage) << count << expected;
         return false;
       }
+    }
     return true;
   }
 

@@ -365,6 +365,8 @@ public:
   /// Makes the phase if there is none.
   Block &getPhase(PhaseKind kind);
   Block *findPhase(PhaseKind kind) const;
+  /// Erases a phase of which no other one uses anything.
+  void erasePhase(PhaseKind kind);
   Block &getForward() const { return *phases.front(); }
 
   /// Takes over the dims, operators and ops of a graph that does not change any more: copies of its ops, in the same

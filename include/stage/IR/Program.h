@@ -97,6 +97,14 @@ struct UnitTemplate {
   std::vector<ProgramItem> items;
 };
 
+/// The templates that run for one microbatch on a chunk, in the order of their phases: what one keeps the next ones use.
+using UnitChain = llvm::SmallVector<const UnitTemplate *, 4>;
+/// The chains of a stage. Microbatches differ in theirs where backward runs whole for some and in halves for others.
+struct UnitChains {
+  std::vector<UnitChain> all;   ///< Each once, by chunk; the step by itself at the end, if there is one.
+  std::vector<unsigned> ofUnit; ///< By position in the list of the stage.
+};
+
 struct StageProgram {
   unsigned stage = 0;
   /// At most one per (kind, chunk); one of kind Step, for all chunks.
@@ -105,8 +113,8 @@ struct StageProgram {
   std::vector<Unit> units;
 
   const UnitTemplate *find(PhaseKind kind, unsigned chunk) const;
-  /// The templates that run for one microbatch on a chunk, in the order of their phases: what one keeps the next ones use.
-  llvm::SmallVector<const UnitTemplate *, 4> getChain(unsigned chunk) const;
+  /// Of all units: templates must not be added to any more.
+  UnitChains listChains() const;
 };
 
 struct Program {

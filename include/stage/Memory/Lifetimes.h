@@ -7,6 +7,9 @@
 // iteration. One that a later phase uses is *kept*: it dies after the last such op of
 // the last phase that has one, in the same iteration of the repeat of its loop there.
 //
+// Microbatches that run backward as a whole have lifetimes of their own, and so have those
+// that run it in halves: the phases of the others are not there for them (ChainLifetimes).
+//
 // Outside of repeats a value dies with the last item of its template that uses it, and
 // is kept if a later template of the same microbatch does. A repeat takes its carried
 // operands when it is entered and everything else it uses when it is left, so there are
@@ -23,7 +26,8 @@ namespace stage {
 
 class Lifetimes {
 public:
-  explicit Lifetimes(Graph &graph);
+  /// As if a graph did not have some of its phases.
+  explicit Lifetimes(Graph &graph, llvm::ArrayRef<PhaseKind> without = {});
 
   /// The last phase that uses a value which its phase keeps for a later one; nothing if none does.
   std::optional<PhaseKind> getLastUser(const Value *value) const {
@@ -43,10 +47,22 @@ private:
   void visitBlock(Block &block);
   void visitValue(const Value &value);
 
+  llvm::SmallVector<PhaseKind, 2> without;
   llvm::DenseMap<const Op *, unsigned> order; ///< Position in its block.
   llvm::DenseMap<const Value *, PhaseKind> lastUsers; ///< Of what is kept.
   llvm::DenseSet<const Value *> unused;
   llvm::DenseMap<const Op *, llvm::SmallVector<const Value *, 2>> releases;
+};
+
+/// The lifetimes of what each chain of a graph's units makes.
+class ChainLifetimes {
+public:
+  explicit ChainLifetimes(Graph &graph);
+  const Lifetimes &get(const UnitChain &chain) const;
+
+private:
+  Lifetimes ofWhole;                ///< Backward in one, or of a graph that has it in one way only.
+  std::optional<Lifetimes> ofHalves;
 };
 
 /// When values of the top level are last used by the items of a template: 2 * item at its entry, 2 * item + 1 at its
@@ -56,17 +72,20 @@ LastUses findLastUses(llvm::ArrayRef<ProgramItem> items);
 /// The same of all templates that run for a microbatch, in their order.
 class ChainUses {
 public:
-  explicit ChainUses(llvm::ArrayRef<const UnitTemplate *> chain) {
+  ChainUses(const UnitChain &chain, const Lifetimes &lifetimes) : lifetimes(lifetimes) {
     for (const UnitTemplate *unit : chain)
       uses.push_back(findLastUses(unit->items));
   }
   const LastUses &operator[](unsigned unit) const { return uses[unit]; }
+  /// Of the values in repeats.
+  const Lifetimes &getLifetimes() const { return lifetimes; }
   /// A unit behind this one uses the value.
   bool isUsedAfter(const Value *value, unsigned unit) const {
     return llvm::any_of(llvm::drop_begin(uses, unit + 1), [&](const LastUses &later) { return later.count(value); });
   }
 
 private:
+  const Lifetimes &lifetimes;
   std::vector<LastUses> uses;
 };
 

@@ -114,10 +114,10 @@ class UnitSimulator : private UnitWalk {
 public:
   /// With `folds`, iterations that are like others have no nodes of their own: FoldedLoop.
   UnitSimulator(const Program &program, const Lifetimes &lifetimes, LocalBytes &bytes, bool folds = false)
-      : UnitWalk(&lifetimes), program(program), bytes(bytes), folds(folds) {}
+      : program(program), lifetimes(lifetimes), bytes(bytes), folds(folds) {}
 
-  /// Runs the templates of a chain (StageProgram::getChain), or that of the step. Units are numbered by their place.
-  void run(llvm::ArrayRef<const UnitTemplate *> chain);
+  /// Runs the templates of a chain, whose lifetimes these are. Units are numbered by their place.
+  void run(const UnitChain &chain);
 
   /// Of one memory. The lists below are of both.
   const UnitPeak &getPeak(unsigned unit, MemorySpace space = MemorySpace::Device) const {
@@ -158,8 +158,8 @@ private:
     unsigned node;
     TensorAccess access;
   };
-  void reserve(llvm::ArrayRef<const UnitTemplate *> chain);
-  void fold(llvm::ArrayRef<const UnitTemplate *> chain);
+  void reserve(const UnitChain &chain);
+  void fold(const UnitChain &chain);
   /// How many tensors of the unit this one stands for.
   int64_t getCopies(const UnitTensor &tensor) const;
   void enterUnit(const LastUses &uses) override;
@@ -199,6 +199,7 @@ private:
   template <typename Filter> std::vector<LiveValue> list(Filter filter) const;
 
   const Program &program;
+  const Lifetimes &lifetimes;
   LocalBytes &bytes;
   bool folds;
 

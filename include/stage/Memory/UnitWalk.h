@@ -33,13 +33,10 @@ public:
   static constexpr uint64_t passingThrough = uint64_t(1) << 62;
 
 protected:
-  /// Without lifetimes nothing is freed, and all results of repeats are bound.
-  explicit UnitWalk(const Lifetimes *lifetimes) : lifetimes(lifetimes) {}
-
-  /// Walks a unit of a chain, whose uses are needed where there are lifetimes.
+  /// Walks a unit of a chain. Without the uses of its chain nothing is freed, and all results of repeats are bound.
   void walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUses = nullptr, unsigned place = 0);
 
-  /// Before the items, where there are lifetimes: when the unit uses values of the top level last.
+  /// Before the items, where uses are known: when the unit uses values of the top level last.
   virtual void enterUnit(const LastUses &) {}
   /// The iteration that is walked after another one. Who does not need all of them may leave out some.
   virtual int64_t getNextIteration(const ProgramItem &loop, int64_t iteration) const {
@@ -73,8 +70,8 @@ private:
   void freeAll(llvm::ArrayRef<const Value *> values);
   void freeUnusedArguments(const Block &body, uint64_t iteration);
 
-  const Lifetimes *lifetimes;
   const ChainUses *uses = nullptr; ///< Of the current unit's chain, in which it has this place.
+  const Lifetimes *lifetimes = nullptr; ///< Of that chain.
   unsigned place = 0;
   std::optional<uint64_t> iteration;
   llvm::ArrayRef<const Value *> entryReleases; ///< What dies when the current item is entered.

@@ -1,8 +1,9 @@
 """The peak of a rank's memory by the lists `inputs` and `outputs` of its trace, nodes in the order of their ids, against the report's.
 
-    list_peak.py stage-trace folder report.json
+    list_peak.py stage-trace folder report.json [rank stage]
 
-A tensor takes memory from the node that writes it, or from the beginning, to the last that reads it. For a rank without a pipeline.
+A tensor takes memory from the node that writes it, or from the beginning, to the last that reads it. In a pipeline for a stage at whose
+peak nothing arrives for later units: a list knows of that only when it is there.
 """
 import json
 import re
@@ -10,9 +11,10 @@ import sys
 
 from commands import run
 
-stage_trace, folder, report = sys.argv[1:]
+stage_trace, folder, report = sys.argv[1:4]
+rank, number = sys.argv[4:] or ("0", "0")
 first, last, sizes = {}, {}, {}
-lines = [line for line in run([stage_trace, "dump", "--rank", "0", folder]).splitlines() if "inputs=" in line]
+lines = [line for line in run([stage_trace, "dump", "--rank", rank, folder]).splitlines() if "inputs=" in line]
 for at, line in enumerate(lines):
     inputs, outputs = (json.loads(text) for text in re.search(r"inputs=(\[.*\]) outputs=(\[.*\])$", line).groups())
     for words, isWrite in (inputs, False), (outputs, True):
@@ -21,6 +23,6 @@ for at, line in enumerate(lines):
             first.setdefault(name, at if isWrite else 0)
             last[name] = at
 peak = max(sum(size for name, size in sizes.items() if first[name] <= at <= last[name]) for at in range(len(lines)))
-stage, = json.load(open(report))["stages"]
+stage = json.load(open(report))["stages"][int(number)]
 assert peak == stage["memory"]["peak"], (peak, stage["memory"]["peak"])
 print("lists and report have the same peak:", peak)
