@@ -1,5 +1,5 @@
 //===- ClassLowering.cpp - the nodes of a class of ranks ------------------===//
-#include "ClassLowering.h"
+#include "NodeWalk.h"
 #include "stage/CodeGen/Diagnostics.h"
 #include "stage/IR/Costs.h"
 
@@ -20,6 +20,8 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
       for (const ProgramItem &item : unit.items)
         maxValues = std::max<uint64_t>(maxValues, item.values.size());
   placeUnits();
+  for (const NodeLayout &layout : layouts)
+    additions.addLayout(graph, layout);
   for (const PlacedUnit &unit : units)
     numPermutes += getNumCollectives(unit).back();
   numIssued.back() = getNumTags();
@@ -181,42 +183,7 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
 // Nodes
 //===----------------------------------------------------------------------===//
 
-/// Numbers the nodes of a unit as it is walked.
-class ClassLowering::NodeWalk : public UnitWalk {
-public:
-  NodeWalk(ClassLowering &lowering, unsigned number, Sink sink)
-      : lowering(lowering), unit(lowering.units[number]), number(number),
-        id(unit.base), suffix(" " + unit.getName()), sink(sink) {}
-
-  void run() { walk(unit.layout->getItems()); }
-
-private:
-  void visitOp(const Op &op) override {
-    int64_t iteration = getIteration() ? int64_t(*getIteration()) : -1;
-    if (op.kind == OpKind::Permute)
-      for (bool isSend : {false, true})
-        lowering.lowerPermute(op, unit, number, isSend, iteration, id++, suffix, sink);
-    else if (unit.layout->hasNode(op))
-      lowering.lowerOp(op, unit, number, iteration, id++, suffix, sink);
-  }
-  void visitReceive(const ProgramItem &item, unsigned slot, IterationValue) override {
-    lowering.lowerMessage(unit, number, item, slot, id++, suffix, sink);
-  }
-  void visitSend(const ProgramItem &item, unsigned slot, IterationValue) override {
-    lowering.lowerMessage(unit, number, item, slot, id++, suffix, sink);
-  }
-
-  ClassLowering &lowering;
-  const PlacedUnit &unit;
-  unsigned number;
-  uint64_t id;
-  std::string suffix;
-  Sink sink;
-};
-
 void ClassLowering::lowerUnit(unsigned number, Sink sink) {
-  if (units[number].environment != environment)
-    select(units[number].environment);
   NodeWalk(*this, number, sink).run();
   endUnit(number);
 }
@@ -265,15 +232,10 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned numbe
   bool readsInput = false;
   for (const Value *operand : op.getOperands())
     readsInput |= producers.find(operand, unit, iteration, data);
-  auto addTo = [&](const Value *buffer) {
+  forEachAddition(graph, op, [&](const Value *buffer) {
     additions.findLast(buffer, iteration, unit, data);
-    additions.add(buffer, iteration, unit, id);
-  };
-  if (op.kind == OpKind::Accumulate)
-    addTo(op.getResult());
-  for (auto &result : op.getResults())
-    if (const Op *accumulation = getFusedAccumulation(graph, result.get()))
-      addTo(accumulation->getResult());
+    additions.add(buffer, unit);
+  });
   std::string name = makeName(f, iteration, suffix);
   node.name = name;
   std::optional<uint64_t> &last = chains[f.stream];
@@ -390,7 +352,7 @@ const PlacedUnit *ClassLowering::findEarlierUnit(const Op &maker, unsigned numbe
                                                  unsigned distance) const {
   llvm::SmallVector<llvm::ArrayRef<unsigned>, 2> lists; // of the templates that run it, the units before this one
   for (unsigned i = 0; i < layouts.size(); ++i)
-    if (layouts[i].find(&maker, iteration))
+    if (layouts[i].findPosition(&maker, iteration))
       lists.push_back(getUnitsBefore(i, number));
   if (lists.size() == 1)
     return distance <= lists[0].size() ? &units[lists[0][lists[0].size() - distance]] : nullptr;

@@ -35,7 +35,7 @@
 #include "TensorTracker.h"
 #include "stage/CodeGen/Emit.h"
 #include "stage/CodeGen/NodeWriter.h"
-#include "stage/Memory/UnitWalk.h"
+#include "stage/Memory/FoldedLoop.h"
 #include <deque>
 
 namespace stage {
@@ -92,6 +92,11 @@ public:
   /// Units must be lowered, or skipped, in order.
   void lowerUnit(unsigned number, Sink sink);
 
+  /// The same, where only the lengths of nodes are asked for: `sink` is given a node and how many there are that are as
+  /// long. Equal rounds of iterations are counted rather than lowered one by one (FoldedNodes.h).
+  using CountSink = llvm::function_ref<void(const NodeFields &, uint64_t times)>;
+  void countUnit(unsigned number, CountSink sink);
+
   /// Numbers of streams: one of each kind, then those that the graph declares.
   static constexpr unsigned computation = 0, firstDeclared = numStreamKinds;
   static constexpr unsigned communication = unsigned(StreamKind::Communication);
@@ -127,6 +132,7 @@ public:
 
 private:
   class NodeWalk;
+  class FoldedWalk;
   /// Numbers and names of an op, the same in every unit of an environment.
   struct OpFacts {
     NodeFields fields;
@@ -168,6 +174,7 @@ private:
   llvm::ArrayRef<unsigned> getUnitsBefore(unsigned layout, unsigned number) const;
   const PlacedUnit *findEarlierUnit(const Op &maker, unsigned number, int64_t iteration, unsigned distance) const;
   void endUnit(unsigned number);
+  void foldLoops();
   /// Of all nodes of a rank.
   bool isLast(uint64_t id) const { return id + 1 == units.back().base + units.back().layout->getNumNodes(); }
   void finishNode(NodeFields &node, llvm::ArrayRef<std::optional<uint64_t>> order);
@@ -182,6 +189,7 @@ private:
   NodeSizes sizes;
 
   std::deque<NodeLayout> layouts; ///< One per template, in their order.
+  llvm::DenseMap<const ProgramItem *, FoldedLoop> folds; ///< Of the loops of all templates, if a unit was counted.
   std::vector<std::vector<unsigned>> unitsOfLayout; ///< Numbers of the units of each template, in order.
   llvm::DenseMap<const NodeLayout *, std::optional<UnitEdges>> unitEdges;
   std::deque<PlacedUnit> units; ///< A deque: they point to each other.

@@ -61,11 +61,11 @@ void Segment::countNodes() {
   numNodes = nodesUpTo.empty() ? iterations * ops.front().size() : nodes;
 }
 
-std::optional<std::pair<unsigned, const Op *>> Segment::findFirstWork() const {
-  auto find = [](llvm::ArrayRef<Op *> nodes, uint64_t start) -> std::optional<std::pair<unsigned, const Op *>> {
+std::optional<std::pair<uint64_t, const Op *>> Segment::findFirstWork() const {
+  auto find = [](llvm::ArrayRef<Op *> nodes, uint64_t start) -> std::optional<std::pair<uint64_t, const Op *>> {
     for (unsigned i = 0; i < nodes.size(); ++i)
       if (isLoader(nodes[i]->kind))
-        return std::pair(unsigned(start + i), nodes[i]);
+        return std::pair(start + i, nodes[i]);
     return std::nullopt;
   };
   if (item->kind != ProgramItem::Kind::Loop)
@@ -121,20 +121,21 @@ const Segment *NodeLayout::findLoop(unsigned loop, int64_t iteration) const {
   return nullptr;
 }
 
-std::optional<std::pair<const Segment *, unsigned>> NodeLayout::find(const Op *op, int64_t iteration) const {
+std::optional<uint64_t> NodeLayout::findPosition(const Op *op, int64_t iteration) const {
   auto it = positions.find(op);
   if (it == positions.end())
     return std::nullopt;
+  auto [number, position] = it->second;
   const Op *loop = op->getBlock()->getParent();
-  const Segment *segment = loop ? findLoop(loop->loop, iteration) : &segments[it->second.first];
-  if (!segment)
-    return std::nullopt;
-  return std::pair(segment, it->second.second);
+  if (!loop)
+    return segments[number].start + position;
+  const Segment *segment = findLoop(loop->loop, iteration);
+  return segment ? std::optional(segment->start + segment->getStart(iteration) + position) : std::nullopt;
 }
 
-std::optional<unsigned> NodeLayout::findRecv(const Value *value) const {
+std::optional<uint64_t> NodeLayout::findRecv(const Value *value) const {
   auto it = recvs.find(value);
-  return it == recvs.end() ? std::nullopt : std::optional<unsigned>(it->second);
+  return it == recvs.end() ? std::nullopt : std::optional<uint64_t>(it->second);
 }
 
 bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iteration,
@@ -151,40 +152,89 @@ bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iterati
   return isInput;
 }
 
-size_t Additions::getPlace(const Value *buffer, int64_t iteration) {
-  bool inLoop = getLoop(buffer->getOp()->getOperand(1));
-  return inLoop ? size_t(iteration + 1) : 0;
+void stage::forEachAddition(const Graph &graph, const Op &op, llvm::function_ref<void(const Value *)> visit) {
+  if (op.kind == OpKind::Accumulate)
+    visit(op.getResult());
+  for (auto &result : op.getResults())
+    if (const Op *accumulation = getFusedAccumulation(graph, result.get()))
+      visit(accumulation->getResult());
 }
 
-void Additions::add(const Value *buffer, int64_t iteration, const PlacedUnit &unit, uint64_t id) {
-  std::vector<LastOfLayouts> &places = known[buffers.getFirst(buffer)];
-  size_t place = getPlace(buffer, iteration);
-  if (places.size() <= place)
-    places.resize(std::max(place + 1, 2 * places.size()));
-  LastOfLayouts &lasts = places[place];
+void Additions::addLayout(const Graph &graph, const NodeLayout &layout) {
+  for (const Segment &segment : layout.getSegments()) {
+    if (segment.item->kind != ProgramItem::Kind::Loop)
+      continue;
+    for (const std::vector<Op *> &ops : segment.ops)
+      for (const Op *op : ops)
+        forEachAddition(graph, *op, [&](const Value *buffer) {
+          if (!isPerIteration(buffer))
+            return;
+          auto &ofBuffer = adders[buffers.getFirst(buffer)];
+          if (ofBuffer.empty() || ofBuffer.back().layout != &layout) // layouts come one after the other
+            ofBuffer.push_back({&layout, {}});
+          ofBuffer.back().ops.push_back(op);
+        });
+  }
+}
+
+void Additions::add(const Value *buffer, const PlacedUnit &unit) {
+  if (isPerIteration(buffer))
+    return; // known from the layout
+  const Op *first = buffers.getFirst(buffer);
+  auto &lasts = known[first];
   auto last = llvm::find_if(lasts, [&](const Last &other) { return other.layout == unit.layout; });
   if (last == lasts.end())
     last = lasts.insert(lasts.end(), Last());
-  *last = {unit.layout, unit.base, id - unit.base};
+  *last = {unit.layout, unit.base, current - unit.base};
+  addedInRound.emplace_back(first, unit.layout);
 }
 
-void Additions::endUnit(const PlacedUnit &unit) { latest[unit.layout] = unit.base; }
+void Additions::shiftRound(int64_t numNodes) {
+  llvm::sort(addedInRound); // what is added to twice is shifted once
+  addedInRound.erase(std::unique(addedInRound.begin(), addedInRound.end()), addedInRound.end());
+  for (auto [first, layout] : addedInRound)
+    for (Last &last : known[first])
+      if (last.layout == layout)
+        last.offset += numNodes;
+}
+
+void Additions::endUnit(const PlacedUnit &unit) {
+  latest[unit.layout] = unit.base;
+  startRound();
+}
 
 std::optional<uint64_t> Additions::getLatest(const NodeLayout *layout) const {
   auto it = latest.find(layout);
   return it == latest.end() ? std::nullopt : std::optional<uint64_t>(it->second);
 }
 
+/// In an iteration, in which all of them are or none.
+std::optional<uint64_t> Additions::findLast(const Adders &adders, int64_t iteration, const PlacedUnit &unit) const {
+  if (adders.layout == unit.layout && unit.layout->findPosition(adders.ops.front(), iteration)) {
+    auto getId = [&](const Op *op) { return unit.base + *unit.layout->findPosition(op, iteration); };
+    auto end = llvm::partition_point(adders.ops, [&](const Op *op) { return getId(op) < current; });
+    if (end != adders.ops.begin())
+      return getId(*std::prev(end));
+  }
+  auto base = getLatest(adders.layout);
+  auto position = base ? adders.layout->findPosition(adders.ops.back(), iteration) : std::nullopt;
+  return position ? std::optional<uint64_t>(*base + *position) : std::nullopt;
+}
+
 void Additions::findLast(const Value *buffer, int64_t iteration, const PlacedUnit &unit,
                          llvm::SmallVectorImpl<uint64_t> &ids) {
-  auto it = known.find(buffers.getFirst(buffer));
-  size_t place = getPlace(buffer, iteration);
-  if (it == known.end() || it->second.size() <= place || it->second[place].empty())
-    return;
-  uint64_t id = 0;
-  for (const Last &last : it->second[place])
-    id = std::max(id, (last.base == unit.base ? last.base : latest.lookup(last.layout)) + last.offset);
-  ids.push_back(id);
+  std::optional<uint64_t> id; // nothing is less than any id
+  const Op *first = buffers.getFirst(buffer);
+  if (isPerIteration(buffer)) {
+    if (auto it = adders.find(first); it != adders.end())
+      for (const Adders &ofLayout : it->second)
+        id = std::max(id, findLast(ofLayout, iteration, unit));
+  } else if (auto it = known.find(first); it != known.end()) {
+    for (const Last &last : it->second)
+      id = std::max(id, std::optional((last.base == unit.base ? last.base : latest.lookup(last.layout)) + last.offset));
+  }
+  if (id)
+    ids.push_back(*id);
 }
 
 void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor) const {
@@ -216,12 +266,8 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
   default:
     break;
   }
-  if (auto place = unit.layout->find(op, iteration)) {
-    auto [segment, position] = *place;
-    uint64_t start = segment->item->kind == ProgramItem::Kind::Loop ? segment->getStart(iteration) : 0;
-    uint64_t id = unit.base + segment->start + start + position;
-    return visitor({Origin::Kind::Node, value, &unit, iteration, id});
-  }
+  if (auto position = unit.layout->findPosition(op, iteration))
+    return visitor({Origin::Kind::Node, value, &unit, iteration, unit.base + *position});
   if (op->getNumOperands() > 1 && !seen.insert({value, &unit, iteration}).second)
     return;
   for (const Value *operand : op->getOperands())

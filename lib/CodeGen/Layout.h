@@ -23,7 +23,7 @@ namespace stage {
 /// A run of nodes of a template: one item of the program.
 struct Segment {
   const ProgramItem *item;
-  unsigned start = 0; ///< Of its first node in the unit.
+  uint64_t start = 0; ///< Of its first node in the unit.
   uint64_t numNodes = 0;
   int64_t iterations = 1;
   /// Those with nodes, in order: of a loop per case, else one list. A permute stands there twice, for its recv and for
@@ -44,7 +44,7 @@ struct Segment {
   /// Adds up the nodes of a loop's iterations.
   void countNodes();
   /// Position in the segment of the first node that is no message, and its op.
-  std::optional<std::pair<unsigned, const Op *>> findFirstWork() const;
+  std::optional<std::pair<uint64_t, const Op *>> findFirstWork() const;
 
 private:
   /// Of a loop with cases: per run, from the first one of the repeat, the nodes of its iterations that are of the item
@@ -60,21 +60,20 @@ public:
   llvm::ArrayRef<ProgramItem> getItems() const { return items; }
   llvm::ArrayRef<Segment> getSegments() const { return segments; }
   bool hasNode(const Op &op) const { return positions.count(&op); }
-  unsigned getNumNodes() const { return numNodes; }
+  uint64_t getNumNodes() const { return numNodes; }
   /// Position in the unit of the first node that is no message, and its op; nothing if all are.
-  std::optional<std::pair<unsigned, const Op *>> getFirstWork() const { return firstWork; }
+  std::optional<std::pair<uint64_t, const Op *>> getFirstWork() const { return firstWork; }
   /// The segment that runs a loop; null if this template does not. A unit has one per loop; the step has one for each
   /// of the stage's chunks, which are ranges of one loop.
   const Segment *findLoop(unsigned loop) const;
   /// The segment that runs an iteration of a loop; null if this template does not.
   const Segment *findLoop(unsigned loop, int64_t iteration) const;
-  /// The segment of an op's node and its position there (for an op in a loop: at this iteration); nothing if it has
-  /// no node here.
-  std::optional<std::pair<const Segment *, unsigned>> find(const Op *op, int64_t iteration) const;
+  /// Position in the unit of an op's node (for an op in a loop: at this iteration); nothing if it has no node here.
+  std::optional<uint64_t> findPosition(const Op *op, int64_t iteration) const;
   /// Some iteration of the op has a node here.
   bool contains(const Op *op) const { return positions.count(op); }
   /// Position in the unit of the recv of a value; nothing if it is not received.
-  std::optional<unsigned> findRecv(const Value *value) const;
+  std::optional<uint64_t> findRecv(const Value *value) const;
   /// What this repeat carries comes from another virtual stage.
   bool isFed(const Op &repeat) const { return receives(items, repeat); }
 
@@ -82,10 +81,10 @@ private:
   llvm::ArrayRef<ProgramItem> items;
   std::vector<Segment> segments;
   llvm::DenseMap<const Op *, std::pair<unsigned, unsigned>> positions; ///< (first) segment, position
-  llvm::DenseMap<const Value *, unsigned> recvs;
+  llvm::DenseMap<const Value *, uint64_t> recvs;
   llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> loops; ///< Their segments, in order.
-  unsigned numNodes = 0;
-  std::optional<std::pair<unsigned, const Op *>> firstWork;
+  uint64_t numNodes = 0;
+  std::optional<std::pair<uint64_t, const Op *>> firstWork;
 };
 
 /// A template at a place in a rank's trace.
@@ -126,21 +125,37 @@ struct Origin {
   uint64_t id;       ///< Node, Recv
 };
 
+/// Visits the buffers to which the node of an op adds, as results of accumulates.
+void forEachAddition(const Graph &graph, const Op &op, llvm::function_ref<void(const Value *)> visit);
+
 /// The nodes that added last to the gradient buffers of a stage, as its units are lowered in order. All units of one
 /// template add in the same places: a unit that is skipped did what the one before it did.
+///
+/// A parameter of a repeat has a buffer per iteration, to which ops of its body add, whatever the iteration: where the
+/// node of one is, and whether it comes before the current one, is arithmetic. Of other buffers the last addition is
+/// remembered.
 class Additions {
 public:
   /// The buffers must outlive this.
   explicit Additions(const GradientBuffers &buffers) : buffers(buffers) {}
 
-  /// Node `id` of `unit` adds to the buffer of which `buffer`, the result of an accumulate, is a name.
-  void add(const Value *buffer, int64_t iteration, const PlacedUnit &unit, uint64_t id);
+  /// Before all units: notes what the iterations of a template add.
+  void addLayout(const Graph &graph, const NodeLayout &layout);
+  /// The node that is lowered from here on.
+  void setCurrent(uint64_t id) { current = id; }
+  /// The current node, of `unit`, adds to the buffer of which `buffer`, the result of an accumulate, is a name.
+  void add(const Value *buffer, const PlacedUnit &unit);
   /// All nodes of the unit have been added, or are those of an earlier unit with the same layout.
   void endUnit(const PlacedUnit &unit);
-  /// Appends the node that added last before now; `unit` is the current one.
+  /// Appends the node of `unit`, or else of an earlier one, that added last before the current node.
   void findLast(const Value *buffer, int64_t iteration, const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids);
   /// The first id of the latest unit with this layout, if one has ended.
   std::optional<uint64_t> getLatest(const NodeLayout *layout) const;
+
+  /// What is added to buffers of the top level from here on, iterations of a repeat, ...
+  void startRound() { addedInRound.clear(); }
+  /// ... was added so many nodes later (or earlier).
+  void shiftRound(int64_t numNodes);
 
 private:
   /// A place in all units of a layout, found in the one that begins with node `base`.
@@ -148,14 +163,20 @@ private:
     const NodeLayout *layout;
     uint64_t base, offset;
   };
-  /// One per layout that adds to a place.
-  using LastOfLayouts = llvm::SmallVector<Last, 1>;
-  /// The place of a buffer among those of its parameter: one per iteration, counted from 1, or one outside of loops.
-  static size_t getPlace(const Value *buffer, int64_t iteration);
+  /// The ops of a layout that add to the buffers of a parameter of a repeat, in order.
+  struct Adders {
+    const NodeLayout *layout;
+    llvm::SmallVector<const Op *, 1> ops;
+  };
+  bool isPerIteration(const Value *buffer) const { return getLoop(buffer->getOp()->getOperand(1)); }
+  std::optional<uint64_t> findLast(const Adders &adders, int64_t iteration, const PlacedUnit &unit) const;
 
   const GradientBuffers &buffers;
-  /// Per buffer, for which its first accumulation stands, by place.
-  llvm::DenseMap<const Op *, std::vector<LastOfLayouts>> known;
+  uint64_t current = 0;
+  /// Per buffer, for which its first accumulation stands, one for each layout that adds to it: of repeats, and others.
+  llvm::DenseMap<const Op *, llvm::SmallVector<Adders, 1>> adders;
+  llvm::DenseMap<const Op *, llvm::SmallVector<Last, 1>> known;
+  std::vector<std::pair<const Op *, const NodeLayout *>> addedInRound; ///< Of `known`.
   llvm::DenseMap<const NodeLayout *, uint64_t> latest;
 };
 

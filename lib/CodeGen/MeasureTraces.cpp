@@ -78,7 +78,9 @@ private:
         return known->second.bytes;
       }
     UnitSize size = {0, ClassLowering::Chains(lowering.getChains().size())};
-    lowering.lowerUnit(number, [&](const NodeFields &node) { size.bytes += measureNode(node); });
+    lowering.countUnit(number, [&](const NodeFields &node, uint64_t times) {
+      size.bytes += times * measureNode(node);
+    });
     if (!key)
       return size.bytes;
     for (auto [end, last] : llvm::zip(lowering.getChains(), size.chains))

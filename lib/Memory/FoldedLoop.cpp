@@ -45,7 +45,7 @@ bool FoldedLoop::fold(int64_t begin, int64_t end, int64_t round, unsigned numCar
   if (left < period)
     return false;
   int64_t gap = begin + (edge + 1) * round;
-  gaps.push_back({gap, gap + left / period * period * round, round});
+  gaps.push_back({gap, gap + left / period * period * round, round, period});
   return true;
 }
 

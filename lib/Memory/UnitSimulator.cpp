@@ -186,7 +186,7 @@ void UnitSimulator::visitOp(const Op &op) {
         name(getName(result.get()), *tensor);
 }
 
-int64_t UnitSimulator::getNextIteration(const ProgramItem &loop, int64_t iteration) const {
+int64_t UnitSimulator::getNextIteration(const ProgramItem &loop, int64_t iteration) {
   auto folded = foldedLoops.find(loop.op->loop);
   return folded == foldedLoops.end() ? UnitWalk::getNextIteration(loop, iteration)
                                      : folded->second.getNext(iteration, loop.op->reverse ? -1 : 1);

@@ -3,6 +3,7 @@
 // Programs that the language does not reach yet, measured and written.
 //
 //===----------------------------------------------------------------------===//
+#include "ClassLowering.h"
 #include "ProgramTest.h"
 #include "stage/CodeGen/Emit.h"
 #include "llvm/Support/FileSystem.h"
@@ -61,12 +62,12 @@ TEST_F(MeasureTracesTest, NeighboursInARing) {
 }
 
 /// Each microbatch goes forward and backward before the next: the widths of ids of the units before differ from its own.
-TEST_F(MeasureTracesTest, WaitingForEarlierUnits) {
-  expectMeasuredAsWritten(R"(graph Units {
+static std::string waitForEarlierUnits(unsigned layers, unsigned microbatches) {
+  std::string source = R"(graph Units {
   dim B;
   mesh (dp = 2);
   bind B = 8;
-  microbatches 300;
+  microbatches MICROBATCHES;
   optimizer sgd { flops = volume; }
   stream side: computation;
   op scale(x: [b], g: [b]) -> (result: [b] = x[b] * g[b]);
@@ -76,10 +77,12 @@ TEST_F(MeasureTracesTest, WaitingForEarlierUnits) {
   op scale.dg(x: [b], dy: [b]) -> (result: [b] = x[b] * dy[b]);
   forward {
     %x0 = input : f32[B] {dp};
-    %r = repeat layers [2] loop 0 (%x "layers.x" = %x0 : f32[B] {dp}) : f32[B] {dp} stage 0 do {
+    %w "w" = param : f32[B] {dp};
+    %r = repeat layers [LAYERS] loop 0 (%x "layers.x" = %x0 : f32[B] {dp}) : f32[B] {dp} stage 0 do {
       %g "layers.g" = param : f32[B] {dp};
       %y "layers.y" = scale(%x, %g) [b over dp] : f32[B] {dp} after %g.grad [unit -2];
-      yield %y;
+      %z "layers.z" = scale(%y, %w) [b over dp] : f32[B] {dp};
+      yield %z;
     }
     %l = loss(%r) [b over dp] : f32[] partial(dp) stage 0;
     %l.1 "l" = all_reduce(%l) over dp : f32[] stage 0;
@@ -88,7 +91,10 @@ TEST_F(MeasureTracesTest, WaitingForEarlierUnits) {
   backward {
     %loss.grad = constant 1 : f32[] of %l;
     %r.grad = loss.dx(%loss.grad) [b over dp] : f32[B] {dp} of %r from %l stage 0;
-    %x0.grad = repeat layers [2] loop 0 reverse (%y.grad "layers.y.grad" = %r.grad : f32[B] {dp} of %y) : f32[B] {dp} stage 0 do {
+    %x0.grad = repeat layers [LAYERS] loop 0 reverse (%z.grad "layers.z.grad" = %r.grad : f32[B] {dp} of %z) : f32[B] {dp} stage 0 do {
+      %w.grad "w.grad" = scale.dg(%y, %z.grad) [b over dp] : f32[B] {dp} from %z;
+      %w.grad.1 "w.grad" = accumulate(%w.grad, %w) : f32[B] {dp};
+      %y.grad "layers.y.grad" = scale.dx(%z.grad, %w) [b over dp] : f32[B] {dp} of %y from %z;
       %x.grad "layers.x.grad" = scale.dx(%y.grad, %g) [b over dp] : f32[B] {dp} of %x from %y after %g.grad [-1];
       %g.grad "layers.g.grad" = scale.dg(%x, %y.grad) [b over dp] : f32[B] {dp} from %y stream side;
       %g.grad.1 "layers.g.grad" = accumulate(%g.grad, %g) : f32[B] {dp};
@@ -96,12 +102,80 @@ TEST_F(MeasureTracesTest, WaitingForEarlierUnits) {
     }
   }
   step {
-    repeat layers [2] loop 0 reverse () stage 0 do {
+    update(%w, %w.grad.1);
+    repeat layers [LAYERS] loop 0 reverse () stage 0 do {
       update(%g, %g.grad.1) in "layers";
       yield;
     }
   }
 }
-)");
+)";
+  auto replace = [&](llvm::StringRef word, unsigned number) {
+    for (size_t at; (at = source.find(word)) != std::string::npos;)
+      source.replace(at, word.size(), std::to_string(number));
+  };
+  replace("LAYERS", layers);
+  replace("MICROBATCHES", microbatches);
+  return source;
+}
+
+TEST_F(MeasureTracesTest, WaitingForEarlierUnits) { expectMeasuredAsWritten(waitForEarlierUnits(2, 300)); }
+
+/// Iterations with one and with four digits, on streams of their own, that wait for earlier units and iterations: equal
+/// ones are counted, and end where they would have.
+TEST_F(MeasureTracesTest, ManyEqualIterations) {
+  for (unsigned layers : {12, 95, 1003, 6000})
+    expectMeasuredAsWritten(waitForEarlierUnits(layers, 5));
+}
+
+/// Collectives and permutes, whose tags count on; an iteration reads what came before the repeat from the next of three.
+static std::string handRound(unsigned layers) {
+  return R"(graph Round {
+  dim S;
+  mesh (cp = 2);
+  bind S = 8;
+  microbatches 3;
+  inference;
+  op scale(x: [s], g: [s]) -> (result: [s] = x[s] * g[s]);
+  forward {
+    %x = input : f32[S] {cp};
+    %p = scale(%x, %x) [s over cp] : f32[S] {cp};
+    %q = scale(%p, %p) [s over cp] : f32[S] {cp};
+    %r = scale(%q, %q) [s over cp] : f32[S] {cp};
+    %s = scale(%r, %q) [s over cp] : f32[S] {cp};
+    %h, %a, %b, %c = repeat layers [)" +
+         std::to_string(layers) + R"(] loop 0 (%h.1 "layers.h" = %s : f32[S] {cp}, %a.1 "layers.a" = %p : f32[S] {cp}, %b.1 "layers.b" = %q : f32[S] {cp}, %c.1 "layers.c" = %r : f32[S] {cp}) : f32[S] {cp}, f32[S] {cp}, f32[S] {cp}, f32[S] {cp} do {
+      %y "layers.y" = scale(%h.1, %a.1) [s over cp] : f32[S] {cp};
+      %m "layers.m" = permute(%y) over cp by 1 : f32[S] {cp rotated 1};
+      %n "layers.n" = permute(%m) over cp by 1 : f32[S] {cp};
+      %g "layers.g" = all_gather(%n) over cp dim 0 : f32[S] {_};
+      %z "layers.z" = slice(%g) over cp dim 0 : f32[S] {cp};
+      yield %z, %b.1, %c.1, %a.1;
+    }
+    return %h;
+  }
+})";
+}
+
+TEST_F(MeasureTracesTest, CollectivesOfManyEqualIterations) { expectMeasuredAsWritten(handRound(1200)); }
+
+/// A hundred times as many iterations, all counted, are hardly more that are lowered and encoded.
+TEST_F(MeasureTracesTest, CostOfManyEqualIterations) {
+  auto count = [&](const std::string &source) {
+    build(source);
+    GroupTable groups(*program);
+    EmitOptions options;
+    ClassLowering lowering(*program, groups, options, RankClass(), diags);
+    uint64_t lengths = 0, nodes = 0;
+    for (unsigned unit = 0; unit < lowering.getUnits().size(); ++unit)
+      lowering.countUnit(unit, [&](const NodeFields &, uint64_t times) {
+        ++lengths;
+        nodes += times;
+      });
+    EXPECT_EQ(nodes, countNodes(*program, program->stages[0]));
+    return lengths;
+  };
+  EXPECT_LT(count(waitForEarlierUnits(100003, 5)), 2 * count(waitForEarlierUnits(1003, 5)));
+  EXPECT_LT(count(handRound(100003)), 2 * count(handRound(1003)));
 }
 } // namespace

@@ -40,13 +40,15 @@ public:
   /// How many iterations it stands for, itself among them.
   int64_t getCopies(int64_t iteration) const;
 
-private:
-  /// Iterations that are left out: whole rounds of so many. The round before them stands for them.
+  /// Iterations that are left out: whole rounds of so many. The round before them stands for them. What goes round
+  /// between carried values is at the same one again after `period` rounds, of which there are whole numbers.
   struct Gap {
-    int64_t begin, end, round;
+    int64_t begin, end, round, period;
   };
   /// The first gap that ends after `iteration`; null if there is none.
   const Gap *findGap(int64_t iteration) const;
+
+private:
   size_t foldRounds(llvm::ArrayRef<IterationCases::Run> runs, size_t first, unsigned numCarried);
   bool fold(int64_t begin, int64_t end, int64_t round, unsigned numCarried);
 

@@ -163,7 +163,7 @@ private:
   /// How many tensors of the unit this one stands for.
   int64_t getCopies(const UnitTensor &tensor) const;
   void enterUnit(const LastUses &uses) override;
-  int64_t getNextIteration(const ProgramItem &loop, int64_t iteration) const override;
+  int64_t getNextIteration(const ProgramItem &loop, int64_t iteration) override;
   void visitOp(const Op &op) override;
   void visitReceive(const ProgramItem &item, unsigned slot, IterationValue value) override;
   void visitSend(const ProgramItem &item, unsigned slot, IterationValue value) override;

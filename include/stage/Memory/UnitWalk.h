@@ -38,8 +38,9 @@ protected:
 
   /// Before the items, where uses are known: when the unit uses values of the top level last.
   virtual void enterUnit(const LastUses &) {}
-  /// The iteration that is walked after another one. Who does not need all of them may leave out some.
-  virtual int64_t getNextIteration(const ProgramItem &loop, int64_t iteration) const {
+  /// The iteration that is walked after another one, asked when that has been walked. Who does not need all of them may
+  /// leave out some.
+  virtual int64_t getNextIteration(const ProgramItem &loop, int64_t iteration) {
     return iteration + (loop.op->reverse ? -1 : 1);
   }
   /// In the current iteration. Not of repeats and yields.

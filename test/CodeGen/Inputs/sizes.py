@@ -25,7 +25,11 @@ jobs = """--job=llama
 --job=gpt -Dpp=4 -Dtp=2 -Ddp=2
 --job=gpt -Dpp=2 -DB=256 -Ddp=64 -Dtp=2
 --job=causal
---job=causal -Dpp=2 -Ddp=8 -Dtp=4""".splitlines()
+--job=causal -Dpp=2 -Ddp=8 -Dtp=4
+--job=rounds
+--job=rounds -Dpp=2
+--job=steady
+--job=steady -Dpp=2""".splitlines()
 checked = 0
 for job in jobs:
     for options in "", "--names=none", "--tracker", "--tracker --names=none --order=data":

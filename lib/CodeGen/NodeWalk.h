@@ -1,0 +1,55 @@
+//===- NodeWalk.h - the nodes of a unit as it is walked --------*- C++ -*-===//
+#ifndef STAGE_LIB_CODEGEN_NODEWALK_H
+#define STAGE_LIB_CODEGEN_NODEWALK_H
+
+#include "ClassLowering.h"
+#include "stage/Memory/UnitWalk.h"
+
+namespace stage {
+
+/// Numbers and lowers them one after the other.
+class ClassLowering::NodeWalk : public UnitWalk {
+public:
+  NodeWalk(ClassLowering &lowering, unsigned number, Sink sink)
+      : lowering(lowering), unit(lowering.units[number]), number(number), id(unit.base), suffix(" " + unit.getName()),
+        sink(sink) {}
+
+  void run() {
+    if (unit.environment != lowering.environment)
+      lowering.select(unit.environment);
+    walk(unit.layout->getItems());
+  }
+
+protected:
+  ClassLowering &lowering;
+  const PlacedUnit &unit;
+  unsigned number;
+  uint64_t id; ///< Of the next node.
+
+private:
+  void visitOp(const Op &op) override {
+    int64_t iteration = getIteration() ? int64_t(*getIteration()) : -1;
+    if (op.kind == OpKind::Permute)
+      for (bool isSend : {false, true})
+        lowering.lowerPermute(op, unit, number, isSend, iteration, nextId(), suffix, sink);
+    else if (unit.layout->hasNode(op))
+      lowering.lowerOp(op, unit, number, iteration, nextId(), suffix, sink);
+  }
+  void visitReceive(const ProgramItem &item, unsigned slot, IterationValue) override {
+    lowering.lowerMessage(unit, number, item, slot, nextId(), suffix, sink);
+  }
+  void visitSend(const ProgramItem &item, unsigned slot, IterationValue) override {
+    lowering.lowerMessage(unit, number, item, slot, nextId(), suffix, sink);
+  }
+  uint64_t nextId() {
+    lowering.additions.setCurrent(id);
+    return id++;
+  }
+
+  std::string suffix;
+  Sink sink;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_CODEGEN_NODEWALK_H
