@@ -4,6 +4,7 @@
 #include "stage/Support/Config.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Installation.h"
+#include "stage/Support/Ranges.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 
@@ -70,23 +71,6 @@ cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after e
 cl::opt<bool> verifyEach("verify-each", cl::desc("Verify the graph after every pass"), cl::cat(category));
 cl::opt<bool> timePasses("time-passes", cl::desc("Say how long every pass took"), cl::cat(category));
 } // namespace
-
-/// `0,8-15`: inclusive ranges.
-static bool parseRanks(llvm::StringRef text, std::vector<std::pair<int64_t, int64_t>> &result) {
-  llvm::SmallVector<llvm::StringRef, 8> parts;
-  text.split(parts, ',');
-  for (llvm::StringRef part : parts) {
-    auto [first, last] = part.split('-');
-    int64_t a, b;
-    if (first.getAsInteger(10, a) || a < 0)
-      return false;
-    b = a;
-    if (part.contains('-') && (last.getAsInteger(10, b) || b < a))
-      return false;
-    result.emplace_back(a, b);
-  }
-  return true;
-}
 
 /// Splits at the commas outside of brackets and texts: `1,2,4` has three parts, `[3,4],[4,3]` two, `min(a,b)` one.
 static std::vector<std::string> splitAtCommas(llvm::StringRef text) {
@@ -201,7 +185,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.traces.tracker = tracker;
   options.traces.orderAsData = order == Order::Data;
   options.traces.jobs = options.threads = jobs;
-  if (!ranks.empty() && !parseRanks(ranks, options.traces.ranks))
+  if (!ranks.empty() && !parseRanges(ranks, options.traces.ranks))
     diags.report(SMLoc(), diag::BadRanks) << ranks;
   bool traces = !output.empty();
   if (traces)

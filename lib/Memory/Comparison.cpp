@@ -1,7 +1,7 @@
 //===- Comparison.cpp - what several plans cost, in one table -------------===//
 #include "stage/Memory/Comparison.h"
-#include "Table.h"
 #include "stage/IR/Text.h"
+#include "stage/Support/Table.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 

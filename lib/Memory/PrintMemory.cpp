@@ -1,6 +1,6 @@
 //===- PrintMemory.cpp - the memory report as text ------------------------===//
-#include "Table.h"
 #include "stage/Memory/Memory.h"
+#include "stage/Support/Table.h"
 
 using namespace stage;
 

@@ -1,7 +1,7 @@
 //===- PrintReport.cpp - the report as text -------------------------------===//
-#include "Table.h"
 #include "stage/IR/Text.h"
 #include "stage/Memory/Report.h"
+#include "stage/Support/Table.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;

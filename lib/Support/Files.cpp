@@ -72,13 +72,23 @@ std::unique_ptr<llvm::MemoryBuffer> stage::readFile(StringRef path, DiagnosticEn
 }
 
 bool stage::writeFile(StringRef path, StringRef text, DiagnosticEngine &diags) {
+  return writeFile(
+      path,
+      [&](llvm::raw_ostream &out) {
+        out << text;
+        return true;
+      },
+      diags);
+}
+
+bool stage::writeFile(StringRef path, llvm::function_ref<bool(llvm::raw_ostream &)> write, DiagnosticEngine &diags) {
   auto fail = [&](const std::string &reason) {
     diags.report(SMLoc(), diag::CannotWriteFile) << path << reason;
     return false;
   };
   if (path == "-") {
-    llvm::outs() << text;
-    return flushStandardOutput(diags);
+    bool good = write(llvm::outs());
+    return flushStandardOutput(diags) && good;
   }
   // What a link points to is replaced, not the link.
   llvm::SmallString<256> target(path);
@@ -93,8 +103,8 @@ bool stage::writeFile(StringRef path, StringRef text, DiagnosticEngine &diags) {
     llvm::raw_fd_ostream out(target, error, fs::CD_OpenExisting, fs::FA_Write, fs::OF_None);
     if (error)
       return fail(error.message());
-    out << text;
-    return flushOutput(out, path, diags);
+    bool good = write(out);
+    return flushOutput(out, path, diags) && good;
   }
   // A file that nobody may write is not replaced either.
   if (exists && ::access(target.c_str(), W_OK) != 0)
@@ -107,7 +117,7 @@ bool stage::writeFile(StringRef path, StringRef text, DiagnosticEngine &diags) {
   // A limit on the size of files shall be an error of write(2) like any other.
   auto previous = std::signal(SIGXFSZ, SIG_IGN);
   llvm::raw_fd_ostream out(file->FD, /*shouldClose=*/false);
-  out << text;
+  bool good = write(out);
   out.flush();
   std::signal(SIGXFSZ, previous);
   if (out.has_error()) {
@@ -115,6 +125,10 @@ bool stage::writeFile(StringRef path, StringRef text, DiagnosticEngine &diags) {
     out.clear_error();
     llvm::consumeError(file->discard());
     return fail(reason);
+  }
+  if (!good) {
+    llvm::consumeError(file->discard());
+    return false;
   }
   if (llvm::Error error = file->keep(target))
     return fail(llvm::toString(std::move(error)));

@@ -1,6 +1,7 @@
 //===- LoadNodes.cpp - nodes from files, each checked by itself -----------===//
 #include "Attributes.h"
 #include "NodeTable.h"
+#include "NodeTimes.h"
 #include "stage/Trace/Diagnostics.h"
 #include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/DenseMap.h"
@@ -21,8 +22,9 @@ namespace stage {
 /// Reads the file of one rank.
 class NodeLoader {
 public:
-  NodeLoader(NodeTable &table, uint32_t slot, const VerifyOptions &options, FaultReporter &faults)
-      : table(table), ranks(table.ranks[slot]), slot(slot), options(options), faults(faults) {}
+  NodeLoader(NodeTable &table, uint32_t slot, const VerifyOptions &options, FaultReporter &faults,
+             const NodeTimes *times)
+      : table(table), ranks(table.ranks[slot]), slot(slot), options(options), faults(faults), times(times) {}
 
   void load() {
     std::unique_ptr<TraceReader> reader = TraceReader::open(ranks.path, faults.getDiagnostics());
@@ -43,6 +45,8 @@ public:
         break;
       }
       add(node);
+      if (times)
+        ranks.durations.push_back(flags().isUsable ? getDuration(node) : 0);
     }
     ranks.sortById();
   }
@@ -56,6 +60,7 @@ private:
   void addCompute(const ChakraProtoMsg::Node &node);
   void addCollective(const ChakraProtoMsg::Node &node);
   void addSendOrRecv(const ChakraProtoMsg::Node &node);
+  int64_t getDuration(const ChakraProtoMsg::Node &node);
 
   /// Looked up once per rank and group: groups are as large as there are ranks.
   bool isMember(uint32_t group) {
@@ -84,6 +89,7 @@ private:
   uint32_t slot;
   const VerifyOptions &options;
   FaultReporter &faults;
+  const NodeTimes *times;
   const ChakraProtoMsg::Node *current = nullptr;
   std::vector<uint64_t> currentDeps;
   uint64_t numDeps = 0;
@@ -273,7 +279,49 @@ void NodeLoader::addSendOrRecv(const ChakraProtoMsg::Node &node) {
     fault(diag::SendToSelf, isSend ? "sends to" : "receives from");
 }
 
-void NodeTable::load(const TraceFolder &folder, const VerifyOptions &options, FaultReporter &faults) {
+/// Of a node whose attributes are good.
+int64_t NodeLoader::getDuration(const ChakraProtoMsg::Node &node) {
+  auto read = [&](StringRef name) {
+    const AttributeProto *attribute = findAttribute(node, name);
+    return attribute ? getInteger(*attribute).value_or(0) : 0;
+  };
+  StringRef missing;
+  std::optional<int64_t> duration;
+  switch (flags().type) {
+  case ChakraNodeType::Comp:
+    if (!findAttribute(node, "num_ops"))
+      return times->ofMeasured(node.duration_micros());
+    duration = times->ofCompute(read("num_ops"), read("tensor_size"), flags().isCpuOp, missing);
+    break;
+  case ChakraNodeType::MemLoad:
+  case ChakraNodeType::MemStore:
+    duration = times->ofCopy(read("tensor_size"), missing);
+    break;
+  case ChakraNodeType::CommSend:
+  case ChakraNodeType::CommRecv:
+    duration = times->ofMessage(ranks.communications.back().size, missing);
+    break;
+  case ChakraNodeType::CommColl: {
+    const Communication &record = ranks.communications.back();
+    const GroupRecord &group = table.groups[record.channel];
+    size_t members = group.number == 0 ? group.members.size() : group.ranks.size();
+    duration = times->ofCollective(ChakraCommType(record.commType), record.size, int64_t(members), missing);
+    break;
+  }
+  case ChakraNodeType::Invalid:
+  case ChakraNodeType::Metadata:
+  case ChakraNodeType::Storage:
+  case ChakraNodeType::Batch:
+  case ChakraNodeType::Checkpoint:
+    return 0;
+  }
+  if (!duration)
+    fault(diag::NodeNeedsRate, missing);
+  return duration.value_or(0);
+}
+
+void NodeTable::load(const TraceFolder &folder, const VerifyOptions &options, FaultReporter &faults,
+                     const NodeTimes *times) {
   isWhole = folder.absent.empty();
   GroupRecord &all = groups.emplace_back();
   all.number = 0;
@@ -296,5 +344,5 @@ void NodeTable::load(const TraceFolder &folder, const VerifyOptions &options, Fa
     }
   }
   for (uint32_t slot = 0; slot < ranks.size(); ++slot)
-    NodeLoader(*this, slot, options, faults).load();
+    NodeLoader(*this, slot, options, faults, times).load();
 }

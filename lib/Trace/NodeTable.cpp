@@ -1,6 +1,7 @@
 //===- NodeTable.cpp - the nodes of all ranks, compact --------------------===//
 #include "NodeTable.h"
 #include "Attributes.h"
+#include "stage/Support/Ranges.h"
 #include "stage/Trace/TraceReader.h"
 #include <algorithm>
 #include <numeric>
@@ -66,6 +67,8 @@ void RankTable::sortById() {
     sorted.ids.push_back(ids[node]);
     if (!streams.empty())
       sorted.streams.push_back(streams[node]);
+    if (!durations.empty())
+      sorted.durations.push_back(durations[node]);
     for (uint32_t i = depBegin[node]; i < depBegin[node + 1]; ++i)
       sorted.addDep(wideDeps.empty() ? deps[i] : wideDeps[i]);
     sorted.depBegin.push_back(uint32_t(sorted.deps.size() + sorted.wideDeps.size()));
@@ -79,6 +82,7 @@ void RankTable::sortById() {
   move(tensors);
   nodes = std::move(sorted.nodes);
   streams = std::move(sorted.streams);
+  durations = std::move(sorted.durations);
   ids = std::move(sorted.ids);
   depBegin = std::move(sorted.depBegin);
   deps = std::move(sorted.deps);

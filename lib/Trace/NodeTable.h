@@ -22,6 +22,7 @@
 
 namespace stage {
 
+class NodeTimes;
 using NodeIndex = uint32_t;
 inline constexpr NodeIndex noNode = ~NodeIndex(0);
 inline constexpr uint32_t noSlot = ~uint32_t(0);
@@ -68,6 +69,10 @@ public:
   std::vector<TensorRecord> tensors;
   /// Numbers of streams (`issue_stream`) of the nodes; empty if none names one.
   std::vector<uint8_t> streams;
+  /// How long nodes take; empty where nobody asks.
+  std::vector<int64_t> durations;
+  /// The places of nodes in the file; empty where nodes stand there in the order of their ids.
+  llvm::ArrayRef<NodeIndex> getFilePlaces() const { return filePlaces; }
   uint8_t getStream(NodeIndex node) const { return streams.empty() ? 0 : streams[node]; }
 
   size_t getNumNodes() const { return nodes.size(); }
@@ -128,7 +133,8 @@ std::string describeNode(uint32_t rank, uint64_t id, llvm::StringRef name);
 class NodeTable {
 public:
   /// Reads all files and checks each node by itself.
-  void load(const TraceFolder &folder, const VerifyOptions &options, FaultReporter &faults);
+  void load(const TraceFolder &folder, const VerifyOptions &options, FaultReporter &faults,
+            const NodeTimes *times = nullptr);
 
   std::string describe(uint32_t slot, NodeIndex node) const;
   /// `ALL_REDUCE of 4096 bytes`; `withTag`: and its tag.

@@ -4,6 +4,7 @@
 #include "llvm/ADT/DenseSet.h"
 #include <deque>
 #include <functional>
+#include <map>
 #include <queue>
 
 using namespace stage;
@@ -18,16 +19,15 @@ struct Place {
 using ReadyQueue = std::priority_queue<NodeIndex, std::vector<NodeIndex>, std::greater<NodeIndex>>;
 enum class NodeState : uint8_t { Waiting, Ready, Issued, Done };
 
-/// The resources of a rank that hold one node at a time, for each stream.
-enum Unit : unsigned { ComputeUnit, CpuComputeUnit, CommunicationUnit, NumUnits };
-
 struct RankState {
   std::vector<uint32_t> numWaiting;
   std::vector<NodeState> states;
-  /// By unit, stream after stream.
+  /// By room, stream after stream.
   std::vector<ReadyQueue> ready;
   std::vector<NodeIndex> inFlight;
+  std::vector<int64_t> issuedAt;
   size_t numDone = 0;
+  bool isTouched = false; ///< Something has ended since it was last looked for what can be issued.
 };
 
 /// Of a group on a stream. Members issue its uses in turn, one at a time, so all are at the same use or have just left
@@ -39,21 +39,29 @@ struct GroupState {
 };
 
 struct ChannelState {
-  std::deque<Place> sends;
+  struct Message {
+    Place send;
+    int64_t begin;
+    int64_t end; ///< If the send does not wait for its recv.
+  };
+  std::deque<Message> sends;
   std::deque<Place> recvs;
 };
 
 class Simulator {
 public:
-  Simulator(const NodeTable &table, uint32_t numChannels, Timing timing, FaultReporter &faults)
-      : table(table), timing(timing), faults(faults), ranks(table.ranks.size()), channels(numChannels) {
+  Simulator(const NodeTable &table, uint32_t numChannels, const Timing &timing, FaultReporter &faults,
+            ExecutionRecorder *recorder)
+      : table(table), timing(timing), faults(faults), recorder(recorder), ranks(table.ranks.size()),
+        channels(numChannels) {
     for (const RankTable &rank : table.ranks)
       for (uint8_t stream : rank.streams)
         numStreams = std::max(numStreams, timing.mergesStreams ? 1u : stream + 1u);
     groups.resize(table.groups.size() * numStreams);
     for (RankState &rank : ranks) {
-      rank.ready.resize(NumUnits * numStreams);
-      rank.inFlight.resize(NumUnits * numStreams, noNode);
+      rank.ready.resize(numRoomKinds * numStreams);
+      rank.inFlight.resize(numRoomKinds * numStreams, noNode);
+      rank.issuedAt.resize(numRoomKinds * numStreams);
     }
   }
 
@@ -62,17 +70,17 @@ public:
 private:
   void prepare(uint32_t rank);
   void makeReady(uint32_t rank, NodeIndex node);
+  void touch(uint32_t rank);
+  void issueTouched();
   void issue(uint32_t rank);
   void issueCollective(uint32_t rank, NodeIndex node);
   void match(ChannelState &channel);
   void finish(Place place);
-  void endLater(Place place, bool isSlow) {
-    if (isSlow)
-      later.push_back(place);
-    else
-      now.push_back(place);
-  }
-  bool isSlowCommunication() const { return !timing.computeIsSlow; }
+  int64_t getDuration(Place place) const { return timing.duration(place.rank, place.node); }
+  int64_t addTime(Place place, int64_t begin, int64_t duration);
+  void endAt(Place place, int64_t issued, int64_t begin, int64_t end);
+  /// What begins now and ends by itself.
+  void begin(Place place) { endAt(place, now, now, addTime(place, now, getDuration(place))); }
 
   void reportStall();
   std::optional<Place> getAwaited(Place place, std::string &why);
@@ -86,29 +94,49 @@ private:
   unsigned getStream(Place place) const {
     return timing.mergesStreams ? 0 : table.ranks[place.rank].getStream(place.node);
   }
-  /// The resource that a node takes.
-  unsigned getUnit(Place place) const;
+  /// The room that a node takes, of those of all streams.
+  unsigned getRoomIndex(Place place) const {
+    return getStream(place) * numRoomKinds + unsigned(getRoom(table.ranks[place.rank], place.node, timing));
+  }
 
   const NodeTable &table;
-  Timing timing;
+  const Timing &timing;
   FaultReporter &faults;
+  ExecutionRecorder *recorder;
   std::vector<RankState> ranks;
   std::vector<GroupState> groups;
   std::vector<ChannelState> channels;
-  std::deque<Place> now;
-  std::vector<Place> later;
+  /// What ends when, in the order in which it was found out.
+  std::map<int64_t, std::vector<Place>> events;
+  int64_t now = 0;
+  std::vector<uint32_t> touched;
   unsigned numStreams = 1;
-  bool mismatched = false;
+  bool isRefused = false; ///< After a report.
 };
 } // namespace
 
-unsigned Simulator::getUnit(Place place) const {
-  NodeFlags node = getFlags(place);
-  Unit unit = node.isCpuOp ? CpuComputeUnit : ComputeUnit;
-  bool isCopy = isCopyNode(node.type) && !node.isCpuOp;
-  if (isCopy || node.type == ChakraNodeType::CommSend || node.type == ChakraNodeType::CommColl)
-    unit = CommunicationUnit;
-  return getStream(place) * NumUnits + unit;
+RoomKind stage::getRoom(const RankTable &rank, NodeIndex node, const Timing &timing) {
+  NodeFlags flags = rank.nodes[node];
+  switch (flags.type) {
+  case ChakraNodeType::CommSend:
+  case ChakraNodeType::CommColl:
+    return RoomKind::Communication;
+  case ChakraNodeType::MemLoad:
+  case ChakraNodeType::MemStore:
+    if (!flags.isCpuOp)
+      return timing.copiesShareRoom ? RoomKind::Communication : RoomKind::Copy;
+    return RoomKind::HostCompute;
+  case ChakraNodeType::Comp:
+    return flags.isCpuOp ? RoomKind::HostCompute : RoomKind::Compute;
+  case ChakraNodeType::CommRecv:
+  case ChakraNodeType::Invalid:
+  case ChakraNodeType::Metadata:
+  case ChakraNodeType::Storage:
+  case ChakraNodeType::Batch:
+  case ChakraNodeType::Checkpoint:
+    return RoomKind::None;
+  }
+  llvm_unreachable("covered switch");
 }
 
 void Simulator::prepare(uint32_t rank) {
@@ -126,77 +154,76 @@ void Simulator::prepare(uint32_t rank) {
 
 void Simulator::makeReady(uint32_t rank, NodeIndex node) {
   Place place = {rank, node};
-  NodeFlags flags = getFlags(place);
-  getState(place) = NodeState::Ready;
-  switch (flags.type) {
-  case ChakraNodeType::CommRecv: {
-    getState(place) = NodeState::Issued;
-    uint32_t number = getCommunication(place).channel;
-    if (number == noChannel) {
-      endLater(place, isSlowCommunication());
-      break;
-    }
-    channels[number].recvs.push_back(place);
-    match(channels[number]);
-    break;
+  if (getRoom(table.ranks[rank], node, timing) != RoomKind::None) {
+    getState(place) = NodeState::Ready;
+    ranks[rank].ready[getRoomIndex(place)].push(node);
+    return;
   }
-  case ChakraNodeType::Invalid:
-  case ChakraNodeType::Metadata:
-  case ChakraNodeType::Storage:
-  case ChakraNodeType::Batch:
-  case ChakraNodeType::Checkpoint:
-    getState(place) = NodeState::Issued;
-    endLater(place, /*isSlow=*/false);
-    break;
-  case ChakraNodeType::MemLoad:
-  case ChakraNodeType::MemStore:
-  case ChakraNodeType::Comp:
-  case ChakraNodeType::CommSend:
-  case ChakraNodeType::CommColl:
-    ranks[rank].ready[getUnit(place)].push(node);
-    break;
+  getState(place) = NodeState::Issued;
+  if (getFlags(place).type != ChakraNodeType::CommRecv) {
+    begin(place);
+    return;
   }
+  uint32_t number = getCommunication(place).channel;
+  if (number == noChannel) {
+    begin(place);
+    return;
+  }
+  channels[number].recvs.push_back(place);
+  match(channels[number]);
+}
+
+void Simulator::touch(uint32_t rank) {
+  if (!std::exchange(ranks[rank].isTouched, true))
+    touched.push_back(rank);
+}
+
+void Simulator::issueTouched() {
+  // Nothing that is issued ends before the next round, so that no rank is touched meanwhile.
+  for (uint32_t rank : touched) {
+    ranks[rank].isTouched = false;
+    issue(rank);
+  }
+  touched.clear();
 }
 
 void Simulator::issue(uint32_t rank) {
   RankState &state = ranks[rank];
-  for (unsigned unit = 0; unit < NumUnits * numStreams; ++unit) {
-    if (state.inFlight[unit] != noNode || state.ready[unit].empty())
+  for (unsigned room = 0; room < numRoomKinds * numStreams; ++room) {
+    if (state.inFlight[room] != noNode || state.ready[room].empty())
       continue;
-    NodeIndex node = state.ready[unit].top();
-    state.ready[unit].pop();
-    state.inFlight[unit] = node;
+    NodeIndex node = state.ready[room].top();
+    state.ready[room].pop();
+    state.inFlight[room] = node;
+    state.issuedAt[room] = now;
     Place place = {rank, node};
     getState(place) = NodeState::Issued;
-    if (unit % NumUnits != CommunicationUnit) {
-      endLater(place, timing.computeIsSlow);
-    } else if (getFlags(place).type == ChakraNodeType::CommColl) {
+    ChakraNodeType type = getFlags(place).type;
+    if (type == ChakraNodeType::CommColl) {
       issueCollective(rank, node);
-    } else if (isCopyNode(getFlags(place).type)) {
-      endLater(place, isSlowCommunication());
-    } else {
-      uint32_t number = getCommunication(place).channel;
-      if (timing.sendsAreBuffered || number == noChannel)
-        endLater(place, isSlowCommunication());
-      if (number == noChannel)
-        continue;
-      channels[number].sends.push_back(place);
-      match(channels[number]);
+      continue;
     }
+    uint32_t number = type == ChakraNodeType::CommSend ? getCommunication(place).channel : noChannel;
+    if (timing.sendsAreBuffered || number == noChannel)
+      begin(place);
+    if (number == noChannel)
+      continue;
+    channels[number].sends.push_back({place, now, addTime(place, now, getDuration(place))});
+    match(channels[number]);
   }
 }
 
 void Simulator::issueCollective(uint32_t rank, NodeIndex node) {
   const Communication &record = getCommunication({rank, node});
   uint32_t index = record.channel;
-  unsigned unit = getUnit({rank, node});
+  unsigned room = getRoomIndex({rank, node});
   GroupState &group = groups[index * numStreams + getStream({rank, node})];
   if (group.numArrived == 0)
     group.first = {rank, node};
   const Communication &first = getCommunication(group.first);
-  if ((first.commType != record.commType || first.size != record.size) && !mismatched) {
+  if ((first.commType != record.commType || first.size != record.size) && !isRefused) {
     // Orders that depend on timing: each rank alone looked right.
-    mismatched = true;
+    isRefused = true;
     if (faults.isShown(diag::CollectiveMismatch))
       faults.getDiagnostics().report(SMLoc(), diag::CollectiveMismatch)
           << int64_t(group.numUses + 1) << table.describeGroup(index)
@@ -208,54 +235,76 @@ void Simulator::issueCollective(uint32_t rank, NodeIndex node) {
     return;
   group.numArrived = 0;
   ++group.numUses;
+  int64_t end = addTime(group.first, now, getDuration(group.first));
   for (uint32_t member : members)
-    endLater({member, ranks[member].inFlight[unit]}, isSlowCommunication());
+    endAt({member, ranks[member].inFlight[room]}, ranks[member].issuedAt[room], now, end);
 }
 
 void Simulator::match(ChannelState &channel) {
   while (!channel.sends.empty() && !channel.recvs.empty()) {
-    endLater(channel.recvs.front(), isSlowCommunication());
-    if (!timing.sendsAreBuffered)
-      endLater(channel.sends.front(), isSlowCommunication());
+    auto [send, begin, end] = channel.sends.front();
+    Place recv = channel.recvs.front();
     channel.sends.pop_front();
     channel.recvs.pop_front();
+    if (!timing.sendsAreBuffered) {
+      begin = now;
+      end = addTime(send, now, getDuration(send));
+      endAt(send, ranks[send.rank].issuedAt[getRoomIndex(send)], begin, end);
+    }
+    endAt(recv, now, std::max(begin, now), std::max(end, now));
+    if (recorder)
+      recorder->deliver(send.rank, send.node, recv.rank, recv.node);
   }
+}
+
+int64_t Simulator::addTime(Place place, int64_t begin, int64_t duration) {
+  if (duration < maxTime - begin)
+    return begin + duration;
+  if (!std::exchange(isRefused, true))
+    faults.report(diag::ExecutionTooLong, table.describe(place.rank, place.node));
+  return begin;
+}
+
+void Simulator::endAt(Place place, int64_t issued, int64_t begin, int64_t end) {
+  events[end].push_back(place);
+  if (recorder)
+    recorder->run(place.rank, place.node, issued, begin, end);
 }
 
 void Simulator::finish(Place place) {
   RankState &state = ranks[place.rank];
   getState(place) = NodeState::Done;
   ++state.numDone;
-  for (NodeIndex &inFlight : state.inFlight)
-    if (inFlight == place.node)
-      inFlight = noNode;
+  if (getRoom(table.ranks[place.rank], place.node, timing) != RoomKind::None)
+    state.inFlight[getRoomIndex(place)] = noNode;
   for (NodeIndex user : table.ranks[place.rank].getUsers(place.node))
     if (--state.numWaiting[user] == 0)
       makeReady(place.rank, user);
-  issue(place.rank);
+  touch(place.rank);
 }
 
 bool Simulator::run() {
-  for (uint32_t rank = 0; rank < ranks.size(); ++rank)
-    prepare(rank);
-  for (uint32_t rank = 0; rank < ranks.size(); ++rank)
-    issue(rank);
-  do {
-    now.insert(now.end(), later.begin(), later.end());
-    later.clear();
-    while (!now.empty()) {
-      Place place = now.front();
-      now.pop_front();
-      finish(place);
-    }
-  } while (!later.empty());
   for (uint32_t rank = 0; rank < ranks.size(); ++rank) {
+    prepare(rank);
+    touch(rank);
+  }
+  issueTouched();
+  while (!events.empty() && !isRefused) {
+    auto first = events.begin();
+    now = first->first;
+    std::vector<Place> ended = std::move(first->second);
+    events.erase(first);
+    for (Place place : ended)
+      finish(place);
+    issueTouched();
+  }
+  for (uint32_t rank = 0; rank < ranks.size() && !isRefused; ++rank) {
     if (ranks[rank].numDone < table.ranks[rank].getNumNodes()) {
       reportStall();
       return false;
     }
   }
-  return !mismatched;
+  return !isRefused;
 }
 
 //===----------------------------------------------------------------------===//
@@ -286,7 +335,7 @@ std::optional<Place> Simulator::getAwaited(Place place, std::string &why) {
     return std::nullopt;
   case NodeState::Ready:
     why = "is ready, but another one is in flight";
-    return Place{place.rank, state.inFlight[getUnit(place)]};
+    return Place{place.rank, state.inFlight[getRoomIndex(place)]};
   case NodeState::Issued:
     break;
   }
@@ -300,7 +349,7 @@ std::optional<Place> Simulator::getAwaited(Place place, std::string &why) {
   };
   if (getFlags(place).type == ChakraNodeType::CommColl) {
     for (uint32_t member : table.groups[record.channel].members) {
-      NodeIndex inFlight = ranks[member].inFlight[getUnit(place)];
+      NodeIndex inFlight = ranks[member].inFlight[getRoomIndex(place)];
       auto isSameGroup = isWanted(member, ChakraNodeType::CommColl);
       if (inFlight != noNode && isSameGroup(inFlight))
         continue;
@@ -354,15 +403,14 @@ void Simulator::reportStall() {
       ++begin;
 
   DiagnosticBuilder builder = faults.getDiagnostics().report(SMLoc(), diag::Stall);
-  builder << int64_t(numStalled) << int64_t(ranks.size())
-          << (timing.sendsAreBuffered ? "buffered sends" : "sends that wait for their recv")
-          << (timing.computeIsSlow ? "slow compute" : "slow communication");
+  builder << int64_t(numStalled) << int64_t(ranks.size()) << timing.description;
   constexpr size_t maxShown = 16;
   for (size_t i = begin; i < steps.size() && i < begin + maxShown; ++i)
     builder.note(SMLoc(), diag::StalledNode)
         << table.describe(steps[i].place.rank, steps[i].place.node) << steps[i].why;
 }
 
-bool stage::simulate(const NodeTable &table, uint32_t numChannels, Timing timing, FaultReporter &faults) {
-  return Simulator(table, numChannels, timing, faults).run();
+bool stage::simulate(const NodeTable &table, uint32_t numChannels, const Timing &timing, FaultReporter &faults,
+                     ExecutionRecorder *recorder) {
+  return Simulator(table, numChannels, timing, faults, recorder).run();
 }

@@ -3,6 +3,8 @@
 #include "Attributes.h"
 #include "stage/CodeGen/NodeWriter.h"
 #include "stage/Support/Escape.h"
+#include "stage/Support/Ranges.h"
+#include "stage/Support/Table.h"
 #include "stage/Trace/TraceFolder.h"
 #include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/STLExtras.h"
@@ -187,49 +189,10 @@ private:
   std::map<Numbers, std::vector<uint32_t>> ranksWith;
 };
 
-std::string toDecimal(Count value) {
-  std::string digits;
-  do {
-    digits.insert(digits.begin(), char('0' + unsigned(value % 10)));
-    value /= 10;
-  } while (value);
-  return digits;
-}
-
-/// 1234567 as `1,234,567`.
-std::string withCommas(Count value) {
-  std::string digits = toDecimal(value);
-  for (size_t at = digits.size(); at > 3;)
-    digits.insert(at -= 3, ",");
-  return digits;
-}
-
 std::string nameCollective(int64_t type) {
   StringRef name = getCommTypeName(type);
   return name.empty() ? "type " + std::to_string(type) : name.str();
 }
-
-/// Columns as wide as their widest cell; the first one to the left, numbers to the right.
-class Table {
-public:
-  explicit Table(std::vector<std::string> header) { addRow(std::move(header)); }
-  void addRow(std::vector<std::string> row) { rows.push_back(std::move(row)); }
-  void print(llvm::raw_ostream &out) const {
-    std::vector<size_t> widths(rows.front().size());
-    for (const auto &row : rows)
-      for (size_t i = 0; i < row.size(); ++i)
-        widths[i] = std::max(widths[i], row[i].size());
-    for (const auto &row : rows) {
-      out << llvm::left_justify(row[0], widths[0]);
-      for (size_t i = 1; i < row.size(); ++i)
-        out << "  " << llvm::right_justify(row[i], widths[i]);
-      out << '\n';
-    }
-  }
-
-private:
-  std::vector<std::vector<std::string>> rows;
-};
 
 /// Where no rank has copies their columns are left out.
 std::vector<std::string> formatRow(std::string title, const Numbers &numbers, bool showsCopies) {
@@ -238,20 +201,20 @@ std::vector<std::string> formatRow(std::string title, const Numbers &numbers, bo
        {ChakraNodeType::Comp, ChakraNodeType::CommColl, ChakraNodeType::CommSend, ChakraNodeType::CommRecv})
     shown += numbers.getNodes(type);
   std::vector<std::string> row = {std::move(title),
-                                  withCommas(numbers.getNumNodes()),
-                                  withCommas(numbers.getNodes(ChakraNodeType::Comp)),
-                                  withCommas(numbers.getNodes(ChakraNodeType::CommColl)),
-                                  withCommas(numbers.getNodes(ChakraNodeType::CommSend)),
-                                  withCommas(numbers.getNodes(ChakraNodeType::CommRecv)),
-                                  withCommas(numbers.getNumNodes() - shown),
-                                  withCommas(numbers.flops),
-                                  withCommas(numbers.tensorBytes),
-                                  withCommas(numbers.getCollectives().bytes),
-                                  withCommas(numbers.sentBytes)};
+                                  formatCount(numbers.getNumNodes()),
+                                  formatCount(numbers.getNodes(ChakraNodeType::Comp)),
+                                  formatCount(numbers.getNodes(ChakraNodeType::CommColl)),
+                                  formatCount(numbers.getNodes(ChakraNodeType::CommSend)),
+                                  formatCount(numbers.getNodes(ChakraNodeType::CommRecv)),
+                                  formatCount(numbers.getNumNodes() - shown),
+                                  formatCount(numbers.flops),
+                                  formatCount(numbers.tensorBytes),
+                                  formatCount(numbers.getCollectives().bytes),
+                                  formatCount(numbers.sentBytes)};
   if (showsCopies) {
-    row.push_back(withCommas(numbers.getCopies()));
-    row.push_back(withCommas(numbers.loadedBytes));
-    row.push_back(withCommas(numbers.storedBytes));
+    row.push_back(formatCount(numbers.getCopies()));
+    row.push_back(formatCount(numbers.loadedBytes));
+    row.push_back(formatCount(numbers.storedBytes));
   }
   return row;
 }
@@ -262,7 +225,7 @@ void printTables(const Collector &collector, const StatisticsOptions &options, l
                                      "other", "FLOPs", "tensor bytes", "collective bytes", "sent bytes"};
   if (hasCopies)
     titles.insert(titles.end(), {"copies", "loaded bytes", "stored bytes"});
-  Table ranks(titles);
+  Table ranks = Table::ofNumbers(titles);
   for (const auto &[members, numbers] : collector.getRows())
     ranks.addRow(formatRow(formatRanks(members), *numbers, hasCopies));
   ranks.addRow(formatRow("total", collector.total, hasCopies));
@@ -272,26 +235,26 @@ void printTables(const Collector &collector, const StatisticsOptions &options, l
     std::map<CollectiveKey, std::set<uint64_t>> groupsOf;
     for (const auto &[key, calls] : collector.groupCalls)
       groupsOf[{key.second, collector.getGroupSize(key.first)}].insert(key.first);
-    Table collectives({"collective", "group size", "groups", "calls", "bytes"});
+    Table collectives = Table::ofNumbers({"collective", "group size", "groups", "calls", "bytes"});
     for (const auto &[key, calls] : collector.total.collectives)
-      collectives.addRow({nameCollective(key.commType), withCommas(key.groupSize), withCommas(groupsOf[key].size()),
-                          withCommas(calls.count), withCommas(calls.bytes)});
+      collectives.addRow({nameCollective(key.commType), formatCount(key.groupSize), formatCount(groupsOf[key].size()),
+                          formatCount(calls.count), formatCount(calls.bytes)});
     out << '\n';
     collectives.print(out);
   }
   if (options.perOp && !collector.ops.empty()) {
-    Table ops({"op_type", "nodes", "FLOPs", "of these other", "recomputed", "tensor bytes", "message bytes"});
+    Table ops = Table::ofNumbers({"op_type", "nodes", "FLOPs", "of these other", "recomputed", "tensor bytes", "message bytes"});
     for (const auto &[name, op] : collector.ops)
-      ops.addRow({name.empty() ? "none" : escapeControls(name), withCommas(op.nodes), withCommas(op.flops), withCommas(op.otherFlops), withCommas(op.recomputedFlops),
-                  withCommas(op.tensorBytes), withCommas(op.messageBytes)});
+      ops.addRow({name.empty() ? "none" : escapeControls(name), formatCount(op.nodes), formatCount(op.flops), formatCount(op.otherFlops), formatCount(op.recomputedFlops),
+                  formatCount(op.tensorBytes), formatCount(op.messageBytes)});
     out << '\n';
     ops.print(out);
   }
   if (options.perGroup && !collector.groupCalls.empty()) {
-    Table groups({"group", "size", "collective", "calls", "bytes"});
+    Table groups = Table::ofNumbers({"group", "size", "collective", "calls", "bytes"});
     for (const auto &[key, calls] : collector.groupCalls)
-      groups.addRow({key.first ? std::to_string(key.first) : "all", withCommas(collector.getGroupSize(key.first)),
-                     nameCollective(key.second), withCommas(calls.count), withCommas(calls.bytes)});
+      groups.addRow({key.first ? std::to_string(key.first) : "all", formatCount(collector.getGroupSize(key.first)),
+                     nameCollective(key.second), formatCount(calls.count), formatCount(calls.bytes)});
     out << '\n';
     groups.print(out);
   }

@@ -25,33 +25,6 @@ std::optional<uint32_t> stage::getRankOfFileName(StringRef name, StringRef *pref
   return rank;
 }
 
-std::string stage::formatRanges(llvm::ArrayRef<std::pair<uint32_t, uint32_t>> ranges) {
-  std::string text;
-  constexpr size_t maxShown = 200;
-  for (auto [first, last] : ranges) {
-    if (text.size() > maxShown)
-      return text + ", ...";
-    text += (text.empty() ? "" : ", ") + std::to_string(first);
-    if (last > first)
-      text += "-" + std::to_string(last);
-  }
-  return text;
-}
-
-std::string stage::formatRanks(llvm::ArrayRef<uint32_t> ranks) {
-  std::string text;
-  for (size_t i = 0; i < ranks.size();) {
-    size_t last = i;
-    while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1)
-      ++last;
-    text += (text.empty() ? "" : ", ") + std::to_string(ranks[i]);
-    if (last > i)
-      text += "-" + std::to_string(ranks[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 /// Finds the files. False after a report.
 static bool findFiles(TraceFolder &folder, DiagnosticEngine &diags) {
   std::error_code error;

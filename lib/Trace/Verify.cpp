@@ -1,5 +1,6 @@
 //===- Verify.cpp - do the traces agree, and do they finish? --------------===//
 #include "stage/Trace/Verify.h"
+#include "stage/Support/Ranges.h"
 #include "stage/Trace/Diagnostics.h"
 #include "NodeTable.h"
 #include "Simulation.h"
@@ -10,9 +11,26 @@ using namespace stage;
 /// All timings finish; else one that does not is reported.
 static bool simulateAll(const NodeTable &table, uint32_t numChannels, bool mergesStreams, FaultReporter &faults) {
   for (bool sendsAreBuffered : {true, false})
-    for (bool computeIsSlow : {true, false})
-      if (!simulate(table, numChannels, {sendsAreBuffered, computeIsSlow, mergesStreams}, faults))
+    for (bool computeIsSlow : {true, false}) {
+      auto duration = [&](uint32_t slot, NodeIndex node) -> int64_t {
+        switch (getRoom(table.ranks[slot], node, Timing{})) {
+        case RoomKind::Compute:
+        case RoomKind::HostCompute:
+          return computeIsSlow;
+        case RoomKind::Communication:
+        case RoomKind::Copy:
+          return !computeIsSlow;
+        case RoomKind::None:
+          return table.ranks[slot].nodes[node].type == ChakraNodeType::CommRecv && !computeIsSlow;
+        }
+        llvm_unreachable("covered switch");
+      };
+      std::string description = sendsAreBuffered ? "buffered sends" : "sends that wait for their recv";
+      description += computeIsSlow ? " and slow compute" : " and slow communication";
+      Timing timing = {duration, sendsAreBuffered, mergesStreams, /*copiesShareRoom=*/true, description};
+      if (!simulate(table, numChannels, timing, faults))
         return false;
+    }
   return true;
 }
 

@@ -1,16 +1,19 @@
 //===- stage-trace.cpp - look at Chakra execution traces ------------------===//
 //
 // Options and exit codes; the work is done in lib/Trace. Exit code 0: done, and good;
-// 1: verify found faults or diff a difference; 2: the traces could not be read or
-// written.
+// 1: verify found faults or diff a difference; 2: the traces could not be read,
+// written or run.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Support/Files.h"
 #include "stage/Support/Process.h"
+#include "stage/Support/Ranges.h"
 #include "stage/Support/StandardOutput.h"
+#include "stage/Trace/Diagnostics.h"
 #include "stage/Trace/Diff.h"
 #include "stage/Trace/Statistics.h"
 #include "stage/Trace/TextForm.h"
+#include "stage/Trace/Timeline.h"
 #include "stage/Trace/Verify.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -25,6 +28,7 @@ cl::SubCommand dumpCommand("dump", "Print a trace file or a folder of them as te
 cl::SubCommand assembleCommand("assemble", "Write the traces that a text describes");
 cl::SubCommand statsCommand("stats", "Count nodes, FLOPs and bytes of a folder");
 cl::SubCommand verifyCommand("verify", "Check that the traces of a folder agree and finish");
+cl::SubCommand timelineCommand("timeline", "Run the traces with times: how long a step takes, and when each node runs");
 cl::SubCommand diffCommand("diff", "Compare two trace files or two folders");
 
 cl::opt<std::string> dumpPath(cl::Positional, cl::Required, cl::desc("FILE|DIR"), cl::sub(dumpCommand));
@@ -48,6 +52,44 @@ cl::opt<bool> verifyIgnoreCtrl("ignore-ctrl", cl::desc("Take data_deps only, as 
                                cl::sub(verifyCommand));
 cl::opt<unsigned> verifyMaxErrors("max-errors", cl::desc("Messages shown per code (default 10)"), cl::init(10),
                                   cl::sub(verifyCommand));
+
+cl::opt<std::string> timelinePath(cl::Positional, cl::Required, cl::desc("DIR"), cl::sub(timelineCommand));
+cl::opt<std::string> timelineOutput("o", cl::desc("Write trace events (JSON) for Perfetto or chrome://tracing"),
+                                    cl::value_desc("file"), cl::sub(timelineCommand));
+cl::opt<std::string> timelineRanks("ranks", cl::desc("Show and write these ranks only, as in 0,8-15; all are run"),
+                                   cl::value_desc("list"), cl::sub(timelineCommand));
+cl::opt<uint32_t> computeUnits("compute-units", cl::desc("Units of time that a compute node takes (default 1)"),
+                               cl::init(1), cl::value_desc("n"), cl::sub(timelineCommand));
+cl::opt<uint32_t> communicationUnits("communication-units",
+                                     cl::desc("Units that a message or collective takes (default 1)"), cl::init(1),
+                                     cl::value_desc("n"), cl::sub(timelineCommand));
+cl::opt<uint32_t> copyUnits("copy-units", cl::desc("Units that a copy to or from the host takes (default 1)"),
+                            cl::init(1), cl::value_desc("n"), cl::sub(timelineCommand));
+cl::opt<std::string> flopRate("flops", cl::desc("Times by rates instead: FLOPs per second of a device, as in 989T"),
+                              cl::value_desc("rate"), cl::sub(timelineCommand));
+cl::opt<std::string> memoryRate("memory", cl::desc("Bytes per second that a device reads and writes"),
+                                cl::value_desc("rate"), cl::sub(timelineCommand));
+cl::opt<std::string> linkRate("link", cl::desc("Bytes per second that a device sends"), cl::value_desc("rate"),
+                              cl::sub(timelineCommand));
+cl::opt<std::string> latency("latency", cl::desc("Microseconds that each message takes beside its bytes (default 0)"),
+                             cl::value_desc("us"), cl::sub(timelineCommand));
+cl::opt<std::string> copyRate("copy", cl::desc("Bytes per second between a device and its host"),
+                              cl::value_desc("rate"), cl::sub(timelineCommand));
+cl::opt<std::string> hostFlopRate("host-flops", cl::desc("FLOPs per second of a host"), cl::value_desc("rate"),
+                                  cl::sub(timelineCommand));
+cl::opt<std::string> hostMemoryRate("host-memory", cl::desc("Bytes per second that a host reads and writes"),
+                                    cl::value_desc("rate"), cl::sub(timelineCommand));
+enum class Sends { Buffered, Waiting };
+cl::opt<Sends> timelineSends("sends", cl::desc("When a send ends"), cl::init(Sends::Buffered),
+                             cl::values(clEnumValN(Sends::Buffered, "buffered", "when its bytes have left (default)"),
+                                        clEnumValN(Sends::Waiting, "waiting", "with its recv, and begins with it")),
+                             cl::sub(timelineCommand));
+enum class Streams { Own, One };
+cl::opt<Streams> timelineStreams(
+    "streams", cl::desc("What runs beside each other"), cl::init(Streams::Own),
+    cl::values(clEnumValN(Streams::Own, "own", "streams, and copies beside communication (default)"),
+               clEnumValN(Streams::One, "one", "one compute and one communication or copy, as on ASTRA-sim")),
+    cl::sub(timelineCommand));
 
 cl::opt<std::string> diffFirst(cl::Positional, cl::Required, cl::desc("A"), cl::sub(diffCommand));
 cl::opt<std::string> diffSecond(cl::Positional, cl::Required, cl::desc("B"), cl::sub(diffCommand));
@@ -74,6 +116,45 @@ static int assemble(SourceMgr &sources, DiagnosticEngine &diags) {
   return assembleTraces(buffer, {assembleOutput, assemblePrefix, assembleForce}, diags) ? Good : Unreadable;
 }
 
+/// Of the options of `timeline`. Nothing after reports.
+static std::optional<TimelineOptions> readTimelineOptions(DiagnosticEngine &diags) {
+  TimelineOptions options;
+  options.units = {computeUnits, communicationUnits, copyUnits};
+  options.output = timelineOutput;
+  options.sendsAreBuffered = timelineSends == Sends::Buffered;
+  options.mergesStreams = timelineStreams == Streams::One;
+  if (timelineOutput.getNumOccurrences() && timelineOutput.empty())
+    diags.report(SMLoc(), diag::EmptyOption) << "-o";
+  if (timelineRanks.getNumOccurrences() && !parseRanges(timelineRanks, options.ranks))
+    diags.report(SMLoc(), diag::BadRanks) << timelineRanks;
+  const cl::Option *givenUnit = nullptr, *givenRate = nullptr;
+  for (const cl::opt<uint32_t> *option : {&computeUnits, &communicationUnits, &copyUnits})
+    if (option->getNumOccurrences())
+      givenUnit = option;
+  MachineRates rates;
+  for (auto [option, number] : {std::pair(&flopRate, &rates.flops), std::pair(&memoryRate, &rates.memory),
+                                std::pair(&linkRate, &rates.link), std::pair(&copyRate, &rates.copy),
+                                std::pair(&hostFlopRate, &rates.hostFlops),
+                                std::pair(&hostMemoryRate, &rates.hostMemory), std::pair(&latency, &rates.latency)}) {
+    if (!option->getNumOccurrences())
+      continue;
+    givenRate = option;
+    constexpr uint64_t picosecondsPerMicrosecond = 1'000'000;
+    std::optional<uint64_t> value = parseQuantity(*option, option == &latency ? picosecondsPerMicrosecond : 1);
+    if (!value)
+      diags.report(SMLoc(), diag::BadQuantity) << ("--" + option->ArgStr).str() << std::string(*option);
+    *number = value.value_or(0);
+  }
+  if (givenRate)
+    options.rates = rates;
+  if (givenRate && givenUnit)
+    diags.report(SMLoc(), diag::RatesAndUnits)
+        << ("--" + givenRate->ArgStr).str() << ("--" + givenUnit->ArgStr).str();
+  if (diags.hasErrors())
+    return std::nullopt;
+  return options;
+}
+
 static int run(SourceMgr &sources, DiagnosticEngine &diags) {
   if (dumpCommand) {
     DumpOptions options;
@@ -93,6 +174,10 @@ static int run(SourceMgr &sources, DiagnosticEngine &diags) {
     return printStatistics(statsPath, {statsJson, statsGroups, statsOps}, outs(), diags) ? Good : Unreadable;
   if (verifyCommand)
     return verifyTraces(verifyPath, {verifyIgnoreCtrl, verifyMaxErrors}, outs(), diags) ? Good : Faults;
+  if (timelineCommand) {
+    std::optional<TimelineOptions> options = readTimelineOptions(diags);
+    return options && printTimeline(timelinePath, *options, outs(), diags) ? Good : Unreadable;
+  }
   if (diffCommand) {
     std::optional<bool> same = diffTraces(diffFirst, diffSecond, {diffIgnoreNames}, outs(), diags);
     return !same ? Unreadable : *same ? Good : Faults;

@@ -22,6 +22,9 @@ std::unique_ptr<llvm::MemoryBuffer> readFile(llvm::StringRef path, DiagnosticEng
 /// of it is written, so that what was there is whole until then; devices and pipes are written to as they are. False
 /// after a report.
 bool writeFile(llvm::StringRef path, llvm::StringRef text, DiagnosticEngine &diags);
+/// The same for a text that is not held in memory: `write` prints it, and returns false after a report, upon which
+/// nothing takes the name.
+bool writeFile(llvm::StringRef path, llvm::function_ref<bool(llvm::raw_ostream &)> write, DiagnosticEngine &diags);
 
 /// Whether `output`, a file or a folder, can be written without writing over the file that is read as `input`: it is not
 /// that file, under this or another name, nor the folder that holds it. `-` is standard input and output; devices and

@@ -35,11 +35,6 @@ private:
 /// The rank in `<prefix>.<rank>.et`, if the name is such a one.
 std::optional<uint32_t> getRankOfFileName(llvm::StringRef name, llvm::StringRef *prefix = nullptr);
 
-/// Ranges of ranks, the first of many: `0-3, 7`.
-std::string formatRanges(llvm::ArrayRef<std::pair<uint32_t, uint32_t>> ranges);
-/// Ranks as ascending ranges: `0-3, 7`.
-std::string formatRanks(llvm::ArrayRef<uint32_t> ascendingRanks);
-
 } // namespace stage
 
 #endif // STAGE_TRACE_TRACEFOLDER_H

@@ -4,9 +4,10 @@
 // cell, first column and texts to the left, numbers to the right.
 //
 //===----------------------------------------------------------------------===//
-#ifndef STAGE_LIB_MEMORY_TABLE_H
-#define STAGE_LIB_MEMORY_TABLE_H
+#ifndef STAGE_SUPPORT_TABLE_H
+#define STAGE_SUPPORT_TABLE_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
 #include <set>
@@ -15,6 +16,8 @@
 
 namespace stage {
 
+/// `1234567`.
+std::string toDecimal(__int128 count);
 /// `1,234,567`.
 std::string formatCount(__int128 count);
 /// `11.25 GiB`, `512 B`; `-` for none.
@@ -28,6 +31,8 @@ public:
   /// Column titles, one per column. The table is indented by `indent` spaces.
   Table(std::vector<std::pair<std::string, Alignment>> columns, unsigned indent)
       : columns(std::move(columns)), indent(indent) {}
+  /// The first column holds names, all others numbers.
+  static Table ofNumbers(llvm::ArrayRef<std::string> titles, unsigned indent = 0);
   /// Cells left out are empty.
   void addRow(std::vector<std::string> cells) { rows.push_back(std::move(cells)); }
   /// The same, with a text from the last of the cells on over the columns that follow.
@@ -47,4 +52,4 @@ private:
 
 } // namespace stage
 
-#endif // STAGE_LIB_MEMORY_TABLE_H
+#endif // STAGE_SUPPORT_TABLE_H

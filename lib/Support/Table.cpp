@@ -1,18 +1,24 @@
 //===- Table.cpp - aligned columns and readable numbers -------------------===//
-#include "Table.h"
-#include "stage/Symbolic/Size.h"
+#include "stage/Support/Table.h"
 #include "llvm/Support/Format.h"
 
 using namespace stage;
 
+std::string stage::toDecimal(__int128 count) {
+  std::string digits;
+  auto rest = count < 0 ? -(unsigned __int128)count : (unsigned __int128)count;
+  do {
+    digits += char('0' + unsigned(rest % 10));
+    rest /= 10;
+  } while (rest);
+  return (count < 0 ? "-" : "") + std::string(digits.rbegin(), digits.rend());
+}
+
 std::string stage::formatCount(__int128 count) {
-  std::string digits = Rational{count < 0 ? -count : count, 1}.str(), result;
-  for (size_t i = 0; i < digits.size(); ++i) {
-    if (i && (digits.size() - i) % 3 == 0)
-      result += ',';
-    result += digits[i];
-  }
-  return (count < 0 ? "-" : "") + result;
+  std::string digits = toDecimal(count);
+  for (size_t at = digits.size(), begin = count < 0; at > begin + 3;)
+    digits.insert(at -= 3, ",");
+  return digits;
 }
 
 /// Four significant digits or so: two decimals with the largest unit not above the number.
@@ -37,6 +43,13 @@ std::string stage::formatBytes(__int128 bytes) {
 
 std::string stage::formatFlops(__int128 flops) {
   return formatScaled(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP", "ZFLOP"});
+}
+
+Table Table::ofNumbers(llvm::ArrayRef<std::string> titles, unsigned indent) {
+  std::vector<std::pair<std::string, Alignment>> columns;
+  for (const std::string &title : titles)
+    columns.emplace_back(title, columns.empty() ? Left : Right);
+  return Table(std::move(columns), indent);
 }
 
 void Table::print(llvm::raw_ostream &os, bool titles) const {

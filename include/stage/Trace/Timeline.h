@@ -1,0 +1,63 @@
+//===- Timeline.h - when each node of the traces runs ----------*- C++ -*-===//
+//
+// Runs the traces of a folder by the simulator that `verify` runs them by, with times:
+// a unit for each node, or what its FLOPs and bytes take on a machine of given rates.
+// Prints how long the step takes and what ranks do meanwhile, and writes, on request,
+// the nodes of chosen ranks as Chrome trace events, which Perfetto and chrome://tracing
+// show.
+//
+//   step: 11 units on 4 ranks
+//   ranks  compute  communication  exposed  idle  idle %
+//   0-3          8              0        0     3   27.27
+//
+// Times are kept in whole ticks: a picosecond, or a millionth of a unit. All of them are
+// computed in integers, so that they are the same on every machine.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_TRACE_TIMELINE_H
+#define STAGE_TRACE_TIMELINE_H
+
+#include "stage/Support/Diagnostics.h"
+#include <optional>
+
+namespace stage {
+
+/// What a machine does in a second. 0: not said; nodes that need it are refused.
+struct MachineRates {
+  uint64_t flops = 0;  ///< FLOPs of a device.
+  uint64_t memory = 0; ///< Bytes that it reads and writes.
+  uint64_t link = 0;   ///< Bytes that it sends.
+  uint64_t copy = 0;   ///< Bytes between a device and its host.
+  uint64_t hostFlops = 0, hostMemory = 0;
+  uint64_t latency = 0; ///< Of a message, in picoseconds.
+};
+
+/// Units that each node takes.
+struct UnitTimes {
+  uint32_t compute = 1;
+  uint32_t communication = 1;
+  uint32_t copy = 1;
+};
+
+struct TimelineOptions {
+  std::optional<MachineRates> rates; ///< Instead of units.
+  UnitTimes units;
+  /// Inclusive ranges of ranks that are shown; none: all.
+  std::vector<std::pair<int64_t, int64_t>> ranks;
+  /// The file of trace events; empty: none.
+  std::string output;
+  bool sendsAreBuffered = true;
+  /// As on simulators that know no streams: copies take the place of a communication there, too.
+  bool mergesStreams = false;
+};
+
+/// Reads a rate or a time, `989e12`, `3.35T` or `450G`, as so many of which `unit` make one: a whole number above 0.
+std::optional<uint64_t> parseQuantity(llvm::StringRef text, uint64_t unit = 1);
+
+/// Prints the summary, and writes the file if one is asked for. False after a report; no file is written then.
+bool printTimeline(llvm::StringRef path, const TimelineOptions &options, llvm::raw_ostream &out,
+                   DiagnosticEngine &diags);
+
+} // namespace stage
+
+#endif // STAGE_TRACE_TIMELINE_H
