@@ -170,6 +170,8 @@ static bool compile(Compilation &c, const DriverOptions &options) {
     print(llvm::outs(), *c.program);
     return true;
   }
+  if (options.emit == EmitKind::Schedule)
+    return printSchedule(c, options);
   if (options.emit == EmitKind::Dot) {
     printDot(llvm::outs(), *c.graph);
     return true;

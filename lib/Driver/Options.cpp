@@ -14,7 +14,8 @@ namespace cl = llvm::cl;
 namespace {
 cl::OptionCategory category("stagec options");
 cl::opt<std::string> input(cl::Positional, cl::desc("<file.stg>"), cl::cat(category));
-cl::opt<std::string> output("o", cl::desc("Write one trace per rank and comm_group.json into <folder>"),
+cl::opt<std::string> output("o", cl::desc("Write one trace per rank and comm_group.json into <folder>; with "
+                                          "--emit=schedule the picture into <file>.svg"),
                             cl::value_desc("folder"), cl::cat(category));
 cl::opt<ReportKind> report("report", cl::ValueOptional, cl::desc("Show what a step costs: FLOPs, traffic, memory"),
                            cl::values(clEnumValN(ReportKind::Text, "", ""),
@@ -28,9 +29,14 @@ cl::opt<EmitKind> emit("emit", cl::desc("Print what the program is at some phase
                                   clEnumValN(EmitKind::Graph, "graph", "graph IR, before any pass"),
                                   clEnumValN(EmitKind::Program, "program", "units of every pipeline stage"),
                                   clEnumValN(EmitKind::Memory, "memory", "saved bytes, symbolically, and memory"),
+                                  clEnumValN(EmitKind::Schedule, "schedule", "a picture of the pipeline in time"),
                                   clEnumValN(EmitKind::Dot, "dot", "graph IR after all passes, for graphviz"),
                                   clEnumValN(EmitKind::Chakra, "chakra", "traces (needs -o; what -o means anyway)")),
                        cl::init(EmitKind::None), cl::cat(category));
+cl::opt<std::string> scheduleTimes("schedule-times",
+                                   cl::desc("Of --emit=schedule: how long units take, by 'flops', or as numbers for "
+                                            "letters, as in F=1,B=2,I=1,W=1,R=1,S=0 (default)"),
+                                   cl::value_desc("times"), cl::cat(category));
 cl::opt<std::string> job("job", cl::desc("Compile this job of the file; --report compares several: a,b"),
                          cl::value_desc("name"), cl::cat(category));
 cl::opt<bool> allJobs("all-jobs", cl::desc("Compare all jobs of the file (needs --report)"), cl::cat(category));
@@ -144,6 +150,43 @@ static void checkHasEffect(DiagnosticEngine &diags) {
            "--emit=ast, job and graph print what the program is before any pass");
 }
 
+/// `F=1,B=2`, or `flops`. What is not named stays as it is.
+static bool parseScheduleTimes(llvm::StringRef text, std::optional<UnitDurations> &times) {
+  if (text == "flops") {
+    times.reset();
+    return true;
+  }
+  for (llvm::StringRef part : llvm::split(text, ',')) {
+    auto [letter, number] = part.split('=');
+    constexpr int64_t most = 1000;
+    int64_t time;
+    if (letter.size() != 1 || number.getAsInteger(10, time) || time < 0 || time > most)
+      return false;
+    std::optional<PhaseKind> kind = letter == "S" ? PhaseKind::Step : findPhase(letter.front());
+    if (!kind)
+      return false;
+    times->set(*kind, time);
+  }
+  return true;
+}
+
+/// Of `--emit=schedule`, which writes a file, or prints.
+static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
+  bool isPicture = emit == EmitKind::Schedule;
+  if (scheduleTimes.getNumOccurrences()) {
+    if (emit != EmitKind::Schedule)
+      diags.report(SMLoc(), diag::FlagWithoutEffect) << "--schedule-times" << "it is of --emit=schedule";
+    if (!parseScheduleTimes(scheduleTimes, options.scheduleTimes))
+      diags.report(SMLoc(), diag::BadScheduleTimes) << scheduleTimes;
+  }
+  if (!isPicture || output.empty())
+    return;
+  if (output != "-" && !llvm::StringRef(output).endswith(".svg"))
+    diags.report(SMLoc(), diag::PictureNeedsName) << output;
+  checkKeepsInput(output, input, diags);
+  options.picture = output;
+}
+
 std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
   cl::HideUnrelatedOptions(category);
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "stagec " STAGE_VERSION "\n"; });
@@ -179,7 +222,10 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.passes.printAfterAll = printAfterAll;
   options.passes.verifyEach = verifyEach;
   options.passes.timePasses = timePasses;
-  options.traces.directory = output;
+  readPicture(options, diags);
+  bool traces = !output.empty() && options.picture.empty();
+  if (traces)
+    options.traces.directory = output;
   options.traces.force = force;
   options.traces.names = names == Names::All;
   options.traces.tracker = tracker;
@@ -187,7 +233,6 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.traces.jobs = options.threads = jobs;
   if (!ranks.empty() && !parseRanges(ranks, options.traces.ranks))
     diags.report(SMLoc(), diag::BadRanks) << ranks;
-  bool traces = !output.empty();
   if (traces)
     checkKeepsInput(output, input, diags);
   // No flag is ignored (law L14). A report says how large the traces would be, which depends on some of them.

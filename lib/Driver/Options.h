@@ -4,11 +4,12 @@
 
 #include "stage/CodeGen/Emit.h"
 #include "stage/Pass/PassManager.h"
+#include "stage/Schedule/Schedule.h"
 #include "stage/Sema/Job.h"
 
 namespace stage {
 
-enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Dot, Chakra };
+enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Schedule, Dot, Chakra };
 enum class ReportKind { None, Text, Json, Csv };
 
 /// `-D tp=1,2,4`: a name and the values it is given in turn.
@@ -37,6 +38,9 @@ struct DriverOptions {
   bool warningsAreErrors = false;
   unsigned threads = 0; ///< That compile the plans of a comparison; 0: one per core, as far as it is worth it.
   PassOptions passes;
+  std::string picture; ///< The file of SVG that `--emit` writes; empty: text on standard output.
+  /// How long units take in the picture of a schedule; none: by their FLOPs.
+  std::optional<UnitDurations> scheduleTimes = UnitDurations();
   EmitOptions traces; ///< `directory` is empty if none are to be written.
 
   /// More than one plan is asked for, or a table.

@@ -86,7 +86,9 @@ private:
       ++invocations[{stage.find(unit.kind, unit.chunk), unit.environment}];
     for (auto [unit, times] : invocations) {
       select(unit.second);
+      __int128 before = result.flops;
       visitItems(unit.first->items, times, result);
+      result.unitFlops[{unit.first->kind, unit.first->chunk, unit.second}] = (result.flops - before) / times;
     }
     for (unsigned number = 0; number < result.traffic.size(); ++number)
       addVarying(number, result.traffic[number]);

@@ -112,15 +112,38 @@ int64_t UnitDurations::of(PhaseKind kind) const {
   case PhaseKind::Recompute:
     return recompute;
   case PhaseKind::Backward:
-    return inputGradient + weightGradient;
+    return backward.value_or(inputGradient + weightGradient);
   case PhaseKind::BackwardInput:
     return inputGradient;
   case PhaseKind::BackwardWeight:
     return weightGradient;
   case PhaseKind::Step:
-    return 0; // in no schedule
+    return step;
   }
   llvm_unreachable("covered switch");
+}
+
+void UnitDurations::set(PhaseKind kind, int64_t time) {
+  switch (kind) {
+  case PhaseKind::Forward:
+    forward = time;
+    return;
+  case PhaseKind::Recompute:
+    recompute = time;
+    return;
+  case PhaseKind::Backward:
+    backward = time;
+    return;
+  case PhaseKind::BackwardInput:
+    inputGradient = time;
+    return;
+  case PhaseKind::BackwardWeight:
+    weightGradient = time;
+    return;
+  case PhaseKind::Step:
+    step = time;
+    return;
+  }
 }
 
 ScheduleTimes stage::simulate(const Schedule &schedule, llvm::function_ref<int64_t(UnitRef)> duration) {

@@ -8,6 +8,7 @@
 #define STAGE_MEMORY_REPORT_H
 
 #include "stage/Memory/Memory.h"
+#include <map>
 
 namespace stage {
 
@@ -51,6 +52,8 @@ struct StageReport {
   __int128 parameters = 0, buffers = 0;
   /// FLOPs of all ranks of the stage, recomputation and padding included.
   __int128 flops = 0;
+  /// Of these one unit, by its kind, chunk and environment.
+  std::map<std::tuple<PhaseKind, unsigned, unsigned>, __int128> unitFlops;
   std::vector<TrafficReport> traffic; ///< In the order of first use.
   std::vector<CopyReport> copies;     ///< Likewise.
 };

@@ -98,13 +98,16 @@ struct InFlight {
 };
 InFlight countInFlight(const Schedule &schedule, unsigned stage, HeldUntil until = HeldUntil::InputGradient);
 
-/// How long one unit takes, in any unit of time. A whole backward takes inputGradient + weightGradient.
+/// How long one unit takes, in any unit of time.
 struct UnitDurations {
   int64_t forward = 1;
   int64_t inputGradient = 1;
   int64_t weightGradient = 1;
   int64_t recompute = 1;
+  int64_t step = 0;
+  std::optional<int64_t> backward; ///< If not inputGradient + weightGradient.
   int64_t of(PhaseKind kind) const;
+  void set(PhaseKind kind, int64_t time);
 };
 
 /// Every unit started as early as its stage and its dependencies allow; sending takes no time.
