@@ -1,14 +1,40 @@
 //===- ClassLowering.cpp - the nodes of a class of ranks ------------------===//
 #include "NodeWalk.h"
 #include "stage/CodeGen/Diagnostics.h"
+#include "stage/IR/Channel.h"
 #include "stage/IR/Costs.h"
 
 using namespace stage;
 
+llvm::SmallVector<const Channel *, 1> stage::listSendingChannels(const StageProgram &stage) {
+  llvm::SmallVector<const Channel *, 1> channels;
+  for (const UnitTemplate &unit : stage.templates)
+    for (const ProgramItem &item : unit.items)
+      if (item.kind == ProgramItem::Kind::Send && item.channel)
+        channels.push_back(item.channel);
+  return channels;
+}
+
+/// A value for each message that ranks of the class send to another part.
+static std::optional<StageProgram> repeatMessages(const StageProgram &stage, const RankClass &rankClass) {
+  if (rankClass.messages.empty())
+    return std::nullopt;
+  StageProgram own = stage;
+  for (UnitTemplate &unit : own.templates) {
+    for (ProgramItem &item : unit.items)
+      for (auto [channel, count] : rankClass.messages)
+        if (item.kind == ProgramItem::Kind::Send && item.channel == channel)
+          item.values = std::vector<Value *>(count, item.values.front());
+    llvm::erase_if(unit.items, [](const ProgramItem &item) { return item.channel && item.values.empty(); });
+  }
+  return own;
+}
+
 ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, const EmitOptions &options,
                              const RankClass &rankClass, DiagnosticEngine &diags)
     : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
-      stage(program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags),
+      own(repeatMessages(program.stages[rankClass.stage], rankClass)),
+      stage(own ? *own : program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags),
       additions(program.buffers), producers(graph, additions),
       facts(graph.pipeline.environments.size()), numIssued(groups.getNumKinds() + 2),
       chains(firstDeclared + graph.streams.size()) {
@@ -104,6 +130,10 @@ llvm::SmallVector<uint64_t, 4> ClassLowering::getTags(const PlacedUnit &unit) co
     const ProgramItem &item = *segment.item;
     if (item.values.empty())
       continue;
+    if (item.channel) {
+      tags.push_back(getTag(*item.channel, unit));
+      continue;
+    }
     for (unsigned value : {size_t(0), item.values.size() - 1})
       tags.push_back(getTag(unit, getVirtualStage(unit), item.peer, value));
   }
@@ -115,6 +145,11 @@ uint64_t ClassLowering::getTag(const PlacedUnit &unit, unsigned from, unsigned t
   uint64_t direction = isBackward(unit.kind), boundary = std::min(from, to);
   return ((direction * program.virtualStages.size() + boundary) * program.microbatches + unit.microbatch) *
              maxValues + value;
+}
+
+/// Between ranks of two parts there are no other messages than those of channels.
+uint64_t ClassLowering::getTag(const Channel &channel, const PlacedUnit &unit) const {
+  return uint64_t(channel.number) * program.microbatches + unit.microbatch;
 }
 
 uint64_t ClassLowering::getNumTags() const {
@@ -264,10 +299,17 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
   NodeFields node;
   node.type = isSend ? ChakraNodeType::CommSend : ChakraNodeType::CommRecv;
   node.id = id;
-  node.commSize = getMessageBytes(*value);
-  unsigned here = getVirtualStage(unit);
-  node.tag = isSend ? getTag(unit, here, item.peer, index) : getTag(unit, item.peer, here, index);
-  node.peer = NodeValue::slot(getSlot({RankSlot::Kind::Stage, 0, program.virtualStages[item.peer].first}));
+  if (const Channel *channel = item.channel) {
+    node.commSize = std::max<uint64_t>(1, channel->bytes); // as getMessageBytes
+    node.tag = getTag(*channel, unit);
+    RankSlot::Kind kind = isSend ? RankSlot::Kind::Receiver : RankSlot::Kind::Sender;
+    node.peer = NodeValue::slot(getSlot({kind, 0, 0, 0, isSend ? index : 0, channel}));
+  } else {
+    node.commSize = getMessageBytes(*value);
+    unsigned here = getVirtualStage(unit);
+    node.tag = isSend ? getTag(unit, here, item.peer, index) : getTag(unit, item.peer, here, index);
+    node.peer = NodeValue::slot(getSlot({RankSlot::Kind::Stage, 0, program.virtualStages[item.peer].first}));
+  }
   std::string name;
   if (options.names) {
     name = (isSend ? "send " : "recv ") + value->path + suffix;

@@ -49,20 +49,28 @@ struct RankSlot {
     Group,     ///< Its group of a kind.
     Stage,     ///< The rank at the same coordinates on another stage.
     Neighbour, ///< The rank some coordinates further on along an axis, counted around.
+    Sender,    ///< The rank of another part from which it receives through a channel.
+    Receiver,  ///< That to which it sends its message number `shift` through a channel.
   };
   Kind kind;
   unsigned groupKind = 0;
   int64_t stage = 0;
   AxisId axis = 0;
   int64_t shift = 0;
+  const Channel *channel = nullptr;
   bool operator==(const RankSlot &) const = default;
 };
 
-/// A class: ranks of a stage that have the same values of the coordinates on which sizes depend.
+/// A class: ranks of a stage that have the same values of the coordinates on which sizes depend, and send equally many
+/// messages to other parts.
 struct RankClass {
   unsigned stage = 0;
   llvm::SmallVector<std::pair<AxisId, int64_t>, 2> coordinates;
+  /// Of each channel through which the stage sends: the messages of a unit.
+  llvm::SmallVector<std::pair<const Channel *, unsigned>, 1> messages;
 };
+/// The channels through which a stage sends, in order.
+llvm::SmallVector<const Channel *, 1> listSendingChannels(const StageProgram &stage);
 
 /// Makes the nodes of a class, unit by unit:
 ///
@@ -79,6 +87,7 @@ public:
                 const RankClass &rankClass, DiagnosticEngine &diags);
 
   /// Consumers read message tags up to a limit.
+  static constexpr uint64_t maxTags = 500'000'000;
   bool hasEnoughTags() const { return getNumTags() + numPermutes <= maxTags; }
   /// The same, and reports it.
   bool checkTags() const;
@@ -143,12 +152,12 @@ private:
 
   /// Sizes are those of the units of an environment from here on.
   void select(unsigned environment);
-  static constexpr uint64_t maxTags = 500'000'000;
   /// Of messages between stages.
   uint64_t getNumTags() const;
   void placeUnits();
   unsigned getVirtualStage(const PlacedUnit &unit) const;
   uint64_t getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const;
+  uint64_t getTag(const Channel &channel, const PlacedUnit &unit) const;
   unsigned getSlot(RankSlot slot);
   /// The last kinds are those of collectives that name no group, and of permutes.
   unsigned getGroupKind(const Op &op) const {
@@ -184,6 +193,8 @@ private:
   const GroupTable &groups;
   const EmitOptions &options;
   DiagnosticEngine &diags;
+  /// What the ranks of the class run, where it is not what the stage runs.
+  const std::optional<StageProgram> own;
   const StageProgram &stage;
   SizeBinding binding;
   NodeSizes sizes;

@@ -18,24 +18,34 @@ using namespace stage;
 namespace {
 class Emitter {
 public:
-  Emitter(const Program &program, const EmitOptions &options, DiagnosticEngine &diags)
-      : program(program), mesh(program.graph->mesh), pipelineAxis(program.graph->pipeline.axis), options(options),
-        diags(diags), groups(program) {}
+  Emitter(std::vector<const Program *> all, const EmitOptions &options, DiagnosticEngine &diags)
+      : options(options), diags(diags) {
+    uint64_t firstGroup = 1;
+    for (const Program *program : all) {
+      const Part &part = parts.emplace_back(*program, firstGroup);
+      firstGroup = part.groups.getEnd();
+      numRanks += part.mesh.getNumRanks();
+    }
+  }
 
   std::optional<EmitStatistics> run() {
     if (!checkRanks() || !checkSizes())
       return std::nullopt;
-    for (int64_t rank = 0; rank < mesh.getNumRanks(); ++rank)
+    for (int64_t rank = 0; rank < numRanks; ++rank)
       numWanted += isWanted(rank);
     auto output = OutputDirectory::create(options.directory, {.force = options.force}, diags);
     if (!output)
       return std::nullopt;
-    for (const StageProgram &stage : program.stages)
-      if (!emitStage(stage, *output))
-        return std::nullopt;
+    CommGroups groups;
+    for (const Part &part : parts) {
+      for (const StageProgram &stage : part.program.stages)
+        if (!emitStage(part, stage, *output))
+          return std::nullopt;
+      part.groups.addAll(groups);
+    }
     std::string text;
     llvm::raw_string_ostream stream(text);
-    writeCommGroups(groups.getAll(), stream);
+    writeCommGroups(groups, stream);
     output->writeFile(commGroupFileName, llvm::StringRef(stream.str()));
     statistics.bytes = output->getNumBytes();
     statistics.files = output->getNumFiles();
@@ -46,10 +56,20 @@ public:
   }
 
 private:
+  struct Part {
+    Part(const Program &program, uint64_t firstGroup)
+        : program(program), mesh(program.graph->mesh), pipelineAxis(program.graph->pipeline.axis),
+          groups(program, firstGroup) {}
+    const Program &program;
+    const Mesh &mesh;
+    std::optional<AxisId> pipelineAxis;
+    GroupTable groups;
+  };
+
   bool checkRanks() {
     for (auto [first, last] : options.ranks)
-      if (first < 0 || last < first || last >= mesh.getNumRanks()) {
-        diags.report(SMLoc(), diag::RankOutOfRange) << first << last << mesh.getNumRanks();
+      if (first < 0 || last < first || last >= numRanks) {
+        diags.report(SMLoc(), diag::RankOutOfRange) << first << last << numRanks;
         return false;
       }
     return true;
@@ -57,15 +77,16 @@ private:
 
   /// All groups are listed in memory, and ids are looked up there: what no one can write or read is refused before.
   bool checkSizes() {
-    if (mesh.getNumRanks() > maxRanks) {
-      diags.report(program.graph->loc, diag::TracesOfTooManyRanks) << mesh.getNumRanks() << maxRanks;
+    if (numRanks > maxRanks) {
+      diags.report(parts.front().program.graph->loc, diag::TracesOfTooManyRanks) << numRanks << maxRanks;
       return false;
     }
-    for (const StageProgram &stage : program.stages)
-      if (uint64_t nodes = countNodes(program, stage); nodes > maxNodes) {
-        diags.report(program.graph->loc, diag::TracesOfTooManyNodes) << stage.stage << int64_t(nodes) << maxNodes;
-        return false;
-      }
+    for (const Part &part : parts)
+      for (const StageProgram &stage : part.program.stages)
+        if (uint64_t nodes = countNodes(part.program, stage); nodes > maxNodes) {
+          diags.report(part.program.graph->loc, diag::TracesOfTooManyNodes) << stage.stage << int64_t(nodes) << maxNodes;
+          return false;
+        }
     return true;
   }
 
@@ -75,38 +96,44 @@ private:
            });
   }
 
-  bool emitStage(const StageProgram &stage, OutputDirectory &output) {
-    AxisSet varying = findVaryingAxes(program, stage);
+  bool emitStage(const Part &part, const StageProgram &stage, OutputDirectory &output) {
+    const Mesh &mesh = part.mesh;
+    AxisSet varying = findVaryingAxes(part.program, stage);
+    llvm::SmallVector<const Channel *, 1> channels = listSendingChannels(stage);
     // Ranks of the stage by the coordinates that matter, in ascending order within a class.
     std::map<std::vector<int64_t>, std::vector<uint32_t>> classes;
     for (int64_t rank = 0; rank < mesh.getNumRanks(); ++rank) {
-      if (pipelineAxis && mesh.getCoordinate(rank, *pipelineAxis) != int64_t(stage.stage))
+      if (part.pipelineAxis && mesh.getCoordinate(rank, *part.pipelineAxis) != int64_t(stage.stage))
         continue;
       std::vector<int64_t> key;
       for (AxisId axis = 0; axis < mesh.getAxes().size(); ++axis)
         if (varying >> axis & 1)
           key.push_back(mesh.getCoordinate(rank, axis));
+      for (const Channel *channel : channels)
+        key.push_back(channel->receivers[rank].size());
       auto &members = classes[key];
-      if (isWanted(rank))
-        members.push_back(uint32_t(rank));
+      if (isWanted(part.program.firstRank + rank))
+        members.push_back(uint32_t(part.program.firstRank + rank));
     }
     for (auto &[key, ranks] : classes) {
       ++statistics.classes;
-      if (!ranks.empty() && !emitClass(stage, varying, key, ranks, output))
+      if (!ranks.empty() && !emitClass(part, stage, varying, key, ranks, output))
         return false;
     }
     return true;
   }
 
-  bool emitClass(const StageProgram &stage, AxisSet varying, const std::vector<int64_t> &key,
+  bool emitClass(const Part &part, const StageProgram &stage, AxisSet varying, const std::vector<int64_t> &key,
                  const std::vector<uint32_t> &ranks, OutputDirectory &output) {
     RankClass rankClass;
     rankClass.stage = stage.stage;
     unsigned next = 0;
-    for (AxisId axis = 0; axis < mesh.getAxes().size(); ++axis)
+    for (AxisId axis = 0; axis < part.mesh.getAxes().size(); ++axis)
       if (varying >> axis & 1)
         rankClass.coordinates.emplace_back(axis, key[next++]);
-    ClassLowering lowering(program, groups, options, rankClass, diags);
+    for (const Channel *channel : listSendingChannels(stage))
+      rankClass.messages.emplace_back(channel, key[next++]);
+    ClassLowering lowering(part.program, part.groups, options, rankClass, diags);
     if (!lowering.checkTags())
       return false;
     statistics.ranks += ranks.size();
@@ -117,7 +144,7 @@ private:
     image.appendMetadata(traceVersion);
     auto mode = OutputDirectory::WriteMode::Create;
     auto write = [&] {
-      bool written = writeImage(image, stage, lowering, ranks, output, mode);
+      bool written = writeImage(image, part, stage, lowering, ranks, output, mode);
       statistics.nodes += int64_t(ranks.size()) * int64_t(image.getNumNodes());
       numNodesWritten += image.getNumNodes();
       image = ClassImage();
@@ -145,7 +172,7 @@ private:
   }
 
   /// Writes the nodes of an image to the files of its ranks.
-  bool writeImage(const ClassImage &image, const StageProgram &stage, const ClassLowering &lowering,
+  bool writeImage(const ClassImage &image, const Part &part, const StageProgram &stage, const ClassLowering &lowering,
                   const std::vector<uint32_t> &ranks, OutputDirectory &output, OutputDirectory::WriteMode mode) {
     std::vector<RankEncoder> encoders;
     for (unsigned worker = 0; worker < getNumWorkers(options.jobs, ranks.size()); ++worker)
@@ -154,7 +181,7 @@ private:
     auto encode = [&](uint32_t rank, unsigned worker) {
       llvm::SmallVector<uint64_t, 16> slots;
       for (const RankSlot &slot : lowering.getSlots())
-        slots.push_back(fill(slot, rank, stage.stage));
+        slots.push_back(fill(part, slot, int64_t(rank) - part.program.firstRank, stage.stage));
       if (options.progress) {
         std::lock_guard<std::mutex> lock(mutex);
         // Of a class that is written in pieces, as many ranks count as its nodes would fill.
@@ -166,18 +193,25 @@ private:
     return writeRankFiles(output, options.prefix, ranks, options.jobs, encode, mode);
   }
 
-  /// What a slot is on a rank of a stage.
-  uint64_t fill(const RankSlot &slot, int64_t rank, int64_t stage) const {
+  /// What a slot is on a rank, counted from the first of its part, of a stage.
+  static uint64_t fill(const Part &part, const RankSlot &slot, int64_t rank, int64_t stage) {
+    const Mesh &mesh = part.mesh;
+    int64_t first = part.program.firstRank;
     switch (slot.kind) {
     case RankSlot::Kind::Group:
-      return groups.getNumber(slot.groupKind, rank);
+      return part.groups.getNumber(slot.groupKind, rank);
     case RankSlot::Kind::Stage:
-      return rank + (slot.stage - stage) * mesh.getStride(*pipelineAxis);
+      return first + rank + (slot.stage - stage) * mesh.getStride(*part.pipelineAxis);
+    case RankSlot::Kind::Sender:
+      return slot.channel->from->firstRank + slot.channel->senders[rank];
+    case RankSlot::Kind::Receiver:
+      return slot.channel->to->firstRank + slot.channel->receivers[rank][slot.shift];
     case RankSlot::Kind::Neighbour:
       break;
     }
     int64_t coordinate = mesh.getCoordinate(rank, slot.axis);
-    return rank + ((coordinate + slot.shift) % mesh[slot.axis].size - coordinate) * mesh.getStride(slot.axis);
+    return first + rank +
+           ((coordinate + slot.shift) % mesh[slot.axis].size - coordinate) * mesh.getStride(slot.axis);
   }
 
   void finishProgress() {
@@ -191,12 +225,10 @@ private:
   /// Pieces of this size are written in much more time than it takes to open their files.
   static constexpr size_t maxImageBytes = 8 << 20;
 
-  const Program &program;
-  const Mesh &mesh;
-  std::optional<AxisId> pipelineAxis;
+  std::deque<Part> parts;
+  int64_t numRanks = 0; ///< Of all parts.
   const EmitOptions &options;
   DiagnosticEngine &diags;
-  GroupTable groups;
   EmitStatistics statistics;
   std::mutex mutex;
   /// For the progress: of the class being written, and ranks of those before it.
@@ -207,5 +239,18 @@ private:
 
 std::optional<EmitStatistics> stage::emitTraces(const Program &program, const EmitOptions &options,
                                                 DiagnosticEngine &diags) {
-  return Emitter(program, options, diags).run();
+  return Emitter({&program}, options, diags).run();
+}
+
+std::optional<EmitStatistics> stage::emitTraces(const LinkedProgram &program, const EmitOptions &options,
+                                                DiagnosticEngine &diags) {
+  std::vector<const Program *> parts;
+  for (auto &part : program.parts) {
+    parts.push_back(part.get());
+    if (uint64_t tags = uint64_t(program.channels.size()) * part->microbatches; tags > ClassLowering::maxTags) {
+      diags.report(part->graph->loc, diag::TooManyTransferTags) << int64_t(tags) << int64_t(ClassLowering::maxTags);
+      return std::nullopt;
+    }
+  }
+  return Emitter(std::move(parts), options, diags).run();
 }

@@ -3,14 +3,14 @@
 
 using namespace stage;
 
-GroupTable::GroupTable(const Program &program)
+GroupTable::GroupTable(const Program &program, uint64_t first)
     : program(program), mesh(program.graph->mesh), pipelineAxis(program.graph->pipeline.axis) {
   for (const StageProgram &stage : program.stages)
     forEachOp(stage, [&](const Op &op) { use(op, stage.stage); });
-  uint64_t next = 1;
+  end = first;
   for (Entry &entry : entries) {
-    entry.first = next;
-    next += getNumGroups(entry);
+    entry.first = end;
+    end += getNumGroups(entry);
   }
 }
 
@@ -75,8 +75,7 @@ uint64_t GroupTable::getNumber(unsigned kind, int64_t rank) const {
   return entries[kind].first + indexOf(entries[kind], rank);
 }
 
-CommGroups GroupTable::getAll() const {
-  CommGroups groups;
+void GroupTable::addAll(CommGroups &groups) const {
   int64_t ranks = mesh.getNumRanks();
   for (const Entry &entry : entries) {
     llvm::ArrayRef<unsigned> stages = entry.usedBy;
@@ -86,10 +85,9 @@ CommGroups GroupTable::getAll() const {
       if (pipelineAxis && !stages.empty() &&
           !llvm::is_contained(stages, unsigned(mesh.getCoordinate(rank, *pipelineAxis))))
         continue;
-      groups[entry.first + indexOf(entry, rank)].push_back(uint32_t(rank));
+      groups[entry.first + indexOf(entry, rank)].push_back(uint32_t(program.firstRank + rank));
     }
   }
-  return groups;
 }
 
 uint64_t MixedRadix::getCount() const {

@@ -41,20 +41,24 @@ struct GroupKind {
 
 class GroupTable {
 public:
-  explicit GroupTable(const Program &program);
+  /// The groups of a program; of a part of a workload, numbered from `first`.
+  explicit GroupTable(const Program &program, uint64_t first = 1);
 
   unsigned getNumKinds() const { return entries.size(); }
   /// The kind of a collective's groups; nothing if they have one member.
   std::optional<unsigned> find(const Op &op) const;
-  /// The number of the group of a kind that a rank is in. The rank must take part in the kind.
+  /// The number of the group of a kind that a rank is in, which is counted from the first of its part. It must take part
+  /// in the kind.
   uint64_t getNumber(unsigned kind, int64_t rank) const;
   /// The number of a kind's first group.
   uint64_t getFirst(unsigned kind) const { return entries[kind].first; }
   /// The numbers, counted from the first, of the groups of a kind that ranks are in of which some coordinates are
   /// `fixed` (absent ones are not), the pipeline's among them. Each number stands for as many ranks.
   MixedRadix getNumbers(unsigned kind, llvm::ArrayRef<std::optional<int64_t>> fixed) const;
-  /// All groups, for comm_group.json.
-  CommGroups getAll() const;
+  /// The number behind that of the last group.
+  uint64_t getEnd() const { return end; }
+  /// Adds all groups, for comm_group.json.
+  void addAll(CommGroups &groups) const;
   /// Bytes of comm_group.json.
   __int128 getJsonSize() const;
 
@@ -75,6 +79,7 @@ private:
   const Mesh &mesh;
   std::optional<AxisId> pipelineAxis;
   std::vector<Entry> entries;
+  uint64_t end;
 };
 
 } // namespace stage

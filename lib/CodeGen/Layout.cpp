@@ -244,6 +244,9 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
 
 void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor,
                       Seen &seen) const {
+  if (isTransferred(*value))
+    if (auto recv = unit.layout->findRecv(value)) // whatever the phase that uses it first
+      return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});
   // A value of another phase is that of the microbatch's earlier unit.
   if (unit.previous && value->getBlock()->getPhase() != unit.kind)
     return visit(value, *unit.previous, iteration, visitor, seen);

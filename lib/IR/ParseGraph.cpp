@@ -19,9 +19,22 @@ bool TextParser::parseGraph() {
   good &= resolveEdges();
   if (token.kind == Token::End && !good)
     return false; // the broken item may have swallowed the end
-  if (!expect("}"))
+  return expect("}");
+}
+
+bool TextParser::parseTransferEnd(TransferEnd &end) {
+  end.name = token;
+  if (!parseName(end.part, "the name of a part"))
     return false;
-  return token.kind == Token::End || fail("the end of the file");
+  end.value = token;
+  if (token.kind != Token::Value)
+    return fail("a value");
+  advance();
+  return true;
+}
+
+bool TextParser::parseTransfer(TransferEnd &from, TransferEnd &to) {
+  return expect("transfer") && parseTransferEnd(from) && expect("to") && parseTransferEnd(to) && expect(";");
 }
 
 bool TextParser::parseItem() {
@@ -98,9 +111,6 @@ bool TextParser::parseDim() {
   dim->parts = std::move(parts);
   return expect(";");
 }
-
-/// As in programs: ranks are numbered by 32 bits.
-static constexpr int64_t maxRanks = int64_t(1) << 31;
 
 bool TextParser::parseMesh() {
   return parseList("(", ")", [&] {
@@ -401,6 +411,8 @@ std::unique_ptr<Graph> stage::parseGraph(SizeContext &sizes, DiagnosticEngine &d
   auto graph = std::make_unique<Graph>(sizes);
   unsigned errorsBefore = diags.getNumErrors();
   llvm::StringRef text = diags.getSources().getMemoryBuffer(bufferId)->getBuffer();
-  TextParser(*graph, diags, text).parseGraph();
+  TextParser parser(*graph, diags, text);
+  if (parser.parseGraph())
+    parser.parseEnd();
   return diags.getNumErrors() == errorsBefore ? std::move(graph) : nullptr;
 }

@@ -1,5 +1,6 @@
 //===- Program.cpp - the program IR ---------------------------------------===//
 #include "stage/IR/Program.h"
+#include "stage/IR/Channel.h"
 #include "llvm/ADT/SetVector.h"
 #include "stage/IR/Costs.h"
 #include "stage/IR/Text.h"
@@ -211,6 +212,12 @@ private:
       llvm::interleaveComma(item.values, os, [&](const Value *value) { os << '%' << names.get(value); });
       if (item.values.empty())
         os << "nothing";
+      if (item.channel) {
+        const Graph &other = *(isRecv ? item.channel->from : item.channel->to)->graph;
+        unsigned stage = isRecv ? item.channel->fromStage : item.channel->toStage;
+        os << (isRecv ? " from " : " to ") << "part " << other.name << " stage " << stage;
+        return;
+      }
       auto [stage, chunk] = program.virtualStages[item.peer];
       os << (isRecv ? " from stage " : " to stage ") << stage;
       if (program.numChunks > 1)

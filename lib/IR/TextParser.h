@@ -23,6 +23,21 @@ public:
       : graph(graph), diags(diags), lexer(text), token(lexer.next()) {}
 
   bool parseGraph();
+  /// Behind a graph. `token` is what stands there.
+  bool isAt(llvm::StringRef word) const { return is(word); }
+  llvm::StringRef getRest() const { return lexer.getBuffer().drop_front(token.text.data() - lexer.getBuffer().data()); }
+  bool parseEnd() { return token.kind == Token::End || fail("the end of the file"); }
+  /// `Encoder %y`: a value of a part of a workload.
+  struct TransferEnd {
+    std::string part;
+    Token name, value;
+  };
+  /// `transfer Encoder %y to Decoder %x;`
+  bool parseTransfer(TransferEnd &from, TransferEnd &to);
+  /// By its name in the text, with the `%`; null if there is none.
+  Value *findValue(const Token &name) const { return values.lookup(name.text.drop_front()); }
+  /// As in programs: ranks are numbered by 32 bits.
+  static constexpr int64_t maxRanks = int64_t(1) << 31;
 
 private:
   /// Nesting of brackets in sizes and formulas that is accepted.
@@ -36,6 +51,7 @@ private:
 
   void advance() { token = lexer.next(); }
   bool is(llvm::StringRef text) const { return token.is(text); }
+  bool parseTransferEnd(TransferEnd &end);
   bool consume(llvm::StringRef text);
   /// Reports what was expected and what stands here instead. Always false.
   bool fail(const llvm::Twine &expected);

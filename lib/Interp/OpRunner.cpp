@@ -84,7 +84,8 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
     fault = makeFault(step.op, value, "is on the " + getName(value->type.space) + ", but is read on the " + getName(space));
     return nullptr;
   }
-  if (Sources::isSource(value)) {
+  // One device has what another part sends from the beginning.
+  if (Sources::isSource(value) || (rank < 0 && isTransferred(*value))) {
     const Op *loop = value->getOp()->kind == OpKind::Constant ? nullptr : getLoop(value);
     auto ranges = loop ? memory.ranges.find(loop->loop) : memory.ranges.end();
     int64_t iteration = getIteration(value, step.frame);
@@ -289,7 +290,7 @@ std::optional<Fault> OpRunner::runBackward(const Step &step, int64_t rank, const
       continue;
     const Value *value = origin->getOperand(i);
     auto it = known.find(getInstance(value, step.frame, step.microbatch));
-    TensorRef whole = Sources::isSource(value) ? getSource(value, step, /*rank=*/-1)
+    TensorRef whole = Sources::isSource(value) || isTransferred(*value) ? getSource(value, step, /*rank=*/-1)
                       : it != known.end()      ? it->second
                                                : nullptr;
     llvm::SmallVector<Positions, 4> dims;

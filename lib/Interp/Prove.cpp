@@ -1,80 +1,19 @@
 //===- Prove.cpp - does the sharded program compute the same? -------------===//
 #include "stage/Interp/Prove.h"
+#include "ProofSize.h"
 #include "Reference.h"
 #include "ShardedRun.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Transforms/BuildProgram.h"
 #include "stage/Transforms/CheckSizes.h"
+#include "stage/Transforms/LinkParts.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
 
 using namespace stage;
-
-/// The indices that an op runs over. Not those of dims that are only subscripted, as of a part of a concatenation, nor
-/// several indices as one: where these stand follows from others.
-static std::vector<bool> findIterated(const OpDef &op) {
-  const OpDef &def = op.vjpOf ? *op.vjpOf : op;
-  std::vector<bool> iterated(def.indices.size(), def.opaque);
-  auto mark = [&](llvm::ArrayRef<unsigned> indices) {
-    for (unsigned index : def.expand(indices))
-      iterated[index] = true;
-  };
-  auto visit = [&](auto &self, const Formula *f) -> void {
-    mark(f->indices);
-    for (const Formula *child : f->children)
-      self(self, child);
-  };
-  for (const ResultInfo &result : def.results) {
-    mark(result.indices);
-    if (result.formula)
-      visit(visit, result.formula);
-  }
-  for (auto &[name, let] : def.lets)
-    visit(visit, let);
-  for (unsigned i = 0; i < def.indices.size(); ++i)
-    if (def.indices[i].isCompound())
-      iterated[i] = false;
-  return iterated;
-}
-
-/// Element by element a proof is slow: what would take minutes is refused.
-static bool checkSize(Graph &graph, const Program *program, DiagnosticEngine &diags) {
-  constexpr double most = 2e8;
-  double work = 0;
-  auto visit = [&](auto &self, Block &block, double times) -> void {
-    for (auto &op : block) {
-      for (auto &body : op->bodies) {
-        int64_t iterations = op->cases.count(body->getNumber(), 0, getCheckedCount(graph, op->count));
-        self(self, *body, times * double(iterations));
-      }
-      double size = times;
-      std::vector<bool> iterated = op->def ? findIterated(*op->def) : std::vector<bool>();
-      for (unsigned i = 0; i < iterated.size() && i < op->extents.size(); ++i)
-        if (iterated[i])
-          size *= double(getCheckedCount(graph, op->extents[i].size));
-      for (auto &result : op->getResults()) {
-        double elements = times;
-        for (const Extent &extent : result->type.shape)
-          elements *= double(getCheckedCount(graph, extent.size));
-        size = std::max(size, elements);
-      }
-      work += size;
-    }
-  };
-  for (Block &phase : graph.getPhases())
-    visit(visit, phase, 1);
-  work *= double(graph.microbatches);
-  if (program && !hasFewRanks(graph, diags))
-    return false;
-  if (work > most) {
-    diags.report(graph.loc, diag::ProofTooMuch) << std::to_string(work) << std::to_string(most);
-    return false;
-  }
-  return true;
-}
 
 namespace {
 class Prover {
@@ -84,13 +23,48 @@ public:
         referenceSources(referenceGraph, scale), sources(graph, scale),
         reference(referenceGraph, referenceSources), findings(graph) {}
 
-  std::optional<Proof> run() {
-    if (!reference.run(diags) || !runUnsharded() || !compareWithReference())
-      return std::nullopt;
-    if (program)
-      for (SendMode mode : {SendMode::Buffered, SendMode::Waiting})
-        if (!runSharded(mode))
-          return std::nullopt;
+  /// What other parts send is what they have computed; integers stay below the limits that the receiver has for them.
+  void addOutput(unsigned number, const Prover &receiver, const Transfer &transfer, const Transfer &ofReference) {
+    outputs.insert(number);
+    auto limit = [number](Sources &mine, Graph &graph, const Sources &theirs, const Value *input) {
+      if (std::optional<int64_t> size = theirs.findLimit(input))
+        mine.limit(graph.getForward().getTerminator()->getOperand(number), *size);
+    };
+    limit(sources, graph, receiver.sources, transfer.input->getResult());
+    limit(referenceSources, referenceGraph, receiver.referenceSources, ofReference.input->getResult());
+  }
+  void setInput(const Transfer &transfer, const Transfer &ofReference, const Prover &sender) {
+    for (unsigned m = 0; m < graph.microbatches; ++m)
+      referenceSources.set(ofReference.input->getResult(), m, sender.reference.getOutput(transfer.output, m));
+    received.push_back({transfer.input->getResult(), &sender, sender.getOutput(transfer.output)});
+  }
+
+  /// All that is computed on one device.
+  bool runOnOneDevice() { return reference.run(diags) && runUnsharded() && compareWithReference(); }
+
+  /// The ranks of all parts, or of the one.
+  static bool runOnRanks(llvm::ArrayRef<Prover *> parts, DiagnosticEngine &diags) {
+    for (SendMode mode : {SendMode::Buffered, SendMode::Waiting}) {
+      PartMail mail;
+      std::vector<std::unique_ptr<ShardedRun>> runs;
+      for (Prover *part : parts)
+        runs.push_back(std::make_unique<ShardedRun>(*part->program, part->sources, part->unsharded, part->rounding,
+                                                    part->findings, mode, mail));
+      bool isDone = ShardedRun::run(runs, diags), isGood = true;
+      for (Prover *part : parts)
+        if (!part->findings.isClean()) {
+          part->findings.report(diags);
+          isGood = false;
+        }
+      for (size_t i = 0; isGood && isDone && mode == SendMode::Buffered && i < parts.size(); ++i)
+        isGood = parts[i]->checkUpdates(*runs[i]) && parts[i]->checkResults();
+      if (!isGood || !isDone)
+        return false;
+    }
+    return true;
+  }
+
+  Proof getProof() {
     proof.numParams = reference.getNumGradients();
     proof.numCompared += findings.getNumCompared();
     proof.numOfRounding = findings.getNumOfRounding();
@@ -123,6 +97,13 @@ private:
   bool runUnsharded(RankMemory &memory, bool isDisturbed) {
     OpRunner runner(graph, sources, isDisturbed);
     EnvironmentScope binding(graph);
+    for (const ReceivedInput &input : received)
+      for (unsigned m = 0; m < graph.microbatches; ++m) {
+        const RankMemory &sender = isDisturbed ? input.sender->disturbed : input.sender->unsharded;
+        TensorRef tensor = sender.values.at({input.output, 0, m});
+        memory.values[{input.value, 0, m}] = tensor;
+        sources.set(input.value, m, std::move(tensor));
+      }
     for (const Step &step : listUnshardedSteps(graph)) {
       binding.enter(step.microbatch);
       std::optional<Fault> fault;
@@ -140,10 +121,12 @@ private:
   }
 
   bool runUnsharded() {
-    RankMemory disturbed;
-    if (!runUnsharded(unsharded, /*isDisturbed=*/false) || !runUnsharded(disturbed, /*isDisturbed=*/true))
+    // What comes from other parts is undisturbed from then on.
+    if (!runUnsharded(disturbed, /*isDisturbed=*/true) || !runUnsharded(unsharded, /*isDisturbed=*/false))
       return false;
     rounding = Rounding(unsharded, disturbed);
+    if (outputs.empty())
+      disturbed = RankMemory();
     return true;
   }
 
@@ -162,12 +145,38 @@ private:
       cover(deviation);
       ++proof.numCompared;
     }
+    for (unsigned number : outputs)
+      if (!compareOutput(number))
+        return false;
     if (llvm::none_of(graph.getPhases(), [](const Block &phase) { return isBackward(phase.getPhase()); }))
       return true; // before differentiate
     bool isGood = true;
     for (const Value *param : sources.getParams())
       isGood &= compareGradient(param);
     return isGood;
+  }
+
+  const Value *getOutput(unsigned number) const { return graph.getForward().getTerminator()->getOperand(number); }
+
+  /// What another part is sent is what it was before the passes, in all microbatches.
+  bool compareOutput(unsigned number) {
+    const Value *output = getOutput(number);
+    for (unsigned m = 0; m < graph.microbatches; ++m) {
+      Instance instance = {output, 0, m};
+      TensorRef expected = reference.getOutput(number, m), found = unsharded.values.at(instance);
+      double largest = getLargest(*expected);
+      for (size_t i = 0; i < expected->data.size(); ++i) {
+        Deviation deviation(found->data[i], expected->data[i], rounding.get(instance), largest);
+        if (!deviation.isAccepted()) {
+          diags.report(output->loc, diag::ProofOutput)
+              << describe(*output) << int64_t(m) << int64_t(i) << format(found->data[i]) << format(expected->data[i]);
+          return false;
+        }
+        cover(deviation);
+      }
+      ++proof.numCompared;
+    }
+    return true;
   }
 
   void cover(const Deviation &deviation) {
@@ -285,16 +294,6 @@ private:
 
   //===--- the sharded runs against the unsharded one ---------------------===//
 
-  bool runSharded(SendMode mode) {
-    ShardedRun run(*program, sources, unsharded, rounding, findings, mode);
-    bool isDone = run.run(diags);
-    if (!findings.isClean()) {
-      findings.report(diags);
-      return false;
-    }
-    return isDone && (mode == SendMode::Waiting || (checkUpdates(run) && checkResults()));
-  }
-
   /// Every rank updates every parameter that it uses and that is trained, and every one is on some rank.
   bool checkUpdates(const ShardedRun &run) {
     for (auto &[key, tensor] : unsharded.updated) {
@@ -359,6 +358,14 @@ private:
   Sources referenceSources, sources;
   Reference reference;
   RankMemory unsharded;
+  RankMemory disturbed; ///< Kept where another part is sent some of it.
+  std::set<unsigned> outputs; ///< Operands of `return` that others are sent.
+  struct ReceivedInput {
+    const Value *value;
+    const Prover *sender;
+    const Value *output; ///< As the sender calls it.
+  };
+  std::vector<ReceivedInput> received;
   Rounding rounding;
   Findings findings;
   Proof proof;
@@ -366,9 +373,12 @@ private:
 } // namespace
 
 std::optional<Proof> stage::prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags) {
-  if (!checkSizes(reference, diags) || !checkSizes(graph, diags) || !checkSize(graph, program, diags))
+  if (!checkSizes(reference, diags) || !checkSizes(graph, diags) || !checkProofSize(graph, program, diags))
     return std::nullopt;
-  return Prover(reference, graph, program, diags).run();
+  Prover prover(reference, graph, program, diags);
+  if (!prover.runOnOneDevice() || (program && !Prover::runOnRanks(&prover, diags)))
+    return std::nullopt;
+  return prover.getProof();
 }
 
 /// True once every operand is in the sharding that its op needs.
@@ -393,17 +403,63 @@ static bool hasCommunication(Graph &graph) {
   return isComplete;
 }
 
+/// Stages are needed to run; where the pass has not been, it says where ops are and changes none.
+static void placeOps(Graph &graph, DiagnosticEngine &diags) {
+  if (llvm::none_of(graph.getForward(), [](const std::unique_ptr<Op> &op) { return op->virtualStage.has_value(); }))
+    partitionPipeline(graph, diags);
+}
+
 std::optional<Proof> stage::prove(Graph &reference, Graph &graph, DiagnosticEngine &diags) {
   std::unique_ptr<Program> program;
   if (hasCommunication(graph)) {
-    // Stages are needed to run; where the pass has not been, it says where ops are and changes none.
-    if (llvm::none_of(graph.getForward(), [](const std::unique_ptr<Op> &op) { return op->virtualStage.has_value(); }))
-      partitionPipeline(graph, diags);
+    placeOps(graph, diags);
     program = diags.hasErrors() ? nullptr : buildProgram(graph, diags);
     if (!program)
       return std::nullopt;
   }
   return prove(reference, graph, program.get(), diags);
+}
+
+std::optional<std::vector<Proof>> stage::prove(Workload &reference, Workload &workload, DiagnosticEngine &diags) {
+  std::unique_ptr<LinkedProgram> linked;
+  if (llvm::all_of(workload.parts, [](auto &part) { return hasCommunication(*part); })) {
+    for (auto &part : workload.parts)
+      placeOps(*part, diags);
+    linked = diags.hasErrors() ? nullptr : linkParts(workload, diags);
+    if (!linked)
+      return std::nullopt;
+  } else if (!verifyTransferSizes(workload, diags)) {
+    return std::nullopt;
+  }
+  std::vector<std::unique_ptr<Prover>> provers;
+  std::vector<Prover *> parts;
+  for (unsigned part = 0; part < workload.parts.size(); ++part) {
+    Graph &before = *reference.parts[part], &graph = *workload.parts[part];
+    const Program *program = linked ? linked->parts[part].get() : nullptr;
+    if (!checkSizes(before, diags) || !checkSizes(graph, diags) || !checkProofSize(graph, program, diags))
+      return std::nullopt;
+    provers.push_back(std::make_unique<Prover>(before, graph, program, diags));
+    parts.push_back(provers.back().get());
+  }
+  // Each part sends before those that receive from it compute.
+  std::vector<unsigned> order = orderParts(workload);
+  for (unsigned part : llvm::reverse(order))
+    for (auto [transfer, ofReference] : llvm::zip(workload.transfers, reference.transfers))
+      if (transfer.from == part)
+        parts[part]->addOutput(transfer.output, *parts[transfer.to], transfer, ofReference);
+  for (unsigned part : order) {
+    for (auto [transfer, ofReference] : llvm::zip(workload.transfers, reference.transfers))
+      if (transfer.to == part)
+        parts[part]->setInput(transfer, ofReference, *parts[transfer.from]);
+    if (!parts[part]->runOnOneDevice())
+      return std::nullopt;
+  }
+  if (linked && !Prover::runOnRanks(parts, diags))
+    return std::nullopt;
+  std::vector<Proof> proofs;
+  for (Prover *part : parts)
+    proofs.push_back(part->getProof());
+  return proofs;
 }
 
 void stage::print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof) {

@@ -147,11 +147,17 @@ bool Reference::run(DiagnosticEngine &diags) {
     RankMemory memory;
     if (auto fault = runForward(steps, nullptr, memory))
       return report(std::move(fault), steps.back());
-    if (!loss)
-      continue;
-    Step last = steps.back();
+    Step last = steps.empty() ? Step() : steps.back();
     std::optional<Fault> fault;
     OpRunner runner(graph, sources);
+    std::vector<TensorRef> &returned = outputs.emplace_back();
+    if (Op *result = graph.getForward().getTerminator())
+      for (const Value *value : result->getOperands())
+        returned.push_back(fault ? nullptr : runner.read(value, last, -1, memory, fault));
+    if (fault)
+      return report(std::move(fault), last);
+    if (!loss)
+      continue;
     TensorRef value = runner.read(loss, last, -1, memory, fault);
     if (fault)
       return report(std::move(fault), last);
@@ -199,7 +205,7 @@ double Reference::getDifference(llvm::ArrayRef<Step> steps, const RankMemory &ba
         Tensor moved = *std::get<TensorRef>(originals.back());
         for (size_t i = 0; i < moved.data.size(); ++i)
           moved.data[i] += (side ? h : -h) * getDirection(param, instance.iteration, i);
-        sources.setParam(param, instance.iteration, std::make_shared<Tensor>(std::move(moved)));
+        sources.set(param, instance.iteration, std::make_shared<Tensor>(std::move(moved)));
       });
     RankMemory memory;
     std::optional<Fault> fault = runForward(steps, &base.values, memory);
@@ -208,7 +214,7 @@ double Reference::getDifference(llvm::ArrayRef<Step> steps, const RankMemory &ba
     if (!fault)
       sides[side] = value->data.front();
     for (auto &[param, iteration, original] : originals)
-      sources.setParam(param, iteration, original);
+      sources.set(param, iteration, original);
   }
   return (sides[1] - sides[0]) / (2 * h);
 }

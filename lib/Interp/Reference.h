@@ -29,6 +29,8 @@ public:
   const Tensor *getGradient(unsigned param, uint64_t iteration) const;
   /// The gradient of a microbatch's loss by a value of the forward block; null if it does not depend on it.
   const Tensor *getAdjoint(const Instance &instance) const;
+  /// What forward returns, per microbatch: operand `number` of `return`.
+  TensorRef getOutput(unsigned number, unsigned microbatch) const { return outputs[microbatch][number]; }
   unsigned getNumGradients() const { return gradients.size(); }
 
 private:
@@ -51,6 +53,7 @@ private:
   Graph &graph;
   Sources &sources;
   std::vector<double> losses;
+  std::vector<std::vector<TensorRef>> outputs;
   std::map<Instance, Tensor> adjoints;
   std::map<std::pair<unsigned, uint64_t>, Tensor> gradients;
 };

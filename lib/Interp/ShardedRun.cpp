@@ -1,20 +1,24 @@
 //===- ShardedRun.cpp - every rank of a program, on one machine -----------===//
 #include "ShardedRun.h"
 #include "Collectives.h"
+#include "stage/IR/Channel.h"
 #include "stage/IR/Text.h"
 #include "stage/Interp/Diagnostics.h"
 
 using namespace stage;
 
 ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemory &unsharded,
-                       const Rounding &rounding, Findings &findings, SendMode mode)
+                       const Rounding &rounding, Findings &findings, SendMode mode, PartMail &partMail)
     : program(program), graph(*program.graph), unsharded(unsharded), rounding(rounding), findings(findings), mode(mode),
-      runner(graph, sources, unsharded.values, rounding), binding(graph) {
+      runner(graph, sources, unsharded.values, rounding), binding(graph), partMail(partMail) {
+  partMail.runs[&program] = this;
   ChainLifetimes lifetimes(graph);
   for (const StageProgram &stage : program.stages) {
     steps.push_back(listSteps(program, stage, lifetimes));
     for (const Step &step : steps.back())
-      if (step.kind == Step::Kind::Receive)
+      if (step.kind == Step::Kind::Receive && step.channel)
+        transferUnits[{step.channel->number, step.microbatch}] = step.unit;
+      else if (step.kind == Step::Kind::Receive)
         receiveUnits[{step.peer, step.self, step.microbatch}] = step.unit;
   }
   int64_t numRanks = graph.mesh.getNumRanks();
@@ -42,25 +46,43 @@ const Step *ShardedRun::getStep(int64_t rank) const {
   return position[rank] < list.size() ? &list[position[rank]] : nullptr;
 }
 
-bool ShardedRun::run(DiagnosticEngine &diags) {
-  for (bool isMoving = true; isMoving;) {
-    isMoving = false;
-    for (int64_t rank = 0; rank < int64_t(position.size()); ++rank) {
-      isMoving |= completeSends(rank);
-      while (getStep(rank)) {
-        Outcome outcome = advance(rank);
-        if (outcome == Outcome::Failed)
-          return false;
-        if (outcome == Outcome::Blocked)
-          break;
-        isMoving = true;
-        completeSends(rank);
-      }
+std::optional<bool> ShardedRun::goRound() {
+  bool isMoving = false;
+  for (int64_t rank = 0; rank < int64_t(position.size()); ++rank) {
+    isMoving |= completeSends(rank);
+    while (getStep(rank)) {
+      Outcome outcome = advance(rank);
+      if (outcome == Outcome::Failed)
+        return std::nullopt;
+      if (outcome == Outcome::Blocked)
+        break;
+      isMoving = true;
+      completeSends(rank);
     }
   }
+  return isMoving;
+}
+
+bool ShardedRun::isDone() const {
   for (int64_t rank = 0; rank < int64_t(position.size()); ++rank)
-    if (getStep(rank) || !waiting[rank].empty()) {
-      reportStuck(diags);
+    if (getStep(rank) || !waiting[rank].empty())
+      return false;
+  return true;
+}
+
+bool ShardedRun::run(llvm::ArrayRef<std::unique_ptr<ShardedRun>> parts, DiagnosticEngine &diags) {
+  for (bool isMoving = true; isMoving;) {
+    isMoving = false;
+    for (auto &part : parts) {
+      std::optional<bool> moved = part->goRound();
+      if (!moved)
+        return false;
+      isMoving |= *moved;
+    }
+  }
+  for (auto &part : parts)
+    if (!part->isDone()) {
+      part->reportStuck(diags);
       return false;
     }
   return true;
@@ -199,38 +221,73 @@ ShardedRun::Outcome ShardedRun::runCollectiveStep(int64_t rank, const Step &step
 }
 
 ShardedRun::Outcome ShardedRun::send(int64_t rank, const Step &step) {
+  const Channel *channel = step.channel;
+  unsigned numMessages = channel ? channel->receivers[rank].size() : 1;
   if (mode == SendMode::Waiting) {
-    waiting[rank].push_back(&step);
+    for (unsigned i = 0; i < numMessages; ++i)
+      waiting[rank].push_back({&step, i});
     return finish(std::nullopt, rank, step);
   }
   std::optional<Fault> fault;
   TensorRef tensor = runner.read(step.value, step, rank, memories[rank], fault);
-  mail[{rank, getPeer(rank, step.peer), step.self, step.peer, step.microbatch, step.slot}] = tensor;
+  if (!channel)
+    mail[{rank, getPeer(rank, step.peer), step.self, step.peer, step.microbatch, step.slot}] = tensor;
+  for (unsigned i = 0; channel && !fault && i < numMessages; ++i) {
+    int64_t receiver = channel->receivers[rank][i];
+    auto wanted = PieceMap(*channel->to->graph).getPositions(channel->input->type, channel->input->sharding, receiver);
+    std::optional<Tensor> piece = wanted ? extract(*tensor, *wanted) : std::nullopt;
+    if (piece)
+      partMail.messages[{channel->number, step.microbatch, receiver}] = std::make_shared<Tensor>(std::move(*piece));
+    else
+      fault = Fault{nullptr, step.value,
+                    "has not all of the piece that rank " + std::to_string(receiver) + " of " +
+                        channel->to->graph->name + " needs"};
+  }
   return finish(std::move(fault), rank, step);
+}
+
+bool ShardedRun::hasPosted(const Channel &channel, unsigned microbatch, int64_t rank) const {
+  auto unit = transferUnits.find({channel.number, microbatch});
+  const Step *now = getStep(rank);
+  return !now || unit == transferUnits.end() || now->unit + 1 >= unit->second;
 }
 
 bool ShardedRun::completeSends(int64_t rank) {
   bool any = false;
-  while (!waiting[rank].empty()) {
-    const Step &step = *waiting[rank].front();
+  for (; !waiting[rank].empty(); waiting[rank].pop_front(), any = true) {
+    const Step &step = *waiting[rank].front().step;
+    if (const Channel *channel = step.channel) {
+      int64_t receiver = channel->receivers[rank][waiting[rank].front().receiver];
+      if (!partMail.runs.lookup(channel->to)->hasPosted(*channel, step.microbatch, receiver))
+        return any;
+      partMail.messages[{channel->number, step.microbatch, receiver}] = nullptr;
+      continue;
+    }
     int64_t peer = getPeer(rank, step.peer);
     const Step *theirs = getStep(peer);
     auto unit = receiveUnits.find({step.self, step.peer, step.microbatch});
     if (theirs && unit != receiveUnits.end() && theirs->unit + 1 < unit->second)
       return any;
     mail[{rank, peer, step.self, step.peer, step.microbatch, step.slot}] = nullptr;
-    waiting[rank].pop_front();
-    any = true;
   }
   return any;
 }
 
 ShardedRun::Outcome ShardedRun::receive(int64_t rank, const Step &step) {
-  auto it = mail.find({getPeer(rank, step.peer), rank, step.peer, step.self, step.microbatch, step.slot});
-  if (it == mail.end())
+  TensorRef tensor;
+  auto take = [&](auto &messages, auto key) {
+    auto it = messages.find(key);
+    if (it == messages.end())
+      return false;
+    tensor = it->second;
+    messages.erase(it);
+    return true;
+  };
+  bool isThere = step.channel
+                     ? take(partMail.messages, std::tuple(step.channel->number, step.microbatch, rank))
+                     : take(mail, Tag(getPeer(rank, step.peer), rank, step.peer, step.self, step.microbatch, step.slot));
+  if (!isThere)
     return Outcome::Blocked;
-  TensorRef tensor = it->second;
-  mail.erase(it);
   if (mode == SendMode::Waiting)
     return finish(std::nullopt, rank, step);
   auto fault = runner.store(step.value, step.frame, step.microbatch, tensor, rank, memories[rank], nullptr);
@@ -249,8 +306,13 @@ static std::string describeWait(const Graph &graph, const Step &step) {
     printAxes(os, graph.mesh, step.op->axes);
     os << " of '" << describe(*step.op->getOperand(0)) << "'";
   } else {
-    os << (step.kind == Step::Kind::Send ? "send to" : "receive from") << " virtual stage " << step.peer << " of '"
-       << describe(*step.value) << "', microbatch " << step.microbatch;
+    bool isSend = step.kind == Step::Kind::Send;
+    os << (isSend ? "send to " : "receive from ");
+    if (step.channel)
+      os << "part " << (isSend ? step.channel->to : step.channel->from)->graph->name;
+    else
+      os << "virtual stage " << step.peer;
+    os << " of '" << describe(*step.value) << "', microbatch " << step.microbatch;
   }
   return os.str();
 }
@@ -259,7 +321,7 @@ void ShardedRun::reportStuck(DiagnosticEngine &diags) const {
   std::optional<DiagnosticBuilder> error;
   unsigned shown = 0;
   for (int64_t rank = 0; rank < int64_t(position.size()) && shown < 8; ++rank) {
-    const Step *step = waiting[rank].empty() ? getStep(rank) : waiting[rank].front();
+    const Step *step = waiting[rank].empty() ? getStep(rank) : waiting[rank].front().step;
     if (!step)
       continue;
     ++shown;

@@ -14,6 +14,9 @@
 // up the collectives behind it, as communication is in order, and no compute. Both must
 // finish; as they compute the same, only buffered runs compute.
 //
+// The parts of a workload run together: each run has the ranks of one, and all share the
+// messages between parts.
+//
 // Every tensor that is not a partial sum is compared with the unsharded run as soon as
 // it is made.
 //
@@ -28,13 +31,21 @@ namespace stage {
 
 enum class SendMode { Buffered, Waiting };
 
+class ShardedRun;
+
+/// What parts that run together have sent each other: by channel, microbatch and receiving rank of its part.
+struct PartMail {
+  std::map<std::tuple<unsigned, unsigned, int64_t>, TensorRef> messages;
+  llvm::DenseMap<const Program *, const ShardedRun *> runs;
+};
+
 class ShardedRun {
 public:
   ShardedRun(const Program &program, Sources &sources, const RankMemory &unsharded, const Rounding &rounding,
-             Findings &findings, SendMode mode);
+             Findings &findings, SendMode mode, PartMail &partMail);
 
-  /// False if it was stuck or met a fault.
-  bool run(DiagnosticEngine &diags);
+  /// Runs the parts of a workload, or the one part. False if they were stuck or met a fault.
+  static bool run(llvm::ArrayRef<std::unique_ptr<ShardedRun>> parts, DiagnosticEngine &diags);
   llvm::ArrayRef<RankMemory> getMemories() const { return memories; }
   unsigned getStage(int64_t rank) const;
 
@@ -43,6 +54,11 @@ private:
   using Tag = std::tuple<int64_t, int64_t, unsigned, unsigned, unsigned, unsigned>;
 
   const Step *getStep(int64_t rank) const;
+  /// Each rank goes on as far as it can. Nothing after a fault; else whether any did.
+  std::optional<bool> goRound();
+  bool isDone() const;
+  /// A rank has come to where it posts its recv.
+  bool hasPosted(const Channel &channel, unsigned microbatch, int64_t rank) const;
   Outcome advance(int64_t rank);
   Outcome runCollectiveStep(int64_t rank, const Step &step);
   Outcome send(int64_t rank, const Step &step);
@@ -67,10 +83,18 @@ private:
   std::vector<size_t> position;         ///< Per rank.
   std::vector<RankMemory> memories;     ///< Per rank.
   std::map<Tag, TensorRef> mail;
+  PartMail &partMail;
+  /// A send, and to which of the receivers of its channel.
+  struct WaitingSend {
+    const Step *step;
+    unsigned receiver = 0;
+  };
   /// Sends that wait, per rank, in order. Empty if sends are buffered.
-  std::vector<std::deque<const Step *>> waiting;
+  std::vector<std::deque<WaitingSend>> waiting;
   /// Unit in which a stage receives (virtual stages from and to, microbatch).
   std::map<std::tuple<unsigned, unsigned, unsigned>, unsigned> receiveUnits;
+  /// The same by channel and microbatch.
+  std::map<std::pair<unsigned, unsigned>, unsigned> transferUnits;
 };
 
 } // namespace stage

@@ -43,7 +43,7 @@ void Sources::findDrawers() {
 
 bool Sources::isSource(const Value *value) {
   const Op *op = value->getOp();
-  return op && (isState(op->kind) || op->kind == OpKind::Input || op->kind == OpKind::Constant);
+  return op && !op->isTransferred && (isState(op->kind) || op->kind == OpKind::Input || op->kind == OpKind::Constant);
 }
 
 void Sources::findLimits(const Op &op) {
@@ -78,7 +78,6 @@ static void forEachCopied(const OpDef &def, const Formula *formula, llvm::functi
   }
 }
 
-/// Lets a value and what it is a copy of be less than `size`.
 void Sources::limit(const Value *value, int64_t size) {
   llvm::SmallVector<const Value *, 8> pending = {value};
   while (!pending.empty()) {

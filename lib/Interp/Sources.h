@@ -23,7 +23,8 @@ public:
 
   /// All of a parameter or buffer (in an iteration of its repeat), or of an input (in a microbatch).
   TensorRef draw(const Value *value, uint64_t instance);
-  void setParam(const Value *param, uint64_t iteration, TensorRef tensor) { known[{param, iteration}] = tensor; }
+  /// Gives one of them in place of what is drawn; to an input, what another part sends.
+  void set(const Value *value, uint64_t instance, TensorRef tensor) { known[{value, instance}] = tensor; }
   TensorRef getConstant(const Value *constant);
   /// Number of a parameter, buffer, input or random operator in the program; equal in every graph of one program.
   unsigned getOrdinal(const Op *op) const { return ordinals.lookup(op); }
@@ -33,20 +34,23 @@ public:
     return it == drawers.end() ? op : it->second;
   }
   /// Integers stay below this: the smallest dim that they lead into.
-  int64_t getLimit(const Value *value) const {
+  int64_t getLimit(const Value *value) const { return findLimit(value).value_or(2); }
+  std::optional<int64_t> findLimit(const Value *value) const {
     auto it = limits.find(value);
-    return it == limits.end() ? 2 : it->second;
+    return it == limits.end() ? std::nullopt : std::optional<int64_t>(it->second);
   }
   /// Parameters, in the order of the program.
   llvm::ArrayRef<const Value *> getParams() const { return params; }
 
-  /// True for values that are there without being computed.
+  /// Lets a value and what it is a copy of be less than `size`, where it is an integer.
+  void limit(const Value *value, int64_t size);
+
+  /// True for values that are there without being computed or received.
   static bool isSource(const Value *value);
 
 private:
   std::optional<Tensor> makeTensor(const Value *value);
   void findLimits(const Op &op);
-  void limit(const Value *value, int64_t size);
   void findDrawers();
 
   const Graph &graph;

@@ -99,11 +99,13 @@ private:
   void visitReceive(const ProgramItem &item, unsigned slot, IterationValue value) override {
     Step &step = emit(Step::Kind::Receive, value);
     step.peer = item.peer;
+    step.channel = item.channel;
     step.slot = slot;
   }
   void visitSend(const ProgramItem &item, unsigned slot, IterationValue value) override {
     Step &step = emit(Step::Kind::Send, value);
     step.peer = item.peer;
+    step.channel = item.channel;
     step.slot = slot;
   }
   void bind(IterationValue from, IterationValue to) override {

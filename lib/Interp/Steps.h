@@ -37,6 +37,7 @@ struct Step {
   Frame toFrame;
   unsigned peer = 0, self = 0; ///< Virtual stages.
   unsigned slot = 0;           ///< Number of a sent value in its message.
+  const Channel *channel = nullptr; ///< Of what is received from another part, or sent there.
   unsigned microbatch = 0;
   unsigned unit = 0; ///< Position in the stage's list.
 };

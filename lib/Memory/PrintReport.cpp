@@ -27,7 +27,9 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   os << graph.name << '\n';
   Table table({{"", Table::Left}, {"", Table::Left}}, 2);
   std::string mesh = describeMesh(graph.mesh);
-  table.addRow({"ranks", formatCount(report.ranks) + (mesh.empty() ? "" : " (" + mesh + ")")});
+  int64_t first = report.program->firstRank;
+  std::string numbers = first ? ", numbered from " + std::to_string(first) : "";
+  table.addRow({"ranks", formatCount(report.ranks) + (mesh.empty() ? "" : " (" + mesh + ")") + numbers});
   table.addRow({"microbatches", formatCount(report.program->microbatches) + " per step"});
   table.addRow({"parameters", formatCount(report.parameters)});
   if (report.padding)
@@ -67,7 +69,7 @@ struct TrafficRow {
 } // namespace
 
 static bool isAlike(const TrafficReport &a, const TrafficReport &b) {
-  return a.kind == b.kind && a.isSend == b.isSend && a.axes == b.axes && a.groupSize == b.groupSize;
+  return a.kind == b.kind && a.isSend == b.isSend && a.axes == b.axes && a.groupSize == b.groupSize && a.toPart == b.toPart;
 }
 
 /// `12,288`, or from the least to the most that ranks have.
@@ -120,7 +122,9 @@ static void printTraffic(llvm::raw_ostream &os, const Report &report) {
               2);
   for (const TrafficRow &row : rows)
     table.addRow({row.traffic->isSend ? "send" : getName(row.traffic->kind).str(),
-                  describeAxes(*report.program->graph, row.traffic->axes), formatCount(row.traffic->groupSize),
+                  row.traffic->toPart ? "to " + row.traffic->toPart->graph->name
+                                      : describeAxes(*report.program->graph, row.traffic->axes),
+                  formatCount(row.traffic->groupSize),
                   formatRange(row.first, row.last), formatCount(row.traffic->count), formatBytes(row.traffic->bytes),
                   formatSpread(row.traffic->least, row.traffic->bytes)});
   table.print(os);

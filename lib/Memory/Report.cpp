@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/Memory/Report.h"
 #include "StageOps.h"
+#include "stage/IR/Channel.h"
 #include "stage/IR/Costs.h"
 #include "stage/Memory/Diagnostics.h"
 #include <map>
@@ -160,12 +161,25 @@ private:
     for (const ProgramItem &item : items) {
       if (item.kind != ProgramItem::Kind::Send)
         continue;
+      if (item.channel) {
+        addTransfer(*item.channel, invocations, stage);
+        continue;
+      }
       TrafficReport &sends = findTraffic(stage, OpKind::AllReduce, /*isSend=*/true, {PlacedAxis(*graph.pipeline.axis)}, 2);
       for (const Value *value : item.values) {
         const auto &[bytes, varyingBytes] = getSentBytes(*value);
         addBytes(stage, sends, invocations, bytes, varyingBytes);
       }
     }
+  }
+
+  /// Some ranks of a stage may send more messages than others.
+  static void addTransfer(const Channel &channel, __int128 times, StageReport &stage) {
+    auto [most, fewest] = channel.countMessages();
+    TrafficReport &sends = findTraffic(stage, OpKind::AllReduce, /*isSend=*/true, {}, 2, channel.to);
+    sends.count += times * most;
+    sends.bytes += times * most * channel.bytes;
+    sends.least += times * fewest * channel.bytes;
   }
 
   void addOp(const Op &op, __int128 times, StageReport &stage) {
@@ -197,13 +211,15 @@ private:
   }
 
   static TrafficReport &findTraffic(StageReport &stage, OpKind kind, bool isSend, const AxisList &axes,
-                                    int64_t groupSize) {
+                                    int64_t groupSize, const Program *toPart = nullptr) {
     for (TrafficReport &known : stage.traffic)
-      if (known.kind == kind && known.isSend == isSend && known.axes == axes && known.groupSize == groupSize)
+      if (known.kind == kind && known.isSend == isSend && known.axes == axes && known.groupSize == groupSize &&
+          known.toPart == toPart)
         return known;
     TrafficReport traffic;
     traffic.kind = kind;
     traffic.isSend = isSend;
+    traffic.toPart = toPart;
     traffic.axes = axes;
     traffic.groupSize = groupSize;
     stage.traffic.push_back(traffic);

@@ -35,6 +35,8 @@ public:
         json.attribute("job", report.job);
       json.attribute("name", graph.name);
       number("ranks", report.ranks);
+      if (report.program->firstRank)
+        number("first_rank", report.program->firstRank);
       json.attributeObject("mesh", [&] {
         for (const Axis &axis : graph.mesh.getAxes())
           number(axis.name, axis.size);
@@ -134,6 +136,8 @@ private:
       for (const TrafficReport &traffic : stage.traffic)
         json.object([&] {
           json.attribute("operation", traffic.isSend ? llvm::StringRef("send") : getName(traffic.kind));
+          if (traffic.toPart)
+            json.attribute("to", traffic.toPart->graph->name);
           json.attributeArray("axes", [&] {
             for (const std::string &name : listAxisNames(graph.mesh, traffic.axes))
               json.value(name);
@@ -214,6 +218,20 @@ void stage::printJson(llvm::raw_ostream &os, const Report &report) {
   {
     llvm::json::OStream json(os, 2);
     JsonReport(json, report).print();
+  }
+  os << '\n';
+}
+
+void stage::printJson(llvm::raw_ostream &os, llvm::ArrayRef<Report> parts) {
+  {
+    llvm::json::OStream json(os, 2);
+    json.object([&] {
+      json.attribute("schema", schemaVersion);
+      json.attributeArray("parts", [&] {
+        for (const Report &part : parts)
+          JsonReport(json, part).print();
+      });
+    });
   }
   os << '\n';
 }

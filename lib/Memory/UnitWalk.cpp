@@ -125,10 +125,10 @@ void UnitWalk::walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUse
       walkLoop(item, receives(items, *item.op));
       break;
     case ProgramItem::Kind::Recv:
-      walkRecv(item, findRange(items, *item.carrier));
+      walkRecv(item, findRangeOfMessage(items, item));
       break;
     case ProgramItem::Kind::Send:
-      walkSend(item, findRange(items, *item.carrier));
+      walkSend(item, findRangeOfMessage(items, item));
       break;
     }
     freeAll(releases[itemEnd]);

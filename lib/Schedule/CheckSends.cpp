@@ -9,107 +9,174 @@
 //   stage 1: F2 B2 F1 B1 F0    which waits for F2's message, which waits behind F0's
 //
 // Algorithm: each stage has two places in its list, the next unit to run and the next
-// message to send. A unit runs when its message has come and, if it communicates in
+// message to send. A unit runs when its messages have come and, if it communicates in
 // groups of ranks, all messages before it are gone; a message goes when the one before it
 // is gone and its receiver has come to the unit that its recv is posted in. What moves
 // wakes whom it may let go on: linear in the units. No order of moves takes a way from
-// another, so that who is stuck does not depend on it.
+// another, so that who is stuck does not depend on it. Where several parts send each other
+// messages their stages stand in one row.
 //
 //===----------------------------------------------------------------------===//
-#include "Execution.h"
+#include "stage/Schedule/Schedule.h"
 #include "stage/Schedule/Diagnostics.h"
+#include <deque>
 #include <numeric>
 
 using namespace stage;
 
 namespace {
+/// The stages of all parts, in one row.
 class SendChecker {
 public:
-  SendChecker(const Schedule &schedule, llvm::function_ref<UnitWork(unsigned, const Unit &)> work)
-      : schedule(schedule), places(invertPlacement(schedule)), work(work),
-        units(size_t(schedule.getNumVirtualStages()) * schedule.microbatches * 2), loaders(schedule.stages),
-        run(schedule.stages, 0), sent(schedule.stages, 0) {
-    for (unsigned stage = 0; stage < schedule.stages; ++stage) {
-      unsigned loader = 0; // the unit in which the recv of the current one is posted
-      for (unsigned position = 0; position < schedule.units[stage].size(); ++position) {
-        const Unit &unit = schedule.units[stage][position];
-        if (hasMessages(unit.kind))
-          find(schedule.getVirtualStage(unit.chunk, stage), unit) = {stage, position};
-        loaders[stage].push_back(loader);
-        if (work(stage, unit) != UnitWork::Nothing)
-          loader = position;
+  using Work = llvm::function_ref<UnitWork(unsigned part, unsigned stage, const Unit &unit)>;
+
+  SendChecker(llvm::ArrayRef<PartSchedule> parts, llvm::ArrayRef<UnitMessage> messages, Work work) {
+    std::vector<unsigned> firstStages;
+    for (unsigned part = 0; part < parts.size(); ++part) {
+      firstStages.push_back(stages.size());
+      for (unsigned stage = 0; stage < parts[part].schedule.stages; ++stage) {
+        std::string name = std::to_string(stage);
+        addStage(parts[part].schedule, stage, parts.size() > 1 ? name + " of " + parts[part].name : name,
+                 [&](const Unit &unit) { return work(part, stage, unit); });
       }
+      addPipeline(parts[part].schedule, firstStages.back());
     }
-    awake.resize(schedule.stages);
-    std::iota(awake.rbegin(), awake.rend(), 0);
-    while (!awake.empty()) {
-      unsigned stage = awake.back();
-      awake.pop_back();
-      advance(stage);
+    for (const UnitMessage &message : messages) {
+      auto place = [&](const UnitMessage::End &end) {
+        return UnitRef{firstStages[end.part] + end.unit.stage, end.unit.position};
+      };
+      add(place(message.sender), place(message.receiver));
     }
+    for (Stage &stage : stages)
+      llvm::stable_sort(stage.messages, [](const Message &a, const Message &b) { return a.position < b.position; });
+    for (unsigned stage = 0; stage < stages.size(); ++stage)
+      for (unsigned number = 0; number < stages[stage].messages.size(); ++number) {
+        UnitRef receiver = stages[stage].messages[number].receiver;
+        stages[receiver.stage].arriving[receiver.position].push_back({stage, number});
+      }
+    run();
   }
 
   bool check(DiagnosticEngine &diags) {
-    for (unsigned stage = 0; stage < schedule.stages; ++stage)
-      if (sent[stage] < run[stage]) {
-        report(stage, diags);
+    for (unsigned number = 0; number < stages.size(); ++number)
+      if (hasWaiting(stages[number])) {
+        report(number, diags);
         return false;
       }
     return true;
   }
 
 private:
-  /// Forward and what makes the input gradients of a microbatch on a virtual stage.
-  UnitRef &find(unsigned virtualStage, const Unit &unit) {
-    return units[(size_t(virtualStage) * schedule.microbatches + unit.microbatch) * 2 +
-                 (unit.kind == PhaseKind::Forward)];
+  struct Message {
+    unsigned position; ///< Of the unit that sends it.
+    UnitRef receiver;
+  };
+  /// A message by its stage and its number there.
+  using MessageRef = std::pair<unsigned, unsigned>;
+  struct Stage {
+    std::string name;
+    SMLoc loc;
+    llvm::ArrayRef<Unit> units;
+    std::vector<UnitWork> works;                           ///< Per unit.
+    std::vector<unsigned> loaders;                         ///< Per unit the one in which its recvs are posted.
+    std::vector<llvm::SmallVector<MessageRef, 1>> arriving; ///< Per unit.
+    std::vector<Message> messages;                         ///< In the order in which they are sent.
+    unsigned run = 0, sent = 0;                            ///< Units that have run, messages that have gone.
+  };
+
+  void addStage(const Schedule &schedule, unsigned number, std::string name,
+                llvm::function_ref<UnitWork(const Unit &)> work) {
+    Stage &stage = stages.emplace_back();
+    stage.name = std::move(name);
+    stage.loc = schedule.loc;
+    stage.units = schedule.units[number];
+    stage.arriving.resize(stage.units.size());
+    unsigned loader = 0;
+    for (unsigned position = 0; position < stage.units.size(); ++position) {
+      stage.loaders.push_back(loader);
+      stage.works.push_back(work(stage.units[position]));
+      if (stage.works.back() != UnitWork::Nothing)
+        loader = position;
+    }
   }
 
-  /// The unit that a unit's message goes to (`step` 1) or comes from (-1).
-  std::optional<UnitRef> getOther(UnitRef ref, int step) {
-    const Unit &unit = schedule.get(ref);
-    if (!hasMessages(unit.kind))
-      return std::nullopt;
-    bool forward = unit.kind == PhaseKind::Forward;
-    int64_t other = int64_t(schedule.getVirtualStage(unit.chunk, ref.stage)) + (forward ? step : -step);
-    if (other < 0 || other >= int64_t(places.size()))
-      return std::nullopt;
-    return find(unsigned(other), unit);
-  }
-  std::optional<UnitRef> getReceiver(UnitRef ref) { return getOther(ref, 1); }
-  std::optional<UnitRef> getSender(UnitRef ref) { return getOther(ref, -1); }
-
-  unsigned getLoader(UnitRef ref) const { return loaders[ref.stage][ref.position]; }
-  /// The message that the unit needs has not come.
-  bool lacksMessage(UnitRef ref) {
-    std::optional<UnitRef> sender = getSender(ref);
-    return sender && sent[sender->stage] <= sender->position;
+  void add(UnitRef sender, UnitRef receiver) {
+    stages[sender.stage].messages.push_back({sender.position, receiver});
   }
 
-  void advance(unsigned stage) {
-    while (true) {
-      for (; sent[stage] < run[stage]; ++sent[stage])
-        if (std::optional<UnitRef> receiver = getReceiver({stage, sent[stage]})) {
-          if (run[receiver->stage] < getLoader(*receiver))
-            break;
-          awake.push_back(receiver->stage);
+  /// Forward goes up the virtual stages, what makes input gradients down.
+  void addPipeline(const Schedule &schedule, unsigned firstStage) {
+    // By virtual stage, microbatch, and whether it is forward.
+    std::vector<UnitRef> units(size_t(schedule.getNumVirtualStages()) * schedule.microbatches * 2);
+    auto find = [&](unsigned virtualStage, const Unit &unit) -> UnitRef & {
+      return units[(size_t(virtualStage) * schedule.microbatches + unit.microbatch) * 2 +
+                   (unit.kind == PhaseKind::Forward)];
+    };
+    auto forEachUnit = [&](llvm::function_ref<void(const Unit &, unsigned, UnitRef)> f) {
+      for (unsigned stage = 0; stage < schedule.stages; ++stage)
+        for (unsigned position = 0; position < schedule.units[stage].size(); ++position) {
+          const Unit &unit = schedule.units[stage][position];
+          if (hasMessages(unit.kind))
+            f(unit, schedule.getVirtualStage(unit.chunk, stage), {firstStage + stage, position});
         }
-      UnitRef next = {stage, run[stage]};
-      if (next.position == schedule.units[stage].size() || lacksMessage(next))
+    };
+    forEachUnit([&](const Unit &unit, unsigned virtualStage, UnitRef ref) { find(virtualStage, unit) = ref; });
+    forEachUnit([&](const Unit &unit, unsigned virtualStage, UnitRef ref) {
+      bool forward = unit.kind == PhaseKind::Forward;
+      if (forward ? virtualStage + 1 < schedule.getNumVirtualStages() : virtualStage > 0)
+        add(ref, find(forward ? virtualStage + 1 : virtualStage - 1, unit));
+    });
+  }
+
+  //===--------------------------------------------------------------------===//
+  // Moves
+  //===--------------------------------------------------------------------===//
+
+  /// A unit that has run has messages that have not gone.
+  static bool hasWaiting(const Stage &stage) {
+    return stage.sent < stage.messages.size() && stage.messages[stage.sent].position < stage.run;
+  }
+  unsigned getLoader(UnitRef ref) const { return stages[ref.stage].loaders[ref.position]; }
+  /// A message that the next unit of a stage needs and that has not come.
+  std::optional<MessageRef> findLacking(const Stage &stage) const {
+    for (MessageRef message : stage.arriving[stage.run])
+      if (stages[message.first].sent <= message.second)
+        return message;
+    return std::nullopt;
+  }
+
+  void run() {
+    awake.resize(stages.size());
+    std::iota(awake.rbegin(), awake.rend(), 0);
+    while (!awake.empty()) {
+      Stage &stage = stages[awake.back()];
+      awake.pop_back();
+      advance(stage);
+    }
+  }
+
+  void advance(Stage &stage) {
+    while (true) {
+      for (; hasWaiting(stage); ++stage.sent) {
+        UnitRef receiver = stage.messages[stage.sent].receiver;
+        if (stages[receiver.stage].run < getLoader(receiver))
+          break;
+        awake.push_back(receiver.stage);
+      }
+      if (stage.run == stage.units.size() || findLacking(stage))
         return;
-      if (work(stage, schedule.get(next)) == UnitWork::ComputesAndCommunicates && sent[stage] < run[stage])
+      if (stage.works[stage.run] == UnitWork::ComputesAndCommunicates && hasWaiting(stage))
         return;
-      ++run[stage];
+      ++stage.run;
       postRecvs(stage);
     }
   }
 
   /// The stage has come to a unit: who sends to the units of which it is the loader can go on.
-  void postRecvs(unsigned stage) {
-    llvm::ArrayRef<unsigned> of = loaders[stage];
-    for (unsigned next = run[stage] + 1; next < of.size() && of[next] == run[stage]; ++next)
-      if (std::optional<UnitRef> sender = getSender({stage, next}))
-        awake.push_back(sender->stage);
+  void postRecvs(const Stage &stage) {
+    for (unsigned next = stage.run + 1; next < stage.units.size() && stage.loaders[next] == stage.run; ++next)
+      for (MessageRef message : stage.arriving[next])
+        awake.push_back(message.first);
   }
 
   //===--------------------------------------------------------------------===//
@@ -117,14 +184,14 @@ private:
   //===--------------------------------------------------------------------===//
 
   SMLoc place(UnitRef ref) const {
-    SMLoc loc = schedule.get(ref).loc;
-    return loc.isValid() ? loc : schedule.loc;
+    SMLoc loc = stages[ref.stage].units[ref.position].loc;
+    return loc.isValid() ? loc : stages[ref.stage].loc;
   }
 
   /// Follows who waits for whom from a message that does not go until it comes back, and shows the circle.
-  void report(unsigned stage, DiagnosticEngine &diags) {
+  void report(unsigned number, DiagnosticEngine &diags) {
     // What is waited for: a message of a stage that has not gone, or else its next unit.
-    std::vector<std::pair<unsigned, bool>> way = {{stage, true}};
+    std::vector<std::pair<unsigned, bool>> way = {{number, true}};
     size_t first;
     while (true) {
       std::pair<unsigned, bool> next = follow(way.back());
@@ -137,42 +204,49 @@ private:
     // It begins with a message: without one, units would wait for each other with buffered sends, too.
     std::rotate(way.begin(), llvm::find_if(way, [](auto &waiting) { return waiting.second; }), way.end());
     std::optional<DiagnosticBuilder> message;
-    for (auto [at, isMessage] : way) {
-      UnitRef unit = {at, isMessage ? sent[at] : run[at]};
+    for (auto [at, isSend] : way) {
+      const Stage &stage = stages[at];
+      UnitRef unit = {at, isSend ? stage.messages[stage.sent].position : stage.run};
       if (!message)
         message.emplace(diags.report(place(unit), diag::ScheduleSendsStuck));
       else
-        message->note(place(unit), isMessage ? diag::ScheduleSendWaits : diag::ScheduleWaits);
-      UnitRef other = isMessage ? *getReceiver(unit) : getSender(unit).value_or(unit);
-      if (!isMessage && !lacksMessage(unit))
-        other = {at, sent[at]}; // its collectives wait for that unit's message
-      *message << at << schedule.get(unit).str() << unit.position << schedule.get(other).str() << other.stage
-               << (isMessage ? getLoader(other) : other.position);
+        message->note(place(unit), isSend ? diag::ScheduleSendWaits : diag::ScheduleWaits);
+      UnitRef other;
+      if (isSend)
+        other = stage.messages[stage.sent].receiver;
+      else if (std::optional<MessageRef> lacking = findLacking(stage))
+        other = {lacking->first, stages[lacking->first].messages[lacking->second].position};
+      else // its collectives wait for that unit's message
+        other = {at, stage.messages[stage.sent].position};
+      *message << stage.name << stage.units[unit.position].str() << unit.position
+               << stages[other.stage].units[other.position].str() << stages[other.stage].name
+               << (isSend ? getLoader(other) : other.position);
     }
   }
 
   std::pair<unsigned, bool> follow(std::pair<unsigned, bool> waiting) {
-    auto [stage, isMessage] = waiting;
-    if (isMessage)
-      return {getReceiver({stage, sent[stage]})->stage, false};
-    UnitRef next = {stage, run[stage]};
-    if (!lacksMessage(next))
-      return {stage, true};
-    UnitRef sender = *getSender(next);
-    return {sender.stage, sender.position < run[sender.stage]};
+    const Stage &stage = stages[waiting.first];
+    if (waiting.second)
+      return {stage.messages[stage.sent].receiver.stage, false};
+    std::optional<MessageRef> lacking = findLacking(stage);
+    if (!lacking)
+      return {waiting.first, true};
+    const Stage &sender = stages[lacking->first];
+    return {lacking->first, sender.messages[lacking->second].position < sender.run};
   }
 
-  const Schedule &schedule;
-  std::vector<std::pair<unsigned, unsigned>> places;
-  llvm::function_ref<UnitWork(unsigned, const Unit &)> work;
-  std::vector<UnitRef> units;
-  std::vector<std::vector<unsigned>> loaders; ///< Per stage and position.
-  std::vector<unsigned> run, sent;            ///< Per stage: units that have run, and whose messages have gone.
+  std::deque<Stage> stages;
   std::vector<unsigned> awake;
 };
 } // namespace
 
 bool stage::checkSends(const Schedule &schedule, llvm::function_ref<UnitWork(unsigned, const Unit &)> work,
                        DiagnosticEngine &diags) {
-  return SendChecker(schedule, work).check(diags);
+  PartSchedule part = {"", schedule};
+  return SendChecker(part, {}, [&](unsigned, unsigned stage, const Unit &unit) { return work(stage, unit); }).check(diags);
+}
+
+bool stage::checkSends(llvm::ArrayRef<PartSchedule> parts, llvm::ArrayRef<UnitMessage> messages,
+                       llvm::function_ref<UnitWork(unsigned, unsigned, const Unit &)> work, DiagnosticEngine &diags) {
+  return SendChecker(parts, messages, work).check(diags);
 }

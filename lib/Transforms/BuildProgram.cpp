@@ -343,21 +343,10 @@ private:
           const UnitTemplate *found = program.stages[stage].find(unit.kind, unit.chunk);
           auto [work, isNew] = known.try_emplace(found, UnitWork::Nothing);
           if (isNew)
-            work->second = getWork(*found);
+            work->second = getWork(program, *found);
           return work->second;
         },
         diags);
-  }
-
-  UnitWork getWork(const UnitTemplate &unit) const {
-    UnitWork work = UnitWork::Nothing;
-    forEachOp(unit.items, [&](const Op &op, int64_t) {
-      if (isCommunication(op.kind))
-        work = UnitWork::ComputesAndCommunicates;
-      else if (work == UnitWork::Nothing && hasNode(graph, op))
-        work = UnitWork::Computes;
-    });
-    return work;
   }
 
   /// Inference runs the forward units of the schedule, in its order.
@@ -402,6 +391,17 @@ private:
   llvm::SmallVector<PhaseKind, 4> kinds; ///< The phases that run for each microbatch, in their order.
 };
 } // namespace
+
+UnitWork stage::getWork(const Program &program, const UnitTemplate &unit) {
+  UnitWork work = UnitWork::Nothing;
+  forEachOp(unit.items, [&](const Op &op, int64_t) {
+    if (isCommunication(op.kind))
+      work = UnitWork::ComputesAndCommunicates;
+    else if (work == UnitWork::Nothing && hasNode(*program.graph, op))
+      work = UnitWork::Computes;
+  });
+  return work;
+}
 
 std::unique_ptr<Program> stage::buildProgram(Graph &graph, DiagnosticEngine &diags) {
   std::optional<PipelineLayout> layout = computePipelineLayout(graph, diags);

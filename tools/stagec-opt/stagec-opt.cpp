@@ -9,6 +9,7 @@
 #include "stage/CodeGen/Emit.h"
 #include "stage/IR/Text.h"
 #include "stage/IR/Verifier.h"
+#include "stage/IR/Workload.h"
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Interp/Prove.h"
 #include "stage/Memory/Memory.h"
@@ -16,7 +17,7 @@
 #include "stage/Support/Files.h"
 #include "stage/Support/Process.h"
 #include "stage/Support/StandardOutput.h"
-#include "stage/Transforms/BuildProgram.h"
+#include "stage/Transforms/LinkParts.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
@@ -54,51 +55,72 @@ cl::opt<bool> listPasses("list-passes", cl::desc("List all passes and exit"), cl
 
 enum ExitCode { Good = 0, Faults = 1, Unusable = 2 };
 
+/// What all parts have, or one that is alone.
+template <typename T> void printParts(raw_ostream &os, const std::vector<T> &parts, void (*print)(raw_ostream &, const T &)) {
+  for (const T &part : parts) {
+    os << (&part == &parts.front() ? "" : "\n");
+    print(os, part);
+  }
+}
+
 /// Prints what `--emit` asks for. False after errors.
-bool printResult(raw_ostream &os, Graph &graph, DiagnosticEngine &diags) {
+bool printResult(raw_ostream &os, Workload &workload, DiagnosticEngine &diags) {
   if (emit == Emit::Graph) {
-    print(os, graph);
+    print(os, workload);
     return true;
   }
-  std::unique_ptr<Program> program = buildProgram(graph, diags);
-  if (!program)
+  std::unique_ptr<LinkedProgram> linked = linkParts(workload, diags);
+  if (!linked)
     return false;
   if (emit == Emit::Program) {
-    print(os, *program);
+    for (auto &part : linked->parts) {
+      os << (part == linked->parts.front() ? "" : "\n");
+      print(os, *part);
+    }
     return true;
   }
   if (emit == Emit::Traces) {
     EmitOptions options;
     options.directory = outputPath;
     options.tracker = tracker;
-    return emitTraces(*program, options, diags).has_value();
+    return emitTraces(*linked, options, diags).has_value();
   }
-  MemoryReport memory = accountMemory(*program, diags);
+  std::vector<MemoryReport> memory;
+  for (auto &part : linked->parts)
+    memory.push_back(accountMemory(*part, diags));
   if (diags.hasErrors())
     return false;
   if (emit == Emit::Memory) {
-    print(os, memory);
+    printParts<MemoryReport>(os, memory, print);
     return true;
   }
-  Report report = makeReport(*program, std::move(memory), diags);
+  std::vector<Report> reports;
+  for (auto [part, ofPart] : llvm::zip(linked->parts, memory))
+    reports.push_back(makeReport(*part, std::move(ofPart), diags));
   if (diags.hasErrors())
     return false;
   if (emit == Emit::Report)
-    print(os, report);
+    printParts<Report>(os, reports, print);
+  else if (reports.size() == 1)
+    printJson(os, reports.front());
   else
-    printJson(os, report);
+    printJson(os, reports);
   return true;
 }
 
-/// Executes `graph` against another reading of the buffer it was read from, at tiny sizes.
-bool proveGraph(raw_ostream &os, Graph &graph, SizeContext &sizes, DiagnosticEngine &diags, unsigned buffer) {
-  std::unique_ptr<Graph> reference = parseGraph(sizes, diags, buffer);
-  if (!bindTinySizes(graph, {}, diags))
+/// Executes a workload against another reading of the buffer it was read from, at tiny sizes.
+bool proveWorkload(raw_ostream &os, Workload &workload, SizeContext &sizes, DiagnosticEngine &diags, unsigned buffer) {
+  std::unique_ptr<Workload> reference = parseWorkload(sizes, diags, buffer);
+  if (!bindTinySizes(workload, diags))
     return false;
-  reference->binding = graph.binding;
-  std::optional<Proof> result = prove(*reference, graph, diags);
-  if (result)
-    print(os, graph, *result);
+  for (auto [before, after] : llvm::zip(reference->parts, workload.parts))
+    before->binding = after->binding;
+  std::optional<std::vector<Proof>> result = prove(*reference, workload, diags);
+  for (size_t part = 0; result && part < result->size(); ++part) {
+    if (result->size() > 1)
+      os << workload.parts[part]->name << ": ";
+    print(os, *workload.parts[part], (*result)[part]);
+  }
   return result.has_value();
 }
 } // namespace
@@ -157,14 +179,19 @@ int main(int argc, char **argv) {
     return Unusable;
   SizeContext sizes;
   unsigned buffer = sources.AddNewSourceBuffer(std::move(file), SMLoc());
-  std::unique_ptr<Graph> graph = parseGraph(sizes, diags, buffer);
-  if (!graph || !verify(*graph, diags) || !manager.run(*graph) || !verify(*graph, diags))
+  std::unique_ptr<Workload> workload = parseWorkload(sizes, diags, buffer);
+  if (!workload || !verify(*workload, diags))
+    return Faults;
+  for (auto &part : workload->parts)
+    if (!manager.run(*part))
+      return Faults;
+  if (!verify(*workload, diags))
     return Faults;
 
   // Nothing of the output is touched before all of it is known.
   std::string text;
   raw_string_ostream os(text);
-  if (!(proof ? proveGraph(os, *graph, sizes, diags, buffer) : printResult(os, *graph, diags)))
+  if (!(proof ? proveWorkload(os, *workload, sizes, diags, buffer) : printResult(os, *workload, diags)))
     return Faults;
   return emit == Emit::Traces || writeFile(outputPath, os.str(), diags) ? Good : Unusable;
 }

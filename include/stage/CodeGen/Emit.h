@@ -8,7 +8,7 @@
 #ifndef STAGE_CODEGEN_EMIT_H
 #define STAGE_CODEGEN_EMIT_H
 
-#include "stage/IR/Program.h"
+#include "stage/IR/Channel.h"
 
 namespace stage {
 
@@ -46,9 +46,13 @@ struct EmitStatistics {
 /// Writes the traces. Nothing is left behind when it fails; every failure is reported.
 std::optional<EmitStatistics> emitTraces(const Program &program, const EmitOptions &options, DiagnosticEngine &diags);
 
+/// The same for all parts of a workload, whose ranks and groups are numbered one after the other.
+std::optional<EmitStatistics> emitTraces(const LinkedProgram &program, const EmitOptions &options,
+                                         DiagnosticEngine &diags);
+
 /// What emitTraces would write with these options, to the byte, without doing it: in the time that the different units
 /// of the classes take, whatever the number of ranks and microbatches. Nothing if the program has no traces: its
-/// pipeline needs too many message tags.
+/// pipeline needs too many message tags. Of a program that is not a part of a workload.
 std::optional<EmitStatistics> measureTraces(const Program &program, const EmitOptions &options,
                                             DiagnosticEngine &diags);
 

@@ -195,6 +195,9 @@ struct OpAttributes {
   // Constant (the seed of the gradient): its value.
   double number = 0;
 
+  /// Of an input: another part sends it (Workload.h).
+  bool isTransferred = false;
+
   // What runs: on which stream (null: the one of its kind that is always there), and after what.
   const Stream *stream = nullptr;
   llvm::SmallVector<OrderEdge, 0> after;
@@ -391,6 +394,8 @@ private:
 /// Calls `f` for each value for which an op waits in the same unit and iteration: its operands, and those after which
 /// it runs.
 void forEachAwaitedValue(const Op &op, llvm::function_ref<void(Value *)> f);
+/// An input that another part sends.
+inline bool isTransferred(const Value &value) { return value.getOp() && value.getOp()->isTransferred; }
 /// True for an op whose result is the operand's memory, or a part of it.
 inline bool isView(const Op &op) {
   return op.kind == OpKind::Slice || (op.kind == OpKind::Compute && op.def->isView);

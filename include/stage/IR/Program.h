@@ -18,6 +18,8 @@
 // cut into ranges of iterations (PipelineChain.h). A range that starts after the first
 // iteration gets its block arguments from a recv, one that ends before the last sends its
 // yield. A unit receives once at most, before all else, and sends once at most, at its end.
+// What another part of a workload sends, or is sent (Channel.h), arrives behind that and leaves
+// behind that.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_IR_PROGRAM_H
@@ -26,6 +28,8 @@
 #include "stage/IR/Graph.h"
 
 namespace stage {
+
+struct Channel;
 
 /// Which accumulations add into one gradient buffer: those of the same parameter, element type and sharding. A tied
 /// parameter may have one on each of several stages; the step block names the buffer by any of them and means what the
@@ -52,8 +56,8 @@ struct ProgramItem {
   enum class Kind : uint8_t {
     Op,   ///< a top-level op that is not a repeat
     Loop, ///< iterations [begin, end) of a repeat; counted in forward order, run in reverse if the repeat is
-    Recv, ///< `values` arrive from the virtual stage `peer`
-    Send, ///< `values` leave for the virtual stage `peer`
+    Recv, ///< `values` arrive from the virtual stage `peer`, or through `channel`
+    Send, ///< `values` leave for the virtual stage `peer`, or through `channel`
   };
   Kind kind = Kind::Op;
   Op *op = nullptr; ///< Op, Loop
@@ -62,7 +66,10 @@ struct ProgramItem {
   /// repeat's results if the range is empty or past. Send: the values that leave: the yield's operands of the last
   /// iteration run, or (empty range) the same values that were received.
   std::vector<Value *> values;
-  const Op *carrier = nullptr; ///< Recv, Send: the repeat, of the unit's phase, that carries these values.
+  /// Recv, Send: the repeat, of the unit's phase, that carries these values; null for those of a channel.
+  const Op *carrier = nullptr;
+  /// Recv, Send: from or to another part; then the value has no slot. A rank that sends has one value per message.
+  const Channel *channel = nullptr;
   /// Recv, Send: for each of them, which of the values that the repeat carries it is.
   std::vector<unsigned> slots;
   /// Recv: constants that the sender holds and this unit makes for itself, and its ops' names for them.
@@ -82,6 +89,10 @@ struct ProgramItem {
 bool receives(llvm::ArrayRef<ProgramItem> items, const Op &repeat);
 /// The iterations of the repeat that these items of a unit run; null if they run none.
 const ProgramItem *findRange(llvm::ArrayRef<ProgramItem> items, const Op &repeat);
+/// Those of the repeat that carries a message.
+inline const ProgramItem *findRangeOfMessage(llvm::ArrayRef<ProgramItem> items, const ProgramItem &message) {
+  return message.carrier ? findRange(items, *message.carrier) : nullptr;
+}
 /// Calls `f` for each body of the repeat of a Loop item that one of its iterations runs, with how many do.
 void forEachBody(const ProgramItem &loop, llvm::function_ref<void(Block &body, int64_t iterations)> f);
 /// Calls `f` for every op that the items run, repeats and the ops of their bodies among them, with how often one run of
@@ -126,6 +137,8 @@ struct Program {
   /// Virtual stage -> (stage, chunk), in the order of the layers.
   std::vector<std::pair<unsigned, unsigned>> virtualStages;
   GradientBuffers buffers;
+  /// Of a part of a workload: its ranks are counted from this one.
+  int64_t firstRank = 0;
 
   /// `F0`, or `F0.1` if ranks have several chunks.
   std::string getUnitName(const Unit &unit) const { return unit.str(numChunks > 1); }

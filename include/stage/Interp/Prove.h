@@ -21,6 +21,7 @@
 
 #include "stage/IR/PipelineChain.h"
 #include "stage/IR/Program.h"
+#include "stage/IR/Workload.h"
 
 namespace stage {
 
@@ -46,6 +47,10 @@ std::optional<Proof> prove(Graph &reference, Graph &graph, const Program *progra
 /// The same, for a graph after any passes: a program is made of it if its communication has been inserted.
 std::optional<Proof> prove(Graph &reference, Graph &graph, DiagnosticEngine &diags);
 
+/// The same for all parts of a workload, which are run together: one proof for each. What a part receives is what the
+/// others send, before the passes, on one device and on the ranks.
+std::optional<std::vector<Proof>> prove(Workload &reference, Workload &workload, DiagnosticEngine &diags);
+
 /// False if a graph's mesh has more than maxProofRanks, which is reported.
 bool hasFewRanks(const Graph &graph, DiagnosticEngine &diags);
 
@@ -54,6 +59,9 @@ bool hasFewRanks(const Graph &graph, DiagnosticEngine &diags);
 /// symbols get different sizes where they may. False if there are none, or if the mesh has more than maxProofRanks, which
 /// is reported.
 bool bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags);
+
+/// The same for all parts of a workload. Both ends of a transfer get the same sizes.
+bool bindTinySizes(Workload &workload, DiagnosticEngine &diags);
 
 /// The repeats that the pipeline of a graph cuts, and where: as evenly as can be without a `split`. Nothing if there are
 /// none, or the pipeline does not fit them.

@@ -32,6 +32,8 @@ struct FlopReport {
 struct TrafficReport {
   OpKind kind = OpKind::AllReduce; ///< Ignored if `isSend`.
   bool isSend = false;
+  /// Of sends: the part that receives them; null for those of a pipeline.
+  const Program *toPart = nullptr;
   AxisList axes;
   int64_t groupSize = 2;
   __int128 count = 0;
@@ -91,10 +93,13 @@ struct Report {
 /// The memory report is taken over. After errors (a cost that has no value) the numbers are not to be used.
 Report makeReport(const Program &program, MemoryReport memory, DiagnosticEngine &diags);
 
+
 /// Aligned text for people (`--report`).
 void print(llvm::raw_ostream &os, const Report &report);
 /// One JSON object with exact numbers (`--report=json`); docs/Memory.md names its fields.
 void printJson(llvm::raw_ostream &os, const Report &report);
+/// The same of all parts of a workload: an object with a list `parts`.
+void printJson(llvm::raw_ostream &os, llvm::ArrayRef<Report> parts);
 
 } // namespace stage
 

@@ -79,6 +79,25 @@ enum class UnitWork : uint8_t { Nothing, Computes, ComputesAndCommunicates };
 bool checkSends(const Schedule &schedule, llvm::function_ref<UnitWork(unsigned stage, const Unit &unit)> work,
                 DiagnosticEngine &diags);
 
+/// The schedule of one of several parts that send each other messages.
+struct PartSchedule {
+  std::string name;
+  Schedule schedule;
+};
+/// A message between units of two parts.
+struct UnitMessage {
+  struct End {
+    unsigned part = 0;
+    UnitRef unit = {};
+  };
+  End sender, receiver;
+};
+/// The same for parts, each of which finishes by itself: with messages between them, those of a unit in the order in
+/// which it sends them, behind those of its pipeline. No part may wait for itself through others.
+bool checkSends(llvm::ArrayRef<PartSchedule> parts, llvm::ArrayRef<UnitMessage> messages,
+                llvm::function_ref<UnitWork(unsigned part, unsigned stage, const Unit &unit)> work,
+                DiagnosticEngine &diags);
+
 //===----------------------------------------------------------------------===//
 // What follows from a schedule. All of it is for schedules that pass checkSchedule.
 //===----------------------------------------------------------------------===//

@@ -8,12 +8,16 @@
 #define STAGE_TRANSFORMS_BUILDPROGRAM_H
 
 #include "stage/IR/Program.h"
+#include "stage/Schedule/Schedule.h"
 
 namespace stage {
 
 /// The program refers to the graph, which must outlive it unchanged. Null after errors: a schedule whose units cannot
 /// be read, do not fit the pipeline, or would never finish.
 std::unique_ptr<Program> buildProgram(Graph &graph, DiagnosticEngine &diags);
+
+/// What the units of a template have beside their messages.
+UnitWork getWork(const Program &program, const UnitTemplate &unit);
 
 } // namespace stage
 

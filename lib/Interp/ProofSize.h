@@ -1,0 +1,14 @@
+//===- ProofSize.h - is a proof small enough to run? -----------*- C++ -*-===//
+#ifndef STAGE_LIB_INTERP_PROOFSIZE_H
+#define STAGE_LIB_INTERP_PROOFSIZE_H
+
+#include "stage/IR/Program.h"
+
+namespace stage {
+
+/// Element by element a proof is slow: what would take minutes is refused, and reported.
+bool checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags);
+
+} // namespace stage
+
+#endif // STAGE_LIB_INTERP_PROOFSIZE_H
