@@ -100,7 +100,16 @@ private:
     }
     if (!isEntry)
       return {SizeError::NoEntry, (atom->name + "[" + text + "]").str(), {}};
-    return combine(*table, atom, indices, 0);
+    if (llvm::all_of(indices, [](std::optional<int64_t> index) { return index.has_value(); }))
+      return combine(*table, atom, indices, 0);
+    std::vector<int64_t> asked;
+    for (auto [index, arg] : llvm::zip(indices, atom->args))
+      asked.push_back(index ? *index : -1 - int64_t(getKind(arg)));
+    auto [combined, isNew] = table->combined.values.try_emplace(std::move(asked));
+    if (isNew)
+      if (SizeValue value = combine(*table, atom, indices, 0))
+        combined->second = value.value;
+    return checked(combined->second);
   }
 
   /// The entries that agree with the indices from dimension `indices.size()` on back, of which those before are

@@ -93,6 +93,35 @@ TEST_F(TablesTest, NoValues) {
   EXPECT_EQ(value("huge[max]"), INT64_MAX);
 }
 
+/// What was asked of a table once is asked of another one of that name anew, and of a copy that gets other entries.
+TEST_F(TablesTest, CombinedEntriesAreThoseOfTheTable) {
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(value("hist[m, max]"), 9);
+    EXPECT_EQ(value("hist[m, sum]"), 12);
+    EXPECT_EQ(value("hist[m - 1, sum]"), 18);
+    EXPECT_EQ(value("hist[max, 1]"), 9);
+    EXPECT_EQ(value("hist[max, 2]"), 6);
+    EXPECT_EQ(value("hist[sum, max]"), 16);
+    EXPECT_EQ(value("hist[max, sum]"), 18);
+  }
+  SizeTable copy = *binding.lookupTable("hist");
+  copy.entries[4] = 1;
+  binding.bindTable("hist", copy);
+  EXPECT_EQ(value("hist[m, max]"), 2);
+  EXPECT_EQ(value("hist[sum, max]"), 9);
+}
+
+/// Each of as many classes of ranks as there are entries asks for the largest: the square would not end.
+TEST_F(TablesTest, CombinedEntriesAreFoundOnce) {
+  constexpr int64_t size = 1 << 18;
+  binding.bindTable("long", {{size}, std::vector<int64_t>(size, 3)});
+  Size most = read("long[max] + long[sum] + long[c]");
+  for (int64_t c = 0; c < size; ++c) {
+    binding.bind("c", c);
+    ASSERT_EQ(evaluateCount(most, binding).value.num, 3 + 3 * size + 3);
+  }
+}
+
 TEST_F(TablesTest, SymbolsAndLookups) {
   EXPECT_EQ(collectSymbols(read("D*hist[m, load[x]] + load[max]")), (std::vector<std::string>{"D", "m", "x"}));
   std::vector<SizeLookup> lookups = collectLookups(read("D*hist[m, load[x]]"));

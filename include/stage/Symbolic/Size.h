@@ -41,6 +41,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -88,6 +89,19 @@ struct SizeTable {
   llvm::SmallVector<int64_t, 2> dims; ///< How many there are in each.
   std::vector<int64_t> entries;
   bool operator==(const SizeTable &other) const { return dims == other.dims && entries == other.entries; }
+
+  /// The largest, or the sum, of rows that were asked for, by what was asked of each dim. Each class of ranks asks for
+  /// the same. As sizes themselves it is of one thread; a copy, which may get other entries, begins anew.
+  struct Combined {
+    Combined() = default;
+    Combined(const Combined &) {}
+    Combined &operator=(const Combined &) {
+      values.clear();
+      return *this;
+    }
+    std::map<std::vector<int64_t>, std::optional<Rational>> values; ///< Nothing: no number holds it.
+  };
+  mutable Combined combined;
 };
 
 /// What the values of symbols are. Absent symbols make an evaluation fail.
