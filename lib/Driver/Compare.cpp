@@ -11,9 +11,9 @@
 // line of the table with the first of them: it does not concern the others.
 //
 // What plans have in common is kept between them: the files, sizes, and the graphs of
-// models (ModelCache). Several threads take plans from one list. Each has read the files
-// by itself and keeps its own sizes and models, so that they share nothing but the list;
-// results are shown in the order of the plans, whoever is first.
+// models (ModelCache). Several threads take plans from one list. They share the list and
+// the syntax trees of the files, which nobody changes; each has sizes, models and texts of
+// values of its own. Results are shown in the order of the plans, whoever is first.
 //
 //===----------------------------------------------------------------------===//
 #include "Compilation.h"
@@ -22,11 +22,24 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
-#include <atomic>
+#include <deque>
 #include <mutex>
 #include <thread>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 using namespace stage;
+
+/// What a plan frees is not given back to the system: the next one takes as much, and while the system takes and gives pages
+/// the other threads of the process wait.
+static void keepMemoryOfPlans() {
+#ifdef __GLIBC__
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
+  mallopt(M_TOP_PAD, 8 << 20);
+  mallopt(M_MMAP_THRESHOLD, 32 << 20); // what glibc comes to by itself, unless one of these is said
+#endif
+}
 
 /// The text of the first error among messages, without its place and its code.
 static std::string getFirstError(llvm::StringRef messages) {
@@ -60,15 +73,11 @@ public:
     input.diags.setWarningsAreErrors(options.warningsAreErrors);
   }
 
-  /// Reads a program that another one has read, and checked.
-  bool load(llvm::MemoryBufferRef text, llvm::StringRef path) {
-    auto copy = llvm::MemoryBuffer::getMemBufferCopy(text.getBuffer(), text.getBufferIdentifier());
-    unsigned buffer = input.sources.AddNewSourceBuffer(std::move(copy), SMLoc());
-    auto files = std::make_unique<sema::Program>(input.ast, input.diags, getProgramOptions(options));
-    if (!files->loadBuffer(buffer, path) || input.diags.hasErrors())
-      return false;
-    input.files = std::move(files);
-    return true;
+  /// Takes the files that another one has read and checked. Their texts and trees are shared and stay as they are.
+  void share(const SourceFiles &read) {
+    for (unsigned id = 1; id <= read.sources.getNumBuffers(); ++id)
+      input.sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(*read.sources.getMemoryBuffer(id)), SMLoc());
+    input.files = std::make_unique<sema::Program>(*read.files, input.ast, input.diags);
   }
 
   PlanResult compile(Plan plan) {
@@ -117,6 +126,7 @@ public:
     for (const Choice &choice : options.choices)
       numPlans *= choice.values.size();
     comparison.names = names;
+    keepMemoryOfPlans();
     compileAll();
     if (options.report == ReportKind::Text)
       print(llvm::outs(), comparison);
@@ -173,9 +183,9 @@ private:
     return plan;
   }
 
-  /// To read the files again takes as long as to compile a dozen plans.
+  /// A thread makes its first model by itself, which takes as long as a few plans.
   unsigned getNumThreads() const {
-    constexpr size_t plansPerThread = 16;
+    constexpr size_t plansPerThread = 6;
     if (options.threads)
       return std::min<size_t>(options.threads, numPlans);
     return std::clamp<size_t>(numPlans / plansPerThread, 1, std::max(1u, std::thread::hardware_concurrency()));
@@ -184,17 +194,13 @@ private:
   void compileAll() {
     results.resize(numPlans);
     llvm::nulls().SetUnbuffered(); // several threads may write there
-    // Taken before others work: the list of buffers grows while they do.
-    const ast::File &file = *first.input.files->getMain();
-    llvm::MemoryBufferRef text = *first.input.sources.getMemoryBuffer(file.bufferId);
+    std::deque<PlanCompiler> others; // they take the files before anyone adds to these
+    for (unsigned i = 1; i < getNumThreads(); ++i)
+      others.emplace_back(options, names, llvm::nulls()).share(first.input);
     std::vector<std::thread> threads;
     try {
-      for (unsigned i = 1; i < getNumThreads(); ++i)
-        threads.emplace_back([&file, text, this] {
-          PlanCompiler compiler(options, names, llvm::nulls());
-          if (compiler.load(text, file.path)) // else a file has changed, and the others compile all
-            compilePlans(compiler);
-        });
+      for (PlanCompiler &compiler : others)
+        threads.emplace_back([&compiler, this] { compilePlans(compiler); });
     } catch (const std::system_error &) {
       // A limit of the system: those that did start take the plans of the others.
     }
@@ -203,13 +209,27 @@ private:
       thread.join();
   }
 
+  /// The next plans for a thread: several in a row, as those are the likeliest to have one model, and fewer towards the
+  /// end, so that all threads end at one time.
+  std::pair<size_t, size_t> takePlans() {
+    std::lock_guard<std::mutex> lock(mutex);
+    size_t begin = next, left = numPlans - begin;
+    next += std::min(left, std::max<size_t>(1, left / (4 * getNumThreads())));
+    return {begin, next};
+  }
+
   void compilePlans(PlanCompiler &compiler) {
-    for (size_t number; (number = next.fetch_add(1)) < numPlans;) {
-      PlanResult result = compiler.compile(getPlan(number));
-      std::lock_guard<std::mutex> lock(mutex);
-      results[number] = std::move(result);
-      while (numShown < numPlans && results[numShown])
-        show(*std::exchange(results[numShown++], std::nullopt));
+    while (true) {
+      auto [begin, end] = takePlans();
+      if (begin == end)
+        return;
+      for (size_t number = begin; number < end; ++number) {
+        PlanResult result = compiler.compile(getPlan(number));
+        std::lock_guard<std::mutex> lock(mutex);
+        results[number] = std::move(result);
+        while (numShown < numPlans && results[numShown])
+          show(*std::exchange(results[numShown++], std::nullopt));
+      }
     }
   }
 
@@ -229,8 +249,8 @@ private:
   JsonComparison json;
   std::vector<std::string> jobs;
   size_t numPlans = 0;
-  std::atomic<size_t> next = 0; ///< The plan that is compiled next.
-  std::mutex mutex;             ///< Of all below.
+  std::mutex mutex; ///< Of all below.
+  size_t next = 0;  ///< The plan that is compiled next.
   std::vector<std::optional<PlanResult>> results; ///< Those that are not shown yet.
   size_t numShown = 0;
   Comparison comparison;

@@ -59,6 +59,9 @@ struct Program::Scope {
 
 Program::Program(ast::ASTContext &context, DiagnosticEngine &diags, ProgramOptions options)
     : context(context), diags(diags), options(std::move(options)) {}
+Program::Program(const Program &loaded, ast::ASTContext &context, DiagnosticEngine &diags)
+    : context(context), diags(diags), options(loaded.options), main(loaded.main), prelude(loaded.prelude),
+      files(loaded.files), byPath(loaded.byPath), scopes(loaded.scopes), fileOf(loaded.fileOf) {}
 Program::~Program() = default;
 
 const ast::File *Program::load(StringRef path) {

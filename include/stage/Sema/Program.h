@@ -43,6 +43,9 @@ struct Candidate {
 class Program {
 public:
   Program(ast::ASTContext &context, DiagnosticEngine &diags, ProgramOptions options);
+  /// The files that another one has loaded, whose trees it shares: nobody changes them, so that several threads may read
+  /// them. What is read from here on, such as values of `-D`, goes to a context and an engine of its own.
+  Program(const Program &loaded, ast::ASTContext &context, DiagnosticEngine &diags);
   ~Program();
 
   /// Loads the file at `path` ("-": standard input) with all its imports. Null if it cannot be read or parsed; that,
@@ -100,7 +103,7 @@ private:
     SMRange importedAt;
   };
   std::vector<Loading> loading; ///< The chain of imports that is being followed.
-  llvm::DenseMap<const ast::File *, std::unique_ptr<Scope>> scopes;
+  llvm::DenseMap<const ast::File *, std::shared_ptr<const Scope>> scopes;
   llvm::DenseMap<const ast::Decl *, const ast::File *> fileOf;
   llvm::StringMap<const ast::Expr *> defines;
 };
