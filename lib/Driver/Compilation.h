@@ -61,6 +61,8 @@ bool runMiddle(Compilation &c, const DriverOptions &options);
 std::optional<Report> makeReport(Compilation &c);
 /// `--emit=schedule`: the units of all stages in time. False after errors.
 bool printSchedule(Compilation &c, const DriverOptions &options);
+/// `--emit=mesh`: who talks to whom. False after errors.
+bool printMesh(Compilation &c, const DriverOptions &options);
 /// Compiles each job under each combination of values of `-D`, and prints what they cost, in one table. False after
 /// errors that concern all, and if all are refused.
 bool runComparison(const DriverOptions &options);

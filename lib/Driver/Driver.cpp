@@ -172,6 +172,8 @@ static bool compile(Compilation &c, const DriverOptions &options) {
   }
   if (options.emit == EmitKind::Schedule)
     return printSchedule(c, options);
+  if (options.emit == EmitKind::Mesh)
+    return printMesh(c, options);
   if (options.emit == EmitKind::Dot) {
     printDot(llvm::outs(), *c.graph);
     return true;

@@ -15,7 +15,7 @@ namespace {
 cl::OptionCategory category("stagec options");
 cl::opt<std::string> input(cl::Positional, cl::desc("<file.stg>"), cl::cat(category));
 cl::opt<std::string> output("o", cl::desc("Write one trace per rank and comm_group.json into <folder>; with "
-                                          "--emit=schedule the picture into <file>.svg"),
+                                          "--emit=schedule or mesh the picture into <file>.svg"),
                             cl::value_desc("folder"), cl::cat(category));
 cl::opt<ReportKind> report("report", cl::ValueOptional, cl::desc("Show what a step costs: FLOPs, traffic, memory"),
                            cl::values(clEnumValN(ReportKind::Text, "", ""),
@@ -30,6 +30,7 @@ cl::opt<EmitKind> emit("emit", cl::desc("Print what the program is at some phase
                                   clEnumValN(EmitKind::Program, "program", "units of every pipeline stage"),
                                   clEnumValN(EmitKind::Memory, "memory", "saved bytes, symbolically, and memory"),
                                   clEnumValN(EmitKind::Schedule, "schedule", "a picture of the pipeline in time"),
+                                  clEnumValN(EmitKind::Mesh, "mesh", "a picture of who talks to whom, per axis"),
                                   clEnumValN(EmitKind::Dot, "dot", "graph IR after all passes, for graphviz"),
                                   clEnumValN(EmitKind::Chakra, "chakra", "traces (needs -o; what -o means anyway)")),
                        cl::init(EmitKind::None), cl::cat(category));
@@ -170,9 +171,9 @@ static bool parseScheduleTimes(llvm::StringRef text, std::optional<UnitDurations
   return true;
 }
 
-/// Of `--emit=schedule`, which writes a file, or prints.
+/// Of the forms that are drawn, into a file or as text.
 static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
-  bool isPicture = emit == EmitKind::Schedule;
+  bool isPicture = emit == EmitKind::Schedule || emit == EmitKind::Mesh;
   if (scheduleTimes.getNumOccurrences()) {
     if (emit != EmitKind::Schedule)
       diags.report(SMLoc(), diag::FlagWithoutEffect) << "--schedule-times" << "it is of --emit=schedule";

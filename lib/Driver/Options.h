@@ -9,7 +9,7 @@
 
 namespace stage {
 
-enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Schedule, Dot, Chakra };
+enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Schedule, Mesh, Dot, Chakra };
 enum class ReportKind { None, Text, Json, Csv };
 
 /// `-D tp=1,2,4`: a name and the values it is given in turn.

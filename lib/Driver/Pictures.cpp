@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Compilation.h"
+#include "stage/CodeGen/MeshPicture.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Schedule/Picture.h"
 #include "stage/Support/Files.h"
@@ -85,6 +86,16 @@ bool stage::printSchedule(Compilation &c, const DriverOptions &options) {
     return false;
   }
   SchedulePicture picture(schedule, duration, title, flops ? "" : "units of time");
+  return printPicture(
+      options, [&](llvm::raw_ostream &os) { picture.printText(os); },
+      [&](llvm::raw_ostream &os) { picture.printSvg(os); }, c.diags);
+}
+
+bool stage::printMesh(Compilation &c, const DriverOptions &options) {
+  std::optional<Report> report = makeReport(c);
+  if (!report)
+    return false;
+  MeshPicture picture(*report);
   return printPicture(
       options, [&](llvm::raw_ostream &os) { picture.printText(os); },
       [&](llvm::raw_ostream &os) { picture.printSvg(os); }, c.diags);

@@ -60,16 +60,9 @@ static void printFlops(llvm::raw_ostream &os, const FlopReport &flops, const Flo
   table.print(os, /*titles=*/false);
 }
 
-namespace {
-/// One kind of communication with its numbers on neighbouring stages.
-struct TrafficRow {
-  const TrafficReport *traffic;
-  unsigned first, last;
-};
-} // namespace
-
 static bool isAlike(const TrafficReport &a, const TrafficReport &b) {
-  return a.kind == b.kind && a.isSend == b.isSend && a.axes == b.axes && a.groupSize == b.groupSize && a.toPart == b.toPart;
+  return a.kind == b.kind && a.isSend == b.isSend && a.axes == b.axes && a.groupSize == b.groupSize &&
+         a.toPart == b.toPart && a.stages == b.stages;
 }
 
 /// `12,288`, or from the least to the most that ranks have.
@@ -77,8 +70,7 @@ static std::string formatSpread(__int128 least, __int128 most) {
   return (least == most ? "" : formatCount(least) + " to ") + formatCount(most);
 }
 
-/// Rows by kind and axes in the order of first appearance; stages with equal numbers share a row.
-static std::vector<TrafficRow> collectTraffic(const Report &report) {
+std::vector<TrafficRow> stage::collectTraffic(const Report &report) {
   std::vector<const TrafficReport *> kinds;
   for (const StageReport &stage : report.stages)
     for (const TrafficReport &traffic : stage.traffic)
@@ -121,7 +113,7 @@ static void printTraffic(llvm::raw_ostream &os, const Report &report) {
                {"exactly", Table::Right}},
               2);
   for (const TrafficRow &row : rows)
-    table.addRow({row.traffic->isSend ? "send" : getName(row.traffic->kind).str(),
+    table.addRow({describeOperation(*row.traffic).str(),
                   row.traffic->toPart ? "to " + row.traffic->toPart->graph->name
                                       : describeAxes(*report.program->graph, row.traffic->axes),
                   formatCount(row.traffic->groupSize),

@@ -16,6 +16,7 @@
 #include "stage/IR/Channel.h"
 #include "stage/IR/Costs.h"
 #include "stage/Memory/Diagnostics.h"
+#include "stage/Support/RingCost.h"
 #include <map>
 
 using namespace stage;
@@ -165,7 +166,8 @@ private:
         addTransfer(*item.channel, invocations, stage);
         continue;
       }
-      TrafficReport &sends = findTraffic(stage, OpKind::AllReduce, /*isSend=*/true, {PlacedAxis(*graph.pipeline.axis)}, 2);
+      TrafficReport &sends =
+          findTraffic(stage, OpKind::AllReduce, /*isSend=*/true, {PlacedAxis(*graph.pipeline.axis)}, {}, 2);
       for (const Value *value : item.values) {
         const auto &[bytes, varyingBytes] = getSentBytes(*value);
         addBytes(stage, sends, invocations, bytes, varyingBytes);
@@ -176,7 +178,7 @@ private:
   /// Some ranks of a stage may send more messages than others.
   static void addTransfer(const Channel &channel, __int128 times, StageReport &stage) {
     auto [most, fewest] = channel.countMessages();
-    TrafficReport &sends = findTraffic(stage, OpKind::AllReduce, /*isSend=*/true, {}, 2, channel.to);
+    TrafficReport &sends = findTraffic(stage, OpKind::AllReduce, /*isSend=*/true, {}, {}, 2, channel.to);
     sends.count += times * most;
     sends.bytes += times * most * channel.bytes;
     sends.least += times * fewest * channel.bytes;
@@ -198,7 +200,7 @@ private:
     AxisList axes;
     for (AxisId axis : op.axes) // in whatever layout
       axes.emplace_back(axis);
-    TrafficReport &traffic = findTraffic(stage, op.kind, /*isSend=*/false, axes, groupSize);
+    TrafficReport &traffic = findTraffic(stage, op.kind, /*isSend=*/false, axes, op.stages, groupSize);
     addBytes(stage, traffic, times, totals.bytes, totals.varyingBytes);
   }
 
@@ -211,16 +213,18 @@ private:
   }
 
   static TrafficReport &findTraffic(StageReport &stage, OpKind kind, bool isSend, const AxisList &axes,
-                                    int64_t groupSize, const Program *toPart = nullptr) {
+                                    llvm::ArrayRef<unsigned> stages, int64_t groupSize,
+                                    const Program *toPart = nullptr) {
     for (TrafficReport &known : stage.traffic)
       if (known.kind == kind && known.isSend == isSend && known.axes == axes && known.groupSize == groupSize &&
-          known.toPart == toPart)
+          known.toPart == toPart && stages.equals(known.stages))
         return known;
     TrafficReport traffic;
     traffic.kind = kind;
     traffic.isSend = isSend;
     traffic.toPart = toPart;
     traffic.axes = axes;
+    traffic.stages.assign(stages.begin(), stages.end());
     traffic.groupSize = groupSize;
     stage.traffic.push_back(traffic);
     return stage.traffic.back();
@@ -336,6 +340,21 @@ private:
   std::map<unsigned, std::map<unsigned, Size>> varying;
 };
 } // namespace
+
+llvm::StringRef stage::describeOperation(const TrafficReport &traffic) {
+  return traffic.isSend ? "send" : getName(traffic.kind);
+}
+
+__int128 TrafficReport::getMoved() const {
+  RingCost cost = {1, 1, 1}; // of a message
+  if (!isSend && kind == OpKind::AllGather)
+    cost = getAllGatherCost(groupSize);
+  else if (!isSend && (kind == OpKind::ReduceScatter || kind == OpKind::AllToAll))
+    cost = getScatterCost(groupSize);
+  else if (!isSend && kind == OpKind::AllReduce)
+    cost = getAllReduceCost(groupSize);
+  return (bytes * cost.numerator + cost.denominator - 1) / cost.denominator;
+}
 
 const StageMemory &Report::getLargestStage() const {
   return *std::max_element(memory.stages.begin(), memory.stages.end(), [](const StageMemory &a, const StageMemory &b) {

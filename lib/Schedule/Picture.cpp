@@ -3,7 +3,7 @@
 #include "stage/Support/Escape.h"
 #include "stage/Support/Table.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
+#include "llvm/Support/Format.h"
 #include <map>
 
 using namespace stage;
@@ -49,12 +49,6 @@ static std::string describeKind(PhaseKind kind) {
   default:
     return getName(kind).str();
   }
-}
-
-/// `27.27`
-static std::string formatPercent(int64_t part, int64_t whole) {
-  __int128 hundredths = (__int128(part) * 20'000 + whole) / (__int128(whole) * 2);
-  return toDecimal(hundredths / 100) + "." + toDecimal(100 + hundredths % 100).substr(1);
 }
 
 SchedulePicture::SchedulePicture(const Schedule &schedule, llvm::function_ref<int64_t(UnitRef)> duration,
@@ -226,14 +220,6 @@ void SchedulePicture::printText(llvm::raw_ostream &os) const {
 //===----------------------------------------------------------------------===//
 // SVG
 //===----------------------------------------------------------------------===//
-
-/// Text of anybody between tags.
-static std::string escapeXml(llvm::StringRef text) {
-  std::string result;
-  for (char c : llvm::json::fixUTF8(maskControls(text)))
-    result += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
-  return result;
-}
 
 void SchedulePicture::printSvg(llvm::raw_ostream &os) const {
   // Pixels. The letter of a kind is its colour here.

@@ -1,5 +1,6 @@
 //===- Escape.cpp - text that a terminal does not obey --------------------===//
 #include "stage/Support/Escape.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
@@ -40,5 +41,12 @@ std::string stage::maskControls(llvm::StringRef text) {
       result += text[length++];
     text = text.drop_front(length);
   }
+  return result;
+}
+
+std::string stage::escapeXml(llvm::StringRef text) {
+  std::string result;
+  for (char c : llvm::json::fixUTF8(maskControls(text)))
+    result += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : std::string(1, c);
   return result;
 }

@@ -45,6 +45,11 @@ std::string stage::formatFlops(__int128 flops) {
   return formatScaled(flops, 1000, {"FLOP", "kFLOP", "MFLOP", "GFLOP", "TFLOP", "PFLOP", "EFLOP", "ZFLOP"});
 }
 
+std::string stage::formatPercent(int64_t part, int64_t whole) {
+  __int128 hundredths = (__int128(part) * 20'000 + whole) / (__int128(whole) * 2);
+  return toDecimal(hundredths / 100) + "." + toDecimal(100 + hundredths % 100).substr(1);
+}
+
 Table Table::ofNumbers(llvm::ArrayRef<std::string> titles, unsigned indent) {
   std::vector<std::pair<std::string, Alignment>> columns;
   for (const std::string &title : titles)

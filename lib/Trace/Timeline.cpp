@@ -114,14 +114,6 @@ static std::string formatTime(int64_t ticks, bool isRate) {
   return formatCount(nanos / 1000) + "." + toDecimal(1000 + nanos % 1000).substr(1);
 }
 
-/// `27.27`; `-` of nothing.
-static std::string formatPercent(int64_t part, int64_t whole) {
-  if (!whole)
-    return "-";
-  __int128 hundredths = (__int128(part) * 20'000 + whole) / (__int128(whole) * 2);
-  return toDecimal(hundredths / 100) + "." + toDecimal(100 + hundredths % 100).substr(1);
-}
-
 static void printSummary(const Timeline &timeline, int64_t step, bool isRate, llvm::raw_ostream &out) {
   std::map<RankSummary, std::vector<uint32_t>> ranksWith;
   bool hasCopies = false;
@@ -149,7 +141,7 @@ static void printSummary(const Timeline &timeline, int64_t step, bool isRate, ll
                                     format(summary.exposed)};
     if (hasCopies)
       row.insert(row.end(), {format(summary.copies), format(summary.copiesAlone)});
-    row.insert(row.end(), {format(summary.idle), formatPercent(summary.idle, step)});
+    row.insert(row.end(), {format(summary.idle), step ? formatPercent(summary.idle, step) : "-"});
     table.addRow(std::move(row));
   }
   table.print(out);

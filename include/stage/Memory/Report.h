@@ -35,11 +35,18 @@ struct TrafficReport {
   /// Of sends: the part that receives them; null for those of a pipeline.
   const Program *toPart = nullptr;
   AxisList axes;
+  /// Of groups across stages that not all take part in: those that do.
+  llvm::SmallVector<unsigned, 2> stages;
   int64_t groupSize = 2;
   __int128 count = 0;
   __int128 bytes = 0; ///< That the rank puts in: of ranks that differ the one that puts in most.
   __int128 least = 0; ///< The one that puts in least.
+  /// What leaves the rank of these bytes where members pass on to their neighbours what is not theirs (RingCost.h).
+  __int128 getMoved() const;
 };
+
+/// `all_gather`, `send`.
+llvm::StringRef describeOperation(const TrafficReport &traffic);
 
 /// Copies between the device and the host, as one rank of a stage sees them in a step.
 struct CopyReport {
@@ -93,6 +100,13 @@ struct Report {
 /// The memory report is taken over. After errors (a cost that has no value) the numbers are not to be used.
 Report makeReport(const Program &program, MemoryReport memory, DiagnosticEngine &diags);
 
+/// One kind of communication with its numbers on neighbouring stages.
+struct TrafficRow {
+  const TrafficReport *traffic;
+  unsigned first, last;
+};
+/// Rows by kind and axes in the order of first appearance; stages with equal numbers share a row.
+std::vector<TrafficRow> collectTraffic(const Report &report);
 
 /// Aligned text for people (`--report`).
 void print(llvm::raw_ostream &os, const Report &report);

@@ -14,6 +14,9 @@ std::string escapeControls(llvm::StringRef text);
 /// The same without a change of the columns: each byte of a control character but tabs becomes `?`.
 std::string maskControls(llvm::StringRef text);
 
+/// Text of anybody as it may stand between the tags of XML.
+std::string escapeXml(llvm::StringRef text);
+
 } // namespace stage
 
 #endif // STAGE_SUPPORT_ESCAPE_H

@@ -25,6 +25,9 @@ std::string formatBytes(__int128 bytes);
 /// `421.65 TFLOP`; `-` for none.
 std::string formatFlops(__int128 flops);
 
+/// `27.27`, of a whole above 0.
+std::string formatPercent(int64_t part, int64_t whole);
+
 class Table {
 public:
   enum Alignment { Left, Right };
