@@ -303,7 +303,7 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
     node.commSize = std::max<uint64_t>(1, channel->bytes); // as getMessageBytes
     node.tag = getTag(*channel, unit);
     RankSlot::Kind kind = isSend ? RankSlot::Kind::Receiver : RankSlot::Kind::Sender;
-    node.peer = NodeValue::slot(getSlot({kind, 0, 0, 0, isSend ? index : 0, channel}));
+    node.peer = NodeValue::slot(getSlot({kind, 0, 0, 0, index, channel}));
   } else {
     node.commSize = getMessageBytes(*value);
     unsigned here = getVirtualStage(unit);

@@ -49,7 +49,7 @@ struct RankSlot {
     Group,     ///< Its group of a kind.
     Stage,     ///< The rank at the same coordinates on another stage.
     Neighbour, ///< The rank some coordinates further on along an axis, counted around.
-    Sender,    ///< The rank of another part from which it receives through a channel.
+    Sender,    ///< The rank of another part from which message number `shift` of a channel comes.
     Receiver,  ///< That to which it sends its message number `shift` through a channel.
   };
   Kind kind;

@@ -203,9 +203,9 @@ private:
     case RankSlot::Kind::Stage:
       return first + rank + (slot.stage - stage) * mesh.getStride(*part.pipelineAxis);
     case RankSlot::Kind::Sender:
-      return slot.channel->from->firstRank + slot.channel->senders[rank];
+      return slot.channel->from->firstRank + slot.channel->senders[rank][slot.shift];
     case RankSlot::Kind::Receiver:
-      return slot.channel->to->firstRank + slot.channel->receivers[rank][slot.shift];
+      return slot.channel->to->firstRank + slot.channel->receivers[rank][slot.shift].rank;
     case RankSlot::Kind::Neighbour:
       break;
     }

@@ -34,7 +34,7 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) : 
       break;
     case ProgramItem::Kind::Recv:
       for (unsigned i = 0; i < item.values.size(); ++i)
-        recvs[item.values[i]] = numNodes + i;
+        recvs.try_emplace(item.values[i], numNodes + i);
       segment.numNodes = item.values.size();
       break;
     case ProgramItem::Kind::Send:
@@ -245,8 +245,13 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
 void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor,
                       Seen &seen) const {
   if (isTransferred(*value))
-    if (auto recv = unit.layout->findRecv(value)) // whatever the phase that uses it first
-      return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});
+    if (auto recv = unit.layout->findRecv(value)) { // whatever the phase that uses it first
+      for (const ProgramItem &item : unit.layout->getItems())
+        if (item.kind == ProgramItem::Kind::Recv && item.values.front() == value)
+          for (unsigned i = 0; i < item.values.size(); ++i)
+            visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv + i});
+      return;
+    }
   // A value of another phase is that of the microbatch's earlier unit.
   if (unit.previous && value->getBlock()->getPhase() != unit.kind)
     return visit(value, *unit.previous, iteration, visitor, seen);

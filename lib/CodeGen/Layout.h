@@ -72,7 +72,7 @@ public:
   std::optional<uint64_t> findPosition(const Op *op, int64_t iteration) const;
   /// Some iteration of the op has a node here.
   bool contains(const Op *op) const { return positions.count(op); }
-  /// Position in the unit of the recv of a value; nothing if it is not received.
+  /// Position in the unit of the recv of a value, the first one if it comes in several messages; nothing if it is not received.
   std::optional<uint64_t> findRecv(const Value *value) const;
   /// What this repeat carries comes from another virtual stage.
   bool isFed(const Op &repeat) const { return receives(items, repeat); }

@@ -23,7 +23,7 @@ std::string TensorTracker::getName(char kind, const Value *value, int64_t iterat
   return iteration < 0 ? name : name + "." + std::to_string(iteration);
 }
 
-std::string TensorTracker::getName(const UnitTensor &tensor, const PlacedUnit &unit) {
+std::string TensorTracker::getName(const UnitTensor &tensor, const PlacedUnit &unit, unsigned part) {
   if (tensor.isInput) {
     std::string name = getName('i', tensor.maker, -1) + " " + std::to_string(unit.microbatch);
     return unit.chunk ? name + "." + std::to_string(*unit.chunk) : name;
@@ -31,7 +31,8 @@ std::string TensorTracker::getName(const UnitTensor &tensor, const PlacedUnit &u
   const PlacedUnit *maker = &unit;
   while (maker->getPlace() > tensor.unit)
     maker = maker->previous;
-  return getName('t', tensor.maker, tensor.iteration) + " " + maker->getName();
+  // What arrives in parts stands in no repeat.
+  return getName('t', tensor.maker, part ? int64_t(part) : tensor.iteration) + " " + maker->getName();
 }
 
 uint64_t TensorTracker::getBytes(const Value *value) {
@@ -115,10 +116,11 @@ void TensorTracker::trackTensors(const PlacedUnit &unit, NodeFields &node) {
     const UnitTensor &tensor = simulator.getTensor(access.tensor);
     if (isOnHost(*tensor.maker))
       continue;
+    std::string name = getName(tensor, unit, simulator.getPart(access.tensor));
     if (access.isWrite)
-      addOutput(getName(tensor, unit), uint64_t(tensor.size));
+      addOutput(std::move(name), uint64_t(tensor.size));
     else
-      addInput(getName(tensor, unit), uint64_t(tensor.size));
+      addInput(std::move(name), uint64_t(tensor.size));
   }
   node.inputs = llvm::ArrayRef<TensorUse>(inputs);
   node.outputs = llvm::ArrayRef<TensorUse>(outputs);

@@ -60,7 +60,7 @@ private:
   void addStatic(std::string name, uint64_t bytes);
   void addInput(std::string name, uint64_t bytes);
   std::string getName(char kind, const Value *value, int64_t iteration);
-  std::string getName(const UnitTensor &tensor, const PlacedUnit &unit);
+  std::string getName(const UnitTensor &tensor, const PlacedUnit &unit, unsigned part = 0);
   uint64_t getBytes(const Value *value);
 
   const Graph &graph;

@@ -34,20 +34,27 @@ static int64_t getPart(const Mesh &mesh, llvm::ArrayRef<PlacedAxis> axes, int64_
   return part;
 }
 
-/// Into how many parts the receiver cuts each part of a dim of the sender; nothing if it does not.
-static std::optional<int64_t> countPartsOfPart(const Mesh &from, llvm::ArrayRef<PlacedAxis> outer, const Mesh &to,
-                                               llvm::ArrayRef<PlacedAxis> inner) {
-  int64_t parts = countParts(from, outer), all = countParts(to, inner);
-  if (all % parts)
-    return std::nullopt;
+/// Whether the parts of `inner` are parts of those of `outer`.
+static bool cutsFurther(const Mesh &outerMesh, llvm::ArrayRef<PlacedAxis> outer, const Mesh &innerMesh,
+                        llvm::ArrayRef<PlacedAxis> inner) {
+  if (countParts(innerMesh, inner) % countParts(outerMesh, outer))
+    return false;
   if (isPlain(outer) && isPlain(inner))
-    return all / parts;
+    return true;
   for (unsigned i = 0; i < outer.size(); ++i)
-    if (i >= inner.size() || from[outer[i]].size != to[inner[i]].size || outer[i].layout != inner[i].layout ||
-        outer[i].rotation != inner[i].rotation)
-      return std::nullopt;
-  return all / parts;
+    if (i >= inner.size() || outerMesh[outer[i]].size != innerMesh[inner[i]].size ||
+        outer[i].layout != inner[i].layout || outer[i].rotation != inner[i].rotation)
+      return false;
+  return true;
 }
+
+/// How a dim is cut on both sides.
+struct CutDim {
+  int64_t held, needed; ///< In so many parts.
+  /// The first part of the sender's that overlaps with one of the receiver's, and how many do.
+  int64_t getFirst(int64_t part) const { return needed > held ? part / (needed / held) : part * (held / needed); }
+  int64_t getCount() const { return needed > held ? 1 : held / needed; }
+};
 
 std::string stage::connect(Channel &channel) {
   const Mesh &from = channel.from->graph->mesh, &to = channel.to->graph->mesh;
@@ -58,16 +65,18 @@ std::string stage::connect(Channel &channel) {
     return "what is stored flat is not sent";
   if (held.getListed() || needed.getListed())
     return "what is dealt out by a table is not sent";
-  llvm::SmallVector<int64_t, 4> partsOfPart;
+  llvm::SmallVector<CutDim, 4> dims;
+  channel.numMessages = 1;
   for (unsigned d = 0; d < held.dims.size(); ++d) {
-    std::optional<int64_t> count = countPartsOfPart(from, held.dims[d], to, needed.dims[d]);
-    if (!count)
-      return "in dim " + std::to_string(d) + " what a rank needs is not part of what one rank has";
-    partsOfPart.push_back(*count);
+    if (!cutsFurther(from, held.dims[d], to, needed.dims[d]) && !cutsFurther(to, needed.dims[d], from, held.dims[d]))
+      return "dim " + std::to_string(d) + " is cut in two ways of which none cuts the parts of the other";
+    dims.push_back({countParts(from, held.dims[d]), countParts(to, needed.dims[d])});
+    channel.numMessages *= dims.back().getCount();
   }
-  // Ranks by the piece that they hold or want a part of.
+  // Ranks by the piece that they hold, and messages by the piece that they are of.
   int64_t numPieces = from.getGroupSize(held.getSharded());
-  std::vector<std::vector<int64_t>> holders(numPieces), users(numPieces);
+  std::vector<std::vector<int64_t>> holders(numPieces);
+  std::vector<std::vector<Channel::Receiver>> wanted(numPieces);
   for (int64_t rank = 0; rank < from.getNumRanks(); ++rank) {
     int64_t piece = 0;
     for (const AxisList &axes : held.dims)
@@ -75,20 +84,26 @@ std::string stage::connect(Channel &channel) {
     if (isOfStage(*channel.from, rank, channel.fromStage))
       holders[piece].push_back(rank);
   }
-  for (int64_t rank = 0; rank < to.getNumRanks(); ++rank) {
-    int64_t piece = 0;
-    for (unsigned d = 0; d < needed.dims.size(); ++d)
-      piece = piece * countParts(from, held.dims[d]) + getPart(to, needed.dims[d], rank) / partsOfPart[d];
-    if (isOfStage(*channel.to, rank, channel.toStage))
-      users[piece].push_back(rank);
-  }
-  channel.senders.assign(to.getNumRanks(), -1);
+  for (int64_t rank = 0; rank < to.getNumRanks(); ++rank)
+    for (unsigned message = 0; isOfStage(*channel.to, rank, channel.toStage) && message < channel.numMessages;
+         ++message) {
+      int64_t piece = 0, rest = message, messages = channel.numMessages;
+      for (unsigned d = 0; d < dims.size(); ++d) { // the last dim counts fastest
+        messages /= dims[d].getCount();
+        piece = piece * dims[d].held + dims[d].getFirst(getPart(to, needed.dims[d], rank)) + rest / messages;
+        rest %= messages;
+      }
+      wanted[piece].push_back({rank, message});
+    }
+  channel.senders.assign(to.getNumRanks(), {});
   channel.receivers.assign(from.getNumRanks(), {});
-  for (auto [having, wanted] : llvm::zip(holders, users))
-    for (size_t i = 0; i < wanted.size(); ++i) {
-      int64_t sender = having[i * having.size() / wanted.size()];
-      channel.senders[wanted[i]] = sender;
-      channel.receivers[sender].push_back(wanted[i]);
+  for (auto [having, messages] : llvm::zip(holders, wanted))
+    for (size_t i = 0; i < messages.size(); ++i) {
+      int64_t sender = having[i * having.size() / messages.size()];
+      llvm::SmallVector<int64_t, 1> &senders = channel.senders[messages[i].rank];
+      senders.resize(channel.numMessages);
+      senders[messages[i].message] = sender;
+      channel.receivers[sender].push_back(messages[i]);
     }
   return "";
 }

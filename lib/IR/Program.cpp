@@ -209,13 +209,17 @@ private:
     case ProgramItem::Kind::Send:
       bool isRecv = item.kind == ProgramItem::Kind::Recv;
       os << (isRecv ? "recv " : "send ");
-      llvm::interleaveComma(item.values, os, [&](const Value *value) { os << '%' << names.get(value); });
+      llvm::ArrayRef<Value *> values = item.values;
+      llvm::interleaveComma(item.channel ? values.take_front() : values, os,
+                            [&](const Value *value) { os << '%' << names.get(value); });
       if (item.values.empty())
         os << "nothing";
       if (item.channel) {
         const Graph &other = *(isRecv ? item.channel->from : item.channel->to)->graph;
         unsigned stage = isRecv ? item.channel->fromStage : item.channel->toStage;
         os << (isRecv ? " from " : " to ") << "part " << other.name << " stage " << stage;
+        if (values.size() > 1)
+          os << " in " << values.size() << " messages";
         return;
       }
       auto [stage, chunk] = program.virtualStages[item.peer];

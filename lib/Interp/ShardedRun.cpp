@@ -4,6 +4,7 @@
 #include "stage/IR/Channel.h"
 #include "stage/IR/Text.h"
 #include "stage/Interp/Diagnostics.h"
+#include <cmath>
 
 using namespace stage;
 
@@ -25,6 +26,7 @@ ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemor
   position.resize(numRanks);
   memories.resize(numRanks);
   waiting.resize(numRanks);
+  arrived.resize(numRanks);
   for (int64_t rank = 0; rank < numRanks; ++rank)
     for (const UnitTemplate &unit : program.stages[getStage(rank)].templates)
       for (const ProgramItem &item : unit.items)
@@ -233,15 +235,19 @@ ShardedRun::Outcome ShardedRun::send(int64_t rank, const Step &step) {
   if (!channel)
     mail[{rank, getPeer(rank, step.peer), step.self, step.peer, step.microbatch, step.slot}] = tensor;
   for (unsigned i = 0; channel && !fault && i < numMessages; ++i) {
-    int64_t receiver = channel->receivers[rank][i];
+    auto [receiver, message] = channel->receivers[rank][i];
     auto wanted = PieceMap(*channel->to->graph).getPositions(channel->input->type, channel->input->sharding, receiver);
+    for (unsigned d = 0; wanted && d < wanted->size(); ++d) // in ascending order, both
+      llvm::erase_if((*wanted)[d], [&](int64_t position) {
+        return !std::binary_search(tensor->dims[d].begin(), tensor->dims[d].end(), position);
+      });
     std::optional<Tensor> piece = wanted ? extract(*tensor, *wanted) : std::nullopt;
-    if (piece)
-      partMail.messages[{channel->number, step.microbatch, receiver}] = std::make_shared<Tensor>(std::move(*piece));
+    if (piece && int64_t(piece->data.size()) * getByteSize(step.value->type.dtype) == channel->bytes)
+      partMail.messages[{channel->number, step.microbatch, receiver, message}] =
+          std::make_shared<Tensor>(std::move(*piece));
     else
       fault = Fault{nullptr, step.value,
-                    "has not all of the piece that rank " + std::to_string(receiver) + " of " +
-                        channel->to->graph->name + " needs"};
+                    "has not what rank " + std::to_string(receiver) + " of " + channel->to->graph->name + " needs of it"};
   }
   return finish(std::move(fault), rank, step);
 }
@@ -257,10 +263,10 @@ bool ShardedRun::completeSends(int64_t rank) {
   for (; !waiting[rank].empty(); waiting[rank].pop_front(), any = true) {
     const Step &step = *waiting[rank].front().step;
     if (const Channel *channel = step.channel) {
-      int64_t receiver = channel->receivers[rank][waiting[rank].front().receiver];
+      auto [receiver, message] = channel->receivers[rank][waiting[rank].front().receiver];
       if (!partMail.runs.lookup(channel->to)->hasPosted(*channel, step.microbatch, receiver))
         return any;
-      partMail.messages[{channel->number, step.microbatch, receiver}] = nullptr;
+      partMail.messages[{channel->number, step.microbatch, receiver, message}] = nullptr;
       continue;
     }
     int64_t peer = getPeer(rank, step.peer);
@@ -271,6 +277,24 @@ bool ShardedRun::completeSends(int64_t rank) {
     mail[{rank, peer, step.self, step.peer, step.microbatch, step.slot}] = nullptr;
   }
   return any;
+}
+
+/// What has arrived, put where it belongs: where nothing does, no number is.
+TensorRef ShardedRun::join(const Channel &channel, int64_t rank) {
+  auto whole = std::make_shared<Tensor>(
+      *PieceMap(graph).getPositions(channel.input->type, channel.input->sharding, rank));
+  std::fill(whole->data.begin(), whole->data.end(), NAN);
+  for (const TensorRef &piece : arrived[rank])
+    forEachElement(piece->dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
+      int64_t to = 0;
+      for (unsigned d = 0; d < local.size(); ++d) {
+        const Positions &all = whole->dims[d];
+        to = to * int64_t(all.size()) + (llvm::lower_bound(all, piece->dims[d][local[d]]) - all.begin());
+      }
+      whole->data[to] = piece->data[linear];
+    });
+  arrived[rank].clear();
+  return whole;
 }
 
 ShardedRun::Outcome ShardedRun::receive(int64_t rank, const Step &step) {
@@ -284,12 +308,18 @@ ShardedRun::Outcome ShardedRun::receive(int64_t rank, const Step &step) {
     return true;
   };
   bool isThere = step.channel
-                     ? take(partMail.messages, std::tuple(step.channel->number, step.microbatch, rank))
+                     ? take(partMail.messages, std::tuple(step.channel->number, step.microbatch, rank, step.slot))
                      : take(mail, Tag(getPeer(rank, step.peer), rank, step.peer, step.self, step.microbatch, step.slot));
   if (!isThere)
     return Outcome::Blocked;
   if (mode == SendMode::Waiting)
     return finish(std::nullopt, rank, step);
+  if (step.channel) {
+    arrived[rank].push_back(tensor);
+    if (arrived[rank].size() < step.channel->numMessages)
+      return finish(std::nullopt, rank, step);
+    tensor = join(*step.channel, rank);
+  }
   auto fault = runner.store(step.value, step.frame, step.microbatch, tensor, rank, memories[rank], nullptr);
   if (!fault)
     compare(step.value, step.frame, step.microbatch, rank);

@@ -33,9 +33,10 @@ enum class SendMode { Buffered, Waiting };
 
 class ShardedRun;
 
-/// What parts that run together have sent each other: by channel, microbatch and receiving rank of its part.
+/// What parts that run together have sent each other: by channel, microbatch, receiving rank of its part and number of the
+/// message to it.
 struct PartMail {
-  std::map<std::tuple<unsigned, unsigned, int64_t>, TensorRef> messages;
+  std::map<std::tuple<unsigned, unsigned, int64_t, unsigned>, TensorRef> messages;
   llvm::DenseMap<const Program *, const ShardedRun *> runs;
 };
 
@@ -64,6 +65,7 @@ private:
   Outcome send(int64_t rank, const Step &step);
   /// Completes the sends of a rank that need not wait any more. True if there were any.
   bool completeSends(int64_t rank);
+  TensorRef join(const Channel &channel, int64_t rank);
   Outcome receive(int64_t rank, const Step &step);
   Outcome finish(std::optional<Fault> fault, int64_t rank, const Step &step);
   void compare(const Value *value, const Frame &frame, unsigned microbatch, int64_t rank);
@@ -84,6 +86,7 @@ private:
   std::vector<RankMemory> memories;     ///< Per rank.
   std::map<Tag, TensorRef> mail;
   PartMail &partMail;
+  std::vector<std::vector<TensorRef>> arrived; ///< Per rank: messages of one that is not complete.
   /// A send, and to which of the receivers of its channel.
   struct WaitingSend {
     const Step *step;

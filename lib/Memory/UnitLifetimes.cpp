@@ -3,6 +3,7 @@
 // The second half of UnitSimulator, when all nodes and what they access are known:
 //
 //   resolveViews    reads of slices become reads of the tensor behind them, or of a copy
+//   readParts       who reads what arrived in several messages reads all of it
 //   findLifetimes   a tensor takes memory until its last read
 //   findPeaks       live bytes are summed over the nodes
 //
@@ -122,6 +123,15 @@ void UnitSimulator::resolveViews() {
   insert(std::move(copies));
 }
 
+void UnitSimulator::readParts() {
+  std::vector<LateAccess> more;
+  for (unsigned node = 0; node < nodes.size() && !parts.empty(); ++node)
+    for (TensorAccess access : getAccesses(node))
+      for (unsigned part = access.tensor + 1; !access.isWrite && parts.count(part); ++part)
+        more.push_back({node, {part, /*isWrite=*/false}});
+  insert(std::move(more));
+}
+
 void UnitSimulator::findLifetimes() {
   for (unsigned node = 0; node < nodes.size(); ++node)
     for (TensorAccess access : getAccesses(node))
@@ -193,6 +203,7 @@ void UnitSimulator::findPeaks(MemorySpace space) {
 
 void UnitSimulator::finish() {
   resolveViews();
+  readParts();
   findLifetimes();
   findPeaks(MemorySpace::Device);
   findPeaks(MemorySpace::Host);
@@ -212,7 +223,7 @@ template <typename Filter> std::vector<LiveValue> UnitSimulator::list(Filter fil
     entry.value = tensor.value;
     entry.kind = tensor.kind;
     int64_t copies = getCopies(tensor);
-    entry.copies += copies;
+    entry.copies += parts.count(&tensor - tensors.data()) ? 0 : copies;
     entry.bytes += ByteCount(tensor.size) * copies;
   }
   std::vector<LiveValue> result;

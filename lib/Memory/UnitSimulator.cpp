@@ -1,5 +1,6 @@
 //===- UnitSimulator.cpp - the tensors of one unit, node by node ----------===//
 #include "stage/Memory/UnitSimulator.h"
+#include "stage/IR/Channel.h"
 #include "stage/IR/Costs.h"
 #include "stage/Memory/Diagnostics.h"
 
@@ -207,11 +208,16 @@ void UnitSimulator::enterUnit(const LastUses &uses) {
     }
 }
 
-void UnitSimulator::visitReceive(const ProgramItem &, unsigned, IterationValue value) {
+void UnitSimulator::visitReceive(const ProgramItem &item, unsigned slot, IterationValue value) {
   addNode(nullptr, /*isRecv=*/true);
   unsigned tensor = allocate(value.first, MemoryClass::Buffers);
   access(tensor, /*isWrite=*/true);
-  name(value, tensor);
+  if (item.channel)
+    tensors[tensor].size = item.channel->bytes;
+  if (item.channel && slot > 0)
+    parts[tensor] = slot; // known by the name of the first
+  else
+    name(value, tensor);
 }
 
 void UnitSimulator::visitSend(const ProgramItem &, unsigned, IterationValue value) {

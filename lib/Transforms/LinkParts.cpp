@@ -148,7 +148,8 @@ private:
 
   bool findBytes(Channel &channel, const Transfer &transfer) {
     const Graph &to = *channel.to->graph;
-    Size bytes = getLocalBytes(to.sizes, to.mesh, channel.input->type, channel.input->sharding);
+    Size bytes = getLocalBytes(to.sizes, to.mesh, channel.input->type, channel.input->sharding) /
+                 to.sizes.constant(channel.numMessages);
     SizeValue value = evaluateCount(bytes, to.binding);
     if (!value) {
       diags.report(transfer.loc, diag::SizeWithoutValue) << describe(*channel.input) << bytes.str() << int64_t(63);
@@ -162,7 +163,10 @@ private:
     ProgramItem item;
     item.kind = kind;
     item.channel = &channel;
-    item.values.push_back(const_cast<Value *>(kind == ProgramItem::Kind::Recv ? channel.input : channel.output));
+    if (kind == ProgramItem::Kind::Recv)
+      item.values.assign(channel.numMessages, const_cast<Value *>(channel.input));
+    else
+      item.values.push_back(const_cast<Value *>(channel.output));
     auto isMessage = [](const ProgramItem &other) { return other.kind == ProgramItem::Kind::Recv; };
     auto where = kind == ProgramItem::Kind::Send ? unit.items.end() : llvm::find_if_not(unit.items, isMessage);
     unit.items.insert(where, std::move(item));

@@ -68,7 +68,8 @@ struct ProgramItem {
   std::vector<Value *> values;
   /// Recv, Send: the repeat, of the unit's phase, that carries these values; null for those of a channel.
   const Op *carrier = nullptr;
-  /// Recv, Send: from or to another part; then the value has no slot. A rank that sends has one value per message.
+  /// Recv, Send: from or to another part; then the value has no slot. What arrives in several messages, and, on a rank of a
+  /// class, what is sent in several, stands here once for each.
   const Channel *channel = nullptr;
   /// Recv, Send: for each of them, which of the values that the repeat carries it is.
   std::vector<unsigned> slots;

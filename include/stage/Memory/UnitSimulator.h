@@ -137,6 +137,8 @@ public:
   unsigned getFirstNode(unsigned unit) const { return unit ? ends[unit - 1] : 0; }
   unsigned getNumNodes() const { return nodes.size(); }
   const UnitTensor &getTensor(unsigned number) const { return tensors[number]; }
+  /// Of a value that arrives in several messages each is a tensor: which one this is, counted from 0.
+  unsigned getPart(unsigned tensor) const { return parts.lookup(tensor); }
   /// What a node reads and writes.
   llvm::ArrayRef<TensorAccess> getAccesses(unsigned node) const;
 
@@ -190,6 +192,7 @@ private:
   bool isCopied(const UnitTensor &tensor, const View &view) const;
   void finish();
   void resolveViews();
+  void readParts();
   void findLifetimes();
   void dropUnread();
   void findPeaks(MemorySpace space);
@@ -208,6 +211,7 @@ private:
   std::vector<Node> nodes;
   std::vector<TensorAccess> accesses; ///< In the order of the nodes.
   llvm::DenseMap<unsigned, View> views; ///< By number of tensor.
+  llvm::DenseMap<unsigned, unsigned> parts; ///< Likewise, of those that follow the first.
   std::vector<unsigned> ends; ///< Per unit: the number of nodes so far.
   TensorNames names;
   llvm::DenseMap<const Op *, bool> haveNodes;
