@@ -150,6 +150,8 @@ AxisSet stage::findVaryingAxes(const Program &program, const StageProgram &stage
   forEachOp(stage, [&](const Op &op) {
     if (op.kind != OpKind::Compute || (!op.def->mask && !(op.def->vjpOf && op.def->vjpOf->mask)))
       return; // else only what a table lists depends on where a rank is
+    if (!getCoordinateAxes(graph.mesh, getLocalMaskArea(graph, op)))
+      return;
     OpCost cost = getLocalCost(graph, op);
     for (Size size : {cost.getComputed(), cost.bytes})
       axes |= getCoordinateAxes(graph.mesh, size);
