@@ -197,10 +197,11 @@ int64_t UnitSimulator::getNextIteration(const ProgramItem &loop, int64_t iterati
 // Units
 //===----------------------------------------------------------------------===//
 
-/// Those that the current unit is the first of its microbatch to use. What another part sends is received.
+/// Those that the current unit is the first of its microbatch to use. What another part sends is received under the same
+/// name, so that nothing reads what is loaded, which takes no memory then.
 void UnitSimulator::enterUnit(const LastUses &uses) {
   for (auto &op : program.graph->getForward())
-    if (op->kind == OpKind::Input && !op->isTransferred && uses.count(op->getResult()) && !find(op->getResult())) {
+    if (op->kind == OpKind::Input && uses.count(op->getResult()) && !find(op->getResult())) {
       unsigned tensor = allocate(op->getResult(), MemoryClass::Activations);
       tensors[tensor].isInput = true;
       tensors[tensor].first = nodes.size();
