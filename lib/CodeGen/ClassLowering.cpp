@@ -70,6 +70,7 @@ void ClassLowering::placeUnits() {
   uint64_t next = 0;
   std::optional<unsigned> loader;
   llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> latest; // (microbatch, chunk)
+  llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> giving; // (chunk and direction, microbatch)
   UnitChains kinds = stage.listChains();
   for (const Unit &unit : stage.units) {
     const UnitTemplate *found = stage.find(unit.kind, unit.chunk);
@@ -91,6 +92,13 @@ void ClassLowering::placeUnits() {
       loader = units.size() - 1;
     const PlacedUnit *&previous = latest[{unit.microbatch, unit.chunk}];
     placed.previous = std::exchange(previous, &placed);
+    if (!hasMessages(unit.kind))
+      continue;
+    bool isForward = unit.kind == PhaseKind::Forward;
+    if (const ProgramItem *taken = findHandedIn(found->items))
+      placed.giver = giving.lookup({program.virtualStages[taken->peer].second * 2 + isForward, unit.microbatch});
+    if (findHandedOn(found->items))
+      giving[{unit.chunk * 2 + isForward, unit.microbatch}] = &placed;
   }
 }
 
@@ -128,7 +136,7 @@ llvm::SmallVector<uint64_t, 4> ClassLowering::getTags(const PlacedUnit &unit) co
   llvm::SmallVector<uint64_t, 4> tags;
   for (const Segment &segment : unit.layout->getSegments()) {
     const ProgramItem &item = *segment.item;
-    if (item.values.empty())
+    if (item.values.empty() || item.isLocal)
       continue;
     if (item.channel) {
       tags.push_back(getTag(*item.channel, unit));
@@ -320,10 +328,7 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
   after.clear();
   int64_t iteration = -1;
   if (isSend) {
-    // What leaves was made by the last iteration that ran here, or is passed on as it came.
-    if (const Op *loop = value->getBlock()->getParent())
-      if (const Segment *segment = unit.layout->findLoop(loop->loop); segment && segment->iterations > 0)
-        iteration = loop->reverse ? segment->item->begin : segment->item->end - 1;
+    iteration = unit.layout->getSentIteration(value);
     bool readsInput = producers.find(value, unit, iteration, data);
     finishNode(node, {chains[communication], readsInput ? getOtherChainsLoad(unit, communication) : std::nullopt});
     chains[communication] = id;

@@ -12,7 +12,8 @@
 //   * an op that runs after another one depends on that op's node: of its unit, of an
 //     earlier iteration, or of an earlier unit;
 //   * a recv depends on the last COMP of the unit two before its own, so that it is
-//     posted while the unit before runs; no COMP depends on a send;
+//     posted while the unit before runs, or earlier where sends would wait for each other
+//     (postRecvs in stage/Schedule/Schedule.h); no COMP depends on a send;
 //   * inputs are loaded while the unit before runs: what reads one depends on the first
 //     node of that unit, by its chain or by itself;
 //   * what adds to a gradient's buffer depends on what added to it before, and what
@@ -112,9 +113,10 @@ public:
   /// The last node of each stream in the units so far: what the next one goes on from.
   using Chains = llvm::SmallVector<std::optional<uint64_t>, 2>;
   const Chains &getChains() const { return chains; }
-  /// On what a recv of a unit depends: it is posted when the loader begins.
+  /// On what a recv of a unit depends: the last COMP before it is posted.
   std::optional<uint64_t> getPosted(unsigned number) const {
-    return units[number].loader.value_or(0) ? lastCompOfUnit[*units[number].loader - 1] : std::nullopt;
+    unsigned post = number < stage.posts.size() ? stage.posts[number] : units[number].loader.value_or(0);
+    return post ? lastCompOfUnit[post - 1] : std::nullopt;
   }
   /// The node that loads the inputs of a unit; nothing if they are there from the beginning.
   std::optional<uint64_t> getLoad(const PlacedUnit &unit) const;

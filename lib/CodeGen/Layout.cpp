@@ -33,12 +33,14 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) : 
       loops[item.op->loop].push_back(segments.size());
       break;
     case ProgramItem::Kind::Recv:
+      if (item.isLocal)
+        break;
       for (unsigned i = 0; i < item.values.size(); ++i)
         recvs.try_emplace(item.values[i], numNodes + i);
       segment.numNodes = item.values.size();
       break;
     case ProgramItem::Kind::Send:
-      segment.numNodes = item.values.size();
+      segment.numNodes = item.isLocal ? 0 : item.values.size();
       break;
     }
     for (const std::vector<Op *> &ops : segment.ops)
@@ -136,6 +138,14 @@ std::optional<uint64_t> NodeLayout::findPosition(const Op *op, int64_t iteration
 std::optional<uint64_t> NodeLayout::findRecv(const Value *value) const {
   auto it = recvs.find(value);
   return it == recvs.end() ? std::nullopt : std::optional<uint64_t>(it->second);
+}
+
+int64_t NodeLayout::getSentIteration(const Value *value) const {
+  const Op *loop = value->getBlock()->getParent();
+  const Segment *segment = loop ? findLoop(loop->loop) : nullptr;
+  if (!segment || segment->iterations == 0)
+    return -1;
+  return loop->reverse ? segment->item->begin : segment->item->end - 1;
 }
 
 bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iteration,
@@ -282,6 +292,18 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
     visit(operand, unit, iteration, visitor, seen);
 }
 
+/// What another chunk of the rank has handed to the unit. False if the value is nothing of the kind.
+bool Producers::visitHandedIn(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const {
+  const ProgramItem *taken = findHandedIn(unit.layout->getItems());
+  const ProgramItem *given = taken ? findHandedOn(unit.giver->layout->getItems()) : nullptr;
+  std::optional<unsigned> slot = given ? findHanded(*taken, value, *given) : std::nullopt;
+  if (!slot)
+    return false;
+  const Value *sent = given->values[*slot];
+  visit(sent, *unit.giver, unit.giver->layout->getSentIteration(sent), visitor, seen);
+  return true;
+}
+
 void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor,
                               Seen &seen) const {
   Op *loop = value->getBlock()->getParent();
@@ -326,6 +348,8 @@ void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_
   Block &entered = runsHere ? loop->getBody(iteration) : *value->getBlock();
   if (auto recv = unit.layout->findRecv(entered.getArgument(number)))
     return visitor({Origin::Kind::Recv, entered.getArgument(number), &unit, -1, unit.base + *recv});
+  if (visitHandedIn(entered.getArgument(number), unit, visitor, seen))
+    return;
   if (!unit.layout->isFed(*loop)) // else it is a constant, or nothing reads it
     visit(loop->getOperand(number), unit, -1, visitor, seen);
 }
@@ -334,6 +358,8 @@ void Producers::visitLoopResult(const Value *value, const PlacedUnit &unit, Visi
   Op *loop = value->getOp();
   if (auto recv = unit.layout->findRecv(value))
     return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});
+  if (visitHandedIn(value, unit, visitor, seen))
+    return;
   const Segment *segment = unit.layout->findLoop(loop->loop);
   if (segment && segment->iterations > 0) {
     int64_t last = segment->item->getIteration(segment->iterations - 1);

@@ -76,6 +76,8 @@ public:
   std::optional<uint64_t> findRecv(const Value *value) const;
   /// What this repeat carries comes from another virtual stage.
   bool isFed(const Op &repeat) const { return receives(items, repeat); }
+  /// The iteration in which what a unit sends was made; -1 for what passes through it.
+  int64_t getSentIteration(const Value *value) const;
 
 private:
   llvm::ArrayRef<ProgramItem> items;
@@ -98,6 +100,8 @@ struct PlacedUnit {
   unsigned chain = 0; ///< Of its stage.
   /// The unit before it of the same microbatch and chunk; null if it is the first.
   const PlacedUnit *previous = nullptr;
+  /// The unit of another chunk that hands this one what its repeat carries; null if there is none.
+  const PlacedUnit *giver = nullptr;
   /// The number of the last unit before it that has more than messages: what this one needs arrives while that runs.
   std::optional<unsigned> loader;
 
@@ -196,6 +200,7 @@ private:
   /// Results of ops without a node that one visit has been at: chained ones would be come by in every way.
   using Seen = std::set<std::tuple<const Value *, const PlacedUnit *, int64_t>>;
   void visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor, Seen &seen) const;
+  bool visitHandedIn(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const;
   void visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor, Seen &seen) const;
   void visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const;
 

@@ -98,6 +98,21 @@ private:
     return getVarintSize(first);
   }
 
+  /// The units whose values a unit may use: those of its microbatch before it, on its chunk and, where chunks hand each
+  /// other values, on others.
+  static llvm::SmallVector<const PlacedUnit *, 8> listGivers(const PlacedUnit &unit) {
+    llvm::SmallVector<const PlacedUnit *, 8> givers, open = {&unit};
+    while (!open.empty()) {
+      const PlacedUnit *next = open.pop_back_val();
+      for (const PlacedUnit *giver : {next->giver, next->previous})
+        if (giver && !llvm::is_contained(givers, giver)) {
+          givers.push_back(giver);
+          open.push_back(giver);
+        }
+    }
+    return givers;
+  }
+
   /// Nothing for the step, which is there once, and for units that have, or depend on, ids of several widths.
   std::optional<Key> makeKey(const PlacedUnit &unit, unsigned number) {
     std::optional<uint64_t> width = getWidth(unit.base, unit.layout->getNumNodes());
@@ -120,8 +135,9 @@ private:
       return otherWidth.has_value();
     };
     llvm::SmallVector<uint64_t, 4> others; // where the units begin from which it has data
-    for (const PlacedUnit *earlier = unit.previous; earlier; earlier = earlier->previous) {
+    for (const PlacedUnit *earlier : listGivers(unit)) {
       others.push_back(earlier->base);
+      key.insert(key.end(), {uint64_t(earlier->kind), earlier->chain});
       if (!addUnit({0, earlier->base, earlier->layout->getNumNodes()}))
         return std::nullopt;
     }

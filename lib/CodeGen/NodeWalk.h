@@ -36,10 +36,12 @@ private:
       lowering.lowerOp(op, unit, number, iteration, nextId(), suffix, sink);
   }
   void visitReceive(const ProgramItem &item, unsigned slot, IterationValue) override {
-    lowering.lowerMessage(unit, number, item, slot, nextId(), suffix, sink);
+    if (!item.isLocal)
+      lowering.lowerMessage(unit, number, item, slot, nextId(), suffix, sink);
   }
   void visitSend(const ProgramItem &item, unsigned slot, IterationValue) override {
-    lowering.lowerMessage(unit, number, item, slot, nextId(), suffix, sink);
+    if (!item.isLocal)
+      lowering.lowerMessage(unit, number, item, slot, nextId(), suffix, sink);
   }
   uint64_t nextId() {
     lowering.additions.setCurrent(id);

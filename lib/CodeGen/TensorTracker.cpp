@@ -31,6 +31,14 @@ std::string TensorTracker::getName(const UnitTensor &tensor, const PlacedUnit &u
   const PlacedUnit *maker = &unit;
   while (maker->getPlace() > tensor.unit)
     maker = maker->previous;
+  // What another chunk has handed on goes on under the name that it had there.
+  if (const ProgramItem *taken = tensor.isHandedIn ? findHandedIn(maker->layout->getItems()) : nullptr) {
+    const PlacedUnit &giver = *maker->giver;
+    unsigned slot = *findHanded(*taken, tensor.maker, *findHandedOn(giver.layout->getItems()));
+    const UnitSimulator &simulator = getSimulator(giver);
+    if (std::optional<unsigned> handed = simulator.getHandedOn(giver.getPlace())[slot])
+      return getName(simulator.getTensor(*handed), giver, simulator.getPart(*handed));
+  }
   // What arrives in parts stands in no repeat.
   return getName('t', tensor.maker, part ? int64_t(part) : tensor.iteration) + " " + maker->getName();
 }

@@ -390,6 +390,10 @@ bool TextParser::parsePipeline() {
     bool parsed;
     if (consume("chunks")) {
       parsed = parseUnsigned(pipeline.chunks);
+    } else if (consume("placement")) {
+      do
+        parsed = parseUnsigned(pipeline.placement.emplace_back());
+      while (parsed && consume(","));
     } else if (consume("split")) {
       do
         parsed = parseInteger(pipeline.split.emplace_back(), 0);
@@ -399,7 +403,7 @@ bool TextParser::parsePipeline() {
     } else if (consume("units")) {
       parsed = parseUnitList();
     } else {
-      return fail("'chunks', 'split', 'schedule' or 'units'");
+      return fail("'chunks', 'placement', 'split', 'schedule' or 'units'");
     }
     if (!parsed || !expect(";"))
       return false;

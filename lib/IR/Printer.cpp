@@ -195,6 +195,11 @@ private:
     os << " {\n";
     if (pipeline.chunks != 1)
       os << "    chunks " << pipeline.chunks << ";\n";
+    if (!pipeline.placement.empty()) {
+      os << "    placement ";
+      llvm::interleaveComma(pipeline.placement, os);
+      os << ";\n";
+    }
     if (!pipeline.split.empty()) {
       os << "    split ";
       llvm::interleaveComma(pipeline.split, os);

@@ -87,6 +87,26 @@ bool stage::receives(llvm::ArrayRef<ProgramItem> items, const Op &repeat) {
   return !items.empty() && items.front().kind == ProgramItem::Kind::Recv && items.front().carrier == &repeat;
 }
 
+static const ProgramItem *findLocal(llvm::ArrayRef<ProgramItem> items, ProgramItem::Kind kind) {
+  auto found = llvm::find_if(items, [&](const ProgramItem &item) { return item.isLocal && item.kind == kind; });
+  return found == items.end() ? nullptr : found;
+}
+
+const ProgramItem *stage::findHandedOn(llvm::ArrayRef<ProgramItem> items) {
+  return findLocal(items, ProgramItem::Kind::Send);
+}
+
+const ProgramItem *stage::findHandedIn(llvm::ArrayRef<ProgramItem> items) {
+  return findLocal(items, ProgramItem::Kind::Recv);
+}
+
+std::optional<unsigned> stage::findHanded(const ProgramItem &taken, const Value *value, const ProgramItem &given) {
+  auto here = llvm::find(taken.values, value);
+  if (here == taken.values.end())
+    return std::nullopt;
+  return llvm::find(given.slots, taken.slots[here - taken.values.begin()]) - given.slots.begin();
+}
+
 const ProgramItem *stage::findRange(llvm::ArrayRef<ProgramItem> items, const Op &repeat) {
   auto range = llvm::find_if(items, [&](const ProgramItem &item) {
     return item.kind == ProgramItem::Kind::Loop && item.op == &repeat;
@@ -210,7 +230,7 @@ private:
     case ProgramItem::Kind::Recv:
     case ProgramItem::Kind::Send:
       bool isRecv = item.kind == ProgramItem::Kind::Recv;
-      os << (isRecv ? "recv " : "send ");
+      os << (item.isLocal ? isRecv ? "take " : "hand " : isRecv ? "recv " : "send ");
       llvm::ArrayRef<Value *> values = item.values;
       llvm::interleaveComma(item.channel ? values.take_front() : values, os,
                             [&](const Value *value) { os << '%' << names.get(value); });
@@ -225,7 +245,9 @@ private:
         return;
       }
       auto [stage, chunk] = program.virtualStages[item.peer];
-      os << (isRecv ? " from stage " : " to stage ") << stage;
+      os << (isRecv ? " from" : " to");
+      if (!item.isLocal)
+        os << " stage " << stage;
       if (program.numChunks > 1)
         os << " chunk " << chunk;
       for (auto [constant, value] : item.constants) {

@@ -275,14 +275,15 @@ private:
     info.units = bound->schedule.units;
     if (bound->schedule.decl)
       info.scheduleName = bound->schedule.decl->name.name.str();
-    if (info.chunks > 1)
-      for (size_t r = 0; r < bound->schedule.virtualStages.size(); ++r)
-        for (size_t c = 0; c < bound->schedule.virtualStages[r].size(); ++c)
-          if (bound->schedule.virtualStages[r][c] != int64_t(c * bound->schedule.virtualStages.size() + r)) {
-            diags.report(info.loc, diag::NotSupportedYet).range(bound->stmt->range)
-                << "virtual stages that are not at c * p + r";
-            return false;
-          }
+    const auto &virtualStages = bound->schedule.virtualStages;
+    bool isUsual = true;
+    for (int64_t chunk = 0; chunk < info.chunks; ++chunk)
+      for (const std::vector<int64_t> &ofStage : virtualStages) {
+        isUsual &= ofStage[chunk] == int64_t(info.placement.size());
+        info.placement.push_back(unsigned(ofStage[chunk]));
+      }
+    if (isUsual)
+      info.placement.clear();
     llvm::StringSet<> names;
     std::string known;
     for (auto &op : graph.getForward())

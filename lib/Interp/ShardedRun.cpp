@@ -20,7 +20,7 @@ ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemor
       if (step.kind == Step::Kind::Receive && step.channel)
         transferUnits[{step.channel->number, step.microbatch}] = step.unit;
       else if (step.kind == Step::Kind::Receive)
-        receiveUnits[{step.peer, step.self, step.microbatch}] = step.unit;
+        receiveUnits[{step.peer, step.self, step.microbatch}] = std::min(step.unit - std::min(step.unit, 1u), stage.posts[step.unit]);
   }
   int64_t numRanks = graph.mesh.getNumRanks();
   position.resize(numRanks);
@@ -225,15 +225,16 @@ ShardedRun::Outcome ShardedRun::runCollectiveStep(int64_t rank, const Step &step
 ShardedRun::Outcome ShardedRun::send(int64_t rank, const Step &step) {
   const Channel *channel = step.channel;
   unsigned numMessages = channel ? channel->receivers[rank].size() : 1;
-  if (mode == SendMode::Waiting) {
+  int64_t peer = channel ? -1 : getPeer(rank, step.peer);
+  if (mode == SendMode::Waiting && peer != rank) {
     for (unsigned i = 0; i < numMessages; ++i)
       waiting[rank].push_back({&step, i});
     return finish(std::nullopt, rank, step);
   }
   std::optional<Fault> fault;
-  TensorRef tensor = runner.read(step.value, step, rank, memories[rank], fault);
+  TensorRef tensor = mode == SendMode::Waiting ? nullptr : runner.read(step.value, step, rank, memories[rank], fault);
   if (!channel)
-    mail[{rank, getPeer(rank, step.peer), step.self, step.peer, step.microbatch, step.slot}] = tensor;
+    mail[{rank, peer, step.self, step.peer, step.microbatch, step.slot}] = tensor;
   for (unsigned i = 0; channel && !fault && i < numMessages; ++i) {
     auto [receiver, message] = channel->receivers[rank][i];
     auto wanted = PieceMap(*channel->to->graph).getPositions(channel->input->type, channel->input->sharding, receiver);
@@ -272,7 +273,7 @@ bool ShardedRun::completeSends(int64_t rank) {
     int64_t peer = getPeer(rank, step.peer);
     const Step *theirs = getStep(peer);
     auto unit = receiveUnits.find({step.self, step.peer, step.microbatch});
-    if (theirs && unit != receiveUnits.end() && theirs->unit + 1 < unit->second)
+    if (theirs && unit != receiveUnits.end() && theirs->unit < unit->second)
       return any;
     mail[{rank, peer, step.self, step.peer, step.microbatch, step.slot}] = nullptr;
   }

@@ -10,7 +10,7 @@
 // come runs it for all. If a round moves nobody, the program is stuck.
 //
 // Sends are *buffered* (done at once) or *waiting* (rendezvous: done when the receiver
-// has posted the receive, which it does one unit ahead, law L13). A send that waits holds
+// has posted the receive, which it does one unit ahead or earlier, law L13). A send that waits holds
 // up the collectives behind it, as communication is in order, and no compute. Both must
 // finish; as they compute the same, only buffered runs compute.
 //
@@ -94,7 +94,7 @@ private:
   };
   /// Sends that wait, per rank, in order. Empty if sends are buffered.
   std::vector<std::deque<WaitingSend>> waiting;
-  /// Unit in which a stage receives (virtual stages from and to, microbatch).
+  /// The unit from which on a stage is ready to receive (virtual stages from and to, microbatch).
   std::map<std::tuple<unsigned, unsigned, unsigned>, unsigned> receiveUnits;
   /// The same by channel and microbatch.
   std::map<std::pair<unsigned, unsigned>, unsigned> transferUnits;

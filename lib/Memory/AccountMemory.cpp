@@ -11,7 +11,8 @@
 //   live before unit u = static + kept by the microbatches at rest, except u's own
 //   peak               = max over u of (live before u + u's own peak)
 //
-// and what arrives for unit u+1, messages and inputs, exists during u. The simulation of
+// and what arrives for unit u+1, messages and inputs, exists during u. What a unit hands another chunk of the stage is
+// kept until that chunk's unit begins. The simulation of
 // the worst unit says what was live.
 //
 // What is on the host is summed up by itself in the same way: its peak is at a moment of
@@ -24,9 +25,11 @@
 #include "StageOps.h"
 #include "stage/IR/Costs.h"
 #include "stage/Memory/UnitSimulator.h"
+#include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include <deque>
+#include <map>
 #include <set>
 
 using namespace stage;
@@ -92,9 +95,13 @@ private:
 /// What simulating a chain found, per unit of a microbatch.
 struct ChainMemory {
   struct UnitMemory {
-    std::vector<LiveValue> kept, arrivals; ///< In both memories; what arrives is on the device.
+    std::vector<LiveValue> kept;             ///< In both memories.
+    std::vector<LiveValue> inputs, received; ///< What is there when it begins; on the device.
+    ByteCount inputBytes = 0, receivedBytes = 0;
+    std::vector<LiveValue> handedIn;       ///< By another chunk; on the device.
+    ByteCount handedBytes = 0;
+    int64_t waiting = 0; ///< Units that were handed something and have not begun.
     std::array<ByteCount, numMemorySpaces> keptBytes = {};
-    ByteCount arrivingBytes = 0;
     bool works = false;
     int64_t resting = 0; ///< Microbatches for which this unit was the last so far.
   };
@@ -274,8 +281,12 @@ private:
       unit.kept = result.simulator->listKept(place);
       for (MemorySpace space : {MemorySpace::Device, MemorySpace::Host})
         unit.keptBytes[unsigned(space)] = sumBytes(unit.kept, space);
-      unit.arrivals = result.simulator->listArrivals(place);
-      unit.arrivingBytes = sumBytes(unit.arrivals, MemorySpace::Device);
+      unit.inputs = result.simulator->listArrivingInputs(place);
+      unit.inputBytes = sumBytes(unit.inputs, MemorySpace::Device);
+      unit.received = result.simulator->listReceived(place);
+      unit.receivedBytes = sumBytes(unit.received, MemorySpace::Device);
+      unit.handedIn = result.simulator->listHandedIn(place);
+      unit.handedBytes = sumBytes(unit.handedIn, MemorySpace::Device);
       unit.works = result.simulator->works(place);
     }
     return result;
@@ -285,6 +296,22 @@ private:
   const ChainMemory::UnitMemory &get(const StageProgram &stage, const std::vector<ChainMemory> &chains, size_t position) const {
     const ChainMemory &chain = chains[chainOfUnit[position]];
     return chain.units[chain.getPlace(stage.units[position].kind)];
+  }
+
+  /// The positions of the units that units hand something, by theirs.
+  llvm::DenseMap<size_t, size_t> findReceivers(const StageProgram &stage) const {
+    std::map<std::tuple<bool, unsigned, unsigned>, size_t> positions; // forward, microbatch, chunk
+    for (size_t i = 0; i < stage.units.size(); ++i)
+      if (const Unit &unit = stage.units[i]; hasMessages(unit.kind))
+        positions[{unit.kind == PhaseKind::Forward, unit.microbatch, unit.chunk}] = i;
+    llvm::DenseMap<size_t, size_t> receivers;
+    for (size_t i = 0; i < stage.units.size(); ++i) {
+      const Unit &unit = stage.units[i];
+      const UnitTemplate *items = stage.find(unit.kind, unit.chunk);
+      if (const ProgramItem *handed = items ? findHandedOn(items->items) : nullptr)
+        receivers[i] = positions.at({unit.kind == PhaseKind::Forward, unit.microbatch, program.virtualStages[handed->peer].second});
+    }
+    return receivers;
   }
 
   /// An op of the stage reads or makes a value that is kept there.
@@ -301,8 +328,17 @@ private:
     ByteCount fixed = live.getUse().getTotal(), kept = 0, most = -1;
     unsigned memory = unsigned(space);
     size_t worst = 0;
-    std::vector<std::pair<const ChainMemory::UnitMemory *, int64_t>> restingAtPeak;
+    std::vector<std::tuple<const ChainMemory::UnitMemory *, int64_t, int64_t>> restingAtPeak;
     std::vector<ByteCount> arriving = sumArriving(stage, chains);
+    llvm::DenseMap<size_t, size_t> receivers;
+    if (space == MemorySpace::Device)
+      receivers = findReceivers(stage);
+    auto hand = [&](size_t position, int64_t count) {
+      ChainMemory::UnitMemory &receiver = chains[chainOfUnit[position]].units[chains[chainOfUnit[position]].getPlace(stage.units[position].kind)];
+      kept += receiver.handedBytes * count;
+      receiver.waiting += count;
+    };
+    llvm::BitVector isHanded(stage.units.size());
     for (size_t i = 0; i < stage.units.size(); ++i) {
       ChainMemory &chain = chains[chainOfUnit[i]];
       unsigned place = chain.getPlace(stage.units[i].kind);
@@ -310,6 +346,8 @@ private:
         kept -= chain.units[place - 1].keptBytes[memory];
         --chain.units[place - 1].resting;
       }
+      if (isHanded[i])
+        hand(i, -1);
       ByteCount arrives = space == MemorySpace::Device ? arriving[i] : 0;
       ByteCount total = fixed + kept + arrives + chain.simulator->getPeak(place, space).total;
       if (total > most) {
@@ -318,7 +356,11 @@ private:
         restingAtPeak.clear();
         for (const ChainMemory &other : chains)
           for (const ChainMemory::UnitMemory &unit : other.units)
-            restingAtPeak.emplace_back(&unit, unit.resting);
+            restingAtPeak.emplace_back(&unit, unit.resting, unit.waiting);
+      }
+      if (auto receiver = receivers.find(i); receiver != receivers.end()) {
+        isHanded.set(receiver->second);
+        hand(receiver->second, 1);
       }
       if (place + 1 == chain.units.size())
         continue;
@@ -335,24 +377,52 @@ private:
     const UnitPeak &peak = chain.simulator->getPeak(chain.getPlace(unit.kind), space);
     if (peak.node)
       live.add(chain.simulator->listLive(*peak.node), 1); // of them those in this memory
-    for (auto [other, count] : restingAtPeak)
-      live.add(other->kept, count);
+    for (auto [other, resting, waiting] : restingAtPeak) {
+      live.add(other->kept, resting);
+      live.add(other->handedIn, waiting);
+    }
+    std::vector<size_t> loaders = listLoaders(stage, chains);
     for (size_t next = worst + 1; next < stage.units.size(); ++next) {
-      live.add(get(stage, chains, next).arrivals, 1);
-      if (get(stage, chains, next).works)
-        break;
+      if (getPost(stage, loaders, next) <= worst)
+        live.add(get(stage, chains, next).received, 1);
+      if (loaders[next] <= worst)
+        live.add(get(stage, chains, next).inputs, 1);
     }
     MemoryUse use = live.getUse();
     return {use, use.getTotal(), program.getUnitName(unit), peak.op, peak.iteration, live.take()};
   }
 
-  /// What arrives during each unit: all that the units after it need, up to the next in which more can arrive.
-  std::vector<ByteCount> sumArriving(const StageProgram &stage, const std::vector<ChainMemory> &chains) const {
-    std::vector<ByteCount> arriving(stage.units.size(), 0);
-    for (size_t i = stage.units.size(); i-- > 1;) {
-      const ChainMemory::UnitMemory &unit = get(stage, chains, i);
-      arriving[i - 1] = unit.arrivingBytes + (unit.works ? 0 : arriving[i]);
+  /// During which unit, from its beginning, the inputs of each unit are loaded: the last one before it that works.
+  std::vector<size_t> listLoaders(const StageProgram &stage, const std::vector<ChainMemory> &chains) const {
+    std::vector<size_t> loaders;
+    for (size_t i = 0, loader = 0; i < stage.units.size(); ++i) {
+      loaders.push_back(loader);
+      if (get(stage, chains, i).works)
+        loader = i;
     }
+    return loaders;
+  }
+
+  /// During which unit the recv of a unit is posted.
+  static size_t getPost(const StageProgram &stage, llvm::ArrayRef<size_t> loaders, size_t position) {
+    return position < stage.posts.size() ? std::min<size_t>(stage.posts[position], loaders[position]) : loaders[position];
+  }
+
+  /// What is there during each unit for later ones.
+  std::vector<ByteCount> sumArriving(const StageProgram &stage, const std::vector<ChainMemory> &chains) const {
+    std::vector<ByteCount> arriving(stage.units.size() + 1, 0);
+    std::vector<size_t> loaders = listLoaders(stage, chains);
+    auto add = [&](ByteCount bytes, size_t from, size_t to) {
+      arriving[from] += bytes;
+      arriving[to] -= bytes;
+    };
+    for (size_t i = 0; i < stage.units.size(); ++i) {
+      const ChainMemory::UnitMemory &unit = get(stage, chains, i);
+      add(unit.inputBytes, loaders[i], i);
+      add(unit.receivedBytes, getPost(stage, loaders, i), i);
+    }
+    for (size_t i = 1; i < arriving.size(); ++i)
+      arriving[i] += arriving[i - 1];
     return arriving;
   }
 

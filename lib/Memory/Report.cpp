@@ -160,7 +160,7 @@ private:
   void visitItems(const std::vector<ProgramItem> &items, int64_t invocations, StageReport &stage) {
     forEachOp(items, [&](Op &op, int64_t times) { addOp(op, __int128(times) * invocations, stage); });
     for (const ProgramItem &item : items) {
-      if (item.kind != ProgramItem::Kind::Send)
+      if (item.kind != ProgramItem::Kind::Send || item.isLocal)
         continue;
       if (item.channel) {
         addTransfer(*item.channel, invocations, stage);

@@ -29,10 +29,10 @@ void UnitSimulator::insert(std::vector<LateAccess> late) {
 }
 
 /// A view of what a node of its own unit made is copied when nothing else reads that any more. Views of inputs, of what
-/// was received and of what an earlier unit kept hold what they look at.
+/// was received, handed in and of what an earlier unit kept hold what they look at.
 bool UnitSimulator::isCopied(const UnitTensor &tensor, const View &view) const {
   const UnitTensor &source = tensors[view.source];
-  return !source.isInput && source.unit == tensor.unit && nodes[source.first].op &&
+  return !source.isInput && !source.isHandedIn && source.unit == tensor.unit && nodes[source.first].op &&
          view.madeAfter >= int(source.first);
 }
 
@@ -143,6 +143,7 @@ void UnitSimulator::findLifetimes() {
     if (nodes[node].isRecv)
       for (TensorAccess access : getAccesses(node))
         tensors[access.tensor].last = std::max(tensors[access.tensor].last, int(node));
+  holdHandedOn();
   dropUnread();
   // The outputs of inference are made, though only the caller reads them.
   if (!program.graph->training)
@@ -152,6 +153,41 @@ void UnitSimulator::findLifetimes() {
             return use.first->kind == OpKind::Return;
           }))
         tensor.last = tensor.first;
+}
+
+/// What a unit hands on is there until the unit ends. Where its own chunk keeps it, and of a view, an input or something
+/// static, it hands on a copy, which its last node makes.
+void UnitSimulator::holdHandedOn() {
+  std::vector<LateAccess> copies;
+  for (unsigned number = 0; number < handedOn.size(); ++number) {
+    int end = int(ends[number]) - 1;
+    bool hasNodes = ends[number] > getFirstNode(number);
+    for (auto [handed, value] : llvm::zip(handedOn[number], handedValues[number])) {
+      bool isOwn = handed && !tensors[*handed].isView && !tensors[*handed].isInput && tensors[*handed].unit == number;
+      bool isKept = handed && tensors[*handed].last > end;
+      if (handed) {
+        UnitTensor &held = tensors[tensors[*handed].isView ? views.lookup(*handed).source : *handed];
+        held.last = std::max(held.last, end);
+      }
+      if (isOwn && !isKept)
+        continue;
+      handed.reset();
+      if (!hasNodes)
+        continue;
+      handed = tensors.size();
+      UnitTensor &copy = tensors.emplace_back();
+      copy.maker = copy.value = value;
+      copy.size = bytes.get(value);
+      copy.iteration = -1;
+      copy.first = copy.last = end;
+      copy.unit = number;
+      copy.kind = MemoryClass::Temporaries;
+      copy.names = copy.isInput = copy.isHandedIn = copy.isView = 0;
+      copies.push_back({unsigned(end), {*handed, /*isWrite=*/true}});
+    }
+  }
+  if (!copies.empty())
+    insert(std::move(copies));
 }
 
 void UnitSimulator::dropUnread() {
@@ -240,14 +276,21 @@ std::vector<LiveValue> UnitSimulator::listKept(unsigned unit) const {
   return list([&](const UnitTensor &tensor) { return isKeptAfter(tensor, unit); });
 }
 
-std::vector<LiveValue> UnitSimulator::listArrivals(unsigned unit) const {
-  auto isOfUnit = [&](const UnitTensor &tensor) { return tensor.unit == unit; };
-  std::vector<LiveValue> arrivals =
-      list([&](const UnitTensor &tensor) { return isOfUnit(tensor) && !tensor.isInput && nodes[tensor.first].isRecv; });
-  for (LiveValue &received : arrivals)
-    received.kind = MemoryClass::Buffers; // until its unit begins
-  llvm::append_range(arrivals, list([&](const UnitTensor &tensor) { return isOfUnit(tensor) && tensor.isInput; }));
-  return arrivals;
+std::vector<LiveValue> UnitSimulator::listHandedIn(unsigned unit) const {
+  return list([&](const UnitTensor &tensor) { return tensor.isHandedIn && tensor.unit == unit; });
+}
+
+std::vector<LiveValue> UnitSimulator::listReceived(unsigned unit) const {
+  std::vector<LiveValue> received = list([&](const UnitTensor &tensor) {
+    return tensor.unit == unit && !tensor.isInput && !tensor.isHandedIn && nodes[tensor.first].isRecv;
+  });
+  for (LiveValue &value : received)
+    value.kind = MemoryClass::Buffers; // until its unit begins
+  return received;
+}
+
+std::vector<LiveValue> UnitSimulator::listArrivingInputs(unsigned unit) const {
+  return list([&](const UnitTensor &tensor) { return tensor.unit == unit && tensor.isInput; });
 }
 
 std::vector<unsigned> UnitSimulator::listInputs(unsigned unit) const {

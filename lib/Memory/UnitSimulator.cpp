@@ -70,7 +70,7 @@ unsigned UnitSimulator::allocate(const Value *value, MemoryClass kind) {
   usesHost |= isOnHost(*value);
   tensor.kind = kind;
   tensor.unit = unit;
-  tensor.names = tensor.isInput = tensor.isView = 0;
+  tensor.names = tensor.isInput = tensor.isHandedIn = tensor.isView = 0;
   tensor.first = nodes.empty() ? 0 : nodes.size() - 1;
   return tensors.size() - 1;
 }
@@ -210,6 +210,12 @@ void UnitSimulator::enterUnit(const LastUses &uses) {
 }
 
 void UnitSimulator::visitReceive(const ProgramItem &item, unsigned slot, IterationValue value) {
+  if (item.isLocal) {
+    unsigned tensor = allocate(value.first, MemoryClass::Activations);
+    tensors[tensor].isHandedIn = true;
+    tensors[tensor].first = nodes.size();
+    return name(value, tensor);
+  }
   addNode(nullptr, /*isRecv=*/true);
   unsigned tensor = allocate(value.first, MemoryClass::Buffers);
   access(tensor, /*isWrite=*/true);
@@ -221,7 +227,12 @@ void UnitSimulator::visitReceive(const ProgramItem &item, unsigned slot, Iterati
     name(value, tensor);
 }
 
-void UnitSimulator::visitSend(const ProgramItem &, unsigned, IterationValue value) {
+void UnitSimulator::visitSend(const ProgramItem &item, unsigned, IterationValue value) {
+  if (item.isLocal) {
+    handedOn.back().push_back(names.find(value));
+    handedValues.back().push_back(value.first);
+    return;
+  }
   addNode(nullptr);
   if (std::optional<unsigned> tensor = names.find(value))
     access(*tensor, /*isWrite=*/false);
@@ -277,6 +288,8 @@ void UnitSimulator::run(const UnitChain &chain) {
   else
     reserve(chain);
   for (unit = 0; unit < chain.size(); ++unit) {
+    handedOn.emplace_back();
+    handedValues.emplace_back();
     walk(chain[unit]->items, &uses, unit);
     ends.push_back(nodes.size());
   }

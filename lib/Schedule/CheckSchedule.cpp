@@ -34,7 +34,7 @@ public:
 
   bool run() {
     unsigned errorsBefore = diags.getNumErrors();
-    checkPlacement();
+    checkPlacement(schedule, diags);
     if (schedule.units.size() != schedule.stages)
       diags.report(schedule.loc, diag::ScheduleWrongStages) << schedule.units.size() << schedule.stages;
     for (stage = 0; stage < schedule.units.size(); ++stage)
@@ -48,27 +48,6 @@ private:
   static constexpr unsigned absent = ~0u;
 
   SMLoc place(SMLoc loc) const { return loc.isValid() ? loc : schedule.loc; }
-
-  void checkPlacement() {
-    unsigned numVirtual = schedule.getNumVirtualStages();
-    if (schedule.placement.empty())
-      return;
-    if (schedule.placement.size() != numVirtual) {
-      diags.report(schedule.loc, diag::SchedulePlacementSize) << schedule.placement.size() << numVirtual;
-      return;
-    }
-    llvm::BitVector taken(numVirtual);
-    for (unsigned chunk = 0; chunk < schedule.chunks; ++chunk)
-      for (unsigned stage = 0; stage < schedule.stages; ++stage) {
-        unsigned virtualStage = schedule.getVirtualStage(chunk, stage);
-        if (virtualStage >= numVirtual)
-          diags.report(schedule.loc, diag::SchedulePlacementRange) << chunk << stage << virtualStage << numVirtual;
-        else if (taken.test(virtualStage))
-          diags.report(schedule.loc, diag::SchedulePlacementTwice) << virtualStage << chunk << stage;
-        else
-          taken.set(virtualStage);
-      }
-  }
 
   //===--------------------------------------------------------------------===//
   // One stage
@@ -228,5 +207,27 @@ private:
   std::optional<DiagnosticBuilder> messages[numFaults];
 };
 } // namespace
+
+bool stage::checkPlacement(const Schedule &schedule, DiagnosticEngine &diags) {
+  unsigned numVirtual = schedule.getNumVirtualStages(), errorsBefore = diags.getNumErrors();
+  if (schedule.placement.empty())
+    return true;
+  if (schedule.placement.size() != numVirtual) {
+    diags.report(schedule.loc, diag::SchedulePlacementSize) << schedule.placement.size() << numVirtual;
+    return false;
+  }
+  llvm::BitVector taken(numVirtual);
+  for (unsigned chunk = 0; chunk < schedule.chunks; ++chunk)
+    for (unsigned stage = 0; stage < schedule.stages; ++stage) {
+      unsigned virtualStage = schedule.getVirtualStage(chunk, stage);
+      if (virtualStage >= numVirtual)
+        diags.report(schedule.loc, diag::SchedulePlacementRange) << chunk << stage << virtualStage << numVirtual;
+      else if (taken.test(virtualStage))
+        diags.report(schedule.loc, diag::SchedulePlacementTwice) << virtualStage << chunk << stage;
+      else
+        taken.set(virtualStage);
+    }
+  return diags.getNumErrors() == errorsBefore;
+}
 
 bool stage::checkSchedule(const Schedule &schedule, DiagnosticEngine &diags) { return Checker(schedule, diags).run(); }

@@ -3,7 +3,11 @@
 // Problem: a schedule may finish with sends that are buffered and hang where a send waits
 // for its recv, as in simulators that meet both (stage-trace verify runs traces either
 // way). Traces have one chain of sends and collectives per rank, in the order of the
-// program, and post a recv one unit ahead (ClassLowering.h).
+// program, and post a recv one unit ahead (ClassLowering.h). Where chunks take turns that
+// may be too late: a chunk's message stands before another's that is needed earlier. Then
+// a recv is posted when its message is sent, were all units as long as each other: what a
+// send waits for has then happened in an execution that finishes. That takes memory, and
+// neighbours that take microbatches in the same order:
 //
 //   stage 0: F0 F1 F2 B2 ..    F0's message waits for stage 1 to be one before F0,
 //   stage 1: F2 B2 F1 B1 F0    which waits for F2's message, which waits behind F0's
@@ -17,12 +21,23 @@
 // messages their stages stand in one row.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/Schedule/Schedule.h"
+#include "Execution.h"
 #include "stage/Schedule/Diagnostics.h"
 #include <deque>
 #include <numeric>
 
 using namespace stage;
+
+/// While the last unit before it that does something runs.
+static std::vector<unsigned> postOneAhead(llvm::ArrayRef<UnitWork> works) {
+  std::vector<unsigned> posts;
+  for (unsigned position = 0, ahead = 0; position < works.size(); ++position) {
+    posts.push_back(ahead);
+    if (works[position] != UnitWork::Nothing)
+      ahead = position;
+  }
+  return posts;
+}
 
 namespace {
 /// The stages of all parts, in one row.
@@ -36,7 +51,7 @@ public:
       firstStages.push_back(stages.size());
       for (unsigned stage = 0; stage < parts[part].schedule.stages; ++stage) {
         std::string name = std::to_string(stage);
-        addStage(parts[part].schedule, stage, parts.size() > 1 ? name + " of " + parts[part].name : name,
+        addStage(parts[part], stage, parts.size() > 1 ? name + " of " + parts[part].name : name,
                  [&](const Unit &unit) { return work(part, stage, unit); });
       }
       addPipeline(parts[part].schedule, firstStages.back());
@@ -57,13 +72,18 @@ public:
     run();
   }
 
-  bool check(DiagnosticEngine &diags) {
+  /// A stage that is stuck with a message.
+  std::optional<unsigned> findStuck() const {
     for (unsigned number = 0; number < stages.size(); ++number)
-      if (hasWaiting(stages[number])) {
-        report(number, diags);
-        return false;
-      }
-    return true;
+      if (hasWaiting(stages[number]))
+        return number;
+    return std::nullopt;
+  }
+  bool check(DiagnosticEngine &diags) {
+    std::optional<unsigned> stuck = findStuck();
+    if (stuck)
+      report(*stuck, diags);
+    return !stuck;
   }
 
 private:
@@ -78,26 +98,26 @@ private:
     SMLoc loc;
     llvm::ArrayRef<Unit> units;
     std::vector<UnitWork> works;                           ///< Per unit.
-    std::vector<unsigned> loaders;                         ///< Per unit the one in which its recvs are posted.
+    std::vector<unsigned> posts;                           ///< Per unit the one in which its recvs are posted.
+    std::vector<llvm::SmallVector<unsigned, 1>> postedAt;  ///< Per unit those whose recvs are posted in it.
     std::vector<llvm::SmallVector<MessageRef, 1>> arriving; ///< Per unit.
     std::vector<Message> messages;                         ///< In the order in which they are sent.
     unsigned run = 0, sent = 0;                            ///< Units that have run, messages that have gone.
   };
 
-  void addStage(const Schedule &schedule, unsigned number, std::string name,
+  void addStage(const PartSchedule &part, unsigned number, std::string name,
                 llvm::function_ref<UnitWork(const Unit &)> work) {
     Stage &stage = stages.emplace_back();
     stage.name = std::move(name);
-    stage.loc = schedule.loc;
-    stage.units = schedule.units[number];
+    stage.loc = part.schedule.loc;
+    stage.units = part.schedule.units[number];
     stage.arriving.resize(stage.units.size());
-    unsigned loader = 0;
-    for (unsigned position = 0; position < stage.units.size(); ++position) {
-      stage.loaders.push_back(loader);
-      stage.works.push_back(work(stage.units[position]));
-      if (stage.works.back() != UnitWork::Nothing)
-        loader = position;
-    }
+    stage.postedAt.resize(stage.units.size());
+    for (const Unit &unit : stage.units)
+      stage.works.push_back(work(unit));
+    stage.posts = part.posts.empty() ? postOneAhead(stage.works) : part.posts[number];
+    for (unsigned position = 0; position < stage.units.size(); ++position)
+      stage.postedAt[stage.posts[position]].push_back(position);
   }
 
   void add(UnitRef sender, UnitRef receiver) {
@@ -123,8 +143,11 @@ private:
     forEachUnit([&](const Unit &unit, unsigned virtualStage, UnitRef ref) { find(virtualStage, unit) = ref; });
     forEachUnit([&](const Unit &unit, unsigned virtualStage, UnitRef ref) {
       bool forward = unit.kind == PhaseKind::Forward;
-      if (forward ? virtualStage + 1 < schedule.getNumVirtualStages() : virtualStage > 0)
-        add(ref, find(forward ? virtualStage + 1 : virtualStage - 1, unit));
+      if (forward ? virtualStage + 1 >= schedule.getNumVirtualStages() : virtualStage == 0)
+        return;
+      // What chunks of one stage hand each other is no message.
+      if (UnitRef receiver = find(forward ? virtualStage + 1 : virtualStage - 1, unit); receiver.stage != ref.stage)
+        add(ref, receiver);
     });
   }
 
@@ -136,7 +159,7 @@ private:
   static bool hasWaiting(const Stage &stage) {
     return stage.sent < stage.messages.size() && stage.messages[stage.sent].position < stage.run;
   }
-  unsigned getLoader(UnitRef ref) const { return stages[ref.stage].loaders[ref.position]; }
+  unsigned getPost(UnitRef ref) const { return stages[ref.stage].posts[ref.position]; }
   /// A message that the next unit of a stage needs and that has not come.
   std::optional<MessageRef> findLacking(const Stage &stage) const {
     for (MessageRef message : stage.arriving[stage.run])
@@ -159,7 +182,7 @@ private:
     while (true) {
       for (; hasWaiting(stage); ++stage.sent) {
         UnitRef receiver = stage.messages[stage.sent].receiver;
-        if (stages[receiver.stage].run < getLoader(receiver))
+        if (stages[receiver.stage].run < getPost(receiver))
           break;
         awake.push_back(receiver.stage);
       }
@@ -172,10 +195,12 @@ private:
     }
   }
 
-  /// The stage has come to a unit: who sends to the units of which it is the loader can go on.
+  /// The stage has come to a unit: who sends what is received from now on can go on.
   void postRecvs(const Stage &stage) {
-    for (unsigned next = stage.run + 1; next < stage.units.size() && stage.loaders[next] == stage.run; ++next)
-      for (MessageRef message : stage.arriving[next])
+    if (stage.run == stage.units.size())
+      return;
+    for (unsigned position : stage.postedAt[stage.run])
+      for (MessageRef message : stage.arriving[position])
         awake.push_back(message.first);
   }
 
@@ -220,7 +245,7 @@ private:
         other = {at, stage.messages[stage.sent].position};
       *message << stage.name << stage.units[unit.position].str() << unit.position
                << stages[other.stage].units[other.position].str() << stages[other.stage].name
-               << (isSend ? getLoader(other) : other.position);
+               << (isSend ? getPost(other) : other.position);
     }
   }
 
@@ -240,10 +265,61 @@ private:
 };
 } // namespace
 
-bool stage::checkSends(const Schedule &schedule, llvm::function_ref<UnitWork(unsigned, const Unit &)> work,
-                       DiagnosticEngine &diags) {
-  PartSchedule part = {"", schedule};
-  return SendChecker(part, {}, [&](unsigned, unsigned stage, const Unit &unit) { return work(stage, unit); }).check(diags);
+/// Moves posts forward to where their messages are sent. False if two neighbouring virtual stages take microbatches in
+/// different orders.
+static bool postWhenSent(const Schedule &schedule, RecvPosts &posts) {
+  UnitDurations durations;
+  auto getDuration = [&](UnitRef ref) { return durations.of(schedule.get(ref).kind); };
+  Execution execution(schedule, getDuration);
+  struct Sent {
+    unsigned microbatch;
+    int64_t time;
+  };
+  std::vector<std::vector<Sent>> sent(schedule.getNumVirtualStages() * 2); // by virtual stage and direction
+  std::vector<std::vector<int64_t>> ends(schedule.stages);
+  for (unsigned stage = 0; stage < schedule.stages; ++stage)
+    for (unsigned position = 0; position < schedule.units[stage].size(); ++position) {
+      const Unit &unit = schedule.units[stage][position];
+      ends[stage].push_back(execution.getStart()[stage][position] + durations.of(unit.kind));
+      if (hasMessages(unit.kind))
+        sent[schedule.getVirtualStage(unit.chunk, stage) * 2 + (unit.kind == PhaseKind::Forward)].push_back(
+            {unit.microbatch, ends[stage].back()});
+    }
+  for (unsigned stage = 0; stage < schedule.stages; ++stage) {
+    llvm::DenseMap<unsigned, size_t> received; // by virtual stage and direction, how many
+    for (unsigned position = 0; position < schedule.units[stage].size(); ++position) {
+      const Unit &unit = schedule.units[stage][position];
+      std::optional<Execution::Need> need = execution.getNeed(stage, unit);
+      if (!need)
+        continue;
+      unsigned channel = need->virtualStage * 2 + need->forward;
+      const Sent &message = sent[channel][received[channel]++];
+      if (message.microbatch != unit.microbatch)
+        return false;
+      unsigned ended = llvm::upper_bound(ends[stage], message.time) - ends[stage].begin();
+      posts[stage][position] = std::min(posts[stage][position], ended);
+    }
+  }
+  return true;
+}
+
+std::optional<RecvPosts> stage::postRecvs(const Schedule &schedule,
+                                          llvm::function_ref<UnitWork(unsigned, const Unit &)> work,
+                                          DiagnosticEngine &diags) {
+  auto getWork = [&](unsigned, unsigned stage, const Unit &unit) { return work(stage, unit); };
+  PartSchedule part = {"", schedule, {}};
+  for (unsigned stage = 0; stage < schedule.stages; ++stage) {
+    std::vector<UnitWork> works;
+    for (const Unit &unit : schedule.units[stage])
+      works.push_back(work(stage, unit));
+    part.posts.push_back(postOneAhead(works));
+  }
+  SendChecker checker(part, {}, getWork);
+  RecvPosts early = part.posts;
+  if (!checker.findStuck() || postWhenSent(schedule, early))
+    return checker.findStuck() ? early : part.posts;
+  checker.check(diags);
+  return std::nullopt;
 }
 
 bool stage::checkSends(llvm::ArrayRef<PartSchedule> parts, llvm::ArrayRef<UnitMessage> messages,

@@ -10,9 +10,6 @@
 
 namespace stage {
 
-/// The (stage, chunk) of every virtual stage: the placement the other way round.
-std::vector<std::pair<unsigned, unsigned>> invertPlacement(const Schedule &schedule);
-
 /// Runs every stage's list in order, as far as it gets.
 class Execution {
 public:

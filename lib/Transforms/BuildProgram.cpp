@@ -12,7 +12,7 @@
 // unit is the first on its way, the top-level ops of this stage and the stage's ranges
 // of the pipelined repeats in the order of the graph, a send unless it is the last; of
 // what the repeat that is cut there (PipelineChain.h) carries moves what is read
-// (CarriedSlots.h). Ops
+// (CarriedSlots.h), and between chunks of one stage it is handed on without a message. Ops
 // without a virtual stage (computed from inputs and constants only) go to each
 // template of a stage that needs their results. Then the schedule's list of units, which
 // runs each phase of the graph, and no other, for every microbatch; of backward in one and
@@ -55,8 +55,7 @@ public:
     program->numStages = layout.numStages;
     program->numChunks = layout.numChunks;
     program->microbatches = graph.microbatches;
-    for (unsigned v = 0; v < layout.getNumVirtual(); ++v)
-      program->virtualStages.emplace_back(layout.getStage(v), v / layout.numStages);
+    program->virtualStages = layout.places;
     for (unsigned stage = 0; stage < layout.numStages; ++stage)
       program->stages.push_back(buildStage(stage));
     if (!checkNumOperations(*program, diags) || !listUnits(*program))
@@ -76,11 +75,10 @@ private:
   StageProgram buildStage(unsigned stage) {
     StageProgram result;
     result.stage = stage;
-    for (unsigned chunk = 0; chunk < layout.numChunks; ++chunk) {
-      unsigned v = chunk * layout.numStages + stage;
+    for (unsigned v : layout.listVirtualStages(stage)) {
       llvm::DenseSet<Op *> needed = collectRematerialised(v);
       for (PhaseKind kind : kinds)
-        result.templates.push_back({kind, chunk, buildUnit(kind, v, needed)});
+        result.templates.push_back({kind, layout.places[v].second, buildUnit(kind, v, needed)});
     }
     if (Block *step = graph.findPhase(PhaseKind::Step))
       if (std::vector<ProgramItem> items = buildStep(*step, stage); !items.empty())
@@ -90,10 +88,11 @@ private:
 
   std::vector<ProgramItem> buildStep(Block &step, unsigned stage) {
     std::vector<ProgramItem> items;
+    llvm::SmallVector<unsigned, 4> ofStage = layout.listVirtualStages(stage);
+    llvm::sort(ofStage); // in the order of the layers
     for (auto &op : step)
-      for (unsigned i = 0; i < layout.numChunks; ++i) {
-        unsigned chunk = op->reverse ? layout.numChunks - 1 - i : i;
-        unsigned v = chunk * layout.numStages + stage;
+      for (unsigned i = 0; i < ofStage.size(); ++i) {
+        unsigned v = ofStage[op->reverse ? ofStage.size() - 1 - i : i];
         if (layout.isPipelined(*op))
           appendLoop(items, *op, layout.getRange(*op, v));
         else if (getStepStages(layout, *op).test(v)) {
@@ -205,6 +204,7 @@ private:
     ProgramItem item;
     item.kind = ProgramItem::Kind::Recv;
     item.peer = peer;
+    item.isLocal = layout.getStage(v) == layout.getStage(peer);
     item.carrier = &loop;
     bool isEnd = v == layout.getExit(loop);
     auto [begin, end] = layout.getRange(loop, v);
@@ -224,6 +224,7 @@ private:
     ProgramItem item;
     item.kind = ProgramItem::Kind::Send;
     item.peer = peer;
+    item.isLocal = layout.getStage(v) == layout.getStage(peer);
     item.carrier = &loop;
     bool isStart = v == layout.getEntry(loop);
     auto [begin, end] = layout.getRange(loop, v);
@@ -277,6 +278,7 @@ private:
     schedule.chunks = program.numChunks;
     schedule.loc = graph.pipeline.loc;
     schedule.units = graph.pipeline.units;
+    schedule.placement = graph.pipeline.placement;
     return checkSchedule(schedule, diags) && checkBindings(schedule) && takeUnits(schedule, program) &&
            checkMessages(std::move(schedule), program);
   }
@@ -333,20 +335,21 @@ private:
   }
 
   /// Traces are for simulators whose sends wait, too.
-  bool checkMessages(Schedule schedule, const Program &program) {
+  bool checkMessages(Schedule schedule, Program &program) {
     for (unsigned stage = 0; stage < schedule.stages; ++stage)
       schedule.units[stage] = program.stages[stage].units;
     llvm::DenseMap<const UnitTemplate *, UnitWork> known;
-    return checkSends(
-        schedule,
-        [&](unsigned stage, const Unit &unit) {
-          const UnitTemplate *found = program.stages[stage].find(unit.kind, unit.chunk);
-          auto [work, isNew] = known.try_emplace(found, UnitWork::Nothing);
-          if (isNew)
-            work->second = getWork(program, *found);
-          return work->second;
-        },
-        diags);
+    auto getWorkOf = [&](unsigned stage, const Unit &unit) {
+      const UnitTemplate *found = program.stages[stage].find(unit.kind, unit.chunk);
+      auto [work, isNew] = known.try_emplace(found, UnitWork::Nothing);
+      if (isNew)
+        work->second = getWork(program, *found);
+      return work->second;
+    };
+    std::optional<RecvPosts> posts = postRecvs(schedule, getWorkOf, diags);
+    for (unsigned stage = 0; posts && stage < schedule.stages; ++stage)
+      program.stages[stage].posts = std::move((*posts)[stage]);
+    return posts.has_value();
   }
 
   /// Inference runs the forward units of the schedule, in its order.

@@ -195,6 +195,8 @@ private:
       entry.schedule.chunks = part->numChunks;
       entry.schedule.loc = part->graph->pipeline.axis ? part->graph->pipeline.loc : part->graph->loc;
       for (const StageProgram &stage : part->stages) {
+        if (!stage.posts.empty())
+          entry.posts.push_back(stage.posts);
         std::vector<Unit> &units = entry.schedule.units.emplace_back();
         llvm::copy_if(stage.units, std::back_inserter(units),
                       [](const Unit &unit) { return unit.kind != PhaseKind::Step; });

@@ -1,5 +1,6 @@
 //===- PipelineLayout.cpp - how layers are laid over stages ---------------===//
 #include "PipelineLayout.h"
+#include "stage/Schedule/Schedule.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -76,6 +77,14 @@ std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, Diagnos
     diags.report(pipeline.loc, diag::PipelineOneStage) << int64_t(layout.numChunks);
     return std::nullopt;
   }
+  Schedule schedule;
+  schedule.stages = layout.numStages;
+  schedule.chunks = layout.numChunks;
+  schedule.placement = pipeline.placement;
+  schedule.loc = pipeline.loc;
+  if (!checkPlacement(schedule, diags))
+    return std::nullopt;
+  layout.places = invertPlacement(schedule);
   llvm::DenseMap<unsigned, unsigned> numbers; // by loop
   std::vector<int64_t> counts;
   int64_t iterations = 0;
@@ -115,6 +124,14 @@ llvm::DenseMap<Op *, Op *> stage::findFirstUsers(llvm::ArrayRef<Op *> repeats) {
           worklist.push_back(producer);
       });
   return users;
+}
+
+llvm::SmallVector<unsigned, 4> PipelineLayout::listVirtualStages(unsigned stage) const {
+  llvm::SmallVector<unsigned, 4> ofStage(numChunks);
+  for (unsigned v = 0; v < places.size(); ++v)
+    if (places[v].first == stage)
+      ofStage[places[v].second] = v;
+  return ofStage;
 }
 
 llvm::BitVector PipelineLayout::getStagesOfLoop(const Op &inner) const {

@@ -2,7 +2,8 @@
 //
 // p stages of v chunks each are V = p*v virtual stages. The iterations of the repeats
 // that the pipeline cuts, one behind the other (PipelineChain.h), are cut into V ranges
-// in order; chunk c of stage r is virtual stage c*p + r. For 8 layers, p = 2, v = 2:
+// in order; chunk c of stage r is virtual stage c*p + r, unless the schedule places them otherwise. For 8 layers, p = 2,
+// v = 2:
 //
 //   virtual stage   0       1       2       3
 //   layers          [0, 2)  [2, 4)  [4, 6)  [6, 8)
@@ -22,6 +23,7 @@ namespace stage {
 
 struct PipelineLayout {
   unsigned numStages = 1, numChunks = 1;
+  std::vector<std::pair<unsigned, unsigned>> places = {{0, 0}}; ///< The stage and the chunk of each virtual stage.
   PipelineChain chain;
   /// Its repeats in each phase, in the order of the chain; null where a phase has none.
   std::array<std::vector<Op *>, numPhaseKinds> repeats;
@@ -30,7 +32,9 @@ struct PipelineLayout {
 
   unsigned getNumVirtual() const { return numStages * numChunks; }
   unsigned getLast() const { return getNumVirtual() - 1; }
-  unsigned getStage(unsigned virtualStage) const { return virtualStage % numStages; }
+  unsigned getStage(unsigned virtualStage) const { return places[virtualStage].first; }
+  /// Those of a stage, by their chunks.
+  llvm::SmallVector<unsigned, 4> listVirtualStages(unsigned stage) const;
   bool isPipelined(const Op &op) const { return numbers.count(&op); }
   /// The iterations [begin, end) of a repeat of the chain that a virtual stage runs.
   std::pair<int64_t, int64_t> getRange(const Op &repeat, unsigned virtualStage) const {

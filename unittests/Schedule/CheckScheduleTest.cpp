@@ -120,7 +120,7 @@ static std::string checkSendsOf(const Schedule &schedule, UnitWork work = UnitWo
   llvm::SourceMgr sources;
   DiagnosticEngine diags(sources, os);
   EXPECT_TRUE(checkSchedule(schedule, diags)) << os.str();
-  bool right = checkSends(schedule, [&](unsigned, const Unit &) { return work; }, diags);
+  bool right = postRecvs(schedule, [&](unsigned, const Unit &) { return work; }, diags).has_value();
   EXPECT_EQ(right, os.str().empty());
   return os.str();
 }
@@ -151,16 +151,31 @@ TEST(CheckSends, AMessageKeepsBackThoseBehindIt) {
   EXPECT_EQ(checkSendsOf(schedule, UnitWork::Nothing), "");
 }
 
-TEST(CheckSends, ARecvIsPostedOneUnitAhead) {
+TEST(CheckSends, ARecvIsPostedAsLateAsCanBe) {
+  auto getPosts = [](const char *text) {
+    llvm::SourceMgr sources;
+    DiagnosticEngine diags(sources, llvm::errs());
+    auto posts = postRecvs(*parseSchedule(text), [](unsigned, const Unit &) { return UnitWork::Computes; }, diags);
+    return posts ? *posts : RecvPosts();
+  };
   // F1 goes while stage 1 runs F0: one unit later, and F0, which comes behind it, would never come.
+  EXPECT_EQ(getPosts("stages 2, microbatches 2, chunks 1\n"
+                     "stage 0: F1 F0 B0 B1\n"
+                     "stage 1: F0 F1 B0 B1\n"),
+            (RecvPosts{{0, 0, 1, 2}, {0, 0, 1, 2}}));
   EXPECT_EQ(checkSendsOf(*parseSchedule("stages 2, microbatches 2, chunks 1\n"
                                         "stage 0: F1 F0 B0 B1\n"
-                                        "stage 1: F0 F1 B0 B1\n")),
-            "");
-  EXPECT_NE(checkSendsOf(*parseSchedule("stages 2, microbatches 2, chunks 1\n"
-                                        "stage 0: F1 F0 B0 B1\n"
-                                        "stage 1: F0 B0 F1 B1\n")),
-            "");
+                                        "stage 1: F0 B0 F1 B1\n"))
+                .substr(0, 5),
+            "error");
+  // Two chunks of three microbatches: stage 0's message of F2 waits for stage 1 to be one before F2, which waits for the
+  // gradient of B0.1, which is sent behind it. When F2 is sent, at 3, stage 1 has run F0 and F0.1; when B1.1 is, at 9, five
+  // units, the last of which ended at 8.
+  EXPECT_EQ(getPosts("stages 2, microbatches 3, chunks 2\n"
+                     "placement 0 1 3 2\n"
+                     "stage 0: F0 F1 F2 F0.1 B0.1 F1.1 B1.1 B0 F2.1 B2.1 B1 B2\n"
+                     "stage 1: F0 F0.1 F1 F1.1 B0.1 B0 F2 F2.1 B1.1 B1 B2.1 B2\n")[1],
+            (std::vector<unsigned>{0, 0, 1, 2, 3, 4, 2, 6, 5, 8, 9, 10}));
 }
 
 TEST(CheckSends, IsLinear) { EXPECT_EQ(checkSendsOf(makeInterleaved(64, 1024, 4)), ""); }

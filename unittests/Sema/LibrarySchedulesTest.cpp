@@ -12,6 +12,7 @@
 #include "stage/Sema/Schedules.h"
 #include "stage/Symbolic/Size.h"
 #include "llvm/Support/raw_ostream.h"
+#include <map>
 #include "gtest/gtest.h"
 
 using namespace stage;
@@ -78,11 +79,52 @@ protected:
     return most;
   }
 
-  static unsigned getMostInFlight(const Schedule &schedule) {
-    unsigned most = 0;
+  /// The same where a forward right before a whole backward runs beside it: they begin and end together. The last stage
+  /// runs its first two one after the other.
+  static int64_t getBubbleOfPairs(const Schedule &schedule, const Times &times, int64_t pairTime) {
+    unsigned numVirtual = schedule.getNumVirtualStages();
+    std::map<std::tuple<bool, unsigned, unsigned>, int64_t> ends; // forward, virtual stage, microbatch
+    std::vector<size_t> next(schedule.stages, 0);
+    std::vector<int64_t> free(schedule.stages, 0), busy(schedule.stages, 0), begins(schedule.stages, -1);
+    for (bool moves = true; moves;) {
+      moves = false;
+      for (unsigned r = 0; r < schedule.stages; ++r)
+        while (next[r] < schedule.units[r].size()) {
+          llvm::ArrayRef<Unit> rest = llvm::makeArrayRef(schedule.units[r]).drop_front(next[r]);
+          bool isPair = rest.size() > 1 && rest[0].kind == PhaseKind::Forward && rest[1].kind == PhaseKind::Backward &&
+                        !(r + 1 == schedule.stages && rest[1].microbatch == 0 && rest[1].chunk == 1);
+          int64_t ready = free[r];
+          for (const Unit &unit : rest.take_front(1 + isPair)) {
+            unsigned v = schedule.getVirtualStage(unit.chunk, r);
+            bool isForward = unit.kind == PhaseKind::Forward;
+            if (!hasMessages(unit.kind) || v == (isForward ? 0 : numVirtual - 1))
+              continue;
+            auto end = ends.find({isForward, isForward ? v - 1 : v + 1, unit.microbatch});
+            ready = end == ends.end() ? -1 : std::max(ready, end->second);
+            if (ready < 0)
+              break;
+          }
+          if (ready < 0)
+            break;
+          int64_t time = isPair ? pairTime : times.durations().of(rest[0].kind);
+          begins[r] = begins[r] < 0 ? ready : begins[r];
+          free[r] = ready + time;
+          busy[r] += time;
+          for (const Unit &unit : rest.take_front(1 + isPair))
+            if (hasMessages(unit.kind))
+              ends[{unit.kind == PhaseKind::Forward, schedule.getVirtualStage(unit.chunk, r), unit.microbatch}] = free[r];
+          next[r] += 1 + isPair;
+          moves = true;
+        }
+    }
+    int64_t most = 0;
     for (unsigned r = 0; r < schedule.stages; ++r)
-      most = std::max(most, countInFlight(schedule, r, HeldUntil::WeightGradient).total);
+      most = std::max(most, free[r] - begins[r] - busy[r]);
     return most;
+  }
+
+  bool finishesWithWaitingSends(const Schedule &schedule) {
+    return postRecvs(schedule, [](unsigned, const Unit &) { return UnitWork::ComputesAndCommunicates; }, diags).has_value();
   }
 
   template <typename Body> static void forAll(Body body, int64_t least, int64_t perStage) {
@@ -111,6 +153,32 @@ TEST_F(LibrarySchedules, OneForwardOneBackward) {
     for (unsigned r = 0; r < p; ++r)
       EXPECT_EQ(countInFlight(schedule, r).total, std::min(m, p - r));
   }, 0, 1);
+}
+
+// Narayanan et al., arXiv 2104.04473: bubble (p-1)(F+B)/v of whole stages, (p-1)(F+B) in times of chunks; Megatron-LM
+// with groups of g microbatches has 2(p-r-1) + (v-1)g forwards before the first backward.
+TEST_F(LibrarySchedules, Interleaved) {
+  for (int64_t p = 2; p <= 8; ++p)
+    for (int64_t v = 2; v <= 4; ++v)
+      for (int64_t m : {p, 2 * p - 1, 2 * p, 3 * p + 1, 5 * p})
+        for (int64_t group = p; group <= m; ++group) {
+          if (m % group && m % group < p)
+            continue;
+          SCOPED_TRACE("p = " + std::to_string(p) + ", m = " + std::to_string(m) + ", v = " + std::to_string(v) +
+                       ", group = " + std::to_string(group));
+          Schedule schedule = get("interleaved", p, m, {{"v", v}, {"group", group}});
+          for (const Times &times : {equal, unequal})
+            EXPECT_EQ(getBubble(schedule, times), (p - 1) * (times.F + times.B));
+          for (unsigned r = 0; r < p; ++r)
+            EXPECT_EQ(countInFlight(schedule, r).total, std::min(m * v, 2 * (p - r - 1) + (v - 1) * group + 1));
+          EXPECT_TRUE(finishesWithWaitingSends(schedule)) << os.str();
+        }
+  EXPECT_EQ(get("interleaved", 4, 8, {{"v", 2}}).units, get("interleaved", 4, 8, {{"v", 2}, {"group", 4}}).units);
+  EXPECT_FALSE(run("interleaved", 4, 9, {{"v", 2}}));
+  EXPECT_NE(os.str().find("9 microbatches in groups of 4 leave 1, but each of 4 stages needs one of the last group"), std::string::npos) << os.str();
+  EXPECT_FALSE(run("interleaved", 4, 8, {{"v", 2}, {"group", 3}}));
+  EXPECT_NE(os.str().find("groups of at least 4 microbatches, one for each stage, and at most 8, not of 3"), std::string::npos) << os.str();
+  EXPECT_FALSE(run("interleaved", 4, 2, {{"v", 2}}));
 }
 
 // Qi et al., arXiv 2401.10241: bubble (p-1)(F+B-2W), memory of 1F1B's first stage, which is p microbatches.
@@ -142,4 +210,34 @@ TEST_F(LibrarySchedules, ZeroBubbleH2) {
   }, -1, 2);
   EXPECT_FALSE(run("zb_h2", 4, 6));
   EXPECT_NE(os.str().find("ZB-H2 needs 2p - 1 = 7 microbatches or more to fill 4 stages, not 6"), std::string::npos) << os.str();
+}
+
+// Qi et al., arXiv 2405.15362: no bubble where F = B - W = W; what a stage keeps is p microbatches, of two chunks each.
+TEST_F(LibrarySchedules, ZeroBubbleV) {
+  forAll([&](int64_t p, int64_t m) {
+    Schedule schedule = get("zb_v", p, m);
+    EXPECT_EQ(getBubble(schedule, equal), 0);
+    for (unsigned r = 0; r < p; ++r) {
+      EXPECT_EQ(schedule.getVirtualStage(1, r), 2 * p - 1 - r);
+      EXPECT_EQ(countInFlight(schedule, r, HeldUntil::WeightGradient).total, 2 * p);
+    }
+    EXPECT_TRUE(finishesWithWaitingSends(schedule)) << os.str();
+  }, -1, 2);
+  for (int64_t m = 1; m < 15; ++m)
+    EXPECT_TRUE(finishesWithWaitingSends(get("zb_v", 8, m))) << os.str();
+}
+
+// DeepSeek's DualPipeV: bubble (p-1)(F&B + B - 3W), of p ranks and times per chunk, where a forward and a backward that
+// stand beside each other take F&B; 2p + 1 chunks.
+TEST_F(LibrarySchedules, DualPipeV) {
+  forAll([&](int64_t p, int64_t m) {
+    Schedule schedule = get("dualpipe_v", p, m);
+    for (const Times &times : {equal, Times{3, 5, 2}})
+      EXPECT_EQ(getBubbleOfPairs(schedule, times, times.F + times.B),
+                (p - 1) * (times.F + times.B + times.B - 3 * times.W));
+    for (unsigned r = 0; r < p; ++r)
+      EXPECT_EQ(countInFlight(schedule, r, HeldUntil::WeightGradient).total, 2 * p + 1);
+    EXPECT_TRUE(finishesWithWaitingSends(schedule)) << os.str();
+  }, 0, 2);
+  EXPECT_FALSE(run("dualpipe_v", 4, 7));
 }

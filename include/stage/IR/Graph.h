@@ -323,6 +323,8 @@ struct PipelineInfo {
   std::vector<std::string> repeats;
   std::optional<AxisId> axis;
   unsigned chunks = 1; ///< Virtual stages per rank.
+  /// The virtual stage of chunk c of stage r at [c*p + r]; empty: c*p + r.
+  std::vector<unsigned> placement;
   std::vector<int64_t> split; ///< Iterations of all of them per virtual stage; empty: even.
   /// Per stage the units in order; made from the schedule program.
   std::vector<std::vector<Unit>> units;

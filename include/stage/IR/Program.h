@@ -76,6 +76,8 @@ struct ProgramItem {
   /// Recv: constants that the sender holds and this unit makes for itself, and its ops' names for them.
   std::vector<std::pair<const Value *, Value *>> constants;
   unsigned peer = 0; ///< Recv, Send: a virtual stage.
+  /// Recv, Send: between chunks of one stage, which hand values on as they are. There is no message and no node.
+  bool isLocal = false;
 
   void append(Value *value, unsigned slot) {
     values.push_back(value);
@@ -86,6 +88,11 @@ struct ProgramItem {
   int64_t getIteration(int64_t n) const { return op->reverse ? end - 1 - n : begin + n; }
 };
 
+/// The values that a unit hands to another chunk of its stage, or is handed by one; null if there are none.
+const ProgramItem *findHandedOn(llvm::ArrayRef<ProgramItem> items);
+const ProgramItem *findHandedIn(llvm::ArrayRef<ProgramItem> items);
+/// Which of the values that are handed on this one is where it is taken; nothing if it is not among those.
+std::optional<unsigned> findHanded(const ProgramItem &taken, const Value *value, const ProgramItem &given);
 /// What this repeat carries comes to these items of a unit from another virtual stage.
 bool receives(llvm::ArrayRef<ProgramItem> items, const Op &repeat);
 /// The iterations of the repeat that these items of a unit run; null if they run none.
@@ -123,6 +130,8 @@ struct StageProgram {
   std::vector<UnitTemplate> templates;
   /// The schedule's, and what runs once per step.
   std::vector<Unit> units;
+  /// By position in the schedule: the unit from whose beginning the recv of a unit is posted. Empty: there are no messages.
+  std::vector<unsigned> posts;
 
   const UnitTemplate *find(PhaseKind kind, unsigned chunk) const;
   /// Of all units: templates must not be added to any more.

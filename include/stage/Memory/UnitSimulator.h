@@ -26,6 +26,9 @@
 // Who needs the peaks only, and not every node, lets one iteration stand for many equal
 // ones (FoldedLoop).
 //
+// What chunks of a rank hand each other is there from the end of the unit that hands it on: its tensor goes on under the
+// other chunk's name. If the unit's own chunk keeps it, or if it is a view or an input, its last node makes a copy.
+//
 // Tensors are on the device or on the host, where a copy puts them; peaks are found for
 // each of the two.
 //
@@ -69,10 +72,11 @@ struct UnitTensor {
   int iteration;      ///< In which it was made; -1 outside of repeats.
   unsigned first;     ///< The node that writes it; of an input the first of its unit.
   int last = -1;      ///< The last node that reads it; none: it is no tensor.
-  unsigned names : 23;
+  unsigned names : 22;
   unsigned unit : 3; ///< That makes it.
   MemoryClass kind : 4;
   bool isInput : 1;   ///< Loaded before its unit.
+  bool isHandedIn : 1; ///< By a unit of another chunk, at that unit's end.
   bool isView : 1;
 };
 
@@ -128,9 +132,14 @@ public:
   /// What is kept when a unit has run for those behind it.
   std::vector<LiveValue> listKept(unsigned unit) const;
   /// What is there when a unit begins: what was received for it, and the inputs that it is the first to use.
-  std::vector<LiveValue> listArrivals(unsigned unit) const;
-  /// Of these, the numbers of the inputs.
+  std::vector<LiveValue> listReceived(unsigned unit) const;
+  std::vector<LiveValue> listArrivingInputs(unsigned unit) const;
+  /// The numbers of these inputs.
   std::vector<unsigned> listInputs(unsigned unit) const;
+  /// What another chunk handed to a unit.
+  std::vector<LiveValue> listHandedIn(unsigned unit) const;
+  /// The tensors that a unit hands on, value by value; nothing for what is static in a unit without nodes.
+  llvm::ArrayRef<std::optional<unsigned>> getHandedOn(unsigned unit) const { return handedOn[unit]; }
   /// The unit has more than messages: while it runs, what the next ones need arrives.
   bool works(unsigned unit) const;
 
@@ -194,6 +203,7 @@ private:
   void resolveViews();
   void readParts();
   void findLifetimes();
+  void holdHandedOn();
   void dropUnread();
   void findPeaks(MemorySpace space);
   bool isKeptAfter(const UnitTensor &tensor, unsigned unit) const {
@@ -213,6 +223,8 @@ private:
   llvm::DenseMap<unsigned, View> views; ///< By number of tensor.
   llvm::DenseMap<unsigned, unsigned> parts; ///< Likewise, of those that follow the first.
   std::vector<unsigned> ends; ///< Per unit: the number of nodes so far.
+  std::vector<std::vector<std::optional<unsigned>>> handedOn; ///< Per unit.
+  std::vector<std::vector<const Value *>> handedValues;       ///< And by which names.
   TensorNames names;
   llvm::DenseMap<const Op *, bool> haveNodes;
   unsigned unit = 0;

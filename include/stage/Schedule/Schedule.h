@@ -59,6 +59,11 @@ struct Schedule {
 /// checkSchedule.
 std::optional<Schedule> parseSchedule(llvm::StringRef text);
 
+/// The (stage, chunk) of every virtual stage: the placement the other way round, if it has no faults.
+std::vector<std::pair<unsigned, unsigned>> invertPlacement(const Schedule &schedule);
+/// Reports virtual stages that are not placed once each. True if all are.
+bool checkPlacement(const Schedule &schedule, DiagnosticEngine &diags);
+
 /// Reports everything that is wrong with a schedule. True if nothing is. Rules:
 ///
 ///   * each virtual stage is placed once, and there is a list for every stage;
@@ -73,16 +78,24 @@ bool checkSchedule(const Schedule &schedule, DiagnosticEngine &diags);
 /// What a unit has beside its messages.
 enum class UnitWork : uint8_t { Nothing, Computes, ComputesAndCommunicates };
 
-/// Reports a schedule that passes checkSchedule and hangs where sends wait for their recv. A stage sends in the order of
-/// its list, and does not communicate in groups of its ranks (`work`) before what it sent earlier is gone; a recv is
-/// posted one unit ahead, those that only send and receive not counted. Linear in the units.
-bool checkSends(const Schedule &schedule, llvm::function_ref<UnitWork(unsigned stage, const Unit &unit)> work,
-                DiagnosticEngine &diags);
+/// By stage and position: while which unit of the stage, from its beginning, the recv of a unit is posted.
+using RecvPosts = std::vector<std::vector<unsigned>>;
+
+/// When recvs are posted so that a schedule that passes checkSchedule finishes where sends wait for their recv, too. A
+/// stage sends in the order of its list, and does not communicate in groups of its ranks (`work`) before what it sent
+/// earlier is gone. A recv is posted one unit ahead, those that only send and receive not counted. If the schedule hangs
+/// so, a recv is posted as soon as its message is sent, if forward and halves of backward take equally long, where that is
+/// earlier. Nothing, and a message, if it hangs and neighbouring virtual stages take microbatches in different orders. All
+/// but linear in the units.
+std::optional<RecvPosts> postRecvs(const Schedule &schedule,
+                                   llvm::function_ref<UnitWork(unsigned stage, const Unit &unit)> work,
+                                   DiagnosticEngine &diags);
 
 /// The schedule of one of several parts that send each other messages.
 struct PartSchedule {
   std::string name;
   Schedule schedule;
+  RecvPosts posts; ///< As postRecvs says; empty: one unit ahead.
 };
 /// A message between units of two parts.
 struct UnitMessage {
@@ -92,7 +105,7 @@ struct UnitMessage {
   };
   End sender, receiver;
 };
-/// The same for parts, each of which finishes by itself: with messages between them, those of a unit in the order in
+/// Reports parts that hang so, each of which finishes by itself: with messages between them, those of a unit in the order in
 /// which it sends them, behind those of its pipeline. No part may wait for itself through others.
 bool checkSends(llvm::ArrayRef<PartSchedule> parts, llvm::ArrayRef<UnitMessage> messages,
                 llvm::function_ref<UnitWork(unsigned part, unsigned stage, const Unit &unit)> work,

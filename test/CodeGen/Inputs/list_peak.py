@@ -2,8 +2,8 @@
 
     list_peak.py stage-trace folder report.json [rank stage]
 
-A tensor takes memory from the node that writes it, or from the beginning, to the last that reads it. In a pipeline for a stage at whose
-peak nothing arrives for later units: a list knows of that only when it is there.
+A tensor takes memory from the node that writes it, or from the beginning, to the last that reads it. What is received
+takes memory from where its recv is posted: behind the node that this depends on.
 """
 import json
 import re
@@ -17,10 +17,12 @@ first, last, sizes = {}, {}, {}
 lines = [line for line in run([stage_trace, "dump", "--rank", rank, folder]).splitlines() if "inputs=" in line]
 for at, line in enumerate(lines):
     inputs, outputs = (json.loads(text) for text in re.search(r"inputs=(\[.*\]) outputs=(\[.*\])$", line).groups())
+    awaited = re.findall(r"ctrl=\[(\d+)\]", line)
+    begin = at if " COMM_RECV " not in line else int(awaited[0]) + 1 if awaited else 0
     for words, isWrite in (inputs, False), (outputs, True):
         for name, size in zip(words[::2], words[1::2]):
             sizes[name] = int(size)
-            first.setdefault(name, at if isWrite else 0)
+            first.setdefault(name, begin if isWrite else 0)
             last[name] = at
 peak = max(sum(size for name, size in sizes.items() if first[name] <= at <= last[name]) for at in range(len(lines)))
 stage = json.load(open(report))["stages"][int(number)]
