@@ -64,8 +64,9 @@ protected:
   Schedule get(llvm::StringRef name, int64_t p, int64_t m,
                llvm::ArrayRef<std::pair<const char *, int64_t>> numbers = {}) {
     std::optional<Schedule> schedule = run(name, p, m, numbers);
-    EXPECT_TRUE(schedule) << os.str();
-    return schedule ? *schedule : Schedule();
+    if (!schedule)
+      throw std::runtime_error(os.str()); // which fails the test
+    return *schedule;
   }
 
   /// The longest wait of a stage between its first unit and its last.
