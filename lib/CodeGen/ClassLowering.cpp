@@ -283,7 +283,7 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned numbe
   node.name = name;
   std::optional<uint64_t> &last = chains[f.stream];
   findEdges(op, unit, number, iteration);
-  bool waitsForWork = op.kind == OpKind::Fetch && after.empty();
+  bool waitsForWork = (op.kind == OpKind::Fetch || isGatherOfState(op)) && after.empty();
   finishNode(node, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt,
                     waitsForWork ? chains[computation] : std::nullopt});
   last = id;

@@ -6,9 +6,9 @@
 //   * every COMP depends on the COMP before it, every send and collective on the send
 //     or collective before it, every MEM on the MEM before it: three chains, all in
 //     program order, and one more for each stream that the graph declares;
-//   * a fetch depends on the COMP before it, too, so that what it brings is there no
-//     earlier than where it stands; but where the program says what it runs after, only
-//     on that;
+//   * a fetch, and a gather of parameters from flat storage, depends on the COMP before it,
+//     too, so that what it brings is there no earlier than where it runs; but where the
+//     program says what it runs after, only on that;
 //   * an op that runs after another one depends on that op's node: of its unit, of an
 //     earlier iteration, or of an earlier unit;
 //   * a recv depends on the last COMP of the unit two before its own, so that it is

@@ -212,7 +212,7 @@ void ClassLowering::foldLoops() {
 }
 
 void ClassLowering::countUnit(unsigned number, CountSink sink) {
-  if (tracker)
+  if (tracker || graph.prefetch)
     return lowerUnit(number, [&](const NodeFields &node) { sink(node, 1); });
   foldLoops();
   RoundSamples samples;

@@ -24,7 +24,7 @@
 // lowered. The bytes of a number change where it passes a power of 128 (ids, tags) or 10
 // (iterations): between these rounds a node is encoded once.
 //
-// Limits: lists of tensors (`inputs`, `outputs`) are not known here.
+// Limits: lists of tensors (`inputs`, `outputs`) are not known here, and where gathers run ahead every node is lowered.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_CODEGEN_FOLDEDNODES_H

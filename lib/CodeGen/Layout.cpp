@@ -4,79 +4,124 @@
 
 using namespace stage;
 
-/// Appends an op for each of its nodes: a permute has its recv, which makes the result, and then its send.
-static void appendNodes(const Graph &graph, Op *op, std::vector<Op *> &nodes) {
-  if (hasNode(graph, *op))
-    nodes.push_back(op);
-  if (op->kind == OpKind::Permute)
-    nodes.push_back(op);
+IterationSums::IterationSums(const ProgramItem &loop, std::vector<uint64_t> perCase)
+    : loop(&loop), ofCase(std::move(perCase)) {
+  for (const IterationCases::Run &run : loop.op->cases.getRuns()) {
+    int64_t begin = std::max(run.begin, loop.begin), end = std::min(run.end, loop.end);
+    total += std::max<int64_t>(0, end - begin) * ofCase[run.number];
+    upTo.push_back(total);
+  }
+  if (upTo.empty())
+    total = loop.getNumIterations() * ofCase.front();
+}
+
+uint64_t IterationSums::getBefore(int64_t iteration) const {
+  bool isReverse = loop->op->reverse;
+  if (upTo.empty())
+    return (isReverse ? loop->end - 1 - iteration : iteration - loop->begin) * ofCase.front();
+  const IterationCases &cases = loop->op->cases;
+  const IterationCases::Run &run = cases.getRun(iteration);
+  // Those of the iterations from the next one to the end of the run, as far as they are of the item.
+  uint64_t perIteration = ofCase[run.number];
+  uint64_t after = (std::min(run.end, loop->end) - iteration - 1) * perIteration;
+  uint64_t all = upTo[&run - cases.getRuns().data()] - after;
+  return isReverse ? total - all : all - perIteration;
+}
+
+int64_t IterationSums::find(uint64_t n) const {
+  int64_t first = 0, last = loop->getNumIterations() - 1; // of those that may have it, in the order in which they run
+  while (first < last) {
+    int64_t middle = last - (last - first) / 2;
+    if (getBefore(loop->getIteration(middle)) <= n)
+      first = middle;
+    else
+      last = middle - 1;
+  }
+  return loop->getIteration(first);
+}
+
+/// Takes up an op of an item, or of a body of its loop, of which `nodes` and `slots` are those so far. A permute has its
+/// recv, which makes the result, and then its send.
+void NodeLayout::append(Segment &segment, std::vector<Op *> &nodes, const Graph &graph, Op &op, unsigned &slots) {
+  bool isSlot = isReleaseOfPrefetched(op);
+  if (!isSlot && !stage::hasNode(graph, op))
+    return;
+  if (!isSlot)
+    positions.try_emplace(&op, Position{unsigned(&segment - segments.data()), unsigned(nodes.size()), slots});
+  if (op.isPrefetched) {
+    anyPrefetched = &op;
+    return;
+  }
+  slots += isSlot;
+  nodes.insert(nodes.end(), op.kind == OpKind::Permute ? 2 : 1, &op);
 }
 
 NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) : items(items) {
   for (const ProgramItem &item : items) {
-    Segment segment;
+    Segment &segment = segments.emplace_back();
     segment.item = &item;
     segment.start = numNodes;
+    segment.firstSlot = numSlots;
+    unsigned number = segments.size() - 1, slots = 0;
     switch (item.kind) {
     case ProgramItem::Kind::Op:
-      appendNodes(graph, item.op, segment.ops.emplace_back());
+      append(segment, segment.ops.emplace_back(), graph, *item.op, slots);
       segment.numNodes = segment.ops.front().size();
+      segment.numSlots = slots;
       break;
-    case ProgramItem::Kind::Loop:
+    case ProgramItem::Kind::Loop: {
       segment.ops.resize(item.op->bodies.size());
+      std::vector<uint64_t> nodesOfCase(segment.ops.size()), slotsOfCase(segment.ops.size());
       forEachBody(item, [&](Block &body, int64_t) {
+        slots = 0;
         for (auto &op : body)
-          appendNodes(graph, op.get(), segment.ops[body.getNumber()]);
+          append(segment, segment.ops[body.getNumber()], graph, *op, slots);
+        nodesOfCase[body.getNumber()] = segment.ops[body.getNumber()].size();
+        slotsOfCase[body.getNumber()] = slots;
       });
-      segment.iterations = item.getNumIterations();
-      segment.countNodes();
-      loops[item.op->loop].push_back(segments.size());
+      segment.nodes = IterationSums(item, std::move(nodesOfCase));
+      segment.slots = IterationSums(item, std::move(slotsOfCase));
+      segment.numNodes = segment.nodes.getTotal();
+      segment.numSlots = segment.slots.getTotal();
+      loops[item.op->loop].push_back(number);
       break;
+    }
     case ProgramItem::Kind::Recv:
       if (item.isLocal)
         break;
       for (unsigned i = 0; i < item.values.size(); ++i)
-        recvs.try_emplace(item.values[i], numNodes + i);
+        recvs.try_emplace(item.values[i], Position{number, i, 0});
       segment.numNodes = item.values.size();
       break;
     case ProgramItem::Kind::Send:
       segment.numNodes = item.isLocal ? 0 : item.values.size();
       break;
     }
-    for (const std::vector<Op *> &ops : segment.ops)
-      for (unsigned i = 0; i < ops.size(); ++i)
-        positions.try_emplace(ops[i], unsigned(segments.size()), i);
-    if (auto first = firstWork ? std::nullopt : segment.findFirstWork())
-      firstWork = {numNodes + first->first, first->second};
     numNodes += segment.numNodes;
-    segments.push_back(std::move(segment));
+    numSlots += segment.numSlots;
   }
+  numAhead = std::min<uint64_t>(numSlots, uint64_t(graph.prefetch) + 1);
+  for (const Segment &segment : segments)
+    if (auto first = firstWork ? std::nullopt : segment.findFirstWork())
+      firstWork = {*findPosition(first->first, first->second), first->first};
+  if (numAhead)
+    firstWork = {0, anyPrefetched};
 }
 
-void Segment::countNodes() {
-  uint64_t nodes = 0;
-  for (const IterationCases::Run &run : item->op->cases.getRuns()) {
-    int64_t begin = std::max(run.begin, item->begin), end = std::min(run.end, item->end);
-    nodes += std::max<int64_t>(0, end - begin) * ops[run.number].size();
-    nodesUpTo.push_back(nodes);
-  }
-  numNodes = nodesUpTo.empty() ? iterations * ops.front().size() : nodes;
-}
-
-std::optional<std::pair<uint64_t, const Op *>> Segment::findFirstWork() const {
-  auto find = [](llvm::ArrayRef<Op *> nodes, uint64_t start) -> std::optional<std::pair<uint64_t, const Op *>> {
-    for (unsigned i = 0; i < nodes.size(); ++i)
-      if (isLoader(nodes[i]->kind))
-        return std::pair(start + i, nodes[i]);
+std::optional<std::pair<const Op *, int64_t>> Segment::findFirstWork() const {
+  auto find = [](llvm::ArrayRef<Op *> nodes, int64_t iteration) -> std::optional<std::pair<const Op *, int64_t>> {
+    for (const Op *op : nodes)
+      if (op->kind != OpKind::Release && isLoader(op->kind))
+        return std::pair(op, iteration);
     return std::nullopt;
   };
-  if (item->kind != ProgramItem::Kind::Loop)
-    return ops.empty() ? std::nullopt : find(ops.front(), 0);
+  if (!isLoop())
+    return ops.empty() ? std::nullopt : find(ops.front(), -1);
   // The first iteration of each run.
   const Op &loop = *item->op;
-  for (int64_t before = 0; before < iterations;) {
+  for (int64_t before = 0; before < item->getNumIterations();) {
     int64_t iteration = item->getIteration(before);
-    if (auto first = find(getOps(iteration), getStart(iteration)))
+    if (auto first = find(getOps(iteration), iteration))
       return first;
     if (loop.cases.getRuns().empty())
       break;
@@ -84,18 +129,6 @@ std::optional<std::pair<uint64_t, const Op *>> Segment::findFirstWork() const {
     before += loop.reverse ? iteration - run.begin + 1 : run.end - iteration;
   }
   return std::nullopt;
-}
-
-uint64_t Segment::getStart(int64_t iteration) const {
-  if (nodesUpTo.empty())
-    return getNumBefore(iteration) * ops.front().size();
-  const IterationCases &cases = item->op->cases;
-  const IterationCases::Run &run = cases.getRun(iteration);
-  // Those of the iterations from the next one to the end of the run, as far as they are of the item.
-  uint64_t perIteration = ops[run.number].size();
-  uint64_t after = (std::min(run.end, item->end) - iteration - 1) * perIteration;
-  uint64_t upTo = nodesUpTo[&run - cases.getRuns().data()] - after;
-  return item->op->reverse ? numNodes - upTo : upTo - perIteration;
 }
 
 uint64_t stage::countNodes(const Program &program, const StageProgram &stage) {
@@ -123,27 +156,59 @@ const Segment *NodeLayout::findLoop(unsigned loop, int64_t iteration) const {
   return nullptr;
 }
 
+/// Of a node that stands at a place of a segment (in a loop: of an iteration), behind so many slots there.
+uint64_t NodeLayout::getPosition(const Segment &segment, int64_t iteration, unsigned place, unsigned slots) const {
+  uint64_t nodes = segment.start + place, slotsBefore = segment.firstSlot + slots;
+  if (segment.isLoop()) {
+    nodes += segment.nodes.getBefore(iteration);
+    slotsBefore += segment.slots.getBefore(iteration);
+  }
+  uint64_t filled = numSlots - numAhead;
+  return numAhead + nodes - (slotsBefore > filled ? slotsBefore - filled : 0);
+}
+
+uint64_t NodeLayout::getPositionOfSlot(uint64_t number) const {
+  const Segment &segment = *std::prev(
+      llvm::partition_point(segments, [&](const Segment &other) { return other.firstSlot <= number; }));
+  unsigned rest = number - segment.firstSlot;
+  int64_t iteration = -1;
+  if (segment.isLoop()) {
+    iteration = segment.slots.find(rest);
+    rest -= segment.slots.getBefore(iteration);
+  }
+  llvm::ArrayRef<Op *> ops = segment.isLoop() ? segment.getOps(iteration) : llvm::makeArrayRef(segment.ops.front());
+  for (unsigned place = 0, slots = 0;; ++place)
+    if (ops[place]->kind == OpKind::Release && slots++ == rest)
+      return getPosition(segment, iteration, place, rest);
+}
+
 std::optional<uint64_t> NodeLayout::findPosition(const Op *op, int64_t iteration) const {
   auto it = positions.find(op);
   if (it == positions.end())
     return std::nullopt;
-  auto [number, position] = it->second;
+  const Position &position = it->second;
   const Op *loop = op->getBlock()->getParent();
-  if (!loop)
-    return segments[number].start + position;
-  const Segment *segment = findLoop(loop->loop, iteration);
-  return segment ? std::optional(segment->start + segment->getStart(iteration) + position) : std::nullopt;
+  const Segment *segment = loop ? findLoop(loop->loop, iteration) : &segments[position.segment];
+  if (!segment)
+    return std::nullopt;
+  if (!op->isPrefetched)
+    return getPosition(*segment, iteration, position.place, position.slots);
+  // As many are released before it as stand before it.
+  uint64_t number = segment->firstSlot + position.slots + (loop ? segment->slots.getBefore(iteration) : 0);
+  return number < numAhead ? number : getPositionOfSlot(number - numAhead);
 }
 
 std::optional<uint64_t> NodeLayout::findRecv(const Value *value) const {
   auto it = recvs.find(value);
-  return it == recvs.end() ? std::nullopt : std::optional<uint64_t>(it->second);
+  if (it == recvs.end())
+    return std::nullopt;
+  return getPosition(segments[it->second.segment], -1, it->second.place, 0);
 }
 
 int64_t NodeLayout::getSentIteration(const Value *value) const {
   const Op *loop = value->getBlock()->getParent();
   const Segment *segment = loop ? findLoop(loop->loop) : nullptr;
-  if (!segment || segment->iterations == 0)
+  if (!segment || segment->item->getNumIterations() == 0)
     return -1;
   return loop->reverse ? segment->item->begin : segment->item->end - 1;
 }
@@ -309,7 +374,7 @@ void Producers::visitArgument(const Value *value, const PlacedUnit &unit, int64_
   Op *loop = value->getBlock()->getParent();
   const Segment *segment = unit.layout->findLoop(loop->loop);
   int64_t before = segment && iteration >= 0 ? segment->getNumBefore(iteration) : 0; // iterations that ran here
-  if (before < 0 || (segment && before > segment->iterations))
+  if (before < 0 || (segment && before > segment->item->getNumIterations()))
     before = 0;
   // An iteration may hand on what it was given, run by run of equal ones. Where that goes in a circle whole rounds are
   // skipped (Brent's way to find one), so that a value that never changes is not followed through all iterations.
@@ -361,8 +426,8 @@ void Producers::visitLoopResult(const Value *value, const PlacedUnit &unit, Visi
   if (visitHandedIn(value, unit, visitor, seen))
     return;
   const Segment *segment = unit.layout->findLoop(loop->loop);
-  if (segment && segment->iterations > 0) {
-    int64_t last = segment->item->getIteration(segment->iterations - 1);
+  if (segment && segment->item->getNumIterations() > 0) {
+    int64_t last = segment->item->getIteration(segment->item->getNumIterations() - 1);
     return visit(loop->getBody(last).getTerminator()->getOperand(value->getNumber()), unit, last, visitor, seen);
   }
   if (!unit.layout->isFed(*loop))

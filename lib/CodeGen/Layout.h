@@ -5,7 +5,8 @@
 //
 //   id = first id of the unit + start of the segment + start of the iteration + position
 //
-// (of equal layers all have equally many nodes; of layers that differ, all of a run)
+// (of equal layers all have equally many nodes; of layers that differ, all of a run; a gather
+// that runs ahead has the node where that many others have been released)
 //
 // and so is the id of the node that produced any value: in this unit, in the previous
 // iteration of the loop or in an earlier unit of the same microbatch. What
@@ -20,36 +21,46 @@
 
 namespace stage {
 
-/// A run of nodes of a template: one item of the program.
+/// How many of something the iterations of a loop have, those that run before an iteration among them.
+class IterationSums {
+public:
+  IterationSums() = default;
+  /// So many per case.
+  IterationSums(const ProgramItem &loop, std::vector<uint64_t> ofCase);
+  uint64_t getTotal() const { return total; }
+  uint64_t getBefore(int64_t iteration) const;
+  /// The iteration that has number n of them.
+  int64_t find(uint64_t n) const;
+
+private:
+  const ProgramItem *loop = nullptr;
+  std::vector<uint64_t> ofCase;
+  /// Of a loop with cases: per run, from the first one of the repeat, those of its iterations that are of the item and of
+  /// the runs before it.
+  llvm::SmallVector<uint64_t, 1> upTo;
+  uint64_t total = 0;
+};
+
+/// A run of nodes of a template: one item of the program. Where a gather ahead is released another one runs, if there is
+/// one more: there is a *slot* for it, which is counted here as a node.
 struct Segment {
   const ProgramItem *item;
-  uint64_t start = 0; ///< Of its first node in the unit.
-  uint64_t numNodes = 0;
-  int64_t iterations = 1;
+  uint64_t start = 0, firstSlot = 0; ///< Nodes, and the slots among them, of the segments before.
+  uint64_t numNodes = 0, numSlots = 0;
   /// Those with nodes, in order: of a loop per case, else one list. A permute stands there twice, for its recv and for
-  /// its send.
+  /// its send; for a slot its release does.
   llvm::SmallVector<std::vector<Op *>, 1> ops;
+  IterationSums nodes, slots; ///< Of a loop.
 
-  /// Of a loop: the ops of an iteration, and its first node's position in the segment.
+  bool isLoop() const { return item->kind == ProgramItem::Kind::Loop; }
+  /// Of a loop: the ops of an iteration.
   llvm::ArrayRef<Op *> getOps(int64_t iteration) const { return ops[item->op->cases.get(iteration)]; }
-  uint64_t getStart(int64_t iteration) const;
-  /// Of the nodes of `ops`, this one is the second of a permute.
-  static bool isSendOfPermute(llvm::ArrayRef<Op *> ops, unsigned number) {
-    return number > 0 && ops[number] == ops[number - 1];
-  }
   /// Of a loop: how many of its iterations run before this one.
   int64_t getNumBefore(int64_t iteration) const {
     return item->op->reverse ? item->end - 1 - iteration : iteration - item->begin;
   }
-  /// Adds up the nodes of a loop's iterations.
-  void countNodes();
-  /// Position in the segment of the first node that is no message, and its op.
-  std::optional<std::pair<uint64_t, const Op *>> findFirstWork() const;
-
-private:
-  /// Of a loop with cases: per run, from the first one of the repeat, the nodes of its iterations that are of the item
-  /// and of those of the runs before it.
-  llvm::SmallVector<uint64_t, 1> nodesUpTo;
+  /// In `ops`, the place of the first op that a rank loads inputs beside, and its iteration.
+  std::optional<std::pair<const Op *, int64_t>> findFirstWork() const;
 };
 
 /// The nodes of one template.
@@ -68,7 +79,8 @@ public:
   const Segment *findLoop(unsigned loop) const;
   /// The segment that runs an iteration of a loop; null if this template does not.
   const Segment *findLoop(unsigned loop, int64_t iteration) const;
-  /// Position in the unit of an op's node (for an op in a loop: at this iteration); nothing if it has no node here.
+  /// Position in the unit of an op's node (for an op in a loop: at this iteration; of a permute that of its recv);
+  /// nothing if it has no node here.
   std::optional<uint64_t> findPosition(const Op *op, int64_t iteration) const;
   /// Some iteration of the op has a node here.
   bool contains(const Op *op) const { return positions.count(op); }
@@ -80,12 +92,23 @@ public:
   int64_t getSentIteration(const Value *value) const;
 
 private:
+  /// Where an op stands: in its (first) segment, among the nodes of an iteration, behind so many slots of it. A gather
+  /// ahead stands nowhere: it is the next of those behind these slots.
+  struct Position {
+    unsigned segment, place, slots;
+  };
+  void append(Segment &segment, std::vector<Op *> &nodes, const Graph &graph, Op &op, unsigned &slots);
+  uint64_t getPosition(const Segment &segment, int64_t iteration, unsigned place, unsigned slots) const;
+  uint64_t getPositionOfSlot(uint64_t number) const;
+
   llvm::ArrayRef<ProgramItem> items;
   std::vector<Segment> segments;
-  llvm::DenseMap<const Op *, std::pair<unsigned, unsigned>> positions; ///< (first) segment, position
-  llvm::DenseMap<const Value *, uint64_t> recvs;
+  llvm::DenseMap<const Op *, Position> positions;
+  llvm::DenseMap<const Value *, Position> recvs;
   llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> loops; ///< Their segments, in order.
-  uint64_t numNodes = 0;
+  uint64_t numNodes = 0, numSlots = 0;
+  uint64_t numAhead = 0; ///< Gathers that run when the unit begins; as many slots are empty at its end.
+  const Op *anyPrefetched = nullptr; ///< They are all of one stream.
   std::optional<std::pair<uint64_t, const Op *>> firstWork;
 };
 

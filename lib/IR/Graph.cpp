@@ -162,6 +162,11 @@ void Block::moveBefore(Op *op, Op *where) {
   ops.splice(where->position, ops, op->position);
 }
 
+void Block::moveAfter(Op *op, Op *where) {
+  assert(op->block == this && where->block == this && op != where);
+  ops.splice(std::next(where->position), ops, op->position);
+}
+
 llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> Optimizer::getStates(DType parameter) const {
   llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> result;
   for (auto &[name, type] : states)

@@ -63,6 +63,8 @@ bool TextParser::parseItem() {
     auto &[symbol, value] = graph.unpadded.emplace_back();
     return parseIdentifier(symbol, "a padded symbol") && expect("from") && parseInteger(value, 1) && expect(";");
   }
+  if (consume("prefetch"))
+    return parseUnsigned(graph.prefetch) && expect(";");
   if (consume("microbatches"))
     return parseInteger(graph.microbatches, 1) && expect(";");
   if (consume("inference")) {
@@ -281,7 +283,7 @@ bool TextParser::parseObligation() {
 bool TextParser::parseRule() {
   Rule rule;
   rule.loc = token.getLoc();
-  if (!parseUnsigned(rule.statement) || (consume("at") && !parsePattern(rule)))
+  if (!parseUnsigned(rule.statement) || (consume("at") && !(rule.pattern = parsePattern())))
     return false;
   if (is("[") && !parseList("[", "]", [&] {
         if (consume("..."))
@@ -309,20 +311,29 @@ bool TextParser::parseRule() {
   if (!expect("over") || !parseAxes(rule.axes))
     return false;
   rule.keeps = rule.kind == RuleKind::PartitionParameters && consume("keep");
+  if (rule.partitionsState() && consume("units") && !parseList("(", ")", [&] {
+        std::optional<PathPattern> unit = parsePattern();
+        if (unit)
+          rule.units.push_back(std::move(*unit));
+        return unit.has_value();
+      }))
+    return false;
+  if (rule.kind == RuleKind::PartitionParameters && consume("prefetch") && !parseUnsigned(rule.prefetch))
+    return false;
   rule.saysLayout = consume("blocked") || llvm::any_of(rule.axes, [](const PlacedAxis &axis) { return !axis.isPlain(); });
   graph.rules.push_back(std::move(rule));
   return expect(";");
 }
 
-bool TextParser::parsePattern(Rule &rule) {
+std::optional<PathPattern> TextParser::parsePattern() {
   Token at = token;
   std::string text;
   if (!parseQuoted(text, "a pattern in quotes"))
-    return false;
-  rule.pattern = PathPattern::parse(text);
-  if (!rule.pattern)
+    return std::nullopt;
+  std::optional<PathPattern> pattern = PathPattern::parse(text);
+  if (!pattern)
     diags.report(at.getLoc(), diag::BadPattern) << text;
-  return rule.pattern.has_value();
+  return pattern;
 }
 
 /// `stream reduce: communication;`

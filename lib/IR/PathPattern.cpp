@@ -121,6 +121,12 @@ bool PathPattern::matchSegments(llvm::ArrayRef<llvm::StringRef> path) const {
       [](const Segment &segment, llvm::StringRef name) { return segment.matches(name); });
 }
 
+bool PathPattern::matchesPath(llvm::StringRef path) const {
+  llvm::SmallVector<llvm::StringRef, 8> names;
+  path.split(names, '.');
+  return !ops && matchSegments(names);
+}
+
 bool PathPattern::matches(const Value &value) const {
   const Op *op = value.getOp();
   bool isParam = op && isState(op->kind), isInput = op && op->kind == OpKind::Input;

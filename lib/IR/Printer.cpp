@@ -28,6 +28,8 @@ public:
     for (const Rule &rule : graph.rules)
       printRule(rule);
     printPipeline();
+    if (graph.prefetch)
+      os << "  prefetch " << graph.prefetch << ";\n";
     for (auto &stream : graph.streams)
       os << "  stream " << stream->name << ": " << getName(stream->kind) << ";\n";
     for (auto &def : graph.defs.all())
@@ -174,6 +176,13 @@ private:
     printAxes(os, graph.mesh, rule.axes);
     if (rule.keeps)
       os << " keep";
+    if (!rule.units.empty()) {
+      os << " units (";
+      llvm::interleaveComma(rule.units, os, [&](const PathPattern &unit) { printQuoted(os, unit.getText()); });
+      os << ')';
+    }
+    if (rule.prefetch)
+      os << " prefetch " << rule.prefetch;
     if (rule.saysLayout && llvm::all_of(rule.axes, [](const PlacedAxis &axis) { return axis.isPlain(); }))
       os << " blocked";
     os << ";\n";

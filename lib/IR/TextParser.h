@@ -132,7 +132,7 @@ private:
   bool parseOptimizer();
   bool parseObligation();
   bool parseRule();
-  bool parsePattern(Rule &rule);
+  std::optional<PathPattern> parsePattern();
   bool parsePipeline();
   bool parseStream();
   bool parseUnitList();

@@ -31,6 +31,7 @@ public:
       currentPhase = phase.getPhase();
       loopsOfPhase.clear();
       verifyBlock(phase);
+      verifyPrefetch(context, phase);
       if (!phase.empty())
         verifyTerminator(phase);
     }
@@ -311,6 +312,8 @@ private:
         verifyType(op.loc, "what is written to " + context.name(op.getOperand(0)), op.getOperand(0)->type,
                    op.getOperand(1)->type);
       break;
+    case OpKind::Release:
+      break; // see V14
     case OpKind::Offload:
     case OpKind::Fetch:
       if ((good = verifyCounts(op, 1, 1))) {

@@ -2,7 +2,7 @@
 //
 // Verifier.cpp checks what an op is (V1 to V6), VerifySharding.cpp where its pieces
 // are (V7 to V10), VerifyOrder.cpp what runs when (V11), VerifyMemory.cpp where values
-// are kept (V12). Numbers are those of docs/IRRef.md.
+// are kept (V12), VerifyPrefetch.cpp what is gathered ahead (V14). Numbers are those of docs/IRRef.md.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_IR_VERIFIERCONTEXT_H
@@ -55,6 +55,8 @@ void verifySharding(VerifierContext &context, const Op &op);
 void verifyOrder(VerifierContext &context, const Op &op, llvm::function_ref<std::string(const Value *)> findFault);
 /// V12: every operand and result is in the memory in which the op reads or makes it.
 void verifyMemory(VerifierContext &context, const Op &op);
+/// V14: what a phase gathers ahead, and releases.
+void verifyPrefetch(VerifierContext &context, const Block &phase);
 /// V10: every operand has the sharding that the op needs, every result the one it is made with.
 void verifyCommunication(VerifierContext &context, const Op &op);
 

@@ -217,6 +217,7 @@ private:
     graph.rules.push_back(std::move(rule));
   }
 
+  static constexpr int64_t maxPrefetch = 1024;
   bool lowerPartition(const ast::PartitionStmt &stmt, const sema::Environment &env) {
     auto refuse = [&](SMRange range, const llvm::Twine &what) {
       diags.report(range.Start, diag::NotSupportedYet).range(range) << what;
@@ -234,17 +235,33 @@ private:
     rule.kind = what == "optimizer"   ? RuleKind::PartitionOptimizer
                 : what == "gradients" ? RuleKind::PartitionGradients
                                       : RuleKind::PartitionParameters;
-    if (!stmt.units.empty())
-      return refuse(stmt.units.front().range, "'by unit' of 'partition'");
+    for (const ast::Pattern &syntax : stmt.units) {
+      std::optional<PathPattern> unit = lowerPattern(syntax);
+      if (!unit)
+        return false;
+      if (syntax.hasDims || !unit->isPath())
+        return refuse(syntax.range, "what is no path after 'by unit', where modules and parameters are expected,");
+      rule.units.push_back(std::move(*unit));
+    }
     for (const ast::Stmt *entry : stmt.entries) {
       auto *given = llvm::dyn_cast<ast::EntryStmt>(entry);
-      if (!given || given->name.name != "keep" || what != "parameters")
-        return refuse(entry->range, given && given->name.name == "prefetch" ? "'prefetch' of 'partition'"
-                                                                            : "this entry of 'partition " + what + "'");
-      std::optional<bool> keeps = evaluator.evaluateCondition(given->value, env);
-      if (!keeps)
+      if (!given || what != "parameters")
+        return refuse(entry->range, "this entry of 'partition " + what + "'");
+      if (given->name.name == "keep") {
+        std::optional<bool> keeps = evaluator.evaluateCondition(given->value, env);
+        if (!keeps)
+          return false;
+        rule.keeps = *keeps;
+        continue;
+      }
+      std::optional<int64_t> prefetch = evaluator.evaluateInteger(given->value, env, "'prefetch'");
+      if (!prefetch)
         return false;
-      rule.keeps = *keeps;
+      if (*prefetch < 0 || *prefetch > maxPrefetch || (*prefetch && rule.units.empty())) {
+        diags.report(given->value->loc(), diag::BadPrefetch).range(given->value->range) << *prefetch << maxPrefetch;
+        return false;
+      }
+      rule.prefetch = *prefetch;
     }
     graph.rules.push_back(std::move(rule));
     return true;

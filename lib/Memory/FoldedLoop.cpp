@@ -7,21 +7,23 @@ using namespace stage;
 constexpr unsigned maxCarried = 4;
 constexpr size_t maxRunsOfRound = 16;
 
-FoldedLoop::FoldedLoop(const IterationCases &cases, int64_t begin, int64_t end, unsigned numCarried) {
+FoldedLoop::FoldedLoop(const IterationCases &cases, int64_t begin, int64_t end, unsigned numCarried,
+                       unsigned prefetch)
+    : numCarried(numCarried), prefetch(prefetch) {
   if (numCarried > maxCarried)
     return;
   if (cases.getRuns().empty())
-    fold(begin, end, /*round=*/1, numCarried);
+    fold(begin, end, /*round=*/1);
   std::vector<IterationCases::Run> runs;
   for (const IterationCases::Run &run : cases.getRuns())
     if (std::max(begin, run.begin) < std::min(end, run.end))
       runs.push_back({run.number, std::max(begin, run.begin), std::min(end, run.end)});
   for (size_t first = 0; first < runs.size();)
-    first = foldRounds(runs, first, numCarried);
+    first = foldRounds(runs, first);
 }
 
 /// Folds the rounds of cases that begin with a run, or else the run. Gives the first run that is not among them.
-size_t FoldedLoop::foldRounds(llvm::ArrayRef<IterationCases::Run> runs, size_t first, unsigned numCarried) {
+size_t FoldedLoop::foldRounds(llvm::ArrayRef<IterationCases::Run> runs, size_t first) {
   auto isLike = [&](size_t a, size_t b) {
     return runs[a].number == runs[b].number && runs[a].end - runs[a].begin == runs[b].end - runs[b].begin;
   };
@@ -29,16 +31,16 @@ size_t FoldedLoop::foldRounds(llvm::ArrayRef<IterationCases::Run> runs, size_t f
     size_t last = first + runsOfRound;
     while (last < runs.size() && isLike(last, last - runsOfRound))
       ++last;
-    if (fold(runs[first].begin, runs[last - 1].end, runs[first + runsOfRound].begin - runs[first].begin, numCarried))
+    if (fold(runs[first].begin, runs[last - 1].end, runs[first + runsOfRound].begin - runs[first].begin))
       return last;
   }
-  fold(runs[first].begin, runs[first].end, /*round=*/1, numCarried);
+  fold(runs[first].begin, runs[first].end, /*round=*/1);
   return first + 1;
 }
 
 /// Leaves out the middle of equal rounds of iterations; false if they are too few.
-bool FoldedLoop::fold(int64_t begin, int64_t end, int64_t round, unsigned numCarried) {
-  int64_t edge = numCarried + 1, period = 1;
+bool FoldedLoop::fold(int64_t begin, int64_t end, int64_t round) {
+  int64_t edge = int64_t(numCarried) + prefetch + 1, period = 1;
   for (int64_t i = 2; i <= int64_t(numCarried); ++i)
     period = std::lcm(period, i);
   int64_t left = (end - begin) / round - 2 * edge - 1;

@@ -4,6 +4,7 @@
 //
 //   resolveViews    reads of slices become reads of the tensor behind them, or of a copy
 //   readParts       who reads what arrived in several messages reads all of it
+//   holdUntilRelease  what is released together is there until the last of it is read
 //   findLifetimes   a tensor takes memory until its last read
 //   findPeaks       live bytes are summed over the nodes
 //
@@ -132,6 +133,27 @@ void UnitSimulator::readParts() {
   insert(std::move(more));
 }
 
+/// The last op that reads one of the tensors of a bucket is said to read all.
+void UnitSimulator::holdUntilRelease() {
+  if (released.empty())
+    return;
+  std::vector<int> last(tensors.size(), -1);
+  for (unsigned node = 0; node < nodes.size(); ++node)
+    for (TensorAccess access : getAccesses(node))
+      if (!access.isWrite)
+        last[access.tensor] = node;
+  std::vector<LateAccess> reads;
+  for (const std::vector<unsigned> &together : released) {
+    int end = -1;
+    for (unsigned tensor : together)
+      end = std::max(end, last[tensor]);
+    for (unsigned tensor : together)
+      if (last[tensor] < end)
+        reads.push_back({unsigned(end), {tensor, /*isWrite=*/false}});
+  }
+  insert(std::move(reads));
+}
+
 void UnitSimulator::findLifetimes() {
   for (unsigned node = 0; node < nodes.size(); ++node)
     for (TensorAccess access : getAccesses(node))
@@ -221,7 +243,7 @@ void UnitSimulator::findPeaks(MemorySpace space) {
     ByteCount size = ByteCount(tensor.size) * getCopies(tensor);
     change[tensor.first] += size;
     change[tensor.last + 1] -= size;
-    if (isKeptAfter(tensor, tensor.unit))
+    if (isKeptAfter(tensor, tensor.unit) && tensor.kind != MemoryClass::Parameters)
       tensor.kind = MemoryClass::Activations;
   }
   ByteCount live = 0;
@@ -240,6 +262,7 @@ void UnitSimulator::findPeaks(MemorySpace space) {
 void UnitSimulator::finish() {
   resolveViews();
   readParts();
+  holdUntilRelease();
   findLifetimes();
   findPeaks(MemorySpace::Device);
   findPeaks(MemorySpace::Host);

@@ -163,14 +163,22 @@ void UnitSimulator::runNode(const Op &op) {
       name(getName(result.get()), tensor);
       continue;
     }
-    bool isBuffer = isCommunication(op.kind) || isCopy(op.kind);
-    unsigned tensor = allocate(result.get(), isBuffer ? MemoryClass::Buffers : MemoryClass::Temporaries);
+    unsigned tensor = allocate(result.get(), isGatherOfState(op)                           ? MemoryClass::Parameters
+                                             : isCommunication(op.kind) || isCopy(op.kind) ? MemoryClass::Buffers
+                                                                                           : MemoryClass::Temporaries);
     access(tensor, /*isWrite=*/true);
     name(getName(result.get()), tensor);
   }
 }
 
 void UnitSimulator::visitOp(const Op &op) {
+  if (op.kind == OpKind::Release) {
+    std::vector<unsigned> &together = released.emplace_back();
+    for (const Value *operand : op.getOperands())
+      if (auto tensor = find(operand))
+        together.push_back(*tensor);
+    return;
+  }
   if (op.kind == OpKind::Slice)
     return runSlice(op);
   if (op.kind == OpKind::Permute)
@@ -277,7 +285,8 @@ void UnitSimulator::fold(const UnitChain &chain) {
     }
   for (auto &[loop, range] : ranges)
     if (range.agrees)
-      foldedLoops[loop] = FoldedLoop(range.item->op->cases, range.item->begin, range.item->end, range.numCarried);
+      foldedLoops[loop] = FoldedLoop(range.item->op->cases, range.item->begin, range.item->end, range.numCarried,
+                                     program.graph->prefetch);
 }
 
 void UnitSimulator::run(const UnitChain &chain) {

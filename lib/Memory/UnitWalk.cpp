@@ -34,6 +34,59 @@ void UnitWalk::freeUnusedArguments(const Block &body, uint64_t iteration) {
       free({argument.get(), iteration});
 }
 
+void UnitWalk::startPrefetching(llvm::ArrayRef<ProgramItem> items) {
+  prefetching = {};
+  const auto *work = llvm::find_if(items, [](const ProgramItem &item) { return item.op; });
+  uint64_t prefetch = work == items.end() ? 0 : work->op->getBlock()->getGraph().prefetch;
+  if (!prefetch)
+    return;
+  prefetching.items = items;
+  for (uint64_t i = 0; i <= prefetch && !prefetching.items.empty(); ++i)
+    prefetchNext();
+}
+
+/// Steps to it and leaves the iteration in which it is; null at the end of the unit.
+const Op *UnitWalk::findNextPrefetched() {
+  auto &[items, current, position, end] = prefetching;
+  for (; !items.empty(); items = items.drop_front(), current.reset()) {
+    const ProgramItem &item = items.front();
+    if (item.kind == ProgramItem::Kind::Op && item.op->isPrefetched) {
+      items = items.drop_front();
+      return item.op;
+    }
+    if (item.kind != ProgramItem::Kind::Loop || item.getNumIterations() == 0)
+      continue;
+    auto enter = [&](int64_t next) {
+      current = next;
+      Block &body = item.op->getBody(next);
+      position = body.begin();
+      end = body.end();
+    };
+    if (!current)
+      enter(item.getIteration(0));
+    while (true) {
+      for (; position != end; ++position)
+        if ((*position)->isPrefetched)
+          return (position++)->get();
+      if (int64_t(*current) == item.getIteration(item.getNumIterations() - 1))
+        break;
+      enter(getNextIteration(item, *current));
+    }
+  }
+  return nullptr;
+}
+
+void UnitWalk::prefetchNext() {
+  const Op *gather = findNextPrefetched();
+  if (!gather)
+    return;
+  std::optional<uint64_t> now = std::exchange(iteration, std::nullopt);
+  if (gather->getBlock()->getParent())
+    iteration = prefetching.iteration;
+  visitOp(*gather);
+  iteration = now;
+}
+
 void UnitWalk::walkLoop(const ProgramItem &loop, bool isFed) {
   const Op &op = *loop.op;
   int64_t count = loop.getNumIterations();
@@ -52,10 +105,12 @@ void UnitWalk::walkLoop(const ProgramItem &loop, bool isFed) {
     iteration = current;
     Op *yield = body->getTerminator();
     for (auto &inner : *body)
-      if (inner.get() != yield) {
+      if (inner.get() != yield && !inner->isPrefetched) {
         visitOp(*inner);
         if (lifetimes)
           freeAll(lifetimes->getReleases(inner.get()));
+        if (isReleaseOfPrefetched(*inner))
+          prefetchNext();
       }
     bool isLast = current == last;
     uint64_t next = isLast ? 0 : getNextIteration(loop, current);
@@ -105,6 +160,7 @@ void UnitWalk::walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUse
   place = unitPlace;
   if (uses)
     enterUnit((*uses)[place]);
+  startPrefetching(items);
   std::vector<llvm::SmallVector<const Value *, 2>> releases(2 * items.size());
   if (lifetimes)
     for (auto [value, time] : (*uses)[place])
@@ -116,6 +172,8 @@ void UnitWalk::walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUse
     entryReleases = releases[2 * i];
     switch (item.kind) {
     case ProgramItem::Kind::Op:
+      if (item.op->isPrefetched)
+        break;
       visitOp(*item.op);
       for (auto &result : item.op->getResults())
         if (!isWanted(result.get()))
@@ -132,5 +190,7 @@ void UnitWalk::walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUse
       break;
     }
     freeAll(releases[itemEnd]);
+    if (item.op && isReleaseOfPrefetched(*item.op))
+      prefetchNext();
   }
 }

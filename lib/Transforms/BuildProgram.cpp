@@ -165,7 +165,8 @@ private:
     for (auto &op : block) {
       if (layout.isPipelined(*op))
         appendLoop(items, *op, layout.getRange(*op, v));
-      else if (op->virtualStage == v || (isRematerialised(*op) && needed.contains(op.get())))
+      else if (const Op &maker = op->kind == OpKind::Release ? *op->getOperand(0)->getOp() : *op;
+               maker.virtualStage == v || (isRematerialised(maker) && needed.contains(&maker)))
         appendOp(items, *op);
     }
   }

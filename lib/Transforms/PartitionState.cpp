@@ -25,7 +25,7 @@
 //      at which it is declared, before what uses it first there. With `keep` backward takes
 //      what forward gathered.
 //
-// Limits: one collective per parameter. `keep` is not for what layers share. Backward gathers what it reads even where forward
+// Limits: one collective per parameter (bucket-units makes one of several). `keep` is not for what layers share. Backward gathers what it reads even where forward
 // has just used it.
 //
 //===----------------------------------------------------------------------===//
@@ -48,10 +48,6 @@ public:
       return;
     graph.walk([&](Op &op) {
       position[&op] = position.size();
-      Op *&last = lastWork[op.getBlock()];
-      workBefore[&op] = last;
-      if (op.kind == OpKind::Compute && hasNode(graph, op))
-        last = &op;
       if (op.kind == OpKind::Param)
         states[op.getResult()];
       else if (op.kind == OpKind::Accumulate)
@@ -290,29 +286,6 @@ private:
       Op *made = block->insertBefore(&where, makeGather(param, axes, where));
       for (auto [user, operand] : users)
         user->setOperand(operand, made->getResult());
-      bool isOfOneStage = !graph.pipeline.axis || (users.size() == 1 && !isShared);
-      if (block->getParent() || isOfOneStage)
-        waitForOpBefore(*made, where);
-    }
-  }
-
-  /// A gather begins when the op before it has ended, as a repeat's first op the last one of the iteration before: no
-  /// earlier than memory is accounted for. Outside of repeats the op before may be another stage's: there it waits for
-  /// what else its first user reads, if all users are of one stage.
-  void waitForOpBefore(Op &gather, const Op &user) {
-    const Block &block = *gather.getBlock();
-    if (block.getParent()) {
-      if (Op *before = workBefore.lookup(&user))
-        gather.after.push_back({before->getResult(0), 0, 0});
-      else if (Op *last = lastWork.lookup(&block))
-        gather.after.push_back({last->getResult(0), 1, 0});
-    } else {
-      const auto *read = llvm::find_if(user.getOperands(), [&](const Value *operand) {
-        const Op *op = operand->getOp();
-        return op && op->getBlock() == &block && op->kind == OpKind::Compute && hasNode(graph, *op);
-      });
-      if (read != user.getOperands().end())
-        gather.after.push_back({*read, 0, 0});
     }
   }
 
@@ -320,11 +293,7 @@ private:
   DiagnosticEngine &diags;
   const Rule *parameters = nullptr, *gradients = nullptr, *optimizer = nullptr;
   llvm::MapVector<Value *, State> states; ///< In the order of the model.
-  /// As it was before this pass, which adds no work: places in the program, the work before an op in its block (null: the
-  /// op is the first), and a block's last.
-  llvm::DenseMap<const Op *, unsigned> position;
-  llvm::DenseMap<const Op *, Op *> workBefore;
-  llvm::DenseMap<const Block *, Op *> lastWork;
+  llvm::DenseMap<const Op *, unsigned> position; ///< In the program, before this pass.
   llvm::DenseSet<const Rule *> matched;   ///< Rules that cut anything.
 };
 } // namespace

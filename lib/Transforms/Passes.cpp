@@ -38,6 +38,13 @@ static llvm::StringRef findPartitioned(Graph &graph) {
   return isPartitioned ? "partition-state" : "";
 }
 
+/// What is released stays there.
+static llvm::StringRef findReleased(Graph &graph) {
+  bool isReleased = false;
+  graph.walk([&](Op &op) { isReleased |= op.kind == OpKind::Release; });
+  return isReleased ? "bucket-units" : "";
+}
+
 static const PassInfo passes[] = {
 #define PASS(name, function, doc, findMissing, findDone, knowsHost) {name, function, doc, findMissing, findDone, knowsHost},
 #include "stage/Transforms/Passes.def"

@@ -209,15 +209,15 @@ private:
       return "partition " + std::string(random.chance(50) ? "parameters" : "gradients") + " over " + first +
              "; partition optimizer over " + over + ";";
     }
+    std::string units = random.chance(60) ? " by unit *" : "";
     switch (random.below(4)) {
     case 0:
-      return "partition optimizer over " + over + ";";
+      return "partition optimizer over " + over + units + ";";
     case 1:
-      return "partition gradients over " + over + ";";
-    case 2:
-      return "partition parameters over " + over + ";";
+      return "partition gradients over " + over + units + ";";
     default:
-      return "partition parameters over " + over + " { keep = true; }";
+      return "partition parameters over " + over + units + " { keep = " + (random.chance(30) ? "true" : "false") +
+             "; prefetch = " + std::to_string(units.empty() ? 0 : random.below(4)) + "; }";
     }
   }
 

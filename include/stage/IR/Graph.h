@@ -178,6 +178,8 @@ struct OpAttributes {
   llvm::SmallVector<unsigned, 1> moreDims;
   /// all_gather, reduce_scatter and slice: to or from flat storage instead of along a dim.
   bool flat = false;
+  /// all_gather: runs ahead of where it stands, as far as the graph says (Graph::prefetch).
+  bool isPrefetched = false;
   ReduceKind reduce = ReduceKind::Sum;
   /// Of a permute, which has one axis: what a member has goes to the one so many coordinates further on, counted around.
   uint32_t shift = 0;
@@ -281,8 +283,9 @@ public:
   Op *insertAfter(Op *where, std::unique_ptr<Op> op) { return insert(std::next(where->position), std::move(op)); }
   /// The op must have no used results.
   void erase(Op *op);
-  /// Moves an op of this block to just before another of it.
+  /// Moves an op of this block to just before, or after, another of it.
   void moveBefore(Op *op, Op *where);
+  void moveAfter(Op *op, Op *where);
 
 private:
   Op *insert(iterator where, std::unique_ptr<Op> op);
@@ -359,6 +362,8 @@ public:
   Optimizer optimizer;
   PipelineInfo pipeline;
   std::vector<std::shared_ptr<const Stream>> streams;
+  /// A prefetched gather runs when so many of those before it in its unit have not been released yet, or fewer.
+  unsigned prefetch = 0;
   /// Microbatches per step.
   int64_t microbatches = 1;
   /// False for inference: no backward, no step.
@@ -401,6 +406,14 @@ inline bool isTransferred(const Value &value) { return value.getOp() && value.ge
 /// True for an op whose result is the operand's memory, or a part of it.
 inline bool isView(const Op &op) {
   return op.kind == OpKind::Slice || (op.kind == OpKind::Compute && op.def->isView);
+}
+/// Makes parameters whole that are kept in parts (flat storage).
+inline bool isGatherOfState(const Op &op) {
+  return op.kind == OpKind::AllGather && op.flat && op.getOperand(0)->getOp() && isState(op.getOperand(0)->getOp()->kind);
+}
+/// Ends the use of what a gather ahead brought, so that another one runs.
+inline bool isReleaseOfPrefetched(const Op &op) {
+  return op.kind == OpKind::Release && op.getOperand(0)->getOp()->isPrefetched;
 }
 /// The operand of which a reshard or a copy makes this result.
 inline Value *getMoved(const Value &result) { return result.getOp()->getOperand(result.getNumber()); }

@@ -38,9 +38,13 @@ public:
 
   /// True for patterns that end in `()`.
   bool matchesOps() const { return ops; }
+  /// A path alone: neither ops, nor parameters or results only.
+  bool isPath() const { return !ops && !params && !results; }
   /// True for patterns that end in `.grad` or `.grad()`: those speak of gradients only.
   bool namesGradient() const;
   bool matches(const Value &value) const;
+  /// A module instance or a value, by its whole path.
+  bool matchesPath(llvm::StringRef path) const;
   /// An op `name` in `scope`. `rope` and `rope.1` are one operator with operands of different shapes: a pattern may
   /// mean both or one.
   bool matchesOp(llvm::StringRef scope, llvm::StringRef name) const;

@@ -4,7 +4,7 @@
 //   rule 1 at "layers[*].{x, y}" shard S over tp;
 //   rule 2 at "**.attention()" [..., e] shard e over cp mirrored;
 //   rule 3 keep gathered over tp;
-//   rule 4 partition parameters over dp keep;
+//   rule 4 partition parameters over dp keep units ("layers[*]", "embed") prefetch 1;
 //
 // Rules stand in the graph IR, so that apply-strategy can be tested alone.
 //
@@ -41,6 +41,10 @@ struct Rule {
   bool saysLayout = false;
   /// PartitionParameters: what forward gathers is kept for backward.
   bool keeps = false;
+  /// Partition...: what is moved at once, parameters below the places that one of these means, and how many units a
+  /// gather runs ahead.
+  std::vector<PathPattern> units;
+  unsigned prefetch = 0;
   bool partitionsState() const {
     return kind == RuleKind::PartitionOptimizer || kind == RuleKind::PartitionGradients ||
            kind == RuleKind::PartitionParameters;

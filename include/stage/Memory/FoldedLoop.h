@@ -8,7 +8,7 @@
 //
 // Algorithm: within a run of iterations of one case, an iteration is like the one before
 // it once all that is carried comes from the run: after as many iterations as there are
-// carried values. What a unit holds then grows (forward) and shrinks (backward) by the
+// carried values, and of gathers that run ahead. What a unit holds then grows (forward) and shrinks (backward) by the
 // same bytes with each iteration, so that it is largest at an end of the run, where every
 // iteration is run. Of those between, the first is run, and what it keeps for backward
 // counts once for each. Values that a body only passes on from one name to the next come
@@ -33,7 +33,8 @@ public:
   /// Every iteration is run.
   FoldedLoop() = default;
   /// The iterations [begin, end) of a repeat, whose forward and backward bodies carry at most `numCarried` values.
-  FoldedLoop(const IterationCases &cases, int64_t begin, int64_t end, unsigned numCarried);
+  /// So many gathers run ahead.
+  FoldedLoop(const IterationCases &cases, int64_t begin, int64_t end, unsigned numCarried, unsigned prefetch = 0);
 
   /// The iteration that is run after `iteration`, forwards (`step` 1) or backwards (-1).
   int64_t getNext(int64_t iteration, int64_t step) const;
@@ -49,9 +50,10 @@ public:
   const Gap *findGap(int64_t iteration) const;
 
 private:
-  size_t foldRounds(llvm::ArrayRef<IterationCases::Run> runs, size_t first, unsigned numCarried);
-  bool fold(int64_t begin, int64_t end, int64_t round, unsigned numCarried);
+  size_t foldRounds(llvm::ArrayRef<IterationCases::Run> runs, size_t first);
+  bool fold(int64_t begin, int64_t end, int64_t round);
 
+  unsigned numCarried = 0, prefetch = 0;
   std::vector<Gap> gaps; ///< In order.
 };
 

@@ -202,6 +202,7 @@ private:
   void finish();
   void resolveViews();
   void readParts();
+  void holdUntilRelease();
   void findLifetimes();
   void holdHandedOn();
   void dropUnread();
@@ -222,6 +223,7 @@ private:
   std::vector<TensorAccess> accesses; ///< In the order of the nodes.
   llvm::DenseMap<unsigned, View> views; ///< By number of tensor.
   llvm::DenseMap<unsigned, unsigned> parts; ///< Likewise, of those that follow the first.
+  std::vector<std::vector<unsigned>> released; ///< Tensors that are released together.
   std::vector<unsigned> ends; ///< Per unit: the number of nodes so far.
   std::vector<std::vector<std::optional<unsigned>>> handedOn; ///< Per unit.
   std::vector<std::vector<const Value *>> handedValues;       ///< And by which names.

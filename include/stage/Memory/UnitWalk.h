@@ -12,6 +12,12 @@
 // dies when a repeat is entered, with an op, with an item, or where it is made because
 // nothing uses it, is freed there (Lifetimes.h).
 //
+// Gathers ahead (prefetched) do not run where they stand. Of those of the unit, in the order
+// in which they stand, over iterations and items, the first 1 + prefetch run when the unit
+// begins, and one more whenever one is released:
+//
+//   prefetch 1:  gather w @0  gather w @1  op ... @0  release w @0  gather w @2  op ... @1  ...
+//
 // What is the same in all iterations need not be walked: counts are sums over the ops of
 // an item times their iterations (forEachOp in stage/IR/Program.h).
 //
@@ -25,6 +31,7 @@ namespace stage {
 
 /// A value in an iteration of its repeat; 0 outside of repeats.
 using IterationValue = std::pair<const Value *, uint64_t>;
+
 
 class UnitWalk {
 public:
@@ -64,6 +71,16 @@ protected:
   bool diesWith(const Value *operand, const Op &op) const;
 
 private:
+  /// Where the gathers ahead have come to.
+  struct Prefetching {
+    llvm::ArrayRef<ProgramItem> items; ///< The rest of the unit's.
+    std::optional<uint64_t> iteration; ///< Of the first of these, if that has been entered.
+    Block::iterator position, end;     ///< Of the rest of its body.
+  };
+  void startPrefetching(llvm::ArrayRef<ProgramItem> items);
+  /// Runs the next gather ahead, if there is one.
+  void prefetchNext();
+  const Op *findNextPrefetched();
   void walkLoop(const ProgramItem &loop, bool isFed);
   /// `range`: the iterations of the repeat that carries the message; null if the unit runs none.
   void walkRecv(const ProgramItem &recv, const ProgramItem *range);
@@ -75,6 +92,7 @@ private:
   const Lifetimes *lifetimes = nullptr; ///< Of that chain.
   unsigned place = 0;
   std::optional<uint64_t> iteration;
+  Prefetching prefetching;
   llvm::ArrayRef<const Value *> entryReleases; ///< What dies when the current item is entered.
   unsigned itemEnd = 0;                        ///< 2 * item + 1 of the current item.
 };

@@ -1,0 +1,93 @@
+//===- VerifyPrefetch.cpp - what is gathered ahead, and released (V14) ----===//
+//
+// Problem: a gather runs ahead when others have been released (UnitWalk), so each must
+// be, once, when nothing of its block reads it any more, and in the order of the gathers.
+//
+//   %w.1 = all_gather(%w) over dp flat prefetched
+//   %y = linear(%x, %w.1)
+//   release(%w.1)
+//
+//===----------------------------------------------------------------------===//
+#include "VerifierContext.h"
+#include "stage/IR/Diagnostics.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace stage;
+
+namespace {
+class PrefetchVerifier {
+public:
+  explicit PrefetchVerifier(VerifierContext &context) : context(context) {}
+
+  void verify(const Block &block) {
+    const Op *open = nullptr; // the gather ahead that has not been released
+    for (auto &op : block) {
+      for (const Value *operand : op->getOperands())
+        if (released.count(operand))
+          report(*op, "uses " + context.name(operand) + ", which has been released");
+      if (op->isPrefetched) {
+        verifyGather(*op);
+        if (open)
+          report(*op, "stands before " + context.name(open->getResult()) + " is released");
+        open = op.get();
+      } else if (op->kind == OpKind::Release && verifyRelease(*op) && op->getOperand(0)->getOp() == open) {
+        open = nullptr;
+      }
+      for (auto &body : op->bodies) {
+        if (open && hasPrefetched(*body))
+          report(*open, "is released only behind repeat '" + op->name + "', in which others run ahead");
+        verify(*body);
+      }
+    }
+    if (open)
+      report(*open, "is not released in its block");
+  }
+
+private:
+  void report(const Op &op, const llvm::Twine &fault) {
+    context.diags.report(op.loc, diag::IRBadPrefetch) << VerifierContext::getName(op) << fault;
+  }
+
+  static bool hasPrefetched(const Block &block) {
+    return llvm::any_of(block, [](auto &op) { return op->isPrefetched; });
+  }
+
+  void verifyGather(const Op &op) {
+    if (!context.graph.prefetch)
+      report(op, "runs ahead, but the graph has no 'prefetch'");
+    bool gathersState = op.kind == OpKind::AllGather && llvm::all_of(op.getOperands(), [](const Value *operand) {
+                          return operand->getOp() && isState(operand->getOp()->kind);
+                        });
+    if (!gathersState || op.getBlock()->getPhase() == PhaseKind::Step)
+      report(op, "cannot run ahead: an all_gather of params can, and not in step");
+    if (!op.after.empty() || op.stream)
+      report(op, "runs ahead when others are released: it can have no 'after' and no 'stream'");
+  }
+
+  bool verifyRelease(const Op &op) {
+    if (op.getNumOperands() == 0 || op.getNumResults()) {
+      report(op, "takes what an all_gather made, and makes nothing");
+      return false;
+    }
+    const Op *gather = op.getOperand(0)->getOp();
+    for (const Value *operand : op.getOperands())
+      if (!gather || operand->getOp() != gather) {
+        report(op, context.name(operand) + " is not made by the op that makes " + context.name(op.getOperand(0)));
+        return false;
+      }
+    if (gather->kind != OpKind::AllGather || gather->getBlock() != op.getBlock() ||
+        gather->getNumResults() != op.getNumOperands()) {
+      report(op, "takes all that an all_gather of its block made");
+      return false;
+    }
+    released.insert(op.getOperands().begin(), op.getOperands().end());
+    return true;
+  }
+
+  VerifierContext &context;
+  /// In blocks of the phase so far.
+  llvm::DenseSet<const Value *> released;
+};
+} // namespace
+
+void stage::verifyPrefetch(VerifierContext &context, const Block &phase) { PrefetchVerifier(context).verify(phase); }

@@ -1,0 +1,371 @@
+//===- BucketUnits.cpp - what a unit gathers and reduces, at once (FSDP) --===//
+//
+// Problem: frameworks do not move parameter by parameter what partition-state cut, but
+// unit by unit: a layer's parameters are gathered in one collective, there until the
+// layer has run, and gathered while the layer before computes; its gradients are reduced
+// in one collective, beside the backward of the next.
+//
+//   partition parameters over dp by unit layers[*] { prefetch = 1; }
+//
+//   repeat layers {                             repeat layers {
+//     %w.1 = all_gather(%w) over dp flat          %w.1, %v.1 = all_gather(%w, %v) over dp flat prefetched;
+//     %y = linear(%x, %w.1)                ->     %y = linear(%x, %w.1)
+//     %v.1 = all_gather(%v) over dp flat          %z = linear(%y, %v.1)
+//     %z = linear(%y, %v.1)                       release(%w.1, %v.1)
+//
+// Algorithm: a parameter is of the unit whose pattern means the longest beginning of its
+// path; `gf` and `head`, which `*` means, are one, as nothing else is used between them. In
+// each block
+//
+//   * gathers of parameters of one unit become one, where the first of them stands, and
+//     what they bring is released behind the unit's last op; those of units that enclose no
+//     other one run ahead;
+//   * scattered contributions to gradients become one, where the last of them stands; they
+//     are added on a stream of their own, for which no compute waits;
+//   * in the step, scattered gradients become one where the first stands, and gathered
+//     shards where the last does.
+//
+// What differs in its axes, its element type or its virtual stage is apart.
+//
+// Limits: a unit that encloses others is gathered when it begins, not ahead. What is taken out
+// of flat storage or put there in several steps stays as it is.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/IR/Text.h"
+#include "stage/Transforms/Diagnostics.h"
+#include "stage/Transforms/Passes.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringMap.h"
+#include <map>
+
+using namespace stage;
+
+namespace {
+class UnitBucketer {
+public:
+  UnitBucketer(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
+
+  void run() {
+    const Rule *optimizer = nullptr;
+    for (const Rule &rule : graph.rules) { // the last one holds
+      if (rule.kind == RuleKind::PartitionParameters)
+        parameters = &rule;
+      else if (rule.kind == RuleKind::PartitionGradients)
+        gradients = &rule;
+      else if (rule.kind == RuleKind::PartitionOptimizer)
+        optimizer = &rule;
+    }
+    if (!gradients)
+      gradients = parameters;
+    step = optimizer ? optimizer : gradients;
+    if (llvm::none_of(std::array{parameters, gradients, step}, [](const Rule *rule) { return rule && !rule->units.empty(); }))
+      return;
+    reportUnmatched();
+    for (Block &phase : graph.getPhases())
+      visit(phase);
+  }
+
+private:
+  /// A unit as far as one collective goes: the beginning of its parameters' paths, or a number, the axes, the element
+  /// type, the virtual stage.
+  using Key = std::tuple<std::string, std::vector<AxisId>, DType, unsigned>;
+  using Members = std::vector<Op *>;
+
+  void visit(Block &block) {
+    numberOps(block);
+    if (block.getPhase() != PhaseKind::Step) {
+      bucketParameters(block);
+      bucketContributions(block);
+    } else {
+      bucketStep(block);
+    }
+    for (auto &op : block)
+      for (auto &body : op->bodies)
+        visit(*body);
+  }
+
+  void numberOps(Block &block) {
+    position.clear();
+    ops.clear();
+    for (auto &op : block) {
+      position[op.get()] = ops.size();
+      ops.push_back(op.get());
+    }
+  }
+
+  /// The longest beginning of a path that a pattern means, and that; nothing if none does.
+  static std::optional<std::pair<std::string, const PathPattern *>> findUnit(const Rule *rule, const Value &param) {
+    if (!rule || rule->units.empty())
+      return std::nullopt;
+    for (llvm::StringRef path = param.path; !path.empty(); path = getScope(path))
+      for (const PathPattern &pattern : rule->units)
+        if (pattern.matchesPath(path))
+          return std::pair(path.str(), &pattern);
+    return std::nullopt;
+  }
+
+  static bool isFlat(const Op &op, OpKind kind) { return op.kind == kind && op.flat && op.getNumOperands() == 1; }
+
+  /// The collectives of a block that are to be one, per unit. Parameters that stand beside modules, not in one, are of
+  /// one unit where one pattern means them and no other unit is between them.
+  struct Units {
+    std::map<Key, Members> members;
+    const PathPattern *last = nullptr; ///< Of the parameters before, if these stand beside modules.
+    unsigned run = 0;
+
+    void add(const Rule *rule, const Value &param, Op &op) {
+      auto unit = findUnit(rule, param);
+      bool isAlone = unit && unit->first == param.path;
+      if (!isAlone || last != unit->second)
+        ++run;
+      last = isAlone ? unit->second : nullptr;
+      if (unit)
+        members[{isAlone ? std::to_string(run) : unit->first, std::vector<AxisId>(op.axes.begin(), op.axes.end()),
+                 op.getResult()->type.dtype, getStage(op)}]
+            .push_back(&op);
+    }
+    void enterRepeat() { last = nullptr; }
+
+  private:
+    /// An op that several stages of a pipeline run is alone: others may be on some of them.
+    unsigned getStage(const Op &op) const {
+      bool isCut = op.getBlock()->getGraph().pipeline.axis && !op.getBlock()->getParent();
+      return op.virtualStage ? *op.virtualStage : isCut ? ~unsigned(members.size()) : 0;
+    }
+  };
+
+  /// One op for all, which stands before one of them.
+  Op &merge(const Members &members, Op &where) {
+    const Op &first = *members.front();
+    auto owner = std::make_unique<Op>(static_cast<const OpAttributes &>(first));
+    owner->scope = getCommonScope(members);
+    for (Op *member : members) {
+      owner->addOperand(member->getOperand(0));
+      const Value &old = *member->getResult();
+      Value *result = owner->addResult(old.type, old.path);
+      result->sharding = old.sharding;
+      result->loc = old.loc;
+      result->primal = old.primal;
+    }
+    Block &block = *where.getBlock();
+    declareBefore(where, members);
+    Op *merged = block.insertBefore(&where, std::move(owner));
+    position[merged] = position[&where];
+    for (unsigned i = 0; i < members.size(); ++i) {
+      members[i]->getResult()->replaceAllUsesWith(merged->getResult(i));
+      ops[position[members[i]]] = nullptr;
+      block.erase(members[i]);
+    }
+    return *merged;
+  }
+
+  /// What members read that is declared behind an op is declared before it, with all that is declared in between: their
+  /// order stays.
+  void declareBefore(Op &where, const Members &members) {
+    unsigned last = 0;
+    for (const Op *member : members)
+      if (const Op *maker = member->getOperand(0)->getOp(); maker->kind == OpKind::Param && maker->getBlock() == where.getBlock())
+        last = std::max(last, position[maker]);
+    for (unsigned place = position[&where] + 1; place <= last; ++place)
+      if (Op *&op = ops[place]; op && (isState(op->kind) || op->kind == OpKind::Input)) {
+        where.getBlock()->moveBefore(op, &where);
+        position[op] = position[&where];
+        op = nullptr;
+      }
+  }
+
+  static std::string getCommonScope(const Members &members) {
+    std::string scope = members.front()->scope;
+    for (const Op *member : members)
+      while (!scope.empty() && member->scope != scope && !llvm::StringRef(member->scope).startswith(scope + "."))
+        scope = getScope(scope).str();
+    return scope;
+  }
+
+  //===--- parameters -----------------------------------------------------===//
+
+  struct Gathered {
+    Op *gather;
+    unsigned begin, end; ///< Places of the first op that reads it, and of the last of its unit.
+    Op *last;
+  };
+
+  void bucketParameters(Block &block) {
+    Units units;
+    std::vector<unsigned> repeats; // their places
+    for (auto &op : block) {
+      if (!op->bodies.empty()) {
+        repeats.push_back(position[op.get()]);
+        units.enterRepeat();
+      }
+      if (isGatherOfState(*op) && op->getNumOperands() == 1)
+        units.add(parameters, *op->getOperand(0), *op);
+    }
+    llvm::StringMap<Op *> lastOps; // per unit
+    for (auto &[key, members] : units.members)
+      lastOps[std::get<0>(key)] = nullptr;
+    for (auto &op : block)
+      if (op->kind == OpKind::Compute)
+        if (auto unit = findUnitOfOp(lastOps, op->scope); unit != lastOps.end())
+          unit->second = op.get();
+    std::vector<Gathered> spans;
+    for (auto &[key, members] : units.members)
+      spans.push_back(findSpan(merge(members, *members.front()), block, lastOps[std::get<0>(key)]));
+    llvm::sort(spans, [](const Gathered &a, const Gathered &b) { return a.begin < b.begin; });
+    for (size_t i = 0; i < spans.size(); ++i) {
+      Gathered &span = spans[i];
+      release(span, block);
+      auto repeat = llvm::lower_bound(repeats, span.begin);
+      bool enclosesOthers = (repeat != repeats.end() && *repeat <= span.end) ||
+                            (i + 1 < spans.size() && spans[i + 1].begin <= span.end);
+      if (!parameters->prefetch || enclosesOthers)
+        continue;
+      graph.prefetch = parameters->prefetch;
+      span.gather->isPrefetched = true;
+    }
+  }
+
+  /// The unit in which an op runs: the innermost.
+  static llvm::StringMap<Op *>::iterator findUnitOfOp(llvm::StringMap<Op *> &units, llvm::StringRef scope) {
+    for (; !scope.empty(); scope = getScope(scope))
+      if (auto unit = units.find(scope); unit != units.end())
+        return unit;
+    return units.end();
+  }
+
+  /// The op of the block that an op is or stands in.
+  static Op *findAnchor(Op *op, const Block &block) {
+    while (op && op->getBlock() != &block)
+      op = op->getBlock()->getParent();
+    return op;
+  }
+
+  Gathered findSpan(Op &gather, const Block &block, Op *lastOfUnit) {
+    Gathered span = {&gather, ~0u, 0, nullptr};
+    auto extend = [&](Op *op) {
+      if (span.last && position[op] < span.end)
+        return;
+      span.end = position[op];
+      span.last = op;
+    };
+    for (auto &result : gather.getResults())
+      for (auto [user, operand] : result->getUses())
+        if (Op *anchor = findAnchor(user, block)) {
+          span.begin = std::min(span.begin, position[anchor]);
+          extend(anchor);
+        }
+    if (lastOfUnit)
+      extend(lastOfUnit);
+    return span;
+  }
+
+  void release(const Gathered &span, Block &block) {
+    auto owner = std::make_unique<Op>(OpKind::Release, span.gather->loc);
+    owner->scope = span.gather->scope;
+    owner->virtualStage = span.gather->virtualStage;
+    for (auto &result : span.gather->getResults())
+      owner->addOperand(result.get());
+    block.insertAfter(span.last ? span.last : span.gather, std::move(owner));
+  }
+
+  //===--- gradients ------------------------------------------------------===//
+
+  void bucketContributions(Block &block) {
+    Units units;
+    for (auto &op : block) {
+      if (!op->bodies.empty())
+        units.enterRepeat();
+      if (isFlat(*op, OpKind::ReduceScatter) && llvm::hasSingleElement(op->getResult()->getUses()))
+        if (const Op *user = op->getResult()->getUses().front().first; user->kind == OpKind::Accumulate)
+          units.add(gradients, *user->getOperand(1), *op);
+    }
+    for (auto &[key, members] : units.members) {
+      Op &scatter = merge(members, *members.back());
+      moveUsersBehind(scatter);
+      for (auto &result : scatter.getResults())
+        result->getUses().front().first->stream = getAdditions();
+    }
+  }
+
+  /// The stream for what is added to gradients when it has been reduced.
+  const Stream *getAdditions() {
+    if (additions)
+      return additions;
+    auto stream = std::make_shared<Stream>();
+    stream->name = "additions";
+    while (graph.findStream(stream->name))
+      stream->name += "_";
+    stream->kind = StreamKind::Computation;
+    stream->number = graph.streams.size();
+    graph.streams.push_back(stream);
+    return additions = stream.get();
+  }
+
+  //===--- the step -------------------------------------------------------===//
+
+  void bucketStep(Block &block) {
+    for (OpKind kind : {OpKind::ReduceScatter, OpKind::AllReduce, OpKind::AllGather}) {
+      Units units;
+      for (auto &op : block) {
+        if (!op->bodies.empty())
+          units.enterRepeat();
+        if (op->kind == kind && op->getNumOperands() == 1 && (op->flat || !op->getResult()->sharding.flat.empty()))
+          if (const Value *param = findParam(op->getOperand(0), kind))
+            units.add(step, *param, *op);
+      }
+      for (auto &[key, members] : units.members)
+        if (kind != OpKind::AllGather)
+          merge(members, *members.front());
+        else
+          moveUsersBehind(merge(members, *members.back())); // all are written when all are there
+    }
+  }
+
+  /// Of a gradient, as it is added up or reduced since, or of an updated shard.
+  static const Value *findParam(const Value *value, OpKind kind) {
+    while (value->getOp() && kind == OpKind::AllReduce && value->getOp()->kind == OpKind::ReduceScatter)
+      value = getMoved(*value);
+    const Op *op = value->getOp();
+    if (op && kind == OpKind::AllGather && op->kind == OpKind::Update)
+      return op->getOperand(0);
+    return op && kind != OpKind::AllGather && op->kind == OpKind::Accumulate ? op->getOperand(1) : nullptr;
+  }
+
+  /// Those of an op whose results have one user each.
+  static void moveUsersBehind(Op &op) {
+    for (auto &result : llvm::reverse(op.getResults()))
+      op.getBlock()->moveAfter(result->getUses().front().first, &op);
+  }
+
+  void reportUnmatched() {
+    llvm::SmallPtrSet<const PathPattern *, 8> matched;
+    llvm::SmallVector<const Rule *, 3> rules = {parameters, gradients, step};
+    rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
+    auto cuts = [&](const Rule &rule, llvm::ArrayRef<AxisList> taken) {
+      return llvm::any_of(rule.axes, [&](AxisId axis) {
+        return graph.mesh[axis].size > 1 && llvm::none_of(taken, [&](const AxisList &of) { return toSet(of) >> axis & 1; });
+      });
+    };
+    graph.walk([&](Op &op) {
+      for (const Rule *rule : rules)
+        if (rule && op.kind == OpKind::Param && cuts(*rule, op.getResult()->sharding.dims))
+          if (auto unit = findUnit(rule, *op.getResult()))
+            matched.insert(unit->second);
+    });
+    for (const Rule *rule : rules)
+      for (const PathPattern &pattern : rule ? llvm::makeArrayRef(rule->units) : llvm::ArrayRef<PathPattern>())
+        if (!matched.count(&pattern) && cuts(*rule, {}))
+          diags.report(rule->loc, diag::UnitWithoutParameters) << pattern.getText() << getName(rule->kind);
+  }
+
+  Graph &graph;
+  DiagnosticEngine &diags;
+  const Rule *parameters = nullptr, *gradients = nullptr, *step = nullptr;
+  const Stream *additions = nullptr;
+  /// Of the current block, as it was: its ops (null: moved or gone), and where each stood.
+  std::vector<Op *> ops;
+  llvm::DenseMap<const Op *, unsigned> position;
+};
+} // namespace
+
+void stage::bucketUnits(Graph &graph, DiagnosticEngine &diags) { UnitBucketer(graph, diags).run(); }
