@@ -111,9 +111,13 @@ std::optional<uint64_t> ClassLowering::getLoad(const PlacedUnit &unit) const {
 
 /// What a node that reads an input of the unit waits for, if its own chain does not go through there.
 std::optional<uint64_t> ClassLowering::getOtherChainsLoad(const PlacedUnit &unit, unsigned stream) const {
+  return getStreamOfLoad(unit) == stream ? std::nullopt : getLoad(unit);
+}
+
+std::optional<unsigned> ClassLowering::getStreamOfLoad(const PlacedUnit &unit) const {
   if (!unit.loader)
     return std::nullopt;
-  return getStream(*units[*unit.loader].layout->getFirstWork()->second) == stream ? std::nullopt : getLoad(unit);
+  return getStream(*units[*unit.loader].layout->getFirstWork()->second);
 }
 
 unsigned ClassLowering::getStream(const Op &op) {

@@ -120,6 +120,8 @@ public:
   }
   /// The node that loads the inputs of a unit; nothing if they are there from the beginning.
   std::optional<uint64_t> getLoad(const PlacedUnit &unit) const;
+  /// Its stream: what is of another one waits for it, if it reads an input.
+  std::optional<unsigned> getStreamOfLoad(const PlacedUnit &unit) const;
   /// The units of which a unit is the loader.
   llvm::SmallVector<const PlacedUnit *, 1> getLoaded(unsigned number) const;
   /// A unit as far as it has nodes.

@@ -125,6 +125,7 @@ private:
     addId(lowering.getPosted(number));
     std::optional<uint64_t> load = lowering.getLoad(unit);
     addId(load);
+    key.push_back(lowering.getStreamOfLoad(unit).value_or(0)); // said with a load only
     // Dependencies that carry data and order at once are written once.
     auto addUnit = [&](const ClassLowering::NodeRange &other) {
       std::optional<uint64_t> otherWidth = getWidth(other.first, other.count);

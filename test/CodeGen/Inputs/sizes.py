@@ -24,6 +24,9 @@ jobs = """--job=llama
 --job=all_first -Dpp=2 -DB=150
 --job=gpt -Dpp=4 -Dtp=2 -Ddp=2
 --job=gpt -Dpp=2 -DB=256 -Ddp=64 -Dtp=2
+--job=halves
+--job=halves -DB=16 -Dpp=2
+--job=chunks -Dtp=2
 --job=causal
 --job=causal -Dpp=2 -Ddp=8 -Dtp=4
 --job=rounds
