@@ -314,10 +314,26 @@ private:
             units.add(step, *param, *op);
       }
       for (auto &[key, members] : units.members)
-        if (kind != OpKind::AllGather)
-          merge(members, *members.front());
-        else
+        if (kind == OpKind::AllGather)
           moveUsersBehind(merge(members, *members.back())); // all are written when all are there
+        else
+          mergeAtFront(members);
+    }
+  }
+
+  /// Where the first one stands, with those that read nothing that is made behind it; and so on with the others.
+  void mergeAtFront(Members members) {
+    while (!members.empty()) {
+      Op *front = members.front();
+      auto isReady = [&](const Op *member) {
+        const Op *maker = member->getOperand(0)->getOp();
+        return maker->getBlock() != front->getBlock() || position[maker] < position[front];
+      };
+      Members rest;
+      llvm::copy_if(members, std::back_inserter(rest), [&](const Op *member) { return !isReady(member); });
+      llvm::erase_if(members, [&](const Op *member) { return !isReady(member); });
+      merge(members, *front);
+      members = std::move(rest);
     }
   }
 
