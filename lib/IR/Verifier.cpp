@@ -218,6 +218,10 @@ private:
       misplaced("in step");
     if (op.kind == OpKind::Repeat && block->getParent())
       misplaced("outside of other repeats");
+    const PipelineInfo &pipeline = graph.pipeline;
+    int64_t numVirtual = pipeline.axis ? int64_t(graph.mesh[*pipeline.axis].size) * pipeline.chunks : 1;
+    if (op.virtualStage && *op.virtualStage >= numVirtual)
+      misplaced("on virtual stages below " + std::to_string(numVirtual));
   }
 
   //===--------------------------------------------------------------------===//
@@ -344,7 +348,8 @@ private:
       const Value *operand = op.getOperand(i);
       std::string what = count > 1 ? "result " + std::to_string(i) : "result";
       verifyType(op.loc, what + " of " + getName(op.kind), operand->type, op.getResult(i)->type);
-      if (operand->type.dtype != op.getOperand(0)->type.dtype)
+      // What is not added up moves as bytes.
+      if (op.kind != OpKind::AllGather && operand->type.dtype != op.getOperand(0)->type.dtype)
         diags.report(op.loc, diag::IRBadReshard)
             << getName(op.kind)
             << "a bucket has one element type, but operand " + llvm::Twine(i) + " is " + getName(operand->type.dtype) +

@@ -484,7 +484,9 @@ bool ModuleLowering::lowerCase(const ast::RepeatStmt &stmt, const LayerCases::Ca
   auto yield = std::make_unique<Op>(OpKind::Yield, stmt.loc());
   yield->scope = inside.scope;
   for (llvm::StringRef name : carried) {
-    auto *value = static_cast<Value *>(body.find(name)->getForeign());
+    Value *value = expectTensor(*body.find(name), stmt.name.range); // it may have become a tuple
+    if (!value)
+      return false;
     auto *initial = static_cast<Value *>(env.find(name)->getForeign());
     if (value->type.dtype != initial->type.dtype) {
       DiagnosticBuilder message = diags.report(stmt.name.loc(), diag::CarriedDTypeChanged);

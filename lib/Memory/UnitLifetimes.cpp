@@ -4,7 +4,7 @@
 //
 //   resolveViews    reads of slices become reads of the tensor behind them, or of a copy
 //   readParts       who reads what arrived in several messages reads all of it
-//   holdUntilRelease  what is released together is there until the last of it is read
+//   holdUntilRelease  what is released together is there until then
 //   findLifetimes   a tensor takes memory until its last read
 //   findPeaks       live bytes are summed over the nodes
 //
@@ -133,7 +133,7 @@ void UnitSimulator::readParts() {
   insert(std::move(more));
 }
 
-/// The last op that reads one of the tensors of a bucket is said to read all.
+/// The last op of a unit, or the last that reads something of its bucket, is said to read all of it.
 void UnitSimulator::holdUntilRelease() {
   if (released.empty())
     return;
@@ -143,12 +143,12 @@ void UnitSimulator::holdUntilRelease() {
       if (!access.isWrite)
         last[access.tensor] = node;
   std::vector<LateAccess> reads;
-  for (const std::vector<unsigned> &together : released) {
-    int end = -1;
-    for (unsigned tensor : together)
+  for (const ReleasedTensors &together : released) {
+    int end = together.node;
+    for (unsigned tensor : together.tensors)
       end = std::max(end, last[tensor]);
-    for (unsigned tensor : together)
-      if (last[tensor] < end)
+    for (unsigned tensor : together.tensors)
+      if (last[tensor] < end && end >= int(tensors[tensor].first))
         reads.push_back({unsigned(end), {tensor, /*isWrite=*/false}});
   }
   insert(std::move(reads));

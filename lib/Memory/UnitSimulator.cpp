@@ -173,10 +173,14 @@ void UnitSimulator::runNode(const Op &op) {
 
 void UnitSimulator::visitOp(const Op &op) {
   if (op.kind == OpKind::Release) {
-    std::vector<unsigned> &together = released.emplace_back();
+    ReleasedTensors &together = released.emplace_back();
     for (const Value *operand : op.getOperands())
       if (auto tensor = find(operand))
-        together.push_back(*tensor);
+        together.tensors.push_back(*tensor);
+    // What runs on the stream for computation waited for what the bucket brought.
+    for (together.node = int(nodes.size()) - 1; together.node >= 0; --together.node)
+      if (const Node &node = nodes[together.node]; node.op && node.op->kind == OpKind::Compute && !node.op->stream)
+        break;
     return;
   }
   if (op.kind == OpKind::Slice)

@@ -25,7 +25,7 @@
 //   * in the step, scattered gradients become one where the first stands, and gathered
 //     shards where the last does.
 //
-// What differs in its axes, its element type or its virtual stage is apart.
+// What differs in its axes or its virtual stage is apart; element types may differ.
 //
 // Limits: a unit that encloses others is gathered when it begins, not ahead. What is taken out
 // of flat storage or put there in several steps stays as it is.
@@ -34,6 +34,8 @@
 #include "stage/IR/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
 #include <map>
@@ -61,14 +63,19 @@ public:
     if (llvm::none_of(std::array{parameters, gradients, step}, [](const Rule *rule) { return rule && !rule->units.empty(); }))
       return;
     reportUnmatched();
+    for (const Rule *rule : {parameters, gradients, step})
+      nameUnits(rule);
+    graph.walk([&](Op &op) {
+      for (const OrderEdge &edge : op.after)
+        awaited.insert(edge.value);
+    });
     for (Block &phase : graph.getPhases())
       visit(phase);
   }
 
 private:
-  /// A unit as far as one collective goes: the beginning of its parameters' paths, or a number, the axes, the element
-  /// type, the virtual stage.
-  using Key = std::tuple<std::string, std::vector<AxisId>, DType, unsigned>;
+  /// A unit as far as one collective goes: its name, the axes, the virtual stage.
+  using Key = std::tuple<std::string, std::vector<AxisId>, unsigned>;
   using Members = std::vector<Op *>;
 
   void visit(Block &block) {
@@ -93,38 +100,105 @@ private:
     }
   }
 
+  /// The first pattern that means a path. Those that are paths themselves are looked up, as there may be thousands.
+  struct Patterns {
+    llvm::StringMap<const PathPattern *> paths;
+    std::vector<const PathPattern *> others;
+
+    const PathPattern *find(llvm::StringRef path) const {
+      const PathPattern *found = paths.lookup(path);
+      for (const PathPattern *pattern : others)
+        if ((!found || pattern < found) && pattern->matchesPath(path))
+          return pattern;
+      return found;
+    }
+  };
+
+  const Patterns &getPatterns(const Rule &rule) {
+    auto [known, isNew] = patterns.try_emplace(&rule);
+    if (isNew)
+      for (const PathPattern &pattern : rule.units) {
+        std::string text = pattern.getText();
+        for (size_t at; (at = text.find("[*]")) != std::string::npos;)
+          text.erase(at, 3);
+        if (text.find_first_of("*{ ") == std::string::npos)
+          known->second.paths.try_emplace(text, &pattern);
+        else
+          known->second.others.push_back(&pattern);
+      }
+    return known->second;
+  }
+
   /// The longest beginning of a path that a pattern means, and that; nothing if none does.
-  static std::optional<std::pair<std::string, const PathPattern *>> findUnit(const Rule *rule, const Value &param) {
+  std::optional<std::pair<std::string, const PathPattern *>> findUnit(const Rule *rule, const Value &param) {
     if (!rule || rule->units.empty())
       return std::nullopt;
     for (llvm::StringRef path = param.path; !path.empty(); path = getScope(path))
-      for (const PathPattern &pattern : rule->units)
-        if (pattern.matchesPath(path))
-          return std::pair(path.str(), &pattern);
+      if (const PathPattern *pattern = getPatterns(*rule).find(path))
+        return std::pair(path.str(), pattern);
     return std::nullopt;
   }
 
   static bool isFlat(const Op &op, OpKind kind) { return op.kind == kind && op.flat && op.getNumOperands() == 1; }
 
-  /// The collectives of a block that are to be one, per unit. Parameters that stand beside modules, not in one, are of
-  /// one unit where one pattern means them and no other unit is between them.
+  /// Parameters that stand beside modules, not in one, are of one unit where one pattern means them and forward uses no
+  /// other unit between them, nor a repeat: they get its number for a name. Others are called by the unit's path.
+  void nameUnits(const Rule *rule) {
+    if (!rule || unitNames.count(rule))
+      return;
+    auto &names = unitNames[rule];
+    Block &forward = graph.getForward();
+    numberOps(forward);
+    std::vector<std::tuple<unsigned, const Value *, const PathPattern *>> alone; // by first use
+    std::vector<unsigned> others;                                                // where other units are used
+    graph.walk([&](Op &op) {
+      if (op.kind == OpKind::Repeat && op.getBlock() == &forward)
+        others.push_back(position[&op]);
+      auto unit = op.kind == OpKind::Param ? findUnit(rule, *op.getResult()) : std::nullopt;
+      if (!unit)
+        return;
+      unsigned first = findFirstUse(*op.getResult(), forward);
+      names[op.getResult()] = unit->first;
+      if (unit->first != op.getResult()->path)
+        others.push_back(first);
+      else if (op.getBlock() == &forward)
+        alone.emplace_back(first, op.getResult(), unit->second);
+    });
+    llvm::sort(others);
+    llvm::stable_sort(alone, [](auto &a, auto &b) { return std::get<0>(a) < std::get<0>(b); });
+    unsigned run = 0, before = 0;
+    const PathPattern *last = nullptr;
+    for (auto &[first, param, pattern] : alone) {
+      auto other = llvm::lower_bound(others, before);
+      if (pattern != last || (other != others.end() && *other <= first))
+        ++run;
+      names[param] = std::to_string(run);
+      last = pattern;
+      before = first;
+    }
+  }
+
+  /// The place in forward of the op around the first one that reads a value, in whatever form.
+  unsigned findFirstUse(const Value &value, const Block &forward) {
+    unsigned first = ~0u;
+    for (auto [user, operand] : value.getUses())
+      if (user->getBlock()->getPhase() == PhaseKind::Forward)
+        first = std::min(first, isReshard(user->kind) ? findFirstUse(*user->getResult(operand), forward)
+                                                      : position[findAnchor(user, forward)]);
+    return first;
+  }
+
+  /// The collectives of a block that are to be one, per unit.
   struct Units {
     std::map<Key, Members> members;
-    const PathPattern *last = nullptr; ///< Of the parameters before, if these stand beside modules.
-    unsigned run = 0;
 
-    void add(const Rule *rule, const Value &param, Op &op) {
-      auto unit = findUnit(rule, param);
-      bool isAlone = unit && unit->first == param.path;
-      if (!isAlone || last != unit->second)
-        ++run;
-      last = isAlone ? unit->second : nullptr;
-      if (unit)
-        members[{isAlone ? std::to_string(run) : unit->first, std::vector<AxisId>(op.axes.begin(), op.axes.end()),
-                 op.getResult()->type.dtype, getStage(op)}]
-            .push_back(&op);
+    /// But for those that other ops name as what they wait for.
+    llvm::DenseSet<const Value *> &awaited;
+
+    void add(const llvm::DenseMap<const Value *, std::string> &names, const Value &param, Op &op) {
+      if (auto name = names.find(&param); name != names.end() && !awaited.contains(op.getResult()))
+        members[{name->second, std::vector<AxisId>(op.axes.begin(), op.axes.end()), getStage(op)}].push_back(&op);
     }
-    void enterRepeat() { last = nullptr; }
 
   private:
     /// An op that several stages of a pipeline run is alone: others may be on some of them.
@@ -187,19 +261,17 @@ private:
   struct Gathered {
     Op *gather;
     unsigned begin, end; ///< Places of the first op that reads it, and of the last of its unit.
-    Op *last;
+    Op *first, *last;
   };
 
   void bucketParameters(Block &block) {
-    Units units;
+    Units units = {{}, awaited};
     std::vector<unsigned> repeats; // their places
     for (auto &op : block) {
-      if (!op->bodies.empty()) {
+      if (!op->bodies.empty())
         repeats.push_back(position[op.get()]);
-        units.enterRepeat();
-      }
       if (isGatherOfState(*op) && op->getNumOperands() == 1)
-        units.add(parameters, *op->getOperand(0), *op);
+        units.add(unitNames[parameters], *op->getOperand(0), *op);
     }
     llvm::StringMap<Op *> lastOps; // per unit
     for (auto &[key, members] : units.members)
@@ -214,6 +286,8 @@ private:
     llvm::sort(spans, [](const Gathered &a, const Gathered &b) { return a.begin < b.begin; });
     for (size_t i = 0; i < spans.size(); ++i) {
       Gathered &span = spans[i];
+      if (span.first) // order-operations may have put it further ahead
+        block.moveBefore(span.gather, span.first);
       release(span, block);
       auto repeat = llvm::lower_bound(repeats, span.begin);
       bool enclosesOthers = (repeat != repeats.end() && *repeat <= span.end) ||
@@ -241,7 +315,7 @@ private:
   }
 
   Gathered findSpan(Op &gather, const Block &block, Op *lastOfUnit) {
-    Gathered span = {&gather, ~0u, 0, nullptr};
+    Gathered span = {&gather, ~0u, 0, nullptr, nullptr};
     auto extend = [&](Op *op) {
       if (span.last && position[op] < span.end)
         return;
@@ -251,7 +325,10 @@ private:
     for (auto &result : gather.getResults())
       for (auto [user, operand] : result->getUses())
         if (Op *anchor = findAnchor(user, block)) {
-          span.begin = std::min(span.begin, position[anchor]);
+          if (!span.first || position[anchor] < span.begin) {
+            span.begin = position[anchor];
+            span.first = anchor;
+          }
           extend(anchor);
         }
     if (lastOfUnit)
@@ -271,14 +348,11 @@ private:
   //===--- gradients ------------------------------------------------------===//
 
   void bucketContributions(Block &block) {
-    Units units;
-    for (auto &op : block) {
-      if (!op->bodies.empty())
-        units.enterRepeat();
+    Units units = {{}, awaited};
+    for (auto &op : block)
       if (isFlat(*op, OpKind::ReduceScatter) && llvm::hasSingleElement(op->getResult()->getUses()))
         if (const Op *user = op->getResult()->getUses().front().first; user->kind == OpKind::Accumulate)
-          units.add(gradients, *user->getOperand(1), *op);
-    }
+          units.add(unitNames[gradients], *user->getOperand(1), *op);
     for (auto &[key, members] : units.members) {
       Op &scatter = merge(members, *members.back());
       moveUsersBehind(scatter);
@@ -305,14 +379,11 @@ private:
 
   void bucketStep(Block &block) {
     for (OpKind kind : {OpKind::ReduceScatter, OpKind::AllReduce, OpKind::AllGather}) {
-      Units units;
-      for (auto &op : block) {
-        if (!op->bodies.empty())
-          units.enterRepeat();
-        if (op->kind == kind && op->getNumOperands() == 1 && (op->flat || !op->getResult()->sharding.flat.empty()))
+      Units units = {{}, awaited};
+      for (auto &op : block)
+        if (op->kind == kind && op->getNumOperands() == 1 && llvm::hasSingleElement(op->getResult()->getUses()) && (op->flat || !op->getResult()->sharding.flat.empty()))
           if (const Value *param = findParam(op->getOperand(0), kind))
-            units.add(step, *param, *op);
-      }
+            units.add(unitNames[step], *param, *op);
       for (auto &[key, members] : units.members)
         if (kind == OpKind::AllGather)
           moveUsersBehind(merge(members, *members.back())); // all are written when all are there
@@ -378,6 +449,10 @@ private:
   DiagnosticEngine &diags;
   const Rule *parameters = nullptr, *gradients = nullptr, *step = nullptr;
   const Stream *additions = nullptr;
+  llvm::DenseMap<const Rule *, Patterns> patterns;
+  llvm::DenseSet<const Value *> awaited; ///< Named by `after`.
+  /// Per rule, the unit of each parameter that has one.
+  llvm::DenseMap<const Rule *, llvm::DenseMap<const Value *, std::string>> unitNames;
   /// Of the current block, as it was: its ops (null: moved or gone), and where each stood.
   std::vector<Op *> ops;
   llvm::DenseMap<const Op *, unsigned> position;

@@ -169,6 +169,11 @@ private:
     unsigned node;
     TensorAccess access;
   };
+  /// What is released together, behind a node that computes.
+  struct ReleasedTensors {
+    std::vector<unsigned> tensors;
+    int node = -1;
+  };
   void reserve(const UnitChain &chain);
   void fold(const UnitChain &chain);
   /// How many tensors of the unit this one stands for.
@@ -223,7 +228,7 @@ private:
   std::vector<TensorAccess> accesses; ///< In the order of the nodes.
   llvm::DenseMap<unsigned, View> views; ///< By number of tensor.
   llvm::DenseMap<unsigned, unsigned> parts; ///< Likewise, of those that follow the first.
-  std::vector<std::vector<unsigned>> released; ///< Tensors that are released together.
+  std::vector<ReleasedTensors> released;
   std::vector<unsigned> ends; ///< Per unit: the number of nodes so far.
   std::vector<std::vector<std::optional<unsigned>>> handedOn; ///< Per unit.
   std::vector<std::vector<const Value *>> handedValues;       ///< And by which names.
