@@ -369,7 +369,7 @@ const std::optional<ClassLowering::UnitEdges> &ClassLowering::getUnitEdges(const
     for (const std::vector<Op *> &ops : segment.ops)
       for (const Op *op : ops)
         for (const OrderEdge &edge : op->after) {
-          auto runs = [&](const NodeLayout &other) { return other.contains(edge.value->getOp()); };
+          auto runs = [&](const NodeLayout &other) { return other.hasNode(*edge.value->getOp()); };
           if (!edge.units || !edges)
             continue;
           std::pair<unsigned, unsigned> found(llvm::find_if(layouts, runs) - layouts.begin(), edge.units);

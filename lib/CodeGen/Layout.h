@@ -70,6 +70,7 @@ public:
 
   llvm::ArrayRef<ProgramItem> getItems() const { return items; }
   llvm::ArrayRef<Segment> getSegments() const { return segments; }
+  /// Of a repeat's op: in some iteration.
   bool hasNode(const Op &op) const { return positions.count(&op); }
   uint64_t getNumNodes() const { return numNodes; }
   /// Position in the unit of the first node that is no message, and its op; nothing if all are.
@@ -82,8 +83,6 @@ public:
   /// Position in the unit of an op's node (for an op in a loop: at this iteration; of a permute that of its recv);
   /// nothing if it has no node here.
   std::optional<uint64_t> findPosition(const Op *op, int64_t iteration) const;
-  /// Some iteration of the op has a node here.
-  bool contains(const Op *op) const { return positions.count(op); }
   /// Position in the unit of the recv of a value, the first one if it comes in several messages; nothing if it is not received.
   std::optional<uint64_t> findRecv(const Value *value) const;
   /// What this repeat carries comes from another virtual stage.

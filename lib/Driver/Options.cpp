@@ -157,6 +157,7 @@ static bool parseScheduleTimes(llvm::StringRef text, std::optional<UnitDurations
     times.reset();
     return true;
   }
+  std::string letters; // so far
   for (llvm::StringRef part : llvm::split(text, ',')) {
     auto [letter, number] = part.split('=');
     constexpr int64_t most = 1000;
@@ -164,8 +165,9 @@ static bool parseScheduleTimes(llvm::StringRef text, std::optional<UnitDurations
     if (letter.size() != 1 || number.getAsInteger(10, time) || time < 0 || time > most)
       return false;
     std::optional<PhaseKind> kind = letter == "S" ? PhaseKind::Step : findPhase(letter.front());
-    if (!kind)
+    if (!kind || llvm::StringRef(letters).contains(letter))
       return false;
+    letters += letter;
     times->set(*kind, time);
   }
   return true;

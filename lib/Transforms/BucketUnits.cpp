@@ -188,12 +188,10 @@ private:
     return first;
   }
 
-  /// The collectives of a block that are to be one, per unit.
+  /// The collectives of a block that are to be one, per unit. Those that other ops name as what they wait for stay.
   struct Units {
     std::map<Key, Members> members;
-
-    /// But for those that other ops name as what they wait for.
-    llvm::DenseSet<const Value *> &awaited;
+    const llvm::DenseSet<const Value *> &awaited;
 
     void add(const llvm::DenseMap<const Value *, std::string> &names, const Value &param, Op &op) {
       if (auto name = names.find(&param); name != names.end() && !awaited.contains(op.getResult()))
