@@ -113,6 +113,7 @@ strategyStmt
   | AT pattern (COLON strategyRule | LBRACE strategyRule* RBRACE)              # atStmt
   | PIPELINE (pattern | LPAREN patternList RPAREN) OVER axisList (LBRACE pipelineEntry* RBRACE | SEMICOLON) # pipelineStmt
   | PARTITION name OVER axisList (BY UNIT patternList)? (entryBlock | SEMICOLON) # partitionStmt
+  | REDUCE name OVER axisList (entryBlock | SEMICOLON)         # reduceStmt
   | PAD qualifiedName TO expr SEMICOLON                        # padStmt
   | strategyRule                                                       # ruleStmt
   | letStmt                                                    # strategyLet
@@ -130,7 +131,6 @@ otherRule
   | GATHER nameList OVER axisList SEMICOLON
   | RING nameList OVER axisList (entryBlock | SEMICOLON)
   | OVERLAP name axisList? WITH name SEMICOLON
-  | REDUCE name OVER axisList (IN name)? (BUCKET expr)? (PER name)? (WHEN name)? SEMICOLON
   | SLOW RANK LPAREN argList RPAREN BY expr SEMICOLON
   | REPLICATE patternList (OVER axisList)? SEMICOLON
   ;
@@ -193,9 +193,9 @@ arg: (name ASSIGN)? rangeOrExpr | FOR name IN rangeOrExpr;
 
 name: NOTHING | nameNotNothing;
 nameNotNothing
-  : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BUCKET | BUFFER | BY | CACHE | CARRYING | CONFIG | DIM | EXTENDS
+  : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BUFFER | BY | CACHE | CARRYING | CONFIG | DIM | EXTENDS
   | FLOPS | FOLD | GATHER | GATHERED | INPUT | JOB | KEEP | LINEAR | MASK | MESH | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
-  | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PER | PIPELINE | PLACE | PRECISION | RANK | RECOMPUTE | RECOMPUTING
+  | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PIPELINE | PLACE | PRECISION | RANK | RECOMPUTE | RECOMPUTING
   | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | SAVES | SCAN | SCHEDULE | SHARD | SLOW | STATE
-  | STOP_GRADIENT | STRATEGY | TO | TOPOLOGY | UNIT | UPDATES | WHEN | WHOLE | WITH
+  | STOP_GRADIENT | STRATEGY | TO | TOPOLOGY | UNIT | UPDATES | WHOLE | WITH
   ;

@@ -136,6 +136,8 @@ void Printer::stmt(const Stmt *stmt) {
     break;
   case NodeKind::PartitionStmt:
     return partition(cast<PartitionStmt>(stmt));
+  case NodeKind::ReduceStmt:
+    return reduce(cast<ReduceStmt>(stmt));
   case NodeKind::PadStmt:
     os << "pad " << cast<PadStmt>(stmt)->dim.name << " to ";
     expr(cast<PadStmt>(stmt)->to);

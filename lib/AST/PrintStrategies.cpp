@@ -64,6 +64,12 @@ void Printer::partition(const PartitionStmt *node) {
   optionalBlock(node->entries);
 }
 
+void Printer::reduce(const ReduceStmt *node) {
+  os << "reduce " << node->what.name << " over ";
+  axes(node->axes);
+  optionalBlock(node->entries);
+}
+
 void Printer::pattern(const Pattern &pattern) {
   os << pattern.text;
   if (!pattern.hasDims)

@@ -42,6 +42,7 @@ private:
   void mesh(const MeshStmt *stmt);
   void at(const AtStmt *stmt);
   void partition(const PartitionStmt *stmt);
+  void reduce(const ReduceStmt *stmt);
   void pattern(const Pattern &pattern);
   void block(ArrayRef<Stmt *> body);
   /// `{ ... }`, or `;` if there is nothing inside.

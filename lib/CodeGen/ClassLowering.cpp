@@ -289,7 +289,9 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned numbe
   findEdges(op, unit, number, iteration);
   bool waitsForWork = (op.kind == OpKind::Fetch || isGatherOfState(op)) && after.empty();
   finishNode(node, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt,
-                    waitsForWork ? chains[computation] : std::nullopt});
+                    waitsForWork                 ? chains[computation]
+                    : op.waitsForUnits && number ? lastCompOfUnit[number - 1]
+                                                 : std::nullopt});
   last = id;
   if (node.type == ChakraNodeType::CommColl)
     node.collectiveTag = numIssued[f.groupKind]++;

@@ -175,6 +175,22 @@ const OpDef *OpDefTable::getSum(unsigned numDims, unsigned numAddends) {
   return add(std::move(def));
 }
 
+const OpDef *OpDefTable::getCast(unsigned numDims, DType type) {
+  OpDef def;
+  def.name = "cast";
+  ResultInfo result;
+  result.name = "result";
+  result.dtype = type;
+  for (unsigned i = 0; i < numDims; ++i) {
+    def.indices.push_back({"i" + std::to_string(i)});
+    result.indices.push_back(i);
+  }
+  def.operands.push_back({"x", result.indices});
+  result.formula = element(0, result.indices);
+  def.results.push_back(std::move(result));
+  return add(std::move(def));
+}
+
 void OpDefTable::goOnFrom(const OpDefTable &other) {
   assert(defs.empty() && "a table goes on before it has anything of its own");
   base = &other;

@@ -303,6 +303,10 @@ bool TextParser::parseRule() {
                                        : RuleKind::PartitionParameters;
     if (rule.kind == RuleKind::PartitionParameters && !expect("parameters"))
       return false;
+  } else if (consume("reduce")) {
+    rule.kind = RuleKind::ReduceGradients;
+    if (!expect("gradients"))
+      return false;
   } else {
     auto parseDimName = [&] { return parseIdentifier(rule.dims.emplace_back(), "a dim"); };
     if (!expect("shard") || !(is("(") ? parseList("(", ")", parseDimName) : parseDimName()))
@@ -320,9 +324,24 @@ bool TextParser::parseRule() {
     return false;
   if (rule.kind == RuleKind::PartitionParameters && consume("prefetch") && !parseUnsigned(rule.prefetch))
     return false;
+  if (rule.kind == RuleKind::ReduceGradients && !parseReduction(rule))
+    return false;
   rule.saysLayout = consume("blocked") || llvm::any_of(rule.axes, [](const PlacedAxis &axis) { return !axis.isPlain(); });
   graph.rules.push_back(std::move(rule));
   return expect(";");
+}
+
+/// `bucket 1024 in bf16 per microbatch beside backward`
+bool TextParser::parseReduction(Rule &rule) {
+  if (consume("bucket") && !parseInteger(rule.bucketBytes, 1))
+    return false;
+  if (consume("in") && !parseDType(rule.type.emplace()))
+    return false;
+  rule.perMicrobatch = consume("per");
+  if (rule.perMicrobatch && !expect("microbatch"))
+    return false;
+  rule.overlap = consume("beside") ? Rule::Overlap::Beside : consume("behind") ? Rule::Overlap::Behind : Rule::Overlap::None;
+  return rule.overlap == Rule::Overlap::None || expect("backward");
 }
 
 std::optional<PathPattern> TextParser::parsePattern() {

@@ -345,6 +345,9 @@ bool TextParser::parsePlace(Op &op) {
 /// `stream reduce after %x, %y [-1], %z [unit -2]`. What comes after may be named: a later op of an earlier iteration.
 bool TextParser::parseOrder(Op &op) {
   op.isPrefetched = consume("prefetched");
+  op.waitsForUnits = consume("behind");
+  if (op.waitsForUnits && !expect("units"))
+    return false;
   if (consume("stream")) {
     op.stream = graph.findStream(token.text);
     if (!op.stream) {

@@ -89,6 +89,8 @@ private:
   void printOrder(const Op &op) {
     if (op.isPrefetched)
       os << " prefetched";
+    if (op.waitsForUnits)
+      os << " behind units";
     if (op.stream)
       os << " stream " << op.stream->name;
     os << (op.after.empty() ? "" : " after ");

@@ -183,6 +183,14 @@ private:
     }
     if (rule.prefetch)
       os << " prefetch " << rule.prefetch;
+    if (rule.bucketBytes)
+      os << " bucket " << rule.bucketBytes;
+    if (rule.type)
+      os << " in " << getName(*rule.type);
+    if (rule.perMicrobatch)
+      os << " per microbatch";
+    if (rule.overlap != Rule::Overlap::None)
+      os << (rule.overlap == Rule::Overlap::Beside ? " beside" : " behind") << " backward";
     if (rule.saysLayout && llvm::all_of(rule.axes, [](const PlacedAxis &axis) { return axis.isPlain(); }))
       os << " blocked";
     os << ";\n";

@@ -130,6 +130,7 @@ private:
   bool parseEntries(llvm::StringRef table, llvm::ArrayRef<int64_t> dims, std::vector<int64_t> &entries);
   bool parsePrecision();
   bool parseOptimizer();
+  bool parseReduction(Rule &rule);
   bool parseObligation();
   bool parseRule();
   std::optional<PathPattern> parsePattern();

@@ -332,7 +332,7 @@ private:
     verifyMemory(context, op);
     if (good)
       verifySharding(context, op);
-    if (good && (op.stream || !op.after.empty()))
+    if (good && (op.stream || !op.after.empty() || op.waitsForUnits))
       verifyOrder(context, op, [&](const Value *value) { return findFault(value, op); });
     if (good && hasReshards)
       verifyCommunication(context, op);

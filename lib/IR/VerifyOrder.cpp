@@ -46,6 +46,8 @@ void stage::verifyOrder(VerifierContext &context, const Op &op,
   if (op.stream && op.stream->kind != getStreamKind(op))
     context.diags.report(op.loc, diag::IRBadOrder)
         << name << "stream '" + op.stream->name + "' is for " + getName(op.stream->kind);
+  if (op.waitsForUnits && (!isCollective(op.kind) || op.getBlock()->getPhase() != PhaseKind::Step))
+    context.diags.report(op.loc, diag::IRBadOrder) << name << "only a collective of step waits for the units before it";
   for (const OrderEdge &edge : op.after) {
     const Op *maker = edge.value->getOp();
     bool isNear = !edge.iterations && !edge.units;

@@ -114,6 +114,8 @@ public:
         good &= lowerReplicate(*replicate);
       } else if (auto *partition = llvm::dyn_cast<ast::PartitionStmt>(rule.stmt)) {
         good &= lowerPartition(*partition, *rule.env);
+      } else if (auto *reduce = llvm::dyn_cast<ast::ReduceStmt>(rule.stmt)) {
+        good &= lowerReduce(*reduce, rule);
       } else if (!llvm::isa<ast::PipelineStmt>(rule.stmt)) {
         good &= refuse(rule.stmt);
       }
@@ -267,6 +269,59 @@ private:
     return true;
   }
 
+  /// A strategy that extends another one replaces its rule.
+  bool lowerReduce(const ast::ReduceStmt &stmt, const sema::BoundRule &bound) {
+    if (stmt.what.name != "gradients") {
+      diags.report(stmt.what.loc(), diag::UnknownReduction).range(stmt.what.range) << stmt.what.name;
+      return false;
+    }
+    auto earlier = llvm::find_if(graph.rules, [](const Rule &r) { return r.kind == RuleKind::ReduceGradients; });
+    if (earlier != graph.rules.end() && reducedBy == bound.strategy) {
+      diags.report(stmt.loc(), diag::ReduceTwice).range(stmt.range).note(earlier->loc, diag::ReducedBefore);
+      return false;
+    }
+    if (earlier != graph.rules.end())
+      graph.rules.erase(earlier);
+    reducedBy = bound.strategy;
+    Rule rule;
+    rule.kind = RuleKind::ReduceGradients;
+    rule.loc = stmt.loc();
+    rule.statement = statement;
+    rule.axes = lowerAxes(stmt.axes);
+    bool good = true;
+    for (const ast::Stmt *entry : stmt.entries)
+      good &= lowerReduceEntry(llvm::cast<ast::EntryStmt>(*entry), *bound.env, rule);
+    graph.rules.push_back(std::move(rule));
+    return good;
+  }
+
+  bool lowerReduceEntry(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule) {
+    std::optional<sema::CTValue> value = evaluator.evaluate(entry.value, env);
+    if (!value)
+      return false;
+    if (value->isNone() && entry.name.name != "per_microbatch")
+      return true; // as without the entry
+    auto refuse = [&](auto id) {
+      diags.report(entry.value->loc(), id).range(entry.value->range) << evaluator.format(*value);
+      return false;
+    };
+    if (entry.name.name == "type") {
+      rule.type = value->getKind() == sema::CTValue::Kind::Word ? parseDType(value->getText()) : std::nullopt;
+      return (rule.type && isFloat(*rule.type)) || refuse(diag::BadReductionType);
+    }
+    if (entry.name.name == "bucket") {
+      std::optional<int64_t> bytes = evaluator.evaluateInteger(entry.value, env, "'bucket'");
+      rule.bucketBytes = bytes.value_or(0);
+      return bytes && (*bytes >= 1 || refuse(diag::BadBucket));
+    }
+    std::optional<bool> isTrue = evaluator.evaluateCondition(entry.value, env);
+    if (entry.name.name == "overlap")
+      rule.overlap = isTrue.value_or(true) ? Rule::Overlap::Beside : Rule::Overlap::Behind;
+    else
+      rule.perMicrobatch = isTrue.value_or(false);
+    return isTrue.has_value();
+  }
+
   AxisList lowerAxes(const ast::AxisListSyntax &syntax) const {
     AxisList axes;
     for (llvm::StringRef name : job.strategy.expand(syntax))
@@ -330,6 +385,7 @@ private:
   sema::Evaluator &evaluator;
   DiagnosticEngine &diags;
   unsigned statement = 0;
+  const ast::StrategyDecl *reducedBy = nullptr; ///< Who says how gradients are reduced.
 };
 } // namespace
 

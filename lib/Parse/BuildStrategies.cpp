@@ -15,6 +15,8 @@ Stmt *Builder::strategyStmt(Grammar::StrategyStmtContext *tree) {
     return pipeline(pipelineTree);
   if (auto *partitionTree = dynamic_cast<Grammar::PartitionStmtContext *>(tree))
     return partition(partitionTree);
+  if (auto *reduceTree = dynamic_cast<Grammar::ReduceStmtContext *>(tree))
+    return reduce(reduceTree);
   if (auto *letTree = dynamic_cast<Grammar::StrategyLetContext *>(tree))
     return let(letTree->letStmt());
   if (auto *requireTree = dynamic_cast<Grammar::StrategyRequireContext *>(tree))
@@ -123,6 +125,14 @@ Stmt *Builder::partition(Grammar::PartitionStmtContext *tree) {
   node->axes = axes(tree->axisList());
   if (auto *units = tree->patternList())
     node->units = each(units->pattern(), &Builder::pattern);
+  node->entries = entryStmts(tree->entryBlock());
+  return node;
+}
+
+Stmt *Builder::reduce(Grammar::ReduceStmtContext *tree) {
+  auto *node = make<ReduceStmt>(tree);
+  node->what = ident(tree->name());
+  node->axes = axes(tree->axisList());
   node->entries = entryStmts(tree->entryBlock());
   return node;
 }

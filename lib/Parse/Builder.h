@@ -130,6 +130,7 @@ private:
   ast::Stmt *mesh(Grammar::MeshStmtContext *tree);
   ast::Stmt *pipeline(Grammar::PipelineStmtContext *tree);
   ast::Stmt *partition(Grammar::PartitionStmtContext *tree);
+  ast::Stmt *reduce(Grammar::ReduceStmtContext *tree);
   ast::Pattern pattern(Grammar::PatternContext *tree);
 
   //===--- Declarations ---------------------------------------------------===//

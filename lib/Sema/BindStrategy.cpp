@@ -332,6 +332,8 @@ bool StrategyBinder::checkRule(const ast::Stmt *stmt) {
     }
   } else if (auto *partition = dyn_cast<ast::PartitionStmt>(stmt)) {
     ok = checkAxes(partition->axes);
+  } else if (auto *reduce = dyn_cast<ast::ReduceStmt>(stmt)) {
+    ok = checkAxes(reduce->axes);
   }
   return ok;
 }

@@ -80,6 +80,7 @@ void StrategyChecker::checkBody(ArrayRef<ast::Stmt *> body) {
 void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   static const Candidate pipelineEntries[] = {{"schedule", {}}, {"split", {}}};
   static const Candidate partitionEntries[] = {{"keep", {}}, {"prefetch", {}}};
+  static const Candidate reduceEntries[] = {{"bucket", {}}, {"overlap", {}}, {"per_microbatch", {}}, {"type", {}}};
   if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
     checkMesh(*mesh);
   } else if (auto *shard = dyn_cast<ast::ShardStmt>(stmt)) {
@@ -98,6 +99,9 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   } else if (auto *partition = dyn_cast<ast::PartitionStmt>(stmt)) {
     collectAxes(partition->axes);
     checkEntries(partition->entries, "partition", partitionEntries);
+  } else if (auto *reduce = dyn_cast<ast::ReduceStmt>(stmt)) {
+    collectAxes(reduce->axes);
+    checkEntries(reduce->entries, "reduce", reduceEntries);
   } else if (auto *pad = dyn_cast<ast::PadStmt>(stmt)) {
     checkExpr(pad->to);
   } else if (auto *require = dyn_cast<ast::RequireStmt>(stmt)) {

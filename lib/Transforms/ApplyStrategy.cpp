@@ -86,8 +86,8 @@ private:
 
   void applyRules() {
     for (const Rule &rule : graph.rules) {
-      if (rule.partitionsState())
-        use(rule.axes); // what it is about finds partition-state
+      if (rule.isOfState()) // what it is about finds partition-state, or reduce-gradients
+        use(rule.axes);
       else if (rule.pattern)
         applyAtRule(rule);
       else if (!rule.dims.empty())
@@ -434,7 +434,7 @@ private:
   void reportUnmatched() {
     llvm::DenseSet<unsigned> done;
     for (const Rule &rule : graph.rules) {
-      if (rule.pattern || rule.partitionsState() || statements[rule.statement] || isTrivial(rule) || !done.insert(rule.statement).second)
+      if (rule.pattern || rule.isOfState() || statements[rule.statement] || isTrivial(rule) || !done.insert(rule.statement).second)
         continue;
       diags.report(rule.loc, diag::RuleDimMissing) << llvm::join(rule.dims, ", ") << graph.name
                                                    << targets.suggestDim(rule.dims.front());

@@ -31,6 +31,7 @@
 // of flat storage or put there in several steps stays as it is.
 //
 //===----------------------------------------------------------------------===//
+#include "MergeCollectives.h"
 #include "stage/IR/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
@@ -139,8 +140,6 @@ private:
     return std::nullopt;
   }
 
-  static bool isFlat(const Op &op, OpKind kind) { return op.kind == kind && op.flat && op.getNumOperands() == 1; }
-
   /// Parameters that stand beside modules, not in one, are of one unit where one pattern means them and forward uses no
   /// other unit between them, nor a repeat: they get its number for a name. Others are called by the unit's path.
   void nameUnits(const Rule *rule) {
@@ -208,27 +207,13 @@ private:
 
   /// One op for all, which stands before one of them.
   Op &merge(const Members &members, Op &where) {
-    const Op &first = *members.front();
-    auto owner = std::make_unique<Op>(static_cast<const OpAttributes &>(first));
-    owner->scope = getCommonScope(members);
-    for (Op *member : members) {
-      owner->addOperand(member->getOperand(0));
-      const Value &old = *member->getResult();
-      Value *result = owner->addResult(old.type, old.path);
-      result->sharding = old.sharding;
-      result->loc = old.loc;
-      result->primal = old.primal;
-    }
-    Block &block = *where.getBlock();
     declareBefore(where, members);
-    Op *merged = block.insertBefore(&where, std::move(owner));
-    position[merged] = position[&where];
-    for (unsigned i = 0; i < members.size(); ++i) {
-      members[i]->getResult()->replaceAllUsesWith(merged->getResult(i));
-      ops[position[members[i]]] = nullptr;
-      block.erase(members[i]);
-    }
-    return *merged;
+    unsigned place = position[&where];
+    for (const Op *member : members)
+      ops[position[member]] = nullptr;
+    Op &merged = mergeCollectives(members, where);
+    position[&merged] = place;
+    return merged;
   }
 
   /// What members read that is declared behind an op is declared before it, with all that is declared in between: their
@@ -244,14 +229,6 @@ private:
         position[op] = position[&where];
         op = nullptr;
       }
-  }
-
-  static std::string getCommonScope(const Members &members) {
-    std::string scope = members.front()->scope;
-    for (const Op *member : members)
-      while (!scope.empty() && member->scope != scope && !llvm::StringRef(member->scope).startswith(scope + "."))
-        scope = getScope(scope).str();
-    return scope;
   }
 
   //===--- parameters -----------------------------------------------------===//
@@ -346,31 +323,35 @@ private:
   //===--- gradients ------------------------------------------------------===//
 
   void bucketContributions(Block &block) {
-    Units units = {{}, awaited};
-    for (auto &op : block)
-      if (isFlat(*op, OpKind::ReduceScatter) && llvm::hasSingleElement(op->getResult()->getUses()))
-        if (const Op *user = op->getResult()->getUses().front().first; user->kind == OpKind::Accumulate)
-          units.add(unitNames[gradients], *user->getOperand(1), *op);
-    for (auto &[key, members] : units.members) {
-      Op &scatter = merge(members, *members.back());
-      moveUsersBehind(scatter);
-      for (auto &result : scatter.getResults())
-        result->getUses().front().first->stream = getAdditions();
+    for (OpKind kind : {OpKind::ReduceScatter, OpKind::AllReduce}) { // over replicas, what has been scattered
+      Units units = {{}, awaited};
+      for (auto &op : block)
+        if (op->kind == kind && op->getNumOperands() == 1 && !op->getResult()->sharding.flat.empty())
+          if (const Op *addition = findAddition(*op->getResult()))
+            units.add(unitNames[gradients], *addition->getOperand(1), *op);
+      for (auto &[key, members] : units.members) {
+        Op &merged = merge(members, *members.back());
+        moveUsersBehind(merged);
+        for (auto &result : merged.getResults())
+          if (Op *user = result->getUses().front().first; user->kind == OpKind::Accumulate)
+            user->stream = getAdditions();
+      }
     }
+  }
+
+  /// What adds a value to a gradient, perhaps once it is reduced over replicas; null if it is used for anything else.
+  static const Op *findAddition(const Value &value) {
+    if (!llvm::hasSingleElement(value.getUses()))
+      return nullptr;
+    auto [user, operand] = value.getUses().front();
+    return user->kind == OpKind::Accumulate ? user : user->kind == OpKind::AllReduce ? findAddition(*user->getResult(operand)) : nullptr;
   }
 
   /// The stream for what is added to gradients when it has been reduced.
   const Stream *getAdditions() {
-    if (additions)
-      return additions;
-    auto stream = std::make_shared<Stream>();
-    stream->name = "additions";
-    while (graph.findStream(stream->name))
-      stream->name += "_";
-    stream->kind = StreamKind::Computation;
-    stream->number = graph.streams.size();
-    graph.streams.push_back(stream);
-    return additions = stream.get();
+    if (!additions)
+      additions = addStream(graph, "additions", StreamKind::Computation);
+    return additions;
   }
 
   //===--- the step -------------------------------------------------------===//

@@ -21,6 +21,7 @@
 //      done before the accumulation, per microbatch.
 //   2. If the parameter is kept less cut than it is updated, its shard is updated, gathered
 //      and written.
+//      `reduce gradients ... { per_microbatch = true; }` completes contributions, too.
 //   3. A parameter that is kept cut is gathered once per phase, in each block of the level
 //      at which it is declared, before what uses it first there. With `keep` backward takes
 //      what forward gathered.
@@ -76,6 +77,8 @@ private:
                            : rule.kind == RuleKind::PartitionGradients ? &gradients
                            : rule.kind == RuleKind::PartitionOptimizer ? &optimizer
                                                                        : nullptr;
+      if (rule.kind == RuleKind::ReduceGradients && rule.perMicrobatch)
+        reduction = &rule;
       if (!place)
         continue;
       *place = &rule; // the last one holds
@@ -85,7 +88,7 @@ private:
       }
     }
     return checkPrefix(parameters, gradients) && checkPrefix(gradients ? gradients : parameters, optimizer) &&
-           (parameters || gradients || optimizer);
+           (parameters || gradients || optimizer || reduction);
   }
 
   /// What is updated is made of what is added up, and that of what is kept.
@@ -117,14 +120,31 @@ private:
     return axes;
   }
 
+  /// A rule says that what is added up is complete already.
+  bool isReducedPerMicrobatch(const Op &update) const {
+    auto isPartial = [&](Value *gradient) {
+      auto way = findWay(gradient);
+      const Value *buffer = way.empty() ? gradient : way.front()->getOperand(0);
+      return (buffer->sharding.partial & toSet(reduction->axes)) != 0;
+    };
+    return reduction && llvm::any_of(update.getOperands().drop_front(), isPartial);
+  }
+
   void partition(Value &param, State &state) {
     AxisList kept = getAxes(parameters, param);
     AxisList added = getAxes(gradients ? gradients : parameters, param);
     AxisList updated = getAxes(optimizer ? optimizer : gradients ? gradients : parameters, param);
-    if (updated.empty())
+    bool reducesAtOnce = state.update && isReducedPerMicrobatch(*state.update);
+    if (reducesAtOnce && added.empty() && !updated.empty()) {
+      if (!hasFailed)
+        diags.report(reduction->loc, diag::ReducedPerStep) << param.path;
+      hasFailed = true;
+      return;
+    }
+    if (updated.empty() && !reducesAtOnce)
       return;
     if (state.update) {
-      reduceGradients(state, added, updated);
+      reduceGradients(state, added, updated, reducesAtOnce);
       if (kept.size() < updated.size())
         updateShard(param, *state.update, llvm::makeArrayRef(updated).drop_front(kept.size()));
     }
@@ -146,7 +166,7 @@ private:
   }
 
   /// Buffers that differ in their sharding until they are cut may be one then, which is updated with once.
-  void reduceGradients(State &state, const AxisList &added, const AxisList &updated) {
+  void reduceGradients(State &state, const AxisList &added, const AxisList &updated, bool reducesAtOnce) {
     Op &update = *state.update;
     llvm::SmallVector<Value *, 2> operands(update.getOperands().begin(), update.getOperands().end());
     update.clearOperands();
@@ -155,12 +175,12 @@ private:
     for (Value *gradient : llvm::drop_begin(operands)) {
       llvm::SmallVector<Op *, 2> way = findWay(gradient);
       Value *buffer = way.empty() ? gradient : way.front()->getOperand(0);
-      if (!added.empty())
-        scatterContributions(state, *buffer, way, added);
+      if (!added.empty() || reducesAtOnce)
+        reduceContributions(state, *buffer, way, added, reducesAtOnce);
       if (!llvm::is_contained(buffers, buffer->sharding)) {
         buffers.push_back(buffer->sharding);
         auto rest = llvm::makeArrayRef(updated).drop_front(added.size());
-        update.addOperand(move(buffer, added.empty() ? way : llvm::SmallVector<Op *, 2>(), rest, /*reducesRest=*/true, update));
+        update.addOperand(move(buffer, added.empty() && !reducesAtOnce ? way : llvm::SmallVector<Op *, 2>(), rest, /*reducesRest=*/true, update));
       }
       for (Op *op : llvm::reverse(way))
         op->getBlock()->erase(op);
@@ -168,12 +188,13 @@ private:
   }
 
   /// All that is added to a buffer.
-  void scatterContributions(State &state, const Value &buffer, llvm::ArrayRef<Op *> way, const AxisList &added) {
+  void reduceContributions(State &state, const Value &buffer, llvm::ArrayRef<Op *> way, const AxisList &added,
+                           bool reducesRest) {
     Sharding before = buffer.sharding;
     for (Op *accumulation : state.accumulations) {
       if (accumulation->getResult()->sharding != before)
         continue; // of another buffer
-      Value *part = move(accumulation->getOperand(0), way, added, /*reducesRest=*/false, *accumulation);
+      Value *part = move(accumulation->getOperand(0), way, added, reducesRest, *accumulation);
       accumulation->setOperand(0, part);
       accumulation->getResult()->sharding = part->sharding;
     }
@@ -292,6 +313,8 @@ private:
   Graph &graph;
   DiagnosticEngine &diags;
   const Rule *parameters = nullptr, *gradients = nullptr, *optimizer = nullptr;
+  const Rule *reduction = nullptr; ///< If it is per microbatch.
+  bool hasFailed = false;
   llvm::MapVector<Value *, State> states; ///< In the order of the model.
   llvm::DenseMap<const Op *, unsigned> position; ///< In the program, before this pass.
   llvm::DenseSet<const Rule *> matched;   ///< Rules that cut anything.

@@ -63,6 +63,8 @@ public:
       kept.push_back(mesh.axes[i]);
       parameters.push_back(mesh.axes[i] + " = " + std::to_string(mesh.sizes[i]));
     }
+    if (!kept.empty() && random.chance(25))
+      rules.push_back(makeReduction(kept));
     makeSchedule();
     for (const char *op : operators)
       if (isUsed(getName(op)))
@@ -219,6 +221,21 @@ private:
       return "partition parameters over " + over + units + " { keep = " + (random.chance(30) ? "true" : "false") +
              "; prefetch = " + std::to_string(units.empty() ? 0 : random.below(4)) + "; }";
     }
+  }
+
+  /// How gradients are reduced, over all axes or one of them.
+  std::string makeReduction(const std::vector<std::string> &axes) {
+    std::string over = random.chance(30) ? random.pick(axes) : "(" + llvm::join(axes, ", ") + ")";
+    std::string rule = "reduce gradients over " + over + " { ";
+    if (random.chance(80))
+      rule += "bucket = " + std::to_string(1 + random.below(400)) + "; ";
+    if (random.chance(40))
+      rule += std::string("type = ") + (random.chance(60) ? "bf16" : "f32") + "; ";
+    if (random.chance(30))
+      rule += "per_microbatch = true; ";
+    if (random.chance(60))
+      rule += std::string("overlap = ") + (random.chance(70) ? "true" : "false") + "; ";
+    return rule + "}";
   }
 
   std::vector<std::string> makePatternRules() {

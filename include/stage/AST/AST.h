@@ -400,14 +400,21 @@ struct PartitionStmt : Stmt {
   ArrayRef<Stmt *> entries;
   AST_CLASSOF(PartitionStmt)
 };
+/// `reduce gradients over (dp, cp) { bucket = 25Mi; type = bf16; }`
+struct ReduceStmt : Stmt {
+  Ident what;
+  AxisListSyntax axes;
+  ArrayRef<Stmt *> entries;
+  AST_CLASSOF(ReduceStmt)
+};
 /// `pad V to 128 * tp;`
 struct PadStmt : Stmt {
   Ident dim;
   Expr *to; ///< A multiple of this.
   AST_CLASSOF(PadStmt)
 };
-/// Rules that this compiler reads and does not lower yet: recompute, offload, gather, ring, overlap, reduce
-/// gradients, slow rank. Kept with their first word so that each can be refused where it stands.
+/// Rules that this compiler reads and does not lower yet: recompute, offload, gather, ring, overlap, slow
+/// rank. Kept with their first word so that each can be refused where it stands.
 struct OtherRuleStmt : Stmt {
   Ident word;
   StringRef text; ///< As written, without the semicolon.

@@ -180,6 +180,8 @@ struct OpAttributes {
   bool flat = false;
   /// all_gather: runs ahead of where it stands, as far as the graph says (Graph::prefetch).
   bool isPrefetched = false;
+  /// Of a collective of the step: waits until the units before have computed what they compute.
+  bool waitsForUnits = false;
   ReduceKind reduce = ReduceKind::Sum;
   /// Of a permute, which has one axis: what a member has goes to the one so many coordinates further on, counted around.
   uint32_t shift = 0;

@@ -229,6 +229,8 @@ public:
   const Formula *addUp(llvm::ArrayRef<const Formula *> addends);
   /// The n-ary sum of operands that all have `numDims` dims: `add(x0, x1, ...)`.
   const OpDef *getSum(unsigned numDims, unsigned numAddends);
+  /// `cast(x)`: the same elements in another type.
+  const OpDef *getCast(unsigned numDims, DType type);
   /// Analyzes and interns; a clash of names with a different operator gets a number (`linear.1`).
   const OpDef *add(OpDef def);
   llvm::ArrayRef<const OpDef *> all() const { return defs; }

@@ -5,6 +5,7 @@
 //   rule 2 at "**.attention()" [..., e] shard e over cp mirrored;
 //   rule 3 keep gathered over tp;
 //   rule 4 partition parameters over dp keep units ("layers[*]", "embed") prefetch 1;
+//   rule 5 reduce gradients over dp bucket 1024 in bf16 per microbatch beside backward;
 //
 // Rules stand in the graph IR, so that apply-strategy can be tested alone.
 //
@@ -45,10 +46,19 @@ struct Rule {
   /// gather runs ahead.
   std::vector<PathPattern> units;
   unsigned prefetch = 0;
+  /// ReduceGradients: what is reduced at once has so many bytes or more, as far as gradients go; 0: each gradient by itself.
+  int64_t bucketBytes = 0;
+  /// The element type in which gradients are reduced; absent: the one that they have.
+  std::optional<DType> type;
+  bool perMicrobatch = false;
+  /// Beside backward, on a stream of its own; or behind it; or on the stream of all communication.
+  enum class Overlap : uint8_t { None, Beside, Behind } overlap = Overlap::None;
   bool partitionsState() const {
     return kind == RuleKind::PartitionOptimizer || kind == RuleKind::PartitionGradients ||
            kind == RuleKind::PartitionParameters;
   }
+  /// Says nothing of shardings: what is done with parameters and their gradients.
+  bool isOfState() const { return partitionsState() || kind == RuleKind::ReduceGradients; }
   SMLoc loc;
   unsigned statement = 0; ///< Rules of one `shard a over x, b over y;` share a number: one must match.
 };

@@ -57,6 +57,10 @@ KINDS = {
     "parts": lambda n: program(
         "var y = x;\n" + each(n, lambda i: "param v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n",
         rules="shard B over dp; shard D over tp; partition parameters over dp;"),
+    "buckets": lambda n: program(
+        "var y = x;\n" + each(n, lambda i: "param v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n",
+        rules="shard B over dp; shard D over tp; reduce gradients over dp { bucket = 1Ki; type = bf16; overlap = true; }"),
+    "bucketed": lambda n: layers(n, rules="shard B over dp; shard D over tp; reduce gradients over dp { bucket = 1Ki; overlap = true; }"),
     "params": lambda n: program(
         "var y = x;\n" + each(n, lambda i: "param v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n",
         rules="shard B over dp; shard D over tp;\n" + each(n, lambda i: "at param v%d: shard D over ();" % i)),
