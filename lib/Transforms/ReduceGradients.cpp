@@ -20,8 +20,8 @@
 //   2. gradients fill buckets in the order in which backward completes them. A bucket is
 //      full when it has `bucket` bytes or more (as those of PyTorch's DDP and Megatron's),
 //      and ends in any case where a repeat or an iteration does, as layers stay rolled: all
-//      equal layers have equal buckets. What differs in its way, its type or its virtual
-//      stage is in buckets of its own;
+//      equal layers have equal buckets. What is left over there joins the bucket before it.
+//      What differs in its way, its type or its virtual stage is in buckets of its own;
 //   3. each collective of the ways of a bucket becomes one, where the last of them stands,
 //      and what waits for it moves behind it;
 //   4. reductions stand on a stream of their own, and so do gathers of updated shards,
@@ -72,15 +72,22 @@ private:
   };
   using Bucket = std::vector<Way>;
 
+  /// The buckets of one kind between two repeats: the last one that is full, if there is one, and the one that is filled.
+  struct Filling {
+    std::optional<size_t> full, open;
+    __int128 bytes = 0; ///< Of the latter.
+  };
+  using Fillings = std::map<std::vector<int64_t>, Filling>;
+
   void visit(Block &block) {
     std::vector<Bucket> buckets;
-    std::map<std::vector<int64_t>, std::pair<size_t, __int128>> open; // which bucket, and its bytes so far
+    Fillings fillings;
     std::vector<Op *> ops;
     for (auto &op : block)
       ops.push_back(op.get());
     for (Op *op : ops) {
       if (!op->bodies.empty()) {
-        open.clear();
+        finish(fillings, buckets);
         for (auto &body : op->bodies)
           visit(*body);
         continue;
@@ -95,18 +102,18 @@ private:
         buckets.push_back({way});
         continue;
       }
-      auto [place, isNew] = open.try_emplace(*kind, buckets.size(), 0);
-      if (isNew)
+      Filling &filling = fillings[*kind];
+      if (!filling.open) {
+        filling.open = buckets.size();
         buckets.emplace_back();
-      size_t number = place->second.first;
-      buckets[number].push_back(way);
-      if (const Op *accumulation = findUser(*op->getResult(), OpKind::Accumulate))
-        bucketOf[accumulation->getOperand(1)] = numBuckets + number;
-      place->second.second += getPutIn(*op);
-      if (place->second.second >= rule->bucketBytes)
-        open.erase(place);
+      }
+      buckets[*filling.open].push_back(way);
+      filling.bytes += getPutIn(*op);
+      if (filling.bytes >= rule->bucketBytes)
+        filling = {filling.open, std::nullopt, 0};
     }
-    numBuckets += buckets.size();
+    finish(fillings, buckets);
+    numberParameters(buckets);
     if (block.getPhase() == PhaseKind::Step)
       addGathers(block, buckets);
     bool hasMerged = false;
@@ -116,6 +123,26 @@ private:
       moveBehindOperands(block);
     for (Bucket &bucket : buckets)
       place(bucket.front());
+  }
+
+  /// What is left over joins the bucket before it.
+  static void finish(Fillings &fillings, std::vector<Bucket> &buckets) {
+    for (auto &[kind, filling] : fillings)
+      if (filling.full && filling.open) {
+        llvm::append_range(buckets[*filling.full], buckets[*filling.open]);
+        buckets[*filling.open].clear();
+      }
+    fillings.clear();
+  }
+
+  void numberParameters(std::vector<Bucket> &buckets) {
+    llvm::erase_if(buckets, [](const Bucket &bucket) { return bucket.empty(); });
+    for (const Bucket &bucket : buckets) {
+      ++numBuckets;
+      for (const Way &way : bucket)
+        if (const Op *accumulation = findUser(*way.reductions.front()->getResult(), OpKind::Accumulate))
+          bucketOf[accumulation->getOperand(1)] = numBuckets;
+    }
   }
 
   /// What backward scatters at once is gathered at once: a bucket without reductions.
