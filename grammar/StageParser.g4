@@ -126,7 +126,7 @@ keepRule: KEEP GATHERED OVER axisList SEMICOLON;
 shardGroup: shardTarget (COMMA shardTarget)* OVER axisList (ORDER expr)?;
 shardTarget: qualifiedName | LPAREN qualifiedName (COMMA qualifiedName)* COMMA? RPAREN;
 otherRule
-  : RECOMPUTE patternList (IF expr)? SEMICOLON
+  : RECOMPUTE patternList (IF expr)? (entryBlock | SEMICOLON)
   | OFFLOAD patternList TO name (AFTER expr)? SEMICOLON
   | GATHER nameList OVER axisList SEMICOLON
   | RING nameList OVER axisList (entryBlock | SEMICOLON)

@@ -142,6 +142,8 @@ void Printer::stmt(const Stmt *stmt) {
     os << "pad " << cast<PadStmt>(stmt)->dim.name << " to ";
     expr(cast<PadStmt>(stmt)->to);
     break;
+  case NodeKind::RecomputeStmt:
+    return recompute(cast<RecomputeStmt>(stmt));
   case NodeKind::OtherRuleStmt: {
     auto *node = cast<OtherRuleStmt>(stmt);
     os << node->text;

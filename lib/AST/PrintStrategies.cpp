@@ -70,6 +70,16 @@ void Printer::reduce(const ReduceStmt *node) {
   optionalBlock(node->entries);
 }
 
+void Printer::recompute(const RecomputeStmt *node) {
+  os << "recompute ";
+  commas(node->patterns, [&](const Pattern &what) { pattern(what); });
+  if (node->condition) {
+    os << " if ";
+    expr(node->condition);
+  }
+  optionalBlock(node->entries);
+}
+
 void Printer::pattern(const Pattern &pattern) {
   os << pattern.text;
   if (!pattern.hasDims)

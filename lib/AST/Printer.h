@@ -43,6 +43,7 @@ private:
   void at(const AtStmt *stmt);
   void partition(const PartitionStmt *stmt);
   void reduce(const ReduceStmt *stmt);
+  void recompute(const RecomputeStmt *stmt);
   void pattern(const Pattern &pattern);
   void block(ArrayRef<Stmt *> body);
   /// `{ ... }`, or `;` if there is nothing inside.

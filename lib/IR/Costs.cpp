@@ -127,7 +127,7 @@ static OpCost getComputeCost(const Graph &graph, const Op &op) {
   for (auto &result : op.getResults())
     if (const Op *accumulation = getFusedAccumulation(graph, result.get()))
       cost.bytes = cost.bytes + getBytes(graph, accumulation->getResult());
-  if (op.getBlock()->getPhase() == PhaseKind::Recompute) {
+  if (op.isRecomputed) {
     cost.recomputeFlops = cost.recomputeFlops + cost.flops.getTotal();
     cost.flops = {graph.sizes.zero(), graph.sizes.zero(), graph.sizes.zero()};
   }

@@ -291,6 +291,12 @@ bool TextParser::parseRule() {
         return parseIdentifier(rule.dimNames.names.emplace_back(), "a name of a dim");
       }))
     return false;
+  if (rule.pattern && consume("recompute")) {
+    rule.kind = RuleKind::Recompute;
+    rule.isWhole = consume("whole");
+    graph.rules.push_back(std::move(rule));
+    return expect(";");
+  }
   if (consume("replicate")) {
     rule.kind = RuleKind::Replicate;
   } else if (consume("keep")) {

@@ -152,9 +152,11 @@ bool TextParser::parseOpBody(Op &op, llvm::ArrayRef<Definition> results) {
   return parsed && parseResults(op, results) && parseOrigin(op) && parsePlace(op);
 }
 
-/// `from %y`: the op that makes %y, of which this one is the gradient.
+/// `from %y`: the op that makes %y, of which this one is the gradient. `again %y`: this one makes it again, as `again`
+/// alone does what belongs to such ops and not to one of them.
 bool TextParser::parseOrigin(Op &op) {
-  if (!consume("from"))
+  op.isRecomputed = consume("again");
+  if (op.isRecomputed ? token.kind != Token::Value : !consume("from"))
     return true;
   Token at = token;
   Value *value;

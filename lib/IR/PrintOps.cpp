@@ -66,8 +66,10 @@ private:
       os << " : ";
       llvm::interleaveComma(op.getResults(), os, [&](auto &result) { printFacts(*result); });
     }
+    if (op.isRecomputed)
+      os << " again";
     if (op.origin && op.origin->getNumResults())
-      os << " from %" << names.get(op.origin->getResult());
+      os << (op.isRecomputed ? " %" : " from %") << names.get(op.origin->getResult());
     printPlace(os, op);
     printOrder(op);
     if (op.bodies.empty()) {

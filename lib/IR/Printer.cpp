@@ -172,6 +172,10 @@ private:
       os << ' ' << rule.dims.front();
     else if (!rule.dims.empty())
       os << " (" << llvm::join(rule.dims, ", ") << ')';
+    if (rule.kind == RuleKind::Recompute) {
+      os << (rule.isWhole ? " whole" : "") << ";\n";
+      return;
+    }
     os << " over ";
     printAxes(os, graph.mesh, rule.axes);
     if (rule.keeps)

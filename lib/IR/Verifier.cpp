@@ -283,7 +283,7 @@ private:
       good = verifyCounts(op, 0, 1);
       break;
     case OpKind::Compute:
-      good = verifyCompute(op);
+      good = verifyCompute(op) && verifyAgain(op);
       break;
     case OpKind::Repeat:
       good = verifyRepeat(op);
@@ -376,6 +376,29 @@ private:
       expected.dtype = gradient.type.dtype;
       verifyType(op.loc, "gradient of " + context.name(&param), expected, gradient.type);
     }
+  }
+
+  /// What is made again was made in forward; nothing else is made in a phase that is there for it.
+  bool verifyAgain(const Op &op) {
+    auto fail = [&](const std::string &fault) {
+      diags.report(op.loc, diag::IRNotAgain) << VerifierContext::getName(op) << fault;
+      return false;
+    };
+    if (!op.isRecomputed)
+      return currentPhase != PhaseKind::Recompute || fail("stands in recompute, but is not said to make anything 'again'");
+    if (currentPhase != PhaseKind::Recompute && !isBackward(currentPhase))
+      return fail("is said to make something 'again', but stands in " + getName(currentPhase).str());
+    if (!op.origin)
+      return true;
+    std::string name = context.name(op.origin->getResult());
+    if (&op.origin->getBlock()->getTop() != &graph.getForward())
+      return fail("is said to make " + name + " 'again', which forward does not make");
+    bool isSame = op.getNumResults() == op.origin->getNumResults();
+    for (unsigned i = 0; isSame && i < op.getNumResults(); ++i) {
+      const TensorType &made = op.getResult(i)->type, &before = op.origin->getResult(i)->type;
+      isSame = made.dtype == before.dtype && hasSameShape(made, before);
+    }
+    return isSame || fail("is said to make " + name + " 'again', but has other results");
   }
 
   bool verifyCompute(const Op &op) {

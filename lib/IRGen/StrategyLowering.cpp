@@ -116,6 +116,8 @@ public:
         good &= lowerPartition(*partition, *rule.env);
       } else if (auto *reduce = llvm::dyn_cast<ast::ReduceStmt>(rule.stmt)) {
         good &= lowerReduce(*reduce, rule);
+      } else if (auto *recompute = llvm::dyn_cast<ast::RecomputeStmt>(rule.stmt)) {
+        good &= lowerRecompute(*recompute, *rule.env);
       } else if (!llvm::isa<ast::PipelineStmt>(rule.stmt)) {
         good &= refuse(rule.stmt);
       }
@@ -320,6 +322,36 @@ private:
     else
       rule.perMicrobatch = isTrue.value_or(false);
     return isTrue.has_value();
+  }
+
+  /// One rule per pattern.
+  bool lowerRecompute(const ast::RecomputeStmt &stmt, const sema::Environment &env) {
+    auto refuse = [&](SMRange range, const llvm::Twine &what) {
+      diags.report(range.Start, diag::NotSupportedYet).range(range) << what;
+      return false;
+    };
+    if (stmt.condition)
+      return refuse(stmt.condition->range, "'recompute' of some layers only");
+    Rule rule;
+    rule.kind = RuleKind::Recompute;
+    rule.statement = statement;
+    for (const ast::Stmt *entry : stmt.entries)
+      if (auto *given = llvm::dyn_cast<ast::EntryStmt>(entry)) {
+        std::optional<bool> isWhole = evaluator.evaluateCondition(given->value, env);
+        if (!isWhole)
+          return false;
+        rule.isWhole = *isWhole;
+      }
+    for (const ast::Pattern &syntax : stmt.patterns) {
+      rule.pattern = lowerPattern(syntax);
+      if (!rule.pattern)
+        return false;
+      if (syntax.hasDims || rule.pattern->namesGradient())
+        return refuse(syntax.range, syntax.hasDims ? "names of dims in 'recompute'" : "gradients in 'recompute'");
+      rule.loc = syntax.range.Start;
+      graph.rules.push_back(rule);
+    }
+    return true;
   }
 
   AxisList lowerAxes(const ast::AxisListSyntax &syntax) const {

@@ -36,6 +36,8 @@ public:
   /// Integers stay below this: the smallest dim that they lead into.
   int64_t getLimit(const Value *value) const { return findLimit(value).value_or(2); }
   std::optional<int64_t> findLimit(const Value *value) const {
+    if (const Op *op = value->getOp(); op && op->isRecomputed && op->origin)
+      value = op->origin->getResult(value->getNumber()); // dealt out as it was
     auto it = limits.find(value);
     return it == limits.end() ? std::nullopt : std::optional<int64_t>(it->second);
   }

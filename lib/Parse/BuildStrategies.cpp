@@ -61,6 +61,13 @@ Stmt *Builder::rule(Grammar::StrategyRuleContext *tree) {
       node->axes = axes(other->axisList());
     return node;
   }
+  if (auto *other = tree->otherRule(); other->RECOMPUTE()) {
+    auto *node = make<RecomputeStmt>(tree);
+    node->patterns = each(other->patternList()->pattern(), &Builder::pattern);
+    node->condition = other->IF() ? expr(other->expr()) : nullptr;
+    node->entries = entryStmts(other->entryBlock());
+    return node;
+  }
   auto *node = make<OtherRuleStmt>(tree);
   node->word = ident(tree->getStart());
   const Token *last = tree->getStop();

@@ -34,6 +34,7 @@ private:
   void checkBody(ArrayRef<ast::Stmt *> body);
   void checkStmt(const ast::Stmt *stmt);
   void checkMesh(const ast::MeshStmt &mesh);
+  void checkRecompute(const ast::RecomputeStmt &recompute);
   void checkEntries(ArrayRef<ast::Stmt *> entries, StringRef owner, ArrayRef<Candidate> known);
 
   void collectAxes(const ast::AxisListSyntax &axes) {
@@ -102,6 +103,8 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   } else if (auto *reduce = dyn_cast<ast::ReduceStmt>(stmt)) {
     collectAxes(reduce->axes);
     checkEntries(reduce->entries, "reduce", reduceEntries);
+  } else if (auto *recompute = dyn_cast<ast::RecomputeStmt>(stmt)) {
+    checkRecompute(*recompute);
   } else if (auto *pad = dyn_cast<ast::PadStmt>(stmt)) {
     checkExpr(pad->to);
   } else if (auto *require = dyn_cast<ast::RequireStmt>(stmt)) {
@@ -115,6 +118,13 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   } else if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
     checkPlainLet(*let, "a strategy");
   }
+}
+
+void StrategyChecker::checkRecompute(const ast::RecomputeStmt &recompute) {
+  static const Candidate entries[] = {{"whole", {}}};
+  checkEntries(recompute.entries, "recompute", entries);
+  if (recompute.condition)
+    checkExpr(recompute.condition);
 }
 
 void StrategyChecker::checkMesh(const ast::MeshStmt &mesh) {

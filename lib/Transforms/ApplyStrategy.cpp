@@ -88,6 +88,8 @@ private:
     for (const Rule &rule : graph.rules) {
       if (rule.isOfState()) // what it is about finds partition-state, or reduce-gradients
         use(rule.axes);
+      else if (rule.kind == RuleKind::Recompute)
+        continue; // as does recompute
       else if (rule.pattern)
         applyAtRule(rule);
       else if (!rule.dims.empty())

@@ -148,6 +148,7 @@ private:
       auto sum = std::make_unique<Op>(OpKind::Compute, op->loc);
       sum->def = graph.defs.getSum(like->type.getNumDims(), group.size());
       sum->scope = op->scope;
+      sum->isRecomputed = op->isRecomputed;
       sum->extents.assign(like->type.shape.begin(), like->type.shape.end());
       sum->indexAxes.assign(like->sharding.dims.begin(), like->sharding.dims.end());
       for (unsigned i : group)

@@ -31,6 +31,15 @@ static llvm::StringRef findDifferentiated(Graph &graph) {
   return hasBackward ? "differentiate" : "";
 }
 
+/// What is made again is kept no more: nothing would be left to make again.
+static llvm::StringRef findRecomputed(Graph &graph) {
+  if (llvm::StringRef done = findCommunicated(graph); !done.empty())
+    return done;
+  bool isRecomputed = false;
+  graph.walk([&](Op &op) { isRecomputed |= op.isRecomputed; });
+  return isRecomputed ? "recompute" : "";
+}
+
 /// What is cut would be cut once more.
 static llvm::StringRef findPartitioned(Graph &graph) {
   bool isPartitioned = false;

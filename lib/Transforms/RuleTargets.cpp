@@ -85,9 +85,11 @@ bool RuleTargets::forEachGradient(const PathPattern &pattern, llvm::function_ref
 
 std::string RuleTargets::getPath(const Op &op) { return joinPath(op.scope, getBaseName(*op.def)); }
 
+static bool isGradient(const Op &op) { return op.origin && !op.isRecomputed; }
+
 /// The gradient of `layers.attn.attention()` is `layers.attn.attention.grad()`.
 bool RuleTargets::matches(const PathPattern &pattern, const Op &op) {
-  if (!op.origin)
+  if (!isGradient(op))
     return pattern.matchesOp(op.scope, op.def->name);
   return pattern.namesGradient() && pattern.matchesOp(joinPath(op.scope, getBaseName(*op.origin->def)), "grad");
 }
@@ -98,7 +100,7 @@ bool RuleTargets::forEachOp(const PathPattern &pattern, llvm::function_ref<void(
     graph.walk([&](Op &op) {
       if (op.kind != OpKind::Compute)
         return;
-      if (op.origin) {
+      if (isGradient(op)) {
         opPaths->add(ops.size(), joinPath(joinPath(op.scope, getBaseName(*op.origin->def)), "grad"));
       } else {
         opPaths->add(ops.size(), getPath(op));
@@ -116,6 +118,47 @@ bool RuleTargets::forEachOp(const PathPattern &pattern, llvm::function_ref<void(
     f(*ops[number]);
   }
   return any;
+}
+
+/// The number of the module with a path, which is made with those around it.
+unsigned RuleTargets::getModule(llvm::StringRef path) {
+  auto found = moduleNumbers.find(path);
+  if (found != moduleNumbers.end())
+    return found->second;
+  llvm::StringRef outer = path.contains('.') ? path.rsplit('.').first : "";
+  unsigned around = outer.empty() ? ~0u : getModule(outer), number = modules.size();
+  auto entry = moduleNumbers.try_emplace(path, number).first;
+  modules.push_back({entry->getKey(), {}, {}});
+  modulePaths->add(number, path);
+  if (around != ~0u)
+    modules[around].inner.push_back(number);
+  return number;
+}
+
+bool RuleTargets::forEachOpInside(const PathPattern &pattern, llvm::function_ref<void(Op &, llvm::StringRef)> f) {
+  if (!modulePaths) {
+    modulePaths.emplace();
+    Graph::walk(graph.getForward(), [&](Op &op) {
+      if (op.kind == OpKind::Compute && !op.scope.empty())
+        modules[getModule(op.scope)].ops.push_back(&op);
+    });
+  }
+  llvm::DenseSet<unsigned> visited;
+  for (unsigned number : modulePaths->find(pattern)) {
+    if (!pattern.matchesPath(modules[number].path))
+      continue;
+    std::vector<unsigned> pending = {number};
+    while (!pending.empty()) {
+      unsigned next = pending.back();
+      pending.pop_back();
+      if (!visited.insert(next).second)
+        continue;
+      for (Op *op : modules[next].ops)
+        f(*op, modules[number].path);
+      pending.insert(pending.end(), modules[next].inner.begin(), modules[next].inner.end());
+    }
+  }
+  return !visited.empty();
 }
 
 std::string RuleTargets::suggestPath(const PathPattern &pattern) const {

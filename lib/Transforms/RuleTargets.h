@@ -47,6 +47,9 @@ public:
   /// `PATTERN()`: ops of all blocks.
   bool forEachOp(const PathPattern &pattern, llvm::function_ref<void(Op &)> f);
 
+  /// The operators of forward in modules and repeats whose path a pattern means, each with the outermost of these.
+  bool forEachOpInside(const PathPattern &pattern, llvm::function_ref<void(Op &, llvm::StringRef module)> f);
+
   /// `layers.attn.attention`, as a rule names the op.
   static std::string getPath(const Op &op);
   /// `; did you mean 'layers.x'?`, or nothing if no path is near.
@@ -56,6 +59,7 @@ public:
 
 private:
   static bool matches(const PathPattern &pattern, const Op &op);
+  unsigned getModule(llvm::StringRef path);
 
   Graph &graph;
   std::vector<Target> values;
@@ -66,6 +70,14 @@ private:
   std::optional<PathIndex> opPaths, gradientPaths;
   std::vector<Op *> ops;
   std::vector<Value *> gradients;
+  struct Module {
+    llvm::StringRef path;
+    std::vector<Op *> ops;
+    std::vector<unsigned> inner;
+  };
+  std::optional<PathIndex> modulePaths;
+  std::vector<Module> modules; ///< Each behind the one around it.
+  llvm::StringMap<unsigned> moduleNumbers;
 };
 
 } // namespace stage

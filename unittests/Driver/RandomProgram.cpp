@@ -82,9 +82,12 @@ public:
       lines.push_back("  mesh (" + llvm::join(kept, ", ") + ");");
     for (const std::string &rule : rules)
       lines.push_back("  " + rule);
+    size_t endOfRules = lines.size();
     lines.push_back("}");
     makeJob();
     rename(begin);
+    if (random.chance(35)) // chosen last: the rest of a program is as without it
+      lines.insert(lines.begin() + endOfRules, makeRecompute());
     return std::move(lines);
   }
 
@@ -236,6 +239,22 @@ private:
     if (random.chance(60))
       rule += std::string("overlap = ") + (random.chance(70) ? "true" : "false") + "; ";
     return rule + "}";
+  }
+
+  /// What backward makes again: all, layers, what some operators make, some values.
+  std::string makeRecompute() {
+    std::vector<std::string> places = {"**"};
+    if (hasLayers)
+      places.insert(places.end(), {"layers[*]", "layers[*]", "layers[*].**"});
+    for (const char *op : operators)
+      if (isUsed(getName(op)))
+        places.push_back("**." + getName(op) + "()");
+    for (const RandomModel::Value &value : model.named)
+      places.push_back("**." + value.name);
+    std::string patterns = random.pick(places);
+    while (random.chance(40))
+      patterns += ", " + random.pick(places);
+    return "  recompute " + patterns + (random.chance(40) ? " { whole = true; }" : ";");
   }
 
   std::vector<std::string> makePatternRules() {

@@ -366,7 +366,7 @@ struct ReplicateStmt : Stmt {
   AxisListSyntax axes;
   AST_CLASSOF(ReplicateStmt)
 };
-/// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, KeepStmt, ReplicateStmt, OtherRuleStmt.
+/// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, KeepStmt, ReplicateStmt, RecomputeStmt, OtherRuleStmt.
 struct AtStmt : Stmt {
   Pattern pattern;
   ArrayRef<Stmt *> rules;
@@ -413,7 +413,14 @@ struct PadStmt : Stmt {
   Expr *to; ///< A multiple of this.
   AST_CLASSOF(PadStmt)
 };
-/// Rules that this compiler reads and does not lower yet: recompute, offload, gather, ring, overlap, slow
+/// `recompute layers[i].mlp, **.softmax() if i < 4 { whole = true; }`
+struct RecomputeStmt : Stmt {
+  ArrayRef<Pattern> patterns;
+  Expr *condition; ///< Null: always.
+  ArrayRef<Stmt *> entries;
+  AST_CLASSOF(RecomputeStmt)
+};
+/// Rules that this compiler reads and does not lower yet: offload, gather, ring, overlap, slow
 /// rank. Kept with their first word so that each can be refused where it stands.
 struct OtherRuleStmt : Stmt {
   Ident word;

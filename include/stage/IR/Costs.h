@@ -24,7 +24,7 @@ namespace stage {
 
 /// What one invocation of an op costs one rank. Never null.
 struct OpCost {
-  /// 2 per multiply-add. What a fused backward or a recompute phase computes again is not in here.
+  /// 2 per multiply-add. What a fused backward computes again, or an op that is there to make values again, is not in here.
   FlopCounts flops;
   /// FLOPs that are computed again.
   Size recomputeFlops;

@@ -158,8 +158,10 @@ struct OpAttributes {
 
   // Compute.
   /// The forward op of which this one is (part of) the gradient; its indices are this op's. Null for a forward op, and
-  /// for sums of gradients.
+  /// for sums of gradients. Of an op that makes values of forward again: the op that made them.
   const Op *origin = nullptr;
+  /// It makes again what `origin` made and forward has not kept: its FLOPs are recomputed, not the model's.
+  bool isRecomputed = false;
   const OpDef *def = nullptr;
   llvm::SmallVector<Extent, 6> extents; ///< Per index of `def`, global.
   /// Axes each index is split over while it executes; set by propagate-sharding.

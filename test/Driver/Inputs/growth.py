@@ -53,6 +53,11 @@ KINDS = {
     "values": lambda n: chain(n, "at y%d: shard B over dp;"),
     "anywhere": lambda n: chain(n, "at **.y%d: shard B over dp;"),
     "gradients": lambda n: chain(n, "at y%d.grad: shard B over dp;"),
+    "recomputed": lambda n: chain(n, "recompute y%d;"),
+    "modules": lambda n: program(
+        "var y = scale(x, w);\n" + each(n, lambda i: "y = Bend(y) as m%d;" % i) + "return total(y, w);\n",
+        decls="module Bend(x: [B, D]) -> [B, D] { let y = bend(x); return bend(y); }\n",
+        rules="shard B over dp; shard D over tp;\n" + each(n, lambda i: "recompute m%d { whole = true; }" % i)),
     "replicated": lambda n: chain(n, "replicate y%d over tp;"),
     "parts": lambda n: program(
         "var y = x;\n" + each(n, lambda i: "param v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n",
