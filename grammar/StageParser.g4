@@ -89,7 +89,7 @@ opStmt
   | name ASSIGN expr SEMICOLON                                 # opAssign
   | BACKWARD FLOPS ASSIGN expr (COMMA RECOMPUTING expr)? SEMICOLON # opBackward
   | WHOLE nameList SEMICOLON                                   # opWhole
-  | FOLD nameList (CARRYING name COLON type)? SEMICOLON        # opFold
+  | FOLD nameList (CARRYING name COLON type (ASSIGN expr)?)? SEMICOLON # opFold
   | MASK name LPAREN exprList? RPAREN SEMICOLON                # opMask
   | SAVES NOTHING SEMICOLON                                    # opSavesNothing
   | SAVES savedNames SEMICOLON                                 # opSaves
@@ -129,7 +129,7 @@ otherRule
   : RECOMPUTE patternList (IF expr)? (entryBlock | SEMICOLON)
   | OFFLOAD patternList TO name (AFTER expr)? SEMICOLON
   | GATHER nameList OVER axisList SEMICOLON
-  | RING nameList OVER axisList (entryBlock | SEMICOLON)
+  | RING name OVER axisList (entryBlock | SEMICOLON)
   | OVERLAP name axisList? WITH name SEMICOLON
   | SLOW RANK LPAREN argList RPAREN BY expr SEMICOLON
   | REPLICATE patternList (OVER axisList)? SEMICOLON

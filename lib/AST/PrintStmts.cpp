@@ -117,6 +117,10 @@ void Printer::stmt(const Stmt *stmt) {
     os << "keep gathered over ";
     axes(cast<KeepStmt>(stmt)->axes);
     break;
+  case NodeKind::RingStmt:
+    os << "ring " << cast<RingStmt>(stmt)->index.name << " over ";
+    axes(cast<RingStmt>(stmt)->axes);
+    return optionalBlock(cast<RingStmt>(stmt)->entries);
   case NodeKind::ReplicateStmt:
     os << "replicate ";
     commas(cast<ReplicateStmt>(stmt)->patterns, [&](const Pattern &what) { pattern(what); });
@@ -145,12 +149,7 @@ void Printer::stmt(const Stmt *stmt) {
   case NodeKind::RecomputeStmt:
     return recompute(cast<RecomputeStmt>(stmt));
   case NodeKind::OtherRuleStmt: {
-    auto *node = cast<OtherRuleStmt>(stmt);
-    os << node->text;
-    if (node->word.name == "ring" && node->text.endswith("}")) { // the one that may end in a block
-      os << '\n';
-      return;
-    }
+    os << cast<OtherRuleStmt>(stmt)->text;
     break;
   }
   case NodeKind::ForStmt: {
@@ -237,6 +236,10 @@ void Printer::clause(const OpClauseStmt *node) {
     if (node->extraName) {
       os << " carrying " << node->extraName.name << ": ";
       type(node->extraType);
+      if (node->formula) {
+        os << " = ";
+        expr(node->formula);
+      }
     }
     return;
   case Clause::Mask:

@@ -4,7 +4,8 @@
 // still be about the same strategy.
 //
 // Algorithm: compile the job once, at its own sizes, to see its mesh and its step and
-// whether it is refused. Compile it again with every axis reduced to 2 (an odd one to 3)
+// whether it is refused. Compile it again with every axis reduced to 2 (an odd one to 3, an even one in
+// which blocks go round to 4: two ranks are each other's neighbours on both sides)
 // through the strategy's parameter of the same name, with two microbatches per stage,
 // and with a symbol for every size that has a name; give repeats as few iterations as
 // tell the truth; run the passes at the sizes of the job, so that they decide as they
@@ -45,6 +46,10 @@ public:
       return false;
     options.namesConstants = true;
     kindsOfCuts = listKindsOfCuts(*job.graph);
+    for (const Rule &rule : job.graph->rules)
+      if (rule.kind == RuleKind::Ring)
+        for (AxisId axis : rule.axes)
+          ringAxes.push_back(job.graph->mesh[axis].name);
     shrinkMesh(*job.job);
     shrinkBatch();
     return true;
@@ -105,7 +110,8 @@ private:
       if (!isParameter || isGiven(axis.name.name))
         continue;
       Choice choice{&axis, {}};
-      for (int64_t size = axis.size % 2 == 0 ? 2 : 3; size < axis.size; size *= 2)
+      bool isRing = llvm::is_contained(ringAxes, axis.name.name);
+      for (int64_t size = axis.size % 2 == 0 ? (isRing ? 4 : 2) : 3; size < axis.size; size *= 2)
         choice.sizes.push_back(size);
       if (choice.sizes.empty())
         continue;
@@ -165,6 +171,7 @@ private:
   DriverOptions options;
   std::vector<std::string> given;
   std::vector<std::pair<unsigned, bool>> kindsOfCuts; ///< Of the job as it is.
+  std::vector<std::string> ringAxes; ///< Over which blocks go round.
   // Of the job with these options.
   int64_t microbatches = 1, globalBatch = 1, stages = 1;
 };

@@ -315,7 +315,8 @@ bool TextParser::parseRule() {
       return false;
   } else {
     auto parseDimName = [&] { return parseIdentifier(rule.dims.emplace_back(), "a dim"); };
-    if (!expect("shard") || !(is("(") ? parseList("(", ")", parseDimName) : parseDimName()))
+    rule.kind = consume("ring") ? RuleKind::Ring : RuleKind::Shard;
+    if ((rule.kind == RuleKind::Shard && !expect("shard")) || !(is("(") ? parseList("(", ")", parseDimName) : parseDimName()))
       return false;
   }
   if (!expect("over") || !parseAxes(rule.axes))

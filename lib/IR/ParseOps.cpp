@@ -298,11 +298,15 @@ bool TextParser::parseIndices(Op &op) {
       diags.report(at.getLoc(), diag::IRUnknownIndex) << op.def->name << name;
       return false;
     }
-    if (consume("=") && !parseExtent(writtenExtents[*index], {"over", "must"}))
+    if (consume("=") && !parseExtent(writtenExtents[*index], {"over", "must", "ring"}))
       return false;
     if (consume("over") && !parseAxes(op.indexAxes[*index]))
       return false;
-    return !consume("must") || parseAxes(op.indexConstraint[*index].emplace());
+    if (consume("must") && !parseAxes(op.indexConstraint[*index].emplace()))
+      return false;
+    if (consume("ring"))
+      op.ring = *index;
+    return true;
   });
 }
 

@@ -224,6 +224,8 @@ private:
       out << " must ";
       printAxes(out, graph.mesh, *op.indexConstraint[i]);
     }
+    if (op.ring == i)
+      out << " ring";
   }
 
   void printReshard(const Op &op) {

@@ -51,6 +51,14 @@ AxisList stage::getLeadingAxes(const Graph &graph, Size extent, llvm::ArrayRef<P
   return leading;
 }
 
+AxisSet stage::getPairedAxes(const Op &op) {
+  AxisSet folded = 0, others = 0;
+  for (unsigned index = 0; index < op.indexAxes.size(); ++index)
+    if (op.def->getCarrier(index) == index)
+      (op.def->indices[index].fold ? folded : others) |= toSet(op.indexAxes[index]);
+  return folded & others;
+}
+
 AxisSet stage::getPassedPartial(const Op &op) {
   const OpDef &def = *op.def;
   auto sums = [&](unsigned operand) {
@@ -83,9 +91,10 @@ Sharding stage::getNaturalSharding(const Op &op, unsigned resultNumber) {
   for (unsigned index : result.indices)
     sharding.dims.push_back(op.indexAxes[index]);
   llvm::SmallVector<unsigned, 4> kept = def.expand(result.indices);
+  AxisSet paired = getPairedAxes(op);
   for (unsigned index = 0; index < def.indices.size(); ++index)
     if (!op.indexAxes[index].empty() && !def.indices[index].isCompound() && !llvm::is_contained(kept, index)) {
-      sharding.partial |= toSet(op.indexAxes[index]);
+      sharding.partial |= toSet(op.indexAxes[index]) & ~paired;
       sharding.reduce = def.reduceKind.empty() ? ReduceKind::Sum : def.reduceKind[index];
     }
   if (!result.extra)

@@ -109,7 +109,8 @@ static bool isMasked(const OpDef &def, unsigned index) {
 }
 
 static void verifyIndexAxes(VerifierContext &context, const Op &op) {
-  AxisChecker checker(context.graph.mesh);
+  AxisChecker checker(context.graph.mesh), checkerOfFolded(context.graph.mesh);
+  AxisSet paired = getPairedAxes(op);
   for (unsigned i = 0; i < op.indexAxes.size(); ++i) {
     if (op.def->getCarrier(i) != i) {
       if (op.indexAxes[i] != op.indexAxes[op.def->getCarrier(i)])
@@ -117,16 +118,21 @@ static void verifyIndexAxes(VerifierContext &context, const Op &op) {
             << op.def->name << "index '" + op.def->indices[i].name + "' is not split as its outermost part is";
       continue;
     }
-    checker.add(op.indexAxes[i]);
-    if (!op.indexAxes[i].empty() && i < op.def->shardable.size() && !op.def->shardable[i])
+    bool isFolded = op.def->indices[i].fold;
+    (isFolded ? checkerOfFolded : checker).add(op.indexAxes[i]);
+    if (isFolded ? (toSet(op.indexAxes[i]) & ~paired) != 0
+                 : !op.indexAxes[i].empty() && i < op.def->shardable.size() && !op.def->shardable[i])
       context.diags.report(op.loc, diag::IRBadIndexAxes)
           << op.def->name << "index '" + op.def->indices[i].name + "' cannot be split";
   }
   auto report = [&](const llvm::Twine &fault) {
     context.diags.report(op.loc, diag::IRBadIndexAxes) << op.def->name << fault;
   };
-  if (!checker.getFault().empty())
-    return report(checker.getFault());
+  for (const AxisChecker &found : {checker, checkerOfFolded})
+    if (!found.getFault().empty())
+      return report(found.getFault());
+  if (op.ring && !op.def->indices[*op.ring].fold)
+    return report("index '" + op.def->indices[*op.ring].name + "' goes round a ring, but is not folded");
   for (unsigned i = 0; i < op.indexAxes.size() && i < op.extents.size(); ++i) {
     if (std::string fault = context.findBlockFault(op.extents[i].size, op.indexAxes[i]); !fault.empty())
       return report(fault);

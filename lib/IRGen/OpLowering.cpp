@@ -358,8 +358,13 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
   case Clause::Whole:
     return forEachNamed(clause.names, [&](unsigned index) { def.indices[index].whole = true; });
   case Clause::Fold:
-    // What is carried says how blocks are merged (ring); it is declared by `saves` where it is kept.
-    return forEachNamed(clause.names, [&](unsigned index) { def.indices[index].fold = true; });
+    if (!forEachNamed(clause.names, [&](unsigned index) { def.indices[index].fold = true; }))
+      return false;
+    if (!clause.formula)
+      return true;
+    // What is carried from block to block is a result like others: how two are merged follows from its formula (Fold.h).
+    return addResult(clause.extraName.name, *clause.extraType, /*extra=*/true) &&
+           (def.results.back().formula = lower(clause.formula));
   case Clause::Mask: {
     Mask mask;
     maskClause = &clause;

@@ -105,6 +105,8 @@ public:
             good &= lowerShard(*shardInner, *rule.env, pattern, &at->pattern);
           else if (auto *keepInner = llvm::dyn_cast<ast::KeepStmt>(inner))
             lowerKeep(*keepInner, pattern);
+          else if (auto *ring = llvm::dyn_cast<ast::RingStmt>(inner))
+            lowerRing(*ring, pattern);
           else
             good &= refuse(inner);
         }
@@ -169,6 +171,8 @@ private:
     std::string what = "this rule";
     if (llvm::isa<ast::ReplicateStmt>(stmt))
       what = "'replicate' below 'at'";
+    if (llvm::isa<ast::RingStmt>(stmt))
+      what = "'ring' that is not below 'at'";
     if (auto *other = llvm::dyn_cast<ast::OtherRuleStmt>(stmt))
       what = "'" + other->word.name.str() + "'";
     else if (llvm::isa<ast::PadStmt>(stmt))
@@ -218,6 +222,17 @@ private:
     rule.pattern = pattern;
     rule.axes = lowerAxes(stmt.axes);
     rule.kind = RuleKind::KeepGathered;
+    graph.rules.push_back(std::move(rule));
+  }
+
+  void lowerRing(const ast::RingStmt &stmt, const std::optional<PathPattern> &pattern) {
+    Rule rule;
+    rule.loc = stmt.loc();
+    rule.statement = statement;
+    rule.pattern = pattern;
+    rule.dims.push_back(stmt.index.name.str());
+    rule.axes = lowerAxes(stmt.axes);
+    rule.kind = RuleKind::Ring;
     graph.rules.push_back(std::move(rule));
   }
 

@@ -239,7 +239,7 @@ double FormulaEvaluator::compute(const Node &node) {
   case Kind::Negate:
     return -child(0);
   case Kind::Add:
-    return child(0) + child(1);
+    return isMerge(f) ? child(1) : child(0) + child(1);
   case Kind::Sub:
     return child(0) - child(1);
   case Kind::Mul:
@@ -364,6 +364,8 @@ void FormulaEvaluator::push(unsigned number, double adjoint) {
   case Kind::Add:
   case Kind::Sub:
     push(node.children[0], adjoint);
+    if (isMerge(f))
+      return;
     return push(node.children[1], f.kind == Kind::Add ? adjoint : -adjoint);
   case Kind::Mul: {
     if (active[node.children[0]])

@@ -25,6 +25,7 @@
 #define STAGE_LIB_INTERP_FORMULAEVALUATOR_H
 
 #include "stage/Interp/Tensor.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallBitVector.h"
 #include <string>
 
@@ -46,6 +47,9 @@ struct Invocation {
   bool reversesSums = false;
   /// Tells the invocation from all others of the step: op, iteration, microbatch.
   uint64_t identity = 0;
+  /// Additions that stand for their second addend, and pass the gradient on to the first: what a block adds to a sum that
+  /// is known of all blocks (Fold.h). Null: none.
+  const llvm::DenseSet<const Formula *> *merges = nullptr;
   /// Indices that tell draws from `identity` apart; empty: those of the first result.
   llvm::ArrayRef<unsigned> drawIndices;
 };
@@ -101,6 +105,7 @@ private:
   /// The place of an Element in its operand; nothing if the rank does not hold it.
   std::optional<int64_t> locate(const Node &node);
   template <typename Function> void forEachIn(llvm::ArrayRef<unsigned> indices, Function f);
+  bool isMerge(const Formula &f) const { return in.merges && in.merges->contains(&f); }
   void fail(const std::string &text) {
     if (fault.empty())
       fault = text;

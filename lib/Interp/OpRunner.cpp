@@ -50,7 +50,7 @@ Rounding::Rounding(const RankMemory &once, const RankMemory &again) {
   measure(once.updated, again.updated, updated);
 }
 
-static Fault makeFault(const Op *op, const Value *value, const llvm::Twine &text) { return {op, value, text.str()}; }
+Fault stage::makeFault(const Op *op, const Value *value, const llvm::Twine &text) { return {op, value, text.str()}; }
 
 //===----------------------------------------------------------------------===//
 // Reading and keeping
@@ -125,7 +125,7 @@ bool OpRunner::isMissing(const Value *value, const Step &step, const RankMemory 
   return !memory.values.count(instance) && !memory.freed.count(instance);
 }
 
-static std::string describePositions(const Positions &positions) {
+std::string stage::describePositions(const Positions &positions) {
   std::string text = "[";
   for (size_t i = 0; i < positions.size();) {
     size_t end = i + 1;
@@ -205,129 +205,6 @@ std::optional<Fault> OpRunner::run(const Step &step, int64_t rank, RankMemory &m
     }
     return fault;
   }
-}
-
-std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMemory &memory) {
-  const Op &op = *step.op;
-  const OpDef &def = *op.def;
-  Invocation in;
-  in.def = def.vjpOf ? def.vjpOf : &def;
-  for (unsigned i = 0; i < op.extents.size(); ++i) {
-    auto size = pieces.getSize(op.extents[i].size);
-    auto positions = pieces.getPositions(
-        op.extents[i], i < op.indexAxes.size() ? llvm::ArrayRef<PlacedAxis>(op.indexAxes[i]) : llvm::ArrayRef<PlacedAxis>(), rank);
-    if (!size || !positions)
-      return makeFault(&op, op.getResult(0), "index '" + def.indices[i].name + "' cannot be split evenly");
-    in.sizes.push_back(*size);
-    in.positions.push_back(std::move(*positions));
-  }
-  std::optional<Fault> fault;
-  llvm::SmallVector<TensorRef, 6> operands;
-  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
-    operands.push_back(read(op.getOperand(i), step, rank, memory, fault));
-    if (fault)
-      return fault;
-    for (unsigned k = 0; k < def.operands[i].indices.size(); ++k) {
-      const Positions &wanted = in.positions[def.operands[i].indices[k]];
-      if (operands[i]->dims[k] != wanted)
-        return makeFault(&op, op.getOperand(i),
-                         "holds positions " + describePositions(operands[i]->dims[k]) + " along index '" +
-                             def.indices[def.operands[i].indices[k]].name + "', and the op works on " +
-                             describePositions(wanted));
-    }
-  }
-  const Op *drawer = sources.getDrawer(&op);
-  in.drawIndices = drawer->def->results.front().indices;
-  in.identity = hashWords({sources.getOrdinal(drawer), getIteration(op.getResult(0), step.frame), step.microbatch});
-  in.reversesSums = isDisturbed;
-  for (auto &result : op.getResults())
-    in.limits.push_back(sources.getLimit(result.get()));
-  if (def.vjpOf)
-    return runBackward(step, rank, in, operands, memory);
-  for (const TensorRef &operand : operands)
-    in.operands.push_back(operand.get());
-  FormulaEvaluator evaluator(in, graph.defs, graph.binding);
-  for (unsigned i = 0; i < op.getNumResults(); ++i) {
-    auto tensor = std::make_shared<Tensor>(evaluator.evaluate(i));
-    if (!evaluator.getFault().empty())
-      return makeFault(&op, op.getResult(i), "cannot be computed: " + evaluator.getFault());
-    if (auto fault = store(op.getResult(i), step.frame, step.microbatch, std::move(tensor), rank, memory, &op))
-      return fault;
-  }
-  return std::nullopt;
-}
-
-const Op *OpRunner::findForward(const Op &op) const {
-  llvm::SmallVector<unsigned, 4> savedOperands, savedResults;
-  listSaved(*op.def->vjpOf, savedOperands, savedResults);
-  for (unsigned i = 0; i < savedResults.size(); ++i) {
-    const Value *value = op.getOperand(savedOperands.size() + i);
-    while (value->getOp() && isMove(value->getOp()->kind))
-      value = getMoved(*value);
-    if (value->getOp() && value->getOp()->def == op.def->vjpOf)
-      return value->getOp();
-  }
-  return nullptr;
-}
-
-std::optional<Fault> OpRunner::runBackward(const Step &step, int64_t rank, const Invocation &shape,
-                                           llvm::ArrayRef<TensorRef> operands, RankMemory &memory) {
-  const Op &op = *step.op;
-  const OpDef &forward = *op.def->vjpOf;
-  llvm::SmallVector<unsigned, 4> savedOperands, savedResults;
-  listSaved(forward, savedOperands, savedResults);
-  Invocation in = shape;
-  in.operands.assign(forward.operands.size(), nullptr);
-  for (unsigned i = 0; i < savedOperands.size(); ++i)
-    in.operands[savedOperands[i]] = operands[i].get();
-
-  // What was not saved: see the top of OpRunner.h.
-  std::vector<TensorRef> unsaved;
-  const Op *origin = findForward(op);
-  const std::map<Instance, TensorRef> &known = unsharded ? *unsharded : memory.values;
-  for (unsigned i = 0; origin && i < forward.operands.size(); ++i) {
-    if (in.operands[i])
-      continue;
-    const Value *value = origin->getOperand(i);
-    auto it = known.find(getInstance(value, step.frame, step.microbatch));
-    TensorRef whole = Sources::isSource(value) || isTransferred(*value) ? getSource(value, step, /*rank=*/-1)
-                      : it != known.end()      ? it->second
-                                               : nullptr;
-    llvm::SmallVector<Positions, 4> dims;
-    for (unsigned index : forward.operands[i].indices)
-      dims.push_back(in.positions[index]);
-    if (auto piece = whole ? extract(*whole, dims) : std::nullopt) {
-      unsaved.push_back(std::make_shared<Tensor>(std::move(*piece)));
-      in.operands[i] = unsaved.back().get();
-    }
-  }
-  for (unsigned i = 0; i < savedResults.size(); ++i) {
-    const TensorRef &saved = operands[savedOperands.size() + i];
-    const ResultInfo &result = forward.results[savedResults[i]];
-    if (result.extra && !result.formula && result.indices == forward.results.front().indices)
-      in.draws = saved.get();
-    Instance instance = origin ? getInstance(origin->getResult(savedResults[i]), step.frame, step.microbatch) : Instance();
-    auto it = origin ? known.find(instance) : known.end();
-    auto expected = it != known.end() ? extract(*it->second, saved->dims) : std::nullopt;
-    double changed = rounding && expected ? rounding->get(instance) : 0;
-    for (size_t k = 0; expected && k < saved->data.size(); ++k)
-      if (!Deviation(saved->data[k], expected->data[k], changed, /*largest=*/1).isAccepted())
-        return makeFault(&op, op.getOperand(savedOperands.size() + i),
-                         "is not what forward saved for this microbatch and iteration");
-  }
-
-  llvm::SmallVector<const Tensor *, 2> gradients(forward.results.size(), nullptr);
-  for (unsigned i = 0; i < op.def->vjpGradients.size(); ++i)
-    gradients[op.def->vjpGradients[i]] = operands[savedOperands.size() + savedResults.size() + i].get();
-  FormulaEvaluator evaluator(in, graph.defs, graph.binding);
-  std::vector<Tensor> results = evaluator.differentiate(gradients, op.def->vjpOperands);
-  if (!evaluator.getFault().empty())
-    return makeFault(&op, op.getResult(0), "cannot be computed: " + evaluator.getFault());
-  for (unsigned i = 0; i < results.size(); ++i)
-    if (auto fault = store(op.getResult(i), step.frame, step.microbatch,
-                           std::make_shared<Tensor>(std::move(results[i])), rank, memory, &op))
-      return fault;
-  return std::nullopt;
 }
 
 /// False if it is another piece.

@@ -18,6 +18,7 @@
 
 #include "Sources.h"
 #include "Steps.h"
+#include "stage/IR/Fold.h"
 #include <map>
 #include <set>
 
@@ -58,6 +59,10 @@ struct Fault {
   const Value *value = nullptr;
   std::string text;
 };
+
+Fault makeFault(const Op *op, const Value *value, const llvm::Twine &text);
+/// `[0..3, 8..11]`
+std::string describePositions(const Positions &positions);
 
 /// How far rounding alone may lead. Sums of many terms, or of large ones that cancel, round to more than `tolerance`;
 /// how much is measured: the unsharded program runs once more with every sum in reverse order and every result of one off
@@ -106,8 +111,15 @@ public:
 
 private:
   std::optional<Fault> runCompute(const Step &step, int64_t rank, RankMemory &memory);
-  std::optional<Fault> runBackward(const Step &step, int64_t rank, const Invocation &forward,
-                                   llvm::ArrayRef<TensorRef> operands, RankMemory &memory);
+  bool setPositions(const Op &op, int64_t rank, AxisSet among, Invocation &in, std::optional<Fault> &fault) const;
+  std::optional<Fault> compute(const Step &step, Invocation &in, llvm::ArrayRef<TensorRef> operands, RankMemory &memory,
+                               std::vector<Tensor> &results);
+  std::optional<Fault> computePairs(const Step &step, const Invocation &whole, llvm::ArrayRef<TensorRef> operands,
+                                    RankMemory &memory, std::vector<Tensor> &results);
+  std::optional<Fault> computeGradients(const Step &step, const Invocation &forward,
+                                        llvm::ArrayRef<TensorRef> operands, RankMemory &memory,
+                                        std::vector<Tensor> &results);
+  const Fold *getFold(const Op &op);
   std::optional<Fault> runAccumulate(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runUpdate(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runWrite(const Step &step, int64_t rank, RankMemory &memory);
@@ -120,6 +132,7 @@ private:
   Sources &sources;
   PieceMap pieces;
   GradientBuffers buffers;
+  std::map<std::pair<const OpDef *, unsigned>, std::unique_ptr<Fold>> folds; ///< By the op and the folded index.
   const std::map<Instance, TensorRef> *unsharded = nullptr;
   const Rounding *rounding = nullptr;
   const bool isDisturbed = false;

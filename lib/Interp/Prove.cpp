@@ -388,7 +388,7 @@ static bool hasCommunication(Graph &graph) {
     for (auto &result : op.getResults())
       isComplete &= result->sharding.dims.size() == result->type.getNumDims();
     if (op.kind == OpKind::Compute)
-      isComplete &= op.indexAxes.size() == op.def->indices.size();
+      isComplete &= !op.ring && op.indexAxes.size() == op.def->indices.size();
   });
   if (!isComplete)
     return false;

@@ -16,7 +16,7 @@ Sources::Sources(const Graph &graph, double scale) : graph(graph), scale(scale),
       ordinals[&op] = numInputs++;
     } else if (op.kind == OpKind::Compute) {
       // Extras and integers that are dealt out tell invocations apart as draws do.
-      if (isRandom(*op.def) || llvm::any_of(op.def->results, [](const ResultInfo &r) { return r.extra || isDealt(r); }))
+      if (isRandom(*op.def) || llvm::any_of(op.def->results, [](const ResultInfo &r) { return (r.extra && !r.formula) || isDealt(r); }))
         ordinals[&op] = numRandom++;
       findLimits(op);
     }

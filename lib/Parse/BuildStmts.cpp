@@ -139,6 +139,7 @@ Stmt *Builder::opStmt(Grammar::OpStmtContext *tree) {
     node->names = idents(fold->nameList());
     node->extraName = ident(fold->name());
     node->extraType = typeOrNull(fold->type());
+    node->formula = exprOrNull(fold->expr());
   } else if (auto *mask = dynamic_cast<Grammar::OpMaskContext *>(tree)) {
     node->clause = Clause::Mask;
     node->word = ident(mask->name());

@@ -50,6 +50,13 @@ Stmt *Builder::rule(Grammar::StrategyRuleContext *tree) {
     node->axes = axes(keepTree->axisList());
     return node;
   }
+  if (auto *other = tree->otherRule(); other->RING()) {
+    auto *node = make<RingStmt>(tree);
+    node->index = ident(other->name(0));
+    node->axes = axes(other->axisList());
+    node->entries = entryStmts(other->entryBlock());
+    return node;
+  }
   if (auto *other = tree->otherRule(); other->REPLICATE()) {
     llvm::SmallVector<Pattern, 4> patterns;
     for (auto *what : other->patternList()->pattern())

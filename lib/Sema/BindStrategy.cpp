@@ -318,6 +318,8 @@ bool StrategyBinder::checkRule(const ast::Stmt *stmt) {
       ok &= checkAxes(item.axes);
   } else if (auto *keep = dyn_cast<ast::KeepStmt>(stmt)) {
     ok = checkAxes(keep->axes);
+  } else if (auto *ring = dyn_cast<ast::RingStmt>(stmt)) {
+    ok = checkAxes(ring->axes);
   } else if (auto *replicate = dyn_cast<ast::ReplicateStmt>(stmt)) {
     ok = checkAxes(replicate->axes);
   } else if (auto *at = dyn_cast<ast::AtStmt>(stmt)) {

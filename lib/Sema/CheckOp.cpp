@@ -279,6 +279,19 @@ void OpChecker::checkClause(const ast::OpClauseStmt &clause) {
       if (!indices.count(name))
         reportUnknownName(name, range, diag::UnknownIndex);
   }
+  if (clause.formula) {
+    auto savesIt = [&](const ast::Stmt *stmt) {
+      auto *other = dyn_cast<ast::OpClauseStmt>(stmt);
+      return other && other != &clause && (other->clause == Clause::Saves || other->formula) &&
+             other->extraName.name == clause.extraName.name;
+    };
+    if (llvm::any_of(op.body, savesIt) || findResult(clause.extraName.name) ||
+        llvm::any_of(op.params, [&](const ast::Param &param) { return param.name.name == clause.extraName.name; }))
+      diags.report(clause.extraName.loc(), diag::Redefinition).range(clause.extraName.range) << clause.extraName.name;
+    IndexSet own;
+    collectIndices(*clause.extraType, own);
+    checkReduced(diags, checkOpFormula(*this, diags, indices, clause.formula), own);
+  }
   for (const ast::Expr *cost : {clause.value, clause.value2})
     if (cost)
       checkCost(cost);

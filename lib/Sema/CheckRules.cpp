@@ -92,6 +92,9 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
     }
   } else if (auto *keep = dyn_cast<ast::KeepStmt>(stmt)) {
     collectAxes(keep->axes);
+  } else if (auto *ring = dyn_cast<ast::RingStmt>(stmt)) {
+    collectAxes(ring->axes);
+    checkEntries(ring->entries, "ring", {});
   } else if (auto *at = dyn_cast<ast::AtStmt>(stmt)) {
     checkBody(at->rules);
   } else if (auto *pipeline = dyn_cast<ast::PipelineStmt>(stmt)) {

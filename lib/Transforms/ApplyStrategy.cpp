@@ -402,19 +402,15 @@ private:
   }
 
   void applyToOp(const Rule &rule, Op &op, unsigned specificity) {
-    if (rule.kind != RuleKind::Shard) {
+    bool isRing = rule.kind == RuleKind::Ring;
+    if (rule.kind != RuleKind::Shard && !isRing) {
       for (auto &result : op.getResults())
         applyToValue(rule, *result, specificity);
       return;
     }
     op.indexConstraint.resize(op.def->indices.size());
     for (const std::string &name : rule.dims) {
-      std::optional<unsigned> index = op.def->findIndex(name);
-      if (!index)
-        index = op.def->findIndex(name + ".1"); // a size of the caller's has the name of the op's index
-      for (unsigned i = 0; !index && i < op.extents.size(); ++i)
-        if (op.extents[i].dim && op.extents[i].dim->answersTo(name))
-          index = i;
+      std::optional<unsigned> index = findIndex(op, name);
       if (!index) {
         if (!isTrivial(rule) && reported.insert({&rule, 1}).second)
           diags.report(rule.loc, diag::IndexMissing) << name << op.def->name;
@@ -422,14 +418,37 @@ private:
       }
       index = op.def->getCarrier(*index);
       AxisList axes = dropTrivial(rule.axes);
-      if (!axes.empty() && !op.def->shardable[*index]) {
+      if (isRing && (axes.empty() || !isRingPossible(rule, op, *index, axes)))
+        continue;
+      if (!isRing && !axes.empty() && !op.def->shardable[*index]) {
         if (reported.insert({&rule, 2}).second)
           diags.report(rule.loc, diag::IndexNotShardable) << op.def->name << name << describe(axes);
         continue;
       }
       setIndex(op, *index, axes, specificity, rule);
       use(axes);
+      bool isSettled = op.indexConstraint[*index] == axes; // and not what a more specific rule says
+      if (isSettled && isRing)
+        op.ring = *index;
+      else if (isSettled && op.ring == index)
+        op.ring.reset();
     }
+  }
+
+  /// What stands against it is said once per rule.
+  bool isRingPossible(const Rule &rule, const Op &op, unsigned index, const AxisList &axes) {
+    return !reported.count({&rule, 3}) &&
+           (checkRing(graph, rule, op, index, axes, diags) || !reported.insert({&rule, 3}).second);
+  }
+
+  static std::optional<unsigned> findIndex(const Op &op, llvm::StringRef name) {
+    std::optional<unsigned> index = op.def->findIndex(name);
+    if (!index)
+      index = op.def->findIndex((name + ".1").str()); // a size of the caller's has the name of the op's index
+    for (unsigned i = 0; !index && i < op.extents.size(); ++i)
+      if (op.extents[i].dim && op.extents[i].dim->answersTo(name))
+        index = i;
+    return index;
   }
 
   /// A `shard a over x, b over y;` may name dims that a model lacks as long as it has one of them.

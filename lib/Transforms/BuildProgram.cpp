@@ -47,6 +47,12 @@ public:
   }
 
   std::unique_ptr<Program> run() {
+    graph.walk([&](Op &op) {
+      if (op.ring)
+        diags.report(op.loc, diag::RingNotUnrolled) << op.def->name << op.def->indices[*op.ring].name;
+    });
+    if (diags.hasErrors())
+      return nullptr;
     if (!checkNumUnits(graph, layout.getNumVirtual(), kinds.size(), diags))
       return nullptr;
     auto program = std::make_unique<Program>();

@@ -1,6 +1,10 @@
 //===- CheckConstraints.cpp - what rules leave must be possible -----------===//
 #include "CheckConstraints.h"
+#include "stage/IR/Fold.h"
+#include "stage/IR/ShardingRules.h"
+#include "stage/IR/Text.h"
 #include "stage/Transforms/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
 
@@ -33,6 +37,42 @@ static AxisSet checkAxes(const Graph &graph, const Value &value, DiagnosticEngin
     }
   }
   return seen | constraint.replicated | constraint.partial.value_or(0);
+}
+
+bool stage::checkRing(Graph &graph, const Rule &rule, const Op &op, unsigned index, llvm::ArrayRef<PlacedAxis> axes,
+                      DiagnosticEngine &diags) {
+  const OpDef &def = op.def->vjpOf ? *op.def->vjpOf : *op.def;
+  auto refuse = [&](diag::ID id, const std::string &why) {
+    DiagnosticBuilder message = diags.report(rule.loc, id);
+    message << def.name << def.indices[index].name << llvm::join(listAxisNames(graph.mesh, axes), ", ") << why;
+    if (def.loc.isValid())
+      message.note(def.loc, diag::OpDeclaredHere) << def.name;
+    return false;
+  };
+  if (axes.size() > 1)
+    return refuse(diag::RingOverSeveral, "");
+  if (axes.front() == graph.pipeline.axis)
+    return refuse(diag::RingNotPossible, "it carries the pipeline");
+  Fold fold = deriveFold(def, index, graph.defs);
+  if (!fold.fault.empty())
+    return refuse(diag::RingNotPossible, fold.fault);
+  llvm::SmallVector<unsigned, 4> savedOperands, savedResults;
+  listSaved(def, savedOperands, savedResults);
+  for (unsigned result : fold.carried)
+    if (graph.training && !llvm::is_contained(savedResults, result))
+      return refuse(diag::RingNotPossible,
+                    "the gradient of a block needs '" + def.results[result].name + "', which it does not save");
+  return true;
+}
+
+void stage::checkRingRows(const Graph &graph, const Op &op, DiagnosticEngine &diags) {
+  if (!op.ring)
+    return;
+  AxisSet paired = getPairedAxes(op);
+  for (AxisId axis : op.indexAxes[*op.ring])
+    if (!(paired >> axis & 1))
+      diags.report(op.loc, diag::RingWithoutRows)
+          << op.def->name << op.def->indices[*op.ring].name << graph.mesh[axis].name;
 }
 
 void stage::checkConstraints(const Graph &graph, const RuleTargets &targets, AxisSet usedAxes,

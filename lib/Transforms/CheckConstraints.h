@@ -20,6 +20,13 @@ std::string getDimName(const Value &value, unsigned d);
 /// The name of a value that a rule is about.
 std::string getNameForRules(const Value &value);
 
+/// Whether blocks of an index of an op may go round over these axes, as a rule says: what they add up to can be merged,
+/// and the gradient of each can be told from what forward saves.
+bool checkRing(Graph &graph, const Rule &rule, const Op &op, unsigned index, llvm::ArrayRef<PlacedAxis> axes,
+               DiagnosticEngine &diags);
+/// Ranks that have the same part of all other indices of an op would do the same with each block.
+void checkRingRows(const Graph &graph, const Op &op, DiagnosticEngine &diags);
+
 } // namespace stage
 
 #endif // STAGE_LIB_TRANSFORMS_CHECKCONSTRAINTS_H

@@ -1,5 +1,6 @@
 //===- Passes.cpp - the registry of passes --------------------------------===//
 #include "stage/Transforms/Passes.h"
+#include "stage/IR/ShardingRules.h"
 #include "stage/IR/Walk.h"
 
 using namespace stage;
@@ -12,6 +13,18 @@ static llvm::StringRef findUnsharded(Graph &graph) {
       isSharded &= value.sharding.dims.size() == value.type.getNumDims();
     });
   return isSharded ? "" : "propagate-sharding";
+}
+
+/// Blocks go round once they are where the op needs them.
+static llvm::StringRef findUnresharded(Graph &graph) {
+  bool isResharded = true;
+  graph.walk([&](Op &op) {
+    for (unsigned i = 0; op.ring && isResharded && i < op.getNumOperands(); ++i)
+      isResharded = op.indexAxes.size() == op.def->indices.size() && !op.indexAxes[*op.ring].empty() &&
+                    op.getOperand(i)->sharding == getNeededSharding(op, i);
+  });
+  llvm::StringRef missing = findUnsharded(graph);
+  return !missing.empty() ? missing : isResharded ? "" : "insert-communication";
 }
 
 /// What makes shardings knows nothing of ops that change them.

@@ -18,9 +18,11 @@
 // Conflicts: an axis stays where a parameter or the gradient of one carries it; else
 // where the fewest bytes move; ties go to the leftmost operand. See --remarks.
 //
-// Limits: no ring: a folded index is always whole.
+// A folded index is whole unless a rule sends its blocks round (`ring t over cp`): then it has the axes of the rule,
+// which stand on another index, too.
 //
 //===----------------------------------------------------------------------===//
+#include "CheckConstraints.h"
 #include "WantedShardings.h"
 #include "stage/IR/Identity.h"
 #include "stage/IR/ShardingRules.h"
@@ -137,6 +139,7 @@ private:
       completeForUsers(result);
       owe(result.type, result.sharding, result);
     }
+    checkRingRows(graph, op, diags);
     for (unsigned i = 0; i < def.indices.size(); ++i)
       oweDivision(op.extents[i], op.indexAxes[i], op.loc, def.name);
     noteGathers(op);
@@ -210,12 +213,19 @@ private:
   AxisSet fixIndices(Op &op, llvm::SmallVectorImpl<bool> &fixed) {
     const OpDef &def = *op.def;
     AxisSet taken = 0;
+    // The gradient goes round where the op does.
+    std::optional<unsigned> ring = op.origin ? op.origin->ring : std::nullopt;
+    if (ring && !(*ring < op.indexConstraint.size() && op.indexConstraint[*ring]))
+      op.ring = ring;
     auto fix = [&](unsigned index, const AxisList &axes) {
-      if (fixed[index] || (!axes.empty() && !def.shardable[index]) || (toSet(axes) & taken))
+      // Blocks that go round meet other indices that are split over the same axes.
+      bool isRing = op.ring == index;
+      if (fixed[index] || (!isRing && ((!axes.empty() && !def.shardable[index]) || (toSet(axes) & taken))))
         return;
       fixed[index] = true;
       op.indexAxes[index] = axes;
-      taken |= toSet(axes);
+      if (!isRing)
+        taken |= toSet(axes);
     };
     for (unsigned index = 0; index < def.indices.size(); ++index)
       if (def.indices[index].isCompound())

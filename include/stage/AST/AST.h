@@ -297,7 +297,7 @@ struct ExprStmt : Stmt {
 };
 
 /// A clause of an op's body that is not `let` or `result =`:
-///   whole e, u;  fold t carrying lse: f32[b, s];  mask window(s, t, w);  flops = e;  bytes = e;  class = attention;
+///   whole e, u;  fold t carrying lse: f32[b, s] = e;  mask window(s, t, w);  flops = e;  bytes = e;  class = attention;
 ///   saves q, key;  saves lse: f32[b, s];  saves nothing;  backward flops = e, recomputing e;
 ///   linear x;  scan c;  routes b, s -> x, c;  updates c along t;  opaque;  stop_gradient;
 struct OpClauseStmt : Stmt {
@@ -311,6 +311,7 @@ struct OpClauseStmt : Stmt {
   TensorType *extraType = nullptr;
   Expr *value = nullptr;  ///< flops, bytes, class, backward flops
   Expr *value2 = nullptr; ///< recomputing
+  Expr *formula = nullptr; ///< of what is carried; null: not said
   AST_CLASSOF(OpClauseStmt)
 };
 
@@ -366,7 +367,14 @@ struct ReplicateStmt : Stmt {
   AxisListSyntax axes;
   AST_CLASSOF(ReplicateStmt)
 };
-/// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, KeepStmt, ReplicateStmt, RecomputeStmt, OtherRuleStmt.
+/// `ring t over cp;`
+struct RingStmt : Stmt {
+  Ident index;
+  AxisListSyntax axes;
+  ArrayRef<Stmt *> entries;
+  AST_CLASSOF(RingStmt)
+};
+/// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, KeepStmt, RingStmt, ReplicateStmt, RecomputeStmt, OtherRuleStmt.
 struct AtStmt : Stmt {
   Pattern pattern;
   ArrayRef<Stmt *> rules;
@@ -420,7 +428,7 @@ struct RecomputeStmt : Stmt {
   ArrayRef<Stmt *> entries;
   AST_CLASSOF(RecomputeStmt)
 };
-/// Rules that this compiler reads and does not lower yet: offload, gather, ring, overlap, slow
+/// Rules that this compiler reads and does not lower yet: offload, gather, overlap, slow
 /// rank. Kept with their first word so that each can be refused where it stands.
 struct OtherRuleStmt : Stmt {
   Ident word;

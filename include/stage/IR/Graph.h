@@ -168,6 +168,9 @@ struct OpAttributes {
   llvm::SmallVector<AxisList, 6> indexAxes;
   /// Strategy's `at **.attention(): shard k over cp` for this op, by index.
   llvm::SmallVector<std::optional<AxisList>, 6> indexConstraint;
+  /// The folded index whose blocks go round over its axes (`ring t over cp`): a rank works on one after the other, and
+  /// sends it on. Until `unroll-rings` has made an op of each.
+  std::optional<unsigned> ring;
 
   // Collectives and slice: over which axes, in the order and layout in which they stand on the dim
   // (all_reduce: any), and along which dim of the operand. all_to_all: `dim` and

@@ -20,6 +20,16 @@ std::optional<AxisList> getDecidedAxes(const Op &op, unsigned index);
 /// is split further would be pieces of an inner part.
 AxisList getLeadingAxes(const Graph &graph, Size extent, llvm::ArrayRef<PlacedAxis> axes);
 
+/// Axes that stand on a folded index of an op and on another one, too: coordinate c works on its part of the one and on
+/// the block of the other that it has. With `cp` on s and `cp rotated 1` on t of two blocks these are
+///
+///           t: 0  1
+///   s: 0       .  x       coordinate 0
+///      1       x  .       coordinate 1
+///
+/// The op is that of these pairs, and makes nothing partial. One that goes round a ring has been at all pairs.
+AxisSet getPairedAxes(const Op &op);
+
 /// Axes over which a compute op hands the partial state of its operands on to its results: those of operands it is
 /// linear in, and, for a sum, those over which every addend is partial.
 AxisSet getPassedPartial(const Op &op);

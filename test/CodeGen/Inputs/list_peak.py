@@ -17,8 +17,8 @@ first, last, sizes = {}, {}, {}
 lines = [line for line in run([stage_trace, "dump", "--rank", rank, folder]).splitlines() if "inputs=" in line]
 for at, line in enumerate(lines):
     inputs, outputs = (json.loads(text) for text in re.search(r"inputs=(\[.*\]) outputs=(\[.*\])$", line).groups())
-    awaited = re.findall(r"ctrl=\[(\d+)\]", line)
-    begin = at if " COMM_RECV " not in line else int(awaited[0]) + 1 if awaited else 0
+    awaited = re.findall(r"\d+", " ".join(re.findall(r" ctrl=\[([\d, ]+)\]", line)))
+    begin = at if " COMM_RECV " not in line else max((int(node) + 1 for node in awaited), default=0)
     for words, isWrite in (inputs, False), (outputs, True):
         for name, size in zip(words[::2], words[1::2]):
             sizes[name] = int(size)

@@ -25,7 +25,9 @@ ARGUMENTS = {
         "pp = 2, dp = 2, cp = 2, tp = 2, zero = 1",
         "dp = 2, cp = 2, zero = 2",
         "pp = 2, dp = 2, tp = 2, zero = 3",
+        "pp = 2, cp = 4, tp = 2, ring = true, zero = 1",
     ],
+    "ring_attention": ["cp = 4", "dp = 2, cp = 4, uly = 2"],
     "zero": ["dp = 2", "dp = 3, stage = 2", "dp = 2, stage = 3", "dp = 2, stage = 3, keep = true"],
     "fsdp": ["dp = 2", "dp = 2, replicas = 2, keep = true"],
 }
@@ -49,10 +51,12 @@ def main():
         for arguments in lists:
             for model, config in MODELS:
                 path = folder / "job.stg"
+                # Blocks of keys go round where attention takes them so, which is one op then.
+                fused = ", fused = true" if model == "GPT" and "ring" in strategy + arguments else ""
                 path.write_text(
                     f"import std.configs ({config});\nimport std.transformer ({model});\n"
                     f"import std.parallel ({strategy});\nimport std.schedules (gpipe);\n"
-                    f"job prove {{\n  model = {model}({config});\n"
+                    f"job prove {{\n  model = {model}({config}{fused});\n"
                     "  step = train(B = 48, S = 1024, microbatch = 1, optimizer = adamw);\n"
                     f"  precision = bf16_mixed;\n  strategy = {strategy}({arguments});\n}}\n")
                 # Four stages stay four: with two every stage is at an end, and its only neighbour is the other.

@@ -1,0 +1,234 @@
+//===- RunCompute.cpp - an operator on one rank ---------------------------===//
+//
+// Problem: an operator or its gradient is to be computed on what a rank holds, or, in the unsharded run, on all of it.
+// An op on pairs of blocks (getPairedAxes: queries of a rank, keys of another one) is none of all rows with all columns.
+// On one device it is what the ranks do, one after the other.
+//
+// Algorithm: the positions of the indices say what is worked on, and FormulaEvaluator does it. For pairs of blocks it
+// does so once per rank that has other blocks; what they make is put together, and added up where it is of several. The
+// gradient of a block is taken at sums that are those of all blocks, as the results of forward tell (Fold.h).
+//
+//===----------------------------------------------------------------------===//
+#include "FormulaEvaluator.h"
+#include "OpRunner.h"
+#include "stage/IR/ShardingRules.h"
+
+using namespace stage;
+
+std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMemory &memory) {
+  const Op &op = *step.op;
+  const OpDef &def = *op.def;
+  if (rank >= 0 && op.ring)
+    return makeFault(&op, op.getResult(0), "is made of blocks that go round a ring, and 'unroll-rings' has not run");
+  Invocation in;
+  in.def = def.vjpOf ? def.vjpOf : &def;
+  std::optional<Fault> fault;
+  if (!setPositions(op, rank, ~AxisSet(0), in, fault))
+    return fault;
+  llvm::SmallVector<TensorRef, 6> operands;
+  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+    operands.push_back(read(op.getOperand(i), step, rank, memory, fault));
+    if (fault)
+      return fault;
+    for (unsigned k = 0; k < def.operands[i].indices.size(); ++k) {
+      const Positions &wanted = in.positions[def.operands[i].indices[k]];
+      if (operands[i]->dims[k] != wanted)
+        return makeFault(&op, op.getOperand(i),
+                         "holds positions " + describePositions(operands[i]->dims[k]) + " along index '" +
+                             def.indices[def.operands[i].indices[k]].name + "', and the op works on " +
+                             describePositions(wanted));
+    }
+  }
+  const Op *drawer = sources.getDrawer(&op);
+  in.drawIndices = drawer->def->results.front().indices;
+  in.identity = hashWords({sources.getOrdinal(drawer), getIteration(op.getResult(0), step.frame), step.microbatch});
+  in.reversesSums = isDisturbed;
+  for (auto &result : op.getResults())
+    in.limits.push_back(sources.getLimit(result.get()));
+  std::vector<Tensor> results;
+  bool isPaired = rank < 0 && !op.ring && getPairedAxes(op);
+  fault = isPaired ? computePairs(step, in, operands, memory, results) : compute(step, in, operands, memory, results);
+  for (unsigned i = 0; i < results.size() && !fault; ++i)
+    fault = store(op.getResult(i), step.frame, step.microbatch, std::make_shared<Tensor>(std::move(results[i])), rank,
+                  memory, &op);
+  return fault;
+}
+
+/// The positions of each index that a rank works on: of indices that have one of the axes `among` its part, of others all.
+bool OpRunner::setPositions(const Op &op, int64_t rank, AxisSet among, Invocation &in, std::optional<Fault> &fault) const {
+  in.sizes.clear();
+  in.positions.clear();
+  for (unsigned i = 0; i < op.extents.size(); ++i) {
+    auto axes = i < op.indexAxes.size() ? llvm::ArrayRef<PlacedAxis>(op.indexAxes[i]) : llvm::ArrayRef<PlacedAxis>();
+    auto size = pieces.getSize(op.extents[i].size);
+    auto positions = pieces.getPositions(op.extents[i], axes, toSet(axes) & among ? rank : -1);
+    if (!size || !positions) {
+      fault = makeFault(&op, op.getResult(0), "index '" + op.def->indices[i].name + "' cannot be split evenly");
+      return false;
+    }
+    in.sizes.push_back(*size);
+    in.positions.push_back(std::move(*positions));
+  }
+  return true;
+}
+
+static void addInto(Tensor &whole, const Tensor &piece) {
+  forEachElement(piece.dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
+    int64_t place = 0;
+    for (unsigned d = 0; d < piece.dims.size(); ++d)
+      place = place * int64_t(whole.dims[d].size()) +
+              (llvm::lower_bound(whole.dims[d], piece.dims[d][local[d]]) - whole.dims[d].begin());
+    whole.data[place] += piece.data[linear];
+  });
+}
+
+/// An op on pairs of blocks (getPairedAxes), all of them on one device: what ranks do one after the other.
+std::optional<Fault> OpRunner::computePairs(const Step &step, const Invocation &whole,
+                                            llvm::ArrayRef<TensorRef> operands, RankMemory &memory,
+                                            std::vector<Tensor> &results) {
+  const Op &op = *step.op;
+  AxisSet paired = getPairedAxes(op), among = paired;
+  for (const AxisList &axes : op.indexAxes)
+    if (toSet(axes) & paired)
+      among |= toSet(axes);
+  for (const ResultInfo &result : op.def->results) {
+    llvm::SmallVector<Positions, 4> dims;
+    for (unsigned index : result.indices)
+      dims.push_back(whole.positions[index]);
+    results.emplace_back(std::move(dims));
+  }
+  for (int64_t rank = 0, n = graph.mesh.getNumRanks(); rank < n; ++rank) {
+    bool isFirst = true; // of those that do the same
+    for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
+      isFirst &= (among >> axis & 1) || graph.mesh.getCoordinate(rank, axis) == 0;
+    if (!isFirst)
+      continue;
+    Invocation in = whole;
+    std::optional<Fault> fault;
+    if (!setPositions(op, rank, among, in, fault))
+      return fault;
+    llvm::SmallVector<TensorRef, 6> parts;
+    for (unsigned i = 0; i < operands.size(); ++i) {
+      llvm::SmallVector<Positions, 4> dims;
+      for (unsigned index : op.def->operands[i].indices)
+        dims.push_back(in.positions[index]);
+      parts.push_back(std::make_shared<Tensor>(std::move(*extract(*operands[i], dims))));
+    }
+    std::vector<Tensor> made;
+    if ((fault = compute(step, in, parts, memory, made)))
+      return fault;
+    for (unsigned i = 0; i < made.size(); ++i)
+      addInto(results[i], made[i]);
+  }
+  return std::nullopt;
+}
+
+std::optional<Fault> OpRunner::compute(const Step &step, Invocation &in, llvm::ArrayRef<TensorRef> operands,
+                                       RankMemory &memory, std::vector<Tensor> &results) {
+  const Op &op = *step.op;
+  if (op.def->vjpOf)
+    return computeGradients(step, in, operands, memory, results);
+  for (const TensorRef &operand : operands)
+    in.operands.push_back(operand.get());
+  FormulaEvaluator evaluator(in, graph.defs, graph.binding);
+  for (unsigned i = 0; i < op.getNumResults(); ++i) {
+    results.push_back(evaluator.evaluate(i));
+    if (!evaluator.getFault().empty())
+      return makeFault(&op, op.getResult(i), "cannot be computed: " + evaluator.getFault());
+  }
+  return std::nullopt;
+}
+
+const Op *OpRunner::findForward(const Op &op) const {
+  llvm::SmallVector<unsigned, 4> savedOperands, savedResults;
+  listSaved(*op.def->vjpOf, savedOperands, savedResults);
+  for (unsigned i = 0; i < savedResults.size(); ++i) {
+    const Value *value = op.getOperand(savedOperands.size() + i);
+    while (value->getOp() && isMove(value->getOp()->kind))
+      value = getMoved(*value);
+    if (value->getOp() && value->getOp()->def == op.def->vjpOf)
+      return value->getOp();
+  }
+  return nullptr;
+}
+
+/// How the gradient of a block is taken: see Fold.h. Null: of all of the index.
+const Fold *OpRunner::getFold(const Op &op) {
+  AxisSet paired = op.ring ? 0 : getPairedAxes(op);
+  for (unsigned index = 0; paired && index < op.indexAxes.size(); ++index)
+    if (op.def->indices[index].fold && (toSet(op.indexAxes[index]) & paired)) {
+      auto [it, isNew] = folds.try_emplace({op.def->vjpOf, index});
+      if (isNew)
+        it->second = std::make_unique<Fold>(deriveFold(*op.def->vjpOf, index, graph.defs));
+      return it->second.get();
+    }
+  return nullptr;
+}
+
+std::optional<Fault> OpRunner::computeGradients(const Step &step, const Invocation &shape,
+                                                llvm::ArrayRef<TensorRef> operands, RankMemory &memory,
+                                                std::vector<Tensor> &results) {
+  const Op &op = *step.op;
+  const OpDef &forward = *op.def->vjpOf;
+  llvm::SmallVector<unsigned, 4> savedOperands, savedResults;
+  listSaved(forward, savedOperands, savedResults);
+  Invocation in = shape;
+  in.operands.assign(forward.operands.size(), nullptr);
+  for (unsigned i = 0; i < savedOperands.size(); ++i)
+    in.operands[savedOperands[i]] = operands[i].get();
+
+  // What was not saved: see the top of OpRunner.h.
+  std::vector<TensorRef> unsaved;
+  const Op *origin = findForward(op);
+  const std::map<Instance, TensorRef> &known = unsharded ? *unsharded : memory.values;
+  for (unsigned i = 0; origin && i < forward.operands.size(); ++i) {
+    if (in.operands[i])
+      continue;
+    const Value *value = origin->getOperand(i);
+    auto it = known.find(getInstance(value, step.frame, step.microbatch));
+    TensorRef whole = Sources::isSource(value) || isTransferred(*value) ? getSource(value, step, /*rank=*/-1)
+                      : it != known.end()      ? it->second
+                                               : nullptr;
+    llvm::SmallVector<Positions, 4> dims;
+    for (unsigned index : forward.operands[i].indices)
+      dims.push_back(in.positions[index]);
+    if (auto piece = whole ? extract(*whole, dims) : std::nullopt) {
+      unsaved.push_back(std::make_shared<Tensor>(std::move(*piece)));
+      in.operands[i] = unsaved.back().get();
+    }
+  }
+  for (unsigned i = 0; i < savedResults.size(); ++i) {
+    const TensorRef &saved = operands[savedOperands.size() + i];
+    const ResultInfo &result = forward.results[savedResults[i]];
+    if (result.extra && !result.formula && result.indices == forward.results.front().indices)
+      in.draws = saved.get();
+    Instance instance = origin ? getInstance(origin->getResult(savedResults[i]), step.frame, step.microbatch) : Instance();
+    auto it = origin ? known.find(instance) : known.end();
+    auto expected = it != known.end() ? extract(*it->second, saved->dims) : std::nullopt;
+    double changed = rounding && expected ? rounding->get(instance) : 0;
+    for (size_t k = 0; expected && k < saved->data.size(); ++k)
+      if (!Deviation(saved->data[k], expected->data[k], changed, /*largest=*/1).isAccepted())
+        return makeFault(&op, op.getOperand(savedOperands.size() + i),
+                         "is not what forward saved for this microbatch and iteration");
+  }
+
+  llvm::SmallVector<const Tensor *, 2> gradients(forward.results.size(), nullptr);
+  for (unsigned i = 0; i < op.def->vjpGradients.size(); ++i)
+    gradients[op.def->vjpGradients[i]] = operands[savedOperands.size() + savedResults.size() + i].get();
+  if (const Fold *fold = getFold(op)) {
+    if (!fold->fault.empty())
+      return makeFault(&op, op.getResult(0), "cannot be computed block by block: " + fold->fault);
+    in.def = &fold->step;
+    in.merges = &fold->merges;
+    for (unsigned result : fold->carried) {
+      auto saved = llvm::find(savedResults, result);
+      bool isSaved = saved != savedResults.end();
+      in.operands.push_back(isSaved ? operands[savedOperands.size() + (saved - savedResults.begin())].get() : nullptr);
+    }
+  }
+  FormulaEvaluator evaluator(in, graph.defs, graph.binding);
+  results = evaluator.differentiate(gradients, op.def->vjpOperands);
+  if (!evaluator.getFault().empty())
+    return makeFault(&op, op.getResult(0), "cannot be computed: " + evaluator.getFault());
+  return std::nullopt;
+}
