@@ -115,6 +115,7 @@ strategyStmt
   | PARTITION name OVER axisList (BY UNIT patternList)? (entryBlock | SEMICOLON) # partitionStmt
   | REDUCE name OVER axisList (entryBlock | SEMICOLON)         # reduceStmt
   | PAD qualifiedName TO expr SEMICOLON                        # padStmt
+  | SLOW RANK LPAREN rankCoordinate (COMMA rankCoordinate)* COMMA? RPAREN BY expr SEMICOLON # slowStmt
   | strategyRule                                                       # ruleStmt
   | letStmt                                                    # strategyLet
   | requireStmt                                                # strategyRequire
@@ -131,10 +132,10 @@ otherRule
   | GATHER nameList OVER axisList SEMICOLON
   | RING name OVER axisList (entryBlock | SEMICOLON)
   | OVERLAP name axisList? WITH name SEMICOLON
-  | SLOW RANK LPAREN argList RPAREN BY expr SEMICOLON
   | REPLICATE patternList (OVER axisList)? SEMICOLON
   ;
 meshAxis: name (ASSIGN expr)?;
+rankCoordinate: name ASSIGN expr;
 pipelineEntry: entry | PLACE nameList ASSIGN name SEMICOLON;
 qualifiedName: name (DOT name)*;
 exprList: expr (COMMA expr)* COMMA?;

@@ -148,6 +148,8 @@ void Printer::stmt(const Stmt *stmt) {
     break;
   case NodeKind::RecomputeStmt:
     return recompute(cast<RecomputeStmt>(stmt));
+  case NodeKind::SlowStmt:
+    return slow(cast<SlowStmt>(stmt));
   case NodeKind::OtherRuleStmt: {
     os << cast<OtherRuleStmt>(stmt)->text;
     break;

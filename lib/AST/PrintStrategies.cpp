@@ -80,6 +80,17 @@ void Printer::recompute(const RecomputeStmt *node) {
   optionalBlock(node->entries);
 }
 
+void Printer::slow(const SlowStmt *node) {
+  os << "slow rank (";
+  commas(llvm::zip(node->axes.axes, node->coordinates), [&](const auto &entry) {
+    os << std::get<0>(entry).name << " = ";
+    expr(std::get<1>(entry));
+  });
+  os << ") by ";
+  expr(node->by);
+  os << ";\n";
+}
+
 void Printer::pattern(const Pattern &pattern) {
   os << pattern.text;
   if (!pattern.hasDims)

@@ -44,6 +44,7 @@ private:
   void partition(const PartitionStmt *stmt);
   void reduce(const ReduceStmt *stmt);
   void recompute(const RecomputeStmt *stmt);
+  void slow(const SlowStmt *stmt);
   void pattern(const Pattern &pattern);
   void block(ArrayRef<Stmt *> body);
   /// `{ ... }`, or `;` if there is nothing inside.

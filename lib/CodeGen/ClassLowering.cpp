@@ -36,7 +36,7 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
       own(repeatMessages(program.stages[rankClass.stage], rankClass)),
       stage(own ? *own : program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags),
       additions(program.buffers), producers(graph, additions),
-      facts(graph.pipeline.environments.size()), numIssued(groups.getNumKinds() + 2),
+      slowness(rankClass.slowness), facts(graph.pipeline.environments.size()), numIssued(groups.getNumKinds() + 2),
       chains(firstDeclared + graph.streams.size()) {
   for (auto [axis, coordinate] : rankClass.coordinates)
     coordinates.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
@@ -210,11 +210,15 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
     f.fields.tensorSize = std::max<uint64_t>(1, sizes.evaluate(cost.bytes, op));
   } else {
     f.fields.isCpuOp = runsOnHost(op);
-    f.fields.numOps = std::max<uint64_t>(1, sizes.evaluate(cost.getComputed(), op));
+    // A simulator's time is that of FLOPs or that of bytes: both take as much longer.
+    auto count = [&](Size size) {
+      return sizes.evaluate(slowness ? (size * slowness).ceilDiv(graph.sizes.one()) : size, op);
+    };
+    f.fields.numOps = std::max<uint64_t>(1, count(cost.getComputed()));
     if (!(cost.flops.contraction + cost.flops.attention).isConstant(0))
-      f.fields.otherOps = sizes.evaluate(cost.flops.other, op);
-    f.fields.recomputedOps = sizes.evaluate(cost.recomputeFlops, op);
-    f.fields.tensorSize = std::max<uint64_t>(1, sizes.evaluate(cost.bytes, op));
+      f.fields.otherOps = count(cost.flops.other);
+    f.fields.recomputedOps = count(cost.recomputeFlops);
+    f.fields.tensorSize = std::max<uint64_t>(1, count(cost.bytes));
   }
   f.stream = getStream(op);
   if (op.stream)

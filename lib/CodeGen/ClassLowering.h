@@ -69,6 +69,8 @@ struct RankClass {
   llvm::SmallVector<std::pair<AxisId, int64_t>, 2> coordinates;
   /// Of each channel through which the stage sends: the messages of a unit.
   llvm::SmallVector<std::pair<const Channel *, unsigned>, 1> messages;
+  /// How many times as long these ranks compute, and as their nodes say then; null: once.
+  Size slowness;
 };
 /// The channels through which a stage sends, in order.
 llvm::SmallVector<const Channel *, 1> listSendingChannels(const StageProgram &stage);
@@ -215,6 +217,7 @@ private:
   std::optional<NodeNames> names; ///< If nodes have them.
 
   SizeBinding coordinates; ///< Of the class.
+  Size slowness;           ///< Of the class; null: 1.
   unsigned environment = 0;
   std::vector<llvm::DenseMap<const Op *, std::unique_ptr<OpFacts>>> facts; ///< Per environment.
   std::vector<RankSlot> slots;

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/CodeGen/Emit.h"
 #include "ClassLowering.h"
+#include "Slowness.h"
 #include "stage/CodeGen/Diagnostics.h"
 #include "stage/CodeGen/OutputDirectory.h"
 #include <map>
@@ -81,12 +82,15 @@ private:
       diags.report(parts.front().program.graph->loc, diag::TracesOfTooManyRanks) << numRanks << maxRanks;
       return false;
     }
-    for (const Part &part : parts)
+    for (const Part &part : parts) {
+      if (!checkSlowRanks(*part.program.graph, diags))
+        return false;
       for (const StageProgram &stage : part.program.stages)
         if (uint64_t nodes = countNodes(part.program, stage); nodes > maxNodes) {
           diags.report(part.program.graph->loc, diag::TracesOfTooManyNodes) << stage.stage << int64_t(nodes) << maxNodes;
           return false;
         }
+    }
     return true;
   }
 
@@ -97,8 +101,10 @@ private:
   }
 
   bool emitStage(const Part &part, const StageProgram &stage, OutputDirectory &output) {
+    const Graph &graph = *part.program.graph;
     const Mesh &mesh = part.mesh;
     AxisSet varying = findVaryingAxes(part.program, stage);
+    std::vector<Size> speeds; // of the ranks, each once
     llvm::SmallVector<const Channel *, 1> channels = listSendingChannels(stage);
     // Ranks of the stage by the coordinates that matter, in ascending order within a class.
     std::map<std::vector<int64_t>, std::vector<uint32_t>> classes;
@@ -111,22 +117,34 @@ private:
           key.push_back(mesh.getCoordinate(rank, axis));
       for (const Channel *channel : channels)
         key.push_back(channel->receivers[rank].size());
+      if (!graph.slowRanks.empty())
+        key.push_back(listSlowness(speeds, getSlowness(graph, rank)));
       auto &members = classes[key];
       if (isWanted(part.program.firstRank + rank))
         members.push_back(uint32_t(part.program.firstRank + rank));
     }
     for (auto &[key, ranks] : classes) {
       ++statistics.classes;
-      if (!ranks.empty() && !emitClass(part, stage, varying, key, ranks, output))
+      Size slowness = speeds.empty() ? Size() : speeds[key.back()];
+      if (!ranks.empty() && !emitClass(part, stage, varying, key, slowness, ranks, output))
         return false;
     }
     return true;
   }
 
+  /// The number of a slowness in a list, to which it is added.
+  static int64_t listSlowness(std::vector<Size> &list, Size slowness) {
+    int64_t number = llvm::find(list, slowness) - list.begin();
+    if (number == int64_t(list.size()))
+      list.push_back(slowness);
+    return number;
+  }
+
   bool emitClass(const Part &part, const StageProgram &stage, AxisSet varying, const std::vector<int64_t> &key,
-                 const std::vector<uint32_t> &ranks, OutputDirectory &output) {
+                 Size slowness, const std::vector<uint32_t> &ranks, OutputDirectory &output) {
     RankClass rankClass;
     rankClass.stage = stage.stage;
+    rankClass.slowness = slowness;
     unsigned next = 0;
     for (AxisId axis = 0; axis < part.mesh.getAxes().size(); ++axis)
       if (varying >> axis & 1)

@@ -16,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ClassLowering.h"
+#include "Slowness.h"
 #include <map>
 
 using namespace stage;
@@ -237,19 +238,51 @@ private:
 };
 } // namespace
 
+/// Adds what the ranks with some coordinates on a stage would be, by their slowness.
+static bool measureBySlowness(const Program &program, const GroupTable &groups, const EmitOptions &options,
+                              RankClass rankClass, DiagnosticEngine &diags, EmitStatistics &statistics) {
+  const Graph &graph = *program.graph;
+  if (graph.slowRanks.empty()) {
+    ++statistics.classes;
+    return ClassMeasurer(program, groups, options, rankClass, diags).measure(statistics);
+  }
+  FixedCoordinates common = rankClass.coordinates;
+  if (graph.pipeline.axis)
+    common.emplace_back(*graph.pipeline.axis, rankClass.stage);
+  llvm::sort(common);
+  for (const SlownessClass &one : classifyBySlowness(graph, common)) {
+    ++statistics.classes;
+    rankClass.slowness = one.slowness;
+    for (auto &[coordinates, times] : one.sets) {
+      rankClass.coordinates = coordinates;
+      llvm::erase_if(rankClass.coordinates, [&](auto &place) { return place.first == graph.pipeline.axis; });
+      EmitStatistics some;
+      if (!ClassMeasurer(program, groups, options, rankClass, diags).measure(some))
+        return false;
+      statistics.ranks += times * some.ranks;
+      statistics.files += times * some.files;
+      statistics.nodes += times * some.nodes;
+      statistics.bytes += times * some.bytes;
+    }
+  }
+  return true;
+}
+
 std::optional<EmitStatistics> stage::measureTraces(const Program &program, const EmitOptions &options,
                                                    DiagnosticEngine &diags) {
-  const Mesh &mesh = program.graph->mesh;
+  const Graph &graph = *program.graph;
+  const Mesh &mesh = graph.mesh;
   GroupTable groups(program);
   EmitStatistics statistics;
+  if (!checkSlowRanks(graph, diags))
+    return std::nullopt;
   for (const StageProgram &stage : program.stages) {
     RankClass rankClass;
     rankClass.stage = stage.stage;
     for (AxisId axis : toList(findVaryingAxes(program, stage)))
       rankClass.coordinates.emplace_back(axis, 0);
     for (bool more = true; more;) {
-      ++statistics.classes;
-      if (!ClassMeasurer(program, groups, options, rankClass, diags).measure(statistics))
+      if (!measureBySlowness(program, groups, options, rankClass, diags, statistics))
         return std::nullopt;
       // The next coordinates, as one counts.
       more = false;

@@ -34,6 +34,7 @@ struct DriverOptions {
   ReportKind report = ReportKind::None;
   bool prove = false;
   bool namesConstants = false; ///< Of proofs: see sema::bindJob.
+  bool allEquallyFast = false; ///< Of proofs: `slow rank` says nothing of numbers, and its coordinates may be gone.
   bool remarks = false;
   bool warningsAreErrors = false;
   unsigned threads = 0; ///< That compile the plans of a comparison; 0: one per core, as far as it is worth it.

@@ -44,7 +44,7 @@ public:
     // What a report refuses is no job to prove, though a smaller one might pass.
     if (!runFrontEnd(job, options) || !runMiddle(job, quiet) || !makeReport(job))
       return false;
-    options.namesConstants = true;
+    options.namesConstants = options.allEquallyFast = true;
     kindsOfCuts = listKindsOfCuts(*job.graph);
     for (const Rule &rule : job.graph->rules)
       if (rule.kind == RuleKind::Ring)

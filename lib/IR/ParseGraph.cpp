@@ -52,6 +52,7 @@ bool TextParser::parseItem() {
       {"optimizer", &TextParser::parseOptimizer},
       {"require", &TextParser::parseObligation},
       {"rule", &TextParser::parseRule},
+      {"slow", &TextParser::parseSlowRanks},
       {"pipeline", &TextParser::parsePipeline},
       {"stream", &TextParser::parseStream},
       {"op", &TextParser::parseOpDef},
@@ -349,6 +350,35 @@ bool TextParser::parseReduction(Rule &rule) {
     return false;
   rule.overlap = consume("beside") ? Rule::Overlap::Beside : consume("behind") ? Rule::Overlap::Behind : Rule::Overlap::None;
   return rule.overlap == Rule::Overlap::None || expect("backward");
+}
+
+bool TextParser::parseSlowRanks() {
+  SlowRanks slow;
+  slow.loc = token.getLoc();
+  AxisSet seen = 0;
+  if (!parseList("(", ")", [&] {
+        Token at = token;
+        std::string name;
+        int64_t coordinate;
+        if (!parseIdentifier(name, "an axis") || !expect("=") || !parseInteger(coordinate, 0))
+          return false;
+        std::optional<AxisId> axis = graph.mesh.find(name);
+        if (!axis)
+          diags.report(at.getLoc(), diag::IRUnknownName) << name << "slow";
+        else if (coordinate >= graph.mesh[*axis].size || (seen >> *axis & 1))
+          diags.report(at.getLoc(), diag::IRBadSlowRanks) << name << graph.mesh[*axis].size;
+        else
+          slow.coordinates.emplace_back(*axis, coordinate);
+        seen |= axis ? toSet(PlacedAxis(*axis)) : 0;
+        return true;
+      }) ||
+      !expect("by") || !parseSize(slow.factor) || !expect(";"))
+    return false;
+  std::optional<Rational> factor = slow.factor.getConstant();
+  if (!factor || factor->num <= 0)
+    diags.report(slow.loc, diag::IRBadFactor) << slow.factor.str();
+  graph.slowRanks.push_back(std::move(slow));
+  return true;
 }
 
 std::optional<PathPattern> TextParser::parsePattern() {

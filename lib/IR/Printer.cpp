@@ -27,6 +27,8 @@ public:
       printObligation(obligation);
     for (const Rule &rule : graph.rules)
       printRule(rule);
+    for (const SlowRanks &slow : graph.slowRanks)
+      printSlowRanks(slow);
     printPipeline();
     if (graph.prefetch)
       os << "  prefetch " << graph.prefetch << ";\n";
@@ -198,6 +200,14 @@ private:
     if (rule.saysLayout && llvm::all_of(rule.axes, [](const PlacedAxis &axis) { return axis.isPlain(); }))
       os << " blocked";
     os << ";\n";
+  }
+
+  void printSlowRanks(const SlowRanks &slow) {
+    os << "  slow (";
+    llvm::interleaveComma(slow.coordinates, os, [&](const std::pair<AxisId, int64_t> &place) {
+      os << graph.mesh[place.first].name << " = " << place.second;
+    });
+    os << ") by " << slow.factor << ";\n";
   }
 
   void printPipeline() {

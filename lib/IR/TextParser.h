@@ -133,6 +133,7 @@ private:
   bool parseReduction(Rule &rule);
   bool parseObligation();
   bool parseRule();
+  bool parseSlowRanks();
   std::optional<PathPattern> parsePattern();
   bool parsePipeline();
   bool parseStream();

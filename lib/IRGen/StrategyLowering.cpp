@@ -120,6 +120,8 @@ public:
         good &= lowerReduce(*reduce, rule);
       } else if (auto *recompute = llvm::dyn_cast<ast::RecomputeStmt>(rule.stmt)) {
         good &= lowerRecompute(*recompute, *rule.env);
+      } else if (auto *slow = llvm::dyn_cast<ast::SlowStmt>(rule.stmt)) {
+        good &= lowerSlow(*slow, *rule.env);
       } else if (!llvm::isa<ast::PipelineStmt>(rule.stmt)) {
         good &= refuse(rule.stmt);
       }
@@ -366,6 +368,38 @@ private:
       rule.loc = syntax.range.Start;
       graph.rules.push_back(rule);
     }
+    return true;
+  }
+
+  bool lowerSlow(const ast::SlowStmt &stmt, const sema::Environment &env) {
+    SlowRanks slow;
+    slow.loc = stmt.loc();
+    for (auto [name, syntax] : llvm::zip(stmt.axes.axes, stmt.coordinates)) {
+      std::optional<int64_t> coordinate = evaluator.evaluateInteger(syntax, env, "the coordinate on '" + name.name.str() + "'");
+      if (!coordinate)
+        return false;
+      AxisList axes = lowerAxes({name, name.range});
+      int64_t size = graph.mesh.getGroupSize(toSet(axes));
+      if (*coordinate < 0 || *coordinate >= size) {
+        diags.report(syntax->loc(), diag::SlowRankOutOfRange).range(syntax->range) << name.name << size << *coordinate;
+        return false;
+      }
+      // That of an axis with a name of its own that is several, the last one counting fastest.
+      for (const PlacedAxis &axis : axes) {
+        size /= graph.mesh[axis].size;
+        slow.coordinates.emplace_back(axis, *coordinate / size % graph.mesh[axis].size);
+      }
+    }
+    std::optional<sema::CTValue> factor = evaluator.evaluate(stmt.by, env);
+    if (!factor)
+      return false;
+    slow.factor = factor->isNumber() ? factor->getSize(graph.sizes) : Size();
+    std::optional<Rational> value = slow.factor ? slow.factor.getConstant() : std::nullopt;
+    if (!value || value->num <= 0) {
+      diags.report(stmt.by->loc(), diag::BadSlowFactor).range(stmt.by->range) << evaluator.format(*factor);
+      return false;
+    }
+    graph.slowRanks.push_back(std::move(slow));
     return true;
   }
 

@@ -13,6 +13,8 @@ Stmt *Builder::strategyStmt(Grammar::StrategyStmtContext *tree) {
     return mesh(meshTree);
   if (auto *pipelineTree = dynamic_cast<Grammar::PipelineStmtContext *>(tree))
     return pipeline(pipelineTree);
+  if (auto *slowTree = dynamic_cast<Grammar::SlowStmtContext *>(tree))
+    return slow(slowTree);
   if (auto *partitionTree = dynamic_cast<Grammar::PartitionStmtContext *>(tree))
     return partition(partitionTree);
   if (auto *reduceTree = dynamic_cast<Grammar::ReduceStmtContext *>(tree))
@@ -130,6 +132,20 @@ Stmt *Builder::pipeline(Grammar::PipelineStmtContext *tree) {
   node->repeats = each(tree->patternList() ? tree->patternList()->pattern() : one, &Builder::pattern);
   node->axes = axes(tree->axisList());
   node->entries = list(entries);
+  return node;
+}
+
+Stmt *Builder::slow(Grammar::SlowStmtContext *tree) {
+  llvm::SmallVector<Ident, 4> names;
+  llvm::SmallVector<Expr *, 4> coordinates;
+  for (auto *coordinate : tree->rankCoordinate()) {
+    names.push_back(ident(coordinate->name()));
+    coordinates.push_back(expr(coordinate->expr()));
+  }
+  auto *node = make<SlowStmt>(tree);
+  node->axes = {list(names), {names.front().range.Start, range(tree->rankCoordinate().back()).End}};
+  node->coordinates = list(coordinates);
+  node->by = expr(tree->expr());
   return node;
 }
 

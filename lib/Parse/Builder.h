@@ -129,6 +129,7 @@ private:
   ast::Stmt *shard(Grammar::ShardRuleContext *tree);
   ast::Stmt *mesh(Grammar::MeshStmtContext *tree);
   ast::Stmt *pipeline(Grammar::PipelineStmtContext *tree);
+  ast::Stmt *slow(Grammar::SlowStmtContext *tree);
   ast::Stmt *partition(Grammar::PartitionStmtContext *tree);
   ast::Stmt *reduce(Grammar::ReduceStmtContext *tree);
   ast::Pattern pattern(Grammar::PatternContext *tree);

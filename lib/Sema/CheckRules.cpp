@@ -108,6 +108,10 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
     checkEntries(reduce->entries, "reduce", reduceEntries);
   } else if (auto *recompute = dyn_cast<ast::RecomputeStmt>(stmt)) {
     checkRecompute(*recompute);
+  } else if (auto *slow = dyn_cast<ast::SlowStmt>(stmt)) {
+    collectAxes(slow->axes);
+    llvm::for_each(slow->coordinates, [&](const ast::Expr *coordinate) { checkExpr(coordinate); });
+    checkExpr(slow->by);
   } else if (auto *pad = dyn_cast<ast::PadStmt>(stmt)) {
     checkExpr(pad->to);
   } else if (auto *require = dyn_cast<ast::RequireStmt>(stmt)) {

@@ -27,6 +27,7 @@ protected:
       ASSERT_TRUE(measured && written) << messages.str();
       EXPECT_EQ(measured->nodes, written->nodes);
       EXPECT_EQ(measured->bytes, written->bytes);
+      EXPECT_EQ(measured->classes, written->classes);
     }
     llvm::sys::fs::remove_directories(folder);
   }
@@ -40,9 +41,9 @@ protected:
   }
 };
 
-TEST_F(MeasureTracesTest, NeighboursInARing) {
-  std::string units = listUnits(300);
-  expectMeasuredAsWritten("graph Ring { dim S; dim D; mesh (pp = 2, cp = 24, tp = 6); bind D = 6, S = 96; microbatches 300; inference;"
+/// What every rank sends on differs along cp, as the part of the mask does.
+static std::string makeRing(const std::string &units, const std::string &rules) {
+  return "graph Ring { dim S; dim D; mesh (pp = 2, cp = 24, tp = 6); bind D = 6, S = 96; microbatches 300; inference;" + rules +
                           "pipeline layers over pp {" + units + units + "}"
                           R"(
   op causal(q: [s, d], k: [t, d]) -> (result: [s, d] = sum[t](where(t <= s, q[s, d] * k[t, d], 0))) { mask causal(s, t); flops = area; }
@@ -58,7 +59,15 @@ TEST_F(MeasureTracesTest, NeighboursInARing) {
     %y = permute(%h) over tp by 1 : f32[S, D] {cp, tp rotated 5};
     return %y;
   }
-})");
+})";
+}
+
+TEST_F(MeasureTracesTest, NeighboursInARing) { expectMeasuredAsWritten(makeRing(listUnits(300), "")); }
+
+/// Rules that hold together on some ranks, alone on others, and in places on none.
+TEST_F(MeasureTracesTest, RanksOfSeveralSpeeds) {
+  expectMeasuredAsWritten(makeRing(listUnits(300), "slow (cp = 5) by 3/2; slow (tp = 0, pp = 1) by 200; slow (cp = 5, tp = 0) by 1000;"
+                                                   "slow (pp = 0) by 1/3; slow (tp = 0) by 200; slow (cp = 6) by 3/2;"));
 }
 
 /// Each microbatch goes forward and backward before the next: the widths of ids of the units before differ from its own.

@@ -428,8 +428,15 @@ struct RecomputeStmt : Stmt {
   ArrayRef<Stmt *> entries;
   AST_CLASSOF(RecomputeStmt)
 };
-/// Rules that this compiler reads and does not lower yet: offload, gather, overlap, slow
-/// rank. Kept with their first word so that each can be refused where it stands.
+/// `slow rank (pp = 1, tp = 0) by 1.2;`
+struct SlowStmt : Stmt {
+  AxisListSyntax axes;
+  ArrayRef<Expr *> coordinates; ///< One per axis.
+  Expr *by;
+  AST_CLASSOF(SlowStmt)
+};
+/// Rules that this compiler reads and does not lower yet: offload, gather, overlap. Kept with their first
+/// word so that each can be refused where it stands.
 struct OtherRuleStmt : Stmt {
   Ident word;
   StringRef text; ///< As written, without the semicolon.

@@ -343,6 +343,14 @@ struct PipelineInfo {
   SMLoc loc;
 };
 
+/// `slow (pp = 1) by 6/5;`: the compute of the ranks with these coordinates takes so many times as long. Traces alone say
+/// so (stage/CodeGen/Emit.h).
+struct SlowRanks {
+  llvm::SmallVector<std::pair<AxisId, int64_t>, 4> coordinates; ///< Each axis once.
+  Size factor;                                                  ///< A constant above 0.
+  SMLoc loc;
+};
+
 class Graph {
 public:
   explicit Graph(SizeContext &sizes) : sizes(sizes), defs(sizes) { getPhase(PhaseKind::Forward); }
@@ -365,6 +373,7 @@ public:
   std::vector<std::pair<std::string, int64_t>> unpadded;
   Obligations obligations;
   std::vector<Rule> rules;
+  std::vector<SlowRanks> slowRanks;
   Precision precision;
   Optimizer optimizer;
   PipelineInfo pipeline;
