@@ -110,6 +110,8 @@ static void printTraffic(llvm::raw_ostream &os, const Report &report) {
                {"stage", Table::Left},
                {"count", Table::Right},
                {"bytes put in", Table::Right},
+               {"exactly", Table::Right},
+               {"moved", Table::Right},
                {"exactly", Table::Right}},
               2);
   for (const TrafficRow &row : rows)
@@ -118,7 +120,8 @@ static void printTraffic(llvm::raw_ostream &os, const Report &report) {
                                       : describeAxes(*report.program->graph, row.traffic->axes),
                   formatCount(row.traffic->groupSize),
                   formatRange(row.first, row.last), formatCount(row.traffic->count), formatBytes(row.traffic->bytes),
-                  formatSpread(row.traffic->least, row.traffic->bytes)});
+                  formatSpread(row.traffic->least, row.traffic->bytes), formatBytes(row.traffic->getMoved()),
+                  formatCount(row.traffic->getMoved())});
   table.print(os);
 }
 

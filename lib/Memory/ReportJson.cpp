@@ -147,6 +147,7 @@ private:
           number("bytes", traffic.bytes);
           if (traffic.least != traffic.bytes)
             number("least_bytes", traffic.least);
+          number("moved", traffic.getMoved());
         });
     });
     if (!stage.copies.empty())
