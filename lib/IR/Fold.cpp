@@ -18,6 +18,7 @@ public:
     for (auto &[name, let] : def.lets) {
       folds(let);
       getFree(let);
+      leavesOut(let);
     }
     for (const ResultInfo &result : def.results)
       if (fold.fault.empty())
@@ -85,6 +86,9 @@ private:
              def.indices[index].name + "'");
       if (folds(f->children[0]))
         fail("a sum over '" + def.indices[index].name + "' in it is made of another");
+      if (!def.mask && leavesOut(f->children[0]))
+        fail("a sum in it may leave out all of a block by a condition on '" + def.indices[index].name +
+             "', and no 'mask' says which pairs count");
       if (!find(f))
         sums.push_back({f});
     }
@@ -92,6 +96,18 @@ private:
       collectSums(def.lets[f->operand].second);
     for (const Formula *child : f->children)
       collectSums(child);
+  }
+
+  /// Whether a condition depends on the index.
+  bool leavesOut(const Formula *f) {
+    if (auto it = conditions.find(f); it != conditions.end())
+      return it->second;
+    bool found = f->kind == Kind::Select && getFree(f->children[0]).test(index);
+    if (f->kind == Kind::Let)
+      found = leavesOut(def.lets[f->operand].second);
+    for (const Formula *child : f->children)
+      found = found || leavesOut(child);
+    return conditions[f] = found;
   }
 
   static bool areEqual(const Formula *a, const Formula *b) {
@@ -304,7 +320,7 @@ private:
   Fold fold;
   std::vector<Sum> sums;
   llvm::DenseSet<const Formula *> visited;
-  llvm::DenseMap<const Formula *, bool> folding;
+  llvm::DenseMap<const Formula *, bool> folding, conditions;
   llvm::DenseMap<const Formula *, unsigned> numUnknown;
   llvm::DenseMap<const Formula *, llvm::SmallBitVector> free;
   llvm::DenseMap<const Formula *, const Formula *> merged, resolved;

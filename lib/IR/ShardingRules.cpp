@@ -59,6 +59,24 @@ AxisSet stage::getPairedAxes(const Op &op) {
   return folded & others;
 }
 
+AxisSet stage::getAxesTwice(const Op &op) {
+  AxisSet twice = 0;
+  auto look = [&](llvm::ArrayRef<unsigned> indices) {
+    AxisSet once = 0;
+    for (unsigned index : indices) {
+      twice |= once & toSet(op.indexAxes[index]);
+      once |= toSet(op.indexAxes[index]);
+    }
+  };
+  if (!getPairedAxes(op))
+    return 0;
+  for (const OperandInfo &operand : op.def->operands)
+    look(operand.indices);
+  for (const ResultInfo &result : op.def->results)
+    look(result.indices);
+  return twice;
+}
+
 AxisSet stage::getPassedPartial(const Op &op) {
   const OpDef &def = *op.def;
   auto sums = [&](unsigned operand) {

@@ -131,6 +131,8 @@ static void verifyIndexAxes(VerifierContext &context, const Op &op) {
   for (const AxisChecker &found : {checker, checkerOfFolded})
     if (!found.getFault().empty())
       return report(found.getFault());
+  if (AxisSet twice = getAxesTwice(op))
+    return report("axes " + context.axes(toList(twice)) + " would stand on two dims of an operand or a result");
   if (op.ring && !op.def->indices[*op.ring].fold)
     return report("index '" + op.def->indices[*op.ring].name + "' goes round a ring, but is not folded");
   for (unsigned i = 0; i < op.indexAxes.size() && i < op.extents.size(); ++i) {

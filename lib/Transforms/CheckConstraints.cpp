@@ -68,11 +68,23 @@ bool stage::checkRing(Graph &graph, const Rule &rule, const Op &op, unsigned ind
 void stage::checkRingRows(const Graph &graph, const Op &op, DiagnosticEngine &diags) {
   if (!op.ring)
     return;
-  AxisSet paired = getPairedAxes(op);
+  AxisSet paired = getPairedAxes(op) & ~getAxesTwice(op);
   for (AxisId axis : op.indexAxes[*op.ring])
     if (!(paired >> axis & 1))
       diags.report(op.loc, diag::RingWithoutRows)
           << op.def->name << op.def->indices[*op.ring].name << graph.mesh[axis].name;
+  // Under a mask each row sees itself, and so a pair of the first block if that has the row: sums over nothing do not
+  // tell what came before.
+  const std::optional<Mask> &mask = op.def->mask;
+  if (op.def->vjpOf || !mask || mask->kind == Mask::Kind::Full)
+    return;
+  llvm::ArrayRef<PlacedAxis> rows = op.indexAxes[mask->rows], columns = op.indexAxes[mask->columns];
+  bool hasOwnRows = op.ring == mask->columns && rows.take_front(columns.size()) == columns &&
+                    op.extents[mask->rows].size == op.extents[mask->columns].size;
+  if (!hasOwnRows && !diags.hasErrors())
+    diags.report(op.loc, diag::RingBeginsElsewhere)
+        << op.def->name << op.def->indices[*op.ring].name << op.def->indices[mask->rows].name
+        << op.def->indices[mask->columns].name;
 }
 
 void stage::checkConstraints(const Graph &graph, const RuleTargets &targets, AxisSet usedAxes,

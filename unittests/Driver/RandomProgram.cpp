@@ -24,8 +24,8 @@ const char *const operators[] = {
     "op turn(x: [..., n]) -> [..., n] = where(n < size(n) / 2, x[..., n], 0 - x[..., n]) * cos(n) { whole n; }",
     "op behind(x: [b, s, d]) -> [b, s, d] { let w = where(s > 0, x[b, max(s - 1, 0), d], 0); result = x + w / 2; whole s; }",
     "op attend(q: [b, s, d], k: [b, t, d]) -> [b, s, d] { let w = where(t <= s, exp(tanh(sum[d](q * k))), 0); "
-    "result = sum[t](w * k) / sum[t](w); whole d; fold t carrying lse: f32[b, s]; mask causal(s, t); class = attention; flops = 4 * b * area * d; "
-    "saves q, k, result; saves lse: f32[b, s]; backward flops = 8 * b * area * d, recomputing 2 * b * area * d; }",
+    "result = sum[t](w * k) / sum[t](w); whole d; fold t carrying lse: f32[b, s] = log(sum[t](w)); mask causal(s, t); class = attention; flops = 4 * b * area * d; "
+    "saves q, k, result; backward flops = 8 * b * area * d, recomputing 2 * b * area * d; }",
     "op ahead(x: [b, s, d], w: [k]) -> [b, s, d] = sum[k](where(s + k < size(s), x[b, s + k, d], 0) * w) { whole s; }",
     "op ahead_deep(x: [b, t, n], w: [m, n]) -> [b, t, n] = sum[m](where(t + m < size(t), x[b, t + m, n], 0) * w) { whole t; }",
     "op back(x: [e, s, d], w: [b]) -> [e, s, d] { let y = sum[b](where(s >= b, x[e, s - b, d], 0) * w); result = y + x; whole s; }",
@@ -88,6 +88,8 @@ public:
     rename(begin);
     if (random.chance(35)) // chosen last: the rest of a program is as without it
       lines.insert(lines.begin() + endOfRules, makeRecompute());
+    if (isUsed("attend") && !kept.empty() && random.chance(50))
+      lines.insert(lines.begin() + endOfRules, makeRing(kept, shardRules));
     return std::move(lines);
   }
 
@@ -255,6 +257,19 @@ private:
     while (random.chance(40))
       patterns += ", " + random.pick(places);
     return "  recompute " + patterns + (random.chance(40) ? " { whole = true; }" : ";");
+  }
+
+  /// Keys that go round, mostly over an axis that splits the queries.
+  std::string makeRing(const std::vector<std::string> &axes,
+                       llvm::ArrayRef<std::pair<std::string, std::string>> shardRules) {
+    std::vector<std::string> ofQueries;
+    for (auto &[dim, rule] : shardRules)
+      for (const std::string &axis : axes)
+        if (dim == "S" && hasWord(rule, axis))
+          ofQueries.push_back(axis);
+    bool isSplit = !ofQueries.empty() && random.chance(90);
+    std::string axis = random.pick(isSplit ? ofQueries : axes);
+    return "  at **.attend() { ring t over " + axis + ";" + (isSplit ? "" : " shard s over " + axis + ";") + " }";
   }
 
   std::vector<std::string> makePatternRules() {

@@ -36,6 +36,13 @@ TEST_F(FoldTest, SolvesForSumsOneAfterTheOther) {
   EXPECT_EQ(numMerges, 3u); // where they stand
 }
 
+TEST_F(FoldTest, SolvesInAResultThatHasTheIndicesOfTheSum) {
+  // Solved for in y, what was before would have an index that c has not.
+  EXPECT_EQ(derive("op f(x: [s, t], b: [u]) -> (y: [s, u] = sum[t](x[s, t]) * b[u], extra c: [s] = sum[t](x[s, t])) { fold t; }"),
+            "op f.fold(x: [s, t], b: [u], c.before: [s]) -> (y: [s, u] = (sum[t](x[s, t]) + c.before[s]) * b[u], "
+            "extra c: [s] = sum[t](x[s, t]) + c.before[s])");
+}
+
 TEST_F(FoldTest, UndoesWhatStandsAroundASum) {
   auto step = [&](llvm::StringRef formula) {
     std::string text = derive(("op f(x: [s, t], b: [s]) -> (y: [s] = " + formula + ") { fold t; }").str());

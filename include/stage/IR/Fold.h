@@ -22,7 +22,8 @@
 // once, is solved for it; so on until all are known. In the gradient of a block the sums
 // are those over all blocks, which the results of forward tell in the same way.
 //
-// Limits: sums and means only, none of which is made of another; what is solved are
+// Limits: no block is empty for any element: what conditions leave out, a mask says, whose rows meet themselves first.
+// Sums and means only, none of which is made of another; what is solved are
 // sums, products, quotients, exp, log and roots.
 //
 //===----------------------------------------------------------------------===//

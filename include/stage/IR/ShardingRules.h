@@ -30,6 +30,9 @@ AxisList getLeadingAxes(const Graph &graph, Size extent, llvm::ArrayRef<PlacedAx
 /// The op is that of these pairs, and makes nothing partial. One that goes round a ring has been at all pairs.
 AxisSet getPairedAxes(const Op &op);
 
+/// Of these, those that an operand or a result would have on two dims, as one that has both indices does.
+AxisSet getAxesTwice(const Op &op);
+
 /// Axes over which a compute op hands the partial state of its operands on to its results: those of operands it is
 /// linear in, and, for a sum, those over which every addend is partial.
 AxisSet getPassedPartial(const Op &op);
