@@ -295,6 +295,11 @@ bool TextParser::parseRule() {
   if (rule.pattern && consume("recompute")) {
     rule.kind = RuleKind::Recompute;
     rule.isWhole = consume("whole");
+    if (consume("cases")) {
+      rule.cases.emplace();
+      if (!parseList("(", ")", [&] { return parseUnsigned(rule.cases->emplace_back()); }))
+        return false;
+    }
     graph.rules.push_back(std::move(rule));
     return expect(";");
   }

@@ -175,7 +175,13 @@ private:
     else if (!rule.dims.empty())
       os << " (" << llvm::join(rule.dims, ", ") << ')';
     if (rule.kind == RuleKind::Recompute) {
-      os << (rule.isWhole ? " whole" : "") << ";\n";
+      os << (rule.isWhole ? " whole" : "");
+      if (rule.cases) {
+        os << " cases (";
+        llvm::interleaveComma(*rule.cases, os);
+        os << ')';
+      }
+      os << ";\n";
       return;
     }
     os << " over ";

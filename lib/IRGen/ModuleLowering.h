@@ -116,6 +116,15 @@ private:
 /// Writes mesh and rules of the strategy and the schedule into the graph. False after errors.
 void lowerMesh(Graph &graph, const sema::BoundJob &job);
 bool padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator);
+/// A pattern that speaks of all iterations of repeats; nothing after an error.
+std::optional<PathPattern> lowerPattern(const ast::Pattern &syntax, DiagnosticEngine &diags);
+struct RecomputeStatement {
+  const ast::RecomputeStmt *stmt;
+  const sema::Environment *env;
+  unsigned number;
+};
+/// What is made again; the pipeline must be there.
+bool lowerRecompute(Graph &graph, llvm::ArrayRef<RecomputeStatement> statements, sema::Evaluator &evaluator);
 bool lowerStrategy(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator);
 
 } // namespace stage

@@ -85,6 +85,21 @@ bool stage::padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &ev
   return true;
 }
 
+/// Repeats stay rolled: what is said of one iteration would be said of all, and is refused.
+std::optional<PathPattern> stage::lowerPattern(const ast::Pattern &syntax, DiagnosticEngine &diags) {
+  llvm::StringRef path = syntax.text;
+  for (size_t open = path.find('['); open != llvm::StringRef::npos; open = path.find('[', open + 1))
+    if (!path.substr(open).startswith("[*]")) {
+      diags.report(syntax.range.Start, diag::NotSupportedYet).range(syntax.range)
+          << "a rule for one iteration of a repeat";
+      return std::nullopt;
+    }
+  std::optional<PathPattern> pattern = PathPattern::parse(path);
+  if (!pattern)
+    diags.report(syntax.range.Start, diag::BadPattern).range(syntax.range) << path;
+  return pattern;
+}
+
 namespace {
 class StrategyLowering {
 public:
@@ -98,7 +113,7 @@ public:
       if (auto *shard = llvm::dyn_cast<ast::ShardStmt>(rule.stmt)) {
         good &= lowerShard(*shard, *rule.env, std::nullopt, nullptr);
       } else if (auto *at = llvm::dyn_cast<ast::AtStmt>(rule.stmt)) {
-        std::optional<PathPattern> pattern = lowerPattern(at->pattern);
+        std::optional<PathPattern> pattern = lowerPattern(at->pattern, diags);
         good &= pattern.has_value();
         for (const ast::Stmt *inner : pattern ? at->rules : llvm::ArrayRef<ast::Stmt *>()) {
           if (auto *shardInner = llvm::dyn_cast<ast::ShardStmt>(inner))
@@ -119,39 +134,25 @@ public:
       } else if (auto *reduce = llvm::dyn_cast<ast::ReduceStmt>(rule.stmt)) {
         good &= lowerReduce(*reduce, rule);
       } else if (auto *recompute = llvm::dyn_cast<ast::RecomputeStmt>(rule.stmt)) {
-        good &= lowerRecompute(*recompute, *rule.env);
+        recomputed.push_back({recompute, rule.env, statement});
       } else if (auto *slow = llvm::dyn_cast<ast::SlowStmt>(rule.stmt)) {
         good &= lowerSlow(*slow, *rule.env);
       } else if (!llvm::isa<ast::PipelineStmt>(rule.stmt)) {
         good &= refuse(rule.stmt);
       }
     }
-    return good & lowerPipeline();
+    good &= lowerPipeline();
+    return lowerRecompute(graph, recomputed, evaluator) && good; // may speak of the pipeline's stages
   }
 
 private:
-  /// Repeats stay rolled: what is said of one iteration would be said of all, and is refused.
-  std::optional<PathPattern> lowerPattern(const ast::Pattern &syntax) {
-    llvm::StringRef path = syntax.text;
-    for (size_t open = path.find('['); open != llvm::StringRef::npos; open = path.find('[', open + 1))
-      if (!path.substr(open).startswith("[*]")) {
-        diags.report(syntax.range.Start, diag::NotSupportedYet).range(syntax.range)
-            << "a rule for one iteration of a repeat";
-        return std::nullopt;
-      }
-    std::optional<PathPattern> pattern = PathPattern::parse(path);
-    if (!pattern)
-      diags.report(syntax.range.Start, diag::BadPattern).range(syntax.range) << path;
-    return pattern;
-  }
-
   /// One rule per pattern.
   bool lowerReplicate(const ast::ReplicateStmt &stmt) {
     bool good = true;
     for (const ast::Pattern &pattern : stmt.patterns) {
       Rule rule;
       rule.kind = RuleKind::Replicate;
-      rule.pattern = lowerPattern(pattern);
+      rule.pattern = lowerPattern(pattern, diags);
       good &= rule.pattern.has_value();
       if (pattern.hasDims) {
         diags.report(pattern.range.Start, diag::NotSupportedYet).range(pattern.range) << "names of dims in 'replicate'";
@@ -257,7 +258,7 @@ private:
                 : what == "gradients" ? RuleKind::PartitionGradients
                                       : RuleKind::PartitionParameters;
     for (const ast::Pattern &syntax : stmt.units) {
-      std::optional<PathPattern> unit = lowerPattern(syntax);
+      std::optional<PathPattern> unit = lowerPattern(syntax, diags);
       if (!unit)
         return false;
       if (syntax.hasDims || !unit->isPath())
@@ -339,36 +340,6 @@ private:
     else
       rule.perMicrobatch = isTrue.value_or(false);
     return isTrue.has_value();
-  }
-
-  /// One rule per pattern.
-  bool lowerRecompute(const ast::RecomputeStmt &stmt, const sema::Environment &env) {
-    auto refuse = [&](SMRange range, const llvm::Twine &what) {
-      diags.report(range.Start, diag::NotSupportedYet).range(range) << what;
-      return false;
-    };
-    if (stmt.condition)
-      return refuse(stmt.condition->range, "'recompute' of some layers only");
-    Rule rule;
-    rule.kind = RuleKind::Recompute;
-    rule.statement = statement;
-    for (const ast::Stmt *entry : stmt.entries)
-      if (auto *given = llvm::dyn_cast<ast::EntryStmt>(entry)) {
-        std::optional<bool> isWhole = evaluator.evaluateCondition(given->value, env);
-        if (!isWhole)
-          return false;
-        rule.isWhole = *isWhole;
-      }
-    for (const ast::Pattern &syntax : stmt.patterns) {
-      rule.pattern = lowerPattern(syntax);
-      if (!rule.pattern)
-        return false;
-      if (syntax.hasDims || rule.pattern->namesGradient())
-        return refuse(syntax.range, syntax.hasDims ? "names of dims in 'recompute'" : "gradients in 'recompute'");
-      rule.loc = syntax.range.Start;
-      graph.rules.push_back(rule);
-    }
-    return true;
   }
 
   bool lowerSlow(const ast::SlowStmt &stmt, const sema::Environment &env) {
@@ -466,6 +437,7 @@ private:
   sema::Evaluator &evaluator;
   DiagnosticEngine &diags;
   unsigned statement = 0;
+  std::vector<RecomputeStatement> recomputed;
   const ast::StrategyDecl *reducedBy = nullptr; ///< Who says how gradients are reduced.
 };
 } // namespace

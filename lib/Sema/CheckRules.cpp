@@ -128,8 +128,17 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
 }
 
 void StrategyChecker::checkRecompute(const ast::RecomputeStmt &recompute) {
-  static const Candidate entries[] = {{"whole", {}}};
+  static const Candidate entries[] = {{"whole", {}}, {"first", {}}};
   checkEntries(recompute.entries, "recompute", entries);
+  ScopeGuard scope(*this);
+  for (const ast::Pattern &pattern : recompute.patterns) {
+    StringRef index = pattern.getIndex();
+    if (index.empty() || index == "*")
+      continue;
+    bool isKnown = find(index); // of another pattern, or of the strategy, which it hides
+    if (!isKnown)
+      define(SymbolKind::Scalar, {index, pattern.range});
+  }
   if (recompute.condition)
     checkExpr(recompute.condition);
 }

@@ -32,6 +32,7 @@
 //
 // Cost: linear in ops and uses. Limits: a value that several layers use is made again once
 // for all of them. What a pipeline sends is kept where it arrives.
+// The inputs of all iterations of a repeat are kept: none is made of that of an earlier one.
 //
 //===----------------------------------------------------------------------===//
 #include "RuleTargets.h"
@@ -90,8 +91,13 @@ private:
   void choose(const Rule &rule) {
     const PathPattern &pattern = *rule.pattern;
     bool any = false;
+    auto isOther = [&](const Block &block) {
+      return rule.cases && block.getParent() && !llvm::is_contained(*rule.cases, block.getNumber());
+    };
     auto chooseOp = [&](Op &op, llvm::StringRef module) {
       any = true;
+      if (isOther(*op.getBlock()))
+        return;
       for (auto &result : op.getResults())
         chooseValue(*result, rule, module);
     };
@@ -105,7 +111,7 @@ private:
         targets.forEachOpInside(pattern, chooseOp);
       targets.forEachValue(pattern, [&](Value &value, Op *op) {
         any = true;
-        if (!op || op->kind != OpKind::Compute)
+        if (!op || op->kind != OpKind::Compute || isOther(*op->getBlock()))
           return; // it is there without being computed
         chooseValue(value, rule, op->scope);
         // With a result comes what its op saves besides.

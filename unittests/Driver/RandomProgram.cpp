@@ -253,6 +253,12 @@ private:
         places.push_back("**." + getName(op) + "()");
     for (const RandomModel::Value &value : model.named)
       places.push_back("**." + value.name);
+    if (hasLayers && random.chance(35)) { // some of them
+      std::string which = random.chance(50) ? "{ first = " + std::to_string(1 + random.below(3)) + "; }"
+                          : random.chance(50) ? "if i % 2 == 1;"
+                                              : "if i < " + std::to_string(1 + random.below(4)) + " { whole = true; }";
+      return "  recompute layers[i] " + which;
+    }
     std::string patterns = random.pick(places);
     while (random.chance(40))
       patterns += ", " + random.pick(places);

@@ -327,6 +327,8 @@ struct Pattern {
   bool hasDims = false;
   bool dimsEllipsis = false; ///< `[..., i, o]`
   ArrayRef<Ident> dims;
+  /// `i` of `layers[i].x`: what stands in the first brackets; empty without.
+  StringRef getIndex() const { return text.contains('[') ? text.split('[').second.split(']').first : StringRef(); }
 };
 /// `mesh (pp, dp = 4, tp);` `mesh (pp, dp) = (pp, edp, ep);` `mesh (a, b) on topology (1, 0);`
 struct MeshStmt : Stmt {

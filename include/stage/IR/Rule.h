@@ -6,7 +6,7 @@
 //   rule 3 keep gathered over tp;
 //   rule 4 partition parameters over dp keep units ("layers[*]", "embed") prefetch 1;
 //   rule 5 reduce gradients over dp bucket 1024 in bf16 per microbatch beside backward;
-//   rule 6 at "layers[*]" recompute whole;
+//   rule 6 at "layers[*]" recompute whole cases (1);
 //
 // Rules stand in the graph IR, so that apply-strategy can be tested alone.
 //
@@ -62,6 +62,8 @@ struct Rule {
   bool isOfState() const { return partitionsState() || kind == RuleKind::ReduceGradients; }
   /// Recompute: as a whole, with what backward does not need, and what is used outside of it is kept.
   bool isWhole = false;
+  /// Recompute: of these cases of a repeat only (IterationCases); absent: of all.
+  std::optional<std::vector<unsigned>> cases;
   SMLoc loc;
   unsigned statement = 0; ///< Rules of one `shard a over x, b over y;` share a number: one must match.
 };

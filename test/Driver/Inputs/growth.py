@@ -54,6 +54,8 @@ KINDS = {
     "anywhere": lambda n: chain(n, "at **.y%d: shard B over dp;"),
     "gradients": lambda n: chain(n, "at y%d.grad: shard B over dp;"),
     "recomputed": lambda n: chain(n, "recompute y%d;"),
+    "alternating": lambda n: layers(
+        n, rules="shard B over dp; shard D over tp; recompute layers[i] if i % 2 == 0;", body="param q: [D]; y = bend(scale(y, q));"),
     "modules": lambda n: program(
         "var y = scale(x, w);\n" + each(n, lambda i: "y = Bend(y) as m%d;" % i) + "return total(y, w);\n",
         decls="module Bend(x: [B, D]) -> [B, D] { let y = bend(x); return bend(y); }\n",

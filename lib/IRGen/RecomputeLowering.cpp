@@ -1,0 +1,207 @@
+//===- RecomputeLowering.cpp - which layers are made again ----------------===//
+//
+// Problem: a strategy may have some layers made again and keep what others need, and says so by their numbers:
+//
+//   recompute layers[i] if i % 2 == 0;            layers 0, 2, 4, ...
+//   recompute layers[*].mlp { first = 2; }        the first two of each virtual stage
+//
+// Algorithm: for each repeat that the pattern means, up to its brackets, the condition is evaluated for the number of
+// each iteration, and the pipeline's cut says which are the first of their stage. The repeat is split into cases of
+// those that are chosen and others (SplitCases.h), and the rule speaks of the former. What an earlier rule says of
+// a case it says of the part that is split off, too.
+//
+//===----------------------------------------------------------------------===//
+#include "ModuleLowering.h"
+#include "stage/IR/PipelineChain.h"
+#include "stage/IR/SplitCases.h"
+#include "stage/IR/Text.h"
+#include "stage/IR/Walk.h"
+#include "stage/IRGen/Diagnostics.h"
+#include <numeric>
+
+using namespace stage;
+
+namespace {
+class RecomputeLowering {
+public:
+  RecomputeLowering(Graph &graph, sema::Evaluator &evaluator)
+      : graph(graph), evaluator(evaluator), diags(evaluator.getDiags()) {}
+
+  bool lower(const RecomputeStatement &statement) {
+    const ast::RecomputeStmt &stmt = *statement.stmt;
+    Rule rule;
+    rule.kind = RuleKind::Recompute;
+    rule.statement = statement.number;
+    int64_t first = 0; // all
+    for (const ast::Stmt *entry : stmt.entries)
+      if (!lowerEntry(llvm::cast<ast::EntryStmt>(*entry), *statement.env, rule, first))
+        return false;
+    for (const ast::Pattern &syntax : stmt.patterns)
+      if (!lowerPatternOf(stmt, syntax, *statement.env, rule, first))
+        return false;
+    return true;
+  }
+
+private:
+  bool lowerEntry(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule, int64_t &first) {
+    if (entry.name.name == "whole") {
+      std::optional<bool> isWhole = evaluator.evaluateCondition(entry.value, env);
+      rule.isWhole = isWhole.value_or(false);
+      return isWhole.has_value();
+    }
+    std::optional<sema::CTValue> value = evaluator.evaluate(entry.value, env);
+    if (!value || value->isNone())
+      return value.has_value();
+    std::optional<int64_t> number = evaluator.evaluateInteger(entry.value, env, "'first'");
+    if (number && *number < 1)
+      diags.report(entry.value->loc(), diag::RecomputeFirst).range(entry.value->range) << evaluator.format(*value);
+    first = number.value_or(0);
+    return first > 0;
+  }
+
+  bool lowerPatternOf(const ast::RecomputeStmt &stmt, const ast::Pattern &syntax, const sema::Environment &env, Rule rule,
+                      int64_t first) {
+    auto refuse = [&](llvm::StringRef what) {
+      diags.report(syntax.range.Start, diag::NotSupportedYet).range(syntax.range) << what;
+      return false;
+    };
+    if (syntax.hasDims)
+      return refuse("names of dims in 'recompute'");
+    llvm::StringRef index = syntax.getIndex(), text = syntax.text;
+    bool isNamed = !index.empty() && index != "*" && !llvm::isDigit(index.front());
+    std::string all = text.str(); // with `[*]` in place of the name
+    if (isNamed)
+      all.replace(text.find('[') + 1, index.size(), "*");
+    ast::Pattern ofAll = syntax;
+    ofAll.text = all;
+    rule.pattern = lowerPattern(ofAll, diags);
+    if (!rule.pattern)
+      return false;
+    if (rule.pattern->namesGradient())
+      return refuse("gradients in 'recompute'");
+    rule.loc = syntax.range.Start;
+    bool tellsApart = first || (stmt.condition && isNamed);
+    if (stmt.condition && !isNamed) {
+      if (llvm::any_of(stmt.patterns, [](const ast::Pattern &other) {
+            return !other.getIndex().empty() && other.getIndex() != "*";
+          }))
+        return reportNoRepeat(syntax);
+      std::optional<bool> holds = evaluator.evaluateCondition(stmt.condition, env);
+      if (!holds)
+        return false;
+      if (!*holds)
+        return true;
+    }
+    if (!tellsApart) {
+      graph.rules.push_back(std::move(rule));
+      return true;
+    }
+    if (index.empty())
+      return reportNoRepeat(syntax);
+    return tellApart(stmt, syntax, all, isNamed ? index : "", env, rule, first);
+  }
+
+  bool reportNoRepeat(const ast::Pattern &syntax) {
+    diags.report(syntax.range.Start, diag::RecomputeOfNoRepeat).range(syntax.range) << syntax.text;
+    return false;
+  }
+
+  /// One rule per repeat that the pattern means, with the path of that.
+  bool tellApart(const ast::RecomputeStmt &stmt, const ast::Pattern &syntax, llvm::StringRef text, llvm::StringRef index,
+                 const sema::Environment &env, const Rule &rule, int64_t first) {
+    size_t end = text.find("[*]");
+    std::optional<PathPattern> ofRepeat = PathPattern::parse(text.take_front(end));
+    llvm::SmallVector<Op *, 2> repeats;
+    for (auto &op : graph.getForward())
+      if (ofRepeat && op->kind == OpKind::Repeat && ofRepeat->matchesPath(joinPath(op->scope, op->name)))
+        repeats.push_back(op.get());
+    if (repeats.empty())
+      return reportNoRepeat(syntax);
+    for (Op *repeat : repeats) {
+      SizeValue count = evaluateCount(repeat->count, graph.binding);
+      if (!count || count.value.num > maxIterations) {
+        diags.report(syntax.range.Start, diag::RecomputeTooMany).range(syntax.range)
+            << repeat->name << (count ? count.value.str() : "not known") << maxIterations;
+        return false;
+      }
+      std::vector<bool> isChosen(count.value.num, true);
+      if (first)
+        chooseFirst(*repeat, first, isChosen);
+      if (stmt.condition && !index.empty() && !evaluate(stmt, index, env, isChosen))
+        return false;
+      SplitCases split = splitCases(graph, *repeat, isChosen);
+      for (auto [ruleNumber, loop] : ofLoops)
+        for (auto [number, added] : split.additions)
+          if (std::vector<unsigned> &cases = *graph.rules[ruleNumber].cases; loop == repeat->loop && llvm::is_contained(cases, number))
+            cases.push_back(added);
+      Rule ofOne = rule;
+      ofOne.pattern = PathPattern::parse(joinPath(repeat->scope, repeat->name) + text.drop_front(end + 3).str());
+      ofOne.cases = split.chosen;
+      ofLoops.emplace_back(graph.rules.size(), repeat->loop);
+      graph.rules.push_back(std::move(ofOne));
+    }
+    return true;
+  }
+
+  bool evaluate(const ast::RecomputeStmt &stmt, llvm::StringRef index, const sema::Environment &env,
+                std::vector<bool> &isChosen) {
+    for (size_t i = 0; i < isChosen.size(); ++i) {
+      sema::Environment inside(env);
+      inside.define(index, sema::CTValue::integer(i));
+      std::optional<bool> holds = evaluator.evaluateCondition(stmt.condition, inside);
+      if (!holds)
+        return false;
+      isChosen[i] = isChosen[i] && *holds;
+    }
+    return true;
+  }
+
+  /// The first so many iterations that a virtual stage runs, of all repeats that the pipeline cuts; of another repeat its
+  /// first ones.
+  void chooseFirst(const Op &repeat, int64_t first, std::vector<bool> &isChosen) const {
+    std::vector<Op *> cut = findPipelinedRepeats(graph);
+    auto found = llvm::find(cut, &repeat);
+    if (found == cut.end() || llvm::is_contained(cut, nullptr)) {
+      for (size_t i = first; i < isChosen.size(); ++i)
+        isChosen[i] = false;
+      return;
+    }
+    std::vector<int64_t> counts;
+    for (const Op *op : cut) {
+      SizeValue count = evaluateCount(op->count, graph.binding);
+      counts.push_back(count ? int64_t(count.value.num) : 0);
+    }
+    const PipelineInfo &pipeline = graph.pipeline;
+    int64_t sum = std::accumulate(counts.begin(), counts.end(), int64_t(0));
+    unsigned stages = (pipeline.axis ? unsigned(graph.mesh[*pipeline.axis].size) : 1) * pipeline.chunks;
+    bool fits = std::accumulate(pipeline.split.begin(), pipeline.split.end(), int64_t(0)) == sum && pipeline.split.size() == stages;
+    PipelineChain chain(counts, fits ? pipeline.split : splitEvenly(sum, stages)); // what does not fit is refused where it is cut
+    isChosen.assign(isChosen.size(), false);
+    for (unsigned stage = 0; stage < stages; ++stage) {
+      int64_t before = 0;
+      for (unsigned number = 0; number < unsigned(found - cut.begin()); ++number) {
+        auto [begin, end] = chain.getRange(number, stage);
+        before += end - begin;
+      }
+      auto [begin, end] = chain.getRange(found - cut.begin(), stage);
+      for (int64_t i = begin; i < std::min(end, begin + std::max<int64_t>(0, first - before)); ++i)
+        isChosen[i] = true;
+    }
+  }
+
+  static constexpr int64_t maxIterations = 100000;
+  Graph &graph;
+  sema::Evaluator &evaluator;
+  DiagnosticEngine &diags;
+  /// Rules that speak of some cases, and of which loop.
+  std::vector<std::pair<size_t, unsigned>> ofLoops;
+};
+} // namespace
+
+bool stage::lowerRecompute(Graph &graph, llvm::ArrayRef<RecomputeStatement> statements, sema::Evaluator &evaluator) {
+  RecomputeLowering lowering(graph, evaluator);
+  bool good = true;
+  for (const RecomputeStatement &statement : statements)
+    good &= lowering.lower(statement);
+  return good;
+}
