@@ -71,6 +71,7 @@ void ClassLowering::placeUnits() {
   std::optional<unsigned> loader;
   llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> latest; // (microbatch, chunk)
   llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> giving; // (chunk and direction, microbatch)
+  const PlacedUnit *before = nullptr; // of what runs once per step
   UnitChains kinds = stage.listChains();
   for (const Unit &unit : stage.units) {
     const UnitTemplate *found = stage.find(unit.kind, unit.chunk);
@@ -81,8 +82,10 @@ void ClassLowering::placeUnits() {
     placed.kind = unit.kind;
     placed.chain = kinds.ofUnit[units.size() - 1];
     next += placed.layout->getNumNodes();
-    if (unit.kind == PhaseKind::Step)
+    if (isOncePerStep(unit.kind)) {
+      placed.previous = std::exchange(before, &placed);
       continue;
+    }
     placed.microbatch = unit.microbatch;
     placed.environment = unit.environment;
     if (program.numChunks > 1)
@@ -241,7 +244,7 @@ void ClassLowering::lowerUnit(unsigned number, Sink sink) {
 
 void ClassLowering::endUnit(unsigned number) {
   lastCompOfUnit.push_back(chains[computation]);
-  if (isBackward(units[number].kind))
+  if (isBackward(units[number].kind) || units[number].kind == PhaseKind::Reduce)
     additions.endUnit(units[number]);
 }
 

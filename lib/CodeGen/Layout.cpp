@@ -228,7 +228,7 @@ bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iterati
 }
 
 void stage::forEachAddition(const Graph &graph, const Op &op, llvm::function_ref<void(const Value *)> visit) {
-  if (op.kind == OpKind::Accumulate)
+  if (isAddition(op.kind))
     visit(op.getResult());
   for (auto &result : op.getResults())
     if (const Op *accumulation = getFusedAccumulation(graph, result.get()))
@@ -344,6 +344,8 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
   case OpKind::Accumulate:
     // All iterations share the buffer of a parameter from outside of their repeat.
     return visitor({Origin::Kind::Buffer, value, &unit, getLoop(op->getOperand(1)) ? iteration : -1, 0});
+  case OpKind::AddNorm:
+    return visitor({Origin::Kind::Buffer, value, &unit, -1, 0});
   case OpKind::Repeat:
     return visitLoopResult(value, unit, visitor, seen);
   default:

@@ -194,7 +194,10 @@ private:
     const NodeLayout *layout;
     llvm::SmallVector<const Op *, 1> ops;
   };
-  bool isPerIteration(const Value *buffer) const { return getLoop(buffer->getOp()->getOperand(1)); }
+  bool isPerIteration(const Value *buffer) const {
+    const Value *param = getTrainedParam(*buffer->getOp());
+    return param && getLoop(param);
+  }
   std::optional<uint64_t> findLast(const Adders &adders, int64_t iteration, const PlacedUnit &unit) const;
 
   const GradientBuffers &buffers;

@@ -117,7 +117,7 @@ private:
   /// Nothing for the step, which is there once, and for units that have, or depend on, ids of several widths.
   std::optional<Key> makeKey(const PlacedUnit &unit, unsigned number) {
     std::optional<uint64_t> width = getWidth(unit.base, unit.layout->getNumNodes());
-    if (unit.kind == PhaseKind::Step || !width)
+    if (isOncePerStep(unit.kind) || !width)
       return std::nullopt;
     const ClassLowering::Chains &chains = lowering.getChains();
     Key key = {uint64_t(unit.kind), unit.chain, unit.environment, *width, getDecimalSize(unit.microbatch)};

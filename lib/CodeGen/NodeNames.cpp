@@ -37,7 +37,7 @@ NodeName NodeNames::get(const Op &op) const {
     path = op.getOperand(0)->path;
   if (path.empty())
     path = joinPath(op.scope, kind);
-  else if (isCommunication(op.kind) || isCopy(op.kind) || op.kind == OpKind::Update || op.kind == OpKind::Accumulate)
+  else if (isCommunication(op.kind) || isCopy(op.kind) || op.kind == OpKind::Update || isAddition(op.kind))
     path += (op.getNumResults() > 1 ? " and " + std::to_string(op.getNumResults() - 1) + " more " : " ") + kind.str();
   NodeName name;
   name.opType = getOpType(op);

@@ -136,10 +136,9 @@ void TensorTracker::trackTensors(const PlacedUnit &unit, NodeFields &node) {
 
 void TensorTracker::trackOp(const Op &op, const PlacedUnit &unit, int64_t iteration, NodeFields &node) {
   clear();
-  bool isAddition = op.kind == OpKind::Accumulate;
-  for (const Value *operand : isAddition ? op.getOperands().take_front() : op.getOperands())
+  for (const Value *operand : op.kind == OpKind::Accumulate ? op.getOperands().take_front() : op.getOperands())
     readStatic(operand, unit, iteration);
-  if (isAddition)
+  if (isAddition(op.kind))
     readStatic(op.getResult(), unit, iteration);
   for (auto &result : op.getResults())
     if (const Op *accumulation = getFusedAccumulation(graph, result.get()))

@@ -155,6 +155,8 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
                    ? substitute(graph.optimizer.flops,
                                 [&](llvm::StringRef symbol) { return symbol == "volume" ? elements : Size(); })
                    : graph.sizes.zero();
+  if (op.clips)
+    flops = flops + elements; // each element of the gradient is scaled
   return {countOther(flops), graph.sizes.zero(), bytes};
 }
 
@@ -186,8 +188,20 @@ static Size getAgreedBytes(const Graph &graph, const Op &collective) {
   return max(bytes, getLocalBytes(graph.sizes, graph.mesh, result->type, result->sharding, group));
 }
 
+/// A square and an addition per element, of which there are several addends where its update has; each rank that has an
+/// element computes them.
+static OpCost getNormCost(const Graph &graph, const Op &op) {
+  const Value *gradient = op.getOperand(0);
+  Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding), bytes = graph.sizes.zero();
+  for (const Value *addend : op.getOperands())
+    bytes = bytes + getBytes(graph, addend);
+  return {countOther(elements * int64_t(op.getNumOperands() + 1)), graph.sizes.zero(), bytes};
+}
+
 OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
   Size zero = graph.sizes.zero();
+  if (op.kind == OpKind::AddNorm)
+    return getNormCost(graph, op);
   if (op.kind == OpKind::Compute)
     return getComputeCost(graph, op);
   if (op.kind == OpKind::Update)
@@ -213,6 +227,6 @@ bool stage::hasNode(const Graph &graph, const Op &op) {
   // What declares no bytes moves at least its results, so that there is nothing to add up.
   if (op.kind == OpKind::Compute && !op.def->bytes && !(op.def->vjpOf && op.def->vjpOf->bytes))
     return true;
-  bool isWork = op.kind == OpKind::Compute || op.kind == OpKind::Update || op.kind == OpKind::Accumulate;
+  bool isWork = op.kind == OpKind::Compute || op.kind == OpKind::Update || isAddition(op.kind);
   return isWork && !getLocalCost(graph, op).bytes.isConstant(0);
 }

@@ -157,6 +157,12 @@ void Block::erase(Op *op) {
   ops.erase(op->position);
 }
 
+std::unique_ptr<Op> Block::take(Op *op) {
+  assert(op->block == this);
+  std::unique_ptr<Op> owner = std::move(*op->position);
+  ops.erase(op->position);
+  return owner;
+}
 void Block::moveBefore(Op *op, Op *where) {
   assert(op->block == this && where->block == this);
   ops.splice(where->position, ops, op->position);

@@ -66,6 +66,8 @@ bool TextParser::parseItem() {
   }
   if (consume("prefetch"))
     return parseUnsigned(graph.prefetch) && expect(";");
+  if (consume("clip"))
+    return parseNumber(graph.clip) && expect(";");
   if (consume("microbatches"))
     return parseInteger(graph.microbatches, 1) && expect(";");
   if (consume("inference")) {

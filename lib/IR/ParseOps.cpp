@@ -351,6 +351,9 @@ bool TextParser::parsePlace(Op &op) {
 /// `stream reduce after %x, %y [-1], %z [unit -2]`. What comes after may be named: a later op of an earlier iteration.
 bool TextParser::parseOrder(Op &op) {
   op.isPrefetched = consume("prefetched");
+  op.clips = consume("clipped");
+  if (consume("copies") && !parseUnsigned(op.copies))
+    return false;
   op.waitsForUnits = consume("behind");
   if (op.waitsForUnits && !expect("units"))
     return false;

@@ -91,6 +91,10 @@ private:
   void printOrder(const Op &op) {
     if (op.isPrefetched)
       os << " prefetched";
+    if (op.clips)
+      os << " clipped";
+    if (op.copies > 1)
+      os << " copies " << op.copies;
     if (op.waitsForUnits)
       os << " behind units";
     if (op.stream)

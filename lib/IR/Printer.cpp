@@ -89,6 +89,11 @@ private:
       os << "  pad " << symbol << " from " << value << ";\n";
     if (graph.microbatches != 1)
       os << "  microbatches " << graph.microbatches << ";\n";
+    if (graph.clip) {
+      os << "  clip ";
+      printNumber(os, graph.clip);
+      os << ";\n";
+    }
     if (!graph.training)
       os << "  inference;\n";
   }

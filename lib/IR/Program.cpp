@@ -20,7 +20,7 @@ UnitChains StageProgram::listChains() const {
   using Key = std::pair<unsigned, unsigned>; // the chunk, and a bit for each kind of phase
   llvm::DenseMap<std::pair<unsigned, unsigned>, unsigned> kinds; // by chunk and microbatch
   for (const Unit &unit : units)
-    if (unit.kind != PhaseKind::Step)
+    if (!isOncePerStep(unit.kind))
       kinds[{unit.chunk, unit.microbatch}] |= 1u << unsigned(unit.kind);
   std::map<Key, unsigned> numbers;
   for (auto &[place, bits] : kinds)
@@ -30,13 +30,17 @@ UnitChains StageProgram::listChains() const {
     number = chains.all.size();
     UnitChain &chain = chains.all.emplace_back();
     for (const UnitTemplate &unit : templates)
-      if (unit.kind != PhaseKind::Step && unit.chunk == key.first && (key.second >> unsigned(unit.kind) & 1))
+      if (!isOncePerStep(unit.kind) && unit.chunk == key.first && (key.second >> unsigned(unit.kind) & 1))
         chain.push_back(&unit);
   }
-  if (const UnitTemplate *step = find(PhaseKind::Step, 0))
-    chains.all.push_back({step});
+  UnitChain last;
+  for (PhaseKind kind : {PhaseKind::Reduce, PhaseKind::Step})
+    if (const UnitTemplate *once = find(kind, 0))
+      last.push_back(once);
+  if (!last.empty())
+    chains.all.push_back(last);
   for (const Unit &unit : units)
-    chains.ofUnit.push_back(unit.kind == PhaseKind::Step
+    chains.ofUnit.push_back(isOncePerStep(unit.kind)
                                 ? chains.all.size() - 1
                                 : numbers[{unit.chunk, kinds.lookup({unit.chunk, unit.microbatch})}]);
   return chains;
@@ -45,10 +49,10 @@ UnitChains StageProgram::listChains() const {
 GradientBuffers::GradientBuffers(Graph &graph) {
   llvm::DenseMap<const Value *, llvm::SmallVector<unsigned, 1>> ofParam;
   graph.walk([&](Op &op) {
-    if (op.kind != OpKind::Accumulate)
+    if (!isAddition(op.kind))
       return;
     const Value *gradient = op.getResult();
-    llvm::SmallVector<unsigned, 1> &known = ofParam[op.getOperand(1)];
+    llvm::SmallVector<unsigned, 1> &known = ofParam[getTrainedParam(op)]; // null: the norm of all
     auto it = llvm::find_if(known, [&](unsigned number) {
       const Value *other = buffers[number].front()->getResult();
       return other->type.dtype == gradient->type.dtype && other->sharding == gradient->sharding;
@@ -198,13 +202,13 @@ private:
     os << "  stage " << stage.stage << " {\n";
     for (const UnitTemplate &unit : stage.templates) {
       os << "    " << getName(unit.kind);
-      if (program.numChunks > 1 && unit.kind != PhaseKind::Step)
+      if (program.numChunks > 1 && !isOncePerStep(unit.kind))
         os << " chunk " << unit.chunk;
       printItems(unit.items);
     }
     os << "    order";
     for (const Unit &unit : stage.units)
-      if (unit.kind != PhaseKind::Step)
+      if (!isOncePerStep(unit.kind))
         os << ' ' << program.getUnitName(unit) << toString(program.graph->pipeline.environments[unit.environment]);
     os << ";\n  }\n";
   }

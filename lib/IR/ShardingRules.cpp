@@ -138,6 +138,8 @@ Sharding stage::getNeededSharding(const Op &op, unsigned operand) {
   case OpKind::Return:
     return value->sharding.withoutPartial();
   case OpKind::Update: // of a shard, if it has a result
+    if (op.clips && operand + 1 == op.getNumOperands())
+      return Sharding();
     return op.getNumResults() && operand > 0 ? op.getResult()->sharding : op.getOperand(0)->sharding;
   case OpKind::Write:
     return op.getOperand(0)->sharding;

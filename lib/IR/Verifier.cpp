@@ -137,6 +137,8 @@ private:
     // What accumulates is a buffer, which is where its parameter is.
     bool isBuffer = phase != currentPhase && definer && definer->kind == OpKind::Accumulate &&
                     definer->getNumOperands() == 2 && known.contains(definer->getOperand(1));
+    if (phase != currentPhase && definer && definer->kind == OpKind::AddNorm)
+      return "";
     auto outer = getBodies(isBuffer ? definer->getOperand(1)->getBlock() : value->getBlock()),
          inner = getBodies(user.getBlock());
     for (size_t i = 0; i < outer.size(); ++i) {
@@ -216,6 +218,8 @@ private:
       misplaced("in backward");
     if ((op.kind == OpKind::Update || op.kind == OpKind::Write) && currentPhase != PhaseKind::Step)
       misplaced("in step");
+    if (op.kind == OpKind::AddNorm && currentPhase != PhaseKind::Reduce)
+      misplaced("in reduce");
     if (op.kind == OpKind::Repeat && block->getParent())
       misplaced("outside of other repeats");
     const PipelineInfo &pipeline = graph.pipeline;
@@ -303,10 +307,16 @@ private:
         verifyType(op.loc, "result of accumulate", expected, op.getResult()->type);
       }
       break;
+    case OpKind::AddNorm:
+      if ((good = verifyCounts(op, std::max(1u, op.getNumOperands()), 1)))
+        verifyType(op.loc, "result of add_norm", getNormType(), op.getResult()->type);
+      break;
     case OpKind::Update:
-      good = verifyCounts(op, std::max(2u, op.getNumOperands()), std::min(1u, op.getNumResults())) && verifyParam(op, 0);
-      for (unsigned i = 1; good && i < op.getNumOperands(); ++i)
+      good = verifyCounts(op, std::max(2u + op.clips, op.getNumOperands()), std::min(1u, op.getNumResults())) && verifyParam(op, 0);
+      for (unsigned i = 1; good && i + op.clips < op.getNumOperands(); ++i)
         verifyGradient(op, *op.getOperand(i), *op.getOperand(0));
+      if (good && op.clips)
+        verifyType(op.loc, "norm of an update", getNormType(), op.getOperand(op.getNumOperands() - 1)->type);
       if (good && op.getNumResults())
         verifyType(op.loc, "result of update", op.getOperand(0)->type, op.getResult()->type);
       break;
@@ -399,6 +409,12 @@ private:
       isSame = made.dtype == before.dtype && hasSameShape(made, before);
     }
     return isSame || fail("is said to make " + name + " 'again', but has other results");
+  }
+
+  static TensorType getNormType() {
+    TensorType type;
+    type.dtype = DType::F32;
+    return type;
   }
 
   bool verifyCompute(const Op &op) {

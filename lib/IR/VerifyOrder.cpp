@@ -20,7 +20,7 @@ static std::string findFaultOfDistance(const Op &op, const OrderEdge &edge) {
   const Op *loop = block->getParent();
   if (edge.iterations)
     return !loop || mine->getParent() != loop ? "it is of no iteration of the same repeat" : "";
-  if (block->getPhase() == PhaseKind::Step)
+  if (isOncePerStep(block->getPhase()))
     return "it belongs to step, which is no unit";
   bool isSameLoop = loop && mine->getParent() && mine->getParent()->loop == loop->loop;
   if (loop && !isSameLoop)
@@ -46,7 +46,7 @@ void stage::verifyOrder(VerifierContext &context, const Op &op,
   if (op.stream && op.stream->kind != getStreamKind(op))
     context.diags.report(op.loc, diag::IRBadOrder)
         << name << "stream '" + op.stream->name + "' is for " + getName(op.stream->kind);
-  if (op.waitsForUnits && (!isCollective(op.kind) || op.getBlock()->getPhase() != PhaseKind::Step))
+  if (op.waitsForUnits && (!isCollective(op.kind) || !isOncePerStep(op.getBlock()->getPhase())))
     context.diags.report(op.loc, diag::IRBadOrder) << name << "only a collective of step waits for the units before it";
   for (const OrderEdge &edge : op.after) {
     const Op *maker = edge.value->getOp();

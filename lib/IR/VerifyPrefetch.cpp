@@ -58,7 +58,7 @@ private:
     bool gathersState = op.kind == OpKind::AllGather && llvm::all_of(op.getOperands(), [](const Value *operand) {
                           return operand->getOp() && isState(operand->getOp()->kind);
                         });
-    if (!gathersState || op.getBlock()->getPhase() == PhaseKind::Step)
+    if (!gathersState || isOncePerStep(op.getBlock()->getPhase()))
       report(op, "cannot run ahead: an all_gather of params can, and not in step");
     if (!op.after.empty() || op.stream)
       report(op, "runs ahead when others are released: it can have no 'after' and no 'stream'");

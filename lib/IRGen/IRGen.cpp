@@ -30,6 +30,7 @@ std::unique_ptr<Graph> stage::generateGraph(const sema::Program &program, const 
   graph->binding = binding;
   graph->obligations = obligations;
   graph->microbatches = job.microbatches;
+  graph->clip = job.clip;
   graph->training = job.isTraining;
   lowerPrecision(*graph, job.precision);
   lowerMesh(*graph, job);

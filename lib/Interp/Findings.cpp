@@ -30,7 +30,7 @@ Findings::Findings(const Graph &graph) : graph(graph) {
 std::tuple<unsigned, unsigned, uint64_t, unsigned> Findings::getOrder(const Instance &instance) const {
   const Op *loop = getLoop(instance.value);
   uint64_t iteration = loop && loop->reverse ? ~instance.iteration : loop ? instance.iteration : 0;
-  bool isStep = instance.value->getBlock()->getPhase() == PhaseKind::Step;
+  bool isStep = isOncePerStep(instance.value->getBlock()->getPhase());
   return {isStep ? ~0u : instance.microbatch, outerOrder.lookup(instance.value), iteration,
           order.lookup(instance.value)};
 }

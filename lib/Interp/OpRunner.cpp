@@ -20,6 +20,8 @@ Deviation::Deviation(double found, double expected, double rounding, double larg
 
 double stage::getUpdated(double before, double gradient) { return before - 0.1 * (gradient + 0.5 * std::tanh(gradient)); }
 
+double stage::getClipped(double sumOfSquares) { return 1 / (1 + std::sqrt(sumOfSquares)); }
+
 double stage::getLargest(const Tensor &tensor) {
   double largest = 0;
   for (double number : tensor.data)
@@ -28,7 +30,7 @@ double stage::getLargest(const Tensor &tensor) {
 }
 
 Instance stage::getInstance(const Value *value, const Frame &frame, unsigned microbatch) {
-  bool isStep = value->getBlock()->getPhase() == PhaseKind::Step;
+  bool isStep = isOncePerStep(value->getBlock()->getPhase());
   return {value, getIteration(value, frame), isStep ? 0 : microbatch};
 }
 
@@ -101,9 +103,9 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
       fault = makeFault(step.op, value, "cannot be split evenly");
     return tensor;
   }
-  if (value->getOp() && value->getOp()->kind == OpKind::Accumulate) {
-    const Value *param = value->getOp()->getOperand(1);
-    auto it = memory.buffers.find({buffers.getFirst(value), getIteration(param, step.frame)});
+  if (value->getOp() && isAddition(value->getOp()->kind)) {
+    const Value *param = getTrainedParam(*value->getOp());
+    auto it = memory.buffers.find({buffers.getFirst(value), param ? getIteration(param, step.frame) : 0});
     if (it != memory.buffers.end())
       return std::make_shared<Tensor>(it->second);
     fault = makeFault(step.op, value, "is a gradient buffer into which nothing was added on this rank");
@@ -119,7 +121,7 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
 }
 
 bool OpRunner::isMissing(const Value *value, const Step &step, const RankMemory &memory) const {
-  if (Sources::isSource(value) || (value->getOp() && value->getOp()->kind == OpKind::Accumulate))
+  if (Sources::isSource(value) || (value->getOp() && isAddition(value->getOp()->kind)))
     return false;
   Instance instance = getInstance(value, step.frame, step.microbatch);
   return !memory.values.count(instance) && !memory.freed.count(instance);
@@ -187,6 +189,8 @@ std::optional<Fault> OpRunner::run(const Step &step, int64_t rank, RankMemory &m
     return runCompute(step, rank, memory);
   case OpKind::Accumulate:
     return runAccumulate(step, rank, memory);
+  case OpKind::AddNorm:
+    return runAddNorm(step, rank, memory);
   case OpKind::Update:
     return runUpdate(step, rank, memory);
   case OpKind::Write:
@@ -232,6 +236,33 @@ std::optional<Fault> OpRunner::runAccumulate(const Step &step, int64_t rank, Ran
   return std::nullopt;
 }
 
+/// Each rank that has an element adds its share, so that all have counted it once.
+std::optional<Fault> OpRunner::runAddNorm(const Step &step, int64_t rank, RankMemory &memory) {
+  const Op &op = *step.op;
+  std::optional<Fault> fault;
+  TensorRef first = read(op.getOperand(0), step, rank, memory, fault);
+  if (fault)
+    return fault;
+  Tensor gradient = *first;
+  for (const Value *operand : op.getOperands().drop_front()) {
+    TensorRef addend = read(operand, step, rank, memory, fault);
+    if (fault)
+      return fault;
+    if (!addPiece(gradient, *addend))
+      return makeFault(&op, operand, "is another piece than the gradient that it is part of");
+  }
+  Tensor sum;
+  sum.data.assign(1, 0);
+  for (double number : gradient.data)
+    sum.data[0] += number * number;
+  if (rank >= 0)
+    sum.data[0] /= op.copies;
+  auto [it, isNew] = memory.buffers.try_emplace({buffers.getFirst(op.getResult()), 0}, sum);
+  if (!isNew)
+    it->second.data[0] += sum.data[0];
+  return std::nullopt;
+}
+
 std::optional<Fault> OpRunner::runUpdate(const Step &step, int64_t rank, RankMemory &memory) {
   const Op &op = *step.op;
   const Value *param = op.getOperand(0);
@@ -249,16 +280,23 @@ std::optional<Fault> OpRunner::runUpdate(const Step &step, int64_t rank, RankMem
   }
   Tensor gradient = *before;
   std::fill(gradient.data.begin(), gradient.data.end(), 0);
-  for (const Value *operand : op.getOperands().drop_front()) {
+  for (const Value *operand : op.getOperands().drop_front().drop_back(op.clips)) {
     TensorRef addend = read(operand, step, rank, memory, fault);
     if (fault)
       return fault;
     if (!addPiece(gradient, *addend))
       return makeFault(&op, operand, "is another piece than the parameter that it updates");
   }
+  double scale = 1;
+  if (op.clips) {
+    TensorRef norm = read(op.getOperands().back(), step, rank, memory, fault);
+    if (fault)
+      return fault;
+    scale = getClipped(norm->data.front());
+  }
   Tensor after = *before;
   for (size_t i = 0; i < after.data.size(); ++i)
-    after.data[i] = getUpdated(before->data[i], gradient.data[i]);
+    after.data[i] = getUpdated(before->data[i], gradient.data[i] * scale);
   std::pair<const Value *, uint64_t> key = {param, getIteration(param, step.frame)};
   if (!memory.gradients.try_emplace(key, std::make_shared<Tensor>(std::move(gradient))).second)
     return makeFault(&op, param, "is updated twice in one step");

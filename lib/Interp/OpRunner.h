@@ -121,6 +121,7 @@ private:
                                         std::vector<Tensor> &results);
   const Fold *getFold(const Op &op);
   std::optional<Fault> runAccumulate(const Step &step, int64_t rank, RankMemory &memory);
+  std::optional<Fault> runAddNorm(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runUpdate(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runWrite(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runSlice(const Step &step, int64_t rank, RankMemory &memory);
@@ -156,6 +157,8 @@ struct Deviation {
 double getLargest(const Tensor &tensor);
 /// What proofs take for an optimizer's update: not linear in the gradient, so that a sum of two updates is none.
 double getUpdated(double before, double gradient);
+/// What proofs scale gradients by, so that it matters however small they are: falls with their norm.
+double getClipped(double sumOfSquares);
 
 } // namespace stage
 

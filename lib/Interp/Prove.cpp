@@ -202,7 +202,7 @@ private:
     }
     TensorRef before = sources.draw(&param, iteration);
     for (size_t i = 0; i < gradient.data.size(); ++i) {
-      double found = it->second->data[i], wanted = getUpdated(before->data[i], gradient.data[i]);
+      double found = it->second->data[i], wanted = getUpdated(before->data[i], gradient.data[i] * getScale());
       if (Deviation(found, wanted, /*rounding=*/0, /*largest=*/1).isAccepted())
         continue;
       diags.report(param.loc, diag::ProofUpdate)
@@ -210,6 +210,24 @@ private:
       return false;
     }
     return true;
+  }
+
+  /// By which an update scales gradients: that of the reference's gradients, each element once.
+  double getScale() {
+    if (!graph.clip)
+      return 1;
+    if (!clipScale) {
+      double sum = 0;
+      for (const Value *param : sources.getParams()) {
+        const Op *loop = getLoop(param);
+        for (int64_t iteration = 0, end = loop ? getCheckedCount(graph, loop->count) : 1; iteration < end; ++iteration)
+          if (const Tensor *gradient = reference.getGradient(sources.getOrdinal(param->getOp()), iteration))
+            for (double number : gradient->data)
+              sum += number * number;
+      }
+      clipScale = getClipped(sum);
+    }
+    return *clipScale;
   }
 
   bool compareGradient(const Value *param) {
@@ -369,6 +387,7 @@ private:
   Rounding rounding;
   Findings findings;
   Proof proof;
+  std::optional<double> clipScale;
 };
 } // namespace
 

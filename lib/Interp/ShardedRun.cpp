@@ -94,7 +94,7 @@ bool ShardedRun::run(llvm::ArrayRef<std::unique_ptr<ShardedRun>> parts, Diagnost
 static bool isAddendOfStages(const Value *value) {
   return llvm::any_of(value->getUses(), [](const std::pair<Op *, unsigned> &use) {
     const Op *user = use.first;
-    bool isSummed = user->kind == OpKind::Compute && user->getBlock()->getPhase() == PhaseKind::Step;
+    bool isSummed = user->kind == OpKind::Compute && isOncePerStep(user->getBlock()->getPhase());
     return !user->stages.empty() || ((isSummed || isMove(user->kind)) && isAddendOfStages(user->getResult(isSummed ? 0 : use.second)));
   });
 }

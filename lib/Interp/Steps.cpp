@@ -41,14 +41,15 @@ public:
     for (microbatch = 0; microbatch < graph.microbatches; ++microbatch) {
       for (Block &phase : graph.getPhases()) {
         addsGradients = phase.getPhase() != PhaseKind::Backward || !hasHalves;
-        if (phase.getPhase() != PhaseKind::Step)
+        if (!isOncePerStep(phase.getPhase()))
           walk(listItems(phase));
       }
       ++unit;
     }
     microbatch = 0;
-    if (Block *step = graph.findPhase(PhaseKind::Step))
-      walk(listItems(*step));
+    for (PhaseKind kind : {PhaseKind::Reduce, PhaseKind::Step})
+      if (Block *step = graph.findPhase(kind))
+        walk(listItems(*step));
     return std::move(steps);
   }
 

@@ -237,7 +237,7 @@ private:
     std::set<std::pair<const Value *, unsigned>> buffers;
     for (const UnitTemplate &unit : stage.templates)
       forEachOp(unit.items, [&](Op &op, int64_t times) {
-        if (op.kind == OpKind::Accumulate)
+        if (isAddition(op.kind))
           addGradient(op, times, unit.chunk, buffers, live);
         else if (op.kind == OpKind::Update)
           live.add(op.getOperand(0), MemoryClass::Optimizer, times, ByteCount(times) * getStateBytes(op));
@@ -249,12 +249,12 @@ private:
   /// use it.
   void addGradient(Op &op, int64_t times, unsigned chunk, std::set<std::pair<const Value *, unsigned>> &known,
                    LiveTable &live) {
-    const Value *param = op.getOperand(1), *buffer = program.buffers.getFirst(op.getResult())->getResult();
-    bool inLoop = getLoop(param);
+    const Value *param = getTrainedParam(op), *buffer = program.buffers.getFirst(op.getResult())->getResult();
+    bool inLoop = param && getLoop(param);
     if (!known.insert({buffer, inLoop ? chunk : 0}).second)
       return;
     int64_t copies = inLoop ? times : 1;
-    live.add(param, MemoryClass::Gradients, copies, ByteCount(copies) * bytesOf[0].get(buffer));
+    live.add(param ? param : buffer, MemoryClass::Gradients, copies, ByteCount(copies) * bytesOf[0].get(buffer));
   }
 
   /// The states are sharded as the gradient that updates them.

@@ -112,7 +112,7 @@ static bool isStatic(const Value *value) {
     return false;
   if (op->kind == OpKind::AllReduce || (op->kind == OpKind::ReduceScatter && op->flat))
     return isStatic(getMoved(*value));
-  return isState(op->kind) || op->kind == OpKind::Accumulate || op->kind == OpKind::Update;
+  return isState(op->kind) || isAddition(op->kind) || op->kind == OpKind::Update;
 }
 
 /// The result is written over the operand of which it is made.
@@ -151,7 +151,7 @@ void UnitSimulator::runNode(const Op &op) {
   for (const Value *operand : op.kind == OpKind::Accumulate ? op.getOperands().take_front() : op.getOperands())
     if (auto tensor = find(operand))
       access(*tensor, /*isWrite=*/false);
-  if (op.kind == OpKind::Accumulate || op.kind == OpKind::Update)
+  if (isAddition(op.kind) || op.kind == OpKind::Update)
     return; // those write static memory
   for (auto &result : op.getResults()) {
     if (getFusedAccumulation(*program.graph, result.get()) || isStatic(result.get()))

@@ -117,6 +117,8 @@ int64_t UnitDurations::of(PhaseKind kind) const {
     return inputGradient;
   case PhaseKind::BackwardWeight:
     return weightGradient;
+  case PhaseKind::Reduce:
+    return 0; // counted with the step
   case PhaseKind::Step:
     return step;
   }
@@ -139,6 +141,8 @@ void UnitDurations::set(PhaseKind kind, int64_t time) {
     return;
   case PhaseKind::BackwardWeight:
     weightGradient = time;
+    return;
+  case PhaseKind::Reduce:
     return;
   case PhaseKind::Step:
     step = time;

@@ -31,6 +31,7 @@ static Look getLook(PhaseKind kind) {
     return {"#f7dc6f", Colors::YELLOW};
   case PhaseKind::BackwardWeight:
     return {"#9fd8a8", Colors::GREEN};
+  case PhaseKind::Reduce:
   case PhaseKind::Step:
     return {"#c8ccd0", Colors::WHITE};
   }
@@ -64,7 +65,7 @@ SchedulePicture::SchedulePicture(const Schedule &schedule, llvm::function_ref<in
   step = longest;
   for (unsigned stage = 0; stage < schedule.stages; ++stage)
     for (auto [unit, time] : llvm::zip(schedule.units[stage], durations[stage]))
-      if (unit.kind != PhaseKind::Step && time < step && time >= longest / 4 && time > 0)
+      if (!isOncePerStep(unit.kind) && time < step && time >= longest / 4 && time > 0)
         step = time;
 }
 
@@ -105,7 +106,7 @@ void SchedulePicture::forEachShown(const Window &window, const Scale &scale, uns
 }
 
 std::string SchedulePicture::getLabel(const Unit &unit) const {
-  return unit.kind == PhaseKind::Step ? "S" : unit.str(schedule.chunks > 1);
+  return isOncePerStep(unit.kind) ? "S" : unit.str(schedule.chunks > 1);
 }
 
 size_t SchedulePicture::getLabelSize() const {
@@ -283,7 +284,7 @@ void SchedulePicture::printSvg(llvm::raw_ostream &os) const {
   for (auto [stage, y] : llvm::zip(window.stages, tops))
     forEachShown(window, scale, stage, [&, y = y](const Unit &unit, int64_t begin, int64_t end) {
       std::string label = getLabel(unit);
-      label = unit.kind == PhaseKind::Step ? label : label.substr(1);
+      label = isOncePerStep(unit.kind) ? label : label.substr(1);
       if (end - begin >= 2 + letter * int64_t(label.size()))
         os << "<text x=\"" << left + (begin + end) / 2 << "\" y=\"" << y + 15 << "\">" << label << "</text>\n";
     });

@@ -46,6 +46,7 @@ private:
   bool bindBatch(const ast::Ident &dim, int64_t batch, SMRange range);
   bool bindStepDim(const ast::Ident &dim, const ast::Expr *value, const Environment &env);
   bool bindOptimizer(const ast::Expr *value, const Environment &env);
+  bool bindClip(const ast::Expr &expr, const Environment &env);
   bool bindPrecision();
   bool checkSymbols();
   std::vector<ast::Ident> getStepDims() const;
@@ -210,7 +211,7 @@ void JobBinder::resolveOverrides() {
   std::vector<Overrides::Target> targets;
   for (const ast::Ident &dim : getStepDims())
     targets.push_back({stepWord, dim.name, dim.loc()});
-  for (StringRef word : {microbatchWord, optimizerWord})
+  for (StringRef word : {microbatchWord, optimizerWord, clipWord})
     targets.push_back({stepWord, word, step->loc()});
   for (const ast::Param &param : job.model->params)
     targets.push_back({configWord, param.name.name, param.name.loc()});
@@ -329,8 +330,8 @@ bool JobBinder::bindStep() {
     }
     StringRef name = argument.name.name;
     bool isDim = llvm::any_of(dims, [&](const ast::Ident &dim) { return dim.name == name; });
-    if (!isDim && name != microbatchWord && name != optimizerWord) {
-      std::vector<Candidate> candidates{{microbatchWord, SMLoc()}, {optimizerWord, SMLoc()}};
+    if (!isDim && name != microbatchWord && name != optimizerWord && name != clipWord) {
+      std::vector<Candidate> candidates{{microbatchWord, SMLoc()}, {optimizerWord, SMLoc()}, {clipWord, SMLoc()}};
       for (const ast::Ident &dim : dims)
         candidates.push_back({dim.name, dim.loc()});
       DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownStepValue);
@@ -364,6 +365,8 @@ bool JobBinder::bindStep() {
   }
   if (auto [value, where] = find(optimizerWord); value)
     ok &= bindOptimizer(value, *where);
+  if (auto [value, where] = find(clipWord); value)
+    ok &= bindClip(*value, *where);
   for (const ast::Ident &dim : dims) {
     auto [value, where] = find(dim.name);
     if (value) {
@@ -379,6 +382,21 @@ bool JobBinder::bindStep() {
     ok = false;
   }
   return ok;
+}
+
+bool JobBinder::bindClip(const ast::Expr &expr, const Environment &env) {
+  std::optional<CTValue> value = evaluator.evaluate(&expr, env);
+  if (!value || value->isNone())
+    return value.has_value();
+  std::optional<double> norm = evaluator.evaluateReal(&expr, env);
+  if (!norm)
+    return false;
+  if (!(*norm > 0)) {
+    diags.report(expr.loc(), diag::BadClip).range(expr.range) << evaluator.format(*value);
+    return false;
+  }
+  job.clip = *norm;
+  return true;
 }
 
 bool JobBinder::bindOptimizer(const ast::Expr *expr, const Environment &env) {

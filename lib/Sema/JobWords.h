@@ -14,7 +14,7 @@ constexpr llvm::StringRef jobEntries[] = {modelWord, stepWord, precisionWord, st
 constexpr llvm::StringRef trainWord = "train", inferWord = "infer";
 constexpr llvm::StringRef stepKinds[] = {trainWord, inferWord};
 /// Arguments of a step that are no dims of the model.
-constexpr llvm::StringRef microbatchWord = "microbatch", optimizerWord = "optimizer";
+constexpr llvm::StringRef microbatchWord = "microbatch", optimizerWord = "optimizer", clipWord = "clip";
 /// The dim of sequences: a step gives its global size, the graph has that of one microbatch.
 constexpr llvm::StringRef batchDim = "B";
 

@@ -97,6 +97,8 @@ void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext 
   os << "  precision " << precision.decl->name.name << ": weight " << precision.weight.name << ", activation "
      << precision.activation.name << ", gradient " << precision.gradient.name << ", master " << precision.master.name
      << (precision.separateAccumulation ? ", accumulate separate" : "") << "\n";
+  if (job.clip)
+    os << "  clip " << llvm::format("%.9g", job.clip) << "\n";
   if (job.optimizer) {
     os << "  optimizer " << job.optimizer->decl->name.name << ": flops " << job.optimizer->flops;
     for (const OptimizerState &state : job.optimizer->states)

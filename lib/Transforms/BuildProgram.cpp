@@ -39,7 +39,7 @@ public:
   ProgramBuilder(Graph &graph, const PipelineLayout &layout, DiagnosticEngine &diags)
       : graph(graph), layout(layout), diags(diags) {
     for (Block &phase : graph.getPhases())
-      if (phase.getPhase() != PhaseKind::Step)
+      if (!isOncePerStep(phase.getPhase()))
         kinds.push_back(phase.getPhase());
     // Before `differentiate` backward does nothing.
     if (graph.training && llvm::none_of(kinds, isBackward))
@@ -67,8 +67,9 @@ public:
     if (!checkNumOperations(*program, diags) || !listUnits(*program))
       return nullptr;
     for (StageProgram &stage : program->stages) {
-      if (stage.find(PhaseKind::Step, 0))
-        stage.units.push_back({PhaseKind::Step, 0, 0});
+      for (PhaseKind kind : {PhaseKind::Reduce, PhaseKind::Step})
+        if (stage.find(kind, 0))
+          stage.units.push_back({kind, 0, 0});
       std::set<std::pair<PhaseKind, unsigned>> run;
       for (const Unit &unit : stage.units)
         run.insert({unit.kind, unit.chunk});
@@ -86,9 +87,10 @@ private:
       for (PhaseKind kind : kinds)
         result.templates.push_back({kind, layout.places[v].second, buildUnit(kind, v, needed)});
     }
-    if (Block *step = graph.findPhase(PhaseKind::Step))
-      if (std::vector<ProgramItem> items = buildStep(*step, stage); !items.empty())
-        result.templates.push_back({PhaseKind::Step, 0, std::move(items)});
+    for (PhaseKind kind : {PhaseKind::Reduce, PhaseKind::Step})
+      if (Block *step = graph.findPhase(kind))
+        if (std::vector<ProgramItem> items = buildStep(*step, stage); !items.empty())
+          result.templates.push_back({kind, 0, std::move(items)});
     return result;
   }
 
@@ -130,7 +132,7 @@ private:
     };
     for (Block &phase : graph.getPhases())
       for (auto &op : phase)
-        if (phase.getPhase() != PhaseKind::Step && (layout.isPipelined(*op) || op->virtualStage == v))
+        if (!isOncePerStep(phase.getPhase()) && (layout.isPipelined(*op) || op->virtualStage == v))
           require(*op);
     while (!worklist.empty())
       require(*worklist.pop_back_val());
@@ -138,7 +140,7 @@ private:
   }
 
   bool isRematerialised(const Op &op) const {
-    return !op.virtualStage && !isSource(op) && !layout.isPipelined(op) && op.getBlock()->getPhase() != PhaseKind::Step;
+    return !op.virtualStage && !isSource(op) && !layout.isPipelined(op) && !isOncePerStep(op.getBlock()->getPhase());
   }
 
   void appendOp(std::vector<ProgramItem> &items, Op &op) {
@@ -334,7 +336,7 @@ private:
     };
     if (op.kind == OpKind::Repeat)
       check(op.count, "repeat '" + op.name + "'");
-    bool isStatic = isState(op.kind) || op.kind == OpKind::Accumulate || op.getBlock()->getPhase() == PhaseKind::Step;
+    bool isStatic = isState(op.kind) || op.kind == OpKind::Accumulate || isOncePerStep(op.getBlock()->getPhase());
     for (auto &result : op.getResults())
       for (const Extent &extent : result->type.shape)
         if (isStatic)

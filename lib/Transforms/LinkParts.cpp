@@ -95,7 +95,7 @@ private:
     llvm::SmallVector<UnitTemplate *, 2> users;
     for (const UnitChain &chain : stage.listChains().all) {
       auto user = llvm::find_if(chain, [&](const UnitTemplate *unit) {
-        return unit->kind != PhaseKind::Step && unit->chunk == chunk && uses(*unit, input);
+        return !isOncePerStep(unit->kind) && unit->chunk == chunk && uses(*unit, input);
       });
       if (user == chain.end())
         continue;
@@ -199,7 +199,7 @@ private:
           entry.posts.push_back(stage.posts);
         std::vector<Unit> &units = entry.schedule.units.emplace_back();
         llvm::copy_if(stage.units, std::back_inserter(units),
-                      [](const Unit &unit) { return unit.kind != PhaseKind::Step; });
+                      [](const Unit &unit) { return !isOncePerStep(unit.kind); });
       }
     }
     // Where each unit of the templates that send and receive is, by microbatch.

@@ -67,6 +67,9 @@ static llvm::StringRef findReleased(Graph &graph) {
   return isReleased ? "bucket-units" : "";
 }
 
+/// The norm would be added up twice.
+static llvm::StringRef findClipped(Graph &graph) { return graph.findPhase(PhaseKind::Reduce) ? "clip-gradients" : ""; }
+
 static const PassInfo passes[] = {
 #define PASS(name, function, doc, findMissing, findDone, knowsHost) {name, function, doc, findMissing, findDone, knowsHost},
 #include "stage/Transforms/Passes.def"

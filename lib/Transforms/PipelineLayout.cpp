@@ -176,7 +176,7 @@ bool stage::isSource(const Op &op) {
 }
 
 llvm::BitVector stage::getGradientStages(const PipelineLayout &layout, const Value &gradient) {
-  if (gradient.getOp()->kind != OpKind::Accumulate)
+  if (!isAddition(gradient.getOp()->kind))
     return getStepStages(layout, *gradient.getOp());
   llvm::BitVector stages(layout.getNumVirtual());
   for (Op *accumulation : layout.buffers.getAccumulations(&gradient)) {
@@ -185,6 +185,8 @@ llvm::BitVector stage::getGradientStages(const PipelineLayout &layout, const Val
       stages.set(*top->virtualStage);
     else if (layout.isPipelined(*top))
       stages |= layout.getStagesOfLoop(*accumulation); // each accumulates in its own iterations
+    else if (isOncePerStep(top->getBlock()->getPhase()))
+      stages |= getStepStages(layout, *top); // of what several stages share, each adds its share
   }
   return stages;
 }
@@ -192,12 +194,12 @@ llvm::BitVector stage::getGradientStages(const PipelineLayout &layout, const Val
 llvm::BitVector stage::getStepStages(const PipelineLayout &layout, Op &op) {
   llvm::BitVector stages(layout.getNumVirtual());
   llvm::SmallPtrSet<const Op *, 4> visited; // buffers, which may have many names
-  forEachOutsideValue(op, [&](Value *value, Op &) {
+  forEachOutsideValue(op, [&](Value *value, Op &user) {
     Op *producer = value->getOp();
-    if (!producer)
+    if (!producer || (user.clips && value == user.getOperands().back())) // the norm is on all stages
       return;
-    bool isBuffer = producer->kind == OpKind::Accumulate;
-    if (isBuffer ? visited.insert(layout.buffers.getFirst(value)).second : producer->getBlock() == op.getBlock())
+    bool isBuffer = isAddition(producer->kind);
+    if (isBuffer ? visited.insert(layout.buffers.getFirst(value)).second : isOncePerStep(producer->getBlock()->getPhase()))
       stages |= getGradientStages(layout, *value);
   });
   return stages;

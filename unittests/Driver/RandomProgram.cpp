@@ -322,7 +322,8 @@ private:
     lines.push_back("job j {");
     lines.push_back("  model = M();");
     lines.push_back("  step = train(B = " + std::to_string(each * batchProduct * microbatches) + ", S = " +
-                    std::to_string(dims[1].second) + ", microbatch = " + std::to_string(each) + ", optimizer = adamw);");
+                    std::to_string(dims[1].second) + ", microbatch = " + std::to_string(each) + ", optimizer = adamw" +
+                    (random.chance(25) ? ", clip = 1.0);" : ");"));
     const std::vector<std::string> precisions = {"fp32", "fp32", "bf16_mixed", "apart"};
     const std::string &precision = random.pick(precisions);
     lines.push_back("  precision = " + precision + ";");

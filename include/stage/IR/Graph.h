@@ -187,6 +187,10 @@ struct OpAttributes {
   bool isPrefetched = false;
   /// Of a collective of the step: waits until the units before have computed what they compute.
   bool waitsForUnits = false;
+  /// Of an update: its last operand is the sum of squares of all gradients, by which it scales its own.
+  bool clips = false;
+  /// Of an add_norm: how many ranks have the same elements, of which each adds its share.
+  unsigned copies = 1;
   ReduceKind reduce = ReduceKind::Sum;
   /// Of a permute, which has one axis: what a member has goes to the one so many coordinates further on, counted around.
   uint32_t shift = 0;
@@ -290,6 +294,8 @@ public:
   Op *insertAfter(Op *where, std::unique_ptr<Op> op) { return insert(std::next(where->position), std::move(op)); }
   /// The op must have no used results.
   void erase(Op *op);
+  /// Takes an op out, for another block.
+  std::unique_ptr<Op> take(Op *op);
   /// Moves an op of this block to just before, or after, another of it.
   void moveBefore(Op *op, Op *where);
   void moveAfter(Op *op, Op *where);
@@ -382,6 +388,8 @@ public:
   unsigned prefetch = 0;
   /// Microbatches per step.
   int64_t microbatches = 1;
+  /// The largest norm of all gradients together with which parameters are updated; 0: they are not clipped.
+  double clip = 0;
   /// False for inference: no backward, no step.
   bool training = true;
   SMLoc loc;
@@ -433,6 +441,8 @@ inline bool isReleaseOfPrefetched(const Op &op) {
 }
 /// The operand of which a reshard or a copy makes this result.
 inline Value *getMoved(const Value &result) { return result.getOp()->getOperand(result.getNumber()); }
+/// Adds into something that outlives its unit: a gradient, or the norm of all.
+inline bool isAddition(OpKind kind) { return kind == OpKind::Accumulate || kind == OpKind::AddNorm; }
 inline bool isOnHost(const Value &value) { return value.type.space == MemorySpace::Host; }
 /// Of an accumulate or an update: the param. Null for other ops, and if it is missing.
 const Value *getTrainedParam(const Op &op);

@@ -36,6 +36,8 @@ char getLetter(PhaseKind kind);
 /// The kind of a letter; nothing if there is none.
 std::optional<PhaseKind> findPhase(char letter);
 
+/// Runs behind all microbatches, and is in no schedule.
+inline bool isOncePerStep(PhaseKind kind) { return kind == PhaseKind::Reduce || kind == PhaseKind::Step; }
 /// Gradients are made there, and contributions to those of parameters added up.
 inline bool isBackward(PhaseKind kind) {
   return kind == PhaseKind::Backward || kind == PhaseKind::BackwardInput || kind == PhaseKind::BackwardWeight;

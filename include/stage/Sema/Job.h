@@ -125,6 +125,7 @@ struct BoundJob {
 
   BoundPrecision precision;
   std::optional<BoundOptimizer> optimizer; ///< Absent: the step updates nothing.
+  double clip = 0; ///< The largest norm of all gradients that an update sees; 0: any.
   BoundStrategy strategy;
 
   /// Keeps the environments that rules refer to.

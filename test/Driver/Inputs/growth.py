@@ -68,6 +68,7 @@ KINDS = {
         "var y = x;\n" + each(n, lambda i: "param v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n",
         rules="shard B over dp; shard D over tp; reduce gradients over dp { bucket = 1Ki; type = bf16; overlap = true; }"),
     "bucketed": lambda n: layers(n, rules="shard B over dp; shard D over tp; reduce gradients over dp { bucket = 1Ki; overlap = true; }"),
+    "clipped": lambda n: layers(n, rules="shard B over dp; shard D over tp; partition optimizer over dp;", step="B = 4, clip = 1.0"),
     "params": lambda n: program(
         "var y = x;\n" + each(n, lambda i: "param v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n",
         rules="shard B over dp; shard D over tp;\n" + each(n, lambda i: "at param v%d: shard D over ();" % i)),
