@@ -304,7 +304,7 @@ private:
     if (onlyInputs) { // what is wrong is said when all rules are applied
       if (!pattern.matchesOps() && !pattern.namesGradient())
         targets.forEachValue(pattern, [&](Value &value, Op *op) {
-          if (isInput(op))
+          if (isInput(op) && hasNamedDims(rule, value))
             applyToValue(rule, value, 1 + pattern.getSpecificity());
         });
       return;
@@ -312,25 +312,52 @@ private:
     if (pattern.namesGradient() && !graph.training)
       return; // what is not trained has none
     unsigned specificity = 1 + pattern.getSpecificity();
-    auto apply = [&](Value &value) { applyToValue(rule, value, specificity); };
-    bool any;
-    if (pattern.matchesOps()) {
+    bool any = false;
+    auto apply = [&](Value &value) {
+      if (!hasNamedDims(rule, value))
+        return;
+      any = true;
+      applyToValue(rule, value, specificity);
+    };
+    // `result **.linear(): shard F over tp`, and where the rule names dims: of what the ops make, not of their indices.
+    bool isOfResults = rule.kind == RuleKind::Shard && (pattern.isOfResults() || !rule.dimNames.empty());
+    if (pattern.matchesOps() && isOfResults) {
+      targets.forEachOp(pattern, [&](Op &op) {
+        for (auto &result : op.getResults())
+          if (!op.def->results[result->getNumber()].extra)
+            apply(*result);
+      });
+    } else if (pattern.matchesOps()) {
       any = targets.forEachOp(pattern, [&](Op &op) { applyToOp(rule, op, specificity); });
     } else {
-      any = targets.forEachValue(pattern, [&](Value &value, Op *) { apply(value); });
+      targets.forEachValue(pattern, [&](Value &value, Op *) { apply(value); });
       if (pattern.namesGradient())
-        any |= targets.forEachGradient(pattern, apply);
+        targets.forEachGradient(pattern, apply);
     }
     if (!any && !isTrivial(rule))
       diags.report(rule.loc, diag::PatternMatchesNothing)
-          << pattern.getText() << graph.name << targets.suggestPath(pattern);
+          << pattern.getText() + describeDimNames(rule) << graph.name << targets.suggestPath(pattern);
+  }
+
+  static std::string describeDimNames(const Rule &rule) {
+    if (rule.dimNames.empty())
+      return "";
+    llvm::SmallVector<std::string, 4> names = rule.dimNames.names;
+    if (rule.dimNames.hasEllipsis)
+      names.insert(names.begin(), "...");
+    return ": [" + llvm::join(names, ", ") + "]";
+  }
+
+  /// A rule that names dims is about what has as many.
+  static bool hasNamedDims(const Rule &rule, const Value &value) {
+    return value.type.getNumDims() >= rule.dimNames.names.size();
   }
 
   /// Position of a rule's name in a value: by the names that the rule gives the dims, or by the dims' own.
   std::optional<unsigned> findDim(const Rule &rule, const Value &value, llvm::StringRef name) {
     unsigned rankOf = value.type.getNumDims();
     for (size_t i = 0; i < rule.dimNames.names.size(); ++i)
-      if (rule.dimNames.names[i] == name && rankOf >= rule.dimNames.names.size())
+      if (rule.dimNames.names[i] == name)
         return rule.dimNames.hasEllipsis ? rankOf - rule.dimNames.names.size() + i : i;
     for (unsigned d = 0; d < rankOf; ++d)
       if (value.type.shape[d].dim && value.type.shape[d].dim->answersTo(name))

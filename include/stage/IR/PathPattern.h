@@ -38,6 +38,8 @@ public:
 
   /// True for patterns that end in `()`.
   bool matchesOps() const { return ops; }
+  /// True for patterns behind `result`.
+  bool isOfResults() const { return results; }
   /// A path alone: neither ops, nor parameters or results only.
   bool isPath() const { return !ops && !params && !results; }
   /// True for patterns that end in `.grad` or `.grad()`: those speak of gradients only.
