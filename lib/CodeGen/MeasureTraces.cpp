@@ -25,33 +25,44 @@ namespace {
 /// A number of ranks with a value of the width they have.
 struct WidthCount {
   uint64_t value;
-  uint64_t ranks;
+  int64_t ranks;
+};
+
+/// Ranks with some coordinates, counted so many times.
+struct RankSet {
+  std::vector<std::optional<int64_t>> fixed; ///< Per axis.
+  MixedRadix ranks;
+  int64_t times;
 };
 
 class ClassMeasurer {
 public:
   ClassMeasurer(const Program &program, const GroupTable &groups, const EmitOptions &options,
-                const RankClass &rankClass, DiagnosticEngine &diags)
+                const RankClass &rankClass, llvm::ArrayRef<std::pair<FixedCoordinates, int64_t>> members,
+                DiagnosticEngine &diags)
       : mesh(program.graph->mesh), pipelineAxis(program.graph->pipeline.axis), groups(groups),
-        lowering(program, groups, options, rankClass, diags), isTracked(options.tracker),
-        fixed(mesh.getAxes().size()) {
-    if (pipelineAxis)
-      fixed[*pipelineAxis] = rankClass.stage;
-    for (auto [axis, coordinate] : rankClass.coordinates)
-      fixed[axis] = coordinate;
-    for (AxisId axis = 0; axis < fixed.size(); ++axis)
-      ranks.add(mesh[axis].size, fixed[axis] ? std::optional<uint64_t>(*fixed[axis]) : std::nullopt);
+        lowering(program, groups, options, rankClass, diags), isTracked(options.tracker) {
+    for (auto &[coordinates, times] : members) {
+      RankSet &set = sets.emplace_back();
+      set.times = times;
+      set.fixed.resize(mesh.getAxes().size());
+      for (auto [axis, coordinate] : coordinates)
+        set.fixed[axis] = coordinate;
+      for (AxisId axis = 0; axis < set.fixed.size(); ++axis)
+        set.ranks.add(mesh[axis].size, set.fixed[axis] ? std::optional<uint64_t>(*set.fixed[axis]) : std::nullopt);
+      numRanks += times * int64_t(set.ranks.getCount());
+    }
   }
 
   /// False if there are not enough tags for the messages.
   bool measure(EmitStatistics &statistics) {
     if (!lowering.hasEnoughTags())
       return false;
-    statistics.ranks += ranks.getCount();
-    statistics.files += ranks.getCount();
-    statistics.bytes += __int128(ranks.getCount()) * getEncodedMetadataSize(traceVersion);
+    statistics.ranks += numRanks;
+    statistics.files += numRanks;
+    statistics.bytes += __int128(numRanks) * getEncodedMetadataSize(traceVersion);
     for (unsigned number = 0; number < lowering.getUnits().size(); ++number) {
-      statistics.nodes += __int128(ranks.getCount()) * lowering.getUnits()[number].layout->getNumNodes();
+      statistics.nodes += __int128(numRanks) * lowering.getUnits()[number].layout->getNumNodes();
       statistics.bytes += measureUnit(number);
     }
     return true;
@@ -179,7 +190,7 @@ private:
   __int128 measureNode(const NodeFields &node) {
     NodeValue varying = node.type == ChakraNodeType::CommColl ? node.group : node.peer;
     if (!varying.isSlot())
-      return __int128(ranks.getCount()) * getEncodedSize(node, {});
+      return numRanks * __int128(getEncodedSize(node, {}));
     while (histograms.size() < lowering.getSlots().size())
       histograms.push_back(makeHistogram(lowering.getSlots()[histograms.size()]));
     __int128 bytes = 0;
@@ -191,10 +202,23 @@ private:
     return bytes;
   }
 
+  /// Of all ranks of the class.
   std::vector<WidthCount> makeHistogram(const RankSlot &slot) const {
+    std::map<uint64_t, int64_t> ranksOfWidth;
+    for (const RankSet &set : sets)
+      for (const WidthCount &width : makeHistogram(slot, set))
+        ranksOfWidth[width.value] += set.times * width.ranks;
+    std::vector<WidthCount> widths;
+    for (auto [value, ranks] : ranksOfWidth)
+      widths.push_back({value, ranks});
+    return widths;
+  }
+
+  std::vector<WidthCount> makeHistogram(const RankSlot &slot, const RankSet &set) const {
+    const auto &fixed = set.fixed;
     if (slot.kind == RankSlot::Kind::Group) {
       MixedRadix numbers = groups.getNumbers(slot.groupKind, fixed);
-      return countWidths(numbers, groups.getFirst(slot.groupKind), 10, ranks.getCount() / numbers.getCount());
+      return countWidths(numbers, groups.getFirst(slot.groupKind), 10, set.ranks.getCount() / numbers.getCount());
     }
     // The peer has the same place on another stage, or is a neighbour: all of the class together have as peers all of it.
     bool isNeighbour = slot.kind == RankSlot::Kind::Neighbour;
@@ -218,7 +242,7 @@ private:
     for (uint64_t begin = 0, end = base; counted < numbers.getCount(); begin = end, end *= base) {
       uint64_t below = end > first ? numbers.countBelow(end - first) : 0;
       if (below > counted)
-        widths.push_back({std::max<uint64_t>(begin, 1), (below - counted) * ranksPerNumber});
+        widths.push_back({std::max<uint64_t>(begin, 1), int64_t((below - counted) * ranksPerNumber)});
       counted = below;
     }
     return widths;
@@ -229,9 +253,8 @@ private:
   const GroupTable &groups;
   ClassLowering lowering;
   bool isTracked;
-  /// Coordinates that all ranks of the class have.
-  std::vector<std::optional<int64_t>> fixed;
-  MixedRadix ranks;
+  std::vector<RankSet> sets; ///< Together the ranks of the class.
+  int64_t numRanks = 0;
   std::vector<std::vector<WidthCount>> histograms; ///< Per slot.
   std::vector<uint64_t> values;                    ///< Of the slots, for the node being measured.
   std::map<Key, UnitSize> sizes;
@@ -242,28 +265,15 @@ private:
 static bool measureBySlowness(const Program &program, const GroupTable &groups, const EmitOptions &options,
                               RankClass rankClass, DiagnosticEngine &diags, EmitStatistics &statistics) {
   const Graph &graph = *program.graph;
-  if (graph.slowRanks.empty()) {
-    ++statistics.classes;
-    return ClassMeasurer(program, groups, options, rankClass, diags).measure(statistics);
-  }
   FixedCoordinates common = rankClass.coordinates;
   if (graph.pipeline.axis)
     common.emplace_back(*graph.pipeline.axis, rankClass.stage);
   llvm::sort(common);
   for (const SlownessClass &one : classifyBySlowness(graph, common)) {
     ++statistics.classes;
-    rankClass.slowness = one.slowness;
-    for (auto &[coordinates, times] : one.sets) {
-      rankClass.coordinates = coordinates;
-      llvm::erase_if(rankClass.coordinates, [&](auto &place) { return place.first == graph.pipeline.axis; });
-      EmitStatistics some;
-      if (!ClassMeasurer(program, groups, options, rankClass, diags).measure(some))
-        return false;
-      statistics.ranks += times * some.ranks;
-      statistics.files += times * some.files;
-      statistics.nodes += times * some.nodes;
-      statistics.bytes += times * some.bytes;
-    }
+    rankClass.slowness = one.slowness.isConstant(1) ? Size() : one.slowness;
+    if (!ClassMeasurer(program, groups, options, rankClass, one.sets, diags).measure(statistics))
+      return false;
   }
   return true;
 }

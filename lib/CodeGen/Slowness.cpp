@@ -38,12 +38,28 @@ static std::optional<FixedCoordinates> join(const FixedCoordinates &left, llvm::
   return both;
 }
 
+/// The rules of a graph, those about the same ranks as one.
+static std::vector<std::pair<FixedCoordinates, Size>> listRules(const Graph &graph) {
+  std::vector<std::pair<FixedCoordinates, Size>> rules;
+  std::map<FixedCoordinates, size_t> numbers;
+  for (const SlowRanks &slow : graph.slowRanks) {
+    FixedCoordinates coordinates(slow.coordinates.begin(), slow.coordinates.end());
+    llvm::sort(coordinates);
+    auto [number, fresh] = numbers.try_emplace(coordinates, rules.size());
+    if (fresh)
+      rules.emplace_back(coordinates, slow.factor);
+    else
+      rules[number->second].second = rules[number->second].second * slow.factor;
+  }
+  return rules;
+}
+
 /// The empty set first; at most maxSets + 1 of them.
-static std::vector<RuleSet> listSets(const Graph &graph, const FixedCoordinates &common) {
+static std::vector<RuleSet> listSets(llvm::ArrayRef<std::pair<FixedCoordinates, Size>> rules, const FixedCoordinates &common) {
   std::vector<RuleSet> sets = {{{}, common}};
-  for (unsigned rule = 0; rule < graph.slowRanks.size(); ++rule)
+  for (unsigned rule = 0; rule < rules.size(); ++rule)
     for (size_t i = 0, before = sets.size(); i < before && sets.size() <= maxSets; ++i)
-      if (auto both = join(sets[i].coordinates, graph.slowRanks[rule].coordinates)) {
+      if (auto both = join(sets[i].coordinates, rules[rule].first)) {
         RuleSet larger = {sets[i].rules, std::move(*both)};
         larger.rules.push_back(rule);
         sets.push_back(std::move(larger));
@@ -55,13 +71,14 @@ std::vector<SlownessClass> stage::classifyBySlowness(const Graph &graph, const F
   std::vector<SlownessClass> classes;
   llvm::DenseMap<const SizeNode *, unsigned> numbers;
   std::vector<std::map<FixedCoordinates, int64_t>> counts;
-  for (const RuleSet &set : listSets(graph, common))
+  std::vector<std::pair<FixedCoordinates, Size>> rules = listRules(graph);
+  for (const RuleSet &set : listSets(rules, common))
     for (uint64_t part = 0; part < uint64_t(1) << set.rules.size(); ++part) {
       Size slowness = graph.sizes.one();
       int64_t sign = 1;
       for (unsigned i = 0; i < set.rules.size(); ++i)
         if (part >> i & 1)
-          slowness = slowness * graph.slowRanks[set.rules[i]].factor;
+          slowness = slowness * rules[set.rules[i]].second;
         else
           sign = -sign;
       auto [number, fresh] = numbers.try_emplace(slowness.getNode(), classes.size());
@@ -89,7 +106,7 @@ std::vector<SlownessClass> stage::classifyBySlowness(const Graph &graph, const F
 }
 
 bool stage::checkSlowRanks(const Graph &graph, DiagnosticEngine &diags) {
-  if (listSets(graph, {}).size() <= maxSets)
+  if (listSets(listRules(graph), {}).size() <= maxSets)
     return true;
   diags.report(graph.slowRanks.back().loc, diag::TooManySlowRanks) << int64_t(maxSets);
   return false;

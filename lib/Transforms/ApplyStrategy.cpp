@@ -213,8 +213,9 @@ private:
     bool isExtra = op && op->kind == OpKind::Compute && op->def->results[value.getNumber()].extra;
     if (isSource(op))
       set(value, d, axes, 0, rule);
-    else if (!isExtra && !value.constraint.isInline && value.constraint.floors[d].empty())
-      value.constraint.floors[d] = axes;
+    else if (AxisList &floor = value.constraint.floors[d];
+             !isExtra && !value.constraint.isInline && (floor.empty() || (rule.saysLayout && areSameAxes(floor, axes))))
+      floor = axes;
   }
 
   /// A rule without a pattern and without dims: `keep gathered over tp;`
@@ -225,13 +226,15 @@ private:
         applyToValue(rule, *value, 0);
   }
 
+  /// Whatever the layouts.
+  static bool areSameAxes(llvm::ArrayRef<PlacedAxis> left, llvm::ArrayRef<PlacedAxis> right) {
+    return std::equal(left.begin(), left.end(), right.begin(), right.end(), [](AxisId x, AxisId y) { return x == y; });
+  }
+
   /// Other axes, or another layout where both say one.
   static bool contradict(const Rule &a, llvm::ArrayRef<PlacedAxis> axesOfA, const Rule &b,
                          llvm::ArrayRef<PlacedAxis> axesOfB) {
-    if (a.saysLayout && b.saysLayout)
-      return axesOfA != axesOfB;
-    return !std::equal(axesOfA.begin(), axesOfA.end(), axesOfB.begin(), axesOfB.end(),
-                       [](AxisId x, AxisId y) { return x == y; });
+    return a.saysLayout && b.saysLayout ? axesOfA != axesOfB : !areSameAxes(axesOfA, axesOfB);
   }
 
   /// Puts `axes` in the place of what a less specific rule said; false if another rule stays. Of two that are equally
