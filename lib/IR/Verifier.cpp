@@ -232,28 +232,9 @@ private:
   // V4, V5: operands and results
   //===--------------------------------------------------------------------===//
 
-  bool verifyCount(const Op &op, llvm::StringRef what, size_t expected, size_t found) {
-    if (expected == found)
-      return true;
-    diags.report(op.loc, diag::IRWrongCount) << what << VerifierContext::getName(op) << expected << found;
-    return false;
-  }
-
   bool verifyCounts(const Op &op, size_t operands, size_t results) {
-    return verifyCount(op, "operands", operands, op.getNumOperands()) &
-           verifyCount(op, "results", results, op.getNumResults());
-  }
-
-  void verifyType(SMLoc loc, const llvm::Twine &what, const TensorType &expected, const TensorType &found) {
-    if (expected.dtype != found.dtype || !hasSameShape(expected, found))
-      diags.report(loc, diag::IRWrongType) << what << context.text(expected) << context.text(found);
-  }
-
-  /// Extents are compared by size: one dim may be called by the name of another of its size.
-  static bool hasSameShape(const TensorType &a, const TensorType &b) {
-    return a.getNumDims() == b.getNumDims() &&
-           llvm::all_of(llvm::zip(a.shape, b.shape),
-                        [](auto pair) { return std::get<0>(pair).size == std::get<1>(pair).size; });
+    return context.checkCount(op, "operands", operands, op.getNumOperands()) &
+           context.checkCount(op, "results", results, op.getNumResults());
   }
 
   void verifyValue(const Value &value) {
@@ -266,7 +247,7 @@ private:
     }
     if (value.primal && !known.contains(value.primal))
       diags.report(value.loc, diag::IRNotVisible) << "of " + context.name(&value) << "its primal is not in the graph";
-    else if (value.primal && !hasSameShape(value.type, value.primal->type))
+    else if (value.primal && !VerifierContext::hasSameShape(value.type, value.primal->type))
       diags.report(value.loc, diag::IRWrongType) << "gradient " + context.name(&value)
                                                  << context.text(value.primal->type) << context.text(value.type);
     verifySharding(context, value);
@@ -287,7 +268,9 @@ private:
       good = verifyCounts(op, 0, 1);
       break;
     case OpKind::Compute:
-      good = verifyCompute(op) && verifyAgain(op);
+      good = verifyCompute(context, op) && verifyAgain(context, op, currentPhase);
+      for (const Extent &extent : op.extents)
+        verifySize(extent.size, op.loc);
       break;
     case OpKind::Repeat:
       good = verifyRepeat(op);
@@ -296,7 +279,7 @@ private:
       good = op.getBlock()->getParent() && verifyCarried(op, op.getOperands(), *op.getBlock()->getParent());
       [[fallthrough]];
     case OpKind::Return:
-      good &= verifyCount(op, "results", 0, op.getNumResults());
+      good &= context.checkCount(op, "results", 0, op.getNumResults());
       break;
     case OpKind::Accumulate:
       good = verifyCounts(op, 2, 1) && verifyParam(op, 1);
@@ -304,26 +287,26 @@ private:
         verifyGradient(op, *op.getOperand(0), *op.getOperand(1));
         TensorType expected = op.getOperand(0)->type;
         expected.dtype = graph.precision.gradient;
-        verifyType(op.loc, "result of accumulate", expected, op.getResult()->type);
+        context.checkType(op.loc, "result of accumulate", expected, op.getResult()->type);
       }
       break;
     case OpKind::AddNorm:
       if ((good = verifyCounts(op, std::max(1u, op.getNumOperands()), 1)))
-        verifyType(op.loc, "result of add_norm", getNormType(), op.getResult()->type);
+        context.checkType(op.loc, "result of add_norm", getNormType(), op.getResult()->type);
       break;
     case OpKind::Update:
       good = verifyCounts(op, std::max(2u + op.clips, op.getNumOperands()), std::min(1u, op.getNumResults())) && verifyParam(op, 0);
       for (unsigned i = 1; good && i + op.clips < op.getNumOperands(); ++i)
         verifyGradient(op, *op.getOperand(i), *op.getOperand(0));
       if (good && op.clips)
-        verifyType(op.loc, "norm of an update", getNormType(), op.getOperand(op.getNumOperands() - 1)->type);
+        context.checkType(op.loc, "norm of an update", getNormType(), op.getOperand(op.getNumOperands() - 1)->type);
       if (good && op.getNumResults())
-        verifyType(op.loc, "result of update", op.getOperand(0)->type, op.getResult()->type);
+        context.checkType(op.loc, "result of update", op.getOperand(0)->type, op.getResult()->type);
       break;
     case OpKind::Write:
       good = verifyCounts(op, 2, 0) && verifyParam(op, 0);
       if (good)
-        verifyType(op.loc, "what is written to " + context.name(op.getOperand(0)), op.getOperand(0)->type,
+        context.checkType(op.loc, "what is written to " + context.name(op.getOperand(0)), op.getOperand(0)->type,
                    op.getOperand(1)->type);
       break;
     case OpKind::Release:
@@ -333,7 +316,7 @@ private:
       if ((good = verifyCounts(op, 1, 1))) {
         TensorType expected = op.getOperand(0)->type;
         expected.space = op.getResult()->type.space; // see V12
-        verifyType(op.loc, "result of " + getName(op.kind), expected, op.getResult()->type);
+        context.checkType(op.loc, "result of " + getName(op.kind), expected, op.getResult()->type);
       }
       break;
     default:
@@ -357,7 +340,7 @@ private:
     for (unsigned i = 0; i < count; ++i) {
       const Value *operand = op.getOperand(i);
       std::string what = count > 1 ? "result " + std::to_string(i) : "result";
-      verifyType(op.loc, what + " of " + getName(op.kind), operand->type, op.getResult(i)->type);
+      context.checkType(op.loc, what + " of " + getName(op.kind), operand->type, op.getResult(i)->type);
       // What is not added up moves as bytes.
       if (op.kind != OpKind::AllGather && operand->type.dtype != op.getOperand(0)->type.dtype)
         diags.report(op.loc, diag::IRBadReshard)
@@ -381,34 +364,11 @@ private:
 
   /// A gradient has the shape of its parameter; its dtype is the precision's.
   void verifyGradient(const Op &op, const Value &gradient, const Value &param) {
-    if (!hasSameShape(gradient.type, param.type)) {
+    if (!VerifierContext::hasSameShape(gradient.type, param.type)) {
       TensorType expected = param.type;
       expected.dtype = gradient.type.dtype;
-      verifyType(op.loc, "gradient of " + context.name(&param), expected, gradient.type);
+      context.checkType(op.loc, "gradient of " + context.name(&param), expected, gradient.type);
     }
-  }
-
-  /// What is made again was made in forward; nothing else is made in a phase that is there for it.
-  bool verifyAgain(const Op &op) {
-    auto fail = [&](const std::string &fault) {
-      diags.report(op.loc, diag::IRNotAgain) << VerifierContext::getName(op) << fault;
-      return false;
-    };
-    if (!op.isRecomputed)
-      return currentPhase != PhaseKind::Recompute || fail("stands in recompute, but is not said to make anything 'again'");
-    if (currentPhase != PhaseKind::Recompute && !isBackward(currentPhase))
-      return fail("is said to make something 'again', but stands in " + getName(currentPhase).str());
-    if (!op.origin)
-      return true;
-    std::string name = context.name(op.origin->getResult());
-    if (&op.origin->getBlock()->getTop() != &graph.getForward())
-      return fail("is said to make " + name + " 'again', which forward does not make");
-    bool isSame = op.getNumResults() == op.origin->getNumResults();
-    for (unsigned i = 0; isSame && i < op.getNumResults(); ++i) {
-      const TensorType &made = op.getResult(i)->type, &before = op.origin->getResult(i)->type;
-      isSame = made.dtype == before.dtype && hasSameShape(made, before);
-    }
-    return isSame || fail("is said to make " + name + " 'again', but has other results");
   }
 
   static TensorType getNormType() {
@@ -417,84 +377,13 @@ private:
     return type;
   }
 
-  bool verifyCompute(const Op &op) {
-    const OpDef &def = *op.def;
-    if (!verifyCounts(op, def.operands.size(), def.results.size()) ||
-        !verifyCount(op, "extents", def.indices.size(), op.extents.size()))
-      return false;
-    for (unsigned i = 0; i < op.extents.size(); ++i) {
-      verifySize(op.extents[i].size, op.loc);
-      verifyCompound(op, i);
-    }
-    for (unsigned i = 0; i < op.getNumOperands(); ++i)
-      verifyExtents(op, "operand '" + def.operands[i].name + "'", def.operands[i].indices, op.getOperand(i)->type);
-    for (unsigned i = 0; i < op.getNumResults(); ++i) {
-      verifyExtents(op, "result '" + def.results[i].name + "'", def.results[i].indices, op.getResult(i)->type);
-      verifyResultDType(op, i);
-    }
-    return true;
-  }
-
-  /// A compound index has as many positions as its members together, once all sizes are known.
-  void verifyCompound(const Op &op, unsigned index) {
-    const IndexInfo &info = op.def->indices[index];
-    if (!info.isCompound())
-      return;
-    Size product = context.graph.sizes.one();
-    for (unsigned member : info.members)
-      product = product * op.extents[member].size;
-    SizeValue expected = evaluate(product, context.graph.binding);
-    SizeValue found = evaluate(op.extents[index].size, context.graph.binding);
-    if (expected && found && !(expected.value == found.value))
-      diags.report(op.loc, diag::IRWrongExtent) << "index '" + info.name + "' of '" + op.def->name + "'"
-                                                << context.text(op.extents[index]) << "the product of its parts"
-                                                << context.text(Extent{nullptr, product});
-  }
-
-  void verifyExtents(const Op &op, const llvm::Twine &what, llvm::ArrayRef<unsigned> indices,
-                     const TensorType &type) {
-    std::string owner = what.str();
-    if (!verifyCount(op, "dims of " + owner, indices.size(), type.getNumDims()))
-      return;
-    for (unsigned i = 0; i < indices.size(); ++i) {
-      const Extent &extent = op.extents[indices[i]];
-      if (extent.size != type.shape[i].size)
-        diags.report(op.loc, diag::IRWrongExtent)
-            << "index '" + op.def->indices[indices[i]].name + "' of '" + op.def->name + "'" << context.text(extent)
-            << "dim " + std::to_string(i) + " of " + owner << context.text(type.shape[i]);
-    }
-  }
-
-  void verifyResultDType(const Op &op, unsigned i) {
-    std::optional<DType> expected = op.def->results[i].dtype;
-    for (unsigned k = 0; !expected && k < op.getNumOperands(); ++k)
-      if (isFloat(op.getOperand(k)->type.dtype))
-        expected = op.getOperand(k)->type.dtype;
-    if (!expected || *expected == op.getResult(i)->type.dtype)
-      return;
-    TensorType type = op.getResult(i)->type;
-    type.dtype = *expected;
-    verifyType(op.loc, "result '" + op.def->results[i].name + "' of " + op.def->name, type, op.getResult(i)->type);
-  }
-
   //===--------------------------------------------------------------------===//
   // V6: repeats
   //===--------------------------------------------------------------------===//
 
-  /// Where the dims are bound, a count is a whole number.
-  void verifyLoopCount(const Op &op) {
-    if (!op.count)
-      return;
-    SizeValue count = evaluateCount(op.count, graph.binding);
-    if (count || count.error == SizeError::UnboundSymbol)
-      return;
-    bool hasValue = count.error == SizeError::Negative || count.error == SizeError::NotAnInteger;
-    diags.report(op.loc, diag::IRBadCount) << op.name << op.count.str() << (hasValue ? count.value.str() : "no number");
-  }
-
   bool verifyRepeat(Op &op) {
     verifySize(op.count, op.loc);
-    verifyLoopCount(op);
+    verifyLoopCount(context, op);
     auto [first, isNew] = loops.try_emplace(op.loop, &op);
     const Op &other = *first->second;
     std::string difference;
@@ -510,48 +399,26 @@ private:
       (diags.report(op.loc, diag::IRLoopMismatch) << op.name << int64_t(op.loop) << difference)
               .note(other.loc, diag::PreviousHere)
           << other.name;
-    bool good = verifyCases(op);
+    bool good = verifyCases(context, op);
     for (auto &body : op.bodies)
-      good = good && verifyCount(op, "arguments", body->getArguments().size(), op.getNumOperands()) &&
-             verifyCount(op, "results", body->getArguments().size(), op.getNumResults());
+      good = good && context.checkCount(op, "arguments", body->getArguments().size(), op.getNumOperands()) &&
+             context.checkCount(op, "results", body->getArguments().size(), op.getNumResults());
     if (!good)
       return false;
     verifyCarried(op, op.getOperands(), op);
     for (unsigned i = 0; i < op.getNumResults(); ++i)
-      verifyType(op.loc, "result " + std::to_string(i) + " of repeat '" + op.name + "'",
+      context.checkType(op.loc, "result " + std::to_string(i) + " of repeat '" + op.name + "'",
                  op.bodies.front()->getArgument(i)->type, op.getResult(i)->type);
     for (auto &body : op.bodies)
       verifyBody(op, *body);
     return true;
   }
 
-  /// Every case runs, and every iteration is one of the cases.
-  bool verifyCases(const Op &op) {
-    const IterationCases &cases = op.cases;
-    llvm::SmallVector<bool, 4> runs(op.bodies.size(), op.bodies.size() == 1);
-    std::string fault;
-    for (const IterationCases::Run &run : cases.getRuns())
-      if (run.number < runs.size())
-        runs[run.number] = true;
-      else
-        fault = "there is no case " + std::to_string(run.number);
-    for (unsigned number = 0; number < runs.size() && fault.empty(); ++number)
-      if (!runs[number])
-        fault = "no iteration is case " + std::to_string(number);
-    SizeValue count = op.count ? evaluateCount(op.count, graph.binding) : SizeValue{SizeError::UnboundSymbol, "", {}};
-    if (fault.empty() && !cases.getRuns().empty() && count && count.value.num != cases.getNumIterations())
-      fault = "they are " + std::to_string(cases.getNumIterations()) + " iterations, but '" + op.count.str() + "' is " +
-              count.value.str();
-    if (!fault.empty())
-      diags.report(op.loc, diag::IRBadCases) << op.name << fault;
-    return fault.empty();
-  }
-
   void verifyBody(const Op &op, Block &body) {
     const Block &first = *op.bodies.front();
     for (unsigned i = 0; i < body.getArguments().size(); ++i) {
       const Value &argument = *body.getArgument(i), &expected = *first.getArgument(i);
-      verifyType(op.loc, "argument " + std::to_string(i) + " of case " + std::to_string(body.getNumber()),
+      context.checkType(op.loc, "argument " + std::to_string(i) + " of case " + std::to_string(body.getNumber()),
                  expected.type, argument.type);
       if (argument.sharding != expected.sharding)
         diags.report(op.loc, diag::IRBadCases)
@@ -568,10 +435,10 @@ private:
   /// What goes into an iteration, from outside or from a yield, has the types of the arguments.
   bool verifyCarried(const Op &op, llvm::ArrayRef<Value *> values, const Op &repeat) {
     auto arguments = repeat.bodies.front()->getArguments();
-    if (&op != &repeat && !verifyCount(op, "operands", arguments.size(), values.size()))
+    if (&op != &repeat && !context.checkCount(op, "operands", arguments.size(), values.size()))
       return false;
     for (unsigned i = 0; i < values.size(); ++i)
-      verifyType(op.loc, "operand " + llvm::Twine(i) + " of " + getName(op.kind), arguments[i]->type, values[i]->type);
+      context.checkType(op.loc, "operand " + llvm::Twine(i) + " of " + getName(op.kind), arguments[i]->type, values[i]->type);
     return true;
   }
 

@@ -1,6 +1,7 @@
 //===- VerifierContext.h - what the parts of the verifier share -*- C++ -*-===//
 //
-// Verifier.cpp checks what an op is (V1 to V6), VerifySharding.cpp where its pieces
+// Verifier.cpp checks what stands where (V1 to V6), VerifyTypes.cpp what operators make, and again (V5, V15), VerifyRepeats.cpp
+// the cases of a repeat (V6), VerifySharding.cpp where pieces
 // are (V7 to V10), VerifyOrder.cpp what runs when (V11), VerifyMemory.cpp where values
 // are kept (V12), VerifyPrefetch.cpp what is gathered ahead (V14). Numbers are those of docs/IRRef.md.
 //
@@ -9,6 +10,7 @@
 #define STAGE_LIB_IR_VERIFIERCONTEXT_H
 
 #include "TextWriter.h"
+#include "stage/IR/Diagnostics.h"
 #include <map>
 
 namespace stage {
@@ -37,6 +39,23 @@ struct VerifierContext {
     printAxes(os, graph.mesh, list);
     return os.str();
   }
+  /// False, and reported, unless there are as many of something.
+  bool checkCount(const Op &op, llvm::StringRef what, size_t expected, size_t found) const {
+    if (expected == found)
+      return true;
+    diags.report(op.loc, diag::IRWrongCount) << what << getName(op) << expected << found;
+    return false;
+  }
+  void checkType(SMLoc loc, const llvm::Twine &what, const TensorType &expected, const TensorType &found) const {
+    if (expected.dtype != found.dtype || !hasSameShape(expected, found))
+      diags.report(loc, diag::IRWrongType) << what << text(expected) << text(found);
+  }
+  /// Extents are compared by size: one dim may be called by the name of another of its size.
+  static bool hasSameShape(const TensorType &a, const TensorType &b) {
+    return a.getNumDims() == b.getNumDims() &&
+           llvm::all_of(llvm::zip(a.shape, b.shape),
+                        [](auto pair) { return std::get<0>(pair).size == std::get<1>(pair).size; });
+  }
   /// Why axes cannot deal out an extent by a table, if they are to; empty where nothing is wrong.
   std::string findBlockFault(Size extent, llvm::ArrayRef<PlacedAxis> axes);
   /// What was found of (what is dealt out, the axis, number of its lengths).
@@ -47,6 +66,14 @@ struct VerifierContext {
   }
 };
 
+/// V4, V5: operands, results and extents of an operator. False if there are too few or too many of something.
+bool verifyCompute(VerifierContext &context, const Op &op);
+/// V15: what is made again was made in forward; nothing else is made in a phase that is there for it.
+bool verifyAgain(VerifierContext &context, const Op &op, PhaseKind phase);
+/// V6: where the dims are bound, the count of a repeat is a whole number.
+void verifyLoopCount(VerifierContext &context, const Op &op);
+/// V6: every case of a repeat runs, and every iteration is one of the cases.
+bool verifyCases(VerifierContext &context, const Op &op);
 /// V7: the sharding and the constraint of a value fit its type and the mesh.
 void verifySharding(VerifierContext &context, const Value &value);
 /// V8: the axes of a compute op's indices; V9: a reshard makes of its operand what it says. Types have been verified.
