@@ -5,6 +5,7 @@
 //   resolveViews    reads of slices become reads of the tensor behind them, or of a copy
 //   readParts       who reads what arrived in several messages reads all of it
 //   holdUntilRelease  what is released together is there until then
+//   holdUntilSent   what a permute sends is there while the next op computes
 //   findLifetimes   a tensor takes memory until its last read
 //   findPeaks       live bytes are summed over the nodes
 //
@@ -154,6 +155,37 @@ void UnitSimulator::holdUntilRelease() {
   insert(std::move(reads));
 }
 
+/// A permute's send runs beside what the stream for computation does next, which is said to read what is sent as well. It
+/// has ended where that reads what the permute receives: all ranks of a ring send at a time. Nor is that said of what was
+/// received and is sent on: what is computed next need not wait for it, and what uses it does.
+void UnitSimulator::holdUntilSent() {
+  std::vector<LateAccess> reads;
+  std::optional<unsigned> beside;
+  auto isRead = [&](unsigned tensor, unsigned node) {
+    return llvm::any_of(getAccesses(node), [&](TensorAccess access) { return access.tensor == tensor && !access.isWrite; });
+  };
+  auto computes = [&](unsigned node) {
+    const Op *op = nodes[node].op;
+    return op && op->kind == OpKind::Compute && !op->stream;
+  };
+  auto waitsFor = [&](const UnitTensor &tensor) {
+    return tensor.isInput || tensor.isHandedIn || computes(tensor.first);
+  };
+  for (unsigned node = nodes.size(), of = ends.size() - 1; node-- > 0;) {
+    for (; node < getFirstNode(of); --of)
+      beside.reset();
+    if (computes(node))
+      beside = node;
+    if (!nodes[node].op || nodes[node].op->kind != OpKind::Permute || !beside)
+      continue;
+    for (TensorAccess sent : getAccesses(node))
+      if (!sent.isWrite && waitsFor(tensors[sent.tensor]) && !isRead(sent.tensor, *beside) &&
+          !isRead(getAccesses(node - 1).front().tensor, *beside)) // its recv stands before it
+        reads.push_back({*beside, sent});
+  }
+  insert(std::move(reads));
+}
+
 void UnitSimulator::findLifetimes() {
   for (unsigned node = 0; node < nodes.size(); ++node)
     for (TensorAccess access : getAccesses(node))
@@ -263,6 +295,7 @@ void UnitSimulator::finish() {
   resolveViews();
   readParts();
   holdUntilRelease();
+  holdUntilSent();
   findLifetimes();
   findPeaks(MemorySpace::Device);
   findPeaks(MemorySpace::Host);

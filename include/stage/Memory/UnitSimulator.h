@@ -208,6 +208,7 @@ private:
   void resolveViews();
   void readParts();
   void holdUntilRelease();
+  void holdUntilSent();
   void findLifetimes();
   void holdHandedOn();
   void dropUnread();
