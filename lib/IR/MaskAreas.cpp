@@ -17,6 +17,11 @@
 // corners, plus A at the near one; a rank has the sum over its ranges. Everything is an
 // expression over the coordinates; where they cancel nothing depends on the rank.
 //
+// Of rows and columns that are both mirrored over the same axes, if one of them over further ones, too, every rank has
+// half of its rectangle, also where the columns are another rank's (in a ring): the later piece of the rows sees all of
+// the earlier piece of the columns, and none the other way; of the two earlier pieces and the two later ones,
+// who sees more in the one sees as much less in the other. No coordinate stands in that.
+//
 // One row is no triangle: a decode step's query over T cached keys and its own counts
 // T + 1.
 //
@@ -41,6 +46,8 @@ public:
                                                                                                     : sizes.zero()) {}
 
   Size run() const {
+    if (isHalf())
+      return getLocalLength(mask.rows) * getLocalLength(mask.columns) / 2;
     auto rowRanges = getRanges(mask.rows), columnRanges = getRanges(mask.columns);
     bool isWhole = getAxes(mask.columns).empty();
     // With all columns and no more rows no row is cut short, and no `min` is needed.
@@ -63,6 +70,19 @@ public:
 private:
   llvm::ArrayRef<PlacedAxis> getAxes(unsigned index) const {
     return index < op.indexAxes.size() ? llvm::ArrayRef<PlacedAxis>(op.indexAxes[index]) : llvm::None;
+  }
+
+  bool isHalf() const {
+    llvm::ArrayRef<PlacedAxis> rowAxes = getAxes(mask.rows), columnAxes = getAxes(mask.columns);
+    auto isMirrored = [](const PlacedAxis &axis) { return axis.layout == Layout::Mirrored; };
+    auto isSame = [](auto pair) { return std::get<0>(pair).id == std::get<1>(pair).id; };
+    return mask.kind == Mask::Kind::Causal && rows == columns && offset == sizes.zero() && !rowAxes.empty() &&
+           !columnAxes.empty() && llvm::all_of(rowAxes, isMirrored) && llvm::all_of(columnAxes, isMirrored) &&
+           llvm::all_of(llvm::zip(rowAxes, columnAxes), isSame);
+  }
+
+  Size getLocalLength(unsigned index) const {
+    return op.extents[index].size / graph.mesh.getGroupSymbol(sizes, getAxes(index));
   }
 
   bool isSingleRow() const {
