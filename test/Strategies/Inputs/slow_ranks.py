@@ -30,7 +30,7 @@ def make(job):
 
 def slow(pp, dp, tp):
     factor = Fraction(7, 2) if (pp, dp) == (1, 3) else Fraction(1)
-    return factor * (2 if tp == 1 else 1) * (Fraction(5, 2) if dp == 3 else 1)
+    return factor * (2 if tp == 1 else 1) * (Fraction(5, 2) if dp == 1 else 1)
 
 
 def fast(pp, dp, tp):
