@@ -123,6 +123,15 @@ std::optional<unsigned> ClassLowering::getStreamOfLoad(const PlacedUnit &unit) c
   return getStream(*units[*unit.loader].layout->getFirstWork()->second);
 }
 
+/// What is made beside other work for a collective alone waits until it is that one's turn on its stream: it would lie there
+/// until then.
+std::optional<uint64_t> ClassLowering::getTurnOfReader(const Op &op) const {
+  if (op.kind != OpKind::Compute || !op.stream || op.getResult()->getUses().size() != 1)
+    return std::nullopt;
+  const Op &reader = *op.getResult()->getUses().front().first;
+  return isCollective(reader.kind) ? chains[getStream(reader)] : std::nullopt;
+}
+
 unsigned ClassLowering::getStream(const Op &op) {
   return op.stream ? firstDeclared + op.stream->number : unsigned(getStreamKind(op));
 }
@@ -298,7 +307,7 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned numbe
   finishNode(node, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt,
                     waitsForWork                 ? chains[computation]
                     : op.waitsForUnits && number ? lastCompOfUnit[number - 1]
-                                                 : std::nullopt});
+                                                 : getTurnOfReader(op)});
   last = id;
   if (node.type == ChakraNodeType::CommColl)
     node.collectiveTag = numIssued[f.groupKind]++;

@@ -183,6 +183,7 @@ private:
   }
   std::optional<uint64_t> getOtherChainsLoad(const PlacedUnit &unit, unsigned stream) const;
   static unsigned getStream(const Op &op);
+  std::optional<uint64_t> getTurnOfReader(const Op &op) const;
   void findEdges(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration);
   using UnitEdges = llvm::SmallVector<std::pair<unsigned, unsigned>, 1>;
   const std::optional<UnitEdges> &getUnitEdges(const NodeLayout &layout);
