@@ -51,13 +51,17 @@ public:
   explicit RingUnroller(Graph &graph) : graph(graph) {}
 
   void run() {
-    std::vector<Op *> rings;
+    std::vector<std::pair<Op *, Value *>> rings;
+    Value *computed = nullptr;
     graph.walk([&](Op &op) {
       if (op.ring)
-        rings.push_back(&op);
+        rings.push_back({&op, computed});
+      if (op.kind == OpKind::Compute && !op.stream && hasNode(graph, op) && llvm::any_of(op.getResults(), isUsedInOps))
+        computed = op.getResult();
     });
-    for (Op *op : rings) {
+    for (auto [op, before] : rings) {
       ring = op;
+      computedBefore = before;
       index = op->def->getCarrier(*std::exchange(op->ring, std::nullopt));
       axis = op->indexAxes[index].front().id;
       size = graph.mesh[axis].size;
@@ -71,6 +75,12 @@ public:
   }
 
 private:
+  /// Not only added to gradients of parameters.
+  static bool isUsedInOps(const std::unique_ptr<Value> &value) {
+    return llvm::any_of(value->getUses(),
+                        [](const std::pair<Op *, unsigned> &use) { return !isAddition(use.first->kind); });
+  }
+
   bool hasIndex(llvm::ArrayRef<unsigned> dims) const { return llvm::is_contained(ring->def->expand(dims), index); }
 
   /// In front of the op that is unrolled and stays as the last step, or behind what follows that.
@@ -101,6 +111,15 @@ private:
       if (value->getOp() && value->getBlock() == op.getBlock() && hasNode(graph, *value->getOp()) &&
           llvm::none_of(step, [&](const OrderEdge &edge) { return edge.value->getOp() == value->getOp(); }))
         step.push_back({value});
+  }
+
+  /// What the first blocks are received after: what the op itself waits for. Where that is all of an earlier phase, as of
+  /// attention that backward makes again, it is what is computed before: a block that came with the gradients of the
+  /// last layer would take memory from there on. Gradients of parameters may be computed at other times.
+  void setFirstStep(llvm::ArrayRef<Value *> operands) {
+    setStep(*ring, operands);
+    if (step.empty() && computedBefore)
+      setStep(*ring, {computedBefore});
   }
 
   /// To the next rank.
@@ -183,7 +202,7 @@ private:
     Fold fold = deriveFold(*ring->def, index, graph.defs);
     const OpDef *first = ring->def, *next = graph.defs.add(fold.step);
     Operands operands = getOperands();
-    setStep(*ring, operands);
+    setFirstStep(operands);
     llvm::SmallVector<Value *, 2> carried;
     for (unsigned number = 0; number < size; ++number) {
       Operands following = operands;
@@ -202,7 +221,7 @@ private:
 
   void unrollBackward() {
     Operands operands = getOperands();
-    setStep(*ring, operands);
+    setFirstStep(operands);
     llvm::SmallVector<std::vector<std::pair<Op *, unsigned>>, 4> uses;
     for (auto &result : ring->getResults())
       uses.emplace_back(result->getUses().begin(), result->getUses().end());
@@ -238,6 +257,7 @@ private:
 
   Graph &graph;
   Op *ring = nullptr; ///< The op that is unrolled.
+  Value *computedBefore = nullptr; ///< By an op in front of it, maybe of another block.
   unsigned index = 0; ///< Of which blocks go round,
   AxisId axis = 0;    ///< over this axis
   uint32_t size = 0;  ///< of so many ranks.
