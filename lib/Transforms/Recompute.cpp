@@ -113,6 +113,8 @@ private:
         any = true;
         if (!op || op->kind != OpKind::Compute || isOther(*op->getBlock()))
           return; // it is there without being computed
+        if (getRule(&value) == &rule)
+          return; // with its module
         chooseValue(value, rule, op->scope);
         // With a result comes what its op saves besides.
         for (auto &result : op->getResults())
