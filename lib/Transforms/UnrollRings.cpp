@@ -118,8 +118,16 @@ private:
   /// last layer would take memory from there on. Gradients of parameters may be computed at other times.
   void setFirstStep(llvm::ArrayRef<Value *> operands) {
     setStep(*ring, operands);
-    if (step.empty() && computedBefore)
+    if (step.empty() && computedBefore && isOfSameTurn(*computedBefore->getOp()))
       setStep(*ring, {computedBefore});
+  }
+
+  /// Whether the ring runs behind an op wherever that is: in backward, in the same iteration, or on the one stage that there
+  /// is. Forward waits for nothing but its operands.
+  bool isOfSameTurn(const Op &before) const {
+    const Block *block = ring->getBlock();
+    return before.getBlock() == block && block->getTop().getPhase() != PhaseKind::Forward &&
+           (block->getParent() || graph.pipeline.repeats.empty());
   }
 
   /// To the next rank.
