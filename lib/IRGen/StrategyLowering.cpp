@@ -121,7 +121,7 @@ public:
           else if (auto *keepInner = llvm::dyn_cast<ast::KeepStmt>(inner))
             lowerKeep(*keepInner, pattern);
           else if (auto *ring = llvm::dyn_cast<ast::RingStmt>(inner))
-            lowerRing(*ring, pattern);
+            lowerRing(*ring, pattern, at->pattern);
           else
             good &= refuse(inner);
         }
@@ -192,11 +192,8 @@ private:
       rule.loc = item.dims.empty() ? stmt.loc() : item.dims.front().loc();
       rule.statement = statement;
       rule.pattern = pattern;
-      if (syntax) {
-        rule.dimNames.hasEllipsis = syntax->dimsEllipsis;
-        for (const ast::Ident &name : syntax->dims)
-          rule.dimNames.names.push_back(name.name.str());
-      }
+      if (syntax)
+        rule.dimNames = lowerDimNames(*syntax);
       for (const ast::Ident &dim : item.dims)
         rule.dims.push_back(dim.name.str());
       rule.axes = lowerAxes(item.axes);
@@ -228,7 +225,15 @@ private:
     graph.rules.push_back(std::move(rule));
   }
 
-  void lowerRing(const ast::RingStmt &stmt, const std::optional<PathPattern> &pattern) {
+  static Rule::DimNames lowerDimNames(const ast::Pattern &syntax) {
+    Rule::DimNames names;
+    names.hasEllipsis = syntax.dimsEllipsis;
+    for (const ast::Ident &name : syntax.dims)
+      names.names.push_back(name.name.str());
+    return names;
+  }
+
+  void lowerRing(const ast::RingStmt &stmt, const std::optional<PathPattern> &pattern, const ast::Pattern &syntax) {
     Rule rule;
     rule.loc = stmt.loc();
     rule.statement = statement;
@@ -236,6 +241,7 @@ private:
     rule.dims.push_back(stmt.index.name.str());
     rule.axes = lowerAxes(stmt.axes);
     rule.kind = RuleKind::Ring;
+    rule.dimNames = lowerDimNames(syntax);
     graph.rules.push_back(std::move(rule));
   }
 

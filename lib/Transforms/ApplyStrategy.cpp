@@ -312,6 +312,10 @@ private:
         });
       return;
     }
+    if (rule.kind == RuleKind::Ring && (!pattern.matchesOps() || pattern.isOfResults() || !rule.dimNames.empty())) {
+      diags.report(rule.loc, diag::RingOfNoOp) << pattern.getText() + describeDimNames(rule);
+      return;
+    }
     if (pattern.namesGradient() && !graph.training)
       return; // what is not trained has none
     unsigned specificity = 1 + pattern.getSpecificity();
