@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Attributes.h"
+#include "Framing.h"
 #include "stage/CodeGen/CommGroups.h"
 #include "stage/CodeGen/OutputDirectory.h"
 #include "stage/Trace/Diagnostics.h"
@@ -17,8 +18,6 @@
 #include "llvm/Support/raw_ostream.h"
 #include <charconv>
 #include <cstring>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <map>
 #include <type_traits>
 
@@ -36,15 +35,6 @@ struct Token {
   /// A string's value.
   std::string value;
 };
-
-/// Appends messages, framed as in a file.
-void appendFramed(const google::protobuf::MessageLite &message, std::string &bytes) {
-  google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream coded(&stream);
-  coded.SetSerializationDeterministic(true);
-  coded.WriteVarint32(uint32_t(message.ByteSizeLong()));
-  message.SerializeToCodedStream(&coded);
-}
 
 class TextReader {
 public:

@@ -11,6 +11,7 @@
 #include "stage/Support/StandardOutput.h"
 #include "stage/Trace/Diagnostics.h"
 #include "stage/Trace/Diff.h"
+#include "stage/Trace/Merge.h"
 #include "stage/Trace/Statistics.h"
 #include "stage/Trace/TextForm.h"
 #include "stage/Trace/Timeline.h"
@@ -29,6 +30,7 @@ cl::SubCommand assembleCommand("assemble", "Write the traces that a text describ
 cl::SubCommand statsCommand("stats", "Count nodes, FLOPs and bytes of a folder");
 cl::SubCommand verifyCommand("verify", "Check that the traces of a folder agree and finish");
 cl::SubCommand timelineCommand("timeline", "Run the traces with times: how long a step takes, and when each node runs");
+cl::SubCommand mergeCommand("merge", "Put the traces of several jobs beside each other in one folder");
 cl::SubCommand diffCommand("diff", "Compare two trace files or two folders");
 
 cl::opt<std::string> dumpPath(cl::Positional, cl::Required, cl::desc("FILE|DIR"), cl::sub(dumpCommand));
@@ -91,6 +93,17 @@ cl::opt<Streams> timelineStreams(
                clEnumValN(Streams::One, "one", "one compute and one communication or copy, as on ASTRA-sim")),
     cl::sub(timelineCommand));
 
+cl::list<std::string> mergePaths(cl::Positional, cl::OneOrMore, cl::desc("DIR..."), cl::sub(mergeCommand));
+cl::opt<std::string> mergeOutput("o", cl::Required, cl::desc("Folder to write"), cl::value_desc("dir"),
+                                 cl::sub(mergeCommand));
+cl::opt<std::string> mergePrefix("prefix", cl::desc("Files are <prefix>.<rank>.et"), cl::init("workload"),
+                                 cl::sub(mergeCommand));
+cl::opt<bool> mergeForce("force", cl::desc("Replace a folder that holds traces"), cl::sub(mergeCommand));
+cl::list<std::string> mergeRanks("ranks",
+                                 cl::desc("Once per DIR: its ranks from now on, as in 0,8-15 (default: behind those of "
+                                          "the DIR before)"),
+                                 cl::value_desc("list"), cl::sub(mergeCommand));
+
 cl::opt<std::string> diffFirst(cl::Positional, cl::Required, cl::desc("A"), cl::sub(diffCommand));
 cl::opt<std::string> diffSecond(cl::Positional, cl::Required, cl::desc("B"), cl::sub(diffCommand));
 cl::opt<bool> diffIgnoreNames("ignore-names", cl::desc("Do not compare names of nodes"), cl::sub(diffCommand));
@@ -98,13 +111,19 @@ cl::opt<bool> diffIgnoreNames("ignore-names", cl::desc("Do not compare names of 
 enum ExitCode { Good = 0, Faults = 1, Unreadable = 2 };
 } // namespace
 
-static int assemble(SourceMgr &sources, DiagnosticEngine &diags) {
+/// False after a report.
+static bool checkPrefix(const std::string &prefix, DiagnosticEngine &diags) {
   // Ranks are found by the names of their files.
-  if (assemblePrefix.empty() || assemblePrefix.find('/') != std::string::npos) {
+  bool good = !prefix.empty() && prefix.find('/') == std::string::npos;
+  if (!good)
     diags.report(SMLoc(), diag::CannotWriteFile)
-        << (assemblePrefix + ".0.et") << "--prefix must be the beginning of a file's name";
+        << (prefix + ".0.et") << "--prefix must be the beginning of a file's name";
+  return good;
+}
+
+static int assemble(SourceMgr &sources, DiagnosticEngine &diags) {
+  if (!checkPrefix(assemblePrefix, diags))
     return Unreadable;
-  }
   if (!checkKeepsInput(assembleOutput, assemblePath, diags))
     return Unreadable;
   // The text of traces is several times longer than they are.
@@ -177,6 +196,10 @@ static int run(SourceMgr &sources, DiagnosticEngine &diags) {
   if (timelineCommand) {
     std::optional<TimelineOptions> options = readTimelineOptions(diags);
     return options && printTimeline(timelinePath, *options, outs(), diags) ? Good : Unreadable;
+  }
+  if (mergeCommand) {
+    MergeOptions options = {mergeOutput, mergePrefix, mergeForce, mergeRanks};
+    return checkPrefix(mergePrefix, diags) && mergeTraces(mergePaths, options, diags) ? Good : Unreadable;
   }
   if (diffCommand) {
     std::optional<bool> same = diffTraces(diffFirst, diffSecond, {diffIgnoreNames}, outs(), diags);
