@@ -215,6 +215,11 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
     f.fields.commSize = std::max<uint64_t>(1, sizes.evaluate(cost.bytes, op));
     if (std::optional<unsigned> kind = groups.find(op))
       f.fields.group = NodeValue::slot(getSlot({RankSlot::Kind::Group, *kind}));
+    f.networkDims.resize(graph.mesh.getNumNetworkDims());
+    for (AxisId axis : op.axes)
+      if (!f.networkDims.empty() && graph.mesh[axis].size > 1)
+        f.networkDims[*graph.mesh[axis].networkDim] = 1;
+    f.fields.networkDims = f.networkDims;
   } else if (op.kind == OpKind::Permute) {
     f.groupKind = getGroupKind(op);
   } else if (isCopy(op.kind)) {

@@ -154,6 +154,8 @@ private:
     NodeName name; ///< Where nodes have names.
     unsigned groupKind = 0; ///< Of a collective.
     unsigned stream = computation;
+    /// Of a collective: per dimension of the network, whether members of a group differ there.
+    llvm::SmallVector<uint8_t, 4> networkDims;
   };
 
   /// Sizes are those of the units of an environment from here on.

@@ -75,7 +75,7 @@ constexpr uint8_t MetadataVersion = fieldTag(1, Delimited);
 constexpr uint8_t ListValue = fieldTag(1, Delimited);
 
 /// Field numbers of AttributeProto's values.
-enum ValueField : unsigned { Int32 = 7, Int64 = 9, Uint64 = 13, Bool = 27, String = 29, StringList = 30 };
+enum ValueField : unsigned { Int32 = 7, Int64 = 9, Uint64 = 13, Bool = 27, BoolList = 28, String = 29, StringList = 30 };
 
 /// The part of an attribute before its value: the name's field and the value's tag.
 template <size_t Size> struct AttributeHead {
@@ -84,7 +84,7 @@ template <size_t Size> struct AttributeHead {
 };
 
 template <ValueField Field, size_t N> consteval auto attributeHead(const char (&name)[N]) {
-  constexpr unsigned tag = fieldTag(Field, Field >= String ? Delimited : Varint);
+  constexpr unsigned tag = fieldTag(Field, Field > Bool ? Delimited : Varint);
   constexpr size_t tagSize = tag >= 0x80 ? 2 : 1;
   AttributeHead<2 + (N - 1) + tagSize> head{};
   head.bytes[0] = fieldTag(1, Delimited);
@@ -107,6 +107,7 @@ constexpr auto TensorSize = attributeHead<Uint64>("tensor_size");
 constexpr auto CommType = attributeHead<Int64>("comm_type");
 constexpr auto CommSize = attributeHead<Int64>("comm_size");
 constexpr auto PgName = attributeHead<String>("pg_name");
+constexpr auto InvolvedDim = attributeHead<BoolList>("involved_dim");
 constexpr auto CommDst = attributeHead<Int32>("comm_dst");
 constexpr auto CommSrc = attributeHead<Int32>("comm_src");
 constexpr auto CommTag = attributeHead<Int32>("comm_tag");
@@ -198,6 +199,21 @@ private:
     return writeDecimal(out, group);
   }
 
+  /// A message of packed booleans, each a byte.
+  size_t networkDimsSize() const {
+    return node.networkDims.empty()
+               ? 0
+               : attributeSize(InvolvedDim, delimitedSize(1 + delimitedSize(node.networkDims.size())));
+  }
+  uint8_t *writeNetworkDims(uint8_t *out) {
+    if (node.networkDims.empty())
+      return out;
+    size_t size = 1 + delimitedSize(node.networkDims.size());
+    out = writeVarint(writeHead(out, InvolvedDim, delimitedSize(size)), size);
+    *out++ = ListValue;
+    return writeDelimited(out, llvm::toStringRef(node.networkDims));
+  }
+
   /// Bytes of a list `[name, bytes, name, bytes, ...]` without its own length.
   size_t tensorListSize(ArrayRef<TensorUse> tensors) const {
     size_t size = 0;
@@ -263,7 +279,8 @@ size_t NodeMessage::measure() {
     size += numberSize(TensorSize, node.tensorSize);
     break;
   case ChakraNodeType::CommColl:
-    size += numberSize(CommType, uint64_t(node.commType)) + numberSize(CommSize, node.commSize) + groupSize();
+    size += numberSize(CommType, uint64_t(node.commType)) + numberSize(CommSize, node.commSize) + groupSize() +
+            networkDimsSize();
     if (node.collectiveTag)
       size += numberSize(CommTag, *node.collectiveTag);
     break;
@@ -326,6 +343,7 @@ uint8_t *NodeMessage::writeBody(uint8_t *out) {
     out = writeNumber(out, CommType, uint64_t(node.commType));
     out = writeNumber(out, CommSize, node.commSize);
     out = writeGroup(out);
+    out = writeNetworkDims(out);
     if (node.collectiveTag)
       out = writeNumber(out, CommTag, *node.collectiveTag);
     break;
@@ -438,6 +456,7 @@ void ClassImage::append(const NodeFields &node) {
   owned.opType = node.opType.copy(allocator);
   owned.ctrlDeps = copy(node.ctrlDeps);
   owned.dataDeps = copy(node.dataDeps);
+  owned.networkDims = copy(node.networkDims);
   owned.inputs = copyTensors(node.inputs);
   owned.outputs = copyTensors(node.outputs);
   varying.push_back({fixed.size(), owned});

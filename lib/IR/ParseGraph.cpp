@@ -140,7 +140,23 @@ bool TextParser::parseMesh() {
            graph.mesh.addAxis(std::move(axis));
            return true;
          }) &&
-         expect(";");
+         (!consume("on") || parseTopology()) && expect(";");
+}
+
+/// `on topology (1, 0)`
+bool TextParser::parseTopology() {
+  Token at = token;
+  std::vector<unsigned> dims;
+  if (!expect("topology") || !parseList("(", ")", [&] { return parseUnsigned(dims.emplace_back()); }))
+    return false;
+  bool good = dims.size() == graph.mesh.getAxes().size() && !dims.empty() && dims.back() == 0;
+  for (size_t i = 1; i < dims.size(); ++i)
+    good &= dims[i - 1] - dims[i] <= 1;
+  if (good)
+    graph.mesh.setNetworkDims(dims);
+  else
+    diags.report(at.getLoc(), diag::IRBadTopology);
+  return true;
 }
 
 /// `axis ep = (dp.1, cp);`

@@ -63,7 +63,13 @@ private:
     os << "  mesh (";
     llvm::interleaveComma(graph.mesh.getAxes(), os,
                           [&](const Axis &axis) { os << axis.name << " = " << axis.size; });
-    os << ");\n";
+    os << ')';
+    if (graph.mesh.getNumNetworkDims()) {
+      os << " on topology (";
+      llvm::interleaveComma(graph.mesh.getAxes(), os, [&](const Axis &axis) { os << *axis.networkDim; });
+      os << ')';
+    }
+    os << ";\n";
     for (const AxisGroup &group : graph.mesh.getGroups()) {
       os << "  axis " << group.name << " = (";
       llvm::interleaveComma(group.axes, os, [&](AxisId axis) { os << graph.mesh[axis].name; });

@@ -124,6 +124,7 @@ private:
   bool parseItem();
   bool parseDim();
   bool parseMesh();
+  bool parseTopology();
   bool parseAxisGroup();
   bool parseBindings();
   bool parseTable();

@@ -144,6 +144,10 @@ uint32_t Mesh::addBlockLengths(BlockLengths lengths) {
   return known - blockLengths.begin();
 }
 
+unsigned Mesh::getNumNetworkDims() const {
+  return axes.empty() || !axes.front().networkDim ? 0 : *axes.front().networkDim + 1;
+}
+
 int64_t Mesh::getStride(AxisId id) const {
   int64_t stride = 1;
   for (size_t i = id + 1; i < axes.size(); ++i)

@@ -15,7 +15,8 @@ using sema::Candidate;
 
 void stage::lowerMesh(Graph &graph, const sema::BoundJob &job) {
   for (const sema::BoundAxis &bound : job.strategy.mesh)
-    graph.mesh.addAxis({bound.name.name.str(), bound.size, graph.sizes.symbol(bound.name.name), bound.name.loc()});
+    graph.mesh.addAxis({bound.name.name.str(), bound.size, graph.sizes.symbol(bound.name.name), bound.name.loc(),
+                        bound.networkDim ? std::optional<unsigned>(*bound.networkDim) : std::nullopt});
   for (const Axis &axis : graph.mesh.getAxes())
     graph.binding.bind(axis.name, axis.size);
   for (const sema::BoundAlias &alias : job.strategy.aliases) {

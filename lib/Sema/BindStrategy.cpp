@@ -55,12 +55,12 @@ private:
   bool bindBody(ArrayRef<ast::Stmt *> body, Environment &env, const ast::StrategyDecl &decl);
   bool bindStmt(const ast::Stmt *stmt, Environment &env, const ast::StrategyDecl &decl);
   bool bindMesh(const ast::MeshStmt &mesh, Environment &env);
+  bool bindTopology(const ast::MeshStmt &mesh, Environment &env);
   bool bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &env, std::vector<BoundAxis> &into);
   bool bindAlias(const ast::AxisAliasStmt &alias);
   bool addPipeline(const BoundRule &rule);
   bool checkRule(const ast::Stmt *stmt);
   bool checkAxes(const ast::AxisListSyntax &axes);
-  bool reportNotSupported(SMRange range, StringRef what);
   /// Where the argument for a parameter is written, if one is.
   void noteGiven(DiagnosticBuilder &error, StringRef param) const;
 
@@ -70,11 +70,6 @@ private:
   llvm::StringMap<SMRange> givenAt; ///< Of the strategy bound last, which is the one that is extended.
 };
 } // namespace
-
-bool StrategyBinder::reportNotSupported(SMRange range, StringRef what) {
-  diags.report(range.Start, diag::SemaNotSupported).range(range) << what;
-  return false;
-}
 
 /// Parameters from the strategy down to its last base, as each gives the arguments of the next; then the rules from
 /// there up.
@@ -172,8 +167,6 @@ bool StrategyBinder::bindMesh(const ast::MeshStmt &mesh, Environment &env) {
     return false;
   }
   result.meshStmt = &mesh;
-  if (!mesh.topology.empty())
-    return reportNotSupported(mesh.range, "a topology of the mesh");
   bool ok = true;
   for (const ast::MeshStmt::AxisSyntax &axis : mesh.axes)
     ok &= bindAxis(axis, env, result.readings);
@@ -193,12 +186,58 @@ bool StrategyBinder::bindMesh(const ast::MeshStmt &mesh, Environment &env) {
         return false;
       }
   }
+  ok = ok && bindTopology(mesh, env);
   if (second.empty())
     result.mesh = result.readings;
   else
     ok = ok && refineMesh(result, second, mesh.range, evaluator.getSizes(), diags);
+  // Ranks are numbered as the network numbers its devices: dimension 0 varies fastest.
+  llvm::stable_sort(result.mesh, [](const BoundAxis &a, const BoundAxis &b) {
+    return a.networkDim.value_or(0) > b.networkDim.value_or(0);
+  });
   hasMesh = ok;
   return ok;
+}
+
+/// `on topology (1, 0)`: per axis of the first reading the dimension of the network in which it lies. All of 0 to some n
+/// have axes.
+bool StrategyBinder::bindTopology(const ast::MeshStmt &mesh, Environment &env) {
+  std::vector<int64_t> dims;
+  for (const ast::Expr *expr : mesh.topology) {
+    std::optional<CTValue> value = evaluator.evaluate(expr, env);
+    if (!value)
+      return false;
+    // A parameter of a strategy may have all of it: a list, or `none`.
+    bool isWhole = mesh.topology.size() == 1 && (value->isNone() || value->getKind() == CTValue::Kind::List);
+    ArrayRef<CTValue> entries = isWhole ? value->getElements() : ArrayRef<CTValue>(*value);
+    if (isWhole && value->isNone())
+      return true;
+    for (const CTValue &entry : entries) {
+      std::optional<int64_t> dim = entry.getInteger();
+      if (!dim || *dim < 0 || *dim >= int64_t(mesh.axes.size())) {
+        diags.report(expr->loc(), diag::TopologyDimension).range(expr->range)
+            << int64_t(mesh.axes.size()) << evaluator.format(entry);
+        return false;
+      }
+      dims.push_back(*dim);
+    }
+  }
+  if (mesh.topology.empty())
+    return true;
+  if (dims.size() != mesh.axes.size()) {
+    diags.report(mesh.loc(), diag::TopologyEntries).range(mesh.range)
+        << int64_t(dims.size()) << int64_t(mesh.axes.size());
+    return false;
+  }
+  int64_t last = *std::max_element(dims.begin(), dims.end());
+  for (int64_t dim = 0; dim < last; ++dim)
+    if (!llvm::is_contained(dims, dim)) {
+      diags.report(mesh.loc(), diag::TopologyGap).range(mesh.range) << dim << last;
+      return false;
+    }
+  for (auto [axis, dim] : llvm::zip(result.readings, dims))
+    axis.networkDim = dim;
+  return true;
 }
 
 bool StrategyBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &env, std::vector<BoundAxis> &into) {

@@ -52,7 +52,8 @@ static void printStrategy(llvm::raw_ostream &os, const BoundStrategy &strategy) 
   os << "  strategy " << (strategy.decl ? strategy.decl->name.name : "none") << ", " << strategy.getNumRanks()
      << (strategy.getNumRanks() == 1 ? " rank\n" : " ranks\n");
   for (const BoundAxis &axis : strategy.mesh)
-    os << "    axis " << axis.name.name << " = " << axis.size << "\n";
+    os << "    axis " << axis.name.name << " = " << axis.size
+       << (axis.networkDim ? " in dimension " + std::to_string(*axis.networkDim) : "") << "\n";
   for (const BoundAlias &alias : strategy.aliases)
     os << "    alias " << alias.name.name << " = (" << llvm::join(alias.axes, ", ") << ")\n";
   for (const BoundRule &rule : strategy.rules) {

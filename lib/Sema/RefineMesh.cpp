@@ -45,10 +45,10 @@ public:
     if (!checkCuts() || !checkSharedNames())
       return false;
     for (const Place &place : listPlaces(first))
-      place.axis->size == 1 ? addAtom(place.axis->name, 1) : addAtoms(place);
+      place.axis->size == 1 ? addAtom(place.axis->name, 1, place.axis->networkDim) : addAtoms(place);
     for (const Place &place : listPlaces(second))
       if (place.axis->size == 1 && !strategy.findAxis(place.axis->name.name))
-        addAtom(place.axis->name, 1);
+        addAtom(place.axis->name, 1, first.back().networkDim ? std::optional<int64_t>(0) : std::nullopt);
     for (ArrayRef<BoundAxis> reading : {ArrayRef<BoundAxis>(first), second})
       for (const Place &place : listPlaces(reading))
         addAlias(place);
@@ -120,7 +120,9 @@ private:
     return true;
   }
 
-  void addAtom(ast::Ident name, int64_t size) { strategy.mesh.push_back({name, size}); }
+  void addAtom(ast::Ident name, int64_t size, std::optional<int64_t> networkDim) {
+    strategy.mesh.push_back({name, size, networkDim});
+  }
 
   /// The pieces into which an axis of the first reading is cut, outermost first.
   void addAtoms(const Place &place) {
@@ -136,7 +138,7 @@ private:
       if (distances.size() > 2)
         name = namePiece(place, begin, end, distances.size() - 1 - piece);
       atoms[begin] = strategy.mesh.size();
-      addAtom(name, end / begin);
+      addAtom(name, end / begin, place.axis->networkDim);
     }
   }
 

@@ -137,6 +137,8 @@ struct NodeFields {
   ChakraCommType commType = ChakraCommType::AllReduce;
   /// COMM_COLL: key of comm_group.json; 0 (all ranks) writes no `pg_name`.
   NodeValue group;
+  /// COMM_COLL: attribute `involved_dim`, 1 or 0 per dimension of the network; empty: not written. At most 32.
+  llvm::ArrayRef<uint8_t> networkDims;
   /// COMM_*: bytes, at least 1.
   NodeValue commSize;
   /// COMM_SEND: destination; COMM_RECV: source. Below 2^31.

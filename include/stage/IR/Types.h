@@ -127,6 +127,9 @@ struct Axis {
   int64_t size = 1;
   Size symbol; ///< The size as a symbol of the axis's name.
   SMLoc loc;
+  /// The dimension of the network in which it lies, where the mesh is on a topology: then all axes say so, and those of
+  /// higher dimensions stand before those of lower ones.
+  std::optional<unsigned> networkDim = std::nullopt;
 };
 
 /// One name for several axes, outer first: `axis ep = (dp.1, cp)`.
@@ -153,6 +156,11 @@ class Mesh {
 public:
   /// Names must be new. At most 32 axes.
   void addAxis(Axis axis) { axes.push_back(std::move(axis)); }
+  /// One for each axis.
+  void setNetworkDims(llvm::ArrayRef<unsigned> dims) {
+    for (auto [axis, dim] : llvm::zip(axes, dims))
+      axis.networkDim = dim;
+  }
   /// Names must be new. The axes must be of the mesh, each once.
   void addGroup(AxisGroup group) { groups.push_back(std::move(group)); }
   llvm::ArrayRef<Axis> getAxes() const { return axes; }
@@ -174,6 +182,8 @@ public:
   int64_t getGroupSize(AxisSet axes) const;
   /// The same as a symbolic size.
   Size getGroupSymbol(SizeContext &sizes, llvm::ArrayRef<PlacedAxis> axes) const;
+  /// Dimensions of the network that the mesh is on; 0 if it is on none.
+  unsigned getNumNetworkDims() const;
   /// Distance in ranks between neighbours on an axis.
   int64_t getStride(AxisId id) const;
   /// Coordinate of a rank on an axis.

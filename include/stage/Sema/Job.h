@@ -39,6 +39,8 @@ struct Override {
 struct BoundAxis {
   ast::Ident name;
   int64_t size = 1;
+  /// The dimension of the network in which it lies, where the mesh says so.
+  std::optional<int64_t> networkDim = std::nullopt;
 };
 
 /// `axis dp = (edp, ep);`: one name for several axes. So are the axes of `mesh (dp, tp) = (edp, ep);`, where these are
@@ -75,7 +77,8 @@ struct BoundStrategy {
   const ast::MeshStmt *meshStmt = nullptr;
   /// The axes as the strategy names them: those of the mesh, then those of its second reading that have other names.
   std::vector<BoundAxis> readings;
-  /// The axes of which these are made, outermost first; the same ones if there is one reading.
+  /// The axes of which these are made, outermost first; the same ones if there is one reading. `on topology` puts those
+  /// of higher dimensions of the network before those of lower ones.
   std::vector<BoundAxis> mesh;
   std::vector<BoundAlias> aliases;
   std::vector<BoundRule> rules; ///< Of the extended strategy first, in order.
