@@ -97,11 +97,11 @@ void ClassLowering::placeUnits() {
     placed.previous = std::exchange(previous, &placed);
     if (!hasMessages(unit.kind))
       continue;
-    bool isForward = unit.kind == PhaseKind::Forward;
+    bool goesUp = isForward(unit.kind);
     if (const ProgramItem *taken = findHandedIn(found->items))
-      placed.giver = giving.lookup({program.virtualStages[taken->peer].second * 2 + isForward, unit.microbatch});
+      placed.giver = giving.lookup({program.virtualStages[taken->peer].second * 2 + goesUp, unit.microbatch});
     if (findHandedOn(found->items))
-      giving[{unit.chunk * 2 + isForward, unit.microbatch}] = &placed;
+      giving[{unit.chunk * 2 + goesUp, unit.microbatch}] = &placed;
   }
 }
 

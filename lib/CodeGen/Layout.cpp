@@ -338,6 +338,7 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
   switch (op->kind) {
   case OpKind::Param:
   case OpKind::Buffer:
+  case OpKind::Cache:
   case OpKind::Input:
   case OpKind::Constant:
     return visitor({Origin::Kind::Source, value, &unit, iteration, 0});

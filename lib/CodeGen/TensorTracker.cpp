@@ -70,10 +70,10 @@ void TensorTracker::addStatic(std::string name, uint64_t bytes) {
   addInput(std::move(name), bytes);
 }
 
-/// The result is static memory where the first operand is: a buffer that is reduced, or scattered to its owners, and a
-/// parameter of which a shard is updated.
+/// The result is static memory where the first operand is: a buffer that is reduced, or scattered to its owners, a
+/// parameter of which a shard is updated, and a cache.
 static bool isMadeInPlace(const Op &op) {
-  return op.kind == OpKind::AllReduce || op.kind == OpKind::Update || (op.kind == OpKind::ReduceScatter && op.flat);
+  return op.kind == OpKind::AllReduce || op.kind == OpKind::Update || op.kind == OpKind::Append || (op.kind == OpKind::ReduceScatter && op.flat);
 }
 
 /// The parameters, buffers of the model and gradient buffers that a value is, is a view of, or is reduced in.
@@ -83,13 +83,16 @@ void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64
     if (isOnHost(*origin.value)) // lists are of the device's memory
       return;
     if (origin.kind == Origin::Kind::Source && isState(op->kind)) {
-      addStatic(getName(op->kind == OpKind::Param ? 'p' : 'b', origin.value, origin.iteration), getBytes(origin.value));
+      std::string name = getName(op->kind == OpKind::Param ? 'p' : 'b', origin.value, origin.iteration);
+      if (op->entry)
+        name += " at " + std::to_string(nodeSizes.evaluate(op->entry, *origin.value));
+      addStatic(std::move(name), getBytes(origin.value));
     } else if (origin.kind == Origin::Kind::Buffer) {
       // Accumulations of one parameter, type and sharding share a buffer.
       const Value *buffer = buffers.getFirst(origin.value)->getResult();
       addStatic(getName('g', buffer, origin.iteration), getBytes(buffer));
     } else if (origin.kind == Origin::Kind::Node && isMadeInPlace(*op)) {
-      readStatic(op->kind == OpKind::Update ? op->getOperand(0) : getMoved(*origin.value), *origin.unit,
+      readStatic(op->kind == OpKind::Update || op->kind == OpKind::Append ? op->getOperand(0) : getMoved(*origin.value), *origin.unit,
                  origin.iteration);
     }
   });

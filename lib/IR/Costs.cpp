@@ -206,6 +206,8 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
     return getComputeCost(graph, op);
   if (op.kind == OpKind::Update)
     return getUpdateCost(graph, op);
+  if (op.kind == OpKind::Append) // read where it was made, written where it is kept
+    return {countOther(zero), zero, getBytes(graph, op.getOperand(1)) * 2};
   if (isCopy(op.kind))
     return {countOther(zero), zero, getPutIn(graph, op)};
   if (isCommunication(op.kind))
@@ -227,6 +229,6 @@ bool stage::hasNode(const Graph &graph, const Op &op) {
   // What declares no bytes moves at least its results, so that there is nothing to add up.
   if (op.kind == OpKind::Compute && !op.def->bytes && !(op.def->vjpOf && op.def->vjpOf->bytes))
     return true;
-  bool isWork = op.kind == OpKind::Compute || op.kind == OpKind::Update || isAddition(op.kind);
+  bool isWork = op.kind == OpKind::Compute || op.kind == OpKind::Update || op.kind == OpKind::Append || isAddition(op.kind);
   return isWork && !getLocalCost(graph, op).bytes.isConstant(0);
 }

@@ -197,6 +197,15 @@ std::vector<unsigned> Graph::listEnvironments() const {
   return environments;
 }
 
+std::vector<PhaseKind> Graph::listForwardPhases() const {
+  std::vector<PhaseKind> phases(microbatches, PhaseKind::Forward);
+  for (const std::vector<Unit> &units : pipeline.units)
+    for (const Unit &unit : units)
+      if (unit.microbatch < phases.size() && isForward(unit.kind))
+        phases[unit.microbatch] = unit.kind;
+  return phases;
+}
+
 Dim *Graph::addDim(llvm::StringRef name, Size size, SMLoc loc) {
   auto dim = std::make_shared<Dim>();
   dim->name = name.str();

@@ -127,11 +127,17 @@ bool TextParser::parseOpBody(Op &op, llvm::ArrayRef<Definition> results) {
     break;
   case OpKind::Param:
   case OpKind::Buffer:
+  case OpKind::Cache:
   case OpKind::Input:
     if (token.kind == Token::String || token.kind == Token::Identifier)
       parsed = parseName(op.name, "a name");
     else if (!results.empty())
       op.name = getLocalName(results.front().path).str();
+    if (op.kind == OpKind::Cache && parsed && consume("["))
+      parsed = parseSize(op.entry) && expect(",") && parseSize(op.entries) && expect("]");
+    break;
+  case OpKind::Append:
+    parsed = parseOperands(op) && expect("dim") && parseUnsigned(op.dim);
     break;
   case OpKind::Constant:
     parsed = parseNumber(op.number);

@@ -33,12 +33,15 @@ private:
     switch (op.kind) {
     case OpKind::Param:
     case OpKind::Buffer:
+    case OpKind::Cache:
     case OpKind::Input:
       os << getName(op.kind);
       if (!op.getNumResults() || op.name != getLocalName(op.getResult()->path)) {
         os << ' ';
         printName(os, op.name);
       }
+      if (op.entries)
+        os << " [" << op.entry << ", " << op.entries << ']';
       break;
     case OpKind::Constant:
       os << getName(op.kind) << ' ';
@@ -61,6 +64,8 @@ private:
       os << ')';
       if (isReshard(op.kind))
         printReshard(op);
+      if (op.kind == OpKind::Append)
+        os << " dim " << op.dim;
     }
     if (op.getNumResults()) {
       os << " : ";

@@ -142,6 +142,7 @@ Sharding stage::getNeededSharding(const Op &op, unsigned operand) {
       return Sharding();
     return op.getNumResults() && operand > 0 ? op.getResult()->sharding : op.getOperand(0)->sharding;
   case OpKind::Write:
+  case OpKind::Append:
     return op.getOperand(0)->sharding;
   case OpKind::Offload:
   case OpKind::Fetch:

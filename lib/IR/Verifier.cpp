@@ -134,6 +134,8 @@ private:
     if (phase > currentPhase)
       return "it belongs to " + getName(phase).str() + ", which runs later";
     const Op *definer = value->getOp();
+    if (phase != currentPhase && currentPhase == PhaseKind::Decode && !(definer && isState(definer->kind)))
+      return "it belongs to forward, which other units run; decode has params, buffers and caches of it";
     // What accumulates is a buffer, which is where its parameter is.
     bool isBuffer = phase != currentPhase && definer && definer->kind == OpKind::Accumulate &&
                     definer->getNumOperands() == 2 && known.contains(definer->getOperand(1));
@@ -178,6 +180,8 @@ private:
     for (Block &phase : graph.getPhases())
       if (isBackward(phase.getPhase()))
         found += (found.empty() ? "" : ", ") + getName(phase.getPhase()).str();
+    if (graph.training && graph.findPhase(PhaseKind::Decode))
+      diags.report(graph.loc, diag::IRDecodeTrains);
     if (found.empty() || found == getName(PhaseKind::Backward) ||
         (graph.findPhase(PhaseKind::BackwardInput) && graph.findPhase(PhaseKind::BackwardWeight)))
       return;
@@ -193,12 +197,12 @@ private:
 
   void verifyTerminator(Block &block) {
     bool isBody = block.getParent();
-    if (!isBody && &block != &graph.getForward())
+    if (!isBody && !isForward(block.getPhase()))
       return;
     Op *last = block.getTerminator();
     if (!last || last->kind != (isBody ? OpKind::Yield : OpKind::Return))
       diags.report((*std::prev(block.end()))->loc, diag::IRNoTerminator)
-          << (isBody ? "the body of repeat '" + block.getParent()->name + "'" : "forward")
+          << (isBody ? "the body of repeat '" + block.getParent()->name + "'" : getName(block.getPhase()).str())
           << (isBody ? "yield" : "return");
   }
 
@@ -210,14 +214,18 @@ private:
     bool isLast = block->end() != block->begin() && std::prev(block->end())->get() == &op;
     if (op.kind == OpKind::Yield && !(isLast && block->getParent()))
       misplaced("at the end of a repeat's body");
-    if (op.kind == OpKind::Return && !(isLast && block == &graph.getForward()))
-      misplaced("at the end of forward");
-    if ((isState(op.kind) || op.kind == OpKind::Input) && currentPhase != PhaseKind::Forward)
-      misplaced("in forward");
+    if (op.kind == OpKind::Return && !(isLast && !block->getParent() && isForward(currentPhase)))
+      misplaced("at the end of forward or decode");
+    if ((isState(op.kind) && currentPhase != PhaseKind::Forward) || (op.kind == OpKind::Input && !isForward(currentPhase)))
+      misplaced(isState(op.kind) ? "in forward" : "in forward or decode");
+    if (op.kind == OpKind::Append && !isForward(currentPhase))
+      misplaced("in forward or decode");
     if (op.kind == OpKind::Accumulate && !isBackward(currentPhase))
       misplaced("in backward");
-    if ((op.kind == OpKind::Update || op.kind == OpKind::Write) && currentPhase != PhaseKind::Step)
+    if (op.kind == OpKind::Update && currentPhase != PhaseKind::Step)
       misplaced("in step");
+    if (op.kind == OpKind::Write && currentPhase != PhaseKind::Step && !isForward(currentPhase))
+      misplaced("in step, forward or decode");
     if (op.kind == OpKind::AddNorm && currentPhase != PhaseKind::Reduce)
       misplaced("in reduce");
     if (op.kind == OpKind::Repeat && block->getParent())
@@ -267,6 +275,16 @@ private:
     case OpKind::Constant:
       good = verifyCounts(op, 0, 1);
       break;
+    case OpKind::Cache:
+      if (op.entries)
+        verifySize(op.entries, op.loc);
+      if (op.entry)
+        verifySize(op.entry, op.loc);
+      good = verifyCounts(op, 0, 1) && verifyCache(context, op);
+      break;
+    case OpKind::Append:
+      good = verifyCounts(op, 2, 1) && verifyAppend(context, op);
+      break;
     case OpKind::Compute:
       good = verifyCompute(context, op) && verifyAgain(context, op, currentPhase);
       for (const Extent &extent : op.extents)
@@ -304,7 +322,7 @@ private:
         context.checkType(op.loc, "result of update", op.getOperand(0)->type, op.getResult()->type);
       break;
     case OpKind::Write:
-      good = verifyCounts(op, 2, 0) && verifyParam(op, 0);
+      good = verifyCounts(op, 2, 0) && (isForward(currentPhase) ? verifyCacheWrite(context, op) : verifyParam(op, 0));
       if (good)
         context.checkType(op.loc, "what is written to " + context.name(op.getOperand(0)), op.getOperand(0)->type,
                    op.getOperand(1)->type);

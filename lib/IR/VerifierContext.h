@@ -3,7 +3,7 @@
 // Verifier.cpp checks what stands where (V1 to V6), VerifyTypes.cpp what operators make, and again (V5, V15), VerifyRepeats.cpp
 // the cases of a repeat (V6), VerifySharding.cpp where pieces
 // are (V7 to V10), VerifyOrder.cpp what runs when (V11), VerifyMemory.cpp where values
-// are kept (V12), VerifyPrefetch.cpp what is gathered ahead (V14). Numbers are those of docs/IRRef.md.
+// are kept (V12), VerifyPrefetch.cpp what is gathered ahead (V14), VerifyCaches.cpp what outlives a unit (V17). Numbers are those of docs/IRRef.md.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_IR_VERIFIERCONTEXT_H
@@ -84,6 +84,10 @@ void verifyOrder(VerifierContext &context, const Op &op, llvm::function_ref<std:
 void verifyMemory(VerifierContext &context, const Op &op);
 /// V14: what a phase gathers ahead, and releases.
 void verifyPrefetch(VerifierContext &context, const Block &phase);
+/// V17: a cache and its entries; what a unit appends to it fits in; what is written is a cache.
+bool verifyCache(VerifierContext &context, const Op &op);
+bool verifyAppend(VerifierContext &context, const Op &op);
+bool verifyCacheWrite(VerifierContext &context, const Op &op);
 /// V10: every operand has the sharding that the op needs, every result the one it is made with.
 void verifyCommunication(VerifierContext &context, const Op &op);
 

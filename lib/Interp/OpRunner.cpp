@@ -98,7 +98,8 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
                                             ", which another stage runs");
     if (value->getOp()->kind == OpKind::Param)
       memory.params.insert({value, getIteration(value, step.frame)});
-    TensorRef tensor = getSource(value, step, rank);
+    TensorRef tensor = value->getOp()->kind == OpKind::Cache ? getCache(value, step, rank, memory)
+                                                             : getSource(value, step, rank);
     if (!tensor)
       fault = makeFault(step.op, value, "cannot be split evenly");
     return tensor;
@@ -118,6 +119,16 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
   fault = makeFault(step.op, value,
                     memory.freed.count(instance) ? "has been freed" : "was never computed or received on this rank");
   return nullptr;
+}
+
+/// What the units so far have left in it; at first what is drawn. Null if it cannot be split evenly.
+TensorRef &OpRunner::getCache(const Value *cache, const Step &step, int64_t rank, RankMemory &memory) {
+  const Op &op = *cache->getOp();
+  int64_t entry = op.entry ? pieces.getSize(op.entry).value_or(0) : 0;
+  TensorRef &content = memory.caches[{cache, getIteration(cache, step.frame), entry}];
+  if (!content)
+    content = getSource(cache, step, rank);
+  return content;
 }
 
 bool OpRunner::isMissing(const Value *value, const Step &step, const RankMemory &memory) const {
@@ -195,6 +206,8 @@ std::optional<Fault> OpRunner::run(const Step &step, int64_t rank, RankMemory &m
     return runUpdate(step, rank, memory);
   case OpKind::Write:
     return runWrite(step, rank, memory);
+  case OpKind::Append:
+    return runAppend(step, rank, memory);
   default:
     if (!isMove(step.op->kind))
       return std::nullopt; // sources, yields, returns: their values are read where they are used
@@ -314,9 +327,45 @@ std::optional<Fault> OpRunner::runWrite(const Step &step, int64_t rank, RankMemo
   TensorRef value = read(op.getOperand(1), step, rank, memory, fault);
   if (fault)
     return fault;
+  if (param->getOp()->kind == OpKind::Cache) {
+    getCache(param, step, rank, memory) = std::move(value);
+    return std::nullopt;
+  }
   if (!memory.updated.try_emplace({param, getIteration(param, step.frame)}, std::move(value)).second)
     return makeFault(&op, param, "is written twice in one step");
   return std::nullopt;
+}
+
+/// The last positions of the result are those of what is appended; the cache has more of them, which come later.
+std::optional<Fault> OpRunner::runAppend(const Step &step, int64_t rank, RankMemory &memory) {
+  const Op &op = *step.op;
+  std::optional<Fault> fault;
+  TensorRef before = read(op.getOperand(0), step, rank, memory, fault);
+  TensorRef added = fault ? nullptr : read(op.getOperand(1), step, rank, memory, fault);
+  if (fault)
+    return fault;
+  auto dims = pieces.getPositions(op.getResult()->type, op.getResult()->sharding, rank);
+  if (!dims || added->dims[op.dim].size() > (*dims)[op.dim].size())
+    return makeFault(&op, op.getResult(), "has fewer positions than are appended");
+  int64_t first = (*dims)[op.dim].size() - added->dims[op.dim].size();
+  auto after = std::make_shared<Tensor>(*before);
+  bool isPiece = true;
+  forEachElement(added->dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
+    int64_t to = 0;
+    for (unsigned d = 0; d < local.size(); ++d) {
+      int64_t position = added->dims[d][local[d]] + (d == op.dim ? first : 0);
+      auto place = llvm::lower_bound(after->dims[d], position);
+      isPiece &= place != after->dims[d].end() && *place == position;
+      to = to * int64_t(after->dims[d].size()) + (place - after->dims[d].begin());
+    }
+    if (isPiece)
+      after->data[to] = added->data[linear];
+  });
+  std::optional<Tensor> all = isPiece ? extract(*after, *dims) : std::nullopt;
+  if (!all)
+    return makeFault(&op, op.getOperand(1), "is another piece than the cache to which it is appended");
+  getCache(op.getOperand(0), step, rank, memory) = std::move(after);
+  return store(op.getResult(), step.frame, step.microbatch, std::make_shared<Tensor>(std::move(*all)), rank, memory, &op);
 }
 
 std::optional<Fault> OpRunner::runSlice(const Step &step, int64_t rank, RankMemory &memory) {

@@ -39,6 +39,9 @@ struct Instance {
 /// The instance that a step means. Values of the step block belong to no microbatch.
 Instance getInstance(const Value *value, const Frame &frame, unsigned microbatch);
 
+/// What caches hold, by cache, iteration and entry; the others what is drawn for them.
+using Caches = std::map<std::tuple<const Value *, uint64_t, int64_t>, TensorRef>;
+
 /// What one rank holds.
 struct RankMemory {
   std::map<Instance, TensorRef> values;
@@ -47,6 +50,7 @@ struct RankMemory {
   std::map<std::pair<const Op *, uint64_t>, Tensor> buffers;
   /// Parameters after the step, and the gradients that they were updated with.
   std::map<std::pair<const Value *, uint64_t>, TensorRef> updated, gradients;
+  Caches caches;
   /// Parameters that were read.
   std::set<std::pair<const Value *, uint64_t>> params;
   /// Iterations of repeats that the rank's stage runs, by the repeat's number; others are run in full.
@@ -124,6 +128,8 @@ private:
   std::optional<Fault> runAddNorm(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runUpdate(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runWrite(const Step &step, int64_t rank, RankMemory &memory);
+  TensorRef &getCache(const Value *cache, const Step &step, int64_t rank, RankMemory &memory);
+  std::optional<Fault> runAppend(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runSlice(const Step &step, int64_t rank, RankMemory &memory);
   /// The op whose backward `op` is, if that can be told from what it saved.
   const Op *findForward(const Op &op) const;

@@ -356,15 +356,16 @@ private:
 
   /// What the program returns is computed somewhere, which for a loss is all that can go wrong with it alone.
   bool checkResults() {
-    Op *result = graph.getForward().getTerminator();
-    for (unsigned m = 0; result && m < graph.microbatches; ++m)
-      for (const Value *value : result->getOperands()) {
+    for (unsigned m = 0; m < graph.microbatches; ++m) {
+      Op *result = getForward(graph, m)->getTerminator();
+      for (const Value *value : result ? result->getOperands() : llvm::ArrayRef<Value *>()) {
         Instance made = findMaker(value, m);
         if (!Sources::isSource(made.value) && !findings.hasCompared(made)) {
           diags.report(result->loc, diag::ProofMissing) << describe(*value) << describePlace(value, 0, m) << "any rank";
           return false;
         }
       }
+    }
     return true;
   }
 

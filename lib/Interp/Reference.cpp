@@ -141,17 +141,20 @@ bool Reference::run(DiagnosticEngine &diags) {
     return false;
   };
   EnvironmentScope binding(graph);
+  Caches caches; // what a microbatch leaves for the next ones
   for (unsigned m = 0; m < graph.microbatches; ++m) {
     binding.enter(m);
     std::vector<Step> steps = listForwardSteps(graph, m);
     RankMemory memory;
+    memory.caches = std::move(caches);
     if (auto fault = runForward(steps, nullptr, memory))
       return report(std::move(fault), steps.back());
     Step last = steps.empty() ? Step() : steps.back();
     std::optional<Fault> fault;
     OpRunner runner(graph, sources);
+    caches = memory.caches;
     std::vector<TensorRef> &returned = outputs.emplace_back();
-    if (Op *result = graph.getForward().getTerminator())
+    if (Op *result = getForward(graph, m)->getTerminator())
       for (const Value *value : result->getOperands())
         returned.push_back(fault ? nullptr : runner.read(value, last, -1, memory, fault));
     if (fault)

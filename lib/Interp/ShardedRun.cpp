@@ -147,7 +147,7 @@ ShardedRun::Outcome ShardedRun::advance(int64_t rank) {
     if (!fault)
       for (auto &result : step.op->getResults())
         compare(result.get(), step.frame, step.microbatch, rank);
-    if (!fault && (step.op->kind == OpKind::Update || step.op->kind == OpKind::Write))
+    if (!fault && (step.op->kind == OpKind::Update || (step.op->kind == OpKind::Write && step.op->getOperand(0)->getOp()->kind == OpKind::Param)))
       compareUpdate(step, rank);
     return finish(std::move(fault), rank, step);
   }

@@ -6,11 +6,11 @@ using namespace stage;
 
 Sources::Sources(const Graph &graph, double scale) : graph(graph), scale(scale), pieces(graph) {
   unsigned numParams = 0, numBuffers = 0, numInputs = 0, numRandom = 0;
-  Graph::walk(graph.getForward(), [&](Op &op) {
+  auto number = [&](Op &op) {
     if (op.kind == OpKind::Param) {
       ordinals[&op] = numParams++;
       params.push_back(op.getResult());
-    } else if (op.kind == OpKind::Buffer) {
+    } else if (op.kind == OpKind::Buffer || op.kind == OpKind::Cache) {
       ordinals[&op] = numBuffers++;
     } else if (op.kind == OpKind::Input) {
       ordinals[&op] = numInputs++;
@@ -20,7 +20,10 @@ Sources::Sources(const Graph &graph, double scale) : graph(graph), scale(scale),
         ordinals[&op] = numRandom++;
       findLimits(op);
     }
-  });
+  };
+  for (Block &phase : graph.getPhases())
+    if (isForward(phase.getPhase()))
+      Graph::walk(phase, number);
   findDrawers();
 }
 
@@ -36,7 +39,7 @@ void Sources::findDrawers() {
       if (op.kind != OpKind::Compute || !isRandom(op.def->vjpOf ? *op.def->vjpOf : *op.def))
         return;
       auto [it, isNew] = places.try_emplace({op.loc.getPointer(), op.scope}, &op);
-      if (&phase != &graph.getForward() && !isNew)
+      if (!isForward(phase.getPhase()) && !isNew)
         drawers[&op] = it->second;
     });
 }

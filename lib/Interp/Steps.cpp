@@ -38,8 +38,11 @@ public:
   std::vector<Step> runUnsharded() {
     // All phases, so that whatever a rank makes can be compared; what the halves of backward add up is added once.
     bool hasHalves = graph.findPhase(PhaseKind::BackwardInput);
+    std::vector<PhaseKind> forward = graph.listForwardPhases();
     for (microbatch = 0; microbatch < graph.microbatches; ++microbatch) {
       for (Block &phase : graph.getPhases()) {
+        if (isForward(phase.getPhase()) && phase.getPhase() != forward[microbatch])
+          continue;
         addsGradients = phase.getPhase() != PhaseKind::Backward || !hasHalves;
         if (!isOncePerStep(phase.getPhase()))
           walk(listItems(phase));
@@ -55,7 +58,7 @@ public:
 
   std::vector<Step> runForward(unsigned number) {
     microbatch = number;
-    walk(listItems(graph.getForward()));
+    walk(listItems(*getForward(graph, number)));
     return std::move(steps);
   }
 
@@ -131,6 +134,10 @@ std::vector<Step> stage::listSteps(const Program &program, const StageProgram &s
 }
 
 std::vector<Step> stage::listUnshardedSteps(Graph &graph) { return StepLister(graph).runUnsharded(); }
+
+Block *stage::getForward(const Graph &graph, unsigned microbatch) {
+  return graph.findPhase(graph.listForwardPhases()[microbatch]);
+}
 
 std::vector<Step> stage::listForwardSteps(Graph &graph, unsigned microbatch) {
   return StepLister(graph).runForward(microbatch);

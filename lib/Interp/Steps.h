@@ -67,6 +67,8 @@ private:
 std::vector<Step> listSteps(const Program &program, const StageProgram &stage, const ChainLifetimes &lifetimes);
 /// Every microbatch forward and backward, then the step, on one device.
 std::vector<Step> listUnshardedSteps(Graph &graph);
+/// The phase in which a microbatch goes forward; without one, null.
+Block *getForward(const Graph &graph, unsigned microbatch);
 /// One microbatch forward, on one device.
 std::vector<Step> listForwardSteps(Graph &graph, unsigned microbatch);
 

@@ -117,6 +117,10 @@ public:
           kept.insert(symbol);
     };
     graph.walk([&](Op &op) {
+      if (op.entries) {
+        keep(op.entries);
+        keep(op.entry);
+      }
       if (!op.count)
         return;
       keep(op.count);
@@ -215,17 +219,11 @@ private:
   }
 
   void require(Requirement requirement) {
-    if (!known.emplace(requirement.kind, requirement.kind == Requirement::Kind::Owed ? int64_t(requirement.owed.kind)
-                                                                                     : requirement.parts,
-                       requirement.size.getNode(), requirement.owed.right.getNode())
-             .second)
+    if (!isNew(requirement))
       return;
     requirements.push_back(requirement);
-    bool looksUp = false;
-    for (Size size : {requirement.size, requirement.owed.right})
-      looksUp |= size && !collectLookups(size).empty();
-    // Which entry a size is may differ by unit.
-    for (unsigned number = 1; looksUp && number < graph.pipeline.environments.size(); ++number) {
+    // What a size is may differ by unit.
+    for (unsigned number = 1; number < graph.pipeline.environments.size(); ++number) {
       auto bind = [&](Size size) {
         return size ? substitute(size, [&](llvm::StringRef symbol) {
           for (auto &[name, value] : graph.pipeline.environments[number])
@@ -239,8 +237,17 @@ private:
       there.size = bind(requirement.size);
       there.owed.left = bind(requirement.owed.left);
       there.owed.right = bind(requirement.owed.right);
-      requirements.push_back(std::move(there));
+      if (isNew(there))
+        requirements.push_back(std::move(there));
     }
+  }
+
+  bool isNew(const Requirement &requirement) {
+    return known
+        .emplace(requirement.kind,
+                 requirement.kind == Requirement::Kind::Owed ? int64_t(requirement.owed.kind) : requirement.parts,
+                 requirement.size.getNode(), requirement.owed.right.getNode())
+        .second;
   }
 
   void findSymbols(Requirement &requirement) const {
@@ -266,9 +273,17 @@ private:
           requireSplit(result->type.shape[d], d < result->sharding.dims.size()
                                                   ? llvm::ArrayRef<PlacedAxis>(result->sharding.dims[d])
                                                   : llvm::None);
+      if (op.kind == OpKind::Append) { // fits in behind what is there
+        requireAtMost(op.getOperand(1)->type.shape[op.dim].size, op.getResult()->type.shape[op.dim].size);
+        requireAtMost(op.getResult()->type.shape[op.dim].size, op.getOperand(0)->type.shape[op.dim].size);
+      }
       if (op.def)
         forEachSubscriptSize(op, graph.sizes, [&](Size size) { require({Requirement::Kind::Whole, size}); });
     });
+  }
+
+  void requireAtMost(Size left, Size right) {
+    require({Requirement::Kind::Owed, left, {Obligations::Kind::AtMost, left, right, SMLoc(), ""}});
   }
 
   void requireSplit(const Extent &extent, llvm::ArrayRef<PlacedAxis> axes) {

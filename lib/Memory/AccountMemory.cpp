@@ -36,7 +36,7 @@ using namespace stage;
 
 llvm::StringRef stage::getName(MemoryClass kind) {
   static const char *const names[] = {"parameters", "gradients", "optimizer", "activations", "temporaries", "buffers",
-                                      "model_buffers"};
+                                      "model_buffers", "caches"};
   return names[unsigned(kind)];
 }
 
@@ -228,12 +228,17 @@ private:
   // Static memory
   //===--------------------------------------------------------------------===//
 
-  /// Parameters, the model's buffers, gradient buffers and optimizer states of a stage.
+  /// Parameters, the model's buffers and caches, gradient buffers and optimizer states of a stage.
   void addStatic(const StageProgram &stage, LiveTable &live) {
     for (auto [param, copies] : collectState(graph, stage, OpKind::Param))
       live.add(param, MemoryClass::Parameters, copies, ByteCount(copies) * bytesOf[0].get(param));
     for (auto [buffer, copies] : collectState(graph, stage, OpKind::Buffer))
       live.add(buffer, MemoryClass::ModelBuffers, copies, ByteCount(copies) * bytesOf[0].get(buffer));
+    for (auto [cache, copies] : collectState(graph, stage, OpKind::Cache)) {
+      const Op &op = *cache->getOp();
+      copies *= op.entries ? bytesOf[0].evaluate(op.entries, op.loc, describe(*cache)) : 1;
+      live.add(cache, MemoryClass::Caches, copies, ByteCount(copies) * bytesOf[0].get(cache));
+    }
     std::set<std::pair<const Value *, unsigned>> buffers;
     for (const UnitTemplate &unit : stage.templates)
       forEachOp(unit.items, [&](Op &op, int64_t times) {
@@ -303,13 +308,13 @@ private:
     std::map<std::tuple<bool, unsigned, unsigned>, size_t> positions; // forward, microbatch, chunk
     for (size_t i = 0; i < stage.units.size(); ++i)
       if (const Unit &unit = stage.units[i]; hasMessages(unit.kind))
-        positions[{unit.kind == PhaseKind::Forward, unit.microbatch, unit.chunk}] = i;
+        positions[{isForward(unit.kind), unit.microbatch, unit.chunk}] = i;
     llvm::DenseMap<size_t, size_t> receivers;
     for (size_t i = 0; i < stage.units.size(); ++i) {
       const Unit &unit = stage.units[i];
       const UnitTemplate *items = stage.find(unit.kind, unit.chunk);
       if (const ProgramItem *handed = items ? findHandedOn(items->items) : nullptr)
-        receivers[i] = positions.at({unit.kind == PhaseKind::Forward, unit.microbatch, program.virtualStages[handed->peer].second});
+        receivers[i] = positions.at({isForward(unit.kind), unit.microbatch, program.virtualStages[handed->peer].second});
     }
     return receivers;
   }

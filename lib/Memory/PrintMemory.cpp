@@ -58,13 +58,14 @@ static bool looksLike(const PeakRow &left, const PeakRow &right) {
 
 static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm::StringRef ofMemory) {
   std::vector<std::pair<std::string, Table::Alignment>> columns = {{"stage", Table::Left}};
-  // The column of the model's buffers is there where the model has some.
+  // The columns of the model's buffers and of its caches are there where the model has some.
   llvm::SmallVector<MemoryClass, 8> shown;
-  for (unsigned kind = 0; kind < numMemoryClasses; ++kind)
-    if (MemoryClass(kind) != MemoryClass::ModelBuffers || llvm::any_of(rows, [](const PeakRow &row) {
-          return row.memory->peak[MemoryClass::ModelBuffers] != 0;
-        }))
-      shown.push_back(MemoryClass(kind));
+  for (unsigned number = 0; number < numMemoryClasses; ++number) {
+    MemoryClass kind = MemoryClass(number);
+    if ((kind != MemoryClass::ModelBuffers && kind != MemoryClass::Caches) ||
+        llvm::any_of(rows, [&](const PeakRow &row) { return row.memory->peak[kind] != 0; }))
+      shown.push_back(kind);
+  }
   for (MemoryClass kind : shown)
     columns.emplace_back(getName(kind).str(), Table::Right);
   columns.insert(columns.end(), {{"peak", Table::Right}, {"peak in bytes", Table::Right}});

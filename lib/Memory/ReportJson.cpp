@@ -180,7 +180,8 @@ private:
     if (memory.leastPeak != memory.peak.getTotal())
       number("least_peak", memory.leastPeak);
     for (unsigned kind = 0; kind < numMemoryClasses; ++kind)
-      number(getName(MemoryClass(kind)), memory.peak.bytes[kind]);
+      if (MemoryClass(kind) != MemoryClass::Caches || memory.peak.bytes[kind])
+        number(getName(MemoryClass(kind)), memory.peak.bytes[kind]);
     json.attribute("unit", memory.unit);
     json.attribute("moment", memory.describeMoment());
   }

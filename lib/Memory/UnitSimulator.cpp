@@ -112,7 +112,7 @@ static bool isStatic(const Value *value) {
     return false;
   if (op->kind == OpKind::AllReduce || (op->kind == OpKind::ReduceScatter && op->flat))
     return isStatic(getMoved(*value));
-  return isState(op->kind) || isAddition(op->kind) || op->kind == OpKind::Update;
+  return isState(op->kind) || isAddition(op->kind) || op->kind == OpKind::Update || op->kind == OpKind::Append;
 }
 
 /// The result is written over the operand of which it is made.

@@ -103,7 +103,8 @@ private:
 
   void checkMicrobatch(unsigned chunk, unsigned microbatch) {
     auto find = [&](PhaseKind kind) { return position(kind, chunk, microbatch); };
-    require(PhaseKind::Forward, chunk, microbatch);
+    if (find(PhaseKind::Decode) == absent)
+      require(PhaseKind::Forward, chunk, microbatch);
     bool whole = find(PhaseKind::Backward) != absent;
     bool split = find(PhaseKind::BackwardInput) != absent || find(PhaseKind::BackwardWeight) != absent;
     if (whole && split) {
@@ -114,7 +115,7 @@ private:
     } else if (split) {
       require(PhaseKind::BackwardInput, chunk, microbatch);
       require(PhaseKind::BackwardWeight, chunk, microbatch);
-    } else {
+    } else if (schedule.training) {
       require(PhaseKind::Backward, chunk, microbatch);
     }
     PhaseKind input = whole ? PhaseKind::Backward : PhaseKind::BackwardInput;
@@ -176,7 +177,7 @@ private:
     llvm::ArrayRef<Unit> units = schedule.units[place.first];
     for (unsigned position = 0;; ++position) {
       const Unit &unit = units[position];
-      bool makesIt = need.forward ? unit.kind == PhaseKind::Forward : makesInputGradient(unit.kind);
+      bool makesIt = need.forward ? isForward(unit.kind) : makesInputGradient(unit.kind);
       if (makesIt && unit.chunk == place.second && unit.microbatch == blocked.microbatch)
         return {place.first, position};
     }

@@ -130,7 +130,7 @@ private:
     std::vector<UnitRef> units(size_t(schedule.getNumVirtualStages()) * schedule.microbatches * 2);
     auto find = [&](unsigned virtualStage, const Unit &unit) -> UnitRef & {
       return units[(size_t(virtualStage) * schedule.microbatches + unit.microbatch) * 2 +
-                   (unit.kind == PhaseKind::Forward)];
+                   isForward(unit.kind)];
     };
     auto forEachUnit = [&](llvm::function_ref<void(const Unit &, unsigned, UnitRef)> f) {
       for (unsigned stage = 0; stage < schedule.stages; ++stage)
@@ -142,7 +142,7 @@ private:
     };
     forEachUnit([&](const Unit &unit, unsigned virtualStage, UnitRef ref) { find(virtualStage, unit) = ref; });
     forEachUnit([&](const Unit &unit, unsigned virtualStage, UnitRef ref) {
-      bool forward = unit.kind == PhaseKind::Forward;
+      bool forward = isForward(unit.kind);
       if (forward ? virtualStage + 1 >= schedule.getNumVirtualStages() : virtualStage == 0)
         return;
       // What chunks of one stage hand each other is no message.
@@ -282,7 +282,7 @@ static bool postWhenSent(const Schedule &schedule, RecvPosts &posts) {
       const Unit &unit = schedule.units[stage][position];
       ends[stage].push_back(execution.getStart()[stage][position] + durations.of(unit.kind));
       if (hasMessages(unit.kind))
-        sent[schedule.getVirtualStage(unit.chunk, stage) * 2 + (unit.kind == PhaseKind::Forward)].push_back(
+        sent[schedule.getVirtualStage(unit.chunk, stage) * 2 + isForward(unit.kind)].push_back(
             {unit.microbatch, ends[stage].back()});
     }
   for (unsigned stage = 0; stage < schedule.stages; ++stage) {

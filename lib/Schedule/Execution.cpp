@@ -31,7 +31,7 @@ std::vector<std::pair<unsigned, unsigned>> stage::invertPlacement(const Schedule
 
 std::optional<Execution::Need> Execution::getNeed(unsigned stage, const Unit &unit) const {
   unsigned virtualStage = schedule.getVirtualStage(unit.chunk, stage);
-  if (unit.kind == PhaseKind::Forward && virtualStage > 0)
+  if (isForward(unit.kind) && virtualStage > 0)
     return Need{virtualStage - 1, true};
   if (makesInputGradient(unit.kind) && virtualStage + 1 < schedule.getNumVirtualStages())
     return Need{virtualStage + 1, false};
@@ -61,7 +61,7 @@ Execution::Execution(const Schedule &schedule, llvm::function_ref<int64_t(UnitRe
       start[stage].push_back(ready);
       busy[stage] += time;
       free[stage] = ready + time;
-      bool forward = unit.kind == PhaseKind::Forward;
+      bool forward = isForward(unit.kind);
       if (!hasMessages(unit.kind))
         continue;
       unsigned virtualStage = schedule.getVirtualStage(unit.chunk, stage);
@@ -108,6 +108,7 @@ InFlight stage::countInFlight(const Schedule &schedule, unsigned stage, HeldUnti
 int64_t UnitDurations::of(PhaseKind kind) const {
   switch (kind) {
   case PhaseKind::Forward:
+  case PhaseKind::Decode:
     return forward;
   case PhaseKind::Recompute:
     return recompute;
@@ -128,6 +129,7 @@ int64_t UnitDurations::of(PhaseKind kind) const {
 void UnitDurations::set(PhaseKind kind, int64_t time) {
   switch (kind) {
   case PhaseKind::Forward:
+  case PhaseKind::Decode:
     forward = time;
     return;
   case PhaseKind::Recompute:

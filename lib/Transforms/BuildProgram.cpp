@@ -268,6 +268,10 @@ private:
 
   /// Without a pipeline each microbatch goes forward and back by itself.
   bool listUnits(Program &program) {
+    if (graph.pipeline.units.empty() && graph.findPhase(PhaseKind::Decode)) {
+      diags.report(graph.loc, diag::ScheduleOfDecode);
+      return false;
+    }
     if (graph.pipeline.units.empty() && layout.numStages > 1) {
       diags.report(graph.pipeline.loc, diag::ScheduleMissing) << int64_t(layout.numStages);
       return false;
@@ -288,8 +292,22 @@ private:
     schedule.loc = graph.pipeline.loc;
     schedule.units = graph.pipeline.units;
     schedule.placement = graph.pipeline.placement;
-    return checkSchedule(schedule, diags) && checkBindings(schedule) && takeUnits(schedule, program) &&
+    schedule.training = graph.training;
+    return checkForwardPhases(schedule) && checkSchedule(schedule, diags) && checkBindings(schedule) && takeUnits(schedule, program) &&
            checkMessages(std::move(schedule), program);
+  }
+
+  /// A microbatch goes forward in one phase, on all stages.
+  bool checkForwardPhases(const Schedule &schedule) {
+    std::vector<PhaseKind> phases = graph.listForwardPhases();
+    for (unsigned stage = 0; stage < schedule.stages && stage < schedule.units.size(); ++stage)
+      for (const Unit &unit : schedule.units[stage])
+        if (isForward(unit.kind) && unit.microbatch < phases.size() && unit.kind != phases[unit.microbatch]) {
+          diags.report(graph.pipeline.loc, diag::ScheduleMixesForward)
+              << unit.str() << int64_t(stage) << getName(phases[unit.microbatch]);
+          return false;
+        }
+    return true;
   }
 
   /// What a unit keeps, sends and receives has the same size in all units of a microbatch; and what is there for all
@@ -336,6 +354,8 @@ private:
     };
     if (op.kind == OpKind::Repeat)
       check(op.count, "repeat '" + op.name + "'");
+    if (op.entries)
+      check(op.entries, "the list of '" + stage::describe(*op.getResult()) + "'");
     bool isStatic = isState(op.kind) || op.kind == OpKind::Accumulate || isOncePerStep(op.getBlock()->getPhase());
     for (auto &result : op.getResults())
       for (const Extent &extent : result->type.shape)
@@ -376,6 +396,8 @@ private:
     return checkPhases(program);
   }
 
+  int64_t countMicrobatches(PhaseKind kind) const { return llvm::count(graph.listForwardPhases(), kind); }
+
   /// What a phase makes is used by those behind it: none may be left out. None is there twice.
   bool checkPhases(const Program &program) {
     bool hasHalves = llvm::is_contained(kinds, PhaseKind::BackwardInput);
@@ -385,11 +407,14 @@ private:
         ++counts[unsigned(unit.kind)];
       int64_t all = int64_t(program.microbatches) * program.numChunks, whole = counts[unsigned(PhaseKind::Backward)];
       for (PhaseKind kind : kinds) {
-        int64_t count = counts[unsigned(kind)], expected = isBackward(kind) && hasHalves ? all - whole : all;
-        if (count == expected || (kind == PhaseKind::Backward && hasHalves))
+        int64_t count = counts[unsigned(kind)], expected = isBackward(kind) && hasHalves ? all - whole
+                                                           : isForward(kind) ? countMicrobatches(kind) * program.numChunks
+                                                                             : all;
+        if ((count == expected && count) || (kind == PhaseKind::Backward && hasHalves))
           continue;
         diags.report(graph.pipeline.loc, diag::ScheduleOmitsPhase)
-            << getName(kind) << int64_t(stage.stage) << count << expected;
+            << getName(kind) << int64_t(stage.stage) << count
+            << (expected ? std::to_string(expected) : "at least 1");
         return false;
       }
     }

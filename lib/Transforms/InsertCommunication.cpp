@@ -188,7 +188,7 @@ private:
   void provide(Op &op, unsigned operand, Block &block, Forms &forms) {
     Value *value = op.getOperand(operand);
     if (op.kind == OpKind::Repeat || op.kind == OpKind::Yield || op.kind == OpKind::Return ||
-        op.kind == OpKind::Update || op.kind == OpKind::Compute) {
+        op.kind == OpKind::Update || op.kind == OpKind::Append || op.kind == OpKind::Write || op.kind == OpKind::Compute) {
       Sharding needed = getNeededSharding(op, operand);
       if (isEarlier(*value) && !isSource(*value)) {
         Value *kept = chooseKept(value, needed, value->constraint.gathered);

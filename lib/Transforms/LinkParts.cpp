@@ -108,6 +108,9 @@ private:
 
   bool addChannels(const Transfer &transfer) {
     Program &from = *linked->parts[transfer.from], &to = *linked->parts[transfer.to];
+    for (const Program *part : {&from, &to})
+      if (part->graph->findPhase(PhaseKind::Decode))
+        return refuse(transfer, "part '" + part->graph->name + "' has units of decode");
     const Value *output = workload.getOutput(transfer), *input = workload.getInput(transfer);
     if (from.graph->pipeline.environments.size() > 1 || to.graph->pipeline.environments.size() > 1)
       return refuse(transfer, "the units of a part bind symbols, and what is sent has one size for all");

@@ -101,7 +101,7 @@ private:
         const Op *behind = places.count(producer) ? producer : following.lookup(producer);
         if (behind && (!follows || places.lookup(behind) > places.lookup(follows)))
           follows = behind;
-        pure &= isForm || (isSource(*producer) && producer->kind != OpKind::Param) ||
+        pure &= isForm || (isSource(*producer) && producer->kind != OpKind::Param && producer->kind != OpKind::Cache) ||
                 (isPure.contains(producer) && !isFormOfParameter(*producer));
         if (auto stage = getStageOfResults(*producer))
           stageOfOperand = stage;

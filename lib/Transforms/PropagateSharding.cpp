@@ -64,6 +64,7 @@ private:
       switch (op->kind) {
       case OpKind::Param:
       case OpKind::Buffer:
+      case OpKind::Cache:
       case OpKind::Input:
       case OpKind::Constant:
         op->getResult()->sharding =
@@ -76,11 +77,13 @@ private:
         visitRepeat(*op);
         break;
       case OpKind::Accumulate:
+      case OpKind::Append: // of a cache, whose dims its result has
         op->getResult()->sharding = op->getOperand(0)->sharding;
         break;
       case OpKind::Yield:
       case OpKind::Return:
       case OpKind::Update:
+      case OpKind::Write:
         break;
       default:
         llvm_unreachable("communication is inserted later");

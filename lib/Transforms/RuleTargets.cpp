@@ -15,14 +15,17 @@ static void addTo(PathIndex &index, unsigned number, const Value &value) {
 }
 
 RuleTargets::RuleTargets(Graph &graph) : graph(graph) {
-  stage::forEachValue(graph.getForward(), [&](Value &value, Op *op) {
+  auto add = [&](Value &value, Op *op) {
     unsigned number = values.size();
     values.push_back({&value, op});
     addTo(valuePaths, number, value);
     for (unsigned d = 0; d < value.type.getNumDims(); ++d)
       if (const Dim *dim = value.type.shape[d].dim)
         places[dim].push_back({number, d});
-  });
+  };
+  for (Block &phase : graph.getPhases())
+    if (isForward(phase.getPhase()))
+      stage::forEachValue(phase, add);
   auto name = [&](llvm::StringRef text, const Dim *dim) {
     auto &dims = dimsByName[text];
     if (dims.empty() || dims.back() != dim)
@@ -38,6 +41,12 @@ RuleTargets::RuleTargets(Graph &graph) : graph(graph) {
           name(alias.rsplit('.').second, dim.get());
       }
     }
+}
+
+void RuleTargets::forEachForwardOp(llvm::function_ref<void(Op &)> f) const {
+  for (Block &phase : graph.getPhases())
+    if (isForward(phase.getPhase()))
+      Graph::walk(phase, f);
 }
 
 std::vector<RuleTargets::Place> RuleTargets::findDim(llvm::StringRef name) const {
@@ -138,7 +147,7 @@ unsigned RuleTargets::getModule(llvm::StringRef path) {
 bool RuleTargets::forEachOpInside(const PathPattern &pattern, llvm::function_ref<void(Op &, llvm::StringRef)> f) {
   if (!modulePaths) {
     modulePaths.emplace();
-    Graph::walk(graph.getForward(), [&](Op &op) {
+    forEachForwardOp([&](Op &op) {
       if (op.kind == OpKind::Compute && !op.scope.empty())
         modules[getModule(op.scope)].ops.push_back(&op);
     });
@@ -172,7 +181,7 @@ std::string RuleTargets::suggestPath(const PathPattern &pattern) const {
     best = name + (isOp ? "()" : "");
   };
   if (pattern.matchesOps())
-    Graph::walk(graph.getForward(), [&](Op &op) {
+    forEachForwardOp([&](Op &op) {
       if (op.kind == OpKind::Compute)
         consider(getPath(op), true);
     });

@@ -58,6 +58,7 @@ public:
   std::string suggestDim(llvm::StringRef name) const;
 
 private:
+  void forEachForwardOp(llvm::function_ref<void(Op &)> f) const;
   static bool matches(const PathPattern &pattern, const Op &op);
   unsigned getModule(llvm::StringRef path);
 

@@ -4,6 +4,7 @@
 // a block, in the order in which they run (stage/Schedule/Phases.def):
 //
 //   forward    one microbatch forward. Params and inputs are ops of it.
+//   decode     the same of a microbatch that goes on with the caches that others have filled.
 //   recompute  one microbatch: values of forward made again, which are not kept.
 //   backward   one microbatch backward (made by `differentiate`). Its ops may use
 //              values of earlier phases: those are what is kept. Or its two halves,
@@ -91,8 +92,9 @@ inline bool isCopy(OpKind kind) { return kind == OpKind::Offload || kind == OpKi
 inline bool isMove(OpKind kind) { return isReshard(kind) || isCopy(kind); }
 /// True for ops beside which a rank loads the inputs of later units: those that are neither sent nor copied.
 inline bool isLoader(OpKind kind) { return kind != OpKind::Permute && !isCopy(kind); }
-/// True for what lives across steps: parameters, which are trained, and buffers, which are not.
-inline bool isState(OpKind kind) { return kind == OpKind::Param || kind == OpKind::Buffer; }
+/// True for what outlives a unit: parameters, which are trained, buffers, which nothing writes, and caches, which units
+/// append to or write.
+inline bool isState(OpKind kind) { return kind == OpKind::Param || kind == OpKind::Buffer || kind == OpKind::Cache; }
 
 /// Which case each iteration of a repeat is: runs of equal iterations, in order. Without runs all are case 0.
 class IterationCases {
@@ -204,6 +206,10 @@ struct OpAttributes {
   unsigned loop = 0;
   bool reverse = false;
   IterationCases cases;
+
+  /// Of a cache: how many there are, and the number of the one that a unit has; null: one. Each batch of sequences that
+  /// is in flight has its own.
+  Size entries, entry;
 
   // Constant (the seed of the gradient): its value.
   double number = 0;
@@ -410,6 +416,8 @@ public:
   SizeBinding getBinding(unsigned environment) const;
   /// Per microbatch the environment of its units, which all have the same one.
   std::vector<unsigned> listEnvironments() const;
+  /// Per microbatch the phase that its units go forward in: decode, where they say so.
+  std::vector<PhaseKind> listForwardPhases() const;
 
   Dim *addDim(llvm::StringRef name, Size size, SMLoc loc);
   Dim *findDim(llvm::StringRef name) const;

@@ -23,8 +23,9 @@ enum class MemoryClass : uint8_t {
   Temporaries, ///< Other results, from their op to their last use.
   Buffers,     ///< Results of collectives, and receives from the moment they are posted.
   ModelBuffers, ///< What the model declares as `buffer`, one copy.
+  Caches,       ///< What units leave for later ones, as large as it may become.
 };
-constexpr unsigned numMemoryClasses = 7;
+constexpr unsigned numMemoryClasses = 8;
 llvm::StringRef getName(MemoryClass kind);
 
 /// Wide, so that no sum over layers and microbatches can overflow.

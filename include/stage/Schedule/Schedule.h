@@ -9,7 +9,7 @@
 //   stage 1: F0 B0 F1 B1 F2 B2
 //
 // `F2` is forward of microbatch 2 on chunk 0, `F2.1` on chunk 1; B is a whole
-// backward, I and W its halves for inputs and weights, R a recomputed forward.
+// backward, I and W its halves for inputs and weights, R a recomputed forward, D a forward of its own (decode).
 // Stages, microbatches, chunks and positions in a list all count from 0.
 //
 // Schedules are written in the language (std.schedules), not here. Here they are
@@ -41,6 +41,8 @@ struct Schedule {
   std::vector<std::vector<Unit>> units;
   /// The virtual stage of chunk c on stage r at [c*p + r]. Empty stands for the identity, c*p + r.
   std::vector<unsigned> placement;
+  /// Else no microbatch needs a backward.
+  bool training = true;
   SMLoc loc;
 
   unsigned getVirtualStage(unsigned chunk, unsigned stage) const {
@@ -67,7 +69,7 @@ bool checkPlacement(const Schedule &schedule, DiagnosticEngine &diags);
 /// Reports everything that is wrong with a schedule. True if nothing is. Rules:
 ///
 ///   * each virtual stage is placed once, and there is a list for every stage;
-///   * a stage runs forward of each (chunk, microbatch) once, and either one whole backward or one of each half;
+///   * a stage runs forward (or decode) of each (chunk, microbatch) once, and, to train, either one whole backward or one of each half;
 ///   * forward comes before recompute, that before backward, and input gradients come before weight gradients;
 ///   * every stage gets to the end of its list, if forward of virtual stage k waits for forward of k-1, and the
 ///     input gradients of k for those of k+1. Otherwise the message shows who waits for whom.

@@ -38,6 +38,8 @@ std::optional<PhaseKind> findPhase(char letter);
 
 /// Runs behind all microbatches, and is in no schedule.
 inline bool isOncePerStep(PhaseKind kind) { return kind == PhaseKind::Reduce || kind == PhaseKind::Step; }
+/// Up the virtual stages: what a unit of inference runs, or the first that one of training does.
+inline bool isForward(PhaseKind kind) { return kind == PhaseKind::Forward || kind == PhaseKind::Decode; }
 /// Gradients are made there, and contributions to those of parameters added up.
 inline bool isBackward(PhaseKind kind) {
   return kind == PhaseKind::Backward || kind == PhaseKind::BackwardInput || kind == PhaseKind::BackwardWeight;
@@ -47,7 +49,7 @@ inline bool makesInputGradient(PhaseKind kind) {
   return kind == PhaseKind::Backward || kind == PhaseKind::BackwardInput;
 }
 /// Whether messages go from virtual stage to virtual stage in a phase: up in forward, down where input gradients are made.
-inline bool hasMessages(PhaseKind kind) { return kind == PhaseKind::Forward || makesInputGradient(kind); }
+inline bool hasMessages(PhaseKind kind) { return isForward(kind) || makesInputGradient(kind); }
 
 /// What symbols are in some units and not in others: S = 16. By name.
 using UnitBindings = std::vector<std::pair<std::string, int64_t>>;
