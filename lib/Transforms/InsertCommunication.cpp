@@ -54,6 +54,7 @@ public:
     }
     checkKeepRules();
     eraseReplaced();
+    eraseUnused();
   }
 
 private:
@@ -111,8 +112,9 @@ private:
       resharded->primal = result->primal;
       for (auto [user, operand] : uses)
         user->setOperand(operand, resharded);
-      // The natural form, if it is whole, is a form to keep for backward, too.
-      if (!isBackward(phase) && !natural.partial)
+      finals.push_back(resharded);
+      // The natural form, if it is whole, is there for other users, and to be kept for later phases, too.
+      if (!natural.partial)
         formsOf[unsigned(phase)][resharded].push_back({result, &block});
     }
   }
@@ -323,6 +325,16 @@ private:
       result->getBlock()->erase(result->getOp());
   }
 
+  /// All users of a result may have taken it as its op makes it.
+  void eraseUnused() {
+    for (Value *value : llvm::reverse(finals))
+      while (value->getUses().empty() && isReshard(value->getOp()->kind)) {
+        Value *from = getMoved(*value);
+        value->getBlock()->erase(value->getOp());
+        value = from;
+      }
+  }
+
   __int128 localBytes(const Value &value) {
     return getCheckedBytes(graph, value.type, value.sharding);
   }
@@ -363,6 +375,7 @@ private:
   DiagnosticEngine &diags;
   std::array<Forms, numPhaseKinds> formsOf; ///< Per phase.
   PhaseKind phase = PhaseKind::Forward;     ///< The one being visited.
+  std::vector<Value *> finals; ///< What results are brought to for their users.
   llvm::DenseMap<Value *, Value *> replaced; ///< Results of ops that compute nothing, and what stands for them.
   llvm::DenseSet<Value *> keptGathered; ///< Kept in another form than without `keep gathered`.
 };

@@ -18,7 +18,7 @@
 //      dims come first, in their order; then each axis of the list is scattered flat, if
 //      the gradient is partial there, or sliced, if it is not; what is partial over other
 //      axes is reduced last, when it is smallest. What the gradient's own list says is
-//      done before the accumulation, per microbatch.
+//      done before the accumulation, per microbatch, for all that one unit adds at once.
 //   2. If the parameter is kept less cut than it is updated, its shard is updated, gathered
 //      and written.
 //      `reduce gradients ... { per_microbatch = true; }` completes contributions, too.
@@ -47,12 +47,15 @@ public:
   void run() {
     if (!readRules())
       return;
+    bool isPiped = graph.pipeline.axis && graph.mesh[*graph.pipeline.axis].size > 1;
     graph.walk([&](Op &op) {
       position[&op] = position.size();
       if (op.kind == OpKind::Param)
         states[op.getResult()];
+      else if (op.kind == OpKind::Repeat)
+        ++segments[op.getBlock()];
       else if (op.kind == OpKind::Accumulate)
-        states[op.getOperand(1)].accumulations.push_back(&op);
+        states[op.getOperand(1)].accumulations.push_back({&op, isPiped ? segments[op.getBlock()] : 0});
       else if (op.kind == OpKind::Update)
         states[op.getOperand(0)].update = &op;
     });
@@ -65,8 +68,13 @@ public:
   }
 
 private:
+  /// What adds to a gradient, and how many repeats stand before it in its block, if a pipeline cuts them.
+  struct Accumulation {
+    Op *op;
+    unsigned segment;
+  };
   struct State {
-    llvm::SmallVector<Op *, 2> accumulations;
+    llvm::SmallVector<Accumulation, 2> accumulations;
     Op *update = nullptr;
   };
 
@@ -168,6 +176,8 @@ private:
   /// Buffers that differ in their sharding until they are cut may be one then, which is updated with once.
   void reduceGradients(State &state, const AxisList &added, const AxisList &updated, bool reducesAtOnce) {
     Op &update = *state.update;
+    if (!added.empty() || reducesAtOnce)
+      addContributions(state);
     llvm::SmallVector<Value *, 2> operands(update.getOperands().begin(), update.getOperands().end());
     update.clearOperands();
     update.addOperand(operands.front());
@@ -191,13 +201,50 @@ private:
   void reduceContributions(State &state, const Value &buffer, llvm::ArrayRef<Op *> way, const AxisList &added,
                            bool reducesRest) {
     Sharding before = buffer.sharding;
-    for (Op *accumulation : state.accumulations) {
+    for (auto [accumulation, segment] : state.accumulations) {
       if (accumulation->getResult()->sharding != before)
         continue; // of another buffer
       Value *part = move(accumulation->getOperand(0), way, added, reducesRest, *accumulation);
       accumulation->setOperand(0, part);
       accumulation->getResult()->sharding = part->sharding;
     }
+  }
+
+  /// What one unit of a microbatch adds to a buffer in several places, as that of an embedding that is also the output layer, is added
+  /// first and reduced once. On either side of repeats that a pipeline cuts it belongs to other units.
+  void addContributions(State &state) {
+    using Place = std::tuple<Block *, unsigned, Sharding>;
+    llvm::SmallVector<std::pair<Place, llvm::SmallVector<Op *, 2>>, 2> together;
+    for (auto [accumulation, segment] : state.accumulations) {
+      Place place = {accumulation->getBlock(), segment, accumulation->getOperand(0)->sharding};
+      auto found = llvm::find_if(together, [&](auto &group) { return group.first == place; });
+      (found == together.end() ? together.emplace_back(place, llvm::SmallVector<Op *, 2>()) : *found).second.push_back(accumulation);
+    }
+    llvm::DenseSet<Op *> merged;
+    for (auto &[place, accumulations] : together) {
+      Op &last = *accumulations.pop_back_val();
+      if (accumulations.empty())
+        continue;
+      const Value &like = *last.getOperand(0);
+      auto sum = std::make_unique<Op>(OpKind::Compute, last.loc);
+      sum->def = graph.defs.getSum(like.type.getNumDims(), accumulations.size() + 1);
+      sum->scope = last.scope;
+      sum->extents.assign(like.type.shape.begin(), like.type.shape.end());
+      sum->indexAxes.assign(like.sharding.dims.begin(), like.sharding.dims.end());
+      for (Op *accumulation : accumulations) {
+        sum->addOperand(accumulation->getOperand(0));
+        accumulation->getResult()->replaceAllUsesWith(last.getResult());
+        merged.insert(accumulation);
+      }
+      sum->addOperand(last.getOperand(0));
+      Value *result = sum->addResult(like.type, like.path);
+      copy(like, *result);
+      last.setOperand(0, result);
+      last.getBlock()->insertBefore(&last, std::move(sum));
+    }
+    llvm::erase_if(state.accumulations, [&](const Accumulation &of) { return merged.contains(of.op); });
+    for (Op *accumulation : merged)
+      accumulation->getBlock()->erase(accumulation);
   }
 
   /// Brings a gradient along its way and to flat storage, before an op.
@@ -317,6 +364,7 @@ private:
   bool hasFailed = false;
   llvm::MapVector<Value *, State> states; ///< In the order of the model.
   llvm::DenseMap<const Op *, unsigned> position; ///< In the program, before this pass.
+  llvm::DenseMap<const Block *, unsigned> segments; ///< Repeats of a block so far.
   llvm::DenseSet<const Rule *> matched;   ///< Rules that cut anything.
 };
 } // namespace

@@ -103,6 +103,7 @@ private:
     }
     for (auto &body : op.bodies)
       visitBlock(*body);
+    llvm::for_each(op.getResults(), [&](auto &result) { wanted.nameApart(graph, *result); });
   }
 
   /// The parameter whose gradient a result is, if it is one.

@@ -1,6 +1,7 @@
 //===- WantedShardings.cpp - what users want of a value --------------------===//
 #include "WantedShardings.h"
 #include "stage/IR/ShardingRules.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace stage;
 
@@ -43,6 +44,38 @@ std::optional<Wanted> WantedShardings::getOwn(const Value &value) const {
   if (value.primal && !isStationary(value.primal))
     return fromSharding(value.primal->sharding.withoutPartial());
   return std::nullopt;
+}
+
+void WantedShardings::nameApart(Graph &graph, Value &gradient) {
+  if (!gradient.primal || gradient.getUses().empty())
+    return;
+  std::optional<Wanted> own = getOwn(gradient);
+  if (!own || own->dims == fromSharding(gradient.sharding).dims)
+    return;
+  // One for each phase that uses it: what only the weights' half reads goes nowhere before.
+  llvm::MapVector<const Block *, llvm::SmallVector<std::pair<Op *, unsigned>, 4>> uses;
+  for (auto [user, operand] : gradient.getUses())
+    uses[&user->getBlock()->getTop()].push_back({user, operand});
+  Op &repeat = *gradient.getOp();
+  for (auto &[phase, users] : uses) {
+    auto name = std::make_unique<Op>(OpKind::Compute, repeat.loc);
+    name->def = graph.defs.getSum(gradient.type.getNumDims(), 1);
+    name->scope = repeat.scope;
+    name->extents.assign(gradient.type.shape.begin(), gradient.type.shape.end());
+    name->addOperand(&gradient);
+    Value *named = name->addResult(gradient.type, gradient.path);
+    named->primal = gradient.primal;
+    named->constraint = gradient.constraint;
+    wanted[named] = *own;
+    for (auto [user, operand] : users)
+      user->setOperand(operand, named);
+    if (phase == &repeat.getBlock()->getTop())
+      repeat.getBlock()->insertAfter(&repeat, std::move(name));
+    else
+      for (Block &block : graph.getPhases())
+        if (&block == phase)
+          block.insertBefore(block.begin()->get(), std::move(name));
+  }
 }
 
 void WantedShardings::visitBlock(const Block &block) {

@@ -54,6 +54,9 @@ public:
   }
   /// The value's own constraint, if it says anything exact.
   std::optional<Wanted> getOwn(const Value &value) const;
+  /// The result of a repeat has the sharding of what is carried. The gradient of what entered layers is brought to where that is (L4),
+  /// once, for all that use it behind them: they get another name of it, which goes when it has had its say.
+  void nameApart(Graph &graph, Value &gradient);
   /// Parameters do not move, nor does what is made of them only (a slice, a cast).
   bool isStationary(const Value *value) const { return stationary.contains(value); }
 
