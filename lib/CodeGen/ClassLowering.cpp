@@ -187,11 +187,32 @@ bool ClassLowering::checkTags() const {
   return false;
 }
 
-unsigned ClassLowering::getSlot(RankSlot slot) {
-  auto known = llvm::find(slots, slot);
+unsigned ClassLowering::getSlot(const RankSlot &slot) {
+  auto known = llvm::find_if(slots, [&](const RankSlot &other) {
+    return std::tie(other.kind, other.groupKind, other.stage, other.axis, other.shift, other.channel) ==
+           std::tie(slot.kind, slot.groupKind, slot.stage, slot.axis, slot.shift, slot.channel);
+  });
   if (known == slots.end())
     known = slots.insert(slots.end(), slot);
   return known - slots.begin();
+}
+
+NodeValue ClassLowering::makeNumber(Size size, uint64_t least, const Op *op, const Value *value) {
+  bool isSlot = false;
+  for (AxisId axis : toList(getCoordinateAxes(graph.mesh, size)))
+    isSlot |= !binding.lookup(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol());
+  if (!isSlot)
+    return std::max(least, op ? sizes.evaluate(size, *op) : sizes.evaluate(size, *value));
+  auto [known, isNew] = sizeSlots.try_emplace({size.getNode(), least, environment}, slots.size());
+  if (isNew) {
+    RankSlot &slot = slots.emplace_back(RankSlot{RankSlot::Kind::Size});
+    slot.size = size;
+    slot.least = least;
+    slot.op = op;
+    slot.value = value;
+    slot.environment = environment;
+  }
+  return NodeValue::slot(known->second);
 }
 
 //===----------------------------------------------------------------------===//
@@ -212,7 +233,7 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
                         : op.kind == OpKind::ReduceScatter ? ChakraCommType::ReduceScatter
                                                            : ChakraCommType::AllToAll;
     f.groupKind = getGroupKind(op);
-    f.fields.commSize = std::max<uint64_t>(1, sizes.evaluate(cost.bytes, op));
+    f.fields.commSize = makeNumber(cost.bytes, 1, &op, nullptr);
     if (std::optional<unsigned> kind = groups.find(op))
       f.fields.group = NodeValue::slot(getSlot({RankSlot::Kind::Group, *kind}));
     f.networkDims.resize(graph.mesh.getNumNetworkDims());
@@ -224,18 +245,18 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
     f.groupKind = getGroupKind(op);
   } else if (isCopy(op.kind)) {
     f.fields.type = op.kind == OpKind::Fetch ? ChakraNodeType::MemLoad : ChakraNodeType::MemStore;
-    f.fields.tensorSize = std::max<uint64_t>(1, sizes.evaluate(cost.bytes, op));
+    f.fields.tensorSize = makeNumber(cost.bytes, 1, &op, nullptr);
   } else {
     f.fields.isCpuOp = runsOnHost(op);
     // A simulator's time is that of FLOPs or that of bytes: both take as much longer.
-    auto count = [&](Size size) {
-      return sizes.evaluate(slowness ? (size * slowness).ceilDiv(graph.sizes.one()) : size, op);
+    auto count = [&](Size size, uint64_t least = 0) {
+      return makeNumber(slowness ? (size * slowness).ceilDiv(graph.sizes.one()) : size, least, &op, nullptr);
     };
-    f.fields.numOps = std::max<uint64_t>(1, count(cost.getComputed()));
+    f.fields.numOps = count(cost.getComputed(), 1);
     if (!(cost.flops.contraction + cost.flops.attention).isConstant(0))
       f.fields.otherOps = count(cost.flops.other);
     f.fields.recomputedOps = count(cost.recomputeFlops);
-    f.fields.tensorSize = std::max<uint64_t>(1, count(cost.bytes));
+    f.fields.tensorSize = count(cost.bytes, 1);
   }
   f.stream = getStream(op);
   if (op.stream)
@@ -370,9 +391,9 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
   sink(node);
 }
 
-uint64_t ClassLowering::getMessageBytes(const Value &value) {
+NodeValue ClassLowering::getMessageBytes(const Value &value) {
   Size bytes = getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding);
-  return std::max<uint64_t>(1, sizes.evaluate(bytes, value)); // 1 stands for none, which no reader takes
+  return makeNumber(bytes, 1, nullptr, &value); // 1 stands for none, which no reader takes
 }
 
 /// The units of a template that are before one.

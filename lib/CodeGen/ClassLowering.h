@@ -38,6 +38,7 @@
 #include "stage/CodeGen/NodeWriter.h"
 #include "stage/Memory/FoldedLoop.h"
 #include <deque>
+#include <map>
 
 namespace stage {
 
@@ -52,6 +53,7 @@ struct RankSlot {
     Neighbour, ///< The rank some coordinates further on along an axis, counted around.
     Sender,    ///< The rank of another part from which message number `shift` of a channel comes.
     Receiver,  ///< That to which it sends its message number `shift` through a channel.
+    Size,      ///< What a size is at its coordinates, and `least` at least.
   };
   Kind kind;
   unsigned groupKind = 0;
@@ -59,13 +61,19 @@ struct RankSlot {
   AxisId axis = 0;
   int64_t shift = 0;
   const Channel *channel = nullptr;
-  bool operator==(const RankSlot &) const = default;
+  // Of a size: what has it, an op or a value, and in which units.
+  stage::Size size = {};
+  uint64_t least = 0;
+  const Op *op = nullptr;
+  const Value *value = nullptr;
+  unsigned environment = 0;
 };
 
-/// A class: ranks of a stage that have the same values of the coordinates on which sizes depend, and send equally many
+/// A class: ranks of a stage whose nodes are the same but for sizes that depend on coordinates, and that send equally many
 /// messages to other parts.
 struct RankClass {
   unsigned stage = 0;
+  /// Of ranks with these coordinates only: then no such size is a slot.
   llvm::SmallVector<std::pair<AxisId, int64_t>, 2> coordinates;
   /// Of each channel through which the stage sends: the messages of a unit.
   llvm::SmallVector<std::pair<const Channel *, unsigned>, 1> messages;
@@ -166,7 +174,9 @@ private:
   unsigned getVirtualStage(const PlacedUnit &unit) const;
   uint64_t getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const;
   uint64_t getTag(const Channel &channel, const PlacedUnit &unit) const;
-  unsigned getSlot(RankSlot slot);
+  unsigned getSlot(const RankSlot &slot);
+  /// A size, or `least` if that is more: a number if all ranks of the class have it, else a slot.
+  NodeValue makeNumber(Size size, uint64_t least, const Op *op, const Value *value);
   /// The last kinds are those of collectives that name no group, and of permutes.
   unsigned getGroupKind(const Op &op) const {
     return op.kind == OpKind::Permute ? groups.getNumKinds() + 1 : groups.find(op).value_or(groups.getNumKinds());
@@ -179,7 +189,7 @@ private:
   void lowerPermute(const Op &op, const PlacedUnit &unit, unsigned number, bool isSend, int64_t iteration, uint64_t id,
                     const std::string &suffix, Sink sink);
   /// Of what is sent from rank to rank.
-  uint64_t getMessageBytes(const Value &value);
+  NodeValue getMessageBytes(const Value &value);
   std::string makeName(const OpFacts &facts, int64_t iteration, const std::string &suffix) const {
     return names ? facts.name.get(iteration, suffix) : "";
   }
@@ -224,6 +234,7 @@ private:
   unsigned environment = 0;
   std::vector<llvm::DenseMap<const Op *, std::unique_ptr<OpFacts>>> facts; ///< Per environment.
   std::vector<RankSlot> slots;
+  std::map<std::tuple<const SizeNode *, uint64_t, unsigned>, unsigned> sizeSlots; ///< By size, least and environment.
   std::vector<uint64_t> numIssued;
   uint64_t numPermutes = 0; ///< Of all units.
   llvm::DenseMap<const NodeLayout *, std::vector<uint64_t>> numCollectives;

@@ -1,5 +1,10 @@
 //===- Emit.cpp - from a program to traces --------------------------------===//
 //
+// Ranks of a stage are a class where their nodes are the same but for numbers of groups, peers, and sizes
+// that depend on coordinates: a blocked causal mask, a dim that a table deals out. These are slots,
+// and a *variant* of the class is the ranks with the same coordinates on the axes that matter, for which sizes are
+// evaluated once. Lists for trackers know which tensors are empty: there each variant is a class.
+//
 // Classes are lowered one after the other. The nodes of a class are collected until they
 // fill maxImageBytes, then written to the files of all its ranks and freed: memory is
 // that of one such piece and of the buffers of the threads, however long the step is.
@@ -11,6 +16,7 @@
 #include "Slowness.h"
 #include "stage/CodeGen/Diagnostics.h"
 #include "stage/CodeGen/OutputDirectory.h"
+#include "stage/IR/Costs.h"
 #include <map>
 #include <mutex>
 
@@ -106,27 +112,30 @@ private:
     AxisSet varying = findVaryingAxes(part.program, stage);
     std::vector<Size> speeds; // of the ranks, each once
     llvm::SmallVector<const Channel *, 1> channels = listSendingChannels(stage);
-    // Ranks of the stage by the coordinates that matter, in ascending order within a class.
-    std::map<std::vector<int64_t>, std::vector<uint32_t>> classes;
+    // Ranks of the stage by what makes their nodes differ, and then by their coordinates, in ascending order.
+    std::map<std::vector<int64_t>, std::map<Coordinates, std::vector<uint32_t>>> classes;
     for (int64_t rank = 0; rank < mesh.getNumRanks(); ++rank) {
       if (part.pipelineAxis && mesh.getCoordinate(rank, *part.pipelineAxis) != int64_t(stage.stage))
         continue;
-      std::vector<int64_t> key;
+      Coordinates coordinates;
       for (AxisId axis = 0; axis < mesh.getAxes().size(); ++axis)
         if (varying >> axis & 1)
-          key.push_back(mesh.getCoordinate(rank, axis));
+          coordinates.push_back(mesh.getCoordinate(rank, axis));
+      std::vector<int64_t> key;
+      if (options.tracker)
+        key = coordinates;
       for (const Channel *channel : channels)
         key.push_back(channel->receivers[rank].size());
       if (!graph.slowRanks.empty())
         key.push_back(listSlowness(speeds, getSlowness(graph, rank)));
-      auto &members = classes[key];
+      auto &variants = classes[key];
       if (isWanted(part.program.firstRank + rank))
-        members.push_back(uint32_t(part.program.firstRank + rank));
+        variants[coordinates].push_back(uint32_t(part.program.firstRank + rank));
     }
-    for (auto &[key, ranks] : classes) {
+    for (auto &[key, variants] : classes) {
       ++statistics.classes;
       Size slowness = speeds.empty() ? Size() : speeds[key.back()];
-      if (!ranks.empty() && !emitClass(part, stage, varying, key, slowness, ranks, output))
+      if (!variants.empty() && !emitClass(part, stage, varying, key, slowness, variants, output))
         return false;
     }
     return true;
@@ -140,17 +149,32 @@ private:
     return number;
   }
 
+  /// On the axes on which sizes depend.
+  using Coordinates = std::vector<int64_t>;
+  /// Ranks of a class for which all sizes are the same.
+  struct Variant {
+    SizeBinding coordinates;
+    std::vector<uint64_t> sizes; ///< Of the slots so far; 0 for those that are no sizes.
+  };
+  struct RanksOfClass {
+    std::vector<Variant> variants;
+    std::vector<uint32_t> ranks;     ///< Those of a variant follow each other.
+    std::vector<uint32_t> variantOf; ///< By rank, counted from the first of the part.
+  };
+
   bool emitClass(const Part &part, const StageProgram &stage, AxisSet varying, const std::vector<int64_t> &key,
-                 Size slowness, const std::vector<uint32_t> &ranks, OutputDirectory &output) {
+                 Size slowness, const std::map<Coordinates, std::vector<uint32_t>> &members, OutputDirectory &output) {
     RankClass rankClass;
     rankClass.stage = stage.stage;
     rankClass.slowness = slowness;
     unsigned next = 0;
-    for (AxisId axis = 0; axis < part.mesh.getAxes().size(); ++axis)
-      if (varying >> axis & 1)
+    if (options.tracker)
+      for (AxisId axis : toList(varying))
         rankClass.coordinates.emplace_back(axis, key[next++]);
     for (const Channel *channel : listSendingChannels(stage))
       rankClass.messages.emplace_back(channel, key[next++]);
+    RanksOfClass ofClass = listVariants(part, varying, members);
+    const std::vector<uint32_t> &ranks = ofClass.ranks;
     ClassLowering lowering(part.program, part.groups, options, rankClass, diags);
     if (!lowering.checkTags())
       return false;
@@ -162,7 +186,8 @@ private:
     image.appendMetadata(traceVersion);
     auto mode = OutputDirectory::WriteMode::Create;
     auto write = [&] {
-      bool written = writeImage(image, part, stage, lowering, ranks, output, mode);
+      bool written = evaluateSizes(*part.program.graph, lowering, ofClass) &&
+                     writeImage(image, part, stage, lowering, ofClass, output, mode);
       statistics.nodes += int64_t(ranks.size()) * int64_t(image.getNumNodes());
       numNodesWritten += image.getNumNodes();
       image = ClassImage();
@@ -189,17 +214,59 @@ private:
     return false;
   }
 
+  static RanksOfClass listVariants(const Part &part, AxisSet varying,
+                                   const std::map<Coordinates, std::vector<uint32_t>> &members) {
+    RanksOfClass result;
+    result.variantOf.resize(part.mesh.getNumRanks());
+    SizeContext &sizes = part.program.graph->sizes;
+    for (auto &[coordinates, ranks] : members) {
+      for (uint32_t rank : ranks)
+        result.variantOf[rank - part.program.firstRank] = result.variants.size();
+      result.ranks.insert(result.ranks.end(), ranks.begin(), ranks.end());
+      Variant &variant = result.variants.emplace_back();
+      for (auto [axis, coordinate] : llvm::zip(toList(varying), coordinates))
+        variant.coordinates.bind(getCoordinateSymbol(sizes, part.mesh[axis]).getSymbol(), coordinate);
+    }
+    return result;
+  }
+
+  /// What the slots that are sizes are for each variant. False if one cannot be held, which is reported.
+  bool evaluateSizes(const Graph &graph, const ClassLowering &lowering, RanksOfClass &ofClass) {
+    for (Variant &variant : ofClass.variants) {
+      std::map<unsigned, SizeBinding> bindings; // by environment
+      for (const RankSlot &slot : lowering.getSlots().drop_front(variant.sizes.size())) {
+        variant.sizes.push_back(0);
+        if (slot.kind != RankSlot::Kind::Size)
+          continue;
+        auto [binding, isNew] = bindings.try_emplace(slot.environment);
+        if (isNew) {
+          binding->second = graph.getBinding(slot.environment);
+          binding->second.bind(variant.coordinates);
+        }
+        NodeSizes sizes(binding->second, diags);
+        uint64_t value = slot.op ? sizes.evaluate(slot.size, *slot.op) : sizes.evaluate(slot.size, *slot.value);
+        variant.sizes.back() = std::max(slot.least, value);
+        if (diags.hasErrors())
+          return false;
+      }
+    }
+    return true;
+  }
+
   /// Writes the nodes of an image to the files of its ranks.
   bool writeImage(const ClassImage &image, const Part &part, const StageProgram &stage, const ClassLowering &lowering,
-                  const std::vector<uint32_t> &ranks, OutputDirectory &output, OutputDirectory::WriteMode mode) {
+                  const RanksOfClass &ofClass, OutputDirectory &output, OutputDirectory::WriteMode mode) {
+    const std::vector<uint32_t> &ranks = ofClass.ranks;
     std::vector<RankEncoder> encoders;
     for (unsigned worker = 0; worker < getNumWorkers(options.jobs, ranks.size()); ++worker)
       encoders.emplace_back(image);
     uint64_t numEncoded = 0;
     auto encode = [&](uint32_t rank, unsigned worker) {
       llvm::SmallVector<uint64_t, 16> slots;
-      for (const RankSlot &slot : lowering.getSlots())
-        slots.push_back(fill(part, slot, int64_t(rank) - part.program.firstRank, stage.stage));
+      int64_t number = int64_t(rank) - part.program.firstRank;
+      const Variant &variant = ofClass.variants[ofClass.variantOf[number]];
+      for (auto [slot, size] : llvm::zip(lowering.getSlots(), variant.sizes))
+        slots.push_back(slot.kind == RankSlot::Kind::Size ? size : fill(part, slot, number, stage.stage));
       if (options.progress) {
         std::lock_guard<std::mutex> lock(mutex);
         // Of a class that is written in pieces, as many ranks count as its nodes would fill.
@@ -225,6 +292,7 @@ private:
     case RankSlot::Kind::Receiver:
       return slot.channel->to->firstRank + slot.channel->receivers[rank][slot.shift].rank;
     case RankSlot::Kind::Neighbour:
+    case RankSlot::Kind::Size: // of a variant
       break;
     }
     int64_t coordinate = mesh.getCoordinate(rank, slot.axis);

@@ -18,6 +18,7 @@
 #include "ClassLowering.h"
 #include "Slowness.h"
 #include <map>
+#include <set>
 
 using namespace stage;
 
@@ -263,14 +264,16 @@ private:
 
 /// Adds what the ranks with some coordinates on a stage would be, by their slowness.
 static bool measureBySlowness(const Program &program, const GroupTable &groups, const EmitOptions &options,
-                              RankClass rankClass, DiagnosticEngine &diags, EmitStatistics &statistics) {
+                              RankClass rankClass, DiagnosticEngine &diags, EmitStatistics &statistics,
+                              std::set<const SizeNode *> &speeds) {
   const Graph &graph = *program.graph;
   FixedCoordinates common = rankClass.coordinates;
   if (graph.pipeline.axis)
     common.emplace_back(*graph.pipeline.axis, rankClass.stage);
   llvm::sort(common);
   for (const SlownessClass &one : classifyBySlowness(graph, common)) {
-    ++statistics.classes;
+    // Ranks with other coordinates are variants of one class, but for trackers.
+    statistics.classes += speeds.insert(one.slowness.getNode()).second || options.tracker;
     rankClass.slowness = one.slowness.isConstant(1) ? Size() : one.slowness;
     if (!ClassMeasurer(program, groups, options, rankClass, one.sets, diags).measure(statistics))
       return false;
@@ -288,11 +291,12 @@ std::optional<EmitStatistics> stage::measureTraces(const Program &program, const
     return std::nullopt;
   for (const StageProgram &stage : program.stages) {
     RankClass rankClass;
+    std::set<const SizeNode *> speeds;
     rankClass.stage = stage.stage;
     for (AxisId axis : toList(findVaryingAxes(program, stage)))
       rankClass.coordinates.emplace_back(axis, 0);
     for (bool more = true; more;) {
-      if (!measureBySlowness(program, groups, options, rankClass, diags, statistics))
+      if (!measureBySlowness(program, groups, options, rankClass, diags, statistics, speeds))
         return std::nullopt;
       // The next coordinates, as one counts.
       more = false;

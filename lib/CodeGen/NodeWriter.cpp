@@ -269,9 +269,9 @@ size_t NodeMessage::measure() {
   switch (node.type) {
   case ChakraNodeType::Comp:
     size += numberSize(NumOps, node.numOps) + numberSize(TensorSize, node.tensorSize);
-    if (node.otherOps)
+    if (node.otherOps.resolve(slots))
       size += numberSize(OtherOps, node.otherOps);
-    if (node.recomputedOps)
+    if (node.recomputedOps.resolve(slots))
       size += numberSize(RecomputedOps, node.recomputedOps);
     break;
   case ChakraNodeType::MemLoad:
@@ -329,9 +329,9 @@ uint8_t *NodeMessage::writeBody(uint8_t *out) {
   switch (node.type) {
   case ChakraNodeType::Comp:
     out = writeNumber(out, NumOps, node.numOps);
-    if (node.otherOps)
+    if (node.otherOps.resolve(slots))
       out = writeNumber(out, OtherOps, node.otherOps);
-    if (node.recomputedOps)
+    if (node.recomputedOps.resolve(slots))
       out = writeNumber(out, RecomputedOps, node.recomputedOps);
     out = writeNumber(out, TensorSize, node.tensorSize);
     break;
@@ -375,7 +375,8 @@ uint8_t *NodeMessage::writeBody(uint8_t *out) {
 
 /// Calls `visit` for every number of the node that may be a slot.
 template <typename Visitor> static void visitValues(const NodeFields &node, Visitor visit) {
-  for (NodeValue value : {node.numOps, node.tensorSize, node.group, node.commSize, node.peer, node.tag})
+  for (NodeValue value : {node.numOps, node.otherOps, node.recomputedOps, node.tensorSize, node.group, node.commSize,
+                          node.peer, node.tag})
     visit(value);
   for (const auto &tensors : {node.inputs, node.outputs})
     if (tensors)
@@ -477,7 +478,7 @@ void ClassImage::appendRank(ArrayRef<uint64_t> slots, TraceBuffer &out, std::vec
 bool RankEncoder::hasWidthsOf(ArrayRef<uint64_t> slots) const {
   if (last.size() != slots.size())
     return false;
-  // A value stands as a varint in some places and in decimal in others; a group 0 is not written at all.
+  // A value stands as a varint in some places and in decimal in others; some are not written at all where they are 0.
   for (auto [before, now] : llvm::zip(last, slots))
     if (varintSize(before) != varintSize(now) || decimalSize(before) != decimalSize(now) || !before != !now)
       return false;

@@ -1,8 +1,8 @@
 //===- Emit.h - from a program to traces -----------------------*- C++ -*-===//
 //
-// One execution trace per rank, and comm_group.json. Ranks with the same structure
-// and the same sizes form a class (law L10): a class is lowered and encoded once, its
-// ranks differ in the numbers of their groups and of their peers only.
+// One execution trace per rank, and comm_group.json. Ranks with the same structure form a class
+// (law L10): a class is lowered and encoded once, its ranks differ in the numbers of their groups and of their
+// peers, and in sizes that depend on coordinates.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_CODEGEN_EMIT_H

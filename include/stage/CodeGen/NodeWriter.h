@@ -127,9 +127,9 @@ struct NodeFields {
   /// COMP: FLOPs, at least 1.
   NodeValue numOps = 1;
   /// COMP: FLOPs among them that are of class other on a node of another class; 0: not written.
-  uint64_t otherOps = 0;
+  NodeValue otherOps = 0;
   /// COMP: FLOPs among them that a fused backward computes again; 0: not written.
-  uint64_t recomputedOps = 0;
+  NodeValue recomputedOps = 0;
   /// COMP and MEM_*: bytes moved, at least 1.
   NodeValue tensorSize;
 
