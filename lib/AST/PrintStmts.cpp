@@ -150,6 +150,14 @@ void Printer::stmt(const Stmt *stmt) {
     return recompute(cast<RecomputeStmt>(stmt));
   case NodeKind::SlowStmt:
     return slow(cast<SlowStmt>(stmt));
+  case NodeKind::OverlapStmt:
+    os << "overlap " << cast<OverlapStmt>(stmt)->what.name;
+    if (cast<OverlapStmt>(stmt)->hasAxes) {
+      os << ' ';
+      axes(cast<OverlapStmt>(stmt)->axes);
+    }
+    os << " with " << cast<OverlapStmt>(stmt)->with.name;
+    break;
   case NodeKind::OtherRuleStmt: {
     os << cast<OtherRuleStmt>(stmt)->text;
     break;

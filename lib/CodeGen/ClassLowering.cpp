@@ -126,14 +126,10 @@ std::optional<unsigned> ClassLowering::getStreamOfLoad(const PlacedUnit &unit) c
 /// What is made beside other work for a collective alone waits until it is that one's turn on its stream: it would lie there
 /// until then.
 std::optional<uint64_t> ClassLowering::getTurnOfReader(const Op &op) const {
-  if (op.kind != OpKind::Compute || !op.stream || op.getResult()->getUses().size() != 1)
+  if (op.kind != OpKind::Compute || getStream(op) == computation || op.getResult()->getUses().size() != 1)
     return std::nullopt;
   const Op &reader = *op.getResult()->getUses().front().first;
   return isCollective(reader.kind) ? chains[getStream(reader)] : std::nullopt;
-}
-
-unsigned ClassLowering::getStream(const Op &op) {
-  return op.stream ? firstDeclared + op.stream->number : unsigned(getStreamKind(op));
 }
 
 llvm::SmallVector<const PlacedUnit *, 1> ClassLowering::getLoaded(unsigned number) const {
@@ -259,8 +255,7 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
     f.fields.tensorSize = count(cost.bytes, 1);
   }
   f.stream = getStream(op);
-  if (op.stream)
-    f.fields.stream = op.stream->number + 1;
+  f.fields.stream = getNumber(f.stream);
   if (options.names) {
     f.name = names->get(op);
     f.fields.opType = f.name.opType;
@@ -355,6 +350,8 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
   NodeFields node;
   node.type = isSend ? ChakraNodeType::CommSend : ChakraNodeType::CommRecv;
   node.id = id;
+  unsigned stream = getStream(graph.getMessageStream(), StreamKind::Communication);
+  node.stream = getNumber(stream);
   if (const Channel *channel = item.channel) {
     node.commSize = std::max<uint64_t>(1, channel->bytes); // as getMessageBytes
     node.tag = getTag(*channel, unit);
@@ -378,8 +375,8 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
   if (isSend) {
     iteration = unit.layout->getSentIteration(value);
     bool readsInput = producers.find(value, unit, iteration, data);
-    finishNode(node, {chains[communication], readsInput ? getOtherChainsLoad(unit, communication) : std::nullopt});
-    chains[communication] = id;
+    finishNode(node, {chains[stream], readsInput ? getOtherChainsLoad(unit, stream) : std::nullopt});
+    chains[stream] = id;
   } else {
     finishNode(node, {getPosted(number)});
   }

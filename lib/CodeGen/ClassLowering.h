@@ -119,7 +119,6 @@ public:
 
   /// Numbers of streams: one of each kind, then those that the graph declares.
   static constexpr unsigned computation = 0, firstDeclared = numStreamKinds;
-  static constexpr unsigned communication = unsigned(StreamKind::Communication);
   /// The last node of each stream in the units so far: what the next one goes on from.
   using Chains = llvm::SmallVector<std::optional<uint64_t>, 2>;
   const Chains &getChains() const { return chains; }
@@ -194,7 +193,13 @@ private:
     return names ? facts.name.get(iteration, suffix) : "";
   }
   std::optional<uint64_t> getOtherChainsLoad(const PlacedUnit &unit, unsigned stream) const;
-  static unsigned getStream(const Op &op);
+  /// A declared one is as good as none where streams are merged.
+  unsigned getStream(const Stream *declared, StreamKind kind) const {
+    return declared && !options.mergesStreams ? firstDeclared + declared->number : unsigned(kind);
+  }
+  unsigned getStream(const Op &op) const { return getStream(op.stream, getStreamKind(op)); }
+  /// What nodes of a stream say of it.
+  static uint64_t getNumber(unsigned stream) { return stream < firstDeclared ? 0 : stream - firstDeclared + 1; }
   std::optional<uint64_t> getTurnOfReader(const Op &op) const;
   void findEdges(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration);
   using UnitEdges = llvm::SmallVector<std::pair<unsigned, unsigned>, 1>;

@@ -64,6 +64,12 @@ cl::opt<Order> order("order", cl::desc("How the order of a rank's nodes is writt
                      cl::values(clEnumValN(Order::Control, "control", "as control dependencies"),
                                 clEnumValN(Order::Data, "data", "as data dependencies, for consumers that read no others")),
                      cl::cat(category));
+enum class Streams { Own, One };
+cl::opt<Streams> streams("streams", cl::desc("What a rank's nodes run on"), cl::init(Streams::Own),
+                         cl::values(clEnumValN(Streams::Own, "own", "the streams that the strategy says (default)"),
+                                    clEnumValN(Streams::One, "one", "one for communication and one for computation, for "
+                                                                    "simulators that have no others")),
+                         cl::cat(category));
 cl::opt<bool> tracker("tracker", cl::desc("Write the inputs and outputs of every node, for memory tracking"),
                       cl::cat(category));
 cl::opt<bool> prove("prove",
@@ -232,6 +238,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.traces.force = force;
   options.traces.names = names == Names::All;
   options.traces.tracker = tracker;
+  options.traces.mergesStreams = streams == Streams::One;
   options.traces.orderAsData = order == Order::Data;
   options.traces.jobs = options.threads = jobs;
   if (!ranks.empty() && !parseRanges(ranks, options.traces.ranks))
@@ -253,6 +260,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
     checkNeedsTraces(names.getNumOccurrences() > 0, "--names");
     checkNeedsTraces(tracker, "--tracker");
     checkNeedsTraces(order.getNumOccurrences() > 0, "--order");
+    checkNeedsTraces(streams.getNumOccurrences() > 0, "--streams");
   }
   if (options.isComparison()) {
     // One plan has a graph, a proof and traces; many have a table.
@@ -268,6 +276,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
       checkOnePlan(tracker, "--tracker");
       checkOnePlan(names.getNumOccurrences() > 0, "--names");
       checkOnePlan(order.getNumOccurrences() > 0, "--order");
+      checkOnePlan(streams.getNumOccurrences() > 0, "--streams");
     }
     checkOnePlan(printAfterAll || !printAfter.empty(), "--print-after");
     checkOnePlan(timePasses, "--time-passes");

@@ -229,6 +229,13 @@ const Stream *Graph::findStream(llvm::StringRef name) const {
   return nullptr;
 }
 
+const Stream *Graph::getMessageStream() const {
+  for (auto &stream : streams)
+    if (stream->hasMessages)
+      return stream.get();
+  return nullptr;
+}
+
 void stage::forEachAwaitedValue(const Op &op, llvm::function_ref<void(Value *)> f) {
   for (Value *operand : op.getOperands())
     f(operand);

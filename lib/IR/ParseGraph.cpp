@@ -333,6 +333,11 @@ bool TextParser::parseRule() {
                                        : RuleKind::PartitionParameters;
     if (rule.kind == RuleKind::PartitionParameters && !expect("parameters"))
       return false;
+  } else if (consume("overlap")) {
+    rule.kind = RuleKind::OverlapCommunication;
+    if (!expect("communication"))
+      return false;
+    rule.isApart = consume("apart");
   } else if (consume("reduce")) {
     rule.kind = RuleKind::ReduceGradients;
     if (!expect("gradients"))
@@ -433,6 +438,9 @@ bool TextParser::parseStream() {
     stream->kind = StreamKind(kind);
     if (!consume(getName(stream->kind)))
       continue;
+    stream->hasMessages = stream->kind == StreamKind::Communication && consume("of");
+    if (stream->hasMessages && (!expect("stages") || graph.getMessageStream()))
+      return fail("one stream of the messages between stages");
     graph.streams.push_back(std::move(stream));
     return expect(";");
   }

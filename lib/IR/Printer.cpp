@@ -33,7 +33,8 @@ public:
     if (graph.prefetch)
       os << "  prefetch " << graph.prefetch << ";\n";
     for (auto &stream : graph.streams)
-      os << "  stream " << stream->name << ": " << getName(stream->kind) << ";\n";
+      os << "  stream " << stream->name << ": " << getName(stream->kind) << (stream->hasMessages ? " of stages" : "")
+         << ";\n";
     for (auto &def : graph.defs.all())
       printDef(*def);
     printBlocks(os, graph);
@@ -195,7 +196,7 @@ private:
       os << ";\n";
       return;
     }
-    os << " over ";
+    os << (rule.isApart ? " apart over " : " over ");
     printAxes(os, graph.mesh, rule.axes);
     if (rule.keeps)
       os << " keep";

@@ -60,8 +60,12 @@ private:
                         });
     if (!gathersState || isOncePerStep(op.getBlock()->getPhase()))
       report(op, "cannot run ahead: an all_gather of params can, and not in step");
-    if (!op.after.empty() || op.stream)
-      report(op, "runs ahead when others are released: it can have no 'after' and no 'stream'");
+    if (!op.after.empty())
+      report(op, "runs ahead when others are released: it can have no 'after'");
+    if (!first)
+      first = &op;
+    if (op.stream != first->stream)
+      report(op, "runs ahead on another stream than " + context.name(first->getResult()));
   }
 
   bool verifyRelease(const Op &op) {
@@ -85,6 +89,7 @@ private:
   }
 
   VerifierContext &context;
+  const Op *first = nullptr; ///< That runs ahead.
   /// In blocks of the phase so far.
   llvm::DenseSet<const Value *> released;
 };

@@ -136,6 +136,8 @@ public:
         good &= lowerReduce(*reduce, rule);
       } else if (auto *recompute = llvm::dyn_cast<ast::RecomputeStmt>(rule.stmt)) {
         recomputed.push_back({recompute, rule.env, statement});
+      } else if (auto *overlap = llvm::dyn_cast<ast::OverlapStmt>(rule.stmt)) {
+        lowerOverlap(*overlap);
       } else if (auto *slow = llvm::dyn_cast<ast::SlowStmt>(rule.stmt)) {
         good &= lowerSlow(*slow, *rule.env);
       } else if (!llvm::isa<ast::PipelineStmt>(rule.stmt)) {
@@ -224,6 +226,21 @@ private:
     rule.axes = lowerAxes(stmt.axes);
     rule.kind = RuleKind::KeepGathered;
     graph.rules.push_back(std::move(rule));
+  }
+
+  void lowerOverlap(const ast::OverlapStmt &stmt) {
+    Rule rule;
+    rule.loc = stmt.loc();
+    rule.statement = statement;
+    rule.kind = RuleKind::OverlapCommunication;
+    rule.isApart = !stmt.hasAxes;
+    if (stmt.hasAxes)
+      rule.axes = lowerAxes(stmt.axes);
+    else
+      for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
+        rule.axes.push_back(PlacedAxis(axis));
+    if (graph.mesh.getGroupSize(toSet(rule.axes)) > 1)
+      graph.rules.push_back(std::move(rule));
   }
 
   static Rule::DimNames lowerDimNames(const ast::Pattern &syntax) {

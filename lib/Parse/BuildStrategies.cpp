@@ -77,6 +77,15 @@ Stmt *Builder::rule(Grammar::StrategyRuleContext *tree) {
     node->entries = entryStmts(other->entryBlock());
     return node;
   }
+  if (auto *other = tree->otherRule(); other->OVERLAP()) {
+    auto *node = make<OverlapStmt>(tree);
+    node->what = ident(other->name(0));
+    node->with = ident(other->name(1));
+    node->hasAxes = other->axisList() != nullptr;
+    if (node->hasAxes)
+      node->axes = axes(other->axisList());
+    return node;
+  }
   auto *node = make<OtherRuleStmt>(tree);
   node->word = ident(tree->getStart());
   const Token *last = tree->getStop();

@@ -375,6 +375,8 @@ bool StrategyBinder::checkRule(const ast::Stmt *stmt) {
     ok = checkAxes(partition->axes);
   } else if (auto *reduce = dyn_cast<ast::ReduceStmt>(stmt)) {
     ok = checkAxes(reduce->axes);
+  } else if (auto *overlap = dyn_cast<ast::OverlapStmt>(stmt)) {
+    ok = checkAxes(overlap->axes);
   } else if (auto *slow = dyn_cast<ast::SlowStmt>(stmt)) {
     ok = checkAxes(slow->axes);
   }

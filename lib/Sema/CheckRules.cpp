@@ -108,6 +108,11 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
     checkEntries(reduce->entries, "reduce", reduceEntries);
   } else if (auto *recompute = dyn_cast<ast::RecomputeStmt>(stmt)) {
     checkRecompute(*recompute);
+  } else if (auto *overlap = dyn_cast<ast::OverlapStmt>(stmt)) {
+    collectAxes(overlap->axes);
+    for (auto [word, expected] : {std::pair(overlap->what, "communication"), std::pair(overlap->with, "compute")})
+      if (word.name != expected)
+        diags.report(word.loc(), diag::OverlapWord).range(word.range) << expected << word.name;
   } else if (auto *slow = dyn_cast<ast::SlowStmt>(stmt)) {
     collectAxes(slow->axes);
     llvm::for_each(slow->coordinates, [&](const ast::Expr *coordinate) { checkExpr(coordinate); });

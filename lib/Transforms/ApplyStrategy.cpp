@@ -86,10 +86,10 @@ private:
 
   void applyRules() {
     for (const Rule &rule : graph.rules) {
-      if (rule.isOfState()) // what it is about finds partition-state, or reduce-gradients
+      if (rule.kind == RuleKind::Recompute || rule.kind == RuleKind::OverlapCommunication)
+        continue; // what it is about finds the pass of its name
+      else if (rule.isOfState()) // as does partition-state, or reduce-gradients
         use(rule.axes);
-      else if (rule.kind == RuleKind::Recompute)
-        continue; // as does recompute
       else if (rule.pattern)
         applyAtRule(rule);
       else if (!rule.dims.empty())

@@ -35,12 +35,13 @@ Op &stage::mergeCollectives(llvm::ArrayRef<Op *> members, Op &where) {
   return *merged;
 }
 
-const Stream *stage::addStream(Graph &graph, llvm::StringRef name, StreamKind kind) {
+const Stream *stage::addStream(Graph &graph, llvm::StringRef name, StreamKind kind, bool hasMessages) {
   auto stream = std::make_shared<Stream>();
   stream->name = name.str();
   while (graph.findStream(stream->name))
     stream->name += "_";
   stream->kind = kind;
+  stream->hasMessages = hasMessages;
   stream->number = graph.streams.size();
   graph.streams.push_back(stream);
   return stream.get();

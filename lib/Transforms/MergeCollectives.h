@@ -17,7 +17,7 @@ namespace stage {
 Op &mergeCollectives(llvm::ArrayRef<Op *> members, Op &where);
 
 /// A stream with this name, or one like it where a stream of the graph has it.
-const Stream *addStream(Graph &graph, llvm::StringRef name, StreamKind kind);
+const Stream *addStream(Graph &graph, llvm::StringRef name, StreamKind kind, bool hasMessages = false);
 
 } // namespace stage
 

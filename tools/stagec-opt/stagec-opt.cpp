@@ -45,6 +45,10 @@ cl::opt<Emit> emit("emit", cl::desc("What to print"), cl::init(Emit::Graph), cl:
                               clEnumValN(Emit::ReportJson, "report-json", "the report as JSON"),
                               clEnumValN(Emit::Traces, "traces", "one trace per rank, into the folder that -o names")));
 cl::opt<bool> tracker("tracker", cl::desc("Traces: list the tensors that each node reads and writes"), cl::cat(category));
+enum class Streams { Own, One };
+cl::opt<Streams> streams("streams", cl::desc("Traces: what nodes run on"), cl::init(Streams::Own), cl::cat(category),
+                         cl::values(clEnumValN(Streams::Own, "own", "the streams of the graph (default)"),
+                                    clEnumValN(Streams::One, "one", "one for communication, one for computation")));
 cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after every pass"), cl::cat(category));
 cl::opt<bool> verifyEach("verify-each", cl::desc("Verify the graph after every pass"), cl::cat(category));
 cl::opt<bool> timePasses("time-passes", cl::desc("Print how long every pass took"), cl::cat(category));
@@ -83,6 +87,7 @@ bool printResult(raw_ostream &os, Workload &workload, DiagnosticEngine &diags) {
     EmitOptions options;
     options.directory = outputPath;
     options.tracker = tracker;
+    options.mergesStreams = streams == Streams::One;
     return emitTraces(*linked, options, diags).has_value();
   }
   std::vector<MemoryReport> memory;
@@ -148,7 +153,8 @@ static bool checkOptions(DiagnosticEngine &diags) {
   if (emit == Emit::Traces && outputPath == "-")
     diags.report(SMLoc(), diag::FlagWithoutEffect) << "--emit=traces" << "no folder is named; name one with -o";
   if (emit != Emit::Traces)
-    refuse(tracker, "no traces are written; ask for them with --emit=traces");
+    for (cl::Option *option : std::initializer_list<cl::Option *>{&tracker, &streams})
+      refuse(*option, "no traces are written; ask for them with --emit=traces");
   if (outputPath.empty())
     diags.report(SMLoc(), diag::CannotWriteFile) << outputPath << "the name is empty";
   if (!listPasses)

@@ -90,6 +90,9 @@ public:
       lines.insert(lines.begin() + endOfRules, makeRecompute());
     if (isUsed("attend") && !kept.empty() && random.chance(50))
       lines.insert(lines.begin() + endOfRules, makeRing(kept, shardRules));
+    if (!kept.empty() && random.chance(25))
+      lines.insert(lines.begin() + endOfRules,
+                   "  overlap communication" + (random.chance(50) ? "" : " " + random.pick(kept)) + " with compute;");
     return std::move(lines);
   }
 

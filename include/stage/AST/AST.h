@@ -437,7 +437,15 @@ struct SlowStmt : Stmt {
   Expr *by;
   AST_CLASSOF(SlowStmt)
 };
-/// Rules that this compiler reads and does not lower yet: offload, gather, overlap. Kept with their first
+/// `overlap communication (dp, cp) with compute;`
+struct OverlapStmt : Stmt {
+  Ident what;
+  AxisListSyntax axes;
+  bool hasAxes; ///< Without `axes` it is about all.
+  Ident with;
+  AST_CLASSOF(OverlapStmt)
+};
+/// Rules that this compiler reads and does not lower yet: offload, gather. Kept with their first
 /// word so that each can be refused where it stands.
 struct OtherRuleStmt : Stmt {
   Ident word;

@@ -140,6 +140,8 @@ struct Stream {
   StreamKind kind;
   unsigned number;   ///< Among those of the graph, from 0.
   SMLoc loc;
+  /// What stages of a pipeline send each other runs here, too: of one stream at most.
+  bool hasMessages = false;
 };
 
 /// Something that an op waits for beside its operands: until `value` has been made
@@ -422,6 +424,8 @@ public:
   Dim *addDim(llvm::StringRef name, Size size, SMLoc loc);
   Dim *findDim(llvm::StringRef name) const;
   const Stream *findStream(llvm::StringRef name) const;
+  /// The stream of what stages send each other; null if it is that of all communication.
+  const Stream *getMessageStream() const;
   /// Calls `f` for every op of a block, repeat bodies included, in program order.
   static void walk(Block &block, llvm::function_ref<void(Op &)> f);
   void walk(llvm::function_ref<void(Op &)> f);

@@ -6,7 +6,8 @@
 //   rule 3 keep gathered over tp;
 //   rule 4 partition parameters over dp keep units ("layers[*]", "embed") prefetch 1;
 //   rule 5 reduce gradients over dp bucket 1024 in bf16 per microbatch beside backward;
-//   rule 6 at "layers[*]" recompute whole cases (1);
+//   rule 6 overlap communication over (dp, cp);
+//   rule 7 at "layers[*]" recompute whole cases (1);
 //
 // Rules stand in the graph IR, so that apply-strategy can be tested alone.
 //
@@ -58,8 +59,12 @@ struct Rule {
     return kind == RuleKind::PartitionOptimizer || kind == RuleKind::PartitionGradients ||
            kind == RuleKind::PartitionParameters;
   }
-  /// Says nothing of shardings: what is done with parameters and their gradients.
-  bool isOfState() const { return partitionsState() || kind == RuleKind::ReduceGradients; }
+  /// Says nothing of shardings: what is done with parameters and their gradients, or when.
+  bool isOfState() const {
+    return partitionsState() || kind == RuleKind::ReduceGradients || kind == RuleKind::OverlapCommunication;
+  }
+  /// OverlapCommunication: groups over other axes have another stream each, instead of one for all of them.
+  bool isApart = false;
   /// Recompute: as a whole, with what backward does not need, and what is used outside of it is kept.
   bool isWhole = false;
   /// Recompute: of these cases of a repeat only (IterationCases); absent: of all.

@@ -53,7 +53,7 @@ struct BoundAlias {
 /// A statement that is in effect, and where its expressions are evaluated.
 struct BoundRule {
   /// ShardStmt, KeepStmt, RingStmt, ReplicateStmt, AtStmt, PipelineStmt, PartitionStmt, ReduceStmt, PadStmt, RecomputeStmt,
-  /// SlowStmt or OtherRuleStmt. `if`s are decided: only statements of the branch taken are there. Rules inside an AtStmt
+  /// SlowStmt, OverlapStmt or OtherRuleStmt. `if`s are decided: only statements of the branch taken are there. Rules inside an AtStmt
   /// are as written (they hold no `if`).
   const ast::Stmt *stmt = nullptr;
   const Environment *env = nullptr;
