@@ -1,5 +1,6 @@
 //===- Costs.cpp - FLOPs and bytes of an op on one rank -------------------===//
 #include "stage/IR/Costs.h"
+#include "stage/IR/ShardingRules.h"
 
 using namespace stage;
 
@@ -112,6 +113,22 @@ bool stage::isSeparateAccumulation(const Graph &graph, const Op &op) {
   return op.kind == OpKind::Accumulate && !getFusedAccumulation(graph, op.getOperand(0));
 }
 
+/// 1 on a rank that has pairs under the mask in this step of a ring, 0 on one that has none: it goes on with what it had. Nothing for an
+/// op that all ranks run.
+static Size getPresence(const Graph &graph, const Op &op) {
+  Size area = op.kind == OpKind::Compute && getPairedAxes(op) ? getLocalMaskArea(graph, op) : Size();
+  return area && getCoordinateAxes(graph.mesh, area) ? min(graph.sizes.constant(1), area * 2) : Size(); // halves are the least
+}
+
+/// The same for what adds up such steps: where one of two is nothing, nothing is added.
+static Size getPresenceOfSum(const Graph &graph, const Op &op) {
+  Size presence = getPresence(graph, op);
+  for (const Value *operand : op.def->isSum ? op.getOperands() : llvm::ArrayRef<Value *>())
+    if (Size of = operand->getOp() ? getPresence(graph, *operand->getOp()) : Size())
+      presence = presence ? presence * of : of;
+  return presence;
+}
+
 static OpCost getComputeCost(const Graph &graph, const Op &op) {
   llvm::SmallVector<Size, 8> sizes = getLocalIndexSizes(graph, op);
   Size area = getLocalMaskArea(graph, op);
@@ -127,6 +144,11 @@ static OpCost getComputeCost(const Graph &graph, const Op &op) {
   for (auto &result : op.getResults())
     if (const Op *accumulation = getFusedAccumulation(graph, result.get()))
       cost.bytes = cost.bytes + getBytes(graph, accumulation->getResult());
+  if (Size presence = getPresenceOfSum(graph, op)) {
+    cost.bytes = cost.bytes * presence;
+    for (Size *flops : {&cost.flops.contraction, &cost.flops.attention, &cost.flops.other})
+      *flops = *flops * presence;
+  }
   if (op.isRecomputed) {
     cost.recomputeFlops = cost.recomputeFlops + cost.flops.getTotal();
     cost.flops = {graph.sizes.zero(), graph.sizes.zero(), graph.sizes.zero()};
