@@ -1,6 +1,7 @@
 //===- TensorTracker.cpp - which tensors a node reads and writes ----------===//
 #include "TensorTracker.h"
 #include "stage/IR/Costs.h"
+#include "stage/IR/Identity.h"
 
 using namespace stage;
 
@@ -94,6 +95,8 @@ void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64
     } else if (origin.kind == Origin::Kind::Node && isMadeInPlace(*op)) {
       readStatic(op->kind == OpKind::Update || op->kind == OpKind::Append ? op->getOperand(0) : getMoved(*origin.value), *origin.unit,
                  origin.iteration);
+    } else if (const Value *buffer = origin.kind == Origin::Kind::Node ? getBufferWrittenBack(*op) : nullptr) {
+      readStatic(buffer, *origin.unit, origin.iteration);
     }
   });
 }
@@ -141,7 +144,7 @@ void TensorTracker::trackOp(const Op &op, const PlacedUnit &unit, int64_t iterat
   clear();
   for (const Value *operand : op.kind == OpKind::Accumulate ? op.getOperands().take_front() : op.getOperands())
     readStatic(operand, unit, iteration);
-  if (isAddition(op.kind))
+  if (isAddition(op.kind) || getBufferWrittenBack(op))
     readStatic(op.getResult(), unit, iteration);
   for (auto &result : op.getResults())
     if (const Op *accumulation = getFusedAccumulation(graph, result.get()))

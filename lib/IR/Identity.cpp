@@ -32,3 +32,22 @@ bool stage::computesNothing(const Op &op) {
   return !def.flops && !def.bytes && !def.backwardFlops && !def.declaresSaves &&
          op.getOperand(0)->type.dtype == op.getResult()->type.dtype && findIdentity(def);
 }
+
+bool stage::isCast(const Op &op) {
+  return op.kind == OpKind::Compute && op.getNumOperands() == 1 && op.getNumResults() == 1 &&
+         op.getOperand(0)->type.dtype != op.getResult()->type.dtype && findIdentity(*op.def);
+}
+
+const Value *stage::getBufferWrittenBack(const Op &op) {
+  if (!isCast(op))
+    return nullptr;
+  auto findMoved = [](const Value *value) {
+    while (value->getOp() && isReshard(value->getOp()->kind))
+      value = getMoved(*value);
+    return value;
+  };
+  const Op *narrow = findMoved(op.getOperand(0))->getOp();
+  const Value *buffer = narrow && isCast(*narrow) ? findMoved(narrow->getOperand(0)) : nullptr;
+  bool isBuffer = buffer && buffer->getOp() && buffer->getOp()->kind == OpKind::Accumulate;
+  return isBuffer && buffer->type.dtype == op.getResult()->type.dtype ? buffer : nullptr;
+}

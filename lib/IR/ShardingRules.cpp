@@ -1,5 +1,6 @@
 //===- ShardingRules.cpp - what an op makes and needs (law L4) ------------===//
 #include "stage/IR/ShardingRules.h"
+#include "stage/IR/Identity.h"
 
 using namespace stage;
 
@@ -117,6 +118,8 @@ Sharding stage::getNaturalSharding(const Op &op, unsigned resultNumber) {
     }
   if (!result.extra)
     sharding.partial |= getPassedPartial(op);
+  if (isCast(op)) // what flat storage has
+    sharding.flat = op.getOperand(0)->sharding.flat;
   return sharding;
 }
 
@@ -129,6 +132,8 @@ Sharding stage::getNeededSharding(const Op &op, unsigned operand) {
       needed.dims.push_back(op.indexAxes[index]);
     if (value->sharding.partial) // else all operands of a sum would be looked at for each of them
       needed.partial = value->sharding.partial & getPassedPartial(op);
+    if (isCast(op))
+      needed.flat = value->sharding.flat;
     return needed;
   }
   case OpKind::Repeat:

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "FormulaEvaluator.h"
 #include "OpRunner.h"
+#include "stage/IR/Identity.h"
 #include "stage/IR/ShardingRules.h"
 
 using namespace stage;
@@ -23,6 +24,10 @@ std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMe
   Invocation in;
   in.def = def.vjpOf ? def.vjpOf : &def;
   std::optional<Fault> fault;
+  if (rank >= 0 && isCast(op) && !op.getOperand(0)->sharding.flat.empty()) {
+    TensorRef piece = read(op.getOperand(0), step, rank, memory, fault);
+    return fault ? fault : store(op.getResult(), step.frame, step.microbatch, piece, rank, memory, &op);
+  }
   if (!setPositions(op, rank, ~AxisSet(0), in, fault))
     return fault;
   llvm::SmallVector<TensorRef, 6> operands;

@@ -1,5 +1,6 @@
 //===- UnitSimulator.cpp - the tensors of one unit, node by node ----------===//
 #include "stage/Memory/UnitSimulator.h"
+#include "stage/IR/Identity.h"
 #include "stage/IR/Channel.h"
 #include "stage/IR/Costs.h"
 #include "stage/Memory/Diagnostics.h"
@@ -112,6 +113,8 @@ static bool isStatic(const Value *value) {
     return false;
   if (op->kind == OpKind::AllReduce || (op->kind == OpKind::ReduceScatter && op->flat))
     return isStatic(getMoved(*value));
+  if (getBufferWrittenBack(*op))
+    return true;
   return isState(op->kind) || isAddition(op->kind) || op->kind == OpKind::Update || op->kind == OpKind::Append;
 }
 

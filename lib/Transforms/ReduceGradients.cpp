@@ -9,14 +9,17 @@
 //   %a.2 = all_reduce(%a.1) over dp        %a.2 = cast(%a.1) : bf16
 //   update(%a, %a.2)                       %b.2 = cast(%b.1) : bf16
 //   %b.2 = all_reduce(%b.1) over dp   ->   %a.3, %b.3 = all_reduce(%a.2, %b.2) over dp
-//   update(%b, %b.2)                       update(%a, %a.3)
-//                                          update(%b, %b.3)
+//   update(%b, %b.2)                       %a.4 = cast(%a.3) : f32
+//                                          update(%a, %a.4)
+//                                          %b.4 = cast(%b.3) : f32
+//                                          update(%b, %b.4)
 //
 // Algorithm: the *way* of a gradient is what reduces it over axes of the rule, one behind
 // the other, and the gather of its parameter where its shard was updated. In each block
 //
 //   1. what is reduced first is brought to the type: an op that makes a contribution
-//      writes that type, all else is cast, on a stream for casts;
+//      writes that type, all else is cast, on a stream for casts, and cast back into its
+//      buffer when it has been reduced;
 //   2. gradients fill buckets in the order in which backward completes them. A bucket is
 //      full when it has `bucket` bytes or more (as those of PyTorch's DDP and Megatron's),
 //      and ends in any case where a repeat or an iteration does, as layers stay rolled: all
@@ -28,8 +31,7 @@
 //      and additions of what has been reduced in backward, for which no compute waits;
 //      or reductions wait for all of backward.
 //
-// Limits: what is reduced by unit (bucket-units) is in no other bucket. A gradient that is
-// kept flat before it is reduced cannot change its type.
+// Limits: what is reduced by unit (bucket-units) is in no other bucket.
 //
 //===----------------------------------------------------------------------===//
 #include "MergeCollectives.h"
@@ -259,36 +261,45 @@ private:
       return false;
     }
     for (unsigned i = 0; rule->type && i < first.getNumOperands(); ++i)
-      if (!bringToType(first, i))
-        return false;
+      bringToType(first, i);
     return true;
   }
 
-  bool bringToType(Op &reduction, unsigned number) {
+  void bringToType(Op &reduction, unsigned number) {
     Value &operand = *reduction.getOperand(number);
-    if (operand.type.dtype != *rule->type) {
-      Op *maker = operand.getOp();
-      bool isContribution = reduction.getBlock()->getPhase() != PhaseKind::Step;
-      if (isContribution && maker && maker->kind == OpKind::Compute && operand.getUses().size() == 1) {
-        maker->def = getWriting(*maker->def, operand.getNumber());
-        operand.type.dtype = *rule->type;
-      } else if (operand.sharding.flat.empty()) {
-        reduction.setOperand(number, cast(operand, reduction));
-      } else {
-        if (!hasFailed)
-          diags.report(rule->loc, diag::ReducedFlat)
-              << describe(operand) << llvm::join(listAxisNames(graph.mesh, reduction.axes), ", ") << getName(*rule->type);
-        hasFailed = true;
-        return false;
-      }
+    DType type = operand.type.dtype;
+    bool isContribution = reduction.getBlock()->getPhase() != PhaseKind::Step;
+    if (type == *rule->type)
+      return;
+    Op *maker = operand.getOp();
+    if (isContribution && maker && maker->kind == OpKind::Compute && operand.getUses().size() == 1) {
+      maker->def = getWriting(*maker->def, operand.getNumber());
+      operand.type.dtype = *rule->type;
+    } else {
+      Op &narrow = cast(operand, *rule->type, reduction);
+      reduction.getBlock()->moveBefore(&narrow, &reduction);
+      reduction.setOperand(number, narrow.getResult());
     }
-    for (Value *at = reduction.getResult(number);;) {
-      at->type.dtype = *rule->type;
-      if (at->getUses().size() != 1 || !isReshard(at->getUses().front().first->kind))
-        return true;
-      auto [user, position] = at->getUses().front();
-      at = user->getResult(position);
+    llvm::SmallVector<Value *, 4> moved = {reduction.getResult(number)};
+    size_t numReduced = 1; // up to the last one over axes of the rule
+    while (moved.back()->getUses().size() == 1 && isReshard(moved.back()->getUses().front().first->kind)) {
+      auto [user, position] = moved.back()->getUses().front();
+      moved.push_back(user->getResult(position));
+      numReduced = isContribution || isReduction(*user) ? moved.size() : numReduced;
     }
+    moved.resize(numReduced);
+    for (Value *value : moved)
+      value->type.dtype = *rule->type;
+    if (!isContribution)
+      writeBack(*moved.back(), type);
+  }
+
+  /// A gradient is reduced in a copy, and goes on in its buffer.
+  void writeBack(Value &reduced, DType type) {
+    llvm::SmallVector<std::pair<Op *, unsigned>, 2> uses(reduced.getUses().begin(), reduced.getUses().end());
+    Value *buffer = cast(reduced, type, *reduced.getOp()).getResult();
+    for (auto [user, operand] : uses)
+      user->setOperand(operand, buffer);
   }
 
   /// The same operator with another type of a result.
@@ -302,23 +313,23 @@ private:
     return known;
   }
 
-  Value *cast(Value &value, Op &before) {
-    auto owner = std::make_unique<Op>(OpKind::Compute, before.loc);
-    owner->def = graph.defs.getCast(value.type.getNumDims(), *rule->type);
-    owner->scope = before.scope;
+  /// Behind another op, whose place in the strategy it shares.
+  Op &cast(Value &value, DType dtype, Op &where) {
+    auto owner = std::make_unique<Op>(OpKind::Compute, where.loc);
+    owner->def = graph.defs.getCast(value.type.getNumDims(), dtype);
+    owner->scope = where.scope;
     owner->extents.assign(value.type.shape.begin(), value.type.shape.end());
     owner->indexAxes.assign(value.sharding.dims.begin(), value.sharding.dims.end());
     owner->addOperand(&value);
     moveToStream(*owner, casts, "casts", StreamKind::Computation);
-    owner->virtualStage = before.virtualStage;
+    owner->virtualStage = where.virtualStage;
     TensorType type = value.type;
-    type.dtype = *rule->type;
+    type.dtype = dtype;
     Value *result = owner->addResult(type, value.path);
     result->sharding = value.sharding;
     result->loc = value.loc;
     result->primal = value.primal;
-    before.getBlock()->insertBefore(&before, std::move(owner));
-    return result;
+    return *where.getBlock()->insertAfter(&where, std::move(owner));
   }
 
   //===--- buckets --------------------------------------------------------===//

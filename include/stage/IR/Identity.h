@@ -26,6 +26,12 @@ std::optional<unsigned> findIdentity(const OpDef &def);
 /// saves nothing: only its place in the graph is left of it.
 bool computesNothing(const Op &op);
 
+/// True for a compute op whose result is its only operand in another element type. It may be kept flat.
+bool isCast(const Op &op);
+
+/// The gradient buffer in which a cast writes what has been reduced in another type, of whose elements that was made; null for any other op.
+const Value *getBufferWrittenBack(const Op &op);
+
 } // namespace stage
 
 #endif // STAGE_IR_IDENTITY_H

@@ -111,8 +111,7 @@ def draw(rng):
         if rng.random() < 0.5:
             j.bucket = rng.choice([0, 1, 1 << 30]) if not j.units else 0
             j.bf16 = j.precision != "fp32" and rng.random() < 0.5
-            # Shards that are reduced further change their type in backward only; what is scattered per step is not reduced before.
-            j.per_microbatch = j.zero != 1 and (rng.random() < 0.3 or j.bf16 and j.zero >= 2 and (j.replica > 1 or j.sequence))
+            j.per_microbatch = j.zero != 1 and rng.random() < 0.3  # what is scattered per step is not reduced before
             j.overlap = rng.choice(["none", "true"] + ["false"] * (j.zero < 2 and not j.per_microbatch))
     choices = ["combined"]
     plain = j.replica == 1 and not j.units and j.context != "heads"
@@ -372,13 +371,15 @@ def add_states(j, traffic):
         if j.zero in (1, 2):
             put("all_gather", cut, pieces, gathered, weight, True)
         for rest in {x.rest for x in pieces}:
+            # Over axes that are none of the rule's a gradient is reduced in its own type.
             some = [x for x in pieces if x.rest == rest]
-            put("all_reduce", rest, some, completed if j.units or reduced(some[0]) else alone, wire, not j.per_microbatch)
+            bytes = wire if reduced(some[0]) or j.per_microbatch else 4
+            put("all_reduce", rest, some, completed if j.units or reduced(some[0]) else alone, bytes, not j.per_microbatch)
         if j.zero == 3:
             put("all_gather", cut, pieces, unit, weight, False)
             put("all_gather", cut, [x for x in pieces if x.read and not j.keep], unit, weight, False)
         if any(x.tied for x in pieces) and not any(x.copy for x in pieces):
-            traffic.put(r, "all_reduce", ["pp"], 1, sum(x.shard for x in pieces if x.tied) * (4 if inBackward else wire))
+            traffic.put(r, "all_reduce", ["pp"], 1, sum(x.shard for x in pieces if x.tied) * 4)
         own = [x for x in pieces if not x.copy]
         held.append((sum(x.shard if j.zero == 3 else x.local for x in own), sum(4 * (x.shard if j.zero >= 2 else x.local) for x in own),
                      sum((8 if j.precision == "fp32" else 12) * x.shard for x in own)))
