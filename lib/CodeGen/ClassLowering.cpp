@@ -15,11 +15,30 @@ llvm::SmallVector<const Channel *, 1> stage::listSendingChannels(const StageProg
   return channels;
 }
 
-/// A value for each message that ranks of the class send to another part.
-static std::optional<StageProgram> repeatMessages(const StageProgram &stage, const RankClass &rankClass) {
-  if (rankClass.messages.empty())
+/// The units of several steps. Microbatches count on; what is posted in a step is posted when its units begin, or later.
+static void repeatSteps(StageProgram &own, unsigned steps, unsigned microbatches) {
+  size_t numUnits = own.units.size();
+  for (size_t unit = own.posts.size(); !own.posts.empty() && unit < numUnits; ++unit)
+    own.posts.push_back(unit);
+  own.units.reserve(numUnits * steps);
+  for (unsigned step = 1; step < steps; ++step)
+    for (size_t i = 0; i < numUnits; ++i) {
+      Unit unit = own.units[i];
+      if (!isOncePerStep(unit.kind))
+        unit.microbatch += step * microbatches;
+      own.units.push_back(unit);
+      if (!own.posts.empty())
+        own.posts.push_back(own.posts[i] + step * numUnits);
+    }
+}
+
+/// What ranks of the class run, where it is not what the stage runs: several steps, and a value for each message that they
+/// send to another part.
+static std::optional<StageProgram> makeOwn(const Program &program, const RankClass &rankClass, unsigned steps) {
+  if (rankClass.messages.empty() && steps == 1)
     return std::nullopt;
-  StageProgram own = stage;
+  StageProgram own = program.stages[rankClass.stage];
+  repeatSteps(own, steps, program.microbatches);
   for (UnitTemplate &unit : own.templates) {
     for (ProgramItem &item : unit.items)
       for (auto [channel, count] : rankClass.messages)
@@ -33,9 +52,9 @@ static std::optional<StageProgram> repeatMessages(const StageProgram &stage, con
 ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, const EmitOptions &options,
                              const RankClass &rankClass, DiagnosticEngine &diags)
     : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
-      own(repeatMessages(program.stages[rankClass.stage], rankClass)),
+      own(makeOwn(program, rankClass, options.steps)),
       stage(own ? *own : program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags),
-      additions(program.buffers), producers(graph, additions),
+      additions(program.buffers), producers(graph, stage, additions),
       slowness(rankClass.slowness), facts(graph.pipeline.environments.size()), numIssued(groups.getNumKinds() + 2),
       chains(firstDeclared + graph.streams.size()) {
   for (auto [axis, coordinate] : rankClass.coordinates)
@@ -73,13 +92,24 @@ void ClassLowering::placeUnits() {
   llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> giving; // (chunk and direction, microbatch)
   const PlacedUnit *before = nullptr; // of what runs once per step
   UnitChains kinds = stage.listChains();
+  const PlacedUnit *updates = nullptr;
+  size_t unitsPerStep = stage.units.size() / options.steps;
   for (const Unit &unit : stage.units) {
+    if (!units.empty() && units.size() % unitsPerStep == 0) {
+      // What the first unit of a step needs arrives while parameters are updated.
+      updates = &units.back();
+      before = nullptr;
+      if (updates->layout->getFirstWork())
+        loader = units.size() - 1;
+    }
     const UnitTemplate *found = stage.find(unit.kind, unit.chunk);
     PlacedUnit &placed = units.emplace_back();
     placed.layout = &layouts[found - stage.templates.data()];
     unitsOfLayout[found - stage.templates.data()].push_back(units.size() - 1);
     placed.base = next;
     placed.kind = unit.kind;
+    placed.step = (units.size() - 1) / unitsPerStep;
+    placed.updates = updates;
     placed.chain = kinds.ofUnit[units.size() - 1];
     next += placed.layout->getNumNodes();
     if (isOncePerStep(unit.kind)) {
@@ -163,17 +193,17 @@ llvm::SmallVector<uint64_t, 4> ClassLowering::getTags(const PlacedUnit &unit) co
 /// One number per direction, boundary, microbatch and value, so that no two messages in flight share one.
 uint64_t ClassLowering::getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const {
   uint64_t direction = isBackward(unit.kind), boundary = std::min(from, to);
-  return ((direction * program.virtualStages.size() + boundary) * program.microbatches + unit.microbatch) *
+  return ((direction * program.virtualStages.size() + boundary) * getNumMicrobatches() + unit.microbatch) *
              maxValues + value;
 }
 
 /// Between ranks of two parts there are no other messages than those of channels.
 uint64_t ClassLowering::getTag(const Channel &channel, const PlacedUnit &unit) const {
-  return uint64_t(channel.number) * program.microbatches + unit.microbatch;
+  return uint64_t(channel.number) * getNumMicrobatches() + unit.microbatch;
 }
 
 uint64_t ClassLowering::getNumTags() const {
-  return 2 * program.virtualStages.size() * program.microbatches * maxValues;
+  return 2 * program.virtualStages.size() * getNumMicrobatches() * maxValues;
 }
 
 bool ClassLowering::checkTags() const {
@@ -276,6 +306,8 @@ void ClassLowering::endUnit(unsigned number) {
   lastCompOfUnit.push_back(chains[computation]);
   if (isBackward(units[number].kind) || units[number].kind == PhaseKind::Reduce)
     additions.endUnit(units[number]);
+  if (number + 1 < units.size() && units[number + 1].step != units[number].step)
+    additions.startStep();
 }
 
 llvm::ArrayRef<uint64_t> ClassLowering::getNumCollectives(const PlacedUnit &unit) {

@@ -169,6 +169,8 @@ private:
   void select(unsigned environment);
   /// Of messages between stages.
   uint64_t getNumTags() const;
+  /// In all steps.
+  uint64_t getNumMicrobatches() const { return uint64_t(program.microbatches) * options.steps; }
   void placeUnits();
   unsigned getVirtualStage(const PlacedUnit &unit) const;
   uint64_t getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const;

@@ -89,10 +89,10 @@ private:
       return false;
     }
     for (const Part &part : parts) {
-      if (!checkSlowRanks(*part.program.graph, diags))
+      if (!checkSlowRanks(*part.program.graph, diags) || !checkSteps(part.program, options.steps, diags))
         return false;
       for (const StageProgram &stage : part.program.stages)
-        if (uint64_t nodes = countNodes(part.program, stage); nodes > maxNodes) {
+        if (uint64_t nodes = options.steps * countNodes(part.program, stage); nodes > maxNodes) {
           diags.report(part.program.graph->loc, diag::TracesOfTooManyNodes) << stage.stage << int64_t(nodes) << maxNodes;
           return false;
         }

@@ -1,5 +1,6 @@
 //===- Layout.cpp - where each op's node is in a trace --------------------===//
 #include "Layout.h"
+#include "stage/CodeGen/Diagnostics.h"
 #include "stage/IR/Costs.h"
 
 using namespace stage;
@@ -131,6 +132,17 @@ std::optional<std::pair<const Op *, int64_t>> Segment::findFirstWork() const {
   return std::nullopt;
 }
 
+bool stage::checkSteps(const Program &program, unsigned steps, DiagnosticEngine &diags) {
+  constexpr uint64_t maxUnits = 10'000'000;
+  for (const StageProgram &stage : program.stages)
+    if (stage.units.size() > maxUnits / steps) {
+      diags.report(program.graph->loc, diag::TracesOfTooManySteps)
+          << stage.stage << int64_t(stage.units.size() * steps) << int64_t(steps) << int64_t(maxUnits);
+      return false;
+    }
+  return true;
+}
+
 uint64_t stage::countNodes(const Program &program, const StageProgram &stage) {
   std::vector<uint64_t> perTemplate;
   for (const UnitTemplate &unit : stage.templates)
@@ -213,6 +225,26 @@ int64_t NodeLayout::getSentIteration(const Value *value) const {
   return loop->reverse ? segment->item->begin : segment->item->end - 1;
 }
 
+Producers::Producers(const Graph &graph, const StageProgram &stage, Additions &additions)
+    : graph(graph), additions(additions) {
+  forEachOp(stage, [&](const Op &op) {
+    if (op.kind == OpKind::Write || (op.kind == OpKind::Update && !op.getNumResults()))
+      writers[op.getOperand(0)] = &op;
+  });
+}
+
+/// `iteration` is -1 outside of loops.
+void Producers::findWriter(const Value *param, const PlacedUnit &unit, int64_t iteration,
+                           llvm::SmallVectorImpl<uint64_t> &ids) const {
+  const Op *writer = unit.updates ? writers.lookup(param) : nullptr;
+  if (!writer)
+    return;
+  if (writer->kind == OpKind::Write)
+    (void)find(writer->getOperand(1), *unit.updates, iteration, ids);
+  else if (auto position = unit.updates->layout->findPosition(writer, iteration))
+    ids.push_back(unit.updates->base + *position);
+}
+
 bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iteration,
                      llvm::SmallVectorImpl<uint64_t> &ids) const {
   bool isInput = false;
@@ -221,6 +253,8 @@ bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iterati
       ids.push_back(origin.id);
     else if (origin.kind == Origin::Kind::Buffer)
       additions.findLast(origin.value, origin.iteration, unit, ids);
+    else if (origin.value->getOp()->kind == OpKind::Param)
+      findWriter(origin.value, *origin.unit, origin.iteration, ids);
     else
       isInput |= origin.value->getOp()->kind == OpKind::Input;
   });
@@ -306,7 +340,8 @@ void Additions::findLast(const Value *buffer, int64_t iteration, const PlacedUni
         id = std::max(id, findLast(ofLayout, iteration, unit));
   } else if (auto it = known.find(first); it != known.end()) {
     for (const Last &last : it->second)
-      id = std::max(id, std::optional((last.base == unit.base ? last.base : latest.lookup(last.layout)) + last.offset));
+      if (auto base = last.base == unit.base ? std::optional<uint64_t>(last.base) : getLatest(last.layout))
+        id = std::max(id, std::optional<uint64_t>(*base + last.offset));
   }
   if (id)
     ids.push_back(*id);

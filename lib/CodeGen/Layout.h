@@ -116,7 +116,8 @@ struct PlacedUnit {
   const NodeLayout *layout = nullptr;
   uint64_t base = 0; ///< Id of its first node.
   PhaseKind kind = PhaseKind::Forward;
-  unsigned microbatch = 0;
+  unsigned microbatch = 0; ///< Counted through all steps.
+  unsigned step = 0;
   std::optional<unsigned> chunk; ///< If the stage has several.
   unsigned environment = 0;
   unsigned chain = 0; ///< Of its stage.
@@ -124,17 +125,25 @@ struct PlacedUnit {
   const PlacedUnit *previous = nullptr;
   /// The unit of another chunk that hands this one what its repeat carries; null if there is none.
   const PlacedUnit *giver = nullptr;
+  /// What updated the parameters in the step before; null in the first step.
+  const PlacedUnit *updates = nullptr;
   /// The number of the last unit before it that has more than messages: what this one needs arrives while that runs.
   std::optional<unsigned> loader;
 
-  /// `F0`, `B2.1`, `step`.
-  std::string getName() const { return Unit{kind, microbatch, chunk.value_or(0)}.str(chunk.has_value()); }
+  /// `F0`, `B2.1`, `step`, and of the steps behind the first `step1`, ...
+  std::string getName() const {
+    std::string name = Unit{kind, microbatch, chunk.value_or(0)}.str(chunk.has_value());
+    return isOncePerStep(kind) && step ? name + std::to_string(step) : name;
+  }
   /// How many units of its microbatch and chunk are before it.
   unsigned getPlace() const { return previous ? previous->getPlace() + 1 : 0; }
 };
 
 /// The nodes of a rank of a stage.
 uint64_t countNodes(const Program &program, const StageProgram &stage);
+
+/// Whether the units of all steps can be listed. False after a report.
+bool checkSteps(const Program &program, unsigned steps, DiagnosticEngine &diags);
 
 /// Where a value comes from: the name its maker gives it, and when.
 struct Origin {
@@ -173,6 +182,8 @@ public:
   void add(const Value *buffer, const PlacedUnit &unit);
   /// All nodes of the unit have been added, or are those of an earlier unit with the same layout.
   void endUnit(const PlacedUnit &unit);
+  /// Another step begins: no unit of it has added anything yet.
+  void startStep() { latest.clear(); }
   /// Appends the node of `unit`, or else of an earlier one, that added last before the current node.
   void findLast(const Value *buffer, int64_t iteration, const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids);
   /// The first id of the latest unit with this layout, if one has ended.
@@ -212,13 +223,15 @@ private:
 /// Finds out where values come from on one stage.
 class Producers {
 public:
-  Producers(const Graph &graph, Additions &additions) : graph(graph), additions(additions) {}
+  /// Notes what writes parameters.
+  Producers(const Graph &graph, const StageProgram &stage, Additions &additions);
 
   using Visitor = llvm::function_ref<void(const Origin &)>;
   /// Visits the origins of a value that is used in `unit` at `iteration` (-1: outside of loops). There are several
   /// if an op without a node made it: those of its operands.
   void visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor) const;
-  /// Appends the ids of the nodes that the value waits for. True if it is an input of the microbatch, or a view of one.
+  /// Appends the ids of the nodes that the value waits for: of a parameter, those that wrote it in the step before. True
+  /// if it is an input of the microbatch, or a view of one.
   bool find(const Value *value, const PlacedUnit &unit, int64_t iteration, llvm::SmallVectorImpl<uint64_t> &ids) const;
 
 private:
@@ -228,9 +241,12 @@ private:
   bool visitHandedIn(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const;
   void visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor, Seen &seen) const;
   void visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const;
+  void findWriter(const Value *param, const PlacedUnit &unit, int64_t iteration,
+                  llvm::SmallVectorImpl<uint64_t> &ids) const;
 
   const Graph &graph;
   Additions &additions;
+  llvm::DenseMap<const Value *, const Op *> writers; ///< An update in place, or a write, by parameter.
 };
 
 } // namespace stage

@@ -162,6 +162,9 @@ private:
         if (!addUnit(other))
           return std::nullopt;
       }
+    key.push_back(unit.updates != nullptr);
+    if (unit.updates && !addUnit({0, unit.updates->base, unit.updates->layout->getNumNodes()}))
+      return std::nullopt;
     auto awaited = lowering.getAwaitedUnits(number);
     if (!awaited)
       return std::nullopt;
@@ -287,7 +290,7 @@ std::optional<EmitStatistics> stage::measureTraces(const Program &program, const
   const Mesh &mesh = graph.mesh;
   GroupTable groups(program);
   EmitStatistics statistics;
-  if (!checkSlowRanks(graph, diags))
+  if (!checkSlowRanks(graph, diags) || !checkSteps(program, options.steps, diags))
     return std::nullopt;
   for (const StageProgram &stage : program.stages) {
     RankClass rankClass;

@@ -109,8 +109,8 @@ bool stage::runMiddle(Compilation &c, const DriverOptions &options) {
   return c.program != nullptr;
 }
 
-static TraceStatistics describe(const EmitStatistics &traces, bool written) {
-  return {written, traces.ranks, traces.classes, traces.nodes, traces.bytes, traces.files};
+static TraceStatistics describe(const EmitStatistics &traces, bool written, unsigned steps) {
+  return {written, traces.ranks, traces.classes, traces.nodes, traces.bytes, traces.files, steps};
 }
 
 std::optional<Report> stage::makeReport(Compilation &c) {
@@ -142,10 +142,10 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options) {
     if (!written)
       return false;
     if (report)
-      report->traces = describe(*written, /*written=*/true);
+      report->traces = describe(*written, /*written=*/true, traces.steps);
   } else if (options.report != ReportKind::None) {
     if (std::optional<EmitStatistics> size = measureTraces(*c.program, options.traces, c.diags))
-      report->traces = describe(*size, /*written=*/false);
+      report->traces = describe(*size, /*written=*/false, options.traces.steps);
     if (c.diags.hasErrors())
       return false;
   }

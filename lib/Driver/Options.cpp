@@ -70,6 +70,8 @@ cl::opt<Streams> streams("streams", cl::desc("What a rank's nodes run on"), cl::
                                     clEnumValN(Streams::One, "one", "one for communication and one for computation, for "
                                                                     "simulators that have no others")),
                          cl::cat(category));
+cl::opt<unsigned> steps("steps", cl::desc("Training steps that traces are of (default: 1)"), cl::init(1),
+                        cl::value_desc("n"), cl::cat(category));
 cl::opt<bool> tracker("tracker", cl::desc("Write the inputs and outputs of every node, for memory tracking"),
                       cl::cat(category));
 cl::opt<bool> prove("prove",
@@ -238,6 +240,10 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.traces.force = force;
   options.traces.names = names == Names::All;
   options.traces.tracker = tracker;
+  options.traces.steps = steps;
+  constexpr unsigned maxSteps = 100'000;
+  if (steps < 1 || steps > maxSteps)
+    diags.report(SMLoc(), diag::BadSteps) << int64_t(maxSteps) << int64_t(steps);
   options.traces.mergesStreams = streams == Streams::One;
   options.traces.orderAsData = order == Order::Data;
   options.traces.jobs = options.threads = jobs;
@@ -261,6 +267,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
     checkNeedsTraces(tracker, "--tracker");
     checkNeedsTraces(order.getNumOccurrences() > 0, "--order");
     checkNeedsTraces(streams.getNumOccurrences() > 0, "--streams");
+    checkNeedsTraces(steps.getNumOccurrences() > 0, "--steps");
   }
   if (options.isComparison()) {
     // One plan has a graph, a proof and traces; many have a table.
@@ -277,6 +284,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
       checkOnePlan(names.getNumOccurrences() > 0, "--names");
       checkOnePlan(order.getNumOccurrences() > 0, "--order");
       checkOnePlan(streams.getNumOccurrences() > 0, "--streams");
+      checkOnePlan(steps.getNumOccurrences() > 0, "--steps");
     }
     checkOnePlan(printAfterAll || !printAfter.empty(), "--print-after");
     checkOnePlan(timePasses, "--time-passes");

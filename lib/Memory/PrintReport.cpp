@@ -39,7 +39,8 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   if (report.traces) {
     const TraceStatistics &traces = *report.traces;
     table.addRow({"classes", formatCount(traces.classes)});
-    table.addRow({"trace nodes", formatCount(traces.nodes)});
+    table.addRow({"trace nodes", formatCount(traces.nodes) +
+                                     (traces.steps > 1 ? ", of " + formatCount(traces.steps) + " steps" : "")});
     table.addRow({"trace files", formatCount(traces.files) + ", " + formatBytes(traces.bytes) + " (" +
                                      formatCount(traces.bytes) + " bytes)" + (traces.written ? "" : ", not written")});
   }

@@ -207,6 +207,8 @@ private:
       number("nodes", traces.nodes);
       number("files", traces.files);
       number("bytes", traces.bytes);
+      if (traces.steps > 1)
+        number("steps", traces.steps);
     });
   }
 

@@ -30,6 +30,7 @@ struct EmitOptions {
   bool tracker = false;     ///< `inputs` and `outputs` for simulators that track memory.
   bool orderAsData = false; ///< The order as data dependencies, for consumers that ignore control dependencies.
   bool mergesStreams = false; ///< All streams of a kind are one, for simulators that know no others.
+  unsigned steps = 1;       ///< Training steps, one after the other.
   unsigned jobs = 0;        ///< Threads; 0: one per core.
   /// Ranks to write, as inclusive ranges; empty: all.
   std::vector<std::pair<int64_t, int64_t>> ranks;

@@ -75,6 +75,7 @@ struct TraceStatistics {
   __int128 nodes = 0;
   __int128 bytes = 0;
   int64_t files = 0;
+  int64_t steps = 1; ///< That they are of; all else in a report is of one.
 };
 
 struct Report {
