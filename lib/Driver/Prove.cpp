@@ -120,7 +120,9 @@ private:
     }
     // Every combination, that with the fewest ranks first. Most combinations of two readings have different ranks.
     bool isReadTwice = job.strategy.meshStmt && job.strategy.readings.size() > job.strategy.meshStmt->axes.size();
-    size_t numAxes = isReadTwice ? countAxes(job) : 0, most = isReadTwice ? 512 : 64;
+    // Nor is an axis of which several dims have a part one of which one dim has all.
+    bool isRefined = isReadTwice || job.strategy.mesh.size() > job.strategy.readings.size();
+    size_t numAxes = isRefined ? countAxes(job) : 0, most = isReadTwice ? 512 : 64;
     std::vector<std::pair<int64_t, std::vector<int64_t>>> meshes = {{1, {}}};
     for (const Choice &choice : choices) {
       std::vector<std::pair<int64_t, std::vector<int64_t>>> longer;

@@ -497,6 +497,8 @@ bool JobBinder::bind() {
   }
   if (args)
     job.modelArgs = std::move(*args);
+  if (hasStrategy)
+    splitSharedAxes(job.strategy, job.modelArgs, binding, sizes);
   bool hasPrecision = bindPrecision();
   if (!hasStrategy)
     return false; // the step's microbatches would be wrong

@@ -11,8 +11,6 @@ using llvm::dyn_cast;
 
 /// Ranks are numbered with 31 bits in traces.
 constexpr int64_t maxRanks = int64_t(1) << 31;
-/// Sets of axes are 32-bit masks.
-constexpr size_t maxAxes = 32;
 
 int64_t BoundStrategy::getNumRanks() const {
   int64_t ranks = 1;

@@ -11,6 +11,9 @@
 
 namespace stage::sema {
 
+/// Sets of axes are 32-bit masks.
+constexpr size_t maxAxes = 32;
+
 /// Binds `decl` to evaluated arguments given at `usedAt`. Environments are added to `environments`.
 std::optional<BoundStrategy> bindStrategy(Evaluator &evaluator, std::deque<Environment> &environments,
                                           const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt);
@@ -19,6 +22,11 @@ std::optional<BoundStrategy> bindStrategy(Evaluator &evaluator, std::deque<Envir
 /// that is several of its atoms. False after reporting at `range` why there is no such mesh.
 bool refineMesh(BoundStrategy &strategy, ArrayRef<BoundAxis> second, SMRange range, SizeContext &sizes,
                 DiagnosticEngine &diags);
+
+/// Makes two of each axis of which the first dim of a rule for several, as `shard (KV, G) over tp`, takes a part and not
+/// all, by the values of the model's parameters.
+void splitSharedAxes(BoundStrategy &strategy, ArrayRef<NamedValue> modelArgs, const SizeBinding &binding,
+                     SizeContext &sizes);
 
 /// Evaluates what the pipeline statement in effect says, if there is one, for a number of microbatches. False after
 /// reporting a fault.

@@ -15,15 +15,14 @@
 //      (ShardingRules.h); what they are finally also obeys their constraint. A partial value
 //      that some user needs complete is completed for all users.
 //
-// Conflicts: an axis stays where a parameter or the gradient of one carries it; else
-// where the fewest bytes move; ties go to the leftmost operand. See --remarks.
+// Conflicts are settled in SettleAxes.cpp.
 //
 // A folded index is whole unless a rule sends its blocks round (`ring t over cp`): then it has the axes of the rule,
 // which stand on another index, too.
 //
 //===----------------------------------------------------------------------===//
 #include "CheckConstraints.h"
-#include "WantedShardings.h"
+#include "SettleAxes.h"
 #include "stage/IR/Identity.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/IR/Text.h"
@@ -37,16 +36,9 @@
 using namespace stage;
 
 namespace {
-/// Who wants an axis on an index.
-struct Claim {
-  unsigned index;
-  unsigned operand; ///< ~0u: the result
-  bool stationary;  ///< a parameter or the gradient of one
-};
-
 class Propagator {
 public:
-  Propagator(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), wanted(graph) {}
+  Propagator(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), wanted(graph), settler(graph, wanted, diags) {}
 
   void run() {
     for (Block &phase : graph.getPhases())
@@ -106,35 +98,12 @@ private:
     llvm::for_each(op.getResults(), [&](auto &result) { wanted.nameApart(graph, *result); });
   }
 
-  /// The parameter whose gradient a result is, if it is one.
-  static const Value *gradientOf(const Value *value) {
-    for (auto [user, operand] : value->getUses())
-      if (user->kind == OpKind::Accumulate && operand == 0)
-        return user->getOperand(1);
-    return nullptr;
-  }
-
   void visitCompute(Op &op) {
     const OpDef &def = *op.def;
     op.indexAxes.assign(def.indices.size(), {});
     llvm::SmallVector<bool, 8> fixed(def.indices.size(), false);
     AxisSet taken = fixIndices(op, fixed);
-    // In order of axes, so that the outcome does not depend on who claims first.
-    llvm::SmallVector<llvm::SmallVector<Claim, 4>, 8> claims(graph.mesh.getAxes().size());
-    collectClaims(op, fixed, taken, claims);
-    // Axes that are not settled yet count as being where they are claimed first.
-    llvm::SmallVector<AxisSet, 8> assigned(def.indices.size(), 0);
-    for (AxisId axis = 0; axis < claims.size(); ++axis)
-      if (!claims[axis].empty())
-        assigned[claims[axis].front().index] |= AxisSet(1) << axis;
-    for (AxisId axis = 0; axis < claims.size(); ++axis)
-      if (!claims[axis].empty()) {
-        assigned[claims[axis].front().index] &= ~(AxisSet(1) << axis);
-        assigned[settle(op, axis, claims[axis], assigned)] |= AxisSet(1) << axis;
-      }
-    for (unsigned index = 0; index < def.indices.size(); ++index)
-      if (!fixed[index] && !def.indices[index].isCompound())
-        op.indexAxes[index] = orderAxes(op, index, assigned[index]);
+    AxisSet copies = settler.settle(op, fixed, taken);
     for (unsigned index = 0; index < def.indices.size(); ++index)
       op.indexAxes[index] = op.indexAxes[def.getCarrier(index)];
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
@@ -143,10 +112,11 @@ private:
       completeForUsers(result);
       owe(result.type, result.sharding, result);
     }
+    wanted.noteCopies(op, copies);
     checkRingRows(graph, op, diags);
     for (unsigned i = 0; i < def.indices.size(); ++i)
       oweDivision(op.extents[i], op.indexAxes[i], op.loc, def.name);
-    noteGathers(op);
+    settler.noteGathers(op);
   }
 
   //===--- Partial values --------------------------------------------------===//
@@ -182,34 +152,12 @@ private:
       if (std::optional<AxisList> axes = getDecidedAxes(user, index); axes && llvm::is_contained(*axes, axis))
         return true;
     for (auto &result : user.getResults())
-      if (wantedPlace(*result, axis))
+      if (settler.findWantedPlace(*result, axis))
         return true;
     return llvm::any_of(user.getOperands(), [&](const Value *operand) {
       bool isPlaced = operand->sharding.dims.size() == operand->type.getNumDims();
       return operand != &value && (!isPlaced || (operand->sharding.getSharded() >> axis & 1));
     });
-  }
-
-  //===--- Reshards that are needed anyway --------------------------------===//
-
-  /// Remembers over which axes the op needs its operands gathered. Later ops of its block, and of repeats in it, get
-  /// that for nothing, as a reshard is shared within one unit (L6).
-  void noteGathers(const Op &op) {
-    for (unsigned i = 0; i < op.getNumOperands(); ++i) {
-      AxisSet needed = 0;
-      for (unsigned index : op.def->operands[i].indices)
-        needed |= toSet(op.indexAxes[index]);
-      if (AxisSet axes = op.getOperand(i)->sharding.getSharded() & ~needed)
-        gathered[{op.getOperand(i), op.getBlock()}] |= axes;
-    }
-  }
-
-  bool isGathered(const Value *value, AxisId axis, const Op &user) const {
-    for (const Block *block = user.getBlock(); block;
-         block = block->getParent() ? block->getParent()->getBlock() : nullptr)
-      if (gathered.lookup({value, block}) >> axis & 1)
-        return true;
-    return false;
   }
 
   /// Indices that the strategy (`at **.op(): shard i over a`), for a gradient the op of which it is one or, for sums and
@@ -248,157 +196,11 @@ private:
     for (unsigned d = 0; d < result->dims.size(); ++d)
       if (result->dims[d]) {
         unsigned index = def.results.front().indices[d];
-        AxisList axes = getAxesOfCarrier(op, index, *result->dims[d]);
+        AxisList axes = settler.getAxesOfCarrier(op, index, *result->dims[d]);
         llvm::erase_if(axes, [&](AxisId axis) { return allPartial >> axis & 1; });
         fix(def.getCarrier(index), axes);
       }
     return taken | result->replicated;
-  }
-
-  /// Of the axes of a dim those that the index can have that carries them.
-  AxisList getAxesOfCarrier(const Op &op, unsigned index, const AxisList &axes) const {
-    unsigned carrier = op.def->getCarrier(index);
-    return carrier == index ? axes : getLeadingAxes(graph, op.extents[carrier].size, axes);
-  }
-
-  void collectClaims(Op &op, llvm::ArrayRef<bool> fixed, AxisSet taken,
-                     llvm::MutableArrayRef<llvm::SmallVector<Claim, 4>> claims) {
-    const OpDef &def = *op.def;
-    auto claim = [&](const Sharding &sharding, llvm::ArrayRef<unsigned> indices, unsigned operand, bool stationary) {
-      for (unsigned d = 0; d < sharding.dims.size(); ++d) {
-        unsigned index = def.getCarrier(indices[d]);
-        for (AxisId axis : getAxesOfCarrier(op, indices[d], sharding.dims[d]))
-          if (!fixed[index] && def.shardable[index] && !(taken >> axis & 1))
-            claims[axis].push_back({index, operand, stationary});
-      }
-    };
-    for (unsigned i = 0; i < op.getNumOperands(); ++i)
-      claim(op.getOperand(i)->sharding, def.operands[i].indices, i, wanted.isStationary(op.getOperand(i)));
-    for (unsigned i = 0; i < op.getNumResults(); ++i)
-      if (const Value *param = gradientOf(op.getResult(i)))
-        claim(param->sharding, def.results[i].indices, ~0u, true);
-  }
-
-  /// The index that gets the axis; `others` are the axes of each index besides.
-  unsigned settle(Op &op, AxisId axis, llvm::ArrayRef<Claim> claims, llvm::ArrayRef<AxisSet> others) {
-    llvm::SmallVector<unsigned, 4> candidates;
-    for (const Claim &claim : claims)
-      if (!llvm::is_contained(candidates, claim.index))
-        candidates.push_back(claim.index);
-    if (candidates.size() == 1)
-      return candidates.front();
-    auto isHeld = [&](unsigned index) {
-      return llvm::any_of(claims, [&](const Claim &claim) { return claim.index == index && claim.stationary; });
-    };
-    llvm::SmallVector<unsigned, 4> held;
-    llvm::copy_if(candidates, std::back_inserter(held), isHeld);
-    std::string reason;
-    unsigned winner;
-    if (held.size() == 1) {
-      winner = held.front();
-      reason = "a parameter or its gradient carries it there";
-    } else {
-      llvm::ArrayRef<unsigned> among = held.empty() ? candidates : held;
-      winner = among.front();
-      __int128 least = bytesMoved(op, axis, winner, claims, others);
-      for (unsigned index : among.drop_front()) {
-        __int128 bytes = bytesMoved(op, axis, index, claims, others);
-        if (bytes < least) {
-          least = bytes;
-          winner = index;
-        }
-      }
-      reason = "the fewest bytes move";
-    }
-    if (diags.getShowRemarks()) {
-      std::string names;
-      for (unsigned index : candidates)
-        names += (names.empty() ? "'" : ", '") + op.def->indices[index].name + "' (" +
-                 toString(bytesMoved(op, axis, index, claims, others)) + " bytes)";
-      diags.report(op.loc, diag::ConflictDecided)
-          << graph.mesh[axis].name << names << op.def->indices[winner].name << reason;
-    }
-    return winner;
-  }
-
-  static std::string toString(__int128 value) { return std::to_string(int64_t(value)); }
-
-  __int128 bytesOf(const TensorType &type, const Sharding &sharding) {
-    return getCheckedBytes(graph, type, sharding);
-  }
-
-  /// Bytes a rank receives if `axis` stays on `index`: operands that have the axis elsewhere are gathered over it,
-  /// unless they are anyway; a result that is wanted with the axis elsewhere is resharded.
-  __int128 bytesMoved(Op &op, AxisId axis, unsigned index, llvm::ArrayRef<Claim> claims,
-                      llvm::ArrayRef<AxisSet> others) {
-    __int128 bytes = 0;
-    int64_t size = graph.mesh[axis].size;
-    for (const Claim &claim : claims)
-      if (claim.index != index && claim.operand != ~0u && !isGathered(op.getOperand(claim.operand), axis, op))
-        bytes += bytesOf(op.getOperand(claim.operand)->type, op.getOperand(claim.operand)->sharding) * (size - 1);
-    for (unsigned i = 0; i < op.getNumResults(); ++i) {
-      const Value &result = *op.getResult(i);
-      std::optional<unsigned> place = wantedPlace(result, axis);
-      llvm::SmallVector<unsigned, 4> indices;
-      for (unsigned dim : op.def->results[i].indices)
-        indices.push_back(op.def->getCarrier(dim));
-      bool absent = !llvm::is_contained(indices, index);
-      if (op.def->results[i].extra || (!absent && (!place || indices[*place] == index)))
-        continue;
-      Sharding sharding = Sharding::replicated(result.type.getNumDims());
-      for (unsigned d = 0; d < indices.size(); ++d)
-        sharding.dims[d] = op.indexAxes[indices[d]].empty() ? toList(others[indices[d]]) : op.indexAxes[indices[d]];
-      __int128 whole = bytesOf(result.type, sharding); // over `axis`
-      // Partial: one reduction of all of it. Sharded elsewhere: of its piece a rank keeps one part and gets the others.
-      bytes += absent ? whole * (place ? 1 : 2) * (size - 1) / size : whole * (size - 1) / (size * size);
-    }
-    return bytes;
-  }
-
-  /// The dim on which a result is demanded to carry an axis.
-  std::optional<unsigned> wantedPlace(const Value &value, AxisId axis) {
-    if (const Wanted *demand = wanted.find(value))
-      for (unsigned d = 0; d < demand->dims.size(); ++d)
-        if (demand->dims[d] && llvm::is_contained(*demand->dims[d], axis))
-          return d;
-    for (unsigned d = 0; d < value.constraint.floors.size(); ++d)
-      if (llvm::is_contained(value.constraint.floors[d], axis))
-        return d;
-    return std::nullopt;
-  }
-
-  /// The order of the axes on an index: that of the stationary operand if there is one, else of the operand that
-  /// has the most of them; axes that it lacks follow.
-  AxisList orderAxes(const Op &op, unsigned index, AxisSet axes) {
-    AxisList best;
-    std::map<AxisId, PlacedAxis> seen; // in the layout of whoever has them first
-    bool bestStationary = false;
-    auto offer = [&](const Sharding &sharding, llvm::ArrayRef<unsigned> indices, bool stationary) {
-      for (unsigned d = 0; d < sharding.dims.size(); ++d) {
-        if (op.def->getCarrier(indices[d]) != index)
-          continue;
-        AxisList list;
-        for (const PlacedAxis &axis : sharding.dims[d])
-          if (axes >> axis & 1) {
-            list.push_back(axis);
-            if (!seen.count(axis))
-              seen[axis] = axis;
-          }
-        if (list.size() > best.size() || (list.size() == best.size() && stationary && !bestStationary)) {
-          best = list;
-          bestStationary = stationary;
-        }
-      }
-    };
-    for (unsigned i = 0; i < op.getNumOperands(); ++i)
-      offer(op.getOperand(i)->sharding, op.def->operands[i].indices, wanted.isStationary(op.getOperand(i)));
-    for (unsigned i = 0; i < op.getNumResults(); ++i)
-      if (const Value *param = gradientOf(op.getResult(i)))
-        offer(param->sharding, op.def->results[i].indices, true);
-    for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
-      if ((axes >> axis & 1) && !llvm::is_contained(best, axis))
-        best.push_back(seen.count(axis) ? seen[axis] : PlacedAxis(axis));
-    return best;
   }
 
   /// The natural sharding of a value made to obey what is demanded of it.
@@ -490,10 +292,9 @@ private:
   Graph &graph;
   DiagnosticEngine &diags;
   WantedShardings wanted;
+  AxisSettler settler;
   llvm::DenseSet<std::pair<Size, Size>> owed;
   llvm::DenseSet<const Value *> checkedPartial;
-  /// Per value and block: axes over which some op of the block needs it gathered.
-  llvm::DenseMap<std::pair<const Value *, const Block *>, AxisSet> gathered;
 };
 } // namespace
 

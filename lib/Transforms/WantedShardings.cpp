@@ -41,9 +41,20 @@ std::optional<Wanted> WantedShardings::getOwn(const Value &value) const {
   if (!wanted.empty())
     return wanted;
   // What is made of parameters only moves once per step, with the parameters' own gradients.
-  if (value.primal && !isStationary(value.primal))
-    return fromSharding(value.primal->sharding.withoutPartial());
-  return std::nullopt;
+  if (!value.primal || isStationary(value.primal))
+    return std::nullopt;
+  wanted = fromSharding(value.primal->sharding.withoutPartial());
+  wanted.notPartial &= ~copies.lookup(value.primal);
+  return wanted;
+}
+
+void WantedShardings::noteCopies(const Op &op, AxisSet axes) {
+  if (reducesNothing(*op.def) && !op.def->isSum)
+    for (const Value *operand : op.getOperands())
+      axes |= copies.lookup(operand);
+  if (axes)
+    for (auto &result : op.getResults())
+      copies[result.get()] = axes & ~result->sharding.getSharded() & ~result->sharding.partial;
 }
 
 void WantedShardings::nameApart(Graph &graph, Value &gradient) {
