@@ -64,10 +64,14 @@ public:
 private:
   /// The stream of what is among ranks along these axes; null if no rule says one.
   const Stream *assign(AxisSet axes, bool hasMessages) {
-    auto found = llvm::find_if(rules, [&](const Rule *rule) { return !(axes & ~toSet(rule->axes)); });
-    if (found == rules.end())
+    auto [known, isNew] = ruleOf.try_emplace(axes, nullptr); // ops are many, sets of axes few
+    if (isNew) {
+      auto found = llvm::find_if(rules, [&](const Rule *rule) { return !(axes & ~toSet(rule->axes)); });
+      known->second = found == rules.end() ? nullptr : *found;
+    }
+    if (!known->second)
       return nullptr;
-    const Rule &rule = **found;
+    const Rule &rule = *known->second;
     used.insert(&rule);
     AxisSet key = rule.isApart ? axes : toSet(rule.axes) & large;
     const Stream *&stream = streams[{rule.isApart ? nullptr : &rule, key}];
@@ -101,6 +105,7 @@ private:
   DiagnosticEngine &diags;
   std::vector<const Rule *> rules;
   llvm::SmallPtrSet<const Rule *, 4> used;
+  std::map<AxisSet, const Rule *> ruleOf;
   AxisSet large = 0; ///< Axes of more than one rank.
   std::map<std::pair<const Rule *, AxisSet>, const Stream *> streams;
   const Stream *additions = nullptr;
