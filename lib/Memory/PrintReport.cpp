@@ -47,13 +47,16 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   table.print(os, /*titles=*/false);
 }
 
-static void printFlops(llvm::raw_ostream &os, const FlopReport &flops, const FlopReport &padding) {
+static void printFlops(llvm::raw_ostream &os, const Report &report) {
+  const FlopReport &flops = report.flops, &padding = report.paddingFlops;
   os << "\nFLOPs of a step, all ranks\n";
   Table table({{"", Table::Left}, {"", Table::Right}, {"", Table::Right}}, 2);
   auto add = [&](const char *name, __int128 number) { table.addRow({name, formatFlops(number), formatCount(number)}); };
   add("contraction", flops.contraction);
   add("attention", flops.attention);
   add("model (both)", flops.getModel());
+  if (report.replicatedFlops)
+    add("  of it copies", report.replicatedFlops);
   add("other", flops.other);
   add("recomputed", flops.recompute);
   if (padding.getTotal())
@@ -184,7 +187,7 @@ static void printStageCosts(llvm::raw_ostream &os, const Report &report) {
 
 void stage::print(llvm::raw_ostream &os, const Report &report) {
   printHead(os, report);
-  printFlops(os, report.flops, report.paddingFlops);
+  printFlops(os, report);
   printTraffic(os, report);
   printCopies(os, report);
   if (report.stages.size() > 1)

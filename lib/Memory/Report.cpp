@@ -26,6 +26,7 @@ namespace {
 struct OpTotals {
   FlopReport flops;        ///< Summed over the ranks of a stage.
   FlopReport paddingFlops; ///< The part of these that padding adds.
+  __int128 replicatedFlops = 0; ///< Of the model FLOPs without padding: what is computed again on copies.
   __int128 bytes = 0;      ///< That one rank puts into a collective, or copies.
   Size varyingBytes;       ///< The same where ranks differ; else null.
 };
@@ -189,6 +190,7 @@ private:
     report.flops.add(totals.flops, times);
     report.flops.add(totals.paddingFlops, -times);
     report.paddingFlops.add(totals.paddingFlops, times);
+    report.replicatedFlops += totals.replicatedFlops * times;
     stage.flops += times * totals.flops.getTotal();
     if (isCopy(op.kind))
       addCopy(op.kind, times, times * totals.bytes, stage);
@@ -239,6 +241,8 @@ private:
         it->second.paddingFlops = it->second.flops;
         it->second.paddingFlops.add(sumFlops(cost, op, ownBinding, ownSums), -1);
       }
+      __int128 model = it->second.flops.getModel() - it->second.paddingFlops.getModel();
+      it->second.replicatedFlops = model - model / countCopies(op);
       if (isCopy(op.kind))
         it->second.bytes = getInteger(cost.bytes, op);
       if (!isCommunication(op.kind))
@@ -248,6 +252,17 @@ private:
         it->second.bytes = getInteger(cost.ownBytes, op);
     }
     return it->second;
+  }
+
+  /// Ranks of a stage that compute the same of an op, or each an addend of it as long as the sum.
+  int64_t countCopies(const Op &op) const {
+    AxisSet split = graph.pipeline.axis ? AxisSet(1) << *graph.pipeline.axis : 0;
+    for (const AxisList &axes : op.indexAxes)
+      split |= toSet(axes);
+    int64_t copies = 1;
+    for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
+      copies *= split >> axis & 1 ? 1 : graph.mesh[axis].size;
+    return copies;
   }
 
   const std::pair<__int128, Size> &getSentBytes(const Value &value) {

@@ -55,6 +55,8 @@ public:
       number("peak", report.getLargestStage().peak.getTotal());
       printFlops("flops", report.flops);
       printFlops("padding_flops", report.paddingFlops);
+      if (report.replicatedFlops)
+        number("replicated_flops", report.replicatedFlops);
       printSaved();
       json.attributeArray("stages", [&] {
         for (size_t i = 0; i < report.stages.size(); ++i)

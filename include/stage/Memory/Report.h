@@ -90,6 +90,8 @@ struct Report {
   __int128 padding = 0;
   /// Of the model's own sizes, and what padding adds to each: ranks execute both.
   FlopReport flops, paddingFlops;
+  /// Of the model FLOPs: those of ranks that compute what others compute, too. Without them they are the same for every strategy.
+  __int128 replicatedFlops = 0;
   std::vector<StageReport> stages;
   MemoryReport memory;
   std::optional<TraceStatistics> traces;
