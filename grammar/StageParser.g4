@@ -128,7 +128,7 @@ shardGroup: shardTarget (COMMA shardTarget)* OVER axisList (ORDER expr)?;
 shardTarget: qualifiedName | LPAREN qualifiedName (COMMA qualifiedName)* COMMA? RPAREN;
 otherRule
   : RECOMPUTE patternList (IF expr)? (entryBlock | SEMICOLON)
-  | OFFLOAD patternList TO name (AFTER expr)? SEMICOLON
+  | OFFLOAD patternList TO name (AFTER after=expr)? (IF expr)? (entryBlock | SEMICOLON)
   | GATHER nameList OVER axisList SEMICOLON
   | RING name OVER axisList (entryBlock | SEMICOLON)
   | OVERLAP name axisList? WITH name SEMICOLON

@@ -147,7 +147,9 @@ void Printer::stmt(const Stmt *stmt) {
     expr(cast<PadStmt>(stmt)->to);
     break;
   case NodeKind::RecomputeStmt:
-    return recompute(cast<RecomputeStmt>(stmt));
+    return layerRule(cast<RecomputeStmt>(stmt));
+  case NodeKind::OffloadStmt:
+    return layerRule(cast<OffloadStmt>(stmt));
   case NodeKind::SlowStmt:
     return slow(cast<SlowStmt>(stmt));
   case NodeKind::OverlapStmt:

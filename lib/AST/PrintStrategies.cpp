@@ -70,9 +70,16 @@ void Printer::reduce(const ReduceStmt *node) {
   optionalBlock(node->entries);
 }
 
-void Printer::recompute(const RecomputeStmt *node) {
-  os << "recompute ";
+void Printer::layerRule(const LayerRuleStmt *node) {
+  auto *offload = llvm::dyn_cast<OffloadStmt>(node);
+  os << (offload ? "offload " : "recompute ");
   commas(node->patterns, [&](const Pattern &what) { pattern(what); });
+  if (offload)
+    os << " to " << offload->where.name;
+  if (offload && offload->after) {
+    os << " after ";
+    expr(offload->after);
+  }
   if (node->condition) {
     os << " if ";
     expr(node->condition);

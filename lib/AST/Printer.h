@@ -43,7 +43,7 @@ private:
   void at(const AtStmt *stmt);
   void partition(const PartitionStmt *stmt);
   void reduce(const ReduceStmt *stmt);
-  void recompute(const RecomputeStmt *stmt);
+  void layerRule(const LayerRuleStmt *stmt);
   void slow(const SlowStmt *stmt);
   void pattern(const Pattern &pattern);
   void block(ArrayRef<Stmt *> body);

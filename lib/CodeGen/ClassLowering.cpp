@@ -339,6 +339,11 @@ llvm::SmallVector<ClassLowering::NodeRange, 2> ClassLowering::getLatestBackwards
   return latest;
 }
 
+/// It waits for something of an earlier iteration, so that in the first ones nothing of the repeat is before it.
+static bool isAhead(const Op &op) {
+  return llvm::any_of(op.after, [](const OrderEdge &edge) { return edge.iterations != 0; });
+}
+
 void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration, uint64_t id,
                             const std::string &suffix, Sink sink) {
   const OpFacts &f = getFacts(op);
@@ -358,7 +363,7 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned numbe
   findEdges(op, unit, number, iteration);
   bool waitsForWork = (op.kind == OpKind::Fetch || isGatherOfState(op)) && after.empty();
   finishNode(node, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt,
-                    waitsForWork                 ? chains[computation]
+                    waitsForWork                 ? (isAhead(op) ? workBeforeLoop : chains[computation])
                     : op.waitsForUnits && number ? lastCompOfUnit[number - 1]
                                                  : getTurnOfReader(op)});
   last = id;

@@ -246,6 +246,7 @@ private:
   uint64_t numPermutes = 0; ///< Of all units.
   llvm::DenseMap<const NodeLayout *, std::vector<uint64_t>> numCollectives;
   Chains chains;
+  std::optional<uint64_t> workBeforeLoop; ///< The last computation before the repeat that runs was entered.
   std::vector<std::optional<uint64_t>> lastCompOfUnit;
   llvm::SmallVector<uint64_t, 8> data, control, after; ///< Dependencies of the current node; those of edges.
 };

@@ -29,6 +29,10 @@ protected:
 private:
   void visitOp(const Op &op) override {
     int64_t iteration = getIteration() ? int64_t(*getIteration()) : -1;
+    if (const Op *repeat = op.getBlock()->getParent(); repeat != loop && !op.isPrefetched) {
+      loop = repeat;
+      lowering.workBeforeLoop = lowering.chains[computation];
+    }
     if (op.kind == OpKind::Permute)
       for (bool isSend : {false, true})
         lowering.lowerPermute(op, unit, number, isSend, iteration, nextId(), suffix, sink);
@@ -50,6 +54,7 @@ private:
 
   std::string suffix;
   Sink sink;
+  const Op *loop = nullptr; ///< That runs.
 };
 
 } // namespace stage

@@ -310,9 +310,12 @@ bool TextParser::parseRule() {
         return parseIdentifier(rule.dimNames.names.emplace_back(), "a name of a dim");
       }))
     return false;
-  if (rule.pattern && consume("recompute")) {
-    rule.kind = RuleKind::Recompute;
-    rule.isWhole = consume("whole");
+  bool recomputes = rule.pattern && consume("recompute");
+  if (recomputes || (rule.pattern && consume("offload"))) {
+    rule.kind = recomputes ? RuleKind::Recompute : RuleKind::Offload;
+    rule.isWhole = recomputes && consume("whole");
+    if (!recomputes && (!expect("after") || !parseUnsigned(rule.depth)))
+      return false;
     if (consume("cases")) {
       rule.cases.emplace();
       if (!parseList("(", ")", [&] { return parseUnsigned(rule.cases->emplace_back()); }))

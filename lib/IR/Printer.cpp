@@ -186,8 +186,10 @@ private:
       os << ' ' << rule.dims.front();
     else if (!rule.dims.empty())
       os << " (" << llvm::join(rule.dims, ", ") << ')';
-    if (rule.kind == RuleKind::Recompute) {
+    if (rule.isOfKept()) {
       os << (rule.isWhole ? " whole" : "");
+      if (rule.kind == RuleKind::Offload)
+        os << " after " << rule.depth;
       if (rule.cases) {
         os << " cases (";
         llvm::interleaveComma(*rule.cases, os);

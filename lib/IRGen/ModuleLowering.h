@@ -118,13 +118,13 @@ void lowerMesh(Graph &graph, const sema::BoundJob &job);
 bool padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator);
 /// A pattern that speaks of all iterations of repeats; nothing after an error.
 std::optional<PathPattern> lowerPattern(const ast::Pattern &syntax, DiagnosticEngine &diags);
-struct RecomputeStatement {
-  const ast::RecomputeStmt *stmt;
+struct LayerStatement {
+  const ast::LayerRuleStmt *stmt;
   const sema::Environment *env;
   unsigned number;
 };
-/// What is made again; the pipeline must be there.
-bool lowerRecompute(Graph &graph, llvm::ArrayRef<RecomputeStatement> statements, sema::Evaluator &evaluator);
+/// What is made again or offloaded; the pipeline must be there.
+bool lowerLayerStatements(Graph &graph, llvm::ArrayRef<LayerStatement> statements, sema::Evaluator &evaluator);
 bool lowerStrategy(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator);
 
 } // namespace stage

@@ -1,9 +1,10 @@
-//===- RecomputeLowering.cpp - which layers are made again ----------------===//
+//===- RecomputeLowering.cpp - which layers are made again, or offloaded --===//
 //
-// Problem: a strategy may have some layers made again and keep what others need, and says so by their numbers:
+// Problem: a strategy may have some layers made again, or kept on the host, and keep what others need, and says so by
+// their numbers:
 //
-//   recompute layers[i] if i % 2 == 0;            layers 0, 2, 4, ...
-//   recompute layers[*].mlp { first = 2; }        the first two of each virtual stage
+//   recompute layers[i] if i % 2 == 0;                  layers 0, 2, 4, ...
+//   offload layers[*].mlp to host { first = 2; }        the first two of each virtual stage
 //
 // Algorithm: for each repeat that the pattern means, up to its brackets, the condition is evaluated for the number of
 // each iteration, and the pipeline's cut says which are the first of their stage. The repeat is split into cases of
@@ -27,11 +28,16 @@ public:
   RecomputeLowering(Graph &graph, sema::Evaluator &evaluator)
       : graph(graph), evaluator(evaluator), diags(evaluator.getDiags()) {}
 
-  bool lower(const RecomputeStatement &statement) {
-    const ast::RecomputeStmt &stmt = *statement.stmt;
+  bool lower(const LayerStatement &statement) {
+    const ast::LayerRuleStmt &stmt = *statement.stmt;
     Rule rule;
     rule.kind = RuleKind::Recompute;
     rule.statement = statement.number;
+    if (auto *offload = llvm::dyn_cast<ast::OffloadStmt>(&stmt)) {
+      rule.kind = RuleKind::Offload;
+      if (!lowerDepth(*offload, *statement.env, rule.depth))
+        return false;
+    }
     int64_t first = 0; // all
     for (const ast::Stmt *entry : stmt.entries)
       if (!lowerEntry(llvm::cast<ast::EntryStmt>(*entry), *statement.env, rule, first))
@@ -43,6 +49,18 @@ public:
   }
 
 private:
+  static constexpr unsigned maxDepth = 1024;
+  bool lowerDepth(const ast::OffloadStmt &stmt, const sema::Environment &env, unsigned &depth) {
+    depth = 1;
+    if (!stmt.after)
+      return true;
+    std::optional<int64_t> number = evaluator.evaluateInteger(stmt.after, env, "the number of layers after 'after'");
+    if (number && (*number < 0 || *number > maxDepth))
+      diags.report(stmt.after->loc(), diag::BadOffloadDepth).range(stmt.after->range) << *number << int64_t(maxDepth);
+    depth = number.value_or(0);
+    return number && *number >= 0 && *number <= maxDepth;
+  }
+
   bool lowerEntry(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule, int64_t &first) {
     if (entry.name.name == "whole") {
       std::optional<bool> isWhole = evaluator.evaluateCondition(entry.value, env);
@@ -59,14 +77,14 @@ private:
     return first > 0;
   }
 
-  bool lowerPatternOf(const ast::RecomputeStmt &stmt, const ast::Pattern &syntax, const sema::Environment &env, Rule rule,
+  bool lowerPatternOf(const ast::LayerRuleStmt &stmt, const ast::Pattern &syntax, const sema::Environment &env, Rule rule,
                       int64_t first) {
-    auto refuse = [&](llvm::StringRef what) {
+    auto refuse = [&](const std::string &what) {
       diags.report(syntax.range.Start, diag::NotSupportedYet).range(syntax.range) << what;
       return false;
     };
     if (syntax.hasDims)
-      return refuse("names of dims in 'recompute'");
+      return refuse("names of dims in '" + getName(rule.kind).str() + "'");
     llvm::StringRef index = syntax.getIndex(), text = syntax.text;
     bool isNamed = !index.empty() && index != "*" && !llvm::isDigit(index.front());
     std::string all = text.str(); // with `[*]` in place of the name
@@ -78,14 +96,14 @@ private:
     if (!rule.pattern)
       return false;
     if (rule.pattern->namesGradient())
-      return refuse("gradients in 'recompute'");
+      return refuse("gradients in '" + getName(rule.kind).str() + "'");
     rule.loc = syntax.range.Start;
     bool tellsApart = first || (stmt.condition && isNamed);
     if (stmt.condition && !isNamed) {
       if (llvm::any_of(stmt.patterns, [](const ast::Pattern &other) {
             return !other.getIndex().empty() && other.getIndex() != "*";
           }))
-        return reportNoRepeat(syntax);
+        return reportNoRepeat(syntax, rule.kind);
       std::optional<bool> holds = evaluator.evaluateCondition(stmt.condition, env);
       if (!holds)
         return false;
@@ -97,17 +115,17 @@ private:
       return true;
     }
     if (index.empty())
-      return reportNoRepeat(syntax);
+      return reportNoRepeat(syntax, rule.kind);
     return tellApart(stmt, syntax, all, isNamed ? index : "", env, rule, first);
   }
 
-  bool reportNoRepeat(const ast::Pattern &syntax) {
-    diags.report(syntax.range.Start, diag::RecomputeOfNoRepeat).range(syntax.range) << syntax.text;
+  bool reportNoRepeat(const ast::Pattern &syntax, RuleKind kind) {
+    diags.report(syntax.range.Start, diag::RecomputeOfNoRepeat).range(syntax.range) << syntax.text << getName(kind);
     return false;
   }
 
   /// One rule per repeat that the pattern means, with the path of that.
-  bool tellApart(const ast::RecomputeStmt &stmt, const ast::Pattern &syntax, llvm::StringRef text, llvm::StringRef index,
+  bool tellApart(const ast::LayerRuleStmt &stmt, const ast::Pattern &syntax, llvm::StringRef text, llvm::StringRef index,
                  const sema::Environment &env, const Rule &rule, int64_t first) {
     size_t end = text.find("[*]");
     std::optional<PathPattern> ofRepeat = PathPattern::parse(text.take_front(end));
@@ -116,12 +134,12 @@ private:
       if (ofRepeat && op->kind == OpKind::Repeat && ofRepeat->matchesPath(joinPath(op->scope, op->name)))
         repeats.push_back(op.get());
     if (repeats.empty())
-      return reportNoRepeat(syntax);
+      return reportNoRepeat(syntax, rule.kind);
     for (Op *repeat : repeats) {
       SizeValue count = evaluateCount(repeat->count, graph.binding);
       if (!count || count.value.num > maxIterations) {
         diags.report(syntax.range.Start, diag::RecomputeTooMany).range(syntax.range)
-            << repeat->name << (count ? count.value.str() : "not known") << maxIterations;
+            << repeat->name << (count ? count.value.str() : "not known") << maxIterations << getName(rule.kind);
         return false;
       }
       std::vector<bool> isChosen(count.value.num, true);
@@ -143,7 +161,7 @@ private:
     return true;
   }
 
-  bool evaluate(const ast::RecomputeStmt &stmt, llvm::StringRef index, const sema::Environment &env,
+  bool evaluate(const ast::LayerRuleStmt &stmt, llvm::StringRef index, const sema::Environment &env,
                 std::vector<bool> &isChosen) {
     for (size_t i = 0; i < isChosen.size(); ++i) {
       sema::Environment inside(env);
@@ -198,10 +216,10 @@ private:
 };
 } // namespace
 
-bool stage::lowerRecompute(Graph &graph, llvm::ArrayRef<RecomputeStatement> statements, sema::Evaluator &evaluator) {
+bool stage::lowerLayerStatements(Graph &graph, llvm::ArrayRef<LayerStatement> statements, sema::Evaluator &evaluator) {
   RecomputeLowering lowering(graph, evaluator);
   bool good = true;
-  for (const RecomputeStatement &statement : statements)
+  for (const LayerStatement &statement : statements)
     good &= lowering.lower(statement);
   return good;
 }

@@ -135,7 +135,9 @@ public:
       } else if (auto *reduce = llvm::dyn_cast<ast::ReduceStmt>(rule.stmt)) {
         good &= lowerReduce(*reduce, rule);
       } else if (auto *recompute = llvm::dyn_cast<ast::RecomputeStmt>(rule.stmt)) {
-        recomputed.push_back({recompute, rule.env, statement});
+        ofLayers.push_back({recompute, rule.env, statement});
+      } else if (auto *offload = llvm::dyn_cast<ast::OffloadStmt>(rule.stmt)) {
+        ofLayers.push_back({offload, rule.env, statement});
       } else if (auto *overlap = llvm::dyn_cast<ast::OverlapStmt>(rule.stmt)) {
         lowerOverlap(*overlap);
       } else if (auto *slow = llvm::dyn_cast<ast::SlowStmt>(rule.stmt)) {
@@ -145,7 +147,7 @@ public:
       }
     }
     good &= lowerPipeline();
-    return lowerRecompute(graph, recomputed, evaluator) && good; // may speak of the pipeline's stages
+    return lowerLayerStatements(graph, ofLayers, evaluator) && good; // may speak of the pipeline's stages
   }
 
 private:
@@ -461,7 +463,7 @@ private:
   sema::Evaluator &evaluator;
   DiagnosticEngine &diags;
   unsigned statement = 0;
-  std::vector<RecomputeStatement> recomputed;
+  std::vector<LayerStatement> ofLayers;
   const ast::StrategyDecl *reducedBy = nullptr; ///< Who says how gradients are reduced.
 };
 } // namespace

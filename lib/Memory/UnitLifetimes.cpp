@@ -6,6 +6,7 @@
 //   readParts       who reads what arrived in several messages reads all of it
 //   holdUntilRelease  what is released together is there until then
 //   holdUntilSent   what a permute sends is there while the next op computes
+//   holdWhileCopied  what goes to the host or comes from it is there as long as that may take
 //   findLifetimes   a tensor takes memory until its last read
 //   findPeaks       live bytes are summed over the nodes
 //
@@ -186,6 +187,96 @@ void UnitSimulator::holdUntilSent() {
   insert(std::move(reads));
 }
 
+/// What an iteration stores is there until another one that waits for the store (if any does) begins to compute, else until
+/// the unit ends. What one loads is there from the end of the earlier iteration for which the load waits, in the first ones
+/// from the end of what is computed before the repeat. What is loaded besides is there from the end of what is computed before it.
+void UnitSimulator::holdWhileCopied() {
+  std::vector<LateAccess> reads;
+  using OpInIteration = std::pair<const Op *, unsigned>; // iterations are numbered in the order in which they run
+  for (unsigned of = 0; of < ends.size(); ++of) {
+    llvm::DenseSet<const Op *> awaited;
+    for (unsigned node = getFirstNode(of); node < ends[of]; ++node)
+      if (const Op *op = nodes[node].op)
+        for (const OrderEdge &edge : op->after)
+          if (edge.iterations && (op->kind == OpKind::Fetch || edge.value->getOp()->kind == OpKind::Offload))
+            awaited.insert(edge.value->getOp());
+    auto isOfCopies = [](const Node &node) { return node.op && isCopy(node.op->kind); };
+    if (llvm::none_of(llvm::ArrayRef<Node>(nodes).slice(getFirstNode(of), ends[of] - getFirstNode(of)), isOfCopies))
+      continue;
+    struct Loop {
+      unsigned entry, number; ///< Behind what is computed before it; the iteration that runs.
+      int iteration;
+    };
+    llvm::DenseMap<const Op *, Loop> loops;
+    llvm::DenseMap<OpInIteration, unsigned> ran, waiting; // what is awaited, and who is the first to wait for it
+    std::vector<std::pair<unsigned, unsigned>> stores;    // nodes, each with its iteration
+    std::vector<unsigned> computedBefore;                 // per node: the last one that computes, or none
+    llvm::DenseMap<const Stream *, unsigned> lastStarts;  // loads of a stream begin in their order
+    unsigned ready = getFirstNode(of); // behind what has been computed so far, and what was received before
+    while (ready < ends[of] && nodes[ready].isRecv)
+      ++ready;
+    auto runs = [&](unsigned node, const Op &op, const Loop &loop) {
+      std::optional<unsigned> start;
+      bool isAhead = false;
+      for (const OrderEdge &edge : op.after) {
+        isAhead |= edge.iterations != 0;
+        if (!edge.iterations || edge.iterations > loop.number)
+          continue;
+        OpInIteration before(edge.value->getOp(), loop.number - edge.iterations);
+        if (op.kind != OpKind::Fetch)
+          waiting.try_emplace(before, node);
+        else if (auto known = ran.find(before); known != ran.end())
+          start = std::max(start.value_or(0), known->second + 1);
+      }
+      if (op.kind != OpKind::Fetch)
+        return;
+      unsigned &lastStart = lastStarts[op.stream];
+      lastStart = std::max(lastStart, isAhead ? start.value_or(loop.entry) : ready);
+      for (TensorAccess access : getAccesses(node))
+        if (access.isWrite)
+          tensors[access.tensor].first = lastStart;
+    };
+    std::optional<unsigned> computed;
+    for (unsigned node = getFirstNode(of); node < ends[of]; ++node) {
+      computedBefore.push_back(computed.value_or(0));
+      const Op *op = nodes[node].op, *repeat = op ? op->getBlock()->getParent() : nullptr;
+      bool isInLoop = repeat && !op->isPrefetched;
+      Loop &loop = loops.try_emplace(isInLoop ? repeat : nullptr, Loop{ready, 0, nodes[node].iteration}).first->second;
+      if (op && !op->stream && getStreamKind(*op) == StreamKind::Computation) {
+        computed = node;
+        ready = node + 1;
+      }
+      if (op && !isInLoop)
+        runs(node, *op, loop);
+      if (!isInLoop)
+        continue;
+      loop.number += std::exchange(loop.iteration, nodes[node].iteration) != nodes[node].iteration;
+      if (awaited.contains(op))
+        ran[{op, loop.number}] = node;
+      if (op->kind == OpKind::Offload)
+        stores.push_back({node, loop.number});
+      runs(node, *op, loop);
+    }
+    // Stores of a stream end in their order: who waits for the last one of an iteration waits for all.
+    llvm::DenseMap<const Stream *, unsigned> until;
+    for (size_t i = stores.size(); i-- > 0;) {
+      auto [node, number] = stores[i];
+      const Op *op = nodes[node].op;
+      if (i + 1 < stores.size() && stores[i + 1].second != number)
+        until.clear();
+      if (awaited.contains(op)) {
+        auto found = waiting.find({op, number});
+        until[op->stream] = found == waiting.end() ? computed.value_or(0) : computedBefore[found->second - getFirstNode(of)];
+      }
+      if (unsigned last = until.lookup(op->stream); last > node)
+        for (TensorAccess access : getAccesses(node))
+          if (!access.isWrite)
+            reads.push_back({last, access});
+    }
+  }
+  insert(std::move(reads));
+}
+
 void UnitSimulator::findLifetimes() {
   for (unsigned node = 0; node < nodes.size(); ++node)
     for (TensorAccess access : getAccesses(node))
@@ -296,6 +387,7 @@ void UnitSimulator::finish() {
   readParts();
   holdUntilRelease();
   holdUntilSent();
+  holdWhileCopied();
   findLifetimes();
   findPeaks(MemorySpace::Device);
   findPeaks(MemorySpace::Host);

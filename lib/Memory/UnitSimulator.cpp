@@ -277,7 +277,7 @@ void UnitSimulator::reserve(const UnitChain &chain) {
 void UnitSimulator::fold(const UnitChain &chain) {
   struct Range {
     const ProgramItem *item;
-    unsigned numCarried;
+    unsigned numCarried, reach; ///< How many iterations ahead something runs.
     bool agrees;
   };
   llvm::DenseMap<unsigned, Range> ranges;
@@ -285,15 +285,19 @@ void UnitSimulator::fold(const UnitChain &chain) {
     for (const ProgramItem &item : unit->items) {
       if (item.kind != ProgramItem::Kind::Loop)
         continue;
-      Range &range = ranges.try_emplace(item.op->loop, Range{&item, 0, true}).first->second;
+      Range &range = ranges.try_emplace(item.op->loop, Range{&item, 0, program.graph->prefetch, true}).first->second;
       range.numCarried = std::max(range.numCarried, item.op->getNumOperands());
+      for (auto &body : item.op->bodies)
+        for (auto &op : *body)
+          for (const OrderEdge &edge : op->after)
+            range.reach = std::max(range.reach, edge.iterations);
       range.agrees &= item.begin == range.item->begin && item.end == range.item->end &&
                       item.op->cases == range.item->op->cases;
     }
   for (auto &[loop, range] : ranges)
     if (range.agrees)
       foldedLoops[loop] = FoldedLoop(range.item->op->cases, range.item->begin, range.item->end, range.numCarried,
-                                     program.graph->prefetch);
+                                     range.reach);
 }
 
 void UnitSimulator::run(const UnitChain &chain) {

@@ -70,12 +70,19 @@ Stmt *Builder::rule(Grammar::StrategyRuleContext *tree) {
       node->axes = axes(other->axisList());
     return node;
   }
-  if (auto *other = tree->otherRule(); other->RECOMPUTE()) {
-    auto *node = make<RecomputeStmt>(tree);
-    node->patterns = each(other->patternList()->pattern(), &Builder::pattern);
-    node->condition = other->IF() ? expr(other->expr()) : nullptr;
-    node->entries = entryStmts(other->entryBlock());
+  auto fill = [&](LayerRuleStmt *node, Grammar::OtherRuleContext *rule) {
+    node->patterns = each(rule->patternList()->pattern(), &Builder::pattern);
+    node->condition = rule->IF() ? expr(rule->expr().back()) : nullptr;
+    node->entries = entryStmts(rule->entryBlock());
     return node;
+  };
+  if (auto *other = tree->otherRule(); other->RECOMPUTE()) {
+    return fill(make<RecomputeStmt>(tree), other);
+  } else if (other->OFFLOAD()) {
+    auto *node = make<OffloadStmt>(tree);
+    node->where = ident(other->name().front());
+    node->after = other->AFTER() ? expr(other->after) : nullptr;
+    return fill(node, other);
   }
   if (auto *other = tree->otherRule(); other->OVERLAP()) {
     auto *node = make<OverlapStmt>(tree);

@@ -34,7 +34,7 @@ private:
   void checkBody(ArrayRef<ast::Stmt *> body);
   void checkStmt(const ast::Stmt *stmt);
   void checkMesh(const ast::MeshStmt &mesh);
-  void checkRecompute(const ast::RecomputeStmt &recompute);
+  void checkLayerRule(const ast::LayerRuleStmt &rule, StringRef owner, ArrayRef<Candidate> entries);
   void checkEntries(ArrayRef<ast::Stmt *> entries, StringRef owner, ArrayRef<Candidate> known);
 
   void collectAxes(const ast::AxisListSyntax &axes) {
@@ -81,6 +81,8 @@ void StrategyChecker::checkBody(ArrayRef<ast::Stmt *> body) {
 void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   static const Candidate pipelineEntries[] = {{"schedule", {}}, {"split", {}}};
   static const Candidate partitionEntries[] = {{"keep", {}}, {"prefetch", {}}};
+  static const Candidate recomputeEntries[] = {{"whole", {}}, {"first", {}}};
+  static const Candidate offloadEntries[] = {{"first", {}}};
   static const Candidate reduceEntries[] = {{"bucket", {}}, {"overlap", {}}, {"per_microbatch", {}}, {"type", {}}};
   if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
     checkMesh(*mesh);
@@ -107,7 +109,13 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
     collectAxes(reduce->axes);
     checkEntries(reduce->entries, "reduce", reduceEntries);
   } else if (auto *recompute = dyn_cast<ast::RecomputeStmt>(stmt)) {
-    checkRecompute(*recompute);
+    checkLayerRule(*recompute, "recompute", recomputeEntries);
+  } else if (auto *offload = dyn_cast<ast::OffloadStmt>(stmt)) {
+    if (offload->where.name != "host")
+      diags.report(offload->where.loc(), diag::UnknownMemory).range(offload->where.range) << offload->where.name;
+    if (offload->after)
+      checkExpr(offload->after);
+    checkLayerRule(*offload, "offload", offloadEntries);
   } else if (auto *overlap = dyn_cast<ast::OverlapStmt>(stmt)) {
     collectAxes(overlap->axes);
     for (auto [word, expected] : {std::pair(overlap->what, "communication"), std::pair(overlap->with, "compute")})
@@ -132,11 +140,10 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   }
 }
 
-void StrategyChecker::checkRecompute(const ast::RecomputeStmt &recompute) {
-  static const Candidate entries[] = {{"whole", {}}, {"first", {}}};
-  checkEntries(recompute.entries, "recompute", entries);
+void StrategyChecker::checkLayerRule(const ast::LayerRuleStmt &rule, StringRef owner, ArrayRef<Candidate> entries) {
+  checkEntries(rule.entries, owner, entries);
   ScopeGuard scope(*this);
-  for (const ast::Pattern &pattern : recompute.patterns) {
+  for (const ast::Pattern &pattern : rule.patterns) {
     StringRef index = pattern.getIndex();
     if (index.empty() || index == "*")
       continue;
@@ -144,8 +151,8 @@ void StrategyChecker::checkRecompute(const ast::RecomputeStmt &recompute) {
     if (!isKnown)
       define(SymbolKind::Scalar, {index, pattern.range});
   }
-  if (recompute.condition)
-    checkExpr(recompute.condition);
+  if (rule.condition)
+    checkExpr(rule.condition);
 }
 
 void StrategyChecker::checkMesh(const ast::MeshStmt &mesh) {

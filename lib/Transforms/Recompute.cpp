@@ -76,55 +76,18 @@ public:
     for (auto [value, statement] : matches)
       if (madeAgain.contains(value))
         used.insert(statement);
-    std::map<unsigned, std::pair<SMLoc, std::string>> unused;
-    for (const Rule &rule : graph.rules)
-      if (rule.kind == RuleKind::Recompute && !used.contains(rule.statement)) {
-        auto &[loc, patterns] = unused[rule.statement];
-        loc = patterns.empty() ? rule.loc : loc;
-        patterns += (patterns.empty() ? "" : ", ") + rule.pattern->getText();
-      }
-    for (auto &[statement, rule] : unused)
-      diags.report(rule.first, diag::NothingToRecompute) << rule.second;
+    for (auto &[loc, patterns] : listUnusedStatements(graph, RuleKind::Recompute, used))
+      diags.report(loc, diag::NothingToRecompute) << patterns;
   }
 
 private:
   void choose(const Rule &rule) {
-    const PathPattern &pattern = *rule.pattern;
-    bool any = false;
-    auto isOther = [&](const Block &block) {
-      return rule.cases && block.getParent() && !llvm::is_contained(*rule.cases, block.getNumber());
-    };
-    auto chooseOp = [&](Op &op, llvm::StringRef module) {
-      any = true;
-      if (isOther(*op.getBlock()))
-        return;
-      for (auto &result : op.getResults())
-        chooseValue(*result, rule, module);
-    };
-    if (pattern.matchesOps()) {
-      targets.forEachOp(pattern, [&](Op &op) {
-        if (op.getBlock()->getPhase() == PhaseKind::Forward)
-          chooseOp(op, op.scope);
-      });
-    } else {
-      if (pattern.isPath())
-        targets.forEachOpInside(pattern, chooseOp);
-      targets.forEachValue(pattern, [&](Value &value, Op *op) {
-        any = true;
-        if (!op || op->kind != OpKind::Compute || isOther(*op->getBlock()))
-          return; // it is there without being computed
-        if (getRule(&value) == &rule)
-          return; // with its module
-        chooseValue(value, rule, op->scope);
-        // With a result comes what its op saves besides.
-        for (auto &result : op->getResults())
-          if (!op->def->results[value.getNumber()].extra && op->def->results[result->getNumber()].extra)
-            chooseValue(*result, rule, op->scope);
-      });
-    }
+    bool any = targets.forEachKept(rule, /*withCarried=*/false, [&](Value &value, llvm::StringRef module) {
+      chooseValue(value, rule, module);
+    });
     if (!any)
       diags.report(rule.loc, diag::PatternMatchesNothing)
-          << pattern.getText() << graph.name << targets.suggestPath(pattern);
+          << rule.pattern->getText() << graph.name << targets.suggestPath(*rule.pattern);
   }
 
   /// The last rule holds.

@@ -2,6 +2,7 @@
 #include "RuleTargets.h"
 #include "stage/IR/Text.h"
 #include "stage/IR/Walk.h"
+#include <map>
 
 using namespace stage;
 
@@ -170,6 +171,59 @@ bool RuleTargets::forEachOpInside(const PathPattern &pattern, llvm::function_ref
   return !visited.empty();
 }
 
+/// True for the path of something in a module, or of the module itself.
+static bool isBelow(llvm::StringRef path, llvm::StringRef module) {
+  return path.consume_front(module) && (path.empty() || path.front() == '.');
+}
+
+bool RuleTargets::forEachKept(const Rule &rule, bool withCarried, llvm::function_ref<void(Value &, llvm::StringRef)> f) {
+  const PathPattern &pattern = *rule.pattern;
+  bool any = false;
+  llvm::DenseSet<const Value *> visited; // with their modules
+  auto visit = [&](Value &value, llvm::StringRef module) {
+    const Block &block = *value.getBlock();
+    bool isOther = rule.cases && block.getParent() && !llvm::is_contained(*rule.cases, block.getNumber());
+    if (!isOther && visited.insert(&value).second)
+      f(value, module);
+  };
+  auto visitOp = [&](Op &op, llvm::StringRef module) {
+    any = true;
+    for (auto &result : op.getResults())
+      visit(*result, module);
+  };
+  if (pattern.matchesOps()) {
+    forEachOp(pattern, [&](Op &op) {
+      if (op.getBlock()->getPhase() == PhaseKind::Forward)
+        visitOp(op, op.scope);
+    });
+    return any;
+  }
+  if (pattern.isPath())
+    forEachOpInside(pattern, [&](Op &op, llvm::StringRef module) {
+      visitOp(op, module);
+      const Op *repeat = withCarried ? op.getBlock()->getParent() : nullptr;
+      if (!repeat || !isBelow(joinPath(repeat->scope, repeat->name), module))
+        return;
+      for (auto &argument : op.getBlock()->getArguments())
+        visit(*argument, module);
+    });
+  forEachValue(pattern, [&](Value &value, Op *op) {
+    any = true;
+    if (!op || op->kind != OpKind::Compute) {
+      if (withCarried && (!op || op->kind == OpKind::Repeat))
+        visit(value, "");
+      return;
+    }
+    bool isNew = !visited.count(&value);
+    visit(value, op->scope);
+    // With a result comes what its op saves besides.
+    for (auto &result : op->getResults())
+      if (isNew && !op->def->results[value.getNumber()].extra && op->def->results[result->getNumber()].extra)
+        visit(*result, op->scope);
+  });
+  return any;
+}
+
 std::string RuleTargets::suggestPath(const PathPattern &pattern) const {
   std::string best;
   unsigned bestDistance = ~0u;
@@ -201,4 +255,17 @@ std::string RuleTargets::suggestDim(llvm::StringRef text) const {
       best = dim->name;
     }
   return best.empty() ? "" : "; did you mean '" + best + "'?";
+}
+
+std::vector<std::pair<SMLoc, std::string>> stage::listUnusedStatements(const Graph &graph, RuleKind kind,
+                                                                       const llvm::DenseSet<unsigned> &used) {
+  std::map<unsigned, std::pair<SMLoc, std::string>> unused;
+  for (const Rule &rule : graph.rules)
+    if (rule.kind == kind && !used.contains(rule.statement)) {
+      auto &[loc, patterns] = unused[rule.statement];
+      loc = patterns.empty() ? rule.loc : loc;
+      patterns += (patterns.empty() ? "" : ", ") + rule.pattern->getText();
+    }
+  auto statements = llvm::make_second_range(unused);
+  return {statements.begin(), statements.end()};
 }

@@ -14,6 +14,7 @@
 
 #include "stage/IR/Graph.h"
 #include "stage/IR/PathIndex.h"
+#include "llvm/ADT/DenseSet.h"
 
 namespace stage {
 
@@ -50,6 +51,11 @@ public:
   /// The operators of forward in modules and repeats whose path a pattern means, each with the outermost of these.
   bool forEachOpInside(const PathPattern &pattern, llvm::function_ref<void(Op &, llvm::StringRef module)> f);
 
+  /// What a rule about values that forward keeps says something of (`recompute`, `offload`): results of ops, those of all
+  /// operators in a module, values by their names, and what their ops save besides; each with the module that is meant with
+  /// it. What is there without being computed, arguments of repeats and their results, only if that is asked for. False if the pattern matches nothing.
+  bool forEachKept(const Rule &rule, bool withCarried, llvm::function_ref<void(Value &, llvm::StringRef module)> f);
+
   /// `layers.attn.attention`, as a rule names the op.
   static std::string getPath(const Op &op);
   /// `; did you mean 'layers.x'?`, or nothing if no path is near.
@@ -80,6 +86,9 @@ private:
   std::vector<Module> modules; ///< Each behind the one around it.
   llvm::StringMap<unsigned> moduleNumbers;
 };
+
+/// The statements with rules of a kind that are not among `used`: where they stand, and their patterns.
+std::vector<std::pair<SMLoc, std::string>> listUnusedStatements(const Graph &graph, RuleKind kind, const llvm::DenseSet<unsigned> &used);
 
 } // namespace stage
 

@@ -87,12 +87,14 @@ public:
     makeJob();
     rename(begin);
     if (random.chance(35)) // chosen last: the rest of a program is as without it
-      lines.insert(lines.begin() + endOfRules, makeRecompute());
+      lines.insert(lines.begin() + endOfRules, makeLayerRule("recompute"));
     if (isUsed("attend") && !kept.empty() && random.chance(50))
       lines.insert(lines.begin() + endOfRules, makeRing(kept, shardRules));
     if (!kept.empty() && random.chance(25))
       lines.insert(lines.begin() + endOfRules,
                    "  overlap communication" + (random.chance(50) ? "" : " " + random.pick(kept)) + " with compute;");
+    if (random.chance(15))
+      lines.insert(lines.begin() + endOfRules, makeLayerRule("offload"));
     return std::move(lines);
   }
 
@@ -247,7 +249,10 @@ private:
   }
 
   /// What backward makes again: all, layers, what some operators make, some values.
-  std::string makeRecompute() {
+  /// `recompute` or `offload`.
+  std::string makeLayerRule(const std::string &word) {
+    bool isOffload = word == "offload";
+    std::string where = !isOffload ? "" : random.chance(30) ? " to host" : " to host after " + std::to_string(random.below(4));
     std::vector<std::string> places = {"**"};
     if (hasLayers)
       places.insert(places.end(), {"layers[*]", "layers[*]", "layers[*].**"});
@@ -259,13 +264,13 @@ private:
     if (hasLayers && random.chance(35)) { // some of them
       std::string which = random.chance(50) ? "{ first = " + std::to_string(1 + random.below(3)) + "; }"
                           : random.chance(50) ? "if i % 2 == 1;"
-                                              : "if i < " + std::to_string(1 + random.below(4)) + " { whole = true; }";
-      return "  recompute layers[i] " + which;
+                                              : "if i < " + std::to_string(1 + random.below(4)) + (isOffload ? ";" : " { whole = true; }");
+      return "  " + word + " layers[i]" + where + " " + which;
     }
     std::string patterns = random.pick(places);
     while (random.chance(40))
       patterns += ", " + random.pick(places);
-    return "  recompute " + patterns + (random.chance(40) ? " { whole = true; }" : ";");
+    return "  " + word + " " + patterns + where + (!isOffload && random.chance(40) ? " { whole = true; }" : ";");
   }
 
   /// Keys that go round, mostly over an axis that splits the queries.

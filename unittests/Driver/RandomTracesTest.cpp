@@ -38,6 +38,8 @@ struct Tensor {
 /// A node as a simulator sees it.
 struct Node {
   int type;
+  uint64_t id;
+  std::vector<uint64_t> deps;
   std::string name, opType;
   int64_t numOps = 0, otherOps = 0, recomputedOps = 0;
   std::vector<Tensor> inputs, outputs;
@@ -114,6 +116,9 @@ protected:
     while (reader->readNode(message) == TraceReader::Status::Read) {
       Node &node = nodes.emplace_back();
       node.type = message.type();
+      node.id = message.id();
+      node.deps.assign(message.data_deps().begin(), message.data_deps().end());
+      node.deps.insert(node.deps.end(), message.ctrl_deps().begin(), message.ctrl_deps().end());
       node.name = message.name();
       for (const ChakraProtoMsg::AttributeProto &attribute : message.attr()) {
         if (attribute.name() == "op_type")
@@ -231,7 +236,8 @@ TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
 //===----------------------------------------------------------------------===//
 
 /// Simulates the lists of a rank as docs/Traces.md says. Nodes run in the order of their ids; a recv from another stage is
-/// posted when the last unit before its own begins that has more than messages.
+/// posted when the last unit before its own begins that has more than messages. Copies take no time: a load begins when all has
+/// run that it depends on but copies, and that these do.
 class Tracker {
 public:
   explicit Tracker(std::vector<Node> given) {
@@ -259,6 +265,17 @@ public:
     llvm::stable_sort(order, [&](size_t a, size_t b) { return times[a] < times[b]; });
     for (size_t at : order)
       nodes.push_back(std::move(given[at]));
+    std::map<uint64_t, size_t> ready; // by id of a node: where it has run
+    for (size_t at = 0; at < nodes.size(); ++at) {
+      Node &node = nodes[at];
+      bool isLoad = node.type == ChakraProtoMsg::MEM_LOAD_NODE, isCopy = isLoad || node.type == ChakraProtoMsg::MEM_STORE_NODE;
+      size_t begin = isCopy ? 0 : at + 1;
+      for (uint64_t dep : node.deps)
+        begin = isCopy ? std::max(begin, ready[dep]) : begin;
+      ready[node.id] = begin;
+      std::vector<Tensor> &made = arrivals[isLoad ? begin : at];
+      made.insert(made.end(), node.outputs.begin(), node.outputs.end());
+    }
   }
 
   /// The most bytes held at once.
@@ -283,7 +300,7 @@ public:
       EXPECT_TRUE(lastRead.count(name)) << name << " is written and never read: a tracker keeps it for ever";
     int64_t peak = held;
     for (size_t at = 0; at < nodes.size(); ++at) {
-      for (const Tensor &tensor : nodes[at].outputs)
+      for (const Tensor &tensor : arrivals[at])
         held += tensor.bytes;
       if (held > peak) {
         peak = held;
@@ -302,6 +319,7 @@ public:
 
 private:
   std::vector<Node> nodes;
+  std::map<size_t, std::vector<Tensor>> arrivals; ///< What is made at a node, or begins to be loaded.
   size_t worst = 0;
 };
 

@@ -376,7 +376,7 @@ struct RingStmt : Stmt {
   ArrayRef<Stmt *> entries;
   AST_CLASSOF(RingStmt)
 };
-/// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, KeepStmt, RingStmt, ReplicateStmt, RecomputeStmt, OtherRuleStmt.
+/// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, KeepStmt, RingStmt, ReplicateStmt, RecomputeStmt, OffloadStmt, OtherRuleStmt.
 struct AtStmt : Stmt {
   Pattern pattern;
   ArrayRef<Stmt *> rules;
@@ -423,12 +423,21 @@ struct PadStmt : Stmt {
   Expr *to; ///< A multiple of this.
   AST_CLASSOF(PadStmt)
 };
-/// `recompute layers[i].mlp, **.softmax() if i < 4 { whole = true; }`
-struct RecomputeStmt : Stmt {
+/// What is said of values that forward keeps, perhaps in some layers only.
+struct LayerRuleStmt : Stmt {
   ArrayRef<Pattern> patterns;
   Expr *condition; ///< Null: always.
   ArrayRef<Stmt *> entries;
+};
+/// `recompute layers[i].mlp, **.softmax() if i < 4 { whole = true; }`
+struct RecomputeStmt : LayerRuleStmt {
   AST_CLASSOF(RecomputeStmt)
+};
+/// `offload layers[*] to host after 2 { first = 4; }`
+struct OffloadStmt : LayerRuleStmt {
+  Ident where;
+  Expr *after; ///< Null: 1.
+  AST_CLASSOF(OffloadStmt)
 };
 /// `slow rank (pp = 1, tp = 0) by 1.2;`
 struct SlowStmt : Stmt {
@@ -445,7 +454,7 @@ struct OverlapStmt : Stmt {
   Ident with;
   AST_CLASSOF(OverlapStmt)
 };
-/// Rules that this compiler reads and does not lower yet: offload, gather. Kept with their first
+/// Rules that this compiler reads and does not lower yet: gather. Kept with their first
 /// word so that each can be refused where it stands.
 struct OtherRuleStmt : Stmt {
   Ident word;

@@ -8,6 +8,7 @@
 //   rule 5 reduce gradients over dp bucket 1024 in bf16 per microbatch beside backward;
 //   rule 6 overlap communication over (dp, cp);
 //   rule 7 at "layers[*]" recompute whole cases (1);
+//   rule 8 at "layers[*].mlp" offload after 1 cases (1);
 //
 // Rules stand in the graph IR, so that apply-strategy can be tested alone.
 //
@@ -59,6 +60,8 @@ struct Rule {
     return kind == RuleKind::PartitionOptimizer || kind == RuleKind::PartitionGradients ||
            kind == RuleKind::PartitionParameters;
   }
+  /// Says what becomes of what forward keeps for backward.
+  bool isOfKept() const { return kind == RuleKind::Recompute || kind == RuleKind::Offload; }
   /// Says nothing of shardings: what is done with parameters and their gradients, or when.
   bool isOfState() const {
     return partitionsState() || kind == RuleKind::ReduceGradients || kind == RuleKind::OverlapCommunication;
@@ -67,7 +70,9 @@ struct Rule {
   bool isApart = false;
   /// Recompute: as a whole, with what backward does not need, and what is used outside of it is kept.
   bool isWhole = false;
-  /// Recompute: of these cases of a repeat only (IterationCases); absent: of all.
+  /// Offload: beside how many layers a copy may run.
+  unsigned depth = 0;
+  /// Recompute and Offload: of these cases of a repeat only (IterationCases); absent: of all.
   std::optional<std::vector<unsigned>> cases;
   SMLoc loc;
   unsigned statement = 0; ///< Rules of one `shard a over x, b over y;` share a number: one must match.

@@ -209,6 +209,7 @@ private:
   void readParts();
   void holdUntilRelease();
   void holdUntilSent();
+  void holdWhileCopied();
   void findLifetimes();
   void holdHandedOn();
   void dropUnread();
