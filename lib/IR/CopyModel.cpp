@@ -7,61 +7,24 @@
 // order, as passes go through them.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/IR/Graph.h"
+#include "CopyOps.h"
 
 using namespace stage;
 
 namespace stage {
+/// Operands and uses stand in the copies where they stand in what is copied.
 class GraphCopier {
 public:
-  explicit GraphCopier(Graph &to) : to(to) {}
-
-  void run(const Graph &from) {
-    for (const Block &phase : from.getPhases())
-      copyOps(phase, to.getPhase(phase.getPhase()));
-    for (auto [op, copy] : ops) {
+  static void copyUses(const OpCopies &copies) {
+    for (auto [op, copy] : copies.getOps()) {
       copy->usePositions = op->usePositions;
-      for (const Value *operand : op->operands)
-        copy->operands.push_back(values.lookup(operand));
-      if (op->origin)
-        copy->origin = copies.lookup(op->origin);
-      for (OrderEdge &edge : copy->after)
-        edge.value = values.lookup(edge.value);
+      for (Value *operand : op->operands)
+        copy->operands.push_back(copies.find(operand));
     }
-    for (auto [value, copy] : values) {
-      if (value->primal)
-        copy->primal = values.lookup(value->primal);
+    for (auto [value, copy] : copies.getValues())
       for (auto [user, operand] : value->uses)
-        copy->uses.emplace_back(copies.lookup(user), operand);
-    }
+        copy->uses.emplace_back(copies.find(user), operand);
   }
-
-private:
-  void copyOps(const Block &from, Block &block) {
-    for (auto &argument : from.getArguments())
-      copyValue(*argument, *block.addArgument(argument->type, argument->path));
-    for (auto &op : from) {
-      Op *copy = block.append(std::make_unique<Op>(static_cast<const OpAttributes &>(*op)));
-      ops.emplace_back(op.get(), copy);
-      copies[op.get()] = copy;
-      for (auto &result : op->getResults())
-        copyValue(*result, *copy->addResult(result->type, result->path));
-      for (auto &body : op->bodies)
-        copyOps(*body, copy->addBody(to));
-    }
-  }
-
-  void copyValue(const Value &value, Value &copy) {
-    copy.constraint = value.constraint;
-    copy.sharding = value.sharding;
-    copy.loc = value.loc;
-    values[&value] = &copy;
-  }
-
-  Graph &to;
-  std::vector<std::pair<const Op *, Op *>> ops;
-  llvm::DenseMap<const Op *, Op *> copies;
-  llvm::DenseMap<const Value *, Value *> values;
 };
 } // namespace stage
 
@@ -70,6 +33,10 @@ void Graph::copyModel(std::shared_ptr<const Graph> from) {
   dims = from->dims;
   streams = from->streams;
   defs.goOnFrom(from->defs);
-  GraphCopier(*this).run(*from);
+  OpCopies copies;
+  for (const Block &phase : from->getPhases())
+    copies.add(phase, getPhase(phase.getPhase()));
+  copies.tie();
+  GraphCopier::copyUses(copies);
   model = std::move(from);
 }

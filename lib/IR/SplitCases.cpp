@@ -1,5 +1,6 @@
 //===- SplitCases.cpp - some iterations apart from the others -------------===//
 #include "stage/IR/SplitCases.h"
+#include "CopyOps.h"
 
 using namespace stage;
 
@@ -17,59 +18,21 @@ public:
           Block &body = op->addBody(graph);
           assert(body.getNumber() == added && "repeats of one loop have the same cases");
           (void)added;
-          copyBody(*op->bodies[number], body);
+          copies.add(*op->bodies[number], body);
         }
         op->cases = cases;
       }
-    tie();
+    copies.tie();
+    for (auto [op, copy] : copies.getOps())
+      for (Value *operand : op->getOperands())
+        copy->addOperand(copies.find(operand));
     addContributions();
   }
 
 private:
-  void copyBody(const Block &from, Block &body) {
-    for (auto &argument : from.getArguments())
-      copyValue(*argument, *body.addArgument(argument->type, argument->path));
-    for (auto &op : from) {
-      Op *copy = body.append(std::make_unique<Op>(static_cast<const OpAttributes &>(*op)));
-      ops.emplace_back(op.get(), copy);
-      copies[op.get()] = copy;
-      for (auto &result : op->getResults())
-        copyValue(*result, *copy->addResult(result->type, result->path));
-    }
-  }
-
-  void copyValue(Value &value, Value &copy) {
-    copy.constraint = value.constraint;
-    copy.sharding = value.sharding;
-    copy.primal = value.primal;
-    copy.loc = value.loc;
-    values[&value] = &copy;
-    made.push_back(&copy);
-  }
-
-  /// The copy of what is copied, and other values as they are.
-  Value *find(Value *value) const {
-    Value *copy = values.lookup(value);
-    return copy ? copy : value;
-  }
-
-  void tie() {
-    for (auto [op, copy] : ops) {
-      for (Value *operand : op->getOperands())
-        copy->addOperand(find(operand));
-      if (const Op *origin = copies.lookup(copy->origin))
-        copy->origin = origin;
-      for (OrderEdge &edge : copy->after)
-        edge.value = find(edge.value);
-    }
-    for (Value *copy : made)
-      if (copy->primal)
-        copy->primal = find(copy->primal);
-  }
-
   /// A param that all layers share is updated with what each case adds up.
   void addContributions() {
-    for (auto [op, copy] : ops)
+    for (auto [op, copy] : copies.getOps())
       if (op->kind == OpKind::Accumulate && op->getOperand(1) == copy->getOperand(1)) {
         llvm::SmallVector<Op *, 1> updates;
         for (auto [user, operand] : op->getResult()->getUses())
@@ -82,10 +45,7 @@ private:
 
   Graph &graph;
   const unsigned loop;
-  std::vector<std::pair<const Op *, Op *>> ops;
-  std::vector<Value *> made;
-  llvm::DenseMap<const Op *, Op *> copies;
-  llvm::DenseMap<const Value *, Value *> values;
+  OpCopies copies;
 };
 } // namespace
 
