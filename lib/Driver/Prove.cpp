@@ -45,6 +45,7 @@ public:
     if (!runFrontEnd(job, options) || !runMiddle(job, quiet) || !makeReport(job))
       return false;
     options.namesConstants = options.allEquallyFast = true;
+    split = job.graph->pipeline.split;
     kindsOfCuts = listKindsOfCuts(*job.graph);
     for (const Rule &rule : job.graph->rules)
       if (rule.kind == RuleKind::Ring)
@@ -53,6 +54,17 @@ public:
     shrinkMesh(*job.job);
     shrinkBatch();
     return true;
+  }
+
+  /// Stages that the job balances are cut as in the job, or evenly where there are not as many: at other sizes they
+  /// would be others.
+  void settleSplit(Graph &graph) const {
+    if (graph.pipeline.balance == Balance::None)
+      return;
+    graph.pipeline.balance = Balance::None;
+    graph.pipeline.split = split;
+    if (!findChain(graph))
+      graph.pipeline.split.clear();
   }
 
   const DriverOptions &getOptions() const { return options; }
@@ -79,8 +91,10 @@ private:
   /// of the job does; they are ours then.
   bool accept(DriverOptions trial, size_t numAxes = 0) {
     Compilation c(llvm::nulls());
-    if (!runFrontEnd(c, trial) || (numAxes && countAxes(*c.job) != numAxes) ||
-        listKindsOfCuts(*c.graph) != kindsOfCuts)
+    if (!runFrontEnd(c, trial) || (numAxes && countAxes(*c.job) != numAxes))
+      return false;
+    settleSplit(*c.graph);
+    if (listKindsOfCuts(*c.graph) != kindsOfCuts)
       return false;
     options = std::move(trial);
     microbatches = c.job->microbatches;
@@ -173,6 +187,7 @@ private:
   DriverOptions options;
   std::vector<std::string> given;
   std::vector<std::pair<unsigned, bool>> kindsOfCuts; ///< Of the job as it is.
+  std::vector<int64_t> split;                         ///< Of the job, once it is balanced.
   std::vector<std::string> ringAxes; ///< Over which blocks go round.
   // Of the job with these options.
   int64_t microbatches = 1, globalBatch = 1, stages = 1;
@@ -196,6 +211,7 @@ bool stage::runProof(const DriverOptions &options) {
   c.diags.setShowRemarks(options.remarks);
   if (!runFrontEnd(c, small.getOptions()))
     return false;
+  small.settleSplit(*c.graph);
   std::vector<std::string> larger;
   SizeBinding ofJob = c.graph->binding;
   std::vector<std::string> fixed = small.getGiven();

@@ -496,9 +496,16 @@ bool TextParser::parsePipeline() {
         parsed = parseUnsigned(pipeline.placement.emplace_back());
       while (parsed && consume(","));
     } else if (consume("split")) {
-      do
-        parsed = parseInteger(pipeline.split.emplace_back(), 0);
-      while (parsed && consume(","));
+      if (consume("balanced")) {
+        pipeline.balance = consume("flops") ? Balance::Flops : consume("memory") ? Balance::Memory : Balance::None;
+        if (pipeline.balance == Balance::None)
+          return fail("'flops' or 'memory'");
+        parsed = true;
+      } else {
+        do
+          parsed = parseInteger(pipeline.split.emplace_back(), 0);
+        while (parsed && consume(","));
+      }
     } else if (consume("schedule")) {
       parsed = parseName(pipeline.scheduleName, "the schedule's name");
     } else if (consume("units")) {

@@ -256,6 +256,8 @@ private:
       llvm::interleaveComma(pipeline.split, os);
       os << ";\n";
     }
+    if (pipeline.balance != Balance::None)
+      os << "    split balanced " << getName(pipeline.balance) << ";\n";
     if (!pipeline.scheduleName.empty()) {
       os << "    schedule ";
       printName(os, pipeline.scheduleName);

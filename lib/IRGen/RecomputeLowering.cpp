@@ -135,6 +135,13 @@ private:
         repeats.push_back(op.get());
     if (repeats.empty())
       return reportNoRepeat(syntax, rule.kind);
+    if (first && graph.pipeline.balance != Balance::None && llvm::any_of(repeats, [&](Op *repeat) {
+          return llvm::is_contained(findPipelinedRepeats(graph), repeat);
+        })) {
+      diags.report(syntax.range.Start, diag::NotSupportedYet).range(syntax.range)
+          << "'first' of stages that are balanced, which are cut once it is known what is made again,";
+      return false;
+    }
     for (Op *repeat : repeats) {
       SizeValue count = evaluateCount(repeat->count, graph.binding);
       if (!count || count.value.num > maxIterations) {

@@ -422,6 +422,7 @@ private:
     info.axis = graph.mesh.find(bound->axis);
     info.chunks = bound->schedule.chunks;
     info.split = bound->split;
+    info.balance = bound->balance;
     info.units = bound->schedule.units;
     if (bound->schedule.decl)
       info.scheduleName = bound->schedule.decl->name.name.str();

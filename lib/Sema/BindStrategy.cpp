@@ -4,6 +4,7 @@
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Diagnostics.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -402,16 +403,23 @@ std::optional<BoundStrategy> stage::sema::bindStrategy(Evaluator &evaluator, std
   return std::move(binder.result);
 }
 
-/// `split = [3, 4, 4]`, `split = none`
+/// `split = [3, 4, 4]`, `split = balanced(flops)`, `split = none`
 static bool bindSplit(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPipeline &pipeline) {
   std::optional<CTValue> value = evaluator.evaluate(entry.value, *pipeline.env);
   if (!value)
     return false;
   if (value->isNone())
     return true;
+  if (value->getKind() == CTValue::Kind::Word)
+    pipeline.balance = llvm::StringSwitch<Balance>(value->getText())
+                           .Case("balanced(flops)", Balance::Flops)
+                           .Case("balanced(memory)", Balance::Memory)
+                           .Default(Balance::None);
+  if (pipeline.balance != Balance::None)
+    return true;
   if (value->getKind() != CTValue::Kind::List) {
     evaluator.getDiags().report(entry.value->loc(), diag::WrongKind).range(entry.value->range)
-        << "a list of integers" << evaluator.format(*value);
+        << "a list of integers, 'balanced(flops)' or 'balanced(memory)'" << evaluator.format(*value);
     return false;
   }
   auto *list = dyn_cast<ast::ListExpr>(entry.value);

@@ -111,10 +111,24 @@ std::optional<CTValue> Evaluator::evaluateModelQuery(const ast::CallExpr *expr) 
   return CTValue::boolean(found);
 }
 
+/// `balanced(flops)`, `balanced(memory)`.
+std::optional<CTValue> Evaluator::evaluateBalanced(const ast::CallExpr *expr) {
+  auto *name = expr->args.size() == 1 && !expr->args[0].name ? dyn_cast<ast::NameExpr>(expr->args[0].value) : nullptr;
+  StringRef text = llvm::StringSwitch<StringRef>(name ? name->name : "")
+                       .Case("flops", "balanced(flops)")
+                       .Case("memory", "balanced(memory)")
+                       .Default("");
+  if (text.empty())
+    return report(expr, diag::WrongKind, "'balanced(flops)' or 'balanced(memory)'", "'" + textOf(expr) + "'");
+  return CTValue::word(text);
+}
+
 std::optional<CTValue> Evaluator::evaluateBuiltinCall(const ast::CallExpr *expr, StringRef name,
                                                       const Environment &env) {
   if (findBuiltin(name) == BuiltinKind::ModelQuery)
     return evaluateModelQuery(expr);
+  if (findBuiltin(name) == BuiltinKind::WordFunction)
+    return evaluateBalanced(expr);
   using Function = double (*)(double);
   auto function = llvm::StringSwitch<Function>(name)
                       .Case("exp", [](double x) { return std::exp(x); })

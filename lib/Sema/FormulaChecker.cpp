@@ -190,7 +190,8 @@ IndexSet FormulaChecker::checkCall(const ast::CallExpr *call, bool inSubscript) 
     diags.report(call->loc(), diag::ReductionWithoutIndices).range(call->range) << callee->name;
     return IndexSet(); // what it should have reduced is no second fault
   }
-  if (!builtin || builtin == BuiltinKind::Word || builtin == BuiltinKind::ModelQuery)
+  if (!builtin || builtin == BuiltinKind::Word || builtin == BuiltinKind::ModelQuery ||
+      builtin == BuiltinKind::WordFunction)
     scope.reportUnknownName(callee->name, callee->range, diag::UnknownName);
   else if (builtin == BuiltinKind::ElementFunction || builtin == BuiltinKind::DType)
     checkArity(call, callee->name);

@@ -94,8 +94,9 @@ void NameChecker::checkExpr(const ast::Expr *expr) {
       checkName(part.name, part.range);
   if (auto *call = dyn_cast<ast::CallExpr>(expr)) {
     auto *callee = dyn_cast<ast::NameExpr>(call->callee);
-    // `has(V)`: V is a name of whatever model the job has.
-    if (callee && findBuiltin(callee->name) == BuiltinKind::ModelQuery && !use(callee->name) &&
+    std::optional<BuiltinKind> builtin = callee ? findBuiltin(callee->name) : std::nullopt;
+    // `has(V)`: V is a name of whatever model the job has. `balanced(flops)`: it is no name at all.
+    if ((builtin == BuiltinKind::ModelQuery || builtin == BuiltinKind::WordFunction) && !use(callee->name) &&
         !program.lookup(file, callee->name))
       return;
   }

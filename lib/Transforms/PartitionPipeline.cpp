@@ -45,21 +45,31 @@ public:
   void run() {
     unsigned errorsBefore = diags.getNumErrors();
     checkAxis();
-    llvm::SmallVector<Block *, 4> phases;
-    for (Block &phase : graph.getPhases())
-      if (phase.getPhase() != PhaseKind::Step)
-        phases.push_back(&phase);
-    for (Block *phase : phases)
-      assign(*phase);
-    for (Block *phase : llvm::reverse(phases))
-      settlePure(*phase);
-    for (Block *phase : phases)
+    assignAll();
+    for (Block *phase : listPhases())
       checkCrossings(*phase);
     if (Block *step = graph.findPhase(PhaseKind::Step); step && diags.getNumErrors() == errorsBefore)
       assignStep(*step);
   }
 
+  /// Of each phase of a microbatch.
+  void assignAll() {
+    llvm::SmallVector<Block *, 4> phases = listPhases();
+    for (Block *phase : phases)
+      assign(*phase);
+    for (Block *phase : llvm::reverse(phases))
+      settlePure(*phase);
+  }
+
 private:
+  llvm::SmallVector<Block *, 4> listPhases() {
+    llvm::SmallVector<Block *, 4> phases;
+    for (Block &phase : graph.getPhases())
+      if (phase.getPhase() != PhaseKind::Step)
+        phases.push_back(&phase);
+    return phases;
+  }
+
   /// The ranks along the pipeline's axis run different layers: it cannot split a value too.
   void checkAxis() {
     if (layout.numStages == 1)
@@ -220,21 +230,6 @@ private:
     builder.note(user.loc, diag::ValueUsedHere);
   }
 
-  /// Adds the virtual stages that compute with a value, in whatever form.
-  void addUseStages(const Value &value, llvm::BitVector &stages) const {
-    for (auto [user, number] : value.getUses()) {
-      const Op *top = getTopLevelOp(user);
-      if (user->kind == OpKind::Update)
-        continue;
-      if (top->virtualStage)
-        stages.set(*top->virtualStage);
-      else if (layout.isPipelined(*top))
-        stages |= layout.getStagesOfLoop(*user);
-      else if (isMove(user->kind))
-        addUseStages(*user->getResult(number), stages); // each stage makes it for itself
-    }
-  }
-
   llvm::SmallSetVector<unsigned, 4> getStages(const llvm::BitVector &virtualStages) const {
     llvm::SmallSetVector<unsigned, 4> stages;
     for (unsigned v : virtualStages.set_bits())
@@ -266,7 +261,7 @@ private:
     Value *param = update.getOperand(0);
     llvm::BitVector gradientStages = getStepStages(layout, update);
     llvm::BitVector useStages(layout.getNumVirtual());
-    addUseStages(*param, useStages);
+    addUseStages(layout, *param, useStages);
     llvm::SmallSetVector<unsigned, 4> stages = getStages(gradientStages);
     bool everywhere = true;
     for (unsigned v : useStages.set_bits())
@@ -323,7 +318,23 @@ private:
 };
 } // namespace
 
+/// `split = balanced(...)` becomes a list.
+static bool settleSplit(Graph &graph, DiagnosticEngine &diags) {
+  std::optional<PipelineLayout> places = computePlaces(graph, diags);
+  if (!places)
+    return false;
+  Partitioner(graph, *places, diags).assignAll();
+  std::optional<std::vector<int64_t>> split = diags.hasErrors() ? std::nullopt : balanceStages(graph, *places, diags);
+  if (!split)
+    return false;
+  graph.pipeline.split = std::move(*split);
+  graph.pipeline.balance = Balance::None;
+  return true;
+}
+
 void stage::partitionPipeline(Graph &graph, DiagnosticEngine &diags) {
+  if (graph.pipeline.balance != Balance::None && !settleSplit(graph, diags))
+    return;
   if (std::optional<PipelineLayout> layout = computePipelineLayout(graph, diags))
     Partitioner(graph, *layout, diags).run();
 }

@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
 #include <limits>
+#include <numeric>
 
 using namespace stage;
 
@@ -35,6 +36,10 @@ static std::vector<int64_t> splitIterations(const Graph &graph, const PipelineLa
                                             DiagnosticEngine &diags) {
   const PipelineInfo &pipeline = graph.pipeline;
   int64_t parts = layout.getNumVirtual();
+  if (pipeline.balance != Balance::None) {
+    diags.report(pipeline.loc, diag::PipelineNotBalanced) << getName(pipeline.balance);
+    return {};
+  }
   if (!pipeline.split.empty()) {
     int64_t sum = 0;
     bool negative = false;
@@ -62,7 +67,8 @@ static std::vector<int64_t> splitIterations(const Graph &graph, const PipelineLa
   return splitEvenly(iterations, parts);
 }
 
-std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, DiagnosticEngine &diags) {
+/// All but where the chain is cut, and the iterations of each of its repeats.
+static std::optional<PipelineLayout> listRepeats(Graph &graph, std::vector<int64_t> &counts, DiagnosticEngine &diags) {
   const PipelineInfo &pipeline = graph.pipeline;
   PipelineLayout layout;
   layout.buffers = GradientBuffers(graph);
@@ -86,7 +92,6 @@ std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, Diagnos
     return std::nullopt;
   layout.places = invertPlacement(schedule);
   llvm::DenseMap<unsigned, unsigned> numbers; // by loop
-  std::vector<int64_t> counts;
   int64_t iterations = 0;
   for (const Op *repeat : forward) {
     SizeValue count = evaluateCount(repeat->count, graph.binding);
@@ -106,11 +111,50 @@ std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, Diagnos
         layout.numbers[op.get()] = number->second;
       }
   }
-  std::vector<int64_t> split = splitIterations(graph, layout, iterations, diags);
+  return layout;
+}
+
+std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, DiagnosticEngine &diags) {
+  std::vector<int64_t> counts;
+  std::optional<PipelineLayout> layout = listRepeats(graph, counts, diags);
+  if (!layout || counts.empty())
+    return layout;
+  int64_t iterations = std::accumulate(counts.begin(), counts.end(), int64_t(0));
+  std::vector<int64_t> split = splitIterations(graph, *layout, iterations, diags);
   if (split.empty())
     return std::nullopt;
-  layout.chain = PipelineChain(counts, split);
+  layout->chain = PipelineChain(counts, split);
   return layout;
+}
+
+std::optional<PipelineLayout> stage::computePlaces(Graph &graph, DiagnosticEngine &diags) {
+  std::vector<int64_t> counts;
+  std::optional<PipelineLayout> layout = listRepeats(graph, counts, diags);
+  if (!layout || counts.empty())
+    return std::nullopt;
+  std::vector<int64_t> split = {0};
+  llvm::append_range(split, counts);
+  layout->chain = PipelineChain(counts, split);
+  layout->numStages = split.size();
+  layout->numChunks = 1;
+  layout->places.clear();
+  for (unsigned place = 0; place < split.size(); ++place)
+    layout->places.emplace_back(place, 0);
+  return layout;
+}
+
+void stage::addUseStages(const PipelineLayout &layout, const Value &value, llvm::BitVector &stages) {
+  for (auto [user, number] : value.getUses()) {
+    const Op *top = getTopLevelOp(user);
+    if (user->kind == OpKind::Update)
+      continue;
+    if (top->virtualStage)
+      stages.set(*top->virtualStage);
+    else if (layout.isPipelined(*top))
+      stages |= layout.getStagesOfLoop(*user);
+    else if (isMove(user->kind))
+      addUseStages(layout, *user->getResult(number), stages); // each stage makes it for itself
+  }
 }
 
 llvm::DenseMap<Op *, Op *> stage::findFirstUsers(llvm::ArrayRef<Op *> repeats) {

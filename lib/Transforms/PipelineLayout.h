@@ -59,6 +59,17 @@ struct PipelineLayout {
 /// it, fewer layers than virtual stages, an uneven division without a `split`, a `split` that does not add up.
 std::optional<PipelineLayout> computePipelineLayout(Graph &graph, DiagnosticEngine &diags);
 
+/// The same, but that each repeat of the chain is a virtual stage of its own, behind a first one for what stands before
+/// it: the place in the chain of all that is in none of its iterations.
+std::optional<PipelineLayout> computePlaces(Graph &graph, DiagnosticEngine &diags);
+
+/// Iterations per virtual stage, so that the largest load is as small as can be, of what the strategy says: `places` has
+/// given all ops of the top level a place in the chain. Nothing after an error.
+std::optional<std::vector<int64_t>> balanceStages(Graph &graph, const PipelineLayout &places, DiagnosticEngine &diags);
+
+/// The virtual stages that compute with a value, in whatever form.
+void addUseStages(const PipelineLayout &layout, const Value &value, llvm::BitVector &stages);
+
 /// What repeats of one block depend on, in that block, with the first of them that does. Those come in the order in which
 /// they run.
 llvm::DenseMap<Op *, Op *> findFirstUsers(llvm::ArrayRef<Op *> repeats);

@@ -30,6 +30,7 @@
 #include "stage/IR/OpDef.h"
 #include "stage/IR/Rule.h"
 #include "stage/IR/Types.h"
+#include "stage/Schedule/BalancedSplit.h"
 #include "stage/Schedule/Unit.h"
 #include "llvm/ADT/DenseMap.h"
 #include <list>
@@ -349,7 +350,8 @@ struct PipelineInfo {
   unsigned chunks = 1; ///< Virtual stages per rank.
   /// The virtual stage of chunk c of stage r at [c*p + r]; empty: c*p + r.
   std::vector<unsigned> placement;
-  std::vector<int64_t> split; ///< Iterations of all of them per virtual stage; empty: even.
+  std::vector<int64_t> split; ///< Iterations of all of them per virtual stage; empty: even, or as `balance` says.
+  Balance balance = Balance::None; ///< What partition-pipeline is to balance; it makes a `split` of it.
   /// Per stage the units in order; made from the schedule program.
   std::vector<std::vector<Unit>> units;
   Environments environments; ///< Of the units.

@@ -11,6 +11,7 @@
 #define STAGE_MEMORY_MEMORY_H
 
 #include "stage/IR/Program.h"
+#include "stage/IR/SavedBytes.h"
 #include <array>
 
 namespace stage {
@@ -77,21 +78,6 @@ struct StageMemory : MemoryPeak {
   std::vector<ByteCount> savedPerMicrobatch;
 };
 
-/// A value that forward keeps for backward.
-struct SavedValue {
-  const Value *value = nullptr;
-  Size bytes; ///< On one rank, in global symbols.
-};
-
-/// What one iteration of a repeat keeps for backward, or (no loop) what is kept outside of repeats.
-struct SavedBytes {
-  const Op *loop = nullptr;
-  std::optional<unsigned> caseNumber; ///< Of the iteration, if the repeat has several.
-  MemorySpace space = MemorySpace::Device;
-  Size bytes;
-  std::vector<SavedValue> values; ///< In the order of the program.
-};
-
 struct MemoryReport {
   const Program *program = nullptr;
   std::vector<SavedBytes> saved;
@@ -101,10 +87,6 @@ struct MemoryReport {
 /// Simulates each template once and sums over the units of each stage: O(iterations of templates + units). After
 /// errors (a tensor whose local bytes are not a whole number) the report is empty.
 MemoryReport accountMemory(const Program &program, DiagnosticEngine &diags);
-
-/// What backward needs of forward, symbolically. Values that are one tensor (what an iteration hands to the next) or
-/// a view of another count once.
-std::vector<SavedBytes> collectSavedBytes(Graph &graph);
 
 /// Prints the table of stages and what is largest at their peaks.
 void printStages(llvm::raw_ostream &os, const MemoryReport &report);

@@ -8,7 +8,7 @@
 
 namespace stage::sema {
 
-enum class BuiltinKind { ElementFunction, Reduction, SizeFunction, DType, ModelQuery, Word };
+enum class BuiltinKind { ElementFunction, Reduction, SizeFunction, DType, ModelQuery, Word, WordFunction };
 
 struct Builtin {
   BuiltinKind kind;

@@ -87,6 +87,7 @@ private:
   std::optional<CTValue> evaluateCall(const ast::CallExpr *expr, const Environment &env);
   std::optional<CTValue> evaluateBuiltinCall(const ast::CallExpr *expr, StringRef name, const Environment &env);
   std::optional<CTValue> evaluateModelQuery(const ast::CallExpr *expr);
+  std::optional<CTValue> evaluateBalanced(const ast::CallExpr *expr);
   std::optional<CTValue> evaluateFunction(const ast::CallExpr *expr, const ast::FnStmt &fn, const Environment &env);
   std::optional<CTValue> evaluateMinMax(const ast::CallExpr *expr, bool isMin, ArrayRef<CTValue> args);
   std::optional<CTValue> evaluateIndex(const ast::IndexExpr *expr, const Environment &env);

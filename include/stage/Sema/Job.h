@@ -66,8 +66,9 @@ struct BoundPipeline {
   const Environment *env = nullptr;
   StringRef axis;         ///< The mesh axis; exactly one.
   BoundSchedule schedule; ///< For the axis's size and the job's microbatches.
-  /// `split = [3, 4, 4]`: iterations per virtual stage; empty: evenly.
+  /// `split = [3, 4, 4]`: iterations per virtual stage; empty: evenly, or as `balance` says.
   std::vector<int64_t> split;
+  Balance balance = Balance::None; ///< `split = balanced(flops)`.
   SMRange splitRange;
 };
 

@@ -15,6 +15,7 @@
 #ifndef STAGE_SEMA_SCHEDULES_H
 #define STAGE_SEMA_SCHEDULES_H
 
+#include "stage/Schedule/BalancedSplit.h"
 #include "stage/Schedule/Unit.h"
 #include "stage/Sema/Evaluator.h"
 

@@ -12,15 +12,23 @@
 // those that keep it, and in the one that makes it as well.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/Memory/Lifetimes.h"
-#include "stage/Memory/Memory.h"
+#include "stage/IR/SavedBytes.h"
+#include "stage/IR/Walk.h"
+#include "llvm/ADT/DenseSet.h"
 
 using namespace stage;
 
 namespace {
 class SavedCollector {
 public:
-  explicit SavedCollector(Graph &graph) : graph(graph), lifetimes(graph) {}
+  explicit SavedCollector(Graph &graph) : graph(graph) {
+    forEachValue(graph.getForward(), [&](Value &value, Op *) {
+      if (llvm::any_of(value.getUses(), [](const std::pair<Op *, unsigned> &use) {
+            return use.first->getBlock()->getPhase() != PhaseKind::Forward;
+          }))
+        kept.insert(&value);
+    });
+  }
 
   std::vector<SavedBytes> run() {
     visitBlock(graph.getForward());
@@ -54,7 +62,7 @@ private:
 
   void visitValue(const Value &value, SavedBytes &saved) {
     const Op *op = value.getOp();
-    if (!lifetimes.isKept(&value) || value.type.space != saved.space || (op && (isState(op->kind) || op->kind == OpKind::Input)))
+    if (!kept.contains(&value) || value.type.space != saved.space || (op && (isState(op->kind) || op->kind == OpKind::Input)))
       return;
     if (isKeptAsArgument(value) || (op && isResultOfKept(value, *op)) || isViewOfKept(value))
       return;
@@ -68,7 +76,7 @@ private:
                        : user->kind == OpKind::Yield ? user->getBlock()->getParent()
                                                      : nullptr;
       if (loop && llvm::all_of(loop->bodies, [&, number = number](auto &body) {
-            return body->getArgument(number) != &value && lifetimes.isKept(body->getArgument(number));
+            return body->getArgument(number) != &value && kept.contains(body->getArgument(number));
           }))
         return true;
     }
@@ -84,21 +92,21 @@ private:
     return isKeptAsYielded(last.getTerminator()->getOperand(value.getNumber()), op);
   }
   bool isKeptAsYielded(const Value *yielded, const Op &loop) const {
-    return lifetimes.isKept(yielded) && getLoop(yielded) == &loop && !isKeptAsArgument(*yielded);
+    return kept.contains(yielded) && getLoop(yielded) == &loop && !isKeptAsArgument(*yielded);
   }
 
   bool isViewOfKept(const Value &value) const {
     const Value *source = &value;
     while (source->getOp() && isView(*source->getOp())) {
       source = source->getOp()->getOperand(0);
-      if (lifetimes.isKept(source))
+      if (kept.contains(source))
         return true;
     }
     return false;
   }
 
   Graph &graph;
-  Lifetimes lifetimes;
+  llvm::DenseSet<const Value *> kept; ///< Values of forward that a later phase uses.
   std::vector<SavedBytes> result;
 };
 } // namespace
