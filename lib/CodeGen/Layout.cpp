@@ -370,6 +370,12 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
   if (value->isArgument())
     return visitArgument(value, unit, iteration, visitor, seen);
   const Op *op = value->getOp();
+  if (op->kind != OpKind::Repeat && !value->getBlock()->getParent()) { // what skips stages keeps its name on all of them
+    if (auto recv = unit.layout->findRecv(value))
+      return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});
+    if (unit.giver && visitHandedIn(value, unit, visitor, seen))
+      return;
+  }
   switch (op->kind) {
   case OpKind::Param:
   case OpKind::Buffer:

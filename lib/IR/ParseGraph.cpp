@@ -506,12 +506,16 @@ bool TextParser::parsePipeline() {
           parsed = parseInteger(pipeline.split.emplace_back(), 0);
         while (parsed && consume(","));
       }
+    } else if (consume("place")) {
+      PipelineInfo::Placement &placement = pipeline.placements.emplace_back();
+      placement.loc = token.getLoc();
+      parsed = parseName(placement.name, "what is placed") && expect("on") && parseUnsigned(placement.virtualStage);
     } else if (consume("schedule")) {
       parsed = parseName(pipeline.scheduleName, "the schedule's name");
     } else if (consume("units")) {
       parsed = parseUnitList();
     } else {
-      return fail("'chunks', 'placement', 'split', 'schedule' or 'units'");
+      return fail("'chunks', 'placement', 'split', 'place', 'schedule' or 'units'");
     }
     if (!parsed || !expect(";"))
       return false;

@@ -12,12 +12,13 @@ static std::vector<int64_t> addUp(llvm::ArrayRef<int64_t> parts) {
   return sums;
 }
 
-PipelineChain::PipelineChain(llvm::ArrayRef<int64_t> counts, llvm::ArrayRef<int64_t> split)
-    : begins(addUp(counts)), cuts(addUp(split)) {
+PipelineChain::PipelineChain(llvm::ArrayRef<int64_t> counts, llvm::ArrayRef<int64_t> split, unsigned entry,
+                             std::optional<unsigned> exit)
+    : begins(addUp(counts)), cuts(addUp(split)), entry(entry) {
   for (unsigned repeat = 0; repeat < counts.size(); ++repeat) {
     // The virtual stage that ends with the last iteration or behind it; what follows the chain runs on the last one.
     unsigned last = std::lower_bound(cuts.begin() + 1, cuts.end(), begins[repeat + 1]) - cuts.begin() - 1;
-    lasts.push_back(repeat + 1 == counts.size() ? split.size() - 1 : counts[repeat] ? last : getFirst(repeat));
+    lasts.push_back(repeat + 1 == counts.size() ? exit.value_or(split.size() - 1) : counts[repeat] ? last : getFirst(repeat));
   }
 }
 
@@ -26,14 +27,15 @@ std::pair<int64_t, int64_t> PipelineChain::getRange(unsigned repeat, unsigned vi
   return {clamp(cuts[virtualStage]), clamp(cuts[virtualStage + 1])};
 }
 
-unsigned PipelineChain::getCutRepeat(unsigned virtualStage) const {
-  return std::upper_bound(lasts.begin(), lasts.end(), virtualStage) - lasts.begin();
+std::optional<unsigned> PipelineChain::getCutRepeat(unsigned virtualStage) const {
+  unsigned repeat = std::upper_bound(lasts.begin(), lasts.end(), virtualStage) - lasts.begin();
+  return virtualStage < entry || repeat == lasts.size() ? std::nullopt : std::optional<unsigned>(repeat);
 }
 
 std::vector<std::pair<unsigned, bool>> PipelineChain::listKindsOfCuts() const {
   std::vector<std::pair<unsigned, bool>> kinds;
   for (unsigned v = 0; v + 2 < cuts.size(); ++v) {
-    unsigned repeat = getCutRepeat(v);
+    unsigned repeat = *getCutRepeat(v);
     kinds.emplace_back(repeat, getRange(repeat, v).second > 0);
   }
   llvm::sort(kinds);

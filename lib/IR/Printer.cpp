@@ -258,6 +258,11 @@ private:
     }
     if (pipeline.balance != Balance::None)
       os << "    split balanced " << getName(pipeline.balance) << ";\n";
+    for (const PipelineInfo::Placement &placement : pipeline.placements) {
+      os << "    place ";
+      printName(os, placement.name);
+      os << " on " << placement.virtualStage << ";\n";
+    }
     if (!pipeline.scheduleName.empty()) {
       os << "    schedule ";
       printName(os, pipeline.scheduleName);

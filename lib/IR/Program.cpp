@@ -87,17 +87,27 @@ void stage::forEachOp(llvm::ArrayRef<ProgramItem> items, llvm::function_ref<void
   }
 }
 
+const Value *ProgramItem::getSent(unsigned i, const ProgramItem *range) const {
+  return range && slots[i] < skipping ? range->op->getResult(slots[i]) : values[i];
+}
+
 bool stage::receives(llvm::ArrayRef<ProgramItem> items, const Op &repeat) {
   return !items.empty() && items.front().kind == ProgramItem::Kind::Recv && items.front().carrier == &repeat;
 }
 
-static const ProgramItem *findLocal(llvm::ArrayRef<ProgramItem> items, ProgramItem::Kind kind) {
-  auto found = llvm::find_if(items, [&](const ProgramItem &item) { return item.isLocal && item.kind == kind; });
-  return found == items.end() ? nullptr : found;
+/// Messages stand at the ends of a unit, whatever is between.
+template <typename Items> static const ProgramItem *findLocal(Items &&items, ProgramItem::Kind kind) {
+  for (const ProgramItem &item : items) {
+    if (item.kind != kind)
+      break;
+    if (item.isLocal)
+      return &item;
+  }
+  return nullptr;
 }
 
 const ProgramItem *stage::findHandedOn(llvm::ArrayRef<ProgramItem> items) {
-  return findLocal(items, ProgramItem::Kind::Send);
+  return findLocal(llvm::reverse(items), ProgramItem::Kind::Send);
 }
 
 const ProgramItem *stage::findHandedIn(llvm::ArrayRef<ProgramItem> items) {

@@ -423,6 +423,8 @@ private:
     info.chunks = bound->schedule.chunks;
     info.split = bound->split;
     info.balance = bound->balance;
+    for (const auto &[name, virtualStage] : bound->placements)
+      info.placements.push_back({name.name.str(), unsigned(virtualStage), name.loc()});
     info.units = bound->schedule.units;
     if (bound->schedule.decl)
       info.scheduleName = bound->schedule.decl->name.name.str();

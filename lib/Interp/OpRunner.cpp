@@ -34,6 +34,13 @@ Instance stage::getInstance(const Value *value, const Frame &frame, unsigned mic
   return {value, getIteration(value, frame), isStep ? 0 : microbatch};
 }
 
+Instance stage::getHeldInstance(const Value *value, const Frame &frame, unsigned microbatch) {
+  Instance instance = getInstance(value, frame, microbatch);
+  if (!getLoop(value) && !isOncePerStep(value->getBlock()->getPhase()))
+    instance.iteration = getPlace(frame);
+  return instance;
+}
+
 template <typename Map, typename Changes> static void measure(const Map &once, const Map &again, Changes &changes) {
   for (auto &[key, tensor] : once) {
     auto it = again.find(key);
@@ -112,7 +119,7 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
     fault = makeFault(step.op, value, "is a gradient buffer into which nothing was added on this rank");
     return nullptr;
   }
-  Instance instance = getInstance(value, step.frame, step.microbatch);
+  Instance instance = getHeldInstance(value, step.frame, step.microbatch);
   auto it = memory.values.find(instance);
   if (it != memory.values.end())
     return it->second;
@@ -134,7 +141,7 @@ TensorRef &OpRunner::getCache(const Value *cache, const Step &step, int64_t rank
 bool OpRunner::isMissing(const Value *value, const Step &step, const RankMemory &memory) const {
   if (Sources::isSource(value) || (value->getOp() && isAddition(value->getOp()->kind)))
     return false;
-  Instance instance = getInstance(value, step.frame, step.microbatch);
+  Instance instance = getHeldInstance(value, step.frame, step.microbatch);
   return !memory.values.count(instance) && !memory.freed.count(instance);
 }
 
@@ -186,7 +193,7 @@ std::optional<Fault> OpRunner::store(const Value *value, const Frame &frame, uns
       disturbed->data[i] *= i % 2 ? 1 + 0x1p-52 : 1 - 0x1p-52;
     tensor = std::move(disturbed);
   }
-  memory.values[getInstance(value, frame, microbatch)] = std::move(tensor);
+  memory.values[getHeldInstance(value, frame, microbatch)] = std::move(tensor);
   return std::nullopt;
 }
 

@@ -38,6 +38,8 @@ struct Instance {
 };
 /// The instance that a step means. Values of the step block belong to no microbatch.
 Instance getInstance(const Value *value, const Frame &frame, unsigned microbatch);
+/// The same among what a rank holds: each of its chunks has values of the top level of its own.
+Instance getHeldInstance(const Value *value, const Frame &frame, unsigned microbatch);
 
 /// What caches hold, by cache, iteration and entry; the others what is drawn for them.
 using Caches = std::map<std::tuple<const Value *, uint64_t, int64_t>, TensorRef>;

@@ -105,7 +105,7 @@ void ShardedRun::compare(const Value *value, const Frame &frame, unsigned microb
     return;
   Instance instance = getInstance(value, frame, microbatch);
   auto whole = unsharded.values.find(instance);
-  auto piece = memories[rank].values.find(instance);
+  auto piece = memories[rank].values.find(getHeldInstance(value, frame, microbatch));
   if (whole != unsharded.values.end() && piece != memories[rank].values.end())
     findings.compare(instance, *piece->second, *whole->second, rounding.get(instance), rank);
 }
@@ -163,7 +163,7 @@ ShardedRun::Outcome ShardedRun::advance(int64_t rank) {
     return finish(std::move(fault), rank, step);
   }
   case Step::Kind::Free: {
-    Instance instance = getInstance(step.value, step.frame, step.microbatch);
+    Instance instance = getHeldInstance(step.value, step.frame, step.microbatch);
     if (memory.values.erase(instance))
       memory.freed.insert(instance);
     return finish(std::nullopt, rank, step);

@@ -13,6 +13,10 @@ uint64_t stage::getIteration(const Value *value, const Frame &frame) {
   return 0;
 }
 
+uint64_t stage::getPlace(const Frame &frame) {
+  return !frame.empty() && frame.back().first == placeInFrame ? frame.back().second : 0;
+}
+
 namespace {
 class StepLister : private UnitWalk {
 public:
@@ -28,6 +32,7 @@ public:
       const UnitChain &chain = chains.all[number];
       microbatch = entry.microbatch;
       self = llvm::find(program.virtualStages, std::pair(stage.stage, entry.chunk)) - program.virtualStages.begin();
+      place = isOncePerStep(entry.kind) ? 0 : self;
       auto found = llvm::find_if(chain, [&](auto *unit) { return unit->kind == entry.kind; });
       walk((*found)->items, &uses[number], found - chain.begin());
       ++unit;
@@ -77,8 +82,13 @@ private:
     return items;
   }
 
-  static Frame getFrame(const Op *loop, uint64_t iteration) {
-    return loop ? Frame{{loop->loop, iteration}} : Frame();
+  Frame getFrame(const Op *loop, uint64_t iteration) const {
+    Frame frame;
+    if (loop)
+      frame.emplace_back(loop->loop, iteration);
+    if (place)
+      frame.emplace_back(placeInFrame, place);
+    return frame;
   }
 
   Step &emit(Step::Kind kind, IterationValue value) {
@@ -123,7 +133,7 @@ private:
   }
 
   Graph &graph;
-  unsigned microbatch = 0, unit = 0, self = 0;
+  unsigned microbatch = 0, unit = 0, self = 0, place = 0;
   bool addsGradients = true;
   std::vector<Step> steps;
 };

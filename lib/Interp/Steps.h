@@ -18,6 +18,9 @@ namespace stage {
 
 /// Which iteration of which loop (by its number) is running, if one is.
 using Frame = llvm::SmallVector<std::pair<unsigned, uint64_t>, 2>;
+/// In place of a loop, at the end of a frame: on which virtual stage, if that is not the first; none for the step.
+constexpr unsigned placeInFrame = ~0u;
+uint64_t getPlace(const Frame &frame);
 /// The iteration a value belongs to; 0 outside of repeats.
 uint64_t getIteration(const Value *value, const Frame &frame);
 

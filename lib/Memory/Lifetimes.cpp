@@ -83,8 +83,8 @@ LastUses stage::findLastUses(llvm::ArrayRef<ProgramItem> items) {
   for (unsigned i = 0; i < items.size(); ++i) {
     const ProgramItem &item = items[i];
     if (item.kind == ProgramItem::Kind::Send)
-      for (unsigned k = 0, runs = findRangeOfMessage(items, item) != nullptr; k < item.values.size(); ++k)
-        use(runs ? item.carrier->getResult(item.slots[k]) : item.values[k], 2 * i + 1);
+      for (unsigned k = 0; k < item.values.size(); ++k)
+        use(item.getSent(k, findRangeOfMessage(items, item)), 2 * i + 1);
     if (item.op)
       forEachOutsideValue(item, [&](Value *value, Op &user) {
         bool entry = item.kind == ProgramItem::Kind::Loop && &user == item.op;

@@ -328,6 +328,8 @@ void UnitSimulator::holdHandedOn() {
       copy.unit = number;
       copy.kind = MemoryClass::Temporaries;
       copy.names = copy.isInput = copy.isHandedIn = copy.isView = 0;
+      if (!getLoop(value))
+        parts[*handed] = 1; // else it would go by the name of what it is a copy of
       copies.push_back({unsigned(end), {*handed, /*isWrite=*/true}});
     }
   }

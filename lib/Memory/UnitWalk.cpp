@@ -146,7 +146,7 @@ void UnitWalk::walkRecv(const ProgramItem &recv, const ProgramItem *range) {
 
 void UnitWalk::walkSend(const ProgramItem &send, const ProgramItem *range) {
   for (unsigned k = 0; k < send.values.size(); ++k) {
-    const Value *value = range ? range->op->getResult(send.slots[k]) : send.values[k];
+    const Value *value = send.getSent(k, range);
     IterationValue name = {value, getLoop(value) ? passingThrough : 0};
     visitSend(send, k, name);
     if (getLoop(value))

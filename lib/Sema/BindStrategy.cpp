@@ -444,6 +444,29 @@ static bool bindSplit(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPi
   return true;
 }
 
+/// `place embed = first;`, `place gf, head = last;`, or with the name of a number.
+static bool bindPlace(Evaluator &evaluator, const ast::PlaceStmt &place, int64_t stages, BoundPipeline &pipeline) {
+  int64_t last = stages * pipeline.schedule.chunks - 1;
+  std::optional<int64_t> where;
+  const CTValue *value = pipeline.env->find(place.where.name);
+  if (value) {
+    Size size = value->isNumber() ? value->getSize(evaluator.getSizes()) : Size();
+    where = size ? evaluator.getValue(size, place.where.range, "a virtual stage") : std::nullopt;
+    if (size && !where)
+      return false;
+  } else if (place.where.name == "first" || place.where.name == "last") {
+    where = place.where.name == "first" ? 0 : last;
+  }
+  if (!where || *where < 0 || (*where > last && last > 0)) {
+    DiagnosticBuilder error = evaluator.getDiags().report(place.where.loc(), diag::BadPlace);
+    error.range(place.where.range) << last << (value ? evaluator.format(*value) : place.where.name.str());
+    return false;
+  }
+  for (const ast::Ident &name : place.names)
+    pipeline.placements.emplace_back(name, *where);
+  return true;
+}
+
 bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, int64_t microbatches) {
   auto rule = llvm::find_if(strategy.rules, [](const BoundRule &r) { return llvm::isa<ast::PipelineStmt>(r.stmt); });
   if (rule == strategy.rules.end())
@@ -457,10 +480,8 @@ bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, in
   const ast::EntryStmt *scheduleEntry = nullptr;
   for (const ast::Stmt *stmt : pipeline.stmt->entries) {
     auto *entry = dyn_cast<ast::EntryStmt>(stmt);
-    if (!entry) {
-      diags.report(stmt->loc(), diag::SemaNotSupported).range(stmt->range) << "'place'";
-      return false;
-    }
+    if (!entry)
+      continue; // `place`: once the virtual stages are known
     if (entry->name.name == "schedule")
       scheduleEntry = entry;
     else if (!bindSplit(evaluator, *entry, pipeline))
@@ -485,6 +506,9 @@ bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, in
   if (!bound)
     return false;
   pipeline.schedule = std::move(*bound);
+  for (const ast::Stmt *stmt : pipeline.stmt->entries)
+    if (auto *place = dyn_cast<ast::PlaceStmt>(stmt); place && !bindPlace(evaluator, *place, strategy.findAxis(pipeline.axis)->size, pipeline))
+      return false;
   strategy.pipeline = std::move(pipeline);
   return true;
 }

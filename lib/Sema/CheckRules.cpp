@@ -174,8 +174,10 @@ void StrategyChecker::checkEntries(ArrayRef<ast::Stmt *> entries, StringRef owne
   std::vector<ast::Ident> names;
   for (const ast::Stmt *stmt : entries) {
     auto *entry = dyn_cast<ast::EntryStmt>(stmt);
-    if (!entry)
-      continue; // `place`: paths
+    if (!entry) {
+      use(llvm::cast<ast::PlaceStmt>(stmt)->where.name); // it may be that of a number
+      continue;
+    }
     names.push_back(entry->name);
     checkExpr(entry->value);
     if (llvm::none_of(known, [&](const Candidate &candidate) { return candidate.name == entry->name.name; }))

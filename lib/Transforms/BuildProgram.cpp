@@ -12,7 +12,7 @@
 // unit is the first on its way, the top-level ops of this stage and the stage's ranges
 // of the pipelined repeats in the order of the graph, a send unless it is the last; of
 // what the repeat that is cut there (PipelineChain.h) carries moves what is read
-// (CarriedSlots.h), and between chunks of one stage it is handed on without a message. Ops
+// (CarriedSlots.h), beside what skips stages (CrossingValues.h), and between chunks of one stage it is handed on without a message. Ops
 // without a virtual stage (computed from inputs and constants only) go to each
 // template of a stage that needs their results. Then the schedule's list of units, which
 // runs each phase of the graph, and no other, for every microbatch; of backward in one and
@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/Transforms/BuildProgram.h"
 #include "CarriedSlots.h"
+#include "CrossingValues.h"
 #include "PipelineLayout.h"
 #include "ProgramLimits.h"
 #include "stage/IR/Costs.h"
@@ -37,7 +38,7 @@ namespace {
 class ProgramBuilder {
 public:
   ProgramBuilder(Graph &graph, const PipelineLayout &layout, DiagnosticEngine &diags)
-      : graph(graph), layout(layout), diags(diags) {
+      : graph(graph), layout(layout), diags(diags), crossings(graph, layout) {
     for (Block &phase : graph.getPhases())
       if (!isOncePerStep(phase.getPhase()))
         kinds.push_back(phase.getPhase());
@@ -183,13 +184,32 @@ private:
     std::vector<ProgramItem> items;
     unsigned entry = layout.getEntry(kind), exit = layout.getExit(kind);
     int step = entry <= exit ? 1 : -1; // to the next virtual stage on its way
-    if (Op *carrier = v != entry ? layout.getCarrier(kind, v, v - step) : nullptr)
-      items.push_back(makeRecv(*carrier, v, v - step));
+    if (v != entry)
+      appendMessage(items, ProgramItem::Kind::Recv, kind, v, v - step);
     if (Block *phase = graph.findPhase(kind))
       appendBlock(items, *phase, v, needed);
-    if (Op *carrier = v != exit ? layout.getCarrier(kind, v, v + step) : nullptr)
-      items.push_back(makeSend(*carrier, v, v + step));
+    if (v != exit)
+      appendMessage(items, ProgramItem::Kind::Send, kind, v, v + step);
     return items;
+  }
+
+  /// What a repeat carries between two virtual stages, and what else moves there.
+  void appendMessage(std::vector<ProgramItem> &items, ProgramItem::Kind message, PhaseKind kind, unsigned v, unsigned peer) {
+    bool isRecv = message == ProgramItem::Kind::Recv;
+    Op *carrier = layout.getCarrier(kind, v, peer);
+    auto skipping = isRecv ? crossings.list(kind, peer, v) : crossings.list(kind, v, peer);
+    if (!carrier && skipping.empty())
+      return;
+    ProgramItem item;
+    item.kind = message;
+    item.peer = peer;
+    item.isLocal = layout.getStage(v) == layout.getStage(peer);
+    item.carrier = carrier;
+    if (carrier)
+      isRecv ? addReceived(item, *carrier, v) : addSent(item, *carrier, v);
+    for (auto [value, number] : skipping)
+      item.append(value, ProgramItem::skipping + number);
+    items.push_back(std::move(item));
   }
 
   bool runsNothing(const Op &loop, unsigned v) const {
@@ -209,12 +229,7 @@ private:
   }
 
   /// What arrives for the iterations of `v`; after the last of them, if it has none, the repeat's results.
-  ProgramItem makeRecv(Op &loop, unsigned v, unsigned peer) {
-    ProgramItem item;
-    item.kind = ProgramItem::Kind::Recv;
-    item.peer = peer;
-    item.isLocal = layout.getStage(v) == layout.getStage(peer);
-    item.carrier = &loop;
+  void addReceived(ProgramItem &item, Op &loop, unsigned v) {
     bool isEnd = v == layout.getExit(loop);
     auto [begin, end] = layout.getRange(loop, v);
     const CarriedSlots &slots = getSlots(loop, loop.reverse ? end : begin);
@@ -225,16 +240,10 @@ private:
       else
         item.constants.push_back({slots.constants[i], value});
     }
-    return item;
   }
 
   /// What leaves after the iterations of `v`: without any, what would have entered them.
-  ProgramItem makeSend(Op &loop, unsigned v, unsigned peer) {
-    ProgramItem item;
-    item.kind = ProgramItem::Kind::Send;
-    item.peer = peer;
-    item.isLocal = layout.getStage(v) == layout.getStage(peer);
-    item.carrier = &loop;
+  void addSent(ProgramItem &item, Op &loop, unsigned v) {
     bool isStart = v == layout.getEntry(loop);
     auto [begin, end] = layout.getRange(loop, v);
     const CarriedSlots &slots = getSlots(loop, loop.reverse ? begin : end);
@@ -244,7 +253,6 @@ private:
                     : isStart             ? loop.getOperand(i)
                                           : getEntered(loop, v).getArgument(i),
                     i);
-    return item;
   }
 
   /// What a repeat carries between two of its iterations, counted in the order of the model: behind `place` of them.
@@ -424,6 +432,7 @@ private:
   Graph &graph;
   const PipelineLayout &layout;
   DiagnosticEngine &diags;
+  CrossingValues crossings;
   llvm::DenseMap<const Op *, llvm::DenseMap<int64_t, CarriedSlots>> carried; ///< By pipelined repeat.
   llvm::SmallVector<PhaseKind, 4> kinds; ///< The phases that run for each microbatch, in their order.
 };

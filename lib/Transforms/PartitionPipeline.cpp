@@ -22,12 +22,13 @@
 // per step, after the reductions over the data axes, so that every copy of the
 // parameter gets the same update (laws L6, L10).
 //
-// Limits: a value that depends on parameters reaches a later stage through the
-// carried values of the pipelined repeats only. Contributions to a tied parameter
+// What is made on one stage and used on others passes those between (CrossingValues.h), and its gradient back.
+//
+// Limits: a phase moves values in one direction. Contributions to a tied parameter
 // that are partial in different ways must all be there on each of its stages.
 //
 //===----------------------------------------------------------------------===//
-#include "PipelineLayout.h"
+#include "CrossingValues.h"
 #include "stage/IR/Program.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
@@ -46,8 +47,9 @@ public:
     unsigned errorsBefore = diags.getNumErrors();
     checkAxis();
     assignAll();
-    for (Block *phase : listPhases())
-      checkCrossings(*phase);
+    addUpOnTheWay(graph, layout);
+    checkCrossings();
+    checkIdle();
     if (Block *step = graph.findPhase(PhaseKind::Step); step && diags.getNumErrors() == errorsBefore)
       assignStep(*step);
   }
@@ -59,6 +61,7 @@ public:
       assign(*phase);
     for (Block *phase : llvm::reverse(phases))
       settlePure(*phase);
+    gatherWhereNeeded();
   }
 
 private:
@@ -103,7 +106,7 @@ private:
         continue;
       const Op *follows = nullptr;
       bool pure = !holdsParameters(*op), isForm = isFormOfParameter(*op);
-      std::optional<unsigned> stageOfOperand;
+      std::optional<unsigned> stageOfOperand, lastOfOperands;
       forEachOutsideValue(*op, [&](Value *value, Op &) {
         Op *producer = value->getOp() ? getTopLevelOp(value->getOp()) : nullptr;
         if (!producer)
@@ -113,17 +116,24 @@ private:
           follows = behind;
         pure &= isForm || (isSource(*producer) && producer->kind != OpKind::Param && producer->kind != OpKind::Cache) ||
                 (isPure.contains(producer) && !isFormOfParameter(*producer));
-        if (auto stage = getStageOfResults(*producer))
+        if (auto stage = getStageOfResults(*producer)) {
           stageOfOperand = stage;
+          lastOfOperands = std::max(lastOfOperands.value_or(0), *stage);
+        }
       });
       if (places.count(op.get()))
         continue;
-      if (pure && op->kind != OpKind::Return)
+      if (pure && op->kind != OpKind::Return && !layout.placed.count(op.get()))
         isPure.insert(op.get());
+      else if (std::optional<unsigned> stage = getStageOfOrigin(*op))
+        op->virtualStage = stage;
+      else if (auto placed = layout.placed.find(op.get()); placed != layout.placed.end())
+        op->virtualStage = placed->second;
       else if (op->kind == OpKind::Return)
-        op->virtualStage = layout.getLast();
+        op->virtualStage = layout.placed.empty() ? layout.getLast() : lastOfOperands.value_or(layout.getLast());
       else if (follows)
-        op->virtualStage = layout.getExit(*follows);
+        op->virtualStage = layout.placed.empty() ? layout.getExit(*follows)
+                                                 : std::max(layout.getExit(*follows), lastOfOperands.value_or(0));
       else if (const Op *user = firstUsers.lookup(op.get()))
         op->virtualStage = layout.getEntry(*user);
       else
@@ -132,6 +142,61 @@ private:
         following[op.get()] = follows;
     }
     placeWithUsers(block, layout.getExit(block.getPhase()));
+    if (!layout.placed.empty() && block.getPhase() == PhaseKind::Forward)
+      placeBeforeUsers(block, firstUsers, repeats);
+  }
+
+  /// What is not placed itself runs no later than what needs it, before the chain.
+  void placeBeforeUsers(Block &block, const llvm::DenseMap<Op *, Op *> &firstUsers, llvm::ArrayRef<Op *> repeats) {
+    for (auto &op : llvm::reverse(block)) {
+      if (!op->virtualStage || layout.placed.count(op.get()) || firstUsers.lookup(op.get()) != repeats.front())
+        continue;
+      for (auto &result : op->getResults())
+        for (auto [user, number] : result->getUses())
+          if (Op *top = getTopLevelOp(user); top->virtualStage && top->getBlock() == &block)
+            op->virtualStage = std::min(*op->virtualStage, *top->virtualStage);
+    }
+  }
+
+  /// With placements every virtual stage is there for something.
+  void checkIdle() {
+    if (layout.placed.empty())
+      return;
+    llvm::BitVector works(layout.getNumVirtual());
+    for (auto &op : graph.getForward()) {
+      if (layout.isPipelined(*op))
+        works |= layout.getStagesOfLoop(*op);
+      else if (op->virtualStage && op->kind != OpKind::Return)
+        works.set(*op->virtualStage);
+    }
+    works.flip();
+    for (unsigned v : works.set_bits())
+      diags.report(graph.pipeline.loc, diag::PlaceLeavesNothing) << int64_t(v);
+  }
+
+  /// Gradients are made where their op computed, and added up where the value was made; what is moved is moved where it is.
+  std::optional<unsigned> getStageOfOrigin(const Op &op) const {
+    const Op *origin = op.origin;
+    if (!origin && op.kind == OpKind::Compute && op.def->isSum && op.getResult()->primal)
+      origin = op.getResult()->primal->getOp();
+    if (origin && !layout.isPipelined(*origin) && !origin->getBlock()->getParent())
+      return origin->virtualStage;
+    return std::nullopt;
+  }
+
+  /// What is gathered of a value that is used on several stages each of them gathers: the smaller form moves.
+  void gatherWhereNeeded() {
+    CrossingValues uses(graph, layout);
+    for (Block *phase : listPhases())
+      for (auto &op : llvm::reverse(*phase))
+        if (op->kind == OpKind::AllGather && op->virtualStage) {
+          llvm::BitVector stages(layout.getNumVirtual());
+          for (auto &result : op->getResults())
+            stages |= uses.getUseStages(*result);
+          stages.reset(*op->virtualStage);
+          if (stages.any())
+            op->virtualStage.reset();
+        }
   }
 
   /// A reshard or a copy of a parameter, which each stage that uses it makes for itself.
@@ -192,42 +257,16 @@ private:
     return layout.isPipelined(op) ? layout.getExit(op) : op.virtualStage;
   }
 
-  /// Where a user of a value that is defined outside of its top-level op runs.
-  bool runsOnlyOn(unsigned stage, const Op &top, const Op &user) const {
-    if (!layout.isPipelined(top))
-      return top.virtualStage == stage;
-    if (&user == &top)
-      return layout.getEntry(top) == stage;
-    llvm::BitVector stages = layout.getStagesOfLoop(user);
-    return stages.none() || (stages.count() == 1 && stages.test(stage));
-  }
-
-  /// Every value that depends on parameters must be used where it is computed, or carried by a pipelined repeat.
-  void checkCrossings(Block &block) {
-    for (auto &owner : block) {
-      Op &op = *owner;
-      forEachOutsideValue(op, [&](Value *value, Op &user) {
-        Op *producer = value->getOp() ? getTopLevelOp(value->getOp()) : nullptr;
-        if (!producer || (getLoop(value) && layout.isPipelined(*producer)))
-          return; // of the same iteration
-        auto from = getStageOfResults(*producer);
-        if (from && layout.getNumVirtual() > 1 && !runsOnlyOn(*from, op, user))
-          reportCrossing(*value, *from, op, user);
-      });
+  /// What moves between stages must be used behind where it is made, in the direction of its phase.
+  void checkCrossings() {
+    CrossingValues crossings(graph, layout);
+    for (const CrossingValues::Unreached &use : crossings.getUnreached()) {
+      if (!reportedCrossings.insert(use.value).second)
+        continue;
+      auto builder = diags.report(use.value->loc, diag::PipelineSkipsStages);
+      builder << describe(*use.value) << int64_t(use.home) << int64_t(use.stage) << getName(use.value->getBlock()->getPhase());
+      builder.note(use.user->loc, diag::ValueUsedHere);
     }
-  }
-
-  void reportCrossing(const Value &value, unsigned from, const Op &op, const Op &user) {
-    if (!reportedCrossings.insert(&value).second)
-      return;
-    std::string where = !layout.isPipelined(op)
-                            ? "on stage " + std::to_string(layout.getStage(*op.virtualStage))
-                        : &user == &op ? "on stage " + std::to_string(layout.getStage(layout.getEntry(op))) +
-                                             ", where '" + op.name + "' begins"
-                                       : "on every stage, inside '" + op.name + "'";
-    auto builder = diags.report(value.loc, diag::PipelineSkipsStages);
-    builder << describe(value) << int64_t(layout.getStage(from)) << where;
-    builder.note(user.loc, diag::ValueUsedHere);
   }
 
   llvm::SmallSetVector<unsigned, 4> getStages(const llvm::BitVector &virtualStages) const {

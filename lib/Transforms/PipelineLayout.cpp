@@ -2,6 +2,7 @@
 #include "PipelineLayout.h"
 #include "stage/Schedule/Schedule.h"
 #include "stage/Transforms/Diagnostics.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/MathExtras.h"
@@ -114,6 +115,91 @@ static std::optional<PipelineLayout> listRepeats(Graph &graph, std::vector<int64
   return layout;
 }
 
+static bool isBelow(llvm::StringRef path, llvm::StringRef module) {
+  return path.consume_front(module) && (path.empty() || path.front() == '.');
+}
+
+/// The ops of forward outside of repeats that compute what a name means, or with the parameter that it is.
+static void findPlaced(Graph &graph, const PipelineInfo::Placement &placement, PipelineLayout &layout) {
+  auto place = [&](const Op &op) {
+    if (!isSource(op) && !layout.isPipelined(op))
+      layout.placed[&op] = placement.virtualStage;
+  };
+  auto placeUsers = [&](auto &self, const Value &param) -> void {
+    for (auto [user, number] : param.getUses()) {
+      if (user->getBlock() != &graph.getForward())
+        continue;
+      if (isMove(user->kind))
+        self(self, *user->getResult(number)); // a form of it
+      else
+        place(*user);
+    }
+  };
+  for (auto &op : graph.getForward()) {
+    bool isMeant = isBelow(op->scope, placement.name);
+    for (auto &result : op->getResults())
+      isMeant |= isBelow(result->path, placement.name);
+    if (isMeant && op->kind == OpKind::Param)
+      placeUsers(placeUsers, *op->getResult());
+    else if (isMeant)
+      place(*op);
+  }
+}
+
+/// What is placed, and where the chain begins and ends because of that: behind all that is placed and that it needs, and
+/// before all that is placed and needs it. False after an error.
+static bool placeOps(Graph &graph, PipelineLayout &layout, unsigned &entry, unsigned &exit, DiagnosticEngine &diags) {
+  const PipelineInfo &pipeline = graph.pipeline;
+  if (layout.getNumVirtual() == 1 || pipeline.placements.empty())
+    return true;
+  bool isGood = true;
+  auto fail = [&](auto id, const PipelineInfo::Placement &placement) {
+    isGood = false;
+    return std::move(diags.report(placement.loc, id) << placement.name);
+  };
+  llvm::SmallVector<Op *, 2> repeats = layout.listInOrder(PhaseKind::Forward);
+  llvm::DenseMap<Op *, Op *> neededBy = findFirstUsers(repeats);
+  llvm::DenseSet<const Op *> behind(repeats.begin(), repeats.end()); // with what depends on them
+  for (auto &op : graph.getForward())
+    forEachOutsideValue(*op, [&](Value *value, Op &) {
+      if (value->getOp() && behind.contains(getTopLevelOp(value->getOp())))
+        behind.insert(op.get());
+    });
+  for (const PipelineInfo::Placement &placement : pipeline.placements) {
+    size_t before = layout.placed.size();
+    if (placement.virtualStage >= layout.getNumVirtual()) {
+      fail(diag::PlaceOutOfRange, placement) << int64_t(placement.virtualStage) << int64_t(layout.getLast());
+      continue;
+    }
+    findPlaced(graph, placement, layout);
+    if (layout.placed.size() == before)
+      fail(diag::PlaceOfNothing, placement);
+  }
+  std::optional<unsigned> first, last; // with iterations
+  for (unsigned v = 0; v < layout.getNumVirtual(); ++v)
+    for (Op *repeat : repeats)
+      if (auto [begin, end] = layout.getRange(*repeat, v); begin < end) {
+        first = first.value_or(v);
+        last = v;
+      }
+  for (auto &op : graph.getForward()) {
+    auto stage = layout.placed.find(op.get());
+    if (stage == layout.placed.end())
+      continue;
+    auto meant = llvm::find_if(pipeline.placements, [&](auto &placement) { return placement.virtualStage == stage->second; });
+    if (neededBy.lookup(op.get()) == repeats.front()) {
+      entry = std::max(entry, stage->second);
+      if (first && entry > *first)
+        return fail(diag::PlaceBehindUse, *meant) << int64_t(stage->second) << "needed by iterations" << int64_t(*first), false;
+    } else if (behind.contains(op.get()) && !neededBy.lookup(op.get())) {
+      exit = std::min(exit, stage->second);
+      if (last && exit < *last)
+        return fail(diag::PlaceBehindUse, *meant) << int64_t(stage->second) << "made of iterations" << int64_t(*last), false;
+    }
+  }
+  return isGood;
+}
+
 std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, DiagnosticEngine &diags) {
   std::vector<int64_t> counts;
   std::optional<PipelineLayout> layout = listRepeats(graph, counts, diags);
@@ -124,6 +210,10 @@ std::optional<PipelineLayout> stage::computePipelineLayout(Graph &graph, Diagnos
   if (split.empty())
     return std::nullopt;
   layout->chain = PipelineChain(counts, split);
+  unsigned entry = 0, exit = layout->getLast();
+  if (!placeOps(graph, *layout, entry, exit, diags))
+    return std::nullopt;
+  layout->chain = PipelineChain(counts, split, entry, exit);
   return layout;
 }
 
@@ -212,7 +302,10 @@ unsigned PipelineLayout::getExit(const Op &repeat) const {
 
 Op *PipelineLayout::getCarrier(PhaseKind kind, unsigned virtualStage, unsigned neighbour) const {
   const std::vector<Op *> &all = repeats[unsigned(kind)];
-  return hasMessages(kind) && !all.empty() ? all[chain.getCutRepeat(std::min(virtualStage, neighbour))] : nullptr;
+  if (!hasMessages(kind) || all.empty())
+    return nullptr;
+  std::optional<unsigned> repeat = chain.getCutRepeat(std::min(virtualStage, neighbour));
+  return repeat ? all[*repeat] : nullptr;
 }
 
 bool stage::isSource(const Op &op) {

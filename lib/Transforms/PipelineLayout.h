@@ -29,6 +29,7 @@ struct PipelineLayout {
   std::array<std::vector<Op *>, numPhaseKinds> repeats;
   llvm::DenseMap<const Op *, unsigned> numbers; ///< Of each of them in the chain.
   GradientBuffers buffers;
+  llvm::DenseMap<const Op *, unsigned> placed; ///< Ops of forward, by what the strategy places.
 
   unsigned getNumVirtual() const { return numStages * numChunks; }
   unsigned getLast() const { return getNumVirtual() - 1; }

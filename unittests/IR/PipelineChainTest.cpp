@@ -42,6 +42,16 @@ TEST(PipelineChainTest, OneRepeatIsEnteredOnTheFirstStageAndLeftOnTheLast) {
   EXPECT_EQ(chain.getRange(0, 2), Range(4, 4));
 }
 
+TEST(PipelineChainTest, NothingIsCutBeforeTheEntryAndBehindTheExit) {
+  PipelineChain chain({4}, {0, 0, 4, 0, 0}, /*entry=*/1, /*exit=*/3);
+  EXPECT_EQ(chain.getFirst(0), 1u);
+  EXPECT_EQ(chain.getLast(0), 3u);
+  EXPECT_EQ(chain.getCutRepeat(0), std::nullopt);
+  EXPECT_EQ(chain.getCutRepeat(1), 0u);
+  EXPECT_EQ(chain.getCutRepeat(2), 0u);
+  EXPECT_EQ(chain.getCutRepeat(3), std::nullopt);
+}
+
 TEST(PipelineChainTest, SplitsEvenly) {
   EXPECT_EQ(splitEvenly(8, 4), (std::vector<int64_t>{2, 2, 2, 2}));
   EXPECT_EQ(splitEvenly(10, 4), (std::vector<int64_t>{3, 3, 2, 2}));
@@ -75,7 +85,7 @@ TEST(PipelineChainTest, RandomChains) {
     EXPECT_EQ(chain.getFirst(0), 0u);
     EXPECT_EQ(chain.getLast(counts.size() - 1), last);
     for (unsigned v = 0; v < last; ++v) {
-      unsigned cut = chain.getCutRepeat(v);
+      unsigned cut = *chain.getCutRepeat(v);
       EXPECT_TRUE(chain.getFirst(cut) <= v && v < chain.getLast(cut));
     }
     for (unsigned repeat = 0; repeat < counts.size(); ++repeat) {

@@ -352,6 +352,13 @@ struct PipelineInfo {
   std::vector<unsigned> placement;
   std::vector<int64_t> split; ///< Iterations of all of them per virtual stage; empty: even, or as `balance` says.
   Balance balance = Balance::None; ///< What partition-pipeline is to balance; it makes a `split` of it.
+  /// `place head = last`: a parameter, a value or a module of the top level, and the virtual stage that computes with it.
+  struct Placement {
+    std::string name;
+    unsigned virtualStage;
+    SMLoc loc;
+  };
+  std::vector<Placement> placements;
   /// Per stage the units in order; made from the schedule program.
   std::vector<std::vector<Unit>> units;
   Environments environments; ///< Of the units.

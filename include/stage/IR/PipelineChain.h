@@ -26,7 +26,10 @@ class PipelineChain {
 public:
   PipelineChain() = default;
   /// Repeats of so many iterations each; each virtual stage runs so many of all of them. Both add up to the same.
-  PipelineChain(llvm::ArrayRef<int64_t> counts, llvm::ArrayRef<int64_t> split);
+  /// The first one is entered on virtual stage `entry`, and the results of the last one are on `exit`, or on the last
+  /// virtual stage: those before and behind run no iterations.
+  PipelineChain(llvm::ArrayRef<int64_t> counts, llvm::ArrayRef<int64_t> split, unsigned entry = 0,
+                std::optional<unsigned> exit = std::nullopt);
 
   unsigned getNumRepeats() const { return begins.empty() ? 0 : begins.size() - 1; }
   int64_t getCount(unsigned repeat) const { return begins[repeat + 1] - begins[repeat]; }
@@ -34,10 +37,11 @@ public:
   /// begins, and the count of the repeat behind its end.
   std::pair<int64_t, int64_t> getRange(unsigned repeat, unsigned virtualStage) const;
   /// The virtual stages where, in forward, what enters a repeat is made and where its results are.
-  unsigned getFirst(unsigned repeat) const { return repeat ? lasts[repeat - 1] : 0; }
+  unsigned getFirst(unsigned repeat) const { return repeat ? lasts[repeat - 1] : entry; }
   unsigned getLast(unsigned repeat) const { return lasts[repeat]; }
-  /// The repeat that is cut between a virtual stage and the one after it.
-  unsigned getCutRepeat(unsigned virtualStage) const;
+  /// The repeat that is cut between a virtual stage and the one after it; nothing before the first of them and behind the
+  /// last one.
+  std::optional<unsigned> getCutRepeat(unsigned virtualStage) const;
   /// The places where the pipeline cuts, each once: a repeat, and whether some of its iterations are before the cut.
   std::vector<std::pair<unsigned, bool>> listKindsOfCuts() const;
 
@@ -45,6 +49,7 @@ private:
   /// Counted over all iterations of the chain: where each repeat and each virtual stage begins, and the end.
   std::vector<int64_t> begins, cuts;
   std::vector<unsigned> lasts; ///< By repeat.
+  unsigned entry = 0;
 };
 
 /// The repeats of forward that the pipeline of a graph names, in its order; null for a name that none has.

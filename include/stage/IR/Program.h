@@ -71,8 +71,10 @@ struct ProgramItem {
   /// Recv, Send: from or to another part; then the value has no slot. What arrives in several messages, and, on a rank of a
   /// class, what is sent in several, stands here once for each.
   const Channel *channel = nullptr;
-  /// Recv, Send: for each of them, which of the values that the repeat carries it is.
+  /// Recv, Send: for each of them, which of the values that the repeat carries it is; from `skipping` on: of those that no
+  /// repeat carries, of the top level.
   std::vector<unsigned> slots;
+  static constexpr unsigned skipping = 1u << 31;
   /// Recv: constants that the sender holds and this unit makes for itself, and its ops' names for them.
   std::vector<std::pair<const Value *, Value *>> constants;
   unsigned peer = 0; ///< Recv, Send: a virtual stage.
@@ -83,6 +85,8 @@ struct ProgramItem {
     values.push_back(value);
     slots.push_back(slot);
   }
+  /// Send: a value as the unit knows it when it is sent; `range`: the iterations of its carrier that the unit runs.
+  const Value *getSent(unsigned i, const ProgramItem *range) const;
   /// Of a loop: how many iterations it runs, and number n of them, from 0, in the order in which they run.
   int64_t getNumIterations() const { return end - begin; }
   int64_t getIteration(int64_t n) const { return op->reverse ? end - 1 - n : begin + n; }
