@@ -24,8 +24,8 @@ CrossingValues::CrossingValues(Graph &graph, const PipelineLayout &layout) : lay
 void CrossingValues::visit(Value &value, unsigned home, PhaseKind kind) {
   unsigned furthest = home;
   for (auto [user, number] : value.getUses()) {
-    if (isOncePerStep(user->getBlock()->getPhase()))
-      continue;
+    if (isOncePerStep(user->getBlock()->getPhase()) || user->kind == OpKind::Return)
+      continue; // what a step returns is where it was made
     for (unsigned stage : getStagesOfUse(*user).set_bits()) {
       if (stage == home)
         continue;
@@ -62,7 +62,7 @@ llvm::BitVector CrossingValues::getStagesOfUse(Op &user) {
 llvm::BitVector CrossingValues::getUseStages(const Value &value) {
   llvm::BitVector stages(layout.getNumVirtual());
   for (auto [user, number] : value.getUses())
-    if (!isOncePerStep(user->getBlock()->getPhase()))
+    if (!isOncePerStep(user->getBlock()->getPhase()) && user->kind != OpKind::Return)
       stages |= getStagesOfUse(*user);
   return stages;
 }
@@ -123,12 +123,31 @@ public:
   }
 
 private:
-  /// A repeat that carries a gradient from zero on carries what is there before it instead.
+  /// What each iteration hands on is what it was handed, and addends: a sum that the repeat carries. A gradient of what is carried
+  /// forward may begin at zero, too, but is something else in each iteration.
+  static bool isSumSoFar(const Op &loop, unsigned number) {
+    return llvm::all_of(loop.bodies, [&](const std::unique_ptr<Block> &body) {
+      const Value *sum = body->getArgument(number), *handedOn = body->getTerminator()->getOperand(number);
+      while (sum != handedOn) {
+        if (sum->getUses().size() != 1)
+          return false;
+        const Op *user = sum->getUses().front().first;
+        if (user->kind != OpKind::Compute || !user->def->isSum || user->getBlock() != body.get())
+          return false;
+        sum = user->getResult();
+      }
+      return sum->getUses().size() == 1;
+    });
+  }
+
+  /// A repeat that adds up a gradient from zero on goes on from what is there before it instead.
   bool goesInto(Value &before, Value &result) const {
     Op *loop = result.getOp();
     if (!layout.isPipelined(*loop) || *getHome(layout, before) < layout.getEntry(*loop) || result.getUses().size() != 1)
       return false;
     Value *zero = loop->getOperand(result.getNumber());
+    if (!isSumSoFar(*loop, result.getNumber()))
+      return false;
     if (!zero->getOp() || zero->getOp()->kind != OpKind::Constant || positions.lookup(before.getOp()) > positions.lookup(loop))
       return false;
     loop->setOperand(result.getNumber(), &before);

@@ -48,6 +48,7 @@ public:
     checkAxis();
     assignAll();
     addUpOnTheWay(graph, layout);
+    dropOrderBetweenStages();
     checkCrossings();
     checkIdle();
     if (Block *step = graph.findPhase(PhaseKind::Step); step && diags.getNumErrors() == errorsBefore)
@@ -255,6 +256,17 @@ private:
   /// Where the results of a top-level op are; nothing if wherever they are needed.
   std::optional<unsigned> getStageOfResults(const Op &op) const {
     return layout.isPipelined(op) ? layout.getExit(op) : op.virtualStage;
+  }
+
+  /// What a permute runs behind is an order of its rank (unroll-rings): on another stage there is none to keep.
+  void dropOrderBetweenStages() {
+    for (Block *phase : listPhases())
+      for (auto &op : *phase)
+        if (op->kind == OpKind::Permute && op->virtualStage)
+          llvm::erase_if(op->after, [&](const OrderEdge &edge) {
+            std::optional<unsigned> stage = getHome(layout, *edge.value);
+            return stage && stage != op->virtualStage;
+          });
   }
 
   /// What moves between stages must be used behind where it is made, in the direction of its phase.
