@@ -307,6 +307,8 @@ private:
 
   /// A microbatch goes forward in one phase, on all stages.
   bool checkForwardPhases(const Schedule &schedule) {
+    if (!graph.findPhase(PhaseKind::Decode))
+      return true; // units of it are refused
     std::vector<PhaseKind> phases = graph.listForwardPhases();
     for (unsigned stage = 0; stage < schedule.stages && stage < schedule.units.size(); ++stage)
       for (const Unit &unit : schedule.units[stage])
@@ -404,11 +406,10 @@ private:
     return checkPhases(program);
   }
 
-  int64_t countMicrobatches(PhaseKind kind) const { return llvm::count(graph.listForwardPhases(), kind); }
-
   /// What a phase makes is used by those behind it: none may be left out. None is there twice.
   bool checkPhases(const Program &program) {
     bool hasHalves = llvm::is_contained(kinds, PhaseKind::BackwardInput);
+    int64_t decoding = graph.findPhase(PhaseKind::Decode) ? llvm::count(graph.listForwardPhases(), PhaseKind::Decode) : 0;
     for (const StageProgram &stage : program.stages) {
       std::array<int64_t, numPhaseKinds> counts = {};
       for (const Unit &unit : stage.units)
@@ -416,7 +417,7 @@ private:
       int64_t all = int64_t(program.microbatches) * program.numChunks, whole = counts[unsigned(PhaseKind::Backward)];
       for (PhaseKind kind : kinds) {
         int64_t count = counts[unsigned(kind)], expected = isBackward(kind) && hasHalves ? all - whole
-                                                           : isForward(kind) ? countMicrobatches(kind) * program.numChunks
+                                                           : isForward(kind) ? (kind == PhaseKind::Decode ? decoding : program.microbatches - decoding) * program.numChunks
                                                                              : all;
         if ((count == expected && count) || (kind == PhaseKind::Backward && hasHalves))
           continue;
