@@ -214,13 +214,12 @@ bool ClassLowering::checkTags() const {
 }
 
 unsigned ClassLowering::getSlot(const RankSlot &slot) {
-  auto known = llvm::find_if(slots, [&](const RankSlot &other) {
-    return std::tie(other.kind, other.groupKind, other.stage, other.axis, other.shift, other.channel) ==
-           std::tie(slot.kind, slot.groupKind, slot.stage, slot.axis, slot.shift, slot.channel);
-  });
-  if (known == slots.end())
-    known = slots.insert(slots.end(), slot);
-  return known - slots.begin();
+  auto [known, isNew] = slotNumbers.try_emplace({unsigned(slot.kind), slot.groupKind, slot.stage, slot.axis, slot.shift, slot.channel,
+                                                 slot.size ? slot.size.getNode() : nullptr, slot.least, slot.environment},
+                                                slots.size());
+  if (isNew)
+    slots.push_back(slot);
+  return known->second;
 }
 
 NodeValue ClassLowering::makeNumber(Size size, uint64_t least, const Op *op, const Value *value) {
@@ -229,16 +228,13 @@ NodeValue ClassLowering::makeNumber(Size size, uint64_t least, const Op *op, con
     isSlot |= !binding.lookup(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol());
   if (!isSlot)
     return std::max(least, op ? sizes.evaluate(size, *op) : sizes.evaluate(size, *value));
-  auto [known, isNew] = sizeSlots.try_emplace({size.getNode(), least, environment}, slots.size());
-  if (isNew) {
-    RankSlot &slot = slots.emplace_back(RankSlot{RankSlot::Kind::Size});
-    slot.size = size;
-    slot.least = least;
-    slot.op = op;
-    slot.value = value;
-    slot.environment = environment;
-  }
-  return NodeValue::slot(known->second);
+  RankSlot slot{RankSlot::Kind::Size};
+  slot.size = size;
+  slot.least = least;
+  slot.op = op;
+  slot.value = value;
+  slot.environment = environment;
+  return NodeValue::slot(getSlot(slot));
 }
 
 //===----------------------------------------------------------------------===//

@@ -241,7 +241,9 @@ private:
   unsigned environment = 0;
   std::vector<llvm::DenseMap<const Op *, std::unique_ptr<OpFacts>>> facts; ///< Per environment.
   std::vector<RankSlot> slots;
-  std::map<std::tuple<const SizeNode *, uint64_t, unsigned>, unsigned> sizeSlots; ///< By size, least and environment.
+  /// By all that tells slots apart: looked up only, so that the order of addresses does not show.
+  std::map<std::tuple<unsigned, unsigned, int64_t, AxisId, int64_t, const Channel *, const SizeNode *, uint64_t, unsigned>, unsigned>
+      slotNumbers;
   std::vector<uint64_t> numIssued;
   uint64_t numPermutes = 0; ///< Of all units.
   llvm::DenseMap<const NodeLayout *, std::vector<uint64_t>> numCollectives;

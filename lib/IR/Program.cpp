@@ -176,6 +176,22 @@ void stage::forEachCoordinates(const Graph &graph, AxisSet axes, SizeBinding &bi
   binding.unbind(symbol);
 }
 
+int64_t stage::countAlike(const Graph &graph, AxisSet axes) {
+  if (graph.pipeline.axis)
+    axes |= AxisSet(1) << *graph.pipeline.axis;
+  return graph.mesh.getNumRanks() / graph.mesh.getGroupSize(axes);
+}
+
+std::optional<Rational> stage::sumOverRanks(const Graph &graph, Size size, SizeBinding &binding) {
+  AxisSet named = getCoordinateAxes(graph.mesh, size);
+  std::optional<Rational> sum = Rational();
+  forEachCoordinates(graph, named, binding, [&] {
+    SizeValue value = sum ? evaluate(size, binding) : SizeValue{SizeError::Overflow, "", {}};
+    sum = value ? sum->add(value.value) : std::nullopt;
+  });
+  return sum ? sum->mul(Rational::integer(countAlike(graph, named))) : std::nullopt;
+}
+
 AxisSet stage::findVaryingAxes(const Program &program, const StageProgram &stage) {
   AxisSet axes = 0;
   const Graph &graph = *program.graph;

@@ -268,6 +268,10 @@ private:
     bool good = verifyUses(op);
     if (!good)
       return;
+    auto verifyCacheUse = [&] {
+      unsigned place = order.lookup(&op);
+      return stage::verifyCacheUse(context, op, [&](const Op &other) { return order.lookup(&other) > place; });
+    };
     switch (op.kind) {
     case OpKind::Param:
     case OpKind::Buffer:
@@ -283,7 +287,7 @@ private:
       good = verifyCounts(op, 0, 1) && verifyCache(context, op);
       break;
     case OpKind::Append:
-      good = verifyCounts(op, 2, 1) && verifyAppend(context, op);
+      good = verifyCounts(op, 2, 1) && verifyCacheUse() && verifyAppend(context, op);
       break;
     case OpKind::Compute:
       good = verifyCompute(context, op) && verifyAgain(context, op, currentPhase);
@@ -322,7 +326,7 @@ private:
         context.checkType(op.loc, "result of update", op.getOperand(0)->type, op.getResult()->type);
       break;
     case OpKind::Write:
-      good = verifyCounts(op, 2, 0) && (isForward(currentPhase) ? verifyCacheWrite(context, op) : verifyParam(op, 0));
+      good = verifyCounts(op, 2, 0) && (isForward(currentPhase) ? verifyCacheUse() : verifyParam(op, 0));
       if (good)
         context.checkType(op.loc, "what is written to " + context.name(op.getOperand(0)), op.getOperand(0)->type,
                    op.getOperand(1)->type);

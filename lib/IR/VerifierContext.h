@@ -84,10 +84,11 @@ void verifyOrder(VerifierContext &context, const Op &op, llvm::function_ref<std:
 void verifyMemory(VerifierContext &context, const Op &op);
 /// V14: what a phase gathers ahead, and releases.
 void verifyPrefetch(VerifierContext &context, const Block &phase);
-/// V17: a cache and its entries; what a unit appends to it fits in; what is written is a cache.
+/// V17: a cache and its entries; what a unit appends to it fits in.
 bool verifyCache(VerifierContext &context, const Op &op);
 bool verifyAppend(VerifierContext &context, const Op &op);
-bool verifyCacheWrite(VerifierContext &context, const Op &op);
+/// What is appended to, or written, is a cache; nothing of the unit uses it behind that, as `isBehind` says of an op.
+bool verifyCacheUse(VerifierContext &context, const Op &op, llvm::function_ref<bool(const Op &)> isBehind);
 /// V10: every operand has the sharding that the op needs, every result the one it is made with.
 void verifyCommunication(VerifierContext &context, const Op &op);
 

@@ -45,32 +45,23 @@ bool stage::verifyCache(VerifierContext &context, const Op &op) {
   return fault.empty() || fail(context, op, fault);
 }
 
-/// What is appended to, or written, is a cache; it is so once in a phase, and nothing of the phase reads it behind that.
-static bool verifyCacheUse(VerifierContext &context, const Op &op) {
+bool stage::verifyCacheUse(VerifierContext &context, const Op &op, llvm::function_ref<bool(const Op &)> isBehind) {
   const Value *cache = op.getOperand(0);
   if (!cache->getOp() || cache->getOp()->kind != OpKind::Cache)
     return fail(context, op, "operand 0 is not the result of a cache");
   const Block &block = *op.getBlock();
-  bool isBehind = false;
-  for (auto &other : block) {
-    if (other.get() == &op)
-      isBehind = true;
-    else if (isBehind && llvm::is_contained(other->getOperands(), cache))
-      return fail(context, *other, context.name(cache) + " has been " +
-                                       (op.kind == OpKind::Append ? "appended to" : "written") +
-                                       " in this unit, so that it may not be used any more");
-  }
-  for (auto [user, operand] : cache->getUses())
+  for (auto [user, operand] : cache->getUses()) {
+    if (user->getBlock() == &block && isBehind(*user))
+      return fail(context, *user, context.name(cache) + " has been " +
+                                      (op.kind == OpKind::Append ? "appended to" : "written") +
+                                      " in this unit, so that it may not be used any more");
     if (user->getBlock() != &block && &user->getBlock()->getTop() == &block.getTop())
       return fail(context, op, context.name(cache) + " is used elsewhere in the unit, so that what it has there is not clear");
+  }
   return true;
 }
 
-bool stage::verifyCacheWrite(VerifierContext &context, const Op &op) { return verifyCacheUse(context, op); }
-
 bool stage::verifyAppend(VerifierContext &context, const Op &op) {
-  if (!verifyCacheUse(context, op))
-    return false;
   const TensorType &cache = op.getOperand(0)->type, &added = op.getOperand(1)->type, &all = op.getResult()->type;
   if (op.dim >= cache.getNumDims())
     return fail(context, op, "the cache has no dim " + llvm::Twine(op.dim));

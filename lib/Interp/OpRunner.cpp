@@ -240,6 +240,20 @@ static bool addPiece(Tensor &sum, const Tensor &addend) {
   return true;
 }
 
+/// Adds operands to `sum`, which must be of the same piece: that of `what`.
+std::optional<Fault> OpRunner::addUp(llvm::ArrayRef<Value *> operands, const llvm::Twine &what, const Step &step, int64_t rank,
+                                     RankMemory &memory, Tensor &sum) {
+  std::optional<Fault> fault;
+  for (const Value *operand : operands) {
+    TensorRef addend = read(operand, step, rank, memory, fault);
+    if (fault)
+      return fault;
+    if (!addPiece(sum, *addend))
+      return makeFault(step.op, operand, "is another piece than " + what);
+  }
+  return std::nullopt;
+}
+
 std::optional<Fault> OpRunner::runAccumulate(const Step &step, int64_t rank, RankMemory &memory) {
   const Op &op = *step.op;
   std::optional<Fault> fault;
@@ -264,13 +278,8 @@ std::optional<Fault> OpRunner::runAddNorm(const Step &step, int64_t rank, RankMe
   if (fault)
     return fault;
   Tensor gradient = *first;
-  for (const Value *operand : op.getOperands().drop_front()) {
-    TensorRef addend = read(operand, step, rank, memory, fault);
-    if (fault)
-      return fault;
-    if (!addPiece(gradient, *addend))
-      return makeFault(&op, operand, "is another piece than the gradient that it is part of");
-  }
+  if (auto wrong = addUp(op.getOperands().drop_front(), "the gradient that it is part of", step, rank, memory, gradient))
+    return wrong;
   Tensor sum;
   sum.data.assign(1, 0);
   for (double number : gradient.data)
@@ -300,13 +309,9 @@ std::optional<Fault> OpRunner::runUpdate(const Step &step, int64_t rank, RankMem
   }
   Tensor gradient = *before;
   std::fill(gradient.data.begin(), gradient.data.end(), 0);
-  for (const Value *operand : op.getOperands().drop_front().drop_back(op.clips)) {
-    TensorRef addend = read(operand, step, rank, memory, fault);
-    if (fault)
-      return fault;
-    if (!addPiece(gradient, *addend))
-      return makeFault(&op, operand, "is another piece than the parameter that it updates");
-  }
+  if (auto wrong = addUp(op.getOperands().drop_front().drop_back(op.clips), "the parameter that it updates", step, rank,
+                         memory, gradient))
+    return wrong;
   double scale = 1;
   if (op.clips) {
     TensorRef norm = read(op.getOperands().back(), step, rank, memory, fault);
@@ -354,21 +359,11 @@ std::optional<Fault> OpRunner::runAppend(const Step &step, int64_t rank, RankMem
   auto dims = pieces.getPositions(op.getResult()->type, op.getResult()->sharding, rank);
   if (!dims || added->dims[op.dim].size() > (*dims)[op.dim].size())
     return makeFault(&op, op.getResult(), "has fewer positions than are appended");
-  int64_t first = (*dims)[op.dim].size() - added->dims[op.dim].size();
+  Tensor last = *added;
+  for (int64_t &position : last.dims[op.dim])
+    position += (*dims)[op.dim].size() - added->dims[op.dim].size();
   auto after = std::make_shared<Tensor>(*before);
-  bool isPiece = true;
-  forEachElement(added->dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
-    int64_t to = 0;
-    for (unsigned d = 0; d < local.size(); ++d) {
-      int64_t position = added->dims[d][local[d]] + (d == op.dim ? first : 0);
-      auto place = llvm::lower_bound(after->dims[d], position);
-      isPiece &= place != after->dims[d].end() && *place == position;
-      to = to * int64_t(after->dims[d].size()) + (place - after->dims[d].begin());
-    }
-    if (isPiece)
-      after->data[to] = added->data[linear];
-  });
-  std::optional<Tensor> all = isPiece ? extract(*after, *dims) : std::nullopt;
+  std::optional<Tensor> all = insert(*after, last) ? extract(*after, *dims) : std::nullopt;
   if (!all)
     return makeFault(&op, op.getOperand(1), "is another piece than the cache to which it is appended");
   getCache(op.getOperand(0), step, rank, memory) = std::move(after);

@@ -127,6 +127,8 @@ private:
                                         std::vector<Tensor> &results);
   const Fold *getFold(const Op &op);
   std::optional<Fault> runAccumulate(const Step &step, int64_t rank, RankMemory &memory);
+  std::optional<Fault> addUp(llvm::ArrayRef<Value *> operands, const llvm::Twine &what, const Step &step, int64_t rank,
+                             RankMemory &memory, Tensor &sum);
   std::optional<Fault> runAddNorm(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runUpdate(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runWrite(const Step &step, int64_t rank, RankMemory &memory);

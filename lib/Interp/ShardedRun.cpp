@@ -286,14 +286,7 @@ TensorRef ShardedRun::join(const Channel &channel, int64_t rank) {
       *PieceMap(graph).getPositions(channel.input->type, channel.input->sharding, rank));
   std::fill(whole->data.begin(), whole->data.end(), NAN);
   for (const TensorRef &piece : arrived[rank])
-    forEachElement(piece->dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
-      int64_t to = 0;
-      for (unsigned d = 0; d < local.size(); ++d) {
-        const Positions &all = whole->dims[d];
-        to = to * int64_t(all.size()) + (llvm::lower_bound(all, piece->dims[d][local[d]]) - all.begin());
-      }
-      whole->data[to] = piece->data[linear];
-    });
+    insert(*whole, *piece); // of what the receiver has, as the sender has cut it
   arrived[rank].clear();
   return whole;
 }

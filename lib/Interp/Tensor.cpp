@@ -71,6 +71,21 @@ std::optional<Tensor> stage::extract(const Tensor &whole, llvm::ArrayRef<Positio
   return result;
 }
 
+bool stage::insert(Tensor &whole, const Tensor &part) {
+  for (unsigned d = 0; d < part.dims.size(); ++d)
+    if (!std::includes(whole.dims[d].begin(), whole.dims[d].end(), part.dims[d].begin(), part.dims[d].end()))
+      return false;
+  forEachElement(part.dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
+    int64_t to = 0;
+    for (unsigned d = 0; d < local.size(); ++d) {
+      const Positions &all = whole.dims[d];
+      to = to * int64_t(all.size()) + (llvm::lower_bound(all, part.dims[d][local[d]]) - all.begin());
+    }
+    whole.data[to] = part.data[linear];
+  });
+  return true;
+}
+
 std::optional<Positions> PieceMap::split(const Positions &whole, const PlacedAxis &axis, int64_t part) const {
   int64_t size = graph.mesh[axis].size;
   if (!axis.isListed())

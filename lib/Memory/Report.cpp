@@ -256,13 +256,10 @@ private:
 
   /// Ranks of a stage that compute the same of an op, or each an addend of it as long as the sum.
   int64_t countCopies(const Op &op) const {
-    AxisSet split = graph.pipeline.axis ? AxisSet(1) << *graph.pipeline.axis : 0;
+    AxisSet split = 0;
     for (const AxisList &axes : op.indexAxes)
       split |= toSet(axes);
-    int64_t copies = 1;
-    for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
-      copies *= split >> axis & 1 ? 1 : graph.mesh[axis].size;
-    return copies;
+    return countAlike(graph, split);
   }
 
   const std::pair<__int128, Size> &getSentBytes(const Value &value) {
@@ -303,18 +300,7 @@ private:
 
   /// Sum of a cost over the ranks of one stage. Coordinates have a value in `binding` while it is found.
   __int128 sumOverStage(Size cost, const Op &op, SizeBinding &binding) {
-    AxisSet named = getCoordinateAxes(graph.mesh, cost);
-    int64_t others = report.ranks / program.numStages / graph.mesh.getGroupSize(named);
-    std::optional<Rational> sum = Rational();
-    forEachCoordinates(graph, named, binding, [&] {
-      SizeValue value = sum ? evaluate(cost, binding) : SizeValue{SizeError::Overflow, "", {}};
-      sum = value ? sum->add(value.value) : std::nullopt;
-    });
-    if (!sum) {
-      reportNoValue(cost, op);
-      return 0;
-    }
-    auto all = sum->mul(Rational::integer(others));
+    std::optional<Rational> all = sumOverRanks(graph, cost, binding);
     if (!all || !all->isInteger() || all->num < 0) {
       reportNoValue(cost, op);
       return 0;

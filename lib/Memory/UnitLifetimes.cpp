@@ -194,15 +194,15 @@ void UnitSimulator::holdWhileCopied() {
   std::vector<LateAccess> reads;
   using OpInIteration = std::pair<const Op *, unsigned>; // iterations are numbered in the order in which they run
   for (unsigned of = 0; of < ends.size(); ++of) {
+    auto isOfCopies = [](const Node &node) { return node.op && isCopy(node.op->kind); };
+    if (llvm::none_of(llvm::ArrayRef<Node>(nodes).slice(getFirstNode(of), ends[of] - getFirstNode(of)), isOfCopies))
+      continue;
     llvm::DenseSet<const Op *> awaited;
     for (unsigned node = getFirstNode(of); node < ends[of]; ++node)
       if (const Op *op = nodes[node].op)
         for (const OrderEdge &edge : op->after)
           if (edge.iterations && (op->kind == OpKind::Fetch || edge.value->getOp()->kind == OpKind::Offload))
             awaited.insert(edge.value->getOp());
-    auto isOfCopies = [](const Node &node) { return node.op && isCopy(node.op->kind); };
-    if (llvm::none_of(llvm::ArrayRef<Node>(nodes).slice(getFirstNode(of), ends[of] - getFirstNode(of)), isOfCopies))
-      continue;
     struct Loop {
       unsigned entry, number; ///< Behind what is computed before it; the iteration that runs.
       int iteration;

@@ -1,8 +1,8 @@
 //===- UnitSimulator.cpp - the tensors of one unit, node by node ----------===//
 #include "stage/Memory/UnitSimulator.h"
-#include "stage/IR/Identity.h"
 #include "stage/IR/Channel.h"
 #include "stage/IR/Costs.h"
+#include "stage/IR/Identity.h"
 #include "stage/Memory/Diagnostics.h"
 
 using namespace stage;

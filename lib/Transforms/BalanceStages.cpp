@@ -197,20 +197,9 @@ private:
     auto [known, isNew] = sums.try_emplace(size, 0);
     if (!isNew)
       return known->second;
-    AxisSet named = getCoordinateAxes(graph.mesh, size);
-    std::optional<Rational> total = Rational();
-    forEachCoordinates(graph, named, binding, [&] {
-      SizeValue value = evaluate(size, binding);
-      total = total && value ? total->add(value.value) : std::nullopt;
-    });
-    __int128 ranks = 1;
-    for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
-      if (!(named & (AxisSet(1) << axis)) && graph.pipeline.axis != axis)
-        ranks *= graph.mesh[axis].size;
-    __int128 result = 0;
-    if (!total || __builtin_mul_overflow(total->num / total->den, ranks, &result) || result > maxLoad)
-      hasFailed = true;
-    return sums[size] = hasFailed ? 0 : result;
+    std::optional<Rational> total = sumOverRanks(graph, size, binding);
+    hasFailed |= !total || total->num / total->den > maxLoad;
+    return sums[size] = hasFailed ? __int128(0) : total->num / total->den;
   }
 
   static constexpr __int128 maxLoad = __int128(1) << 100; // sums of a million such loads can be counted

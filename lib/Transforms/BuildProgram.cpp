@@ -409,17 +409,24 @@ private:
   /// What a phase makes is used by those behind it: none may be left out. None is there twice.
   bool checkPhases(const Program &program) {
     bool hasHalves = llvm::is_contained(kinds, PhaseKind::BackwardInput);
-    int64_t decoding = graph.findPhase(PhaseKind::Decode) ? llvm::count(graph.listForwardPhases(), PhaseKind::Decode) : 0;
+    int64_t decoding = 0;
+    if (graph.findPhase(PhaseKind::Decode))
+      decoding = llvm::count(graph.listForwardPhases(), PhaseKind::Decode) * int64_t(program.numChunks);
     for (const StageProgram &stage : program.stages) {
       std::array<int64_t, numPhaseKinds> counts = {};
       for (const Unit &unit : stage.units)
         ++counts[unsigned(unit.kind)];
       int64_t all = int64_t(program.microbatches) * program.numChunks, whole = counts[unsigned(PhaseKind::Backward)];
       for (PhaseKind kind : kinds) {
-        int64_t count = counts[unsigned(kind)], expected = isBackward(kind) && hasHalves ? all - whole
-                                                           : isForward(kind) ? (kind == PhaseKind::Decode ? decoding : program.microbatches - decoding) * program.numChunks
-                                                                             : all;
-        if ((count == expected && count) || (kind == PhaseKind::Backward && hasHalves))
+        int64_t count = counts[unsigned(kind)], expected = all;
+        if (kind == PhaseKind::Decode)
+          expected = decoding;
+        else if (kind == PhaseKind::Forward)
+          expected -= decoding;
+        else if (isBackward(kind) && hasHalves)
+          expected -= whole;
+        bool isMissing = isForward(kind) && !expected; // of two ways forward each is gone
+        if ((count == expected && !isMissing) || (kind == PhaseKind::Backward && hasHalves))
           continue;
         diags.report(graph.pipeline.loc, diag::ScheduleOmitsPhase)
             << getName(kind) << int64_t(stage.stage) << count

@@ -31,7 +31,6 @@
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
-#include <map>
 
 using namespace stage;
 

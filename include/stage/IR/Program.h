@@ -167,6 +167,12 @@ std::vector<Size> findBlockSizes(const Program &program, const StageProgram &sta
 /// Calls `f` for all coordinates on these axes, as one counts; meanwhile they have their values in `binding`.
 void forEachCoordinates(const Graph &graph, AxisSet axes, SizeBinding &binding, llvm::function_ref<void()> f);
 
+/// Sum of a size over the ranks of one stage; nothing if it has no value, or too large a one. Coordinates have a value in
+/// `binding` while it is found.
+std::optional<Rational> sumOverRanks(const Graph &graph, Size size, SizeBinding &binding);
+/// Ranks of a stage that have the same coordinates on `axes`.
+int64_t countAlike(const Graph &graph, AxisSet axes);
+
 /// Axes along which ranks of a stage differ in their work: those whose coordinate occurs in a cost or in what they
 /// hold. Ranks with equal coordinates on them are a class (law L10). Never the pipeline's axis.
 AxisSet findVaryingAxes(const Program &program, const StageProgram &stage);

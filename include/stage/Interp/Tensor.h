@@ -48,6 +48,8 @@ Positions allPositions(int64_t size);
 std::optional<Positions> splitPositions(const Positions &whole, int64_t size, int64_t coordinate, bool mirrored);
 /// The elements of `whole` at these positions, all of which it must hold; else nothing.
 std::optional<Tensor> extract(const Tensor &whole, llvm::ArrayRef<Positions> dims);
+/// The reverse: puts the elements of a part in their places. False if there is no place for one of them.
+bool insert(Tensor &whole, const Tensor &part);
 /// Positions row by row in a global tensor of these sizes, of a piece that has `dims` of it.
 Positions flattenPositions(llvm::ArrayRef<Positions> dims, llvm::ArrayRef<int64_t> sizes);
 /// Lays out a piece of a global tensor of these sizes row by row. A flat one is returned as it is.
