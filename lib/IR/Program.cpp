@@ -18,13 +18,21 @@ const UnitTemplate *StageProgram::find(PhaseKind kind, unsigned chunk) const {
 
 UnitChains StageProgram::listChains() const {
   using Key = std::pair<unsigned, unsigned>; // the chunk, and a bit for each kind of phase
-  llvm::DenseMap<std::pair<unsigned, unsigned>, unsigned> kinds; // by chunk and microbatch
+  unsigned chunks = 0, microbatches = 0;
+  for (const Unit &unit : units) {
+    chunks = std::max(chunks, unit.chunk + 1);
+    microbatches = std::max(microbatches, unit.microbatch + 1);
+  }
+  // By chunk and microbatch: first a bit for each kind of phase that runs, then the number of the chain.
+  std::vector<unsigned> places(size_t(chunks) * microbatches);
+  auto getPlace = [&](const Unit &unit) -> unsigned & { return places[size_t(unit.chunk) * microbatches + unit.microbatch]; };
   for (const Unit &unit : units)
     if (!isOncePerStep(unit.kind))
-      kinds[{unit.chunk, unit.microbatch}] |= 1u << unsigned(unit.kind);
+      getPlace(unit) |= 1u << unsigned(unit.kind);
   std::map<Key, unsigned> numbers;
-  for (auto &[place, bits] : kinds)
-    numbers[{place.first, bits}];
+  for (size_t place = 0; place < places.size(); ++place)
+    if (places[place])
+      numbers[{place / microbatches, places[place]}];
   UnitChains chains;
   for (auto &[key, number] : numbers) {
     number = chains.all.size();
@@ -33,6 +41,9 @@ UnitChains StageProgram::listChains() const {
       if (!isOncePerStep(unit.kind) && unit.chunk == key.first && (key.second >> unsigned(unit.kind) & 1))
         chain.push_back(&unit);
   }
+  for (size_t place = 0; place < places.size(); ++place)
+    if (places[place])
+      places[place] = numbers[{place / microbatches, places[place]}];
   UnitChain last;
   for (PhaseKind kind : {PhaseKind::Reduce, PhaseKind::Step})
     if (const UnitTemplate *once = find(kind, 0))
@@ -40,9 +51,7 @@ UnitChains StageProgram::listChains() const {
   if (!last.empty())
     chains.all.push_back(last);
   for (const Unit &unit : units)
-    chains.ofUnit.push_back(isOncePerStep(unit.kind)
-                                ? chains.all.size() - 1
-                                : numbers[{unit.chunk, kinds.lookup({unit.chunk, unit.microbatch})}]);
+    chains.ofUnit.push_back(isOncePerStep(unit.kind) ? chains.all.size() - 1 : getPlace(unit));
   return chains;
 }
 

@@ -112,13 +112,6 @@ struct ChainMemory {
   unsigned getPlace(PhaseKind kind) const {
     return llvm::find_if(templates, [&](auto *unit) { return unit->kind == kind; }) - templates.begin();
   }
-  /// Between their first and their last unit.
-  int64_t countInFlight() const {
-    int64_t count = 0;
-    for (const UnitMemory &unit : units)
-      count += unit.resting;
-    return count;
-  }
 };
 
 static ByteCount sumBytes(llvm::ArrayRef<LiveValue> values, MemorySpace space) {
@@ -305,11 +298,13 @@ private:
 
   /// The positions of the units that units hand something, by theirs.
   llvm::DenseMap<size_t, size_t> findReceivers(const StageProgram &stage) const {
+    llvm::DenseMap<size_t, size_t> receivers;
+    if (llvm::none_of(stage.templates, [](const UnitTemplate &unit) { return findHandedOn(unit.items); }))
+      return receivers;
     std::map<std::tuple<bool, unsigned, unsigned>, size_t> positions; // forward, microbatch, chunk
     for (size_t i = 0; i < stage.units.size(); ++i)
       if (const Unit &unit = stage.units[i]; hasMessages(unit.kind))
         positions[{isForward(unit.kind), unit.microbatch, unit.chunk}] = i;
-    llvm::DenseMap<size_t, size_t> receivers;
     for (size_t i = 0; i < stage.units.size(); ++i) {
       const Unit &unit = stage.units[i];
       const UnitTemplate *items = stage.find(unit.kind, unit.chunk);
@@ -344,12 +339,14 @@ private:
       receiver.waiting += count;
     };
     llvm::BitVector isHanded(stage.units.size());
+    int64_t inFlight = 0; // microbatches between their first and their last unit, of all chunks
     for (size_t i = 0; i < stage.units.size(); ++i) {
       ChainMemory &chain = chains[chainOfUnit[i]];
       unsigned place = chain.getPlace(stage.units[i].kind);
       if (place > 0) {
         kept -= chain.units[place - 1].keptBytes[memory];
         --chain.units[place - 1].resting;
+        --inFlight;
       }
       if (isHanded[i])
         hand(i, -1);
@@ -371,10 +368,7 @@ private:
         continue;
       kept += chain.units[place].keptBytes[memory];
       ++chain.units[place].resting;
-      int64_t inFlight = 0;
-      for (const ChainMemory &other : chains)
-        inFlight += other.countInFlight();
-      mostInFlight = std::max(mostInFlight, inFlight);
+      mostInFlight = std::max(mostInFlight, ++inFlight);
     }
 
     const Unit &unit = stage.units[worst];

@@ -62,8 +62,10 @@ public:
       };
       add(place(message.sender), place(message.receiver));
     }
+    auto isEarlier = [](const Message &a, const Message &b) { return a.position < b.position; };
     for (Stage &stage : stages)
-      llvm::stable_sort(stage.messages, [](const Message &a, const Message &b) { return a.position < b.position; });
+      if (!llvm::is_sorted(stage.messages, isEarlier)) // one pipeline alone gives them in this order
+        llvm::stable_sort(stage.messages, isEarlier);
     for (unsigned stage = 0; stage < stages.size(); ++stage)
       for (unsigned number = 0; number < stages[stage].messages.size(); ++number) {
         UnitRef receiver = stages[stage].messages[number].receiver;
