@@ -23,6 +23,7 @@ public:
     for (const ResultInfo &result : def.results)
       if (fold.fault.empty())
         collectSums(result.formula);
+    findOutside();
     if (fold.fault.empty())
       solve();
     if (fold.fault.empty())
@@ -96,6 +97,34 @@ private:
       collectSums(def.lets[f->operand].second);
     for (const Formula *child : f->children)
       collectSums(child);
+  }
+
+  //===--- what stands outside of them ----------------------------------------===//
+
+  void findOutside() {
+    fold.outside.resize(def.operands.size());
+    llvm::SmallBitVector inside(def.operands.size());
+    llvm::DenseSet<const Formula *> met, metInSums;
+    for (const ResultInfo &result : def.results)
+      if (fold.fault.empty())
+        collectOperands(result.formula, /*isInSum=*/false, fold.outside, inside, met, metInSums);
+    inside &= fold.outside;
+    if (int both = inside.find_first(); both >= 0)
+      fail(quote(def.operands[both].name) + " stands inside of a sum over '" + def.indices[index].name +
+           "' and outside of one, so that its gradient is no sum over blocks");
+  }
+
+  void collectOperands(const Formula *f, bool isInSum, llvm::SmallBitVector &outside, llvm::SmallBitVector &inside,
+                       llvm::DenseSet<const Formula *> &met, llvm::DenseSet<const Formula *> &metInSums) {
+    isInSum |= isSum(f);
+    if (!(isInSum ? metInSums : met).insert(f).second)
+      return;
+    if (f->kind == Kind::Element)
+      (isInSum ? inside : outside).set(f->operand);
+    if (f->kind == Kind::Let)
+      collectOperands(def.lets[f->operand].second, isInSum, outside, inside, met, metInSums);
+    for (const Formula *child : f->children)
+      collectOperands(child, isInSum, outside, inside, met, metInSums);
   }
 
   /// Whether a condition depends on the index.

@@ -110,7 +110,11 @@ Sharding stage::getNaturalSharding(const Op &op, unsigned resultNumber) {
   for (unsigned index : result.indices)
     sharding.dims.push_back(op.indexAxes[index]);
   llvm::SmallVector<unsigned, 4> kept = def.expand(result.indices);
-  AxisSet paired = getPairedAxes(op);
+  AxisSet keptAxes = 0;
+  for (unsigned index : kept)
+    keptAxes |= toSet(op.indexAxes[index]);
+  // A result with neither index of a pair is a sum over both.
+  AxisSet paired = getPairedAxes(op) & keptAxes;
   for (unsigned index = 0; index < def.indices.size(); ++index)
     if (!op.indexAxes[index].empty() && !def.indices[index].isCompound() && !llvm::is_contained(kept, index)) {
       sharding.partial |= toSet(op.indexAxes[index]) & ~paired;

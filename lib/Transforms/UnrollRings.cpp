@@ -24,7 +24,8 @@
 //
 // Backward: the op's gradient, block by block. What forward saved is of all blocks, so
 // gradients of blocks add up: of what has no t (queries) on the rank, of what has t (keys,
-// values) in a sum that travels with its block, and one hop further, home:
+// values) in a sum that travels with its block, and one hop further, home. What stands
+// outside of all sums over t (a sink) has its whole gradient in every step; the first counts.
 //
 //   %dk0 = ...grad(%q, %k, ...)             %s1 = permute(%dk0) over cp by 1
 //   %dk1 = ...grad(%q, %k1, ...)            %a1 = add(%s1, %dk1)      %s2 = permute(%a1) over cp by 1
@@ -235,6 +236,13 @@ private:
       uses.emplace_back(result->getUses().begin(), result->getUses().end());
     llvm::SmallVector<Value *, 4> sums; // per result
     auto travels = [&](unsigned result) { return hasIndex(ring->def->results[result].indices); };
+    // What stands outside of the sums has its whole gradient in every step.
+    llvm::SmallBitVector isWhole(ring->getNumResults());
+    if (const OpDef *def = ring->def->vjpOf) {
+      Fold fold = deriveFold(*def, index, graph.defs);
+      for (unsigned i = 0; i < ring->getNumResults(); ++i)
+        isWhole[i] = fold.outside.test(ring->def->vjpOperands[i]);
+    }
     for (unsigned number = 0; number < size; ++number) {
       Operands following = operands;
       if (number + 1 < size)
@@ -248,7 +256,7 @@ private:
       for (unsigned i = 0; i < ring->getNumResults(); ++i)
         if (number == 0)
           sums.push_back(made->getResult(i));
-        else
+        else if (!isWhole[i])
           sums[i] = add(sums[i], made->getResult(i));
       setStep(*made, sums);
       operands = std::move(following);

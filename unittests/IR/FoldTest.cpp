@@ -58,6 +58,17 @@ TEST_F(FoldTest, UndoesWhatStandsAroundASum) {
   EXPECT_EQ(step("rsqrt(sum[t](x[s, t]))"), "rsqrt(sum[t](x[s, t]) + 1 / (y.before[s] * y.before[s]))");
 }
 
+TEST_F(FoldTest, KnowsWhatStandsOutsideOfSums) {
+  derive("op f(x: [s, t], v: [t, u], c: [s]) -> (y: [s, u] = sum[t](exp(x[s, t]) * v[t, u]) / (sum[t](exp(x[s, t])) + exp(c[s])), "
+         "extra l: f32[s] = log(sum[t](exp(x[s, t])) + exp(c[s]))) { fold t; }");
+  Fold fold = deriveFold(*graph->defs.find("f"), *graph->defs.find("f")->findIndex("t"), graph->defs);
+  EXPECT_EQ(fold.fault, "");
+  EXPECT_FALSE(fold.outside.test(0) || fold.outside.test(1));
+  EXPECT_TRUE(fold.outside.test(2));
+  EXPECT_EQ(derive("op f(x: [s, t], c: [s]) -> (y: [s] = c[s] * sum[t](x[s, t] * c[s])) { fold t; }"),
+            "'c' stands inside of a sum over 't' and outside of one, so that its gradient is no sum over blocks");
+}
+
 TEST_F(FoldTest, RefusesWhatResultsDoNotTell) {
   EXPECT_EQ(derive("op f(x: [s, t], v: [t, u]) -> (y: [s, u] = sum[t](x[s, t] * v[t, u]) / sum[t](x[s, t])) { fold t; }"),
             "its results do not tell what its sums over 't' have been so far; 'carrying' may name more");

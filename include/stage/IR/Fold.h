@@ -20,7 +20,8 @@
 //
 // Algorithm: the formula of a result in which only one sum over t is unknown, and stands
 // once, is solved for it; so on until all are known. In the gradient of a block the sums
-// are those over all blocks, which the results of forward tell in the same way.
+// are those over all blocks, which the results of forward tell in the same way. So the gradient of an operand that stands
+// outside of all sums over t is the same in every block, and counts once.
 //
 // Limits: no block is empty for any element: what conditions leave out, a mask says, whose rows meet themselves first.
 // Sums and means only, none of which is made of another; what is solved are
@@ -32,6 +33,7 @@
 
 #include "stage/IR/OpDef.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 namespace stage {
 
@@ -41,6 +43,8 @@ struct Fold {
   /// The op on the next block: its operands are those of the op, then `carried`.
   OpDef step;
   llvm::SmallVector<unsigned, 2> carried; ///< Results of the op.
+  /// Operands of the op that stand outside of all sums over the index; those with their gradients are added up over blocks.
+  llvm::SmallBitVector outside;
   /// Additions in the formulas of `step`: of a sum over a block and what the blocks before it have added up to.
   llvm::DenseSet<const Formula *> merges;
 };

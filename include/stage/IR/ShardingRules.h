@@ -27,7 +27,7 @@ AxisList getLeadingAxes(const Graph &graph, Size extent, llvm::ArrayRef<PlacedAx
 ///   s: 0       .  x       coordinate 0
 ///      1       x  .       coordinate 1
 ///
-/// The op is that of these pairs, and makes nothing partial. One that goes round a ring has been at all pairs.
+/// The op is that of these pairs, and makes nothing partial that has one of the two. One that goes round a ring has been at all pairs.
 AxisSet getPairedAxes(const Op &op);
 
 /// Of these, those that an operand or a result would have on two dims, as one that has both indices does.
