@@ -50,11 +50,14 @@ void NodeLayout::append(Segment &segment, std::vector<Op *> &nodes, const Graph 
   if (!isSlot)
     positions.try_emplace(&op, Position{unsigned(&segment - segments.data()), unsigned(nodes.size()), slots});
   if (op.isPrefetched) {
-    anyPrefetched = &op;
+    if (op.kind == OpKind::Fetch)
+      nodesPerSlot = 2; // of each: V14
+    else
+      anyPrefetched = &op;
     return;
   }
   slots += isSlot;
-  nodes.insert(nodes.end(), op.kind == OpKind::Permute ? 2 : 1, &op);
+  nodes.insert(nodes.end(), isSlot ? nodesPerSlot : op.kind == OpKind::Permute ? 2 : 1, &op);
 }
 
 NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) : items(items) {
@@ -106,7 +109,7 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) : 
     if (auto first = firstWork ? std::nullopt : segment.findFirstWork())
       firstWork = {*findPosition(first->first, first->second), first->first};
   if (numAhead)
-    firstWork = {0, anyPrefetched};
+    firstWork = {nodesPerSlot - 1, anyPrefetched};
 }
 
 std::optional<std::pair<const Op *, int64_t>> Segment::findFirstWork() const {
@@ -176,7 +179,7 @@ uint64_t NodeLayout::getPosition(const Segment &segment, int64_t iteration, unsi
     slotsBefore += segment.slots.getBefore(iteration);
   }
   uint64_t filled = numSlots - numAhead;
-  return numAhead + nodes - (slotsBefore > filled ? slotsBefore - filled : 0);
+  return numAhead * nodesPerSlot + nodes - (slotsBefore > filled ? (slotsBefore - filled) * nodesPerSlot : 0);
 }
 
 uint64_t NodeLayout::getPositionOfSlot(uint64_t number) const {
@@ -190,7 +193,7 @@ uint64_t NodeLayout::getPositionOfSlot(uint64_t number) const {
   }
   llvm::ArrayRef<Op *> ops = segment.isLoop() ? segment.getOps(iteration) : llvm::makeArrayRef(segment.ops.front());
   for (unsigned place = 0, slots = 0;; ++place)
-    if (ops[place]->kind == OpKind::Release && slots++ == rest)
+    if (ops[place]->kind == OpKind::Release && slots++ == rest * nodesPerSlot)
       return getPosition(segment, iteration, place, rest);
 }
 
@@ -207,7 +210,8 @@ std::optional<uint64_t> NodeLayout::findPosition(const Op *op, int64_t iteration
     return getPosition(*segment, iteration, position.place, position.slots);
   // As many are released before it as stand before it.
   uint64_t number = segment->firstSlot + position.slots + (loop ? segment->slots.getBefore(iteration) : 0);
-  return number < numAhead ? number : getPositionOfSlot(number - numAhead);
+  unsigned place = op->kind == OpKind::Fetch ? 0 : nodesPerSlot - 1;
+  return place + (number < numAhead ? number * nodesPerSlot : getPositionOfSlot(number - numAhead));
 }
 
 std::optional<uint64_t> NodeLayout::findRecv(const Value *value) const {

@@ -42,7 +42,7 @@ private:
 };
 
 /// A run of nodes of a template: one item of the program. Where a gather ahead is released another one runs, if there is
-/// one more: there is a *slot* for it, which is counted here as a node.
+/// one more: there is a *slot* for it, which is counted here as a node, or as two where each has a fetch before it.
 struct Segment {
   const ProgramItem *item;
   uint64_t start = 0, firstSlot = 0; ///< Nodes, and the slots among them, of the segments before.
@@ -107,6 +107,7 @@ private:
   llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> loops; ///< Their segments, in order.
   uint64_t numNodes = 0, numSlots = 0;
   uint64_t numAhead = 0; ///< Gathers that run when the unit begins; as many slots are empty at its end.
+  unsigned nodesPerSlot = 1;
   const Op *anyPrefetched = nullptr; ///< They are all of one stream.
   std::optional<std::pair<uint64_t, const Op *>> firstWork;
 };

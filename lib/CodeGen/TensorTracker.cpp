@@ -72,9 +72,10 @@ void TensorTracker::addStatic(std::string name, uint64_t bytes) {
 }
 
 /// The result is static memory where the first operand is: a buffer that is reduced, or scattered to its owners, a
-/// parameter of which a shard is updated, and a cache.
+/// parameter of which a shard is updated, here or on the host, and a cache.
 static bool isMadeInPlace(const Op &op) {
-  return op.kind == OpKind::AllReduce || op.kind == OpKind::Update || op.kind == OpKind::Append || (op.kind == OpKind::ReduceScatter && op.flat);
+  return op.kind == OpKind::AllReduce || op.kind == OpKind::Update || isFetchOfUpdate(op) || op.kind == OpKind::Append ||
+         (op.kind == OpKind::ReduceScatter && op.flat);
 }
 
 /// The parameters, buffers of the model and gradient buffers that a value is, is a view of, or is reduced in.
@@ -93,7 +94,9 @@ void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64
       const Value *buffer = buffers.getFirst(origin.value)->getResult();
       addStatic(getName('g', buffer, origin.iteration), getBytes(buffer));
     } else if (origin.kind == Origin::Kind::Node && isMadeInPlace(*op)) {
-      readStatic(op->kind == OpKind::Update || op->kind == OpKind::Append ? op->getOperand(0) : getMoved(*origin.value), *origin.unit,
+      const Op &maker = isFetchOfUpdate(*op) ? *op->getOperand(0)->getOp() : *op;
+      bool isOfFirst = maker.kind == OpKind::Update || maker.kind == OpKind::Append;
+      readStatic(isOfFirst ? maker.getOperand(0) : getMoved(*origin.value), *origin.unit,
                  origin.iteration);
     } else if (const Value *buffer = origin.kind == Origin::Kind::Node ? getBufferWrittenBack(*op) : nullptr) {
       readStatic(buffer, *origin.unit, origin.iteration);
@@ -105,9 +108,9 @@ void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64
 void TensorTracker::readStates(const Op &update, const PlacedUnit &unit, int64_t iteration) {
   const Value *param = update.getOperand(0), *gradient = update.getOperand(1);
   int64_t perElement = 0;
-  for (auto &[name, type] : graph.optimizer.getStates(param->type.dtype))
+  for (auto &[name, type] : getStates(graph, update))
     perElement += getByteSize(type);
-  if (!perElement || isOnHost(*param))
+  if (!perElement)
     return;
   Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding);
   if (!param->getBlock()->getParent())
@@ -142,6 +145,8 @@ void TensorTracker::trackTensors(const PlacedUnit &unit, NodeFields &node) {
 
 void TensorTracker::trackOp(const Op &op, const PlacedUnit &unit, int64_t iteration, NodeFields &node) {
   clear();
+  if (runsOnHost(op))
+    return trackTensors(unit, node);
   for (const Value *operand : op.kind == OpKind::Accumulate ? op.getOperands().take_front() : op.getOperands())
     readStatic(operand, unit, iteration);
   if (isAddition(op.kind) || getBufferWrittenBack(op))

@@ -166,7 +166,7 @@ static FlopCounts countOther(Size flops) {
 static OpCost getUpdateCost(const Graph &graph, const Op &op) {
   const Value *param = op.getOperand(0), *gradient = op.getOperand(1);
   Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding);
-  auto states = graph.optimizer.getStates(param->type.dtype);
+  auto states = getStates(graph, op);
   bool hasMaster = llvm::any_of(states, [](const auto &state) { return state.first == Optimizer::masterState; });
   Size bytes = elements * int64_t((hasMaster ? 1 : 2) * getByteSize(param->type.dtype));
   for (const Value *addend : op.getOperands().drop_front())

@@ -22,6 +22,12 @@ const Value *stage::getTrainedParam(const Op &op) {
   return trains && number < op.getNumOperands() ? op.getOperand(number) : nullptr;
 }
 
+bool stage::runsOnHost(const Op &op) {
+  const Value *param = getTrainedParam(op);
+  bool isOfHostGradient = op.kind == OpKind::Update && op.getNumResults() && op.getNumOperands() > 1 && isOnHost(*op.getOperand(1));
+  return isOfHostGradient || (param && isOnHost(*param));
+}
+
 llvm::StringRef stage::getName(OpKind kind) {
   switch (kind) {
 #define IR_OP(id, name)                                                                                                \
@@ -179,6 +185,15 @@ llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> Optimizer::getStates(DTy
     if (name != masterState || type != parameter)
       result.emplace_back(name, type);
   return result;
+}
+
+llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> stage::getStates(const Graph &graph, const Op &update) {
+  const Value *param = update.getOperand(0);
+  auto states = graph.optimizer.getStates(param->type.dtype);
+  bool hasMaster = llvm::any_of(states, [](const auto &state) { return state.first == Optimizer::masterState; });
+  if (runsOnHost(update) && !isOnHost(*param) && !hasMaster)
+    states.emplace_back(Optimizer::masterState, param->type.dtype);
+  return states;
 }
 
 SizeBinding Graph::getBinding(unsigned environment) const {

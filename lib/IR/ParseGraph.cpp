@@ -310,6 +310,13 @@ bool TextParser::parseRule() {
         return parseIdentifier(rule.dimNames.names.emplace_back(), "a name of a dim");
       }))
     return false;
+  if (!rule.pattern && consume("offload")) {
+    rule.kind = consume("optimizer") ? RuleKind::OffloadOptimizer : RuleKind::OffloadParameters;
+    if (rule.kind == RuleKind::OffloadParameters && !expect("parameters"))
+      return false;
+    graph.rules.push_back(std::move(rule));
+    return expect(";");
+  }
   bool recomputes = rule.pattern && consume("recompute");
   if (recomputes || (rule.pattern && consume("offload"))) {
     rule.kind = recomputes ? RuleKind::Recompute : RuleKind::Offload;

@@ -198,6 +198,10 @@ private:
       os << ";\n";
       return;
     }
+    if (rule.offloadsState()) {
+      os << ";\n";
+      return;
+    }
     os << (rule.isApart ? " apart over " : " over ");
     printAxes(os, graph.mesh, rule.axes);
     if (rule.keeps)

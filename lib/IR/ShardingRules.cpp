@@ -155,7 +155,7 @@ Sharding stage::getNeededSharding(const Op &op, unsigned operand) {
     return op.getOperand(0)->sharding;
   case OpKind::Offload:
   case OpKind::Fetch:
-    return op.getResult()->sharding; // a rank copies what it has
+    return op.getResult(operand)->sharding; // a rank copies what it has
   default:
     return value->sharding;
   }

@@ -335,10 +335,11 @@ private:
       break; // see V14
     case OpKind::Offload:
     case OpKind::Fetch:
-      if ((good = verifyCounts(op, 1, 1))) {
-        TensorType expected = op.getOperand(0)->type;
-        expected.space = op.getResult()->type.space; // see V12
-        context.checkType(op.loc, "result of " + getName(op.kind), expected, op.getResult()->type);
+      good = verifyCounts(op, std::max(1u, op.getNumOperands()), std::max(1u, op.getNumOperands()));
+      for (unsigned i = 0; good && i < op.getNumOperands(); ++i) {
+        TensorType expected = op.getOperand(i)->type;
+        expected.space = op.getResult(i)->type.space; // see V12
+        context.checkType(op.loc, "result of " + getName(op.kind), expected, op.getResult(i)->type);
       }
       break;
     default:

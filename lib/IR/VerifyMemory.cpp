@@ -9,7 +9,8 @@
 //
 // Only these two know the host, but a param or a buffer may be declared there, and what
 // trains such a param runs there: its gradient accumulates on the host, and the host
-// updates it. So what a repeat carries, and what is sent, is on the device.
+// updates it. So does it with a param on the device, of gradients that have been copied, and makes the new value
+// there. So what a repeat carries, and what is sent, is on the device.
 //
 //===----------------------------------------------------------------------===//
 #include "VerifierContext.h"
@@ -25,7 +26,8 @@ void stage::verifyMemory(VerifierContext &context, const Op &op) {
           << getName(value.type.space);
   };
   MemorySpace reads = op.kind == OpKind::Fetch || runsOnHost(op) ? MemorySpace::Host : MemorySpace::Device;
-  for (unsigned i = 0; i < op.getNumOperands(); ++i)
+  // An update on the host has a copy of its param there.
+  for (unsigned i = op.kind == OpKind::Update && op.getNumResults() && runsOnHost(op); i < op.getNumOperands(); ++i)
     check("operand " + llvm::Twine(i), *op.getOperand(i), reads);
   for (auto &body : op.bodies)
     for (auto &argument : body->getArguments())

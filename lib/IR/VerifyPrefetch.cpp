@@ -7,6 +7,8 @@
 //   %y = linear(%x, %w.1)
 //   release(%w.1)
 //
+// Where params are on the host each has a fetch that runs ahead with it.
+//
 //===----------------------------------------------------------------------===//
 #include "VerifierContext.h"
 #include "stage/IR/Diagnostics.h"
@@ -25,7 +27,9 @@ public:
       for (const Value *operand : op->getOperands())
         if (released.count(operand))
           report(*op, "uses " + context.name(operand) + ", which has been released");
-      if (op->isPrefetched) {
+      if (op->isPrefetched && op->kind == OpKind::Fetch) {
+        verifyFetch(*op);
+      } else if (op->isPrefetched) {
         verifyGather(*op);
         if (open)
           report(*op, "stands before " + context.name(open->getResult()) + " is released");
@@ -52,18 +56,43 @@ private:
     return llvm::any_of(block, [](auto &op) { return op->isPrefetched; });
   }
 
+  static bool isOfState(const Op &op) {
+    return llvm::all_of(op.getOperands(), [](const Value *operand) { return operand->getOp() && isState(operand->getOp()->kind); });
+  }
+
+  /// It runs with the gather of all that it fetches.
+  void verifyFetch(const Op &op) {
+    const Op *gather = op.getNumResults() && llvm::hasSingleElement(op.getResult()->getUses()) ? op.getResult()->getUses().front().first : nullptr;
+    if (!gather || !gather->isPrefetched || gather->getBlock() != op.getBlock() || getFetch(*gather) != &op || !isOfState(op))
+      report(op, "cannot run ahead: a fetch of params can, of all that an all_gather of its block gathers ahead");
+    if (!op.after.empty())
+      report(op, "runs ahead when others are released: it can have no 'after'");
+  }
+
+  /// The fetch of all that is gathered; null if there is none.
+  static const Op *getFetch(const Op &gather) {
+    const Op *fetch = gather.getOperand(0)->getOp();
+    if (!fetch || fetch->kind != OpKind::Fetch || !fetch->isPrefetched || fetch->getNumResults() != gather.getNumOperands())
+      return nullptr;
+    for (unsigned i = 0; i < gather.getNumOperands(); ++i)
+      if (gather.getOperand(i) != fetch->getResult(i))
+        return nullptr;
+    return fetch;
+  }
+
   void verifyGather(const Op &op) {
     if (!context.graph.prefetch)
       report(op, "runs ahead, but the graph has no 'prefetch'");
-    bool gathersState = op.kind == OpKind::AllGather && llvm::all_of(op.getOperands(), [](const Value *operand) {
-                          return operand->getOp() && isState(operand->getOp()->kind);
-                        });
+    const Op *fetch = op.kind == OpKind::AllGather && op.getNumOperands() ? getFetch(op) : nullptr;
+    bool gathersState = op.kind == OpKind::AllGather && (fetch || isOfState(op));
     if (!gathersState || isOncePerStep(op.getBlock()->getPhase()))
       report(op, "cannot run ahead: an all_gather of params can, and not in step");
     if (!op.after.empty())
       report(op, "runs ahead when others are released: it can have no 'after'");
     if (!first)
       first = &op;
+    if (!fetch != !getFetch(*first))
+      report(op, "runs ahead " + llvm::Twine(fetch ? "behind a fetch" : "without a fetch") + ", unlike " + context.name(first->getResult()));
     if (op.stream != first->stream)
       report(op, "runs ahead on another stream than " + context.name(first->getResult()));
   }

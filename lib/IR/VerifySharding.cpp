@@ -314,7 +314,7 @@ static void verifyReshard(VerifierContext &context, const Op &op) {
     verifyResharded(context, op, i);
 }
 
-/// What an update makes of a shard is that shard of the parameter: further axes cut it flat.
+/// What an update makes of a shard is that shard of the parameter: further axes cut it flat. On the host it may be all of it.
 static void verifyUpdate(VerifierContext &context, const Op &op) {
   if (!op.getNumResults() || !isSet(*op.getOperand(0)) || !isSet(*op.getResult()))
     return;
@@ -322,7 +322,8 @@ static void verifyUpdate(VerifierContext &context, const Op &op) {
   Sharding shard = op.getResult()->sharding;
   if (shard.flat.size() > whole.flat.size())
     shard.flat.truncate(whole.flat.size());
-  if (shard != whole || shard.flat == op.getResult()->sharding.flat)
+  bool isWhole = shard.flat == op.getResult()->sharding.flat;
+  if (shard != whole || (isWhole && !runsOnHost(op)))
     context.diags.report(op.loc, diag::IRBadSharding)
         << "sharding" << context.name(op.getResult())
         << "an update makes a flat shard of its parameter, which is " + context.text(whole);

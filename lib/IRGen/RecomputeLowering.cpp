@@ -18,6 +18,7 @@
 #include "stage/IR/Text.h"
 #include "stage/IR/Walk.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "llvm/ADT/StringSwitch.h"
 #include <numeric>
 
 using namespace stage;
@@ -42,9 +43,11 @@ public:
     for (const ast::Stmt *entry : stmt.entries)
       if (!lowerEntry(llvm::cast<ast::EntryStmt>(*entry), *statement.env, rule, first))
         return false;
-    for (const ast::Pattern &syntax : stmt.patterns)
-      if (!lowerPatternOf(stmt, syntax, *statement.env, rule, first))
+    for (const ast::Pattern &syntax : stmt.patterns) {
+      std::optional<RuleKind> state = getOffloadedState(stmt, syntax);
+      if (!(state ? lowerState(stmt, syntax, *statement.env, rule, *state) : lowerPatternOf(stmt, syntax, *statement.env, rule, first)))
         return false;
+    }
     return true;
   }
 
@@ -75,6 +78,32 @@ private:
       diags.report(entry.value->loc(), diag::RecomputeFirst).range(entry.value->range) << evaluator.format(*value);
     first = number.value_or(0);
     return first > 0;
+  }
+
+  /// `offload optimizer, parameters to host`: not what values are kept, but state.
+  static std::optional<RuleKind> getOffloadedState(const ast::LayerRuleStmt &stmt, const ast::Pattern &syntax) {
+    if (!llvm::isa<ast::OffloadStmt>(stmt) || syntax.hasDims)
+      return std::nullopt;
+    return llvm::StringSwitch<std::optional<RuleKind>>(syntax.text)
+        .Case("optimizer", RuleKind::OffloadOptimizer)
+        .Case("parameters", RuleKind::OffloadParameters)
+        .Default(std::nullopt);
+  }
+
+  bool lowerState(const ast::LayerRuleStmt &stmt, const ast::Pattern &syntax, const sema::Environment &env, Rule rule, RuleKind kind) {
+    const ast::Expr *after = llvm::cast<ast::OffloadStmt>(stmt).after;
+    if (after || !stmt.entries.empty()) {
+      const ast::Node &what = after ? static_cast<const ast::Node &>(*after) : *stmt.entries.front();
+      diags.report(what.loc(), diag::OffloadedByLayers).range(what.range) << (after ? "after" : "first") << syntax.text;
+      return false;
+    }
+    std::optional<bool> holds = stmt.condition ? evaluator.evaluateCondition(stmt.condition, env) : true;
+    if (!holds.value_or(false))
+      return holds.has_value();
+    rule.kind = kind;
+    rule.loc = syntax.range.Start;
+    graph.rules.push_back(std::move(rule));
+    return true;
   }
 
   bool lowerPatternOf(const ast::LayerRuleStmt &stmt, const ast::Pattern &syntax, const sema::Environment &env, Rule rule,

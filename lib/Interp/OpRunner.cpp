@@ -89,7 +89,8 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
                          std::optional<Fault> &fault) {
   bool readsHost = step.op && (step.op->kind == OpKind::Fetch || runsOnHost(*step.op));
   MemorySpace space = readsHost ? MemorySpace::Host : MemorySpace::Device;
-  if (value->type.space != space) {
+  bool isUpdated = step.op && step.op->kind == OpKind::Update && value == step.op->getOperand(0); // there as a state
+  if (value->type.space != space && !isUpdated) {
     fault = makeFault(step.op, value, "is on the " + getName(value->type.space) + ", but is read on the " + getName(space));
     return nullptr;
   }
@@ -299,7 +300,7 @@ std::optional<Fault> OpRunner::runUpdate(const Step &step, int64_t rank, RankMem
   TensorRef before = read(param, step, rank, memory, fault);
   if (fault)
     return fault;
-  if (op.getNumResults() && rank >= 0) { // the rank's shard of it
+  if (op.getNumResults() && rank >= 0 && op.getResult()->sharding != param->sharding) { // the rank's shard of it
     auto sizes = pieces.getSizes(param->type);
     auto dims = pieces.getPositions(op.getResult()->type, op.getResult()->sharding, rank);
     TensorRef whole = sources.draw(param, getIteration(param, step.frame));

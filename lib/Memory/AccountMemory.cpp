@@ -60,7 +60,11 @@ public:
   explicit LiveTable(MemorySpace space) : space(space) {}
   /// Values of the other memory are left out.
   void add(const Value *value, MemoryClass kind, int64_t copies, ByteCount bytes) {
-    if (!bytes || value->type.space != space)
+    add(value, value->type.space, kind, copies, bytes);
+  }
+  /// Known by the name of a value that may be in the other memory.
+  void add(const Value *value, MemorySpace memory, MemoryClass kind, int64_t copies, ByteCount bytes) {
+    if (!bytes || memory != space)
       return;
     LiveValue &entry = table[{value, unsigned(kind)}];
     entry.value = value;
@@ -238,7 +242,7 @@ private:
         if (isAddition(op.kind))
           addGradient(op, times, unit.chunk, buffers, live);
         else if (op.kind == OpKind::Update)
-          live.add(op.getOperand(0), MemoryClass::Optimizer, times, ByteCount(times) * getStateBytes(op));
+          live.add(op.getOperand(0), runsOnHost(op) ? MemorySpace::Host : MemorySpace::Device, MemoryClass::Optimizer, times, ByteCount(times) * getStateBytes(op));
       });
   }
 
@@ -259,7 +263,7 @@ private:
   int64_t getStateBytes(const Op &update) {
     const Value *param = update.getOperand(0), *gradient = update.getOperand(1);
     int64_t perElement = 0;
-    for (auto &[name, type] : graph.optimizer.getStates(param->type.dtype))
+    for (auto &[name, type] : getStates(graph, update))
       perElement += getByteSize(type);
     return bytesOf[0].evaluate(getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding) * perElement,
                           update.loc, describe(*param));

@@ -115,7 +115,9 @@ static bool isStatic(const Value *value) {
     return isStatic(getMoved(*value));
   if (getBufferWrittenBack(*op))
     return true;
-  return isState(op->kind) || isAddition(op->kind) || op->kind == OpKind::Update || op->kind == OpKind::Append;
+  if (op->kind == OpKind::Update)
+    return isOnHost(*value) == isOnHost(*op->getOperand(0)); // in its place
+  return isState(op->kind) || isAddition(op->kind) || isFetchOfUpdate(*op) || op->kind == OpKind::Append;
 }
 
 /// The result is written over the operand of which it is made.
@@ -154,8 +156,8 @@ void UnitSimulator::runNode(const Op &op) {
   for (const Value *operand : op.kind == OpKind::Accumulate ? op.getOperands().take_front() : op.getOperands())
     if (auto tensor = find(operand))
       access(*tensor, /*isWrite=*/false);
-  if (isAddition(op.kind) || op.kind == OpKind::Update)
-    return; // those write static memory
+  if (isAddition(op.kind))
+    return; // writes static memory
   for (auto &result : op.getResults()) {
     if (getFusedAccumulation(*program.graph, result.get()) || isStatic(result.get()))
       continue;

@@ -77,14 +77,17 @@ const Op *UnitWalk::findNextPrefetched() {
 }
 
 void UnitWalk::prefetchNext() {
-  const Op *gather = findNextPrefetched();
-  if (!gather)
-    return;
-  std::optional<uint64_t> now = std::exchange(iteration, std::nullopt);
-  if (gather->getBlock()->getParent())
-    iteration = prefetching.iteration;
-  visitOp(*gather);
-  iteration = now;
+  while (const Op *op = findNextPrefetched()) {
+    std::optional<uint64_t> now = std::exchange(iteration, std::nullopt);
+    if (op->getBlock()->getParent())
+      iteration = prefetching.iteration;
+    visitOp(*op);
+    if (lifetimes && iteration)
+      freeAll(lifetimes->getReleases(op)); // what has been fetched
+    iteration = now;
+    if (op->kind == OpKind::AllGather)
+      break;
+  }
 }
 
 void UnitWalk::walkLoop(const ProgramItem &loop, bool isFed) {

@@ -46,3 +46,8 @@ const Stream *stage::addStream(Graph &graph, llvm::StringRef name, StreamKind ki
   graph.streams.push_back(stream);
   return stream.get();
 }
+
+const Stream *stage::getStreamOfLoads(Graph &graph) {
+  const Stream *known = graph.findStream("loads");
+  return known && known->kind == StreamKind::Copies ? known : addStream(graph, "loads", StreamKind::Copies);
+}

@@ -18,6 +18,8 @@ Op &mergeCollectives(llvm::ArrayRef<Op *> members, Op &where);
 
 /// A stream with this name, or one like it where a stream of the graph has it.
 const Stream *addStream(Graph &graph, llvm::StringRef name, StreamKind kind, bool hasMessages = false);
+/// The stream for what comes from the host: it waits for nothing that goes there.
+const Stream *getStreamOfLoads(Graph &graph);
 
 } // namespace stage
 

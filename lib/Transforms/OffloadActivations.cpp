@@ -57,7 +57,7 @@ public:
       return;
     numberOps();
     storeAll();
-    loads = addStream(graph, "loads", StreamKind::Copies);
+    loads = getStreamOfLoads(graph);
     for (auto &[place, uses] : kept)
       load(place.first, uses);
   }

@@ -70,6 +70,15 @@ static llvm::StringRef findReleased(Graph &graph) {
 /// The norm would be added up twice.
 static llvm::StringRef findClipped(Graph &graph) { return graph.findPhase(PhaseKind::Reduce) ? "clip-gradients" : ""; }
 
+/// What is kept on the host already is kept there twice.
+static llvm::StringRef findStored(Graph &graph) {
+  bool isStored = false;
+  graph.walk([&](Op &op) {
+    isStored |= op.kind == OpKind::Offload && op.getBlock()->getPhase() == PhaseKind::Forward;
+  });
+  return isStored ? "offload-activations" : "";
+}
+
 static const PassInfo passes[] = {
 #define PASS(name, function, doc, findMissing, findDone, knowsHost) {name, function, doc, findMissing, findDone, knowsHost},
 #include "stage/Transforms/Passes.def"

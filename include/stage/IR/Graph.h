@@ -452,9 +452,14 @@ inline bool isTransferred(const Value &value) { return value.getOp() && value.ge
 inline bool isView(const Op &op) {
   return op.kind == OpKind::Slice || (op.kind == OpKind::Compute && op.def->isView);
 }
+/// Copies parameters or buffers to the device that are kept on the host.
+inline bool isFetchOfState(const Op &op) {
+  return op.kind == OpKind::Fetch && op.getOperand(0)->getOp() && isState(op.getOperand(0)->getOp()->kind);
+}
 /// Makes parameters whole that are kept in parts (flat storage).
 inline bool isGatherOfState(const Op &op) {
-  return op.kind == OpKind::AllGather && op.flat && op.getOperand(0)->getOp() && isState(op.getOperand(0)->getOp()->kind);
+  const Op *maker = op.kind == OpKind::AllGather && op.flat ? op.getOperand(0)->getOp() : nullptr;
+  return maker && (isState(maker->kind) || isFetchOfState(*maker));
 }
 /// Ends the use of what a gather ahead brought, so that another one runs.
 inline bool isReleaseOfPrefetched(const Op &op) {
@@ -467,11 +472,15 @@ inline bool isAddition(OpKind kind) { return kind == OpKind::Accumulate || kind 
 inline bool isOnHost(const Value &value) { return value.type.space == MemorySpace::Host; }
 /// Of an accumulate or an update: the param. Null for other ops, and if it is missing.
 const Value *getTrainedParam(const Op &op);
-/// What trains a param that is kept on the host runs there, on a gradient that is kept there, too.
-inline bool runsOnHost(const Op &op) {
-  const Value *param = getTrainedParam(op);
-  return param && isOnHost(*param);
+/// What trains a param that is kept on the host runs there, on a gradient that is kept there, too; so does an update of
+/// a param on the device that makes its new value on the host of gradients there.
+bool runsOnHost(const Op &op);
+/// A parameter's new value, as it is fetched from the host that updated it: in the parameter's place.
+inline bool isFetchOfUpdate(const Op &op) {
+  return op.kind == OpKind::Fetch && op.getOperand(0)->getOp() && op.getOperand(0)->getOp()->kind == OpKind::Update;
 }
+/// The states that an update keeps per element. On the host, of a param on the device, a copy of it is one, if there is no master.
+llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> getStates(const Graph &graph, const Op &update);
 /// The innermost repeat a block or value is in; null at the top.
 Op *getLoop(const Value *value);
 /// The op of a top-level block that an op is or stands in.

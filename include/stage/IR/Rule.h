@@ -9,6 +9,7 @@
 //   rule 6 overlap communication over (dp, cp);
 //   rule 7 at "layers[*]" recompute whole cases (1);
 //   rule 8 at "layers[*].mlp" offload after 1 cases (1);
+//   rule 9 offload optimizer;
 //
 // Rules stand in the graph IR, so that apply-strategy can be tested alone.
 //
@@ -62,9 +63,11 @@ struct Rule {
   }
   /// Says what becomes of what forward keeps for backward.
   bool isOfKept() const { return kind == RuleKind::Recompute || kind == RuleKind::Offload; }
+  /// Says that state is on the host.
+  bool offloadsState() const { return kind == RuleKind::OffloadOptimizer || kind == RuleKind::OffloadParameters; }
   /// Says nothing of shardings: what is done with parameters and their gradients, or when.
   bool isOfState() const {
-    return partitionsState() || kind == RuleKind::ReduceGradients || kind == RuleKind::OverlapCommunication;
+    return partitionsState() || offloadsState() || kind == RuleKind::ReduceGradients || kind == RuleKind::OverlapCommunication;
   }
   /// OverlapCommunication: groups over other axes have another stream each, instead of one for all of them.
   bool isApart = false;

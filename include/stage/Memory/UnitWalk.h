@@ -18,6 +18,8 @@
 //
 //   prefetch 1:  gather w @0  gather w @1  op ... @0  release w @0  gather w @2  op ... @1  ...
 //
+// Where a gather has a fetch, from the host, that runs right before it.
+//
 // What is the same in all iterations need not be walked: counts are sums over the ops of
 // an item times their iterations (forEachOp in stage/IR/Program.h).
 //
@@ -78,7 +80,7 @@ private:
     Block::iterator position, end;     ///< Of the rest of its body.
   };
   void startPrefetching(llvm::ArrayRef<ProgramItem> items);
-  /// Runs the next gather ahead, if there is one.
+  /// Runs the next gather ahead, if there is one, behind the fetch of what it gathers.
   void prefetchNext();
   const Op *findNextPrefetched();
   void walkLoop(const ProgramItem &loop, bool isFed);

@@ -67,6 +67,10 @@ KINDS = {
     "buckets": lambda n: program(
         "var y = x;\n" + each(n, lambda i: "param v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n",
         rules="shard B over dp; shard D over tp; reduce gradients over dp { bucket = 1Ki; type = bf16; overlap = true; }"),
+    "hosted": lambda n: program(
+        "param u: [D];\nvar y = x;\n" + each(n, lambda i: "param p%d: [D]; y = scale(y, p%d);" % (i, i)) + "return total(y, w) + total(y, u);\n",
+        mesh="dp = 2", rules="shard B over dp; partition parameters over dp by unit * { prefetch = 1; } offload parameters to host;"),
+    "hosted_layers": lambda n: layers(n, mesh="dp = 2", rules="shard B over dp; partition parameters over dp by unit * { prefetch = 1; } offload parameters to host;"),
     "bucketed": lambda n: layers(n, rules="shard B over dp; shard D over tp; reduce gradients over dp { bucket = 1Ki; overlap = true; }"),
     "clipped": lambda n: layers(n, rules="shard B over dp; shard D over tp; partition optimizer over dp;", step="B = 4, clip = 1.0"),
     "params": lambda n: program(
