@@ -102,6 +102,8 @@ private:
         d.needs |= s.needs;
       }
       d.depends = d.linear = d.flows = OperandSet::of(f->operand);
+      if (op.routing && llvm::any_of(op.operands[f->operand].indices, [&](unsigned i) { return op.routing->isRouted(i); }))
+        d.steers |= OperandSet::of(op.routing->operand);
       if (isWanted(d))
         d.needs |= d.steers;
       return d;
@@ -195,6 +197,8 @@ public:
 
   void run() {
     unsigned numOperands = def.operands.size(), numIndices = def.indices.size();
+    if (def.routing)
+      def.routing->toSlots = llvm::is_contained(def.results.front().indices, def.routing->slot);
     def.linearIn.assign(numOperands, true);
     def.derivativeNeeds.assign(numOperands, false);
     def.dataDependent.assign(numOperands, false);
@@ -255,6 +259,10 @@ private:
     for (unsigned index = 0; index < def.indices.size(); ++index)
       if (def.indices[index].isCompound())
         def.reduced[index] = false; // its members are
+    // What follows from others is not reduced. But a sum over slots of some positions of the target is a part of it.
+    if (def.routing)
+      for (unsigned index : def.routing->getRouted())
+        def.reduced[index] &= index == def.routing->target;
     def.reduceKind.assign(def.indices.size(), ReduceKind::Sum);
     reducedOutermost.assign(def.indices.size(), false);
     reducedInside.assign(def.indices.size(), false);
@@ -295,6 +303,8 @@ private:
       for (size_t i = 0; i < f->children.size(); ++i) {
         const Formula *subscript = f->children[i];
         unsigned declared = def.operands[f->operand].indices[i];
+        if (gathersTarget(declared))
+          (place != Place::Inside ? gathered : reducedInside)[declared] = true;
         if (subscript->kind == Formula::Kind::Index && subscript->index == declared)
           continue;
         if (visit(subscript).depends.any())
@@ -335,6 +345,11 @@ private:
     }
   }
 
+  /// Whether what a token reads at this index is of the position to which it is routed: nothing, if that is elsewhere.
+  bool gathersTarget(unsigned index) const {
+    return def.routing && !def.routing->toSlots && index == def.routing->target;
+  }
+
   bool reduces(const Formula *f) {
     if (f->kind == Formula::Kind::Let)
       return reduces(def.lets[f->operand].second);
@@ -369,7 +384,8 @@ private:
     if (f->kind == Formula::Kind::Let)
       result = visitsReduction(def.lets[f->operand].second);
     else if (f->kind == Formula::Kind::Element) // a gather is a sum over a one-hot
-      result = llvm::any_of(f->children, [&](const Formula *subscript) { return visit(subscript).depends.any(); });
+      result = llvm::any_of(f->children, [&](const Formula *subscript) { return visit(subscript).depends.any(); }) ||
+               llvm::any_of(def.operands[f->operand].indices, [&](unsigned index) { return gathersTarget(index); });
     else
       result |= llvm::any_of(f->children, [&](const Formula *child) { return visitsReduction(child); });
     return reductions[f] = result;
@@ -451,6 +467,8 @@ private:
                         !llvm::is_contained(shifted, true) && !llvm::is_contained(reducedInside, true);
     if (def.vjpOf)
       def.isElementwise = def.vjpOf->isElementwise && !anyReduced;
+    if (def.getRouting()) // where its operands are it computes, whatever is wanted of its results
+      def.isProduct = def.isSum = def.isView = def.isLookup = def.isElementwise = false;
     def.flopTerms = def.vjpOf ? countGradientFlops(*def.vjpOf, def.vjpGradients, def.vjpOperands) : countFlops(def);
     auto isContraction = [](const FlopTerm &term) { return term.flopClass == FlopClass::Contraction; };
     if (def.vjpOf)
@@ -480,10 +498,12 @@ private:
       llvm::SmallVector<unsigned, 4> indices = def.expand(result.indices);
       for (unsigned i = 0; i < numIndices; ++i)
         if (!def.vjpOf && !result.extra && !def.reduced[i] && !def.indices[i].isCompound() &&
-            !llvm::is_contained(indices, i))
+            !(def.routing && def.routing->isRouted(i)) && !llvm::is_contained(indices, i))
           def.shardable[i] = false;
     }
     decideCompounds();
+    if (const Routing *routing = def.getRouting())
+      def.shardable[routing->slot] = false; // it has the axes of the tokens
   }
 
   /// The pieces of a dim are blocks, and so are those of its outermost member; pieces of an inner member are not.

@@ -102,6 +102,11 @@ private:
     return set;
   }
 
+  /// A position that follows from others, over which it ranges.
+  bool isRouted(const Formula *subscript) const {
+    return subscript->kind == Kind::Index && def.routing && def.routing->isRouted(subscript->index);
+  }
+
   void add(FlopClass flopClass, const BitSet &indices, int64_t number) {
     if (number == 0)
       return;
@@ -145,7 +150,7 @@ private:
     }
     switch (f->kind) {
     case Kind::Index:
-      result.free |= toSet(f->index);
+      result.free |= isRouted(f) ? toSet(def.routing->getRouting()) : toSet(f->index);
       result.isConstant = false;
       break;
     case Kind::Random:
@@ -354,7 +359,15 @@ private:
     if (f->kind != Kind::Element)
       return getFacts(f).free != from;
     BitSet seen(def.indices.size());
+    // Each slot has one token, each token one slot; several tokens may stand at some of their indices.
+    size_t numRouted = llvm::count_if(f->children, [&](const Formula *subscript) { return isRouted(subscript); });
+    if (numRouted)
+      seen = toSet(def.routing->getRouting());
+    if (numRouted && numRouted < def.routing->getRouted().size())
+      return true;
     for (const Formula *subscript : f->children) {
+      if (isRouted(subscript))
+        continue;
       std::optional<BitSet> index = getInjective(subscript);
       if (!index || index->anyCommon(seen))
         return true;

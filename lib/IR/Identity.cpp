@@ -5,7 +5,7 @@
 using namespace stage;
 
 std::optional<unsigned> stage::findIdentity(const OpDef &def) {
-  if (def.vjpOf || def.opaque || def.getNumVisibleResults() != 1)
+  if (def.vjpOf || def.opaque || def.routing || def.getNumVisibleResults() != 1)
     return std::nullopt;
   const ResultInfo &result = def.results.front();
   const Formula *formula = result.formula;

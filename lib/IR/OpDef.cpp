@@ -55,6 +55,14 @@ std::optional<FlopClass> stage::parseFlopClass(llvm::StringRef name) {
 
 llvm::StringRef stage::getName(FlopClass flopClass) { return flopClassNames[unsigned(flopClass)]; }
 
+llvm::SmallVector<unsigned, 4> Routing::getRouted() const {
+  return toSlots ? tokens : llvm::SmallVector<unsigned, 4>{target, slot};
+}
+
+llvm::SmallVector<unsigned, 4> Routing::getRouting() const {
+  return toSlots ? llvm::SmallVector<unsigned, 4>{target, slot} : tokens;
+}
+
 std::optional<unsigned> OpDef::findIndex(llvm::StringRef name) const {
   for (size_t i = 0; i < indices.size(); ++i)
     if (indices[i].name == name)
@@ -450,6 +458,12 @@ static void printBody(llvm::raw_ostream &os, const OpDef &def, FormulaPrinter &f
     if (def.mask->amount)
       os << ", " << def.mask->amount;
     os << ");\n";
+  }
+  if (def.routing) {
+    os << "  routes ";
+    llvm::interleaveComma(def.routing->tokens, os, [&](unsigned index) { os << name(index); });
+    os << " -> " << name(def.routing->target) << ", " << name(def.routing->slot) << " by "
+       << def.operands[def.routing->operand].name << ";\n";
   }
   if (def.declaredClass)
     os << "  class = " << getName(*def.declaredClass) << ";\n";

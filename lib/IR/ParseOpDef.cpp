@@ -248,6 +248,8 @@ bool TextParser::parseClause(OpDef &def) {
     def.mask = mask;
     return expect(")");
   }
+  if (consume("routes"))
+    return parseRouting(def);
   if (consume("saves"))
     return parseSaves(def);
   if (consume("class")) {
@@ -268,6 +270,38 @@ bool TextParser::parseClause(OpDef &def) {
   if (consume("recomputing"))
     return expect("=") && parseSize(def.backwardRecompute);
   return fail("a clause of the operator");
+}
+
+/// `b, s, j -> x, c by to`: the indices of the operand on the left, two others on the right.
+bool TextParser::parseRouting(OpDef &def) {
+  auto parseIndices = [&](llvm::SmallVectorImpl<unsigned> &indices) {
+    do {
+      auto index = token.kind == Token::Identifier ? def.findIndex(token.text) : std::nullopt;
+      if (!index || llvm::is_contained(indices, *index))
+        return fail(index ? "another index" : "an index");
+      indices.push_back(*index);
+      advance();
+    } while (consume(","));
+    return true;
+  };
+  Routing routing;
+  llvm::SmallVector<unsigned, 2> place;
+  if (!parseIndices(routing.tokens) || !expect("->") || !parseIndices(place))
+    return false;
+  if (place.size() != 2 || llvm::any_of(place, [&](unsigned index) { return llvm::is_contained(routing.tokens, index); }))
+    return fail("two indices that are not on the left before 'by'");
+  routing.target = place.front();
+  routing.slot = place.back();
+  if (!is("by"))
+    return fail("'by'");
+  advance();
+  auto operand = operandNumbers.find(token.text);
+  if (operand == operandNumbers.end() || def.operands[operand->second].indices != routing.tokens)
+    return fail("an operand that has the indices on the left");
+  advance();
+  routing.operand = operand->second;
+  def.routing = std::move(routing);
+  return true;
 }
 
 bool TextParser::parseSaves(OpDef &def) {

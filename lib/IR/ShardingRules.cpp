@@ -52,6 +52,19 @@ AxisList stage::getLeadingAxes(const Graph &graph, Size extent, llvm::ArrayRef<P
   return leading;
 }
 
+AxisSet stage::getRoutedAxes(const Op &op) {
+  const Routing *routing = op.def->getRouting();
+  return routing && routing->slot < op.indexAxes.size() ? toSet(op.indexAxes[routing->slot]) : 0;
+}
+
+/// Whether what a rank has of an index that a result lacks is all that the result is made of: of slots those of its
+/// tokens, and the other way round.
+static bool isOwnRouting(const OpDef &def, unsigned index, llvm::ArrayRef<unsigned> kept) {
+  const Routing *routing = def.getRouting();
+  return routing && (index == routing->slot ||
+                     (llvm::is_contained(routing->tokens, index) && llvm::is_contained(kept, routing->slot)));
+}
+
 AxisSet stage::getPairedAxes(const Op &op) {
   AxisSet folded = 0, others = 0;
   for (unsigned index = 0; index < op.indexAxes.size(); ++index)
@@ -116,7 +129,8 @@ Sharding stage::getNaturalSharding(const Op &op, unsigned resultNumber) {
   // A result with neither index of a pair is a sum over both.
   AxisSet paired = getPairedAxes(op) & keptAxes;
   for (unsigned index = 0; index < def.indices.size(); ++index)
-    if (!op.indexAxes[index].empty() && !def.indices[index].isCompound() && !llvm::is_contained(kept, index)) {
+    if (!op.indexAxes[index].empty() && !def.indices[index].isCompound() && !llvm::is_contained(kept, index) &&
+        !isOwnRouting(def, index, kept)) {
       sharding.partial |= toSet(op.indexAxes[index]) & ~paired;
       sharding.reduce = def.reduceKind.empty() ? ReduceKind::Sum : def.reduceKind[index];
     }

@@ -100,6 +100,7 @@ private:
   bool parseVjp(OpDef &def);
   bool checkVjp(const OpDef &def);
   bool parseClause(OpDef &def);
+  bool parseRouting(OpDef &def);
   bool parseSaves(OpDef &def);
   /// Moves behind a formula that can be read only later.
   void skipFormula();

@@ -108,10 +108,27 @@ static bool isMasked(const OpDef &def, unsigned index) {
   return masked.mask && (masked.mask->rows == index || masked.mask->columns == index);
 }
 
+/// Slots are split over the axes of the tokens, in some order.
+static bool isSplitAsTokens(const Op &op, const Routing &routing) {
+  AxisSet axes = 0;
+  for (unsigned token : routing.tokens)
+    axes |= toSet(op.indexAxes[token]);
+  const AxisList &slots = op.indexAxes[routing.slot];
+  return getRoutedAxes(op) == axes &&
+         llvm::all_of(slots, [](const PlacedAxis &axis) { return axis.isPlain(); });
+}
+
 static void verifyIndexAxes(VerifierContext &context, const Op &op) {
   AxisChecker checker(context.graph.mesh), checkerOfFolded(context.graph.mesh);
   AxisSet paired = getPairedAxes(op);
+  const Routing *routing = op.indexAxes.empty() ? nullptr : op.def->getRouting();
   for (unsigned i = 0; i < op.indexAxes.size(); ++i) {
+    if (routing && routing->slot == i) {
+      if (!isSplitAsTokens(op, *routing))
+        context.diags.report(op.loc, diag::IRBadIndexAxes)
+            << op.def->name << "index '" + op.def->indices[i].name + "' is not split into blocks over the axes of the tokens that are routed";
+      continue;
+    }
     if (op.def->getCarrier(i) != i) {
       if (op.indexAxes[i] != op.indexAxes[op.def->getCarrier(i)])
         context.diags.report(op.loc, diag::IRBadIndexAxes)

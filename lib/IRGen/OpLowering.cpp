@@ -283,12 +283,11 @@ bool OpLowering::refuseClauses(const ast::OpDecl &decl) {
   using Clause = ast::OpClauseStmt::Clause;
   for (const ast::Stmt *stmt : decl.body)
     if (auto *clause = llvm::dyn_cast<ast::OpClauseStmt>(stmt)) {
-      bool isScan = clause->clause == Clause::Scan, isRoutes = clause->clause == Clause::Routes;
-      if (!isScan && !isRoutes && clause->clause != Clause::Updates)
+      bool isScan = clause->clause == Clause::Scan;
+      if (!isScan && clause->clause != Clause::Updates)
         continue;
-      noteCall(diags.report(clause->loc(), diag::NotSupportedYet).range(clause->range) << (isScan     ? "'scan'"
-                                                                                           : isRoutes ? "'routes'"
-                                                                                                      : "'updates'"));
+      noteCall(diags.report(clause->loc(), diag::NotSupportedYet).range(clause->range)
+               << (isScan ? "'scan'" : "'updates'"));
       return false;
     }
   if (decl.results.empty()) {
@@ -419,8 +418,10 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
   case Clause::Linear: // found from the formula, against which checkLinear() holds it
     linearClauses.push_back(&clause);
     return true;
-  case Clause::Scan:
   case Clause::Routes:
+    routesClause = &clause;
+    return true;
+  case Clause::Scan:
   case Clause::Updates:
     break;
   }
@@ -436,7 +437,7 @@ DType OpLowering::getResultType() const {
 }
 
 Op *OpLowering::finish(SMRange range, Block &block, llvm::StringRef scope) {
-  if (!checkSubscripts() || !checkMask())
+  if (!checkSubscripts() || !checkMask() || !lowerRoutes())
     return nullptr;
   chooseIndexNames(def, isOwnIndex, graph.defs, graph.binding);
   DType fallback = getResultType();

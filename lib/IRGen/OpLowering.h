@@ -141,6 +141,9 @@ private:
   void noteAccess(const Formula *element, llvm::ArrayRef<const ast::Expr *> subscripts);
   std::optional<double> getNumber(Size size) const;
   bool checkMask();
+  // What is routed (RouteLowering.cpp).
+  bool lowerRoutes();
+  bool checkRouted(const Formula *formula);
   bool checkLinear(const OpDef &analyzed, llvm::StringRef name);
   bool checkSubscripts();
   bool checkAccess(const Access &access, const Guard *guard, PointEvaluator &evaluator);
@@ -169,6 +172,7 @@ private:
   llvm::DenseMap<const Formula *, unsigned> accessOf;
   llvm::SmallPtrSet<const ast::Expr *, 4> owedSubscripts; ///< That they stay within their dims is owed already.
   const ast::OpClauseStmt *maskClause = nullptr;
+  const ast::OpClauseStmt *routesClause = nullptr;
   llvm::SmallVector<const ast::OpClauseStmt *, 1> linearClauses;
   llvm::SmallPtrSet<const Formula *, 2> certainDraws; ///< What `random(1)` stands for: 1.
 

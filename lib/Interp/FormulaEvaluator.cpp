@@ -36,6 +36,8 @@ bool stage::isDealt(const ResultInfo &result) {
 FormulaEvaluator::FormulaEvaluator(const Invocation &invocation, OpDefTable &defs, const SizeBinding &binding)
     : in(invocation), def(*invocation.def), binding(binding), reversesSums(invocation.reversesSums) {
   at.assign(def.indices.size(), 0);
+  if (def.routing)
+    routeTokens();
   for (auto &[name, formula] : def.lets) {
     IndexSet free(def.indices.size());
     letRoots.push_back(build(formula, free));
@@ -81,7 +83,10 @@ unsigned FormulaEvaluator::build(const Formula *formula, IndexSet &free) {
     break;
   }
   case Kind::Index:
-    inside |= toSet(formula->index);
+    if (def.routing && def.routing->isRouted(formula->index)) // follows from these
+      inside |= toSet(def.routing->getRouting());
+    else
+      inside |= toSet(formula->index);
     break;
   case Kind::Random:
     inside |= toSet(def.results.front().indices);
@@ -92,7 +97,8 @@ unsigned FormulaEvaluator::build(const Formula *formula, IndexSet &free) {
     node.isPlain = true;
     for (int64_t k = int64_t(formula->children.size()) - 1, stride = 1; k >= 0; --k) {
       unsigned index = def.operands[formula->operand].indices[k];
-      node.isPlain &= formula->children[k]->kind == Kind::Index && formula->children[k]->index == index;
+      node.isPlain &= formula->children[k]->kind == Kind::Index && formula->children[k]->index == index &&
+                      !(def.routing && def.routing->isRouted(index));
       addStrides(index, stride, node.strides);
     }
     break;
@@ -165,7 +171,10 @@ std::optional<int64_t> FormulaEvaluator::locate(const Node &node) {
     const Positions &held = in.positions[index];
     int64_t local;
     if (subscript->kind == Kind::Index && subscript->index == index) {
-      local = getLocal(index);
+      std::optional<int64_t> found = findLocal(index);
+      if (!found)
+        return std::nullopt;
+      local = *found;
     } else {
       double position = eval(node.children[k]);
       if (position != std::floor(position) || position < 0 || position >= double(in.sizes[index])) {
@@ -318,9 +327,16 @@ Tensor FormulaEvaluator::evaluate(unsigned result) {
       return;
     }
     if (isDealt(def.results[result])) {
-      uint64_t place = in.identity % 1024;
+      llvm::SmallVector<int64_t, 4> positions;
       for (unsigned index : indices)
-        place = place * uint64_t(in.sizes[index]) + uint64_t(getPosition(index));
+        positions.push_back(getPosition(index));
+      if (!in.tiles.empty() && in.tiles[result]) {
+        tensor.data[linear] = double(in.tiles[result]->deal(positions, in.identity, in.limits[result]));
+        return;
+      }
+      uint64_t place = in.identity % 1024;
+      for (unsigned d = 0; d < indices.size(); ++d)
+        place = place * uint64_t(in.sizes[indices[d]]) + uint64_t(positions[d]);
       tensor.data[linear] = double(place % uint64_t(in.limits[result]));
       return;
     }

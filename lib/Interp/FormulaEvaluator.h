@@ -11,11 +11,15 @@
 // positions (`t <= s`) are global. So a sum over a split index is a partial sum, and a
 // nonlinear function of one is wrong, as it would be on the machine.
 //
+// Of an op that routes the tokens that are worked on are routed, in their order; those of other ranks are theirs to
+// route. What comes from a slot without a token, or from a target that another rank has, reads as 0.
+//
 // An opaque operator has no formula; `makeStandIn` gives it one that depends on all it
 // may depend on. Integer results of one are dealt out: 0, 1, 2, ... over all positions of
 // the result, round and round below the limit. So each is a valid position of what it
 // leads into, all positions are met equally often, and a rank that holds some of the tokens
-// has the numbers that these have in the whole.
+// has the numbers that these have in the whole. Those by which tokens are routed are dealt
+// out to the tokens of each rank (Tiles.h), so that every target is met equally often there.
 //
 // Values of `let`s and of reductions are kept per assignment of their free indices, so
 // that a softmax costs what it should.
@@ -24,7 +28,7 @@
 #ifndef STAGE_LIB_INTERP_FORMULAEVALUATOR_H
 #define STAGE_LIB_INTERP_FORMULAEVALUATOR_H
 
-#include "stage/Interp/Tensor.h"
+#include "Tiles.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallBitVector.h"
 #include <string>
@@ -43,6 +47,8 @@ struct Invocation {
   const Tensor *draws = nullptr;
   /// Per result: integers that are dealt out stay below.
   llvm::SmallVector<int64_t, 2> limits;
+  /// Per result: how its dims are cut where its integers route; null: they are dealt out to the whole. Empty: to none.
+  llvm::SmallVector<const Tiles *, 2> tiles;
   /// Sums run over their indices from the last position to the first: the same numbers but for rounding.
   bool reversesSums = false;
   /// Tells the invocation from all others of the step: op, iteration, microbatch.
@@ -88,6 +94,9 @@ private:
 
   /// The position of an index among those that are worked on, and in the whole; a compound one has its members'.
   int64_t getLocal(unsigned index) const;
+  /// The same of an index that follows from where tokens are routed; nothing if none is there.
+  std::optional<int64_t> findLocal(unsigned index) const;
+  void routeTokens();
   int64_t getPosition(unsigned index) const;
   /// Goes to a local position of an index.
   void setLocal(unsigned index, int64_t local);
@@ -120,6 +129,8 @@ private:
   llvm::SmallVector<unsigned, 2> letRoots;
   llvm::SmallVector<IndexSet, 2> letFree;
   llvm::SmallVector<int64_t, 8> at; ///< Current local index of every index of the operator.
+  /// Of an op that routes: per token its place in (target, slot), and per such place its token; -1 if it has none.
+  std::vector<int64_t> placeOfToken, tokenAtPlace;
   std::vector<std::optional<Tensor>> gradients;
   std::vector<bool> active; ///< Per node: a gradient is wanted of something in it.
   std::string fault;

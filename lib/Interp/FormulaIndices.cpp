@@ -1,6 +1,7 @@
 //===- FormulaIndices.cpp - where a formula stands ------------------------===//
 //
-// An index that is several as one has no position of its own: it is where its members are.
+// An index that is several as one has no position of its own: it is where its members are. Of an op that routes some
+// indices have none either: at a slot the token that is there says where they are, at a token its slot.
 //
 //===----------------------------------------------------------------------===//
 #include "FormulaEvaluator.h"
@@ -52,4 +53,57 @@ FormulaEvaluator::IndexSet FormulaEvaluator::toSet(llvm::ArrayRef<unsigned> indi
   for (unsigned index : def.expand(indices))
     set.set(index);
   return set;
+}
+
+/// A target takes tokens in their order, one per slot, as long as it has slots. Those that other ranks have are counted, too.
+void FormulaEvaluator::routeTokens() {
+  const Routing &routing = *def.routing;
+  const Tensor *integers = in.operands[routing.operand];
+  if (!integers)
+    return fail("the backward of this operator needs operand '" + def.operands[routing.operand].name +
+                "', which it does not save");
+  const Positions &targets = in.positions[routing.target];
+  int64_t numSlots = int64_t(in.positions[routing.slot].size());
+  std::vector<int64_t> taken(in.sizes[routing.target], 0);
+  placeOfToken.assign(integers->data.size(), -1);
+  tokenAtPlace.assign(targets.size() * numSlots, -1);
+  for (size_t token = 0; token < integers->data.size(); ++token) {
+    int64_t target = int64_t(integers->data[token]);
+    if (target < 0 || target >= int64_t(taken.size()))
+      return fail("a token is routed to " + std::to_string(target) + ", and index '" + def.indices[routing.target].name +
+                  "' has " + std::to_string(taken.size()) + " positions");
+    int64_t slot = taken[target]++;
+    if (slot >= numSlots)
+      return fail("more tokens are routed to " + std::to_string(target) + " than the " + std::to_string(numSlots) +
+                  " slots that index '" + def.indices[routing.slot].name + "' has for them");
+    auto it = llvm::lower_bound(targets, target);
+    if (it == targets.end() || *it != target)
+      continue;
+    placeOfToken[token] = (it - targets.begin()) * numSlots + slot;
+    tokenAtPlace[placeOfToken[token]] = int64_t(token);
+  }
+}
+
+std::optional<int64_t> FormulaEvaluator::findLocal(unsigned index) const {
+  if (!def.routing || !def.routing->isRouted(index))
+    return getLocal(index);
+  const Routing &routing = *def.routing;
+  int64_t numSlots = int64_t(in.positions[routing.slot].size());
+  if (routing.toSlots) {
+    int64_t token = tokenAtPlace.empty() ? -1 : tokenAtPlace[at[routing.target] * numSlots + at[routing.slot]];
+    for (unsigned i = routing.tokens.size(); token >= 0 && i-- > 0;) {
+      int64_t size = int64_t(in.positions[routing.tokens[i]].size());
+      if (routing.tokens[i] == index)
+        return token % size;
+      token /= size;
+    }
+    return std::nullopt;
+  }
+  int64_t token = 0;
+  for (unsigned other : routing.tokens)
+    token = token * int64_t(in.positions[other].size()) + at[other];
+  int64_t place = placeOfToken.empty() ? -1 : placeOfToken[token];
+  if (place < 0)
+    return std::nullopt;
+  return index == routing.target ? place / numSlots : place % numSlots;
 }

@@ -120,8 +120,8 @@ private:
   bool setPositions(const Op &op, int64_t rank, AxisSet among, Invocation &in, std::optional<Fault> &fault) const;
   std::optional<Fault> compute(const Step &step, Invocation &in, llvm::ArrayRef<TensorRef> operands, RankMemory &memory,
                                std::vector<Tensor> &results);
-  std::optional<Fault> computePairs(const Step &step, const Invocation &whole, llvm::ArrayRef<TensorRef> operands,
-                                    RankMemory &memory, std::vector<Tensor> &results);
+  std::optional<Fault> computeByRank(const Step &step, const Invocation &whole, llvm::ArrayRef<TensorRef> operands,
+                                     RankMemory &memory, std::vector<Tensor> &results);
   std::optional<Fault> computeGradients(const Step &step, const Invocation &forward,
                                         llvm::ArrayRef<TensorRef> operands, RankMemory &memory,
                                         std::vector<Tensor> &results);

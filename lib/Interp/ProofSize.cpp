@@ -7,7 +7,7 @@
 using namespace stage;
 
 /// The indices that an op runs over. Not those of dims that are only subscripted, as of a part of a concatenation, nor
-/// several indices as one: where these stand follows from others.
+/// several indices as one, nor those to which tokens are routed: where these stand follows from others.
 static std::vector<bool> findIterated(const OpDef &op) {
   const OpDef &def = op.vjpOf ? *op.vjpOf : op;
   std::vector<bool> iterated(def.indices.size(), def.opaque);
@@ -28,7 +28,7 @@ static std::vector<bool> findIterated(const OpDef &op) {
   for (auto &[name, let] : def.lets)
     visit(visit, let);
   for (unsigned i = 0; i < def.indices.size(); ++i)
-    if (def.indices[i].isCompound())
+    if (def.indices[i].isCompound() || (def.routing && def.routing->isRouted(i)))
       iterated[i] = false;
   return iterated;
 }

@@ -21,7 +21,9 @@ public:
   Prover(Graph &referenceGraph, Graph &graph, const Program *program, DiagnosticEngine &diags)
       : referenceGraph(referenceGraph), graph(graph), program(program), diags(diags), scale(findScale(referenceGraph)),
         referenceSources(referenceGraph, scale), sources(graph, scale),
-        reference(referenceGraph, referenceSources), findings(graph) {}
+        reference(referenceGraph, referenceSources), findings(graph) {
+    referenceSources.adoptTiles(sources);
+  }
 
   /// What other parts send is what they have computed; integers stay below the limits that the receiver has for them.
   void addOutput(unsigned number, const Prover &receiver, const Transfer &transfer, const Transfer &ofReference) {

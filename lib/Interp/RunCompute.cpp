@@ -1,8 +1,8 @@
 //===- RunCompute.cpp - an operator on one rank ---------------------------===//
 //
 // Problem: an operator or its gradient is to be computed on what a rank holds, or, in the unsharded run, on all of it.
-// An op on pairs of blocks (getPairedAxes: queries of a rank, keys of another one) is none of all rows with all columns.
-// On one device it is what the ranks do, one after the other.
+// An op on pairs of blocks (getPairedAxes: queries of a rank, keys of another one) is none of all rows with all columns,
+// and one that routes is one of the tokens of each rank. On one device it is what the ranks do, one after the other.
 //
 // Algorithm: the positions of the indices say what is worked on, and FormulaEvaluator does it. For pairs of blocks it
 // does so once per rank that has other blocks; what they make is put together, and added up where it is of several. The
@@ -48,11 +48,17 @@ std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMe
   in.drawIndices = drawer->def->results.front().indices;
   in.identity = hashWords({sources.getOrdinal(drawer), getIteration(op.getResult(0), step.frame), step.microbatch});
   in.reversesSums = isDisturbed;
-  for (auto &result : op.getResults())
+  for (auto &result : op.getResults()) {
     in.limits.push_back(sources.getLimit(result.get()));
+    llvm::SmallVector<int64_t, 4> sizes;
+    for (unsigned index : def.results[result->getNumber()].indices)
+      sizes.push_back(in.sizes[index]);
+    const Tiles *tiles = sources.findTiles(result.get());
+    in.tiles.push_back(tiles && tiles->fit(sizes) ? tiles : nullptr);
+  }
   std::vector<Tensor> results;
-  bool isPaired = rank < 0 && !op.ring && getPairedAxes(op);
-  fault = isPaired ? computePairs(step, in, operands, memory, results) : compute(step, in, operands, memory, results);
+  bool isByRank = rank < 0 && !op.ring && (getPairedAxes(op) | getRoutedAxes(op));
+  fault = isByRank ? computeByRank(step, in, operands, memory, results) : compute(step, in, operands, memory, results);
   for (unsigned i = 0; i < results.size() && !fault; ++i)
     fault = store(op.getResult(i), step.frame, step.microbatch, std::make_shared<Tensor>(std::move(results[i])), rank,
                   memory, &op);
@@ -87,12 +93,13 @@ static void addInto(Tensor &whole, const Tensor &piece) {
   });
 }
 
-/// An op on pairs of blocks (getPairedAxes), all of them on one device: what ranks do one after the other.
-std::optional<Fault> OpRunner::computePairs(const Step &step, const Invocation &whole,
-                                            llvm::ArrayRef<TensorRef> operands, RankMemory &memory,
-                                            std::vector<Tensor> &results) {
+/// An op on pairs of blocks (getPairedAxes), or one that routes the tokens of each rank, all of it on one device: what
+/// ranks do one after the other.
+std::optional<Fault> OpRunner::computeByRank(const Step &step, const Invocation &whole,
+                                             llvm::ArrayRef<TensorRef> operands, RankMemory &memory,
+                                             std::vector<Tensor> &results) {
   const Op &op = *step.op;
-  AxisSet paired = getPairedAxes(op), among = paired;
+  AxisSet paired = getPairedAxes(op) | getRoutedAxes(op), among = paired;
   for (const AxisList &axes : op.indexAxes)
     if (toSet(axes) & paired)
       among |= toSet(axes);

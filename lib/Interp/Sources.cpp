@@ -49,7 +49,40 @@ bool Sources::isSource(const Value *value) {
   return op && !op->isTransferred && (isState(op->kind) || op->kind == OpKind::Input || op->kind == OpKind::Constant);
 }
 
+/// Calls `f` for each value of which an integer one is a copy of elements, itself first, as long as `f` says so.
+static void forEachOriginal(const Value *value, llvm::function_ref<bool(const Value *)> f);
+
+const Tiles *Sources::findTiles(const Value *value) const {
+  const Op *op = value->getOp();
+  if (op && op->isRecomputed && op->origin)
+    op = op->origin;
+  if (!op || isFloat(value->type.dtype))
+    return nullptr;
+  auto it = tiles.find({op->kind == OpKind::Compute, getOrdinal(op), value->getNumber()});
+  return it == tiles.end() ? nullptr : &it->second;
+}
+
+/// Integers have the tiles of the op that routes by them first.
+void Sources::noteTiles(const Op &op) {
+  const Value *integers = op.getOperand(op.def->routing->operand);
+  if (auto size = pieces.getSize(op.extents[op.def->routing->target].size))
+    limit(integers, *size);
+  std::optional<Tiles> found = stage::findTiles(graph, op);
+  if (!found)
+    return;
+  llvm::DenseSet<const Value *> seen;
+  forEachOriginal(integers, [&](const Value *value) {
+    const Op *maker = value->getOp();
+    bool isDealer = maker && maker->kind == OpKind::Compute && isDealt(maker->def->results[value->getNumber()]);
+    if (isDealer || (maker && maker->kind == OpKind::Input))
+      tiles.try_emplace({isDealer, getOrdinal(maker), value->getNumber()}, *found);
+    return seen.insert(value).second;
+  });
+}
+
 void Sources::findLimits(const Op &op) {
+  if (op.def->routing)
+    noteTiles(op);
   auto visit = [&](auto &self, const Formula *f) -> void {
     if (f->kind == Formula::Kind::Element)
       for (unsigned k = 0; k < f->children.size(); ++k)
@@ -82,13 +115,21 @@ static void forEachCopied(const OpDef &def, const Formula *formula, llvm::functi
 }
 
 void Sources::limit(const Value *value, int64_t size) {
+  forEachOriginal(value, [&](const Value *original) {
+    auto [it, isNew] = limits.try_emplace(original, size);
+    if (!isNew && it->second <= size)
+      return false;
+    it->second = size;
+    return true;
+  });
+}
+
+static void forEachOriginal(const Value *value, llvm::function_ref<bool(const Value *)> f) {
   llvm::SmallVector<const Value *, 8> pending = {value};
   while (!pending.empty()) {
     const Value *now = pending.pop_back_val();
-    auto [it, isNew] = limits.try_emplace(now, size);
-    if (isFloat(now->type.dtype) || (!isNew && it->second <= size))
+    if (isFloat(now->type.dtype) || !f(now))
       continue;
-    it->second = size;
     const Op *op = now->isArgument() ? now->getBlock()->getParent() : now->getOp();
     if (op && op->kind == OpKind::Repeat) {
       pending.push_back(op->getOperand(now->getNumber()));
@@ -130,6 +171,15 @@ TensorRef Sources::draw(const Value *value, uint64_t instance) {
   fill(*tensor, {kind, getOrdinal(op), instance}, isFloat(value->type.dtype) ? scale : 1);
   if (!isFloat(value->type.dtype)) {
     double limit = double(getLimit(value));
+    llvm::SmallVector<int64_t, 4> sizes;
+    for (const Positions &positions : tensor->dims)
+      sizes.push_back(int64_t(positions.size()));
+    if (const Tiles *cut = findTiles(value); cut && cut->fit(sizes)) {
+      forEachElement(tensor->dims, [&](int64_t linear, llvm::ArrayRef<int64_t> positions) { // it is whole
+        tensor->data[linear] = double(cut->deal(positions, instance, int64_t(limit)));
+      });
+      return this->known[{value, instance}] = std::make_shared<Tensor>(std::move(*tensor));
+    }
     for (double &number : tensor->data)
       number = std::min(limit - 1, double(int64_t((number + 0.8) / 1.8 * limit)));
   }

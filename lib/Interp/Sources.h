@@ -11,7 +11,7 @@
 #ifndef STAGE_LIB_INTERP_SOURCES_H
 #define STAGE_LIB_INTERP_SOURCES_H
 
-#include "stage/Interp/Tensor.h"
+#include "Tiles.h"
 #include <map>
 
 namespace stage {
@@ -41,6 +41,10 @@ public:
     auto it = limits.find(value);
     return it == limits.end() ? std::nullopt : std::optional<int64_t>(it->second);
   }
+  /// How the integers of a value are cut by which ops route; null: they do not.
+  const Tiles *findTiles(const Value *value) const;
+  /// Deals out the integers of this graph to the tokens of each rank of another one, of the same program.
+  void adoptTiles(const Sources &other) { tiles = other.tiles; }
   /// Parameters, in the order of the program.
   llvm::ArrayRef<const Value *> getParams() const { return params; }
 
@@ -53,6 +57,7 @@ public:
 private:
   std::optional<Tensor> makeTensor(const Value *value);
   void findLimits(const Op &op);
+  void noteTiles(const Op &op);
   void findDrawers();
 
   const Graph &graph;
@@ -62,6 +67,8 @@ private:
   llvm::DenseMap<const Op *, const Op *> drawers;
   std::vector<const Value *> params;
   llvm::DenseMap<const Value *, int64_t> limits;
+  /// By whether an op deals them out, the number of that or of the input, and the number of the result.
+  std::map<std::tuple<bool, unsigned, unsigned>, Tiles> tiles;
   std::map<std::pair<const Value *, uint64_t>, TensorRef> known;
 };
 

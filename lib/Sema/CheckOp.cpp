@@ -28,6 +28,9 @@ public:
 private:
   void checkOpParams();
   void checkResults();
+  void findRouted();
+  bool has(const ast::OpDecl::Result &result, StringRef index) const;
+  bool isInAllResults(StringRef index) const;
   void checkFormulas();
   void checkResultFormula(const ast::Expr *formula, const ast::OpDecl::Result &result);
   void checkStmt(const ast::Stmt *stmt);
@@ -49,6 +52,7 @@ private:
   const ast::OpDecl &op;
   IndexSet operandIndices;              ///< Of operands and `size c` parameters: they have a size.
   IndexSet indices;                     ///< Those of results too.
+  IndexSet routed, routing;             ///< Of an op that routes: indices that follow from others, and those.
   llvm::StringMap<IndexSet> accessedBy; ///< By operand or let: the indices that its bare name stands for.
   llvm::SmallVector<const ast::OpDecl::Result *, 2> assigned;
 };
@@ -83,8 +87,8 @@ void OpChecker::check() {
   for (const ast::Stmt *stmt : op.body)
     checkStmt(stmt);
 
-  // What is routed by data or written in place has no formula by nature.
-  if (hasClause({Clause::Opaque, Clause::Routes, Clause::Updates}))
+  // What is written in place has no formula by nature.
+  if (hasClause({Clause::Opaque, Clause::Updates}))
     return;
   for (const ast::OpDecl::Result &result : op.results)
     if (!op.formula && !llvm::is_contained(assigned, &result))
@@ -115,7 +119,7 @@ void OpChecker::checkOpParams() {
 
 void OpChecker::checkResults() {
   std::vector<ast::Ident> names;
-  bool sizesDerive = !hasClause({Clause::Opaque, Clause::Routes});
+  bool sizesDerive = !hasClause({Clause::Opaque});
   for (const ast::OpDecl::Result &result : op.results) {
     if (result.name)
       names.push_back(result.name);
@@ -129,6 +133,59 @@ void OpChecker::checkResults() {
         checkCost(dim.size);
   }
   checkEntriesOnce(names);
+  findRouted();
+}
+
+/// `routes b, s, j -> x, c`, in either direction: the indices of an operand of integers, and two others. The formula may
+/// speak of those that the results lack as if they stood there: they follow from the others.
+void OpChecker::findRouted() {
+  for (const ast::Stmt *stmt : op.body) {
+    auto *clause = dyn_cast<ast::OpClauseStmt>(stmt);
+    if (!clause || clause->clause != Clause::Routes)
+      continue;
+    auto isOfIntegers = [&](ArrayRef<ast::Ident> side) {
+      return llvm::any_of(op.params, [&](const ast::Param &param) {
+        StringRef dtype = param.tensor && param.tensor->dtype ? param.tensor->dtype.name : "";
+        const IndexSet &own = accessedBy[param.name.name];
+        return isDTypeName(dtype) && !isFloatName(dtype) && own.size() == side.size() &&
+               llvm::all_of(side, [&](const ast::Ident &index) { return own.count(index.name); });
+      });
+    };
+    bool isLeft = isOfIntegers(clause->names), isRight = isOfIntegers(clause->names2);
+    ArrayRef<ast::Ident> tokens = isLeft ? clause->names : clause->names2, place = isLeft ? clause->names2 : clause->names;
+    bool isApart = llvm::none_of(place, [&](const ast::Ident &index) {
+      return llvm::any_of(tokens, [&](const ast::Ident &other) { return other.name == index.name; });
+    });
+    bool isGood = isLeft != isRight && place.size() == 2 && isApart;
+    if (!isGood)
+      diags.report(clause->loc(), diag::BadRoutes).range(clause->range) << op.name.name;
+    bool isToSlots = isGood && isInAllResults(place[1].name);
+    if (isGood && !isToSlots &&
+        llvm::any_of(op.results, [&](const ast::OpDecl::Result &result) { return has(result, place[1].name); })) {
+      diags.report(clause->loc(), diag::RoutesToSome).range(clause->range) << op.name.name << place[1].name;
+      isGood = false;
+    }
+    if (!isGood) { // what the formula lacks is no second fault
+      for (ArrayRef<ast::Ident> side : {tokens, place})
+        for (const ast::Ident &index : side)
+          routed.insert({index.name, index.range});
+      return;
+    }
+    for (const ast::Ident &index : isToSlots ? tokens : place)
+      routed.insert({index.name, index.range});
+    for (const ast::Ident &index : isToSlots ? place : tokens)
+      routing.insert({index.name, index.range});
+  }
+}
+
+bool OpChecker::has(const ast::OpDecl::Result &result, StringRef index) const {
+  IndexSet own;
+  collectIndices(*result.type, own);
+  return own.count(index);
+}
+
+bool OpChecker::isInAllResults(StringRef index) const {
+  return llvm::all_of(op.results, [&](const ast::OpDecl::Result &result) { return has(result, index); });
 }
 
 void OpChecker::checkFormulas() {
@@ -144,7 +201,7 @@ void OpChecker::checkFormulas() {
 }
 
 void OpChecker::checkResultFormula(const ast::Expr *formula, const ast::OpDecl::Result &result) {
-  IndexSet own;
+  IndexSet own = routed;
   collectIndices(*result.type, own);
   checkReduced(diags, checkOpFormula(*this, diags, indices, formula), own);
 }
@@ -328,8 +385,12 @@ bool OpChecker::resolve(StringRef name, SMRange range, IndexSet &accessed) {
   auto found = accessedBy.find(name);
   if (symbol && found != accessedBy.end())
     // Where it is mentioned is where a missing reduction is noticed.
-    for (const auto &entry : found->second)
+    for (const auto &entry : found->second) {
       accessed.insert({entry.first, range});
+      if (routed.count(entry.first))
+        for (const auto &other : routing)
+          accessed.insert({other.first, range});
+    }
   return symbol;
 }
 

@@ -22,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CheckConstraints.h"
+#include "PlaceSlots.h"
 #include "SettleAxes.h"
 #include "stage/IR/Identity.h"
 #include "stage/IR/ShardingRules.h"
@@ -37,7 +38,7 @@ using namespace stage;
 namespace {
 class Propagator {
 public:
-  Propagator(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), wanted(graph), settler(graph, wanted, diags) {}
+  Propagator(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), wanted(graph), settler(graph, wanted, diags), slots(wanted, diags) {}
 
   void run() {
     for (Block &phase : graph.getPhases())
@@ -103,6 +104,8 @@ private:
     llvm::SmallVector<bool, 8> fixed(def.indices.size(), false);
     AxisSet taken = fixIndices(op, fixed);
     AxisSet copies = settler.settle(op, fixed, taken);
+    if (def.getRouting())
+      slots.place(op);
     for (unsigned index = 0; index < def.indices.size(); ++index)
       op.indexAxes[index] = op.indexAxes[def.getCarrier(index)];
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
@@ -164,6 +167,12 @@ private:
   AxisSet fixIndices(Op &op, llvm::SmallVectorImpl<bool> &fixed) {
     const OpDef &def = *op.def;
     AxisSet taken = 0;
+    if (def.getRouting())
+      slots.forEachToken(op, [&](unsigned index, const AxisList &axes) {
+        fixed[index] = true;
+        op.indexAxes[index] = axes;
+        taken |= toSet(axes);
+      });
     // The gradient goes round where the op does.
     std::optional<unsigned> ring = op.origin ? op.origin->ring : std::nullopt;
     if (ring && !(*ring < op.indexConstraint.size() && op.indexConstraint[*ring]))
@@ -292,6 +301,7 @@ private:
   DiagnosticEngine &diags;
   WantedShardings wanted;
   AxisSettler settler;
+  SlotPlacer slots;
   llvm::DenseSet<std::pair<Size, Size>> owed;
   llvm::DenseSet<const Value *> checkedPartial;
 };

@@ -87,6 +87,11 @@ void AxisSettler::collectClaims(Op &op, llvm::ArrayRef<bool> fixed, AxisSet take
   for (unsigned i = 0; i < op.getNumResults(); ++i)
     if (const Value *param = gradientOf(op.getResult(i)))
       claim(param->sharding, def.results[i].indices, ~0u, true);
+  // Tokens are routed where they are, and what is routed moves.
+  if (const Routing *routing = def.getRouting())
+    for (auto &list : claims)
+      if (llvm::any_of(list, [&](const Claim &claim) { return llvm::is_contained(routing->tokens, claim.index); }))
+        llvm::erase_if(list, [&](const Claim &claim) { return claim.index == routing->target; });
 }
 
 /// An axis that stands on a dim beside one that must leave it, of operands that are gathered over both for an op before,

@@ -6,7 +6,7 @@
 using namespace stage;
 
 bool stage::reducesNothing(const OpDef &def) {
-  return def.isElementwise || (!def.isLookup && !llvm::is_contained(def.reduced, true));
+  return def.isElementwise || (!def.isLookup && !def.getRouting() && !llvm::is_contained(def.reduced, true));
 }
 
 WantedShardings::WantedShardings(Graph &graph) {

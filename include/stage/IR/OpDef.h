@@ -13,6 +13,15 @@
 //
 // It is split as the outermost of its members is; the others are whole.
 //
+// An operator may *route*: integers say to which position of one index each token goes, and there it takes the next free
+// position of another one, of which the formula may speak as if they stood in its operand:
+//
+//   op dispatch(t: [b, s, d], to: [b, s, j]) -> (result: [x, c, d] = t[b, s, d]) { routes b, s, j -> x, c by to; }
+//   op combine(y: [x, c, d], to: [b, s, j], w: [b, s, j]) -> (result: [b, s, d] = sum[j](w[b, s, j] * y[x, c, d]))
+//     { routes b, s, j -> x, c by to; }
+//
+// Ranks route each what they have: c has the axes of b, s and j, and a rank the slots of its own tokens.
+//
 // A compute op of the graph refers to one and gives each index an extent. Facts
 // that follow from the formula (is it a plain product? a sum? in which operands is
 // it linear? which values does its derivative need?) are found once by analyze().
@@ -98,6 +107,23 @@ struct Mask {
   unsigned rows = 0, columns = 0; ///< Indices.
   Size amount;                    ///< o (null: 0), w or n, global.
 };
+/// `routes b, s, j -> x, c by to`: token (b, s, j) goes to position to[b, s, j] of x, and there, in the order of the tokens,
+/// to the next free position of c.
+struct Routing {
+  llvm::SmallVector<unsigned, 4> tokens; ///< The indices of the operand that routes, in its order.
+  unsigned target = 0, slot = 0;         ///< x, c
+  unsigned operand = 0;                  ///< Of the op, not of its backward.
+  /// Found by analyze(): the results stand at (x, c), else at tokens.
+  bool toSlots = false;
+
+  /// The indices that follow from the others wherever an element of a result is, and those others.
+  llvm::SmallVector<unsigned, 4> getRouted() const;
+  llvm::SmallVector<unsigned, 4> getRouting() const;
+  bool isRouted(unsigned index) const {
+    return toSlots ? llvm::is_contained(tokens, index) : index == target || index == slot;
+  }
+};
+
 llvm::StringRef getName(Mask::Kind kind);
 std::optional<Mask::Kind> parseMaskKind(llvm::StringRef name);
 /// Whether a mask of this kind needs its third argument, or may have one.
@@ -147,6 +173,7 @@ struct OpDef {
   llvm::SmallVector<unsigned, 4> savedOperands;
   llvm::SmallVector<unsigned, 2> savedResults; ///< Extras are always saved.
   std::optional<Mask> mask; ///< What `area` counts.
+  std::optional<Routing> routing;
   bool stopGradient = false;
 
   /// For the backward of another op: the op, and which of its operands get a
@@ -175,6 +202,11 @@ struct OpDef {
   /// What the formula costs, or, of a backward, the gradients of the op's formula: one term per class and set of indices.
   std::vector<FlopTerm> flopTerms;
 
+  /// How the op, or the op of which it is the backward, routes; null if it does not.
+  const Routing *getRouting() const {
+    const OpDef &def = vjpOf ? *vjpOf : *this;
+    return def.routing ? &*def.routing : nullptr;
+  }
   std::optional<unsigned> findIndex(llvm::StringRef name) const;
   /// The compound of these members, which is added if there is none. Its name is `(k e)`, and is set again by
   /// nameCompounds() where those of the members change.

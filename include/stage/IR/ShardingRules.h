@@ -30,7 +30,10 @@ AxisList getLeadingAxes(const Graph &graph, Size extent, llvm::ArrayRef<PlacedAx
 /// The op is that of these pairs, and makes nothing partial that has one of the two. One that goes round a ring has been at all pairs.
 AxisSet getPairedAxes(const Op &op);
 
-/// Of these, those that an operand or a result would have on two dims, as one that has both indices does.
+/// Axes over which the tokens of an op that routes are split, and with them the slots: ranks route each what they have.
+AxisSet getRoutedAxes(const Op &op);
+
+/// Of the paired axes, those that an operand or a result would have on two dims, as one that has both indices does.
 AxisSet getAxesTwice(const Op &op);
 
 /// Axes over which a compute op hands the partial state of its operands on to its results: those of operands it is

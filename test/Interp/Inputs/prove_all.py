@@ -1,4 +1,4 @@
-"""Proves every strategy of std.parallel on both model families. (Examples: Driver/examples.test.)
+"""Proves every strategy of std.parallel on all model families; of experts on those that have some. (Examples: Driver/examples.test.)
 
     prove_all.py stagec root folder
 
@@ -27,11 +27,18 @@ ARGUMENTS = {
         "pp = 2, dp = 2, tp = 2, zero = 3",
         "pp = 2, cp = 4, tp = 2, ring = true, zero = 1",
     ],
+    "megatron_moe": [
+        "dp = 2, ep = 2",
+        "dp = 2, tp = 2, ep = 2, etp = 2, zero = 1",
+        "pp = 2, dp = 2, cp = 2, tp = 2, ep = 4, zero = 1",
+    ],
     "ring_attention": ["cp = 4", "dp = 2, cp = 4, uly = 2"],
     "zero": ["dp = 2", "dp = 3, stage = 2", "dp = 2, stage = 3", "dp = 2, stage = 3, keep = true"],
     "fsdp": ["dp = 2", "dp = 2, replicas = 2, keep = true"],
 }
-MODELS = [("GPT", "gpt2"), ("GPT", "gpt3_175b"), ("Llama", "llama2_7b"), ("Llama", "llama3_8b")]
+EXPERTS = [("moe", "Mixtral", "mixtral_8x7b")]
+MODELS = [("transformer", "GPT", "gpt2"), ("transformer", "GPT", "gpt3_175b"), ("transformer", "Llama", "llama2_7b"),
+          ("transformer", "Llama", "llama3_8b")] + EXPERTS
 
 
 def prove(stagec, path, defines=()):
@@ -49,12 +56,12 @@ def main():
         sys.exit(f"std.parallel has {sorted(strategies)}, and this test proves {sorted(ARGUMENTS)}")
     for strategy, lists in ARGUMENTS.items():
         for arguments in lists:
-            for model, config in MODELS:
+            for library, model, config in EXPERTS if strategy == "megatron_moe" else MODELS:
                 path = folder / "job.stg"
                 # Blocks of keys go round where attention takes them so, which is one op then.
                 fused = ", fused = true" if model == "GPT" and "ring" in strategy + arguments else ""
                 path.write_text(
-                    f"import std.configs ({config});\nimport std.transformer ({model});\n"
+                    f"import std.configs ({config});\nimport std.{library} ({model});\n"
                     f"import std.parallel ({strategy});\nimport std.schedules (gpipe);\n"
                     f"job prove {{\n  model = {model}({config}{fused});\n"
                     "  step = train(B = 48, S = 1024, microbatch = 1, optimizer = adamw);\n"
