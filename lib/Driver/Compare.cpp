@@ -41,8 +41,7 @@ static void keepMemoryOfPlans() {
 #endif
 }
 
-/// The text of the first error among messages, without its place and its code.
-static std::string getFirstError(llvm::StringRef messages) {
+std::string stage::getFirstError(llvm::StringRef messages) {
   constexpr llvm::StringLiteral mark = "error: ";
   llvm::StringRef line = messages.substr(messages.find(mark)).split('\n').first;
   line.consume_front(mark);

@@ -59,6 +59,8 @@ bool runFrontEnd(Compilation &c, const DriverOptions &options);
 bool runMiddle(Compilation &c, const DriverOptions &options);
 /// What the compiled program costs, without its traces. Nothing after errors.
 std::optional<Report> makeReport(Compilation &c);
+/// The text of the first error among printed messages, without its place and its code.
+std::string getFirstError(llvm::StringRef messages);
 /// `--emit=schedule`: the units of all stages in time. False after errors.
 bool printSchedule(Compilation &c, const DriverOptions &options);
 /// `--emit=mesh`: who talks to whom. False after errors.
@@ -69,6 +71,8 @@ bool runComparison(const DriverOptions &options);
 /// `--prove`: compiles the job with a small mesh, runs it on tiny sizes, and prints what was proved. False after
 /// errors.
 bool runProof(const DriverOptions &options);
+/// `stagec import`: writes the program of a published configuration. False after errors.
+bool runImport(const ImportCommand &command, Compilation &c);
 
 } // namespace stage
 

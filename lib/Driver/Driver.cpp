@@ -191,7 +191,8 @@ int stage::stagecMain(int argc, char **argv) {
     return 1;
   c.diags.setShowRemarks(options->remarks);
   c.diags.setWarningsAreErrors(options->warningsAreErrors);
-  bool good = options->prove          ? runProof(*options)
+  bool good = options->import         ? runImport(*options->import, c)
+              : options->prove        ? runProof(*options)
               : options->isComparison() ? runComparison(*options)
                                         : compile(c, *options);
   return flushStandardOutput(c.diags) && good ? 0 : 1;

@@ -85,6 +85,16 @@ cl::list<std::string> printAfter("print-after", cl::CommaSeparated, cl::desc("Pr
 cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after every pass"), cl::cat(category));
 cl::opt<bool> verifyEach("verify-each", cl::desc("Verify the graph after every pass"), cl::cat(category));
 cl::opt<bool> timePasses("time-passes", cl::desc("Say how long every pass took"), cl::cat(category));
+
+cl::SubCommand importCommand("import", "write the program of a model that is published as a Hugging Face configuration");
+cl::OptionCategory importCategory("stagec import options");
+cl::opt<std::string> importInput(cl::Positional, cl::Required, cl::desc("<config.json>"), cl::cat(importCategory), cl::sub(importCommand));
+cl::opt<std::string> importOutput("o", cl::desc("Write the program into <job.stg> (default: standard output)"), cl::value_desc("job.stg"),
+                                  cl::init("-"), cl::cat(importCategory), cl::sub(importCommand));
+cl::list<std::string> importIgnored("ignore", cl::desc("Go on without <field>, which is not understood or says what the library's model has not"),
+                                    cl::value_desc("field"), cl::cat(importCategory), cl::sub(importCommand));
+cl::opt<std::string> importStdlib("stdlib", cl::desc("The folder of the standard library (default: the compiler's own)"),
+                                  cl::value_desc("folder"), cl::cat(importCategory), cl::sub(importCommand));
 } // namespace
 
 /// Splits at the commas outside of brackets and texts: `1,2,4` has three parts, `[3,4],[4,3]` two, `min(a,b)` one.
@@ -198,18 +208,33 @@ static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
   options.picture = output;
 }
 
+static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngine &diags) {
+  for (const cl::opt<std::string> *option : {&importInput, &importOutput, &importStdlib})
+    if (option->getNumOccurrences() && option->empty())
+      diags.report(SMLoc(), diag::EmptyOption) << (option->ArgStr.empty() ? "<config.json>" : option->ArgStr.size() > 1 ? "--stdlib" : "-o");
+  checkKeepsInput(importOutput, importInput, diags);
+  options.import = {importInput, importOutput, importIgnored,
+                    importStdlib.getNumOccurrences() ? std::string(importStdlib) : getStdlibFolder(argv0)};
+}
+
 std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
   cl::HideUnrelatedOptions(category);
+  cl::HideUnrelatedOptions(importCategory, importCommand);
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "stagec " STAGE_VERSION "\n"; });
   if (!cl::ParseCommandLineOptions(argc, argv,
                                    "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
                                    "  stagec job.stg                   check the program\n"
                                    "  stagec job.stg --report          what a step costs\n"
                                    "  stagec job.stg --prove           does the strategy compute the same as one device?\n"
-                                   "  stagec job.stg -o traces         one trace per rank\n"))
+                                   "  stagec job.stg -o traces         one trace per rank\n"
+                                   "  stagec import config.json        the program of a published configuration\n"))
     return std::nullopt;
   DriverOptions options;
   unsigned errors = diags.getNumErrors();
+  if (importCommand) {
+    readImport(options, argv[0], diags);
+    return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
+  }
   if (input.empty())
     diags.report(SMLoc(), diag::NoInput);
   options.input = input;

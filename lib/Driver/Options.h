@@ -18,8 +18,17 @@ struct Choice {
   std::vector<std::string> values;
 };
 
+/// `stagec import config.json -o job.stg`.
+struct ImportCommand {
+  std::string input;                ///< `-`: standard input.
+  std::string output;               ///< `-`: standard output.
+  std::vector<std::string> ignored; ///< Fields to go on without.
+  std::string stdlibDir;
+};
+
 /// What the user asks for.
 struct DriverOptions {
+  std::optional<ImportCommand> import; ///< If this is all.
   std::string input;
   std::string job;
   std::vector<sema::Override> defines;

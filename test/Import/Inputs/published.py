@@ -1,0 +1,174 @@
+"""Imports published configurations: the parameters of what comes out are those of the published weights.
+
+    published.py stagec scratch-folder [configuration.json=total ...]
+
+Fields are those of the config.json files on huggingface.co (organisation/name as below) that say something of sizes; totals
+are those of the safetensors files there, each weight once (a tied output layer is its embedding).
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+stagec, scratch, *files = sys.argv[1:]
+
+
+def llama(layers, d, heads, kv, f, v, **more):
+    return {"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu", "num_hidden_layers": layers,
+            "hidden_size": d, "num_attention_heads": heads, "num_key_value_heads": kv, "intermediate_size": f, "vocab_size": v,
+            "max_position_embeddings": 4096, "rms_norm_eps": 1e-05, "rope_theta": 10000.0, "torch_dtype": "bfloat16",
+            "use_cache": True, "tie_word_embeddings": False, **more}
+
+
+def mistral(*sizes, **more):
+    return llama(*sizes, **{"model_type": "mistral", "sliding_window": None, **more})
+
+
+def qwen2(*sizes, **more):
+    return llama(*sizes, **{"model_type": "qwen2", "use_sliding_window": False, "sliding_window": 131072, "max_window_layers": 28,
+                            "attention_dropout": 0.0, "use_mrope": False, **more})
+
+
+def qwen3(*sizes, **more):
+    return llama(*sizes, **{"model_type": "qwen3", "use_sliding_window": False, "sliding_window": None, "max_window_layers": 36,
+                            "head_dim": 128, "attention_bias": False, "rope_scaling": None, **more})
+
+
+def gemma2(*sizes, **more):
+    return llama(*sizes, **{"model_type": "gemma2", "hidden_act": "gelu_pytorch_tanh", "hidden_activation": "gelu_pytorch_tanh",
+                            "attn_logit_softcapping": 50.0, "final_logit_softcapping": 30.0, "query_pre_attn_scalar": 256,
+                            "sliding_window": 4096, "cache_implementation": "hybrid", "tie_word_embeddings": True, **more})
+
+
+def phi3(*sizes, **more):
+    return llama(*sizes, **{"model_type": "phi3", "embd_pdrop": 0.0, "resid_pdrop": 0.0, "sliding_window": 2047, "rope_scaling": None,
+                            "original_max_position_embeddings": 4096, "attention_bias": False, **more})
+
+
+def gpt2(layers, d, heads, **more):
+    return {"model_type": "gpt2", "activation_function": "gelu_new", "n_layer": layers, "n_embd": d, "n_head": heads, "n_ctx": 1024,
+            "n_positions": 1024, "vocab_size": 50257, "attn_pdrop": 0.1, "embd_pdrop": 0.1, "resid_pdrop": 0.1,
+            "layer_norm_epsilon": 1e-05, "summary_type": "cls_index", "summary_use_proj": True, "summary_first_dropout": 0.1,
+            "summary_activation": None, "task_specific_params": {"text-generation": {"do_sample": True, "max_length": 50}}, **more}
+
+
+def bert(layers, d, heads, v=30522):
+    return {"model_type": "bert", "num_hidden_layers": layers, "hidden_size": d, "num_attention_heads": heads,
+            "intermediate_size": 4 * d, "vocab_size": v, "max_position_embeddings": 512, "type_vocab_size": 2, "hidden_act": "gelu",
+            "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "layer_norm_eps": 1e-12, "pad_token_id": 0,
+            "position_embedding_type": "absolute", "gradient_checkpointing": False}
+
+
+def t5(layers, d, heads, e, f, v=32128, **more):
+    return {"model_type": "t5", "num_layers": layers, "d_model": d, "num_heads": heads, "d_kv": e, "d_ff": f, "vocab_size": v,
+            "relative_attention_num_buckets": 32, "dropout_rate": 0.1, "n_positions": 512, "is_encoder_decoder": True,
+            "initializer_factor": 1.0, "layer_norm_epsilon": 1e-06, "decoder_start_token_id": 0, **more}
+
+
+def gated_t5(*sizes, **more):
+    return t5(*sizes, **{"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, **more})
+
+
+def falcon(layers, d, heads, **more):
+    return {"model_type": "falcon", "num_hidden_layers": layers, "hidden_size": d, "num_attention_heads": heads, "vocab_size": 65024,
+            "alibi": False, "bias": False, "multi_query": True, "parallel_attn": True, "hidden_dropout": 0.0,
+            "apply_residual_connection_post_layernorm": False, "layer_norm_epsilon": 1e-05, **more}
+
+
+PUBLISHED = {
+    "openai-community/gpt2": (124439808, gpt2(12, 768, 12)),
+    "openai-community/gpt2-medium": (354823168, gpt2(24, 1024, 16)),
+    "openai-community/gpt2-large": (774030080, gpt2(36, 1280, 20)),
+    "openai-community/gpt2-xl": (1557611200, gpt2(48, 1600, 25)),
+    "distilbert/distilgpt2": (81912576, gpt2(6, 768, 12)),
+    "EleutherAI/gpt-j-6b": (6050882784, {
+        "model_type": "gptj", "n_layer": 28, "n_embd": 4096, "n_head": 16, "n_inner": None, "n_positions": 2048, "rotary": True,
+        "rotary_dim": 64, "vocab_size": 50400, "activation_function": "gelu_new", "scale_attn_weights": True,
+        "tie_word_embeddings": False, "embd_pdrop": 0.0, "use_cache": True, "tokenizer_class": "GPT2Tokenizer"}),
+    "meta-llama/Llama-2-7b-hf": (6738415616, llama(32, 4096, 32, 32, 11008, 32000, pretraining_tp=1)),
+    "meta-llama/Llama-2-13b-hf": (13015864320, llama(40, 5120, 40, 40, 13824, 32000)),
+    "meta-llama/Llama-2-70b-hf": (68976648192, llama(80, 8192, 64, 8, 28672, 32000)),
+    "meta-llama/Meta-Llama-3-70B": (70553706496, llama(80, 8192, 64, 8, 28672, 128256)),
+    "meta-llama/Llama-3.1-405B": (405853388800, llama(126, 16384, 128, 8, 53248, 128256, mlp_bias=False)),
+    "meta-llama/Llama-3.2-1B": (1235814400, llama(16, 2048, 32, 8, 8192, 128256, head_dim=64, tie_word_embeddings=True)),
+    "meta-llama/Llama-3.2-3B": (3212749824, llama(28, 3072, 24, 8, 8192, 128256, head_dim=128, tie_word_embeddings=True)),
+    "TinyLlama/TinyLlama_v1.1": (1100048384, llama(22, 2048, 32, 4, 5632, 32000)),
+    "HuggingFaceTB/SmolLM2-135M": (134515008, llama(30, 576, 9, 3, 1536, 49152, tie_word_embeddings=True, rope_interleaved=False)),
+    "HuggingFaceTB/SmolLM2-1.7B": (1711376384, llama(24, 2048, 32, 32, 8192, 49152, tie_word_embeddings=True)),
+    "01-ai/Yi-6B": (6061035520, llama(32, 4096, 32, 4, 11008, 64000)),
+    "01-ai/Yi-34B": (34388917248, llama(60, 7168, 56, 8, 20480, 64000)),
+    "codellama/CodeLlama-34b-hf": (33743970304, llama(48, 8192, 64, 8, 22016, 32000)),
+    "mistralai/Mistral-7B-v0.1": (7241732096, mistral(32, 4096, 32, 8, 14336, 32000, sliding_window=4096)),
+    "mistralai/Mistral-7B-v0.3": (7248023552, mistral(32, 4096, 32, 8, 14336, 32768)),
+    "mistralai/Mistral-Nemo-Base-2407": (12247782400, mistral(40, 5120, 32, 8, 14336, 131072, head_dim=128)),
+    "mistralai/Mistral-Small-24B-Base-2501": (23572403200, mistral(40, 5120, 32, 8, 32768, 131072, head_dim=128)),
+    "mistralai/Mistral-Large-Instruct-2407": (122610069504, mistral(88, 12288, 96, 8, 28672, 32768)),
+    "Qwen/Qwen2.5-0.5B": (494032768, qwen2(24, 896, 14, 2, 4864, 151936, tie_word_embeddings=True)),
+    "Qwen/Qwen2.5-1.5B": (1543714304, qwen2(28, 1536, 12, 2, 8960, 151936, tie_word_embeddings=True)),
+    "Qwen/Qwen2.5-3B": (3085938688, qwen2(36, 2048, 16, 2, 11008, 151936, tie_word_embeddings=True)),
+    "Qwen/Qwen2.5-7B": (7615616512, qwen2(28, 3584, 28, 4, 18944, 152064)),
+    "Qwen/Qwen2.5-32B": (32763876352, qwen2(64, 5120, 40, 8, 27648, 152064)),
+    "Qwen/Qwen2.5-72B": (72706203648, qwen2(80, 8192, 64, 8, 29568, 152064)),
+    "Qwen/Qwen3-0.6B": (596049920, qwen3(28, 1024, 16, 8, 3072, 151936, tie_word_embeddings=True)),
+    "Qwen/Qwen3-4B": (4022468096, qwen3(36, 2560, 32, 8, 9728, 151936, tie_word_embeddings=True)),
+    "Qwen/Qwen3-14B": (14768307200, qwen3(40, 5120, 40, 8, 17408, 151936)),
+    "Qwen/Qwen3-32B": (32762123264, qwen3(64, 5120, 64, 8, 25600, 151936)),
+    "google/gemma-2-2b": (2614341888, gemma2(26, 2304, 8, 4, 9216, 256000, head_dim=256)),
+    "google/gemma-2-9b": (9241705984, gemma2(42, 3584, 16, 8, 14336, 256000, head_dim=256, sliding_window_size=4096)),
+    "google/gemma-2-27b": (27227128320, gemma2(46, 4608, 32, 16, 36864, 256000, head_dim=128, query_pre_attn_scalar=144)),
+    "google/gemma-3-1b-pt": (999885952, gemma2(
+        26, 1152, 4, 1, 6912, 262144, model_type="gemma3_text", head_dim=256, sliding_window=512, sliding_window_pattern=6,
+        rope_local_base_freq=10000, rope_theta=1000000, attn_logit_softcapping=None, final_logit_softcapping=None)),
+    # The same as newer files have it: a word for each layer, and thetas apart.
+    "google/gemma-3-1b-it": (999885952, {**gemma2(
+        26, 1152, 4, 1, 6912, 262144, model_type="gemma3_text", head_dim=256, sliding_window=512, rope_theta=None,
+        rope_parameters={"full_attention": {"rope_theta": 1000000}, "sliding_attention": {"rope_theta": 10000}},
+        layer_types=["full_attention" if i % 6 == 5 else "sliding_attention" for i in range(26)],
+        attn_logit_softcapping=None, final_logit_softcapping=None)}),
+    "microsoft/Phi-3-mini-4k-instruct": (3821079552, phi3(32, 3072, 32, 32, 8192, 32064)),
+    "microsoft/Phi-3-medium-4k-instruct": (13960238080, phi3(40, 5120, 40, 10, 17920, 32064)),
+    "microsoft/phi-4": (14659507200, phi3(40, 5120, 40, 10, 17920, 100352, sliding_window=None, rope_theta=250000)),
+    "microsoft/Phi-4-mini-instruct": (3836021760, phi3(
+        32, 3072, 24, 8, 8192, 200064, sliding_window=262144, partial_rotary_factor=0.75, tie_word_embeddings=True,
+        full_attn_mod=1, interpolate_factor=1)),
+    "tiiuae/falcon-7b": (6921720704, falcon(32, 4544, 71, new_decoder_architecture=False)),
+    "tiiuae/falcon-40b": (41303293952, falcon(60, 8192, 128, new_decoder_architecture=True, num_kv_heads=8)),
+    "google-bert/bert-base-uncased": (110106428, bert(12, 768, 12)),
+    "google-bert/bert-large-uncased": (336226108, bert(24, 1024, 16)),
+    "google-t5/t5-small": (60506624, t5(6, 512, 8, 64, 2048)),
+    "google-t5/t5-base": (222903552, t5(12, 768, 12, 64, 3072)),
+    "google-t5/t5-11b": (11307321344, t5(24, 1024, 128, 128, 65536)),
+    "google/flan-t5-base": (247577856, gated_t5(12, 768, 12, 64, 2048, num_decoder_layers=12)),
+    "google/flan-t5-xxl": (11135332352, gated_t5(24, 4096, 64, 64, 10240)),
+    "google/mt5-small": (300176768, gated_t5(8, 512, 6, 64, 1024, 250112, model_type="mt5", num_decoder_layers=8)),
+    "google/mt5-base": (582401280, gated_t5(12, 768, 12, 64, 2048, 250112, model_type="mt5")),
+    "google/vit-base-patch16-224": (86567656, {
+        "model_type": "vit", "num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "intermediate_size": 3072,
+        "image_size": 224, "patch_size": 16, "num_channels": 3, "qkv_bias": True, "hidden_act": "gelu", "layer_norm_eps": 1e-12,
+        "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0, "id2label": {str(i): f"class {i}" for i in range(1000)},
+        "label2id": {f"class {i}": i for i in range(1000)}}),
+}
+
+wrong = 0
+
+
+def check(path, total):
+    global wrong
+    done = subprocess.run([stagec, "import", path, "-o", os.path.join(scratch, "job.stg")], capture_output=True, text=True)
+    found = re.search(r", ([\d,]+) parameters", done.stdout)
+    if done.returncode or not found or int(found[1].replace(",", "")) != total:
+        wrong += 1
+        print(f"{path}: expected {total} parameters\n{done.stdout}{done.stderr}")
+
+
+os.makedirs(scratch, exist_ok=True)
+for name, (total, fields) in PUBLISHED.items():
+    path = os.path.join(scratch, name.split("/")[1] + ".json")
+    with open(path, "w") as file:
+        json.dump(fields, file, indent=2)
+    check(path, total)
+for argument in files:
+    path, total = argument.split("=")
+    check(path, int(total))
+print(f"{len(PUBLISHED) + len(files)} configurations, {wrong} faults")
