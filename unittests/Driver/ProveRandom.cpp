@@ -27,6 +27,7 @@ namespace cl = llvm::cl;
 static cl::opt<uint64_t> seed("seed", cl::desc("Number of the series"), cl::init(1));
 static cl::opt<unsigned> cases("cases", cl::desc("How many programs"), cl::init(1000));
 static cl::opt<int> only("case", cl::desc("Only this one of the series"), cl::init(-1));
+static cl::opt<bool> routes("routes", cl::desc("Programs whose tokens go to targets and back"), cl::init(false));
 static cl::opt<bool> printOnly("print", cl::desc("Print the program and do nothing"), cl::init(false));
 static cl::opt<bool> goOn("go-on", cl::desc("Only name what is not proved, and go on"), cl::init(false));
 static cl::opt<bool> statistics("statistics", cl::desc("Count the messages of refused programs"), cl::init(false));
@@ -113,7 +114,7 @@ int main(int argc, char **argv) {
   unsigned first = only < 0 ? 0 : unsigned(only), end = only < 0 ? cases : first + 1;
   int status = 0;
   for (unsigned number = first; number < end; ++number) {
-    std::vector<std::string> lines = makeRandomProgram(seed * 1000003 + number);
+    std::vector<std::string> lines = makeRandomProgram(seed * 1000003 + number, routes);
     if (printOnly) {
       llvm::outs() << llvm::join(lines, "\n") << "\n";
       continue;

@@ -262,11 +262,51 @@ void RandomModel::makeManyUses(const Value &x, std::vector<Value> &values) {
   define("calm(" + sum + ")", x.dims, values);
 }
 
+/// Tokens go to one target each, or to two, where a product of its own, or a vector, is applied to them, and come back.
+/// Slots are as many as tokens that are spread equally take, or as there are tokens.
+void RandomModel::makeRouted(const Value &x, std::vector<Value> &values) {
+  if (x.dims != Dims{"B", "S", "D"})
+    return;
+  bool isTwice = random.chance(50);
+  std::string target = random.chance(70) ? "K" : "F", slots = std::string(isTwice ? "2 * B" : "B") + " * S";
+  if (random.chance(60))
+    slots += " / " + target;
+  std::string to = fresh("i"), sent = fresh("v"), made = fresh("v");
+  say("let " + to + " = " + (isTwice ? "choose_two(" : "choose(") + x.name + ");");
+  say("let " + sent + " = " + (isTwice ? "send_two(" : "send(") + x.name + ", " + to + ", " + target + ", " + slots + ");");
+  std::string name = fresh("v"), at = llvm::StringRef(target).lower(), w;
+  switch (random.below(3)) {
+  case 0:
+    made = sent;
+    break;
+  case 1:
+    w = newParam({target, "D"});
+    say("let " + made + "[" + at + ", c, d] = " + sent + "[" + at + ", c, d] * " + w + "[" + at + ", d];");
+    break;
+  default: {
+    std::string inner = target == "K" ? "F" : "K", index = llvm::StringRef(inner).lower(), up = newParam({target, "D", inner}),
+                down = newParam({target, inner, "D"}), middle = fresh("v");
+    say("let " + middle + "[" + at + ", c, " + index + "] = sum[d](" + sent + "[" + at + ", c, d] * " + up + "[" + at +
+        ", d, " + index + "]);");
+    say("let " + made + "[" + at + ", c, d] = sum[" + index + "](" + middle + "[" + at + ", c, " + index + "] * " + down +
+        "[" + at + ", " + index + ", d]);");
+  }
+  }
+  if (isTwice) // each choice with a weight that is trained
+    say("let " + name + " = fetch_two(" + made + ", " + to + ", shares(" + x.name + "));");
+  else
+    say("let " + name + " = fetch(" + made + ", " + to + ");");
+  named.push_back({name, x.dims});
+  values.push_back({name, x.dims});
+}
+
 /// One statement that makes a new value from those in sight.
 void RandomModel::makeStatement(std::vector<Value> &values) {
   Value x = random.chance(60) ? values.back() : random.pick(values);
   if (x.dims.empty())
     return;
+  if (routes && random.chance(35))
+    return makeRouted(x, values);
   std::vector<Value> alike;
   for (const Value &value : values)
     if (value.dims == x.dims)

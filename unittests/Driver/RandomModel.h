@@ -34,8 +34,9 @@ public:
     std::vector<std::string> dims;
   };
 
-  RandomModel(Random &random, const RandomMesh &mesh, bool hasLayers)
-      : random(random), mesh(mesh), hasLayers(hasLayers) {}
+  /// With `routes` many statements send tokens to targets and back.
+  RandomModel(Random &random, const RandomMesh &mesh, bool hasLayers, bool routes)
+      : random(random), mesh(mesh), hasLayers(hasLayers), routes(routes) {}
 
   /// Writes the statements into `lines`.
   void make();
@@ -62,6 +63,7 @@ private:
   void makeSlice(const Value &x, std::vector<Value> &values);
   void makeReshape(const Value &x, std::vector<Value> &values);
   void makeConcat(const Value &x, const Value &y, std::vector<Value> &values);
+  void makeRouted(const Value &x, std::vector<Value> &values);
   void makeManyUses(const Value &x, std::vector<Value> &values);
   std::string contract(const Value &x, const std::string &reduced, const Dims &out, const std::string &w,
                        const Dims &wide);
@@ -73,6 +75,7 @@ private:
   Random &random;
   const RandomMesh &mesh;
   const bool hasLayers;
+  const bool routes;
   std::string indent = "  ";
   std::string table;
   unsigned counter = 0;

@@ -32,12 +32,18 @@ const char *const operators[] = {
     "op back_deep(x: [b, s, k], w: [t, k]) -> [b, s, k] = sum[t](where(t <= s, x[b, s - t, k], 0) * w) { whole s; }",
     "op choose(x: [..., n]) -> i32[...] { opaque; whole n; }",
     "op find(ids: i32[...], table: [v, n]) -> [..., n] = table[ids, n];",
+    "op choose_two(x: [..., n]) -> i32[..., 2] { opaque; whole n; }",
+    "op shares(x: [..., n]) -> [..., 2] { opaque; whole n; }",
+    "op send(t: [b, s, n], to: i32[b, s], targets: size x, slots: size c) -> [x, c, n] = t { routes b, s -> x, c; }",
+    "op send_two(t: [s, b, n], to: i32[s, b, j], targets: size x, slots: size c) -> [x, c, n] = t { routes s, b, j -> x, c; }",
+    "op fetch(y: [x, c, n], to: i32[b, s]) -> [b, s, n] = y { routes x, c -> b, s; }",
+    "op fetch_two(y: [x, c, n], to: i32[b, s, j], w: [b, s, j]) -> [b, s, n] = sum[j](y * w) { routes b, s, j -> x, c; }",
     "op loss(x: [...]) -> f32[] = mean[...](x * x + x / 2);",
 };
 
 class Generator {
 public:
-  explicit Generator(uint64_t seed) : random(seed), model(random, mesh, hasLayers) {}
+  Generator(uint64_t seed, bool routes) : random(seed), model(random, mesh, hasLayers, routes) {}
 
   std::vector<std::string> run() {
     std::vector<std::pair<std::string, std::string>> shardRules = makeRules();
@@ -355,4 +361,4 @@ private:
 };
 } // namespace
 
-std::vector<std::string> stage::makeRandomProgram(uint64_t seed) { return Generator(seed).run(); }
+std::vector<std::string> stage::makeRandomProgram(uint64_t seed, bool routes) { return Generator(seed, routes).run(); }

@@ -16,8 +16,8 @@
 
 namespace stage {
 
-/// The job that belongs to a seed; the same on every machine.
-std::vector<std::string> makeRandomProgram(uint64_t seed);
+/// The job that belongs to a seed; the same on every machine. With `routes` its tokens go to targets and back.
+std::vector<std::string> makeRandomProgram(uint64_t seed, bool routes = false);
 
 } // namespace stage
 

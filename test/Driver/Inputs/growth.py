@@ -48,7 +48,22 @@ def piped(count, stages, microbatches):
     return PIPELINE["decls"] + text
 
 
+ROUTES = """op send(t: [b, d], to: i32[b], targets: size x, slots: size c) -> [x, c, d] = t { routes b -> x, c; }
+op back(y: [x, c, d], to: i32[b]) -> [b, d] = y { routes b -> x, c; }
+op choose(t: [b, d]) -> i32[b] { opaque; whole d; }
+"""
+
+
+def routed(n):
+    """Tokens that all go by the same integers, there and back, n times."""
+    body = "let to = choose(x);\nvar y = scale(x, w);\n" + each(
+        n, lambda i: "let s%d = send(y, to, X, 2 * B); y = y + back(bend(s%d), to);" % (i, i)) + "return total(y, w);\n"
+    return program(body, decls=ROUTES, params=["X"], mesh="dp = 2, tp = 2", rules="shard B over (dp, tp); shard X over tp;").replace(
+        "op bend(x: [b, d]) -> [b, d]", "op bend(x: [...]) -> [...]")
+
+
 KINDS = {
+    "routed": routed,
     # Rules.
     "values": lambda n: chain(n, "at y%d: shard B over dp;"),
     "anywhere": lambda n: chain(n, "at **.y%d: shard B over dp;"),
