@@ -48,7 +48,7 @@ public:
     split = job.graph->pipeline.split;
     kindsOfCuts = listKindsOfCuts(*job.graph);
     for (const Rule &rule : job.graph->rules)
-      if (rule.kind == RuleKind::Ring)
+      if (rule.kind == RuleKind::Ring || rule.kind == RuleKind::OverlapProducts)
         for (AxisId axis : rule.axes)
           ringAxes.push_back(job.graph->mesh[axis].name);
     shrinkMesh(*job.job);

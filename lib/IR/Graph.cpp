@@ -330,6 +330,8 @@ std::string stage::describe(const Value &value) {
   if (!value.path.empty())
     return value.path;
   const Op *op = value.getOp();
+  if (op && op->kind == OpKind::Join) // of what its pieces are
+    return describe(*op->getOperand(0));
   if (!op)
     return "an argument of '" + getLoop(&value)->name + "'";
   return joinPath(op->scope, op->def ? llvm::StringRef(op->def->name) : getName(op->kind));

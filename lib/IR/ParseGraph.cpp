@@ -344,10 +344,12 @@ bool TextParser::parseRule() {
     if (rule.kind == RuleKind::PartitionParameters && !expect("parameters"))
       return false;
   } else if (consume("overlap")) {
-    rule.kind = RuleKind::OverlapCommunication;
-    if (!expect("communication"))
-      return false;
-    rule.isApart = consume("apart");
+    rule.kind = consume("products") ? RuleKind::OverlapProducts : RuleKind::OverlapCommunication;
+    if (rule.kind == RuleKind::OverlapCommunication) {
+      if (!expect("communication"))
+        return false;
+      rule.isApart = consume("apart");
+    }
   } else if (consume("reduce")) {
     rule.kind = RuleKind::ReduceGradients;
     if (!expect("gradients"))

@@ -153,7 +153,7 @@ bool TextParser::parseOpBody(Op &op, llvm::ArrayRef<Definition> results) {
       while (parsed && consume(","));
     break;
   default:
-    parsed = parseOperands(op) && (!isReshard(op.kind) || parseReshard(op));
+    parsed = parseOperands(op) && (!(isReshard(op.kind) || op.kind == OpKind::Join) || parseReshard(op));
   }
   return parsed && parseResults(op, results) && parseOrigin(op) && parsePlace(op);
 }

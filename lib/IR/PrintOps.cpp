@@ -62,7 +62,7 @@ private:
       os << getName(op.kind) << '(';
       printOperands(op);
       os << ')';
-      if (isReshard(op.kind))
+      if (isReshard(op.kind) || op.kind == OpKind::Join)
         printReshard(op);
       if (op.kind == OpKind::Append)
         os << " dim " << op.dim;

@@ -66,11 +66,15 @@ static bool isOwnRouting(const OpDef &def, unsigned index, llvm::ArrayRef<unsign
 }
 
 AxisSet stage::getPairedAxes(const Op &op) {
-  AxisSet folded = 0, others = 0;
-  for (unsigned index = 0; index < op.indexAxes.size(); ++index)
-    if (op.def->getCarrier(index) == index)
-      (op.def->indices[index].fold ? folded : others) |= toSet(op.indexAxes[index]);
-  return folded & others;
+  AxisSet once = 0, paired = 0;
+  const Routing *routing = op.indexAxes.empty() ? nullptr : op.def->getRouting();
+  for (unsigned index = 0; index < op.indexAxes.size(); ++index) {
+    if (op.def->getCarrier(index) != index || (routing && routing->slot == index)) // slots have the axes of their tokens
+      continue;
+    paired |= once & toSet(op.indexAxes[index]);
+    once |= toSet(op.indexAxes[index]);
+  }
+  return paired;
 }
 
 AxisSet stage::getAxesTwice(const Op &op) {

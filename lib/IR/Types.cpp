@@ -185,6 +185,15 @@ AxisSet Sharding::getSharded() const {
   return set | toSet(flat);
 }
 
+AxisSet Sharding::getTwice() const {
+  AxisSet once = 0, twice = 0;
+  for (const AxisList &list : dims) {
+    twice |= once & toSet(list);
+    once |= toSet(list);
+  }
+  return twice;
+}
+
 std::optional<unsigned> Sharding::getDimOf(AxisId axis) const {
   for (size_t i = 0; i < dims.size(); ++i)
     if (llvm::is_contained(dims[i], axis))

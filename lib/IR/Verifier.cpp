@@ -331,6 +331,11 @@ private:
         context.checkType(op.loc, "what is written to " + context.name(op.getOperand(0)), op.getOperand(0)->type,
                    op.getOperand(1)->type);
       break;
+    case OpKind::Join:
+      good = verifyCounts(op, std::max(1u, op.getNumOperands()), 1);
+      for (unsigned i = 0; good && i < op.getNumOperands(); ++i)
+        context.checkType(op.loc, "operand " + llvm::Twine(i) + " of join", op.getResult()->type, op.getOperand(i)->type);
+      break;
     case OpKind::Release:
       break; // see V14
     case OpKind::Offload:

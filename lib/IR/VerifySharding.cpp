@@ -11,7 +11,10 @@
 //     dim d to d                  d ends in A, laid out otherwise  ->  d without A, then A
 //   permute over a by k           a on a dim, rotated r      ->  rotated r - k
 //                                 partial over a             ->  the same
-//   slice over A dim d            A neither on dims nor partial  ->  d, then A
+//   slice over A dim d            A neither on d nor partial  ->  d, then A
+//   join over A dim d             d of each ends in A, in every rotation once  ->  without A
+//
+// A slice over what another dim has makes a piece (Sharding::getTwice), which products take and make.
 //
 // With `flat` in place of a dim, all_gather, reduce_scatter and slice do the same to the
 // axes of flat storage. Dims cannot be resharded while there are any.
@@ -26,6 +29,7 @@
 #include "VerifierContext.h"
 #include "stage/IR/Diagnostics.h"
 #include "stage/IR/ShardingRules.h"
+#include <set>
 
 using namespace stage;
 
@@ -33,9 +37,11 @@ namespace {
 /// Collects the axes of one value or op and says what is wrong with them.
 class AxisChecker {
 public:
-  explicit AxisChecker(const Mesh &mesh) : mesh(mesh) {}
+  /// Of a piece, an axis may stand in two lists.
+  explicit AxisChecker(const Mesh &mesh, bool isOfPiece = false) : mesh(mesh), isOfPiece(isOfPiece) {}
 
   void add(llvm::ArrayRef<PlacedAxis> axes) {
+    AxisSet before = seen;
     for (PlacedAxis axis : axes) {
       if (!fault.empty())
         return;
@@ -43,21 +49,22 @@ public:
         fault = ("axis number " + llvm::Twine(unsigned(axis.id)) + " is none of the mesh").str();
       else if (mesh[axis].size == 1)
         fault = "axis '" + mesh[axis].name + "' has size 1";
-      else if (seen >> axis & 1)
-        fault = "axis '" + mesh[axis].name + "' stands in two places";
+      else if ((seen >> axis & 1) && !(isOfPiece && (before & ~twice) >> axis & 1))
+        fault = "axis '" + mesh[axis].name + "' stands in " + (isOfPiece ? "three places, or twice in one" : "two places");
       else if (axis.rotation >= mesh[axis].size)
         fault = ("axis '" + mesh[axis].name + "' of size " + llvm::Twine(mesh[axis].size) + " is rotated by " +
                  llvm::Twine(axis.rotation))
                     .str();
       else
-        seen |= toSet(axis);
+        (seen >> axis & 1 ? twice : seen) |= toSet(axis);
     }
   }
   llvm::StringRef getFault() const { return fault; }
 
 private:
   const Mesh &mesh;
-  AxisSet seen = 0;
+  bool isOfPiece;
+  AxisSet seen = 0, twice = 0;
   std::string fault;
 };
 } // namespace
@@ -65,6 +72,8 @@ private:
 static bool isSet(const Value &value) {
   return !value.sharding.dims.empty() || value.sharding.partial || value.type.shape.empty();
 }
+
+static bool isProduct(const Op &op) { return op.kind == OpKind::Compute && op.def->isProduct; }
 
 static void verifyConstraint(VerifierContext &context, const Value &value) {
   const Constraint &constraint = value.constraint;
@@ -86,7 +95,8 @@ void stage::verifySharding(VerifierContext &context, const Value &value) {
   };
   if (!sharding.dims.empty() && sharding.dims.size() != value.type.getNumDims())
     return report(llvm::Twine(sharding.dims.size()) + " entries for " + llvm::Twine(value.type.getNumDims()) + " dims");
-  AxisChecker checker(context.graph.mesh);
+  const Op *op = value.getOp();
+  AxisChecker checker(context.graph.mesh, /*isOfPiece=*/op && (op->kind == OpKind::Slice || isProduct(*op)));
   for (const AxisList &axes : sharding.dims)
     checker.add(axes);
   checker.add(sharding.flat);
@@ -119,7 +129,7 @@ static bool isSplitAsTokens(const Op &op, const Routing &routing) {
 }
 
 static void verifyIndexAxes(VerifierContext &context, const Op &op) {
-  AxisChecker checker(context.graph.mesh), checkerOfFolded(context.graph.mesh);
+  AxisChecker checker(context.graph.mesh, /*isOfPiece=*/isProduct(op)), checkerOfFolded(context.graph.mesh);
   AxisSet paired = getPairedAxes(op);
   const Routing *routing = op.indexAxes.empty() ? nullptr : op.def->getRouting();
   for (unsigned i = 0; i < op.indexAxes.size(); ++i) {
@@ -148,7 +158,7 @@ static void verifyIndexAxes(VerifierContext &context, const Op &op) {
   for (const AxisChecker &found : {checker, checkerOfFolded})
     if (!found.getFault().empty())
       return report(found.getFault());
-  if (AxisSet twice = getAxesTwice(op))
+  if (AxisSet twice = isProduct(op) ? 0 : getAxesTwice(op))
     return report("axes " + context.axes(toList(twice)) + " would stand on two dims of an operand or a result");
   if (op.ring && !op.def->indices[*op.ring].fold)
     return report("index '" + op.def->indices[*op.ring].name + "' goes round a ring, but is not folded");
@@ -271,7 +281,8 @@ static std::optional<Sharding> getResharded(VerifierContext &context, const Op &
       return std::nullopt;
     }
   }
-  if (op.kind == OpKind::Slice && ((from.getSharded() | from.partial) & axes)) {
+  if (op.kind == OpKind::Slice &&
+      (((op.flat ? from.getSharded() : toSet(from.dims[op.dim]) | toSet(from.flat)) | from.partial) & axes)) {
     fault = "the operand is not replicated over " + context.axes(op.axes);
     return std::nullopt;
   }
@@ -331,6 +342,41 @@ static void verifyReshard(VerifierContext &context, const Op &op) {
     verifyResharded(context, op, i);
 }
 
+/// The operands have all blocks of the dim on every rank, each once.
+static void verifyJoin(VerifierContext &context, const Op &op) {
+  auto report = [&](const llvm::Twine &fault) {
+    context.diags.report(op.loc, diag::IRBadReshard) << getName(op.kind) << fault;
+  };
+  const Value &result = *op.getResult();
+  AxisChecker checker(context.graph.mesh);
+  checker.add(op.axes);
+  if (op.axes.empty() || !checker.getFault().empty())
+    return report(op.axes.empty() ? "it has no axes" : checker.getFault());
+  if (op.dim >= result.type.getNumDims())
+    return report("the operands have " + llvm::Twine(result.type.getNumDims()) + " dims only");
+  if (op.getNumOperands() != uint64_t(context.graph.mesh.getGroupSize(toSet(op.axes))))
+    return report("it has " + llvm::Twine(op.getNumOperands()) + (op.getNumOperands() == 1 ? " operand, and " : " operands, and ") + context.axes(op.axes) + " has " +
+                  llvm::Twine(context.graph.mesh.getGroupSize(toSet(op.axes))) + " ranks");
+  std::set<AxisList> places;
+  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+    std::string which = "operand " + std::to_string(i) + ": ";
+    Sharding whole = op.getOperand(i)->sharding;
+    whole.dims.resize(result.type.getNumDims());
+    AxisList &placed = whole.dims[op.dim], place;
+    while (place.size() < op.axes.size() && !placed.empty())
+      place.insert(place.begin(), placed.pop_back_val());
+    AxisList unrotated = place;
+    for (auto [axis, like] : llvm::zip(unrotated, op.axes))
+      axis.rotation = like.rotation;
+    if (unrotated != op.axes)
+      return report(which + "its dim " + llvm::Twine(op.dim) + " does not end in " + context.axes(op.axes));
+    if (!places.insert(place).second)
+      return report(which + "another one has the same block");
+    if (isSet(result) && whole != result.sharding)
+      return report(which + "the result should be " + context.text(whole) + " and is " + context.text(result.sharding));
+  }
+}
+
 /// What an update makes of a shard is that shard of the parameter: further axes cut it flat. On the host it may be all of it.
 static void verifyUpdate(VerifierContext &context, const Op &op) {
   if (!op.getNumResults() || !isSet(*op.getOperand(0)) || !isSet(*op.getResult()))
@@ -349,6 +395,8 @@ static void verifyUpdate(VerifierContext &context, const Op &op) {
 void stage::verifySharding(VerifierContext &context, const Op &op) {
   if (op.kind == OpKind::Update)
     verifyUpdate(context, op);
+  else if (op.kind == OpKind::Join)
+    verifyJoin(context, op);
   else if (op.kind == OpKind::Compute)
     verifyIndexAxes(context, op);
   else if (isReshard(op.kind))

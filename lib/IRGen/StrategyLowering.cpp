@@ -234,8 +234,8 @@ private:
     Rule rule;
     rule.loc = stmt.loc();
     rule.statement = statement;
-    rule.kind = RuleKind::OverlapCommunication;
-    rule.isApart = !stmt.hasAxes;
+    rule.kind = stmt.with.name == "products" ? RuleKind::OverlapProducts : RuleKind::OverlapCommunication;
+    rule.isApart = !stmt.hasAxes && rule.kind == RuleKind::OverlapCommunication;
     if (stmt.hasAxes)
       rule.axes = lowerAxes(stmt.axes);
     else

@@ -216,6 +216,8 @@ std::optional<Fault> OpRunner::run(const Step &step, int64_t rank, RankMemory &m
     return runWrite(step, rank, memory);
   case OpKind::Append:
     return runAppend(step, rank, memory);
+  case OpKind::Join:
+    return runJoin(step, rank, memory);
   default:
     if (!isMove(step.op->kind))
       return std::nullopt; // sources, yields, returns: their values are read where they are used

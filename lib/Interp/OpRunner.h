@@ -120,11 +120,13 @@ private:
   bool setPositions(const Op &op, int64_t rank, AxisSet among, Invocation &in, std::optional<Fault> &fault) const;
   std::optional<Fault> compute(const Step &step, Invocation &in, llvm::ArrayRef<TensorRef> operands, RankMemory &memory,
                                std::vector<Tensor> &results);
+  bool isFirstOfAlike(int64_t rank, AxisSet axes) const;
   std::optional<Fault> computeByRank(const Step &step, const Invocation &whole, llvm::ArrayRef<TensorRef> operands,
                                      RankMemory &memory, std::vector<Tensor> &results);
   std::optional<Fault> computeGradients(const Step &step, const Invocation &forward,
                                         llvm::ArrayRef<TensorRef> operands, RankMemory &memory,
                                         std::vector<Tensor> &results);
+  std::optional<Fault> runJoin(const Step &step, int64_t rank, RankMemory &memory);
   const Fold *getFold(const Op &op);
   std::optional<Fault> runAccumulate(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> addUp(llvm::ArrayRef<Value *> operands, const llvm::Twine &what, const Step &step, int64_t rank,

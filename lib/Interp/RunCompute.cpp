@@ -93,6 +93,14 @@ static void addInto(Tensor &whole, const Tensor &piece) {
   });
 }
 
+/// Of ranks that differ along other axes than these only, one.
+bool OpRunner::isFirstOfAlike(int64_t rank, AxisSet axes) const {
+  for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
+    if (!(axes >> axis & 1) && graph.mesh.getCoordinate(rank, axis) != 0)
+      return false;
+  return true;
+}
+
 /// An op on pairs of blocks (getPairedAxes), or one that routes the tokens of each rank, all of it on one device: what
 /// ranks do one after the other.
 std::optional<Fault> OpRunner::computeByRank(const Step &step, const Invocation &whole,
@@ -110,10 +118,7 @@ std::optional<Fault> OpRunner::computeByRank(const Step &step, const Invocation 
     results.emplace_back(std::move(dims));
   }
   for (int64_t rank = 0, n = graph.mesh.getNumRanks(); rank < n; ++rank) {
-    bool isFirst = true; // of those that do the same
-    for (AxisId axis = 0; axis < graph.mesh.getAxes().size(); ++axis)
-      isFirst &= (among >> axis & 1) || graph.mesh.getCoordinate(rank, axis) == 0;
-    if (!isFirst)
+    if (!isFirstOfAlike(rank, among))
       continue;
     Invocation in = whole;
     std::optional<Fault> fault;
@@ -133,6 +138,32 @@ std::optional<Fault> OpRunner::computeByRank(const Step &step, const Invocation 
       addInto(results[i], made[i]);
   }
   return std::nullopt;
+}
+
+/// Puts the pieces of a rank together; on one device, which has of each piece those of all ranks, these.
+std::optional<Fault> OpRunner::runJoin(const Step &step, int64_t rank, RankMemory &memory) {
+  const Op &op = *step.op;
+  const Value &result = *op.getResult();
+  auto dims = pieces.getPositions(result.type, result.sharding, rank);
+  if (!dims)
+    return makeFault(&op, &result, "cannot be split evenly");
+  Tensor whole(std::move(*dims));
+  for (const Value *operand : op.getOperands()) {
+    std::optional<Fault> fault;
+    TensorRef piece = read(operand, step, rank, memory, fault);
+    if (fault)
+      return fault;
+    AxisSet axes = operand->sharding.getSharded();
+    for (int64_t of = std::max<int64_t>(rank, 0), end = rank < 0 ? graph.mesh.getNumRanks() : rank + 1; of < end; ++of) {
+      if (rank < 0 && !isFirstOfAlike(of, axes))
+        continue;
+      auto places = pieces.getPositions(operand->type, operand->sharding, of);
+      auto part = places ? extract(*piece, *places) : std::nullopt;
+      if (!part || !insert(whole, *part))
+        return makeFault(&op, operand, "is no piece of " + describe(result));
+    }
+  }
+  return store(&result, step.frame, step.microbatch, std::make_shared<Tensor>(std::move(whole)), rank, memory, &op);
 }
 
 std::optional<Fault> OpRunner::compute(const Step &step, Invocation &in, llvm::ArrayRef<TensorRef> operands,

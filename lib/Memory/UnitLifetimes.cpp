@@ -2,6 +2,7 @@
 //
 // The second half of UnitSimulator, when all nodes and what they access are known:
 //
+//   readJoined      who reads what is joined of several tensors reads all of them
 //   resolveViews    reads of slices become reads of the tensor behind them, or of a copy
 //   readParts       who reads what arrived in several messages reads all of it
 //   holdUntilRelease  what is released together is there until then
@@ -31,11 +32,23 @@ void UnitSimulator::insert(std::vector<LateAccess> late) {
   }
 }
 
+void UnitSimulator::readJoined() {
+  std::vector<LateAccess> more;
+  for (unsigned node = 0; node < nodes.size() && !joined.empty(); ++node)
+    for (unsigned i = nodes[node].firstAccess; i < getEndOfAccesses(node); ++i)
+      if (auto whole = joined.find(accesses[i].tensor); whole != joined.end()) {
+        for (unsigned part : llvm::drop_begin(whole->second))
+          more.push_back({node, {part, /*isWrite=*/false}});
+        accesses[i].tensor = whole->second.front();
+      }
+  insert(std::move(more));
+}
+
 /// A view of what a node of its own unit made is copied when nothing else reads that any more. Views of inputs, of what
 /// was received, handed in and of what an earlier unit kept hold what they look at.
 bool UnitSimulator::isCopied(const UnitTensor &tensor, const View &view) const {
   const UnitTensor &source = tensors[view.source];
-  return !source.isInput && !source.isHandedIn && source.unit == tensor.unit && nodes[source.first].op &&
+  return !view.isPiece && !source.isInput && !source.isHandedIn && source.unit == tensor.unit && nodes[source.first].op &&
          view.madeAfter >= int(source.first);
 }
 
@@ -385,6 +398,7 @@ void UnitSimulator::findPeaks(MemorySpace space) {
 }
 
 void UnitSimulator::finish() {
+  readJoined();
   resolveViews();
   readParts();
   holdUntilRelease();

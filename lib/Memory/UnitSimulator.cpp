@@ -136,7 +136,27 @@ void UnitSimulator::runSlice(const Op &op) {
   unsigned number = allocate(op.getResult(), MemoryClass::Temporaries);
   unsigned source = tensors[*operand].isView ? views.lookup(*operand).source : *operand;
   tensors[number].isView = true;
-  views[number] = {source, int(nodes.size()) - 1};
+  views[number] = {source, int(nodes.size()) - 1, op.getResult()->sharding.getTwice() != 0};
+  name(getName(op.getResult()), number);
+}
+
+/// What is joined of pieces that a product makes for nothing else: these are written where they belong. Null for other
+/// values.
+const Value *UnitSimulator::findJoined(const Value &value) {
+  if (value.getUses().size() != 1 || !value.getOp() || value.getOp()->kind != OpKind::Compute)
+    return nullptr;
+  const Op *user = value.getUses().front().first;
+  return user->kind == OpKind::Join && user->getBlock() == value.getBlock() ? user->getResult() : nullptr;
+}
+
+void UnitSimulator::runJoin(const Op &op) {
+  if (find(op.getResult()))
+    return; // it is there since the first piece
+  unsigned number = allocate(op.getResult(), MemoryClass::Buffers);
+  tensors[number].isView = true;
+  for (const Value *operand : op.getOperands())
+    if (std::optional<unsigned> part = find(operand))
+      joined[number].push_back(tensors[*part].isView ? views.lookup(*part).source : *part);
   name(getName(op.getResult()), number);
 }
 
@@ -168,11 +188,19 @@ void UnitSimulator::runNode(const Op &op) {
       name(getName(result.get()), tensor);
       continue;
     }
-    unsigned tensor = allocate(result.get(), isGatherOfState(op)                           ? MemoryClass::Parameters
+    const Value *whole = findJoined(*result);
+    if (std::optional<unsigned> known = whole ? find(whole) : std::nullopt) {
+      access(*known, /*isWrite=*/false);
+      name(getName(result.get()), *known);
+      continue;
+    }
+    unsigned tensor = allocate(whole ? whole : result.get(), isGatherOfState(op)                           ? MemoryClass::Parameters
                                              : isCommunication(op.kind) || isCopy(op.kind) ? MemoryClass::Buffers
                                                                                            : MemoryClass::Temporaries);
     access(tensor, /*isWrite=*/true);
     name(getName(result.get()), tensor);
+    if (whole)
+      name(getName(whole), tensor);
   }
 }
 
@@ -192,6 +220,8 @@ void UnitSimulator::visitOp(const Op &op) {
     return runSlice(op);
   if (op.kind == OpKind::Permute)
     return runPermute(op);
+  if (op.kind == OpKind::Join)
+    return runJoin(op);
   auto [it, isNew] = haveNodes.try_emplace(&op, false);
   if (isNew)
     it->second = hasNode(*program.graph, op);

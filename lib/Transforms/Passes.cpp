@@ -27,6 +27,13 @@ static llvm::StringRef findUnresharded(Graph &graph) {
   return !missing.empty() ? missing : isResharded ? "" : "insert-communication";
 }
 
+/// What has been taken apart into steps stays so.
+static llvm::StringRef findJoined(Graph &graph) {
+  bool isJoined = false;
+  graph.walk([&](Op &op) { isJoined |= op.kind == OpKind::Join; });
+  return isJoined ? "overlap-products" : "";
+}
+
 /// What makes shardings knows nothing of ops that change them.
 static llvm::StringRef findCommunicated(Graph &graph) {
   bool communicates = false;

@@ -37,11 +37,10 @@
 // Limits: one axis; n ops per op, as n is a number here.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/IR/Costs.h"
+#include "RingSteps.h"
 #include "stage/IR/Fold.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/Transforms/CheckSizes.h"
-#include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 
 using namespace stage;
@@ -53,20 +52,18 @@ public:
 
   void run() {
     std::vector<std::pair<Op *, Value *>> rings;
-    Value *computed = nullptr;
+    ComputedBefore computed(graph);
     graph.walk([&](Op &op) {
       if (op.ring)
-        rings.push_back({&op, computed});
-      if (op.kind == OpKind::Compute && !op.stream && hasNode(graph, op) && llvm::any_of(op.getResults(), isUsedInOps))
-        computed = op.getResult();
+        rings.push_back({&op, computed.get()});
+      computed.visit(op);
     });
     for (auto [op, before] : rings) {
       ring = op;
       computedBefore = before;
       index = op->def->getCarrier(*std::exchange(op->ring, std::nullopt));
       axis = op->indexAxes[index].front().id;
-      size = graph.mesh[axis].size;
-      last = nullptr;
+      steps.emplace(graph, op->indexAxes[index], *op, *op);
       // Of a product the gradients are products, of which each block is a part of the sum as well.
       if (op->def->vjpOf || (op->origin && !op->isRecomputed))
         unrollBackward();
@@ -76,87 +73,8 @@ public:
   }
 
 private:
-  /// Not only added to gradients of parameters.
-  static bool isUsedInOps(const std::unique_ptr<Value> &value) {
-    return llvm::any_of(value->getUses(),
-                        [](const std::pair<Op *, unsigned> &use) { return !isAddition(use.first->kind); });
-  }
-
   bool hasIndex(llvm::ArrayRef<unsigned> dims) const { return llvm::is_contained(ring->def->expand(dims), index); }
-
-  /// In front of the op that is unrolled and stays as the last step, or behind what follows that.
-  Op *insert(std::unique_ptr<Op> op) {
-    if (!last)
-      return ring->getBlock()->insertBefore(ring, std::move(op));
-    return last = ring->getBlock()->insertAfter(last, std::move(op));
-  }
-
-  Value *addResult(Op &op, const Value &like, const Sharding &sharding) {
-    Value *result = op.addResult(like.type);
-    result->loc = like.loc;
-    result->sharding = sharding;
-    return result;
-  }
-
-  /// By one coordinate: what a rank has is what the one before had.
-  void rotate(AxisList &axes) const {
-    for (PlacedAxis &placed : axes)
-      if (placed.id == axis)
-        placed.rotation = (placed.rotation + size - 1) % size;
-  }
-
-  /// What is sent from now on waits for the results of an op that are of this phase.
-  void setStep(const Op &op, llvm::ArrayRef<Value *> awaited) {
-    step.clear();
-    for (Value *value : awaited)
-      if (value->getOp() && value->getBlock() == op.getBlock() && hasNode(graph, *value->getOp()) &&
-          llvm::none_of(step, [&](const OrderEdge &edge) { return edge.value->getOp() == value->getOp(); }))
-        step.push_back({value});
-  }
-
-  /// What the first blocks are received after: what the op itself waits for. Where that is all of an earlier phase, as of
-  /// attention that backward makes again, it is what is computed before: a block that came with the gradients of the
-  /// last layer would take memory from there on. Gradients of parameters may be computed at other times.
-  void setFirstStep(llvm::ArrayRef<Value *> operands) {
-    setStep(*ring, operands);
-    if (step.empty() && computedBefore && isOfSameTurn(*computedBefore->getOp()))
-      setStep(*ring, {computedBefore});
-  }
-
-  /// Whether the ring runs behind an op wherever that is: in backward, in the same iteration, or on the one stage that there
-  /// is. Forward waits for nothing but its operands.
-  bool isOfSameTurn(const Op &before) const {
-    const Block *block = ring->getBlock();
-    return before.getBlock() == block && block->getTop().getPhase() != PhaseKind::Forward &&
-           (block->getParent() || graph.pipeline.repeats.empty());
-  }
-
-  /// To the next rank.
-  Value *send(Value *value) {
-    auto op = std::make_unique<Op>(OpKind::Permute, ring->loc);
-    op->scope = ring->scope;
-    op->axes.emplace_back(axis);
-    op->shift = 1;
-    op->addOperand(value);
-    op->after = step;
-    Sharding sharding = value->sharding;
-    for (AxisList &axes : sharding.dims)
-      rotate(axes);
-    addResult(*op, *value, sharding);
-    return insert(std::move(op))->getResult();
-  }
-
-  Value *add(Value *a, Value *b) {
-    auto op = std::make_unique<Op>(OpKind::Compute, ring->loc);
-    op->def = graph.defs.getSum(a->type.getNumDims(), 2);
-    op->scope = ring->scope;
-    op->extents.assign(a->type.shape.begin(), a->type.shape.end());
-    op->indexAxes.assign(a->sharding.dims.begin(), a->sharding.dims.end());
-    op->addOperand(a);
-    op->addOperand(b);
-    addResult(*op, *a, a->sharding);
-    return insert(std::move(op))->getResult();
-  }
+  Value *send(Value *value) { return steps->send(value, axis); }
 
   //===--- blocks -----------------------------------------------------------===//
 
@@ -177,7 +95,7 @@ private:
   Op *makeStep(const OpDef *def, const Operands &operands, llvm::ArrayRef<Value *> carried, unsigned number) {
     std::unique_ptr<Op> made;
     Op *step = ring;
-    if (number + 1 < size) {
+    if (number + 1 < steps->getNumSteps()) {
       made = std::make_unique<Op>(OpKind::Compute, ring->loc);
       step = made.get();
       step->scope = ring->scope;
@@ -194,14 +112,14 @@ private:
       step->addOperand(value);
     for (unsigned i = 0; i < step->indexAxes.size(); ++i)
       for (unsigned k = 0; def->getCarrier(i) == index && k < number; ++k)
-        rotate(step->indexAxes[i]);
+        steps->rotate(step->indexAxes[i], axis);
     for (auto &result : ring->getResults())
       if (made)
-        addResult(*step, *result, getNaturalSharding(*step, result->getNumber()));
+        steps->addResult(*step, *result, getNaturalSharding(*step, result->getNumber()));
       else
         result->sharding = getNaturalSharding(*step, result->getNumber());
     if (made)
-      insert(std::move(made));
+      steps->insert(std::move(made));
     return step;
   }
 
@@ -211,17 +129,17 @@ private:
     Fold fold = deriveFold(*ring->def, index, graph.defs);
     const OpDef *first = ring->def, *next = graph.defs.add(fold.step);
     Operands operands = getOperands();
-    setFirstStep(operands);
+    steps->setFirstStep(operands, computedBefore);
     llvm::SmallVector<Value *, 2> carried;
-    for (unsigned number = 0; number < size; ++number) {
+    for (unsigned number = 0; number < steps->getNumSteps(); ++number) {
       Operands following = operands;
-      if (number + 1 < size)
+      if (number + 1 < steps->getNumSteps())
         sendBlocks(following);
       Op *made = makeStep(number ? next : first, operands, carried, number);
       carried.clear();
       for (unsigned result : fold.carried)
         carried.push_back(made->getResult(result));
-      setStep(*made, {made->getResult()});
+      steps->setStep({made->getResult()});
       operands = std::move(following);
     }
   }
@@ -230,7 +148,7 @@ private:
 
   void unrollBackward() {
     Operands operands = getOperands();
-    setFirstStep(operands);
+    steps->setFirstStep(operands, computedBefore);
     llvm::SmallVector<std::vector<std::pair<Op *, unsigned>>, 4> uses;
     for (auto &result : ring->getResults())
       uses.emplace_back(result->getUses().begin(), result->getUses().end());
@@ -243,22 +161,22 @@ private:
       for (unsigned i = 0; i < ring->getNumResults(); ++i)
         isWhole[i] = fold.outside.test(ring->def->vjpOperands[i]);
     }
-    for (unsigned number = 0; number < size; ++number) {
+    for (unsigned number = 0; number < steps->getNumSteps(); ++number) {
       Operands following = operands;
-      if (number + 1 < size)
+      if (number + 1 < steps->getNumSteps())
         sendBlocks(following);
       for (unsigned i = 0; i < sums.size(); ++i)
         if (travels(i))
           sums[i] = send(sums[i]);
       Op *made = makeStep(ring->def, operands, {}, number);
       if (made == ring)
-        last = ring;
+        steps->goBehind(*ring);
       for (unsigned i = 0; i < ring->getNumResults(); ++i)
         if (number == 0)
           sums.push_back(made->getResult(i));
         else if (!isWhole[i])
-          sums[i] = add(sums[i], made->getResult(i));
-      setStep(*made, sums);
+          sums[i] = steps->add({sums[i], made->getResult(i)});
+      steps->setStep(sums);
       operands = std::move(following);
     }
     for (unsigned i = 0; i < sums.size(); ++i) {
@@ -275,10 +193,8 @@ private:
   Op *ring = nullptr; ///< The op that is unrolled.
   Value *computedBefore = nullptr; ///< By an op in front of it, maybe of another block.
   unsigned index = 0; ///< Of which blocks go round,
-  AxisId axis = 0;    ///< over this axis
-  uint32_t size = 0;  ///< of so many ranks.
-  llvm::SmallVector<OrderEdge, 0> step; ///< After what the next blocks are received: the step before has ended by then.
-  Op *last = nullptr; ///< What has been inserted behind it so far; null: what is made stands in front.
+  AxisId axis = 0;    ///< over this axis.
+  std::optional<RingSteps> steps;
 };
 } // namespace
 

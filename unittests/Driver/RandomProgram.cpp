@@ -101,6 +101,9 @@ public:
                    "  overlap communication" + (random.chance(50) ? "" : " " + random.pick(kept)) + " with compute;");
     if (random.chance(15))
       lines.insert(lines.begin() + endOfRules, makeLayerRule("offload"));
+    if (!kept.empty() && random.chance(20))
+      lines.insert(lines.begin() + endOfRules,
+                   "  overlap communication" + (random.chance(70) ? "" : " " + random.pick(kept)) + " with products;");
     return std::move(lines);
   }
 

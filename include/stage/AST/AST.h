@@ -446,7 +446,7 @@ struct SlowStmt : Stmt {
   Expr *by;
   AST_CLASSOF(SlowStmt)
 };
-/// `overlap communication (dp, cp) with compute;`
+/// `overlap communication (dp, cp) with compute;` or `with products;`
 struct OverlapStmt : Stmt {
   Ident what;
   AxisListSyntax axes;

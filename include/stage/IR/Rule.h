@@ -7,9 +7,10 @@
 //   rule 4 partition parameters over dp keep units ("layers[*]", "embed") prefetch 1;
 //   rule 5 reduce gradients over dp bucket 1024 in bf16 per microbatch beside backward;
 //   rule 6 overlap communication over (dp, cp);
-//   rule 7 at "layers[*]" recompute whole cases (1);
-//   rule 8 at "layers[*].mlp" offload after 1 cases (1);
-//   rule 9 offload optimizer;
+//   rule 7 overlap products over tp;
+//   rule 8 at "layers[*]" recompute whole cases (1);
+//   rule 9 at "layers[*].mlp" offload after 1 cases (1);
+//   rule 10 offload optimizer;
 //
 // Rules stand in the graph IR, so that apply-strategy can be tested alone.
 //
@@ -66,9 +67,9 @@ struct Rule {
   /// Says that state is on the host.
   bool offloadsState() const { return kind == RuleKind::OffloadOptimizer || kind == RuleKind::OffloadParameters; }
   /// Says nothing of shardings: what is done with parameters and their gradients, or when.
-  bool isOfState() const {
-    return partitionsState() || offloadsState() || kind == RuleKind::ReduceGradients || kind == RuleKind::OverlapCommunication;
-  }
+  bool isOfState() const { return partitionsState() || offloadsState() || kind == RuleKind::ReduceGradients || isOfOverlap(); }
+  /// Says what runs beside what.
+  bool isOfOverlap() const { return kind == RuleKind::OverlapCommunication || kind == RuleKind::OverlapProducts; }
   /// OverlapCommunication: groups over other axes have another stream each, instead of one for all of them.
   bool isApart = false;
   /// Recompute: as a whole, with what backward does not need, and what is used outside of it is kept.

@@ -20,7 +20,7 @@ std::optional<AxisList> getDecidedAxes(const Op &op, unsigned index);
 /// is split further would be pieces of an inner part.
 AxisList getLeadingAxes(const Graph &graph, Size extent, llvm::ArrayRef<PlacedAxis> axes);
 
-/// Axes that stand on a folded index of an op and on another one, too: coordinate c works on its part of the one and on
+/// Axes that stand on a folded index of an op and on another one, too, or on two indices of a product: coordinate c works on its part of the one and on
 /// the block of the other that it has. With `cp` on s and `cp rotated 1` on t of two blocks these are
 ///
 ///           t: 0  1

@@ -221,6 +221,9 @@ struct Sharding {
   AxisSet getSharded() const;
   /// Those that deal a dim by a table.
   AxisSet getListed() const;
+  /// Of a *piece*, what a rank has of a tensor in a step of a ring: axes that stand on two dims. Coordinate c has its block of the one, and
+  /// of the other the block that it has in this step: {tp, tp rotated 1} is a block beside the diagonal. Other blocks are nowhere.
+  AxisSet getTwice() const;
   /// The dim an axis stands on. Nothing for one of flat storage.
   std::optional<unsigned> getDimOf(AxisId axis) const;
   /// The same without what is still to be reduced.

@@ -19,7 +19,9 @@
 // over the nodes.
 //
 // A slice is a view. What reads it reads the tensor behind it, as long as something else
-// still does; the last that does copies the slice, which is a tensor from then on. An
+// still does; the last that does copies the slice, which is a tensor from then on. What a step of a ring takes is never copied.
+// What products make piece by piece is one tensor, which is there from the first piece on; other pieces that are joined are
+// tensors of their own, and who reads the whole reads all of them. An
 // all_reduce writes over its operand if nothing uses that afterwards. Otherwise no op
 // works in place. Constants are part of the op that uses them.
 //
@@ -163,6 +165,7 @@ private:
   struct View {
     unsigned source;
     int madeAfter;
+    bool isPiece; ///< That a step of a ring takes.
   };
   /// An access that is found out about later.
   struct LateAccess {
@@ -186,6 +189,8 @@ private:
   void bind(IterationValue from, IterationValue to) override;
   void free(IterationValue value) override;
   void runSlice(const Op &op);
+  void runJoin(const Op &op);
+  static const Value *findJoined(const Value &value);
   void runPermute(const Op &op);
   void runNode(const Op &op);
 
@@ -205,6 +210,7 @@ private:
   void insert(std::vector<LateAccess> late);
   bool isCopied(const UnitTensor &tensor, const View &view) const;
   void finish();
+  void readJoined();
   void resolveViews();
   void readParts();
   void holdUntilRelease();
@@ -229,6 +235,7 @@ private:
   std::vector<Node> nodes;
   std::vector<TensorAccess> accesses; ///< In the order of the nodes.
   llvm::DenseMap<unsigned, View> views; ///< By number of tensor.
+  llvm::DenseMap<unsigned, std::vector<unsigned>> joined; ///< Likewise: the tensors that this one is.
   llvm::DenseMap<unsigned, unsigned> parts; ///< Likewise, of those that follow the first.
   std::vector<ReleasedTensors> released;
   std::vector<unsigned> ends; ///< Per unit: the number of nodes so far.
