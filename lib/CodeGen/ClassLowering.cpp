@@ -256,7 +256,7 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
                                                            : ChakraCommType::AllToAll;
     f.groupKind = getGroupKind(op);
     f.fields.commSize = makeNumber(cost.bytes, 1, &op, nullptr);
-    if (std::optional<unsigned> kind = groups.find(op))
+    if (std::optional<unsigned> kind = groups.find(op, stage.stage))
       f.fields.group = NodeValue::slot(getSlot({RankSlot::Kind::Group, *kind}));
     f.networkDims.resize(graph.mesh.getNumNetworkDims());
     for (AxisId axis : op.axes)

@@ -180,7 +180,7 @@ private:
   NodeValue makeNumber(Size size, uint64_t least, const Op *op, const Value *value);
   /// The last kinds are those of collectives that name no group, and of permutes.
   unsigned getGroupKind(const Op &op) const {
-    return op.kind == OpKind::Permute ? groups.getNumKinds() + 1 : groups.find(op).value_or(groups.getNumKinds());
+    return op.kind == OpKind::Permute ? groups.getNumKinds() + 1 : groups.find(op, stage.stage).value_or(groups.getNumKinds());
   }
   const OpFacts &getFacts(const Op &op);
   void lowerOp(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration, uint64_t id,

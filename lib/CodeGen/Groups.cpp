@@ -25,18 +25,18 @@ bool GroupTable::spansStages(const Entry &entry) const {
   return pipelineAxis && (entry.kind.axes >> *pipelineAxis & 1);
 }
 
-GroupKind GroupTable::describe(const Op &op) const {
+GroupKind GroupTable::describe(const Op &op, unsigned stage) const {
   GroupKind kind;
   kind.axes = toSet(op.axes);
   if (pipelineAxis && (kind.axes >> *pipelineAxis & 1))
-    kind.stages.assign(op.stages.begin(), op.stages.end());
+    kind.stages.append(op.getGroupStages(stage).begin(), op.getGroupStages(stage).end());
   return kind;
 }
 
 void GroupTable::use(const Op &op, unsigned stage) {
   if (!isCollective(op.kind))
     return;
-  GroupKind kind = describe(op);
+  GroupKind kind = describe(op, stage);
   if (mesh.getGroupSize(kind.axes) == 1)
     return;
   auto it = llvm::find_if(entries, [&](const Entry &entry) { return entry.kind == kind; });
@@ -46,8 +46,8 @@ void GroupTable::use(const Op &op, unsigned stage) {
     it->usedBy.push_back(stage); // stages come in order
 }
 
-std::optional<unsigned> GroupTable::find(const Op &op) const {
-  GroupKind kind = describe(op);
+std::optional<unsigned> GroupTable::find(const Op &op, unsigned stage) const {
+  GroupKind kind = describe(op, stage);
   for (unsigned i = 0; i < entries.size(); ++i)
     if (entries[i].kind == kind)
       return i;

@@ -45,8 +45,8 @@ public:
   explicit GroupTable(const Program &program, uint64_t first = 1);
 
   unsigned getNumKinds() const { return entries.size(); }
-  /// The kind of a collective's groups; nothing if they have one member.
-  std::optional<unsigned> find(const Op &op) const;
+  /// The kind of a collective's groups on a stage; nothing if they have one member.
+  std::optional<unsigned> find(const Op &op, unsigned stage) const;
   /// The number of the group of a kind that a rank is in, which is counted from the first of its part. It must take part
   /// in the kind.
   uint64_t getNumber(unsigned kind, int64_t rank) const;
@@ -69,7 +69,7 @@ private:
     /// Stages on which some rank uses it, ascending; a kind that spans the pipeline axis has them all in one group.
     llvm::SmallVector<unsigned, 4> usedBy;
   };
-  GroupKind describe(const Op &op) const;
+  GroupKind describe(const Op &op, unsigned stage) const;
   void use(const Op &op, unsigned stage);
   uint64_t indexOf(const Entry &entry, int64_t rank) const;
   bool spansStages(const Entry &entry) const;

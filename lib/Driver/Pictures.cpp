@@ -16,22 +16,6 @@ using namespace stage;
 /// Per stage and position in its list.
 using TimesOfUnits = std::vector<std::vector<int64_t>>;
 
-/// The units of all stages as the program runs them, what runs once per step included.
-static Schedule getSchedule(const Program &program) {
-  Schedule schedule;
-  schedule.stages = program.numStages;
-  schedule.microbatches = program.microbatches;
-  schedule.chunks = program.numChunks;
-  for (const StageProgram &stage : program.stages)
-    schedule.units.push_back(stage.units);
-  schedule.placement.resize(schedule.getNumVirtualStages());
-  for (unsigned number = 0; number < program.virtualStages.size(); ++number) {
-    auto [stage, chunk] = program.virtualStages[number];
-    schedule.placement[chunk * schedule.stages + stage] = number;
-  }
-  return schedule;
-}
-
 /// What units take by the FLOPs of their templates: of a stage's ranks together, made small enough to be added up.
 static std::optional<TimesOfUnits> findUnitFlops(Compilation &c) {
   std::optional<Report> report = makeReport(c);
@@ -69,7 +53,7 @@ static bool printPicture(const DriverOptions &options, llvm::function_ref<void(l
 }
 
 bool stage::printSchedule(Compilation &c, const DriverOptions &options) {
-  Schedule schedule = getSchedule(*c.program);
+  Schedule schedule = c.program->getSchedule(/*withStep=*/true);
   std::string title = "job " + c.job->decl->name.name.str();
   std::optional<TimesOfUnits> flops;
   if (!options.scheduleTimes && !(flops = findUnitFlops(c)))

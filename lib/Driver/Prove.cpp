@@ -50,7 +50,9 @@ public:
     for (const Rule &rule : job.graph->rules)
       if (rule.kind == RuleKind::Ring || rule.kind == RuleKind::OverlapProducts)
         for (AxisId axis : rule.axes)
-          ringAxes.push_back(job.graph->mesh[axis].name);
+          longAxes.push_back(job.graph->mesh[axis].name);
+    if (const PipelineInfo &pipeline = job.graph->pipeline; pipeline.copies > 1)
+      longAxes.push_back(job.graph->mesh[*pipeline.axis].name);
     shrinkMesh(*job.job);
     shrinkBatch();
     return true;
@@ -124,8 +126,8 @@ private:
       if (!isParameter || isGiven(axis.name.name))
         continue;
       Choice choice{&axis, {}};
-      bool isRing = llvm::is_contained(ringAxes, axis.name.name);
-      for (int64_t size = axis.size % 2 == 0 ? (isRing ? 4 : 2) : 3; size < axis.size; size *= 2)
+      bool isLong = llvm::is_contained(longAxes, axis.name.name);
+      for (int64_t size = axis.size % 2 == 0 ? (isLong ? 4 : 2) : 3; size < axis.size; size *= 2)
         choice.sizes.push_back(size);
       if (choice.sizes.empty())
         continue;
@@ -188,7 +190,7 @@ private:
   std::vector<std::string> given;
   std::vector<std::pair<unsigned, bool>> kindsOfCuts; ///< Of the job as it is.
   std::vector<int64_t> split;                         ///< Of the job, once it is balanced.
-  std::vector<std::string> ringAxes; ///< Over which blocks go round.
+  std::vector<std::string> longAxes; ///< Of four ranks at least: of a ring, of pairs of stages that hold copies of a model.
   // Of the job with these options.
   int64_t microbatches = 1, globalBatch = 1, stages = 1;
 };

@@ -500,6 +500,8 @@ bool TextParser::parsePipeline() {
     bool parsed;
     if (consume("chunks")) {
       parsed = parseUnsigned(pipeline.chunks);
+    } else if (consume("copies")) {
+      parsed = parseUnsigned(pipeline.copies);
     } else if (consume("placement")) {
       do
         parsed = parseUnsigned(pipeline.placement.emplace_back());
@@ -524,7 +526,7 @@ bool TextParser::parsePipeline() {
     } else if (consume("units")) {
       parsed = parseUnitList();
     } else {
-      return fail("'chunks', 'placement', 'split', 'place', 'schedule' or 'units'");
+      return fail("'chunks', 'copies', 'placement', 'split', 'place', 'schedule' or 'units'");
     }
     if (!parsed || !expect(";"))
       return false;

@@ -218,7 +218,13 @@ bool TextParser::parseReshard(Op &op) {
     return false;
   if (op.kind == OpKind::Permute && (!expect("by") || !parseUnsigned(op.shift)))
     return false;
-  return !consume("stages") || parseList("(", ")", [&] { return parseUnsigned(op.stages.emplace_back()); });
+  if (!consume("stages"))
+    return true;
+  bool parsed;
+  do
+    parsed = parseList("(", ")", [&, &group = op.stages.emplace_back()] { return parseUnsigned(group.emplace_back()); });
+  while (parsed && consume(","));
+  return parsed;
 }
 
 /// `(0, 2)`: the dims that an all_to_all makes whole.

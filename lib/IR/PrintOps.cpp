@@ -255,11 +255,7 @@ private:
       os << " reduce " << getName(op.reduce);
     if (op.kind == OpKind::Permute)
       os << " by " << op.shift;
-    if (!op.stages.empty()) {
-      os << " stages (";
-      llvm::interleaveComma(op.stages, os);
-      os << ')';
-    }
+    printStages(os, op);
   }
 
   void printRepeatHead(const Op &op) {

@@ -69,6 +69,16 @@ void stage::printAxes(llvm::raw_ostream &os, const Mesh &mesh, llvm::ArrayRef<Pl
   os << (names.size() == 1 ? "" : ")");
 }
 
+void stage::printStages(llvm::raw_ostream &os, const Op &op) {
+  if (!op.stages.empty())
+    os << " stages ";
+  llvm::interleaveComma(op.stages, os, [&](llvm::ArrayRef<unsigned> group) {
+    os << '(';
+    llvm::interleaveComma(group, os);
+    os << ')';
+  });
+}
+
 void stage::print(llvm::raw_ostream &os, const Graph &graph, const Extent &extent) {
   if (extent.dim) {
     os << extent.dim->name;

@@ -250,6 +250,8 @@ private:
     os << " {\n";
     if (pipeline.chunks != 1)
       os << "    chunks " << pipeline.chunks << ";\n";
+    if (pipeline.copies != 1)
+      os << "    copies " << pipeline.copies << ";\n";
     if (!pipeline.placement.empty()) {
       os << "    placement ";
       llvm::interleaveComma(pipeline.placement, os);

@@ -9,6 +9,25 @@
 
 using namespace stage;
 
+Schedule Program::getSchedule(bool withStep) const {
+  Schedule schedule;
+  schedule.stages = numStages;
+  schedule.microbatches = microbatches;
+  schedule.chunks = numChunks;
+  schedule.copies = numCopies;
+  schedule.training = graph->training;
+  schedule.loc = graph->pipeline.axis ? graph->pipeline.loc : graph->loc;
+  for (const StageProgram &stage : stages)
+    llvm::copy_if(stage.units, std::back_inserter(schedule.units.emplace_back()),
+                  [&](const Unit &unit) { return withStep || !isOncePerStep(unit.kind); });
+  schedule.placement.resize(schedule.getNumVirtualStages());
+  for (unsigned number = 0; number < virtualStages.size(); ++number) {
+    auto [stage, chunk] = virtualStages[number];
+    schedule.placement[chunk * numStages + stage] = number;
+  }
+  return schedule;
+}
+
 const UnitTemplate *StageProgram::find(PhaseKind kind, unsigned chunk) const {
   for (const UnitTemplate &unit : templates)
     if (unit.kind == kind && unit.chunk == chunk)
@@ -311,11 +330,7 @@ private:
     }
     if (op.kind == OpKind::Permute)
       os << " by " << op.shift;
-    if (!op.stages.empty()) {
-      os << " stages (";
-      llvm::interleaveComma(op.stages, os);
-      os << ')';
-    }
+    printStages(os, op);
   }
 
   llvm::raw_ostream &os;

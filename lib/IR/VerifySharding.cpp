@@ -221,6 +221,19 @@ static std::optional<Sharding> getPermuted(VerifierContext &context, const Op &o
   return from;
 }
 
+static bool areGroupsOfStages(const Op &op, int64_t numStages) {
+  llvm::DenseSet<unsigned> known;
+  for (const auto &group : op.stages) {
+    if (group.size() < 2 || std::adjacent_find(group.begin(), group.end(), std::greater_equal<>()) != group.end() ||
+        group.back() >= numStages)
+      return false;
+    for (unsigned stage : group)
+      if (!known.insert(stage).second)
+        return false;
+  }
+  return true;
+}
+
 /// The sharding that a reshard makes of `from`, that of an operand. Nothing, with the reason in `fault`, if it cannot
 /// take that.
 static std::optional<Sharding> getResharded(VerifierContext &context, const Op &op, unsigned operand, Sharding from,
@@ -229,9 +242,8 @@ static std::optional<Sharding> getResharded(VerifierContext &context, const Op &
   if (!op.stages.empty()) {
     if (op.kind != OpKind::AllReduce || op.axes.size() != 1 || op.axes.front() != context.graph.pipeline.axis)
       fault = "only an all_reduce over the pipeline's axis is restricted to stages";
-    else if (std::adjacent_find(op.stages.begin(), op.stages.end(), std::greater_equal<>()) != op.stages.end() ||
-             op.stages.size() < 2 || op.stages.back() >= context.graph.mesh[op.axes.front()].size)
-      fault = "its stages are not two or more stages of the pipeline in ascending order";
+    else if (!areGroupsOfStages(op, context.graph.mesh[op.axes.front()].size))
+      fault = "its stages are not two or more stages of the pipeline in ascending order, each in one group";
     return fault.empty() ? std::optional<Sharding>(from) : std::nullopt;
   }
   if (op.kind == OpKind::Permute)

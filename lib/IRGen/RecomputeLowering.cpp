@@ -227,7 +227,7 @@ private:
     }
     const PipelineInfo &pipeline = graph.pipeline;
     int64_t sum = std::accumulate(counts.begin(), counts.end(), int64_t(0));
-    unsigned stages = (pipeline.axis ? unsigned(graph.mesh[*pipeline.axis].size) : 1) * pipeline.chunks;
+    unsigned stages = (pipeline.axis ? unsigned(graph.mesh[*pipeline.axis].size) : 1) * pipeline.chunks / pipeline.copies;
     bool fits = std::accumulate(pipeline.split.begin(), pipeline.split.end(), int64_t(0)) == sum && pipeline.split.size() == stages;
     PipelineChain chain(counts, fits ? pipeline.split : splitEvenly(sum, stages)); // what does not fit is refused where it is cut
     isChosen.assign(isChosen.size(), false);

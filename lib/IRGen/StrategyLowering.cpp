@@ -429,11 +429,14 @@ private:
     if (bound->schedule.decl)
       info.scheduleName = bound->schedule.decl->name.name.str();
     const auto &virtualStages = bound->schedule.virtualStages;
+    info.copies = bound->schedule.copies;
+    int64_t chunksPerCopy = info.chunks / info.copies;
     bool isUsual = true;
     for (int64_t chunk = 0; chunk < info.chunks; ++chunk)
       for (const std::vector<int64_t> &ofStage : virtualStages) {
-        isUsual &= ofStage[chunk] == int64_t(info.placement.size());
-        info.placement.push_back(unsigned(ofStage[chunk]));
+        int64_t first = chunk / chunksPerCopy * chunksPerCopy * int64_t(virtualStages.size()); // of its copy
+        isUsual &= first + ofStage[chunk] == int64_t(info.placement.size());
+        info.placement.push_back(unsigned(first + ofStage[chunk]));
       }
     if (isUsual)
       info.placement.clear();

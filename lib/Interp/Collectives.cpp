@@ -16,10 +16,11 @@ std::vector<int64_t> stage::getGroup(const Graph &graph, const Op &op, int64_t r
         next.push_back(member + i * mesh.getStride(axis));
     group = std::move(next);
   }
-  if (!op.stages.empty() && graph.pipeline.axis)
-    llvm::erase_if(group, [&](int64_t member) {
-      return !llvm::is_contained(op.stages, unsigned(mesh.getCoordinate(member, *graph.pipeline.axis)));
-    });
+  if (!op.stages.empty() && graph.pipeline.axis) {
+    auto getStage = [&](int64_t member) { return unsigned(mesh.getCoordinate(member, *graph.pipeline.axis)); };
+    llvm::ArrayRef<unsigned> stages = op.getGroupStages(getStage(rank));
+    llvm::erase_if(group, [&](int64_t member) { return !llvm::is_contained(stages, getStage(member)); });
+  }
   return group;
 }
 

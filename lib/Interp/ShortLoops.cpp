@@ -205,7 +205,8 @@ IterationCases stage::shortenCases(const IterationCases &cases, int64_t longestR
 }
 
 static unsigned countVirtualStages(const Graph &graph) {
-  return (graph.pipeline.axis ? graph.mesh[*graph.pipeline.axis].size : 1) * graph.pipeline.chunks;
+  int64_t stages = graph.pipeline.axis ? graph.mesh[*graph.pipeline.axis].size : 1;
+  return stages * graph.pipeline.chunks / std::max(graph.pipeline.copies, 1u); // of each copy
 }
 
 std::optional<PipelineChain> stage::findChain(const Graph &graph) {

@@ -197,12 +197,13 @@ private:
     if (!isCommunication(op.kind))
       return;
     int64_t groupSize = graph.mesh.getGroupSize(toSet(op.axes));
+    llvm::ArrayRef<unsigned> stages = op.getGroupStages(stage.stage);
     if (!op.stages.empty())
-      groupSize = groupSize / program.numStages * op.stages.size();
+      groupSize = groupSize / program.numStages * stages.size();
     AxisList axes;
     for (AxisId axis : op.axes) // in whatever layout
       axes.emplace_back(axis);
-    TrafficReport &traffic = findTraffic(stage, op.kind, /*isSend=*/false, axes, op.stages, groupSize);
+    TrafficReport &traffic = findTraffic(stage, op.kind, /*isSend=*/false, axes, stages, groupSize);
     addBytes(stage, traffic, times, totals.bytes, totals.varyingBytes);
   }
 

@@ -25,8 +25,8 @@ using namespace stage;
 
 namespace {
 /// What a stage can get wrong, each reported once per stage.
-enum class Fault { OutOfRange, Repeats, Misses, MixesBackward, WrongOrder };
-constexpr unsigned numFaults = 5;
+enum class Fault { OutOfRange, OtherCopy, Repeats, Misses, MixesBackward, WrongOrder };
+constexpr unsigned numFaults = 6;
 
 class Checker {
 public:
@@ -34,7 +34,10 @@ public:
 
   bool run() {
     unsigned errorsBefore = diags.getNumErrors();
-    checkPlacement(schedule, diags);
+    if (!checkPlacement(schedule, diags))
+      return false;
+    copyOf.assign(schedule.microbatches, 0);
+    isKnown.resize(schedule.microbatches);
     if (schedule.units.size() != schedule.stages)
       diags.report(schedule.loc, diag::ScheduleWrongStages) << schedule.units.size() << schedule.stages;
     for (stage = 0; stage < schedule.units.size(); ++stage)
@@ -66,7 +69,8 @@ private:
     fillPositions();
     for (unsigned chunk = 0; chunk < schedule.chunks; ++chunk)
       for (unsigned microbatch = 0; microbatch < schedule.microbatches; ++microbatch)
-        checkMicrobatch(chunk, microbatch);
+        if (isPassed(chunk, microbatch))
+          checkMicrobatch(chunk, microbatch);
     for (std::optional<DiagnosticBuilder> &message : messages) {
       unsigned more = faults[&message - messages] - 1;
       if (message && more)
@@ -93,12 +97,31 @@ private:
           *message << unit.str() << i << schedule.microbatches << schedule.chunks;
         continue;
       }
+      if (stage == 0 && !isKnown.test(unit.microbatch)) {
+        isKnown.set(unit.microbatch);
+        copyOf[unit.microbatch] = unit.chunk / schedule.getChunksPerCopy();
+      }
+      checkCopy(unit, i);
       unsigned &known = position(unit.kind, unit.chunk, unit.microbatch);
       if (known == absent)
         known = i;
       else if (DiagnosticBuilder *message = report(Fault::Repeats, unit.loc, diag::ScheduleRepeats))
         *message << unit.str() << known << i;
     }
+  }
+
+  /// Whether a microbatch passes a chunk: its copy is that of the first unit on the first stage.
+  bool isPassed(unsigned chunk, unsigned microbatch) const {
+    return chunk / schedule.getChunksPerCopy() == copyOf[microbatch];
+  }
+
+  /// A unit of a copy that its microbatch does not pass.
+  void checkCopy(const Unit &unit, unsigned at) {
+    if (isPassed(unit.chunk, unit.microbatch))
+      return;
+    if (DiagnosticBuilder *message = report(Fault::OtherCopy, unit.loc, diag::ScheduleOtherCopy))
+      *message << unit.str() << at << unit.microbatch << copyOf[unit.microbatch]
+               << unit.chunk / schedule.getChunksPerCopy();
   }
 
   void checkMicrobatch(unsigned chunk, unsigned microbatch) {
@@ -204,19 +227,58 @@ private:
   DiagnosticEngine &diags;
   unsigned stage = 0; ///< The stage that is checked alone.
   std::vector<unsigned> positions;
+  std::vector<unsigned> copyOf; ///< By microbatch.
+  llvm::BitVector isKnown;      ///< Whose copy is known.
   unsigned faults[numFaults];
   std::optional<DiagnosticBuilder> messages[numFaults];
 };
 } // namespace
 
+/// Stages by the virtual stage that they hold, of whichever copy.
+static std::vector<std::vector<unsigned>> listHolders(const Schedule &schedule) {
+  unsigned perCopy = schedule.stages * schedule.getChunksPerCopy();
+  std::vector<std::vector<unsigned>> holders(perCopy);
+  for (unsigned stage = 0; stage < schedule.stages; ++stage)
+    for (unsigned chunk = 0; chunk < schedule.chunks; ++chunk)
+      holders[schedule.getVirtualStage(chunk, stage) % perCopy].push_back(stage);
+  return holders;
+}
+
+/// One all_reduce adds up what stages computed for the same parameters: they have all of them in common.
+static bool checkCopies(const Schedule &schedule, DiagnosticEngine &diags) {
+  std::vector<const std::vector<unsigned> *> known(schedule.stages, nullptr);
+  std::vector<std::vector<unsigned>> holders = listHolders(schedule);
+  for (unsigned v = 0; v < holders.size(); ++v)
+    for (unsigned i = 0; i < holders[v].size(); ++i) {
+      unsigned stage = holders[v][i];
+      if (i && holders[v][i - 1] == stage) {
+        diags.report(schedule.loc, diag::ScheduleCopiesMeet) << stage << v;
+        return false;
+      }
+      if (known[stage] && *known[stage] != holders[v]) {
+        diags.report(schedule.loc, diag::ScheduleCopiesOverlap) << stage << v << llvm::join(
+            llvm::map_range(holders[v], [](unsigned number) { return std::to_string(number); }), ", ")
+            << llvm::join(llvm::map_range(*known[stage], [](unsigned number) { return std::to_string(number); }), ", ");
+        return false;
+      }
+      known[stage] = &holders[v];
+    }
+  return true;
+}
+
 bool stage::checkPlacement(const Schedule &schedule, DiagnosticEngine &diags) {
   unsigned numVirtual = schedule.getNumVirtualStages(), errorsBefore = diags.getNumErrors();
-  if (schedule.placement.empty())
+  if (schedule.copies == 0 || schedule.chunks % schedule.copies) {
+    diags.report(schedule.loc, diag::ScheduleCopies) << schedule.copies << schedule.chunks;
+    return false;
+  }
+  if (schedule.placement.empty() && schedule.copies == 1)
     return true;
-  if (schedule.placement.size() != numVirtual) {
+  if (!schedule.placement.empty() && schedule.placement.size() != numVirtual) {
     diags.report(schedule.loc, diag::SchedulePlacementSize) << schedule.placement.size() << numVirtual;
     return false;
   }
+  unsigned perCopy = schedule.stages * schedule.getChunksPerCopy();
   llvm::BitVector taken(numVirtual);
   for (unsigned chunk = 0; chunk < schedule.chunks; ++chunk)
     for (unsigned stage = 0; stage < schedule.stages; ++stage) {
@@ -225,10 +287,12 @@ bool stage::checkPlacement(const Schedule &schedule, DiagnosticEngine &diags) {
         diags.report(schedule.loc, diag::SchedulePlacementRange) << chunk << stage << virtualStage << numVirtual;
       else if (taken.test(virtualStage))
         diags.report(schedule.loc, diag::SchedulePlacementTwice) << virtualStage << chunk << stage;
+      else if (unsigned copy = chunk / schedule.getChunksPerCopy(); virtualStage / perCopy != copy)
+        diags.report(schedule.loc, diag::SchedulePlacementCopy) << chunk << stage << copy << virtualStage;
       else
         taken.set(virtualStage);
     }
-  return diags.getNumErrors() == errorsBefore;
+  return diags.getNumErrors() == errorsBefore && (schedule.copies == 1 || checkCopies(schedule, diags));
 }
 
 bool stage::checkSchedule(const Schedule &schedule, DiagnosticEngine &diags) { return Checker(schedule, diags).run(); }

@@ -144,11 +144,11 @@ private:
     };
     forEachUnit([&](const Unit &unit, unsigned virtualStage, UnitRef ref) { find(virtualStage, unit) = ref; });
     forEachUnit([&](const Unit &unit, unsigned virtualStage, UnitRef ref) {
-      bool forward = isForward(unit.kind);
-      if (forward ? virtualStage + 1 >= schedule.getNumVirtualStages() : virtualStage == 0)
+      auto next = isForward(unit.kind) ? schedule.getNext(virtualStage) : schedule.getPrevious(virtualStage);
+      if (!next)
         return;
       // What chunks of one stage hand each other is no message.
-      if (UnitRef receiver = find(forward ? virtualStage + 1 : virtualStage - 1, unit); receiver.stage != ref.stage)
+      if (UnitRef receiver = find(*next, unit); receiver.stage != ref.stage)
         add(ref, receiver);
     });
   }

@@ -31,11 +31,11 @@ std::vector<std::pair<unsigned, unsigned>> stage::invertPlacement(const Schedule
 
 std::optional<Execution::Need> Execution::getNeed(unsigned stage, const Unit &unit) const {
   unsigned virtualStage = schedule.getVirtualStage(unit.chunk, stage);
-  if (isForward(unit.kind) && virtualStage > 0)
-    return Need{virtualStage - 1, true};
-  if (makesInputGradient(unit.kind) && virtualStage + 1 < schedule.getNumVirtualStages())
-    return Need{virtualStage + 1, false};
-  return std::nullopt;
+  if (!hasMessages(unit.kind))
+    return std::nullopt;
+  bool forward = isForward(unit.kind);
+  std::optional<unsigned> needed = forward ? schedule.getPrevious(virtualStage) : schedule.getNext(virtualStage);
+  return needed ? std::optional(Need{*needed, forward}) : std::nullopt;
 }
 
 Execution::Execution(const Schedule &schedule, llvm::function_ref<int64_t(UnitRef)> duration)
@@ -66,10 +66,8 @@ Execution::Execution(const Schedule &schedule, llvm::function_ref<int64_t(UnitRe
         continue;
       unsigned virtualStage = schedule.getVirtualStage(unit.chunk, stage);
       endOf(virtualStage, unit.microbatch, forward) = free[stage];
-      unsigned waiting = forward ? virtualStage + 1 : virtualStage - 1;
-      // The one before the first wraps around and is past the last.
-      if (waiting < places.size())
-        awake.push_back(places[waiting].first);
+      if (auto waiting = forward ? schedule.getNext(virtualStage) : schedule.getPrevious(virtualStage))
+        awake.push_back(places[*waiting].first);
     }
     makespan = std::max(makespan, free[stage]);
   }

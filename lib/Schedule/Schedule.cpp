@@ -7,6 +7,8 @@ using namespace stage;
 
 void Schedule::print(llvm::raw_ostream &os) const {
   os << "stages " << stages << ", microbatches " << microbatches << ", chunks " << chunks << '\n';
+  if (copies != 1)
+    os << "copies " << copies << '\n';
   if (!placement.empty()) {
     os << "placement ";
     llvm::interleave(placement, os, " ");
@@ -48,6 +50,8 @@ std::optional<Schedule> stage::parseSchedule(llvm::StringRef text) {
     if (line.empty())
       continue;
     unsigned stage;
+    if (takeNumber(line, "copies", schedule.copies))
+      continue;
     if (line.consume_front("placement ")) {
       for (line = line.ltrim(); !line.empty(); line = line.ltrim())
         if (line.consumeInteger(10, schedule.placement.emplace_back()))

@@ -446,7 +446,7 @@ static bool bindSplit(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPi
 
 /// `place embed = first;`, `place gf, head = last;`, or with the name of a number.
 static bool bindPlace(Evaluator &evaluator, const ast::PlaceStmt &place, int64_t stages, BoundPipeline &pipeline) {
-  int64_t last = stages * pipeline.schedule.chunks - 1;
+  int64_t last = stages * pipeline.schedule.chunks / pipeline.schedule.copies - 1;
   std::optional<int64_t> where;
   const CTValue *value = pipeline.env->find(place.where.name);
   if (value) {

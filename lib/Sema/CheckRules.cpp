@@ -252,7 +252,8 @@ void ScheduleChecker::checkUnit(const ast::ExprStmt &stmt) {
   auto *callee = call ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
   if (callee && callee->name == listWord)
     return; // its units are no names; they are read when the schedule is run
-  if (callee && getUnitKind(callee->name)) {
+  const ast::Decl *decl = callee ? lookupDecl(callee->name, callee->range) : nullptr;
+  if (callee && (getUnitKind(callee->name) || (decl && llvm::isa<ast::ScheduleDecl>(decl)))) {
     for (const ast::Argument &argument : call->args)
       checkExpr(argument.value);
     return;

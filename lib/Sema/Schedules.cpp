@@ -6,7 +6,7 @@
 // Algorithm: run the program once for each r, statement by statement, in an
 // environment of its parameters. Everything in it is an integer, so the evaluator
 // stays on its fast path. `virtual` must come before the units whose chunks it
-// counts. What the placements of all stages say together is checked at the end.
+// counts. A schedule may run another one, with arguments of its own. What the placements of all stages say together is checked at the end.
 //
 // Limits: steps (of all stages together) and units per stage are bounded, so that a
 // schedule that runs away is an error and not a full memory.
@@ -40,12 +40,15 @@ public:
   std::optional<BoundSchedule> run(ArrayRef<NamedValue> args);
 
 private:
+  bool bindParams(ArrayRef<ast::Param> params, ArrayRef<NamedValue> args, const ast::ScheduleDecl &of, SMRange at,
+                  Environment &env);
   bool runStage(int64_t r, const Environment &arguments);
   bool runBody(ArrayRef<ast::Stmt *> body, Environment &env);
   bool runStmt(const ast::Stmt *stmt, Environment &env);
   bool runFor(const ast::ForStmt *loop, const Environment &env);
   bool runVirtual(const ast::VirtualStmt *stmt, const Environment &env);
   bool runCall(const ast::CallExpr *call, const Environment &env);
+  bool runOther(const ast::CallExpr *call, const Environment &env);
   bool runUnit(PhaseKind kind, const ast::CallExpr *call, const Environment &env);
   bool runList(const ast::CallExpr *call);
   bool addUnit(PhaseKind kind, int64_t microbatch, int64_t chunk, SMRange range);
@@ -62,6 +65,7 @@ private:
   int64_t numUnits = 0;    ///< Of this stage so far.
   bool sawVirtual = false; ///< On this stage.
   const ast::VirtualStmt *placement = nullptr;
+  llvm::SmallVector<const ast::ScheduleDecl *, 4> running; ///< The schedule, and those that it runs at the moment.
 };
 } // namespace
 
@@ -77,22 +81,11 @@ bool ScheduleRunner::fail(SMRange range, diag::ID id, std::initializer_list<llvm
 std::optional<BoundSchedule> ScheduleRunner::run(ArrayRef<NamedValue> args) {
   result.decl = &schedule;
   Environment arguments(evaluator.getProgram().getFile(schedule));
-  ArrayRef<ast::Param> extra = schedule.params.drop_front(numScheduleParams);
-  auto matched = matchArguments(extra, args, schedule.name.name, usedAt, diags);
-  if (!matched)
-    return std::nullopt;
   arguments.define(schedule.params[0].name.name, CTValue::integer(stages));
   arguments.define(schedule.params[1].name.name, CTValue::integer(microbatches));
-  for (size_t i = 0; i != extra.size(); ++i) {
-    const NamedValue *given = (*matched)[i];
-    std::optional<CTValue> value =
-        given ? evaluator.convert(given->value, extra[i].scalarKind, given->range, "'" + extra[i].name.name + "'")
-              : evaluator.evaluateParam(extra[i], nullptr, arguments, arguments);
-    if (!value)
-      return std::nullopt;
-    arguments.define(extra[i].name.name, std::move(*value));
-  }
-
+  if (!bindParams(schedule.params.drop_front(numScheduleParams), args, schedule, usedAt, arguments))
+    return std::nullopt;
+  running = {&schedule};
   if (stages > maxStages) {
     fail(usedAt, diag::ScheduleTooManyStages, {llvm::Twine(maxStages)});
     return std::nullopt;
@@ -108,6 +101,24 @@ std::optional<BoundSchedule> ScheduleRunner::run(ArrayRef<NamedValue> args) {
   if (!checkPlacement())
     return std::nullopt;
   return std::move(result);
+}
+
+/// Parameters get their arguments, or else their default values, in an environment that has those before them.
+bool ScheduleRunner::bindParams(ArrayRef<ast::Param> params, ArrayRef<NamedValue> args, const ast::ScheduleDecl &of,
+                                SMRange at, Environment &env) {
+  auto matched = matchArguments(params, args, of.name.name, at, diags);
+  if (!matched)
+    return false;
+  for (size_t i = 0; i != params.size(); ++i) {
+    const NamedValue *given = (*matched)[i];
+    std::optional<CTValue> value =
+        given ? evaluator.convert(given->value, params[i].scalarKind, given->range, "'" + params[i].name.name + "'")
+              : evaluator.evaluateParam(params[i], nullptr, env, env);
+    if (!value)
+      return false;
+    env.define(params[i].name.name, std::move(*value));
+  }
+  return true;
 }
 
 bool ScheduleRunner::runStage(int64_t r, const Environment &arguments) {
@@ -192,7 +203,8 @@ bool ScheduleRunner::runVirtual(const ast::VirtualStmt *stmt, const Environment 
   return true;
 }
 
-/// Every virtual stage must have one place. Without an `at`, chunk c of stage r is virtual stage c * p + r.
+/// Every virtual stage must have one place; or one for each copy of the model, of which the first has the first chunks of
+/// all stages. Without an `at`, chunk c of stage r is virtual stage c * p + r.
 bool ScheduleRunner::checkPlacement() {
   if (result.virtualStages.empty()) {
     for (int64_t r = 0; r != stages; ++r) {
@@ -204,15 +216,23 @@ bool ScheduleRunner::checkPlacement() {
   }
   if (int64_t(result.virtualStages.size()) != stages)
     return fail(placement->range, diag::VirtualStagesOfSome);
-  int64_t total = stages * result.chunks;
-  std::vector<bool> taken(total, false);
+  int64_t total = stages * result.chunks, last = 0;
   for (const std::vector<int64_t> &places : result.virtualStages)
     for (int64_t place : places) {
       if (place < 0 || place >= total)
         return fail(placement->place->range, diag::NoSuchVirtualStage, {llvm::Twine(place), llvm::Twine(total - 1)});
-      if (taken[place])
-        return fail(placement->place->range, diag::VirtualStageTwice, {llvm::Twine(place)});
-      taken[place] = true;
+      last = std::max(last, place);
+    }
+  if (total % (last + 1) == 0 && result.chunks % (total / (last + 1)) == 0)
+    result.copies = total / (last + 1);
+  int64_t chunks = result.chunks / result.copies;
+  std::vector<bool> taken(total, false);
+  for (const std::vector<int64_t> &places : result.virtualStages)
+    for (int64_t c = 0; c != result.chunks; ++c) {
+      size_t number = c / chunks * stages * chunks + places[c];
+      if (taken[number])
+        return fail(placement->place->range, diag::VirtualStageTwice, {llvm::Twine(places[c])});
+      taken[number] = true;
     }
   return true;
 }
@@ -221,7 +241,26 @@ bool ScheduleRunner::runCall(const ast::CallExpr *call, const Environment &env) 
   StringRef name = llvm::cast<ast::NameExpr>(call->callee)->name;
   if (name == listWord)
     return runList(call);
-  return runUnit(*getUnitKind(name), call, env);
+  if (std::optional<PhaseKind> kind = getUnitKind(name))
+    return runUnit(*kind, call, env);
+  return runOther(call, env);
+}
+
+/// `interleaved(p, m, r, v = 2);`: what that schedule says stands here.
+bool ScheduleRunner::runOther(const ast::CallExpr *call, const Environment &env) {
+  std::optional<CTValue> value = evaluator.evaluate(call, env);
+  if (!value)
+    return false;
+  auto &other = llvm::cast<ast::ScheduleDecl>(*value->getDecl()); // CheckRules saw to that
+  if (llvm::is_contained(running, &other))
+    return fail(call->range, diag::ScheduleRunsItself, {other.name.name});
+  Environment inner(evaluator.getProgram().getFile(other));
+  if (!bindParams(other.params, value->getArguments(), other, call->range, inner))
+    return false;
+  running.push_back(&other);
+  bool isGood = runBody(other.body, inner);
+  running.pop_back();
+  return isGood;
 }
 
 bool ScheduleRunner::runUnit(PhaseKind kind, const ast::CallExpr *call, const Environment &env) {

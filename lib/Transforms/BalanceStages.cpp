@@ -214,9 +214,9 @@ private:
 };
 } // namespace
 
-/// By virtual stage, the most microbatches between their first and their last unit there.
-static std::vector<int64_t> countInFlight(const PipelineInfo &pipeline, unsigned numStages) {
-  std::vector<int64_t> inFlight(numStages * pipeline.chunks, 1);
+/// By virtual stage, the most microbatches between their first and their last unit there; of copies of one the most of any.
+static std::vector<int64_t> countMostInFlight(const PipelineInfo &pipeline, unsigned numStages) {
+  std::vector<int64_t> inFlight(numStages * pipeline.chunks / pipeline.copies, 1);
   for (unsigned stage = 0; stage < pipeline.units.size(); ++stage) {
     llvm::DenseMap<std::pair<unsigned, unsigned>, size_t> last;
     const std::vector<Unit> &units = pipeline.units[stage];
@@ -227,7 +227,7 @@ static std::vector<int64_t> countInFlight(const PipelineInfo &pipeline, unsigned
       unsigned chunk = units[i].chunk, v = chunk * numStages + stage;
       if (units[i].kind == PhaseKind::Forward)
         ++now[chunk];
-      int64_t &most = inFlight[pipeline.placement.empty() ? v : pipeline.placement[v]];
+      int64_t &most = inFlight[(pipeline.placement.empty() ? v : pipeline.placement[v]) % inFlight.size()];
       most = std::max(most, now[chunk]);
       if (last.lookup({chunk, units[i].microbatch}) == i)
         --now[chunk];
@@ -243,7 +243,7 @@ std::optional<std::vector<int64_t>> stage::balanceStages(Graph &graph, const Pip
     return std::nullopt;
   LoadCollector collector(graph, places);
   ChainLoad chain = collector.run();
-  std::vector<int64_t> inFlight = countInFlight(pipeline, pipeline.axis ? graph.mesh[*pipeline.axis].size : 1);
+  std::vector<int64_t> inFlight = countMostInFlight(pipeline, pipeline.axis ? graph.mesh[*pipeline.axis].size : 1);
   auto split = collector.hasFailed ? std::nullopt : splitBalanced(chain, inFlight);
   if (!split) {
     int64_t iterations = 0;

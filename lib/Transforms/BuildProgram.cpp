@@ -61,6 +61,7 @@ public:
     program->buffers = layout.buffers;
     program->numStages = layout.numStages;
     program->numChunks = layout.numChunks;
+    program->numCopies = layout.numCopies;
     program->microbatches = graph.microbatches;
     program->virtualStages = layout.places;
     for (unsigned stage = 0; stage < layout.numStages; ++stage)
@@ -83,10 +84,12 @@ private:
   StageProgram buildStage(unsigned stage) {
     StageProgram result;
     result.stage = stage;
-    for (unsigned v : layout.listVirtualStages(stage)) {
-      llvm::DenseSet<Op *> needed = collectRematerialised(v);
+    llvm::SmallVector<unsigned, 4> ofStage = layout.listVirtualStages(stage);
+    for (unsigned chunk = 0; chunk < ofStage.size(); ++chunk) {
+      llvm::DenseSet<Op *> needed = collectRematerialised(ofStage[chunk]);
+      copy = layout.getCopy(chunk);
       for (PhaseKind kind : kinds)
-        result.templates.push_back({kind, layout.places[v].second, buildUnit(kind, v, needed)});
+        result.templates.push_back({kind, chunk, buildUnit(kind, ofStage[chunk], needed)});
     }
     for (PhaseKind kind : {PhaseKind::Reduce, PhaseKind::Step})
       if (Block *step = graph.findPhase(kind))
@@ -202,8 +205,8 @@ private:
       return;
     ProgramItem item;
     item.kind = message;
-    item.peer = peer;
-    item.isLocal = layout.getStage(v) == layout.getStage(peer);
+    item.peer = layout.getNumber(copy, peer);
+    item.isLocal = layout.places[layout.getNumber(copy, v)].first == layout.places[item.peer].first;
     item.carrier = carrier;
     if (carrier)
       isRecv ? addReceived(item, *carrier, v) : addSent(item, *carrier, v);
@@ -300,6 +303,7 @@ private:
     schedule.loc = graph.pipeline.loc;
     schedule.units = graph.pipeline.units;
     schedule.placement = graph.pipeline.placement;
+    schedule.copies = graph.pipeline.copies;
     schedule.training = graph.training;
     return checkForwardPhases(schedule) && checkSchedule(schedule, diags) && checkBindings(schedule) && takeUnits(schedule, program) &&
            checkMessages(std::move(schedule), program);
@@ -409,14 +413,14 @@ private:
   /// What a phase makes is used by those behind it: none may be left out. None is there twice.
   bool checkPhases(const Program &program) {
     bool hasHalves = llvm::is_contained(kinds, PhaseKind::BackwardInput);
-    int64_t decoding = 0;
+    int64_t decoding = 0, chunks = program.numChunks / program.numCopies; // that a microbatch passes on a stage
     if (graph.findPhase(PhaseKind::Decode))
-      decoding = llvm::count(graph.listForwardPhases(), PhaseKind::Decode) * int64_t(program.numChunks);
+      decoding = llvm::count(graph.listForwardPhases(), PhaseKind::Decode) * chunks;
     for (const StageProgram &stage : program.stages) {
       std::array<int64_t, numPhaseKinds> counts = {};
       for (const Unit &unit : stage.units)
         ++counts[unsigned(unit.kind)];
-      int64_t all = int64_t(program.microbatches) * program.numChunks, whole = counts[unsigned(PhaseKind::Backward)];
+      int64_t all = program.microbatches * chunks, whole = counts[unsigned(PhaseKind::Backward)];
       for (PhaseKind kind : kinds) {
         int64_t count = counts[unsigned(kind)], expected = all;
         if (kind == PhaseKind::Decode)
@@ -442,6 +446,7 @@ private:
   DiagnosticEngine &diags;
   CrossingValues crossings;
   llvm::DenseMap<const Op *, llvm::DenseMap<int64_t, CarriedSlots>> carried; ///< By pipelined repeat.
+  unsigned copy = 0;                     ///< Whose units are built.
   llvm::SmallVector<PhaseKind, 4> kinds; ///< The phases that run for each microbatch, in their order.
 };
 } // namespace

@@ -60,10 +60,12 @@ private:
       llvm::BitVector own(layout.numStages);
       Op &top = *getTopLevelOp(&op);
       bool isCut = layout.isPipelined(top); // each stage updates iterations of its own
-      for (unsigned v : (isCut ? layout.getStagesOfLoop(op) : getStepStages(layout, top)).set_bits())
-        own.set(layout.getStage(v));
+      llvm::BitVector virtualStages = isCut ? layout.getStagesOfLoop(op) : getStepStages(layout, top);
+      for (unsigned v : virtualStages.set_bits())
+        for (unsigned stage : layout.getStages(v))
+          own.set(stage);
       stages |= own;
-      copiesOf[&op] = isCut ? 1 : own.count();
+      copiesOf[&op] = isCut ? layout.numCopies : own.count();
     });
     if (!copiesOf.empty() && !stages.all()) {
       diags.report(graph.pipeline.loc, diag::ClippedStage);

@@ -26,7 +26,8 @@ void CrossingValues::visit(Value &value, unsigned home, PhaseKind kind) {
   for (auto [user, number] : value.getUses()) {
     if (isOncePerStep(user->getBlock()->getPhase()) || user->kind == OpKind::Return)
       continue; // what a step returns is where it was made
-    for (unsigned stage : getStagesOfUse(*user).set_bits()) {
+    llvm::BitVector stages = getStagesOfUse(*user);
+    for (unsigned stage : stages.set_bits()) {
       if (stage == home)
         continue;
       if (!hasMessages(kind) || (isBackward(kind) ? stage > home : stage < home))

@@ -111,6 +111,8 @@ private:
     for (const Program *part : {&from, &to})
       if (part->graph->findPhase(PhaseKind::Decode))
         return refuse(transfer, "part '" + part->graph->name + "' has units of decode");
+      else if (part->numCopies > 1)
+        return refuse(transfer, "part '" + part->graph->name + "' has several copies of its model in its pipeline");
     const Value *output = workload.getOutput(transfer), *input = workload.getInput(transfer);
     if (from.graph->pipeline.environments.size() > 1 || to.graph->pipeline.environments.size() > 1)
       return refuse(transfer, "the units of a part bind symbols, and what is sent has one size for all");
@@ -193,17 +195,10 @@ private:
     for (auto &part : linked->parts) {
       PartSchedule &entry = parts.emplace_back();
       entry.name = part->graph->name;
-      entry.schedule.stages = part->numStages;
-      entry.schedule.microbatches = part->microbatches;
-      entry.schedule.chunks = part->numChunks;
-      entry.schedule.loc = part->graph->pipeline.axis ? part->graph->pipeline.loc : part->graph->loc;
-      for (const StageProgram &stage : part->stages) {
+      entry.schedule = part->getSchedule(/*withStep=*/false);
+      for (const StageProgram &stage : part->stages)
         if (!stage.posts.empty())
           entry.posts.push_back(stage.posts);
-        std::vector<Unit> &units = entry.schedule.units.emplace_back();
-        llvm::copy_if(stage.units, std::back_inserter(units),
-                      [](const Unit &unit) { return !isOncePerStep(unit.kind); });
-      }
     }
     // Where each unit of the templates that send and receive is, by microbatch.
     using Ends = std::vector<std::optional<UnitMessage::End>>;

@@ -20,7 +20,8 @@
 // buffers, what is computed from them and constants only, and the forms in which a
 // parameter is used get no virtual stage: each stage makes them for itself. A gradient that accumulates on several stages is reduced over those once
 // per step, after the reductions over the data axes, so that every copy of the
-// parameter gets the same update (laws L6, L10).
+// parameter gets the same update (laws L6, L10). So is that of a layer which several copies of the model hold
+// (bidirectional pipelines), over the stages that hold it.
 //
 // What is made on one stage and used on others passes those between (CrossingValues.h), and its gradient back.
 //
@@ -34,6 +35,7 @@
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SetVector.h"
+#include <set>
 
 using namespace stage;
 
@@ -284,7 +286,8 @@ private:
   llvm::SmallSetVector<unsigned, 4> getStages(const llvm::BitVector &virtualStages) const {
     llvm::SmallSetVector<unsigned, 4> stages;
     for (unsigned v : virtualStages.set_bits())
-      stages.insert(layout.getStage(v));
+      for (unsigned stage : layout.getStages(v))
+        stages.insert(stage);
     return stages;
   }
 
@@ -307,16 +310,16 @@ private:
     update.addOperand(sum);
   }
 
-  /// If the gradient of an update accumulates on several stages, sums it over them.
-  void reduceOverStages(Op &update) {
+  /// If the gradient of an update of the top level accumulates on several stages, sums it over them.
+  void reduceOverUsers(Op &update) {
     Value *param = update.getOperand(0);
     llvm::BitVector gradientStages = getStepStages(layout, update);
     llvm::BitVector useStages(layout.getNumVirtual());
     addUseStages(layout, *param, useStages);
     llvm::SmallSetVector<unsigned, 4> stages = getStages(gradientStages);
     bool everywhere = true;
-    for (unsigned v : useStages.set_bits())
-      everywhere &= stages.contains(layout.getStage(v));
+    for (unsigned stage : getStages(useStages))
+      everywhere &= stages.contains(stage);
     for (Value *gradient : update.getOperands().drop_front())
       everywhere &= getStages(getGradientStages(layout, *gradient)).size() == stages.size();
     if (!everywhere) {
@@ -325,6 +328,31 @@ private:
     }
     if (stages.size() < 2)
       return;
+    std::vector<unsigned> group(stages.begin(), stages.end());
+    llvm::sort(group);
+    reduceOver({group}, update);
+  }
+
+  /// Of what repeats update, each copy of the model has seen microbatches of its own.
+  void reduceOverCopies(Op &repeat) {
+    llvm::SmallVector<Op *, 8> updates;
+    for (auto &body : repeat.bodies)
+      Graph::walk(*body, [&](Op &op) {
+        if (op.kind == OpKind::Update)
+          updates.push_back(&op);
+      });
+    std::set<std::vector<unsigned>> groups;
+    llvm::BitVector stages = layout.isPipelined(repeat) ? layout.getStagesOfLoop(repeat) : getStepStages(layout, repeat);
+    for (unsigned v : stages.set_bits()) {
+      auto holders = layout.getStages(v);
+      groups.emplace(holders.begin(), holders.end());
+    }
+    for (Op *update : updates)
+      reduceOver({groups.begin(), groups.end()}, *update);
+  }
+
+  void reduceOver(const std::vector<std::vector<unsigned>> &groups, Op &update) {
+    Value *param = update.getOperand(0);
     if (isOnHost(*param)) {
       diags.report(param->loc, diag::PipelineTiedOnHost) << describe(*param);
       return;
@@ -335,8 +363,8 @@ private:
     auto owner = std::make_unique<Op>(OpKind::AllReduce, update.loc);
     owner->scope = update.scope;
     owner->axes = {PlacedAxis(*graph.pipeline.axis)};
-    owner->stages.assign(stages.begin(), stages.end());
-    llvm::sort(owner->stages);
+    for (const std::vector<unsigned> &group : groups)
+      owner->stages.emplace_back(group.begin(), group.end());
     owner->addOperand(gradient);
     Value *sum = owner->addResult(gradient->type, gradient->path);
     sum->sharding = gradient->sharding;
@@ -347,9 +375,12 @@ private:
 
   /// A step op of one stage is marked; one of several stages runs on each that accumulated its gradient.
   void assignStep(Block &step) {
-    for (auto &op : step)
+    for (auto &op : step) {
       if (op->kind == OpKind::Update)
-        reduceOverStages(*op);
+        reduceOverUsers(*op);
+      else if (op->kind == OpKind::Repeat && layout.numCopies > 1)
+        reduceOverCopies(*op);
+    }
     for (auto &op : step) {
       op->virtualStage.reset();
       if (layout.isPipelined(*op))

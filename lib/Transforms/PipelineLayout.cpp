@@ -88,10 +88,12 @@ static std::optional<PipelineLayout> listRepeats(Graph &graph, std::vector<int64
   schedule.stages = layout.numStages;
   schedule.chunks = layout.numChunks;
   schedule.placement = pipeline.placement;
+  schedule.copies = pipeline.copies;
   schedule.loc = pipeline.loc;
   if (!checkPlacement(schedule, diags))
     return std::nullopt;
   layout.places = invertPlacement(schedule);
+  layout.numCopies = pipeline.copies;
   llvm::DenseMap<unsigned, unsigned> numbers; // by loop
   int64_t iterations = 0;
   for (const Op *repeat : forward) {
@@ -226,7 +228,7 @@ std::optional<PipelineLayout> stage::computePlaces(Graph &graph, DiagnosticEngin
   llvm::append_range(split, counts);
   layout->chain = PipelineChain(counts, split);
   layout->numStages = split.size();
-  layout->numChunks = 1;
+  layout->numChunks = layout->numCopies = 1;
   layout->places.clear();
   for (unsigned place = 0; place < split.size(); ++place)
     layout->places.emplace_back(place, 0);
@@ -264,8 +266,16 @@ llvm::SmallVector<unsigned, 4> PipelineLayout::listVirtualStages(unsigned stage)
   llvm::SmallVector<unsigned, 4> ofStage(numChunks);
   for (unsigned v = 0; v < places.size(); ++v)
     if (places[v].first == stage)
-      ofStage[places[v].second] = v;
+      ofStage[places[v].second] = v % getNumVirtual();
   return ofStage;
+}
+
+llvm::SmallVector<unsigned, 2> PipelineLayout::getStages(unsigned virtualStage) const {
+  llvm::SmallVector<unsigned, 2> stages;
+  for (unsigned copy = 0; copy < numCopies; ++copy)
+    stages.push_back(places[getNumber(copy, virtualStage)].first);
+  llvm::sort(stages);
+  return stages;
 }
 
 llvm::BitVector PipelineLayout::getStagesOfLoop(const Op &inner) const {

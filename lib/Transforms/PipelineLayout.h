@@ -9,6 +9,9 @@
 //   layers          [0, 2)  [2, 4)  [4, 6)  [6, 8)
 //   stage           0       1       0       1
 //
+// A schedule may have several copies of the model (stage/Schedule/Schedule.h). Here and in the graph, virtual stages are
+// those of one copy; each is on one stage per copy.
+//
 // What partition-pipeline checks and decides, build-program reads.
 //
 //===----------------------------------------------------------------------===//
@@ -22,8 +25,9 @@
 namespace stage {
 
 struct PipelineLayout {
-  unsigned numStages = 1, numChunks = 1;
-  std::vector<std::pair<unsigned, unsigned>> places = {{0, 0}}; ///< The stage and the chunk of each virtual stage.
+  unsigned numStages = 1, numChunks = 1, numCopies = 1;
+  /// The stage and the chunk of each virtual stage, copy by copy.
+  std::vector<std::pair<unsigned, unsigned>> places = {{0, 0}};
   PipelineChain chain;
   /// Its repeats in each phase, in the order of the chain; null where a phase has none.
   std::array<std::vector<Op *>, numPhaseKinds> repeats;
@@ -31,9 +35,13 @@ struct PipelineLayout {
   GradientBuffers buffers;
   llvm::DenseMap<const Op *, unsigned> placed; ///< Ops of forward, by what the strategy places.
 
-  unsigned getNumVirtual() const { return numStages * numChunks; }
+  unsigned getNumVirtual() const { return numStages * numChunks / numCopies; }
   unsigned getLast() const { return getNumVirtual() - 1; }
-  unsigned getStage(unsigned virtualStage) const { return places[virtualStage].first; }
+  unsigned getCopy(unsigned chunk) const { return chunk / (numChunks / numCopies); }
+  /// The number of a virtual stage of a copy among those of all copies: its place.
+  unsigned getNumber(unsigned copy, unsigned virtualStage) const { return copy * getNumVirtual() + virtualStage; }
+  /// Those that run it, in any copy.
+  llvm::SmallVector<unsigned, 2> getStages(unsigned virtualStage) const;
   /// Those of a stage, by their chunks.
   llvm::SmallVector<unsigned, 4> listVirtualStages(unsigned stage) const;
   bool isPipelined(const Op &op) const { return numbers.count(&op); }

@@ -87,6 +87,34 @@ TEST(CheckSchedule, Placement) {
             "error: virtual stage 1 is placed twice, the second time at chunk 1 of stage 1 [schedule-placement-twice]\n");
 }
 
+// Two copies of the model on two stages: microbatch 0 goes 0, 1 through the first, microbatch 1 goes 1, 0 through the other.
+TEST(CheckSchedule, Copies) {
+  const std::string header = "stages 2, microbatches 2, chunks 2\n", copies = header + "copies 2\n";
+  const std::string units = "stage 0: F0 F1.1 B1.1 B0\nstage 1: F1.1 F0 B0 B1.1\n";
+  EXPECT_EQ(check(copies + "placement 0 1 3 2\n" + units), "");
+  EXPECT_EQ(check(header + "copies 3\n" + units), "error: 3 copies of the model cannot share 2 chunks evenly [schedule-copies]\n");
+  EXPECT_EQ(check(header + "copies 0\n" + units), "error: 0 copies of the model cannot share 2 chunks evenly [schedule-copies]\n");
+  EXPECT_EQ(check(copies + "placement 0 3 1 2\n" + units),
+            "error: chunk 0 of stage 1 belongs to copy 0 of the model, but is placed at virtual stage 3, which does not "
+            "[schedule-placement-copy]\n"
+            "error: chunk 1 of stage 0 belongs to copy 1 of the model, but is placed at virtual stage 1, which does not "
+            "[schedule-placement-copy]\n");
+  EXPECT_EQ(check(copies + units), "error: stage 0 holds virtual stage 0 twice: copies of the model need ranks of their own "
+                                   "[schedule-copies-meet]\n");
+  EXPECT_EQ(check(copies + "placement 0 1 3 2\nstage 0: F0 F0.1 F1.1 B1.1 B0\nstage 1: F1 F0 B0 B1\n"),
+            "error: stage 0 runs F0.1 at position 1, but microbatch 0 passes copy 0 of the model, not 1 [schedule-other-copy]\n"
+            "error: stage 1 runs F1 at position 0, but microbatch 1 passes copy 1 of the model, not 0 [schedule-other-copy]\n"
+            "note: and 1 more like it on stage 1\n"
+            "error: stage 1 never runs F1.1 [schedule-misses]\n"
+            "note: and 1 more like it on stage 1\n");
+  // Neither end of a copy waits for the other copy.
+  EXPECT_EQ(check(copies + "placement 0 1 3 2\nstage 0: F0 B0 F1.1 B1.1\nstage 1: F0 B0 F1.1 B1.1\n"), "");
+  EXPECT_EQ(check("stages 3, microbatches 2, chunks 2\ncopies 2\nplacement 0 1 2 4 5 3\n"
+                  "stage 0: F0 F1.1 B1.1 B0\nstage 1: F0 F1.1 B0 B1.1\nstage 2: F0 F1.1 B0 B1.1\n"),
+            "error: stage 0 shares virtual stage 1 with stages 0, 1, and others with stages 0, 2: stages that hold copies of one "
+            "virtual stage must hold copies of all that they have [schedule-copies-overlap]\n");
+}
+
 TEST(CheckSchedule, CrossingStagesNeverFinish) {
   // Each stage's list is fine alone: stage 0 wants B0 before it runs F1, stage 1 wants F1 before it runs B0.
   EXPECT_EQ(check("stages 2, microbatches 2, chunks 1\nstage 0: F0 B0 F1 B1\nstage 1: F0 F1 B0 B1\n"),

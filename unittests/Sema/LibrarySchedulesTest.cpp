@@ -51,11 +51,13 @@ protected:
     schedule.stages = p;
     schedule.microbatches = m;
     schedule.chunks = bound->chunks;
+    schedule.copies = bound->copies;
     schedule.units = std::move(bound->units);
     schedule.placement.resize(p * bound->chunks);
     for (int64_t r = 0; r < p; ++r)
       for (int64_t c = 0; c < bound->chunks; ++c)
-        schedule.placement[c * p + r] = bound->virtualStages[r][c];
+        schedule.placement[c * p + r] =
+            c / schedule.getChunksPerCopy() * p * schedule.getChunksPerCopy() + bound->virtualStages[r][c];
     if (!checkSchedule(schedule, diags))
       return std::nullopt;
     return schedule;
@@ -80,10 +82,16 @@ protected:
     return most;
   }
 
-  /// The same where a forward right before a whole backward runs beside it: they begin and end together. The last stage
-  /// runs its first two one after the other.
+  /// The same where a forward right before a whole backward runs beside it: they begin and end together. Where a microbatch
+  /// turns back, the first two run one after the other.
   static int64_t getBubbleOfPairs(const Schedule &schedule, const Times &times, int64_t pairTime) {
-    unsigned numVirtual = schedule.getNumVirtualStages();
+    std::vector<bool> hasTurned(schedule.stages, false);
+    auto turns = [&](unsigned r, const Unit &forward, const Unit &backward) {
+      bool isFirst = !hasTurned[r] && schedule.copies == 1 && r + 1 == schedule.stages && backward.chunk == 1;
+      // Of DualPipe's stages the two in the middle do so.
+      isFirst |= !hasTurned[r] && schedule.copies == 2 && (r == schedule.stages / 2 || r + 1 == schedule.stages / 2);
+      return isFirst && forward.chunk != backward.chunk;
+    };
     std::map<std::tuple<bool, unsigned, unsigned>, int64_t> ends; // forward, virtual stage, microbatch
     std::vector<size_t> next(schedule.stages, 0);
     std::vector<int64_t> free(schedule.stages, 0), busy(schedule.stages, 0), begins(schedule.stages, -1);
@@ -93,20 +101,22 @@ protected:
         while (next[r] < schedule.units[r].size()) {
           llvm::ArrayRef<Unit> rest = llvm::makeArrayRef(schedule.units[r]).drop_front(next[r]);
           bool isPair = rest.size() > 1 && rest[0].kind == PhaseKind::Forward && rest[1].kind == PhaseKind::Backward &&
-                        !(r + 1 == schedule.stages && rest[1].microbatch == 0 && rest[1].chunk == 1);
+                        !turns(r, rest[0], rest[1]);
           int64_t ready = free[r];
           for (const Unit &unit : rest.take_front(1 + isPair)) {
             unsigned v = schedule.getVirtualStage(unit.chunk, r);
             bool isForward = unit.kind == PhaseKind::Forward;
-            if (!hasMessages(unit.kind) || v == (isForward ? 0 : numVirtual - 1))
+            std::optional<unsigned> before = isForward ? schedule.getPrevious(v) : schedule.getNext(v);
+            if (!hasMessages(unit.kind) || !before)
               continue;
-            auto end = ends.find({isForward, isForward ? v - 1 : v + 1, unit.microbatch});
+            auto end = ends.find({isForward, *before, unit.microbatch});
             ready = end == ends.end() ? -1 : std::max(ready, end->second);
             if (ready < 0)
               break;
           }
           if (ready < 0)
             break;
+          hasTurned[r] = hasTurned[r] || rest[0].kind == PhaseKind::Backward || isPair;
           int64_t time = isPair ? pairTime : times.durations().of(rest[0].kind);
           begins[r] = begins[r] < 0 ? ready : begins[r];
           free[r] = ready + time;
@@ -241,4 +251,23 @@ TEST_F(LibrarySchedules, DualPipeV) {
     EXPECT_TRUE(finishesWithWaitingSends(schedule)) << os.str();
   }, 0, 2);
   EXPECT_FALSE(run("dualpipe_v", 4, 7));
+}
+
+// DeepSeek-V3's DualPipe (arXiv 2412.19437, table 2): bubble (p/2-1)(F&B + B - 3W) and p + 1 microbatches in flight, for an
+// even p and an even m, 2p or more.
+TEST_F(LibrarySchedules, DualPipe) {
+  for (int64_t p = 2; p <= 8; p += 2)
+    for (int64_t m : {2 * p, 2 * p + 2, 4 * p}) {
+      Schedule schedule = get("dualpipe", p, m);
+      EXPECT_EQ(schedule.copies, 2u);
+      for (const Times &times : {equal, Times{3, 5, 2}})
+        EXPECT_EQ(getBubbleOfPairs(schedule, times, times.F + times.B),
+                  (p / 2 - 1) * (times.F + times.B + times.B - 3 * times.W));
+      for (unsigned r = 0; r < p; ++r)
+        EXPECT_EQ(countInFlight(schedule, r, HeldUntil::WeightGradient).total, unsigned(p + 1));
+      EXPECT_TRUE(finishesWithWaitingSends(schedule)) << os.str();
+    }
+  EXPECT_FALSE(run("dualpipe", 4, 6));
+  EXPECT_FALSE(run("dualpipe", 4, 9));
+  EXPECT_FALSE(run("dualpipe", 3, 8));
 }

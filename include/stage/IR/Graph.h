@@ -200,8 +200,15 @@ struct OpAttributes {
   /// Of a permute, which has one axis: what a member has goes to the one so many coordinates further on, counted around.
   uint32_t shift = 0;
   /// Restricted to these pipeline stages (law L10): the gradient of a tied embedding is reduced over the first and
-  /// the last. Empty: all.
-  llvm::SmallVector<unsigned, 2> stages;
+  /// the last, that of a layer over those that hold a copy of it, which are other ones for other layers. Empty: all.
+  llvm::SmallVector<llvm::SmallVector<unsigned, 2>, 1> stages;
+  /// Those of the group of a stage, in ascending order; none if the op is not restricted, or the stage takes no part.
+  llvm::ArrayRef<unsigned> getGroupStages(unsigned stage) const {
+    for (const auto &group : stages)
+      if (llvm::is_contained(group, stage))
+        return group;
+    return {};
+  }
 
   // Repeat.
   std::string name; ///< Also of params and inputs: their local name.
@@ -350,6 +357,8 @@ struct PipelineInfo {
   unsigned chunks = 1; ///< Virtual stages per rank.
   /// The virtual stage of chunk c of stage r at [c*p + r]; empty: c*p + r.
   std::vector<unsigned> placement;
+  /// Of the model; virtual stages are numbered copy by copy, and chunks too (stage/Schedule/Schedule.h).
+  unsigned copies = 1;
   std::vector<int64_t> split; ///< Iterations of all of them per virtual stage; empty: even, or as `balance` says.
   Balance balance = Balance::None; ///< What partition-pipeline is to balance; it makes a `split` of it.
   /// `place head = last`: a parameter, a value or a module of the top level, and the virtual stage that computes with it.

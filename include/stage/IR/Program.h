@@ -26,6 +26,7 @@
 #define STAGE_IR_PROGRAM_H
 
 #include "stage/IR/Graph.h"
+#include "stage/Schedule/Schedule.h"
 
 namespace stage {
 
@@ -148,12 +149,15 @@ struct Program {
   unsigned numChunks = 1;
   unsigned microbatches = 1;
   std::vector<StageProgram> stages;
-  /// Virtual stage -> (stage, chunk), in the order of the layers.
+  unsigned numCopies = 1; ///< Of the model (stage/Schedule/Schedule.h).
+  /// Virtual stage -> (stage, chunk), in the order of the layers, copy by copy.
   std::vector<std::pair<unsigned, unsigned>> virtualStages;
   GradientBuffers buffers;
   /// Of a part of a workload: its ranks are counted from this one.
   int64_t firstRank = 0;
 
+  /// What its stages run for microbatches and, if asked for, once per step.
+  Schedule getSchedule(bool withStep) const;
   /// `F0`, or `F0.1` if ranks have several chunks.
   std::string getUnitName(const Unit &unit) const { return unit.str(numChunks > 1); }
 };

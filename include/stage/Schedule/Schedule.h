@@ -12,6 +12,15 @@
 // backward, I and W its halves for inputs and weights, R a recomputed forward, D a forward of its own (decode).
 // Stages, microbatches, chunks and positions in a list all count from 0.
 //
+// The model may be there several times (DualPipe: twice, once in each direction). A microbatch passes one of these
+// copies, whose virtual stages are numbered behind those of the copy before it:
+//
+//   stages 2, microbatches 2, chunks 2        chunk 0    chunk 1
+//   copies 2                        stage 0   0          3
+//   placement 0 1 3 2               stage 1   1          2
+//
+// Stages 0 and 1 both hold the first half of the layers, as virtual stage 0 and as 2, and both the second.
+//
 // Schedules are written in the language (std.schedules), not here. Here they are
 // checked, put in one order over all stages, and timed.
 //
@@ -41,6 +50,8 @@ struct Schedule {
   std::vector<std::vector<Unit>> units;
   /// The virtual stage of chunk c on stage r at [c*p + r]. Empty stands for the identity, c*p + r.
   std::vector<unsigned> placement;
+  /// Of the model. The chunks of the first copy come first, then those of the second.
+  unsigned copies = 1;
   /// Else no microbatch needs a backward.
   bool training = true;
   SMLoc loc;
@@ -50,6 +61,14 @@ struct Schedule {
     return placement.empty() ? index : placement[index];
   }
   unsigned getNumVirtualStages() const { return stages * chunks; }
+  unsigned getChunksPerCopy() const { return chunks / copies; }
+  /// The virtual stage behind one, and the one before it; nothing at the ends of a copy.
+  std::optional<unsigned> getNext(unsigned virtualStage) const {
+    return (virtualStage + 1) % (stages * getChunksPerCopy()) ? std::optional(virtualStage + 1) : std::nullopt;
+  }
+  std::optional<unsigned> getPrevious(unsigned virtualStage) const {
+    return virtualStage % (stages * getChunksPerCopy()) ? std::optional(virtualStage - 1) : std::nullopt;
+  }
   const Unit &get(UnitRef ref) const { return units[ref.stage][ref.position]; }
 
   /// The text above; a placement that is not the identity is a line `placement 0 1 3 2`.
@@ -63,13 +82,15 @@ std::optional<Schedule> parseSchedule(llvm::StringRef text);
 
 /// The (stage, chunk) of every virtual stage: the placement the other way round, if it has no faults.
 std::vector<std::pair<unsigned, unsigned>> invertPlacement(const Schedule &schedule);
-/// Reports virtual stages that are not placed once each. True if all are.
+/// Reports virtual stages that are not placed once each, and copies that are not on as many stages of their own: of each
+/// stage, all that it holds is also on the same others. True if all is right.
 bool checkPlacement(const Schedule &schedule, DiagnosticEngine &diags);
 
 /// Reports everything that is wrong with a schedule. True if nothing is. Rules:
 ///
 ///   * each virtual stage is placed once, and there is a list for every stage;
-///   * a stage runs forward (or decode) of each (chunk, microbatch) once, and, to train, either one whole backward or one of each half;
+///   * a stage runs forward (or decode) of each (chunk, microbatch) once, of several copies those of one, which is the
+///     same on all stages, and, to train, either one whole backward or one of each half;
 ///   * forward comes before recompute, that before backward, and input gradients come before weight gradients;
 ///   * every stage gets to the end of its list, if forward of virtual stage k waits for forward of k-1, and the
 ///     input gradients of k for those of k+1. Otherwise the message shows who waits for whom.

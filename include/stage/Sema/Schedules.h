@@ -25,7 +25,10 @@ struct BoundSchedule {
   const ast::ScheduleDecl *decl = nullptr;
   /// Virtual stages per stage.
   int64_t chunks = 1;
-  /// The virtual stage of chunk c of stage r, at [r][c]: a permutation of 0 .. p * chunks - 1.
+  /// Of the model: each virtual stage is placed as often.
+  int64_t copies = 1;
+  /// The virtual stage of chunk c of stage r, at [r][c]: for each copy a permutation of 0 .. p * chunks / copies - 1. The
+  /// chunks of a copy stand together.
   std::vector<std::vector<int64_t>> virtualStages;
   /// Per stage its units, in order.
   std::vector<std::vector<Unit>> units;
