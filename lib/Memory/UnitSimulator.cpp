@@ -134,10 +134,19 @@ void UnitSimulator::runSlice(const Op &op) {
   if (!operand)
     return; // of something static
   unsigned number = allocate(op.getResult(), MemoryClass::Temporaries);
-  unsigned source = tensors[*operand].isView ? views.lookup(*operand).source : *operand;
   tensors[number].isView = true;
-  views[number] = {source, int(nodes.size()) - 1, op.getResult()->sharding.getTwice() != 0};
+  if (joined.count(*operand))
+    joined[number] = listSources(*operand);
+  else
+    views[number] = {listSources(*operand).front(), int(nodes.size()) - 1, op.getResult()->sharding.getTwice() != 0};
   name(getName(op.getResult()), number);
+}
+
+/// The tensors behind one: several where it is joined of them.
+std::vector<unsigned> UnitSimulator::listSources(unsigned tensor) const {
+  if (auto parts = joined.find(tensor); parts != joined.end())
+    return parts->second;
+  return {tensors[tensor].isView ? views.lookup(tensor).source : tensor};
 }
 
 /// What is joined of pieces that a product makes for nothing else: these are written where they belong. Null for other
@@ -156,7 +165,7 @@ void UnitSimulator::runJoin(const Op &op) {
   tensors[number].isView = true;
   for (const Value *operand : op.getOperands())
     if (std::optional<unsigned> part = find(operand))
-      joined[number].push_back(tensors[*part].isView ? views.lookup(*part).source : *part);
+      llvm::append_range(joined[number], listSources(*part));
   name(getName(op.getResult()), number);
 }
 

@@ -190,6 +190,7 @@ private:
   void free(IterationValue value) override;
   void runSlice(const Op &op);
   void runJoin(const Op &op);
+  std::vector<unsigned> listSources(unsigned tensor) const;
   static const Value *findJoined(const Value &value);
   void runPermute(const Op &op);
   void runNode(const Op &op);
