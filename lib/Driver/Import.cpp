@@ -76,8 +76,8 @@ static std::string readIndex(const ImportCommand &command, StringRef dtype, Diag
   return text.empty() ? "" : "the index says " + text;
 }
 
-/// The parameters of the program's model. Nothing, with the reason, where it does not compile.
-static std::optional<__int128> countParameters(StringRef text, const ImportCommand &command, std::string &reason) {
+/// "671,026,404,352 parameters". Nothing, with the reason, where the program does not compile.
+static std::optional<std::string> describeParameters(StringRef text, const ImportCommand &command, std::string &reason) {
   llvm::raw_string_ostream messages(reason);
   Compilation c(messages);
   DriverOptions options;
@@ -89,8 +89,12 @@ static std::optional<__int128> countParameters(StringRef text, const ImportComma
   if (c.files->loadBuffer(id, "job.stg") && !c.diags.hasErrors() && sema::checkNames(*c.files) && runFrontEnd(c, options) &&
       runMiddle(c, options))
     report = makeReport(c);
-  if (report)
-    return report->parameters;
+  if (report) {
+    std::string text = formatCount(report->parameters) + " parameters";
+    if (report->activeParameters != report->parameters)
+      text += ", of which " + formatCount(report->activeParameters) + " work on one token";
+    return report->buffers ? text + ", and " + formatCount(report->buffers) + " numbers that are not trained" : text;
+  }
   reason = getFirstError(messages.str());
   return std::nullopt;
 }
@@ -109,18 +113,20 @@ bool stage::runImport(const ImportCommand &command, Compilation &c) {
   if (!program)
     return false;
   std::string reason;
-  std::optional<__int128> parameters = countParameters(program->text, command, reason);
-  if (!parameters) {
+  std::optional<std::string> described = describeParameters(program->text, command, reason);
+  if (!described) {
     c.diags.report(program->place, diag::ValuesDoNotFit) << program->model << reason;
     return false;
   }
-  std::string name = getConfigurationName(command.input), total = formatCount(*parameters) + " parameters";
+  std::string name = getConfigurationName(command.input), total = *described;
   if (StringRef size = findSize(name); !size.empty())
     total += "; its name says " + size.str();
   if (std::string index = readIndex(command, program->dtype, c.diags); !index.empty())
     total += "; " + index;
   std::string head = "//! " + (name.empty() ? program->modelType : name) + ", from its Hugging Face configuration (" +
                      program->modelType + "): " + total + "." + (program->isPart ? " This is its text part alone." : "") + "\n";
+  for (const std::string &note : program->notes)
+    head += "//! " + note + ".\n";
   if (!writeFile(command.output, head + program->text, c.diags))
     return false;
   if (command.output != "-")

@@ -44,6 +44,9 @@ public:
       return std::nullopt;
     program.model = variant.model;
     program.isPart = fields.isPart();
+    for (const auto &[field, note] : variant.notes)
+      if (const Value *value = fields.find(field); value && !saysNothing(*value))
+        program.notes.push_back(note + " (" + field + ")");
     for (StringRef name : {"dtype", "torch_dtype"})
       if (const Value *dtype = fields.find(name); dtype && dtype->getAsString())
         program.dtype = dtype->getAsString()->str();
@@ -85,7 +88,7 @@ private:
         });
       });
     };
-    return isIn(variant.parameters) || isIn(variant.step) || variant.when.get(field) || variant.expects.count(field.str()) ||
+    return isIn(variant.parameters) || isIn(variant.step) || variant.when.get(field) || variant.expects.count(field.str()) || variant.notes.count(field.str()) ||
            llvm::any_of(variant.ignored, [&](StringRef pattern) { return matchesGlob(field, pattern); }) || table.isIgnored(field);
   }
 
@@ -164,8 +167,10 @@ private:
     }
     std::string text;
     llvm::raw_string_ostream os(text);
-    os << "import " << variant.import << " (" << variant.model << ");\nimport std.parallel (megatron);\n\nconfig published for "
-       << variant.model << " {\n";
+    os << "import " << variant.import << " (" << variant.model << ");\n";
+    for (const std::string &import : variant.imports)
+      os << "import " << import << ";\n";
+    os << "import std.parallel (" << StringRef(variant.strategy).split('(').first << ");\n\nconfig published for " << variant.model << " {\n";
     for (const Setting &setting : parameters) {
       os << "  " << llvm::left_justify(setting.name, nameWidth) << " = ";
       std::string value = setting.value + ";";
@@ -177,7 +182,7 @@ private:
     os << "}\n\njob pretrain {\n  model     = " << variant.model << "(published);\n  step      = train(B = 8";
     for (const Setting &setting : step)
       os << ", " << setting.name << " = " << setting.value;
-    os << ", microbatch = 1, optimizer = adamw);\n  precision = bf16_mixed;\n  strategy  = megatron(pp = 1, dp = 1, cp = 1, tp = 1);\n}\n";
+    os << ", microbatch = 1, optimizer = adamw);\n  precision = bf16_mixed;\n  strategy  = " << variant.strategy << ";\n}\n";
     return os.str();
   }
 

@@ -151,14 +151,21 @@ std::optional<ImportVariant> ImportTable::resolve(const Object &entry, unsigned 
   variant.when = entry.getObject("when") ? *entry.getObject("when") : Object();
   variant.import = entry.getString("import").getValueOr(variant.import).str();
   variant.model = entry.getString("model").getValueOr(variant.model).str();
+  variant.strategy = entry.getString("strategy").getValueOr(variant.strategy).str();
   const Object none;
   auto get = [&](StringRef name) -> const Object & { return entry.getObject(name) ? *entry.getObject(name) : none; };
   bool good = !variant.import.empty() && !variant.model.empty() && readRules(get("parameters"), variant.parameters) &&
               readRules(get("step"), variant.step) && readChoices(get("expects"), variant.expects);
+  if (const Value *imports = entry.get("imports"))
+    good &= readTexts(*imports, variant.imports);
   if (const Value *ignored = entry.get("ignored"))
     good &= readTexts(*ignored, variant.ignored);
   for (const auto &[name, value] : get("defaults"))
     variant.defaults.insert_or_assign(StringRef(name).str(), value);
+  for (const auto &[name, value] : get("notes")) {
+    good &= value.getAsString().hasValue();
+    variant.notes[StringRef(name).str()] = value.getAsString().getValueOr("").str();
+  }
   for (const auto &[name, value] : variant.when)
     good &= value.getAsArray() != nullptr;
   if (good)

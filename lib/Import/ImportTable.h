@@ -19,10 +19,13 @@ struct ImportRule {
 /// A model of the library for some configurations of a model_type, with all that it takes over from others.
 struct ImportVariant {
   std::string import, model;
+  std::vector<std::string> imports; ///< Of what values name: "std.moe (SoftmaxRouter)".
+  std::string strategy = "megatron(pp = 1, dp = 1, cp = 1, tp = 1)"; ///< Of std.parallel, of the job.
   llvm::json::Object when;
   std::vector<ImportRule> parameters, step; ///< In the order of the table.
   std::map<std::string, llvm::json::Array> expects;
   std::vector<std::string> ignored;
+  std::map<std::string, std::string> notes; ///< What is said of the program if the field is there.
   std::map<std::string, llvm::json::Value> defaults;
 };
 

@@ -32,6 +32,8 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   table.addRow({"ranks", formatCount(report.ranks) + (mesh.empty() ? "" : " (" + mesh + ")") + numbers});
   table.addRow({"microbatches", formatCount(report.program->microbatches) + " per step"});
   table.addRow({"parameters", formatCount(report.parameters)});
+  if (report.activeParameters != report.parameters)
+    table.addRow({"active", formatCount(report.activeParameters) + " of them work on one token"});
   if (report.padding)
     table.addRow({"padding", formatCount(report.padding) + " more parameters, as 'pad' rounds dims up"});
   if (report.buffers)

@@ -43,6 +43,9 @@ public:
     __int128 padded = countElements(graph.getForward(), OpKind::Param, 1);
     binding = ownBinding;
     report.parameters = countElements(graph.getForward(), OpKind::Param, 1);
+    findExperts();
+    report.activeParameters = countElements(graph.getForward(), OpKind::Param, 1);
+    experts.clear();
     report.buffers = countElements(graph.getForward(), OpKind::Buffer, 1);
     binding = graph.binding;
     report.padding = padded - report.parameters;
@@ -52,13 +55,37 @@ public:
   }
 
 private:
-  /// Elements of all parameters, or of all buffers.
+  /// The dims along which tokens are routed.
+  void findExperts() {
+    graph.walk([&](Op &op) {
+      const Routing *routing = op.kind == OpKind::Compute ? op.def->getRouting() : nullptr;
+      if (!routing || op.def->vjpOf || !routing->toSlots)
+        return;
+      // Indices of the tokens that no operand but the one that routes has: a token's experts.
+      Size perToken = graph.sizes.one();
+      for (unsigned index : routing->tokens)
+        if (llvm::none_of(op.def->operands, [&](const OperandInfo &operand) {
+              return &operand != &op.def->operands[routing->operand] && llvm::is_contained(op.def->expand(operand.indices), index);
+            }))
+          perToken = perToken * op.extents[index].size;
+      const Extent &target = op.extents[routing->target];
+      if (target.dim)
+        experts.try_emplace(target.dim, perToken / target.size);
+    });
+  }
+
+  /// Elements of all parameters, or of all buffers; of what `experts` have, those that work on one token.
   __int128 countElements(Block &block, OpKind kind, __int128 copies) {
     __int128 elements = 0;
     for (auto &op : block) {
-      if (op->kind == kind)
-        elements += copies * getInteger(getLocalElements(*op->getResult(), /*global=*/true), *op);
-      else if (op->kind == OpKind::Repeat)
+      if (op->kind == kind) {
+        Size size = getLocalElements(*op->getResult(), /*global=*/true);
+        for (const Extent &extent : op->getResult()->type.shape)
+          if (auto it = experts.find(extent.dim); it != experts.end())
+            size = size * it->second;
+        elements += copies * getInteger(size, *op);
+      }
+      if (op->kind == OpKind::Repeat)
         for (auto &body : op->bodies) {
           int64_t iterations = getInteger(op->count, *op);
           elements += countElements(*body, kind, copies * op->cases.count(body->getNumber(), 0, iterations));
@@ -330,6 +357,7 @@ private:
 
   const Program &program;
   Graph &graph;
+  llvm::DenseMap<const Dim *, Size> experts; ///< The share of the parameters with this dim that one token uses; while these are counted.
   SizeBinding binding;    ///< The padded one, but while parameters are counted.
   SizeBinding ownBinding; ///< With the model's own sizes.
   DiagnosticEngine &diags;

@@ -50,6 +50,8 @@ public:
       printDims();
       number("microbatches", report.program->microbatches);
       number("parameters", report.parameters);
+      if (report.activeParameters != report.parameters)
+        number("active_parameters", report.activeParameters);
       number("padding", report.padding);
       number("buffers", report.buffers);
       number("peak", report.getLargestStage().peak.getTotal());

@@ -39,6 +39,7 @@ struct ImportedProgram {
   std::string modelType; ///< As the configuration says.
   std::string dtype;     ///< Likewise, of the weights; empty: it does not.
   bool isPart = false;   ///< It is what the configuration of a larger model says of text.
+  std::vector<std::string> notes; ///< What of the configuration the model does not have.
   std::string text;      ///< Imports, config and job.
   SMLoc place;           ///< Of the configuration's model_type.
 };

@@ -84,6 +84,8 @@ struct Report {
   int64_t ranks = 1;
   /// Elements of all parameters, unsharded and unpadded, each once.
   __int128 parameters = 0;
+  /// Those that work on one token: of the parameters of experts, whose dim a token is routed along, the share of its experts.
+  __int128 activeParameters = 0;
   /// Elements of all buffers of the model, in the same way.
   __int128 buffers = 0;
   /// Elements that padding adds to the parameters.

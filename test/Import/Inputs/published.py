@@ -76,7 +76,41 @@ def falcon(layers, d, heads, **more):
             "apply_residual_connection_post_layernorm": False, "layer_norm_epsilon": 1e-05, **more}
 
 
+def deepseek(layers, d, heads, f, fe, x, k, shared, dense, v, **more):
+    return {"model_type": "deepseek_v3", "num_hidden_layers": layers, "hidden_size": d, "num_attention_heads": heads,
+            "num_key_value_heads": heads, "intermediate_size": f, "moe_intermediate_size": fe, "n_routed_experts": x,
+            "num_experts_per_tok": k, "n_shared_experts": shared, "first_k_dense_replace": dense, "vocab_size": v,
+            "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128,
+            "moe_layer_freq": 1, "n_group": 8, "topk_group": 4, "norm_topk_prob": True, "routed_scaling_factor": 2.5,
+            "scoring_func": "sigmoid", "topk_method": "noaux_tc", "hidden_act": "silu", "attention_bias": False, "aux_loss_alpha": 0.001,
+            "seq_aux": True, "rope_theta": 10000, "max_position_embeddings": 163840, "tie_word_embeddings": False, **more}
+
+
+def glm(layers, d, f, fe, x, dense, **more):
+    return {"model_type": "glm4_moe", "num_hidden_layers": layers, "hidden_size": d, "num_attention_heads": 96, "num_key_value_heads": 8,
+            "head_dim": 128, "intermediate_size": f, "moe_intermediate_size": fe, "n_routed_experts": x, "num_experts_per_tok": 8,
+            "n_shared_experts": 1, "first_k_dense_replace": dense, "vocab_size": 151552, "partial_rotary_factor": 0.5,
+            "attention_bias": True, "hidden_act": "silu", "norm_topk_prob": True, "n_group": 1, "topk_group": 1,
+            "num_nextn_predict_layers": 1, "rope_theta": 1000000, "routed_scaling_factor": 1.0, "tie_word_embeddings": False, **more}
+
+
+V2 = {"model_type": "deepseek_v2", "scoring_func": "softmax", "topk_method": "group_limited_greedy", "norm_topk_prob": False}
+MOE = {"num_local_experts": 8, "num_experts_per_tok": 2, "output_router_logits": False, "router_aux_loss_coef": 0.02}
+# Numbers that are not trained, the biases of routers, are published with the weights: they count here.
 PUBLISHED = {
+    "mistralai/Mixtral-8x22B-v0.1": (140620634112, mistral(56, 6144, 48, 8, 16384, 32000, **{**MOE, "model_type": "mixtral"})),
+    "Qwen/Qwen3-235B-A22B": (235093634560, qwen3(
+        94, 4096, 64, 4, 12288, 151936, model_type="qwen3_moe", num_experts=128, num_experts_per_tok=8, moe_intermediate_size=1536,
+        decoder_sparse_step=1, mlp_only_layers=[], norm_topk_prob=True, router_aux_loss_coef=0.001)),
+    "openai/gpt-oss-120b": (116829156672, llama(
+        36, 2880, 64, 8, 2880, 201088, model_type="gpt_oss", attention_bias=True, head_dim=64, num_local_experts=128, experts_per_token=4,
+        num_experts_per_tok=4, sliding_window=128, swiglu_limit=7.0, layer_types=["sliding_attention", "full_attention"] * 18)),
+    "deepseek-ai/DeepSeek-V2": (235741434880, deepseek(60, 5120, 128, 12288, 1536, 160, 6, 2, 1, 102400, **V2)),
+    "deepseek-ai/DeepSeek-V2-Lite": (15706484224, deepseek(
+        27, 2048, 16, 10944, 1408, 64, 6, 2, 1, 102400, **{**V2, "q_lora_rank": None, "topk_method": "greedy"})),
+    # Without the layer that predicts further tokens, whose own embedding and output layer the files have, too: with these they are
+    # the 110,468,824,832 of the files of GLM-4.5-Air.
+    "zai-org/GLM-4.5-Air": (110468824832 - 3616573568, glm(46, 4096, 10944, 1408, 128, 1, use_qk_norm=False)),
     "openai-community/gpt2": (124439808, gpt2(12, 768, 12)),
     "openai-community/gpt2-medium": (354823168, gpt2(24, 1024, 16)),
     "openai-community/gpt2-large": (774030080, gpt2(36, 1280, 20)),
@@ -156,8 +190,8 @@ wrong = 0
 def check(path, total):
     global wrong
     done = subprocess.run([stagec, "import", path, "-o", os.path.join(scratch, "job.stg")], capture_output=True, text=True)
-    found = re.search(r", ([\d,]+) parameters", done.stdout)
-    if done.returncode or not found or int(found[1].replace(",", "")) != total:
+    counts = [re.search(pattern, done.stdout) for pattern in (r", ([\d,]+) parameters", r", and ([\d,]+) numbers that are not trained")]
+    if done.returncode or sum(int(count[1].replace(",", "")) for count in counts if count) != total:
         wrong += 1
         print(f"{path}: expected {total} parameters\n{done.stdout}{done.stderr}")
 
