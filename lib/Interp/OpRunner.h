@@ -68,6 +68,10 @@ struct Fault {
 
 Fault makeFault(const Op *op, const Value *value, const llvm::Twine &text);
 /// `[0..3, 8..11]`
+/// Adds the elements of a piece to those of the whole in the same places.
+void addInto(Tensor &whole, const Tensor &piece);
+/// The positions of these indices.
+llvm::SmallVector<Positions, 4> pick(llvm::ArrayRef<Positions> positions, llvm::ArrayRef<unsigned> indices);
 std::string describePositions(const Positions &positions);
 
 /// How far rounding alone may lead. Sums of many terms, or of large ones that cancel, round to more than `tolerance`;
@@ -114,6 +118,12 @@ public:
   std::optional<Fault> store(const Value *value, const Frame &frame, unsigned microbatch, TensorRef tensor,
                              int64_t rank, RankMemory &memory, const Op *op);
   const PieceMap &getPieces() const { return pieces; }
+  /// Of an op that ranks do one after the other (see RunCompute.cpp), calls `f` with what each of them works on.
+  std::optional<Fault> forEachShare(const Op &op, const Invocation &whole,
+                                    llvm::function_ref<std::optional<Fault>(Invocation &)> f) const;
+  /// The positions that a rank has of a piece that is joined, or on one device those of all ranks; a fault if `f` is false.
+  std::optional<Fault> forEachPiece(const Op &join, unsigned operand, int64_t rank,
+                                    llvm::function_ref<bool(llvm::ArrayRef<Positions>)> f) const;
 
 private:
   std::optional<Fault> runCompute(const Step &step, int64_t rank, RankMemory &memory);

@@ -2,6 +2,7 @@
 #include "Reference.h"
 #include "Findings.h"
 #include "FormulaEvaluator.h"
+#include "stage/IR/ShardingRules.h"
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Transforms/CheckSizes.h"
 #include <cmath>
@@ -86,12 +87,56 @@ std::optional<Fault> Reference::runBackwardOp(const Step &step, RankMemory &memo
     if (isFloat(op.getOperand(i)->type.dtype))
       wanted.push_back(i);
   }
-  FormulaEvaluator evaluator(in, graph.defs, graph.binding);
-  std::vector<Tensor> results = evaluator.differentiate(resultAdjoints, wanted);
-  if (!evaluator.getFault().empty())
-    return Fault{&op, op.getResult(0), "has no derivative: " + evaluator.getFault()};
-  for (unsigned i = 0; i < wanted.size(); ++i)
-    add(getInstance(op.getOperand(wanted[i]), step.frame, step.microbatch), results[i]);
+  bool isPaired = !op.ring && getPairedAxes(op);
+  auto differentiate = [&](const Invocation &of, llvm::ArrayRef<const Tensor *> given) -> std::optional<Fault> {
+    FormulaEvaluator evaluator(of, graph.defs, graph.binding);
+    std::vector<Tensor> made = evaluator.differentiate(given, wanted);
+    if (!evaluator.getFault().empty())
+      return Fault{&op, op.getResult(0), "has no derivative: " + evaluator.getFault()};
+    for (unsigned i = 0; i < wanted.size(); ++i) {
+      Tensor whole(isPaired ? pick(in.positions, def.operands[wanted[i]].indices) : llvm::SmallVector<Positions, 4>());
+      if (isPaired)
+        addInto(whole, made[i]);
+      add(getInstance(op.getOperand(wanted[i]), step.frame, step.microbatch), isPaired ? whole : made[i]);
+    }
+    return std::nullopt;
+  };
+  if (!isPaired)
+    return differentiate(in, resultAdjoints);
+  return runner.forEachShare(op, in, [&](Invocation &share) {
+    std::vector<Tensor> parts;
+    parts.reserve(operands.size() + resultAdjoints.size());
+    for (unsigned i = 0; i < operands.size(); ++i) {
+      parts.push_back(*extract(*operands[i], pick(share.positions, def.operands[i].indices)));
+      share.operands[i] = &parts.back();
+    }
+    llvm::SmallVector<const Tensor *, 2> given;
+    for (unsigned i = 0; i < resultAdjoints.size(); ++i) {
+      if (resultAdjoints[i])
+        parts.push_back(*extract(*resultAdjoints[i], pick(share.positions, def.results[i].indices)));
+      given.push_back(resultAdjoints[i] ? &parts.back() : nullptr);
+    }
+    return differentiate(share, given);
+  });
+}
+
+/// Each piece gets the part of the adjoint that is in its places.
+std::optional<Fault> Reference::runBackwardJoin(const Step &step) {
+  const Op &op = *step.op;
+  auto adjoint = adjoints.find(getInstance(op.getResult(), step.frame, step.microbatch));
+  if (adjoint == adjoints.end())
+    return std::nullopt;
+  OpRunner runner(graph, sources);
+  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+    Tensor piece(adjoint->second.dims);
+    std::optional<Fault> fault = runner.forEachPiece(op, i, /*rank=*/-1, [&](llvm::ArrayRef<Positions> places) {
+      auto part = extract(adjoint->second, places);
+      return part && insert(piece, *part);
+    });
+    if (fault)
+      return fault;
+    add(getInstance(op.getOperand(i), step.frame, step.microbatch), piece);
+  }
   return std::nullopt;
 }
 
@@ -106,6 +151,9 @@ std::optional<Fault> Reference::runBackward(llvm::ArrayRef<Step> steps, RankMemo
       rename(getInstance(step.to, step.toFrame, step.microbatch), step.value);
     } else if (step.op->kind == OpKind::Compute) {
       if (auto fault = runBackwardOp(step, memory))
+        return fault;
+    } else if (step.op->kind == OpKind::Join) {
+      if (auto fault = runBackwardJoin(step))
         return fault;
     } else if (isMove(step.op->kind)) {
       for (auto &result : step.op->getResults())

@@ -37,6 +37,7 @@ private:
   using Frozen = std::map<Instance, TensorRef>;
   std::optional<Fault> runForward(llvm::ArrayRef<Step> steps, const Frozen *frozen, RankMemory &memory);
   std::optional<Fault> runBackward(llvm::ArrayRef<Step> steps, RankMemory &memory);
+  std::optional<Fault> runBackwardJoin(const Step &step);
   std::optional<Fault> runBackwardOp(const Step &step, RankMemory &memory);
   double getDifference(llvm::ArrayRef<Step> steps, const RankMemory &base, llvm::ArrayRef<const Value *> moving,
                        double h);

@@ -83,7 +83,7 @@ bool OpRunner::setPositions(const Op &op, int64_t rank, AxisSet among, Invocatio
   return true;
 }
 
-static void addInto(Tensor &whole, const Tensor &piece) {
+void stage::addInto(Tensor &whole, const Tensor &piece) {
   forEachElement(piece.dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
     int64_t place = 0;
     for (unsigned d = 0; d < piece.dims.size(); ++d)
@@ -101,41 +101,60 @@ bool OpRunner::isFirstOfAlike(int64_t rank, AxisSet axes) const {
   return true;
 }
 
+llvm::SmallVector<Positions, 4> stage::pick(llvm::ArrayRef<Positions> positions, llvm::ArrayRef<unsigned> indices) {
+  llvm::SmallVector<Positions, 4> dims;
+  for (unsigned index : indices)
+    dims.push_back(positions[index]);
+  return dims;
+}
+
+std::optional<Fault> OpRunner::forEachShare(const Op &op, const Invocation &whole,
+                                            llvm::function_ref<std::optional<Fault>(Invocation &)> f) const {
+  AxisSet paired = getPairedAxes(op) | getRoutedAxes(op), among = paired;
+  for (const AxisList &axes : op.indexAxes)
+    if (toSet(axes) & paired)
+      among |= toSet(axes);
+  for (int64_t rank = 0, n = graph.mesh.getNumRanks(); rank < n; ++rank) {
+    if (!isFirstOfAlike(rank, among))
+      continue;
+    Invocation in = whole;
+    std::optional<Fault> fault;
+    if (!setPositions(op, rank, among, in, fault) || (fault = f(in)))
+      return fault;
+  }
+  return std::nullopt;
+}
+
 /// An op on pairs of blocks (getPairedAxes), or one that routes the tokens of each rank, all of it on one device: what
 /// ranks do one after the other.
 std::optional<Fault> OpRunner::computeByRank(const Step &step, const Invocation &whole,
                                              llvm::ArrayRef<TensorRef> operands, RankMemory &memory,
                                              std::vector<Tensor> &results) {
   const Op &op = *step.op;
-  AxisSet paired = getPairedAxes(op) | getRoutedAxes(op), among = paired;
-  for (const AxisList &axes : op.indexAxes)
-    if (toSet(axes) & paired)
-      among |= toSet(axes);
-  for (const ResultInfo &result : op.def->results) {
-    llvm::SmallVector<Positions, 4> dims;
-    for (unsigned index : result.indices)
-      dims.push_back(whole.positions[index]);
-    results.emplace_back(std::move(dims));
-  }
-  for (int64_t rank = 0, n = graph.mesh.getNumRanks(); rank < n; ++rank) {
-    if (!isFirstOfAlike(rank, among))
-      continue;
-    Invocation in = whole;
-    std::optional<Fault> fault;
-    if (!setPositions(op, rank, among, in, fault))
-      return fault;
+  for (const ResultInfo &result : op.def->results)
+    results.emplace_back(pick(whole.positions, result.indices));
+  return forEachShare(op, whole, [&](Invocation &in) {
     llvm::SmallVector<TensorRef, 6> parts;
-    for (unsigned i = 0; i < operands.size(); ++i) {
-      llvm::SmallVector<Positions, 4> dims;
-      for (unsigned index : op.def->operands[i].indices)
-        dims.push_back(in.positions[index]);
-      parts.push_back(std::make_shared<Tensor>(std::move(*extract(*operands[i], dims))));
-    }
+    for (unsigned i = 0; i < operands.size(); ++i)
+      parts.push_back(std::make_shared<Tensor>(*extract(*operands[i], pick(in.positions, op.def->operands[i].indices))));
     std::vector<Tensor> made;
-    if ((fault = compute(step, in, parts, memory, made)))
-      return fault;
-    for (unsigned i = 0; i < made.size(); ++i)
+    std::optional<Fault> fault = compute(step, in, parts, memory, made);
+    for (unsigned i = 0; i < made.size() && !fault; ++i)
       addInto(results[i], made[i]);
+    return fault;
+  });
+}
+
+std::optional<Fault> OpRunner::forEachPiece(const Op &join, unsigned operand, int64_t rank,
+                                            llvm::function_ref<bool(llvm::ArrayRef<Positions>)> f) const {
+  const Value &piece = *join.getOperand(operand);
+  AxisSet axes = piece.sharding.getSharded();
+  for (int64_t of = std::max<int64_t>(rank, 0), end = rank < 0 ? graph.mesh.getNumRanks() : rank + 1; of < end; ++of) {
+    if (rank < 0 && !isFirstOfAlike(of, axes))
+      continue;
+    auto places = pieces.getPositions(piece.type, piece.sharding, of);
+    if (!places || !f(*places))
+      return makeFault(&join, &piece, "is no piece of " + describe(*join.getResult()));
   }
   return std::nullopt;
 }
@@ -148,20 +167,16 @@ std::optional<Fault> OpRunner::runJoin(const Step &step, int64_t rank, RankMemor
   if (!dims)
     return makeFault(&op, &result, "cannot be split evenly");
   Tensor whole(std::move(*dims));
-  for (const Value *operand : op.getOperands()) {
+  for (unsigned i = 0; i < op.getNumOperands(); ++i) {
     std::optional<Fault> fault;
-    TensorRef piece = read(operand, step, rank, memory, fault);
+    TensorRef piece = read(op.getOperand(i), step, rank, memory, fault);
+    if (!fault)
+      fault = forEachPiece(op, i, rank, [&](llvm::ArrayRef<Positions> places) {
+        auto part = extract(*piece, places);
+        return part && insert(whole, *part);
+      });
     if (fault)
       return fault;
-    AxisSet axes = operand->sharding.getSharded();
-    for (int64_t of = std::max<int64_t>(rank, 0), end = rank < 0 ? graph.mesh.getNumRanks() : rank + 1; of < end; ++of) {
-      if (rank < 0 && !isFirstOfAlike(of, axes))
-        continue;
-      auto places = pieces.getPositions(operand->type, operand->sharding, of);
-      auto part = places ? extract(*piece, *places) : std::nullopt;
-      if (!part || !insert(whole, *part))
-        return makeFault(&op, operand, "is no piece of " + describe(result));
-    }
   }
   return store(&result, step.frame, step.microbatch, std::make_shared<Tensor>(std::move(whole)), rank, memory, &op);
 }
