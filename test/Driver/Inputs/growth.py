@@ -62,8 +62,18 @@ def routed(n):
         "op bend(x: [b, d]) -> [b, d]", "op bend(x: [...]) -> [...]")
 
 
+def products(n):
+    """Pairs of products, of which the first takes what is gathered, and what the second makes is scattered, n times."""
+    body = "let y0 = scale(x, w);\n" + each(
+        n, lambda i: "param u{0}: [D, K]; param v{0}: [K, D]; let z{0}[b, k] = sum[d](y{0}[b, d] * u{0}[d, k]);"
+        " let y{1}[b, d] = sum[k](z{0}[b, k] * v{0}[k, d]);".format(i, i + 1)) + "return total(y%d, w);\n" % n
+    return program(body, params=["K"], step="B = 8, microbatch = 4",
+                   rules="shard B over dp; shard K over tp; at y*: shard B over (dp, tp); overlap communication tp with products;")
+
+
 KINDS = {
     "routed": routed,
+    "products": products,
     # Rules.
     "values": lambda n: chain(n, "at y%d: shard B over dp;"),
     "anywhere": lambda n: chain(n, "at **.y%d: shard B over dp;"),
