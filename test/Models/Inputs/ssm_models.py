@@ -1,0 +1,53 @@
+"""Parameters and FLOPs of the library's state space models, against published totals and closed forms.
+
+    ssm_models.py stagec scratch-folder
+
+Totals are sums over the published weights. The closed forms are of the chunked algorithm (arXiv 2405.21060, section 6): per token
+products in and out, with chunks of Q the scores of a group (Q N), what heads of together I numbers read within a chunk (Q I), write
+to a state (I N) and read of one (I N), 2 FLOPs each forward and 4 backward.
+"""
+import json
+import os
+import subprocess
+import sys
+
+stagec, scratch = sys.argv[1:]
+B, S = 4, 4096
+
+
+def mamba2(d, heads, p, groups, n, q):
+    i = heads * p
+    return d * (2 * i + 2 * groups * n + heads) + i * d + q * groups * n + q * i + 2 * i * n
+
+
+def mamba(layers, d, heads, v):
+    return 6 * B * S * (layers * mamba2(d, heads, 64, 1, 128, 256) + d * v), 0
+
+
+def nemotron():
+    attention = 2 * 8192 * 64 * 128 + 2 * 8192 * 8 * 128
+    matrices = 54 * mamba2(8192, 256, 64, 8, 256, 128) + 54 * 2 * 8192 * 32768 + 10 * attention + 8192 * 131072
+    return 6 * B * S * matrices, 6 * B * 10 * S * S // 2 * 64 * 2 * 128
+
+
+MODELS = {
+    "mamba2_130m": ("Mamba", 128989632, mamba(24, 768, 24, 50288)),
+    "mamba2_2_7b": ("Mamba", 2702599680, mamba(64, 2560, 80, 50288)),
+    "nemotron_h_56b": ("NemotronH", 56324350464, nemotron()),
+}
+os.makedirs(scratch, exist_ok=True)
+program = os.path.join(scratch, "jobs.stg")
+with open(program, "w") as file:
+    print("import std.ssm;", file=file)
+    for config, (model, *_) in MODELS.items():
+        print(f"job {config}_step {{ model = {model}({config}); step = train(B = {B}, S = {S}, microbatch = 4, optimizer = adamw); "
+              "precision = bf16_mixed; }", file=file)
+wrong = 0
+for config, (_, parameters, flops) in MODELS.items():
+    done = subprocess.run([stagec, program, f"--job={config}_step", "--report=json"], capture_output=True, text=True)
+    report = json.loads(done.stdout) if not done.returncode else {"parameters": done.stderr, "flops": {}}
+    found = (report["parameters"], (report["flops"].get("contraction"), report["flops"].get("attention")))
+    if found != (parameters, flops):
+        print(f"{config}: {found}, not {(parameters, flops)}")
+        wrong += 1
+print(f"{len(MODELS)} models, {wrong} faults")
