@@ -4,9 +4,19 @@
 using namespace stage;
 
 void OpCopies::add(const Block &from, Block &to) {
+  addArguments(from, to);
+  addOps(from, to);
+}
+
+void OpCopies::addArguments(const Block &from, Block &to) {
   for (auto &argument : from.getArguments())
     copyValue(*argument, *to.addArgument(argument->type, argument->path));
+}
+
+void OpCopies::addOps(const Block &from, Block &to, const Op *except) {
   for (auto &op : from) {
+    if (op.get() == except)
+      continue;
     Op *copy = to.append(std::make_unique<Op>(static_cast<const OpAttributes &>(*op)));
     ops.emplace_back(op.get(), copy);
     copies[op.get()] = copy;

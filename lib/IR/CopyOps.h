@@ -15,6 +15,11 @@ class OpCopies {
 public:
   /// Copies the arguments and ops of a block to the end of another one.
   void add(const Block &from, Block &to);
+  void addArguments(const Block &from, Block &to);
+  /// All ops but one.
+  void addOps(const Block &from, Block &to, const Op *except = nullptr);
+  /// What stands in place of a value that is not copied.
+  void bind(const Value *value, Value *other) { copiesOfValues[value] = other; }
   void tie();
 
   /// Each op that was copied, in order, and its copy.

@@ -5,8 +5,10 @@
 using namespace stage;
 
 void PathIndex::add(unsigned number, llvm::StringRef path) {
-  llvm::SmallVector<llvm::StringRef, 6> parts;
-  path.split(parts, '.');
+  auto [outer, last] = path.rsplit('.');
+  PathNames parts = splitPath(outer);
+  if (!last.empty())
+    parts.push_back(last); // perhaps the number of a variant
   size_t levels = std::max(fromFront.size(), parts.size());
   fromFront.resize(levels);
   fromBack.resize(levels);

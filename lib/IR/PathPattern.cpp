@@ -1,6 +1,7 @@
 //===- PathPattern.cpp - patterns over the paths of values ----------------===//
 #include "stage/IR/PathPattern.h"
 #include "stage/IR/Graph.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
 
@@ -121,34 +122,37 @@ bool PathPattern::matchSegments(llvm::ArrayRef<llvm::StringRef> path) const {
       [](const Segment &segment, llvm::StringRef name) { return segment.matches(name); });
 }
 
-bool PathPattern::matchesPath(llvm::StringRef path) const {
-  llvm::SmallVector<llvm::StringRef, 8> names;
+PathNames stage::splitPath(llvm::StringRef path) {
+  PathNames names;
   path.split(names, '.');
-  return !ops && matchSegments(names);
+  llvm::erase_if(names, [](llvm::StringRef name) { return !name.empty() && llvm::all_of(name, llvm::isDigit); });
+  return names;
 }
+
+bool PathPattern::matchesPath(llvm::StringRef path) const { return !ops && matchSegments(splitPath(path)); }
 
 bool PathPattern::matches(const Value &value) const {
   const Op *op = value.getOp();
   bool isParam = op && isState(op->kind), isInput = op && op->kind == OpKind::Input;
   if (ops || (params && !isParam) || (results && (isParam || isInput)))
     return false;
-  std::string name = value.path;
-  if (name.empty()) {
-    if (!op || op->kind != OpKind::Compute || !segments.back().globs.empty())
-      return false;
-    name = describe(value);
-  }
-  llvm::SmallVector<llvm::StringRef, 6> parts;
-  llvm::StringRef(name).split(parts, '.');
+  if (!value.path.empty())
+    return matchSegments(splitPath(value.path));
+  if (!op || op->kind != OpKind::Compute || !segments.back().globs.empty())
+    return false;
+  PathNames parts = splitPath(op->scope);
+  llvm::SmallVector<llvm::StringRef, 2> ofOp; // with the number of its variant
+  llvm::StringRef(op->def->name).split(ofOp, '.');
+  parts.append(ofOp.begin(), ofOp.end());
   return matchSegments(parts);
 }
 
 bool PathPattern::matchesOp(llvm::StringRef scope, llvm::StringRef name) const {
   if (!ops)
     return false;
-  llvm::SmallVector<llvm::StringRef, 6> parts;
+  PathNames parts;
   if (!scope.empty())
-    scope.split(parts, '.');
+    parts = splitPath(scope);
   auto [base, variant] = name.split('.');
   parts.push_back(base);
   if (matchSegments(parts))

@@ -5,20 +5,24 @@
 //
 //   recompute layers[i] if i % 2 == 0;                  layers 0, 2, 4, ...
 //   offload layers[*].mlp to host { first = 2; }        the first two of each virtual stage
+//   recompute layers[*] { group = 4; }                  four layers together: their inputs are not kept
 //
 // Algorithm: for each repeat that the pattern means, up to its brackets, the condition is evaluated for the number of
 // each iteration, and the pipeline's cut says which are the first of their stage. The repeat is split into cases of
 // those that are chosen and others (SplitCases.h), and the rule speaks of the former. What an earlier rule says of
-// a case it says of the part that is split off, too.
+// a case it says of the part that is split off, too. In the end repeats of which several iterations are made again
+// together are made of groups (GroupIterations.h): then the inputs of inner layers are values of a group like others.
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
+#include "stage/IR/GroupIterations.h"
 #include "stage/IR/PipelineChain.h"
 #include "stage/IR/SplitCases.h"
 #include "stage/IR/Text.h"
 #include "stage/IR/Walk.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "llvm/ADT/StringSwitch.h"
+#include <map>
 #include <numeric>
 
 using namespace stage;
@@ -39,10 +43,12 @@ public:
       if (!lowerDepth(*offload, *statement.env, rule.depth))
         return false;
     }
-    int64_t first = 0; // all
+    int64_t first = 0, group = 0; // all; each by itself
     for (const ast::Stmt *entry : stmt.entries)
-      if (!lowerEntry(llvm::cast<ast::EntryStmt>(*entry), *statement.env, rule, first))
+      if (!lowerEntry(llvm::cast<ast::EntryStmt>(*entry), *statement.env, rule, first, group))
         return false;
+    if (group > 1 && !findGrouped(statement, first, group))
+      return false;
     for (const ast::Pattern &syntax : stmt.patterns) {
       std::optional<RuleKind> state = getOffloadedState(stmt, syntax);
       if (!(state ? lowerState(stmt, syntax, *statement.env, rule, *state) : lowerPatternOf(stmt, syntax, *statement.env, rule, first)))
@@ -51,7 +57,101 @@ public:
     return true;
   }
 
+  /// Makes groups of iterations: of those that a virtual stage runs of a repeat, the last one may be shorter.
+  bool group() {
+    std::vector<Op *> cut = findPipelinedRepeats(graph);
+    bool isCut = !llvm::is_contained(cut, nullptr) && llvm::any_of(cut, [&](Op *op) { return grouped.count(op->loop); });
+    std::vector<int64_t> split(isCut ? countVirtualStages() : 0);
+    std::map<unsigned, std::vector<int64_t>> lengths; // by loop
+    for (auto &[loop, grouping] : grouped) {
+      auto refuse = [&](const llvm::Twine &why) {
+        diags.report(grouping.syntax->range.Start, diag::BadRecomputeGroup).range(grouping.syntax->range)
+            << grouping.length << grouping.syntax->text << why;
+        return false;
+      };
+      SizeValue count = evaluateCount(grouping.repeat->count, graph.binding);
+      if (!count || count.value.num > maxIterations)
+        return refuse("it has " + (count ? count.value.str() : "an unknown number of") + " iterations, and at most " + llvm::Twine(maxIterations) + " can be grouped");
+      if (llvm::any_of(ofLoops, [&](auto &of) { return of.second == loop; }))
+        return refuse("another statement tells some of its layers from others");
+      if (isCut && graph.pipeline.balance != Balance::None)
+        return refuse("stages that are balanced are cut once it is known what is made again");
+      bool hasRepeats = false;
+      for (auto &body : grouping.repeat->bodies)
+        hasRepeats |= llvm::any_of(*body, [](auto &op) { return op->kind == OpKind::Repeat; });
+      if (hasRepeats)
+        return refuse("it has a repeat inside of it");
+      if (!llvm::is_contained(cut, grouping.repeat))
+        append(lengths[loop], count.value.num, grouping.length);
+    }
+    if (isCut && !fits(cut))
+      return true; // refused where it is cut
+    if (isCut) {
+      PipelineChain chain = getChain(cut);
+      for (unsigned stage = 0; stage < split.size(); ++stage)
+        for (unsigned number = 0; number < cut.size(); ++number) {
+          auto [begin, end] = chain.getRange(number, stage);
+          auto found = grouped.find(cut[number]->loop);
+          split[stage] += found == grouped.end() ? end - begin : append(lengths[found->first], end - begin, found->second.length);
+        }
+      graph.pipeline.split = split;
+    }
+    for (auto &[loop, grouping] : grouped) {
+      llvm::ArrayRef<int64_t> groups = lengths[loop];
+      if (groups.empty())
+        continue;
+      if (llvm::all_of(groups, [&](int64_t length) { return length == groups.front(); }))
+        graph.obligations.add(Obligations::Kind::Divides, grouping.repeat->count, graph.sizes.constant(groups.front()), grouping.syntax->range.Start,
+                              "groups of layers that are made again together");
+      groupIterations(graph, *grouping.repeat, groups);
+    }
+    return true;
+  }
+
 private:
+  struct Grouping {
+    const Op *repeat;
+    int64_t length;
+    const ast::Pattern *syntax;
+  };
+
+  /// How many groups so many iterations are.
+  static int64_t append(std::vector<int64_t> &lengths, int64_t count, int64_t length) {
+    size_t before = lengths.size();
+    for (; count > 0; count -= lengths.back())
+      lengths.push_back(std::min(count, length));
+    return lengths.size() - before;
+  }
+
+  /// Of one copy of the model.
+  unsigned countVirtualStages() const {
+    return (graph.pipeline.axis ? unsigned(graph.mesh[*graph.pipeline.axis].size) : 1) * graph.pipeline.chunks / graph.pipeline.copies;
+  }
+
+  std::vector<int64_t> listCounts(llvm::ArrayRef<Op *> cut) const {
+    std::vector<int64_t> counts;
+    for (const Op *op : cut) {
+      SizeValue count = evaluateCount(op->count, graph.binding);
+      counts.push_back(count ? int64_t(count.value.num) : 0);
+    }
+    return counts;
+  }
+
+  /// The iterations that the strategy gives each virtual stage are those that there are.
+  bool fits(llvm::ArrayRef<Op *> cut) const {
+    std::vector<int64_t> counts = listCounts(cut), split = graph.pipeline.split;
+    return split.empty() || (split.size() == countVirtualStages() && std::accumulate(split.begin(), split.end(), int64_t(0)) ==
+                                                                         std::accumulate(counts.begin(), counts.end(), int64_t(0)));
+  }
+
+  /// Of the repeats that the pipeline cuts. What does not fit is refused where it is cut.
+  PipelineChain getChain(llvm::ArrayRef<Op *> cut) const {
+    std::vector<int64_t> counts = listCounts(cut);
+    bool isGiven = fits(cut) && !graph.pipeline.split.empty();
+    return PipelineChain(counts, isGiven ? graph.pipeline.split
+                                         : splitEvenly(std::accumulate(counts.begin(), counts.end(), int64_t(0)), countVirtualStages()));
+  }
+
   static constexpr unsigned maxDepth = 1024;
   bool lowerDepth(const ast::OffloadStmt &stmt, const sema::Environment &env, unsigned &depth) {
     depth = 1;
@@ -64,7 +164,7 @@ private:
     return number && *number >= 0 && *number <= maxDepth;
   }
 
-  bool lowerEntry(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule, int64_t &first) {
+  bool lowerEntry(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule, int64_t &first, int64_t &group) {
     if (entry.name.name == "whole") {
       std::optional<bool> isWhole = evaluator.evaluateCondition(entry.value, env);
       rule.isWhole = isWhole.value_or(false);
@@ -73,11 +173,38 @@ private:
     std::optional<sema::CTValue> value = evaluator.evaluate(entry.value, env);
     if (!value || value->isNone())
       return value.has_value();
-    std::optional<int64_t> number = evaluator.evaluateInteger(entry.value, env, "'first'");
+    std::string name = "'" + entry.name.name.str() + "'";
+    std::optional<int64_t> number = evaluator.evaluateInteger(entry.value, env, name);
     if (number && *number < 1)
-      diags.report(entry.value->loc(), diag::RecomputeFirst).range(entry.value->range) << evaluator.format(*value);
-    first = number.value_or(0);
-    return first > 0;
+      diags.report(entry.value->loc(), diag::RecomputeFirst).range(entry.value->range) << evaluator.format(*value) << name;
+    (entry.name.name == "first" ? first : group) = number.value_or(0);
+    return number.value_or(0) > 0;
+  }
+
+  /// The repeats whose iterations a statement groups: they become groups when all statements have been lowered.
+  bool findGrouped(const LayerStatement &statement, int64_t first, int64_t group) {
+    const ast::LayerRuleStmt &stmt = *statement.stmt;
+    for (const ast::Pattern &syntax : stmt.patterns) {
+      auto refuse = [&](const llvm::Twine &why) {
+        diags.report(syntax.range.Start, diag::BadRecomputeGroup).range(syntax.range) << group << syntax.text << why;
+        return false;
+      };
+      std::optional<PathPattern> ofRepeat = PathPattern::parse(syntax.text);
+      std::vector<Op *> repeats;
+      for (auto &op : graph.getForward())
+        if (ofRepeat && op->kind == OpKind::Repeat && ofRepeat->matchesPath(joinPath(op->scope, op->name)))
+          repeats.push_back(op.get());
+      if (repeats.empty())
+        return refuse("it is no repeat of the model, as 'layers[*]'");
+      if (first || stmt.condition)
+        return refuse("'first' and 'if' tell layers from others, which groups do not");
+      for (const Op *repeat : repeats) {
+        auto [known, isNew] = grouped.try_emplace(repeat->loop, Grouping{repeat, group, &syntax});
+        if (!isNew && known->second.length != group)
+          return refuse("another statement has groups of " + llvm::Twine(known->second.length));
+      }
+    }
+    return true;
   }
 
   /// `offload optimizer, parameters to host`: not what values are kept, but state.
@@ -220,18 +347,9 @@ private:
         isChosen[i] = false;
       return;
     }
-    std::vector<int64_t> counts;
-    for (const Op *op : cut) {
-      SizeValue count = evaluateCount(op->count, graph.binding);
-      counts.push_back(count ? int64_t(count.value.num) : 0);
-    }
-    const PipelineInfo &pipeline = graph.pipeline;
-    int64_t sum = std::accumulate(counts.begin(), counts.end(), int64_t(0));
-    unsigned stages = (pipeline.axis ? unsigned(graph.mesh[*pipeline.axis].size) : 1) * pipeline.chunks / pipeline.copies;
-    bool fits = std::accumulate(pipeline.split.begin(), pipeline.split.end(), int64_t(0)) == sum && pipeline.split.size() == stages;
-    PipelineChain chain(counts, fits ? pipeline.split : splitEvenly(sum, stages)); // what does not fit is refused where it is cut
+    PipelineChain chain = getChain(cut);
     isChosen.assign(isChosen.size(), false);
-    for (unsigned stage = 0; stage < stages; ++stage) {
+    for (unsigned stage = 0, stages = countVirtualStages(); stage < stages; ++stage) {
       int64_t before = 0;
       for (unsigned number = 0; number < unsigned(found - cut.begin()); ++number) {
         auto [begin, end] = chain.getRange(number, stage);
@@ -249,6 +367,7 @@ private:
   DiagnosticEngine &diags;
   /// Rules that speak of some cases, and of which loop.
   std::vector<std::pair<size_t, unsigned>> ofLoops;
+  std::map<unsigned, Grouping> grouped; ///< By loop.
 };
 } // namespace
 
@@ -257,5 +376,5 @@ bool stage::lowerLayerStatements(Graph &graph, llvm::ArrayRef<LayerStatement> st
   bool good = true;
   for (const LayerStatement &statement : statements)
     good &= lowering.lower(statement);
-  return good;
+  return good && lowering.group();
 }

@@ -81,7 +81,7 @@ void StrategyChecker::checkBody(ArrayRef<ast::Stmt *> body) {
 void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   static const Candidate pipelineEntries[] = {{"schedule", {}}, {"split", {}}};
   static const Candidate partitionEntries[] = {{"keep", {}}, {"prefetch", {}}};
-  static const Candidate recomputeEntries[] = {{"whole", {}}, {"first", {}}};
+  static const Candidate recomputeEntries[] = {{"whole", {}}, {"first", {}}, {"group", {}}};
   static const Candidate offloadEntries[] = {{"first", {}}};
   static const Candidate reduceEntries[] = {{"bucket", {}}, {"overlap", {}}, {"per_microbatch", {}}, {"type", {}}};
   if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {

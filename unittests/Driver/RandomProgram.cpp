@@ -104,6 +104,8 @@ public:
     if (!kept.empty() && random.chance(20))
       lines.insert(lines.begin() + endOfRules,
                    "  overlap communication" + (random.chance(70) ? "" : " " + random.pick(kept)) + " with products;");
+    if (random.chance(10))
+      lines.insert(lines.begin() + endOfRules, random.chance(50) ? "  offload optimizer to host;" : "  offload parameters to host;");
     return std::move(lines);
   }
 
@@ -276,6 +278,8 @@ private:
                                               : "if i < " + std::to_string(1 + random.below(4)) + (isOffload ? ";" : " { whole = true; }");
       return "  " + word + " layers[i]" + where + " " + which;
     }
+    if (hasLayers && !isOffload && random.chance(20))
+      return "  recompute layers[*] { group = " + std::to_string(2 + random.below(3)) + (random.chance(70) ? "; whole = true; }" : "; }");
     std::string patterns = random.pick(places);
     while (random.chance(40))
       patterns += ", " + random.pick(places);

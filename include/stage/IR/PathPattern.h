@@ -14,7 +14,8 @@
 //   layers[*].x.grad     the gradient of a value
 //
 // A segment may use `*` for any characters; `**` stands for any number of segments.
-// `[*]` after a segment says that it is a repeat and may be left out.
+// `[*]` after a segment says that it is a repeat and may be left out. The number of a member of a group (GroupIterations.h)
+// is no part of a path for patterns: `layers[*].x` means `layers.1.x`, too.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_IR_PATHPATTERN_H
@@ -28,6 +29,9 @@
 namespace stage {
 
 class Value;
+using PathNames = llvm::SmallVector<llvm::StringRef, 6>;
+/// The names in a path, without numbers of members of groups.
+PathNames splitPath(llvm::StringRef path);
 
 class PathPattern {
 public:
