@@ -55,7 +55,7 @@ FormulaEvaluator::IndexSet FormulaEvaluator::toSet(llvm::ArrayRef<unsigned> indi
   return set;
 }
 
-/// A target takes tokens in their order, one per slot, as long as it has slots. Those that other ranks have are counted, too.
+/// A target takes tokens in their order, one per slot, as long as it has slots. Where there are fewer slots than tokens the others are dropped.
 void FormulaEvaluator::routeTokens() {
   const Routing &routing = *def.routing;
   const Tensor *integers = in.operands[routing.operand];
@@ -73,6 +73,9 @@ void FormulaEvaluator::routeTokens() {
       return fail("a token is routed to " + std::to_string(target) + ", and index '" + def.indices[routing.target].name +
                   "' has " + std::to_string(taken.size()) + " positions");
     int64_t slot = taken[target]++;
+    bool isDropping = numSlots * int64_t(taken.size()) < int64_t(integers->data.size());
+    if (slot >= numSlots && isDropping)
+      continue;
     if (slot >= numSlots)
       return fail("more tokens are routed to " + std::to_string(target) + " than the " + std::to_string(numSlots) +
                   " slots that index '" + def.indices[routing.slot].name + "' has for them");

@@ -23,6 +23,7 @@ public:
         referenceSources(referenceGraph, scale), sources(graph, scale),
         reference(referenceGraph, referenceSources), findings(graph) {
     referenceSources.adoptTiles(sources);
+    adoptRouting();
   }
 
   /// What other parts send is what they have computed; integers stay below the limits that the receiver has for them.
@@ -77,6 +78,21 @@ public:
   }
 
 private:
+  /// Which tokens find a slot depends on which a rank has: the program as it was written routes them as the ranks do.
+  void adoptRouting() {
+    auto list = [](Graph &of) {
+      std::vector<Op *> ops;
+      Graph::walk(of.getForward(), [&](Op &op) {
+        if (op.kind == OpKind::Compute && op.def->routing)
+          ops.push_back(&op);
+      });
+      return ops;
+    };
+    std::vector<Op *> now = list(graph), before = list(referenceGraph);
+    for (size_t i = 0; now.size() == before.size() && i < now.size(); ++i)
+      before[i]->indexAxes = now[i]->indexAxes;
+  }
+
   /// What a model without norms adds up over its layers may leave the range of an exponential: smaller numbers are
   /// drawn then.
   static double findScale(Graph &reference) {

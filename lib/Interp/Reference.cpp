@@ -87,21 +87,21 @@ std::optional<Fault> Reference::runBackwardOp(const Step &step, RankMemory &memo
     if (isFloat(op.getOperand(i)->type.dtype))
       wanted.push_back(i);
   }
-  bool isPaired = !op.ring && getPairedAxes(op);
+  bool isByRank = !op.ring && (getPairedAxes(op) | getRoutedAxes(op));
   auto differentiate = [&](const Invocation &of, llvm::ArrayRef<const Tensor *> given) -> std::optional<Fault> {
     FormulaEvaluator evaluator(of, graph.defs, graph.binding);
     std::vector<Tensor> made = evaluator.differentiate(given, wanted);
     if (!evaluator.getFault().empty())
       return Fault{&op, op.getResult(0), "has no derivative: " + evaluator.getFault()};
     for (unsigned i = 0; i < wanted.size(); ++i) {
-      Tensor whole(isPaired ? pick(in.positions, def.operands[wanted[i]].indices) : llvm::SmallVector<Positions, 4>());
-      if (isPaired)
+      Tensor whole(isByRank ? pick(in.positions, def.operands[wanted[i]].indices) : llvm::SmallVector<Positions, 4>());
+      if (isByRank)
         addInto(whole, made[i]);
-      add(getInstance(op.getOperand(wanted[i]), step.frame, step.microbatch), isPaired ? whole : made[i]);
+      add(getInstance(op.getOperand(wanted[i]), step.frame, step.microbatch), isByRank ? whole : made[i]);
     }
     return std::nullopt;
   };
-  if (!isPaired)
+  if (!isByRank)
     return differentiate(in, resultAdjoints);
   return runner.forEachShare(op, in, [&](Invocation &share) {
     std::vector<Tensor> parts;

@@ -36,6 +36,10 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
     table.addRow({"active", formatCount(report.activeParameters) + " of them work on one token"});
   if (report.padding)
     table.addRow({"padding", formatCount(report.padding) + " more parameters, as 'pad' rounds dims up"});
+  if (report.emptySlots)
+    table.addRow({"slots", formatCount(report.slots) + " for tokens per step, " + formatCount(report.emptySlots) + " of them empty"});
+  if (report.droppedChoices)
+    table.addRow({"dropped", formatCount(report.droppedChoices) + " choices of tokens per step, which find no slot"});
   if (report.buffers)
     table.addRow({"buffers", formatCount(report.buffers) + ", not trained"});
   if (report.traces) {

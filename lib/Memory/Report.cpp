@@ -8,10 +8,11 @@
 // the mesh multiply. All ranks of a stage take part in the same collectives, with the
 // same sizes but for dims that are dealt out by a table: of these the bytes are added up as
 // expressions over the coordinates, which then say what a rank puts in at least and at most. FLOPs are those of the model's own sizes, evaluated exactly even where
-// these do not divide over the axes; what padding adds is the difference.
+// these do not divide over the axes; what padding adds is the difference, and what is done on slots without a token.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Memory/Report.h"
+#include "SlotShares.h"
 #include "StageOps.h"
 #include "stage/IR/Channel.h"
 #include "stage/IR/Costs.h"
@@ -34,7 +35,7 @@ struct OpTotals {
 class Reporter {
 public:
   Reporter(const Program &program, DiagnosticEngine &diags)
-      : program(program), graph(*program.graph), binding(graph.binding), ownBinding(graph.binding), diags(diags) {}
+      : program(program), graph(*program.graph), binding(graph.binding), ownBinding(graph.binding), slots(*program.graph), diags(diags) {}
 
   Report run() {
     report.program = &program;
@@ -214,6 +215,7 @@ private:
 
   void addOp(const Op &op, __int128 times, StageReport &stage) {
     const OpTotals &totals = getTotals(op);
+    countSlots(op, times);
     report.flops.add(totals.flops, times);
     report.flops.add(totals.paddingFlops, -times);
     report.paddingFlops.add(totals.paddingFlops, times);
@@ -232,6 +234,29 @@ private:
       axes.emplace_back(axis);
     TrafficReport &traffic = findTraffic(stage, op.kind, /*isSend=*/false, axes, stages, groupSize);
     addBytes(stage, traffic, times, totals.bytes, totals.varyingBytes);
+  }
+
+  /// How many slots forward fills.
+  void countSlots(const Op &op, __int128 times) {
+    std::optional<SlotShare> routed = SlotShares::getRouted(op);
+    if (!routed || op.isRecomputed)
+      return;
+    __int128 choices = getInteger(routed->choices, op), all = getInteger(routed->slots, op);
+    report.slots += times * all;
+    report.emptySlots += times * std::max<__int128>(all - choices, 0);
+    report.droppedChoices += times * std::max<__int128>(choices - all, 0);
+  }
+
+  /// Leaves in place of what is done on all slots what is done on those with a token.
+  void leaveFilled(FlopReport &flops, const Op &op, SizeBinding &binding) {
+    const SlotShare *share = slots.find(op);
+    if (!share)
+      return;
+    SizeValue choices = evaluate(share->choices, binding), all = evaluate(share->slots, binding);
+    if (!choices || !all || choices.value.compare(all.value) >= 0 || !choices.value.isInteger() || !all.value.isInteger())
+      return;
+    for (__int128 *number : {&flops.contraction, &flops.attention, &flops.other, &flops.recompute})
+      *number = *number / all.value.num * choices.value.num + *number % all.value.num * choices.value.num / all.value.num;
   }
 
   static void addCopy(OpKind kind, __int128 count, __int128 bytes, StageReport &stage) {
@@ -265,10 +290,10 @@ private:
     if (isNew) {
       OpCost cost = getLocalCost(graph, op);
       it->second.flops = sumFlops(cost, op, binding, sums);
-      if (!graph.unpadded.empty()) {
-        it->second.paddingFlops = it->second.flops;
-        it->second.paddingFlops.add(sumFlops(cost, op, ownBinding, ownSums), -1);
-      }
+      FlopReport own = graph.unpadded.empty() ? it->second.flops : sumFlops(cost, op, ownBinding, ownSums);
+      leaveFilled(own, op, ownBinding);
+      it->second.paddingFlops = it->second.flops;
+      it->second.paddingFlops.add(own, -1);
       __int128 model = it->second.flops.getModel() - it->second.paddingFlops.getModel();
       it->second.replicatedFlops = model - model / countCopies(op);
       if (isCopy(op.kind))
@@ -360,6 +385,7 @@ private:
   llvm::DenseMap<const Dim *, Size> experts; ///< The share of the parameters with this dim that one token uses; while these are counted.
   SizeBinding binding;    ///< The padded one, but while parameters are counted.
   SizeBinding ownBinding; ///< With the model's own sizes.
+  SlotShares slots;
   DiagnosticEngine &diags;
   Report report;
   unsigned environment = ~0u;

@@ -54,6 +54,11 @@ public:
         number("active_parameters", report.activeParameters);
       number("padding", report.padding);
       number("buffers", report.buffers);
+      if (report.slots) {
+        number("slots", report.slots);
+        number("empty_slots", report.emptySlots);
+        number("dropped_choices", report.droppedChoices);
+      }
       number("peak", report.getLargestStage().peak.getTotal());
       printFlops("flops", report.flops);
       printFlops("padding_flops", report.paddingFlops);

@@ -90,7 +90,9 @@ struct Report {
   __int128 buffers = 0;
   /// Elements that padding adds to the parameters.
   __int128 padding = 0;
-  /// Of the model's own sizes, and what padding adds to each: ranks execute both.
+  /// Slots to which forward routes tokens in a step, those without a token, and choices of tokens for which there is none.
+  __int128 slots = 0, emptySlots = 0, droppedChoices = 0;
+  /// Of the model's own sizes, and what padding and empty slots add to each: ranks execute both.
   FlopReport flops, paddingFlops;
   /// Of the model FLOPs: those of ranks that compute what others compute, too. Without them they are the same for every strategy.
   __int128 replicatedFlops = 0;

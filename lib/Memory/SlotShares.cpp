@@ -1,0 +1,55 @@
+//===- SlotShares.cpp - which work is on slots without a token ------------===//
+#include "SlotShares.h"
+
+using namespace stage;
+
+SlotShares::SlotShares(Graph &graph) {
+  if (llvm::any_of(graph.defs.all(), [](const OpDef *def) { return def->routing.has_value(); }))
+    graph.walk([&](Op &op) { visit(op); });
+}
+
+static SlotShare getShare(const Op &op, const Routing &routing) {
+  SlotShare share{op.extents[routing.tokens.front()].size, op.extents[routing.target].size * op.extents[routing.slot].size};
+  for (unsigned token : llvm::ArrayRef<unsigned>(routing.tokens).drop_front())
+    share.choices = share.choices * op.extents[token].size;
+  return share;
+}
+
+std::optional<SlotShare> SlotShares::getRouted(const Op &op) {
+  const Routing *routing = op.kind == OpKind::Compute && op.def->routing ? &*op.def->routing : nullptr;
+  return routing && routing->toSlots ? std::optional<SlotShare>(getShare(op, *routing)) : std::nullopt;
+}
+
+void SlotShares::visit(const Op &op) {
+  if (op.kind != OpKind::Compute) {
+    if (isMove(op.kind))
+      for (auto &result : op.getResults())
+        if (auto it = ofValues.find(getMoved(*result)); it != ofValues.end())
+          ofValues[result.get()] = std::pair(it->second);
+    return;
+  }
+  const OpDef &def = *op.def;
+  std::optional<unsigned> slot;
+  SlotShare share;
+  if (const Routing *routing = def.getRouting()) {
+    slot = routing->slot;
+    share = getShare(op, *routing);
+  }
+  for (unsigned i = 0; i < op.getNumOperands() && !slot; ++i)
+    if (auto it = ofValues.find(op.getOperand(i)); it != ofValues.end()) {
+      slot = def.operands[i].indices[it->second.first];
+      share = it->second.second;
+    }
+  if (!slot)
+    return;
+  for (auto &result : op.getResults()) {
+    const auto &indices = def.results[result->getNumber()].indices;
+    auto place = llvm::find(indices, *slot);
+    if (place != indices.end())
+      ofValues[result.get()] = {unsigned(place - indices.begin()), share};
+  }
+  // What is done per token and choice is not done per slot.
+  if (!def.getRouting() ||
+      llvm::any_of(def.flopTerms, [&](const FlopTerm &term) { return llvm::is_contained(term.indices, *slot); }))
+    ofOps[&op] = share;
+}

@@ -1,0 +1,45 @@
+//===- SlotShares.h - which work is on slots without a token ---*- C++ -*-===//
+//
+// Problem: an op that routes (OpDef.h) has slots for more tokens than come, or fewer. What is computed on slots that stay
+// empty is no work of the model; and what is left out should be known.
+//
+//   dispatch   4 tokens, 2 choices each -> 4 targets of 3 slots        8 of 12 slots are filled
+//   product    12 * D * F multiply-adds                                8 * D * F of the model, 4 * D * F of padding
+//
+// Algorithm: the dim of slots is followed from the op that makes it through all that has its index, forward and backward.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_MEMORY_SLOTSHARES_H
+#define STAGE_LIB_MEMORY_SLOTSHARES_H
+
+#include "stage/IR/Graph.h"
+
+namespace stage {
+
+/// Choices of tokens, and slots for them, of all ranks together.
+struct SlotShare {
+  Size choices, slots;
+};
+
+class SlotShares {
+public:
+  explicit SlotShares(Graph &graph);
+  /// Of an op whose work is done once per slot; null for others.
+  const SlotShare *find(const Op &op) const {
+    auto it = ofOps.find(&op);
+    return it == ofOps.end() ? nullptr : &it->second;
+  }
+  /// What an op routes; nothing if it does not, or not to slots.
+  static std::optional<SlotShare> getRouted(const Op &op);
+
+private:
+  void visit(const Op &op);
+
+  /// Per value the dim that is slots.
+  llvm::DenseMap<const Value *, std::pair<unsigned, SlotShare>> ofValues;
+  llvm::DenseMap<const Op *, SlotShare> ofOps;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_MEMORY_SLOTSHARES_H
