@@ -18,6 +18,9 @@ struct LayerCases {
   std::vector<Case> cases;   ///< By the first iteration of each.
   /// Compile-time names that iterations assign, as they are after the last one.
   Values after;
+  /// Iterations depend on their number and are more than maxDryRuns: nothing else is known.
+  bool isTooLong = false;
+  static constexpr int64_t maxDryRuns = 100'000;
 };
 
 /// Finds out which of `count` iterations from `first` on are lowered to the same ops. `env` is that outside of the

@@ -446,6 +446,11 @@ bool ModuleLowering::lowerRepeat(const ast::RepeatStmt &stmt, Environment &env, 
     repeat->addOperand(static_cast<Value *>(env.find(name)->getForeign()));
   place.block->append(std::move(owner));
   LayerCases layers = findLayerCases(stmt, *first, *times, env, assigned, evaluator);
+  if (layers.isTooLong) {
+    diags.report(stmt.name.loc(), diag::TooManyVaryingLayers).range(stmt.name.range)
+        << stmt.name.name << LayerCases::maxDryRuns;
+    return false;
+  }
   repeat->cases = layers.iterations;
   for (const LayerCases::Case &layer : layers.cases)
     if (!lowerCase(stmt, layer, carried, env, place, *repeat))
