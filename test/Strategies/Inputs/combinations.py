@@ -54,6 +54,9 @@ class Job:
     per_microbatch: bool = False
     overlap: str = "none"
     recompute: str = "none"  # selective: attention; full: layers as a whole; lean: as far as backward needs it
+    group: int = 1  # layers that are made again together
+    clip: bool = False
+    offload: str = "none"  # what is on the host: optimizer; parameters, gradients as well; what layers keep
 
     @property
     def isTied(self):
@@ -128,6 +131,19 @@ def draw(rng):
     return j
 
 
+def draw_more(j, rng):
+    """What is drawn apart, so that all else is as without."""
+    if j.strategy != "ring_attention":
+        j.clip = rng.random() < 0.25
+    if j.strategy != "combined":
+        return
+    j.offload = rng.choice(["none", "optimizer", "parameters", "activations"])
+    if j.offload == "parameters" and (j.zero in (1, 2) or j.isTied and j.pp > 1 or j.bf16 and j.sequence):
+        j.offload = "none"  # the host updates what is kept there; what is reduced in two types goes in that of the last
+    if j.recompute == "full":
+        j.group = rng.choice([1, 2, 3])
+
+
 def text(name, j):
     """The job as a program says it."""
     word = lambda value: str(value).lower() if isinstance(value, bool) else value
@@ -149,10 +165,11 @@ def text(name, j):
         "ring_attention": dict(dp=j.dp, cp=j.cp, uly=j.uly),
         "megatron": dict(dp=j.dp, **tensor, **rule, **isWhole, **pipeline),
         "combined": dict(replica=j.replica, dp=j.dp, **tensor, by_heads=j.context == "heads", by_unit=j.units, prefetch=j.prefetch, keep=j.keep,
-                         has_rule=hasRule, per_microbatch=j.per_microbatch, lean=j.recompute == "lean", **rule, **isWhole, **pipeline),
+                         has_rule=hasRule, per_microbatch=j.per_microbatch, lean=j.recompute == "lean", group=j.group,
+                         **{"offload_" + j.offload: True} if j.offload != "none" else {}, **rule, **isWhole, **pipeline),
     }[j.strategy]
     listed = ", ".join(f"{key} = {word(value)}" for key, value in arguments.items())
-    return (f"job {name} {{\n  model = {model};\n  step = train(B = {j.sequences}, S = {S}, microbatch = {j.microbatch}, optimizer = adamw);\n"
+    return (f"job {name} {{\n  model = {model};\n  step = train(B = {j.sequences}, S = {S}, microbatch = {j.microbatch}, optimizer = adamw{', clip = 1.0' if j.clip else ''});\n"
             f"  precision = {j.precision};\n  strategy = {j.strategy}({listed});\n}}\n")
 
 
@@ -350,13 +367,17 @@ def add_states(j, traffic):
         def reduced(x):  # behind the scatter, over axes of the rule
             return x.rest if set(x.rest) - {"tp"} else ()
 
+        def span(x):  # a bucket ends with its layer, or with its group of layers
+            behind = j.split[j.chunks[r][x.chunk]]
+            return (x.unit + j.group - 1) // j.group if 0 < x.unit <= behind else -x.unit
+
         def scattered(x):
             if j.units:
                 return x.unit
-            return (x.unit, reduced(x) if j.per_microbatch or not inBackward else ()) if j.bucket > 1 else alone(x)
+            return (span(x), reduced(x) if j.per_microbatch or not inBackward else ()) if j.bucket > 1 else alone(x)
 
         def completed(x):
-            return (x.unit, x.rest) if j.bucket > 1 else scattered(x)
+            return (span(x), x.rest) if j.bucket > 1 else scattered(x)
 
         def gathered(x):  # what has been reduced at once in the step or, if nothing has, scattered at once before
             if reduced(x) and not j.per_microbatch:
@@ -378,12 +399,32 @@ def add_states(j, traffic):
         if j.zero == 3:
             put("all_gather", cut, pieces, unit, weight, False)
             put("all_gather", cut, [x for x in pieces if x.read and not j.keep], unit, weight, False)
+        if j.clip:
+            traffic.put(r, "all_reduce", list(AXES), 1, 4)
         if any(x.tied for x in pieces) and not any(x.copy for x in pieces):
             traffic.put(r, "all_reduce", ["pp"], 1, sum(x.shard for x in pieces if x.tied) * 4)
         own = [x for x in pieces if not x.copy]
         held.append((sum(x.shard if j.zero == 3 else x.local for x in own), sum(4 * (x.shard if j.zero >= 2 else x.local) for x in own),
                      sum((8 if j.precision == "fp32" else 12) * x.shard for x in own)))
     return held
+
+
+def count_host(j, r):
+    """What a stage has on the host, bytes of parameters, gradients and states, and copies to it and from it, bytes."""
+    weight, wire = 4 if j.precision == "fp32" else 2, 2 if j.bf16 else 4
+    own = [x for x in find_pieces(j, r) if not x.copy]
+    shards = sum(x.shard for x in own)
+    if j.offload == "optimizer":  # reduced gradients go and new values come; a copy of the parameter is the master, of whatever type
+        return (0, 0, 12 * shards), (4 * shards + 4 * j.clip, weight * shards)
+    # Contributions go once per microbatch, in the type in which they have been reduced. What is reduced once per step comes and goes for that; what
+    # is not comes for the norm.
+    m, isCut = j.microbatches, j.zero == 3
+    reduced = lambda x: bool(x.rest) and not j.per_microbatch
+    # An embedding that is the output layer, too, has two, which are added up where they are reduced, or else on the host.
+    parts = lambda x: 2 if j.isTied and x.unit == x.index == 0 and not isCut and not j.per_microbatch else 1
+    to = sum(x.shard * (m * parts(x) * (wire if isCut or j.per_microbatch and x.rest else 4) + 4 * reduced(x)) for x in own) + 4 * j.clip
+    back = sum(x.shard * (m * weight * (1 + (x.read and not j.keep)) + 4 * (reduced(x) or j.clip)) for x in own)
+    return (weight * shards, 4 * shards, (8 if weight == 4 else 12) * shards), (to, back)
 
 
 def count_in_flight(j, r):
@@ -418,14 +459,24 @@ def compare(j, report, traffic):
             check(f"stage {r} {key[0]} over {'+'.join(key[1])}, {key[2]}", rows[key], traffic.rows[r][key])
         memory = stage["memory"]
         check(f"stage {r} parameters", stage["parameters_per_rank"], held[r][0])
-        check(f"stage {r} gradients", memory["gradients"], held[r][1])
-        check(f"stage {r} optimizer", memory["optimizer"], held[r][2])
+        isHosted = j.offload == "parameters"
+        check(f"stage {r} gradients", memory["gradients"], (0 if isHosted else held[r][1]) + 4 * j.clip)
+        check(f"stage {r} optimizer", memory["optimizer"], 0 if j.offload in ("optimizer", "parameters") else held[r][2])
+        copies = {row["operation"]: row["bytes"] for row in stage.get("copies", [])}
+        if j.offload in ("optimizer", "parameters"):
+            onHost, (to, back) = count_host(j, r)
+            for what, bytes in zip(("parameters", "gradients", "optimizer"), onHost):
+                check(f"stage {r} {what} of the host", stage["host_memory"][what], bytes)
+            check(f"stage {r} to the host", copies["offload"], to)
+            check(f"stage {r} from the host", copies["fetch"], back)
         if j.schedule not in ("zb_v", "dualpipe_v"):
             check(f"stage {r} in flight", memory["in_flight"], count_in_flight(j, r) if j.pp > 1 else 1)
         saved = count_saved(j)
+        if saved and j.offload == "activations" and j.group == 1 and len(j.chunks[r]) == 1 and j.precision != "fp32" and 0 < r < j.pp - 1 and not halves(j, r, 0):
+            check(f"stage {r} kept on the host", copies["offload"], j.microbatches * saved * j.split[r])
         for virtual, bytes in zip(j.chunks[r], memory["saved_per_microbatch"]):
-            if saved and not j.keep and j.precision != "fp32" and 0 < virtual < len(j.split) - 1 and not halves(j, r, 0):
-                check(f"stage {r} saved", bytes, saved * j.split[virtual])
+            if saved and not j.keep and j.offload != "activations" and j.precision != "fp32" and 0 < virtual < len(j.split) - 1 and not halves(j, r, 0):
+                check(f"stage {r} saved", bytes, saved * -(-j.split[virtual] // j.group))
     if j.schedule in ("zb_v", "dualpipe_v"):
         check("in flight", max(stage["memory"]["in_flight"] for stage in report["stages"]), count_in_flight(j, 0))
     return wrong
@@ -454,6 +505,9 @@ def main():
     stagec, stage_trace, strategy, scratch, shard, shards = sys.argv[1:]
     rng = random.Random(SEED)
     drawn = [draw(rng) for _ in range(JOBS)]
+    more = random.Random(SEED + 1)
+    for j in drawn:
+        draw_more(j, more)
     jobs = {f"job{i}": j for i, j in enumerate(drawn) if i % int(shards) == int(shard)}
     program = os.path.join(scratch, "jobs.stg")
     os.makedirs(scratch, exist_ok=True)
