@@ -37,6 +37,7 @@
 //===----------------------------------------------------------------------===//
 #include "RuleTargets.h"
 #include "stage/IR/Identity.h"
+#include "stage/IR/SavedBytes.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/DenseSet.h"
@@ -295,11 +296,26 @@ private:
 
 } // namespace
 
+/// Bytes that all layers keep of a microbatch on one rank, as they are split so far; nothing where that is not one number.
+static std::optional<int64_t> countKept(Graph &graph) {
+  Size total = graph.sizes.zero();
+  for (const SavedBytes &saved : collectSavedBytes(graph)) {
+    Size count = graph.sizes.one();
+    if (saved.loop)
+      count = saved.caseNumber ? graph.sizes.constant(saved.loop->cases.count(*saved.caseNumber, 0, saved.loop->cases.getNumIterations()))
+                               : saved.loop->count;
+    total = total + saved.bytes * count;
+  }
+  SizeValue value = evaluateCount(total, graph.binding);
+  return value ? std::optional(int64_t(value.value.num)) : std::nullopt;
+}
+
 void stage::recompute(Graph &graph, DiagnosticEngine &diags) {
   auto isRule = [](const Rule &rule) { return rule.kind == RuleKind::Recompute; };
   if (!graph.training || llvm::none_of(graph.rules, isRule))
     return;
   unsigned errors = diags.getNumErrors();
+  std::optional<int64_t> before = countKept(graph);
   ChosenValues chosen(graph, diags);
   llvm::DenseSet<const Value *> madeAgain;
   if (Block *whole = graph.findPhase(PhaseKind::Backward))
@@ -308,4 +324,11 @@ void stage::recompute(Graph &graph, DiagnosticEngine &diags) {
     Recomputer(graph, chosen, *inputs, graph.findPhase(PhaseKind::BackwardWeight)).run(madeAgain);
   if (diags.getNumErrors() == errors)
     chosen.reportUnused(madeAgain);
+  if (diags.getNumErrors() != errors)
+    return;
+  // Of several statements one may keep what another needs: they are judged together.
+  std::optional<int64_t> after = countKept(graph);
+  if (auto all = listUnusedStatements(graph, RuleKind::Recompute, {}); before && after && *after >= *before)
+    diags.report(all.front().first, diag::RecomputeSavesNothing)
+        << llvm::join(llvm::make_second_range(all), ", ") << *after << *before;
 }
