@@ -168,6 +168,17 @@ PUBLISHED = {
         full_attn_mod=1, interpolate_factor=1)),
     "tiiuae/falcon-7b": (6921720704, falcon(32, 4544, 71, new_decoder_architecture=False)),
     "tiiuae/falcon-40b": (41303293952, falcon(60, 8192, 128, new_decoder_architecture=True, num_kv_heads=8)),
+    "state-spaces/mamba-130m-hf": (129135360, {
+        "model_type": "mamba", "num_hidden_layers": 24, "hidden_size": 768, "intermediate_size": 1536, "state_size": 16, "conv_kernel": 4,
+        "time_step_rank": 48, "expand": 2, "vocab_size": 50280, "use_bias": False, "use_conv_bias": True, "hidden_act": "silu",
+        "residual_in_fp32": True, "rescale_prenorm_residual": False, "time_step_min": 0.001, "time_step_init_scheme": "random"}),
+    "state-spaces/mamba-2.8b-hf": (2768345600, {
+        "model_type": "mamba", "num_hidden_layers": 64, "hidden_size": 2560, "intermediate_size": 5120, "state_size": 16, "conv_kernel": 4,
+        "time_step_rank": 160, "vocab_size": 50280, "use_bias": False, "use_conv_bias": True, "hidden_act": "silu"}),
+    "state-spaces/mamba2-130m": (128989632, {
+        "model_type": "mamba2", "num_hidden_layers": 24, "hidden_size": 768, "num_heads": 24, "head_dim": 64, "n_groups": 1, "state_size": 128,
+        "chunk_size": 256, "conv_kernel": 4, "expand": 2, "vocab_size": 50288, "use_bias": False, "use_conv_bias": True, "hidden_act": "silu",
+        "rms_norm": True, "tie_word_embeddings": True, "time_step_limit": [0.0, float("inf")]}),
     "google-bert/bert-base-uncased": (110106428, bert(12, 768, 12)),
     "google-bert/bert-large-uncased": (336226108, bert(24, 1024, 16)),
     "google-t5/t5-small": (60506624, t5(6, 512, 8, 64, 2048)),

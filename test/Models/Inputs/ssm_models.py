@@ -24,6 +24,12 @@ def mamba(layers, d, heads, v):
     return 6 * B * S * (layers * mamba2(d, heads, 64, 1, 128, 256) + d * v), 0
 
 
+def mamba1(layers, d, n, r, v):
+    """The scan itself is no matrix product."""
+    f = 2 * d
+    return 6 * B * S * (layers * (3 * d * f + f * (r + 2 * n) + r * f) + d * v), 0
+
+
 def nemotron():
     attention = 2 * 8192 * 64 * 128 + 2 * 8192 * 8 * 128
     matrices = 54 * mamba2(8192, 256, 64, 8, 256, 128) + 54 * 2 * 8192 * 32768 + 10 * attention + 8192 * 131072
@@ -31,6 +37,8 @@ def nemotron():
 
 
 MODELS = {
+    "mamba_130m": ("Mamba1", 129135360, mamba1(24, 768, 16, 48, 50280)),
+    "mamba_2_8b": ("Mamba1", 2768345600, mamba1(64, 2560, 16, 160, 50280)),
     "mamba2_130m": ("Mamba", 128989632, mamba(24, 768, 24, 50288)),
     "mamba2_2_7b": ("Mamba", 2702599680, mamba(64, 2560, 80, 50288)),
     "nemotron_h_56b": ("NemotronH", 56324350464, nemotron()),
@@ -38,7 +46,7 @@ MODELS = {
 os.makedirs(scratch, exist_ok=True)
 program = os.path.join(scratch, "jobs.stg")
 with open(program, "w") as file:
-    print("import std.ssm;", file=file)
+    print("import std.mamba;\nimport std.ssm;", file=file)
     for config, (model, *_) in MODELS.items():
         print(f"job {config}_step {{ model = {model}({config}); step = train(B = {B}, S = {S}, microbatch = 4, optimizer = adamw); "
               "precision = bf16_mixed; }", file=file)
