@@ -323,6 +323,14 @@ private:
 };
 } // namespace
 
+bool stage::checkNumSteps(unsigned steps, DiagnosticEngine &diags) {
+  constexpr unsigned maxSteps = 100'000;
+  bool isGood = steps >= 1 && steps <= maxSteps;
+  if (!isGood)
+    diags.report(SMLoc(), diag::BadSteps) << int64_t(maxSteps) << int64_t(steps);
+  return isGood;
+}
+
 std::optional<EmitStatistics> stage::emitTraces(const Program &program, const EmitOptions &options,
                                                 DiagnosticEngine &diags) {
   return Emitter({&program}, options, diags).run();

@@ -266,9 +266,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.traces.names = names == Names::All;
   options.traces.tracker = tracker;
   options.traces.steps = steps;
-  constexpr unsigned maxSteps = 100'000;
-  if (steps < 1 || steps > maxSteps)
-    diags.report(SMLoc(), diag::BadSteps) << int64_t(maxSteps) << int64_t(steps);
+  checkNumSteps(steps, diags);
   options.traces.mergesStreams = streams == Streams::One;
   options.traces.orderAsData = order == Order::Data;
   options.traces.jobs = options.threads = jobs;

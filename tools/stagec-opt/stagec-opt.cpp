@@ -49,6 +49,7 @@ enum class Streams { Own, One };
 cl::opt<Streams> streams("streams", cl::desc("Traces: what nodes run on"), cl::init(Streams::Own), cl::cat(category),
                          cl::values(clEnumValN(Streams::Own, "own", "the streams of the graph (default)"),
                                     clEnumValN(Streams::One, "one", "one for communication, one for computation")));
+cl::opt<unsigned> steps("steps", cl::desc("Traces: training steps that they are of (default: 1)"), cl::init(1), cl::cat(category));
 cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after every pass"), cl::cat(category));
 cl::opt<bool> verifyEach("verify-each", cl::desc("Verify the graph after every pass"), cl::cat(category));
 cl::opt<bool> timePasses("time-passes", cl::desc("Print how long every pass took"), cl::cat(category));
@@ -88,6 +89,7 @@ bool printResult(raw_ostream &os, Workload &workload, DiagnosticEngine &diags) {
     options.directory = outputPath;
     options.tracker = tracker;
     options.mergesStreams = streams == Streams::One;
+    options.steps = steps;
     return emitTraces(*linked, options, diags).has_value();
   }
   std::vector<MemoryReport> memory;
@@ -153,8 +155,9 @@ static bool checkOptions(DiagnosticEngine &diags) {
   if (emit == Emit::Traces && outputPath == "-")
     diags.report(SMLoc(), diag::FlagWithoutEffect) << "--emit=traces" << "no folder is named; name one with -o";
   if (emit != Emit::Traces)
-    for (cl::Option *option : std::initializer_list<cl::Option *>{&tracker, &streams})
+    for (cl::Option *option : std::initializer_list<cl::Option *>{&tracker, &streams, &steps})
       refuse(*option, "no traces are written; ask for them with --emit=traces");
+  checkNumSteps(steps, diags);
   if (outputPath.empty())
     diags.report(SMLoc(), diag::CannotWriteFile) << outputPath << "the name is empty";
   if (!listPasses)

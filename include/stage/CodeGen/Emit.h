@@ -45,6 +45,9 @@ struct EmitStatistics {
   int64_t files = 0;
 };
 
+/// Whether traces may be of so many training steps. False after a report.
+bool checkNumSteps(unsigned steps, DiagnosticEngine &diags);
+
 /// Writes the traces. Nothing is left behind when it fails; every failure is reported.
 std::optional<EmitStatistics> emitTraces(const Program &program, const EmitOptions &options, DiagnosticEngine &diags);
 
