@@ -179,6 +179,12 @@ PUBLISHED = {
         "model_type": "mamba2", "num_hidden_layers": 24, "hidden_size": 768, "num_heads": 24, "head_dim": 64, "n_groups": 1, "state_size": 128,
         "chunk_size": 256, "conv_kernel": 4, "expand": 2, "vocab_size": 50288, "use_bias": False, "use_conv_bias": True, "hidden_act": "silu",
         "rms_norm": True, "tie_word_embeddings": True, "time_step_limit": [0.0, float("inf")]}),
+    "ai21labs/Jamba-v0.1": (51570323328, {
+        "model_type": "jamba", "num_hidden_layers": 32, "hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "num_experts": 16, "num_experts_per_tok": 2, "vocab_size": 65536, "attn_layer_period": 8, "attn_layer_offset": 4,
+        "expert_layer_period": 2, "expert_layer_offset": 1, "mamba_conv_bias": True, "mamba_d_conv": 4, "mamba_d_state": 16, "mamba_dt_rank": 256,
+        "mamba_expand": 2, "mamba_inner_layernorms": True, "mamba_proj_bias": False, "hidden_act": "silu", "n_ctx": 262144,
+        "num_logits_to_keep": 1, "sliding_window": None, "router_aux_loss_coef": 0.001, "use_mamba_kernels": True, "tie_word_embeddings": False}),
     "google-bert/bert-base-uncased": (110106428, bert(12, 768, 12)),
     "google-bert/bert-large-uncased": (336226108, bert(24, 1024, 16)),
     "google-t5/t5-small": (60506624, t5(6, 512, 8, 64, 2048)),

@@ -36,7 +36,16 @@ def nemotron():
     return 6 * B * S * matrices, 6 * B * 10 * S * S // 2 * 64 * 2 * 128
 
 
+def jamba():
+    d, f = 4096, 14336
+    mixer = mamba1(1, d, 16, 256, 0)[0] // (6 * B * S)
+    attention = 2 * d * 32 * 128 + 2 * d * 8 * 128
+    matrices = 28 * mixer + 4 * attention + 16 * 3 * d * f + 16 * (d * 16 + 2 * 3 * d * f) + d * 65536
+    return 6 * B * S * matrices, 6 * B * 4 * S * S // 2 * 32 * 2 * 128
+
+
 MODELS = {
+    "jamba_v0_1": ("Jamba", 51570323328, jamba()),
     "mamba_130m": ("Mamba1", 129135360, mamba1(24, 768, 16, 48, 50280)),
     "mamba_2_8b": ("Mamba1", 2768345600, mamba1(64, 2560, 16, 160, 50280)),
     "mamba2_130m": ("Mamba", 128989632, mamba(24, 768, 24, 50288)),
