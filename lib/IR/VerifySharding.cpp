@@ -83,6 +83,17 @@ static void verifyConstraint(VerifierContext &context, const Value &value) {
   for (size_t size : {constraint.dims.size(), constraint.floors.size()})
     if (size != 0 && size != value.type.getNumDims())
       return report(llvm::Twine(size) + " entries for " + llvm::Twine(value.type.getNumDims()) + " dims");
+  // Which dim gets an axis that several want is for a pass to say.
+  auto isRight = [&](llvm::ArrayRef<PlacedAxis> axes) {
+    AxisChecker checker(context.graph.mesh);
+    checker.add(axes);
+    if (!checker.getFault().empty())
+      report(checker.getFault());
+    return checker.getFault().empty();
+  };
+  if (!llvm::all_of(constraint.dims, [&](const std::optional<AxisList> &axes) { return !axes || isRight(*axes); }) ||
+      !llvm::all_of(constraint.floors, isRight))
+    return;
   if (constraint.partial && (*constraint.partial & constraint.replicated))
     report("an axis is partial and replicated");
 }
