@@ -198,7 +198,7 @@ TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
       known.isRecomputed |= facts.isRecomputed;
       known.isFree |= facts.isFree;
     });
-    std::map<FlopClass, __int128> sums;
+    std::map<FlopClass, __int128> sums, unclear; // what costs nothing has one operation, as what costs one has
     __int128 recomputed = 0;
     bool isRecomputed = false, isSeparate = false;
     for (int64_t rank = 0; rank < report.ranks; ++rank)
@@ -212,8 +212,7 @@ TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
         EXPECT_TRUE(facts.isRecomputed || !node.recomputedOps) << node.opType;
         isRecomputed |= node.recomputedOps != 0;
         isSeparate |= node.opType == "accumulate";
-        if (!facts.isFree || node.numOps != 1)
-          sums[facts.kind] += node.numOps - node.otherOps - node.recomputedOps;
+        (facts.isFree && node.numOps == 1 ? unclear : sums)[facts.kind] += node.numOps - node.otherOps - node.recomputedOps;
         sums[FlopClass::Other] += node.otherOps;
         recomputed += node.recomputedOps;
       }
@@ -222,10 +221,15 @@ TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
     // The ranks compute the model's FLOPs and those of the padding.
     const FlopReport &model = report.flops, &padding = report.paddingFlops;
     auto show = [](__int128 number) { return Rational{number, 1}.str(); };
-    EXPECT_EQ(show(sums[FlopClass::Contraction]), show(model.contraction + padding.contraction));
-    EXPECT_EQ(show(sums[FlopClass::Attention]), show(model.attention + padding.attention));
+    auto check = [&](FlopClass kind, __int128 expected) {
+      EXPECT_TRUE(sums[kind] <= expected && expected <= sums[kind] + unclear[kind])
+          << "the nodes have " << show(sums[kind]) << ", and perhaps " << show(unclear[kind]) << " more; the report "
+          << show(expected);
+    };
+    check(FlopClass::Contraction, model.contraction + padding.contraction);
+    check(FlopClass::Attention, model.attention + padding.attention);
+    check(FlopClass::Other, model.other + padding.other);
     EXPECT_EQ(show(recomputed), show(model.recompute + padding.recompute));
-    EXPECT_EQ(show(sums[FlopClass::Other]), show(model.other + padding.other));
   });
   EXPECT_GT(numRecomputed, 5u);
   EXPECT_GT(numSeparate, 30u);
@@ -236,8 +240,8 @@ TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
 //===----------------------------------------------------------------------===//
 
 /// Simulates the lists of a rank as docs/Traces.md says. Nodes run in the order of their ids; a recv from another stage is
-/// posted when the last unit before its own begins that has more than messages. Copies take no time: a load begins when all has
-/// run that it depends on but copies, and that these do.
+/// posted when the last unit before its own begins that has more than messages. Copies take no time: a load begins when its unit
+/// has begun and all has run that it depends on but copies, and that these do.
 class Tracker {
 public:
   explicit Tracker(std::vector<Node> given) {
@@ -266,10 +270,13 @@ public:
     for (size_t at : order)
       nodes.push_back(std::move(given[at]));
     std::map<uint64_t, size_t> ready; // by id of a node: where it has run
+    std::map<std::string, size_t> unitBegins;
     for (size_t at = 0; at < nodes.size(); ++at) {
       Node &node = nodes[at];
       bool isLoad = node.type == ChakraProtoMsg::MEM_LOAD_NODE, isCopy = isLoad || node.type == ChakraProtoMsg::MEM_STORE_NODE;
-      size_t begin = isCopy ? 0 : at + 1;
+      if (node.type != ChakraProtoMsg::COMM_RECV_NODE)
+        unitBegins.try_emplace(node.getUnit(), at);
+      size_t begin = isLoad ? unitBegins[node.getUnit()] : isCopy ? 0 : at + 1;
       for (uint64_t dep : node.deps)
         begin = isCopy ? std::max(begin, ready[dep]) : begin;
       ready[node.id] = begin;
