@@ -20,12 +20,12 @@ void PathIndex::add(unsigned number, llvm::StringRef path) {
 }
 
 std::vector<unsigned> PathIndex::find(const PathPattern &pattern) const {
-  llvm::SmallVector<const std::vector<unsigned> *, 2> best;
+  llvm::SmallVector<const llvm::SmallVectorImpl<unsigned> *, 2> best;
   size_t fewest = size;
   bool isNarrowed = false;
   // What is in these names at this level, if it is the least so far.
   auto consider = [&](const std::vector<Names> &levels, unsigned level, llvm::ArrayRef<std::string> names) {
-    llvm::SmallVector<const std::vector<unsigned> *, 2> lists;
+    llvm::SmallVector<const llvm::SmallVectorImpl<unsigned> *, 2> lists;
     size_t count = 0;
     if (level >= levels.size())
       names = {};
@@ -56,7 +56,7 @@ std::vector<unsigned> PathIndex::find(const PathPattern &pattern) const {
     std::iota(numbers.begin(), numbers.end(), 0);
     return numbers;
   }
-  for (const std::vector<unsigned> *list : best)
+  for (const llvm::SmallVectorImpl<unsigned> *list : best)
     numbers.insert(numbers.end(), list->begin(), list->end());
   llvm::sort(numbers);
   numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());

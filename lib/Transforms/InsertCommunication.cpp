@@ -43,7 +43,7 @@ using namespace stage;
 namespace {
 class CommunicationInserter {
 public:
-  CommunicationInserter(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags) {}
+  CommunicationInserter(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), plans(graph) {}
 
   void run() {
     for (Block &block : graph.getPhases()) {
@@ -106,7 +106,7 @@ private:
       Sharding final = result->sharding;
       result->sharding = natural;
       llvm::SmallVector<std::pair<Op *, unsigned>, 8> uses(result->getUses().begin(), result->getUses().end());
-      Value *resharded = insertReshard(result, final, block, next);
+      Value *resharded = insertReshard(result, final, block, next, plans);
       remark(*result, *resharded, op);
       resharded->constraint = result->constraint;
       resharded->primal = result->primal;
@@ -213,7 +213,7 @@ private:
     for (const Form &form : forms[value])
       if (form.value->sharding == needed && encloses(form.block, &block))
         return form.value;
-    Value *made = insertReshard(value, needed, block, &user);
+    Value *made = insertReshard(value, needed, block, &user, plans);
     remark(*value, *made, user);
     forms[value].push_back({made, &block});
     return made;
@@ -373,6 +373,7 @@ private:
 
   Graph &graph;
   DiagnosticEngine &diags;
+  ReshardPlans plans;
   std::array<Forms, numPhaseKinds> formsOf; ///< Per phase.
   PhaseKind phase = PhaseKind::Forward;     ///< The one being visited.
   std::vector<Value *> finals; ///< What results are brought to for their users.

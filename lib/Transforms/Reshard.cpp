@@ -487,9 +487,21 @@ ReshardPlan stage::planReshard(const Graph &graph, const TensorType &type, const
   return planReshard(graph.mesh, extents, from, to);
 }
 
-Value *stage::insertReshard(Value *value, const Sharding &to, Block &block, Op *before) {
+const ReshardPlan &ReshardPlans::get(const TensorType &type, const Sharding &from, const Sharding &to) {
+  llvm::SmallVector<Size, 4> shape;
+  for (const Extent &extent : type.shape)
+    shape.push_back(extent.size);
+  size_t hash = llvm::hash_combine(from.partial, to.partial, from.getSharded(), to.getSharded(), shape.size());
+  auto [begin, end] = entries.equal_range(hash);
+  for (auto it = begin; it != end; ++it)
+    if (const Entry &known = it->second; known.shape == shape && known.from == from && known.to == to)
+      return known.plan;
+  return entries.emplace(hash, Entry{shape, from, to, planReshard(graph, type, from, to)})->second.plan;
+}
+
+Value *stage::insertReshard(Value *value, const Sharding &to, Block &block, Op *before, ReshardPlans &plans) {
   const Op *producer = value->getOp();
-  for (ReshardStep &step : planReshard(block.getGraph(), value->type, value->sharding, to).steps) {
+  for (const ReshardStep &step : plans.get(value->type, value->sharding, to).steps) {
     auto op = std::make_unique<Op>(step.kind, before ? before->loc : value->loc);
     op->scope = producer ? producer->scope : before ? before->scope : "";
     op->axes = step.axes;

@@ -32,7 +32,7 @@ public:
   std::vector<unsigned> find(const PathPattern &pattern) const;
 
 private:
-  using Names = llvm::StringMap<std::vector<unsigned>>;
+  using Names = llvm::StringMap<llvm::SmallVector<unsigned, 6>>;
   std::vector<Names> fromFront, fromBack; ///< By how many names stand before, or behind.
   unsigned size = 0;
 };

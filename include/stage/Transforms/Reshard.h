@@ -3,6 +3,7 @@
 #define STAGE_TRANSFORMS_RESHARD_H
 
 #include "stage/IR/Graph.h"
+#include <unordered_map>
 
 namespace stage {
 
@@ -33,8 +34,24 @@ ReshardPlan planReshard(const Mesh &mesh, llvm::ArrayRef<int64_t> extents, const
 /// The same for a value of a graph.
 ReshardPlan planReshard(const Graph &graph, const TensorType &type, const Sharding &from, const Sharding &to);
 
+/// The plans of one graph, each made once: most values that are resharded have the sizes and shardings of another one.
+class ReshardPlans {
+public:
+  explicit ReshardPlans(const Graph &graph) : graph(graph) {}
+  const ReshardPlan &get(const TensorType &type, const Sharding &from, const Sharding &to);
+
+private:
+  struct Entry {
+    llvm::SmallVector<Size, 4> shape;
+    Sharding from, to;
+    ReshardPlan plan;
+  };
+  const Graph &graph;
+  std::unordered_multimap<size_t, Entry> entries; ///< By a hash of what they are for.
+};
+
 /// Inserts the ops of a plan into `block` before an op of it (null: at the end) and returns the resharded value.
-Value *insertReshard(Value *value, const Sharding &to, Block &block, Op *before);
+Value *insertReshard(Value *value, const Sharding &to, Block &block, Op *before, ReshardPlans &plans);
 
 } // namespace stage
 
