@@ -54,6 +54,12 @@ std::vector<Op *> stage::findPipelinedRepeats(const Graph &graph) {
   return repeats;
 }
 
+unsigned stage::countVirtualStages(const Graph &graph) {
+  const PipelineInfo &pipeline = graph.pipeline;
+  int64_t ofAllCopies = (pipeline.axis ? graph.mesh[*pipeline.axis].size : 1) * int64_t(pipeline.chunks);
+  return std::max<int64_t>(1, ofAllCopies / std::max(pipeline.copies, 1u));
+}
+
 std::vector<int64_t> stage::splitEvenly(int64_t count, unsigned parts) {
   std::vector<int64_t> split;
   for (unsigned part = 0; part < parts; ++part)

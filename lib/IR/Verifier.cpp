@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/IR/Verifier.h"
 #include "stage/IR/Diagnostics.h"
+#include "stage/IR/PipelineChain.h"
 #include "VerifierContext.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"
@@ -230,8 +231,7 @@ private:
       misplaced("in reduce");
     if (op.kind == OpKind::Repeat && block->getParent())
       misplaced("outside of other repeats");
-    const PipelineInfo &pipeline = graph.pipeline;
-    int64_t numVirtual = pipeline.axis ? int64_t(graph.mesh[*pipeline.axis].size) * pipeline.chunks : 1;
+    unsigned numVirtual = graph.pipeline.axis ? countVirtualStages(graph) : 1;
     if (op.virtualStage && *op.virtualStage >= numVirtual)
       misplaced("on virtual stages below " + std::to_string(numVirtual));
   }

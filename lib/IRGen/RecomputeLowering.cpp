@@ -61,7 +61,7 @@ public:
   bool group() {
     std::vector<Op *> cut = findPipelinedRepeats(graph);
     bool isCut = !llvm::is_contained(cut, nullptr) && llvm::any_of(cut, [&](Op *op) { return grouped.count(op->loop); });
-    std::vector<int64_t> split(isCut ? countVirtualStages() : 0);
+    std::vector<int64_t> split(isCut ? countVirtualStages(graph) : 0);
     std::map<unsigned, std::vector<int64_t>> lengths; // by loop
     for (auto &[loop, grouping] : grouped) {
       auto refuse = [&](const llvm::Twine &why) {
@@ -123,11 +123,6 @@ private:
     return lengths.size() - before;
   }
 
-  /// Of one copy of the model.
-  unsigned countVirtualStages() const {
-    return (graph.pipeline.axis ? unsigned(graph.mesh[*graph.pipeline.axis].size) : 1) * graph.pipeline.chunks / graph.pipeline.copies;
-  }
-
   std::vector<int64_t> listCounts(llvm::ArrayRef<Op *> cut) const {
     std::vector<int64_t> counts;
     for (const Op *op : cut) {
@@ -140,7 +135,7 @@ private:
   /// The iterations that the strategy gives each virtual stage are those that there are.
   bool fits(llvm::ArrayRef<Op *> cut) const {
     std::vector<int64_t> counts = listCounts(cut), split = graph.pipeline.split;
-    return split.empty() || (split.size() == countVirtualStages() && std::accumulate(split.begin(), split.end(), int64_t(0)) ==
+    return split.empty() || (split.size() == countVirtualStages(graph) && std::accumulate(split.begin(), split.end(), int64_t(0)) ==
                                                                          std::accumulate(counts.begin(), counts.end(), int64_t(0)));
   }
 
@@ -149,7 +144,7 @@ private:
     std::vector<int64_t> counts = listCounts(cut);
     bool isGiven = fits(cut) && !graph.pipeline.split.empty();
     return PipelineChain(counts, isGiven ? graph.pipeline.split
-                                         : splitEvenly(std::accumulate(counts.begin(), counts.end(), int64_t(0)), countVirtualStages()));
+                                         : splitEvenly(std::accumulate(counts.begin(), counts.end(), int64_t(0)), countVirtualStages(graph)));
   }
 
   static constexpr unsigned maxDepth = 1024;
@@ -349,7 +344,7 @@ private:
     }
     PipelineChain chain = getChain(cut);
     isChosen.assign(isChosen.size(), false);
-    for (unsigned stage = 0, stages = countVirtualStages(); stage < stages; ++stage) {
+    for (unsigned stage = 0, stages = countVirtualStages(graph); stage < stages; ++stage) {
       int64_t before = 0;
       for (unsigned number = 0; number < unsigned(found - cut.begin()); ++number) {
         auto [begin, end] = chain.getRange(number, stage);

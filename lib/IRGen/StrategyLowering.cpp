@@ -428,16 +428,11 @@ private:
     info.units = bound->schedule.units;
     if (bound->schedule.decl)
       info.scheduleName = bound->schedule.decl->name.name.str();
-    const auto &virtualStages = bound->schedule.virtualStages;
     info.copies = bound->schedule.copies;
-    int64_t chunksPerCopy = info.chunks / info.copies;
+    info.placement = bound->schedule.getPlacement();
     bool isUsual = true;
-    for (int64_t chunk = 0; chunk < info.chunks; ++chunk)
-      for (const std::vector<int64_t> &ofStage : virtualStages) {
-        int64_t first = chunk / chunksPerCopy * chunksPerCopy * int64_t(virtualStages.size()); // of its copy
-        isUsual &= first + ofStage[chunk] == int64_t(info.placement.size());
-        info.placement.push_back(unsigned(first + ofStage[chunk]));
-      }
+    for (unsigned place = 0; place < info.placement.size(); ++place)
+      isUsual &= info.placement[place] == place;
     if (isUsual)
       info.placement.clear();
     llvm::StringSet<> names;

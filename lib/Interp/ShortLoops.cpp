@@ -204,11 +204,6 @@ IterationCases stage::shortenCases(const IterationCases &cases, int64_t longestR
   return result;
 }
 
-static unsigned countVirtualStages(const Graph &graph) {
-  int64_t stages = graph.pipeline.axis ? graph.mesh[*graph.pipeline.axis].size : 1;
-  return stages * graph.pipeline.chunks / std::max(graph.pipeline.copies, 1u); // of each copy
-}
-
 std::optional<PipelineChain> stage::findChain(const Graph &graph) {
   const PipelineInfo &pipeline = graph.pipeline;
   std::vector<int64_t> counts;

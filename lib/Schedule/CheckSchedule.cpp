@@ -99,7 +99,7 @@ private:
       }
       if (stage == 0 && !isKnown.test(unit.microbatch)) {
         isKnown.set(unit.microbatch);
-        copyOf[unit.microbatch] = unit.chunk / schedule.getChunksPerCopy();
+        copyOf[unit.microbatch] = schedule.getCopy(unit.chunk);
       }
       checkCopy(unit, i);
       unsigned &known = position(unit.kind, unit.chunk, unit.microbatch);
@@ -112,7 +112,7 @@ private:
 
   /// Whether a microbatch passes a chunk: its copy is that of the first unit on the first stage.
   bool isPassed(unsigned chunk, unsigned microbatch) const {
-    return chunk / schedule.getChunksPerCopy() == copyOf[microbatch];
+    return schedule.getCopy(chunk) == copyOf[microbatch];
   }
 
   /// A unit of a copy that its microbatch does not pass.
@@ -121,7 +121,7 @@ private:
       return;
     if (DiagnosticBuilder *message = report(Fault::OtherCopy, unit.loc, diag::ScheduleOtherCopy))
       *message << unit.str() << at << unit.microbatch << copyOf[unit.microbatch]
-               << unit.chunk / schedule.getChunksPerCopy();
+               << schedule.getCopy(unit.chunk);
   }
 
   void checkMicrobatch(unsigned chunk, unsigned microbatch) {
@@ -236,12 +236,20 @@ private:
 
 /// Stages by the virtual stage that they hold, of whichever copy.
 static std::vector<std::vector<unsigned>> listHolders(const Schedule &schedule) {
-  unsigned perCopy = schedule.stages * schedule.getChunksPerCopy();
+  unsigned perCopy = schedule.getNumPerCopy();
   std::vector<std::vector<unsigned>> holders(perCopy);
   for (unsigned stage = 0; stage < schedule.stages; ++stage)
     for (unsigned chunk = 0; chunk < schedule.chunks; ++chunk)
       holders[schedule.getVirtualStage(chunk, stage) % perCopy].push_back(stage);
   return holders;
+}
+
+/// `0, 3`.
+static std::string listNumbers(llvm::ArrayRef<unsigned> numbers) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  llvm::interleaveComma(numbers, os);
+  return os.str();
 }
 
 /// One all_reduce adds up what stages computed for the same parameters: they have all of them in common.
@@ -256,9 +264,7 @@ static bool checkCopies(const Schedule &schedule, DiagnosticEngine &diags) {
         return false;
       }
       if (known[stage] && *known[stage] != holders[v]) {
-        diags.report(schedule.loc, diag::ScheduleCopiesOverlap) << stage << v << llvm::join(
-            llvm::map_range(holders[v], [](unsigned number) { return std::to_string(number); }), ", ")
-            << llvm::join(llvm::map_range(*known[stage], [](unsigned number) { return std::to_string(number); }), ", ");
+        diags.report(schedule.loc, diag::ScheduleCopiesOverlap) << stage << v << listNumbers(holders[v]) << listNumbers(*known[stage]);
         return false;
       }
       known[stage] = &holders[v];
@@ -278,7 +284,7 @@ bool stage::checkPlacement(const Schedule &schedule, DiagnosticEngine &diags) {
     diags.report(schedule.loc, diag::SchedulePlacementSize) << schedule.placement.size() << numVirtual;
     return false;
   }
-  unsigned perCopy = schedule.stages * schedule.getChunksPerCopy();
+  unsigned perCopy = schedule.getNumPerCopy();
   llvm::BitVector taken(numVirtual);
   for (unsigned chunk = 0; chunk < schedule.chunks; ++chunk)
     for (unsigned stage = 0; stage < schedule.stages; ++stage) {
@@ -287,7 +293,7 @@ bool stage::checkPlacement(const Schedule &schedule, DiagnosticEngine &diags) {
         diags.report(schedule.loc, diag::SchedulePlacementRange) << chunk << stage << virtualStage << numVirtual;
       else if (taken.test(virtualStage))
         diags.report(schedule.loc, diag::SchedulePlacementTwice) << virtualStage << chunk << stage;
-      else if (unsigned copy = chunk / schedule.getChunksPerCopy(); virtualStage / perCopy != copy)
+      else if (unsigned copy = schedule.getCopy(chunk); virtualStage / perCopy != copy)
         diags.report(schedule.loc, diag::SchedulePlacementCopy) << chunk << stage << copy << virtualStage;
       else
         taken.set(virtualStage);

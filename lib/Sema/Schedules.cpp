@@ -312,6 +312,15 @@ bool ScheduleRunner::runList(const ast::CallExpr *call) {
   return true;
 }
 
+std::vector<unsigned> BoundSchedule::getPlacement() const {
+  int64_t chunksPerCopy = chunks / copies, stages = virtualStages.size();
+  std::vector<unsigned> placement;
+  for (int64_t chunk = 0; chunk < chunks; ++chunk)
+    for (const std::vector<int64_t> &ofStage : virtualStages)
+      placement.push_back(chunk / chunksPerCopy * chunksPerCopy * stages + ofStage[chunk]);
+  return placement;
+}
+
 std::optional<BoundSchedule> stage::sema::runSchedule(Evaluator &evaluator, const ast::ScheduleDecl &schedule,
                                                       int64_t stages, int64_t microbatches, ArrayRef<NamedValue> args,
                                                       SMRange usedAt) {

@@ -215,8 +215,10 @@ private:
 } // namespace
 
 /// By virtual stage, the most microbatches between their first and their last unit there; of copies of one the most of any.
-static std::vector<int64_t> countMostInFlight(const PipelineInfo &pipeline, unsigned numStages) {
-  std::vector<int64_t> inFlight(numStages * pipeline.chunks / pipeline.copies, 1);
+static std::vector<int64_t> countMostInFlight(const Graph &graph) {
+  const PipelineInfo &pipeline = graph.pipeline;
+  unsigned numStages = pipeline.axis ? graph.mesh[*pipeline.axis].size : 1;
+  std::vector<int64_t> inFlight(countVirtualStages(graph), 1);
   for (unsigned stage = 0; stage < pipeline.units.size(); ++stage) {
     llvm::DenseMap<std::pair<unsigned, unsigned>, size_t> last;
     const std::vector<Unit> &units = pipeline.units[stage];
@@ -243,7 +245,7 @@ std::optional<std::vector<int64_t>> stage::balanceStages(Graph &graph, const Pip
     return std::nullopt;
   LoadCollector collector(graph, places);
   ChainLoad chain = collector.run();
-  std::vector<int64_t> inFlight = countMostInFlight(pipeline, pipeline.axis ? graph.mesh[*pipeline.axis].size : 1);
+  std::vector<int64_t> inFlight = countMostInFlight(graph);
   auto split = collector.hasFailed ? std::nullopt : splitBalanced(chain, inFlight);
   if (!split) {
     int64_t iterations = 0;

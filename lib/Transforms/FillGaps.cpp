@@ -82,7 +82,7 @@ OpWeights::Amount OpWeights::getSent(const Op &yield) const {
   const PipelineInfo &pipeline = graph.pipeline;
   if (!pipelinedLoops.contains(yield.getBlock()->getParent()->loop) || !pipeline.axis || graph.mesh[*pipeline.axis].size < 2)
     return 0;
-  Amount bytes = 0, stages = Amount(graph.mesh[*pipeline.axis].size) * pipeline.chunks / pipeline.copies;
+  Amount bytes = 0, stages = countVirtualStages(graph);
   for (const Value *value : yield.getOperands())
     bytes += getCheckedBytes(graph, value->type, value->sharding);
   return bytes * stages / std::max<Amount>(numPipelined, 1);

@@ -53,11 +53,7 @@ protected:
     schedule.chunks = bound->chunks;
     schedule.copies = bound->copies;
     schedule.units = std::move(bound->units);
-    schedule.placement.resize(p * bound->chunks);
-    for (int64_t r = 0; r < p; ++r)
-      for (int64_t c = 0; c < bound->chunks; ++c)
-        schedule.placement[c * p + r] =
-            c / schedule.getChunksPerCopy() * p * schedule.getChunksPerCopy() + bound->virtualStages[r][c];
+    schedule.placement = bound->getPlacement();
     if (!checkSchedule(schedule, diags))
       return std::nullopt;
     return schedule;

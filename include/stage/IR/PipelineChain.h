@@ -55,6 +55,9 @@ private:
 /// The repeats of forward that the pipeline of a graph names, in its order; null for a name that none has.
 std::vector<Op *> findPipelinedRepeats(const Graph &graph);
 
+/// The virtual stages of one copy of the model: 1 at least, also where a graph that was read has as many copies as cannot be.
+unsigned countVirtualStages(const Graph &graph);
+
 /// `count` iterations over so many virtual stages, as evenly as can be.
 std::vector<int64_t> splitEvenly(int64_t count, unsigned parts);
 

@@ -62,12 +62,15 @@ struct Schedule {
   }
   unsigned getNumVirtualStages() const { return stages * chunks; }
   unsigned getChunksPerCopy() const { return chunks / copies; }
+  /// The copy that a chunk belongs to, and how many virtual stages each copy has.
+  unsigned getCopy(unsigned chunk) const { return chunk / getChunksPerCopy(); }
+  unsigned getNumPerCopy() const { return stages * getChunksPerCopy(); }
   /// The virtual stage behind one, and the one before it; nothing at the ends of a copy.
   std::optional<unsigned> getNext(unsigned virtualStage) const {
-    return (virtualStage + 1) % (stages * getChunksPerCopy()) ? std::optional(virtualStage + 1) : std::nullopt;
+    return (virtualStage + 1) % getNumPerCopy() ? std::optional(virtualStage + 1) : std::nullopt;
   }
   std::optional<unsigned> getPrevious(unsigned virtualStage) const {
-    return virtualStage % (stages * getChunksPerCopy()) ? std::optional(virtualStage - 1) : std::nullopt;
+    return virtualStage % getNumPerCopy() ? std::optional(virtualStage - 1) : std::nullopt;
   }
   const Unit &get(UnitRef ref) const { return units[ref.stage][ref.position]; }
 

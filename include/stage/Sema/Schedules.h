@@ -32,6 +32,9 @@ struct BoundSchedule {
   std::vector<std::vector<int64_t>> virtualStages;
   /// Per stage its units, in order.
   std::vector<std::vector<Unit>> units;
+
+  /// The same as stage/Schedule/Schedule.h numbers virtual stages: that of chunk c of stage r at [c*p + r], copy by copy.
+  std::vector<unsigned> getPlacement() const;
 };
 
 /// Runs `schedule` for `stages` and `microbatches`. `args` are its further parameters; `usedAt` is where it was chosen.

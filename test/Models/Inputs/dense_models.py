@@ -7,11 +7,10 @@ table 1, in billions with two digits, of its matrices without the scales of norm
 the published configurations, not from the library: a product of n tokens with a matrix of m numbers costs 2 n m forward
 and 4 n m backward, attention 2 * pairs * (numbers of a key + of a value) per head forward and twice that backward.
 """
-import json
-import os
-import subprocess
 import sys
 from fractions import Fraction
+
+from library_models import report_steps
 
 stagec, scratch = sys.argv[1:]
 B, S = 4, 8192
@@ -126,24 +125,16 @@ MODELS = {  # config: model, arguments, step, total, FLOPs
     "vit_h14": ("ViT", "", f"B = {B}, Y = 224, X = 224", 632045800, vit(32, 1280, 16, 14)),
 }
 
-os.makedirs(scratch, exist_ok=True)
-program = os.path.join(scratch, "jobs.stg")
-with open(program, "w") as file:
-    for name in ["bert", "configs", "falcon", "gemma", "llama", "phi", "qwen", "t5", "transformer (GPT, Llama)", "vision"]:
-        print(f"import std.{name};", file=file)
-    for config, (model, arguments, step, _, _) in MODELS.items():
-        arguments = ", ".join(filter(None, [config, arguments]))
-        print(f"job {config}_step {{ model = {model}({arguments}); step = train({step}, microbatch = 4, optimizer = adamw); "
-              "precision = bf16_mixed; }", file=file)
-
+modules = ["bert", "configs", "falcon", "gemma", "llama", "phi", "qwen", "t5", "transformer (GPT, Llama)", "vision"]
+steps = {config: (f"{model}({', '.join(filter(None, [config, arguments]))})", step)
+         for config, (model, arguments, step, _, _) in MODELS.items()}
 wrong = 0
-for config, (_, _, _, total, flops) in MODELS.items():
-    done = subprocess.run([stagec, program, f"--job={config}_step", "--report=json"], capture_output=True, text=True)
-    if done.returncode:
-        print(done.stderr)
+for config, report in report_steps(stagec, scratch, modules, steps):
+    total, flops = MODELS[config][3:]
+    if isinstance(report, str):
+        print(report)
         wrong += 1
         continue
-    report = json.loads(done.stdout)
     found = report["parameters"]
     if (round((found - total[1]) / 1e9, 2) != total[0]) if isinstance(total, tuple) else found != total:
         print(f"{config} has {found} parameters, not {total}")

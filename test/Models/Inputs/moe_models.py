@@ -7,10 +7,9 @@ are counted apart. The active ones, which a token uses, have the digits of the p
 count them without the embedding, GLM (and V2-Lite here, whose 2.4 is cut off) without the output layer, too. The closed forms take hyper-parameters from the published configurations; a product of n tokens with a matrix of m numbers costs
 2 n m forward and 4 n m backward, attention 2 * pairs * (numbers of a key + of a value) per head forward and twice that backward.
 """
-import json
-import os
-import subprocess
 import sys
+
+from library_models import report_steps
 
 stagec, scratch = sys.argv[1:]
 B = 4
@@ -85,23 +84,15 @@ MODELS = {  # config: model, S, parameters, router biases, active in billions as
     "glm4_5_air": ("GLM", 4096, 106852245504, 45 * 128, ("12", 2 * 151552 * 4096), glm(4096, 46, 1, 4096, 96, 8, 128, 10944, 1408, 128, 8, 1, 151552)),
 }
 
-os.makedirs(scratch, exist_ok=True)
-program = os.path.join(scratch, "jobs.stg")
-with open(program, "w") as file:
-    for name in ["configs", "deepseek", "glm", "gpt_oss", "moe (Mixtral)", "qwen"]:
-        print(f"import std.{name};", file=file)
-    for config, (model, s, *_) in MODELS.items():
-        print(f"job {config}_step {{ model = {model}({config}); step = train(B = {B}, S = {s}, microbatch = 4, optimizer = adamw); "
-              "precision = bf16_mixed; }", file=file)
-
+modules = ["configs", "deepseek", "glm", "gpt_oss", "moe (Mixtral)", "qwen"]
+steps = {config: (f"{model}({config})", f"B = {B}, S = {s}") for config, (model, s, *_) in MODELS.items()}
 wrong = 0
-for config, (model, s, parameters, buffers, active, flops) in MODELS.items():
-    done = subprocess.run([stagec, program, f"--job={config}_step", "--report=json"], capture_output=True, text=True)
-    if done.returncode:
-        print(done.stderr)
+for config, report in report_steps(stagec, scratch, modules, steps):
+    _, _, parameters, buffers, active, flops = MODELS[config]
+    if isinstance(report, str):
+        print(report)
         wrong += 1
         continue
-    report = json.loads(done.stdout)
     found = {"parameters": report["parameters"], "buffers": report["buffers"]}
     expected = {"parameters": parameters, "buffers": buffers}
     for kind in flops:

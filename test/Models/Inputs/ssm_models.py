@@ -6,10 +6,9 @@ Totals are sums over the published weights. The closed forms are of the chunked 
 products in and out, with chunks of Q the scores of a group (Q N), what heads of together I numbers read within a chunk (Q I), write
 to a state (I N) and read of one (I N), 2 FLOPs each forward and 4 backward.
 """
-import json
-import os
-import subprocess
 import sys
+
+from library_models import report_steps
 
 stagec, scratch = sys.argv[1:]
 B, S = 4, 4096
@@ -52,18 +51,11 @@ MODELS = {
     "mamba2_2_7b": ("Mamba", 2702599680, mamba(64, 2560, 80, 50288)),
     "nemotron_h_56b": ("NemotronH", 56324350464, nemotron()),
 }
-os.makedirs(scratch, exist_ok=True)
-program = os.path.join(scratch, "jobs.stg")
-with open(program, "w") as file:
-    print("import std.mamba;\nimport std.ssm;", file=file)
-    for config, (model, *_) in MODELS.items():
-        print(f"job {config}_step {{ model = {model}({config}); step = train(B = {B}, S = {S}, microbatch = 4, optimizer = adamw); "
-              "precision = bf16_mixed; }", file=file)
 wrong = 0
-for config, (_, parameters, flops) in MODELS.items():
-    done = subprocess.run([stagec, program, f"--job={config}_step", "--report=json"], capture_output=True, text=True)
-    report = json.loads(done.stdout) if not done.returncode else {"parameters": done.stderr, "flops": {}}
-    found = (report["parameters"], (report["flops"].get("contraction"), report["flops"].get("attention")))
+for config, report in report_steps(stagec, scratch, ["mamba", "ssm"],
+                                   {config: (f"{model}({config})", f"B = {B}, S = {S}") for config, (model, *_) in MODELS.items()}):
+    _, parameters, flops = MODELS[config]
+    found = report if isinstance(report, str) else (report["parameters"], tuple(report["flops"][kind] for kind in ("contraction", "attention")))
     if found != (parameters, flops):
         print(f"{config}: {found}, not {(parameters, flops)}")
         wrong += 1
