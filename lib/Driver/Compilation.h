@@ -73,6 +73,8 @@ bool runComparison(const DriverOptions &options);
 bool runProof(const DriverOptions &options);
 /// `stagec import`: writes the program of a published configuration. False after errors.
 bool runImport(const ImportCommand &command, Compilation &c);
+/// `stagec serve`: goes through a file of requests as a server would, and reports. False after errors.
+bool runServe(const ServeCommand &command, DiagnosticEngine &diags);
 
 } // namespace stage
 

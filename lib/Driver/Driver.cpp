@@ -192,6 +192,7 @@ int stage::stagecMain(int argc, char **argv) {
   c.diags.setShowRemarks(options->remarks);
   c.diags.setWarningsAreErrors(options->warningsAreErrors);
   bool good = options->import         ? runImport(*options->import, c)
+              : options->serve        ? runServe(*options->serve, c.diags)
               : options->prove        ? runProof(*options)
               : options->isComparison() ? runComparison(*options)
                                         : compile(c, *options);

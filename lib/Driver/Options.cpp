@@ -220,6 +220,7 @@ static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngi
 std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
   cl::HideUnrelatedOptions(category);
   cl::HideUnrelatedOptions(importCategory, importCommand);
+  prepareServeOptions();
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "stagec " STAGE_VERSION "\n"; });
   if (!cl::ParseCommandLineOptions(argc, argv,
                                    "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
@@ -227,12 +228,17 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
                                    "  stagec job.stg --report          what a step costs\n"
                                    "  stagec job.stg --prove           does the strategy compute the same as one device?\n"
                                    "  stagec job.stg -o traces         one trace per rank\n"
-                                   "  stagec import config.json        the program of a published configuration\n"))
+                                   "  stagec import config.json        the program of a published configuration\n"
+                                   "  stagec serve requests.jsonl      what a server computes when, request by request\n"))
     return std::nullopt;
   DriverOptions options;
   unsigned errors = diags.getNumErrors();
   if (importCommand) {
     readImport(options, argv[0], diags);
+    return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
+  }
+  if (isServeCommand()) {
+    options.serve = readServeCommand(diags);
     return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
   }
   if (input.empty())

@@ -6,6 +6,7 @@
 #include "stage/Pass/PassManager.h"
 #include "stage/Schedule/Schedule.h"
 #include "stage/Sema/Job.h"
+#include "stage/Serving/Simulation.h"
 
 namespace stage {
 
@@ -26,9 +27,23 @@ struct ImportCommand {
   std::string stdlibDir;
 };
 
+/// `stagec serve requests.jsonl --iteration-time=12ms`.
+struct ServeCommand {
+  std::string input;                ///< `-`: standard input.
+  std::vector<std::string> ignored; ///< Fields to go on without.
+  SimulationOptions options;
+  /// Seconds that an iteration lasts: so many, and so many for each token, and for each cached token before them.
+  double iterationTime = 0, tokenTime = 0, cachedTime = 0;
+  /// The iterations that are listed, from the first to before the last; none: no list is asked for.
+  std::optional<std::pair<int64_t, int64_t>> window;
+  bool limitsPrefixes = false; ///< The store of prefixes is said, so that some request must have one.
+  ReportKind report = ReportKind::Text;
+};
+
 /// What the user asks for.
 struct DriverOptions {
   std::optional<ImportCommand> import; ///< If this is all.
+  std::optional<ServeCommand> serve;   ///< If this is all.
   std::string input;
   std::string job;
   std::vector<sema::Override> defines;
@@ -56,6 +71,13 @@ struct DriverOptions {
   /// More than one plan is asked for, or a table.
   bool isComparison() const;
 };
+
+/// Hides options of others from the help of `stagec serve`; called before the command line is read.
+void prepareServeOptions();
+/// `stagec serve` was given.
+bool isServeCommand();
+/// Its options. Faults are reported.
+ServeCommand readServeCommand(DiagnosticEngine &diags);
 
 /// Reads the command line. Faults are reported, and give nothing; `--help` and `--version` end the program.
 std::optional<DriverOptions> parseCommandLine(int argc, char **argv, DiagnosticEngine &diags);

@@ -1,0 +1,148 @@
+//===- Batching.h - which tokens an iteration computes ---------*- C++ -*-===//
+//
+// Problem: a server runs the model on some tokens of some requests at a time. Which ones
+// follows from the requests, a budget of tokens, and the blocks of the cache:
+//
+//   token budget 512           i0  p0+512@0              request 0 has a prompt of 1,000
+//   two requests               i1  p0+488@512 p1+24@0    what is left goes to request 1
+//                              i2  p1+276@24 1d+1@1000   request 0 decodes beside it
+//
+// Algorithm: those that run come first, in the order in which they were admitted; one that
+// finds no block takes the cache of the youngest. Then waiting ones are admitted, in
+// order. docs/Serving.md has the rules (S7 to S19).
+//
+// Limits: blocks are counted, not numbered; requests share none.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SERVING_BATCHING_H
+#define STAGE_SERVING_BATCHING_H
+
+#include "stage/Serving/Requests.h"
+#include <deque>
+#include <memory>
+#include <vector>
+
+namespace stage {
+
+/// What must find room in the cache for a waiting request to be admitted (S10).
+enum class Admission { Whole, Chunk };
+
+/// What happens if a running request finds no free block (S14).
+enum class Preemption { Recompute, Swap, Refuse };
+
+struct BatchingOptions {
+  int64_t tokenBudget = 2048; ///< Tokens of an iteration; at least 1 + drafts.
+  int64_t maxSequences = 256; ///< Requests that run at a time; at least 1.
+  int64_t chunk = 0;          ///< Tokens of one request in an iteration, at least 1 + drafts; 0: no limit.
+  int64_t block = 16;         ///< Tokens of a block of the cache.
+  int64_t cacheBlocks = 0;    ///< 0: no limit.
+  Admission admission = Admission::Whole;
+  Preemption preemption = Preemption::Recompute;
+  int64_t prefixBlock = 512; ///< Tokens of a block of the store of prefixes (S28).
+  int64_t prefixStore = -1;  ///< Blocks that it keeps; negative: no limit.
+  int64_t drafts = 0; ///< Tokens that are proposed for each sequence that decodes.
+  /// The share of drafts that is accepted, a fraction of at most 1.
+  int64_t acceptedDrafts = 0, ofDrafts = 1;
+};
+
+/// What an iteration computes of one request.
+struct Sequence {
+  int64_t request = 0;      ///< Its index.
+  int64_t newTokens = 0;    ///< At least 1, drafts among them.
+  int64_t cachedTokens = 0; ///< In the cache before.
+  int64_t drafts = 0;
+  bool samples = false; ///< All known tokens are computed then.
+  bool decodes = false; ///< It sampled the one known token that is computed here; else: a chunk of a prompt.
+};
+
+/// What a replica computes at once, and what that costs depends on. The sums are over `sequences`.
+struct Iteration {
+  int64_t number = 0; ///< From 0, in order of beginning.
+  unsigned replica = 0;
+  int64_t start = 0; ///< Nanoseconds since the first arrival.
+  std::vector<Sequence> sequences;
+
+  int64_t newTokens = 0;    ///< N: tokens that are computed.
+  int64_t cachedTokens = 0; ///< C: tokens before them, whose keys and values are read.
+  /// Pairs of a new token and one that it attends, itself among them: n c + n (n + 1) / 2 for n new tokens behind c cached
+  /// ones. Where a triangle counts n n / 2, as in model FLOPs, that is attendedPairs - newTokens / 2.
+  int64_t attendedPairs = 0;
+  int64_t sampling = 0;         ///< Sequences that sample.
+  int64_t logits = 0;           ///< Positions whose logits are needed: one per sequence that samples, and its drafts.
+  int64_t drafts = 0;           ///< Of the new tokens.
+  int64_t loadedTokens = 0;     ///< Cached prefixes that are loaded before (S19).
+  int64_t recomputedTokens = 0; ///< Of the new tokens: computed before, and lost by preemption.
+  int64_t blocks = 0;           ///< Held during the iteration.
+  int64_t blocksOut = 0;        ///< Copied to the host before.
+  int64_t blocksIn = 0;         ///< Copied back before.
+  int64_t preemptions = 0;      ///< Requests that gave up their cache before.
+};
+
+/// `i12 p3+512@1024 7d+7@9120` (S24); `showReplica` where there are several.
+std::string getName(const Iteration &iteration, bool showReplica);
+
+/// A request that is complete. Times are nanoseconds since the first arrival.
+struct FinishedRequest {
+  Request request;
+  unsigned replica = 0;
+  int64_t start = 0;      ///< The begin of the first iteration that computes tokens of it.
+  int64_t firstToken = 0; ///< The end of the one that sampled its first.
+  int64_t end = 0;
+  int64_t preemptions = 0;
+  int64_t drafts = 0, accepted = 0;
+};
+
+class PrefixStore;
+
+/// Batches the requests of one replica.
+class Scheduler {
+public:
+  explicit Scheduler(const BatchingOptions &options, unsigned replica = 0);
+  Scheduler(const Scheduler &) = delete;
+  Scheduler(Scheduler &&);
+  ~Scheduler();
+
+  /// Blocks that a request needs at most, alone (S15).
+  static int64_t countBlocks(const Request &request, const BatchingOptions &options);
+
+  /// The request waits behind all others. It must fit into an empty cache.
+  void add(Request request);
+  /// Requests that wait or run.
+  size_t getNumRequests() const { return waiting.size() + running.size(); }
+
+  /// What the next iteration has, which begins at `start`: nothing if there are no requests. Null; or, where requests
+  /// are not to be preempted, the running one that finds no block, and the iteration is not begun.
+  const Request *begin(int64_t start, Iteration &iteration);
+  /// The iteration that was begun last ends. Calls `finished` for requests that are complete, in their order.
+  void end(const Iteration &iteration, int64_t time, llvm::function_ref<void(const FinishedRequest &)> finished);
+
+private:
+  struct State {
+    FinishedRequest facts;
+    int64_t computed = 0;  ///< Tokens in the cache, be it on the host.
+    int64_t generated = 0; ///< Tokens of the output.
+    int64_t most = 0;      ///< Computed at most, so far.
+    int64_t blocks = 0;    ///< Held.
+    bool wasBegun = false, decodes = false, isOnHost = false;
+  };
+  using StatePtr = std::unique_ptr<State>;
+
+  int64_t countNew(const State &state, int64_t computed, int64_t budget) const;
+  int64_t countBlocks(int64_t tokens) const { return (tokens + options.block - 1) / options.block; }
+  bool reserve(State &state, int64_t tokens);
+  llvm::ArrayRef<int64_t> getPrefix(const Request &request, int64_t tokens) const;
+  void preemptYoungest(Iteration &iteration);
+  void admit(Iteration &iteration, int64_t budget);
+  void schedule(State &state, int64_t newTokens, Iteration &iteration) const;
+
+  BatchingOptions options;
+  unsigned replica;
+  std::unique_ptr<PrefixStore> prefixes;
+  std::vector<StatePtr> running; ///< In the order in which they were admitted.
+  std::deque<StatePtr> waiting;
+  int64_t usedBlocks = 0;
+};
+
+} // namespace stage
+
+#endif // STAGE_SERVING_BATCHING_H

@@ -1,0 +1,53 @@
+//===- Simulation.h - a server, or several, in time ------------*- C++ -*-===//
+//
+// Deals requests to replicas as they arrive, and lets each replica run one iteration after
+// the other. How long an iteration lasts is asked of whoever knows what it costs; what
+// happens is told to an observer, iteration by iteration, so that memory is for the requests
+// that wait or run, however many there are. docs/Serving.md has the rules (S20 to S23).
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SERVING_SIMULATION_H
+#define STAGE_SERVING_SIMULATION_H
+
+#include "stage/Serving/Batching.h"
+
+namespace stage {
+
+/// Which replica a request is for (S20).
+enum class Dealing { RoundRobin, LeastLoaded };
+
+struct SimulationOptions {
+  BatchingOptions batching;
+  unsigned replicas = 1;
+  Dealing dealing = Dealing::RoundRobin;
+  bool lockStep = false; ///< All replicas begin and end their iterations together (S22).
+};
+
+/// Seconds that an iteration may last.
+inline constexpr int64_t maxIterationSeconds = 1'000'000;
+
+/// Iterations that begin and end together: one per replica with lock-step, else that of one replica.
+struct Step {
+  int64_t number = 0;
+  int64_t start = 0, duration = 0; ///< Nanoseconds since the first arrival.
+  llvm::ArrayRef<Iteration> iterations;
+};
+
+class ServingObserver {
+public:
+  virtual ~ServingObserver();
+  /// A step begins. It is there during the call.
+  virtual void step(const Step &step) = 0;
+  /// A request is complete.
+  virtual void finished(const FinishedRequest &request) = 0;
+};
+
+/// Serves all requests. `duration` says how many seconds iterations last that begin together. False after a report,
+/// which may come after steps have been told: what an observer makes of them must not be kept then.
+bool simulate(RequestReader &requests, const SimulationOptions &options,
+              llvm::function_ref<double(llvm::ArrayRef<Iteration>)> duration, ServingObserver &observer,
+              DiagnosticEngine &diags);
+
+} // namespace stage
+
+#endif // STAGE_SERVING_SIMULATION_H

@@ -1,0 +1,190 @@
+//===- ServeOptions.cpp - the command line of stagec serve ----------------===//
+#include "Options.h"
+#include "stage/Driver/Diagnostics.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
+#include <cmath>
+
+using namespace stage;
+using llvm::StringRef;
+namespace cl = llvm::cl;
+
+namespace {
+cl::SubCommand command("serve", "go through a file of requests as a server would");
+cl::OptionCategory category("stagec serve options");
+
+/// A text that is read and checked below, so that faults have codes.
+struct Text : cl::opt<std::string> {
+  Text(const char *name, const char *desc, const char *value)
+      : cl::opt<std::string>(StringRef(name), cl::desc(desc), cl::value_desc(value), cl::cat(category), cl::sub(command)) {}
+  bool isGiven() const { return getNumOccurrences() > 0; }
+  std::string getFlag() const { return ("--" + ArgStr).str(); }
+};
+
+cl::opt<std::string> input(cl::Positional, cl::Required, cl::desc("<requests.jsonl>"), cl::cat(category), cl::sub(command));
+cl::list<std::string> ignored("ignore", cl::desc("Go on without <field>, which is not understood"), cl::value_desc("field"),
+                              cl::cat(category), cl::sub(command));
+Text tokenBudget("token-budget", "Tokens that an iteration computes at most (default: 2048)", "n");
+Text maxSequences("max-sequences", "Requests that run at a time (default: 256)", "n");
+Text chunk("chunk", "Tokens of one request that an iteration computes at most (default: no limit)", "n");
+Text block("block", "Tokens of a block of the cache (default: 16)", "n");
+Text cacheBlocks("cache-blocks", "Blocks of the cache of a replica (default: no limit)", "n");
+cl::opt<Admission> admit("admit", cl::desc("What must find room in the cache for a request to be admitted"),
+                         cl::values(clEnumValN(Admission::Whole, "whole", "all tokens it knows (default)"),
+                                    clEnumValN(Admission::Chunk, "chunk", "those that it computes first")),
+                         cl::init(Admission::Whole), cl::cat(category), cl::sub(command));
+cl::opt<Preemption> preempt("preempt", cl::desc("What becomes of the youngest request if no block is free"),
+                            cl::values(clEnumValN(Preemption::Recompute, "recompute", "it computes its cache again (default)"),
+                                       clEnumValN(Preemption::Swap, "swap", "its cache goes to the host and comes back"),
+                                       clEnumValN(Preemption::Refuse, "refuse", "an error")),
+                            cl::init(Preemption::Recompute), cl::cat(category), cl::sub(command));
+Text prefixStore("prefix-store", "Blocks of prompts, as hash_ids name them, that are kept beside the cache (default: no limit)", "n");
+Text prefixBlock("prefix-block", "Tokens of such a block (default: 512)", "n");
+Text draft("draft", "Tokens that a draft model proposes for each sequence and iteration (default: none)", "n");
+Text acceptance("acceptance", "The share of these that is accepted, as in 0.7", "share");
+Text replicas("replicas", "Servers that share the requests (default: 1)", "n");
+cl::opt<Dealing> deal("deal", cl::desc("Which replica a request is for"),
+                      cl::values(clEnumValN(Dealing::RoundRobin, "round-robin", "one after the other (default)"),
+                                 clEnumValN(Dealing::LeastLoaded, "least-loaded", "the one with the fewest requests")),
+                      cl::init(Dealing::RoundRobin), cl::cat(category), cl::sub(command));
+cl::opt<bool> lockStep("lock-step", cl::desc("All replicas iterate together"), cl::cat(category), cl::sub(command));
+Text iterationTime("iteration-time", "How long an iteration lasts, as in 12ms", "time");
+Text tokenTime("token-time", "How much longer for each token that it computes, as in 20us", "time");
+Text cachedTime("cached-time", "How much longer for each cached token before them, as in 2ns", "time");
+Text window("iterations", "List these iterations, from 0, without the last: 0..100", "a..b");
+cl::opt<ReportKind> report("report", cl::desc("How the report is printed"),
+                           cl::values(clEnumValN(ReportKind::Text, "text", "for people (default)"),
+                                      clEnumValN(ReportKind::Json, "json", "one JSON object with exact numbers")),
+                           cl::init(ReportKind::Text), cl::cat(category), cl::sub(command));
+
+/// Enough for any server; sums over an iteration stay in 64 bits.
+constexpr int64_t maxCount = 100'000'000;
+constexpr int64_t maxReplicas = 65'536;
+} // namespace
+
+/// A number that may be left out.
+static void readCount(const Text &text, int64_t least, int64_t most, int64_t &result, DiagnosticEngine &diags) {
+  if (!text.isGiven())
+    return;
+  int64_t number;
+  if (StringRef(text).getAsInteger(10, number) || number < least || number > most)
+    diags.report(SMLoc(), diag::BadServingOption)
+        << text.getFlag() << "a number from " + std::to_string(least) + " to " + std::to_string(most) << StringRef(text);
+  else
+    result = number;
+}
+
+/// The digits of a decimal number without its point, and how many are behind it. False if the text is none.
+static bool parseDecimal(StringRef text, int64_t &digits, unsigned &places) {
+  auto [whole, fraction] = text.split('.');
+  std::string all = (whole + fraction).str();
+  places = unsigned(fraction.size());
+  return !whole.empty() && text.back() != '.' && all.size() <= 18 && llvm::all_of(all, llvm::isDigit) &&
+         !StringRef(all).getAsInteger(10, digits);
+}
+
+/// `12ms`, in seconds: the nearest number, whatever its unit.
+static void readTime(const Text &text, double &result, DiagnosticEngine &diags) {
+  if (!text.isGiven())
+    return;
+  StringRef number = StringRef(text).take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
+  StringRef unit = StringRef(text).drop_front(number.size());
+  const char *exponent = unit == "s" ? "" : unit == "ms" ? "e-3" : unit == "us" ? "e-6" : unit == "ns" ? "e-9" : nullptr;
+  int64_t digits;
+  unsigned places;
+  double seconds = 0;
+  if (!exponent || !parseDecimal(number, digits, places) || !llvm::to_float((number + exponent).str(), seconds) ||
+      seconds > double(maxIterationSeconds))
+    diags.report(SMLoc(), diag::BadServingOption)
+        << text.getFlag() << "a time with a unit (s, ms, us or ns), at most " + std::to_string(maxIterationSeconds) + "s, as in 12.5ms"
+        << StringRef(text);
+  else
+    result = seconds;
+}
+
+static void readAcceptance(BatchingOptions &options, DiagnosticEngine &diags) {
+  if (!acceptance.isGiven()) {
+    if (options.drafts)
+      diags.report(SMLoc(), diag::BadServingOption) << "--draft" << "--acceptance, the share of drafts that is accepted," << "";
+    return;
+  }
+  if (!options.drafts)
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--acceptance" << "there are no drafts (--draft)";
+  unsigned places;
+  int64_t digits;
+  bool isGood = parseDecimal(acceptance, digits, places) && places <= 9;
+  int64_t scale = isGood ? int64_t(std::llround(std::pow(10, places))) : 1;
+  if (!isGood || digits > scale) {
+    diags.report(SMLoc(), diag::BadServingOption)
+        << "--acceptance" << "a number from 0 to 1, with at most nine decimals" << StringRef(acceptance);
+    return;
+  }
+  options.acceptedDrafts = digits;
+  options.ofDrafts = scale;
+}
+
+static void readWindow(ServeCommand &result, DiagnosticEngine &diags) {
+  if (!window.isGiven())
+    return;
+  auto [first, last] = StringRef(window).split("..");
+  std::pair<int64_t, int64_t> numbers;
+  if (first.getAsInteger(10, numbers.first) || last.getAsInteger(10, numbers.second) || numbers.first < 0 ||
+      numbers.second <= numbers.first)
+    diags.report(SMLoc(), diag::BadServingOption)
+        << window.getFlag() << "the first iteration and the one behind the last, as in 0..100" << StringRef(window);
+  else
+    result.window = numbers;
+}
+
+void stage::prepareServeOptions() { cl::HideUnrelatedOptions(category, command); }
+
+bool stage::isServeCommand() { return bool(command); }
+
+ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
+  ServeCommand result;
+  result.input = input;
+  result.ignored.assign(ignored.begin(), ignored.end());
+  result.report = report;
+  if (input.empty())
+    diags.report(SMLoc(), diag::EmptyOption) << "<requests.jsonl>";
+  BatchingOptions &batching = result.options.batching;
+  readCount(draft, 1, 1000, batching.drafts, diags);
+  // A sequence with its drafts is computed at once.
+  readCount(tokenBudget, 1 + batching.drafts, maxCount, batching.tokenBudget, diags);
+  readCount(chunk, 1 + batching.drafts, maxCount, batching.chunk, diags);
+  readCount(maxSequences, 1, maxCount, batching.maxSequences, diags);
+  readCount(block, 1, maxCount, batching.block, diags);
+  readCount(cacheBlocks, 1, maxCount * 1000, batching.cacheBlocks, diags);
+  readCount(prefixStore, 0, maxCount * 1000, batching.prefixStore, diags);
+  readCount(prefixBlock, 1, maxCount, batching.prefixBlock, diags);
+  result.limitsPrefixes = prefixStore.isGiven() || prefixBlock.isGiven();
+  readAcceptance(batching, diags);
+  batching.admission = admit;
+  batching.preemption = preempt;
+  int64_t numReplicas = 1;
+  readCount(replicas, 1, maxReplicas, numReplicas, diags);
+  result.options.replicas = unsigned(numReplicas);
+  result.options.dealing = deal;
+  result.options.lockStep = lockStep;
+  readTime(iterationTime, result.iterationTime, diags);
+  readTime(tokenTime, result.tokenTime, diags);
+  readTime(cachedTime, result.cachedTime, diags);
+  readWindow(result, diags);
+  auto refuse = [&](const cl::Option &option, StringRef why) {
+    if (option.getNumOccurrences())
+      diags.report(SMLoc(), diag::FlagWithoutEffect) << ("--" + option.ArgStr).str() << why;
+  };
+  if (!cacheBlocks.isGiven()) {
+    refuse(admit, "the cache has no limit (--cache-blocks)");
+    refuse(preempt, "the cache has no limit (--cache-blocks)");
+  }
+  if (!replicas.isGiven()) {
+    refuse(deal, "there is one replica (--replicas)");
+    refuse(lockStep, "there is one replica (--replicas)");
+  }
+  // A time that is not understood was reported.
+  bool lasts = result.iterationTime > 0 || result.tokenTime > 0 || result.cachedTime > 0;
+  if (!lasts && !iterationTime.isGiven() && !tokenTime.isGiven() && !cachedTime.isGiven())
+    diags.report(SMLoc(), diag::NoIterationTime);
+  return result;
+}

@@ -1,0 +1,236 @@
+//===- Batching.cpp - which tokens an iteration computes ------------------===//
+//
+// Invariants: `usedBlocks` is the sum over `running`, whose members hold at least one
+// block each; nobody in `waiting` holds one. The sequences of an iteration are those of the
+// first requests that run, in their order: a preempted one is the last of them, and nobody is
+// admitted unless all others have had their turn.
+//
+// It ends: the request that was admitted first fits alone, so that it computes tokens in
+// each iteration, whoever else has to give way.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/Serving/Batching.h"
+#include "PrefixStore.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cassert>
+
+using namespace stage;
+
+Scheduler::Scheduler(const BatchingOptions &options, unsigned replica)
+    : options(options), replica(replica), prefixes(std::make_unique<PrefixStore>(options.prefixStore)) {
+  assert(options.tokenBudget > options.drafts && (options.chunk == 0 || options.chunk > options.drafts));
+  assert(options.maxSequences > 0 && options.block > 0 && options.acceptedDrafts <= options.ofDrafts);
+}
+
+Scheduler::Scheduler(Scheduler &&) = default;
+Scheduler::~Scheduler() = default;
+
+int64_t Scheduler::countBlocks(const Request &request, const BatchingOptions &options) {
+  // The last token of an output is never computed; drafts are computed behind the one before it.
+  int64_t tokens = request.prompt + (request.output > 1 ? request.output - 1 + options.drafts : 0);
+  return (tokens + options.block - 1) / options.block;
+}
+
+void Scheduler::add(Request request) {
+  auto state = std::make_unique<State>();
+  state->facts.request = std::move(request);
+  state->facts.replica = replica;
+  waiting.push_back(std::move(state));
+}
+
+/// The blocks of the store that so many tokens of a prompt fill.
+llvm::ArrayRef<int64_t> Scheduler::getPrefix(const Request &request, int64_t tokens) const {
+  int64_t whole = std::min(tokens, request.prompt) / options.prefixBlock;
+  return llvm::makeArrayRef(request.prefix).take_front(size_t(whole));
+}
+
+/// Tokens that a request takes with so many computed.
+int64_t Scheduler::countNew(const State &state, int64_t computed, int64_t budget) const {
+  int64_t wanted = state.facts.request.prompt + state.generated - computed + (state.decodes ? options.drafts : 0);
+  if (options.chunk)
+    wanted = std::min(wanted, options.chunk);
+  return std::min(wanted, budget);
+}
+
+/// Takes the blocks that so many tokens need. False, and takes none, if there are not enough.
+bool Scheduler::reserve(State &state, int64_t tokens) {
+  int64_t more = countBlocks(tokens) - state.blocks;
+  if (more <= 0)
+    return true;
+  if (options.cacheBlocks && more > options.cacheBlocks - usedBlocks)
+    return false;
+  usedBlocks += more;
+  state.blocks += more;
+  return true;
+}
+
+void Scheduler::preemptYoungest(Iteration &iteration) {
+  StatePtr state = std::move(running.back());
+  running.pop_back();
+  usedBlocks -= state->blocks;
+  state->blocks = 0;
+  ++state->facts.preemptions;
+  ++iteration.preemptions;
+  if (options.preemption == Preemption::Swap) {
+    state->isOnHost = true;
+    iteration.blocksOut += countBlocks(state->computed); // blocks of rejected drafts have nothing to keep
+  } else {
+    state->computed = 0;
+    state->decodes = false;
+  }
+  waiting.push_front(std::move(state));
+}
+
+/// Adds a sequence to the iteration; its blocks are there.
+void Scheduler::schedule(State &state, int64_t newTokens, Iteration &iteration) const {
+  int64_t cached = state.computed, known = state.facts.request.prompt + state.generated;
+  Sequence sequence;
+  sequence.request = state.facts.request.index;
+  sequence.newTokens = newTokens;
+  sequence.cachedTokens = cached;
+  sequence.decodes = state.decodes;
+  sequence.drafts = state.decodes ? newTokens - 1 : 0;
+  sequence.samples = cached + newTokens >= known;
+  if (!state.wasBegun) {
+    state.wasBegun = true;
+    state.facts.start = iteration.start;
+  }
+  iteration.newTokens += newTokens;
+  iteration.cachedTokens += cached;
+  iteration.attendedPairs += newTokens * cached + newTokens * (newTokens + 1) / 2;
+  iteration.sampling += sequence.samples;
+  iteration.logits += sequence.samples ? 1 + sequence.drafts : 0;
+  iteration.drafts += sequence.drafts;
+  iteration.recomputedTokens += std::max<int64_t>(0, std::min(cached + newTokens, state.most) - cached);
+  iteration.sequences.push_back(sequence);
+}
+
+/// S10.
+void Scheduler::admit(Iteration &iteration, int64_t budget) {
+  while (!waiting.empty() && budget > 0 && int64_t(running.size()) < options.maxSequences) {
+    State &state = *waiting.front();
+    const Request &request = state.facts.request;
+    llvm::ArrayRef<int64_t> prefix = getPrefix(request, request.prompt);
+    prefix = prefix.take_front(state.isOnHost ? 0 : prefixes->match(prefix));
+    int64_t computed = state.isOnHost ? state.computed
+                                      : std::min(std::max(request.cached, int64_t(prefix.size()) * options.prefixBlock),
+                                                 request.prompt - 1);
+    int64_t newTokens = countNew(state, computed, budget);
+    int64_t room = countBlocks(request.prompt + state.generated);
+    bool fits = options.cacheBlocks == 0 || options.admission == Admission::Chunk || room <= options.cacheBlocks - usedBlocks;
+    if (!fits || !reserve(state, computed + newTokens))
+      break;
+    if (state.isOnHost) {
+      iteration.blocksIn += countBlocks(computed);
+    } else {
+      iteration.loadedTokens += computed;
+      prefixes->use(prefix);
+    }
+    state.isOnHost = false;
+    state.computed = computed;
+    state.most = std::max(state.most, computed);
+    budget -= newTokens;
+    schedule(state, newTokens, iteration);
+    running.push_back(std::move(waiting.front()));
+    waiting.pop_front();
+  }
+}
+
+const Request *Scheduler::begin(int64_t start, Iteration &iteration) {
+  std::vector<Sequence> sequences = std::move(iteration.sequences);
+  sequences.clear();
+  iteration = Iteration();
+  iteration.sequences = std::move(sequences); // its memory
+  iteration.replica = replica;
+  iteration.start = start;
+  int64_t budget = options.tokenBudget;
+  for (size_t i = 0; i < running.size() && budget > 0; ++i) {
+    State &state = *running[i];
+    int64_t newTokens = countNew(state, state.computed, budget);
+    while (i < running.size() && !reserve(state, state.computed + newTokens)) {
+      if (options.preemption == Preemption::Refuse)
+        return &state.facts.request;
+      preemptYoungest(iteration); // which may be this one
+    }
+    if (i == running.size())
+      break;
+    schedule(state, newTokens, iteration);
+    budget -= newTokens;
+  }
+  if (iteration.preemptions == 0)
+    admit(iteration, budget);
+  iteration.blocks = usedBlocks;
+  assert((running.empty() && waiting.empty()) || !iteration.sequences.empty());
+  return nullptr;
+}
+
+/// How many of the first `drafts` drafts of a request are accepted.
+static int64_t countAccepted(int64_t drafts, const BatchingOptions &options) {
+  return int64_t(__int128(drafts) * options.acceptedDrafts / options.ofDrafts);
+}
+
+void Scheduler::end(const Iteration &iteration, int64_t time,
+                    llvm::function_ref<void(const FinishedRequest &)> finished) {
+  size_t kept = 0;
+  for (size_t i = 0; i < running.size(); ++i) {
+    State &state = *running[i];
+    if (i < iteration.sequences.size()) {
+      const Sequence &sequence = iteration.sequences[i];
+      assert(sequence.request == state.facts.request.index);
+      FinishedRequest &facts = state.facts;
+      facts.drafts += sequence.drafts;
+      int64_t accepted = countAccepted(facts.drafts, options) - facts.accepted;
+      facts.accepted += accepted;
+      int64_t before = state.computed;
+      state.computed += sequence.newTokens - sequence.drafts + accepted;
+      if (!facts.request.prefix.empty())
+        prefixes->use(getPrefix(facts.request, state.computed).drop_front(getPrefix(facts.request, before).size()));
+      state.most = std::max(state.most, state.computed);
+      state.decodes = sequence.samples;
+      if (sequence.samples) {
+        if (state.generated == 0)
+          facts.firstToken = time;
+        state.generated = std::min(state.generated + 1 + accepted, facts.request.output);
+      }
+      if (state.generated == facts.request.output) {
+        facts.end = time;
+        usedBlocks -= state.blocks;
+        finished(facts);
+        continue;
+      }
+    }
+    if (kept != i)
+      running[kept] = std::move(running[i]);
+    ++kept;
+  }
+  running.resize(kept);
+}
+
+std::string stage::getName(const Iteration &iteration, bool showReplica) {
+  constexpr size_t mostChunks = 4; // beyond, they are summed up
+  struct Sum {
+    int64_t count = 0, newTokens = 0, cachedTokens = 0;
+    void add(const Sequence &sequence) {
+      ++count;
+      newTokens += sequence.newTokens;
+      cachedTokens += sequence.cachedTokens;
+    }
+  } chunks, decodes;
+  std::string name = "i" + std::to_string(iteration.number), listed;
+  if (showReplica)
+    name += " r" + std::to_string(iteration.replica);
+  auto describe = [](int64_t newTokens, int64_t cachedTokens) {
+    return "+" + std::to_string(newTokens) + "@" + std::to_string(cachedTokens);
+  };
+  for (const Sequence &sequence : iteration.sequences) {
+    (sequence.decodes ? decodes : chunks).add(sequence);
+    if (!sequence.decodes && chunks.count <= int64_t(mostChunks))
+      listed += " p" + std::to_string(sequence.request) + describe(sequence.newTokens, sequence.cachedTokens);
+  }
+  if (chunks.count > int64_t(mostChunks))
+    listed = " " + std::to_string(chunks.count) + "p" + describe(chunks.newTokens, chunks.cachedTokens);
+  name += listed;
+  if (decodes.count)
+    name += " " + std::to_string(decodes.count) + "d" + describe(decodes.newTokens, decodes.cachedTokens);
+  return iteration.sequences.empty() ? name + " idle" : name;
+}

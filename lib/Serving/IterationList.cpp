@@ -1,0 +1,66 @@
+//===- IterationList.cpp - some iterations, to be shown -------------------===//
+#include "stage/Serving/IterationList.h"
+#include "Timestamp.h"
+#include "stage/Support/Table.h"
+
+using namespace stage;
+using llvm::StringRef;
+
+void IterationList::step(const Step &step) {
+  ++numSteps;
+  if (step.number >= first && step.number < last)
+    for (const Iteration &iteration : step.iterations)
+      entries.push_back({iteration, step.duration});
+}
+
+void IterationList::print(llvm::raw_ostream &os) const {
+  Table table({{"start, s", Table::Right}, {"lasts, s", Table::Right}, {"blocks", Table::Right}, {"iteration", Table::Left}}, 0);
+  for (const Entry &entry : entries)
+    table.addRow({formatSeconds(entry.iteration.start), formatSeconds(entry.duration), formatCount(entry.iteration.blocks),
+                  getName(entry.iteration, hasReplicas)});
+  table.print(os);
+}
+
+void IterationList::printJson(llvm::json::OStream &json) const {
+  auto seconds = [&](StringRef key, int64_t nanoseconds) {
+    json.attributeBegin(key);
+    json.rawValue(formatSeconds(nanoseconds));
+    json.attributeEnd();
+  };
+  auto print = [&](const Entry &entry) {
+    const Iteration &iteration = entry.iteration;
+    json.attribute("name", getName(iteration, hasReplicas));
+    json.attribute("number", iteration.number);
+    json.attribute("replica", int64_t(iteration.replica));
+    seconds("start_s", iteration.start);
+    seconds("duration_s", entry.duration);
+    for (auto [key, value] : {std::pair("new_tokens", iteration.newTokens),
+                              {"cached_tokens", iteration.cachedTokens},
+                              {"attended_pairs", iteration.attendedPairs},
+                              {"sampling", iteration.sampling},
+                              {"logits", iteration.logits},
+                              {"drafts", iteration.drafts},
+                              {"loaded_tokens", iteration.loadedTokens},
+                              {"recomputed_tokens", iteration.recomputedTokens},
+                              {"blocks", iteration.blocks},
+                              {"blocks_out", iteration.blocksOut},
+                              {"blocks_in", iteration.blocksIn},
+                              {"preemptions", iteration.preemptions}})
+      json.attribute(key, value);
+    json.attributeArray("sequences", [&] {
+      for (const Sequence &sequence : iteration.sequences)
+        json.object([&] {
+          json.attribute("request", sequence.request);
+          json.attribute("new", sequence.newTokens);
+          json.attribute("cached", sequence.cachedTokens);
+          json.attribute("drafts", sequence.drafts);
+          json.attribute("samples", sequence.samples);
+          json.attribute("decodes", sequence.decodes);
+        });
+    });
+  };
+  json.attributeArray("listed", [&] {
+    for (const Entry &entry : entries)
+      json.object([&] { print(entry); });
+  });
+}
