@@ -16,7 +16,7 @@ namespace {
 struct Audience : ServingObserver {
   explicit Audience(const ServeCommand &command) : metrics(command.options) {
     if (command.window)
-      list.emplace(command.window->first, command.window->second, command.options.replicas > 1);
+      list.emplace(command.window->first, command.window->second, command.options.prefillReplicas + command.options.replicas > 1);
   }
   void step(const Step &step) override {
     metrics.step(step);

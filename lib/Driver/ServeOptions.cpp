@@ -48,6 +48,9 @@ cl::opt<Dealing> deal("deal", cl::desc("Which replica a request is for"),
                                  clEnumValN(Dealing::LeastLoaded, "least-loaded", "the one with the fewest requests")),
                       cl::init(Dealing::RoundRobin), cl::cat(category), cl::sub(command));
 cl::opt<bool> lockStep("lock-step", cl::desc("All replicas iterate together"), cl::cat(category), cl::sub(command));
+Text prefillReplicas("prefill-replicas", "Servers that compute prompts for the others, and send them their caches (default: none)", "n");
+Text sendTime("send-time", "How long sending a cache takes, as in 2ms", "time");
+Text sendTokenTime("send-token-time", "How much longer for each token of it, as in 3us", "time");
 Text iterationTime("iteration-time", "How long an iteration lasts, as in 12ms", "time");
 Text tokenTime("token-time", "How much longer for each token that it computes, as in 20us", "time");
 Text cachedTime("cached-time", "How much longer for each cached token before them, as in 2ns", "time");
@@ -164,6 +167,11 @@ ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
   int64_t numReplicas = 1;
   readCount(replicas, 1, maxReplicas, numReplicas, diags);
   result.options.replicas = unsigned(numReplicas);
+  int64_t numPrefill = 0;
+  readCount(prefillReplicas, 1, maxReplicas, numPrefill, diags);
+  result.options.prefillReplicas = unsigned(numPrefill);
+  readTime(sendTime, result.options.sendTime, diags);
+  readTime(sendTokenTime, result.options.sendTokenTime, diags);
   result.options.dealing = deal;
   result.options.lockStep = lockStep;
   readTime(iterationTime, result.iterationTime, diags);
@@ -178,9 +186,13 @@ ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
     refuse(admit, "the cache has no limit (--cache-blocks)");
     refuse(preempt, "the cache has no limit (--cache-blocks)");
   }
-  if (!replicas.isGiven()) {
+  if (!replicas.isGiven() && !prefillReplicas.isGiven()) {
     refuse(deal, "there is one replica (--replicas)");
     refuse(lockStep, "there is one replica (--replicas)");
+  }
+  if (!prefillReplicas.isGiven()) {
+    refuse(sendTime, "no caches are sent (--prefill-replicas)");
+    refuse(sendTokenTime, "no caches are sent (--prefill-replicas)");
   }
   // A time that is not understood was reported.
   bool lasts = result.iterationTime > 0 || result.tokenTime > 0 || result.cachedTime > 0;

@@ -16,8 +16,8 @@
 
 using namespace stage;
 
-Scheduler::Scheduler(const BatchingOptions &options, unsigned replica)
-    : options(options), replica(replica), prefixes(std::make_unique<PrefixStore>(options.prefixStore)) {
+Scheduler::Scheduler(const BatchingOptions &options, unsigned replica, bool handsOver)
+    : options(options), replica(replica), handsOver(handsOver), prefixes(std::make_unique<PrefixStore>(options.prefixStore)) {
   assert(options.tokenBudget > options.drafts && (options.chunk == 0 || options.chunk > options.drafts));
   assert(options.maxSequences > 0 && options.block > 0 && options.acceptedDrafts <= options.ofDrafts);
 }
@@ -35,6 +35,16 @@ void Scheduler::add(Request request) {
   auto state = std::make_unique<State>();
   state->facts.request = std::move(request);
   state->facts.replica = replica;
+  waiting.push_back(std::move(state));
+}
+
+void Scheduler::addHandedOver(FinishedRequest facts) {
+  auto state = std::make_unique<State>();
+  state->facts = std::move(facts);
+  state->facts.replica = replica;
+  state->computed = state->most = state->facts.request.prompt;
+  state->generated = 1;
+  state->wasBegun = state->decodes = state->wasSent = true;
   waiting.push_back(std::move(state));
 }
 
@@ -111,9 +121,10 @@ void Scheduler::admit(Iteration &iteration, int64_t budget) {
     State &state = *waiting.front();
     const Request &request = state.facts.request;
     llvm::ArrayRef<int64_t> prefix = getPrefix(request, request.prompt);
-    prefix = prefix.take_front(state.isOnHost ? 0 : prefixes->match(prefix));
-    int64_t computed = state.isOnHost ? state.computed
-                                      : std::min(std::max(request.cached, int64_t(prefix.size()) * options.prefixBlock),
+    bool hasCache = state.isOnHost || state.wasSent;
+    prefix = prefix.take_front(hasCache ? 0 : prefixes->match(prefix));
+    int64_t computed = hasCache ? state.computed
+                                : std::min(std::max(request.cached, int64_t(prefix.size()) * options.prefixBlock),
                                                  request.prompt - 1);
     int64_t newTokens = countNew(state, computed, budget);
     int64_t room = countBlocks(request.prompt + state.generated);
@@ -126,7 +137,7 @@ void Scheduler::admit(Iteration &iteration, int64_t budget) {
       iteration.loadedTokens += computed;
       prefixes->use(prefix);
     }
-    state.isOnHost = false;
+    state.isOnHost = state.wasSent = false;
     state.computed = computed;
     state.most = std::max(state.most, computed);
     budget -= newTokens;
@@ -192,7 +203,7 @@ void Scheduler::end(const Iteration &iteration, int64_t time,
           facts.firstToken = time;
         state.generated = std::min(state.generated + 1 + accepted, facts.request.output);
       }
-      if (state.generated == facts.request.output) {
+      if (state.generated == facts.request.output || (handsOver && state.generated > 0)) {
         facts.end = time;
         usedBlocks -= state.blocks;
         finished(facts);

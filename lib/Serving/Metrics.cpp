@@ -96,20 +96,27 @@ static std::string formatShare(__int128 part, __int128 whole) {
   return whole == 0 ? "-" : formatPercent(int64_t(part), int64_t(whole)) + " %";
 }
 
+static std::string describeReplicas(const SimulationOptions &options) {
+  if (options.prefillReplicas)
+    return "on " + formatCount(options.prefillReplicas) + " replicas for prompts and " + formatCount(options.replicas) +
+           " that decode";
+  return options.replicas > 1 ? "on " + formatCount(options.replicas) + " replicas" : "";
+}
+
 void ServingMetrics::print(llvm::raw_ostream &os) {
   Table counts({{"", Table::Left}, {"", Table::Right}, {"", Table::Left}}, 0);
   auto add = [&](StringRef name, const std::string &value, const std::string &note = "") {
     counts.addText({name.str(), value, note});
   };
   const BatchingOptions &batching = options.batching;
-  add("requests", formatCount(requests), options.replicas > 1 ? "on " + formatCount(options.replicas) + " replicas" : "");
-  add("tokens of prompts", formatCount(promptTokens), loaded ? formatCount(loaded) + " loaded from cached prefixes" : "");
+  add("requests", formatCount(requests), describeReplicas(options));
+  add("tokens of prompts", formatCount(promptTokens), loaded ? formatCount(loaded) + " loaded, of cached prefixes" + (options.prefillReplicas ? " and caches that were sent" : "") : "");
   add("tokens of output", formatCount(outputTokens), formatThousandths(perSecond(outputTokens)) + " per second");
   add("tokens computed", formatCount(newTokens), recomputed ? formatCount(recomputed) + " of them again" : "");
   if (batching.drafts)
     add("drafts", formatCount(drafts), formatCount(accepted) + " accepted, " + formatShare(accepted, drafts));
   add("span", formatTime(span), formatThousandths(perSecond(requests)) + " requests per second");
-  add(options.lockStep && options.replicas > 1 ? "iterations, together" : "iterations", formatCount(steps));
+  add(options.lockStep ? "iterations, together" : "iterations", formatCount(steps));
   add("sequences per iteration", formatThousandths(__int128(sequences) * 1000 / iterations),
       formatCount(mostSequences) + " at most");
   add("tokens per iteration", formatThousandths(__int128(newTokens) * 1000 / iterations));
@@ -147,6 +154,7 @@ void ServingMetrics::printJson(llvm::json::OStream &json) {
   };
   json.attribute("requests", requests);
   json.attribute("replicas", int64_t(options.replicas));
+  json.attribute("prefill_replicas", int64_t(options.prefillReplicas));
   json.attribute("steps", steps);
   json.attribute("iterations", iterations);
   seconds("span_s", span);

@@ -1,8 +1,8 @@
 //===- Simulation.cpp - a server, or several, in time ---------------------===//
 //
-// Replicas that iterate together are a group: all of them with lock-step, else each for
-// itself. Time goes from event to event, the next arrival or the end of an iteration, and at
-// one time ends come first, then arrivals, then beginnings.
+// Replicas that iterate together are a group: all of a pool with lock-step, else each for
+// itself. Time goes from event to event, the next arrival of a request or of a cache or the
+// end of an iteration, and at one time ends come first, then arrivals, then beginnings.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Serving/Simulation.h"
@@ -11,6 +11,7 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
+#include <map>
 
 using namespace stage;
 
@@ -19,6 +20,13 @@ ServingObserver::~ServingObserver() = default;
 /// An iteration that begins then ends before the last nanosecond.
 constexpr int64_t latestBegin = maxTime - maxIterationSeconds * 1'000'000'000;
 
+/// Nothing for what no iteration and no transfer lasts.
+static std::optional<int64_t> toNanoseconds(double seconds) {
+  if (!(seconds >= 0 && seconds <= double(maxIterationSeconds))) // nor what is no number
+    return std::nullopt;
+  return std::llround(seconds * 1e9);
+}
+
 namespace {
 class Simulation {
 public:
@@ -26,24 +34,31 @@ public:
              llvm::function_ref<double(llvm::ArrayRef<Iteration>)> duration, ServingObserver &observer,
              DiagnosticEngine &diags)
       : requests(requests), options(options), duration(duration), observer(observer), diags(diags),
-        iterations(options.replicas), groups(options.lockStep ? 1 : options.replicas) {
-    for (unsigned i = 0; i < options.replicas; ++i)
-      replicas.emplace_back(options.batching, i);
-    size_t size = options.replicas / groups.size();
-    for (size_t i = 0; i < groups.size(); ++i) {
-      groups[i].replicas = llvm::MutableArrayRef<Scheduler>(replicas).slice(i * size, size);
-      groups[i].iterations = llvm::MutableArrayRef<Iteration>(iterations).slice(i * size, size);
-    }
+        iterations(options.prefillReplicas + options.replicas) {
+    for (unsigned i = 0; i < iterations.size(); ++i)
+      replicas.emplace_back(options.batching, i, /*handsOver=*/i < options.prefillReplicas);
+    llvm::MutableArrayRef<Scheduler> all(replicas);
+    decoding.replicas = all.drop_front(options.prefillReplicas);
+    prefilling.replicas = all.take_front(options.prefillReplicas);
+    for (const Pool *pool : {&prefilling, &decoding})
+      for (size_t i = 0, size = options.lockStep ? pool->replicas.size() : 1; i < pool->replicas.size(); i += size) {
+        Group group;
+        group.replicas = pool->replicas.slice(i, size);
+        group.iterations = llvm::MutableArrayRef<Iteration>(iterations).slice(&group.replicas.front() - replicas.data(), size);
+        groups.push_back(group);
+      }
   }
 
   bool run() {
     readNext();
     while (std::optional<int64_t> time = findNextEvent()) {
       for (Group &group : groups)
-        if (group.isRunning && group.end == *time)
-          end(group);
+        if (group.isRunning && group.end == *time && !end(group))
+          return false;
       for (; next && next->arrival == *time; readNext())
-        deal(*next);
+        (prefilling.replicas.empty() ? decoding : prefilling).choose(options.dealing).add(*next);
+      for (; !sent.empty() && sent.begin()->first.first == *time; sent.erase(sent.begin()))
+        decoding.choose(options.dealing).addHandedOver(std::move(sent.begin()->second));
       // A fault further down in the file: nothing of it is served.
       if (requests.hasErrors())
         return false;
@@ -55,6 +70,20 @@ public:
   }
 
 private:
+  /// Replicas that do the same.
+  struct Pool {
+    llvm::MutableArrayRef<Scheduler> replicas;
+    size_t numDealt = 0;
+
+    Scheduler &choose(Dealing dealing) {
+      if (dealing == Dealing::RoundRobin)
+        return replicas[numDealt++ % replicas.size()];
+      return *std::min_element(replicas.begin(), replicas.end(), [](const Scheduler &a, const Scheduler &b) {
+        return a.getNumRequests() < b.getNumRequests();
+      });
+    }
+  };
+
   /// Replicas whose iterations begin and end together.
   struct Group {
     llvm::MutableArrayRef<Scheduler> replicas;
@@ -79,23 +108,15 @@ private:
 
   std::optional<int64_t> findNextEvent() const {
     std::optional<int64_t> time;
+    auto consider = [&](int64_t event) { time = std::min(time.value_or(event), event); };
     if (next)
-      time = next->arrival;
+      consider(next->arrival);
+    if (!sent.empty())
+      consider(sent.begin()->first.first);
     for (const Group &group : groups)
       if (group.isRunning)
-        time = std::min(time.value_or(group.end), group.end);
+        consider(group.end);
     return time;
-  }
-
-  void deal(const Request &request) {
-    size_t replica = size_t(request.index) % replicas.size();
-    if (options.dealing == Dealing::LeastLoaded) {
-      auto least = std::min_element(replicas.begin(), replicas.end(), [](const Scheduler &a, const Scheduler &b) {
-        return a.getNumRequests() < b.getNumRequests();
-      });
-      replica = size_t(least - replicas.begin());
-    }
-    replicas[replica].add(request);
   }
 
   bool begin(Group &group, int64_t time) {
@@ -112,24 +133,43 @@ private:
       return false;
     }
     double seconds = duration(group.iterations);
-    if (!(seconds >= 0 && seconds <= double(maxIterationSeconds))) { // nor what is no number
+    std::optional<int64_t> nanoseconds = toNanoseconds(seconds);
+    if (!nanoseconds) {
       std::string text;
       llvm::raw_string_ostream(text) << llvm::format("%g", seconds);
       diags.report(SMLoc(), diag::BadIterationTime) << numSteps << formatSeconds(time) << text << maxIterationSeconds;
       return false;
     }
-    int64_t nanoseconds = std::llround(seconds * 1e9);
     group.isRunning = true;
-    group.end = time + nanoseconds;
-    observer.step({numSteps++, time, nanoseconds, group.iterations});
+    group.end = time + *nanoseconds;
+    observer.step({numSteps++, time, *nanoseconds, group.iterations});
     return true;
   }
 
-  void end(Group &group) {
+  bool end(Group &group) {
     group.isRunning = false;
+    bool isGood = true;
+    auto finished = [&](const FinishedRequest &request) {
+      if (request.request.output == 1 || request.replica >= options.prefillReplicas)
+        observer.finished(request);
+      else
+        isGood &= send(request, group.end);
+    };
     for (size_t i = 0; i < group.replicas.size(); ++i)
-      group.replicas[i].end(group.iterations[i], group.end,
-                            [&](const FinishedRequest &request) { observer.finished(request); });
+      group.replicas[i].end(group.iterations[i], group.end, finished);
+    return isGood;
+  }
+
+  /// The cache of a prompt leaves for a replica that decodes.
+  bool send(const FinishedRequest &request, int64_t time) {
+    double seconds = options.sendTime + double(request.request.prompt) * options.sendTokenTime;
+    std::optional<int64_t> nanoseconds = toNanoseconds(seconds);
+    if (!nanoseconds) {
+      requests.report(request.request, diag::BadSendTime) << maxIterationSeconds;
+      return false;
+    }
+    sent.emplace(std::pair(time + *nanoseconds, request.request.index), request);
+    return true;
   }
 
   RequestReader &requests;
@@ -139,8 +179,11 @@ private:
   DiagnosticEngine &diags;
   std::vector<Scheduler> replicas;
   std::vector<Iteration> iterations; ///< That each replica runs, or ran last.
+  Pool prefilling, decoding;         ///< Requests are served whole by the latter where the former is empty.
   std::vector<Group> groups;
   std::optional<Request> next; ///< To arrive.
+  /// On the way, by the time at which their caches arrive, and by index.
+  std::map<std::pair<int64_t, int64_t>, FinishedRequest> sent;
   int64_t numSteps = 0;
 };
 } // namespace

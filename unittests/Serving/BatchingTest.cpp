@@ -165,6 +165,9 @@ TEST(Batching, KeepsPrefixes) {
   options.batching.prefixStore = 2;
   served = serve({make({1, 2}), make({1, 4}), make({1, 2}), make({1, 4})}, options);
   EXPECT_EQ(served.names, (std::vector<std::string>{"i0 p0+10@0", "i1 p1+6@4", "i2 p2+6@4", "i3 p3+6@4"}));
+  // Of one block the beginning stays.
+  options.batching.prefixStore = 1;
+  EXPECT_EQ(serve({make({1, 2}), make({1, 4})}, options).names[1], "i1 p1+6@4");
   options.batching.prefixStore = 0;
   served = serve({make({1, 2}), make({1, 2})}, options);
   EXPECT_EQ(served.sum(&Iteration::loadedTokens), 0);

@@ -60,6 +60,27 @@ TEST(Simulation, RunsInLockStep) {
   EXPECT_EQ(served.names[4], "i1 r1 p1+8@0");
 }
 
+/// S30, S31: one replica computes prompts, one decodes; a cache of 8 tokens is on the way for 1 + 8 / 4 ms.
+TEST(Simulation, HandsRequestsOver) {
+  SimulationOptions options;
+  options.prefillReplicas = 1;
+  options.sendTime = 1e-3;
+  options.sendTokenTime = 0.25e-3;
+  options.batching.cacheBlocks = 1;
+  Served served = serve({makeRequest(8, 3), makeRequest(8, 1)}, options);
+  EXPECT_EQ(served.names, (std::vector<std::string>{"i0 p0+8@0", "i1 p1+8@0", "i2 1d+1@8", "i3 1d+1@9"}));
+  EXPECT_EQ(served.iterations[2].replica, 1u);
+  EXPECT_EQ(served.iterations[2].start, 4 * ms);
+  EXPECT_EQ(served.sum(&Iteration::loadedTokens), 8);
+  EXPECT_EQ(served.requests[0].request.index, 1);
+  EXPECT_EQ(served.requests[0].end, 2 * ms);
+  EXPECT_EQ(served.requests[1].firstToken, 1 * ms);
+  EXPECT_EQ(served.requests[1].end, 6 * ms);
+  EXPECT_EQ(served.requests[1].replica, 1u);
+  options.sendTokenTime = 1e6;
+  EXPECT_NE(serve({makeRequest(8, 3)}, options).messages.find("[bad-send-time]"), std::string::npos);
+}
+
 /// What whoever says durations must not say.
 TEST(Simulation, RefusesImpossibleDurations) {
   for (double seconds : {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 2e6}) {

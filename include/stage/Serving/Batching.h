@@ -81,11 +81,11 @@ struct Iteration {
 /// `i12 p3+512@1024 7d+7@9120` (S24); `showReplica` where there are several.
 std::string getName(const Iteration &iteration, bool showReplica);
 
-/// A request that is complete. Times are nanoseconds since the first arrival.
+/// A request that is complete, or about to be handed over. Times are nanoseconds since the first arrival.
 struct FinishedRequest {
   Request request;
   unsigned replica = 0;
-  int64_t start = 0;      ///< The begin of the first iteration that computes tokens of it.
+  int64_t start = 0;      ///< The beginning of the first iteration that computes tokens of it.
   int64_t firstToken = 0; ///< The end of the one that sampled its first.
   int64_t end = 0;
   int64_t preemptions = 0;
@@ -97,7 +97,8 @@ class PrefixStore;
 /// Batches the requests of one replica.
 class Scheduler {
 public:
-  explicit Scheduler(const BatchingOptions &options, unsigned replica = 0);
+  /// With `handsOver`, a request is done here when it has its first token (S30).
+  explicit Scheduler(const BatchingOptions &options, unsigned replica = 0, bool handsOver = false);
   Scheduler(const Scheduler &) = delete;
   Scheduler(Scheduler &&);
   ~Scheduler();
@@ -107,13 +108,15 @@ public:
 
   /// The request waits behind all others. It must fit into an empty cache.
   void add(Request request);
+  /// The same for one that has its first token and its cache from another replica, which is loaded when it is admitted.
+  void addHandedOver(FinishedRequest facts);
   /// Requests that wait or run.
   size_t getNumRequests() const { return waiting.size() + running.size(); }
 
   /// What the next iteration has, which begins at `start`: nothing if there are no requests. Null; or, where requests
   /// are not to be preempted, the running one that finds no block, and the iteration is not begun.
   const Request *begin(int64_t start, Iteration &iteration);
-  /// The iteration that was begun last ends. Calls `finished` for requests that are complete, in their order.
+  /// The iteration that was begun last ends. Calls `finished` for requests that are done here, in their order.
   void end(const Iteration &iteration, int64_t time, llvm::function_ref<void(const FinishedRequest &)> finished);
 
 private:
@@ -123,7 +126,9 @@ private:
     int64_t generated = 0; ///< Tokens of the output.
     int64_t most = 0;      ///< Computed at most, so far.
     int64_t blocks = 0;    ///< Held.
-    bool wasBegun = false, decodes = false, isOnHost = false;
+    bool wasBegun = false, decodes = false;
+    bool isOnHost = false;  ///< Its cache was swapped out.
+    bool wasSent = false;   ///< Its cache has come from another replica, and waits with it.
   };
   using StatePtr = std::unique_ptr<State>;
 
@@ -137,6 +142,7 @@ private:
 
   BatchingOptions options;
   unsigned replica;
+  bool handsOver;
   std::unique_ptr<PrefixStore> prefixes;
   std::vector<StatePtr> running; ///< In the order in which they were admitted.
   std::deque<StatePtr> waiting;

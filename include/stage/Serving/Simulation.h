@@ -18,15 +18,19 @@ enum class Dealing { RoundRobin, LeastLoaded };
 
 struct SimulationOptions {
   BatchingOptions batching;
-  unsigned replicas = 1;
+  unsigned replicas = 1; ///< That serve requests whole, or decode.
+  /// If any: these compute prompts, and hand requests over with their caches to the others (S30).
+  unsigned prefillReplicas = 0;
+  /// Seconds that sending a cache takes: so many, and so many for each token.
+  double sendTime = 0, sendTokenTime = 0;
   Dealing dealing = Dealing::RoundRobin;
-  bool lockStep = false; ///< All replicas begin and end their iterations together (S22).
+  bool lockStep = false; ///< Replicas begin and end their iterations together, those that prefill apart (S22).
 };
 
 /// Seconds that an iteration may last.
 inline constexpr int64_t maxIterationSeconds = 1'000'000;
 
-/// Iterations that begin and end together: one per replica with lock-step, else that of one replica.
+/// Iterations that begin and end together: one per replica of a pool with lock-step, else that of one replica.
 struct Step {
   int64_t number = 0;
   int64_t start = 0, duration = 0; ///< Nanoseconds since the first arrival.

@@ -26,6 +26,7 @@ class Request:
         self.seen = set()                                           # positions that were ever in the cache
         self.blocks = []
         self.host = None
+        self.sent = False                                           # S31
         self.drafting = False                                       # S16
         self.offered = self.taken = 0
         self.begin = self.first = self.end = None
@@ -36,8 +37,8 @@ class Request:
 
 
 class Replica:
-    def __init__(self, number, o):
-        self.number, self.o = number, o
+    def __init__(self, number, o, hands_over):
+        self.number, self.o, self.hands_over = number, o, hands_over
         self.free = list(range(o["cache_blocks"] or 10**6))
         self.running, self.waiting = [], []
         self.store = []                                             # S29: used longest ago first
@@ -128,9 +129,9 @@ class Replica:
         # S10
         while not it["preemptions"] and self.waiting and len(self.running) < self.o["max_sequences"] and budget > 0:
             request = self.waiting[0]
-            names = [] if request.host is not None else self.stored(request)
+            names = [] if request.host is not None or request.sent else self.stored(request)
             cache = max(request.cached, len(names) * self.o["prefix_block"])
-            cache = request.cache if request.host is not None else min(cache, request.prompt - 1)     # S19
+            cache = request.cache if request.host is not None or request.sent else min(cache, request.prompt - 1)     # S19
             n = self.tokens_of(request, cache, budget)
             if self.o["admit"] == "whole" and math.ceil(Fraction(len(request.known), self.o["block"])) > len(self.free):
                 break
@@ -143,6 +144,7 @@ class Replica:
                 it["loaded_tokens"] += cache
                 self.touch(names)
                 request.cache = cache
+                request.sent = False
                 request.seen.update(range(cache))
             self.running.append(self.waiting.pop(0))
             self.put(request, n, it)
@@ -175,9 +177,10 @@ class Replica:
                 request.drafting = True
             else:
                 request.drafting = False
-            if request.generated() == request.output:
+            if request.generated() == request.output or self.hands_over and request.generated():     # S30
                 request.end = time
                 self.free += request.blocks
+                request.blocks = []
                 self.running.remove(request)
                 done.append(request)
         self.now = None
@@ -202,12 +205,15 @@ def name_of(it, replicas):                                          # S24
 
 def serve(requests, o):
     """The steps, the complete requests, and the number of steps; None where a request is refused its blocks (S14)."""
-    replicas = [Replica(i, o) for i in range(o["replicas"])]
-    groups = [replicas] if o["lock_step"] else [[replica] for replica in replicas]
-    events = [(request.arrival, 1, request.index) for request in requests]  # S21: ends are 0, arrivals 1, begins come after
+    replicas = [Replica(i, o, i < o["prefill_replicas"]) for i in range(o["prefill_replicas"] + o["replicas"])]
+    decoders = replicas[o["prefill_replicas"]:]
+    pools = [pool for pool in [replicas[:o["prefill_replicas"]], decoders] if pool]
+    groups = pools if o["lock_step"] else [[replica] for replica in replicas]                    # S22, S32
+    # S21, S31: ends are 0, arrivals 1, caches 2, begins come after
+    events = [(request.arrival, 1, request.index) for request in requests]
     heapq.heapify(events)
     busy = [False] * len(groups)
-    steps, done = [], []
+    steps, done, arrived = [], [], 0
     while events:
         time = events[0][0]
         while events and events[0][0] == time:
@@ -215,10 +221,21 @@ def serve(requests, o):
             if kind == 0:
                 busy[which] = False
                 for replica in groups[which]:
-                    replica.finish(time, done)
-            else:                                                   # S20
-                target = min(replicas, key=lambda r: (r.load(), r.number)) if o["deal"] == "least-loaded" else replicas[which % len(replicas)]
+                    ready = []
+                    replica.finish(time, ready)
+                    for request in ready:
+                        if request.generated() == request.output:
+                            done.append(request)
+                        else:
+                            lasts = math.floor((o["send_time"] + request.prompt * o["send_token_time"]) * 1e9 + 0.5)
+                            heapq.heappush(events, (time + lasts, 2, request.index))
+            else:                                                   # S20, S31
+                pool = pools[0] if kind == 1 else decoders
+                place = which if kind == 1 else arrived
+                arrived += kind == 2
+                target = min(pool, key=lambda r: (r.load(), r.number)) if o["deal"] == "least-loaded" else pool[place % len(pool)]
                 target.waiting.append(requests[which])
+                requests[which].sent = kind == 2
         for g, group in enumerate(groups):
             if busy[g] or not any(replica.load() for replica in group):
                 continue
@@ -253,7 +270,7 @@ def report_of(steps, done, o):                                      # S25 to S27
     second = 10**9
     weighted = sum(it["blocks"] * it["duration"] for it in its)
     return {
-        "requests": len(done), "replicas": o["replicas"], "steps": len(steps),
+        "requests": len(done), "replicas": o["replicas"], "prefill_replicas": o["prefill_replicas"], "steps": len(steps),
         "iterations": sum(1 for it in its if it["sequences"]),
         "span_s": span, "busy_s": sum(step[0]["duration"] for step in steps),
         "prompt_tokens": sum(r.prompt for r in done), "output_tokens": sum(r.output for r in done),
@@ -306,12 +323,17 @@ def draw(rng):
         "replicas": rng.choice([1, 1, 1, 2, 3]), "deal": "round-robin", "lock_step": False,
         "iteration_time": rng.choice([0.0, 1e-3, 12.5e-3]), "token_time": rng.choice([0.0, 20e-6]), "cached_time": rng.choice([0.0, 3e-9]),
     }
+    o.update(prefill_replicas=rng.choice([0, 0, 1, 2]), send_time=0.0, send_token_time=0.0)
     flags = []
+    if o["prefill_replicas"]:
+        o["send_time"], o["send_token_time"] = rng.choice([0.0, 2e-3]), rng.choice([0.0, 3e-6])
+        flags += [f"--prefill-replicas={o['prefill_replicas']}", f"--send-time={o['send_time'] * 1e3:g}ms",
+                  f"--send-token-time={o['send_token_time'] * 1e6:g}us"]
     if o["draft"]:
         text = rng.choice(["0", "0.5", "0.7", "1", "0.333"])
         o["acceptance"] = Fraction(text)
         flags += [f"--draft={o['draft']}", f"--acceptance={text}"]
-    if o["replicas"] > 1:
+    if o["replicas"] + o["prefill_replicas"] > 1:
         o["deal"], o["lock_step"] = rng.choice(["round-robin", "least-loaded"]), rng.random() < 0.5
         flags += [f"--replicas={o['replicas']}", f"--deal={o['deal']}"] + (["--lock-step"] if o["lock_step"] else [])
     count, longest = rng.choice([1, 5, 40, 120]), rng.choice([3, 40, 300])
@@ -387,7 +409,7 @@ def main():
         assert theirs == ours, (command, {k: (theirs.get(k), ours.get(k)) for k in {*theirs, *ours} if theirs.get(k) != ours.get(k)})
         its = [it for step in steps for it in step]
         for it in its:
-            it["name"], it["start_s"], it["duration_s"] = name_of(it, o["replicas"]), it.pop("start"), it.pop("duration")
+            it["name"], it["start_s"], it["duration_s"] = name_of(it, o["prefill_replicas"] + o["replicas"]), it.pop("start"), it.pop("duration")
         for mine, other in zip(its, listed):
             assert mine == other, (command, {k: (other.get(k), mine.get(k)) for k in {*mine, *other} if other.get(k) != mine.get(k)})
         assert len(its) == len(listed), command
