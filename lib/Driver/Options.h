@@ -6,6 +6,7 @@
 #include "stage/Pass/PassManager.h"
 #include "stage/Schedule/Schedule.h"
 #include "stage/Sema/Job.h"
+#include "stage/Serving/Roofline.h"
 #include "stage/Serving/Simulation.h"
 
 namespace stage {
@@ -34,6 +35,7 @@ struct ServeCommand {
   SimulationOptions options;
   /// Seconds that an iteration lasts: so many, and so many for each token, and for each cached token before them.
   double iterationTime = 0, tokenTime = 0, cachedTime = 0;
+  Roofline roofline; ///< And what its costs take.
   /// The iterations that are listed, from the first to before the last; none: no list is asked for.
   std::optional<std::pair<int64_t, int64_t>> window;
   bool limitsPrefixes = false; ///< The store of prefixes is said, so that some request must have one.

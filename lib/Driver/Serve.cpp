@@ -44,7 +44,8 @@ bool stage::runServe(const ServeCommand &command, DiagnosticEngine &diags) {
     double longest = 0;
     for (const Iteration &iteration : iterations)
       longest = std::max(longest, command.iterationTime + double(iteration.newTokens) * command.tokenTime +
-                                      double(iteration.cachedTokens) * command.cachedTime);
+                                      double(iteration.cachedTokens) * command.cachedTime +
+                                      command.roofline.getSeconds(iteration));
     return longest;
   };
   if (!simulate(*requests, command.options, lasts, audience, diags))

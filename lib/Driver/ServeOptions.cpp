@@ -54,6 +54,9 @@ Text sendTokenTime("send-token-time", "How much longer for each token of it, as 
 Text iterationTime("iteration-time", "How long an iteration lasts, as in 12ms", "time");
 Text tokenTime("token-time", "How much longer for each token that it computes, as in 20us", "time");
 Text cachedTime("cached-time", "How much longer for each cached token before them, as in 2ns", "time");
+Text costs("costs", "And what FLOPs and bytes of an iteration take, on a rank that has those of this file", "costs.json");
+Text peakFlops("peak-flops", "FLOPs that a rank computes per second, as in 989e12", "n");
+Text bandwidth("bandwidth", "Bytes that a rank reads per second, as in 3.35e12", "n");
 Text window("iterations", "List these iterations, from 0, without the last: 0..100", "a..b");
 cl::opt<ReportKind> report("report", cl::desc("How the report is printed"),
                            cl::values(clEnumValN(ReportKind::Text, "text", "for people (default)"),
@@ -103,6 +106,32 @@ static void readTime(const Text &text, double &result, DiagnosticEngine &diags) 
         << StringRef(text);
   else
     result = seconds;
+}
+
+/// `3.35e12`, per second.
+static void readRate(const Text &text, double &result, DiagnosticEngine &diags) {
+  if (!text.isGiven())
+    return;
+  // Not all that is a number to strtod: no sign, no blanks, no hexadecimal digits.
+  bool isPlain = StringRef(text).find_first_not_of("0123456789.e+") == StringRef::npos;
+  double number = 0;
+  if (!isPlain || !llvm::to_float(StringRef(text), number) || !(number >= 1 && number <= 1e30))
+    diags.report(SMLoc(), diag::BadServingOption) << text.getFlag() << "a number from 1 to 1e30, as in 989e12" << StringRef(text);
+  else
+    result = number;
+}
+
+static void readRoofline(Roofline &result, DiagnosticEngine &diags) {
+  for (const Text *rate : {&peakFlops, &bandwidth})
+    if (rate->isGiven() && !costs.isGiven())
+      diags.report(SMLoc(), diag::FlagWithoutEffect) << rate->getFlag() << "nothing says what an iteration computes and reads (--costs)";
+  if (!costs.isGiven())
+    return;
+  if (!peakFlops.isGiven() && !bandwidth.isGiven())
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << costs.getFlag() << "no rate is given (--peak-flops, --bandwidth)";
+  readRate(peakFlops, result.flopsPerSecond, diags);
+  readRate(bandwidth, result.bytesPerSecond, diags);
+  readCosts(costs, result, diags);
 }
 
 static void readAcceptance(BatchingOptions &options, DiagnosticEngine &diags) {
@@ -177,6 +206,7 @@ ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
   readTime(iterationTime, result.iterationTime, diags);
   readTime(tokenTime, result.tokenTime, diags);
   readTime(cachedTime, result.cachedTime, diags);
+  readRoofline(result.roofline, diags);
   readWindow(result, diags);
   auto refuse = [&](const cl::Option &option, StringRef why) {
     if (option.getNumOccurrences())
@@ -196,7 +226,7 @@ ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
   }
   // A time that is not understood was reported.
   bool lasts = result.iterationTime > 0 || result.tokenTime > 0 || result.cachedTime > 0;
-  if (!lasts && !iterationTime.isGiven() && !tokenTime.isGiven() && !cachedTime.isGiven())
+  if (!lasts && !iterationTime.isGiven() && !tokenTime.isGiven() && !cachedTime.isGiven() && !costs.isGiven())
     diags.report(SMLoc(), diag::NoIterationTime);
   return result;
 }

@@ -273,7 +273,6 @@ private:
           << cached->name << "at most the prompt, " + std::to_string(request.prompt) << std::to_string(request.cached);
       return;
     }
-    request.cached = std::min(request.cached, request.prompt - 1); // S19
     if (arrivalField && arrivalField != arrival) {
       fault(draft, arrival->name, diag::ArrivalFieldChanges) << arrival->name << arrivalField->name;
       return;

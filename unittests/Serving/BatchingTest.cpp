@@ -136,7 +136,7 @@ TEST(Batching, AcceptsDrafts) {
 
 /// S19: the last token of a prompt is computed; a prefix is loaded again after a preemption.
 TEST(Batching, LoadsPrefixes) {
-  Served served = serve({makeRequest(40, 1, 0, 39)}, withBudget(64));
+  Served served = serve({makeRequest(40, 1, 0, 40)}, withBudget(64));
   EXPECT_EQ(served.names, (std::vector<std::string>{"i0 p0+1@39"}));
   EXPECT_EQ(served.sum(&Iteration::loadedTokens), 39);
   EXPECT_EQ(served.iterations[0].blocks, 3);

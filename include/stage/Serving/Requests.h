@@ -33,7 +33,7 @@ struct Request {
   int64_t arrival = 0; ///< Nanoseconds since the first arrival.
   int64_t prompt = 0;  ///< Tokens, at least 1.
   int64_t output = 0;  ///< Tokens, at least 1.
-  int64_t cached = 0;  ///< Tokens at the beginning of the prompt that are loaded; less than all of it.
+  int64_t cached = 0;  ///< Tokens at the beginning of the prompt that are loaded; the last is computed anyway.
   /// What the whole blocks of the prompt are called, each with all before it; those of equal names are equal.
   std::vector<int64_t> prefix;
 };

@@ -243,7 +243,7 @@ def serve(requests, o):
             if None in its:
                 return None
             # S11, S22
-            lasts = max(o["iteration_time"] + it["new_tokens"] * o["token_time"] + it["cached_tokens"] * o["cached_time"] for it in its)
+            lasts = max(o["iteration_time"] + it["new_tokens"] * o["token_time"] + it["cached_tokens"] * o["cached_time"] + roofline(it, o) for it in its)
             duration = math.floor(lasts * 1e9 + 0.5)
             for it in its:
                 it["duration"] = duration
@@ -251,6 +251,14 @@ def serve(requests, o):
             busy[g] = True
             heapq.heappush(events, (time + duration, 0, g))
     return steps, done
+
+
+def roofline(it, o):                                                # S33, S34
+    amounts = {"iteration": 1, "token": it["new_tokens"], "cached_token": it["cached_tokens"], "pair": it["attended_pairs"],
+               "sequence": len(it["sequences"]), "logit": it["logits"]}
+    times = [sum(float(cost) * amounts[of] for of, cost in o["costs"][what].items()) / o[rate]
+             for what, rate in [("flops", "peak_flops"), ("bytes", "bandwidth")] if o[rate]]
+    return max(times, default=0.0)
 
 
 def thousandths(a, b):
@@ -363,6 +371,14 @@ def draw(rng):
     flags += [f"--token-budget={o['token_budget']}", f"--max-sequences={o['max_sequences']}", f"--block={o['block']}"]
     if o["iteration_time"] + o["token_time"] + o["cached_time"] == 0:
         o["iteration_time"] = 1e-3
+    o.update(costs=None, peak_flops=0.0, bandwidth=0.0)
+    if rng.random() < 0.3:
+        # Small whole numbers, whose sums are exact in whatever order they are added.
+        o["costs"] = {what: {of: rng.randint(0, 1000) for of in ["iteration", "token", "cached_token", "pair", "sequence", "logit"]
+                             if rng.random() < 0.7} for what in ["flops", "bytes"]}
+        for rate in rng.choice([["peak_flops"], ["bandwidth"], ["peak_flops", "bandwidth"]]):
+            o[rate] = float(rng.choice([1e5, 3e6]))
+            flags.append(f"--{rate.replace('_', '-')}={o[rate]:g}")
     for key, unit, scale in [("iteration_time", "us", 1e6), ("token_time", "us", 1e6), ("cached_time", "ns", 1e9)]:
         if o[key]:
             flags.append(f"--{key.replace('_', '-')}={o[key] * scale:g}{unit}")
@@ -397,6 +413,9 @@ def main():
         first = rows[0][0]
         requests = [Request(i, at - first, *rest) for i, (at, *rest) in enumerate(rows)]
         steps, done = serve(requests, o)
+        if o["costs"]:
+            (folder / "costs.json").write_text(json.dumps(o["costs"]))
+            flags.append(f"--costs={folder / 'costs.json'}")
         command = [stagec, "serve", str(path), "--report=json", "--iterations=0..1000000", *flags]
         run = subprocess.run(command, capture_output=True, text=True)
         assert run.returncode == 0, (command, run.stderr)

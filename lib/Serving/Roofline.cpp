@@ -1,0 +1,87 @@
+//===- Roofline.cpp - how long an iteration takes, by its costs -----------===//
+#include "stage/Serving/Roofline.h"
+#include "stage/Serving/Diagnostics.h"
+#include "stage/Support/Files.h"
+#include "stage/Support/Json.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stage;
+using llvm::StringRef;
+using llvm::json::Value;
+
+double IterationCost::evaluate(const Iteration &iteration) const {
+  return perIteration + perToken * double(iteration.newTokens) + perCachedToken * double(iteration.cachedTokens) +
+         perPair * double(iteration.attendedPairs) + perSequence * double(iteration.sequences.size()) +
+         perLogit * double(iteration.logits);
+}
+
+double Roofline::getSeconds(const Iteration &iteration) const {
+  double computing = flopsPerSecond > 0 ? flops.evaluate(iteration) / flopsPerSecond : 0;
+  double reading = bytesPerSecond > 0 ? bytes.evaluate(iteration) / bytesPerSecond : 0;
+  return std::max(computing, reading);
+}
+
+/// More than any machine computes in an iteration; sums stay finite.
+constexpr double maxCost = 1e30;
+
+namespace {
+class CostReader {
+public:
+  CostReader(StringRef text, DiagnosticEngine &diags) : text(text), diags(diags) {}
+
+  bool read(Roofline &result) {
+    std::string error;
+    std::optional<Value> value = parseJson(text, error);
+    const llvm::json::Object *object = value ? value->getAsObject() : nullptr;
+    if (!object)
+      return fail("", value ? "this is no object" : error);
+    for (const auto &[name, costs] : *object)
+      if (IterationCost *cost = name == "flops" ? &result.flops : name == "bytes" ? &result.bytes : nullptr; !cost)
+        fail(name, "there is no '" + name.str() + "', but 'flops' and 'bytes'");
+      else if (!costs.getAsObject())
+        fail(name, "'" + name.str() + "' is no object");
+      else
+        readCost(*costs.getAsObject(), *cost);
+    return isGood;
+  }
+
+private:
+  void readCost(const llvm::json::Object &costs, IterationCost &result) {
+    for (const auto &[name, value] : costs) {
+      double *place = name == "iteration"      ? &result.perIteration
+                      : name == "token"        ? &result.perToken
+                      : name == "cached_token" ? &result.perCachedToken
+                      : name == "pair"         ? &result.perPair
+                      : name == "sequence"     ? &result.perSequence
+                      : name == "logit"        ? &result.perLogit
+                                               : nullptr;
+      auto number = value.getAsNumber();
+      if (!place)
+        fail(name, "there is no '" + name.str() + "', but 'iteration', 'token', 'cached_token', 'pair', 'sequence' and 'logit'");
+      else if (!number || !(*number >= 0 && *number <= maxCost))
+        fail(name, "'" + name.str() + "' is no number from 0 to 1e30");
+      else
+        *place = *number;
+    }
+  }
+
+  bool fail(StringRef field, const std::string &reason) {
+    size_t at = field.empty() ? StringRef::npos : text.find(("\"" + field + "\"").str());
+    SMLoc place = SMLoc::getFromPointer(text.data() + (at == StringRef::npos ? 0 : at));
+    diags.report(place, diag::BadCosts) << reason;
+    return isGood = false;
+  }
+
+  StringRef text;
+  DiagnosticEngine &diags;
+  bool isGood = true;
+};
+} // namespace
+
+bool stage::readCosts(StringRef path, Roofline &result, DiagnosticEngine &diags) {
+  auto buffer = readFile(path, diags);
+  if (!buffer)
+    return false;
+  unsigned id = diags.getSources().AddNewSourceBuffer(std::move(buffer), SMLoc());
+  return CostReader(diags.getSources().getMemoryBuffer(id)->getBuffer(), diags).read(result);
+}
