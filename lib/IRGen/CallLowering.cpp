@@ -63,6 +63,10 @@ std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, con
       opEnv.define(param.name.name, *value);
       continue;
     }
+    if (!argument) {
+      diags.report(param.name.loc(), diag::NotSupportedYet).range(param.name.range) << "an operand of an op with a default";
+      return std::nullopt;
+    }
     Value *value = expectTensor(lower(argument->value, env, place), argument->value->range);
     if (!value)
       return std::nullopt;
@@ -135,8 +139,9 @@ std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &d
     const ast::Param &param = decl.params[i];
     const ast::Argument *argument = (*matched)[i];
     if (param.tensor) {
-      Value *value = expectTensor(lower(argument->value, env, place), argument->value->range);
-      if (!value || !bindPattern(*param.tensor, *value, argument->value->range, body, decl, param.name.name))
+      const ast::Expr *given = argument ? argument->value : param.defaultValue;
+      Value *value = expectTensor(argument ? lower(given, env, place) : lower(given, body, inside), given->range);
+      if (!value || !bindPattern(*param.tensor, *value, given->range, body, decl, param.name.name))
         return std::nullopt;
       body.define(param.name.name, tensor(value));
       continue;

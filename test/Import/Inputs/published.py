@@ -94,6 +94,30 @@ def glm(layers, d, f, fe, x, dense, **more):
             "num_nextn_predict_layers": 1, "rope_theta": 1000000, "routed_scaling_factor": 1.0, "tie_word_embeddings": False, **more}
 
 
+
+def neox(layers, d, heads, v, **more):
+    return {"model_type": "gpt_neox", "num_hidden_layers": layers, "hidden_size": d, "num_attention_heads": heads, "intermediate_size": 4 * d,
+            "vocab_size": v, "hidden_act": "gelu", "rotary_pct": 0.25, "rotary_emb_base": 10000, "max_position_embeddings": 2048,
+            "use_parallel_residual": True, "layer_norm_eps": 1e-05, "tie_word_embeddings": False, "classifier_dropout": 0.1, **more}
+
+
+def nemotron3(layers, pattern, d, x, k, fe, mamba_heads, **more):
+    return {"model_type": "nemotron_h", "num_hidden_layers": layers, "hybrid_override_pattern": pattern, "hidden_size": d,
+            "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": fe, "moe_intermediate_size": fe,
+            "moe_shared_expert_intermediate_size": 2 * fe, "moe_shared_expert_overlap": False, "n_routed_experts": x, "n_shared_experts": 1,
+            "num_experts_per_tok": k, "n_group": 1, "topk_group": 1, "norm_topk_prob": True, "routed_scaling_factor": 2.5, "vocab_size": 131072,
+            "mamba_num_heads": mamba_heads, "mamba_head_dim": 64, "n_groups": 8, "ssm_state_size": 128, "chunk_size": 128, "conv_kernel": 4,
+            "expand": 2, "attention_bias": False, "mlp_bias": False, "use_bias": False, "mamba_proj_bias": False, "use_conv_bias": True,
+            "mamba_hidden_act": "silu", "mlp_hidden_act": "relu2", "mamba_ssm_cache_dtype": "float32", "norm_eps": 1e-05,
+            "partial_rotary_factor": 1.0, "num_logits_to_keep": 1, "rescale_prenorm_residual": True, "residual_in_fp32": False,
+            "use_mamba_kernels": True, "time_step_min": 0.001, "tie_word_embeddings": False, **more}
+
+
+def mamba(layers, d):
+    return {"model_type": "mamba", "num_hidden_layers": layers, "hidden_size": d, "intermediate_size": 2 * d, "state_size": 16, "conv_kernel": 4,
+            "time_step_rank": d // 16, "vocab_size": 50280, "use_bias": False, "use_conv_bias": True, "hidden_act": "silu"}
+
+
 V2 = {"model_type": "deepseek_v2", "scoring_func": "softmax", "topk_method": "group_limited_greedy", "norm_topk_prob": False}
 MOE = {"num_local_experts": 8, "num_experts_per_tok": 2, "output_router_logits": False, "router_aux_loss_coef": 0.02}
 # Numbers that are not trained, the biases of routers, are published with the weights: they count here.
@@ -201,6 +225,84 @@ PUBLISHED = {
         "label2id": {f"class {i}": i for i in range(1000)}}),
 }
 
+# Where each of these totals was published: 'hub', the Hub's count of the weights of that name (api/models/NAME, safetensors.total); 'headers', a
+# sum over the headers of all its files; 'gguf', what files for llama.cpp say (general.parameter_count); 'keras', presets of Keras Hub
+# (their metadata, params); 'card', the table of its model card; or a paper. Less what is said: what the library's model leaves out.
+CITED = {
+    "huggyllama/llama-30b": (32528943616, "hub", llama(60, 6656, 52, 52, 17920, 32000)),
+    "huggyllama/llama-65b": (65285660672, "hub", llama(80, 8192, 64, 64, 22016, 32000)),
+    "codellama/CodeLlama-7b-hf": (6738546688, "gguf", llama(32, 4096, 32, 32, 11008, 32016)),
+    "codellama/CodeLlama-13b-hf": (13016028160, "hub", llama(40, 5120, 40, 40, 13824, 32016)),
+    "deepseek-ai/deepseek-llm-7b-base": (6910365696, "hub", llama(30, 4096, 32, 32, 11008, 102400)),
+    "deepseek-ai/deepseek-coder-1.3b-base": (1346471936, "hub", llama(24, 2048, 16, 16, 5504, 32256)),
+    "deepseek-ai/deepseek-coder-6.7b-base": (6740512768, "hub", llama(32, 4096, 32, 32, 11008, 32256)),
+    "01-ai/Yi-9B": (8829407232, "gguf", llama(48, 4096, 32, 4, 11008, 64000)),
+    "HuggingFaceTB/SmolLM2-360M": (361821120, "hub", llama(32, 960, 15, 5, 2560, 49152, tie_word_embeddings=True)),
+    "upstage/SOLAR-10.7B-v1.0": (10731524096, "hub", llama(48, 4096, 32, 8, 14336, 32000)),
+    "tiiuae/Falcon3-1B-Base": (1669408768, "hub", llama(18, 2048, 8, 4, 8192, 131072, head_dim=256)),
+    "tiiuae/Falcon3-3B-Base": (3227655168, "hub", llama(22, 3072, 12, 4, 9216, 131072, head_dim=256)),
+    "sarvamai/sarvam-1": (2525087744, "hub", llama(28, 2048, 16, 8, 11008, 68096, head_dim=128)),
+    "mistralai/Ministral-8B-Instruct-2410": (8019808256, "hub", mistral(36, 4096, 32, 8, 12288, 131072, head_dim=128, sliding_window=32768)),
+    "dphn/dolphin-2.5-mixtral-8x7b": (46702809088, "hub", mistral(32, 4096, 32, 8, 14336, 32002, **{**MOE, "model_type": "mixtral"})),
+    "Qwen/Qwen1.5-7B": (7721324544, "hub", qwen2(32, 4096, 32, 32, 11008, 151936)),
+    "Qwen/Qwen1.5-14B": (14167290880, "gguf", qwen2(40, 5120, 40, 40, 13696, 152064)),
+    "Qwen/Qwen1.5-32B": (32512218112, "gguf", qwen2(64, 5120, 40, 8, 27392, 152064)),
+    "Qwen/Qwen2.5-14B": (14770033664, "gguf", qwen2(48, 5120, 40, 8, 13824, 152064)),
+    # The files hold the embedding twice.
+    "Qwen/Qwen3-1.7B": (2031739904 - 151936 * 2048, "hub", qwen3(28, 2048, 16, 8, 6144, 151936, tie_word_embeddings=True)),
+    "Qwen/Qwen1.5-MoE-A2.7B": (14315784192, "hub", qwen2(
+        24, 2048, 16, 16, 5632, 151936, model_type="qwen2_moe", num_experts=60, num_experts_per_tok=4, moe_intermediate_size=1408,
+        shared_expert_intermediate_size=5632, decoder_sparse_step=1, norm_topk_prob=False, router_aux_loss_coef=0.001, sliding_window=None)),
+    "Qwen/Qwen3-Coder-480B-A35B-Instruct": (480154875392, "hub", qwen3(
+        62, 6144, 96, 8, 8192, 151936, model_type="qwen3_moe", num_experts=160, num_experts_per_tok=8, moe_intermediate_size=2560,
+        decoder_sparse_step=1, mlp_only_layers=[], norm_topk_prob=True, shared_expert_intermediate_size=0, qkv_bias=False)),
+    "google/gemma-3-270m": (268098176, "keras", gemma2(
+        18, 640, 4, 1, 2048, 262144, model_type="gemma3_text", head_dim=256, sliding_window=512, rope_local_base_freq=10000.0, rope_theta=1000000.0,
+        layer_types=["full_attention" if i % 6 == 5 else "sliding_attention" for i in range(18)],
+        attn_logit_softcapping=None, final_logit_softcapping=None)),
+    "microsoft/Phi-3.5-mini-instruct": (3821079552, "hub", phi3(32, 3072, 32, 32, 8192, 32064, sliding_window=262144)),
+    "EleutherAI/pythia-14m": (14067712, "card", neox(6, 128, 4, 50304)),
+    "EleutherAI/pythia-70m": (70426624, "arXiv 2304.01373", neox(6, 512, 8, 50304)),
+    "EleutherAI/pythia-160m": (162322944, "arXiv 2304.01373", neox(12, 768, 12, 50304)),
+    "EleutherAI/pythia-410m": (405334016, "arXiv 2304.01373", neox(24, 1024, 16, 50304)),
+    "EleutherAI/pythia-1b": (1011781632, "arXiv 2304.01373", neox(16, 2048, 8, 50304)),
+    "EleutherAI/pythia-1.4b": (1414647808, "arXiv 2304.01373", neox(24, 2048, 16, 50304)),
+    "EleutherAI/pythia-2.8b": (2775208960, "arXiv 2304.01373", neox(32, 2560, 32, 50304)),
+    "EleutherAI/pythia-6.9b": (6857302016, "arXiv 2304.01373", neox(32, 4096, 32, 50432)),
+    "EleutherAI/pythia-12b": (11846072320, "arXiv 2304.01373", neox(36, 5120, 40, 50688)),
+    "EleutherAI/gpt-neox-20b": (20554567680, "card", neox(44, 6144, 64, 50432, hidden_act="gelu_fast")),
+    "google-bert/bert-base-multilingual-cased": (178566653, "hub", bert(12, 768, 12, 119547)),
+    "google-t5/t5-large": (737668096, "keras", t5(24, 1024, 16, 64, 4096)),
+    "google-t5/t5-3b": (2851598336, "keras", t5(24, 1024, 32, 128, 16384)),
+    "google/flan-t5-small": (76961152, "hub", gated_t5(8, 512, 6, 64, 1024, num_decoder_layers=8)),
+    "google/flan-t5-large": (783150080, "hub", gated_t5(24, 1024, 16, 64, 2816)),
+    "google/flan-t5-xl": (2849757184, "keras", gated_t5(24, 2048, 32, 64, 5120)),
+    "google/byt5-small": (299637760, "hub", gated_t5(12, 1472, 6, 64, 3584, 384, num_decoder_layers=4)),
+    "state-spaces/mamba-370m-hf": (371516416, "hub", mamba(48, 1024)),
+    "state-spaces/mamba-790m-hf": (793204224, "hub", mamba(48, 1536)),
+    "state-spaces/mamba-1.4b-hf": (1372178432, "hub", mamba(48, 2048)),
+    # Biases of routers, 128 in each of 23 layers, are in 32 bits, and what is published counts numbers in 16.
+    "nvidia/NVIDIA-Nemotron-3-Nano-30B-A3B-BF16": (31577937344 + 23 * 128, "hub", nemotron3(
+        52, "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", 2688, 128, 6, 1856, 64)),
+    # Less two layers that predict further tokens, of 2,942,324,736 numbers and 512 biases.
+    "nvidia/NVIDIA-Nemotron-3-Super-120B-A12B-BF16": (123611033088 - 2942324736 - 512, "headers", nemotron3(
+        88, "MEMEMEM*EMEMEMEM*EMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEMEM*EMEMEMEM*EMEMEMEME", 4096, 512, 22, 2688, 128,
+        moe_latent_size=1024, num_nextn_predict_layers=1, mtp_hybrid_override_pattern="*E", routed_scaling_factor=5.0)),
+    "deepseek-ai/deepseek-moe-16b-base": (16375728128, "hub", {
+        "model_type": "deepseek", "num_hidden_layers": 28, "hidden_size": 2048, "num_attention_heads": 16, "num_key_value_heads": 16,
+        "intermediate_size": 10944, "moe_intermediate_size": 1408, "n_routed_experts": 64, "num_experts_per_tok": 6, "n_shared_experts": 2,
+        "first_k_dense_replace": 1, "moe_layer_freq": 1, "vocab_size": 102400, "norm_topk_prob": False, "scoring_func": "softmax",
+        "aux_loss_alpha": 0.001, "seq_aux": True, "hidden_act": "silu", "attention_bias": False, "rope_theta": 10000,
+        "max_position_embeddings": 4096, "tie_word_embeddings": False}),
+    "moonshotai/Kimi-K2-Instruct": (1026408232448, "headers", deepseek(
+        61, 7168, 64, 18432, 2048, 384, 8, 1, 1, 163840, model_type="kimi_k2", n_group=1, topk_group=1, routed_scaling_factor=2.827)),
+    # GLM-4.5-Air without the layer that predicts further tokens.
+    "PrimeIntellect/INTELLECT-3": (106852251264, "hub", glm(46, 4096, 10944, 1408, 128, 1, use_qk_norm=False, num_nextn_predict_layers=0)),
+    # Less the layer that predicts further tokens: two products, norms, attention, 161 experts, a router and its biases; and its own embedding and output layer.
+    "zai-org/GLM-4.5": (358337791296 - 3988069632 - 160 - 2 * 151552 * 5120, "hub", glm(92, 5120, 12288, 1536, 160, 3, use_qk_norm=True, routed_scaling_factor=2.5)),
+    "zai-org/GLM-4.6": (356785898816 - 3988069632 - 160, "hub", glm(92, 5120, 12288, 1536, 160, 3, use_qk_norm=True, routed_scaling_factor=2.5)),
+}
+
 wrong = 0
 
 
@@ -214,7 +316,8 @@ def check(path, total):
 
 
 os.makedirs(scratch, exist_ok=True)
-for name, (total, fields) in PUBLISHED.items():
+configurations = [*PUBLISHED.items(), *((name, (total, fields)) for name, (total, _, fields) in CITED.items())]
+for name, (total, fields) in configurations:
     path = os.path.join(scratch, name.split("/")[1] + ".json")
     with open(path, "w") as file:
         json.dump(fields, file, indent=2)
@@ -222,4 +325,4 @@ for name, (total, fields) in PUBLISHED.items():
 for argument in files:
     path, total = argument.split("=")
     check(path, int(total))
-print(f"{len(PUBLISHED) + len(files)} configurations, {wrong} faults")
+print(f"{len(configurations) + len(files)} configurations, {wrong} faults")

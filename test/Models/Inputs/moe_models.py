@@ -41,9 +41,9 @@ def total(s, matrices, pairs, per_pair):
     return {"contraction": B * s * 6 * matrices, "attention": B * 6 * pairs * per_pair}
 
 
-def moe(s, layers, d, heads, kv, e, fe, x, k, v, windows=None):
+def moe(s, layers, d, heads, kv, e, fe, x, k, v, windows=None, shared=0):
     pairs = sum(windows(i) if windows else causal(s) for i in range(layers))
-    return total(s, layers * (grouped(d, heads, kv, e) + experts(d, fe, x, k)) + d * v, pairs, heads * 2 * e)
+    return total(s, layers * (grouped(d, heads, kv, e) + experts(d, fe, x, k) + shared) + d * v, pairs, heads * 2 * e)
 
 
 def deepseek(s, layers, dense, d, heads, ql, kl, f, fe, x, k, shared, v, e=128, r=64, ev=128):
@@ -57,12 +57,15 @@ def glm(s, layers, dense, d, heads, kv, e, f, fe, x, k, shared, v):
     return total(s, layers * grouped(d, heads, kv, e) + dense * 3 * d * f + sparse + d * v, layers * causal(s), heads * 2 * e)
 
 
-def with_prediction(s):
-    """DeepSeek-V3 and one sparse layer more, a product of 2 D by D in front of it, and the output layer once more."""
-    main = deepseek(s, 61, 3, 7168, 128, 1536, 512, 18432, 2048, 256, 8, 1, 129280)
-    more = deepseek(s, 1, 0, 7168, 128, 1536, 512, 18432, 2048, 256, 8, 1, 129280)
-    more["contraction"] += B * s * 6 * 2 * 7168 * 7168
+def with_prediction(s, d, main, more):
+    """One sparse layer more, a product of 2 D by D in front of it, and the output layer once more."""
+    more["contraction"] += B * s * 6 * 2 * d * d
     return {kind: main[kind] + more[kind] for kind in main}
+
+
+def qwen2_moe(s):
+    """Qwen1.5-MoE: beside 4 of 60 experts one of 5,632, of which a token takes a share, a product with one vector."""
+    return moe(s, 24, 2048, 16, 16, 128, 1408, 60, 4, 151936, shared=3 * 2048 * 5632 + 2048)
 
 
 def oss(s):
@@ -78,9 +81,14 @@ MODELS = {  # config: model, S, parameters, router biases, active in billions as
     "deepseek_v2_lite": ("DeepSeek", 2048, 15706484224, 0, ("2", 2 * 102400 * 2048), deepseek(2048, 27, 1, 2048, 16, None, 512, 10944, 1408, 64, 6, 2, 102400)),
     "deepseek_v2": ("DeepSeek", 5120, 235741434880, 0, ("21", 102400 * 5120), deepseek(5120, 60, 1, 5120, 128, 1536, 512, 12288, 1536, 160, 6, 2, 102400)),
     "deepseek_v3": ("DeepSeek", 4096, 671026404352, 58 * 256, ("37", 129280 * 7168), deepseek(4096, 61, 3, 7168, 128, 1536, 512, 18432, 2048, 256, 8, 1, 129280)),
-    "deepseek_v3_mtp": ("DeepSeekMTP", 4096, 671026404352 + 11610067968, 59 * 256, None, with_prediction(4096)),
+    "deepseek_v3_mtp": ("DeepSeekMTP", 4096, 671026404352 + 11610067968, 59 * 256, None, with_prediction(
+        4096, 7168, deepseek(4096, 61, 3, 7168, 128, 1536, 512, 18432, 2048, 256, 8, 1, 129280), deepseek(4096, 1, 0, 7168, 128, 1536, 512, 18432, 2048, 256, 8, 1, 129280))),
     "kimi_k2": ("DeepSeek", 6144, 1026408209408, 60 * 384, ("32", 163840 * 7168), deepseek(6144, 61, 1, 7168, 64, 1536, 512, 18432, 2048, 384, 8, 1, 163840)),
     "glm4_5": ("GLM", 5120, 352797814784, 89 * 160, ("32", 2 * 151552 * 5120), glm(5120, 92, 3, 5120, 96, 8, 128, 12288, 1536, 160, 8, 1, 151552)),
+    "glm4_6": ("GLMMTP", 5120, 356785898816 - 90 * 160, 90 * 160, None, with_prediction(
+        5120, 5120, glm(5120, 92, 3, 5120, 96, 8, 128, 12288, 1536, 160, 8, 1, 151552), glm(5120, 1, 0, 5120, 96, 8, 128, 12288, 1536, 160, 8, 1, 151552))),
+    "deepseek_moe_16b": ("DeepSeekMoE", 4096, 16375728128, 0, ("2.8", 0), glm(4096, 28, 1, 2048, 16, 16, 128, 10944, 1408, 64, 6, 2, 102400)),
+    "qwen1_5_moe_a2_7b": ("Qwen2MoE", 3840, 14315784192, 0, ("2.7", 0), qwen2_moe(3840)),
     "glm4_5_air": ("GLM", 4096, 106852245504, 45 * 128, ("12", 2 * 151552 * 4096), glm(4096, 46, 1, 4096, 96, 8, 128, 10944, 1408, 128, 8, 1, 151552)),
 }
 
