@@ -33,6 +33,8 @@ ARGUMENTS = {
         "pp = 2, dp = 2, cp = 2, tp = 2, ep = 4, zero = 1",
     ],
     "fsdp_experts": ["dp = 4, ep = 2"],
+    "deepseek": ["pp = 2, dp = 4, ep = 2, recompute = false"],  # with: Strategies/experts-deepseek.stg
+    "llama3": ["dp = 2, pp = 2, cp = 2, tp = 2", "dp = 2, pp = 2, cp = 1, tp = 2, chunks = 2, zero = 1, overlap = false"],
     "ring_attention": ["cp = 4", "dp = 2, cp = 4, uly = 2"],
     "zero": ["dp = 2", "dp = 3, stage = 2", "dp = 2, stage = 3", "dp = 2, stage = 3, keep = true"],
     "fsdp": ["dp = 2", "dp = 2, replicas = 2, keep = true"],
@@ -57,7 +59,7 @@ def main():
         sys.exit(f"std.parallel has {sorted(strategies)}, and this test proves {sorted(ARGUMENTS)}")
     for strategy, lists in ARGUMENTS.items():
         for arguments in lists:
-            for library, model, config in EXPERTS if strategy in ("megatron_moe", "fsdp_experts") else MODELS:
+            for library, model, config in EXPERTS if strategy in ("megatron_moe", "fsdp_experts", "deepseek") else MODELS:
                 path = folder / "job.stg"
                 # Blocks of keys go round where attention takes them so, which is one op then.
                 fused = ", fused = true" if model == "GPT" and "ring" in strategy + arguments else ""
