@@ -437,6 +437,36 @@ private:
     return true;
   }
 
+  /// A sum of a product, over what the result lacks of its operands, or several of these.
+  bool collectTerms(const Formula *f, unsigned result) {
+    if (f->kind == Formula::Kind::Add)
+      return collectTerms(f->children[0], result) && collectTerms(f->children[1], result);
+    llvm::SmallVector<const Formula *, 4> factors;
+    if (f->kind != Formula::Kind::Reduce || f->reduce != ReduceKind::Sum || f->isMean ||
+        !collectFactors(f->children[0], factors) || factors.size() < 2)
+      return false;
+    ProductTerm term{result, {}};
+    for (const Formula *factor : factors) {
+      if (!isPlain(factor) || llvm::is_contained(term.operands, factor->operand))
+        return false;
+      term.operands.push_back(factor->operand);
+    }
+    llvm::SmallVector<unsigned, 4> kept = def.expand(def.results[result].indices);
+    llvm::SmallVector<unsigned, 8> indices = listIndices(def, term);
+    bool isWhole = llvm::all_of(kept, [&](unsigned index) { return llvm::is_contained(indices, index); });
+    llvm::erase_if(indices, [&](unsigned index) { return llvm::is_contained(kept, index); });
+    def.terms.push_back(std::move(term));
+    return isWhole && std::is_permutation(indices.begin(), indices.end(), f->indices.begin(), f->indices.end());
+  }
+
+  void findTerms() {
+    bool isPlain = !def.vjpOf && !def.opaque && def.lets.empty() && !def.routing && !def.mask;
+    for (unsigned i = 0; isPlain && i < def.results.size(); ++i)
+      isPlain = def.results[i].formula && !def.results[i].extra && collectTerms(def.results[i].formula, i);
+    if (!isPlain || def.terms.size() < 2)
+      def.terms.clear();
+  }
+
   void classify(bool anyFormula) {
     unsigned visible = def.getNumVisibleResults();
     const Formula *formula = visible == 1 && anyFormula ? def.results.front().formula : nullptr;
@@ -457,6 +487,7 @@ private:
       OperandSet seen;
       def.isSum = formula->kind == Formula::Kind::Add && isPlainSum(formula, seen);
     }
+    findTerms();
     bool anyCompound = llvm::any_of(def.indices, [](const IndexInfo &index) { return index.isCompound(); });
     def.isView = anyCompound && formula && def.isProduct && formula->kind == Formula::Kind::Element &&
                  !def.results.front().dtype && !def.stopGradient && !def.flops && !def.bytes && !def.backwardFlops &&
@@ -483,8 +514,10 @@ private:
     def.shardable.assign(numIndices, true);
     for (unsigned i = 0; i < numIndices; ++i) {
       const IndexInfo &index = def.indices[i];
-      if (index.whole || index.fold || shifted[i] || reducedInside[i])
+      if (index.whole || index.fold || shifted[i] || (reducedInside[i] && def.terms.empty()))
         def.shardable[i] = false;
+      else if (!def.terms.empty())
+        continue; // each product is one by itself
       else if (def.vjpOf)
         // Gradients are sums over what their operand lacks. Where a maximum stands it takes all of them to know.
         def.shardable[i] =
@@ -497,7 +530,7 @@ private:
     for (const ResultInfo &result : def.results) {
       llvm::SmallVector<unsigned, 4> indices = def.expand(result.indices);
       for (unsigned i = 0; i < numIndices; ++i)
-        if (!def.vjpOf && !result.extra && !def.reduced[i] && !def.indices[i].isCompound() &&
+        if (!def.vjpOf && def.terms.empty() && !result.extra && !def.reduced[i] && !def.indices[i].isCompound() &&
             !(def.routing && def.routing->isRouted(i)) && !llvm::is_contained(indices, i))
           def.shardable[i] = false;
     }
@@ -535,6 +568,15 @@ private:
   llvm::SmallBitVector placesOfLets[3];             ///< Per place: lets that stand there.
 };
 } // namespace
+
+llvm::SmallVector<unsigned, 8> stage::listIndices(const OpDef &def, const ProductTerm &term) {
+  llvm::SmallVector<unsigned, 8> indices;
+  for (unsigned operand : term.operands)
+    for (unsigned index : def.expand(def.operands[operand].indices))
+      if (!llvm::is_contained(indices, index))
+        indices.push_back(index);
+  return indices;
+}
 
 void stage::analyze(OpDef &def) { Analyzer(def).run(); }
 

@@ -14,7 +14,8 @@
 // not vary with an index is computed once. A let is computed once, however often it is
 // used. Arithmetic, comparisons, calls of functions and draws cost 1; `where` and logic
 // choose and cost nothing, nor do subscripts, which are addresses, nor what is known
-// when the program is compiled. A reduction costs 1 per element that it reduces.
+// when the program is compiled. A reduction costs 1 per element that it reduces; a sum that
+// is added to another one goes on where that ends, at no cost.
 //
 // The contraction in it: a sum whose body is a product of two factors each of which
 // depends on an operand that the other does not; `x * x` and `x * sigmoid(x)` are no
@@ -287,6 +288,12 @@ private:
     });
   }
 
+  /// A sum that begins where another one ends: each adds 1 per element, the first of them to 0.
+  static bool joinsSums(const Formula *f) {
+    return (f->kind == Kind::Reduce && f->reduce == ReduceKind::Sum && !f->isMean) ||
+           (f->kind == Kind::Add && joinsSums(f->children[0]) && joinsSums(f->children[1]));
+  }
+
   FlopClass getClass(const Formula *f) const {
     return contracting.contains(f) ? FlopClass::Contraction : FlopClass::Other;
   }
@@ -300,6 +307,10 @@ private:
       return;
     BitSet over = getFacts(f).free;
     switch (f->kind) {
+    case Kind::Add:
+      if (!joinsSums(f))
+        add(getClass(f), over, 1);
+      break;
     case Kind::Index:
     case Kind::Select:
     case Kind::And:

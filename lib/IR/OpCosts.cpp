@@ -24,16 +24,19 @@ static Size substituteIndices(SizeContext &ctx, const OpDef &def, Size cost, llv
   });
 }
 
+Size stage::getFlops(SizeContext &ctx, const FlopTerm &term, llvm::ArrayRef<Size> sizes) {
+  Size flops = ctx.constant(term.count);
+  for (unsigned index : term.indices)
+    flops = flops * sizes[index];
+  return flops;
+}
+
 /// FLOPs that the formula says.
 static FlopCounts countTerms(SizeContext &ctx, const OpDef &def, std::optional<FlopClass> declared,
                              llvm::ArrayRef<Size> sizes) {
   llvm::SmallVector<Size, 4> parts[3];
-  for (const FlopTerm &term : def.flopTerms) {
-    Size flops = ctx.constant(term.count);
-    for (unsigned index : term.indices)
-      flops = flops * sizes[index];
-    parts[unsigned(declared.value_or(term.flopClass))].push_back(flops);
-  }
+  for (const FlopTerm &term : def.flopTerms)
+    parts[unsigned(declared.value_or(term.flopClass))].push_back(getFlops(ctx, term, sizes));
   return {ctx.sum(parts[0]), ctx.sum(parts[1]), ctx.sum(parts[2])};
 }
 

@@ -136,6 +136,22 @@ const Formula *OpDefTable::element(unsigned operand, llvm::ArrayRef<unsigned> in
   return create(node, {}, subscripts);
 }
 
+const Formula *OpDefTable::translate(const Formula *formula, llvm::ArrayRef<unsigned> toIndices,
+                                     llvm::ArrayRef<unsigned> toOperands) {
+  Formula node = *formula;
+  if (node.kind == Formula::Kind::Index)
+    node.index = toIndices[node.index];
+  if (node.kind == Formula::Kind::Element)
+    node.operand = toOperands[node.operand];
+  llvm::SmallVector<unsigned, 4> over;
+  for (unsigned index : formula->indices)
+    over.push_back(toIndices[index]);
+  llvm::SmallVector<const Formula *, 4> children;
+  for (const Formula *child : formula->children)
+    children.push_back(translate(child, toIndices, toOperands));
+  return create(node, over, children);
+}
+
 const Formula *OpDefTable::call(Formula::Function function, llvm::ArrayRef<const Formula *> arguments) {
   Formula node{};
   node.kind = Formula::Kind::Call;
@@ -445,6 +461,11 @@ static void printBody(llvm::raw_ostream &os, const OpDef &def, FormulaPrinter &f
   for (auto &[letName, formula] : def.lets) {
     os << "  let " << letName << " = ";
     formulas.print(formula);
+    os << ";\n";
+  }
+  if (!def.part.kernel.empty()) {
+    os << "  " << (def.part.isAddend ? "addend " : "part ") << def.part.number << " of ";
+    printName(os, def.part.kernel);
     os << ";\n";
   }
   if (def.opaque)

@@ -212,6 +212,11 @@ bool TextParser::parseClause(OpDef &def) {
   }
   if (consume("opaque"))
     return def.opaque = true;
+  for (auto [word, isAddend] : {std::pair("part", false), std::pair("addend", true)})
+    if (consume(word)) {
+      def.part.isAddend = isAddend;
+      return parseUnsigned(def.part.number) && expect("of") && parseName(def.part.kernel, "a kernel");
+    }
   if (consume("stop_gradient"))
     return def.stopGradient = true;
   for (auto [word, flag] : {std::pair("whole", &IndexInfo::whole), std::pair("fold", &IndexInfo::fold)}) {

@@ -95,13 +95,58 @@ AxisSet stage::getAxesTwice(const Op &op) {
   return twice;
 }
 
+/// Axes over which an operand is a sum that is not complete.
+static AxisSet getSumAxes(const Op &op, unsigned operand) {
+  const Sharding &sharding = op.getOperand(operand)->sharding;
+  return sharding.reduce == ReduceKind::Sum ? sharding.partial : AxisSet(0);
+}
+
+/// The partial state of its operands that one of several products hands on.
+static AxisSet getPassedBy(const Op &op, const ProductTerm &term) {
+  AxisSet passed = 0, once = 0, twice = 0, split = 0;
+  for (unsigned operand : term.operands) {
+    passed |= getSumAxes(op, operand);
+    AxisSet partial = op.getOperand(operand)->sharding.partial;
+    twice |= once & partial;
+    once |= partial;
+  }
+  for (unsigned index : listIndices(*op.def, term))
+    split |= toSet(op.indexAxes[index]);
+  return passed & ~twice & ~split;
+}
+
+/// Axes over which one of several products is partial: those of indices that it sums up, if the result has none of a pair, and what it
+/// hands on. What others range over does not concern it.
+static AxisSet getPartial(const Op &op, const ProductTerm &term) {
+  AxisSet once = 0, paired = 0, keptAxes = 0, summed = 0;
+  llvm::SmallVector<unsigned, 4> kept = op.def->expand(op.def->results[term.result].indices);
+  for (unsigned index : listIndices(*op.def, term)) {
+    AxisSet axes = toSet(op.indexAxes[index]);
+    paired |= once & axes;
+    once |= axes;
+    (llvm::is_contained(kept, index) ? keptAxes : summed) |= axes;
+  }
+  return (summed & ~(paired & keptAxes)) | getPassedBy(op, term);
+}
+
+bool stage::areTermsAlike(const Op &op, unsigned result) {
+  std::optional<AxisSet> partial;
+  for (const ProductTerm &term : op.def->terms)
+    if (term.result == result && partial.value_or(getPartial(op, term)) != getPartial(op, term))
+      return false;
+    else if (term.result == result)
+      partial = getPartial(op, term);
+  return true;
+}
+
 AxisSet stage::getPassedPartial(const Op &op) {
   const OpDef &def = *op.def;
-  auto sums = [&](unsigned operand) {
-    const Sharding &sharding = op.getOperand(operand)->sharding;
-    return sharding.reduce == ReduceKind::Sum ? sharding.partial : AxisSet(0);
-  };
   AxisSet passed = 0;
+  for (const ProductTerm &term : def.terms)
+    passed |= getPassedBy(op, term);
+  if (!def.terms.empty())
+    return passed;
+  auto sums = [&](unsigned operand) { return getSumAxes(op, operand); };
   if (def.isSum) {
     passed = ~AxisSet(0);
     for (unsigned i = 0; i < op.getNumOperands(); ++i)
@@ -126,6 +171,13 @@ Sharding stage::getNaturalSharding(const Op &op, unsigned resultNumber) {
   Sharding sharding;
   for (unsigned index : result.indices)
     sharding.dims.push_back(op.indexAxes[index]);
+  if (!def.terms.empty()) {
+    sharding.partial = ~AxisSet(0);
+    for (const ProductTerm &term : def.terms)
+      if (term.result == resultNumber)
+        sharding.partial &= getPartial(op, term);
+    return sharding;
+  }
   llvm::SmallVector<unsigned, 4> kept = def.expand(result.indices);
   AxisSet keptAxes = 0;
   for (unsigned index : kept)
@@ -154,6 +206,9 @@ Sharding stage::getNeededSharding(const Op &op, unsigned operand) {
       needed.dims.push_back(op.indexAxes[index]);
     if (value->sharding.partial) // else all operands of a sum would be looked at for each of them
       needed.partial = value->sharding.partial & getPassedPartial(op);
+    for (const ProductTerm &term : op.def->terms)
+      if (needed.partial && llvm::is_contained(term.operands, operand))
+        needed.partial &= getPassedBy(op, term);
     if (isCast(op))
       needed.flat = value->sharding.flat;
     return needed;

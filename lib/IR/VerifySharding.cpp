@@ -73,7 +73,9 @@ static bool isSet(const Value &value) {
   return !value.sharding.dims.empty() || value.sharding.partial || value.type.shape.empty();
 }
 
-static bool isProduct(const Op &op) { return op.kind == OpKind::Compute && op.def->isProduct; }
+static bool isProduct(const Op &op) {
+  return op.kind == OpKind::Compute && (op.def->isProduct || !op.def->terms.empty());
+}
 
 static void verifyConstraint(VerifierContext &context, const Value &value) {
   const Constraint &constraint = value.constraint;
@@ -438,6 +440,10 @@ void stage::verifyCommunication(VerifierContext &context, const Op &op) {
   for (unsigned i = 0; i < op.getNumOperands(); ++i)
     compare("operand " + llvm::Twine(i), op.getOperand(i), getNeededSharding(op, i));
   if (op.kind == OpKind::Compute)
-    for (unsigned i = 0; i < op.getNumResults(); ++i)
+    for (unsigned i = 0; i < op.getNumResults(); ++i) {
       compare("result " + llvm::Twine(i), op.getResult(i), getNaturalSharding(op, i));
+      if (!areTermsAlike(op, i))
+        context.diags.report(op.loc, diag::IRBadIndexAxes)
+            << op.def->name << "products that result '" + op.def->results[i].name + "' adds up are not partial over the same axes";
+    }
 }

@@ -263,7 +263,14 @@ llvm::SmallVector<Value *, 2> OpLowering::call(const ast::OpDecl &decl, llvm::Ar
   if (Value *argument = findHandedOn())
     return {argument};
   llvm::SmallVector<Value *, 2> results;
-  if (Op *op = finish(range, block, scope))
+  if (!complete())
+    return {};
+  std::vector<ProductTerm> parts = findParts();
+  for (const ProductTerm &part : parts)
+    results.push_back(appendPart(part, range, block, scope)->getResult());
+  if (!parts.empty())
+    return results;
+  if (Op *op = append(std::move(def), operands, extents, range, block, scope))
     for (auto &result : op->getResults())
       results.push_back(result.get());
   return results;
@@ -437,21 +444,32 @@ DType OpLowering::getResultType() const {
 }
 
 Op *OpLowering::finish(SMRange range, Block &block, llvm::StringRef scope) {
+  return complete() ? append(std::move(def), operands, extents, range, block, scope) : nullptr;
+}
+
+/// Checks what is known once all of the op is, and names its indices.
+bool OpLowering::complete() {
   if (!checkSubscripts() || !checkMask() || !lowerRoutes())
-    return nullptr;
+    return false;
   chooseIndexNames(def, isOwnIndex, graph.defs, graph.binding);
+  return true;
+}
+
+/// Null after an error.
+Op *OpLowering::append(OpDef made, llvm::ArrayRef<Value *> madeOf, llvm::ArrayRef<Extent> sizes, SMRange range,
+                       Block &block, llvm::StringRef scope) {
   DType fallback = getResultType();
   auto op = std::make_unique<Op>(OpKind::Compute, range.Start);
   op->scope = scope.str();
-  op->extents = extents;
-  for (Value *operand : operands)
+  op->extents.assign(sizes.begin(), sizes.end());
+  for (Value *operand : madeOf)
     op->addOperand(operand);
-  for (const ResultInfo &info : def.results) {
+  for (const ResultInfo &info : made.results) {
     TensorType type;
     type.dtype = info.dtype.value_or(fallback);
     llvm::SmallVector<const Dim *, 4> named;
     for (unsigned index : info.indices) {
-      Extent extent = extents[index];
+      Extent extent = sizes[index];
       // A second position of the same dim has no name of its own: it answers to its index only.
       if (extent.dim && llvm::is_contained(named, extent.dim))
         extent.dim = nullptr;
@@ -460,8 +478,8 @@ Op *OpLowering::finish(SMRange range, Block &block, llvm::StringRef scope) {
     }
     op->addResult(std::move(type));
   }
-  std::string name = def.name;
-  op->def = graph.defs.add(std::move(def));
+  std::string name = made.name;
+  op->def = graph.defs.add(std::move(made));
   if (!checkLinear(*op->def, name))
     return nullptr;
   forEachSubscriptSize(*op, graph.sizes, [&](Size size) {

@@ -83,6 +83,13 @@ private:
   bool lowerClause(const ast::OpClauseStmt &clause);
   bool forEachNamed(llvm::ArrayRef<ast::Ident> names, llvm::function_ref<void(unsigned)> f);
   Op *finish(SMRange range, Block &block, llvm::StringRef scope);
+  bool complete();
+  Op *append(OpDef made, llvm::ArrayRef<Value *> madeOf, llvm::ArrayRef<Extent> sizes, SMRange range, Block &block,
+             llvm::StringRef scope);
+
+  // Several products as one op (SplitProducts.cpp).
+  std::vector<ProductTerm> findParts();
+  Op *appendPart(const ProductTerm &term, SMRange range, Block &block, llvm::StringRef scope);
 
   // Formulas (FormulaLowering.cpp).
   const Formula *lower(const ast::Expr *expr);

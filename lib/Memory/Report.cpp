@@ -295,7 +295,7 @@ private:
       it->second.paddingFlops = it->second.flops;
       it->second.paddingFlops.add(own, -1);
       __int128 model = it->second.flops.getModel() - it->second.paddingFlops.getModel();
-      it->second.replicatedFlops = model - model / countCopies(op);
+      it->second.replicatedFlops = countReplicated(op, model);
       if (isCopy(op.kind))
         it->second.bytes = getInteger(cost.bytes, op);
       if (!isCommunication(op.kind))
@@ -307,12 +307,27 @@ private:
     return it->second;
   }
 
-  /// Ranks of a stage that compute the same of an op, or each an addend of it as long as the sum.
-  int64_t countCopies(const Op &op) const {
+  /// Of the model FLOPs of an op, padding apart, those of ranks of a stage that compute the same as others, or each an addend of
+  /// it as long as the sum. Where an op is several products one may be split over axes along which another one has copies.
+  __int128 countReplicated(const Op &op, __int128 model) {
     AxisSet split = 0;
     for (const AxisList &axes : op.indexAxes)
       split |= toSet(axes);
-    return countAlike(graph, split);
+    if (!op.def || op.def->terms.empty() || model == 0)
+      return model - model / countAlike(graph, split);
+    llvm::SmallVector<Size, 8> sizes = getLocalIndexSizes(graph, op);
+    __int128 replicated = 0;
+    for (const FlopTerm &term : op.def->flopTerms) {
+      if (term.flopClass == FlopClass::Other)
+        continue;
+      split = 0;
+      for (unsigned index : term.indices)
+        split |= toSet(op.indexAxes[index]);
+      Size zero = graph.sizes.zero();
+      __int128 flops = sumFlops({{getFlops(graph.sizes, term, sizes), zero, zero}, zero, zero}, op, ownBinding, ownSums).getModel();
+      replicated += flops - flops / countAlike(graph, split);
+    }
+    return replicated;
   }
 
   const std::pair<__int128, Size> &getSentBytes(const Value &value) {

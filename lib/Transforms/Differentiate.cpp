@@ -323,12 +323,23 @@ private:
       result.dtype = type.dtype;
     d.results.push_back(std::move(result));
     d.declaredClass = op.def->declaredClass;
+    d.part = getPartOfGradient(op.def->part, operand, op.def->operands[operand].name);
     auto created = createLike(op, graph.defs.add(std::move(d)));
     for (Value *value : operands)
       created->addOperand(value);
     Value *value = created->addResult(type, gradientPath(op.getOperand(operand)));
     backward.append(std::move(created));
     return value;
+  }
+
+  /// Products made at once have gradients that are made at once: the parts have their first operand in common, to whose gradient
+  /// each adds something.
+  static KernelPart getPartOfGradient(const KernelPart &part, unsigned operand, llvm::StringRef name) {
+    if (part.kernel.empty())
+      return part;
+    if (operand == 0)
+      return {part.kernel + ".d" + name.str(), part.number, /*isAddend=*/true};
+    return {part.kernel + ".dw" + (operand > 1 ? std::to_string(operand) : ""), part.number, /*isAddend=*/false};
   }
 
   const Formula *replaceElement(const Formula *f, unsigned operand, const Formula *replacement) {

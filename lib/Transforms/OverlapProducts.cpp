@@ -38,6 +38,7 @@
 // Limits: n ops per product, as n is a number here. Over several axes all must be of one rule.
 //
 //===----------------------------------------------------------------------===//
+#include "ReplacedValues.h"
 #include "RingSteps.h"
 #include "stage/IR/Costs.h"
 #include "stage/IR/ShardingRules.h"
@@ -66,7 +67,7 @@ public:
       return;
     for (Block &phase : graph.getPhases())
       visit(phase);
-    follow();
+    replacedValues.follow(graph);
     for (const Rule *rule : rules)
       if (!used.contains(rule))
         diags.report(rule->loc, diag::NoProductsToOverlap) << llvm::join(listAxisNames(graph.mesh, rule->axes), ", ");
@@ -225,7 +226,7 @@ private:
     to.path = std::exchange(from.path, "");
     to.constraint = std::exchange(from.constraint, Constraint());
     to.primal = std::exchange(from.primal, nullptr);
-    replaced[&from] = &to;
+    replacedValues.replace(from, to);
   }
 
   Value *makeJoin(RingSteps &steps, const Op &like, llvm::ArrayRef<Value *> parts, unsigned dim, llvm::ArrayRef<PlacedAxis> axes,
@@ -325,16 +326,16 @@ private:
       replace(*part.op->getResult(), result.second, *whole);
     }
     Value &gathered = *gather.getResult();
-    awaited[&gathered] = blocks.back();
+    replacedValues.await(gathered, *blocks.back());
     if (others.empty())
-      replaced[&gathered] = gather.getOperand(0);
+      replacedValues.replace(gathered, *gather.getOperand(0));
     else
       replace(gathered, others, *makeJoin(steps, gather, blocks, gather.dim, gather.axes, gathered.sharding));
     unsigned number = numbers.lookup(&where);
     for (const Part &part : parts)
       numbers[part.op] = number;
     numberInserted(steps, number);
-    retire(gather);
+    replacedValues.retire(gather);
     return true;
   }
 
@@ -403,46 +404,21 @@ private:
       steps.setStep({soFar});
     }
     replace(result, listUses(result), *soFar);
-    awaited[&result] = soFar;
+    replacedValues.await(result, *soFar);
     unsigned number = numbers.lookup(&where);
     numberInserted(steps, number);
-    retire(scatter);
+    replacedValues.retire(scatter);
     for (const Part &part : parts) {
-      replaced[part.op->getResult()] = soFar;
+      replacedValues.replace(*part.op->getResult(), *soFar);
       numbers[part.op] = number;
       part.op->getResult()->constraint = Constraint();
     }
     for (Op *op : sums) { // the outermost first
-      replaced[op->getResult()] = awaited[op->getResult()] = soFar;
-      retire(*op);
+      replacedValues.replace(*op->getResult(), *soFar);
+      replacedValues.await(*op->getResult(), *soFar);
+      replacedValues.retire(*op);
     }
     return true;
-  }
-
-  void retire(Op &op) {
-    op.clearOperands();
-    retired.insert(&op);
-    graveyard.push_back(op.getBlock()->take(&op));
-  }
-
-  /// Who spoke of what is no more speaks of what stands for it.
-  void follow() {
-    auto find = [](const llvm::DenseMap<Value *, Value *> &map, Value *value) {
-      while (Value *next = map.lookup(value))
-        value = next;
-      return value;
-    };
-    auto followPrimal = [&](Value &value) { value.primal = value.primal ? find(replaced, value.primal) : nullptr; };
-    graph.walk([&](Op &op) {
-      for (auto &result : op.getResults())
-        followPrimal(*result);
-      for (auto &body : op.bodies)
-        llvm::for_each(body->getArguments(), [&](auto &argument) { followPrimal(*argument); });
-      if (retired.contains(op.origin))
-        op.origin = nullptr;
-      for (OrderEdge &edge : op.after)
-        edge.value = find(awaited, edge.value);
-    });
   }
 
   Graph &graph;
@@ -451,10 +427,8 @@ private:
   llvm::DenseSet<const Rule *> used;
   bool reducesPerMicrobatch = false; ///< Contributions to gradients leave in backward.
   llvm::DenseMap<const Op *, unsigned> numbers; ///< In the order of the program; what is inserted has that of where it is.
-  llvm::DenseSet<const Op *> inserted, retired;
-  std::vector<std::unique_ptr<Op>> graveyard; ///< Until nothing speaks of it any more.
-  llvm::DenseMap<Value *, Value *> replaced; ///< What stands for a value.
-  llvm::DenseMap<Value *, Value *> awaited;  ///< What is waited for in its place.
+  llvm::DenseSet<const Op *> inserted;
+  ReplacedValues replacedValues;
 };
 } // namespace
 

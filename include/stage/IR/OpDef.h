@@ -135,6 +135,20 @@ enum class FlopClass : uint8_t { Contraction, Attention, Other };
 std::optional<FlopClass> parseFlopClass(llvm::StringRef name);
 llvm::StringRef getName(FlopClass flopClass);
 
+/// One of several products that the program makes at once, as one kernel does: `part 1 of qkv`. Of the gradients of an operand
+/// that the products have in common each is an addend: `addend 1 of qkv.dx`.
+struct KernelPart {
+  std::string kernel; ///< Empty: of none.
+  unsigned number = 0;
+  bool isAddend = false;
+};
+
+/// A product of operands, each once and at the indices of its declaration, that stands alone or as an addend in the formula of a result.
+struct ProductTerm {
+  unsigned result;
+  llvm::SmallVector<unsigned, 4> operands;
+};
+
 /// FLOPs that a formula costs: `count` per element of `indices`.
 struct FlopTerm {
   FlopClass flopClass;
@@ -175,6 +189,7 @@ struct OpDef {
   std::optional<Mask> mask; ///< What `area` counts.
   std::optional<Routing> routing;
   bool stopGradient = false;
+  KernelPart part;
 
   /// For the backward of another op: the op, and which of its operands get a
   /// gradient (one result each, in order). Operands of this op are the saved
@@ -186,6 +201,8 @@ struct OpDef {
 
   // Found by analyze().
   bool isProduct = false;     ///< [sum over] a product of operands, each once, at plain indices
+  /// Of an op all of whose results are sums of such products, more than one altogether: these. Else empty.
+  std::vector<ProductTerm> terms;
   bool isSum = false;         ///< x + y + ... of operands at plain indices
   bool isElementwise = false; ///< nothing is reduced, no data-dependent subscript, no whole index
   bool isLookup = false;      ///< some subscript depends on an operand
@@ -222,6 +239,9 @@ struct OpDef {
   unsigned getNumVisibleResults() const;
 };
 
+/// The indices over which a product of an op with several (OpDef::terms) ranges: those of its operands.
+llvm::SmallVector<unsigned, 8> listIndices(const OpDef &def, const ProductTerm &term);
+
 /// Fills the derived fields. Call once after building or parsing an OpDef.
 void analyze(OpDef &def);
 
@@ -237,6 +257,8 @@ std::vector<FlopTerm> countFlops(const OpDef &def);
 std::vector<FlopTerm> countGradientFlops(const OpDef &def, llvm::ArrayRef<unsigned> given,
                                          llvm::ArrayRef<unsigned> wanted);
 
+/// FLOPs of a term where the indices have the (local) `sizes`.
+Size getFlops(SizeContext &ctx, const FlopTerm &term, llvm::ArrayRef<Size> sizes);
 /// FLOPs of an invocation whose indices have the (local) `sizes`, with `area` pairs under
 /// the mask (null: no mask).
 FlopCounts getFlops(SizeContext &ctx, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area);
@@ -254,6 +276,9 @@ public:
   const Formula *create(Formula node, llvm::ArrayRef<unsigned> indices, llvm::ArrayRef<const Formula *> children);
   const Formula *number(double value);
   const Formula *element(unsigned operand, llvm::ArrayRef<unsigned> indices);
+  /// A formula of another op with its indices and operands replaced: index i by `indices[i]`, operand i by `operands[i]`. It has
+  /// no lets, and its sizes are of indices that keep their names.
+  const Formula *translate(const Formula *formula, llvm::ArrayRef<unsigned> indices, llvm::ArrayRef<unsigned> operands);
   const Formula *call(Formula::Function function, llvm::ArrayRef<const Formula *> arguments);
   const Formula *binary(Formula::Kind kind, const Formula *a, const Formula *b);
   const Formula *sum(llvm::ArrayRef<unsigned> indices, const Formula *body);

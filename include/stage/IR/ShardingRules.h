@@ -37,8 +37,12 @@ AxisSet getRoutedAxes(const Op &op);
 AxisSet getAxesTwice(const Op &op);
 
 /// Axes over which a compute op hands the partial state of its operands on to its results: those of operands it is
-/// linear in, and, for a sum, those over which every addend is partial.
+/// linear in, and, for a sum, those over which every addend is partial; for several products those that one of them hands on.
 AxisSet getPassedPartial(const Op &op);
+
+/// Whether the products whose sum a result is (OpDef::terms) are partial over the same axes, as addends must be: one that is
+/// complete would be added once per rank.
+bool areTermsAlike(const Op &op, unsigned result);
 
 /// Sharding of a result of a compute op as the op makes it: its indices' axes, partial over the axes of the indices
 /// that the result lacks and over what is passed on.

@@ -71,7 +71,30 @@ def products(n):
                    rules="shard B over dp; shard K over tp; at y*: shard B over (dp, tp); overlap communication tp with products;")
 
 
+def kernels(n):
+    """Pairs of products of one tensor, n of them, one behind the other."""
+    body = "let y0 = scale(x, w);\n" + each(
+        n, lambda i: "param u{0}, v{0}: [D, K]; let (a{0}, b{0}) = two(y{0}, u{0}, v{0}); let y{1} = y{0} + back(a{0}, v{0}) + back(b{0}, u{0});".format(i, i + 1))
+    return program(body + "return total(y%d, w);\n" % n, params=["K"], rules="shard B over dp; shard K over tp;", decls=
+                   "op two(x: [b, d], u: [d, k], v: [d, k]) -> (a: [b, k], c: [b, k]) = (sum[d](x * u), sum[d](x * v));\n"
+                   "op back(a: [b, k], v: [d, k]) -> [b, d] = sum[k](a * v);\n")
+
+
+def matrices(n):
+    """A kernel of n products of one tensor."""
+    names = ["v%d" % i for i in range(n)]
+    return program(
+        "let y = scale(x, w);\nvar t = sums(x, w);\n" + each(n, lambda i: "param v%d: [D, K];" % i)
+        + "let (%s) = many(y, %s);\n" % (", ".join("a%d" % i for i in range(n)), ", ".join(names))
+        + each(n, lambda i: "t = t + sums(a%d, w);" % i) + "return t;\n", params=["K"], rules="shard B over (dp, tp);",
+        decls="op sums(x: [b, d], w: [e]) -> [] = sum[b, d](x) + sum[e](w);\nop many(x: [b, d], %s) -> (%s) = (%s);\n" % (
+            ", ".join("%s: [d, f]" % name for name in names), ", ".join("a%d: [b, f]" % i for i in range(n)),
+            ", ".join("sum[d](x * %s)" % name for name in names)))
+
+
 KINDS = {
+    "kernels": kernels,
+    "matrices": matrices,
     "routed": routed,
     "products": products,
     # Rules.
