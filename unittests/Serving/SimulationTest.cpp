@@ -45,6 +45,10 @@ TEST(Simulation, DealsRequests) {
     EXPECT_EQ(request.replica, request.request.index == 0 || request.request.index == 3 ? 0u : 1u);
   for (size_t i = 0; i < served.iterations.size(); ++i)
     EXPECT_EQ(served.iterations[i].number, int64_t(i));
+  // S21: request 1 ends just before request 2 arrives.
+  served = serve({makeRequest(8, 3), makeRequest(8, 1), makeRequest(8, 3, 1 * ms)}, options);
+  EXPECT_EQ(served.requests.back().request.index, 2);
+  EXPECT_EQ(served.requests.back().replica, 1u);
 }
 
 /// S22: all begin together, also who has nothing to do.
