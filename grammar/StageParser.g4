@@ -22,6 +22,7 @@ declaration
   | jobDecl
   | precisionDecl
   | optimizerDecl
+  | fnDecl
   ;
 
 // Declarations.
@@ -38,6 +39,8 @@ configDecl: CONFIG name FOR name (EXTENDS name)? entryBlock;
 jobDecl: JOB name (EXTENDS name)? entryBlock;
 precisionDecl: PRECISION name entryBlock;
 optimizerDecl: OPTIMIZER name (LPAREN paramList? RPAREN)? LBRACE (stateStmt | entry)* RBRACE;
+
+fnDecl: FN name LPAREN paramList? RPAREN ASSIGN expr SEMICOLON;
 
 paramList: parameter (COMMA parameter)* COMMA?;
 parameter: name (COLON (type | scalarKind))? (ASSIGN expr)?;
@@ -96,7 +99,7 @@ opStmt
   | SAVES name COLON type SEMICOLON                            # opSavesTensor
   | LINEAR nameList SEMICOLON                                  # opLinear
   | SCAN nameList SEMICOLON                                    # opScan
-  | ROUTES nameList ARROW nameList SEMICOLON                   # opRoutes
+  | ROUTES nameList ARROW nameList (BY expr (IF expr)?)? SEMICOLON # opRoutes
   | UPDATES nameList ALONG name SEMICOLON                      # opUpdates
   | OPAQUE SEMICOLON                                           # opOpaque
   | STOP_GRADIENT SEMICOLON                                    # opStopGradient
@@ -182,7 +185,7 @@ expr
   | (TRUE | FALSE)                                             # boolExpr
   | name                                                       # nameExpr
   | LPAREN expr (COMMA exprList?)? RPAREN                      # parenExpr
-  | LBRACKET (rangeOrExpr (COMMA rangeOrExpr)* COMMA?)? RBRACKET # listExpr
+  | LBRACKET (rangeOrExpr (FOR name IN rangeOrExpr | (COMMA rangeOrExpr)* COMMA?))? RBRACKET # listExpr
   | IF expr LBRACE expr RBRACE (ELSE IF expr LBRACE expr RBRACE)* ELSE LBRACE expr RBRACE # ifExpr
   | OP LPAREN operand (COMMA operand)* COMMA? RPAREN ARROW moduleResults (ASSIGN LPAREN expr RPAREN)? # opExpr
   ;

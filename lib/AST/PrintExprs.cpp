@@ -120,6 +120,15 @@ void Printer::expr(const Expr *expr, unsigned minimum) {
     exprs(cast<ListExpr>(expr)->elements);
     os << ']';
     return;
+  case NodeKind::ListForExpr: {
+    auto *node = cast<ListForExpr>(expr);
+    os << '[';
+    this->expr(node->element);
+    os << " for " << node->variable.name << " in ";
+    this->expr(node->source);
+    os << ']';
+    return;
+  }
   case NodeKind::EllipsisExpr:
     os << "..." << cast<EllipsisExpr>(expr)->name;
     return;

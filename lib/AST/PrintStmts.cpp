@@ -297,7 +297,13 @@ void Printer::clause(const OpClauseStmt *node) {
     os << "routes ";
     names(node->names);
     os << " -> ";
-    return names(node->names2);
+    names(node->names2);
+    for (auto [word, value] : {std::pair(" by ", node->value), std::pair(" if ", node->value2)})
+      if (value) {
+        os << word;
+        expr(value);
+      }
+    return;
   case Clause::Updates:
     os << "updates ";
     names(node->names);

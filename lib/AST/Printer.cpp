@@ -84,6 +84,13 @@ void Printer::decl(const Decl *decl) {
     os << "precision " << name;
     entries(cast<PrecisionDecl>(decl)->entries);
     break;
+  case NodeKind::FnDecl:
+    os << "fn " << name;
+    params(cast<FnDecl>(decl)->params);
+    os << " = ";
+    expr(cast<FnDecl>(decl)->value);
+    os << ';';
+    break;
   case NodeKind::OptimizerDecl: {
     auto *node = cast<OptimizerDecl>(decl);
     os << "optimizer " << name;

@@ -50,6 +50,8 @@ cl::list<std::string> includes("I", cl::Prefix, cl::desc("Look for imports in <f
 cl::opt<std::string> stdlib("stdlib", cl::desc("The folder of the standard library (default: the compiler's own)"),
                             cl::value_desc("folder"), cl::cat(category));
 cl::opt<bool> force("force", cl::desc("Replace a folder of traces"), cl::cat(category));
+cl::opt<std::string> load("load", cl::desc("How busy experts are: a file of JSON, for the model's parameter 'loads'"),
+                          cl::value_desc("file.json"), cl::cat(category));
 cl::opt<std::string> ranks("ranks", cl::desc("Write the traces of these ranks only, as in 0,8-15"),
                            cl::value_desc("list"), cl::cat(category));
 cl::opt<unsigned> jobs("j", cl::Prefix, cl::desc("Threads that write traces, or compile plans (default: one per core)"), cl::init(0),
@@ -143,6 +145,9 @@ static void readJobs(DriverOptions &options, DiagnosticEngine &diags) {
     combinations = std::min(combinations * choice.values.size(), maxCombinations + 1);
     options.choices.push_back(std::move(choice));
   }
+  if (!load.empty())
+    if (std::optional<std::string> loads = readLoadFile(load, diags))
+      options.choices.push_back({"config.loads", {*loads}});
   if (combinations > maxCombinations)
     diags.report(SMLoc(), diag::TooManyCombinations) << int64_t(maxCombinations);
   if (options.isComparison())
@@ -162,7 +167,7 @@ static void checkHasEffect(DiagnosticEngine &diags) {
             << ((option->ArgStr.size() > 1 ? "--" : "-") + option->ArgStr).str() << why;
   };
   if (emit == EmitKind::Ast)
-    refuse({&job, &allJobs, std::addressof(defines), std::addressof(includes), &stdlib},
+    refuse({&job, &allJobs, &load, std::addressof(defines), std::addressof(includes), &stdlib},
            "--emit=ast prints one file as it was read, and binds no job");
   if (emit == EmitKind::Ast || emit == EmitKind::Job || emit == EmitKind::Graph)
     refuse({&remarks, std::addressof(printAfter), &printAfterAll, &verifyEach, &timePasses},
@@ -247,7 +252,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.report = report;
   readJobs(options, diags);
   // A shell variable that is not set must not be an option that is not given.
-  for (const cl::opt<std::string> *option : {&job, &output, &ranks, &stdlib})
+  for (const cl::opt<std::string> *option : {&job, &output, &ranks, &stdlib, &load})
     if (option->getNumOccurrences() && option->empty())
       diags.report(SMLoc(), diag::EmptyOption) << ((option->ArgStr.size() > 1 ? "--" : "-") + option->ArgStr).str();
   options.includeDirs.assign(includes.begin(), includes.end());

@@ -81,6 +81,8 @@ bool isServeCommand();
 /// Its options. Faults are reported.
 ServeCommand readServeCommand(DiagnosticEngine &diags);
 
+/// The value of `loads` that a file of JSON says (`--load`), as the language writes it. Nothing after a report.
+std::optional<std::string> readLoadFile(llvm::StringRef path, DiagnosticEngine &diags);
 /// Reads the command line. Faults are reported, and give nothing; `--help` and `--version` end the program.
 std::optional<DriverOptions> parseCommandLine(int argc, char **argv, DiagnosticEngine &diags);
 

@@ -32,6 +32,10 @@ void Graph::copyModel(std::shared_ptr<const Graph> from) {
   assert(dims.empty() && getForward().empty() && "the graph has no model yet");
   dims = from->dims;
   streams = from->streams;
+  for (const SlotLoad &load : from->mesh.getSlotLoads()) {
+    mesh.addSlotLoad(load);
+    binding.bindTable(load.table, *from->binding.lookupTable(load.table));
+  }
   defs.goOnFrom(from->defs);
   OpCopies copies;
   for (const Block &phase : from->getPhases())

@@ -24,15 +24,8 @@ AxisSet stage::getCoordinateAxes(const Mesh &mesh, Size size) {
   return axes;
 }
 
-static llvm::ArrayRef<PlacedAxis> getAxes(const Op &op, unsigned index) {
-  return index < op.indexAxes.size() ? llvm::ArrayRef<PlacedAxis>(op.indexAxes[index]) : llvm::ArrayRef<PlacedAxis>();
-}
-
 llvm::SmallVector<Size, 8> stage::getLocalIndexSizes(const Graph &graph, const Op &op) {
-  llvm::SmallVector<Size, 8> sizes;
-  for (unsigned i = 0; i < op.extents.size(); ++i)
-    sizes.push_back(getLocalSize(graph.mesh, op.extents[i].size, getAxes(op, i)));
-  return sizes;
+  return getLocalSizes(graph.mesh, op.extents, op.indexAxes);
 }
 
 namespace {
@@ -195,7 +188,7 @@ static Size getPutIn(const Graph &graph, const Op &sender, AxisSet over = 0) {
   return bytes;
 }
 
-/// What the members of a group say alike, whatever each of them has (law L7). Where a dim is dealt out by a table an
+/// What the members of a group say alike, whatever each of them has (law L7). Where ranks have different parts of a dim an
 /// all_to_all may give back more than it takes.
 static Size getAgreedBytes(const Graph &graph, const Op &collective) {
   if (collective.kind == OpKind::Permute)
@@ -205,7 +198,8 @@ static Size getAgreedBytes(const Graph &graph, const Op &collective) {
   if (collective.kind != OpKind::AllToAll)
     return bytes;
   const Value *operand = collective.getOperand(0), *result = collective.getResult();
-  if (!((operand->sharding.getListed() | result->sharding.getListed()) & group))
+  bool hasSlots = llvm::any_of(operand->type.shape, [&](const Extent &extent) { return graph.mesh.findUnevenSlots(extent.dim); });
+  if (!hasSlots && !((operand->sharding.getListed() | result->sharding.getListed()) & group))
     return bytes;
   return max(bytes, getLocalBytes(graph.sizes, graph.mesh, result->type, result->sharding, group));
 }

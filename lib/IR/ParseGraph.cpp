@@ -48,6 +48,7 @@ bool TextParser::parseItem() {
       {"axis", &TextParser::parseAxisGroup},
       {"bind", &TextParser::parseBindings},
       {"table", &TextParser::parseTable},
+      {"load", &TextParser::parseSlotLoad},
       {"precision", &TextParser::parsePrecision},
       {"optimizer", &TextParser::parseOptimizer},
       {"require", &TextParser::parseObligation},
@@ -225,6 +226,37 @@ bool TextParser::parseTable() {
     diags.report(at.getLoc(), diag::IRRedefinition) << name;
   else
     graph.binding.bindTable(name, std::move(table));
+  return expect(";");
+}
+
+/// `load C of X by weights for B*K*S from dp*ep;`, `at most` before the `;` where all positions of X have equally many slots.
+bool TextParser::parseSlotLoad() {
+  SlotLoad load;
+  Token at = token;
+  load.loc = at.getLoc();
+  auto parseDimName = [&](const Dim *&dim) {
+    Token place = token;
+    std::string name;
+    if (!parseIdentifier(name, "a dim"))
+      return false;
+    if (!(dim = graph.findDim(name)))
+      diags.report(place.getLoc(), diag::IRUnknownDim) << name;
+    return dim != nullptr;
+  };
+  if (!parseDimName(load.slots) || !expect("of") || !parseDimName(load.target) || !expect("by") ||
+      !parseIdentifier(load.table, "a table") || !expect("for") || !parseSize(load.choices, {"from", "at"}))
+    return false;
+  if (consume("from") && !parseSize(load.sources, {"at"}))
+    return false;
+  if (consume("at")) {
+    if (!expect("most"))
+      return false;
+    load.isDropless = false;
+  }
+  if (graph.mesh.findSlotLoad(load.slots))
+    diags.report(at.getLoc(), diag::IRRedefinition) << load.slots->name;
+  else
+    graph.mesh.addSlotLoad(std::move(load));
   return expect(";");
 }
 

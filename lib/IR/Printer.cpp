@@ -92,6 +92,12 @@ private:
     }
     for (auto &[name, table] : graph.binding.sortedTables())
       printTable(name, *table);
+    for (const SlotLoad &load : graph.mesh.getSlotLoads()) {
+      os << "  load " << load.slots->name << " of " << load.target->name << " by " << load.table << " for " << load.choices;
+      if (load.sources)
+        os << " from " << load.sources;
+      os << (load.isDropless ? "" : " at most") << ";\n";
+    }
     for (auto &[symbol, value] : graph.unpadded)
       os << "  pad " << symbol << " from " << value << ";\n";
     if (graph.microbatches != 1)

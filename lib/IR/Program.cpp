@@ -171,9 +171,11 @@ void stage::forEachOp(const StageProgram &stage, llvm::function_ref<void(const O
 std::vector<Size> stage::findBlockSizes(const Program &program, const StageProgram &stage) {
   const Mesh &mesh = program.graph->mesh;
   llvm::SetVector<Size> blocks;
-  if (!mesh.hasBlockLengths())
+  if (!mesh.isUneven())
     return {};
   auto add = [&](const Value &value) {
+    if (llvm::any_of(value.type.shape, [&](const Extent &extent) { return mesh.findUnevenSlots(extent.dim); }))
+      blocks.insert(getLocalElements(program.graph->sizes, mesh, value.type, value.sharding));
     for (const AxisList &list : value.sharding.dims)
       for (const PlacedAxis &axis : list)
         if (axis.isListed())

@@ -129,6 +129,7 @@ private:
   bool parseAxisGroup();
   bool parseBindings();
   bool parseTable();
+  bool parseSlotLoad();
   bool parseEntries(llvm::StringRef table, llvm::ArrayRef<int64_t> dims, std::vector<int64_t> &entries);
   bool parsePrecision();
   bool parseOptimizer();

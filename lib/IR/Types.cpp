@@ -144,6 +144,18 @@ uint32_t Mesh::addBlockLengths(BlockLengths lengths) {
   return known - blockLengths.begin();
 }
 
+const SlotLoad *Mesh::findSlotLoad(const Dim *slots) const {
+  if (slotLoads.empty() || !slots)
+    return nullptr;
+  auto found = llvm::find_if(slotLoads, [&](const SlotLoad &load) { return load.slots == slots; });
+  return found == slotLoads.end() ? nullptr : &*found;
+}
+
+Size SlotLoad::getMostSlots() const {
+  SizeContext &sizes = choices.getContext();
+  return sizes.share(table, getChoicesOfSource(), {{sizes.largestEntry(), target->size}}) * getNumSources();
+}
+
 unsigned Mesh::getNumNetworkDims() const {
   return axes.empty() || !axes.front().networkDim ? 0 : *axes.front().networkDim + 1;
 }
@@ -212,27 +224,56 @@ bool Constraint::empty() const {
          llvm::all_of(floors, [](auto &floor) { return floor.empty(); });
 }
 
+/// Which part of what an axis deals out a rank has, or, of an axis in `over`, that of which there is most.
+static Size getPart(const Mesh &mesh, SizeContext &sizes, const PlacedAxis &axis, AxisSet over) {
+  if (over >> axis & 1)
+    return sizes.largestEntry();
+  Size part = getCoordinateSymbol(sizes, mesh[axis]);
+  return axis.rotation ? (part + axis.rotation).mod(mesh[axis].symbol) : part;
+}
+
 Size stage::getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<PlacedAxis> axes, AxisSet over) {
-  for (const PlacedAxis &axis : axes) {
-    if (!axis.isListed()) {
-      size = size / mesh[axis].symbol;
+  for (const PlacedAxis &axis : axes)
+    size = axis.isListed() ? mesh.getBlockLengths(axis).get(getPart(mesh, size.getContext(), axis, over))
+                           : size / mesh[axis].symbol;
+  return size;
+}
+
+Size stage::getLocalSlots(const Mesh &mesh, const SlotLoad &load, const Extent *target,
+                          llvm::ArrayRef<PlacedAxis> targetAxes, llvm::ArrayRef<PlacedAxis> slotAxes, AxisSet over) {
+  SizeContext &sizes = load.choices.getContext();
+  llvm::SmallVector<std::pair<Size, Size>, 2> blocks;
+  for (const PlacedAxis &axis : targetAxes)
+    blocks.emplace_back(getPart(mesh, sizes, axis, over), mesh[axis].symbol);
+  Size ofSource = sizes.share(load.table, load.getChoicesOfSource(), blocks);
+  Size ofAll = ofSource * load.getNumSources() / mesh.getGroupSymbol(sizes, slotAxes);
+  return ofAll / getLocalSize(mesh, target ? target->size : load.target->size, targetAxes);
+}
+
+llvm::SmallVector<Size, 8> stage::getLocalSizes(const Mesh &mesh, llvm::ArrayRef<Extent> extents,
+                                                llvm::ArrayRef<AxisList> axes, AxisSet over) {
+  llvm::SmallVector<Size, 8> sizes;
+  auto getAxes = [&](size_t i) { return i < axes.size() ? llvm::ArrayRef<PlacedAxis>(axes[i]) : llvm::None; };
+  for (size_t i = 0; i < extents.size(); ++i) {
+    const SlotLoad *load = mesh.findUnevenSlots(extents[i].dim);
+    if (!load) {
+      sizes.push_back(getLocalSize(mesh, extents[i].size, getAxes(i), over));
       continue;
     }
-    SizeContext &sizes = size.getContext();
-    Size part = getCoordinateSymbol(sizes, mesh[axis]);
-    if (axis.rotation)
-      part = (part + axis.rotation).mod(mesh[axis].symbol);
-    size = mesh.getBlockLengths(axis).get(over >> axis & 1 ? sizes.largestEntry() : part);
+    const Extent *target = llvm::find_if(extents, [&](const Extent &extent) { return extent.dim == load->target; });
+    size_t place = target - extents.begin();
+    bool hasTarget = place < extents.size();
+    sizes.push_back(getLocalSlots(mesh, *load, hasTarget ? target : nullptr, hasTarget ? getAxes(place) : llvm::None,
+                                  getAxes(i), over));
   }
-  return size;
+  return sizes;
 }
 
 Size stage::getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,
                              AxisSet over) {
   Size product = sizes.one();
-  for (size_t i = 0; i < type.shape.size(); ++i)
-    product = product * (i < sharding.dims.size() ? getLocalSize(mesh, type.shape[i].size, sharding.dims[i], over)
-                                                  : type.shape[i].size);
+  for (Size size : getLocalSizes(mesh, type.shape, sharding.dims, over))
+    product = product * size;
   for (AxisId axis : sharding.flat)
     product = product.ceilDiv(mesh[axis].symbol);
   return product;

@@ -53,6 +53,10 @@ private:
       symbols.insert(name);
     for (auto &dim : graph.dims)
       verifySize(dim->size, dim->loc);
+    for (const SlotLoad &load : graph.mesh.getSlotLoads())
+      for (Size size : {load.choices, load.getNumSources()})
+        verifySize(size, load.loc);
+    verifySlotLoads(context);
     for (unsigned number = 0; number < graph.pipeline.environments.size(); ++number)
       for (auto &[symbol, value] : graph.pipeline.environments[number])
         if (!graph.binding.lookup(symbol) || graph.mesh.find(symbol))

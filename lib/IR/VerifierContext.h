@@ -66,6 +66,8 @@ struct VerifierContext {
   }
 };
 
+/// V1: how full slots are.
+void verifySlotLoads(VerifierContext &context);
 /// V4, V5: operands, results and extents of an operator. False if there are too few or too many of something.
 bool verifyCompute(VerifierContext &context, const Op &op);
 /// V15: what is made again was made in forward; nothing else is made in a phase that is there for it.

@@ -53,3 +53,26 @@ std::string VerifierContext::findBlockFault(Size extent, llvm::ArrayRef<PlacedAx
     it->second = findFault(graph, whole, *listed);
   return it->second;
 }
+
+/// Why slots cannot be as full as the table says.
+static std::string findFault(const Graph &graph, const SlotLoad &load) {
+  std::shared_ptr<const SizeTable> table = graph.binding.lookupTable(load.table);
+  if (!table || table->dims.size() != 1)
+    return "there is no table '" + load.table + "' in one dimension";
+  if (llvm::none_of(table->entries, [](int64_t entry) { return entry > 0; }))
+    return "no entry of table '" + load.table + "' is above 0";
+  SizeValue target = evaluateCount(load.target->size, graph.binding);
+  if (target && target.value.num != int64_t(table->entries.size()))
+    return "table '" + load.table + "' has " + std::to_string(table->entries.size()) + " entries for '" +
+           load.target->name + "' of size " + target.value.str();
+  SizeValue choices = evaluateCount(load.getChoicesOfSource(), graph.binding);
+  if (!choices && choices.error != SizeError::UnboundSymbol)
+    return "'" + load.getChoicesOfSource().str() + "' is no whole number";
+  return "";
+}
+
+void stage::verifySlotLoads(VerifierContext &context) {
+  for (const SlotLoad &load : context.graph.mesh.getSlotLoads())
+    if (std::string fault = findFault(context.graph, load); !fault.empty())
+      context.diags.report(load.loc, diag::IRBadLoad) << load.slots->name << fault;
+}

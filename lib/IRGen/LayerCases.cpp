@@ -83,11 +83,16 @@ private:
   /// No tensor and no index stands in it.
   bool isCompileTime(const ast::Expr *expr) const {
     bool result = true;
+    llvm::StringSet<> counted; // variables of lists
+    sema::walk(expr, [&](const ast::Expr *part) {
+      if (auto *list = dyn_cast<ast::ListForExpr>(part))
+        counted.insert(list->variable.name);
+    });
     sema::walk(expr, [&](const ast::Expr *part) {
       if (auto *name = dyn_cast<ast::NameExpr>(part)) {
         const CTValue *value = env.find(name->name);
         const ast::Decl *decl = value ? nullptr : evaluator.getProgram().lookup(env.getFile(), name->name);
-        bool isKnown = value || decl || name->name == "none" || name->name == "inf" || sema::findBuiltin(name->name);
+        bool isKnown = value || decl || counted.contains(name->name) || name->name == "none" || name->name == "inf" || sema::findBuiltin(name->name);
         result &= isKnown && !isHidden(name->name) && !(value && holdsTensor(*value));
       } else if (auto *call = dyn_cast<ast::CallExpr>(part)) {
         auto *callee = dyn_cast<ast::NameExpr>(call->callee);

@@ -151,6 +151,11 @@ private:
   // What is routed (RouteLowering.cpp).
   bool lowerRoutes();
   bool checkRouted(const Formula *formula);
+  bool reportLoad(const llvm::Twine &why);
+  std::optional<std::vector<int64_t>> readLoad(llvm::ArrayRef<sema::CTValue> elements);
+  bool noteLoad();
+  std::string nameTable(SizeTable table, const Dim &target);
+  const Dim *nameSlots(SlotLoad load, const Extent &slots);
   bool checkLinear(const OpDef &analyzed, llvm::StringRef name);
   bool checkSubscripts();
   bool checkAccess(const Access &access, const Guard *guard, PointEvaluator &evaluator);

@@ -6,12 +6,17 @@
 //   op dispatch(t: [b, s, d], to: i32[b, s, j], experts: size x, slots: size c) -> [x, c, d] = t { routes b, s, j -> x, c; }
 //   routes b, s, j -> x, c by to;                                            in the graph
 //
+// With `by load` a list says how many choices each position of x gets; the graph notes it for the dims of x and c:
+//
+//   routes b, s, j -> x, c by [3, 1];       table load[2] = [3, 1];  load load0.C of X by load for B*K*S;
+//
 // Algorithm: find that operand; its indices, in its order, are the tokens. What follows from others has no position of
 // its own: it stands only as the index of an operand that is declared with it.
 //
 //===----------------------------------------------------------------------===//
 #include "OpLowering.h"
 #include "stage/IRGen/Diagnostics.h"
+#include <cmath>
 
 using namespace stage;
 
@@ -47,6 +52,8 @@ bool OpLowering::lowerRoutes() {
   routing.tokens.assign(def.operands[routing.operand].indices.begin(), def.operands[routing.operand].indices.end());
   routing.toSlots = llvm::is_contained(def.results.front().indices, routing.slot);
   def.routing = std::move(routing);
+  if (routesClause->value && !noteLoad())
+    return false;
   for (const ResultInfo &result : def.results)
     if (result.formula && !checkRouted(result.formula))
       return false;
@@ -75,4 +82,145 @@ bool OpLowering::checkRouted(const Formula *formula) {
       return false;
   }
   return true;
+}
+
+bool OpLowering::reportLoad(const llvm::Twine &why) {
+  noteCall(diags.report(routesClause->value->loc(), diag::BadLoad).range(routesClause->value->range) << def.name << why);
+  return false;
+}
+
+/// Whole numbers in the proportion of these, exactly; nothing if some have no exact value, or the numbers get too large.
+static std::optional<std::vector<int64_t>> makeWhole(llvm::ArrayRef<std::optional<Rational>> numbers) {
+  Rational multiple{1, 1};
+  std::vector<int64_t> weights;
+  for (const std::optional<Rational> &number : numbers) {
+    std::optional<Rational> scaled = number ? number->mul(multiple) : std::nullopt;
+    scaled = scaled ? Rational{scaled->den, 1}.mul(multiple) : scaled;
+    if (!scaled)
+      return std::nullopt;
+    multiple = *scaled;
+  }
+  for (const std::optional<Rational> &number : numbers) {
+    std::optional<Rational> scaled = number->mul(multiple);
+    if (!scaled || scaled->num > int64_t(1) << 62)
+      return std::nullopt;
+    weights.push_back(int64_t(scaled->num));
+  }
+  return weights;
+}
+
+/// Whole numbers in the proportion of those of a list; nothing after a report.
+std::optional<std::vector<int64_t>> OpLowering::readLoad(llvm::ArrayRef<sema::CTValue> elements) {
+  std::vector<double> numbers;
+  std::vector<std::optional<Rational>> exact;
+  for (size_t i = 0; i < elements.size(); ++i) {
+    std::string entry = "entry " + std::to_string(i);
+    if (!elements[i].isNumber()) {
+      reportLoad(entry + " is " + elements[i].describeKind());
+      return std::nullopt;
+    }
+    std::optional<double> number = evaluator.getDouble(elements[i], routesClause->value->range);
+    if (!number)
+      return std::nullopt;
+    if (!(*number >= 0) || *number > 0x1p62) {
+      reportLoad(entry + (*number < 0 ? " is below 0" : " is larger than 2^62"));
+      return std::nullopt;
+    }
+    numbers.push_back(*number);
+    exact.push_back(evaluator.getExact(elements[i]));
+  }
+  double largest = numbers.empty() ? 0 : *std::max_element(numbers.begin(), numbers.end());
+  if (largest == 0) {
+    reportLoad("no entry is above 0");
+    return std::nullopt;
+  }
+  if (std::optional<std::vector<int64_t>> weights = makeWhole(exact))
+    return weights;
+  // What has no exact value counts in units of 2^-40 of the largest.
+  std::vector<int64_t> weights;
+  for (double number : numbers)
+    weights.push_back(std::llround(number / largest * double(int64_t(1) << 40)));
+  return weights;
+}
+
+/// Notes how full the slots are (`by load`).
+bool OpLowering::noteLoad() {
+  const Routing &routing = *def.routing;
+  std::optional<sema::CTValue> load = evaluator.evaluate(routesClause->value, *env);
+  std::optional<bool> isDropless =
+      routesClause->value2 ? evaluator.evaluateCondition(routesClause->value2, *env) : std::optional<bool>(true);
+  if (!load || !isDropless)
+    return false;
+  if (load->isNone())
+    return true;
+  if (!routing.toSlots)
+    return reportLoad("slots are filled where their results have them, not on the way back");
+  if (load->getKind() != sema::CTValue::Kind::List)
+    return reportLoad(llvm::Twine("it is ") + load->describeKind() + ", not a list");
+  const Extent target = extents[routing.target], slot = extents[routing.slot];
+  if (!target.dim)
+    return reportLoad("'" + def.indices[routing.target].name + "' is no named dim of the program");
+  SizeValue size = evaluateCount(target.size, graph.binding);
+  if (size && size.value.num != int64_t(load->getElements().size()))
+    return reportLoad(llvm::Twine(load->getElements().size()) + " entries for " + size.value.str() + " positions of '" +
+                      target.dim->name + "'");
+  std::optional<std::vector<int64_t>> weights = readLoad(load->getElements());
+  if (!weights)
+    return false;
+  // A token goes to a position once at most: of the indices of its choices no other operand knows.
+  Size choices = graph.sizes.one(), perToken = graph.sizes.one();
+  for (unsigned token : routing.tokens) {
+    choices = choices * extents[token].size;
+    bool isOfToken = false;
+    for (unsigned i = 0; i < def.operands.size(); ++i)
+      isOfToken |= i != routing.operand && llvm::is_contained(def.expand(def.operands[i].indices), token);
+    perToken = isOfToken ? perToken : perToken * extents[token].size;
+  }
+  __int128 sum = 0;
+  for (int64_t weight : *weights)
+    sum += weight;
+  SizeValue each = evaluateCount(perToken, graph.binding);
+  for (size_t i = 0; each && i < weights->size(); ++i)
+    if (__int128((*weights)[i]) * int64_t(each.value.num) > sum)
+      return reportLoad("entry " + llvm::Twine(i) + " is more than 1/" + each.value.str() +
+                        " of all, and each token goes to a position once at most");
+  SlotLoad noted{nullptr, target.dim, nameTable({{int64_t(weights->size())}, std::move(*weights)}, *target.dim), choices, Size(),
+                 *isDropless, routesClause->loc()};
+  extents[routing.slot].dim = nameSlots(std::move(noted), slot);
+  return true;
+}
+
+/// The name of a table of weights. Those of one dim that are equal are one table.
+std::string OpLowering::nameTable(SizeTable table, const Dim &target) {
+  for (unsigned number = 0;; ++number) {
+    std::string name = "load" + (number ? "." + std::to_string(number) : "");
+    bool isOfOther = llvm::any_of(graph.mesh.getSlotLoads(), [&](const SlotLoad &other) {
+      return other.table == name && other.target != &target;
+    });
+    std::shared_ptr<const SizeTable> known = graph.binding.lookupTable(name);
+    if (isOfOther || (known && !(*known == table)))
+      continue;
+    if (!known)
+      graph.binding.bindTable(name, std::move(table));
+    return name;
+  }
+}
+
+/// Slots that are full in one way are a dim of their own, as layers of one module may have them otherwise. It answers to the names
+/// of the dim that the program gives them.
+const Dim *OpLowering::nameSlots(SlotLoad load, const Extent &slots) {
+  for (const SlotLoad &known : graph.mesh.getSlotLoads())
+    if (known.target == load.target && known.table == load.table && known.choices == load.choices &&
+        known.isDropless == load.isDropless && known.slots->size == slots.size)
+      return known.slots;
+  std::string name = slots.dim ? slots.dim->name : def.indices[def.routing->slot].name, unique;
+  // The part behind the point is what indices are named after.
+  for (unsigned number = 0; unique.empty() || graph.findDim(unique); ++number)
+    unique = "load" + std::to_string(number) + "." + llvm::StringRef(name).substr(llvm::StringRef(name).rfind('.') + 1).str();
+  Dim *dim = graph.addDim(unique, slots.size, routesClause->loc());
+  if (slots.dim)
+    dim->aliases = slots.dim->aliases;
+  load.slots = dim;
+  graph.mesh.addSlotLoad(std::move(load));
+  return dim;
 }

@@ -49,6 +49,8 @@ struct Invocation {
   llvm::SmallVector<int64_t, 2> limits;
   /// Per result: how its dims are cut where its integers route; null: they are dealt out to the whole. Empty: to none.
   llvm::SmallVector<const Tiles *, 2> tiles;
+  /// A load says that slots may be full while others are empty (Tiles.h): what finds none in its target is dropped.
+  bool drops = false;
   /// Sums run over their indices from the last position to the first: the same numbers but for rounding.
   bool reversesSums = false;
   /// Tells the invocation from all others of the step: op, iteration, microbatch.

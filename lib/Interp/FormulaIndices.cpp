@@ -73,7 +73,7 @@ void FormulaEvaluator::routeTokens() {
       return fail("a token is routed to " + std::to_string(target) + ", and index '" + def.indices[routing.target].name +
                   "' has " + std::to_string(taken.size()) + " positions");
     int64_t slot = taken[target]++;
-    bool isDropping = numSlots * int64_t(taken.size()) < int64_t(integers->data.size());
+    bool isDropping = in.drops || numSlots * int64_t(taken.size()) < int64_t(integers->data.size());
     if (slot >= numSlots && isDropping)
       continue;
     if (slot >= numSlots)

@@ -91,6 +91,8 @@ private:
     std::vector<Op *> now = list(graph), before = list(referenceGraph);
     for (size_t i = 0; now.size() == before.size() && i < now.size(); ++i)
       before[i]->indexAxes = now[i]->indexAxes;
+    for (auto [own, load] : llvm::zip(referenceGraph.mesh.getSlotLoads(), graph.mesh.getSlotLoads()))
+      own.sources = load.sources;
   }
 
   /// What a model without norms adds up over its layers may leave the range of an exponential: smaller numbers are

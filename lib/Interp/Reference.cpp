@@ -71,8 +71,13 @@ std::optional<Fault> Reference::runBackwardOp(const Step &step, RankMemory &memo
   OpRunner runner(graph, sources);
   Invocation in;
   in.def = &def;
+  in.drops = dropsTokens(graph, op);
+  PieceMap pieces(graph);
   for (const Extent &extent : op.extents) {
-    in.sizes.push_back(getCheckedCount(graph, extent.size));
+    std::optional<int64_t> size = pieces.getSize(extent);
+    if (!size)
+      return Fault{&op, op.getResult(0), "has a size without a value"};
+    in.sizes.push_back(*size);
     in.positions.push_back(allPositions(in.sizes.back()));
   }
   in.identity = hashWords({sources.getOrdinal(&op), getIteration(op.getResult(0), step.frame), step.microbatch});

@@ -23,6 +23,7 @@ std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMe
     return makeFault(&op, op.getResult(0), "is made of blocks that go round a ring, and 'unroll-rings' has not run");
   Invocation in;
   in.def = def.vjpOf ? def.vjpOf : &def;
+  in.drops = dropsTokens(graph, op);
   std::optional<Fault> fault;
   if (rank >= 0 && isCast(op) && !op.getOperand(0)->sharding.flat.empty()) {
     TensorRef piece = read(op.getOperand(0), step, rank, memory, fault);
@@ -71,7 +72,7 @@ bool OpRunner::setPositions(const Op &op, int64_t rank, AxisSet among, Invocatio
   in.positions.clear();
   for (unsigned i = 0; i < op.extents.size(); ++i) {
     auto axes = i < op.indexAxes.size() ? llvm::ArrayRef<PlacedAxis>(op.indexAxes[i]) : llvm::ArrayRef<PlacedAxis>();
-    auto size = pieces.getSize(op.extents[i].size);
+    auto size = pieces.getSize(op.extents[i]);
     auto positions = pieces.getPositions(op.extents[i], axes, toSet(axes) & among ? rank : -1);
     if (!size || !positions) {
       fault = makeFault(&op, op.getResult(0), "index '" + op.def->indices[i].name + "' cannot be split evenly");

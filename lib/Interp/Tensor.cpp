@@ -109,9 +109,14 @@ std::optional<int64_t> PieceMap::getSize(Size size) const {
   return value ? std::optional<int64_t>(value.value.num) : std::nullopt;
 }
 
+std::optional<int64_t> PieceMap::getSize(const Extent &extent) const {
+  const SlotLoad *load = graph.mesh.findUnevenSlots(extent.dim);
+  return getSize(load ? load->getMostSlots() : extent.size);
+}
+
 std::optional<Positions> PieceMap::getPositions(const Extent &extent, llvm::ArrayRef<PlacedAxis> axes,
                                                 int64_t rank) const {
-  std::optional<int64_t> size = getSize(extent.size);
+  std::optional<int64_t> size = getSize(extent);
   if (!size)
     return std::nullopt;
   Positions positions = allPositions(*size);
@@ -151,7 +156,7 @@ std::optional<llvm::SmallVector<Positions, 4>> PieceMap::getPositions(const Tens
 std::optional<llvm::SmallVector<int64_t, 4>> PieceMap::getSizes(const TensorType &type) const {
   llvm::SmallVector<int64_t, 4> sizes;
   for (const Extent &extent : type.shape) {
-    std::optional<int64_t> size = getSize(extent.size);
+    std::optional<int64_t> size = getSize(extent);
     if (!size)
       return std::nullopt;
     sizes.push_back(*size);

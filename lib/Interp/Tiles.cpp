@@ -1,5 +1,6 @@
 //===- Tiles.cpp - the tokens of each rank --------------------------------===//
 #include "Tiles.h"
+#include <numeric>
 
 using namespace stage;
 
@@ -14,7 +15,29 @@ int64_t Tiles::deal(llvm::ArrayRef<int64_t> positions, uint64_t identity, int64_
     place = place * uint64_t(dims[d].length) + uint64_t(dims[d].local[positions[d]]);
     tile += uint64_t(dims[d].first[positions[d]]);
   }
-  return int64_t((place + tile) % uint64_t(limit));
+  if (ends.empty())
+    return int64_t((place + tile) % uint64_t(limit));
+  uint64_t number = uint64_t(ends.back()), stride = 1;
+  while (stride * stride < number || std::gcd(stride, number) != 1)
+    ++stride;
+  int64_t turn = int64_t((place * stride + tile) % number);
+  return llvm::upper_bound(ends, turn) - ends.begin();
+}
+
+/// Of each target the choices of a source that it and those before it get.
+static std::vector<int64_t> findEnds(const PieceMap &pieces, const SizeBinding &binding, const SlotLoad &load) {
+  std::optional<int64_t> choices = pieces.getSize(load.getChoicesOfSource());
+  std::vector<int64_t> ends;
+  if (choices)
+    ends = apportion(binding.lookupTable(load.table)->entries, *choices);
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  return ends;
+}
+
+bool stage::dropsTokens(const Graph &graph, const Op &op) {
+  const Routing *routing = op.def->getRouting();
+  const SlotLoad *load = routing ? graph.mesh.findSlotLoad(op.extents[routing->slot].dim) : nullptr;
+  return load && !load->isDropless;
 }
 
 std::optional<Tiles> stage::findTiles(const Graph &graph, const Op &op) {
@@ -41,5 +64,7 @@ std::optional<Tiles> stage::findTiles(const Graph &graph, const Op &op) {
       }
     }
   }
+  if (const SlotLoad *load = graph.mesh.findSlotLoad(op.extents[op.def->routing->slot].dim))
+    tiles.ends = findEnds(pieces, graph.binding, *load);
   return tiles;
 }

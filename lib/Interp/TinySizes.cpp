@@ -127,6 +127,8 @@ public:
       for (const SizeLookup &lookup : collectLookups(op.count))
         keptTables.insert(lookup.table);
     });
+    for (const SlotLoad &load : graph.mesh.getSlotLoads())
+      keptTables.insert(load.table);
     collect();
     // What is looked up is an entry, and not one of the first few.
     for (const Requirement &requirement : requirements)
@@ -287,6 +289,8 @@ private:
   }
 
   void requireSplit(const Extent &extent, llvm::ArrayRef<PlacedAxis> axes) {
+    if (graph.mesh.findUnevenSlots(extent.dim))
+      return; // as many as come
     Requirement requirement{Requirement::Kind::Split, extent.size};
     for (const PlacedAxis &axis : axes) {
       if (axis.isListed()) {
@@ -471,12 +475,31 @@ bool stage::hasFewRanks(const Graph &graph, DiagnosticEngine &diags) {
   return false;
 }
 
+/// Of fewer experts each is as busy as those together in whose place it is.
+static void shrinkLoads(Graph &graph) {
+  std::map<std::string, SizeTable> shrunk;
+  for (const SlotLoad &load : graph.mesh.getSlotLoads()) {
+    std::shared_ptr<const SizeTable> table = graph.binding.lookupTable(load.table);
+    SizeValue size = evaluateCount(load.target->size, graph.binding);
+    if (!size || !size.value.num || size.value.num == int64_t(table->entries.size()))
+      continue;
+    SizeTable &small = shrunk[load.table] = SizeTable{{int64_t(size.value.num)}, std::vector<int64_t>(size.value.num)};
+    for (size_t i = 0; i < table->entries.size(); ++i) {
+      int64_t &entry = small.entries[i * small.entries.size() / table->entries.size()];
+      if (__builtin_add_overflow(entry, table->entries[i], &entry))
+        entry = std::numeric_limits<int64_t>::max();
+    }
+  }
+  for (auto &[name, table] : shrunk)
+    graph.binding.bindTable(name, std::move(table));
+}
+
 bool stage::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags) {
   if (!hasFewRanks(graph, diags))
     return false;
   std::string obstacle;
   if (TinySizeFinder(graph, fixed).run(obstacle))
-    return true;
+    return shrinkLoads(graph), true;
   diags.report(graph.loc, diag::ProofNoTinySizes) << obstacle;
   return false;
 }

@@ -16,8 +16,9 @@
 // the worst unit says what was live.
 //
 // What is on the host is summed up by itself in the same way: its peak is at a moment of
-// its own. Where a dim is dealt out by a table, the ranks of each set of entries are
-// simulated, and the stage is as its rank with the highest peak.
+// its own. Where ranks have different parts of a dim, the stage is as its rank with the highest peak. Peaks
+// grow with sizes: of ranks one of which has as much as another of everything, or more, the highest peak is that of
+// the one, the lowest that of the other, and those in between are not simulated.
 //
 // Limits: workspace of kernels and fragmentation are not counted.
 //
@@ -147,17 +148,30 @@ public:
     isPlain = false;
     std::optional<StageMemory> most;
     std::optional<MemoryPeak> mostOnHost;
-    std::set<std::vector<int64_t>> known; // ranks with the same entries hold the same
+    std::vector<std::pair<SizeBinding, std::vector<int64_t>>> ranks; // those with the same sizes hold the same
+    std::set<std::vector<int64_t>> known;
     SizeBinding coordinates;
-    unsigned errorsBefore = diags.getNumErrors();
     forEachCoordinates(graph, axes, coordinates, [&] {
-      if (diags.getNumErrors() > errorsBefore || !known.insert(listValues(blocks, coordinates)).second)
-        return;
-      select(coordinates);
+      std::vector<int64_t> values = listValues(blocks, coordinates);
+      if (known.insert(values).second)
+        ranks.emplace_back(coordinates, std::move(values));
+    });
+    unsigned errorsBefore = diags.getNumErrors();
+    for (auto &[place, values] : ranks) {
+      if (diags.getNumErrors() > errorsBefore)
+        break;
+      bool isMost = true, isLeast = true;
+      for (auto &other : ranks) {
+        isMost &= &other.second == &values || !isWithin(values, other.second);
+        isLeast &= &other.second == &values || !isWithin(other.second, values);
+      }
+      if (!isMost && !isLeast)
+        continue;
+      select(place);
       StageMemory here = accountRank(stage);
       takeLarger(mostOnHost, std::move(here.host));
       takeLarger(most, std::optional<StageMemory>(std::move(here)));
-    });
+    }
     most->host = std::move(mostOnHost);
     return *most;
   }
@@ -175,6 +189,11 @@ private:
     if (here->peak.getTotal() > most->peak.getTotal())
       most = std::move(here);
     most->leastPeak = least;
+  }
+
+  /// No size is larger than that of the other one.
+  static bool isWithin(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> others) {
+    return std::equal(sizes.begin(), sizes.end(), others.begin(), std::less_equal<int64_t>());
   }
 
   /// Bytes are those of ranks with these coordinates from here on.

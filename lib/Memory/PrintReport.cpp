@@ -22,6 +22,28 @@ static std::string describeAxes(const Graph &graph, const AxisList &axes) {
   return llvm::join(listAxisNames(graph.mesh, axes), ", ");
 }
 
+/// The stage in which the busiest rank computes most in terms of an average one, by a thousandth, cut off.
+static void addImbalance(Table &table, const Report &report) {
+  __int128 worst = 0;
+  const StageReport *where = nullptr;
+  for (const StageReport &stage : report.stages) {
+    if (!stage.expertFlops)
+      continue;
+    __int128 ranks = report.ranks / report.program->numStages;
+    __int128 times = stage.mostExpertFlops * 1000 / stage.expertFlops * ranks +
+                     stage.mostExpertFlops * 1000 % stage.expertFlops * ranks / stage.expertFlops;
+    if (times > worst) {
+      worst = times;
+      where = &stage;
+    }
+  }
+  if (!where)
+    return;
+  std::string fraction = std::to_string(1000 + int64_t(worst % 1000)).substr(1);
+  table.addRow({"imbalance", formatCount(worst / 1000) + "." + fraction + " times the FLOPs of an average rank for experts on the busiest" +
+                                 (report.stages.size() > 1 ? ", of stage " + std::to_string(where->stage) : "")});
+}
+
 static void printHead(llvm::raw_ostream &os, const Report &report) {
   const Graph &graph = *report.program->graph;
   os << graph.name << '\n';
@@ -40,6 +62,7 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
     table.addRow({"slots", formatCount(report.slots) + " for tokens per step, " + formatCount(report.emptySlots) + " of them empty"});
   if (report.droppedChoices)
     table.addRow({"dropped", formatCount(report.droppedChoices) + " choices of tokens per step, which find no slot"});
+  addImbalance(table, report);
   if (report.buffers)
     table.addRow({"buffers", formatCount(report.buffers) + ", not trained"});
   if (report.traces) {
@@ -75,9 +98,10 @@ static bool isAlike(const TrafficReport &a, const TrafficReport &b) {
          a.toPart == b.toPart && a.stages == b.stages;
 }
 
-/// `12,288`, or from the least to the most that ranks have.
-static std::string formatSpread(__int128 least, __int128 most) {
-  return (least == most ? "" : formatCount(least) + " to ") + formatCount(most);
+/// `12,288`, or from the least to the most that ranks have, and what they say in traces if that is something else.
+static std::string formatSpread(const TrafficReport &traffic) {
+  return (traffic.least == traffic.bytes ? "" : formatCount(traffic.least) + " to ") + formatCount(traffic.bytes) +
+         (traffic.agreed && traffic.agreed != traffic.bytes ? ", said " + formatCount(traffic.agreed) : "");
 }
 
 std::vector<TrafficRow> stage::collectTraffic(const Report &report) {
@@ -95,7 +119,7 @@ std::vector<TrafficRow> stage::collectTraffic(const Report &report) {
         TrafficRow *previous = rows.empty() ? nullptr : &rows.back();
         if (previous && isAlike(*previous->traffic, traffic) && previous->last + 1 == stage.stage &&
             previous->traffic->count == traffic.count && previous->traffic->bytes == traffic.bytes &&
-            previous->traffic->least == traffic.least)
+            previous->traffic->least == traffic.least && previous->traffic->agreed == traffic.agreed)
           previous->last = stage.stage;
         else
           rows.push_back({&traffic, stage.stage, stage.stage});
@@ -130,7 +154,7 @@ static void printTraffic(llvm::raw_ostream &os, const Report &report) {
                                       : describeAxes(*report.program->graph, row.traffic->axes),
                   formatCount(row.traffic->groupSize),
                   formatRange(row.first, row.last), formatCount(row.traffic->count), formatBytes(row.traffic->bytes),
-                  formatSpread(row.traffic->least, row.traffic->bytes), formatBytes(row.traffic->getMoved()),
+                  formatSpread(*row.traffic), formatBytes(row.traffic->getMoved()),
                   formatCount(row.traffic->getMoved())});
   table.print(os);
 }

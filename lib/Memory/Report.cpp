@@ -30,6 +30,7 @@ struct OpTotals {
   __int128 replicatedFlops = 0; ///< Of the model FLOPs without padding: what is computed again on copies.
   __int128 bytes = 0;      ///< That one rank puts into a collective, or copies.
   Size varyingBytes;       ///< The same where ranks differ; else null.
+  Size agreedBytes;        ///< Where they do: what all members of the group say.
 };
 
 class Reporter {
@@ -124,7 +125,54 @@ private:
     for (unsigned number = 0; number < result.traffic.size(); ++number)
       addVarying(number, result.traffic[number]);
     varying.clear();
+    addExpertFlops(result);
     return result;
+  }
+
+  /// Over the ranks of a stage: sum, least and most of what a size is in the units of each environment, together.
+  struct Spread {
+    __int128 sum = 0, least = 0, most = 0;
+  };
+  Spread measureSpread(const std::map<unsigned, Size> &sizes, llvm::StringRef what) {
+    AxisSet axes = 0;
+    std::vector<SizeBinding> bindings;
+    for (auto &[environment, size] : sizes) {
+      axes |= getCoordinateAxes(graph.mesh, size);
+      bindings.push_back(graph.getBinding(environment));
+    }
+    Spread spread;
+    bool isFirst = true, isGood = true;
+    SizeBinding coordinates;
+    forEachCoordinates(graph, axes, coordinates, [&] {
+      __int128 here = 0;
+      for (auto [binding, entry] : llvm::zip(bindings, sizes)) {
+        binding.bind(coordinates);
+        SizeValue value = evaluate(entry.second, binding);
+        if (!value || !value.value.isInteger() || value.value.num < 0) {
+          if (isGood)
+            diags.report(graph.loc, diag::NoCost) << what << entry.second.str();
+          isGood = false;
+          return;
+        }
+        here += value.value.num;
+      }
+      spread.sum += here;
+      spread.least = isFirst ? here : std::min(spread.least, here);
+      spread.most = isFirst ? here : std::max(spread.most, here);
+      isFirst = false;
+    });
+    spread.sum *= countAlike(graph, axes);
+    return spread;
+  }
+
+  /// What is done on the slots of experts, where ranks have different numbers of them.
+  void addExpertFlops(StageReport &stage) {
+    if (!expertFlops.empty()) {
+      Spread spread = measureSpread(expertFlops, "experts");
+      stage.expertFlops = spread.sum;
+      stage.mostExpertFlops = spread.most;
+    }
+    expertFlops.clear();
   }
 
   /// What a rank puts into one kind of communication, in the units of each environment, where ranks differ.
@@ -132,45 +180,32 @@ private:
     auto found = varying.find(number);
     if (found == varying.end())
       return;
-    AxisSet axes = 0;
-    for (auto &[environment, bytes] : found->second)
-      axes |= getCoordinateAxes(graph.mesh, bytes);
-    std::vector<SizeBinding> bindings;
-    for (auto &[environment, bytes] : found->second)
-      bindings.push_back(graph.getBinding(environment));
-    std::optional<__int128> least, most;
-    SizeBinding coordinates;
-    forEachCoordinates(graph, axes, coordinates, [&] {
-      __int128 sum = 0;
-      for (auto [binding, entry] : llvm::zip(bindings, found->second)) {
-        binding.bind(coordinates);
-        SizeValue value = evaluate(entry.second, binding);
-        if (!value || !value.value.isInteger() || value.value.num < 0) {
-          diags.report(graph.loc, diag::NoCost) << getName(traffic.kind) << entry.second.str();
-          return;
-        }
-        sum += value.value.num;
-      }
-      least = std::min(sum, least.value_or(sum));
-      most = std::max(sum, most.value_or(sum));
-    });
-    traffic.bytes += most.value_or(0);
-    traffic.least += least.value_or(0);
+    Spread spread = measureSpread(found->second.own, getName(traffic.kind));
+    __int128 agreed = measureSpread(found->second.agreed, getName(traffic.kind)).most;
+    traffic.agreed = traffic.bytes + agreed;
+    traffic.bytes += spread.most;
+    traffic.least += spread.least;
   }
 
   /// Adds what a rank puts in, as a number or, if ranks differ, as an expression.
-  void addBytes(StageReport &stage, TrafficReport &traffic, __int128 times, __int128 bytes, Size varyingBytes) {
+  void addBytes(StageReport &stage, TrafficReport &traffic, __int128 times, __int128 bytes, Size varyingBytes,
+                Size agreedBytes) {
     traffic.count += times;
     traffic.bytes += times * bytes;
     traffic.least += times * bytes;
     if (!varyingBytes)
       return;
-    Size &sum = varying[&traffic - stage.traffic.data()].try_emplace(environment, graph.sizes.zero()).first->second;
-    sum = sum + varyingBytes * graph.sizes.constant(Rational{times, 1});
+    Varying &sums = varying[&traffic - stage.traffic.data()];
+    addTo(sums.own, varyingBytes, times);
+    addTo(sums.agreed, agreedBytes, times);
   }
-  /// Where ranks differ; else null.
-  Size findVarying(Size bytes) const {
-    bool varies = graph.mesh.hasBlockLengths() && getCoordinateAxes(graph.mesh, bytes) != 0;
+  void addTo(std::map<unsigned, Size> &sums, Size size, __int128 times) {
+    Size &sum = sums.try_emplace(environment, graph.sizes.zero()).first->second;
+    sum = sum + size * graph.sizes.constant(Rational{times, 1});
+  }
+  /// Where ranks differ, in what they put in or from one group to the other in what they agree upon; else null.
+  Size findVarying(Size bytes, Size agreed) const {
+    bool varies = graph.mesh.isUneven() && (getCoordinateAxes(graph.mesh, bytes) || agreed != bytes);
     return varies ? bytes : Size();
   }
 
@@ -199,7 +234,7 @@ private:
           findTraffic(stage, OpKind::AllReduce, /*isSend=*/true, {PlacedAxis(*graph.pipeline.axis)}, {}, 2);
       for (const Value *value : item.values) {
         const auto &[bytes, varyingBytes] = getSentBytes(*value);
-        addBytes(stage, sends, invocations, bytes, varyingBytes);
+        addBytes(stage, sends, invocations, bytes, varyingBytes, varyingBytes);
       }
     }
   }
@@ -216,6 +251,10 @@ private:
   void addOp(const Op &op, __int128 times, StageReport &stage) {
     const OpTotals &totals = getTotals(op);
     countSlots(op, times);
+    if (const SlotShare *share = slots.find(op); share && share->load && share->load->isDropless && !op.def->getRouting()) {
+      OpCost cost = getLocalCost(graph, op);
+      addTo(expertFlops, cost.flops.getTotal() + cost.recomputeFlops, times);
+    }
     report.flops.add(totals.flops, times);
     report.flops.add(totals.paddingFlops, -times);
     report.paddingFlops.add(totals.paddingFlops, times);
@@ -233,18 +272,21 @@ private:
     for (AxisId axis : op.axes) // in whatever layout
       axes.emplace_back(axis);
     TrafficReport &traffic = findTraffic(stage, op.kind, /*isSend=*/false, axes, stages, groupSize);
-    addBytes(stage, traffic, times, totals.bytes, totals.varyingBytes);
+    addBytes(stage, traffic, times, totals.bytes, totals.varyingBytes, totals.agreedBytes);
   }
 
   /// How many slots forward fills.
   void countSlots(const Op &op, __int128 times) {
-    std::optional<SlotShare> routed = SlotShares::getRouted(op);
+    std::optional<SlotShare> routed = slots.getRouted(op);
     if (!routed || op.isRecomputed)
       return;
     __int128 choices = getInteger(routed->choices, op), all = getInteger(routed->slots, op);
+    std::optional<Rational> filled = routed->countFilled(binding);
+    if (!filled || !filled->isInteger())
+      return reportNoValue(routed->slots, op);
     report.slots += times * all;
-    report.emptySlots += times * std::max<__int128>(all - choices, 0);
-    report.droppedChoices += times * std::max<__int128>(choices - all, 0);
+    report.emptySlots += times * (all - filled->num);
+    report.droppedChoices += times * (choices - filled->num);
   }
 
   /// Leaves in place of what is done on all slots what is done on those with a token.
@@ -252,11 +294,13 @@ private:
     const SlotShare *share = slots.find(op);
     if (!share)
       return;
-    SizeValue choices = evaluate(share->choices, binding), all = evaluate(share->slots, binding);
-    if (!choices || !all || choices.value.compare(all.value) >= 0 || !choices.value.isInteger() || !all.value.isInteger())
+    SizeValue all = evaluate(share->slots, binding);
+    // How many a load fills depends on how many there are on each rank, padded as they are.
+    std::optional<Rational> filled = share->countFilled(share->load ? this->binding : binding);
+    if (!filled || !all || filled->compare(all.value) >= 0 || !filled->isInteger() || !all.value.isInteger())
       return;
     for (__int128 *number : {&flops.contraction, &flops.attention, &flops.other, &flops.recompute})
-      *number = *number / all.value.num * choices.value.num + *number % all.value.num * choices.value.num / all.value.num;
+      *number = *number / all.value.num * filled->num + *number % all.value.num * filled->num / all.value.num;
   }
 
   static void addCopy(OpKind kind, __int128 count, __int128 bytes, StageReport &stage) {
@@ -300,7 +344,8 @@ private:
         it->second.bytes = getInteger(cost.bytes, op);
       if (!isCommunication(op.kind))
         return it->second;
-      it->second.varyingBytes = findVarying(cost.ownBytes);
+      it->second.varyingBytes = findVarying(cost.ownBytes, cost.bytes);
+      it->second.agreedBytes = cost.bytes;
       if (!it->second.varyingBytes)
         it->second.bytes = getInteger(cost.ownBytes, op);
     }
@@ -334,7 +379,7 @@ private:
     auto [it, isNew] = sentBytes.try_emplace({&value, environment}, 0, Size());
     if (isNew) {
       Size bytes = getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding);
-      it->second.second = findVarying(bytes);
+      it->second.second = findVarying(bytes, bytes);
       if (!it->second.second)
         it->second.first = getInteger(bytes, value.loc, [&] { return describe(value); });
     }
@@ -407,8 +452,12 @@ private:
   llvm::DenseMap<std::pair<const Op *, unsigned>, OpTotals> known; ///< Per environment.
   Sums sums, ownSums; ///< With `binding` and with `ownBinding`.
   llvm::DenseMap<std::pair<const Value *, unsigned>, std::pair<__int128, Size>> sentBytes;
-  /// Of the stage: by kind of communication and environment what a rank puts in, where ranks differ.
-  std::map<unsigned, std::map<unsigned, Size>> varying;
+  /// Of the stage: by kind of communication what a rank puts in, by environment, where ranks differ.
+  struct Varying {
+    std::map<unsigned, Size> own, agreed; ///< What is said in traces is what a group agrees upon.
+  };
+  std::map<unsigned, Varying> varying;
+  std::map<unsigned, Size> expertFlops; ///< Of the stage, by environment: of a rank.
 };
 } // namespace
 

@@ -141,6 +141,10 @@ private:
     number("parameters_per_rank", stage.parameters);
     number("buffers_per_rank", stage.buffers);
     number("flops", stage.flops);
+    if (stage.expertFlops) {
+      number("expert_flops", stage.expertFlops);
+      number("most_expert_flops", stage.mostExpertFlops);
+    }
     json.attributeArray("communication", [&] {
       for (const TrafficReport &traffic : stage.traffic)
         json.object([&] {
@@ -156,6 +160,8 @@ private:
           number("bytes", traffic.bytes);
           if (traffic.least != traffic.bytes)
             number("least_bytes", traffic.least);
+          if (traffic.agreed)
+            number("agreed_bytes", traffic.agreed);
           number("moved", traffic.getMoved());
         });
     });

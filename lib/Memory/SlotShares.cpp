@@ -3,19 +3,40 @@
 
 using namespace stage;
 
-SlotShares::SlotShares(Graph &graph) {
+SlotShares::SlotShares(Graph &graph) : graph(graph) {
   if (llvm::any_of(graph.defs.all(), [](const OpDef *def) { return def->routing.has_value(); }))
     graph.walk([&](Op &op) { visit(op); });
 }
 
-static SlotShare getShare(const Op &op, const Routing &routing) {
-  SlotShare share{op.extents[routing.tokens.front()].size, op.extents[routing.target].size * op.extents[routing.slot].size};
+std::optional<Rational> SlotShare::countFilled(const SizeBinding &binding) const {
+  SizeValue all = evaluate(slots, binding), given = evaluate(choices, binding);
+  if (!all || !given)
+    return std::nullopt;
+  if (!load || load->isDropless)
+    return given.value.compare(all.value) < 0 ? given.value : all.value;
+  // On each source, and of each target, as many as come or as there are slots.
+  SizeValue ofSource = evaluateCount(load->getChoicesOfSource(), binding), sources = evaluateCount(load->getNumSources(), binding),
+            perTarget = evaluateCount(slots / (targets * load->getNumSources()), binding);
+  std::shared_ptr<const SizeTable> table = binding.lookupTable(load->table);
+  if (!ofSource || !sources || !perTarget || !table)
+    return std::nullopt;
+  Rational filled;
+  for (int64_t share : apportion(table->entries, int64_t(ofSource.value.num)))
+    filled.num += std::min(share, int64_t(perTarget.value.num));
+  return filled.mul(sources.value);
+}
+
+SlotShare SlotShares::getShare(const Op &op, const Routing &routing) const {
+  SlotShare share{op.extents[routing.tokens.front()].size, op.extents[routing.target].size * op.extents[routing.slot].size,
+                  graph.mesh.findSlotLoad(op.extents[routing.slot].dim), op.extents[routing.target].size};
   for (unsigned token : llvm::ArrayRef<unsigned>(routing.tokens).drop_front())
     share.choices = share.choices * op.extents[token].size;
+  if (share.load && share.load->isDropless)
+    share.slots = share.choices;
   return share;
 }
 
-std::optional<SlotShare> SlotShares::getRouted(const Op &op) {
+std::optional<SlotShare> SlotShares::getRouted(const Op &op) const {
   const Routing *routing = op.kind == OpKind::Compute && op.def->routing ? &*op.def->routing : nullptr;
   return routing && routing->toSlots ? std::optional<SlotShare>(getShare(op, *routing)) : std::nullopt;
 }

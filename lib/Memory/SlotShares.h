@@ -6,6 +6,8 @@
 //   dispatch   4 tokens, 2 choices each -> 4 targets of 3 slots        8 of 12 slots are filled
 //   product    12 * D * F multiply-adds                                8 * D * F of the model, 4 * D * F of padding
 //
+// Where a load says how many choices each target gets (SlotLoad), and all have equally many slots, some may be full while others are not.
+//
 // Algorithm: the dim of slots is followed from the op that makes it through all that has its index, forward and backward.
 //
 //===----------------------------------------------------------------------===//
@@ -19,6 +21,11 @@ namespace stage {
 /// Choices of tokens, and slots for them, of all ranks together.
 struct SlotShare {
   Size choices, slots;
+  const SlotLoad *load = nullptr; ///< Null: targets get equally many.
+  Size targets;                   ///< How many there are.
+
+  /// How many slots have a token; nothing if a size has no value.
+  std::optional<Rational> countFilled(const SizeBinding &binding) const;
 };
 
 class SlotShares {
@@ -30,11 +37,13 @@ public:
     return it == ofOps.end() ? nullptr : &it->second;
   }
   /// What an op routes; nothing if it does not, or not to slots.
-  static std::optional<SlotShare> getRouted(const Op &op);
+  std::optional<SlotShare> getRouted(const Op &op) const;
 
 private:
+  SlotShare getShare(const Op &op, const Routing &routing) const;
   void visit(const Op &op);
 
+  const Graph &graph;
   /// Per value the dim that is slots.
   llvm::DenseMap<const Value *, std::pair<unsigned, SlotShare>> ofValues;
   llvm::DenseMap<const Op *, SlotShare> ofOps;

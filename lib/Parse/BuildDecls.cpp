@@ -82,6 +82,12 @@ Decl *Builder::decl(Grammar::DeclarationContext *tree) {
     node->name = ident(precision->name());
     node->entries = entries(precision->entryBlock());
     result = node;
+  } else if (auto *fn = tree->fnDecl()) {
+    auto *node = make<FnDecl>(tree);
+    node->name = ident(fn->name());
+    node->params = parameters(fn->paramList());
+    node->value = expr(fn->expr());
+    result = node;
   } else {
     result = optimizer(tree->optimizerDecl());
   }

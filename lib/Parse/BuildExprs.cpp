@@ -163,6 +163,13 @@ Expr *Builder::expr(Grammar::ExprContext *tree) {
     return node;
   }
   if (auto *items = dynamic_cast<Grammar::ListExprContext *>(tree)) {
+    if (items->FOR()) {
+      auto *node = make<ListForExpr>(tree);
+      node->element = expr(items->rangeOrExpr(0));
+      node->variable = ident(items->name());
+      node->source = expr(items->rangeOrExpr(1));
+      return node;
+    }
     auto *node = make<ListExpr>(tree);
     llvm::SmallVector<Expr *, 16> elements;
     for (auto *item : items->rangeOrExpr())

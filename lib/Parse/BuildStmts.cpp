@@ -170,6 +170,10 @@ Stmt *Builder::opStmt(Grammar::OpStmtContext *tree) {
     node->clause = Clause::Routes;
     node->names = idents(routes->nameList(0));
     node->names2 = idents(routes->nameList(1));
+    if (!routes->expr().empty())
+      node->value = expr(routes->expr(0));
+    if (routes->expr().size() > 1)
+      node->value2 = expr(routes->expr(1));
   } else if (auto *updates = dynamic_cast<Grammar::OpUpdatesContext *>(tree)) {
     node->clause = Clause::Updates;
     node->names = idents(updates->nameList());

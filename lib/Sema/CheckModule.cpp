@@ -223,6 +223,8 @@ void ModuleChecker::checkCall(const ast::CallExpr &call) {
     if (called->isModel)
       reportWrongDecl({callee->name, callee->range}, "module", *called);
     addInstance(call, *called);
+  } else if (auto *fn = llvm::dyn_cast_or_null<ast::FnDecl>(decl)) {
+    matchArguments(fn->params, call.args, callee->name, call.range, diags);
   } else if (decl) {
     reportWrongDecl({callee->name, callee->range}, "module or op", *decl);
   } else if (callee && !find(callee->name) && isDTypeName(callee->name) && call.args.size() != 1) {

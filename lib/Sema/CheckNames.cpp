@@ -30,6 +30,8 @@ bool stage::sema::checkNames(const Program &program) {
         checkPrecision(program, *file, *precision);
       else if (auto *optimizer = dyn_cast<ast::OptimizerDecl>(decl))
         checkOptimizer(program, *file, *optimizer);
+      else if (auto *fn = dyn_cast<ast::FnDecl>(decl))
+        checkFunction(program, *file, *fn);
     }
   checkRecursion(uses, diags);
   return diags.getNumErrors() == before;

@@ -309,7 +309,10 @@ void OpChecker::checkClause(const ast::OpClauseStmt &clause) {
   case Clause::Routes:
     checkIndexNames(clause.names);
     checkIndexNames(clause.names2);
-    break;
+    for (ast::Expr *value : {clause.value, clause.value2})
+      if (value)
+        checkExprs(value);
+    return;
   case Clause::Updates:
     checkSaved(clause.names, /*resultsToo=*/false);
     checkIndexNames(clause.names2);

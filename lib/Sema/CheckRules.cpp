@@ -236,15 +236,34 @@ void ScheduleChecker::checkFunction(const ast::FnStmt &fn) {
     ScopeGuard scope(*this);
     for (const ast::Ident &param : fn.params)
       define(SymbolKind::Scalar, param);
+    bool isRecursive = false;
     walk(fn.value, [&](const ast::Expr *part) {
       auto *name = dyn_cast<ast::NameExpr>(part);
-      if (name && name->name == fn.name.name && !find(name->name))
-        diags.report(name->loc(), diag::RecursiveFunction).range(name->range) << name->name;
-      else if (name)
-        checkName(name->name, name->range);
+      if (!name || name->name != fn.name.name || find(name->name))
+        return;
+      diags.report(name->loc(), diag::RecursiveFunction).range(name->range) << name->name;
+      isRecursive = true;
     });
+    if (!isRecursive)
+      checkExpr(fn.value);
   }
   define(SymbolKind::Function, fn.name);
+}
+
+namespace {
+class FunctionChecker : public NameChecker {
+public:
+  using NameChecker::NameChecker;
+  void check(const ast::FnDecl &fn) {
+    ScopeGuard scope(*this);
+    checkParams(fn.params, /*mustBeUsed=*/true);
+    checkExpr(fn.value);
+  }
+};
+} // namespace
+
+void stage::sema::checkFunction(const Program &program, const ast::File &file, const ast::FnDecl &fn) {
+  FunctionChecker(program, file).check(fn);
 }
 
 void ScheduleChecker::checkUnit(const ast::ExprStmt &stmt) {

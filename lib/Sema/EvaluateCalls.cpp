@@ -1,5 +1,6 @@
 //===- EvaluateCalls.cpp - calls at compile time --------------------------===//
 #include "EvaluatorSupport.h"
+#include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Evaluator.h"
@@ -25,8 +26,11 @@ std::optional<CTValue> Evaluator::evaluateCall(const ast::CallExpr *expr, const 
   const CTValue *local = env.find(callee->name);
   if (local && local->getKind() == CTValue::Kind::Function)
     return evaluateFunction(expr, *local->getFunction(), env);
-  if (!local && !program.lookup(env.getFile(), callee->name) && findBuiltin(callee->name))
+  const ast::Decl *decl = local ? nullptr : program.lookup(env.getFile(), callee->name);
+  if (!local && !decl && findBuiltin(callee->name))
     return evaluateBuiltinCall(expr, callee->name, env);
+  if (auto *fn = llvm::dyn_cast_or_null<ast::FnDecl>(decl))
+    return evaluateFunction(expr, *fn, env);
 
   std::optional<CTValue> value = evaluate(expr->callee, env);
   if (!value)
@@ -59,6 +63,29 @@ std::optional<CTValue> Evaluator::evaluateFunction(const ast::CallExpr *expr, co
     if (!value)
       return std::nullopt;
     inner.define(fn.params[i].name, std::move(*value));
+  }
+  calling.push_back(&fn);
+  std::optional<CTValue> result = evaluate(fn.value, inner);
+  calling.pop_back();
+  return result;
+}
+
+/// The body sees the declarations of the file of the function, and its parameters.
+std::optional<CTValue> Evaluator::evaluateFunction(const ast::CallExpr *expr, const ast::FnDecl &fn,
+                                                   const Environment &env) {
+  auto matched = matchArguments(fn.params, expr->args, fn.name.name, expr->range, diags);
+  if (!matched)
+    return std::nullopt;
+  if (calling.size() >= maxCallDepth || llvm::is_contained(calling, &fn))
+    return report(expr, diag::RecursiveFunction, fn.name.name);
+  if (!work(expr))
+    return std::nullopt;
+  Environment inner(program.getFile(fn));
+  for (size_t i = 0; i != fn.params.size(); ++i) {
+    std::optional<CTValue> value = evaluateParam(fn.params[i], (*matched)[i], inner, env);
+    if (!value)
+      return std::nullopt;
+    inner.define(fn.params[i].name.name, std::move(*value));
   }
   calling.push_back(&fn);
   std::optional<CTValue> result = evaluate(fn.value, inner);
@@ -141,6 +168,14 @@ std::optional<CTValue> Evaluator::evaluateBuiltinCall(const ast::CallExpr *expr,
                       .Case("sin", [](double x) { return std::sin(x); })
                       .Case("cos", [](double x) { return std::cos(x); })
                       .Default(nullptr);
+  if (name == "size" && expr->args.size() == 1) {
+    std::optional<CTValue> list = evaluate(expr->args[0].value, env);
+    if (!list)
+      return std::nullopt;
+    if (list->getKind() != CTValue::Kind::List)
+      return report(expr->args[0].value, diag::WrongKind, "a list", list->describeKind());
+    return CTValue::integer(int64_t(list->getElements().size()));
+  }
   bool isMinMax = name == "min" || name == "max";
   bool isUnary = function || name == "abs" || name == "floor";
   if (!isMinMax && !isUnary && name != "ceildiv")

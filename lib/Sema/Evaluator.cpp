@@ -83,6 +83,8 @@ std::optional<CTValue> Evaluator::evaluate(const ast::Expr *expr, const Environm
       return std::nullopt;
     return isTuple ? CTValue::tuple(std::move(*elements)) : CTValue::list(std::move(*elements));
   }
+  case ast::NodeKind::ListForExpr:
+    return evaluateListFor(llvm::cast<ast::ListForExpr>(expr), env);
   case ast::NodeKind::CompoundExpr: { // as a dim of a declared tensor: the product
     Size product = sizes.one();
     for (const ast::Ident &part : llvm::cast<ast::CompoundExpr>(expr)->indices) {
@@ -97,6 +99,50 @@ std::optional<CTValue> Evaluator::evaluate(const ast::Expr *expr, const Environm
   default:
     return report(expr, diag::NotCompileTime, "'" + textOf(expr) + "'");
   }
+}
+
+/// Counts a call, or an element of a list; false after a report, once there are too many.
+bool Evaluator::work(const ast::Expr *expr) {
+  if (workLeft && --workLeft)
+    return true;
+  report(expr, diag::TooMuchWork, llvm::Twine(maxWork));
+  return false;
+}
+
+std::optional<CTValue> Evaluator::evaluateListFor(const ast::ListForExpr *expr, const Environment &env) {
+  std::optional<CTValue> source = evaluate(expr->source, env);
+  if (!source)
+    return std::nullopt;
+  std::vector<CTValue> elements;
+  auto add = [&](CTValue value) {
+    Environment inner(env);
+    inner.define(expr->variable.name, std::move(value));
+    std::optional<CTValue> element = work(expr) ? evaluate(expr->element, inner) : std::nullopt;
+    if (element)
+      elements.push_back(std::move(*element));
+    return element.has_value();
+  };
+  if (source->getKind() == CTValue::Kind::Range) {
+    auto getBound = [&](const CTValue &bound) {
+      Size size = bound.getSize(sizes);
+      if (!size)
+        report(expr->source, diag::NotAnInteger, "an end of the range", format(bound));
+      return size ? getValue(size, expr->source->range, "an end of the range") : std::nullopt;
+    };
+    std::optional<int64_t> begin = getBound(source->getElements()[0]), end = getBound(source->getElements()[1]);
+    if (!begin || !end)
+      return std::nullopt;
+    for (int64_t i = *begin; i < *end; ++i)
+      if (!add(CTValue::integer(i)))
+        return std::nullopt;
+  } else if (source->getKind() == CTValue::Kind::List) {
+    for (const CTValue &element : source->getElements())
+      if (!add(element))
+        return std::nullopt;
+  } else {
+    return report(expr->source, diag::WrongKind, "a range or a list", source->describeKind());
+  }
+  return CTValue::list(std::move(elements));
 }
 
 std::optional<std::vector<CTValue>> Evaluator::evaluateAll(ArrayRef<ast::Expr *> exprs, const Environment &env) {

@@ -89,6 +89,12 @@ void NameChecker::checkName(StringRef name, SMRange range) {
 void NameChecker::checkExpr(const ast::Expr *expr) {
   if (auto *name = dyn_cast<ast::NameExpr>(expr))
     return checkName(name->name, name->range);
+  if (auto *list = dyn_cast<ast::ListForExpr>(expr)) {
+    checkExpr(list->source);
+    ScopeGuard scope(*this);
+    define(SymbolKind::Scalar, list->variable);
+    return checkExpr(list->element);
+  }
   if (auto *compound = dyn_cast<ast::CompoundExpr>(expr))
     for (const ast::Ident &part : compound->indices)
       checkName(part.name, part.range);

@@ -129,6 +129,7 @@ void checkOp(const Program &program, const ast::File &file, const ast::OpDecl &o
 void checkStrategy(const Program &program, const ast::File &file, const ast::StrategyDecl &strategy,
                    ExtendsChecker &extends);
 void checkSchedule(const Program &program, const ast::File &file, const ast::ScheduleDecl &schedule);
+void checkFunction(const Program &program, const ast::File &file, const ast::FnDecl &fn);
 void checkConfig(const Program &program, const ast::File &file, const ast::ConfigDecl &config, ExtendsChecker &extends,
                  ConfigNames &configs);
 void checkJob(const Program &program, const ast::File &file, const ast::JobDecl &job, ExtendsChecker &extends);

@@ -36,6 +36,9 @@ void stage::sema::forEachChild(const Expr *expr, llvm::function_ref<void(const E
     visitAll(tuple->elements);
   } else if (auto *list = dyn_cast<ListExpr>(expr)) {
     visitAll(list->elements);
+  } else if (auto *list = dyn_cast<ListForExpr>(expr)) {
+    visit(list->source);
+    visit(list->element);
   } else if (auto *sized = dyn_cast<SizedIndexExpr>(expr)) {
     visit(sized->index);
     visit(sized->size);

@@ -1,4 +1,4 @@
-//===- Calls.cpp - min, max, ceildiv, div, % and lookups ------------------===//
+//===- Calls.cpp - min, max, ceildiv, div, %, lookups and shares ----------===//
 //
 // Problem: say as much as possible about what is not a polynomial, without
 // assuming the values of symbols (only that divisors are not zero).
@@ -140,6 +140,23 @@ Size Impl::lookup(llvm::StringRef table, llvm::ArrayRef<Size> indices) {
     if (isPoison(index))
       return index;
   return call(AtomKind::Lookup, indices, table);
+}
+
+/// All blocks together get all of it.
+Size Impl::share(llvm::StringRef table, llvm::ArrayRef<Size> args) {
+  for (Size arg : args)
+    if (isPoison(arg))
+      return arg;
+  return args.size() == 1 ? args.front() : call(AtomKind::Share, args, table);
+}
+
+Size SizeContext::share(llvm::StringRef table, Size total, llvm::ArrayRef<std::pair<Size, Size>> blocks) {
+  llvm::SmallVector<Size, 5> args = {total};
+  for (auto [index, count] : blocks) {
+    args.push_back(index);
+    args.push_back(count);
+  }
+  return impl->share(table, args);
 }
 
 Size SizeContext::lookup(llvm::StringRef table, llvm::ArrayRef<Size> indices) { return impl->lookup(table, indices); }

@@ -1,6 +1,7 @@
 //===- Evaluate.cpp - values, substitution and symbols of sizes -----------===//
 #include "SizeNode.h"
 #include "llvm/ADT/StringSet.h"
+#include <numeric>
 
 using namespace stage;
 
@@ -136,6 +137,53 @@ private:
     return result;
   }
 
+  SizeValue evaluateShare(const Atom *atom) {
+    std::shared_ptr<const SizeTable> table = binding.lookupTable(atom->name);
+    if (!table)
+      return {SizeError::UnboundSymbol, atom->name.str(), {}};
+    std::vector<int64_t> asked; // -1 for the one that gets most
+    int64_t numBlocks = 1;
+    bool isGood = table->dims.size() == 1;
+    std::string text = "share(" + atom->name.str();
+    for (size_t i = 0; i < atom->args.size(); ++i) {
+      bool isLargest = i % 2 == 1 && getKind(atom->args[i]) == AtomKind::LargestEntry;
+      SizeValue value = isLargest ? SizeValue() : evaluate(atom->args[i]);
+      if (!value)
+        return value;
+      text += ", " + (isLargest ? "max" : value.value.str());
+      isGood &= value.value.isInteger() && value.value.num >= 0 && !isTooLarge(value.value);
+      asked.push_back(isLargest ? -1 : int64_t(value.value.num));
+      if (i > 0 && i % 2 == 0) { // a number of blocks
+        isGood &= asked.back() > 0 && asked[i - 1] < asked.back() &&
+                  !__builtin_mul_overflow(numBlocks, asked.back(), &numBlocks);
+      }
+    }
+    if (!isGood || int64_t(table->entries.size()) % numBlocks != 0 ||
+        llvm::none_of(table->entries, [](int64_t entry) { return entry > 0; }))
+      return {SizeError::NoEntry, text + ")", {}};
+    auto [known, isNew] = table->combined.values.try_emplace(asked);
+    if (isNew) {
+      auto [shares, isFirst] = table->combined.shares.try_emplace(asked.front());
+      if (isFirst)
+        shares->second = apportion(table->entries, asked.front());
+      known->second = Rational::integer(addUpBlock(shares->second, llvm::makeArrayRef(asked).drop_front()));
+    }
+    return checked(known->second);
+  }
+
+  /// What the block gets that pairs of an index and a number of blocks say.
+  static int64_t addUpBlock(llvm::ArrayRef<int64_t> shares, llvm::ArrayRef<int64_t> blocks) {
+    if (blocks.empty())
+      return std::accumulate(shares.begin(), shares.end(), int64_t(0));
+    size_t length = shares.size() / blocks[1];
+    if (blocks[0] >= 0)
+      return addUpBlock(shares.slice(blocks[0] * length, length), blocks.drop_front(2));
+    int64_t most = 0;
+    for (; !shares.empty(); shares = shares.drop_front(length))
+      most = std::max(most, addUpBlock(shares.take_front(length), blocks.drop_front(2)));
+    return most;
+  }
+
   /// Of a size that is one call or symbol.
   static std::optional<AtomKind> findKind(Size size) {
     llvm::ArrayRef<Term> terms = size.getNode()->terms;
@@ -148,6 +196,8 @@ private:
   SizeValue evaluateCall(const Atom *atom) {
     if (atom->kind == AtomKind::Lookup)
       return evaluateLookup(atom);
+    if (atom->kind == AtomKind::Share)
+      return evaluateShare(atom);
     if (atom->kind == AtomKind::Overflow)
       return fail(SizeError::Overflow);
     if (atom->kind == AtomKind::TooDeep)
@@ -233,6 +283,12 @@ private:
       for (Size index : atom->args)
         indices.push_back(rebuild(index));
       return context.lookup(atom->name, indices);
+    }
+    if (atom->kind == AtomKind::Share) {
+      llvm::SmallVector<Size, 5> args;
+      for (Size arg : atom->args)
+        args.push_back(rebuild(arg));
+      return context.getImpl().share(atom->name, args);
     }
     Size result = rebuild(atom->args[0]);
     for (Size arg : atom->args.drop_front())

@@ -6,6 +6,7 @@
 //   primary := digits | symbol | '(' sum ')' | call | lookup
 //   lookup  := name '[' index (',' index)* ']'        index := sum | 'max' | 'sum'
 //   call    := ('min' | 'max' | 'ceildiv' | 'div') '(' sum (',' sum)+ ')' | 'overflow()' | 'toodeep()' | 'undefined()'
+//            | 'share' '(' name ',' sum (',' (sum | 'max') ',' sum)* ')'
 //            | 'with' '(' (name ',' sum ',')+ sum ')'        names for the last sum, and those between
 //
 // No word is reserved: `min` is a symbol unless `(` follows, `div` unless it stands
@@ -161,22 +162,42 @@ private:
     }
   }
 
+  /// A size, or a word that means all entries.
+  std::optional<Size> parseIndex() {
+    llvm::StringRef word = peekWord(), before = rest;
+    rest = rest.drop_front(word.size());
+    skipSpace();
+    bool isAll = (word == "max" || word == "sum") && (rest.startswith(",") || rest.startswith("]"));
+    rest = isAll ? rest : before;
+    return !isAll ? parseSum() : word == "max" ? context.largestEntry() : context.sumOfEntries();
+  }
+
   /// Behind `name[`.
   std::optional<Size> parseLookup(llvm::StringRef name) {
     llvm::SmallVector<Size, 2> indices;
     do {
-      llvm::StringRef word = peekWord(), before = rest;
-      rest = rest.drop_front(word.size());
-      skipSpace();
-      bool isAll = (word == "max" || word == "sum") && (rest.startswith(",") || rest.startswith("]"));
-      rest = isAll ? rest : before;
-      std::optional<Size> index =
-          !isAll ? parseSum() : word == "max" ? context.largestEntry() : context.sumOfEntries();
+      std::optional<Size> index = parseIndex();
       if (!index)
         return std::nullopt;
       indices.push_back(*index);
     } while (take(","));
     return take("]") ? std::optional<Size>(context.lookup(name, indices)) : std::nullopt;
+  }
+
+  /// Behind `share(`.
+  std::optional<Size> parseShare() {
+    llvm::StringRef table = peekWord();
+    rest = rest.drop_front(table.size());
+    llvm::SmallVector<Size, 5> args;
+    while (!table.empty() && take(",")) {
+      bool isIndex = args.size() % 2 == 1;
+      std::optional<Size> arg = isIndex ? parseIndex() : parseSum();
+      if (!arg || (isIndex && *arg == context.sumOfEntries()))
+        return std::nullopt;
+      args.push_back(*arg);
+    }
+    bool isWhole = args.size() % 2 == 1 && take(")");
+    return isWhole ? std::optional<Size>(context.getImpl().share(table, args)) : std::nullopt;
   }
 
   std::optional<Size> parseCall(llvm::StringRef name) {
@@ -187,6 +208,8 @@ private:
         return take(")") ? std::optional<Size>(poison) : std::nullopt;
     if (name == "with")
       return parseWith();
+    if (name == "share")
+      return parseShare();
     llvm::SmallVector<Size, 4> args;
     do {
       std::optional<Size> arg = parseSum();

@@ -129,6 +129,9 @@ private:
     case AtomKind::Lookup:
       printLookup(atom);
       return;
+    case AtomKind::Share:
+      printShare(atom);
+      return;
     case AtomKind::LargestEntry:
       os << "max";
       return;
@@ -168,6 +171,15 @@ private:
     llvm::interleave(
         atom->args, [&](Size index) { printEnclosed(index, !isEntryWord(index.getSymbol())); }, [&] { os << ", "; });
     os << ']';
+  }
+
+  void printShare(const Atom *atom) {
+    os << "share(" << atom->name;
+    for (size_t i = 0; i < atom->args.size(); ++i) {
+      os << ", ";
+      printEnclosed(atom->args[i], i % 2 == 0 || !isEntryWord(atom->args[i].getSymbol()));
+    }
+    os << ')';
   }
 
   void printPower(const Factor &factor) {

@@ -103,6 +103,7 @@ static bool isIntegral(AtomKind kind, llvm::ArrayRef<Size> args) {
   case AtomKind::FloorDiv:
   case AtomKind::CeilDiv:
   case AtomKind::Lookup:
+  case AtomKind::Share:
   case AtomKind::LargestEntry:
   case AtomKind::SumOfEntries:
     return true;

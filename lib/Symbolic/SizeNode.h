@@ -42,7 +42,8 @@ enum class AtomKind : uint8_t {
   Min,
   Max,
   Lookup,
-  LargestEntry, ///< This and the next stand for an index of a lookup only.
+  Share, ///< Of a table; the total, and then an index and a number of blocks in turn.
+  LargestEntry, ///< This and the next stand for an index only.
   SumOfEntries,
   Sum,
   Overflow,
@@ -56,7 +57,7 @@ struct Atom {
   /// Calls and factor sums on the longest path below this atom, itself included; 0 for symbols.
   unsigned depth;
   bool integral; ///< See Size::isIntegral; kept here, as calls are shared and walking them again is exponential.
-  llvm::StringRef name;      ///< Of a symbol, or of the table of a lookup.
+  llvm::StringRef name;      ///< Of a symbol, or of the table of a lookup or a share.
   llvm::ArrayRef<Size> args; ///< Of a call. A Sum has one: the sum, primitive (see splitContent).
 };
 
@@ -160,6 +161,7 @@ struct SizeContext::Impl {
   Size mod(Size a, Size b);
   Size extremum(AtomKind kind, Size a, Size b); ///< Min and Max.
   Size lookup(llvm::StringRef table, llvm::ArrayRef<Size> indices);
+  Size share(llvm::StringRef table, llvm::ArrayRef<Size> args); ///< As the atom has them.
 
   SizeContext &context;
   llvm::BumpPtrAllocator arena;

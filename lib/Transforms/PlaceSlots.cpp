@@ -63,8 +63,17 @@ void SlotPlacer::place(Op &op) {
       if (!llvm::is_contained(last, axis))
         append(axis);
   llvm::for_each(last, append);
+  noteSources(op);
   if (!op.def->vjpOf)
     firstByIntegers[getIntegers(op)] = &op;
+}
+
+/// Where a load says how full slots are: into how many parts of the tokens it is.
+void SlotPlacer::noteSources(const Op &op) {
+  const Routing &routing = *op.def->getRouting();
+  for (SlotLoad &load : graph.mesh.getSlotLoads())
+    if (routing.toSlots && !op.def->vjpOf && load.slots == op.extents[routing.slot].dim)
+      load.sources = graph.mesh.getGroupSymbol(graph.sizes, op.indexAxes[routing.slot]);
 }
 
 /// The axes that are wanted on the target where what is routed is used, or comes from, outer first.

@@ -26,7 +26,7 @@ namespace stage {
 
 class SlotPlacer {
 public:
-  SlotPlacer(const WantedShardings &wanted, DiagnosticEngine &diags) : wanted(wanted), diags(diags) {}
+  SlotPlacer(Graph &graph, const WantedShardings &wanted, DiagnosticEngine &diags) : graph(graph), wanted(wanted), diags(diags) {}
 
   /// Calls `f` for the indices of tokens whose axes an op before has decided.
   void forEachToken(const Op &op, llvm::function_ref<void(unsigned index, const AxisList &axes)> f);
@@ -35,9 +35,11 @@ public:
 
 private:
   const Op *findFirst(const Op &op) const;
+  void noteSources(const Op &op);
   AxisList findWanted(const Op &op) const;
   std::optional<AxisList> findWantedByUser(const Op &user, unsigned operand, unsigned dim) const;
 
+  Graph &graph;
   const WantedShardings &wanted;
   DiagnosticEngine &diags;
   /// By the integers that say where tokens go.

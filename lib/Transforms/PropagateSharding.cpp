@@ -38,7 +38,7 @@ using namespace stage;
 namespace {
 class Propagator {
 public:
-  Propagator(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), wanted(graph), settler(graph, wanted, diags), slots(wanted, diags) {}
+  Propagator(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), wanted(graph), settler(graph, wanted, diags), slots(graph, wanted, diags) {}
 
   void run() {
     for (Block &phase : graph.getPhases())
@@ -272,6 +272,8 @@ private:
   /// A sharded extent owes that the axes divide it, twice where they deal it from both ends; said once per extent and
   /// parts. So do the blocks that a table lists, but not what they are blocks of.
   void oweDivision(const Extent &extent, llvm::ArrayRef<PlacedAxis> axes, SMLoc loc, llvm::StringRef where) {
+    if (graph.mesh.findUnevenSlots(extent.dim))
+      return; // as many as come
     const PlacedAxis *listed = llvm::find_if(axes, [](const PlacedAxis &axis) { return axis.isListed(); });
     if (listed != axes.end()) {
       const BlockLengths &lengths = graph.mesh.getBlockLengths(*listed);

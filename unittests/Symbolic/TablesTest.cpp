@@ -1,6 +1,7 @@
 //===- TablesTest.cpp - sizes that are looked up --------------------------===//
 #include "stage/Symbolic/Size.h"
 #include "gtest/gtest.h"
+#include <limits>
 
 using namespace stage;
 
@@ -75,6 +76,47 @@ TEST_F(TablesTest, Values) {
   EXPECT_EQ(value("hist[max, sum]"), 18); // the larger of two sums
   EXPECT_EQ(value("hist[sum, max]"), 16); // the sum of two largest
   EXPECT_EQ(value("hist[sum, sum]"), 30);
+}
+
+TEST_F(TablesTest, SharesPrintAndFold) {
+  for (const char *text : {"share(load, n, coord.ep, ep)", "share(load, B*S, max, 2)", "share(load, n, i, 2, max, 2)", "2*share(load, 7, (max), 4)"})
+    EXPECT_EQ(canonical(text), text);
+  EXPECT_EQ(canonical("share(load, n)"), "n"); // all of it
+  EXPECT_EQ(canonical("share(load, 1/0, i, 2)"), "undefined()");
+  EXPECT_TRUE(read("share(load, n, i, 2)").isIntegral());
+  for (const char *text : {"share(load)", "share(load, n, i)", "share(load, n, sum, 2)", "share(3, n, i, 2)", "share(load, n, i, 2"})
+    EXPECT_FALSE(ctx.parse(text)) << text;
+  Size read = this->read("share(load, n, i, m)");
+  EXPECT_EQ(substitute(read, [&](llvm::StringRef name) { return name == "n" ? ctx.constant(9) : Size(); }).str(),
+            "share(load, 9, i, m)");
+}
+
+// The method of A. Hamilton by its definition: quotas rounded down, and one more for the largest remainders.
+TEST_F(TablesTest, SharesOfATotal) {
+  EXPECT_EQ(apportion({13, 2, 7, 0, 9, 1, 5, 3}, 64), (std::vector<int64_t>{21, 3, 11, 0, 14, 2, 8, 5}));
+  EXPECT_EQ(apportion({1, 1, 1}, 5), (std::vector<int64_t>{2, 2, 1})); // of equal ones the first
+  EXPECT_EQ(apportion({0, 5}, 3), (std::vector<int64_t>{0, 3}));
+  EXPECT_EQ(apportion({7}, 0), (std::vector<int64_t>{0}));
+  int64_t large = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(apportion({large, large}, large), (std::vector<int64_t>{large / 2 + 1, large / 2}));
+  // 12, 3, 0, 12 of 27: of 9 these get 4, 1, 0 and 4.
+  EXPECT_EQ(value("share(load, 9, 0, 4)"), 4);
+  EXPECT_EQ(value("share(load, 9, 2, 4)"), 0);
+  EXPECT_EQ(value("share(load, 9, 0, 2)"), 5);
+  EXPECT_EQ(value("share(load, 9, m, 2, 0, 2)"), 0);
+  EXPECT_EQ(value("share(load, 9, max, 2)"), 5);
+  EXPECT_EQ(value("share(load, 9, max, 2, 1, 2)"), 4); // the larger one of the second quarters of both halves
+  EXPECT_EQ(value("share(load, 9, max, 4)"), 4);
+  EXPECT_EQ(value("share(load, 9, 0, 1)"), 9);
+}
+
+TEST_F(TablesTest, SharesWithoutValues) {
+  EXPECT_EQ(missing("share(load, 9, 4, 4)"), "share(load, 9, 4, 4)");
+  EXPECT_EQ(missing("share(load, 9, 0, 3)"), "share(load, 9, 0, 3)");
+  EXPECT_EQ(missing("share(load, 9/2, 0, 2)"), "share(load, 9/2, 0, 2)");
+  EXPECT_EQ(missing("share(hist, 9, 0, 2)"), "share(hist, 9, 0, 2)");
+  EXPECT_EQ(evaluate(read("share(none, 9, 0, 2)"), binding).error, SizeError::UnboundSymbol);
+  EXPECT_EQ(evaluate(read("share(load, 9, i, 2)"), binding).error, SizeError::UnboundSymbol);
 }
 
 TEST_F(TablesTest, NoValues) {

@@ -153,6 +153,13 @@ struct ListExpr : Expr {
   ArrayRef<Expr *> elements;
   AST_CLASSOF(ListExpr)
 };
+/// `[e for i in a..b]`: e for each i, of a range or of a list.
+struct ListForExpr : Expr {
+  Expr *element;
+  Ident variable;
+  Expr *source;
+  AST_CLASSOF(ListForExpr)
+};
 /// `...` or `...a`: a pack of indices or dims.
 struct EllipsisExpr : Expr {
   StringRef name; ///< Empty: the anonymous pack.
@@ -299,7 +306,7 @@ struct ExprStmt : Stmt {
 /// A clause of an op's body that is not `let` or `result =`:
 ///   whole e, u;  fold t carrying lse: f32[b, s] = e;  mask window(s, t, w);  flops = e;  bytes = e;  class = attention;
 ///   saves q, key;  saves lse: f32[b, s];  saves nothing;  backward flops = e, recomputing e;
-///   linear x;  scan c;  routes b, s -> x, c;  updates c along t;  opaque;  stop_gradient;
+///   linear x;  scan c;  routes b, s -> x, c by load if all;  updates c along t;  opaque;  stop_gradient;
 struct OpClauseStmt : Stmt {
   enum class Clause : uint8_t { Whole, Fold, Mask, Flops, Bytes, FlopClass, Saves, BackwardFlops, Linear, Scan, Routes, Updates, Opaque, StopGradient };
   Clause clause;
@@ -309,8 +316,8 @@ struct OpClauseStmt : Stmt {
   Ident word;             ///< the mask's kind
   Ident extraName;        ///< `lse` of `saves lse: T` and of `carrying lse: T`
   TensorType *extraType = nullptr;
-  Expr *value = nullptr;  ///< flops, bytes, class, backward flops
-  Expr *value2 = nullptr; ///< recomputing
+  Expr *value = nullptr;  ///< flops, bytes, class, backward flops; `by` of routes
+  Expr *value2 = nullptr; ///< recomputing; `if` of routes
   Expr *formula = nullptr; ///< of what is carried; null: not said
   AST_CLASSOF(OpClauseStmt)
 };
@@ -513,6 +520,12 @@ struct OpDecl : Decl {
   /// LetStmt (`let` and `result = ...` / `z = ...` as Assign) and OpClauseStmt.
   ArrayRef<Stmt *> body;
   AST_CLASSOF(OpDecl)
+};
+/// `fn f(n, s: real = 1) = e;`: of values that are known at compile time.
+struct FnDecl : Decl {
+  ArrayRef<Param> params;
+  Expr *value;
+  AST_CLASSOF(FnDecl)
 };
 /// Also `model`: a module that a job can run.
 struct ModuleDecl : Decl {

@@ -150,6 +150,24 @@ struct BlockLengths {
   std::string str() const;
 };
 
+/// How full the slots are into which ops route what (OpDef.h). Every source, a rank with tokens of its own, deals out its part of the
+/// choices along the target in proportion to the entries of a table, in whole numbers (apportion()). Where all of them
+/// find a slot, targets have as many slots as come: the size of the dim says their number on average, and those of a rank are
+/// what its part of the target gets from its part of the sources.
+struct SlotLoad {
+  const Dim *slots = nullptr, *target = nullptr;
+  std::string table; ///< One entry per position of the target.
+  Size choices;      ///< Of all sources.
+  Size sources;      ///< How many there are; null as long as nobody knows: one.
+  bool isDropless = true; ///< Targets have as many slots as come; else all have equally many.
+  SMLoc loc;
+
+  Size getNumSources() const { return sources ? sources : choices.getContext().one(); }
+  Size getChoicesOfSource() const { return choices / getNumSources(); }
+  /// The most slots that a position of the target has, of all sources together where each has as many.
+  Size getMostSlots() const;
+};
+
 /// The named array of ranks. Its axes are the atoms of which everything else is made: where a strategy reads the same
 /// ranks in two ways, the axes of both readings are groups of the factors that they have in common.
 class Mesh {
@@ -169,6 +187,19 @@ public:
   uint32_t addBlockLengths(BlockLengths lengths);
   bool hasBlockLengths() const { return !blockLengths.empty(); }
   const BlockLengths &getBlockLengths(const PlacedAxis &axis) const { return blockLengths[axis.lengths]; }
+  /// One for each dim of slots, which must be new.
+  void addSlotLoad(SlotLoad load) { slotLoads.push_back(std::move(load)); }
+  llvm::ArrayRef<SlotLoad> getSlotLoads() const { return slotLoads; }
+  llvm::MutableArrayRef<SlotLoad> getSlotLoads() { return slotLoads; }
+  /// Of a dim of slots; null if there is none.
+  const SlotLoad *findSlotLoad(const Dim *slots) const;
+  /// The same if targets have as many slots as come.
+  const SlotLoad *findUnevenSlots(const Dim *slots) const {
+    const SlotLoad *load = findSlotLoad(slots);
+    return load && load->isDropless ? load : nullptr;
+  }
+  /// Ranks may have different parts of a dim.
+  bool isUneven() const { return hasBlockLengths() || !slotLoads.empty(); }
   const Axis &operator[](AxisId id) const { return axes[id]; }
   std::optional<AxisId> find(llvm::StringRef name) const;
   /// The axes that the name of an axis or of a group means; nothing if it is neither.
@@ -195,6 +226,7 @@ private:
   llvm::SmallVector<Axis, 6> axes;
   llvm::SmallVector<AxisGroup, 2> groups;
   std::vector<BlockLengths> blockLengths; ///< Each once.
+  std::vector<SlotLoad> slotLoads;        ///< By dim: each once, few.
 };
 
 enum class ReduceKind : uint8_t { Sum, Max, Min };
@@ -248,6 +280,13 @@ struct Constraint {
 /// Elements a rank holds of one extent under `axes`: size / product of the axes. Where one of these deals by a table, it
 /// depends on the rank's coordinate there; of axes in `over` it is the most that any coordinate has.
 Size getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<PlacedAxis> axes, AxisSet over = 0);
+/// Slots a rank holds per position that it has of the target, on average, where these have as many as come: exact, and with the number of
+/// its positions a whole number. `target` is the target's extent, null where what is split has none, and `over` is as above.
+Size getLocalSlots(const Mesh &mesh, const SlotLoad &load, const Extent *target, llvm::ArrayRef<PlacedAxis> targetAxes,
+                   llvm::ArrayRef<PlacedAxis> slotAxes, AxisSet over = 0);
+/// Elements a rank holds of several extents, each under its axes (absent: none).
+llvm::SmallVector<Size, 8> getLocalSizes(const Mesh &mesh, llvm::ArrayRef<Extent> extents, llvm::ArrayRef<AxisList> axes,
+                                         AxisSet over = 0);
 /// Elements a rank holds of a value, those among them that pad flat storage: ceil(elements / n) for each flat axis of
 /// size n.
 Size getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,

@@ -76,6 +76,9 @@ public:
   std::optional<Positions> split(const Positions &whole, const PlacedAxis &axis, int64_t part) const;
   /// The value of a size; nothing if it is no whole number.
   std::optional<int64_t> getSize(Size size) const;
+  /// How many positions there are. Of slots that are as many as come there are as many for all as one has at most: the others
+  /// stay empty.
+  std::optional<int64_t> getSize(const Extent &extent) const;
   /// What a rank holds along an extent that is split over `axes`, outer first. A negative rank holds everything: the
   /// one device of an unsharded run. Nothing if the split does not come out even.
   std::optional<Positions> getPositions(const Extent &extent, llvm::ArrayRef<PlacedAxis> axes, int64_t rank) const;

@@ -41,6 +41,9 @@ struct TrafficReport {
   __int128 count = 0;
   __int128 bytes = 0; ///< That the rank puts in: of ranks that differ the one that puts in most.
   __int128 least = 0; ///< The one that puts in least.
+  /// Where ranks differ what traces say: of each group the most that a member puts in or, of an all_to_all, gets. Of groups that
+  /// differ the one that says most. Otherwise 0.
+  __int128 agreed = 0;
   /// What leaves the rank of these bytes where members pass on to their neighbours what is not theirs (RingCost.h).
   __int128 getMoved() const;
 };
@@ -61,7 +64,10 @@ struct StageReport {
   __int128 parameters = 0, buffers = 0;
   /// FLOPs of all ranks of the stage, recomputation and padding included.
   __int128 flops = 0;
-  /// Of these one unit, by its kind, chunk and environment.
+  /// Of these what experts compute whose slots a load makes different from rank to rank (0 without one), and what the busiest rank
+  /// computes of it.
+  __int128 expertFlops = 0, mostExpertFlops = 0;
+  /// Of all one unit, by its kind, chunk and environment.
   std::map<std::tuple<PhaseKind, unsigned, unsigned>, __int128> unitFlops;
   std::vector<TrafficReport> traffic; ///< In the order of first use.
   std::vector<CopyReport> copies;     ///< Likewise.

@@ -54,6 +54,9 @@ public:
   /// The exact value; nothing (unreported) if it has none.
   std::optional<Rational> getExact(const CTValue &value);
 
+  /// The nearest number; reported at `range` if it is none.
+  std::optional<double> getDouble(const CTValue &value, SMRange range);
+
   /// Evaluates a `require`; false after reporting that it does not hold, or that it has no value. That it holds is owed
   /// from then on, whatever the sizes.
   bool checkRequire(const ast::RequireStmt &require, const Environment &env);
@@ -70,6 +73,9 @@ public:
   bool isOutOfSteps() const { return stepsLeft == 0; }
   /// Counts a step; false if none was left.
   bool step() { return stepsLeft && --stepsLeft; }
+
+  /// Calls of declared functions, and elements of lists, that one program may take.
+  static constexpr uint64_t maxWork = uint64_t(1) << 22;
 
   const Program &getProgram() const { return program; }
   SizeContext &getSizes() { return sizes; }
@@ -89,13 +95,15 @@ private:
   std::optional<CTValue> evaluateModelQuery(const ast::CallExpr *expr);
   std::optional<CTValue> evaluateBalanced(const ast::CallExpr *expr);
   std::optional<CTValue> evaluateFunction(const ast::CallExpr *expr, const ast::FnStmt &fn, const Environment &env);
+  std::optional<CTValue> evaluateFunction(const ast::CallExpr *expr, const ast::FnDecl &fn, const Environment &env);
+  std::optional<CTValue> evaluateListFor(const ast::ListForExpr *expr, const Environment &env);
+  bool work(const ast::Expr *expr);
   std::optional<CTValue> evaluateMinMax(const ast::CallExpr *expr, bool isMin, ArrayRef<CTValue> args);
   std::optional<CTValue> evaluateIndex(const ast::IndexExpr *expr, const Environment &env);
   std::optional<CTValue> makeSize(Size size, const ast::Expr *expr);
   std::optional<CTValue> makeReal(double value, Size exact, const ast::Expr *expr);
   /// Says which symbol has no value.
   void reportUnbound(Size size, StringRef symbol, SMRange range);
-  std::optional<double> getDouble(const CTValue &value, SMRange range);
   std::optional<std::vector<CTValue>> evaluateAll(ArrayRef<ast::Expr *> exprs, const Environment &env);
   std::optional<CTValue> report(const ast::Expr *expr, diag::ID id, const llvm::Twine &a = "",
                                 const llvm::Twine &b = "");
@@ -109,7 +117,9 @@ private:
   bool owesDivisions = true; ///< Off while a scalar is evaluated.
   bool sawDivision = false;  ///< The size under evaluation has recorded what it owes.
   uint64_t stepsLeft = UINT64_MAX;
-  llvm::SmallVector<const ast::FnStmt *, 4> calling; ///< Functions under evaluation.
+  /// Calls of declared functions, and elements of lists that are made, that are still allowed.
+  uint64_t workLeft = maxWork;
+  llvm::SmallVector<const ast::Node *, 4> calling; ///< Functions under evaluation.
 };
 
 } // namespace stage::sema

@@ -10,10 +10,11 @@
 //   local * t == s                       // true, by pointer
 //   s.mod(t), s.ceilDiv(t), s.floorDiv(t), min(s, t), max(s, t)
 //   ctx.lookup("load", {i})            // entry i of a table that a binding has: `load[i]`
+//   ctx.share("load", n, {{i, 4}})     // n dealt out as its entries are: what the i-th quarter of them gets
 //
 // Canonical form: a sum of monomials; a monomial is a rational coefficient times
 // powers (negative ones for divisors) of atoms; an atom is a symbol, one of
-// `% min max ceildiv div` or a lookup over canonical arguments, or a sum that stands in a
+// `% min max ceildiv div share` or a lookup over canonical arguments, or a sum that stands in a
 // divisor. Monomials and atoms have a fixed order that depends on their printed
 // form only, so that it is the same in every run (law L11).
 //
@@ -97,12 +98,19 @@ struct SizeTable {
     Combined(const Combined &) {}
     Combined &operator=(const Combined &) {
       values.clear();
+      shares.clear();
       return *this;
     }
     std::map<std::vector<int64_t>, std::optional<Rational>> values; ///< Nothing: no number holds it.
+    std::map<int64_t, std::vector<int64_t>> shares;                 ///< By the total that is dealt out.
   };
   mutable Combined combined;
 };
+
+/// `total` dealt out in whole numbers that are in proportion to the weights as nearly as can be: each gets what comes out, rounded
+/// down, and of those with the largest remainders, the first of equal ones first, each gets one more (largest remainder method, A. Hamilton
+/// 1792). The weights are at least 0, and one of them is above.
+std::vector<int64_t> apportion(llvm::ArrayRef<int64_t> weights, int64_t total);
 
 /// What the values of symbols are. Absent symbols make an evaluation fail.
 class SizeBinding {
@@ -207,6 +215,10 @@ public:
   Size symbol(llvm::StringRef name);
   /// The entry of a table at these indices.
   Size lookup(llvm::StringRef table, llvm::ArrayRef<Size> indices);
+  /// What a block gets where `total` is dealt out in proportion to the entries of a table in one dimension (apportion()). Of each
+  /// pair the second says into how many equal blocks those of the one before are cut, and the first which one it is, or
+  /// largestEntry(): that one which gets most. Without pairs it is the total. The table must come out even.
+  Size share(llvm::StringRef table, Size total, llvm::ArrayRef<std::pair<Size, Size>> blocks);
   /// In place of an index of a lookup: of all entries there the largest, or their sum.
   Size largestEntry();
   Size sumOfEntries();
