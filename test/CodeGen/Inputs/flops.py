@@ -33,7 +33,7 @@ def gpt(tokens):
         {"contraction": 3 * linear, "attention": fused["attention"], "recomputed": fused["recomputed"]}
 
 
-COUNTED = {"linear", "linear_t", "contract", "scores", "mix", "attention", "head_attention"}
+COUNTED = {"linear", "linear_t", "contract", "qkv", "head_qkv", "gate_up", "scores", "mix", "attention", "head_attention"}
 OTHERS = {"add", "rms_norm", "layer_norm", "rope", "swiglu", "gelu", "dropout", "lookup", "row_max", "slice", "update",
           "exp_sum_and_pick", "mean_loss", "causal_softmax", "send", "recv", "all_gather", "all_reduce",
           "reduce_scatter"}

@@ -34,7 +34,7 @@ PUBLISHED = {
 
 # Degrees and sequence parallelism of what is written, and the operators that count.
 TRACED = [(1, 1, 1, 1, "false"), (2, 2, 2, 2, "true"), (1, 4, 4, 1, "false"), (4, 1, 1, 4, "true"), (1, 2, 4, 4, "true")]
-COUNTED = {"linear", "linear_t", "contract", "attention", "head_attention"}
+COUNTED = {"linear", "linear_t", "contract", "qkv", "head_qkv", "gate_up", "attention", "head_attention"}
 
 
 def run(command):
