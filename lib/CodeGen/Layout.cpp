@@ -2,6 +2,7 @@
 #include "Layout.h"
 #include "stage/CodeGen/Diagnostics.h"
 #include "stage/IR/Costs.h"
+#include "stage/IR/Prefetch.h"
 
 using namespace stage;
 
@@ -43,20 +44,22 @@ int64_t IterationSums::find(uint64_t n) const {
 
 /// Takes up an op of an item, or of a body of its loop, of which `nodes` and `slots` are those so far. A permute has its
 /// recv, which makes the result, and then its send.
-void NodeLayout::append(Segment &segment, std::vector<Op *> &nodes, const Graph &graph, Op &op, unsigned &slots) {
+void NodeLayout::append(Segment &segment, std::vector<Op *> &nodes, const Graph &graph, Op &op, Ahead &ahead) {
   bool isSlot = isReleaseOfPrefetched(op);
   if (!isSlot && !stage::hasNode(graph, op))
     return;
   if (!isSlot)
-    positions.try_emplace(&op, Position{unsigned(&segment - segments.data()), unsigned(nodes.size()), slots});
+    positions.try_emplace(&op, Position{unsigned(&segment - segments.data()), unsigned(nodes.size()), op.isPrefetched ? ahead.gathers : ahead.slots});
   if (op.isPrefetched) {
-    if (op.kind == OpKind::Fetch)
-      nodesPerSlot = 2; // of each: V14
-    else
+    if (op.kind == OpKind::AllGather) {
       anyPrefetched = &op;
+      ++ahead.gathers;
+    }
     return;
   }
-  slots += isSlot;
+  if (isSlot && op.getOperand(0)->getOp()->getOperand(0)->getOp()->kind == OpKind::Fetch)
+    nodesPerSlot = 2; // of each: V14
+  ahead.slots += isSlot;
   nodes.insert(nodes.end(), isSlot ? nodesPerSlot : op.kind == OpKind::Permute ? 2 : 1, &op);
 }
 
@@ -66,27 +69,33 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) : 
     segment.item = &item;
     segment.start = numNodes;
     segment.firstSlot = numSlots;
-    unsigned number = segments.size() - 1, slots = 0;
+    segment.firstGather = numGathers;
+    unsigned number = segments.size() - 1;
+    Ahead ahead;
     switch (item.kind) {
     case ProgramItem::Kind::Op:
-      append(segment, segment.ops.emplace_back(), graph, *item.op, slots);
+      append(segment, segment.ops.emplace_back(), graph, *item.op, ahead);
       segment.numNodes = segment.ops.front().size();
-      segment.numSlots = slots;
+      numSlots += ahead.slots;
+      numGathers += ahead.gathers;
       break;
     case ProgramItem::Kind::Loop: {
       segment.ops.resize(item.op->bodies.size());
-      std::vector<uint64_t> nodesOfCase(segment.ops.size()), slotsOfCase(segment.ops.size());
+      std::vector<uint64_t> nodesOfCase(segment.ops.size()), slotsOfCase(segment.ops.size()), gathersOfCase(segment.ops.size());
       forEachBody(item, [&](Block &body, int64_t) {
-        slots = 0;
+        ahead = {};
         for (auto &op : body)
-          append(segment, segment.ops[body.getNumber()], graph, *op, slots);
+          append(segment, segment.ops[body.getNumber()], graph, *op, ahead);
         nodesOfCase[body.getNumber()] = segment.ops[body.getNumber()].size();
-        slotsOfCase[body.getNumber()] = slots;
+        slotsOfCase[body.getNumber()] = ahead.slots;
+        gathersOfCase[body.getNumber()] = ahead.gathers;
       });
       segment.nodes = IterationSums(item, std::move(nodesOfCase));
       segment.slots = IterationSums(item, std::move(slotsOfCase));
+      segment.gathers = IterationSums(item, std::move(gathersOfCase));
       segment.numNodes = segment.nodes.getTotal();
-      segment.numSlots = segment.slots.getTotal();
+      numSlots += segment.slots.getTotal();
+      numGathers += segment.gathers.getTotal();
       loops[item.op->loop].push_back(number);
       break;
     }
@@ -102,9 +111,10 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) : 
       break;
     }
     numNodes += segment.numNodes;
-    numSlots += segment.numSlots;
   }
-  numAhead = std::min<uint64_t>(numSlots, uint64_t(graph.prefetch) + 1);
+  uint64_t held = countHeldAhead(items), most = uint64_t(graph.prefetch) + 1;
+  numAhead = std::min(numGathers, most - std::min(held, most));
+  numNodes -= (numSlots - numGathers) * nodesPerSlot;
   for (const Segment &segment : segments)
     if (auto first = firstWork ? std::nullopt : segment.findFirstWork())
       firstWork = {*findPosition(first->first, first->second), first->first};
@@ -178,7 +188,7 @@ uint64_t NodeLayout::getPosition(const Segment &segment, int64_t iteration, unsi
     nodes += segment.nodes.getBefore(iteration);
     slotsBefore += segment.slots.getBefore(iteration);
   }
-  uint64_t filled = numSlots - numAhead;
+  uint64_t filled = numGathers - numAhead;
   return numAhead * nodesPerSlot + nodes - (slotsBefore > filled ? (slotsBefore - filled) * nodesPerSlot : 0);
 }
 
@@ -207,9 +217,8 @@ std::optional<uint64_t> NodeLayout::findPosition(const Op *op, int64_t iteration
   if (!segment)
     return std::nullopt;
   if (!op->isPrefetched)
-    return getPosition(*segment, iteration, position.place, position.slots);
-  // As many are released before it as stand before it.
-  uint64_t number = segment->firstSlot + position.slots + (loop ? segment->slots.getBefore(iteration) : 0);
+    return getPosition(*segment, iteration, position.place, position.ahead);
+  uint64_t number = segment->firstGather + position.ahead + (loop ? segment->gathers.getBefore(iteration) : 0);
   unsigned place = op->kind == OpKind::Fetch ? 0 : nodesPerSlot - 1;
   return place + (number < numAhead ? number * nodesPerSlot : getPositionOfSlot(number - numAhead));
 }

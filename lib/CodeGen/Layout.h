@@ -41,16 +41,18 @@ private:
   uint64_t total = 0;
 };
 
-/// A run of nodes of a template: one item of the program. Where a gather ahead is released another one runs, if there is
-/// one more: there is a *slot* for it, which is counted here as a node, or as two where each has a fetch before it.
+/// A run of nodes of a template: one item of the program. Where a gather ahead is released, one of an earlier unit among
+/// them, another one runs, if there is one more: there is a *slot* for it, which is counted here as a node, or as two where
+/// each has a fetch before it.
 struct Segment {
   const ProgramItem *item;
   uint64_t start = 0, firstSlot = 0; ///< Nodes, and the slots among them, of the segments before.
-  uint64_t numNodes = 0, numSlots = 0;
+  uint64_t firstGather = 0;          ///< Gathers ahead that stand in these.
+  uint64_t numNodes = 0;
   /// Those with nodes, in order: of a loop per case, else one list. A permute stands there twice, for its recv and for
   /// its send; for a slot its release does.
   llvm::SmallVector<std::vector<Op *>, 1> ops;
-  IterationSums nodes, slots; ///< Of a loop.
+  IterationSums nodes, slots, gathers; ///< Of a loop.
 
   bool isLoop() const { return item->kind == ProgramItem::Kind::Loop; }
   /// Of a loop: the ops of an iteration.
@@ -92,11 +94,15 @@ public:
 
 private:
   /// Where an op stands: in its (first) segment, among the nodes of an iteration, behind so many slots of it. A gather
-  /// ahead stands nowhere: it is the next of those behind these slots.
+  /// ahead stands nowhere: it is the next one behind so many others of the iteration.
   struct Position {
-    unsigned segment, place, slots;
+    unsigned segment, place, ahead;
   };
-  void append(Segment &segment, std::vector<Op *> &nodes, const Graph &graph, Op &op, unsigned &slots);
+  /// What there is so far in an iteration.
+  struct Ahead {
+    unsigned slots = 0, gathers = 0;
+  };
+  void append(Segment &segment, std::vector<Op *> &nodes, const Graph &graph, Op &op, Ahead &ahead);
   uint64_t getPosition(const Segment &segment, int64_t iteration, unsigned place, unsigned slots) const;
   uint64_t getPositionOfSlot(uint64_t number) const;
 
@@ -105,8 +111,8 @@ private:
   llvm::DenseMap<const Op *, Position> positions;
   llvm::DenseMap<const Value *, Position> recvs;
   llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> loops; ///< Their segments, in order.
-  uint64_t numNodes = 0, numSlots = 0;
-  uint64_t numAhead = 0; ///< Gathers that run when the unit begins; as many slots are empty at its end.
+  uint64_t numNodes = 0, numSlots = 0, numGathers = 0;
+  uint64_t numAhead = 0; ///< Gathers that run when the unit begins; the others fill the first slots.
   unsigned nodesPerSlot = 1;
   const Op *anyPrefetched = nullptr; ///< They are all of one stream.
   std::optional<std::pair<uint64_t, const Op *>> firstWork;

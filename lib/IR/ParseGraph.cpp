@@ -394,7 +394,10 @@ bool TextParser::parseRule() {
   }
   if (!expect("over") || !parseAxes(rule.axes))
     return false;
-  rule.keeps = rule.kind == RuleKind::PartitionParameters && consume("keep");
+  if (rule.kind == RuleKind::PartitionParameters && consume("keep")) {
+    rule.depth = consume("last");
+    rule.keeps = !rule.depth;
+  }
   if (rule.partitionsState() && consume("units") && !parseList("(", ")", [&] {
         std::optional<PathPattern> unit = parsePattern();
         if (unit)

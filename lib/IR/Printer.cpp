@@ -210,8 +210,8 @@ private:
     }
     os << (rule.isApart ? " apart over " : " over ");
     printAxes(os, graph.mesh, rule.axes);
-    if (rule.keeps)
-      os << " keep";
+    if (rule.keeps || (rule.kind == RuleKind::PartitionParameters && rule.depth))
+      os << (rule.keeps ? " keep" : " keep last");
     if (!rule.units.empty()) {
       os << " units (";
       llvm::interleaveComma(rule.units, os, [&](const PathPattern &unit) { printQuoted(os, unit.getText()); });

@@ -49,10 +49,23 @@ private:
 };
 } // namespace
 
-SplitCases stage::splitCases(Graph &graph, const Op &repeat, const std::vector<bool> &isChosen) {
+/// `choice`: 1 for chosen iterations, 0 for others.
+static SplitCases split(Graph &graph, const Op &repeat, const IterationCases &choice) {
+  struct Run {
+    unsigned number;
+    bool isChosen;
+    int64_t length;
+  };
+  std::vector<Run> runs; // of one case and one choice
+  for (int64_t i = 0; i < choice.getNumIterations();) {
+    const IterationCases::Run &chosen = choice.getRun(i);
+    int64_t end = repeat.cases.getRuns().empty() ? chosen.end : std::min(chosen.end, repeat.cases.getRun(i).end);
+    runs.push_back({repeat.cases.get(i), chosen.number == 1, end - i});
+    i = end;
+  }
   std::vector<bool> chosen(repeat.bodies.size(), false), others(chosen);
-  for (size_t i = 0; i < isChosen.size(); ++i)
-    (isChosen[i] ? chosen : others)[repeat.cases.get(i)] = true;
+  for (const Run &run : runs)
+    (run.isChosen ? chosen : others)[run.number] = true;
   SplitCases split;
   std::vector<unsigned> numbers(chosen.size());
   for (unsigned number = 0; number < chosen.size(); ++number) {
@@ -67,10 +80,23 @@ SplitCases stage::splitCases(Graph &graph, const Op &repeat, const std::vector<b
   if (split.additions.empty())
     return split;
   IterationCases cases;
-  for (size_t i = 0; i < isChosen.size(); ++i) {
-    unsigned number = repeat.cases.get(i);
-    cases.append(isChosen[i] ? numbers[number] : number, 1);
-  }
+  for (const Run &run : runs)
+    cases.append(run.isChosen ? numbers[run.number] : run.number, run.length);
   CaseSplitter(graph, repeat.loop).run(split, cases);
   return split;
+}
+
+SplitCases stage::splitCases(Graph &graph, const Op &repeat, const std::vector<bool> &isChosen) {
+  IterationCases choice;
+  for (bool chosen : isChosen)
+    choice.append(chosen, 1);
+  return split(graph, repeat, choice);
+}
+
+SplitCases stage::splitLastIteration(Graph &graph, const Op &repeat, int64_t count) {
+  IterationCases choice;
+  if (count > 1)
+    choice.append(0, count - 1);
+  choice.append(1, 1);
+  return split(graph, repeat, choice);
 }

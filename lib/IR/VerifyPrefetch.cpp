@@ -97,6 +97,14 @@ private:
       report(op, "runs ahead on another stream than " + context.name(first->getResult()));
   }
 
+  /// A block is the other one, or stands where that does in a later phase, which has kept what was gathered.
+  static bool belongs(const Block &from, const Block &block) {
+    const Op *loop = from.getParent(), *other = block.getParent();
+    if (&from == &block || &from.getTop() == &block.getTop())
+      return &from == &block;
+    return loop && other ? loop->loop == other->loop && from.getNumber() == block.getNumber() : !loop && !other;
+  }
+
   bool verifyRelease(const Op &op) {
     if (op.getNumOperands() == 0 || op.getNumResults()) {
       report(op, "takes what an all_gather made, and makes nothing");
@@ -108,7 +116,7 @@ private:
         report(op, context.name(operand) + " is not made by the op that makes " + context.name(op.getOperand(0)));
         return false;
       }
-    if (gather->kind != OpKind::AllGather || gather->getBlock() != op.getBlock() ||
+    if (gather->kind != OpKind::AllGather || !belongs(*gather->getBlock(), *op.getBlock()) ||
         gather->getNumResults() != op.getNumOperands()) {
       report(op, "takes all that an all_gather of its block made");
       return false;

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
+#include "SplitLastUnit.h"
 #include "stage/IR/Diagnostics.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "llvm/ADT/StringSet.h"
@@ -147,7 +148,10 @@ public:
       }
     }
     good &= lowerPipeline();
-    return lowerLayerStatements(graph, ofLayers, evaluator) && good; // may speak of the pipeline's stages
+    if (!lowerLayerStatements(graph, ofLayers, evaluator) || !good) // may speak of the pipeline's stages
+      return false;
+    splitLastUnit(graph);
+    return true;
   }
 
 private:
@@ -296,10 +300,8 @@ private:
       if (!given || what != "parameters")
         return refuse(entry->range, "this entry of 'partition " + what + "'");
       if (given->name.name == "keep") {
-        std::optional<bool> keeps = evaluator.evaluateCondition(given->value, env);
-        if (!keeps)
+        if (!lowerKeep(*given, env, rule))
           return false;
-        rule.keeps = *keeps;
         continue;
       }
       std::optional<int64_t> prefetch = evaluator.evaluateInteger(given->value, env, "'prefetch'");
@@ -313,6 +315,22 @@ private:
     }
     graph.rules.push_back(std::move(rule));
     return true;
+  }
+
+  bool lowerKeep(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule) {
+    std::optional<sema::CTValue> value = evaluator.evaluate(entry.value, env);
+    if (!value)
+      return false;
+    if (value->getKind() == sema::CTValue::Kind::Word && value->getText() == "last") {
+      rule.depth = 1;
+      if (rule.units.empty())
+        diags.report(entry.value->loc(), diag::NotSupportedYet).range(entry.value->range)
+            << "'keep = last' without 'by unit', which says what a unit is,";
+      return !rule.units.empty();
+    }
+    std::optional<bool> keeps = evaluator.evaluateCondition(entry.value, env);
+    rule.keeps = keeps.value_or(false);
+    return keeps.has_value();
   }
 
   /// A strategy that extends another one replaces its rule.

@@ -1,5 +1,6 @@
 //===- UnitWalk.cpp - what a rank does in a unit, in order ----------------===//
 #include "stage/Memory/UnitWalk.h"
+#include "stage/IR/Prefetch.h"
 
 using namespace stage;
 
@@ -41,7 +42,7 @@ void UnitWalk::startPrefetching(llvm::ArrayRef<ProgramItem> items) {
   if (!prefetch)
     return;
   prefetching.items = items;
-  for (uint64_t i = 0; i <= prefetch && !prefetching.items.empty(); ++i)
+  for (uint64_t i = countHeldAhead(items); i <= prefetch && !prefetching.items.empty(); ++i)
     prefetchNext();
 }
 

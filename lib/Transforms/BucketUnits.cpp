@@ -25,13 +25,16 @@
 //   * in the step, scattered gradients become one where the first stands, and gathered
 //     shards where the last does.
 //
-// What differs in its axes or its virtual stage is apart; element types may differ.
+// What differs in its axes or its virtual stage is apart; element types may differ. What is kept
+// of the last unit (KeepLastUnit.h) is not gathered again.
 //
 // Limits: a unit that encloses others is gathered when it begins, not ahead. What is taken out
 // of flat storage or put there in several steps stays as it is.
 //
 //===----------------------------------------------------------------------===//
+#include "KeepLastUnit.h"
 #include "MergeCollectives.h"
+#include "stage/IR/ParameterUnits.h"
 #include "stage/IR/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
@@ -72,6 +75,12 @@ public:
     });
     for (Block &phase : graph.getPhases())
       visit(phase);
+    if (parameters && parameters->depth) {
+      llvm::StringMap<std::string> names;
+      for (auto &[param, name] : unitNames[parameters])
+        names[param->path] = name;
+      keepLastUnit(graph, names);
+    }
   }
 
 private:
@@ -101,43 +110,11 @@ private:
     }
   }
 
-  /// The first pattern that means a path. Those that are paths themselves are looked up, as there may be thousands.
-  struct Patterns {
-    llvm::StringMap<const PathPattern *> paths;
-    std::vector<const PathPattern *> others;
-
-    const PathPattern *find(llvm::StringRef path) const {
-      const PathPattern *found = paths.lookup(path);
-      for (const PathPattern *pattern : others)
-        if ((!found || pattern < found) && pattern->matchesPath(path))
-          return pattern;
-      return found;
-    }
-  };
-
-  const Patterns &getPatterns(const Rule &rule) {
-    auto [known, isNew] = patterns.try_emplace(&rule);
-    if (isNew)
-      for (const PathPattern &pattern : rule.units) {
-        std::string text = pattern.getText();
-        for (size_t at; (at = text.find("[*]")) != std::string::npos;)
-          text.erase(at, 3);
-        if (text.find_first_of("*{ ") == std::string::npos)
-          known->second.paths.try_emplace(text, &pattern);
-        else
-          known->second.others.push_back(&pattern);
-      }
-    return known->second;
-  }
-
-  /// The longest beginning of a path that a pattern means, and that; nothing if none does.
-  std::optional<std::pair<std::string, const PathPattern *>> findUnit(const Rule *rule, const Value &param) {
+  /// The unit of a parameter by its path; nothing if no pattern means it.
+  std::optional<std::pair<llvm::StringRef, const PathPattern *>> findUnit(const Rule *rule, const Value &param) {
     if (!rule || rule->units.empty())
       return std::nullopt;
-    for (llvm::StringRef path = param.path; !path.empty(); path = getScope(path))
-      if (const PathPattern *pattern = getPatterns(*rule).find(path))
-        return std::pair(path.str(), pattern);
-    return std::nullopt;
+    return units.try_emplace(rule, *rule).first->second.find(param.path);
   }
 
   /// Parameters that stand beside modules, not in one, are of one unit where one pattern means them and forward uses no
@@ -157,7 +134,7 @@ private:
       if (!unit)
         return;
       unsigned first = findFirstUse(*op.getResult(), forward);
-      names[op.getResult()] = unit->first;
+      names[op.getResult()] = unit->first.str();
       if (unit->first != op.getResult()->path)
         others.push_back(first);
       else if (op.getBlock() == &forward)
@@ -428,7 +405,7 @@ private:
   DiagnosticEngine &diags;
   const Rule *parameters = nullptr, *gradients = nullptr, *step = nullptr;
   const Stream *additions = nullptr;
-  llvm::DenseMap<const Rule *, Patterns> patterns;
+  llvm::DenseMap<const Rule *, ParameterUnits> units;
   llvm::DenseSet<const Value *> awaited; ///< Named by `after`.
   /// Per rule, the unit of each parameter that has one.
   llvm::DenseMap<const Rule *, llvm::DenseMap<const Value *, std::string>> unitNames;

@@ -22,6 +22,8 @@ struct SplitCases {
 
 /// Splits the cases of a repeat, which has `isChosen.size()` iterations.
 SplitCases splitCases(Graph &graph, const Op &repeat, const std::vector<bool> &isChosen);
+/// The same for the last one of `count` iterations.
+SplitCases splitLastIteration(Graph &graph, const Op &repeat, int64_t count);
 
 } // namespace stage
 

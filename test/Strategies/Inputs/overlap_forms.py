@@ -33,9 +33,10 @@ def check(what, found, expected, slack=0.0):
 
 
 for L in (4, 9, 16):
-    # Collectives as long as a layer's forward. Each direction waits for its first gather alone.
+    # Collectives as long as a layer's forward. Forward waits for its first gather alone, and so does backward where it gathers the last layer again.
     for job in ("chain", "two"):
-        check(f"FSDP, {job}, {L} layers", time("fsdp.stg", job, [f"L={L}"]), (4 * L + 4, 2))
+        check(f"FSDP, {job}, {L} layers", time("fsdp.stg", job, [f"L={L}"]), (4 * L + 3, 1))
+    check(f"FSDP, again, {L} layers", time("fsdp.stg", "again", [f"L={L}"]), (4 * L + 4, 2))
     # Buckets as long as a layer's backward: all are hidden, or, behind it, all but what the updates of L - 1 layers hide.
     buckets = ["--communication-units=2"]
     check(f"buckets beside backward, {L} layers", time("reduce-gradients.stg", "beside", [f"L={L}"], *buckets), (4 * L + 2, 0))
