@@ -26,6 +26,7 @@ ARGUMENTS = {
         "dp = 2, cp = 2, zero = 2",
         "pp = 2, dp = 2, tp = 2, zero = 3",
         "pp = 2, cp = 4, tp = 2, ring = true, zero = 1",
+        "pp = 4, dp = 2, tp = 2, zero = 1, pipeline_schedule = dualpipe",
     ],
     "megatron_moe": [
         "dp = 2, ep = 2",
@@ -37,7 +38,7 @@ ARGUMENTS = {
     "llama3": ["dp = 2, pp = 2, cp = 2, tp = 2", "dp = 2, pp = 2, cp = 1, tp = 2, chunks = 2, zero = 1, overlap = false"],
     "ring_attention": ["cp = 4", "dp = 2, cp = 4, uly = 2"],
     "zero": ["dp = 2", "dp = 3, stage = 2", "dp = 2, stage = 3", "dp = 2, stage = 3, keep = true"],
-    "fsdp": ["dp = 2", "dp = 2, replicas = 2, keep = true"],
+    "fsdp": ["dp = 2", "dp = 2, keep = false", "dp = 2, replicas = 2, keep = true"],
 }
 EXPERTS = [("moe", "Mixtral", "mixtral_8x7b")]
 MODELS = [("transformer", "GPT", "gpt2"), ("transformer", "GPT", "gpt3_175b"), ("transformer", "Llama", "llama2_7b"),
@@ -65,7 +66,7 @@ def main():
                 fused = ", fused = true" if model == "GPT" and "ring" in strategy + arguments else ""
                 path.write_text(
                     f"import std.configs ({config});\nimport std.{library} ({model});\n"
-                    f"import std.parallel ({strategy});\nimport std.schedules (gpipe);\n"
+                    f"import std.parallel ({strategy});\nimport std.schedules (gpipe, dualpipe);\n"
                     f"job prove {{\n  model = {model}({config}{fused});\n"
                     "  step = train(B = 48, S = 1024, microbatch = 1, optimizer = adamw);\n"
                     f"  precision = bf16_mixed;\n  strategy = {strategy}({arguments});\n}}\n")

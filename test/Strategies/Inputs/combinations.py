@@ -4,7 +4,7 @@
 
 Of job i of the list those with i % shards == shard. This file knows the shapes of two models, the degrees of a strategy and what
 Megatron-LM, DeepSpeed, and PyTorch's FSDP send (Korthikanti et al., arXiv 2205.05198; Narayanan et al., arXiv 2104.04473; Rajbhandari et
-al., arXiv 1910.02054; Zhao et al., arXiv 2304.11277; Jacobs et al., arXiv 2309.14509; Liu et al., arXiv 2310.01889), and nothing of a
+al., arXiv 1910.02054; Zhao et al., arXiv 2304.11277; Jacobs et al., arXiv 2309.14509; Liu et al., arXiv 2310.01889; DeepSeek-AI, arXiv 2412.19437), and nothing of a
 compiler. Compared are, exactly: FLOPs and what is made again; of each stage every kind of collective over every list of axes, how often
 and with how many bytes; elements of parameters, bytes of gradients and optimizer states; microbatches in flight; what a microbatch keeps.
 Each job is proved, its traces are verified, and of some the collectives in the traces are counted, too. With COUNT_ONLY in the
@@ -48,7 +48,7 @@ class Job:
     zero: int = 0
     units: bool = False
     prefetch: int = 0
-    keep: bool = False
+    keep: object = False  # True: all that forward gathers; "last": of its last unit
     bucket: int = 0  # 0: none, else bytes: 1, or more than there are
     bf16: bool = False  # in which gradients are reduced
     per_microbatch: bool = False
@@ -66,8 +66,29 @@ class Job:
     def chunks(self):
         """The virtual stages of each stage."""
         p = self.pp
-        second = {"interleaved": lambda r: [p + r], "zb_v": lambda r: [2 * p - 1 - r], "dualpipe_v": lambda r: [2 * p - 1 - r]}
+        second = {"interleaved": lambda r: [p + r], "zb_v": lambda r: [2 * p - 1 - r], "dualpipe_v": lambda r: [2 * p - 1 - r],
+                  "dualpipe": lambda r: [p - 1 - r]}
         return [[r] + second.get(self.schedule, lambda r: [])(r) for r in range(p)]
+
+    @property
+    def copies(self):
+        """Of the model, each with as many of the microbatches: chunk c is of copy c then."""
+        return 2 if self.schedule == "dualpipe" else 1
+
+    @property
+    def hasHalves(self):
+        return self.schedule in ("zb_h1", "zb_v", "dualpipe_v", "dualpipe")
+
+    @property
+    def ofChunk(self):
+        """Microbatches that pass a chunk."""
+        return self.microbatches // self.copies
+
+    def find_stage(self, virtual, chunk):
+        """Where a virtual stage is, in the copy that the chunk is of."""
+        if self.copies > 1:
+            return self.chunks[virtual][chunk]
+        return next(r for r, chunks in enumerate(self.chunks) if virtual in chunks)
 
     @property
     def sequences(self):  # of a step
@@ -142,6 +163,14 @@ def draw_more(j, rng):
         j.offload = "none"  # the host updates what is kept there; what is reduced in two types goes in that of the last
     if j.recompute == "full":
         j.group = rng.choice([1, 2, 3])
+
+
+def draw_last(j, rng):
+    """Apart again: two copies of a model in place of a V, and the last unit kept from forward to backward."""
+    if j.schedule == "dualpipe_v" and rng.random() < 0.6:
+        j.schedule, j.split, j.microbatches = "dualpipe", j.split[:j.pp], 2 * j.pp + rng.choice([0, 2])
+    if j.zero == 3 and j.units and not j.keep and j.strategy in ("combined", "fsdp") and rng.random() < 0.5:
+        j.keep = "last"
 
 
 def text(name, j):
@@ -256,9 +285,13 @@ class Traffic:
 
 
 def halves(j, r, chunk):
-    """Of how many microbatches backward runs in halves: of DualPipeV of those at either end."""
-    if j.schedule == "dualpipe_v":
-        return j.pp - r - 1 + (r + 1) - (r + 1) // 2 - (chunk == 1 and r % 2 == 0)
+    """Of how many microbatches backward runs in halves: of DualPipeV of those at either end. Two stages of DualPipe that mirror each other
+    are one of a V of half as many, whose first chunk is what enters at the nearer end."""
+    if j.schedule in ("dualpipe_v", "dualpipe"):
+        p, isFar = j.pp, chunk == 1
+        if j.copies > 1:
+            p, r, isFar = p // 2, min(r, p - 1 - r), (chunk == 1) == (r < p // 2)
+        return p - r - 1 + (r + 1) - (r + 1) // 2 - (isFar and r % 2 == 0)
     return j.microbatches if j.schedule in ("zb_h1", "zb_v") else 0
 
 
@@ -268,8 +301,7 @@ def add_activations(j, traffic):
     tokens = j.microbatch * S // (j.cp * j.uly)
     whole = tokens * D * act
     part, k = whole // j.tp, tokens * describe(j).kv * act // j.tp
-    place = {virtual: r for r, chunks in enumerate(j.chunks) for virtual in chunks}
-    last, m, again = len(place) - 1, j.microbatches, j.recompute in ("full", "lean")
+    last, m, again = len(j.split) - 1, j.ofChunk, j.recompute in ("full", "lean")
     for r, chunks in enumerate(j.chunks):
         add = lambda operation, axes, count, each: traffic.put(r, operation, axes, count, count * each)
         for c, virtual in enumerate(chunks):
@@ -303,7 +335,7 @@ def add_activations(j, traffic):
                 add("all_reduce", ["tp"], 3 * m, tokens * 4)
                 add("all_reduce", ["replica", "dp", "cp", "uly"], m, 4)
             for neighbour in (virtual - 1, virtual + 1):
-                if 0 <= neighbour <= last and place[neighbour] != r:
+                if 0 <= neighbour <= last and j.find_stage(neighbour, c) != r:
                     add("send", ["pp"], m, part if j.sequence else whole)
 
 
@@ -341,6 +373,14 @@ def find_pieces(j, r):
     return pieces
 
 
+def is_kept(j, r, x):
+    """Backward has what forward has gathered. A tied embedding is released last of all, and on several stages by each for itself."""
+    if j.keep == "last":
+        virtual = j.chunks[r][x.chunk]
+        return x.unit == 0 and j.pp == 1 if j.isTied else virtual == len(j.split) - 1 and x.unit == j.split[virtual] + 1
+    return j.keep
+
+
 def add_states(j, traffic):
     """What parameters and gradients send, and what a rank of each stage has: elements, bytes of gradients and of states."""
     cut, n = ["dp", "cp"], j.product(["dp", "cp"])
@@ -359,7 +399,7 @@ def add_states(j, traffic):
                 else:  # what is reduced in backward is at once what one half of it makes
                     split = halves(j, r, c) if operation != "all_gather" else 0
                     inHalves, inOne = len({(key(x), x.parameter.early) for x in mine}), len({key(x) for x in mine})
-                    traffic.put(r, operation, axes, split * inHalves + (j.microbatches - split) * inOne, j.microbatches * total)
+                    traffic.put(r, operation, axes, split * inHalves + (j.ofChunk - split) * inOne, j.ofChunk * total)
 
         def alone(x):
             return x.unit, x.index
@@ -382,7 +422,7 @@ def add_states(j, traffic):
         def gathered(x):  # what has been reduced at once in the step or, if nothing has, scattered at once before
             if reduced(x) and not j.per_microbatch:
                 return completed(x)
-            return scattered(x), inBackward and not j.units and halves(j, r, x.chunk) > 0 and x.parameter.early
+            return scattered(x), inBackward and not j.units and j.hasHalves and x.parameter.early
 
         def unit(x):
             return (x.unit if j.units else alone(x)), x.tied
@@ -398,10 +438,16 @@ def add_states(j, traffic):
             put("all_reduce", rest, some, completed if j.units or reduced(some[0]) else alone, bytes, not j.per_microbatch)
         if j.zero == 3:
             put("all_gather", cut, pieces, unit, weight, False)
-            put("all_gather", cut, [x for x in pieces if x.read and not j.keep], unit, weight, False)
+            put("all_gather", cut, [x for x in pieces if x.read and not is_kept(j, r, x)], unit, weight, False)
         if j.clip:
             traffic.put(r, "all_reduce", list(AXES), 1, 4)
-        if any(x.tied for x in pieces) and not any(x.copy for x in pieces):
+        if j.copies > 1:  # what two copies of the model have added up, of a shard where it is cut
+            own = [x for x in pieces if not x.copy]
+            # By unit, as far as nothing else is reduced between the scatter and this.
+            isAlone = lambda x: not j.units or bool(x.rest) and not j.per_microbatch
+            bundles = {(x.chunk, isAlone(x), alone(x) if isAlone(x) else unit(x)) for x in own}
+            traffic.put(r, "all_reduce", ["pp"], len(bundles), sum(x.shard for x in own) * 4)
+        elif any(x.tied for x in pieces) and not any(x.copy for x in pieces):
             traffic.put(r, "all_reduce", ["pp"], 1, sum(x.shard for x in pieces if x.tied) * 4)
         own = [x for x in pieces if not x.copy]
         held.append((sum(x.shard if j.zero == 3 else x.local for x in own), sum(4 * (x.shard if j.zero >= 2 else x.local) for x in own),
@@ -418,12 +464,12 @@ def count_host(j, r):
         return (0, 0, 12 * shards), (4 * shards + 4 * j.clip, weight * shards)
     # Contributions go once per microbatch, in the type in which they have been reduced. What is reduced once per step comes and goes for that; what
     # is not comes for the norm.
-    m, isCut = j.microbatches, j.zero == 3
-    reduced = lambda x: bool(x.rest) and not j.per_microbatch
+    m, isCut = j.ofChunk, j.zero == 3
+    reduced = lambda x: bool(x.rest) and not j.per_microbatch or j.copies > 1
     # An embedding that is the output layer, too, has two, which are added up where they are reduced, or else on the host.
     parts = lambda x: 2 if j.isTied and x.unit == x.index == 0 and not isCut and not j.per_microbatch else 1
     to = sum(x.shard * (m * parts(x) * (wire if isCut or j.per_microbatch and x.rest else 4) + 4 * reduced(x)) for x in own) + 4 * j.clip
-    back = sum(x.shard * (m * weight * (1 + (x.read and not j.keep)) + 4 * (reduced(x) or j.clip)) for x in own)
+    back = sum(x.shard * (m * weight * (1 + (x.read and not is_kept(j, r, x))) + 4 * (reduced(x) or j.clip)) for x in own)
     return (weight * shards, 4 * shards, (8 if weight == 4 else 12) * shards), (to, back)
 
 
@@ -431,7 +477,7 @@ def count_in_flight(j, r):
     """Microbatches, or chunks of them; of schedules in a V on the stage with the most."""
     p, m = j.pp, j.microbatches
     return {"gpipe": m, "one_f_one_b": min(m, p - r), "interleaved": min(2 * m, 2 * (p - r - 1) + p + 1), "zb_h1": min(m, p),
-            "zb_v": min(2 * m, 2 * p), "dualpipe_v": 2 * p + 1}[j.schedule]
+            "zb_v": min(2 * m, 2 * p), "dualpipe_v": 2 * p + 1, "dualpipe": p + 1}[j.schedule]
 
 
 #===--- comparisons ----------------------------------------------------------------------------------------------------------------===#
@@ -469,15 +515,15 @@ def compare(j, report, traffic):
                 check(f"stage {r} {what} of the host", stage["host_memory"][what], bytes)
             check(f"stage {r} to the host", copies["offload"], to)
             check(f"stage {r} from the host", copies["fetch"], back)
-        if j.schedule not in ("zb_v", "dualpipe_v"):
+        if j.schedule not in ("zb_v", "dualpipe_v", "dualpipe"):
             check(f"stage {r} in flight", memory["in_flight"], count_in_flight(j, r) if j.pp > 1 else 1)
         saved = count_saved(j)
         if saved and j.offload == "activations" and j.group == 1 and len(j.chunks[r]) == 1 and j.precision != "fp32" and 0 < r < j.pp - 1 and not halves(j, r, 0):
             check(f"stage {r} kept on the host", copies["offload"], j.microbatches * saved * j.split[r])
         for virtual, bytes in zip(j.chunks[r], memory["saved_per_microbatch"]):
-            if saved and not j.keep and j.offload != "activations" and j.precision != "fp32" and 0 < virtual < len(j.split) - 1 and not halves(j, r, 0):
+            if saved and j.keep is not True and j.offload != "activations" and j.precision != "fp32" and 0 < virtual < len(j.split) - 1 and not halves(j, r, 0):
                 check(f"stage {r} saved", bytes, saved * -(-j.split[virtual] // j.group))
-    if j.schedule in ("zb_v", "dualpipe_v"):
+    if j.schedule in ("zb_v", "dualpipe_v", "dualpipe"):
         check("in flight", max(stage["memory"]["in_flight"] for stage in report["stages"]), count_in_flight(j, 0))
     return wrong
 
@@ -508,6 +554,9 @@ def main():
     more = random.Random(SEED + 1)
     for j in drawn:
         draw_more(j, more)
+    apart = random.Random(SEED + 2)
+    for j in drawn:
+        draw_last(j, apart)
     jobs = {f"job{i}": j for i, j in enumerate(drawn) if i % int(shards) == int(shard)}
     program = os.path.join(scratch, "jobs.stg")
     os.makedirs(scratch, exist_ok=True)
