@@ -72,7 +72,7 @@ cl::opt<Streams> streams("streams", cl::desc("What a rank's nodes run on"), cl::
                                     clEnumValN(Streams::One, "one", "one for communication and one for computation, for "
                                                                     "simulators that have no others")),
                          cl::cat(category));
-cl::opt<unsigned> steps("steps", cl::desc("Training steps that traces are of (default: 1)"), cl::init(1),
+cl::opt<unsigned> steps("steps", cl::desc("Training steps that traces are of, or that a proof runs (default: 1)"), cl::init(1),
                         cl::value_desc("n"), cl::cat(category));
 cl::opt<bool> tracker("tracker", cl::desc("Write the inputs and outputs of every node, for memory tracking"),
                       cl::cat(category));
@@ -301,7 +301,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
     checkNeedsTraces(tracker, "--tracker");
     checkNeedsTraces(order.getNumOccurrences() > 0, "--order");
     checkNeedsTraces(streams.getNumOccurrences() > 0, "--streams");
-    checkNeedsTraces(steps.getNumOccurrences() > 0, "--steps");
+    checkNeedsTraces(steps.getNumOccurrences() > 0 && !prove, "--steps");
   }
   if (options.isComparison()) {
     // One plan has a graph, a proof and traces; many have a table.

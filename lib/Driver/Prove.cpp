@@ -232,7 +232,7 @@ bool stage::runProof(const DriverOptions &options) {
   noteChanges(inPasses, c.graph->binding, small.notes, larger);
   reference->binding = c.graph->binding;
   copyIterations(*reference, *c.graph);
-  std::optional<Proof> proof = prove(*reference, *c.graph, c.program.get(), c.diags);
+  std::optional<Proof> proof = prove(*reference, *c.graph, c.program.get(), c.diags, options.traces.steps);
   if (!proof)
     return false;
   if (!small.notes.empty())

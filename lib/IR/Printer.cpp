@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "TextWriter.h"
+#include "stage/IR/ParameterUnits.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
@@ -210,7 +211,7 @@ private:
     }
     os << (rule.isApart ? " apart over " : " over ");
     printAxes(os, graph.mesh, rule.axes);
-    if (rule.keeps || (rule.kind == RuleKind::PartitionParameters && rule.depth))
+    if (rule.keeps || keepsLastUnit(rule))
       os << (rule.keeps ? " keep" : " keep last");
     if (!rule.units.empty()) {
       os << " units (";

@@ -92,6 +92,6 @@ void stage::splitLastUnit(Graph &graph) {
   for (const Rule &rule : graph.rules) // the last one holds
     if (rule.kind == RuleKind::PartitionParameters)
       parameters = &rule;
-  if (parameters && parameters->depth && graph.mesh.getGroupSize(toSet(parameters->axes)) > 1)
+  if (parameters && keepsLastUnit(*parameters) && graph.mesh.getGroupSize(toSet(parameters->axes)) > 1)
     LastUnitSplitter(graph, *parameters).run();
 }

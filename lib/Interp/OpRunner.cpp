@@ -104,8 +104,13 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
         }))
       fault = makeFault(step.op, value, "is a parameter of iteration " + llvm::Twine(iteration) +
                                             ", which another stage runs");
-    if (value->getOp()->kind == OpKind::Param)
-      memory.params.insert({value, getIteration(value, step.frame)});
+    if (std::pair key(value, getIteration(value, step.frame)); value->getOp()->kind == OpKind::Param) {
+      memory.params.insert(key);
+      if (auto stored = memory.stored.find(key); stored != memory.stored.end())
+        return stored->second;
+      if (rank >= 0 && sources.isGiven(value, key.second))
+        fault = makeFault(step.op, value, "was not updated on this rank in the step before");
+    }
     TensorRef tensor = value->getOp()->kind == OpKind::Cache ? getCache(value, step, rank, memory)
                                                              : getSource(value, step, rank);
     if (!tensor)
@@ -304,11 +309,12 @@ std::optional<Fault> OpRunner::runUpdate(const Step &step, int64_t rank, RankMem
     return fault;
   if (op.getNumResults() && rank >= 0 && op.getResult()->sharding != param->sharding) { // the rank's shard of it
     auto sizes = pieces.getSizes(param->type);
-    auto dims = pieces.getPositions(op.getResult()->type, op.getResult()->sharding, rank);
-    TensorRef whole = sources.draw(param, getIteration(param, step.frame));
-    if (!sizes || !dims || !whole)
+    if (!sizes)
       return makeFault(&op, param, "cannot be split evenly");
-    before = std::make_shared<Tensor>(*extractFlat(*whole, dims->front()));
+    Tensor shard = param->sharding.flat.empty() ? flatten(*before, *sizes) : *before;
+    for (AxisId axis : llvm::makeArrayRef(op.getResult()->sharding.flat).drop_front(param->sharding.flat.size()))
+      shard = cutFlat(shard, graph.mesh[axis].size, graph.mesh.getCoordinate(rank, axis));
+    before = std::make_shared<Tensor>(std::move(shard));
   }
   Tensor gradient = *before;
   std::fill(gradient.data.begin(), gradient.data.end(), 0);

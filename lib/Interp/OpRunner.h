@@ -50,8 +50,8 @@ struct RankMemory {
   std::set<Instance> freed;
   /// Gradient buffers: by the first of the accumulations that share one, and the iteration.
   std::map<std::pair<const Op *, uint64_t>, Tensor> buffers;
-  /// Parameters after the step, and the gradients that they were updated with.
-  std::map<std::pair<const Value *, uint64_t>, TensorRef> updated, gradients;
+  /// Parameters after the step, and the gradients that they were updated with; and as the step before has left them.
+  std::map<std::pair<const Value *, uint64_t>, TensorRef> updated, gradients, stored;
   Caches caches;
   /// Parameters that were read.
   std::set<std::pair<const Value *, uint64_t>> params;

@@ -18,12 +18,16 @@ using namespace stage;
 namespace {
 class Prover {
 public:
-  Prover(Graph &referenceGraph, Graph &graph, const Program *program, DiagnosticEngine &diags)
-      : referenceGraph(referenceGraph), graph(graph), program(program), diags(diags), scale(findScale(referenceGraph)),
+  /// `before` has run the step before, if there is one.
+  Prover(Graph &referenceGraph, Graph &graph, const Program *program, DiagnosticEngine &diags, const Prover *before = nullptr)
+      : referenceGraph(referenceGraph), graph(graph), program(program), diags(diags),
+        scale(before ? before->scale : findScale(referenceGraph)),
         referenceSources(referenceGraph, scale), sources(graph, scale),
         reference(referenceGraph, referenceSources), findings(graph) {
     referenceSources.adoptTiles(sources);
     adoptRouting();
+    if (before)
+      startFrom(*before);
   }
 
   /// What other parts send is what they have computed; integers stay below the limits that the receiver has for them.
@@ -53,6 +57,8 @@ public:
       for (Prover *part : parts)
         runs.push_back(std::make_unique<ShardedRun>(*part->program, part->sources, part->unsharded, part->rounding,
                                                     part->findings, mode, mail));
+      for (auto [part, run] : llvm::zip(parts, runs))
+        run->startFrom(part->stored);
       bool isDone = ShardedRun::run(runs, diags), isGood = true;
       for (Prover *part : parts)
         if (!part->findings.isClean()) {
@@ -63,6 +69,8 @@ public:
         isGood = parts[i]->checkUpdates(*runs[i]) && parts[i]->checkResults();
       if (!isGood || !isDone)
         return false;
+      for (auto [part, run] : llvm::zip(parts, runs))
+        part->adoptUpdates(*run, mode);
     }
     return true;
   }
@@ -78,6 +86,26 @@ public:
   }
 
 private:
+  /// The step goes on with the parameters that the one before has left: the program as it was written, and one device, with
+  /// those of one device, and each rank with its own.
+  void startFrom(const Prover &before) {
+    llvm::DenseMap<unsigned, const Value *> written;
+    for (const Value *param : referenceSources.getParams())
+      written[referenceSources.getOrdinal(param->getOp())] = param;
+    for (auto &[key, tensor] : before.unsharded.updated) {
+      sources.set(key.first, key.second, tensor);
+      referenceSources.set(written.lookup(sources.getOrdinal(key.first->getOp())), key.second, tensor);
+    }
+    disturbed.stored = before.disturbedUpdates;
+    stored = before.updates;
+  }
+
+  void adoptUpdates(const ShardedRun &run, SendMode mode) {
+    for (const RankMemory &memory : run.getMemories())
+      if (mode == SendMode::Buffered) // else nothing computes
+        updates.push_back(memory.updated);
+  }
+
   /// Which tokens find a slot depends on which a rank has: the program as it was written routes them as the ranks do.
   void adoptRouting() {
     auto list = [](Graph &of) {
@@ -145,6 +173,7 @@ private:
     if (!runUnsharded(disturbed, /*isDisturbed=*/true) || !runUnsharded(unsharded, /*isDisturbed=*/false))
       return false;
     rounding = Rounding(unsharded, disturbed);
+    disturbedUpdates = disturbed.updated;
     if (outputs.empty())
       disturbed = RankMemory();
     return true;
@@ -398,6 +427,8 @@ private:
   Reference reference;
   RankMemory unsharded;
   RankMemory disturbed; ///< Kept where another part is sent some of it.
+  ShardedRun::Updates disturbedUpdates;
+  std::vector<ShardedRun::Updates> stored, updates; ///< Per rank: parameters before and after the step.
   std::set<unsigned> outputs; ///< Operands of `return` that others are sent.
   struct ReceivedInput {
     const Value *value;
@@ -412,13 +443,25 @@ private:
 };
 } // namespace
 
-std::optional<Proof> stage::prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags) {
+std::optional<Proof> stage::prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags, unsigned steps) {
   if (!checkSizes(reference, diags) || !checkSizes(graph, diags) || !checkProofSize(graph, program, diags))
     return std::nullopt;
-  Prover prover(reference, graph, program, diags);
-  if (!prover.runOnOneDevice() || (program && !Prover::runOnRanks(&prover, diags)))
-    return std::nullopt;
-  return prover.getProof();
+  std::unique_ptr<Prover> before;
+  Proof all;
+  for (unsigned step = 0; step < steps; ++step) {
+    auto prover = std::make_unique<Prover>(reference, graph, program, diags, before.get());
+    if (!prover->runOnOneDevice() || (program && !Prover::runOnRanks(prover.get(), diags)))
+      return std::nullopt;
+    Proof proof = prover->getProof();
+    proof.numCompared += all.numCompared;
+    proof.numOfRounding += all.numOfRounding;
+    proof.maxError = std::max(proof.maxError, all.maxError);
+    proof.maxAccepted = std::max(proof.maxAccepted, all.maxAccepted);
+    all = proof;
+    before = std::move(prover);
+  }
+  all.steps = steps;
+  return all;
 }
 
 /// True once every operand is in the sharding that its op needs.
@@ -504,6 +547,8 @@ std::optional<std::vector<Proof>> stage::prove(Workload &reference, Workload &wo
 
 void stage::print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof) {
   os << "proved";
+  if (proof.steps > 1)
+    os << ' ' << proof.steps << " steps";
   if (proof.isSharded) {
     os << " on mesh";
     if (graph.mesh.getNumRanks() == 1)

@@ -48,6 +48,12 @@ public:
   /// Runs the parts of a workload, or the one part. False if they were stuck or met a fault.
   static bool run(llvm::ArrayRef<std::unique_ptr<ShardedRun>> parts, DiagnosticEngine &diags);
   llvm::ArrayRef<RankMemory> getMemories() const { return memories; }
+  /// Begins with the parameters that another run, of the step before, has left on each rank.
+  using Updates = std::map<std::pair<const Value *, uint64_t>, TensorRef>;
+  void startFrom(llvm::ArrayRef<Updates> updated) {
+    for (auto [memory, ofRank] : llvm::zip(memories, updated))
+      memory.stored = ofRank;
+  }
   unsigned getStage(int64_t rank) const;
 
 private:

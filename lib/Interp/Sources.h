@@ -13,6 +13,7 @@
 
 #include "Tiles.h"
 #include <map>
+#include <set>
 
 namespace stage {
 
@@ -24,7 +25,11 @@ public:
   /// All of a parameter or buffer (in an iteration of its repeat), or of an input (in a microbatch).
   TensorRef draw(const Value *value, uint64_t instance);
   /// Gives one of them in place of what is drawn; to an input, what another part sends.
-  void set(const Value *value, uint64_t instance, TensorRef tensor) { known[{value, instance}] = tensor; }
+  void set(const Value *value, uint64_t instance, TensorRef tensor) {
+    known[{value, instance}] = tensor;
+    given.insert({value, instance});
+  }
+  bool isGiven(const Value *value, uint64_t instance) const { return given.count({value, instance}); }
   TensorRef getConstant(const Value *constant);
   /// Number of a parameter, buffer, input or random operator in the program; equal in every graph of one program.
   unsigned getOrdinal(const Op *op) const { return ordinals.lookup(op); }
@@ -70,6 +75,7 @@ private:
   /// By whether an op deals them out, the number of that or of the input, and the number of the result.
   std::map<std::tuple<bool, unsigned, unsigned>, Tiles> tiles;
   std::map<std::pair<const Value *, uint64_t>, TensorRef> known;
+  std::set<std::pair<const Value *, uint64_t>> given; ///< Of these, those that are not drawn.
 };
 
 } // namespace stage

@@ -75,7 +75,7 @@ public:
     });
     for (Block &phase : graph.getPhases())
       visit(phase);
-    if (parameters && parameters->depth) {
+    if (parameters && keepsLastUnit(*parameters)) {
       llvm::StringMap<std::string> names;
       for (auto &[param, name] : unitNames[parameters])
         names[param->path] = name;

@@ -15,8 +15,8 @@
 //                                            repeat layers { update(%w, %g, %m) clipped }
 //                                          }
 //
-// Algorithm: what the step does before its updates goes to a phase of its own, `reduce`; a
-// repeat of the step becomes one in each of the two. An add_norm behind each gradient that
+// Algorithm: what the step does before its updates goes to a phase of its own, `reduce`
+// (SplitStep.h). An add_norm behind each gradient that
 // an update takes adds to one sum per rank, whatever its iteration and stage. Of elements
 // that several ranks have, along axes that do not split the gradient and on the stages that
 // share a parameter, each adds its share.
@@ -25,9 +25,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "PipelineLayout.h"
+#include "SplitStep.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
-#include "llvm/ADT/DenseSet.h"
 
 using namespace stage;
 
@@ -41,12 +41,7 @@ public:
     Block *step = graph.findPhase(PhaseKind::Step);
     if (!graph.clip || !step || !findStages(*step))
       return;
-    Block &reduce = graph.getPhase(PhaseKind::Reduce);
-    split(*step, reduce);
-    for (auto &op : reduce)
-      for (auto &body : op->bodies)
-        if (!body->getTerminator())
-          body->append(std::make_unique<Op>(OpKind::Yield, op->loc));
+    splitStep(graph, *step, [&](Op &update, Block &reduce) { addNorm(update, reduce); });
     updateWith(*step, *appendReduction(*step));
   }
 
@@ -72,39 +67,6 @@ private:
       return false;
     }
     return !copiesOf.empty();
-  }
-
-  /// Moves all that no update makes to the end of a block of the other phase.
-  void split(Block &from, Block &to) {
-    std::vector<Op *> ops;
-    for (auto &op : from)
-      ops.push_back(op.get());
-    for (Op *op : ops) {
-      if (op->kind == OpKind::Yield)
-        continue;
-      if (op->kind == OpKind::Repeat) {
-        splitRepeat(*op, to);
-        continue;
-      }
-      bool isBehind = op->kind == OpKind::Update || op->kind == OpKind::Write;
-      for (const Value *operand : op->getOperands())
-        isBehind |= operand->getOp() && behind.contains(operand->getOp());
-      if (isBehind)
-        behind.insert(op);
-      else
-        to.append(from.take(op));
-      if (op->kind == OpKind::Update)
-        addNorm(*op, to);
-    }
-  }
-
-  void splitRepeat(Op &repeat, Block &to) {
-    auto loop = std::make_unique<Op>(static_cast<const OpAttributes &>(repeat));
-    for (auto &body : repeat.bodies) {
-      Block &other = loop->addBody(graph);
-      split(*body, other);
-    }
-    to.append(std::move(loop));
   }
 
   void addNorm(Op &update, Block &to) {
@@ -166,7 +128,6 @@ private:
   const PipelineLayout &layout;
   DiagnosticEngine &diags;
   Value *norm = nullptr; ///< What any add_norm makes: they make one sum.
-  llvm::DenseSet<const Op *> behind;
   llvm::DenseMap<const Op *, int64_t> copiesOf;
 };
 } // namespace

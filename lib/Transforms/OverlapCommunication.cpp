@@ -13,6 +13,8 @@
 // `apart` each set of axes has one. Messages between stages are communication over the axis of the pipeline. What adds
 // reduced contributions to gradients goes to a stream for that.
 //
+// Then the step goes in the order of forward where its gathers are beside that (OrderGathers.cpp).
+//
 // Why all finish: ops of a stream stand in the order of the program, which is the same on all members of a group. Of
 // all that has not finished the first one, in that order, is next on its stream on every member (law L13).
 //
@@ -20,6 +22,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "MergeCollectives.h"
+#include "OrderGathers.h"
 #include "stage/IR/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
@@ -112,4 +115,7 @@ private:
 };
 } // namespace
 
-void stage::overlapCommunication(Graph &graph, DiagnosticEngine &diags) { StreamAssigner(graph, diags).run(); }
+void stage::overlapCommunication(Graph &graph, DiagnosticEngine &diags) {
+  StreamAssigner(graph, diags).run();
+  orderGathers(graph);
+}

@@ -34,6 +34,7 @@ struct Proof {
   /// Of the values that were compared, those that are what rounding leaves of numbers that cancel: a proof cannot say
   /// anything about them, and no more about the errors that it accepts.
   uint64_t numOfRounding = 0;
+  unsigned steps = 1;
   bool isSharded = false;   ///< False: the graph has no shardings yet, and only its derivative was proved.
 };
 
@@ -43,7 +44,9 @@ constexpr int64_t maxProofRanks = 64;
 /// Proves a graph after its passes against one that means the same before them. `program` may be null: then only the
 /// unsharded run is compared. Both graphs must be bound to the same sizes, small ones. Every fault is reported, and
 /// gives nothing.
-std::optional<Proof> prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags);
+/// Several training steps are of the same microbatches: each begins with the parameters that the one before has left, on each rank with
+/// its own.
+std::optional<Proof> prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags, unsigned steps = 1);
 /// The same, for a graph after any passes: a program is made of it if its communication has been inserted.
 std::optional<Proof> prove(Graph &reference, Graph &graph, DiagnosticEngine &diags);
 
