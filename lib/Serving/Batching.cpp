@@ -108,6 +108,7 @@ void Scheduler::schedule(State &state, int64_t newTokens, Iteration &iteration) 
   iteration.newTokens += newTokens;
   iteration.cachedTokens += cached;
   iteration.attendedPairs += newTokens * cached + newTokens * (newTokens + 1) / 2;
+  iteration.twiceArea += newTokens == 1 ? 2 * (cached + 1) : newTokens * (2 * cached + newTokens);
   iteration.sampling += sequence.samples;
   iteration.logits += sequence.samples ? 1 + sequence.drafts : 0;
   iteration.drafts += sequence.drafts;

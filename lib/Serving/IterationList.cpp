@@ -37,6 +37,7 @@ void IterationList::printJson(llvm::json::OStream &json) const {
     for (auto [key, value] : {std::pair("new_tokens", iteration.newTokens),
                               {"cached_tokens", iteration.cachedTokens},
                               {"attended_pairs", iteration.attendedPairs},
+                              {"twice_area", iteration.twiceArea},
                               {"sampling", iteration.sampling},
                               {"logits", iteration.logits},
                               {"drafts", iteration.drafts},

@@ -11,7 +11,7 @@ using llvm::json::Value;
 
 double IterationCost::evaluate(const Iteration &iteration) const {
   return perIteration + perToken * double(iteration.newTokens) + perCachedToken * double(iteration.cachedTokens) +
-         perPair * double(iteration.attendedPairs) + perSequence * double(iteration.sequences.size()) +
+         perPair * double(iteration.attendedPairs) + perArea * (double(iteration.twiceArea) / 2) + perSequence * double(iteration.sequences.size()) +
          perLogit * double(iteration.logits);
 }
 
@@ -52,12 +52,13 @@ private:
                       : name == "token"        ? &result.perToken
                       : name == "cached_token" ? &result.perCachedToken
                       : name == "pair"         ? &result.perPair
+                      : name == "area"         ? &result.perArea
                       : name == "sequence"     ? &result.perSequence
                       : name == "logit"        ? &result.perLogit
                                                : nullptr;
       auto number = value.getAsNumber();
       if (!place)
-        fail(name, "there is no '" + name.str() + "', but 'iteration', 'token', 'cached_token', 'pair', 'sequence' and 'logit'");
+        fail(name, "there is no '" + name.str() + "', but 'iteration', 'token', 'cached_token', 'pair', 'area', 'sequence' and 'logit'");
       else if (!number || !(*number >= 0 && *number <= maxCost))
         fail(name, "'" + name.str() + "' is no number from 0 to 1e30");
       else

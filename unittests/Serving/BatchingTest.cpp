@@ -24,6 +24,14 @@ TEST(Batching, PairsDoNotDependOnChunks) {
   }
 }
 
+/// S33: 8 tokens have 8 * 8 / 2 under their mask, 4 behind 8 have 4 * 8 + 4 * 4 / 2, and one behind 12 has 13.
+TEST(Batching, CountsTheAreaUnderTheMask) {
+  Served served = serve({makeRequest(12, 2)}, withBudget(8));
+  EXPECT_EQ(served.iterations[0].twiceArea, 64);
+  EXPECT_EQ(served.iterations[1].twiceArea, 80);
+  EXPECT_EQ(served.iterations[2].twiceArea, 26);
+}
+
 /// S8, S9: what a decoding request leaves of the budget is for a prompt; chunks are limited.
 TEST(Batching, PromptsRunBesideDecoding) {
   Served served = serve({makeRequest(10, 4), makeRequest(30, 2)}, withBudget(16));

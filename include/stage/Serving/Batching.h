@@ -65,8 +65,11 @@ struct Iteration {
   int64_t newTokens = 0;    ///< N: tokens that are computed.
   int64_t cachedTokens = 0; ///< C: tokens before them, whose keys and values are read.
   /// Pairs of a new token and one that it attends, itself among them: n c + n (n + 1) / 2 for n new tokens behind c cached
-  /// ones. Where a triangle counts n n / 2, as in model FLOPs, that is attendedPairs - newTokens / 2.
+  /// ones.
   int64_t attendedPairs = 0;
+  /// Twice the area under a causal mask, by which FLOPs of attention are counted: a triangle of side n has n n / 2, so that
+  /// this is 2 n c + n n; one token alone is no triangle, and has 2 (c + 1).
+  int64_t twiceArea = 0;
   int64_t sampling = 0;         ///< Sequences that sample.
   int64_t logits = 0;           ///< Positions whose logits are needed: one per sequence that samples, and its drafts.
   int64_t drafts = 0;           ///< Of the new tokens.

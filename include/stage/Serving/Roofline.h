@@ -2,10 +2,10 @@
 //
 // What an iteration computes and reads on a rank is linear in the sums that it has:
 //
-//   {"flops": {"token": 17112760320, "pair": 327680, "logit": 262668288},
+//   {"flops": {"token": 17112760320, "area": 327680, "logit": 262668288},
 //    "bytes": {"iteration": 17375428608, "token": 40960, "cached_token": 40960}}
 //
-// Llama 3 70B on 8 ranks: two FLOPs per weight and token, four per pair of tokens, layer and element of a query; all
+// Llama 3 70B on 8 ranks: two FLOPs per weight and token, four per pair under the mask, layer and element of a query; all
 // weights are read in each iteration, and the keys and values of cached tokens. It lasts as long as the slower of the
 // two takes (Williams et al., Roofline, CACM 2009). docs/Serving.md has the rules (S33, S34).
 //
@@ -19,7 +19,7 @@ namespace stage {
 
 /// An amount of an iteration, on the rank that has most of it.
 struct IterationCost {
-  double perIteration = 0, perToken = 0, perCachedToken = 0, perPair = 0, perSequence = 0, perLogit = 0;
+  double perIteration = 0, perToken = 0, perCachedToken = 0, perPair = 0, perArea = 0, perSequence = 0, perLogit = 0;
   double evaluate(const Iteration &iteration) const;
 };
 

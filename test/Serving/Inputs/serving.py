@@ -99,13 +99,14 @@ class Replica:
         drafts = n - 1 if request.drafting else 0
         it["recomputed_tokens"] += len(request.seen.intersection(positions))
         it["attended_pairs"] += sum(position + 1 for position in positions)
+        it["twice_area"] += int(2 * (n * request.cache + (Fraction(n * n, 2) if n > 1 else 1)))      # S33
         samples = request.cache + n >= len(request.known)
         it["logits"] += (1 + drafts) if samples else 0
         it["sequences"].append({"request": request.index, "new": n, "cached": request.cache, "drafts": drafts,
                                 "samples": samples, "decodes": request.drafting})
 
     def begin(self, start, number):
-        it = dict.fromkeys(["loaded_tokens", "recomputed_tokens", "attended_pairs", "logits", "blocks_out", "blocks_in", "preemptions"], 0)
+        it = dict.fromkeys(["loaded_tokens", "recomputed_tokens", "attended_pairs", "twice_area", "logits", "blocks_out", "blocks_in", "preemptions"], 0)
         it.update(number=number, replica=self.number, start=start, sequences=[])
         budget, turn = self.o["token_budget"], 0
         # S9: the running ones in order.
@@ -255,6 +256,7 @@ def serve(requests, o):
 
 def roofline(it, o):                                                # S33, S34
     amounts = {"iteration": 1, "token": it["new_tokens"], "cached_token": it["cached_tokens"], "pair": it["attended_pairs"],
+               "area": it["twice_area"] / 2,
                "sequence": len(it["sequences"]), "logit": it["logits"]}
     times = [sum(float(cost) * amounts[of] for of, cost in o["costs"][what].items()) / o[rate]
              for what, rate in [("flops", "peak_flops"), ("bytes", "bandwidth")] if o[rate]]
@@ -374,7 +376,7 @@ def draw(rng):
     o.update(costs=None, peak_flops=0.0, bandwidth=0.0)
     if rng.random() < 0.3:
         # Small whole numbers, whose sums are exact in whatever order they are added.
-        o["costs"] = {what: {of: rng.randint(0, 1000) for of in ["iteration", "token", "cached_token", "pair", "sequence", "logit"]
+        o["costs"] = {what: {of: rng.randint(0, 1000) for of in ["iteration", "token", "cached_token", "pair", "area", "sequence", "logit"]
                              if rng.random() < 0.7} for what in ["flops", "bytes"]}
         for rate in rng.choice([["peak_flops"], ["bandwidth"], ["peak_flops", "bandwidth"]]):
             o[rate] = float(rng.choice([1e5, 3e6]))
