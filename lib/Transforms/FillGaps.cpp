@@ -22,8 +22,9 @@
 //      them: the communication stream is then free when that has its own collective.
 //   2. A gap stands before each awaited op that is the first to need a collective whose
 //      operand is made here. Its weight is what the collective moves. One more is the end
-//      of the run, beside collectives that no awaited op needs, the one with which the next
-//      iteration begins, and what leaves for another stage.
+//      of the run, beside collectives behind the last one that an awaited op needs (those
+//      before it have ended with it), the one with which the next iteration begins, and
+//      what leaves for another stage.
 //   3. A deferred op may go into the gaps at which nothing that it needs is on its way.
 //      The FLOPs of all are spread over the gaps by weight, as evenly as they become
 //      ready in time, in the order of the program. One for which no gap is left stays
@@ -261,9 +262,14 @@ private:
 
   Amount getEndWeight() {
     Amount weight = 0;
-    for (const Node *node : awaited) // under way still
-      if (isCommunication(node->op->kind) && node->neededAt == never && !node->isKept)
-        weight += weights.getTraffic(*node->op);
+    for (const Node *node : llvm::reverse(awaited)) {
+      if (!isCommunication(node->op->kind))
+        continue;
+      if (node->neededAt != never)
+        break; // what stands before it has ended with it
+      if (!node->isKept)
+        weight += weights.getTraffic(*node->op); // under way still
+    }
     if (end && end->kind == OpKind::Repeat)
       weight += getEntryTraffic(end->getBody(end->reverse ? std::max<int64_t>(0, end->cases.getNumIterations() - 1) : 0));
     else if (end)
