@@ -70,16 +70,18 @@ stmt
   | letStmt
   | assignStmt
   | returnStmt
+  | outputStmt
   | repeatStmt
   | ifStmt
   | requireStmt
   | callStmt
   ;
-tensorDecl: (PARAM | INPUT | BUFFER | CACHE) nameList COLON type SEMICOLON;
+tensorDecl: ((PARAM | INPUT | BUFFER) nameList COLON type | CACHE nameList COLON type (LAST expr)?) SEMICOLON;
 dimStmt: DIM nameList (ASSIGN expr)? SEMICOLON;
 letStmt: (LET | VAR) (name (LBRACKET indexList? RBRACKET)? | LPAREN nameList RPAREN) (COLON type)? ASSIGN expr SEMICOLON;
 assignStmt: name ASSIGN expr SEMICOLON;
 returnStmt: RETURN (LBRACKET indexList? RBRACKET ASSIGN)? expr SEMICOLON;
+outputStmt: OUTPUT expr SEMICOLON;
 repeatStmt: REPEAT name LBRACKET (name IN)? rangeOrExpr RBRACKET block;
 ifStmt: IF expr block (ELSE IF expr block)* (ELSE block)?;
 requireStmt: REQUIRE expr (COMMA STRING)? SEMICOLON;
@@ -198,8 +200,8 @@ arg: (name ASSIGN)? rangeOrExpr | FOR name IN rangeOrExpr;
 name: NOTHING | nameNotNothing;
 nameNotNothing
   : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BUFFER | BY | CACHE | CARRYING | CONFIG | DIM | EXTENDS
-  | FLOPS | FOLD | GATHER | GATHERED | INPUT | JOB | KEEP | LINEAR | MASK | MESH | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
-  | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PIPELINE | PLACE | PRECISION | RANK | RECOMPUTE | RECOMPUTING
+  | FLOPS | FOLD | GATHER | GATHERED | INPUT | JOB | KEEP | LAST | LINEAR | MASK | MESH | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
+  | OUTPUT | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PIPELINE | PLACE | PRECISION | RANK | RECOMPUTE | RECOMPUTING
   | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | SAVES | SCAN | SCHEDULE | SHARD | SLOW | STATE
   | STOP_GRADIENT | STRATEGY | TO | TOPOLOGY | UNIT | UPDATES | WHOLE | WITH
   ;

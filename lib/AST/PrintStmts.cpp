@@ -35,8 +35,16 @@ void Printer::stmt(const Stmt *stmt) {
     names(node->names);
     os << ": ";
     type(node->type);
+    if (node->last) {
+      os << " last ";
+      expr(node->last);
+    }
     break;
   }
+  case NodeKind::OutputStmt:
+    os << "output ";
+    expr(cast<OutputStmt>(stmt)->value);
+    break;
   case NodeKind::DimStmt:
     os << "dim ";
     names(cast<DimStmt>(stmt)->names);

@@ -34,6 +34,8 @@ static bool bindJob(Compilation &c, const DriverOptions &options, std::optional<
   c.obligations = Obligations();
   c.job = sema::bindJob(*c.files, options.job, options.defines, c.sizes, c.binding, c.obligations, c.diags,
                         options.namesConstants, batchRanks);
+  if (c.job && c.job->inference && options.sequenceLength)
+    sema::shortenInference(*c.job, options.sequenceLength, c.binding);
   if (c.job && options.allEquallyFast)
     llvm::erase_if(c.job->strategy.rules, [](const sema::BoundRule &rule) { return llvm::isa<ast::SlowStmt>(rule.stmt); });
   return c.job.has_value();

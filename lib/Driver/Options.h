@@ -60,6 +60,7 @@ struct DriverOptions {
   ReportKind report = ReportKind::None;
   bool prove = false;
   bool namesConstants = false; ///< Of proofs: see sema::bindJob.
+  int64_t sequenceLength = 0;  ///< Of proofs: sequences of inference are so short (sema::shortenInference); 0: as they are.
   bool allEquallyFast = false; ///< Of proofs: `slow rank` says nothing of numbers, and its coordinates may be gone.
   bool remarks = false;
   bool warningsAreErrors = false;

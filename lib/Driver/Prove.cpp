@@ -19,6 +19,7 @@
 #include "Compilation.h"
 #include "stage/IRGen/IRGen.h"
 #include "stage/Interp/Prove.h"
+#include "stage/Sema/InferenceWords.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -55,6 +56,8 @@ public:
       longAxes.push_back(job.graph->mesh[*pipeline.axis].name);
     shrinkMesh(*job.job);
     shrinkBatch();
+    if (job.job->inference)
+      shrinkSequences(*job.job->inference);
     return true;
   }
 
@@ -181,6 +184,17 @@ private:
       note("microbatches", now, wanted);
   }
 
+  /// So long that all axes may cut them, also in mirrored order.
+  void shrinkSequences(const sema::BoundInference &inference) {
+    Compilation c(llvm::nulls());
+    int64_t length = runFrontEnd(c, options) ? 2 * c.graph->mesh.getNumRanks() / stages : inference.getRoom();
+    DriverOptions trial = options;
+    trial.sequenceLength = std::max<int64_t>(length, 8);
+    if ((inference.length && inference.length <= trial.sequenceLength) || isGiven("S") || !accept(trial))
+      return;
+    note("positions", inference.length ? inference.length : inference.begin, trial.sequenceLength);
+  }
+
   void note(llvm::StringRef name, int64_t from, int64_t to) {
     if (from != to)
       notes.push_back(name.str() + " " + std::to_string(from) + " -> " + std::to_string(to));
@@ -217,6 +231,11 @@ bool stage::runProof(const DriverOptions &options) {
   std::vector<std::string> larger;
   SizeBinding ofJob = c.graph->binding;
   std::vector<std::string> fixed = small.getGiven();
+  if (c.job->inference) // units bind them, or what they are made of
+    for (llvm::StringRef name : sema::inferredDims)
+      fixed.push_back(name.str());
+  if (c.job->inference)
+    fixed.push_back(sema::sequenceDim.str());
   for (auto &op : c.graph->getForward()) // a count that is cut becomes a number, and its symbols what they are elsewhere
     if (!op->cases.getRuns().empty())
       llvm::append_range(fixed, collectSymbols(op->count));
@@ -232,7 +251,16 @@ bool stage::runProof(const DriverOptions &options) {
   noteChanges(inPasses, c.graph->binding, small.notes, larger);
   reference->binding = c.graph->binding;
   copyIterations(*reference, *c.graph);
-  std::optional<Proof> proof = prove(*reference, *c.graph, c.program.get(), c.diags, options.traces.steps);
+  std::unique_ptr<Graph> whole;
+  if (c.job->inference && (c.job->inference->length || !c.job->inference->begin)) { // else nobody knows what the caches hold
+    c.job->inference->isWhole = true;
+    whole = generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
+    if (!whole)
+      return false;
+    whole->binding = c.graph->binding;
+    copyIterations(*whole, *c.graph);
+  }
+  std::optional<Proof> proof = prove(*reference, *c.graph, c.program.get(), c.diags, options.traces.steps, whole.get());
   if (!proof)
     return false;
   if (!small.notes.empty())

@@ -22,6 +22,8 @@
 // the earlier piece of the columns, and none the other way; of the two earlier pieces and the two later ones,
 // who sees more in the one sees as much less in the other. No coordinate stands in that.
 //
+// Rows and columns stand where their dims begin (`dim step from context - step`): queries of a
+// decode step behind those that have been before, keys of a window at the first that is kept.
 // One row is no triangle: a decode step's query over T cached keys and its own counts
 // T + 1.
 //
@@ -49,9 +51,10 @@ public:
     if (isHalf())
       return getLocalLength(mask.rows) * getLocalLength(mask.columns) / 2;
     auto rowRanges = getRanges(mask.rows), columnRanges = getRanges(mask.columns);
-    bool isWhole = getAxes(mask.columns).empty();
+    bool isWhole = getAxes(mask.columns).empty() && !getOrigin(mask.columns);
     // With all columns and no more rows no row is cut short, and no `min` is needed.
-    bool fits = isWhole && columns == rows + offset;
+    Size firstRow = getOrigin(mask.rows) ? getOrigin(mask.rows) : sizes.zero();
+    bool fits = isWhole && columns == firstRow + rows + offset;
     if (mask.kind != Mask::Kind::Full && isSingleRow() && getAxes(mask.rows).empty())
       rowRanges.clear();
     Size area = sizes.zero();
@@ -61,9 +64,16 @@ public:
         if (!isWhole)
           area = area - getArea(s.end, t.begin, false) + getArea(s.begin, t.begin, false);
       }
-    if (rowRanges.empty())
+    if (rowRanges.empty()) {
+      // The one row sees columns of [first, last).
+      Size last = firstRow + offset + 1, first = sizes.zero();
+      if (mask.kind == Mask::Kind::Window)
+        first = max(firstRow + 1 - mask.amount, first);
+      else if (mask.kind == Mask::Kind::Blocks)
+        first = firstRow.floorDiv(mask.amount) * mask.amount;
       for (const Range &t : columnRanges)
-        area = area + min(t.end, getFirstRow()) - min(t.begin, getFirstRow());
+        area = area + min(t.end, last) - min(t.begin, last) - (min(t.end, first) - min(t.begin, first));
+    }
     return area;
   }
 
@@ -76,7 +86,8 @@ private:
     llvm::ArrayRef<PlacedAxis> rowAxes = getAxes(mask.rows), columnAxes = getAxes(mask.columns);
     auto isMirrored = [](const PlacedAxis &axis) { return axis.layout == Layout::Mirrored; };
     auto isSame = [](auto pair) { return std::get<0>(pair).id == std::get<1>(pair).id; };
-    return mask.kind == Mask::Kind::Causal && rows == columns && offset == sizes.zero() && !rowAxes.empty() &&
+    return mask.kind == Mask::Kind::Causal && rows == columns && offset == sizes.zero() && !getOrigin(mask.rows) &&
+           !getOrigin(mask.columns) && !rowAxes.empty() &&
            !columnAxes.empty() && llvm::all_of(rowAxes, isMirrored) && llvm::all_of(columnAxes, isMirrored) &&
            llvm::all_of(llvm::zip(rowAxes, columnAxes), isSame);
   }
@@ -90,8 +101,11 @@ private:
     return value && value.value.num == 1;
   }
 
-  /// Columns that row 0 sees.
-  Size getFirstRow() const { return offset + 1; }
+  /// The position of an index's first element; null: 0.
+  Size getOrigin(unsigned index) const {
+    const Dim *dim = op.extents[index].dim;
+    return dim ? dim->origin : Size();
+  }
 
   //===--- Ranges ---------------------------------------------------------===//
 
@@ -122,6 +136,9 @@ private:
       length = length / parts;
       ranges = std::move(mine);
     }
+    if (Size origin = getOrigin(index))
+      for (Range &range : ranges)
+        range = {range.begin + origin, range.end + origin};
     return ranges;
   }
 

@@ -94,7 +94,7 @@ bool TextParser::parseDim() {
     } while (consume(","));
   }
   Size size = graph.sizes.symbol(name);
-  if (consume("=") && !parseSize(size))
+  if (consume("=") && !parseSize(size, {"of", "from"}))
     return false;
   llvm::SmallVector<const Dim *, 2> parts;
   if (consume("of") && !parseList("(", ")", [&] {
@@ -108,11 +108,15 @@ bool TextParser::parseDim() {
         return parts.back() != nullptr;
       }))
     return false;
+  Size origin;
+  if (consume("from") && !parseSize(origin))
+    return false;
   if (graph.findDim(name)) {
     diags.report(at.getLoc(), diag::IRRedefinition) << name;
     return expect(";");
   }
   Dim *dim = graph.addDim(name, size, at.getLoc());
+  dim->origin = origin;
   dim->aliases = std::move(aliases);
   dim->parts = std::move(parts);
   return expect(";");
@@ -512,10 +516,12 @@ bool TextParser::parsePipeline() {
   PipelineInfo &pipeline = graph.pipeline;
   pipeline.loc = token.getLoc();
   bool isList = consume("(");
-  do
+  bool hasRepeats = isList || !is("{"); // without any it says the units of one stage
+  while (hasRepeats) {
     if (!parseName(pipeline.repeats.emplace_back(), "the name of a repeat"))
       return false;
-  while (isList && consume(","));
+    hasRepeats = isList && consume(",");
+  }
   if (isList && !expect(")"))
     return false;
   if (consume("over")) {

@@ -138,6 +138,7 @@ bool TextParser::parseOpBody(Op &op, llvm::ArrayRef<Definition> results) {
     break;
   case OpKind::Append:
     parsed = parseOperands(op) && expect("dim") && parseUnsigned(op.dim);
+    op.isRolling = parsed && consume("rolling");
     break;
   case OpKind::Constant:
     parsed = parseNumber(op.number);

@@ -65,7 +65,7 @@ private:
       if (isReshard(op.kind) || op.kind == OpKind::Join)
         printReshard(op);
       if (op.kind == OpKind::Append)
-        os << " dim " << op.dim;
+        os << " dim " << op.dim << (op.isRolling ? " rolling" : "");
     }
     if (op.getNumResults()) {
       os << " : ";

@@ -55,6 +55,8 @@ private:
         llvm::interleaveComma(dim->parts, os, [&](const Dim *part) { os << part->name; });
         os << ')';
       }
+      if (dim->origin)
+        os << " from " << dim->origin;
       os << ";\n";
     }
   }
@@ -243,9 +245,9 @@ private:
 
   void printPipeline() {
     const PipelineInfo &pipeline = graph.pipeline;
-    if (pipeline.repeats.empty())
+    if (pipeline.repeats.empty() && pipeline.units.empty())
       return;
-    os << "  pipeline ";
+    os << "  pipeline" << (pipeline.repeats.empty() ? "" : " ");
     bool isList = pipeline.repeats.size() > 1;
     os << (isList ? "(" : "");
     llvm::interleaveComma(pipeline.repeats, os, [&](const std::string &name) { printName(os, name); });

@@ -4,6 +4,7 @@
 //
 //   %keys = cache [g, 2] : bf16[B, M, E]                   two caches of M positions; a unit has number g
 //   %all = append(%keys, %new) dim 1 : bf16[B, T, E]       %new, S long, is put at T - S, ..., T - 1
+//   %all = append(%keys, %new) dim 1 rolling : ...         the cache keeps the last M; %all may be longer
 //   write(%state, %next)                                   %next is all it has from then on
 //
 // What a value means must not depend on when it is read: a unit appends to a cache, or
@@ -77,7 +78,11 @@ bool stage::verifyAppend(VerifierContext &context, const Op &op) {
   std::string fault = findInEnvironments(context.graph, [&](const SizeBinding &binding, const std::string &units) -> std::string {
     auto get = [&](const TensorType &type) { return evaluateCount(type.shape[op.dim].size, binding); };
     SizeValue capacity = get(cache), length = get(all), count = get(added);
-    if (capacity && length && length.value.num > capacity.value.num)
+    if (op.isRolling) {
+      if (capacity && length && count && length.value.num - count.value.num > capacity.value.num)
+        return length.value.str() + " positions of dim " + std::to_string(op.dim) + " are read of which " + count.value.str() +
+               " are new, but the cache keeps " + capacity.value.str() + units;
+    } else if (capacity && length && length.value.num > capacity.value.num)
       return "it would have " + length.value.str() + " positions of dim " + std::to_string(op.dim) +
              ", but there is room for " + capacity.value.str() + units;
     if (length && count && count.value.num > length.value.num)

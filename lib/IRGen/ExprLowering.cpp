@@ -11,6 +11,7 @@
 #include "ModuleLowering.h"
 #include "IndexNames.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "stage/Sema/InferenceWords.h"
 #include "stage/Sema/Program.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
@@ -411,6 +412,10 @@ std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &ex
       subscripts.push_back(position(index));
       continue;
     }
+    // Positions of a table, by those of a sequence that goes on: there must be one for the last.
+    if (extent.dim && extent.dim->origin)
+      graph.obligations.add(Obligations::Kind::AtMost, graph.sizes.symbol(sema::roomDim), value->type.shape[d].size,
+                            range->loc(), "the positions of a sequence at its end");
     unsigned own = def.indices.size();
     def.indices.push_back({"s" + std::to_string(d)});
     extents.push_back(extent);

@@ -47,6 +47,8 @@ std::unique_ptr<Graph> stage::generateGraph(const sema::Program &program, const 
     return good;
   };
   bool namesAxes = false;
+  if (job.inference)
+    models = nullptr; // its phases are of this job
   bool hasModel = models && (models->find(*graph, job) || models->make(*graph, job, diags, lowerModel));
   if (!hasModel && (models || !lowerModel(*graph, namesAxes)))
     return nullptr;

@@ -27,6 +27,8 @@ sema::CTValue ModuleLowering::nameDim(llvm::StringRef module, llvm::StringRef na
   llvm::SmallVector<Dim *, 1> &answering = dimsByAlias[alias];
   if (auto *known = static_cast<const Dim *>(value.getTag())) {
     auto *dim = const_cast<Dim *>(known);
+    if (isDecoding && dim == sequence)
+      return value; // what a strategy says of S is of prefill
     if (!llvm::is_contained(answering, dim)) {
       dim->aliases.push_back(alias);
       answering.push_back(dim);
@@ -127,7 +129,7 @@ bool ModuleLowering::constrain(Value &value, const ast::TensorType &type) {
   constraint.floors.resize(value.type.getNumDims());
   bool any = false;
   for (unsigned d = 0; d < type.dims.size() && d < constraint.dims.size(); ++d) {
-    if (!type.dims[d].hasAxes)
+    if (!type.dims[d].hasAxes || (isDecoding && value.type.shape[d].dim == sequence))
       continue;
     std::optional<AxisList> axes = lowerAxes(type.dims[d].axes);
     if (!axes)
@@ -164,8 +166,17 @@ bool ModuleLowering::constrain(Value &value, const ast::TensorType &type) {
 //===----------------------------------------------------------------------===//
 
 bool ModuleLowering::lowerModel() {
+  if (job.inference)
+    return lowerInference();
+  if (!lowerPhase(graph.getForward()))
+    return false;
+  warnUnusedValues(graph, named, diags);
+  return true;
+}
+
+bool ModuleLowering::lowerPhase(Block &block) {
   Environment env(evaluator.getProgram().getFile(*job.model));
-  Place place{"", &graph.getForward(), job.model};
+  Place place{"", &block, job.model};
   llvm::StringRef model = job.model->name.name;
   for (const sema::NamedValue &arg : job.modelArgs)
     env.define(arg.name.name,
@@ -176,16 +187,16 @@ bool ModuleLowering::lowerModel() {
   auto op = std::make_unique<Op>(OpKind::Return, job.model->loc());
   llvm::ArrayRef<CTValue> values =
       result->getKind() == CTValue::Kind::Tuple ? result->getElements() : llvm::ArrayRef<CTValue>(*result);
+  const ast::Expr *returned = output ? output->value : llvm::cast<ast::ReturnStmt>(job.model->body.back())->value;
   for (const CTValue &value : values) {
-    Value *tensor = expectTensor(value, llvm::cast<ast::ReturnStmt>(job.model->body.back())->value->range);
+    Value *tensor = expectTensor(value, returned->range);
     if (!tensor)
       return false;
     if (tensor->path.empty())
-      tensor->path = "loss";
+      tensor->path = output ? "output" : "loss";
     op->addOperand(tensor);
   }
-  graph.getForward().append(std::move(op));
-  warnUnusedValues(graph, named, diags);
+  block.append(std::move(op));
   return true;
 }
 
@@ -236,6 +247,10 @@ bool ModuleLowering::lowerStmts(llvm::ArrayRef<ast::Stmt *> stmts, Environment &
       good &= result->has_value();
       break;
     }
+    case ast::NodeKind::OutputStmt:
+      if (!job.inference)
+        break;
+      return lowerOutput(*llvm::cast<ast::OutputStmt>(stmt), env, place, result);
     default:
       diags.report(stmt->loc(), diag::NotSupportedYet).range(stmt->range) << "a call for its effect alone";
       good = false;
@@ -248,10 +263,8 @@ bool ModuleLowering::lowerStmts(llvm::ArrayRef<ast::Stmt *> stmts, Environment &
 
 bool ModuleLowering::lowerTensorDecl(const ast::TensorDeclStmt &stmt, Environment &env, Place &place) {
   using Kind = ast::TensorDeclKind;
-  if (stmt.declKind == Kind::Cache) {
-    diags.report(stmt.loc(), diag::NotSupportedYet).range(stmt.range) << "'cache'";
-    return false;
-  }
+  if (stmt.declKind == Kind::Cache)
+    return lowerCacheDecl(stmt, env, place);
   OpKind kind = stmt.declKind == Kind::Param    ? OpKind::Param
                 : stmt.declKind == Kind::Buffer ? OpKind::Buffer
                                                 : OpKind::Input;
@@ -265,6 +278,15 @@ bool ModuleLowering::lowerTensorDecl(const ast::TensorDeclStmt &stmt, Environmen
     return false;
   }
   for (const ast::Ident &name : stmt.names) {
+    if (isDecoding && isState(kind)) {
+      Value *known = findState(place, joinPath(place.scope, name.name));
+      if (!known) {
+        diags.report(name.loc(), diag::DecodeLayersDiffer).range(name.range) << name.name;
+        return false;
+      }
+      env.define(name.name, tensor(known));
+      continue;
+    }
     auto op = std::make_unique<Op>(kind, name.loc());
     op->scope = place.scope;
     op->name = name.name.str();
@@ -274,6 +296,8 @@ bool ModuleLowering::lowerTensorDecl(const ast::TensorDeclStmt &stmt, Environmen
     place.block->append(std::move(op));
     env.define(name.name, tensor(value));
     named.push_back({value, name});
+    if (isState(kind))
+      addState(place, value);
   }
   return true;
 }
@@ -288,11 +312,14 @@ bool ModuleLowering::lowerDims(const ast::DimStmt &stmt, Environment &env, Place
     } else {
       for (const sema::NamedValue &bound : job.stepDims)
         if (bound.name.name == name.name)
-          value = bound.value;
+          value = job.inference ? getSequence(bound) : bound.value;
     }
     if (!value)
       return false;
-    env.define(name.name, nameDim(place.decl->name.name, name.name, *value, name.loc()));
+    CTValue dim = nameDim(place.decl->name.name, name.name, *value, name.loc());
+    if (job.inference && !stmt.value)
+      noteSequence(name.name, dim);
+    env.define(name.name, dim);
   }
   return true;
 }

@@ -13,6 +13,7 @@
 #include "LayerCases.h"
 #include "OpLowering.h"
 #include "stage/Sema/Job.h"
+#include <map>
 
 namespace stage {
 
@@ -29,7 +30,7 @@ public:
   ModuleLowering(Graph &graph, sema::Evaluator &evaluator, const sema::BoundJob &job)
       : graph(graph), evaluator(evaluator), diags(evaluator.getDiags()), job(job) {}
 
-  /// Fills the forward block. False after errors.
+  /// Fills the forward block, and that of decode steps if the job has some. False after errors.
   bool lowerModel();
   /// The model says where some value is, by axes of the mesh.
   bool namesAxes() const { return hasAxes; }
@@ -45,6 +46,22 @@ private:
     const ast::ModuleDecl *decl;
     bool inLoop = false;
   };
+
+  /// Elaborates the model into a block, up to what it returns or, for inference, up to its output.
+  bool lowerPhase(Block &block);
+
+  // Inference (InferenceLowering.cpp).
+  bool lowerInference();
+  bool lowerOutput(const ast::OutputStmt &stmt, Environment &env, Place &place, std::optional<CTValue> *result);
+  bool hasCaches() const { return job.inference && !job.inference->isWhole; }
+  CTValue getSequence(const sema::NamedValue &bound);
+  void noteSequence(llvm::StringRef name, const CTValue &dim);
+  bool lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment &env, Place &place);
+  std::optional<CTValue> lowerAppend(const ast::CallExpr &call, Environment &env, Place &place);
+  bool checkPositions(Block &block);
+  Extent getWindow(Size last);
+  Value *findState(const Place &place, llvm::StringRef path) const;
+  void addState(const Place &place, Value *value);
 
   // Statements.
   bool lowerStmts(llvm::ArrayRef<ast::Stmt *> stmts, Environment &env, Place &place, std::optional<CTValue> *result);
@@ -107,11 +124,31 @@ private:
   llvm::StringMap<unsigned> dimNumbers; ///< The last number behind an alias that names a dim.
   /// What parameters, inputs and `let`s are called, in the order of the program.
   std::vector<NamedTensor> named;
+  /// Parameters, buffers and caches by path and case of the repeat: decode steps use those of prefill.
+  std::map<std::pair<std::string, unsigned>, Value *> states;
+  /// What is known of a cache.
+  struct Cache {
+    Value *value;
+    Size last;             ///< It keeps so many positions; null: all.
+    bool isFilled = false; ///< In this phase.
+    std::unique_ptr<Op> placeholder; ///< In training, where there is none.
+  };
+  /// By path and case, which the names of caches stand for: they are no tensors.
+  std::map<std::string, Cache> caches;
+  bool isDecoding = false;
+  const ast::OutputStmt *output = nullptr; ///< Where inference ended.
+  Dim *sequence = nullptr; ///< Of inference: positions of a sequence that a unit of this phase has.
+  Dim *context = nullptr;  ///< All of a sequence so far, where these are others.
   bool hasAxes = false;
   unsigned numLoops = 0;
   unsigned depth = 0; ///< Modules around the statement that is lowered.
   unsigned numStmts = 0; ///< Lowered so far: modules that hold each other twice double at each level.
 };
+
+/// What is returned is made of the last position of `sequence` only, in a dim that gets this name (LastPositions.cpp).
+void takeLastPositions(Graph &graph, const Dim *sequence, llvm::StringRef name);
+/// The units of a job that infers, which all stages run (InferenceLowering.cpp).
+std::vector<Unit> listUnits(const sema::BoundJob &job, Environments &environments);
 
 /// Writes mesh and rules of the strategy and the schedule into the graph. False after errors.
 void lowerMesh(Graph &graph, const sema::BoundJob &job);

@@ -148,6 +148,8 @@ public:
       }
     }
     good &= lowerPipeline();
+    if (job.inference)
+      lowerUnits();
     if (!lowerLayerStatements(graph, ofLayers, evaluator) || !good) // may speak of the pipeline's stages
       return false;
     splitLastUnit(graph);
@@ -443,7 +445,7 @@ private:
     info.balance = bound->balance;
     for (const auto &[name, virtualStage] : bound->placements)
       info.placements.push_back({name.name.str(), unsigned(virtualStage), name.loc()});
-    info.units = bound->schedule.units;
+    info.units = bound->schedule.units; // of training
     if (bound->schedule.decl)
       info.scheduleName = bound->schedule.decl->name.name.str();
     info.copies = bound->schedule.copies;
@@ -475,6 +477,14 @@ private:
       return false;
     }
     return true;
+  }
+
+  /// All stages run the units in one order.
+  void lowerUnits() {
+    PipelineInfo &info = graph.pipeline;
+    std::vector<Unit> units = listUnits(job, info.environments);
+    graph.microbatches = units.size();
+    info.units.assign(info.axis ? graph.mesh[*info.axis].size : 1, units);
   }
 
   Graph &graph;

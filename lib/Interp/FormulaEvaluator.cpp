@@ -176,7 +176,7 @@ std::optional<int64_t> FormulaEvaluator::locate(const Node &node) {
         return std::nullopt;
       local = *found;
     } else {
-      double position = eval(node.children[k]);
+      double position = eval(node.children[k]) - double(in.getOrigin(index));
       if (position != std::floor(position) || position < 0 || position >= double(in.sizes[index])) {
         fail("a subscript of operand '" + def.operands[f.operand].name + "' is " + std::to_string(position) +
              ", and the dim has " + std::to_string(in.sizes[index]) + " positions");
@@ -219,7 +219,7 @@ double FormulaEvaluator::compute(const Node &node) {
   case Kind::SizeOf:
     return node.number;
   case Kind::Index:
-    return double(getPosition(f.index));
+    return double(getPosition(f.index) + in.getOrigin(f.index));
   case Kind::Element: {
     if (!in.operands[f.operand]) {
       fail("the backward of this operator needs operand '" + def.operands[f.operand].name +

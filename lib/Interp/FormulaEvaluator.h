@@ -41,6 +41,9 @@ struct Invocation {
   /// Per index: its global size and the positions that are worked on.
   llvm::SmallVector<int64_t, 8> sizes;
   llvm::SmallVector<Positions, 8> positions;
+  /// Per index: what a formula calls its first position (Dim::origin). Empty: 0 of all.
+  llvm::SmallVector<int64_t, 8> origins;
+  int64_t getOrigin(unsigned index) const { return origins.empty() ? 0 : origins[index]; }
   /// Per operand; null where a gradient does not need it.
   llvm::SmallVector<const Tensor *, 6> operands;
   /// What `random` draws, per element of the first result; null: drawn from `identity`.

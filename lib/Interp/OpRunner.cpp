@@ -357,6 +357,30 @@ std::optional<Fault> OpRunner::runWrite(const Step &step, int64_t rank, RankMemo
   return std::nullopt;
 }
 
+/// `second` behind `first` along a dim of which both have all positions.
+static Tensor concatenate(const Tensor &first, const Tensor &second, unsigned dim) {
+  llvm::SmallVector<Positions, 4> dims = first.dims;
+  dims[dim] = allPositions(first.dims[dim].size() + second.dims[dim].size());
+  Tensor both(std::move(dims));
+  Tensor behind = second;
+  for (int64_t &position : behind.dims[dim])
+    position += first.dims[dim].size();
+  insert(both, first);
+  insert(both, behind);
+  return both;
+}
+
+/// `count` positions of a dim, counted from 0.
+static Tensor cut(const Tensor &tensor, unsigned dim, int64_t begin, int64_t count) {
+  llvm::SmallVector<Positions, 4> dims = tensor.dims;
+  dims[dim].clear();
+  for (int64_t i = 0; i < count; ++i)
+    dims[dim].push_back(begin + i);
+  Tensor part = *extract(tensor, dims);
+  part.dims[dim] = allPositions(count);
+  return part;
+}
+
 /// The last positions of the result are those of what is appended; the cache has more of them, which come later.
 std::optional<Fault> OpRunner::runAppend(const Step &step, int64_t rank, RankMemory &memory) {
   const Op &op = *step.op;
@@ -368,11 +392,21 @@ std::optional<Fault> OpRunner::runAppend(const Step &step, int64_t rank, RankMem
   auto dims = pieces.getPositions(op.getResult()->type, op.getResult()->sharding, rank);
   if (!dims || added->dims[op.dim].size() > (*dims)[op.dim].size())
     return makeFault(&op, op.getResult(), "has fewer positions than are appended");
-  Tensor last = *added;
-  for (int64_t &position : last.dims[op.dim])
-    position += (*dims)[op.dim].size() - added->dims[op.dim].size();
-  auto after = std::make_shared<Tensor>(*before);
-  std::optional<Tensor> all = insert(*after, last) ? extract(*after, *dims) : std::nullopt;
+  int64_t numAdded = added->dims[op.dim].size(), numAll = (*dims)[op.dim].size(), room = before->dims[op.dim].size();
+  std::shared_ptr<Tensor> after;
+  std::optional<Tensor> all;
+  if (op.isRolling) {
+    // What was kept, and what is new behind it.
+    Tensor both = concatenate(*before, *added, op.dim);
+    after = std::make_shared<Tensor>(cut(both, op.dim, numAdded, room));
+    all = cut(both, op.dim, room + numAdded - numAll, numAll);
+  } else {
+    Tensor last = *added;
+    for (int64_t &position : last.dims[op.dim])
+      position += numAll - numAdded;
+    after = std::make_shared<Tensor>(*before);
+    all = insert(*after, last) ? extract(*after, *dims) : std::nullopt;
+  }
   if (!all)
     return makeFault(&op, op.getOperand(1), "is another piece than the cache to which it is appended");
   getCache(op.getOperand(0), step, rank, memory) = std::move(after);

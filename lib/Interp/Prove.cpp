@@ -3,6 +3,7 @@
 #include "ProofSize.h"
 #include "Reference.h"
 #include "ShardedRun.h"
+#include "Uncached.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Transforms/BuildProgram.h"
@@ -48,6 +49,13 @@ public:
 
   /// All that is computed on one device.
   bool runOnOneDevice() { return reference.run(diags) && runUnsharded() && compareWithReference(); }
+
+  bool compareWithWhole(Graph &whole) {
+    std::optional<double> error = compareUncached(referenceGraph, reference, whole, scale, proof.numUncached, diags);
+    if (error)
+      proof.maxError = std::max(proof.maxError, *error);
+    return error.has_value();
+  }
 
   /// The ranks of all parts, or of the one.
   static bool runOnRanks(llvm::ArrayRef<Prover *> parts, DiagnosticEngine &diags) {
@@ -194,6 +202,9 @@ private:
       cover(deviation);
       ++proof.numCompared;
     }
+    if (!graph.training)
+      for (unsigned number = 0; number < graph.getForward().getTerminator()->getNumOperands(); ++number)
+        outputs.insert(number);
     for (unsigned number : outputs)
       if (!compareOutput(number))
         return false;
@@ -209,8 +220,8 @@ private:
 
   /// What another part is sent is what it was before the passes, in all microbatches.
   bool compareOutput(unsigned number) {
-    const Value *output = getOutput(number);
     for (unsigned m = 0; m < graph.microbatches; ++m) {
+      const Value *output = stage::getForward(graph, m)->getTerminator()->getOperand(number);
       Instance instance = {output, 0, m};
       TensorRef expected = reference.getOutput(number, m), found = unsharded.values.at(instance);
       double largest = getLargest(*expected);
@@ -443,17 +454,20 @@ private:
 };
 } // namespace
 
-std::optional<Proof> stage::prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags, unsigned steps) {
+std::optional<Proof> stage::prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags, unsigned steps,
+                                  Graph *whole) {
   if (!checkSizes(reference, diags) || !checkSizes(graph, diags) || !checkProofSize(graph, program, diags))
     return std::nullopt;
   std::unique_ptr<Prover> before;
   Proof all;
   for (unsigned step = 0; step < steps; ++step) {
     auto prover = std::make_unique<Prover>(reference, graph, program, diags, before.get());
-    if (!prover->runOnOneDevice() || (program && !Prover::runOnRanks(prover.get(), diags)))
+    if (!prover->runOnOneDevice() || (whole && !prover->compareWithWhole(*whole)) ||
+        (program && !Prover::runOnRanks(prover.get(), diags)))
       return std::nullopt;
     Proof proof = prover->getProof();
     proof.numCompared += all.numCompared;
+    proof.numUncached += all.numUncached;
     proof.numOfRounding += all.numOfRounding;
     proof.maxError = std::max(proof.maxError, all.maxError);
     proof.maxAccepted = std::max(proof.maxAccepted, all.maxAccepted);
@@ -561,6 +575,9 @@ void stage::print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof)
   }
   os << ": " << proof.numParams << " parameters, " << proof.numCompared << " values compared, max error "
      << llvm::format("%.0e", proof.maxError) << " of " << llvm::format("%.0e", proof.maxAccepted) << " accepted";
+  if (proof.numUncached)
+    os << "; " << proof.numUncached << (proof.numUncached == 1 ? " output is" : " outputs are")
+       << " what a pass over all positions makes";
   if (proof.numOfRounding)
     os << "; " << proof.numOfRounding << (proof.numOfRounding == 1 ? " is" : " are") << " nothing but rounding";
   os << '\n';

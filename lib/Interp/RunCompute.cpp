@@ -70,6 +70,7 @@ std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMe
 bool OpRunner::setPositions(const Op &op, int64_t rank, AxisSet among, Invocation &in, std::optional<Fault> &fault) const {
   in.sizes.clear();
   in.positions.clear();
+  in.origins.clear();
   for (unsigned i = 0; i < op.extents.size(); ++i) {
     auto axes = i < op.indexAxes.size() ? llvm::ArrayRef<PlacedAxis>(op.indexAxes[i]) : llvm::ArrayRef<PlacedAxis>();
     auto size = pieces.getSize(op.extents[i]);
@@ -80,6 +81,9 @@ bool OpRunner::setPositions(const Op &op, int64_t rank, AxisSet among, Invocatio
     }
     in.sizes.push_back(*size);
     in.positions.push_back(std::move(*positions));
+    const Dim *dim = op.extents[i].dim;
+    SizeValue origin = dim && dim->origin ? evaluate(dim->origin, graph.binding) : SizeValue();
+    in.origins.push_back(origin ? int64_t(origin.value.num) : 0);
   }
   return true;
 }

@@ -307,6 +307,7 @@ std::vector<std::string> stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::s
   }
   for (auto &[now, symbol] : symbols)
     graph.binding.bind(symbol, findSmallest(graph, loops, symbol, now));
+  copyIterations(graph, graph); // those of decode are those of forward
   if (!chain)
     return notes;
   std::vector<int64_t> split(countVirtualStages(graph), 0);
@@ -327,9 +328,10 @@ void stage::copyIterations(Graph &to, const Graph &from) {
   for (auto &op : from.getForward())
     if (op->kind == OpKind::Repeat)
       loops[op->loop] = op.get();
-  for (auto &op : to.getForward())
-    if (const Op *loop = op->kind == OpKind::Repeat ? loops.lookup(op->loop) : nullptr) {
-      op->count = loop->count;
-      op->cases = loop->cases;
-    }
+  for (Block &phase : to.getPhases())
+    for (auto &op : phase)
+      if (const Op *loop = isForward(phase.getPhase()) && op->kind == OpKind::Repeat ? loops.lookup(op->loop) : nullptr) {
+        op->count = loop->count;
+        op->cases = loop->cases;
+      }
 }

@@ -1,17 +1,20 @@
 //===- Sources.cpp - what a proof starts from -----------------------------===//
 #include "Sources.h"
 #include "FormulaEvaluator.h"
+#include "stage/IR/BatchSymbol.h"
 
 using namespace stage;
 
 Sources::Sources(const Graph &graph, double scale) : graph(graph), scale(scale), pieces(graph) {
-  unsigned numParams = 0, numBuffers = 0, numInputs = 0, numRandom = 0;
+  unsigned numParams = 0, numBuffers = 0, numCaches = 0, numInputs = 0, numRandom = 0;
   auto number = [&](Op &op) {
     if (op.kind == OpKind::Param) {
       ordinals[&op] = numParams++;
       params.push_back(op.getResult());
-    } else if (op.kind == OpKind::Buffer || op.kind == OpKind::Cache) {
+    } else if (op.kind == OpKind::Buffer) {
       ordinals[&op] = numBuffers++;
+    } else if (op.kind == OpKind::Cache) {
+      ordinals[&op] = numCaches++;
     } else if (op.kind == OpKind::Input) {
       ordinals[&op] = numInputs++;
     } else if (op.kind == OpKind::Compute) {
@@ -159,6 +162,26 @@ static void fill(Tensor &tensor, llvm::ArrayRef<uint64_t> key, double scale) {
   }
 }
 
+/// Units of inference that go on with the same sequences have the same tokens at the same positions of them.
+void Sources::fillByPosition(Tensor &tensor, const Op &input) const {
+  llvm::SmallVector<int64_t, 4> origins;
+  for (const Extent &extent : input.getResult()->type.shape) {
+    SizeValue origin = extent.dim && extent.dim->origin ? evaluate(extent.dim->origin, graph.binding) : SizeValue();
+    origins.push_back(origin ? int64_t(origin.value.num) : 0);
+  }
+  uint64_t name = 0;
+  for (char letter : input.name)
+    name = hashWords({name, uint64_t(letter)});
+  uint64_t batch = graph.binding.lookup(batchSymbol).value_or(0);
+  double range = isFloat(input.getResult()->type.dtype) ? scale : 1;
+  forEachElement(tensor.dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
+    llvm::SmallVector<uint64_t, 8> words = {5, name, batch};
+    for (size_t d = 0; d < local.size(); ++d)
+      words.push_back(local[d] + origins[d]);
+    tensor.data[linear] = range * (1.8 * drawUniform(words) - 0.8);
+  });
+}
+
 TensorRef Sources::draw(const Value *value, uint64_t instance) {
   TensorRef &known = this->known[{value, instance}];
   if (known)
@@ -167,8 +190,11 @@ TensorRef Sources::draw(const Value *value, uint64_t instance) {
   if (!tensor)
     return nullptr;
   const Op *op = value->getOp();
-  uint64_t kind = op->kind == OpKind::Param ? 1 : op->kind == OpKind::Input ? 2 : 3;
-  fill(*tensor, {kind, getOrdinal(op), instance}, isFloat(value->type.dtype) ? scale : 1);
+  uint64_t kind = op->kind == OpKind::Param ? 1 : op->kind == OpKind::Input ? 2 : op->kind == OpKind::Buffer ? 3 : 4;
+  if (op->kind == OpKind::Input && !graph.training)
+    fillByPosition(*tensor, *op);
+  else
+    fill(*tensor, {kind, getOrdinal(op), instance}, isFloat(value->type.dtype) ? scale : 1);
   if (!isFloat(value->type.dtype)) {
     double limit = double(getLimit(value));
     llvm::SmallVector<int64_t, 4> sizes;

@@ -61,6 +61,7 @@ public:
 
 private:
   std::optional<Tensor> makeTensor(const Value *value);
+  void fillByPosition(Tensor &tensor, const Op &input) const;
   void findLimits(const Op &op);
   void noteTiles(const Op &op);
   void findDrawers();

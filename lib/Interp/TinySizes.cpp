@@ -277,7 +277,9 @@ private:
                                                   : llvm::None);
       if (op.kind == OpKind::Append) { // fits in behind what is there
         requireAtMost(op.getOperand(1)->type.shape[op.dim].size, op.getResult()->type.shape[op.dim].size);
-        requireAtMost(op.getResult()->type.shape[op.dim].size, op.getOperand(0)->type.shape[op.dim].size);
+        Size all = op.getResult()->type.shape[op.dim].size;
+        requireAtMost(op.isRolling ? all - op.getOperand(1)->type.shape[op.dim].size : all,
+                      op.getOperand(0)->type.shape[op.dim].size);
       }
       if (op.def)
         forEachSubscriptSize(op, graph.sizes, [&](Size size) { require({Requirement::Kind::Whole, size}); });

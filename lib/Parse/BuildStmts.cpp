@@ -30,6 +30,11 @@ Stmt *Builder::stmt(Grammar::StmtContext *tree) {
     node->value = exprOrNull(dim->expr());
     return node;
   }
+  if (auto *output = tree->outputStmt()) {
+    auto *node = make<OutputStmt>(output);
+    node->value = expr(output->expr());
+    return node;
+  }
   auto *returnTree = tree->returnStmt();
   auto *node = make<ReturnStmt>(returnTree);
   node->isFormula = returnTree->LBRACKET() != nullptr;
@@ -46,6 +51,7 @@ Stmt *Builder::tensorDecl(Grammar::TensorDeclContext *tree) {
                                     : TensorDeclKind::Cache;
   node->names = idents(tree->nameList());
   node->type = type(tree->type());
+  node->last = exprOrNull(tree->expr());
   return node;
 }
 

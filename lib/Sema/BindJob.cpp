@@ -6,6 +6,7 @@
 // do not need one that failed are still bound, so that all faults are seen.
 //
 //===----------------------------------------------------------------------===//
+#include "BindInference.h"
 #include "BindModel.h"
 #include "BindStrategy.h"
 #include "Extends.h"
@@ -50,6 +51,8 @@ private:
   bool bindPrecision();
   bool checkSymbols();
   std::vector<ast::Ident> getStepDims() const;
+  int64_t getNumStages() const;
+  ArrayRef<StringRef> getStepWords() const;
   template <typename Kind> const Kind *expectDecl(const CTValue &value, SMRange range, StringRef what);
 
   Program &program;
@@ -182,10 +185,7 @@ bool JobBinder::chooseParts() {
     diags.report(stepValue->loc(), diag::StepExpected).range(stepValue->range);
     return false;
   }
-  if (kind->name == inferWord) {
-    diags.report(kind->loc(), diag::SemaNotSupported).range(kind->range) << "steps of inference";
-    return false;
-  }
+  job.isTraining = kind->name == trainWord;
 
   if (entries.count(strategyWord)) {
     std::optional<JobCall> chosen = readCall(strategyWord);
@@ -207,11 +207,18 @@ std::vector<ast::Ident> JobBinder::getStepDims() const {
   return dims;
 }
 
+/// What the step may give beside dims.
+ArrayRef<StringRef> JobBinder::getStepWords() const {
+  static constexpr StringRef ofTraining[] = {microbatchWord, optimizerWord, clipWord},
+                             ofInference[] = {microbatchWord, chunkWord, tokensWord, logitsWord};
+  return job.isTraining ? ArrayRef<StringRef>(ofTraining) : ArrayRef<StringRef>(ofInference);
+}
+
 void JobBinder::resolveOverrides() {
   std::vector<Overrides::Target> targets;
   for (const ast::Ident &dim : getStepDims())
     targets.push_back({stepWord, dim.name, dim.loc()});
-  for (StringRef word : {microbatchWord, optimizerWord, clipWord})
+  for (StringRef word : getStepWords())
     targets.push_back({stepWord, word, step->loc()});
   for (const ast::Param &param : job.model->params)
     targets.push_back({configWord, param.name.name, param.name.loc()});
@@ -303,6 +310,10 @@ bool JobBinder::bindBatch(const ast::Ident &dim, int64_t batch, SMRange range) {
     for (StringRef axis : job.strategy.expand(*axes))
       job.batchRanks *= job.strategy.findAxis(axis)->size;
   int64_t ranks = job.batchRanks;
+  if (!job.microbatch) { // of inference: all at once, or a batch for each stage of a pipeline
+    int64_t stages = getNumStages();
+    job.microbatch = std::max<int64_t>(batch % (ranks * stages) ? batch / ranks : batch / ranks / stages, 1);
+  }
   job.globalBatch = batch;
   __int128 perMicrobatch = __int128(job.microbatch) * ranks;
   if (batch % perMicrobatch != 0) {
@@ -317,12 +328,31 @@ bool JobBinder::bindBatch(const ast::Ident &dim, int64_t batch, SMRange range) {
   return true;
 }
 
+/// Of the pipeline, if there is one.
+int64_t JobBinder::getNumStages() const {
+  for (const BoundRule &rule : job.strategy.rules)
+    if (auto *pipeline = dyn_cast<ast::PipelineStmt>(rule.stmt))
+      for (StringRef axis : job.strategy.expand(pipeline->axes))
+        return job.strategy.findAxis(axis)->size;
+  return 1;
+}
+
 bool JobBinder::bindStep() {
   Environment env(*entries[stepWord].file);
   std::vector<ast::Ident> dims = getStepDims();
   bool ok = true;
   llvm::StringMap<const ast::Argument *> given;
+  const ast::ForArgExpr *steps = nullptr;
   for (const ast::Argument &argument : step->args) {
+    if (auto *range = dyn_cast<ast::ForArgExpr>(argument.value)) {
+      if (job.isTraining || steps) {
+        diags.report(range->loc(), job.isTraining ? diag::StepsOfTraining : diag::StepsTwice).range(range->range)
+            << range->variable.name;
+        ok = false;
+      }
+      steps = range;
+      continue;
+    }
     if (!argument.name) {
       diags.report(argument.value->loc(), diag::StepArgumentUnnamed).range(argument.value->range);
       ok = false;
@@ -330,8 +360,10 @@ bool JobBinder::bindStep() {
     }
     StringRef name = argument.name.name;
     bool isDim = llvm::any_of(dims, [&](const ast::Ident &dim) { return dim.name == name; });
-    if (!isDim && name != microbatchWord && name != optimizerWord && name != clipWord) {
-      std::vector<Candidate> candidates{{microbatchWord, SMLoc()}, {optimizerWord, SMLoc()}, {clipWord, SMLoc()}};
+    if (!isDim && !llvm::is_contained(getStepWords(), name)) {
+      std::vector<Candidate> candidates;
+      for (StringRef word : getStepWords())
+        candidates.push_back({word, SMLoc()});
       for (const ast::Ident &dim : dims)
         candidates.push_back({dim.name, dim.loc()});
       DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownStepValue);
@@ -354,6 +386,7 @@ bool JobBinder::bindStep() {
     return found == given.end() ? Value() : Value(found->second->value, &env);
   };
   bool hasBatch = llvm::any_of(dims, [](const ast::Ident &dim) { return dim.name == batchDim; });
+  job.microbatch = job.isTraining;
   if (auto [value, where] = find(microbatchWord); value) {
     std::optional<int64_t> number = evaluator.evaluateInteger(value, *where, "'microbatch'");
     if (number && *number < 1)
@@ -363,14 +396,18 @@ bool JobBinder::bindStep() {
     ok = number && *number > 0 && hasBatch;
     job.microbatch = ok ? *number : 1;
   }
-  if (auto [value, where] = find(optimizerWord); value)
+  if (auto [value, where] = find(optimizerWord); value && job.isTraining)
     ok &= bindOptimizer(value, *where);
-  if (auto [value, where] = find(clipWord); value)
+  if (auto [value, where] = find(clipWord); value && job.isTraining)
     ok &= bindClip(*value, *where);
   for (const ast::Ident &dim : dims) {
     auto [value, where] = find(dim.name);
     if (value) {
       ok &= bindStepDim(dim, value, *where);
+      continue;
+    }
+    if (!job.isTraining && dim.name == sequenceDim) { // then nothing is prefilled
+      job.stepDims.push_back({dim, CTValue::size(sizes.symbol(dim.name)), step->range});
       continue;
     }
     diags.report(step->loc(), diag::StepDimMissing)
@@ -381,7 +418,22 @@ bool JobBinder::bindStep() {
         << dim.name;
     ok = false;
   }
-  return ok;
+  if (job.isTraining || !ok)
+    return ok;
+  for (StringRef needed : {batchDim, sequenceDim})
+    if (llvm::none_of(dims, [&](const ast::Ident &dim) { return dim.name == needed; })) {
+      diags.report(step->loc(), diag::InferredBatch).range(step->range) << job.model->name.name << needed;
+      return false;
+    }
+  ok = bindInference(evaluator, *step, steps, env, binding.lookup(sequenceDim), find, job);
+  if (!ok)
+    return false;
+  if (int64_t stages = getNumStages(); job.inference->decodes() && job.microbatches < stages) {
+    diags.report(step->loc(), diag::BatchesInFlight).range(step->range) << job.microbatches << stages;
+    return false;
+  }
+  binding.bind(sequenceDim, getUnitLength(*job.inference, job.strategy.getNumRanks()));
+  return true;
 }
 
 bool JobBinder::bindClip(const ast::Expr &expr, const Environment &env) {
@@ -478,6 +530,14 @@ bool JobBinder::checkSymbols() {
   };
   llvm::for_each(job.modelArgs, check);
   llvm::for_each(job.stepDims, check);
+  auto isOfInference = [&](const NamedValue &value) {
+    if (job.isTraining || !llvm::is_contained(inferredDims, value.name.name))
+      return;
+    diags.report(value.name.loc(), diag::InferredName).range(value.name.range) << value.name.name;
+    ok = false;
+  };
+  llvm::for_each(job.modelArgs, isOfInference);
+  llvm::for_each(job.stepDims, isOfInference);
   return ok;
 }
 
@@ -504,7 +564,7 @@ bool JobBinder::bind() {
     return false; // the step's microbatches would be wrong
   UserPlace userPlace(diags, entries.count(strategyWord) ? entries[strategyWord].value->loc() : SMLoc());
   bool ok = bindStep() && hasPrecision && args.has_value();
-  return ok && checkSymbols() && bindPipeline(evaluator, job.strategy, job.microbatches);
+  return ok && checkSymbols() && bindPipeline(evaluator, job.strategy, job.microbatches, job.isTraining);
 }
 
 std::optional<BoundJob> stage::sema::bindJob(Program &program, StringRef jobName, ArrayRef<Override> defines,

@@ -467,7 +467,7 @@ static bool bindPlace(Evaluator &evaluator, const ast::PlaceStmt &place, int64_t
   return true;
 }
 
-bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, int64_t microbatches) {
+bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, int64_t microbatches, bool isTraining) {
   auto rule = llvm::find_if(strategy.rules, [](const BoundRule &r) { return llvm::isa<ast::PipelineStmt>(r.stmt); });
   if (rule == strategy.rules.end())
     return true;
@@ -501,11 +501,13 @@ bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, in
         << "a schedule" << evaluator.format(*value);
     return false;
   }
-  std::optional<BoundSchedule> bound = runSchedule(evaluator, *schedule, strategy.findAxis(pipeline.axis)->size,
-                                                   microbatches, value->getArguments(), scheduleEntry->value->range);
-  if (!bound)
-    return false;
-  pipeline.schedule = std::move(*bound);
+  if (isTraining) {
+    std::optional<BoundSchedule> bound = runSchedule(evaluator, *schedule, strategy.findAxis(pipeline.axis)->size,
+                                                     microbatches, value->getArguments(), scheduleEntry->value->range);
+    if (!bound)
+      return false;
+    pipeline.schedule = std::move(*bound);
+  }
   for (const ast::Stmt *stmt : pipeline.stmt->entries)
     if (auto *place = dyn_cast<ast::PlaceStmt>(stmt); place && !bindPlace(evaluator, *place, strategy.findAxis(pipeline.axis)->size, pipeline))
       return false;

@@ -30,7 +30,8 @@ void splitSharedAxes(BoundStrategy &strategy, ArrayRef<NamedValue> modelArgs, co
 
 /// Evaluates what the pipeline statement in effect says, if there is one, for a number of microbatches. False after
 /// reporting a fault.
-bool bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, int64_t microbatches);
+/// Inference runs no schedule: it is one way up, batch by batch.
+bool bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, int64_t microbatches, bool isTraining);
 
 } // namespace stage::sema
 

@@ -31,6 +31,7 @@ private:
   void checkBody(ArrayRef<ast::Stmt *> body, bool isModuleBody);
   void checkStmt(const ast::Stmt *stmt, bool isLast);
   void checkLet(const ast::LetStmt &let);
+  void checkOutput(const ast::OutputStmt &output);
   void checkDim(const ast::DimStmt &dim);
   void checkRepeat(const ast::RepeatStmt &repeat);
   void checkExpr(const ast::Expr *expr) override;
@@ -46,6 +47,7 @@ private:
 
   const ast::ModuleDecl &module;
   std::vector<ModuleUse> &uses;
+  const ast::OutputStmt *output = nullptr; ///< The first one.
 };
 } // namespace
 
@@ -112,8 +114,12 @@ void ModuleChecker::checkBody(ArrayRef<ast::Stmt *> body, bool isModuleBody) {
 void ModuleChecker::checkStmt(const ast::Stmt *stmt, bool isLast) {
   if (auto *decl = dyn_cast<ast::TensorDeclStmt>(stmt)) {
     checkShape(*decl->type);
+    if (decl->last)
+      checkExpr(decl->last);
     for (const ast::Ident &name : decl->names)
       defineValue(SymbolKind::Tensor, name);
+  } else if (auto *output = dyn_cast<ast::OutputStmt>(stmt)) {
+    checkOutput(*output);
   } else if (auto *dim = dyn_cast<ast::DimStmt>(stmt)) {
     checkDim(*dim);
   } else if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
@@ -138,6 +144,16 @@ void ModuleChecker::checkStmt(const ast::Stmt *stmt, bool isLast) {
   } else if (auto *call = dyn_cast<ast::ExprStmt>(stmt)) {
     checkExpr(call->value);
   }
+}
+
+/// Inference ends there: once, and in no branch.
+void ModuleChecker::checkOutput(const ast::OutputStmt &stmt) {
+  checkExpr(stmt.value);
+  if (!module.isModel || scopes.size() != 1)
+    diags.report(stmt.loc(), diag::OutputNotInModel).range(stmt.range);
+  else if (output)
+    diags.report(stmt.loc(), diag::OutputTwice).range(stmt.range).note(output->loc(), diag::PreviousHere) << "output";
+  output = &stmt;
 }
 
 void ModuleChecker::checkDim(const ast::DimStmt &dim) {

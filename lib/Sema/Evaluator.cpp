@@ -165,6 +165,8 @@ std::optional<CTValue> Evaluator::evaluateName(const ast::NameExpr *expr, const 
     return CTValue();
   if (expr->name == "inf")
     return CTValue::real(std::numeric_limits<double>::infinity());
+  if (findBuiltin(expr->name) == BuiltinKind::PhaseQuery)
+    return CTValue::boolean(isDecoding);
   if (findBuiltin(expr->name))
     return CTValue::word(expr->name);
 

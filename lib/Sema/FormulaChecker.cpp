@@ -191,7 +191,8 @@ IndexSet FormulaChecker::checkCall(const ast::CallExpr *call, bool inSubscript) 
     return IndexSet(); // what it should have reduced is no second fault
   }
   if (!builtin || builtin == BuiltinKind::Word || builtin == BuiltinKind::ModelQuery ||
-      builtin == BuiltinKind::WordFunction)
+      builtin == BuiltinKind::WordFunction || builtin == BuiltinKind::CacheFunction ||
+      builtin == BuiltinKind::PhaseQuery)
     scope.reportUnknownName(callee->name, callee->range, diag::UnknownName);
   else if (builtin == BuiltinKind::ElementFunction || builtin == BuiltinKind::DType)
     checkArity(call, callee->name);

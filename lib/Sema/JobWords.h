@@ -2,7 +2,7 @@
 #ifndef STAGE_LIB_SEMA_JOBWORDS_H
 #define STAGE_LIB_SEMA_JOBWORDS_H
 
-#include "llvm/ADT/StringRef.h"
+#include "stage/Sema/InferenceWords.h"
 
 namespace stage::sema {
 
@@ -15,6 +15,9 @@ constexpr llvm::StringRef trainWord = "train", inferWord = "infer";
 constexpr llvm::StringRef stepKinds[] = {trainWord, inferWord};
 /// Arguments of a step that are no dims of the model.
 constexpr llvm::StringRef microbatchWord = "microbatch", optimizerWord = "optimizer", clipWord = "clip";
+/// Those of inference: positions that a unit of prefill takes, those that a decode step adds, and whose logits are made.
+constexpr llvm::StringRef chunkWord = "chunk", tokensWord = "tokens", logitsWord = "logits", lastWord = "last",
+                          allWord = "all";
 /// The dim of sequences: a step gives its global size, the graph has that of one microbatch.
 constexpr llvm::StringRef batchDim = "B";
 

@@ -64,6 +64,10 @@ static void printStrategy(llvm::raw_ostream &os, const BoundStrategy &strategy) 
   if (!strategy.pipeline)
     return;
   const BoundSchedule &schedule = strategy.pipeline->schedule;
+  if (!schedule.decl) {
+    os << "  pipeline over " << strategy.pipeline->axis << "\n";
+    return;
+  }
   os << "  schedule " << schedule.decl->name.name << " over " << strategy.pipeline->axis << "\n";
   for (size_t r = 0; r != schedule.units.size(); ++r) {
     os << "    stage " << r;
@@ -86,7 +90,7 @@ void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext 
     printValue(os, argument.value, binding, sizes);
     os << "\n";
   }
-  os << "  step train\n";
+  os << (job.isTraining ? "  step train\n" : "  step infer\n");
   for (const NamedValue &dim : job.stepDims) {
     os << "    " << dim.name.name << " = ";
     printValue(os, dim.value, binding, sizes);
@@ -94,6 +98,13 @@ void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext 
   }
   os << "    batch = " << job.globalBatch << ", microbatch = " << job.microbatch
      << ", microbatches = " << job.microbatches << "\n";
+  if (const auto &inference = job.inference) {
+    if (inference->length)
+      os << "    prefill " << inference->length << " in chunks of " << inference->chunk
+         << (inference->allLogits ? ", all logits\n" : "\n");
+    if (inference->decodes())
+      os << "    decode from " << inference->begin << " to " << inference->end << " by " << inference->tokens << "\n";
+  }
   const BoundPrecision &precision = job.precision;
   os << "  precision " << precision.decl->name.name << ": weight " << precision.weight.name << ", activation "
      << precision.activation.name << ", gradient " << precision.gradient.name << ", master " << precision.master.name

@@ -75,7 +75,10 @@ public:
       std::set<std::pair<PhaseKind, unsigned>> run;
       for (const Unit &unit : stage.units)
         run.insert({unit.kind, unit.chunk});
-      llvm::erase_if(stage.templates, [&](const UnitTemplate &unit) { return !run.count({unit.kind, unit.chunk}); });
+      // Forward has the parameters and caches of a stage, also where it only decodes.
+      llvm::erase_if(stage.templates, [&](const UnitTemplate &unit) {
+        return unit.kind != PhaseKind::Forward && !run.count({unit.kind, unit.chunk});
+      });
     }
     return program;
   }
@@ -429,7 +432,8 @@ private:
           expected -= decoding;
         else if (isBackward(kind) && hasHalves)
           expected -= whole;
-        bool isMissing = isForward(kind) && !expected; // of two ways forward each is gone
+        // Of two ways forward that of decode is gone. Forward itself has the parameters, and may be there for them alone.
+        bool isMissing = kind == PhaseKind::Decode && !expected;
         if ((count == expected && !isMissing) || (kind == PhaseKind::Backward && hasHalves))
           continue;
         diags.report(graph.pipeline.loc, diag::ScheduleOmitsPhase)

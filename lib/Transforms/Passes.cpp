@@ -46,7 +46,7 @@ static llvm::StringRef findDifferentiated(Graph &graph) {
   if (llvm::StringRef done = findCommunicated(graph); !done.empty())
     return done;
   bool hasBackward = llvm::any_of(graph.getPhases(), [](Block &phase) {
-    return phase.getPhase() != PhaseKind::Forward && !phase.empty();
+    return !isForward(phase.getPhase()) && !phase.empty();
   });
   return hasBackward ? "differentiate" : "";
 }

@@ -239,12 +239,13 @@ struct Param {
 // Statements of modules, models and op bodies
 //===----------------------------------------------------------------------===//
 
-/// `param wk, wv: [D, KV, E];` `input tokens: i32[B, S];` `buffer ...;` `cache ...;`
+/// `param wk, wv: [D, KV, E];` `input tokens: i32[B, S];` `buffer ...;` `cache keys: [B, S, KV, E] last window;`
 enum class TensorDeclKind : uint8_t { Param, Input, Buffer, Cache };
 struct TensorDeclStmt : Stmt {
   TensorDeclKind declKind;
   ArrayRef<Ident> names;
   TensorType *type;
+  Expr *last; ///< Of a cache: how many positions it keeps. Null: all.
   AST_CLASSOF(TensorDeclStmt)
 };
 /// `dim B, S;` (values null) or `dim G = H / KV;`
@@ -270,6 +271,11 @@ struct ReturnStmt : Stmt {
   ArrayRef<Expr *> indices;
   Expr *value;
   AST_CLASSOF(ReturnStmt)
+};
+/// `output logits;`: what inference makes, and its end.
+struct OutputStmt : Stmt {
+  Expr *value;
+  AST_CLASSOF(OutputStmt)
 };
 /// `repeat layers[i in 0..L] { }` `repeat layers[L] { }`
 struct RepeatStmt : Stmt {

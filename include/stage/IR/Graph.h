@@ -220,6 +220,9 @@ struct OpAttributes {
   /// Of a cache: how many there are, and the number of the one that a unit has; null: one. Each batch of sequences that
   /// is in flight has its own.
   Size entries, entry;
+  /// Of an append: the cache keeps the last positions that it has room for, and the result begins with as many of them as
+  /// it has more than are appended. Otherwise a cache has room for all.
+  bool isRolling = false;
 
   // Constant (the seed of the gradient): its value.
   double number = 0;

@@ -52,6 +52,9 @@ struct Dim {
   /// Of a dim that the program declares as `(H E)`: the dims that it is the product of, outermost first. It answers to
   /// the names of the first, too, and is split as that is.
   llvm::SmallVector<const Dim *, 2> parts;
+  /// The position that its first element has in the sequence of which it is a part, which is what an index over it says in
+  /// formulas and masks: of the tokens of a decode step, how many there have been before. Null: 0.
+  Size origin;
   SMLoc loc;
   /// True if `query` ("F" or "SwiGLU.F") is one of the names.
   bool answersTo(llvm::StringRef query) const;

@@ -35,6 +35,7 @@ struct Proof {
   /// anything about them, and no more about the errors that it accepts.
   uint64_t numOfRounding = 0;
   unsigned steps = 1;
+  uint64_t numUncached = 0; ///< What units return that was compared with a pass over all positions, without caches.
   bool isSharded = false;   ///< False: the graph has no shardings yet, and only its derivative was proved.
 };
 
@@ -44,9 +45,12 @@ constexpr int64_t maxProofRanks = 64;
 /// Proves a graph after its passes against one that means the same before them. `program` may be null: then only the
 /// unsharded run is compared. Both graphs must be bound to the same sizes, small ones. Every fault is reported, and
 /// gives nothing.
-/// Several training steps are of the same microbatches: each begins with the parameters that the one before has left, on each rank with
-/// its own.
-std::optional<Proof> prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags, unsigned steps = 1);
+/// Several training steps are of the same microbatches: each begins with the parameters that the one before has left, on
+/// each rank with its own.
+///
+/// Of a graph that infers also, with `whole`, against the model without caches (Uncached.h in lib/Interp).
+std::optional<Proof> prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags, unsigned steps = 1,
+                           Graph *whole = nullptr);
 /// The same, for a graph after any passes: a program is made of it if its communication has been inserted.
 std::optional<Proof> prove(Graph &reference, Graph &graph, DiagnosticEngine &diags);
 

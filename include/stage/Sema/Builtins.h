@@ -8,7 +8,7 @@
 
 namespace stage::sema {
 
-enum class BuiltinKind { ElementFunction, Reduction, SizeFunction, DType, ModelQuery, Word, WordFunction };
+enum class BuiltinKind { ElementFunction, Reduction, SizeFunction, DType, ModelQuery, Word, WordFunction, PhaseQuery, CacheFunction };
 
 struct Builtin {
   BuiltinKind kind;

@@ -109,6 +109,22 @@ struct BoundOptimizer {
   Size flops;                         ///< Over the symbol `volume`, the elements of a parameter.
 };
 
+/// What `infer(...)` runs. Every batch of sequences is prefilled, all its positions at once or in chunks; then all batches
+/// in turn do the first decode step, the second one, ...
+struct BoundInference {
+  int64_t length = 0;        ///< Positions of a sequence that are prefilled: S. 0: the caches are filled from the beginning.
+  int64_t chunk = 0;         ///< Positions of a unit of prefill; the last one may have fewer.
+  int64_t begin = 0, end = 0; ///< `for T in begin..end`: positions in the caches before each decode step. Empty: no steps.
+  int64_t tokens = 1;        ///< Positions that a decode step adds to each sequence.
+  bool isWhole = false;      ///< For proofs: all positions that a unit's sequences have then, without caches.
+  bool allLogits = false;    ///< Of prefill: those of all positions; else of the last one of a sequence.
+
+  bool decodes() const { return begin < end; }
+  bool isChunked() const { return chunk < length; }
+  /// Positions of a sequence for which caches have room: those that there are at the end.
+  int64_t getRoom() const;
+};
+
 struct BoundJob {
   const ast::JobDecl *decl = nullptr;
   const ast::ModuleDecl *model = nullptr;
@@ -126,6 +142,7 @@ struct BoundJob {
   int64_t batchRanks = 1;   ///< Ranks among which the batch is split.
   bool batchRanksAreGuessed = false; ///< A pattern or an annotation may say otherwise.
   bool isTraining = true;
+  std::optional<BoundInference> inference; ///< If it does not train.
   /// Sizes that the program gives a name and a number are symbols, bound to the number (see bindJob).
   bool namesConstants = false;
 
@@ -153,6 +170,9 @@ const ast::JobDecl *findJob(const Program &program, StringRef name, DiagnosticEn
 std::optional<BoundJob> bindJob(Program &program, StringRef jobName, ArrayRef<Override> defines, SizeContext &sizes,
                                 SizeBinding &binding, Obligations &obligations, DiagnosticEngine &diags,
                                 bool namesConstants = false, std::optional<int64_t> batchRanks = std::nullopt);
+
+/// For proofs: sequences of `length` positions and three decode steps at most, instead of those that the job has.
+void shortenInference(BoundJob &job, int64_t length, SizeBinding &binding);
 
 /// What the job comes to, for people and tests.
 void print(llvm::raw_ostream &os, const BoundJob &job, SizeContext &sizes, const SizeBinding &binding);

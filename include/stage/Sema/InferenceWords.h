@@ -1,0 +1,18 @@
+//===- InferenceWords.h - names that inference gives -----------*- C++ -*-===//
+#ifndef STAGE_SEMA_INFERENCEWORDS_H
+#define STAGE_SEMA_INFERENCEWORDS_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace stage::sema {
+
+/// The dim of positions in a sequence, of which prefill takes all and a decode step a few.
+constexpr llvm::StringRef sequenceDim = "S";
+/// What inference adds to the sizes of a model: positions of a decode step, of a sequence so far, those for which caches
+/// have room, those whose logits a prefill makes; and the number of a unit's batch (batchSymbol of the IR).
+constexpr llvm::StringRef stepDim = "step", contextDim = "context", roomDim = "room", sampledDim = "sampled";
+constexpr llvm::StringRef inferredDims[] = {stepDim, contextDim, roomDim, sampledDim, "g"};
+
+} // namespace stage::sema
+
+#endif // STAGE_SEMA_INFERENCEWORDS_H

@@ -1,0 +1,69 @@
+//===- Uncached.cpp - is what caches give what all tokens give? -----------===//
+//
+// Problem: a model that infers goes over a sequence in units, each of which sees what
+// those before have left in caches. It must make what the model makes that goes over all
+// of the sequence at once, as in training.
+//
+//   cached   unit 0: positions 0 .. 7     unit 1: position 8      unit 2: position 9
+//   whole    unit 0: positions 0 .. 7     unit 1: 0 .. 8          unit 2: 0 .. 9
+//
+// Algorithm: units of both have the same tokens at the same positions of the same
+// sequences (Sources.h). What a unit of `cached` returns is what the same unit of `whole`
+// returns at the last positions, of which there are as many as the cached one has.
+//
+//===----------------------------------------------------------------------===//
+#include "Uncached.h"
+#include "stage/IR/ShardingRules.h"
+#include "stage/Interp/Diagnostics.h"
+#include "stage/Transforms/CheckSizes.h"
+#include <cmath>
+
+using namespace stage;
+
+/// The last positions of a tensor in each dim, as many as these dims have.
+static std::optional<Tensor> takeLast(const Tensor &whole, llvm::ArrayRef<Positions> dims) {
+  llvm::SmallVector<Positions, 4> last;
+  if (whole.dims.size() != dims.size())
+    return std::nullopt;
+  for (auto [all, part] : llvm::zip(whole.dims, dims)) {
+    if (part.size() > all.size())
+      return std::nullopt;
+    last.emplace_back();
+    for (size_t i = all.size() - part.size(); i < all.size(); ++i)
+      last.back().push_back(all[i]);
+  }
+  return extract(whole, last);
+}
+
+std::optional<double> stage::compareUncached(Graph &cached, const Reference &found, Graph &whole, double scale,
+                                             uint64_t &numCompared, DiagnosticEngine &diags) {
+  if (!checkSizes(whole, diags))
+    return std::nullopt;
+  Sources sources(whole, scale);
+  Reference expected(whole, sources);
+  if (!expected.run(diags))
+    return std::nullopt;
+  double most = 0;
+  for (unsigned m = 0; m < cached.microbatches; ++m) {
+    Op *end = getForward(cached, m)->getTerminator();
+    for (unsigned i = 0; i < end->getNumOperands(); ++i) {
+      TensorRef tensor = found.getOutput(i, m);
+      std::optional<Tensor> wanted = takeLast(*expected.getOutput(i, m), tensor->dims);
+      double largest = wanted ? getLargest(*wanted) : 0;
+      for (size_t k = 0; k < tensor->data.size(); ++k) {
+        Deviation deviation(tensor->data[k], wanted ? wanted->data[k] : NAN, /*rounding=*/0, largest);
+        most = std::max(most, deviation.error);
+        if (deviation.isAccepted())
+          continue;
+        char texts[2][32];
+        snprintf(texts[0], sizeof texts[0], "%.9g", tensor->data[k]);
+        snprintf(texts[1], sizeof texts[1], "%.9g", wanted ? wanted->data[k] : NAN);
+        diags.report(end->getOperand(i)->loc, diag::ProofUncached)
+            << describe(*end->getOperand(i)) << int64_t(m) << int64_t(k) << texts[0] << texts[1];
+        return std::nullopt;
+      }
+      ++numCompared;
+    }
+  }
+  return most;
+}

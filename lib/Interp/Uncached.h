@@ -1,0 +1,17 @@
+//===- Uncached.h - is what caches give what all tokens give? --*- C++ -*-===//
+#ifndef STAGE_LIB_INTERP_UNCACHED_H
+#define STAGE_LIB_INTERP_UNCACHED_H
+
+#include "Reference.h"
+
+namespace stage {
+
+/// Compares what the units of `cached` return with what `whole` returns: the same model without caches, whose unit m goes
+/// forward over all positions that the sequences have when unit m of `cached` is done. The difference, as a part of the
+/// largest element; nothing if a unit differs, which is reported. `numCompared`: tensors.
+std::optional<double> compareUncached(Graph &cached, const Reference &found, Graph &whole, double scale,
+                                      uint64_t &numCompared, DiagnosticEngine &diags);
+
+} // namespace stage
+
+#endif // STAGE_LIB_INTERP_UNCACHED_H

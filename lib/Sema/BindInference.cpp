@@ -1,0 +1,138 @@
+//===- BindInference.cpp - the values of `infer(...)` ---------------------===//
+//
+// Problem: inference is not one step of one size.
+//
+//   infer(B = 64, S = 4Ki, chunk = 1Ki, for T in 4Ki..5Ki)
+//
+//   prefill   four units per batch, of 1,024 positions each
+//   decode    1,024 steps: with 4,096 positions in the caches, with 4,097, ...
+//
+// Without S the caches are filled when the first step begins; without `for` nothing is
+// decoded. `tokens = k` adds k positions in a step, as verifying k drafted tokens does:
+// T goes from a to b by k.
+//
+//===----------------------------------------------------------------------===//
+#include "BindInference.h"
+#include "JobWords.h"
+#include "stage/Sema/Diagnostics.h"
+
+using namespace stage;
+using namespace stage::sema;
+
+/// With more, lists of units no longer are the small part of a program.
+constexpr int64_t maxSteps = 1'000'000;
+
+int64_t BoundInference::getRoom() const {
+  return decodes() ? begin + (end - begin + tokens - 1) / tokens * tokens : length;
+}
+
+/// A positive integer; nothing after an error.
+static std::optional<int64_t> evaluatePositive(Evaluator &evaluator, StepValue value, StringRef word) {
+  std::string what = ("'" + word + "'").str();
+  std::optional<int64_t> number = evaluator.evaluateInteger(value.first, *value.second, what);
+  if (number && *number < 1) {
+    evaluator.getDiags().report(value.first->loc(), diag::ValueNotPositive).range(value.first->range) << what << *number;
+    return std::nullopt;
+  }
+  return number;
+}
+
+static bool bindLogits(Evaluator &evaluator, StepValue value, BoundInference &inference) {
+  std::optional<CTValue> word = evaluator.evaluate(value.first, *value.second);
+  if (!word)
+    return false;
+  std::string text = evaluator.format(*word);
+  bool isWord = word->getKind() == CTValue::Kind::Word && (text == lastWord || text == allWord);
+  if (!isWord)
+    evaluator.getDiags().report(value.first->loc(), diag::BadLogits).range(value.first->range) << text;
+  inference.allLogits = text == allWord;
+  return isWord;
+}
+
+static bool bindSteps(Evaluator &evaluator, const ast::ForArgExpr &steps, const Environment &env, BoundInference &inference) {
+  DiagnosticEngine &diags = evaluator.getDiags();
+  auto *range = llvm::dyn_cast<ast::RangeExpr>(steps.range_);
+  if (!range) {
+    diags.report(steps.range_->loc(), diag::StepsExpected).range(steps.range_->range);
+    return false;
+  }
+  std::optional<int64_t> begin = evaluator.evaluateInteger(range->begin, env, "the first step"),
+                         end = evaluator.evaluateInteger(range->end, env, "the end of the steps");
+  if (!begin || !end)
+    return false;
+  int64_t least = inference.length ? 1 : 0; // without prefill a sequence may begin with nothing
+  if (*begin < least || *begin >= *end || (*end - *begin) / inference.tokens > maxSteps) {
+    diags.report(range->loc(), diag::BadDecodeSteps).range(range->range) << *begin << *end << maxSteps;
+    return false;
+  }
+  if (inference.length && *begin != inference.length) {
+    diags.report(range->begin->loc(), diag::StepsBeginElsewhere).range(range->begin->range)
+        << *begin << inference.length << sequenceDim;
+    return false;
+  }
+  inference.begin = *begin;
+  inference.end = *end;
+  return true;
+}
+
+bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step, const ast::ForArgExpr *steps,
+                                const Environment &env, std::optional<int64_t> length,
+                                llvm::function_ref<StepValue(StringRef)> find, BoundJob &job) {
+  DiagnosticEngine &diags = evaluator.getDiags();
+  BoundInference inference;
+  inference.length = inference.chunk = length.value_or(0);
+  if (!length && !steps) {
+    diags.report(step.loc(), diag::NothingInferred).range(step.range) << sequenceDim;
+    return false;
+  }
+  if (StepValue value = find(chunkWord); value.first) {
+    std::optional<int64_t> chunk = evaluatePositive(evaluator, value, chunkWord);
+    if (!chunk)
+      return false;
+    if (!length) {
+      diags.report(value.first->loc(), diag::ChunkWithoutPrefill).range(value.first->range) << sequenceDim;
+      return false;
+    }
+    inference.chunk = std::min(*chunk, *length);
+  }
+  if (StepValue value = find(tokensWord); value.first) {
+    std::optional<int64_t> tokens = evaluatePositive(evaluator, value, tokensWord);
+    if (!tokens)
+      return false;
+    if (!steps) {
+      diags.report(value.first->loc(), diag::TokensWithoutSteps).range(value.first->range);
+      return false;
+    }
+    inference.tokens = *tokens;
+  }
+  if (StepValue value = find(logitsWord); value.first && !bindLogits(evaluator, value, inference))
+    return false;
+  if (steps && !bindSteps(evaluator, *steps, env, inference))
+    return false;
+  job.inference = inference;
+  return true;
+}
+
+void stage::sema::shortenInference(BoundJob &job, int64_t length, SizeBinding &binding) {
+  BoundInference &inference = *job.inference;
+  int64_t numSteps = inference.decodes() ? (inference.end - inference.begin + inference.tokens - 1) / inference.tokens : 0;
+  bool wasChunked = inference.isChunked(), hasRest = wasChunked && inference.length % inference.chunk;
+  inference.tokens = std::min<int64_t>(inference.tokens, 2);
+  if (inference.length) {
+    inference.length = length;
+    // Two chunks, and a shorter one where the job has one.
+    inference.chunk = wasChunked ? (hasRest ? length / 4 * 2 - 1 : length / 2) : length;
+  }
+  if (numSteps) {
+    inference.begin = inference.length || inference.begin ? length : 0;
+    inference.end = inference.begin + std::min<int64_t>(numSteps, 3) * inference.tokens;
+  }
+  binding.bind(sequenceDim, getUnitLength(inference, job.strategy.getNumRanks()));
+}
+
+int64_t stage::sema::getUnitLength(const BoundInference &inference, int64_t numRanks) {
+  if (inference.length)
+    return inference.chunk;
+  int64_t divides = 2 * numRanks;
+  return std::max<int64_t>((inference.begin + divides - 1) / divides, 1) * divides;
+}

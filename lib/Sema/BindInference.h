@@ -1,0 +1,24 @@
+//===- BindInference.h - the values of `infer(...)` ------------*- C++ -*-===//
+#ifndef STAGE_LIB_SEMA_BINDINFERENCE_H
+#define STAGE_LIB_SEMA_BINDINFERENCE_H
+
+#include "stage/Sema/Evaluator.h"
+#include "stage/Sema/Job.h"
+
+namespace stage::sema {
+
+/// A value of the step and where it is evaluated; null if it is not given.
+using StepValue = std::pair<const ast::Expr *, const Environment *>;
+
+/// Binds what a step of inference says beside the dims of its model: `steps` is its `for`, null if it has none, and `find`
+/// gives values by name. `length`: S, if it is given. False after errors.
+bool bindInference(Evaluator &evaluator, const ast::CallExpr &step, const ast::ForArgExpr *steps, const Environment &env,
+                   std::optional<int64_t> length, llvm::function_ref<StepValue(StringRef)> find, BoundJob &job);
+
+/// What S is: positions of a unit of prefill. Where there is none, a number that all axes divide: the block is there then, for its
+/// parameters, and no unit runs it.
+int64_t getUnitLength(const BoundInference &inference, int64_t numRanks);
+
+} // namespace stage::sema
+
+#endif // STAGE_LIB_SEMA_BINDINFERENCE_H
