@@ -129,7 +129,7 @@ TEST_F(PartsTest, AProofSeesAChangedOutput) {
     ASSERT_TRUE(reference && workload) << messages.str();
     std::optional<std::vector<Proof>> proofs = prove(*reference, *workload, diags);
     EXPECT_EQ(proofs.has_value(), factor == "3") << messages.str();
-    EXPECT_EQ(llvm::StringRef(messages.str()).contains("'y' of microbatch 0, which another part receives, is wrong") &&
+    EXPECT_EQ(llvm::StringRef(messages.str()).contains("'y' of microbatch 0, which is returned, is wrong") &&
                   llvm::StringRef(messages.str()).contains("[proof-output]"),
               factor == "5");
   }
