@@ -55,7 +55,7 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
       own(makeOwn(program, rankClass, options.steps)),
       stage(own ? *own : program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags),
       additions(program.buffers), producers(graph, stage, additions),
-      slowness(rankClass.slowness), facts(graph.pipeline.environments.size()), numIssued(groups.getNumKinds() + 2),
+      slowness(rankClass.slowness), numIssued(groups.getNumKinds() + 2),
       chains(firstDeclared + graph.streams.size()) {
   for (auto [axis, coordinate] : rankClass.coordinates)
     coordinates.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
@@ -77,7 +77,8 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
 }
 
 void ClassLowering::select(unsigned number) {
-  environment = number;
+  environment = graph.pipeline.environments.getAlike(number);
+  bound = number;
   binding = graph.getBinding(number);
   binding.bind(coordinates);
 }
@@ -241,21 +242,42 @@ NodeValue ClassLowering::makeNumber(Size size, uint64_t least, const Op *op, con
 // Numbers of an op
 //===----------------------------------------------------------------------===//
 
+const ClassLowering::OpNumbers &ClassLowering::getNumbers(const Op &op) {
+  auto [it, isNew] = numbers.try_emplace(&op);
+  OpNumbers &n = it->second;
+  if (!isNew)
+    return n;
+  OpCost cost = getLocalCost(graph, op);
+  if (isCollective(op.kind)) {
+    n.commSize = cost.bytes;
+  } else if (isCopy(op.kind)) {
+    n.tensorSize = cost.bytes;
+  } else if (op.kind != OpKind::Permute) {
+    // A simulator's time is that of FLOPs or that of bytes: both take as much longer.
+    auto slow = [&](Size size) { return slowness ? (size * slowness).ceilDiv(graph.sizes.one()) : size; };
+    n.numOps = slow(cost.getComputed());
+    if (!(cost.flops.contraction + cost.flops.attention).isConstant(0))
+      n.otherOps = slow(cost.flops.other);
+    n.recomputedOps = slow(cost.recomputeFlops);
+    n.tensorSize = slow(cost.bytes);
+  }
+  n.varies = llvm::any_of(n.list(), [&](Size size) { return graph.variesByUnit(size); });
+  return n;
+}
+
 const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
-  auto [it, fresh] = facts[environment].try_emplace(&op);
+  const OpNumbers &n = getNumbers(op);
+  auto [it, fresh] = facts.try_emplace({&op, n.varies ? environment : 0});
   if (!fresh)
     return *it->second;
   it->second = std::make_unique<OpFacts>();
   OpFacts &f = *it->second;
-  OpCost cost = getLocalCost(graph, op);
   if (isCollective(op.kind)) {
     f.fields.type = ChakraNodeType::CommColl;
     f.fields.commType = op.kind == OpKind::AllGather       ? ChakraCommType::AllGather
                         : op.kind == OpKind::AllReduce     ? ChakraCommType::AllReduce
                         : op.kind == OpKind::ReduceScatter ? ChakraCommType::ReduceScatter
                                                            : ChakraCommType::AllToAll;
-    f.groupKind = getGroupKind(op);
-    f.fields.commSize = makeNumber(cost.bytes, 1, &op, nullptr);
     if (std::optional<unsigned> kind = groups.find(op, stage.stage))
       f.fields.group = NodeValue::slot(getSlot({RankSlot::Kind::Group, *kind}));
     f.networkDims.resize(graph.mesh.getNumNetworkDims());
@@ -263,23 +285,23 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
       if (!f.networkDims.empty() && graph.mesh[axis].size > 1)
         f.networkDims[*graph.mesh[axis].networkDim] = 1;
     f.fields.networkDims = f.networkDims;
-  } else if (op.kind == OpKind::Permute) {
-    f.groupKind = getGroupKind(op);
   } else if (isCopy(op.kind)) {
     f.fields.type = op.kind == OpKind::Fetch ? ChakraNodeType::MemLoad : ChakraNodeType::MemStore;
-    f.fields.tensorSize = makeNumber(cost.bytes, 1, &op, nullptr);
   } else {
     f.fields.isCpuOp = runsOnHost(op);
-    // A simulator's time is that of FLOPs or that of bytes: both take as much longer.
-    auto count = [&](Size size, uint64_t least = 0) {
-      return makeNumber(slowness ? (size * slowness).ceilDiv(graph.sizes.one()) : size, least, &op, nullptr);
-    };
-    f.fields.numOps = count(cost.getComputed(), 1);
-    if (!(cost.flops.contraction + cost.flops.attention).isConstant(0))
-      f.fields.otherOps = count(cost.flops.other);
-    f.fields.recomputedOps = count(cost.recomputeFlops);
-    f.fields.tensorSize = count(cost.bytes, 1);
   }
+  if (isCollective(op.kind) || op.kind == OpKind::Permute)
+    f.groupKind = getGroupKind(op);
+  if (n.commSize)
+    f.fields.commSize = makeNumber(n.commSize, 1, &op, nullptr);
+  if (n.numOps)
+    f.fields.numOps = makeNumber(n.numOps, 1, &op, nullptr);
+  if (n.otherOps)
+    f.fields.otherOps = makeNumber(n.otherOps, 0, &op, nullptr);
+  if (n.recomputedOps)
+    f.fields.recomputedOps = makeNumber(n.recomputedOps, 0, &op, nullptr);
+  if (n.tensorSize)
+    f.fields.tensorSize = makeNumber(n.tensorSize, 1, &op, nullptr);
   f.stream = getStream(op);
   f.fields.stream = getNumber(f.stream);
   if (options.names) {
@@ -287,6 +309,43 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
     f.fields.opType = f.name.opType;
   }
   return f;
+}
+
+const std::optional<std::vector<unsigned>> &ClassLowering::getWidths(const PlacedUnit &unit) {
+  auto [known, isNew] = varyingSizes.try_emplace(unit.layout);
+  if (isNew) {
+    auto add = [&](Size size) {
+      if (size && graph.variesByUnit(size))
+        known->second.push_back(size);
+    };
+    auto addMessage = [&](const Value &value) { add(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding)); };
+    forEachOp(unit.layout->getItems(), [&](Op &op, int64_t) {
+      llvm::for_each(getNumbers(op).list(), add);
+      if (op.kind == OpKind::Permute)
+        for (const Value *moved : {op.getOperand(0), op.getResult()})
+          addMessage(*moved);
+    });
+    for (const ProgramItem &item : unit.layout->getItems())
+      for (const Value *value : item.values)
+        addMessage(*value);
+    llvm::sort(known->second, [](Size a, Size b) { return a.getNode() < b.getNode(); });
+    known->second.erase(std::unique(known->second.begin(), known->second.end()), known->second.end());
+  }
+  unsigned sizesOf = known->second.empty() ? 0 : graph.pipeline.environments.getAlike(unit.environment);
+  auto [found, isFirst] = widths.try_emplace({unit.layout, sizesOf}, std::vector<unsigned>());
+  if (!isFirst || known->second.empty())
+    return found->second;
+  SizeBinding own = graph.getBinding(sizesOf);
+  own.bind(coordinates);
+  for (Size size : known->second) {
+    SizeValue value = evaluateCount(size, own);
+    if (!value) { // differs from rank to rank
+      found->second.reset();
+      break;
+    }
+    found->second->push_back(value.value.num ? getVarintSize(uint64_t(value.value.num)) : 0);
+  }
+  return found->second;
 }
 
 //===----------------------------------------------------------------------===//

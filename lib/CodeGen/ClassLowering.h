@@ -143,6 +143,9 @@ public:
   llvm::SmallVector<NodeRange, 2> getLatestBackwards() const;
   /// The units to which edges of a unit lead; nothing if that differs from op to op.
   std::optional<llvm::SmallVector<std::optional<NodeRange>, 1>> getAwaitedUnits(unsigned number);
+  /// How many bytes each number takes, in the nodes of a unit, that is not the same in all units, in an order of its template's.
+  /// Nothing where they differ from rank to rank.
+  const std::optional<std::vector<unsigned>> &getWidths(const PlacedUnit &unit);
   /// Goes on as if the next unit had been lowered and had ended the chains with these nodes.
   void skipUnit(unsigned number, const Chains &after);
 
@@ -155,6 +158,19 @@ public:
 private:
   class NodeWalk;
   class FoldedWalk;
+  /// What the nodes of an op say, in all units; absent sizes are null.
+  struct OpNumbers {
+    Size commSize, numOps, otherOps, recomputedOps, tensorSize;
+    bool varies = false; ///< From one environment to another.
+    llvm::SmallVector<Size, 5> list() const {
+      llvm::SmallVector<Size, 5> present;
+      for (Size size : {commSize, numOps, otherOps, recomputedOps, tensorSize})
+        if (size)
+          present.push_back(size);
+      return present;
+    }
+  };
+
   /// Numbers and names of an op, the same in every unit of an environment.
   struct OpFacts {
     NodeFields fields;
@@ -182,6 +198,7 @@ private:
   unsigned getGroupKind(const Op &op) const {
     return op.kind == OpKind::Permute ? groups.getNumKinds() + 1 : groups.find(op, stage.stage).value_or(groups.getNumKinds());
   }
+  const OpNumbers &getNumbers(const Op &op);
   const OpFacts &getFacts(const Op &op);
   void lowerOp(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration, uint64_t id,
                const std::string &suffix, Sink sink);
@@ -238,8 +255,12 @@ private:
 
   SizeBinding coordinates; ///< Of the class.
   Size slowness;           ///< Of the class; null: 1.
-  unsigned environment = 0;
-  std::vector<llvm::DenseMap<const Op *, std::unique_ptr<OpFacts>>> facts; ///< Per environment.
+  unsigned bound = 0, environment = 0; ///< Whose symbols `binding` has, and the first with the same sizes.
+  llvm::DenseMap<const Op *, OpNumbers> numbers;
+  /// Per environment, or in 0 where it is the same in all of them.
+  llvm::DenseMap<std::pair<const Op *, unsigned>, std::unique_ptr<OpFacts>> facts;
+  llvm::DenseMap<std::pair<const NodeLayout *, unsigned>, std::optional<std::vector<unsigned>>> widths; ///< By environment.
+  llvm::DenseMap<const NodeLayout *, std::vector<Size>> varyingSizes; ///< In the order of their nodes in memory.
   std::vector<RankSlot> slots;
   /// By all that tells slots apart: looked up only, so that the order of addresses does not show.
   std::map<std::tuple<unsigned, unsigned, int64_t, AxisId, int64_t, const Channel *, const SizeNode *, uint64_t, unsigned>, unsigned>

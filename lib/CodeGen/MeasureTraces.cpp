@@ -41,7 +41,7 @@ public:
   ClassMeasurer(const Program &program, const GroupTable &groups, const EmitOptions &options,
                 const RankClass &rankClass, llvm::ArrayRef<std::pair<FixedCoordinates, int64_t>> members,
                 DiagnosticEngine &diags)
-      : mesh(program.graph->mesh), pipelineAxis(program.graph->pipeline.axis), groups(groups),
+      : mesh(program.graph->mesh), environments(program.graph->pipeline.environments), pipelineAxis(program.graph->pipeline.axis), groups(groups),
         lowering(program, groups, options, rankClass, diags), isTracked(options.tracker) {
     for (auto &[coordinates, times] : members) {
       RankSet &set = sets.emplace_back();
@@ -111,6 +111,17 @@ private:
     return getVarintSize(first);
   }
 
+  /// Lists of tensors say bytes and the batch of a cache in digits: then only what has the same environment is as long.
+  void addNumbers(const PlacedUnit &unit, Key &key) {
+    std::optional<std::vector<unsigned>> widths;
+    if (!isTracked)
+      widths = lowering.getWidths(unit);
+    if (widths)
+      key.insert(key.end(), widths->begin(), widths->end());
+    else
+      key.push_back(isTracked ? unit.environment : environments.getAlike(unit.environment));
+  }
+
   /// The units whose values a unit may use: those of its microbatch before it, on its chunk and, where chunks hand each
   /// other values, on others.
   static llvm::SmallVector<const PlacedUnit *, 8> listGivers(const PlacedUnit &unit) {
@@ -132,7 +143,8 @@ private:
     if (isOncePerStep(unit.kind) || !width)
       return std::nullopt;
     const ClassLowering::Chains &chains = lowering.getChains();
-    Key key = {uint64_t(unit.kind), unit.chain, unit.environment, *width, getDecimalSize(unit.microbatch)};
+    Key key = {uint64_t(unit.kind), unit.chain, *width, getDecimalSize(unit.microbatch)};
+    addNumbers(unit, key);
     auto addId = [&](std::optional<uint64_t> id) { key.push_back(id ? getVarintSize(*id) : 0); };
     llvm::for_each(chains, addId);
     addId(lowering.getPosted(number));
@@ -253,6 +265,7 @@ private:
   }
 
   const Mesh &mesh;
+  const Environments &environments;
   std::optional<AxisId> pipelineAxis;
   const GroupTable &groups;
   ClassLowering lowering;

@@ -15,7 +15,7 @@ public:
         sink(sink) {}
 
   void run() {
-    if (unit.environment != lowering.environment)
+    if (unit.environment != lowering.bound)
       lowering.select(unit.environment);
     walk(unit.layout->getItems());
   }

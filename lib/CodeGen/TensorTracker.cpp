@@ -12,6 +12,9 @@ TensorTracker::TensorTracker(const Program &program, const StageProgram &stage, 
   UnitChains kinds = stage.listChains();
   numChains = kinds.all.size();
   for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment) {
+    placeOf.push_back(chains.size() / numChains);
+    if (!graph.pipeline.environments.isFirstAlike(environment))
+      continue;
     LocalBytes bytesOf(graph, diags, environment, coordinates);
     for (const UnitChain &chain : kinds.all)
       chains.emplace_back(program, lifetimes.get(chain), bytesOf).run(chain);

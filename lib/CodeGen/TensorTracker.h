@@ -52,7 +52,7 @@ private:
   void clear();
   void trackTensors(const PlacedUnit &unit, NodeFields &node);
   const UnitSimulator &getSimulator(const PlacedUnit &unit) const {
-    return chains[unit.environment * numChains + unit.chain];
+    return chains[placeOf[graph.pipeline.environments.getAlike(unit.environment)] * numChains + unit.chain];
   }
   void addOutput(std::string name, uint64_t bytes);
   void readStatic(const Value *value, const PlacedUnit &unit, int64_t iteration);
@@ -69,7 +69,8 @@ private:
   NodeSizes &nodeSizes;
   ChainLifetimes lifetimes;
   unsigned numChains = 0;           ///< Of the stage.
-  std::deque<UnitSimulator> chains; ///< Per environment all of them.
+  std::vector<unsigned> placeOf;    ///< By environment: in the list of those with sizes of their own.
+  std::deque<UnitSimulator> chains; ///< Per environment with sizes of its own all of them.
   llvm::DenseMap<const Value *, unsigned> numbers;
   llvm::DenseMap<const Value *, uint64_t> sizes;
   std::vector<std::pair<std::string, uint64_t>> statics; ///< All that were read, in the order of the first read.

@@ -21,11 +21,12 @@ static std::optional<TimesOfUnits> findUnitFlops(Compilation &c) {
   std::optional<Report> report = makeReport(c);
   if (!report)
     return std::nullopt;
+  const Environments &environments = c.graph->pipeline.environments;
   __int128 total = 0;
   std::vector<std::vector<__int128>> flops(c.program->stages.size());
   for (auto [stage, costs, list] : llvm::zip(c.program->stages, report->stages, flops))
     for (const Unit &unit : stage.units)
-      total += list.emplace_back(costs.unitFlops.at({unit.kind, unit.chunk, unit.environment}));
+      total += list.emplace_back(costs.unitFlops.at({unit.kind, unit.chunk, environments.getAlike(unit.environment)}));
   unsigned shift = 0;
   while (total >> shift > __int128(1) << 60)
     ++shift;

@@ -196,6 +196,11 @@ llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> stage::getStates(const G
   return states;
 }
 
+bool Graph::variesByUnit(Size size) const {
+  const std::set<std::string> &bound = pipeline.environments.getSymbols();
+  return !bound.empty() && llvm::any_of(collectSymbols(size), [&](const std::string &symbol) { return bound.count(symbol); });
+}
+
 SizeBinding Graph::getBinding(unsigned environment) const {
   SizeBinding result = binding;
   for (auto &[symbol, value] : pipeline.environments[environment])

@@ -1,7 +1,7 @@
 //===- Sources.cpp - what a proof starts from -----------------------------===//
 #include "Sources.h"
 #include "FormulaEvaluator.h"
-#include "stage/IR/BatchSymbol.h"
+#include "stage/Schedule/BatchSymbol.h"
 
 using namespace stage;
 

@@ -105,10 +105,8 @@ struct ChainMemory {
     ByteCount inputBytes = 0, receivedBytes = 0;
     std::vector<LiveValue> handedIn;       ///< By another chunk; on the device.
     ByteCount handedBytes = 0;
-    int64_t waiting = 0; ///< Units that were handed something and have not begun.
     std::array<ByteCount, numMemorySpaces> keptBytes = {};
     bool works = false;
-    int64_t resting = 0; ///< Microbatches for which this unit was the last so far.
   };
   UnitChain templates;
   std::unique_ptr<UnitSimulator> simulator;
@@ -118,6 +116,13 @@ struct ChainMemory {
     return llvm::find_if(templates, [&](auto *unit) { return unit->kind == kind; }) - templates.begin();
   }
 };
+
+/// By the number of a chain and a unit's place in it.
+struct OpenUnit {
+  int64_t resting = 0; ///< Microbatches for which this unit was the last so far.
+  int64_t waiting = 0; ///< Units that were handed something and have not begun.
+};
+using OpenUnits = std::map<std::pair<unsigned, unsigned>, OpenUnit>;
 
 static ByteCount sumBytes(llvm::ArrayRef<LiveValue> values, MemorySpace space) {
   ByteCount bytes = 0;
@@ -199,14 +204,19 @@ private:
   /// Bytes are those of ranks with these coordinates from here on.
   void select(const SizeBinding &coordinates) {
     bytesOf.clear();
-    for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment)
-      bytesOf.emplace_back(graph, diags, environment, coordinates);
+    selected = coordinates;
+  }
+
+  LocalBytes &getBytesOf(unsigned environment) {
+    return bytesOf.try_emplace(environment, graph, diags, environment, selected).first->second;
   }
 
   /// What these sizes are on ranks with some coordinates, in all environments.
   std::vector<int64_t> listValues(llvm::ArrayRef<Size> blocks, const SizeBinding &coordinates) const {
     std::vector<int64_t> values;
     for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment) {
+      if (!graph.pipeline.environments.isFirstAlike(environment))
+        continue;
       SizeBinding binding = graph.getBinding(environment);
       binding.bind(coordinates);
       for (Size block : blocks) {
@@ -221,13 +231,34 @@ private:
     StageMemory result;
     result.stage = stage.stage;
     UnitChains kinds = stage.listChains();
-    std::vector<ChainMemory> chains; // all of one environment, then all of the next
-    for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment)
-      for (const UnitChain &chain : kinds.all)
-        chains.push_back(simulate(chain, environment));
+    std::vector<ChainMemory> chains; // by environment, where sizes are others
+    std::map<std::pair<unsigned, unsigned>, unsigned> places;      // by chain and environment
+    std::map<std::vector<int64_t>, unsigned> alike;                // by chain and bytes that vary
+    std::map<unsigned, std::vector<const Value *>> varying;        // by chain
     chainOfUnit = std::move(kinds.ofUnit);
-    for (size_t i = 0; i < stage.units.size(); ++i)
-      chainOfUnit[i] += stage.units[i].environment * kinds.all.size();
+    for (size_t i = 0; i < stage.units.size(); ++i) {
+      unsigned kind = chainOfUnit[i], environment = graph.pipeline.environments.getAlike(stage.units[i].environment);
+      auto [place, isNew] = places.try_emplace({kind, environment}, chains.size());
+      chainOfUnit[i] = place->second;
+      if (!isNew)
+        continue;
+      auto known = varying.find(kind);
+      auto list = [&](llvm::ArrayRef<const Value *> values) {
+        std::vector<int64_t> key = {int64_t(kind)};
+        for (const Value *value : values)
+          key.push_back(getBytesOf(environment).get(value));
+        return key;
+      };
+      if (known != varying.end())
+        if (auto same = alike.find(list(known->second)); same != alike.end()) {
+          chainOfUnit[i] = place->second = same->second;
+          continue;
+        }
+      chains.push_back(simulate(kinds.all[kind], environment));
+      if (known == varying.end())
+        known = varying.emplace(kind, getBytesOf(environment).listVarying()).first;
+      alike.emplace(list(known->second), place->second);
+    }
     result.savedPerMicrobatch.assign(program.numChunks, 0);
     for (size_t i = 0; i < stage.units.size(); ++i)
       if (stage.units[i].kind == PhaseKind::Forward) {
@@ -247,13 +278,13 @@ private:
   /// Parameters, the model's buffers and caches, gradient buffers and optimizer states of a stage.
   void addStatic(const StageProgram &stage, LiveTable &live) {
     for (auto [param, copies] : collectState(graph, stage, OpKind::Param))
-      live.add(param, MemoryClass::Parameters, copies, ByteCount(copies) * bytesOf[0].get(param));
+      live.add(param, MemoryClass::Parameters, copies, ByteCount(copies) * getBytesOf(0).get(param));
     for (auto [buffer, copies] : collectState(graph, stage, OpKind::Buffer))
-      live.add(buffer, MemoryClass::ModelBuffers, copies, ByteCount(copies) * bytesOf[0].get(buffer));
+      live.add(buffer, MemoryClass::ModelBuffers, copies, ByteCount(copies) * getBytesOf(0).get(buffer));
     for (auto [cache, copies] : collectState(graph, stage, OpKind::Cache)) {
       const Op &op = *cache->getOp();
-      copies *= op.entries ? bytesOf[0].evaluate(op.entries, op.loc, describe(*cache)) : 1;
-      live.add(cache, MemoryClass::Caches, copies, ByteCount(copies) * bytesOf[0].get(cache));
+      copies *= op.entries ? getBytesOf(0).evaluate(op.entries, op.loc, describe(*cache)) : 1;
+      live.add(cache, MemoryClass::Caches, copies, ByteCount(copies) * getBytesOf(0).get(cache));
     }
     std::set<std::pair<const Value *, unsigned>> buffers;
     for (const UnitTemplate &unit : stage.templates)
@@ -275,7 +306,7 @@ private:
     if (!known.insert({buffer, inLoop ? chunk : 0}).second)
       return;
     int64_t copies = inLoop ? times : 1;
-    live.add(param ? param : buffer, MemoryClass::Gradients, copies, ByteCount(copies) * bytesOf[0].get(buffer));
+    live.add(param ? param : buffer, MemoryClass::Gradients, copies, ByteCount(copies) * getBytesOf(0).get(buffer));
   }
 
   /// The states are sharded as the gradient that updates them.
@@ -284,7 +315,7 @@ private:
     int64_t perElement = 0;
     for (auto &[name, type] : getStates(graph, update))
       perElement += getByteSize(type);
-    return bytesOf[0].evaluate(getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding) * perElement,
+    return getBytesOf(0).evaluate(getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding) * perElement,
                           update.loc, describe(*param));
   }
 
@@ -295,7 +326,7 @@ private:
   ChainMemory simulate(const UnitChain &templates, unsigned environment) {
     ChainMemory result;
     result.templates = templates;
-    result.simulator = std::make_unique<UnitSimulator>(program, lifetimes.get(templates), bytesOf[environment], /*folds=*/true);
+    result.simulator = std::make_unique<UnitSimulator>(program, lifetimes.get(templates), getBytesOf(environment), /*folds=*/true);
     result.simulator->run(templates);
     for (unsigned place = 0; place < templates.size(); ++place) {
       ChainMemory::UnitMemory &unit = result.units.emplace_back();
@@ -344,31 +375,31 @@ private:
     return found;
   }
 
-  MemoryPeak findPeak(const StageProgram &stage, std::vector<ChainMemory> &chains, MemorySpace space,
+  MemoryPeak findPeak(const StageProgram &stage, const std::vector<ChainMemory> &chains, MemorySpace space,
                       int64_t &mostInFlight) {
     LiveTable live(space);
     addStatic(stage, live);
     ByteCount fixed = live.getUse().getTotal(), kept = 0, most = -1;
     unsigned memory = unsigned(space);
     size_t worst = 0;
-    std::vector<std::tuple<const ChainMemory::UnitMemory *, int64_t, int64_t>> restingAtPeak;
+    OpenUnits open, openAtPeak;
     std::vector<ByteCount> arriving = sumArriving(stage, chains);
     llvm::DenseMap<size_t, size_t> receivers;
     if (space == MemorySpace::Device)
       receivers = findReceivers(stage);
     auto hand = [&](size_t position, int64_t count) {
-      ChainMemory::UnitMemory &receiver = chains[chainOfUnit[position]].units[chains[chainOfUnit[position]].getPlace(stage.units[position].kind)];
-      kept += receiver.handedBytes * count;
-      receiver.waiting += count;
+      unsigned receiver = chainOfUnit[position], place = chains[receiver].getPlace(stage.units[position].kind);
+      kept += chains[receiver].units[place].handedBytes * count;
+      open[{receiver, place}].waiting += count;
     };
     llvm::BitVector isHanded(stage.units.size());
     int64_t inFlight = 0; // microbatches between their first and their last unit, of all chunks
     for (size_t i = 0; i < stage.units.size(); ++i) {
-      ChainMemory &chain = chains[chainOfUnit[i]];
+      const ChainMemory &chain = chains[chainOfUnit[i]];
       unsigned place = chain.getPlace(stage.units[i].kind);
       if (place > 0) {
         kept -= chain.units[place - 1].keptBytes[memory];
-        --chain.units[place - 1].resting;
+        --open[{chainOfUnit[i], place - 1}].resting;
         --inFlight;
       }
       if (isHanded[i])
@@ -378,10 +409,7 @@ private:
       if (total > most) {
         most = total;
         worst = i;
-        restingAtPeak.clear();
-        for (const ChainMemory &other : chains)
-          for (const ChainMemory::UnitMemory &unit : other.units)
-            restingAtPeak.emplace_back(&unit, unit.resting, unit.waiting);
+        openAtPeak = open;
       }
       if (auto receiver = receivers.find(i); receiver != receivers.end()) {
         isHanded.set(receiver->second);
@@ -390,7 +418,7 @@ private:
       if (place + 1 == chain.units.size())
         continue;
       kept += chain.units[place].keptBytes[memory];
-      ++chain.units[place].resting;
+      ++open[{chainOfUnit[i], place}].resting;
       mostInFlight = std::max(mostInFlight, ++inFlight);
     }
 
@@ -399,9 +427,9 @@ private:
     const UnitPeak &peak = chain.simulator->getPeak(chain.getPlace(unit.kind), space);
     if (peak.node)
       live.add(chain.simulator->listLive(*peak.node), 1); // of them those in this memory
-    for (auto [other, resting, waiting] : restingAtPeak) {
-      live.add(other->kept, resting);
-      live.add(other->handedIn, waiting);
+    for (auto [other, count] : openAtPeak) {
+      live.add(chains[other.first].units[other.second].kept, count.resting);
+      live.add(chains[other.first].units[other.second].handedIn, count.waiting);
     }
     std::vector<size_t> loaders = listLoaders(stage, chains);
     for (size_t next = worst + 1; next < stage.units.size(); ++next) {
@@ -454,7 +482,8 @@ private:
   ChainLifetimes lifetimes;
   std::vector<unsigned> chainOfUnit; ///< By position in the list of the current stage.
   bool isPlain = true; ///< Bytes are those of no coordinates.
-  std::deque<LocalBytes> bytesOf; ///< Per environment.
+  SizeBinding selected;                  ///< Coordinates.
+  std::map<unsigned, LocalBytes> bytesOf; ///< Per environment: with these coordinates.
 };
 } // namespace
 

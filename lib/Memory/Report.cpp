@@ -113,14 +113,25 @@ private:
     result.parameters = count(OpKind::Param);
     result.buffers = count(OpKind::Buffer);
 
-    llvm::MapVector<std::pair<const UnitTemplate *, unsigned>, int64_t> invocations;
+    // Of a template: how many of its units are in each environment with other sizes.
+    llvm::MapVector<const UnitTemplate *, std::map<unsigned, int64_t>> invocations;
     for (const Unit &unit : stage.units)
-      ++invocations[{stage.find(unit.kind, unit.chunk), unit.environment}];
-    for (auto [unit, times] : invocations) {
-      select(unit.second);
+      ++invocations[stage.find(unit.kind, unit.chunk)][graph.pipeline.environments.getAlike(unit.environment)];
+    for (auto &[unit, environments] : invocations) {
+      // What costs the same in all of them is visited once.
+      int64_t all = 0;
+      for (auto [environment, times] : environments)
+        all += times;
+      select(environments.begin()->first);
       __int128 before = result.flops;
-      visitItems(unit.first->items, times, result);
-      result.unitFlops[{unit.first->kind, unit.first->chunk, unit.second}] = (result.flops - before) / times;
+      visitItems(unit->items, all, /*varying=*/false, result);
+      __int128 same = (result.flops - before) / all;
+      for (auto [environment, times] : environments) {
+        select(environment);
+        before = result.flops;
+        visitItems(unit->items, times, /*varying=*/true, result);
+        result.unitFlops[{unit->kind, unit->chunk, environment}] = same + (result.flops - before) / times;
+      }
     }
     for (unsigned number = 0; number < result.traffic.size(); ++number)
       addVarying(number, result.traffic[number]);
@@ -221,10 +232,16 @@ private:
       ownBinding.bind(symbol, value);
   }
 
-  void visitItems(const std::vector<ProgramItem> &items, int64_t invocations, StageReport &stage) {
-    forEachOp(items, [&](Op &op, int64_t times) { addOp(op, __int128(times) * invocations, stage); });
+  /// What may cost more in one environment than in another, or what does not.
+  void visitItems(const std::vector<ProgramItem> &items, int64_t invocations, bool varying, StageReport &stage) {
+    forEachOp(items, [&](Op &op, int64_t times) {
+      if (varies(op) == varying)
+        addOp(op, __int128(times) * invocations, stage);
+    });
     for (const ProgramItem &item : items) {
       if (item.kind != ProgramItem::Kind::Send || item.isLocal)
+        continue;
+      if (llvm::any_of(item.values, [&](const Value *value) { return varies(*value); }) != varying)
         continue;
       if (item.channel) {
         addTransfer(*item.channel, invocations, stage);
@@ -237,6 +254,28 @@ private:
         addBytes(stage, sends, invocations, bytes, varyingBytes, varyingBytes);
       }
     }
+  }
+
+  bool varies(const Op &op) {
+    if (graph.pipeline.environments.getSymbols().empty())
+      return false;
+    auto [it, isNew] = varyingOps.try_emplace(&op, false);
+    if (isNew) {
+      OpCost cost = getLocalCost(graph, op);
+      std::optional<SlotShare> share = slots.getRouted(op);
+      if (const SlotShare *used = slots.find(op); used && !share)
+        share = *used;
+      Size none = graph.sizes.zero();
+      Size slotsOf = share ? share->slots : none, choicesOf = share && share->choices ? share->choices : none;
+      varyingOps[&op] = (share && share->load) ||
+                        llvm::any_of(llvm::ArrayRef<Size>{cost.flops.contraction, cost.flops.attention, cost.flops.other, cost.recomputeFlops,
+                                                          cost.bytes, cost.ownBytes ? cost.ownBytes : none, slotsOf, choicesOf},
+                                     [&](Size size) { return graph.variesByUnit(size); });
+    }
+    return varyingOps[&op];
+  }
+  bool varies(const Value &value) const {
+    return graph.variesByUnit(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding));
   }
 
   /// Some ranks of a stage may send more messages than others.
@@ -450,6 +489,7 @@ private:
   Report report;
   unsigned environment = ~0u;
   llvm::DenseMap<std::pair<const Op *, unsigned>, OpTotals> known; ///< Per environment.
+  llvm::DenseMap<const Op *, bool> varyingOps;
   Sums sums, ownSums; ///< With `binding` and with `ownBinding`.
   llvm::DenseMap<std::pair<const Value *, unsigned>, std::pair<__int128, Size>> sentBytes;
   /// Of the stage: by kind of communication what a rank puts in, by environment, where ranks differ.

@@ -23,6 +23,14 @@ int64_t LocalBytes::get(const Value *value) {
   return it->second;
 }
 
+std::vector<const Value *> LocalBytes::listVarying() const {
+  std::vector<const Value *> varying;
+  for (auto [value, bytes] : known)
+    if (graph.variesByUnit(getLocalElements(graph.sizes, graph.mesh, value->type, value->sharding)))
+      varying.push_back(value);
+  return varying;
+}
+
 //===----------------------------------------------------------------------===//
 // Tensors and names
 //===----------------------------------------------------------------------===//

@@ -1,5 +1,6 @@
 //===- Unit.cpp - kinds of phases, and units as text ----------------------===//
 #include "stage/Schedule/Unit.h"
+#include "stage/Schedule/BatchSymbol.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -36,10 +37,15 @@ std::optional<PhaseKind> stage::findPhase(char letter) {
 
 unsigned Environments::add(UnitBindings bindings) {
   llvm::sort(bindings);
-  auto known = llvm::find(all, bindings);
-  if (known == all.end())
-    known = all.insert(all.end(), std::move(bindings));
-  return known - all.begin();
+  auto [known, isNew] = numbers.try_emplace(bindings, all.size());
+  if (!isNew)
+    return known->second;
+  all.push_back(bindings);
+  llvm::erase_if(bindings, [](auto &bound) { return bound.first == batchSymbol; });
+  for (auto &[symbol, value] : bindings)
+    symbols.insert(symbol);
+  alike.push_back(firsts.try_emplace(std::move(bindings), known->second).first->second);
+  return known->second;
 }
 
 std::string stage::toString(const UnitBindings &environment) {

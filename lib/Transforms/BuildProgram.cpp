@@ -348,6 +348,8 @@ private:
     unsigned errorsBefore = diags.getNumErrors();
     graph.walk([&](Op &op) { checkSameForAll(op, bound); });
     for (unsigned number = 1; number < environments.size() && diags.getNumErrors() == errorsBefore; ++number) {
+      if (!environments.isFirstAlike(number))
+        continue;
       SizeBinding own = std::exchange(graph.binding, graph.getBinding(number));
       graph.obligations.check(graph.binding, diags);
       checkSizes(graph, diags);

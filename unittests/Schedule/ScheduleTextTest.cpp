@@ -47,3 +47,15 @@ TEST(ScheduleText, BadSchedules) {
         "stages 1, microbatches 1, chunks 1\nstage 0: F0 b0", "stages 1, microbatches 1, chunks 1\nplacement 0 x"})
     EXPECT_FALSE(parseSchedule(text)) << text;
 }
+
+TEST(EnvironmentsTest, BatchesAreAlike) {
+  Environments all;
+  unsigned first = all.add({{"g", 0}, {"context", 5}}), second = all.add({{"context", 5}, {"g", 1}}), later = all.add({{"context", 6}, {"g", 1}});
+  EXPECT_EQ(all.add({{"context", 5}, {"g", 1}}), second);
+  EXPECT_EQ(all.getAlike(second), first);
+  EXPECT_TRUE(all.isFirstAlike(first));
+  EXPECT_TRUE(all.isFirstAlike(later));
+  EXPECT_EQ(all.add({{"g", 2}}), 4u);
+  EXPECT_EQ(all.getAlike(4), 0u);
+  EXPECT_EQ(all.getSymbols(), std::set<std::string>{"context"});
+}

@@ -435,6 +435,8 @@ public:
   /// Takes over the dims, operators and ops of a graph that does not change any more: copies of its ops, in the same
   /// order and with the uses of each value in the same order. This graph must have none yet.
   void copyModel(std::shared_ptr<const Graph> from);
+  /// Whether a size may be another one in other units.
+  bool variesByUnit(Size size) const;
   /// What symbols are in the units of an environment.
   SizeBinding getBinding(unsigned environment) const;
   /// Per microbatch the environment of its units, which all have the same one.

@@ -58,6 +58,8 @@ public:
   /// Zero after an error, which is reported once per value.
   int64_t get(const Value *value);
   int64_t evaluate(Size size, SMLoc loc, llvm::StringRef what);
+  /// Of the values that were asked for those that may have other bytes in other units.
+  std::vector<const Value *> listVarying() const;
 
 private:
   const Graph &graph;

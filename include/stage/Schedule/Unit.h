@@ -13,7 +13,9 @@
 #include "llvm/Support/SMLoc.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,9 +61,18 @@ public:
   unsigned add(UnitBindings bindings);
   const UnitBindings &operator[](unsigned number) const { return all[number]; }
   unsigned size() const { return all.size(); }
+  /// The number of the first one in which all sizes are the same: batches (BatchSymbol.h) differ in whose caches they have only.
+  unsigned getAlike(unsigned number) const { return alike[number]; }
+  bool isFirstAlike(unsigned number) const { return alike[number] == number; }
+  /// Of sizes that some of them bind.
+  const std::set<std::string> &getSymbols() const { return symbols; }
 
 private:
   std::vector<UnitBindings> all = {UnitBindings()};
+  std::vector<unsigned> alike = {0};
+  std::set<std::string> symbols;
+  std::map<UnitBindings, unsigned> numbers = {{UnitBindings(), 0}};
+  std::map<UnitBindings, unsigned> firsts = {{UnitBindings(), 0}}; ///< By what is left without the batch.
 };
 /// `(S=16,T=4)`; nothing for one that binds nothing.
 std::string toString(const UnitBindings &environment);

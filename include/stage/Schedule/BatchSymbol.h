@@ -1,6 +1,6 @@
 //===- BatchSymbol.h - which batch a unit of inference has -----*- C++ -*-===//
-#ifndef STAGE_IR_BATCHSYMBOL_H
-#define STAGE_IR_BATCHSYMBOL_H
+#ifndef STAGE_SCHEDULE_BATCHSYMBOL_H
+#define STAGE_SCHEDULE_BATCHSYMBOL_H
 
 #include "llvm/ADT/StringRef.h"
 
@@ -11,4 +11,4 @@ constexpr llvm::StringLiteral batchSymbol = "g";
 
 } // namespace stage
 
-#endif // STAGE_IR_BATCHSYMBOL_H
+#endif // STAGE_SCHEDULE_BATCHSYMBOL_H
