@@ -26,7 +26,7 @@ static std::optional<TimesOfUnits> findUnitFlops(Compilation &c) {
   std::vector<std::vector<__int128>> flops(c.program->stages.size());
   for (auto [stage, costs, list] : llvm::zip(c.program->stages, report->stages, flops))
     for (const Unit &unit : stage.units)
-      total += list.emplace_back(costs.unitFlops.at({unit.kind, unit.chunk, environments.getAlike(unit.environment)}));
+      total += list.emplace_back(costs.unitCosts.at({unit.kind, unit.chunk, environments.getAlike(unit.environment)}).flops);
   unsigned shift = 0;
   while (total >> shift > __int128(1) << 60)
     ++shift;

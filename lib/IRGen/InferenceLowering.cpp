@@ -25,7 +25,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
-#include "stage/Schedule/BatchSymbol.h"
+#include "stage/Schedule/InferenceSymbols.h"
 #include "stage/IR/Text.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/InferenceWords.h"

@@ -1,7 +1,7 @@
 //===- Sources.cpp - what a proof starts from -----------------------------===//
 #include "Sources.h"
 #include "FormulaEvaluator.h"
-#include "stage/Schedule/BatchSymbol.h"
+#include "stage/Schedule/InferenceSymbols.h"
 
 using namespace stage;
 

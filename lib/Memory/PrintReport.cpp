@@ -1,4 +1,5 @@
 //===- PrintReport.cpp - the report as text -------------------------------===//
+#include "Phases.h"
 #include "stage/IR/Text.h"
 #include "stage/Memory/Report.h"
 #include "stage/Support/Table.h"
@@ -52,7 +53,10 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   int64_t first = report.program->firstRank;
   std::string numbers = first ? ", numbered from " + std::to_string(first) : "";
   table.addRow({"ranks", formatCount(report.ranks) + (mesh.empty() ? "" : " (" + mesh + ")") + numbers});
-  table.addRow({"microbatches", formatCount(report.program->microbatches) + " per step"});
+  if (report.phases.empty())
+    table.addRow({"microbatches", formatCount(report.program->microbatches) + " per step"});
+  else
+    table.addRow({"units", describeUnits(report)});
   table.addRow({"parameters", formatCount(report.parameters)});
   if (report.activeParameters != report.parameters)
     table.addRow({"active", formatCount(report.activeParameters) + " of them work on one token"});
@@ -65,6 +69,8 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   addImbalance(table, report);
   if (report.buffers)
     table.addRow({"buffers", formatCount(report.buffers) + ", not trained"});
+  if (report.caches)
+    table.addRow({"caches", describeCaches(*report.caches)});
   if (report.traces) {
     const TraceStatistics &traces = *report.traces;
     table.addRow({"classes", formatCount(traces.classes)});
@@ -218,6 +224,7 @@ static void printStageCosts(llvm::raw_ostream &os, const Report &report) {
 void stage::print(llvm::raw_ostream &os, const Report &report) {
   printHead(os, report);
   printFlops(os, report);
+  printPhases(os, report);
   printTraffic(os, report);
   printCopies(os, report);
   if (report.stages.size() > 1)

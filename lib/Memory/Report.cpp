@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Memory/Report.h"
+#include "Phases.h"
 #include "SlotShares.h"
 #include "StageOps.h"
 #include "stage/IR/Channel.h"
@@ -30,6 +31,7 @@ struct OpTotals {
   __int128 replicatedFlops = 0; ///< Of the model FLOPs without padding: what is computed again on copies.
   __int128 bytes = 0;      ///< That one rank puts into a collective, or copies.
   Size varyingBytes;       ///< The same where ranks differ; else null.
+  __int128 accessedBytes = 0; ///< Of the memories of the ranks of a stage.
   Size agreedBytes;        ///< Where they do: what all members of the group say.
 };
 
@@ -123,14 +125,17 @@ private:
       for (auto [environment, times] : environments)
         all += times;
       select(environments.begin()->first);
-      __int128 before = result.flops;
-      visitItems(unit->items, all, /*varying=*/false, result);
-      __int128 same = (result.flops - before) / all;
+      using UnitCost = StageReport::UnitCost;
+      auto visit = [&](int64_t times, bool varying) {
+        UnitCost before = {result.flops, result.accessedBytes};
+        visitItems(unit->items, times, varying, result);
+        return UnitCost{(result.flops - before.flops) / times, (result.accessedBytes - before.accessedBytes) / times};
+      };
+      UnitCost same = visit(all, /*varying=*/false);
       for (auto [environment, times] : environments) {
         select(environment);
-        before = result.flops;
-        visitItems(unit->items, times, /*varying=*/true, result);
-        result.unitFlops[{unit->kind, unit->chunk, environment}] = same + (result.flops - before) / times;
+        UnitCost own = visit(times, /*varying=*/true);
+        result.unitCosts[{unit->kind, unit->chunk, environment}] = {same.flops + own.flops, same.accessedBytes + own.accessedBytes};
       }
     }
     for (unsigned number = 0; number < result.traffic.size(); ++number)
@@ -299,6 +304,7 @@ private:
     report.paddingFlops.add(totals.paddingFlops, times);
     report.replicatedFlops += totals.replicatedFlops * times;
     stage.flops += times * totals.flops.getTotal();
+    stage.accessedBytes += times * totals.accessedBytes;
     if (isCopy(op.kind))
       addCopy(op.kind, times, times * totals.bytes, stage);
     if (!isCommunication(op.kind))
@@ -381,8 +387,11 @@ private:
       it->second.replicatedFlops = countReplicated(op, model);
       if (isCopy(op.kind))
         it->second.bytes = getInteger(cost.bytes, op);
-      if (!isCommunication(op.kind))
+      if (!isCommunication(op.kind)) {
+        if (!isCopy(op.kind) && !graph.training)
+          it->second.accessedBytes = sumOverStage(cost.bytes, op, binding);
         return it->second;
+      }
       it->second.varyingBytes = findVarying(cost.ownBytes, cost.bytes);
       it->second.agreedBytes = cost.bytes;
       if (!it->second.varyingBytes)
@@ -525,5 +534,7 @@ const StageMemory &Report::getLargestStage() const {
 Report stage::makeReport(const Program &program, MemoryReport memory, DiagnosticEngine &diags) {
   Report report = Reporter(program, diags).run();
   report.memory = std::move(memory);
+  if (!program.graph->training)
+    addPhases(report, diags);
   return report;
 }

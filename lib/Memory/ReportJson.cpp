@@ -69,6 +69,8 @@ public:
         for (size_t i = 0; i < report.stages.size(); ++i)
           json.object([&] { printStage(report.stages[i], report.memory.stages[i]); });
       });
+      if (!report.phases.empty())
+        printPhases();
       if (report.traces)
         printTraces(*report.traces);
     });
@@ -134,6 +136,27 @@ private:
           });
         });
     });
+  }
+
+  void printPhases() {
+    json.attributeArray("phases", [&] {
+      for (const PhaseReport &phase : report.phases)
+        json.object([&] {
+          json.attribute("phase", phase.kind == PhaseKind::Forward ? "prefill" : getName(phase.kind));
+          number("units", phase.units);
+          number("least_flops", phase.leastFlops);
+          number("most_flops", phase.mostFlops);
+          number("least_bytes", phase.leastBytes);
+          number("most_bytes", phase.mostBytes);
+        });
+    });
+    if (report.caches)
+      json.attributeObject("caches", [&] {
+        number("bytes", report.caches->bytes);
+        number("bytes_per_position", report.caches->perPosition);
+        number("positions", report.caches->positions);
+        number("sequences", report.caches->sequences);
+      });
   }
 
   void printStage(const StageReport &stage, const StageMemory &memory) {

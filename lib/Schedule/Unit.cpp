@@ -1,6 +1,6 @@
 //===- Unit.cpp - kinds of phases, and units as text ----------------------===//
 #include "stage/Schedule/Unit.h"
-#include "stage/Schedule/BatchSymbol.h"
+#include "stage/Schedule/InferenceSymbols.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

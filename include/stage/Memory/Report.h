@@ -67,10 +67,31 @@ struct StageReport {
   /// Of these what experts compute whose slots a load makes different from rank to rank (0 without one), and what the busiest rank
   /// computes of it.
   __int128 expertFlops = 0, mostExpertFlops = 0;
-  /// Of all one unit, by its kind, chunk and environment.
-  std::map<std::tuple<PhaseKind, unsigned, unsigned>, __int128> unitFlops;
+  /// Bytes of its ranks' memories that ops read and write, collectives and copies apart.
+  __int128 accessedBytes = 0;
+  /// Of one unit.
+  struct UnitCost {
+    __int128 flops = 0, accessedBytes = 0;
+  };
+  /// By kind, chunk and environment (of those with the same sizes the first).
+  std::map<std::tuple<PhaseKind, unsigned, unsigned>, UnitCost> unitCosts;
   std::vector<TrafficReport> traffic; ///< In the order of first use.
   std::vector<CopyReport> copies;     ///< Likewise.
+};
+
+/// The units of inference of one kind, from what one takes of all ranks at least to what one takes at most.
+struct PhaseReport {
+  PhaseKind kind = PhaseKind::Forward;
+  int64_t units = 0;
+  __int128 leastFlops = 0, mostFlops = 0;
+  __int128 leastBytes = 0, mostBytes = 0; ///< That ops read and write.
+};
+/// What is kept for further positions, of all batches and ranks together, each byte once.
+struct CacheReport {
+  __int128 bytes = 0;
+  __int128 perPosition = 0; ///< More for a position more, of all sequences.
+  int64_t positions = 0;    ///< Of a sequence for which there is room.
+  int64_t sequences = 0;    ///< 0: nobody knows which dim of caches they are.
 };
 
 /// The traces that were written, or those that would be.
@@ -103,6 +124,9 @@ struct Report {
   /// Of the model FLOPs: those of ranks that compute what others compute, too. Without them they are the same for every strategy.
   __int128 replicatedFlops = 0;
   std::vector<StageReport> stages;
+  /// Of inference; of training there are none.
+  std::vector<PhaseReport> phases;
+  std::optional<CacheReport> caches;
   MemoryReport memory;
   std::optional<TraceStatistics> traces;
 

@@ -61,7 +61,7 @@ public:
   unsigned add(UnitBindings bindings);
   const UnitBindings &operator[](unsigned number) const { return all[number]; }
   unsigned size() const { return all.size(); }
-  /// The number of the first one in which all sizes are the same: batches (BatchSymbol.h) differ in whose caches they have only.
+  /// The number of the first one in which all sizes are the same: batches (InferenceSymbols.h) differ in whose caches they have only.
   unsigned getAlike(unsigned number) const { return alike[number]; }
   bool isFirstAlike(unsigned number) const { return alike[number] == number; }
   /// Of sizes that some of them bind.

@@ -1,4 +1,4 @@
-"""Jobs that infer, by steps: what the compiler says of their sizes against files and closed forms. growth.py STAGEC FOLDER"""
+"""Jobs that infer, by steps: what the compiler says of their sizes against files and closed forms. growth.py STAGEC STAGE-TRACE FOLDER"""
 
 import json
 import re
@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-STAGEC, FOLDER = sys.argv[1], Path(sys.argv[2])
+STAGEC, TRACE, FOLDER = sys.argv[1], sys.argv[2], Path(sys.argv[3])
 B, L, D, H, V, E = 8, 4, 64, 8, 256, 8
 GPT = f"GPT(L = {L}, D = {D}, H = {H}, V = {V}, T = 512, rate = 0)"
 LLAMA = f"Llama(L = {L}, D = {D}, H = {H}, KV = 4, F = 128, V = {V})"
@@ -14,7 +14,7 @@ LLAMA = f"Llama(L = {L}, D = {D}, H = {H}, KV = 4, F = 128, V = {V})"
 
 def run(name, model, step, strategy, *arguments):
     path = FOLDER / f"{name}.stg"
-    path.write_text("import std.transformer;\nimport std.parallel;\n"
+    path.write_text("import std.transformer;\nimport std.llama;\nimport std.parallel;\n"
                     f"job j {{ model = {model}; step = infer(B = {B}, {step}); precision = bf16_mixed; strategy = {strategy}; }}\n")
     return subprocess.run([STAGEC, str(path), *arguments], check=True, capture_output=True, text=True).stdout
 
@@ -52,3 +52,31 @@ compare("products and all_reduces: twice as many in twice as many steps",
 # On each of two ranks half of the heads: keys and values of all layers, and, of the layer that runs, scores and what a softmax makes of them.
 compare("peak: of a position more keys and values, scores and their softmax", report(GPT, 100, 130)[2] - report(GPT, 100, 110)[2],
         20 * (2 * L * B * D // 2 * 2 + 2 * B * H // 2 * 2))
+
+
+def sum_nodes(folder, unit):
+    """FLOPs, and bytes of what computes, of all nodes of a unit in the traces of all ranks."""
+    flops = accessed = 0
+    for line in subprocess.run([TRACE, "dump", str(folder)], check=True, capture_output=True, text=True).stdout.splitlines():
+        node = re.match(r'\d+ COMP "[^"]* (\w+)"', line)
+        if node and node[1] == unit:
+            own = int(re.search(r"num_ops=(\d+)", line)[1])
+            flops += own if own > 1 else 0  # 1 stands for none
+            accessed += int(re.search(r"tensor_size=(\d+)", line)[1])
+    return flops, accessed
+
+
+# Of 4 batches of 2 sequences units 0 to 3 prefill, and units 4 to 7 are the first steps, 40 to 43 the last ones.
+job = ("phases", LLAMA, "S = 16, for T in 16..26, microbatch = 1", "megatron(dp = 2, tp = 2, pp = 2)")
+run(*job, "-o", str(FOLDER / "phases"))
+made = json.loads(run(*job, "--report=json"))
+for phase, first, last in zip(made["phases"], ("F0", "D4"), ("F3", "D43")):
+    (flops, accessed), (most_flops, most_accessed) = (sum_nodes(FOLDER / "phases", unit) for unit in (first, last))
+    compare(f"{phase['phase']}: a unit is what its nodes are", list(phase.values())[1:],
+            [4 if phase["phase"] == "prefill" else 40, flops, most_flops, accessed, most_accessed])
+# 26 positions, of each keys and values of 4 heads in bf16.
+compare("caches: 2 * L * KV * E * 2 bytes per position and sequence", list(made["caches"].values()),
+        [26 * B * 2 * L * 4 * E * 2, B * 2 * L * 4 * E * 2, 26, B])
+# A window of 10 is full: a position more is none more in the caches.
+windows = json.loads(run("windows", LLAMA.replace("Llama(", "Mistral(window = 10, "), "S = 16, for T in 16..26", "megatron(tp = 2)", "--report=json"))
+compare("windows: their caches hold no more than they", list(windows["caches"].values()), [10 * B * 2 * L * 4 * E * 2, 0, 26, B])

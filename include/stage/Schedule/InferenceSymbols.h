@@ -1,0 +1,16 @@
+//===- InferenceSymbols.h - what units of inference bind -------*- C++ -*-===//
+#ifndef STAGE_SCHEDULE_INFERENCESYMBOLS_H
+#define STAGE_SCHEDULE_INFERENCESYMBOLS_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace stage {
+
+/// The symbol that units of inference bind to the number of their batch of sequences, whose caches they go on with.
+constexpr llvm::StringLiteral batchSymbol = "g";
+/// Of a graph that infers: positions of a sequence for which caches have room, and sequences of a batch.
+constexpr llvm::StringLiteral roomSymbol = "room", sequencesSymbol = "B";
+
+} // namespace stage
+
+#endif // STAGE_SCHEDULE_INFERENCESYMBOLS_H

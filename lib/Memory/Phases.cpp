@@ -1,0 +1,151 @@
+//===- Phases.cpp - prefill, decode and caches in the report --------------===//
+//
+// Problem: a prefill computes much on few bytes and a decode step little on many; their sum
+// says of neither what limits it. And how many sequences fit is a question about caches.
+//
+//   phase    units           FLOPs of a unit    bytes read and written  FLOPs per byte
+//   prefill      8                4.66 PFLOP                  2.88 TiB         1,473.0
+//   decode   8,000  1.20 TFLOP to 1.22 TFLOP  140.86 GiB to 143.30 GiB             7.9
+//
+// Algorithm: a unit is what runs of one batch on all stages. Its costs are those of its stages, which makeReport
+// has by environment. A position more costs what caches are with room for one more, less what they are: a window
+// that is full grows by nothing.
+//
+// Limits: bytes are those of ops, one by one; what a kernel keeps in its cache between two is counted twice.
+//
+//===----------------------------------------------------------------------===//
+#include "Phases.h"
+#include "StageOps.h"
+#include "stage/IR/Costs.h"
+#include "stage/IR/Diagnostics.h"
+#include "stage/Schedule/InferenceSymbols.h"
+#include "stage/Support/Table.h"
+
+using namespace stage;
+
+static void addUnits(Report &report) {
+  const Environments &environments = report.program->graph->pipeline.environments;
+  using Key = std::pair<PhaseKind, unsigned>;
+  std::map<Key, StageReport::UnitCost> costs;
+  for (const StageReport &stage : report.stages)
+    for (auto &[key, cost] : stage.unitCosts) {
+      StageReport::UnitCost &sum = costs[{std::get<PhaseKind>(key), std::get<2>(key)}];
+      sum.flops += cost.flops;
+      sum.accessedBytes += cost.accessedBytes;
+    }
+  std::map<Key, int64_t> counts;
+  for (const Unit &unit : report.program->stages.front().units)
+    if (unit.chunk == 0)
+      ++counts[{unit.kind, environments.getAlike(unit.environment)}];
+  for (auto [key, count] : counts) {
+    const StageReport::UnitCost &cost = costs[key];
+    if (report.phases.empty() || report.phases.back().kind != key.first)
+      report.phases.push_back({key.first, 0, cost.flops, cost.flops, cost.accessedBytes, cost.accessedBytes});
+    PhaseReport &phase = report.phases.back();
+    phase.units += count;
+    phase.leastFlops = std::min(phase.leastFlops, cost.flops);
+    phase.mostFlops = std::max(phase.mostFlops, cost.flops);
+    phase.leastBytes = std::min(phase.leastBytes, cost.accessedBytes);
+    phase.mostBytes = std::max(phase.mostBytes, cost.accessedBytes);
+  }
+}
+
+/// Of all caches, unsharded; nothing if a size has no value.
+static std::optional<__int128> sumCaches(const Report &report, const SizeBinding &binding) {
+  const Graph &graph = *report.program->graph;
+  __int128 bytes = 0;
+  auto add = [&](const Value &cache, int64_t copies) {
+    const Op &op = *cache.getOp();
+    SizeValue each = evaluateCount(getLocalBytes(graph.sizes, graph.mesh, cache.type, Sharding()), binding);
+    SizeValue entries = op.entries ? evaluateCount(op.entries, binding) : SizeValue{};
+    if (!each || (op.entries && !entries))
+      return false;
+    bytes += __int128(copies) * each.value.num * (op.entries ? entries.value.num : 1);
+    return true;
+  };
+  for (const StageProgram &stage : report.program->stages)
+    for (auto [cache, copies] : collectState(graph, stage, OpKind::Cache))
+      if (!add(*cache, copies))
+        return std::nullopt;
+  return bytes;
+}
+
+static void addCaches(Report &report) {
+  const Graph &graph = *report.program->graph;
+  SizeBinding binding = graph.binding;
+  std::optional<int64_t> room = binding.lookup(roomSymbol);
+  std::optional<__int128> bytes = sumCaches(report, binding);
+  if (!room || !bytes || !*bytes)
+    return;
+  binding.bind(roomSymbol, *room + 1);
+  std::optional<__int128> more = sumCaches(report, binding);
+  report.caches = CacheReport{*bytes, more ? *more - *bytes : 0, *room, 0};
+  std::optional<int64_t> sequences = graph.binding.lookup(sequencesSymbol);
+  if (!sequences)
+    return;
+  report.caches->sequences = *sequences;
+  for (const StageProgram &stage : report.program->stages)
+    for (auto [cache, copies] : collectState(graph, stage, OpKind::Cache))
+      if (const Op &op = *cache->getOp(); op.entries) {
+        report.caches->sequences = *sequences * evaluateCount(op.entries, graph.binding).value.num;
+        return;
+      }
+}
+
+void stage::addPhases(Report &report, DiagnosticEngine &diags) {
+  if (diags.hasErrors())
+    return;
+  addUnits(report);
+  addCaches(report);
+}
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+/// Forward of inference is its prefill.
+static llvm::StringRef getPhaseName(PhaseKind kind) {
+  return kind == PhaseKind::Forward ? "prefill" : getName(kind);
+}
+
+static std::string formatRange(const std::string &least, const std::string &most) {
+  return least == most ? most : least + " to " + most;
+}
+
+std::string stage::describeUnits(const Report &report) {
+  std::string text;
+  for (const PhaseReport &phase : report.phases)
+    text += (text.empty() ? "" : ", ") + formatCount(phase.units) + " of " + getPhaseName(phase.kind).str();
+  return text;
+}
+
+std::string stage::describeCaches(const CacheReport &caches) {
+  std::string positions = formatCount(caches.positions) + " positions", bytes = formatBytes(caches.bytes);
+  if (!caches.sequences)
+    return bytes + " for " + positions;
+  return bytes + " for " + formatCount(caches.sequences) + (caches.sequences == 1 ? " sequence of " : " sequences of ") + positions +
+         ", " + formatCount(caches.perPosition / caches.sequences) + " bytes for one position more";
+}
+
+void stage::printPhases(llvm::raw_ostream &os, const Report &report) {
+  if (report.phases.empty())
+    return;
+  os << "\nphases, all ranks\n";
+  Table table({{"phase", Table::Left},
+               {"units", Table::Right},
+               {"FLOPs of a unit", Table::Right},
+               {"bytes read and written", Table::Right},
+               {"FLOPs per byte", Table::Right}},
+              2);
+  for (const PhaseReport &phase : report.phases) {
+    auto perByte = [](__int128 flops, __int128 bytes) {
+      __int128 tenths = bytes ? (10 * flops + bytes / 2) / bytes : 0;
+      return formatCount(tenths / 10) + "." + std::to_string(int(tenths % 10));
+    };
+    table.addRow({getPhaseName(phase.kind).str(), formatCount(phase.units),
+                  formatRange(formatFlops(phase.leastFlops), formatFlops(phase.mostFlops)),
+                  formatRange(formatBytes(phase.leastBytes), formatBytes(phase.mostBytes)),
+                  formatRange(perByte(phase.leastFlops, phase.leastBytes), perByte(phase.mostFlops, phase.mostBytes))});
+  }
+  table.print(os);
+}
