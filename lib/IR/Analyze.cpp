@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/FormulaPoint.h"
+#include "stage/IR/ShardingRules.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -526,14 +527,11 @@ private:
         def.shardable[i] = !def.opaque && (reducedOutermost[i] || gathered[i]);
     }
     // Several visible results that differ in a reduced index would need different partial axes: an index reduced in
-    // one result but standing in another is kept whole.
-    for (const ResultInfo &result : def.results) {
-      llvm::SmallVector<unsigned, 4> indices = def.expand(result.indices);
-      for (unsigned i = 0; i < numIndices; ++i)
-        if (!def.vjpOf && def.terms.empty() && !result.extra && !def.reduced[i] && !def.indices[i].isCompound() &&
-            !(def.routing && def.routing->isRouted(i)) && !llvm::is_contained(indices, i))
-          def.shardable[i] = false;
-    }
+    // one result but standing in another is kept whole. Of one that the other has nothing to do with it has copies.
+    for (unsigned i = 0; i < numIndices; ++i)
+      if (!def.vjpOf && def.terms.empty() && isOfSomeResults(def, i) && (def.opaque || reducedOutermost[i] || gathered[i]) &&
+          !(def.routing && def.routing->isRouted(i)))
+        def.shardable[i] = false;
     decideCompounds();
     if (const Routing *routing = def.getRouting())
       def.shardable[routing->slot] = false; // it has the axes of the tokens

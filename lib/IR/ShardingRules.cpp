@@ -139,6 +139,43 @@ bool stage::areTermsAlike(const Op &op, unsigned result) {
   return true;
 }
 
+bool stage::isOfSomeResults(const OpDef &op, unsigned index) {
+  const OpDef &def = op.vjpOf ? *op.vjpOf : op;
+  unsigned having = llvm::count_if(def.results, [&](const ResultInfo &result) {
+    return !result.extra && llvm::is_contained(def.expand(result.indices), index);
+  });
+  return having && having < def.getNumVisibleResults();
+}
+
+/// Gradients that the backward of an op with several results is given stand behind what was saved.
+static bool isGivenGradient(const OpDef &def, unsigned operand) {
+  return def.vjpOf && operand + def.vjpGradients.size() >= def.operands.size();
+}
+
+/// Axes over which a gradient is an addend of what others give: those of indices that it lacks and they have.
+static AxisSet getAddedAxes(const Op &op, unsigned operand) {
+  const OpDef &def = *op.def;
+  AxisSet axes = 0;
+  if (!isGivenGradient(def, operand) || def.vjpGradients.size() < 2)
+    return axes;
+  llvm::SmallVector<unsigned, 4> indices = def.expand(def.operands[operand].indices);
+  for (unsigned index = 0; index < op.indexAxes.size(); ++index)
+    if (!op.indexAxes[index].empty() && isOfSomeResults(def, index) && !llvm::is_contained(indices, index))
+      axes |= toSet(op.indexAxes[index]);
+  return axes;
+}
+
+bool stage::areAddendsOver(const Op &op, unsigned index, AxisId axis) {
+  const OpDef &def = *op.def;
+  if (!def.vjpOf || !def.terms.empty() || !isOfSomeResults(def, index))
+    return true;
+  for (unsigned i = 0; i < op.getNumOperands(); ++i)
+    if (isGivenGradient(def, i) && !llvm::is_contained(def.expand(def.operands[i].indices), index) &&
+        !(getSumAxes(op, i) >> axis & 1))
+      return false;
+  return true;
+}
+
 AxisSet stage::getPassedPartial(const Op &op) {
   const OpDef &def = *op.def;
   AxisSet passed = 0;
@@ -186,7 +223,7 @@ Sharding stage::getNaturalSharding(const Op &op, unsigned resultNumber) {
   AxisSet paired = getPairedAxes(op) & keptAxes;
   for (unsigned index = 0; index < def.indices.size(); ++index)
     if (!op.indexAxes[index].empty() && !def.indices[index].isCompound() && !llvm::is_contained(kept, index) &&
-        !isOwnRouting(def, index, kept)) {
+        !isOwnRouting(def, index, kept) && (def.vjpOf || result.extra || !isOfSomeResults(def, index))) {
       sharding.partial |= toSet(op.indexAxes[index]) & ~paired;
       sharding.reduce = def.reduceKind.empty() ? ReduceKind::Sum : def.reduceKind[index];
     }
@@ -205,7 +242,7 @@ Sharding stage::getNeededSharding(const Op &op, unsigned operand) {
     for (unsigned index : op.def->operands[operand].indices)
       needed.dims.push_back(op.indexAxes[index]);
     if (value->sharding.partial) // else all operands of a sum would be looked at for each of them
-      needed.partial = value->sharding.partial & getPassedPartial(op);
+      needed.partial = value->sharding.partial & (getPassedPartial(op) | getAddedAxes(op, operand));
     for (const ProductTerm &term : op.def->terms)
       if (needed.partial && llvm::is_contained(term.operands, operand))
         needed.partial &= getPassedBy(op, term);

@@ -439,6 +439,11 @@ void stage::verifyCommunication(VerifierContext &context, const Op &op) {
   };
   for (unsigned i = 0; i < op.getNumOperands(); ++i)
     compare("operand " + llvm::Twine(i), op.getOperand(i), getNeededSharding(op, i));
+  for (unsigned i = 0; i < op.indexAxes.size(); ++i)
+    for (AxisId axis : op.indexAxes[i])
+      if (!areAddendsOver(op, i, axis))
+        context.diags.report(op.loc, diag::IRBadIndexAxes)
+            << op.def->name << "gradients that it adds up are not partial over the same axes";
   if (op.kind == OpKind::Compute)
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
       compare("result " + llvm::Twine(i), op.getResult(i), getNaturalSharding(op, i));

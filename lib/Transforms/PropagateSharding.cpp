@@ -30,6 +30,7 @@
 #include "stage/Transforms/CheckSizes.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -104,6 +105,9 @@ private:
     llvm::SmallVector<bool, 8> fixed(def.indices.size(), false);
     AxisSet taken = fixIndices(op, fixed);
     AxisSet copies = settler.settle(op, fixed, taken);
+    for (unsigned index = 0; index < def.indices.size(); ++index)
+      if (!def.vjpOf && def.terms.empty() && isOfSomeResults(def, index))
+        copies |= toSet(op.indexAxes[index]);
     if (def.getRouting())
       slots.place(op);
     for (unsigned index = 0; index < def.indices.size(); ++index)
@@ -180,7 +184,8 @@ private:
     auto fix = [&](unsigned index, const AxisList &axes) {
       // Blocks that go round meet other indices that are split over the same axes.
       bool isRing = op.ring == index;
-      if (fixed[index] || (!isRing && ((!axes.empty() && !def.shardable[index]) || (toSet(axes) & taken))))
+      if (fixed[index] || (!isRing && ((!axes.empty() && !def.shardable[index]) || (toSet(axes) & taken))) ||
+          !llvm::all_of(axes, [&](AxisId axis) { return areAddendsOver(op, index, axis); }))
         return;
       fixed[index] = true;
       op.indexAxes[index] = axes;
@@ -192,6 +197,7 @@ private:
         continue;
       else if (std::optional<AxisList> axes = getDecidedAxes(op, index))
         fix(index, *axes);
+    fixMadeIndices(op, fix);
     if (!def.isSum && !reducesNothing(def))
       return taken;
     const Wanted *result = wanted.find(*op.getResult());
@@ -209,6 +215,37 @@ private:
         fix(def.getCarrier(index), axes);
       }
     return taken | result->replicated;
+  }
+
+  /// Indices that no operand has, as the heads that a slice takes of a dim: where a result is wanted in parts, each rank makes its own.
+  /// What an operand brings stays where it is.
+  void fixMadeIndices(const Op &op, llvm::function_ref<void(unsigned, const AxisList &)> fix) {
+    const OpDef &def = *op.def;
+    if (def.vjpOf || def.getRouting() || def.opaque)
+      return;
+    llvm::SmallBitVector isGiven(def.indices.size());
+    AxisSet given = 0;
+    for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+      const OperandInfo &operand = def.operands[i];
+      for (unsigned index : def.expand(operand.indices))
+        isGiven.set(index);
+      for (unsigned d = 0; d < op.getOperand(i)->sharding.dims.size(); ++d)
+        if (def.shardable[operand.indices[d]])
+          given |= toSet(op.getOperand(i)->sharding.dims[d]);
+    }
+    for (auto &result : op.getResults())
+      for (unsigned d = 0; d < result->type.getNumDims(); ++d) {
+        unsigned index = def.results[result->getNumber()].indices[d];
+        if (isGiven.test(index) || def.indices[index].isCompound())
+          continue;
+        const Wanted *demand = wanted.find(*result);
+        AxisList axes = demand && demand->dims[d] ? *demand->dims[d]
+                        : d < result->constraint.floors.size() ? result->constraint.floors[d]
+                                                               : AxisList();
+        llvm::erase_if(axes, [&](AxisId axis) { return given >> axis & 1; });
+        if (!axes.empty())
+          fix(index, axes);
+      }
   }
 
   /// The natural sharding of a value made to obey what is demanded of it.

@@ -78,7 +78,7 @@ void AxisSettler::collectClaims(Op &op, llvm::ArrayRef<bool> fixed, AxisSet take
     for (unsigned d = 0; d < sharding.dims.size(); ++d) {
       unsigned index = def.getCarrier(indices[d]);
       for (AxisId axis : getAxesOfCarrier(op, indices[d], sharding.dims[d]))
-        if (!fixed[index] && def.shardable[index] && !(taken >> axis & 1))
+        if (!fixed[index] && def.shardable[index] && !(taken >> axis & 1) && areAddendsOver(op, index, axis))
           claims[axis].push_back({index, operand, stationary});
     }
   };

@@ -44,6 +44,16 @@ AxisSet getPassedPartial(const Op &op);
 /// complete would be added once per rank.
 bool areTermsAlike(const Op &op, unsigned result);
 
+/// Whether an op, or the op of which it is the backward, has several results of which some have an index and others lack it.
+/// Where it is split the latter are copies, and of their gradients each rank has an addend.
+bool isOfSomeResults(const OpDef &def, unsigned index);
+
+/// Whether an index of a compute op may have an axis as far as gradients are concerned that it is given of results without the index: these
+/// are added to what the others give, and must be sums over the axis, too, of which each rank has an addend.
+///
+///   q[g@tp], k = split(y)   with copies of k         dy = split.grad(dq[g@tp], dk)   is partial over tp, as dk must be
+bool areAddendsOver(const Op &op, unsigned index, AxisId axis);
+
 /// Sharding of a result of a compute op as the op makes it: its indices' axes, partial over the axes of the indices
 /// that the result lacks and over what is passed on.
 Sharding getNaturalSharding(const Op &op, unsigned result);
