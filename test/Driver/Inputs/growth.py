@@ -119,6 +119,7 @@ KINDS = {
         "param u: [D];\nvar y = x;\n" + each(n, lambda i: "param p%d: [D]; y = scale(y, p%d);" % (i, i)) + "return total(y, w) + total(y, u);\n",
         mesh="dp = 2", rules="shard B over dp; partition parameters over dp by unit * { prefetch = 1; } offload parameters to host;"),
     "hosted_layers": lambda n: layers(n, mesh="dp = 2", rules="shard B over dp; partition parameters over dp by unit * { prefetch = 1; } offload parameters to host;"),
+    "kept": lambda n: layers(n, mesh="dp = 2", rules="shard B over dp; partition parameters over dp by unit * { prefetch = 1; keep = last; }"),
     "grouped": lambda n: layers(n, rules="shard B over dp; shard D over tp; recompute layers[*] { group = 3; }"),
     "grouped_all": lambda n: layers(n, rules="shard B over dp; shard D over tp; recompute layers[*] { whole = true; group = %d; }" % n),
     "bucketed": lambda n: layers(n, rules="shard B over dp; shard D over tp; reduce gradients over dp { bucket = 1Ki; overlap = true; }"),
