@@ -34,6 +34,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/OpDef.h"
+#include "stage/IR/RoutedApart.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -151,7 +152,7 @@ private:
     }
     switch (f->kind) {
     case Kind::Index:
-      result.free |= isRouted(f) ? toSet(def.routing->getRouting()) : toSet(f->index);
+      result.free |= isRouted(f) ? toSet(getDeciding(def)) : toSet(f->index);
       result.isConstant = false;
       break;
     case Kind::Random:

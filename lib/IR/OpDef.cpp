@@ -1,5 +1,6 @@
 //===- OpDef.cpp - operators as index notation: table and printer ---------===//
 #include "stage/IR/OpDef.h"
+#include "stage/IR/RoutedApart.h"
 #include "TextWriter.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -61,6 +62,22 @@ llvm::SmallVector<unsigned, 4> Routing::getRouted() const {
 
 llvm::SmallVector<unsigned, 4> Routing::getRouting() const {
   return toSlots ? llvm::SmallVector<unsigned, 4>{target, slot} : tokens;
+}
+
+llvm::SmallVector<unsigned, 2> stage::getApart(const OpDef &def) {
+  llvm::SmallVector<unsigned, 2> apart;
+  const OpDef &own = def.vjpOf ? *def.vjpOf : def;
+  if (own.routing)
+    for (unsigned index : own.operands[own.routing->operand].indices)
+      if (!llvm::is_contained(own.routing->tokens, index))
+        apart.push_back(index);
+  return apart;
+}
+
+llvm::SmallVector<unsigned, 4> stage::getDeciding(const OpDef &def) {
+  llvm::SmallVector<unsigned, 4> deciding = def.getRouting() ? def.getRouting()->getRouting() : llvm::SmallVector<unsigned, 4>();
+  llvm::append_range(deciding, getApart(def));
+  return deciding;
 }
 
 std::optional<unsigned> OpDef::findIndex(llvm::StringRef name) const {

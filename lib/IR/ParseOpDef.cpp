@@ -277,7 +277,8 @@ bool TextParser::parseClause(OpDef &def) {
   return fail("a clause of the operator");
 }
 
-/// `b, s, j -> x, c by to`: the indices of the operand on the left, two others on the right.
+/// `b, s, j -> x, c by to`: indices of the operand, in its order, on the left, two others on the right. What else the operand has
+/// stays as it is.
 bool TextParser::parseRouting(OpDef &def) {
   auto parseIndices = [&](llvm::SmallVectorImpl<unsigned> &indices) {
     do {
@@ -301,8 +302,18 @@ bool TextParser::parseRouting(OpDef &def) {
     return fail("'by'");
   advance();
   auto operand = operandNumbers.find(token.text);
-  if (operand == operandNumbers.end() || def.operands[operand->second].indices != routing.tokens)
-    return fail("an operand that has the indices on the left");
+  llvm::SmallVector<unsigned, 4> found, apart;
+  if (operand != operandNumbers.end())
+    for (unsigned index : def.operands[operand->second].indices) {
+      bool isToken = llvm::is_contained(routing.tokens, index);
+      (isToken ? found : apart).push_back(index);
+    }
+  bool isGood = llvm::all_of(apart, [&](unsigned index) {
+    return !llvm::is_contained(place, index) &&
+           llvm::all_of(def.results, [&](const ResultInfo &result) { return llvm::is_contained(result.indices, index); });
+  });
+  if (found != routing.tokens || !isGood)
+    return fail("an operand that has the indices on the left, and no other that a result lacks");
   advance();
   routing.operand = operand->second;
   def.routing = std::move(routing);

@@ -10,11 +10,17 @@
 //
 //   routes b, s, j -> x, c by [3, 1];       table load[2] = [3, 1];  load load0.C of X by load for B*K*S;
 //
+// Where the integers have an index more, as all results do, the clause does not speak of it, and tokens are routed apart at each
+// position of it:
+//
+//   op spread(t: [y, n, d], to: i32[y, n, j], experts: size z, slots: size c) -> [y, z, c, d] = t { routes n, j -> z, c; }
+//
 // Algorithm: find that operand; its indices, in its order, are the tokens. What follows from others has no position of
 // its own: it stands only as the index of an operand that is declared with it.
 //
 //===----------------------------------------------------------------------===//
 #include "OpLowering.h"
+#include "stage/IR/RoutedApart.h"
 #include "stage/IRGen/Diagnostics.h"
 #include <cmath>
 
@@ -30,26 +36,35 @@ bool OpLowering::lowerRoutes() {
     return indices;
   };
   llvm::SmallVector<unsigned, 4> left = resolve(routesClause->names), right = resolve(routesClause->names2);
-  auto routes = [&](unsigned operand, llvm::ArrayRef<unsigned> side) {
+  auto routes = [&](unsigned operand, llvm::ArrayRef<unsigned> side, bool hasMore) {
     const auto &indices = def.operands[operand].indices;
-    return !isFloat(operands[operand]->type.dtype) && indices.size() == side.size() &&
-           llvm::all_of(side, [&](unsigned index) { return llvm::is_contained(indices, index); });
+    auto isInAllResults = [&](unsigned index) {
+      return llvm::all_of(def.results, [&](const ResultInfo &result) { return llvm::is_contained(result.indices, index); });
+    };
+    return !isFloat(operands[operand]->type.dtype) && (indices.size() > side.size()) == hasMore &&
+           llvm::all_of(side, [&](unsigned index) { return llvm::is_contained(indices, index); }) &&
+           llvm::all_of(indices, [&](unsigned index) { return llvm::is_contained(side, index) || isInAllResults(index); });
   };
   Routing routing;
   unsigned number = 0; // of operands that may
-  for (unsigned i = 0; i < operands.size(); ++i)
-    if (bool isLeft = routes(i, left); isLeft || routes(i, right)) {
-      ++number;
-      routing.operand = i;
-      routing.target = (isLeft ? right : left).front();
-      routing.slot = (isLeft ? right : left).back();
-    }
+  // One that has further indices is meant if none has these alone.
+  for (bool hasMore : {false, true})
+    for (unsigned i = 0, known = number; i < operands.size() && known == 0; ++i)
+      if (bool isLeft = routes(i, left, hasMore); isLeft || routes(i, right, hasMore)) {
+        ++number;
+        routing.operand = i;
+        routing.target = (isLeft ? right : left).front();
+        routing.slot = (isLeft ? right : left).back();
+      }
   if (number != 1) {
     noteCall(diags.report(routesClause->loc(), diag::RoutesBySeveral).range(routesClause->range)
              << def.name << int64_t(number));
     return false;
   }
-  routing.tokens.assign(def.operands[routing.operand].indices.begin(), def.operands[routing.operand].indices.end());
+  bool isRight = llvm::is_contained(left, routing.slot);
+  for (unsigned index : def.operands[routing.operand].indices)
+    if (llvm::is_contained(isRight ? right : left, index))
+      routing.tokens.push_back(index);
   routing.toSlots = llvm::is_contained(def.results.front().indices, routing.slot);
   def.routing = std::move(routing);
   if (routesClause->value && !noteLoad())
@@ -153,6 +168,9 @@ bool OpLowering::noteLoad() {
     return false;
   if (load->isNone())
     return true;
+  if (llvm::SmallVector<unsigned, 2> apart = getApart(def); !apart.empty())
+    return reportLoad("tokens are routed apart for each position of '" + def.indices[apart.front()].name +
+                      "', and one list does not say how for each");
   if (!routing.toSlots)
     return reportLoad("slots are filled where their results have them, not on the way back");
   if (load->getKind() != sema::CTValue::Kind::List)

@@ -1,5 +1,6 @@
 //===- FormulaEvaluator.cpp - an operator's numbers -----------------------===//
 #include "FormulaEvaluator.h"
+#include "stage/IR/RoutedApart.h"
 #include "llvm/Support/SaveAndRestore.h"
 #include <cmath>
 
@@ -84,7 +85,7 @@ unsigned FormulaEvaluator::build(const Formula *formula, IndexSet &free) {
   }
   case Kind::Index:
     if (def.routing && def.routing->isRouted(formula->index)) // follows from these
-      inside |= toSet(def.routing->getRouting());
+      inside |= toSet(getDeciding(def));
     else
       inside |= toSet(formula->index);
     break;

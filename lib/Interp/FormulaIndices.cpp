@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FormulaEvaluator.h"
+#include "stage/IR/RoutedApart.h"
 
 using namespace stage;
 
@@ -55,6 +56,21 @@ FormulaEvaluator::IndexSet FormulaEvaluator::toSet(llvm::ArrayRef<unsigned> indi
   return set;
 }
 
+/// Of an element of the integers that route, by its number: in which of the sets it is that are routed apart.
+static int64_t getSet(const Invocation &in, int64_t token) {
+  const Routing &routing = *in.def->routing;
+  int64_t set = 0, stride = 1;
+  for (unsigned index : llvm::reverse(in.def->operands[routing.operand].indices)) {
+    int64_t size = int64_t(in.positions[index].size());
+    if (!llvm::is_contained(routing.tokens, index)) {
+      set += token % size * stride;
+      stride *= size;
+    }
+    token /= size;
+  }
+  return set;
+}
+
 /// A target takes tokens in their order, one per slot, as long as it has slots. Where there are fewer slots than tokens the others are dropped.
 void FormulaEvaluator::routeTokens() {
   const Routing &routing = *def.routing;
@@ -63,16 +79,18 @@ void FormulaEvaluator::routeTokens() {
     return fail("the backward of this operator needs operand '" + def.operands[routing.operand].name +
                 "', which it does not save");
   const Positions &targets = in.positions[routing.target];
-  int64_t numSlots = int64_t(in.positions[routing.slot].size());
-  std::vector<int64_t> taken(in.sizes[routing.target], 0);
+  int64_t numSlots = int64_t(in.positions[routing.slot].size()), numTargets = in.sizes[routing.target], numApart = 1;
+  for (unsigned index : getApart(def))
+    numApart *= int64_t(in.positions[index].size());
+  std::vector<int64_t> taken(numApart * numTargets, 0);
   placeOfToken.assign(integers->data.size(), -1);
-  tokenAtPlace.assign(targets.size() * numSlots, -1);
+  tokenAtPlace.assign(numApart * targets.size() * numSlots, -1);
   for (size_t token = 0; token < integers->data.size(); ++token) {
-    int64_t target = int64_t(integers->data[token]);
-    if (target < 0 || target >= int64_t(taken.size()))
+    int64_t target = int64_t(integers->data[token]), apart = getSet(in, int64_t(token));
+    if (target < 0 || target >= numTargets)
       return fail("a token is routed to " + std::to_string(target) + ", and index '" + def.indices[routing.target].name +
-                  "' has " + std::to_string(taken.size()) + " positions");
-    int64_t slot = taken[target]++;
+                  "' has " + std::to_string(numTargets) + " positions");
+    int64_t slot = taken[apart * numTargets + target]++;
     bool isDropping = in.drops || numSlots * int64_t(taken.size()) < int64_t(integers->data.size());
     if (slot >= numSlots && isDropping)
       continue;
@@ -82,7 +100,7 @@ void FormulaEvaluator::routeTokens() {
     auto it = llvm::lower_bound(targets, target);
     if (it == targets.end() || *it != target)
       continue;
-    placeOfToken[token] = (it - targets.begin()) * numSlots + slot;
+    placeOfToken[token] = (apart * int64_t(targets.size()) + (it - targets.begin())) * numSlots + slot;
     tokenAtPlace[placeOfToken[token]] = int64_t(token);
   }
 }
@@ -91,22 +109,27 @@ std::optional<int64_t> FormulaEvaluator::findLocal(unsigned index) const {
   if (!def.routing || !def.routing->isRouted(index))
     return getLocal(index);
   const Routing &routing = *def.routing;
-  int64_t numSlots = int64_t(in.positions[routing.slot].size());
+  int64_t numSlots = int64_t(in.positions[routing.slot].size()), numTargets = int64_t(in.positions[routing.target].size());
+  llvm::ArrayRef<unsigned> indices = def.operands[routing.operand].indices;
   if (routing.toSlots) {
-    int64_t token = tokenAtPlace.empty() ? -1 : tokenAtPlace[at[routing.target] * numSlots + at[routing.slot]];
-    for (unsigned i = routing.tokens.size(); token >= 0 && i-- > 0;) {
-      int64_t size = int64_t(in.positions[routing.tokens[i]].size());
-      if (routing.tokens[i] == index)
+    int64_t apart = 0;
+    for (unsigned other : getApart(def))
+      apart = apart * int64_t(in.positions[other].size()) + at[other];
+    int64_t place = (apart * numTargets + at[routing.target]) * numSlots + at[routing.slot];
+    int64_t token = tokenAtPlace.empty() ? -1 : tokenAtPlace[place];
+    for (unsigned i = indices.size(); token >= 0 && i-- > 0;) {
+      int64_t size = int64_t(in.positions[indices[i]].size());
+      if (indices[i] == index)
         return token % size;
       token /= size;
     }
     return std::nullopt;
   }
   int64_t token = 0;
-  for (unsigned other : routing.tokens)
+  for (unsigned other : indices)
     token = token * int64_t(in.positions[other].size()) + at[other];
   int64_t place = placeOfToken.empty() ? -1 : placeOfToken[token];
   if (place < 0)
     return std::nullopt;
-  return index == routing.target ? place / numSlots : place % numSlots;
+  return index == routing.target ? place / numSlots % numTargets : place % numSlots;
 }

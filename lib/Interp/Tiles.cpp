@@ -45,13 +45,19 @@ std::optional<Tiles> stage::findTiles(const Graph &graph, const Op &op) {
     return std::nullopt;
   PieceMap pieces(graph);
   Tiles tiles;
-  for (unsigned index : op.def->routing->tokens) {
+  for (unsigned index : op.def->operands[op.def->routing->operand].indices) {
     Tiles::Dim &dim = tiles.dims.emplace_back();
     std::optional<int64_t> size = pieces.getSize(op.extents[index].size);
     if (!size)
       return std::nullopt;
     dim.local.resize(*size);
     dim.first.resize(*size);
+    // Where tokens are routed apart for each position of an index, the choices of each are dealt by themselves.
+    if (!llvm::is_contained(op.def->routing->tokens, index)) {
+      dim.length = 1;
+      std::iota(dim.first.begin(), dim.first.end(), 0);
+      continue;
+    }
     auto axes = op.indexAxes.empty() ? llvm::ArrayRef<PlacedAxis>() : llvm::makeArrayRef(op.indexAxes[index]);
     for (int64_t rank = 0, n = axes.empty() ? 1 : graph.mesh.getNumRanks(); rank < n; ++rank) {
       std::optional<Positions> positions = pieces.getPositions(op.extents[index], axes, rank);

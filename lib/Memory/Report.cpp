@@ -73,8 +73,12 @@ private:
             }))
           perToken = perToken * op.extents[index].size;
       const Extent &target = op.extents[routing->target];
-      if (target.dim)
-        experts.try_emplace(target.dim, perToken / target.size);
+      if (!target.dim)
+        return;
+      // What goes along with a token, as weights of choices do, has the indices of its choices.
+      auto [it, isNew] = experts.try_emplace(target.dim, perToken / target.size);
+      if (!isNew && getInteger(perToken, op) > getInteger(it->second * target.size, op))
+        it->second = perToken / target.size;
     });
   }
 

@@ -1,5 +1,6 @@
 //===- SlotShares.cpp - which work is on slots without a token ------------===//
 #include "SlotShares.h"
+#include "stage/IR/RoutedApart.h"
 
 using namespace stage;
 
@@ -31,14 +32,26 @@ SlotShare SlotShares::getShare(const Op &op, const Routing &routing) const {
                   graph.mesh.findSlotLoad(op.extents[routing.slot].dim), op.extents[routing.target].size};
   for (unsigned token : llvm::ArrayRef<unsigned>(routing.tokens).drop_front())
     share.choices = share.choices * op.extents[token].size;
+  for (unsigned index : getApart(*op.def)) {
+    share.choices = share.choices * op.extents[index].size;
+    share.slots = share.slots * op.extents[index].size;
+  }
   if (share.load && share.load->isDropless)
     share.slots = share.choices;
+  // Of what is in slots already as much is routed as these have.
+  for (unsigned i = 0; i < op.getNumOperands(); ++i)
+    if (auto it = ofValues.find(op.getOperand(i)); it != ofValues.end())
+      if (const auto &[dim, before] = it->second; llvm::is_contained(routing.tokens, op.def->operands[i].indices[dim])) {
+        share.choices = share.choices * min(before.choices, before.slots) / before.slots;
+        break;
+      }
   return share;
 }
 
 std::optional<SlotShare> SlotShares::getRouted(const Op &op) const {
   const Routing *routing = op.kind == OpKind::Compute && op.def->routing ? &*op.def->routing : nullptr;
-  return routing && routing->toSlots ? std::optional<SlotShare>(getShare(op, *routing)) : std::nullopt;
+  bool isFirst = routing && routing->toSlots && firstByIntegers.lookup(op.getOperand(routing->operand)) == &op;
+  return isFirst ? std::optional<SlotShare>(getShare(op, *routing)) : std::nullopt;
 }
 
 void SlotShares::visit(const Op &op) {
@@ -55,6 +68,8 @@ void SlotShares::visit(const Op &op) {
   if (const Routing *routing = def.getRouting()) {
     slot = routing->slot;
     share = getShare(op, *routing);
+    if (def.routing && routing->toSlots)
+      firstByIntegers.try_emplace(op.getOperand(routing->operand), &op);
   }
   for (unsigned i = 0; i < op.getNumOperands() && !slot; ++i)
     if (auto it = ofValues.find(op.getOperand(i)); it != ofValues.end()) {

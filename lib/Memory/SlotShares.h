@@ -8,7 +8,8 @@
 //
 // Where a load says how many choices each target gets (SlotLoad), and all have equally many slots, some may be full while others are not.
 //
-// Algorithm: the dim of slots is followed from the op that makes it through all that has its index, forward and backward.
+// Algorithm: the dim of slots is followed from the op that makes it through all that has its index, forward and backward. Where an op routes what is in
+// slots (to nodes, and there to experts), slots of these without a token are no choices.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_MEMORY_SLOTSHARES_H
@@ -36,7 +37,7 @@ public:
     auto it = ofOps.find(&op);
     return it == ofOps.end() ? nullptr : &it->second;
   }
-  /// What an op routes; nothing if it does not, or not to slots.
+  /// What an op routes; nothing if it does not, or not to slots, or into those of an op before it that routes by the same integers.
   std::optional<SlotShare> getRouted(const Op &op) const;
 
 private:
@@ -47,6 +48,8 @@ private:
   /// Per value the dim that is slots.
   llvm::DenseMap<const Value *, std::pair<unsigned, SlotShare>> ofValues;
   llvm::DenseMap<const Op *, SlotShare> ofOps;
+  /// By the integers that say where tokens go, who fills slots first.
+  llvm::DenseMap<const Value *, const Op *> firstByIntegers;
 };
 
 } // namespace stage

@@ -137,21 +137,31 @@ void OpChecker::checkResults() {
 }
 
 /// `routes b, s, j -> x, c`, in either direction: the indices of an operand of integers, and two others. The formula may
-/// speak of those that the results lack as if they stood there: they follow from the others.
+/// speak of those that the results lack as if they stood there: they follow from the others. If no operand has these alone, one may
+/// have more, as all results do.
 void OpChecker::findRouted() {
   for (const ast::Stmt *stmt : op.body) {
     auto *clause = dyn_cast<ast::OpClauseStmt>(stmt);
     if (!clause || clause->clause != Clause::Routes)
       continue;
-    auto isOfIntegers = [&](ArrayRef<ast::Ident> side) {
+    auto isOfIntegers = [&](ArrayRef<ast::Ident> side, ArrayRef<ast::Ident> otherSide, bool hasMore) {
       return llvm::any_of(op.params, [&](const ast::Param &param) {
         StringRef dtype = param.tensor && param.tensor->dtype ? param.tensor->dtype.name : "";
         const IndexSet &own = accessedBy[param.name.name];
-        return isDTypeName(dtype) && !isFloatName(dtype) && own.size() == side.size() &&
-               llvm::all_of(side, [&](const ast::Ident &index) { return own.count(index.name); });
+        auto isFurther = [&](const auto &entry) {
+          auto isMeant = [&](const ast::Ident &index) { return index.name == entry.first; };
+          return llvm::any_of(side, isMeant) || (llvm::none_of(otherSide, isMeant) && isInAllResults(entry.first));
+        };
+        return isDTypeName(dtype) && !isFloatName(dtype) && (own.size() > side.size()) == hasMore &&
+               llvm::all_of(side, [&](const ast::Ident &index) { return own.count(index.name); }) && llvm::all_of(own, isFurther);
       });
     };
-    bool isLeft = isOfIntegers(clause->names), isRight = isOfIntegers(clause->names2);
+    bool isLeft = false, isRight = false;
+    for (bool hasMore : {false, true})
+      if (!isLeft && !isRight) {
+        isLeft = isOfIntegers(clause->names, clause->names2, hasMore);
+        isRight = isOfIntegers(clause->names2, clause->names, hasMore);
+      }
     ArrayRef<ast::Ident> tokens = isLeft ? clause->names : clause->names2, place = isLeft ? clause->names2 : clause->names;
     bool isApart = llvm::none_of(place, [&](const ast::Ident &index) {
       return llvm::any_of(tokens, [&](const ast::Ident &other) { return other.name == index.name; });

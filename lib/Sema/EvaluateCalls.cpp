@@ -112,7 +112,7 @@ std::optional<CTValue> Evaluator::evaluateMinMax(const ast::CallExpr *expr, bool
   const CTValue *result = nullptr;
   std::optional<double> best;
   for (size_t i = 0; i != args.size(); ++i) {
-    std::optional<double> number = getDouble(args[i], expr->args[i].value->range);
+    std::optional<double> number = getDouble(args[i], expr->args[std::min(i, expr->args.size() - 1)].value->range);
     if (!number)
       return std::nullopt;
     if (!best || (isMin ? *number < *best : *number > *best)) {
@@ -122,6 +122,22 @@ std::optional<CTValue> Evaluator::evaluateMinMax(const ast::CallExpr *expr, bool
   }
   return CTValue::real(*best, result->getSize(sizes));
 }
+
+namespace {
+/// `sum(list)`: what the elements make with `+` between them.
+struct ListSum {
+  ListSum(ArrayRef<CTValue> elements, SizeContext &sizes) : exact(sizes.zero()) {
+    for (const CTValue &element : elements) {
+      Size size = element.getSize(sizes);
+      exact = exact && size ? exact + size : Size();
+    }
+    isReal = !exact || (!elements.empty() && llvm::all_of(elements, [](const CTValue &element) { return element.isReal(); }));
+  }
+  Size exact; ///< Null: an element has no exact value.
+  bool isReal;
+  double total = 0; ///< Of a real one.
+};
+} // namespace
 
 /// `has(V)`: the job's model has a parameter, or a dim of its own, that is called V.
 std::optional<CTValue> Evaluator::evaluateModelQuery(const ast::CallExpr *expr) {
@@ -168,15 +184,34 @@ std::optional<CTValue> Evaluator::evaluateBuiltinCall(const ast::CallExpr *expr,
                       .Case("sin", [](double x) { return std::sin(x); })
                       .Case("cos", [](double x) { return std::cos(x); })
                       .Default(nullptr);
-  if (name == "size" && expr->args.size() == 1) {
+  bool isMinMax = name == "min" || name == "max";
+  if (expr->args.size() == 1 && (name == "size" || name == "sum" || isMinMax)) {
     std::optional<CTValue> list = evaluate(expr->args[0].value, env);
     if (!list)
       return std::nullopt;
-    if (list->getKind() != CTValue::Kind::List)
+    if (list->getKind() == CTValue::Kind::List) {
+      ArrayRef<CTValue> elements = list->getElements();
+      if (name == "size")
+        return CTValue::integer(int64_t(elements.size()));
+      auto wrong = llvm::find_if(elements, [](const CTValue &element) { return !element.isNumber(); });
+      if (wrong != elements.end())
+        return report(expr->args[0].value, diag::WrongKind, "a list of numbers", "one with " + wrong->describeKind());
+      if (elements.empty() && isMinMax)
+        return report(expr->args[0].value, diag::WrongKind, "a list with an element", "an empty one");
+      if (isMinMax)
+        return evaluateMinMax(expr, name == "min", elements);
+      ListSum sum(elements, sizes);
+      for (const CTValue &element : elements) {
+        std::optional<double> number = sum.isReal ? getDouble(element, expr->args[0].value->range) : 0;
+        if (!number)
+          return std::nullopt;
+        sum.total += *number;
+      }
+      return sum.isReal ? makeReal(sum.total, sum.exact, expr) : makeSize(sum.exact, expr);
+    }
+    if (!isMinMax)
       return report(expr->args[0].value, diag::WrongKind, "a list", list->describeKind());
-    return CTValue::integer(int64_t(list->getElements().size()));
   }
-  bool isMinMax = name == "min" || name == "max";
   bool isUnary = function || name == "abs" || name == "floor";
   if (!isMinMax && !isUnary && name != "ceildiv")
     return report(expr, diag::NotCompileTime, "'" + textOf(expr) + "'");

@@ -92,10 +92,29 @@ def matrices(n):
             ", ".join("sum[d](x * %s)" % name for name in names)))
 
 
+TWO_STEPS = """op send(t: [b, d], to: i32[b], nodes: size o, slots: size n) -> [o, n, d] = t { routes b -> o, n; }
+op spread(t: [o, n, d], to: i32[o, n], targets: size x, slots: size c) -> [o, x, c, d] = t { routes n -> x, c; }
+op gather_up(y: [o, x, c, d], to: i32[o, n]) -> [o, n, d] = y { routes n -> x, c; }
+op back(y: [o, n, d], to: i32[b]) -> [b, d] = y { routes b -> o, n; }
+op choose(t: [b, d]) -> i32[b] { opaque; whole d; }
+op choose_again(t: [o, n, d]) -> i32[o, n] { opaque; whole d; }
+"""
+
+
+def two_steps(n):
+    """Tokens that go to nodes and then to positions of these, and back, n times."""
+    body = "let to = choose(x);\nvar y = scale(x, w);\n" + each(
+        n, lambda i: ("let s{0} = send(y, to, O, 2 * B); let own{0} = choose_again(s{0});\n"
+                      "y = y + back(gather_up(bend(spread(s{0}, own{0}, X, 2 * B)), own{0}), to);").format(i)) + "return total(y, w);\n"
+    return program(body, decls=TWO_STEPS, params=["O", "X"], mesh="dp = 2, tp = 2", rules="shard B over (dp, tp); shard O over dp, X over tp;").replace(
+        "op bend(x: [b, d]) -> [b, d]", "op bend(x: [...]) -> [...]")
+
+
 KINDS = {
     "kernels": kernels,
     "matrices": matrices,
     "routed": routed,
+    "two_steps": two_steps,
     "products": products,
     # Rules.
     "values": lambda n: chain(n, "at y%d: shard B over dp;"),
