@@ -118,7 +118,7 @@ def mamba(layers, d):
             "time_step_rank": d // 16, "vocab_size": 50280, "use_bias": False, "use_conv_bias": True, "hidden_act": "silu"}
 
 
-V2 = {"model_type": "deepseek_v2", "scoring_func": "softmax", "topk_method": "group_limited_greedy", "norm_topk_prob": False}
+V2 = {"model_type": "deepseek_v2", "scoring_func": "softmax", "topk_method": "group_limited_greedy", "topk_group": 3, "norm_topk_prob": False}
 MOE = {"num_local_experts": 8, "num_experts_per_tok": 2, "output_router_logits": False, "router_aux_loss_coef": 0.02}
 # Numbers that are not trained, the biases of routers, are published with the weights: they count here.
 PUBLISHED = {
@@ -131,7 +131,7 @@ PUBLISHED = {
         num_experts_per_tok=4, sliding_window=128, swiglu_limit=7.0, layer_types=["sliding_attention", "full_attention"] * 18)),
     "deepseek-ai/DeepSeek-V2": (235741434880, deepseek(60, 5120, 128, 12288, 1536, 160, 6, 2, 1, 102400, **V2)),
     "deepseek-ai/DeepSeek-V2-Lite": (15706484224, deepseek(
-        27, 2048, 16, 10944, 1408, 64, 6, 2, 1, 102400, **{**V2, "q_lora_rank": None, "topk_method": "greedy"})),
+        27, 2048, 16, 10944, 1408, 64, 6, 2, 1, 102400, **{**V2, "q_lora_rank": None, "topk_method": "greedy", "n_group": 1, "topk_group": 1})),
     # Without the layer that predicts further tokens, whose own embedding and output layer the files have, too: with these they are
     # the 110,468,824,832 of the files of GLM-4.5-Air.
     "zai-org/GLM-4.5-Air": (110468824832 - 3616573568, glm(46, 4096, 10944, 1408, 128, 1, use_qk_norm=False)),
