@@ -65,6 +65,7 @@ OVERLAP: 'overlap';
 PAD: 'pad';
 PARTIAL: 'partial';
 PARTITION: 'partition';
+PAST: 'past';
 PIPELINE: 'pipeline';
 PLACE: 'place';
 PRECISION: 'precision';

@@ -36,7 +36,7 @@ void Printer::stmt(const Stmt *stmt) {
     os << ": ";
     type(node->type);
     if (node->last) {
-      os << " last ";
+      os << (node->isPast ? " past " : " last ");
       expr(node->last);
     }
     break;

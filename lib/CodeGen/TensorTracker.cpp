@@ -1,5 +1,6 @@
 //===- TensorTracker.cpp - which tensors a node reads and writes ----------===//
 #include "TensorTracker.h"
+#include "stage/IR/CachePlace.h"
 #include "stage/IR/Costs.h"
 #include "stage/IR/Identity.h"
 
@@ -157,6 +158,8 @@ void TensorTracker::trackOp(const Op &op, const PlacedUnit &unit, int64_t iterat
   for (auto &result : op.getResults())
     if (const Op *accumulation = getFusedAccumulation(graph, result.get()))
       readStatic(accumulation->getResult(), unit, iteration);
+    else if (const Value *cache = getCacheWrittenInPlace(*result))
+      readStatic(cache, unit, iteration);
   if (op.kind == OpKind::Update)
     readStates(op, unit, iteration);
   trackTensors(unit, node);

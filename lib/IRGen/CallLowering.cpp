@@ -39,9 +39,9 @@ std::optional<sema::CTValue> ModuleLowering::lowerCall(const ast::CallExpr &expr
     return callOp(*op, expr, env, place);
   if (auto *module = llvm::dyn_cast_or_null<ast::ModuleDecl>(decl))
     return callModule(*module, expr, env, place);
-  bool isBuiltin = callee && !decl && !env.find(callee->name);
-  if (isBuiltin && sema::findBuiltin(callee->name) == sema::BuiltinKind::CacheFunction)
+  if (isCacheCall(expr, env))
     return lowerAppend(expr, env, place);
+  bool isBuiltin = callee && !decl && !env.find(callee->name);
   diags.report(expr.loc(), isBuiltin ? diag::ElementFunctionOfTensor : diag::NotCallable).range(expr.callee->range)
       << ast::textOf(expr.callee);
   return std::nullopt;

@@ -23,6 +23,10 @@ Value *ModuleLowering::expectTensor(const std::optional<CTValue> &value, SMRange
     return nullptr;
   if (value->isForeign())
     return static_cast<Value *>(value->getForeign());
+  if (isCache(*value)) {
+    diags.report(range.Start, diag::CacheRead).range(range);
+    return nullptr;
+  }
   DiagnosticBuilder message = diags.report(range.Start, diag::ExpectedTensor);
   message << value->describeKind();
   message.range(range);
@@ -37,7 +41,7 @@ bool ModuleLowering::mentionsTensors(const ast::Expr *expr, const Environment &e
   case ast::NodeKind::NameExpr: {
     const CTValue *value = env.find(llvm::cast<ast::NameExpr>(expr)->name);
     return value &&
-           (value->isForeign() || (value->getKind() == CTValue::Kind::Tuple &&
+           (value->isForeign() || isCache(*value) || (value->getKind() == CTValue::Kind::Tuple &&
                                    llvm::any_of(value->getElements(), [](const CTValue &e) { return e.isForeign(); })));
   }
   case ast::NodeKind::UnaryExpr:

@@ -11,6 +11,12 @@
 //   prefill     %all = append(%keys, %k) dim 1 : [B, S, KV, E]
 //   decode      %all = append(%keys, %k) dim 1 : [B, context, KV, E], and S is `step`
 //
+// A cache without the dim S is a state: what stands for all positions so far.
+//
+//   cache state: f32[B, H, P, N];
+//   write(state, next)                                             in training nothing
+//   if continuing { let y = scan(x, state); }                      a state is read where units go on
+//
 // Algorithm: the model is elaborated twice. The first time makes parameters and caches,
 // which the second one finds by their paths; dim S is the model's own, then `step`, a dim
 // that no rule for S means. Its elements are the last ones of `context` positions, and say
@@ -20,7 +26,7 @@
 //
 // Units bind `context`, and `g`, the number of their batch, which has caches of its own.
 //
-// Limits: a cache grows along the dim S. Of a prefill in chunks the logits of each chunk's
+// Limits: caches of positions grow along the dim S. Of a prefill in chunks the logits of each chunk's
 // last position are made, not those of the last chunk only.
 //
 //===----------------------------------------------------------------------===//
@@ -28,13 +34,34 @@
 #include "stage/Schedule/InferenceSymbols.h"
 #include "stage/IR/Text.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "stage/Sema/Builtins.h"
 #include "stage/Sema/InferenceWords.h"
+#include "stage/Sema/Program.h"
+#include "llvm/ADT/DenseMap.h"
 
 using namespace stage;
 
 //===----------------------------------------------------------------------===//
 // The phases
 //===----------------------------------------------------------------------===//
+
+/// What is written takes the place of what there was: who reads that comes first.
+static bool checkReads(Block &block, DiagnosticEngine &diags) {
+  llvm::DenseMap<const Value *, const Op *> written;
+  bool isGood = true;
+  Graph::walk(block, [&](Op &op) {
+    for (const Value *operand : op.getOperands())
+      if (const Op *write = written.lookup(operand); write && isGood) {
+        DiagnosticBuilder message = diags.report(op.loc, diag::CacheReadBehind);
+        message << operand->getOp()->name;
+        message.note(write->loc, diag::CacheWrittenHere) << operand->getOp()->name;
+        isGood = false;
+      }
+    if (op.kind == OpKind::Write)
+      written[op.getOperand(0)] = &op;
+  });
+  return isGood;
+}
 
 /// Labels are of training.
 static void eraseUnusedInputs(Block &block) {
@@ -67,7 +94,10 @@ bool ModuleLowering::lowerInference() {
     context = addDim(sema::contextDim, inference.length ? inference.chunk : inference.begin + inference.tokens);
   graph.binding.bind(sema::roomDim, inference.getRoom());
   graph.binding.bind(batchSymbol, 0);
-  if (!lowerPhase(graph.getForward()))
+  // Without prefill no unit goes forward: then it is elaborated as decode steps are.
+  bool isPrefilled = inference.length > 0;
+  evaluator.setPhase({/*decoding=*/!isPrefilled, /*continuing=*/!isPrefilled || inference.isChunked()});
+  if (!lowerPhase(graph.getForward()) || !checkReads(graph.getForward(), diags))
     return false;
   eraseUnusedInputs(graph.getForward());
   if (inference.isChunked() && !checkPositions(graph.getForward()))
@@ -77,7 +107,7 @@ bool ModuleLowering::lowerInference() {
   if (!inference.decodes())
     return true;
   isDecoding = true;
-  evaluator.setDecoding(true);
+  evaluator.setPhase({/*decoding=*/true, /*continuing=*/true});
   numLoops = 0;
   for (auto &entry : caches)
     entry.second.isFilled = false;
@@ -85,16 +115,19 @@ bool ModuleLowering::lowerInference() {
   sequence->origin = context->size - sequence->size;
   Block &decode = graph.getPhase(PhaseKind::Decode);
   bool isGood = lowerPhase(decode);
-  evaluator.setDecoding(false);
+  evaluator.setPhase({});
   eraseUnusedInputs(decode);
-  return isGood && checkPositions(decode);
+  return isGood && checkReads(decode, diags) && checkPositions(decode);
 }
 
-/// What reads other positions of a sequence than its own must find them: in a part of a sequence only a cache has them.
+static bool holdsCache(const Value *value) { return value->getOp() && value->getOp()->kind == OpKind::Cache; }
+
+/// What reads other positions of a sequence than its own must find them: in a part of a sequence only a cache has them,
+/// or a state stands for them.
 bool ModuleLowering::checkPositions(Block &block) {
   bool isGood = true;
   Graph::walk(block, [&](Op &op) {
-    if (op.kind != OpKind::Compute || op.def->getRouting() || !isGood)
+    if (op.kind != OpKind::Compute || op.def->getRouting() || !isGood || llvm::any_of(op.getOperands(), holdsCache))
       return;
     for (unsigned index = 0; index < op.extents.size() && isGood; ++index) {
       const IndexInfo &info = op.def->indices[index];
@@ -155,28 +188,39 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
     std::optional<Size> size = evaluator.evaluateSize(stmt.last, env);
     if (!size)
       return false;
-    graph.obligations.add(Obligations::Kind::Positive, *size, Size(), stmt.last->loc(), "the positions that a cache keeps");
+    if (hasCaches() || !stmt.isPast) // without caches a convolution may be over one token
+      graph.obligations.add(Obligations::Kind::Positive, *size, Size(), stmt.last->loc(), "the positions that a cache keeps");
     last = *size;
   }
   for (const ast::Ident &name : stmt.names) {
     std::string path = joinPath(place.scope, name.name);
     auto [entry, isNew] = caches.try_emplace(path + "#" + std::to_string(getCase(*place.block)));
-    env.define(name.name, CTValue::word(entry->first));
+    // Where units go on with a state it is a tensor.
+    auto defineName = [&] {
+      const Cache &cache = entry->second;
+      bool isRead = hasCaches() && !cache.along && evaluator.getPhase().continuing;
+      env.define(name.name, isRead ? tensor(cache.value) : CTValue::word(entry->first));
+    };
     if (isNew == isDecoding) { // of a repeat that is written out each iteration has its own
       diags.report(name.loc(), diag::DecodeLayersDiffer).range(name.range) << name.name;
       return false;
     }
-    if (isDecoding)
+    if (isDecoding) {
+      defineName();
       continue;
+    }
     auto op = std::make_unique<Op>(OpKind::Cache, name.loc());
     op->scope = place.scope;
     op->name = name.name.str();
     TensorType kept = *type;
+    Cache &cache = entry->second;
     if (hasCaches()) {
       Size room = graph.sizes.symbol(sema::roomDim);
-      for (Extent &extent : kept.shape)
-        if (extent.dim && extent.dim == sequence)
+      for (unsigned d = 0; d < kept.getNumDims(); ++d)
+        if (Extent &extent = kept.shape[d]; extent.dim && extent.dim == sequence) {
           extent = {nullptr, last ? min(last, room) : room};
+          cache.along = d;
+        }
       if (job.microbatches > 1) {
         op->entry = graph.sizes.symbol(batchSymbol);
         op->entries = graph.sizes.constant(job.microbatches);
@@ -185,9 +229,10 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
     Value *value = op->addResult(hasCaches() ? kept : *type, path);
     if (!constrain(*value, *stmt.type))
       return false;
-    Cache &cache = entry->second;
     cache.value = value;
     cache.last = last;
+    cache.window = last && stmt.isPast ? last + 1 : last;
+    defineName();
     if (hasCaches())
       place.block->append(std::move(op));
     else
@@ -196,26 +241,76 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
   return true;
 }
 
+/// `append(...)` or `write(...)`, unless a declaration or a local has the name.
+bool ModuleLowering::isCacheCall(const ast::CallExpr &call, const Environment &env) const {
+  auto *callee = llvm::dyn_cast<ast::NameExpr>(call.callee);
+  return callee && !env.find(callee->name) && !evaluator.getProgram().lookup(env.getFile(), callee->name) &&
+         sema::findBuiltin(callee->name) == sema::BuiltinKind::CacheFunction;
+}
+
+/// What a call that fills a cache names; null after an error.
+ModuleLowering::Cache *ModuleLowering::findCache(const ast::CallExpr &call, const Environment &env) {
+  auto *name = call.args.size() == 2 ? llvm::dyn_cast<ast::NameExpr>(call.args[0].value) : nullptr;
+  const CTValue *named = name ? env.find(name->name) : nullptr;
+  auto it = caches.end();
+  if (named && named->getKind() == CTValue::Kind::Word)
+    it = caches.find(named->getText().str());
+  else if (named && named->isForeign())
+    it = llvm::find_if(caches, [&](auto &entry) { return entry.second.value == named->getForeign(); });
+  if (it != caches.end())
+    return &it->second;
+  diags.report(call.loc(), diag::CacheExpected).range(call.range) << ast::textOf(call.callee);
+  return nullptr;
+}
+
+/// `write(state, next)`: what units behind this one find there.
+bool ModuleLowering::lowerWrite(const ast::CallExpr &call, Environment &env, Place &place) {
+  Cache *cache = findCache(call, env);
+  if (!cache || !hasCaches()) // what training writes nobody reads: it is not even computed
+    return cache;
+  llvm::StringRef name = llvm::cast<ast::NameExpr>(call.args[0].value)->name;
+  SMRange range = call.args[1].value->range;
+  Value *next = expectTensor(lower(call.args[1].value, env, place), range);
+  if (!next)
+    return false;
+  const TensorType &kept = cache->value->type;
+  bool fits = !cache->along && kept.dtype == next->type.dtype && kept.getNumDims() == next->type.getNumDims();
+  for (unsigned d = 0; fits && d < kept.getNumDims(); ++d)
+    fits = kept.shape[d].size == next->type.shape[d].size;
+  if (!fits) {
+    DiagnosticBuilder message = diags.report(call.loc(), cache->along ? diag::WriteOfPositions : diag::StateShape);
+    message << name << describe(kept) << describe(next->type);
+    message.range(range).note(cache->value->loc, diag::PreviousHere) << name;
+    return false;
+  }
+  if (std::exchange(cache->isFilled, true)) {
+    diags.report(call.loc(), diag::CacheFilledTwice).range(call.range) << name;
+    return false;
+  }
+  auto op = std::make_unique<Op>(OpKind::Write, call.loc());
+  op->scope = place.scope;
+  op->addOperand(cache->value);
+  op->addOperand(next);
+  place.block->append(std::move(op));
+  return true;
+}
+
 /// `append(keys, k)`: all positions that there are then. In training those of the sequence.
 std::optional<sema::CTValue> ModuleLowering::lowerAppend(const ast::CallExpr &call, Environment &env, Place &place) {
-  auto *name = call.args.empty() ? nullptr : llvm::dyn_cast<ast::NameExpr>(call.args[0].value);
-  const CTValue *named = name ? env.find(name->name) : nullptr;
-  bool isWord = named && named->getKind() == CTValue::Kind::Word;
-  auto cache = isWord ? caches.find(named->getText().str()) : caches.end();
   auto *callee = llvm::cast<ast::NameExpr>(call.callee);
   if (callee->name != "append") {
-    diags.report(call.loc(), diag::NotSupportedYet).range(call.range) << "'" + callee->name + "'";
+    diags.report(call.loc(), diag::WriteIsNoValue).range(call.range);
     return std::nullopt;
   }
-  if (call.args.size() != 2 || cache == caches.end()) {
-    diags.report(call.loc(), diag::CacheExpected).range(call.range) << callee->name;
+  Cache *cache = findCache(call, env);
+  if (!cache)
     return std::nullopt;
-  }
+  llvm::StringRef name = llvm::cast<ast::NameExpr>(call.args[0].value)->name;
   Value *added = expectTensor(lower(call.args[1].value, env, place), call.args[1].value->range);
   if (!added)
     return std::nullopt;
   // The cache has the dims of what is appended; S of training, and of the declaration, has become its room.
-  const TensorType &kept = cache->second.value->type;
+  const TensorType &kept = cache->value->type;
   std::optional<unsigned> along;
   bool fits = kept.getNumDims() == added->type.getNumDims();
   for (unsigned d = 0; fits && d < kept.getNumDims(); ++d) {
@@ -225,15 +320,15 @@ std::optional<sema::CTValue> ModuleLowering::lowerAppend(const ast::CallExpr &ca
     else
       fits = kept.shape[d].size == extent.size;
   }
-  if (!fits || kept.dtype != added->type.dtype || (hasCaches() && !along)) {
+  if (!fits || kept.dtype != added->type.dtype || (hasCaches() && !along) || along != cache->along) {
     DiagnosticBuilder message = diags.report(call.loc(), diag::CacheShape);
-    message << name->name << describe(kept) << describe(added->type);
+    message << name << describe(kept) << describe(added->type);
     message.range(call.args[1].value->range);
-    message.note(cache->second.value->loc, diag::PreviousHere) << name->name;
+    message.note(cache->value->loc, diag::PreviousHere) << name;
     return std::nullopt;
   }
-  if (std::exchange(cache->second.isFilled, true)) {
-    diags.report(call.loc(), diag::CacheFilledTwice).range(call.range) << name->name;
+  if (std::exchange(cache->isFilled, true)) {
+    diags.report(call.loc(), diag::CacheFilledTwice).range(call.range) << name;
     return std::nullopt;
   }
   if (!hasCaches())
@@ -241,15 +336,15 @@ std::optional<sema::CTValue> ModuleLowering::lowerAppend(const ast::CallExpr &ca
   TensorType all = added->type;
   Extent &extent = all.shape[*along];
   bool hasOthers = isDecoding || job.inference->isChunked();
-  if (hasOthers && cache->second.last)
-    extent = getWindow(cache->second.last);
+  if (hasOthers && cache->last)
+    extent = getWindow(cache->window);
   else if (hasOthers)
     extent = {context, context->size};
   auto op = std::make_unique<Op>(OpKind::Append, call.loc());
   op->scope = place.scope;
   op->dim = *along;
-  op->isRolling = bool(cache->second.last);
-  op->addOperand(cache->second.value);
+  op->isRolling = bool(cache->last);
+  op->addOperand(cache->value);
   op->addOperand(added);
   Value *result = op->addResult(all);
   place.block->append(std::move(op));

@@ -305,7 +305,7 @@ LayerCases stage::findLayerCases(const ast::RepeatStmt &repeat, int64_t first, i
   Obligations owed;
   DiagnosticEngine quiet(evaluator.getDiags().getSources(), llvm::nulls());
   sema::Evaluator dry(evaluator.getProgram(), evaluator.getSizes(), evaluator.getBinding(), owed, quiet);
-  dry.setDecoding(evaluator.getDecoding());
+  dry.setPhase(evaluator.getPhase());
 
   LayerCases result;
   LayerCases::Values names;

@@ -252,6 +252,11 @@ bool ModuleLowering::lowerStmts(llvm::ArrayRef<ast::Stmt *> stmts, Environment &
         break;
       return lowerOutput(*llvm::cast<ast::OutputStmt>(stmt), env, place, result);
     default:
+      if (auto *call = llvm::dyn_cast<ast::CallExpr>(llvm::cast<ast::ExprStmt>(stmt)->value);
+          call && isCacheCall(*call, env) && llvm::cast<ast::NameExpr>(call->callee)->name == "write") {
+        good &= lowerWrite(*call, env, place);
+        break;
+      }
       diags.report(stmt->loc(), diag::NotSupportedYet).range(stmt->range) << "a call for its effect alone";
       good = false;
     }

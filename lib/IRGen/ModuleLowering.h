@@ -58,6 +58,8 @@ private:
   void noteSequence(llvm::StringRef name, const CTValue &dim);
   bool lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment &env, Place &place);
   std::optional<CTValue> lowerAppend(const ast::CallExpr &call, Environment &env, Place &place);
+  bool lowerWrite(const ast::CallExpr &call, Environment &env, Place &place);
+  bool isCacheCall(const ast::CallExpr &call, const Environment &env) const;
   bool checkPositions(Block &block);
   Extent getWindow(Size last);
   Value *findState(const Place &place, llvm::StringRef path) const;
@@ -129,12 +131,18 @@ private:
   /// What is known of a cache.
   struct Cache {
     Value *value;
+    std::optional<unsigned> along; ///< The dim of its positions; none: it is a state.
     Size last;             ///< It keeps so many positions; null: all.
+    Size window;           ///< A unit sees so many with the first of its own; null: all.
     bool isFilled = false; ///< In this phase.
     std::unique_ptr<Op> placeholder; ///< In training, where there is none.
   };
-  /// By path and case, which the names of caches stand for: they are no tensors.
+  /// By path and case, which the names of caches stand for: they are no tensors, but that a state is one where it is read.
   std::map<std::string, Cache> caches;
+  Cache *findCache(const ast::CallExpr &call, const Environment &env);
+  bool isCache(const CTValue &value) const {
+    return value.getKind() == CTValue::Kind::Word && caches.count(value.getText().str());
+  }
   bool isDecoding = false;
   const ast::OutputStmt *output = nullptr; ///< Where inference ended.
   Dim *sequence = nullptr; ///< Of inference: positions of a sequence that a unit of this phase has.

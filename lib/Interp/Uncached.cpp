@@ -11,11 +11,15 @@
 // sequences (Sources.h). What a unit of `cached` returns is what the same unit of `whole`
 // returns at the last positions, of which there are as many as the cached one has.
 //
+// A model may cut positions into even parts, as a state space layer does (chunks of Q tokens), which 9 positions need
+// not have. What only says so, and stands in no parameter and no input, is 1 in `whole`: what is computed must not depend on it.
+//
 //===----------------------------------------------------------------------===//
 #include "Uncached.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Transforms/CheckSizes.h"
+#include "llvm/ADT/StringSet.h"
 #include <cmath>
 
 using namespace stage;
@@ -35,8 +39,37 @@ static std::optional<Tensor> takeLast(const Tensor &whole, llvm::ArrayRef<Positi
   return extract(whole, last);
 }
 
+/// Sizes of parts that a unit's positions do not have become 1.
+static void settleParts(Graph &whole) {
+  llvm::StringSet<> fixed, parts;
+  auto add = [](llvm::StringSet<> &names, Size size) {
+    for (const std::string &name : collectSymbols(size))
+      names.insert(name);
+  };
+  std::vector<SizeBinding> units;
+  for (unsigned number = 0; number < whole.pipeline.environments.size(); ++number) {
+    units.push_back(whole.getBinding(number));
+    for (auto &[name, value] : whole.pipeline.environments[number])
+      fixed.insert(name);
+  }
+  whole.walk([&](Op &op) {
+    for (auto &result : op.getResults())
+      for (const Extent &extent : result->type.shape)
+        if (isState(op.kind) || op.kind == OpKind::Input)
+          add(fixed, extent.size);
+        else if (llvm::any_of(units, [&](const SizeBinding &unit) {
+                   return evaluateCount(extent.size, unit).error == SizeError::NotAnInteger;
+                 }))
+          add(parts, extent.size);
+  });
+  for (auto &part : parts)
+    if (!fixed.contains(part.first()))
+      whole.binding.bind(part.first(), 1);
+}
+
 std::optional<double> stage::compareUncached(Graph &cached, const Reference &found, Graph &whole, double scale,
                                              uint64_t &numCompared, DiagnosticEngine &diags) {
+  settleParts(whole);
   if (!checkSizes(whole, diags))
     return std::nullopt;
   Sources sources(whole, scale);

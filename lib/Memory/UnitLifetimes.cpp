@@ -303,12 +303,12 @@ void UnitSimulator::findLifetimes() {
         tensors[access.tensor].last = std::max(tensors[access.tensor].last, int(node));
   holdHandedOn();
   dropUnread();
-  // The outputs of inference are made, though only the caller reads them.
+  // The outputs of inference are made, though only the caller reads them, and so is what takes the place of a state.
   if (!program.graph->training)
     for (UnitTensor &tensor : tensors)
       if (tensor.last < 0 && tensor.first < nodes.size() &&
           llvm::any_of(tensor.maker->getUses(), [](const std::pair<Op *, unsigned> &use) {
-            return use.first->kind == OpKind::Return;
+            return use.first->kind == OpKind::Return || use.first->kind == OpKind::Write;
           }))
         tensor.last = tensor.first;
 }

@@ -1,5 +1,6 @@
 //===- UnitSimulator.cpp - the tensors of one unit, node by node ----------===//
 #include "stage/Memory/UnitSimulator.h"
+#include "stage/IR/CachePlace.h"
 #include "stage/IR/Channel.h"
 #include "stage/IR/Costs.h"
 #include "stage/IR/Identity.h"
@@ -196,7 +197,7 @@ void UnitSimulator::runNode(const Op &op) {
   if (isAddition(op.kind))
     return; // writes static memory
   for (auto &result : op.getResults()) {
-    if (getFusedAccumulation(*program.graph, result.get()) || isStatic(result.get()))
+    if (getFusedAccumulation(*program.graph, result.get()) || isStatic(result.get()) || getCacheWrittenInPlace(*result))
       continue;
     if (isInPlace(op, result->getNumber())) {
       unsigned tensor = *find(op.getOperand(result->getNumber()));

@@ -52,6 +52,7 @@ Stmt *Builder::tensorDecl(Grammar::TensorDeclContext *tree) {
   node->names = idents(tree->nameList());
   node->type = type(tree->type());
   node->last = exprOrNull(tree->expr());
+  node->isPast = tree->PAST() != nullptr;
   return node;
 }
 

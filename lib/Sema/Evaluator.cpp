@@ -166,7 +166,7 @@ std::optional<CTValue> Evaluator::evaluateName(const ast::NameExpr *expr, const 
   if (expr->name == "inf")
     return CTValue::real(std::numeric_limits<double>::infinity());
   if (findBuiltin(expr->name) == BuiltinKind::PhaseQuery)
-    return CTValue::boolean(isDecoding);
+    return CTValue::boolean(expr->name == "decoding" ? phase.decoding : phase.continuing);
   if (findBuiltin(expr->name))
     return CTValue::word(expr->name);
 

@@ -63,7 +63,7 @@ static llvm::StringRef findRecomputed(Graph &graph) {
 /// What is cut would be cut once more.
 static llvm::StringRef findPartitioned(Graph &graph) {
   bool isPartitioned = false;
-  graph.walk([&](Op &op) { isPartitioned |= op.kind == OpKind::Write || (op.kind == OpKind::Param && !op.getResult()->sharding.flat.empty()); });
+  graph.walk([&](Op &op) { isPartitioned |= (op.kind == OpKind::Write && op.getOperand(0)->getOp()->kind == OpKind::Param) || (op.kind == OpKind::Param && !op.getResult()->sharding.flat.empty()); });
   return isPartitioned ? "partition-state" : "";
 }
 

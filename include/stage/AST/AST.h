@@ -245,7 +245,8 @@ struct TensorDeclStmt : Stmt {
   TensorDeclKind declKind;
   ArrayRef<Ident> names;
   TensorType *type;
-  Expr *last; ///< Of a cache: how many positions it keeps. Null: all.
+  Expr *last;  ///< Of a cache: how many positions it keeps. Null: all.
+  bool isPast; ///< These are all from before a unit: `past n`, not `last n`.
   AST_CLASSOF(TensorDeclStmt)
 };
 /// `dim B, S;` (values null) or `dim G = H / KV;`

@@ -67,9 +67,12 @@ public:
 
   /// What `has(V)` asks; until it is set nobody may.
   void setModel(const ast::ModuleDecl *decl) { model = decl; }
-  /// What `decoding` is from then on.
-  void setDecoding(bool value) { isDecoding = value; }
-  bool getDecoding() const { return isDecoding; }
+  /// What `decoding` and `continuing` are from then on.
+  struct Phase {
+    bool decoding = false, continuing = false;
+  };
+  void setPhase(Phase value) { phase = value; }
+  Phase getPhase() const { return phase; }
 
   /// After this many more steps (an expression evaluated, an iteration) evaluation fails; the caller reports it.
   void setStepLimit(uint64_t steps) { stepsLeft = steps; }
@@ -117,7 +120,7 @@ private:
   Obligations &obligations;
   DiagnosticEngine &diags;
   const ast::ModuleDecl *model = nullptr;
-  bool isDecoding = false;
+  Phase phase;
   bool owesDivisions = true; ///< Off while a scalar is evaluated.
   bool sawDivision = false;  ///< The size under evaluation has recorded what it owes.
   uint64_t stepsLeft = UINT64_MAX;
