@@ -134,8 +134,8 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
   return nullptr;
 }
 
-/// What the units so far have left in it. At first that is nothing, zeros, where a unit goes forward: sequences begin with
-/// it. Decode steps go on with what others have left, so that it is drawn. Null if it cannot be split evenly.
+/// What the units so far have left in it. At first that is nothing, of a state zeros, where a unit goes forward: sequences begin
+/// with it. Positions that nobody has appended are drawn, so that who reads them is found. Decode steps go on with what others have left, so that it is drawn. Null if it cannot be split evenly.
 TensorRef &OpRunner::getCache(const Value *cache, const Step &step, int64_t rank, RankMemory &memory) {
   const Op &op = *cache->getOp();
   int64_t entry = op.entry ? pieces.getSize(op.entry).value_or(0) : 0;
@@ -143,7 +143,8 @@ TensorRef &OpRunner::getCache(const Value *cache, const Step &step, int64_t rank
   bool isNew = !content;
   if (isNew)
     content = getSource(cache, step, rank);
-  if (content && isNew && step.op->getBlock()->getPhase() == PhaseKind::Forward) {
+  bool isState = llvm::any_of(cache->getUses(), [](auto use) { return use.first->kind == OpKind::Write; });
+  if (content && isNew && isState && step.op->getBlock()->getPhase() == PhaseKind::Forward) {
     auto zeros = std::make_shared<Tensor>(*content);
     std::fill(zeros->data.begin(), zeros->data.end(), 0);
     content = std::move(zeros);
