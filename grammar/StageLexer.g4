@@ -69,6 +69,7 @@ PAST: 'past';
 PIPELINE: 'pipeline';
 PLACE: 'place';
 PRECISION: 'precision';
+QUANTIZE: 'quantize';
 RANK: 'rank';
 RECOMPUTE: 'recompute';
 RECOMPUTING: 'recomputing';

@@ -134,6 +134,7 @@ shardTarget: qualifiedName | LPAREN qualifiedName (COMMA qualifiedName)* COMMA? 
 otherRule
   : RECOMPUTE patternList (IF expr)? (entryBlock | SEMICOLON)
   | OFFLOAD patternList TO name (AFTER after=expr)? (IF expr)? (entryBlock | SEMICOLON)
+  | QUANTIZE patternList AS what=expr (BY blocks=expr)? (IF expr)? (entryBlock | SEMICOLON)
   | GATHER nameList OVER axisList SEMICOLON
   | RING name OVER axisList (entryBlock | SEMICOLON)
   | OVERLAP name axisList? WITH name SEMICOLON
@@ -201,7 +202,7 @@ name: NOTHING | nameNotNothing;
 nameNotNothing
   : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BUFFER | BY | CACHE | CARRYING | CONFIG | DIM | EXTENDS
   | FLOPS | FOLD | GATHER | GATHERED | INPUT | JOB | KEEP | LAST | LINEAR | MASK | MESH | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
-  | OUTPUT | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PAST | PIPELINE | PLACE | PRECISION | RANK | RECOMPUTE | RECOMPUTING
+  | OUTPUT | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PAST | PIPELINE | PLACE | PRECISION | QUANTIZE | RANK | RECOMPUTE | RECOMPUTING
   | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | SAVES | SCAN | SCHEDULE | SHARD | SLOW | STATE
   | STOP_GRADIENT | STRATEGY | TO | TOPOLOGY | UNIT | UPDATES | WHOLE | WITH
   ;

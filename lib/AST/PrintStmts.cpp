@@ -156,6 +156,8 @@ void Printer::stmt(const Stmt *stmt) {
     break;
   case NodeKind::RecomputeStmt:
     return layerRule(cast<RecomputeStmt>(stmt));
+  case NodeKind::QuantizeStmt:
+    return layerRule(cast<QuantizeStmt>(stmt));
   case NodeKind::OffloadStmt:
     return layerRule(cast<OffloadStmt>(stmt));
   case NodeKind::SlowStmt:

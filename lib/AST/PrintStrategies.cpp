@@ -72,13 +72,22 @@ void Printer::reduce(const ReduceStmt *node) {
 
 void Printer::layerRule(const LayerRuleStmt *node) {
   auto *offload = llvm::dyn_cast<OffloadStmt>(node);
-  os << (offload ? "offload " : "recompute ");
+  auto *quantize = llvm::dyn_cast<QuantizeStmt>(node);
+  os << (offload ? "offload " : quantize ? "quantize " : "recompute ");
   commas(node->patterns, [&](const Pattern &what) { pattern(what); });
   if (offload)
     os << " to " << offload->where.name;
   if (offload && offload->after) {
     os << " after ";
     expr(offload->after);
+  }
+  if (quantize) {
+    os << " as ";
+    expr(quantize->what);
+  }
+  if (quantize && quantize->blocks) {
+    os << " by ";
+    expr(quantize->blocks);
   }
   if (node->condition) {
     os << " if ";

@@ -111,15 +111,14 @@ void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64
 /// All states of a parameter as one tensor. They are sharded as the gradient that updates it.
 void TensorTracker::readStates(const Op &update, const PlacedUnit &unit, int64_t iteration) {
   const Value *param = update.getOperand(0), *gradient = update.getOperand(1);
-  int64_t perElement = 0;
+  Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding), bytes = graph.sizes.zero();
   for (auto &[name, type] : getStates(graph, update))
-    perElement += getByteSize(type);
-  if (!perElement)
+    bytes = bytes + getByteCount(elements, type);
+  if (bytes.isConstant(0))
     return;
-  Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding);
   if (!param->getBlock()->getParent())
     iteration = -1;
-  addStatic(getName('s', param, iteration), nodeSizes.evaluate(elements * perElement, *param));
+  addStatic(getName('s', param, iteration), nodeSizes.evaluate(bytes, *param));
 }
 
 void TensorTracker::clear() {

@@ -161,11 +161,12 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
   Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding);
   auto states = getStates(graph, op);
   bool hasMaster = llvm::any_of(states, [](const auto &state) { return state.first == Optimizer::masterState; });
-  Size bytes = elements * int64_t((hasMaster ? 1 : 2) * getByteSize(param->type.dtype));
+  // The update is of what the gradient has of the parameter, in the form in which that is kept.
+  Size bytes = getLocalBytes(graph.sizes, graph.mesh, param->type, gradient->sharding) * int64_t(hasMaster ? 1 : 2);
   for (const Value *addend : op.getOperands().drop_front())
     bytes = bytes + getBytes(graph, addend);
   for (auto &[name, type] : states)
-    bytes = bytes + elements * int64_t(2 * getByteSize(type));
+    bytes = bytes + getByteCount(elements, type) * 2;
   Size flops = graph.optimizer.flops
                    ? substitute(graph.optimizer.flops,
                                 [&](llvm::StringRef symbol) { return symbol == "volume" ? elements : Size(); })
@@ -222,8 +223,13 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
     return getComputeCost(graph, op);
   if (op.kind == OpKind::Update)
     return getUpdateCost(graph, op);
-  if (op.kind == OpKind::Append) // read where it was made, written where it is kept
-    return {countOther(zero), zero, getBytes(graph, op.getOperand(1)) * 2};
+  if (op.kind == OpKind::Append) { // read where it was made, written where it is kept, and as that is
+    const Value *added = op.getOperand(1);
+    TensorType kept = added->type;
+    kept.quantization = op.getOperand(0)->type.quantization;
+    return {countOther(zero), zero,
+            getBytes(graph, added) + getLocalBytes(graph.sizes, graph.mesh, kept, added->sharding)};
+  }
   if (isCopy(op.kind))
     return {countOther(zero), zero, getPutIn(graph, op)};
   if (isCommunication(op.kind))

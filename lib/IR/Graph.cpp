@@ -179,17 +179,17 @@ void Block::moveAfter(Op *op, Op *where) {
   ops.splice(std::next(where->position), ops, op->position);
 }
 
-llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> Optimizer::getStates(DType parameter) const {
+llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> Optimizer::getStates(const TensorType &parameter) const {
   llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> result;
   for (auto &[name, type] : states)
-    if (name != masterState || type != parameter)
+    if (name != masterState || type != parameter.dtype || parameter.quantization)
       result.emplace_back(name, type);
   return result;
 }
 
 llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> stage::getStates(const Graph &graph, const Op &update) {
   const Value *param = update.getOperand(0);
-  auto states = graph.optimizer.getStates(param->type.dtype);
+  auto states = graph.optimizer.getStates(param->type);
   bool hasMaster = llvm::any_of(states, [](const auto &state) { return state.first == Optimizer::masterState; });
   if (runsOnHost(update) && !isOnHost(*param) && !hasMaster)
     states.emplace_back(Optimizer::masterState, param->type.dtype);

@@ -25,17 +25,23 @@ std::optional<unsigned> stage::findIdentity(const OpDef &def) {
   return formula->operand;
 }
 
+/// The result has the operand's element type, and is kept as that is.
+static bool isKeptAlike(const Op &op) {
+  const TensorType &before = op.getOperand(0)->type, &after = op.getResult()->type;
+  return before.dtype == after.dtype && before.isKeptAs(after);
+}
+
 bool stage::computesNothing(const Op &op) {
   if (op.kind != OpKind::Compute || op.getNumOperands() != 1 || op.getNumResults() != 1)
     return false;
   const OpDef &def = *op.def;
   return !def.flops && !def.bytes && !def.backwardFlops && !def.declaresSaves &&
-         op.getOperand(0)->type.dtype == op.getResult()->type.dtype && findIdentity(def);
+         isKeptAlike(op) && findIdentity(def);
 }
 
 bool stage::isCast(const Op &op) {
-  return op.kind == OpKind::Compute && op.getNumOperands() == 1 && op.getNumResults() == 1 &&
-         op.getOperand(0)->type.dtype != op.getResult()->type.dtype && findIdentity(*op.def);
+  return op.kind == OpKind::Compute && op.getNumOperands() == 1 && op.getNumResults() == 1 && !isKeptAlike(op) &&
+         findIdentity(*op.def);
 }
 
 const Value *stage::getBufferWrittenBack(const Op &op) {

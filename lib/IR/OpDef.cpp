@@ -216,9 +216,9 @@ const OpDef *OpDefTable::getSum(unsigned numDims, unsigned numAddends) {
   return add(std::move(def));
 }
 
-const OpDef *OpDefTable::getCast(unsigned numDims, DType type) {
+static OpDef makeIdentity(OpDefTable &table, unsigned numDims, llvm::StringRef name, std::optional<DType> type) {
   OpDef def;
-  def.name = "cast";
+  def.name = name.str();
   ResultInfo result;
   result.name = "result";
   result.dtype = type;
@@ -227,9 +227,15 @@ const OpDef *OpDefTable::getCast(unsigned numDims, DType type) {
     result.indices.push_back(i);
   }
   def.operands.push_back({"x", result.indices});
-  result.formula = element(0, result.indices);
+  result.formula = table.element(0, result.indices);
   def.results.push_back(std::move(result));
-  return add(std::move(def));
+  return def;
+}
+
+const OpDef *OpDefTable::getCast(unsigned numDims, DType type) { return add(makeIdentity(*this, numDims, "cast", type)); }
+
+const OpDef *OpDefTable::getCopy(unsigned numDims, llvm::StringRef name) {
+  return add(makeIdentity(*this, numDims, name, std::nullopt));
 }
 
 void OpDefTable::goOnFrom(const OpDefTable &other) {

@@ -353,19 +353,23 @@ bool TextParser::parseRule() {
     graph.rules.push_back(std::move(rule));
     return expect(";");
   }
+  if (rule.pattern && consume("quantize")) {
+    rule.kind = RuleKind::Quantize;
+    Quantization said;
+    if (!expect("as") || !(consume("none") || parseQuantization(said, rule.type)))
+      return false;
+    rule.blocks.assign(said.blocks.begin(), said.blocks.end());
+    rule.scales = said.scales;
+    rule.dequantizes = consume("dequantize");
+    return parseCases(rule);
+  }
   bool recomputes = rule.pattern && consume("recompute");
   if (recomputes || (rule.pattern && consume("offload"))) {
     rule.kind = recomputes ? RuleKind::Recompute : RuleKind::Offload;
     rule.isWhole = recomputes && consume("whole");
     if (!recomputes && (!expect("after") || !parseUnsigned(rule.depth)))
       return false;
-    if (consume("cases")) {
-      rule.cases.emplace();
-      if (!parseList("(", ")", [&] { return parseUnsigned(rule.cases->emplace_back()); }))
-        return false;
-    }
-    graph.rules.push_back(std::move(rule));
-    return expect(";");
+    return parseCases(rule);
   }
   if (consume("replicate")) {
     rule.kind = RuleKind::Replicate;
@@ -414,6 +418,17 @@ bool TextParser::parseRule() {
   if (rule.kind == RuleKind::ReduceGradients && !parseReduction(rule))
     return false;
   rule.saysLayout = consume("blocked") || llvm::any_of(rule.axes, [](const PlacedAxis &axis) { return !axis.isPlain(); });
+  graph.rules.push_back(std::move(rule));
+  return expect(";");
+}
+
+/// `cases (1, 2);` or `;`, which ends the rule.
+bool TextParser::parseCases(Rule &rule) {
+  if (consume("cases")) {
+    rule.cases.emplace();
+    if (!parseList("(", ")", [&] { return parseUnsigned(rule.cases->emplace_back()); }))
+      return false;
+  }
   graph.rules.push_back(std::move(rule));
   return expect(";");
 }

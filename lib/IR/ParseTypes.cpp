@@ -272,7 +272,28 @@ bool TextParser::parseType(TensorType &type) {
            type.shape.emplace_back();
            return parseExtent(type.shape.back());
          }) &&
-         parseMemorySpace(type.space);
+         parseHowKept(type) && parseMemorySpace(type.space);
+}
+
+bool TextParser::parseHowKept(TensorType &type) {
+  if (!consume("as"))
+    return true;
+  Quantization quantization;
+  std::optional<DType> element;
+  if (!parseQuantization(quantization, element))
+    return false;
+  type.quantization = std::make_shared<const Quantization>(std::move(quantization));
+  return true;
+}
+
+bool TextParser::parseQuantization(Quantization &quantization, std::optional<DType> &type) {
+  if (!parseDType(quantization.type))
+    return false;
+  type = quantization.type;
+  if (consume("by") && !parseList("(", ")", [&] { return consume("_") ? (quantization.blocks.push_back(0), true)
+                                                                     : parseUnsigned(quantization.blocks.emplace_back()); }))
+    return false;
+  return expect("with") && parseDType(quantization.scales);
 }
 
 bool TextParser::parseMemorySpace(MemorySpace &space) {

@@ -94,10 +94,22 @@ void stage::print(llvm::raw_ostream &os, const Graph &graph, const Extent &exten
     os << text;
 }
 
+void stage::print(llvm::raw_ostream &os, const Quantization &quantization) {
+  os << " as " << getName(quantization.type);
+  if (!quantization.blocks.empty()) {
+    os << " by (";
+    llvm::interleaveComma(quantization.blocks, os, [&](uint32_t block) { block ? os << block : os << '_'; });
+    os << ')';
+  }
+  os << " with " << getName(quantization.scales);
+}
+
 void stage::print(llvm::raw_ostream &os, const Graph &graph, const TensorType &type) {
   os << getName(type.dtype) << '[';
   llvm::interleaveComma(type.shape, os, [&](const Extent &extent) { print(os, graph, extent); });
   os << ']';
+  if (type.quantization)
+    print(os, *type.quantization);
   if (type.space != MemorySpace::Device)
     os << " on " << getName(type.space);
 }

@@ -199,12 +199,16 @@ private:
       os << (rule.isWhole ? " whole" : "");
       if (rule.kind == RuleKind::Offload)
         os << " after " << rule.depth;
-      if (rule.cases) {
-        os << " cases (";
-        llvm::interleaveComma(*rule.cases, os);
-        os << ')';
-      }
-      os << ";\n";
+      printCases(rule);
+      return;
+    }
+    if (rule.kind == RuleKind::Quantize) {
+      if (rule.type)
+        stage::print(os, getQuantization(rule));
+      else
+        os << " as none";
+      os << (rule.dequantizes ? " dequantize" : "");
+      printCases(rule);
       return;
     }
     if (rule.offloadsState()) {
@@ -233,6 +237,20 @@ private:
     if (rule.saysLayout && llvm::all_of(rule.axes, [](const PlacedAxis &axis) { return axis.isPlain(); }))
       os << " blocked";
     os << ";\n";
+  }
+
+  void printCases(const Rule &rule) {
+    if (rule.cases) {
+      os << " cases (";
+      llvm::interleaveComma(*rule.cases, os);
+      os << ')';
+    }
+    os << ";\n";
+  }
+
+  /// What it says of a matrix.
+  static Quantization getQuantization(const Rule &rule) {
+    return {*rule.type, rule.scales, {rule.blocks.begin(), rule.blocks.end()}};
   }
 
   void printSlowRanks(const SlowRanks &slow) {

@@ -85,6 +85,9 @@ private:
   bool parseAxisSet(AxisSet &axes, ReduceKind *reduce);
   bool parseExtent(Extent &extent, llvm::ArrayRef<llvm::StringRef> stops = {});
   bool parseType(TensorType &type);
+  /// `f8 by (1, _, 128) with f32`
+  bool parseQuantization(Quantization &quantization, std::optional<DType> &type);
+  bool parseHowKept(TensorType &type);
   bool parseMemorySpace(MemorySpace &space);
   bool parseSharding(Sharding &sharding);
   bool parseConstraint(Constraint &constraint);
@@ -134,6 +137,7 @@ private:
   bool parsePrecision();
   bool parseOptimizer();
   bool parseReduction(Rule &rule);
+  bool parseCases(Rule &rule);
   bool parseObligation();
   bool parseRule();
   bool parseSlowRanks();

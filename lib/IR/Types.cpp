@@ -4,26 +4,35 @@
 
 using namespace stage;
 
-unsigned stage::getByteSize(DType type) {
+unsigned stage::getBitSize(DType type) {
   switch (type) {
   case DType::F32:
   case DType::I32:
-    return 4;
+    return 32;
   case DType::F16:
   case DType::BF16:
-    return 2;
+    return 16;
   case DType::I64:
-    return 8;
+    return 64;
   case DType::F8:
   case DType::U8:
-    return 1;
+  case DType::I8:
+    return 8;
+  case DType::F4:
+  case DType::I4:
+    return 4;
   }
   llvm_unreachable("all types handled");
 }
 
+Size stage::getByteCount(Size elements, DType type) {
+  unsigned bits = getBitSize(type);
+  return bits % 8 == 0 ? elements * int64_t(bits / 8) : (elements * int64_t(bits)).ceilDiv(elements.getContext().constant(8));
+}
+
 static constexpr std::pair<DType, const char *> dtypeNames[] = {
     {DType::F32, "f32"}, {DType::F16, "f16"}, {DType::BF16, "bf16"}, {DType::F8, "f8"},
-    {DType::I32, "i32"}, {DType::I64, "i64"}, {DType::U8, "u8"}};
+    {DType::F4, "f4"},   {DType::I32, "i32"}, {DType::I64, "i64"},   {DType::U8, "u8"}, {DType::I8, "i8"}, {DType::I4, "i4"}};
 
 llvm::StringRef stage::getName(DType type) {
   for (auto [id, name] : dtypeNames)
@@ -281,5 +290,31 @@ Size stage::getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorT
 
 Size stage::getLocalBytes(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,
                           AxisSet over) {
-  return getLocalElements(sizes, mesh, type, sharding, over) * int64_t(getByteSize(type.dtype));
+  Size elements = getLocalElements(sizes, mesh, type, sharding, over);
+  const Quantization *quantization = type.quantization.get();
+  if (!quantization)
+    return getByteCount(elements, type.dtype);
+  Size scales = sizes.one(), positions = sizes.one();
+  auto local = getLocalSizes(mesh, type.shape, sharding.dims, over);
+  for (auto [size, block] : llvm::zip(local, quantization->blocks)) {
+    positions = positions * size;
+    if (!block)
+      continue;
+    scales = scales * positions.ceilDiv(sizes.constant(block));
+    positions = sizes.one();
+  }
+  for (AxisId axis : sharding.flat)
+    scales = scales.ceilDiv(mesh[axis].symbol);
+  return getByteCount(elements, quantization->type) + getByteCount(scales, quantization->scales);
+}
+
+Size stage::getAverageBytes(const TensorType &type, Size elements) {
+  const Quantization *quantization = type.quantization.get();
+  Size bytes = elements * int64_t(getBitSize(quantization ? quantization->type : type.dtype)) / 8;
+  if (!quantization || quantization->blocks.empty())
+    return bytes;
+  Size scales = elements;
+  for (uint32_t block : quantization->blocks)
+    scales = block ? scales / int64_t(block) : scales;
+  return bytes + scales * int64_t(getBitSize(quantization->scales)) / 8;
 }

@@ -262,6 +262,7 @@ private:
     else if (value.primal && !VerifierContext::hasSameShape(value.type, value.primal->type))
       diags.report(value.loc, diag::IRWrongType) << "gradient " + context.name(&value)
                                                  << context.text(value.primal->type) << context.text(value.type);
+    verifyQuantization(context, value);
     verifySharding(context, value);
   }
 
@@ -331,9 +332,12 @@ private:
       break;
     case OpKind::Write:
       good = verifyCounts(op, 2, 0) && (isForward(currentPhase) ? verifyCacheUse() : verifyParam(op, 0));
-      if (good)
-        context.checkType(op.loc, "what is written to " + context.name(op.getOperand(0)), op.getOperand(0)->type,
-                   op.getOperand(1)->type);
+      if (good) {
+        TensorType expected = op.getOperand(0)->type;
+        if (isForward(currentPhase)) // a cache quantizes what is written to it
+          expected.quantization = op.getOperand(1)->type.quantization;
+        context.checkType(op.loc, "what is written to " + context.name(op.getOperand(0)), expected, op.getOperand(1)->type);
+      }
       break;
     case OpKind::Join:
       good = verifyCounts(op, std::max(1u, op.getNumOperands()), 1);

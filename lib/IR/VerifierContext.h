@@ -47,7 +47,7 @@ struct VerifierContext {
     return false;
   }
   void checkType(SMLoc loc, const llvm::Twine &what, const TensorType &expected, const TensorType &found) const {
-    if (expected.dtype != found.dtype || !hasSameShape(expected, found))
+    if (expected.dtype != found.dtype || !expected.isKeptAs(found) || !hasSameShape(expected, found))
       diags.report(loc, diag::IRWrongType) << what << text(expected) << text(found);
   }
   /// Extents are compared by size: one dim may be called by the name of another of its size.
@@ -70,6 +70,8 @@ struct VerifierContext {
 void verifySlotLoads(VerifierContext &context);
 /// V4, V5: operands, results and extents of an operator. False if there are too few or too many of something.
 bool verifyCompute(VerifierContext &context, const Op &op);
+/// V18: how a value is quantized, and by what.
+void verifyQuantization(VerifierContext &context, const Value &value);
 /// V15: what is made again was made in forward; nothing else is made in a phase that is there for it.
 bool verifyAgain(VerifierContext &context, const Op &op, PhaseKind phase);
 /// V6: where the dims are bound, the count of a repeat is a whole number.

@@ -70,6 +70,8 @@ bool stage::verifyAppend(VerifierContext &context, const Op &op) {
     TensorType expected = cache;
     if (type->getNumDims() == cache.getNumDims())
       expected.shape[op.dim] = type->shape[op.dim];
+    if (type == &added) // the cache quantizes it
+      expected.quantization = added.quantization;
     unsigned errorsBefore = context.diags.getNumErrors();
     context.checkType(op.loc, type == &all ? "result of append" : "operand 1 of append", expected, *type);
     if (context.diags.getNumErrors() != errorsBefore)

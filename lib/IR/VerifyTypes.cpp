@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "VerifierContext.h"
+#include "stage/IR/Identity.h"
 
 using namespace stage;
 
@@ -48,6 +49,27 @@ static void verifyResultDType(VerifierContext &context, const Op &op, unsigned i
   TensorType type = op.getResult(i)->type;
   type.dtype = *expected;
   context.checkType(op.loc, "result '" + op.def->results[i].name + "' of " + op.def->name, type, op.getResult(i)->type);
+}
+
+void stage::verifyQuantization(VerifierContext &context, const Value &value) {
+  const Quantization *quantization = value.type.quantization.get();
+  if (!quantization)
+    return;
+  auto fail = [&](const std::string &fault) {
+    context.diags.report(value.loc, diag::IRBadQuantization) << context.name(&value) << fault;
+  };
+  if (getBitSize(quantization->type) >= getBitSize(value.type.dtype))
+    fail(getName(quantization->type).str() + " is not smaller than " + getName(value.type.dtype).str());
+  if (!isFloat(value.type.dtype) || !isFloat(quantization->scales))
+    fail("what is quantized, and scales, are floating-point numbers");
+  size_t numBlocks = quantization->blocks.size();
+  if (numBlocks && numBlocks != value.type.getNumDims())
+    fail("it has " + std::to_string(value.type.getNumDims()) + " dims, but its blocks have " + std::to_string(numBlocks));
+  if (numBlocks && !quantization->blocks.back())
+    fail("there is no next dim over which blocks go on");
+  const Op *maker = value.getOp();
+  if (maker && maker->kind == OpKind::Compute && findIdentity(*maker->def) != 0u)
+    fail("it is made by '" + maker->def->name + "', but only an op whose result is its operand quantizes that");
 }
 
 bool stage::verifyCompute(VerifierContext &context, const Op &op) {

@@ -6,6 +6,7 @@
 //   recompute layers[i] if i % 2 == 0;                  layers 0, 2, 4, ...
 //   offload layers[*].mlp to host { first = 2; }        the first two of each virtual stage
 //   recompute layers[*] { group = 4; }                  four layers together: their inputs are not kept
+//   quantize layers[i].**.linear() as f8 if i > 0;      all layers but the first
 //
 // Algorithm: for each repeat that the pattern means, up to its brackets, the condition is evaluated for the number of
 // each iteration, and the pipeline's cut says which are the first of their stage. The repeat is split into cases of
@@ -41,6 +42,11 @@ public:
     if (auto *offload = llvm::dyn_cast<ast::OffloadStmt>(&stmt)) {
       rule.kind = RuleKind::Offload;
       if (!lowerDepth(*offload, *statement.env, rule.depth))
+        return false;
+    }
+    if (auto *quantize = llvm::dyn_cast<ast::QuantizeStmt>(&stmt)) {
+      rule.kind = RuleKind::Quantize;
+      if (!lowerQuantization(*quantize, *statement.env, rule))
         return false;
     }
     int64_t first = 0, group = 0; // all; each by itself
@@ -147,6 +153,7 @@ private:
                                          : splitEvenly(std::accumulate(counts.begin(), counts.end(), int64_t(0)), countVirtualStages(graph)));
   }
 
+  static constexpr int64_t maxBlock = 1 << 30;
   static constexpr unsigned maxDepth = 1024;
   bool lowerDepth(const ast::OffloadStmt &stmt, const sema::Environment &env, unsigned &depth) {
     depth = 1;
@@ -159,15 +166,68 @@ private:
     return number && *number >= 0 && *number <= maxDepth;
   }
 
+  /// The element type that a word means, if it has fewer bits than any that numbers are computed in; nothing after an error.
+  std::optional<DType> lowerSmallType(const ast::Expr &expr, const sema::CTValue &value) {
+    std::optional<DType> type = value.getKind() == sema::CTValue::Kind::Word ? parseDType(value.getText()) : std::nullopt;
+    if (type && getBitSize(*type) <= 8 && *type != DType::U8)
+      return type;
+    diags.report(expr.loc(), diag::BadQuantization).range(expr.range) << evaluator.format(value);
+    return std::nullopt;
+  }
+
+  bool lowerQuantization(const ast::QuantizeStmt &stmt, const sema::Environment &env, Rule &rule) {
+    std::optional<sema::CTValue> what = evaluator.evaluate(stmt.what, env);
+    if (!what || (!what->isNone() && !(rule.type = lowerSmallType(*stmt.what, *what))))
+      return false;
+    return !stmt.blocks || lowerBlocks(*stmt.blocks, env, rule);
+  }
+
+  /// `by 128`: `by (1, 128)`.
+  bool lowerBlocks(const ast::Expr &expr, const sema::Environment &env, Rule &rule) {
+    std::optional<sema::CTValue> value = evaluator.evaluate(&expr, env);
+    if (!value || value->isNone())
+      return value.has_value();
+    bool isList = value->getKind() == sema::CTValue::Kind::Tuple || value->getKind() == sema::CTValue::Kind::List;
+    std::vector<sema::CTValue> sizes;
+    if (isList)
+      sizes.assign(value->getElements().begin(), value->getElements().end());
+    else
+      sizes = {sema::CTValue::integer(1), *value};
+    for (const sema::CTValue &size : sizes) {
+      std::optional<int64_t> number = size.getInteger();
+      if (!number && size.isNumber() && !size.isReal())
+        if (SizeValue count = evaluateCount(size.getSize(graph.sizes), graph.binding))
+          number = int64_t(count.value.num);
+      if (sizes.size() != 2 || !number || *number < 1 || *number > maxBlock) {
+        diags.report(expr.loc(), diag::BadBlocks).range(expr.range) << maxBlock << evaluator.format(*value);
+        return false;
+      }
+      rule.blocks.push_back(*number);
+    }
+    return true;
+  }
+
   bool lowerEntry(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule, int64_t &first, int64_t &group) {
     if (entry.name.name == "whole") {
       std::optional<bool> isWhole = evaluator.evaluateCondition(entry.value, env);
       rule.isWhole = isWhole.value_or(false);
       return isWhole.has_value();
     }
+    if (entry.name.name == "dequantize") {
+      std::optional<bool> isApart = evaluator.evaluateCondition(entry.value, env);
+      rule.dequantizes = isApart.value_or(false);
+      return isApart.has_value();
+    }
     std::optional<sema::CTValue> value = evaluator.evaluate(entry.value, env);
     if (!value || value->isNone())
       return value.has_value();
+    if (entry.name.name == "scales") {
+      std::optional<DType> type = value->getKind() == sema::CTValue::Kind::Word ? parseDType(value->getText()) : std::nullopt;
+      if (!type || !isFloat(*type))
+        diags.report(entry.value->loc(), diag::BadScales).range(entry.value->range) << evaluator.format(*value);
+      rule.scales = type.value_or(DType::F32);
+      return type && isFloat(*type);
+    }
     std::string name = "'" + entry.name.name.str() + "'";
     std::optional<int64_t> number = evaluator.evaluateInteger(entry.value, env, name);
     if (number && *number < 1)
@@ -246,7 +306,7 @@ private:
     rule.pattern = lowerPattern(ofAll, diags);
     if (!rule.pattern)
       return false;
-    if (rule.pattern->namesGradient())
+    if (rule.pattern->namesGradient() && !(rule.kind == RuleKind::Quantize && rule.pattern->matchesOps()))
       return refuse("gradients in '" + getName(rule.kind).str() + "'");
     rule.loc = syntax.range.Start;
     bool tellsApart = first || (stmt.condition && isNamed);

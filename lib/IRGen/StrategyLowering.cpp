@@ -139,6 +139,8 @@ public:
         ofLayers.push_back({recompute, rule.env, statement});
       } else if (auto *offload = llvm::dyn_cast<ast::OffloadStmt>(rule.stmt)) {
         ofLayers.push_back({offload, rule.env, statement});
+      } else if (auto *quantize = llvm::dyn_cast<ast::QuantizeStmt>(rule.stmt)) {
+        ofLayers.push_back({quantize, rule.env, statement});
       } else if (auto *overlap = llvm::dyn_cast<ast::OverlapStmt>(rule.stmt)) {
         lowerOverlap(*overlap);
       } else if (auto *slow = llvm::dyn_cast<ast::SlowStmt>(rule.stmt)) {

@@ -243,7 +243,7 @@ ShardedRun::Outcome ShardedRun::send(int64_t rank, const Step &step) {
         return !std::binary_search(tensor->dims[d].begin(), tensor->dims[d].end(), position);
       });
     std::optional<Tensor> piece = wanted ? extract(*tensor, *wanted) : std::nullopt;
-    if (piece && int64_t(piece->data.size()) * getByteSize(step.value->type.dtype) == channel->bytes)
+    if (piece && (int64_t(piece->data.size()) * getBitSize(step.value->type.dtype) + 7) / 8 == channel->bytes)
       partMail.messages[{channel->number, step.microbatch, receiver, message}] =
           std::make_shared<Tensor>(std::move(*piece));
     else

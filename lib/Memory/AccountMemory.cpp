@@ -312,11 +312,10 @@ private:
   /// The states are sharded as the gradient that updates them.
   int64_t getStateBytes(const Op &update) {
     const Value *param = update.getOperand(0), *gradient = update.getOperand(1);
-    int64_t perElement = 0;
+    Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding), bytes = graph.sizes.zero();
     for (auto &[name, type] : getStates(graph, update))
-      perElement += getByteSize(type);
-    return getBytesOf(0).evaluate(getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding) * perElement,
-                          update.loc, describe(*param));
+      bytes = bytes + getByteCount(elements, type);
+    return getBytesOf(0).evaluate(bytes, update.loc, describe(*param));
   }
 
   //===--------------------------------------------------------------------===//

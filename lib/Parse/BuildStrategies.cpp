@@ -84,6 +84,12 @@ Stmt *Builder::rule(Grammar::StrategyRuleContext *tree) {
     node->after = other->AFTER() ? expr(other->after) : nullptr;
     return fill(node, other);
   }
+  if (auto *other = tree->otherRule(); other->QUANTIZE()) {
+    auto *node = make<QuantizeStmt>(tree);
+    node->what = expr(other->what);
+    node->blocks = other->blocks ? expr(other->blocks) : nullptr;
+    return fill(node, other);
+  }
   if (auto *other = tree->otherRule(); other->OVERLAP()) {
     auto *node = make<OverlapStmt>(tree);
     node->what = ident(other->name(0));

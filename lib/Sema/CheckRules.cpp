@@ -83,6 +83,7 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   static const Candidate partitionEntries[] = {{"keep", {}}, {"prefetch", {}}};
   static const Candidate recomputeEntries[] = {{"whole", {}}, {"first", {}}, {"group", {}}};
   static const Candidate offloadEntries[] = {{"first", {}}};
+  static const Candidate quantizeEntries[] = {{"scales", {}}, {"dequantize", {}}, {"first", {}}};
   static const Candidate reduceEntries[] = {{"bucket", {}}, {"overlap", {}}, {"per_microbatch", {}}, {"type", {}}};
   if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
     checkMesh(*mesh);
@@ -116,6 +117,11 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
     if (offload->after)
       checkExpr(offload->after);
     checkLayerRule(*offload, "offload", offloadEntries);
+  } else if (auto *quantize = dyn_cast<ast::QuantizeStmt>(stmt)) {
+    checkExpr(quantize->what);
+    if (quantize->blocks)
+      checkExpr(quantize->blocks);
+    checkLayerRule(*quantize, "quantize", quantizeEntries);
   } else if (auto *overlap = dyn_cast<ast::OverlapStmt>(stmt)) {
     collectAxes(overlap->axes);
     if (overlap->what.name != "communication")

@@ -86,7 +86,7 @@ private:
 
   void applyRules() {
     for (const Rule &rule : graph.rules) {
-      if (rule.isOfKept() || rule.isOfOverlap())
+      if (rule.isOfKept() || rule.isOfOverlap() || rule.kind == RuleKind::Quantize)
         continue; // what it is about finds the pass of its name
       else if (rule.isOfState()) // as does partition-state, or reduce-gradients
         use(rule.axes);

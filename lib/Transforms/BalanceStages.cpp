@@ -155,7 +155,7 @@ private:
       if (param->type.space != MemorySpace::Device)
         return 0;
       __int128 bytes = 0;
-      for (auto &[name, type] : graph.optimizer.getStates(param->type.dtype)) {
+      for (auto &[name, type] : graph.optimizer.getStates(param->type)) {
         TensorType state = gradient->type;
         state.dtype = type;
         bytes += getCheckedBytes(graph, state, gradient->sharding);

@@ -71,11 +71,13 @@ __int128 stage::getCheckedBytes(const Graph &graph, const TensorType &type, cons
   // Slots that a load fills unevenly count as those of an average rank: some ranks have more of them on the way to experts than behind,
   // others fewer, and all do the same.
   bool isUneven = llvm::any_of(type.shape, [&](const Extent &extent) { return graph.mesh.findUnevenSlots(extent.dim); });
-  Size size = isUneven ? graph.sizes.constant(int64_t(getByteSize(type.dtype)))
+  Size size = isUneven ? graph.sizes.one()
                        : getLocalBytes(graph.sizes, graph.mesh, type, sharding, /*over=*/~AxisSet(0));
   if (isUneven)
     for (auto [extent, axes] : llvm::zip(type.shape, sharding.dims))
       size = size * getLocalSize(graph.mesh, extent.size, axes, /*over=*/~AxisSet(0));
+  if (isUneven)
+    size = getAverageBytes(type, size);
   SizeValue bytes = evaluate(size, graph.binding);
   if (!bytes)
     llvm::report_fatal_error("a size was not checked");

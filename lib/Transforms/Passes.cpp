@@ -27,6 +27,14 @@ static llvm::StringRef findUnresharded(Graph &graph) {
   return !missing.empty() ? missing : isResharded ? "" : "insert-communication";
 }
 
+/// Copies would be made of copies.
+static llvm::StringRef findQuantized(Graph &graph) {
+  bool isQuantized = false;
+  for (Block &phase : graph.getPhases())
+    forEachValue(phase, [&](Value &value, Op *) { isQuantized |= value.type.quantization != nullptr; });
+  return isQuantized ? "quantize" : "";
+}
+
 /// What has been taken apart into steps stays so.
 static llvm::StringRef findJoined(Graph &graph) {
   bool isJoined = false;

@@ -304,8 +304,11 @@ TEST_F(CostsTest, UpdateReadsTheParameterOnlyWithoutAMasterCopy) {
 
 TEST_F(CostsTest, MasterCopyOnlyWhereTheTypeDiffers) {
   read("graph G { optimizer adamw { state master: f32; state m: f32; flops = volume; } forward { return; } }");
-  EXPECT_EQ(graph->optimizer.getStates(DType::F32).size(), 1u);
-  EXPECT_EQ(graph->optimizer.getStates(DType::BF16).size(), 2u);
+  EXPECT_EQ(graph->optimizer.getStates(TensorType{DType::F32}).size(), 1u);
+  EXPECT_EQ(graph->optimizer.getStates(TensorType{DType::BF16}).size(), 2u);
+  TensorType quantized{DType::F32};
+  quantized.quantization = std::make_shared<const Quantization>();
+  EXPECT_EQ(graph->optimizer.getStates(quantized).size(), 2u);
 }
 
 TEST_F(CostsTest, CollectivesMoveWhatARankPutsIn) {

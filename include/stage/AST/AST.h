@@ -437,7 +437,7 @@ struct PadStmt : Stmt {
   Expr *to; ///< A multiple of this.
   AST_CLASSOF(PadStmt)
 };
-/// What is said of values that forward keeps, perhaps in some layers only.
+/// What is said of values that forward keeps, or of how values are kept, perhaps in some layers only.
 struct LayerRuleStmt : Stmt {
   ArrayRef<Pattern> patterns;
   Expr *condition; ///< Null: always.
@@ -452,6 +452,12 @@ struct OffloadStmt : LayerRuleStmt {
   Ident where;
   Expr *after; ///< Null: 1.
   AST_CLASSOF(OffloadStmt)
+};
+/// `quantize **.linear() as f8 by (1, 128) if fp8 { scales = f8; }`
+struct QuantizeStmt : LayerRuleStmt {
+  Expr *what;
+  Expr *blocks; ///< Null: one scale for all.
+  AST_CLASSOF(QuantizeStmt)
 };
 /// `slow rank (pp = 1, tp = 0) by 1.2;`
 struct SlowStmt : Stmt {

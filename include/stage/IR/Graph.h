@@ -343,13 +343,13 @@ struct Optimizer {
   static constexpr llvm::StringLiteral masterState = "master";
 
   std::string name;
-  /// Names and types of states; `master` is kept only where the parameter's type differs from it.
+  /// Names and types of states; `master` is kept only where the parameter's type differs from it, or it is quantized.
   std::vector<std::pair<std::string, DType>> states;
   Size flops; ///< Over `volume`, the local elements of the parameter.
   SMLoc loc;
 
   /// The states that a parameter of this type really has.
-  llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> getStates(DType parameter) const;
+  llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> getStates(const TensorType &parameter) const;
 };
 
 /// What partition-pipeline and schedule need, decided by the strategy.

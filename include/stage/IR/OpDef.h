@@ -288,6 +288,8 @@ public:
   const OpDef *getSum(unsigned numDims, unsigned numAddends);
   /// `cast(x)`: the same elements in another type.
   const OpDef *getCast(unsigned numDims, DType type);
+  /// `quantize(x)`, or another name: the same elements in the same type, kept otherwise (TensorType::quantization).
+  const OpDef *getCopy(unsigned numDims, llvm::StringRef name);
   /// Analyzes and interns; a clash of names with a different operator gets a number (`linear.1`).
   const OpDef *add(OpDef def);
   llvm::ArrayRef<const OpDef *> all() const { return defs; }

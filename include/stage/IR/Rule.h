@@ -11,6 +11,7 @@
 //   rule 8 at "layers[*]" recompute whole cases (1);
 //   rule 9 at "layers[*].mlp" offload after 1 cases (1);
 //   rule 10 offload optimizer;
+//   rule 11 at "**.linear()" quantize as f8 by (1, 128) with f32;
 //
 // Rules stand in the graph IR, so that apply-strategy can be tested alone.
 //
@@ -53,9 +54,15 @@ struct Rule {
   unsigned prefetch = 0;
   /// ReduceGradients: what is reduced at once has so many bytes or more, as far as gradients go; 0: each gradient by itself.
   int64_t bucketBytes = 0;
-  /// The element type in which gradients are reduced; absent: the one that they have.
+  /// ReduceGradients: the element type in which gradients are reduced; absent: the one that they have.
   std::optional<DType> type;
   bool perMicrobatch = false;
+  /// Quantize, whose `type` is absent for `none`: (m, n), m elements along what a product does not add up and n along what it does, have
+  /// a scale of this type; empty: one scale for all of them.
+  llvm::SmallVector<uint32_t, 2> blocks;
+  DType scales = DType::F32;
+  /// Quantize: state is dequantized by an op before products read it.
+  bool dequantizes = false;
   /// Beside backward, on a stream of its own; or behind it; or on the stream of all communication.
   enum class Overlap : uint8_t { None, Beside, Behind } overlap = Overlap::None;
   bool partitionsState() const {
@@ -76,7 +83,7 @@ struct Rule {
   bool isWhole = false;
   /// Offload: beside how many layers a copy may run.
   unsigned depth = 0;
-  /// Recompute and Offload: of these cases of a repeat only (IterationCases); absent: of all.
+  /// Recompute, Offload and Quantize: of these cases of a repeat only (IterationCases); absent: of all.
   std::optional<std::vector<unsigned>> cases;
   SMLoc loc;
   unsigned statement = 0; ///< Rules of one `shard a over x, b over y;` share a number: one must match.

@@ -77,6 +77,8 @@ inline void printAxes(llvm::raw_ostream &os, const Mesh &mesh, const PlacedAxis 
 inline void printAxes(llvm::raw_ostream &os, const Mesh &mesh, AxisId axis) { printAxes(os, mesh, PlacedAxis(axis)); }
 /// Prints ` stages (0, 3), (1, 2)`: those that a collective of the pipeline's axis is restricted to; nothing if it is not.
 void printStages(llvm::raw_ostream &os, const Op &op);
+/// Prints ` as f8 by (1, 128) with f32`; a dim over which blocks go on to the next one is `_`.
+void print(llvm::raw_ostream &os, const Quantization &quantization);
 /// Prints a type: `bf16[B, S, 4*D]`. An anonymous extent that looks like the name of a dim stands in parentheses.
 void print(llvm::raw_ostream &os, const Graph &graph, const TensorType &type);
 /// Prints `{dp, (cp, tp), _} partial(tp)`, one entry per dim; nothing for a sharding that was not set.

@@ -29,19 +29,22 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace stage {
 
-/// Element types. `F8` is any 8-bit float format.
-enum class DType : uint8_t { F32, F16, BF16, F8, I32, I64, U8 };
-/// Bytes of one element.
-unsigned getByteSize(DType type);
+/// Element types. `F8` and `F4` are any float formats of 8 and 4 bits.
+enum class DType : uint8_t { F32, F16, BF16, F8, F4, I32, I64, U8, I8, I4 };
+/// Bits of one element.
+unsigned getBitSize(DType type);
+/// Bytes of so many elements, side by side: a last byte may be half full.
+Size getByteCount(Size elements, DType type);
 llvm::StringRef getName(DType type);
 std::optional<DType> parseDType(llvm::StringRef name);
-inline bool isFloat(DType type) { return type <= DType::F8; }
+inline bool isFloat(DType type) { return type <= DType::F4; }
 
 /// A named tensor size.
 struct Dim {
@@ -72,10 +75,26 @@ enum class MemorySpace : uint8_t { Device, Host };
 constexpr unsigned numMemorySpaces = 2;
 llvm::StringRef getName(MemorySpace space);
 
+/// How a *quantized* tensor is kept: elements of a small type, and a number by which those of each block are scaled.
+struct Quantization {
+  DType type = DType::F8, scales = DType::F32;
+  /// Per dim how many positions a block has; 0: blocks go on over the next dim, as if both were one. A rank's blocks begin with its
+  /// piece, the last one may be shorter. Empty: all that a rank has is one block.
+  llvm::SmallVector<uint32_t, 4> blocks;
+  bool operator==(const Quantization &other) const {
+    return type == other.type && scales == other.scales && blocks == other.blocks;
+  }
+};
+
 struct TensorType {
-  DType dtype = DType::F32;
+  DType dtype = DType::F32; ///< What ops take it for, however it is kept.
   llvm::SmallVector<Extent, 4> shape; ///< Global extents.
   MemorySpace space = MemorySpace::Device;
+  /// Null: kept in its element type.
+  std::shared_ptr<const Quantization> quantization = nullptr;
+  bool isKeptAs(const TensorType &other) const {
+    return quantization && other.quantization ? *quantization == *other.quantization : quantization == other.quantization;
+  }
   unsigned getNumDims() const { return shape.size(); }
 };
 
@@ -294,9 +313,11 @@ llvm::SmallVector<Size, 8> getLocalSizes(const Mesh &mesh, llvm::ArrayRef<Extent
 /// size n.
 Size getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,
                       AxisSet over = 0);
-/// Bytes a rank holds of a value.
+/// Bytes a rank holds of a value, scales of blocks among them. Of flat storage a part has its share of the scales, rounded up.
 Size getLocalBytes(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,
                    AxisSet over = 0);
+/// The same of a tensor of these elements, where the last block of each row need not be full: exact, but perhaps no whole number.
+Size getAverageBytes(const TensorType &type, Size elements);
 
 } // namespace stage
 

@@ -52,7 +52,7 @@ struct BoundAlias {
 
 /// A statement that is in effect, and where its expressions are evaluated.
 struct BoundRule {
-  /// OffloadStmt, ShardStmt, KeepStmt, RingStmt, ReplicateStmt, AtStmt, PipelineStmt, PartitionStmt, ReduceStmt, PadStmt, RecomputeStmt,
+  /// OffloadStmt, ShardStmt, KeepStmt, RingStmt, ReplicateStmt, AtStmt, PipelineStmt, PartitionStmt, ReduceStmt, PadStmt, RecomputeStmt, QuantizeStmt,
   /// SlowStmt, OverlapStmt or OtherRuleStmt. `if`s are decided: only statements of the branch taken are there. Rules inside an AtStmt
   /// are as written (they hold no `if`).
   const ast::Stmt *stmt = nullptr;

@@ -80,6 +80,15 @@ def kernels(n):
                    "op back(a: [b, k], v: [d, k]) -> [b, d] = sum[k](a * v);\n")
 
 
+def quantized(n):
+    """A chain of n products, and n products of one tensor, each with a rule that keeps what it reads in a small type."""
+    body = "let y0 = scale(x, w);\nvar t = total(y0, w);\n" + each(
+        n, lambda i: "param u{0}, v{0}: [D, K]; let z{0}[b, k] = sum[d](y{0}[b, d] * u{0}[d, k]);"
+        " let y{1}[b, d] = sum[k](z{0}[b, k] * v{0}[d, k]); let r{0}[b, k] = sum[d](y0[b, d] * v{0}[d, k]); t = t + sums(r{0}, w);".format(i, i + 1))
+    return program(body + "return t + total(y%d, w);\n" % n, params=["K"], decls="op sums(x: [b, k], w: [d]) -> [] = sum[b, k](x) + sum[d](w);\n",
+                   rules="shard B over dp; shard K over tp; quantize contract() as f8 by 2;\n" + each(n, lambda i: "quantize param u%d as i8 by 2;" % i))
+
+
 def matrices(n):
     """A kernel of n products of one tensor."""
     names = ["v%d" % i for i in range(n)]
@@ -113,6 +122,7 @@ def two_steps(n):
 KINDS = {
     "kernels": kernels,
     "matrices": matrices,
+    "quantized": quantized,
     "routed": routed,
     "two_steps": two_steps,
     "products": products,
