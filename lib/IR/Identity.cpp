@@ -4,15 +4,26 @@
 
 using namespace stage;
 
-std::optional<unsigned> stage::findIdentity(const OpDef &def) {
-  if (def.vjpOf || def.opaque || def.routing || def.getNumVisibleResults() != 1)
-    return std::nullopt;
-  const ResultInfo &result = def.results.front();
-  const Formula *formula = result.formula;
+/// The formula of the only visible result, if that is an element of an operand.
+static const Formula *findElement(const OpDef &def) {
+  if (def.vjpOf || def.opaque || def.getNumVisibleResults() != 1)
+    return nullptr;
+  const Formula *formula = def.results.front().formula;
   while (formula && formula->kind == Formula::Kind::Let) // of those before it
     formula = def.lets[formula->operand].second;
-  if (!formula || formula->kind != Formula::Kind::Element)
+  return formula && formula->kind == Formula::Kind::Element ? formula : nullptr;
+}
+
+std::optional<unsigned> stage::findInSlots(const OpDef &def) {
+  const Formula *formula = def.routing ? findElement(def) : nullptr;
+  return formula && formula->operand != def.routing->operand ? std::optional(formula->operand) : std::nullopt;
+}
+
+std::optional<unsigned> stage::findIdentity(const OpDef &def) {
+  const Formula *formula = def.routing ? nullptr : findElement(def);
+  if (!formula)
     return std::nullopt;
+  const ResultInfo &result = def.results.front();
   llvm::ArrayRef<unsigned> declared = def.operands[formula->operand].indices;
   if (declared != llvm::ArrayRef<unsigned>(result.indices))
     return std::nullopt;

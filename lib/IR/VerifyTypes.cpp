@@ -68,8 +68,13 @@ void stage::verifyQuantization(VerifierContext &context, const Value &value) {
   if (numBlocks && !quantization->blocks.back())
     fail("there is no next dim over which blocks go on");
   const Op *maker = value.getOp();
-  if (maker && maker->kind == OpKind::Compute && findIdentity(*maker->def) != 0u)
-    fail("it is made by '" + maker->def->name + "', but only an op whose result is its operand quantizes that");
+  if (!maker || maker->kind != OpKind::Compute)
+    return;
+  std::optional<unsigned> inSlots = findInSlots(*maker->def);
+  const Quantization *before = inSlots && *inSlots < maker->getNumOperands() ? maker->getOperand(*inSlots)->type.quantization.get() : nullptr;
+  bool isHandedOn = before && before->type == quantization->type && before->scales == quantization->scales;
+  if (!isHandedOn && findIdentity(*maker->def) != 0u)
+    fail("it is made by '" + maker->def->name + "', but only an op whose result is its operand quantizes that, and only one that routes a quantized operand hands that on");
 }
 
 bool stage::verifyCompute(VerifierContext &context, const Op &op) {

@@ -23,11 +23,15 @@
 // resharded for such products alone moves as a copy: it is made in front of the reshards. Gradients of parameters add up what
 // others do not, and wait until others have made theirs; what moves for them first is in the blocks of these.
 // A rule for state changes how that is kept, and what its reshards bring.
+// A rule for results makes a copy of each in front of the first reshard that sends it to other ranks, and all that use what this brings
+// read the copy; an op that puts it into slots for products hands the copy on.
 //
-// Limits: what is partial is not quantized, nor a parameter that is taken apart by a view.
+// Limits: what is partial is not quantized, nor a parameter that is taken apart by a view. Of ops that route, those whose slots hold their operand
+// hand copies on, but no gradients, nor what they multiply by weights.
 //
 //===----------------------------------------------------------------------===//
 #include "RuleTargets.h"
+#include "stage/IR/Identity.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -54,6 +58,9 @@ public:
       if (rule)
         keepState(*state, *rule);
     collectProducts();
+    for (auto &[value, rule] : ofResults)
+      if (rule)
+        quantizeMoves(*value, *rule);
     for (bool ofParameters : {false, true})
       for (const Product &product : products)
         if (product.isOfParameter == ofParameters)
@@ -81,7 +88,23 @@ private:
       return rule.cases && block.getParent() && !llvm::is_contained(*rule.cases, block.getNumber());
     };
     bool any;
-    if (rule.pattern->matchesOps()) {
+    auto chooseResult = [&](Value &value) {
+      if (isOther(*value.getBlock()) || !isNarrowed(value.type, rule) || !isMovedAnywhere(value))
+        return;
+      ofResults[&value] = rule.type ? &rule : nullptr;
+      used.insert(rule.statement);
+    };
+    if (rule.pattern->isOfResults() && rule.pattern->matchesOps()) {
+      any = targets.forEachOp(*rule.pattern, [&](Op &op) {
+        for (auto &result : op.getResults())
+          chooseResult(*result);
+      });
+    } else if (rule.pattern->isOfResults()) {
+      any = targets.forEachValue(*rule.pattern, [&](Value &value, Op *op) {
+        if (!op || !isReshard(op->kind)) // these have the names of what they bring
+          chooseResult(value);
+      });
+    } else if (rule.pattern->matchesOps()) {
       any = targets.forEachOp(*rule.pattern, [&](Op &op) {
         if (isOther(*op.getBlock()) || !isNarrowed(op, rule))
           return;
@@ -126,6 +149,13 @@ private:
 
   static bool isMove(const Op &op) {
     return (op.kind == OpKind::AllGather || op.kind == OpKind::AllToAll || op.kind == OpKind::Permute) && op.getNumOperands() == 1;
+  }
+
+  /// Of a value that is not partial a reshard sends something to other ranks, at once or behind what each rank does by itself.
+  static bool isMovedAnywhere(const Value &value) {
+    return llvm::any_of(value.getUses(), [&](auto use) {
+      return isReshard(use.first->kind) && ((isMove(*use.first) && !value.sharding.partial) || isMovedAnywhere(*use.first->getResult()));
+    });
   }
 
   /// An operand by which a product reads a parameter or buffer: in forward, if there is one. Nothing if it is taken apart.
@@ -204,6 +234,17 @@ private:
     return blocks;
   }
 
+  /// n elements of the last dim, and m of the one before.
+  static Blocks getLastBlocks(const Rule &rule, const TensorType &type) {
+    Blocks blocks;
+    if (!rule.blocks.empty())
+      blocks.assign(type.getNumDims(), 1);
+    for (unsigned d = blocks.size(), kind = 2; d > 0 && kind > 0;)
+      blocks[--d] = rule.blocks[--kind];
+    return blocks;
+  }
+
+  using Kept = std::shared_ptr<const Quantization>;
   static std::shared_ptr<const Quantization> makeQuantization(const Rule &rule, Blocks blocks) {
     return std::make_shared<const Quantization>(Quantization{*rule.type, rule.scales, std::move(blocks)});
   }
@@ -250,10 +291,8 @@ private:
     Blocks blocks;
     if (auto reader = findReader(state); reader && state.getOp()->kind != OpKind::Cache) {
       blocks = getBlocks(rule, *reader->first, reader->second, /*isTurned=*/false);
-    } else if (!rule.blocks.empty()) {
-      blocks.assign(state.type.getNumDims(), 1);
-      for (unsigned d = blocks.size(), kind = 2; d > 0 && kind > 0;)
-        blocks[--d] = rule.blocks[--kind];
+    } else {
+      blocks = getLastBlocks(rule, state.type);
     }
     auto quantization = makeQuantization(rule, blocks);
     llvm::SmallVector<Value *, 4> forms = {&state};
@@ -288,20 +327,68 @@ private:
     }
   }
 
+  //===--- Results --------------------------------------------------------===//
+
+  void quantizeMoves(Value &value, const Rule &rule) {
+    llvm::SmallVector<std::pair<Op *, unsigned>, 4> uses(value.getUses().begin(), value.getUses().end());
+    for (auto [user, operand] : uses) {
+      if (!isReshard(user->kind))
+        continue;
+      if (!isMove(*user) || value.sharding.partial) {
+        quantizeMoves(*user->getResult(), rule);
+        continue;
+      }
+      auto how = makeQuantization(rule, getLastBlocks(rule, value.type));
+      user->setOperand(operand, getCopy(value, how, how, *user, rule));
+      handOn(*user->getResult(), how, value, rule);
+    }
+  }
+
+  /// `named` is what the copy is of.
+  void handOn(Value &copy, const Kept &how, const Value &named, const Rule &rule) {
+    copy.type.quantization = how;
+    copies[&copy].push_back(&copy);
+    if (isMove(*copy.getOp()))
+      checkBlocks(*copy.getOp(), named, rule);
+    for (auto [user, operand] : copy.getUses()) {
+      if (isReshard(user->kind))
+        handOn(*user->getResult(), how, named, rule);
+      else if (std::optional<Blocks> blocks = getBlocksOfSlots(*user, operand, *how))
+        handOn(*user->getResult(), makeQuantization(rule, *blocks), named, rule);
+    }
+  }
+
+  /// The blocks of what is in slots, if an op puts its operand there for products: a slot has what it gets of one token.
+  std::optional<Blocks> getBlocksOfSlots(const Op &op, unsigned operand, const Quantization &how) const {
+    if (op.kind != OpKind::Compute || findInSlots(*op.def) != operand || !hasOnlyCopies(*op.getResult()))
+      return std::nullopt;
+    Blocks blocks;
+    if (how.blocks.empty())
+      return blocks;
+    llvm::ArrayRef<unsigned> from = op.def->operands[operand].indices, to = op.def->results.front().indices;
+    blocks.assign(to.size(), 1);
+    for (unsigned d = 0; d < from.size(); ++d) {
+      const unsigned *place = llvm::find(to, from[d]);
+      if (place != to.end())
+        blocks[place - to.begin()] = how.blocks[d];
+      else if (how.blocks[d] != 1)
+        return std::nullopt;
+    }
+    return blocks;
+  }
+
   //===--- Copies ---------------------------------------------------------===//
 
   void quantizeOperands(const Product &product) {
     for (unsigned i = 0; i < product.op->getNumOperands(); ++i) {
       Value *value = product.op->getOperand(i);
-      if (value->type.quantization || value->sharding.partial || value->sharding.getTwice())
+      if ((value->type.quantization && !copies.count(value)) || value->sharding.partial || value->sharding.getTwice())
         continue;
       auto wanted = makeQuantization(*product.rule, getBlocks(*product.rule, *product.op, i, /*isTurned=*/false));
       auto moved = makeQuantization(*product.rule, getBlocks(*product.rule, *product.op, i, product.isOfParameter));
       product.op->setOperand(i, getCopy(*value, wanted, moved, *product.op, *product.rule));
     }
   }
-
-  using Kept = std::shared_ptr<const Quantization>;
 
   Value *getCopy(Value &value, const Kept &wanted, const Kept &moved, Op &user, const Rule &rule) {
     Value *first = nullptr;
@@ -400,6 +487,7 @@ private:
   RuleTargets targets;
   llvm::DenseMap<const Op *, const Rule *> ofOps;
   llvm::MapVector<Value *, const Rule *> ofState; ///< Null: as it is.
+  llvm::MapVector<Value *, const Rule *> ofResults; ///< The same.
   llvm::DenseSet<unsigned> used;                  ///< Statements.
   llvm::DenseSet<const Rule *> reported;          ///< For blocks that are cut.
   std::vector<Product> products;
