@@ -231,7 +231,7 @@ private:
       return false;
     int64_t pieces = countPieces(outer) * countPieces(inner);
     if (d < extents.size() && extents[d] != 0)
-      return extents[d] % pieces == 0;
+      return extents[d] != unevenExtent && extents[d] % pieces == 0;
     return countPieces(from.dims[d]) % pieces == 0 || countPieces(to.dims[d]) % pieces == 0;
   }
 
@@ -479,6 +479,10 @@ ReshardPlan stage::planReshard(const Mesh &mesh, llvm::ArrayRef<int64_t> extents
 ReshardPlan stage::planReshard(const Graph &graph, const TensorType &type, const Sharding &from, const Sharding &to) {
   llvm::SmallVector<int64_t, 4> extents;
   for (const Extent &extent : type.shape) {
+    if (graph.mesh.findUnevenSlots(extent.dim)) {
+      extents.push_back(unevenExtent);
+      continue;
+    }
     SizeValue value = evaluateCount(extent.size, graph.binding);
     if (!value)
       llvm::report_fatal_error("a reshard of what has no size");
@@ -490,7 +494,7 @@ ReshardPlan stage::planReshard(const Graph &graph, const TensorType &type, const
 const ReshardPlan &ReshardPlans::get(const TensorType &type, const Sharding &from, const Sharding &to) {
   llvm::SmallVector<Size, 4> shape;
   for (const Extent &extent : type.shape)
-    shape.push_back(extent.size);
+    shape.push_back(graph.mesh.findUnevenSlots(extent.dim) ? Size() : extent.size);
   size_t hash = llvm::hash_combine(from.partial, to.partial, from.getSharded(), to.getSharded(), shape.size());
   auto [begin, end] = entries.equal_range(hash);
   for (auto it = begin; it != end; ++it)

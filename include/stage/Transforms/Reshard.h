@@ -26,9 +26,13 @@ struct ReshardPlan {
   Rational received;
 };
 
+/// Of slots of which ranks have as many as come (Mesh::findUnevenSlots): nothing says that a rank's can be split evenly.
+constexpr int64_t unevenExtent = -1;
+
 /// The steps that bring a value from one sharding to another such that a rank receives the fewest elements; of several
 /// such plans one with the fewest collectives, then with the fewest steps. `extents` are the global sizes of the
-/// value's dims, 0 where not known: no dim is split on the way into more pieces than divide it.
+/// value's dims, 0 where not known: no dim is split on the way into more pieces than divide it, and one of `unevenExtent` only as
+/// before or after.
 /// Requires: what `to` keeps partial is partial in `from`, in the same way.
 ReshardPlan planReshard(const Mesh &mesh, llvm::ArrayRef<int64_t> extents, const Sharding &from, const Sharding &to);
 /// The same for a value of a graph.
