@@ -119,6 +119,8 @@ void ClassLowering::placeUnits() {
     }
     placed.microbatch = unit.microbatch;
     placed.environment = unit.environment;
+    if (const auto &named = graph.pipeline.unitNames; !named.empty() && isForward(unit.kind))
+      placed.ownName = named[unit.microbatch];
     if (program.numChunks > 1)
       placed.chunk = unit.chunk;
     placed.loader = loader;

@@ -128,6 +128,7 @@ struct PlacedUnit {
   std::optional<unsigned> chunk; ///< If the stage has several.
   unsigned environment = 0;
   unsigned chain = 0; ///< Of its stage.
+  llvm::StringRef ownName; ///< That it was given; empty: it has none.
   /// The unit before it of the same microbatch and chunk; null if it is the first.
   const PlacedUnit *previous = nullptr;
   /// The unit of another chunk that hands this one what its repeat carries; null if there is none.
@@ -137,8 +138,10 @@ struct PlacedUnit {
   /// The number of the last unit before it that has more than messages: what this one needs arrives while that runs.
   std::optional<unsigned> loader;
 
-  /// `F0`, `B2.1`, `step`, and of the steps behind the first `step1`, ...
+  /// `F0`, `B2.1`, `step`, and of the steps behind the first `step1`, ...; or the name that it was given.
   std::string getName() const {
+    if (!ownName.empty())
+      return ownName.str();
     std::string name = Unit{kind, microbatch, chunk.value_or(0)}.str(chunk.has_value());
     return isOncePerStep(kind) && step ? name + std::to_string(step) : name;
   }

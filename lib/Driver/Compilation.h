@@ -73,6 +73,10 @@ bool runComparison(const DriverOptions &options);
 bool runProof(const DriverOptions &options);
 /// `stagec import`: writes the program of a published configuration. False after errors.
 bool runImport(const ImportCommand &command, Compilation &c);
+/// As far as the user asks. False after errors.
+bool compile(Compilation &c, const DriverOptions &options);
+/// `--requests`: serves the requests of a file, and compiles the job, whose units are the iterations. False after errors.
+bool runRequests(Compilation &c, const DriverOptions &options);
 /// `stagec serve`: goes through a file of requests as a server would, and reports. False after errors.
 bool runServe(const ServeCommand &command, DiagnosticEngine &diags);
 

@@ -2,6 +2,7 @@
 #include "stage/Driver/Driver.h"
 #include "Compilation.h"
 #include "ProgressBar.h"
+#include "ServedFile.h"
 #include "stage/AST/AST.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/IR/Text.h"
@@ -29,6 +30,18 @@ bool stage::loadFiles(SourceFiles &input, const DriverOptions &options) {
   return true;
 }
 
+/// A job that serves requests has some, and no other job has.
+static bool bindRequests(Compilation &c, const DriverOptions &options) {
+  bool serves = c.job->inference && c.job->inference->servesRequests;
+  if (serves != bool(options.served)) {
+    c.diags.report(c.job->stepRange.Start, serves ? diag::RequestsMissing : diag::StepServesNone).range(c.job->stepRange);
+    return false;
+  }
+  if (serves)
+    sema::serveRequests(*c.job, options.served, c.binding);
+  return true;
+}
+
 static bool bindJob(Compilation &c, const DriverOptions &options, std::optional<int64_t> batchRanks) {
   c.binding = SizeBinding();
   c.obligations = Obligations();
@@ -36,6 +49,8 @@ static bool bindJob(Compilation &c, const DriverOptions &options, std::optional<
                         options.namesConstants, batchRanks);
   if (c.job && c.job->inference && options.sequenceLength)
     sema::shortenInference(*c.job, options.sequenceLength, c.binding);
+  if (c.job && !bindRequests(c, options))
+    return false;
   if (c.job && options.allEquallyFast)
     llvm::erase_if(c.job->strategy.rules, [](const sema::BoundRule &rule) { return llvm::isa<ast::SlowStmt>(rule.stmt); });
   return c.job.has_value();
@@ -90,6 +105,10 @@ bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
   // From here on nothing knows the syntax tree, unless a microbatch turns out to be for other ranks.
   if (!elaborate(c) || !settleBatch(c, options))
     return false;
+  if (options.served && c.job->batchRanks > 1) {
+    c.diags.report(c.job->stepRange.Start, diag::RequestsOfRanks).range(c.job->stepRange) << c.job->batchRanks;
+    return false;
+  }
   if (options.emit == EmitKind::Job)
     sema::print(llvm::outs(), *c.job, c.sizes, c.binding);
   return true;
@@ -126,6 +145,27 @@ std::optional<Report> stage::makeReport(Compilation &c) {
   return report;
 }
 
+/// What a server did, then what the model takes.
+static void printServed(ServedFile &served, const Report &report, ReportKind kind) {
+  if (kind == ReportKind::Text) {
+    served.print(llvm::outs());
+    llvm::outs() << '\n';
+    print(llvm::outs(), report);
+    return;
+  }
+  std::string model;
+  llvm::raw_string_ostream os(model);
+  printJson(os, report);
+  llvm::json::OStream json(llvm::outs(), 2);
+  json.object([&] {
+    served.printJson(json);
+    json.attributeBegin("model");
+    json.rawValue(llvm::StringRef(os.str()).trim());
+    json.attributeEnd();
+  });
+  llvm::outs() << '\n';
+}
+
 static bool runBackEnd(Compilation &c, const DriverOptions &options) {
   std::optional<Report> report;
   if (options.report != ReportKind::None || options.emit == EmitKind::Memory) {
@@ -151,15 +191,16 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options) {
     if (c.diags.hasErrors())
       return false;
   }
-  if (options.report == ReportKind::Text)
+  if (options.servedFile && options.report != ReportKind::None)
+    printServed(*options.servedFile, *report, options.report);
+  else if (options.report == ReportKind::Text)
     print(llvm::outs(), *report);
   else if (options.report == ReportKind::Json)
     printJson(llvm::outs(), *report);
   return true;
 }
 
-/// As far as the user asks. False after errors.
-static bool compile(Compilation &c, const DriverOptions &options) {
+bool stage::compile(Compilation &c, const DriverOptions &options) {
   if (!runFrontEnd(c, options))
     return false;
   if (options.emit == EmitKind::Ast || options.emit == EmitKind::Job)
@@ -196,6 +237,7 @@ int stage::stagecMain(int argc, char **argv) {
   bool good = options->import         ? runImport(*options->import, c)
               : options->serve        ? runServe(*options->serve, c.diags)
               : options->prove        ? runProof(*options)
+              : options->requests     ? runRequests(c, *options)
               : options->isComparison() ? runComparison(*options)
                                         : compile(c, *options);
   return flushStandardOutput(c.diags) && good ? 0 : 1;

@@ -223,7 +223,8 @@ static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngi
 }
 
 std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
-  cl::HideUnrelatedOptions(category);
+  const cl::OptionCategory *ofJobs[] = {&category, &getServingCategory()};
+  cl::HideUnrelatedOptions(ofJobs);
   cl::HideUnrelatedOptions(importCategory, importCommand);
   prepareServeOptions();
   cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "stagec " STAGE_VERSION "\n"; });
@@ -233,6 +234,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
                                    "  stagec job.stg --report          what a step costs\n"
                                    "  stagec job.stg --prove           does the strategy compute the same as one device?\n"
                                    "  stagec job.stg -o traces         one trace per rank\n"
+                                   "  stagec job.stg --requests=f.jsonl --report    what a server computes of a model\n"
                                    "  stagec import config.json        the program of a published configuration\n"
                                    "  stagec serve requests.jsonl      what a server computes when, request by request\n"))
     return std::nullopt;
@@ -251,6 +253,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.input = input;
   options.report = report;
   readJobs(options, diags);
+  options.requests = readRequests(diags);
   // A shell variable that is not set must not be an option that is not given.
   for (const cl::opt<std::string> *option : {&job, &output, &ranks, &stdlib, &load})
     if (option->getNumOccurrences() && option->empty())
@@ -311,6 +314,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
     };
     checkOnePlan(traces, "-o");
     checkOnePlan(prove, "--prove");
+    checkOnePlan(options.requests.has_value(), "--requests");
     checkOnePlan(emit != EmitKind::None, "--emit");
     checkOnePlan(remarks, "--remarks");
     if (report != ReportKind::None) { // else they were refused above
@@ -333,6 +337,10 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
                              std::pair(report != ReportKind::None, "--report")})
     if (prove && given)
       diags.report(SMLoc(), diag::ProveAndOutput) << name;
+  if (prove && options.requests)
+    diags.report(SMLoc(), diag::ProveAndOutput) << "--requests";
+  if (steps.getNumOccurrences() && options.requests)
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--steps" << "a file of requests is served once";
   if (traces && emit != EmitKind::None && emit != EmitKind::Chakra)
     diags.report(SMLoc(), diag::EmitAndOutput);
   if (report != ReportKind::None && emit != EmitKind::None && emit != EmitKind::Memory && emit != EmitKind::Chakra)

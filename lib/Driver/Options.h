@@ -8,8 +8,11 @@
 #include "stage/Sema/Job.h"
 #include "stage/Serving/Roofline.h"
 #include "stage/Serving/Simulation.h"
+#include "llvm/Support/CommandLine.h"
 
 namespace stage {
+
+struct ServedFile;
 
 enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Schedule, Mesh, Dot, Chakra };
 enum class ReportKind { None, Text, Json, Csv };
@@ -36,6 +39,7 @@ struct ServeCommand {
   /// Seconds that an iteration lasts: so many, and so many for each token, and for each cached token before them.
   double iterationTime = 0, tokenTime = 0, cachedTime = 0;
   Roofline roofline; ///< And what its costs take.
+  bool usesModel = false; ///< The costs are those of the job that serves the requests; of the roofline only the rates are said.
   /// The iterations that are listed, from the first to before the last; none: no list is asked for.
   std::optional<std::pair<int64_t, int64_t>> window;
   bool limitsPrefixes = false; ///< The store of prefixes is said, so that some request must have one.
@@ -46,6 +50,9 @@ struct ServeCommand {
 struct DriverOptions {
   std::optional<ImportCommand> import; ///< If this is all.
   std::optional<ServeCommand> serve;   ///< If this is all.
+  std::optional<ServeCommand> requests; ///< Of a job that serves them.
+  std::shared_ptr<const ServedUnits> served; ///< What the job runs then.
+  ServedFile *servedFile = nullptr;    ///< And what the report says of it; outlives the options.
   std::string input;
   std::string job;
   std::vector<sema::Override> defines;
@@ -75,6 +82,10 @@ struct DriverOptions {
   bool isComparison() const;
 };
 
+/// The options of a server, which are some of a job that serves requests, too.
+llvm::cl::OptionCategory &getServingCategory();
+/// `--requests` of a job and what goes with it; nothing if it is not given. Faults are reported.
+std::optional<ServeCommand> readRequests(DiagnosticEngine &diags);
 /// Hides options of others from the help of `stagec serve`; called before the command line is read.
 void prepareServeOptions();
 /// `stagec serve` was given.

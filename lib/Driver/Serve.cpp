@@ -1,78 +1,140 @@
-//===- Serve.cpp - stagec serve -------------------------------------------===//
+//===- Serve.cpp - requests, with a model and without ---------------------===//
+//
+// `stagec serve` goes through a file of requests and reports; `stagec job.stg --requests` does
+// so, too, and the iterations are the units of the job.
 //
 // Nothing is printed before all requests are served: a fault at the end of the file leaves
 // nothing that looks complete.
 //
 //===----------------------------------------------------------------------===//
 #include "Compilation.h"
-#include "stage/Serving/IterationList.h"
-#include "stage/Serving/Metrics.h"
+#include "ServedFile.h"
+#include "UnitTimes.h"
+#include "stage/Driver/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
 
-namespace {
-/// Tells the report and, if one is asked for, the list.
-struct Audience : ServingObserver {
-  explicit Audience(const ServeCommand &command) : metrics(command.options) {
-    if (command.window)
-      list.emplace(command.window->first, command.window->second, command.options.prefillReplicas + command.options.replicas > 1);
-  }
-  void step(const Step &step) override {
-    metrics.step(step);
-    if (list)
-      list->step(step);
-  }
-  void finished(const FinishedRequest &request) override {
-    metrics.finished(request);
-    hasPrefixes |= !request.request.prefix.empty();
-  }
+void ServedFile::step(const Step &step) {
+  metrics.step(step);
+  list.step(step);
+  for (const Iteration &iteration : step.iterations)
+    mostBlocks = std::max(mostBlocks, iteration.blocks);
+}
 
-  ServingMetrics metrics;
-  std::optional<IterationList> list;
-  bool hasPrefixes = false;
-};
-} // namespace
+void ServedFile::finished(const FinishedRequest &request) {
+  metrics.finished(request);
+  hasPrefixes |= !request.request.prefix.empty();
+}
 
-bool stage::runServe(const ServeCommand &command, DiagnosticEngine &diags) {
+/// Iterations last `own` seconds besides. False after a report.
+static bool serve(const ServeCommand &command, ServedFile &served, DiagnosticEngine &diags,
+                  llvm::function_ref<double(const Iteration &)> own) {
   auto requests = RequestReader::open(command.input, command.ignored, diags);
   if (!requests)
     return false;
-  Audience audience(command);
   // Of iterations that begin together, all last as long as the slowest.
   auto lasts = [&](llvm::ArrayRef<Iteration> iterations) {
     double longest = 0;
     for (const Iteration &iteration : iterations)
       longest = std::max(longest, command.iterationTime + double(iteration.newTokens) * command.tokenTime +
                                       double(iteration.cachedTokens) * command.cachedTime +
-                                      command.roofline.getSeconds(iteration));
+                                      own(iteration));
     return longest;
   };
-  if (!simulate(*requests, command.options, lasts, audience, diags))
+  if (!simulate(*requests, command.options, lasts, served, diags))
     return false;
-  if (audience.list && audience.list->empty()) {
+  if (command.window && served.list.empty()) {
     diags.report(SMLoc(), diag::FlagWithoutEffect)
-        << "--iterations" << "there are " + std::to_string(audience.list->getNumSteps()) + " iterations, counted from 0";
+        << "--iterations" << "there are " + std::to_string(served.list.getNumSteps()) + " iterations, counted from 0";
     return false;
   }
-  if (command.limitsPrefixes && !audience.hasPrefixes) {
+  if (command.limitsPrefixes && !served.hasPrefixes) {
     diags.report(SMLoc(), diag::FlagWithoutEffect) << "--prefix-store, --prefix-block" << "no request names blocks of its prompt (hash_ids)";
     return false;
   }
+  return true;
+}
+
+void ServedFile::print(llvm::raw_ostream &os) {
+  if (command.window) {
+    list.print(os);
+    os << '\n';
+  }
+  metrics.print(os);
+}
+
+void ServedFile::printJson(llvm::json::OStream &json) {
+  metrics.printJson(json);
+  if (command.window)
+    list.printJson(json);
+}
+
+bool stage::runServe(const ServeCommand &command, DiagnosticEngine &diags) {
+  ServedFile served(command, command.window ? command.window->second : 0);
+  if (!serve(command, served, diags, [&](const Iteration &iteration) { return command.roofline.getSeconds(iteration); }))
+    return false;
   if (command.report == ReportKind::Json) {
     llvm::json::OStream json(llvm::outs(), 2);
-    json.object([&] {
-      audience.metrics.printJson(json);
-      if (audience.list)
-        audience.list->printJson(json);
-    });
+    json.object([&] { served.printJson(json); });
     llvm::outs() << '\n';
-    return true;
+  } else {
+    served.print(llvm::outs());
   }
-  if (audience.list) {
-    audience.list->print(llvm::outs());
-    llvm::outs() << '\n';
-  }
-  audience.metrics.print(llvm::outs());
   return true;
+}
+
+//===----------------------------------------------------------------------===//
+// With a model
+//===----------------------------------------------------------------------===//
+
+/// Of which a job has a unit each: what is known of them must fit into memory, however long the file is.
+constexpr int64_t maxIterations = 100'000;
+
+static PackedUnit makeUnit(const Iteration &iteration) {
+  PackedUnit unit;
+  unit.name = getName(iteration, /*showReplica=*/false);
+  unit.decodes = llvm::all_of(iteration.sequences, [](const Sequence &sequence) { return sequence.decodes; });
+  for (const Sequence &sequence : iteration.sequences)
+    unit.sequences.push_back({sequence.newTokens, sequence.cachedTokens});
+  unit.sampled = iteration.logits;
+  return unit;
+}
+
+/// The iterations that are asked for, and the room of the caches: all blocks, or, where there is no limit, the most that are held.
+static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command, const ServedFile &served, DiagnosticEngine &diags) {
+  auto result = std::make_shared<ServedUnits>();
+  int64_t first = command.window ? command.window->first : 0,
+          last = std::min(command.window ? command.window->second : INT64_MAX, served.list.getNumSteps());
+  if (last - first > maxIterations) {
+    diags.report(SMLoc(), diag::TooManyIterations) << last - first << maxIterations;
+    return nullptr;
+  }
+  served.list.forEach([&](const Iteration &iteration) { result->units.push_back(makeUnit(iteration)); });
+  const BatchingOptions &batching = command.options.batching;
+  int64_t blocks = batching.cacheBlocks ? batching.cacheBlocks : served.mostBlocks;
+  if (__builtin_mul_overflow(blocks, batching.block, &result->room)) {
+    diags.report(SMLoc(), diag::BadServingOption)
+        << "--cache-blocks" << "at most " + std::to_string(INT64_MAX / batching.block) + " blocks of " + std::to_string(batching.block) + " tokens"
+        << std::to_string(blocks);
+    return nullptr;
+  }
+  result->sequences = batching.maxSequences;
+  return result;
+}
+
+bool stage::runRequests(Compilation &c, const DriverOptions &asked) {
+  const ServeCommand &command = *asked.requests;
+  ServedFile served(command, command.window ? std::min(command.window->second, command.window->first + maxIterations) : maxIterations);
+  DriverOptions options = asked;
+  std::unique_ptr<UnitTimes> times;
+  if (command.usesModel && !(times = UnitTimes::create(options)))
+    return false;
+  auto lasts = [&](const Iteration &iteration) {
+    return times ? times->getSeconds(makeUnit(iteration)) : command.roofline.getSeconds(iteration);
+  };
+  if (!serve(command, served, c.diags, lasts) || !(options.served = makeUnits(command, served, c.diags)))
+    return false;
+  options.servedFile = &served;
+  return compile(c, options);
 }

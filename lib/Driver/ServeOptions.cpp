@@ -11,19 +11,22 @@ namespace cl = llvm::cl;
 
 namespace {
 cl::SubCommand command("serve", "go through a file of requests as a server would");
-cl::OptionCategory category("stagec serve options");
+cl::OptionCategory category("stagec serve options", "With --requests these are options of a job, too:");
 
 /// A text that is read and checked below, so that faults have codes.
 struct Text : cl::opt<std::string> {
   Text(const char *name, const char *desc, const char *value)
-      : cl::opt<std::string>(StringRef(name), cl::desc(desc), cl::value_desc(value), cl::cat(category), cl::sub(command)) {}
+      : cl::opt<std::string>(StringRef(name), cl::desc(desc), cl::value_desc(value), cl::cat(category), cl::sub(command),
+                             cl::sub(*cl::TopLevelSubCommand)) {}
   bool isGiven() const { return getNumOccurrences() > 0; }
   std::string getFlag() const { return ("--" + ArgStr).str(); }
 };
 
 cl::opt<std::string> input(cl::Positional, cl::Required, cl::desc("<requests.jsonl>"), cl::cat(category), cl::sub(command));
 cl::list<std::string> ignored("ignore", cl::desc("Go on without <field>, which is not understood"), cl::value_desc("field"),
-                              cl::cat(category), cl::sub(command));
+                              cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
+cl::opt<std::string> requests("requests", cl::desc("Of a job with 'S = requests': go through a file of requests as a server would; iterations are the units of the job"),
+                              cl::value_desc("requests.jsonl"), cl::cat(category));
 Text tokenBudget("token-budget", "Tokens that an iteration computes at most (default: 2048)", "n");
 Text maxSequences("max-sequences", "Requests that run at a time (default: 256)", "n");
 Text chunk("chunk", "Tokens of one request that an iteration computes at most (default: no limit)", "n");
@@ -32,12 +35,12 @@ Text cacheBlocks("cache-blocks", "Blocks of the cache of a replica (default: no 
 cl::opt<Admission> admit("admit", cl::desc("What must find room in the cache for a request to be admitted"),
                          cl::values(clEnumValN(Admission::Whole, "whole", "all tokens it knows (default)"),
                                     clEnumValN(Admission::Chunk, "chunk", "those that it computes first")),
-                         cl::init(Admission::Whole), cl::cat(category), cl::sub(command));
+                         cl::init(Admission::Whole), cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
 cl::opt<Preemption> preempt("preempt", cl::desc("What becomes of the youngest request if no block is free"),
                             cl::values(clEnumValN(Preemption::Recompute, "recompute", "it computes its cache again (default)"),
                                        clEnumValN(Preemption::Swap, "swap", "its cache goes to the host and comes back"),
                                        clEnumValN(Preemption::Refuse, "refuse", "an error")),
-                            cl::init(Preemption::Recompute), cl::cat(category), cl::sub(command));
+                            cl::init(Preemption::Recompute), cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
 Text prefixStore("prefix-store", "Blocks of prompts, as hash_ids name them, that are kept beside the cache (default: no limit)", "n");
 Text prefixBlock("prefix-block", "Tokens of such a block (default: 512)", "n");
 Text draft("draft", "Tokens that a draft model proposes for each sequence and iteration (default: none)", "n");
@@ -46,8 +49,8 @@ Text replicas("replicas", "Servers that share the requests (default: 1)", "n");
 cl::opt<Dealing> deal("deal", cl::desc("Which replica a request is for"),
                       cl::values(clEnumValN(Dealing::RoundRobin, "round-robin", "one after the other (default)"),
                                  clEnumValN(Dealing::LeastLoaded, "least-loaded", "the one with the fewest requests")),
-                      cl::init(Dealing::RoundRobin), cl::cat(category), cl::sub(command));
-cl::opt<bool> lockStep("lock-step", cl::desc("All replicas iterate together"), cl::cat(category), cl::sub(command));
+                      cl::init(Dealing::RoundRobin), cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
+cl::opt<bool> lockStep("lock-step", cl::desc("All replicas iterate together"), cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
 Text prefillReplicas("prefill-replicas", "Servers that compute prompts for the others, and send them their caches (default: none)", "n");
 Text sendTime("send-time", "How long sending a cache takes, as in 2ms", "time");
 Text sendTokenTime("send-token-time", "How much longer for each token of it, as in 3us", "time");
@@ -121,7 +124,15 @@ static void readRate(const Text &text, double &result, DiagnosticEngine &diags) 
     result = number;
 }
 
-static void readRoofline(Roofline &result, DiagnosticEngine &diags) {
+/// Of a job that serves requests the rates are for what that takes, unless a file says other costs.
+static void readRoofline(ServeCommand &command, bool hasModel, DiagnosticEngine &diags) {
+  Roofline &result = command.roofline;
+  command.usesModel = hasModel && !costs.isGiven() && (peakFlops.isGiven() || bandwidth.isGiven());
+  if (command.usesModel) {
+    readRate(peakFlops, result.flopsPerSecond, diags);
+    readRate(bandwidth, result.bytesPerSecond, diags);
+    return;
+  }
   for (const Text *rate : {&peakFlops, &bandwidth})
     if (rate->isGiven() && !costs.isGiven())
       diags.report(SMLoc(), diag::FlagWithoutEffect) << rate->getFlag() << "nothing says what an iteration computes and reads (--costs)";
@@ -170,15 +181,13 @@ static void readWindow(ServeCommand &result, DiagnosticEngine &diags) {
 
 void stage::prepareServeOptions() { cl::HideUnrelatedOptions(category, command); }
 
+cl::OptionCategory &stage::getServingCategory() { return category; }
+
 bool stage::isServeCommand() { return bool(command); }
 
-ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
-  ServeCommand result;
-  result.input = input;
+/// What a server does with requests, whatever it serves.
+static void readServing(ServeCommand &result, bool hasModel, DiagnosticEngine &diags) {
   result.ignored.assign(ignored.begin(), ignored.end());
-  result.report = report;
-  if (input.empty())
-    diags.report(SMLoc(), diag::EmptyOption) << "<requests.jsonl>";
   BatchingOptions &batching = result.options.batching;
   readCount(draft, 1, 1000, batching.drafts, diags);
   // A sequence with its drafts is computed at once.
@@ -206,7 +215,7 @@ ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
   readTime(iterationTime, result.iterationTime, diags);
   readTime(tokenTime, result.tokenTime, diags);
   readTime(cachedTime, result.cachedTime, diags);
-  readRoofline(result.roofline, diags);
+  readRoofline(result, hasModel, diags);
   readWindow(result, diags);
   auto refuse = [&](const cl::Option &option, StringRef why) {
     if (option.getNumOccurrences())
@@ -226,7 +235,33 @@ ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
   }
   // A time that is not understood was reported.
   bool lasts = result.iterationTime > 0 || result.tokenTime > 0 || result.cachedTime > 0;
-  if (!lasts && !iterationTime.isGiven() && !tokenTime.isGiven() && !cachedTime.isGiven() && !costs.isGiven())
+  if (!lasts && !iterationTime.isGiven() && !tokenTime.isGiven() && !cachedTime.isGiven() && !costs.isGiven() && !result.usesModel)
     diags.report(SMLoc(), diag::NoIterationTime);
+}
+
+ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
+  ServeCommand result;
+  result.input = input;
+  result.report = report;
+  if (input.empty())
+    diags.report(SMLoc(), diag::EmptyOption) << "<requests.jsonl>";
+  readServing(result, /*hasModel=*/false, diags);
+  return result;
+}
+
+std::optional<ServeCommand> stage::readRequests(DiagnosticEngine &diags) {
+  if (!requests.getNumOccurrences()) {
+    for (auto &entry : cl::getRegisteredOptions(*cl::TopLevelSubCommand))
+      if (llvm::is_contained(entry.second->Categories, &category) && entry.second->getNumOccurrences())
+        diags.report(SMLoc(), diag::FlagWithoutEffect) << ("--" + entry.second->ArgStr).str() << "there are no requests (--requests)";
+    return std::nullopt;
+  }
+  ServeCommand result;
+  result.input = requests;
+  if (requests.empty())
+    diags.report(SMLoc(), diag::EmptyOption) << "--requests";
+  readServing(result, /*hasModel=*/true, diags);
+  if (result.options.replicas > 1 || result.options.prefillReplicas)
+    diags.report(SMLoc(), diag::RequestsOfReplicas);
   return result;
 }

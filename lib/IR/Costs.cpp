@@ -133,6 +133,10 @@ static OpCost getComputeCost(const Graph &graph, const Op &op) {
   cost.bytes = op.def->isView ? graph.sizes.zero() : getDeclaredBytes(graph.sizes, *op.def, sizes, area);
   if (!cost.bytes)
     cost.bytes = getTrafficBytes(graph, op);
+  // Where a unit has nothing of a dim the op does not even read its weights.
+  for (const Extent &extent : op.extents)
+    if (extent.dim && extent.dim->isOptional)
+      cost.bytes = cost.bytes * min(graph.sizes.one(), extent.size);
   // What is added to a buffer is written, and the buffer is read before.
   for (auto &result : op.getResults())
     if (const Op *accumulation = getFusedAccumulation(graph, result.get()))

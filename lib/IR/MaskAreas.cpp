@@ -27,10 +27,14 @@
 // One row is no triangle: a decode step's query over T cached keys and its own counts
 // T + 1.
 //
+// Of packed sequences each has an area of its own. What one has is an expression over its sizes, once for several rows and once for
+// one, whose sum over the sequences units bind (SequenceSum); twice the area, as a triangle's may be a half.
+//
 // Limits: ranges double with each change from blocked to mirrored axes of one index.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/Costs.h"
+#include "stage/IR/Packing.h"
 
 using namespace stage;
 
@@ -42,8 +46,9 @@ struct Range {
 
 class MaskArea {
 public:
-  MaskArea(const Graph &graph, const Op &op, const Mask &mask)
-      : graph(graph), sizes(graph.sizes), op(op), mask(mask), rows(op.extents[mask.rows].size),
+  /// Unless `isSingle` says so, that there is one row only follows from the binding.
+  MaskArea(const Graph &graph, const Op &op, const Mask &mask, std::optional<bool> isSingle = std::nullopt)
+      : graph(graph), sizes(graph.sizes), op(op), mask(mask), isSingle(isSingle), rows(op.extents[mask.rows].size),
         columns(op.extents[mask.columns].size), offset(mask.kind == Mask::Kind::Causal && mask.amount ? mask.amount
                                                                                                     : sizes.zero()) {}
 
@@ -51,10 +56,11 @@ public:
     if (isHalf())
       return getLocalLength(mask.rows) * getLocalLength(mask.columns) / 2;
     auto rowRanges = getRanges(mask.rows), columnRanges = getRanges(mask.columns);
-    bool isWhole = getAxes(mask.columns).empty() && !getOrigin(mask.columns);
+    // What a kept window leaves out no row sees: all of the plane that is cut off is a corner of its first column, which counts.
+    bool isWindow = keepsWindow(), isWhole = isWindow || (getAxes(mask.columns).empty() && !getOrigin(mask.columns));
     // With all columns and no more rows no row is cut short, and no `min` is needed.
     Size firstRow = getOrigin(mask.rows) ? getOrigin(mask.rows) : sizes.zero();
-    bool fits = isWhole && columns == firstRow + rows + offset;
+    bool fits = isWindow || (isWhole && columns == firstRow + rows + offset);
     if (mask.kind != Mask::Kind::Full && isSingleRow() && getAxes(mask.rows).empty())
       rowRanges.clear();
     Size area = sizes.zero();
@@ -71,6 +77,8 @@ public:
         first = max(firstRow + 1 - mask.amount, first);
       else if (mask.kind == Mask::Kind::Blocks)
         first = firstRow.floorDiv(mask.amount) * mask.amount;
+      if (fits)
+        return last - first;
       for (const Range &t : columnRanges)
         area = area + min(t.end, last) - min(t.begin, last) - (min(t.end, first) - min(t.begin, first));
     }
@@ -92,11 +100,24 @@ private:
            llvm::all_of(llvm::zip(rowAxes, columnAxes), isSame);
   }
 
+  /// The columns are those that some row has in its window, and no more: what a cache keeps of it, and the rows' own.
+  bool keepsWindow() const {
+    if (mask.kind != Mask::Kind::Window || !getOrigin(mask.columns) || !getOrigin(mask.rows) || !getAxes(mask.columns).empty())
+      return false;
+    Size kept = columns;
+    for (const SequenceSum &sum : graph.sums)
+      if (sum.symbol == columns.getSymbol())
+        kept = sum.ofSeveral;
+    return kept == min(getOrigin(mask.rows) + rows, mask.amount - 1 + rows);
+  }
+
   Size getLocalLength(unsigned index) const {
     return op.extents[index].size / graph.mesh.getGroupSymbol(sizes, getAxes(index));
   }
 
   bool isSingleRow() const {
+    if (isSingle)
+      return *isSingle;
     SizeValue value = evaluateCount(rows, graph.binding);
     return value && value.value.num == 1;
   }
@@ -194,13 +215,36 @@ private:
   SizeContext &sizes;
   const Op &op;
   const Mask &mask;
+  std::optional<bool> isSingle;
   Size rows, columns, offset;
 };
 } // namespace
 
-Size stage::getLocalMaskArea(const Graph &graph, const Op &op) {
+static const Mask *findMask(const Op &op) {
   if (!op.def)
-    return Size();
+    return nullptr;
   const OpDef &masked = op.def->vjpOf ? *op.def->vjpOf : *op.def;
-  return masked.mask ? MaskArea(graph, op, *masked.mask).run() : Size();
+  return masked.mask ? &*masked.mask : nullptr;
+}
+
+Size stage::getLocalMaskArea(const Graph &graph, const Op &op) {
+  const Mask *mask = findMask(op);
+  if (!mask)
+    return Size();
+  SequenceSum packed = getTwiceMaskArea(graph, op);
+  const SequenceSum *sum = packed.ofSeveral ? findSum(graph, packed) : nullptr;
+  return sum ? graph.sizes.symbol(sum->symbol) / 2 : MaskArea(graph, op, *mask).run();
+}
+
+Size stage::ofOnePosition(const Graph &graph, Size ofSeveral, const Dim &rows) {
+  return substitute(ofSeveral, [&](llvm::StringRef symbol) { return graph.sizes.symbol(symbol) == rows.size ? graph.sizes.one() : Size(); });
+}
+
+SequenceSum stage::getTwiceMaskArea(const Graph &graph, const Op &op) {
+  const Mask *mask = findMask(op);
+  const Dim *rows = mask ? op.extents[mask->rows].dim : nullptr;
+  if (!rows || !rows->isPacked)
+    return {};
+  auto getTwice = [&](bool isSingle) { return MaskArea(graph, op, *mask, isSingle).run() * 2; };
+  return {"", getTwice(/*isSingle=*/false), ofOnePosition(graph, getTwice(/*isSingle=*/true), *rows), op.loc};
 }

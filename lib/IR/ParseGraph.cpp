@@ -54,6 +54,7 @@ bool TextParser::parseItem() {
       {"require", &TextParser::parseObligation},
       {"rule", &TextParser::parseRule},
       {"slow", &TextParser::parseSlowRanks},
+      {"sum", &TextParser::parseSum},
       {"pipeline", &TextParser::parsePipeline},
       {"stream", &TextParser::parseStream},
       {"op", &TextParser::parseOpDef},
@@ -94,7 +95,7 @@ bool TextParser::parseDim() {
     } while (consume(","));
   }
   Size size = graph.sizes.symbol(name);
-  if (consume("=") && !parseSize(size, {"of", "from"}))
+  if (consume("=") && !parseSize(size, {"of", "from", "packed", "optional"}))
     return false;
   llvm::SmallVector<const Dim *, 2> parts;
   if (consume("of") && !parseList("(", ")", [&] {
@@ -109,14 +110,17 @@ bool TextParser::parseDim() {
       }))
     return false;
   Size origin;
-  if (consume("from") && !parseSize(origin))
+  if (consume("from") && !parseSize(origin, {"packed", "optional"}))
     return false;
+  bool isPacked = consume("packed"), isOptional = consume("optional");
   if (graph.findDim(name)) {
     diags.report(at.getLoc(), diag::IRRedefinition) << name;
     return expect(";");
   }
   Dim *dim = graph.addDim(name, size, at.getLoc());
   dim->origin = origin;
+  dim->isPacked = isPacked;
+  dim->isOptional = isOptional;
   dim->aliases = std::move(aliases);
   dim->parts = std::move(parts);
   return expect(";");
@@ -446,6 +450,17 @@ bool TextParser::parseReduction(Rule &rule) {
   return rule.overlap == Rule::Overlap::None || expect("backward");
 }
 
+/// `sum pairs.0 = 2*S*context - S^2 or 2*context;`
+bool TextParser::parseSum() {
+  SequenceSum sum;
+  sum.loc = token.getLoc();
+  if (!parseIdentifier(sum.symbol, "a name") || !expect("=") || !parseSize(sum.ofSeveral, {"or"}) || !expect("or") ||
+      !parseSize(sum.ofOne))
+    return false;
+  graph.sums.push_back(std::move(sum));
+  return expect(";");
+}
+
 bool TextParser::parseSlowRanks() {
   SlowRanks slow;
   slow.loc = token.getLoc();
@@ -581,8 +596,12 @@ bool TextParser::parsePipeline() {
       parsed = parseName(pipeline.scheduleName, "the schedule's name");
     } else if (consume("units")) {
       parsed = parseUnitList();
+    } else if (consume("names")) {
+      do
+        parsed = parseQuoted(pipeline.unitNames.emplace_back(), "the name of a unit");
+      while (parsed && consume(","));
     } else {
-      return fail("'chunks', 'copies', 'placement', 'split', 'place', 'schedule' or 'units'");
+      return fail("'chunks', 'copies', 'placement', 'split', 'place', 'schedule', 'units' or 'names'");
     }
     if (!parsed || !expect(";"))
       return false;

@@ -30,6 +30,8 @@ public:
       printRule(rule);
     for (const SlowRanks &slow : graph.slowRanks)
       printSlowRanks(slow);
+    for (const SequenceSum &sum : graph.sums)
+      os << "  sum " << sum.symbol << " = " << sum.ofSeveral << " or " << sum.ofOne << ";\n";
     printPipeline();
     if (graph.prefetch)
       os << "  prefetch " << graph.prefetch << ";\n";
@@ -57,7 +59,7 @@ private:
       }
       if (dim->origin)
         os << " from " << dim->origin;
-      os << ";\n";
+      os << (dim->isPacked ? " packed" : "") << (dim->isOptional ? " optional" : "") << ";\n";
     }
   }
 
@@ -310,6 +312,11 @@ private:
           },
           " ");
       os << "\";\n";
+    }
+    if (!pipeline.unitNames.empty()) {
+      os << "    names ";
+      llvm::interleaveComma(pipeline.unitNames, os, [&](const std::string &name) { printQuoted(os, name); });
+      os << ";\n";
     }
     os << "  }\n";
   }

@@ -141,6 +141,7 @@ private:
   bool parseObligation();
   bool parseRule();
   bool parseSlowRanks();
+  bool parseSum();
   std::optional<PathPattern> parsePattern();
   bool parsePipeline();
   bool parseStream();

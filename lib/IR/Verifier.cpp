@@ -36,6 +36,8 @@ public:
       if (!phase.empty())
         verifyTerminator(phase);
     }
+    if (!diags.hasErrors())
+      verifyPacking(context);
   }
 
 private:

@@ -93,6 +93,8 @@ bool verifyCache(VerifierContext &context, const Op &op);
 bool verifyAppend(VerifierContext &context, const Op &op);
 /// What is appended to, or written, is a cache; nothing of the unit uses it behind that, as `isBehind` says of an op.
 bool verifyCacheUse(VerifierContext &context, const Op &op, llvm::function_ref<bool(const Op &)> isBehind);
+/// V19: what ops do with packed dims, and the sums over sequences.
+void verifyPacking(VerifierContext &context);
 /// V10: every operand has the sharding that the op needs, every result the one it is made with.
 void verifyCommunication(VerifierContext &context, const Op &op);
 

@@ -21,10 +21,23 @@ static bool fail(VerifierContext &context, const Op &op, const llvm::Twine &faul
   return false;
 }
 
-/// Calls `f` with the binding of each environment and words for it, until it gives a fault.
-static std::string findInEnvironments(const Graph &graph,
+/// Per environment, whether units of the op's phase have it; of all, if nobody says which units there are.
+static std::vector<bool> findEnvironments(const Graph &graph, const Op &op) {
+  std::vector<bool> runs(graph.pipeline.environments.size(), graph.pipeline.units.empty());
+  for (const std::vector<Unit> &units : graph.pipeline.units)
+    for (const Unit &unit : units)
+      if (unit.kind == op.getBlock()->getPhase())
+        runs[unit.environment] = true;
+  return runs;
+}
+
+/// Calls `f` with the binding of each environment in which the op runs and words for it, until it gives a fault.
+static std::string findInEnvironments(const Graph &graph, const Op &op,
                                       llvm::function_ref<std::string(const SizeBinding &, const std::string &)> f) {
+  std::vector<bool> runs = findEnvironments(graph, op);
   for (unsigned number = 0; number < graph.pipeline.environments.size(); ++number) {
+    if (op.kind == OpKind::Append && !runs[number])
+      continue;
     std::string units = number ? " in units with " + toString(graph.pipeline.environments[number]) : "";
     if (std::string fault = f(graph.getBinding(number), units); !fault.empty())
       return fault;
@@ -35,7 +48,7 @@ static std::string findInEnvironments(const Graph &graph,
 bool stage::verifyCache(VerifierContext &context, const Op &op) {
   if (context.graph.training)
     return fail(context, op, "a graph that trains has no caches");
-  std::string fault = findInEnvironments(context.graph, [&](const SizeBinding &binding, const std::string &units) -> std::string {
+  std::string fault = findInEnvironments(context.graph, op, [&](const SizeBinding &binding, const std::string &units) -> std::string {
     if (!op.entries)
       return "";
     SizeValue entries = evaluateCount(op.entries, binding), entry = evaluateCount(op.entry, binding);
@@ -77,7 +90,7 @@ bool stage::verifyAppend(VerifierContext &context, const Op &op) {
     if (context.diags.getNumErrors() != errorsBefore)
       return false;
   }
-  std::string fault = findInEnvironments(context.graph, [&](const SizeBinding &binding, const std::string &units) -> std::string {
+  std::string fault = findInEnvironments(context.graph, op, [&](const SizeBinding &binding, const std::string &units) -> std::string {
     auto get = [&](const TensorType &type) { return evaluateCount(type.shape[op.dim].size, binding); };
     SizeValue capacity = get(cache), length = get(all), count = get(added);
     if (op.isRolling) {

@@ -416,6 +416,11 @@ std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &ex
       subscripts.push_back(position(index));
       continue;
     }
+    if (extent.dim && extent.dim->isPacked) {
+      diags.report(range->loc(), diag::NotSupportedYet).range(range->range)
+          << "positions of a table in units of several requests, each of which begins with the first";
+      return std::nullopt;
+    }
     // Positions of a table, by those of a sequence that goes on: there must be one for the last.
     if (extent.dim && extent.dim->origin)
       graph.obligations.add(Obligations::Kind::AtMost, graph.sizes.symbol(sema::roomDim), value->type.shape[d].size,

@@ -24,6 +24,8 @@
 //
 //   dim context;  dim step from context - step;
 //
+// Of requests (PackedSequences.cpp) all these dims have positions of several sequences.
+//
 // Units bind `context`, and `g`, the number of their batch, which has caches of its own.
 //
 // Limits: caches of positions grow along the dim S. Of a prefill in chunks the logits of each chunk's
@@ -32,6 +34,7 @@
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
 #include "stage/Schedule/InferenceSymbols.h"
+#include "stage/IR/Packing.h"
 #include "stage/IR/Text.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Builtins.h"
@@ -94,8 +97,12 @@ bool ModuleLowering::lowerInference() {
     context = addDim(sema::contextDim, inference.length ? inference.chunk : inference.begin + inference.tokens);
   graph.binding.bind(sema::roomDim, inference.getRoom());
   graph.binding.bind(batchSymbol, 0);
+  if (inference.servesRequests) {
+    context->isPacked = true;
+    graph.binding.bind(sema::servedDim, inference.served->sequences);
+  }
   // Without prefill no unit goes forward: then it is elaborated as decode steps are.
-  bool isPrefilled = inference.length > 0;
+  bool isPrefilled = inference.prefills();
   evaluator.setPhase({/*decoding=*/!isPrefilled, /*continuing=*/!isPrefilled || inference.isChunked()});
   if (!lowerPhase(graph.getForward()) || !checkReads(graph.getForward(), diags))
     return false;
@@ -105,7 +112,7 @@ bool ModuleLowering::lowerInference() {
   if (!inference.allLogits)
     takeLastPositions(graph, sequence, sema::sampledDim);
   if (!inference.decodes())
-    return true;
+    return !inference.servesRequests || packSequences(graph, inference, diags);
   isDecoding = true;
   evaluator.setPhase({/*decoding=*/true, /*continuing=*/true});
   numLoops = 0;
@@ -113,11 +120,13 @@ bool ModuleLowering::lowerInference() {
     entry.second.isFilled = false;
   sequence = addDim(sema::stepDim, inference.tokens);
   sequence->origin = context->size - sequence->size;
+  sequence->isPacked = inference.servesRequests;
   Block &decode = graph.getPhase(PhaseKind::Decode);
   bool isGood = lowerPhase(decode);
   evaluator.setPhase({});
   eraseUnusedInputs(decode);
-  return isGood && checkReads(decode, diags) && checkPositions(decode);
+  return isGood && checkReads(decode, diags) && checkPositions(decode) &&
+         (!inference.servesRequests || packSequences(graph, inference, diags));
 }
 
 static bool holdsCache(const Value *value) { return value->getOp() && value->getOp()->kind == OpKind::Cache; }
@@ -160,6 +169,7 @@ void ModuleLowering::noteSequence(llvm::StringRef name, const CTValue &dim) {
   sequence = const_cast<Dim *>(static_cast<const Dim *>(dim.getTag()));
   if (job.inference->isChunked() && !job.inference->isWhole)
     sequence->origin = context->size - sequence->size;
+  sequence->isPacked = job.inference->servesRequests;
 }
 
 //===----------------------------------------------------------------------===//
@@ -218,7 +228,9 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
       Size room = graph.sizes.symbol(sema::roomDim);
       for (unsigned d = 0; d < kept.getNumDims(); ++d)
         if (Extent &extent = kept.shape[d]; extent.dim && extent.dim == sequence) {
-          extent = {nullptr, last ? min(last, room) : room};
+          // Of requests each keeps as many.
+          Size sequences = job.inference->servesRequests ? graph.sizes.symbol(sema::servedDim) : graph.sizes.one();
+          extent = {nullptr, last ? min(last * sequences, room) : room};
           cache.along = d;
         }
       if (job.microbatches > 1) {
@@ -229,6 +241,10 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
     Value *value = op->addResult(hasCaches() ? kept : *type, path);
     if (!constrain(*value, *stmt.type))
       return false;
+    if (job.inference && job.inference->servesRequests && !cache.along) {
+      diags.report(name.loc(), diag::NotSupportedYet).range(name.range) << "a state in units of several requests, each of which has its own";
+      return false;
+    }
     cache.value = value;
     cache.last = last;
     cache.window = last && stmt.isPast ? last + 1 : last;
@@ -354,6 +370,8 @@ std::optional<sema::CTValue> ModuleLowering::lowerAppend(const ast::CallExpr &ca
 /// Of the last positions those that this phase's see: `last - 1` before the first of them, if there are as many.
 Extent ModuleLowering::getWindow(Size last) {
   Size size = min(context->size, last - 1 + sequence->size);
+  if (context->isPacked)
+    return getPackedWindow(size);
   for (auto &dim : graph.dims)
     if (dim->size == size && dim->origin)
       return {dim.get(), size};
@@ -365,13 +383,29 @@ Extent ModuleLowering::getWindow(Size last) {
   return {dim, size};
 }
 
+/// Of several sequences: the sum of the windows of each, which is `size` of one.
+Extent ModuleLowering::getPackedWindow(Size size) {
+  SequenceSum sum{"", size, ofOnePosition(graph, size, *sequence), job.stepRange.Start};
+  if (const SequenceSum *known = findSum(graph, sum))
+    return {graph.findDim(known->symbol), graph.sizes.symbol(known->symbol)};
+  for (unsigned number = 0; !dimNames.insert(sum.symbol = "recent" + std::to_string(number)).second;)
+    ++number;
+  Dim *dim = graph.addDim(sum.symbol, graph.sizes.symbol(sum.symbol), job.stepRange.Start);
+  dim->origin = context->size - dim->size;
+  dim->isPacked = true;
+  graph.sums.push_back(sum);
+  return {dim, dim->size};
+}
+
 //===----------------------------------------------------------------------===//
 // What units bind
 //===----------------------------------------------------------------------===//
 
 /// Each batch is prefilled, then all do one decode step after the other.
-std::vector<Unit> stage::listUnits(const sema::BoundJob &job, Environments &environments) {
+std::vector<Unit> stage::listUnits(const sema::BoundJob &job, const Graph &graph, Environments &environments) {
   const sema::BoundInference &inference = *job.inference;
+  if (inference.servesRequests)
+    return listPackedUnits(*inference.served, graph, environments);
   std::vector<Unit> units;
   auto add = [&](PhaseKind kind, int64_t batch, UnitBindings bindings) {
     if (job.microbatches > 1)

@@ -23,6 +23,11 @@ class LastPositions {
 public:
   LastPositions(Graph &graph, const Dim *sequence, llvm::StringRef name) : graph(graph), sequence(sequence) {
     Size before = sequence->origin ? sequence->origin : graph.sizes.zero();
+    if (sequence->isPacked) { // units say of how many sequences the last position is wanted, if of any
+      sampled = graph.addDim(name, graph.sizes.symbol(name), sequence->loc);
+      sampled->isOptional = true;
+      return;
+    }
     sampled = graph.addDim(name, graph.sizes.one(), sequence->loc);
     sampled->origin = before + sequence->size - 1;
   }

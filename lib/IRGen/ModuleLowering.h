@@ -62,6 +62,7 @@ private:
   bool isCacheCall(const ast::CallExpr &call, const Environment &env) const;
   bool checkPositions(Block &block);
   Extent getWindow(Size last);
+  Extent getPackedWindow(Size size);
   Value *findState(const Place &place, llvm::StringRef path) const;
   void addState(const Place &place, Value *value);
 
@@ -156,7 +157,12 @@ private:
 /// What is returned is made of the last position of `sequence` only, in a dim that gets this name (LastPositions.cpp).
 void takeLastPositions(Graph &graph, const Dim *sequence, llvm::StringRef name);
 /// The units of a job that infers, which all stages run (InferenceLowering.cpp).
-std::vector<Unit> listUnits(const sema::BoundJob &job, Environments &environments);
+std::vector<Unit> listUnits(const sema::BoundJob &job, const Graph &graph, Environments &environments);
+/// What masks keep of several sequences becomes sums that units bind, and all has the values of the first units (PackedSequences.cpp). False after
+/// errors: ops that need other positions of a sequence than a mask says.
+bool packSequences(Graph &graph, const sema::BoundInference &inference, DiagnosticEngine &diags);
+/// The units of a job that serves requests.
+std::vector<Unit> listPackedUnits(const ServedUnits &served, const Graph &graph, Environments &environments);
 
 /// Writes mesh and rules of the strategy and the schedule into the graph. False after errors.
 void lowerMesh(Graph &graph, const sema::BoundJob &job);

@@ -484,8 +484,11 @@ private:
   /// All stages run the units in one order.
   void lowerUnits() {
     PipelineInfo &info = graph.pipeline;
-    std::vector<Unit> units = listUnits(job, info.environments);
+    std::vector<Unit> units = listUnits(job, graph, info.environments);
     graph.microbatches = units.size();
+    if (job.inference->servesRequests)
+      for (const PackedUnit &unit : job.inference->served->units)
+        info.unitNames.push_back(unit.name);
     info.units.assign(info.axis ? graph.mesh[*info.axis].size : 1, units);
   }
 

@@ -34,6 +34,11 @@ static std::vector<bool> findIterated(const OpDef &op) {
 }
 
 bool stage::checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags) {
+  for (auto &dim : graph.dims)
+    if (dim->isPacked) {
+      diags.report(dim->loc, diag::ProofOfRequests) << dim->name;
+      return false;
+    }
   constexpr double most = 2e8;
   double work = 0;
   auto visit = [&](auto &self, Block &block, double times) -> void {

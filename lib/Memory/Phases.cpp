@@ -81,7 +81,8 @@ static void addCaches(Report &report) {
   std::optional<__int128> more = sumCaches(report, binding);
   report.caches = CacheReport{*bytes, more ? *more - *bytes : 0, *room, 0};
   std::optional<int64_t> sequences = graph.binding.lookup(sequencesSymbol);
-  if (!sequences)
+  bool isPacked = llvm::any_of(graph.dims, [](auto &dim) { return dim->isPacked; }); // of as many as come
+  if (!sequences || isPacked)
     return;
   report.caches->sequences = *sequences;
   for (const StageProgram &stage : report.program->stages)

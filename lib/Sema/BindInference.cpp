@@ -11,6 +11,11 @@
 // decoded. `tokens = k` adds k positions in a step, as verifying k drafted tokens does:
 // T goes from a to b by k.
 //
+//   infer(S = requests)
+//
+// The sequences are those of requests, a few of which run at a time: units take positions of
+// several, and which they are a simulated server says (serveRequests).
+//
 //===----------------------------------------------------------------------===//
 #include "BindInference.h"
 #include "JobWords.h"
@@ -23,6 +28,8 @@ using namespace stage::sema;
 constexpr int64_t maxSteps = 1'000'000;
 
 int64_t BoundInference::getRoom() const {
+  if (servesRequests)
+    return served->room;
   return decodes() ? begin + (end - begin + tokens - 1) / tokens * tokens : length;
 }
 
@@ -73,6 +80,15 @@ static bool bindSteps(Evaluator &evaluator, const ast::ForArgExpr &steps, const 
   inference.begin = *begin;
   inference.end = *end;
   return true;
+}
+
+bool stage::sema::bindServing(Evaluator &evaluator, const ast::CallExpr &step, int64_t stages, BoundJob &job) {
+  job.inference.emplace().servesRequests = true;
+  if (stages == 1)
+    return true;
+  // An iteration begins when the one before it has ended.
+  evaluator.getDiags().report(step.loc(), diag::IterationsInFlight).range(step.range) << stages;
+  return false;
 }
 
 bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step, const ast::ForArgExpr *steps,
@@ -130,7 +146,16 @@ void stage::sema::shortenInference(BoundJob &job, int64_t length, SizeBinding &b
   binding.bind(sequenceDim, getUnitLength(inference, job.strategy.getNumRanks()));
 }
 
+void stage::sema::serveRequests(BoundJob &job, std::shared_ptr<const ServedUnits> served, SizeBinding &binding) {
+  job.inference->served = std::move(served);
+  binding.bind(sequenceDim, getUnitLength(*job.inference, job.strategy.getNumRanks()));
+}
+
 int64_t stage::sema::getUnitLength(const BoundInference &inference, int64_t numRanks) {
+  if (inference.served)
+    for (const PackedUnit &unit : inference.served->units)
+      if (!unit.decodes)
+        return unit.countTaken();
   if (inference.length)
     return inference.chunk;
   int64_t divides = 2 * numRanks;

@@ -15,6 +15,9 @@ using StepValue = std::pair<const ast::Expr *, const Environment *>;
 bool bindInference(Evaluator &evaluator, const ast::CallExpr &step, const ast::ForArgExpr *steps, const Environment &env,
                    std::optional<int64_t> length, llvm::function_ref<StepValue(StringRef)> find, BoundJob &job);
 
+/// The same for a step that serves requests, on so many stages of a pipeline.
+bool bindServing(Evaluator &evaluator, const ast::CallExpr &step, int64_t stages, BoundJob &job);
+
 /// What S is: positions of a unit of prefill. Where there is none, a number that all axes divide: the block is there then, for its
 /// parameters, and no unit runs it.
 int64_t getUnitLength(const BoundInference &inference, int64_t numRanks);

@@ -44,7 +44,7 @@ private:
   std::optional<JobCall> readCall(StringRef name);
   bool bindStrategyEntry();
   bool bindStep();
-  bool bindBatch(const ast::Ident &dim, int64_t batch, SMRange range);
+  bool bindBatch(const ast::Ident &dim, std::optional<int64_t> given, SMRange range);
   bool bindStepDim(const ast::Ident &dim, const ast::Expr *value, const Environment &env);
   bool bindOptimizer(const ast::Expr *value, const Environment &env);
   bool bindClip(const ast::Expr &expr, const Environment &env);
@@ -264,7 +264,7 @@ bool JobBinder::bindStepDim(const ast::Ident &dim, const ast::Expr *value, const
 
 /// The ranks that hold different sequences are those along the axes that split the batch of the inputs: what a rule
 /// for the dim says; without one, what a rule for a pattern or an annotation of an input says, if it means an input.
-bool JobBinder::bindBatch(const ast::Ident &dim, int64_t batch, SMRange range) {
+bool JobBinder::bindBatch(const ast::Ident &dim, std::optional<int64_t> given, SMRange range) {
   std::string qualified = (job.model->name.name + "." + dim.name).str();
   auto isBatch = [&](StringRef name) { return name == dim.name || name == qualified; };
   const ast::AxisListSyntax *axes = nullptr;
@@ -309,7 +309,7 @@ bool JobBinder::bindBatch(const ast::Ident &dim, int64_t batch, SMRange range) {
   else if (axes)
     for (StringRef axis : job.strategy.expand(*axes))
       job.batchRanks *= job.strategy.findAxis(axis)->size;
-  int64_t ranks = job.batchRanks;
+  int64_t ranks = job.batchRanks, batch = given.value_or(ranks);
   if (!job.microbatch) { // of inference: all at once, or a batch for each stage of a pipeline
     int64_t stages = getNumStages();
     job.microbatch = std::max<int64_t>(batch % (ranks * stages) ? batch / ranks : batch / ranks / stages, 1);
@@ -385,6 +385,22 @@ bool JobBinder::bindStep() {
     auto found = given.find(name);
     return found == given.end() ? Value() : Value(found->second->value, &env);
   };
+  // `S = requests`: there a file says all else.
+  auto [lengths, ofLengths] = find(sequenceDim);
+  bool servesRequests = false;
+  if (auto *name = llvm::dyn_cast_or_null<ast::NameExpr>(lengths); name && name->name == requestsWord && !job.isTraining) {
+    std::optional<CTValue> word = evaluator.evaluate(lengths, *ofLengths);
+    servesRequests = word && word->getKind() == CTValue::Kind::Word;
+  }
+  for (StringRef word : {batchDim, microbatchWord, chunkWord, tokensWord, logitsWord})
+    if (const ast::Expr *value = servesRequests ? find(word).first : nullptr) {
+      diags.report(value->loc(), diag::RequestsSay).range(value->range) << word;
+      return false;
+    }
+  if (servesRequests && steps) {
+    diags.report(steps->loc(), diag::RequestsSay).range(steps->range) << "for";
+    return false;
+  }
   bool hasBatch = llvm::any_of(dims, [](const ast::Ident &dim) { return dim.name == batchDim; });
   job.microbatch = job.isTraining;
   if (auto [value, where] = find(microbatchWord); value) {
@@ -402,7 +418,12 @@ bool JobBinder::bindStep() {
     ok &= bindClip(*value, *where);
   for (const ast::Ident &dim : dims) {
     auto [value, where] = find(dim.name);
-    if (value) {
+    if (servesRequests && dim.name == batchDim) { // all of a unit's sequences are one row of positions
+      job.stepDims.push_back({dim, CTValue::size(sizes.symbol(dim.name)), step->range});
+      ok &= bindBatch(dim, std::nullopt, step->range);
+      continue;
+    }
+    if (value && !(servesRequests && dim.name == sequenceDim)) {
       ok &= bindStepDim(dim, value, *where);
       continue;
     }
@@ -425,6 +446,8 @@ bool JobBinder::bindStep() {
       diags.report(step->loc(), diag::InferredBatch).range(step->range) << job.model->name.name << needed;
       return false;
     }
+  if (servesRequests)
+    return bindServing(evaluator, *step, getNumStages(), job);
   ok = bindInference(evaluator, *step, steps, env, binding.lookup(sequenceDim), find, job);
   if (!ok)
     return false;

@@ -18,6 +18,8 @@ constexpr llvm::StringRef microbatchWord = "microbatch", optimizerWord = "optimi
 /// Those of inference: positions that a unit of prefill takes, those that a decode step adds, and whose logits are made.
 constexpr llvm::StringRef chunkWord = "chunk", tokensWord = "tokens", logitsWord = "logits", lastWord = "last",
                           allWord = "all";
+/// The value of S for which a file has the sequences.
+constexpr llvm::StringRef requestsWord = "requests";
 /// The dim of sequences: a step gives its global size, the graph has that of one microbatch.
 constexpr llvm::StringRef batchDim = "B";
 

@@ -102,7 +102,9 @@ void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext 
     if (inference->length)
       os << "    prefill " << inference->length << " in chunks of " << inference->chunk
          << (inference->allLogits ? ", all logits\n" : "\n");
-    if (inference->decodes())
+    if (inference->servesRequests)
+      os << "    serve " << inference->served->units.size() << " iterations of requests\n";
+    else if (inference->decodes())
       os << "    decode from " << inference->begin << " to " << inference->end << " by " << inference->tokens << "\n";
   }
   const BoundPrecision &precision = job.precision;

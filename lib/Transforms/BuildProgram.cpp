@@ -24,6 +24,7 @@
 #include "CrossingValues.h"
 #include "PipelineLayout.h"
 #include "ProgramLimits.h"
+#include "stage/IR/Packing.h"
 #include "stage/IR/Costs.h"
 #include "stage/Schedule/Schedule.h"
 #include "stage/Transforms/Diagnostics.h"
@@ -51,6 +52,8 @@ public:
     graph.walk([&](Op &op) {
       if (op.ring)
         diags.report(op.loc, diag::RingNotUnrolled) << op.def->name << op.def->indices[*op.ring].name;
+      if (splitsSequences(op))
+        diags.report(op.loc, diag::PackedRowsSplit) << op.def->name;
     });
     if (diags.hasErrors())
       return nullptr;

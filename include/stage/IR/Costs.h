@@ -50,7 +50,8 @@ bool hasNode(const Graph &graph, const Op &op);
 /// An accumulation that is an addition of its own.
 bool isSeparateAccumulation(const Graph &graph, const Op &op);
 
-/// Pairs that the mask of a compute op keeps on a rank, exact for every layout; null if the op has no mask.
+/// Pairs that the mask of a compute op keeps on a rank, exact for every layout; null if the op has no mask. Of rows that are packed
+/// half of what the graph's sum of twice the area is.
 Size getLocalMaskArea(const Graph &graph, const Op &op);
 
 /// Local sizes of the indices of a compute op, in the order of its OpDef.

@@ -374,6 +374,7 @@ struct PipelineInfo {
   /// Per stage the units in order; made from the schedule program.
   std::vector<std::vector<Unit>> units;
   Environments environments; ///< Of the units.
+  std::vector<std::string> unitNames; ///< By microbatch; empty: they have none of their own.
   std::string scheduleName;
   SMLoc loc;
 };
@@ -383,6 +384,15 @@ struct PipelineInfo {
 struct SlowRanks {
   llvm::SmallVector<std::pair<AxisId, int64_t>, 4> coordinates; ///< Each axis once.
   Size factor;                                                  ///< A constant above 0.
+  SMLoc loc;
+};
+
+/// `sum pairs.0 = 2*S*context - S^2 or 2*context;`: units bind the symbol to the sum, over their sequences, of the first size, or, of a
+/// sequence of which they take one position, of the second. In these the sizes of packed dims, and symbols of sums before this one, are
+/// those of a sequence.
+struct SequenceSum {
+  std::string symbol;
+  Size ofSeveral, ofOne;
   SMLoc loc;
 };
 
@@ -409,6 +419,7 @@ public:
   Obligations obligations;
   std::vector<Rule> rules;
   std::vector<SlowRanks> slowRanks;
+  std::vector<SequenceSum> sums;
   Precision precision;
   Optimizer optimizer;
   PipelineInfo pipeline;

@@ -158,8 +158,11 @@ struct Program {
 
   /// What its stages run for microbatches and, if asked for, once per step.
   Schedule getSchedule(bool withStep) const;
-  /// `F0`, or `F0.1` if ranks have several chunks.
-  std::string getUnitName(const Unit &unit) const { return unit.str(numChunks > 1); }
+  /// `F0`, or `F0.1` if ranks have several chunks, or the name that the unit was given.
+  std::string getUnitName(const Unit &unit) const {
+    bool isNamed = isForward(unit.kind) && !graph->pipeline.unitNames.empty();
+    return isNamed ? graph->pipeline.unitNames[unit.microbatch] : unit.str(numChunks > 1);
+  }
 };
 
 /// Calls `f` for every op of the templates of a stage, once each, bodies of repeats included.

@@ -58,6 +58,11 @@ struct Dim {
   /// The position that its first element has in the sequence of which it is a part, which is what an index over it says in
   /// formulas and masks: of the tokens of a decode step, how many there have been before. Null: 0.
   Size origin;
+  /// It has positions of several sequences, one behind the other: units bind its size, the sum over their sequences. An origin, and what
+  /// SequenceSums are made of, is of each sequence.
+  bool isPacked = false;
+  /// There are units that have nothing of it, whose ops along it do not run.
+  bool isOptional = false;
   SMLoc loc;
   /// True if `query` ("F" or "SwiGLU.F") is one of the names.
   bool answersTo(llvm::StringRef query) const;

@@ -10,8 +10,10 @@ namespace stage::sema {
 constexpr llvm::StringRef sequenceDim = "S";
 /// What inference adds to the sizes of a model: positions of a decode step, of a sequence so far, those for which caches
 /// have room, those whose logits a prefill makes; and the number of a unit's batch (batchSymbol of the IR).
-constexpr llvm::StringRef stepDim = "step", contextDim = "context", roomDim = "room", sampledDim = "sampled";
-constexpr llvm::StringRef inferredDims[] = {stepDim, contextDim, roomDim, sampledDim, "g"};
+/// Of requests also how many there may be at a time.
+constexpr llvm::StringRef stepDim = "step", contextDim = "context", roomDim = "room", sampledDim = "sampled",
+                          servedDim = "sequences";
+constexpr llvm::StringRef inferredDims[] = {stepDim, contextDim, roomDim, sampledDim, servedDim, "g"};
 
 } // namespace stage::sema
 

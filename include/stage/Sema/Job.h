@@ -25,6 +25,7 @@
 #ifndef STAGE_SEMA_JOB_H
 #define STAGE_SEMA_JOB_H
 
+#include "stage/Schedule/PackedUnit.h"
 #include "stage/Sema/Schedules.h"
 #include <deque>
 
@@ -118,9 +119,17 @@ struct BoundInference {
   int64_t tokens = 1;        ///< Positions that a decode step adds to each sequence.
   bool isWhole = false;      ///< For proofs: all positions that a unit's sequences have then, without caches.
   bool allLogits = false;    ///< Of prefill: those of all positions; else of the last one of a sequence.
+  bool servesRequests = false; ///< `S = requests`: of these there are units; the lengths above say nothing.
+  std::shared_ptr<const ServedUnits> served; ///< Which; given by serveRequests().
 
-  bool decodes() const { return begin < end; }
-  bool isChunked() const { return chunk < length; }
+  bool prefills() const {
+    return servesRequests ? served && llvm::any_of(served->units, [](auto &unit) { return !unit.decodes; }) : length > 0;
+  }
+  bool decodes() const {
+    return servesRequests ? served && llvm::any_of(served->units, [](auto &unit) { return unit.decodes; }) : begin < end;
+  }
+  /// A unit of prefill goes on with positions that have been before.
+  bool isChunked() const { return servesRequests || chunk < length; }
   /// Positions of a sequence for which caches have room: those that there are at the end.
   int64_t getRoom() const;
 };
@@ -173,6 +182,9 @@ std::optional<BoundJob> bindJob(Program &program, StringRef jobName, ArrayRef<Ov
 
 /// For proofs: sequences of `length` positions and three decode steps at most, instead of those that the job has.
 void shortenInference(BoundJob &job, int64_t length, SizeBinding &binding);
+
+/// Gives a job that serves requests the units that it runs.
+void serveRequests(BoundJob &job, std::shared_ptr<const ServedUnits> served, SizeBinding &binding);
 
 /// What the job comes to, for people and tests.
 void print(llvm::raw_ostream &os, const BoundJob &job, SizeContext &sizes, const SizeBinding &binding);

@@ -20,6 +20,11 @@ public:
   /// Of all steps, listed or not.
   int64_t getNumSteps() const { return numSteps; }
 
+  void forEach(llvm::function_ref<void(const Iteration &)> visit) const {
+    for (const Entry &entry : entries)
+      visit(entry.iteration);
+  }
+
   /// One line each: when it begins, how long it lasts, and its name.
   void print(llvm::raw_ostream &os) const;
   /// A member `listed` of a JSON object that is open.

@@ -34,8 +34,14 @@ for path in sorted(Path(folder).rglob("*.stg")):
     if fewer:
         assert "refused" not in run(stagec, str(path), "--all-jobs", "--report"), path
     for row in csv.DictReader(io.StringIO(run(stagec, str(path), "--all-jobs", "--report=csv", *fewer))):
-        assert not row["refused_because"], (path, row)
         job = "--job=" + row["job"]
+        if "serves requests" in row["refused_because"]:  # of a file, a few of whose iterations are enough; another job of the example is proved
+            traces = Path(scratch) / f"{path.stem}.{row['job']}"
+            run(stagec, str(path), job, f"--requests={folder}/requests_10min.jsonl", "--iteration-time=25ms", "--iterations=0..20", "-D", "L=4", "-o", str(traces))
+            assert run(stage_trace, "verify", str(traces)).startswith("ok: 8 ranks"), path
+            print(f"{path.name}: {row['job']}")
+            continue
+        assert not row["refused_because"], (path, row)
         proof = run(stagec, str(path), job, *fewer, "--prove")
         assert "\nproved on mesh" in proof, (path, proof)
         traces = Path(scratch) / f"{path.stem}.{row['job']}"

@@ -1,0 +1,53 @@
+//===- PackedUnit.h - what a unit takes of several sequences ---*- C++ -*-===//
+//
+// A server computes some tokens of some requests at a time. Such an iteration is a unit, in
+// which positions of several sequences stand one behind the other:
+//
+//   i2 p1+276@24 1d+1@1000     276 positions of one sequence behind 24, one of another behind 1,000
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SCHEDULE_PACKEDUNIT_H
+#define STAGE_SCHEDULE_PACKEDUNIT_H
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace stage {
+
+/// Positions of a sequence that a unit takes, at least 1, behind those whose keys and values are in caches.
+struct SequencePart {
+  int64_t taken = 0, cached = 0;
+};
+
+struct PackedUnit {
+  std::string name;
+  bool decodes = false; ///< Nothing of a prompt is in it.
+  std::vector<SequencePart> sequences; ///< At least one.
+  int64_t sampled = 0;                 ///< Positions whose outputs are wanted, at most those that it takes.
+
+  int64_t countTaken() const {
+    int64_t count = 0;
+    for (const SequencePart &part : sequences)
+      count += part.taken;
+    return count;
+  }
+  /// Positions that its sequences have then.
+  int64_t countContext() const {
+    int64_t count = countTaken();
+    for (const SequencePart &part : sequences)
+      count += part.cached;
+    return count;
+  }
+};
+
+/// What a server runs, and what its caches are for.
+struct ServedUnits {
+  std::vector<PackedUnit> units; ///< In order; at least one.
+  int64_t room = 0;              ///< Positions for which caches have room, of all sequences together.
+  int64_t sequences = 0;         ///< That there may be at a time.
+};
+
+} // namespace stage
+
+#endif // STAGE_SCHEDULE_PACKEDUNIT_H

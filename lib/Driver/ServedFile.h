@@ -1,0 +1,34 @@
+//===- ServedFile.h - what became of a file of requests --------*- C++ -*-===//
+#ifndef STAGE_LIB_DRIVER_SERVEDFILE_H
+#define STAGE_LIB_DRIVER_SERVEDFILE_H
+
+#include "Options.h"
+#include "stage/Serving/IterationList.h"
+#include "stage/Serving/Metrics.h"
+
+namespace stage {
+
+/// What is to be said of requests that were served: sums over all of them, and some iterations.
+struct ServedFile : ServingObserver {
+  /// Keeps the iterations of the window, or all, up to before the last.
+  ServedFile(const ServeCommand &command, int64_t last)
+      : command(command), metrics(command.options),
+        list(command.window ? command.window->first : 0, last, command.options.prefillReplicas + command.options.replicas > 1) {}
+
+  void step(const Step &step) override;
+  void finished(const FinishedRequest &request) override;
+
+  void print(llvm::raw_ostream &os);
+  /// The members of a JSON object that is open.
+  void printJson(llvm::json::OStream &json);
+
+  const ServeCommand &command;
+  ServingMetrics metrics;
+  IterationList list;
+  int64_t mostBlocks = 0; ///< Of a replica.
+  bool hasPrefixes = false;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_DRIVER_SERVEDFILE_H

@@ -1,0 +1,69 @@
+//===- UnitTimes.cpp - how long iterations of a job take ------------------===//
+#include "UnitTimes.h"
+#include "stage/IR/Costs.h"
+#include "stage/IRGen/IRGen.h"
+#include "llvm/Support/ErrorHandling.h"
+
+using namespace stage;
+
+/// A prompt that uses the budget up, and as long a sequence that decodes.
+static std::shared_ptr<const ServedUnits> makeProbe(const BatchingOptions &batching) {
+  auto probe = std::make_shared<ServedUnits>();
+  int64_t tokens = batching.chunk ? std::min(batching.chunk, batching.tokenBudget) : batching.tokenBudget;
+  probe->units = {{"prompt", /*decodes=*/false, {{tokens, 0}}, 1}, {"step", /*decodes=*/true, {{1, tokens}}, 1}};
+  probe->room = tokens + 1;
+  probe->sequences = batching.maxSequences;
+  return probe;
+}
+
+std::unique_ptr<UnitTimes> UnitTimes::create(const DriverOptions &options) {
+  auto times = std::make_unique<UnitTimes>();
+  times->roofline = options.requests->roofline;
+  DriverOptions probe = options;
+  probe.served = makeProbe(options.requests->options.batching);
+  probe.emit = EmitKind::None;
+  probe.passes = {};
+  // What is to be said of the job beside errors is said when it is compiled with its iterations.
+  times->compilation.diags.setShowWarnings(false);
+  if (!runFrontEnd(times->compilation, probe) || !runMiddle(times->compilation, probe))
+    return nullptr;
+  times->ofPrompts = times->addUp(PhaseKind::Forward);
+  times->ofSteps = times->addUp(PhaseKind::Decode);
+  return times;
+}
+
+UnitTimes::Cost UnitTimes::addUp(PhaseKind kind) const {
+  const Graph &graph = *compilation.graph;
+  Cost cost{graph.sizes.zero(), graph.sizes.zero()};
+  forEachOp(compilation.program->stages.front().find(kind, 0)->items, [&](Op &op, int64_t times) {
+    if (isCommunication(op.kind) || isCopy(op.kind))
+      return;
+    OpCost once = getLocalCost(graph, op);
+    cost.flops = cost.flops + once.getComputed() * times;
+    cost.bytes = cost.bytes + once.bytes * times;
+  });
+  cost.axes = getCoordinateAxes(graph.mesh, cost.flops) | getCoordinateAxes(graph.mesh, cost.bytes);
+  return cost;
+}
+
+static double evaluateOrFail(Size size, const SizeBinding &binding) {
+  SizeValue value = evaluate(size, binding);
+  if (!value)
+    llvm::report_fatal_error(llvm::Twine("an iteration has no cost: ") + size.str());
+  return double(value.value.num) / double(value.value.den);
+}
+
+double UnitTimes::getSeconds(const PackedUnit &unit) const {
+  const Graph &graph = *compilation.graph;
+  const Cost &cost = unit.decodes ? ofSteps : ofPrompts;
+  SizeBinding binding = graph.binding;
+  for (auto &[symbol, value] : bindPackedUnit(graph, unit))
+    binding.bind(symbol, value);
+  double longest = 0;
+  forEachCoordinates(graph, cost.axes, binding, [&] {
+    double computing = roofline.flopsPerSecond > 0 ? evaluateOrFail(cost.flops, binding) / roofline.flopsPerSecond : 0;
+    double reading = roofline.bytesPerSecond > 0 ? evaluateOrFail(cost.bytes, binding) / roofline.bytesPerSecond : 0;
+    longest = std::max({longest, computing, reading});
+  });
+  return longest;
+}

@@ -1,0 +1,47 @@
+//===- UnitTimes.h - how long iterations of a job take ---------*- C++ -*-===//
+//
+// Problem: which iterations there are depends on how long they last, and that on what the
+// model computes and reads, which is known once the job is compiled, with its iterations.
+//
+//   --peak-flops=989e12 --bandwidth=3.35e12       the slower of: FLOPs of an iteration on a rank, and bytes
+//
+// Algorithm: what a unit of each kind takes is an expression over what units bind: tokens,
+// context, pairs, positions that are wanted. The job is compiled once with a unit of each kind
+// for these expressions, which are evaluated for every iteration; then it is compiled with its
+// iterations.
+//
+// Limits: communication takes no time, nor what is copied; ops do not overlap, but what the
+// whole iteration computes with all that it reads (Williams et al., Roofline, CACM 2009).
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_DRIVER_UNITTIMES_H
+#define STAGE_LIB_DRIVER_UNITTIMES_H
+
+#include "Compilation.h"
+
+namespace stage {
+
+class UnitTimes {
+public:
+  /// Compiles the job with rates of `options.requests`. Null after a report.
+  static std::unique_ptr<UnitTimes> create(const DriverOptions &options);
+
+  /// Of the slowest rank.
+  double getSeconds(const PackedUnit &unit) const;
+
+private:
+  /// What a unit takes on a rank, where coordinates on `axes` may make a difference.
+  struct Cost {
+    Size flops, bytes;
+    AxisSet axes = 0;
+  };
+  Cost addUp(PhaseKind kind) const;
+
+  Compilation compilation;
+  Cost ofPrompts, ofSteps;
+  Roofline roofline;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_DRIVER_UNITTIMES_H

@@ -1,0 +1,112 @@
+//===- PackedSequences.cpp - units of several requests --------------------===//
+//
+// Problem: an iteration of a server computes some positions of each of several sequences, of
+// which some decode and others are in the middle of their prompts. All have caches of their
+// own, and lengths of their own.
+//
+//   i2 p1+276@24 1d+1@1000        S = 277, context = 24 + 276 + 1000 + 1, sampled = 2
+//                                 twice the pairs under a causal mask: 276^2 + 2*276*24 + 2*(1000 + 1)
+//
+// Algorithm: B is 1, and the positions of all sequences are one row, S long, or `step` where
+// all of them decode; the dims are *packed* (stage/IR/Packing.h). To products and norms this is
+// a sequence. Masks count the pairs of each sequence: what that is of one is an expression
+// over its S and context, and the sum over those of a unit is a symbol that the unit binds.
+// So is what caches that keep a window have.
+//
+//   before   mask causal(s, t)    area = S*(context - S) + S^2/2, of one sequence
+//   after    sum pairs.0 = 2*S*context - S^2 or 2*context;     area = pairs.0/2, and units bind pairs.0
+//
+// Limits: what looks at other positions without a mask, and states of sequences, are refused.
+//
+//===----------------------------------------------------------------------===//
+#include "ModuleLowering.h"
+#include "stage/IR/Packing.h"
+#include "stage/IRGen/Diagnostics.h"
+#include "stage/IRGen/IRGen.h"
+#include "stage/Sema/InferenceWords.h"
+#include "llvm/Support/ErrorHandling.h"
+
+using namespace stage;
+
+/// Lengths of requests are below 2^27 (maxTokens of stage/Serving/Requests.h), so that products of two are no problem.
+static int64_t countOrFail(Size size, const SizeBinding &binding) {
+  SizeValue value = evaluateCount(size, binding);
+  if (!value)
+    llvm::report_fatal_error(llvm::Twine("a sum over sequences has no value: ") + size.str());
+  return int64_t(value.value.num);
+}
+
+UnitBindings stage::bindPackedUnit(const Graph &graph, const PackedUnit &unit) {
+  llvm::StringRef length = unit.decodes ? sema::stepDim : sema::sequenceDim, other = unit.decodes ? sema::sequenceDim : sema::stepDim;
+  UnitBindings bindings{{length.str(), unit.countTaken()}, {sema::contextDim.str(), unit.countContext()}};
+  // In decode steps all positions are wanted.
+  if (!unit.decodes)
+    bindings.emplace_back(sema::sampledDim.str(), unit.sampled);
+  llvm::SmallVector<std::pair<const SequenceSum *, int64_t>, 4> totals;
+  for (const SequenceSum &sum : graph.sums)
+    if (!llvm::is_contained(collectSymbols(sum.ofSeveral), other))
+      totals.emplace_back(&sum, 0);
+  SizeBinding own = graph.binding;
+  for (const SequencePart &part : unit.sequences) {
+    own.bind(length, part.taken);
+    own.bind(sema::contextDim, part.cached + part.taken);
+    for (auto &[sum, total] : totals) {
+      int64_t count = countOrFail(part.taken == 1 ? sum->ofOne : sum->ofSeveral, own);
+      own.bind(sum->symbol, count);
+      total += count;
+    }
+  }
+  for (auto &[sum, total] : totals)
+    bindings.emplace_back(sum->symbol, total);
+  return bindings;
+}
+
+/// What is decided by sizes is decided by those of the first unit of each kind. Parameters stand in forward, also where no unit runs it.
+static void bindDefaults(Graph &graph, const ServedUnits &served) {
+  std::vector<UnitBindings> firsts;
+  int64_t context = graph.binding.lookup(sema::sequenceDim).value_or(1);
+  for (bool decodes : {false, true})
+    if (auto unit = llvm::find_if(served.units, [&](auto &unit) { return unit.decodes == decodes; }); unit != served.units.end()) {
+      firsts.push_back(bindPackedUnit(graph, *unit));
+      context = std::max(context, unit->countContext());
+    }
+  graph.binding.bind(sema::sampledDim, 1);
+  graph.binding.bind(sema::contextDim, context);
+  for (const SequenceSum &sum : graph.sums)
+    graph.binding.bind(sum.symbol, countOrFail(sum.ofSeveral, graph.binding));
+  for (const UnitBindings &bindings : firsts)
+    for (auto &[symbol, value] : bindings)
+      if (symbol != sema::contextDim && (symbol != sema::sampledDim || value))
+        graph.binding.bind(symbol, value);
+}
+
+bool stage::packSequences(Graph &graph, const sema::BoundInference &inference, DiagnosticEngine &diags) {
+  bool isGood = true;
+  graph.walk([&](Op &op) {
+    if (mixesSequences(op)) {
+      diags.report(op.loc, diag::NotSupportedYet)
+          << "'" + op.def->name + "' in units of several requests: without a mask it does not say which positions belong together";
+      isGood = false;
+    }
+    SequenceSum sum = getTwiceMaskArea(graph, op);
+    if (!sum.ofSeveral || findSum(graph, sum))
+      return;
+    sum.symbol = "pairs." + std::to_string(graph.sums.size());
+    graph.sums.push_back(sum);
+  });
+  if (isGood)
+    bindDefaults(graph, *inference.served);
+  return isGood;
+}
+
+std::vector<Unit> stage::listPackedUnits(const ServedUnits &served, const Graph &graph, Environments &environments) {
+  std::vector<Unit> units;
+  for (const PackedUnit &packed : served.units) {
+    Unit unit;
+    unit.kind = packed.decodes ? PhaseKind::Decode : PhaseKind::Forward;
+    unit.microbatch = units.size();
+    unit.environment = environments.add(bindPackedUnit(graph, packed));
+    units.push_back(unit);
+  }
+  return units;
+}

@@ -1,0 +1,155 @@
+"""What iterations of requests take of a model, by closed forms, against what stagec reports.
+
+    packed.py STAGEC FOLDER FIRST COUNT
+
+Files of requests and options of the server are drawn at random, one per seed. Which tokens an iteration has is what `stagec serve` lists
+(serving.py checks that). From there on this knows the shapes of a Llama: n new tokens of a sequence behind c cached ones are n rows of
+all products; a row of attention sees its own token and all before it, a triangle of side n counting n * n / 2 (docs/LangRef.md, R14.11); a
+cache gets n entries and gives c + n; logits are made where a token is needed. Each op reads its operands once and writes its result.
+"""
+
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+L, D, H, KV, F, V, E, W = 4, 64, 8, 4, 128, 512, 8, 20
+JOB = """
+import std.llama;
+import std.parallel;
+import std.transformer;
+job llama {{
+  model = Llama(L = {L}, D = {D}, H = {H}, KV = {KV}, F = {F}, V = {V});
+  step = infer(S = requests);
+  precision = bf16_mixed;
+  strategy = megatron(tp = {tp}, sequence_parallel = false);
+}}
+job mistral extends llama {{ model = Mistral(L = {L}, D = {D}, H = {H}, KV = {KV}, F = {F}, V = {V}, window = {W}); }}
+"""
+
+
+def pairs(n, c):
+    return c + 1 if n == 1 else n * c + n * n / 2
+
+
+def window_pairs(n, c):
+    def area(r):  # of the first r rows
+        return r * r / 2 if r <= W else r * W - W * W / 2
+    return min(c + 1, W) if n == 1 else area(c + n) - area(c)
+
+
+def flops(sequences, logits, model):
+    n = sum(s["new"] for s in sequences)
+    seen = sum((pairs if model == "llama" else window_pairs)(s["new"], s["cached"]) for s in sequences)
+    products = L * n * 2 * (D * (H + 2 * KV) * E + H * E * D + 3 * D * F) + 2 * logits * D * V
+    attention = L * seen * 4 * H * E
+    return products, attention
+
+
+def llama_bytes(sequences, logits, tp):
+    """Of all ranks."""
+    n, context = sum(s["new"] for s in sequences), sum(s["new"] + s["cached"] for s in sequences)
+    h, kv, f, v = H // tp, KV // tp, F // tp, V // tp
+    norm, add = 2 * n * D + D, 3 * n * D
+    layer = norm + n * D + D * (h + 2 * kv) * E + n * (h + 2 * kv) * E  # queries, keys and values by one product
+    layer += 2 * n * h * E + 2 * n * kv * E  # rotary positions
+    layer += 2 * (2 * n * kv * E)  # keys and values, read and written to caches
+    layer += 2 * n * h * E + 2 * context * kv * E + 2 * n * h  # attention and, in four bytes each, its statistics
+    layer += n * h * E + h * E * D + n * D + add + norm
+    layer += n * D + 2 * D * f + 2 * n * f + 3 * n * f + n * f + f * D + n * D + add
+    ends = 2 * n * D + 2 * n  # rows of the embedding, by numbers of four bytes
+    if logits:
+        ends += 2 * logits * D + D + logits * D + D * v + logits * v
+    return tp * 2 * (L * layer + ends)
+
+
+def llama_flops(sequences, logits, tp):
+    """Of a rank, all of them."""
+    n = sum(s["new"] for s in sequences)
+    other = L * n * (2 * D + 8 * D + 3 * (H + KV) * E // tp + 6 * F // tp) + 4 * logits * D
+    return sum(flops(sequences, logits, "llama")) / tp + other
+
+
+def run(*arguments):
+    result = subprocess.run(arguments, capture_output=True, text=True)
+    if result.returncode:
+        sys.exit(f"{' '.join(map(str, arguments))}\n{result.stderr}")
+    return result.stdout
+
+
+def main():
+    stagec, folder, first, count = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    folder.mkdir(parents=True, exist_ok=True)
+    seen = set()
+    for seed in range(first, first + count):
+        draw = random.Random(seed)
+        tp, model = draw.choice([1, 2, 4]), draw.choice(["llama", "llama", "mistral"])
+        job, file = folder / f"{seed}.stg", folder / f"{seed}.jsonl"
+        job.write_text(JOB.format(**globals(), tp=tp))
+        time = 0
+        with file.open("w") as out:
+            for _ in range(draw.randint(1, 12)):
+                time += draw.choice([0, 1, 3, 40])
+                request = {"timestamp": time, "input_length": draw.choice([1, draw.randint(2, 90)]), "output_length": draw.randint(1, 20)}
+                out.write(json.dumps(request) + "\n")
+        block, most = draw.choice([1, 4, 16]), draw.randint(1, 6)
+        options = ["--iteration-time=1ms", f"--token-budget={draw.randint(5, 80)}", f"--max-sequences={most}", f"--block={block}"]
+        blocks = None
+        if draw.random() < 0.5:
+            blocks = draw.randint(-(-120 // block), -(-240 // block))
+            options += [f"--cache-blocks={blocks}", f"--preempt={draw.choice(['recompute', 'swap'])}"]
+        if draw.random() < 0.3:
+            options.append(f"--chunk={draw.randint(4, 30)}")
+        if draw.random() < 0.3:
+            options += ["--draft=2", "--acceptance=0.5"]
+        listed = json.loads(run(stagec, "serve", file, *options, "--iterations=0..100000", "--report=json"))["listed"]
+        a = draw.randrange(len(listed))
+        b = draw.randint(a + 1, len(listed))
+        window = [] if draw.random() < 0.5 else [f"--iterations={a}..{b}"]
+        chosen = listed[a:b] if window else listed
+        report = json.loads(run(stagec, job, f"--job={model}", f"--requests={file}", *options, *window, "--report=json"))["model"]
+
+        def expect(what, expected, found):
+            if expected != found:
+                sys.exit(f"seed {seed}, {model}, tp {tp}: {what}: expected {expected}, reported {found}\n{' '.join(options + window)}")
+
+        products = attention = 0
+        phases = {}
+        for iteration in chosen:
+            sequences, logits = iteration["sequences"], iteration["logits"]
+            expect("logits of " + iteration["name"], sum(1 + s["drafts"] for s in sequences if s["samples"]), logits)
+            both = flops(sequences, logits, model)
+            products, attention = products + both[0], attention + both[1]
+            kind = "decode" if all(s["decodes"] for s in sequences) else "prefill"
+            units = phases.setdefault(kind, [])
+            units.append(llama_bytes(sequences, logits, tp))
+            seen |= {kind, "no logits" if not logits else "logits", "mixed" if len({s["decodes"] for s in sequences}) > 1 else ""}
+        expect("products", products, report["flops"]["contraction"])
+        expect("attention", attention, report["flops"]["attention"])
+        for phase in report["phases"]:
+            units = phases.pop(phase["phase"])
+            expect("units of " + phase["phase"], len(units), phase["units"])
+            if model == "llama":
+                expect("bytes of " + phase["phase"], [min(units), max(units)], [phase["least_bytes"], phase["most_bytes"]])
+        expect("further phases", {}, phases)
+        tokens = sum(s["new"] for iteration in chosen for s in iteration["sequences"])
+        reduced = report["stages"][0]["communication"]
+        if tp == 1:
+            expect("communication", [], reduced)
+        else:  # behind attention and MLP of each layer, and behind the embedding
+            expect("communication", [len(chosen) * (2 * L + 1), tokens * D * 2 * (2 * L + 1)], [reduced[0]["count"], reduced[0]["bytes"]])
+        room = (blocks or max(iteration["blocks"] for iteration in listed)) * block
+        if model == "mistral":  # a request keeps a window
+            room = min(room, most * W)
+        expect("caches", room * L * 2 * KV * E * 2, report["caches"]["bytes"])
+        if model == "llama":  # one FLOP, or one byte, takes a nanosecond
+            takes, rate = draw.choice([(llama_flops, "--peak-flops=1e9"), (lambda *of: llama_bytes(*of) / tp, "--bandwidth=1e9")])
+            timed = run(stagec, job, "--job=llama", f"--requests={file}", *options[1:], rate, "--iterations=0..100000", "--report=json")
+            for iteration in json.loads(timed)["listed"]:
+                expect(f"{rate}, {iteration['name']}", takes(iteration["sequences"], iteration["logits"], tp), round(iteration["duration_s"] * 1e9))
+            seen.add(rate)
+    print(f"{count} files agree: {', '.join(sorted(seen - {''}))}")
+
+
+main()
