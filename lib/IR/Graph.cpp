@@ -113,6 +113,27 @@ void Op::clearOperands() {
   usePositions.clear();
 }
 
+void Op::eraseCarried(unsigned slot) {
+  auto eraseOperand = [&](Op &op) {
+    llvm::SmallVector<Value *, 4> kept = op.operands;
+    kept.erase(kept.begin() + slot);
+    op.clearOperands();
+    llvm::for_each(kept, [&](Value *value) { op.addOperand(value); });
+  };
+  auto eraseValue = [&](std::vector<std::unique_ptr<Value>> &values) {
+    assert(values[slot]->uses.empty() && "something uses it");
+    values.erase(values.begin() + slot);
+    for (unsigned i = slot; i < values.size(); ++i)
+      values[i]->number = i;
+  };
+  eraseOperand(*this);
+  eraseValue(results);
+  for (auto &body : bodies)
+    eraseOperand(*body->getTerminator());
+  for (auto &body : bodies)
+    eraseValue(body->arguments);
+}
+
 Value *Op::addResult(TensorType type, llvm::StringRef path) {
   auto value = std::make_unique<Value>();
   value->type = std::move(type);

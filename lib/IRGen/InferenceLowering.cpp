@@ -66,15 +66,6 @@ static bool checkReads(Block &block, DiagnosticEngine &diags) {
   return isGood;
 }
 
-/// Labels are of training.
-static void eraseUnusedInputs(Block &block) {
-  for (auto it = block.begin(); it != block.end();) {
-    Op *op = (it++)->get();
-    if (op->kind == OpKind::Input && op->getResult()->getUses().empty())
-      block.erase(op);
-  }
-}
-
 bool ModuleLowering::lowerInference() {
   const sema::BoundInference &inference = *job.inference;
   auto hasOutput = [](const ast::Stmt *stmt) { return llvm::isa<ast::OutputStmt>(stmt); };
@@ -84,7 +75,7 @@ bool ModuleLowering::lowerInference() {
   }
   if (inference.isWhole) {
     bool isGood = lowerPhase(graph.getForward());
-    eraseUnusedInputs(graph.getForward());
+    eraseUnusedValues(graph.getForward());
     return isGood;
   }
   auto addDim = [&](llvm::StringRef name, int64_t value) {
@@ -106,7 +97,7 @@ bool ModuleLowering::lowerInference() {
   evaluator.setPhase({/*decoding=*/!isPrefilled, /*continuing=*/!isPrefilled || inference.isChunked()});
   if (!lowerPhase(graph.getForward()) || !checkReads(graph.getForward(), diags))
     return false;
-  eraseUnusedInputs(graph.getForward());
+  eraseUnusedValues(graph.getForward());
   if (inference.isChunked() && !checkPositions(graph.getForward()))
     return false;
   if (!inference.allLogits)
@@ -124,7 +115,7 @@ bool ModuleLowering::lowerInference() {
   Block &decode = graph.getPhase(PhaseKind::Decode);
   bool isGood = lowerPhase(decode);
   evaluator.setPhase({});
-  eraseUnusedInputs(decode);
+  eraseUnusedValues(decode);
   return isGood && checkReads(decode, diags) && checkPositions(decode) &&
          (!inference.servesRequests || packSequences(graph, inference, diags));
 }

@@ -24,6 +24,8 @@ struct NamedTensor {
 };
 /// Warns of values that nothing uses (UnusedValues.cpp).
 void warnUnusedValues(Graph &graph, llvm::ArrayRef<NamedTensor> named, DiagnosticEngine &diags);
+/// Erases what a phase of inference computes, reads and carries for nothing: neither what it returns nor a cache needs it.
+void eraseUnusedValues(Block &phase);
 
 class ModuleLowering {
 public:

@@ -13,8 +13,10 @@
 // stands for several values (of the instances of a module, or of iterations that are
 // written out) is named if none of them is used.
 //
-// Limits: a name beginning with `_` says that this is meant. What nothing uses is computed
-// and counted all the same, as it would be on a device.
+// Limits: a name beginning with `_` says that this is meant. In training what nothing uses is
+// computed and counted all the same, as it would be on a device. Inference erases what
+// neither its output nor a cache uses: losses of routers, or in decode steps an encoder,
+// whose keys and values are kept.
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
@@ -24,12 +26,18 @@
 
 using namespace stage;
 
+static bool fillsCache(const Op &op) { return op.kind == OpKind::Append || op.kind == OpKind::Write; }
+
 namespace {
 class UsedValues {
 public:
-  explicit UsedValues(Graph &graph) {
-    for (Value *value : graph.getForward().getTerminator()->getOperands())
+  explicit UsedValues(Block &phase) {
+    for (Value *value : phase.getTerminator()->getOperands())
       use(value);
+    Graph::walk(phase, [&](Op &op) {
+      if (fillsCache(op))
+        llvm::for_each(op.getOperands(), [&](Value *operand) { use(operand); });
+    });
     while (!pending.empty())
       visit(*pending.pop_back_val());
   }
@@ -63,7 +71,7 @@ static bool isEndOfChain(const Value &value) {
 }
 
 void stage::warnUnusedValues(Graph &graph, llvm::ArrayRef<NamedTensor> named, DiagnosticEngine &diags) {
-  UsedValues used(graph);
+  UsedValues used(graph.getForward());
   struct Place {
     ast::Ident name;
     bool isUsed = false, isEnd = false;
@@ -79,3 +87,35 @@ void stage::warnUnusedValues(Graph &graph, llvm::ArrayRef<NamedTensor> named, Di
     if (!place.isUsed && place.isEnd && !place.name.name.startswith("_"))
       diags.report(place.name.loc(), diag::UnusedValue).range(place.name.range) << place.name.name;
 }
+
+/// Something reads what a repeat carries there, in an iteration or behind it.
+static bool isUsedSlot(const Op &repeat, unsigned slot, const UsedValues &used) {
+  return used.contains(repeat.getResult(slot)) ||
+         llvm::any_of(repeat.bodies, [&](auto &body) { return used.contains(body->getArgument(slot)); });
+}
+
+static void eraseUnused(Block &block, const UsedValues &used) {
+  for (auto it = block.end(); it != block.begin();) {
+    Op *op = std::prev(it)->get();
+    if (op->kind == OpKind::Repeat) {
+      llvm::SmallVector<unsigned, 4> slots;
+      for (unsigned slot = op->getNumResults(); slot-- > 0;)
+        if (!isUsedSlot(*op, slot, used))
+          slots.push_back(slot);
+      for (auto &body : op->bodies) {
+        for (unsigned slot : slots)
+          body->getTerminator()->setOperand(slot, body->getArgument(slot));
+        eraseUnused(*body, used);
+      }
+      llvm::for_each(slots, [&](unsigned slot) { op->eraseCarried(slot); });
+    }
+    bool isKept = op->getNumResults() == 0 || op->kind == OpKind::Repeat || fillsCache(*op) || isState(op->kind) ||
+                  llvm::any_of(op->getResults(), [&](auto &result) { return used.contains(result.get()); });
+    if (isKept)
+      --it;
+    else
+      block.erase(op);
+  }
+}
+
+void stage::eraseUnusedValues(Block &phase) { eraseUnused(phase, UsedValues(phase)); }

@@ -256,6 +256,8 @@ public:
   Block *getBlock() const { return block; }
   /// Of a repeat: a body for one more case.
   Block &addBody(Graph &graph);
+  /// Of a repeat: no longer carries what it carries there, which nothing may use but what yields it.
+  void eraseCarried(unsigned slot);
   /// The body that an iteration of a repeat runs.
   Block &getBody(int64_t iteration) const { return *bodies[cases.get(iteration)]; }
   /// Of an all_gather, a reduce_scatter or a slice: the dim of an operand along which it is gathered or cut.
@@ -320,6 +322,7 @@ public:
   void moveAfter(Op *op, Op *where);
 
 private:
+  friend class Op;
   Op *insert(iterator where, std::unique_ptr<Op> op);
   Graph &graph;
   Op *parent = nullptr;

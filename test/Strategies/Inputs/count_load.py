@@ -48,7 +48,7 @@ for rank in range(DP * EP):
     flops = [0] * L
     for line in run([stage_trace, "dump", "--rank", str(rank), folder]).splitlines():
         # The products: `layers.0.moe.experts.a F0` and so on, with the gradients of both operands.
-        found = re.search(r'COMP "layers\.(\d+)\.moe\.(?:experts\.\S+|y) [FB]\d+".* num_ops=(\d+) .*op_type="contract', line)
+        found = re.search(r'COMP "layers\.(\d+)\.moe\.(?:experts\.\S+|y) [FB]\d+".* num_ops=(\d+) .*op_type="(?:contract|expert_gate_up)', line)
         if found:
             flops[int(found.group(1))] += int(found.group(2))
         found = re.search(r'COMM_COLL "layers\.(\d+)\.[^"]*all_to_all ([FB]\d+)".* comm_size=(\d+) .*inputs=\["[^"]*", "(\d+)"\] outputs=\["[^"]*", "(\d+)"\]', line)
@@ -62,10 +62,11 @@ for rank in range(DP * EP):
             received += 1
             if rank < EP:
                 sent[e] += int(found.group(4))
-        # What forward keeps of experts is as large as their slots.
-        found = re.search(r'COMP "layers\.(\d+)\.moe\.experts\.(a|u|h) F\d+".* outputs=\["[^"]*", "(\d+)"', line)
+        # What forward keeps of experts is as large as their slots: the gate with what it multiplies, and both together.
+        found = re.search(r'COMP "layers\.(\d+)\.moe\.experts\.(a|h) F\d+".* outputs=\[([^\]]*)\]', line)
         if found:
-            assert int(found.group(3)) == slots[int(found.group(1))][e] * FE * BYTES, line
+            kept = [int(size) for size in re.findall(r', "(\d+)"', found.group(3))]
+            assert kept == [slots[int(found.group(1))][e] * FE * BYTES] * {"a": 2, "h": 1}[found.group(2)], line
     # Three products, each once forward and twice backward.
     expected = [3 * 3 * 2 * of_layer[e] * D * FE * STEPS for of_layer in slots]
     assert flops == expected, (rank, flops, expected)
