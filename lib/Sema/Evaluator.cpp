@@ -159,7 +159,10 @@ std::optional<std::vector<CTValue>> Evaluator::evaluateAll(ArrayRef<ast::Expr *>
 std::optional<CTValue> Evaluator::evaluateName(const ast::NameExpr *expr, const Environment &env) {
   if (const CTValue *value = env.find(expr->name))
     return *value;
-  if (const ast::Decl *decl = program.lookup(env.getFile(), expr->name))
+  const ast::Decl *decl = program.lookup(env.getFile(), expr->name);
+  // A job is no value: in `job full { strategy = megatron(recompute = full); }` the word is meant.
+  bool isWord = findBuiltin(expr->name) && llvm::isa_and_nonnull<ast::JobDecl>(decl);
+  if (decl && !isWord)
     return CTValue::decl(decl);
   if (expr->name == "none")
     return CTValue();

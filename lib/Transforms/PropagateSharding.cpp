@@ -131,6 +131,7 @@ private:
   /// that is linear in it handed on partial would have to be reduced again.
   ///
   ///   h = linear(x, w)     h * h, or 2 * h + silu(h): one all_reduce of h
+  ///                        silu(g) * h, where backward needs h complete for the gradient of g: the same
   void completeForUsers(Value &value) {
     if (!value.sharding.partial || value.sharding.reduce != ReduceKind::Sum || value.constraint.partial)
       return;
@@ -139,13 +140,14 @@ private:
     bool isHandedOn = false;
     AxisSet complete = 0;
     for (auto [user, operand] : value.getUses()) {
-      if (user->kind != OpKind::Compute || user->def->isSum || &user->getBlock()->getTop() != &unit)
+      if (user->kind != OpKind::Compute || user->def->isSum)
         continue;
       bool isLinear = user->def->linearIn[operand], isTwice = !seen.insert(user).second;
-      isHandedOn |= isLinear;
+      bool isLater = &user->getBlock()->getTop() != &unit;
+      isHandedOn |= isLinear && !isLater;
       if (!isLinear || isTwice) // a product of two partial sums is no partial product
         for (AxisId axis : toList(value.sharding.partial))
-          if (!mayCarry(*user, axis, value))
+          if (!mayCarry(isLater && user->origin ? *user->origin : *user, axis, value)) // a gradient is split as its op is
             complete |= AxisSet(1) << axis;
     }
     if (isHandedOn)
@@ -212,9 +214,30 @@ private:
         unsigned index = def.results.front().indices[d];
         AxisList axes = settler.getAxesOfCarrier(op, index, *result->dims[d]);
         llvm::erase_if(axes, [&](AxisId axis) { return allPartial >> axis & 1; });
+        if (def.isSum)
+          takeCommonAxes(op, index, axes);
         fix(def.getCarrier(index), axes);
       }
     return taken | result->replicated;
+  }
+
+  /// Addends that are all split alike, and more than their sum is wanted, are added in parts: the sum is gathered once, and not each of them.
+  static void takeCommonAxes(const Op &op, unsigned index, AxisList &axes) {
+    const AxisList *common = nullptr;
+    for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+      const auto &indices = op.def->operands[i].indices;
+      const auto *found = llvm::find(indices, index);
+      const Sharding &sharding = op.getOperand(i)->sharding;
+      if (found == indices.end() || sharding.dims.size() != indices.size())
+        return;
+      const AxisList &own = sharding.dims[found - indices.begin()];
+      if (common && *common != own)
+        return;
+      common = &own;
+    }
+    bool isMore = common && common->size() > axes.size() && std::equal(axes.begin(), axes.end(), common->begin());
+    if (isMore)
+      axes = *common;
   }
 
   /// Indices that no operand has, as the heads that a slice takes of a dim: where a result is wanted in parts, each rank makes its own.
