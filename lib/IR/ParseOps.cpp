@@ -311,7 +311,7 @@ bool TextParser::parseIndices(Op &op) {
       diags.report(at.getLoc(), diag::IRUnknownIndex) << op.def->name << name;
       return false;
     }
-    if (consume("=") && !parseExtent(writtenExtents[*index], {"over", "must", "ring"}))
+    if (consume("=") && !parseExtent(writtenExtents[*index], {"over", "must", "ring", "turns"}))
       return false;
     if (consume("over") && !parseAxes(op.indexAxes[*index]))
       return false;
@@ -319,6 +319,12 @@ bool TextParser::parseIndices(Op &op) {
       return false;
     if (consume("ring"))
       op.ring = *index;
+    if (consume("turns")) {
+      AxisList axes;
+      if (!parseAxes(axes))
+        return false;
+      op.turns = {*index, toSet(axes)};
+    }
     return true;
   });
 }

@@ -235,6 +235,10 @@ private:
     }
     if (op.ring == i)
       out << " ring";
+    if (op.turns && op.turns->index == i) {
+      out << " turns ";
+      printAxes(out, graph.mesh, toList(op.turns->axes));
+    }
   }
 
   void printReshard(const Op &op) {

@@ -62,6 +62,8 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
     table.addRow({"active", formatCount(report.activeParameters) + " of them work on one token"});
   if (report.padding)
     table.addRow({"padding", formatCount(report.padding) + " more parameters, as 'pad' rounds dims up"});
+  if (report.storagePadding)
+    table.addRow({"storage", formatCount(report.storagePadding) + " elements of padding, as all parts of a parameter are equally large"});
   if (report.emptySlots)
     table.addRow({"slots", formatCount(report.slots) + " for tokens per step, " + formatCount(report.emptySlots) + " of them empty"});
   if (report.droppedChoices)

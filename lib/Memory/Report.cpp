@@ -45,6 +45,7 @@ public:
     report.ranks = graph.mesh.getNumRanks();
     select(0);
     __int128 padded = countElements(graph.getForward(), OpKind::Param, 1);
+    report.storagePadding = countStoragePadding(graph.getForward(), 1);
     binding = ownBinding;
     report.parameters = countElements(graph.getForward(), OpKind::Param, 1);
     findExperts();
@@ -98,6 +99,35 @@ private:
           int64_t iterations = getInteger(op->count, *op);
           elements += countElements(*body, kind, copies * op->cases.count(body->getNumber(), 0, iterations));
         }
+    }
+    return elements;
+  }
+
+  /// The form in which a parameter, or at least what the optimizer keeps for it, is stored.
+  static const Sharding &getStorage(const Value &param) {
+    for (auto [user, operand] : param.getUses())
+      if (user->kind == OpKind::Update && operand == 0)
+        return user->getOperand(1)->sharding;
+    return param.sharding;
+  }
+
+  /// Elements that flat storage adds, so that all parts of a parameter are equally large: of all parts of each parameter, which are there once.
+  __int128 countStoragePadding(Block &block, __int128 copies) {
+    __int128 elements = 0;
+    for (auto &op : block) {
+      if (op->kind == OpKind::Param) {
+        const Value &param = *op->getResult();
+        Sharding whole = getStorage(param);
+        auto count = [&](const Sharding &sharding) {
+          return getInteger(stage::getLocalElements(graph.sizes, graph.mesh, param.type, sharding, /*over=*/~AxisSet(0)), *op);
+        };
+        __int128 stored = count(whole) * __int128(graph.mesh.getGroupSize(toSet(whole.flat)));
+        whole.flat.clear();
+        elements += copies * graph.mesh.getGroupSize(whole.getSharded()) * (stored - count(whole));
+      }
+      if (op->kind == OpKind::Repeat)
+        for (auto &body : op->bodies)
+          elements += countStoragePadding(*body, copies * op->cases.count(body->getNumber(), 0, getInteger(op->count, *op)));
     }
     return elements;
   }
@@ -404,12 +434,18 @@ private:
     return it->second;
   }
 
+  /// Axes over which ranks share the work along an index: not those of which each does all parts, in one step or another.
+  static AxisSet getSplitAxes(const Op &op, unsigned index) {
+    AxisSet inTurn = op.turns && op.turns->index == index ? op.turns->axes : 0;
+    return toSet(op.indexAxes[index]) & ~inTurn;
+  }
+
   /// Of the model FLOPs of an op, padding apart, those of ranks of a stage that compute the same as others, or each an addend of
   /// it as long as the sum. Where an op is several products one may be split over axes along which another one has copies.
   __int128 countReplicated(const Op &op, __int128 model) {
     AxisSet split = 0;
-    for (const AxisList &axes : op.indexAxes)
-      split |= toSet(axes);
+    for (unsigned index = 0; index < op.indexAxes.size(); ++index)
+      split |= getSplitAxes(op, index);
     if (!op.def || op.def->terms.empty() || model == 0)
       return model - model / countAlike(graph, split);
     llvm::SmallVector<Size, 8> sizes = getLocalIndexSizes(graph, op);
@@ -419,7 +455,7 @@ private:
         continue;
       split = 0;
       for (unsigned index : term.indices)
-        split |= toSet(op.indexAxes[index]);
+        split |= getSplitAxes(op, index);
       Size zero = graph.sizes.zero();
       __int128 flops = sumFlops({{getFlops(graph.sizes, term, sizes), zero, zero}, zero, zero}, op, ownBinding, ownSums).getModel();
       replicated += flops - flops / countAlike(graph, split);

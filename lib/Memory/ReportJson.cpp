@@ -53,6 +53,8 @@ public:
       if (report.activeParameters != report.parameters)
         number("active_parameters", report.activeParameters);
       number("padding", report.padding);
+      if (report.storagePadding)
+        number("storage_padding", report.storagePadding);
       number("buffers", report.buffers);
       if (report.slots) {
         number("slots", report.slots);

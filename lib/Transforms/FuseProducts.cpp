@@ -203,6 +203,8 @@ private:
         op->extents.push_back(member->extents[i]);
         op->indexAxes.push_back(member->indexAxes[i]);
       }
+      if (member->turns) // the products of a step take the same block
+        op->turns = {toIndices[member->turns->index], member->turns->axes};
       auto translate = [&](llvm::SmallVectorImpl<unsigned> &indices) {
         for (unsigned &index : indices)
           index = toIndices[index];

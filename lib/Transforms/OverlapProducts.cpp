@@ -202,6 +202,7 @@ private:
     for (Value *operand : operands)
       step.addOperand(operand);
     step.indexAxes[part.index].append(place.begin(), place.end());
+    step.turns = {part.index, toSet(place)};
     Sharding sharding = getNaturalSharding(step, 0);
     if (made) {
       steps.addResult(step, *op.getResult(), sharding);

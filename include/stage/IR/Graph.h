@@ -176,6 +176,12 @@ struct OpAttributes {
   /// The folded index whose blocks go round over its axes (`ring t over cp`): a rank works on one after the other, and
   /// sends it on. Until `unroll-rings` has made an op of each.
   std::optional<unsigned> ring;
+  /// Of a step of a product in parts (`overlap ... with products`): an index and those of its axes whose parts a rank computes in turn, one per step.
+  struct Turns {
+    unsigned index;
+    AxisSet axes;
+  };
+  std::optional<Turns> turns;
 
   // Collectives and slice: over which axes, in the order and layout in which they stand on the dim
   // (all_reduce: any), and along which dim of the operand. all_to_all: `dim` and

@@ -117,6 +117,8 @@ struct Report {
   __int128 buffers = 0;
   /// Elements that padding adds to the parameters.
   __int128 padding = 0;
+  /// Elements that flat storage of parameters, or of what the optimizer keeps for them, adds, so that all parts of one are equally large; of all parts.
+  __int128 storagePadding = 0;
   /// Slots to which forward routes tokens in a step, those without a token, and choices of tokens for which there is none.
   __int128 slots = 0, emptySlots = 0, droppedChoices = 0;
   /// Of the model's own sizes, and what padding and empty slots add to each: ranks execute both.
