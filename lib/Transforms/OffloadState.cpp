@@ -164,8 +164,9 @@ private:
       llvm::SmallVector<Value *, 4> values = {contribution};
       if (isBucket) {
         values.clear();
-        for (auto &result : maker->getResults())
-          values.push_back(result.get());
+        for (auto &result : maker->getResults()) // what is reduced further comes later
+          if (llvm::any_of(result->getUses(), [](const Use &use) { return use.first->kind == OpKind::Accumulate; }))
+            values.push_back(result.get());
       }
       auto copy = makeCopy(OpKind::Offload, values, isBucket ? *maker : addition);
       Op *offload = isBucket ? addition.getBlock()->insertAfter(maker, std::move(copy))

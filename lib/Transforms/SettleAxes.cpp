@@ -94,11 +94,31 @@ void AxisSettler::collectClaims(Op &op, llvm::ArrayRef<bool> fixed, AxisSet take
         llvm::erase_if(list, [&](const Claim &claim) { return claim.index == routing->target; });
 }
 
+/// Of a product that is a part of a kernel: axes along which parts before it split matrices of their own.
+static AxisSet getAxesOfOtherParts(const Op &op) {
+  const KernelPart &part = op.def->part;
+  AxisSet axes = 0;
+  if (part.kernel.empty() || part.isAddend || op.origin)
+    return axes;
+  const Value *common = op.getOperand(0);
+  for (auto [user, operand] : common->getUses()) {
+    bool isPart = operand == 0 && user->kind == OpKind::Compute && user != &op && user->getBlock() == op.getBlock() && !user->origin &&
+                  user->def->part.kernel == part.kernel && user->scope == op.scope && user->def->part.number < part.number;
+    for (unsigned index = 0; isPart && index < user->indexAxes.size(); ++index)
+      if (!llvm::is_contained(user->def->operands.front().indices, index))
+        axes |= toSet(user->indexAxes[index]);
+  }
+  return axes;
+}
+
 /// An axis that stands on a dim beside one that must leave it, of operands that are gathered over both for an op before,
 /// stands nowhere: what is gathered already is taken, and the result, which has copies, need not be gathered.
 ///
 ///   x : {S@(tp.0, tp.1), D}   wq : {D, KV@tp.0, G@tp.1}   wk : {D, KV@tp.0}       q gathers x over both, and k takes that
+///
+/// So does an axis along which another product of the same kernel splits its own matrix: with one key/value head G@tp, k takes what q gathers.
 AxisSet AxisSettler::dropClaimsOfGathered(const Op &op, AxisSet taken, Claims &claims) const {
+  AxisSet ofOtherParts = getAxesOfOtherParts(op);
   auto isDropped = [&](AxisId axis, const Claim &claim) {
     if (claim.operand == ~0u || claim.stationary)
       return false;
@@ -108,6 +128,8 @@ AxisSet AxisSettler::dropClaimsOfGathered(const Op &op, AxisSet taken, Claims &c
     });
     if (!takesSum && !isGathered(op.getOperand(claim.operand), axis, op))
       return false;
+    if (takesSum || ofOtherParts >> axis & 1)
+      return true;
     for (const AxisList &list : op.getOperand(claim.operand)->sharding.dims)
       if (llvm::is_contained(list, axis))
         return llvm::any_of(list, [&](AxisId beside) {
