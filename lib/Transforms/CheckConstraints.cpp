@@ -70,9 +70,13 @@ void stage::checkRingRows(const Graph &graph, const Op &op, DiagnosticEngine &di
     return;
   AxisSet paired = getPairedAxes(op) & ~getAxesTwice(op);
   for (AxisId axis : op.indexAxes[*op.ring])
-    if (!(paired >> axis & 1))
-      diags.report(op.loc, diag::RingWithoutRows)
-          << op.def->name << op.def->indices[*op.ring].name << graph.mesh[axis].name;
+    if (!(paired >> axis & 1) && !diags.hasErrors()) {
+      DiagnosticBuilder message = diags.report(op.loc, diag::RingWithoutRows);
+      message << op.def->name << op.def->indices[*op.ring].name << graph.mesh[axis].name;
+      for (const Rule &rule : graph.rules)
+        if (rule.kind == RuleKind::Ring && llvm::is_contained(rule.axes, axis))
+          message.note(rule.loc, diag::RingRuleHere);
+    }
   // Under a mask each row sees itself, and so a pair of the first block if that has the row: sums over nothing do not
   // tell what came before.
   const std::optional<Mask> &mask = op.def->mask;

@@ -119,10 +119,36 @@ private:
       owe(result.type, result.sharding, result);
     }
     wanted.noteCopies(op, copies);
+    remarkAddends(op);
     checkRingRows(graph, op, diags);
     for (unsigned i = 0; i < def.indices.size(); ++i)
       oweDivision(op.extents[i], op.indexAxes[i], op.loc, def.name);
     settler.noteGathers(op);
+  }
+
+  /// Says where a product of tensors that are split alike needs neither of them whole.
+  void remarkAddends(const Op &op) {
+    if (op.origin || !op.def->isProduct)
+      return;
+    for (unsigned index = 0; index < op.indexAxes.size(); ++index) {
+      unsigned having = 0;
+      bool areSplitAlike = op.def->reduced[index] && !op.indexAxes[index].empty();
+      for (unsigned i = 0; i < op.getNumOperands() && areSplitAlike; ++i)
+        for (unsigned d = 0; d < op.getOperand(i)->sharding.dims.size(); ++d)
+          if (op.def->operands[i].indices[d] == index) {
+            ++having;
+            areSplitAlike &= op.getOperand(i)->sharding.dims[d] == op.indexAxes[index];
+          }
+      if (areSplitAlike && having > 1)
+        diags.report(op.loc, diag::AddendsMade) << op.def->name << op.def->indices[index].name << describeAxes(op.indexAxes[index]);
+    }
+  }
+
+  std::string describeAxes(const AxisList &axes) const {
+    std::string text;
+    for (const PlacedAxis &axis : axes)
+      text += (text.empty() ? "'" : ", '") + graph.mesh[axis.id].name + "'";
+    return text;
   }
 
   //===--- Partial values --------------------------------------------------===//
