@@ -410,6 +410,11 @@ bool TextParser::parseRule() {
     rule.depth = consume("last");
     rule.keeps = !rule.depth;
   }
+  if (rule.kind == RuleKind::PartitionParameters && consume("again")) {
+    if (!expect("all"))
+      return false;
+    rule.gathersAll = true;
+  }
   if (rule.partitionsState() && consume("units") && !parseList("(", ")", [&] {
         std::optional<PathPattern> unit = parsePattern();
         if (unit)

@@ -221,6 +221,8 @@ private:
     printAxes(os, graph.mesh, rule.axes);
     if (rule.keeps || keepsLastUnit(rule))
       os << (rule.keeps ? " keep" : " keep last");
+    if (rule.gathersAll)
+      os << " again all";
     if (!rule.units.empty()) {
       os << " units (";
       llvm::interleaveComma(rule.units, os, [&](const PathPattern &unit) { printQuoted(os, unit.getText()); });

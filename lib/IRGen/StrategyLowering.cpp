@@ -308,6 +308,11 @@ private:
           return false;
         continue;
       }
+      if (given->name.name == "again") {
+        if (!lowerAgain(*given, env, rule))
+          return false;
+        continue;
+      }
       std::optional<int64_t> prefetch = evaluator.evaluateInteger(given->value, env, "'prefetch'");
       if (!prefetch)
         return false;
@@ -317,8 +322,22 @@ private:
       }
       rule.prefetch = *prefetch;
     }
+    if (rule.gathersAll && rule.keeps) {
+      diags.report(rule.loc, diag::BadAgain) << "'keep = true', under which nothing is gathered again";
+      return false;
+    }
     graph.rules.push_back(std::move(rule));
     return true;
+  }
+
+  bool lowerAgain(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule) {
+    std::optional<sema::CTValue> value = evaluator.evaluate(entry.value, env);
+    if (!value)
+      return false;
+    rule.gathersAll = value->getKind() == sema::CTValue::Kind::Word && value->getText() == "all";
+    if (!rule.gathersAll && !value->isNone())
+      diags.report(entry.value->loc(), diag::BadAgain).range(entry.value->range) << value->describeKind();
+    return rule.gathersAll || value->isNone();
   }
 
   bool lowerKeep(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule) {
@@ -329,7 +348,7 @@ private:
       rule.depth = 1;
       if (rule.units.empty())
         diags.report(entry.value->loc(), diag::NotSupportedYet).range(entry.value->range)
-            << "'keep = last' without 'by unit', which says what a unit is,";
+            << "'keep = last' without 'by unit', which says what a unit is";
       return !rule.units.empty();
     }
     std::optional<bool> keeps = evaluator.evaluateCondition(entry.value, env);

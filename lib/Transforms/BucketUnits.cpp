@@ -32,6 +32,7 @@
 // of flat storage or put there in several steps stays as it is.
 //
 //===----------------------------------------------------------------------===//
+#include "GatherAgain.h"
 #include "KeepLastUnit.h"
 #include "MergeCollectives.h"
 #include "stage/IR/ParameterUnits.h"
@@ -61,6 +62,8 @@ public:
       else if (rule.kind == RuleKind::PartitionOptimizer)
         optimizer = &rule;
     }
+    if (parameters && parameters->gathersAll)
+      gatherAllAgain(graph, *parameters);
     if (!gradients)
       gradients = parameters;
     step = optimizer ? optimizer : gradients;
@@ -274,15 +277,24 @@ private:
       span.end = position[op];
       span.last = op;
     };
+    auto use = [&](Op *user) {
+      Op *anchor = user ? findAnchor(user, block) : nullptr;
+      if (!anchor)
+        return;
+      if (!span.first || position[anchor] < span.begin) {
+        span.begin = position[anchor];
+        span.first = anchor;
+      }
+      extend(anchor);
+    };
     for (auto &result : gather.getResults())
       for (auto [user, operand] : result->getUses())
-        if (Op *anchor = findAnchor(user, block)) {
-          if (!span.first || position[anchor] < span.begin) {
-            span.begin = position[anchor];
-            span.first = anchor;
-          }
-          extend(anchor);
-        }
+        use(user);
+    if (parameters->gathersAll && !isForward(block.getPhase())) // a module's hooks release behind its gradients
+      for (Value *param : gather.getOperands())
+        for (auto [user, operand] : param->getUses())
+          if (user->kind == OpKind::Accumulate)
+            use(findMaker(*user));
     if (lastOfUnit)
       extend(lastOfUnit);
     return span;

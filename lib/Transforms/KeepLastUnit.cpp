@@ -91,6 +91,8 @@ private:
       Op *release = findRelease(op);
       if (!release || !llvm::all_of(op.getOperands(), [&](const Value *param) { return gathered.count(param); }))
         continue;
+      if (it != block.end() && it->get() == release)
+        ++it;
       llvm::SetVector<Op *> kept;
       for (unsigned i = 0; i < op.getNumOperands(); ++i)
         kept.insert(gathered.lookup(op.getOperand(i))->getOp());

@@ -48,6 +48,8 @@ struct Rule {
   bool saysLayout = false;
   /// PartitionParameters: what forward gathers is kept for backward.
   bool keeps = false;
+  /// PartitionParameters: backward gathers all that forward has gathered, and not only what it reads.
+  bool gathersAll = false;
   /// Partition...: what is moved at once, parameters below the places that one of these means, and how many units a
   /// gather runs ahead.
   std::vector<PathPattern> units;

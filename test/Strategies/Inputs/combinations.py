@@ -51,6 +51,7 @@ class Job:
     units: bool = False
     prefetch: int = 0
     keep: object = False  # True: all that forward gathers; "last": of its last unit
+    again: bool = False  # backward gathers what it does not read, too
     bucket: int = 0  # 0: none, else bytes: 1, or more than there are
     bf16: bool = False  # in which gradients are reduced
     per_microbatch: bool = False
@@ -181,6 +182,7 @@ def draw_kinds(j, rng):
         j.v, j.split = 3, j.split + tuple(rng.choice([1, 2]) for _ in range(j.pp))
     if j.schedule == "zb_h1" and rng.random() < 0.4:
         j.schedule, j.microbatches = "zb_h2", 2 * j.pp - 1 + rng.choice([0, 2])
+    j.again = j.zero == 3 and j.keep is not True and j.strategy == "combined" and not j.hasHalves and rng.random() < 0.4
     j.asynchronous = j.sequence and j.strategy in ("combined", "megatron") and rng.random() < 0.4
 
 
@@ -206,7 +208,7 @@ def text(name, j):
         "ring_attention": dict(dp=j.dp, cp=j.cp, uly=j.uly),
         "megatron": dict(dp=j.dp, **tensor, **rule, **isWhole, **pipeline),
         "combined": dict(replica=j.replica, dp=j.dp, **tensor, by_heads=j.context == "heads", by_unit=j.units, prefetch=j.prefetch, keep=j.keep,
-                         has_rule=hasRule, per_microbatch=j.per_microbatch, lean=j.recompute == "lean", group=j.group,
+                         **{"again": "all"} if j.again else {}, has_rule=hasRule, per_microbatch=j.per_microbatch, lean=j.recompute == "lean", group=j.group,
                          **{"offload_" + j.offload: True} if j.offload != "none" else {}, **rule, **isWhole, **pipeline),
     }[j.strategy]
     listed = ", ".join(f"{key} = {word(value)}" for key, value in arguments.items())
@@ -457,7 +459,9 @@ def add_states(j, traffic):
             put("all_reduce", rest, some, completed if j.units or reduced(some[0]) else alone, bytes, not j.per_microbatch)
         if j.zero == 3:
             put("all_gather", cut, pieces, unit, weight, False)
-            put("all_gather", cut, [x for x in pieces if x.read and not is_kept(j, r, x)], unit, weight, False)
+            # A stage that does not read what it shares with another one gathers it with its own unit.
+            shared = lambda x: (unit(x)[0], x.tied and x.read)
+            put("all_gather", cut, [x for x in pieces if (x.read or j.again) and not is_kept(j, r, x)], shared, weight, False)
         if j.clip:
             traffic.put(r, "all_reduce", list(AXES), 1, 4)
         if j.copies > 1:  # what two copies of the model have added up, of a shard where it is cut
@@ -488,7 +492,7 @@ def count_host(j, r):
     # An embedding that is the output layer, too, has two, which are added up where they are reduced, or else on the host.
     parts = lambda x: 2 if j.isTied and x.unit == x.index == 0 and not isCut and not j.per_microbatch else 1
     to = sum(x.shard * (m * parts(x) * (wire if isCut or j.per_microbatch and x.rest else 4) + 4 * reduced(x)) for x in own) + 4 * j.clip
-    back = sum(x.shard * (m * weight * (1 + (x.read and not is_kept(j, r, x))) + 4 * (reduced(x) or j.clip)) for x in own)
+    back = sum(x.shard * (m * weight * (1 + ((x.read or j.again) and not is_kept(j, r, x))) + 4 * (reduced(x) or j.clip)) for x in own)
     return (weight * shards, 4 * shards, (8 if weight == 4 else 12) * shards), (to, back)
 
 

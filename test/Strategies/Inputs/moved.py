@@ -41,6 +41,8 @@ bytes, _ = moved("zero3")
 # The gradient of a lookup reads no table.
 check("ZeRO-3 gathers all parameters twice per microbatch, the embedding once", bytes["all_gather"],
       microbatches * (2 * full - embedding) * (dp - 1) // dp)
+bytes, _ = moved("zero3", "again=all")
+check("ZeRO-3 gathers all parameters twice, as hooks of modules do", bytes["all_gather"], microbatches * 2 * full * (dp - 1) // dp)
 check("ZeRO-3 scatters all gradients once per microbatch", bytes["reduce_scatter"], microbatches * 2 * full * (dp - 1) // dp)
 bytes, _ = moved("zero1")
 check("ZeRO-1 gathers and scatters once", (bytes["all_gather"], bytes["reduce_scatter"]),
