@@ -291,10 +291,13 @@ private:
       for (auto [user, operand] : result->getUses())
         use(user);
     if (parameters->gathersAll && !isForward(block.getPhase())) // a module's hooks release behind its gradients
-      for (Value *param : gather.getOperands())
-        for (auto [user, operand] : param->getUses())
-          if (user->kind == OpKind::Accumulate)
-            use(findMaker(*user));
+      for (unsigned i = 0; i < gather.getNumOperands(); ++i)
+        for (auto [user, operand] : gather.getOperand(i)->getUses())
+          if (Op *maker = user->kind == OpKind::Accumulate ? findMaker(*user) : nullptr) {
+            if (maker->getBlock() == &block && gather.getResult(i)->getUses().empty())
+              maker->after.push_back({gather.getResult(i)});
+            use(maker);
+          }
     if (lastOfUnit)
       extend(lastOfUnit);
     return span;

@@ -57,8 +57,10 @@ void stage::gatherAllAgain(Graph &graph, const Rule &parameters) {
       if (!forward || !done.insert(getStage(*maker)).second)
         continue;
       Op &gather = insertGather(*forward, param, *maker);
-      if (parameters.units.empty())
-        release(gather, *maker);
+      if (!parameters.units.empty())
+        continue;
+      maker->after.push_back({gather.getResult()});
+      release(gather, *maker);
     }
   }
 }

@@ -7,12 +7,12 @@
 //
 //   forward   %e.1 = all_gather(%e) over dp flat;  %x = lookup(%ids, %e.1)              the same
 //   backward  %de = lookup.grad(%ids, %dx)                      ->                      %e.2 = all_gather(%e) over dp flat
-//                                                                                       %de = lookup.grad(%ids, %dx)
+//                                                                                       %de = lookup.grad(%ids, %dx) after %e.2
 //                                                                                       release(%e.2)
 //
 // Algorithm: of a parameter that forward gathers and backward does not, the gather of forward stands once more in front of the
 // first op that makes a contribution to its gradient, on each virtual stage that makes one. Of a unit it becomes part of the
-// unit's gather as all others (BucketUnits); what moves by itself is released behind the op.
+// unit's gather as all others (BucketUnits); what moves by itself is released behind the op. The op waits for it, as a hook does.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_TRANSFORMS_GATHERAGAIN_H

@@ -1,5 +1,6 @@
 //===- KeepLastUnit.cpp - what backward need not gather again -------------===//
 #include "KeepLastUnit.h"
+#include "ReplacedValues.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace stage;
@@ -59,6 +60,7 @@ private:
       if (phase.getPhase() != PhaseKind::Forward && !isOncePerStep(phase.getPhase()))
         if (Block *later = findBlock(phase, repeat, block.getNumber()))
           replace(*later, gathered);
+    replaced.follow(graph);
   }
 
   /// Where what an op gathers of a unit is released in its block; null if it gathers none.
@@ -85,7 +87,7 @@ private:
   }
 
   /// All that forward has gathered at once is there until what backward would have gathered is released.
-  static void replace(Block &block, const llvm::DenseMap<const Value *, Value *> &gathered) {
+  void replace(Block &block, const llvm::DenseMap<const Value *, Value *> &gathered) {
     for (auto it = block.begin(); it != block.end();) {
       Op &op = **it++;
       Op *release = findRelease(op);
@@ -103,15 +105,19 @@ private:
         block.insertAfter(release, std::move(owner));
       }
       block.erase(release);
-      for (unsigned i = 0; i < op.getNumOperands(); ++i)
-        op.getResult(i)->replaceAllUsesWith(gathered.lookup(op.getOperand(i)));
-      block.erase(&op);
+      for (unsigned i = 0; i < op.getNumOperands(); ++i) {
+        Value &kept = *gathered.lookup(op.getOperand(i));
+        op.getResult(i)->replaceAllUsesWith(&kept);
+        replaced.await(*op.getResult(i), kept);
+      }
+      replaced.retire(op);
     }
   }
 
   Graph &graph;
   const llvm::StringMap<std::string> &units;
   llvm::StringRef unit;
+  ReplacedValues replaced;
 };
 } // namespace
 
