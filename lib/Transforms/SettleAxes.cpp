@@ -116,9 +116,12 @@ static AxisSet getAxesOfOtherParts(const Op &op) {
 ///
 ///   x : {S@(tp.0, tp.1), D}   wq : {D, KV@tp.0, G@tp.1}   wk : {D, KV@tp.0}       q gathers x over both, and k takes that
 ///
-/// So does an axis along which another product of the same kernel splits its own matrix: with one key/value head G@tp, k takes what q gathers.
+/// So does an axis along which another product of the same kernel splits its own matrix, unless the result is wanted in parts along it: with one key/value head G@tp, k takes what q gathers.
 AxisSet AxisSettler::dropClaimsOfGathered(const Op &op, AxisSet taken, Claims &claims) const {
   AxisSet ofOtherParts = getAxesOfOtherParts(op);
+  for (AxisId axis : toList(ofOtherParts))
+    if (llvm::any_of(op.getResults(), [&](auto &result) { return findWantedPlace(*result, axis).has_value(); }))
+      ofOtherParts &= ~(AxisSet(1) << axis);
   auto isDropped = [&](AxisId axis, const Claim &claim) {
     if (claim.operand == ~0u || claim.stationary)
       return false;
