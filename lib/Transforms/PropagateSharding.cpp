@@ -170,10 +170,13 @@ private:
         continue;
       bool isLinear = user->def->linearIn[operand], isTwice = !seen.insert(user).second;
       bool isLater = &user->getBlock()->getTop() != &unit;
+      // The gradient of an op on elements is split as the op is, and what the op makes is as large as what it takes; of other ops reducing that may be cheaper.
+      if (isLater && !(user->origin && user->origin->def->isElementwise))
+        continue;
       isHandedOn |= isLinear && !isLater;
       if (!isLinear || isTwice) // a product of two partial sums is no partial product
         for (AxisId axis : toList(value.sharding.partial))
-          if (!mayCarry(isLater && user->origin ? *user->origin : *user, axis, value)) // a gradient is split as its op is
+          if (!mayCarry(isLater ? *user->origin : *user, axis, value))
             complete |= AxisSet(1) << axis;
     }
     if (isHandedOn)
