@@ -44,14 +44,14 @@ public:
     report.program = &program;
     report.ranks = graph.mesh.getNumRanks();
     select(0);
-    __int128 padded = countElements(graph.getForward(), OpKind::Param, 1);
-    report.storagePadding = countStoragePadding(graph.getForward(), 1);
+    __int128 padded = countElements(OpKind::Param);
+    report.storagePadding = sumOver(graph.getForward(), OpKind::Param, [&](const Op &op) { return getStoragePadding(*op.getResult()); });
     binding = ownBinding;
-    report.parameters = countElements(graph.getForward(), OpKind::Param, 1);
+    report.parameters = countElements(OpKind::Param);
     findExperts();
-    report.activeParameters = countElements(graph.getForward(), OpKind::Param, 1);
+    report.activeParameters = countElements(OpKind::Param);
     experts.clear();
-    report.buffers = countElements(graph.getForward(), OpKind::Buffer, 1);
+    report.buffers = countElements(OpKind::Buffer);
     binding = graph.binding;
     report.padding = padded - report.parameters;
     for (const StageProgram &stage : program.stages)
@@ -83,24 +83,27 @@ private:
     });
   }
 
-  /// Elements of all parameters, or of all buffers; of what `experts` have, those that work on one token.
-  __int128 countElements(Block &block, OpKind kind, __int128 copies) {
-    __int128 elements = 0;
+  /// A sum over all parameters, or all buffers, those of a repeat as often as it runs.
+  __int128 sumOver(const Block &block, OpKind kind, llvm::function_ref<__int128(const Op &)> get, __int128 copies = 1) {
+    __int128 sum = 0;
     for (auto &op : block) {
-      if (op->kind == kind) {
-        Size size = getLocalElements(*op->getResult(), /*global=*/true);
-        for (const Extent &extent : op->getResult()->type.shape)
-          if (auto it = experts.find(extent.dim); it != experts.end())
-            size = size * it->second;
-        elements += copies * getInteger(size, *op);
-      }
-      if (op->kind == OpKind::Repeat)
-        for (auto &body : op->bodies) {
-          int64_t iterations = getInteger(op->count, *op);
-          elements += countElements(*body, kind, copies * op->cases.count(body->getNumber(), 0, iterations));
-        }
+      if (op->kind == kind)
+        sum += copies * get(*op);
+      for (auto &body : op->bodies)
+        sum += sumOver(*body, kind, get, copies * op->cases.count(body->getNumber(), 0, getInteger(op->count, *op)));
     }
-    return elements;
+    return sum;
+  }
+
+  /// Elements of all of them; of what `experts` have, those that work on one token.
+  __int128 countElements(OpKind kind) {
+    return sumOver(graph.getForward(), kind, [&](const Op &op) {
+      Size size = getLocalElements(*op.getResult(), /*global=*/true);
+      for (const Extent &extent : op.getResult()->type.shape)
+        if (auto it = experts.find(extent.dim); it != experts.end())
+          size = size * it->second;
+      return getInteger(size, op);
+    });
   }
 
   /// The form in which a parameter, or at least what the optimizer keeps for it, is stored.
@@ -111,25 +114,15 @@ private:
     return param.sharding;
   }
 
-  /// Elements that flat storage adds, so that all parts of a parameter are equally large: of all parts of each parameter, which are there once.
-  __int128 countStoragePadding(Block &block, __int128 copies) {
-    __int128 elements = 0;
-    for (auto &op : block) {
-      if (op->kind == OpKind::Param) {
-        const Value &param = *op->getResult();
-        Sharding whole = getStorage(param);
-        auto count = [&](const Sharding &sharding) {
-          return getInteger(stage::getLocalElements(graph.sizes, graph.mesh, param.type, sharding, /*over=*/~AxisSet(0)), *op);
-        };
-        __int128 stored = count(whole) * __int128(graph.mesh.getGroupSize(toSet(whole.flat)));
-        whole.flat.clear();
-        elements += copies * graph.mesh.getGroupSize(whole.getSharded()) * (stored - count(whole));
-      }
-      if (op->kind == OpKind::Repeat)
-        for (auto &body : op->bodies)
-          elements += countStoragePadding(*body, copies * op->cases.count(body->getNumber(), 0, getInteger(op->count, *op)));
-    }
-    return elements;
+  /// Elements that flat storage adds to all parts of a parameter together, so that these are equally large.
+  __int128 getStoragePadding(const Value &param) {
+    Sharding storage = getStorage(param);
+    auto count = [&] {
+      return getInteger(stage::getLocalElements(graph.sizes, graph.mesh, param.type, storage, /*over=*/~AxisSet(0)), *param.getOp());
+    };
+    __int128 stored = count() * __int128(graph.mesh.getGroupSize(toSet(storage.flat)));
+    storage.flat.clear();
+    return graph.mesh.getGroupSize(storage.getSharded()) * (stored - count());
   }
 
   Size getLocalElements(const Value &value, bool global) const {
