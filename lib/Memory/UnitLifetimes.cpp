@@ -52,12 +52,39 @@ bool UnitSimulator::isCopied(const UnitTensor &tensor, const View &view) const {
          view.madeAfter >= int(source.first);
 }
 
+bool UnitSimulator::communicates(unsigned node) const {
+  return !nodes[node].op || isCommunication(nodes[node].op->kind);
+}
+
+/// Of each node the last of those that compute for which it waits, itself included. What computes waits for all before that do.
+std::vector<int> UnitSimulator::listComputedBefore() const {
+  std::vector<int> before, made(tensors.size(), -1); // by node, and by tensor
+  llvm::DenseMap<const Stream *, int> chains;
+  for (unsigned node = 0; node < nodes.size(); ++node) {
+    int last = node;
+    if (communicates(node) && !nodes[node].isRecv) {
+      int &chain = chains.try_emplace(nodes[node].op ? nodes[node].op->stream : program.graph->getMessageStream(), -1).first->second;
+      for (TensorAccess access : getAccesses(node))
+        for (unsigned source : listSources(access.tensor))
+          chain = std::max(chain, access.isWrite ? -1 : made[source]);
+      last = chain;
+    } else if (nodes[node].isRecv) {
+      last = -1;
+    }
+    for (TensorAccess access : getAccesses(node))
+      if (access.isWrite)
+        made[access.tensor] = last;
+    before.push_back(last);
+  }
+  return before;
+}
+
 /// Reads of views become reads of the tensor behind them or of their copies.
 void UnitSimulator::resolveViews() {
   if (views.empty())
     return;
-  auto communicates = [&](unsigned node) { return !nodes[node].op || isCommunication(nodes[node].op->kind); };
   std::vector<int> end; // where a tensor is read last, by itself or as a view
+  std::vector<int> computedBefore = listComputedBefore(), computedBeforeReaders(tensors.size(), int(nodes.size()));
   std::vector<bool> isRead(tensors.size(), false), isCopyMade(tensors.size(), false), isHeld(tensors.size(), false);
   auto isCopied = [&](unsigned number, const View &view) {
     return !isHeld[view.source] && this->isCopied(tensors[number], view);
@@ -70,6 +97,8 @@ void UnitSimulator::resolveViews() {
         if (access.isWrite)
           continue;
         isRead[access.tensor] = true;
+        int &before = computedBeforeReaders[access.tensor];
+        before = std::min(before, computedBefore[node]);
         if (!tensors[access.tensor].isView)
           readUntil(access.tensor, node);
         else if (View view = views.lookup(access.tensor); !isCopied(access.tensor, view))
@@ -82,7 +111,7 @@ void UnitSimulator::resolveViews() {
   };
   findEnds();
   // A message or a collective copies nothing besides, and who reads the slice would not wait for it; nor would a node that
-  // only stands there wait for a collective that makes the tensor.
+  // only stands there wait for a collective that makes the tensor, or a collective that moves the slice for what is computed beside it.
   auto reads = [&](unsigned node, unsigned tensor) {
     return llvm::any_of(getAccesses(node), [&](TensorAccess access) { return access.tensor == tensor && !access.isWrite; });
   };
@@ -91,7 +120,7 @@ void UnitSimulator::resolveViews() {
     if (isRead[number] && tensors[number].isView)
       if (View view = views.lookup(number); isCopied(number, view) && end[view.source] > int(tensors[view.source].first))
         holds |= isHeld[view.source] =
-            communicates(end[view.source]) ||
+            communicates(end[view.source]) || computedBeforeReaders[number] < end[view.source] ||
             (communicates(tensors[view.source].first) && !reads(end[view.source], view.source));
   if (holds)
     findEnds();

@@ -214,6 +214,8 @@ private:
   bool isCopied(const UnitTensor &tensor, const View &view) const;
   void finish();
   void readJoined();
+  bool communicates(unsigned node) const;
+  std::vector<int> listComputedBefore() const;
   void resolveViews();
   void readParts();
   void holdUntilRelease();
