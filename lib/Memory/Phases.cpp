@@ -7,8 +7,12 @@
 //   prefill      8                4.66 PFLOP                  2.88 TiB         1,473.0
 //   decode   8,000  1.20 TFLOP to 1.22 TFLOP  140.86 GiB to 143.30 GiB             7.9
 //
+//   phase    operation   axes  group  stage  count  bytes put in of a unit           moved
+//   prefill  all_reduce  tp        8  0-3       40            2.50 GiB        4.38 GiB
+//
 // Algorithm: a unit is what runs of one batch on all stages. Its costs are those of its stages, which makeReport
-// has by environment. A position more costs what caches are with room for one more, less what they are: a window
+// has by environment; what is communicated is said of a rank of each stage, as bytes of several stages are not on
+// one wire. A position more costs what caches are with room for one more, less what they are: a window
 // that is full grows by nothing.
 //
 // Limits: bytes are those of ops, one by one; what a kernel keeps in its cache between two is counted twice.
@@ -16,12 +20,73 @@
 //===----------------------------------------------------------------------===//
 #include "Phases.h"
 #include "StageOps.h"
+#include "StageTraffic.h"
 #include "stage/IR/Costs.h"
 #include "stage/IR/Diagnostics.h"
 #include "stage/Schedule/InferenceSymbols.h"
 #include "stage/Support/Table.h"
 
 using namespace stage;
+
+static const TrafficReport *findAlike(llvm::ArrayRef<TrafficReport> list, const TrafficReport &kind) {
+  auto found = llvm::find_if(list, [&](const TrafficReport &other) { return isAlike(other, kind); });
+  return found == list.end() ? nullptr : found;
+}
+
+/// Counts and bytes that a stage has in units of a phase, by kind. A kind that a unit has none of counts as 0 there.
+static std::vector<PhaseTraffic> collectTraffic(const StageReport &stage, PhaseKind kind) {
+  // What chunks of a stage do in one environment is of one unit.
+  std::map<unsigned, std::vector<const StageReport::UnitCost *>> units;
+  std::vector<PhaseTraffic> result;
+  for (auto &[key, cost] : stage.unitCosts) {
+    if (std::get<PhaseKind>(key) != kind)
+      continue;
+    units[std::get<2>(key)].push_back(&cost);
+    for (const TrafficReport &traffic : cost.traffic)
+      if (llvm::none_of(result, [&](const PhaseTraffic &known) { return isAlike(known.most, traffic); }))
+        result.push_back({traffic, traffic, stage.stage, stage.stage});
+  }
+  for (PhaseTraffic &range : result) {
+    bool isFirst = true;
+    for (auto &[environment, chunks] : units) {
+      __int128 count = 0, bytes = 0;
+      for (const StageReport::UnitCost *chunk : chunks)
+        if (const TrafficReport *traffic = findAlike(chunk->traffic, range.most)) {
+          count += traffic->count;
+          bytes += traffic->bytes;
+        }
+      range.least.count = isFirst ? count : std::min(range.least.count, count);
+      range.least.bytes = isFirst ? bytes : std::min(range.least.bytes, bytes);
+      range.most.count = isFirst ? count : std::max(range.most.count, count);
+      range.most.bytes = isFirst ? bytes : std::max(range.most.bytes, bytes);
+      isFirst = false;
+    }
+  }
+  return result;
+}
+
+static bool areEqual(const PhaseTraffic &a, const PhaseTraffic &b) {
+  auto getNumbers = [](const PhaseTraffic &range) {
+    return std::array{range.least.count, range.least.bytes, range.most.count, range.most.bytes};
+  };
+  return isAlike(a.most, b.most) && getNumbers(a) == getNumbers(b);
+}
+
+/// Of all stages: by kind in the order of first use; neighbours with equal numbers are one.
+static void addTraffic(const Report &report, PhaseReport &phase) {
+  std::vector<std::vector<PhaseTraffic>> kinds;
+  for (const StageReport &stage : report.stages)
+    for (PhaseTraffic &range : collectTraffic(stage, phase.kind)) {
+      auto known = llvm::find_if(kinds, [&](auto &ranges) { return isAlike(ranges.front().most, range.most); });
+      std::vector<PhaseTraffic> &ranges = known == kinds.end() ? kinds.emplace_back() : *known;
+      if (!ranges.empty() && areEqual(ranges.back(), range) && ranges.back().last + 1 == stage.stage)
+        ranges.back().last = stage.stage;
+      else
+        ranges.push_back(std::move(range));
+    }
+  for (std::vector<PhaseTraffic> &ranges : kinds)
+    llvm::append_range(phase.traffic, ranges);
+}
 
 static void addUnits(Report &report) {
   const Environments &environments = report.program->graph->pipeline.environments;
@@ -40,7 +105,7 @@ static void addUnits(Report &report) {
   for (auto [key, count] : counts) {
     const StageReport::UnitCost &cost = costs[key];
     if (report.phases.empty() || report.phases.back().kind != key.first)
-      report.phases.push_back({key.first, 0, cost.flops, cost.flops, cost.accessedBytes, cost.accessedBytes});
+      report.phases.push_back({key.first, 0, cost.flops, cost.flops, cost.accessedBytes, cost.accessedBytes, {}});
     PhaseReport &phase = report.phases.back();
     phase.units += count;
     phase.leastFlops = std::min(phase.leastFlops, cost.flops);
@@ -48,6 +113,8 @@ static void addUnits(Report &report) {
     phase.leastBytes = std::min(phase.leastBytes, cost.accessedBytes);
     phase.mostBytes = std::max(phase.mostBytes, cost.accessedBytes);
   }
+  for (PhaseReport &phase : report.phases)
+    addTraffic(report, phase);
 }
 
 /// Of all caches, unsharded; nothing if a size has no value.
@@ -128,6 +195,29 @@ std::string stage::describeCaches(const CacheReport &caches) {
          ", " + formatCount(caches.perPosition / caches.sequences) + " bytes for one position more";
 }
 
+static void printTraffic(llvm::raw_ostream &os, const Report &report) {
+  Table table({{"phase", Table::Left},
+               {"operation", Table::Left},
+               {"axes", Table::Left},
+               {"group", Table::Right},
+               {"stage", Table::Left},
+               {"count", Table::Right},
+               {"bytes put in", Table::Right},
+               {"moved", Table::Right}},
+              2);
+  for (const PhaseReport &phase : report.phases)
+    for (const PhaseTraffic &range : phase.traffic)
+      table.addRow({getPhaseName(phase.kind).str(), describeOperation(range.most).str(), describeGroup(*report.program->graph, range.most),
+                    formatCount(range.most.groupSize), describeStages(range.first, range.last),
+                    formatRange(formatCount(range.least.count), formatCount(range.most.count)),
+                    formatRange(formatBytes(range.least.bytes), formatBytes(range.most.bytes)),
+                    formatRange(formatBytes(range.least.getMoved()), formatBytes(range.most.getMoved()))});
+  if (table.empty())
+    return;
+  os << "\ncommunication of a rank in a unit\n";
+  table.print(os);
+}
+
 void stage::printPhases(llvm::raw_ostream &os, const Report &report) {
   if (report.phases.empty())
     return;
@@ -149,4 +239,5 @@ void stage::printPhases(llvm::raw_ostream &os, const Report &report) {
                   formatRange(perByte(phase.leastFlops, phase.leastBytes), perByte(phase.mostFlops, phase.mostBytes))});
   }
   table.print(os);
+  printTraffic(os, report);
 }

@@ -13,6 +13,10 @@ std::string describeUnits(const Report &report);
 /// `99.53 GiB for 64 sequences of 5,096 positions, 327,680 bytes for one position more`.
 std::string describeCaches(const CacheReport &caches);
 void printPhases(llvm::raw_ostream &os, const Report &report);
+/// `tp`, or where another part receives what is sent.
+std::string describeGroup(const Graph &graph, const TrafficReport &traffic);
+/// `0-3`, or `2` alone.
+std::string describeStages(unsigned first, unsigned last);
 
 } // namespace stage
 

@@ -1,5 +1,6 @@
 //===- PrintReport.cpp - the report as text -------------------------------===//
 #include "Phases.h"
+#include "StageTraffic.h"
 #include "stage/IR/Text.h"
 #include "stage/Memory/Report.h"
 #include "stage/Support/Table.h"
@@ -19,8 +20,8 @@ static std::string describeMesh(const Mesh &mesh) {
   return text;
 }
 
-static std::string describeAxes(const Graph &graph, const AxisList &axes) {
-  return llvm::join(listAxisNames(graph.mesh, axes), ", ");
+std::string stage::describeGroup(const Graph &graph, const TrafficReport &traffic) {
+  return traffic.toPart ? "to " + traffic.toPart->graph->name : llvm::join(listAxisNames(graph.mesh, traffic.axes), ", ");
 }
 
 /// The stage in which the busiest rank computes most in terms of an average one, by a thousandth, cut off.
@@ -101,11 +102,6 @@ static void printFlops(llvm::raw_ostream &os, const Report &report) {
   table.print(os, /*titles=*/false);
 }
 
-static bool isAlike(const TrafficReport &a, const TrafficReport &b) {
-  return a.kind == b.kind && a.isSend == b.isSend && a.axes == b.axes && a.groupSize == b.groupSize &&
-         a.toPart == b.toPart && a.stages == b.stages;
-}
-
 /// `12,288`, or from the least to the most that ranks have, and what they say in traces if that is something else.
 static std::string formatSpread(const TrafficReport &traffic) {
   return (traffic.least == traffic.bytes ? "" : formatCount(traffic.least) + " to ") + formatCount(traffic.bytes) +
@@ -135,7 +131,7 @@ std::vector<TrafficRow> stage::collectTraffic(const Report &report) {
   return rows;
 }
 
-static std::string formatRange(unsigned first, unsigned last) {
+std::string stage::describeStages(unsigned first, unsigned last) {
   return first == last ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(last);
 }
 
@@ -158,10 +154,9 @@ static void printTraffic(llvm::raw_ostream &os, const Report &report) {
               2);
   for (const TrafficRow &row : rows)
     table.addRow({describeOperation(*row.traffic).str(),
-                  row.traffic->toPart ? "to " + row.traffic->toPart->graph->name
-                                      : describeAxes(*report.program->graph, row.traffic->axes),
+                  describeGroup(*report.program->graph, *row.traffic),
                   formatCount(row.traffic->groupSize),
-                  formatRange(row.first, row.last), formatCount(row.traffic->count), formatBytes(row.traffic->bytes),
+                  describeStages(row.first, row.last), formatCount(row.traffic->count), formatBytes(row.traffic->bytes),
                   formatSpread(*row.traffic), formatBytes(row.traffic->getMoved()),
                   formatCount(row.traffic->getMoved())});
   table.print(os);
@@ -188,7 +183,7 @@ static void printCopies(llvm::raw_ostream &os, const Report &report) {
             other.count != copy.count || other.bytes != copy.bytes)
           break;
       if (copy.count)
-        table.addRow({getName(kind).str(), formatRange(report.stages[i].stage, report.stages[end - 1].stage),
+        table.addRow({getName(kind).str(), describeStages(report.stages[i].stage, report.stages[end - 1].stage),
                       formatCount(copy.count), formatBytes(copy.bytes), formatCount(copy.bytes)});
     }
   if (table.empty())
@@ -212,7 +207,7 @@ static void printStageCosts(llvm::raw_ostream &os, const Report &report) {
     while (end < report.stages.size() && report.stages[end].parameters == stage.parameters &&
            report.stages[end].buffers == stage.buffers && report.stages[end].flops == stage.flops)
       ++end;
-    std::vector<std::string> row = {formatRange(stage.stage, report.stages[end - 1].stage),
+    std::vector<std::string> row = {describeStages(stage.stage, report.stages[end - 1].stage),
                                     formatCount(stage.parameters)};
     if (report.buffers)
       row.push_back(formatCount(stage.buffers));

@@ -15,6 +15,7 @@
 #include "Phases.h"
 #include "SlotShares.h"
 #include "StageOps.h"
+#include "StageTraffic.h"
 #include "stage/IR/Channel.h"
 #include "stage/IR/Costs.h"
 #include "stage/Memory/Diagnostics.h"
@@ -154,98 +155,40 @@ private:
       select(environments.begin()->first);
       using UnitCost = StageReport::UnitCost;
       auto visit = [&](int64_t times, bool varying) {
-        UnitCost before = {result.flops, result.accessedBytes};
+        UnitCost before = {result.flops, result.accessedBytes, {}};
+        unitTraffic = StageTraffic();
         visitItems(unit->items, times, varying, result);
-        return UnitCost{(result.flops - before.flops) / times, (result.accessedBytes - before.accessedBytes) / times};
+        traffic.add(unitTraffic, times);
+        return UnitCost{(result.flops - before.flops) / times, (result.accessedBytes - before.accessedBytes) / times, {}};
       };
       UnitCost same = visit(all, /*varying=*/false);
+      StageTraffic sameTraffic = unitTraffic;
       for (auto [environment, times] : environments) {
         select(environment);
         UnitCost own = visit(times, /*varying=*/true);
-        result.unitCosts[{unit->kind, unit->chunk, environment}] = {same.flops + own.flops, same.accessedBytes + own.accessedBytes};
+        unitTraffic.add(sameTraffic, /*times=*/1, environment);
+        UnitCost &cost = result.unitCosts[{unit->kind, unit->chunk, environment}];
+        cost = {same.flops + own.flops, same.accessedBytes + own.accessedBytes, {}};
+        if (!graph.training)
+          cost.traffic = unitTraffic.measure(graph, diags);
       }
     }
-    for (unsigned number = 0; number < result.traffic.size(); ++number)
-      addVarying(number, result.traffic[number]);
-    varying.clear();
+    result.traffic = traffic.measure(graph, diags);
+    traffic = StageTraffic();
     addExpertFlops(result);
     return result;
-  }
-
-  /// Over the ranks of a stage: sum, least and most of what a size is in the units of each environment, together.
-  struct Spread {
-    __int128 sum = 0, least = 0, most = 0;
-  };
-  Spread measureSpread(const std::map<unsigned, Size> &sizes, llvm::StringRef what) {
-    AxisSet axes = 0;
-    std::vector<SizeBinding> bindings;
-    for (auto &[environment, size] : sizes) {
-      axes |= getCoordinateAxes(graph.mesh, size);
-      bindings.push_back(graph.getBinding(environment));
-    }
-    Spread spread;
-    bool isFirst = true, isGood = true;
-    SizeBinding coordinates;
-    forEachCoordinates(graph, axes, coordinates, [&] {
-      __int128 here = 0;
-      for (auto [binding, entry] : llvm::zip(bindings, sizes)) {
-        binding.bind(coordinates);
-        SizeValue value = evaluate(entry.second, binding);
-        if (!value || !value.value.isInteger() || value.value.num < 0) {
-          if (isGood)
-            diags.report(graph.loc, diag::NoCost) << what << entry.second.str();
-          isGood = false;
-          return;
-        }
-        here += value.value.num;
-      }
-      spread.sum += here;
-      spread.least = isFirst ? here : std::min(spread.least, here);
-      spread.most = isFirst ? here : std::max(spread.most, here);
-      isFirst = false;
-    });
-    spread.sum *= countAlike(graph, axes);
-    return spread;
   }
 
   /// What is done on the slots of experts, where ranks have different numbers of them.
   void addExpertFlops(StageReport &stage) {
     if (!expertFlops.empty()) {
-      Spread spread = measureSpread(expertFlops, "experts");
+      Spread spread = measureSpread(graph, expertFlops, "experts", diags);
       stage.expertFlops = spread.sum;
       stage.mostExpertFlops = spread.most;
     }
     expertFlops.clear();
   }
 
-  /// What a rank puts into one kind of communication, in the units of each environment, where ranks differ.
-  void addVarying(unsigned number, TrafficReport &traffic) {
-    auto found = varying.find(number);
-    if (found == varying.end())
-      return;
-    Spread spread = measureSpread(found->second.own, getName(traffic.kind));
-    __int128 agreed = measureSpread(found->second.agreed, getName(traffic.kind)).most;
-    traffic.agreed = traffic.bytes + agreed;
-    traffic.bytes += spread.most;
-    traffic.least += spread.least;
-  }
-
-  /// Adds what a rank puts in, as a number or, if ranks differ, as an expression.
-  void addBytes(StageReport &stage, TrafficReport &traffic, __int128 times, __int128 bytes, Size varyingBytes,
-                Size agreedBytes) {
-    traffic.count += times;
-    traffic.bytes += times * bytes;
-    traffic.least += times * bytes;
-    if (!varyingBytes)
-      return;
-    Varying &sums = varying[&traffic - stage.traffic.data()];
-    addTo(sums.own, varyingBytes, times);
-    addTo(sums.agreed, agreedBytes, times);
-  }
-  void addTo(std::map<unsigned, Size> &sums, Size size, __int128 times) {
-    Size &sum = sums.try_emplace(environment, graph.sizes.zero()).first->second;
-    sum = sum + size * graph.sizes.constant(Rational{times, 1});
-  }
   /// Where ranks differ, in what they put in or from one group to the other in what they agree upon; else null.
   Size findVarying(Size bytes, Size agreed) const {
     bool varies = graph.mesh.isUneven() && (getCoordinateAxes(graph.mesh, bytes) || agreed != bytes);
@@ -268,7 +211,7 @@ private:
   void visitItems(const std::vector<ProgramItem> &items, int64_t invocations, bool varying, StageReport &stage) {
     forEachOp(items, [&](Op &op, int64_t times) {
       if (varies(op) == varying)
-        addOp(op, __int128(times) * invocations, stage);
+        addOp(op, times, invocations, stage);
     });
     for (const ProgramItem &item : items) {
       if (item.kind != ProgramItem::Kind::Send || item.isLocal)
@@ -276,14 +219,13 @@ private:
       if (llvm::any_of(item.values, [&](const Value *value) { return varies(*value); }) != varying)
         continue;
       if (item.channel) {
-        addTransfer(*item.channel, invocations, stage);
+        addTransfer(*item.channel);
         continue;
       }
-      TrafficReport &sends =
-          findTraffic(stage, OpKind::AllReduce, /*isSend=*/true, {PlacedAxis(*graph.pipeline.axis)}, {}, 2);
+      TrafficReport sends = describeSend({PlacedAxis(*graph.pipeline.axis)}, nullptr);
       for (const Value *value : item.values) {
         const auto &[bytes, varyingBytes] = getSentBytes(*value);
-        addBytes(stage, sends, invocations, bytes, varyingBytes, varyingBytes);
+        unitTraffic.add(sends, {1, bytes, bytes, varyingBytes, varyingBytes, environment}, 1);
       }
     }
   }
@@ -310,21 +252,28 @@ private:
     return graph.variesByUnit(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding));
   }
 
-  /// Some ranks of a stage may send more messages than others.
-  static void addTransfer(const Channel &channel, __int128 times, StageReport &stage) {
-    auto [most, fewest] = channel.countMessages();
-    TrafficReport &sends = findTraffic(stage, OpKind::AllReduce, /*isSend=*/true, {}, {}, 2, channel.to);
-    sends.count += times * most;
-    sends.bytes += times * most * channel.bytes;
-    sends.least += times * fewest * channel.bytes;
+  static TrafficReport describeSend(const AxisList &axes, const Program *toPart) {
+    TrafficReport sends;
+    sends.isSend = true;
+    sends.axes = axes;
+    sends.toPart = toPart;
+    return sends;
   }
 
-  void addOp(const Op &op, __int128 times, StageReport &stage) {
+  /// Some ranks of a stage may send more messages than others.
+  void addTransfer(const Channel &channel) {
+    auto [most, fewest] = channel.countMessages();
+    unitTraffic.add(describeSend({}, channel.to), {most, most * channel.bytes, fewest * channel.bytes, {}, {}, environment}, 1);
+  }
+
+  /// An op that a unit runs so many times, and so many units do.
+  void addOp(const Op &op, int64_t timesInUnit, int64_t invocations, StageReport &stage) {
+    __int128 times = __int128(timesInUnit) * invocations;
     const OpTotals &totals = getTotals(op);
     countSlots(op, times);
     if (const SlotShare *share = slots.find(op); share && share->load && share->load->isDropless && !op.def->getRouting()) {
       OpCost cost = getLocalCost(graph, op);
-      addTo(expertFlops, cost.flops.getTotal() + cost.recomputeFlops, times);
+      addTo(expertFlops, environment, cost.flops.getTotal() + cost.recomputeFlops, times);
     }
     report.flops.add(totals.flops, times);
     report.flops.add(totals.paddingFlops, -times);
@@ -336,15 +285,16 @@ private:
       addCopy(op.kind, times, times * totals.bytes, stage);
     if (!isCommunication(op.kind))
       return;
-    int64_t groupSize = graph.mesh.getGroupSize(toSet(op.axes));
+    TrafficReport kind;
+    kind.kind = op.kind;
+    kind.groupSize = graph.mesh.getGroupSize(toSet(op.axes));
     llvm::ArrayRef<unsigned> stages = op.getGroupStages(stage.stage);
+    kind.stages.assign(stages.begin(), stages.end());
     if (!op.stages.empty())
-      groupSize = groupSize / program.numStages * stages.size();
-    AxisList axes;
+      kind.groupSize = kind.groupSize / program.numStages * stages.size();
     for (AxisId axis : op.axes) // in whatever layout
-      axes.emplace_back(axis);
-    TrafficReport &traffic = findTraffic(stage, op.kind, /*isSend=*/false, axes, stages, groupSize);
-    addBytes(stage, traffic, times, totals.bytes, totals.varyingBytes, totals.agreedBytes);
+      kind.axes.emplace_back(axis);
+    unitTraffic.add(kind, {1, totals.bytes, totals.bytes, totals.varyingBytes, totals.agreedBytes, environment}, timesInUnit);
   }
 
   /// How many slots forward fills.
@@ -381,24 +331,6 @@ private:
     copy.kind = kind;
     copy.count += count;
     copy.bytes += bytes;
-  }
-
-  static TrafficReport &findTraffic(StageReport &stage, OpKind kind, bool isSend, const AxisList &axes,
-                                    llvm::ArrayRef<unsigned> stages, int64_t groupSize,
-                                    const Program *toPart = nullptr) {
-    for (TrafficReport &known : stage.traffic)
-      if (known.kind == kind && known.isSend == isSend && known.axes == axes && known.groupSize == groupSize &&
-          known.toPart == toPart && stages.equals(known.stages))
-        return known;
-    TrafficReport traffic;
-    traffic.kind = kind;
-    traffic.isSend = isSend;
-    traffic.toPart = toPart;
-    traffic.axes = axes;
-    traffic.stages.assign(stages.begin(), stages.end());
-    traffic.groupSize = groupSize;
-    stage.traffic.push_back(traffic);
-    return stage.traffic.back();
   }
 
   const OpTotals &getTotals(const Op &op) {
@@ -534,12 +466,9 @@ private:
   llvm::DenseMap<const Op *, bool> varyingOps;
   Sums sums, ownSums; ///< With `binding` and with `ownBinding`.
   llvm::DenseMap<std::pair<const Value *, unsigned>, std::pair<__int128, Size>> sentBytes;
-  /// Of the stage: by kind of communication what a rank puts in, by environment, where ranks differ.
-  struct Varying {
-    std::map<unsigned, Size> own, agreed; ///< What is said in traces is what a group agrees upon.
-  };
-  std::map<unsigned, Varying> varying;
-  std::map<unsigned, Size> expertFlops; ///< Of the stage, by environment: of a rank.
+  StageTraffic traffic;     ///< Of the stage.
+  StageTraffic unitTraffic; ///< Of the unit that is visited.
+  SizesByEnvironment expertFlops; ///< Of the stage: of a rank.
 };
 } // namespace
 

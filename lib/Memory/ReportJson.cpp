@@ -150,6 +150,10 @@ private:
           number("most_flops", phase.mostFlops);
           number("least_bytes", phase.leastBytes);
           number("most_bytes", phase.mostBytes);
+          json.attributeArray("communication", [&] {
+            for (const PhaseTraffic &range : phase.traffic)
+              json.object([&] { printPhaseTraffic(range); });
+          });
         });
     });
     if (report.caches)
@@ -159,6 +163,30 @@ private:
         number("positions", report.caches->positions);
         number("sequences", report.caches->sequences);
       });
+  }
+
+  void printPhaseTraffic(const PhaseTraffic &range) {
+    printGroup(range.most);
+    number("first_stage", range.first);
+    number("last_stage", range.last);
+    number("least_count", range.least.count);
+    number("most_count", range.most.count);
+    number("least_bytes", range.least.bytes);
+    number("most_bytes", range.most.bytes);
+    number("least_moved", range.least.getMoved());
+    number("most_moved", range.most.getMoved());
+  }
+
+  /// Which communication it is.
+  void printGroup(const TrafficReport &traffic) {
+    json.attribute("operation", describeOperation(traffic));
+    if (traffic.toPart)
+      json.attribute("to", traffic.toPart->graph->name);
+    json.attributeArray("axes", [&] {
+      for (const std::string &name : listAxisNames(graph.mesh, traffic.axes))
+        json.value(name);
+    });
+    number("group", traffic.groupSize);
   }
 
   void printStage(const StageReport &stage, const StageMemory &memory) {
@@ -173,14 +201,7 @@ private:
     json.attributeArray("communication", [&] {
       for (const TrafficReport &traffic : stage.traffic)
         json.object([&] {
-          json.attribute("operation", traffic.isSend ? llvm::StringRef("send") : getName(traffic.kind));
-          if (traffic.toPart)
-            json.attribute("to", traffic.toPart->graph->name);
-          json.attributeArray("axes", [&] {
-            for (const std::string &name : listAxisNames(graph.mesh, traffic.axes))
-              json.value(name);
-          });
-          number("group", traffic.groupSize);
+          printGroup(traffic);
           number("count", traffic.count);
           number("bytes", traffic.bytes);
           if (traffic.least != traffic.bytes)

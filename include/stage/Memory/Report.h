@@ -72,11 +72,19 @@ struct StageReport {
   /// Of one unit.
   struct UnitCost {
     __int128 flops = 0, accessedBytes = 0;
+    std::vector<TrafficReport> traffic; ///< Of a rank; of inference.
   };
   /// By kind, chunk and environment (of those with the same sizes the first).
   std::map<std::tuple<PhaseKind, unsigned, unsigned>, UnitCost> unitCosts;
   std::vector<TrafficReport> traffic; ///< In the order of first use.
   std::vector<CopyReport> copies;     ///< Likewise.
+};
+
+/// One kind of communication in a unit: count and bytes in the unit that has least and in the one that has most of each, as a
+/// rank of each of these neighbouring stages sees them.
+struct PhaseTraffic {
+  TrafficReport least, most;
+  unsigned first = 0, last = 0; ///< Stages.
 };
 
 /// The units of inference of one kind, from what one takes of all ranks at least to what one takes at most.
@@ -85,6 +93,7 @@ struct PhaseReport {
   int64_t units = 0;
   __int128 leastFlops = 0, mostFlops = 0;
   __int128 leastBytes = 0, mostBytes = 0; ///< That ops read and write.
+  std::vector<PhaseTraffic> traffic; ///< By kind, in the order of first use, and by stage.
 };
 /// What is kept for further positions, of all batches and ranks together, each byte once.
 struct CacheReport {
