@@ -16,11 +16,9 @@
 // values of its own. Results are shown in the order of the plans, whoever is first.
 //
 //===----------------------------------------------------------------------===//
-#include "Compilation.h"
+#include "PlanCompiler.h"
 #include "stage/Memory/Comparison.h"
-#include "stage/Transforms/Passes.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include <deque>
 #include <mutex>
@@ -41,15 +39,6 @@ static void keepMemoryOfPlans() {
 #endif
 }
 
-std::string stage::getFirstError(llvm::StringRef messages) {
-  constexpr llvm::StringLiteral mark = "error: ";
-  llvm::StringRef line = messages.substr(messages.find(mark)).split('\n').first;
-  line.consume_front(mark);
-  if (line.endswith("]"))
-    line = line.take_front(line.rfind(" ["));
-  return line.str();
-}
-
 namespace {
 /// A job under one combination of values.
 struct Plan {
@@ -64,56 +53,26 @@ struct PlanResult {
   std::string json;     ///< If that is asked for.
 };
 
-/// Compiles plans one after the other. What they have in common is kept.
-class PlanCompiler {
-public:
-  PlanCompiler(const DriverOptions &options, llvm::ArrayRef<std::string> names, llvm::raw_ostream &messages)
-      : input(messages), options(options), names(names) {
-    input.diags.setWarningsAreErrors(options.warningsAreErrors);
-  }
-
-  /// Takes the files that another one has read and checked. Their texts and trees are shared and stay as they are.
-  void share(const SourceFiles &read) {
-    for (unsigned id = 1; id <= read.sources.getNumBuffers(); ++id)
-      input.sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(*read.sources.getMemoryBuffer(id)), SMLoc());
-    input.files = std::make_unique<sema::Program>(*read.files, input.ast, input.diags);
-  }
-
-  PlanResult compile(Plan plan) {
-    PlanResult result;
-    result.row = std::move(plan.row);
-    std::string messages;
-    llvm::raw_string_ostream stream(messages);
-    DiagnosticEngine diags(input.sources, stream);
-    diags.setWarningsAreErrors(options.warningsAreErrors);
-    Compilation c(input, sizes, models, diags);
-    std::optional<Report> report;
-    if (runFrontEnd(c, plan.options) && runMiddle(c, plan.options))
-      report = makeReport(c);
+PlanResult compile(PlanCompiler &compiler, Plan plan, llvm::ArrayRef<std::string> names) {
+  PlanResult result;
+  result.row = std::move(plan.row);
+  compiler.compile(plan.options, [&](const Compilation &, const Report *report, llvm::StringRef messages) {
     if (report)
       result.row.costs = summarize(*report);
     else
-      result.row.refusal = getFirstError(stream.str());
-    if (options.report == ReportKind::Json)
-      result.json = JsonComparison::describe(result.row, names, report ? &*report : nullptr);
+      result.row.refusal = getFirstError(messages);
+    if (plan.options.report == ReportKind::Json)
+      result.json = JsonComparison::describe(result.row, names, report);
     if (report)
-      result.warnings = stream.str();
-    return result;
-  }
-
-  SourceFiles input;
-
-private:
-  const DriverOptions &options;
-  llvm::ArrayRef<std::string> names;
-  SizeContext sizes;
-  ModelCache models{differentiate};
-};
+      result.warnings = messages.str();
+  });
+  return result;
+}
 
 class Comparer {
 public:
   explicit Comparer(const DriverOptions &options)
-      : options(options), common(options), names(getNames(options)), first(options, names, llvm::errs()),
+      : options(options), common(options), names(getNames(options)), first(options.warningsAreErrors, llvm::errs()),
         json(llvm::outs()) {
     common.choices.clear();
   }
@@ -195,7 +154,7 @@ private:
     llvm::nulls().SetUnbuffered(); // several threads may write there
     std::deque<PlanCompiler> others; // they take the files before anyone adds to these
     for (unsigned i = 1; i < getNumThreads(); ++i)
-      others.emplace_back(options, names, llvm::nulls()).share(first.input);
+      others.emplace_back(options.warningsAreErrors, llvm::nulls()).share(first.input);
     std::vector<std::thread> threads;
     try {
       for (PlanCompiler &compiler : others)
@@ -223,7 +182,7 @@ private:
       if (begin == end)
         return;
       for (size_t number = begin; number < end; ++number) {
-        PlanResult result = compiler.compile(getPlan(number));
+        PlanResult result = compile(compiler, getPlan(number), names);
         std::lock_guard<std::mutex> lock(mutex);
         results[number] = std::move(result);
         while (numShown < numPlans && results[numShown])

@@ -68,6 +68,9 @@ bool printMesh(Compilation &c, const DriverOptions &options);
 /// Compiles each job under each combination of values of `-D`, and prints what they cost, in one table. False after
 /// errors that concern all, and if all are refused.
 bool runComparison(const DriverOptions &options);
+/// `--fits`: searches for the largest batch and the longest sequences of the job that fit into a rank's memory, and prints them. False after
+/// errors of the job.
+bool runSearch(const DriverOptions &options);
 /// `--prove`: compiles the job with a small mesh, runs it on tiny sizes, and prints what was proved. False after
 /// errors.
 bool runProof(const DriverOptions &options);

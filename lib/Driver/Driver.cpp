@@ -49,6 +49,8 @@ static bool bindJob(Compilation &c, const DriverOptions &options, std::optional<
                         options.namesConstants, batchRanks);
   if (c.job && c.job->inference && options.sequenceLength)
     sema::shortenInference(*c.job, options.sequenceLength, c.binding);
+  if (c.job && c.job->inference && options.positions)
+    sema::setSequenceLength(*c.job, options.positions, c.binding);
   if (c.job && !bindRequests(c, options))
     return false;
   if (c.job && options.allEquallyFast)
@@ -237,6 +239,7 @@ int stage::stagecMain(int argc, char **argv) {
   bool good = options->import         ? runImport(*options->import, c)
               : options->serve        ? runServe(*options->serve, c.diags)
               : options->prove        ? runProof(*options)
+              : options->fits         ? runSearch(*options)
               : options->requests     ? runRequests(c, *options)
               : options->isComparison() ? runComparison(*options)
                                         : compile(c, *options);

@@ -2,6 +2,7 @@
 #include "Options.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Support/Config.h"
+#include "stage/Support/Decimal.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Installation.h"
 #include "stage/Support/Ranges.h"
@@ -79,6 +80,8 @@ cl::opt<bool> tracker("tracker", cl::desc("Write the inputs and outputs of every
 cl::opt<bool> prove("prove",
                     cl::desc("Run the job on tiny sizes, every rank, and compare with the unsharded program"),
                     cl::cat(category));
+cl::opt<std::string> fits("fits", cl::desc("Search for the largest batch and the longest sequences of the job that fit into a rank's memory of <size>"),
+                          cl::value_desc("80GiB"), cl::cat(category));
 cl::opt<bool> remarks("remarks", cl::desc("Say which rules decided shardings, and what communication follows"),
                       cl::cat(category));
 cl::opt<bool> warningsAreErrors("Werror", cl::desc("Refuse programs that cause warnings"), cl::cat(category));
@@ -222,6 +225,33 @@ static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngi
                     importStdlib.getNumOccurrences() ? std::string(importStdlib) : getStdlibFolder(argv0)};
 }
 
+/// `--fits=80GiB`, for which the job is compiled many times and nothing is kept of it.
+static void readFits(DriverOptions &options, DiagnosticEngine &diags) {
+  if (!fits.getNumOccurrences())
+    return;
+  options.fits = parseBytes(fits);
+  if (!options.fits)
+    diags.report(SMLoc(), diag::BadMemorySize) << fits;
+  auto refuse = [&](bool given, llvm::StringRef name) {
+    if (given)
+      diags.report(SMLoc(), diag::FitsAndOther) << name;
+  };
+  refuse(!output.empty(), "-o");
+  refuse(prove, "--prove");
+  refuse(emit != EmitKind::None, "--emit");
+  refuse(remarks, "--remarks");
+  refuse(printAfterAll || !printAfter.empty(), "--print-after");
+  refuse(timePasses, "--time-passes");
+  refuse(tracker, "--tracker");
+  refuse(names.getNumOccurrences() > 0, "--names");
+  refuse(order.getNumOccurrences() > 0, "--order");
+  refuse(streams.getNumOccurrences() > 0, "--streams");
+  refuse(steps.getNumOccurrences() > 0, "--steps");
+  refuse(options.isComparison(), report == ReportKind::Csv ? "--report=csv" : "a comparison of jobs or values");
+  if (options.requests && options.requests->input == "-")
+    refuse(true, "--requests=-");
+}
+
 std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
   const cl::OptionCategory *ofJobs[] = {&category, &getServingCategory()};
   cl::HideUnrelatedOptions(ofJobs);
@@ -253,7 +283,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.input = input;
   options.report = report;
   readJobs(options, diags);
-  options.requests = readRequests(diags);
+  options.requests = readRequests(/*limitsCache=*/fits.getNumOccurrences() > 0, diags);
   // A shell variable that is not set must not be an option that is not given.
   for (const cl::opt<std::string> *option : {&job, &output, &ranks, &stdlib, &load})
     if (option->getNumOccurrences() && option->empty())
@@ -272,6 +302,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.passes.printAfterAll = printAfterAll;
   options.passes.verifyEach = verifyEach;
   options.passes.timePasses = timePasses;
+  readFits(options, diags);
   readPicture(options, diags);
   bool traces = !output.empty() && options.picture.empty();
   if (traces)

@@ -65,9 +65,11 @@ struct DriverOptions {
   std::string stdlibDir;
   EmitKind emit = EmitKind::None;
   ReportKind report = ReportKind::None;
+  std::optional<__int128> fits; ///< Bytes of a rank's memory; what fits there is searched for.
   bool prove = false;
   bool namesConstants = false; ///< Of proofs: see sema::bindJob.
   int64_t sequenceLength = 0;  ///< Of proofs: sequences of inference are so short (sema::shortenInference); 0: as they are.
+  int64_t positions = 0;       ///< Of searches: sequences of inference are so long (sema::setSequenceLength); 0: as they are.
   bool allEquallyFast = false; ///< Of proofs: `slow rank` says nothing of numbers, and its coordinates may be gone.
   bool remarks = false;
   bool warningsAreErrors = false;
@@ -85,7 +87,8 @@ struct DriverOptions {
 /// The options of a server, which are some of a job that serves requests, too.
 llvm::cl::OptionCategory &getServingCategory();
 /// `--requests` of a job and what goes with it; nothing if it is not given. Faults are reported.
-std::optional<ServeCommand> readRequests(DiagnosticEngine &diags);
+/// `limitsCache`: the largest cache is searched for (--fits).
+std::optional<ServeCommand> readRequests(bool limitsCache, DiagnosticEngine &diags);
 /// Hides options of others from the help of `stagec serve`; called before the command line is read.
 void prepareServeOptions();
 /// `stagec serve` was given.

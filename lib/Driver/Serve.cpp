@@ -123,17 +123,26 @@ static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command,
   return result;
 }
 
+std::shared_ptr<const ServedUnits> stage::serveJob(const ServeCommand &command, const UnitTimes *times, ServedFile &served,
+                                                   DiagnosticEngine &diags) {
+  auto lasts = [&](const Iteration &iteration) {
+    return times ? times->getSeconds(makeUnit(iteration)) : command.roofline.getSeconds(iteration);
+  };
+  return serve(command, served, diags, lasts) ? makeUnits(command, served, diags) : nullptr;
+}
+
+ServedFile stage::keepIterations(const ServeCommand &command) {
+  return ServedFile(command, command.window ? std::min(command.window->second, command.window->first + maxIterations) : maxIterations);
+}
+
 bool stage::runRequests(Compilation &c, const DriverOptions &asked) {
   const ServeCommand &command = *asked.requests;
-  ServedFile served(command, command.window ? std::min(command.window->second, command.window->first + maxIterations) : maxIterations);
+  ServedFile served = keepIterations(command);
   DriverOptions options = asked;
   std::unique_ptr<UnitTimes> times;
   if (command.usesModel && !(times = UnitTimes::create(options)))
     return false;
-  auto lasts = [&](const Iteration &iteration) {
-    return times ? times->getSeconds(makeUnit(iteration)) : command.roofline.getSeconds(iteration);
-  };
-  if (!serve(command, served, c.diags, lasts) || !(options.served = makeUnits(command, served, c.diags)))
+  if (!(options.served = serveJob(command, times.get(), served, c.diags)))
     return false;
   options.servedFile = &served;
   return compile(c, options);

@@ -1,6 +1,7 @@
 //===- ServeOptions.cpp - the command line of stagec serve ----------------===//
 #include "Options.h"
 #include "stage/Driver/Diagnostics.h"
+#include "stage/Support/Decimal.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include <cmath>
@@ -83,15 +84,6 @@ static void readCount(const Text &text, int64_t least, int64_t most, int64_t &re
     result = number;
 }
 
-/// The digits of a decimal number without its point, and how many are behind it. False if the text is none.
-static bool parseDecimal(StringRef text, int64_t &digits, unsigned &places) {
-  auto [whole, fraction] = text.split('.');
-  std::string all = (whole + fraction).str();
-  places = unsigned(fraction.size());
-  return !whole.empty() && text.back() != '.' && all.size() <= 18 && llvm::all_of(all, llvm::isDigit) &&
-         !StringRef(all).getAsInteger(10, digits);
-}
-
 /// `12ms`, in seconds: the nearest number, whatever its unit.
 static void readTime(const Text &text, double &result, DiagnosticEngine &diags) {
   if (!text.isGiven())
@@ -99,10 +91,8 @@ static void readTime(const Text &text, double &result, DiagnosticEngine &diags) 
   StringRef number = StringRef(text).take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
   StringRef unit = StringRef(text).drop_front(number.size());
   const char *exponent = unit == "s" ? "" : unit == "ms" ? "e-3" : unit == "us" ? "e-6" : unit == "ns" ? "e-9" : nullptr;
-  int64_t digits;
-  unsigned places;
   double seconds = 0;
-  if (!exponent || !parseDecimal(number, digits, places) || !llvm::to_float((number + exponent).str(), seconds) ||
+  if (!exponent || !parseDecimal(number) || !llvm::to_float((number + exponent).str(), seconds) ||
       seconds > double(maxIterationSeconds))
     diags.report(SMLoc(), diag::BadServingOption)
         << text.getFlag() << "a time with a unit (s, ms, us or ns), at most " + std::to_string(maxIterationSeconds) + "s, as in 12.5ms"
@@ -153,16 +143,15 @@ static void readAcceptance(BatchingOptions &options, DiagnosticEngine &diags) {
   }
   if (!options.drafts)
     diags.report(SMLoc(), diag::FlagWithoutEffect) << "--acceptance" << "there are no drafts (--draft)";
-  unsigned places;
-  int64_t digits;
-  bool isGood = parseDecimal(acceptance, digits, places) && places <= 9;
-  int64_t scale = isGood ? int64_t(std::llround(std::pow(10, places))) : 1;
-  if (!isGood || digits > scale) {
+  std::optional<Decimal> share = parseDecimal(StringRef(acceptance));
+  bool isGood = share && share->places <= 9;
+  int64_t scale = isGood ? int64_t(std::llround(std::pow(10, share->places))) : 1;
+  if (!isGood || share->digits > scale) {
     diags.report(SMLoc(), diag::BadServingOption)
         << "--acceptance" << "a number from 0 to 1, with at most nine decimals" << StringRef(acceptance);
     return;
   }
-  options.acceptedDrafts = digits;
+  options.acceptedDrafts = share->digits;
   options.ofDrafts = scale;
 }
 
@@ -186,7 +175,7 @@ cl::OptionCategory &stage::getServingCategory() { return category; }
 bool stage::isServeCommand() { return bool(command); }
 
 /// What a server does with requests, whatever it serves.
-static void readServing(ServeCommand &result, bool hasModel, DiagnosticEngine &diags) {
+static void readServing(ServeCommand &result, bool hasModel, bool limitsCache, DiagnosticEngine &diags) {
   result.ignored.assign(ignored.begin(), ignored.end());
   BatchingOptions &batching = result.options.batching;
   readCount(draft, 1, 1000, batching.drafts, diags);
@@ -221,7 +210,9 @@ static void readServing(ServeCommand &result, bool hasModel, DiagnosticEngine &d
     if (option.getNumOccurrences())
       diags.report(SMLoc(), diag::FlagWithoutEffect) << ("--" + option.ArgStr).str() << why;
   };
-  if (!cacheBlocks.isGiven()) {
+  if (limitsCache)
+    refuse(cacheBlocks, "--fits searches for them");
+  else if (!cacheBlocks.isGiven()) {
     refuse(admit, "the cache has no limit (--cache-blocks)");
     refuse(preempt, "the cache has no limit (--cache-blocks)");
   }
@@ -245,11 +236,11 @@ ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
   result.report = report;
   if (input.empty())
     diags.report(SMLoc(), diag::EmptyOption) << "<requests.jsonl>";
-  readServing(result, /*hasModel=*/false, diags);
+  readServing(result, /*hasModel=*/false, /*limitsCache=*/false, diags);
   return result;
 }
 
-std::optional<ServeCommand> stage::readRequests(DiagnosticEngine &diags) {
+std::optional<ServeCommand> stage::readRequests(bool limitsCache, DiagnosticEngine &diags) {
   if (!requests.getNumOccurrences()) {
     for (auto &entry : cl::getRegisteredOptions(*cl::TopLevelSubCommand))
       if (llvm::is_contained(entry.second->Categories, &category) && entry.second->getNumOccurrences())
@@ -260,7 +251,7 @@ std::optional<ServeCommand> stage::readRequests(DiagnosticEngine &diags) {
   result.input = requests;
   if (requests.empty())
     diags.report(SMLoc(), diag::EmptyOption) << "--requests";
-  readServing(result, /*hasModel=*/true, diags);
+  readServing(result, /*hasModel=*/true, limitsCache, diags);
   if (result.options.replicas > 1 || result.options.prefillReplicas)
     diags.report(SMLoc(), diag::RequestsOfReplicas);
   return result;

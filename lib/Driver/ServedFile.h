@@ -29,6 +29,14 @@ struct ServedFile : ServingObserver {
   bool hasPrefixes = false;
 };
 
+class UnitTimes;
+
+/// Keeps the iterations that become units of a job.
+ServedFile keepIterations(const ServeCommand &command);
+/// Goes through the requests of a job; its units. Iterations last as long as `times` says, null: as the command does. Null after
+/// errors.
+std::shared_ptr<const ServedUnits> serveJob(const ServeCommand &command, const UnitTimes *times, ServedFile &served, DiagnosticEngine &diags);
+
 } // namespace stage
 
 #endif // STAGE_LIB_DRIVER_SERVEDFILE_H

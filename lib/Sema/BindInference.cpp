@@ -109,6 +109,7 @@ bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step,
       diags.report(value.first->loc(), diag::ChunkWithoutPrefill).range(value.first->range) << sequenceDim;
       return false;
     }
+    inference.mostChunk = *chunk;
     inference.chunk = std::min(*chunk, *length);
   }
   if (StepValue value = find(tokensWord); value.first) {
@@ -142,6 +143,19 @@ void stage::sema::shortenInference(BoundJob &job, int64_t length, SizeBinding &b
   if (numSteps) {
     inference.begin = inference.length || inference.begin ? length : 0;
     inference.end = inference.begin + std::min<int64_t>(numSteps, 3) * inference.tokens;
+  }
+  binding.bind(sequenceDim, getUnitLength(inference, job.strategy.getNumRanks()));
+}
+
+void stage::sema::setSequenceLength(BoundJob &job, int64_t length, SizeBinding &binding) {
+  BoundInference &inference = *job.inference;
+  if (inference.length) {
+    inference.length = length;
+    inference.chunk = inference.mostChunk ? std::min(inference.mostChunk, length) : length;
+  }
+  if (inference.decodes()) {
+    inference.end += length - inference.begin;
+    inference.begin = length;
   }
   binding.bind(sequenceDim, getUnitLength(inference, job.strategy.getNumRanks()));
 }

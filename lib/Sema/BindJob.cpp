@@ -404,6 +404,7 @@ bool JobBinder::bindStep() {
   bool hasBatch = llvm::any_of(dims, [](const ast::Ident &dim) { return dim.name == batchDim; });
   job.microbatch = job.isTraining;
   if (auto [value, where] = find(microbatchWord); value) {
+    job.microbatchIsGiven = true;
     std::optional<int64_t> number = evaluator.evaluateInteger(value, *where, "'microbatch'");
     if (number && *number < 1)
       diags.report(value->loc(), diag::ValueNotPositive).range(value->range) << "'microbatch'" << *number;

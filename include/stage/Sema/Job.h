@@ -114,6 +114,7 @@ struct BoundOptimizer {
 /// in turn do the first decode step, the second one, ...
 struct BoundInference {
   int64_t length = 0;        ///< Positions of a sequence that are prefilled: S. 0: the caches are filled from the beginning.
+  int64_t mostChunk = 0;     ///< `chunk = c`, be it more than S; 0: there is none.
   int64_t chunk = 0;         ///< Positions of a unit of prefill; the last one may have fewer.
   int64_t begin = 0, end = 0; ///< `for T in begin..end`: positions in the caches before each decode step. Empty: no steps.
   int64_t tokens = 1;        ///< Positions that a decode step adds to each sequence.
@@ -147,6 +148,7 @@ struct BoundJob {
   int64_t globalBatch = 1;  ///< Sequences per step, over all ranks.
   int64_t microbatch = 1;   ///< Sequences per microbatch and coordinate of the axes that shard B.
   int64_t microbatches = 1; ///< Per step.
+  bool microbatchIsGiven = false; ///< The step says it; of training it is 1 otherwise.
   StringRef batchDim;       ///< Empty: the model has none.
   int64_t batchRanks = 1;   ///< Ranks among which the batch is split.
   bool batchRanksAreGuessed = false; ///< A pattern or an annotation may say otherwise.
@@ -182,6 +184,10 @@ std::optional<BoundJob> bindJob(Program &program, StringRef jobName, ArrayRef<Ov
 
 /// For proofs: sequences of `length` positions and three decode steps at most, instead of those that the job has.
 void shortenInference(BoundJob &job, int64_t length, SizeBinding &binding);
+
+/// For searches: sequences of `length` positions when the first decode step begins, which are prefilled if the job prefills, and as many steps
+/// as the job has.
+void setSequenceLength(BoundJob &job, int64_t length, SizeBinding &binding);
 
 /// Gives a job that serves requests the units that it runs.
 void serveRequests(BoundJob &job, std::shared_ptr<const ServedUnits> served, SizeBinding &binding);

@@ -1,0 +1,267 @@
+//===- Fits.cpp - how much of a job fits into a rank's memory -------------===//
+//
+// Problem: how many sequences, and how long ones, fit into 80 GiB?
+//
+//   stagec job.stg --fits=80GiB
+//
+//   size      job  largest       peak     next      needs
+//   B          64      224  79.32 GiB      232  81.62 GiB
+//   S       4,096   26,112  79.99 GiB   26,120  80.01 GiB
+//
+// Algorithm: a candidate is the job with another value, compiled and accounted as a line of a
+// comparison is. Candidates are multiples of a step, in units of which a value makes sense at
+// all (sequences of one batch on all ranks): the least divisor d of the job's own value n for
+// which the job takes n + d or n - d. What must divide, as ranks among which positions are split,
+// divides then, and limits on either side do no harm. From n candidates are doubled until one does
+// not fit, then the interval is narrowed where a line through its ends meets the limit, every
+// third time at its middle.
+//
+// What is printed was compiled: the largest value fits, the next one does not, or is refused.
+// That none behind them fits follows as memory grows with each of the sizes.
+//
+// Limits: each size is searched by itself, the others are the job's. Memory of the host is not limited.
+//
+//===----------------------------------------------------------------------===//
+#include "PlanCompiler.h"
+#include "ServedFile.h"
+#include "UnitTimes.h"
+#include "stage/Driver/Diagnostics.h"
+#include "stage/Memory/Fits.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stage;
+
+namespace {
+/// Which of the job's sizes is searched, and how it is given another value.
+struct Searched {
+  std::string name;
+  int64_t own;      ///< In units; 1 at least.
+  int64_t unit = 1; ///< The value of the job is so many times as large.
+  llvm::function_ref<void(DriverOptions &, int64_t value)> set;
+};
+
+/// A search for the largest value of one size.
+class Search {
+public:
+  using Try = llvm::function_ref<FitTrial(const DriverOptions &, int64_t value)>;
+  Search(const DriverOptions &options, const Searched &size, Try compile) : options(options), size(size), compile(compile) {}
+
+  FitResult run() {
+    FitResult result{size.name, size.own * size.unit, {}, {}};
+    step = findStep();
+    int64_t start = std::max<int64_t>(size.own / step, 1);
+    narrow(start);
+    if (low)
+      result.largest = get(low);
+    if (high)
+      result.next = get(high);
+    return result;
+  }
+
+private:
+  /// Far more than any memory holds; a size on which memory does not depend has no largest value.
+  static constexpr int64_t most = int64_t(1) << 30;
+
+  const FitTrial &get(int64_t multiple) {
+    auto [it, isNew] = trials.try_emplace(multiple * step);
+    if (isNew) {
+      DriverOptions candidate = options;
+      size.set(candidate, multiple * step * size.unit);
+      it->second = compile(candidate, multiple * step * size.unit);
+    }
+    return it->second;
+  }
+  bool fits(int64_t multiple) {
+    const FitTrial &trial = get(multiple);
+    return trial.peak && *trial.peak <= *options.fits;
+  }
+  /// Less than the job has is refused where it is too little, as of batches for the stages of a pipeline, more where it is too much.
+  bool isTooSmall(int64_t multiple) { return !get(multiple).peak && multiple * step < size.own; }
+
+  int64_t findStep() {
+    for (int64_t divisor = 1; divisor <= size.own / 2; ++divisor) {
+      if (size.own % divisor)
+        continue;
+      step = 1; // of what is tried
+      for (int64_t near : {size.own + divisor, size.own - divisor})
+        if (near > 0 && get(near).peak)
+          return divisor;
+    }
+    return std::max<int64_t>(size.own, 1);
+  }
+
+  /// Makes `low` the largest multiple that fits, 0 if none does, and `high` the next one, 0 if none was found that does not.
+  void narrow(int64_t start) {
+    for (int64_t at = start; !high; at = std::min(2 * at, most)) {
+      if (!fits(at))
+        high = at;
+      else if ((low = at) == most)
+        return;
+    }
+    int64_t tooSmall = 0;
+    if (!low && high > 1) {
+      if (fits(1))
+        low = 1;
+      else if (isTooSmall(1))
+        tooSmall = 1;
+      else
+        high = 1;
+    }
+    for (unsigned round = 0; high - std::max(low, tooSmall) > 1; ++round) {
+      int64_t least = std::max(low, tooSmall), at = least + (high - least) / 2;
+      if (std::optional<int64_t> met = low && round % 3 != 2 ? interpolate() : std::nullopt)
+        at = *met;
+      if (fits(at))
+        low = at;
+      else if (isTooSmall(at))
+        tooSmall = at;
+      else
+        high = at;
+    }
+  }
+
+  /// Where a line through the peaks of both ends meets the limit, inside of the interval.
+  std::optional<int64_t> interpolate() {
+    const FitTrial &least = get(low), &next = get(high);
+    if (!next.peak || *next.peak <= *least.peak)
+      return std::nullopt;
+    double share = double(*options.fits - *least.peak) / double(*next.peak - *least.peak);
+    return std::clamp(low + int64_t(share * double(high - low)), low + 1, high - 1);
+  }
+
+  const DriverOptions &options;
+  const Searched &size;
+  Try compile;
+  int64_t step = 1;          ///< Candidates are multiples of it.
+  int64_t low = 0, high = 0; ///< Multiples.
+  std::map<int64_t, FitTrial> trials;
+};
+
+class Searcher {
+public:
+  explicit Searcher(const DriverOptions &options) : options(options), compiler(options.warningsAreErrors, llvm::errs()) {}
+
+  bool run() {
+    if (!loadFiles(compiler.input, options))
+      return false;
+    if (options.requests ? !searchBlocks() : !searchJob())
+      return false;
+    if (options.report == ReportKind::Json)
+      printJson(llvm::outs(), result);
+    else
+      print(llvm::outs(), result);
+    return true;
+  }
+
+private:
+  FitTrial compile(const DriverOptions &candidate, int64_t value) {
+    FitTrial trial{value, {}, {}};
+    compiler.compile(candidate, [&](const Compilation &, const Report *report, llvm::StringRef messages) {
+      if (report)
+        trial.peak = report->getLargestStage().peak.getTotal();
+      else
+        trial.refusal = getFirstError(messages);
+    });
+    return trial;
+  }
+
+  /// The job as it is must be right; what is said of it is printed. `see` gets what a search has to know.
+  bool compileOwn(const DriverOptions &own, llvm::function_ref<void(const Compilation &)> see) {
+    bool isGood = false;
+    compiler.compile(own, [&](const Compilation &c, const Report *report, llvm::StringRef messages) {
+      llvm::errs() << messages;
+      if (!report)
+        return;
+      isGood = true;
+      result.job = report->job;
+      result.ranks = report->ranks;
+      result.limit = *options.fits;
+      result.peak = report->getLargestStage().peak.getTotal();
+      see(c);
+    });
+    return isGood;
+  }
+
+  void search(std::string name, int64_t own, int64_t unit, llvm::function_ref<void(DriverOptions &, int64_t)> set) {
+    Searched size{std::move(name), own, unit, set};
+    result.sizes.push_back(Search(options, size, [&](const DriverOptions &candidate, int64_t value) { return compile(candidate, value); }).run());
+  }
+
+  /// `-D name=value`, in place of what the user says of this value of the step.
+  static void define(DriverOptions &candidate, llvm::StringRef name, int64_t value) {
+    llvm::erase_if(candidate.defines, [&](const sema::Override &given) { return given.name == name || given.name == ("step." + name).str(); });
+    candidate.defines.push_back({("step." + name).str(), std::to_string(value)});
+  }
+
+  bool searchJob() {
+    std::optional<sema::BoundInference> inference;
+    std::string batchDim;
+    int64_t batch = 0, batchRanks = 0, microbatch = 0, microbatches = 0, stages = 1, length = 0;
+    bool microbatchIsGiven = false;
+    auto see = [&](const Compilation &c) {
+      const sema::BoundJob &job = *c.job;
+      inference = job.inference;
+      batchDim = job.batchDim.str();
+      std::tie(batch, batchRanks, microbatch, microbatches) = std::tie(job.globalBatch, job.batchRanks, job.microbatch, job.microbatches);
+      stages = c.program->numStages;
+      microbatchIsGiven = job.microbatchIsGiven;
+      bool hasLength = llvm::any_of(job.stepDims, [](auto &dim) { return dim.name.name == "S"; });
+      length = inference ? (inference->length ? inference->length : inference->begin) : hasLength ? c.binding.lookup("S").value_or(0) : 0;
+    };
+    if (!compileOwn(options, see))
+      return false;
+    result.batchRanks = batchRanks;
+    if (inference) {
+      int64_t unit = batchRanks * (microbatchIsGiven ? microbatch : stages);
+      search(batchDim, std::max<int64_t>(batch / unit, 1), unit,
+             [&](DriverOptions &candidate, int64_t value) { define(candidate, batchDim, value); });
+      search(inference->length ? "S" : "T", std::max<int64_t>(length, 1), 1,
+             [&](DriverOptions &candidate, int64_t value) { candidate.positions = value; });
+      result.sizes.front().own = batch;
+      result.sizes.back().own = length; // steps may begin with nothing
+      return true;
+    }
+    result.microbatches = microbatches;
+    if (!batchDim.empty())
+      search("microbatch", microbatch, 1, [&](DriverOptions &candidate, int64_t value) {
+        define(candidate, "microbatch", value);
+        define(candidate, batchDim, value * batchRanks * microbatches);
+      });
+    if (length)
+      search("S", length, 1, [&](DriverOptions &candidate, int64_t value) { define(candidate, "S", value); });
+    return true;
+  }
+
+  /// Of a job that serves requests: the cache that it can have.
+  bool searchBlocks() {
+    std::unique_ptr<UnitTimes> times;
+    if (options.requests->usesModel && !(times = UnitTimes::create(options)))
+      return false;
+    DriverOptions own = options;
+    ServedFile served = keepIterations(*own.requests);
+    if (!(own.served = serveJob(*own.requests, times.get(), served, compiler.input.diags)) || !compileOwn(own, [](const Compilation &) {}))
+      return false;
+    Searched size{"cache-blocks", served.mostBlocks, 1,
+                  [](DriverOptions &candidate, int64_t value) { candidate.requests->options.batching.cacheBlocks = value; }};
+    auto compileServed = [&](const DriverOptions &candidate, int64_t value) {
+      std::string messages;
+      llvm::raw_string_ostream stream(messages);
+      llvm::SourceMgr sources;
+      DiagnosticEngine diags(sources, stream);
+      DriverOptions copy = candidate;
+      ServedFile file = keepIterations(*copy.requests);
+      if ((copy.served = serveJob(*copy.requests, times.get(), file, diags)))
+        return compile(copy, value);
+      return FitTrial{value, {}, getFirstError(stream.str())};
+    };
+    result.sizes.push_back(Search(options, size, compileServed).run());
+    return true;
+  }
+
+  const DriverOptions &options;
+  PlanCompiler compiler;
+  Fits result;
+};
+} // namespace
+
+bool stage::runSearch(const DriverOptions &options) { return Searcher(options).run(); }
