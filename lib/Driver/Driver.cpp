@@ -107,8 +107,8 @@ bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
   // From here on nothing knows the syntax tree, unless a microbatch turns out to be for other ranks.
   if (!elaborate(c) || !settleBatch(c, options))
     return false;
-  if (options.served && c.job->batchRanks > 1) {
-    c.diags.report(c.job->stepRange.Start, diag::RequestsOfRanks).range(c.job->stepRange) << c.job->batchRanks;
+  if (c.job->inference && c.job->inference->isPacked() && c.job->batchRanks > 1) {
+    c.diags.report(c.job->stepRange.Start, options.served ? diag::RequestsOfRanks : diag::LengthsOfRanks).range(c.job->stepRange) << c.job->batchRanks;
     return false;
   }
   if (options.emit == EmitKind::Job)

@@ -198,9 +198,11 @@ private:
     std::string batchDim;
     int64_t batch = 0, batchRanks = 0, microbatch = 0, microbatches = 0, stages = 1, length = 0;
     bool microbatchIsGiven = false;
+    SMRange stepRange;
     auto see = [&](const Compilation &c) {
       const sema::BoundJob &job = *c.job;
       inference = job.inference;
+      stepRange = job.stepRange;
       batchDim = job.batchDim.str();
       std::tie(batch, batchRanks, microbatch, microbatches) = std::tie(job.globalBatch, job.batchRanks, job.microbatch, job.microbatches);
       stages = c.program->numStages;
@@ -210,6 +212,10 @@ private:
     };
     if (!compileOwn(options, see))
       return false;
+    if (inference && !inference->lengths.empty()) {
+      compiler.input.diags.report(stepRange.Start, diag::FitsOfLengths).range(stepRange);
+      return false;
+    }
     result.batchRanks = batchRanks;
     if (inference) {
       int64_t unit = batchRanks * (microbatchIsGiven ? microbatch : stages);

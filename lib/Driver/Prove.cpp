@@ -17,6 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Compilation.h"
+#include "stage/Driver/Diagnostics.h"
 #include "stage/IRGen/IRGen.h"
 #include "stage/Interp/Prove.h"
 #include "stage/Sema/InferenceWords.h"
@@ -45,6 +46,10 @@ public:
     // What a report refuses is no job to prove, though a smaller one might pass.
     if (!runFrontEnd(job, options) || !runMiddle(job, quiet) || !makeReport(job))
       return false;
+    if (job.job->inference && job.job->inference->isPacked()) {
+      job.diags.report(job.job->stepRange.Start, diag::ProofOfLengths).range(job.job->stepRange);
+      return false;
+    }
     options.namesConstants = options.allEquallyFast = true;
     split = job.graph->pipeline.split;
     kindsOfCuts = listKindsOfCuts(*job.graph);

@@ -418,7 +418,7 @@ std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &ex
     }
     if (extent.dim && extent.dim->isPacked) {
       diags.report(range->loc(), diag::NotSupportedYet).range(range->range)
-          << "positions of a table in units of several requests, each of which begins with the first";
+          << "positions of a table in units of several sequences, each of which begins with the first";
       return std::nullopt;
     }
     // Positions of a table, by those of a sequence that goes on: there must be one for the last.

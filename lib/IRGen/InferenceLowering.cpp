@@ -88,7 +88,7 @@ bool ModuleLowering::lowerInference() {
     context = addDim(sema::contextDim, inference.length ? inference.chunk : inference.begin + inference.tokens);
   graph.binding.bind(sema::roomDim, inference.getRoom());
   graph.binding.bind(batchSymbol, 0);
-  if (inference.servesRequests) {
+  if (inference.isPacked()) {
     context->isPacked = true;
     graph.binding.bind(sema::servedDim, inference.served->sequences);
   }
@@ -103,7 +103,7 @@ bool ModuleLowering::lowerInference() {
   if (!inference.allLogits)
     takeLastPositions(graph, sequence, sema::sampledDim);
   if (!inference.decodes())
-    return !inference.servesRequests || packSequences(graph, inference, diags);
+    return !inference.isPacked() || packSequences(graph, inference, diags);
   isDecoding = true;
   evaluator.setPhase({/*decoding=*/true, /*continuing=*/true});
   numLoops = 0;
@@ -111,13 +111,13 @@ bool ModuleLowering::lowerInference() {
     entry.second.isFilled = false;
   sequence = addDim(sema::stepDim, inference.tokens);
   sequence->origin = context->size - sequence->size;
-  sequence->isPacked = inference.servesRequests;
+  sequence->isPacked = inference.isPacked();
   Block &decode = graph.getPhase(PhaseKind::Decode);
   bool isGood = lowerPhase(decode);
   evaluator.setPhase({});
   eraseUnusedValues(decode);
   return isGood && checkReads(decode, diags) && checkPositions(decode) &&
-         (!inference.servesRequests || packSequences(graph, inference, diags));
+         (!inference.isPacked() || packSequences(graph, inference, diags));
 }
 
 static bool holdsCache(const Value *value) { return value->getOp() && value->getOp()->kind == OpKind::Cache; }
@@ -160,7 +160,7 @@ void ModuleLowering::noteSequence(llvm::StringRef name, const CTValue &dim) {
   sequence = const_cast<Dim *>(static_cast<const Dim *>(dim.getTag()));
   if (job.inference->isChunked() && !job.inference->isWhole)
     sequence->origin = context->size - sequence->size;
-  sequence->isPacked = job.inference->servesRequests;
+  sequence->isPacked = job.inference->isPacked();
 }
 
 //===----------------------------------------------------------------------===//
@@ -220,7 +220,7 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
       for (unsigned d = 0; d < kept.getNumDims(); ++d)
         if (Extent &extent = kept.shape[d]; extent.dim && extent.dim == sequence) {
           // Of requests each keeps as many.
-          Size sequences = job.inference->servesRequests ? graph.sizes.symbol(sema::servedDim) : graph.sizes.one();
+          Size sequences = job.inference->isPacked() ? graph.sizes.symbol(sema::servedDim) : graph.sizes.one();
           extent = {nullptr, last ? min(last * sequences, room) : room};
           cache.along = d;
         }
@@ -232,8 +232,8 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
     Value *value = op->addResult(hasCaches() ? kept : *type, path);
     if (!constrain(*value, *stmt.type))
       return false;
-    if (job.inference && job.inference->servesRequests && !cache.along) {
-      diags.report(name.loc(), diag::NotSupportedYet).range(name.range) << "a state in units of several requests, each of which has its own";
+    if (job.inference && job.inference->isPacked() && !cache.along) {
+      diags.report(name.loc(), diag::NotSupportedYet).range(name.range) << "a state in units of several sequences, each of which has its own";
       return false;
     }
     cache.value = value;
@@ -395,7 +395,7 @@ Extent ModuleLowering::getPackedWindow(Size size) {
 /// Each batch is prefilled, then all do one decode step after the other.
 std::vector<Unit> stage::listUnits(const sema::BoundJob &job, const Graph &graph, Environments &environments) {
   const sema::BoundInference &inference = *job.inference;
-  if (inference.servesRequests)
+  if (inference.isPacked())
     return listPackedUnits(*inference.served, graph, environments);
   std::vector<Unit> units;
   auto add = [&](PhaseKind kind, int64_t batch, UnitBindings bindings) {

@@ -1,8 +1,8 @@
-//===- PackedSequences.cpp - units of several requests --------------------===//
+//===- PackedSequences.cpp - units of several sequences -------------------===//
 //
 // Problem: an iteration of a server computes some positions of each of several sequences, of
 // which some decode and others are in the middle of their prompts. All have caches of their
-// own, and lengths of their own.
+// own, and lengths of their own. So have sequences of a list (`S = [100, 2000]`).
 //
 //   i2 p1+276@24 1d+1@1000        S = 277, context = 24 + 276 + 1000 + 1, sampled = 2
 //                                 twice the pairs under a causal mask: 276^2 + 2*276*24 + 2*(1000 + 1)
@@ -85,7 +85,7 @@ bool stage::packSequences(Graph &graph, const sema::BoundInference &inference, D
   graph.walk([&](Op &op) {
     if (mixesSequences(op)) {
       diags.report(op.loc, diag::NotSupportedYet)
-          << "'" + op.def->name + "' in units of several requests: without a mask it does not say which positions belong together";
+          << "'" + op.def->name + "' in units of several sequences: without a mask it does not say which positions belong together";
       isGood = false;
     }
     SequenceSum sum = getTwiceMaskArea(graph, op);

@@ -11,6 +11,11 @@
 // decoded. `tokens = k` adds k positions in a step, as verifying k drafted tokens does:
 // T goes from a to b by k.
 //
+//   infer(S = [100, 2000, 300], for T in 0..50)
+//
+// Each sequence has a length of its own; units take positions of several, and T counts from the
+// end of each prompt.
+//
 //   infer(S = requests)
 //
 // The sequences are those of requests, a few of which run at a time: units take positions of
@@ -20,6 +25,7 @@
 #include "BindInference.h"
 #include "JobWords.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Support/Table.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -28,7 +34,7 @@ using namespace stage::sema;
 constexpr int64_t maxSteps = 1'000'000;
 
 int64_t BoundInference::getRoom() const {
-  if (servesRequests)
+  if (isPacked())
     return served->room;
   return decodes() ? begin + (end - begin + tokens - 1) / tokens * tokens : length;
 }
@@ -67,12 +73,17 @@ static bool bindSteps(Evaluator &evaluator, const ast::ForArgExpr &steps, const 
                          end = evaluator.evaluateInteger(range->end, env, "the end of the steps");
   if (!begin || !end)
     return false;
-  int64_t least = inference.length ? 1 : 0; // without prefill a sequence may begin with nothing
+  bool countsFromPrompts = !inference.lengths.empty();
+  int64_t least = inference.length && !countsFromPrompts ? 1 : 0; // without prefill a sequence may begin with nothing
   if (*begin < least || *begin >= *end || (*end - *begin) / inference.tokens > maxSteps) {
     diags.report(range->loc(), diag::BadDecodeSteps).range(range->range) << *begin << *end << maxSteps;
     return false;
   }
-  if (inference.length && *begin != inference.length) {
+  if (countsFromPrompts && *begin) {
+    diags.report(range->begin->loc(), diag::StepsBehindPrompts).range(range->begin->range) << *begin;
+    return false;
+  }
+  if (!countsFromPrompts && inference.length && *begin != inference.length) {
     diags.report(range->begin->loc(), diag::StepsBeginElsewhere).range(range->begin->range)
         << *begin << inference.length << sequenceDim;
     return false;
@@ -92,10 +103,13 @@ bool stage::sema::bindServing(Evaluator &evaluator, const ast::CallExpr &step, i
 }
 
 bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step, const ast::ForArgExpr *steps,
-                                const Environment &env, std::optional<int64_t> length,
+                                const Environment &env, std::optional<int64_t> length, std::vector<int64_t> lengths,
                                 llvm::function_ref<StepValue(StringRef)> find, BoundJob &job) {
   DiagnosticEngine &diags = evaluator.getDiags();
   BoundInference inference;
+  if (!lengths.empty())
+    length = *std::max_element(lengths.begin(), lengths.end());
+  inference.lengths = std::move(lengths);
   inference.length = inference.chunk = length.value_or(0);
   if (!length && !steps) {
     diags.report(step.loc(), diag::NothingInferred).range(step.range) << sequenceDim;
@@ -130,8 +144,65 @@ bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step,
   return true;
 }
 
+/// Each batch in chunks, of each of its sequences one; then all do the first decode step, the second one, ...
+static std::shared_ptr<const ServedUnits> packUnits(const BoundInference &inference, int64_t ofBatch) {
+  auto packed = std::make_shared<ServedUnits>();
+  int64_t steps = (inference.end - inference.begin + inference.tokens - 1) / inference.tokens;
+  packed->sequences = int64_t(inference.lengths.size());
+  for (int64_t length : inference.lengths)
+    packed->room += length + steps * inference.tokens;
+  std::vector<ArrayRef<int64_t>> batches;
+  for (ArrayRef<int64_t> rest = inference.lengths; !rest.empty(); rest = rest.drop_front(ofBatch))
+    batches.push_back(rest.take_front(ofBatch));
+  for (ArrayRef<int64_t> batch : batches)
+    for (int64_t at = 0; at < *std::max_element(batch.begin(), batch.end()); at += inference.chunk) {
+      PackedUnit &unit = packed->units.emplace_back();
+      for (int64_t length : batch)
+        if (at < length)
+          unit.sequences.push_back({std::min(inference.chunk, length - at), at});
+      unit.sampled = int64_t(unit.sequences.size());
+    }
+  for (int64_t step = 0; step < steps; ++step)
+    for (ArrayRef<int64_t> batch : batches) {
+      PackedUnit &unit = packed->units.emplace_back();
+      unit.decodes = true;
+      for (int64_t length : batch)
+        unit.sequences.push_back({inference.tokens, length + step * inference.tokens});
+      unit.sampled = inference.tokens * int64_t(batch.size());
+    }
+  return packed;
+}
+
+bool stage::sema::bindLengths(Evaluator &evaluator, const ast::CallExpr &step, std::optional<int64_t> microbatch, int64_t stages, BoundJob &job) {
+  DiagnosticEngine &diags = evaluator.getDiags();
+  BoundInference &inference = *job.inference;
+  int64_t count = int64_t(inference.lengths.size());
+  int64_t ofBatch = microbatch.value_or(count % stages ? count : count / stages);
+  if (count % ofBatch) {
+    diags.report(step.loc(), diag::LengthsInBatches).range(step.range) << count << ofBatch;
+    return false;
+  }
+  if (inference.begin < inference.end && count / ofBatch < stages) {
+    diags.report(step.loc(), diag::BatchesInFlight).range(step.range) << count / ofBatch << stages;
+    return false;
+  }
+  // What is known of each of them must fit into memory.
+  constexpr int64_t mostParts = 1 << 22;
+  __int128 parts = __int128(count) * ((inference.end - inference.begin + inference.tokens - 1) / inference.tokens);
+  for (int64_t length : inference.lengths)
+    parts += (length + inference.chunk - 1) / inference.chunk;
+  if (parts > mostParts) {
+    diags.report(step.loc(), diag::TooManyParts).range(step.range) << toDecimal(parts) << mostParts;
+    return false;
+  }
+  inference.served = packUnits(inference, ofBatch);
+  return true;
+}
+
 void stage::sema::shortenInference(BoundJob &job, int64_t length, SizeBinding &binding) {
   BoundInference &inference = *job.inference;
+  if (inference.isPacked()) // which proofs refuse
+    return;
   int64_t numSteps = inference.decodes() ? (inference.end - inference.begin + inference.tokens - 1) / inference.tokens : 0;
   bool wasChunked = inference.isChunked(), hasRest = wasChunked && inference.length % inference.chunk;
   inference.tokens = std::min<int64_t>(inference.tokens, 2);

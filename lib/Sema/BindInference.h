@@ -11,9 +11,12 @@ namespace stage::sema {
 using StepValue = std::pair<const ast::Expr *, const Environment *>;
 
 /// Binds what a step of inference says beside the dims of its model: `steps` is its `for`, null if it has none, and `find`
-/// gives values by name. `length`: S, if it is given. False after errors.
+/// gives values by name. `length`: S, if it is given; `lengths`: or those of all sequences. False after errors.
 bool bindInference(Evaluator &evaluator, const ast::CallExpr &step, const ast::ForArgExpr *steps, const Environment &env,
-                   std::optional<int64_t> length, llvm::function_ref<StepValue(StringRef)> find, BoundJob &job);
+                   std::optional<int64_t> length, std::vector<int64_t> lengths, llvm::function_ref<StepValue(StringRef)> find, BoundJob &job);
+
+/// Then makes the units of sequences of different lengths, in batches of `microbatch`, if it is given. False after errors.
+bool bindLengths(Evaluator &evaluator, const ast::CallExpr &step, std::optional<int64_t> microbatch, int64_t stages, BoundJob &job);
 
 /// The same for a step that serves requests, on so many stages of a pipeline.
 bool bindServing(Evaluator &evaluator, const ast::CallExpr &step, int64_t stages, BoundJob &job);

@@ -45,6 +45,7 @@ private:
   bool bindStrategyEntry();
   bool bindStep();
   bool bindBatch(const ast::Ident &dim, std::optional<int64_t> given, SMRange range);
+  bool bindLengthsOfStep(const ast::Expr &value, const Environment &env, bool &servesRequests, std::vector<int64_t> &lengths);
   bool bindStepDim(const ast::Ident &dim, const ast::Expr *value, const Environment &env);
   bool bindOptimizer(const ast::Expr *value, const Environment &env);
   bool bindClip(const ast::Expr &expr, const Environment &env);
@@ -337,6 +338,32 @@ int64_t JobBinder::getNumStages() const {
   return 1;
 }
 
+/// Products of two stay in 64 bits.
+constexpr int64_t maxSequenceLength = 100'000'000;
+
+/// What S is of inference: `requests`, a list, or a number, which is bound as other dims are.
+bool JobBinder::bindLengthsOfStep(const ast::Expr &value, const Environment &env, bool &servesRequests, std::vector<int64_t> &lengths) {
+  if (llvm::isa<ast::NumberExpr>(value))
+    return true;
+  std::optional<CTValue> given = evaluator.evaluate(&value, env);
+  if (!given)
+    return false;
+  servesRequests = given->getKind() == CTValue::Kind::Word && given->getText() == requestsWord;
+  if (servesRequests || given->isNumber())
+    return true;
+  bool isGood = given->getKind() == CTValue::Kind::List && !given->getElements().empty();
+  if (isGood)
+    for (const CTValue &element : given->getElements()) {
+      // What `floor` makes of a real number is whole, too.
+      std::optional<double> number = element.isNumber() ? evaluator.getDouble(element, value.range) : std::nullopt;
+      isGood &= number && *number >= 1 && *number <= maxSequenceLength && *number == std::floor(*number);
+      lengths.push_back(isGood ? int64_t(*number) : 0);
+    }
+  if (!isGood)
+    diags.report(value.loc(), diag::BadLengths).range(value.range) << evaluator.format(*given);
+  return isGood;
+}
+
 bool JobBinder::bindStep() {
   Environment env(*entries[stepWord].file);
   std::vector<ast::Ident> dims = getStepDims();
@@ -385,13 +412,13 @@ bool JobBinder::bindStep() {
     auto found = given.find(name);
     return found == given.end() ? Value() : Value(found->second->value, &env);
   };
-  // `S = requests`: there a file says all else.
-  auto [lengths, ofLengths] = find(sequenceDim);
+  // `S = requests`: there a file says all else. `S = [100, 2000]`: one for each sequence.
+  auto [length, ofLength] = find(sequenceDim);
   bool servesRequests = false;
-  if (auto *name = llvm::dyn_cast_or_null<ast::NameExpr>(lengths); name && name->name == requestsWord && !job.isTraining) {
-    std::optional<CTValue> word = evaluator.evaluate(lengths, *ofLengths);
-    servesRequests = word && word->getKind() == CTValue::Kind::Word;
-  }
+  std::vector<int64_t> lengths;
+  if (length && !job.isTraining && !bindLengthsOfStep(*length, *ofLength, servesRequests, lengths))
+    return false;
+  bool isPacked = servesRequests || !lengths.empty();
   for (StringRef word : {batchDim, microbatchWord, chunkWord, tokensWord, logitsWord})
     if (const ast::Expr *value = servesRequests ? find(word).first : nullptr) {
       diags.report(value->loc(), diag::RequestsSay).range(value->range) << word;
@@ -417,14 +444,23 @@ bool JobBinder::bindStep() {
     ok &= bindOptimizer(value, *where);
   if (auto [value, where] = find(clipWord); value && job.isTraining)
     ok &= bindClip(*value, *where);
+  int64_t microbatch = 0; ///< Sequences of a batch where lengths differ; 0: nobody says.
   for (const ast::Ident &dim : dims) {
     auto [value, where] = find(dim.name);
-    if (servesRequests && dim.name == batchDim) { // all of a unit's sequences are one row of positions
+    if (isPacked && dim.name == batchDim) { // all of a unit's sequences are one row of positions
+      std::optional<int64_t> number = value ? evaluator.evaluateInteger(value, *where, "'B'") : std::nullopt;
+      if (number && *number != int64_t(lengths.size()))
+        diags.report(value->loc(), diag::LengthsAndBatch).range(value->range) << int64_t(lengths.size()) << *number;
+      if (value && number != int64_t(lengths.size())) {
+        ok = false;
+        continue;
+      }
+      microbatch = std::exchange(job.microbatch, 0);
       job.stepDims.push_back({dim, CTValue::size(sizes.symbol(dim.name)), step->range});
       ok &= bindBatch(dim, std::nullopt, step->range);
       continue;
     }
-    if (value && !(servesRequests && dim.name == sequenceDim)) {
+    if (value && !(isPacked && dim.name == sequenceDim)) {
       ok &= bindStepDim(dim, value, *where);
       continue;
     }
@@ -449,10 +485,12 @@ bool JobBinder::bindStep() {
     }
   if (servesRequests)
     return bindServing(evaluator, *step, getNumStages(), job);
-  ok = bindInference(evaluator, *step, steps, env, binding.lookup(sequenceDim), find, job);
+  ok = bindInference(evaluator, *step, steps, env, isPacked ? std::nullopt : binding.lookup(sequenceDim), lengths, find, job);
   if (!ok)
     return false;
-  if (int64_t stages = getNumStages(); job.inference->decodes() && job.microbatches < stages) {
+  if (isPacked && !bindLengths(evaluator, *step, microbatch ? std::optional(microbatch) : std::nullopt, getNumStages(), job))
+    return false;
+  if (int64_t stages = getNumStages(); !isPacked && job.inference->decodes() && job.microbatches < stages) {
     diags.report(step->loc(), diag::BatchesInFlight).range(step->range) << job.microbatches << stages;
     return false;
   }

@@ -99,7 +99,10 @@ void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext 
   os << "    batch = " << job.globalBatch << ", microbatch = " << job.microbatch
      << ", microbatches = " << job.microbatches << "\n";
   if (const auto &inference = job.inference) {
-    if (inference->length)
+    if (!inference->lengths.empty())
+      os << "    " << inference->lengths.size() << " sequences of " << *std::min_element(inference->lengths.begin(), inference->lengths.end()) << " to "
+         << *std::max_element(inference->lengths.begin(), inference->lengths.end()) << " positions, in chunks of " << inference->chunk << (inference->allLogits ? ", all logits\n" : "\n");
+    else if (inference->length)
       os << "    prefill " << inference->length << " in chunks of " << inference->chunk
          << (inference->allLogits ? ", all logits\n" : "\n");
     if (inference->servesRequests)

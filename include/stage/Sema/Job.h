@@ -121,16 +121,20 @@ struct BoundInference {
   bool isWhole = false;      ///< For proofs: all positions that a unit's sequences have then, without caches.
   bool allLogits = false;    ///< Of prefill: those of all positions; else of the last one of a sequence.
   bool servesRequests = false; ///< `S = requests`: of these there are units; the lengths above say nothing.
-  std::shared_ptr<const ServedUnits> served; ///< Which; given by serveRequests().
+  std::vector<int64_t> lengths; ///< `S = [100, 2000]`: those of all sequences, the longest of which is `length`; T counts from their ends.
+  /// The units of requests, given by serveRequests(), or of sequences of different lengths.
+  std::shared_ptr<const ServedUnits> served;
 
+  /// Units take positions of several sequences, each with a length of its own.
+  bool isPacked() const { return servesRequests || !lengths.empty(); }
   bool prefills() const {
-    return servesRequests ? served && llvm::any_of(served->units, [](auto &unit) { return !unit.decodes; }) : length > 0;
+    return isPacked() ? served && llvm::any_of(served->units, [](auto &unit) { return !unit.decodes; }) : length > 0;
   }
   bool decodes() const {
-    return servesRequests ? served && llvm::any_of(served->units, [](auto &unit) { return unit.decodes; }) : begin < end;
+    return isPacked() ? served && llvm::any_of(served->units, [](auto &unit) { return unit.decodes; }) : begin < end;
   }
   /// A unit of prefill goes on with positions that have been before.
-  bool isChunked() const { return servesRequests || chunk < length; }
+  bool isChunked() const { return isPacked() || chunk < length; }
   /// Positions of a sequence for which caches have room: those that there are at the end.
   int64_t getRoom() const;
 };

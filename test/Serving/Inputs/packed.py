@@ -152,4 +152,5 @@ def main():
     print(f"{count} files agree: {', '.join(sorted(seen - {''}))}")
 
 
-main()
+if __name__ == "__main__":
+    main()
