@@ -6,13 +6,13 @@
 
 using namespace stage;
 
-llvm::SmallVector<const Channel *, 1> stage::listSendingChannels(const StageProgram &stage) {
-  llvm::SmallVector<const Channel *, 1> channels;
+llvm::SmallVector<const Exchange *, 1> stage::listSendingExchanges(const StageProgram &stage) {
+  llvm::SmallVector<const Exchange *, 1> exchanges;
   for (const UnitTemplate &unit : stage.templates)
     for (const ProgramItem &item : unit.items)
-      if (item.kind == ProgramItem::Kind::Send && item.channel)
-        channels.push_back(item.channel);
-  return channels;
+      if (item.kind == ProgramItem::Kind::Send && item.channel && !llvm::is_contained(exchanges, item.channel->exchange.get()))
+        exchanges.push_back(item.channel->exchange.get());
+  return exchanges;
 }
 
 /// The units of several steps. Microbatches count on; what is posted in a step is posted when its units begin, or later.
@@ -41,8 +41,8 @@ static std::optional<StageProgram> makeOwn(const Program &program, const RankCla
   repeatSteps(own, steps, program.microbatches);
   for (UnitTemplate &unit : own.templates) {
     for (ProgramItem &item : unit.items)
-      for (auto [channel, count] : rankClass.messages)
-        if (item.kind == ProgramItem::Kind::Send && item.channel == channel)
+      for (auto [exchange, count] : rankClass.messages)
+        if (item.kind == ProgramItem::Kind::Send && item.channel && item.channel->exchange.get() == exchange)
           item.values = std::vector<Value *>(count, item.values.front());
     llvm::erase_if(unit.items, [](const ProgramItem &item) { return item.channel && item.values.empty(); });
   }
@@ -183,7 +183,7 @@ llvm::SmallVector<uint64_t, 4> ClassLowering::getTags(const PlacedUnit &unit) co
     const ProgramItem &item = *segment.item;
     if (item.values.empty() || item.isLocal)
       continue;
-    if (item.channel) {
+    if (item.channel && !item.channel->isOfCache()) {
       tags.push_back(getTag(*item.channel, unit));
       continue;
     }
@@ -217,7 +217,7 @@ bool ClassLowering::checkTags() const {
 }
 
 unsigned ClassLowering::getSlot(const RankSlot &slot) {
-  auto [known, isNew] = slotNumbers.try_emplace({unsigned(slot.kind), slot.groupKind, slot.stage, slot.axis, slot.shift, slot.channel,
+  auto [known, isNew] = slotNumbers.try_emplace({unsigned(slot.kind), slot.groupKind, slot.stage, slot.axis, slot.shift, slot.exchange, slot.batch,
                                                  slot.size ? slot.size.getNode() : nullptr, slot.least, slot.environment},
                                                 slots.size());
   if (isNew)
@@ -439,6 +439,8 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned numbe
 
 void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index,
                                  uint64_t id, const std::string &suffix, Sink sink) {
+  if (item.channel && item.channel->isOfCache())
+    return lowerCacheMessage(unit, item, index, id, suffix, sink);
   bool isSend = item.kind == ProgramItem::Kind::Send;
   const Value *value = item.values[index];
   NodeFields node;
@@ -450,7 +452,7 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
     node.commSize = std::max<uint64_t>(1, channel->bytes); // as getMessageBytes
     node.tag = getTag(*channel, unit);
     RankSlot::Kind kind = isSend ? RankSlot::Kind::Receiver : RankSlot::Kind::Sender;
-    node.peer = NodeValue::slot(getSlot({kind, 0, 0, 0, index, channel}));
+    node.peer = NodeValue::slot(getSlot({kind, 0, 0, 0, index, channel->exchange.get()}));
   } else {
     node.commSize = getMessageBytes(*value);
     unsigned here = getVirtualStage(unit);

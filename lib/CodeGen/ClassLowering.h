@@ -51,8 +51,9 @@ struct RankSlot {
     Group,     ///< Its group of a kind.
     Stage,     ///< The rank at the same coordinates on another stage.
     Neighbour, ///< The rank some coordinates further on along an axis, counted around.
-    Sender,    ///< The rank of another part from which message number `shift` of a channel comes.
-    Receiver,  ///< That to which it sends its message number `shift` through a channel.
+    Sender,    ///< The rank of another part from which message number `shift` of an exchange comes.
+    Receiver,  ///< That to which it sends its message number `shift` of a batch in an exchange.
+    Tag,       ///< That of message number `shift` of an exchange, which is `least` for the first batch of the sender.
     Size,      ///< What a size is at its coordinates, and `least` at least.
   };
   Kind kind;
@@ -60,7 +61,8 @@ struct RankSlot {
   int64_t stage = 0;
   AxisId axis = 0;
   int64_t shift = 0;
-  const Channel *channel = nullptr;
+  const Exchange *exchange = nullptr;
+  unsigned batch = 0; ///< Of those of the sender that are one of the receiver.
   // Of a size: what has it, an op or a value, and in which units.
   stage::Size size = {};
   uint64_t least = 0;
@@ -75,13 +77,13 @@ struct RankClass {
   unsigned stage = 0;
   /// Of ranks with these coordinates only: then no such size is a slot.
   llvm::SmallVector<std::pair<AxisId, int64_t>, 2> coordinates;
-  /// Of each channel through which the stage sends: the messages of a unit.
-  llvm::SmallVector<std::pair<const Channel *, unsigned>, 1> messages;
+  /// Of each exchange in which the stage sends: the messages of a unit and channel.
+  llvm::SmallVector<std::pair<const Exchange *, unsigned>, 1> messages;
   /// How many times as long these ranks compute, and as their nodes say then; null: once.
   Size slowness;
 };
-/// The channels through which a stage sends, in order.
-llvm::SmallVector<const Channel *, 1> listSendingChannels(const StageProgram &stage);
+/// The exchanges in which a stage sends, each once, in order.
+llvm::SmallVector<const Exchange *, 1> listSendingExchanges(const StageProgram &stage);
 
 /// Makes the nodes of a class, unit by unit:
 ///
@@ -191,6 +193,7 @@ private:
   unsigned getVirtualStage(const PlacedUnit &unit) const;
   uint64_t getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const;
   uint64_t getTag(const Channel &channel, const PlacedUnit &unit) const;
+  static uint64_t getCacheTag(const Channel &channel, uint64_t batch) { return uint64_t(channel.number) * channel.numBatches + batch; }
   unsigned getSlot(const RankSlot &slot);
   /// A size, or `least` if that is more: a number if all ranks of the class have it, else a slot.
   NodeValue makeNumber(Size size, uint64_t least, const Op *op, const Value *value);
@@ -204,6 +207,8 @@ private:
                const std::string &suffix, Sink sink);
   void lowerMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
                     const std::string &suffix, Sink sink);
+  void lowerCacheMessage(const PlacedUnit &unit, const ProgramItem &item, unsigned index, uint64_t id, const std::string &suffix,
+                         Sink sink);
   void lowerPermute(const Op &op, const PlacedUnit &unit, unsigned number, bool isSend, int64_t iteration, uint64_t id,
                     const std::string &suffix, Sink sink);
   /// Of what is sent from rank to rank.
@@ -263,7 +268,7 @@ private:
   llvm::DenseMap<const NodeLayout *, std::vector<Size>> varyingSizes; ///< In the order of their nodes in memory.
   std::vector<RankSlot> slots;
   /// By all that tells slots apart: looked up only, so that the order of addresses does not show.
-  std::map<std::tuple<unsigned, unsigned, int64_t, AxisId, int64_t, const Channel *, const SizeNode *, uint64_t, unsigned>, unsigned>
+  std::map<std::tuple<unsigned, unsigned, int64_t, AxisId, int64_t, const Exchange *, unsigned, const SizeNode *, uint64_t, unsigned>, unsigned>
       slotNumbers;
   std::vector<uint64_t> numIssued;
   uint64_t numPermutes = 0; ///< Of all units.

@@ -111,7 +111,7 @@ private:
     const Mesh &mesh = part.mesh;
     AxisSet varying = findVaryingAxes(part.program, stage);
     std::vector<Size> speeds; // of the ranks, each once
-    llvm::SmallVector<const Channel *, 1> channels = listSendingChannels(stage);
+    llvm::SmallVector<const Exchange *, 1> exchanges = listSendingExchanges(stage);
     // Ranks of the stage by what makes their nodes differ, and then by their coordinates, in ascending order.
     std::map<std::vector<int64_t>, std::map<Coordinates, std::vector<uint32_t>>> classes;
     for (int64_t rank = 0; rank < mesh.getNumRanks(); ++rank) {
@@ -124,8 +124,8 @@ private:
       std::vector<int64_t> key;
       if (options.tracker)
         key = coordinates;
-      for (const Channel *channel : channels)
-        key.push_back(channel->receivers[rank].size());
+      for (const Exchange *exchange : exchanges)
+        key.push_back(exchange->getReceivers(rank, 0).size());
       if (!graph.slowRanks.empty())
         key.push_back(listSlowness(speeds, getSlowness(graph, rank)));
       auto &variants = classes[key];
@@ -171,8 +171,8 @@ private:
     if (options.tracker)
       for (AxisId axis : toList(varying))
         rankClass.coordinates.emplace_back(axis, key[next++]);
-    for (const Channel *channel : listSendingChannels(stage))
-      rankClass.messages.emplace_back(channel, key[next++]);
+    for (const Exchange *exchange : listSendingExchanges(stage))
+      rankClass.messages.emplace_back(exchange, key[next++]);
     RanksOfClass ofClass = listVariants(part, varying, members);
     const std::vector<uint32_t> &ranks = ofClass.ranks;
     ClassLowering lowering(part.program, part.groups, options, rankClass, diags);
@@ -288,9 +288,11 @@ private:
     case RankSlot::Kind::Stage:
       return first + rank + (slot.stage - stage) * mesh.getStride(*part.pipelineAxis);
     case RankSlot::Kind::Sender:
-      return slot.channel->from->firstRank + slot.channel->senders[rank][slot.shift];
+      return slot.exchange->from->firstRank + slot.exchange->getSenders(rank)[slot.shift].rank;
     case RankSlot::Kind::Receiver:
-      return slot.channel->to->firstRank + slot.channel->receivers[rank][slot.shift].rank;
+      return slot.exchange->to->firstRank + slot.exchange->getReceivers(rank, slot.batch)[slot.shift].rank;
+    case RankSlot::Kind::Tag:
+      return slot.least + slot.exchange->getSenders(rank)[slot.shift].batch;
     case RankSlot::Kind::Neighbour:
     case RankSlot::Kind::Size: // of a variant
       break;

@@ -1,6 +1,7 @@
 //===- Layout.cpp - where each op's node is in a trace --------------------===//
 #include "Layout.h"
 #include "stage/CodeGen/Diagnostics.h"
+#include "stage/IR/Channel.h"
 #include "stage/IR/Costs.h"
 #include "stage/IR/Prefetch.h"
 
@@ -102,7 +103,9 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) : 
     case ProgramItem::Kind::Recv:
       if (item.isLocal)
         break;
-      for (unsigned i = 0; i < item.values.size(); ++i)
+      if (item.channel && item.channel->isOfCache())
+        cacheRecvs[{item.values.front(), item.channel->iteration}] = number;
+      for (unsigned i = 0; i < item.values.size() && !(item.channel && item.channel->isOfCache()); ++i)
         recvs.try_emplace(item.values[i], Position{number, i, 0});
       segment.numNodes = item.values.size();
       break;
@@ -266,6 +269,8 @@ bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iterati
       ids.push_back(origin.id);
     else if (origin.kind == Origin::Kind::Buffer)
       additions.findLast(origin.value, origin.iteration, unit, ids);
+    else if (origin.value->getOp()->kind == OpKind::Cache)
+      findCacheRecvs(origin, ids);
     else if (origin.value->getOp()->kind == OpKind::Param)
       findWriter(origin.value, *origin.unit, origin.iteration, ids);
     else

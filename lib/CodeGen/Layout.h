@@ -87,6 +87,8 @@ public:
   std::optional<uint64_t> findPosition(const Op *op, int64_t iteration) const;
   /// Position in the unit of the recv of a value, the first one if it comes in several messages; nothing if it is not received.
   std::optional<uint64_t> findRecv(const Value *value) const;
+  /// The same of a cache that another part has filled, and in how many messages it comes.
+  std::optional<std::pair<uint64_t, unsigned>> findCacheRecvs(const Value *cache, int64_t iteration) const;
   /// What this repeat carries comes from another virtual stage.
   bool isFed(const Op &repeat) const { return receives(items, repeat); }
   /// The iteration in which what a unit sends was made; -1 for what passes through it.
@@ -110,6 +112,7 @@ private:
   std::vector<Segment> segments;
   llvm::DenseMap<const Op *, Position> positions;
   llvm::DenseMap<const Value *, Position> recvs;
+  llvm::DenseMap<std::pair<const Value *, int64_t>, unsigned> cacheRecvs; ///< Their segments, by iteration.
   llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> loops; ///< Their segments, in order.
   uint64_t numNodes = 0, numSlots = 0, numGathers = 0;
   uint64_t numAhead = 0; ///< Gathers that run when the unit begins; the others fill the first slots.
@@ -251,6 +254,7 @@ private:
   bool visitHandedIn(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const;
   void visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor, Seen &seen) const;
   void visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const;
+  static void findCacheRecvs(const Origin &cache, llvm::SmallVectorImpl<uint64_t> &ids);
   void findWriter(const Value *param, const PlacedUnit &unit, int64_t iteration,
                   llvm::SmallVectorImpl<uint64_t> &ids) const;
 

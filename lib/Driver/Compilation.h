@@ -4,7 +4,7 @@
 
 #include "Options.h"
 #include "stage/AST/AST.h"
-#include "stage/IR/Program.h"
+#include "stage/IR/Channel.h"
 #include "stage/IRGen/ModelCache.h"
 #include "stage/Memory/Report.h"
 
@@ -27,7 +27,11 @@ struct Compilation {
         diags(input.diags), sizes(*ownSizes) {}
   /// Compiles what was read already, with the sizes and models that others have made before; all must outlive it.
   Compilation(SourceFiles &input, SizeContext &sizes, ModelCache &models, DiagnosticEngine &diags)
-      : input(input), diags(diags), sizes(sizes), models(&models) {}
+      : Compilation(input, sizes, diags) {
+    this->models = &models;
+  }
+  /// Compiles what was read already, with the same sizes.
+  Compilation(SourceFiles &input, SizeContext &sizes, DiagnosticEngine &diags) : input(input), diags(diags), sizes(sizes) {}
 
   std::unique_ptr<SourceFiles> owned;
   std::unique_ptr<SizeContext> ownSizes;
@@ -61,6 +65,8 @@ bool runMiddle(Compilation &c, const DriverOptions &options);
 std::optional<Report> makeReport(Compilation &c);
 /// The text of the first error among printed messages, without its place and its code.
 std::string getFirstError(llvm::StringRef messages);
+/// What a report says of traces.
+TraceStatistics describe(const EmitStatistics &traces, bool written, unsigned steps);
 /// `--emit=schedule`: the units of all stages in time. False after errors.
 bool printSchedule(Compilation &c, const DriverOptions &options);
 /// `--emit=mesh`: who talks to whom. False after errors.
@@ -76,6 +82,19 @@ bool runSearch(const DriverOptions &options);
 bool runProof(const DriverOptions &options);
 /// `stagec import`: writes the program of a published configuration. False after errors.
 bool runImport(const ImportCommand &command, Compilation &c);
+/// The job, whose front end has run, and the one that has prefilled its caches, on ranks of their own, as far as the user asks. False
+/// after errors.
+bool compilePools(Compilation &c, const DriverOptions &options);
+/// Reports that something is not supported of a job that another one has prefilled. False if `c` is none.
+bool refusePools(Compilation &c, llvm::StringRef what);
+/// Binds and elaborates the job that prefills for `c`, and checks that it does. False after errors.
+bool runFrontEndOfPrefill(Compilation &prefill, const Compilation &c, DriverOptions options);
+/// The same under options of its own.
+DriverOptions getOptionsOfPrefill(const Compilation &c, const DriverOptions &options);
+/// The programs of both, linked. Null after errors.
+std::unique_ptr<LinkedProgram> linkPools(Compilation &prefill, Compilation &c);
+/// `--prove` of such a job: both run together. False after errors.
+bool runPoolProof(const DriverOptions &options);
 /// As far as the user asks. False after errors.
 bool compile(Compilation &c, const DriverOptions &options);
 /// `--requests`: serves the requests of a file, and compiles the job, whose units are the iterations. False after errors.

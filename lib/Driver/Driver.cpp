@@ -132,7 +132,7 @@ bool stage::runMiddle(Compilation &c, const DriverOptions &options) {
   return c.program != nullptr;
 }
 
-static TraceStatistics describe(const EmitStatistics &traces, bool written, unsigned steps) {
+TraceStatistics stage::describe(const EmitStatistics &traces, bool written, unsigned steps) {
   return {written, traces.ranks, traces.classes, traces.nodes, traces.bytes, traces.files, steps};
 }
 
@@ -211,6 +211,9 @@ bool stage::compile(Compilation &c, const DriverOptions &options) {
     print(llvm::outs(), *c.graph);
     return true;
   }
+  bool isPicture = options.emit == EmitKind::Schedule || options.emit == EmitKind::Mesh || options.emit == EmitKind::Dot;
+  if (c.job->inference && c.job->inference->prefilled && !isPicture)
+    return compilePools(c, options);
   if (!runMiddle(c, options))
     return false;
   if (options.emit == EmitKind::Program) {

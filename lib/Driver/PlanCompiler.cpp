@@ -27,7 +27,7 @@ void PlanCompiler::compile(const DriverOptions &options, Seer see) {
   diags.setWarningsAreErrors(options.warningsAreErrors);
   Compilation c(input, sizes, models, diags);
   std::optional<Report> report;
-  if (runFrontEnd(c, options) && runMiddle(c, options))
+  if (runFrontEnd(c, options) && !refusePools(c, "comparing plans") && runMiddle(c, options))
     report = makeReport(c);
   see(c, report ? &*report : nullptr, stream.str());
 }

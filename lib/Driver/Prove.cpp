@@ -23,6 +23,7 @@
 #include "stage/Sema/InferenceWords.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
+#include <numeric>
 
 using namespace stage;
 
@@ -38,13 +39,19 @@ public:
   }
 
   /// Finds the options; false if the job is refused as it is, which is reported.
-  bool run() {
+  bool run(bool isPool = false) {
     Compilation job;
+    job.diags.setShowWarnings(!isPool); // both pools have been compiled before, together
     job.diags.setWarningsAreErrors(options.warningsAreErrors);
     DriverOptions quiet = options;
     quiet.passes = {};
     // What a report refuses is no job to prove, though a smaller one might pass.
-    if (!runFrontEnd(job, options) || !runMiddle(job, quiet) || !makeReport(job))
+    if (!runFrontEnd(job, options))
+      return false;
+    isPrefilled = job.job->inference && job.job->inference->prefilled;
+    if (isPrefilled && !isPool)
+      return true;
+    if (!runMiddle(job, quiet) || !makeReport(job))
       return false;
     if (job.job->inference && job.job->inference->isPacked()) {
       job.diags.report(job.job->stepRange.Start, diag::ProofOfLengths).range(job.job->stepRange);
@@ -60,6 +67,8 @@ public:
     if (const PipelineInfo &pipeline = job.graph->pipeline; pipeline.copies > 1)
       longAxes.push_back(job.graph->mesh[*pipeline.axis].name);
     shrinkMesh(*job.job);
+    if (isPool) // they agree upon the rest
+      return true;
     shrinkBatch();
     if (job.job->inference)
       shrinkSequences(*job.job->inference);
@@ -78,8 +87,23 @@ public:
   }
 
   const DriverOptions &getOptions() const { return options; }
+  // Of a pool, with its small mesh.
+  int64_t getBatchRanks() const { return batchRanks; }
+  int64_t getStages() const { return stages; }
+  int64_t getGlobalBatch() const { return globalBatch; }
+  /// Ranks that may cut a sequence.
+  int64_t getRanksOfStage() const { return numRanks / stages; }
+  /// So many sequences in so many batches, and so many positions of each. False if the job does not accept that.
+  bool settle(int64_t sequences, int64_t batches, int64_t length, bool namesConstants) {
+    DriverOptions trial = with(with(options, "step.B", sequences), "step.microbatch", sequences / (batches * batchRanks));
+    trial.sequenceLength = length;
+    trial.namesConstants = namesConstants;
+    return accept(trial);
+  }
+
   /// Names that the user gave a value, without their owners.
   llvm::ArrayRef<std::string> getGiven() const { return given; }
+  bool isPrefilled = false; ///< By another job, with which it is proved.
   /// "tp 8 -> 2, microbatches 8 -> 4".
   std::vector<std::string> notes;
 
@@ -109,6 +133,8 @@ private:
     options = std::move(trial);
     microbatches = c.job->microbatches;
     globalBatch = c.job->globalBatch;
+    batchRanks = c.job->batchRanks;
+    numRanks = c.graph->mesh.getNumRanks();
     if (c.job->strategy.pipeline)
       if (const sema::BoundAxis *axis = c.job->strategy.findAxis(c.job->strategy.pipeline->axis))
         stages = axis->size;
@@ -211,7 +237,7 @@ private:
   std::vector<int64_t> split;                         ///< Of the job, once it is balanced.
   std::vector<std::string> longAxes; ///< Of four ranks at least: of a ring, of pairs of stages that hold copies of a model.
   // Of the job with these options.
-  int64_t microbatches = 1, globalBatch = 1, stages = 1;
+  int64_t microbatches = 1, globalBatch = 1, stages = 1, batchRanks = 1, numRanks = 1;
 };
 } // namespace
 
@@ -223,10 +249,143 @@ static void noteChanges(const SizeBinding &before, const SizeBinding &after, std
       (now < value ? smaller : larger).push_back(name + " " + std::to_string(value) + " -> " + std::to_string(now));
 }
 
+/// What no other sizes are found for: units bind it, or what it is made of, or it is the user's.
+static std::vector<std::string> listFixed(const Compilation &c, llvm::ArrayRef<std::string> given) {
+  std::vector<std::string> fixed = given.vec();
+  if (c.job->inference) {
+    for (llvm::StringRef name : sema::inferredDims)
+      fixed.push_back(name.str());
+    fixed.push_back(sema::sequenceDim.str());
+  }
+  for (auto &op : c.graph->getForward()) // a count that is cut becomes a number, and its symbols what they are elsewhere
+    if (!op->cases.getRuns().empty())
+      llvm::append_range(fixed, collectSymbols(op->count));
+  return fixed;
+}
+
+static std::unique_ptr<Graph> elaborateAgain(Compilation &c) {
+  return generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
+}
+
+/// Gives a graph that was elaborated again the sizes and iterations of the one that is proved.
+static void adoptSizes(Graph &again, const Graph &graph) {
+  again.binding = graph.binding;
+  copyIterations(again, graph);
+}
+
+static void printSizes(const Graph &graph) {
+  llvm::outs() << "sizes:";
+  for (auto &[name, value] : graph.binding.sorted())
+    if (!graph.mesh.find(name))
+      llvm::outs() << " " << name << "=" << value;
+  llvm::outs() << "\n";
+}
+
+/// The repeats of one model are as short in both as the longer pipeline asks for, or else the prefill, which carries all that decode
+/// steps do.
+static void shortenLoopsOfPools(Compilation &prefill, Compilation &decode, llvm::ArrayRef<std::string> given,
+                                std::vector<std::string> &notes) {
+  auto countStages = [](const Compilation &c) {
+    return c.graph->pipeline.axis ? c.graph->mesh[*c.graph->pipeline.axis].size : 1;
+  };
+  bool prefillLeads = countStages(prefill) >= countStages(decode);
+  Graph &first = *(prefillLeads ? prefill : decode).graph, &second = *(prefillLeads ? decode : prefill).graph;
+  llvm::append_range(notes, shortenLoops(first, given));
+  if (countStages(prefill) == countStages(decode))
+    second.pipeline.split = first.pipeline.split;
+  for (auto &op : first.getForward())
+    if (op->count)
+      for (const std::string &symbol : collectSymbols(op->count))
+        if (auto value = first.binding.lookup(symbol))
+          second.binding.bind(symbol, *value);
+  copyIterations(second, first);
+}
+
+bool stage::runPoolProof(const DriverOptions &options) {
+  Compilation job;
+  job.diags.setWarningsAreErrors(options.warningsAreErrors);
+  DriverOptions quiet = options;
+  quiet.passes = {};
+  if (!runFrontEnd(job, options))
+    return false;
+  Compilation filler(job.input, job.sizes, job.diags);
+  DriverOptions ofFiller = getOptionsOfPrefill(job, options);
+  // What cannot be compiled as it is is no job to prove.
+  if (!runFrontEndOfPrefill(filler, job, ofFiller) || !runMiddle(filler, ofFiller) || !runMiddle(job, quiet) || !makeReport(filler) ||
+      !makeReport(job) || !linkPools(filler, job))
+    return false;
+  SmallJob fill(ofFiller), decode(options);
+  if (!fill.run(/*isPool=*/true) || !decode.run(/*isPool=*/true))
+    return false;
+  int64_t batches = std::min(job.job->microbatches, 2 * decode.getStages());
+  int64_t more = std::min<int64_t>(filler.job->microbatches / job.job->microbatches, 2);
+  int64_t sequences = std::lcm(more * batches * fill.getBatchRanks(), batches * decode.getBatchRanks());
+  if (llvm::is_contained(decode.getGiven(), "B"))
+    sequences = decode.getGlobalBatch();
+  int64_t length = std::min(job.job->inference->begin,
+                            std::max<int64_t>({8, 2 * fill.getRanksOfStage(), 2 * decode.getRanksOfStage()}));
+  // Sizes have names in both or in none, so that they are the same.
+  bool namesConstants = fill.getOptions().namesConstants && decode.getOptions().namesConstants;
+  if (!fill.settle(sequences, more * batches, length, namesConstants) || !decode.settle(sequences, batches, length, namesConstants)) {
+    job.diags.report(job.job->stepRange.Start, diag::PoolsNotSmall).range(job.job->stepRange);
+    return false;
+  }
+
+  Compilation c;
+  c.diags.setShowWarnings(false);
+  c.diags.setShowRemarks(options.remarks);
+  if (!runFrontEnd(c, decode.getOptions()))
+    return false;
+  Compilation p(c.input, c.sizes, c.diags);
+  if (!runFrontEndOfPrefill(p, c, fill.getOptions()))
+    return false;
+  fill.settleSplit(*p.graph);
+  decode.settleSplit(*c.graph);
+  std::vector<std::string> notes, larger, own = listFixed(c, {}), fixed = listFixed(c, decode.getGiven());
+  SizeBinding ofJob = c.graph->binding;
+  shortenLoopsOfPools(p, c, decode.getGiven(), notes);
+  std::unique_ptr<Graph> referenceOfPrefill = elaborateAgain(p), reference = elaborateAgain(c);
+  if (!referenceOfPrefill || !reference || !runMiddle(p, quiet) || !runMiddle(c, options) ||
+      !bindTinySizes(*p.graph, *c.graph, more, fixed, own, c.diags))
+    return false;
+  noteChanges(ofJob, c.graph->binding, notes, larger);
+  adoptSizes(*referenceOfPrefill, *p.graph);
+  adoptSizes(*reference, *c.graph);
+  c.job->inference->isWhole = true;
+  std::unique_ptr<Graph> whole = elaborateAgain(c);
+  if (!whole)
+    return false;
+  adoptSizes(*whole, *c.graph);
+  std::unique_ptr<LinkedProgram> linked = linkPools(p, c);
+  std::optional<std::vector<Proof>> proofs;
+  if (linked)
+    proofs = prove({referenceOfPrefill.get(), reference.get()}, *linked, *whole, c.diags);
+  if (!proofs)
+    return false;
+  for (auto &[pool, name] : {std::pair(&fill, filler.job->decl->name.name), std::pair(&decode, job.job->decl->name.name)})
+    if (!pool->notes.empty())
+      llvm::outs() << name << " made small: " << llvm::join(pool->notes, ", ") << "\n";
+  if (length != job.job->inference->begin)
+    notes.insert(notes.begin(), "positions " + std::to_string(job.job->inference->begin) + " -> " + std::to_string(length));
+  if (!notes.empty())
+    llvm::outs() << "both made small: " << llvm::join(notes, ", ") << "\n";
+  if (!larger.empty())
+    llvm::outs() << "made larger: " << llvm::join(larger, ", ") << "\n";
+  printSizes(*c.graph);
+  for (auto [graph, name, proof] : {std::tuple(p.graph.get(), filler.job->decl->name.name, &proofs->front()),
+                                    std::tuple(c.graph.get(), job.job->decl->name.name, &proofs->back())}) {
+    llvm::outs() << name << ": ";
+    print(llvm::outs(), *graph, *proof);
+  }
+  return true;
+}
+
 bool stage::runProof(const DriverOptions &options) {
   SmallJob small(options);
   if (!small.run())
     return false;
+  if (small.isPrefilled)
+    return runPoolProof(options);
   Compilation c;
   c.diags.setShowWarnings(false); // the first compilation has shown them
   c.diags.setShowRemarks(options.remarks);
@@ -235,35 +394,24 @@ bool stage::runProof(const DriverOptions &options) {
   small.settleSplit(*c.graph);
   std::vector<std::string> larger;
   SizeBinding ofJob = c.graph->binding;
-  std::vector<std::string> fixed = small.getGiven();
-  if (c.job->inference) // units bind them, or what they are made of
-    for (llvm::StringRef name : sema::inferredDims)
-      fixed.push_back(name.str());
-  if (c.job->inference)
-    fixed.push_back(sema::sequenceDim.str());
-  for (auto &op : c.graph->getForward()) // a count that is cut becomes a number, and its symbols what they are elsewhere
-    if (!op->cases.getRuns().empty())
-      llvm::append_range(fixed, collectSymbols(op->count));
+  std::vector<std::string> fixed = listFixed(c, small.getGiven());
   llvm::append_range(small.notes, shortenLoops(*c.graph, small.getGiven()));
   noteChanges(ofJob, c.graph->binding, small.notes, larger);
   SizeBinding inPasses = c.graph->binding;
-  std::unique_ptr<Graph> reference =
-      generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
+  std::unique_ptr<Graph> reference = elaborateAgain(c);
   if (!reference || !runMiddle(c, options))
     return false;
   if (!bindTinySizes(*c.graph, fixed, c.diags))
     return false;
   noteChanges(inPasses, c.graph->binding, small.notes, larger);
-  reference->binding = c.graph->binding;
-  copyIterations(*reference, *c.graph);
+  adoptSizes(*reference, *c.graph);
   std::unique_ptr<Graph> whole;
   if (c.job->inference && (c.job->inference->length || !c.job->inference->begin)) { // else nobody knows what the caches hold
     c.job->inference->isWhole = true;
-    whole = generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
+    whole = elaborateAgain(c);
     if (!whole)
       return false;
-    whole->binding = c.graph->binding;
-    copyIterations(*whole, *c.graph);
+    adoptSizes(*whole, *c.graph);
   }
   std::optional<Proof> proof = prove(*reference, *c.graph, c.program.get(), c.diags, options.traces.steps, whole.get());
   if (!proof)
@@ -272,11 +420,7 @@ bool stage::runProof(const DriverOptions &options) {
     llvm::outs() << "made small: " << llvm::join(small.notes, ", ") << "\n";
   if (!larger.empty())
     llvm::outs() << "made larger: " << llvm::join(larger, ", ") << "\n";
-  llvm::outs() << "sizes:";
-  for (auto &[name, value] : c.graph->binding.sorted())
-    if (!c.graph->mesh.find(name))
-      llvm::outs() << " " << name << "=" << value;
-  llvm::outs() << "\n";
+  printSizes(*c.graph);
   print(llvm::outs(), *c.graph, *proof);
   return true;
 }

@@ -297,8 +297,11 @@ private:
       if (item.values.empty())
         os << "nothing";
       if (item.channel) {
-        const Graph &other = *(isRecv ? item.channel->from : item.channel->to)->graph;
-        unsigned stage = isRecv ? item.channel->fromStage : item.channel->toStage;
+        const Exchange &exchange = *item.channel->exchange;
+        const Graph &other = *(isRecv ? exchange.from : exchange.to)->graph;
+        unsigned stage = isRecv ? exchange.fromStage : exchange.toStage;
+        if (item.channel->iteration >= 0)
+          os << " @" << item.channel->iteration;
         os << (isRecv ? " from " : " to ") << "part " << other.name << " stage " << stage;
         if (values.size() > 1)
           os << " in " << values.size() << " messages";

@@ -144,7 +144,7 @@ TensorRef &OpRunner::getCache(const Value *cache, const Step &step, int64_t rank
   if (isNew)
     content = getSource(cache, step, rank);
   bool isState = llvm::any_of(cache->getUses(), [](auto use) { return use.first->kind == OpKind::Write; });
-  if (content && isNew && isState && step.op->getBlock()->getPhase() == PhaseKind::Forward) {
+  if (content && isNew && isState && step.op && step.op->getBlock()->getPhase() == PhaseKind::Forward) {
     auto zeros = std::make_shared<Tensor>(*content);
     std::fill(zeros->data.begin(), zeros->data.end(), 0);
     content = std::move(zeros);

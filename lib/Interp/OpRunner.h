@@ -117,6 +117,10 @@ public:
   /// Checks that a tensor is the piece that the value's sharding says, and keeps it.
   std::optional<Fault> store(const Value *value, const Frame &frame, unsigned microbatch, TensorRef tensor,
                              int64_t rank, RankMemory &memory, const Op *op);
+  /// Fills a cache with what has arrived for it.
+  void setCache(const Step &step, int64_t rank, RankMemory &memory, TensorRef content) {
+    getCache(step.value, step, rank, memory) = std::move(content);
+  }
   const PieceMap &getPieces() const { return pieces; }
   /// Of an op that ranks do one after the other (see RunCompute.cpp), calls `f` with what each of them works on.
   std::optional<Fault> forEachShare(const Op &op, const Invocation &whole,

@@ -2,6 +2,7 @@
 #include "stage/Interp/Prove.h"
 #include "ProofSize.h"
 #include "Reference.h"
+#include "SentCaches.h"
 #include "ShardedRun.h"
 #include "Uncached.h"
 #include "stage/IR/ShardingRules.h"
@@ -45,6 +46,14 @@ public:
     for (unsigned m = 0; m < graph.microbatches; ++m)
       referenceSources.set(ofReference.input->getResult(), m, sender.reference.getOutput(transfer.output, m));
     received.push_back({transfer.input->getResult(), &sender, sender.getOutput(transfer.output)});
+  }
+
+  /// Goes on with the caches that another part has filled on one device.
+  void takeCaches(const Prover &sender, llvm::ArrayRef<std::unique_ptr<Channel>> channels) {
+    Caches filled = rename(sender.reference.getCaches(), sender.referenceSources, sender.graph, sender.sources);
+    reference.setCaches(rename(handOn(channels, filled, sources), sources, referenceGraph, referenceSources));
+    unsharded.caches = handOn(channels, sender.unsharded.caches, sources);
+    disturbed.caches = handOn(channels, sender.disturbedCaches, sources);
   }
 
   /// All that is computed on one device.
@@ -182,6 +191,7 @@ private:
       return false;
     rounding = Rounding(unsharded, disturbed);
     disturbedUpdates = disturbed.updated;
+    disturbedCaches = disturbed.caches;
     if (outputs.empty())
       disturbed = RankMemory();
     return true;
@@ -439,6 +449,7 @@ private:
   RankMemory unsharded;
   RankMemory disturbed; ///< Kept where another part is sent some of it.
   ShardedRun::Updates disturbedUpdates;
+  Caches disturbedCaches;
   std::vector<ShardedRun::Updates> stored, updates; ///< Per rank: parameters before and after the step.
   std::set<unsigned> outputs; ///< Operands of `return` that others are sent.
   struct ReceivedInput {
@@ -557,6 +568,24 @@ std::optional<std::vector<Proof>> stage::prove(Workload &reference, Workload &wo
   for (Prover *part : parts)
     proofs.push_back(part->getProof());
   return proofs;
+}
+
+std::optional<std::vector<Proof>> stage::prove(llvm::ArrayRef<Graph *> references, const LinkedProgram &pools, Graph &whole,
+                                               DiagnosticEngine &diags) {
+  std::vector<std::unique_ptr<Prover>> provers;
+  std::vector<Prover *> parts;
+  for (auto [before, program] : llvm::zip(references, pools.parts)) {
+    if (!checkSizes(*before, diags) || !checkSizes(*program->graph, diags) || !checkProofSize(*program->graph, program.get(), diags))
+      return std::nullopt;
+    provers.push_back(std::make_unique<Prover>(*before, *program->graph, program.get(), diags));
+    parts.push_back(provers.back().get());
+  }
+  if (!parts.front()->runOnOneDevice())
+    return std::nullopt;
+  parts.back()->takeCaches(*parts.front(), pools.channels);
+  if (!parts.back()->runOnOneDevice() || !parts.back()->compareWithWhole(whole) || !Prover::runOnRanks(parts, diags))
+    return std::nullopt;
+  return std::vector<Proof>{parts.front()->getProof(), parts.back()->getProof()};
 }
 
 void stage::print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof) {

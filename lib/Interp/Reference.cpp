@@ -194,7 +194,6 @@ bool Reference::run(DiagnosticEngine &diags) {
     return false;
   };
   EnvironmentScope binding(graph);
-  Caches caches; // what a microbatch leaves for the next ones
   for (unsigned m = 0; m < graph.microbatches; ++m) {
     binding.enter(m);
     std::vector<Step> steps = listForwardSteps(graph, m);

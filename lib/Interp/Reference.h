@@ -20,6 +20,10 @@ public:
 
   /// Whether the losses of all microbatches are finite, as far as forward can be run.
   bool isFinite();
+  /// Goes on with what another part has left in caches.
+  void setCaches(Caches filled) { caches = std::move(filled); }
+  /// What the last microbatch has left.
+  const Caches &getCaches() const { return caches; }
   /// Runs every microbatch. False after a fault or a derivative that finite differences deny, both reported.
   bool run(DiagnosticEngine &diags);
 
@@ -55,6 +59,7 @@ private:
   Sources &sources;
   std::vector<double> losses;
   std::vector<std::vector<TensorRef>> outputs;
+  Caches caches; ///< What a microbatch leaves for the next ones.
   std::map<Instance, Tensor> adjoints;
   std::map<std::pair<unsigned, uint64_t>, Tensor> gradients;
 };

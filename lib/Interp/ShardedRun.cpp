@@ -224,7 +224,8 @@ ShardedRun::Outcome ShardedRun::runCollectiveStep(int64_t rank, const Step &step
 
 ShardedRun::Outcome ShardedRun::send(int64_t rank, const Step &step) {
   const Channel *channel = step.channel;
-  unsigned numMessages = channel ? channel->receivers[rank].size() : 1;
+  llvm::ArrayRef<Exchange::Receiver> receivers = channel ? listReceivers(*channel, step, rank) : llvm::ArrayRef<Exchange::Receiver>();
+  unsigned numMessages = channel ? receivers.size() : 1;
   int64_t peer = channel ? -1 : getPeer(rank, step.peer);
   if (mode == SendMode::Waiting && peer != rank) {
     for (unsigned i = 0; i < numMessages; ++i)
@@ -236,8 +237,12 @@ ShardedRun::Outcome ShardedRun::send(int64_t rank, const Step &step) {
   if (!channel)
     mail[{rank, peer, step.self, step.peer, step.microbatch, step.slot}] = tensor;
   for (unsigned i = 0; channel && !fault && i < numMessages; ++i) {
-    auto [receiver, message] = channel->receivers[rank][i];
-    auto wanted = PieceMap(*channel->to->graph).getPositions(channel->input->type, channel->input->sharding, receiver);
+    auto [receiver, message] = receivers[i];
+    if (channel->isOfCache()) {
+      fault = sendCache(*channel, step, *tensor, receivers[i]);
+      continue;
+    }
+    auto wanted = PieceMap(*channel->getTo().graph).getPositions(channel->input->type, channel->input->sharding, receiver);
     for (unsigned d = 0; wanted && d < wanted->size(); ++d) // in ascending order, both
       llvm::erase_if((*wanted)[d], [&](int64_t position) {
         return !std::binary_search(tensor->dims[d].begin(), tensor->dims[d].end(), position);
@@ -248,12 +253,14 @@ ShardedRun::Outcome ShardedRun::send(int64_t rank, const Step &step) {
           std::make_shared<Tensor>(std::move(*piece));
     else
       fault = Fault{nullptr, step.value,
-                    "has not what rank " + std::to_string(receiver) + " of " + channel->to->graph->name + " needs of it"};
+                    "has not what rank " + std::to_string(receiver) + " of " + channel->getTo().graph->name + " needs of it"};
   }
   return finish(std::move(fault), rank, step);
 }
 
 bool ShardedRun::hasPosted(const Channel &channel, unsigned microbatch, int64_t rank) const {
+  if (channel.isOfCache()) // from the beginning
+    return true;
   auto unit = transferUnits.find({channel.number, microbatch});
   const Step *now = getStep(rank);
   return !now || unit == transferUnits.end() || now->unit + 1 >= unit->second;
@@ -264,10 +271,10 @@ bool ShardedRun::completeSends(int64_t rank) {
   for (; !waiting[rank].empty(); waiting[rank].pop_front(), any = true) {
     const Step &step = *waiting[rank].front().step;
     if (const Channel *channel = step.channel) {
-      auto [receiver, message] = channel->receivers[rank][waiting[rank].front().receiver];
-      if (!partMail.runs.lookup(channel->to)->hasPosted(*channel, step.microbatch, receiver))
+      auto [receiver, message] = listReceivers(*channel, step, rank)[waiting[rank].front().receiver];
+      if (!partMail.runs.lookup(&channel->getTo())->hasPosted(*channel, step.microbatch, receiver))
         return any;
-      partMail.messages[{channel->number, step.microbatch, receiver, message}] = nullptr;
+      partMail.messages[{channel->number, getReceivingMicrobatch(*channel, step), receiver, message}] = nullptr;
       continue;
     }
     int64_t peer = getPeer(rank, step.peer);
@@ -310,8 +317,10 @@ ShardedRun::Outcome ShardedRun::receive(int64_t rank, const Step &step) {
     return finish(std::nullopt, rank, step);
   if (step.channel) {
     arrived[rank].push_back(tensor);
-    if (arrived[rank].size() < step.channel->numMessages)
+    if (arrived[rank].size() < step.channel->exchange->numMessages)
       return finish(std::nullopt, rank, step);
+    if (step.channel->isOfCache())
+      return finish(receiveCache(rank, step), rank, step);
     tensor = join(*step.channel, rank);
   }
   auto fault = runner.store(step.value, step.frame, step.microbatch, tensor, rank, memories[rank], nullptr);
@@ -333,7 +342,7 @@ static std::string describeWait(const Graph &graph, const Step &step) {
     bool isSend = step.kind == Step::Kind::Send;
     os << (isSend ? "send to " : "receive from ");
     if (step.channel)
-      os << "part " << (isSend ? step.channel->to : step.channel->from)->graph->name;
+      os << "part " << (isSend ? step.channel->getTo() : step.channel->getFrom()).graph->name;
     else
       os << "virtual stage " << step.peer;
     os << " of '" << describe(*step.value) << "', microbatch " << step.microbatch;

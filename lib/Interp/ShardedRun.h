@@ -25,6 +25,7 @@
 #define STAGE_LIB_INTERP_SHARDEDRUN_H
 
 #include "Findings.h"
+#include "stage/IR/Channel.h"
 #include <deque>
 
 namespace stage {
@@ -33,8 +34,8 @@ enum class SendMode { Buffered, Waiting };
 
 class ShardedRun;
 
-/// What parts that run together have sent each other: by channel, microbatch, receiving rank of its part and number of the
-/// message to it.
+/// What parts that run together have sent each other: by channel, microbatch of the receiver, receiving rank of its part and number
+/// of the message to it.
 struct PartMail {
   std::map<std::tuple<unsigned, unsigned, int64_t, unsigned>, TensorRef> messages;
   llvm::DenseMap<const Program *, const ShardedRun *> runs;
@@ -72,6 +73,11 @@ private:
   /// Completes the sends of a rank that need not wait any more. True if there were any.
   bool completeSends(int64_t rank);
   TensorRef join(const Channel &channel, int64_t rank);
+  // SentCaches.cpp
+  static llvm::ArrayRef<Exchange::Receiver> listReceivers(const Channel &channel, const Step &step, int64_t rank);
+  static unsigned getReceivingMicrobatch(const Channel &channel, const Step &step);
+  std::optional<Fault> sendCache(const Channel &channel, const Step &step, const Tensor &held, const Exchange::Receiver &receiver);
+  std::optional<Fault> receiveCache(int64_t rank, const Step &step);
   Outcome receive(int64_t rank, const Step &step);
   Outcome finish(std::optional<Fault> fault, int64_t rank, const Step &step);
   void compare(const Value *value, const Frame &frame, unsigned microbatch, int64_t rank);

@@ -168,14 +168,15 @@ void Sources::fillByPosition(Tensor &tensor, const Op &input) const {
   for (const Extent &extent : input.getResult()->type.shape) {
     SizeValue origin = extent.dim && extent.dim->origin ? evaluate(extent.dim->origin, graph.binding) : SizeValue();
     origins.push_back(origin ? int64_t(origin.value.num) : 0);
+    if (extent.size.getSymbol() == sequencesSymbol) // however many of them are a batch
+      origins.back() += graph.binding.lookup(batchSymbol).value_or(0) * graph.binding.lookup(sequencesSymbol).value_or(0);
   }
   uint64_t name = 0;
   for (char letter : input.name)
     name = hashWords({name, uint64_t(letter)});
-  uint64_t batch = graph.binding.lookup(batchSymbol).value_or(0);
   double range = isFloat(input.getResult()->type.dtype) ? scale : 1;
   forEachElement(tensor.dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
-    llvm::SmallVector<uint64_t, 8> words = {5, name, batch};
+    llvm::SmallVector<uint64_t, 8> words = {5, name, 0};
     for (size_t d = 0; d < local.size(); ++d)
       words.push_back(local[d] + origins[d]);
     tensor.data[linear] = range * (1.8 * drawUniform(words) - 0.8);

@@ -262,8 +262,8 @@ private:
 
   /// Some ranks of a stage may send more messages than others.
   void addTransfer(const Channel &channel) {
-    auto [most, fewest] = channel.countMessages();
-    unitTraffic.add(describeSend({}, channel.to), {most, most * channel.bytes, fewest * channel.bytes, {}, {}, environment}, 1);
+    auto [most, fewest] = channel.exchange->countMessages();
+    unitTraffic.add(describeSend({}, channel.exchange->to), {most, most * channel.bytes, fewest * channel.bytes, {}, {}, environment}, 1);
   }
 
   /// An op that a unit runs so many times, and so many units do.

@@ -287,7 +287,8 @@ void stage::printJson(llvm::raw_ostream &os, const Report &report) {
   os << '\n';
 }
 
-void stage::printJson(llvm::raw_ostream &os, llvm::ArrayRef<Report> parts) {
+void stage::printJson(llvm::raw_ostream &os, llvm::ArrayRef<Report> parts,
+                      llvm::function_ref<void(llvm::json::OStream &)> more) {
   {
     llvm::json::OStream json(os, 2);
     json.object([&] {
@@ -296,6 +297,7 @@ void stage::printJson(llvm::raw_ostream &os, llvm::ArrayRef<Report> parts) {
         for (const Report &part : parts)
           JsonReport(json, part).print();
       });
+      more(json);
     });
   }
   os << '\n';

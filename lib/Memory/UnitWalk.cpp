@@ -1,5 +1,6 @@
 //===- UnitWalk.cpp - what a rank does in a unit, in order ----------------===//
 #include "stage/Memory/UnitWalk.h"
+#include "stage/IR/Channel.h"
 #include "stage/IR/Prefetch.h"
 
 using namespace stage;
@@ -158,6 +159,11 @@ void UnitWalk::walkSend(const ProgramItem &send, const ProgramItem *range) {
   }
 }
 
+/// The cache of a message, which is there before and behind the unit.
+static IterationValue getCache(const ProgramItem &message) {
+  return {message.values.front(), std::max<int64_t>(message.channel->iteration, 0)};
+}
+
 void UnitWalk::walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUses, unsigned unitPlace) {
   uses = chainUses;
   lifetimes = uses ? &uses->getLifetimes() : nullptr;
@@ -187,9 +193,19 @@ void UnitWalk::walk(llvm::ArrayRef<ProgramItem> items, const ChainUses *chainUse
       walkLoop(item, receives(items, *item.op));
       break;
     case ProgramItem::Kind::Recv:
+      if (item.channel && item.channel->isOfCache()) {
+        for (unsigned k = 0; k < item.values.size(); ++k)
+          visitReceive(item, k, getCache(item));
+        break;
+      }
       walkRecv(item, findRangeOfMessage(items, item));
       break;
     case ProgramItem::Kind::Send:
+      if (item.channel && item.channel->isOfCache()) {
+        for (unsigned k = 0; k < item.values.size(); ++k)
+          visitSend(item, k, getCache(item));
+        break;
+      }
       walkSend(item, findRangeOfMessage(items, item));
       break;
     }

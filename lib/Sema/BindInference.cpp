@@ -62,6 +62,39 @@ static bool bindLogits(Evaluator &evaluator, StepValue value, BoundInference &in
   return isWord;
 }
 
+/// `prefilled = job`, and `send`, which says when that one sends its caches.
+static bool bindPrefilled(Evaluator &evaluator, StepValue job, StepValue send, const ast::ForArgExpr *steps,
+                          BoundInference &inference) {
+  DiagnosticEngine &diags = evaluator.getDiags();
+  if (!job.first && !send.first)
+    return true;
+  if (!job.first) {
+    diags.report(send.first->loc(), diag::SendOfNothing).range(send.first->range);
+    return false;
+  }
+  std::optional<CTValue> named = evaluator.evaluate(job.first, *job.second);
+  std::optional<CTValue> word = send.first ? evaluator.evaluate(send.first, *send.second) : std::nullopt;
+  if (!named || (send.first && !word))
+    return false;
+  inference.prefilled = named->isDecl() ? llvm::dyn_cast<ast::JobDecl>(named->getDecl()) : nullptr;
+  inference.prefilledRange = job.first->range;
+  if (!inference.prefilled) {
+    diags.report(job.first->loc(), diag::WrongKind).range(job.first->range) << "a job" << evaluator.format(*named);
+    return false;
+  }
+  std::string when = word ? evaluator.format(*word) : byLayerWord.str();
+  if (when != byLayerWord && when != atEndWord) {
+    diags.report(send.first->loc(), diag::BadSend).range(send.first->range) << byLayerWord << atEndWord << when;
+    return false;
+  }
+  inference.sendsAtEnd = when == atEndWord;
+  if (inference.length || !steps) {
+    diags.report(job.first->loc(), diag::PrefilledTwice).range(job.first->range) << sequenceDim << inference.prefilled->name.name;
+    return false;
+  }
+  return true;
+}
+
 static bool bindSteps(Evaluator &evaluator, const ast::ForArgExpr &steps, const Environment &env, BoundInference &inference) {
   DiagnosticEngine &diags = evaluator.getDiags();
   auto *range = llvm::dyn_cast<ast::RangeExpr>(steps.range_);
@@ -137,6 +170,8 @@ bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step,
     inference.tokens = *tokens;
   }
   if (StepValue value = find(logitsWord); value.first && !bindLogits(evaluator, value, inference))
+    return false;
+  if (!bindPrefilled(evaluator, find(prefilledWord), find(sendWord), steps, inference))
     return false;
   if (steps && !bindSteps(evaluator, *steps, env, inference))
     return false;

@@ -211,7 +211,7 @@ std::vector<ast::Ident> JobBinder::getStepDims() const {
 /// What the step may give beside dims.
 ArrayRef<StringRef> JobBinder::getStepWords() const {
   static constexpr StringRef ofTraining[] = {microbatchWord, optimizerWord, clipWord},
-                             ofInference[] = {microbatchWord, chunkWord, tokensWord, logitsWord};
+                             ofInference[] = {microbatchWord, chunkWord, tokensWord, logitsWord, prefilledWord, sendWord};
   return job.isTraining ? ArrayRef<StringRef>(ofTraining) : ArrayRef<StringRef>(ofInference);
 }
 
@@ -419,7 +419,7 @@ bool JobBinder::bindStep() {
   if (length && !job.isTraining && !bindLengthsOfStep(*length, *ofLength, servesRequests, lengths))
     return false;
   bool isPacked = servesRequests || !lengths.empty();
-  for (StringRef word : {batchDim, microbatchWord, chunkWord, tokensWord, logitsWord})
+  for (StringRef word : {batchDim, microbatchWord, chunkWord, tokensWord, logitsWord, prefilledWord, sendWord})
     if (const ast::Expr *value = servesRequests ? find(word).first : nullptr) {
       diags.report(value->loc(), diag::RequestsSay).range(value->range) << word;
       return false;

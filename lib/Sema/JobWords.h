@@ -18,6 +18,8 @@ constexpr llvm::StringRef microbatchWord = "microbatch", optimizerWord = "optimi
 /// Those of inference: positions that a unit of prefill takes, those that a decode step adds, and whose logits are made.
 constexpr llvm::StringRef chunkWord = "chunk", tokensWord = "tokens", logitsWord = "logits", lastWord = "last",
                           allWord = "all";
+/// The job that fills the caches on ranks of its own, and when it sends them.
+constexpr llvm::StringRef prefilledWord = "prefilled", sendWord = "send", byLayerWord = "by_layer", atEndWord = "at_end";
 /// The value of S for which a file has the sequences.
 constexpr llvm::StringRef requestsWord = "requests";
 /// The dim of sequences: a step gives its global size, the graph has that of one microbatch.

@@ -8,6 +8,7 @@
 //     ...
 //
 //===----------------------------------------------------------------------===//
+#include "JobWords.h"
 #include "stage/Sema/Job.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -83,6 +84,23 @@ static void printStrategy(llvm::raw_ostream &os, const BoundStrategy &strategy) 
   }
 }
 
+ModelDifference stage::sema::compareModels(const BoundJob &first, const SizeBinding &ofFirst, const BoundJob &second,
+                                           const SizeBinding &ofSecond, SizeContext &sizes) {
+  auto getText = [&](const CTValue &value, const SizeBinding &binding) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    printValue(os, value, binding, sizes);
+    return os.str();
+  };
+  for (auto [mine, theirs] : {std::pair(&first.modelArgs, &second.modelArgs), std::pair(&first.stepDims, &second.stepDims)})
+    for (auto [left, right] : llvm::zip(*mine, *theirs)) {
+      std::string here = getText(left.value, ofFirst), there = getText(right.value, ofSecond);
+      if (here != there && left.name.name != sequenceDim && left.name.name != batchDim)
+        return {left.name.name.str(), here, there};
+    }
+  return {};
+}
+
 void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext &sizes, const SizeBinding &binding) {
   os << "job " << job.decl->name.name << "\n  model " << job.model->name.name << "\n";
   for (const NamedValue &argument : job.modelArgs) {
@@ -109,6 +127,9 @@ void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext 
       os << "    serve " << inference->served->units.size() << " iterations of requests\n";
     else if (inference->decodes())
       os << "    decode from " << inference->begin << " to " << inference->end << " by " << inference->tokens << "\n";
+    if (inference->prefilled)
+      os << "    prefilled by " << inference->prefilled->name.name << ", caches sent "
+         << (inference->sendsAtEnd ? "at the end\n" : "by layer\n");
   }
   const BoundPrecision &precision = job.precision;
   os << "  precision " << precision.decl->name.name << ": weight " << precision.weight.name << ", activation "

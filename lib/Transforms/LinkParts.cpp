@@ -129,14 +129,16 @@ private:
         auto channel = std::make_unique<Channel>();
         channel->number = linked->channels.size();
         channel->transfer = &transfer;
-        channel->from = &from;
-        channel->to = &to;
-        channel->fromStage = fromStage;
-        channel->toStage = stage.stage;
+        auto exchange = std::make_shared<Exchange>();
+        exchange->from = &from;
+        exchange->to = &to;
+        exchange->fromStage = fromStage;
+        exchange->toStage = stage.stage;
         channel->output = output;
         channel->input = input;
-        if (std::string why = connect(*channel); !why.empty())
+        if (std::string why = connect(*exchange, output->sharding, input->sharding); !why.empty())
           return refuse(transfer, why);
+        channel->exchange = std::move(exchange);
         if (!findBytes(*channel, transfer))
           return false;
         addItem(*maker, ProgramItem::Kind::Send, *channel);
@@ -152,9 +154,9 @@ private:
   }
 
   bool findBytes(Channel &channel, const Transfer &transfer) {
-    const Graph &to = *channel.to->graph;
+    const Graph &to = *channel.getTo().graph;
     Size bytes = getLocalBytes(to.sizes, to.mesh, channel.input->type, channel.input->sharding) /
-                 to.sizes.constant(channel.numMessages);
+                 to.sizes.constant(channel.exchange->numMessages);
     SizeValue value = evaluateCount(bytes, to.binding);
     if (!value) {
       diags.report(transfer.loc, diag::SizeWithoutValue) << describe(*channel.input) << bytes.str() << int64_t(63);
@@ -169,7 +171,7 @@ private:
     item.kind = kind;
     item.channel = &channel;
     if (kind == ProgramItem::Kind::Recv)
-      item.values.assign(channel.numMessages, const_cast<Value *>(channel.input));
+      item.values.assign(channel.exchange->numMessages, const_cast<Value *>(channel.input));
     else
       item.values.push_back(const_cast<Value *>(channel.output));
     auto isMessage = [](const ProgramItem &other) { return other.kind == ProgramItem::Kind::Recv; };

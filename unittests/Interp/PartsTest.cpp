@@ -45,44 +45,54 @@ TEST_F(PartsTest, EachRankIsSentWhatItNeedsOnce) {
   unsigned numConnected = 0, numOfSeveral = 0;
   for (unsigned round = 0; round < 300; ++round) {
     bool isMirrored = round % 3 == 2;
+    unsigned batches = isMirrored ? 1 : 1 + round % 4; // of the sender, one behind the other in S of the receiver
     RandomPart from(random, "ab", isMirrored), to(random, "pq", isMirrored);
     std::string text = "graph A { dim S; dim D; mesh (" + from.mesh + "); bind S = 72, D = 72;\n" +
                        "forward { %x = input : f32[S, D] " + from.sharding + "; return %x; } }\n" +
-                       "graph B { dim S; dim D; mesh (" + to.mesh + "); bind S = 72, D = 72;\n" +
+                       "graph B { dim S; dim D; mesh (" + to.mesh + "); bind S = " + std::to_string(72 * batches) + ", D = 72;\n" +
                        "forward { %x = input : f32[S, D] " + to.sharding + "; return %x; } }\n";
     std::unique_ptr<Workload> workload = parseParts(text);
     ASSERT_TRUE(workload) << text << messages.str();
     Program programs[2];
-    Channel channel;
+    Exchange exchange;
     for (unsigned part : {0, 1})
       programs[part].graph = workload->parts[part].get();
-    channel.from = &programs[0];
-    channel.to = &programs[1];
-    channel.output = (*workload->parts[0]->getForward().begin())->getResult();
-    channel.input = (*workload->parts[1]->getForward().begin())->getResult();
-    bool isConnected = connect(channel).empty();
+    exchange.from = &programs[0];
+    exchange.to = &programs[1];
+    exchange.batches = batches;
+    const Value *output = (*workload->parts[0]->getForward().begin())->getResult();
+    const Value *input = (*workload->parts[1]->getForward().begin())->getResult();
+    bool isConnected = connect(exchange, output->sharding, input->sharding).empty();
     auto getPiece = [&](unsigned part, const Value *value, int64_t rank) {
       return *PieceMap(*workload->parts[part]).getPositions(value->type, value->sharding, rank);
     };
     int64_t numSenders = workload->parts[0]->mesh.getNumRanks(), numReceivers = workload->parts[1]->mesh.getNumRanks();
     if (isConnected) {
       ++numConnected;
-      numOfSeveral += channel.numMessages > 1;
+      numOfSeveral += exchange.numMessages > 1;
       std::vector<unsigned> numSent(numSenders, 0);
       std::set<std::pair<int64_t, unsigned>> sentTo;
       for (int64_t rank = 0; rank < numSenders; ++rank)
-        for (auto [receiver, message] : channel.receivers[rank]) {
-          ASSERT_EQ(channel.senders[receiver][message], rank) << text;
-          EXPECT_TRUE(sentTo.insert({receiver, message}).second) << text;
-          ++numSent[rank];
+        for (unsigned batch = 0; batch < batches; ++batch) {
+          EXPECT_EQ(exchange.getReceivers(rank, batch).size(), exchange.getReceivers(rank, 0).size()) << text;
+          for (auto [receiver, message] : exchange.getReceivers(rank, batch)) {
+            ASSERT_EQ(exchange.getSenders(receiver)[message].rank, rank) << text;
+            ASSERT_EQ(exchange.getSenders(receiver)[message].batch, batch) << text;
+            EXPECT_TRUE(sentTo.insert({receiver, message}).second) << text;
+            ++numSent[rank];
+          }
         }
       for (int64_t rank = 0; rank < numReceivers; ++rank) {
         // Whatever it needs is in one message, and all messages have as much.
-        ASSERT_EQ(channel.senders[rank].size(), channel.numMessages);
-        llvm::SmallVector<Positions, 4> needed = getPiece(1, channel.input, rank);
-        std::vector<bool> got(72 * 72);
-        for (int64_t sender : channel.senders[rank]) {
-          llvm::SmallVector<Positions, 4> held = getPiece(0, channel.output, sender);
+        ASSERT_EQ(exchange.getSenders(rank).size(), exchange.numMessages);
+        llvm::SmallVector<Positions, 4> needed = getPiece(1, input, rank);
+        std::vector<bool> got(72 * 72 * batches);
+        for (auto [sender, batch] : exchange.getSenders(rank)) {
+          llvm::SmallVector<Positions, 4> held = getPiece(0, output, sender);
+          EXPECT_EQ(held[0].size() * held[1].size() % exchange.numParts, 0u) << text;
+          size_t part = held[0].size() * held[1].size() / exchange.numParts;
+          for (int64_t &s : held[0])
+            s += 72 * int64_t(batch);
           size_t count = 0;
           for (int64_t s : intersect(held[0], needed[0]))
             for (int64_t d : intersect(held[1], needed[1])) {
@@ -90,21 +100,25 @@ TEST_F(PartsTest, EachRankIsSentWhatItNeedsOnce) {
               EXPECT_FALSE(got[72 * s + d]) << text;
               got[72 * s + d] = true;
             }
-          EXPECT_EQ(count * channel.numMessages, needed[0].size() * needed[1].size()) << text;
+          EXPECT_EQ(count, part) << text;
+          EXPECT_EQ(count * exchange.numMessages, needed[0].size() * needed[1].size()) << text;
         }
       }
       for (int64_t a = 0; a < numSenders; ++a)
         for (int64_t b = 0; b < numSenders; ++b)
-          if (getPiece(0, channel.output, a) == getPiece(0, channel.output, b)) {
-            EXPECT_LE(numSent[a], numSent[b] + 1) << text;
+          if (getPiece(0, output, a) == getPiece(0, output, b)) {
+            EXPECT_LE(numSent[a], numSent[b] + batches) << text; // one of each batch
           }
     } else if (!isMirrored) { // of mirrored ones some would fit by chance
       // Some rank needs less than all of a piece, and more than a piece has.
       bool isCutTwice = false;
       for (int64_t rank = 0; rank < numReceivers; ++rank)
-        for (int64_t sender = 0; sender < numSenders; ++sender)
+        for (int64_t number = 0; number < numSenders * batches; ++number)
           for (unsigned d : {0, 1}) {
-            Positions needed = getPiece(1, channel.input, rank)[d], held = getPiece(0, channel.output, sender)[d];
+            int64_t sender = number / batches, batch = number % batches;
+            Positions needed = getPiece(1, input, rank)[d], held = getPiece(0, output, sender)[d];
+            for (int64_t &position : held)
+              position += d == 0 ? 72 * batch : 0;
             Positions both = intersect(needed, held);
             isCutTwice |= !both.empty() && both != needed && both != held;
           }

@@ -20,7 +20,7 @@
 #define STAGE_INTERP_PROVE_H
 
 #include "stage/IR/PipelineChain.h"
-#include "stage/IR/Program.h"
+#include "stage/IR/Channel.h"
 #include "stage/IR/Workload.h"
 
 namespace stage {
@@ -58,6 +58,11 @@ std::optional<Proof> prove(Graph &reference, Graph &graph, DiagnosticEngine &dia
 /// others send, before the passes, on one device and on the ranks.
 std::optional<std::vector<Proof>> prove(Workload &reference, Workload &workload, DiagnosticEngine &diags);
 
+/// The same for a prefill and the part that decodes with its caches: what is sent are the pieces of caches that the channels say. `whole` is
+/// the model that decodes, without caches.
+std::optional<std::vector<Proof>> prove(llvm::ArrayRef<Graph *> references, const LinkedProgram &pools, Graph &whole,
+                                        DiagnosticEngine &diags);
+
 /// False if a graph's mesh has more than maxProofRanks, which is reported.
 bool hasFewRanks(const Graph &graph, DiagnosticEngine &diags);
 
@@ -69,6 +74,11 @@ bool bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEn
 
 /// The same for all parts of a workload. Both ends of a transfer get the same sizes.
 bool bindTinySizes(Workload &workload, DiagnosticEngine &diags);
+
+/// The same for a prefill and the part that decodes with its caches, of one model: their symbols have the same values, but for `own`
+/// ones. So many batches of the one are one of the other.
+bool bindTinySizes(Graph &prefill, Graph &decode, unsigned batches, llvm::ArrayRef<std::string> fixed,
+                   llvm::ArrayRef<std::string> own, DiagnosticEngine &diags);
 
 /// The repeats that the pipeline of a graph cuts, and where: as evenly as can be without a `split`. Nothing if there are
 /// none, or the pipeline does not fit them.

@@ -8,6 +8,7 @@
 #define STAGE_MEMORY_REPORT_H
 
 #include "stage/Memory/Memory.h"
+#include "llvm/Support/JSON.h"
 #include <map>
 
 namespace stage {
@@ -161,7 +162,9 @@ void print(llvm::raw_ostream &os, const Report &report);
 /// One JSON object with exact numbers (`--report=json`); docs/Memory.md names its fields.
 void printJson(llvm::raw_ostream &os, const Report &report);
 /// The same of all parts of a workload: an object with a list `parts`.
-void printJson(llvm::raw_ostream &os, llvm::ArrayRef<Report> parts);
+/// What else there is to say of them all is added by `more`.
+void printJson(llvm::raw_ostream &os, llvm::ArrayRef<Report> parts,
+               llvm::function_ref<void(llvm::json::OStream &)> more = [](llvm::json::OStream &) {});
 
 } // namespace stage
 

@@ -125,6 +125,12 @@ struct BoundInference {
   /// The units of requests, given by serveRequests(), or of sequences of different lengths.
   std::shared_ptr<const ServedUnits> served;
 
+  /// The job whose ranks fill the caches with which the first step begins, where `prefilled` says one; and its ranks send
+  /// what they have of a batch when all of it is there, instead of each layer's as soon as it is.
+  const ast::JobDecl *prefilled = nullptr;
+  SMRange prefilledRange;
+  bool sendsAtEnd = false;
+
   /// Units take positions of several sequences, each with a length of its own.
   bool isPacked() const { return servesRequests || !lengths.empty(); }
   bool prefills() const {
@@ -195,6 +201,14 @@ void setSequenceLength(BoundJob &job, int64_t length, SizeBinding &binding);
 
 /// Gives a job that serves requests the units that it runs.
 void serveRequests(BoundJob &job, std::shared_ptr<const ServedUnits> served, SizeBinding &binding);
+
+/// Jobs of one model have the same values for it, and for what the step says of it but B and S: the first that differs, with both
+/// its values as texts; an empty name if there is none.
+struct ModelDifference {
+  std::string name, first, second;
+};
+ModelDifference compareModels(const BoundJob &first, const SizeBinding &ofFirst, const BoundJob &second, const SizeBinding &ofSecond,
+                              SizeContext &sizes);
 
 /// What the job comes to, for people and tests.
 void print(llvm::raw_ostream &os, const BoundJob &job, SizeContext &sizes, const SizeBinding &binding);

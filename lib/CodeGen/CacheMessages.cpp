@@ -1,0 +1,77 @@
+//===- CacheMessages.cpp - the nodes that send and receive caches ---------===//
+//
+// Problem: the ranks of a prefill send their caches to those that decode (Channel.h). What
+// waits for what?
+//
+//   sender      append keys @1 F2  <-  send keys @1 F2  <-  send vals @1 F2      a chain of all sends of caches
+//   receiver    recv keys @1 F0, posted from the beginning  <-  append keys @1 D0
+//
+// * A send waits for what has filled its cache, and for the send of a cache before it; of caches that are sent
+//   at the end of a unit, also for all that the unit computes.
+// * A recv waits for nothing. What reads the cache in the first step of a batch waits for its recvs.
+//
+// A tag is the number of the channel and of the sender's batch, which both ends know.
+//
+//===----------------------------------------------------------------------===//
+#include "ClassLowering.h"
+#include "stage/IR/Channel.h"
+
+using namespace stage;
+
+void ClassLowering::lowerCacheMessage(const PlacedUnit &unit, const ProgramItem &item, unsigned index, uint64_t id,
+                                      const std::string &suffix, Sink sink) {
+  const Channel &channel = *item.channel;
+  const Exchange &exchange = *channel.exchange;
+  bool isSend = item.kind == ProgramItem::Kind::Send;
+  const Value *cache = item.values[index];
+  NodeFields node;
+  node.type = isSend ? ChakraNodeType::CommSend : ChakraNodeType::CommRecv;
+  node.id = id;
+  node.commSize = std::max<uint64_t>(1, channel.bytes); // no reader takes 0
+  RankSlot slot{isSend ? RankSlot::Kind::Receiver : RankSlot::Kind::Sender};
+  slot.shift = index;
+  slot.exchange = &exchange;
+  data.clear();
+  after.clear();
+  if (isSend) {
+    slot.batch = unit.microbatch % exchange.batches;
+    node.tag = getCacheTag(channel, unit.microbatch);
+    unsigned stream = getStream(channel.stream, StreamKind::Communication);
+    node.stream = getNumber(stream);
+    const Value *content = channel.filler->kind == OpKind::Append ? channel.filler->getResult() : channel.filler->getOperand(1);
+    bool readsInput = producers.find(content, unit, channel.iteration, data);
+    finishNode(node, {chains[stream], channel.isAtEnd ? chains[computation] : std::nullopt,
+                      readsInput ? getOtherChainsLoad(unit, stream) : std::nullopt});
+    chains[stream] = id;
+  } else {
+    uint64_t first = getCacheTag(channel, uint64_t(unit.microbatch) * exchange.batches);
+    RankSlot ofBatch = slot;
+    ofBatch.kind = RankSlot::Kind::Tag;
+    ofBatch.least = first;
+    node.tag = exchange.batches == 1 ? NodeValue(first) : NodeValue::slot(getSlot(ofBatch));
+    finishNode(node, {});
+  }
+  node.peer = NodeValue::slot(getSlot(slot));
+  std::string name;
+  if (options.names) {
+    name = (isSend ? "send " : "recv ") + names->get(*cache->getOp()).get(channel.iteration, suffix);
+    node.name = name;
+    node.opType = isSend ? "send" : "recv";
+  }
+  assert(!tracker && "lists of tensors do not know caches that arrive");
+  sink(node);
+}
+
+std::optional<std::pair<uint64_t, unsigned>> NodeLayout::findCacheRecvs(const Value *cache, int64_t iteration) const {
+  auto it = cacheRecvs.find({cache, iteration});
+  if (it == cacheRecvs.end())
+    return std::nullopt;
+  const Segment &segment = segments[it->second];
+  return std::pair(getPosition(segment, -1, 0, 0), unsigned(segment.numNodes));
+}
+
+void Producers::findCacheRecvs(const Origin &cache, llvm::SmallVectorImpl<uint64_t> &ids) {
+  if (auto recvs = cache.unit->layout->findCacheRecvs(cache.value, cache.iteration))
+    for (unsigned i = 0; i < recvs->second; ++i)
+      ids.push_back(cache.unit->base + recvs->first + i);
+}
