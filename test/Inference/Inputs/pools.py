@@ -165,3 +165,32 @@ for model, name in names.items():
             sys.exit(f"{name}, {degrees} to {others}: {fault}")
         done += 1
     print(f"{name}: {done} pairs of meshes as counted")
+
+
+def report(layers, sequences, fill, serve, time_limit=60):
+    """What is sent, of meshes (pp, dp, tp, sequences of a batch per rank)."""
+    path = os.path.join(folder, "growth.stg")
+    model = f"Llama(L = {layers}, D = 2048, H = 64, KV = 64, F = 64, V = 64)"
+    with open(path, "w") as file:
+        file.write("import std.transformer;\nimport std.parallel;\n")
+        for name, (pp, dp, tp, microbatch), step in (("fill", fill, f"S = {S}"), ("serve", serve, f"for T in {S}..{S + 2}, prefilled = fill")):
+            file.write(f"job {name} {{ model = {model}; precision = bf16_mixed; step = infer(B = {sequences}, microbatch = {microbatch}, {step});\n"
+                       f"  strategy = megatron(pp = {pp}, dp = {dp}, tp = {tp}, sequence_parallel = false); }}\n")
+    run = subprocess.run([stagec, path, "--job=serve", "--report=json"], capture_output=True, text=True, timeout=time_limit)
+    assert run.returncode == 0, run.stderr
+    return json.loads(run.stdout)["sent_caches"]
+
+
+# n against 2n: layers; batches on both sides; sequences of a batch, which make messages larger.
+small = (16, 32, (1, 2, 4, 4), (1, 4, 8, 4))
+first = report(*small)
+for what, more, messages in (("layers", report(32, *small[1:]), 2), ("batches", report(16, 64, *small[2:]), 2),
+                             ("sequences of a batch", report(16, 64, (1, 2, 4, 8), (1, 4, 8, 8)), 1)):
+    assert more["bytes"] == 2 * first["bytes"] and more["messages"] == messages * first["messages"], (what, first, more)
+    print(f"twice the {what}: twice the bytes, {messages} times the messages")
+# 8,192 ranks: 4,096 of 8 heads each for 4,096 of 4 heads. Each rank sends 2 messages per cache, of 80 layers.
+many = report(80, 4096, (1, 512, 8, 8), (1, 256, 16, 16))
+assert many["messages"] == 80 * 2 * 4096 * 2 and many["bytes"] == many["cache_bytes"], many
+assert many["senders"] == {"ranks": 4096, "least_messages": 320, "most_messages": 320, "least_bytes": many["bytes"] // 4096,
+                           "most_bytes": many["bytes"] // 4096}, many
+print("8,192 ranks: as many messages as counted")
