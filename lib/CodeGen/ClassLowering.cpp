@@ -59,6 +59,8 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
       chains(firstDeclared + graph.streams.size()) {
   for (auto [axis, coordinate] : rankClass.coordinates)
     coordinates.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
+  binding.bind(coordinates);
+  measured = binding;
   select(0);
   for (const StageProgram &any : program.stages) // sender and receiver count alike
     for (const UnitTemplate &unit : any.templates)
@@ -79,8 +81,7 @@ ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, c
 void ClassLowering::select(unsigned number) {
   environment = graph.pipeline.environments.getAlike(number);
   bound = number;
-  binding = graph.getBinding(number);
-  binding.bind(coordinates);
+  graph.select(binding, number);
 }
 
 void ClassLowering::placeUnits() {
@@ -337,10 +338,9 @@ const std::optional<std::vector<unsigned>> &ClassLowering::getWidths(const Place
   auto [found, isFirst] = widths.try_emplace({unit.layout, sizesOf}, std::vector<unsigned>());
   if (!isFirst || known->second.empty())
     return found->second;
-  SizeBinding own = graph.getBinding(sizesOf);
-  own.bind(coordinates);
+  graph.select(measured, sizesOf);
   for (Size size : known->second) {
-    SizeValue value = evaluateCount(size, own);
+    SizeValue value = evaluateCount(size, measured);
     if (!value) { // differs from rank to rank
       found->second.reset();
       break;

@@ -244,7 +244,7 @@ private:
   /// What the ranks of the class run, where it is not what the stage runs.
   const std::optional<StageProgram> own;
   const StageProgram &stage;
-  SizeBinding binding;
+  SizeBinding binding, measured; ///< Of the current unit, and of those whose widths are looked at.
   NodeSizes sizes;
 
   std::deque<NodeLayout> layouts; ///< One per template, in their order.

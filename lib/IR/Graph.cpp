@@ -1,6 +1,7 @@
 //===- Graph.cpp - the graph IR -------------------------------------------===//
 #include "stage/IR/Graph.h"
 #include "stage/IR/Text.h"
+#include "stage/Schedule/InferenceSymbols.h"
 
 using namespace stage;
 
@@ -224,9 +225,20 @@ bool Graph::variesByUnit(Size size) const {
 
 SizeBinding Graph::getBinding(unsigned environment) const {
   SizeBinding result = binding;
-  for (auto &[symbol, value] : pipeline.environments[environment])
-    result.bind(symbol, value);
+  select(result, environment);
   return result;
+}
+
+void Graph::select(SizeBinding &selected, unsigned environment) const {
+  auto restore = [&](llvm::StringRef symbol) {
+    std::optional<int64_t> value = binding.lookup(symbol);
+    value ? selected.bind(symbol, *value) : selected.unbind(symbol);
+  };
+  for (const std::string &symbol : pipeline.environments.getSymbols())
+    restore(symbol);
+  restore(batchSymbol);
+  for (auto &[symbol, value] : pipeline.environments[environment])
+    selected.bind(symbol, value);
 }
 
 std::vector<unsigned> Graph::listEnvironments() const {

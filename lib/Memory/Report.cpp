@@ -199,10 +199,13 @@ private:
   void select(unsigned number) {
     if (number == environment)
       return;
+    if (environment == ~0u)
+      binding = ownBinding = graph.binding;
     environment = number;
     sums.clear();
     ownSums.clear();
-    binding = ownBinding = graph.getBinding(number);
+    graph.select(binding, number);
+    graph.select(ownBinding, number);
     for (auto &[symbol, value] : graph.unpadded)
       ownBinding.bind(symbol, value);
   }

@@ -459,6 +459,8 @@ public:
   bool variesByUnit(Size size) const;
   /// What symbols are in the units of an environment.
   SizeBinding getBinding(unsigned environment) const;
+  /// The same of a binding that has what is common to all units, and is of some environment: much cheaper than another one.
+  void select(SizeBinding &binding, unsigned environment) const;
   /// Per microbatch the environment of its units, which all have the same one.
   std::vector<unsigned> listEnvironments() const;
   /// Per microbatch the phase that its units go forward in: decode, where they say so.
