@@ -292,7 +292,7 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
   return result;
 }
 
-/// A probability that is known now is above 0, as `random` divides by it, and at most 1. At 1 nothing is drawn.
+/// A probability that is known now is above 0, as `random` divides by it, and at most 1. At 1, and in inference, nothing is drawn.
 const Formula *OpLowering::lowerRandom(const Formula &probability, const ast::Expr &expr) {
   std::optional<double> known;
   if (probability.kind == Formula::Kind::Number)
@@ -306,7 +306,7 @@ const Formula *OpLowering::lowerRandom(const Formula &probability, const ast::Ex
     noteCall(diags.report(expr.loc(), diag::BadProbability).range(expr.range) << text);
     return nullptr;
   }
-  if (known == 1.0) {
+  if (known == 1.0 || !graph.training) { // a model that infers takes the mean
     const Formula *one = graph.defs.number(1);
     certainDraws.insert(one);
     return one;

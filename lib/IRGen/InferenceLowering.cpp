@@ -74,9 +74,10 @@ bool ModuleLowering::lowerInference() {
     return false;
   }
   if (inference.isWhole) {
-    bool isGood = lowerPhase(graph.getForward());
+    if (!lowerPhase(graph.getForward()))
+      return false;
     eraseUnusedValues(graph.getForward());
-    return isGood;
+    return true;
   }
   auto addDim = [&](llvm::StringRef name, int64_t value) {
     dimNames.insert(name);
@@ -85,7 +86,7 @@ bool ModuleLowering::lowerInference() {
   };
   bool hasContext = inference.decodes() || inference.isChunked();
   if (hasContext)
-    context = addDim(sema::contextDim, inference.length ? inference.chunk : inference.begin + inference.tokens);
+    context = addDim(sema::contextDim, inference.length ? std::max(inference.chunk, inference.tokens) : inference.begin + inference.tokens);
   graph.binding.bind(sema::roomDim, inference.getRoom());
   graph.binding.bind(batchSymbol, 0);
   if (inference.isPacked()) {
@@ -115,8 +116,10 @@ bool ModuleLowering::lowerInference() {
   Block &decode = graph.getPhase(PhaseKind::Decode);
   bool isGood = lowerPhase(decode);
   evaluator.setPhase({});
+  if (!isGood)
+    return false;
   eraseUnusedValues(decode);
-  return isGood && checkReads(decode, diags) && checkPositions(decode) &&
+  return checkReads(decode, diags) && checkPositions(decode) &&
          (!inference.isPacked() || packSequences(graph, inference, diags));
 }
 

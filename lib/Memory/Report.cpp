@@ -385,7 +385,9 @@ private:
       for (unsigned index : term.indices)
         split |= getSplitAxes(op, index);
       Size zero = graph.sizes.zero();
-      __int128 flops = sumFlops({{getFlops(graph.sizes, term, sizes), zero, zero}, zero, zero}, op, ownBinding, ownSums).getModel();
+      FlopReport ofTerm = sumFlops({{getFlops(graph.sizes, term, sizes), zero, zero}, zero, zero}, op, ownBinding, ownSums);
+      leaveFilled(ofTerm, op, ownBinding);
+      __int128 flops = ofTerm.getModel();
       replicated += flops - flops / countAlike(graph, split);
     }
     return replicated;

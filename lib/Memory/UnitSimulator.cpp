@@ -220,6 +220,11 @@ void UnitSimulator::runNode(const Op &op) {
     if (whole)
       name(getName(whole), tensor);
   }
+  // What keeps a window does not hold all that the positions of a unit see: they read what was added, too.
+  auto countPositions = [&](const Value *value) { return bytes.evaluate(value->type.shape[op.dim].size, op.loc, describe(*value)); };
+  if (op.kind == OpKind::Append && op.isRolling && countPositions(op.getResult()) > countPositions(op.getOperand(0)))
+    if (std::optional<unsigned> added = find(op.getOperand(1)))
+      name(getName(op.getResult()), *added);
 }
 
 void UnitSimulator::visitOp(const Op &op) {

@@ -236,12 +236,12 @@ private:
     const llvm::json::Array *blocks = value.getAsArray();
     bool isGood = blocks != nullptr;
     for (const Value &block : blocks ? llvm::makeArrayRef(blocks->data(), blocks->size()) : llvm::ArrayRef<Value>()) {
-      auto number = block.getAsInteger();
-      isGood &= bool(number);
+      auto number = block.getAsInteger(); // LLVM makes the largest number of what is larger
+      isGood &= number && *number < std::numeric_limits<int64_t>::max() && *number > std::numeric_limits<int64_t>::min();
       draft.request.prefix.push_back(number ? *number : 0);
     }
     if (!isGood)
-      fault(draft, field.name, diag::BadRequestField) << field.name << "a list of whole numbers" << show(value);
+      fault(draft, field.name, diag::BadRequestField) << field.name << "a list of whole numbers below 2^63" << show(value);
   }
 
   static std::optional<int64_t> readDate(const Value &value) {

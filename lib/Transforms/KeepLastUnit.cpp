@@ -11,6 +11,8 @@ public:
   LastUnitKeeper(Graph &graph, const llvm::StringMap<std::string> &units) : graph(graph), units(units) {}
 
   void run() {
+    if (!graph.training)
+      return; // decode steps come long after, and run other layers first
     const Op *release = findLastRelease();
     if (!release)
       return;
