@@ -23,6 +23,7 @@
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Interp/Prove.h"
 #include "stage/Interp/Tensor.h"
+#include "stage/Schedule/InferenceSymbols.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -278,6 +279,11 @@ private:
       if (op.kind == OpKind::Append) { // fits in behind what is there
         requireAtMost(op.getOperand(1)->type.shape[op.dim].size, op.getResult()->type.shape[op.dim].size);
         Size all = op.getResult()->type.shape[op.dim].size;
+        // A window that cuts sequences of the job cuts those of the proof.
+        Size kept = op.getOperand(0)->type.shape[op.dim].size, room = graph.sizes.symbol(roomSymbol);
+        if (SizeValue twice = evaluate(kept * 2, graph.binding), held = evaluate(room, graph.binding);
+            op.isRolling && twice && held && twice.value.compare(held.value) <= 0)
+          requireAtMost(kept * 2, room);
         requireAtMost(op.isRolling ? all - op.getOperand(1)->type.shape[op.dim].size : all,
                       op.getOperand(0)->type.shape[op.dim].size);
       }
