@@ -396,14 +396,17 @@ Extent ModuleLowering::getPackedWindow(Size size) {
 //===----------------------------------------------------------------------===//
 
 /// Each batch is prefilled, then all do one decode step after the other.
-std::vector<Unit> stage::listUnits(const sema::BoundJob &job, const Graph &graph, Environments &environments) {
+std::vector<Unit> stage::listUnits(const sema::BoundJob &job, const Graph &graph, const UnitBindings &ofSteps,
+                                   Environments &environments) {
   const sema::BoundInference &inference = *job.inference;
   if (inference.isPacked())
-    return listPackedUnits(*inference.served, graph, environments);
+    return listPackedUnits(*inference.served, graph, ofSteps, environments);
   std::vector<Unit> units;
   auto add = [&](PhaseKind kind, int64_t batch, UnitBindings bindings) {
     if (job.microbatches > 1)
       bindings.emplace_back(batchSymbol.str(), batch);
+    if (kind == PhaseKind::Decode)
+      llvm::append_range(bindings, ofSteps);
     if (inference.isWhole) {
       // All that there is then.
       auto context = llvm::find_if(bindings, [](auto &bound) { return bound.first == sema::contextDim; });

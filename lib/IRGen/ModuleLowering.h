@@ -159,7 +159,8 @@ private:
 /// What is returned is made of the last position of `sequence` only, in a dim that gets this name (LastPositions.cpp).
 void takeLastPositions(Graph &graph, const Dim *sequence, llvm::StringRef name);
 /// The units of a job that infers, which all stages run (InferenceLowering.cpp).
-std::vector<Unit> listUnits(const sema::BoundJob &job, const Graph &graph, Environments &environments);
+/// Decode steps bind `ofSteps`, too.
+std::vector<Unit> listUnits(const sema::BoundJob &job, const Graph &graph, const UnitBindings &ofSteps, Environments &environments);
 /// What masks keep of several sequences becomes sums that units bind, and all has the values of the first units (PackedSequences.cpp). False after
 /// errors: ops that need other positions of a sequence than a mask says.
 bool packSequences(Graph &graph, const sema::BoundInference &inference, DiagnosticEngine &diags);

@@ -99,13 +99,17 @@ bool stage::packSequences(Graph &graph, const sema::BoundInference &inference, D
   return isGood;
 }
 
-std::vector<Unit> stage::listPackedUnits(const ServedUnits &served, const Graph &graph, Environments &environments) {
+std::vector<Unit> stage::listPackedUnits(const ServedUnits &served, const Graph &graph, const UnitBindings &ofSteps,
+                                         Environments &environments) {
   std::vector<Unit> units;
   for (const PackedUnit &packed : served.units) {
     Unit unit;
     unit.kind = packed.decodes ? PhaseKind::Decode : PhaseKind::Forward;
     unit.microbatch = units.size();
-    unit.environment = environments.add(bindPackedUnit(graph, packed));
+    UnitBindings bindings = bindPackedUnit(graph, packed);
+    if (packed.decodes)
+      llvm::append_range(bindings, ofSteps);
+    unit.environment = environments.add(std::move(bindings));
     units.push_back(unit);
   }
   return units;

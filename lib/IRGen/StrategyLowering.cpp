@@ -500,10 +500,29 @@ private:
     return true;
   }
 
+  /// What `pad` says where `decoding` is true, if that is something else.
+  UnitBindings padDecodeSteps() {
+    UnitBindings sizes;
+    if (!job.inference->decodes())
+      return sizes;
+    evaluator.setPhase({/*decoding=*/true, /*continuing=*/true});
+    for (const sema::BoundRule &rule : job.strategy.rules)
+      if (auto *pad = llvm::dyn_cast<ast::PadStmt>(rule.stmt))
+        if (std::optional<int64_t> multiple = evaluator.evaluateInteger(pad->to, *rule.env, "the multiple to pad to")) {
+          llvm::StringRef symbol = findPadded(job, *pad, diags)->value.getSize(graph.sizes).getSymbol();
+          auto own = llvm::find_if(graph.unpadded, [&](auto &known) { return known.first == symbol; });
+          int64_t padded = *graph.binding.lookup(symbol), value = own == graph.unpadded.end() ? padded : own->second;
+          if (*multiple > 0 && llvm::alignTo(value, *multiple) != uint64_t(padded))
+            sizes.emplace_back(symbol.str(), llvm::alignTo(value, *multiple));
+        }
+    evaluator.setPhase({});
+    return sizes;
+  }
+
   /// All stages run the units in one order.
   void lowerUnits() {
     PipelineInfo &info = graph.pipeline;
-    std::vector<Unit> units = listUnits(job, graph, info.environments);
+    std::vector<Unit> units = listUnits(job, graph, padDecodeSteps(), info.environments);
     graph.microbatches = units.size();
     if (job.inference->servesRequests)
       for (const PackedUnit &unit : job.inference->served->units)
