@@ -165,7 +165,7 @@ std::vector<Unit> listUnits(const sema::BoundJob &job, const Graph &graph, const
 /// errors: ops that need other positions of a sequence than a mask says.
 bool packSequences(Graph &graph, const sema::BoundInference &inference, DiagnosticEngine &diags);
 /// The units of a job that serves requests.
-std::vector<Unit> listPackedUnits(const ServedUnits &served, const Graph &graph, Environments &environments);
+std::vector<Unit> listPackedUnits(const ServedUnits &served, const Graph &graph, const UnitBindings &ofSteps, Environments &environments);
 
 /// Writes mesh and rules of the strategy and the schedule into the graph. False after errors.
 void lowerMesh(Graph &graph, const sema::BoundJob &job);
