@@ -306,7 +306,7 @@ const Formula *OpLowering::lowerRandom(const Formula &probability, const ast::Ex
     noteCall(diags.report(expr.loc(), diag::BadProbability).range(expr.range) << text);
     return nullptr;
   }
-  if (known == 1.0 || !graph.training) { // a model that infers takes the mean
+  if (known == 1.0 || !graph.training) { // what infers takes the mean
     const Formula *one = graph.defs.number(1);
     certainDraws.insert(one);
     return one;
