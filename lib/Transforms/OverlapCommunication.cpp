@@ -60,7 +60,7 @@ public:
           moveAdditions(*result);
     });
     for (const Rule *rule : rules)
-      if (!used.contains(rule))
+      if (!used.contains(rule) && graph.training) // inference has no gradients
         diags.report(rule->loc, diag::NothingToOverlap) << llvm::join(listAxisNames(graph.mesh, rule->axes), ", ");
   }
 
