@@ -38,7 +38,8 @@ void ClassLowering::lowerCacheMessage(const PlacedUnit &unit, const ProgramItem 
     node.tag = getCacheTag(channel, unit.microbatch);
     unsigned stream = getStream(channel.stream, StreamKind::Communication);
     node.stream = getNumber(stream);
-    const Value *content = channel.filler->kind == OpKind::Append ? channel.filler->getResult() : channel.filler->getOperand(1);
+    const Value *content =
+        channel.filler->kind == OpKind::Append ? channel.filler->getResult() : channel.filler->getOperand(1);
     bool readsInput = producers.find(content, unit, channel.iteration, data);
     finishNode(node, {chains[stream], channel.isAtEnd ? chains[computation] : std::nullopt,
                       readsInput ? getOtherChainsLoad(unit, stream) : std::nullopt});

@@ -35,16 +35,19 @@ public:
     if ((job.inference->decodes() && !job.inference->isPacked()) || job.inference->servesRequests)
       return refuse(diag::PrefilledByDecode);
     if (job.inference->isChunked())
-      return refuse(diag::PrefillNotSupported, {job.inference->isPacked() ? "of sequences of different lengths" : "in chunks"});
+      return refuse(diag::PrefillNotSupported,
+                    {job.inference->isPacked() ? "of sequences of different lengths" : "in chunks"});
     if (job.model != decode.job->model)
       return refuse(diag::PrefilledOtherModel, {job.model->name.name.str(), decode.job->model->name.name.str()});
     sema::ModelDifference differs = compareModels(job, prefill.binding, *decode.job, decode.binding, decode.sizes);
     if (!differs.name.empty())
       return refuse(diag::PrefilledOtherSize, {differs.name, differs.first, differs.second});
     if (job.globalBatch != decode.job->globalBatch)
-      return refuse(diag::PrefilledOtherSize, {"B", std::to_string(job.globalBatch), std::to_string(decode.job->globalBatch)});
+      return refuse(diag::PrefilledOtherSize,
+                    {"B", std::to_string(job.globalBatch), std::to_string(decode.job->globalBatch)});
     if (job.inference->length != inference.begin)
-      return refuse(diag::PrefilledOtherLength, {std::to_string(job.inference->length), std::to_string(inference.begin)});
+      return refuse(diag::PrefilledOtherLength,
+                    {std::to_string(job.inference->length), std::to_string(inference.begin)});
     if (job.microbatches % decode.job->microbatches)
       return refuse(diag::PrefilledOtherBatches, {std::to_string(job.globalBatch / job.microbatches),
                                                   std::to_string(decode.job->globalBatch / decode.job->microbatches)});
@@ -123,8 +126,8 @@ bool stage::compilePools(Compilation &c, const DriverOptions &options) {
   if (!linked)
     return false;
   if (options.emit == EmitKind::Program) {
-    for (auto &part : linked->parts) {
-      llvm::outs() << (part == linked->parts.front() ? "" : "\n");
+    for (auto [part, report] : llvm::zip(linked->parts, reports)) {
+      llvm::outs() << (part == linked->parts.front() ? "" : "\n") << report.job << ": ";
       print(llvm::outs(), *part);
     }
     return true;

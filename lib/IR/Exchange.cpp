@@ -34,9 +34,10 @@ static int64_t getPart(const Mesh &mesh, llvm::ArrayRef<PlacedAxis> axes, int64_
   return part;
 }
 
-/// Whether the parts of `inner` are parts of those of `outer`. Each counts so many times: in the batches of which it is one.
-static bool cutsFurther(const Mesh &outerMesh, llvm::ArrayRef<PlacedAxis> outer, int64_t outerTimes, const Mesh &innerMesh,
-                        llvm::ArrayRef<PlacedAxis> inner, int64_t innerTimes) {
+/// Whether the parts of `inner` are parts of those of `outer`. Each counts so many times: in the batches of which it is
+/// one.
+static bool cutsFurther(const Mesh &outerMesh, llvm::ArrayRef<PlacedAxis> outer, int64_t outerTimes,
+                        const Mesh &innerMesh, llvm::ArrayRef<PlacedAxis> inner, int64_t innerTimes) {
   if (countParts(innerMesh, inner) * innerTimes % (countParts(outerMesh, outer) * outerTimes))
     return false;
   if (isPlain(outer) && isPlain(inner))

@@ -33,7 +33,8 @@ static int64_t getShift(const Channel &channel, unsigned dim, unsigned batch) {
   if (channel.exchange->batches > 1 && dim == channel.exchange->batchDim)
     return batch * getSize(from, channel.output);
   const Op *append = findAppend(*channel.input);
-  return append && append->isRolling && append->dim == dim ? getSize(to, channel.input) - getSize(from, channel.output) : 0;
+  return append && append->isRolling && append->dim == dim ? getSize(to, channel.input) - getSize(from, channel.output)
+                                                           : 0;
 }
 
 static Tensor shift(Tensor piece, const Channel &channel, unsigned batch) {
@@ -54,14 +55,17 @@ unsigned ShardedRun::getReceivingMicrobatch(const Channel &channel, const Step &
 std::optional<Fault> ShardedRun::sendCache(const Channel &channel, const Step &step, const Tensor &held,
                                            const Exchange::Receiver &receiver) {
   Tensor shifted = shift(held, channel, step.microbatch % channel.exchange->batches);
-  auto wanted = PieceMap(*channel.getTo().graph).getPositions(channel.input->type, channel.input->sharding, receiver.rank);
+  auto wanted =
+      PieceMap(*channel.getTo().graph).getPositions(channel.input->type, channel.input->sharding, receiver.rank);
   for (unsigned d = 0; wanted && d < wanted->size(); ++d) // in ascending order, both
     llvm::erase_if((*wanted)[d], [&](int64_t position) {
       return !std::binary_search(shifted.dims[d].begin(), shifted.dims[d].end(), position);
     });
   std::optional<Tensor> piece = wanted ? extract(shifted, *wanted) : std::nullopt;
   if (!piece || int64_t(piece->data.size()) * channel.exchange->numParts != int64_t(held.data.size()))
-    return Fault{nullptr, step.value, "has not what rank " + std::to_string(receiver.rank) + " of " + channel.getTo().graph->name + " needs of it"};
+    return Fault{nullptr, step.value,
+                 "has not what rank " + std::to_string(receiver.rank) + " of " + channel.getTo().graph->name +
+                     " needs of it"};
   partMail.messages[{channel.number, getReceivingMicrobatch(channel, step), receiver.rank, receiver.message}] =
       std::make_shared<Tensor>(std::move(*piece));
   return std::nullopt;

@@ -78,7 +78,8 @@ void stage::print(llvm::raw_ostream &os, llvm::ArrayRef<Report> pools, const Sen
     print(os, pool);
     os << '\n';
   }
-  os << "caches sent from " << sent.from << " to " << sent.to << (sent.isAtEnd ? ", at the end of a unit\n" : ", by layer\n");
+  os << "caches sent from " << sent.from << " to " << sent.to
+     << (sent.isAtEnd ? ", at the end of a unit\n" : ", by layer\n");
   Table totals({{"", Table::Left}, {"", Table::Left}}, 2);
   auto addRow = [&](const char *name, __int128 bytes) {
     totals.addRow({name, formatBytes(bytes) + " (" + formatCount(bytes) + " bytes)"});
@@ -90,11 +91,17 @@ void stage::print(llvm::raw_ostream &os, llvm::ArrayRef<Report> pools, const Sen
   if (sent.traces) {
     totals.addRow({"classes", formatCount(sent.traces->classes)});
     totals.addRow({"trace nodes", formatCount(sent.traces->nodes)});
-    totals.addRow({"trace files", formatCount(sent.traces->files) + ", " + formatBytes(sent.traces->bytes) + " (" + formatCount(sent.traces->bytes) + " bytes)"});
+    totals.addRow({"trace files", formatCount(sent.traces->files) + ", " + formatBytes(sent.traces->bytes) + " (" +
+                                      formatCount(sent.traces->bytes) + " bytes)"});
   }
   totals.print(os, /*titles=*/false);
   os << '\n';
-  Table table({{"a rank of", Table::Left}, {"", Table::Left}, {"messages", Table::Right}, {"bytes", Table::Right}, {"exactly", Table::Right}}, 2);
+  Table table({{"a rank of", Table::Left},
+               {"", Table::Left},
+               {"messages", Table::Right},
+               {"bytes", Table::Right},
+               {"exactly", Table::Right}},
+              2);
   auto addShare = [&](const std::string &job, const char *does, const SentCaches::Share &share) {
     table.addRow({job, does, formatRange(formatCount(share.leastMessages), formatCount(share.mostMessages)),
                   formatRange(formatBytes(share.leastBytes), formatBytes(share.mostBytes)),

@@ -7,14 +7,15 @@
 //   decode    forward { recv %keys @0; recv %keys @1 }  decode { ... }          F0 F1 D0 D1 D2 ...
 //
 // Algorithm: caches of both jobs are paired by their path and iteration. Each is sent by the pipeline stage
-// that fills it to the one that reads it: a Channel. They are sent at the end of the list of a unit's nodes, on a stream of
-// their own, after nothing but what fills them: the first layer's while the second is computed.
-// The job that decodes gets a unit of forward per batch, in front of all others, which only
-// receives; it belongs to the microbatch of the first step of the batch, whose readers wait for it.
-// Exchanges are found once for all caches that are sharded alike and move between the same stages; where a cache is sent by
-// one of several ranks that hold the same, another one sends the next cache.
+// that fills it to the one that reads it: a Channel. They are sent at the end of the list of a unit's nodes, on a
+// stream of their own, after nothing but what fills them: the first layer's while the second is computed. The job that
+// decodes gets a unit of forward per batch, in front of all others, which only receives; it belongs to the microbatch
+// of the first step of the batch, whose readers wait for it. Exchanges are found once for all caches that are sharded
+// alike and move between the same stages; where a cache is sent by one of several ranks that hold the same, another one
+// sends the next cache.
 //
-// L13: the units of prefill wait for nothing of the other job, and recvs are posted from the beginning, so all sends finish.
+// L13: the units of prefill wait for nothing of the other job, and recvs are posted from the beginning, so all sends
+// finish.
 //
 // Limits: a cache belongs to one stage.
 //
@@ -104,7 +105,8 @@ private:
     }
   }
 
-  /// In front of the decode steps, for each batch: units of the first steps are the first ones, in the order of batches.
+  /// In front of the decode steps, for each batch: units of the first steps are the first ones, in the order of
+  /// batches.
   void startReceiving(Program &program) {
     unsigned batches = handover.batches / handover.batchesOfDecode;
     for (StageProgram &stage : program.stages) {
@@ -136,9 +138,12 @@ private:
   /// Nothing where the two have the same sizes, but for positions and for rows of several batches.
   std::string findDifference(const Value &held, const Value &needed, unsigned &batchDim) {
     const TensorType &has = held.type, &wants = needed.type;
-    bool isKeptAlike = has.quantization && wants.quantization ? *has.quantization == *wants.quantization : has.quantization == wants.quantization;
+    bool isKeptAlike = has.quantization && wants.quantization ? *has.quantization == *wants.quantization
+                                                              : has.quantization == wants.quantization;
     if (has.dtype != wants.dtype || !isKeptAlike || has.getNumDims() != wants.getNumDims())
-      return ("its elements are " + getName(has.dtype) + " there, and " + getName(wants.dtype) + " here, or kept in another way").str();
+      return ("its elements are " + getName(has.dtype) + " there, and " + getName(wants.dtype) +
+              " here, or kept in another way")
+          .str();
     std::optional<unsigned> along;
     for (auto [user, operand] : needed.getUses())
       if (user->kind == OpKind::Append && operand == 0)
@@ -154,9 +159,12 @@ private:
         batchDim = d;
       hasBatch |= isBatch;
       if (!left || !right || left.value.num * (isBatch ? handover.batchesOfDecode : 1) != right.value.num)
-        return "its dim " + std::to_string(d) + " is " + (left ? left.value.str() : "?") + " there, and " + (right ? right.value.str() : "?") + " here";
+        return "its dim " + std::to_string(d) + " is " + (left ? left.value.str() : "?") + " there, and " +
+               (right ? right.value.str() : "?") + " here";
     }
-    return hasBatch || handover.batchesOfDecode == 1 ? "" : "it has no dim 'B', and several batches of the prefill are one of the other job";
+    return hasBatch || handover.batchesOfDecode == 1
+               ? ""
+               : "it has no dim 'B', and several batches of the prefill are one of the other job";
   }
 
   bool addChannel(int64_t iteration, KeptCaches &filled, const KeptCache &needed) {
@@ -172,7 +180,8 @@ private:
     if (std::string why = findDifference(*channel->output, *channel->input, batchDim); !why.empty())
       return refuse(*needed.value, why);
     for (auto [user, operand] : channel->output->getUses())
-      if ((user->kind == OpKind::Append || user->kind == OpKind::Write) && operand == 0 && user->getBlock()->getPhase() == PhaseKind::Forward)
+      if ((user->kind == OpKind::Append || user->kind == OpKind::Write) && operand == 0 &&
+          user->getBlock()->getPhase() == PhaseKind::Forward)
         channel->filler = user;
     if (!channel->filler)
       return refuse(*needed.value, "no unit of the other job fills it");
@@ -187,7 +196,8 @@ private:
     channel->numBatches = handover.batches;
     const Graph &graph = *handover.prefill->graph;
     const Value &output = *channel->output;
-    Size bytes = getLocalBytes(graph.sizes, graph.mesh, output.type, output.sharding) / graph.sizes.constant(channel->exchange->numParts);
+    Size bytes = getLocalBytes(graph.sizes, graph.mesh, output.type, output.sharding) /
+                 graph.sizes.constant(channel->exchange->numParts);
     SizeValue value = evaluateCount(bytes, graph.binding);
     if (!value) {
       diags.report(handover.loc, diag::SizeWithoutValue) << describe(output) << bytes.str() << int64_t(63);
@@ -206,11 +216,13 @@ private:
     unsigned fromStage, toStage, batchDim;
     std::vector<std::shared_ptr<const Exchange>> exchanges; ///< Of different turns.
     bool operator==(const Likeness &other) const {
-      return held == other.held && needed == other.needed && fromStage == other.fromStage && toStage == other.toStage && batchDim == other.batchDim;
+      return held == other.held && needed == other.needed && fromStage == other.fromStage && toStage == other.toStage &&
+             batchDim == other.batchDim;
     }
   };
 
-  std::shared_ptr<const Exchange> findExchange(const KeptCache &held, const KeptCache &needed, unsigned batchDim, std::string &why) {
+  std::shared_ptr<const Exchange> findExchange(const KeptCache &held, const KeptCache &needed, unsigned batchDim,
+                                               std::string &why) {
     Likeness wanted{held.value->sharding, needed.value->sharding, held.stage, needed.stage, batchDim};
     auto like = llvm::find(likenesses, wanted);
     if (like == likenesses.end())
@@ -253,7 +265,8 @@ private:
   const Stream *stream = nullptr;
   std::map<std::string, char> paths;
   std::vector<Likeness> likenesses;
-  std::map<std::pair<unsigned, std::string>, unsigned> turns; ///< By stage of the sender and path: that of the next cache.
+  std::map<std::pair<unsigned, std::string>, unsigned>
+      turns; ///< By stage of the sender and path: that of the next cache.
 };
 } // namespace
 

@@ -194,3 +194,23 @@ assert many["messages"] == 80 * 2 * 4096 * 2 and many["bytes"] == many["cache_by
 assert many["senders"] == {"ranks": 4096, "least_messages": 320, "most_messages": 320, "least_bytes": many["bytes"] // 4096,
                            "most_bytes": many["bytes"] // 4096}, many
 print("8,192 ranks: as many messages as counted")
+
+
+# Times by rates: 2 * 16 layers * 4,096 positions * 1,024 numbers of 2 bytes, half of them on each rank, take 13.4 ms; sent at the end they come behind all else,
+# by layer beside it: what is left at the end are those of the last layer.
+path = os.path.join(folder, "timed.stg")
+with open(path, "w") as file:
+    file.write("import std.transformer;\nimport std.parallel;\n")
+    for name, step in (("fill", "S = 4096"), ("by_layer", "for T in 4096..4097, prefilled = fill"), ("at_end", "for T in 4096..4097, prefilled = fill, send = at_end")):
+        file.write(f"job {name} {{ model = Llama(L = 16, D = 1024, H = 16, KV = 16, F = 4096, V = 1024); precision = bf16_mixed; step = infer(B = 1, {step}); strategy = megatron(tp = 2, sequence_parallel = false); }}\n")
+times = {}
+for name in ("fill", "by_layer", "at_end"):
+    traces = os.path.join(folder, name)
+    subprocess.run([stagec, path, f"--job={name}", "-o", traces, "--force"], check=True)
+    text = subprocess.run([stage_trace, "timeline", traces, "--flops=100T", "--memory=3T", "--link=10G"], capture_output=True, text=True, check=True).stdout
+    times[name] = float(re.match(r"step: ([\d,.]+) us", text)[1].replace(",", ""))
+sends = 2 * 16 * 4096 * 1024 * 2 / 2 / 10e9 * 1e6
+steps = times["at_end"] - times["fill"] - sends
+assert 0 < steps < 1000, times
+assert times["by_layer"] - times["fill"] - steps < sends / 16 * 1.01, times
+print("sent by layer: beside what is computed")
