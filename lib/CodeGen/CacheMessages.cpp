@@ -34,8 +34,9 @@ void ClassLowering::lowerCacheMessage(const PlacedUnit &unit, const ProgramItem 
   data.clear();
   after.clear();
   if (isSend) {
-    slot.batch = unit.microbatch % exchange.batches;
-    node.tag = getCacheTag(channel, unit.microbatch);
+    unsigned batch = channel.getBatch(unit.microbatch);
+    slot.batch = batch % exchange.batches;
+    node.tag = getCacheTag(channel, batch);
     unsigned stream = getStream(channel.stream, StreamKind::Communication);
     node.stream = getNumber(stream);
     const Value *content =

@@ -34,9 +34,8 @@ public:
       return refuse(diag::PrefilledByAnother);
     if ((job.inference->decodes() && !job.inference->isPacked()) || job.inference->servesRequests)
       return refuse(diag::PrefilledByDecode);
-    if (job.inference->isChunked())
-      return refuse(diag::PrefillNotSupported,
-                    {job.inference->isPacked() ? "of sequences of different lengths" : "in chunks"});
+    if (job.inference->isPacked())
+      return refuse(diag::PrefillNotSupported);
     if (job.model != decode.job->model)
       return refuse(diag::PrefilledOtherModel, {job.model->name.name.str(), decode.job->model->name.name.str()});
     sema::ModelDifference differs = compareModels(job, prefill.binding, *decode.job, decode.binding, decode.sizes);
@@ -88,7 +87,9 @@ std::unique_ptr<LinkedProgram> stage::linkPools(Compilation &prefill, Compilatio
   PoolHandover handover;
   handover.prefill = std::move(prefill.program);
   handover.decode = std::move(c.program);
+  const sema::BoundInference &filled = *prefill.job->inference;
   handover.batches = prefill.job->microbatches;
+  handover.chunks = (filled.length + filled.chunk - 1) / filled.chunk;
   handover.batchesOfDecode = prefill.job->microbatches / c.job->microbatches;
   handover.isAtEnd = c.job->inference->sendsAtEnd;
   handover.loc = c.job->inference->prefilledRange.Start;

@@ -45,16 +45,16 @@ static Tensor shift(Tensor piece, const Channel &channel, unsigned batch) {
 }
 
 llvm::ArrayRef<Exchange::Receiver> ShardedRun::listReceivers(const Channel &channel, const Step &step, int64_t rank) {
-  return channel.exchange->getReceivers(rank, step.microbatch % channel.exchange->batches);
+  return channel.exchange->getReceivers(rank, channel.getBatch(step.microbatch) % channel.exchange->batches);
 }
 
 unsigned ShardedRun::getReceivingMicrobatch(const Channel &channel, const Step &step) {
-  return step.microbatch / channel.exchange->batches;
+  return channel.getBatch(step.microbatch) / channel.exchange->batches;
 }
 
 std::optional<Fault> ShardedRun::sendCache(const Channel &channel, const Step &step, const Tensor &held,
                                            const Exchange::Receiver &receiver) {
-  Tensor shifted = shift(held, channel, step.microbatch % channel.exchange->batches);
+  Tensor shifted = shift(held, channel, channel.getBatch(step.microbatch) % channel.exchange->batches);
   auto wanted =
       PieceMap(*channel.getTo().graph).getPositions(channel.input->type, channel.input->sharding, receiver.rank);
   for (unsigned d = 0; wanted && d < wanted->size(); ++d) // in ascending order, both

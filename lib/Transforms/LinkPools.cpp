@@ -4,6 +4,7 @@
 // them. What the first has left has to be sent before a step reads it.
 //
 //   prefill   forward { loop layers [0, 2); send %keys @0; send %keys @1 }      F0 F1 F2 F3
+//   (in chunks: forward { loop layers [0, 2) }  decode { send %keys @0; .. }                        F0 F1 D1 F2 F3 D3)
 //   decode    forward { recv %keys @0; recv %keys @1 }  decode { ... }          F0 F1 D0 D1 D2 ...
 //
 // Algorithm: caches of both jobs are paired by their path and iteration. Each is sent by the pipeline stage
@@ -54,6 +55,8 @@ public:
       diags.report(handover.loc, diag::PoolsWithoutCaches);
       return nullptr;
     }
+    if (handover.chunks > 1)
+      startSending(from);
     startReceiving(to);
     // Sends of caches run beside all that the ranks compute and what else they send.
     stream = addStream(*from.graph, "caches", StreamKind::Communication);
@@ -102,6 +105,32 @@ private:
       cache.isOnSeveral |= cache.value && cache.stage != stage;
       cache.value = operand;
       cache.stage = stage;
+    }
+  }
+
+  /// Of batches that are filled in several units, behind the last one of each there is one that only sends. It is of a phase that a prefill has
+  /// not: decode.
+  void startSending(Program &program) {
+    for (StageProgram &stage : program.stages) {
+      UnitTemplate &sending = stage.templates.emplace_back();
+      sending.kind = PhaseKind::Decode;
+      std::vector<Unit> units;
+      std::vector<unsigned> places, posts; // of the units that there were
+      for (const Unit &unit : stage.units) {
+        places.push_back(units.size());
+        units.push_back(unit);
+        if ((unit.microbatch + 1) % handover.chunks == 0) {
+          units.push_back(unit);
+          units.back().kind = PhaseKind::Decode;
+        }
+      }
+      for (size_t i = 0; i < stage.posts.size(); ++i) {
+        posts.push_back(places[stage.posts[i]]);
+        if ((stage.units[i].microbatch + 1) % handover.chunks == 0)
+          posts.push_back(posts.back()); // of no recv
+      }
+      stage.units = std::move(units);
+      stage.posts = std::move(posts);
     }
   }
 
@@ -194,6 +223,7 @@ private:
     channel->isAtEnd = handover.isAtEnd;
     channel->stream = stream;
     channel->numBatches = handover.batches;
+    channel->unitsOfBatch = handover.chunks;
     const Graph &graph = *handover.prefill->graph;
     const Value &output = *channel->output;
     Size bytes = getLocalBytes(graph.sizes, graph.mesh, output.type, output.sharding) /
@@ -249,14 +279,15 @@ private:
     return exchange;
   }
 
-  static void addItem(Program &program, const KeptCache &cache, ProgramItem::Kind kind, const Channel &channel) {
+  void addItem(Program &program, const KeptCache &cache, ProgramItem::Kind kind, const Channel &channel) const {
     ProgramItem item;
     item.kind = kind;
     item.channel = &channel;
     item.values.assign(kind == ProgramItem::Kind::Recv ? channel.exchange->numMessages : 1, cache.value);
+    bool isApart = kind == ProgramItem::Kind::Send && handover.chunks > 1;
     for (UnitTemplate &unit : program.stages[cache.stage].templates)
-      if (unit.kind == PhaseKind::Forward)
-        unit.items.push_back(std::move(item));
+      if (unit.kind == (isApart ? PhaseKind::Decode : PhaseKind::Forward))
+        unit.items.push_back(item);
   }
 
   PoolHandover handover;

@@ -27,8 +27,10 @@ struct Channel {
   const Op *filler = nullptr; ///< The append or write of the sender that leaves what is sent.
   bool isAtEnd = false;       ///< It is sent when its unit has computed everything; else when it is filled.
   const Stream *stream = nullptr; ///< Of the sender, on which it is sent.
-  /// As many batches of the sender. Its units send a batch each, whose number is that of their microbatch.
-  unsigned numBatches = 1;
+  /// As many batches of the sender, and units that fill each, the last of which sends it.
+  unsigned numBatches = 1, unitsOfBatch = 1;
+  /// Of a unit of the sender.
+  unsigned getBatch(unsigned microbatch) const { return microbatch / unitsOfBatch; }
 
   const Program &getFrom() const { return *exchange->from; }
   const Program &getTo() const { return *exchange->to; }

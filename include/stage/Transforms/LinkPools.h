@@ -10,6 +10,7 @@ namespace stage {
 struct PoolHandover {
   std::unique_ptr<Program> prefill, decode; ///< Of one model; their graphs outlive what is linked.
   unsigned batches = 1;    ///< Of sequences, of the prefill.
+  unsigned chunks = 1;     ///< Of each; each is a unit.
   unsigned batchesOfDecode = 1; ///< So many of the former are one of the latter.
   bool isAtEnd = false;    ///< Caches are sent at the end of a unit; else each when it is filled.
   SMLoc loc;               ///< Of what says so.
