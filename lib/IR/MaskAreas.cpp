@@ -70,6 +70,10 @@ public:
         if (!isWhole)
           area = area - getArea(s.end, t.begin, false) + getArea(s.begin, t.begin, false);
       }
+    // A row alone, of a unit that has no more, has no triangle: it sees all of itself.
+    if (mask.kind == Mask::Kind::Causal && fits && !isSingle && !rowRanges.empty() && getOrigin(mask.rows) && getAxes(mask.rows).empty() &&
+        graph.variesByUnit(rows))
+      area = area + max(sizes.constant(Rational{2, 1}) - rows, sizes.zero()) / 2;
     if (rowRanges.empty()) {
       // The one row sees columns of [first, last).
       Size last = firstRow + offset + 1, first = sizes.zero();

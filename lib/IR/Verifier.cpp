@@ -141,8 +141,8 @@ private:
     if (phase > currentPhase)
       return "it belongs to " + getName(phase).str() + ", which runs later";
     const Op *definer = value->getOp();
-    if (phase != currentPhase && currentPhase == PhaseKind::Decode && !(definer && isState(definer->kind)))
-      return "it belongs to forward, which other units run; decode has params, buffers and caches of it";
+    if (phase != currentPhase && isDecoding(currentPhase) && !(definer && isState(definer->kind)))
+      return "it belongs to " + getName(phase).str() + ", which other units run; " + getName(currentPhase).str() + " has params, buffers and caches of forward";
     // What accumulates is a buffer, which is where its parameter is.
     bool isBuffer = phase != currentPhase && definer && definer->kind == OpKind::Accumulate &&
                     definer->getNumOperands() == 2 && known.contains(definer->getOperand(1));
@@ -187,7 +187,7 @@ private:
     for (Block &phase : graph.getPhases())
       if (isBackward(phase.getPhase()))
         found += (found.empty() ? "" : ", ") + getName(phase.getPhase()).str();
-    if (graph.training && graph.findPhase(PhaseKind::Decode))
+    if (graph.training && (graph.findPhase(PhaseKind::Decode) || graph.findPhase(PhaseKind::Draft)))
       diags.report(graph.loc, diag::IRDecodeTrains);
     if (found.empty() || found == getName(PhaseKind::Backward) ||
         (graph.findPhase(PhaseKind::BackwardInput) && graph.findPhase(PhaseKind::BackwardWeight)))

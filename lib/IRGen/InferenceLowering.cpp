@@ -73,20 +73,19 @@ bool ModuleLowering::lowerInference() {
     diags.report(job.modelRange.Start, diag::OutputMissing).range(job.modelRange) << job.model->name.name;
     return false;
   }
+  if (inference.draft && llvm::none_of(inference.draft->body, hasOutput)) {
+    diags.report(inference.draftRange.Start, diag::OutputMissing).range(inference.draftRange) << inference.draft->name.name;
+    return false;
+  }
   if (inference.isWhole) {
-    if (!lowerPhase(graph.getForward()))
+    if (!lowerPhase(graph.getForward()) || (inference.draft && !lowerDraftPrefill(graph.getForward())))
       return false;
     eraseUnusedValues(graph.getForward());
     return true;
   }
-  auto addDim = [&](llvm::StringRef name, int64_t value) {
-    dimNames.insert(name);
-    graph.binding.bind(name, value);
-    return graph.addDim(name, graph.sizes.symbol(name), job.stepRange.Start);
-  };
   bool hasContext = inference.decodes() || inference.isChunked();
   if (hasContext)
-    context = addDim(sema::contextDim, inference.length ? std::max(inference.chunk, inference.tokens) : inference.begin + inference.tokens);
+    context = addInferredDim(sema::contextDim, inference.length ? std::max(inference.chunk, inference.countStep()) : inference.begin + inference.countStep());
   graph.binding.bind(sema::roomDim, inference.getRoom());
   graph.binding.bind(batchSymbol, 0);
   if (inference.isPacked()) {
@@ -101,8 +100,11 @@ bool ModuleLowering::lowerInference() {
   eraseUnusedValues(graph.getForward());
   if (inference.isChunked() && !checkPositions(graph.getForward()))
     return false;
+  Dim *prompt = sequence;
+  if (inference.draft && !lowerDraftPrefill(graph.getForward()))
+    return false;
   if (!inference.allLogits)
-    takeLastPositions(graph, sequence, sema::sampledDim);
+    takeLastPositions(graph.getForward(), prompt, sema::sampledDim);
   if (!inference.decodes())
     return !inference.isPacked() || packSequences(graph, inference, diags);
   isDecoding = true;
@@ -110,17 +112,83 @@ bool ModuleLowering::lowerInference() {
   numLoops = 0;
   for (auto &entry : caches)
     entry.second.isFilled = false;
-  sequence = addDim(sema::stepDim, inference.tokens);
+  sequence = addInferredDim(sema::stepDim, inference.countStep());
   sequence->origin = context->size - sequence->size;
   sequence->isPacked = inference.isPacked();
   Block &decode = graph.getPhase(PhaseKind::Decode);
-  bool isGood = lowerPhase(decode);
+  bool isGood = lowerPhase(decode) && (!inference.draft || lowerDraft());
   evaluator.setPhase({});
   if (!isGood)
     return false;
   eraseUnusedValues(decode);
   return checkReads(decode, diags) && checkPositions(decode) &&
          (!inference.isPacked() || packSequences(graph, inference, diags));
+}
+
+Dim *ModuleLowering::addInferredDim(llvm::StringRef name, int64_t value) {
+  dimNames.insert(name);
+  graph.binding.bind(name, value);
+  return graph.addDim(name, graph.sizes.symbol(name), job.stepRange.Start);
+}
+
+ModuleLowering::RootModel ModuleLowering::getDraft() const {
+  return {job.inference->draft, job.inference->draftArgs, sema::draftScope.str()};
+}
+
+/// The draft model goes over the positions of forward, too: its parameters and caches stand there, and nothing of what it puts out is needed. Without
+/// caches, of proofs, that is returned behind what the model returns.
+bool ModuleLowering::lowerDraftPrefill(Block &forward) {
+  std::unique_ptr<Op> end = forward.take(forward.getTerminator());
+  draftLoops = numLoops;
+  std::optional<llvm::SmallVector<Value *, 2>> proposed = lowerBody(getDraft(), forward);
+  if (!proposed)
+    return false;
+  if (job.inference->isWhole)
+    for (Value *value : *proposed)
+      end->addOperand(value);
+  forward.append(std::move(end));
+  if (job.inference->isWhole)
+    return true;
+  if (!checkReads(forward, diags))
+    return false;
+  eraseUnusedValues(forward);
+  return !job.inference->isChunked() || checkPositions(forward);
+}
+
+/// A unit of the draft model: the position whose successor it proposes, and what it has not seen yet before it.
+bool ModuleLowering::lowerDraft() {
+  Dim *ofDecode = sequence;
+  numLoops = draftLoops;
+  for (auto &entry : caches)
+    entry.second.isFilled = false;
+  sequence = addInferredDim(sema::seenDim, 2); // as many as that in some units
+  sequence->origin = context->size - sequence->size;
+  Block &block = graph.getPhase(PhaseKind::Draft);
+  std::optional<llvm::SmallVector<Value *, 2>> proposed = lowerBody(getDraft(), block);
+  if (!proposed)
+    return false;
+  if (proposed->size() != graph.getForward().getTerminator()->getNumOperands()) {
+    diags.report(job.inference->draftRange.Start, diag::NotSupportedYet).range(job.inference->draftRange)
+        << "a draft model that puts out other values than the model";
+    return false;
+  }
+  appendReturn(getDraft(), *proposed, block);
+  eraseUnusedValues(block);
+  if (!checkReads(block, diags) || !checkPositions(block))
+    return false;
+  bool isGood = true;
+  Graph::walk(block, [&](Op &op) {
+    const Mask *mask = op.def && op.def->mask ? &*op.def->mask : nullptr;
+    if (mask && mask->kind != Mask::Kind::Causal && mask->kind != Mask::Kind::Full && op.extents[mask->rows].dim == sequence && isGood) {
+      diags.report(op.loc, diag::NotSupportedYet) << "'" + op.def->name + "' in a draft model, as its mask is not causal: units of one and of two positions have other pairs";
+      isGood = false;
+    }
+  });
+  if (!isGood)
+    return false;
+  takeLastPositions(block, sequence, sema::proposedDim);
+  sequence = ofDecode;
+  return true;
 }
 
 static bool holdsCache(const Value *value) { return value->getOp() && value->getOp()->kind == OpKind::Cache; }
@@ -237,6 +305,12 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
       return false;
     if (job.inference && job.inference->isPacked() && !cache.along) {
       diags.report(name.loc(), diag::NotSupportedYet).range(name.range) << "a state in units of several sequences, each of which has its own";
+      return false;
+    }
+    bool canGoBack = !last && (!hasCaches() || cache.along);
+    if (job.inference && job.inference->draft && hasCaches() && !canGoBack && job.inference->acceptance.compare(Rational{1, 1}) < 0) {
+      diags.report(name.loc(), diag::NotSupportedYet).range(name.range)
+          << (last ? "a window of positions" : "a state") + std::string(" where proposals of a draft model may be rejected, which it would have to forget");
       return false;
     }
     cache.value = value;
@@ -431,6 +505,15 @@ std::vector<Unit> stage::listUnits(const sema::BoundJob &job, const Graph &graph
         bindings.emplace_back(sema::sequenceDim.str(), count);
       add(PhaseKind::Forward, batch, std::move(bindings));
     }
+  if (inference.draft) {
+    for (const sema::BoundInference::Round &round : inference.listRounds())
+      for (int64_t batch = 0; batch < job.microbatches; ++batch) {
+        for (int64_t i = 0; i < inference.tokens; ++i)
+          add(PhaseKind::Draft, batch, {{sema::contextDim.str(), round.begin + 1 + i}, {sema::seenDim.str(), 1 + (i ? 0 : round.behind)}});
+        add(PhaseKind::Decode, batch, {{sema::contextDim.str(), round.begin + inference.countStep()}});
+      }
+    return units;
+  }
   for (int64_t at = inference.begin; at < inference.end; at += inference.tokens)
     for (int64_t batch = 0; batch < job.microbatches; ++batch)
       add(PhaseKind::Decode, batch, {{sema::contextDim.str(), at + inference.tokens}});

@@ -21,7 +21,7 @@ using namespace stage;
 namespace {
 class LastPositions {
 public:
-  LastPositions(Graph &graph, const Dim *sequence, llvm::StringRef name) : graph(graph), sequence(sequence) {
+  LastPositions(Block &block, const Dim *sequence, llvm::StringRef name) : block(block), graph(block.getGraph()), sequence(sequence) {
     Size before = sequence->origin ? sequence->origin : graph.sizes.zero();
     if (sequence->isPacked) { // units say of how many sequences the last position is wanted, if of any
       sampled = graph.addDim(name, graph.sizes.symbol(name), sequence->loc);
@@ -33,7 +33,7 @@ public:
   }
 
   void run() {
-    Op *end = graph.getForward().getTerminator();
+    Op *end = block.getTerminator();
     for (unsigned i = 0; i < end->getNumOperands(); ++i)
       end->setOperand(i, take(end->getOperand(i)));
   }
@@ -127,7 +127,6 @@ private:
     op->def = graph.defs.add(std::move(def));
     op->addOperand(&value);
     Value *made = op->addResult(type, value.path.empty() ? "" : value.path + ".last");
-    Block &block = graph.getForward();
     if (value.getOp())
       block.insertAfter(value.getOp(), std::move(op));
     else
@@ -135,6 +134,7 @@ private:
     return made;
   }
 
+  Block &block;
   Graph &graph;
   const Dim *sequence;
   Dim *sampled;
@@ -142,6 +142,6 @@ private:
 };
 } // namespace
 
-void stage::takeLastPositions(Graph &graph, const Dim *sequence, llvm::StringRef name) {
-  LastPositions(graph, sequence, name).run();
+void stage::takeLastPositions(Block &block, const Dim *sequence, llvm::StringRef name) {
+  LastPositions(block, sequence, name).run();
 }

@@ -175,29 +175,42 @@ bool ModuleLowering::lowerModel() {
 }
 
 bool ModuleLowering::lowerPhase(Block &block) {
-  Environment env(evaluator.getProgram().getFile(*job.model));
-  Place place{"", &block, job.model};
-  llvm::StringRef model = job.model->name.name;
-  for (const sema::NamedValue &arg : job.modelArgs)
+  RootModel model{job.model, job.modelArgs, ""};
+  std::optional<llvm::SmallVector<Value *, 2>> returned = lowerBody(model, block);
+  if (returned)
+    appendReturn(model, *returned, block);
+  return returned.has_value();
+}
+
+std::optional<llvm::SmallVector<Value *, 2>> ModuleLowering::lowerBody(const RootModel &model, Block &block) {
+  Environment env(evaluator.getProgram().getFile(*model.decl));
+  Place place{model.scope, &block, model.decl};
+  for (const sema::NamedValue &arg : model.args)
     env.define(arg.name.name,
-               arg.value.isSize() ? nameDim(model, arg.name.name, arg.value, arg.range.Start) : arg.value);
+               arg.value.isSize() ? nameDim(model.decl->name.name, arg.name.name, arg.value, arg.range.Start) : arg.value);
   std::optional<CTValue> result;
-  if (!lowerStmts(job.model->body, env, place, &result))
-    return false;
-  auto op = std::make_unique<Op>(OpKind::Return, job.model->loc());
+  if (!lowerStmts(model.decl->body, env, place, &result))
+    return std::nullopt;
   llvm::ArrayRef<CTValue> values =
       result->getKind() == CTValue::Kind::Tuple ? result->getElements() : llvm::ArrayRef<CTValue>(*result);
-  const ast::Expr *returned = output ? output->value : llvm::cast<ast::ReturnStmt>(job.model->body.back())->value;
+  const ast::Expr *returned = output ? output->value : llvm::cast<ast::ReturnStmt>(model.decl->body.back())->value;
+  llvm::SmallVector<Value *, 2> tensors;
   for (const CTValue &value : values) {
     Value *tensor = expectTensor(value, returned->range);
     if (!tensor)
-      return false;
+      return std::nullopt;
     if (tensor->path.empty())
-      tensor->path = output ? "output" : "loss";
-    op->addOperand(tensor);
+      tensor->path = joinPath(model.scope, output ? "output" : "loss");
+    tensors.push_back(tensor);
   }
+  return tensors;
+}
+
+void ModuleLowering::appendReturn(const RootModel &model, llvm::ArrayRef<Value *> values, Block &block) {
+  auto op = std::make_unique<Op>(OpKind::Return, model.decl->loc());
+  for (Value *value : values)
+    op->addOperand(value);
   block.append(std::move(op));
-  return true;
 }
 
 bool ModuleLowering::lowerStmts(llvm::ArrayRef<ast::Stmt *> stmts, Environment &env, Place &place,

@@ -51,9 +51,22 @@ private:
 
   /// Elaborates the model into a block, up to what it returns or, for inference, up to its output.
   bool lowerPhase(Block &block);
+  /// A model of the job, and the scope in which it stands.
+  struct RootModel {
+    const ast::ModuleDecl *decl;
+    llvm::ArrayRef<sema::NamedValue> args;
+    std::string scope;
+  };
+  /// The same without the end of the block: what is returned. Nothing after errors.
+  std::optional<llvm::SmallVector<Value *, 2>> lowerBody(const RootModel &model, Block &block);
+  void appendReturn(const RootModel &model, llvm::ArrayRef<Value *> values, Block &block);
 
   // Inference (InferenceLowering.cpp).
   bool lowerInference();
+  Dim *addInferredDim(llvm::StringRef name, int64_t value);
+  RootModel getDraft() const;
+  bool lowerDraftPrefill(Block &forward);
+  bool lowerDraft();
   bool lowerOutput(const ast::OutputStmt &stmt, Environment &env, Place &place, std::optional<CTValue> *result);
   bool hasCaches() const { return job.inference && !job.inference->isWhole; }
   CTValue getSequence(const sema::NamedValue &bound);
@@ -152,12 +165,13 @@ private:
   Dim *context = nullptr;  ///< All of a sequence so far, where these are others.
   bool hasAxes = false;
   unsigned numLoops = 0;
+  unsigned draftLoops = 0; ///< Number of the draft model's first repeat.
   unsigned depth = 0; ///< Modules around the statement that is lowered.
   unsigned numStmts = 0; ///< Lowered so far: modules that hold each other twice double at each level.
 };
 
 /// What is returned is made of the last position of `sequence` only, in a dim that gets this name (LastPositions.cpp).
-void takeLastPositions(Graph &graph, const Dim *sequence, llvm::StringRef name);
+void takeLastPositions(Block &block, const Dim *sequence, llvm::StringRef name);
 /// The units of a job that infers, which all stages run (InferenceLowering.cpp).
 /// Decode steps bind `ofSteps`, too.
 std::vector<Unit> listUnits(const sema::BoundJob &job, const Graph &graph, const UnitBindings &ofSteps, Environments &environments);

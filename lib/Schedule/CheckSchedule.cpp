@@ -126,7 +126,7 @@ private:
 
   void checkMicrobatch(unsigned chunk, unsigned microbatch) {
     auto find = [&](PhaseKind kind) { return position(kind, chunk, microbatch); };
-    if (find(PhaseKind::Decode) == absent)
+    if (find(PhaseKind::Decode) == absent && find(PhaseKind::Draft) == absent)
       require(PhaseKind::Forward, chunk, microbatch);
     bool whole = find(PhaseKind::Backward) != absent;
     bool split = find(PhaseKind::BackwardInput) != absent || find(PhaseKind::BackwardWeight) != absent;

@@ -106,6 +106,7 @@ InFlight stage::countInFlight(const Schedule &schedule, unsigned stage, HeldUnti
 int64_t UnitDurations::of(PhaseKind kind) const {
   switch (kind) {
   case PhaseKind::Forward:
+  case PhaseKind::Draft:
   case PhaseKind::Decode:
     return forward;
   case PhaseKind::Recompute:
@@ -127,6 +128,7 @@ int64_t UnitDurations::of(PhaseKind kind) const {
 void UnitDurations::set(PhaseKind kind, int64_t time) {
   switch (kind) {
   case PhaseKind::Forward:
+  case PhaseKind::Draft:
   case PhaseKind::Decode:
     forward = time;
     return;

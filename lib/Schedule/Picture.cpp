@@ -23,6 +23,8 @@ static Look getLook(PhaseKind kind) {
   switch (kind) {
   case PhaseKind::Forward:
     return {"#9ccbf0", Colors::CYAN};
+  case PhaseKind::Draft:
+    return {"#c5dfb3", Colors::GREEN};
   case PhaseKind::Decode:
     return {"#8fd0c8", Colors::BLUE};
   case PhaseKind::Recompute:

@@ -36,7 +36,22 @@ constexpr int64_t maxSteps = 1'000'000;
 int64_t BoundInference::getRoom() const {
   if (isPacked())
     return served->room;
+  if (draft)
+    return listRounds().back().begin + countStep();
   return decodes() ? begin + (end - begin + tokens - 1) / tokens * tokens : length;
+}
+
+std::vector<BoundInference::Round> BoundInference::listRounds() const {
+  std::vector<Round> rounds;
+  __int128 proposed = 0, accepted = 0; // so far
+  for (Round round{begin, 0}; round.begin < end;) {
+    rounds.push_back(round);
+    proposed += tokens;
+    int64_t now = int64_t(proposed * acceptance.num / acceptance.den - accepted);
+    accepted += now;
+    round = {round.begin + now + 1, now == tokens};
+  }
+  return rounds;
 }
 
 /// A positive integer; nothing after an error.
@@ -126,6 +141,32 @@ static bool bindSteps(Evaluator &evaluator, const ast::ForArgExpr &steps, const 
   return true;
 }
 
+/// The share of proposals that is accepted; who proposes is bound later.
+static bool bindAcceptance(Evaluator &evaluator, llvm::function_ref<StepValue(StringRef)> find, bool hasSteps, BoundInference &inference) {
+  DiagnosticEngine &diags = evaluator.getDiags();
+  StepValue draft = find(draftWord), accept = find(acceptWord);
+  auto fail = [&](StepValue at, auto diagnostic) {
+    diags.report(at.first->loc(), diagnostic).range(at.first->range);
+    return false;
+  };
+  if (!draft.first)
+    return !accept.first || fail(accept, diag::AcceptWithoutDraft);
+  if (!hasSteps)
+    return fail(draft, diag::DraftWithoutSteps);
+  if (!accept.first)
+    return fail(draft, diag::AcceptMissing);
+  std::optional<CTValue> value = evaluator.evaluate(accept.first, *accept.second);
+  if (!value)
+    return false;
+  std::optional<Rational> share = value->isNumber() ? evaluator.getExact(*value) : std::nullopt;
+  if (!share || share->num < 0 || share->num > share->den) {
+    diags.report(accept.first->loc(), diag::BadAccept).range(accept.first->range) << evaluator.format(*value);
+    return false;
+  }
+  inference.acceptance = *share;
+  return true;
+}
+
 bool stage::sema::bindServing(Evaluator &evaluator, const ast::CallExpr &step, int64_t stages, BoundJob &job) {
   job.inference.emplace().servesRequests = true;
   if (stages == 1)
@@ -174,6 +215,8 @@ bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step,
   if (!bindPrefilled(evaluator, find(prefilledWord), find(sendWord), steps, inference))
     return false;
   if (steps && !bindSteps(evaluator, *steps, env, inference))
+    return false;
+  if (!bindAcceptance(evaluator, find, steps, inference))
     return false;
   job.inference = inference;
   return true;

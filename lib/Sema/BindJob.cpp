@@ -41,7 +41,8 @@ private:
   bool chooseParts();
   void resolveOverrides();
   std::optional<CTValue> evaluateEntry(StringRef name);
-  std::optional<JobCall> readCall(StringRef name);
+  std::optional<JobCall> readCall(const Entry &entry);
+  bool bindDraft(const ast::Expr &value, const Environment &env);
   bool bindStrategyEntry();
   bool bindStep();
   bool bindBatch(const ast::Ident &dim, std::optional<int64_t> given, SMRange range);
@@ -128,8 +129,7 @@ std::optional<CTValue> JobBinder::evaluateEntry(StringRef name) {
 }
 
 /// What an entry calls. The arguments wait, as they may refer to other parameters of the callee.
-std::optional<JobCall> JobBinder::readCall(StringRef name) {
-  const Entry &entry = entries[name];
+std::optional<JobCall> JobBinder::readCall(const Entry &entry) {
   Environment env(*entry.file);
   JobCall result;
   result.file = entry.file;
@@ -167,7 +167,7 @@ bool JobBinder::chooseParts() {
     return false;
 
   SMRange modelRange = entries[modelWord].value->range;
-  std::optional<JobCall> call = readCall(modelWord);
+  std::optional<JobCall> call = readCall(entries[modelWord]);
   const ast::ModuleDecl *decl = call ? expectDecl<ast::ModuleDecl>(call->callee, modelRange, "a model") : nullptr;
   if (decl && !decl->isModel) {
     diags.report(modelRange.Start, diag::WrongDeclaration).range(modelRange) << decl->name.name << "model";
@@ -189,7 +189,7 @@ bool JobBinder::chooseParts() {
   job.isTraining = kind->name == trainWord;
 
   if (entries.count(strategyWord)) {
-    std::optional<JobCall> chosen = readCall(strategyWord);
+    std::optional<JobCall> chosen = readCall(entries[strategyWord]);
     SMRange range = entries[strategyWord].value->range;
     job.strategy.decl = chosen ? expectDecl<ast::StrategyDecl>(chosen->callee, range, "a strategy") : nullptr;
     if (!job.strategy.decl)
@@ -211,7 +211,7 @@ std::vector<ast::Ident> JobBinder::getStepDims() const {
 /// What the step may give beside dims.
 ArrayRef<StringRef> JobBinder::getStepWords() const {
   static constexpr StringRef ofTraining[] = {microbatchWord, optimizerWord, clipWord},
-                             ofInference[] = {microbatchWord, chunkWord, tokensWord, logitsWord, prefilledWord, sendWord};
+                             ofInference[] = {microbatchWord, chunkWord, tokensWord, logitsWord, prefilledWord, sendWord, draftWord, acceptWord};
   return job.isTraining ? ArrayRef<StringRef>(ofTraining) : ArrayRef<StringRef>(ofInference);
 }
 
@@ -341,6 +341,42 @@ int64_t JobBinder::getNumStages() const {
 /// Products of two stay in 64 bits.
 constexpr int64_t maxSequenceLength = 100'000'000;
 
+/// The model that proposes tokens; its parameters are symbols of their own.
+bool JobBinder::bindDraft(const ast::Expr &value, const Environment &env) {
+  std::optional<JobCall> call = readCall(Entry{&value, &env.getFile()});
+  const ast::ModuleDecl *decl = call ? expectDecl<ast::ModuleDecl>(call->callee, value.range, "a model") : nullptr;
+  if (!decl)
+    return false;
+  if (!decl->isModel) {
+    diags.report(value.loc(), diag::WrongDeclaration).range(value.range) << decl->name.name << "model";
+    return false;
+  }
+  StringRef refused = getNumStages() > 1               ? "a draft model on a pipeline, whose stages are those of the model"
+                      : !job.inference->lengths.empty() ? "a draft model for sequences of different lengths"
+                      : job.inference->prefilled        ? "a draft model where another job fills the caches, which has none"
+                                                        : "";
+  if (!refused.empty()) {
+    diags.report(value.loc(), diag::SemaNotSupported).range(value.range) << refused;
+    return false;
+  }
+  for (const ast::Stmt *stmt : decl->body)
+    if (auto *dim = dyn_cast<ast::DimStmt>(stmt); dim && !dim->value)
+      for (const ast::Ident &name : dim->names)
+        if (name.name != batchDim && name.name != sequenceDim) {
+          diags.report(value.loc(), diag::DraftDim).range(value.range) << decl->name.name << name.name;
+          return false;
+        }
+  UserPlace userPlace(diags, value.loc());
+  std::optional<std::vector<NamedValue>> args =
+      bindModel(evaluator, *call, value.range, /*overrides=*/nullptr, binding, job.strategy, job.namesConstants, "draft.");
+  if (!args)
+    return false;
+  job.inference->draft = decl;
+  job.inference->draftArgs = std::move(*args);
+  job.inference->draftRange = value.range;
+  return true;
+}
+
 /// What S is of inference: `requests`, a list, or a number, which is bound as other dims are.
 bool JobBinder::bindLengthsOfStep(const ast::Expr &value, const Environment &env, bool &servesRequests, std::vector<int64_t> &lengths) {
   if (llvm::isa<ast::NumberExpr>(value))
@@ -419,7 +455,7 @@ bool JobBinder::bindStep() {
   if (length && !job.isTraining && !bindLengthsOfStep(*length, *ofLength, servesRequests, lengths))
     return false;
   bool isPacked = servesRequests || !lengths.empty();
-  for (StringRef word : {batchDim, microbatchWord, chunkWord, tokensWord, logitsWord, prefilledWord, sendWord})
+  for (StringRef word : {batchDim, microbatchWord, chunkWord, tokensWord, logitsWord, prefilledWord, sendWord, draftWord, acceptWord})
     if (const ast::Expr *value = servesRequests ? find(word).first : nullptr) {
       diags.report(value->loc(), diag::RequestsSay).range(value->range) << word;
       return false;
@@ -487,6 +523,8 @@ bool JobBinder::bindStep() {
     return bindServing(evaluator, *step, getNumStages(), job);
   ok = bindInference(evaluator, *step, steps, env, isPacked ? std::nullopt : binding.lookup(sequenceDim), lengths, find, job);
   if (!ok)
+    return false;
+  if (auto [value, where] = find(draftWord); value && !bindDraft(*value, *where))
     return false;
   if (isPacked && !bindLengths(evaluator, *step, microbatch ? std::optional(microbatch) : std::nullopt, getNumStages(), job))
     return false;
@@ -615,7 +653,7 @@ bool JobBinder::bind() {
   std::optional<std::vector<NamedValue>> args;
   {
     UserPlace userPlace(diags, job.modelRange.Start);
-    args = bindModel(evaluator, model, job.modelRange, overrides, binding, job.strategy, job.namesConstants);
+    args = bindModel(evaluator, model, job.modelRange, &overrides, binding, job.strategy, job.namesConstants);
   }
   if (args)
     job.modelArgs = std::move(*args);

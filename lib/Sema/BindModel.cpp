@@ -13,9 +13,9 @@ namespace {
 class ModelBinder : public ParamBinder {
 public:
   ModelBinder(Evaluator &evaluator, const ast::ModuleDecl &model, SMRange callRange, SizeBinding &binding,
-              const BoundStrategy &strategy, bool namesConstants)
+              const BoundStrategy &strategy, bool namesConstants, StringRef prefix)
       : ParamBinder(evaluator, model, model.params, callRange), model(model), binding(binding), strategy(strategy),
-        namesConstants(namesConstants) {}
+        namesConstants(namesConstants), prefix(prefix) {}
 
   bool readArguments(const JobCall &call);
 
@@ -29,6 +29,7 @@ private:
   SizeBinding &binding;
   const BoundStrategy &strategy;
   const bool namesConstants;
+  const StringRef prefix;
 };
 } // namespace
 
@@ -86,7 +87,7 @@ CTValue ModelBinder::nameElements(StringRef name, const CTValue &list) {
       continue;
     auto [it, isNew] = known.try_emplace(*number);
     if (isNew) {
-      std::string symbol = (name + "." + llvm::Twine(i)).str();
+      std::string symbol = (prefix + name + "." + llvm::Twine(i)).str();
       binding.bind(symbol, *number);
       it->second = CTValue::size(evaluator.getSizes().symbol(symbol));
     }
@@ -96,7 +97,7 @@ CTValue ModelBinder::nameElements(StringRef name, const CTValue &list) {
 }
 
 bool ModelBinder::isPadded(StringRef name) const {
-  return llvm::any_of(strategy.rules, [&](const BoundRule &rule) {
+  return prefix.empty() && llvm::any_of(strategy.rules, [&](const BoundRule &rule) {
     auto *pad = dyn_cast<ast::PadStmt>(rule.stmt);
     return pad && pad->dim.name == name;
   });
@@ -132,20 +133,22 @@ bool ModelBinder::finish(size_t index) {
     return false;
   }
   if (constant) {
-    binding.bind(param.name.name, *constant);
-    slot.value = CTValue::size(evaluator.getSizes().symbol(param.name.name));
+    std::string symbol = (prefix + param.name.name).str();
+    binding.bind(symbol, *constant);
+    slot.value = CTValue::size(evaluator.getSizes().symbol(symbol));
   }
   return true;
 }
 
 std::optional<std::vector<NamedValue>> stage::sema::bindModel(Evaluator &evaluator, const JobCall &call,
-                                                              SMRange callRange, const Overrides &overrides,
+                                                              SMRange callRange, const Overrides *overrides,
                                                               SizeBinding &binding, const BoundStrategy &strategy,
-                                                              bool namesConstants) {
+                                                              bool namesConstants, StringRef prefix) {
   ModelBinder binder(evaluator, *llvm::cast<ast::ModuleDecl>(call.callee.getDecl()), callRange, binding, strategy,
-                     namesConstants);
+                     namesConstants, prefix);
   if (!binder.readArguments(call))
     return std::nullopt;
-  binder.give(overrides, configWord);
+  if (overrides)
+    binder.give(*overrides, configWord);
   return binder.bindAll() ? std::optional(binder.take()) : std::nullopt;
 }

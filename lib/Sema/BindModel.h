@@ -18,10 +18,10 @@
 namespace stage::sema {
 
 /// The values of `call`, a model with arguments, in the order of its parameters. Symbols are bound in `binding`.
-/// `namesConstants`: see bindJob.
+/// `namesConstants`: see bindJob. `overrides` may be null. Symbols are called `prefix` and the parameter.
 std::optional<std::vector<NamedValue>> bindModel(Evaluator &evaluator, const JobCall &call, SMRange callRange,
-                                                 const Overrides &overrides, SizeBinding &binding,
-                                                 const BoundStrategy &strategy, bool namesConstants);
+                                                 const Overrides *overrides, SizeBinding &binding,
+                                                 const BoundStrategy &strategy, bool namesConstants, StringRef prefix = "");
 
 } // namespace stage::sema
 

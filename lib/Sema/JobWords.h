@@ -20,6 +20,8 @@ constexpr llvm::StringRef chunkWord = "chunk", tokensWord = "tokens", logitsWord
                           allWord = "all";
 /// The job that fills the caches on ranks of its own, and when it sends them.
 constexpr llvm::StringRef prefilledWord = "prefilled", sendWord = "send", byLayerWord = "by_layer", atEndWord = "at_end";
+/// And the model that proposes what a decode step verifies, and the share of it that is accepted.
+constexpr llvm::StringRef draftWord = "draft", acceptWord = "accept";
 /// The value of S for which a file has the sequences.
 constexpr llvm::StringRef requestsWord = "requests";
 /// The dim of sequences: a step gives its global size, the graph has that of one microbatch.

@@ -130,6 +130,14 @@ void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext 
     if (inference->prefilled)
       os << "    prefilled by " << inference->prefilled->name.name << ", caches sent "
          << (inference->sendsAtEnd ? "at the end\n" : "by layer\n");
+    if (inference->draft) {
+      os << "    draft " << inference->draft->name.name << ", " << inference->listRounds().size() << " rounds\n";
+      for (const NamedValue &argument : inference->draftArgs) {
+        os << "      " << argument.name.name << " = ";
+        printValue(os, argument.value, binding, sizes);
+        os << "\n";
+      }
+    }
   }
   const BoundPrecision &precision = job.precision;
   os << "  precision " << precision.decl->name.name << ": weight " << precision.weight.name << ", activation "

@@ -392,7 +392,7 @@ private:
     }
     if (llvm::none_of(places, [](auto &place) { return place.has_value(); })) {
       // A decode step has another dim where prefill has the sequence's, of which rules speak.
-      bool isOfDecode = value.getBlock()->getPhase() == PhaseKind::Decode;
+      bool isOfDecode = isDecoding(value.getBlock()->getPhase());
       if (!isOfDecode && !isTrivial(rule) && reported.insert({&rule, 0}).second)
         diags.report(rule.loc, diag::IndexMissing) << llvm::join(rule.dims, ", ") << value.path;
       return;

@@ -422,8 +422,13 @@ private:
   bool checkPhases(const Program &program) {
     bool hasHalves = llvm::is_contained(kinds, PhaseKind::BackwardInput);
     int64_t decoding = 0, chunks = program.numChunks / program.numCopies; // that a microbatch passes on a stage
+    std::array<int64_t, numPhaseKinds> ofKind = {};
     if (graph.findPhase(PhaseKind::Decode))
-      decoding = llvm::count(graph.listForwardPhases(), PhaseKind::Decode) * chunks;
+      for (PhaseKind kind : graph.listForwardPhases())
+        if (isDecoding(kind)) {
+          decoding += chunks;
+          ofKind[unsigned(kind)] += chunks;
+        }
     for (const StageProgram &stage : program.stages) {
       std::array<int64_t, numPhaseKinds> counts = {};
       for (const Unit &unit : stage.units)
@@ -431,14 +436,14 @@ private:
       int64_t all = program.microbatches * chunks, whole = counts[unsigned(PhaseKind::Backward)];
       for (PhaseKind kind : kinds) {
         int64_t count = counts[unsigned(kind)], expected = all;
-        if (kind == PhaseKind::Decode)
-          expected = decoding;
+        if (isDecoding(kind))
+          expected = ofKind[unsigned(kind)];
         else if (kind == PhaseKind::Forward)
           expected -= decoding;
         else if (isBackward(kind) && hasHalves)
           expected -= whole;
         // Of two ways forward that of decode is gone. Forward itself has the parameters, and may be there for them alone.
-        bool isMissing = kind == PhaseKind::Decode && !expected;
+        bool isMissing = isDecoding(kind) && !expected;
         if ((count == expected && !isMissing) || (kind == PhaseKind::Backward && hasHalves))
           continue;
         diags.report(graph.pipeline.loc, diag::ScheduleOmitsPhase)

@@ -41,7 +41,11 @@ std::optional<PhaseKind> findPhase(char letter);
 /// Runs behind all microbatches, and is in no schedule.
 inline bool isOncePerStep(PhaseKind kind) { return kind == PhaseKind::Reduce || kind == PhaseKind::Step; }
 /// Up the virtual stages: what a unit of inference runs, or the first that one of training does.
-inline bool isForward(PhaseKind kind) { return kind == PhaseKind::Forward || kind == PhaseKind::Decode; }
+inline bool isForward(PhaseKind kind) {
+  return kind == PhaseKind::Forward || kind == PhaseKind::Draft || kind == PhaseKind::Decode;
+}
+/// Goes on with what units of forward have left in caches; what else these make is nothing to it.
+inline bool isDecoding(PhaseKind kind) { return kind == PhaseKind::Draft || kind == PhaseKind::Decode; }
 /// Gradients are made there, and contributions to those of parameters added up.
 inline bool isBackward(PhaseKind kind) {
   return kind == PhaseKind::Backward || kind == PhaseKind::BackwardInput || kind == PhaseKind::BackwardWeight;

@@ -13,7 +13,11 @@ constexpr llvm::StringRef sequenceDim = "S";
 /// Of requests also how many there may be at a time.
 constexpr llvm::StringRef stepDim = "step", contextDim = "context", roomDim = "room", sampledDim = "sampled",
                           servedDim = "sequences";
-constexpr llvm::StringRef inferredDims[] = {stepDim, contextDim, roomDim, sampledDim, servedDim, "g"};
+/// Where a draft model proposes tokens, positions that a unit of it takes, and the last of them, which it proposes the next one for.
+constexpr llvm::StringRef seenDim = "seen", proposedDim = "proposed";
+/// What the draft model adds to a graph begins with this: paths of its values and symbols of its parameters.
+constexpr llvm::StringRef draftScope = "draft";
+constexpr llvm::StringRef inferredDims[] = {stepDim, contextDim, roomDim, sampledDim, servedDim, seenDim, proposedDim, "g"};
 
 } // namespace stage::sema
 

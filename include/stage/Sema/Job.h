@@ -130,6 +130,22 @@ struct BoundInference {
   const ast::JobDecl *prefilled = nullptr;
   SMRange prefilledRange;
   bool sendsAtEnd = false;
+  /// `draft = Llama(L = 4, ...), accept = 0.75`: the model that proposes `tokens` positions for each decode step, and the share of them that is
+  /// accepted. Null: nobody proposes.
+  const ast::ModuleDecl *draft = nullptr;
+  std::vector<NamedValue> draftArgs;
+  SMRange draftRange;
+  Rational acceptance = {0, 1};
+
+  /// A decode step that verifies proposals, with those before it.
+  struct Round {
+    int64_t begin = 0;    ///< Positions that both models know.
+    int64_t behind = 0;   ///< Of these the draft model has yet to see so many, 1 where all proposals of the round before were accepted.
+  };
+  /// The first `d` proposals have floor(acceptance * d) that are accepted; a round goes on behind those and one more token.
+  std::vector<Round> listRounds() const;
+  /// Positions of a decode step: of a round one more than are proposed.
+  int64_t countStep() const { return draft ? tokens + 1 : tokens; }
 
   /// Units take positions of several sequences, each with a length of its own.
   bool isPacked() const { return servesRequests || !lengths.empty(); }
