@@ -101,7 +101,8 @@ struct Requirement {
 
 class TinySizeFinder {
 public:
-  TinySizeFinder(Graph &graph, llvm::ArrayRef<std::string> fixed) : graph(graph), binding(graph.binding) {
+  TinySizeFinder(Graph &graph, llvm::ArrayRef<std::string> fixed, bool toAllTargets)
+      : graph(graph), toAllTargets(toAllTargets), binding(graph.binding) {
     llvm::StringSet<> kept;
     for (const std::string &name : fixed)
       kept.insert(name);
@@ -287,9 +288,24 @@ private:
         requireAtMost(op.isRolling ? all - op.getOperand(1)->type.shape[op.dim].size : all,
                       op.getOperand(0)->type.shape[op.dim].size);
       }
+      if (toAllTargets && op.def && op.def->routing)
+        requireAllTargets(op);
       if (op.def)
         forEachSubscriptSize(op, graph.sizes, [&](Size size) { require({Requirement::Kind::Whole, size}); });
     });
+  }
+
+  /// As many choices of a token as there are targets: along the index that only the integers have.
+  void requireAllTargets(const Op &op) {
+    const Routing &routing = *op.def->routing;
+    for (unsigned index : op.def->operands[routing.operand].indices) {
+      bool isOwn = true;
+      for (unsigned other = 0; other < op.def->operands.size(); ++other)
+        isOwn &= other == routing.operand || !llvm::is_contained(op.def->operands[other].indices, index);
+      if (isOwn && routing.toSlots)
+        require({Requirement::Kind::Owed, op.extents[index].size,
+                 {Obligations::Kind::Equal, op.extents[index].size, op.extents[routing.target].size, SMLoc(), ""}});
+    }
   }
 
   void requireAtMost(Size left, Size right) {
@@ -461,6 +477,7 @@ private:
   }
 
   Graph &graph;
+  bool toAllTargets;
   SizeBinding binding;
   std::vector<std::string> symbols;
   llvm::StringMap<unsigned> numbers;
@@ -506,7 +523,10 @@ bool stage::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, Diagn
   if (!hasFewRanks(graph, diags))
     return false;
   std::string obstacle;
-  if (TinySizeFinder(graph, fixed).run(obstacle))
+  // Units of inference deal out choices each by itself: where all experts get all tokens, each has as many as in a pass over all positions.
+  if (!graph.training && TinySizeFinder(graph, fixed, /*toAllTargets=*/true).run(obstacle))
+    return shrinkLoads(graph), true;
+  if (TinySizeFinder(graph, fixed, /*toAllTargets=*/false).run(obstacle))
     return shrinkLoads(graph), true;
   diags.report(graph.loc, diag::ProofNoTinySizes) << obstacle;
   return false;
