@@ -524,9 +524,8 @@ bool stage::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, Diagn
     return false;
   std::string obstacle;
   // Units of inference deal out choices each by itself: where all experts get all tokens, each has as many as in a pass over all positions.
-  if (!graph.training && TinySizeFinder(graph, fixed, /*toAllTargets=*/true).run(obstacle))
-    return shrinkLoads(graph), true;
-  if (TinySizeFinder(graph, fixed, /*toAllTargets=*/false).run(obstacle))
+  if ((!graph.training && TinySizeFinder(graph, fixed, /*toAllTargets=*/true).run(obstacle)) ||
+      TinySizeFinder(graph, fixed, /*toAllTargets=*/false).run(obstacle))
     return shrinkLoads(graph), true;
   diags.report(graph.loc, diag::ProofNoTinySizes) << obstacle;
   return false;
