@@ -155,6 +155,20 @@ bool ModuleLowering::lowerDraftPrefill(Block &forward) {
   return !job.inference->isChunked() || checkPositions(forward);
 }
 
+/// As many values, with as many numbers for a position, before any of these are padded.
+bool ModuleLowering::isOfOneVocabulary(llvm::ArrayRef<Value *> proposed, const Op &end) const {
+  SizeBinding own = graph.binding;
+  for (auto &[symbol, value] : graph.unpadded)
+    own.bind(symbol, value);
+  auto count = [&](const Value &value) { return value.type.shape.empty() ? SizeValue() : evaluate(value.type.shape.back().size, own); };
+  bool isSame = proposed.size() == end.getNumOperands();
+  for (unsigned i = 0; isSame && i < proposed.size(); ++i) {
+    SizeValue here = count(*proposed[i]), there = count(*end.getOperand(i));
+    isSame = !here || !there || here.value == there.value;
+  }
+  return isSame;
+}
+
 /// A unit of the draft model: the position whose successor it proposes, and what it has not seen yet before it.
 bool ModuleLowering::lowerDraft() {
   Dim *ofDecode = sequence;
@@ -167,7 +181,7 @@ bool ModuleLowering::lowerDraft() {
   std::optional<llvm::SmallVector<Value *, 2>> proposed = lowerBody(getDraft(), block);
   if (!proposed)
     return false;
-  if (proposed->size() != graph.getForward().getTerminator()->getNumOperands()) {
+  if (!isOfOneVocabulary(*proposed, *graph.getForward().getTerminator())) {
     diags.report(job.inference->draftRange.Start, diag::NotSupportedYet).range(job.inference->draftRange)
         << "a draft model that puts out other values than the model";
     return false;

@@ -67,6 +67,7 @@ private:
   RootModel getDraft() const;
   bool lowerDraftPrefill(Block &forward);
   bool lowerDraft();
+  bool isOfOneVocabulary(llvm::ArrayRef<Value *> proposed, const Op &end) const;
   bool lowerOutput(const ast::OutputStmt &stmt, Environment &env, Place &place, std::optional<CTValue> *result);
   bool hasCaches() const { return job.inference && !job.inference->isWhole; }
   CTValue getSequence(const sema::NamedValue &bound);
