@@ -84,7 +84,6 @@ void UnitSimulator::resolveViews() {
   if (views.empty())
     return;
   std::vector<int> end; // where a tensor is read last, by itself or as a view
-  std::vector<int> computedBefore = listComputedBefore(), computedBeforeReaders(tensors.size(), int(nodes.size()));
   std::vector<bool> isRead(tensors.size(), false), isCopyMade(tensors.size(), false), isHeld(tensors.size(), false);
   auto isCopied = [&](unsigned number, const View &view) {
     return !isHeld[view.source] && this->isCopied(tensors[number], view);
@@ -97,8 +96,6 @@ void UnitSimulator::resolveViews() {
         if (access.isWrite)
           continue;
         isRead[access.tensor] = true;
-        int &before = computedBeforeReaders[access.tensor];
-        before = std::min(before, computedBefore[node]);
         if (!tensors[access.tensor].isView)
           readUntil(access.tensor, node);
         else if (View view = views.lookup(access.tensor); !isCopied(access.tensor, view))
@@ -115,12 +112,17 @@ void UnitSimulator::resolveViews() {
   auto reads = [&](unsigned node, unsigned tensor) {
     return llvm::any_of(getAccesses(node), [&](TensorAccess access) { return access.tensor == tensor && !access.isWrite; });
   };
+  std::vector<int> computedBefore = listComputedBefore(), beforeReaders(tensors.size(), int(nodes.size()));
+  for (unsigned node = 0; node < nodes.size(); ++node)
+    for (TensorAccess access : getAccesses(node))
+      if (tensors[access.tensor].isView && int(node) > end[views.lookup(access.tensor).source])
+        beforeReaders[access.tensor] = std::min(beforeReaders[access.tensor], computedBefore[node]);
   bool holds = false;
   for (unsigned number = 0; number < tensors.size(); ++number)
     if (isRead[number] && tensors[number].isView)
       if (View view = views.lookup(number); isCopied(number, view) && end[view.source] > int(tensors[view.source].first))
         holds |= isHeld[view.source] =
-            communicates(end[view.source]) || computedBeforeReaders[number] < end[view.source] ||
+            communicates(end[view.source]) || beforeReaders[number] < end[view.source] ||
             (communicates(tensors[view.source].first) && !reads(end[view.source], view.source));
   if (holds)
     findEnds();
