@@ -174,6 +174,8 @@ private:
 /// What is returned is made of the last position of `sequence` only, in a dim that gets this name (LastPositions.cpp).
 void takeLastPositions(Block &block, const Dim *sequence, llvm::StringRef name);
 /// The units of a job that infers, which all stages run (InferenceLowering.cpp).
+/// What is written takes the place of what there was: who reads that comes first. False after an error.
+bool checkReads(Block &block, DiagnosticEngine &diags);
 /// Decode steps bind `ofSteps`, too.
 std::vector<Unit> listUnits(const sema::BoundJob &job, const Graph &graph, const UnitBindings &ofSteps, Environments &environments);
 /// What masks keep of several sequences becomes sums that units bind, and all has the values of the first units (PackedSequences.cpp). False after

@@ -48,19 +48,29 @@ static const sema::NamedValue *findPadded(const sema::BoundJob &job, const ast::
   return &*arg;
 }
 
+/// The next multiple of what a rule pads to; nothing after an error.
+static std::optional<int64_t> padTo(const ast::PadStmt &pad, const sema::Environment &env, int64_t value, sema::Evaluator &evaluator) {
+  std::optional<int64_t> multiple = evaluator.evaluateInteger(pad.to, env, "the multiple to pad to");
+  if (!multiple)
+    return std::nullopt;
+  if (*multiple < 1) {
+    evaluator.getDiags().report(pad.to->loc(), diag::BadPadding).range(pad.to->range) << *multiple;
+    return std::nullopt;
+  }
+  int64_t excess = value % *multiple, padded = value;
+  if (excess && __builtin_add_overflow(value, *multiple - excess, &padded)) {
+    evaluator.getDiags().report(pad.to->loc(), diag::PaddedTooLarge).range(pad.to->range) << pad.dim.name << *multiple;
+    return std::nullopt;
+  }
+  return padded;
+}
+
 /// `pad V to N`: the symbol V becomes the next multiple of N.
 bool stage::padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator) {
   for (const sema::BoundRule &rule : job.strategy.rules) {
     auto *pad = llvm::dyn_cast<ast::PadStmt>(rule.stmt);
     if (!pad)
       continue;
-    std::optional<int64_t> multiple = evaluator.evaluateInteger(pad->to, *rule.env, "the multiple to pad to");
-    if (!multiple)
-      return false;
-    if (*multiple < 1) {
-      evaluator.getDiags().report(pad->to->loc(), diag::BadPadding).range(pad->to->range) << *multiple;
-      return false;
-    }
     const sema::NamedValue *arg = findPadded(job, *pad, evaluator.getDiags());
     if (!arg)
       return false;
@@ -72,17 +82,14 @@ bool stage::padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &ev
       error.note(arg->range.Start, diag::ValueIs) << pad->dim.name << evaluator.format(arg->value);
       return false;
     }
-    int64_t excess = *value % *multiple, padded;
-    if (excess == 0)
-      continue;
-    if (__builtin_add_overflow(*value, *multiple - excess, &padded)) {
-      evaluator.getDiags().report(pad->to->loc(), diag::PaddedTooLarge).range(pad->to->range)
-          << pad->dim.name << *multiple;
+    std::optional<int64_t> padded = padTo(*pad, *rule.env, *value, evaluator);
+    if (!padded)
       return false;
-    }
+    if (*padded == *value)
+      continue;
     if (llvm::none_of(graph.unpadded, [&](const auto &known) { return known.first == symbol; }))
       graph.unpadded.emplace_back(symbol.str(), *value);
-    graph.binding.bind(symbol, padded);
+    graph.binding.bind(symbol, *padded);
   }
   return true;
 }
@@ -500,21 +507,21 @@ private:
     return true;
   }
 
-  /// What `pad` says where `decoding` is true, if that is something else.
+  /// What `pad` says where `decoding` is true, if that is something else than padDims has found.
   UnitBindings padDecodeSteps() {
     UnitBindings sizes;
     if (!job.inference->decodes())
       return sizes;
     evaluator.setPhase({/*decoding=*/true, /*continuing=*/true});
     for (const sema::BoundRule &rule : job.strategy.rules)
-      if (auto *pad = llvm::dyn_cast<ast::PadStmt>(rule.stmt))
-        if (std::optional<int64_t> multiple = evaluator.evaluateInteger(pad->to, *rule.env, "the multiple to pad to")) {
-          llvm::StringRef symbol = findPadded(job, *pad, diags)->value.getSize(graph.sizes).getSymbol();
-          auto own = llvm::find_if(graph.unpadded, [&](auto &known) { return known.first == symbol; });
-          int64_t padded = *graph.binding.lookup(symbol), value = own == graph.unpadded.end() ? padded : own->second;
-          if (*multiple > 0 && llvm::alignTo(value, *multiple) != uint64_t(padded))
-            sizes.emplace_back(symbol.str(), llvm::alignTo(value, *multiple));
-        }
+      if (auto *pad = llvm::dyn_cast<ast::PadStmt>(rule.stmt)) {
+        llvm::StringRef symbol = findPadded(job, *pad, diags)->value.getSize(graph.sizes).getSymbol();
+        auto own = llvm::find_if(graph.unpadded, [&](auto &known) { return known.first == symbol; });
+        int64_t elsewhere = *graph.binding.lookup(symbol);
+        std::optional<int64_t> padded = padTo(*pad, *rule.env, own == graph.unpadded.end() ? elsewhere : own->second, evaluator);
+        if (padded && *padded != elsewhere)
+          sizes.emplace_back(symbol.str(), *padded);
+      }
     evaluator.setPhase({});
     return sizes;
   }

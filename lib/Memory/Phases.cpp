@@ -176,10 +176,6 @@ static llvm::StringRef getPhaseName(PhaseKind kind) {
   return kind == PhaseKind::Forward ? "prefill" : getName(kind);
 }
 
-static std::string formatRange(const std::string &least, const std::string &most) {
-  return least == most ? most : least + " to " + most;
-}
-
 std::string stage::describeUnits(const Report &report) {
   std::string text;
   for (const PhaseReport &phase : report.phases)

@@ -1,7 +1,7 @@
 //===- PrintFits.cpp - how much of a job fits into a memory ---------------===//
 #include "stage/Memory/Fits.h"
+#include "stage/Support/Json.h"
 #include "stage/Support/Table.h"
-#include "llvm/Support/JSON.h"
 
 using namespace stage;
 
@@ -52,21 +52,15 @@ void stage::print(llvm::raw_ostream &os, const Fits &fits) {
       os << describeBatch(fits, size);
 }
 
-static void number(llvm::json::OStream &json, llvm::StringRef name, __int128 value) {
-  json.attributeBegin(name);
-  json.rawValue(toDecimal(value));
-  json.attributeEnd();
-}
-
 static void printTrial(llvm::json::OStream &json, llvm::StringRef name, const std::optional<FitTrial> &trial) {
   if (!trial) {
     json.attribute(name, nullptr);
     return;
   }
   json.attributeObject(name, [&] {
-    number(json, "value", trial->value);
+    writeNumber(json, "value", trial->value);
     if (trial->peak)
-      number(json, "peak", *trial->peak);
+      writeNumber(json, "peak", *trial->peak);
     else
       json.attribute("refused", trial->refusal);
   });
@@ -78,17 +72,17 @@ void stage::printJson(llvm::raw_ostream &os, const Fits &fits) {
     json.object([&] {
       json.attribute("schema", 1);
       json.attribute("job", fits.job);
-      number(json, "ranks", fits.ranks);
-      number(json, "fits", fits.limit);
-      number(json, "peak", fits.peak);
-      number(json, "batch_ranks", fits.batchRanks);
+      writeNumber(json, "ranks", fits.ranks);
+      writeNumber(json, "fits", fits.limit);
+      writeNumber(json, "peak", fits.peak);
+      writeNumber(json, "batch_ranks", fits.batchRanks);
       if (fits.microbatches)
-        number(json, "microbatches", fits.microbatches);
+        writeNumber(json, "microbatches", fits.microbatches);
       json.attributeArray("sizes", [&] {
         for (const FitResult &size : fits.sizes)
           json.object([&] {
             json.attribute("size", size.name);
-            number(json, "own", size.own);
+            writeNumber(json, "own", size.own);
             printTrial(json, "largest", size.largest);
             printTrial(json, "next", size.next);
           });

@@ -1,5 +1,6 @@
 //===- PrintReport.cpp - the report as text -------------------------------===//
 #include "Phases.h"
+#include "PrintTraces.h"
 #include "StageTraffic.h"
 #include "stage/IR/Text.h"
 #include "stage/Memory/Report.h"
@@ -46,6 +47,14 @@ static void addImbalance(Table &table, const Report &report) {
                                  (report.stages.size() > 1 ? ", of stage " + std::to_string(where->stage) : "")});
 }
 
+void stage::addTraces(Table &table, const TraceStatistics &traces) {
+  table.addRow({"classes", formatCount(traces.classes)});
+  table.addRow({"trace nodes", formatCount(traces.nodes) +
+                                   (traces.steps > 1 ? ", of " + formatCount(traces.steps) + " steps" : "")});
+  table.addRow({"trace files", formatCount(traces.files) + ", " + formatBytes(traces.bytes) + " (" +
+                                   formatCount(traces.bytes) + " bytes)" + (traces.written ? "" : ", not written")});
+}
+
 static void printHead(llvm::raw_ostream &os, const Report &report) {
   const Graph &graph = *report.program->graph;
   os << graph.name << '\n';
@@ -74,14 +83,8 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
     table.addRow({"buffers", formatCount(report.buffers) + ", not trained"});
   if (report.caches)
     table.addRow({"caches", describeCaches(*report.caches)});
-  if (report.traces) {
-    const TraceStatistics &traces = *report.traces;
-    table.addRow({"classes", formatCount(traces.classes)});
-    table.addRow({"trace nodes", formatCount(traces.nodes) +
-                                     (traces.steps > 1 ? ", of " + formatCount(traces.steps) + " steps" : "")});
-    table.addRow({"trace files", formatCount(traces.files) + ", " + formatBytes(traces.bytes) + " (" +
-                                     formatCount(traces.bytes) + " bytes)" + (traces.written ? "" : ", not written")});
-  }
+  if (report.traces)
+    addTraces(table, *report.traces);
   table.print(os, /*titles=*/false);
 }
 

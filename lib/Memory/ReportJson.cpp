@@ -1,8 +1,9 @@
 //===- ReportJson.cpp - the report as JSON --------------------------------===//
+#include "PrintTraces.h"
 #include "stage/Memory/Comparison.h"
 #include "stage/IR/Text.h"
+#include "stage/Support/Json.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/Support/JSON.h"
 
 using namespace stage;
 
@@ -74,7 +75,7 @@ public:
       if (!report.phases.empty())
         printPhases();
       if (report.traces)
-        printTraces(*report.traces);
+        writeTraces(json, *report.traces);
     });
   }
 
@@ -97,11 +98,7 @@ private:
     });
   }
 
-  void number(llvm::StringRef name, __int128 value) {
-    json.attributeBegin(name);
-    json.rawValue(Rational{value, 1}.str());
-    json.attributeEnd();
-  }
+  void number(llvm::StringRef name, __int128 value) { writeNumber(json, name, value); }
 
   void printFlops(llvm::StringRef name, const FlopReport &flops) {
     json.attributeObject(name, [&] {
@@ -225,7 +222,7 @@ private:
       number("in_flight", memory.inFlight);
       json.attributeArray("saved_per_microbatch", [&] {
         for (ByteCount bytes : memory.savedPerMicrobatch)
-          json.rawValue(Rational{bytes, 1}.str());
+          json.rawValue(toDecimal(bytes));
       });
       printLive(memory);
     });
@@ -260,24 +257,24 @@ private:
     });
   }
 
-  void printTraces(const TraceStatistics &traces) {
-    json.attributeObject("traces", [&] {
-      json.attribute("written", traces.written);
-      number("ranks", traces.ranks);
-      number("classes", traces.classes);
-      number("nodes", traces.nodes);
-      number("files", traces.files);
-      number("bytes", traces.bytes);
-      if (traces.steps > 1)
-        number("steps", traces.steps);
-    });
-  }
-
   llvm::json::OStream &json;
   const Report &report;
   const Graph &graph;
 };
 } // namespace
+
+void stage::writeTraces(llvm::json::OStream &json, const TraceStatistics &traces) {
+  json.attributeObject("traces", [&] {
+    json.attribute("written", traces.written);
+    writeNumber(json, "ranks", traces.ranks);
+    writeNumber(json, "classes", traces.classes);
+    writeNumber(json, "nodes", traces.nodes);
+    writeNumber(json, "files", traces.files);
+    writeNumber(json, "bytes", traces.bytes);
+    if (traces.steps > 1)
+      writeNumber(json, "steps", traces.steps);
+  });
+}
 
 void stage::printJson(llvm::raw_ostream &os, const Report &report) {
   {

@@ -8,7 +8,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Memory/SentCaches.h"
+#include "PrintTraces.h"
 #include "stage/IR/Costs.h"
+#include "stage/Support/Json.h"
 #include "stage/Support/Table.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -68,10 +70,6 @@ SentCaches stage::countSentCaches(const LinkedProgram &pools, int64_t sequences)
   return result;
 }
 
-static std::string formatRange(const std::string &least, const std::string &most) {
-  return least == most ? most : least + " to " + most;
-}
-
 void stage::print(llvm::raw_ostream &os, llvm::ArrayRef<Report> pools, const SentCaches &sent) {
   for (const Report &pool : pools) {
     os << pool.job << ": ";
@@ -88,12 +86,8 @@ void stage::print(llvm::raw_ostream &os, llvm::ArrayRef<Report> pools, const Sen
   addRow("of all sequences", sent.sequenceBytes);
   addRow("sent", sent.bytes);
   totals.addRow({"messages", formatCount(sent.messages)});
-  if (sent.traces) {
-    totals.addRow({"classes", formatCount(sent.traces->classes)});
-    totals.addRow({"trace nodes", formatCount(sent.traces->nodes)});
-    totals.addRow({"trace files", formatCount(sent.traces->files) + ", " + formatBytes(sent.traces->bytes) + " (" +
-                                      formatCount(sent.traces->bytes) + " bytes)"});
-  }
+  if (sent.traces)
+    addTraces(totals, *sent.traces);
   totals.print(os, /*titles=*/false);
   os << '\n';
   Table table({{"a rank of", Table::Left},
@@ -114,11 +108,7 @@ void stage::print(llvm::raw_ostream &os, llvm::ArrayRef<Report> pools, const Sen
 
 void stage::printJson(llvm::raw_ostream &os, llvm::ArrayRef<Report> pools, const SentCaches &sent) {
   printJson(os, pools, [&](llvm::json::OStream &json) {
-    auto number = [&](llvm::StringRef name, __int128 value) {
-      json.attributeBegin(name);
-      json.rawValue(toDecimal(value));
-      json.attributeEnd();
-    };
+    auto number = [&](llvm::StringRef name, __int128 value) { writeNumber(json, name, value); };
     auto addShare = [&](llvm::StringRef name, const SentCaches::Share &share) {
       json.attributeObject(name, [&] {
         number("ranks", share.ranks);
@@ -139,13 +129,7 @@ void stage::printJson(llvm::raw_ostream &os, llvm::ArrayRef<Report> pools, const
       addShare("senders", sent.sent);
       addShare("receivers", sent.received);
       if (sent.traces)
-        json.attributeObject("traces", [&] {
-          number("ranks", sent.traces->ranks);
-          number("classes", sent.traces->classes);
-          number("nodes", sent.traces->nodes);
-          number("files", sent.traces->files);
-          number("bytes", sent.traces->bytes);
-        });
+        writeTraces(json, *sent.traces);
     });
   });
 }

@@ -1,6 +1,7 @@
 //===- Metrics.cpp - what a server achieved -------------------------------===//
 #include "stage/Serving/Metrics.h"
 #include "Timestamp.h"
+#include "stage/Support/Json.h"
 #include "stage/Support/Table.h"
 
 using namespace stage;
@@ -164,9 +165,7 @@ void ServingMetrics::printJson(llvm::json::OStream &json) {
   json.attribute("computed_tokens", newTokens);
   json.attribute("recomputed_tokens", recomputed);
   json.attribute("loaded_tokens", loaded);
-  json.attributeBegin("cached_tokens_read");
-  json.rawValue(toDecimal(cachedTokens));
-  json.attributeEnd();
+  writeNumber(json, "cached_tokens_read", cachedTokens);
   json.attribute("drafts", drafts);
   json.attribute("accepted_drafts", accepted);
   exact("output_tokens_per_s", perSecond(outputTokens));

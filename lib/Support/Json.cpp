@@ -1,5 +1,6 @@
-//===- Json.cpp - JSON of anybody, safely ---------------------------------===//
+//===- Json.cpp - JSON of anybody, safely, and large numbers --------------===//
 #include "stage/Support/Json.h"
+#include "stage/Support/Table.h"
 #include "llvm/ADT/StringSet.h"
 #include <vector>
 
@@ -74,4 +75,10 @@ std::optional<llvm::json::Value> stage::parseJson(StringRef text, std::string &e
     return std::nullopt;
   }
   return std::move(*value);
+}
+
+void stage::writeNumber(llvm::json::OStream &json, StringRef name, __int128 value) {
+  json.attributeBegin(name);
+  json.rawValue(toDecimal(value));
+  json.attributeEnd();
 }

@@ -37,6 +37,10 @@ static std::string formatScaled(__int128 number, unsigned base, llvm::ArrayRef<c
   return os.str();
 }
 
+std::string stage::formatRange(const std::string &least, const std::string &most) {
+  return least == most ? most : least + " to " + most;
+}
+
 std::string stage::formatBytes(__int128 bytes) {
   return formatScaled(bytes, 1024, {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"});
 }

@@ -3,13 +3,13 @@
 #include "Attributes.h"
 #include "stage/CodeGen/NodeWriter.h"
 #include "stage/Support/Escape.h"
+#include "stage/Support/Json.h"
 #include "stage/Support/Ranges.h"
 #include "stage/Support/Table.h"
 #include "stage/Trace/TraceFolder.h"
 #include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 #include <array>
 #include <compare>
@@ -262,11 +262,7 @@ void printTables(const Collector &collector, const StatisticsOptions &options, l
 
 void printJson(const Collector &collector, const StatisticsOptions &options, llvm::raw_ostream &out) {
   llvm::json::OStream json(out, 2);
-  auto number = [&](StringRef name, Count value) {
-    json.attributeBegin(name);
-    json.rawValue(toDecimal(value));
-    json.attributeEnd();
-  };
+  auto number = [&](StringRef name, Count value) { writeNumber(json, name, value); };
   auto numbers = [&](const Numbers &numbers) {
     json.attributeObject("nodes", [&] {
       for (size_t type = 0; type < numTypes; ++type)

@@ -1,4 +1,4 @@
-//===- Json.h - JSON of anybody, safely ------------------------*- C++ -*-===//
+//===- Json.h - JSON of anybody, safely, and large numbers -----*- C++ -*-===//
 //
 // LLVM's reader calls itself for each bracket and keeps the last value of a key that is
 // given twice. Here a text is looked over first: one that is nested deeper than
@@ -19,6 +19,9 @@ inline constexpr size_t maxJsonDepth = 100;
 
 /// The value of a text. Nothing, with the reason in `error`, if it is no JSON or is refused.
 std::optional<llvm::json::Value> parseJson(llvm::StringRef text, std::string &error);
+
+/// An attribute with all digits of a number.
+void writeNumber(llvm::json::OStream &json, llvm::StringRef name, __int128 value);
 
 } // namespace stage
 

@@ -20,6 +20,8 @@ namespace stage {
 std::string toDecimal(__int128 count);
 /// `1,234,567`.
 std::string formatCount(__int128 count);
+/// `12 to 345`, or `12` if both are that.
+std::string formatRange(const std::string &least, const std::string &most);
 /// `11.25 GiB`, `512 B`; `-` for none.
 std::string formatBytes(__int128 bytes);
 /// `421.65 TFLOP`; `-` for none.
