@@ -240,10 +240,12 @@ private:
 
   /// Of a job that serves requests: the cache that it can have.
   bool searchBlocks() {
-    std::unique_ptr<UnitTimes> times;
-    if (options.requests->usesModel && !(times = UnitTimes::create(options)))
-      return false;
     DriverOptions own = options;
+    if (!settleStages(own))
+      return false;
+    std::unique_ptr<UnitTimes> times;
+    if (own.requests->usesModel && !(times = UnitTimes::create(own)))
+      return false;
     ServedFile served = keepIterations(*own.requests);
     if (!(own.served = serveJob(*own.requests, times.get(), served, compiler.input.diags)) || !compileOwn(own, [](const Compilation &) {}))
       return false;
@@ -260,7 +262,7 @@ private:
         return compile(copy, value);
       return FitTrial{value, {}, getFirstError(stream.str())};
     };
-    result.sizes.push_back(Search(options, size, compileServed).run());
+    result.sizes.push_back(Search(own, size, compileServed).run());
     return true;
   }
 

@@ -36,7 +36,7 @@ struct ServeCommand {
   std::string input;                ///< `-`: standard input.
   std::vector<std::string> ignored; ///< Fields to go on without.
   SimulationOptions options;
-  /// Seconds that an iteration lasts: so many, and so many for each token, and for each cached token before them.
+  /// Seconds that a stage takes for an iteration: so many, and so many for each token, and for each cached token before them.
   double iterationTime = 0, tokenTime = 0, cachedTime = 0;
   Roofline roofline; ///< And what its costs take.
   bool usesModel = false; ///< The costs are those of the job that serves the requests; of the roofline only the rates are said.

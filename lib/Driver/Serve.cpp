@@ -27,19 +27,19 @@ void ServedFile::finished(const FinishedRequest &request) {
   hasPrefixes |= !request.request.prefix.empty();
 }
 
-/// Iterations last `own` seconds besides. False after a report.
+/// Stages take `own` seconds for an iteration besides. False after a report.
 static bool serve(const ServeCommand &command, ServedFile &served, DiagnosticEngine &diags,
-                  llvm::function_ref<double(const Iteration &)> own) {
+                  llvm::function_ref<double(const Iteration &, unsigned stage)> own) {
   auto requests = RequestReader::open(command.input, command.ignored, diags);
   if (!requests)
     return false;
   // Of iterations that begin together, all last as long as the slowest.
-  auto lasts = [&](llvm::ArrayRef<Iteration> iterations) {
+  auto lasts = [&](llvm::ArrayRef<Iteration> iterations, unsigned stage) {
     double longest = 0;
     for (const Iteration &iteration : iterations)
       longest = std::max(longest, command.iterationTime + double(iteration.newTokens) * command.tokenTime +
                                       double(iteration.cachedTokens) * command.cachedTime +
-                                      own(iteration));
+                                      own(iteration, stage));
     return longest;
   };
   if (!simulate(*requests, command.options, lasts, served, diags))
@@ -72,7 +72,7 @@ void ServedFile::printJson(llvm::json::OStream &json) {
 
 bool stage::runServe(const ServeCommand &command, DiagnosticEngine &diags) {
   ServedFile served(command, command.window ? command.window->second : 0);
-  if (!serve(command, served, diags, [&](const Iteration &iteration) { return command.roofline.getSeconds(iteration); }))
+  if (!serve(command, served, diags, [&](const Iteration &iteration, unsigned) { return command.roofline.getSeconds(iteration); }))
     return false;
   if (command.report == ReportKind::Json) {
     llvm::json::OStream json(llvm::outs(), 2);
@@ -119,14 +119,19 @@ static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command,
         << std::to_string(blocks);
     return nullptr;
   }
-  result->sequences = batching.maxSequences;
+  result->sequences = batching.maxSequences * batching.stages;
   return result;
 }
 
 std::shared_ptr<const ServedUnits> stage::serveJob(const ServeCommand &command, const UnitTimes *times, ServedFile &served,
                                                    DiagnosticEngine &diags) {
-  auto lasts = [&](const Iteration &iteration) {
-    return times ? times->getSeconds(makeUnit(iteration)) : command.roofline.getSeconds(iteration);
+  std::vector<double> ofStages; ///< Of the iteration that begins.
+  auto lasts = [&](const Iteration &iteration, unsigned stage) {
+    if (!times)
+      return command.roofline.getSeconds(iteration);
+    if (stage == 0)
+      ofStages = times->getSeconds(makeUnit(iteration));
+    return ofStages[stage];
   };
   return serve(command, served, diags, lasts) ? makeUnits(command, served, diags) : nullptr;
 }
@@ -135,10 +140,25 @@ ServedFile stage::keepIterations(const ServeCommand &command) {
   return ServedFile(command, command.window ? std::min(command.window->second, command.window->first + maxIterations) : maxIterations);
 }
 
+bool stage::settleStages(DriverOptions &options) {
+  Compilation c;
+  c.diags.setShowWarnings(false); // they are said when the job is compiled with its iterations
+  c.diags.setLibrary(options.stdlibDir);
+  if (!loadFiles(c.input, options))
+    return false;
+  auto job = sema::bindJob(*c.files, options.job, options.defines, c.sizes, c.binding, c.obligations, c.diags);
+  if (!job)
+    return false;
+  options.requests->options.batching.stages = unsigned(job->strategy.getNumStages());
+  return true;
+}
+
 bool stage::runRequests(Compilation &c, const DriverOptions &asked) {
-  const ServeCommand &command = *asked.requests;
-  ServedFile served = keepIterations(command);
   DriverOptions options = asked;
+  if (!settleStages(options))
+    return false;
+  const ServeCommand &command = *options.requests;
+  ServedFile served = keepIterations(command);
   std::unique_ptr<UnitTimes> times;
   if (command.usesModel && !(times = UnitTimes::create(options)))
     return false;

@@ -55,6 +55,7 @@ cl::opt<bool> lockStep("lock-step", cl::desc("All replicas iterate together"), c
 Text prefillReplicas("prefill-replicas", "Servers that compute prompts for the others, and send them their caches (default: none)", "n");
 Text sendTime("send-time", "How long sending a cache takes, as in 2ms", "time");
 Text sendTokenTime("send-token-time", "How much longer for each token of it, as in 3us", "time");
+Text stages("stages", "Stages of a pipeline, each of which works on an iteration of its own (default: 1, or those of the job)", "n");
 Text iterationTime("iteration-time", "How long an iteration lasts, as in 12ms", "time");
 Text tokenTime("token-time", "How much longer for each token that it computes, as in 20us", "time");
 Text cachedTime("cached-time", "How much longer for each cached token before them, as in 2ns", "time");
@@ -199,6 +200,9 @@ static void readServing(ServeCommand &result, bool hasModel, bool limitsCache, D
   result.options.prefillReplicas = unsigned(numPrefill);
   readTime(sendTime, result.options.sendTime, diags);
   readTime(sendTokenTime, result.options.sendTokenTime, diags);
+  int64_t numStages = 1;
+  readCount(stages, 1, maxReplicas, numStages, diags);
+  result.options.batching.stages = unsigned(numStages);
   result.options.dealing = deal;
   result.options.lockStep = lockStep;
   readTime(iterationTime, result.iterationTime, diags);
@@ -220,6 +224,8 @@ static void readServing(ServeCommand &result, bool hasModel, bool limitsCache, D
     refuse(deal, "there is one replica (--replicas)");
     refuse(lockStep, "there is one replica (--replicas)");
   }
+  if (hasModel)
+    refuse(stages, "the job's pipeline says how many there are");
   if (!prefillReplicas.isGiven()) {
     refuse(sendTime, "no caches are sent (--prefill-replicas)");
     refuse(sendTokenTime, "no caches are sent (--prefill-replicas)");

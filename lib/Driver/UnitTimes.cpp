@@ -32,18 +32,21 @@ std::unique_ptr<UnitTimes> UnitTimes::create(const DriverOptions &options) {
   return times;
 }
 
-UnitTimes::Cost UnitTimes::addUp(PhaseKind kind) const {
+std::vector<UnitTimes::Cost> UnitTimes::addUp(PhaseKind kind) const {
   const Graph &graph = *compilation.graph;
-  Cost cost{graph.sizes.zero(), graph.sizes.zero()};
-  forEachOp(compilation.program->stages.front().find(kind, 0)->items, [&](Op &op, int64_t times) {
-    if (isCommunication(op.kind) || isCopy(op.kind))
-      return;
-    OpCost once = getLocalCost(graph, op);
-    cost.flops = cost.flops + once.getComputed() * times;
-    cost.bytes = cost.bytes + once.bytes * times;
-  });
-  cost.axes = getCoordinateAxes(graph.mesh, cost.flops) | getCoordinateAxes(graph.mesh, cost.bytes);
-  return cost;
+  std::vector<Cost> costs;
+  for (const StageProgram &stage : compilation.program->stages) {
+    Cost &cost = costs.emplace_back(Cost{graph.sizes.zero(), graph.sizes.zero()});
+    forEachOp(stage.find(kind, 0)->items, [&](Op &op, int64_t times) {
+      if (isCommunication(op.kind) || isCopy(op.kind))
+        return;
+      OpCost once = getLocalCost(graph, op);
+      cost.flops = cost.flops + once.getComputed() * times;
+      cost.bytes = cost.bytes + once.bytes * times;
+    });
+    cost.axes = getCoordinateAxes(graph.mesh, cost.flops) | getCoordinateAxes(graph.mesh, cost.bytes);
+  }
+  return costs;
 }
 
 static double evaluateOrFail(Size size, const SizeBinding &binding) {
@@ -53,17 +56,19 @@ static double evaluateOrFail(Size size, const SizeBinding &binding) {
   return double(value.value.num) / double(value.value.den);
 }
 
-double UnitTimes::getSeconds(const PackedUnit &unit) const {
+std::vector<double> UnitTimes::getSeconds(const PackedUnit &unit) const {
   const Graph &graph = *compilation.graph;
-  const Cost &cost = unit.decodes ? ofSteps : ofPrompts;
   SizeBinding binding = graph.binding;
   for (auto &[symbol, value] : bindPackedUnit(graph, unit))
     binding.bind(symbol, value);
-  double longest = 0;
-  forEachCoordinates(graph, cost.axes, binding, [&] {
-    double computing = roofline.flopsPerSecond > 0 ? evaluateOrFail(cost.flops, binding) / roofline.flopsPerSecond : 0;
-    double reading = roofline.bytesPerSecond > 0 ? evaluateOrFail(cost.bytes, binding) / roofline.bytesPerSecond : 0;
-    longest = std::max({longest, computing, reading});
-  });
-  return longest;
+  std::vector<double> ofStages;
+  for (const Cost &cost : unit.decodes ? ofSteps : ofPrompts) {
+    double &longest = ofStages.emplace_back(0);
+    forEachCoordinates(graph, cost.axes, binding, [&] {
+      double computing = roofline.flopsPerSecond > 0 ? evaluateOrFail(cost.flops, binding) / roofline.flopsPerSecond : 0;
+      double reading = roofline.bytesPerSecond > 0 ? evaluateOrFail(cost.bytes, binding) / roofline.bytesPerSecond : 0;
+      longest = std::max({longest, computing, reading});
+    });
+  }
+  return ofStages;
 }

@@ -26,19 +26,19 @@ public:
   /// Compiles the job with rates of `options.requests`. Null after a report.
   static std::unique_ptr<UnitTimes> create(const DriverOptions &options);
 
-  /// Of the slowest rank.
-  double getSeconds(const PackedUnit &unit) const;
+  /// Of the slowest rank of each stage.
+  std::vector<double> getSeconds(const PackedUnit &unit) const;
 
 private:
-  /// What a unit takes on a rank, where coordinates on `axes` may make a difference.
+  /// What a unit takes on a rank of a stage, where coordinates on `axes` may make a difference.
   struct Cost {
     Size flops, bytes;
     AxisSet axes = 0;
   };
-  Cost addUp(PhaseKind kind) const;
+  std::vector<Cost> addUp(PhaseKind kind) const;
 
   Compilation compilation;
-  Cost ofPrompts, ofSteps;
+  std::vector<Cost> ofPrompts, ofSteps; ///< Per stage.
   Roofline roofline;
 };
 

@@ -167,15 +167,6 @@ static bool bindAcceptance(Evaluator &evaluator, llvm::function_ref<StepValue(St
   return true;
 }
 
-bool stage::sema::bindServing(Evaluator &evaluator, const ast::CallExpr &step, int64_t stages, BoundJob &job) {
-  job.inference.emplace().servesRequests = true;
-  if (stages == 1)
-    return true;
-  // An iteration begins when the one before it has ended.
-  evaluator.getDiags().report(step.loc(), diag::IterationsInFlight).range(step.range) << stages;
-  return false;
-}
-
 bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step, const ast::ForArgExpr *steps,
                                 const Environment &env, std::optional<int64_t> length, std::vector<int64_t> lengths,
                                 llvm::function_ref<StepValue(StringRef)> find, BoundJob &job) {

@@ -18,9 +18,6 @@ bool bindInference(Evaluator &evaluator, const ast::CallExpr &step, const ast::F
 /// Then makes the units of sequences of different lengths, in batches of `microbatch`, if it is given. False after errors.
 bool bindLengths(Evaluator &evaluator, const ast::CallExpr &step, std::optional<int64_t> microbatch, int64_t stages, BoundJob &job);
 
-/// The same for a step that serves requests, on so many stages of a pipeline.
-bool bindServing(Evaluator &evaluator, const ast::CallExpr &step, int64_t stages, BoundJob &job);
-
 /// What S is: positions of a unit of prefill. Where there is none, a number that all axes divide: the block is there then, for its
 /// parameters, and no unit runs it.
 int64_t getUnitLength(const BoundInference &inference, int64_t numRanks);

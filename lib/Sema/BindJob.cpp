@@ -53,7 +53,6 @@ private:
   bool bindPrecision();
   bool checkSymbols();
   std::vector<ast::Ident> getStepDims() const;
-  int64_t getNumStages() const;
   ArrayRef<StringRef> getStepWords() const;
   template <typename Kind> const Kind *expectDecl(const CTValue &value, SMRange range, StringRef what);
 
@@ -312,7 +311,7 @@ bool JobBinder::bindBatch(const ast::Ident &dim, std::optional<int64_t> given, S
       job.batchRanks *= job.strategy.findAxis(axis)->size;
   int64_t ranks = job.batchRanks, batch = given.value_or(ranks);
   if (!job.microbatch) { // of inference: all at once, or a batch for each stage of a pipeline
-    int64_t stages = getNumStages();
+    int64_t stages = job.strategy.getNumStages();
     job.microbatch = std::max<int64_t>(batch % (ranks * stages) ? batch / ranks : batch / ranks / stages, 1);
   }
   job.globalBatch = batch;
@@ -329,15 +328,6 @@ bool JobBinder::bindBatch(const ast::Ident &dim, std::optional<int64_t> given, S
   return true;
 }
 
-/// Of the pipeline, if there is one.
-int64_t JobBinder::getNumStages() const {
-  for (const BoundRule &rule : job.strategy.rules)
-    if (auto *pipeline = dyn_cast<ast::PipelineStmt>(rule.stmt))
-      for (StringRef axis : job.strategy.expand(pipeline->axes))
-        return job.strategy.findAxis(axis)->size;
-  return 1;
-}
-
 /// Products of two stay in 64 bits.
 constexpr int64_t maxSequenceLength = 100'000'000;
 
@@ -351,7 +341,7 @@ bool JobBinder::bindDraft(const ast::Expr &value, const Environment &env) {
     diags.report(value.loc(), diag::WrongDeclaration).range(value.range) << decl->name.name << "model";
     return false;
   }
-  StringRef refused = getNumStages() > 1               ? "a draft model on a pipeline, whose stages are those of the model"
+  StringRef refused = job.strategy.getNumStages() > 1               ? "a draft model on a pipeline, whose stages are those of the model"
                       : !job.inference->lengths.empty() ? "a draft model for sequences of different lengths"
                       : job.inference->prefilled        ? "a draft model where another job fills the caches, which has none"
                                                         : "";
@@ -519,16 +509,18 @@ bool JobBinder::bindStep() {
       diags.report(step->loc(), diag::InferredBatch).range(step->range) << job.model->name.name << needed;
       return false;
     }
-  if (servesRequests)
-    return bindServing(evaluator, *step, getNumStages(), job);
+  if (servesRequests) {
+    job.inference.emplace().servesRequests = true;
+    return true;
+  }
   ok = bindInference(evaluator, *step, steps, env, isPacked ? std::nullopt : binding.lookup(sequenceDim), lengths, find, job);
   if (!ok)
     return false;
   if (auto [value, where] = find(draftWord); value && !bindDraft(*value, *where))
     return false;
-  if (isPacked && !bindLengths(evaluator, *step, microbatch ? std::optional(microbatch) : std::nullopt, getNumStages(), job))
+  if (isPacked && !bindLengths(evaluator, *step, microbatch ? std::optional(microbatch) : std::nullopt, job.strategy.getNumStages(), job))
     return false;
-  if (int64_t stages = getNumStages(); !isPacked && job.inference->decodes() && job.microbatches < stages) {
+  if (int64_t stages = job.strategy.getNumStages(); !isPacked && job.inference->decodes() && job.microbatches < stages) {
     diags.report(step->loc(), diag::BatchesInFlight).range(step->range) << job.microbatches << stages;
     return false;
   }

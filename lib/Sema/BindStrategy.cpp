@@ -20,6 +20,14 @@ int64_t BoundStrategy::getNumRanks() const {
   return ranks;
 }
 
+int64_t BoundStrategy::getNumStages() const {
+  for (const BoundRule &rule : rules)
+    if (auto *pipeline = llvm::dyn_cast<ast::PipelineStmt>(rule.stmt))
+      for (StringRef axis : expand(pipeline->axes))
+        return findAxis(axis)->size;
+  return 1;
+}
+
 const BoundAxis *BoundStrategy::findAxis(StringRef name) const {
   auto found = llvm::find_if(mesh, [&](const BoundAxis &axis) { return axis.name.name == name; });
   return found == mesh.end() ? nullptr : &*found;

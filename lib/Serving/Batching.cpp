@@ -1,18 +1,19 @@
 //===- Batching.cpp - which tokens an iteration computes ------------------===//
 //
 // Invariants: `usedBlocks` is the sum over `running`, whose members hold at least one
-// block each; nobody in `waiting` holds one. The sequences of an iteration are those of the
-// first requests that run, in their order: a preempted one is the last of them, and nobody is
+// block each; nobody in `waiting` holds one, or is in flight. The sequences of an iteration are in the order of the
+// requests that run: a preempted one is the last of these, and nobody is
 // admitted unless all others have had their turn.
 //
 // It ends: the request that was admitted first fits alone, so that it computes tokens in
-// each iteration, whoever else has to give way.
+// each iteration, or is in flight, or waits for one in flight to give up blocks, whoever else has to give way.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Serving/Batching.h"
 #include "PrefixStore.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cassert>
+#include <utility>
 
 using namespace stage;
 
@@ -42,7 +43,7 @@ void Scheduler::addHandedOver(FinishedRequest facts) {
   auto state = std::make_unique<State>();
   state->facts = std::move(facts);
   state->facts.replica = replica;
-  state->computed = state->most = state->facts.request.prompt;
+  state->computed = state->begun = state->most = state->facts.request.prompt;
   state->generated = 1;
   state->wasBegun = state->decodes = state->wasSent = true;
   waiting.push_back(std::move(state));
@@ -54,9 +55,11 @@ llvm::ArrayRef<int64_t> Scheduler::getPrefix(const Request &request, int64_t tok
   return llvm::makeArrayRef(request.prefix).take_front(size_t(whole));
 }
 
-/// Tokens that a request takes with so many computed.
-int64_t Scheduler::countNew(const State &state, int64_t computed, int64_t budget) const {
-  int64_t wanted = state.facts.request.prompt + state.generated - computed + (state.decodes ? options.drafts : 0);
+/// Tokens that a request takes with so many computed, or in flight.
+int64_t Scheduler::countNew(const State &state, int64_t begun, int64_t budget) const {
+  if (state.waitsForToken)
+    return 0;
+  int64_t wanted = state.facts.request.prompt + state.generated - begun + (state.decodes ? options.drafts : 0);
   if (options.chunk)
     wanted = std::min(wanted, options.chunk);
   return std::min(wanted, budget);
@@ -74,8 +77,24 @@ bool Scheduler::reserve(State &state, int64_t tokens) {
   return true;
 }
 
+/// So many of those that run keep their blocks if there is to be room for so many tokens of the i-th.
+size_t Scheduler::findKept(size_t i, int64_t tokens) const {
+  int64_t missing = countBlocks(tokens) - running[i]->blocks - (options.cacheBlocks - usedBlocks);
+  size_t kept = running.size();
+  while (kept > i && missing > 0)
+    missing -= running[--kept]->blocks;
+  return kept;
+}
+
+/// S38: the blocks of others are in use by iterations in flight, or may be free when one of these ends.
+bool Scheduler::waitsForBlocks(size_t i, size_t kept) const {
+  auto others = llvm::makeArrayRef(running).drop_front(kept);
+  return (kept == i && numInFlight > 0) || llvm::any_of(others, [](const StatePtr &state) { return state->isInFlight(); });
+}
+
 void Scheduler::preemptYoungest(Iteration &iteration) {
   StatePtr state = std::move(running.back());
+  assert(!state->isInFlight());
   running.pop_back();
   usedBlocks -= state->blocks;
   state->blocks = 0;
@@ -85,7 +104,7 @@ void Scheduler::preemptYoungest(Iteration &iteration) {
     state->isOnHost = true;
     iteration.blocksOut += countBlocks(state->computed); // blocks of rejected drafts have nothing to keep
   } else {
-    state->computed = 0;
+    state->computed = state->begun = 0;
     state->decodes = false;
   }
   waiting.push_front(std::move(state));
@@ -93,7 +112,7 @@ void Scheduler::preemptYoungest(Iteration &iteration) {
 
 /// Adds a sequence to the iteration; its blocks are there.
 void Scheduler::schedule(State &state, int64_t newTokens, Iteration &iteration) const {
-  int64_t cached = state.computed, known = state.facts.request.prompt + state.generated;
+  int64_t cached = state.begun, known = state.facts.request.prompt + state.generated;
   Sequence sequence;
   sequence.request = state.facts.request.index;
   sequence.newTokens = newTokens;
@@ -101,6 +120,8 @@ void Scheduler::schedule(State &state, int64_t newTokens, Iteration &iteration) 
   sequence.decodes = state.decodes;
   sequence.drafts = state.decodes ? newTokens - 1 : 0;
   sequence.samples = cached + newTokens >= known;
+  state.begun += newTokens;
+  state.waitsForToken = sequence.samples;
   if (!state.wasBegun) {
     state.wasBegun = true;
     state.facts.start = iteration.start;
@@ -118,7 +139,7 @@ void Scheduler::schedule(State &state, int64_t newTokens, Iteration &iteration) 
 
 /// S10.
 void Scheduler::admit(Iteration &iteration, int64_t budget) {
-  while (!waiting.empty() && budget > 0 && int64_t(running.size()) < options.maxSequences) {
+  while (!waiting.empty() && budget > 0 && !isFull(iteration) && int64_t(running.size()) < options.maxSequences * options.stages) {
     State &state = *waiting.front();
     const Request &request = state.facts.request;
     llvm::ArrayRef<int64_t> prefix = getPrefix(request, request.prompt);
@@ -139,7 +160,7 @@ void Scheduler::admit(Iteration &iteration, int64_t budget) {
       prefixes->use(prefix);
     }
     state.isOnHost = state.wasSent = false;
-    state.computed = computed;
+    state.computed = state.begun = computed;
     state.most = std::max(state.most, computed);
     budget -= newTokens;
     schedule(state, newTokens, iteration);
@@ -156,23 +177,33 @@ const Request *Scheduler::begin(int64_t start, Iteration &iteration) {
   iteration.replica = replica;
   iteration.start = start;
   int64_t budget = options.tokenBudget;
-  for (size_t i = 0; i < running.size() && budget > 0; ++i) {
+  bool hasRoom = true;
+  for (size_t i = 0; i < running.size() && budget > 0 && hasRoom && !isFull(iteration); ++i) {
     State &state = *running[i];
-    int64_t newTokens = countNew(state, state.computed, budget);
-    while (i < running.size() && !reserve(state, state.computed + newTokens)) {
+    int64_t newTokens = countNew(state, state.begun, budget);
+    if (newTokens == 0)
+      continue;
+    if (!reserve(state, state.begun + newTokens)) {
+      size_t kept = findKept(i, state.begun + newTokens);
+      hasRoom = !waitsForBlocks(i, kept);
+      if (!hasRoom)
+        break;
       if (options.preemption == Preemption::Refuse)
         return &state.facts.request;
-      preemptYoungest(iteration); // which may be this one
+      while (running.size() > kept)
+        preemptYoungest(iteration); // which may be this one
+      if (kept == i)
+        break;
+      reserve(state, state.begun + newTokens);
     }
-    if (i == running.size())
-      break;
     schedule(state, newTokens, iteration);
     budget -= newTokens;
   }
-  if (iteration.preemptions == 0)
+  if (iteration.preemptions == 0 && hasRoom)
     admit(iteration, budget);
   iteration.blocks = usedBlocks;
-  assert((running.empty() && waiting.empty()) || !iteration.sequences.empty());
+  assert(!iteration.sequences.empty() || (iteration.preemptions == 0 && (getNumRequests() == 0 || numInFlight > 0)));
+  numInFlight += !iteration.sequences.empty();
   return nullptr;
 }
 
@@ -183,12 +214,11 @@ static int64_t countAccepted(int64_t drafts, const BatchingOptions &options) {
 
 void Scheduler::end(const Iteration &iteration, int64_t time,
                     llvm::function_ref<void(const FinishedRequest &)> finished) {
-  size_t kept = 0;
+  size_t kept = 0, next = 0;
   for (size_t i = 0; i < running.size(); ++i) {
     State &state = *running[i];
-    if (i < iteration.sequences.size()) {
-      const Sequence &sequence = iteration.sequences[i];
-      assert(sequence.request == state.facts.request.index);
+    if (next < iteration.sequences.size() && iteration.sequences[next].request == state.facts.request.index) {
+      const Sequence &sequence = iteration.sequences[next++];
       FinishedRequest &facts = state.facts;
       facts.drafts += sequence.drafts;
       int64_t accepted = countAccepted(facts.drafts, options) - facts.accepted;
@@ -200,6 +230,8 @@ void Scheduler::end(const Iteration &iteration, int64_t time,
       state.most = std::max(state.most, state.computed);
       state.decodes = sequence.samples;
       if (sequence.samples) {
+        state.begun = state.computed; // behind it rejected drafts
+        state.waitsForToken = false;
         if (state.generated == 0)
           facts.firstToken = time;
         state.generated = std::min(state.generated + 1 + accepted, facts.request.output);
@@ -215,6 +247,8 @@ void Scheduler::end(const Iteration &iteration, int64_t time,
       running[kept] = std::move(running[i]);
     ++kept;
   }
+  assert(next == iteration.sequences.size());
+  numInFlight -= !iteration.sequences.empty();
   running.resize(kept);
 }
 

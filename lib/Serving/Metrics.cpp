@@ -9,7 +9,8 @@ using llvm::StringRef;
 
 void ServingMetrics::step(const Step &step) {
   ++steps;
-  busy += step.duration;
+  busy += step.busy;
+  duration += step.duration;
   for (const Iteration &iteration : step.iterations) {
     iterations += !iteration.sequences.empty();
     newTokens += iteration.newTokens;
@@ -74,6 +75,12 @@ std::optional<__int128> ServingMetrics::getMeanBlocks() const {
   return blockTime * 1000 / iterationTime;
 }
 
+std::optional<__int128> ServingMetrics::getMeanInFlight() const {
+  if (busy == 0)
+    return std::nullopt;
+  return duration * 1000 / busy;
+}
+
 /// `1,234.5` of 1234500; `-` for nothing.
 static std::string formatThousandths(std::optional<__int128> number, std::string (*format)(__int128) = formatCount) {
   if (!number)
@@ -117,7 +124,8 @@ void ServingMetrics::print(llvm::raw_ostream &os) {
   if (batching.drafts)
     add("drafts", formatCount(drafts), formatCount(accepted) + " accepted, " + formatShare(accepted, drafts));
   add("span", formatTime(span), formatThousandths(perSecond(requests)) + " requests per second");
-  add(options.lockStep ? "iterations, together" : "iterations", formatCount(steps));
+  add(options.lockStep ? "iterations, together" : "iterations", formatCount(steps),
+      batching.stages > 1 ? formatThousandths(getMeanInFlight()) + " in flight on " + formatCount(batching.stages) + " stages" : "");
   add("sequences per iteration", formatThousandths(__int128(sequences) * 1000 / iterations),
       formatCount(mostSequences) + " at most");
   add("tokens per iteration", formatThousandths(__int128(newTokens) * 1000 / iterations));
@@ -179,6 +187,8 @@ void ServingMetrics::printJson(llvm::json::OStream &json) {
   json.attributeBegin("cache_blocks");
   options.batching.cacheBlocks ? json.value(options.batching.cacheBlocks) : json.value(nullptr);
   json.attributeEnd();
+  json.attribute("stages", int64_t(options.batching.stages));
+  exact("mean_in_flight", getMeanInFlight());
   exact("mean_blocks", getMeanBlocks());
   json.attribute("most_blocks", mostBlocks);
   for (auto [name, times] : listTimes()) {

@@ -56,8 +56,7 @@ struct Served : ServingObserver {
 
 /// Every iteration lasts a millisecond, unless it is said otherwise.
 inline Served serve(std::vector<Request> requests, const SimulationOptions &options,
-                    llvm::function_ref<double(llvm::ArrayRef<Iteration>)> duration =
-                        [](llvm::ArrayRef<Iteration>) { return 1e-3; }) {
+                    StageTime duration = [](llvm::ArrayRef<Iteration>, unsigned) { return 1e-3; }) {
   Served served;
   llvm::SourceMgr sources;
   llvm::raw_string_ostream messages(served.messages);

@@ -64,6 +64,88 @@ TEST(Simulation, RunsInLockStep) {
   EXPECT_EQ(served.names[4], "i1 r1 p1+8@0");
 }
 
+/// S36, S39: an iteration passes all stages; alone, a request waits for its token on the last one.
+TEST(Simulation, AloneOnAPipeline) {
+  SimulationOptions options;
+  options.batching.stages = 3;
+  Served served = serve({makeRequest(8, 4)}, options);
+  ASSERT_TRUE(served.good);
+  EXPECT_EQ(served.names, (std::vector<std::string>{"i0 p0+8@0", "i1 1d+1@8", "i2 1d+1@9", "i3 1d+1@10"}));
+  EXPECT_EQ(served.requests[0].firstToken, 3 * ms);
+  EXPECT_EQ(served.requests[0].end, 4 * 3 * ms);
+}
+
+/// S36, S37: as many requests as stages, one in an iteration, use all stages: n tokens of each of p requests take n p + p - 1
+/// stage times. Twice as many tokens take twice as long, but for the stages that are passed at the end.
+TEST(Simulation, AsManyRequestsAsStages) {
+  for (unsigned stages : {1, 2, 5})
+    for (int64_t output : {10, 20}) {
+      SimulationOptions options;
+      options.batching.stages = stages;
+      options.batching.maxSequences = 1;
+      Served served = serve(std::vector<Request>(stages, makeRequest(8, output)), options);
+      ASSERT_TRUE(served.good);
+      EXPECT_EQ(int64_t(served.iterations.size()), stages * output);
+      EXPECT_EQ(served.requests.back().end, (stages * output + stages - 1) * ms);
+      for (size_t i = 0; i < served.iterations.size(); ++i)
+        EXPECT_EQ(served.iterations[i].sequences.front().request, int64_t(i % stages));
+    }
+  // One more waits for one of them to end.
+  SimulationOptions options;
+  options.batching.stages = 2;
+  options.batching.maxSequences = 1;
+  Served served = serve(std::vector<Request>(3, makeRequest(8, 2)), options);
+  EXPECT_EQ(served.names, (std::vector<std::string>{"i0 p0+8@0", "i1 p1+8@0", "i2 1d+1@8", "i3 1d+1@8", "i4 p2+8@0", "i5 1d+1@8"}));
+}
+
+/// S37: the next chunk of a prompt does not wait for the one before: c chunks take c + p - 1 stage times. Nor do drafts know
+/// the token behind which they are.
+TEST(Simulation, ChunksFollowEachOther) {
+  SimulationOptions options;
+  options.batching.stages = 4;
+  options.batching.tokenBudget = 100;
+  options.batching.drafts = 3;
+  Served served = serve({makeRequest(1000, 5)}, options);
+  ASSERT_TRUE(served.good);
+  EXPECT_EQ(served.names[9], "i9 p0+100@900");
+  EXPECT_EQ(served.requests[0].firstToken, 13 * ms);
+  EXPECT_EQ(served.names[10], "i10 1d+4@1000");
+  EXPECT_EQ(served.requests[0].end, (13 + 4 * 4) * ms); // no draft is accepted
+  EXPECT_EQ(served.sum(&Iteration::attendedPairs), 1000 * 1001 / 2 + 4 * (1000 + 1001 + 1002 + 1003) + 4 * 10);
+}
+
+/// S39: the slowest of three stages says how often tokens come: one of 1, 3 and 1 ms, so that the i-th request is through at 5 + 3 i.
+TEST(Simulation, TheSlowestStageSaysHowFast) {
+  SimulationOptions options;
+  options.batching.stages = 3;
+  options.batching.maxSequences = 1;
+  Served served = serve(std::vector<Request>(6, makeRequest(8, 1)), options,
+                        [](llvm::ArrayRef<Iteration>, unsigned stage) { return stage == 1 ? 3e-3 : 1e-3; });
+  ASSERT_TRUE(served.good);
+  for (int64_t i = 0; i < 6; ++i)
+    EXPECT_EQ(served.requests[i].end, (5 + 3 * i) * ms);
+  // The first stage is free after 1 ms, but no more than three are in flight.
+  EXPECT_EQ(served.iterations[2].start, 2 * ms);
+  EXPECT_EQ(served.iterations[3].start, 5 * ms);
+}
+
+/// S38: blocks of a request in flight are in use. Requests of two blocks with room for three, on two stages: 0 needs its second one while 1 is in flight.
+TEST(Simulation, NobodyInFlightIsPreempted) {
+  SimulationOptions options;
+  options.batching.stages = 2;
+  options.batching.maxSequences = 1;
+  options.batching.cacheBlocks = 2;
+  options.batching.admission = Admission::Chunk;
+  Served served = serve({makeRequest(16, 3), makeRequest(16, 3)}, options);
+  ASSERT_TRUE(served.good);
+  // 0 is back at 2 ms and waits for 1, until 3 ms, whose block it takes.
+  EXPECT_EQ(served.names, (std::vector<std::string>{"i0 p0+16@0", "i1 p1+16@0", "i2 1d+1@16", "i3 1d+1@17", "i4 p1+17@0", "i5 1d+1@17"}));
+  EXPECT_EQ(served.iterations[2].start, 3 * ms);
+  EXPECT_EQ(served.iterations[2].preemptions, 1);
+  EXPECT_EQ(served.iterations[2].blocks, 2);
+  EXPECT_EQ(served.sum(&Iteration::recomputedTokens), 16);
+}
+
 /// S30, S31: one replica computes prompts, one decodes; a cache of 8 tokens is on the way for 1 + 8 / 4 ms.
 TEST(Simulation, HandsRequestsOver) {
   SimulationOptions options;
@@ -88,11 +170,11 @@ TEST(Simulation, HandsRequestsOver) {
 /// What whoever says durations must not say.
 TEST(Simulation, RefusesImpossibleDurations) {
   for (double seconds : {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 2e6}) {
-    Served served = serve({makeRequest(8, 2)}, {}, [&](llvm::ArrayRef<Iteration>) { return seconds; });
+    Served served = serve({makeRequest(8, 2)}, {}, [&](llvm::ArrayRef<Iteration>, unsigned) { return seconds; });
     EXPECT_FALSE(served.good);
     EXPECT_NE(served.messages.find("[bad-iteration-time]"), std::string::npos) << served.messages;
   }
-  EXPECT_TRUE(serve({makeRequest(8, 2)}, {}, [](llvm::ArrayRef<Iteration>) { return 0; }).good);
+  EXPECT_TRUE(serve({makeRequest(8, 2)}, {}, [](llvm::ArrayRef<Iteration>, unsigned) { return 0; }).good);
 }
 
 /// S26: of 1 to 200 ms, p50 is the 100th and p99 the 198th.
@@ -101,7 +183,7 @@ TEST(Simulation, PercentilesAreValues) {
   ServingMetrics metrics(options);
   Iteration iteration;
   iteration.sequences.resize(1);
-  metrics.step({0, 0, ms, iteration});
+  metrics.step({0, 0, ms, ms, iteration});
   for (int64_t i = 200; i > 0; --i) {
     FinishedRequest done;
     done.request = makeRequest(1, 1);

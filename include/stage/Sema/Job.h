@@ -89,6 +89,8 @@ struct BoundStrategy {
   std::optional<BoundPipeline> pipeline;
 
   int64_t getNumRanks() const;
+  /// Of the pipeline, if there is one.
+  int64_t getNumStages() const;
   const BoundAxis *findAxis(StringRef name) const;
   /// The mesh axes that a list means: aliases are replaced, axes that the mesh lacks (size 1) dropped.
   llvm::SmallVector<StringRef, 4> expand(const ast::AxisListSyntax &axes) const;

@@ -11,6 +11,9 @@
 // finds no block takes the cache of the youngest. Then waiting ones are admitted, in
 // order. docs/Serving.md has the rules (S7 to S19).
 //
+// On the stages of a pipeline several iterations are in flight: the next one takes tokens that are known and in none of
+// them, of whom the last stage has yet to sample nothing, and takes blocks of nobody who is in flight (S36 to S38).
+//
 // Limits: blocks are counted, not numbered; requests share none.
 //
 //===----------------------------------------------------------------------===//
@@ -32,7 +35,8 @@ enum class Preemption { Recompute, Swap, Refuse };
 
 struct BatchingOptions {
   int64_t tokenBudget = 2048; ///< Tokens of an iteration; at least 1 + drafts.
-  int64_t maxSequences = 256; ///< Requests that run at a time; at least 1.
+  int64_t maxSequences = 256; ///< Requests of an iteration, and that run at a time for each that may be in flight; at least 1.
+  unsigned stages = 1;        ///< Of a pipeline: as many iterations may be in flight.
   int64_t chunk = 0;          ///< Tokens of one request in an iteration, at least 1 + drafts; 0: no limit.
   int64_t block = 16;         ///< Tokens of a block of the cache.
   int64_t cacheBlocks = 0;    ///< 0: no limit.
@@ -116,32 +120,37 @@ public:
   /// Requests that wait or run.
   size_t getNumRequests() const { return waiting.size() + running.size(); }
 
-  /// What the next iteration has, which begins at `start`: nothing if there are no requests. Null; or, where requests
-  /// are not to be preempted, the running one that finds no block, and the iteration is not begun.
+  /// What the next iteration has, which begins at `start`: nothing if there are no requests, or all wait for iterations in
+  /// flight; it is not begun then. Null; or, where requests are not to be preempted, the running one that finds no block, and the iteration is not begun.
   const Request *begin(int64_t start, Iteration &iteration);
-  /// The iteration that was begun last ends. Calls `finished` for requests that are done here, in their order.
+  /// The iteration that was begun first of those in flight ends. Calls `finished` for requests that are done here, in their order.
   void end(const Iteration &iteration, int64_t time, llvm::function_ref<void(const FinishedRequest &)> finished);
 
 private:
   struct State {
     FinishedRequest facts;
     int64_t computed = 0;  ///< Tokens in the cache, be it on the host.
+    int64_t begun = 0;     ///< These and, behind them, those of iterations in flight.
     int64_t generated = 0; ///< Tokens of the output.
     int64_t most = 0;      ///< Computed at most, so far.
     int64_t blocks = 0;    ///< Held.
-    bool wasBegun = false, decodes = false;
+    bool wasBegun = false, decodes = false, waitsForToken = false;
     bool isOnHost = false;  ///< Its cache was swapped out.
     bool wasSent = false;   ///< Its cache has come from another replica, and waits with it.
+    bool isInFlight() const { return begun > computed; }
   };
   using StatePtr = std::unique_ptr<State>;
 
-  int64_t countNew(const State &state, int64_t computed, int64_t budget) const;
+  int64_t countNew(const State &state, int64_t begun, int64_t budget) const;
   int64_t countBlocks(int64_t tokens) const { return (tokens + options.block - 1) / options.block; }
   bool reserve(State &state, int64_t tokens);
   llvm::ArrayRef<int64_t> getPrefix(const Request &request, int64_t tokens) const;
+  size_t findKept(size_t i, int64_t tokens) const;
+  bool waitsForBlocks(size_t i, size_t kept) const;
   void preemptYoungest(Iteration &iteration);
   void admit(Iteration &iteration, int64_t budget);
   void schedule(State &state, int64_t newTokens, Iteration &iteration) const;
+  bool isFull(const Iteration &iteration) const { return int64_t(iteration.sequences.size()) == options.maxSequences; }
 
   BatchingOptions options;
   unsigned replica;
@@ -150,6 +159,7 @@ private:
   std::vector<StatePtr> running; ///< In the order in which they were admitted.
   std::deque<StatePtr> waiting;
   int64_t usedBlocks = 0;
+  int64_t numInFlight = 0; ///< Iterations, but those in which there is nothing to do.
 };
 
 } // namespace stage

@@ -39,10 +39,13 @@ private:
   /// Thousandths of something per second of the span, rounded down; nothing if there is no span.
   std::optional<__int128> perSecond(int64_t count) const;
   std::optional<__int128> getMeanBlocks() const;
+  /// Thousandths of steps in flight while any is.
+  std::optional<__int128> getMeanInFlight() const;
 
   SimulationOptions options;
   int64_t requests = 0, promptTokens = 0, outputTokens = 0, drafts = 0, accepted = 0;
   int64_t span = 0, steps = 0, busy = 0;
+  __int128 duration = 0;  ///< Of all steps.
   int64_t iterations = 0; ///< With sequences.
   int64_t newTokens = 0, recomputed = 0, loaded = 0, sequences = 0, mostSequences = 0, preemptions = 0;
   int64_t blocksOut = 0, blocksIn = 0, mostBlocks = 0;

@@ -1,9 +1,9 @@
 //===- Simulation.h - a server, or several, in time ------------*- C++ -*-===//
 //
 // Deals requests to replicas as they arrive, and lets each replica run one iteration after
-// the other. How long an iteration lasts is asked of whoever knows what it costs; what
+// the other; on a pipeline the next one begins when the first stage is free. How long a stage takes for an iteration is asked of whoever knows what it costs; what
 // happens is told to an observer, iteration by iteration, so that memory is for the requests
-// that wait or run, however many there are. docs/Serving.md has the rules (S20 to S23).
+// that wait or run, however many there are. docs/Serving.md has the rules (S20 to S23, S36 to S39).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_SERVING_SIMULATION_H
@@ -33,7 +33,8 @@ inline constexpr int64_t maxIterationSeconds = 1'000'000;
 /// Iterations that begin and end together: one per replica of a pool with lock-step, else that of one replica.
 struct Step {
   int64_t number = 0;
-  int64_t start = 0, duration = 0; ///< Nanoseconds since the first arrival.
+  int64_t start = 0, duration = 0; ///< Nanoseconds since the first arrival; through all stages.
+  int64_t busy = 0;                ///< Of the duration: in which no earlier iteration of these replicas was in flight.
   llvm::ArrayRef<Iteration> iterations;
 };
 
@@ -46,10 +47,12 @@ public:
   virtual void finished(const FinishedRequest &request) = 0;
 };
 
-/// Serves all requests. `duration` says how many seconds iterations last that begin together. False after a report,
-/// which may come after steps have been told: what an observer makes of them must not be kept then.
-bool simulate(RequestReader &requests, const SimulationOptions &options,
-              llvm::function_ref<double(llvm::ArrayRef<Iteration>)> duration, ServingObserver &observer,
+/// How many seconds a stage takes for iterations that begin together.
+using StageTime = llvm::function_ref<double(llvm::ArrayRef<Iteration>, unsigned stage)>;
+
+/// Serves all requests. False after a report, which may come after steps have been told: what an observer makes of them must
+/// not be kept then.
+bool simulate(RequestReader &requests, const SimulationOptions &options, StageTime duration, ServingObserver &observer,
               DiagnosticEngine &diags);
 
 } // namespace stage

@@ -66,7 +66,7 @@ job j {{ model = {name}; step = infer({', '.join(words)}); precision = bf16_mixe
         found.append(phase["units"])
         expected.append(len(own))
         if model == "llama":
-            accessed = [packed.llama_bytes(parts, logits, tp) for parts, logits in own]
+            accessed = [tp * sum(packed.llama_bytes(parts, logits, tp, 1)) for parts, logits in own]
             found += [phase["least_bytes"], phase["most_bytes"]]
             expected += [min(accessed), max(accessed)]
         for one in phase["communication"]:

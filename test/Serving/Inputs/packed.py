@@ -6,6 +6,8 @@ Files of requests and options of the server are drawn at random, one per seed. W
 (serving.py checks that). From there on this knows the shapes of a Llama: n new tokens of a sequence behind c cached ones are n rows of
 all products; a row of attention sees its own token and all before it, a triangle of side n counting n * n / 2 (docs/LangRef.md, R14.11); a
 cache gets n entries and gives c + n; logits are made where a token is needed. Each op reads its operands once and writes its result.
+On a pipeline the first stage has the embedding, the last one the head, each half of the layers; it works on iterations in turn, each when the
+stage before it is done.
 """
 
 import json
@@ -23,7 +25,7 @@ job llama {{
   model = Llama(L = {L}, D = {D}, H = {H}, KV = {KV}, F = {F}, V = {V});
   step = infer(S = requests);
   precision = bf16_mixed;
-  strategy = megatron(tp = {tp}, sequence_parallel = false);
+  strategy = megatron(pp = {pp}, tp = {tp}, sequence_parallel = false);
 }}
 job mistral extends llama {{ model = Mistral(L = {L}, D = {D}, H = {H}, KV = {KV}, F = {F}, V = {V}, window = {W}); }}
 """
@@ -47,8 +49,8 @@ def flops(sequences, logits, model):
     return products, attention
 
 
-def llama_bytes(sequences, logits, tp):
-    """Of all ranks."""
+def llama_bytes(sequences, logits, tp, pp):
+    """Of a rank of each stage."""
     n, context = sum(s["new"] for s in sequences), sum(s["new"] + s["cached"] for s in sequences)
     h, kv, f, v = H // tp, KV // tp, F // tp, V // tp
     norm, add = 2 * n * D + D, 3 * n * D
@@ -58,17 +60,32 @@ def llama_bytes(sequences, logits, tp):
     layer += 2 * n * h * E + 2 * context * kv * E + 2 * n * h  # attention and, in four bytes each, its statistics
     layer += n * h * E + h * E * D + n * D + add + norm
     layer += n * D + 2 * D * f + 2 * n * f + 3 * n * f + n * f + f * D + n * D + add
-    ends = 2 * n * D + 2 * n  # rows of the embedding, by numbers of four bytes
+    stages = [L // pp * layer] * pp
+    stages[0] += 2 * n * D + 2 * n  # rows of the embedding, by numbers of four bytes
     if logits:
-        ends += 2 * logits * D + D + logits * D + D * v + logits * v
-    return tp * 2 * (L * layer + ends)
+        stages[-1] += 2 * logits * D + D + logits * D + D * v + logits * v
+    return [2 * stage for stage in stages]
 
 
-def llama_flops(sequences, logits, tp):
-    """Of a rank, all of them."""
+def llama_flops(sequences, logits, tp, pp):
+    """Of a rank of each stage, all of them."""
     n = sum(s["new"] for s in sequences)
-    other = L * n * (2 * D + 8 * D + 3 * (H + KV) * E // tp + 6 * F // tp) + 4 * logits * D
-    return sum(flops(sequences, logits, "llama")) / tp + other
+    other = L * n * (2 * D + 8 * D + 3 * (H + KV) * E // tp + 6 * F // tp)
+    head = 2 * logits * D * V / tp
+    stages = [((sum(flops(sequences, logits, "llama")) / tp - head) + other) / pp] * pp
+    stages[-1] += head + 4 * logits * D
+    return stages
+
+
+def through(starts, of_stages):
+    """How long each iteration lasts."""
+    free, lasts = [0] * len(of_stages[0]), []
+    for start, takes in zip(starts, of_stages):
+        at = start
+        for stage, time in enumerate(takes):
+            free[stage] = at = max(at, free[stage]) + time
+        lasts.append(at - start)
+    return lasts
 
 
 def run(*arguments):
@@ -84,9 +101,9 @@ def main():
     seen = set()
     for seed in range(first, first + count):
         draw = random.Random(seed)
-        tp, model = draw.choice([1, 2, 4]), draw.choice(["llama", "llama", "mistral"])
+        tp, pp, model = draw.choice([1, 2, 4]), draw.choice([1, 1, 2, 4]), draw.choice(["llama", "llama", "mistral"])
         job, file = folder / f"{seed}.stg", folder / f"{seed}.jsonl"
-        job.write_text(JOB.format(**globals(), tp=tp))
+        job.write_text(JOB.format(**globals(), tp=tp, pp=pp))
         time = 0
         with file.open("w") as out:
             for _ in range(draw.randint(1, 12)):
@@ -103,7 +120,7 @@ def main():
             options.append(f"--chunk={draw.randint(4, 30)}")
         if draw.random() < 0.3:
             options += ["--draft=2", "--acceptance=0.5"]
-        listed = json.loads(run(stagec, "serve", file, *options, "--iterations=0..100000", "--report=json"))["listed"]
+        listed = json.loads(run(stagec, "serve", file, *options, f"--stages={pp}", "--iterations=0..100000", "--report=json"))["listed"]
         a = draw.randrange(len(listed))
         b = draw.randint(a + 1, len(listed))
         window = [] if draw.random() < 0.5 else [f"--iterations={a}..{b}"]
@@ -112,7 +129,7 @@ def main():
 
         def expect(what, expected, found):
             if expected != found:
-                sys.exit(f"seed {seed}, {model}, tp {tp}: {what}: expected {expected}, reported {found}\n{' '.join(options + window)}")
+                sys.exit(f"seed {seed}, {model}, pp {pp}, tp {tp}: {what}: expected {expected}, reported {found}\n{' '.join(options + window)}")
 
         products = attention = 0
         phases = {}
@@ -123,7 +140,7 @@ def main():
             products, attention = products + both[0], attention + both[1]
             kind = "decode" if all(s["decodes"] for s in sequences) else "prefill"
             units = phases.setdefault(kind, [])
-            units.append(llama_bytes(sequences, logits, tp))
+            units.append(tp * sum(llama_bytes(sequences, logits, tp, pp)))
             seen |= {kind, "no logits" if not logits else "logits", "mixed" if len({s["decodes"] for s in sequences}) > 1 else ""}
         expect("products", products, report["flops"]["contraction"])
         expect("attention", attention, report["flops"]["attention"])
@@ -134,21 +151,27 @@ def main():
                 expect("bytes of " + phase["phase"], [min(units), max(units)], [phase["least_bytes"], phase["most_bytes"]])
         expect("further phases", {}, phases)
         tokens = sum(s["new"] for iteration in chosen for s in iteration["sequences"])
-        reduced = report["stages"][0]["communication"]
-        if tp == 1:
-            expect("communication", [], reduced)
-        else:  # behind attention and MLP of each layer, and behind the embedding
-            expect("communication", [len(chosen) * (2 * L + 1), tokens * D * 2 * (2 * L + 1)], [reduced[0]["count"], reduced[0]["bytes"]])
+        expect("stages", pp, len(report["stages"]))
+        for number, stage in enumerate(report["stages"]):
+            times = {}
+            if tp > 1:  # behind attention and MLP of each layer, and behind the embedding
+                times["all_reduce"] = 2 * L // pp + (number == 0)
+            if number + 1 < pp:  # what comes out of its last layer
+                times["send"] = 1
+            found = {entry["operation"]: (entry["count"], entry["bytes"]) for entry in stage["communication"] if entry["operation"] != "recv"}
+            expect(f"communication of stage {number}", {of: (len(chosen) * count, tokens * D * 2 * count) for of, count in times.items()}, found)
         room = (blocks or max(iteration["blocks"] for iteration in listed)) * block
         if model == "mistral":  # a request keeps a window
-            room = min(room, most * W)
+            room = min(room, pp * most * W)
         expect("caches", room * L * 2 * KV * E * 2, report["caches"]["bytes"])
         if model == "llama":  # one FLOP, or one byte, takes a nanosecond
-            takes, rate = draw.choice([(llama_flops, "--peak-flops=1e9"), (lambda *of: llama_bytes(*of) / tp, "--bandwidth=1e9")])
+            takes, rate = draw.choice([(llama_flops, "--peak-flops=1e9"), (llama_bytes, "--bandwidth=1e9")])
             timed = run(stagec, job, "--job=llama", f"--requests={file}", *options[1:], rate, "--iterations=0..100000", "--report=json")
-            for iteration in json.loads(timed)["listed"]:
-                expect(f"{rate}, {iteration['name']}", takes(iteration["sequences"], iteration["logits"], tp), round(iteration["duration_s"] * 1e9))
-            seen.add(rate)
+            timed = json.loads(timed)["listed"]
+            lasts = through([round(it["start_s"] * 1e9) for it in timed], [takes(it["sequences"], it["logits"], tp, pp) for it in timed])
+            for iteration, time in zip(timed, lasts):
+                expect(f"{rate}, {iteration['name']}", time, round(iteration["duration_s"] * 1e9))
+            seen |= {rate, "pipelines" if pp > 1 else ""}
     print(f"{count} files agree: {', '.join(sorted(seen - {''}))}")
 
 

@@ -1,4 +1,4 @@
-"""A server, written from the rules of docs/Serving.md (S1 to S27) and from nothing else.
+"""A server, written from the rules of docs/Serving.md (S1 to S39) and from nothing else.
 
     serving.py STAGEC FOLDER SEED COUNT
 
@@ -23,6 +23,8 @@ class Request:
         self.cached, self.names = cached, list(names)
         self.known = ["prompt"] * prompt                            # S7
         self.cache = 0                                              # positions 0..cache-1 are computed
+        self.under_way = []                                         # S37: how many of each iteration in flight
+        self.will_sample = False
         self.seen = set()                                           # positions that were ever in the cache
         self.blocks = []
         self.host = None
@@ -42,7 +44,7 @@ class Replica:
         self.free = list(range(o["cache_blocks"] or 10**6))
         self.running, self.waiting = [], []
         self.store = []                                             # S29: used longest ago first
-        self.now = None
+        self.flying = []
 
     def load(self):
         return len(self.running) + len(self.waiting)
@@ -87,6 +89,8 @@ class Replica:
         self.waiting.insert(0, request)
 
     def tokens_of(self, request, cache, budget):                    # S9
+        if request.will_sample:                                     # S37
+            return 0
         n = len(request.known) - cache + (self.o["draft"] if request.drafting else 0)
         if self.o["chunk"]:
             n = min(n, self.o["chunk"])
@@ -95,14 +99,17 @@ class Replica:
     def put(self, request, n, it):
         if request.begin is None:
             request.begin = it["start"]
-        positions = range(request.cache, request.cache + n)
+        cache = request.cache + sum(request.under_way)
+        positions = range(cache, cache + n)
         drafts = n - 1 if request.drafting else 0
         it["recomputed_tokens"] += len(request.seen.intersection(positions))
         it["attended_pairs"] += sum(position + 1 for position in positions)
-        it["twice_area"] += int(2 * (n * request.cache + (Fraction(n * n, 2) if n > 1 else 1)))      # S33
-        samples = request.cache + n >= len(request.known)
+        it["twice_area"] += int(2 * (n * cache + (Fraction(n * n, 2) if n > 1 else 1)))      # S33
+        samples = cache + n >= len(request.known)
+        request.will_sample = samples
+        request.under_way.append(n)
         it["logits"] += (1 + drafts) if samples else 0
-        it["sequences"].append({"request": request.index, "new": n, "cached": request.cache, "drafts": drafts,
+        it["sequences"].append({"request": request.index, "new": n, "cached": cache, "drafts": drafts,
                                 "samples": samples, "decodes": request.drafting})
 
     def begin(self, start, number):
@@ -110,25 +117,37 @@ class Replica:
         it.update(number=number, replica=self.number, start=start, sequences=[])
         budget, turn = self.o["token_budget"], 0
         # S9: the running ones in order.
-        while turn < len(self.running) and budget > 0:
+        stuck = False
+        while turn < len(self.running) and budget > 0 and len(it["sequences"]) < self.o["max_sequences"]:
             request = self.running[turn]
-            n = self.tokens_of(request, request.cache, budget)
-            fits = self.take_blocks(request, request.cache + n)
-            while not fits:
+            cache = request.cache + sum(request.under_way)
+            n = self.tokens_of(request, cache, budget)
+            if not n:
+                turn += 1
+                continue
+            fits = self.take_blocks(request, cache + n)
+            if not fits:                                            # S38
+                gives, room = [], len(self.free) + len(request.blocks)
+                while room < math.ceil(Fraction(cache + n, self.o["block"])) and len(self.running) - len(gives) > turn:
+                    gives.append(self.running[-1 - len(gives)])
+                    room += len(gives[-1].blocks)
+                stuck = any(other.under_way for other in gives) or request in gives and self.flying
+            while not fits and not stuck:
                 if self.o["preempt"] == "refuse":
                     return None
                 victim = self.running.pop()
                 self.give_up(victim, it)
                 if victim is request:
                     break
-                fits = self.take_blocks(request, request.cache + n)
+                fits = self.take_blocks(request, cache + n)
             if not fits:
                 break
             self.put(request, n, it)
             budget -= n
             turn += 1
         # S10
-        while not it["preemptions"] and self.waiting and len(self.running) < self.o["max_sequences"] and budget > 0:
+        while (not it["preemptions"] and not stuck and self.waiting and budget > 0 and len(it["sequences"]) < self.o["max_sequences"]
+               and len(self.running) < self.o["max_sequences"] * self.o["stages"]):
             request = self.waiting[0]
             names = [] if request.host is not None or request.sent else self.stored(request)
             cache = max(request.cached, len(names) * self.o["prefix_block"])
@@ -153,13 +172,17 @@ class Replica:
         it["blocks"] = sum(len(request.blocks) for request in self.running)
         for key, of in [("new_tokens", "new"), ("cached_tokens", "cached"), ("drafts", "drafts"), ("sampling", "samples")]:
             it[key] = sum(int(sequence[of]) for sequence in it["sequences"])
-        self.now = it
+        if it["sequences"]:
+            self.flying.append(it)
         return it
 
-    def finish(self, time, done):
+    def finish(self, it, time, done):
+        if it["sequences"]:
+            assert self.flying.pop(0) is it
         by_index = {request.index: request for request in self.running}
-        for sequence in self.now["sequences"]:
+        for sequence in it["sequences"]:
             request = by_index[sequence["request"]]
+            assert request.under_way.pop(0) == sequence["new"]
             request.offered += sequence["drafts"]
             accepted = math.floor(self.o["acceptance"] * request.offered) - request.taken      # S17
             request.taken += accepted
@@ -170,6 +193,7 @@ class Replica:
             self.touch([name for i, name in enumerate(request.names)
                         if before < (i + 1) * size <= min(request.cache, request.prompt)])
             if sequence["samples"]:
+                request.will_sample = False
                 if request.first is None:
                     request.first = time
                 for _ in range(1 + accepted):
@@ -184,7 +208,6 @@ class Replica:
                 request.blocks = []
                 self.running.remove(request)
                 done.append(request)
-        self.now = None
 
 
 def name_of(it, replicas):                                          # S24
@@ -210,27 +233,27 @@ def serve(requests, o):
     decoders = replicas[o["prefill_replicas"]:]
     pools = [pool for pool in [replicas[:o["prefill_replicas"]], decoders] if pool]
     groups = pools if o["lock_step"] else [[replica] for replica in replicas]                    # S22, S32
-    # S21, S31: ends are 0, arrivals 1, caches 2, begins come after
+    # S21, S31: ends are 0, arrivals 1, caches 2, begins come after; S36: 3 is a first stage that becomes free
     events = [(request.arrival, 1, request.index) for request in requests]
     heapq.heapify(events)
-    busy = [False] * len(groups)
+    flying = [[] for _ in groups]
+    free = [[0] * o["stages"] for _ in groups]
     steps, done, arrived = [], [], 0
     while events:
         time = events[0][0]
         while events and events[0][0] == time:
             _, kind, which = heapq.heappop(events)
             if kind == 0:
-                busy[which] = False
-                for replica in groups[which]:
+                for replica, it in zip(groups[which], flying[which].pop(0)):
                     ready = []
-                    replica.finish(time, ready)
+                    replica.finish(it, time, ready)
                     for request in ready:
                         if request.generated() == request.output:
                             done.append(request)
                         else:
                             lasts = math.floor((o["send_time"] + request.prompt * o["send_token_time"]) * 1e9 + 0.5)
                             heapq.heappush(events, (time + lasts, 2, request.index))
-            else:                                                   # S20, S31
+            elif kind < 3:                                          # S20, S31
                 pool = pools[0] if kind == 1 else decoders
                 place = which if kind == 1 else arrived
                 arrived += kind == 2
@@ -238,19 +261,25 @@ def serve(requests, o):
                 target.waiting.append(requests[which])
                 requests[which].sent = kind == 2
         for g, group in enumerate(groups):
-            if busy[g] or not any(replica.load() for replica in group):
-                continue
-            its = [replica.begin(time, len(steps)) for replica in group]
-            if None in its:
-                return None
-            # S11, S22
-            lasts = max(o["iteration_time"] + it["new_tokens"] * o["token_time"] + it["cached_tokens"] * o["cached_time"] + roofline(it, o) for it in its)
-            duration = math.floor(lasts * 1e9 + 0.5)
-            for it in its:
-                it["duration"] = duration
-            steps.append(its)
-            busy[g] = True
-            heapq.heappush(events, (time + duration, 0, g))
+            # S36
+            while free[g][0] <= time and len(flying[g]) < o["stages"] and any(replica.load() for replica in group):
+                its = [replica.begin(time, len(steps)) for replica in group]
+                if None in its:
+                    return None
+                if not any(it["sequences"] for it in its):
+                    break
+                # S11, S22, S39
+                lasts = max(o["iteration_time"] + it["new_tokens"] * o["token_time"] + it["cached_tokens"] * o["cached_time"] + roofline(it, o) for it in its)
+                last, at = max(time, free[g][-1]), time
+                for stage in range(o["stages"]):
+                    at = max(at, free[g][stage]) + math.floor(lasts * 1e9 + 0.5)
+                    free[g][stage] = at
+                for it in its:
+                    it["duration"], it["busy"] = at - time, at - last
+                steps.append(its)
+                flying[g].append(its)
+                heapq.heappush(events, (at, 0, g))
+                heapq.heappush(events, (free[g][0], 3, g))
     return steps, done
 
 
@@ -282,7 +311,8 @@ def report_of(steps, done, o):                                      # S25 to S27
     return {
         "requests": len(done), "replicas": o["replicas"], "prefill_replicas": o["prefill_replicas"], "steps": len(steps),
         "iterations": sum(1 for it in its if it["sequences"]),
-        "span_s": span, "busy_s": sum(step[0]["duration"] for step in steps),
+        "span_s": span, "busy_s": sum(step[0]["busy"] for step in steps), "stages": o["stages"],
+        "mean_in_flight": thousandths(sum(step[0]["duration"] for step in steps), sum(step[0]["busy"] for step in steps)),
         "prompt_tokens": sum(r.prompt for r in done), "output_tokens": sum(r.output for r in done),
         "computed_tokens": total("new_tokens"), "recomputed_tokens": total("recomputed_tokens"),
         "loaded_tokens": total("loaded_tokens"), "cached_tokens_read": total("cached_tokens"),
@@ -309,7 +339,7 @@ def normalize(value, key=""):
         return [normalize(v) for v in value]
     if value is None or isinstance(value, (bool, str)):
         return value
-    if key.endswith("_per_s") or key == "mean_blocks":
+    if key.endswith("_per_s") or key in ("mean_blocks", "mean_in_flight"):
         return str(Decimal(value).normalize() + 0)
     if key.endswith("_s"):
         nanoseconds = Decimal(value) * 10**9
@@ -333,12 +363,15 @@ def draw(rng):
         "replicas": rng.choice([1, 1, 1, 2, 3]), "deal": "round-robin", "lock_step": False,
         "iteration_time": rng.choice([0.0, 1e-3, 12.5e-3]), "token_time": rng.choice([0.0, 20e-6]), "cached_time": rng.choice([0.0, 3e-9]),
     }
+    o["stages"] = rng.choice([1, 1, 2, 3, 4])
     o.update(prefill_replicas=rng.choice([0, 0, 1, 2]), send_time=0.0, send_token_time=0.0)
     flags = []
     if o["prefill_replicas"]:
         o["send_time"], o["send_token_time"] = rng.choice([0.0, 2e-3]), rng.choice([0.0, 3e-6])
         flags += [f"--prefill-replicas={o['prefill_replicas']}", f"--send-time={o['send_time'] * 1e3:g}ms",
                   f"--send-token-time={o['send_token_time'] * 1e6:g}us"]
+    if o["stages"] > 1:
+        flags.append(f"--stages={o['stages']}")
     if o["draft"]:
         text = rng.choice(["0", "0.5", "0.7", "1", "0.333"])
         o["acceptance"] = Fraction(text)
@@ -424,12 +457,13 @@ def main():
         theirs = json.loads(run.stdout, parse_float=Decimal)
         listed = normalize(theirs.pop("listed"))
         ours = report_of(steps, done, o)
-        for key in ["output_tokens_per_s", "requests_per_s", "mean_blocks"]:
+        for key in ["output_tokens_per_s", "requests_per_s", "mean_blocks", "mean_in_flight"]:
             ours[key] = plain(ours[key])
         theirs = normalize(theirs)
         assert theirs == ours, (command, {k: (theirs.get(k), ours.get(k)) for k in {*theirs, *ours} if theirs.get(k) != ours.get(k)})
         its = [it for step in steps for it in step]
         for it in its:
+            del it["busy"]
             it["name"], it["start_s"], it["duration_s"] = name_of(it, o["prefill_replicas"] + o["replicas"]), it.pop("start"), it.pop("duration")
         for mine, other in zip(its, listed):
             assert mine == other, (command, {k: (other.get(k), mine.get(k)) for k in {*mine, *other} if other.get(k) != mine.get(k)})
