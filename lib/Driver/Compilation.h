@@ -80,6 +80,8 @@ bool runSearch(const DriverOptions &options);
 /// `--prove`: compiles the job with a small mesh, runs it on tiny sizes, and prints what was proved. False after
 /// errors.
 bool runProof(const DriverOptions &options);
+/// For `--prove` of a job that serves requests: units of a few sequences, with so many tokens, or a multiple, in those of prefill.
+std::shared_ptr<const ServedUnits> makeUnitsToProve(int64_t tokens);
 /// `stagec import`: writes the program of a published configuration. False after errors.
 bool runImport(const ImportCommand &command, Compilation &c);
 /// The job, whose front end has run, and the one that has prefilled its caches, on ranks of their own, as far as the user asks. False

@@ -33,6 +33,11 @@ bool stage::loadFiles(SourceFiles &input, const DriverOptions &options) {
 /// A job that serves requests has some, and no other job has.
 static bool bindRequests(Compilation &c, const DriverOptions &options) {
   bool serves = c.job->inference && c.job->inference->servesRequests;
+  if (serves && options.prove) {
+    int64_t numRanks = c.job->strategy.getNumRanks() / c.job->strategy.getNumStages();
+    sema::serveRequests(*c.job, makeUnitsToProve(std::max<int64_t>(numRanks, 2)), c.binding);
+    return true;
+  }
   if (serves != bool(options.served)) {
     c.diags.report(c.job->stepRange.Start, serves ? diag::RequestsMissing : diag::StepServesNone).range(c.job->stepRange);
     return false;

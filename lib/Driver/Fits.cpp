@@ -241,7 +241,7 @@ private:
   /// Of a job that serves requests: the cache that it can have.
   bool searchBlocks() {
     DriverOptions own = options;
-    if (!settleStages(own))
+    if (!settleServer(own))
       return false;
     std::unique_ptr<UnitTimes> times;
     if (own.requests->usesModel && !(times = UnitTimes::create(own)))

@@ -38,6 +38,8 @@ struct ServeCommand {
   SimulationOptions options;
   /// Seconds that a stage takes for an iteration: so many, and so many for each token, and for each cached token before them.
   double iterationTime = 0, tokenTime = 0, cachedTime = 0;
+  /// Of a job whose attention decodes in another way (LangRef R21.7): an iteration of prompts and of requests that decode is two units.
+  bool decodesApart = false;
   Roofline roofline; ///< And what its costs take.
   bool usesModel = false; ///< The costs are those of the job that serves the requests; of the roofline only the rates are said.
   /// The iterations that are listed, from the first to before the last; none: no list is asked for.

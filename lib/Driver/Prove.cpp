@@ -18,8 +18,10 @@
 //===----------------------------------------------------------------------===//
 #include "Compilation.h"
 #include "stage/Driver/Diagnostics.h"
+#include "stage/IR/PackedUnits.h"
 #include "stage/IRGen/IRGen.h"
 #include "stage/Interp/Prove.h"
+#include "stage/Schedule/InferenceSymbols.h"
 #include "stage/Sema/InferenceWords.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -53,10 +55,6 @@ public:
       return true;
     if (!runMiddle(job, quiet) || !makeReport(job))
       return false;
-    if (job.job->inference && job.job->inference->isPacked()) {
-      job.diags.report(job.job->stepRange.Start, diag::ProofOfLengths).range(job.job->stepRange);
-      return false;
-    }
     options.namesConstants = options.allEquallyFast = true;
     split = job.graph->pipeline.split;
     kindsOfCuts = listKindsOfCuts(*job.graph);
@@ -219,6 +217,8 @@ private:
   void shrinkSequences(const sema::BoundInference &inference) {
     Compilation c(llvm::nulls());
     int64_t length = runFrontEnd(c, options) ? 2 * c.graph->mesh.getNumRanks() / stages : inference.getRoom();
+    if (inference.servesRequests)
+      return;
     DriverOptions trial = options;
     trial.sequenceLength = std::max<int64_t>(length, 8);
     if ((inference.length && inference.length <= trial.sequenceLength) || isGiven("S") || !accept(trial))
@@ -256,6 +256,8 @@ static std::vector<std::string> listFixed(const Compilation &c, llvm::ArrayRef<s
     for (llvm::StringRef name : sema::inferredDims)
       fixed.push_back(name.str());
     fixed.push_back(sema::sequenceDim.str());
+    if (c.job->inference->isPacked()) // one row
+      fixed.push_back(sequencesSymbol.str());
   }
   for (auto &op : c.graph->getForward()) // a count that is cut becomes a number, and its symbols what they are elsewhere
     if (!op->cases.getRuns().empty())
@@ -405,6 +407,10 @@ bool stage::runProof(const DriverOptions &options) {
     return false;
   noteChanges(inPasses, c.graph->binding, small.notes, larger);
   adoptSizes(*reference, *c.graph);
+  const ServedUnits *served = c.job->inference ? c.job->inference->served.get() : nullptr;
+  if (served) // windows, say, are others than they were
+    for (Graph *graph : {reference.get(), c.graph.get()})
+      bindPackedUnits(*graph, *served);
   std::unique_ptr<Graph> whole;
   if (c.job->inference && (c.job->inference->length || !c.job->inference->begin)) { // else nobody knows what the caches hold
     c.job->inference->isWhole = true;
@@ -413,7 +419,7 @@ bool stage::runProof(const DriverOptions &options) {
       return false;
     adoptSizes(*whole, *c.graph);
   }
-  std::optional<Proof> proof = prove(*reference, *c.graph, c.program.get(), c.diags, options.traces.steps, whole.get());
+  std::optional<Proof> proof = prove(*reference, *c.graph, c.program.get(), c.diags, options.traces.steps, whole.get(), served);
   if (!proof)
     return false;
   if (!small.notes.empty())

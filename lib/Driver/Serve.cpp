@@ -96,9 +96,18 @@ static PackedUnit makeUnit(const Iteration &iteration) {
   unit.name = getName(iteration, /*showReplica=*/false);
   unit.decodes = llvm::all_of(iteration.sequences, [](const Sequence &sequence) { return sequence.decodes; });
   for (const Sequence &sequence : iteration.sequences)
-    unit.sequences.push_back({sequence.newTokens, sequence.cachedTokens});
-  unit.sampled = iteration.logits;
+    unit.sequences.push_back({sequence.newTokens, sequence.cachedTokens, sequence.samples ? 1 + sequence.drafts : 0, sequence.request});
   return unit;
+}
+
+/// What the model runs of an iteration: all at once, or first the prompts and then those that decode.
+static std::vector<PackedUnit> listUnits(const ServeCommand &command, const Iteration &iteration) {
+  Iteration prompts = iteration, decodes = iteration;
+  llvm::erase_if(prompts.sequences, [](const Sequence &sequence) { return sequence.decodes; });
+  llvm::erase_if(decodes.sequences, [](const Sequence &sequence) { return !sequence.decodes; });
+  if (!command.decodesApart || prompts.sequences.empty() || decodes.sequences.empty())
+    return {makeUnit(iteration)};
+  return {makeUnit(prompts), makeUnit(decodes)};
 }
 
 /// The iterations that are asked for, and the room of the caches: all blocks, or, where there is no limit, the most that are held.
@@ -110,7 +119,7 @@ static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command,
     diags.report(SMLoc(), diag::TooManyIterations) << last - first << maxIterations;
     return nullptr;
   }
-  served.list.forEach([&](const Iteration &iteration) { result->units.push_back(makeUnit(iteration)); });
+  served.list.forEach([&](const Iteration &iteration) { llvm::append_range(result->units, listUnits(command, iteration)); });
   const BatchingOptions &batching = command.options.batching;
   int64_t blocks = batching.cacheBlocks ? batching.cacheBlocks : served.mostBlocks;
   if (__builtin_mul_overflow(blocks, batching.block, &result->room)) {
@@ -129,8 +138,12 @@ std::shared_ptr<const ServedUnits> stage::serveJob(const ServeCommand &command, 
   auto lasts = [&](const Iteration &iteration, unsigned stage) {
     if (!times)
       return command.roofline.getSeconds(iteration);
-    if (stage == 0)
-      ofStages = times->getSeconds(makeUnit(iteration));
+    if (stage == 0) {
+      ofStages.assign(command.options.batching.stages, 0);
+      for (const PackedUnit &unit : listUnits(command, iteration))
+        for (auto [sum, seconds] : llvm::zip(ofStages, times->getSeconds(unit)))
+          sum += seconds;
+    }
     return ofStages[stage];
   };
   return serve(command, served, diags, lasts) ? makeUnits(command, served, diags) : nullptr;
@@ -140,7 +153,7 @@ ServedFile stage::keepIterations(const ServeCommand &command) {
   return ServedFile(command, command.window ? std::min(command.window->second, command.window->first + maxIterations) : maxIterations);
 }
 
-bool stage::settleStages(DriverOptions &options) {
+bool stage::settleServer(DriverOptions &options) {
   Compilation c;
   c.diags.setShowWarnings(false); // they are said when the job is compiled with its iterations
   c.diags.setLibrary(options.stdlibDir);
@@ -150,12 +163,13 @@ bool stage::settleStages(DriverOptions &options) {
   if (!job)
     return false;
   options.requests->options.batching.stages = unsigned(job->strategy.getNumStages());
+  options.requests->decodesApart = attendsInAnotherWay(options, job->strategy.getNumRanks());
   return true;
 }
 
 bool stage::runRequests(Compilation &c, const DriverOptions &asked) {
   DriverOptions options = asked;
-  if (!settleStages(options))
+  if (!settleServer(options))
     return false;
   const ServeCommand &command = *options.requests;
   ServedFile served = keepIterations(command);

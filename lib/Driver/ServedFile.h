@@ -31,9 +31,9 @@ struct ServedFile : ServingObserver {
 
 class UnitTimes;
 
-/// Finds on how many stages of a pipeline the job runs that serves the requests, which says how many iterations are in flight. False after
-/// errors of the job.
-bool settleStages(DriverOptions &options);
+/// Finds on how many stages of a pipeline the job runs that serves the requests, which says how many iterations are in flight, and whether it
+/// decodes in another way. False after errors of the job.
+bool settleServer(DriverOptions &options);
 /// Keeps the iterations that become units of a job.
 ServedFile keepIterations(const ServeCommand &command);
 /// Goes through the requests of a job; its units. Iterations last as long as `times` says, null: as the command does. Null after

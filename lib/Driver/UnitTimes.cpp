@@ -1,8 +1,9 @@
 //===- UnitTimes.cpp - how long iterations of a job take ------------------===//
 #include "UnitTimes.h"
 #include "stage/IR/Costs.h"
-#include "stage/IRGen/IRGen.h"
+#include "stage/IR/PackedUnits.h"
 #include "llvm/Support/ErrorHandling.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
 
@@ -10,7 +11,7 @@ using namespace stage;
 static std::shared_ptr<const ServedUnits> makeProbe(const BatchingOptions &batching) {
   auto probe = std::make_shared<ServedUnits>();
   int64_t tokens = batching.chunk ? std::min(batching.chunk, batching.tokenBudget) : batching.tokenBudget;
-  probe->units = {{"prompt", /*decodes=*/false, {{tokens, 0}}, 1}, {"step", /*decodes=*/true, {{1, tokens}}, 1}};
+  probe->units = {{"prompt", /*decodes=*/false, {{tokens, 0, 1}}}, {"step", /*decodes=*/true, {{1, tokens, 1}}}};
   probe->room = tokens + 1;
   probe->sequences = batching.maxSequences;
   return probe;
@@ -71,4 +72,32 @@ std::vector<double> UnitTimes::getSeconds(const PackedUnit &unit) const {
     });
   }
   return ofStages;
+}
+
+/// FLOPs of all ops with a mask, where a unit takes one position of a sequence, as its kind does.
+static double countAttention(Compilation &c, bool decodes) {
+  constexpr int64_t cached = 1000; // more than any term that does not grow with them
+  PackedUnit unit{"", decodes, {{1, cached, 1}}};
+  const Graph &graph = *c.graph;
+  SizeBinding binding = graph.binding;
+  for (auto &[symbol, value] : bindPackedUnit(graph, unit))
+    binding.bind(symbol, value);
+  Size flops = graph.sizes.zero();
+  for (const StageProgram &stage : c.program->stages)
+    forEachOp(stage.find(decodes ? PhaseKind::Decode : PhaseKind::Forward, 0)->items, [&](Op &op, int64_t times) {
+      if (getLocalMaskArea(graph, op))
+        flops = flops + getLocalCost(graph, op).flops.getTotal() * times;
+    });
+  double most = 0;
+  forEachCoordinates(graph, getCoordinateAxes(graph.mesh, flops), binding, [&] { most = std::max(most, evaluateOrFail(flops, binding)); });
+  return most;
+}
+
+bool stage::attendsInAnotherWay(const DriverOptions &options, int64_t numRanks) {
+  Compilation c(llvm::nulls());
+  DriverOptions probe = options;
+  probe.served = makeUnitsToProve(std::max<int64_t>(numRanks, 2));
+  probe.emit = EmitKind::None;
+  probe.passes = {};
+  return runFrontEnd(c, probe) && runMiddle(c, probe) && countAttention(c, false) != countAttention(c, true);
 }

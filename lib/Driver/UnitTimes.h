@@ -10,6 +10,8 @@
 // for these expressions, which are evaluated for every iteration; then it is compiled with its
 // iterations.
 //
+// Where an iteration is two units, as latent attention decodes in another way, it lasts as long as both.
+//
 // Limits: communication takes no time, nor what is copied; ops do not overlap, but what the
 // whole iteration computes with all that it reads (Williams et al., Roofline, CACM 2009).
 //
@@ -41,6 +43,10 @@ private:
   std::vector<Cost> ofPrompts, ofSteps; ///< Per stage.
   Roofline roofline;
 };
+
+/// Whether attention costs something else in a decode step than in a prefill of the same positions, as latent attention does. False also
+/// for a job that has errors, for whoever compiles it to report.
+bool attendsInAnotherWay(const DriverOptions &options, int64_t numRanks);
 
 } // namespace stage
 

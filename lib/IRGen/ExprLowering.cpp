@@ -406,9 +406,17 @@ std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &ex
     graph.obligations.add(Obligations::Kind::Positive, *begin + 1, Size(), range->loc(),
                           "the begin of a slice from 0 on, plus 1");
     graph.obligations.add(Obligations::Kind::Positive, *end - *begin, Size(), range->loc(), "the size of a slice");
-    graph.obligations.add(Obligations::Kind::AtMost, *end, value->type.shape[d].size, range->loc(),
-                          "the end of a slice within the dim");
     Extent extent{begin->isConstant(0) ? static_cast<const Dim *>(endValue->getTag()) : nullptr, *end - *begin};
+    // Of several sequences in a row each begins with the first position of a table.
+    const Dim *whole = value->type.shape[d].dim;
+    bool isPacked = extent.dim && extent.dim->isPacked && !(whole && whole->isPacked);
+    Size last = isPacked ? graph.sizes.constant(job.inference->served->getLongest()) : *end;
+    graph.obligations.add(Obligations::Kind::AtMost, last, value->type.shape[d].size, range->loc(),
+                          "the end of a slice within the dim");
+    // Positions of a table, by those of a sequence that goes on: there must be one for the last.
+    if (extent.dim && extent.dim->origin && !isPacked)
+      graph.obligations.add(Obligations::Kind::AtMost, graph.sizes.symbol(sema::roomDim), value->type.shape[d].size,
+                            range->loc(), "the positions of a sequence at its end");
     if (begin->isConstant(0) && *end == value->type.shape[d].size) {
       // All of it: the same index, which may be split as it is.
       result.indices.push_back(index);
@@ -416,15 +424,6 @@ std::optional<sema::CTValue> ModuleLowering::lowerSlice(const ast::IndexExpr &ex
       subscripts.push_back(position(index));
       continue;
     }
-    if (extent.dim && extent.dim->isPacked) {
-      diags.report(range->loc(), diag::NotSupportedYet).range(range->range)
-          << "positions of a table in units of several sequences, each of which begins with the first";
-      return std::nullopt;
-    }
-    // Positions of a table, by those of a sequence that goes on: there must be one for the last.
-    if (extent.dim && extent.dim->origin)
-      graph.obligations.add(Obligations::Kind::AtMost, graph.sizes.symbol(sema::roomDim), value->type.shape[d].size,
-                            range->loc(), "the positions of a sequence at its end");
     unsigned own = def.indices.size();
     def.indices.push_back({"s" + std::to_string(d)});
     extents.push_back(extent);

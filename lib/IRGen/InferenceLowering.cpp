@@ -412,6 +412,8 @@ Extent ModuleLowering::getPackedWindow(Size size) {
 std::vector<Unit> stage::listUnits(const sema::BoundJob &job, const Graph &graph, const UnitBindings &ofSteps,
                                    Environments &environments) {
   const sema::BoundInference &inference = *job.inference;
+  if (inference.served && inference.isWhole)
+    return listWholeUnits(*inference.served, environments);
   if (inference.isPacked())
     return listPackedUnits(*inference.served, graph, ofSteps, environments);
   std::vector<Unit> units;

@@ -183,6 +183,8 @@ std::vector<Unit> listUnits(const sema::BoundJob &job, const Graph &graph, const
 bool packSequences(Graph &graph, const sema::BoundInference &inference, DiagnosticEngine &diags);
 /// The units of a job that serves requests.
 std::vector<Unit> listPackedUnits(const ServedUnits &served, const Graph &graph, const UnitBindings &ofSteps, Environments &environments);
+/// For proofs: of each unit, for each of its sequences, one that goes over all positions that this one has then.
+std::vector<Unit> listWholeUnits(const ServedUnits &served, Environments &environments);
 
 /// Writes mesh and rules of the strategy and the schedule into the graph. False after errors.
 void lowerMesh(Graph &graph, const sema::BoundJob &job);

@@ -20,45 +20,21 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
+#include "stage/IR/PackedUnits.h"
 #include "stage/IR/Packing.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/IRGen/IRGen.h"
+#include "stage/Schedule/InferenceSymbols.h"
 #include "stage/Sema/InferenceWords.h"
 #include "llvm/Support/ErrorHandling.h"
 
 using namespace stage;
 
-/// Lengths of requests are below 2^27 (maxTokens of stage/Serving/Requests.h), so that products of two are no problem.
 static int64_t countOrFail(Size size, const SizeBinding &binding) {
   SizeValue value = evaluateCount(size, binding);
   if (!value)
     llvm::report_fatal_error(llvm::Twine("a sum over sequences has no value: ") + size.str());
   return int64_t(value.value.num);
-}
-
-UnitBindings stage::bindPackedUnit(const Graph &graph, const PackedUnit &unit) {
-  llvm::StringRef length = unit.decodes ? sema::stepDim : sema::sequenceDim, other = unit.decodes ? sema::sequenceDim : sema::stepDim;
-  UnitBindings bindings{{length.str(), unit.countTaken()}, {sema::contextDim.str(), unit.countContext()}};
-  // In decode steps all positions are wanted.
-  if (!unit.decodes)
-    bindings.emplace_back(sema::sampledDim.str(), unit.sampled);
-  llvm::SmallVector<std::pair<const SequenceSum *, int64_t>, 4> totals;
-  for (const SequenceSum &sum : graph.sums)
-    if (!llvm::is_contained(collectSymbols(sum.ofSeveral), other))
-      totals.emplace_back(&sum, 0);
-  SizeBinding own = graph.binding;
-  for (const SequencePart &part : unit.sequences) {
-    own.bind(length, part.taken);
-    own.bind(sema::contextDim, part.cached + part.taken);
-    for (auto &[sum, total] : totals) {
-      int64_t count = countOrFail(part.taken == 1 ? sum->ofOne : sum->ofSeveral, own);
-      own.bind(sum->symbol, count);
-      total += count;
-    }
-  }
-  for (auto &[sum, total] : totals)
-    bindings.emplace_back(sum->symbol, total);
-  return bindings;
 }
 
 /// What is decided by sizes is decided by those of the first unit of each kind. Parameters stand in forward, also where no unit runs it.
@@ -112,5 +88,17 @@ std::vector<Unit> stage::listPackedUnits(const ServedUnits &served, const Graph 
     unit.environment = environments.add(std::move(bindings));
     units.push_back(unit);
   }
+  return units;
+}
+
+std::vector<Unit> stage::listWholeUnits(const ServedUnits &served, Environments &environments) {
+  std::vector<Unit> units;
+  for (const PackedUnit &packed : served.units)
+    for (const SequencePart &part : packed.sequences) {
+      Unit unit;
+      unit.microbatch = units.size();
+      unit.environment = environments.add({{batchSymbol.str(), part.sequence}, {sema::sequenceDim.str(), part.cached + part.taken}});
+      units.push_back(unit);
+    }
   return units;
 }

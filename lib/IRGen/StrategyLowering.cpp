@@ -531,7 +531,7 @@ private:
     PipelineInfo &info = graph.pipeline;
     std::vector<Unit> units = listUnits(job, graph, padDecodeSteps(), info.environments);
     graph.microbatches = units.size();
-    if (job.inference->servesRequests)
+    if (job.inference->servesRequests && !job.inference->isWhole)
       for (const PackedUnit &unit : job.inference->served->units)
         info.unitNames.push_back(unit.name);
     info.units.assign(info.axis ? graph.mesh[*info.axis].size : 1, units);

@@ -136,9 +136,9 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
 
 /// What the units so far have left in it. At first that is nothing, of a state zeros, where a unit goes forward: sequences begin
 /// with it. Positions that nobody has appended are drawn, so that who reads them is found. Decode steps go on with what others have left, so that it is drawn. Null if it cannot be split evenly.
-TensorRef &OpRunner::getCache(const Value *cache, const Step &step, int64_t rank, RankMemory &memory) {
+TensorRef &OpRunner::getCache(const Value *cache, const Step &step, int64_t rank, RankMemory &memory, std::optional<int64_t> sequence) {
   const Op &op = *cache->getOp();
-  int64_t entry = op.entry ? pieces.getSize(op.entry).value_or(0) : 0;
+  int64_t entry = sequence ? *sequence : op.entry ? pieces.getSize(op.entry).value_or(0) : 0;
   TensorRef &content = memory.caches[{cache, getIteration(cache, step.frame), entry}];
   bool isNew = !content;
   if (isNew)
@@ -390,34 +390,41 @@ static Tensor cut(const Tensor &tensor, unsigned dim, int64_t begin, int64_t cou
 }
 
 /// The last positions of the result are those of what is appended; the cache has more of them, which come later.
+std::optional<Tensor> OpRunner::appendTo(TensorRef &content, const Tensor &added, unsigned dim, int64_t numAll, bool isRolling) {
+  int64_t numAdded = added.dims[dim].size(), room = content->dims[dim].size();
+  if (isRolling) {
+    // What was kept, and what is new behind it.
+    Tensor both = concatenate(*content, added, dim);
+    content = std::make_shared<Tensor>(cut(both, dim, numAdded, room));
+    return cut(both, dim, room + numAdded - numAll, numAll);
+  }
+  Tensor last = added;
+  for (int64_t &position : last.dims[dim])
+    position += numAll - numAdded;
+  auto after = std::make_shared<Tensor>(*content);
+  if (!insert(*after, last))
+    return std::nullopt;
+  llvm::SmallVector<Positions, 4> dims = added.dims;
+  dims[dim] = allPositions(numAll);
+  content = after;
+  return extract(*after, dims);
+}
+
 std::optional<Fault> OpRunner::runAppend(const Step &step, int64_t rank, RankMemory &memory) {
   const Op &op = *step.op;
+  if (const PackedUnit *unit = sources.findPackedUnit(step.microbatch))
+    return appendBySequence(*unit, step, rank, memory);
   std::optional<Fault> fault;
-  TensorRef before = read(op.getOperand(0), step, rank, memory, fault);
+  read(op.getOperand(0), step, rank, memory, fault);
   TensorRef added = fault ? nullptr : read(op.getOperand(1), step, rank, memory, fault);
   if (fault)
     return fault;
   auto dims = pieces.getPositions(op.getResult()->type, op.getResult()->sharding, rank);
   if (!dims || added->dims[op.dim].size() > (*dims)[op.dim].size())
     return makeFault(&op, op.getResult(), "has fewer positions than are appended");
-  int64_t numAdded = added->dims[op.dim].size(), numAll = (*dims)[op.dim].size(), room = before->dims[op.dim].size();
-  std::shared_ptr<Tensor> after;
-  std::optional<Tensor> all;
-  if (op.isRolling) {
-    // What was kept, and what is new behind it.
-    Tensor both = concatenate(*before, *added, op.dim);
-    after = std::make_shared<Tensor>(cut(both, op.dim, numAdded, room));
-    all = cut(both, op.dim, room + numAdded - numAll, numAll);
-  } else {
-    Tensor last = *added;
-    for (int64_t &position : last.dims[op.dim])
-      position += numAll - numAdded;
-    after = std::make_shared<Tensor>(*before);
-    all = insert(*after, last) ? extract(*after, *dims) : std::nullopt;
-  }
+  std::optional<Tensor> all = appendTo(getCache(op.getOperand(0), step, rank, memory), *added, op.dim, (*dims)[op.dim].size(), op.isRolling);
   if (!all)
     return makeFault(&op, op.getOperand(1), "is another piece than the cache to which it is appended");
-  getCache(op.getOperand(0), step, rank, memory) = std::move(after);
   return store(op.getResult(), step.frame, step.microbatch, std::make_shared<Tensor>(std::move(*all)), rank, memory, &op);
 }
 

@@ -148,7 +148,16 @@ private:
   std::optional<Fault> runAddNorm(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runUpdate(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runWrite(const Step &step, int64_t rank, RankMemory &memory);
-  TensorRef &getCache(const Value *cache, const Step &step, int64_t rank, RankMemory &memory);
+  /// `sequence`: that of one of several sequences in a unit.
+  TensorRef &getCache(const Value *cache, const Step &step, int64_t rank, RankMemory &memory, std::optional<int64_t> sequence = std::nullopt);
+  /// Puts positions, counted from 0, behind those that a sequence had before, which is of as many, and gives the last `numAll`. Nothing if
+  /// they are another piece than the cache.
+  static std::optional<Tensor> appendTo(TensorRef &content, const Tensor &added, unsigned dim, int64_t numAll, bool isRolling);
+  // In units of several sequences (PackedRun.cpp).
+  bool worksBySequence(const Op &op) const;
+  std::optional<Fault> computeBySequence(const PackedUnit &unit, const Step &step, const Invocation &whole, llvm::ArrayRef<TensorRef> operands,
+                                         RankMemory &memory, std::vector<Tensor> &results);
+  std::optional<Fault> appendBySequence(const PackedUnit &unit, const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runAppend(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runSlice(const Step &step, int64_t rank, RankMemory &memory);
   /// The op whose backward `op` is, if that can be told from what it saved.

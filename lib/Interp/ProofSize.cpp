@@ -33,9 +33,9 @@ static std::vector<bool> findIterated(const OpDef &op) {
   return iterated;
 }
 
-bool stage::checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags) {
+bool stage::checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags, const ServedUnits *served) {
   for (auto &dim : graph.dims)
-    if (dim->isPacked) {
+    if (dim->isPacked && !served) {
       diags.report(dim->loc, diag::ProofOfRequests) << dim->name;
       return false;
     }

@@ -3,11 +3,13 @@
 #define STAGE_LIB_INTERP_PROOFSIZE_H
 
 #include "stage/IR/Program.h"
+#include "stage/Schedule/PackedUnit.h"
 
 namespace stage {
 
-/// Element by element a proof is slow: what would take minutes is refused, and reported.
-bool checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags);
+/// Element by element a proof is slow: what would take minutes is refused, and reported. So are units of several sequences of which nobody
+/// knows which (`served`).
+bool checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags, const ServedUnits *served = nullptr);
 
 } // namespace stage
 

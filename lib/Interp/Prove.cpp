@@ -21,10 +21,11 @@ namespace {
 class Prover {
 public:
   /// `before` has run the step before, if there is one.
-  Prover(Graph &referenceGraph, Graph &graph, const Program *program, DiagnosticEngine &diags, const Prover *before = nullptr)
+  Prover(Graph &referenceGraph, Graph &graph, const Program *program, DiagnosticEngine &diags, const Prover *before = nullptr,
+         const ServedUnits *served = nullptr)
       : referenceGraph(referenceGraph), graph(graph), program(program), diags(diags),
         scale(before ? before->scale : findScale(referenceGraph)),
-        referenceSources(referenceGraph, scale), sources(graph, scale),
+        served(served), referenceSources(referenceGraph, scale, served), sources(graph, scale, served),
         reference(referenceGraph, referenceSources), findings(graph) {
     referenceSources.adoptTiles(sources);
     adoptRouting();
@@ -60,7 +61,7 @@ public:
   bool runOnOneDevice() { return reference.run(diags) && runUnsharded() && compareWithReference(); }
 
   bool compareWithWhole(Graph &whole) {
-    std::optional<double> error = compareUncached(referenceGraph, reference, whole, scale, proof.numUncached, diags);
+    std::optional<double> error = compareUncached(referenceGraph, reference, whole, scale, served, proof.numUncached, diags);
     if (error)
       proof.maxError = std::max(proof.maxError, *error);
     return error.has_value();
@@ -444,6 +445,7 @@ private:
   const Program *program;
   DiagnosticEngine &diags;
   double scale;
+  const ServedUnits *served; ///< Of units of several sequences.
   Sources referenceSources, sources;
   Reference reference;
   RankMemory unsharded;
@@ -466,13 +468,13 @@ private:
 } // namespace
 
 std::optional<Proof> stage::prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags, unsigned steps,
-                                  Graph *whole) {
-  if (!checkSizes(reference, diags) || !checkSizes(graph, diags) || !checkProofSize(graph, program, diags))
+                                  Graph *whole, const ServedUnits *served) {
+  if (!checkSizes(reference, diags) || !checkSizes(graph, diags) || !checkProofSize(graph, program, diags, served))
     return std::nullopt;
   std::unique_ptr<Prover> before;
   Proof all;
   for (unsigned step = 0; step < steps; ++step) {
-    auto prover = std::make_unique<Prover>(reference, graph, program, diags, before.get());
+    auto prover = std::make_unique<Prover>(reference, graph, program, diags, before.get(), served);
     if (!prover->runOnOneDevice() || (whole && !prover->compareWithWhole(*whole)) ||
         (program && !Prover::runOnRanks(prover.get(), diags)))
       return std::nullopt;

@@ -1,11 +1,13 @@
 //===- Sources.cpp - what a proof starts from -----------------------------===//
 #include "Sources.h"
 #include "FormulaEvaluator.h"
+#include "Stretches.h"
 #include "stage/Schedule/InferenceSymbols.h"
 
 using namespace stage;
 
-Sources::Sources(const Graph &graph, double scale) : graph(graph), scale(scale), pieces(graph) {
+Sources::Sources(const Graph &graph, double scale, const ServedUnits *served)
+    : graph(graph), scale(scale), served(served), pieces(graph) {
   unsigned numParams = 0, numBuffers = 0, numCaches = 0, numInputs = 0, numRandom = 0;
   auto number = [&](Op &op) {
     if (op.kind == OpKind::Param) {
@@ -162,8 +164,29 @@ static void fill(Tensor &tensor, llvm::ArrayRef<uint64_t> key, double scale) {
   }
 }
 
+/// A row of positions of several sequences: an element has the number that its sequence and its position there give it.
+void Sources::fillPacked(Tensor &tensor, const TensorType &type, const PackedUnit &unit, uint64_t name, double range) const {
+  Stretches stretches(graph, unit);
+  forEachElement(tensor.dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
+    llvm::SmallVector<uint64_t, 8> words = {5, name, 0};
+    const SequencePart *part = nullptr;
+    for (size_t d = 0; d < local.size(); ++d) {
+      words.push_back(local[d]);
+      for (size_t i = 0; i < unit.sequences.size() && Stretches::isPacked(type.shape[d]); ++i)
+        if (Stretch stretch = stretches.get(*type.shape[d].dim, i); stretch.contains(local[d])) {
+          part = &unit.sequences[i];
+          words.back() = local[d] + stretch.getOrigin();
+        }
+    }
+    for (size_t d = 0; part && d < local.size(); ++d)
+      if (type.shape[d].size.getSymbol() == sequencesSymbol) // one row, of all of them
+        words[3 + d] += part->sequence;
+    tensor.data[linear] = range * (1.8 * drawUniform(words) - 0.8);
+  });
+}
+
 /// Units of inference that go on with the same sequences have the same tokens at the same positions of them.
-void Sources::fillByPosition(Tensor &tensor, const Op &input) const {
+void Sources::fillByPosition(Tensor &tensor, const Op &input, uint64_t microbatch) const {
   llvm::SmallVector<int64_t, 4> origins;
   for (const Extent &extent : input.getResult()->type.shape) {
     SizeValue origin = extent.dim && extent.dim->origin ? evaluate(extent.dim->origin, graph.binding) : SizeValue();
@@ -175,6 +198,10 @@ void Sources::fillByPosition(Tensor &tensor, const Op &input) const {
   for (char letter : input.name)
     name = hashWords({name, uint64_t(letter)});
   double range = isFloat(input.getResult()->type.dtype) ? scale : 1;
+  if (const PackedUnit *unit = findPackedUnit(microbatch)) {
+    fillPacked(tensor, input.getResult()->type, *unit, name, range);
+    return;
+  }
   forEachElement(tensor.dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
     llvm::SmallVector<uint64_t, 8> words = {5, name, 0};
     for (size_t d = 0; d < local.size(); ++d)
@@ -193,7 +220,7 @@ TensorRef Sources::draw(const Value *value, uint64_t instance) {
   const Op *op = value->getOp();
   uint64_t kind = op->kind == OpKind::Param ? 1 : op->kind == OpKind::Input ? 2 : op->kind == OpKind::Buffer ? 3 : 4;
   if (op->kind == OpKind::Input && !graph.training)
-    fillByPosition(*tensor, *op);
+    fillByPosition(*tensor, *op, instance);
   else
     fill(*tensor, {kind, getOrdinal(op), instance}, isFloat(value->type.dtype) ? scale : 1);
   if (!isFloat(value->type.dtype)) {

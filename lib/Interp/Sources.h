@@ -12,6 +12,7 @@
 #define STAGE_LIB_INTERP_SOURCES_H
 
 #include "Tiles.h"
+#include "stage/Schedule/PackedUnit.h"
 #include <map>
 #include <set>
 
@@ -19,8 +20,8 @@ namespace stage {
 
 class Sources {
 public:
-  /// Drawn numbers lie in (-0.8, 1) * scale.
-  explicit Sources(const Graph &graph, double scale = 1);
+  /// Drawn numbers lie in (-0.8, 1) * scale. `served`: the units of a graph whose units are of several sequences.
+  explicit Sources(const Graph &graph, double scale = 1, const ServedUnits *served = nullptr);
 
   /// All of a parameter or buffer (in an iteration of its repeat), or of an input (in a microbatch).
   TensorRef draw(const Value *value, uint64_t instance);
@@ -29,6 +30,8 @@ public:
     known[{value, instance}] = tensor;
     given.insert({value, instance});
   }
+  /// What a unit has of which sequences; null: it has all of one length.
+  const PackedUnit *findPackedUnit(uint64_t microbatch) const { return served ? &served->units[microbatch] : nullptr; }
   bool isGiven(const Value *value, uint64_t instance) const { return given.count({value, instance}); }
   TensorRef getConstant(const Value *constant);
   /// Number of a parameter, buffer, input or random operator in the program; equal in every graph of one program.
@@ -61,13 +64,15 @@ public:
 
 private:
   std::optional<Tensor> makeTensor(const Value *value);
-  void fillByPosition(Tensor &tensor, const Op &input) const;
+  void fillByPosition(Tensor &tensor, const Op &input, uint64_t microbatch) const;
+  void fillPacked(Tensor &tensor, const TensorType &type, const PackedUnit &unit, uint64_t name, double range) const;
   void findLimits(const Op &op);
   void noteTiles(const Op &op);
   void findDrawers();
 
   const Graph &graph;
   double scale;
+  const ServedUnits *served;
   PieceMap pieces;
   llvm::DenseMap<const Op *, unsigned> ordinals;
   llvm::DenseMap<const Op *, const Op *> drawers;

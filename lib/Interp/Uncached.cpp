@@ -11,11 +11,16 @@
 // sequences (Sources.h). What a unit of `cached` returns is what the same unit of `whole`
 // returns at the last positions, of which there are as many as the cached one has.
 //
+// Where a unit has positions of several sequences, a unit of `whole` has one of them:
+//
+//   cached   unit 2: positions 4 .. 6 of p1, 2 of p0        whole    units 3: 0 .. 6 of p1, and 4: 0 .. 2 of p0
+//
 // A model may cut positions into even parts, as a state space layer does (chunks of Q tokens), which 9 positions need
 // not have. What only says so, and stands in no parameter and no input, is 1 in `whole`: what is computed must not depend on it.
 //
 //===----------------------------------------------------------------------===//
 #include "Uncached.h"
+#include "Stretches.h"
 #include "stage/IR/ShardingRules.h"
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Transforms/CheckSizes.h"
@@ -67,7 +72,37 @@ static void settleParts(Graph &whole) {
       whole.binding.bind(part.first(), 1);
 }
 
-std::optional<double> stage::compareUncached(Graph &cached, const Reference &found, Graph &whole, double scale,
+namespace {
+/// What a unit returns of a sequence, and the unit of `whole` that has all of that.
+struct Part {
+  Tensor found;
+  unsigned whole;
+};
+} // namespace
+
+/// All that is returned, or, of several sequences, what is of each.
+static std::vector<Part> listParts(const Graph &graph, const Value &output, const TensorRef &tensor, unsigned microbatch,
+                                   const ServedUnits *served) {
+  if (!served)
+    return {{*tensor, microbatch}};
+  unsigned whole = 0;
+  for (unsigned before = 0; before < microbatch; ++before)
+    whole += served->units[before].sequences.size();
+  const PackedUnit &unit = served->units[microbatch];
+  Stretches stretches(graph, unit);
+  std::vector<Part> parts;
+  for (size_t i = 0; i < unit.sequences.size(); ++i) {
+    llvm::SmallVector<Positions, 4> dims = tensor->dims;
+    for (unsigned d = 0; d < dims.size(); ++d)
+      if (const Extent &extent = output.type.shape[d]; Stretches::isPacked(extent))
+        llvm::erase_if(dims[d], [&](int64_t place) { return !stretches.get(*extent.dim, i).contains(place); });
+    if (llvm::none_of(dims, [](const Positions &positions) { return positions.empty(); })) // nothing of it is wanted
+      parts.push_back({*extract(*tensor, dims), unsigned(whole + i)});
+  }
+  return parts;
+}
+
+std::optional<double> stage::compareUncached(Graph &cached, const Reference &found, Graph &whole, double scale, const ServedUnits *served,
                                              uint64_t &numCompared, DiagnosticEngine &diags) {
   settleParts(whole);
   if (!checkSizes(whole, diags))
@@ -77,28 +112,31 @@ std::optional<double> stage::compareUncached(Graph &cached, const Reference &fou
   if (!expected.run(diags))
     return std::nullopt;
   double most = 0;
+  EnvironmentScope binding(cached);
   for (unsigned m = 0; m < cached.microbatches; ++m) {
+    binding.enter(m);
     const Block *block = getForward(cached, m);
     Op *end = const_cast<Block *>(block)->getTerminator();
     // A draft model returns its outputs behind those of the model.
     unsigned first = block->getPhase() == PhaseKind::Draft ? whole.getForward().getTerminator()->getNumOperands() - end->getNumOperands() : 0;
     for (unsigned i = 0; i < end->getNumOperands(); ++i) {
-      TensorRef tensor = found.getOutput(i, m);
-      std::optional<Tensor> wanted = takeLast(*expected.getOutput(first + i, m), tensor->dims);
-      double largest = wanted ? getLargest(*wanted) : 0;
-      for (size_t k = 0; k < tensor->data.size(); ++k) {
-        Deviation deviation(tensor->data[k], wanted ? wanted->data[k] : NAN, /*rounding=*/0, largest);
-        most = std::max(most, deviation.error);
-        if (deviation.isAccepted())
-          continue;
-        char texts[2][32];
-        snprintf(texts[0], sizeof texts[0], "%.9g", tensor->data[k]);
-        snprintf(texts[1], sizeof texts[1], "%.9g", wanted ? wanted->data[k] : NAN);
-        diags.report(end->getOperand(i)->loc, diag::ProofUncached)
-            << describe(*end->getOperand(i)) << int64_t(m) << int64_t(k) << texts[0] << texts[1];
-        return std::nullopt;
+      const Value &output = *end->getOperand(i);
+      for (const Part &part : listParts(cached, output, found.getOutput(i, m), m, served)) {
+        std::optional<Tensor> wanted = takeLast(*expected.getOutput(first + i, part.whole), part.found.dims);
+        double largest = wanted ? getLargest(*wanted) : 0;
+        for (size_t k = 0; k < part.found.data.size(); ++k) {
+          Deviation deviation(part.found.data[k], wanted ? wanted->data[k] : NAN, /*rounding=*/0, largest);
+          most = std::max(most, deviation.error);
+          if (deviation.isAccepted())
+            continue;
+          char texts[2][32];
+          snprintf(texts[0], sizeof texts[0], "%.9g", part.found.data[k]);
+          snprintf(texts[1], sizeof texts[1], "%.9g", wanted ? wanted->data[k] : NAN);
+          diags.report(output.loc, diag::ProofUncached) << describe(output) << int64_t(m) << int64_t(k) << texts[0] << texts[1];
+          return std::nullopt;
+        }
+        ++numCompared;
       }
-      ++numCompared;
     }
   }
   return most;

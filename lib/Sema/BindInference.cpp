@@ -214,30 +214,29 @@ bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step,
 }
 
 /// Each batch in chunks, of each of its sequences one; then all do the first decode step, the second one, ...
-static std::shared_ptr<const ServedUnits> packUnits(const BoundInference &inference, int64_t ofBatch) {
+static std::shared_ptr<const ServedUnits> packUnits(const BoundInference &inference) {
   auto packed = std::make_shared<ServedUnits>();
   int64_t steps = (inference.end - inference.begin + inference.tokens - 1) / inference.tokens;
   packed->sequences = int64_t(inference.lengths.size());
   for (int64_t length : inference.lengths)
     packed->room += length + steps * inference.tokens;
   std::vector<ArrayRef<int64_t>> batches;
-  for (ArrayRef<int64_t> rest = inference.lengths; !rest.empty(); rest = rest.drop_front(ofBatch))
-    batches.push_back(rest.take_front(ofBatch));
+  for (ArrayRef<int64_t> rest = inference.lengths; !rest.empty(); rest = rest.drop_front(inference.ofBatch))
+    batches.push_back(rest.take_front(inference.ofBatch));
+  auto getNumber = [&](const int64_t &length) { return &length - inference.lengths.data(); };
   for (ArrayRef<int64_t> batch : batches)
     for (int64_t at = 0; at < *std::max_element(batch.begin(), batch.end()); at += inference.chunk) {
       PackedUnit &unit = packed->units.emplace_back();
-      for (int64_t length : batch)
+      for (const int64_t &length : batch)
         if (at < length)
-          unit.sequences.push_back({std::min(inference.chunk, length - at), at});
-      unit.sampled = int64_t(unit.sequences.size());
+          unit.sequences.push_back({std::min(inference.chunk, length - at), at, 1, getNumber(length)});
     }
   for (int64_t step = 0; step < steps; ++step)
     for (ArrayRef<int64_t> batch : batches) {
       PackedUnit &unit = packed->units.emplace_back();
       unit.decodes = true;
-      for (int64_t length : batch)
-        unit.sequences.push_back({inference.tokens, length + step * inference.tokens});
-      unit.sampled = inference.tokens * int64_t(batch.size());
+      for (const int64_t &length : batch)
+        unit.sequences.push_back({inference.tokens, length + step * inference.tokens, inference.tokens, getNumber(length)});
     }
   return packed;
 }
@@ -264,13 +263,14 @@ bool stage::sema::bindLengths(Evaluator &evaluator, const ast::CallExpr &step, s
     diags.report(step.loc(), diag::TooManyParts).range(step.range) << toDecimal(parts) << mostParts;
     return false;
   }
-  inference.served = packUnits(inference, ofBatch);
+  inference.ofBatch = ofBatch;
+  inference.served = packUnits(inference);
   return true;
 }
 
 void stage::sema::shortenInference(BoundJob &job, int64_t length, SizeBinding &binding) {
   BoundInference &inference = *job.inference;
-  if (inference.isPacked()) // which proofs refuse
+  if (inference.servesRequests) // those of a proof are small
     return;
   int64_t numSteps = inference.decodes() ? (inference.end - inference.begin + inference.tokens - 1) / inference.tokens : 0;
   bool wasChunked = inference.isChunked(), hasRest = wasChunked && inference.length % inference.chunk;
@@ -280,9 +280,20 @@ void stage::sema::shortenInference(BoundJob &job, int64_t length, SizeBinding &b
     // Two chunks, and a shorter one where the job has one.
     inference.chunk = wasChunked ? (hasRest ? length / 4 * 2 - 1 : length / 2) : length;
   }
+  bool isPacked = inference.isPacked();
   if (numSteps) {
-    inference.begin = inference.length || inference.begin ? length : 0;
+    inference.begin = (inference.length || inference.begin) && !isPacked ? length : 0;
     inference.end = inference.begin + std::min<int64_t>(numSteps, 3) * inference.tokens;
+  }
+  if (isPacked) {
+    int64_t numBatches = std::min<int64_t>(inference.lengths.size() / inference.ofBatch, 2 * job.strategy.getNumStages());
+    inference.ofBatch = std::min<int64_t>(inference.ofBatch, 2);
+    inference.lengths.clear();
+    for (int64_t i = 0; i < numBatches * inference.ofBatch; ++i)
+      inference.lengths.push_back(length + i * length / 2);
+    inference.length = inference.lengths.back();
+    inference.chunk = wasChunked ? length / 2 : inference.length;
+    inference.served = packUnits(inference);
   }
   binding.bind(sequenceDim, getUnitLength(inference, job.strategy.getNumRanks()));
 }

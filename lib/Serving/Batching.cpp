@@ -13,7 +13,6 @@
 #include "PrefixStore.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cassert>
-#include <utility>
 
 using namespace stage;
 

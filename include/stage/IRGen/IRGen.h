@@ -19,9 +19,6 @@ std::unique_ptr<Graph> generateGraph(const sema::Program &program, const sema::B
                                      const SizeBinding &binding, const Obligations &obligations,
                                      DiagnosticEngine &diags, ModelCache *models = nullptr);
 
-/// What a unit of a graph that serves requests (`S = requests`) has of all its sequences.
-UnitBindings bindPackedUnit(const Graph &graph, const PackedUnit &unit);
-
 } // namespace stage
 
 #endif // STAGE_IRGEN_IRGEN_H

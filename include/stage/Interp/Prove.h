@@ -22,6 +22,7 @@
 #include "stage/IR/PipelineChain.h"
 #include "stage/IR/Channel.h"
 #include "stage/IR/Workload.h"
+#include "stage/Schedule/PackedUnit.h"
 
 namespace stage {
 
@@ -48,9 +49,10 @@ constexpr int64_t maxProofRanks = 64;
 /// Several training steps are of the same microbatches: each begins with the parameters that the one before has left, on
 /// each rank with its own.
 ///
-/// Of a graph that infers also, with `whole`, against the model without caches (Uncached.h in lib/Interp).
+/// Of a graph that infers also, with `whole`, against the model without caches (Uncached.h in lib/Interp). `served`: the units of one whose units
+/// are of several sequences.
 std::optional<Proof> prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags, unsigned steps = 1,
-                           Graph *whole = nullptr);
+                           Graph *whole = nullptr, const ServedUnits *served = nullptr);
 /// The same, for a graph after any passes: a program is made of it if its communication has been inserted.
 std::optional<Proof> prove(Graph &reference, Graph &graph, DiagnosticEngine &diags);
 

@@ -10,6 +10,8 @@ namespace stage {
 constexpr llvm::StringLiteral batchSymbol = "g";
 /// Of a graph that infers: positions of a sequence for which caches have room, and sequences of a batch.
 constexpr llvm::StringLiteral roomSymbol = "room", sequencesSymbol = "B";
+/// Positions of a unit of prefill, of a decode step, those that their sequences have then, and those whose outputs are wanted.
+constexpr llvm::StringLiteral lengthSymbol = "S", stepSymbol = "step", contextSymbol = "context", sampledSymbol = "sampled";
 
 } // namespace stage
 

@@ -9,6 +9,7 @@
 #ifndef STAGE_SCHEDULE_PACKEDUNIT_H
 #define STAGE_SCHEDULE_PACKEDUNIT_H
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -18,25 +19,27 @@ namespace stage {
 /// Positions of a sequence that a unit takes, at least 1, behind those whose keys and values are in caches.
 struct SequencePart {
   int64_t taken = 0, cached = 0;
+  int64_t sampled = 0;  ///< Of those that are taken, the last ones, whose outputs are wanted.
+  int64_t sequence = 0; ///< Its number among all.
 };
 
 struct PackedUnit {
   std::string name;
   bool decodes = false; ///< Nothing of a prompt is in it.
   std::vector<SequencePart> sequences; ///< At least one.
-  int64_t sampled = 0;                 ///< Positions whose outputs are wanted, at most those that it takes.
 
-  int64_t countTaken() const {
-    int64_t count = 0;
-    for (const SequencePart &part : sequences)
-      count += part.taken;
-    return count;
-  }
+  int64_t countTaken() const { return sum(&SequencePart::taken); }
+  int64_t countSampled() const { return sum(&SequencePart::sampled); }
   /// Positions that its sequences have then.
   int64_t countContext() const {
-    int64_t count = countTaken();
+    return countTaken() + sum(&SequencePart::cached);
+  }
+
+private:
+  int64_t sum(int64_t SequencePart::*member) const {
+    int64_t count = 0;
     for (const SequencePart &part : sequences)
-      count += part.cached;
+      count += part.*member;
     return count;
   }
 };
@@ -46,6 +49,15 @@ struct ServedUnits {
   std::vector<PackedUnit> units; ///< In order; at least one.
   int64_t room = 0;              ///< Positions for which caches have room, of all sequences together.
   int64_t sequences = 0;         ///< That there may be at a time.
+
+  /// Positions that any sequence has at most, at the end of a unit.
+  int64_t getLongest() const {
+    int64_t longest = 0;
+    for (const PackedUnit &unit : units)
+      for (const SequencePart &part : unit.sequences)
+        longest = std::max(longest, part.cached + part.taken);
+    return longest;
+  }
 };
 
 } // namespace stage

@@ -123,6 +123,7 @@ struct BoundInference {
   bool isWhole = false;      ///< For proofs: all positions that a unit's sequences have then, without caches.
   bool allLogits = false;    ///< Of prefill: those of all positions; else of the last one of a sequence.
   bool servesRequests = false; ///< `S = requests`: of these there are units; the lengths above say nothing.
+  int64_t ofBatch = 0;          ///< Of sequences of different lengths: so many are a batch.
   std::vector<int64_t> lengths; ///< `S = [100, 2000]`: those of all sequences, the longest of which is `length`; T counts from their ends.
   /// The units of requests, given by serveRequests(), or of sequences of different lengths.
   std::shared_ptr<const ServedUnits> served;
@@ -150,7 +151,7 @@ struct BoundInference {
   int64_t countStep() const { return draft ? tokens + 1 : tokens; }
 
   /// Units take positions of several sequences, each with a length of its own.
-  bool isPacked() const { return servesRequests || !lengths.empty(); }
+  bool isPacked() const { return (servesRequests || !lengths.empty()) && !isWhole; }
   bool prefills() const {
     return isPacked() ? served && llvm::any_of(served->units, [](auto &unit) { return !unit.decodes; }) : length > 0;
   }
@@ -210,7 +211,8 @@ std::optional<BoundJob> bindJob(Program &program, StringRef jobName, ArrayRef<Ov
                                 SizeBinding &binding, Obligations &obligations, DiagnosticEngine &diags,
                                 bool namesConstants = false, std::optional<int64_t> batchRanks = std::nullopt);
 
-/// For proofs: sequences of `length` positions and three decode steps at most, instead of those that the job has.
+/// For proofs: sequences of `length` positions and three decode steps at most, instead of those that the job has. Of sequences of different
+/// lengths some are left, with as many of `length` positions and more.
 void shortenInference(BoundJob &job, int64_t length, SizeBinding &binding);
 
 /// For searches: sequences of `length` positions when the first decode step begins, which are prefilled if the job prefills, and as many steps

@@ -1,0 +1,109 @@
+//===- PackedRun.cpp - an op on several sequences -------------------------===//
+//
+// Problem: units of inference may have positions of several sequences in one row, each of which has a cache of its own and sees
+// nothing of the others.
+//
+// Algorithm: an op works on one sequence after the other (Stretches.h), from which its results are put together. So masks see
+// positions of one sequence only, and subscripts and angles are of positions in it. `append` puts what is new of a sequence into the cache of that sequence,
+// which stands in memory as an entry with its number.
+//
+// Limits: what routes tokens, or deals integers out, does so for all tokens of the unit at once, and looks at no positions.
+//
+//===----------------------------------------------------------------------===//
+#include "FormulaEvaluator.h"
+#include "OpRunner.h"
+#include "Stretches.h"
+#include "stage/Transforms/CheckSizes.h"
+
+using namespace stage;
+
+Stretches::Stretches(const Graph &graph, const PackedUnit &unit) : unit(unit) {
+  for (const SequencePart &part : unit.sequences) {
+    SizeBinding &own = bindings.emplace_back(graph.binding);
+    for (auto &[symbol, value] : bindSequence(graph, unit, part))
+      own.bind(symbol, value);
+  }
+}
+
+int64_t Stretches::count(const Dim &dim, size_t i) const {
+  return dim.isOptional ? unit.sequences[i].sampled : int64_t(evaluateCount(dim.size, bindings[i]).value.num);
+}
+
+Stretch Stretches::get(const Dim &dim, size_t i) const {
+  Stretch stretch;
+  for (size_t before = 0; before < i; ++before)
+    stretch.begin += count(dim, before);
+  stretch.count = count(dim, i);
+  const SequencePart &part = unit.sequences[i];
+  if (dim.isOptional)
+    stretch.first = part.cached + part.taken - stretch.count;
+  else if (dim.origin)
+    stretch.first = int64_t(evaluate(dim.origin, bindings[i]).value.num);
+  return stretch;
+}
+
+bool OpRunner::worksBySequence(const Op &op) const {
+  return !op.def->getRouting() && llvm::none_of(op.def->results, isDealt) && llvm::any_of(op.extents, Stretches::isPacked);
+}
+
+std::optional<Fault> OpRunner::computeBySequence(const PackedUnit &unit, const Step &step, const Invocation &whole,
+                                                 llvm::ArrayRef<TensorRef> operands, RankMemory &memory, std::vector<Tensor> &results) {
+  const Op &op = *step.op;
+  Stretches stretches(graph, unit);
+  for (const ResultInfo &result : op.def->results)
+    results.emplace_back(pick(whole.positions, result.indices));
+  for (size_t i = 0; i < unit.sequences.size(); ++i) {
+    Invocation in = whole;
+    for (unsigned index = 0; index < op.extents.size(); ++index) {
+      if (!Stretches::isPacked(op.extents[index]))
+        continue;
+      Stretch stretch = stretches.get(*op.extents[index].dim, i);
+      llvm::erase_if(in.positions[index], [&](int64_t place) { return !stretch.contains(place); });
+      in.origins[index] = stretch.getOrigin();
+    }
+    llvm::SmallVector<TensorRef, 6> parts;
+    for (unsigned k = 0; k < operands.size(); ++k)
+      parts.push_back(std::make_shared<Tensor>(*extract(*operands[k], pick(in.positions, op.def->operands[k].indices))));
+    std::vector<Tensor> made;
+    if (auto fault = compute(step, in, parts, memory, made))
+      return fault;
+    for (unsigned k = 0; k < made.size(); ++k)
+      addInto(results[k], made[k]);
+  }
+  return std::nullopt;
+}
+
+/// Of a dim of which all is there, the places of a stretch, counted from 0.
+static Tensor cutStretch(const Tensor &tensor, unsigned dim, const Stretch &stretch) {
+  llvm::SmallVector<Positions, 4> dims = tensor.dims;
+  llvm::erase_if(dims[dim], [&](int64_t place) { return !stretch.contains(place); });
+  Tensor part = *extract(tensor, dims);
+  part.dims[dim] = allPositions(stretch.count);
+  return part;
+}
+
+std::optional<Fault> OpRunner::appendBySequence(const PackedUnit &unit, const Step &step, int64_t rank, RankMemory &memory) {
+  const Op &op = *step.op;
+  std::optional<Fault> fault;
+  TensorRef added = read(op.getOperand(1), step, rank, memory, fault);
+  if (fault)
+    return fault;
+  auto dims = pieces.getPositions(op.getResult()->type, op.getResult()->sharding, rank);
+  if (!dims)
+    return makeFault(&op, op.getResult(), "cannot be split evenly");
+  Stretches stretches(graph, unit);
+  const Dim &ofAdded = *op.getOperand(1)->type.shape[op.dim].dim, &ofAll = *op.getResult()->type.shape[op.dim].dim;
+  Tensor all(std::move(*dims));
+  for (size_t i = 0; i < unit.sequences.size(); ++i) {
+    Stretch stretch = stretches.get(ofAll, i);
+    TensorRef &content = getCache(op.getOperand(0), step, rank, memory, unit.sequences[i].sequence);
+    std::optional<Tensor> own = appendTo(content, cutStretch(*added, op.dim, stretches.get(ofAdded, i)), op.dim, stretch.count, op.isRolling);
+    if (!own)
+      return makeFault(&op, op.getOperand(1), "is another piece than the cache to which it is appended");
+    for (int64_t &place : own->dims[op.dim])
+      place += stretch.begin;
+    if (!insert(all, *own))
+      return makeFault(&op, op.getResult(), "is another piece than the cache from which it comes");
+  }
+  return store(op.getResult(), step.frame, step.microbatch, std::make_shared<Tensor>(std::move(all)), rank, memory, &op);
+}
