@@ -1,5 +1,6 @@
 //===- UnitTimes.cpp - how long iterations of a job take ------------------===//
 #include "UnitTimes.h"
+#include "stage/Driver/Diagnostics.h"
 #include "stage/IR/Costs.h"
 #include "stage/IR/PackedUnits.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -26,7 +27,14 @@ std::unique_ptr<UnitTimes> UnitTimes::create(const DriverOptions &options) {
   probe.passes = {};
   // What is to be said of the job beside errors is said when it is compiled with its iterations.
   times->compilation.diags.setShowWarnings(false);
-  if (!runFrontEnd(times->compilation, probe) || !runMiddle(times->compilation, probe))
+  if (!runFrontEnd(times->compilation, probe))
+    return nullptr;
+  const PipelineInfo &pipeline = times->compilation.graph->pipeline;
+  if (pipeline.balance != Balance::None && pipeline.axis && times->compilation.graph->mesh[*pipeline.axis].size > 1) {
+    times->compilation.diags.report(pipeline.loc, diag::BalancedByIterations);
+    return nullptr;
+  }
+  if (!runMiddle(times->compilation, probe))
     return nullptr;
   times->ofPrompts = times->addUp(PhaseKind::Forward);
   times->ofSteps = times->addUp(PhaseKind::Decode);

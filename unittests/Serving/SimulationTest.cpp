@@ -114,6 +114,18 @@ TEST(Simulation, ChunksFollowEachOther) {
   EXPECT_EQ(served.sum(&Iteration::attendedPairs), 1000 * 1001 / 2 + 4 * (1000 + 1001 + 1002 + 1003) + 4 * 10);
 }
 
+/// S37: who verifies fewer drafts than there might be, as the budget is short, waits for what is sampled as well.
+TEST(Simulation, FewerDraftsAreNoSecondTurn) {
+  SimulationOptions options;
+  options.batching.stages = 2;
+  options.batching.tokenBudget = 6;
+  options.batching.drafts = 3;
+  Served served = serve({makeRequest(3, 3), makeRequest(3, 3)}, options);
+  ASSERT_TRUE(served.good);
+  EXPECT_EQ(served.names, (std::vector<std::string>{"i0 p0+3@0 p1+3@0", "i1 2d+6@6", "i2 2d+6@8"}));
+  EXPECT_EQ(served.iterations[2].start, 4 * ms);
+}
+
 /// S39: the slowest of three stages says how often tokens come: one of 1, 3 and 1 ms, so that the i-th request is through at 5 + 3 i.
 TEST(Simulation, TheSlowestStageSaysHowFast) {
   SimulationOptions options;
