@@ -34,7 +34,8 @@ void Graph::copyModel(std::shared_ptr<const Graph> from) {
   streams = from->streams;
   for (const SlotLoad &load : from->mesh.getSlotLoads()) {
     mesh.addSlotLoad(load);
-    binding.bindTable(load.table, *from->binding.lookupTable(load.table));
+    if (!load.isEven())
+      binding.bindTable(load.table, *from->binding.lookupTable(load.table));
   }
   defs.goOnFrom(from->defs);
   OpCopies copies;

@@ -75,6 +75,26 @@ static Size getBytes(const Graph &graph, const Value *value) {
   return getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding);
 }
 
+/// What an op that works on slots of which targets have as many as come reads of an operand that has the targets and no slots, the
+/// weights of experts: that of targets that have a slot. Null for others.
+static Size getBytesOfFilled(const Graph &graph, const Op &op, unsigned operand) {
+  for (unsigned slot = 0; slot < op.extents.size(); ++slot) {
+    const SlotLoad *load = graph.mesh.findUnevenSlots(op.extents[slot].dim);
+    if (!load)
+      continue;
+    const auto &indices = op.def->operands[operand].indices;
+    auto isTarget = [&](unsigned index) { return op.extents[index].dim == load->target; };
+    auto target = llvm::find_if(indices, isTarget);
+    if (target == indices.end() || llvm::is_contained(indices, slot))
+      continue;
+    const Value *value = op.getOperand(operand);
+    llvm::SmallVector<Size, 8> sizes = getLocalSizes(graph.mesh, value->type.shape, value->sharding.dims);
+    sizes[target - indices.begin()] = getFilledTargets(graph.mesh, *load, op.extents[*target], op.indexAxes[*target], op.indexAxes[slot]);
+    return getPieceBytes(graph.sizes, value->type, sizes);
+  }
+  return Size();
+}
+
 /// Operands and results, once each. A table that is looked up moves what comes out of it.
 static Size getTrafficBytes(const Graph &graph, const Op &op) {
   llvm::SmallVector<Reads, 8> reads(op.getNumOperands());
@@ -86,7 +106,8 @@ static Size getTrafficBytes(const Graph &graph, const Op &op) {
     if (llvm::is_contained(op.getOperands().take_front(i), op.getOperand(i)))
       continue;
     bool onlyRows = reads[i].rows && !reads[i].all;
-    bytes = bytes + getBytes(graph, onlyRows ? op.getResult(0) : op.getOperand(i));
+    Size ofFilled = onlyRows ? Size() : getBytesOfFilled(graph, op, i);
+    bytes = bytes + (ofFilled ? ofFilled : getBytes(graph, onlyRows ? op.getResult(0) : op.getOperand(i)));
   }
   return bytes;
 }

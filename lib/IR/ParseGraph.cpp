@@ -237,7 +237,7 @@ bool TextParser::parseTable() {
   return expect(";");
 }
 
-/// `load C of X by weights for B*K*S from dp*ep;`, `at most` before the `;` where all positions of X have equally many slots.
+/// `load C of X by weights for B*K*S from dp*ep;`, `evenly` in place of `by weights`, `at most` before the `;` where all positions of X have equally many slots.
 bool TextParser::parseSlotLoad() {
   SlotLoad load;
   Token at = token;
@@ -251,8 +251,9 @@ bool TextParser::parseSlotLoad() {
       diags.report(place.getLoc(), diag::IRUnknownDim) << name;
     return dim != nullptr;
   };
-  if (!parseDimName(load.slots) || !expect("of") || !parseDimName(load.target) || !expect("by") ||
-      !parseIdentifier(load.table, "a table") || !expect("for") || !parseSize(load.choices, {"from", "at"}))
+  if (!parseDimName(load.slots) || !expect("of") || !parseDimName(load.target) ||
+      (!consume("evenly") && (!expect("by") || !parseIdentifier(load.table, "a table"))) || !expect("for") ||
+      !parseSize(load.choices, {"from", "at"}))
     return false;
   if (consume("from") && !parseSize(load.sources, {"at"}))
     return false;

@@ -98,7 +98,8 @@ private:
     for (auto &[name, table] : graph.binding.sortedTables())
       printTable(name, *table);
     for (const SlotLoad &load : graph.mesh.getSlotLoads()) {
-      os << "  load " << load.slots->name << " of " << load.target->name << " by " << load.table << " for " << load.choices;
+      os << "  load " << load.slots->name << " of " << load.target->name << (load.isEven() ? " evenly" : " by " + load.table)
+         << " for " << load.choices;
       if (load.sources)
         os << " from " << load.sources;
       os << (load.isDropless ? "" : " at most") << ";\n";

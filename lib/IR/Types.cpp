@@ -162,6 +162,8 @@ const SlotLoad *Mesh::findSlotLoad(const Dim *slots) const {
 
 Size SlotLoad::getMostSlots() const {
   SizeContext &sizes = choices.getContext();
+  if (isEven())
+    return getChoicesOfSource().ceilDiv(target->size) * getNumSources();
   return sizes.share(table, getChoicesOfSource(), {{sizes.largestEntry(), target->size}}) * getNumSources();
 }
 
@@ -248,15 +250,74 @@ Size stage::getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<PlacedAxis>
   return size;
 }
 
+/// Which block of how many a rank has along each axis, outer first.
+static llvm::SmallVector<std::pair<Size, Size>, 2> listBlocks(const Mesh &mesh, SizeContext &sizes, llvm::ArrayRef<PlacedAxis> axes,
+                                                              AxisSet over) {
+  llvm::SmallVector<std::pair<Size, Size>, 2> blocks;
+  for (const PlacedAxis &axis : axes)
+    blocks.emplace_back(getPart(mesh, sizes, axis, over), mesh[axis].symbol);
+  return blocks;
+}
+
+/// Slots of a part of the target where these are dealt out evenly.
+///
+/// All n choices are numbered, and number k goes to position k * X / n of X, rounded down: what comes to any stretch of positions is then
+/// as even as it can be. Which source has which number must keep that for the sources of each rank that holds slots, which are those of a
+/// coordinate on some outer axes: so a number is that of a choice within its source, and then of the source, inner axes first.
+/// With p on the P coordinates of these outer axes a rank has the numbers k = p (mod P), and block t of m of the target the numbers from
+/// t * n / m up to (t + 1) * n / m:
+///   6 choices of 2 sources, 4 targets:  number 0 1 2 3 4 5  to target 0 0 1 2 2 3;  of source 0: 0, 1, 2, of source 1: 0, 2, 3
+static Size getEvenSlots(const Mesh &mesh, const SlotLoad &load, llvm::ArrayRef<PlacedAxis> targetAxes,
+                         llvm::ArrayRef<PlacedAxis> slotAxes, AxisSet over) {
+  SizeContext &sizes = load.choices.getContext();
+  Size numRows = mesh.getGroupSymbol(sizes, slotAxes);
+  if (targetAxes.empty())
+    return load.choices / numRows;
+  Size row = sizes.zero(), stride = sizes.one();
+  for (const PlacedAxis &axis : slotAxes) {
+    if (over >> axis & 1) // blocks of one size differ by one at most
+      return load.choices.ceilDiv(numRows * mesh.getGroupSymbol(sizes, targetAxes));
+    row = row + getPart(mesh, sizes, axis, over) * stride;
+    stride = stride * mesh[axis].symbol;
+  }
+  Size block = sizes.zero(), numBlocks = sizes.one(), most = sizes.one();
+  for (const PlacedAxis &axis : targetAxes) {
+    if (over >> axis & 1) {
+      most = most * mesh[axis].symbol; // of what blocks have together the one with most has its part, rounded up
+      continue;
+    }
+    if (most != sizes.one())
+      return load.choices.ceilDiv(numRows * mesh.getGroupSymbol(sizes, targetAxes));
+    block = block * mesh[axis].symbol + getPart(mesh, sizes, axis, over);
+    numBlocks = numBlocks * mesh[axis].symbol;
+  }
+  Size divisor = numRows * numBlocks, first = (numRows - row) * numBlocks; // one row's too many on both sides, so that none is negative
+  Size slots = ((block + 1) * load.choices + first).ceilDiv(divisor) - (block * load.choices + first).ceilDiv(divisor);
+  return slots.ceilDiv(most);
+}
+
+/// Slots of a rank's part of the target.
+static Size getSlotsOfPart(const Mesh &mesh, const SlotLoad &load, llvm::ArrayRef<PlacedAxis> targetAxes,
+                           llvm::ArrayRef<PlacedAxis> slotAxes, AxisSet over) {
+  if (load.isEven())
+    return getEvenSlots(mesh, load, targetAxes, slotAxes, over);
+  SizeContext &sizes = load.choices.getContext();
+  Size ofSource = sizes.share(load.table, load.getChoicesOfSource(), listBlocks(mesh, sizes, targetAxes, over));
+  return ofSource * load.getNumSources() / mesh.getGroupSymbol(sizes, slotAxes);
+}
+
 Size stage::getLocalSlots(const Mesh &mesh, const SlotLoad &load, const Extent *target,
                           llvm::ArrayRef<PlacedAxis> targetAxes, llvm::ArrayRef<PlacedAxis> slotAxes, AxisSet over) {
+  return getSlotsOfPart(mesh, load, targetAxes, slotAxes, over) /
+         getLocalSize(mesh, target ? target->size : load.target->size, targetAxes);
+}
+
+Size stage::getFilledTargets(const Mesh &mesh, const SlotLoad &load, const Extent &target,
+                             llvm::ArrayRef<PlacedAxis> targetAxes, llvm::ArrayRef<PlacedAxis> slotAxes) {
   SizeContext &sizes = load.choices.getContext();
-  llvm::SmallVector<std::pair<Size, Size>, 2> blocks;
-  for (const PlacedAxis &axis : targetAxes)
-    blocks.emplace_back(getPart(mesh, sizes, axis, over), mesh[axis].symbol);
-  Size ofSource = sizes.share(load.table, load.getChoicesOfSource(), blocks);
-  Size ofAll = ofSource * load.getNumSources() / mesh.getGroupSymbol(sizes, slotAxes);
-  return ofAll / getLocalSize(mesh, target ? target->size : load.target->size, targetAxes);
+  if (load.isEven()) // none has two slots where another has none
+    return min(getLocalSize(mesh, target.size, targetAxes), getEvenSlots(mesh, load, targetAxes, slotAxes, 0));
+  return sizes.countShares(load.table, load.getChoicesOfSource(), listBlocks(mesh, sizes, targetAxes, 0));
 }
 
 llvm::SmallVector<Size, 8> stage::getLocalSizes(const Mesh &mesh, llvm::ArrayRef<Extent> extents,
@@ -288,24 +349,39 @@ Size stage::getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorT
   return product;
 }
 
-Size stage::getLocalBytes(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,
-                          AxisSet over) {
-  Size elements = getLocalElements(sizes, mesh, type, sharding, over);
-  const Quantization *quantization = type.quantization.get();
-  if (!quantization)
-    return getByteCount(elements, type.dtype);
+/// How many scales a piece of these sizes has.
+static Size countScales(SizeContext &sizes, const Quantization &quantization, llvm::ArrayRef<Size> local) {
   Size scales = sizes.one(), positions = sizes.one();
-  auto local = getLocalSizes(mesh, type.shape, sharding.dims, over);
-  for (auto [size, block] : llvm::zip(local, quantization->blocks)) {
+  for (auto [size, block] : llvm::zip(local, quantization.blocks)) {
     positions = positions * size;
     if (!block)
       continue;
     scales = scales * positions.ceilDiv(sizes.constant(block));
     positions = sizes.one();
   }
+  return scales;
+}
+
+Size stage::getLocalBytes(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,
+                          AxisSet over) {
+  Size elements = getLocalElements(sizes, mesh, type, sharding, over);
+  const Quantization *quantization = type.quantization.get();
+  if (!quantization)
+    return getByteCount(elements, type.dtype);
+  Size scales = countScales(sizes, *quantization, getLocalSizes(mesh, type.shape, sharding.dims, over));
   for (AxisId axis : sharding.flat)
     scales = scales.ceilDiv(mesh[axis].symbol);
   return getByteCount(elements, quantization->type) + getByteCount(scales, quantization->scales);
+}
+
+Size stage::getPieceBytes(SizeContext &sizes, const TensorType &type, llvm::ArrayRef<Size> local) {
+  Size elements = sizes.one();
+  for (Size size : local)
+    elements = elements * size;
+  const Quantization *quantization = type.quantization.get();
+  if (!quantization)
+    return getByteCount(elements, type.dtype);
+  return getByteCount(elements, quantization->type) + getByteCount(countScales(sizes, *quantization, local), quantization->scales);
 }
 
 Size stage::getAverageBytes(const TensorType &type, Size elements) {

@@ -54,9 +54,20 @@ std::string VerifierContext::findBlockFault(Size extent, llvm::ArrayRef<PlacedAx
   return it->second;
 }
 
+static std::string findChoicesFault(const Graph &graph, const SlotLoad &load) {
+  SizeValue choices = evaluateCount(load.getChoicesOfSource(), graph.binding);
+  if (!choices && choices.error != SizeError::UnboundSymbol)
+    return "'" + load.getChoicesOfSource().str() + "' is no whole number";
+  return "";
+}
+
 /// Why slots cannot be as full as the table says.
 static std::string findFault(const Graph &graph, const SlotLoad &load) {
-  std::shared_ptr<const SizeTable> table = graph.binding.lookupTable(load.table);
+  std::shared_ptr<const SizeTable> table = load.isEven() ? nullptr : graph.binding.lookupTable(load.table);
+  if (load.isEven() && !load.isDropless)
+    return "evenly dealt out slots are as many as come, and not at most so many";
+  if (load.isEven())
+    return findChoicesFault(graph, load);
   if (!table || table->dims.size() != 1)
     return "there is no table '" + load.table + "' in one dimension";
   if (llvm::none_of(table->entries, [](int64_t entry) { return entry > 0; }))
@@ -65,10 +76,7 @@ static std::string findFault(const Graph &graph, const SlotLoad &load) {
   if (target && target.value.num != int64_t(table->entries.size()))
     return "table '" + load.table + "' has " + std::to_string(table->entries.size()) + " entries for '" +
            load.target->name + "' of size " + target.value.str();
-  SizeValue choices = evaluateCount(load.getChoicesOfSource(), graph.binding);
-  if (!choices && choices.error != SizeError::UnboundSymbol)
-    return "'" + load.getChoicesOfSource().str() + "' is no whole number";
-  return "";
+  return findChoicesFault(graph, load);
 }
 
 void stage::verifySlotLoads(VerifierContext &context) {

@@ -37,6 +37,7 @@ std::unique_ptr<Graph> stage::generateGraph(const sema::Program &program, const 
   if (job.optimizer)
     lowerOptimizer(*graph, *job.optimizer);
   sema::Evaluator evaluator(program, sizes, graph->binding, graph->obligations, diags);
+  evaluator.setPhase({/*decoding=*/false, /*continuing=*/false, /*inferring=*/job.inference.has_value()});
   if (!padDims(*graph, job, evaluator))
     return nullptr;
   auto lowerModel = [&](Graph &model, bool &namesAxes) {

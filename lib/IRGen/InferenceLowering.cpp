@@ -76,6 +76,7 @@ bool ModuleLowering::lowerInference() {
     diags.report(inference.draftRange.Start, diag::OutputMissing).range(inference.draftRange) << inference.draft->name.name;
     return false;
   }
+  evaluator.setPhase({/*decoding=*/false, /*continuing=*/false, /*inferring=*/true});
   if (inference.isWhole) {
     if (!lowerPhase(graph.getForward()) || (inference.draft && !lowerDraftPrefill(graph.getForward())))
       return false;
@@ -93,7 +94,7 @@ bool ModuleLowering::lowerInference() {
   }
   // Without prefill no unit goes forward: then it is elaborated as decode steps are.
   bool isPrefilled = inference.prefills();
-  evaluator.setPhase({/*decoding=*/!isPrefilled, /*continuing=*/!isPrefilled || inference.isChunked()});
+  evaluator.setPhase({/*decoding=*/!isPrefilled, /*continuing=*/!isPrefilled || inference.isChunked(), /*inferring=*/true});
   if (!lowerPhase(graph.getForward()) || !checkReads(graph.getForward(), diags))
     return false;
   eraseUnusedValues(graph.getForward());
@@ -107,7 +108,7 @@ bool ModuleLowering::lowerInference() {
   if (!inference.decodes())
     return !inference.isPacked() || packSequences(graph, inference, diags);
   isDecoding = true;
-  evaluator.setPhase({/*decoding=*/true, /*continuing=*/true});
+  evaluator.setPhase({/*decoding=*/true, /*continuing=*/true, /*inferring=*/true});
   numLoops = 0;
   for (auto &entry : caches)
     entry.second.isFilled = false;

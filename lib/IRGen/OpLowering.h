@@ -153,7 +153,9 @@ private:
   bool checkRouted(const Formula *formula);
   bool reportLoad(const llvm::Twine &why);
   std::optional<std::vector<int64_t>> readLoad(llvm::ArrayRef<sema::CTValue> elements);
+  Size getChoices() const;
   bool noteLoad();
+  bool noteTable(const sema::CTValue &load, std::string &table);
   std::string nameTable(SizeTable table, const Dim &target);
   const Dim *nameSlots(SlotLoad load, const Extent &slots);
   bool checkLinear(const OpDef &analyzed, llvm::StringRef name);

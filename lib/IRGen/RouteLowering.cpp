@@ -9,6 +9,7 @@
 // With `by load` a list says how many choices each position of x gets; the graph notes it for the dims of x and c:
 //
 //   routes b, s, j -> x, c by [3, 1];       table load[2] = [3, 1];  load load0.C of X by load for B*K*S;
+//   routes b, s, j -> x, c by evenly;       load load0.C of X evenly for B*K*S;
 //
 // Where the integers have an index more, as all results do, the clause does not speak of it, and tokens are routed apart at each
 // position of it:
@@ -158,6 +159,14 @@ std::optional<std::vector<int64_t>> OpLowering::readLoad(llvm::ArrayRef<sema::CT
   return weights;
 }
 
+/// All choices of what an op routes.
+Size OpLowering::getChoices() const {
+  Size choices = graph.sizes.one();
+  for (unsigned token : def.routing->tokens)
+    choices = choices * extents[token].size;
+  return choices;
+}
+
 /// Notes how full the slots are (`by load`).
 bool OpLowering::noteLoad() {
   const Routing &routing = *def.routing;
@@ -166,29 +175,41 @@ bool OpLowering::noteLoad() {
       routesClause->value2 ? evaluator.evaluateCondition(routesClause->value2, *env) : std::optional<bool>(true);
   if (!load || !isDropless)
     return false;
-  if (load->isNone())
+  bool isEven = load->getKind() == sema::CTValue::Kind::Word && load->getText() == "evenly";
+  if (load->isNone() || (isEven && !*isDropless)) // equally many slots are dealt out evenly
     return true;
-  if (llvm::SmallVector<unsigned, 2> apart = getApart(def); !apart.empty())
-    return reportLoad("tokens are routed apart for each position of '" + def.indices[apart.front()].name +
-                      "', and one list does not say how for each");
   if (!routing.toSlots)
     return reportLoad("slots are filled where their results have them, not on the way back");
-  if (load->getKind() != sema::CTValue::Kind::List)
-    return reportLoad(llvm::Twine("it is ") + load->describeKind() + ", not a list");
   const Extent target = extents[routing.target], slot = extents[routing.slot];
   if (!target.dim)
     return reportLoad("'" + def.indices[routing.target].name + "' is no named dim of the program");
+  std::string table;
+  if (!isEven && !noteTable(*load, table))
+    return false;
+  extents[routing.slot].dim =
+      nameSlots({nullptr, target.dim, table, getChoices(), Size(), *isDropless, routesClause->loc()}, slot);
+  return true;
+}
+
+/// Makes the table that a list of weights is.
+bool OpLowering::noteTable(const sema::CTValue &load, std::string &table) {
+  const Routing &routing = *def.routing;
+  const Extent target = extents[routing.target];
+  if (llvm::SmallVector<unsigned, 2> apart = getApart(def); !apart.empty())
+    return reportLoad("tokens are routed apart for each position of '" + def.indices[apart.front()].name +
+                      "', and one list does not say how for each");
+  if (load.getKind() != sema::CTValue::Kind::List)
+    return reportLoad(llvm::Twine("it is ") + load.describeKind() + ", not a list");
   SizeValue size = evaluateCount(target.size, graph.binding);
-  if (size && size.value.num != int64_t(load->getElements().size()))
-    return reportLoad(llvm::Twine(load->getElements().size()) + " entries for " + size.value.str() + " positions of '" +
+  if (size && size.value.num != int64_t(load.getElements().size()))
+    return reportLoad(llvm::Twine(load.getElements().size()) + " entries for " + size.value.str() + " positions of '" +
                       target.dim->name + "'");
-  std::optional<std::vector<int64_t>> weights = readLoad(load->getElements());
+  std::optional<std::vector<int64_t>> weights = readLoad(load.getElements());
   if (!weights)
     return false;
   // A token goes to a position once at most: of the indices of its choices no other operand knows.
-  Size choices = graph.sizes.one(), perToken = graph.sizes.one();
+  Size perToken = graph.sizes.one();
   for (unsigned token : routing.tokens) {
-    choices = choices * extents[token].size;
     bool isOfToken = false;
     for (unsigned i = 0; i < def.operands.size(); ++i)
       isOfToken |= i != routing.operand && llvm::is_contained(def.expand(def.operands[i].indices), token);
@@ -202,9 +223,7 @@ bool OpLowering::noteLoad() {
     if (__int128((*weights)[i]) * int64_t(each.value.num) > sum)
       return reportLoad("entry " + llvm::Twine(i) + " is more than 1/" + each.value.str() +
                         " of all, and each token goes to a position once at most");
-  SlotLoad noted{nullptr, target.dim, nameTable({{int64_t(weights->size())}, std::move(*weights)}, *target.dim), choices, Size(),
-                 *isDropless, routesClause->loc()};
-  extents[routing.slot].dim = nameSlots(std::move(noted), slot);
+  table = nameTable({{int64_t(weights->size())}, std::move(*weights)}, *target.dim);
   return true;
 }
 

@@ -512,17 +512,18 @@ private:
     UnitBindings sizes;
     if (!job.inference->decodes())
       return sizes;
-    evaluator.setPhase({/*decoding=*/true, /*continuing=*/true});
+    sema::Evaluator::Phase elsewhere = evaluator.getPhase();
+    evaluator.setPhase({/*decoding=*/true, /*continuing=*/true, /*inferring=*/true});
     for (const sema::BoundRule &rule : job.strategy.rules)
       if (auto *pad = llvm::dyn_cast<ast::PadStmt>(rule.stmt)) {
         llvm::StringRef symbol = findPadded(job, *pad, diags)->value.getSize(graph.sizes).getSymbol();
-        auto own = llvm::find_if(graph.unpadded, [&](auto &known) { return known.first == symbol; });
-        int64_t elsewhere = *graph.binding.lookup(symbol);
-        std::optional<int64_t> padded = padTo(*pad, *rule.env, own == graph.unpadded.end() ? elsewhere : own->second, evaluator);
-        if (padded && *padded != elsewhere)
+        auto own = llvm::find_if(graph.unpadded, [&](auto &entry) { return entry.first == symbol; });
+        int64_t known = *graph.binding.lookup(symbol);
+        std::optional<int64_t> padded = padTo(*pad, *rule.env, own == graph.unpadded.end() ? known : own->second, evaluator);
+        if (padded && *padded != known)
           sizes.emplace_back(symbol.str(), *padded);
       }
-    evaluator.setPhase({});
+    evaluator.setPhase(elsewhere);
     return sizes;
   }
 

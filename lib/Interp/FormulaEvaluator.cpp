@@ -335,6 +335,13 @@ Tensor FormulaEvaluator::evaluate(unsigned result) {
         tensor.data[linear] = double(in.tiles[result]->deal(positions, in.identity, in.limits[result]));
         return;
       }
+      if (!in.places.empty()) { // along the last dim one after the other, so that choices of a token differ
+        llvm::SmallVector<uint64_t, 8> words = {in.placeIdentity};
+        in.places[result]->append(positions, words);
+        uint64_t choice = positions.empty() ? 0 : words.pop_back_val();
+        tensor.data[linear] = double((hashWords(words) % 1024 + choice) % uint64_t(in.limits[result]));
+        return;
+      }
       uint64_t place = in.identity % 1024;
       for (unsigned d = 0; d < indices.size(); ++d)
         place = place * uint64_t(in.sizes[indices[d]]) + uint64_t(positions[d]);

@@ -28,6 +28,7 @@
 #ifndef STAGE_LIB_INTERP_FORMULAEVALUATOR_H
 #define STAGE_LIB_INTERP_FORMULAEVALUATOR_H
 
+#include "Places.h"
 #include "Tiles.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallBitVector.h"
@@ -58,6 +59,10 @@ struct Invocation {
   bool reversesSums = false;
   /// Tells the invocation from all others of the step: op, iteration, microbatch.
   uint64_t identity = 0;
+  /// Of a unit of inference: per result the places of its positions, and what tells the op and the iteration from others. Integers that have
+  /// no tiles are dealt out by these. Empty: by `identity`.
+  llvm::SmallVector<std::shared_ptr<const Places>, 2> places;
+  uint64_t placeIdentity = 0;
   /// Additions that stand for their second addend, and pass the gradient on to the first: what a block adds to a sum that
   /// is known of all blocks (Fold.h). Null: none.
   const llvm::DenseSet<const Formula *> *merges = nullptr;

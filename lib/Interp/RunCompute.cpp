@@ -48,6 +48,14 @@ std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMe
   const Op *drawer = sources.getDrawer(&op);
   in.drawIndices = drawer->def->results.front().indices;
   in.identity = hashWords({sources.getOrdinal(drawer), getIteration(op.getResult(0), step.frame), step.microbatch});
+  if (!graph.training && def.opaque) {
+    llvm::SmallVector<uint64_t, 64> words = {getIteration(op.getResult(0), step.frame)};
+    for (char letter : op.scope + " " + llvm::StringRef(def.name).split('.').first.str())
+      words.push_back(uint64_t(letter));
+    in.placeIdentity = hashWords(words);
+    for (auto &result : op.getResults())
+      in.places.push_back(std::make_shared<Places>(graph, result->type.shape, sources.findPackedUnit(step.microbatch)));
+  }
   in.reversesSums = isDisturbed;
   for (auto &result : op.getResults()) {
     in.limits.push_back(sources.getLimit(result.get()));

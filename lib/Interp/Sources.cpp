@@ -1,8 +1,8 @@
 //===- Sources.cpp - what a proof starts from -----------------------------===//
 #include "Sources.h"
 #include "FormulaEvaluator.h"
-#include "Stretches.h"
-#include "stage/Schedule/InferenceSymbols.h"
+#include "Places.h"
+#include "stage/IR/RoutedApart.h"
 
 using namespace stage;
 
@@ -72,6 +72,8 @@ void Sources::noteTiles(const Op &op) {
   const Value *integers = op.getOperand(op.def->routing->operand);
   if (auto size = pieces.getSize(op.extents[op.def->routing->target].size))
     limit(integers, *size);
+  if (takesAll(graph, op.extents[op.def->routing->slot].dim) && getApart(*op.def).empty())
+    return; // by the places of tokens
   std::optional<Tiles> found = stage::findTiles(graph, op);
   if (!found)
     return;
@@ -164,48 +166,15 @@ static void fill(Tensor &tensor, llvm::ArrayRef<uint64_t> key, double scale) {
   }
 }
 
-/// A row of positions of several sequences: an element has the number that its sequence and its position there give it.
-void Sources::fillPacked(Tensor &tensor, const TensorType &type, const PackedUnit &unit, uint64_t name, double range) const {
-  Stretches stretches(graph, unit);
-  forEachElement(tensor.dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
-    llvm::SmallVector<uint64_t, 8> words = {5, name, 0};
-    const SequencePart *part = nullptr;
-    for (size_t d = 0; d < local.size(); ++d) {
-      words.push_back(local[d]);
-      for (size_t i = 0; i < unit.sequences.size() && Stretches::isPacked(type.shape[d]); ++i)
-        if (Stretch stretch = stretches.get(*type.shape[d].dim, i); stretch.contains(local[d])) {
-          part = &unit.sequences[i];
-          words.back() = local[d] + stretch.getOrigin();
-        }
-    }
-    for (size_t d = 0; part && d < local.size(); ++d)
-      if (type.shape[d].size.getSymbol() == sequencesSymbol) // one row, of all of them
-        words[3 + d] += part->sequence;
-    tensor.data[linear] = range * (1.8 * drawUniform(words) - 0.8);
-  });
-}
-
-/// Units of inference that go on with the same sequences have the same tokens at the same positions of them.
-void Sources::fillByPosition(Tensor &tensor, const Op &input, uint64_t microbatch) const {
-  llvm::SmallVector<int64_t, 4> origins;
-  for (const Extent &extent : input.getResult()->type.shape) {
-    SizeValue origin = extent.dim && extent.dim->origin ? evaluate(extent.dim->origin, graph.binding) : SizeValue();
-    origins.push_back(origin ? int64_t(origin.value.num) : 0);
-    if (extent.size.getSymbol() == sequencesSymbol) // however many of them are a batch
-      origins.back() += graph.binding.lookup(batchSymbol).value_or(0) * graph.binding.lookup(sequencesSymbol).value_or(0);
-  }
+void Sources::fillByPlace(Tensor &tensor, const Op &input, uint64_t microbatch) const {
   uint64_t name = 0;
   for (char letter : input.name)
     name = hashWords({name, uint64_t(letter)});
   double range = isFloat(input.getResult()->type.dtype) ? scale : 1;
-  if (const PackedUnit *unit = findPackedUnit(microbatch)) {
-    fillPacked(tensor, input.getResult()->type, *unit, name, range);
-    return;
-  }
+  Places places(graph, input.getResult()->type.shape, findPackedUnit(microbatch));
   forEachElement(tensor.dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
     llvm::SmallVector<uint64_t, 8> words = {5, name, 0};
-    for (size_t d = 0; d < local.size(); ++d)
-      words.push_back(local[d] + origins[d]);
+    places.append(local, words);
     tensor.data[linear] = range * (1.8 * drawUniform(words) - 0.8);
   });
 }
@@ -220,7 +189,7 @@ TensorRef Sources::draw(const Value *value, uint64_t instance) {
   const Op *op = value->getOp();
   uint64_t kind = op->kind == OpKind::Param ? 1 : op->kind == OpKind::Input ? 2 : op->kind == OpKind::Buffer ? 3 : 4;
   if (op->kind == OpKind::Input && !graph.training)
-    fillByPosition(*tensor, *op, instance);
+    fillByPlace(*tensor, *op, instance);
   else
     fill(*tensor, {kind, getOrdinal(op), instance}, isFloat(value->type.dtype) ? scale : 1);
   if (!isFloat(value->type.dtype)) {

@@ -5,7 +5,8 @@
 // position. Parameters are known by their order in the program, which passes keep.
 //
 // Integers that lead into a dim (ids of a table, what a router chose) are positions of it,
-// wherever they come from: an input draws them, an opaque operator deals them out in turn.
+// wherever they come from: an input draws them, an opaque operator deals them out in turn. In inference what it deals out to a token depends on the
+// places of this one (Places.h), as tokens do; but where slots are equally many on each rank, and a proof needs choices that fill them (Tiles.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_INTERP_SOURCES_H
@@ -64,8 +65,7 @@ public:
 
 private:
   std::optional<Tensor> makeTensor(const Value *value);
-  void fillByPosition(Tensor &tensor, const Op &input, uint64_t microbatch) const;
-  void fillPacked(Tensor &tensor, const TensorType &type, const PackedUnit &unit, uint64_t name, double range) const;
+  void fillByPlace(Tensor &tensor, const Op &input, uint64_t microbatch) const;
   void findLimits(const Op &op);
   void noteTiles(const Op &op);
   void findDrawers();

@@ -104,6 +104,11 @@ std::optional<Positions> PieceMap::split(const Positions &whole, const PlacedAxi
   return Positions(whole.begin() + begin, whole.begin() + end);
 }
 
+bool stage::takesAll(const Graph &graph, const Dim *slots) {
+  const SlotLoad *load = graph.mesh.findUnevenSlots(slots);
+  return load && load->isEven() && !graph.training;
+}
+
 std::optional<int64_t> PieceMap::getSize(Size size) const {
   SizeValue value = evaluateCount(size, graph.binding);
   return value ? std::optional<int64_t>(value.value.num) : std::nullopt;
@@ -111,6 +116,8 @@ std::optional<int64_t> PieceMap::getSize(Size size) const {
 
 std::optional<int64_t> PieceMap::getSize(const Extent &extent) const {
   const SlotLoad *load = graph.mesh.findUnevenSlots(extent.dim);
+  if (takesAll(graph, extent.dim))
+    return getSize(load->getChoicesOfSource() * load->getNumSources());
   return getSize(load ? load->getMostSlots() : extent.size);
 }
 

@@ -70,7 +70,7 @@ std::optional<Tiles> stage::findTiles(const Graph &graph, const Op &op) {
       }
     }
   }
-  if (const SlotLoad *load = graph.mesh.findSlotLoad(op.extents[op.def->routing->slot].dim))
+  if (const SlotLoad *load = graph.mesh.findSlotLoad(op.extents[op.def->routing->slot].dim); load && !load->isEven())
     tiles.ends = findEnds(pieces, graph.binding, *load);
   return tiles;
 }

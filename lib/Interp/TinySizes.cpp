@@ -19,6 +19,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/Costs.h"
+#include "stage/IR/RoutedApart.h"
 #include "stage/IR/Subscripts.h"
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Interp/Prove.h"
@@ -288,24 +289,55 @@ private:
         requireAtMost(op.isRolling ? all - op.getOperand(1)->type.shape[op.dim].size : all,
                       op.getOperand(0)->type.shape[op.dim].size);
       }
-      if (toAllTargets && op.def && op.def->routing)
+      if (op.def && op.def->routing)
+        requireFewer(op);
+      if (toAllTargets && op.def && op.def->routing && !goesByPlace(op))
         requireAllTargets(op);
       if (op.def)
         forEachSubscriptSize(op, graph.sizes, [&](Size size) { require({Requirement::Kind::Whole, size}); });
     });
   }
 
-  /// As many choices of a token as there are targets: along the index that only the integers have.
-  void requireAllTargets(const Op &op) {
-    const Routing &routing = *op.def->routing;
-    for (unsigned index : op.def->operands[routing.operand].indices) {
+  /// Whether a proof sends tokens where their places say, the same in each unit (Sources.h).
+  bool goesByPlace(const Op &op) const {
+    return takesAll(graph, op.extents[op.def->routing->slot].dim) && getApart(*op.def).empty();
+  }
+
+  /// The indices of the choices of a token, which only the integers have.
+  static llvm::SmallVector<unsigned, 2> listChoices(const Op &op) {
+    llvm::SmallVector<unsigned, 2> choices;
+    for (unsigned index : op.def->operands[op.def->routing->operand].indices) {
       bool isOwn = true;
       for (unsigned other = 0; other < op.def->operands.size(); ++other)
-        isOwn &= other == routing.operand || !llvm::is_contained(op.def->operands[other].indices, index);
-      if (isOwn && routing.toSlots)
-        require({Requirement::Kind::Owed, op.extents[index].size,
-                 {Obligations::Kind::Equal, op.extents[index].size, op.extents[routing.target].size, SMLoc(), ""}});
+        isOwn &= other == op.def->routing->operand || !llvm::is_contained(op.def->operands[other].indices, index);
+      if (isOwn)
+        choices.push_back(index);
     }
+    return choices;
+  }
+
+  /// As many choices of a token as there are targets.
+  void requireAllTargets(const Op &op) {
+    const Routing &routing = *op.def->routing;
+    for (unsigned index : routing.toSlots ? listChoices(op) : llvm::SmallVector<unsigned, 2>())
+      require({Requirement::Kind::Owed, op.extents[index].size,
+               {Obligations::Kind::Equal, op.extents[index].size, op.extents[routing.target].size, SMLoc(), ""}});
+  }
+
+  /// Where choices are dealt out evenly: fewer of a token than targets, if the job has fewer, and in training, where a proof deals out those of a
+  /// rank, also of a rank.
+  void requireFewer(const Op &op) {
+    const SlotLoad *load = graph.mesh.findUnevenSlots(op.extents[op.def->routing->slot].dim);
+    if (!load || !load->isEven() || !op.def->routing->toSlots)
+      return;
+    llvm::SmallVector<Size, 3> fewer;
+    if (graph.training)
+      fewer.push_back(load->getChoicesOfSource());
+    for (unsigned index : listChoices(op))
+      fewer.push_back(op.extents[index].size);
+    for (Size size : fewer)
+      if (SizeValue given = evaluateCount(load->target->size - size, graph.binding); given && given.value.num > 0)
+        requireAtMost(size + 1, load->target->size);
   }
 
   void requireAtMost(Size left, Size right) {
@@ -504,6 +536,8 @@ bool stage::hasFewRanks(const Graph &graph, DiagnosticEngine &diags) {
 static void shrinkLoads(Graph &graph) {
   std::map<std::string, SizeTable> shrunk;
   for (const SlotLoad &load : graph.mesh.getSlotLoads()) {
+    if (load.isEven())
+      continue;
     std::shared_ptr<const SizeTable> table = graph.binding.lookupTable(load.table);
     SizeValue size = evaluateCount(load.target->size, graph.binding);
     if (!size || !size.value.num || size.value.num == int64_t(table->entries.size()))

@@ -169,7 +169,9 @@ std::optional<CTValue> Evaluator::evaluateName(const ast::NameExpr *expr, const 
   if (expr->name == "inf")
     return CTValue::real(std::numeric_limits<double>::infinity());
   if (findBuiltin(expr->name) == BuiltinKind::PhaseQuery)
-    return CTValue::boolean(expr->name == "decoding" ? phase.decoding : phase.continuing);
+    return CTValue::boolean(expr->name == "decoding"     ? phase.decoding
+                            : expr->name == "continuing" ? phase.continuing
+                                                         : phase.inferring);
   if (findBuiltin(expr->name))
     return CTValue::word(expr->name);
 

@@ -143,20 +143,28 @@ Size Impl::lookup(llvm::StringRef table, llvm::ArrayRef<Size> indices) {
 }
 
 /// All blocks together get all of it.
-Size Impl::share(llvm::StringRef table, llvm::ArrayRef<Size> args) {
+Size Impl::share(AtomKind kind, llvm::StringRef table, llvm::ArrayRef<Size> args) {
   for (Size arg : args)
     if (isPoison(arg))
       return arg;
-  return args.size() == 1 ? args.front() : call(AtomKind::Share, args, table);
+  return kind == AtomKind::Share && args.size() == 1 ? args.front() : call(kind, args, table);
 }
 
-Size SizeContext::share(llvm::StringRef table, Size total, llvm::ArrayRef<std::pair<Size, Size>> blocks) {
+static llvm::SmallVector<Size, 5> listShareArgs(Size total, llvm::ArrayRef<std::pair<Size, Size>> blocks) {
   llvm::SmallVector<Size, 5> args = {total};
   for (auto [index, count] : blocks) {
     args.push_back(index);
     args.push_back(count);
   }
-  return impl->share(table, args);
+  return args;
+}
+
+Size SizeContext::share(llvm::StringRef table, Size total, llvm::ArrayRef<std::pair<Size, Size>> blocks) {
+  return impl->share(AtomKind::Share, table, listShareArgs(total, blocks));
+}
+
+Size SizeContext::countShares(llvm::StringRef table, Size total, llvm::ArrayRef<std::pair<Size, Size>> blocks) {
+  return impl->share(AtomKind::ShareCount, table, listShareArgs(total, blocks));
 }
 
 Size SizeContext::lookup(llvm::StringRef table, llvm::ArrayRef<Size> indices) { return impl->lookup(table, indices); }

@@ -144,7 +144,8 @@ private:
     std::vector<int64_t> asked; // -1 for the one that gets most
     int64_t numBlocks = 1;
     bool isGood = table->dims.size() == 1;
-    std::string text = "share(" + atom->name.str();
+    bool isCount = atom->kind == AtomKind::ShareCount;
+    std::string text = (isCount ? "shares(" : "share(") + atom->name.str();
     for (size_t i = 0; i < atom->args.size(); ++i) {
       bool isLargest = i % 2 == 1 && getKind(atom->args[i]) == AtomKind::LargestEntry;
       SizeValue value = isLargest ? SizeValue() : evaluate(atom->args[i]);
@@ -161,12 +162,18 @@ private:
     if (!isGood || int64_t(table->entries.size()) % numBlocks != 0 ||
         llvm::none_of(table->entries, [](int64_t entry) { return entry > 0; }))
       return {SizeError::NoEntry, text + ")", {}};
-    auto [known, isNew] = table->combined.values.try_emplace(asked);
+    std::vector<int64_t> key = asked;
+    if (isCount)
+      key.push_back(-2);
+    auto [known, isNew] = table->combined.values.try_emplace(std::move(key));
     if (isNew) {
       auto [shares, isFirst] = table->combined.shares.try_emplace(asked.front());
       if (isFirst)
         shares->second = apportion(table->entries, asked.front());
-      known->second = Rational::integer(addUpBlock(shares->second, llvm::makeArrayRef(asked).drop_front()));
+      std::vector<int64_t> counted = shares->second;
+      for (int64_t &share : counted)
+        share = isCount ? share > 0 : share;
+      known->second = Rational::integer(addUpBlock(counted, llvm::makeArrayRef(asked).drop_front()));
     }
     return checked(known->second);
   }
@@ -196,7 +203,7 @@ private:
   SizeValue evaluateCall(const Atom *atom) {
     if (atom->kind == AtomKind::Lookup)
       return evaluateLookup(atom);
-    if (atom->kind == AtomKind::Share)
+    if (atom->kind == AtomKind::Share || atom->kind == AtomKind::ShareCount)
       return evaluateShare(atom);
     if (atom->kind == AtomKind::Overflow)
       return fail(SizeError::Overflow);
@@ -284,11 +291,11 @@ private:
         indices.push_back(rebuild(index));
       return context.lookup(atom->name, indices);
     }
-    if (atom->kind == AtomKind::Share) {
+    if (atom->kind == AtomKind::Share || atom->kind == AtomKind::ShareCount) {
       llvm::SmallVector<Size, 5> args;
       for (Size arg : atom->args)
         args.push_back(rebuild(arg));
-      return context.getImpl().share(atom->name, args);
+      return context.getImpl().share(atom->kind, atom->name, args);
     }
     Size result = rebuild(atom->args[0]);
     for (Size arg : atom->args.drop_front())

@@ -184,8 +184,8 @@ private:
     return take("]") ? std::optional<Size>(context.lookup(name, indices)) : std::nullopt;
   }
 
-  /// Behind `share(`.
-  std::optional<Size> parseShare() {
+  /// Behind `share(` or `shares(`.
+  std::optional<Size> parseShare(AtomKind kind) {
     llvm::StringRef table = peekWord();
     rest = rest.drop_front(table.size());
     llvm::SmallVector<Size, 5> args;
@@ -197,7 +197,7 @@ private:
       args.push_back(*arg);
     }
     bool isWhole = args.size() % 2 == 1 && take(")");
-    return isWhole ? std::optional<Size>(context.getImpl().share(table, args)) : std::nullopt;
+    return isWhole ? std::optional<Size>(context.getImpl().share(kind, table, args)) : std::nullopt;
   }
 
   std::optional<Size> parseCall(llvm::StringRef name) {
@@ -208,8 +208,8 @@ private:
         return take(")") ? std::optional<Size>(poison) : std::nullopt;
     if (name == "with")
       return parseWith();
-    if (name == "share")
-      return parseShare();
+    if (name == "share" || name == "shares")
+      return parseShare(name == "share" ? AtomKind::Share : AtomKind::ShareCount);
     llvm::SmallVector<Size, 4> args;
     do {
       std::optional<Size> arg = parseSum();

@@ -130,6 +130,7 @@ private:
       printLookup(atom);
       return;
     case AtomKind::Share:
+    case AtomKind::ShareCount:
       printShare(atom);
       return;
     case AtomKind::LargestEntry:
@@ -174,7 +175,7 @@ private:
   }
 
   void printShare(const Atom *atom) {
-    os << "share(" << atom->name;
+    os << (atom->kind == AtomKind::Share ? "share(" : "shares(") << atom->name;
     for (size_t i = 0; i < atom->args.size(); ++i) {
       os << ", ";
       printEnclosed(atom->args[i], i % 2 == 0 || !isEntryWord(atom->args[i].getSymbol()));

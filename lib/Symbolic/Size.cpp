@@ -104,6 +104,7 @@ static bool isIntegral(AtomKind kind, llvm::ArrayRef<Size> args) {
   case AtomKind::CeilDiv:
   case AtomKind::Lookup:
   case AtomKind::Share:
+  case AtomKind::ShareCount:
   case AtomKind::LargestEntry:
   case AtomKind::SumOfEntries:
     return true;

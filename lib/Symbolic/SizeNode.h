@@ -43,6 +43,7 @@ enum class AtomKind : uint8_t {
   Max,
   Lookup,
   Share, ///< Of a table; the total, and then an index and a number of blocks in turn.
+  ShareCount, ///< Of the same, how many get anything.
   LargestEntry, ///< This and the next stand for an index only.
   SumOfEntries,
   Sum,
@@ -161,7 +162,8 @@ struct SizeContext::Impl {
   Size mod(Size a, Size b);
   Size extremum(AtomKind kind, Size a, Size b); ///< Min and Max.
   Size lookup(llvm::StringRef table, llvm::ArrayRef<Size> indices);
-  Size share(llvm::StringRef table, llvm::ArrayRef<Size> args); ///< As the atom has them.
+  /// A Share or ShareCount, as the atom has its arguments.
+  Size share(AtomKind kind, llvm::StringRef table, llvm::ArrayRef<Size> args);
 
   SizeContext &context;
   llvm::BumpPtrAllocator arena;

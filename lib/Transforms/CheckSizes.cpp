@@ -74,8 +74,10 @@ __int128 stage::getCheckedBytes(const Graph &graph, const TensorType &type, cons
   Size size = isUneven ? graph.sizes.one()
                        : getLocalBytes(graph.sizes, graph.mesh, type, sharding, /*over=*/~AxisSet(0));
   if (isUneven)
-    for (auto [extent, axes] : llvm::zip(type.shape, sharding.dims))
-      size = size * getLocalSize(graph.mesh, extent.size, axes, /*over=*/~AxisSet(0));
+    for (auto [extent, axes] : llvm::zip(type.shape, sharding.dims)) {
+      const SlotLoad *load = graph.mesh.findUnevenSlots(extent.dim);
+      size = size * getLocalSize(graph.mesh, load ? load->choices / load->target->size : extent.size, axes, /*over=*/~AxisSet(0));
+    }
   if (isUneven)
     size = getAverageBytes(type, size);
   SizeValue bytes = evaluate(size, graph.binding);

@@ -79,7 +79,8 @@ TEST_F(TablesTest, Values) {
 }
 
 TEST_F(TablesTest, SharesPrintAndFold) {
-  for (const char *text : {"share(load, n, coord.ep, ep)", "share(load, B*S, max, 2)", "share(load, n, i, 2, max, 2)", "2*share(load, 7, (max), 4)"})
+  for (const char *text : {"share(load, n, coord.ep, ep)", "share(load, B*S, max, 2)", "share(load, n, i, 2, max, 2)", "2*share(load, 7, (max), 4)",
+                           "shares(load, n)", "shares(load, B*S, coord.ep, ep)"})
     EXPECT_EQ(canonical(text), text);
   EXPECT_EQ(canonical("share(load, n)"), "n"); // all of it
   EXPECT_EQ(canonical("share(load, 1/0, i, 2)"), "undefined()");
@@ -102,6 +103,12 @@ TEST_F(TablesTest, SharesOfATotal) {
   // 12, 3, 0, 12 of 27: of 9 these get 4, 1, 0 and 4.
   EXPECT_EQ(value("share(load, 9, 0, 4)"), 4);
   EXPECT_EQ(value("share(load, 9, 2, 4)"), 0);
+  // How many get any.
+  EXPECT_EQ(value("shares(load, 9)"), 3);
+  EXPECT_EQ(value("shares(load, 9, 0, 2)"), 2);
+  EXPECT_EQ(value("shares(load, 9, 1, 2)"), 1);
+  EXPECT_EQ(value("shares(load, 1)"), 1); // the first of two equal ones
+  EXPECT_EQ(value("share(load, 9, 1, 2)"), 4);
   EXPECT_EQ(value("share(load, 9, 0, 2)"), 5);
   EXPECT_EQ(value("share(load, 9, m, 2, 0, 2)"), 0);
   EXPECT_EQ(value("share(load, 9, max, 2)"), 5);

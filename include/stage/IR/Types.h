@@ -178,17 +178,19 @@ struct BlockLengths {
 };
 
 /// How full the slots are into which ops route what (OpDef.h). Every source, a rank with tokens of its own, deals out its part of the
-/// choices along the target in proportion to the entries of a table, in whole numbers (apportion()). Where all of them
-/// find a slot, targets have as many slots as come: the size of the dim says their number on average, and those of a rank are
+/// choices along the target in proportion to the entries of a table, in whole numbers (apportion()), or, without a table, *evenly*: all
+/// sources together and each of them by itself as evenly as whole numbers can be. Where all of them
+/// find a slot, targets have as many slots as come: the size of the dim says their number on average, perhaps rounded up, and those of a rank are
 /// what its part of the target gets from its part of the sources.
 struct SlotLoad {
   const Dim *slots = nullptr, *target = nullptr;
-  std::string table; ///< One entry per position of the target.
+  std::string table; ///< One entry per position of the target; empty: evenly.
   Size choices;      ///< Of all sources.
   Size sources;      ///< How many there are; null as long as nobody knows: one.
   bool isDropless = true; ///< Targets have as many slots as come; else all have equally many.
   SMLoc loc;
 
+  bool isEven() const { return table.empty(); }
   Size getNumSources() const { return sources ? sources : choices.getContext().one(); }
   Size getChoicesOfSource() const { return choices / getNumSources(); }
   /// The most slots that a position of the target has, of all sources together where each has as many.
@@ -311,6 +313,9 @@ Size getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<PlacedAxis> axes, 
 /// its positions a whole number. `target` is the target's extent, null where what is split has none, and `over` is as above.
 Size getLocalSlots(const Mesh &mesh, const SlotLoad &load, const Extent *target, llvm::ArrayRef<PlacedAxis> targetAxes,
                    llvm::ArrayRef<PlacedAxis> slotAxes, AxisSet over = 0);
+/// Of the positions that a rank has of the target those that have a slot: of others there is nothing to compute. Parameters as above.
+Size getFilledTargets(const Mesh &mesh, const SlotLoad &load, const Extent &target, llvm::ArrayRef<PlacedAxis> targetAxes,
+                      llvm::ArrayRef<PlacedAxis> slotAxes);
 /// Elements a rank holds of several extents, each under its axes (absent: none).
 llvm::SmallVector<Size, 8> getLocalSizes(const Mesh &mesh, llvm::ArrayRef<Extent> extents, llvm::ArrayRef<AxisList> axes,
                                          AxisSet over = 0);
@@ -321,6 +326,8 @@ Size getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorType &ty
 /// Bytes a rank holds of a value, scales of blocks among them. Of flat storage a part has its share of the scales, rounded up.
 Size getLocalBytes(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,
                    AxisSet over = 0);
+/// The same of a piece of these sizes, one per dim, in no flat storage.
+Size getPieceBytes(SizeContext &sizes, const TensorType &type, llvm::ArrayRef<Size> local);
 /// The same of a tensor of these elements, where the last block of each row need not be full: exact, but perhaps no whole number.
 Size getAverageBytes(const TensorType &type, Size elements);
 

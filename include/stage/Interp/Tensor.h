@@ -66,6 +66,10 @@ std::optional<Tensor> extractFlat(const Tensor &whole, const Positions &position
 /// Calls `f(linear index, local index per dim)` for every element, in order.
 void forEachElement(llvm::ArrayRef<Positions> dims, llvm::function_ref<void(int64_t, llvm::ArrayRef<int64_t>)> f);
 
+/// True for slots that are dealt out evenly in inference. A proof has room in them for whatever comes: units must send a token to the same
+/// targets, however many others there are.
+bool takesAll(const Graph &graph, const Dim *slots);
+
 /// Knows where the pieces of values are under a graph's binding.
 class PieceMap {
 public:

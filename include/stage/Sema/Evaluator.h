@@ -67,9 +67,9 @@ public:
 
   /// What `has(V)` asks; until it is set nobody may.
   void setModel(const ast::ModuleDecl *decl) { model = decl; }
-  /// What `decoding` and `continuing` are from then on.
+  /// What `decoding`, `continuing` and `inferring` are from then on.
   struct Phase {
-    bool decoding = false, continuing = false;
+    bool decoding = false, continuing = false, inferring = false;
   };
   void setPhase(Phase value) { phase = value; }
   Phase getPhase() const { return phase; }

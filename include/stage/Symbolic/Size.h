@@ -219,6 +219,8 @@ public:
   /// pair the second says into how many equal blocks those of the one before are cut, and the first which one it is, or
   /// largestEntry(): that one which gets most. Without pairs it is the total. The table must come out even.
   Size share(llvm::StringRef table, Size total, llvm::ArrayRef<std::pair<Size, Size>> blocks);
+  /// How many entries of such a block get anything.
+  Size countShares(llvm::StringRef table, Size total, llvm::ArrayRef<std::pair<Size, Size>> blocks);
   /// In place of an index of a lookup: of all entries there the largest, or their sum.
   Size largestEntry();
   Size sumOfEntries();

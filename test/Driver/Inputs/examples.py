@@ -15,7 +15,7 @@ stagec, stage_trace, folder, scratch = sys.argv[1:]
 SMALLER = {"llama3_70b": ["-D", "L=4", "-D", "B=64"], "llama3_8b": ["-D", "L=4"],
            "llama3_8b_long": ["-D", "L=2", "-D", "B=4"], "deepseek_v3_serving": ["-D", "L=4", "-D", "B=64"]}
 # Two jobs that belong together are made smaller in a copy.
-SMALLER_POOLS = {"deepseek_v3_serving": [("DeepSeek(deepseek_v3)", "DeepSeek(deepseek_v3, L = 4)"), ("4Ki..4196", "4Ki..4098")]}
+SMALLER_POOLS = {"deepseek_v3_serving": [("DeepSeek(deepseek_v3)", "DeepSeek(deepseek_v3, L = 4)"), ("4Ki..4196", "4Ki..4098"), ("B = 1152", "B = 144"), ("microbatch = 8", "microbatch = 1")]}
 # Plans of thousands of ranks: proofs and traces of the same strategy over a few.
 FEWER_RANKS = {"deepseek_v3": ["pp=2", "strategy.dp=4", "ep=4", "nodes=2", "ep_nodes=2", "L=4", "split=[2,2]", "B=16"],
                "llama3_405b": ["dp=2", "pp=2", "tp=2", "L=6", "split=[1,2,2,1]", "B=8"],

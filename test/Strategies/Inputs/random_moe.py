@@ -55,6 +55,13 @@ def nest(first, second):
     return all(after % before == 0 for before, after in zip(places, places[1:]))
 
 
+def count_most(choices, copies, blocks):
+    """The most choices that a rank gets: these are numbered, a block of experts has as many numbers in a row, and ranks that have copies of it those of
+    their own sources, each time the next one's."""
+    starts = [-(-block * choices // blocks) for block in range(blocks + 1)]
+    return max(sum(1 for number in range(begin, end) if number % copies == row) for begin, end in zip(starts, starts[1:]) for row in range(copies))
+
+
 class Program:
     def __init__(self, rng):
         self.steps = rng.choice([1, 1, 2])  # in which tokens go to experts
@@ -179,14 +186,19 @@ job j {{
         if self.tp > 1 and not self.sequence or self.recompute or self.load or self.narrow:
             return None
         tokens, ranks = self.microbatch * self.sequence_length // (self.cp * self.tp), self.ranks
+        if self.steps == 1 and self.outer == 1:
+            return 0, 0
+        if self.steps == 1 and self.capacity:
+            slots = self.experts * -(-int(fractions.Fraction(self.capacity) * tokens * ranks * self.topk) // (ranks * self.experts))
+            return 4, 4 * slots * self.width * 2
         if self.steps == 1:
-            slots = self.experts * -(-int(fractions.Fraction(self.capacity or 1) * tokens * ranks * self.topk) // (ranks * self.experts))
-            return (4, 4 * slots * self.width * 2) if self.outer > 1 else (0, 0)
+            choices = tokens * self.topk
+            return 4, 2 * (choices + count_most(choices * ranks, ranks // self.outer, self.outer)) * self.width * 2
         slots = self.outer * -(-tokens * self.copies // self.outer)
         choices = slots * self.topk // self.copies
         between = 4 * slots * self.width * 2 + 3 * choices * 4
-        inside = self.experts // self.outer * -(-choices // (self.experts // self.outer))
-        return (11, between + 4 * inside * self.width * 2) if self.inner > 1 else (7, between)
+        inside = choices + count_most(choices * ranks // self.outer, ranks // (self.outer * self.inner), self.inner)
+        return (11, between + 2 * inside * self.width * 2) if self.inner > 1 else (7, between)
 
 
 def prove(stagec, folder, number, seed, keep):
