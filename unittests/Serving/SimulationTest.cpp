@@ -130,8 +130,11 @@ TEST(Simulation, FewerDraftsAreNoSecondTurn) {
 TEST(Simulation, TheSlowestStageSaysHowFast) {
   SimulationOptions options;
   options.batching.stages = 3;
-  options.batching.maxSequences = 1;
-  Served served = serve(std::vector<Request>(6, makeRequest(8, 1)), options,
+  options.batching.tokenBudget = 8; // one request each
+  // Three come at once, three while those are in flight and the first stage is free.
+  std::vector<Request> requests(3, makeRequest(8, 1));
+  requests.resize(6, makeRequest(8, 1, 3 * ms));
+  Served served = serve(requests, options,
                         [](llvm::ArrayRef<Iteration>, unsigned stage) { return stage == 1 ? 3e-3 : 1e-3; });
   ASSERT_TRUE(served.good);
   for (int64_t i = 0; i < 6; ++i)
