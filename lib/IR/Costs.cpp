@@ -249,11 +249,18 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
   if (op.kind == OpKind::Update)
     return getUpdateCost(graph, op);
   if (op.kind == OpKind::Append) { // read where it was made, written where it is kept, and as that is
-    const Value *added = op.getOperand(1);
-    TensorType kept = added->type;
-    kept.quantization = op.getOperand(0)->type.quantization;
+    const Value *added = op.getOperand(1), *cache = op.getOperand(0);
+    TensorType taken = added->type;
+    if (op.dim < cache->sharding.dims.size() && !cache->sharding.dims[op.dim].empty()) { // each rank those that it keeps
+      const Extent &extent = taken.shape[op.dim];
+      Size first = extent.dim && extent.dim->origin ? extent.dim->origin : zero;
+      llvm::ArrayRef<PlacedAxis> axes = cache->sharding.dims[op.dim];
+      taken.shape[op.dim] = {nullptr, countInTurn(graph, first + extent.size, axes) - countInTurn(graph, first, axes)};
+    }
+    TensorType kept = taken;
+    kept.quantization = cache->type.quantization;
     return {countOther(zero), zero,
-            getBytes(graph, added) + getLocalBytes(graph.sizes, graph.mesh, kept, added->sharding)};
+            getLocalBytes(graph.sizes, graph.mesh, taken, added->sharding) + getLocalBytes(graph.sizes, graph.mesh, kept, added->sharding)};
   }
   if (isCopy(op.kind))
     return {countOther(zero), zero, getPutIn(graph, op)};

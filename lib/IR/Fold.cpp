@@ -28,6 +28,8 @@ public:
       solve();
     if (fold.fault.empty())
       makeStep();
+    for (const Sum &sum : sums)
+      fold.sums.push_back({sum.before, sum.solvedBy});
     return std::move(fold);
   }
 
@@ -36,6 +38,7 @@ private:
   struct Sum {
     const Formula *formula;
     const Formula *before = nullptr;
+    unsigned solvedBy = 0;
   };
 
   void fail(const llvm::Twine &text) {
@@ -92,6 +95,7 @@ private:
              "', and no 'mask' says which pairs count");
       if (!find(f))
         sums.push_back({f});
+      fold.sumNumbers[f] = find(f) - sums.data();
     }
     if (f->kind == Kind::Let)
       collectSums(def.lets[f->operand].second);
@@ -202,7 +206,7 @@ private:
           return false;
         if (getWeight(value) == maxWeight)
           return false;
-        find(f)->before = value;
+        *find(f) = {find(f)->formula, value, operand - unsigned(def.operands.size())};
         if (carried == fold.carried.end())
           fold.carried.push_back(number);
         return true;

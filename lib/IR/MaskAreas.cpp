@@ -30,6 +30,8 @@
 // Of packed sequences each has an area of its own. What one has is an expression over its sizes, once for several rows and once for
 // one, whose sum over the sequences units bind (SequenceSum); twice the area, as a triangle's may be a half.
 //
+// Columns that are dealt out in turn, as positions in caches are, are counted row by row. All rows are on each rank then.
+//
 // Limits: ranges double with each change from blocked to mirrored axes of one index.
 //
 //===----------------------------------------------------------------------===//
@@ -55,6 +57,8 @@ public:
   Size run() const {
     if (isHalf())
       return getLocalLength(mask.rows) * getLocalLength(mask.columns) / 2;
+    if (isInTurn(mask.columns))
+      return getAreaInTurn();
     auto rowRanges = getRanges(mask.rows), columnRanges = getRanges(mask.columns);
     // What a kept window leaves out no row sees: all of the plane that is cut off is a corner of its first column, which counts.
     bool isWindow = keepsWindow(), isWhole = isWindow || (getAxes(mask.columns).empty() && !getOrigin(mask.columns));
@@ -102,6 +106,43 @@ private:
            !getOrigin(mask.columns) && !rowAxes.empty() &&
            !columnAxes.empty() && llvm::all_of(rowAxes, isMirrored) && llvm::all_of(columnAxes, isMirrored) &&
            llvm::all_of(llvm::zip(rowAxes, columnAxes), isSame);
+  }
+
+  //===--- Columns in turn --------------------------------------------------===//
+
+  bool isInTurn(unsigned index) const { return !getAxes(index).empty() && getAxes(index).front().isCyclic(); }
+
+  /// Pairs of rows [0, end) with columns up to the row that the rank has. These are ceil((s + 1 - c) / n) for row s, on coordinate c of n: a sum of 1 to y of ceil(i / n) is
+  ///   n a (a + 1) / 2 + b (a + 1)                    a = y div n, b = y mod n
+  Size countPairsInTurn(Size end) const {
+    const Axis &axis = graph.mesh[getAxes(mask.columns).front()];
+    Size n = axis.symbol, y = max(end - getCoordinateSymbol(sizes, axis), sizes.zero()), a = y.floorDiv(n);
+    return n * a * (a + 1) / 2 + (y - a * n) * (a + 1);
+  }
+
+  /// Pairs of rows [begin, end) with columns up to the row, where each counts half of the last one: a triangle's diagonal.
+  Size getTriangleInTurn(Size begin, Size end) const {
+    llvm::ArrayRef<PlacedAxis> axes = getAxes(mask.columns);
+    return countPairsInTurn(end) - countPairsInTurn(begin) - (countInTurn(graph, end, axes) - countInTurn(graph, begin, axes)) / 2;
+  }
+
+  /// All rows are on each rank.
+  Size getAreaInTurn() const {
+    Size first = getOrigin(mask.rows) ? getOrigin(mask.rows) : sizes.zero(), zero = sizes.zero(), w = mask.amount;
+    auto count = [&](Size end) { return countInTurn(graph, min(end, columns), getAxes(mask.columns)); };
+    switch (mask.kind) {
+    case Mask::Kind::Full:
+      return getLocalLength(mask.rows) * count(columns);
+    case Mask::Kind::Causal:
+      return isSingleRow() ? count(first + offset + 1) : getTriangleInTurn(first + offset, first + offset + rows);
+    case Mask::Kind::Window:
+      if (isSingleRow())
+        return count(first + 1) - count(max(first + 1 - w, zero));
+      return getTriangleInTurn(first, first + rows) - getTriangleInTurn(max(first - w, zero), max(first + rows - w, zero));
+    case Mask::Kind::Blocks: // of a single row (VerifySharding)
+      return count(first + 1) - count(first.floorDiv(w) * w);
+    }
+    llvm_unreachable("all kinds handled");
   }
 
   /// The columns are those that some row has in its window, and no more: what a cache keeps of it, and the rows' own.
@@ -223,6 +264,13 @@ private:
   Size rows, columns, offset;
 };
 } // namespace
+
+Size stage::countInTurn(const Graph &graph, Size end, llvm::ArrayRef<PlacedAxis> axes) {
+  if (axes.empty())
+    return end;
+  const Axis &axis = graph.mesh[axes.front()];
+  return max(end - getCoordinateSymbol(graph.sizes, axis), graph.sizes.zero()).ceilDiv(axis.symbol);
+}
 
 static const Mask *findMask(const Op &op) {
   if (!op.def)

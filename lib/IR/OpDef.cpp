@@ -496,7 +496,10 @@ static void printBody(llvm::raw_ostream &os, const OpDef &def, FormulaPrinter &f
   if (def.stopGradient)
     os << "  stop_gradient;\n";
   list("whole", [](const IndexInfo &index) { return index.whole; });
-  list("fold", [](const IndexInfo &index) { return index.fold; });
+  list("fold", [](const IndexInfo &index) { return index.fold && !index.by; });
+  for (const IndexInfo &index : def.indices)
+    if (index.by)
+      os << "  fold " << index.name << " by " << name(*index.by) << ";\n";
   if (def.mask) {
     os << "  mask " << getName(def.mask->kind) << '(' << name(def.mask->rows) << ", " << name(def.mask->columns);
     if (def.mask->amount)

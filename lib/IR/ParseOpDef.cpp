@@ -228,6 +228,12 @@ bool TextParser::parseClause(OpDef &def) {
         return fail("an index");
       def.indices[*index].*flag = true;
       advance();
+      if (flag == &IndexInfo::fold && consume("by")) {
+        def.indices[*index].by = token.kind == Token::Identifier ? def.findIndex(token.text) : std::nullopt;
+        if (!def.indices[*index].by)
+          return fail("an index");
+        advance();
+      }
     } while (consume(","));
     return true;
   }

@@ -182,7 +182,7 @@ bool TextParser::parseAxis(AxisList &axes) {
     return false;
   }
   advance();
-  Layout layout = consume("mirrored") ? Layout::Mirrored : Layout::Blocked;
+  Layout layout = consume("mirrored") ? Layout::Mirrored : consume("cyclic") ? Layout::Cyclic : Layout::Blocked;
   unsigned rotation = 0, lengths = 0;
   if (isTable()) {
     layout = Layout::Listed;
@@ -191,6 +191,8 @@ bool TextParser::parseAxis(AxisList &axes) {
   }
   if (layout == Layout::Listed && found->size() > 1)
     return fail("no table for several axes");
+  if (layout == Layout::Cyclic && found->size() > 1)
+    return fail("no cyclic layout of several axes");
   if (is("rotated") && found->size() > 1)
     return fail("no rotation of several axes");
   if (consume("rotated") && !parseUnsigned(rotation))

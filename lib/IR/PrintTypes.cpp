@@ -56,7 +56,7 @@ llvm::SmallVector<std::string, 4> stage::listAxisNames(const Mesh &mesh, llvm::A
     return names;
   }
   for (auto [name, axis] : mesh.nameAxes(axes))
-    names.push_back(name.str() + (axis.isMirrored() ? " mirrored" : "") +
+    names.push_back(name.str() + (axis.isMirrored() ? " mirrored" : "") + (axis.isCyclic() ? " cyclic" : "") +
                     (axis.isListed() ? " by " + mesh.getBlockLengths(axis).str() : "") +
                     (axis.rotation ? " rotated " + std::to_string(axis.rotation) : ""));
   return names;

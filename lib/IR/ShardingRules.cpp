@@ -234,6 +234,11 @@ Sharding stage::getNaturalSharding(const Op &op, unsigned resultNumber) {
   return sharding;
 }
 
+Sharding stage::getAppendedSharding(const Op &op) {
+  bool hasOthers = op.getResult()->type.shape[op.dim] != op.getOperand(1)->type.shape[op.dim];
+  return getNeededSharding(op, hasOthers ? 0 : 1);
+}
+
 Sharding stage::getNeededSharding(const Op &op, unsigned operand) {
   const Value *value = op.getOperand(operand);
   switch (op.kind) {
@@ -260,8 +265,13 @@ Sharding stage::getNeededSharding(const Op &op, unsigned operand) {
     if (op.clips && operand + 1 == op.getNumOperands())
       return Sharding();
     return op.getNumResults() && operand > 0 ? op.getResult()->sharding : op.getOperand(0)->sharding;
+  case OpKind::Append: {
+    Sharding needed = op.getOperand(0)->sharding;
+    if (operand && op.dim < needed.dims.size())
+      needed.dims[op.dim].clear(); // of new positions a rank takes those that it keeps
+    return needed;
+  }
   case OpKind::Write:
-  case OpKind::Append:
     return op.getOperand(0)->sharding;
   case OpKind::Offload:
   case OpKind::Fetch:

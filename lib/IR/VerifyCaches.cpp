@@ -108,8 +108,9 @@ bool stage::verifyAppend(VerifierContext &context, const Op &op) {
   if (!fault.empty())
     return fail(context, op, fault);
   const Sharding &sharding = op.getOperand(0)->sharding;
-  if (op.dim < sharding.dims.size() && !sharding.dims[op.dim].empty())
-    return fail(context, op, "dim " + llvm::Twine(op.dim) + ", along which it is appended, is split over " +
+  if (op.dim < sharding.dims.size() &&
+      !llvm::all_of(sharding.dims[op.dim], [&](const PlacedAxis &axis) { return axis.isCyclic() && !op.isRolling; }))
+    return fail(context, op, "dim " + llvm::Twine(op.dim) + ", along which it is appended, is not dealt out in turn over " +
                                  context.axes(sharding.dims[op.dim]));
   return true;
 }

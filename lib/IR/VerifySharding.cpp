@@ -131,6 +131,17 @@ static bool isMasked(const OpDef &def, unsigned index) {
   return masked.mask && (masked.mask->rows == index || masked.mask->columns == index);
 }
 
+/// What is dealt out in turn are columns of a mask whose rows are whole; of blocks those that one row sees.
+static std::string findFaultInTurn(const Graph &graph, const Op &op, unsigned index) {
+  if (llvm::none_of(op.indexAxes[index], [](const PlacedAxis &axis) { return axis.isCyclic(); }) || !isMasked(*op.def, index))
+    return "";
+  const Mask &mask = *(op.def->vjpOf ? *op.def->vjpOf : *op.def).mask;
+  if (index == mask.rows || !op.indexAxes[mask.rows].empty())
+    return ", and rows of its mask are split";
+  SizeValue rows = evaluateCount(op.extents[mask.rows].size, graph.binding);
+  return mask.kind == Mask::Kind::Blocks && (!rows || rows.value.num != 1) ? ", and several rows see blocks of it" : "";
+}
+
 /// Slots are split over the axes of the tokens, in some order.
 static bool isSplitAsTokens(const Op &op, const Routing &routing) {
   AxisSet axes = 0;
@@ -180,6 +191,8 @@ static void verifyIndexAxes(VerifierContext &context, const Op &op) {
       return report(fault);
     if (isMasked(*op.def, i) && llvm::any_of(op.indexAxes[i], [](const PlacedAxis &axis) { return axis.isListed(); }))
       return report("index '" + op.def->indices[i].name + "' of the mask is dealt out by a table");
+    if (std::string fault = findFaultInTurn(context.graph, op, i); !fault.empty())
+      return report("index '" + op.def->indices[i].name + "' is dealt out in turn" + fault);
   }
 }
 

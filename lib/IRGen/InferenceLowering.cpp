@@ -83,10 +83,12 @@ bool ModuleLowering::lowerInference() {
     eraseUnusedValues(graph.getForward());
     return true;
   }
+  if (!findContextSplit())
+    return false;
   bool hasContext = inference.decodes() || inference.isChunked();
   if (hasContext)
     context = addInferredDim(sema::contextDim, inference.length ? std::max(inference.chunk, inference.countStep()) : inference.begin + inference.countStep());
-  graph.binding.bind(sema::roomDim, inference.getRoom());
+  addRoom(inference.getRoom());
   graph.binding.bind(batchSymbol, 0);
   if (inference.isPacked()) {
     context->isPacked = true;
@@ -113,10 +115,11 @@ bool ModuleLowering::lowerInference() {
   for (auto &entry : caches)
     entry.second.isFilled = false;
   sequence = addInferredDim(sema::stepDim, inference.countStep());
-  sequence->origin = context->size - sequence->size;
+  sequence->origin = getContext() - sequence->size;
   sequence->isPacked = inference.isPacked();
   Block &decode = graph.getPhase(PhaseKind::Decode);
   bool isGood = lowerPhase(decode) && (!inference.draft || lowerDraft());
+  splitFolds(decode);
   evaluator.setPhase({});
   if (!isGood)
     return false;
@@ -128,7 +131,21 @@ bool ModuleLowering::lowerInference() {
 Dim *ModuleLowering::addInferredDim(llvm::StringRef name, int64_t value) {
   dimNames.insert(name);
   graph.binding.bind(name, value);
-  return graph.addDim(name, graph.sizes.symbol(name), job.stepRange.Start);
+  return graph.addDim(name, name == sema::contextDim ? roundUp(getContext()) : graph.sizes.symbol(name), job.stepRange.Start);
+}
+
+Size ModuleLowering::getContext() const { return graph.sizes.symbol(sema::contextDim); }
+
+/// Caches have room for so many positions, in whole rounds where these are dealt out to ranks. Then rules for `context` mean them, too.
+void ModuleLowering::addRoom(int64_t positions) {
+  graph.binding.bind(sema::roomDim, positions);
+  if (!contextParts)
+    return;
+  Size rounded = roundUp(graph.sizes.symbol(sema::roomDim));
+  graph.binding.bind(sema::roomDim, evaluateCount(rounded, graph.binding).value.num);
+  dimNames.insert(sema::roomDim);
+  room = graph.addDim(sema::roomDim, graph.sizes.symbol(sema::roomDim), job.stepRange.Start);
+  room->aliases.push_back(sema::contextDim.str());
 }
 
 static bool holdsCache(const Value *value) { return value->getOp() && value->getOp()->kind == OpKind::Cache; }
@@ -170,7 +187,7 @@ void ModuleLowering::noteSequence(llvm::StringRef name, const CTValue &dim) {
     return;
   sequence = const_cast<Dim *>(static_cast<const Dim *>(dim.getTag()));
   if (job.inference->isChunked() && !job.inference->isWhole)
-    sequence->origin = context->size - sequence->size;
+    sequence->origin = getContext() - sequence->size;
   sequence->isPacked = job.inference->isPacked();
 }
 
@@ -232,7 +249,7 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
         if (Extent &extent = kept.shape[d]; extent.dim && extent.dim == sequence) {
           // Of requests each keeps as many.
           Size sequences = job.inference->isPacked() ? graph.sizes.symbol(sema::servedDim) : graph.sizes.one();
-          extent = {nullptr, last ? min(last * sequences, room) : room};
+          extent = {last ? nullptr : this->room, last ? min(last * sequences, room) : room};
           cache.along = d;
         }
       if (job.microbatches > 1) {
@@ -377,7 +394,7 @@ std::optional<sema::CTValue> ModuleLowering::lowerAppend(const ast::CallExpr &ca
 
 /// Of the last positions those that this phase's see: `last - 1` before the first of them, if there are as many.
 Extent ModuleLowering::getWindow(Size last) {
-  Size size = min(context->size, last - 1 + sequence->size);
+  Size size = min(getContext(), last - 1 + sequence->size);
   if (context->isPacked)
     return getPackedWindow(size);
   for (auto &dim : graph.dims)
@@ -387,7 +404,7 @@ Extent ModuleLowering::getWindow(Size last) {
   for (unsigned number = 0; !dimNames.insert(name = "recent" + std::to_string(number)).second;)
     ++number;
   Dim *dim = graph.addDim(name, size, job.stepRange.Start);
-  dim->origin = context->size - size;
+  dim->origin = getContext() - size;
   return {dim, size};
 }
 

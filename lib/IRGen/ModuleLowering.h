@@ -64,6 +64,12 @@ private:
   // Inference (InferenceLowering.cpp).
   bool lowerInference();
   Dim *addInferredDim(llvm::StringRef name, int64_t value);
+  Size getContext() const;
+  void addRoom(int64_t positions);
+  // Caches whose positions ranks share (SplitFolds.cpp). Of a split that cannot be false, after an error.
+  bool findContextSplit();
+  Size roundUp(Size positions) const;
+  void splitFolds(Block &phase);
   RootModel getDraft() const;
   bool lowerDraftPrefill(Block &forward);
   bool lowerDraft();
@@ -164,6 +170,8 @@ private:
   const ast::OutputStmt *output = nullptr; ///< Where inference ended.
   Dim *sequence = nullptr; ///< Of inference: positions of a sequence that a unit of this phase has.
   Dim *context = nullptr;  ///< All of a sequence so far, where these are others.
+  Dim *room = nullptr;     ///< Positions for which caches have room, where ranks share them.
+  Size contextParts;       ///< Ranks that share the positions in caches; null: all have all.
   bool hasAxes = false;
   unsigned numLoops = 0;
   unsigned draftLoops = 0; ///< Number of the draft model's first repeat.

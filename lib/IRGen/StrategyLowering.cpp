@@ -9,6 +9,7 @@
 #include "SplitLastUnit.h"
 #include "stage/IR/Diagnostics.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "stage/Sema/InferenceWords.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace stage;
@@ -230,8 +231,30 @@ private:
         for (PlacedAxis &axis : rule.axes)
           axis.layout = word == "mirrored" ? Layout::Mirrored : Layout::Blocked;
       }
+      if (job.inference && !lowerContext(item, rule))
+        return false;
       graph.rules.push_back(std::move(rule));
     }
+    return true;
+  }
+
+  /// `shard context over cp`: positions in caches are dealt out in turn, and the parts that ops fold are one for each rank.
+  bool lowerContext(const ast::ShardStmt::Item &item, Rule &rule) {
+    auto *dim = llvm::find_if(item.dims, [](const ast::Ident &name) { return name.name == sema::contextDim; });
+    if (dim == item.dims.end())
+      return true;
+    if (rule.pattern || item.dims.size() > 1 || item.order) {
+      diags.report(dim->loc(), diag::NotSupportedYet).range(dim->range)
+          << (rule.pattern ? "'context' of some values" : item.order ? "an order of 'context'" : "'context' beside other dims");
+      return false;
+    }
+    if (graph.findDim(sema::splitsDim)) {
+      Rule parts = rule;
+      parts.dims = {sema::splitsDim.str()};
+      graph.rules.push_back(std::move(parts));
+    }
+    for (PlacedAxis &axis : rule.axes)
+      axis.layout = Layout::Cyclic;
     return true;
   }
 

@@ -389,9 +389,10 @@ static Tensor cut(const Tensor &tensor, unsigned dim, int64_t begin, int64_t cou
   return part;
 }
 
-/// The last positions of the result are those of what is appended; the cache has more of them, which come later.
-std::optional<Tensor> OpRunner::appendTo(TensorRef &content, const Tensor &added, unsigned dim, int64_t numAll, bool isRolling) {
-  int64_t numAdded = added.dims[dim].size(), room = content->dims[dim].size();
+/// What is appended stands from position `first` on; the cache has more behind it, which come later. Of new positions a rank keeps those that
+/// are its own.
+std::optional<Tensor> OpRunner::appendTo(TensorRef &content, const Tensor &added, unsigned dim, int64_t first, const Positions &all, bool isRolling) {
+  int64_t numAdded = added.dims[dim].size(), room = content->dims[dim].size(), numAll = all.size();
   if (isRolling) {
     // What was kept, and what is new behind it.
     Tensor both = concatenate(*content, added, dim);
@@ -400,14 +401,15 @@ std::optional<Tensor> OpRunner::appendTo(TensorRef &content, const Tensor &added
   }
   Tensor last = added;
   for (int64_t &position : last.dims[dim])
-    position += numAll - numAdded;
+    position += first;
+  llvm::SmallVector<Positions, 4> kept = last.dims, dims = last.dims;
+  llvm::erase_if(kept[dim], [&](int64_t position) { return !llvm::is_contained(content->dims[dim], position); });
+  dims[dim] = all;
   auto after = std::make_shared<Tensor>(*content);
-  if (!insert(*after, last))
+  if (!insert(*after, *extract(last, kept)))
     return std::nullopt;
-  llvm::SmallVector<Positions, 4> dims = added.dims;
-  dims[dim] = allPositions(numAll);
   content = after;
-  return extract(*after, dims);
+  return all == last.dims[dim] ? std::optional<Tensor>(std::move(last)) : extract(*after, dims);
 }
 
 std::optional<Fault> OpRunner::runAppend(const Step &step, int64_t rank, RankMemory &memory) {
@@ -420,9 +422,12 @@ std::optional<Fault> OpRunner::runAppend(const Step &step, int64_t rank, RankMem
   if (fault)
     return fault;
   auto dims = pieces.getPositions(op.getResult()->type, op.getResult()->sharding, rank);
-  if (!dims || added->dims[op.dim].size() > (*dims)[op.dim].size())
+  bool isSplit = rank >= 0 && !op.getResult()->sharding.dims[op.dim].empty();
+  if (!dims || (!isSplit && added->dims[op.dim].size() > (*dims)[op.dim].size()))
     return makeFault(&op, op.getResult(), "has fewer positions than are appended");
-  std::optional<Tensor> all = appendTo(getCache(op.getOperand(0), step, rank, memory), *added, op.dim, (*dims)[op.dim].size(), op.isRolling);
+  const Extent &extent = op.getOperand(1)->type.shape[op.dim];
+  std::optional<int64_t> first = pieces.getSize(extent.dim && extent.dim->origin ? extent.dim->origin : op.getResult()->type.shape[op.dim].size - extent.size);
+  std::optional<Tensor> all = appendTo(getCache(op.getOperand(0), step, rank, memory), *added, op.dim, first.value_or(0), (*dims)[op.dim], op.isRolling);
   if (!all)
     return makeFault(&op, op.getOperand(1), "is another piece than the cache to which it is appended");
   return store(op.getResult(), step.frame, step.microbatch, std::make_shared<Tensor>(std::move(*all)), rank, memory, &op);

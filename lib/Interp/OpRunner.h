@@ -150,9 +150,9 @@ private:
   std::optional<Fault> runWrite(const Step &step, int64_t rank, RankMemory &memory);
   /// `sequence`: that of one of several sequences in a unit.
   TensorRef &getCache(const Value *cache, const Step &step, int64_t rank, RankMemory &memory, std::optional<int64_t> sequence = std::nullopt);
-  /// Puts positions, counted from 0, behind those that a sequence had before, which is of as many, and gives the last `numAll`. Nothing if
-  /// they are another piece than the cache.
-  static std::optional<Tensor> appendTo(TensorRef &content, const Tensor &added, unsigned dim, int64_t numAll, bool isRolling);
+  /// Puts positions, counted from 0, into a cache, where they begin with `first`, and gives `all` that the result has then; rolling, behind what
+  /// is there, and gives as many of the last. Nothing if they are another piece than the cache.
+  static std::optional<Tensor> appendTo(TensorRef &content, const Tensor &added, unsigned dim, int64_t first, const Positions &all, bool isRolling);
   // In units of several sequences (PackedRun.cpp).
   bool worksBySequence(const Op &op) const;
   std::optional<Fault> computeBySequence(const PackedUnit &unit, const Step &step, const Invocation &whole, llvm::ArrayRef<TensorRef> operands,

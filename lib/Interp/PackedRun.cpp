@@ -97,7 +97,9 @@ std::optional<Fault> OpRunner::appendBySequence(const PackedUnit &unit, const St
   for (size_t i = 0; i < unit.sequences.size(); ++i) {
     Stretch stretch = stretches.get(ofAll, i);
     TensorRef &content = getCache(op.getOperand(0), step, rank, memory, unit.sequences[i].sequence);
-    std::optional<Tensor> own = appendTo(content, cutStretch(*added, op.dim, stretches.get(ofAdded, i)), op.dim, stretch.count, op.isRolling);
+    Tensor ofSequence = cutStretch(*added, op.dim, stretches.get(ofAdded, i));
+    std::optional<Tensor> own = appendTo(content, ofSequence, op.dim, stretch.count - int64_t(ofSequence.dims[op.dim].size()),
+                                         allPositions(stretch.count), op.isRolling);
     if (!own)
       return makeFault(&op, op.getOperand(1), "is another piece than the cache to which it is appended");
     for (int64_t &place : own->dims[op.dim])

@@ -13,6 +13,7 @@
 #include "SentCaches.h"
 #include "ShardedRun.h"
 #include <cmath>
+#include <set>
 
 using namespace stage;
 
@@ -81,8 +82,12 @@ std::optional<Fault> ShardedRun::receiveCache(int64_t rank, const Step &step) {
     return fault;
   const Op *append = findAppend(*step.value);
   llvm::SmallVector<Positions, 4> filled = before->dims;
-  if (append)
-    filled[append->dim] = pieces.front()->dims[append->dim];
+  if (append) { // what senders have dealt out comes from several of them
+    std::set<int64_t> positions;
+    for (const TensorRef &piece : pieces)
+      positions.insert(piece->dims[append->dim].begin(), piece->dims[append->dim].end());
+    filled[append->dim].assign(positions.begin(), positions.end());
+  }
   auto content = std::make_shared<Tensor>(*before);
   Tensor none(filled);
   std::fill(none.data.begin(), none.data.end(), NAN);

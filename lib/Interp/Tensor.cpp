@@ -23,10 +23,17 @@ Positions stage::allPositions(int64_t size) {
 }
 
 std::optional<Positions> stage::splitPositions(const Positions &whole, int64_t size, int64_t coordinate,
-                                               bool mirrored) {
+                                               Layout layout) {
+  bool mirrored = layout == Layout::Mirrored;
   int64_t blocks = mirrored ? 2 * size : size;
   if (whole.size() % blocks)
     return std::nullopt;
+  if (layout == Layout::Cyclic) {
+    Positions every;
+    for (size_t i = coordinate; i < whole.size(); i += size)
+      every.push_back(whole[i]);
+    return every;
+  }
   int64_t length = whole.size() / blocks;
   auto block = [&](int64_t i) { return whole.begin() + i * length; };
   Positions result(block(coordinate), block(coordinate + 1));
@@ -89,7 +96,7 @@ bool stage::insert(Tensor &whole, const Tensor &part) {
 std::optional<Positions> PieceMap::split(const Positions &whole, const PlacedAxis &axis, int64_t part) const {
   int64_t size = graph.mesh[axis].size;
   if (!axis.isListed())
-    return splitPositions(whole, size, part, axis.isMirrored());
+    return splitPositions(whole, size, part, axis.layout);
   int64_t total = 0, begin = 0, end = 0;
   for (int64_t i = 0; i < size; ++i) {
     std::optional<int64_t> length = getSize(graph.mesh.getBlockLengths(axis).get(graph.sizes.constant(i)));

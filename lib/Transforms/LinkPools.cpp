@@ -218,6 +218,8 @@ private:
     channel->exchange = findExchange(held->second, needed, batchDim, why);
     if (!why.empty())
       return refuse(*needed.value, why);
+    if (std::string left = findRest(*channel->output, *channel->input); !left.empty())
+      return refuse(*needed.value, left);
     channel->number = linked->channels.size();
     channel->iteration = iteration;
     channel->isAtEnd = handover.isAtEnd;
@@ -238,6 +240,18 @@ private:
     addItem(*handover.decode, needed, ProgramItem::Kind::Recv, *channel);
     linked->channels.push_back(std::move(channel));
     return true;
+  }
+
+  /// Messages are equally long: of positions that the receivers share each gets as many.
+  static std::string findRest(const Value &held, const Value &needed) {
+    for (unsigned d = 0; d < needed.sharding.dims.size(); ++d)
+      for (const PlacedAxis &axis : needed.sharding.dims[d]) {
+        SizeValue count = evaluateCount(held.type.shape[d].size, held.getBlock()->getGraph().binding);
+        int64_t ranks = needed.getBlock()->getGraph().mesh[axis].size;
+        if (axis.isCyclic() && count && count.value.num % ranks)
+          return std::to_string(int64_t(count.value.num)) + " positions are not equally many for each of the " + std::to_string(ranks) + " ranks that share them";
+      }
+    return "";
   }
 
   /// Caches that are sharded alike and move between the same stages, which share an exchange.

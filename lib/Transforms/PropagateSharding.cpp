@@ -18,7 +18,7 @@
 // Conflicts are settled in SettleAxes.cpp.
 //
 // A folded index is whole unless a rule sends its blocks round (`ring t over cp`): then it has the axes of the rule,
-// which stand on another index, too.
+// which stand on another index, too; or unless it is folded in parts (`fold t by p`): then it has the axes of p.
 //
 //===----------------------------------------------------------------------===//
 #include "CheckConstraints.h"
@@ -70,8 +70,10 @@ private:
         visitRepeat(*op);
         break;
       case OpKind::Accumulate:
-      case OpKind::Append: // of a cache, whose dims its result has
         op->getResult()->sharding = op->getOperand(0)->sharding;
+        break;
+      case OpKind::Append:
+        op->getResult()->sharding = getAppendedSharding(*op);
         break;
       case OpKind::Yield:
       case OpKind::Return:
@@ -110,6 +112,10 @@ private:
         copies |= toSet(op.indexAxes[index]);
     if (def.getRouting())
       slots.place(op);
+    for (unsigned index = 0; index < def.indices.size(); ++index)
+      if (std::optional<unsigned> part = def.indices[index].by)
+        for (const PlacedAxis &axis : op.indexAxes[*part])
+          op.indexAxes[index].emplace_back(axis.id, Layout::Cyclic);
     for (unsigned index = 0; index < def.indices.size(); ++index)
       op.indexAxes[index] = op.indexAxes[def.getCarrier(index)];
     for (unsigned i = 0; i < op.getNumResults(); ++i) {
@@ -374,7 +380,7 @@ private:
     Size parts = graph.mesh.getGroupSymbol(graph.sizes, axes);
     std::string names;
     for (auto [name, axis] : graph.mesh.nameAxes(axes))
-      names += (names.empty() ? "" : ", ") + name.str() + (axis.isMirrored() ? " from both ends" : "");
+      names += (names.empty() ? "" : ", ") + name.str() + (axis.isMirrored() ? " from both ends" : axis.isCyclic() ? " in turn" : "");
     for (const PlacedAxis &axis : axes)
       if (axis.isMirrored())
         parts = parts * 2;

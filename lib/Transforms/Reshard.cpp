@@ -157,7 +157,7 @@ private:
     std::string key;
     for (const AxisList &list : sharding.dims) {
       for (const PlacedAxis &axis : list) {
-        key += char(axis.id | (axis.isMirrored() ? 0x40 : 0));
+        key += char(axis.id | (axis.isMirrored() ? 0x40 : 0) | (axis.isCyclic() ? 0x20 : 0)); // at most 32 axes
         if (axis.isListed()) {
           key += '\xfd';
           key.append(reinterpret_cast<const char *>(&axis.lengths), sizeof axis.lengths);

@@ -250,7 +250,7 @@ std::string RuleTargets::suggestDim(llvm::StringRef text) const {
   std::string best;
   unsigned bestDistance = text.size() / 2 + 1;
   for (auto &dim : graph.dims)
-    if (unsigned distance = text.edit_distance(dim->name, true, bestDistance); distance < bestDistance) {
+    if (unsigned distance = text.edit_distance(dim->name, true, bestDistance); distance && distance < bestDistance) { // a dim may have no tensor
       bestDistance = distance;
       best = dim->name;
     }

@@ -123,7 +123,9 @@ TEST_F(CostsTest, AreasOfEveryLayoutAgainstEnumeration) {
           "[s over cp mirrored, t over cp mirrored rotated 1]",
           "[s over (cp mirrored, tp mirrored), t over cp mirrored rotated 3]",
           "[s over cp mirrored, t over (cp mirrored rotated 2, tp mirrored)]",
-          "[s over (cp mirrored, tp), t over cp mirrored rotated 1]"}) {
+          "[s over (cp mirrored, tp), t over cp mirrored rotated 1]", "[t over cp cyclic]", "[b over tp, t over cp cyclic]"}) {
+      if (mask[0] == 'b' && llvm::StringRef(indices).contains("cyclic"))
+        continue; // several rows: refused
       SCOPED_TRACE(mask + " " + indices);
       bool isOffset = llvm::StringRef(mask).contains("t, 8");
       parseAttention(mask, indices, isOffset ? "S + L" : "S");
@@ -142,6 +144,8 @@ TEST_F(CostsTest, AreasOfEveryLayoutAgainstEnumeration) {
               int64_t n = graph->mesh[axis].size, c = ((axis.id == 0 ? cp : tp) + axis.rotation) % n;
               int64_t blocks = axis.isMirrored() ? 2 * n : n, length = mine.size() / blocks;
               std::vector<int64_t> next(mine.begin() + c * length, mine.begin() + (c + 1) * length);
+              for (int64_t i = 0; axis.isCyclic() && i < length; ++i)
+                next[i] = mine[i * n + c];
               if (axis.isMirrored())
                 next.insert(next.end(), mine.begin() + (blocks - 1 - c) * length, mine.begin() + (blocks - c) * length);
               mine = next;

@@ -61,10 +61,15 @@ TEST_F(CollectivesTest, PositionsOfAnOuterAndAnInnerAxis) {
 }
 
 TEST_F(CollectivesTest, MirroredBlocksComeInPairs) {
-  EXPECT_EQ(*splitPositions(allPositions(8), 2, 0, true), (Positions{0, 1, 6, 7}));
-  EXPECT_EQ(*splitPositions(allPositions(8), 2, 1, true), (Positions{2, 3, 4, 5}));
-  EXPECT_FALSE(splitPositions(allPositions(6), 2, 0, true));
-  EXPECT_FALSE(splitPositions(allPositions(7), 2, 0, false));
+  EXPECT_EQ(*splitPositions(allPositions(8), 2, 0, stage::Layout::Mirrored), (Positions{0, 1, 6, 7}));
+  EXPECT_EQ(*splitPositions(allPositions(8), 2, 1, stage::Layout::Mirrored), (Positions{2, 3, 4, 5}));
+  EXPECT_FALSE(splitPositions(allPositions(6), 2, 0, stage::Layout::Mirrored));
+  EXPECT_FALSE(splitPositions(allPositions(7), 2, 0, stage::Layout::Blocked));
+}
+
+TEST_F(CollectivesTest, PositionsComeInTurn) {
+  EXPECT_EQ(*splitPositions(allPositions(8), 4, 1, stage::Layout::Cyclic), (Positions{1, 5}));
+  EXPECT_FALSE(splitPositions(allPositions(7), 4, 1, stage::Layout::Cyclic));
 }
 
 TEST_F(CollectivesTest, GroupsSpanTheAxes) {

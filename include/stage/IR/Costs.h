@@ -54,6 +54,10 @@ bool isSeparateAccumulation(const Graph &graph, const Op &op);
 /// half of what the graph's sum of twice the area is.
 Size getLocalMaskArea(const Graph &graph, const Op &op);
 
+/// How many of the positions [0, end) a rank has where they are dealt out in turn (Layout::Cyclic) over `axes`, one or none: an expression over
+/// its coordinate.
+Size countInTurn(const Graph &graph, Size end, llvm::ArrayRef<PlacedAxis> axes);
+
 /// Local sizes of the indices of a compute op, in the order of its OpDef.
 llvm::SmallVector<Size, 8> getLocalIndexSizes(const Graph &graph, const Op &op);
 

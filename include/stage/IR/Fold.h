@@ -32,6 +32,7 @@
 #define STAGE_IR_FOLD_H
 
 #include "stage/IR/OpDef.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallBitVector.h"
 
@@ -43,6 +44,14 @@ struct Fold {
   /// The op on the next block: its operands are those of the op, then `carried`.
   OpDef step;
   llvm::SmallVector<unsigned, 2> carried; ///< Results of the op.
+  /// What a sum over the index has been so far, a formula of `step`'s operands without lets: `carried[solvedBy]` and those before it tell.
+  struct Sum {
+    const Formula *before = nullptr;
+    unsigned solvedBy = 0;
+  };
+  llvm::SmallVector<Sum, 2> sums;
+  /// The sums in the formulas of the op, by their number; equal ones have one.
+  llvm::DenseMap<const Formula *, unsigned> sumNumbers;
   /// Operands of the op that stand outside of all sums over the index; those with their gradients are added up over blocks.
   llvm::SmallBitVector outside;
   /// Additions in the formulas of `step`: of a sum over a block and what the blocks before it have added up to.
@@ -51,6 +60,23 @@ struct Fold {
 
 /// How an op folds one of its indices. Formulas are made in `defs`, where `step` is not entered.
 Fold deriveFold(const OpDef &def, unsigned index, OpDefTable &defs);
+
+/// An op that folds its index in parts, each by itself, and what merges them (FoldParts.cpp).
+struct FoldParts {
+  /// Why there are none; empty: there are.
+  std::string fault;
+  /// The op with one index more, which stands last and says of which part an element is: it is the first of all results.
+  OpDef part;
+  /// Makes a result of the op, or what it carries. Operands have numbers: those below the op's number of operands are the op's own, then come
+  /// the results of `part` and those of the merges before, by the result of the op that they are.
+  struct Merge {
+    OpDef def;
+    unsigned result = 0;
+    llvm::SmallVector<unsigned, 4> operands, indices; ///< Indices of `part`.
+  };
+  std::vector<Merge> merges;
+};
+FoldParts deriveFoldParts(const OpDef &def, unsigned index, OpDefTable &defs);
 
 } // namespace stage
 

@@ -77,6 +77,9 @@ struct IndexInfo {
   std::string name;
   bool whole = false; ///< `whole i`: an invocation needs all of it
   bool fold = false;  ///< `fold t`: all of it, though it may be visited in blocks
+  /// `fold t by p`: an element at p of a result is made of every size(p)-th position of t, from p on. Where p is split, t is dealt out in
+  /// turn over the same axis, and so each rank folds what it has.
+  std::optional<unsigned> by = std::nullopt;
   /// Of a compound index its parts, outermost first, which stand before it; else empty.
   llvm::SmallVector<unsigned, 2> members;
   bool isCompound() const { return !members.empty(); }

@@ -58,6 +58,9 @@ bool areAddendsOver(const Op &op, unsigned index, AxisId axis);
 /// that the result lacks and over what is passed on.
 Sharding getNaturalSharding(const Op &op, unsigned result);
 
+/// That of what an append makes: of its cache, where there are others than the new positions, else of these, which are whole on each rank.
+Sharding getAppendedSharding(const Op &op);
+
 /// Sharding in which an op needs an operand. For ops that take a value as it is: the value's own.
 Sharding getNeededSharding(const Op &op, unsigned operand);
 

@@ -110,6 +110,7 @@ enum class Layout : uint8_t {
   Blocked,  ///< In n blocks: coordinate c gets block c.
   Mirrored, ///< In 2n blocks: coordinate c gets blocks c and 2n - 1 - c ("zigzag").
   Listed,   ///< In n blocks of the lengths that a table lists: coordinate c gets block c.
+  Cyclic,   ///< One by one: coordinate c gets every n-th, from c on. What grows at its end stays where it is.
 };
 
 /// An axis where it splits something.
@@ -130,11 +131,12 @@ struct PlacedAxis {
   operator AxisId() const { return id; }
   bool isMirrored() const { return layout == Layout::Mirrored; }
   bool isListed() const { return layout == Layout::Listed; }
+  bool isCyclic() const { return layout == Layout::Cyclic; }
   /// In blocks by coordinate.
   bool isPlain() const { return layout == Layout::Blocked && rotation == 0; }
   /// Where it stands next to another it is one axis with it: the layout of both is that of the product.
   bool joins(const PlacedAxis &other) const {
-    return layout == other.layout && !isListed() && !rotation && !other.rotation;
+    return layout == other.layout && !isListed() && !isCyclic() && !rotation && !other.rotation;
   }
   friend auto operator<=>(const PlacedAxis &, const PlacedAxis &) = default;
 };

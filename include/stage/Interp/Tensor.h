@@ -45,7 +45,7 @@ using TensorRef = std::shared_ptr<const Tensor>;
 Positions allPositions(int64_t size);
 /// The positions that `coordinate` of `size` gets of `whole`: a block, or (mirrored) the blocks `coordinate` and
 /// `2*size - 1 - coordinate` of 2*size. Nothing if they do not come out even.
-std::optional<Positions> splitPositions(const Positions &whole, int64_t size, int64_t coordinate, bool mirrored);
+std::optional<Positions> splitPositions(const Positions &whole, int64_t size, int64_t coordinate, Layout layout);
 /// The elements of `whole` at these positions, all of which it must hold; else nothing.
 std::optional<Tensor> extract(const Tensor &whole, llvm::ArrayRef<Positions> dims);
 /// The reverse: puts the elements of a part in their places. False if there is no place for one of them.

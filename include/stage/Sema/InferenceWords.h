@@ -13,11 +13,13 @@ constexpr llvm::StringRef sequenceDim = lengthSymbol;
 /// Of requests also how many there may be at a time.
 constexpr llvm::StringRef stepDim = stepSymbol, contextDim = contextSymbol, roomDim = roomSymbol, sampledDim = sampledSymbol,
                           servedDim = "sequences";
+/// Where a strategy splits `context`: the parts that ops fold each by itself.
+constexpr llvm::StringRef splitsDim = "splits";
 /// Where a draft model proposes tokens, positions that a unit of it takes, and the last of them, which it proposes the next one for.
 constexpr llvm::StringRef seenDim = "seen", proposedDim = "proposed";
 /// What the draft model adds to a graph begins with this: paths of its values and symbols of its parameters.
 constexpr llvm::StringRef draftScope = "draft";
-constexpr llvm::StringRef inferredDims[] = {stepDim, contextDim, roomDim, sampledDim, servedDim, seenDim, proposedDim, "g"};
+constexpr llvm::StringRef inferredDims[] = {stepDim, contextDim, roomDim, sampledDim, servedDim, seenDim, proposedDim, splitsDim, "g"};
 
 } // namespace stage::sema
 
