@@ -1,7 +1,7 @@
 //===- DraftLowering.cpp - a model that proposes tokens -------------------===//
 //
 // Problem: a small model proposes tokens one after the other, and the model verifies several at once
-// (speculative decoding). Both are on the same ranks.
+// (speculative decoding). Both are on the same ranks, of a pipeline on those of the last stage.
 //
 //   step = infer(B = 64, S = 4096, for T in 4096..5096, draft = Llama(L = 4, ...), tokens = 4, accept = 0.75);
 //
@@ -10,7 +10,8 @@
 //   decode    the model, over `step` = tokens + 1 positions
 //
 // Algorithm: the draft model stands in the graph of the model, below the scope `draft`, with parameters, caches and repeats of its own. Its
-// units take one position, and two where it has not seen the last that was accepted.
+// units take one position, and two where it has not seen the last that was accepted. No repeat of it is one that a pipeline cuts, so partition-pipeline
+// leaves it where the phase ends: on the last stage, which verifies.
 //
 // Limits: what a rejected proposal has left in a cache is overwritten, which windows and states do not allow.
 //

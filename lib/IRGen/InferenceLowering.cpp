@@ -465,11 +465,19 @@ std::vector<Unit> stage::listUnits(const sema::BoundJob &job, const Graph &graph
       add(PhaseKind::Forward, batch, std::move(bindings));
     }
   if (inference.draft) {
-    for (const sema::BoundInference::Round &round : inference.listRounds())
+    // A batch's proposals stand behind the step that they go on from: on a pipeline its last stage makes them while the first verifies other batches.
+    std::vector<sema::BoundInference::Round> rounds = inference.listRounds();
+    auto propose = [&](const sema::BoundInference::Round &round, int64_t batch) {
+      for (int64_t i = 0; i < inference.tokens; ++i)
+        add(PhaseKind::Draft, batch, {{sema::contextDim.str(), round.begin + 1 + i}, {sema::seenDim.str(), 1 + (i ? 0 : round.behind)}});
+    };
+    for (int64_t batch = 0; batch < job.microbatches; ++batch)
+      propose(rounds.front(), batch);
+    for (size_t i = 0; i < rounds.size(); ++i)
       for (int64_t batch = 0; batch < job.microbatches; ++batch) {
-        for (int64_t i = 0; i < inference.tokens; ++i)
-          add(PhaseKind::Draft, batch, {{sema::contextDim.str(), round.begin + 1 + i}, {sema::seenDim.str(), 1 + (i ? 0 : round.behind)}});
-        add(PhaseKind::Decode, batch, {{sema::contextDim.str(), round.begin + inference.countStep()}});
+        add(PhaseKind::Decode, batch, {{sema::contextDim.str(), rounds[i].begin + inference.countStep()}});
+        if (i + 1 < rounds.size())
+          propose(rounds[i + 1], batch);
       }
     return units;
   }

@@ -509,7 +509,7 @@ private:
     llvm::StringSet<> names;
     std::string known;
     for (auto &op : graph.getForward())
-      if (op->kind == OpKind::Repeat) {
+      if (op->kind == OpKind::Repeat && op->scope != sema::draftScope) { // those of a draft model are on one stage
         names.insert(op->name);
         known += (known.empty() ? "; it repeats '" : "', '") + op->name;
       }

@@ -341,8 +341,7 @@ bool JobBinder::bindDraft(const ast::Expr &value, const Environment &env) {
     diags.report(value.loc(), diag::WrongDeclaration).range(value.range) << decl->name.name << "model";
     return false;
   }
-  StringRef refused = job.strategy.getNumStages() > 1               ? "a draft model on a pipeline, whose stages are those of the model"
-                      : !job.inference->lengths.empty() ? "a draft model for sequences of different lengths"
+  StringRef refused = !job.inference->lengths.empty() ? "a draft model for sequences of different lengths"
                       : job.inference->prefilled        ? "a draft model where another job fills the caches, which has none"
                                                         : "";
   if (!refused.empty()) {

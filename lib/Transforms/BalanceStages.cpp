@@ -130,22 +130,29 @@ private:
       llvm::BitVector stages(places.getNumVirtual());
       if (op.kind == OpKind::Param)
         addUseStages(places, *op.getResult(), stages);
-      else if (op.kind == OpKind::Update)
+      else if (isOncePerStep(op.getBlock()->getPhase()))
         stages = getStepStages(places, op);
       else if (op.virtualStage)
         stages.set(*op.virtualStage);
       llvm::DenseSet<const Op *> none;
-      for (unsigned place : stages.set_bits())
-        outside[place].once += getStateBytes(op, isAddition(op.kind) ? buffersOf[place] : none);
-    } else if (op.virtualStage) {
-      auto add = [&](Op &inner, __int128 times) { outside[*op.virtualStage].once += times * getFlops(inner); };
-      add(op, 1);
-      for (auto &body : op.bodies) {
-        int64_t count = getCheckedCount(graph, op.count);
-        for (auto &inner : *body)
-          add(*inner, op.bodies.size() > 1 ? op.cases.count(body->getNumber(), 0, count) : count);
+      for (unsigned place : stages.set_bits()) {
+        llvm::DenseSet<const Op *> &buffers = isAddition(op.kind) || !op.bodies.empty() ? buffersOf[place] : none;
+        outside[place].once += addUp(op, [&](const Op &one) { return getStateBytes(one, buffers); });
       }
+    } else if (op.virtualStage) {
+      outside[*op.virtualStage].once += addUp(op, [&](const Op &one) { return getFlops(one); });
     }
+  }
+
+  /// Of an op and of all that it repeats.
+  __int128 addUp(const Op &op, llvm::function_ref<__int128(const Op &)> getLoad) {
+    __int128 load = getLoad(op);
+    for (auto &body : op.bodies) {
+      int64_t count = getCheckedCount(graph, op.count);
+      for (auto &inner : *body)
+        load += (op.bodies.size() > 1 ? op.cases.count(body->getNumber(), 0, count) : count) * getLoad(*inner);
+    }
+    return load;
   }
 
   /// Bytes that a rank holds throughout: a parameter, a gradient buffer that is not known yet, the states of an update.

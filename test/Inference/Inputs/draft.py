@@ -6,6 +6,8 @@ sees its own proposals but for the last, which it sees with the next token if it
 A token costs two FLOPs per weight that multiplies it, and four per element of all heads and pair of positions; a triangle of side n has n n / 2 pairs."""
 
 import json
+import re
+import shutil
 import subprocess
 import sys
 from fractions import Fraction
@@ -22,7 +24,9 @@ def llama(sizes):
 
 def run(step, strategy="megatron(tp = 2)", *arguments, draft=llama(DRAFT)):
     path = FOLDER / "job.stg"
-    path.write_text(f"import std.transformer;\nimport std.parallel;\njob j {{ model = {llama(MODEL)}; step = infer({step.replace('DRAFT', draft)}); "
+    path.write_text(f"import std.transformer;\nimport std.parallel;\nimport std.schedules;\n"
+                    "strategy on_first(pp, tp) extends megatron(pp = pp, tp = tp) { pipeline layers over pp { schedule = one_f_one_b; place draft = first; } }\n"
+                    f"job j {{ model = {llama(MODEL)}; step = infer({step.replace('DRAFT', draft)}); "
                     f"precision = bf16_mixed; strategy = {strategy}; }}\n")
     return subprocess.run([STAGEC, str(path), *arguments], check=True, capture_output=True, text=True).stdout
 
@@ -78,12 +82,57 @@ def check(B, S, made, k, share, batches=1):
     return found
 
 
+def check_stages(B, S, made, k, share, batches, first=False):
+    """Over two stages: the draft model is on the last one, which makes what it goes on from, unless the strategy places it."""
+    rounds = list_rounds(S, S + made, k, Fraction(share))
+    strategy = "on_first(pp = 2, tp = 2)" if first else "megatron(pp = 2, tp = 2)"
+    step = f"B = {B}, S = {S}, for T in {S}..{S + made}, draft = DRAFT, tokens = {k}, accept = {share}, microbatch = {B // batches}"
+    shutil.rmtree(FOLDER / "staged", ignore_errors=True)
+    stages = json.loads(run(step, strategy, "--report=json", "-o", str(FOLDER / "staged")))["stages"]
+
+    def weights(L, D, H, KV, F, V):
+        return layers(L, D, H, KV, F, V) // 2 + 2 * L * D
+
+    def caches(L, D, H, KV, F, V):
+        return B * (rounds[-1][0] + k + 1) * L * 2 * KV // 2 * D // H * 2
+
+    half, words, draft_words = dict(MODEL, L=MODEL["L"] // 2), MODEL["D"] * MODEL["V"] // 2, 2 * DRAFT["D"] * DRAFT["V"] // 2
+    parameters = [words + weights(**half), words + MODEL["D"] + weights(**half)]
+    kept = [caches(**half), caches(**half)]
+    home = 0 if first else 1
+    parameters[home] += draft_words + DRAFT["D"] + weights(**DRAFT)
+    kept[home] += caches(**DRAFT)
+    moved = batches * (B // batches) * MODEL["D"] * 2
+    expected = [parameters, kept, [batches * (1 + len(rounds)), moved * (S // 2 + len(rounds) * (k + 1))]]
+    sent = [one for one in stages[0]["communication"] if one["operation"] == "send"]
+    found = [[one["parameters_per_rank"] for one in stages], [one["memory"]["caches"] for one in stages], [sent[0]["count"], sent[0]["bytes"]]]
+    # Behind each step of a batch stand the proposals that go on from it.
+    number, order = iter(range(10**6)), []
+    for kind in ["F" * batches] + ["P" * k * batches] + ["D"] * batches * len(rounds):
+        order += [f"{one}{next(number)}" for one in kind]
+        if kind == "D" and sum(one[0] == "D" for one in order) <= batches * (len(rounds) - 1):
+            order += [f"P{next(number)}" for _ in range(k)]
+    for rank in (0, 2):
+        names = subprocess.run([TRACE, "dump", str(FOLDER / "staged"), "--rank", str(rank)], check=True, capture_output=True, text=True).stdout
+        units = list(dict.fromkeys(re.findall(r' ([FPD]\d+)"', names)))
+        found.append(units)
+        expected.append([one for one in order if one[0] != "P" or (rank == 0) == first])
+        found.append('"draft.' in names)
+        expected.append((rank == 0) == first)
+    what = f"two stages, {len(rounds)} rounds of {batches} batches" + (", placed" if first else "")
+    print(what if found == expected else f"{what}: found {found}, expected {expected}")
+
+
 check(4, 64, 40, 4, "0.75")
 check(4, 64, 80, 4, "0.75")
 check(4, 64, 40, 4, "1")
 check(4, 64, 40, 4, "0")
 check(8, 64, 30, 1, "0.5", batches=2)
 check(2, 32, 30, 3, "0.6")
+check_stages(8, 16, 20, 4, "0.75", 2)
+check_stages(8, 16, 40, 4, "0.75", 2)
+check_stages(8, 16, 20, 3, "1", 4)
+check_stages(8, 16, 20, 2, "0.5", 2, first=True)
 # A step that verifies is what a step of as many tokens is.
 both = [json.loads(run(f"B = 4, for T in 64..65, {words}", "megatron(tp = 2)", "--report=json"))["phases"][-1] for words in
         ("draft = DRAFT, tokens = 4, accept = 0", "tokens = 5")]
@@ -93,5 +142,7 @@ print(subprocess.run([TRACE, "verify", str(FOLDER / "traces")], check=True, capt
 GPT = "GPT(L = 2, D = 32, H = 4, V = 256, T = 512, rate = 0)"
 for step, strategy, draft in (("B = 4, S = 64, for T in 64..100, draft = DRAFT, tokens = 4, accept = 0.75", "megatron(tp = 2)", llama(DRAFT)),
                               ("B = 4, S = 64, chunk = 16, for T in 64..100, draft = DRAFT, tokens = 4, accept = 1, microbatch = 1", "megatron(dp = 2, tp = 2)", llama(DRAFT)),
-                              ("B = 4, S = 64, for T in 64..100, draft = DRAFT, tokens = 1, accept = 0.5", "megatron(tp = 2, sequence_parallel = false)", GPT)):
+                              ("B = 4, S = 64, for T in 64..100, draft = DRAFT, tokens = 1, accept = 0.5", "megatron(tp = 2, sequence_parallel = false)", GPT),
+                              ("B = 4, S = 64, chunk = 16, for T in 64..100, draft = DRAFT, tokens = 2, accept = 1", "megatron(pp = 2, tp = 2)", llama(DRAFT)),
+                              ("B = 4, S = 64, for T in 64..100, draft = DRAFT, tokens = 2, accept = 0.5", "on_first(pp = 2, tp = 2)", GPT)):
     print(run(step, strategy, "--prove", draft=draft).splitlines()[-1])
