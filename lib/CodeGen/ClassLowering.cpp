@@ -129,6 +129,8 @@ void ClassLowering::placeUnits() {
       loader = units.size() - 1;
     const PlacedUnit *&previous = latest[{unit.microbatch, unit.chunk}];
     placed.previous = std::exchange(previous, &placed);
+    if (unit.feeder)
+      placed.feeder = latest.lookup({*unit.feeder, unit.chunk});
     if (!hasMessages(unit.kind))
       continue;
     bool goesUp = isForward(unit.kind);

@@ -261,6 +261,12 @@ void Producers::findWriter(const Value *param, const PlacedUnit &unit, int64_t i
     ids.push_back(unit.updates->base + *position);
 }
 
+/// What has sampled the tokens of a unit, or brings them from another stage. True if some of them are inputs of the job all the same: those of prompts.
+bool Producers::findSampled(const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids) const {
+  (void)find(graph.findPhase(unit.feeder->kind)->getTerminator()->getOperands().back(), *unit.feeder, -1, ids);
+  return !isDecoding(unit.kind);
+}
+
 bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iteration,
                      llvm::SmallVectorImpl<uint64_t> &ids) const {
   bool isInput = false;
@@ -273,6 +279,8 @@ bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iterati
       findCacheRecvs(origin, ids);
     else if (origin.value->getOp()->kind == OpKind::Param)
       findWriter(origin.value, *origin.unit, origin.iteration, ids);
+    else if (origin.value->getOp()->isFed && origin.unit->feeder)
+      isInput |= findSampled(*origin.unit, ids);
     else
       isInput |= origin.value->getOp()->kind == OpKind::Input;
   });

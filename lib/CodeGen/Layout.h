@@ -136,6 +136,8 @@ struct PlacedUnit {
   const PlacedUnit *previous = nullptr;
   /// The unit of another chunk that hands this one what its repeat carries; null if there is none.
   const PlacedUnit *giver = nullptr;
+  /// The unit that has sampled the tokens of this one (Unit); null if these are inputs of the job.
+  const PlacedUnit *feeder = nullptr;
   /// What updated the parameters in the step before; null in the first step.
   const PlacedUnit *updates = nullptr;
   /// The number of the last unit before it that has more than messages: what this one needs arrives while that runs.
@@ -255,6 +257,7 @@ private:
   void visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor, Seen &seen) const;
   void visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const;
   static void findCacheRecvs(const Origin &cache, llvm::SmallVectorImpl<uint64_t> &ids);
+  bool findSampled(const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids) const;
   void findWriter(const Value *param, const PlacedUnit &unit, int64_t iteration,
                   llvm::SmallVectorImpl<uint64_t> &ids) const;
 

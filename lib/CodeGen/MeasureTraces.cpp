@@ -123,7 +123,7 @@ private:
   }
 
   /// The units whose values a unit may use: those of its microbatch before it, on its chunk and, where chunks hand each
-  /// other values, on others.
+  /// other values, on others; and the one that feeds it.
   static llvm::SmallVector<const PlacedUnit *, 8> listGivers(const PlacedUnit &unit) {
     llvm::SmallVector<const PlacedUnit *, 8> givers, open = {&unit};
     while (!open.empty()) {
@@ -134,6 +134,8 @@ private:
           open.push_back(giver);
         }
     }
+    if (unit.feeder)
+      givers.push_back(unit.feeder);
     return givers;
   }
 

@@ -369,6 +369,7 @@ bool TextParser::parsePlace(Op &op) {
 
 /// `stream reduce after %x, %y [-1], %z [unit -2]`. What comes after may be named: a later op of an earlier iteration.
 bool TextParser::parseOrder(Op &op) {
+  op.isFed = consume("fed");
   op.isPrefetched = consume("prefetched");
   op.clips = consume("clipped");
   if (consume("copies") && !parseUnsigned(op.copies))

@@ -94,6 +94,8 @@ private:
   }
 
   void printOrder(const Op &op) {
+    if (op.isFed)
+      os << " fed";
     if (op.isPrefetched)
       os << " prefetched";
     if (op.clips)

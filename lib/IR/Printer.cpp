@@ -312,6 +312,8 @@ private:
           units, os,
           [&](const Unit &unit) {
             os << unit.str(pipeline.chunks > 1) << toString(pipeline.environments[unit.environment]);
+            if (unit.feeder)
+              os << '<' << *unit.feeder;
           },
           " ");
       os << "\";\n";

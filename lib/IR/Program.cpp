@@ -265,7 +265,8 @@ private:
     os << "    order";
     for (const Unit &unit : stage.units)
       if (!isOncePerStep(unit.kind))
-        os << ' ' << program.getUnitName(unit) << toString(program.graph->pipeline.environments[unit.environment]);
+        os << ' ' << program.getUnitName(unit) << toString(program.graph->pipeline.environments[unit.environment])
+           << (unit.feeder ? "<" + std::to_string(*unit.feeder) : "");
     os << ";\n  }\n";
   }
 

@@ -35,6 +35,10 @@ bool ModuleLowering::lowerDraftPrefill(Block &forward) {
   if (!proposed)
     return false;
   if (job.inference->isWhole)
+    proposed = sample(*proposed, sema::draftScope, forward);
+  if (!proposed)
+    return false;
+  if (job.inference->isWhole)
     for (Value *value : *proposed)
       end->addOperand(value);
   forward.append(std::move(end));
@@ -52,7 +56,8 @@ bool ModuleLowering::isOfOneVocabulary(llvm::ArrayRef<Value *> proposed, const O
   for (auto &[symbol, value] : graph.unpadded)
     own.bind(symbol, value);
   auto count = [&](const Value &value) { return value.type.shape.empty() ? SizeValue() : evaluate(value.type.shape.back().size, own); };
-  bool isSame = proposed.size() == end.getNumOperands();
+  unsigned sampled = job.inference->sampler ? 1 : 0;
+  bool isSame = proposed.size() + sampled == end.getNumOperands();
   for (unsigned i = 0; isSame && i < proposed.size(); ++i) {
     SizeValue here = count(*proposed[i]), there = count(*end.getOperand(i));
     isSame = !here || !there || here.value == there.value;
@@ -92,6 +97,7 @@ bool ModuleLowering::lowerDraft() {
   if (!isGood)
     return false;
   takeLastPositions(block, sequence, sema::proposedDim);
+  isGood = sampleReturned(block, sema::draftScope, /*isFed=*/true);
   sequence = ofDecode;
-  return true;
+  return isGood;
 }

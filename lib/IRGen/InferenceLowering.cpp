@@ -78,7 +78,7 @@ bool ModuleLowering::lowerInference() {
   }
   evaluator.setPhase({/*decoding=*/false, /*continuing=*/false, /*inferring=*/true});
   if (inference.isWhole) {
-    if (!lowerPhase(graph.getForward()) || (inference.draft && !lowerDraftPrefill(graph.getForward())))
+    if (!lowerPhase(graph.getForward()) || !sampleReturned(graph.getForward(), "", /*isFed=*/false) || (inference.draft && !lowerDraftPrefill(graph.getForward())))
       return false;
     eraseUnusedValues(graph.getForward());
     return true;
@@ -107,6 +107,9 @@ bool ModuleLowering::lowerInference() {
     return false;
   if (!inference.allLogits)
     takeLastPositions(graph.getForward(), prompt, sema::sampledDim);
+  // Where a server goes through requests some of a unit may decode.
+  if (!sampleReturned(graph.getForward(), "", /*isFed=*/inference.servesRequests))
+    return false;
   if (!inference.decodes())
     return !inference.isPacked() || packSequences(graph, inference, diags);
   isDecoding = true;
@@ -120,10 +123,13 @@ bool ModuleLowering::lowerInference() {
   Block &decode = graph.getPhase(PhaseKind::Decode);
   bool isGood = lowerPhase(decode) && (!inference.draft || lowerDraft());
   splitFolds(decode);
+  if (isGood) {
+    eraseUnusedValues(decode);
+    isGood = sampleReturned(decode, "", /*isFed=*/true);
+  }
   evaluator.setPhase({});
   if (!isGood)
     return false;
-  eraseUnusedValues(decode);
   return checkReads(decode, diags) && checkPositions(decode) &&
          (!inference.isPacked() || packSequences(graph, inference, diags));
 }
@@ -432,10 +438,16 @@ std::vector<Unit> stage::listUnits(const sema::BoundJob &job, const Graph &graph
   const sema::BoundInference &inference = *job.inference;
   if (inference.served && inference.isWhole)
     return listWholeUnits(*inference.served, environments);
-  if (inference.isPacked())
-    return listPackedUnits(*inference.served, graph, ofSteps, environments);
+  if (inference.isPacked()) {
+    std::vector<Unit> packed = listPackedUnits(*inference.served, graph, ofSteps, environments);
+    if (inference.sampler)
+      feedPackedUnits(*inference.served, packed);
+    return packed;
+  }
   std::vector<Unit> units;
+  std::vector<std::optional<unsigned>> lastOfBatch(job.microbatches);
   auto add = [&](PhaseKind kind, int64_t batch, UnitBindings bindings) {
+    std::optional<unsigned> before = std::exchange(lastOfBatch[batch], units.size());
     if (job.microbatches > 1)
       bindings.emplace_back(batchSymbol.str(), batch);
     if (kind == PhaseKind::Decode)
@@ -451,6 +463,8 @@ std::vector<Unit> stage::listUnits(const sema::BoundJob &job, const Graph &graph
     Unit unit;
     unit.kind = kind;
     unit.microbatch = units.size();
+    if (inference.sampler && isDecoding(kind))
+      unit.feeder = before;
     unit.environment = bindings.empty() ? 0 : environments.add(std::move(bindings));
     units.push_back(unit);
   };

@@ -70,6 +70,10 @@ private:
   bool findContextSplit();
   Size roundUp(Size positions) const;
   void splitFolds(Block &phase);
+  // Tokens, and who begins with them (SampleLowering.cpp).
+  std::optional<llvm::SmallVector<Value *, 2>> sample(llvm::ArrayRef<Value *> outputs, llvm::StringRef scope, Block &block);
+  bool sampleReturned(Block &block, llvm::StringRef scope, bool isFed);
+  bool feed(Block &block, const Value &token);
   RootModel getDraft() const;
   bool lowerDraftPrefill(Block &forward);
   bool lowerDraft();
@@ -191,6 +195,8 @@ std::vector<Unit> listUnits(const sema::BoundJob &job, const Graph &graph, const
 bool packSequences(Graph &graph, const sema::BoundInference &inference, DiagnosticEngine &diags);
 /// The units of a job that serves requests.
 std::vector<Unit> listPackedUnits(const ServedUnits &served, const Graph &graph, const UnitBindings &ofSteps, Environments &environments);
+/// Notes of units which one has sampled the tokens that they begin with.
+void feedPackedUnits(const ServedUnits &served, std::vector<Unit> &units);
 /// For proofs: of each unit, for each of its sequences, one that goes over all positions that this one has then.
 std::vector<Unit> listWholeUnits(const ServedUnits &served, Environments &environments);
 

@@ -72,7 +72,8 @@ static std::optional<UnitBindings> parseBindings(llvm::StringRef text) {
 }
 
 static std::optional<Unit> parseUnit(llvm::StringRef word, Environments *environments) {
-  auto [name, bound] = word.split('(');
+  auto [ofUnit, feeder] = word.split('<');
+  auto [name, bound] = ofUnit.split('(');
   std::optional<PhaseKind> kind = findPhase(name.front());
   auto [microbatch, chunk] = name.drop_front().split('.');
   Unit unit;
@@ -82,7 +83,9 @@ static std::optional<Unit> parseUnit(llvm::StringRef word, Environments *environ
   if (name.contains('.') && chunk.getAsInteger(10, unit.chunk))
     return std::nullopt;
   unit.kind = *kind;
-  if (name.size() == word.size())
+  if (ofUnit.size() != word.size() && (!environments || feeder.getAsInteger(10, unit.feeder.emplace())))
+    return std::nullopt;
+  if (name.size() == ofUnit.size())
     return unit;
   std::optional<UnitBindings> bindings = parseBindings(bound);
   if (!bindings || !environments)

@@ -213,6 +213,28 @@ bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step,
   return true;
 }
 
+bool stage::sema::bindSampler(Evaluator &evaluator, const JobCall &call, SMRange range, BoundInference &inference) {
+  DiagnosticEngine &diags = evaluator.getDiags();
+  auto *decl = call.callee.isDecl() ? llvm::dyn_cast<ast::ModuleDecl>(call.callee.getDecl()) : nullptr;
+  auto isTensor = [](const ast::Param &param) { return param.tensor != nullptr; };
+  if (!decl || decl->isModel || decl->params.empty() || !isTensor(decl->params.front()) || llvm::count_if(decl->params, isTensor) != 1) {
+    diags.report(range.Start, diag::SamplerExpected).range(range) << evaluator.format(call.callee);
+    return false;
+  }
+  if (inference.allLogits) {
+    diags.report(range.Start, diag::SampleOfAll).range(range);
+    return false;
+  }
+  UserPlace userPlace(diags, range.Start);
+  ParamBinder params(evaluator, *decl, decl->params.drop_front(), range);
+  if (!params.give(call.arguments, *call.file) || !params.bindAll())
+    return false;
+  inference.sampler = decl;
+  inference.samplerArgs = params.take();
+  inference.samplerRange = range;
+  return true;
+}
+
 /// Each batch in chunks, of each of its sequences one; then all do the first decode step, the second one, ...
 static std::shared_ptr<const ServedUnits> packUnits(const BoundInference &inference) {
   auto packed = std::make_shared<ServedUnits>();
@@ -250,7 +272,7 @@ bool stage::sema::bindLengths(Evaluator &evaluator, const ast::CallExpr &step, s
     diags.report(step.loc(), diag::LengthsInBatches).range(step.range) << count << ofBatch;
     return false;
   }
-  if (inference.begin < inference.end && count / ofBatch < stages) {
+  if (inference.begin < inference.end && !inference.sampler && count / ofBatch < stages) {
     diags.report(step.loc(), diag::BatchesInFlight).range(step.range) << count / ofBatch << stages;
     return false;
   }

@@ -2,6 +2,7 @@
 #ifndef STAGE_LIB_SEMA_BINDINFERENCE_H
 #define STAGE_LIB_SEMA_BINDINFERENCE_H
 
+#include "BindParams.h"
 #include "stage/Sema/Evaluator.h"
 #include "stage/Sema/Job.h"
 
@@ -14,6 +15,9 @@ using StepValue = std::pair<const ast::Expr *, const Environment *>;
 /// gives values by name. `length`: S, if it is given; `lengths`: or those of all sequences. False after errors.
 bool bindInference(Evaluator &evaluator, const ast::CallExpr &step, const ast::ForArgExpr *steps, const Environment &env,
                    std::optional<int64_t> length, std::vector<int64_t> lengths, llvm::function_ref<StepValue(StringRef)> find, BoundJob &job);
+
+/// Binds `sample`: a module whose first parameter, the only one that is a tensor, is what the model puts out. False after errors.
+bool bindSampler(Evaluator &evaluator, const JobCall &call, SMRange range, BoundInference &inference);
 
 /// Then makes the units of sequences of different lengths, in batches of `microbatch`, if it is given. False after errors.
 bool bindLengths(Evaluator &evaluator, const ast::CallExpr &step, std::optional<int64_t> microbatch, int64_t stages, BoundJob &job);

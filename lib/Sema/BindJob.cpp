@@ -210,7 +210,7 @@ std::vector<ast::Ident> JobBinder::getStepDims() const {
 /// What the step may give beside dims.
 ArrayRef<StringRef> JobBinder::getStepWords() const {
   static constexpr StringRef ofTraining[] = {microbatchWord, optimizerWord, clipWord},
-                             ofInference[] = {microbatchWord, chunkWord, tokensWord, logitsWord, prefilledWord, sendWord, draftWord, acceptWord};
+                             ofInference[] = {microbatchWord, chunkWord, tokensWord, logitsWord, prefilledWord, sendWord, draftWord, acceptWord, sampleWord};
   return job.isTraining ? ArrayRef<StringRef>(ofTraining) : ArrayRef<StringRef>(ofInference);
 }
 
@@ -508,18 +508,23 @@ bool JobBinder::bindStep() {
       diags.report(step->loc(), diag::InferredBatch).range(step->range) << job.model->name.name << needed;
       return false;
     }
+  auto bindSample = [&] {
+    auto [value, where] = find(sampleWord);
+    std::optional<JobCall> call = value ? readCall(Entry{value, &where->getFile()}) : std::nullopt;
+    return !value || (call && bindSampler(evaluator, *call, value->range, *job.inference));
+  };
   if (servesRequests) {
     job.inference.emplace().servesRequests = true;
-    return true;
+    return bindSample();
   }
   ok = bindInference(evaluator, *step, steps, env, isPacked ? std::nullopt : binding.lookup(sequenceDim), lengths, find, job);
-  if (!ok)
+  if (!ok || !bindSample())
     return false;
   if (auto [value, where] = find(draftWord); value && !bindDraft(*value, *where))
     return false;
   if (isPacked && !bindLengths(evaluator, *step, microbatch ? std::optional(microbatch) : std::nullopt, job.strategy.getNumStages(), job))
     return false;
-  if (int64_t stages = job.strategy.getNumStages(); !isPacked && job.inference->decodes() && job.microbatches < stages) {
+  if (int64_t stages = job.strategy.getNumStages(); !isPacked && job.inference->decodes() && !job.inference->sampler && job.microbatches < stages) {
     diags.report(step->loc(), diag::BatchesInFlight).range(step->range) << job.microbatches << stages;
     return false;
   }

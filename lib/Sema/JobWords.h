@@ -22,6 +22,8 @@ constexpr llvm::StringRef chunkWord = "chunk", tokensWord = "tokens", logitsWord
 constexpr llvm::StringRef prefilledWord = "prefilled", sendWord = "send", byLayerWord = "by_layer", atEndWord = "at_end";
 /// And the model that proposes what a decode step verifies, and the share of it that is accepted.
 constexpr llvm::StringRef draftWord = "draft", acceptWord = "accept";
+/// The module that makes a token of what the model puts out.
+constexpr llvm::StringRef sampleWord = "sample";
 /// The value of S for which a file has the sequences.
 constexpr llvm::StringRef requestsWord = "requests";
 /// The dim of sequences: a step gives its global size, the graph has that of one microbatch.

@@ -41,6 +41,14 @@ static void printValue(llvm::raw_ostream &os, const CTValue &value, const SizeBi
     os << value.describeKind();
 }
 
+static void printArguments(llvm::raw_ostream &os, ArrayRef<NamedValue> arguments, const SizeBinding &binding, SizeContext &sizes) {
+  for (const NamedValue &argument : arguments) {
+    os << "      " << argument.name.name << " = ";
+    printValue(os, argument.value, binding, sizes);
+    os << "\n";
+  }
+}
+
 /// The source text with every run of spaces and line ends as one space.
 static void printSource(llvm::raw_ostream &os, SMRange range) {
   StringRef text(range.Start.getPointer(), range.End.getPointer() - range.Start.getPointer());
@@ -130,13 +138,13 @@ void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext 
     if (inference->prefilled)
       os << "    prefilled by " << inference->prefilled->name.name << ", caches sent "
          << (inference->sendsAtEnd ? "at the end\n" : "by layer\n");
+    if (inference->sampler) {
+      os << "    sample " << inference->sampler->name.name << "\n";
+      printArguments(os, inference->samplerArgs, binding, sizes);
+    }
     if (inference->draft) {
       os << "    draft " << inference->draft->name.name << ", " << inference->listRounds().size() << " rounds\n";
-      for (const NamedValue &argument : inference->draftArgs) {
-        os << "      " << argument.name.name << " = ";
-        printValue(os, argument.value, binding, sizes);
-        os << "\n";
-      }
+      printArguments(os, inference->draftArgs, binding, sizes);
     }
   }
   const BoundPrecision &precision = job.precision;

@@ -14,7 +14,7 @@
 // what the repeat that is cut there (PipelineChain.h) carries moves what is read
 // (CarriedSlots.h), beside what skips stages (CrossingValues.h), and between chunks of one stage it is handed on without a message. Ops
 // without a virtual stage (computed from inputs and constants only) go to each
-// template of a stage that needs their results. Then the schedule's list of units, which
+// template of a stage that needs their results. What inference samples goes back to the stages whose next units begin with it. Then the schedule's list of units, which
 // runs each phase of the graph, and no other, for every microbatch; of backward in one and
 // its halves the one or the others. A stage has the templates that it runs.
 //
@@ -57,7 +57,7 @@ public:
     });
     if (diags.hasErrors())
       return nullptr;
-    if (!checkNumUnits(graph, layout.getNumVirtual(), kinds.size(), diags))
+    if (!checkNumUnits(graph, layout.getNumVirtual(), kinds.size(), diags) || !findFedStages())
       return nullptr;
     auto program = std::make_unique<Program>();
     program->graph = &graph;
@@ -199,7 +199,43 @@ private:
       appendBlock(items, *phase, v, needed);
     if (v != exit)
       appendMessage(items, ProgramItem::Kind::Send, kind, v, v + step);
+    if (fedStages.any())
+      appendTokens(items, kind, v);
     return items;
+  }
+
+  /// The stages that begin with tokens that units before have sampled. False if these are elsewhere than they are needed.
+  bool findFedStages() {
+    fedStages.resize(layout.getNumVirtual());
+    for (Block &phase : graph.getPhases())
+      for (auto &op : phase) {
+        if (op->kind != OpKind::Input || !op->isFed)
+          continue;
+        fedStages |= crossings.getUseStages(*op->getResult());
+        for (Block &sampling : graph.getPhases())
+          if (isForward(sampling.getPhase()))
+            if (const Value &token = *sampling.getTerminator()->getOperands().back(); !(token.sharding == op->getResult()->sharding)) {
+              diags.report(op->loc, diag::TokensElsewhere) << stage::describe(token) << stage::describe(*op->getResult());
+              return false;
+            }
+      }
+    return true;
+  }
+
+  /// What is sampled goes from the stage that makes it to those that begin with it. A unit has the recv of its own tokens: who begins with
+  /// these is another one.
+  void appendTokens(std::vector<ProgramItem> &items, PhaseKind kind, unsigned v) {
+    Value *token = graph.findPhase(kind)->getTerminator()->getOperands().back();
+    std::optional<unsigned> home = getHome(layout, *token);
+    for (unsigned to : fedStages.set_bits()) {
+      if (!home || to == *home || (v != to && v != *home))
+        continue;
+      ProgramItem item;
+      item.kind = v == to ? ProgramItem::Kind::Recv : ProgramItem::Kind::Send;
+      item.peer = v == to ? *home : to;
+      item.append(token, ProgramItem::skipping);
+      items.push_back(std::move(item));
+    }
   }
 
   /// What a repeat carries between two virtual stages, and what else moves there.
@@ -459,6 +495,7 @@ private:
   const PipelineLayout &layout;
   DiagnosticEngine &diags;
   CrossingValues crossings;
+  llvm::BitVector fedStages; ///< That begin with what others have sampled.
   llvm::DenseMap<const Op *, llvm::DenseMap<int64_t, CarriedSlots>> carried; ///< By pipelined repeat.
   unsigned copy = 0;                     ///< Whose units are built.
   llvm::SmallVector<PhaseKind, 4> kinds; ///< The phases that run for each microbatch, in their order.

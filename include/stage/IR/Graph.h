@@ -235,6 +235,8 @@ struct OpAttributes {
 
   /// Of an input: another part sends it (Workload.h).
   bool isTransferred = false;
+  /// Of an input of inference: in units that have a feeder (Unit) it is what that one has returned last, its tokens.
+  bool isFed = false;
 
   // What runs: on which stream (null: the one of its kind that is always there), and after what.
   const Stream *stream = nullptr;

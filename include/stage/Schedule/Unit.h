@@ -89,6 +89,8 @@ struct Unit {
   /// Where the program asks for it; if invalid, messages are at the schedule's place.
   SMLoc loc = {};
   unsigned environment = 0; ///< Number in Environments.
+  /// Of inference: the unit before it, by microbatch, whose sampled tokens are inputs of this one (Op::isFed).
+  std::optional<unsigned> feeder = {};
 
   bool operator==(const Unit &other) const {
     return kind == other.kind && microbatch == other.microbatch && chunk == other.chunk;
@@ -98,7 +100,7 @@ struct Unit {
 };
 llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const Unit &unit);
 
-/// Reads `F0 F1 B0.1`, and, where there are environments to add to, `F1(S=16)`. Nothing on a syntax error.
+/// Reads `F0 F1 B0.1`, and, where there are environments to add to, `F1(S=16)` and `D2(S=1)<1`, which unit 1 feeds. Nothing on a syntax error.
 std::optional<std::vector<Unit>> parseUnits(llvm::StringRef text, Environments *environments = nullptr);
 
 } // namespace stage

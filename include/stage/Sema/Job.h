@@ -133,6 +133,11 @@ struct BoundInference {
   const ast::JobDecl *prefilled = nullptr;
   SMRange prefilledRange;
   bool sendsAtEnd = false;
+  /// `sample = TopK(k = 50)`: the module that makes tokens of what is put out; null: nobody does. Its arguments are those behind its first parameter.
+  const ast::ModuleDecl *sampler = nullptr;
+  std::vector<NamedValue> samplerArgs;
+  SMRange samplerRange;
+
   /// `draft = Llama(L = 4, ...), accept = 0.75`: the model that proposes `tokens` positions for each decode step, and the share of them that is
   /// accepted. Null: nobody proposes.
   const ast::ModuleDecl *draft = nullptr;
