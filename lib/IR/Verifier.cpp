@@ -38,6 +38,8 @@ public:
     }
     if (!diags.hasErrors())
       verifyPacking(context);
+    if (!diags.hasErrors())
+      verifyFeeders(context);
   }
 
 private:

@@ -95,6 +95,8 @@ bool verifyAppend(VerifierContext &context, const Op &op);
 bool verifyCacheUse(VerifierContext &context, const Op &op, llvm::function_ref<bool(const Op &)> isBehind);
 /// V19: what ops do with packed dims, and the sums over sequences.
 void verifyPacking(VerifierContext &context);
+/// V20: units that begin with what others have sampled.
+void verifyFeeders(VerifierContext &context);
 /// V10: every operand has the sharding that the op needs, every result the one it is made with.
 void verifyCommunication(VerifierContext &context, const Op &op);
 
