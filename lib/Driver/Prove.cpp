@@ -220,7 +220,7 @@ private:
     if (inference.servesRequests)
       return;
     DriverOptions trial = options;
-    trial.sequenceLength = std::max<int64_t>(length, 8);
+    trial.sequenceLength = sema::getShortLength(inference, std::max<int64_t>(length, 8), length);
     if ((inference.length && inference.length <= trial.sequenceLength) || isGiven("S") || !accept(trial))
       return;
     note("positions", inference.length ? inference.length : inference.begin, trial.sequenceLength);
@@ -326,6 +326,7 @@ bool stage::runPoolProof(const DriverOptions &options) {
     sequences = decode.getGlobalBatch();
   int64_t length = std::min(job.job->inference->begin,
                             std::max<int64_t>({8, 2 * fill.getRanksOfStage(), 2 * decode.getRanksOfStage()}));
+  length = sema::getShortLength(*filler.job->inference, length, 2 * fill.getRanksOfStage());
   // Sizes have names in both or in none, so that they are the same.
   bool namesConstants = fill.getOptions().namesConstants && decode.getOptions().namesConstants;
   if (!fill.settle(sequences, more * batches, length, namesConstants) || !decode.settle(sequences, batches, length, namesConstants)) {

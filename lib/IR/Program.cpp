@@ -228,6 +228,8 @@ AxisSet stage::findVaryingAxes(const Program &program, const StageProgram &stage
   for (Size block : findBlockSizes(program, stage))
     axes |= getCoordinateAxes(graph.mesh, block);
   forEachOp(stage, [&](const Op &op) {
+    if (op.kind == OpKind::Append) // to a cache whose positions ranks share
+      axes |= getCoordinateAxes(graph.mesh, getLocalCost(graph, op).bytes);
     if (op.kind != OpKind::Compute || (!op.def->mask && !(op.def->vjpOf && op.def->vjpOf->mask)))
       return; // else only what a table lists depends on where a rank is
     if (!getCoordinateAxes(graph.mesh, getLocalMaskArea(graph, op)))

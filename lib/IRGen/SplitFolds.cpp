@@ -60,7 +60,7 @@ bool ModuleLowering::findContextSplit() {
     return refuse("'context' that is split beside a draft model");
   contextParts = graph.mesh.getGroupSymbol(graph.sizes, axes);
   const sema::BoundInference &inference = *job.inference;
-  int64_t first = inference.begin + inference.countStep(), ranks = graph.mesh[axes.front()].size;
+  int64_t first = inference.begin + 1, ranks = graph.mesh[axes.front()].size;
   if (inference.decodes() && first < ranks) {
     diags.report(job.stepRange.Start, diag::TooFewPositions).range(job.stepRange)
         << std::to_string(first) + (first == 1 ? " position" : " positions") << ranks;
@@ -84,7 +84,7 @@ public:
       if (op.kind != OpKind::Compute)
         return;
       for (unsigned index = 0; index < op.extents.size(); ++index)
-        if (op.extents[index].dim == context && op.def->indices[index].fold && !seesBlocks(op)) {
+        if (op.extents[index].dim == context && op.def->indices[index].fold && seesEachPart(op)) {
           found.emplace_back(&op, index);
           return;
         }
@@ -95,12 +95,12 @@ public:
   }
 
 private:
-  /// Of several rows nothing tells how many columns of their blocks a rank has.
-  bool seesBlocks(const Op &op) const {
-    if (!op.def->mask || op.def->mask->kind != Mask::Kind::Blocks)
-      return false;
-    SizeValue rows = evaluateCount(op.extents[op.def->mask->rows].size, graph.binding);
-    return !rows || rows.value.num != 1;
+  /// A row that sees nothing of a part would divide 0 by 0 there. A window must be as long as there are ranks; of a block a row may see itself only.
+  bool seesEachPart(const Op &op) const {
+    if (!op.def->mask || op.def->mask->kind == Mask::Kind::Causal || op.def->mask->kind == Mask::Kind::Full)
+      return true;
+    SizeValue window = evaluate(op.def->mask->amount - numParts, graph.binding);
+    return op.def->mask->kind == Mask::Kind::Window && window && window.value.num >= 0;
   }
 
   void split(Op &whole, FoldParts &parts) {

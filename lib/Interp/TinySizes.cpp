@@ -286,11 +286,11 @@ private:
         if (SizeValue twice = evaluate(kept * 2, graph.binding), held = evaluate(room, graph.binding);
             op.isRolling && twice && held && twice.value.compare(held.value) <= 0)
           requireAtMost(kept * 2, room);
-        // Each rank that shares the positions has one that it sees.
+        // Each rank that shares the positions has one that the first row of a step sees.
         const Extent &added = op.getOperand(1)->type.shape[op.dim];
-        if (op.dim < op.getResult()->sharding.dims.size())
+        if (isDecoding(op.getBlock()->getPhase()) && op.dim < op.getResult()->sharding.dims.size())
           for (const PlacedAxis &axis : op.getResult()->sharding.dims[op.dim])
-            requireAtMost(graph.sizes.constant(graph.mesh[axis].size), (added.dim && added.dim->origin ? added.dim->origin : graph.sizes.zero()) + added.size);
+            requireAtMost(graph.sizes.constant(graph.mesh[axis].size), added.dim->origin + 1);
         requireAtMost(op.isRolling ? all - op.getOperand(1)->type.shape[op.dim].size : all,
                       op.getOperand(0)->type.shape[op.dim].size);
       }

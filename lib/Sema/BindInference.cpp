@@ -26,6 +26,7 @@
 #include "JobWords.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Support/Table.h"
+#include <numeric>
 
 using namespace stage;
 using namespace stage::sema;
@@ -290,19 +291,41 @@ bool stage::sema::bindLengths(Evaluator &evaluator, const ast::CallExpr &step, s
   return true;
 }
 
+/// Of the parts into which ranks may cut a sequence, those by which chunks of the job divide, and a last one that is shorter, are kept.
+static int64_t getDivisor(const BoundInference &inference, int64_t parts) {
+  return std::gcd(std::gcd(inference.chunk, inference.length % inference.chunk), parts);
+}
+
+int64_t stage::sema::getShortLength(const BoundInference &inference, int64_t length, int64_t parts) {
+  if (!inference.isChunked() || inference.isPacked())
+    return length;
+  int64_t divisor = getDivisor(inference, parts), count = (length + divisor - 1) / divisor; // of parts that no chunk cuts
+  if (inference.length % inference.chunk == 0)
+    count += count % 2;
+  else
+    count = count <= 5 ? 5 : count == 6 ? 7 : count; // 2 + 2 + 1, and not 2 + 2 + 2
+  return count * divisor;
+}
+
+/// Two chunks, and a shorter one where the job has one.
+static int64_t getShortChunk(const BoundInference &inference, int64_t length, int64_t parts) {
+  int64_t divisor = getDivisor(inference, parts), count = length / divisor;
+  return (inference.length % inference.chunk == 0 ? count / 2 : (count - 1) / 2) * divisor;
+}
+
 void stage::sema::shortenInference(BoundJob &job, int64_t length, SizeBinding &binding) {
   BoundInference &inference = *job.inference;
   if (inference.servesRequests) // those of a proof are small
     return;
   int64_t numSteps = inference.decodes() ? (inference.end - inference.begin + inference.tokens - 1) / inference.tokens : 0;
-  bool wasChunked = inference.isChunked(), hasRest = wasChunked && inference.length % inference.chunk;
+  bool wasChunked = inference.isChunked(), isPacked = inference.isPacked();
   inference.tokens = std::min<int64_t>(inference.tokens, 2);
-  if (inference.length) {
+  if (wasChunked && !isPacked)
+    inference.chunk = getShortChunk(inference, length, 2 * job.strategy.getNumRanks() / job.strategy.getNumStages());
+  else if (inference.length)
+    inference.chunk = length;
+  if (inference.length)
     inference.length = length;
-    // Two chunks, and a shorter one where the job has one.
-    inference.chunk = wasChunked ? (hasRest ? length / 4 * 2 - 1 : length / 2) : length;
-  }
-  bool isPacked = inference.isPacked();
   if (numSteps) {
     inference.begin = (inference.length || inference.begin) && !isPacked ? length : 0;
     inference.end = inference.begin + std::min<int64_t>(numSteps, 3) * inference.tokens;

@@ -219,6 +219,8 @@ std::optional<BoundJob> bindJob(Program &program, StringRef jobName, ArrayRef<Ov
 /// For proofs: sequences of `length` positions and three decode steps at most, instead of those that the job has. Of sequences of different
 /// lengths some are left, with as many of `length` positions and more.
 void shortenInference(BoundJob &job, int64_t length, SizeBinding &binding);
+/// The least length from this one on whose chunks come out even as those of the job do, over `parts` parts of a sequence.
+int64_t getShortLength(const BoundInference &inference, int64_t length, int64_t parts);
 
 /// For searches: sequences of `length` positions when the first decode step begins, which are prefilled if the job prefills, and as many steps
 /// as the job has.
