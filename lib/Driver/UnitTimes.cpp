@@ -5,6 +5,7 @@
 #include "stage/IR/PackedUnits.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
+#include <set>
 
 using namespace stage;
 
@@ -82,23 +83,15 @@ std::vector<double> UnitTimes::getSeconds(const PackedUnit &unit) const {
   return ofStages;
 }
 
-/// FLOPs of all ops with a mask, where a unit takes one position of a sequence, as its kind does.
-static double countAttention(Compilation &c, bool decodes) {
-  constexpr int64_t cached = 1000; // more than any term that does not grow with them
-  PackedUnit unit{"", decodes, {{1, cached, 1}}};
-  const Graph &graph = *c.graph;
-  SizeBinding binding = graph.binding;
-  for (auto &[symbol, value] : bindPackedUnit(graph, unit))
-    binding.bind(symbol, value);
-  Size flops = graph.sizes.zero();
+/// The ops with a mask that a phase runs, by name.
+static std::set<std::string> listAttention(const Compilation &c, PhaseKind kind) {
+  std::set<std::string> names;
   for (const StageProgram &stage : c.program->stages)
-    forEachOp(stage.find(decodes ? PhaseKind::Decode : PhaseKind::Forward, 0)->items, [&](Op &op, int64_t times) {
-      if (getLocalMaskArea(graph, op))
-        flops = flops + getLocalCost(graph, op).flops.getTotal() * times;
+    forEachOp(stage.find(kind, 0)->items, [&](Op &op, int64_t) {
+      if (op.def && op.def->mask)
+        names.insert(llvm::StringRef(op.def->name).split('.').first.str());
     });
-  double most = 0;
-  forEachCoordinates(graph, getCoordinateAxes(graph.mesh, flops), binding, [&] { most = std::max(most, evaluateOrFail(flops, binding)); });
-  return most;
+  return names;
 }
 
 bool stage::attendsInAnotherWay(const DriverOptions &options, int64_t numRanks) {
@@ -107,5 +100,5 @@ bool stage::attendsInAnotherWay(const DriverOptions &options, int64_t numRanks) 
   probe.served = makeUnitsToProve(std::max<int64_t>(numRanks, 2));
   probe.emit = EmitKind::None;
   probe.passes = {};
-  return runFrontEnd(c, probe) && runMiddle(c, probe) && countAttention(c, false) != countAttention(c, true);
+  return runFrontEnd(c, probe) && runMiddle(c, probe) && listAttention(c, PhaseKind::Forward) != listAttention(c, PhaseKind::Decode);
 }

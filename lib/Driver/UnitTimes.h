@@ -44,7 +44,7 @@ private:
   Roofline roofline;
 };
 
-/// Whether attention costs something else in a decode step than in a prefill of the same positions, as latent attention does. False also
+/// Whether other ops attend in a decode step than in a prefill, as those of latent attention do. False also
 /// for a job that has errors, for whoever compiles it to report.
 bool attendsInAnotherWay(const DriverOptions &options, int64_t numRanks);
 

@@ -6,8 +6,8 @@
 //   op attention(q, key, val) -> (result = sum[t](w * val) / sum[t](w), extra lse = log(sum[t](w))) { fold t; }
 //
 //   op attention(q, key, val) -> (result: [p, b, s, u], extra lse: [p, b, s]) { fold t by p; }     of part p: w is 0 elsewhere
-//   op attention.merge.lse(lse: [p, b, s]) -> [b, s] = log(sum[p](exp(lse)))
-//   op attention.merge(result: [p, b, s, u], lse: [p, b, s], lse.all: [b, s]) -> [b, s, u] = sum[p](result * exp(lse)) / exp(lse.all)
+//   op attention_merge.lse(lse: [p, b, s]) -> [b, s] = log(sum[p](exp(lse)))
+//   op attention_merge(result: [p, b, s, u], lse: [p, b, s], lse.all: [b, s]) -> [b, s, u] = sum[p](result * exp(lse)) / exp(lse.all)
 //
 // Algorithm: deriveFold tells what each sum over t has been so far, of what is carried. Of a part that is the sum over the part. In
 // the formula of a result the sum that it alone tells becomes the sum over all parts, and others what is merged already tells.
@@ -198,7 +198,7 @@ private:
       toOperands[operand] = made.def.operands.size();
       made.def.operands.push_back({getOperandName(operand), translate(getDims(operand))});
     }
-    made.def.name = def.name + ".merge" + (result.extra ? "." + result.name : "");
+    made.def.name = def.name + "_merge" + (result.extra ? "." + result.name : "");
     made.def.loc = def.loc;
     made.def.declaredClass = FlopClass::Other;
     ResultInfo all;

@@ -147,10 +147,8 @@ void ModuleLowering::addRoom(int64_t positions) {
   graph.binding.bind(sema::roomDim, positions);
   if (!contextParts)
     return;
-  Size rounded = roundUp(graph.sizes.symbol(sema::roomDim));
-  graph.binding.bind(sema::roomDim, evaluateCount(rounded, graph.binding).value.num);
   dimNames.insert(sema::roomDim);
-  room = graph.addDim(sema::roomDim, graph.sizes.symbol(sema::roomDim), job.stepRange.Start);
+  room = graph.addDim(sema::roomDim, roundUp(graph.sizes.symbol(sema::roomDim)), job.stepRange.Start);
   room->aliases.push_back(sema::contextDim.str());
 }
 
@@ -255,7 +253,7 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
         if (Extent &extent = kept.shape[d]; extent.dim && extent.dim == sequence) {
           // Of requests each keeps as many.
           Size sequences = job.inference->isPacked() ? graph.sizes.symbol(sema::servedDim) : graph.sizes.one();
-          extent = {last ? nullptr : this->room, last ? min(last * sequences, room) : room};
+          extent = {last ? nullptr : this->room, last ? min(last * sequences, room) : roundUp(room)};
           cache.along = d;
         }
       if (job.microbatches > 1) {

@@ -8,8 +8,8 @@
 //
 //   dim splits = cp;                                                position t is of part t mod cp
 //   %o.part, %lse.part = attention.1(%q, %all, ...) : [splits, B, step, KV, G, E], [splits, B, step, KV, G]
-//   %lse = attention.merge.lse(%lse.part)                           gathered over cp
-//   %o = attention.merge(%o.part, %lse.part, %lse)                  a sum over cp
+//   %lse = attention_merge.lse(%lse.part)                           gathered over cp
+//   %o = attention_merge(%o.part, %lse.part, %lse)                  a sum over cp
 //
 // Positions are dealt out in turn, as sequences grow at their end; a round that is not full has empty ones, which masks leave out.
 //

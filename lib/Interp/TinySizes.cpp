@@ -265,6 +265,11 @@ private:
     requirement.symbols.assign(used.begin(), used.end());
   }
 
+  /// Forward has the caches also where no unit goes over it.
+  bool isRun(PhaseKind kind) const {
+    return graph.pipeline.units.empty() || llvm::any_of(graph.pipeline.units.front(), [&](const Unit &unit) { return unit.kind == kind; });
+  }
+
   void collect() {
     for (const Obligations::Obligation &owed : graph.obligations.all())
       require({Requirement::Kind::Owed, owed.left, owed});
@@ -278,7 +283,7 @@ private:
           requireSplit(result->type.shape[d], d < result->sharding.dims.size()
                                                   ? llvm::ArrayRef<PlacedAxis>(result->sharding.dims[d])
                                                   : llvm::None);
-      if (op.kind == OpKind::Append) { // fits in behind what is there
+      if (op.kind == OpKind::Append && isRun(op.getBlock()->getPhase())) { // fits in behind what is there
         requireAtMost(op.getOperand(1)->type.shape[op.dim].size, op.getResult()->type.shape[op.dim].size);
         Size all = op.getResult()->type.shape[op.dim].size;
         // A window that cuts sequences of the job cuts those of the proof.

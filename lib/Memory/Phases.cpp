@@ -137,6 +137,19 @@ static std::optional<__int128> sumCaches(const Report &report, const SizeBinding
   return bytes;
 }
 
+/// Caches whose positions are dealt out have room for whole rounds: so many positions.
+static int64_t getRound(const Report &report) {
+  const Graph &graph = *report.program->graph;
+  int64_t round = 1;
+  for (const StageProgram &stage : report.program->stages)
+    for (auto [cache, copies] : collectState(graph, stage, OpKind::Cache))
+      for (const AxisList &axes : cache->sharding.dims)
+        for (const PlacedAxis &axis : axes)
+          if (axis.isCyclic())
+            round = graph.mesh[axis].size;
+  return round;
+}
+
 static void addCaches(Report &report) {
   const Graph &graph = *report.program->graph;
   SizeBinding binding = graph.binding;
@@ -144,9 +157,10 @@ static void addCaches(Report &report) {
   std::optional<__int128> bytes = sumCaches(report, binding);
   if (!room || !bytes || !*bytes)
     return;
-  binding.bind(roomSymbol, *room + 1);
+  int64_t round = getRound(report);
+  binding.bind(roomSymbol, *room + round);
   std::optional<__int128> more = sumCaches(report, binding);
-  report.caches = CacheReport{*bytes, more ? *more - *bytes : 0, *room, 0};
+  report.caches = CacheReport{*bytes, more ? (*more - *bytes) / round : 0, *room, 0};
   std::optional<int64_t> sequences = graph.binding.lookup(sequencesSymbol);
   bool isPacked = llvm::any_of(graph.dims, [](auto &dim) { return dim->isPacked; }); // of as many as come
   if (!sequences || isPacked)

@@ -276,7 +276,7 @@ private:
   }
 
   /// Indices that no operand has, as the heads that a slice takes of a dim: where a result is wanted in parts, each rank makes its own.
-  /// What an operand brings stays where it is.
+  /// What an operand brings stays where it is. But the parts into which another index is cut stay where that is: a query is gathered, not the keys.
   void fixMadeIndices(const Op &op, llvm::function_ref<void(unsigned, const AxisList &)> fix) {
     const OpDef &def = *op.def;
     if (def.vjpOf || def.getRouting() || def.opaque)
@@ -300,7 +300,8 @@ private:
         AxisList axes = demand && demand->dims[d] ? *demand->dims[d]
                         : d < result->constraint.floors.size() ? result->constraint.floors[d]
                                                                : AxisList();
-        llvm::erase_if(axes, [&](AxisId axis) { return given >> axis & 1; });
+        bool isPart = llvm::any_of(def.indices, [&](const IndexInfo &info) { return info.by == index; });
+        llvm::erase_if(axes, [&](AxisId axis) { return !isPart && given >> axis & 1; });
         if (!axes.empty())
           fix(index, axes);
       }
