@@ -36,9 +36,10 @@ if what.endswith(".jsonl"):
         decodes = re.search(r" (\d+)d\+\d+@(\d+)", unit)
         taken = {}
         if decodes:
-            # All that run, but perhaps for those of the unit before, which may still be in flight. Lengths tell.
+            # The first of those that run, but perhaps for those of the unit before, which may still be in flight. Lengths tell.
             others = {request: state for request, state in running.items() if state[2] != number - 1}
-            fitting = [choice for choice in (others, running)
+            choices = [dict(list(choice.items())[:int(decodes[1])]) for choice in (others, running)]
+            fitting = [choice for choice in choices
                        if (len(choice), sum(state[0] for state in choice.values())) == (int(decodes[1]), int(decodes[2]))]
             assert fitting, (unit, running)
             taken = dict(fitting[0])
