@@ -120,7 +120,7 @@ void ClassLowering::placeUnits() {
     }
     placed.microbatch = unit.microbatch;
     placed.environment = unit.environment;
-    if (const auto &named = graph.pipeline.unitNames; !named.empty() && isForward(unit.kind))
+    if (const auto &named = graph.pipeline.unitNames; !named.empty())
       placed.ownName = named[unit.microbatch];
     if (program.numChunks > 1)
       placed.chunk = unit.chunk;
@@ -291,7 +291,7 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
         f.networkDims[*graph.mesh[axis].networkDim] = 1;
     f.fields.networkDims = f.networkDims;
   } else if (isCopy(op.kind)) {
-    f.fields.type = op.kind == OpKind::Fetch ? ChakraNodeType::MemLoad : ChakraNodeType::MemStore;
+    f.fields.type = op.kind == OpKind::Fetch || op.kind == OpKind::Load ? ChakraNodeType::MemLoad : ChakraNodeType::MemStore;
   } else {
     f.fields.isCpuOp = runsOnHost(op);
   }
@@ -420,7 +420,8 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned numbe
   node.name = name;
   std::optional<uint64_t> &last = chains[f.stream];
   findEdges(op, unit, number, iteration);
-  bool waitsForWork = (op.kind == OpKind::Fetch || isGatherOfState(op)) && after.empty();
+  // What is copied of a cache is what has been computed before.
+  bool waitsForWork = (op.kind == OpKind::Fetch || isCacheCopy(op.kind) || isGatherOfState(op)) && after.empty();
   finishNode(node, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt,
                     waitsForWork                 ? (isAhead(op) ? workBeforeLoop : chains[computation])
                     : op.waitsForUnits && number ? lastCompOfUnit[number - 1]

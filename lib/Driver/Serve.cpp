@@ -97,6 +97,9 @@ static PackedUnit makeUnit(const Iteration &iteration) {
   unit.decodes = llvm::all_of(iteration.sequences, [](const Sequence &sequence) { return sequence.decodes; });
   for (const Sequence &sequence : iteration.sequences)
     unit.sequences.push_back({sequence.newTokens, sequence.cachedTokens, sequence.samples ? 1 + sequence.drafts : 0, sequence.request});
+  for (auto [moved, parts] : {std::pair(&iteration.stored, &unit.stored), {&iteration.loaded, &unit.loaded}})
+    for (const MovedTokens &tokens : *moved)
+      parts->push_back({tokens.tokens, tokens.request});
   return unit;
 }
 
@@ -107,6 +110,8 @@ static std::vector<PackedUnit> listUnits(const ServeCommand &command, const Iter
   llvm::erase_if(decodes.sequences, [](const Sequence &sequence) { return !sequence.decodes; });
   if (!command.decodesApart || prompts.sequences.empty() || decodes.sequences.empty())
     return {makeUnit(iteration)};
+  decodes.stored.clear(); // before either
+  decodes.loaded.clear();
   return {makeUnit(prompts), makeUnit(decodes)};
 }
 

@@ -10,6 +10,8 @@
 //   i3  2d+1@6 0d+1@8 1d+2@10         a decode step
 //   i4  1d+1@12 2d+1@7                one of fewer
 //
+// In front of i3 the cache of sequence 0 goes to the host and back.
+//
 // Those of prefill have 4 n tokens, so that ranks may split them.
 //
 //===----------------------------------------------------------------------===//
@@ -37,6 +39,7 @@ std::shared_ptr<const ServedUnits> stage::makeUnitsToProve(int64_t n) {
   add(false, {take(1, 1, 1), take(0, 1, 1), take(2, 4 * n - 2, 1)});
   add(true, {take(2, 1, 1), take(0, 1, 1), take(1, 2, 2)});
   add(true, {take(1, 1, 1), take(2, 1, 1)});
+  served->units[3].stored = served->units[3].loaded = {{3 * n + 2, 0}};
   served->sequences = int64_t(computed.size());
   for (int64_t positions : computed)
     served->room += positions;

@@ -262,6 +262,8 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
     return {countOther(zero), zero,
             getLocalBytes(graph.sizes, graph.mesh, taken, added->sharding) + getLocalBytes(graph.sizes, graph.mesh, kept, added->sharding)};
   }
+  if (isCacheCopy(op.kind))
+    return {countOther(zero), zero, getBytes(graph, op.getResult())};
   if (isCopy(op.kind))
     return {countOther(zero), zero, getPutIn(graph, op)};
   if (isCommunication(op.kind))

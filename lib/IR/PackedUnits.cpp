@@ -13,9 +13,32 @@ static int64_t countOrFail(Size size, const SizeBinding &binding) {
   return int64_t(value.value.num);
 }
 
-/// Of units of the other kind.
+static bool has(const SequenceSum &sum, llvm::StringRef symbol) { return llvm::is_contained(collectSymbols(sum.ofSeveral), symbol); }
+
+/// Of units of the other kind, or of what is copied.
 static bool isOfOthers(const SequenceSum &sum, const PackedUnit &unit) {
-  return llvm::is_contained(collectSymbols(sum.ofSeveral), unit.decodes ? lengthSymbol : stepSymbol);
+  return has(sum, unit.decodes ? lengthSymbol : stepSymbol) || has(sum, storedSymbol) || has(sum, loadedSymbol);
+}
+
+/// Of what is copied to the host, or back, if anything is in any unit.
+static void bindMoved(const Graph &graph, llvm::ArrayRef<MovedPart> parts, llvm::StringRef symbol, UnitBindings &bindings) {
+  if (!graph.findDim(symbol))
+    return;
+  int64_t all = 0;
+  for (const MovedPart &part : parts)
+    all += part.positions;
+  bindings.emplace_back(symbol.str(), all);
+  SizeBinding own = graph.binding;
+  for (const SequenceSum &sum : graph.sums) {
+    if (!has(sum, symbol))
+      continue;
+    int64_t total = 0;
+    for (const MovedPart &part : parts) {
+      own.bind(symbol, part.positions);
+      total += countOrFail(sum.ofSeveral, own);
+    }
+    bindings.emplace_back(sum.symbol, total);
+  }
 }
 
 /// Without sums.
@@ -45,6 +68,8 @@ UnitBindings stage::bindPackedUnit(const Graph &graph, const PackedUnit &unit) {
   }
   for (auto &[sum, total] : totals)
     bindings.emplace_back(sum->symbol, total);
+  bindMoved(graph, unit.stored, storedSymbol, bindings);
+  bindMoved(graph, unit.loaded, loadedSymbol, bindings);
   return bindings;
 }
 

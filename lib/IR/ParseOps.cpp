@@ -137,8 +137,10 @@ bool TextParser::parseOpBody(Op &op, llvm::ArrayRef<Definition> results) {
       parsed = parseSize(op.entry) && expect(",") && parseSize(op.entries) && expect("]");
     break;
   case OpKind::Append:
+  case OpKind::Store:
+  case OpKind::Load:
     parsed = parseOperands(op) && expect("dim") && parseUnsigned(op.dim);
-    op.isRolling = parsed && consume("rolling");
+    op.isRolling = parsed && op.kind == OpKind::Append && consume("rolling");
     break;
   case OpKind::Constant:
     parsed = parseNumber(op.number);

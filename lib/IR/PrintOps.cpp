@@ -64,7 +64,7 @@ private:
       os << ')';
       if (isReshard(op.kind) || op.kind == OpKind::Join)
         printReshard(op);
-      if (op.kind == OpKind::Append)
+      if (op.kind == OpKind::Append || isCacheCopy(op.kind))
         os << " dim " << op.dim << (op.isRolling ? " rolling" : "");
     }
     if (op.getNumResults()) {

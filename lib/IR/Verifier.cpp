@@ -229,6 +229,10 @@ private:
       misplaced(isState(op.kind) ? "in forward" : "in forward or decode");
     if (op.kind == OpKind::Append && !isForward(currentPhase))
       misplaced("in forward or decode");
+    if ((op.kind == OpKind::Store && currentPhase != PhaseKind::Store) || (op.kind == OpKind::Load && currentPhase != PhaseKind::Load))
+      misplaced("in " + getName(op.kind == OpKind::Store ? PhaseKind::Store : PhaseKind::Load).str());
+    else if (movesCaches(currentPhase) && !isCacheCopy(op.kind) && op.kind != OpKind::Repeat && op.kind != OpKind::Yield)
+      misplaced("outside of " + getName(currentPhase).str());
     if (op.kind == OpKind::Accumulate && !isBackward(currentPhase))
       misplaced("in backward");
     if (op.kind == OpKind::Update && currentPhase != PhaseKind::Step)
@@ -297,6 +301,10 @@ private:
       break;
     case OpKind::Append:
       good = verifyCounts(op, 2, 1) && verifyCacheUse() && verifyAppend(context, op);
+      break;
+    case OpKind::Store:
+    case OpKind::Load:
+      good = verifyCounts(op, 1, 1) && verifyCacheCopy(context, op);
       break;
     case OpKind::Compute:
       good = verifyCompute(context, op) && verifyAgain(context, op, currentPhase);

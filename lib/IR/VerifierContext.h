@@ -91,6 +91,8 @@ void verifyPrefetch(VerifierContext &context, const Block &phase);
 /// V17: a cache and its entries; what a unit appends to it fits in.
 bool verifyCache(VerifierContext &context, const Op &op);
 bool verifyAppend(VerifierContext &context, const Op &op);
+/// What is copied of a cache, or into it, is part of it along a dim.
+bool verifyCacheCopy(VerifierContext &context, const Op &op);
 /// What is appended to, or written, is a cache; nothing of the unit uses it behind that, as `isBehind` says of an op.
 bool verifyCacheUse(VerifierContext &context, const Op &op, llvm::function_ref<bool(const Op &)> isBehind);
 /// V19: what ops do with packed dims, and the sums over sequences.

@@ -6,6 +6,7 @@
 //   %all = append(%keys, %new) dim 1 : bf16[B, T, E]       %new, S long, is put at T - S, ..., T - 1
 //   %all = append(%keys, %new) dim 1 rolling : ...         the cache keeps the last M; %all may be longer
 //   write(%state, %next)                                   %next is all it has from then on
+//   %part = store(%keys) dim 1 : bf16[B, N, E]             N positions are copied to the host; load: back
 //
 // What a value means must not depend on when it is read: a unit appends to a cache, or
 // writes it, once, and reads the cache itself before that only. It fits in, in the units of
@@ -73,6 +74,21 @@ bool stage::verifyCacheUse(VerifierContext &context, const Op &op, llvm::functio
       return fail(context, op, context.name(cache) + " is used elsewhere in the unit, so that what it has there is not clear");
   }
   return true;
+}
+
+bool stage::verifyCacheCopy(VerifierContext &context, const Op &op) {
+  const Value *cache = op.getOperand(0);
+  if (!cache->getOp() || cache->getOp()->kind != OpKind::Cache)
+    return fail(context, op, "operand 0 is not the result of a cache");
+  TensorType expected = cache->type;
+  const TensorType &part = op.getResult()->type;
+  if (op.dim >= expected.getNumDims())
+    return fail(context, op, "the cache has no dim " + llvm::Twine(op.dim));
+  if (part.getNumDims() == expected.getNumDims())
+    expected.shape[op.dim] = part.shape[op.dim];
+  unsigned errorsBefore = context.diags.getNumErrors();
+  context.checkType(op.loc, "result of " + getName(op.kind), expected, part);
+  return context.diags.getNumErrors() == errorsBefore;
 }
 
 bool stage::verifyAppend(VerifierContext &context, const Op &op) {

@@ -4,6 +4,8 @@
 // says nothing. What an op waits for ran before it in the order of the program: earlier
 // in its unit, in an earlier iteration, or in an earlier unit. So there are no circles.
 //
+// Copies of caches stand in front of units that go forward.
+//
 //   %g = all_gather(%w) over dp after %y [-1]   runs while the iteration before computes
 //                                               what follows %y
 //
@@ -50,7 +52,7 @@ void stage::verifyOrder(VerifierContext &context, const Op &op,
     context.diags.report(op.loc, diag::IRBadOrder) << name << "only a collective of step waits for the units before it";
   for (const OrderEdge &edge : op.after) {
     const Op *maker = edge.value->getOp();
-    bool isNear = !edge.iterations && !edge.units;
+    bool isNear = !edge.iterations && !edge.units && !(isForward(op.getBlock()->getPhase()) && movesCaches(edge.value->getBlock()->getPhase()));
     bool runs = maker && (maker->kind == OpKind::Compute || isCommunication(maker->kind) || isCopy(maker->kind)) &&
                 hasNode(context.graph, *maker);
     std::string fault = !runs    ? "no work of its own makes it"

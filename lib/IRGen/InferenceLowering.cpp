@@ -111,7 +111,7 @@ bool ModuleLowering::lowerInference() {
   if (!sampleReturned(graph.getForward(), "", /*isFed=*/inference.servesRequests))
     return false;
   if (!inference.decodes())
-    return !inference.isPacked() || packSequences(graph, inference, diags);
+    return !inference.isPacked() || pack();
   isDecoding = true;
   evaluator.setPhase({/*decoding=*/true, /*continuing=*/true, /*inferring=*/true});
   numLoops = 0;
@@ -130,8 +130,16 @@ bool ModuleLowering::lowerInference() {
   evaluator.setPhase({});
   if (!isGood)
     return false;
-  return checkReads(decode, diags) && checkPositions(decode) &&
-         (!inference.isPacked() || packSequences(graph, inference, diags));
+  return checkReads(decode, diags) && checkPositions(decode) && (!inference.isPacked() || pack());
+}
+
+/// Once all phases of several sequences are there.
+bool ModuleLowering::pack() {
+  const ServedUnits &served = *job.inference->served;
+  for (auto [phase, parts] : {std::pair(PhaseKind::Store, &PackedUnit::stored), {PhaseKind::Load, &PackedUnit::loaded}})
+    if (llvm::any_of(served.units, [parts = parts](const PackedUnit &unit) { return !(unit.*parts).empty(); }))
+      copyCaches(phase);
+  return packSequences(graph, *job.inference, diags);
 }
 
 Dim *ModuleLowering::addInferredDim(llvm::StringRef name, int64_t value) {

@@ -63,6 +63,7 @@ private:
 
   // Inference (InferenceLowering.cpp).
   bool lowerInference();
+  bool pack();
   Dim *addInferredDim(llvm::StringRef name, int64_t value);
   Size getContext() const;
   void addRoom(int64_t positions);
@@ -170,6 +171,10 @@ private:
   bool isCache(const CTValue &value) const {
     return value.getKind() == CTValue::Kind::Word && caches.count(value.getText().str());
   }
+  // CacheCopies.cpp
+  void copyCaches(PhaseKind phase);
+  Extent getMoved(const Cache &cache, const Dim &moved);
+  Op &addLoop(const Op &repeat, Block &block);
   bool isDecoding = false;
   const ast::OutputStmt *output = nullptr; ///< Where inference ended.
   Dim *sequence = nullptr; ///< Of inference: positions of a sequence that a unit of this phase has.

@@ -78,14 +78,20 @@ bool stage::packSequences(Graph &graph, const sema::BoundInference &inference, D
 std::vector<Unit> stage::listPackedUnits(const ServedUnits &served, const Graph &graph, const UnitBindings &ofSteps,
                                          Environments &environments) {
   std::vector<Unit> units;
+  unsigned number = 0;
   for (const PackedUnit &packed : served.units) {
     Unit unit;
     unit.kind = packed.decodes ? PhaseKind::Decode : PhaseKind::Forward;
-    unit.microbatch = units.size();
+    unit.microbatch = number++;
     UnitBindings bindings = bindPackedUnit(graph, packed);
     if (packed.decodes)
       llvm::append_range(bindings, ofSteps);
     unit.environment = environments.add(std::move(bindings));
+    for (auto [kind, parts] : {std::pair(PhaseKind::Store, &packed.stored), {PhaseKind::Load, &packed.loaded}})
+      if (!parts->empty()) {
+        units.push_back(unit);
+        units.back().kind = kind;
+      }
     units.push_back(unit);
   }
   return units;

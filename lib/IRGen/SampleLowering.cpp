@@ -107,13 +107,16 @@ bool ModuleLowering::feed(Block &block, const Value &token) {
 /// Of requests, or sequences of different lengths: which unit has sampled what a unit begins with.
 void stage::feedPackedUnits(const ServedUnits &served, std::vector<Unit> &units) {
   llvm::DenseMap<int64_t, unsigned> sampledBy; // by sequence, the last unit
-  for (unsigned number = 0; number < units.size(); ++number)
-    for (const SequencePart &part : served.units[number].sequences) {
+  for (Unit &unit : units) {
+    if (movesCaches(unit.kind))
+      continue;
+    for (const SequencePart &part : served.units[unit.microbatch].sequences) {
       if (auto last = sampledBy.find(part.sequence); last != sampledBy.end())
-        units[number].feeder = std::max(units[number].feeder.value_or(0), last->second);
+        unit.feeder = std::max(unit.feeder.value_or(0), last->second);
       if (part.sampled)
-        sampledBy[part.sequence] = number;
+        sampledBy[part.sequence] = unit.microbatch;
       else
         sampledBy.erase(part.sequence);
     }
+  }
 }

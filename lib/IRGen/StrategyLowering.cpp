@@ -554,7 +554,7 @@ private:
   void lowerUnits() {
     PipelineInfo &info = graph.pipeline;
     std::vector<Unit> units = listUnits(job, graph, padDecodeSteps(), info.environments);
-    graph.microbatches = units.size();
+    graph.microbatches = llvm::count_if(units, [](const Unit &unit) { return !movesCaches(unit.kind); });
     if (job.inference->servesRequests && !job.inference->isWhole)
       for (const PackedUnit &unit : job.inference->served->units)
         info.unitNames.push_back(unit.name);

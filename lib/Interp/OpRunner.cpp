@@ -231,6 +231,9 @@ std::optional<Fault> OpRunner::run(const Step &step, int64_t rank, RankMemory &m
     return runAppend(step, rank, memory);
   case OpKind::Join:
     return runJoin(step, rank, memory);
+  case OpKind::Store:
+  case OpKind::Load: // units of several sequences have them
+    return copyCache(*sources.findPackedUnit(step.microbatch), step, rank, memory);
   default:
     if (!isMove(step.op->kind))
       return std::nullopt; // sources, yields, returns: their values are read where they are used

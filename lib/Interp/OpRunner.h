@@ -52,7 +52,7 @@ struct RankMemory {
   std::map<std::pair<const Op *, uint64_t>, Tensor> buffers;
   /// Parameters after the step, and the gradients that they were updated with; and as the step before has left them.
   std::map<std::pair<const Value *, uint64_t>, TensorRef> updated, gradients, stored;
-  Caches caches;
+  Caches caches, onHost;
   /// Parameters that were read.
   std::set<std::pair<const Value *, uint64_t>> params;
   /// Iterations of repeats that the rank's stage runs, by the repeat's number; others are run in full.
@@ -158,6 +158,7 @@ private:
   std::optional<Fault> computeBySequence(const PackedUnit &unit, const Step &step, const Invocation &whole, llvm::ArrayRef<TensorRef> operands,
                                          RankMemory &memory, std::vector<Tensor> &results);
   std::optional<Fault> appendBySequence(const PackedUnit &unit, const Step &step, int64_t rank, RankMemory &memory);
+  std::optional<Fault> copyCache(const PackedUnit &unit, const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runAppend(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runSlice(const Step &step, int64_t rank, RankMemory &memory);
   /// The op whose backward `op` is, if that can be told from what it saved.

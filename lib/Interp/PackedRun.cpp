@@ -73,6 +73,21 @@ std::optional<Fault> OpRunner::computeBySequence(const PackedUnit &unit, const S
   return std::nullopt;
 }
 
+/// What is on the host is in no cache until it is loaded.
+std::optional<Fault> OpRunner::copyCache(const PackedUnit &unit, const Step &step, int64_t rank, RankMemory &memory) {
+  const Value *cache = step.op->getOperand(0);
+  bool isStore = step.op->kind == OpKind::Store;
+  Caches &from = isStore ? memory.caches : memory.onHost, &to = isStore ? memory.onHost : memory.caches;
+  for (const MovedPart &part : isStore ? unit.stored : unit.loaded) {
+    auto known = from.find({cache, getIteration(cache, step.frame), part.sequence});
+    if (known == from.end())
+      return makeFault(step.op, cache, "has nothing of sequence " + llvm::Twine(part.sequence) + (isStore ? "" : " on the host"));
+    to[known->first] = std::move(known->second);
+    from.erase(known);
+  }
+  return std::nullopt;
+}
+
 /// Of a dim of which all is there, the places of a stretch, counted from 0.
 static Tensor cutStretch(const Tensor &tensor, unsigned dim, const Stretch &stretch) {
   llvm::SmallVector<Positions, 4> dims = tensor.dims;

@@ -330,7 +330,7 @@ void stage::copyIterations(Graph &to, const Graph &from) {
       loops[op->loop] = op.get();
   for (Block &phase : to.getPhases())
     for (auto &op : phase)
-      if (const Op *loop = isForward(phase.getPhase()) && op->kind == OpKind::Repeat ? loops.lookup(op->loop) : nullptr) {
+      if (const Op *loop = (isForward(phase.getPhase()) || movesCaches(phase.getPhase())) && op->kind == OpKind::Repeat ? loops.lookup(op->loop) : nullptr) {
         op->count = loop->count;
         op->cases = loop->cases;
       }

@@ -46,7 +46,8 @@ public:
     std::vector<PhaseKind> forward = graph.listForwardPhases();
     for (microbatch = 0; microbatch < graph.microbatches; ++microbatch) {
       for (Block &phase : graph.getPhases()) {
-        if (isForward(phase.getPhase()) && phase.getPhase() != forward[microbatch])
+        // One device has room for all.
+        if (movesCaches(phase.getPhase()) || (isForward(phase.getPhase()) && phase.getPhase() != forward[microbatch]))
           continue;
         addsGradients = phase.getPhase() != PhaseKind::Backward || !hasHalves;
         if (!isOncePerStep(phase.getPhase()))

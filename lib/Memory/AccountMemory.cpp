@@ -370,7 +370,7 @@ private:
   /// An op of the stage reads or makes a value that is kept there.
   static bool usesHost(const StageProgram &stage) {
     bool found = false;
-    forEachOp(stage, [&](const Op &op) { found |= isCopy(op.kind); });
+    forEachOp(stage, [&](const Op &op) { found |= isCopy(op.kind) && !isCacheCopy(op.kind); });
     return found;
   }
 
@@ -399,7 +399,7 @@ private:
       if (place > 0) {
         kept -= chain.units[place - 1].keptBytes[memory];
         --open[{chainOfUnit[i], place - 1}].resting;
-        --inFlight;
+        inFlight -= !movesCaches(chain.templates[place - 1]->kind);
       }
       if (isHanded[i])
         hand(i, -1);
@@ -418,7 +418,8 @@ private:
         continue;
       kept += chain.units[place].keptBytes[memory];
       ++open[{chainOfUnit[i], place}].resting;
-      mostInFlight = std::max(mostInFlight, ++inFlight);
+      inFlight += !movesCaches(stage.units[i].kind);
+      mostInFlight = std::max(mostInFlight, inFlight);
     }
 
     const Unit &unit = stage.units[worst];

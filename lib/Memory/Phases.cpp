@@ -100,7 +100,7 @@ static void addUnits(Report &report) {
     }
   std::map<Key, int64_t> counts;
   for (const Unit &unit : report.program->stages.front().units)
-    if (unit.chunk == 0)
+    if (unit.chunk == 0 && isForward(unit.kind))
       ++counts[{unit.kind, environments.getAlike(unit.environment)}];
   for (auto [key, count] : counts) {
     const StageReport::UnitCost &cost = costs[key];

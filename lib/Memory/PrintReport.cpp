@@ -180,7 +180,7 @@ static void printCopies(llvm::raw_ostream &os, const Report &report) {
                {"bytes", Table::Right},
                {"exactly", Table::Right}},
               2);
-  for (OpKind kind : {OpKind::Offload, OpKind::Fetch})
+  for (OpKind kind : {OpKind::Offload, OpKind::Fetch, OpKind::Store, OpKind::Load})
     for (size_t i = 0, end; i < report.stages.size(); i = end) {
       CopyReport copy = findCopies(report.stages[i], kind);
       for (end = i + 1; end < report.stages.size(); ++end)

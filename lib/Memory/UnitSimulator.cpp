@@ -196,6 +196,8 @@ void UnitSimulator::runNode(const Op &op) {
       access(*tensor, /*isWrite=*/false);
   if (isAddition(op.kind))
     return; // writes static memory
+  if (isCacheCopy(op.kind))
+    return; // from a cache or into it
   for (auto &result : op.getResults()) {
     if (getFusedAccumulation(*program.graph, result.get()) || isStatic(result.get()) || getCacheWrittenInPlace(*result))
       continue;

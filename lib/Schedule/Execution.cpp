@@ -117,6 +117,9 @@ int64_t UnitDurations::of(PhaseKind kind) const {
     return inputGradient;
   case PhaseKind::BackwardWeight:
     return weightGradient;
+  case PhaseKind::Store:
+  case PhaseKind::Load:
+    return 0; // copies run beside what is computed
   case PhaseKind::Reduce:
     return 0; // counted with the step
   case PhaseKind::Step:
@@ -144,6 +147,8 @@ void UnitDurations::set(PhaseKind kind, int64_t time) {
   case PhaseKind::BackwardWeight:
     weightGradient = time;
     return;
+  case PhaseKind::Store:
+  case PhaseKind::Load:
   case PhaseKind::Reduce:
     return;
   case PhaseKind::Step:

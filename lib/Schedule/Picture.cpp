@@ -27,6 +27,9 @@ static Look getLook(PhaseKind kind) {
     return {"#c5dfb3", Colors::GREEN};
   case PhaseKind::Decode:
     return {"#8fd0c8", Colors::BLUE};
+  case PhaseKind::Store:
+  case PhaseKind::Load:
+    return {"#e3d9c6", Colors::WHITE};
   case PhaseKind::Recompute:
     return {"#d3c1e6", Colors::MAGENTA};
   case PhaseKind::Backward:

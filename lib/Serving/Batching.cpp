@@ -102,6 +102,7 @@ void Scheduler::preemptYoungest(Iteration &iteration) {
   if (options.preemption == Preemption::Swap) {
     state->isOnHost = true;
     iteration.blocksOut += countBlocks(state->computed); // blocks of rejected drafts have nothing to keep
+    iteration.stored.push_back({state->facts.request.index, countSwapped(*state)});
   } else {
     state->computed = state->begun = 0;
     state->decodes = false;
@@ -154,8 +155,11 @@ void Scheduler::admit(Iteration &iteration, int64_t budget) {
       break;
     if (state.isOnHost) {
       iteration.blocksIn += countBlocks(computed);
+      iteration.loaded.push_back({request.index, countSwapped(state)});
     } else {
       iteration.loadedTokens += computed;
+      if (computed)
+        iteration.loaded.push_back({request.index, computed});
       prefixes->use(prefix);
     }
     state.isOnHost = state.wasSent = false;
@@ -202,7 +206,11 @@ const Request *Scheduler::begin(int64_t start, Iteration &iteration) {
     admit(iteration, budget);
   iteration.blocks = usedBlocks;
   assert(!iteration.sequences.empty() || (iteration.preemptions == 0 && (getNumRequests() == 0 || numInFlight > 0)));
-  numInFlight += !iteration.sequences.empty();
+  if (!iteration.sequences.empty()) {
+    iteration.stored.insert(iteration.stored.end(), filled.begin(), filled.end());
+    filled.clear();
+    ++numInFlight;
+  }
   return nullptr;
 }
 
@@ -225,7 +233,8 @@ void Scheduler::end(const Iteration &iteration, int64_t time,
       int64_t before = state.computed;
       state.computed += sequence.newTokens - sequence.drafts + accepted;
       if (!facts.request.prefix.empty())
-        prefixes->use(getPrefix(facts.request, state.computed).drop_front(getPrefix(facts.request, before).size()));
+        if (size_t blocks = prefixes->use(getPrefix(facts.request, state.computed).drop_front(getPrefix(facts.request, before).size())))
+          filled.push_back({facts.request.index, int64_t(blocks) * options.prefixBlock});
       state.most = std::max(state.most, state.computed);
       state.decodes = sequence.samples;
       if (sequence.samples) {

@@ -48,6 +48,15 @@ void IterationList::printJson(llvm::json::OStream &json) const {
                               {"blocks_in", iteration.blocksIn},
                               {"preemptions", iteration.preemptions}})
       json.attribute(key, value);
+    for (auto [key, moved] : {std::pair("stored", &iteration.stored), {"loaded", &iteration.loaded}})
+      if (!moved->empty())
+        json.attributeArray(key, [&, moved = moved] {
+          for (const MovedTokens &tokens : *moved)
+            json.object([&] {
+              json.attribute("request", tokens.request);
+              json.attribute("tokens", tokens.tokens);
+            });
+        });
     json.attributeArray("sequences", [&] {
       for (const Sequence &sequence : iteration.sequences)
         json.object([&] {

@@ -11,9 +11,11 @@ size_t PrefixStore::match(llvm::ArrayRef<int64_t> blocks) const {
   return count;
 }
 
-void PrefixStore::use(llvm::ArrayRef<int64_t> blocks) {
+size_t PrefixStore::use(llvm::ArrayRef<int64_t> blocks) {
+  size_t numNew = 0;
   for (int64_t block : llvm::reverse(blocks)) {
     auto [place, isNew] = places.try_emplace(block);
+    numNew += isNew;
     if (!isNew)
       byUse.erase(place->second);
     place->second = byUse.insert(byUse.begin(), block);
@@ -22,4 +24,5 @@ void PrefixStore::use(llvm::ArrayRef<int64_t> blocks) {
     places.erase(byUse.back());
     byUse.pop_back();
   }
+  return numNew;
 }

@@ -22,8 +22,8 @@ public:
 
   /// How many of these blocks, from the first on, are there.
   size_t match(llvm::ArrayRef<int64_t> blocks) const;
-  /// These blocks, in the order of their prompt, are used now, and there from now on.
-  void use(llvm::ArrayRef<int64_t> blocks);
+  /// These blocks, in the order of their prompt, are used now, and there from now on. How many were not there.
+  size_t use(llvm::ArrayRef<int64_t> blocks);
 
 private:
   int64_t capacity;

@@ -43,6 +43,8 @@ public:
     for (Block &phase : graph.getPhases())
       if (!isOncePerStep(phase.getPhase()))
         kinds.push_back(phase.getPhase());
+    // Copies stand in front of the units that go forward.
+    std::stable_partition(kinds.begin(), kinds.end(), movesCaches);
     // Before `differentiate` backward does nothing.
     if (graph.training && llvm::none_of(kinds, isBackward))
       kinds.push_back(PhaseKind::Backward);
@@ -199,7 +201,7 @@ private:
       appendBlock(items, *phase, v, needed);
     if (v != exit)
       appendMessage(items, ProgramItem::Kind::Send, kind, v, v + step);
-    if (fedStages.any())
+    if (fedStages.any() && isForward(kind))
       appendTokens(items, kind, v);
     return items;
   }
@@ -471,6 +473,8 @@ private:
         ++counts[unsigned(unit.kind)];
       int64_t all = program.microbatches * chunks, whole = counts[unsigned(PhaseKind::Backward)];
       for (PhaseKind kind : kinds) {
+        if (movesCaches(kind)) // some units have them
+          continue;
         int64_t count = counts[unsigned(kind)], expected = all;
         if (isDecoding(kind))
           expected = ofKind[unsigned(kind)];
@@ -507,7 +511,7 @@ UnitWork stage::getWork(const Program &program, const UnitTemplate &unit) {
   forEachOp(unit.items, [&](const Op &op, int64_t) {
     if (isCommunication(op.kind))
       work = UnitWork::ComputesAndCommunicates;
-    else if (work == UnitWork::Nothing && hasNode(*program.graph, op))
+    else if (work == UnitWork::Nothing && !isCopy(op.kind) && hasNode(*program.graph, op))
       work = UnitWork::Computes;
   });
   return work;

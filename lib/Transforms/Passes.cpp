@@ -54,7 +54,7 @@ static llvm::StringRef findDifferentiated(Graph &graph) {
   if (llvm::StringRef done = findCommunicated(graph); !done.empty())
     return done;
   bool hasBackward = llvm::any_of(graph.getPhases(), [](Block &phase) {
-    return !isForward(phase.getPhase()) && !phase.empty();
+    return !isForward(phase.getPhase()) && !movesCaches(phase.getPhase()) && !phase.empty();
   });
   return hasBackward ? "differentiate" : "";
 }

@@ -72,6 +72,10 @@ private:
       case OpKind::Accumulate:
         op->getResult()->sharding = op->getOperand(0)->sharding;
         break;
+      case OpKind::Store:
+      case OpKind::Load:
+        op->getResult()->sharding = op->getOperand(0)->sharding;
+        break;
       case OpKind::Append:
         op->getResult()->sharding = getAppendedSharding(*op);
         break;

@@ -300,7 +300,7 @@ private:
       Value *form = forms.pop_back_val();
       form->type.quantization = quantization;
       for (auto [user, operand] : form->getUses())
-        if (isReshard(user->kind) || (user->kind == OpKind::Append && operand == 0))
+        if (isReshard(user->kind) || isCacheCopy(user->kind) || (user->kind == OpKind::Append && operand == 0))
           forms.push_back(user->getResult());
       if (form->getOp() != state.getOp() && isMove(*form->getOp()))
         checkBlocks(*form->getOp(), state, rule);

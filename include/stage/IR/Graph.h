@@ -88,7 +88,9 @@ inline bool isBucket(OpKind kind) {
 inline bool isCommunication(OpKind kind) { return kind >= OpKind::AllGather && kind <= OpKind::Permute; }
 inline bool isReshard(OpKind kind) { return kind >= OpKind::AllGather && kind <= OpKind::Slice; }
 /// True for what goes between a device and its host.
-inline bool isCopy(OpKind kind) { return kind == OpKind::Offload || kind == OpKind::Fetch; }
+inline bool isCopy(OpKind kind) { return kind >= OpKind::Offload && kind <= OpKind::Load; }
+/// True for copies of parts of a cache, which have no memory of their own: the result of one is what is copied.
+inline bool isCacheCopy(OpKind kind) { return kind == OpKind::Store || kind == OpKind::Load; }
 /// True for ops each of whose results is an operand, in other pieces or in another place (getMoved).
 inline bool isMove(OpKind kind) { return isReshard(kind) || isCopy(kind); }
 /// True for ops beside which a rank loads the inputs of later units: those that are neither sent nor copied.

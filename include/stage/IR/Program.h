@@ -160,7 +160,7 @@ struct Program {
   Schedule getSchedule(bool withStep) const;
   /// `F0`, or `F0.1` if ranks have several chunks, or the name that the unit was given.
   std::string getUnitName(const Unit &unit) const {
-    bool isNamed = isForward(unit.kind) && !graph->pipeline.unitNames.empty();
+    bool isNamed = !isOncePerStep(unit.kind) && !graph->pipeline.unitNames.empty();
     return isNamed ? graph->pipeline.unitNames[unit.microbatch] : unit.str(numChunks > 1);
   }
 };

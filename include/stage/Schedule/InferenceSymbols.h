@@ -12,6 +12,8 @@ constexpr llvm::StringLiteral batchSymbol = "g";
 constexpr llvm::StringLiteral roomSymbol = "room", sequencesSymbol = "B";
 /// Positions of a unit of prefill, of a decode step, those that their sequences have then, and those whose outputs are wanted.
 constexpr llvm::StringLiteral lengthSymbol = "S", stepSymbol = "step", contextSymbol = "context", sampledSymbol = "sampled";
+/// Positions that are copied to the host before a unit, and back.
+constexpr llvm::StringLiteral storedSymbol = "stored", loadedSymbol = "loaded";
 
 } // namespace stage
 

@@ -23,10 +23,16 @@ struct SequencePart {
   int64_t sequence = 0; ///< Its number among all.
 };
 
+/// Positions of a sequence that are copied between its cache and the host.
+struct MovedPart {
+  int64_t positions = 0, sequence = 0;
+};
+
 struct PackedUnit {
   std::string name;
   bool decodes = false; ///< Nothing of a prompt is in it.
   std::vector<SequencePart> sequences; ///< At least one.
+  std::vector<MovedPart> stored, loaded; ///< To the host and back, before the unit.
 
   int64_t countTaken() const { return sum(&SequencePart::taken); }
   int64_t countSampled() const { return sum(&SequencePart::sampled); }

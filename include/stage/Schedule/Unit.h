@@ -44,6 +44,8 @@ inline bool isOncePerStep(PhaseKind kind) { return kind == PhaseKind::Reduce || 
 inline bool isForward(PhaseKind kind) {
   return kind == PhaseKind::Forward || kind == PhaseKind::Draft || kind == PhaseKind::Decode;
 }
+/// Copies parts of caches to the host or back, in front of a unit of the same microbatch that goes forward; in those units that have any.
+inline bool movesCaches(PhaseKind kind) { return kind == PhaseKind::Store || kind == PhaseKind::Load; }
 /// Goes on with what units of forward have left in caches; what else these make is nothing to it.
 inline bool isDecoding(PhaseKind kind) { return kind == PhaseKind::Draft || kind == PhaseKind::Decode; }
 /// Gradients are made there, and contributions to those of parameters added up.

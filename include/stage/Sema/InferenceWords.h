@@ -19,7 +19,7 @@ constexpr llvm::StringRef splitsDim = "splits";
 constexpr llvm::StringRef seenDim = "seen", proposedDim = "proposed";
 /// What the draft model adds to a graph begins with this: paths of its values and symbols of its parameters.
 constexpr llvm::StringRef draftScope = "draft";
-constexpr llvm::StringRef inferredDims[] = {stepDim, contextDim, roomDim, sampledDim, servedDim, seenDim, proposedDim, splitsDim, "g"};
+constexpr llvm::StringRef inferredDims[] = {stepDim, contextDim, roomDim, sampledDim, servedDim, seenDim, proposedDim, storedSymbol, loadedSymbol, splitsDim, "g"};
 
 } // namespace stage::sema
 

@@ -59,6 +59,11 @@ struct Sequence {
   bool decodes = false; ///< It sampled the one known token that is computed here; else: a chunk of a prompt.
 };
 
+/// Tokens whose keys and values are copied between the cache of a request and the host.
+struct MovedTokens {
+  int64_t request = 0, tokens = 0;
+};
+
 /// What a replica computes at once, and what that costs depends on. The sums are over `sequences`.
 struct Iteration {
   int64_t number = 0; ///< From 0, in order of beginning.
@@ -83,6 +88,8 @@ struct Iteration {
   int64_t blocksOut = 0;        ///< Copied to the host before.
   int64_t blocksIn = 0;         ///< Copied back before.
   int64_t preemptions = 0;      ///< Requests that gave up their cache before.
+  /// Before it: caches in whole blocks that are swapped out, and prefixes that earlier ones have filled; caches that are swapped in, and prefixes that requests name.
+  std::vector<MovedTokens> stored, loaded;
 };
 
 /// `i12 p3+512@1024 7d+7@9120` (S24); `showReplica` where there are several.
@@ -149,6 +156,7 @@ private:
   bool waitsForBlocks(size_t i, size_t kept) const;
   void preemptYoungest(Iteration &iteration);
   void admit(Iteration &iteration, int64_t budget);
+  int64_t countSwapped(const State &state) const { return countBlocks(state.computed) * options.block; }
   void schedule(State &state, int64_t newTokens, Iteration &iteration) const;
   bool isFull(const Iteration &iteration) const { return int64_t(iteration.sequences.size()) == options.maxSequences; }
 
@@ -156,6 +164,7 @@ private:
   unsigned replica;
   bool handsOver;
   std::unique_ptr<PrefixStore> prefixes;
+  std::vector<MovedTokens> filled; ///< Blocks for the store, which are copied there before the next iteration.
   std::vector<StatePtr> running; ///< In the order in which they were admitted.
   std::deque<StatePtr> waiting;
   int64_t usedBlocks = 0;

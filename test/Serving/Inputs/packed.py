@@ -104,11 +104,13 @@ def main():
         tp, pp, model = draw.choice([1, 2, 4]), draw.choice([1, 1, 2, 4]), draw.choice(["llama", "llama", "mistral"])
         job, file = folder / f"{seed}.stg", folder / f"{seed}.jsonl"
         job.write_text(JOB.format(**globals(), tp=tp, pp=pp))
-        time = 0
+        time, prefixes = 0, draw.random() < 0.3
         with file.open("w") as out:
             for _ in range(draw.randint(1, 12)):
                 time += draw.choice([0, 1, 3, 40])
                 request = {"timestamp": time, "input_length": draw.choice([1, draw.randint(2, 90)]), "output_length": draw.randint(1, 20)}
+                if prefixes:
+                    request["hash_ids"] = list(range(common := draw.randint(0, 4))) + [1000 * time + 100 * common + i for i in range(request["input_length"] // 8)]
                 out.write(json.dumps(request) + "\n")
         block, most = draw.choice([1, 4, 16]), draw.randint(1, 6)
         options = ["--iteration-time=1ms", f"--token-budget={draw.randint(5, 80)}", f"--max-sequences={most}", f"--block={block}"]
@@ -118,6 +120,8 @@ def main():
             options += [f"--cache-blocks={blocks}", f"--preempt={draw.choice(['recompute', 'swap'])}"]
         if draw.random() < 0.3:
             options.append(f"--chunk={draw.randint(4, 30)}")
+        if prefixes:
+            options += ["--prefix-block=8"] + draw.choice([[], ["--prefix-store=6"]])
         if draw.random() < 0.3:
             options += ["--draft=2", "--acceptance=0.5"]
         listed = json.loads(run(stagec, "serve", file, *options, f"--stages={pp}", "--iterations=0..100000", "--report=json"))["listed"]
@@ -159,6 +163,13 @@ def main():
             if number + 1 < pp:  # what comes out of its last layer
                 times["send"] = 1
             found = {entry["operation"]: (entry["count"], entry["bytes"]) for entry in stage["communication"] if entry["operation"] != "recv"}
+            copies = {}
+            for kind, moved in [("store", "stored"), ("load", "loaded")]:
+                of = [min(part["tokens"], W if model == "mistral" else 1000) for iteration in chosen for part in iteration.get(moved, [])]
+                if of:  # keys and values of its layers and heads, two bytes each, in as many nodes as it has caches
+                    copies[kind] = (2 * L // pp * sum(moved in iteration for iteration in chosen), sum(of) * L // pp * 2 * KV // tp * E * 2)
+                    seen |= {kind}
+            expect(f"copies of stage {number}", copies, {copy["operation"]: (copy["count"], copy["bytes"]) for copy in stage.get("copies", [])})
             expect(f"communication of stage {number}", {of: (len(chosen) * count, tokens * D * 2 * count) for of, count in times.items()}, found)
         room = (blocks or max(iteration["blocks"] for iteration in listed)) * block
         if model == "mistral":  # a request keeps a window

@@ -43,6 +43,7 @@ class Replica:
         self.number, self.o, self.hands_over = number, o, hands_over
         self.free = list(range(o["cache_blocks"] or 10**6))
         self.running, self.waiting = [], []
+        self.filled = []                                            # S40: for the store, with the next iteration
         self.store = []                                             # S29: used longest ago first
         self.flying = []
 
@@ -58,13 +59,17 @@ class Replica:
         return True
 
     def touch(self, names):                                         # S29
+        fresh = 0
         for name in reversed(names):
             if name in self.store:
                 self.store.remove(name)
+            else:
+                fresh += 1
             self.store.append(name)
         if self.o["prefix_store"] is not None:
             while len(self.store) > self.o["prefix_store"]:
                 self.store.pop(0)
+        return fresh
 
     def stored(self, request):                                      # S28
         names = []
@@ -81,6 +86,7 @@ class Replica:
         if self.o["preempt"] == "swap":
             it["blocks_out"] += len(used)
             request.host = len(used)
+            it["stored"].append({"request": request.index, "tokens": len(used) * self.o["block"]})      # S40
         else:
             request.cache = 0
             request.drafting = False
@@ -114,7 +120,7 @@ class Replica:
 
     def begin(self, start, number):
         it = dict.fromkeys(["loaded_tokens", "recomputed_tokens", "attended_pairs", "twice_area", "logits", "blocks_out", "blocks_in", "preemptions"], 0)
-        it.update(number=number, replica=self.number, start=start, sequences=[])
+        it.update(number=number, replica=self.number, start=start, sequences=[], stored=[], loaded=[])
         budget, turn = self.o["token_budget"], 0
         # S9: the running ones in order.
         stuck = False
@@ -159,9 +165,12 @@ class Replica:
                 break
             if request.host is not None:
                 it["blocks_in"] += request.host
+                it["loaded"].append({"request": request.index, "tokens": request.host * self.o["block"]})
                 request.host = None
             else:
                 it["loaded_tokens"] += cache
+                if cache:
+                    it["loaded"].append({"request": request.index, "tokens": cache})
                 self.touch(names)
                 request.cache = cache
                 request.sent = False
@@ -174,6 +183,8 @@ class Replica:
             it[key] = sum(int(sequence[of]) for sequence in it["sequences"])
         if it["sequences"]:
             self.flying.append(it)
+            it["stored"] += self.filled
+            self.filled = []
         return it
 
     def finish(self, it, time, done):
@@ -190,8 +201,10 @@ class Replica:
             request.cache += sequence["new"] - (sequence["drafts"] - accepted)
             request.seen.update(range(before, request.cache))
             size = self.o["prefix_block"]
-            self.touch([name for i, name in enumerate(request.names)
-                        if before < (i + 1) * size <= min(request.cache, request.prompt)])
+            fresh = self.touch([name for i, name in enumerate(request.names)
+                                if before < (i + 1) * size <= min(request.cache, request.prompt)])
+            if fresh:
+                self.filled.append({"request": request.index, "tokens": fresh * size})
             if sequence["samples"]:
                 request.will_sample = False
                 if request.first is None:
@@ -464,6 +477,9 @@ def main():
         its = [it for step in steps for it in step]
         for it in its:
             del it["busy"]
+            for moved in ["stored", "loaded"]:
+                if not it[moved]:
+                    del it[moved]
             it["name"], it["start_s"], it["duration_s"] = name_of(it, o["prefill_replicas"] + o["replicas"]), it.pop("start"), it.pop("duration")
         for mine, other in zip(its, listed):
             assert mine == other, (command, {k: (other.get(k), mine.get(k)) for k in {*mine, *other} if other.get(k) != mine.get(k)})
