@@ -360,6 +360,7 @@ bool JobBinder::bindDraft(const ast::Expr &value, const Environment &env) {
       bindModel(evaluator, *call, value.range, /*overrides=*/nullptr, binding, job.strategy, job.namesConstants, "draft.");
   if (!args)
     return false;
+  splitSharedAxes(job.strategy, *args, binding, sizes); // it may have other heads of keys and values
   job.inference->draft = decl;
   job.inference->draftArgs = std::move(*args);
   job.inference->draftRange = value.range;

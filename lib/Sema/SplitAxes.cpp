@@ -11,7 +11,9 @@
 // the part that is taken outside, so that ranks that share a head are neighbours. Its name
 // stands for both from then on.
 //
-// Limits: the first dim must be a parameter of the job's model, whose value is known before
+// So it is for a draft model, whose parameters may cut what is left.
+//
+// Limits: the first dim must be a parameter of the job's model, or of the draft model, whose value is known before
 // there is a graph; a rule with an `order` deals out blocks of its own and is left as it is.
 //
 //===----------------------------------------------------------------------===//

@@ -37,6 +37,7 @@
 #include "CheckConstraints.h"
 #include "RuleTargets.h"
 #include "stage/IR/Text.h"
+#include "stage/Schedule/InferenceSymbols.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/DenseSet.h"
@@ -175,13 +176,25 @@ private:
     return getNamed({extent.dim->parts.front(), extent.dim->parts.front()->size});
   }
 
+  static bool isOfDraft(const Value &value) {
+    llvm::StringRef place = value.path.empty() && value.getOp() ? llvm::StringRef(value.getOp()->scope) : llvm::StringRef(value.path);
+    return place.split('.').first == draftScope;
+  }
+
+  /// A draft model has dims of its own, of other sizes, that are called as those of the model are.
   void applyDimRule(const Rule &rule) {
+    applyDimRule(rule, /*ofDraft=*/false);
+    applyDimRule(rule, /*ofDraft=*/true);
+  }
+
+  void applyDimRule(const Rule &rule, bool ofDraft) {
     // A tuple is decided on the program's dims, not per value: a value may have only some of them.
     llvm::SmallVector<std::optional<Extent>, 2> extents;
     bool any = false;
     std::vector<std::vector<RuleTargets::Place>> places;
     for (const std::string &name : rule.dims) {
       places.push_back(targets.findDim(name));
+      llvm::erase_if(places.back(), [&](const RuleTargets::Place &place) { return isOfDraft(*targets.getValues()[place.target].value) != ofDraft; });
       extents.emplace_back();
       if (places.back().empty())
         continue;

@@ -15,6 +15,9 @@ constexpr llvm::StringLiteral lengthSymbol = "S", stepSymbol = "step", contextSy
 /// Positions that are copied to the host before a unit, and back.
 constexpr llvm::StringLiteral storedSymbol = "stored", loadedSymbol = "loaded";
 
+/// What a draft model adds to a graph begins with this: paths of its values and symbols of its parameters.
+constexpr llvm::StringLiteral draftScope = "draft";
+
 } // namespace stage
 
 #endif // STAGE_SCHEDULE_INFERENCESYMBOLS_H

@@ -17,8 +17,7 @@ constexpr llvm::StringRef stepDim = stepSymbol, contextDim = contextSymbol, room
 constexpr llvm::StringRef splitsDim = "splits";
 /// Where a draft model proposes tokens, positions that a unit of it takes, and the last of them, which it proposes the next one for.
 constexpr llvm::StringRef seenDim = "seen", proposedDim = "proposed";
-/// What the draft model adds to a graph begins with this: paths of its values and symbols of its parameters.
-constexpr llvm::StringRef draftScope = "draft";
+using stage::draftScope;
 constexpr llvm::StringRef inferredDims[] = {stepDim, contextDim, roomDim, sampledDim, servedDim, seenDim, proposedDim, storedSymbol, loadedSymbol, splitsDim, "g"};
 
 } // namespace stage::sema
