@@ -262,7 +262,13 @@ void Producers::findWriter(const Value *param, const PlacedUnit &unit, int64_t i
 }
 
 /// What has sampled the tokens of a unit, or brings them from another stage. True if some of them are inputs of the job all the same: those of prompts.
-bool Producers::findSampled(const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids) const {
+bool Producers::findSampled(const Value *input, const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids) const {
+  if (!unit.feeder) { // of a first step: another part sends them, if anybody has sampled them
+    size_t before = ids.size();
+    if (unit.previous)
+      findCacheRecvs({Origin::Kind::Source, input, unit.previous, -1, 0}, ids);
+    return ids.size() == before;
+  }
   (void)find(graph.findPhase(unit.feeder->kind)->getTerminator()->getOperands().back(), *unit.feeder, -1, ids);
   return !isDecoding(unit.kind);
 }
@@ -279,8 +285,8 @@ bool Producers::find(const Value *value, const PlacedUnit &unit, int64_t iterati
       findCacheRecvs(origin, ids);
     else if (origin.value->getOp()->kind == OpKind::Param)
       findWriter(origin.value, *origin.unit, origin.iteration, ids);
-    else if (origin.value->getOp()->isFed && origin.unit->feeder)
-      isInput |= findSampled(*origin.unit, ids);
+    else if (origin.value->getOp()->isFed)
+      isInput |= findSampled(origin.value, *origin.unit, ids);
     else
       isInput |= origin.value->getOp()->kind == OpKind::Input;
   });

@@ -257,7 +257,7 @@ private:
   void visitArgument(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor, Seen &seen) const;
   void visitLoopResult(const Value *value, const PlacedUnit &unit, Visitor visitor, Seen &seen) const;
   static void findCacheRecvs(const Origin &cache, llvm::SmallVectorImpl<uint64_t> &ids);
-  bool findSampled(const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids) const;
+  bool findSampled(const Value *input, const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids) const;
   void findWriter(const Value *param, const PlacedUnit &unit, int64_t iteration,
                   llvm::SmallVectorImpl<uint64_t> &ids) const;
 

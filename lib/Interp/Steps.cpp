@@ -1,5 +1,6 @@
 //===- Steps.cpp - what a rank does, one after the other ------------------===//
 #include "Steps.h"
+#include "stage/IR/Channel.h"
 #include "Sources.h"
 #include "stage/Transforms/CheckSizes.h"
 
@@ -111,13 +112,20 @@ private:
     step.op = &op;
     step.frame = getFrame(op.getBlock()->getParent(), getIteration().value_or(0));
   }
+  // Both sides of a proof have the same tokens, whatever is sampled.
+  static bool isOfTokens(const ProgramItem &item) { return item.channel && item.channel->isOfTokens; }
+
   void visitReceive(const ProgramItem &item, unsigned slot, IterationValue value) override {
+    if (isOfTokens(item))
+      return;
     Step &step = emit(Step::Kind::Receive, value);
     step.peer = item.peer;
     step.channel = item.channel;
     step.slot = slot;
   }
   void visitSend(const ProgramItem &item, unsigned slot, IterationValue value) override {
+    if (isOfTokens(item))
+      return;
     Step &step = emit(Step::Kind::Send, value);
     step.peer = item.peer;
     step.channel = item.channel;

@@ -38,6 +38,8 @@ SentCaches stage::countSentCaches(const LinkedProgram &pools, int64_t sequences)
   llvm::MapVector<const Exchange *, ExchangedCaches> exchanges;
   int64_t numBatches = 1;
   for (auto &channel : pools.channels) {
+    if (channel->isOfTokens)
+      continue;
     ExchangedCaches &of = exchanges[channel->exchange.get()];
     ++of.caches;
     of.bytes += channel->bytes;

@@ -12,7 +12,7 @@
 // stream of their own, after nothing but what fills them: the first layer's while the second is computed. The job that
 // decodes gets a unit of forward per batch, in front of all others, which only receives; it belongs to the microbatch
 // of the first step of the batch, whose readers wait for it. Exchanges are found once for all caches that are sharded
-// alike and move between the same stages; where a cache is sent by one of several ranks that hold the same, another one
+// alike and move between the same stages. What the prefill samples moves as a cache does, and what the first steps look up waits for it. Where a cache is sent by one of several ranks that hold the same, another one
 // sends the next cache.
 //
 // L13: the units of prefill wait for nothing of the other job, and recvs are posted from the beginning, so all sends
@@ -64,6 +64,8 @@ public:
     for (auto &[key, cache] : read)
       if (!addChannel(key.second, filled, cache))
         return nullptr;
+    if (!addTokens())
+      return nullptr;
     linked->parts.push_back(std::move(handover.prefill));
     linked->parts.push_back(std::move(handover.decode));
     return std::move(linked);
@@ -220,8 +222,13 @@ private:
       return refuse(*needed.value, why);
     if (std::string left = findRest(*channel->output, *channel->input); !left.empty())
       return refuse(*needed.value, left);
-    channel->number = linked->channels.size();
     channel->iteration = iteration;
+    return link(std::move(channel), held->second, needed);
+  }
+
+  /// Sender and receiver, and their exchange, are known.
+  bool link(std::unique_ptr<Channel> channel, const KeptCache &held, const KeptCache &needed) {
+    channel->number = linked->channels.size();
     channel->isAtEnd = handover.isAtEnd;
     channel->stream = stream;
     channel->numBatches = handover.batches;
@@ -236,10 +243,52 @@ private:
       return false;
     }
     channel->bytes = int64_t(value.value.num);
-    addItem(*handover.prefill, held->second, ProgramItem::Kind::Send, *channel);
+    addItem(*handover.prefill, held, ProgramItem::Kind::Send, *channel);
     addItem(*handover.decode, needed, ProgramItem::Kind::Recv, *channel);
     linked->channels.push_back(std::move(channel));
     return true;
+  }
+
+  /// What the prefill samples the first steps begin with.
+  bool addTokens() {
+    Program &from = *handover.prefill, &to = *handover.decode;
+    llvm::ArrayRef<Value *> returned = from.graph->getForward().getTerminator()->getOperands();
+    KeptCache held;
+    held.value = returned.back();
+    if (isFloat(held.value->type.dtype))
+      return true;
+    for (const StageProgram &stage : from.stages)
+      forEachOp(stage.find(PhaseKind::Forward, 0)->items, [&](Op &op, int64_t) {
+        if (&op == held.value->getOp())
+          held.stage = stage.stage;
+      });
+    for (const StageProgram &stage : to.stages) {
+      KeptCache needed;
+      needed.stage = stage.stage;
+      if (const UnitTemplate *unit = stage.find(PhaseKind::Decode, 0))
+        forEachOp(unit->items, [&](Op &op, int64_t) {
+          for (Value *operand : op.getOperands())
+            if (operand->getOp() && operand->getOp()->isFed)
+              needed.value = operand;
+        });
+      if (needed.value && !addTokens(held, needed))
+        return false;
+    }
+    return true;
+  }
+
+  bool addTokens(const KeptCache &held, const KeptCache &needed) {
+    auto channel = std::make_unique<Channel>();
+    channel->output = held.value;
+    channel->input = needed.value;
+    channel->isOfTokens = true;
+    unsigned batchDim = 0;
+    for (unsigned d = 0; d < held.value->type.getNumDims(); ++d)
+      if (held.value->type.shape[d].size.getSymbol() == sequencesSymbol)
+        batchDim = d;
+    std::string why;
+    channel->exchange = findExchange(held, needed, batchDim, why);
+    return why.empty() ? link(std::move(channel), held, needed) : refuse(*needed.value, why);
   }
 
   /// Messages are equally long: of positions that the receivers share each gets as many.

@@ -21,8 +21,9 @@ struct Channel {
   const Value *output = nullptr, *input = nullptr; ///< As sender and receiver call it.
   int64_t bytes = 0;                               ///< Of each message.
 
-  // Of a cache.
+  // Of a cache, or of what a prefill has sampled, with which the first steps begin: then `input` is fed (Op::isFed).
   bool isOfCache() const { return !transfer; }
+  bool isOfTokens = false;
   int64_t iteration = -1;     ///< Of the repeat in which it stands.
   const Op *filler = nullptr; ///< The append or write of the sender that leaves what is sent.
   bool isAtEnd = false;       ///< It is sent when its unit has computed everything; else when it is filled.
