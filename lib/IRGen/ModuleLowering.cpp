@@ -2,6 +2,7 @@
 #include "ModuleLowering.h"
 #include "stage/IR/Text.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "stage/Sema/InferenceWords.h"
 #include "stage/Sema/Program.h"
 
 using namespace stage;
@@ -27,8 +28,9 @@ sema::CTValue ModuleLowering::nameDim(llvm::StringRef module, llvm::StringRef na
   llvm::SmallVector<Dim *, 1> &answering = dimsByAlias[alias];
   if (auto *known = static_cast<const Dim *>(value.getTag())) {
     auto *dim = const_cast<Dim *>(known);
-    if (isDecoding && dim == sequence)
-      return value; // what a strategy says of S is of prefill
+    // What a strategy says of S is of a whole prefill, and not of what a module samples from.
+    if ((isDecoding && dim == sequence) || dim->name == sema::sampledDim || dim->name == sema::proposedDim)
+      return value;
     if (!llvm::is_contained(answering, dim)) {
       dim->aliases.push_back(alias);
       answering.push_back(dim);
