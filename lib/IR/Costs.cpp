@@ -257,6 +257,10 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
       llvm::ArrayRef<PlacedAxis> axes = cache->sharding.dims[op.dim];
       taken.shape[op.dim] = {nullptr, countInTurn(graph, first + extent.size, axes) - countInTurn(graph, first, axes)};
     }
+    if (op.isRolling) { // of more positions than the cache keeps the last ones; what goes on from them has the others from where they were made
+      Extent &extent = taken.shape[op.dim];
+      extent = {nullptr, min(extent.size, cache->type.shape[op.dim].size)};
+    }
     TensorType kept = taken;
     kept.quantization = cache->type.quantization;
     return {countOther(zero), zero,

@@ -374,8 +374,9 @@ std::optional<sema::CTValue> ModuleLowering::lowerAppend(const ast::CallExpr &ca
       fits = kept.shape[d].size == extent.size;
   }
   if (!fits || kept.dtype != added->type.dtype || (hasCaches() && !along) || along != cache->along) {
-    DiagnosticBuilder message = diags.report(call.loc(), diag::CacheShape);
-    message << name << describe(kept) << describe(added->type);
+    bool isOfWeights = fits && kept.dtype == graph.precision.activation && added->type.dtype == graph.precision.weight && kept.dtype != added->type.dtype;
+    DiagnosticBuilder message = diags.report(call.loc(), isOfWeights ? diag::CacheOfWeights : diag::CacheShape);
+    message << name << (isOfWeights ? getName(kept.dtype).str() : describe(kept)) << (isOfWeights ? getName(added->type.dtype).str() : describe(added->type));
     message.range(call.args[1].value->range);
     message.note(cache->value->loc, diag::PreviousHere) << name;
     return std::nullopt;

@@ -10,7 +10,12 @@
 //
 // Algorithm: back from what is returned, through ops that make a position of their result
 // from the same position of their operands and whose result nothing else uses. Where that ends the last
-// position is taken.
+// position is taken, as a lookup takes a row of its table: by a sum over all positions, of which one is no zero.
+//
+//   last(x: [b, s, d]) -> [b, t, d] = sum[s](where(s == t, x[b, s, d], 0))
+//
+// So ranks that share positions each take it from what they have, one of them finds it, and what they add up is one
+// position: nothing else of the sequence moves.
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
@@ -98,7 +103,7 @@ private:
     OpDef def;
     def.name = "last";
     def.loc = value.loc;
-    def.bytes = graph.sizes.zero(); // a view
+    def.bytes = def.flops = graph.sizes.zero(); // a view
     OperandInfo operand{"x", {}};
     ResultInfo result;
     result.name = "result";
@@ -106,6 +111,13 @@ private:
     llvm::SmallVector<const Formula *, 4> subscripts;
     TensorType type = value.type;
     type.shape[dim] = {sampled, sampled->size};
+    const Formula *position = nullptr; // that is taken
+    auto getIndex = [&](unsigned index) {
+      Formula node{};
+      node.kind = Formula::Kind::Index;
+      node.index = index;
+      return graph.defs.create(node, {}, {});
+    };
     auto addIndex = [&](const Extent &extent) {
       def.indices.push_back({"i" + std::to_string(def.indices.size())});
       op->extents.push_back(extent);
@@ -114,14 +126,18 @@ private:
     for (unsigned d = 0; d < type.getNumDims(); ++d) {
       operand.indices.push_back(addIndex(value.type.shape[d]));
       result.indices.push_back(d == dim ? addIndex(type.shape[d]) : operand.indices.back());
-      Formula node{};
-      node.kind = Formula::Kind::Index;
-      node.index = result.indices.back();
-      subscripts.push_back(graph.defs.create(node, {}, {}));
+      subscripts.push_back(getIndex(operand.indices.back()));
+      if (d == dim)
+        position = getIndex(result.indices.back());
     }
-    Formula element{};
+    Formula element{}, isWanted{}, nothing{}, chosen{}, sum{};
     element.kind = Formula::Kind::Element;
-    result.formula = graph.defs.create(element, {}, subscripts);
+    isWanted.kind = Formula::Kind::Equal;
+    const Formula *wanted = graph.defs.create(isWanted, {}, {subscripts[dim], position});
+    chosen.kind = Formula::Kind::Select;
+    const Formula *summand = graph.defs.create(chosen, {}, {wanted, graph.defs.create(element, {}, subscripts), graph.defs.create(nothing, {}, {})});
+    sum.kind = Formula::Kind::Reduce;
+    result.formula = graph.defs.create(sum, {operand.indices[dim]}, {summand});
     def.operands.push_back(std::move(operand));
     def.results.push_back(std::move(result));
     op->def = graph.defs.add(std::move(def));

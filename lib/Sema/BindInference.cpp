@@ -79,7 +79,7 @@ static bool bindLogits(Evaluator &evaluator, StepValue value, BoundInference &in
 }
 
 /// `prefilled = job`, and `send`, which says when that one sends its caches.
-static bool bindPrefilled(Evaluator &evaluator, StepValue job, StepValue send, const ast::ForArgExpr *steps,
+static bool bindPrefilled(Evaluator &evaluator, StepValue job, StepValue send, bool hasSteps,
                           BoundInference &inference) {
   DiagnosticEngine &diags = evaluator.getDiags();
   if (!job.first && !send.first)
@@ -104,20 +104,24 @@ static bool bindPrefilled(Evaluator &evaluator, StepValue job, StepValue send, c
     return false;
   }
   inference.sendsAtEnd = when == atEndWord;
-  if (inference.length || !steps) {
+  if (inference.length || !hasSteps) {
     diags.report(job.first->loc(), diag::PrefilledTwice).range(job.first->range) << sequenceDim << inference.prefilled->name.name;
     return false;
   }
   return true;
 }
 
-static bool bindSteps(Evaluator &evaluator, const ast::ForArgExpr &steps, const Environment &env, BoundInference &inference) {
+/// They may be counted from where the prefill ends: `S..S + 1000`.
+static bool bindSteps(Evaluator &evaluator, const ast::Expr &steps, const Environment &outer, BoundInference &inference) {
+  Environment env(outer);
   DiagnosticEngine &diags = evaluator.getDiags();
-  auto *range = llvm::dyn_cast<ast::RangeExpr>(steps.range_);
+  auto *range = llvm::dyn_cast<ast::RangeExpr>(&steps);
   if (!range) {
-    diags.report(steps.range_->loc(), diag::StepsExpected).range(steps.range_->range);
+    diags.report(steps.loc(), diag::StepsExpected).range(steps.range);
     return false;
   }
+  if (inference.length && inference.lengths.empty())
+    env.define(sequenceDim, CTValue::integer(inference.length));
   std::optional<int64_t> begin = evaluator.evaluateInteger(range->begin, env, "the first step"),
                          end = evaluator.evaluateInteger(range->end, env, "the end of the steps");
   if (!begin || !end)
@@ -168,8 +172,8 @@ static bool bindAcceptance(Evaluator &evaluator, llvm::function_ref<StepValue(St
   return true;
 }
 
-bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step, const ast::ForArgExpr *steps,
-                                const Environment &env, std::optional<int64_t> length, std::vector<int64_t> lengths,
+bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step, StepValue steps, std::optional<int64_t> length,
+                                std::vector<int64_t> lengths,
                                 llvm::function_ref<StepValue(StringRef)> find, BoundJob &job) {
   DiagnosticEngine &diags = evaluator.getDiags();
   BoundInference inference;
@@ -177,7 +181,7 @@ bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step,
     length = *std::max_element(lengths.begin(), lengths.end());
   inference.lengths = std::move(lengths);
   inference.length = inference.chunk = length.value_or(0);
-  if (!length && !steps) {
+  if (!length && !steps.first) {
     diags.report(step.loc(), diag::NothingInferred).range(step.range) << sequenceDim;
     return false;
   }
@@ -196,7 +200,7 @@ bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step,
     std::optional<int64_t> tokens = evaluatePositive(evaluator, value, tokensWord);
     if (!tokens)
       return false;
-    if (!steps) {
+    if (!steps.first) {
       diags.report(value.first->loc(), diag::TokensWithoutSteps).range(value.first->range);
       return false;
     }
@@ -204,11 +208,11 @@ bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step,
   }
   if (StepValue value = find(logitsWord); value.first && !bindLogits(evaluator, value, inference))
     return false;
-  if (!bindPrefilled(evaluator, find(prefilledWord), find(sendWord), steps, inference))
+  if (!bindPrefilled(evaluator, find(prefilledWord), find(sendWord), steps.first, inference))
     return false;
-  if (steps && !bindSteps(evaluator, *steps, env, inference))
+  if (steps.first && !bindSteps(evaluator, *steps.first, *steps.second, inference))
     return false;
-  if (!bindAcceptance(evaluator, find, steps, inference))
+  if (!bindAcceptance(evaluator, find, steps.first, inference))
     return false;
   job.inference = inference;
   return true;

@@ -11,10 +11,10 @@ namespace stage::sema {
 /// A value of the step and where it is evaluated; null if it is not given.
 using StepValue = std::pair<const ast::Expr *, const Environment *>;
 
-/// Binds what a step of inference says beside the dims of its model: `steps` is its `for`, null if it has none, and `find`
+/// Binds what a step of inference says beside the dims of its model: `steps` is the range of its `for`, null if it has none, and `find`
 /// gives values by name. `length`: S, if it is given; `lengths`: or those of all sequences. False after errors.
-bool bindInference(Evaluator &evaluator, const ast::CallExpr &step, const ast::ForArgExpr *steps, const Environment &env,
-                   std::optional<int64_t> length, std::vector<int64_t> lengths, llvm::function_ref<StepValue(StringRef)> find, BoundJob &job);
+bool bindInference(Evaluator &evaluator, const ast::CallExpr &step, StepValue steps, std::optional<int64_t> length,
+                   std::vector<int64_t> lengths, llvm::function_ref<StepValue(StringRef)> find, BoundJob &job);
 
 /// Binds `sample`: a module whose first parameter, the only one that is a tensor, is what the model puts out. False after errors.
 bool bindSampler(Evaluator &evaluator, const JobCall &call, SMRange range, BoundInference &inference);

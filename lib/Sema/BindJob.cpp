@@ -220,6 +220,9 @@ void JobBinder::resolveOverrides() {
     targets.push_back({stepWord, dim.name, dim.loc()});
   for (StringRef word : getStepWords())
     targets.push_back({stepWord, word, step->loc()});
+  for (const ast::Argument &argument : step->args) // `-D T=64..74`
+    if (auto *steps = dyn_cast<ast::ForArgExpr>(argument.value); steps && !job.isTraining)
+      targets.push_back({stepWord, steps->variable.name, steps->variable.loc()});
   for (const ast::Param &param : job.model->params)
     targets.push_back({configWord, param.name.name, param.name.loc()});
   if (job.strategy.decl)
@@ -248,6 +251,9 @@ bool JobBinder::bindStrategyEntry() {
 }
 
 /// A dim of the step, other than the batch, which comes with its microbatch.
+/// Masks and formulas tell positions apart as real numbers, and pairs of them are counted.
+constexpr int64_t mostPositions = 1'000'000'000'000'000;
+
 bool JobBinder::bindStepDim(const ast::Ident &dim, const ast::Expr *value, const Environment &env) {
   std::string what = ("'" + dim.name + "'").str();
   std::optional<int64_t> number = evaluator.evaluateInteger(value, env, what);
@@ -255,6 +261,10 @@ bool JobBinder::bindStepDim(const ast::Ident &dim, const ast::Expr *value, const
     diags.report(value->loc(), diag::ValueNotPositive).range(value->range) << what << *number;
   if (!number || *number < 1)
     return false;
+  if (dim.name == sequenceDim && *number > mostPositions) {
+    diags.report(value->loc(), diag::SequenceTooLong).range(value->range) << mostPositions << *number;
+    return false;
+  }
   job.stepDims.push_back({dim, CTValue::size(sizes.symbol(dim.name)), value->range});
   if (dim.name == batchDim)
     return bindBatch(dim, *number, value->range);
@@ -334,6 +344,11 @@ constexpr int64_t maxSequenceLength = 100'000'000;
 /// The model that proposes tokens; its parameters are symbols of their own.
 bool JobBinder::bindDraft(const ast::Expr &value, const Environment &env) {
   std::optional<JobCall> call = readCall(Entry{&value, &env.getFile()});
+  if (call && call->callee.isDecl() && llvm::isa<ast::JobDecl>(call->callee.getDecl())) {
+    diags.report(value.loc(), diag::SemaNotSupported).range(value.range)
+        << "a draft model with a mesh of its own; 'place draft = first;' in the 'pipeline' of the strategy gives it ranks of its own";
+    return false;
+  }
   const ast::ModuleDecl *decl = call ? expectDecl<ast::ModuleDecl>(call->callee, value.range, "a model") : nullptr;
   if (!decl)
     return false;
@@ -518,7 +533,10 @@ bool JobBinder::bindStep() {
     job.inference.emplace().servesRequests = true;
     return bindSample();
   }
-  ok = bindInference(evaluator, *step, steps, env, isPacked ? std::nullopt : binding.lookup(sequenceDim), lengths, find, job);
+  StepValue ofSteps(steps ? steps->range_ : nullptr, &env);
+  if (const ast::Expr *given = steps ? overrides.find(stepWord, steps->variable.name) : nullptr)
+    ofSteps = {given, &overrides.getEnvironment()};
+  ok = bindInference(evaluator, *step, ofSteps, isPacked ? std::nullopt : binding.lookup(sequenceDim), lengths, find, job);
   if (!ok || !bindSample())
     return false;
   if (auto [value, where] = find(draftWord); value && !bindDraft(*value, *where))

@@ -144,8 +144,14 @@ void EntryChecker::checkStep(const ast::Expr *expr) {
   for (const ast::Argument &argument : call->args)
     if (auto *loop = dyn_cast<ast::ForArgExpr>(argument.value))
       define(SymbolKind::Scalar, loop->variable);
-  for (const ast::Argument &argument : call->args)
+  for (const ast::Argument &argument : call->args) {
+    ScopeGuard inSteps(*this); // where a prefill ends they begin
+    if (llvm::isa<ast::ForArgExpr>(argument.value))
+      for (const ast::Argument &other : call->args)
+        if (other.name && other.name.name == sequenceDim)
+          define(SymbolKind::Scalar, other.name);
     checkExpr(argument.value);
+  }
 }
 
 void EntryChecker::check(const ast::PrecisionDecl &precision) {

@@ -113,7 +113,8 @@ private:
       });
     } else {
       any = targets.forEachValue(*rule.pattern, [&](Value &value, Op *op) {
-        if (!op || !isState(op->kind) || isOther(*value.getBlock()) || !isNarrowed(value, rule))
+        bool isMeant = op && isState(op->kind) && !(rule.pattern->isOfParameters() && op->kind == OpKind::Cache);
+        if (!isMeant || isOther(*value.getBlock()) || !isNarrowed(value, rule))
           return;
         ofState[&value] = rule.type ? &rule : nullptr;
         used.insert(rule.statement);

@@ -44,6 +44,8 @@ public:
   bool matchesOps() const { return ops; }
   /// True for patterns behind `result`.
   bool isOfResults() const { return results; }
+  /// `param P`
+  bool isOfParameters() const { return params; }
   /// A path alone: neither ops, nor parameters or results only.
   bool isPath() const { return !ops && !params && !results; }
   /// True for patterns that end in `.grad` or `.grad()`: those speak of gradients only.

@@ -24,8 +24,10 @@ def llama(sizes):
 
 def run(step, strategy="megatron(tp = 2)", *arguments, draft=llama(DRAFT)):
     path = FOLDER / "job.stg"
-    path.write_text(f"import std.transformer;\nimport std.parallel;\nimport std.schedules;\n"
+    path.write_text(f"import std.transformer;\nimport std.parallel;\nimport std.schedules;\nimport std.sampling;\n"
                     "strategy on_first(pp, tp) extends megatron(pp = pp, tp = tp) { pipeline layers over pp { schedule = one_f_one_b; place draft = first; } }\n"
+                    "strategy apart(pp, tp) extends megatron(pp = pp, tp = tp) { let second = 1; pipeline layers over pp { schedule = one_f_one_b; split = [0, 2, 2]; "
+                    "place draft = first; place embed = second; } }\n"
                     f"job j {{ model = {llama(MODEL)}; step = infer({step.replace('DRAFT', draft)}); "
                     f"precision = bf16_mixed; strategy = {strategy}; }}\n")
     return subprocess.run([STAGEC, str(path), *arguments], check=True, capture_output=True, text=True).stdout
@@ -82,11 +84,11 @@ def check(B, S, made, k, share, batches=1):
     return found
 
 
-def check_stages(B, S, made, k, share, batches, first=False):
-    """Over two stages: the draft model is on the last one, which makes what it goes on from, unless the strategy places it."""
+def check_stages(B, S, made, k, share, batches, where="last", samples=False):
+    """The draft model is on the last stage, which makes what it goes on from, or where the strategy places it: beside layers of the model, or alone."""
     rounds = list_rounds(S, S + made, k, Fraction(share))
-    strategy = "on_first(pp = 2, tp = 2)" if first else "megatron(pp = 2, tp = 2)"
-    step = f"B = {B}, S = {S}, for T in {S}..{S + made}, draft = DRAFT, tokens = {k}, accept = {share}, microbatch = {B // batches}"
+    strategy = {"last": "megatron(pp = 2, tp = 2)", "first": "on_first(pp = 2, tp = 2)", "alone": "apart(pp = 3, tp = 2)"}[where]
+    step = f"B = {B}, S = {S}, for T in {S}..{S + made}, draft = DRAFT, tokens = {k}, accept = {share}, microbatch = {B // batches}" + ", sample = Greedy" * samples
     shutil.rmtree(FOLDER / "staged", ignore_errors=True)
     stages = json.loads(run(step, strategy, "--report=json", "-o", str(FOLDER / "staged")))["stages"]
 
@@ -98,28 +100,34 @@ def check_stages(B, S, made, k, share, batches, first=False):
 
     half, words, draft_words = dict(MODEL, L=MODEL["L"] // 2), MODEL["D"] * MODEL["V"] // 2, 2 * DRAFT["D"] * DRAFT["V"] // 2
     parameters = [words + weights(**half), words + MODEL["D"] + weights(**half)]
-    kept = [caches(**half), caches(**half)]
-    home = 0 if first else 1
+    kept, sent = [caches(**half)] * 2, [[batches * (1 + len(rounds)), B * MODEL["D"] * 2 * (S // 2 + len(rounds) * (k + 1))], []]
+    if where == "alone":
+        parameters, kept, sent = [0, *parameters], [0, *kept], [[], *sent]
+    if samples and where == "last":  # each unit's tokens, of 4 bytes, go to the first stage
+        sent[1] = [batches * (1 + len(rounds) * (k + 1)), 4 * B * (1 + len(rounds) * (2 * k + 1))]
+    elif samples:  # each proposal goes to where the model begins; what the model makes, to the draft model, too
+        sent[0] = [batches * len(rounds) * k, 4 * B * len(rounds) * k]
+        sent[2] = [2 * batches * (1 + len(rounds)), 2 * 4 * B * (1 + len(rounds) * (k + 1))]
+    home = 1 if where == "last" else 0
     parameters[home] += draft_words + DRAFT["D"] + weights(**DRAFT)
     kept[home] += caches(**DRAFT)
-    moved = batches * (B // batches) * MODEL["D"] * 2
-    expected = [parameters, kept, [batches * (1 + len(rounds)), moved * (S // 2 + len(rounds) * (k + 1))]]
-    sent = [one for one in stages[0]["communication"] if one["operation"] == "send"]
-    found = [[one["parameters_per_rank"] for one in stages], [one["memory"]["caches"] for one in stages], [sent[0]["count"], sent[0]["bytes"]]]
+    sends = [[one for one in stage["communication"] if one["operation"] == "send"] for stage in stages]
+    found = [[one["parameters_per_rank"] for one in stages], [one["memory"]["caches"] for one in stages], [[one[0]["count"], one[0]["bytes"]] if one else [] for one in sends]]
+    expected = [parameters, kept, sent]
     # Behind each step of a batch stand the proposals that go on from it.
     number, order = iter(range(10**6)), []
     for kind in ["F" * batches] + ["P" * k * batches] + ["D"] * batches * len(rounds):
         order += [f"{one}{next(number)}" for one in kind]
         if kind == "D" and sum(one[0] == "D" for one in order) <= batches * (len(rounds) - 1):
             order += [f"P{next(number)}" for _ in range(k)]
-    for rank in (0, 2):
-        names = subprocess.run([TRACE, "dump", str(FOLDER / "staged"), "--rank", str(rank)], check=True, capture_output=True, text=True).stdout
-        units = list(dict.fromkeys(re.findall(r' ([FPD]\d+)"', names)))
-        found.append(units)
-        expected.append([one for one in order if one[0] != "P" or (rank == 0) == first])
-        found.append('"draft.' in names)
-        expected.append((rank == 0) == first)
-    what = f"two stages, {len(rounds)} rounds of {batches} batches" + (", placed" if first else "")
+    for stage in range(len(stages)):
+        names = subprocess.run([TRACE, "dump", str(FOLDER / "staged"), "--rank", str(2 * stage)], check=True, capture_output=True, text=True).stdout
+        names = "\n".join(line for line in names.splitlines() if "token" not in line)
+        found += [list(dict.fromkeys(re.findall(r' ([FPD]\d+)"', names))), '"draft.' in names, re.search(r'"(layers|embed|logits)', names) is not None]
+        runs = "FP" if where == "alone" and stage == home else "FPD" if stage == home else "FD"
+        expected += [[one for one in order if one[0] in runs], stage == home, "D" in runs]
+    what = f"{len(stages)} stages, {len(rounds)} rounds of {batches} batches, on the {where} one" if where != "alone" else f"{len(rounds)} rounds of {batches} batches, on a stage alone"
+    what += ", with tokens" * samples
     print(what if found == expected else f"{what}: found {found}, expected {expected}")
 
 
@@ -132,7 +140,12 @@ check(2, 32, 30, 3, "0.6")
 check_stages(8, 16, 20, 4, "0.75", 2)
 check_stages(8, 16, 40, 4, "0.75", 2)
 check_stages(8, 16, 20, 3, "1", 4)
-check_stages(8, 16, 20, 2, "0.5", 2, first=True)
+check_stages(8, 16, 20, 2, "0.5", 2, "first")
+check_stages(6, 16, 20, 4, "0.75", 3, "alone")
+check_stages(6, 16, 40, 4, "0.75", 3, "alone")
+check_stages(6, 16, 20, 4, "0.75", 3, "alone", samples=True)
+check_stages(6, 16, 40, 4, "0.75", 3, "alone", samples=True)
+check_stages(8, 16, 20, 4, "0.5", 1, samples=True)
 # A step that verifies is what a step of as many tokens is.
 both = [json.loads(run(f"B = 4, for T in 64..65, {words}", "megatron(tp = 2)", "--report=json"))["phases"][-1] for words in
         ("draft = DRAFT, tokens = 4, accept = 0", "tokens = 5")]
@@ -144,5 +157,6 @@ for step, strategy, draft in (("B = 4, S = 64, for T in 64..100, draft = DRAFT, 
                               ("B = 4, S = 64, chunk = 16, for T in 64..100, draft = DRAFT, tokens = 4, accept = 1, microbatch = 1", "megatron(dp = 2, tp = 2)", llama(DRAFT)),
                               ("B = 4, S = 64, for T in 64..100, draft = DRAFT, tokens = 1, accept = 0.5", "megatron(tp = 2, sequence_parallel = false)", GPT),
                               ("B = 4, S = 64, chunk = 16, for T in 64..100, draft = DRAFT, tokens = 2, accept = 1", "megatron(pp = 2, tp = 2)", llama(DRAFT)),
-                              ("B = 4, S = 64, for T in 64..100, draft = DRAFT, tokens = 2, accept = 0.5", "on_first(pp = 2, tp = 2)", GPT)):
+                              ("B = 4, S = 64, for T in 64..100, draft = DRAFT, tokens = 2, accept = 0.5", "on_first(pp = 2, tp = 2)", GPT),
+                              ("B = 6, S = 64, for T in 64..100, draft = DRAFT, tokens = 2, accept = 1, sample = Greedy", "apart(pp = 3, tp = 2)", llama(DRAFT))):
     print(run(step, strategy, "--prove", draft=draft).splitlines()[-1])

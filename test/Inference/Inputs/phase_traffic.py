@@ -1,8 +1,8 @@
 """What a rank communicates in a unit of inference, against closed forms. phase_traffic.py STAGEC FOLDER
 
 Megatron's tensor parallelism reduces the result of the embedding, of attention and of the MLP (Shoeybi et al., 2019): 2 L + 1 all_reduces of tokens x D
-elements of two bytes in a unit; with sequence parallelism each is a reduce_scatter and an all_gather (Korthikanti et al., 2022), where the last gather is the
-head's, which needs all positions to find the last one. A ring moves 2 (n - 1) / n of the bytes of an all_reduce."""
+elements of two bytes in a unit; with sequence parallelism each is a reduce_scatter and an all_gather (Korthikanti et al., 2022), but that in front of
+the head only the last position moves, which one rank has: an all_reduce of it. A ring moves 2 (n - 1) / n of the bytes of an all_reduce."""
 
 import json
 import subprocess
@@ -46,7 +46,7 @@ for L in (4, 8):
     whole = B * 96 * D * 2
     made = run(llama, "S = 96", "megatron(tp = 4)")
     compare(f"{L} layers: reduce_scatter and all_gather", rows(made, "prefill"),
-            [row("reduce_scatter", 2 * L + 1, (whole,) * 2, 3 / 4), row("all_gather", 2 * L + 1, (whole // 4,) * 2, 3)])
+            [row("reduce_scatter", 2 * L + 1, (whole,) * 2, 3 / 4), row("all_gather", 2 * L, (whole // 4,) * 2, 3), row("all_reduce", 1, (B * D * 2,) * 2, 2 * 3 / 4)])
     # Of two stages the first has the embedding, and sends; a batch has half of the sequences.
     half = (B // 2 * 96 * D * 2,) * 2
     made = run(llama, "S = 96, for T in 96..106", "megatron(tp = 2, pp = 2, sequence_parallel = false)")
