@@ -220,7 +220,7 @@ private:
     if (inference.servesRequests)
       return;
     DriverOptions trial = options;
-    trial.sequenceLength = sema::getShortLength(inference, std::max<int64_t>(length, 8), length);
+    trial.sequenceLength = sema::getShortLength(inference, (8 + length - 1) / length * length, length); // ranks may cut it into so many
     if ((inference.length && inference.length <= trial.sequenceLength) || isGiven("S") || !accept(trial))
       return;
     note("positions", inference.length ? inference.length : inference.begin, trial.sequenceLength);
