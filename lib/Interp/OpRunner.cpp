@@ -173,8 +173,9 @@ std::string stage::describePositions(const Positions &positions) {
   return text + "]";
 }
 
-static bool containsReduction(const Formula *formula) {
-  return formula->kind == Formula::Kind::Reduce || llvm::any_of(formula->children, containsReduction);
+static bool containsSum(const Formula *formula) {
+  bool adds = formula->kind == Formula::Kind::Reduce && formula->reduce == ReduceKind::Sum; // the largest is the same in any order
+  return adds || llvm::any_of(formula->children, containsSum);
 }
 
 /// True if the order in which an op adds may matter. Others round in the same way wherever they run.
@@ -185,8 +186,8 @@ static bool addsUp(const OpDef &def) {
                     def.vjpOf->expand(def.vjpOf->results.front().indices).size();
            });
   return (def.isSum && def.operands.size() > 2) ||
-         llvm::any_of(def.lets, [](auto &let) { return containsReduction(let.second); }) ||
-         llvm::any_of(def.results, [](auto &result) { return result.formula && containsReduction(result.formula); });
+         llvm::any_of(def.lets, [](auto &let) { return containsSum(let.second); }) ||
+         llvm::any_of(def.results, [](auto &result) { return result.formula && containsSum(result.formula); });
 }
 
 std::optional<Fault> OpRunner::store(const Value *value, const Frame &frame, unsigned microbatch, TensorRef tensor,
