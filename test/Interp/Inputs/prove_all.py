@@ -36,13 +36,22 @@ ARGUMENTS = {
     "fsdp_experts": ["dp = 4, ep = 2"],
     "deepseek": ["pp = 2, dp = 4, ep = 2, recompute = false"],  # with: Strategies/experts-deepseek.stg
     "llama3": ["dp = 2, pp = 2, cp = 2, tp = 2", "dp = 2, pp = 2, cp = 1, tp = 2, chunks = 2, zero = 1, overlap = false"],
+    "decode_context": ["heads = 2, dcp = 2", "dcp = 4"],
     "ring_attention": ["cp = 4", "dp = 2, cp = 4, uly = 2"],
     "zero": ["dp = 2", "dp = 3, stage = 2", "dp = 2, stage = 3", "dp = 2, stage = 3, keep = true"],
     "fsdp": ["dp = 2", "dp = 2, keep = false", "dp = 2, replicas = 2, keep = true"],
 }
+# Of inference alone, of models with fewer heads of keys and values than of queries.
+INFERENCE = ("decode_context",)
 EXPERTS = [("moe", "Mixtral", "mixtral_8x7b")]
 MODELS = [("transformer", "GPT", "gpt2"), ("transformer", "GPT", "gpt3_175b"), ("transformer", "Llama", "llama2_7b"),
           ("transformer", "Llama", "llama3_8b")] + EXPERTS
+
+
+def list_models(strategy):
+    if strategy in INFERENCE:
+        return MODELS[-2:]
+    return EXPERTS if strategy in ("megatron_moe", "fsdp_experts", "deepseek") else MODELS
 
 
 def prove(stagec, path, defines=()):
@@ -60,7 +69,8 @@ def main():
         sys.exit(f"std.parallel has {sorted(strategies)}, and this test proves {sorted(ARGUMENTS)}")
     for strategy, lists in ARGUMENTS.items():
         for arguments in lists:
-            for library, model, config in EXPERTS if strategy in ("megatron_moe", "fsdp_experts", "deepseek") else MODELS:
+            step = "infer(B = 48, S = 1024, for T in 1024..1027)" if strategy in INFERENCE else "train(B = 48, S = 1024, microbatch = 1, optimizer = adamw)"
+            for library, model, config in list_models(strategy):
                 path = folder / "job.stg"
                 # Blocks of keys go round where attention takes them so, which is one op then.
                 fused = ", fused = true" if model == "GPT" and "ring" in strategy + arguments else ""
@@ -68,7 +78,7 @@ def main():
                     f"import std.configs ({config});\nimport std.{library} ({model});\n"
                     f"import std.parallel ({strategy});\nimport std.schedules (gpipe, dualpipe);\n"
                     f"job prove {{\n  model = {model}({config}{fused});\n"
-                    "  step = train(B = 48, S = 1024, microbatch = 1, optimizer = adamw);\n"
+                    f"  step = {step};\n"
                     f"  precision = bf16_mixed;\n  strategy = {strategy}({arguments});\n}}\n")
                 # Four stages stay four: with two every stage is at an end, and its only neighbour is the other.
                 prove(stagec, path, ["-D", "strategy.pp=4"] if "pp = 4" in arguments else [])
