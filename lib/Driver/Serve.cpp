@@ -134,6 +134,7 @@ static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command,
     return nullptr;
   }
   result->sequences = batching.maxSequences * batching.stages;
+  result->rejects = batching.drafts && batching.acceptedDrafts < batching.ofDrafts;
   return result;
 }
 

@@ -1,5 +1,7 @@
 //===- Costs.cpp - FLOPs and bytes of an op on one rank -------------------===//
 #include "stage/IR/Costs.h"
+#include "stage/IR/Packing.h"
+#include "stage/Schedule/InferenceSymbols.h"
 #include "stage/IR/ShardingRules.h"
 
 using namespace stage;
@@ -95,19 +97,25 @@ static Size getBytesOfFilled(const Graph &graph, const Op &op, unsigned operand)
   return Size();
 }
 
+/// Of a state that of each sequence of a unit is written, and that of those that have one is read.
+static Size getAccessedBytes(const Graph &graph, const Value *value, bool isWrite) {
+  Size bytes = getBytes(graph, value);
+  return isStateOfEach(*value) ? bytes * graph.sizes.symbol(isWrite ? presentSymbol : resumedSymbol) : bytes;
+}
+
 /// Operands and results, once each. A table that is looked up moves what comes out of it.
 static Size getTrafficBytes(const Graph &graph, const Op &op) {
   llvm::SmallVector<Reads, 8> reads(op.getNumOperands());
   ReadFinder(*op.def, reads);
   Size bytes = graph.sizes.zero();
   for (auto &result : op.getResults())
-    bytes = bytes + getBytes(graph, result.get());
+    bytes = bytes + getAccessedBytes(graph, result.get(), /*isWrite=*/true);
   for (unsigned i = 0; i < op.getNumOperands(); ++i) {
     if (llvm::is_contained(op.getOperands().take_front(i), op.getOperand(i)))
       continue;
     bool onlyRows = reads[i].rows && !reads[i].all;
     Size ofFilled = onlyRows ? Size() : getBytesOfFilled(graph, op, i);
-    bytes = bytes + (ofFilled ? ofFilled : getBytes(graph, onlyRows ? op.getResult(0) : op.getOperand(i)));
+    bytes = bytes + (ofFilled ? ofFilled : getAccessedBytes(graph, onlyRows ? op.getResult(0) : op.getOperand(i), /*isWrite=*/false));
   }
   return bytes;
 }

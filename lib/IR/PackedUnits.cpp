@@ -68,6 +68,10 @@ UnitBindings stage::bindPackedUnit(const Graph &graph, const PackedUnit &unit) {
   }
   for (auto &[sum, total] : totals)
     bindings.emplace_back(sum->symbol, total);
+  if (graph.findDim(presentSymbol)) {
+    bindings.emplace_back(presentSymbol.str(), unit.sequences.size());
+    bindings.emplace_back(resumedSymbol.str(), unit.countResumed());
+  }
   bindMoved(graph, unit.stored, storedSymbol, bindings);
   bindMoved(graph, unit.loaded, loadedSymbol, bindings);
   return bindings;

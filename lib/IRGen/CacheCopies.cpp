@@ -10,8 +10,8 @@
 //
 // Algorithm: both are phases of their own, whose units stand in front of that of their iteration where something moves.
 // Each copies of every cache, in the order of the model, the positions that units bind; of several sequences that is the sum, of caches that
-// keep a window that of what each keeps of it (SequenceSum). Whatever appends to a cache waits for the
-// copies of that cache in front of its unit: what is stored must not be overwritten, and what is loaded be there, for attention reads what was appended.
+// keep a window that of what each keeps of it (SequenceSum), of states one for each. Whatever appends to a cache waits for the
+// copies of that cache in front of its unit: what is stored must not be overwritten, and what is loaded be there, for attention reads what was appended. So does what reads a state.
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
@@ -21,11 +21,11 @@
 
 using namespace stage;
 
-/// Positions of a cache that are copied, of all of which there are `moved`.
+/// Positions of a cache that are copied, of all of which there are `moved`; of a state one for each sequence.
 Extent ModuleLowering::getMoved(const Cache &cache, const Dim &moved) {
-  if (!cache.last)
+  if (!cache.last && cache.along)
     return {&moved, moved.size};
-  Size ofOne = min(cache.last, moved.size);
+  Size ofOne = min(cache.along ? cache.last : graph.sizes.one(), moved.size);
   SequenceSum sum{"", ofOne, ofOne, job.stepRange.Start};
   if (const SequenceSum *known = findSum(graph, sum))
     return {graph.findDim(known->symbol), graph.sizes.symbol(known->symbol)};
@@ -50,14 +50,14 @@ void ModuleLowering::copyCaches(PhaseKind phase) {
     Value *cache = op.getResult();
     auto copy = std::make_unique<Op>(phase == PhaseKind::Store ? OpKind::Store : OpKind::Load, op.loc);
     copy->scope = op.scope;
-    copy->dim = *known.lookup(cache)->along;
+    copy->dim = known.lookup(cache)->along.value_or(0);
     copy->addOperand(cache);
     TensorType type = cache->type;
     type.shape[copy->dim] = getMoved(*known.lookup(cache), *moved);
     Value *part = copy->addResult(type, cache->path);
     part->loc = op.loc;
     for (auto [user, operand] : cache->getUses())
-      if (user->kind == OpKind::Append)
+      if (user->kind == OpKind::Append || user->kind == OpKind::Compute) // what reads a state
         user->after.push_back({part});
     Op *repeat = op.getBlock()->getParent();
     if (!repeat)

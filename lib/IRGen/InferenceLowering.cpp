@@ -272,9 +272,17 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
     Value *value = op->addResult(hasCaches() ? kept : *type, path);
     if (!constrain(*value, *stmt.type))
       return false;
-    if (job.inference && job.inference->isPacked() && !cache.along) {
-      diags.report(name.loc(), diag::NotSupportedYet).range(name.range) << "a state in units of several sequences, each of which has its own";
+    bool isOfSeveral = job.inference && job.inference->isPacked() && !cache.along;
+    if (isOfSeveral && job.inference->served->rejects) {
+      diags.report(name.loc(), diag::NotSupportedYet).range(name.range) << "a state where drafts may be rejected, which it would have to forget";
       return false;
+    }
+    if (isOfSeveral) { // each has its own
+      op->entry = graph.sizes.zero();
+      op->entries = graph.sizes.symbol(sema::servedDim);
+      for (llvm::StringRef symbol : {presentSymbol, resumedSymbol})
+        if (!graph.findDim(symbol))
+          addInferredDim(symbol, 1);
     }
     bool canGoBack = !last && (!hasCaches() || cache.along);
     if (job.inference && job.inference->draft && hasCaches() && !canGoBack && job.inference->acceptance.compare(Rational{1, 1}) < 0) {

@@ -16,7 +16,10 @@
 //   before   mask causal(s, t)    area = S*(context - S) + S^2/2, of one sequence
 //   after    sum pairs.0 = 2*S*context - S^2 or 2*context;     area = pairs.0/2, and units bind pairs.0
 //
-// Limits: what looks at other positions without a mask, and states of sequences, are refused.
+// What scans a sequence from its state, or looks back a few positions, does so much for each position (Packing.h); of states as many are
+// read and written as there are sequences, which units bind.
+//
+// Limits: what else looks at other positions without a mask is refused.
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
@@ -61,7 +64,8 @@ bool stage::packSequences(Graph &graph, const sema::BoundInference &inference, D
   graph.walk([&](Op &op) {
     if (mixesSequences(op)) {
       diags.report(op.loc, diag::NotSupportedYet)
-          << "'" + op.def->name + "' in units of several sequences: without a mask it does not say which positions belong together";
+          << "'" + op.def->name + "' in units of several sequences: " +
+                 (cutsSequences(op) ? "it cuts positions into parts, of which one may have positions of two sequences" : "without a mask it does not say which positions belong together");
       isGood = false;
     }
     SequenceSum sum = getTwiceMaskArea(graph, op);

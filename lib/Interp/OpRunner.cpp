@@ -2,6 +2,7 @@
 #include "OpRunner.h"
 #include "FormulaEvaluator.h"
 #include "stage/IR/Costs.h"
+#include "stage/IR/Packing.h"
 #include <cmath>
 
 using namespace stage;
@@ -360,6 +361,8 @@ std::optional<Fault> OpRunner::runWrite(const Step &step, int64_t rank, RankMemo
   TensorRef value = read(op.getOperand(1), step, rank, memory, fault);
   if (fault)
     return fault;
+  if (isStateOfEach(*param)) // written by what makes it
+    return std::nullopt;
   if (param->getOp()->kind == OpKind::Cache) {
     getCache(param, step, rank, memory) = std::move(value);
     return std::nullopt;

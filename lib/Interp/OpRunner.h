@@ -155,7 +155,7 @@ private:
   static std::optional<Tensor> appendTo(TensorRef &content, const Tensor &added, unsigned dim, int64_t first, const Positions &all, bool isRolling);
   // In units of several sequences (PackedRun.cpp).
   bool worksBySequence(const Op &op) const;
-  std::optional<Fault> computeBySequence(const PackedUnit &unit, const Step &step, const Invocation &whole, llvm::ArrayRef<TensorRef> operands,
+  std::optional<Fault> computeBySequence(const PackedUnit &unit, const Step &step, int64_t rank, const Invocation &whole, llvm::ArrayRef<TensorRef> operands,
                                          RankMemory &memory, std::vector<Tensor> &results);
   std::optional<Fault> appendBySequence(const PackedUnit &unit, const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> copyCache(const PackedUnit &unit, const Step &step, int64_t rank, RankMemory &memory);

@@ -5,7 +5,7 @@
 //
 // Algorithm: an op works on one sequence after the other (Stretches.h), from which its results are put together. So masks see
 // positions of one sequence only, and subscripts and angles are of positions in it. `append` puts what is new of a sequence into the cache of that sequence,
-// which stands in memory as an entry with its number.
+// which stands in memory as an entry with its number. So does a state, in the place of which its op makes the next one.
 //
 // Limits: what routes tokens, or deals integers out, does so for all tokens of the unit at once, and looks at no positions.
 //
@@ -13,6 +13,8 @@
 #include "FormulaEvaluator.h"
 #include "OpRunner.h"
 #include "Stretches.h"
+#include "stage/IR/CachePlace.h"
+#include "stage/IR/Packing.h"
 #include "stage/Transforms/CheckSizes.h"
 
 using namespace stage;
@@ -46,7 +48,7 @@ bool OpRunner::worksBySequence(const Op &op) const {
   return !op.def->getRouting() && llvm::none_of(op.def->results, isDealt) && llvm::any_of(op.extents, Stretches::isPacked);
 }
 
-std::optional<Fault> OpRunner::computeBySequence(const PackedUnit &unit, const Step &step, const Invocation &whole,
+std::optional<Fault> OpRunner::computeBySequence(const PackedUnit &unit, const Step &step, int64_t rank, const Invocation &whole,
                                                  llvm::ArrayRef<TensorRef> operands, RankMemory &memory, std::vector<Tensor> &results) {
   const Op &op = *step.op;
   Stretches stretches(graph, unit);
@@ -61,14 +63,21 @@ std::optional<Fault> OpRunner::computeBySequence(const PackedUnit &unit, const S
       llvm::erase_if(in.positions[index], [&](int64_t place) { return !stretch.contains(place); });
       in.origins[index] = stretch.getOrigin();
     }
+    int64_t sequence = unit.sequences[i].sequence;
     llvm::SmallVector<TensorRef, 6> parts;
     for (unsigned k = 0; k < operands.size(); ++k)
-      parts.push_back(std::make_shared<Tensor>(*extract(*operands[k], pick(in.positions, op.def->operands[k].indices))));
+      parts.push_back(isStateOfEach(*op.getOperand(k)) ? getCache(op.getOperand(k), step, rank, memory, sequence)
+                                                       : std::make_shared<Tensor>(*extract(*operands[k], pick(in.positions, op.def->operands[k].indices))));
     std::vector<Tensor> made;
     if (auto fault = compute(step, in, parts, memory, made))
       return fault;
     for (unsigned k = 0; k < made.size(); ++k)
-      addInto(results[k], made[k]);
+      if (const Value *state = isStateOfEach(*op.getResult(k)) ? getCacheWrittenInPlace(*op.getResult(k)) : nullptr) {
+        getCache(state, step, rank, memory, sequence) = std::make_shared<Tensor>(made[k]);
+        results[k] = std::move(made[k]); // that of the last one
+      } else {
+        addInto(results[k], made[k]);
+      }
   }
   return std::nullopt;
 }

@@ -68,7 +68,7 @@ std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMe
   std::vector<Tensor> results;
   bool isByRank = rank < 0 && !op.ring && (getPairedAxes(op) | getRoutedAxes(op));
   const PackedUnit *unit = worksBySequence(op) ? sources.findPackedUnit(step.microbatch) : nullptr;
-  fault = unit       ? computeBySequence(*unit, step, in, operands, memory, results)
+  fault = unit       ? computeBySequence(*unit, step, rank, in, operands, memory, results)
           : isByRank ? computeByRank(step, in, operands, memory, results)
                      : compute(step, in, operands, memory, results);
   for (unsigned i = 0; i < results.size() && !fault; ++i)

@@ -12,6 +12,7 @@
 //   attention [s over S, t over context] pairs of a row and a column, of which a mask says which count: as many as
 //                                        units bind pairs.0 to, which is the sum over their sequences (SequenceSum)
 //   scores [s over S, t over context]    without a mask: all pairs, also those that do not belong together
+//   scan [t over S, state]               tokens of each sequence behind its own state: as many FLOPs as there are tokens, and as many states as sequences
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_IR_PACKING_H
@@ -29,7 +30,15 @@ Size ofOnePosition(const Graph &graph, Size ofSeveral, const Dim &rows);
 /// The sum of the graph that these are; null if it has none.
 const SequenceSum *findSum(const Graph &graph, const SequenceSum &wanted);
 
-/// Without a mask the op pairs, or adds up, positions of sequences that have nothing to do with each other.
+/// Each sequence of a unit has one of its own of these: a state, or what is made in its place. Their types are of one.
+bool isStateOfEach(const Value &value);
+/// The op takes each sequence by itself: it pairs or adds up positions, but each of its tensors has positions of one dim at most, or is a state, and its FLOPs are so many for each
+/// position. Then what it does of all sequences is what it does of as many positions.
+bool takesEachApart(const Op &op);
+
+/// The op cuts positions into parts, of which one may have positions of two sequences.
+bool cutsSequences(const Op &op);
+/// It does that, or without a mask the op pairs, or adds up, positions of sequences that have nothing to do with each other.
 bool mixesSequences(const Op &op);
 /// Rows or columns of the op's mask are packed and split over axes: ranks would have different pairs of each sequence.
 bool splitsSequences(const Op &op);

@@ -14,6 +14,8 @@ constexpr llvm::StringLiteral roomSymbol = "room", sequencesSymbol = "B";
 constexpr llvm::StringLiteral lengthSymbol = "S", stepSymbol = "step", contextSymbol = "context", sampledSymbol = "sampled";
 /// Positions that are copied to the host before a unit, and back.
 constexpr llvm::StringLiteral storedSymbol = "stored", loadedSymbol = "loaded";
+/// Of several sequences in a unit, how many there are, each with a state of its own, and how many have been there before.
+constexpr llvm::StringLiteral presentSymbol = "present", resumedSymbol = "resumed";
 
 /// What a draft model adds to a graph begins with this: paths of its values and symbols of its parameters.
 constexpr llvm::StringLiteral draftScope = "draft";

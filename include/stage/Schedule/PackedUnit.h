@@ -35,6 +35,10 @@ struct PackedUnit {
   std::vector<MovedPart> stored, loaded; ///< To the host and back, before the unit.
 
   int64_t countTaken() const { return sum(&SequencePart::taken); }
+  /// Sequences that have been there before.
+  int64_t countResumed() const {
+    return std::count_if(sequences.begin(), sequences.end(), [](const SequencePart &part) { return part.cached > 0; });
+  }
   int64_t countSampled() const { return sum(&SequencePart::sampled); }
   /// Positions that its sequences have then.
   int64_t countContext() const {
@@ -55,6 +59,7 @@ struct ServedUnits {
   std::vector<PackedUnit> units; ///< In order; at least one.
   int64_t room = 0;              ///< Positions for which caches have room, of all sequences together.
   int64_t sequences = 0;         ///< That there may be at a time.
+  bool rejects = false;          ///< Of what a draft model has proposed, and a unit has taken, some is not kept.
 
   /// Positions that any sequence has at most, at the end of a unit.
   int64_t getLongest() const {

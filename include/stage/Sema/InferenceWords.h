@@ -18,7 +18,7 @@ constexpr llvm::StringRef splitsDim = "splits";
 /// Where a draft model proposes tokens, positions that a unit of it takes, and the last of them, which it proposes the next one for.
 constexpr llvm::StringRef seenDim = "seen", proposedDim = "proposed";
 using stage::draftScope;
-constexpr llvm::StringRef inferredDims[] = {stepDim, contextDim, roomDim, sampledDim, servedDim, seenDim, proposedDim, storedSymbol, loadedSymbol, splitsDim, "g"};
+constexpr llvm::StringRef inferredDims[] = {stepDim, contextDim, roomDim, sampledDim, servedDim, seenDim, proposedDim, storedSymbol, loadedSymbol, presentSymbol, resumedSymbol, splitsDim, "g"};
 
 } // namespace stage::sema
 
