@@ -456,7 +456,7 @@ std::vector<Unit> stage::listUnits(const sema::BoundJob &job, const Graph &graph
   if (inference.isPacked()) {
     std::vector<Unit> packed = listPackedUnits(*inference.served, graph, ofSteps, environments);
     if (inference.sampler)
-      feedPackedUnits(*inference.served, packed);
+      feedPackedUnits(*inference.served, inference.servesRequests, packed);
     return packed;
   }
   std::vector<Unit> units;

@@ -201,7 +201,7 @@ bool packSequences(Graph &graph, const sema::BoundInference &inference, Diagnost
 /// The units of a job that serves requests.
 std::vector<Unit> listPackedUnits(const ServedUnits &served, const Graph &graph, const UnitBindings &ofSteps, Environments &environments);
 /// Notes of units which one has sampled the tokens that they begin with.
-void feedPackedUnits(const ServedUnits &served, std::vector<Unit> &units);
+void feedPackedUnits(const ServedUnits &served, bool ofRequests, std::vector<Unit> &units);
 /// For proofs: of each unit, for each of its sequences, one that goes over all positions that this one has then.
 std::vector<Unit> listWholeUnits(const ServedUnits &served, Environments &environments);
 

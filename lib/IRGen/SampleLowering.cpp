@@ -104,14 +104,14 @@ bool ModuleLowering::feed(Block &block, const Value &token) {
   return true;
 }
 
-/// Of requests, or sequences of different lengths: which unit has sampled what a unit begins with.
-void stage::feedPackedUnits(const ServedUnits &served, std::vector<Unit> &units) {
+/// Of requests, or sequences of different lengths: which unit has sampled what a unit begins with. Of the former a unit of forward may have some that decode.
+void stage::feedPackedUnits(const ServedUnits &served, bool ofRequests, std::vector<Unit> &units) {
   llvm::DenseMap<int64_t, unsigned> sampledBy; // by sequence, the last unit
   for (Unit &unit : units) {
     if (movesCaches(unit.kind))
       continue;
     for (const SequencePart &part : served.units[unit.microbatch].sequences) {
-      if (auto last = sampledBy.find(part.sequence); last != sampledBy.end())
+      if (auto last = sampledBy.find(part.sequence); last != sampledBy.end() && (ofRequests || isDecoding(unit.kind)))
         unit.feeder = std::max(unit.feeder.value_or(0), last->second);
       if (part.sampled)
         sampledBy[part.sequence] = unit.microbatch;
