@@ -52,6 +52,8 @@ static bool bindJob(Compilation &c, const DriverOptions &options, std::optional<
   c.obligations = Obligations();
   c.job = sema::bindJob(*c.files, options.job, options.defines, c.sizes, c.binding, c.obligations, c.diags,
                         options.namesConstants, batchRanks);
+  if (c.job)
+    c.job->constantUnit = options.constantUnit;
   if (c.job && c.job->inference && options.sequenceLength)
     sema::shortenInference(*c.job, options.sequenceLength, c.binding);
   if (c.job && c.job->inference && options.positions)

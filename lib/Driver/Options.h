@@ -70,6 +70,7 @@ struct DriverOptions {
   std::optional<__int128> fits; ///< Bytes of a rank's memory; what fits there is searched for.
   bool prove = false;
   bool namesConstants = false; ///< Of proofs: see sema::bindJob.
+  int64_t constantUnit = 0;    ///< Of proofs: see sema::BoundJob.
   int64_t sequenceLength = 0;  ///< Of proofs: sequences of inference are so short (sema::shortenInference); 0: as they are.
   int64_t positions = 0;       ///< Of searches: sequences of inference are so long (sema::setSequenceLength); 0: as they are.
   bool allEquallyFast = false; ///< Of proofs: `slow rank` says nothing of numbers, and its coordinates may be gone.

@@ -1,6 +1,7 @@
 //===- OpDef.cpp - operators as index notation: table and printer ---------===//
 #include "stage/IR/OpDef.h"
 #include "stage/IR/RoutedApart.h"
+#include "stage/IR/Text.h"
 #include "TextWriter.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -449,6 +450,8 @@ private:
   const OpDef &def;
 };
 } // namespace
+
+void stage::print(llvm::raw_ostream &os, const OpDef &def, const Formula &formula) { FormulaPrinter(os, def).print(&formula); }
 
 /// True if the indices are numbered in the order in which the operands and results first name them: what a reader
 /// does by itself. Else they are printed: `op f[t, s](x: [s, t])`.

@@ -13,6 +13,10 @@ using namespace stage;
 
 sema::CTValue ModuleLowering::nameConstant(llvm::StringRef module, llvm::StringRef name, const CTValue &value) {
   std::optional<int64_t> constant = value.getInteger();
+  if (job.constantUnit && constant && *constant % job.constantUnit == 0) {
+    graph.binding.bind(sema::constantUnitSymbol, job.constantUnit);
+    return CTValue::size(graph.sizes.symbol(sema::constantUnitSymbol) * (*constant / job.constantUnit));
+  }
   // Smaller ones switch something on or off.
   if (!job.namesConstants || !constant || *constant < 2)
     return value;

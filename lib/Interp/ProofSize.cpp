@@ -3,6 +3,8 @@
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Interp/Prove.h"
 #include "stage/Transforms/CheckSizes.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
 
@@ -33,29 +35,27 @@ static std::vector<bool> findIterated(const OpDef &op) {
   return iterated;
 }
 
-bool stage::checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags, const ServedUnits *served) {
-  for (auto &dim : graph.dims)
-    if (dim->isPacked && !served) {
-      diags.report(dim->loc, diag::ProofOfRequests) << dim->name;
-      return false;
-    }
-  constexpr double most = 2e8;
+double stage::countProducts(Graph &graph) {
   double work = 0;
+  auto count = [&](Size size) -> int64_t { // what has no value is refused elsewhere
+    SizeValue value = evaluateCount(size, graph.binding);
+    return value ? int64_t(value.value.num) : 0;
+  };
   auto visit = [&](auto &self, Block &block, double times) -> void {
     for (auto &op : block) {
       for (auto &body : op->bodies) {
-        int64_t iterations = op->cases.count(body->getNumber(), 0, getCheckedCount(graph, op->count));
+        int64_t iterations = op->cases.count(body->getNumber(), 0, count(op->count));
         self(self, *body, times * double(iterations));
       }
       double size = times;
       std::vector<bool> iterated = op->def ? findIterated(*op->def) : std::vector<bool>();
       for (unsigned i = 0; i < iterated.size() && i < op->extents.size(); ++i)
         if (iterated[i])
-          size *= double(getCheckedCount(graph, op->extents[i].size));
+          size *= double(count(op->extents[i].size));
       for (auto &result : op->getResults()) {
         double elements = times;
         for (const Extent &extent : result->type.shape)
-          elements *= double(getCheckedCount(graph, extent.size));
+          elements *= double(count(extent.size));
         size = std::max(size, elements);
       }
       work += size;
@@ -63,12 +63,35 @@ bool stage::checkProofSize(Graph &graph, const Program *program, DiagnosticEngin
   };
   for (Block &phase : graph.getPhases())
     visit(visit, phase, 1);
-  work *= double(graph.microbatches);
+  return work * double(graph.microbatches);
+}
+
+bool stage::checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags, const ServedUnits *served) {
+  for (auto &dim : graph.dims)
+    if (dim->isPacked && !served) {
+      diags.report(dim->loc, diag::ProofOfRequests) << dim->name;
+      return false;
+    }
   if (program && !hasFewRanks(graph, diags))
     return false;
-  if (work > most) {
-    diags.report(graph.loc, diag::ProofTooMuch) << std::to_string(work) << std::to_string(most);
+  if (double work = countProducts(graph); work > mostProducts) {
+    diags.report(graph.loc, diag::ProofTooMuch) << std::to_string(work) << std::to_string(mostProducts);
     return false;
   }
   return true;
+}
+
+void ProofSizes::note(const SizeBinding &before, const SizeBinding &after) {
+  for (auto &[name, value] : before.sorted())
+    if (int64_t now = after.lookup(name).value_or(value); now != value)
+      (now < value ? smaller : larger).push_back(name + " " + std::to_string(value) + " -> " + std::to_string(now));
+}
+
+void ProofSizes::print(llvm::raw_ostream &os, llvm::StringRef whose) const {
+  if (!smaller.empty())
+    os << whose << "made small: " << llvm::join(smaller, ", ") << '\n';
+  if (!larger.empty())
+    os << whose << "made larger: " << llvm::join(larger, ", ") << '\n';
+  for (const std::string &relation : notKept)
+    os << whose << "not kept: " << relation << '\n';
 }

@@ -25,8 +25,9 @@
 //
 // Its count is a number from then on.
 //
-// Limits: a count without a symbol stays, but for cases, and so does a repeat with cases of a
-// pipeline with `split`, which says which case runs where.
+// Where `split` says which case runs where, the iterations of each virtual stage are cut by themselves.
+//
+// Limits: a count without a symbol stays, but for cases.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Interp/Prove.h"
@@ -223,6 +224,7 @@ namespace {
 struct Pieces {
   std::vector<unsigned> stages; ///< The virtual stages that run some of its iterations,
   std::vector<int64_t> lengths; ///< and how many of them each runs.
+  std::vector<int64_t> cut;     ///< Of a repeat with cases, once its pieces are cut: how many each keeps.
 };
 } // namespace
 
@@ -236,18 +238,37 @@ static Pieces listPieces(const PipelineChain &chain, unsigned repeat, unsigned n
   return pieces;
 }
 
-/// Lengths of as many pieces, of `count` iterations in all: as even as can be, and none longer than it was as long as
-/// there is room elsewhere.
-static std::vector<int64_t> spread(int64_t count, llvm::ArrayRef<int64_t> lengths) {
+/// Lengths of as many pieces of `each` iterations, or all they have. Where some are longer than the shortest of them they stay longer:
+/// stages that run different numbers of layers still do.
+static std::vector<int64_t> shortenPieces(llvm::ArrayRef<int64_t> lengths, int64_t each) {
+  int64_t shortest = *std::min_element(lengths.begin(), lengths.end());
   std::vector<int64_t> result;
   for (int64_t length : lengths)
-    result.push_back(std::min<int64_t>(length, count / int64_t(lengths.size())));
+    result.push_back(std::min(length, length > shortest && shortest >= each ? each + 1 : each));
+  return result;
+}
+
+/// The same of `count` iterations in all: what there is beyond those goes to the longest pieces first.
+static std::vector<int64_t> spread(int64_t count, llvm::ArrayRef<int64_t> lengths, std::vector<int64_t> result) {
   int64_t rest = count - std::accumulate(result.begin(), result.end(), int64_t(0));
-  for (size_t i = 0; i < result.size(); ++i) {
-    int64_t more = i + 1 == result.size() ? rest : std::min(rest, lengths[i] - result[i]);
-    result[i] += more;
-    rest -= more;
+  if (rest < 0) { // fewer were asked for
+    rest = count;
+    for (size_t i = 0; i < result.size(); ++i)
+      rest -= result[i] = std::min<int64_t>(lengths[i], count / int64_t(lengths.size()));
   }
+  std::vector<size_t> order(lengths.size());
+  std::iota(order.begin(), order.end(), size_t(0));
+  llvm::stable_sort(order, [&](size_t a, size_t b) { return lengths[a] > lengths[b]; });
+  for (bool hasRoom = true; rest > 0 && hasRoom;) {
+    hasRoom = false;
+    for (size_t i : order)
+      if (rest > 0 && result[i] < lengths[i]) {
+        ++result[i];
+        --rest;
+        hasRoom = true;
+      }
+  }
+  result.back() += rest;
   return result;
 }
 
@@ -259,14 +280,41 @@ static std::string describeSplit(llvm::ArrayRef<int64_t> split) {
   return text + "]";
 }
 
+/// Iterations of a piece that let a value pass through so many of those that are carried.
+static int64_t getEach(int64_t passed, int64_t parts) { return std::max<int64_t>(2, llvm::divideCeil(passed + 1, std::max<int64_t>(parts, 1))); }
+
 /// How many iterations a repeat must keep.
 static Loop getShortest(const Op &repeat, int64_t count, const Pieces &pieces) {
   int64_t passed = countPassedThrough(repeat), parts = pieces.lengths.size(), least = 0;
-  int64_t each = std::max<int64_t>(2, llvm::divideCeil(passed + 1, std::max<int64_t>(parts, 1)));
-  for (int64_t length : pieces.lengths)
-    least += std::min(length, each);
+  for (int64_t length : parts ? shortenPieces(pieces.lengths, getEach(passed, parts)) : std::vector<int64_t>())
+    least += length;
   bool areEqual = llvm::all_of(pieces.lengths, [&](int64_t length) { return length == pieces.lengths.front(); });
   return {repeat.count, std::max(least, std::min(count, passed + 1)), areEqual && parts ? parts : 1};
+}
+
+/// Cuts the cases of each piece by themselves, so that the pipeline still cuts between the same ones. A piece that is longer than the shortest one stays longer.
+static IterationCases shortenPieces(const IterationCases &cases, Pieces &pieces, int64_t longestRun) {
+  IterationCases result;
+  int64_t shortest = *std::min_element(pieces.lengths.begin(), pieces.lengths.end()), begin = 0, least = 0;
+  std::vector<IterationCases> parts;
+  for (int64_t length : pieces.lengths) {
+    IterationCases part;
+    for (const IterationCases::Run &run : cases.getRuns())
+      if (int64_t from = std::max(run.begin, begin), to = std::min(run.end, begin + length); from < to)
+        part.append(run.number, to - from);
+    begin += length;
+    IterationCases cut = shortenCases(part, longestRun, 1, 1);
+    if (length == shortest)
+      least = std::max(least, cut.getNumIterations());
+    parts.push_back(std::move(part));
+  }
+  for (size_t i = 0; i < parts.size(); ++i) {
+    IterationCases cut = shortenCases(parts[i], longestRun, pieces.lengths[i] > shortest ? least + 1 : 1, 1);
+    pieces.cut.push_back(cut.getNumIterations());
+    for (const IterationCases::Run &run : cut.getRuns())
+      result.append(run.number, run.end - run.begin);
+  }
+  return result;
 }
 
 std::vector<std::string> stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::string> fixed) {
@@ -297,9 +345,12 @@ std::vector<std::string> stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::s
       continue;
     }
     bool isGiven = llvm::any_of(fixed, [&](const std::string &symbol) { return mentions(op->count, symbol); });
-    if (isGiven || (isPipelined && !pipeline.split.empty()))
+    if (isGiven)
       continue;
-    op->cases = shortenCases(op->cases, std::max<int64_t>(2, countPassedThrough(*op) + 1), loop.least, loop.parts);
+    int64_t longestRun = std::max<int64_t>(2, countPassedThrough(*op) + 1);
+    bool isCutByList = isPipelined && !pipeline.split.empty() && !pieces->second.lengths.empty();
+    op->cases = isCutByList ? shortenPieces(op->cases, pieces->second, longestRun)
+                            : shortenCases(op->cases, longestRun, loop.least, loop.parts);
     int64_t shorter = op->cases.getNumIterations();
     op->count = graph.sizes.constant(shorter);
     if (shorter != count)
@@ -313,7 +364,10 @@ std::vector<std::string> stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::s
   std::vector<int64_t> split(countVirtualStages(graph), 0);
   for (const Op *repeat : repeats) {
     const Pieces &pieces = pipelined[repeat];
-    std::vector<int64_t> lengths = spread(getCheckedCount(graph, repeat->count), pieces.lengths);
+    if (pieces.lengths.empty())
+      continue;
+    int64_t each = getEach(countPassedThrough(*repeat), pieces.lengths.size());
+    std::vector<int64_t> lengths = !pieces.cut.empty() ? pieces.cut : spread(getCheckedCount(graph, repeat->count), pieces.lengths, shortenPieces(pieces.lengths, each));
     for (size_t i = 0; i < lengths.size(); ++i)
       split[pieces.stages[i]] += lengths[i];
   }

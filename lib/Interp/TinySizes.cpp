@@ -3,21 +3,20 @@
 // Problem: a proof multiplies matrices element by element on every rank, so dims must
 // be tiny, and yet keep all the program requires: 8 heads over tp = 2, D = H*E with E
 // even for rotary positions, S split into twice cp mirrored blocks, `require S % Q == 0`.
+// And they should keep what the job's sizes have in common: fewer experts for a token than there are.
 //
-// Algorithm: every requirement is a predicate over a few symbols. Symbols that no
-// requirement ties together are looked at apart. Those of one group are bound one after
-// the other, each next to those that it shares most with, to 2, 3, ... with backtracking;
-// a predicate is tried as soon as all its symbols have values. Sizes beyond 64 are tried
-// where a requirement names them (`x[128..S]`). Sizes that another symbol has come later,
-// so that two dims that a pass confuses are told apart. Tables are made small first: their entries become 0, 1, 2, 3 in the
-// order of their sizes, or the same multiple of these, as far as all units get what is required; else they stay. First with no dim smaller than 2,
-// as a dim of size 1 hides what is done along it; then with. Where the search ends without
-// an answer, each size of the job is made as small as the others allow, until none gets
-// smaller: the job's own sizes satisfy what it requires.
+// Algorithm: every requirement is a predicate over a few symbols, and so is every relation that holds of the job (Relations.h); values for
+// them are searched (SizeSearch.h). Tables are made small first: their entries become 0, 1, 2, 3 in the order of their sizes, or the
+// same multiple of these, as far as all units get what is required; else they stay. Where a proof would take more than a second, sizes
+// may be alike; where it would take more than some ten seconds, what is said of the pieces of ranks is given up, and then, one size after the
+// other, the largest first, what makes that large.
 //
 // Limits: the search is bounded; what it gives is small, not always smallest.
 //
 //===----------------------------------------------------------------------===//
+#include "ProofSize.h"
+#include "Relations.h"
+#include "SizeSearch.h"
 #include "stage/IR/Costs.h"
 #include "stage/IR/RoutedApart.h"
 #include "stage/IR/Subscripts.h"
@@ -25,13 +24,15 @@
 #include "stage/Interp/Prove.h"
 #include "stage/Interp/Tensor.h"
 #include "stage/Schedule/InferenceSymbols.h"
-#include "llvm/ADT/EquivalenceClasses.h"
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include <map>
 #include <set>
 
 using namespace stage;
+
+/// Products on one device that a proof computes in about a second, and in about ten.
+constexpr double fewProducts = 4e6, manyProducts = 4e7;
 
 bool stage::isMet(const Obligations::Obligation &owed, const SizeBinding &binding) {
   SizeValue left = evaluate(owed.left, binding), right = owed.right ? evaluate(owed.right, binding) : SizeValue();
@@ -52,54 +53,6 @@ bool stage::isMet(const Obligations::Obligation &owed, const SizeBinding &bindin
 }
 
 namespace {
-constexpr int64_t largest = 64;
-
-/// Something that must hold of the sizes that are found.
-struct Requirement {
-  enum class Kind {
-    Owed,  ///< an obligation of the program
-    Split, ///< `size` is a multiple of `parts`, and at least what is asked of dims just now
-    Whole, ///< `size` is an integer
-  };
-  Kind kind;
-  Size size;
-  Obligations::Obligation owed{};
-  int64_t parts = 1;
-  std::string over;                   ///< The axes of a split, for the message.
-  std::vector<unsigned> symbols = {}; ///< Numbers of those to be found.
-  uint64_t failures = 0;
-
-  bool holds(const SizeBinding &binding, int64_t least) const {
-    if (kind == Kind::Owed)
-      return isMet(owed, binding);
-    SizeValue value = evaluate(size, binding);
-    if (!value || !value.value.isInteger())
-      return false;
-    return kind == Kind::Whole || (value.value.num >= least && value.value.num % parts == 0);
-  }
-
-  std::string describe() const {
-    std::string text = size.str();
-    if (kind == Kind::Split && parts > 1)
-      return text + " comes out even over (" + over + ")";
-    if (kind != Kind::Owed)
-      return text + " is a whole number";
-    if (llvm::StringRef(owed.reason).startswith("require "))
-      return owed.reason;
-    switch (owed.kind) {
-    case Obligations::Kind::Divides:
-      return text + " is divisible by " + owed.right.str();
-    case Obligations::Kind::Equal:
-      return text + " equals " + owed.right.str();
-    case Obligations::Kind::AtMost:
-      return text + " is at most " + owed.right.str();
-    case Obligations::Kind::Positive:
-      return text + " is positive";
-    }
-    llvm_unreachable("covered switch");
-  }
-};
-
 class TinySizeFinder {
 public:
   TinySizeFinder(Graph &graph, llvm::ArrayRef<std::string> fixed, bool toAllTargets)
@@ -141,27 +94,30 @@ public:
             llvm::for_each(lookup.indices, keep);
     for (auto &[name, value] : graph.binding.sorted())
       if (!kept.contains(name) && !getCoordinateAxis(graph.mesh, name))
-        addSymbol(name);
+        symbols.insert(name);
     for (auto &dim : graph.dims)
       if (dim->size.getSymbol() == dim->name && !graph.binding.lookup(dim->name))
-        addSymbol(dim->name);
-    llvm::for_each(requirements, [&](Requirement &requirement) { findSymbols(requirement); });
+        symbols.insert(dim->name);
   }
 
-  /// Binds the graph. Otherwise what could not be satisfied most often is in `obstacle`.
-  bool run(std::string &obstacle) {
+  /// The binding of the graph with small values. Otherwise what could not be satisfied most often is in `obstacle`.
+  /// Values that differ are worth so much.
+  std::optional<SizeBinding> run(llvm::ArrayRef<Relation> relations, int64_t apart, std::string &obstacle) {
+    std::vector<Requirement> all = requirements;
+    for (const Relation &relation : relations) {
+      all.push_back({Requirement::Kind::Kept});
+      all.back().relation = &relation;
+    }
     SizeBinding given = binding;
+    auto search = [&] { return SizeSearch(graph.binding, binding, symbols.getArrayRef(), all, apart).run(obstacle); };
     for (int64_t times : {1, 2, 3, 4, 6, 8, 12}) {
       if (!shrinkTables(times))
         break;
-      if (findSizes(obstacle))
-        return true;
+      if (std::optional<SizeBinding> found = search())
+        return found;
       binding = given;
-      taken.clear();
-      for (Requirement &requirement : requirements)
-        requirement.failures = 0;
     }
-    return findSizes(obstacle);
+    return search();
   }
 
 private:
@@ -184,43 +140,6 @@ private:
       any = true;
     }
     return any;
-  }
-
-  bool findSizes(std::string &obstacle) {
-    llvm::EquivalenceClasses<unsigned> tied;
-    for (unsigned i = 0; i < symbols.size(); ++i)
-      tied.insert(i);
-    bool isGood = true;
-    for (Requirement &requirement : requirements) {
-      for (unsigned symbol : requirement.symbols)
-        tied.unionSets(requirement.symbols.front(), symbol);
-      // What has no symbol holds or does not; a dim of a fixed size 1 is none of our doing.
-      if (requirement.symbols.empty() && !requirement.holds(binding, 0)) {
-        ++requirement.failures;
-        isGood = false;
-      }
-    }
-    std::vector<std::vector<unsigned>> members(symbols.size()), tests(symbols.size());
-    for (unsigned i = 0; i < symbols.size(); ++i)
-      members[tied.getLeaderValue(i)].push_back(i);
-    for (unsigned i = 0; i < requirements.size(); ++i)
-      if (!requirements[i].symbols.empty())
-        tests[tied.getLeaderValue(requirements[i].symbols.front())].push_back(i);
-    for (unsigned leader = 0; isGood && leader < symbols.size(); ++leader)
-      isGood = members[leader].empty() || solve(members[leader], tests[leader]);
-    if (isGood) {
-      graph.binding = binding;
-      return true;
-    }
-    auto worst = std::max_element(requirements.begin(), requirements.end(),
-                                  [](auto &a, auto &b) { return a.failures < b.failures; });
-    obstacle = worst == requirements.end() ? "nothing" : worst->describe();
-    return false;
-  }
-
-  void addSymbol(const std::string &name) {
-    if (numbers.try_emplace(name, symbols.size()).second)
-      symbols.push_back(name);
   }
 
   void require(Requirement requirement) {
@@ -253,16 +172,6 @@ private:
                  requirement.kind == Requirement::Kind::Owed ? int64_t(requirement.owed.kind) : requirement.parts,
                  requirement.size.getNode(), requirement.owed.right.getNode())
         .second;
-  }
-
-  void findSymbols(Requirement &requirement) const {
-    std::set<unsigned> used;
-    for (Size size : {requirement.size, requirement.owed.right})
-      if (size)
-        for (const std::string &name : collectSymbols(size))
-          if (auto it = numbers.find(name); it != numbers.end())
-            used.insert(it->second);
-    requirement.symbols.assign(used.begin(), used.end());
   }
 
   /// Forward has the caches also where no unit goes over it.
@@ -380,158 +289,13 @@ private:
       requireSplit({nullptr, lengths.get(graph.sizes.constant(part))}, axes.drop_front(listed + 1));
   }
 
-  //===--- one group of symbols -------------------------------------------===//
-
-  bool solve(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<unsigned> tests) {
-    arrange(group, tests);
-    for (int64_t smallest : {2, 1}) {
-      least = smallest;
-      budget = 100000;
-      if (assign(0))
-        return true;
-    }
-    return descend(tests);
-  }
-
-  /// Puts the symbols of a group in an order in which requirements can be tried early.
-  void arrange(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<unsigned> tests) {
-    order.clear();
-    due.clear();
-    std::vector<unsigned> missing(requirements.size());
-    std::vector<std::vector<unsigned>> testsOf(symbols.size());
-    for (unsigned test : tests) {
-      missing[test] = requirements[test].symbols.size();
-      for (unsigned symbol : requirements[test].symbols)
-        testsOf[symbol].push_back(test);
-    }
-    // Symbols wait under (requirements they would complete, requirements they share with what is bound).
-    std::vector<std::pair<int64_t, int64_t>> rating(symbols.size());
-    std::set<std::tuple<int64_t, int64_t, unsigned>> waiting;
-    for (unsigned symbol : group) {
-      rating[symbol] = {0, -int64_t(testsOf[symbol].size())};
-      waiting.emplace(rating[symbol].first, rating[symbol].second, symbol);
-    }
-    while (!waiting.empty()) {
-      unsigned symbol = std::get<2>(*waiting.begin());
-      waiting.erase(waiting.begin());
-      order.push_back(symbol);
-      std::vector<unsigned> &now = due.emplace_back();
-      for (unsigned test : testsOf[symbol]) {
-        if (--missing[test] == 0)
-          now.push_back(test);
-        if (missing[test] != 1)
-          continue;
-        for (unsigned other : requirements[test].symbols)
-          if (waiting.erase({rating[other].first, rating[other].second, other})) {
-            --rating[other].first;
-            waiting.emplace(rating[other].first, rating[other].second, other);
-          }
-      }
-    }
-  }
-
-  /// Values to try for a symbol, the best first.
-  std::vector<int64_t> listCandidates(unsigned position) {
-    const std::string &name = symbols[order[position]];
-    std::set<std::pair<int64_t, int64_t>> rated;
-    auto add = [&](int64_t value) { rated.emplace(2 * value + (taken.count(value) ? 22 : 0), value); };
-    for (int64_t value = 1; value <= largest; ++value)
-      add(value);
-    // What a requirement compares the symbol with, where that is larger: the T of `S >= T`, the 130 of `S - 130 > 0`.
-    SizeBinding without = binding;
-    without.bind(name, 0);
-    for (unsigned test : due[position])
-      for (Size size : {requirements[test].size, requirements[test].owed.right}) {
-        SizeValue other = size ? evaluate(size, without) : SizeValue{SizeError::Negative, "", {}};
-        constexpr int64_t most = int64_t(1) << 40;
-        if (!other || !other.value.isInteger() || other.value.num > most || other.value.num < -most)
-          continue;
-        int64_t compared = std::abs(int64_t(other.value.num));
-        for (int64_t times : {1, 2, 3, 4})
-          for (int64_t more : {0, 1, 2})
-            if (compared * times + more > largest)
-              add(compared * times + more);
-      }
-    if (auto given = graph.binding.lookup(name))
-      for (int64_t value = *given; value > largest; value = value % 2 ? 0 : value / 2)
-        add(value);
-    std::vector<int64_t> values;
-    for (auto [rating, value] : rated)
-      values.push_back(value);
-    return values;
-  }
-
-  bool assign(unsigned position) {
-    if (position == order.size())
-      return true;
-    for (int64_t value : listCandidates(position)) {
-      if (budget-- <= 0)
-        return false;
-      binding.bind(symbols[order[position]], value);
-      if (!check(due[position]))
-        continue;
-      auto place = taken.insert(value);
-      if (assign(position + 1))
-        return true;
-      taken.erase(place);
-    }
-    return false;
-  }
-
-  bool check(llvm::ArrayRef<unsigned> tests) {
-    for (unsigned test : tests)
-      if (!requirements[test].holds(binding, least)) {
-        ++requirements[test].failures;
-        return false;
-      }
-    return true;
-  }
-
-  /// From the sizes of the job downwards.
-  bool descend(llvm::ArrayRef<unsigned> tests) {
-    least = 1;
-    for (unsigned symbol : order) {
-      auto given = graph.binding.lookup(symbols[symbol]);
-      if (!given)
-        return false;
-      binding.bind(symbols[symbol], *given);
-    }
-    if (!check(tests))
-      return false;
-    for (bool isSmaller = true; isSmaller;) {
-      isSmaller = false;
-      for (unsigned position = 0; position < order.size(); ++position) {
-        const std::string &name = symbols[order[position]];
-        int64_t now = *binding.lookup(name);
-        for (int64_t value : listCandidates(position)) {
-          if (value >= now)
-            continue;
-          binding.bind(name, value);
-          if (check(tests)) {
-            isSmaller = true;
-            break;
-          }
-          binding.bind(name, now);
-        }
-      }
-    }
-    return true;
-  }
-
   Graph &graph;
   bool toAllTargets;
   SizeBinding binding;
-  std::vector<std::string> symbols;
-  llvm::StringMap<unsigned> numbers;
+  llvm::SetVector<std::string, std::vector<std::string>, std::set<std::string>> symbols; ///< That are searched for.
   llvm::StringSet<> keptTables; ///< Counts of repeats are looked up there.
   std::vector<Requirement> requirements;
   std::set<std::tuple<Requirement::Kind, int64_t, const SizeNode *, const SizeNode *>> known;
-  std::multiset<int64_t> taken;
-
-  // Of the group that is being solved.
-  std::vector<unsigned> order;
-  std::vector<std::vector<unsigned>> due; ///< Requirements that can be tried once the symbol of this position is bound.
-  int64_t least = 2, budget = 0;
 };
 } // namespace
 
@@ -563,14 +327,80 @@ static void shrinkLoads(Graph &graph) {
     graph.binding.bindTable(name, std::move(table));
 }
 
-bool stage::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags) {
+/// The axes of a mesh are symbols of relations.
+static SizeBinding bindAxes(SizeBinding binding, const Graph &graph) {
+  for (const Axis &axis : graph.mesh.getAxes())
+    if (!binding.lookup(axis.name))
+      binding.bind(axis.name, axis.size);
+  return binding;
+}
+
+/// Erases relations that make sizes too large: those of pieces, or else those that forbid that the largest size is a small one.
+static void giveUp(std::vector<Relation> &kept, const SizeBinding &now, const SizeBinding &before) {
+  size_t all = kept.size();
+  llvm::erase_if(kept, [](const Relation &relation) { return relation.isOfPieces; });
+  std::vector<std::pair<int64_t, std::string>> sizes;
+  for (auto &[name, value] : now.sorted())
+    if (before.lookup(name) != value)
+      sizes.emplace_back(-value, name);
+  llvm::sort(sizes);
+  for (auto &[value, name] : sizes) {
+    if (kept.size() != all)
+      return;
+    SizeBinding smaller = now;
+    smaller.bind(name, 2);
+    llvm::erase_if(kept, [&](const Relation &relation) { return relation.holds(now) && !relation.holds(smaller); });
+  }
+  if (kept.size() == all)
+    kept.clear();
+}
+
+bool stage::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags, ProofSizes *proofSizes) {
   if (!hasFewRanks(graph, diags))
     return false;
+  const SizeBinding before = graph.binding;
+  SizeBinding job = bindAxes(proofSizes && proofSizes->job ? *proofSizes->job : graph.binding, graph);
+  const std::vector<Relation> relations = findRelations(graph, job);
+  std::vector<Relation> kept = relations;
   std::string obstacle;
-  // Units of inference deal out choices each by itself: where all experts get all tokens, each has as many as in a pass over all positions.
-  if ((!graph.training && TinySizeFinder(graph, fixed, /*toAllTargets=*/true).run(obstacle)) ||
-      TinySizeFinder(graph, fixed, /*toAllTargets=*/false).run(obstacle))
-    return shrinkLoads(graph), true;
-  diags.report(graph.loc, diag::ProofNoTinySizes) << obstacle;
-  return false;
+  auto find = [&](int64_t apart, bool toAllTargets) {
+    graph.binding = before;
+    std::optional<SizeBinding> found = TinySizeFinder(graph, fixed, toAllTargets).run(kept, apart, obstacle);
+    if (found) {
+      graph.binding = std::move(*found);
+      shrinkLoads(graph);
+    }
+    return found.has_value();
+  };
+  for (;;) {
+    std::optional<SizeBinding> best;
+    double fewest = 0;
+    for (int64_t apart : {11, 4, 0}) {
+      // Units of inference deal out choices each by itself: where all experts get all tokens, each has as many as in a pass over all positions.
+      if (!(!graph.training && find(apart, /*toAllTargets=*/true)) && !find(apart, /*toAllTargets=*/false)) {
+        diags.report(graph.loc, diag::ProofNoTinySizes) << obstacle;
+        return false;
+      }
+      double products = countProducts(graph);
+      if (!best || products < fewest) {
+        best = graph.binding;
+        fewest = products;
+      }
+      if (products <= fewProducts)
+        break;
+    }
+    graph.binding = std::move(*best);
+    if (kept.empty() || fewest <= manyProducts)
+      break;
+    giveUp(kept, graph.binding, before);
+  }
+  if (proofSizes) {
+    SizeBinding now = bindAxes(graph.binding, graph);
+    for (const Axis &axis : graph.mesh.getAxes())
+      now.bind(axis.name, axis.size);
+    for (const Relation &relation : relations)
+      if (!relation.holds(now))
+        proofSizes->notKept.push_back(relation.describe(now, job));
+  }
+  return true;
 }

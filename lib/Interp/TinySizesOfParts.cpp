@@ -33,6 +33,7 @@ public:
         quiet(diags.getSources(), llvm::nulls()) {
     for (Graph *part : parts)
       before.push_back(part->binding);
+    made.resize(parts.size());
   }
 
   /// The dims of what moves.
@@ -47,6 +48,9 @@ public:
     if (times != 1)
       factors[Symbol(1, name)] = times;
   }
+
+  /// What has become of the sizes of each part.
+  std::vector<ProofSizes> takeMade() { return std::move(made); }
 
   bool run() {
     for (Graph *part : parts)
@@ -105,8 +109,10 @@ private:
           graph.binding.bind(symbol.second, getValue(symbol));
           settled.push_back(symbol.second);
         }
-      if (!bindTinySizes(graph, settled, to))
+      made[part] = ProofSizes();
+      if (!bindTinySizes(graph, settled, to, &made[part]))
         return false;
+      made[part].note(before[part], graph.binding);
     }
     return !checksTransfers || verifyTransferSizes(*checksTransfers, to);
   }
@@ -118,26 +124,33 @@ private:
   DiagnosticEngine &diags;
   DiagnosticEngine quiet; ///< Of sizes that need not fit.
   std::vector<SizeBinding> before;
+  std::vector<ProofSizes> made;
   llvm::EquivalenceClasses<Symbol> ties;
   std::vector<Symbol> symbols; ///< All that are tied.
 };
 } // namespace
 
-bool stage::bindTinySizes(Workload &workload, DiagnosticEngine &diags) {
+bool stage::bindTinySizes(Workload &workload, std::vector<ProofSizes> &made, DiagnosticEngine &diags) {
   std::vector<Graph *> parts;
   for (auto &part : workload.parts)
     parts.push_back(part.get());
   SizesOfParts sizes(parts, {}, diags);
   sizes.tie(workload);
-  return sizes.run();
+  if (!sizes.run())
+    return false;
+  made = sizes.takeMade();
+  return true;
 }
 
 bool stage::bindTinySizes(Graph &prefill, Graph &decode, unsigned batches, llvm::ArrayRef<std::string> fixed,
-                          llvm::ArrayRef<std::string> own, DiagnosticEngine &diags) {
+                          llvm::ArrayRef<std::string> own, std::vector<ProofSizes> &made, DiagnosticEngine &diags) {
   SizesOfParts sizes({&prefill, &decode}, fixed, diags);
   for (auto &[name, value] : prefill.binding.sorted())
     if (decode.binding.lookup(name) && !llvm::is_contained(own, name) && !llvm::is_contained(fixed, name) && !prefill.mesh.find(name) &&
         !decode.mesh.find(name))
       sizes.tie(name, name == sequencesSymbol ? batches : 1);
-  return sizes.run();
+  if (!sizes.run())
+    return false;
+  made = sizes.takeMade();
+  return true;
 }

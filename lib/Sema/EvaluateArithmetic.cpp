@@ -41,8 +41,7 @@ static bool decide(BinaryOp op, int order) {
   }
 }
 
-/// A size rounded up to an integer; its sign, as that of a margin, stays.
-static Size roundUp(Size size) { return size.isIntegral() ? size : size.ceilDiv(size.getContext().one()); }
+Size stage::sema::roundUp(Size size) { return size.isIntegral() ? size : size.ceilDiv(size.getContext().one()); }
 
 /// Positive just where `a op b` holds.
 static Size getMargin(BinaryOp op, Size a, Size b) {

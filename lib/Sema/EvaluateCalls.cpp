@@ -101,6 +101,9 @@ std::optional<CTValue> Evaluator::evaluateMinMax(const ast::CallExpr *expr, bool
     int64_t result = *args[0].getInteger();
     for (const CTValue &value : args)
       result = isMin ? std::min(result, *value.getInteger()) : std::max(result, *value.getInteger());
+    for (size_t i = 0; i != args.size(); ++i)
+      if (*args[i].getInteger() == result)
+        obligations.noteChoice(expr->loc(), i);
     return CTValue::integer(result);
   }
   if (allExact && !allReal) {

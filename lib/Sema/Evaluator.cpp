@@ -267,7 +267,28 @@ std::optional<CTValue> Evaluator::evaluateTruth(const ast::Expr *expr, const Env
 
 std::optional<bool> Evaluator::evaluateCondition(const ast::Expr *expr, const Environment &env) {
   std::optional<CTValue> value = evaluateTruth(expr, env);
-  return value ? std::optional<bool>(value->getBool()) : std::nullopt;
+  if (!value)
+    return std::nullopt;
+  obligations.noteChoice(expr->loc(), value->getBool());
+  noteDecision(expr, *value, env);
+  return value->getBool();
+}
+
+/// Beside a number that has a name, as that of an iteration or the size of an axis, a size is compared with what is another number
+/// elsewhere.
+void Evaluator::noteDecision(const ast::Expr *condition, const CTValue &value, const Environment &env) {
+  Size margin = value.getMargin();
+  if (!margin || margin.getConstant())
+    return;
+  bool hasNumbers = false;
+  walk(condition, [&](const ast::Expr *part) {
+    auto *name = dyn_cast<ast::NameExpr>(part);
+    const CTValue *known = name ? env.find(name->name) : nullptr;
+    hasNumbers |= known && known->getInteger().has_value();
+  });
+  if (!hasNumbers)
+    obligations.noteDecision(value.getBool() ? margin : sizes.one() - roundUp(margin), condition->loc(),
+                             (value.getBool() ? "'" : "not '") + textOf(condition) + "'");
 }
 
 std::optional<double> Evaluator::evaluateReal(const ast::Expr *expr, const Environment &env) {

@@ -167,6 +167,7 @@ bool ScheduleRunner::runFor(const ast::ForStmt *loop, const Environment &env) {
   std::optional<int64_t> end = begin ? evaluator.evaluateInteger(loop->end, env, "the end of a loop") : std::nullopt;
   if (!end)
     return false;
+  evaluator.getObligations().noteChoice(loop->loc(), *begin < *end);
   for (int64_t i = *begin; i < *end; ++i) {
     Environment inner(env);
     inner.define(loop->variable.name, CTValue::integer(i));

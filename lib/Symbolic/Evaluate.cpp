@@ -376,6 +376,42 @@ std::vector<SizeLookup> stage::collectLookups(Size size) {
   return lookups;
 }
 
+static std::optional<SizeCall::Kind> getCallKind(AtomKind kind) {
+  switch (kind) {
+  case AtomKind::Mod:
+    return SizeCall::Kind::Mod;
+  case AtomKind::FloorDiv:
+    return SizeCall::Kind::FloorDiv;
+  case AtomKind::CeilDiv:
+    return SizeCall::Kind::CeilDiv;
+  case AtomKind::Min:
+    return SizeCall::Kind::Min;
+  case AtomKind::Max:
+    return SizeCall::Kind::Max;
+  default:
+    return std::nullopt;
+  }
+}
+
+static void collect(Size size, std::vector<SizeCall> &calls, llvm::DenseSet<const Atom *> &seen) {
+  for (const Term &term : size.getNode()->terms)
+    for (const Factor &factor : term.monomial->factors) {
+      if (!seen.insert(factor.atom).second)
+        continue;
+      if (std::optional<SizeCall::Kind> kind = getCallKind(factor.atom->kind))
+        calls.push_back({*kind, factor.atom->args});
+      for (Size arg : factor.atom->args)
+        collect(arg, calls, seen);
+    }
+}
+
+std::vector<SizeCall> stage::collectCalls(Size size) {
+  std::vector<SizeCall> calls;
+  llvm::DenseSet<const Atom *> seen;
+  collect(size, calls, seen);
+  return calls;
+}
+
 std::vector<std::string> stage::collectSymbols(Size size) {
   llvm::StringSet<> names;
   llvm::DenseSet<const Atom *> seen;

@@ -10,6 +10,11 @@ void Obligations::add(Kind kind, Size left, Size right, SMLoc loc, const llvm::T
     obligations.push_back({kind, left, right, loc, reason.str()});
 }
 
+void Obligations::noteDecision(Size margin, SMLoc loc, const llvm::Twine &condition) {
+  if (knownMargins.insert(margin.getNode()).second)
+    decisions.push_back({Kind::Positive, margin, Size(), loc, condition.str()});
+}
+
 /// Whether an obligation that is not Positive holds for these values.
 static bool holds(Obligations::Kind kind, const Rational &left, const Rational &right) {
   switch (kind) {

@@ -118,14 +118,16 @@ bool printResult(raw_ostream &os, Workload &workload, DiagnosticEngine &diags) {
 /// Executes a workload against another reading of the buffer it was read from, at tiny sizes.
 bool proveWorkload(raw_ostream &os, Workload &workload, SizeContext &sizes, DiagnosticEngine &diags, unsigned buffer) {
   std::unique_ptr<Workload> reference = parseWorkload(sizes, diags, buffer);
-  if (!bindTinySizes(workload, diags))
+  std::vector<ProofSizes> made;
+  if (!bindTinySizes(workload, made, diags))
     return false;
   for (auto [before, after] : llvm::zip(reference->parts, workload.parts))
     before->binding = after->binding;
   std::optional<std::vector<Proof>> result = prove(*reference, workload, diags);
   for (size_t part = 0; result && part < result->size(); ++part) {
-    if (result->size() > 1)
-      os << workload.parts[part]->name << ": ";
+    std::string whose = result->size() > 1 ? workload.parts[part]->name + ": " : "";
+    made[part].print(os, whose);
+    os << whose;
     print(os, *workload.parts[part], (*result)[part]);
   }
   return result.has_value();

@@ -67,6 +67,8 @@ Extent inferExtent(const Op &op, unsigned index);
 
 /// Prints the shortest decimal text that reads back to the same number.
 void printNumber(llvm::raw_ostream &os, double number);
+/// `s - t < 4`: a formula of an op, or a part of one, as the printed op has it.
+void print(llvm::raw_ostream &os, const OpDef &def, const Formula &formula);
 /// The names of axes, groups of them by their own (Mesh::nameAxes): `dp`, `cp mirrored`.
 llvm::SmallVector<std::string, 4> listAxisNames(const Mesh &mesh, llvm::ArrayRef<PlacedAxis> axes);
 /// Prints `()`, `tp` or `(cp, tp)`.

@@ -68,19 +68,32 @@ std::optional<std::vector<Proof>> prove(llvm::ArrayRef<Graph *> references, cons
 /// False if a graph's mesh has more than maxProofRanks, which is reported.
 bool hasFewRanks(const Graph &graph, DiagnosticEngine &diags);
 
+/// Under what small sizes are chosen, and what becomes of those of the job.
+struct ProofSizes {
+  const SizeBinding *job = nullptr;  ///< Sizes and axes of the job; null: those that the graph has before.
+  std::vector<std::string> smaller; ///< "X 128 -> 4", "microbatches 8 -> 4".
+  std::vector<std::string> larger;  ///< "T 1 -> 2".
+  std::vector<std::string> notKept; ///< Relations of the job (Relations.h in lib/Interp): "K < X: K 2 of 8, X 2 of 128".
+
+  /// Notes every symbol whose value differs.
+  void note(const SizeBinding &before, const SizeBinding &after);
+  /// "made small: ...", "made larger: ..." behind `whose`, and a line "not kept: ..." for each relation.
+  void print(llvm::raw_ostream &os, llvm::StringRef whose = "") const;
+};
+
 /// Binds the symbols of a graph to small sizes that keep all it requires: obligations, the splits of its shardings,
-/// whole numbers in subscripts. Symbols in `fixed` or bound by units, mesh axes and the counts of repeats keep their values. Different
+/// whole numbers in subscripts, and, as far as can be, the relations between sizes that the job has. Symbols in `fixed` or bound by units, mesh axes and the counts of repeats keep their values. Different
 /// symbols get different sizes where they may. False if there are none, or if the mesh has more than maxProofRanks, which
 /// is reported.
-bool bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags);
+bool bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags, ProofSizes *proofSizes = nullptr);
 
-/// The same for all parts of a workload. Both ends of a transfer get the same sizes.
-bool bindTinySizes(Workload &workload, DiagnosticEngine &diags);
+/// The same for all parts of a workload. Both ends of a transfer get the same sizes. `made` gets an entry for each part.
+bool bindTinySizes(Workload &workload, std::vector<ProofSizes> &made, DiagnosticEngine &diags);
 
 /// The same for a prefill and the part that decodes with its caches, of one model: their symbols have the same values, but for `own`
-/// ones. So many batches of the one are one of the other.
+/// ones. So many batches of the one are one of the other. `made` gets an entry for both.
 bool bindTinySizes(Graph &prefill, Graph &decode, unsigned batches, llvm::ArrayRef<std::string> fixed,
-                   llvm::ArrayRef<std::string> own, DiagnosticEngine &diags);
+                   llvm::ArrayRef<std::string> own, std::vector<ProofSizes> &made, DiagnosticEngine &diags);
 
 /// The repeats that the pipeline of a graph cuts, and where: as evenly as can be without a `split`. Nothing if there are
 /// none, or the pipeline does not fit them.

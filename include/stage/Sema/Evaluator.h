@@ -36,6 +36,7 @@ public:
   std::optional<Size> evaluateSize(const ast::Expr *expr, const Environment &env);
   /// The value of a size under the binding; `what` names it in messages ("axis 'tp'").
   std::optional<int64_t> evaluateInteger(const ast::Expr *expr, const Environment &env, const llvm::Twine &what);
+  /// Which way it goes is noted (Obligations::noteChoice, noteDecision).
   std::optional<bool> evaluateCondition(const ast::Expr *expr, const Environment &env);
   /// The same with its margin.
   std::optional<CTValue> evaluateTruth(const ast::Expr *expr, const Environment &env);
@@ -104,6 +105,7 @@ private:
   std::optional<CTValue> evaluateFunction(const ast::CallExpr *expr, const ast::FnDecl &fn, const Environment &env);
   std::optional<CTValue> evaluateListFor(const ast::ListForExpr *expr, const Environment &env);
   bool work(const ast::Expr *expr);
+  void noteDecision(const ast::Expr *condition, const CTValue &value, const Environment &env);
   std::optional<CTValue> evaluateMinMax(const ast::CallExpr *expr, bool isMin, ArrayRef<CTValue> args);
   std::optional<CTValue> evaluateIndex(const ast::IndexExpr *expr, const Environment &env);
   std::optional<CTValue> makeSize(Size size, const ast::Expr *expr);

@@ -37,6 +37,9 @@ struct Override {
   std::string value; ///< An expression.
 };
 
+/// The symbol that BoundJob::constantUnit is bound to.
+constexpr llvm::StringLiteral constantUnitSymbol = "unit";
+
 struct BoundAxis {
   ast::Ident name;
   int64_t size = 1;
@@ -190,6 +193,9 @@ struct BoundJob {
   std::optional<BoundInference> inference; ///< If it does not train.
   /// Sizes that the program gives a name and a number are symbols, bound to the number (see bindJob).
   bool namesConstants = false;
+  /// Of proofs, instead: numbers that the program gives a name and that are multiples of this one are multiples of one symbol, so that channels of
+  /// 64, 128 and 4 * 128 stay in proportion as they are made small. 0: they are numbers.
+  int64_t constantUnit = 0;
 
   BoundPrecision precision;
   std::optional<BoundOptimizer> optimizer; ///< Absent: the step updates nothing.

@@ -275,6 +275,15 @@ struct SizeLookup {
 /// The lookups in a size, each once, in an order that depends on the size only.
 std::vector<SizeLookup> collectLookups(Size size);
 
+/// A call of `%`, `div`, `ceildiv`, `min` or `max` in a size, or in the argument of another call.
+struct SizeCall {
+  enum class Kind { Mod, FloorDiv, CeilDiv, Min, Max };
+  Kind kind;
+  llvm::ArrayRef<Size> args; ///< Of a division the dividend and the divisor; of `min` and `max` two or more.
+};
+/// The calls in a size, each once, in an order that depends on the size only.
+std::vector<SizeCall> collectCalls(Size size);
+
 /// What must hold for the sizes of a program to make sense, each recorded where it
 /// arises and before anything cancels; checked once the symbols are bound.
 class Obligations {
@@ -291,10 +300,23 @@ public:
   bool check(const SizeBinding &binding, DiagnosticEngine &diags) const;
   llvm::ArrayRef<Obligation> all() const { return obligations; }
 
+  /// Beside what is owed, what a program would do differently at other sizes. Nothing checks it; a proof keeps it (lib/Interp/Relations.h).
+  ///
+  /// A condition of sizes is decided as it is where `margin` is positive.
+  void noteDecision(Size margin, SMLoc loc, const llvm::Twine &condition);
+  llvm::ArrayRef<Obligation> getDecisions() const { return decisions; }
+  /// At a place, an `if` or a `min` or a loop, the program takes an alternative: a branch, a side, to run or not.
+  void noteChoice(SMLoc loc, unsigned alternative) { choices[loc.getPointer()] |= uint64_t(1) << std::min(alternative, 63u); }
+  /// By place, the alternatives that were taken there as bits.
+  const std::map<const char *, uint64_t> &getChoices() const { return choices; }
+
 private:
   using Key = std::tuple<Kind, const SizeNode *, const SizeNode *, const char *>;
   std::vector<Obligation> obligations; ///< Without repetition of (kind, left, right, loc), in order of arrival.
   std::set<Key> known;
+  std::vector<Obligation> decisions; ///< All Positive, each margin once.
+  std::set<const SizeNode *> knownMargins;
+  std::map<const char *, uint64_t> choices;
 };
 
 } // namespace stage

@@ -1,0 +1,395 @@
+//===- SmallJob.cpp - options that make a job small -----------------------===//
+#include "SmallJob.h"
+#include "stage/Driver/Diagnostics.h"
+#include "stage/IR/PipelineChain.h"
+#include "stage/Interp/Diagnostics.h"
+#include "stage/Sema/InferenceWords.h"
+#include "stage/Sema/Walk.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+#include <numeric>
+
+using namespace stage;
+
+SmallJob::SmallJob(const DriverOptions &options, SourceFiles &input, SizeContext &sizes)
+    : options(options), input(input), sizes(sizes) {
+  for (const sema::Override &define : options.defines)
+    given.push_back(llvm::StringRef(define.name).rsplit('.').second.empty() ? define.name
+                                                                            : llvm::StringRef(define.name).rsplit('.').second.str());
+}
+
+/// The repeats of a pipeline that are cut, each before its iterations or within them.
+static std::vector<std::pair<unsigned, bool>> listKindsOfCuts(const Graph &graph) {
+  std::optional<PipelineChain> chain = findChain(graph);
+  return chain ? chain->listKindsOfCuts() : std::vector<std::pair<unsigned, bool>>();
+}
+
+/// By number among the axes of the mesh that have several ranks.
+static std::vector<std::pair<std::string, std::vector<unsigned>>> getArrangement(const sema::BoundStrategy &strategy) {
+  llvm::StringMap<unsigned> numbers;
+  for (const sema::BoundAxis &axis : strategy.mesh)
+    if (axis.size > 1)
+      numbers.try_emplace(axis.name.name, numbers.size());
+  std::vector<std::pair<std::string, std::vector<unsigned>>> result;
+  for (const sema::BoundAxis &axis : strategy.readings) {
+    std::vector<unsigned> parts;
+    auto add = [&](llvm::StringRef name) {
+      if (auto it = numbers.find(name); it != numbers.end())
+        parts.push_back(it->second);
+    };
+    auto alias = llvm::find_if(strategy.aliases, [&](const sema::BoundAlias &known) { return known.name.name == axis.name.name; });
+    if (alias == strategy.aliases.end())
+      add(axis.name.name);
+    else
+      llvm::for_each(alias->axes, add);
+    result.emplace_back(axis.name.name.str(), std::move(parts));
+  }
+  return result;
+}
+
+static DriverOptions with(DriverOptions options, std::string name, int64_t value) {
+  options.defines.push_back({std::move(name), std::to_string(value)});
+  return options;
+}
+
+/// As many parts of a sum as there are stages: the first and the last of the job, and between them even ones.
+static std::vector<int64_t> thinSplit(llvm::ArrayRef<int64_t> split, unsigned parts) {
+  int64_t sum = std::accumulate(split.begin(), split.end(), int64_t(0));
+  if (parts < 2 || split.size() < 2)
+    return {sum};
+  if (parts == 2)
+    return {split.front(), sum - split.front()};
+  std::vector<int64_t> result = splitEvenly(sum - split.front() - split.back(), parts - 2);
+  result.insert(result.begin(), split.front());
+  result.push_back(split.back());
+  return result;
+}
+
+void SmallJob::settleSplit(Graph &graph) const {
+  PipelineInfo &pipeline = graph.pipeline;
+  if (split.empty() || (pipeline.balance == Balance::None && pipeline.split.empty()))
+    return;
+  unsigned parts = countVirtualStages(graph);
+  pipeline.balance = Balance::None;
+  pipeline.split = parts == split.size() ? split : parts < split.size() ? thinSplit(split, parts) : std::vector<int64_t>();
+  if (!findChain(graph))
+    pipeline.split.clear();
+}
+
+bool SmallJob::run(bool isPool) {
+  input.diags.setShowWarnings(!isPool); // both pools have been compiled before, together
+  input.diags.setWarningsAreErrors(options.warningsAreErrors);
+  Compilation job(input, sizes, input.diags);
+  DriverOptions withoutPasses = options;
+  withoutPasses.passes = {};
+  if (!runFrontEnd(job, options))
+    return false;
+  isPrefilledByOther = job.job->inference && job.job->inference->prefilled;
+  if (isPrefilledByOther && !isPool)
+    return true;
+  arrangement = getArrangement(job.job->strategy);
+  choices = job.obligations.getChoices();
+  binding = job.graph->binding;
+  for (const Axis &axis : job.graph->mesh.getAxes())
+    binding.bind(axis.name, axis.size);
+  for (const Rule &rule : job.graph->rules)
+    if (rule.kind == RuleKind::Ring || rule.kind == RuleKind::OverlapProducts)
+      for (AxisId axis : rule.axes)
+        longAxes.push_back(job.graph->mesh[axis].name);
+  if (const PipelineInfo &pipeline = job.graph->pipeline; pipeline.copies > 1)
+    longAxes.push_back(job.graph->mesh[*pipeline.axis].name);
+  options.namesConstants = options.allEquallyFast = true;
+  // Where stages are balanced the passes say how; otherwise a mesh that is too large is refused before they run.
+  bool isBalanced = job.graph->pipeline.balance != Balance::None;
+  auto findMesh = [&] {
+    split = job.graph->pipeline.split;
+    kindsOfCuts = listKindsOfCuts(*job.graph);
+    return shrinkMesh(*job.job);
+  };
+  if (!isBalanced && !findMesh())
+    return false;
+  // What a report refuses is no job to prove, though a smaller one might pass.
+  if (!runMiddle(job, withoutPasses) || !makeReport(job))
+    return false;
+  if (isBalanced && !findMesh())
+    return false;
+  if (isPool) // they agree upon the rest
+    return true;
+  shrinkBatch();
+  if (job.job->inference)
+    shrinkSequences(*job.job->inference);
+  noteLost();
+  return true;
+}
+
+bool SmallJob::settle(int64_t sequences, int64_t batches, int64_t length, bool namesConstants) {
+  DriverOptions trial = with(with(options, "step.B", sequences), "step.microbatch", sequences / (batches * batchRanks));
+  trial.sequenceLength = length;
+  trial.namesConstants = namesConstants;
+  return accept(trial, /*isArranged=*/false).has_value();
+}
+
+SizeBinding SmallJob::getJobSizes(const SizeBinding &small) const {
+  SizeBinding result = small;
+  result.bind(binding);
+  return result;
+}
+
+/// What the program chooses with these options, which are ours then, if it accepts them and its pipeline cuts where that of the job
+/// does; `isArranged`: and its mesh has the arrangement of the job's.
+std::optional<SmallJob::Choices> SmallJob::accept(DriverOptions trial, bool isArranged) {
+  DiagnosticEngine quiet(input.sources, llvm::nulls());
+  Compilation c(input, sizes, quiet);
+  if (!runFrontEnd(c, trial) || (isArranged && getArrangement(c.job->strategy) != arrangement))
+    return std::nullopt;
+  settleSplit(*c.graph);
+  if (listKindsOfCuts(*c.graph) != kindsOfCuts)
+    return std::nullopt;
+  options = std::move(trial);
+  microbatches = c.job->microbatches;
+  globalBatch = c.job->globalBatch;
+  batchRanks = c.job->batchRanks;
+  numRanks = c.graph->mesh.getNumRanks();
+  axisSizes.clear();
+  for (const sema::BoundAxis &axis : c.job->strategy.readings)
+    axisSizes[axis.name.name] = axis.size;
+  if (c.job->strategy.pipeline)
+    if (const sema::BoundAxis *axis = c.job->strategy.findAxis(c.job->strategy.pipeline->axis))
+      stages = axis->size;
+  return c.obligations.getChoices();
+}
+
+/// The same, with a symbol for each number that has a name; or else, as to the program a literal and a name for the same number are
+/// different sizes then, with one symbol of which such numbers are multiples, or with the numbers themselves.
+std::optional<SmallJob::Choices> SmallJob::acceptNamed(DriverOptions trial, bool isArranged) {
+  trial.namesConstants = true;
+  if (std::optional<Choices> taken = accept(trial, isArranged))
+    return taken;
+  trial.namesConstants = false;
+  if (!accept(trial, isArranged))
+    return std::nullopt;
+  for (int64_t unit : {64, 32, 16, 8}) {
+    trial.constantUnit = unit;
+    if (std::optional<Choices> taken = accept(trial, isArranged))
+      return taken;
+  }
+  trial.constantUnit = 0;
+  return accept(trial, isArranged);
+}
+
+/// A place that is not reached any more follows from another choice.
+SmallJob::Choices SmallJob::listLostChoices(const Choices &small) const {
+  Choices result;
+  for (auto &[place, taken] : choices)
+    if (auto it = small.find(place); it != small.end() && (taken & ~it->second))
+      result[place] = taken & ~it->second;
+  return result;
+}
+
+static const ast::Param *findParam(const sema::BoundStrategy &strategy, llvm::StringRef name) {
+  if (strategy.decl)
+    for (const ast::Param &param : strategy.decl->params)
+      if (param.name.name == name)
+        return &param;
+  return nullptr;
+}
+
+/// `edp = dp / ep`: a default that is computed from other parameters.
+static bool mentionsParam(const sema::BoundStrategy &strategy, const ast::Expr *value) {
+  bool any = false;
+  if (value)
+    sema::walk(value, [&](const ast::Expr *part) {
+      auto *name = llvm::dyn_cast<ast::NameExpr>(part);
+      any |= name && findParam(strategy, name->name);
+    });
+  return any;
+}
+
+/// By the first reading of a mesh.
+static int64_t countRanks(const sema::BoundStrategy &strategy, llvm::function_ref<int64_t(const sema::BoundAxis &)> getSize) {
+  int64_t ranks = 1;
+  for (size_t i = 0; i < strategy.readings.size() && (!strategy.meshStmt || i < strategy.meshStmt->axes.size()); ++i)
+    ranks *= getSize(strategy.readings[i]);
+  return ranks;
+}
+
+/// The smallest mesh, by its ranks, under which the program is the same; or else one that it accepts.
+bool SmallJob::shrinkMesh(const sema::BoundJob &job) {
+  struct Axis {
+    llvm::StringRef name;
+    int64_t size;
+    std::vector<int64_t> sizes; ///< 0: as the strategy computes it from others.
+  };
+  std::vector<Axis> axes;
+  auto addAxis = [&](llvm::StringRef name, int64_t now) {
+    const ast::Param *param = findParam(job.strategy, name);
+    if (!param || isGiven(name))
+      return;
+    Axis choice{name, now, {}};
+    bool isLong = llvm::is_contained(longAxes, name), isComputed = mentionsParam(job.strategy, param->defaultValue);
+    for (int64_t size = now % 2 == 0 ? (isLong ? 4 : 2) : 3; size < now; size *= 2)
+      choice.sizes.push_back(size);
+    if (choice.sizes.empty())
+      return;
+    if (isComputed)
+      choice.sizes.insert(choice.sizes.begin(), 0);
+    choice.sizes.push_back(now);
+    axes.push_back(std::move(choice));
+  };
+  for (const sema::BoundAxis &axis : job.strategy.readings)
+    addAxis(axis.name.name, axis.size);
+  for (const sema::BoundAlias &alias : job.strategy.aliases) { // `axis ep = (ep_nodes, ep_local)`: its size may be what these are computed from
+    int64_t size = 1;
+    for (llvm::StringRef part : alias.axes)
+      for (const sema::BoundAxis &axis : job.strategy.mesh)
+        size *= axis.name.name == part ? axis.size : 1;
+    if (llvm::none_of(job.strategy.readings, [&](const sema::BoundAxis &axis) { return axis.name.name == alias.name.name; }))
+      addAxis(alias.name.name, size);
+  }
+  // Every combination, that with the fewest ranks first. Most combinations of two readings have different ranks.
+  bool isReadTwice = job.strategy.meshStmt && job.strategy.readings.size() > job.strategy.meshStmt->axes.size();
+  size_t most = isReadTwice ? 512 : 64;
+  std::vector<std::pair<int64_t, std::vector<int64_t>>> meshes = {{1, {}}};
+  for (const Axis &choice : axes) {
+    std::vector<std::pair<int64_t, std::vector<int64_t>>> longer;
+    for (auto &[ranks, sizes] : meshes)
+      for (int64_t size : choice.sizes) {
+        longer.emplace_back(ranks * std::max<int64_t>(size, 1), sizes);
+        longer.back().second.push_back(size);
+      }
+    llvm::stable_sort(longer, [](auto &a, auto &b) { return a.first < b.first; });
+    longer.resize(std::min(longer.size(), most));
+    meshes = std::move(longer);
+  }
+  meshes.emplace_back(); // That of the job.
+  for (const Axis &choice : axes)
+    meshes.back().second.push_back(choice.size);
+
+  const DriverOptions before = options;
+  for (bool isArranged : {true, false}) {
+    std::optional<DriverOptions> best; ///< That makes the most choices of the job.
+    for (size_t number = 0; number < meshes.size(); ++number) {
+      llvm::ArrayRef<int64_t> sizes = meshes[number].second;
+      DriverOptions trial = before;
+      int64_t ranks = countRanks(job.strategy, [&](const sema::BoundAxis &axis) {
+        for (size_t i = 0; i < sizes.size(); ++i)
+          if (axes[i].name == axis.name.name)
+            return std::max<int64_t>(sizes[i], 1);
+        return findParam(job.strategy, axis.name.name) && !isGiven(axis.name.name) ? 1 : axis.size;
+      });
+      if (ranks > maxProofRanks)
+        continue;
+      for (size_t i = 0; i < sizes.size(); ++i)
+        if (sizes[i] && sizes[i] != axes[i].size)
+          trial = with(std::move(trial), "strategy." + axes[i].name.str(), sizes[i]);
+      std::optional<Choices> taken = acceptNamed(std::move(trial), isArranged);
+      if (!taken)
+        continue;
+      Choices missing = listLostChoices(*taken);
+      if (best && missing.size() >= lost.size())
+        continue;
+      best = options;
+      lost = std::move(missing);
+      if (lost.empty())
+        break;
+    }
+    if (!best)
+      continue;
+    accept(*best, isArranged);
+    isRearranged = !isArranged;
+    for (const sema::BoundAxis &axis : job.strategy.readings)
+      note(axis.name.name, axis.size, axisSizes.lookup(axis.name.name));
+    return true;
+  }
+  reportTooLarge(job);
+  return false;
+}
+
+/// Says which axes keep their sizes, and why the smallest mesh is refused.
+void SmallJob::reportTooLarge(const sema::BoundJob &job) {
+  DiagnosticBuilder error = input.diags.report(job.decl->name.loc(), diag::ProofTooLarge);
+  error << maxProofRanks << job.strategy.getNumRanks();
+  std::string values;
+  DriverOptions smallest = options;
+  for (const sema::BoundAxis &axis : job.strategy.readings) {
+    if (axis.size <= 2)
+      continue;
+    const ast::Param *param = findParam(job.strategy, axis.name.name);
+    if (isGiven(axis.name.name))
+      error.note(axis.name.loc(), diag::ProofAxisGiven) << axis.name.name << axis.size;
+    else if (!param)
+      error.note(axis.name.loc(), diag::ProofAxisFixed) << axis.name.name << axis.size << job.strategy.decl->name.name;
+    else if (!mentionsParam(job.strategy, param->defaultValue))
+      smallest = with(std::move(smallest), "strategy." + axis.name.name.str(), axis.size % 2 ? 3 : 2);
+  }
+  std::string said;
+  llvm::raw_string_ostream os(said);
+  DiagnosticEngine loud(input.sources, os);
+  Compilation c(input, sizes, loud);
+  if (!runFrontEnd(c, smallest))
+    error.note(SMLoc(), diag::ProofSmallerRefused) << getFirstError(os.str());
+}
+
+/// Which choices of the job are not made.
+void SmallJob::noteLost() {
+  for (auto &[place, alternatives] : lost) {
+    SMLoc loc = SMLoc::getFromPointer(place);
+    unsigned buffer = input.sources.FindBufferContainingLoc(loc);
+    if (!buffer)
+      continue;
+    llvm::StringRef file = input.sources.getMemoryBuffer(buffer)->getBufferIdentifier();
+    made.notKept.push_back((llvm::sys::path::filename(file) + ":" + llvm::Twine(input.sources.getLineAndColumn(loc, buffer).first) +
+                            ": the job takes a branch here that this proof does not take")
+                               .str());
+  }
+  if (isRearranged)
+    made.notKept.push_back("the arrangement of the mesh: an axis lies over other axes than in the job");
+}
+
+void SmallJob::note(llvm::StringRef name, int64_t from, int64_t to) {
+  if (from != to)
+    made.smaller.push_back(name.str() + " " + std::to_string(from) + " -> " + std::to_string(to));
+}
+
+/// Enough for every unit of a schedule to repeat, two per stage, and for each choice that the job takes.
+void SmallJob::shrinkBatch() {
+  int64_t now = microbatches, first = 2 * stages;
+  if (now <= first || isGiven("B") || globalBatch % now != 0)
+    return;
+  const DriverOptions before = options;
+  const int64_t perMicrobatch = globalBatch / now;
+  std::optional<DriverOptions> best;
+  int64_t bestCount = 0;
+  for (int64_t wanted = first; wanted < now && wanted <= first + std::max<int64_t>(first, 6); ++wanted) {
+    std::optional<Choices> taken = accept(with(before, "step.B", perMicrobatch * wanted), /*isArranged=*/false);
+    if (!taken)
+      continue;
+    Choices missing = listLostChoices(*taken);
+    if (best && missing.size() >= lost.size())
+      continue;
+    best = options;
+    bestCount = wanted;
+    lost = std::move(missing);
+    if (lost.empty())
+      break;
+  }
+  accept(best ? *best : before, /*isArranged=*/false);
+  if (best)
+    note("microbatches", now, bestCount);
+}
+
+/// So long that all axes may cut them, also in mirrored order, into pieces of several positions.
+void SmallJob::shrinkSequences(const sema::BoundInference &inference) {
+  DiagnosticEngine quiet(input.sources, llvm::nulls());
+  Compilation c(input, sizes, quiet);
+  int64_t length = runFrontEnd(c, options) ? 2 * c.graph->mesh.getNumRanks() / stages : inference.getRoom();
+  if (inference.servesRequests)
+    return;
+  DriverOptions trial = options;
+  int64_t twice = 2 * length; // ranks may cut it into so many, and each has several
+  trial.sequenceLength = sema::getShortLength(inference, (8 + twice - 1) / twice * twice, length);
+  if ((inference.length && inference.length <= trial.sequenceLength) || isGiven("S") || !accept(trial, /*isArranged=*/false))
+    return;
+  note("positions", inference.length ? inference.length : inference.begin, trial.sequenceLength);
+}

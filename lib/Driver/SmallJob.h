@@ -1,0 +1,103 @@
+//===- SmallJob.h - options that make a job small --------------*- C++ -*-===//
+//
+// Problem: a job is for thousands of ranks; a proof runs tens, and must still be about the same strategy.
+//
+// Algorithm: compile the job at its own sizes, to see its mesh and its step and whether it is refused. Then find
+//
+//   the mesh      every axis is reduced to 2 (an odd one to 3; an even one in which blocks go round to 4: two ranks are each other's
+//                 neighbours on both sides) through the parameter of the strategy that has its name; what a smaller mesh makes the
+//                 program refuse (`require tp >= 4`) is tried with the next larger one
+//   the batch     two microbatches per stage, or a few more
+//   the lengths   of sequences of inference
+//
+// A smaller job is taken if it is the same program. Its mesh has the same *arrangement*: the same axes have more than one rank, and each of them is
+// made of the same ones of the axes of the other reading (with dp = 2, cp = 2, ep = 4 experts lie over dp and cp; with ep = 2 they would lie
+// over cp alone). And it takes every *choice* that the job takes: each branch of an `if`, each side of a `min`, each loop that
+// runs. If no mesh of 64 ranks does that, one that the program accepts is taken, and what it does not keep is noted.
+//
+// A `split` of a pipeline that gets fewer stages keeps its first and its last part; between them iterations are cut evenly.
+//
+// Limits: what the user gives with `-D` stays, and so does an axis whose size is no parameter of the job's strategy.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_DRIVER_SMALLJOB_H
+#define STAGE_LIB_DRIVER_SMALLJOB_H
+
+#include "Compilation.h"
+#include "stage/Interp/Prove.h"
+
+namespace stage {
+
+class SmallJob {
+public:
+  /// `input` and `sizes` are those of all compilations, and outlive the object.
+  SmallJob(const DriverOptions &options, SourceFiles &input, SizeContext &sizes);
+
+  /// Finds the options; false if the job is refused as it is, or has no small mesh, which is reported. `isPool`: of two jobs that are
+  /// proved together, which agree upon the batch and the lengths by settle().
+  bool run(bool isPool = false);
+
+  /// Stages that the job balances or cuts by a list are cut as in the job, or nearly so where there are not as many: at other sizes they would
+  /// be others.
+  void settleSplit(Graph &graph) const;
+
+  const DriverOptions &getOptions() const { return options; }
+  // Of a pool, with its small mesh.
+  int64_t getBatchRanks() const { return batchRanks; }
+  int64_t getStages() const { return stages; }
+  int64_t getGlobalBatch() const { return globalBatch; }
+  /// Ranks that may cut a sequence.
+  int64_t getRanksOfStage() const { return numRanks / stages; }
+  /// So many sequences in so many batches, and so many positions of each. False if the job does not accept that.
+  bool settle(int64_t sequences, int64_t batches, int64_t length, bool namesConstants);
+
+  /// Names that the user gave a value, without their owners.
+  llvm::ArrayRef<std::string> getGiven() const { return given; }
+  /// The sizes and axes of the job, with those of `small` that it has no others for.
+  SizeBinding getJobSizes(const SizeBinding &small) const;
+  /// By another job, with which it is proved.
+  bool isPrefilled() const { return isPrefilledByOther; }
+  /// "tp 8 -> 2, microbatches 8 -> 4", and choices that are not kept.
+  ProofSizes made;
+
+private:
+  /// Where a choice is made, and its alternatives as bits.
+  using Choices = std::map<const char *, uint64_t>;
+  /// Of each axis that has a name and more than one rank, of which axes of the mesh it is made.
+  using Arrangement = std::vector<std::pair<std::string, std::vector<unsigned>>>;
+
+  bool isGiven(llvm::StringRef name) const { return llvm::is_contained(given, name); }
+  std::optional<Choices> accept(DriverOptions trial, bool isArranged);
+  std::optional<Choices> acceptNamed(DriverOptions trial, bool isArranged);
+  Choices listLostChoices(const Choices &small) const;
+  bool shrinkMesh(const sema::BoundJob &job);
+  void shrinkBatch();
+  void shrinkSequences(const sema::BoundInference &inference);
+  void reportTooLarge(const sema::BoundJob &job);
+  void noteLost();
+  void note(llvm::StringRef name, int64_t from, int64_t to);
+
+  DriverOptions options;
+  SourceFiles &input;
+  SizeContext &sizes;
+  std::vector<std::string> given;
+  std::vector<std::string> longAxes; ///< Of four ranks at least: of a ring, of pairs of stages that hold copies of a model.
+  bool isPrefilledByOther = false;
+
+  // Of the job as it is.
+  std::vector<std::pair<unsigned, bool>> kindsOfCuts;
+  std::vector<int64_t> split; ///< Once it is balanced.
+  Arrangement arrangement;
+  Choices choices;
+  SizeBinding binding;
+
+  // Of the job with these options.
+  Choices lost;
+  bool isRearranged = false;
+  llvm::StringMap<int64_t> axisSizes;
+  int64_t microbatches = 1, globalBatch = 1, stages = 1, batchRanks = 1, numRanks = 1;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_DRIVER_SMALLJOB_H
