@@ -1,6 +1,7 @@
 //===- Relations.cpp - what of a job's sizes a proof keeps ----------------===//
 #include "Relations.h"
 #include "stage/IR/Costs.h"
+#include "stage/IR/FormulaPoint.h"
 #include "stage/IR/Text.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
@@ -190,6 +191,8 @@ private:
   void visit(const Op &op, const OpDef &def, const Formula *f) {
     if (f->kind == Formula::Kind::Less || f->kind == Formula::Kind::LessEqual || f->kind == Formula::Kind::Equal)
       addComparison(op, def, *f);
+    if (f->kind == Formula::Kind::Sub)
+      addDifference(op, def, *f);
     for (const Formula *child : f->children)
       visit(op, def, child);
   }
@@ -197,8 +200,8 @@ private:
   /// Each outcome that occurs somewhere still occurs.
   void addComparison(const Op &op, const OpDef &def, const Formula &f) {
     std::optional<AffineForm> left = makeAffine(op, def, f.children[0]), right = makeAffine(op, def, f.children[1]);
-    if (!left || !right || !subtract(*left, *right) || left->coefficients.empty())
-      return;
+    if (!left || !right || !subtract(*left, *right))
+      return addEnumerated(op, def, f);
     Size low = left->constant, high = left->constant;
     Measures measures;
     for (auto &[index, coefficient] : left->coefficients) {
@@ -209,11 +212,9 @@ private:
       (sign.value.num > 0 ? high : low) = (sign.value.num > 0 ? high : low) + coefficient * last;
       measures.emplace_back(def.indices[index].name, op.extents[index].size);
     }
-    std::string text = "'";
-    llvm::raw_string_ostream os(text);
-    print(os, def, f);
-    os << "' in '" << def.name << "' ";
-    os.flush();
+    if (measures.empty())
+      measures = measure({low});
+    std::string text = describe(def, f);
     // Differences of integers and halves: one that is not negative is more than -1/4.
     auto reaches = [&](Size difference) { return difference + sizes.one() / 4; };
     switch (f.kind) {
@@ -229,6 +230,76 @@ private:
       addPositive(min(reaches(high), reaches(low * -1)), text + "is true somewhere", measures);
       addPositive(high - low, text + "is false somewhere", measures);
     }
+  }
+
+  /// "'s - t < 4' in 'attention' ".
+  static std::string describe(const OpDef &def, const Formula &f) {
+    std::string text = "'";
+    llvm::raw_string_ostream os(text);
+    print(os, def, f);
+    os << "' in '" << def.name << "' ";
+    return os.str();
+  }
+
+  /// A comparison of other functions of indices, as `floor(sqrt(x)) == 7`: each outcome keeps the first position where it occurs.
+  void addEnumerated(const Op &op, const OpDef &def, const Formula &f) {
+    PointEvaluator evaluator(def, [&](Size size) -> std::optional<double> {
+      SizeValue value = evaluate(bindExtents(op, def, size), job);
+      return value ? std::optional(double(value.value.num) / double(value.value.den)) : std::nullopt;
+    });
+    if (evaluator.readsData(&f))
+      return;
+    constexpr int64_t mostPoints = 200000;
+    std::vector<std::pair<unsigned, int64_t>> counts, point;
+    int64_t points = 1;
+    for (unsigned index : evaluator.getIndices(&f).set_bits()) {
+      SizeValue count = isFree(op, def, index) ? evaluateCount(op.extents[index].size, job) : SizeValue{SizeError::Negative, "", {}};
+      if (!count || count.value.num < 1 || count.value.num > mostPoints / points)
+        return;
+      counts.emplace_back(index, int64_t(count.value.num));
+      points *= int64_t(count.value.num);
+    }
+    std::map<bool, std::vector<std::pair<unsigned, int64_t>>> first; // by outcome
+    point = counts;
+    for (int64_t number = 0; number < points && first.size() < 2; ++number) {
+      int64_t rest = number;
+      for (size_t i = counts.size(); i-- > 0; rest /= counts[i].second)
+        point[i].second = rest % counts[i].second;
+      evaluator.setPoint(point);
+      if (PointValue outcome = evaluator.evaluate(&f); outcome.isNumber())
+        first.try_emplace(outcome.number != 0, point);
+    }
+    for (auto &[outcome, where] : first) {
+      Size room = sizes.one();
+      Measures measures;
+      for (auto [index, position] : where) {
+        room = min(room, op.extents[index].size - position);
+        measures.emplace_back(def.indices[index].name, op.extents[index].size);
+      }
+      addPositive(room, describe(def, f) + (outcome ? "is true somewhere" : "is false somewhere"), measures);
+    }
+  }
+
+  /// An index whose positions are those of a dim.
+  static bool isFree(const Op &op, const OpDef &def, unsigned index) {
+    return index < op.extents.size() && op.extents[index].size && !def.indices[index].isCompound() &&
+           !(def.routing && def.routing->slot == index);
+  }
+
+  static Size bindExtents(const Op &op, const OpDef &def, Size size) {
+    return substitute(size, [&](llvm::StringRef symbol) {
+      auto index = def.findIndex(symbol);
+      return index ? op.extents[*index].size : Size();
+    });
+  }
+
+  /// `size(f) - 16`: a difference of sizes keeps its sign, as under a root.
+  void addDifference(const Op &op, const OpDef &def, const Formula &f) {
+    std::optional<AffineForm> form = makeAffine(op, def, &f);
+    if (!form || !form->coefficients.empty())
+      return;
+    for (int64_t sign : {1, -1})
+      addPositive(form->constant * sign, (form->constant * sign).str() + " > 0", measure({form->constant}));
   }
 
   static bool subtract(AffineForm &from, const AffineForm &form) {
@@ -252,13 +323,9 @@ private:
       return AffineForm{{}, sizes.constant(int64_t(scaled)) / int64_t(parts)};
     }
     case Formula::Kind::SizeOf:
-      return AffineForm{{}, substitute(f->size, [&](llvm::StringRef symbol) {
-                          auto index = def.findIndex(symbol);
-                          return index ? op.extents[*index].size : Size();
-                        })};
+      return AffineForm{{}, bindExtents(op, def, f->size)};
     case Formula::Kind::Index:
-      if (f->index >= op.extents.size() || !op.extents[f->index].size || def.indices[f->index].isCompound() ||
-          (def.routing && def.routing->slot == f->index))
+      if (!isFree(op, def, f->index))
         return std::nullopt;
       return AffineForm{{{f->index, sizes.one()}}, sizes.zero()};
     case Formula::Kind::Let:
