@@ -361,7 +361,12 @@ void SmallJob::shrinkBatch() {
   const int64_t perMicrobatch = globalBatch / now;
   std::optional<DriverOptions> best;
   int64_t bestCount = 0;
-  for (int64_t wanted = first; wanted < now && wanted <= first + std::max<int64_t>(first, 6); ++wanted) {
+  std::vector<int64_t> candidates;
+  for (int64_t wanted = first; wanted < now && wanted <= first + std::max<int64_t>(first, 6); ++wanted)
+    candidates.push_back(wanted);
+  for (int64_t wanted = stages; wanted < first; ++wanted) // of a job that never leaves the warm-up
+    candidates.push_back(wanted);
+  for (int64_t wanted : candidates) {
     std::optional<Choices> taken = accept(with(before, "step.B", perMicrobatch * wanted), /*isArranged=*/false);
     if (!taken)
       continue;

@@ -3,6 +3,7 @@
 #include "stage/IR/Costs.h"
 #include "stage/IR/FormulaPoint.h"
 #include "stage/IR/Text.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
 #include <set>
@@ -14,7 +15,7 @@ bool Relation::holds(const SizeBinding &binding) const {
   if (!value)
     return false;
   if (kind == Kind::Positive)
-    return value.value.num > 0;
+    return value.value.num > 0 && (!test || test(binding));
   SizeValue divisor = evaluate(right, binding);
   std::optional<Rational> quotient = divisor ? value.value.div(divisor.value) : std::nullopt;
   return quotient && !quotient->isInteger();
@@ -39,9 +40,9 @@ std::string Relation::describe(const SizeBinding &binding, const SizeBinding &jo
 }
 
 namespace {
-/// A sum of indices, each times a size, and a size.
+/// A sum of indices and integer elements, each times a size, and a size.
 struct AffineForm {
-  std::map<unsigned, Size> coefficients; ///< By index.
+  std::map<unsigned, Size> coefficients; ///< By index; behind these, by operand.
   Size constant;
 };
 
@@ -54,6 +55,10 @@ public:
       addRequirement(owed);
     for (const Obligations::Obligation &decision : graph.obligations.getDecisions())
       addPositive(decision.left, decision.reason, measure({decision.left}));
+    graph.walk([&](Op &op) {
+      if (op.def)
+        findLimits(op);
+    });
     graph.walk([&](Op &op) {
       if (op.def)
         visitFormulas(op);
@@ -95,9 +100,10 @@ private:
   }
 
   void add(Relation relation) {
-    if (relation.left.getConstant() && (!relation.right || relation.right.getConstant()))
+    if (relation.left.getConstant() && (!relation.right || relation.right.getConstant()) && !relation.test)
       return;
-    if (relation.holds(job) && known.insert({relation.kind, relation.left.getNode(), relation.right.getNode()}).second)
+    std::string tested = relation.test ? relation.text : "";
+    if (relation.holds(job) && known.insert({relation.kind, relation.left.getNode(), relation.right.getNode(), tested}).second)
       relations.push_back(std::move(relation));
   }
   void addPositive(Size size, std::string text, Measures measures) {
@@ -114,7 +120,8 @@ private:
           if (call.kind != SizeCall::Kind::Min && call.kind != SizeCall::Kind::Max) // of the margins of conditions
             addQuotient(call.args[0], call.args[1]);
     auto isAxis = [&](const std::string &name) { return graph.mesh.find(name).has_value(); };
-    if (owed.kind == Obligations::Kind::Divides && !llvm::all_of(collectSymbols(owed.right), isAxis)) // those are pieces
+    bool isOfPieces = owed.right && !owed.right.getConstant() && llvm::all_of(collectSymbols(owed.right), isAxis);
+    if (owed.kind == Obligations::Kind::Divides && !isOfPieces)
       addQuotient(owed.left, owed.right);
     if (owed.kind == Obligations::Kind::AtMost)
       addPositive(owed.right - owed.left, owed.left.str() + " < " + owed.right.str(), measure({owed.left, owed.right}));
@@ -179,6 +186,28 @@ private:
 
   //===--- formulas -------------------------------------------------------===//
 
+  /// Integers lead into dims: `table[ids[b, s], d]`, `routes b, s, j -> x, c by to`.
+  void findLimits(const Op &op) {
+    const OpDef &def = *op.def;
+    if (def.vjpOf)
+      return;
+    if (def.routing && def.routing->operand < op.getNumOperands())
+      limits[op.getOperand(def.routing->operand)] = op.extents[def.routing->target].size;
+    auto visit = [&](auto &self, const Formula *f) -> void {
+      if (f->kind == Formula::Kind::Element && f->operand < op.getNumOperands())
+        for (unsigned k = 0; k < f->children.size(); ++k)
+          if (const Formula *subscript = f->children[k]; subscript->kind == Formula::Kind::Element && subscript->operand < op.getNumOperands())
+            limits[op.getOperand(subscript->operand)] = op.extents[def.operands[f->operand].indices[k]].size;
+      for (const Formula *child : f->children)
+        self(self, child);
+    };
+    for (const ResultInfo &result : def.results)
+      if (result.formula)
+        visit(visit, result.formula);
+    for (auto &[name, let] : def.lets)
+      visit(visit, let);
+  }
+
   void visitFormulas(const Op &op) {
     const OpDef &def = op.def->vjpOf ? *op.def->vjpOf : *op.def;
     for (const ResultInfo &result : def.results)
@@ -191,6 +220,10 @@ private:
   void visit(const Op &op, const OpDef &def, const Formula *f) {
     if (f->kind == Formula::Kind::Less || f->kind == Formula::Kind::LessEqual || f->kind == Formula::Kind::Equal)
       addComparison(op, def, *f);
+    bool isSided = f->kind == Formula::Kind::Call && (f->function == Formula::Function::Min || f->function == Formula::Function::Max ||
+                                                      f->function == Formula::Function::Floor);
+    if (isSided)
+      addCall(op, def, *f);
     if (f->kind == Formula::Kind::Sub)
       addDifference(op, def, *f);
     for (const Formula *child : f->children)
@@ -200,24 +233,21 @@ private:
   /// Each outcome that occurs somewhere still occurs.
   void addComparison(const Op &op, const OpDef &def, const Formula &f) {
     std::optional<AffineForm> left = makeAffine(op, def, f.children[0]), right = makeAffine(op, def, f.children[1]);
-    if (!left || !right || !subtract(*left, *right))
+    if (!left || !right)
       return addEnumerated(op, def, f);
-    Size low = left->constant, high = left->constant;
-    Measures measures;
-    for (auto &[index, coefficient] : left->coefficients) {
-      Size last = op.extents[index].size - 1;
-      SizeValue sign = evaluate(coefficient, job);
-      if (!sign)
-        return;
-      (sign.value.num > 0 ? high : low) = (sign.value.num > 0 ? high : low) + coefficient * last;
-      measures.emplace_back(def.indices[index].name, op.extents[index].size);
-    }
-    if (measures.empty())
-      measures = measure({low});
-    std::string text = describe(def, f);
+    subtract(*left, *right);
+    addOutcomes(op, def, f.kind, *left, describe(def, f));
+  }
+
+  /// Of the comparison of a form with 0.
+  void addOutcomes(const Op &op, const OpDef &def, Formula::Kind kind, const AffineForm &form, const std::string &text) {
+    std::optional<Range> range = findRange(op, def, form);
+    if (!range)
+      return;
+    auto &[low, high, measures] = *range;
     // Differences of integers and halves: one that is not negative is more than -1/4.
     auto reaches = [&](Size difference) { return difference + sizes.one() / 4; };
-    switch (f.kind) {
+    switch (kind) {
     case Formula::Kind::Less:
       addPositive(low * -1, text + "is true somewhere", measures);
       addPositive(reaches(high), text + "is false somewhere", measures);
@@ -232,6 +262,53 @@ private:
     }
   }
 
+  /// Between which values a form lies, and what it depends on.
+  struct Range {
+    Size low, high;
+    Measures measures;
+  };
+  std::optional<Range> findRange(const Op &op, const OpDef &def, const AffineForm &form) const {
+    Range range{form.constant, form.constant, {}};
+    for (auto &[number, coefficient] : form.coefficients) {
+      bool isIndex = number < def.indices.size();
+      Size extent = isIndex ? op.extents[number].size : limits.lookup(getOperand(op, def, number - def.indices.size()));
+      SizeValue sign = evaluate(coefficient, job);
+      if (!sign)
+        return std::nullopt;
+      Size &end = sign.value.num > 0 ? range.high : range.low;
+      end = end + coefficient * (extent - 1);
+      range.measures.emplace_back(isIndex ? def.indices[number].name : def.operands[number - def.indices.size()].name, extent);
+    }
+    if (range.measures.empty())
+      range.measures = measure({form.constant});
+    return range;
+  }
+
+  /// `min(window, 600)`: each side that is the smaller one somewhere still is. `floor(s / 1024)`: several values stay several.
+  void addCall(const Op &op, const OpDef &def, const Formula &f) {
+    std::vector<AffineForm> sides;
+    for (const Formula *child : f.children)
+      if (std::optional<AffineForm> form = makeAffine(op, def, child))
+        sides.push_back(std::move(*form));
+    if (sides.size() != f.children.size())
+      return;
+    if (f.function == Formula::Function::Floor) {
+      if (std::optional<Range> range = findRange(op, def, sides.front()); range && !sides.front().coefficients.empty())
+        addPositive(range->high - range->low - 1 + sizes.one() / 4, describe(def, f) + "has several values", range->measures);
+      return;
+    }
+    for (size_t i = 0; i < sides.size(); ++i)
+      for (size_t j = i + 1; j < sides.size(); ++j) {
+        AffineForm difference = sides[i];
+        subtract(difference, sides[j]);
+        std::optional<Range> range = findRange(op, def, difference);
+        if (!range)
+          continue;
+        addPositive(range->low * -1, describe(def, f) + "has its side " + std::to_string(i + 1) + " below side " + std::to_string(j + 1), range->measures);
+        addPositive(range->high, describe(def, f) + "has its side " + std::to_string(j + 1) + " below side " + std::to_string(i + 1), range->measures);
+      }
+  }
+
   /// "'s - t < 4' in 'attention' ".
   static std::string describe(const OpDef &def, const Formula &f) {
     std::string text = "'";
@@ -241,43 +318,68 @@ private:
     return os.str();
   }
 
-  /// A comparison of other functions of indices, as `floor(sqrt(x)) == 7`: each outcome keeps the first position where it occurs.
+  /// A comparison of other functions of indices, as `floor(sqrt(x)) == 7`: each outcome that occurs at some position still does.
   void addEnumerated(const Op &op, const OpDef &def, const Formula &f) {
-    PointEvaluator evaluator(def, [&](Size size) -> std::optional<double> {
-      SizeValue value = evaluate(bindExtents(op, def, size), job);
-      return value ? std::optional(double(value.value.num) / double(value.value.den)) : std::nullopt;
-    });
+    PointEvaluator evaluator(def, [](Size) { return std::nullopt; });
     if (evaluator.readsData(&f))
       return;
+    for (bool outcome : {true, false}) {
+      std::optional<std::vector<std::pair<unsigned, int64_t>>> first = findPoint(op, def, f, outcome, job);
+      if (!first)
+        continue;
+      // Sizes that have the first position are tried, and then whether the outcome occurs there at these sizes.
+      Size room = sizes.one();
+      Measures measures;
+      for (auto [index, position] : *first) {
+        room = min(room, op.extents[index].size - position);
+        measures.emplace_back(def.indices[index].name, op.extents[index].size);
+      }
+      addSizes(op, def, &f, measures);
+      Relation relation{Relation::Kind::Positive, room, Size(), describe(def, f) + (outcome ? "is true somewhere" : "is false somewhere"), std::move(measures)};
+      relation.test = [&op, &def, &f, outcome](const SizeBinding &binding) { return findPoint(op, def, f, outcome, binding).has_value(); };
+      add(std::move(relation));
+    }
+  }
+
+  /// Symbols of sizes in a formula.
+  void addSizes(const Op &op, const OpDef &def, const Formula *f, Measures &measures) const {
+    if (f->kind == Formula::Kind::SizeOf)
+      for (auto &measure : this->measure({bindExtents(op, def, f->size)}))
+        if (!llvm::is_contained(measures, measure))
+          measures.push_back(measure);
+    if (f->kind == Formula::Kind::Let)
+      addSizes(op, def, def.lets[f->operand].second, measures);
+    for (const Formula *child : f->children)
+      addSizes(op, def, child, measures);
+  }
+
+  /// The first position at which a comparison of indices and sizes has an outcome. Nothing also where there are too many to look at.
+  static std::optional<std::vector<std::pair<unsigned, int64_t>>> findPoint(const Op &op, const OpDef &def, const Formula &f, bool outcome,
+                                                                           const SizeBinding &binding) {
+    PointEvaluator evaluator(def, [&](Size size) -> std::optional<double> {
+      SizeValue value = evaluate(bindExtents(op, def, size), binding);
+      return value ? std::optional(double(value.value.num) / double(value.value.den)) : std::nullopt;
+    });
     constexpr int64_t mostPoints = 200000;
     std::vector<std::pair<unsigned, int64_t>> counts, point;
     int64_t points = 1;
     for (unsigned index : evaluator.getIndices(&f).set_bits()) {
-      SizeValue count = isFree(op, def, index) ? evaluateCount(op.extents[index].size, job) : SizeValue{SizeError::Negative, "", {}};
+      SizeValue count = isFree(op, def, index) ? evaluateCount(op.extents[index].size, binding) : SizeValue{SizeError::Negative, "", {}};
       if (!count || count.value.num < 1 || count.value.num > mostPoints / points)
-        return;
+        return std::nullopt;
       counts.emplace_back(index, int64_t(count.value.num));
       points *= int64_t(count.value.num);
     }
-    std::map<bool, std::vector<std::pair<unsigned, int64_t>>> first; // by outcome
     point = counts;
-    for (int64_t number = 0; number < points && first.size() < 2; ++number) {
+    for (int64_t number = 0; number < points; ++number) {
       int64_t rest = number;
       for (size_t i = counts.size(); i-- > 0; rest /= counts[i].second)
         point[i].second = rest % counts[i].second;
       evaluator.setPoint(point);
-      if (PointValue outcome = evaluator.evaluate(&f); outcome.isNumber())
-        first.try_emplace(outcome.number != 0, point);
+      if (PointValue value = evaluator.evaluate(&f); value.isNumber() && (value.number != 0) == outcome)
+        return point;
     }
-    for (auto &[outcome, where] : first) {
-      Size room = sizes.one();
-      Measures measures;
-      for (auto [index, position] : where) {
-        room = min(room, op.extents[index].size - position);
-        measures.emplace_back(def.indices[index].name, op.extents[index].size);
-      }
-      addPositive(room, describe(def, f) + (outcome ? "is true somewhere" : "is false somewhere"), measures);
-    }
+    return std::nullopt;
   }
 
   /// An index whose positions are those of a dim.
@@ -302,7 +404,20 @@ private:
       addPositive(form->constant * sign, (form->constant * sign).str() + " > 0", measure({form->constant}));
   }
 
-  static bool subtract(AffineForm &from, const AffineForm &form) {
+  /// What stands in the place of an operand of `def`, of which the op may be the backward: null if that does not have it.
+  static const Value *getOperand(const Op &op, const OpDef &def, unsigned operand) {
+    if (op.def->vjpOf) {
+      llvm::SmallVector<unsigned, 4> saved, results;
+      listSaved(def, saved, results);
+      auto it = llvm::find(saved, operand);
+      if (it == saved.end())
+        return nullptr;
+      operand = it - saved.begin();
+    }
+    return operand < op.getNumOperands() ? op.getOperand(operand) : nullptr;
+  }
+
+  static void subtract(AffineForm &from, const AffineForm &form) {
     for (auto &[index, coefficient] : form.coefficients) {
       Size &own = from.coefficients[index];
       own = own ? own - coefficient : coefficient * -1;
@@ -310,7 +425,6 @@ private:
         from.coefficients.erase(index);
     }
     from.constant = from.constant - form.constant;
-    return true;
   }
 
   std::optional<AffineForm> makeAffine(const Op &op, const OpDef &def, const Formula *f) const {
@@ -328,12 +442,19 @@ private:
       if (!isFree(op, def, f->index))
         return std::nullopt;
       return AffineForm{{{f->index, sizes.one()}}, sizes.zero()};
+    case Formula::Kind::Element: // an integer that leads into a dim is one of its positions
+      if (const Value *value = getOperand(op, def, f->operand); !value || !limits.lookup(value))
+        return std::nullopt;
+      return AffineForm{{{unsigned(def.indices.size()) + f->operand, sizes.one()}}, sizes.zero()};
     case Formula::Kind::Let:
       return makeAffine(op, def, def.lets[f->operand].second);
     case Formula::Kind::Negate: {
       AffineForm zero{{}, sizes.zero()};
       std::optional<AffineForm> form = makeAffine(op, def, f->children[0]);
-      return form && subtract(zero, *form) ? std::optional(zero) : std::nullopt;
+      if (!form)
+        return std::nullopt;
+      subtract(zero, *form);
+      return zero;
     }
     case Formula::Kind::Add:
     case Formula::Kind::Sub: {
@@ -343,7 +464,8 @@ private:
       AffineForm negated{{}, sizes.zero()};
       if (f->kind == Formula::Kind::Add)
         subtract(negated, *right);
-      return subtract(*left, f->kind == Formula::Kind::Add ? negated : *right) ? left : std::nullopt;
+      subtract(*left, f->kind == Formula::Kind::Add ? negated : *right);
+      return left;
     }
     case Formula::Kind::Mul:
     case Formula::Kind::Div: {
@@ -368,8 +490,9 @@ private:
   SizeContext &sizes;
   const SizeBinding &job;
   std::vector<Relation> relations;
-  std::set<std::tuple<Relation::Kind, const SizeNode *, const SizeNode *>> known;
+  std::set<std::tuple<Relation::Kind, const SizeNode *, const SizeNode *, std::string>> known;
   std::set<const SizeNode *> seen;
+  llvm::DenseMap<const Value *, Size> limits; ///< Of integers: the dim that they lead into.
 };
 } // namespace
 

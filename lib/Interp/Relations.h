@@ -22,6 +22,7 @@
 #define STAGE_LIB_INTERP_RELATIONS_H
 
 #include "stage/IR/Graph.h"
+#include <functional>
 
 namespace stage {
 
@@ -36,6 +37,8 @@ struct Relation {
   /// What a person is told about if it is lost: names and sizes.
   std::vector<std::pair<std::string, Size>> measures;
   bool isOfPieces = false; ///< About what one rank has of a dim.
+  /// Beside `left` > 0, what the sizes of a binding must satisfy; null: nothing.
+  std::function<bool(const SizeBinding &)> test = nullptr;
 
   bool holds(const SizeBinding &binding) const;
   /// "K < X: K 2 of 8, X 2 of 128".

@@ -46,6 +46,9 @@ llvm::SmallVector<Size, 2> Requirement::getSizes() const {
   for (Size of : {size, owed.right, relation ? relation->left : Size(), relation ? relation->right : Size()})
     if (of)
       sizes.push_back(of);
+  if (relation && relation->test)
+    for (auto &[name, measured] : relation->measures)
+      sizes.push_back(measured);
   return sizes;
 }
 

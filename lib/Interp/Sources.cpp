@@ -205,6 +205,9 @@ TensorRef Sources::draw(const Value *value, uint64_t instance) {
     }
     for (double &number : tensor->data)
       number = std::min(limit - 1, double(int64_t((number + 0.8) / 1.8 * limit)));
+    // The last position is among them, too: few numbers of many positions may miss what an op does with those at the end.
+    if (graph.training && op->kind == OpKind::Input && !tensor->data.empty())
+      tensor->data.back() = limit - 1;
   }
   known = std::make_shared<Tensor>(std::move(*tensor));
   return known;

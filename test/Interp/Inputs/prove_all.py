@@ -54,6 +54,23 @@ def list_models(strategy):
     return EXPERTS if strategy in ("megatron_moe", "fsdp_experts", "deepseek") else MODELS
 
 
+def list_jobs():
+    """Of each strategy under each list of arguments, on each model: a name, the text of a program with one job, and options."""
+    for strategy, lists in ARGUMENTS.items():
+        for arguments in lists:
+            step = "infer(B = 48, S = 1024, for T in 1024..1027)" if strategy in INFERENCE else "train(B = 48, S = 1024, microbatch = 1, optimizer = adamw)"
+            for library, model, config in list_models(strategy):
+                # Blocks of keys go round where attention takes them so, which is one op then.
+                fused = ", fused = true" if model == "GPT" and "ring" in strategy + arguments else ""
+                text = (f"import std.configs ({config});\nimport std.{library} ({model});\n"
+                        f"import std.parallel ({strategy});\nimport std.schedules (gpipe, dualpipe);\n"
+                        f"job prove {{\n  model = {model}({config}{fused});\n"
+                        f"  step = {step};\n"
+                        f"  precision = bf16_mixed;\n  strategy = {strategy}({arguments});\n}}\n")
+                # Four stages stay four: with two every stage is at an end, and its only neighbour is the other.
+                yield f"{strategy}({arguments}) of {config}", text, ["-D", "strategy.pp=4"] if "pp = 4" in arguments else []
+
+
 def prove(stagec, path, defines=()):
     run = subprocess.run([stagec, str(path), "--prove", *defines], capture_output=True, text=True)
     if run.returncode or not re.search(r"^proved on mesh", run.stdout, re.MULTILINE):
@@ -67,21 +84,11 @@ def main():
     strategies = set(re.findall(r"^strategy (\w+)", (root / "stdlib/parallel.stg").read_text(), re.MULTILINE))
     if strategies != set(ARGUMENTS):
         sys.exit(f"std.parallel has {sorted(strategies)}, and this test proves {sorted(ARGUMENTS)}")
-    for strategy, lists in ARGUMENTS.items():
-        for arguments in lists:
-            step = "infer(B = 48, S = 1024, for T in 1024..1027)" if strategy in INFERENCE else "train(B = 48, S = 1024, microbatch = 1, optimizer = adamw)"
-            for library, model, config in list_models(strategy):
-                path = folder / "job.stg"
-                # Blocks of keys go round where attention takes them so, which is one op then.
-                fused = ", fused = true" if model == "GPT" and "ring" in strategy + arguments else ""
-                path.write_text(
-                    f"import std.configs ({config});\nimport std.{library} ({model});\n"
-                    f"import std.parallel ({strategy});\nimport std.schedules (gpipe, dualpipe);\n"
-                    f"job prove {{\n  model = {model}({config}{fused});\n"
-                    f"  step = {step};\n"
-                    f"  precision = bf16_mixed;\n  strategy = {strategy}({arguments});\n}}\n")
-                # Four stages stay four: with two every stage is at an end, and its only neighbour is the other.
-                prove(stagec, path, ["-D", "strategy.pp=4"] if "pp = 4" in arguments else [])
+    path = folder / "job.stg"
+    for _, text, defines in list_jobs():
+        path.write_text(text)
+        prove(stagec, path, defines)
 
 
-main()
+if __name__ == "__main__":
+    main()
