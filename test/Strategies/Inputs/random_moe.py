@@ -4,7 +4,7 @@
 
 A program is a few layers of experts of std.moe: how many, how wide and of which kind, how many a token goes to, in groups or not, beside shared
 ones or narrower than the model, with softmax or sigmoid scores, with a capacity, loads, or in two steps. A mesh is pp, dp, cp and tp, the ranks of a stage read
-again as edp, ep and etp, or as edp, nodes and ranks of a node, in sizes of 1 to 6. Counted by hand: tokens go to experts and back by one all_to_all each
+again as edp, ep and etp, or as edp, nodes and ranks of a node, in sizes of 1 to 6. A token goes to fewer experts than there are. Counted by hand: tokens go to experts and back by one all_to_all each
 way, forward and backward, of the slots that there are; in two steps by two, and numbers and weights beside them (DeepSeek-V3, arXiv 2412.19437, section 3.2.2).
 """
 import concurrent.futures
@@ -106,7 +106,7 @@ class Program:
             self.top_groups = rng.randint(1, self.groups)
             self.topk = rng.choice([1, 2, 3, 4, 6])
             copies = min(self.topk, self.outer) if self.groups == 1 else min(self.topk, self.outer, self.top_groups * -(-self.outer // self.groups))
-            if self.experts % self.groups or self.topk % copies or self.topk > copies * self.experts // self.outer:
+            if self.experts % self.groups or self.topk % copies or self.topk > copies * self.experts // self.outer or self.topk >= self.experts:
                 continue
             if self.topk <= self.top_groups * self.experts // self.groups:
                 self.copies = copies
@@ -118,7 +118,7 @@ class Program:
             self.groups = rng.choice([1, 1, 1] + divisors(self.experts))
             self.top_groups = rng.randint(1, self.groups)
             self.topk = rng.choice([1, 2, 2, 3, 4])
-            if self.topk <= self.top_groups * self.experts // self.groups:
+            if self.topk <= self.top_groups * self.experts // self.groups and self.topk < self.experts:
                 break
         self.capacity = rng.choice([None, None, "1.25", "0.5", "2"])
         if rng.random() < 0.4:
