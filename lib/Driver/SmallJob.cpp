@@ -178,6 +178,17 @@ std::optional<SmallJob::Choices> SmallJob::acceptNamed(DriverOptions trial, bool
   return accept(trial, isArranged);
 }
 
+/// Whether the passes, too, accept the program with these options.
+bool SmallJob::passes(DriverOptions trial) const {
+  DiagnosticEngine quiet(input.sources, llvm::nulls());
+  Compilation c(input, sizes, quiet);
+  trial.passes = {};
+  if (!runFrontEnd(c, trial))
+    return false;
+  settleSplit(*c.graph);
+  return runMiddle(c, trial);
+}
+
 /// A place that is not reached any more follows from another choice.
 SmallJob::Choices SmallJob::listLostChoices(const Choices &small) const {
   Choices result;
@@ -206,6 +217,18 @@ static bool mentionsParam(const sema::BoundStrategy &strategy, const ast::Expr *
   return any;
 }
 
+/// Sizes of an axis that is made smaller: those that divide it, so that what it splits evenly still comes out even, odd ones if it is odd. Of a
+/// large prime number other odd ones.
+static std::vector<int64_t> listSmaller(int64_t size, bool isLong) {
+  std::vector<int64_t> result;
+  for (int64_t smaller = size % 2 ? 3 : isLong ? 4 : 2; smaller < size && smaller <= maxProofRanks; smaller += size % 2 ? 2 : 1)
+    if (size % smaller == 0 && (size % 2 || smaller % 2 == 0))
+      result.push_back(smaller);
+  if (result.empty() && size > 7 && size % 2)
+    result = {3, 5, 7};
+  return result;
+}
+
 /// By the first reading of a mesh.
 static int64_t countRanks(const sema::BoundStrategy &strategy, llvm::function_ref<int64_t(const sema::BoundAxis &)> getSize) {
   int64_t ranks = 1;
@@ -228,8 +251,7 @@ bool SmallJob::shrinkMesh(const sema::BoundJob &job) {
       return;
     Axis choice{name, now, {}};
     bool isLong = llvm::is_contained(longAxes, name), isComputed = mentionsParam(job.strategy, param->defaultValue);
-    for (int64_t size = now % 2 == 0 ? (isLong ? 4 : 2) : 3; size < now; size *= 2)
-      choice.sizes.push_back(size);
+    choice.sizes = listSmaller(now, isLong);
     if (choice.sizes.empty())
       return;
     if (isComputed)
@@ -288,6 +310,11 @@ bool SmallJob::shrinkMesh(const sema::BoundJob &job) {
         continue;
       Choices missing = listLostChoices(*taken);
       if (best && missing.size() >= lost.size())
+        continue;
+      bool comesOutEven = true;
+      for (size_t i = 0; i < sizes.size(); ++i)
+        comesOutEven &= !sizes[i] || axes[i].size % sizes[i] == 0;
+      if (!comesOutEven && !passes(options))
         continue;
       best = options;
       lost = std::move(missing);

@@ -4,9 +4,9 @@
 //
 // Algorithm: compile the job at its own sizes, to see its mesh and its step and whether it is refused. Then find
 //
-//   the mesh      every axis is reduced to 2 (an odd one to 3; an even one in which blocks go round to 4: two ranks are each other's
-//                 neighbours on both sides) through the parameter of the strategy that has its name; what a smaller mesh makes the
-//                 program refuse (`require tp >= 4`) is tried with the next larger one
+//   the mesh      every axis is reduced to 2 (an odd one to its smallest divisor; an even one in which blocks go round to 4: two ranks are each
+//                 other's neighbours on both sides) through the parameter of the strategy that has its name; what a smaller mesh makes the
+//                 program refuse (`require tp >= 4`) is tried with the next larger divisor
 //   the batch     two microbatches per stage, or a few more
 //   the lengths   of sequences of inference
 //
@@ -69,6 +69,7 @@ private:
   bool isGiven(llvm::StringRef name) const { return llvm::is_contained(given, name); }
   std::optional<Choices> accept(DriverOptions trial, bool isArranged);
   std::optional<Choices> acceptNamed(DriverOptions trial, bool isArranged);
+  bool passes(DriverOptions trial) const;
   Choices listLostChoices(const Choices &small) const;
   bool shrinkMesh(const sema::BoundJob &job);
   void shrinkBatch();
