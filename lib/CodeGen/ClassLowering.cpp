@@ -412,10 +412,9 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned numbe
   bool readsInput = false;
   for (const Value *operand : op.getOperands())
     readsInput |= producers.find(operand, unit, iteration, data);
-  forEachAddition(graph, op, [&](const Value *buffer) {
-    additions.findLast(buffer, iteration, unit, data);
-    additions.add(buffer, unit);
-  });
+  // An op may add to one buffer twice, of a parameter that it takes twice: it waits for those before it alone.
+  forEachAddition(graph, op, [&](const Value *buffer) { additions.findLast(buffer, iteration, unit, data); });
+  forEachAddition(graph, op, [&](const Value *buffer) { additions.add(buffer, unit); });
   std::string name = makeName(f, iteration, suffix);
   node.name = name;
   std::optional<uint64_t> &last = chains[f.stream];
