@@ -217,13 +217,17 @@ private:
     return names ? facts.name.get(iteration, suffix) : "";
   }
   std::optional<uint64_t> getOtherChainsLoad(const PlacedUnit &unit, unsigned stream) const;
-  /// A declared one is as good as none where streams are merged.
+  /// Where streams are merged a declared one is as good as none; but computation beside the rest, as what adds a scattered
+  /// gradient, waits for what it adds, and would have all that is behind it wait too: it keeps a chain of its own.
   unsigned getStream(const Stream *declared, StreamKind kind) const {
-    return declared && !options.mergesStreams ? firstDeclared + declared->number : unsigned(kind);
+    bool isMerged = options.mergesStreams && kind != StreamKind::Computation;
+    return declared && !isMerged ? firstDeclared + declared->number : unsigned(kind);
   }
   unsigned getStream(const Op &op) const { return getStream(op.stream, getStreamKind(op)); }
   /// What nodes of a stream say of it.
-  static uint64_t getNumber(unsigned stream) { return stream < firstDeclared ? 0 : stream - firstDeclared + 1; }
+  uint64_t getNumber(unsigned stream) const {
+    return options.mergesStreams || stream < firstDeclared ? 0 : stream - firstDeclared + 1;
+  }
   std::optional<uint64_t> getTurnOfReader(const Op &op) const;
   void findEdges(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration);
   using UnitEdges = llvm::SmallVector<std::pair<unsigned, unsigned>, 1>;
