@@ -221,8 +221,8 @@ private:
     return names ? facts.name.get(iteration, suffix) : "";
   }
   std::optional<uint64_t> getOtherChainsLoad(const PlacedUnit &unit, unsigned stream) const;
-  /// Where streams are merged a declared one is as good as none; but computation beside the rest, as what adds a scattered
-  /// gradient, waits for what it adds, and would have all that is behind it wait too: it keeps a chain of its own.
+  /// Where streams are merged a declared one is as good as none. But what computes beside the rest, as the addition of a
+  /// scattered gradient, waits for a collective, for which the next layer need not wait: it keeps a chain of its own.
   unsigned getStream(const Stream *declared, StreamKind kind) const {
     bool isMerged = options.mergesStreams && kind != StreamKind::Computation;
     return declared && !isMerged ? firstDeclared + declared->number : unsigned(kind);
@@ -283,7 +283,7 @@ private:
   llvm::DenseMap<const NodeLayout *, std::vector<uint64_t>> numCollectives;
   Chains chains;
   std::optional<uint64_t> workBeforeLoop; ///< The last computation before the repeat that runs was entered.
-  llvm::SmallVector<uint64_t, 2> arrivals; ///< Recvs of the unit that runs, as long as none of its computations waits for them.
+  llvm::SmallVector<uint64_t, 2> arrivals; ///< Recvs of the unit that runs, until a computation waits for them.
   std::vector<std::optional<uint64_t>> lastCompOfUnit;
   llvm::SmallVector<uint64_t, 8> data, control, after; ///< Dependencies of the current node; those of edges.
 };
