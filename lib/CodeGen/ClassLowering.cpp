@@ -363,6 +363,7 @@ void ClassLowering::lowerUnit(unsigned number, Sink sink) {
 
 void ClassLowering::endUnit(unsigned number) {
   lastCompOfUnit.push_back(chains[computation]);
+  arrivals.clear();
   if (isBackward(units[number].kind) || units[number].kind == PhaseKind::Reduce)
     additions.endUnit(units[number]);
   if (number + 1 < units.size() && units[number + 1].step != units[number].step)
@@ -412,16 +413,17 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned numbe
   bool readsInput = false;
   for (const Value *operand : op.getOperands())
     readsInput |= producers.find(operand, unit, iteration, data);
-  forEachAddition(graph, op, [&](const Value *buffer) {
-    additions.findLast(buffer, iteration, unit, data);
-    additions.add(buffer, unit);
-  });
+  // An op may add to one buffer twice, of a parameter that it takes twice: it waits for those before it alone.
+  forEachAddition(graph, op, [&](const Value *buffer) { additions.findLast(buffer, iteration, unit, data); });
+  forEachAddition(graph, op, [&](const Value *buffer) { additions.add(buffer, unit); });
   std::string name = makeName(f, iteration, suffix);
   node.name = name;
   std::optional<uint64_t> &last = chains[f.stream];
   findEdges(op, unit, number, iteration);
   // What is copied of a cache is what has been computed before.
   bool waitsForWork = (op.kind == OpKind::Fetch || isCacheCopy(op.kind) || isGatherOfState(op)) && after.empty();
+  if (f.stream == computation)
+    after.append(std::exchange(arrivals, {}));
   finishNode(node, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt,
                     waitsForWork                 ? (isAhead(op) ? workBeforeLoop : chains[computation])
                     : op.waitsForUnits && number ? lastCompOfUnit[number - 1]
@@ -474,10 +476,12 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
   if (isSend) {
     iteration = unit.layout->getSentIteration(value);
     bool readsInput = producers.find(value, unit, iteration, data);
-    finishNode(node, {chains[stream], readsInput ? getOtherChainsLoad(unit, stream) : std::nullopt});
+    finishNode(node, {chains[stream], graph.pipeline.sendsEarly ? std::nullopt : chains[computation],
+                      readsInput ? getOtherChainsLoad(unit, stream) : std::nullopt});
     chains[stream] = id;
   } else {
     finishNode(node, {getPosted(number)});
+    arrivals.push_back(id);
   }
   if (tracker) {
     tracker->trackMessage(value, unit, iteration, node);

@@ -14,6 +14,10 @@
 //   * a recv depends on the last COMP of the unit two before its own, so that it is
 //     posted while the unit before runs, or earlier where sends would wait for each other
 //     (postRecvs in stage/Schedule/Schedule.h); no COMP depends on a send;
+//   * the first COMP of a unit depends on its recvs, and a send on the last COMP of its unit,
+//     as frameworks receive, compute and send: what a unit waits for, and when others need no
+//     longer wait for it, is then what its schedule says (Execution in lib/Schedule). Where the
+//     strategy says `send = early` a send depends on what it sends alone;
 //   * inputs are loaded while the unit before runs: what reads one depends on the first
 //     node of that unit, by its chain or by itself;
 //   * what adds to a gradient's buffer depends on what added to it before, and what
@@ -217,13 +221,17 @@ private:
     return names ? facts.name.get(iteration, suffix) : "";
   }
   std::optional<uint64_t> getOtherChainsLoad(const PlacedUnit &unit, unsigned stream) const;
-  /// A declared one is as good as none where streams are merged.
+  /// Where streams are merged a declared one is as good as none. But what computes beside the rest, as the addition of a
+  /// scattered gradient, waits for a collective, for which the next layer need not wait: it keeps a chain of its own.
   unsigned getStream(const Stream *declared, StreamKind kind) const {
-    return declared && !options.mergesStreams ? firstDeclared + declared->number : unsigned(kind);
+    bool isMerged = options.mergesStreams && kind != StreamKind::Computation;
+    return declared && !isMerged ? firstDeclared + declared->number : unsigned(kind);
   }
   unsigned getStream(const Op &op) const { return getStream(op.stream, getStreamKind(op)); }
   /// What nodes of a stream say of it.
-  static uint64_t getNumber(unsigned stream) { return stream < firstDeclared ? 0 : stream - firstDeclared + 1; }
+  uint64_t getNumber(unsigned stream) const {
+    return options.mergesStreams || stream < firstDeclared ? 0 : stream - firstDeclared + 1;
+  }
   std::optional<uint64_t> getTurnOfReader(const Op &op) const;
   void findEdges(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration);
   using UnitEdges = llvm::SmallVector<std::pair<unsigned, unsigned>, 1>;
@@ -275,6 +283,7 @@ private:
   llvm::DenseMap<const NodeLayout *, std::vector<uint64_t>> numCollectives;
   Chains chains;
   std::optional<uint64_t> workBeforeLoop; ///< The last computation before the repeat that runs was entered.
+  llvm::SmallVector<uint64_t, 2> arrivals; ///< Recvs of the unit that runs, until a computation waits for them.
   std::vector<std::optional<uint64_t>> lastCompOfUnit;
   llvm::SmallVector<uint64_t, 8> data, control, after; ///< Dependencies of the current node; those of edges.
 };

@@ -71,7 +71,7 @@ enum class Streams { Own, One };
 cl::opt<Streams> streams("streams", cl::desc("What a rank's nodes run on"), cl::init(Streams::Own),
                          cl::values(clEnumValN(Streams::Own, "own", "the streams that the strategy says (default)"),
                                     clEnumValN(Streams::One, "one", "one for communication and one for computation, for "
-                                                                    "simulators that have no others")),
+                                                                    "simulators that stall with more")),
                          cl::cat(category));
 cl::opt<unsigned> steps("steps", cl::desc("Training steps that traces are of, or that a proof runs (default: 1)"), cl::init(1),
                         cl::value_desc("n"), cl::cat(category));

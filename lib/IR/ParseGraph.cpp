@@ -594,6 +594,10 @@ bool TextParser::parsePipeline() {
           parsed = parseInteger(pipeline.split.emplace_back(), 0);
         while (parsed && consume(","));
       }
+    } else if (consume("send")) {
+      parsed = pipeline.sendsEarly = consume("early");
+      if (!parsed)
+        return fail("'early'");
     } else if (consume("place")) {
       PipelineInfo::Placement &placement = pipeline.placements.emplace_back();
       placement.loc = token.getLoc();
@@ -607,7 +611,7 @@ bool TextParser::parsePipeline() {
         parsed = parseQuoted(pipeline.unitNames.emplace_back(), "the name of a unit");
       while (parsed && consume(","));
     } else {
-      return fail("'chunks', 'copies', 'placement', 'split', 'place', 'schedule', 'units' or 'names'");
+      return fail("'chunks', 'copies', 'placement', 'split', 'send', 'place', 'schedule', 'units' or 'names'");
     }
     if (!parsed || !expect(";"))
       return false;

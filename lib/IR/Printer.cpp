@@ -296,6 +296,8 @@ private:
     }
     if (pipeline.balance != Balance::None)
       os << "    split balanced " << getName(pipeline.balance) << ";\n";
+    if (pipeline.sendsEarly)
+      os << "    send early;\n";
     for (const PipelineInfo::Placement &placement : pipeline.placements) {
       os << "    place ";
       printName(os, placement.name);

@@ -1,6 +1,7 @@
 //===- BindStrategy.cpp - a strategy with its arguments -------------------===//
 #include "BindStrategy.h"
 #include "Extends.h"
+#include "JobWords.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Diagnostics.h"
 #include "llvm/ADT/StringMap.h"
@@ -452,6 +453,20 @@ static bool bindSplit(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPi
   return true;
 }
 
+/// `send = early`, `send = at_end`
+static bool bindSend(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPipeline &pipeline) {
+  std::optional<CTValue> value = evaluator.evaluate(entry.value, *pipeline.env);
+  if (!value)
+    return false;
+  StringRef word = value->getKind() == CTValue::Kind::Word ? value->getText() : "";
+  pipeline.sendsEarly = word == earlyWord;
+  if (pipeline.sendsEarly || word == atEndWord)
+    return true;
+  evaluator.getDiags().report(entry.value->loc(), diag::WrongKind).range(entry.value->range)
+      << "'at_end' or 'early'" << evaluator.format(*value);
+  return false;
+}
+
 /// `place embed = first;`, `place gf, head = last;`, or with the name of a number.
 static bool bindPlace(Evaluator &evaluator, const ast::PlaceStmt &place, int64_t stages, BoundPipeline &pipeline) {
   int64_t last = stages * pipeline.schedule.chunks / pipeline.schedule.copies - 1;
@@ -492,7 +507,7 @@ bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, in
       continue; // `place`: once the virtual stages are known
     if (entry->name.name == "schedule")
       scheduleEntry = entry;
-    else if (!bindSplit(evaluator, *entry, pipeline))
+    else if (!(entry->name.name == sendWord ? bindSend : bindSplit)(evaluator, *entry, pipeline))
       return false;
   }
   if (!scheduleEntry) {

@@ -79,7 +79,7 @@ void StrategyChecker::checkBody(ArrayRef<ast::Stmt *> body) {
 }
 
 void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
-  static const Candidate pipelineEntries[] = {{"schedule", {}}, {"split", {}}};
+  static const Candidate pipelineEntries[] = {{"schedule", {}}, {"send", {}}, {"split", {}}};
   static const Candidate partitionEntries[] = {{"again", {}}, {"keep", {}}, {"prefetch", {}}};
   static const Candidate recomputeEntries[] = {{"whole", {}}, {"first", {}}, {"group", {}}};
   static const Candidate offloadEntries[] = {{"first", {}}};

@@ -20,6 +20,8 @@ constexpr llvm::StringRef chunkWord = "chunk", tokensWord = "tokens", logitsWord
                           allWord = "all";
 /// The job that fills the caches on ranks of its own, and when it sends them.
 constexpr llvm::StringRef prefilledWord = "prefilled", sendWord = "send", byLayerWord = "by_layer", atEndWord = "at_end";
+/// When messages between stages leave: `send = at_end`, or early.
+constexpr llvm::StringRef earlyWord = "early";
 /// And the model that proposes what a decode step verifies, and the share of it that is accepted.
 constexpr llvm::StringRef draftWord = "draft", acceptWord = "accept";
 /// The module that makes a token of what the model puts out.

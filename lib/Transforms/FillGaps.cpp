@@ -24,7 +24,7 @@
 //      operand is made here. Its weight is what the collective moves. One more is the end
 //      of the run, beside collectives behind the last one that an awaited op needs (those
 //      before it have ended with it), the one with which the next iteration begins, and
-//      what leaves for another stage.
+//      what leaves for another stage, if it leaves early.
 //   3. A deferred op may go into the gaps at which nothing that it needs is on its way.
 //      The FLOPs of all are spread over the gaps by weight, as evenly as they become
 //      ready in time, in the order of the program. One for which no gap is left stays
@@ -81,7 +81,8 @@ OpWeights::Amount OpWeights::getTraffic(const Op &collective) const {
 
 OpWeights::Amount OpWeights::getSent(const Op &yield) const {
   const PipelineInfo &pipeline = graph.pipeline;
-  if (!pipelinedLoops.contains(yield.getBlock()->getParent()->loop) || !pipeline.axis || graph.mesh[*pipeline.axis].size < 2)
+  if (!pipeline.sendsEarly || !pipelinedLoops.contains(yield.getBlock()->getParent()->loop) || !pipeline.axis ||
+      graph.mesh[*pipeline.axis].size < 2)
     return 0;
   Amount bytes = 0, stages = countVirtualStages(graph);
   for (const Value *value : yield.getOperands())

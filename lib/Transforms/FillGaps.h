@@ -24,8 +24,8 @@ public:
   Amount getWork(const Op &op) const;
   /// Bytes that pass a rank in a collective of a large group.
   Amount getTraffic(const Op &collective) const;
-  /// Bytes that a virtual stage sends on after its iterations of a pipelined repeat, per iteration; 0 for the yield
-  /// of another repeat.
+  /// Bytes that a virtual stage sends on after its iterations of a pipelined repeat, per iteration; 0 for the yield of
+  /// another repeat, and where messages do not leave early: they wait for all of the unit, whatever its order.
   Amount getSent(const Op &yield) const;
 
 private:

@@ -384,6 +384,8 @@ struct PipelineInfo {
     SMLoc loc;
   };
   std::vector<Placement> placements;
+  /// A message leaves as soon as its value is made, ahead of what else its unit computes; else at the end of the unit.
+  bool sendsEarly = false;
   /// Per stage the units in order; made from the schedule program.
   std::vector<std::vector<Unit>> units;
   Environments environments; ///< Of the units.

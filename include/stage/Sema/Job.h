@@ -73,6 +73,7 @@ struct BoundPipeline {
   /// `split = [3, 4, 4]`: iterations per virtual stage; empty: evenly, or as `balance` says.
   std::vector<int64_t> split;
   Balance balance = Balance::None; ///< `split = balanced(flops)`.
+  bool sendsEarly = false;         ///< `send = early`
   /// `place head = last;`: names, and their virtual stage.
   std::vector<std::pair<ast::Ident, int64_t>> placements;
   SMRange splitRange;

@@ -3,7 +3,8 @@
     list_peak.py stage-trace folder report.json [rank stage]
 
 A tensor takes memory from the node that writes it, or from the beginning, to the last that reads it. What is received
-takes memory from where its recv is posted: behind the node that this depends on. What is loaded from the host does from
+takes memory from where its recv is posted: behind the node that this depends on, the last computation of a unit, and behind the
+messages with which that unit ends. What is loaded from the host does from
 where the load may begin, if copies take no time: behind all that it depends on but copies, and that these depend on.
 """
 import json
@@ -19,7 +20,11 @@ lines = [line for line in run([stage_trace, "dump", "--rank", rank, folder]).spl
 for at, line in enumerate(lines):
     inputs, outputs = (json.loads(text) for text in re.search(r"inputs=(\[.*\]) outputs=(\[.*\])$", line).groups())
     awaited = re.findall(r"\d+", " ".join(re.findall(r" ctrl=\[([\d, ]+)\]", line)))
-    begin = at if " COMM_RECV " not in line else max((int(node) + 1 for node in awaited), default=0)
+    begin = at
+    if " COMM_RECV " in line:
+        begin = max((int(node) + 1 for node in awaited), default=0)
+        while ' COMM_SEND "send ' in lines[begin]:
+            begin += 1
     if " MEM_LOAD " in line or " MEM_STORE " in line:
         awaited += re.findall(r"\d+", " ".join(re.findall(r" data=\[([\d, ]+)\]", line)))
         begin = starts[at] = max((starts.get(int(node), int(node) + 1) for node in awaited), default=0)
