@@ -105,7 +105,7 @@ bool TextParser::parseDim() {
           return false;
         parts.push_back(graph.findDim(partName));
         if (!parts.back())
-          diags.report(part.getLoc(), diag::IRUnknownName) << partName << name;
+          diags.report(part.getLoc(), diag::IRUnknownDim) << partName;
         return parts.back() != nullptr;
       }))
     return false;
@@ -479,7 +479,7 @@ bool TextParser::parseSlowRanks() {
           return false;
         std::optional<AxisId> axis = graph.mesh.find(name);
         if (!axis)
-          diags.report(at.getLoc(), diag::IRUnknownName) << name << "slow";
+          diags.report(at.getLoc(), diag::IRUnknownAxis) << name;
         else if (coordinate >= graph.mesh[*axis].size || (seen >> *axis & 1))
           diags.report(at.getLoc(), diag::IRBadSlowRanks) << name << graph.mesh[*axis].size;
         else
