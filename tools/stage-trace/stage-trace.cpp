@@ -2,7 +2,7 @@
 //
 // Options and exit codes; the work is done in lib/Trace. Exit code 0: done, and good;
 // 1: verify found faults or diff a difference; 2: the traces could not be read,
-// written or run.
+// written or run, or the command line is wrong.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Support/CommandLine.h"
