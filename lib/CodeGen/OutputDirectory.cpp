@@ -31,9 +31,9 @@ namespace path = llvm::sys::path;
 
 namespace {
 /// All that end a process unless it handles them, but SIGKILL; batch systems send SIGUSR1, SIGUSR2 and SIGXCPU.
-constexpr int handledSignals[] = {SIGINT,  SIGTERM, SIGHUP,    SIGQUIT, SIGPIPE, SIGABRT, SIGSEGV, SIGBUS, SIGILL,   SIGFPE,
-                                  SIGTRAP, SIGSYS,  SIGALRM,   SIGPROF, SIGPOLL, SIGPWR,  SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM,
-                                  SIGSTKFLT};
+constexpr int handledSignals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGPIPE, SIGABRT,   SIGSEGV,
+                                  SIGBUS,  SIGILL,  SIGFPE,  SIGTRAP, SIGSYS,  SIGALRM,   SIGPROF,
+                                  SIGPOLL, SIGPWR,  SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGSTKFLT};
 struct sigaction previousActions[std::size(handledSignals)];
 struct sigaction previousFileSizeAction;
 /// Path of the folder to remove; empty when there is none.

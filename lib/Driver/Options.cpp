@@ -37,8 +37,7 @@ cl::opt<EmitKind> emit("emit", cl::desc("Print what the program is at some phase
 cl::opt<std::string> scheduleTimes("schedule-times",
                                    cl::desc("Of --emit=schedule: how long units take, by 'flops', or as numbers for "
                                             "letters, as in F=1,B=2,I=1,W=1,R=1,S=0 (default)"),
-                                   cl::init("F=1,B=2,I=1,W=1,R=1,S=0"),
-                                   cl::value_desc("times"), cl::cat(category));
+                                   cl::init("F=1,B=2,I=1,W=1,R=1,S=0"), cl::value_desc("times"), cl::cat(category));
 cl::opt<std::string> job("job", cl::desc("Compile this job of the file; --report compares several: a,b"),
                          cl::value_desc("name"), cl::cat(category));
 cl::opt<bool> allJobs("all-jobs", cl::desc("Compare all jobs of the file (needs --report)"), cl::cat(category));
@@ -96,7 +95,8 @@ cl::OptionCategory importCategory("stagec import options");
 cl::opt<std::string> importInput(cl::Positional, cl::Required, cl::desc("<config.json>"), cl::cat(importCategory), cl::sub(importCommand));
 cl::opt<std::string> importOutput("o", cl::desc("Write the program into <job.stg> (default: standard output)"), cl::value_desc("job.stg"),
                                   cl::init("-"), cl::cat(importCategory), cl::sub(importCommand));
-cl::opt<bool> importForce("force", cl::desc("Replace <job.stg> if it exists"), cl::cat(importCategory), cl::sub(importCommand));
+cl::opt<bool> importForce("force", cl::desc("Replace <job.stg> if it exists"), cl::cat(importCategory),
+                          cl::sub(importCommand));
 cl::list<std::string> importIgnored("ignore", cl::desc("Go on without <field>, which is not understood or says what the library's model has not"),
                                     cl::value_desc("field"), cl::cat(importCategory), cl::sub(importCommand));
 cl::opt<std::string> importStdlib("stdlib", cl::desc("The folder of the standard library (default: the compiler's own)"),
@@ -228,7 +228,8 @@ static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngi
   if (checkKeepsInput(importOutput, importInput, diags))
     checkReplaceable(importOutput, existing, diags);
   if (importForce && importOutput == "-")
-    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--force" << "no file is written (-o)";
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--force"
+                                                   << "no file is written (-o)";
   options.import = {importInput, importOutput, existing, importIgnored,
                     importStdlib.getNumOccurrences() ? std::string(importStdlib) : getStdlibFolder(argv0)};
 }
@@ -266,14 +267,14 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   cl::HideUnrelatedOptions(importCategory, importCommand);
   prepareServeOptions();
   if (!parseOptions(argc, argv, "stagec",
-                                   "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
-                                   "  stagec job.stg                   check the program\n"
-                                   "  stagec job.stg --report          what a step costs\n"
-                                   "  stagec job.stg --prove           does the strategy compute the same as one device?\n"
-                                   "  stagec job.stg -o traces         one trace per rank\n"
-                                   "  stagec job.stg --requests=f.jsonl --report    what a server computes of a model\n"
-                                   "  stagec import config.json        the program of a published configuration\n"
-                                   "  stagec serve requests.jsonl      what a server computes when, request by request\n"))
+                    "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
+                    "  stagec job.stg                   check the program\n"
+                    "  stagec job.stg --report          what a step costs\n"
+                    "  stagec job.stg --prove           does the strategy compute the same as one device?\n"
+                    "  stagec job.stg -o traces         one trace per rank\n"
+                    "  stagec job.stg --requests=f.jsonl --report    what a server computes of a model\n"
+                    "  stagec import config.json        the program of a published configuration\n"
+                    "  stagec serve requests.jsonl      what a server computes when, request by request\n"))
     return std::nullopt;
   DriverOptions options;
   unsigned errors = diags.getNumErrors();

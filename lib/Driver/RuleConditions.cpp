@@ -1,17 +1,17 @@
 //===- RuleConditions.cpp - which parameter a rule depends on -------------===//
 //
-// Problem: a rule of the library asks for sizes that a job does not have, and its user does not know that it can be turned
-// off:
+// Problem: a rule of the library asks for sizes that a job does not have, and its user does not know that it can be
+// turned off:
 //
 //   strategy megatron(tp = 1, sequence_parallel = true, ...) {
 //     if sequence_parallel && tp > 1 {
 //       at layers[*].{x, h, y}: shard S over (cp, tp);      'S' = 100 is not divisible by 'tp' = 8
 //     }
 //
-// Algorithm: for each size that does not divide, the rules that split a dim of this name over these axes are looked up, and the
-// `if`s around them in their strategy. A parameter that is true or false, and that one of them takes alone or beside
-// other conditions (`&&`), decides: with its other value the rule is not there. Nothing is said where a rule asks for the
-// same under no such parameter.
+// Algorithm: for each size that does not divide, the rules that split a dim of this name over these axes are looked up,
+// and the `if`s around them in their strategy. A parameter that is true or false, and that one of them takes alone or
+// beside other conditions (`&&`), decides: with its other value the rule is not there. Nothing is said where a rule
+// asks for the same under no such parameter.
 //
 // Limits: rules that name positions of a shape instead of dims are not looked at.
 //
@@ -34,7 +34,8 @@ struct Enclosing {
 } // namespace
 
 /// The `if`s around a statement of a body, outermost first. False if it is not there.
-static bool findEnclosing(llvm::ArrayRef<ast::Stmt *> body, const ast::Stmt *wanted, std::vector<Enclosing> &enclosing) {
+static bool findEnclosing(llvm::ArrayRef<ast::Stmt *> body, const ast::Stmt *wanted,
+                          std::vector<Enclosing> &enclosing) {
   for (const ast::Stmt *stmt : body) {
     if (stmt == wanted)
       return true;
@@ -103,7 +104,8 @@ void stage::noteRuleConditions(Compilation &c) {
         listDeciders(around.stmt->condition, around.isThen, names);
       size_t before = deciders.size();
       for (const ast::NameExpr *name : names) {
-        bool isParameter = llvm::any_of(rule.strategy->params, [&](const ast::Param &param) { return param.name.name == name->name; });
+        bool isParameter =
+            llvm::any_of(rule.strategy->params, [&](const ast::Param &param) { return param.name.name == name->name; });
         const sema::CTValue *value = isParameter ? rule.env->find(name->name) : nullptr;
         if (value && value->isBool())
           deciders.emplace_back(&rule, name);

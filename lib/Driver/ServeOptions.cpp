@@ -21,8 +21,8 @@ std::vector<const Text *> allTexts;
 struct Text : cl::opt<std::string> {
   /// `standard` is what it is anyway, if a text says that.
   Text(const char *name, const char *desc, const char *value, const char *standard = nullptr)
-      : cl::opt<std::string>(StringRef(name), cl::desc(desc), cl::value_desc(value), cl::cat(category), cl::sub(command),
-                             cl::sub(*cl::TopLevelSubCommand)) {
+      : cl::opt<std::string>(StringRef(name), cl::desc(desc), cl::value_desc(value), cl::cat(category),
+                             cl::sub(command), cl::sub(*cl::TopLevelSubCommand)) {
     if (standard)
       setInitialValue(standard);
     allTexts.push_back(this);
@@ -241,7 +241,8 @@ static void readServing(ServeCommand &result, bool hasModel, bool limitsCache, D
     refuse(sendTokenTime, "no caches are sent (--prefill-replicas)");
   }
   // A time that is not understood was reported.
-  result.takesTime = iterationTime.isGiven() || tokenTime.isGiven() || cachedTime.isGiven() || costs.isGiven() || result.usesModel;
+  result.takesTime =
+      iterationTime.isGiven() || tokenTime.isGiven() || cachedTime.isGiven() || costs.isGiven() || result.usesModel;
 }
 
 ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
@@ -266,7 +267,8 @@ std::optional<ServeCommand> stage::readRequests(bool limitsCache, DiagnosticEngi
     refuse(deal);
     refuse(lockStep);
     if (!ignored.empty())
-      diags.report(SMLoc(), diag::FlagWithoutEffect) << "--ignore" << "there are no requests (--requests)";
+      diags.report(SMLoc(), diag::FlagWithoutEffect) << "--ignore"
+                                                     << "there are no requests (--requests)";
     return std::nullopt;
   }
   ServeCommand result;

@@ -4,13 +4,13 @@
 // itself. Time goes from event to event, the next arrival of a request or of a cache or the
 // end of an iteration, and at one time ends come first, then arrivals, then beginnings.
 //
-// Stages work on the iterations of a group in the order in which these began, so that they end in it, too: one that begins
-// knows when it will be through all stages.
+// Stages work on the iterations of a group in the order in which these began, so that they end in it, too: one that
+// begins knows when it will be through all stages.
 //
 // An event costs the logarithm of the number of groups, however many there are: `events` holds the next event of each
 // group that has one, and only groups of which something has changed can begin: an iteration has ended, a request has
-// come, or the first stage is free. Those are `touched`; they begin in their order, as all groups did if all were asked.
-// Which replica has the fewest requests is kept in the same way.
+// come, or the first stage is free. Those are `touched`; they begin in their order, as all groups did if all were
+// asked. Which replica has the fewest requests is kept in the same way.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Serving/Simulation.h"
@@ -288,10 +288,11 @@ private:
   ServingObserver &observer;
   DiagnosticEngine &diags;
   std::vector<Scheduler> replicas;
-  std::vector<Pool> pools; ///< Of those that prefill, and of those that decode, or serve requests whole if the former is empty.
+  std::vector<Pool>
+      pools; ///< Of those that prefill, and of those that decode, or serve requests whole if the former is empty.
   std::vector<Group> groups;
-  std::vector<unsigned> groupOf;                   ///< By the numbers of replicas.
-  std::set<std::pair<int64_t, unsigned>> events;   ///< Of groups: their next, and their numbers.
+  std::vector<unsigned> groupOf;                 ///< By the numbers of replicas.
+  std::set<std::pair<int64_t, unsigned>> events; ///< Of groups: their next, and their numbers.
   std::optional<Request> next; ///< To arrive.
   /// On the way, by the time at which their caches arrive, and by index.
   std::map<std::pair<int64_t, int64_t>, FinishedRequest> sent;

@@ -125,8 +125,8 @@ bool stage::writeFile(StringRef path, StringRef text, Existing existing, Diagnos
 /// A link to what standard output writes to, as /dev/stdout and /dev/fd/1 are.
 static bool isStandardOutput(StringRef path) {
   struct stat named = {}, written = {};
-  return fs::is_symlink_file(path) && ::stat(path.str().c_str(), &named) == 0 && ::fstat(STDOUT_FILENO, &written) == 0 &&
-         named.st_dev == written.st_dev && named.st_ino == written.st_ino;
+  return fs::is_symlink_file(path) && ::stat(path.str().c_str(), &named) == 0 &&
+         ::fstat(STDOUT_FILENO, &written) == 0 && named.st_dev == written.st_dev && named.st_ino == written.st_ino;
 }
 
 /// Pipes and devices keep no text, so that nothing of them is lost.
@@ -146,10 +146,12 @@ bool stage::checkReplaceable(StringRef path, Existing existing, DiagnosticEngine
     return true;
   if (ofLink.type() == fs::file_type::symlink_file) {
     llvm::SmallString<256> target;
-    if (ssize_t length = (target.resize(PATH_MAX), ::readlink(path.str().c_str(), target.data(), target.size())); length >= 0)
+    if (ssize_t length = (target.resize(PATH_MAX), ::readlink(path.str().c_str(), target.data(), target.size()));
+        length >= 0)
       target.truncate(size_t(length));
     diags.report(SMLoc(), diag::CannotWriteFile)
-        << path << ("it is a symbolic link to '" + target + "', through which nothing is written; name the file itself").str();
+        << path
+        << ("it is a symbolic link to '" + target + "', through which nothing is written; name the file itself").str();
     return false;
   }
   if (fs::is_directory(status)) {

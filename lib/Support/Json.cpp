@@ -70,12 +70,14 @@ private:
 /// Whether the first line names columns, or has their values: `arrived_at,num_prefill_tokens`, `0.0,374`.
 static bool isTable(StringRef text) {
   StringRef line = text.split('\n').first;
-  return line.contains(',') && line.find_first_of("{}[]") == StringRef::npos && !line.contains("\":") && !line.contains(": ") && llvm::isPrint(text.front());
+  return line.contains(',') && line.find_first_of("{}[]") == StringRef::npos && !line.contains("\":") &&
+         !line.contains(": ") && llvm::isPrint(text.front());
 }
 
 std::string stage::nameOtherFormat(StringRef text) {
   constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> beginnings[] = {
-      {"\xEF\xBB\xBF", "it begins with a byte order mark (UTF-8), which JSON does not have; remove it, as 'tail -c +4 FILE' does"},
+      {"\xEF\xBB\xBF",
+       "it begins with a byte order mark (UTF-8), which JSON does not have; remove it, as 'tail -c +4 FILE' does"},
       {"\xFF\xFE", "it is written in UTF-16; write it in UTF-8, as 'iconv -f UTF-16 -t UTF-8 FILE' does"},
       {"\xFE\xFF", "it is written in UTF-16; write it in UTF-8, as 'iconv -f UTF-16 -t UTF-8 FILE' does"},
       {"\x1F\x8B", "it is compressed (gzip); uncompress it, as 'gunzip -c FILE' does"},

@@ -419,7 +419,8 @@ bool stage::assembleTraces(unsigned bufferId, const AssembleOptions &options, Di
   if (!reader.read())
     return false;
   if (reader.files.empty()) {
-    diags.report(SMLoc::getFromPointer(diags.getSources().getMemoryBuffer(bufferId)->getBufferEnd()), diag::TextWithoutRank);
+    diags.report(SMLoc::getFromPointer(diags.getSources().getMemoryBuffer(bufferId)->getBufferEnd()),
+                 diag::TextWithoutRank);
     return false;
   }
   auto output = OutputDirectory::create(options.output, {options.force}, diags);

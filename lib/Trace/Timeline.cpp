@@ -147,13 +147,16 @@ static void printSummary(const Timeline &timeline, int64_t step, bool isRate, ll
   table.print(out);
 }
 
-static Existing getExisting(const TimelineOptions &options) { return options.force ? Existing::Replace : Existing::Keep; }
+static Existing getExisting(const TimelineOptions &options) {
+  return options.force ? Existing::Replace : Existing::Keep;
+}
 
 /// Whether the file of events may be written, and is none of those that are read. False after a report.
 static bool checkOutput(const TraceFolder &folder, const TimelineOptions &options, DiagnosticEngine &diags) {
   if (options.output.empty())
     return true;
-  return llvm::all_of(folder.files, [&](const auto &file) { return checkKeepsInput(options.output, file.second, diags); }) &&
+  return llvm::all_of(folder.files,
+                      [&](const auto &file) { return checkKeepsInput(options.output, file.second, diags); }) &&
          checkReplaceable(options.output, getExisting(options), diags);
 }
 
@@ -211,8 +214,8 @@ bool stage::printTimeline(llvm::StringRef path, const TimelineOptions &options, 
     llvm::sort(rank.waits);
   if (!options.output.empty() &&
       !writeFile(
-          options.output, [&](llvm::raw_ostream &file) { return printEvents(timeline, file, diags); }, getExisting(options),
-          diags))
+          options.output, [&](llvm::raw_ostream &file) { return printEvents(timeline, file, diags); },
+          getExisting(options), diags))
     return false;
   printSummary(timeline, recorder.last, options.rates.has_value(), out);
   if (!folder->absent.empty())

@@ -123,8 +123,8 @@ private:
     return op;
   }
 
-  /// Whether an op stands before another one of its block. What a ring has made has the number of the place where it stands; ops that
-  /// have the same one are told apart when somebody asks.
+  /// Whether an op stands before another one of its block. What a ring has made has the number of the place where it
+  /// stands; ops that have the same one are told apart when somebody asks.
   bool isBefore(const Op &a, const Op &b) {
     if (&a != &b && numbers.lookup(&a) == numbers.lookup(&b)) {
       unsigned next = 0;

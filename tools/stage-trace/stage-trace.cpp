@@ -75,7 +75,7 @@ cl::opt<std::string> memoryRate("memory", cl::desc("Bytes per second that a devi
 cl::opt<std::string> linkRate("link", cl::desc("Bytes per second that a device sends"), cl::value_desc("rate"),
                               cl::sub(timelineCommand));
 cl::opt<std::string> latency("latency", cl::desc("Microseconds that each message takes beside its bytes (default 0)"),
-                             cl::init("0"),                             cl::value_desc("us"), cl::sub(timelineCommand));
+                             cl::init("0"), cl::value_desc("us"), cl::sub(timelineCommand));
 cl::opt<std::string> copyRate("copy", cl::desc("Bytes per second between a device and its host"),
                               cl::value_desc("rate"), cl::sub(timelineCommand));
 cl::opt<std::string> hostFlopRate("host-flops", cl::desc("FLOPs per second of a host"), cl::value_desc("rate"),
@@ -147,7 +147,8 @@ static std::optional<TimelineOptions> readTimelineOptions(DiagnosticEngine &diag
   if (timelineOutput.getNumOccurrences() && timelineOutput.empty())
     diags.report(SMLoc(), diag::EmptyOption) << "-o";
   if (timelineForce && (timelineOutput.empty() || timelineOutput == "-"))
-    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--force" << "no file is written (-o)";
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--force"
+                                                   << "no file is written (-o)";
   if (timelineRanks.getNumOccurrences() && !parseRanges(timelineRanks, options.ranks))
     diags.report(SMLoc(), diag::BadRanks) << timelineRanks;
   const cl::Option *givenUnit = nullptr, *givenRate = nullptr;

@@ -6,12 +6,12 @@
 
 namespace stage {
 
-/// Reads the options of a tool, which are global (llvm::cl). `--version` prints the tool's name and the project's version.
-/// False after a message, in which control characters of arguments are escaped.
+/// Reads the options of a tool, which are global (llvm::cl). `--version` prints the tool's name and the project's
+/// version. False after a message, in which control characters of arguments are escaped.
 bool parseOptions(int argc, char **argv, llvm::StringRef tool, llvm::StringRef overview);
 
-/// Whether an option was given, with another value than it has anyway. An option that repeats its default changes nothing,
-/// and is refused nowhere: scripts may say all that they rely on.
+/// Whether an option was given, with another value than it has anyway. An option that repeats its default changes
+/// nothing, and is refused nowhere: scripts may say all that they rely on.
 template <typename T> bool isChanged(const llvm::cl::opt<T> &option) {
   const auto &standard = option.getDefault();
   const T &value = option.getValue();

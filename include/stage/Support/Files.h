@@ -10,8 +10,8 @@ namespace stage {
 /// Texts longer than this are refused: a device or a pipe may have no end.
 inline constexpr uint64_t maxTextBytes = uint64_t(64) << 20;
 
-/// A descriptor of a file; negative with a reason in `error`. A named pipe is refused if it has no writer within a second,
-/// where open(2) would wait for one for ever; a writer that is there is waited for, when its pipe is read.
+/// A descriptor of a file; negative with a reason in `error`. A named pipe is refused if it has no writer within a
+/// second, where open(2) would wait for one for ever; a writer that is there is waited for, when its pipe is read.
 int openToRead(llvm::StringRef path, std::string &error);
 
 /// Reads a file, or standard input for `-`, with read(2): a file that is cut while it is read is short, where one that
@@ -22,7 +22,8 @@ std::unique_ptr<llvm::MemoryBuffer> readFile(llvm::StringRef path, std::string &
 std::unique_ptr<llvm::MemoryBuffer> readFile(llvm::StringRef path, DiagnosticEngine &diags,
                                              uint64_t maxBytes = maxTextBytes);
 
-/// What becomes of a file that has the name of an output: it is somebody's, unless its owner says otherwise (`--force`).
+/// What becomes of a file that has the name of an output: it is somebody's, unless its owner says otherwise
+/// (`--force`).
 enum class Existing { Keep, Replace };
 
 /// Whether `path` may be written: it is absent, or a regular file that may be replaced. A link is never followed, but

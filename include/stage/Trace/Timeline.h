@@ -53,7 +53,8 @@ struct TimelineOptions {
   bool mergesStreams = false;
 };
 
-/// Reads a rate or a time, `989e12`, `3.35T` or `450G`, as so many of which `unit` make one: a whole number, at least `least`.
+/// Reads a rate or a time, `989e12`, `3.35T` or `450G`, as so many of which `unit` make one: a whole number, at least
+/// `least`.
 std::optional<uint64_t> parseQuantity(llvm::StringRef text, uint64_t unit = 1, uint64_t least = 1);
 
 /// Prints the summary, and writes the file if one is asked for. False after a report; no file is written then.
