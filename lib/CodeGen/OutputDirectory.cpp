@@ -30,7 +30,10 @@ namespace path = llvm::sys::path;
 // std::string will do. One folder at a time is enough for a compiler.
 
 namespace {
-constexpr int handledSignals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGABRT, SIGSEGV, SIGBUS};
+/// All that end a process unless it handles them, but SIGKILL; batch systems send SIGUSR1, SIGUSR2 and SIGXCPU.
+constexpr int handledSignals[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT, SIGPIPE, SIGABRT,   SIGSEGV,
+                                  SIGBUS,  SIGILL,  SIGFPE,  SIGTRAP, SIGSYS,  SIGALRM,   SIGPROF,
+                                  SIGPOLL, SIGPWR,  SIGUSR1, SIGUSR2, SIGXCPU, SIGVTALRM, SIGSTKFLT};
 struct sigaction previousActions[std::size(handledSignals)];
 struct sigaction previousFileSizeAction;
 /// Path of the folder to remove; empty when there is none.
@@ -113,8 +116,10 @@ static void startHandlingSignals() {
   sigfillset(&action.sa_mask);
   for (size_t i = 0; i < std::size(handledSignals); ++i) {
     sigaction(handledSignals[i], nullptr, &previousActions[i]);
-    // nohup and background shells ignore signals on purpose.
-    if (previousActions[i].sa_handler != SIG_IGN)
+    // nohup and background shells ignore signals on purpose; LLVM prints its state on SIGUSR1 and goes on.
+    bool endsProcess = previousActions[i].sa_handler != SIG_IGN &&
+                       (handledSignals[i] != SIGUSR1 || previousActions[i].sa_handler == SIG_DFL);
+    if (endsProcess)
       sigaction(handledSignals[i], &action, nullptr);
   }
   // A limit on the size of files shall be an error of write(2) like any other.

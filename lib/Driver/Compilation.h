@@ -59,6 +59,8 @@ bool loadFiles(SourceFiles &input, const DriverOptions &options);
 /// Reads the program, binds the job, and makes the graph (or prints what `--emit` asks for of these phases). False
 /// after errors.
 bool runFrontEnd(Compilation &c, const DriverOptions &options);
+/// Where a size does not divide as a rule asks: says which parameter of the strategy leaves the rule out.
+void noteRuleConditions(Compilation &c);
 /// All passes, then the program. False after errors.
 bool runMiddle(Compilation &c, const DriverOptions &options);
 /// What the compiled program costs, without its traces. Nothing after errors.

@@ -132,8 +132,10 @@ bool stage::runMiddle(Compilation &c, const DriverOptions &options) {
   for (const PassInfo &pass : getAllPasses())
     if (pass.run != differentiate || !hasBackward)
       manager.addPass(pass);
-  if (!manager.run(*c.graph) || c.diags.hasErrors())
+  if (!manager.run(*c.graph) || c.diags.hasErrors()) {
+    noteRuleConditions(c);
     return false;
+  }
   // No op is made beyond this point.
   c.program = buildProgram(*c.graph, c.diags);
   return c.program != nullptr;

@@ -127,7 +127,7 @@ bool stage::runImport(const ImportCommand &command, Compilation &c) {
                      program->modelType + "): " + total + "." + (program->isPart ? " This is its text part alone." : "") + "\n";
   for (const std::string &note : program->notes)
     head += "//! " + note + ".\n";
-  if (!writeFile(command.output, head + program->text, c.diags))
+  if (!writeFile(command.output, head + program->text, command.existing, c.diags))
     return false;
   if (command.output != "-")
     llvm::outs() << command.output << ": " << program->model << ", " << total << "\n";

@@ -1,12 +1,11 @@
 //===- Options.cpp - the command line of stagec ---------------------------===//
 #include "Options.h"
 #include "stage/Driver/Diagnostics.h"
-#include "stage/Support/Config.h"
+#include "stage/Support/CommandLine.h"
 #include "stage/Support/Decimal.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Installation.h"
 #include "stage/Support/Ranges.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace stage;
@@ -38,7 +37,7 @@ cl::opt<EmitKind> emit("emit", cl::desc("Print what the program is at some phase
 cl::opt<std::string> scheduleTimes("schedule-times",
                                    cl::desc("Of --emit=schedule: how long units take, by 'flops', or as numbers for "
                                             "letters, as in F=1,B=2,I=1,W=1,R=1,S=0 (default)"),
-                                   cl::value_desc("times"), cl::cat(category));
+                                   cl::init("F=1,B=2,I=1,W=1,R=1,S=0"), cl::value_desc("times"), cl::cat(category));
 cl::opt<std::string> job("job", cl::desc("Compile this job of the file; --report compares several: a,b"),
                          cl::value_desc("name"), cl::cat(category));
 cl::opt<bool> allJobs("all-jobs", cl::desc("Compare all jobs of the file (needs --report)"), cl::cat(category));
@@ -50,7 +49,7 @@ cl::list<std::string> includes("I", cl::Prefix, cl::desc("Look for imports in <f
                                cl::value_desc("folder"), cl::cat(category));
 cl::opt<std::string> stdlib("stdlib", cl::desc("The folder of the standard library (default: the compiler's own)"),
                             cl::value_desc("folder"), cl::cat(category));
-cl::opt<bool> force("force", cl::desc("Replace a folder of traces"), cl::cat(category));
+cl::opt<bool> force("force", cl::desc("Replace a folder of traces, or the file of a picture"), cl::cat(category));
 cl::opt<std::string> load("load", cl::desc("How busy experts are: a file of JSON, for the model's parameter 'loads'"),
                           cl::value_desc("file.json"), cl::cat(category));
 cl::opt<std::string> ranks("ranks", cl::desc("Write the traces of these ranks only, as in 0,8-15"),
@@ -96,6 +95,8 @@ cl::OptionCategory importCategory("stagec import options");
 cl::opt<std::string> importInput(cl::Positional, cl::Required, cl::desc("<config.json>"), cl::cat(importCategory), cl::sub(importCommand));
 cl::opt<std::string> importOutput("o", cl::desc("Write the program into <job.stg> (default: standard output)"), cl::value_desc("job.stg"),
                                   cl::init("-"), cl::cat(importCategory), cl::sub(importCommand));
+cl::opt<bool> importForce("force", cl::desc("Replace <job.stg> if it exists"), cl::cat(importCategory),
+                          cl::sub(importCommand));
 cl::list<std::string> importIgnored("ignore", cl::desc("Go on without <field>, which is not understood or says what the library's model has not"),
                                     cl::value_desc("field"), cl::cat(importCategory), cl::sub(importCommand));
 cl::opt<std::string> importStdlib("stdlib", cl::desc("The folder of the standard library (default: the compiler's own)"),
@@ -165,15 +166,17 @@ static void readJobs(DriverOptions &options, DiagnosticEngine &diags) {
 static void checkHasEffect(DiagnosticEngine &diags) {
   auto refuse = [&](std::initializer_list<const cl::Option *> given, llvm::StringRef why) {
     for (const cl::Option *option : given)
-      if (option->getNumOccurrences())
+      if (option)
         diags.report(SMLoc(), diag::FlagWithoutEffect)
             << ((option->ArgStr.size() > 1 ? "--" : "-") + option->ArgStr).str() << why;
   };
+  auto changed = [](const auto &option) { return isChanged(option) ? &option : nullptr; };
+  auto given = [](const auto &list) { return list.empty() ? nullptr : std::addressof(list); };
   if (emit == EmitKind::Ast)
-    refuse({&job, &allJobs, &load, std::addressof(defines), std::addressof(includes), &stdlib},
+    refuse({changed(job), changed(allJobs), changed(load), given(defines), given(includes), changed(stdlib)},
            "--emit=ast prints one file as it was read, and binds no job");
   if (emit == EmitKind::Ast || emit == EmitKind::Job || emit == EmitKind::Graph)
-    refuse({&remarks, std::addressof(printAfter), &printAfterAll, &verifyEach, &timePasses},
+    refuse({changed(remarks), given(printAfter), changed(printAfterAll), changed(verifyEach), changed(timePasses)},
            "--emit=ast, job and graph print what the program is before any pass");
 }
 
@@ -202,7 +205,7 @@ static bool parseScheduleTimes(llvm::StringRef text, std::optional<UnitDurations
 /// Of the forms that are drawn, into a file or as text.
 static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
   bool isPicture = emit == EmitKind::Schedule || emit == EmitKind::Mesh;
-  if (scheduleTimes.getNumOccurrences()) {
+  if (isChanged(scheduleTimes)) {
     if (emit != EmitKind::Schedule)
       diags.report(SMLoc(), diag::FlagWithoutEffect) << "--schedule-times" << "it is of --emit=schedule";
     if (!parseScheduleTimes(scheduleTimes, options.scheduleTimes))
@@ -212,7 +215,8 @@ static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
     return;
   if (output != "-" && !llvm::StringRef(output).endswith(".svg"))
     diags.report(SMLoc(), diag::PictureNeedsName) << output;
-  checkKeepsInput(output, input, diags);
+  if (checkKeepsInput(output, input, diags))
+    checkReplaceable(output, force ? Existing::Replace : Existing::Keep, diags);
   options.picture = output;
 }
 
@@ -220,8 +224,13 @@ static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngi
   for (const cl::opt<std::string> *option : {&importInput, &importOutput, &importStdlib})
     if (option->getNumOccurrences() && option->empty())
       diags.report(SMLoc(), diag::EmptyOption) << (option->ArgStr.empty() ? "<config.json>" : option->ArgStr.size() > 1 ? "--stdlib" : "-o");
-  checkKeepsInput(importOutput, importInput, diags);
-  options.import = {importInput, importOutput, importIgnored,
+  Existing existing = importForce ? Existing::Replace : Existing::Keep;
+  if (checkKeepsInput(importOutput, importInput, diags))
+    checkReplaceable(importOutput, existing, diags);
+  if (importForce && importOutput == "-")
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--force"
+                                                   << "no file is written (-o)";
+  options.import = {importInput, importOutput, existing, importIgnored,
                     importStdlib.getNumOccurrences() ? std::string(importStdlib) : getStdlibFolder(argv0)};
 }
 
@@ -243,10 +252,10 @@ static void readFits(DriverOptions &options, DiagnosticEngine &diags) {
   refuse(printAfterAll || !printAfter.empty(), "--print-after");
   refuse(timePasses, "--time-passes");
   refuse(tracker, "--tracker");
-  refuse(names.getNumOccurrences() > 0, "--names");
-  refuse(order.getNumOccurrences() > 0, "--order");
-  refuse(streams.getNumOccurrences() > 0, "--streams");
-  refuse(steps.getNumOccurrences() > 0, "--steps");
+  refuse(isChanged(names), "--names");
+  refuse(isChanged(order), "--order");
+  refuse(isChanged(streams), "--streams");
+  refuse(isChanged(steps), "--steps");
   refuse(options.isComparison(), report == ReportKind::Csv ? "--report=csv" : "a comparison of jobs or values");
   if (options.requests && options.requests->input == "-")
     refuse(true, "--requests=-");
@@ -257,16 +266,15 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   cl::HideUnrelatedOptions(ofJobs);
   cl::HideUnrelatedOptions(importCategory, importCommand);
   prepareServeOptions();
-  cl::SetVersionPrinter([](llvm::raw_ostream &os) { os << "stagec " STAGE_VERSION "\n"; });
-  if (!cl::ParseCommandLineOptions(argc, argv,
-                                   "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
-                                   "  stagec job.stg                   check the program\n"
-                                   "  stagec job.stg --report          what a step costs\n"
-                                   "  stagec job.stg --prove           does the strategy compute the same as one device?\n"
-                                   "  stagec job.stg -o traces         one trace per rank\n"
-                                   "  stagec job.stg --requests=f.jsonl --report    what a server computes of a model\n"
-                                   "  stagec import config.json        the program of a published configuration\n"
-                                   "  stagec serve requests.jsonl      what a server computes when, request by request\n"))
+  if (!parseOptions(argc, argv, "stagec",
+                    "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
+                    "  stagec job.stg                   check the program\n"
+                    "  stagec job.stg --report          what a step costs\n"
+                    "  stagec job.stg --prove           does the strategy compute the same as one device?\n"
+                    "  stagec job.stg -o traces         one trace per rank\n"
+                    "  stagec job.stg --requests=f.jsonl --report    what a server computes of a model\n"
+                    "  stagec import config.json        the program of a published configuration\n"
+                    "  stagec serve requests.jsonl      what a server computes when, request by request\n"))
     return std::nullopt;
   DriverOptions options;
   unsigned errors = diags.getNumErrors();
@@ -311,7 +319,11 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   options.traces.names = names == Names::All;
   options.traces.tracker = tracker;
   options.traces.steps = steps;
-  checkNumSteps(steps, diags);
+  // A step takes up to half a minute, and each is like the one before.
+  if (constexpr unsigned most = 10; prove && steps > most)
+    diags.report(SMLoc(), diag::StepsToProve) << int64_t(most) << int64_t(steps);
+  else
+    checkNumSteps(steps, diags);
   options.traces.mergesStreams = streams == Streams::One;
   options.traces.orderAsData = order == Order::Data;
   options.traces.jobs = options.threads = jobs;
@@ -326,16 +338,16 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
   };
   if (!traces) {
     checkNeedsTraces(emit == EmitKind::Chakra, "--emit=chakra");
-    checkNeedsTraces(force, "--force");
+    checkNeedsTraces(force && (options.picture.empty() || options.picture == "-"), "--force");
     checkNeedsTraces(!ranks.empty(), "--ranks");
-    checkNeedsTraces(jobs.getNumOccurrences() > 0 && !options.isComparison(), "-j");
+    checkNeedsTraces(isChanged(jobs) && !options.isComparison(), "-j");
   }
   if (!traces && report == ReportKind::None) {
-    checkNeedsTraces(names.getNumOccurrences() > 0, "--names");
+    checkNeedsTraces(isChanged(names), "--names");
     checkNeedsTraces(tracker, "--tracker");
-    checkNeedsTraces(order.getNumOccurrences() > 0, "--order");
-    checkNeedsTraces(streams.getNumOccurrences() > 0, "--streams");
-    checkNeedsTraces(steps.getNumOccurrences() > 0 && !prove, "--steps");
+    checkNeedsTraces(isChanged(order), "--order");
+    checkNeedsTraces(isChanged(streams), "--streams");
+    checkNeedsTraces(isChanged(steps) && !prove, "--steps");
   }
   if (options.isComparison()) {
     // One plan has a graph, a proof and traces; many have a table.
@@ -350,10 +362,10 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
     checkOnePlan(remarks, "--remarks");
     if (report != ReportKind::None) { // else they were refused above
       checkOnePlan(tracker, "--tracker");
-      checkOnePlan(names.getNumOccurrences() > 0, "--names");
-      checkOnePlan(order.getNumOccurrences() > 0, "--order");
-      checkOnePlan(streams.getNumOccurrences() > 0, "--streams");
-      checkOnePlan(steps.getNumOccurrences() > 0, "--steps");
+      checkOnePlan(isChanged(names), "--names");
+      checkOnePlan(isChanged(order), "--order");
+      checkOnePlan(isChanged(streams), "--streams");
+      checkOnePlan(isChanged(steps), "--steps");
     }
     checkOnePlan(printAfterAll || !printAfter.empty(), "--print-after");
     checkOnePlan(timePasses, "--time-passes");
@@ -370,7 +382,7 @@ std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, Diag
       diags.report(SMLoc(), diag::ProveAndOutput) << name;
   if (prove && options.requests)
     diags.report(SMLoc(), diag::ProveAndOutput) << "--requests";
-  if (steps.getNumOccurrences() && options.requests)
+  if (isChanged(steps) && options.requests)
     diags.report(SMLoc(), diag::FlagWithoutEffect) << "--steps" << "a file of requests is served once";
   if (traces && emit != EmitKind::None && emit != EmitKind::Chakra)
     diags.report(SMLoc(), diag::EmitAndOutput);

@@ -8,6 +8,7 @@
 #include "stage/Sema/Job.h"
 #include "stage/Serving/Roofline.h"
 #include "stage/Serving/Simulation.h"
+#include "stage/Support/Files.h"
 #include "llvm/Support/CommandLine.h"
 
 namespace stage {
@@ -27,6 +28,7 @@ struct Choice {
 struct ImportCommand {
   std::string input;                ///< `-`: standard input.
   std::string output;               ///< `-`: standard output.
+  Existing existing = Existing::Keep; ///< What becomes of a file that has its name.
   std::vector<std::string> ignored; ///< Fields to go on without.
   std::string stdlibDir;
 };
@@ -44,6 +46,7 @@ struct ServeCommand {
   bool usesModel = false; ///< The costs are those of the job that serves the requests; of the roofline only the rates are said.
   /// The iterations that are listed, from the first to before the last; none: no list is asked for.
   std::optional<std::pair<int64_t, int64_t>> window;
+  bool takesTime = false;      ///< Something says how long iterations last.
   bool limitsPrefixes = false; ///< The store of prefixes is said, so that some request must have one.
   ReportKind report = ReportKind::Text;
 };

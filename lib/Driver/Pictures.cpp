@@ -50,7 +50,7 @@ static bool printPicture(const DriverOptions &options, llvm::function_ref<void(l
     printSvg(os);
     return true;
   };
-  return writeFile(options.picture, write, diags);
+  return writeFile(options.picture, write, options.traces.force ? Existing::Replace : Existing::Keep, diags);
 }
 
 bool stage::printSchedule(Compilation &c, const DriverOptions &options) {

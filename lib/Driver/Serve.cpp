@@ -168,6 +168,15 @@ bool stage::settleServer(DriverOptions &options) {
   auto job = sema::bindJob(*c.files, options.job, options.defines, c.sizes, c.binding, c.obligations, c.diags);
   if (!job)
     return false;
+  // Of a job that has no requests, those that are asked for are the mistake, not that nothing says how long they take.
+  if (!job->inference || !job->inference->servesRequests) {
+    c.diags.report(job->stepRange.Start, diag::StepServesNone).range(job->stepRange);
+    return false;
+  }
+  if (!options.requests->takesTime) {
+    c.diags.report(SMLoc(), diag::NoIterationTime);
+    return false;
+  }
   options.requests->options.batching.stages = unsigned(job->strategy.getNumStages());
   options.requests->decodesApart = attendsInAnotherWay(options, job->strategy.getNumRanks());
   return true;

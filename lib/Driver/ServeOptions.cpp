@@ -1,9 +1,9 @@
 //===- ServeOptions.cpp - the command line of stagec serve ----------------===//
 #include "Options.h"
 #include "stage/Driver/Diagnostics.h"
+#include "stage/Support/CommandLine.h"
 #include "stage/Support/Decimal.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/CommandLine.h"
 #include <cmath>
 
 using namespace stage;
@@ -14,12 +14,20 @@ namespace {
 cl::SubCommand command("serve", "go through a file of requests as a server would");
 cl::OptionCategory category("stagec serve options", "With --requests these are options of a job, too:");
 
+struct Text;
+std::vector<const Text *> allTexts;
+
 /// A text that is read and checked below, so that faults have codes.
 struct Text : cl::opt<std::string> {
-  Text(const char *name, const char *desc, const char *value)
-      : cl::opt<std::string>(StringRef(name), cl::desc(desc), cl::value_desc(value), cl::cat(category), cl::sub(command),
-                             cl::sub(*cl::TopLevelSubCommand)) {}
-  bool isGiven() const { return getNumOccurrences() > 0; }
+  /// `standard` is what it is anyway, if a text says that.
+  Text(const char *name, const char *desc, const char *value, const char *standard = nullptr)
+      : cl::opt<std::string>(StringRef(name), cl::desc(desc), cl::value_desc(value), cl::cat(category),
+                             cl::sub(command), cl::sub(*cl::TopLevelSubCommand)) {
+    if (standard)
+      setInitialValue(standard);
+    allTexts.push_back(this);
+  }
+  bool isGiven() const { return isChanged(*this); }
   std::string getFlag() const { return ("--" + ArgStr).str(); }
 };
 
@@ -28,10 +36,10 @@ cl::list<std::string> ignored("ignore", cl::desc("Go on without <field>, which i
                               cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
 cl::opt<std::string> requests("requests", cl::desc("Of a job with 'S = requests': go through a file of requests as a server would; iterations are the units of the job"),
                               cl::value_desc("requests.jsonl"), cl::cat(category));
-Text tokenBudget("token-budget", "Tokens that an iteration computes at most (default: 2048)", "n");
-Text maxSequences("max-sequences", "Requests that run at a time (default: 256)", "n");
+Text tokenBudget("token-budget", "Tokens that an iteration computes at most (default: 2048)", "n", "2048");
+Text maxSequences("max-sequences", "Requests that run at a time (default: 256)", "n", "256");
 Text chunk("chunk", "Tokens of one request that an iteration computes at most (default: no limit)", "n");
-Text block("block", "Tokens of a block of the cache (default: 16)", "n");
+Text block("block", "Tokens of a block of the cache (default: 16)", "n", "16");
 Text cacheBlocks("cache-blocks", "Blocks of the cache of a replica (default: no limit)", "n");
 cl::opt<Admission> admit("admit", cl::desc("What must find room in the cache for a request to be admitted"),
                          cl::values(clEnumValN(Admission::Whole, "whole", "all tokens it knows (default)"),
@@ -43,18 +51,18 @@ cl::opt<Preemption> preempt("preempt", cl::desc("What becomes of the youngest re
                                        clEnumValN(Preemption::Refuse, "refuse", "an error")),
                             cl::init(Preemption::Recompute), cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
 Text prefixStore("prefix-store", "Blocks of prompts, as hash_ids name them, that are kept beside the cache (default: no limit)", "n");
-Text prefixBlock("prefix-block", "Tokens of such a block (default: 512)", "n");
+Text prefixBlock("prefix-block", "Tokens of such a block (default: 512)", "n", "512");
 Text draft("draft", "Tokens that a draft model proposes for each sequence and iteration (default: none)", "n");
 Text acceptance("acceptance", "The share of these that is accepted, as in 0.7", "share");
-Text replicas("replicas", "Servers that share the requests (default: 1)", "n");
+Text replicas("replicas", "Servers that share the requests (default: 1)", "n", "1");
 cl::opt<Dealing> deal("deal", cl::desc("Which replica a request is for"),
                       cl::values(clEnumValN(Dealing::RoundRobin, "round-robin", "one after the other (default)"),
                                  clEnumValN(Dealing::LeastLoaded, "least-loaded", "the one with the fewest requests")),
                       cl::init(Dealing::RoundRobin), cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
 cl::opt<bool> lockStep("lock-step", cl::desc("All replicas iterate together"), cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
 Text prefillReplicas("prefill-replicas", "Servers that compute prompts for the others, and send them their caches (default: none)", "n");
-Text sendTime("send-time", "How long sending a cache takes, as in 2ms", "time");
-Text sendTokenTime("send-token-time", "How much longer for each token of it, as in 3us", "time");
+Text sendTime("send-time", "How long sending a cache takes, as in 2ms (default: 0s)", "time", "0s");
+Text sendTokenTime("send-token-time", "How much longer for each token of it, as in 3us (default: 0s)", "time", "0s");
 Text stages("stages", "Stages of a pipeline, each of which works on an iteration of its own (default: 1, or those of the job)", "n");
 Text iterationTime("iteration-time", "How long an iteration lasts, as in 12ms", "time");
 Text tokenTime("token-time", "How much longer for each token that it computes, as in 20us", "time");
@@ -175,6 +183,11 @@ cl::OptionCategory &stage::getServingCategory() { return category; }
 
 bool stage::isServeCommand() { return bool(command); }
 
+template <typename T> static void refuseIfChanged(const cl::opt<T> &option, StringRef why, DiagnosticEngine &diags) {
+  if (isChanged(option))
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << ("--" + option.ArgStr).str() << why;
+}
+
 /// What a server does with requests, whatever it serves.
 static void readServing(ServeCommand &result, bool hasModel, bool limitsCache, DiagnosticEngine &diags) {
   result.ignored.assign(ignored.begin(), ignored.end());
@@ -210,10 +223,7 @@ static void readServing(ServeCommand &result, bool hasModel, bool limitsCache, D
   readTime(cachedTime, result.cachedTime, diags);
   readRoofline(result, hasModel, diags);
   readWindow(result, diags);
-  auto refuse = [&](const cl::Option &option, StringRef why) {
-    if (option.getNumOccurrences())
-      diags.report(SMLoc(), diag::FlagWithoutEffect) << ("--" + option.ArgStr).str() << why;
-  };
+  auto refuse = [&](const auto &option, StringRef why) { refuseIfChanged(option, why, diags); };
   if (limitsCache)
     refuse(cacheBlocks, "--fits searches for them");
   else if (!cacheBlocks.isGiven()) {
@@ -231,9 +241,8 @@ static void readServing(ServeCommand &result, bool hasModel, bool limitsCache, D
     refuse(sendTokenTime, "no caches are sent (--prefill-replicas)");
   }
   // A time that is not understood was reported.
-  bool lasts = result.iterationTime > 0 || result.tokenTime > 0 || result.cachedTime > 0;
-  if (!lasts && !iterationTime.isGiven() && !tokenTime.isGiven() && !cachedTime.isGiven() && !costs.isGiven() && !result.usesModel)
-    diags.report(SMLoc(), diag::NoIterationTime);
+  result.takesTime =
+      iterationTime.isGiven() || tokenTime.isGiven() || cachedTime.isGiven() || costs.isGiven() || result.usesModel;
 }
 
 ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
@@ -243,14 +252,23 @@ ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
   if (input.empty())
     diags.report(SMLoc(), diag::EmptyOption) << "<requests.jsonl>";
   readServing(result, /*hasModel=*/false, /*limitsCache=*/false, diags);
+  if (!result.takesTime)
+    diags.report(SMLoc(), diag::NoIterationTime);
   return result;
 }
 
 std::optional<ServeCommand> stage::readRequests(bool limitsCache, DiagnosticEngine &diags) {
   if (!requests.getNumOccurrences()) {
-    for (auto &entry : cl::getRegisteredOptions(*cl::TopLevelSubCommand))
-      if (llvm::is_contained(entry.second->Categories, &category) && entry.second->getNumOccurrences())
-        diags.report(SMLoc(), diag::FlagWithoutEffect) << ("--" + entry.second->ArgStr).str() << "there are no requests (--requests)";
+    auto refuse = [&](const auto &option) { refuseIfChanged(option, "there are no requests (--requests)", diags); };
+    for (const Text *text : allTexts)
+      refuse(*text);
+    refuse(admit);
+    refuse(preempt);
+    refuse(deal);
+    refuse(lockStep);
+    if (!ignored.empty())
+      diags.report(SMLoc(), diag::FlagWithoutEffect) << "--ignore"
+                                                     << "there are no requests (--requests)";
     return std::nullopt;
   }
   ServeCommand result;

@@ -171,6 +171,8 @@ void Program::reportCycle(const std::string &key, SMRange importedAt) {
     chain += it->path + " -> ";
   DiagnosticBuilder error = diags.report(importedAt.Start, diag::ImportCycle);
   error.range(importedAt) << first->path << chain + first->path;
+  if (first + 1 == loading.end())
+    error.note(SMLoc(), diag::RenameImporter) << llvm::sys::path::filename(first->path);
   for (auto it = first + 1; it < loading.end(); ++it)
     error.note(it->importedAt.Start, diag::ImportedHere) << it->path;
 }

@@ -1,8 +1,8 @@
 //===- LineSource.cpp - the lines of a file, one at a time ----------------===//
 #include "LineSource.h"
+#include "stage/Support/Files.h"
 #include <cerrno>
 #include <cstring>
-#include <fcntl.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -12,8 +12,9 @@ using llvm::StringRef;
 static std::string lastError() { return std::error_code(errno, std::generic_category()).message(); }
 
 std::unique_ptr<LineSource> LineSource::open(StringRef path) {
-  int file = path == "-" ? STDIN_FILENO : ::open(path.str().c_str(), O_RDONLY | O_CLOEXEC);
-  return std::make_unique<LineSource>(file, file < 0 ? lastError() : "");
+  std::string error;
+  int file = path == "-" ? STDIN_FILENO : openToRead(path, error);
+  return std::make_unique<LineSource>(file, error);
 }
 
 LineSource::~LineSource() {

@@ -165,6 +165,12 @@ private:
     }
     std::optional<Value> value = parseJson(text.trim(" \t\r"), error);
     const llvm::json::Object *object = value ? value->getAsObject() : nullptr;
+    // All lines of a file of another kind are faulty.
+    if (std::string other = value || numRequests || numFaults ? "" : nameOtherFormat(text); !other.empty()) {
+      fault(draft, "", diag::NoRequestFile) << other;
+      ended = true;
+      return;
+    }
     if (!object) {
       fault(draft, "", diag::BadRequest) << (value ? "this is none" : error);
       return;

@@ -5,8 +5,10 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,11 +31,50 @@ struct Descriptor {
 };
 } // namespace
 
+/// Whether a named pipe has a writer, bytes, or bytes that a writer left, within a second: `make > pipe & stagec pipe`
+/// may open it before the writer does.
+static bool hasWriter(int pipe) {
+  constexpr int patience = 1000; // milliseconds
+  struct pollfd polled = {pipe, POLLIN, 0};
+  while (::poll(&polled, 1, patience) < 0 && errno == EINTR)
+    ;
+  if (polled.revents)
+    return true;
+  // tee(2) takes nothing out: it fails with EAGAIN where somebody may write yet, and copies nothing where nobody can.
+  int copy[2];
+  if (::pipe2(copy, O_CLOEXEC) != 0)
+    return true;
+  bool isOpen = ::tee(pipe, copy[1], 1, SPLICE_F_NONBLOCK) != 0;
+  ::close(copy[0]);
+  ::close(copy[1]);
+  return isOpen;
+}
+
+int stage::openToRead(StringRef path, std::string &error) {
+  // Without O_NONBLOCK, open(2) itself waits for the writer of a named pipe.
+  int file = ::open(path.str().c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat status = {};
+  if (file < 0 || fstat(file, &status) != 0) {
+    error = lastError();
+  } else if (S_ISFIFO(status.st_mode) && !hasWriter(file)) {
+    error = "it is a pipe that nobody writes to; start its writer first, or name a file";
+  } else if (int flags = ::fcntl(file, F_GETFL); flags < 0 || ::fcntl(file, F_SETFL, flags & ~O_NONBLOCK) != 0) {
+    error = lastError();
+  } else {
+    return file;
+  }
+  if (file >= 0)
+    ::close(file);
+  return -1;
+}
+
 std::unique_ptr<llvm::MemoryBuffer> stage::readFile(StringRef path, std::string &error, uint64_t maxBytes) {
   bool isInput = path == "-";
-  Descriptor file(isInput ? STDIN_FILENO : ::open(path.str().c_str(), O_RDONLY | O_CLOEXEC));
+  Descriptor file(isInput ? STDIN_FILENO : openToRead(path, error));
+  if (file.number < 0)
+    return nullptr;
   struct stat status = {};
-  if (file.number < 0 || fstat(file.number, &status) != 0) {
+  if (fstat(file.number, &status) != 0) {
     error = lastError();
     return nullptr;
   }
@@ -71,47 +112,110 @@ std::unique_ptr<llvm::MemoryBuffer> stage::readFile(StringRef path, DiagnosticEn
   return buffer;
 }
 
-bool stage::writeFile(StringRef path, StringRef text, DiagnosticEngine &diags) {
+bool stage::writeFile(StringRef path, StringRef text, Existing existing, DiagnosticEngine &diags) {
   return writeFile(
       path,
       [&](llvm::raw_ostream &out) {
         out << text;
         return true;
       },
-      diags);
+      existing, diags);
 }
 
-bool stage::writeFile(StringRef path, llvm::function_ref<bool(llvm::raw_ostream &)> write, DiagnosticEngine &diags) {
+/// A link to what standard output writes to, as /dev/stdout and /dev/fd/1 are.
+static bool isStandardOutput(StringRef path) {
+  struct stat named = {}, written = {};
+  return fs::is_symlink_file(path) && ::stat(path.str().c_str(), &named) == 0 &&
+         ::fstat(STDOUT_FILENO, &written) == 0 && named.st_dev == written.st_dev && named.st_ino == written.st_ino;
+}
+
+/// Pipes and devices keep no text, so that nothing of them is lost.
+static bool isStream(const fs::file_status &status) {
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+static constexpr llvm::StringLiteral itExists =
+    "it exists already, and may hold somebody's changes; give --force to replace it, or name another file";
+
+bool stage::checkReplaceable(StringRef path, Existing existing, DiagnosticEngine &diags) {
+  fs::file_status status, ofLink;
+  if (path == "-" || fs::status(path, ofLink, /*follow=*/false))
+    return true; // absent, or writing says why not
+  (void)fs::status(path, status);
+  if (isStandardOutput(path) || isStream(status))
+    return true;
+  if (ofLink.type() == fs::file_type::symlink_file) {
+    llvm::SmallString<256> target;
+    if (ssize_t length = (target.resize(PATH_MAX), ::readlink(path.str().c_str(), target.data(), target.size()));
+        length >= 0)
+      target.truncate(size_t(length));
+    diags.report(SMLoc(), diag::CannotWriteFile)
+        << path
+        << ("it is a symbolic link to '" + target + "', through which nothing is written; name the file itself").str();
+    return false;
+  }
+  if (fs::is_directory(status)) {
+    diags.report(SMLoc(), diag::CannotWriteFile) << path << "Is a directory";
+    return false;
+  }
+  if (existing == Existing::Keep) {
+    diags.report(SMLoc(), diag::CannotWriteFile) << path << itExists;
+    return false;
+  }
+  // A file that nobody may write is not replaced either.
+  if (::access(path.str().c_str(), W_OK) != 0) {
+    diags.report(SMLoc(), diag::CannotWriteFile) << path << lastError();
+    return false;
+  }
+  return true;
+}
+
+/// Gives a file that is written the name of its target. False after a report.
+static bool giveName(fs::TempFile &file, StringRef target, Existing existing, DiagnosticEngine &diags) {
+  // link(2) never replaces a file, though one may have come while this was written. Some file systems lack it.
+  if (existing == Existing::Keep) {
+    if (::link(file.TmpName.c_str(), target.str().c_str()) == 0) {
+      llvm::consumeError(file.discard());
+      return true;
+    }
+    if (errno == EEXIST) {
+      llvm::consumeError(file.discard());
+      diags.report(SMLoc(), diag::CannotWriteFile) << target << itExists;
+      return false;
+    }
+  }
+  if (llvm::Error error = file.keep(target)) {
+    diags.report(SMLoc(), diag::CannotWriteFile) << target << llvm::toString(std::move(error));
+    return false;
+  }
+  return true;
+}
+
+bool stage::writeFile(StringRef path, llvm::function_ref<bool(llvm::raw_ostream &)> write, Existing existing,
+                      DiagnosticEngine &diags) {
   auto fail = [&](const std::string &reason) {
     diags.report(SMLoc(), diag::CannotWriteFile) << path << reason;
     return false;
   };
-  if (path == "-") {
+  if (path == "-" || isStandardOutput(path)) {
     bool good = write(llvm::outs());
     return flushStandardOutput(diags) && good;
   }
-  // What a link points to is replaced, not the link.
-  llvm::SmallString<256> target(path);
+  if (!checkReplaceable(path, existing, diags))
+    return false;
   fs::file_status status;
   bool exists = !fs::status(path, status);
-  if (exists && fs::real_path(path, target))
-    target = path;
-  if (exists && !fs::is_regular_file(status)) {
-    if (fs::is_directory(status))
-      return fail("Is a directory");
+  if (exists && isStream(status)) {
     std::error_code error;
-    llvm::raw_fd_ostream out(target, error, fs::CD_OpenExisting, fs::FA_Write, fs::OF_None);
+    llvm::raw_fd_ostream out(path, error, fs::CD_OpenExisting, fs::FA_Write, fs::OF_None);
     if (error)
       return fail(error.message());
     bool good = write(out);
     return flushOutput(out, path, diags) && good;
   }
-  // A file that nobody may write is not replaced either.
-  if (exists && ::access(target.c_str(), W_OK) != 0)
-    return fail(lastError());
   // Removed on signals.
   llvm::Expected<fs::TempFile> file =
-      fs::TempFile::create(target + ".partial-%%%%%%%%", exists ? unsigned(status.permissions()) : 0666);
+      fs::TempFile::create(path + ".partial-%%%%%%%%", exists ? unsigned(status.permissions()) : 0666);
   if (!file)
     return fail(llvm::toString(file.takeError()));
   // A limit on the size of files shall be an error of write(2) like any other.
@@ -130,9 +234,7 @@ bool stage::writeFile(StringRef path, llvm::function_ref<bool(llvm::raw_ostream 
     llvm::consumeError(file->discard());
     return false;
   }
-  if (llvm::Error error = file->keep(target))
-    return fail(llvm::toString(std::move(error)));
-  return true;
+  return giveName(*file, path, existing, diags);
 }
 
 bool stage::checkKeepsInput(StringRef output, StringRef input, DiagnosticEngine &diags) {

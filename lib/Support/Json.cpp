@@ -1,6 +1,7 @@
 //===- Json.cpp - JSON of anybody, safely, and large numbers --------------===//
 #include "stage/Support/Json.h"
 #include "stage/Support/Table.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include <vector>
 
@@ -66,15 +67,40 @@ private:
 };
 } // namespace
 
+/// Whether the first line names columns, or has their values: `arrived_at,num_prefill_tokens`, `0.0,374`.
+static bool isTable(StringRef text) {
+  StringRef line = text.split('\n').first;
+  return line.contains(',') && line.find_first_of("{}[]") == StringRef::npos && !line.contains("\":") &&
+         !line.contains(": ") && llvm::isPrint(text.front());
+}
+
+std::string stage::nameOtherFormat(StringRef text) {
+  constexpr std::pair<llvm::StringLiteral, llvm::StringLiteral> beginnings[] = {
+      {"\xEF\xBB\xBF",
+       "it begins with a byte order mark (UTF-8), which JSON does not have; remove it, as 'tail -c +4 FILE' does"},
+      {"\xFF\xFE", "it is written in UTF-16; write it in UTF-8, as 'iconv -f UTF-16 -t UTF-8 FILE' does"},
+      {"\xFE\xFF", "it is written in UTF-16; write it in UTF-8, as 'iconv -f UTF-16 -t UTF-8 FILE' does"},
+      {"\x1F\x8B", "it is compressed (gzip); uncompress it, as 'gunzip -c FILE' does"},
+      {"\x28\xB5\x2F\xFD", "it is compressed (zstd); uncompress it, as 'zstd -dc FILE' does"},
+      {"PK\x03\x04", "it is an archive (zip); take the file out of it, as 'unzip' does"},
+      {"PAR1", "it is a table (Parquet); write its rows as JSON"},
+  };
+  for (auto [beginning, reason] : beginnings)
+    if (text.startswith(beginning))
+      return reason.str();
+  return !text.empty() && isTable(text) ? "it looks like CSV; write an object of JSON for each row" : "";
+}
+
 std::optional<llvm::json::Value> stage::parseJson(StringRef text, std::string &error) {
   if (!Scanner(text).scan(error))
     return std::nullopt;
   llvm::Expected<llvm::json::Value> value = llvm::json::parse(text);
-  if (!value) {
-    error = llvm::toString(value.takeError());
-    return std::nullopt;
-  }
-  return std::move(*value);
+  if (value)
+    return std::move(*value);
+  error = llvm::toString(value.takeError());
+  if (std::string other = nameOtherFormat(text); !other.empty())
+    error = other;
+  return std::nullopt;
 }
 
 void stage::writeNumber(llvm::json::OStream &json, StringRef name, __int128 value) {

@@ -1,8 +1,8 @@
 //===- ByteSource.cpp - the bytes of a trace file, plain or gzip ----------===//
 #include "ByteSource.h"
+#include "stage/Support/Files.h"
 #include <algorithm>
 #include <cerrno>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -103,13 +103,15 @@ private:
 } // namespace
 
 std::unique_ptr<ByteSource> ByteSource::open(StringRef path, std::string &error) {
-  int file = ::open(path.str().c_str(), O_RDONLY | O_CLOEXEC);
+  int file = openToRead(path, error);
+  if (file < 0)
+    return nullptr;
+  auto plain = std::make_unique<PlainSource>(file);
   struct stat status = {};
-  if (file < 0 || fstat(file, &status) != 0) {
+  if (fstat(file, &status) != 0) {
     error = lastError();
     return nullptr;
   }
-  auto plain = std::make_unique<PlainSource>(file);
   if (S_ISCHR(status.st_mode) || S_ISBLK(status.st_mode)) {
     error = "it is a device, not a file";
     return nullptr;

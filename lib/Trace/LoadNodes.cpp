@@ -224,8 +224,13 @@ void NodeLoader::addStream(const ChakraProtoMsg::Node &node) {
 
 void NodeLoader::addCompute(const ChakraProtoMsg::Node &node) {
   // A node that was measured is replayed by its duration and needs no numbers.
-  if (node.duration_micros() && !findAttribute(node, "num_ops") && !findAttribute(node, "tensor_size"))
+  bool isCounted = findAttribute(node, "num_ops");
+  if (node.duration_micros() && !isCounted)
     return;
+  if (!isCounted && findAttribute(node, "duration_micros")) {
+    fault(diag::DurationIsAttribute);
+    return;
+  }
   require(node, "num_ops", 1);
   require(node, "tensor_size", 1);
 }

@@ -97,7 +97,7 @@ int64_t NodeTimes::ofMeasured(uint64_t micros) const {
   return micros > uint64_t(maxTime / ticksPerUnit) ? maxTime : int64_t(micros) * ticksPerUnit;
 }
 
-std::optional<uint64_t> stage::parseQuantity(llvm::StringRef text, uint64_t unit) {
+std::optional<uint64_t> stage::parseQuantity(llvm::StringRef text, uint64_t unit, uint64_t least) {
   int exponent = 0;
   auto [mantissa, power] = text.split('e');
   if (mantissa.size() < text.size()) {
@@ -125,7 +125,7 @@ std::optional<uint64_t> stage::parseQuantity(llvm::StringRef text, uint64_t unit
   for (; exponent < 0; ++exponent, value /= 10)
     if (value % 10)
       return std::nullopt;
-  if (value == 0 || value > UINT64_MAX)
+  if (value < least || value > UINT64_MAX)
     return std::nullopt;
   return uint64_t(value);
 }

@@ -418,6 +418,11 @@ bool stage::assembleTraces(unsigned bufferId, const AssembleOptions &options, Di
   TextReader reader(diags.getSources().getMemoryBuffer(bufferId)->getBuffer(), diags);
   if (!reader.read())
     return false;
+  if (reader.files.empty()) {
+    diags.report(SMLoc::getFromPointer(diags.getSources().getMemoryBuffer(bufferId)->getBufferEnd()),
+                 diag::TextWithoutRank);
+    return false;
+  }
   auto output = OutputDirectory::create(options.output, {options.force}, diags);
   if (!output)
     return false;

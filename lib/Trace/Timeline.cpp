@@ -147,11 +147,17 @@ static void printSummary(const Timeline &timeline, int64_t step, bool isRate, ll
   table.print(out);
 }
 
-/// Whether the file of events is none of those that are read. False after a report.
-static bool checkKeepsTraces(const TraceFolder &folder, const std::string &output, DiagnosticEngine &diags) {
-  return output.empty() || llvm::all_of(folder.files, [&](const auto &file) {
-           return checkKeepsInput(output, file.second, diags);
-         });
+static Existing getExisting(const TimelineOptions &options) {
+  return options.force ? Existing::Replace : Existing::Keep;
+}
+
+/// Whether the file of events may be written, and is none of those that are read. False after a report.
+static bool checkOutput(const TraceFolder &folder, const TimelineOptions &options, DiagnosticEngine &diags) {
+  if (options.output.empty())
+    return true;
+  return llvm::all_of(folder.files,
+                      [&](const auto &file) { return checkKeepsInput(options.output, file.second, diags); }) &&
+         checkReplaceable(options.output, getExisting(options), diags);
 }
 
 /// Those of the options, or all. False after a report.
@@ -178,7 +184,7 @@ static bool chooseRanks(const TraceFolder &folder, const TimelineOptions &option
 bool stage::printTimeline(llvm::StringRef path, const TimelineOptions &options, llvm::raw_ostream &out,
                           DiagnosticEngine &diags) {
   std::optional<TraceFolder> folder = TraceFolder::load(path, diags);
-  if (!folder || !checkKeepsTraces(*folder, options.output, diags))
+  if (!folder || !checkOutput(*folder, options, diags))
     return false;
   VerifyOptions checks;
   FaultReporter faults(diags, checks.maxShown);
@@ -208,7 +214,8 @@ bool stage::printTimeline(llvm::StringRef path, const TimelineOptions &options, 
     llvm::sort(rank.waits);
   if (!options.output.empty() &&
       !writeFile(
-          options.output, [&](llvm::raw_ostream &file) { return printEvents(timeline, file, diags); }, diags))
+          options.output, [&](llvm::raw_ostream &file) { return printEvents(timeline, file, diags); },
+          getExisting(options), diags))
     return false;
   printSummary(timeline, recorder.last, options.rates.has_value(), out);
   if (!folder->absent.empty())

@@ -97,6 +97,7 @@ private:
       for (auto &body : op->bodies)
         visit(*body);
       numbers[op.get()] = numbers.size();
+      addWaiter(*op);
       if (const Rule *rule = findRule(*op))
         collectives.push_back({op.get(), rule, computed.get()});
       computed.visit(*op);
@@ -122,21 +123,36 @@ private:
     return op;
   }
 
+  /// Whether an op stands before another one of its block. What a ring has made has the number of the place where it
+  /// stands; ops that have the same one are told apart when somebody asks.
+  bool isBefore(const Op &a, const Op &b) {
+    if (&a != &b && numbers.lookup(&a) == numbers.lookup(&b)) {
+      unsigned next = 0;
+      for (auto &op : *a.getBlock())
+        numbers[op.get()] = next++;
+    }
+    return numbers.lookup(&a) < numbers.lookup(&b);
+  }
+
   /// A value is there before an op of the block.
-  bool isThere(const Value &value, const Op &before) const {
+  bool isThere(const Value &value, const Op &before) {
     const Op *maker = value.getOp();
-    if (!maker || maker->getBlock() != before.getBlock())
-      return true;
-    unsigned number = numbers.lookup(maker), limit = numbers.lookup(&before);
-    return number < limit || (number == limit && inserted.contains(maker) && !inserted.contains(&before));
+    return !maker || maker->getBlock() != before.getBlock() || isBefore(*maker, before);
   }
 
   /// What a ring has made stands where it does.
   void numberInserted(const RingSteps &steps, unsigned number) {
     for (Op *op : steps.getInserted()) {
       numbers[op] = number;
-      inserted.insert(op);
+      addWaiter(*op);
     }
+  }
+
+  /// Enters what an op waits for, besides its operands, in its own iteration and unit.
+  void addWaiter(Op &op) {
+    for (const OrderEdge &edge : op.after)
+      if (!edge.iterations && !edge.units)
+        waiters[edge.value].push_back(&op);
   }
 
   //===--- steps ------------------------------------------------------------===//
@@ -266,7 +282,7 @@ private:
     Op *limit = nullptr; // the first that needs a result, or all that is gathered
     auto bound = [&](Op *user) {
       Op *at = findIn(block, user);
-      if (at && (!limit || numbers.lookup(at) < numbers.lookup(limit)))
+      if (at && (!limit || isBefore(*at, *limit)))
         limit = at;
     };
     std::vector<Part> parts;
@@ -282,7 +298,10 @@ private:
         bound(user);
       }
     }
-    llvm::sort(parts, [&](const Part &a, const Part &b) { return numbers.lookup(a.op) < numbers.lookup(b.op); });
+    // Steps of another ring may wait for what is gathered, and products that are steps of it need all of that.
+    if (auto waiting = waiters.find(gather.getResult()); waiting != waiters.end())
+      llvm::for_each(waiting->second, bound);
+    llvm::sort(parts, [&](const Part &a, const Part &b) { return isBefore(*a.op, *b.op); });
     llvm::erase_if(parts, [&](const Part &part) {
       bool isLate = limit && llvm::any_of(part.op->getOperands(), [&](const Value *value) { return !isThere(*value, *limit); });
       if (isLate)
@@ -292,7 +311,7 @@ private:
     if (parts.empty())
       return false;
     Op *last = parts.back().op;
-    Op &where = limit && numbers.lookup(limit) < numbers.lookup(last) ? *limit : *last;
+    Op &where = limit && isBefore(*limit, *last) ? *limit : *last;
     RingSteps steps(graph, gather.axes, where, gather);
     AxisList place = gather.axes;
     std::vector<Value *> blocks = {gather.getOperand(0)}, operands = blocks;
@@ -334,8 +353,11 @@ private:
     else
       replace(gathered, others, *makeJoin(steps, gather, blocks, gather.dim, gather.axes, gathered.sharding));
     unsigned number = numbers.lookup(&where);
-    for (const Part &part : parts)
+    for (const Part &part : parts) {
       numbers[part.op] = number;
+      if (!isKept(part)) // its accumulation moved with it
+        numbers[part.op->getResult()->getUses().front().first] = number;
+    }
     numberInserted(steps, number);
     replacedValues.retire(gather);
     return true;
@@ -429,7 +451,7 @@ private:
   llvm::DenseSet<const Rule *> used;
   bool reducesPerMicrobatch = false; ///< Contributions to gradients leave in backward.
   llvm::DenseMap<const Op *, unsigned> numbers; ///< In the order of the program; what is inserted has that of where it is.
-  llvm::DenseSet<const Op *> inserted;
+  llvm::DenseMap<const Value *, llvm::SmallVector<Op *, 2>> waiters; ///< Ops whose `after` has a value.
   ReplacedValues replacedValues;
 };
 } // namespace

@@ -2,9 +2,10 @@
 //
 // Options and exit codes; the work is done in lib/Trace. Exit code 0: done, and good;
 // 1: verify found faults or diff a difference; 2: the traces could not be read,
-// written or run.
+// written or run, or the command line is wrong.
 //
 //===----------------------------------------------------------------------===//
+#include "stage/Support/CommandLine.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Process.h"
 #include "stage/Support/Ranges.h"
@@ -16,7 +17,6 @@
 #include "stage/Trace/TextForm.h"
 #include "stage/Trace/Timeline.h"
 #include "stage/Trace/Verify.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
@@ -58,6 +58,7 @@ cl::opt<unsigned> verifyMaxErrors("max-errors", cl::desc("Messages shown per cod
 cl::opt<std::string> timelinePath(cl::Positional, cl::Required, cl::desc("DIR"), cl::sub(timelineCommand));
 cl::opt<std::string> timelineOutput("o", cl::desc("Write trace events (JSON) for Perfetto or chrome://tracing"),
                                     cl::value_desc("file"), cl::sub(timelineCommand));
+cl::opt<bool> timelineForce("force", cl::desc("Replace the file of -o if it exists"), cl::sub(timelineCommand));
 cl::opt<std::string> timelineRanks("ranks", cl::desc("Show and write these ranks only, as in 0,8-15; all are run"),
                                    cl::value_desc("list"), cl::sub(timelineCommand));
 cl::opt<uint32_t> computeUnits("compute-units", cl::desc("Units of time that a compute node takes (default 1)"),
@@ -74,7 +75,7 @@ cl::opt<std::string> memoryRate("memory", cl::desc("Bytes per second that a devi
 cl::opt<std::string> linkRate("link", cl::desc("Bytes per second that a device sends"), cl::value_desc("rate"),
                               cl::sub(timelineCommand));
 cl::opt<std::string> latency("latency", cl::desc("Microseconds that each message takes beside its bytes (default 0)"),
-                             cl::value_desc("us"), cl::sub(timelineCommand));
+                             cl::init("0"), cl::value_desc("us"), cl::sub(timelineCommand));
 cl::opt<std::string> copyRate("copy", cl::desc("Bytes per second between a device and its host"),
                               cl::value_desc("rate"), cl::sub(timelineCommand));
 cl::opt<std::string> hostFlopRate("host-flops", cl::desc("FLOPs per second of a host"), cl::value_desc("rate"),
@@ -140,26 +141,31 @@ static std::optional<TimelineOptions> readTimelineOptions(DiagnosticEngine &diag
   TimelineOptions options;
   options.units = {computeUnits, communicationUnits, copyUnits};
   options.output = timelineOutput;
+  options.force = timelineForce;
   options.sendsAreBuffered = timelineSends == Sends::Buffered;
   options.mergesStreams = timelineStreams == Streams::One;
   if (timelineOutput.getNumOccurrences() && timelineOutput.empty())
     diags.report(SMLoc(), diag::EmptyOption) << "-o";
+  if (timelineForce && (timelineOutput.empty() || timelineOutput == "-"))
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--force"
+                                                   << "no file is written (-o)";
   if (timelineRanks.getNumOccurrences() && !parseRanges(timelineRanks, options.ranks))
     diags.report(SMLoc(), diag::BadRanks) << timelineRanks;
   const cl::Option *givenUnit = nullptr, *givenRate = nullptr;
   for (const cl::opt<uint32_t> *option : {&computeUnits, &communicationUnits, &copyUnits})
-    if (option->getNumOccurrences())
+    if (isChanged(*option))
       givenUnit = option;
   MachineRates rates;
   for (auto [option, number] : {std::pair(&flopRate, &rates.flops), std::pair(&memoryRate, &rates.memory),
                                 std::pair(&linkRate, &rates.link), std::pair(&copyRate, &rates.copy),
                                 std::pair(&hostFlopRate, &rates.hostFlops),
                                 std::pair(&hostMemoryRate, &rates.hostMemory), std::pair(&latency, &rates.latency)}) {
-    if (!option->getNumOccurrences())
+    if (!isChanged(*option))
       continue;
     givenRate = option;
     constexpr uint64_t picosecondsPerMicrosecond = 1'000'000;
-    std::optional<uint64_t> value = parseQuantity(*option, option == &latency ? picosecondsPerMicrosecond : 1);
+    std::optional<uint64_t> value =
+        option == &latency ? parseQuantity(*option, picosecondsPerMicrosecond, /*least=*/0) : parseQuantity(*option);
     if (!value)
       diags.report(SMLoc(), diag::BadQuantity) << ("--" + option->ArgStr).str() << std::string(*option);
     *number = value.value_or(0);
@@ -211,8 +217,10 @@ static int run(SourceMgr &sources, DiagnosticEngine &diags) {
 
 int main(int argc, char **argv) {
   prepareProcess(Unreadable);
-  InitLLVM init(argc, argv);
-  cl::ParseCommandLineOptions(argc, argv, "Looks at Chakra execution traces.\n");
+  // A reader of a pipe that goes away ends this as it ends other tools, by SIGPIPE.
+  InitLLVM init(argc, argv, /*InstallPipeSignalExitHandler=*/false);
+  if (!parseOptions(argc, argv, "stage-trace", "Looks at Chakra execution traces.\n"))
+    return Unreadable;
   SourceMgr sources;
   DiagnosticEngine diags(sources, errs());
   int code = run(sources, diags);

@@ -14,12 +14,12 @@
 #include "stage/Interp/Prove.h"
 #include "stage/Memory/Memory.h"
 #include "stage/Memory/Report.h"
+#include "stage/Support/CommandLine.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Process.h"
 #include "stage/Support/StandardOutput.h"
 #include "stage/Transforms/LinkParts.h"
 #include "stage/Transforms/Passes.h"
-#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -169,9 +169,10 @@ static bool checkOptions(DiagnosticEngine &diags) {
 
 int main(int argc, char **argv) {
   prepareProcess(Unusable);
-  InitLLVM init(argc, argv);
+  InitLLVM init(argc, argv, /*InstallPipeSignalExitHandler=*/false);
   cl::HideUnrelatedOptions(category);
-  cl::ParseCommandLineOptions(argc, argv, "Runs passes on the text of a graph.\n");
+  if (!parseOptions(argc, argv, "stagec-opt", "Runs passes on the text of a graph.\n"))
+    return Unusable;
   SourceMgr sources;
   DiagnosticEngine diags(sources, errs());
   if (!checkOptions(diags))
@@ -204,5 +205,5 @@ int main(int argc, char **argv) {
   raw_string_ostream os(text);
   if (!(proof ? proveWorkload(os, *workload, sizes, diags, buffer) : printResult(os, *workload, diags)))
     return Faults;
-  return emit == Emit::Traces || writeFile(outputPath, os.str(), diags) ? Good : Unusable;
+  return emit == Emit::Traces || writeFile(outputPath, os.str(), Existing::Replace, diags) ? Good : Unusable;
 }

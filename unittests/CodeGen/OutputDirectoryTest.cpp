@@ -220,7 +220,7 @@ TEST_F(OutputDirectoryTest, ReportsAFailedWriteAndLeavesNothing) {
 }
 
 TEST_F(OutputDirectoryTest, IsRemovedOnSignals) {
-  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGABRT}) {
+  for (int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE, SIGABRT, SIGUSR1, SIGUSR2, SIGXCPU, SIGALRM, SIGFPE}) {
     int pipeEnds[2];
     ASSERT_EQ(pipe(pipeEnds), 0);
     pid_t child = fork();

@@ -17,8 +17,13 @@ namespace stage {
 /// Brackets around a value that are accepted.
 inline constexpr size_t maxJsonDepth = 100;
 
-/// The value of a text. Nothing, with the reason in `error`, if it is no JSON or is refused.
+/// The value of a text. Nothing, with the reason in `error`, if it is no JSON or is refused; a format that is known to
+/// be another one is named.
 std::optional<llvm::json::Value> parseJson(llvm::StringRef text, std::string &error);
+
+/// If a text is no JSON: which other format it seems to be in, and what to do about that; empty if in none that is
+/// known here (byte order marks, gzip, CSV and others).
+std::string nameOtherFormat(llvm::StringRef text);
 
 /// An attribute with all digits of a number.
 void writeNumber(llvm::json::OStream &json, llvm::StringRef name, __int128 value);

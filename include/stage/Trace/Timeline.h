@@ -46,13 +46,16 @@ struct TimelineOptions {
   std::vector<std::pair<int64_t, int64_t>> ranks;
   /// The file of trace events; empty: none.
   std::string output;
+  /// Replace it if it exists.
+  bool force = false;
   bool sendsAreBuffered = true;
   /// As on simulators that know no streams: copies take the place of a communication there, too.
   bool mergesStreams = false;
 };
 
-/// Reads a rate or a time, `989e12`, `3.35T` or `450G`, as so many of which `unit` make one: a whole number above 0.
-std::optional<uint64_t> parseQuantity(llvm::StringRef text, uint64_t unit = 1);
+/// Reads a rate or a time, `989e12`, `3.35T` or `450G`, as so many of which `unit` make one: a whole number, at least
+/// `least`.
+std::optional<uint64_t> parseQuantity(llvm::StringRef text, uint64_t unit = 1, uint64_t least = 1);
 
 /// Prints the summary, and writes the file if one is asked for. False after a report; no file is written then.
 bool printTimeline(llvm::StringRef path, const TimelineOptions &options, llvm::raw_ostream &out,

@@ -308,7 +308,7 @@ wrong = 0
 
 def check(path, total):
     global wrong
-    done = subprocess.run([stagec, "import", path, "-o", os.path.join(scratch, "job.stg")], capture_output=True, text=True)
+    done = subprocess.run([stagec, "import", path, "-o", os.path.join(scratch, "job.stg"), "--force"], capture_output=True, text=True)
     counts = [re.search(pattern, done.stdout) for pattern in (r", ([\d,]+) parameters", r", and ([\d,]+) numbers that are not trained")]
     if done.returncode or sum(int(count[1].replace(",", "")) for count in counts if count) != total:
         wrong += 1

@@ -1,0 +1,23 @@
+//===- CommandLine.h - the options of a tool -------------------*- C++ -*-===//
+#ifndef STAGE_SUPPORT_COMMANDLINE_H
+#define STAGE_SUPPORT_COMMANDLINE_H
+
+#include "llvm/Support/CommandLine.h"
+
+namespace stage {
+
+/// Reads the options of a tool, which are global (llvm::cl). `--version` prints the tool's name and the project's
+/// version. False after a message, in which control characters of arguments are escaped.
+bool parseOptions(int argc, char **argv, llvm::StringRef tool, llvm::StringRef overview);
+
+/// Whether an option was given, with another value than it has anyway. An option that repeats its default changes
+/// nothing, and is refused nowhere: scripts may say all that they rely on.
+template <typename T> bool isChanged(const llvm::cl::opt<T> &option) {
+  const auto &standard = option.getDefault();
+  const T &value = option.getValue();
+  return option.getNumOccurrences() > 0 && !(standard.hasValue() && standard.getValue() == value);
+}
+
+} // namespace stage
+
+#endif // STAGE_SUPPORT_COMMANDLINE_H
