@@ -435,9 +435,9 @@ private:
       all.add(ofTerm, 1);
       once.add(divide(ofTerm, countAlike(graph, split)), 1);
     }
-    if (all.getTotal() != own.getTotal())
-      return std::nullopt;
-    return once;
+    bool isCost = all.contraction == own.contraction && all.attention == own.attention && all.other == own.other &&
+                  all.recompute == own.recompute;
+    return isCost ? std::optional<FlopReport>(once) : std::nullopt;
   }
 
   static FlopReport divide(FlopReport flops, int64_t divisor) {
