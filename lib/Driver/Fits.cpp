@@ -13,8 +13,8 @@
 // all (sequences of one batch on all ranks): the least divisor d of the job's own value n for
 // which the job takes n + d or n - d. What must divide, as ranks among which positions are split,
 // divides then, and limits on either side do no harm. From n candidates are doubled until one does
-// not fit, then the interval is narrowed where a line through its ends meets the limit, every
-// third time at its middle.
+// not fit, or, once they have thousands of units, until memory does not grow any more (MemoryGrowth.h). Then the
+// interval is narrowed where a line through its ends meets the limit, every third time at its middle.
 //
 // What is printed was compiled: the largest value fits, the next one does not, or is refused.
 // That none behind them fits follows as memory grows with each of the sizes.
@@ -22,6 +22,7 @@
 // Limits: each size is searched by itself, the others are the job's. Memory of the host is not limited.
 //
 //===----------------------------------------------------------------------===//
+#include "MemoryGrowth.h"
 #include "PlanCompiler.h"
 #include "ServedFile.h"
 #include "UnitTimes.h"
@@ -40,10 +41,16 @@ struct Searched {
   llvm::function_ref<void(DriverOptions &, int64_t value)> set;
 };
 
+/// A candidate that was compiled.
+struct Candidate : FitTrial {
+  size_t units = 0;    ///< Of a stage.
+  bool canGrow = true; ///< Memory may be more with a larger value.
+};
+
 /// A search for the largest value of one size.
 class Search {
 public:
-  using Try = llvm::function_ref<FitTrial(const DriverOptions &, int64_t value)>;
+  using Try = llvm::function_ref<Candidate(const DriverOptions &, int64_t value)>;
   Search(const DriverOptions &options, const Searched &size, Try compile) : options(options), size(size), compile(compile) {}
 
   FitResult run() {
@@ -61,8 +68,10 @@ public:
 private:
   /// Far more than any memory holds; a size on which memory does not depend has no largest value.
   static constexpr int64_t most = int64_t(1) << 30;
+  /// A candidate with more units is compiled only if it may need more memory: each takes as long as it has units.
+  static constexpr size_t manyUnits = 4096;
 
-  const FitTrial &get(int64_t multiple) {
+  const Candidate &get(int64_t multiple) {
     auto [it, isNew] = trials.try_emplace(multiple * step);
     if (isNew) {
       DriverOptions candidate = options;
@@ -92,10 +101,14 @@ private:
 
   /// Makes `low` the largest multiple that fits, 0 if none does, and `high` the next one, 0 if none was found that does not.
   void narrow(int64_t start) {
-    for (int64_t at = start; !high; at = std::min(2 * at, most)) {
-      if (!fits(at))
+    for (int64_t at = start;; at = std::min(2 * at, most)) {
+      if (!fits(at)) {
         high = at;
-      else if ((low = at) == most)
+        break;
+      }
+      bool isFlat = low && get(at).units >= manyUnits && !get(at).canGrow && get(at).peak == get(low).peak;
+      low = at;
+      if (isFlat || low == most)
         return;
     }
     int64_t tooSmall = 0;
@@ -134,7 +147,7 @@ private:
   Try compile;
   int64_t step = 1;          ///< Candidates are multiples of it.
   int64_t low = 0, high = 0; ///< Multiples.
-  std::map<int64_t, FitTrial> trials;
+  std::map<int64_t, Candidate> trials;
 };
 
 class Searcher {
@@ -154,13 +167,16 @@ public:
   }
 
 private:
-  FitTrial compile(const DriverOptions &candidate, int64_t value) {
-    FitTrial trial{value, {}, {}};
-    compiler.compile(candidate, [&](const Compilation &, const Report *report, llvm::StringRef messages) {
-      if (report)
-        trial.peak = report->getLargestStage().peak.getTotal();
-      else
+  Candidate compile(const DriverOptions &candidate, int64_t value) {
+    Candidate trial{{value, {}, {}}};
+    compiler.compile(candidate, [&](const Compilation &c, const Report *report, llvm::StringRef messages) {
+      if (!report) {
         trial.refusal = getFirstError(messages);
+        return;
+      }
+      trial.peak = report->getLargestStage().peak.getTotal();
+      trial.units = c.program->stages.front().units.size();
+      trial.canGrow = canMemoryGrow(*c.graph, ownSymbols);
     });
     return trial;
   }
@@ -177,6 +193,7 @@ private:
       result.ranks = report->ranks;
       result.limit = *options.fits;
       result.peak = report->getLargestStage().peak.getTotal();
+      ownSymbols = listSymbols(*c.graph);
       see(c);
     });
     return isGood;
@@ -260,7 +277,7 @@ private:
       ServedFile file = keepIterations(*copy.requests);
       if ((copy.served = serveJob(*copy.requests, times.get(), file, diags)))
         return compile(copy, value);
-      return FitTrial{value, {}, getFirstError(stream.str())};
+      return Candidate{{value, {}, getFirstError(stream.str())}};
     };
     result.sizes.push_back(Search(own, size, compileServed).run());
     return true;
@@ -268,6 +285,7 @@ private:
 
   const DriverOptions &options;
   PlanCompiler compiler;
+  SymbolValues ownSymbols; ///< Of the job as it is.
   Fits result;
 };
 } // namespace

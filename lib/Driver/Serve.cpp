@@ -62,10 +62,15 @@ void ServedFile::print(llvm::raw_ostream &os) {
     os << '\n';
   }
   metrics.print(os);
+  if (leavesOutCommunication())
+    os << "\ncommunication takes no time here\n";
+  else if (command.options.prefillReplicas && command.options.sendTime == 0 && command.options.sendTokenTime == 0)
+    os << "\nsending caches takes no time here\n";
 }
 
 void ServedFile::printJson(llvm::json::OStream &json) {
   metrics.printJson(json);
+  json.attribute("times_without_communication", leavesOutCommunication());
   if (command.window)
     list.printJson(json);
 }

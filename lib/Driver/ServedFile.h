@@ -21,6 +21,11 @@ struct ServedFile : ServingObserver {
   void print(llvm::raw_ostream &os);
   /// The members of a JSON object that is open.
   void printJson(llvm::json::OStream &json);
+  /// Iterations last as long as they compute and read, by rates: what ranks send each other is in no time. Times that
+  /// are given are what they are.
+  bool leavesOutCommunication() const {
+    return command.roofline.flopsPerSecond > 0 || command.roofline.bytesPerSecond > 0;
+  }
 
   const ServeCommand &command;
   ServingMetrics metrics;

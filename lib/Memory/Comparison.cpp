@@ -14,6 +14,7 @@ PlanCosts stage::summarize(const Report &report) {
   costs.parameters = report.parameters;
   costs.padding = report.padding;
   costs.flops = report.flops;
+  costs.duplicatedFlops = report.duplicatedFlops;
   costs.peak = report.getLargestStage().peak.getTotal();
   const Mesh &mesh = report.program->graph->mesh;
   std::vector<std::pair<AxisSet, __int128>> most;
@@ -74,7 +75,7 @@ void stage::print(llvm::raw_ostream &os, const Comparison &comparison) {
   std::vector<std::pair<std::string, Table::Alignment>> columns = {{"job", Table::Left}};
   for (const std::string &name : comparison.names)
     columns.push_back({name, Table::Right});
-  for (const char *title : {"ranks", "parameters", "model FLOPs", "FLOPs of a rank"})
+  for (const char *title : {"ranks", "parameters", "model FLOPs", "duplicated", "FLOPs of a rank"})
     columns.push_back({title, Table::Right});
   for (const std::string &group : groups)
     columns.push_back({"bytes " + group, Table::Right});
@@ -85,8 +86,9 @@ void stage::print(llvm::raw_ostream &os, const Comparison &comparison) {
     row.insert(row.end(), plan.values.begin(), plan.values.end());
     if (plan.costs) {
       const PlanCosts &costs = *plan.costs;
-      row.insert(row.end(), {formatCount(costs.ranks), formatCount(costs.parameters),
-                             formatFlops(costs.flops.getModel()), formatFlops(costs.rankFlops)});
+      row.insert(row.end(),
+                 {formatCount(costs.ranks), formatCount(costs.parameters), formatFlops(costs.flops.getModel()),
+                  formatFlops(costs.duplicatedFlops.getTotal()), formatFlops(costs.rankFlops)});
       for (const std::string &group : groups)
         row.push_back(formatBytes(getTraffic(costs, group)));
       row.push_back(formatBytes(costs.peak));
@@ -123,9 +125,9 @@ void stage::printCsv(llvm::raw_ostream &os, const Comparison &comparison) {
   std::vector<std::string> groups = collectGroups(comparison);
   std::vector<std::string> titles = {"job"};
   titles.insert(titles.end(), comparison.names.begin(), comparison.names.end());
-  titles.insert(titles.end(),
-                {"ranks", "microbatches", "parameters", "padding", "contraction_flops", "attention_flops",
-                 "model_flops", "other_flops", "recomputed_flops", "rank_flops"});
+  titles.insert(titles.end(), {"ranks", "microbatches", "parameters", "padding", "contraction_flops", "attention_flops",
+                               "model_flops", "other_flops", "recomputed_flops", "duplicated_flops",
+                               "duplicated_model_flops", "rank_flops"});
   for (const std::string &group : groups)
     titles.push_back("bytes_" + group);
   titles.insert(titles.end(), {"peak_bytes", "refused_because"});
@@ -138,7 +140,7 @@ void stage::printCsv(llvm::raw_ostream &os, const Comparison &comparison) {
       for (__int128 number :
            {__int128(costs.ranks), __int128(costs.microbatches), costs.parameters, costs.padding,
             costs.flops.contraction, costs.flops.attention, costs.flops.getModel(), costs.flops.other,
-            costs.flops.recompute, costs.rankFlops})
+            costs.flops.recompute, costs.duplicatedFlops.getTotal(), costs.duplicatedFlops.getModel(), costs.rankFlops})
         row.push_back(formatExact(number));
       for (const std::string &group : groups)
         row.push_back(formatExact(getTraffic(costs, group)));

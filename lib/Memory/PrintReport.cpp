@@ -98,10 +98,13 @@ static void printFlops(llvm::raw_ostream &os, const Report &report) {
   add("contraction", flops.contraction);
   add("attention", flops.attention);
   add("model (both)", flops.getModel());
-  if (report.replicatedFlops)
-    add("  of it copies", report.replicatedFlops);
   add("other", flops.other);
   add("recomputed", flops.recompute);
+  if (const FlopReport &duplicated = report.duplicatedFlops; duplicated.getTotal()) {
+    add("duplicated", duplicated.getTotal());
+    if (duplicated.getModel())
+      add("  of it model", duplicated.getModel());
+  }
   if (padding.getTotal())
     add("padding", padding.getTotal());
   table.print(os, /*titles=*/false);

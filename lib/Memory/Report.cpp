@@ -7,8 +7,14 @@
 // contiguous shards) is summed over the coordinates that it names; the other axes of
 // the mesh multiply. All ranks of a stage take part in the same collectives, with the
 // same sizes but for dims that are dealt out by a table: of these the bytes are added up as
-// expressions over the coordinates, which then say what a rank puts in at least and at most. FLOPs are those of the model's own sizes, evaluated exactly even where
-// these do not divide over the axes; what padding adds is the difference, and what is done on slots without a token.
+// expressions over the coordinates, which then say what a rank puts in at least and at most. FLOPs are those of the
+// model's own sizes, evaluated exactly even where these do not divide over the axes; padding is the difference, and
+// work on slots without a token. Work that ranks duplicate is counted apart:
+//
+//   y[b, f] = sum[d](x[b, d] * w[d, f])     ranks dp 4 x tp 2, b split over dp: two ranks compute each share of b
+//
+// The axes over which no index of a cost is split are the copies: the sum over all ranks, divided by their number, is
+// the work of the unsharded model, and the rest is duplicated.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Memory/Report.h"
@@ -29,7 +35,7 @@ namespace {
 struct OpTotals {
   FlopReport flops;        ///< Summed over the ranks of a stage.
   FlopReport paddingFlops; ///< The part of these that padding adds.
-  __int128 replicatedFlops = 0; ///< Of the model FLOPs without padding: what is computed again on copies.
+  FlopReport duplicatedFlops; ///< The part of the rest that ranks compute beyond the unsharded model's.
   __int128 bytes = 0;      ///< That one rank puts into a collective, or copies.
   Size varyingBytes;       ///< The same where ranks differ; else null.
   __int128 accessedBytes = 0; ///< Of the memories of the ranks of a stage.
@@ -281,7 +287,9 @@ private:
     report.flops.add(totals.flops, times);
     report.flops.add(totals.paddingFlops, -times);
     report.paddingFlops.add(totals.paddingFlops, times);
-    report.replicatedFlops += totals.replicatedFlops * times;
+    report.flops.add(totals.duplicatedFlops, -times);
+    report.duplicatedFlops.add(totals.duplicatedFlops, times);
+    addRepeatedUpdates(op, times);
     stage.flops += times * totals.flops.getTotal();
     stage.accessedBytes += times * totals.accessedBytes;
     if (isCopy(op.kind))
@@ -298,6 +306,24 @@ private:
     for (AxisId axis : op.axes) // in whatever layout
       kind.axes.emplace_back(axis);
     unitTraffic.add(kind, {1, totals.bytes, totals.bytes, totals.varyingBytes, totals.agreedBytes, environment}, timesInUnit);
+  }
+
+  /// Several stages may update the same parameter: a tied one, or layers of which they have copies. All updates but one
+  /// are duplicated.
+  void addRepeatedUpdates(const Op &op, __int128 times) {
+    if (!isOncePerStep(op.getBlock()->getPhase()))
+      return;
+    __int128 once = 1;
+    for (const Block *block = op.getBlock(); const Op *repeat = block->getParent(); block = repeat->getBlock())
+      once *= repeat->cases.count(block->getNumber(), 0, getInteger(repeat->count, *repeat));
+    __int128 &runs = runsOfStep[&op];
+    __int128 copies = std::min(times, std::max<__int128>(runs + times - once, 0));
+    runs += times;
+    FlopReport own = getTotals(op).flops;
+    own.add(getTotals(op).paddingFlops, -1);
+    own.add(getTotals(op).duplicatedFlops, -1);
+    report.flops.add(own, -copies);
+    report.duplicatedFlops.add(own, copies);
   }
 
   /// How many slots forward fills.
@@ -345,8 +371,8 @@ private:
       leaveFilled(own, op, ownBinding);
       it->second.paddingFlops = it->second.flops;
       it->second.paddingFlops.add(own, -1);
-      __int128 model = it->second.flops.getModel() - it->second.paddingFlops.getModel();
-      it->second.replicatedFlops = countReplicated(op, model);
+      it->second.duplicatedFlops = own;
+      it->second.duplicatedFlops.add(countOnce(op, own), -1);
       if (isCopy(op.kind))
         it->second.bytes = getInteger(cost.bytes, op);
       if (!isCommunication(op.kind)) {
@@ -368,29 +394,56 @@ private:
     return toSet(op.indexAxes[index]) & ~inTurn;
   }
 
-  /// Of the model FLOPs of an op, padding apart, those of ranks of a stage that compute the same as others, or each an addend of
-  /// it as long as the sum. Where an op is several products one may be split over axes along which another one has copies.
-  __int128 countReplicated(const Op &op, __int128 model) {
+  /// Axes over which ranks share the work of an op: all others have copies of it, or each an addend as large as the
+  /// sum.
+  static AxisSet getSplitAxes(const Op &op) {
+    if (op.kind == OpKind::Update) // element by element, as its gradient is kept
+      return op.getOperand(1)->sharding.getSharded();
+    if (isAddition(op.kind))
+      return op.getOperand(0)->sharding.getSharded();
     AxisSet split = 0;
     for (unsigned index = 0; index < op.indexAxes.size(); ++index)
       split |= getSplitAxes(op, index);
-    if (!op.def || op.def->terms.empty() || model == 0)
-      return model - model / countAlike(graph, split);
+    return split;
+  }
+
+  /// The work of the unsharded model among the FLOPs of an op on the ranks of a stage, padding apart.
+  FlopReport countOnce(const Op &op, const FlopReport &own) {
+    if (std::optional<FlopReport> once = countTermsOnce(op, own))
+      return *once;
+    return divide(own, countAlike(graph, getSplitAxes(op)));
+  }
+
+  /// Term by term of the formula, as one may be split over axes along which another one has copies: several products at
+  /// once, or a bias beside a product. Nothing where the cost is declared, or depends on the step of a ring.
+  std::optional<FlopReport> countTermsOnce(const Op &op, const FlopReport &own) {
+    if (op.kind != OpKind::Compute || op.def->flopTerms.size() < 2 || own.getTotal() == 0)
+      return std::nullopt;
     llvm::SmallVector<Size, 8> sizes = getLocalIndexSizes(graph, op);
-    __int128 replicated = 0;
+    const OpDef &def = op.def->vjpOf ? *op.def->vjpOf : *op.def;
+    FlopReport all, once;
     for (const FlopTerm &term : op.def->flopTerms) {
-      if (term.flopClass == FlopClass::Other)
-        continue;
-      split = 0;
+      AxisSet split = 0;
       for (unsigned index : term.indices)
         split |= getSplitAxes(op, index);
       Size zero = graph.sizes.zero();
-      FlopReport ofTerm = sumFlops({{getFlops(graph.sizes, term, sizes), zero, zero}, zero, zero}, op, ownBinding, ownSums);
+      OpCost cost = {{zero, zero, zero}, zero, zero};
+      (op.isRecomputed ? cost.recomputeFlops : cost.flops[def.declaredClass.value_or(term.flopClass)]) =
+          getFlops(graph.sizes, term, sizes);
+      FlopReport ofTerm = sumFlops(cost, op, ownBinding, ownSums);
       leaveFilled(ofTerm, op, ownBinding);
-      __int128 flops = ofTerm.getModel();
-      replicated += flops - flops / countAlike(graph, split);
+      all.add(ofTerm, 1);
+      once.add(divide(ofTerm, countAlike(graph, split)), 1);
     }
-    return replicated;
+    bool isCost = all.contraction == own.contraction && all.attention == own.attention && all.other == own.other &&
+                  all.recompute == own.recompute;
+    return isCost ? std::optional<FlopReport>(once) : std::nullopt;
+  }
+
+  static FlopReport divide(FlopReport flops, int64_t divisor) {
+    for (__int128 *number : {&flops.contraction, &flops.attention, &flops.other, &flops.recompute})
+      *number /= divisor;
+    return flops;
   }
 
   const std::pair<__int128, Size> &getSentBytes(const Value &value) {
@@ -469,6 +522,7 @@ private:
   unsigned environment = ~0u;
   llvm::DenseMap<std::pair<const Op *, unsigned>, OpTotals> known; ///< Per environment.
   llvm::DenseMap<const Op *, bool> varyingOps;
+  llvm::DenseMap<const Op *, __int128> runsOfStep; ///< On the stages so far.
   Sums sums, ownSums; ///< With `binding` and with `ownBinding`.
   llvm::DenseMap<std::pair<const Value *, unsigned>, std::pair<__int128, Size>> sentBytes;
   StageTraffic traffic;     ///< Of the stage.

@@ -8,7 +8,7 @@
 using namespace stage;
 
 /// Changes when a field changes its name or its meaning, not when one is added.
-constexpr int64_t schemaVersion = 1;
+constexpr int64_t schemaVersion = 2;
 
 namespace {
 /// Names of one list: the second of equal ones is `name#2`.
@@ -64,9 +64,8 @@ public:
       }
       number("peak", report.getLargestStage().peak.getTotal());
       printFlops("flops", report.flops);
+      printFlops("duplicated_flops", report.duplicatedFlops);
       printFlops("padding_flops", report.paddingFlops);
-      if (report.replicatedFlops)
-        number("replicated_flops", report.replicatedFlops);
       printSaved();
       json.attributeArray("stages", [&] {
         for (size_t i = 0; i < report.stages.size(); ++i)

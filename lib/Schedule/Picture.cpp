@@ -139,7 +139,7 @@ std::string SchedulePicture::getSummary() const {
     text += ", " + formatCount(times.makespan) + " " + unit;
   // The mean over stages.
   __int128 hundredths = (idle * 20'000 / schedule.stages + times.makespan) / (__int128(times.makespan) * 2);
-  return text + ", bubble " + formatPercent(int64_t(hundredths), 10'000) + " %";
+  return text + ", bubble " + formatPercent(int64_t(hundredths), 10'000) + " %; communication takes no time here";
 }
 
 std::string SchedulePicture::describeCut(const Window &window) const {

@@ -3,7 +3,7 @@
 // Problem: which iterations each virtual stage of a pipeline runs, where iterations differ,
 // or where the first and the last virtual stage have more to do than those:
 //
-//   split = balanced(flops)       the model FLOPs of a microbatch, forward and backward
+//   split = balanced(flops)       FLOPs of contractions and attention of a microbatch, forward and backward
 //   split = balanced(memory)      bytes of parameters, their gradients and optimizer states,
 //                                 and of what forward keeps for backward times the microbatches in
 //                                 flight on the virtual stage

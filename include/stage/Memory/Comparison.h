@@ -2,8 +2,8 @@
 //
 // A plan is a job under one combination of values of `-D`. One line each:
 //
-//   job       tp  pp  ranks     parameters  model FLOPs  ...   bytes tp  bytes dp  peak memory
-//   pretrain   8   2     64  8,030,261,248  13.49 PFLOP  ...  38.56 GiB  1.87 GiB    12.84 GiB
+//   job       tp  pp  ranks     parameters  model FLOPs  duplicated  ...   bytes tp  bytes dp  peak memory
+//   pretrain   8   2     64  8,030,261,248  13.49 PFLOP           -  ...  38.56 GiB  1.87 GiB    12.84 GiB
 //   pretrain   3   2  refused: 'F/tp' must be a whole number
 //
 // What a plan costs is kept apart from its program, so that only one program is there at a time.
@@ -21,8 +21,9 @@ struct PlanCosts {
   int64_t ranks = 1;
   int64_t microbatches = 1;
   __int128 parameters = 0, padding = 0;
-  FlopReport flops;
-  /// FLOPs of a rank of the stage that has most, recomputation included; the mean of its ranks.
+  FlopReport flops, duplicatedFlops;
+  /// FLOPs of a rank of the stage that has most, with recomputed and duplicated ones and padding; the mean of its
+  /// ranks.
   __int128 rankFlops = 0;
   /// Per group of axes ("tp", "dp+tp") the bytes that a rank puts in during a step, in the stage where these are most;
   /// fewer axes first, then in the order of the mesh.

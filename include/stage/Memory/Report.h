@@ -131,10 +131,13 @@ struct Report {
   __int128 storagePadding = 0;
   /// Slots to which forward routes tokens in a step, those without a token, and choices of tokens for which there is none.
   __int128 slots = 0, emptySlots = 0, droppedChoices = 0;
-  /// Of the model's own sizes, and what padding and empty slots add to each: ranks execute both.
-  FlopReport flops, paddingFlops;
-  /// Of the model FLOPs: those of ranks that compute what others compute, too. Without them they are the same for every strategy.
-  __int128 replicatedFlops = 0;
+  /// The work of the unsharded model, with its own sizes: each result counts once, however many ranks compute it. Model
+  /// FLOPs are the same for every strategy.
+  FlopReport flops;
+  /// Beyond these: FLOPs of ranks that compute the same numbers as others, or an addend as large as the sum.
+  FlopReport duplicatedFlops;
+  /// Beyond both: the work that padding and empty slots add. Ranks execute all three.
+  FlopReport paddingFlops;
   std::vector<StageReport> stages;
   /// Of inference; of training there are none.
   std::vector<PhaseReport> phases;

@@ -56,6 +56,8 @@ for row, plan, (names, *combination) in zip(rows, plans, combinations):
         "padding": report["padding"], "contraction_flops": report["flops"]["contraction"],
         "attention_flops": report["flops"]["attention"], "model_flops": report["flops"]["model"],
         "other_flops": report["flops"]["other"], "recomputed_flops": report["flops"]["recomputed"],
+        "duplicated_flops": sum(report["duplicated_flops"][kind] for kind in ("contraction", "attention", "other", "recomputed")),
+        "duplicated_model_flops": report["duplicated_flops"]["model"],
         "rank_flops": max(stage["flops"] for stage in stages) // (report["ranks"] // len(stages)),
         "peak_bytes": max(stage["memory"]["peak"] for stage in stages),
     }

@@ -18,7 +18,7 @@ for entry in jobs:
         assert apart["flops"][kind] == packed["flops"][kind], (job, kind)
     dims, tp = packed["dims"], packed["mesh"]["tp"]
     elements = dims["B"] * dims["S"] * dims["D"] * packed["microbatches"] * dims["L"]
-    spared = apart["flops"]["other"] - packed["flops"]["other"]
+    spared = sum(apart[field]["other"] - packed[field]["other"] for field in ("flops", "duplicated_flops"))
     assert spared == int(sums) * elements * tp, (job, spared, int(sums) * elements * tp)
 
     def list_traffic(report):
