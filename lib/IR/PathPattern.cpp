@@ -241,12 +241,15 @@ void PathPattern::noteOp(llvm::StringRef scope, llvm::StringRef name, SeenNames 
     noteSegments(names, seen);
 }
 
+/// A list of generated names may be long; the first ones tell what is wrong.
+constexpr size_t maxUnseen = 20;
+
 std::vector<std::pair<std::string, PathPattern>> PathPattern::listUnseen(const SeenNames &seen) const {
   std::vector<std::pair<std::string, PathPattern>> unseen;
   for (size_t i = 0; i < segments.size(); ++i)
     for (const std::string &name : segments[i].alternatives) {
       if (segments[i].alternatives.size() < 2 || segments[i].lackable.contains(name) ||
-          (i < seen.size() && seen[i].contains(name)))
+          (i < seen.size() && seen[i].contains(name)) || unseen.size() == maxUnseen)
         continue;
       PathPattern alone = *this;
       Segment &segment = alone.segments[i];

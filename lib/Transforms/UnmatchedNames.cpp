@@ -16,7 +16,7 @@
 // Rules over axes of size 1 do nothing and are not looked at. Where a statement matches nothing at all, that is an
 // error elsewhere.
 //
-// Limits: that a name matches does not say that its rule changes something.
+// Limits: that a name matches does not say that its rule changes something. The first 20 names of a strategy are named.
 //
 //===----------------------------------------------------------------------===//
 #include "UnmatchedNames.h"
@@ -54,10 +54,11 @@ private:
   bool hasDim(llvm::StringRef name) const { return !targets.findDim(name).empty(); }
 
   void checkDims(const Rule &rule) {
-    if (isTrivial(rule))
+    if (isTrivial(rule) || numNamed >= maxNamed)
       return;
     for (const std::string &name : rule.dims)
-      if (!llvm::is_contained(rule.lackable, name) && !hasDim(name) && hasOtherDim(rule.statement))
+      if (!llvm::is_contained(rule.lackable, name) && !hasDim(name) && hasOtherDim(rule.statement) &&
+          numNamed++ < maxNamed)
         diags.report(rule.loc, diag::DimUnmatched)
             << name << graph.name << "(" + llvm::join(listAxisNames(graph.mesh, rule.axes), ", ") + ")"
             << targets.suggestDim(name);
@@ -75,11 +76,12 @@ private:
     const PathPattern &pattern = *rule.pattern;
     PathPattern::SeenNames seen;
     if (!pattern.namesAlternatives() || !checked.insert({rule.statement, pattern.getText()}).second ||
-        !note(rule, seen))
+        numNamed >= maxNamed || !note(rule, seen))
       return;
     for (auto &[name, alone] : pattern.listUnseen(seen))
-      diags.report(rule.loc, diag::AlternativeUnmatched)
-          << name << pattern.getText() << graph.name << targets.suggestPath(alone);
+      if (numNamed++ < maxNamed)
+        diags.report(rule.loc, diag::AlternativeUnmatched)
+            << name << pattern.getText() << graph.name << targets.suggestPath(alone);
   }
 
   /// The names in braces by which a rule means something; false if it means nothing.
@@ -107,6 +109,10 @@ private:
   RuleTargets &targets;
   DiagnosticEngine &diags;
   std::set<std::pair<unsigned, std::string>> checked;
+  /// Each message looks for the nearest name, and the first ones tell what is wrong with a list that a program has
+  /// written.
+  static constexpr unsigned maxNamed = 20;
+  unsigned numNamed = 0;
 };
 } // namespace
 
