@@ -34,6 +34,7 @@ ALONG: 'along';
 AT: 'at';
 AXIS: 'axis';
 BACKWARD: 'backward';
+BECAUSE: 'because';
 BUFFER: 'buffer';
 BY: 'by';
 CACHE: 'cache';
@@ -135,6 +136,7 @@ GREATER: '>';
 AND: '&&';
 OR: '||';
 NOT: '!';
+QUESTION: '?';
 ASSIGN: '=';
 
 // `////` begins an ordinary comment.

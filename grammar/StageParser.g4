@@ -91,8 +91,8 @@ callStmt: name (DOT name)* LPAREN argList? RPAREN SEMICOLON;
 
 opStmt
   : letStmt                                                    # opLet
-  | name ASSIGN expr SEMICOLON                                 # opAssign
-  | BACKWARD FLOPS ASSIGN expr (COMMA RECOMPUTING expr)? SEMICOLON # opBackward
+  | name ASSIGN expr (BECAUSE STRING)? SEMICOLON               # opAssign
+  | BACKWARD FLOPS ASSIGN expr (COMMA RECOMPUTING expr)? (BECAUSE STRING)? SEMICOLON # opBackward
   | WHOLE nameList SEMICOLON                                   # opWhole
   | FOLD nameList (CARRYING name COLON type (ASSIGN expr)?)? SEMICOLON # opFold
   | MASK name LPAREN exprList? RPAREN SEMICOLON                # opMask
@@ -130,7 +130,8 @@ strategyRule: shardRule | keepRule | otherRule;
 shardRule: SHARD shardGroup (COMMA shardGroup)* COMMA? SEMICOLON;
 keepRule: KEEP GATHERED OVER axisList SEMICOLON;
 shardGroup: shardTarget (COMMA shardTarget)* OVER axisList (ORDER expr)?;
-shardTarget: qualifiedName | LPAREN qualifiedName (COMMA qualifiedName)* COMMA? RPAREN;
+shardTarget: shardDim | LPAREN shardDim (COMMA shardDim)* COMMA? RPAREN;
+shardDim: qualifiedName QUESTION?;
 otherRule
   : RECOMPUTE patternList (IF expr)? (entryBlock | SEMICOLON)
   | OFFLOAD patternList TO name (AFTER after=expr)? (IF expr)? (entryBlock | SEMICOLON)
@@ -147,14 +148,15 @@ qualifiedName: name (DOT name)*;
 exprList: expr (COMMA expr)* COMMA?;
 
 patternList: pattern (COMMA pattern)* COMMA?;
-pattern: (PARAM | RESULT)? path (COLON patternDims)?;
+pattern: (PARAM | RESULT)? path QUESTION? (COLON patternDims)?;
 patternDims: LBRACKET (ELLIPSIS (COMMA nameList?)? | nameList)? RBRACKET;
 path: pathSegment (DOT pathSegment)*;
 pathSegment
   : STAR_STAR
   | pathName
-  | LBRACE pathName (COMMA pathName)* COMMA? RBRACE (LPAREN RPAREN)?
+  | LBRACE alternative (COMMA alternative)* COMMA? RBRACE (LPAREN RPAREN)?
   ;
+alternative: pathName QUESTION?;
 pathName: glob (LBRACKET (STAR | rangeOrExpr) RBRACKET)* (LPAREN RPAREN)?;
 glob: OP | NUMBER | (STAR | name) | name STAR name? | STAR name STAR?;
 
@@ -200,7 +202,7 @@ arg: (name ASSIGN)? rangeOrExpr | FOR name IN rangeOrExpr;
 
 name: NOTHING | nameNotNothing;
 nameNotNothing
-  : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BUFFER | BY | CACHE | CARRYING | CONFIG | DIM | EXTENDS
+  : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BECAUSE | BUFFER | BY | CACHE | CARRYING | CONFIG | DIM | EXTENDS
   | FLOPS | FOLD | GATHER | GATHERED | INPUT | JOB | KEEP | LAST | LINEAR | MASK | MESH | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
   | OUTPUT | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PAST | PIPELINE | PLACE | PRECISION | QUANTIZE | RANK | RECOMPUTE | RECOMPUTING
   | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | SAVES | SCAN | SCHEDULE | SHARD | SLOW | STATE

@@ -245,6 +245,13 @@ void Printer::ifStmt(const IfStmt *node) {
     block(node->elseBody);
 }
 
+void Printer::because(const OpClauseStmt *node) {
+  if (!node->because)
+    return;
+  os << " because ";
+  expr(node->because);
+}
+
 void Printer::clause(const OpClauseStmt *node) {
   using Clause = OpClauseStmt::Clause;
   switch (node->clause) {
@@ -271,7 +278,8 @@ void Printer::clause(const OpClauseStmt *node) {
     return;
   case Clause::Flops:
     os << "flops = ";
-    return expr(node->value);
+    expr(node->value);
+    return because(node);
   case Clause::Bytes:
     os << "bytes = ";
     return expr(node->value);
@@ -296,7 +304,7 @@ void Printer::clause(const OpClauseStmt *node) {
       os << ", recomputing ";
       expr(node->value2);
     }
-    return;
+    return because(node);
   case Clause::Linear:
     os << "linear ";
     return names(node->names);

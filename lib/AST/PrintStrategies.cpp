@@ -7,7 +7,10 @@ using namespace stage::ast;
 void Printer::shard(const ShardStmt *node) {
   os << "shard ";
   commas(node->items, [&](const ShardStmt::Item &item) {
-    axes({item.dims, {}}); // dims are written like axes
+    os << (item.dims.size() > 1 ? "(" : "");
+    for (size_t i = 0; i < item.dims.size(); ++i)
+      os << (i ? ", " : "") << item.dims[i].name << (item.mayLack[i] ? "?" : "");
+    os << (item.dims.size() > 1 ? ")" : "");
     os << " over ";
     axes(item.axes);
     if (item.order) {

@@ -46,6 +46,7 @@ private:
   void layerRule(const LayerRuleStmt *stmt);
   void slow(const SlowStmt *stmt);
   void pattern(const Pattern &pattern);
+  void because(const OpClauseStmt *node);
   void block(ArrayRef<Stmt *> body);
   /// `{ ... }`, or `;` if there is nothing inside.
   void optionalBlock(ArrayRef<Stmt *> body);

@@ -400,7 +400,13 @@ bool TextParser::parseRule() {
     if (!expect("gradients"))
       return false;
   } else {
-    auto parseDimName = [&] { return parseIdentifier(rule.dims.emplace_back(), "a dim"); };
+    auto parseDimName = [&] {
+      if (!parseIdentifier(rule.dims.emplace_back(), "a dim"))
+        return false;
+      if (consume("?"))
+        rule.lackable.push_back(rule.dims.back());
+      return true;
+    };
     rule.kind = consume("ring") ? RuleKind::Ring : RuleKind::Shard;
     if ((rule.kind == RuleKind::Shard && !expect("shard")) || !(is("(") ? parseList("(", ")", parseDimName) : parseDimName()))
       return false;

@@ -14,6 +14,7 @@ std::optional<PathPattern> PathPattern::parse(llvm::StringRef text) {
   else
     pattern.results = text.consume_front("result ");
   text = text.trim();
+  pattern.lackable = text.consume_back("?");
   if (text.empty())
     return std::nullopt;
   // Split at dots outside braces.
@@ -32,18 +33,25 @@ std::optional<PathPattern> PathPattern::parse(llvm::StringRef text) {
     return std::nullopt;
   for (llvm::StringRef part : parts) {
     part.consume_back("[*]");
-    if (part.empty() || part.contains('['))
+    if (part.empty() || part.contains('[') || (part.contains('?') && !part.startswith("{")))
       return std::nullopt;
-    auto &alternatives = pattern.segments.emplace_back().alternatives;
+    Segment &segment = pattern.segments.emplace_back();
+    auto &alternatives = segment.alternatives;
     if (part.consume_front("{")) {
       bool areCalls = part.consume_back("()");
       if (!part.consume_back("}"))
         return std::nullopt;
       llvm::SmallVector<llvm::StringRef, 4> names;
       part.split(names, ',');
-      for (llvm::StringRef name : names)
-        if (!name.empty())
-          alternatives.push_back(name.str() + (areCalls ? "()" : ""));
+      for (llvm::StringRef name : names) {
+        bool mayLack = name.consume_back("?");
+        if (name.empty())
+          continue;
+        alternatives.push_back(name.str() + (areCalls ? "()" : ""));
+        name.consume_back("()");
+        if (mayLack)
+          segment.lackable.insert(name);
+      }
     } else {
       alternatives.push_back(part.str());
     }
@@ -131,34 +139,129 @@ PathNames stage::splitPath(llvm::StringRef path) {
 
 bool PathPattern::matchesPath(llvm::StringRef path) const { return !ops && matchSegments(splitPath(path)); }
 
+/// What patterns call a value: its path, or that of its op. Nothing if they have no name for it.
+static std::optional<PathNames> getNames(const Value &value) {
+  if (!value.path.empty())
+    return splitPath(value.path);
+  const Op *op = value.getOp();
+  if (!op || op->kind != OpKind::Compute)
+    return std::nullopt;
+  PathNames parts = splitPath(op->scope);
+  llvm::SmallVector<llvm::StringRef, 2> ofOp; // with the number of its variant
+  llvm::StringRef(op->def->name).split(ofOp, '.');
+  parts.append(ofOp.begin(), ofOp.end());
+  return parts;
+}
+
+/// What patterns call an op: without the number of its variant, and, if it has one, with it.
+static llvm::SmallVector<PathNames, 2> listNames(llvm::StringRef scope, llvm::StringRef name) {
+  llvm::SmallVector<PathNames, 2> all(1, scope.empty() ? PathNames() : splitPath(scope));
+  auto [base, variant] = name.split('.');
+  all.front().push_back(base);
+  if (!variant.empty()) {
+    all.push_back(all.front());
+    all.back().push_back(variant);
+  }
+  return all;
+}
+
 bool PathPattern::matches(const Value &value) const {
   const Op *op = value.getOp();
   bool isParam = op && isState(op->kind), isInput = op && op->kind == OpKind::Input;
   if (ops || (params && !isParam) || (results && (isParam || isInput)))
     return false;
-  if (!value.path.empty())
-    return matchSegments(splitPath(value.path));
-  if (!op || op->kind != OpKind::Compute || !segments.back().globs.empty())
+  if (value.path.empty() && !segments.back().globs.empty())
     return false;
-  PathNames parts = splitPath(op->scope);
-  llvm::SmallVector<llvm::StringRef, 2> ofOp; // with the number of its variant
-  llvm::StringRef(op->def->name).split(ofOp, '.');
-  parts.append(ofOp.begin(), ofOp.end());
-  return matchSegments(parts);
+  std::optional<PathNames> names = getNames(value);
+  return names && matchSegments(*names);
 }
 
 bool PathPattern::matchesOp(llvm::StringRef scope, llvm::StringRef name) const {
+  return ops && llvm::any_of(listNames(scope, name), [&](const PathNames &names) { return matchSegments(names); });
+}
+
+//===----------------------------------------------------------------------===//
+// Names in braces that match nothing
+//===----------------------------------------------------------------------===//
+
+bool PathPattern::namesAlternatives() const {
+  return llvm::any_of(segments, [](const Segment &segment) {
+    return segment.alternatives.size() > 1 && segment.alternatives.size() > segment.lackable.size();
+  });
+}
+
+/// A name of a segment is seen if some reading of the whole path uses it: where the segments before it can be the names
+/// before, and those behind it the names behind.
+void PathPattern::noteSegments(llvm::ArrayRef<llvm::StringRef> path, SeenNames &seen) const {
+  size_t rows = segments.size(), columns = path.size();
+  auto at = [&](size_t i, size_t j) { return i * (columns + 1) + j; };
+  std::vector<bool> before((rows + 1) * (columns + 1)), behind = before;
+  before[at(0, 0)] = behind[at(rows, columns)] = true;
+  for (size_t i = 0; i <= rows; ++i)
+    for (size_t j = 0; j <= columns; ++j) {
+      if (i && isAnyDepth(i - 1) && (before[at(i - 1, j)] || (j && before[at(i, j - 1)])))
+        before[at(i, j)] = true;
+      if (i && j && !isAnyDepth(i - 1) && before[at(i - 1, j - 1)] && segments[i - 1].matches(path[j - 1]))
+        before[at(i, j)] = true;
+    }
+  for (size_t i = rows + 1; i-- > 0;)
+    for (size_t j = columns + 1; j-- > 0;) {
+      if (i < rows && isAnyDepth(i) && (behind[at(i + 1, j)] || (j < columns && behind[at(i, j + 1)])))
+        behind[at(i, j)] = true;
+      if (i < rows && j < columns && !isAnyDepth(i) && behind[at(i + 1, j + 1)] && segments[i].matches(path[j]))
+        behind[at(i, j)] = true;
+    }
+  seen.resize(rows);
+  for (size_t i = 0; i < rows; ++i)
+    for (size_t j = 0; segments[i].alternatives.size() > 1 && j < columns; ++j) {
+      if (!before[at(i, j)] || !behind[at(i + 1, j + 1)])
+        continue;
+      if (segments[i].names.contains(path[j]))
+        seen[i].insert(path[j]);
+      for (const std::string &glob : segments[i].globs)
+        if (matchGlob(glob, path[j]))
+          seen[i].insert(glob);
+    }
+}
+
+void PathPattern::note(const Value &value, SeenNames &seen) const {
+  if (matches(value))
+    noteSegments(*getNames(value), seen);
+}
+
+void PathPattern::notePath(llvm::StringRef path, SeenNames &seen) const {
   if (!ops)
-    return false;
-  PathNames parts;
-  if (!scope.empty())
-    parts = splitPath(scope);
-  auto [base, variant] = name.split('.');
-  parts.push_back(base);
-  if (matchSegments(parts))
-    return true;
-  parts.push_back(variant);
-  return !variant.empty() && matchSegments(parts);
+    noteSegments(splitPath(path), seen);
+}
+
+void PathPattern::noteOp(llvm::StringRef scope, llvm::StringRef name, SeenNames &seen) const {
+  if (!ops)
+    return;
+  for (const PathNames &names : listNames(scope, name))
+    noteSegments(names, seen);
+}
+
+/// A list of generated names may be long; the first ones tell what is wrong.
+constexpr size_t maxUnseen = 20;
+
+std::vector<std::pair<std::string, PathPattern>> PathPattern::listUnseen(const SeenNames &seen) const {
+  std::vector<std::pair<std::string, PathPattern>> unseen;
+  for (size_t i = 0; i < segments.size(); ++i)
+    for (const std::string &name : segments[i].alternatives) {
+      if (segments[i].alternatives.size() < 2 || segments[i].lackable.contains(name) ||
+          (i < seen.size() && seen[i].contains(name)) || unseen.size() == maxUnseen)
+        continue;
+      PathPattern alone = *this;
+      Segment &segment = alone.segments[i];
+      segment = Segment();
+      segment.alternatives.push_back(name);
+      if (llvm::StringRef(name).contains('*'))
+        segment.globs.push_back(name);
+      else
+        segment.names.insert(name);
+      unseen.emplace_back(name, std::move(alone));
+    }
+  return unseen;
 }
 
 /// What a level costs that the pattern leaves out, and a name without a letter in common beyond its letters: of the

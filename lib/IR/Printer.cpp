@@ -194,10 +194,10 @@ private:
          << llvm::join(rule.dimNames.names, ", ") << ']';
     }
     os << ' ' << getName(rule.kind);
-    if (rule.dims.size() == 1)
-      os << ' ' << rule.dims.front();
-    else if (!rule.dims.empty())
-      os << " (" << llvm::join(rule.dims, ", ") << ')';
+    bool isTuple = rule.dims.size() > 1;
+    os << (rule.dims.empty() ? "" : isTuple ? " (" : " ");
+    llvm::interleaveComma(rule.dims, os, [&](const std::string &dim) { os << dim << (llvm::is_contained(rule.lackable, dim) ? "?" : ""); });
+    os << (isTuple ? ")" : "");
     if (rule.isOfKept()) {
       os << (rule.isWhole ? " whole" : "");
       if (rule.kind == RuleKind::Offload)

@@ -220,7 +220,7 @@ llvm::SmallVector<Value *, 2> OpLowering::call(const ast::OpDecl &decl, llvm::Ar
                                                sema::Environment &opEnv, SMRange range, Block &block,
                                                llvm::StringRef scope) {
   env = &opEnv;
-  def.name = decl.name.name.str();
+  def.name = declName = decl.name.name.str();
   def.loc = decl.loc();
   calledAt = range;
   if (!refuseClauses(decl))
@@ -392,6 +392,7 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
     return true;
   }
   case Clause::Flops:
+    flopsClause = clause.because ? nullptr : &clause;
     return cost(clause.value, def.flops);
   case Clause::Bytes:
     return cost(clause.value, def.bytes);
@@ -399,6 +400,7 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
     def.declaredClass = parseFlopClass(llvm::cast<ast::NameExpr>(clause.value)->name);
     return true;
   case Clause::BackwardFlops:
+    backwardClause = clause.because ? nullptr : &clause;
     return cost(clause.value, def.backwardFlops) && (!clause.value2 || cost(clause.value2, def.backwardRecompute));
   case Clause::Saves: {
     def.declaresSaves = true;
@@ -482,6 +484,7 @@ Op *OpLowering::append(OpDef made, llvm::ArrayRef<Value *> madeOf, llvm::ArrayRe
   op->def = graph.defs.add(std::move(made));
   if (!checkLinear(*op->def, name))
     return nullptr;
+  warnCosts(*op);
   forEachSubscriptSize(*op, graph.sizes, [&](Size size) {
     graph.obligations.add(Obligations::Kind::Divides, size, graph.sizes.one(), op->loc,
                           "a subscript in '" + name + "' is a whole number");

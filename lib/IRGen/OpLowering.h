@@ -87,6 +87,10 @@ private:
   Op *append(OpDef made, llvm::ArrayRef<Value *> madeOf, llvm::ArrayRef<Extent> sizes, SMRange range, Block &block,
              llvm::StringRef scope);
 
+  // Declared costs (CostChecks.cpp).
+  void warnCosts(Op &op);
+  void warnCost(const ast::OpClauseStmt &clause, const OpDef &def, llvm::ArrayRef<Size> sizes, Size area);
+
   // Several products as one op (SplitProducts.cpp).
   std::vector<ProductTerm> findParts();
   Op *appendPart(const ProductTerm &term, SMRange range, Block &block, llvm::StringRef scope);
@@ -186,6 +190,9 @@ private:
   llvm::DenseMap<const Formula *, unsigned> accessOf;
   llvm::SmallPtrSet<const ast::Expr *, 4> owedSubscripts; ///< That they stay within their dims is owed already.
   const ast::OpClauseStmt *maskClause = nullptr;
+  /// Declared costs without a word why the formula has others.
+  const ast::OpClauseStmt *flopsClause = nullptr, *backwardClause = nullptr;
+  std::string declName; ///< Of a declared op, as it is written.
   const ast::OpClauseStmt *routesClause = nullptr;
   llvm::SmallVector<const ast::OpClauseStmt *, 1> linearClauses;
   llvm::SmallPtrSet<const Formula *, 2> certainDraws; ///< What `random(1)` stands for: 1.

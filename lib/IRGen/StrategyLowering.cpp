@@ -121,13 +121,13 @@ public:
     for (const sema::BoundRule &rule : job.strategy.rules) {
       ++statement;
       if (auto *shard = llvm::dyn_cast<ast::ShardStmt>(rule.stmt)) {
-        good &= lowerShard(*shard, *rule.env, std::nullopt, nullptr);
+        good &= lowerShard(*shard, rule, std::nullopt, nullptr);
       } else if (auto *at = llvm::dyn_cast<ast::AtStmt>(rule.stmt)) {
         std::optional<PathPattern> pattern = lowerPattern(at->pattern, diags);
         good &= pattern.has_value();
         for (const ast::Stmt *inner : pattern ? at->rules : llvm::ArrayRef<ast::Stmt *>()) {
           if (auto *shardInner = llvm::dyn_cast<ast::ShardStmt>(inner))
-            good &= lowerShard(*shardInner, *rule.env, pattern, &at->pattern);
+            good &= lowerShard(*shardInner, rule, pattern, &at->pattern);
           else if (auto *keepInner = llvm::dyn_cast<ast::KeepStmt>(inner))
             lowerKeep(*keepInner, pattern);
           else if (auto *ring = llvm::dyn_cast<ast::RingStmt>(inner))
@@ -206,7 +206,7 @@ private:
   }
 
   /// `syntax` may name the dims of what `pattern` matches.
-  bool lowerShard(const ast::ShardStmt &stmt, const sema::Environment &env, const std::optional<PathPattern> &pattern,
+  bool lowerShard(const ast::ShardStmt &stmt, const sema::BoundRule &bound, const std::optional<PathPattern> &pattern,
                   const ast::Pattern *syntax) {
     for (const ast::ShardStmt::Item &item : stmt.items) {
       Rule rule;
@@ -215,11 +215,17 @@ private:
       rule.pattern = pattern;
       if (syntax)
         rule.dimNames = lowerDimNames(*syntax);
-      for (const ast::Ident &dim : item.dims)
-        rule.dims.push_back(dim.name.str());
+      for (size_t i = 0; i < item.dims.size(); ++i) {
+        llvm::StringRef dim = item.dims[i].name;
+        rule.dims.push_back(dim.str());
+        // Asked for and alone, a dim that no tensor has is an error.
+        bool isAlone = stmt.items.size() == 1 && item.dims.size() == 1;
+        if (item.mayLack[i] || (!isAlone && llvm::is_contained(bound.asked, dim)))
+          rule.lackable.push_back(dim.str());
+      }
       rule.axes = lowerAxes(item.axes);
       if (item.order) {
-        std::optional<sema::CTValue> order = evaluator.evaluate(item.order, env);
+        std::optional<sema::CTValue> order = evaluator.evaluate(item.order, *bound.env);
         if (!order)
           return false;
         std::string word = evaluator.format(*order);

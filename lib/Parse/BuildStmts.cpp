@@ -1,5 +1,6 @@
 //===- BuildStmts.cpp - statements of modules, ops and schedules ----------===//
 #include "Builder.h"
+#include "stage/Parse/Diagnostics.h"
 
 using namespace stage;
 using namespace stage::ast;
@@ -130,6 +131,10 @@ Stmt *Builder::opStmt(Grammar::OpStmtContext *tree) {
   auto *node = make<OpClauseStmt>(tree);
   if (auto *assignTree = dynamic_cast<Grammar::OpAssignContext *>(tree)) {
     StringRef name = text(assignTree->name());
+    if (auto *because = assignTree->BECAUSE(); because && name != "flops")
+      diags.report(source.range(because->getSymbol()).Start, diag::SyntaxError) << "'because'" << "';'";
+    if (assignTree->BECAUSE() && name == "flops")
+      node->because = string(assignTree->STRING()->getSymbol());
     if (name != "flops" && name != "bytes" && name != "class")
       return assign(tree, assignTree->name(), assignTree->expr());
     node->clause = name == "flops" ? Clause::Flops : name == "bytes" ? Clause::Bytes : Clause::FlopClass;
@@ -138,6 +143,8 @@ Stmt *Builder::opStmt(Grammar::OpStmtContext *tree) {
     node->clause = Clause::BackwardFlops;
     node->value = expr(backward->expr(0));
     node->value2 = exprOrNull(backward->expr(1));
+    if (backward->BECAUSE())
+      node->because = string(backward->STRING()->getSymbol());
   } else if (auto *whole = dynamic_cast<Grammar::OpWholeContext *>(tree)) {
     node->clause = Clause::Whole;
     node->names = idents(whole->nameList());

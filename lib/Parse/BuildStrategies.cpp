@@ -113,8 +113,15 @@ Stmt *Builder::shard(Grammar::ShardRuleContext *tree) {
   for (auto *group : tree->shardGroup()) {
     AxisListSyntax axisList = axes(group->axisList());
     Expr *order = exprOrNull(group->expr());
-    for (auto *target : group->shardTarget())
-      items.push_back({idents(target->qualifiedName()), axisList, order});
+    for (auto *target : group->shardTarget()) {
+      llvm::SmallVector<Ident, 4> names;
+      llvm::SmallVector<bool, 4> mayLack;
+      for (auto *dim : target->shardDim()) {
+        names.push_back(ident(dim->qualifiedName()));
+        mayLack.push_back(dim->QUESTION() != nullptr);
+      }
+      items.push_back({list(names), list(mayLack), axisList, order});
+    }
   }
   auto *node = make<ShardStmt>(tree);
   node->items = list(items);
@@ -208,6 +215,8 @@ Pattern Builder::pattern(Grammar::PatternContext *tree) {
       text += ' ';
     text += word;
   }
+  if (tree->QUESTION())
+    text += '?';
   Pattern pattern;
   pattern.text = context.copy(StringRef(text));
   pattern.range = range(tree);

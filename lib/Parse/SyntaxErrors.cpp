@@ -80,6 +80,9 @@ static std::string describe(std::set<size_t> set, const antlr4::dfa::Vocabulary 
             Grammar::LESS_EQUAL, Grammar::GREATER, Grammar::GREATER_EQUAL, Grammar::EQUAL, Grammar::NOT_EQUAL,
             Grammar::AND, Grammar::OR, Grammar::LPAREN, Grammar::LBRACKET, Grammar::DOT}))
     words.push_back("an operator");
+  for (size_t rare : {Grammar::QUESTION, Grammar::BECAUSE}) // seldom what is missing
+    if (set.size() > 1)
+      set.erase(rare);
   if (set.size() > 4)
     return itemOf(rule);
   for (size_t token : set)

@@ -483,6 +483,8 @@ bool JobBinder::bindStep() {
   }
   if (auto [value, where] = find(optimizerWord); value && job.isTraining)
     ok &= bindOptimizer(value, *where);
+  else if (job.isTraining)
+    diags.report(step->loc(), diag::NoOptimizer).range(step->range);
   if (auto [value, where] = find(clipWord); value && job.isTraining)
     ok &= bindClip(*value, *where);
   int64_t microbatch = 0; ///< Sequences of a batch where lengths differ; 0: nobody says.

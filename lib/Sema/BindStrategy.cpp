@@ -3,7 +3,9 @@
 #include "Extends.h"
 #include "JobWords.h"
 #include "stage/Sema/Arguments.h"
+#include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Walk.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 
@@ -75,6 +77,7 @@ private:
   Evaluator &evaluator;
   DiagnosticEngine &diags;
   std::deque<Environment> &environments;
+  llvm::SmallVector<StringRef, 4> asked; ///< In the conditions around.
   llvm::StringMap<SMRange> givenAt; ///< Of the strategy bound last, which is the one that is extended.
 };
 } // namespace
@@ -159,10 +162,21 @@ bool StrategyBinder::bindStmt(const ast::Stmt *stmt, Environment &env, const ast
   }
   if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {
     std::optional<bool> condition = evaluator.evaluateCondition(choice->condition, env);
-    return condition &&
-           bindBody(*condition ? choice->thenBody : choice->elseBody, environments.emplace_back(env), decl);
+    if (!condition)
+      return false;
+    size_t before = asked.size();
+    walk(choice->condition, [&](const ast::Expr *part) {
+      auto *call = dyn_cast<ast::CallExpr>(part);
+      auto *callee = call && call->args.size() == 1 ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
+      auto *name = callee ? dyn_cast<ast::NameExpr>(call->args[0].value) : nullptr;
+      if (name && findBuiltin(callee->name) == BuiltinKind::ModelQuery)
+        asked.push_back(name->name);
+    });
+    bool ok = bindBody(*condition ? choice->thenBody : choice->elseBody, environments.emplace_back(env), decl);
+    asked.truncate(before);
+    return ok;
   }
-  BoundRule rule{stmt, &env, &decl};
+  BoundRule rule{stmt, &env, &decl, {asked.begin(), asked.end()}};
   if (llvm::isa<ast::PipelineStmt>(stmt))
     return addPipeline(rule);
   result.rules.push_back(rule);

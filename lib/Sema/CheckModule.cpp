@@ -35,6 +35,7 @@ private:
   void checkDim(const ast::DimStmt &dim);
   void checkRepeat(const ast::RepeatStmt &repeat);
   void checkExpr(const ast::Expr *expr) override;
+  void explainUnused(DiagnosticBuilder &message, const Symbol &symbol) override;
   void checkCall(const ast::CallExpr &call);
   void checkOpExpr(const ast::OpExpr &op);
   void addInstance(const ast::CallExpr &call, const ast::ModuleDecl &callee);
@@ -47,6 +48,8 @@ private:
 
   const ast::ModuleDecl &module;
   std::vector<ModuleUse> &uses;
+  /// Those around, the innermost last, each with the number of scopes outside of it.
+  llvm::SmallVector<std::pair<const ast::RepeatStmt *, size_t>, 2> repeats;
   const ast::OutputStmt *output = nullptr; ///< The first one.
 };
 } // namespace
@@ -189,6 +192,8 @@ void ModuleChecker::checkLet(const ast::LetStmt &let) {
               operator<<(target.name)
               .note(symbol->ident.loc(), diag::PreviousHere)
           << target.name;
+    else
+      symbol->assigned = true;
   }
 }
 
@@ -197,10 +202,46 @@ void ModuleChecker::checkRepeat(const ast::RepeatStmt &repeat) {
     checkExpr(repeat.begin);
   checkExpr(repeat.end);
   define(SymbolKind::Place, repeat.name);
-  ScopeGuard scope(*this, /*isPathLevel=*/true);
-  if (repeat.variable)
-    define(SymbolKind::Scalar, repeat.variable);
-  checkBody(repeat.body, false);
+  // What the iterations do with vars that are declared before.
+  std::vector<Symbol> before;
+  for (Scope &outer : scopes)
+    for (auto &[name, symbol] : outer.symbols)
+      if (symbol.kind == SymbolKind::Var) {
+        before.push_back(symbol);
+        symbol.used = symbol.assigned = false;
+      }
+  repeats.push_back({&repeat, scopes.size()});
+  {
+    ScopeGuard scope(*this, /*isPathLevel=*/true);
+    if (repeat.variable)
+      define(SymbolKind::Scalar, repeat.variable);
+    checkBody(repeat.body, false);
+  }
+  repeats.pop_back();
+  for (const Symbol &symbol : before) {
+    Symbol *now = find(symbol.ident.name);
+    now->used |= symbol.used;
+    now->assigned |= symbol.assigned;
+  }
+}
+
+/// `repeat layers[L] { let x2 = x + f(x); }`: each layer begins with the same x, which none assigns. Of several such vars the one
+/// that is called most alike is meant.
+void ModuleChecker::explainUnused(DiagnosticBuilder &message, const Symbol &symbol) {
+  if (repeats.empty() || (symbol.kind != SymbolKind::Tensor && symbol.kind != SymbolKind::Var))
+    return;
+  auto [repeat, depth] = repeats.back();
+  std::vector<Candidate> kept;
+  for (const Scope &outer : llvm::makeArrayRef(scopes).take_front(depth))
+    for (const auto &[name, var] : outer.symbols)
+      if (var.kind == SymbolKind::Var && var.used && !var.assigned)
+        kept.push_back({name, var.ident.loc()});
+  if (kept.empty())
+    return;
+  auto nearest = std::min_element(kept.begin(), kept.end(), [&](const Candidate &a, const Candidate &b) {
+    return symbol.ident.name.edit_distance(a.name) < symbol.ident.name.edit_distance(b.name);
+  });
+  message.note(repeat->loc(), diag::VarNeverAssigned) << repeat->name.name << nearest->name << symbol.ident.name;
 }
 
 void ModuleChecker::checkExpr(const ast::Expr *expr) {

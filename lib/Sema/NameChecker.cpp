@@ -10,12 +10,9 @@ using llvm::dyn_cast;
 
 void NameChecker::define(SymbolKind kind, const ast::Ident &ident, std::optional<diag::ID> unusedId) {
   if (Symbol *earlier = find(ident.name)) {
-    diags.report(ident.loc(), diag::Redefinition)
-            .range(ident.range)
-            .
-            operator<<(ident.name)
-            .note(earlier->ident.loc(), diag::PreviousHere)
-        << ident.name;
+    DiagnosticBuilder error = diags.report(ident.loc(), diag::Redefinition);
+    error.range(ident.range) << ident.name;
+    error.note(earlier->ident.loc(), earlier->kind == SymbolKind::Var ? diag::VarDeclaredHere : diag::PreviousHere) << ident.name;
     return;
   }
   scopes.back().symbols.insert({ident.name, Symbol{kind, ident, false, unusedId}});

@@ -31,6 +31,7 @@ struct Symbol {
   bool used = false;
   /// Nothing: it may stay unused. Else the message if it does.
   std::optional<diag::ID> unusedId;
+  bool assigned = false; ///< Of a var: after its declaration.
 };
 
 class NameChecker {

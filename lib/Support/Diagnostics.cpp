@@ -109,11 +109,11 @@ static void print(const llvm::SMDiagnostic &message, llvm::raw_ostream &out, boo
 
 void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
   Severity worst = builder.parts.front().id->severity;
+  numMessages += worst != Severity::Remark;
+  if (worst == Severity::Warning && !showWarnings) // nor are they errors: the sizes are not those of the job
+    return;
   if (worst == Severity::Warning && warningsAreErrors)
     worst = Severity::Error;
-  numMessages += worst != Severity::Remark;
-  if (worst == Severity::Warning && !showWarnings)
-    return;
   SMLoc place = builder.parts.front().loc, shownAt = worst == Severity::Remark ? place : getShownPlace(place);
   if (isRepeated(builder, shownAt)) {
     numErrors += worst == Severity::Error; // whoever reported it sees that it was no success

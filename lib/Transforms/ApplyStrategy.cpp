@@ -36,6 +36,7 @@
 //===----------------------------------------------------------------------===//
 #include "CheckConstraints.h"
 #include "RuleTargets.h"
+#include "UnmatchedNames.h"
 #include "stage/IR/Text.h"
 #include "stage/Schedule/InferenceSymbols.h"
 #include "stage/Transforms/Diagnostics.h"
@@ -54,6 +55,10 @@ public:
     applyRules();
     inheritLayouts();
     reportUnmatched();
+    if (!diags.hasErrors()) {
+      warnUnmatchedNames(graph, targets, diags);
+      warnUnfound();
+    }
     for (auto [value, op] : targets.getValues())
       replicate(*value);
     checkConstraints(graph, targets, usedAxes, diags);
@@ -354,7 +359,7 @@ private:
       if (pattern.namesGradient())
         targets.forEachGradient(pattern, apply);
     }
-    if (!any && !isTrivial(rule))
+    if (!any && !isTrivial(rule) && !pattern.mayLack())
       diags.report(rule.loc, diag::PatternMatchesNothing)
           << pattern.getText() + describeDimNames(rule) << graph.name << targets.suggestPath(pattern);
   }
@@ -406,10 +411,13 @@ private:
     if (llvm::none_of(places, [](auto &place) { return place.has_value(); })) {
       // A decode step has another dim where prefill has the sequence's, of which rules speak.
       bool isOfDecode = isDecoding(value.getBlock()->getPhase());
-      if (!isOfDecode && !isTrivial(rule) && reported.insert({&rule, 0}).second)
+      if (!isOfDecode && !isTrivial(rule) && !mayLackAll(rule) && reported.insert({&rule, 0}).second)
         diags.report(rule.loc, diag::IndexMissing) << llvm::join(rule.dims, ", ") << value.path;
       return;
     }
+    for (size_t i = 0; rule.dims.size() > 1 && i < places.size(); ++i)
+      if (places[i])
+        dimsFound[&rule].insert(rule.dims[i]);
     bool fits;
     auto lists = distribute(rule, extents, fits);
     for (size_t i = 0; fits && i < places.size(); ++i)
@@ -461,7 +469,7 @@ private:
     for (const std::string &name : rule.dims) {
       std::optional<unsigned> index = findIndex(op, name);
       if (!index) {
-        if (!isTrivial(rule) && reported.insert({&rule, 1}).second)
+        if (!isTrivial(rule) && !llvm::is_contained(rule.lackable, name) && reported.insert({&rule, 1}).second)
           diags.report(rule.loc, diag::IndexMissing) << name << op.def->name;
         continue;
       }
@@ -500,16 +508,31 @@ private:
     return index;
   }
 
-  /// A `shard a over x, b over y;` may name dims that a model lacks as long as it has one of them.
+  /// A `shard a? over x, b over y;` may name dims that a model lacks as long as it has one of them, and `shard a? over x;` its only one.
   void reportUnmatched() {
+    llvm::DenseMap<unsigned, size_t> numDims;
+    for (const Rule &rule : graph.rules)
+      numDims[rule.statement] += rule.dims.size();
     llvm::DenseSet<unsigned> done;
     for (const Rule &rule : graph.rules) {
-      if (rule.pattern || rule.isOfState() || statements[rule.statement] || isTrivial(rule) || !done.insert(rule.statement).second)
+      if (rule.pattern || rule.isOfState() || statements[rule.statement] || isTrivial(rule) ||
+          (mayLackAll(rule) && numDims[rule.statement] == 1) || !done.insert(rule.statement).second)
         continue;
       diags.report(rule.loc, diag::RuleDimMissing) << llvm::join(rule.dims, ", ") << graph.name
                                                    << targets.suggestDim(rule.dims.front());
     }
   }
+
+  /// `at P: shard (KV, GG) over tp`: what P matches has a KV, and none of it a GG.
+  void warnUnfound() {
+    for (const Rule &rule : graph.rules)
+      if (auto found = dimsFound.find(&rule); found != dimsFound.end() && !isTrivial(rule))
+        for (const std::string &name : rule.dims)
+          if (!found->second.contains(name) && !llvm::is_contained(rule.lackable, name))
+            diags.report(rule.loc, diag::TupleDimUnmatched) << name << rule.pattern->getText() + describeDimNames(rule);
+  }
+
+  static bool mayLackAll(const Rule &rule) { return !rule.dims.empty() && rule.dims.size() == rule.lackable.size(); }
 
   void use(llvm::ArrayRef<PlacedAxis> axes) { usedAxes |= toSet(axes); }
 
@@ -526,6 +549,7 @@ private:
   llvm::DenseMap<const Dim *, AxisSet> mirrored;
   llvm::DenseMap<unsigned, bool> statements; ///< did one of its rules match?
   llvm::DenseSet<std::pair<const Rule *, unsigned>> reported;
+  llvm::DenseMap<const Rule *, llvm::StringSet<>> dimsFound; ///< By a rule with a pattern, in what it matches.
   AxisSet usedAxes = 0;
   bool onlyInputs = false; ///< Nothing else is constrained.
 };

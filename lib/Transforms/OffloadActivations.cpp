@@ -74,7 +74,7 @@ private:
       matches.push_back({&value, rule.statement});
       chosen[&value] = &rule; // the last rule holds
     });
-    if (!any)
+    if (!any && !rule.pattern->mayLack())
       diags.report(rule.loc, diag::PatternMatchesNothing)
           << rule.pattern->getText() << graph.name << targets.suggestPath(*rule.pattern);
   }

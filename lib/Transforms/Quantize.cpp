@@ -120,7 +120,7 @@ private:
         used.insert(rule.statement);
       });
     }
-    if (!any)
+    if (!any && !rule.pattern->mayLack())
       diags.report(rule.loc, diag::PatternMatchesNothing)
           << rule.pattern->getText() << graph.name << targets.suggestPath(*rule.pattern);
   }

@@ -98,10 +98,15 @@ std::string RuleTargets::getPath(const Op &op) { return joinPath(op.scope, getBa
 static bool isGradient(const Op &op) { return op.origin && !op.isRecomputed; }
 
 /// The gradient of `layers.attn.attention()` is `layers.attn.attention.grad()`.
-bool RuleTargets::matches(const PathPattern &pattern, const Op &op) {
+std::pair<std::string, llvm::StringRef> RuleTargets::getNames(const Op &op) {
   if (!isGradient(op))
-    return pattern.matchesOp(op.scope, op.def->name);
-  return pattern.namesGradient() && pattern.matchesOp(joinPath(op.scope, getBaseName(*op.origin->def)), "grad");
+    return {op.scope, op.def->name};
+  return {joinPath(op.scope, getBaseName(*op.origin->def)), "grad"};
+}
+
+bool RuleTargets::matches(const PathPattern &pattern, const Op &op) {
+  auto [scope, name] = getNames(op);
+  return (!isGradient(op) || pattern.namesGradient()) && pattern.matchesOp(scope, name);
 }
 
 bool RuleTargets::forEachOp(const PathPattern &pattern, llvm::function_ref<void(Op &)> f) {
@@ -247,10 +252,20 @@ std::string RuleTargets::suggestPath(const PathPattern &pattern) const {
 }
 
 std::string RuleTargets::suggestDim(llvm::StringRef text) const {
+  // Of H = KV * G tensors have the dims KV and G, side by side.
+  for (const Target &target : values) {
+    llvm::ArrayRef<Extent> shape = target.value->type.shape;
+    for (size_t d = 0; d + 1 < shape.size(); ++d)
+      if (shape[d].dim && shape[d + 1].dim && (shape[d].size * shape[d + 1].size).getSymbol() == text) {
+        const std::string &outer = shape[d].dim->name, &inner = shape[d + 1].dim->name;
+        return "; '" + describe(*target.value) + "' has " + outer + " and " + inner + ", whose product it is: write '(" + outer + ", " + inner +
+               ")' in its place";
+      }
+  }
   std::string best;
   unsigned bestDistance = text.size() / 2 + 1;
   for (auto &dim : graph.dims)
-    if (unsigned distance = text.edit_distance(dim->name, true, bestDistance); distance && distance < bestDistance) { // a dim may have no tensor
+    if (unsigned distance = text.edit_distance(dim->name, true, bestDistance); distance < bestDistance && places.count(dim.get())) {
       bestDistance = distance;
       best = dim->name;
     }

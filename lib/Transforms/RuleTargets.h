@@ -56,11 +56,13 @@ public:
   /// it. What is there without being computed, arguments of repeats and their results, only if that is asked for. False if the pattern matches nothing.
   bool forEachKept(const Rule &rule, bool withCarried, llvm::function_ref<void(Value &, llvm::StringRef module)> f);
 
+  /// The scope and the name by which patterns mean an op.
+  static std::pair<std::string, llvm::StringRef> getNames(const Op &op);
   /// `layers.attn.attention`, as a rule names the op.
   static std::string getPath(const Op &op);
   /// `; did you mean 'layers.x'?`, or nothing if no path is near.
   std::string suggestPath(const PathPattern &pattern) const;
-  /// The same for the names of dims.
+  /// The same for the names of dims; for a size that is the product of two dims, these.
   std::string suggestDim(llvm::StringRef name) const;
 
 private:

@@ -69,3 +69,49 @@ TEST(PathIndexTest, LosesNothing) {
   }
   EXPECT_GT(matched, 300u);
 }
+
+// A name in braces is seen in a path if, and only if, the pattern with that name alone in its place matches the path.
+TEST(PathIndexTest, SeenNames) {
+  std::mt19937 random(2);
+  auto draw = [&](unsigned n) { return std::uniform_int_distribution<unsigned>(0, n - 1)(random); };
+  const char *names[] = {"a", "b", "ab"};
+  const char *segments[] = {"a", "*", "**", "{a, b}", "{ab, b*}", "{a, b?, c}"};
+  auto path = [&](auto &words) {
+    std::string text;
+    for (unsigned i = 0, n = 1 + draw(5); i < n; ++i)
+      text += (i ? "." : "") + std::string(words[draw(std::size(words))]);
+    return text;
+  };
+  unsigned numSeen = 0, numUnseen = 0;
+  for (unsigned round = 0; round < 2000; ++round) {
+    PathPattern pattern = *PathPattern::parse(path(segments));
+    std::string text = path(names);
+    PathPattern::SeenNames seen;
+    pattern.notePath(text, seen);
+    std::vector<std::string> unseen;
+    for (auto &[name, alone] : pattern.listUnseen(seen))
+      unseen.push_back(name + " in " + alone.getText());
+    std::vector<std::string> expected;
+    for (auto &[name, alone] : pattern.listUnseen({})) { // all names without a `?`
+      if (!alone.matchesPath(text))
+        expected.push_back(name + " in " + alone.getText());
+      numSeen += alone.matchesPath(text);
+    }
+    numUnseen += expected.size();
+    EXPECT_EQ(unseen, expected) << pattern.getText() << " on " << text;
+    EXPECT_EQ(pattern.namesAlternatives(), !pattern.listUnseen({}).empty());
+  }
+  EXPECT_GT(numSeen, 300u);
+  EXPECT_GT(numUnseen, 300u);
+}
+
+TEST(PathIndexTest, LackableNames) {
+  EXPECT_FALSE(PathPattern::parse("**.{q?, k?}")->namesAlternatives());
+  EXPECT_FALSE(PathPattern::parse("**.{q, k}")->mayLack());
+  EXPECT_TRUE(PathPattern::parse("**.{q, k}?")->mayLack());
+  EXPECT_TRUE(PathPattern::parse("**.{q, k?}()")->matchesOp("a", "k"));
+  EXPECT_TRUE(PathPattern::parse("**.{q(), k()?}")->matchesOp("a", "k"));
+  EXPECT_TRUE(PathPattern::parse("param **.w?")->mayLack());
+  EXPECT_FALSE(PathPattern::parse("a?.b"));
+  EXPECT_FALSE(PathPattern::parse("?"));
+}

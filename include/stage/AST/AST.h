@@ -325,6 +325,7 @@ struct OpClauseStmt : Stmt {
   TensorType *extraType = nullptr;
   Expr *value = nullptr;  ///< flops, bytes, class, backward flops; `by` of routes
   Expr *value2 = nullptr; ///< recomputing; `if` of routes
+  StringExpr *because = nullptr; ///< flops, backward flops: why the formula counts otherwise; null: not said
   Expr *formula = nullptr; ///< of what is carried; null: not said
   AST_CLASSOF(OpClauseStmt)
 };
@@ -333,7 +334,7 @@ struct OpClauseStmt : Stmt {
 // Statements of strategies
 //===----------------------------------------------------------------------===//
 
-/// A pattern of paths as text without spaces, e.g. `layers[*].{x,h}`, `param **`, `**.attention()`, and, after a
+/// A pattern of paths as text without spaces, e.g. `layers[*].{x,h?}`, `param **`, `**.attention()`, and, after a
 /// colon, names for the dims of what it matches.
 struct Pattern {
   StringRef text;
@@ -365,6 +366,7 @@ struct AxisAliasStmt : Stmt {
 struct ShardStmt : Stmt {
   struct Item {
     ArrayRef<Ident> dims; ///< `F`, `MoE.E` or the members of a tuple. Qualified names keep their dot.
+    ArrayRef<bool> mayLack; ///< For each dim: `F?`, no warning if the model has no such dim.
     AxisListSyntax axes;
     Expr *order; ///< `order mirrored`; null: blocked
   };

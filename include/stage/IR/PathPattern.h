@@ -12,6 +12,9 @@
 //   embed                one value
 //   **.attention.grad()  the gradients of ops `attention`; **.attention() is those, too
 //   layers[*].x.grad     the gradient of a value
+//   layers[*].{x, h?}    x, and h of models that have it; without the `?` a name in braces that matches nothing is
+//                        warned of
+//   **.attn.qr?          a pattern that may match nothing as a whole
 //
 // A segment may use `*` for any characters; `**` stands for any number of segments.
 // `[*]` after a segment says that it is a repeat and may be left out. The number of a member of a group (GroupIterations.h)
@@ -25,6 +28,7 @@
 #include "llvm/ADT/StringSet.h"
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace stage {
 
@@ -40,6 +44,8 @@ public:
   /// As it was written.
   const std::string &getText() const { return text; }
 
+  /// True for patterns that end in `?`: that nothing matches is meant.
+  bool mayLack() const { return lackable; }
   /// True for patterns that end in `()`.
   bool matchesOps() const { return ops; }
   /// True for patterns behind `result`.
@@ -65,6 +71,16 @@ public:
   /// Whether a segment may be other names than those that are written out.
   bool hasStar(unsigned segment) const { return !segments[segment].globs.empty(); }
   llvm::ArrayRef<std::string> getAlternatives(unsigned segment) const { return segments[segment].alternatives; }
+  /// The names in braces, without a `?`, that match something: those of each segment. `note...` adds a path that the
+  /// pattern matches, as the function `matches...` does; of what it does not match nothing is added.
+  using SeenNames = llvm::SmallVector<llvm::StringSet<>, 4>;
+  void note(const Value &value, SeenNames &seen) const;
+  void notePath(llvm::StringRef path, SeenNames &seen) const;
+  void noteOp(llvm::StringRef scope, llvm::StringRef name, SeenNames &seen) const;
+  /// Whether a name in braces has no `?`, so that something must match it.
+  bool namesAlternatives() const;
+  /// Those of them that are not among `seen`, in order, each with the pattern that has no other name at its place.
+  std::vector<std::pair<std::string, PathPattern>> listUnseen(const SeenNames &seen) const;
   /// How far a path (or an op's scope and name) is from what is meant: letters to change, and a little for each level
   /// left out. Nothing if it is more than half of the pattern's letters.
   std::optional<unsigned> getDistance(llvm::StringRef path) const;
@@ -75,12 +91,15 @@ private:
     llvm::SmallVector<std::string, 2> alternatives;
     llvm::StringSet<> names;               ///< The alternatives without a star: braces may hold thousands.
     llvm::SmallVector<std::string, 1> globs; ///< Those with one.
+    llvm::StringSet<> lackable;              ///< Those with a `?`.
     bool matches(llvm::StringRef name) const;
   };
   bool matchSegments(llvm::ArrayRef<llvm::StringRef> path) const;
+  void noteSegments(llvm::ArrayRef<llvm::StringRef> path, SeenNames &seen) const;
   std::string text;
   llvm::SmallVector<Segment, 4> segments;
   bool ops = false;
+  bool lackable = false;
   bool params = false, results = false; ///< What stands before the pattern.
 };
 

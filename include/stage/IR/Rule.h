@@ -12,6 +12,7 @@
 //   rule 9 at "layers[*].mlp" offload after 1 cases (1);
 //   rule 10 offload optimizer;
 //   rule 11 at "**.linear()" quantize as f8 by (1, 128) with f32;
+//   rule 12 shard H? over tp;
 //
 // Rules stand in the graph IR, so that apply-strategy can be tested alone.
 //
@@ -43,6 +44,8 @@ struct Rule {
   } dimNames;
   /// Shard: one or more names that share the axes, first come first.
   llvm::SmallVector<std::string, 2> dims;
+  /// Of these, those that a model may lack: `H?`, or what stands under `has(H)`.
+  llvm::SmallVector<std::string, 0> lackable;
   AxisList axes; ///< With their layouts; empty: `()`, whole.
   /// `order ...`: the layouts of the axes are said. Without it they are those that a rule for the dim alone gives them.
   bool saysLayout = false;

@@ -63,6 +63,8 @@ struct BoundRule {
   const Environment *env = nullptr;
   /// The strategy that says it: the job's, or one that it extends.
   const ast::StrategyDecl *strategy = nullptr;
+  /// The names in `has(NAME)` of the conditions under which it stands: models may lack them.
+  llvm::SmallVector<StringRef, 0> asked;
 };
 
 struct BoundPipeline {

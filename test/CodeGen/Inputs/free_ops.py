@@ -11,4 +11,4 @@ print("model M(D) { dim B; input x: [B, D]; param w0: [D];")
 for i in range(1, count + 1):
     print(f"  let w{i} = twice(w{i - 1}, w{i - 1});")
 print(f"  return total(x, w{count}); }}")
-print("job j { model = M(D = 8); step = train(B = 4); precision = fp32; }")
+print("job j { model = M(D = 8); step = train(B = 4, optimizer = none); precision = fp32; }")

@@ -19,7 +19,7 @@ def program(body, decls="", params=(), mesh="dp = 2, tp = 2", rules="shard B ove
     sizes = ["D = 8", *(name + " = 4" for name in params)]
     return (OPS + decls + "model M(%s) {\n  dim B;\n  input x: [B, D];\n  param w: [D];\n%s}\n" % (", ".join(names), body)
             + "strategy s() {\n  mesh (%s);\n  %s\n}\n" % (mesh, rules)
-            + "job j { model = M(%s); step = train(%s); precision = fp32; strategy = s(); }" % (", ".join(sizes), step))
+            + "job j { model = M(%s); step = train(%s, optimizer = none); precision = fp32; strategy = s(); }" % (", ".join(sizes), step))
 
 
 def chain(n, rule):

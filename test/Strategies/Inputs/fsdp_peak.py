@@ -27,7 +27,7 @@ model Units(D, W) {{
   repeat layers[i in 0..{len(WIDTHS)}] {{ dim F = W[i]; param v: [D, F]; param u: [F, E]; x = linear(linear(x, v), u); }}
   return total(x);
 }}
-job units {{ model = Units(D = {D}, W = {WIDTHS}); step = train(B = 4, microbatch = 2); precision = fp32; strategy = fsdp(dp = 2, prefetch = 1, keep = last); }}
+job units {{ model = Units(D = {D}, W = {WIDTHS}); step = train(B = 4, microbatch = 2, optimizer = none); precision = fp32; strategy = fsdp(dp = 2, prefetch = 1, keep = last); }}
 """)
 sizes = [2 * D * width * 4 for width in WIDTHS]
 found = 0
