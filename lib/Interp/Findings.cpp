@@ -116,8 +116,34 @@ static std::string describeSharding(const Graph &graph, const Value *value) {
   return os.str().empty() ? "on every rank" : "with sharding " + os.str();
 }
 
+/// The gradient of an op does not follow from the values that it saves.
+void Findings::reportUnsaved(DiagnosticEngine &diags) const {
+  const Op &op = *fault->op;
+  const OpDef &def = *op.def->vjpOf;
+  llvm::SmallVector<unsigned, 4> operands, results;
+  listSaved(def, operands, results);
+  std::string saved, unknown;
+  for (unsigned i : operands)
+    saved += (saved.empty() ? "'" : ", '") + def.operands[i].name + "'";
+  for (unsigned i : results) {
+    saved += (saved.empty() ? "'" : ", '") + def.results[i].name + "'";
+    if (!def.results[i].formula)
+      unknown = def.results[i].name;
+  }
+  const std::string &name = def.operands[*fault->unsaved].name;
+  SMLoc loc = def.loc.isValid() ? def.loc : op.loc;
+  DiagnosticBuilder error = diags.report(loc, diag::ProofUnsaved);
+  error << def.name << name << (saved.empty() ? "nothing" : saved);
+  if (!unknown.empty())
+    error.note(loc, diag::ProofNoFormula) << unknown;
+  if (def.loc.isValid())
+    error.note(op.loc, diag::ProofUsedHere);
+}
+
 void Findings::report(DiagnosticEngine &diags) const {
   // What differs was computed before the fault, and is likely to be why.
+  if (fault && fault->unsaved && differing.empty())
+    return reportUnsaved(diags);
   if (fault && differing.empty()) {
     const Value *value = fault->value;
     DiagnosticBuilder error = diags.report(fault->op ? fault->op->loc : graph.loc, diag::ProofCannotRun);

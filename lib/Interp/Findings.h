@@ -43,6 +43,8 @@ private:
   /// Microbatch by microbatch (the step last), top-level op by op, iteration by iteration, op by op.
   std::tuple<unsigned, unsigned, uint64_t, unsigned> getOrder(const Instance &instance) const;
 
+  void reportUnsaved(DiagnosticEngine &diags) const;
+
   const Graph &graph;
   /// Position of each value in the text, and of the top-level op it is of or in.
   llvm::DenseMap<const Value *, unsigned> order, outerOrder;

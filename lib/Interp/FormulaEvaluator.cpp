@@ -35,7 +35,7 @@ bool stage::isDealt(const ResultInfo &result) {
 }
 
 FormulaEvaluator::FormulaEvaluator(const Invocation &invocation, OpDefTable &defs, const SizeBinding &binding)
-    : in(invocation), def(*invocation.def), binding(binding), reversesSums(invocation.reversesSums) {
+    : in(invocation), def(*invocation.def), binding(binding), reversesSums(invocation.disturbsSums) {
   at.assign(def.indices.size(), 0);
   if (def.routing)
     routeTokens();
@@ -116,6 +116,7 @@ unsigned FormulaEvaluator::build(const Formula *formula, IndexSet &free) {
     break;
   }
   free |= inside;
+  node.free = inside;
   nodes.push_back(std::move(node));
   return nodes.size() - 1;
 }
@@ -205,11 +206,21 @@ double FormulaEvaluator::eval(unsigned number) {
   Memo &memo = memos[node.memo];
   size_t slot = getSlot(memo);
   if (!memo.known[slot]) {
+    if (!fault.empty())
+      return 0;
     double value = compute(node);
-    memos[node.memo].values[slot] = value;
-    memos[node.memo].known[slot] = true;
+    if (!fault.empty())
+      return 0; // of an operand that is not known yet
+    remember(node.memo, slot, value);
   }
   return memo.values[slot];
+}
+
+void FormulaEvaluator::remember(int memo, size_t slot, double value) {
+  memos[memo].values[slot] = value;
+  memos[memo].known[slot] = true;
+  if (numTried > 0)
+    findings.push_back({memo, 0, slot});
 }
 
 double FormulaEvaluator::compute(const Node &node) {
@@ -222,23 +233,30 @@ double FormulaEvaluator::compute(const Node &node) {
   case Kind::Index:
     return double(getPosition(f.index) + in.getOrigin(f.index));
   case Kind::Element: {
-    if (!in.operands[f.operand]) {
-      fail("the backward of this operator needs operand '" + def.operands[f.operand].name +
-           "', which it does not save");
-      return 0;
-    }
     auto place = locate(node);
-    return place ? in.operands[f.operand]->data[*place] : 0;
+    if (!place)
+      return 0;
+    if (const Tensor *operand = in.operands[f.operand])
+      return operand->data[*place];
+    const Recovered *found = recovered.empty() || !recovered[f.operand] ? nullptr : &*recovered[f.operand];
+    if (found && found->known[*place])
+      return found->values[*place];
+    missingOperand = f.operand;
+    fail("operand '" + def.operands[f.operand].name + "' was not saved");
+    return 0;
   }
   case Kind::Let:
     return eval(letRoots[f.operand]);
   case Kind::Reduce: {
-    double total = f.reduce == ReduceKind::Sum ? 0 : f.reduce == ReduceKind::Max ? -HUGE_VAL : HUGE_VAL;
+    double total = f.reduce == ReduceKind::Sum ? 0 : f.reduce == ReduceKind::Max ? -HUGE_VAL : HUGE_VAL, terms = 0;
     forEachIn(f.indices, [&] {
       double value = child(0);
+      terms += std::fabs(value);
       total = f.reduce == ReduceKind::Sum ? total + value
               : f.reduce == ReduceKind::Max ? std::max(total, value) : std::min(total, value);
     });
+    if (in.disturbsSums && f.reduce == ReduceKind::Sum)
+      total += getDisturbance(terms, getSlot(memos[node.memo]));
     if (f.isMean)
       for (unsigned index : f.indices)
         total /= double(in.sizes[index]);
@@ -371,12 +389,16 @@ void FormulaEvaluator::push(unsigned number, double adjoint) {
   switch (f.kind) {
   case Kind::Element:
     if (gradients[f.operand])
-      if (auto place = locate(node))
+      if (auto place = locate(node)) {
         gradients[f.operand]->data[*place] += adjoint;
+        termsOfGradients[f.operand][*place] += std::fabs(adjoint);
+      }
     return;
   case Kind::Let: {
     Memo &memo = memos[nodes[letRoots[f.operand]].memo];
-    memo.adjoints[getSlot(memo)] += adjoint;
+    size_t slot = getSlot(memo);
+    memo.adjoints[slot] += adjoint;
+    memo.terms[slot] += std::fabs(adjoint);
     return;
   }
   case Kind::Reduce:
@@ -433,18 +455,15 @@ void FormulaEvaluator::pushReduce(const Node &node, double adjoint) {
 
 void FormulaEvaluator::pushCall(const Node &node, double adjoint) {
   double x = eval(node.children[0]), slope = 0;
+  auto y = [&] { return eval(&node - nodes.data()); }; // may be known more exactly than x
   switch (node.formula->function) {
-  case Formula::Function::Exp: slope = std::exp(x); break;
+  case Formula::Function::Exp: slope = y(); break;
   case Formula::Function::Log: slope = 1 / x; break;
-  case Formula::Function::Sqrt: slope = 0.5 / std::sqrt(x); break;
+  case Formula::Function::Sqrt: slope = 0.5 / y(); break;
   case Formula::Function::Rsqrt: slope = -0.5 / (x * std::sqrt(x)); break;
   case Formula::Function::Erf: slope = M_2_SQRTPI * std::exp(-x * x); break;
-  case Formula::Function::Tanh: slope = 1 - std::tanh(x) * std::tanh(x); break;
-  case Formula::Function::Sigmoid: {
-    double y = 1 / (1 + std::exp(-x));
-    slope = y * (1 - y);
-    break;
-  }
+  case Formula::Function::Tanh: slope = 1 - y() * y(); break;
+  case Formula::Function::Sigmoid: slope = y() * (1 - y()); break;
   case Formula::Function::Sin: slope = std::cos(x); break;
   case Formula::Function::Cos: slope = -std::sin(x); break;
   case Formula::Function::Abs: slope = x < 0 ? -1 : 1; break;
@@ -464,11 +483,13 @@ void FormulaEvaluator::pushCall(const Node &node, double adjoint) {
 std::vector<Tensor> FormulaEvaluator::differentiate(llvm::ArrayRef<const Tensor *> resultGradients,
                                                     llvm::ArrayRef<unsigned> wanted) {
   gradients.assign(def.operands.size(), std::nullopt);
+  termsOfGradients.resize(def.operands.size());
   for (unsigned operand : wanted) {
     llvm::SmallVector<Positions, 4> dims;
     for (unsigned index : def.operands[operand].indices)
       dims.push_back(in.positions[index]);
     gradients[operand].emplace(std::move(dims));
+    termsOfGradients[operand].assign(gradients[operand]->data.size(), 0);
   }
   active.assign(nodes.size(), false);
   for (size_t i = 0; i < nodes.size(); ++i) { // children come first
@@ -482,8 +503,10 @@ std::vector<Tensor> FormulaEvaluator::differentiate(llvm::ArrayRef<const Tensor 
                 (f.kind == Kind::Let && active[letRoots[f.operand]]) ||
                 (f.kind != Kind::Element && llvm::any_of(nodes[i].children, [&](unsigned c) { return active[c]; }));
   }
-  for (Memo &memo : memos)
+  for (Memo &memo : memos) {
     memo.adjoints.assign(memo.values.size(), 0);
+    memo.terms.assign(memo.values.size(), 0);
+  }
   for (unsigned r = 0; r < def.results.size(); ++r) {
     if (r >= resultGradients.size() || !resultGradients[r] || roots[r] == ~0u)
       continue;
@@ -499,10 +522,15 @@ std::vector<Tensor> FormulaEvaluator::differentiate(llvm::ArrayRef<const Tensor 
     const Memo &memo = memos[nodes[letRoots[let]].memo];
     llvm::SmallVector<unsigned, 4> indices = memo.indices;
     std::vector<double> adjoints = memo.adjoints;
+    for (size_t i = 0; in.disturbsSums && i < adjoints.size(); ++i)
+      adjoints[i] += getDisturbance(memo.terms[i], i);
     forEachIn(indices, [&] { push(letRoots[let], adjoints[getSlot(memo)]); });
   }
   std::vector<Tensor> result;
-  for (unsigned operand : wanted)
+  for (unsigned operand : wanted) {
+    for (size_t i = 0; in.disturbsSums && i < gradients[operand]->data.size(); ++i)
+      gradients[operand]->data[i] += getDisturbance(termsOfGradients[operand][i], i);
     result.push_back(std::move(*gradients[operand]));
+  }
   return result;
 }

@@ -24,6 +24,8 @@
 // Values of `let`s and of reductions are kept per assignment of their free indices, so
 // that a softmax costs what it should.
 //
+// A gradient reads operands that were saved, and operands that follow from saved results (RecoverOperands.cpp).
+//
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_INTERP_FORMULAEVALUATOR_H
 #define STAGE_LIB_INTERP_FORMULAEVALUATOR_H
@@ -45,7 +47,7 @@ struct Invocation {
   /// Per index: what a formula calls its first position (Dim::origin). Empty: 0 of all.
   llvm::SmallVector<int64_t, 8> origins;
   int64_t getOrigin(unsigned index) const { return origins.empty() ? 0 : origins[index]; }
-  /// Per operand; null where a gradient does not need it.
+  /// Per operand; null where it was not saved for the gradient.
   llvm::SmallVector<const Tensor *, 6> operands;
   /// What `random` draws, per element of the first result; null: drawn from `identity`.
   const Tensor *draws = nullptr;
@@ -55,8 +57,9 @@ struct Invocation {
   llvm::SmallVector<const Tiles *, 2> tiles;
   /// A load says that slots may be full while others are empty (Tiles.h): what finds none in its target is dropped.
   bool drops = false;
-  /// Sums run over their indices from the last position to the first: the same numbers but for rounding.
-  bool reversesSums = false;
+  /// Sums run over their indices from the last position to the first, and are off by what one rounding of all their
+  /// terms may be: the same numbers but for rounding.
+  bool disturbsSums = false;
   /// Tells the invocation from all others of the step: op, iteration, microbatch.
   uint64_t identity = 0;
   /// Of a unit of inference: per result the places of its positions, and what tells the op and the iteration from others. Integers that have
@@ -70,6 +73,10 @@ struct Invocation {
   llvm::ArrayRef<unsigned> drawIndices;
 };
 
+/// A number in [0, 1) that depends on all of `words`.
+double drawUniform(llvm::ArrayRef<uint64_t> words);
+uint64_t hashWords(llvm::ArrayRef<uint64_t> words);
+
 class FormulaEvaluator {
 public:
   /// `binding` gives sizes that are no index of the operator their values.
@@ -79,6 +86,11 @@ public:
   Tensor evaluate(unsigned result);
   /// Gradients of the operands `wanted`, from those of the results (null: none).
   std::vector<Tensor> differentiate(llvm::ArrayRef<const Tensor *> resultGradients, llvm::ArrayRef<unsigned> wanted);
+  /// Finds elements of the operands that are null in the elements of results (null: not saved). Call before
+  /// differentiate().
+  void recover(llvm::ArrayRef<const Tensor *> results);
+  /// An operand that is null and was read where recover() has not found it.
+  std::optional<unsigned> getMissingOperand() const { return missingOperand; }
   /// What went wrong: a subscript that leads to an element that the rank does not hold. Empty: nothing.
   const std::string &getFault() const { return fault; }
 
@@ -93,14 +105,26 @@ private:
     llvm::SmallVector<std::pair<unsigned, int64_t>, 4> strides;
     bool isPlain = false;
     int memo = -1;         ///< Reduce, and roots of lets
+    llvm::SmallBitVector free; ///< The indices that the value depends on.
   };
   /// Values per assignment of the free indices; and, in reverse, the adjoints of a let.
   struct Memo {
     llvm::SmallVector<unsigned, 4> indices;
-    std::vector<double> values, adjoints;
+    std::vector<double> values, adjoints, terms; ///< `terms`: absolute values of what an adjoint is the sum of.
     std::vector<bool> known;
   };
   using IndexSet = llvm::SmallBitVector; ///< Any number: a concatenation has an index for each operand.
+  /// Of an operand that is null: the elements that recover() has found.
+  struct Recovered {
+    std::vector<double> values;
+    std::vector<bool> known;
+  };
+  /// A value that recover() has found while it tries one side of a `where`: in a memo, or (memo < 0) of an operand.
+  struct Finding {
+    int memo;
+    unsigned operand;
+    size_t place;
+  };
 
   /// The position of an index among those that are worked on, and in the whole; a compound one has its members'.
   int64_t getLocal(unsigned index) const;
@@ -119,6 +143,20 @@ private:
   double compute(const Node &node);
   double call(const Node &node);
   void push(unsigned node, double adjoint);
+  // Recovery of operands (RecoverOperands.cpp).
+  void findEqualNodes();
+  bool areEqual(unsigned a, unsigned b) const;
+  std::optional<double> tryEval(unsigned node);
+  std::optional<int64_t> tryLocate(const Node &node);
+  void remember(int memo, size_t slot, double value);
+  void rollBack(size_t numFindings);
+  bool solve(unsigned node, double value);
+  bool solveBinary(const Node &node, double value);
+  bool solveCall(const Node &node, double value);
+  bool solveSelect(const Node &node, double value);
+  bool trySide(const Node &select, bool isTrue, double value);
+  bool steer(unsigned condition, bool isTrue);
+  std::optional<double> choose(unsigned node, unsigned other);
   void pushCall(const Node &node, double adjoint);
   void pushReduce(const Node &node, double adjoint);
   /// The place of an Element in its operand; nothing if the rank does not hold it.
@@ -141,10 +179,23 @@ private:
   llvm::SmallVector<int64_t, 8> at; ///< Current local index of every index of the operator.
   /// Of an op that routes: per token its place in (target, slot), and per such place its token; -1 if it has none.
   std::vector<int64_t> placeOfToken, tokenAtPlace;
+  /// How far rounding may lead a sum off of terms whose absolute values have the sum `terms`.
+  static double getDisturbance(double terms, uint64_t place) {
+    return (hashWords(place) & 1 ? 0x1p-53 : -0x1p-53) * terms;
+  }
   std::vector<std::optional<Tensor>> gradients;
+  std::vector<std::vector<double>> termsOfGradients; ///< As Memo::terms, per operand.
   std::vector<bool> active; ///< Per node: a gradient is wanted of something in it.
   std::string fault;
   bool reversesSums;
+  std::vector<std::optional<Recovered>> recovered; ///< Per operand.
+  std::optional<unsigned> missingOperand;
+  std::vector<unsigned> firstEqual; ///< Per node: the first that has the same formula.
+  std::vector<Finding> findings;    ///< Of sides that are tried, in order.
+  unsigned numTried = 0;            ///< Sides that are tried at the moment, one in the other.
+  bool mayChoose = false;
+  int signOfRoot = 0; ///< Of x in x * x; 0: not known.
+  bool tookRoot = false;
 };
 
 /// A fixed smooth formula for a result of an opaque operator. Its value depends on every element of every operand
@@ -152,9 +203,6 @@ private:
 /// needs all of, on all of it; and on nothing else.
 const Formula *makeStandIn(const OpDef &def, unsigned result, OpDefTable &defs);
 
-/// A number in [0, 1) that depends on all of `words`.
-double drawUniform(llvm::ArrayRef<uint64_t> words);
-uint64_t hashWords(llvm::ArrayRef<uint64_t> words);
 /// True for an integer result without a formula.
 bool isDealt(const ResultInfo &result);
 /// True if the operator draws random numbers.

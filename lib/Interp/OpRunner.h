@@ -3,11 +3,12 @@
 // Runs an op on what a rank holds. The same code serves the unsharded run (one device,
 // every tensor whole, resharding does nothing) and each rank of the sharded one.
 //
-// Backward of a fused operator. The op is given what it saved. Where that is a result
-// and not the operand that the formula of the derivative asks for (a softmax keeps its
-// result only), the operand is taken from the unsharded run at the rank's positions,
-// and what was saved must equal what the unsharded run has there. So nothing that was
-// not saved can help a wrong program.
+// Backward of a fused operator. The op is given the values that it saved, and reads no others. Where
+// the formula of the derivative asks for an operand that was not saved (a softmax saves its
+// result only), RecoverOperands.cpp finds operands that have the same results. On one device the
+// gradient must be the same at the true operands: else it does not follow from what was saved. Saved
+// results must equal those of the unsharded run. An opaque operator has no formula from which anything could follow:
+// its stand-in takes operands that were not saved from the unsharded run.
 //
 // The optimizer is not in the IR; an update stands for any that depends smoothly on
 // all of parameter and gradient: p - (g + tanh(g)/2) / 10.
@@ -64,6 +65,8 @@ struct Fault {
   const Op *op = nullptr;
   const Value *value = nullptr;
   std::string text;
+  /// The op is a backward that needs this operand of its forward, which was not saved.
+  std::optional<unsigned> unsaved = std::nullopt;
 };
 
 Fault makeFault(const Op *op, const Value *value, const llvm::Twine &text);
@@ -74,9 +77,10 @@ void addInto(Tensor &whole, const Tensor &piece);
 llvm::SmallVector<Positions, 4> pick(llvm::ArrayRef<Positions> positions, llvm::ArrayRef<unsigned> indices);
 std::string describePositions(const Positions &positions);
 
-/// How far rounding alone may lead. Sums of many terms, or of large ones that cancel, round to more than `tolerance`;
-/// how much is measured: the unsharded program runs once more with every sum in reverse order and every result of one off
-/// by one unit in its last place. What differs by a multiple of what that changes is accepted, too.
+/// How far rounding alone may lead. Sums of many terms, or of large ones that cancel, round to more than `tolerance`.
+/// How far is measured: the unsharded program runs once more, with every sum in reverse order and off by 2^-53 of the
+/// absolute values of its terms. Numbers that cancel exactly on one device so count as what is left of them on others:
+/// 0 and 1e-19 are the same where terms are 1e-3. Differences up to a multiple of the measure are accepted.
 class Rounding {
 public:
   using Key = std::pair<const Value *, uint64_t>;
@@ -163,6 +167,10 @@ private:
   std::optional<Fault> runSlice(const Step &step, int64_t rank, RankMemory &memory);
   /// The op whose backward `op` is, if that can be told from what it saved.
   const Op *findForward(const Op &op) const;
+  std::vector<TensorRef> addUnsaved(const Step &step, const Op *origin, Invocation &in, const RankMemory &memory);
+  std::optional<Fault> compareWithTrue(const Step &step, const Op *origin, Invocation in,
+                                       llvm::ArrayRef<const Tensor *> gradients, const RankMemory &memory,
+                                       llvm::ArrayRef<Tensor> results);
   TensorRef getSource(const Value *value, const Step &step, int64_t rank) const;
 
   Graph &graph;

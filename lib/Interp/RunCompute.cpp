@@ -11,8 +11,10 @@
 //===----------------------------------------------------------------------===//
 #include "FormulaEvaluator.h"
 #include "OpRunner.h"
+#include "stage/IR/FormulaPoint.h"
 #include "stage/IR/Identity.h"
 #include "stage/IR/ShardingRules.h"
+#include <cmath>
 
 using namespace stage;
 
@@ -56,7 +58,7 @@ std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMe
     for (auto &result : op.getResults())
       in.places.push_back(std::make_shared<Places>(graph, result->type.shape, sources.findPackedUnit(step.microbatch)));
   }
-  in.reversesSums = isDisturbed;
+  in.disturbsSums = isDisturbed;
   for (auto &result : op.getResults()) {
     in.limits.push_back(sources.getLimit(result.get()));
     llvm::SmallVector<int64_t, 4> sizes;
@@ -251,28 +253,15 @@ std::optional<Fault> OpRunner::computeGradients(const Step &step, const Invocati
   for (unsigned i = 0; i < savedOperands.size(); ++i)
     in.operands[savedOperands[i]] = operands[i].get();
 
-  // What was not saved: see the top of OpRunner.h.
-  std::vector<TensorRef> unsaved;
   const Op *origin = findForward(op);
   const std::map<Instance, TensorRef> &known = unsharded ? *unsharded : memory.values;
-  for (unsigned i = 0; origin && i < forward.operands.size(); ++i) {
-    if (in.operands[i])
-      continue;
-    const Value *value = origin->getOperand(i);
-    auto it = known.find(getInstance(value, step.frame, step.microbatch));
-    TensorRef whole = Sources::isSource(value) || isTransferred(*value) ? getSource(value, step, /*rank=*/-1)
-                      : it != known.end()      ? it->second
-                                               : nullptr;
-    llvm::SmallVector<Positions, 4> dims;
-    for (unsigned index : forward.operands[i].indices)
-      dims.push_back(in.positions[index]);
-    if (auto piece = whole ? extract(*whole, dims) : std::nullopt) {
-      unsaved.push_back(std::make_shared<Tensor>(std::move(*piece)));
-      in.operands[i] = unsaved.back().get();
-    }
-  }
+  std::vector<TensorRef> ofStandIn;
+  if (forward.opaque)
+    ofStandIn = addUnsaved(step, origin, in, memory);
+  llvm::SmallVector<const Tensor *, 2> saves(forward.results.size(), nullptr);
   for (unsigned i = 0; i < savedResults.size(); ++i) {
     const TensorRef &saved = operands[savedOperands.size() + i];
+    saves[savedResults[i]] = saved.get();
     const ResultInfo &result = forward.results[savedResults[i]];
     if (result.extra && !result.formula && result.indices == forward.results.front().indices)
       in.draws = saved.get();
@@ -301,8 +290,63 @@ std::optional<Fault> OpRunner::computeGradients(const Step &step, const Invocati
     }
   }
   FormulaEvaluator evaluator(in, graph.defs, graph.binding);
+  bool isRecovered = llvm::is_contained(in.operands, nullptr) && !forward.opaque;
+  if (isRecovered)
+    evaluator.recover(saves);
   results = evaluator.differentiate(gradients, op.def->vjpOperands);
+  if (std::optional<unsigned> missing = evaluator.getMissingOperand())
+    return Fault{&op, op.getResult(0), "", *missing};
   if (!evaluator.getFault().empty())
     return makeFault(&op, op.getResult(0), "cannot be computed: " + evaluator.getFault());
+  return isRecovered && !unsharded ? compareWithTrue(step, origin, in, gradients, memory, results) : std::nullopt;
+}
+
+/// Adds operands of forward that were not saved, as far as they are known of the unsharded run. They live as long as
+/// what is returned.
+std::vector<TensorRef> OpRunner::addUnsaved(const Step &step, const Op *origin, Invocation &in,
+                                            const RankMemory &memory) {
+  const OpDef &forward = *step.op->def->vjpOf;
+  const std::map<Instance, TensorRef> &known = unsharded ? *unsharded : memory.values;
+  std::vector<TensorRef> unsaved;
+  for (unsigned i = 0; origin && i < forward.operands.size(); ++i) {
+    if (in.operands[i])
+      continue;
+    const Value *value = origin->getOperand(i);
+    auto it = known.find(getInstance(value, step.frame, step.microbatch));
+    TensorRef whole = Sources::isSource(value) || isTransferred(*value) ? getSource(value, step, /*rank=*/-1)
+                      : it != known.end()                               ? it->second
+                                                                        : nullptr;
+    if (auto piece = whole ? extract(*whole, pick(in.positions, forward.operands[i].indices)) : std::nullopt) {
+      unsaved.push_back(std::make_shared<Tensor>(std::move(*piece)));
+      in.operands[i] = unsaved.back().get();
+    }
+  }
+  return unsaved;
+}
+
+/// Gradients that were computed at other operands with the same results are those at the true ones, or they do not
+/// follow from what was saved. How far rounding leads is for later comparisons to say.
+std::optional<Fault> OpRunner::compareWithTrue(const Step &step, const Op *origin, Invocation in,
+                                               llvm::ArrayRef<const Tensor *> gradients, const RankMemory &memory,
+                                               llvm::ArrayRef<Tensor> results) {
+  constexpr double accepted = 1e-6;
+  const Op &op = *step.op;
+  std::vector<TensorRef> unsaved = addUnsaved(step, origin, in, memory);
+  if (unsaved.empty())
+    return std::nullopt;
+  FormulaEvaluator evaluator(in, graph.defs, graph.binding);
+  std::vector<Tensor> wanted = evaluator.differentiate(gradients, op.def->vjpOperands);
+  for (unsigned i = 0; i < wanted.size() && evaluator.getFault().empty(); ++i) {
+    double largest = getLargest(wanted[i]);
+    for (size_t k = 0; k < wanted[i].data.size(); ++k)
+      if (!(std::fabs(results[i].data[k] - wanted[i].data[k]) <= accepted * largest)) {
+        llvm::SmallVector<unsigned, 4> savedOperands, savedResults;
+        listSaved(*op.def->vjpOf, savedOperands, savedResults);
+        llvm::SmallBitVector needs = findGradientNeeds(*op.def->vjpOf, op.def->vjpGradients, op.def->vjpOperands);
+        for (unsigned operand : savedOperands)
+          needs.reset(operand);
+        return Fault{&op, op.getResult(i), "", unsigned(std::max(needs.find_first(), 0))};
+      }
+  }
   return std::nullopt;
 }

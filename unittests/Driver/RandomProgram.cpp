@@ -12,10 +12,10 @@ namespace {
 const char *const operators[] = {
     "op act(x: [...]) -> [...] = x * sigmoid(x);",
     "op bend(x: [...]) -> [...] = tanh(x) + x / 4 { saves x; }",
-    "op calm(x: [...]) -> [...] = tanh(x);",
+    "op calm(x: [...]) -> [...] = tanh(x) { saves result; }",
     "op gated(x: [...], y: [...]) -> [...] = tanh(x) * y { saves x, y; }",
     "op norm(x: [..., n], g: [n]) -> [..., n] = x * rsqrt(mean[n](x * x) + 0.1) * g { whole n; saves x, g; }",
-    "op soften(x: [..., n]) -> [..., n] { let w = exp(tanh(x)); result = w / sum[n](w); whole n; saves result; }",
+    "op soften(x: [..., n]) -> [..., n] { let w = exp(tanh(x)); result = w / sum[n](w); whole n; saves x; }",
     "op drop(x: [...]) -> [...] = x * random(0.75) { saves mask: u8[...]; }",
     "op blend(x: [..., n]) -> [..., n] { opaque; whole n; }",
     "op pool(x: [..., n]) -> [..., n] { opaque; }",
