@@ -3,8 +3,8 @@
     emit_all.py STAGEC STAGE-TRACE FOLDER SCRATCH [--most-nodes N] [--part K/N]
 
 A program is a `.stg` file, or such a part of a test that `split-file` takes apart. A table of its jobs says which compile,
-and how many ranks and microbatches each has; where the product is above `--most` the job is left out, and said. `--part 1/4`
-takes every fourth program. Prints how many jobs hold.
+and how many ranks and microbatches each has; where the product is above `--most`, or traces have more than 64 MiB, the job is left
+out, and said. `--part 1/4` takes every fourth program. Prints how many jobs hold.
 """
 
 import argparse
@@ -25,6 +25,7 @@ parser.add_argument("--most", type=int, default=1024)
 parser.add_argument("--part", default="1/1")
 options = parser.parse_args()
 
+MOST_BYTES = 64 << 20
 PART = re.compile(r"^(?://|#)--- (\S+)$", re.MULTILINE)
 
 
@@ -73,6 +74,10 @@ for number, (path, name) in enumerate(list_programs()):
         written = run(options.stagec, str(path), f"--job={job}", "-o", str(traces))
         if written.returncode:  # a table does not say all for which traces are refused
             refused.append(f"{name}, job {job}: {written.stderr.splitlines()[0]}")
+            continue
+        written_bytes = sum(file.stat().st_size for file in traces.iterdir())
+        if written_bytes > MOST_BYTES:
+            large.append(f"{name}, job {job}: {written_bytes} bytes of traces")
             continue
         verified = run(options.stage_trace, "verify", str(traces))
         if verified.returncode:
