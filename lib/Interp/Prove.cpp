@@ -623,5 +623,6 @@ void stage::print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof)
        << " what a pass over all positions makes";
   if (proof.numOfRounding)
     os << "; " << proof.numOfRounding << (proof.numOfRounding == 1 ? " is" : " are") << " nothing but rounding";
+  printOpaque(os, graph);
   os << '\n';
 }
