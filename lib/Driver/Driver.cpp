@@ -14,6 +14,7 @@
 #include "stage/Support/Process.h"
 #include "stage/Support/StandardOutput.h"
 #include "stage/Transforms/BuildProgram.h"
+#include "stage/Transforms/LossScale.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -120,6 +121,8 @@ bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
   }
   if (options.emit == EmitKind::Job)
     sema::print(llvm::outs(), *c.job, c.sizes, c.binding);
+  if (!c.job->batchDim.empty())
+    checkLossScale(*c.graph, c.job->batchDim, c.diags);
   return true;
 }
 

@@ -590,6 +590,18 @@ std::optional<std::vector<Proof>> stage::prove(llvm::ArrayRef<Graph *> reference
   return std::vector<Proof>{parts.front()->getProof(), parts.back()->getProof()};
 }
 
+/// Of an opaque op a proof knows nothing: each result is run as a fixed function of all operands.
+static void printOpaque(llvm::raw_ostream &os, const Graph &graph) {
+  std::set<std::string> names;
+  for (Block &phase : graph.getPhases())
+    Graph::walk(phase, [&](Op &op) {
+      if (op.def && (op.def->vjpOf ? op.def->vjpOf : op.def)->opaque)
+        names.insert(llvm::StringRef((op.def->vjpOf ? op.def->vjpOf : op.def)->name).split('.').first.str());
+    });
+  for (const std::string &name : names)
+    os << (&name == &*names.begin() ? "; stand-ins ran for opaque " : ", ") << name;
+}
+
 void stage::print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof) {
   os << "proved";
   if (proof.steps > 1)
@@ -611,5 +623,6 @@ void stage::print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof)
        << " what a pass over all positions makes";
   if (proof.numOfRounding)
     os << "; " << proof.numOfRounding << (proof.numOfRounding == 1 ? " is" : " are") << " nothing but rounding";
+  printOpaque(os, graph);
   os << '\n';
 }

@@ -217,9 +217,9 @@ private:
       return;
     if (!checkSaved(op, resultGradients))
       return;
-    // Costs that an op declares for its backward are those of one invocation.
+    // Costs that an op declares for its backward are those of one invocation, which reads what the op saves.
     bool addsUp = op.def->isSum || computesNothing(op);
-    if (addsUp || (op.def->isProduct && !op.def->backwardFlops)) {
+    if (addsUp || (op.def->isProduct && !op.def->backwardFlops && savesFactors(op))) {
       for (unsigned i = 0; i < op.getNumOperands(); ++i)
         if (needsGradient(op, i))
           contribute(op.getOperand(i), addsUp ? differentiateSum(op, i, resultGradients[0], backward)
@@ -250,6 +250,21 @@ private:
         message.note(op.loc, diag::ValueUsedHere);
     }
     return false;
+  }
+
+  /// Whether a product saves all the operands that its gradients read.
+  bool savesFactors(const Op &op) const {
+    const OpDef &def = *op.def;
+    if (!def.declaresSaves)
+      return true;
+    llvm::SmallVector<unsigned, 4> wanted;
+    for (unsigned i = 0; i < op.getNumOperands(); ++i)
+      if (needsGradient(op, i))
+        wanted.push_back(i);
+    llvm::SmallBitVector needs = findGradientNeeds(def, /*given=*/0u, wanted);
+    for (unsigned operand : def.savedOperands)
+      needs.reset(operand);
+    return needs.none();
   }
 
   std::unique_ptr<Op> createLike(const Op &op, const OpDef *def) {
