@@ -418,10 +418,11 @@ void SmallJob::shrinkSequences(const sema::BoundInference &inference) {
   int64_t length = runFrontEnd(c, options) ? 2 * c.graph->mesh.getNumRanks() / stages : inference.getRoom();
   if (inference.servesRequests)
     return;
-  DriverOptions trial = options;
-  int64_t twice = 2 * length; // ranks may cut it into so many, and each has several
-  trial.sequenceLength = sema::getShortLength(inference, (8 + twice - 1) / twice * twice, length);
-  if ((inference.length && inference.length <= trial.sequenceLength) || isGiven("S") || !accept(trial, /*isArranged=*/false))
-    return;
-  note("positions", inference.length ? inference.length : inference.begin, trial.sequenceLength);
+  for (int64_t parts : {2 * length, length}) { // ranks may cut it into so many pieces, each of several positions or of one
+    DriverOptions trial = options;
+    trial.sequenceLength = sema::getShortLength(inference, (8 + parts - 1) / parts * parts, length);
+    if ((inference.length && inference.length <= trial.sequenceLength) || isGiven("S") || !accept(trial, /*isArranged=*/false))
+      continue;
+    return note("positions", inference.length ? inference.length : inference.begin, trial.sequenceLength);
+  }
 }

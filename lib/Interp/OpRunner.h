@@ -169,7 +169,7 @@ private:
   const Op *findForward(const Op &op) const;
   std::vector<TensorRef> addUnsaved(const Step &step, const Op *origin, Invocation &in, const RankMemory &memory);
   std::optional<Fault> compareWithTrue(const Step &step, const Op *origin, Invocation in,
-                                       llvm::ArrayRef<const Tensor *> gradients, const RankMemory &memory,
+                                       llvm::ArrayRef<const Tensor *> saves, llvm::ArrayRef<const Tensor *> gradients, const RankMemory &memory,
                                        llvm::ArrayRef<Tensor> results);
   TensorRef getSource(const Value *value, const Step &step, int64_t rank) const;
 

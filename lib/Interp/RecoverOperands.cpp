@@ -32,6 +32,7 @@
 //===----------------------------------------------------------------------===//
 #include "FormulaEvaluator.h"
 #include "llvm/Support/SaveAndRestore.h"
+#include <algorithm>
 #include <cmath>
 
 using namespace stage;
@@ -224,9 +225,12 @@ bool FormulaEvaluator::solveBinary(const Node &node, double value) {
 
 bool FormulaEvaluator::solveCall(const Node &node, double value) {
   unsigned first = node.children[0];
+  // A result at the end of its range has many operands, all of which have the gradient 0: one far out stands for them.
+  constexpr double far = 1000;
+  auto within = [far](double operand) { return std::clamp(operand, -far, far); };
   switch (node.formula->function) {
   case Formula::Function::Exp:
-    return solve(first, std::log(value));
+    return solve(first, value == 0 ? -far : std::log(value));
   case Formula::Function::Log:
     return solve(first, std::exp(value));
   case Formula::Function::Sqrt:
@@ -234,9 +238,9 @@ bool FormulaEvaluator::solveCall(const Node &node, double value) {
   case Formula::Function::Rsqrt:
     return solve(first, 1 / (value * value));
   case Formula::Function::Tanh:
-    return solve(first, std::atanh(value));
+    return solve(first, within(std::atanh(value)));
   case Formula::Function::Sigmoid:
-    return solve(first, std::log(value / (1 - value)));
+    return solve(first, within(std::log(value / (1 - value))));
   case Formula::Function::Max:
   case Formula::Function::Min: {
     double sign = node.formula->function == Formula::Function::Max ? 1 : -1;

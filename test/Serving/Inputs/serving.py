@@ -470,6 +470,7 @@ def main():
         theirs = json.loads(run.stdout, parse_float=Decimal)
         listed = normalize(theirs.pop("listed"))
         ours = report_of(steps, done, o)
+        ours["times_without_communication"] = bool(o["peak_flops"] or o["bandwidth"])
         for key in ["output_tokens_per_s", "requests_per_s", "mean_blocks", "mean_in_flight"]:
             ours[key] = plain(ours[key])
         theirs = normalize(theirs)
