@@ -194,13 +194,13 @@ TEST_F(FormulaTest, IntegersAreDealtOutInTurn) {
   EXPECT_EQ(piece.data, std::vector<double>(whole.data.begin() + 8, whole.data.end()));
 }
 
-TEST_F(FormulaTest, SumsInReverseOrderAreTheSameButForRounding) {
+TEST_F(FormulaTest, DisturbedSumsAreTheSameButForRounding) {
   ASSERT_NO_FATAL_FAILURE(load("op f(x: [i]) -> (y: [] = sum[i](x[i] * 3), top: [] = max[i](x[i]));", 5));
   operands[0].data = {1e16, 1, -1e16, 1, 2};
   double inOrder = evaluate().data.front();
   Tensor one = evaluate();
   one.data = {1};
-  in.reversesSums = true;
+  in.disturbsSums = true;
   EXPECT_NE(evaluate().data.front(), inOrder);
   // Of equal elements the first stays that which a maximum is derived by.
   operands[0].data = {2, 7, 7, 1, 7};
