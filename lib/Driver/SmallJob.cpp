@@ -15,8 +15,9 @@ using namespace stage;
 SmallJob::SmallJob(const DriverOptions &options, SourceFiles &input, SizeContext &sizes)
     : options(options), input(input), sizes(sizes) {
   for (const sema::Override &define : options.defines)
-    given.push_back(llvm::StringRef(define.name).rsplit('.').second.empty() ? define.name
-                                                                            : llvm::StringRef(define.name).rsplit('.').second.str());
+    given.push_back(llvm::StringRef(define.name).rsplit('.').second.empty()
+                        ? define.name
+                        : llvm::StringRef(define.name).rsplit('.').second.str());
 }
 
 /// The repeats of a pipeline that are cut, each before its iterations or within them.
@@ -38,7 +39,8 @@ static std::vector<std::pair<std::string, std::vector<unsigned>>> getArrangement
       if (auto it = numbers.find(name); it != numbers.end())
         parts.push_back(it->second);
     };
-    auto alias = llvm::find_if(strategy.aliases, [&](const sema::BoundAlias &known) { return known.name.name == axis.name.name; });
+    auto alias = llvm::find_if(strategy.aliases,
+                               [&](const sema::BoundAlias &known) { return known.name.name == axis.name.name; });
     if (alias == strategy.aliases.end())
       add(axis.name.name);
     else
@@ -72,7 +74,9 @@ void SmallJob::settleSplit(Graph &graph) const {
     return;
   unsigned parts = countVirtualStages(graph);
   pipeline.balance = Balance::None;
-  pipeline.split = parts == split.size() ? split : parts < split.size() ? thinSplit(split, parts) : std::vector<int64_t>();
+  pipeline.split = parts == split.size()  ? split
+                   : parts < split.size() ? thinSplit(split, parts)
+                                          : std::vector<int64_t>();
   if (!findChain(graph))
     pipeline.split.clear();
 }
@@ -136,8 +140,8 @@ SizeBinding SmallJob::getJobSizes(const SizeBinding &small) const {
   return result;
 }
 
-/// What the program chooses with these options, which are ours then, if it accepts them and its pipeline cuts where that of the job
-/// does; `isArranged`: and its mesh has the arrangement of the job's.
+/// What the program chooses with these options, which are ours then, if it accepts them and its pipeline cuts where
+/// that of the job does; `isArranged`: and its mesh has the arrangement of the job's.
 std::optional<SmallJob::Choices> SmallJob::accept(DriverOptions trial, bool isArranged) {
   DiagnosticEngine quiet(input.sources, llvm::nulls());
   Compilation c(input, sizes, quiet);
@@ -160,8 +164,9 @@ std::optional<SmallJob::Choices> SmallJob::accept(DriverOptions trial, bool isAr
   return c.obligations.getChoices();
 }
 
-/// The same, with a symbol for each number that has a name; or else, as to the program a literal and a name for the same number are
-/// different sizes then, with one symbol of which such numbers are multiples, or with the numbers themselves.
+/// The same, with a symbol for each number that has a name; or else, as to the program a literal and a name for the
+/// same number are different sizes then, with one symbol of which such numbers are multiples, or with the numbers
+/// themselves.
 std::optional<SmallJob::Choices> SmallJob::acceptNamed(DriverOptions trial, bool isArranged) {
   trial.namesConstants = true;
   if (std::optional<Choices> taken = accept(trial, isArranged))
@@ -217,11 +222,12 @@ static bool mentionsParam(const sema::BoundStrategy &strategy, const ast::Expr *
   return any;
 }
 
-/// Sizes of an axis that is made smaller: those that divide it, so that what it splits evenly still comes out even, odd ones if it is odd. Of a
-/// large prime number other odd ones.
+/// Sizes of an axis that is made smaller: those that divide it, so that what it splits evenly still comes out even, odd
+/// ones if it is odd. Of a large prime number other odd ones.
 static std::vector<int64_t> listSmaller(int64_t size, bool isLong) {
   std::vector<int64_t> result;
-  for (int64_t smaller = size % 2 ? 3 : isLong ? 4 : 2; smaller < size && smaller <= maxProofRanks; smaller += size % 2 ? 2 : 1)
+  int64_t even = isLong ? 4 : 2;
+  for (int64_t smaller = size % 2 ? 3 : even; smaller < size && smaller <= maxProofRanks; smaller += size % 2 ? 2 : 1)
     if (size % smaller == 0 && (size % 2 || smaller % 2 == 0))
       result.push_back(smaller);
   if (result.empty() && size > 7 && size % 2)
@@ -230,7 +236,8 @@ static std::vector<int64_t> listSmaller(int64_t size, bool isLong) {
 }
 
 /// By the first reading of a mesh.
-static int64_t countRanks(const sema::BoundStrategy &strategy, llvm::function_ref<int64_t(const sema::BoundAxis &)> getSize) {
+static int64_t countRanks(const sema::BoundStrategy &strategy,
+                          llvm::function_ref<int64_t(const sema::BoundAxis &)> getSize) {
   int64_t ranks = 1;
   for (size_t i = 0; i < strategy.readings.size() && (!strategy.meshStmt || i < strategy.meshStmt->axes.size()); ++i)
     ranks *= getSize(strategy.readings[i]);
@@ -261,12 +268,14 @@ bool SmallJob::shrinkMesh(const sema::BoundJob &job) {
   };
   for (const sema::BoundAxis &axis : job.strategy.readings)
     addAxis(axis.name.name, axis.size);
-  for (const sema::BoundAlias &alias : job.strategy.aliases) { // `axis ep = (ep_nodes, ep_local)`: its size may be what these are computed from
+  for (const sema::BoundAlias &alias :
+       job.strategy.aliases) { // `axis ep = (ep_nodes, ep_local)`: its size may be what these are computed from
     int64_t size = 1;
     for (llvm::StringRef part : alias.axes)
       for (const sema::BoundAxis &axis : job.strategy.mesh)
         size *= axis.name.name == part ? axis.size : 1;
-    if (llvm::none_of(job.strategy.readings, [&](const sema::BoundAxis &axis) { return axis.name.name == alias.name.name; }))
+    if (llvm::none_of(job.strategy.readings,
+                      [&](const sema::BoundAxis &axis) { return axis.name.name == alias.name.name; }))
       addAxis(alias.name.name, size);
   }
   // Every combination, that with the fewest ranks first. Most combinations of two readings have different ranks.
@@ -366,7 +375,8 @@ void SmallJob::noteLost() {
     if (!buffer)
       continue;
     llvm::StringRef file = input.sources.getMemoryBuffer(buffer)->getBufferIdentifier();
-    made.notKept.push_back((llvm::sys::path::filename(file) + ":" + llvm::Twine(input.sources.getLineAndColumn(loc, buffer).first) +
+    made.notKept.push_back((llvm::sys::path::filename(file) + ":" +
+                            llvm::Twine(input.sources.getLineAndColumn(loc, buffer).first) +
                             ": the job takes a branch here that this proof does not take")
                                .str());
   }
@@ -418,10 +428,12 @@ void SmallJob::shrinkSequences(const sema::BoundInference &inference) {
   int64_t length = runFrontEnd(c, options) ? 2 * c.graph->mesh.getNumRanks() / stages : inference.getRoom();
   if (inference.servesRequests)
     return;
-  for (int64_t parts : {2 * length, length}) { // ranks may cut it into so many pieces, each of several positions or of one
+  for (int64_t parts :
+       {2 * length, length}) { // ranks may cut it into so many pieces, each of several positions or of one
     DriverOptions trial = options;
     trial.sequenceLength = sema::getShortLength(inference, (8 + parts - 1) / parts * parts, length);
-    if ((inference.length && inference.length <= trial.sequenceLength) || isGiven("S") || !accept(trial, /*isArranged=*/false))
+    if ((inference.length && inference.length <= trial.sequenceLength) || isGiven("S") ||
+        !accept(trial, /*isArranged=*/false))
       continue;
     return note("positions", inference.length ? inference.length : inference.begin, trial.sequenceLength);
   }

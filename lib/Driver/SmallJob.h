@@ -4,18 +4,21 @@
 //
 // Algorithm: compile the job at its own sizes, to see its mesh and its step and whether it is refused. Then find
 //
-//   the mesh      every axis is reduced to 2 (an odd one to its smallest divisor; an even one in which blocks go round to 4: two ranks are each
-//                 other's neighbours on both sides) through the parameter of the strategy that has its name; what a smaller mesh makes the
-//                 program refuse (`require tp >= 4`) is tried with the next larger divisor
+//   the mesh      every axis is reduced to 2 (an odd one to its smallest divisor; an even one in which blocks go round
+//   to 4: two ranks are each
+//                 other's neighbours on both sides) through the parameter of the strategy that has its name; what a
+//                 smaller mesh makes the program refuse (`require tp >= 4`) is tried with the next larger divisor
 //   the batch     two microbatches per stage, or a few more
 //   the lengths   of sequences of inference
 //
-// A smaller job is taken if it is the same program. Its mesh has the same *arrangement*: the same axes have more than one rank, and each of them is
-// made of the same ones of the axes of the other reading (with dp = 2, cp = 2, ep = 4 experts lie over dp and cp; with ep = 2 they would lie
-// over cp alone). And it takes every *choice* that the job takes: each branch of an `if`, each side of a `min`, each loop that
-// runs. If no mesh of 64 ranks does that, one that the program accepts is taken, and what it does not keep is noted.
+// A smaller job is taken if it is the same program. Its mesh has the same *arrangement*: the same axes have more than
+// one rank, and each of them is made of the same ones of the axes of the other reading (with dp = 2, cp = 2, ep = 4
+// experts lie over dp and cp; with ep = 2 they would lie over cp alone). And it takes every *choice* that the job
+// takes: each branch of an `if`, each side of a `min`, each loop that runs. If no mesh of 64 ranks does that, one that
+// the program accepts is taken, and what it does not keep is noted.
 //
-// A `split` of a pipeline that gets fewer stages keeps its first and its last part; between them iterations are cut evenly.
+// A `split` of a pipeline that gets fewer stages keeps its first and its last part; between them iterations are cut
+// evenly.
 //
 // Limits: what the user gives with `-D` stays, and so does an axis whose size is no parameter of the job's strategy.
 //
@@ -33,12 +36,12 @@ public:
   /// `input` and `sizes` are those of all compilations, and outlive the object.
   SmallJob(const DriverOptions &options, SourceFiles &input, SizeContext &sizes);
 
-  /// Finds the options; false if the job is refused as it is, or has no small mesh, which is reported. `isPool`: of two jobs that are
-  /// proved together, which agree upon the batch and the lengths by settle().
+  /// Finds the options; false if the job is refused as it is, or has no small mesh, which is reported. `isPool`: of two
+  /// jobs that are proved together, which agree upon the batch and the lengths by settle().
   bool run(bool isPool = false);
 
-  /// Stages that the job balances or cuts by a list are cut as in the job, or nearly so where there are not as many: at other sizes they would
-  /// be others.
+  /// Stages that the job balances or cuts by a list are cut as in the job, or nearly so where there are not as many: at
+  /// other sizes they would be others.
   void settleSplit(Graph &graph) const;
 
   const DriverOptions &getOptions() const { return options; }
@@ -82,7 +85,8 @@ private:
   SourceFiles &input;
   SizeContext &sizes;
   std::vector<std::string> given;
-  std::vector<std::string> longAxes; ///< Of four ranks at least: of a ring, of pairs of stages that hold copies of a model.
+  std::vector<std::string>
+      longAxes; ///< Of four ranks at least: of a ring, of pairs of stages that hold copies of a model.
   bool isPrefilledByOther = false;
 
   // Of the job as it is.

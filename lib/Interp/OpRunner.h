@@ -20,6 +20,7 @@
 #include "Sources.h"
 #include "Steps.h"
 #include "stage/IR/Fold.h"
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -196,7 +197,7 @@ struct Deviation {
   double accepted;
   /// The whole tensor is what rounding leaves of numbers that cancel, as the gradient of a bias before a softmax is.
   bool isOfRounding;
-  bool isAccepted() const { return error <= accepted; }
+  bool isAccepted() const { return std::isfinite(error) && error <= accepted; }
 };
 double getLargest(const Tensor &tensor);
 /// What proofs take for an optimizer's update: not linear in the gradient, so that a sum of two updates is none.

@@ -103,7 +103,8 @@ private:
     if (relation.left.getConstant() && (!relation.right || relation.right.getConstant()) && !relation.test)
       return;
     std::string tested = relation.test ? relation.text : "";
-    if (relation.holds(job) && known.insert({relation.kind, relation.left.getNode(), relation.right.getNode(), tested}).second)
+    if (relation.holds(job) &&
+        known.insert({relation.kind, relation.left.getNode(), relation.right.getNode(), tested}).second)
       relations.push_back(std::move(relation));
   }
   void addPositive(Size size, std::string text, Measures measures) {
@@ -126,7 +127,9 @@ private:
     if (owed.kind == Obligations::Kind::AtMost)
       addPositive(owed.right - owed.left, owed.left.str() + " < " + owed.right.str(), measure({owed.left, owed.right}));
     if (owed.kind == Obligations::Kind::Positive && owed.left.getSymbol().empty())
-      addPositive(owed.left - 1, owed.reason.compare(0, 8, "require ") == 0 ? "'" + owed.reason + "' with room" : owed.left.str() + " > 1",
+      addPositive(owed.left - 1,
+                  owed.reason.compare(0, 8, "require ") == 0 ? "'" + owed.reason + "' with room"
+                                                             : owed.left.str() + " > 1",
                   measure({owed.left}));
   }
 
@@ -151,7 +154,8 @@ private:
       }
       Size left = call.args[0], right = call.args[1];
       addQuotient(left, right);
-      add({Relation::Kind::Indivisible, left, right, left.str() + " is no multiple of " + right.str(), measure({left, right})});
+      add({Relation::Kind::Indivisible, left, right, left.str() + " is no multiple of " + right.str(),
+           measure({left, right})});
     }
   }
 
@@ -179,7 +183,8 @@ private:
     Size elements = getLocalElements(sizes, graph.mesh, value.type, whole), parts = sizes.one();
     for (const PlacedAxis &axis : value.sharding.flat)
       parts = parts * sizes.symbol(graph.mesh[axis].name);
-    Relation relation{Relation::Kind::Indivisible, elements, parts, elements.str() + " is no multiple of " + parts.str(), measure({elements, parts})};
+    Relation relation{Relation::Kind::Indivisible, elements, parts,
+                      elements.str() + " is no multiple of " + parts.str(), measure({elements, parts})};
     relation.isOfPieces = true;
     add(std::move(relation));
   }
@@ -196,7 +201,8 @@ private:
     auto visit = [&](auto &self, const Formula *f) -> void {
       if (f->kind == Formula::Kind::Element && f->operand < op.getNumOperands())
         for (unsigned k = 0; k < f->children.size(); ++k)
-          if (const Formula *subscript = f->children[k]; subscript->kind == Formula::Kind::Element && subscript->operand < op.getNumOperands())
+          if (const Formula *subscript = f->children[k];
+              subscript->kind == Formula::Kind::Element && subscript->operand < op.getNumOperands())
             limits[op.getOperand(subscript->operand)] = op.extents[def.operands[f->operand].indices[k]].size;
       for (const Formula *child : f->children)
         self(self, child);
@@ -220,8 +226,9 @@ private:
   void visit(const Op &op, const OpDef &def, const Formula *f) {
     if (f->kind == Formula::Kind::Less || f->kind == Formula::Kind::LessEqual || f->kind == Formula::Kind::Equal)
       addComparison(op, def, *f);
-    bool isSided = f->kind == Formula::Kind::Call && (f->function == Formula::Function::Min || f->function == Formula::Function::Max ||
-                                                      f->function == Formula::Function::Floor);
+    bool isSided = f->kind == Formula::Kind::Call &&
+                   (f->function == Formula::Function::Min || f->function == Formula::Function::Max ||
+                    f->function == Formula::Function::Floor);
     if (isSided)
       addCall(op, def, *f);
     if (f->kind == Formula::Kind::Sub)
@@ -240,7 +247,8 @@ private:
   }
 
   /// Of the comparison of a form with 0.
-  void addOutcomes(const Op &op, const OpDef &def, Formula::Kind kind, const AffineForm &form, const std::string &text) {
+  void addOutcomes(const Op &op, const OpDef &def, Formula::Kind kind, const AffineForm &form,
+                   const std::string &text) {
     std::optional<Range> range = findRange(op, def, form);
     if (!range)
       return;
@@ -277,14 +285,16 @@ private:
         return std::nullopt;
       Size &end = sign.value.num > 0 ? range.high : range.low;
       end = end + coefficient * (extent - 1);
-      range.measures.emplace_back(isIndex ? def.indices[number].name : def.operands[number - def.indices.size()].name, extent);
+      range.measures.emplace_back(isIndex ? def.indices[number].name : def.operands[number - def.indices.size()].name,
+                                  extent);
     }
     if (range.measures.empty())
       range.measures = measure({form.constant});
     return range;
   }
 
-  /// `min(window, 600)`: each side that is the smaller one somewhere still is. `floor(s / 1024)`: several values stay several.
+  /// `min(window, 600)`: each side that is the smaller one somewhere still is. `floor(s / 1024)`: several values stay
+  /// several.
   void addCall(const Op &op, const OpDef &def, const Formula &f) {
     std::vector<AffineForm> sides;
     for (const Formula *child : f.children)
@@ -294,7 +304,8 @@ private:
       return;
     if (f.function == Formula::Function::Floor) {
       if (std::optional<Range> range = findRange(op, def, sides.front()); range && !sides.front().coefficients.empty())
-        addPositive(range->high - range->low - 1 + sizes.one() / 4, describe(def, f) + "has several values", range->measures);
+        addPositive(range->high - range->low - 1 + sizes.one() / 4, describe(def, f) + "has several values",
+                    range->measures);
       return;
     }
     for (size_t i = 0; i < sides.size(); ++i)
@@ -304,8 +315,12 @@ private:
         std::optional<Range> range = findRange(op, def, difference);
         if (!range)
           continue;
-        addPositive(range->low * -1, describe(def, f) + "has its side " + std::to_string(i + 1) + " below side " + std::to_string(j + 1), range->measures);
-        addPositive(range->high, describe(def, f) + "has its side " + std::to_string(j + 1) + " below side " + std::to_string(i + 1), range->measures);
+        addPositive(range->low * -1,
+                    describe(def, f) + "has its side " + std::to_string(i + 1) + " below side " + std::to_string(j + 1),
+                    range->measures);
+        addPositive(range->high,
+                    describe(def, f) + "has its side " + std::to_string(j + 1) + " below side " + std::to_string(i + 1),
+                    range->measures);
       }
   }
 
@@ -318,7 +333,8 @@ private:
     return os.str();
   }
 
-  /// A comparison of other functions of indices, as `floor(sqrt(x)) == 7`: each outcome that occurs at some position still does.
+  /// A comparison of other functions of indices, as `floor(sqrt(x)) == 7`: each outcome that occurs at some position
+  /// still does.
   void addEnumerated(const Op &op, const OpDef &def, const Formula &f) {
     PointEvaluator evaluator(def, [](Size) { return std::nullopt; });
     if (evaluator.readsData(&f))
@@ -335,8 +351,11 @@ private:
         measures.emplace_back(def.indices[index].name, op.extents[index].size);
       }
       addSizes(op, def, &f, measures);
-      Relation relation{Relation::Kind::Positive, room, Size(), describe(def, f) + (outcome ? "is true somewhere" : "is false somewhere"), std::move(measures)};
-      relation.test = [&op, &def, &f, outcome](const SizeBinding &binding) { return findPoint(op, def, f, outcome, binding).has_value(); };
+      Relation relation{Relation::Kind::Positive, room, Size(),
+                        describe(def, f) + (outcome ? "is true somewhere" : "is false somewhere"), std::move(measures)};
+      relation.test = [&op, &def, &f, outcome](const SizeBinding &binding) {
+        return findPoint(op, def, f, outcome, binding).has_value();
+      };
       add(std::move(relation));
     }
   }
@@ -353,9 +372,10 @@ private:
       addSizes(op, def, child, measures);
   }
 
-  /// The first position at which a comparison of indices and sizes has an outcome. Nothing also where there are too many to look at.
-  static std::optional<std::vector<std::pair<unsigned, int64_t>>> findPoint(const Op &op, const OpDef &def, const Formula &f, bool outcome,
-                                                                           const SizeBinding &binding) {
+  /// The first position at which a comparison of indices and sizes has an outcome. Nothing also where there are too
+  /// many to look at.
+  static std::optional<std::vector<std::pair<unsigned, int64_t>>>
+  findPoint(const Op &op, const OpDef &def, const Formula &f, bool outcome, const SizeBinding &binding) {
     PointEvaluator evaluator(def, [&](Size size) -> std::optional<double> {
       SizeValue value = evaluate(bindExtents(op, def, size), binding);
       return value ? std::optional(double(value.value.num) / double(value.value.den)) : std::nullopt;
@@ -364,7 +384,8 @@ private:
     std::vector<std::pair<unsigned, int64_t>> counts, point;
     int64_t points = 1;
     for (unsigned index : evaluator.getIndices(&f).set_bits()) {
-      SizeValue count = isFree(op, def, index) ? evaluateCount(op.extents[index].size, binding) : SizeValue{SizeError::Negative, "", {}};
+      SizeValue count = isFree(op, def, index) ? evaluateCount(op.extents[index].size, binding)
+                                               : SizeValue{SizeError::Negative, "", {}};
       if (!count || count.value.num < 1 || count.value.num > mostPoints / points)
         return std::nullopt;
       counts.emplace_back(index, int64_t(count.value.num));
@@ -404,7 +425,8 @@ private:
       addPositive(form->constant * sign, (form->constant * sign).str() + " > 0", measure({form->constant}));
   }
 
-  /// What stands in the place of an operand of `def`, of which the op may be the backward: null if that does not have it.
+  /// What stands in the place of an operand of `def`, of which the op may be the backward: null if that does not have
+  /// it.
   static const Value *getOperand(const Op &op, const OpDef &def, unsigned operand) {
     if (op.def->vjpOf) {
       llvm::SmallVector<unsigned, 4> saved, results;
@@ -496,4 +518,6 @@ private:
 };
 } // namespace
 
-std::vector<Relation> stage::findRelations(Graph &graph, const SizeBinding &job) { return RelationFinder(graph, job).run(); }
+std::vector<Relation> stage::findRelations(Graph &graph, const SizeBinding &job) {
+  return RelationFinder(graph, job).run();
+}

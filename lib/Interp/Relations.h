@@ -1,21 +1,22 @@
 //===- Relations.h - what of a job's sizes a proof keeps -------*- C++ -*-===//
 //
-// Problem: a proof runs a job at tiny sizes, and a size that is too small hides a fault. With 128 experts of which a token goes to 8, a
-// wrong gradient of the router shows; with 2 experts of which it goes to 2 the shares of a token always sum to 1, and nothing shows.
+// Problem: a proof runs a job at tiny sizes, and a size that is too small hides a fault. With 128 experts of which a
+// token goes to 8, a wrong gradient of the router shows; with 2 experts of which it goes to 2 the shares of a token
+// always sum to 1, and nothing shows.
 //
-// So sizes are made small under *relations*: conditions that hold of the sizes of the job and that the program depends on. They are found
-// in the program, and no model or operator is known by its name:
+// So sizes are made small under *relations*: conditions that hold of the sizes of the job and that the program depends
+// on. They are found in the program, and no model or operator is known by its name:
 //
 //   where                                      the job            the relation
 //   `require K <= X`                           8 <= 128           K < X: a requirement with room keeps room
-//   `if S > W { ... }`                         S > W          S > W: the branch that was taken is that of small sizes, too
-//   where(s - t < W, ...) in a formula         W = 4096 < S       S > W: each outcome of a comparison that occurs still occurs
-//   ceildiv(B*S*K, X), S % Q                   a remainder        a remainder
-//   min(K, nodes), max(X, physical)            K < nodes          K < nodes
-//   experts X over ep                          128/64 = 2         X/ep > 1: a rank that has several positions has several
-//   flat storage of n elements over dp         padded             padded
+//   `if S > W { ... }`                         S > W          S > W: the branch that was taken is that of small sizes,
+//   too where(s - t < W, ...) in a formula         W = 4096 < S       S > W: each outcome of a comparison that occurs
+//   still occurs ceildiv(B*S*K, X), S % Q                   a remainder        a remainder min(K, nodes), max(X,
+//   physical)            K < nodes          K < nodes experts X over ep                          128/64 = 2 X/ep > 1: a
+//   rank that has several positions has several flat storage of n elements over dp         padded             padded
 //
-// Limits: a comparison of what is computed, or looked up, is none of sizes. Indices of one comparison vary independently.
+// Limits: a comparison of what is computed, or looked up, is none of sizes. Indices of one comparison vary
+// independently.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_INTERP_RELATIONS_H
@@ -45,8 +46,9 @@ struct Relation {
   std::string describe(const SizeBinding &binding, const SizeBinding &job) const;
 };
 
-/// The relations that hold of the job's sizes, in order: of requirements, of decisions, of formulas, of sizes, of pieces. `job` binds the symbols of
-/// the graph and the axes of its mesh as the job has them. To be asked after the passes, when all shardings are known.
+/// The relations that hold of the job's sizes, in order: of requirements, of decisions, of formulas, of sizes, of
+/// pieces. `job` binds the symbols of the graph and the axes of its mesh as the job has them. To be asked after the
+/// passes, when all shardings are known.
 std::vector<Relation> findRelations(Graph &graph, const SizeBinding &job);
 
 } // namespace stage

@@ -6,7 +6,8 @@
 using namespace stage;
 
 constexpr int64_t largest = 64;
-/// Values that are tried: under requirements alone, and beside these under relations, all of them or up to a further one.
+/// Values that are tried: under requirements alone, and beside these under relations, all of them or up to a further
+/// one.
 constexpr int64_t mostAttempts = 100000, mostWithRelations = 30000, mostWithOneMore = 4000;
 
 bool Requirement::holds(const SizeBinding &binding, int64_t least) const {
@@ -54,7 +55,8 @@ llvm::SmallVector<Size, 2> Requirement::getSizes() const {
 
 SizeSearch::SizeSearch(const SizeBinding &given, SizeBinding binding, llvm::ArrayRef<std::string> symbols,
                        std::vector<Requirement> all, int64_t apart)
-    : given(given), binding(std::move(binding)), symbols(symbols.begin(), symbols.end()), requirements(std::move(all)), apart(apart) {
+    : given(given), binding(std::move(binding)), symbols(symbols.begin(), symbols.end()), requirements(std::move(all)),
+      apart(apart) {
   llvm::StringMap<unsigned> numbers;
   for (unsigned i = 0; i < symbols.size(); ++i)
     numbers[symbols[i]] = i;
@@ -87,7 +89,9 @@ std::optional<SizeBinding> SizeSearch::run(std::string &obstacle) {
     members[tied.getLeaderValue(i)].push_back(i);
   for (unsigned i = 0; i < requirements.size(); ++i)
     if (!requirements[i].symbols.empty())
-      (requirements[i].kind == Requirement::Kind::Kept ? relations : tests)[tied.getLeaderValue(requirements[i].symbols.front())].push_back(i);
+      (requirements[i].kind == Requirement::Kind::Kept ? relations
+                                                       : tests)[tied.getLeaderValue(requirements[i].symbols.front())]
+          .push_back(i);
   for (unsigned leader = 0; isGood && leader < symbols.size(); ++leader)
     isGood = members[leader].empty() || solve(members[leader], tests[leader], relations[leader]);
   if (isGood)
@@ -100,7 +104,8 @@ std::optional<SizeBinding> SizeSearch::run(std::string &obstacle) {
   return std::nullopt;
 }
 
-bool SizeSearch::solve(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<unsigned> tests, llvm::ArrayRef<unsigned> relations) {
+bool SizeSearch::solve(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<unsigned> tests,
+                       llvm::ArrayRef<unsigned> relations) {
   if (!relations.empty()) {
     std::vector<unsigned> all(tests.begin(), tests.end());
     all.insert(all.end(), relations.begin(), relations.end());
@@ -149,7 +154,8 @@ void SizeSearch::adopt(llvm::ArrayRef<unsigned> group, llvm::ArrayRef<int64_t> v
 }
 
 /// From values that satisfy `tests`.
-void SizeSearch::keepOneByOne(llvm::ArrayRef<unsigned> group, std::vector<unsigned> tests, llvm::ArrayRef<unsigned> relations) {
+void SizeSearch::keepOneByOne(llvm::ArrayRef<unsigned> group, std::vector<unsigned> tests,
+                              llvm::ArrayRef<unsigned> relations) {
   int64_t smallest = least;
   for (unsigned relation : relations) {
     tests.push_back(relation);

@@ -1,18 +1,21 @@
 //===- SizeSearch.h - small values under requirements ----------*- C++ -*-===//
 //
-// Problem: find small values for symbols such that all requirements hold, and as many relations (Relations.h) as can be.
+// Problem: find small values for symbols such that all requirements hold, and as many relations (Relations.h) as can
+// be.
 //
-// Algorithm: symbols that no requirement or relation ties together are looked at apart. Those of one group are bound one after the other,
-// each next to those that it shares most with, to 2, 3, ... with backtracking; a predicate is tried as soon as all its symbols have
-// values. Sizes beyond 64 are tried where a predicate compares a symbol with them (`x[128..S]`). Sizes that another symbol has
-// come later, so that two dims that a pass confuses are told apart. First with no dim smaller than 2, as a dim of size 1
-// hides what is done along it; then with. Where the search ends without an answer, each size of the job is made as small as
-// the others allow, until none gets smaller: the job's own sizes satisfy what it requires.
+// Algorithm: symbols that no requirement or relation ties together are looked at apart. Those of one group are bound
+// one after the other, each next to those that it shares most with, to 2, 3, ... with backtracking; a predicate is
+// tried as soon as all its symbols have values. Sizes beyond 64 are tried where a predicate compares a symbol with them
+// (`x[128..S]`). Sizes that another symbol has come later, so that two dims that a pass confuses are told apart. First
+// with no dim smaller than 2, as a dim of size 1 hides what is done along it; then with. Where the search ends without
+// an answer, each size of the job is made as small as the others allow, until none gets smaller: the job's own sizes
+// satisfy what it requires.
 //
-// Relations: first all together. If that fails, requirements alone, and then one relation after the other: what the values have anyway, or
-// a search under all that are kept so far finds, is kept; another one is lost.
+// Relations: first all together. If that fails, requirements alone, and then one relation after the other: what the
+// values have anyway, or a search under all that are kept so far finds, is kept; another one is lost.
 //
-// Limits: the search is bounded; what it gives is small, not always smallest, and a relation may be lost that a longer search would keep.
+// Limits: the search is bounded; what it gives is small, not always smallest, and a relation may be lost that a longer
+// search would keep.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_INTERP_SIZESEARCH_H
@@ -36,7 +39,7 @@ struct Requirement {
   Size size;
   Obligations::Obligation owed{};
   int64_t parts = 1;
-  std::string over;                   ///< The axes of a split, for the message.
+  std::string over; ///< The axes of a split, for the message.
   const Relation *relation = nullptr;
   std::vector<unsigned> symbols = {}; ///< Numbers of those to be found.
   uint64_t failures = 0;
@@ -50,10 +53,11 @@ class SizeSearch {
 public:
   /// `given`: the values of the job. `binding` has all that is not searched for.
   /// A value that no other symbol has may be larger by `apart` than one that another has.
-  SizeSearch(const SizeBinding &given, SizeBinding binding, llvm::ArrayRef<std::string> symbols, std::vector<Requirement> requirements,
-             int64_t apart);
+  SizeSearch(const SizeBinding &given, SizeBinding binding, llvm::ArrayRef<std::string> symbols,
+             std::vector<Requirement> requirements, int64_t apart);
 
-  /// The binding with values for all symbols; nothing if there are none: then what could not be satisfied most often is in `obstacle`.
+  /// The binding with values for all symbols; nothing if there are none: then what could not be satisfied most often is
+  /// in `obstacle`.
   std::optional<SizeBinding> run(std::string &obstacle);
 
 private:
