@@ -5,11 +5,12 @@
 // even for rotary positions, S split into twice cp mirrored blocks, `require S % Q == 0`.
 // And they should keep what the job's sizes have in common: fewer experts for a token than there are.
 //
-// Algorithm: every requirement is a predicate over a few symbols, and so is every relation that holds of the job (Relations.h); values for
-// them are searched (SizeSearch.h). Tables are made small first: their entries become 0, 1, 2, 3 in the order of their sizes, or the
-// same multiple of these, as far as all units get what is required; else they stay. Where a proof would take more than a second, sizes
-// may be alike; where it would take more than some ten seconds, what is said of the pieces of ranks is given up, and then, one size after the
-// other, the largest first, what makes that large.
+// Algorithm: every requirement is a predicate over a few symbols, and so is every relation that holds of the job
+// (Relations.h); values for them are searched (SizeSearch.h). Tables are made small first: their entries become 0, 1,
+// 2, 3 in the order of their sizes, or the same multiple of these, as far as all units get what is required; else they
+// stay. Where a proof would take more than a second, sizes may be alike; where it would take more than some ten
+// seconds, what is said of the pieces of ranks is given up, and then, one size after the other, the largest first, what
+// makes that large.
 //
 // Limits: the search is bounded; what it gives is small, not always smallest.
 //
@@ -149,12 +150,13 @@ private:
     // What a size is may differ by unit.
     for (unsigned number = 1; number < graph.pipeline.environments.size(); ++number) {
       auto bind = [&](Size size) {
-        return size ? substitute(size, [&](llvm::StringRef symbol) {
-          for (auto &[name, value] : graph.pipeline.environments[number])
-            if (name == symbol)
-              return graph.sizes.constant(value);
-          return Size();
-        })
+        return size ? substitute(size,
+                                 [&](llvm::StringRef symbol) {
+                                   for (auto &[name, value] : graph.pipeline.environments[number])
+                                     if (name == symbol)
+                                       return graph.sizes.constant(value);
+                                   return Size();
+                                 })
                     : size;
       };
       Requirement there = requirement;
@@ -176,7 +178,8 @@ private:
 
   /// Forward has the caches also where no unit goes over it.
   bool isRun(PhaseKind kind) const {
-    return graph.pipeline.units.empty() || llvm::any_of(graph.pipeline.units.front(), [&](const Unit &unit) { return unit.kind == kind; });
+    return graph.pipeline.units.empty() ||
+           llvm::any_of(graph.pipeline.units.front(), [&](const Unit &unit) { return unit.kind == kind; });
   }
 
   void collect() {
@@ -239,12 +242,13 @@ private:
   void requireAllTargets(const Op &op) {
     const Routing &routing = *op.def->routing;
     for (unsigned index : routing.toSlots ? listChoices(op) : llvm::SmallVector<unsigned, 2>())
-      require({Requirement::Kind::Owed, op.extents[index].size,
+      require({Requirement::Kind::Owed,
+               op.extents[index].size,
                {Obligations::Kind::Equal, op.extents[index].size, op.extents[routing.target].size, SMLoc(), ""}});
   }
 
-  /// Where choices are dealt out evenly: fewer of a token than targets, if the job has fewer, and in training, where a proof deals out those of a
-  /// rank, also of a rank.
+  /// Where choices are dealt out evenly: fewer of a token than targets, if the job has fewer, and in training, where a
+  /// proof deals out those of a rank, also of a rank.
   void requireFewer(const Op &op) {
     const SlotLoad *load = graph.mesh.findUnevenSlots(op.extents[op.def->routing->slot].dim);
     if (!load || !load->isEven() || !op.def->routing->toSlots)
@@ -282,7 +286,8 @@ private:
   /// and those behind divide each of them.
   void requireBlocks(const Extent &extent, llvm::ArrayRef<PlacedAxis> axes, size_t listed) {
     const BlockLengths &lengths = graph.mesh.getBlockLengths(axes[listed]);
-    Obligations::Obligation total{Obligations::Kind::Equal, getLocalSize(graph.mesh, extent.size, axes.take_front(listed)),
+    Obligations::Obligation total{Obligations::Kind::Equal,
+                                  getLocalSize(graph.mesh, extent.size, axes.take_front(listed)),
                                   lengths.get(graph.sizes.sumOfEntries()), SMLoc(), ""};
     require({Requirement::Kind::Owed, total.left, total});
     for (int64_t part = 0; part < graph.mesh[axes[listed]].size; ++part)
@@ -335,7 +340,8 @@ static SizeBinding bindAxes(SizeBinding binding, const Graph &graph) {
   return binding;
 }
 
-/// Erases relations that make sizes too large: those of pieces, or else those that forbid that the largest size is a small one.
+/// Erases relations that make sizes too large: those of pieces, or else those that forbid that the largest size is a
+/// small one.
 static void giveUp(std::vector<Relation> &kept, const SizeBinding &now, const SizeBinding &before) {
   size_t all = kept.size();
   llvm::erase_if(kept, [](const Relation &relation) { return relation.isOfPieces; });
@@ -355,7 +361,8 @@ static void giveUp(std::vector<Relation> &kept, const SizeBinding &now, const Si
     kept.clear();
 }
 
-bool stage::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags, ProofSizes *proofSizes) {
+bool stage::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags,
+                          ProofSizes *proofSizes) {
   if (!hasFewRanks(graph, diags))
     return false;
   const SizeBinding before = graph.binding;
@@ -372,15 +379,15 @@ bool stage::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, Diagn
     }
     return found.has_value();
   };
-  for (;;) {
+  // Binds the graph, and says how many products a proof computes then; nothing if there are no sizes.
+  auto solve = [&]() -> std::optional<double> {
     std::optional<SizeBinding> best;
     double fewest = 0;
     for (int64_t apart : {11, 4, 0}) {
-      // Units of inference deal out choices each by itself: where all experts get all tokens, each has as many as in a pass over all positions.
-      if (!(!graph.training && find(apart, /*toAllTargets=*/true)) && !find(apart, /*toAllTargets=*/false)) {
-        diags.report(graph.loc, diag::ProofNoTinySizes) << obstacle;
-        return false;
-      }
+      // Units of inference deal out choices each by itself: where all experts get all tokens, each has as many as in a
+      // pass over all positions.
+      if (!(!graph.training && find(apart, /*toAllTargets=*/true)) && !find(apart, /*toAllTargets=*/false))
+        return std::nullopt;
       double products = countProducts(graph);
       if (!best || products < fewest) {
         best = graph.binding;
@@ -390,9 +397,24 @@ bool stage::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, Diagn
         break;
     }
     graph.binding = std::move(*best);
-    if (kept.empty() || fewest <= manyProducts)
-      break;
+    return fewest;
+  };
+  std::optional<double> products = solve();
+  for (; products && *products > manyProducts && !kept.empty(); products = solve())
     giveUp(kept, graph.binding, before);
+  if (!products) {
+    diags.report(graph.loc, diag::ProofNoTinySizes) << obstacle;
+    return false;
+  }
+  // Pieces are given up first, and may fit once something larger is gone.
+  if (kept.size() < relations.size()) {
+    SizeBinding without = graph.binding;
+    for (const Relation &relation : relations)
+      if (relation.isOfPieces)
+        kept.push_back(relation);
+    products = solve();
+    if (!products || *products > manyProducts)
+      graph.binding = std::move(without);
   }
   if (proofSizes) {
     SizeBinding now = bindAxes(graph.binding, graph);
