@@ -24,11 +24,10 @@ public:
   Prover(Graph &referenceGraph, Graph &graph, const Program *program, DiagnosticEngine &diags, const Prover *before = nullptr,
          const ServedUnits *served = nullptr)
       : referenceGraph(referenceGraph), graph(graph), program(program), diags(diags),
-        scale(before ? before->scale : findScale(referenceGraph)),
+        scale(before ? before->scale : findScale(referenceGraph, graph)),
         served(served), referenceSources(referenceGraph, scale, served), sources(graph, scale, served),
         reference(referenceGraph, referenceSources), findings(graph) {
     referenceSources.adoptTiles(sources);
-    adoptRouting();
     if (before)
       startFrom(*before);
   }
@@ -125,7 +124,7 @@ private:
   }
 
   /// Which tokens find a slot depends on which a rank has: the program as it was written routes them as the ranks do.
-  void adoptRouting() {
+  static void adoptRouting(Graph &referenceGraph, Graph &graph) {
     auto list = [](Graph &of) {
       std::vector<Op *> ops;
       Graph::walk(of.getForward(), [&](Op &op) {
@@ -143,11 +142,13 @@ private:
 
   /// What a model without norms adds up over its layers may leave the range of an exponential: smaller numbers are
   /// drawn then.
-  static double findScale(Graph &reference) {
-    constexpr double smallest = 1.0 / 256;
+  static double findScale(Graph &reference, Graph &graph) {
+    adoptRouting(reference, graph);
+    constexpr double smallest = 1.0 / 65536;
     double scale = 1;
     for (; scale > smallest; scale /= 4) {
       Sources sources(reference, scale);
+      sources.adoptTiles(Sources(graph, scale)); // other choices have other shares
       if (Reference(reference, sources).isFinite())
         return scale;
     }

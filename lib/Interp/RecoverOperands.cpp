@@ -226,7 +226,7 @@ bool FormulaEvaluator::solveBinary(const Node &node, double value) {
 bool FormulaEvaluator::solveCall(const Node &node, double value) {
   unsigned first = node.children[0];
   // A result at the end of its range has many operands, all of which have the gradient 0: one far out stands for them.
-  constexpr double far = 1000;
+  constexpr double far = 300;
   auto within = [far](double operand) { return std::clamp(operand, -far, far); };
   switch (node.formula->function) {
   case Formula::Function::Exp:

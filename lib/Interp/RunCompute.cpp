@@ -315,7 +315,7 @@ static std::vector<double> findSensitivities(const Invocation &in, Graph &graph,
       continue;
     Tensor &copy = copies.emplace_back(*saves[i]);
     for (size_t k = 0; k < copy.data.size(); ++k)
-      copy.data[k] *= 1 + (drawUniform({uint64_t(i), uint64_t(k)}) < 0.5 ? off : -off);
+      copy.data[k] *= 1 - off * drawUniform({uint64_t(i), uint64_t(k)}); // less, so that a tanh of 1 stays one
     disturbed[i] = &copy;
   }
   FormulaEvaluator evaluator(in, graph.defs, graph.binding);
