@@ -9,6 +9,7 @@
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <numeric>
+#include <set>
 
 using namespace stage;
 
@@ -222,8 +223,8 @@ static bool mentionsParam(const sema::BoundStrategy &strategy, const ast::Expr *
   return any;
 }
 
-/// Sizes of an axis that is made smaller: those that divide it, so that what it splits evenly still comes out even, odd
-/// ones if it is odd. Of a large prime number other odd ones.
+/// Smaller sizes for an axis: its divisors, because a dim that the axis splits evenly must still come out even. An odd
+/// axis stays odd. A prime number above 7 has no smaller divisor, and 3, 5 and 7 are tried instead.
 static std::vector<int64_t> listSmaller(int64_t size, bool isLong) {
   std::vector<int64_t> result;
   int64_t even = isLong ? 4 : 2;
@@ -367,19 +368,19 @@ void SmallJob::reportTooLarge(const sema::BoundJob &job) {
     error.note(SMLoc(), diag::ProofSmallerRefused) << getFirstError(os.str());
 }
 
-/// Which choices of the job are not made.
+/// Names the choices of the job that the proof does not make, by file and line: places in memory have another order in
+/// each run.
 void SmallJob::noteLost() {
+  std::set<std::pair<std::string, unsigned>> lines;
   for (auto &[place, alternatives] : lost) {
     SMLoc loc = SMLoc::getFromPointer(place);
-    unsigned buffer = input.sources.FindBufferContainingLoc(loc);
-    if (!buffer)
-      continue;
-    llvm::StringRef file = input.sources.getMemoryBuffer(buffer)->getBufferIdentifier();
-    made.notKept.push_back((llvm::sys::path::filename(file) + ":" +
-                            llvm::Twine(input.sources.getLineAndColumn(loc, buffer).first) +
-                            ": the job takes a branch here that this proof does not take")
-                               .str());
+    if (unsigned buffer = input.sources.FindBufferContainingLoc(loc))
+      lines.emplace(llvm::sys::path::filename(input.sources.getMemoryBuffer(buffer)->getBufferIdentifier()).str(),
+                    input.sources.getLineAndColumn(loc, buffer).first);
   }
+  for (auto &[file, line] : lines)
+    made.notKept.push_back(file + ":" + std::to_string(line) +
+                           ": the job takes a branch here that this proof does not take");
   if (isRearranged)
     made.notKept.push_back("the arrangement of the mesh: an axis lies over other axes than in the job");
 }

@@ -4,10 +4,10 @@
 //
 // Algorithm: compile the job at its own sizes, to see its mesh and its step and whether it is refused. Then find
 //
-//   the mesh      every axis is reduced to 2 (an odd one to its smallest divisor; an even one in which blocks go round
-//   to 4: two ranks are each
-//                 other's neighbours on both sides) through the parameter of the strategy that has its name; what a
-//                 smaller mesh makes the program refuse (`require tp >= 4`) is tried with the next larger divisor
+//   the mesh      Every axis is reduced to 2 through the parameter of the strategy that has its name. An odd axis is
+//                 reduced to its smallest divisor. An axis in which blocks go round keeps 4 ranks, because two ranks
+//                 are each other's neighbours on both sides. If the program refuses a mesh (`require tp >= 4`), the
+//                 next larger divisor is tried.
 //   the batch     two microbatches per stage, or a few more
 //   the lengths   of sequences of inference
 //

@@ -7,16 +7,18 @@
 // So sizes are made small under *relations*: conditions that hold of the sizes of the job and that the program depends
 // on. They are found in the program, and no model or operator is known by its name:
 //
-//   where                                      the job            the relation
-//   `require K <= X`                           8 <= 128           K < X: a requirement with room keeps room
-//   `if S > W { ... }`                         S > W          S > W: the branch that was taken is that of small sizes,
-//   too where(s - t < W, ...) in a formula         W = 4096 < S       S > W: each outcome of a comparison that occurs
-//   still occurs ceildiv(B*S*K, X), S % Q                   a remainder        a remainder min(K, nodes), max(X,
-//   physical)            K < nodes          K < nodes experts X over ep                          128/64 = 2 X/ep > 1: a
-//   rank that has several positions has several flat storage of n elements over dp         padded             padded
+//   in the program                     in the job        in the proof
+//   ---------------------------------  ----------------  -----------------------------------------------------
+//   `require K <= X`                   8 <= 128          K < X: a requirement that holds with room keeps room
+//   `if S > W { ... }`                 S > W             S > W: the same branch is taken
+//   `where(s - t < W, ...)`            W < S             S > W: each outcome that occurs still occurs
+//   `ceildiv(B*S*K, X)`, `S % Q`       a remainder       a remainder
+//   `min(K, nodes)`                    K < nodes         K < nodes: the same side is the smaller one
+//   experts X over ep                  128/64 = 2        X/ep > 1: a rank still has several positions
+//   flat storage over dp               padded            padded
 //
-// Limits: a comparison of what is computed, or looked up, is none of sizes. Indices of one comparison vary
-// independently.
+// Limits: a comparison of computed numbers has no relation, because only the numbers decide it. Indices of one
+// comparison vary independently.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_INTERP_RELATIONS_H

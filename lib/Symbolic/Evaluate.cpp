@@ -345,34 +345,28 @@ Size stage::substitute(Size size, llvm::function_ref<Size(llvm::StringRef symbol
   return Substituter(size.getContext(), replacement).rebuild(size);
 }
 
-static void collect(Size size, llvm::StringSet<> &names, llvm::DenseSet<const Atom *> &seen) {
+/// Calls `f` for each atom in a size and in the arguments of its calls, each once.
+static void forEachAtom(Size size, llvm::function_ref<void(const Atom &)> f, llvm::DenseSet<const Atom *> &seen) {
   for (const Term &term : size.getNode()->terms)
     for (const Factor &factor : term.monomial->factors) {
       if (!seen.insert(factor.atom).second)
         continue;
-      if (factor.atom->kind == AtomKind::Symbol)
-        names.insert(factor.atom->name);
+      f(*factor.atom);
       for (Size arg : factor.atom->args)
-        collect(arg, names, seen);
+        forEachAtom(arg, f, seen);
     }
 }
-
-static void collect(Size size, std::vector<SizeLookup> &lookups, llvm::DenseSet<const Atom *> &seen) {
-  for (const Term &term : size.getNode()->terms)
-    for (const Factor &factor : term.monomial->factors) {
-      if (!seen.insert(factor.atom).second)
-        continue;
-      if (factor.atom->kind == AtomKind::Lookup)
-        lookups.push_back({factor.atom->name, factor.atom->args});
-      for (Size arg : factor.atom->args)
-        collect(arg, lookups, seen);
-    }
+static void forEachAtom(Size size, llvm::function_ref<void(const Atom &)> f) {
+  llvm::DenseSet<const Atom *> seen;
+  forEachAtom(size, f, seen);
 }
 
 std::vector<SizeLookup> stage::collectLookups(Size size) {
   std::vector<SizeLookup> lookups;
-  llvm::DenseSet<const Atom *> seen;
-  collect(size, lookups, seen);
+  forEachAtom(size, [&](const Atom &atom) {
+    if (atom.kind == AtomKind::Lookup)
+      lookups.push_back({atom.name, atom.args});
+  });
   return lookups;
 }
 
@@ -393,29 +387,21 @@ static std::optional<SizeCall::Kind> getCallKind(AtomKind kind) {
   }
 }
 
-static void collect(Size size, std::vector<SizeCall> &calls, llvm::DenseSet<const Atom *> &seen) {
-  for (const Term &term : size.getNode()->terms)
-    for (const Factor &factor : term.monomial->factors) {
-      if (!seen.insert(factor.atom).second)
-        continue;
-      if (std::optional<SizeCall::Kind> kind = getCallKind(factor.atom->kind))
-        calls.push_back({*kind, factor.atom->args});
-      for (Size arg : factor.atom->args)
-        collect(arg, calls, seen);
-    }
-}
-
 std::vector<SizeCall> stage::collectCalls(Size size) {
   std::vector<SizeCall> calls;
-  llvm::DenseSet<const Atom *> seen;
-  collect(size, calls, seen);
+  forEachAtom(size, [&](const Atom &atom) {
+    if (std::optional<SizeCall::Kind> kind = getCallKind(atom.kind))
+      calls.push_back({*kind, atom.args});
+  });
   return calls;
 }
 
 std::vector<std::string> stage::collectSymbols(Size size) {
   llvm::StringSet<> names;
-  llvm::DenseSet<const Atom *> seen;
-  collect(size, names, seen);
+  forEachAtom(size, [&](const Atom &atom) {
+    if (atom.kind == AtomKind::Symbol)
+      names.insert(atom.name);
+  });
   std::vector<std::string> result;
   for (const auto &name : names)
     result.push_back(name.first().str());
