@@ -28,6 +28,7 @@
 #endif
 
 using namespace stage;
+using namespace stage::driver;
 
 /// What a plan frees is not given back to the system: the next one takes as much, and while the system takes and gives pages
 /// the other threads of the process wait.
@@ -216,4 +217,4 @@ private:
 };
 } // namespace
 
-bool stage::runComparison(const DriverOptions &options) { return Comparer(options).run(); }
+bool stage::driver::runComparison(const DriverOptions &options) { return Comparer(options).run(); }

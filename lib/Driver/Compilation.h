@@ -8,7 +8,7 @@
 #include "stage/IRGen/ModelCache.h"
 #include "stage/Memory/Report.h"
 
-namespace stage {
+namespace stage::driver {
 
 /// What was read. Several compilations may share it, one after the other.
 struct SourceFiles {
@@ -106,6 +106,6 @@ bool runRequests(Compilation &c, const DriverOptions &options);
 /// `stagec serve`: goes through a file of requests as a server would, and reports. False after errors.
 bool runServe(const ServeCommand &command, DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::driver
 
 #endif // STAGE_LIB_DRIVER_COMPILATION_H

@@ -19,8 +19,9 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
+using namespace stage::driver;
 
-bool stage::loadFiles(SourceFiles &input, const DriverOptions &options) {
+bool stage::driver::loadFiles(SourceFiles &input, const DriverOptions &options) {
   if (input.files)
     return true;
   auto files = std::make_unique<sema::Program>(input.ast, input.diags, getProgramOptions(options));
@@ -87,7 +88,7 @@ static bool settleBatch(Compilation &c, const DriverOptions &options) {
   return true;
 }
 
-bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
+bool stage::driver::runFrontEnd(Compilation &c, const DriverOptions &options) {
   c.diags.setLibrary(options.stdlibDir);
   if (options.emit == EmitKind::Ast) {
     // A file is shown also where its imports cannot be found.
@@ -126,7 +127,7 @@ bool stage::runFrontEnd(Compilation &c, const DriverOptions &options) {
   return true;
 }
 
-bool stage::runMiddle(Compilation &c, const DriverOptions &options) {
+bool stage::driver::runMiddle(Compilation &c, const DriverOptions &options) {
   PassManager manager(getAllPasses(), c.diags, options.passes, llvm::errs());
   // The model may come with its backward, made for the microbatches of another plan.
   bool hasBackward = c.graph->findPhase(PhaseKind::Backward) != nullptr;
@@ -144,11 +145,11 @@ bool stage::runMiddle(Compilation &c, const DriverOptions &options) {
   return c.program != nullptr;
 }
 
-TraceStatistics stage::describe(const EmitStatistics &traces, bool written, unsigned steps) {
+TraceStatistics stage::driver::describe(const EmitStatistics &traces, bool written, unsigned steps) {
   return {written, traces.ranks, traces.classes, traces.nodes, traces.bytes, traces.files, steps};
 }
 
-std::optional<Report> stage::makeReport(Compilation &c) {
+std::optional<Report> stage::driver::makeReport(Compilation &c) {
   MemoryReport memory = accountMemory(*c.program, c.diags);
   if (c.diags.hasErrors())
     return std::nullopt;
@@ -214,7 +215,7 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options) {
   return true;
 }
 
-bool stage::compile(Compilation &c, const DriverOptions &options) {
+bool stage::driver::compile(Compilation &c, const DriverOptions &options) {
   if (!runFrontEnd(c, options))
     return false;
   if (options.emit == EmitKind::Ast || options.emit == EmitKind::Job)
@@ -243,7 +244,7 @@ bool stage::compile(Compilation &c, const DriverOptions &options) {
   return runBackEnd(c, options);
 }
 
-int stage::stagecMain(int argc, char **argv) {
+int stage::driver::stagecMain(int argc, char **argv) {
   prepareProcess(/*failureCode=*/1);
   Compilation c;
   std::optional<DriverOptions> options = parseCommandLine(argc, argv, c.diags);

@@ -31,6 +31,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
+using namespace stage::driver;
 
 namespace {
 /// Which of the job's sizes is searched, and how it is given another value.
@@ -290,4 +291,4 @@ private:
 };
 } // namespace
 
-bool stage::runSearch(const DriverOptions &options) { return Searcher(options).run(); }
+bool stage::driver::runSearch(const DriverOptions &options) { return Searcher(options).run(); }

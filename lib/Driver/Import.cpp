@@ -19,6 +19,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
+using namespace stage::driver;
+using namespace stage::importer;
 using llvm::StringRef;
 namespace path = llvm::sys::path;
 
@@ -99,7 +101,7 @@ static std::optional<std::string> describeParameters(StringRef text, const Impor
   return std::nullopt;
 }
 
-bool stage::runImport(const ImportCommand &command, Compilation &c) {
+bool stage::driver::runImport(const ImportCommand &command, Compilation &c) {
   llvm::SmallString<128> table(command.stdlibDir);
   path::append(table, "huggingface.json");
   auto configuration = readFile(command.input, c.diags);

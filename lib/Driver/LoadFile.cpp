@@ -16,6 +16,7 @@
 #include "llvm/Support/Format.h"
 
 using namespace stage;
+using namespace stage::driver;
 
 namespace {
 class LoadReader {
@@ -95,6 +96,6 @@ private:
 };
 } // namespace
 
-std::optional<std::string> stage::readLoadFile(llvm::StringRef path, DiagnosticEngine &diags) {
+std::optional<std::string> stage::driver::readLoadFile(llvm::StringRef path, DiagnosticEngine &diags) {
   return LoadReader(path, diags).read();
 }

@@ -3,8 +3,9 @@
 #include "llvm/ADT/StringSet.h"
 
 using namespace stage;
+using namespace stage::driver;
 
-SymbolValues stage::listSymbols(const Graph &graph) {
+SymbolValues stage::driver::listSymbols(const Graph &graph) {
   SymbolValues values;
   for (auto &[symbol, value] : graph.binding.sorted())
     values[symbol] = value;
@@ -23,7 +24,7 @@ static Size getBytes(const Graph &graph, const Op &op, const Value &result) {
   return op.entries ? bytes * op.entries : bytes;
 }
 
-bool stage::canMemoryGrow(Graph &graph, const SymbolValues &own) {
+bool stage::driver::canMemoryGrow(Graph &graph, const SymbolValues &own) {
   constexpr int64_t factor = 1 << 20;
   SizeBinding now = graph.binding, far = graph.binding;
   llvm::StringSet<> moved;

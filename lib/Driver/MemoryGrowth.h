@@ -18,7 +18,7 @@
 #include "stage/IR/Graph.h"
 #include <map>
 
-namespace stage {
+namespace stage::driver {
 
 /// Symbols of sizes with their values, the largest one where units bind several.
 using SymbolValues = std::map<std::string, int64_t>;
@@ -28,6 +28,6 @@ SymbolValues listSymbols(const Graph &graph);
 /// none differs.
 bool canMemoryGrow(Graph &graph, const SymbolValues &own);
 
-} // namespace stage
+} // namespace stage::driver
 
 #endif // STAGE_LIB_DRIVER_MEMORYGROWTH_H

@@ -9,6 +9,8 @@
 #include "llvm/Support/FileSystem.h"
 
 using namespace stage;
+using namespace stage::driver;
+using namespace stage::serving;
 namespace cl = llvm::cl;
 
 namespace {
@@ -261,7 +263,7 @@ static void readFits(DriverOptions &options, DiagnosticEngine &diags) {
     refuse(true, "--requests=-");
 }
 
-std::optional<DriverOptions> stage::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
+std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
   const cl::OptionCategory *ofJobs[] = {&category, &getServingCategory()};
   cl::HideUnrelatedOptions(ofJobs);
   cl::HideUnrelatedOptions(importCategory, importCommand);

@@ -11,7 +11,7 @@
 #include "stage/Support/Files.h"
 #include "llvm/Support/CommandLine.h"
 
-namespace stage {
+namespace stage::driver {
 
 struct ServedFile;
 
@@ -37,12 +37,12 @@ struct ImportCommand {
 struct ServeCommand {
   std::string input;                ///< `-`: standard input.
   std::vector<std::string> ignored; ///< Fields to go on without.
-  SimulationOptions options;
+  serving::SimulationOptions options;
   /// Seconds that a stage takes for an iteration: so many, and so many for each token, and for each cached token before them.
   double iterationTime = 0, tokenTime = 0, cachedTime = 0;
   /// Of a job whose attention decodes in another way (LangRef R21.7): an iteration of prompts and of requests that decode is two units.
   bool decodesApart = false;
-  Roofline roofline; ///< And what its costs take.
+  serving::Roofline roofline; ///< And what its costs take.
   bool usesModel = false; ///< The costs are those of the job that serves the requests; of the roofline only the rates are said.
   /// The iterations that are listed, from the first to before the last; none: no list is asked for.
   std::optional<std::pair<int64_t, int64_t>> window;
@@ -107,6 +107,6 @@ std::optional<std::string> readLoadFile(llvm::StringRef path, DiagnosticEngine &
 /// Reads the command line. Faults are reported, and give nothing; `--help` and `--version` end the program.
 std::optional<DriverOptions> parseCommandLine(int argc, char **argv, DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::driver
 
 #endif // STAGE_LIB_DRIVER_OPTIONS_H

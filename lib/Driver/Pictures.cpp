@@ -12,6 +12,7 @@
 #include <map>
 
 using namespace stage;
+using namespace stage::driver;
 
 /// Per stage and position in its list.
 using TimesOfUnits = std::vector<std::vector<int64_t>>;
@@ -53,7 +54,7 @@ static bool printPicture(const DriverOptions &options, llvm::function_ref<void(l
   return writeFile(options.picture, write, options.traces.force ? Existing::Replace : Existing::Keep, diags);
 }
 
-bool stage::printSchedule(Compilation &c, const DriverOptions &options) {
+bool stage::driver::printSchedule(Compilation &c, const DriverOptions &options) {
   Schedule schedule = c.program->getSchedule(/*withStep=*/true);
   std::string title = "job " + c.job->decl->name.name.str();
   std::optional<TimesOfUnits> flops;
@@ -76,7 +77,7 @@ bool stage::printSchedule(Compilation &c, const DriverOptions &options) {
       [&](llvm::raw_ostream &os) { picture.printSvg(os); }, c.diags);
 }
 
-bool stage::printMesh(Compilation &c, const DriverOptions &options) {
+bool stage::driver::printMesh(Compilation &c, const DriverOptions &options) {
   std::optional<Report> report = makeReport(c);
   if (!report)
     return false;

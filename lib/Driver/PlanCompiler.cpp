@@ -4,8 +4,9 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
+using namespace stage::driver;
 
-std::string stage::getFirstError(llvm::StringRef messages) {
+std::string stage::driver::getFirstError(llvm::StringRef messages) {
   constexpr llvm::StringLiteral mark = "error: ";
   llvm::StringRef line = messages.substr(messages.find(mark)).split('\n').first;
   line.consume_front(mark);

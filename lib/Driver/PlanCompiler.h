@@ -5,7 +5,7 @@
 #include "Compilation.h"
 #include "stage/Transforms/Passes.h"
 
-namespace stage {
+namespace stage::driver {
 
 /// Compiles plans one after the other: jobs of the files of `input` under other values. What plans have in common is kept: files,
 /// sizes, and the graphs of models. A plan that has errors does not concern the others.
@@ -30,6 +30,6 @@ private:
   ModelCache models{differentiate};
 };
 
-} // namespace stage
+} // namespace stage::driver
 
 #endif // STAGE_LIB_DRIVER_PLANCOMPILER_H

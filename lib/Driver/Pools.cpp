@@ -19,6 +19,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
+using namespace stage::driver;
 
 namespace {
 /// Whether one job prefills what another one goes on with.
@@ -70,7 +71,7 @@ private:
 };
 } // namespace
 
-DriverOptions stage::getOptionsOfPrefill(const Compilation &c, const DriverOptions &options) {
+DriverOptions stage::driver::getOptionsOfPrefill(const Compilation &c, const DriverOptions &options) {
   DriverOptions own = options;
   own.job = c.job->inference->prefilled->name.name.str();
   own.defines.clear();
@@ -79,11 +80,11 @@ DriverOptions stage::getOptionsOfPrefill(const Compilation &c, const DriverOptio
   return own;
 }
 
-bool stage::runFrontEndOfPrefill(Compilation &prefill, const Compilation &c, DriverOptions options) {
+bool stage::driver::runFrontEndOfPrefill(Compilation &prefill, const Compilation &c, DriverOptions options) {
   return runFrontEnd(prefill, options) && PoolCheck(prefill, c).run();
 }
 
-std::unique_ptr<LinkedProgram> stage::linkPools(Compilation &prefill, Compilation &c) {
+std::unique_ptr<LinkedProgram> stage::driver::linkPools(Compilation &prefill, Compilation &c) {
   PoolHandover handover;
   handover.prefill = std::move(prefill.program);
   handover.decode = std::move(c.program);
@@ -96,7 +97,7 @@ std::unique_ptr<LinkedProgram> stage::linkPools(Compilation &prefill, Compilatio
   return linkPools(std::move(handover), c.diags);
 }
 
-bool stage::refusePools(Compilation &c, llvm::StringRef what) {
+bool stage::driver::refusePools(Compilation &c, llvm::StringRef what) {
   if (!c.job->inference || !c.job->inference->prefilled)
     return false;
   SMRange where = c.job->inference->prefilledRange;
@@ -104,7 +105,7 @@ bool stage::refusePools(Compilation &c, llvm::StringRef what) {
   return true;
 }
 
-bool stage::compilePools(Compilation &c, const DriverOptions &options) {
+bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
   if (options.traces.tracker && refusePools(c, "lists of tensors (--tracker) in the traces"))
     return false;
   Compilation prefill(c.input, c.sizes, c.diags);

@@ -2,6 +2,7 @@
 #include "ProgressBar.h"
 
 using namespace stage;
+using namespace stage::driver;
 
 /// Back to the first column, and wipes what stood there: ECMA-48, which all terminals of today know.
 static const char wipe[] = "\r\033[K";

@@ -13,7 +13,7 @@
 #include "stage/CodeGen/Emit.h"
 #include <chrono>
 
-namespace stage {
+namespace stage::driver {
 
 class ProgressBar final : public EmitProgress {
 public:
@@ -31,6 +31,6 @@ private:
   bool isShown = false;
 };
 
-} // namespace stage
+} // namespace stage::driver
 
 #endif // STAGE_LIB_DRIVER_PROGRESSBAR_H

@@ -21,6 +21,8 @@
 #include <numeric>
 
 using namespace stage;
+using namespace stage::driver;
+using namespace stage::interp;
 
 /// What no other sizes are found for: units bind it, or what it is made of, or it is the user's.
 static std::vector<std::string> listFixed(const Compilation &c, llvm::ArrayRef<std::string> given) {
@@ -76,7 +78,7 @@ static void shortenLoopsOfPools(Compilation &prefill, Compilation &decode, llvm:
   copyIterations(second, first);
 }
 
-bool stage::runPoolProof(const DriverOptions &options) {
+bool stage::driver::runPoolProof(const DriverOptions &options) {
   Compilation job;
   job.diags.setWarningsAreErrors(options.warningsAreErrors);
   DriverOptions quiet = options;
@@ -160,7 +162,7 @@ bool stage::runPoolProof(const DriverOptions &options) {
   return true;
 }
 
-bool stage::runProof(const DriverOptions &options) {
+bool stage::driver::runProof(const DriverOptions &options) {
   SourceFiles files(llvm::errs());
   SizeContext sizes;
   SmallJob small(options, files, sizes);

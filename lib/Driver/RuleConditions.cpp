@@ -23,6 +23,7 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::driver;
 using llvm::dyn_cast;
 
 namespace {
@@ -87,7 +88,7 @@ static bool asksFor(const ast::Stmt *rule, const Obligations::Obligation &owed, 
   });
 }
 
-void stage::noteRuleConditions(Compilation &c) {
+void stage::driver::noteRuleConditions(Compilation &c) {
   const sema::BoundStrategy &strategy = c.job->strategy;
   std::set<llvm::StringRef> noted;
   for (const Obligations::Obligation &owed : c.graph->obligations.all()) {

@@ -14,6 +14,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
+using namespace stage::driver;
+using namespace stage::serving;
 
 void ServedFile::step(const Step &step) {
   metrics.step(step);
@@ -75,7 +77,7 @@ void ServedFile::printJson(llvm::json::OStream &json) {
     list.printJson(json);
 }
 
-bool stage::runServe(const ServeCommand &command, DiagnosticEngine &diags) {
+bool stage::driver::runServe(const ServeCommand &command, DiagnosticEngine &diags) {
   ServedFile served(command, command.window ? command.window->second : 0);
   if (!serve(command, served, diags, [&](const Iteration &iteration, unsigned) { return command.roofline.getSeconds(iteration); }))
     return false;
@@ -143,7 +145,7 @@ static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command,
   return result;
 }
 
-std::shared_ptr<const ServedUnits> stage::serveJob(const ServeCommand &command, const UnitTimes *times, ServedFile &served,
+std::shared_ptr<const ServedUnits> stage::driver::serveJob(const ServeCommand &command, const UnitTimes *times, ServedFile &served,
                                                    DiagnosticEngine &diags) {
   std::vector<double> ofStages; ///< Of the iteration that begins.
   auto lasts = [&](const Iteration &iteration, unsigned stage) {
@@ -160,11 +162,11 @@ std::shared_ptr<const ServedUnits> stage::serveJob(const ServeCommand &command, 
   return serve(command, served, diags, lasts) ? makeUnits(command, served, diags) : nullptr;
 }
 
-ServedFile stage::keepIterations(const ServeCommand &command) {
+ServedFile stage::driver::keepIterations(const ServeCommand &command) {
   return ServedFile(command, command.window ? std::min(command.window->second, command.window->first + maxIterations) : maxIterations);
 }
 
-bool stage::settleServer(DriverOptions &options) {
+bool stage::driver::settleServer(DriverOptions &options) {
   Compilation c;
   c.diags.setShowWarnings(false); // they are said when the job is compiled with its iterations
   c.diags.setLibrary(options.stdlibDir);
@@ -187,7 +189,7 @@ bool stage::settleServer(DriverOptions &options) {
   return true;
 }
 
-bool stage::runRequests(Compilation &c, const DriverOptions &asked) {
+bool stage::driver::runRequests(Compilation &c, const DriverOptions &asked) {
   DriverOptions options = asked;
   if (!settleServer(options))
     return false;

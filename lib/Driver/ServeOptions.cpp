@@ -7,6 +7,8 @@
 #include <cmath>
 
 using namespace stage;
+using namespace stage::driver;
+using namespace stage::serving;
 using llvm::StringRef;
 namespace cl = llvm::cl;
 
@@ -177,11 +179,11 @@ static void readWindow(ServeCommand &result, DiagnosticEngine &diags) {
     result.window = numbers;
 }
 
-void stage::prepareServeOptions() { cl::HideUnrelatedOptions(category, command); }
+void stage::driver::prepareServeOptions() { cl::HideUnrelatedOptions(category, command); }
 
-cl::OptionCategory &stage::getServingCategory() { return category; }
+cl::OptionCategory &stage::driver::getServingCategory() { return category; }
 
-bool stage::isServeCommand() { return bool(command); }
+bool stage::driver::isServeCommand() { return bool(command); }
 
 template <typename T> static void refuseIfChanged(const cl::opt<T> &option, StringRef why, DiagnosticEngine &diags) {
   if (isChanged(option))
@@ -245,7 +247,7 @@ static void readServing(ServeCommand &result, bool hasModel, bool limitsCache, D
       iterationTime.isGiven() || tokenTime.isGiven() || cachedTime.isGiven() || costs.isGiven() || result.usesModel;
 }
 
-ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
+ServeCommand stage::driver::readServeCommand(DiagnosticEngine &diags) {
   ServeCommand result;
   result.input = input;
   result.report = report;
@@ -257,7 +259,7 @@ ServeCommand stage::readServeCommand(DiagnosticEngine &diags) {
   return result;
 }
 
-std::optional<ServeCommand> stage::readRequests(bool limitsCache, DiagnosticEngine &diags) {
+std::optional<ServeCommand> stage::driver::readRequests(bool limitsCache, DiagnosticEngine &diags) {
   if (!requests.getNumOccurrences()) {
     auto refuse = [&](const auto &option) { refuseIfChanged(option, "there are no requests (--requests)", diags); };
     for (const Text *text : allTexts)

@@ -6,17 +6,17 @@
 #include "stage/Serving/IterationList.h"
 #include "stage/Serving/Metrics.h"
 
-namespace stage {
+namespace stage::driver {
 
 /// What is to be said of requests that were served: sums over all of them, and some iterations.
-struct ServedFile : ServingObserver {
+struct ServedFile : serving::ServingObserver {
   /// Keeps the iterations of the window, or all, up to before the last.
   ServedFile(const ServeCommand &command, int64_t last)
       : command(command), metrics(command.options),
         list(command.window ? command.window->first : 0, last, command.options.prefillReplicas + command.options.replicas > 1) {}
 
-  void step(const Step &step) override;
-  void finished(const FinishedRequest &request) override;
+  void step(const serving::Step &step) override;
+  void finished(const serving::FinishedRequest &request) override;
 
   void print(llvm::raw_ostream &os);
   /// The members of a JSON object that is open.
@@ -28,8 +28,8 @@ struct ServedFile : ServingObserver {
   }
 
   const ServeCommand &command;
-  ServingMetrics metrics;
-  IterationList list;
+  serving::ServingMetrics metrics;
+  serving::IterationList list;
   int64_t mostBlocks = 0; ///< Of a replica.
   bool hasPrefixes = false;
 };
@@ -45,6 +45,6 @@ ServedFile keepIterations(const ServeCommand &command);
 /// errors.
 std::shared_ptr<const ServedUnits> serveJob(const ServeCommand &command, const UnitTimes *times, ServedFile &served, DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::driver
 
 #endif // STAGE_LIB_DRIVER_SERVEDFILE_H

@@ -12,6 +12,8 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::driver;
+using namespace stage::interp;
 
 SmallJob::SmallJob(const DriverOptions &options, SourceFiles &input, SizeContext &sizes)
     : options(options), input(input), sizes(sizes) {

@@ -29,7 +29,7 @@
 #include "Compilation.h"
 #include "stage/Interp/Prove.h"
 
-namespace stage {
+namespace stage::driver {
 
 class SmallJob {
 public:
@@ -61,7 +61,7 @@ public:
   /// By another job, with which it is proved.
   bool isPrefilled() const { return isPrefilledByOther; }
   /// "tp 8 -> 2, microbatches 8 -> 4", and choices that are not kept.
-  ProofSizes made;
+  interp::ProofSizes made;
 
 private:
   /// Where a choice is made, and its alternatives as bits.
@@ -103,6 +103,6 @@ private:
   int64_t microbatches = 1, globalBatch = 1, stages = 1, batchRanks = 1, numRanks = 1;
 };
 
-} // namespace stage
+} // namespace stage::driver
 
 #endif // STAGE_LIB_DRIVER_SMALLJOB_H

@@ -8,6 +8,8 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::driver;
+using namespace stage::serving;
 
 /// A prompt that uses the budget up, and as long a sequence that decodes.
 static std::shared_ptr<const ServedUnits> makeProbe(const BatchingOptions &batching) {
@@ -94,7 +96,7 @@ static std::set<std::string> listAttention(const Compilation &c, PhaseKind kind)
   return names;
 }
 
-bool stage::attendsInAnotherWay(const DriverOptions &options, int64_t numRanks) {
+bool stage::driver::attendsInAnotherWay(const DriverOptions &options, int64_t numRanks) {
   Compilation c(llvm::nulls());
   DriverOptions probe = options;
   probe.served = makeUnitsToProve(std::max<int64_t>(numRanks, 2));

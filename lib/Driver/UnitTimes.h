@@ -21,7 +21,7 @@
 
 #include "Compilation.h"
 
-namespace stage {
+namespace stage::driver {
 
 class UnitTimes {
 public:
@@ -41,13 +41,13 @@ private:
 
   Compilation compilation;
   std::vector<Cost> ofPrompts, ofSteps; ///< Per stage.
-  Roofline roofline;
+  serving::Roofline roofline;
 };
 
 /// Whether other ops attend in a decode step than in a prefill, as those of latent attention do. False also
 /// for a job that has errors, for whoever compiles it to report.
 bool attendsInAnotherWay(const DriverOptions &options, int64_t numRanks);
 
-} // namespace stage
+} // namespace stage::driver
 
 #endif // STAGE_LIB_DRIVER_UNITTIMES_H

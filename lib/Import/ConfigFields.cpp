@@ -12,6 +12,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace stage;
+using namespace stage::importer;
 using llvm::StringRef;
 
 /// Behind the end of the string that begins at `at`.

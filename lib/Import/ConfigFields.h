@@ -7,7 +7,7 @@
 #include "llvm/Support/JSON.h"
 #include <optional>
 
-namespace stage {
+namespace stage::importer {
 
 /// A configuration as it was read. A model of several parts has the one that reads text in `text_config`: then its fields
 /// are meant, and those around it where it lacks one.
@@ -41,6 +41,6 @@ private:
   llvm::StringMap<llvm::json::Value> defaults;
 };
 
-} // namespace stage
+} // namespace stage::importer
 
 #endif // STAGE_LIB_IMPORT_CONFIGFIELDS_H

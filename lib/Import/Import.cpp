@@ -8,6 +8,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
+using namespace stage::importer;
 using llvm::StringRef;
 using llvm::json::Value;
 
@@ -195,7 +196,7 @@ private:
 };
 } // namespace
 
-std::optional<ImportedProgram> stage::importConfiguration(unsigned configuration, unsigned table, const ImportOptions &options,
+std::optional<ImportedProgram> stage::importer::importConfiguration(unsigned configuration, unsigned table, const ImportOptions &options,
                                                           DiagnosticEngine &diags) {
   std::optional<ConfigFields> fields = ConfigFields::read(configuration, diags);
   if (!fields)

@@ -9,12 +9,13 @@
 #include "llvm/ADT/STLExtras.h"
 
 using namespace stage;
+using namespace stage::importer;
 using llvm::StringRef;
 using llvm::json::Array;
 using llvm::json::Object;
 using llvm::json::Value;
 
-bool stage::matchesGlob(StringRef name, StringRef pattern) {
+bool stage::importer::matchesGlob(StringRef name, StringRef pattern) {
   auto [head, rest] = pattern.split('*');
   if (head.size() == pattern.size())
     return name == pattern;
@@ -29,7 +30,7 @@ bool stage::matchesGlob(StringRef name, StringRef pattern) {
   }
 }
 
-bool stage::isOneOf(const Value *value, const Array &choices) {
+bool stage::importer::isOneOf(const Value *value, const Array &choices) {
   return llvm::any_of(choices, [&](const Value &choice) {
     if (choice.getAsNull() || !value)
       return choice.getAsNull() && !value;

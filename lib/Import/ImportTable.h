@@ -6,7 +6,7 @@
 #include <map>
 #include <vector>
 
-namespace stage {
+namespace stage::importer {
 
 /// A parameter of a model, or a dim of a step, and the texts from which it follows: the first one whose fields are all
 /// there. `mayBeAbsent`: the model has a value of its own.
@@ -56,6 +56,6 @@ bool isOneOf(const llvm::json::Value *value, const llvm::json::Array &choices);
 /// `*` stands for any characters.
 bool matchesGlob(llvm::StringRef name, llvm::StringRef pattern);
 
-} // namespace stage
+} // namespace stage::importer
 
 #endif // STAGE_LIB_IMPORT_IMPORTTABLE_H

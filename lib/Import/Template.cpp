@@ -8,6 +8,7 @@
 #include <cmath>
 
 using namespace stage;
+using namespace stage::importer;
 using llvm::StringRef;
 using llvm::json::Array;
 using llvm::json::Value;

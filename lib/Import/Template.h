@@ -4,7 +4,7 @@
 
 #include "ConfigFields.h"
 
-namespace stage {
+namespace stage::importer {
 
 /// `{partial_rotary_factor:real} * {head_dim}`: a text in which fields stand. What stands behind the colon is what the
 /// field must be, and how it is written in the program.
@@ -28,6 +28,6 @@ struct Template {
   std::string fill(const ConfigFields &fields, DiagnosticEngine &diags) const;
 };
 
-} // namespace stage
+} // namespace stage::importer
 
 #endif // STAGE_LIB_IMPORT_TEMPLATE_H

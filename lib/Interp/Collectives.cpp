@@ -2,8 +2,9 @@
 #include "Collectives.h"
 
 using namespace stage;
+using namespace stage::interp;
 
-std::vector<int64_t> stage::getGroup(const Graph &graph, const Op &op, int64_t rank) {
+std::vector<int64_t> stage::interp::getGroup(const Graph &graph, const Op &op, int64_t rank) {
   const Mesh &mesh = graph.mesh;
   int64_t base = rank;
   for (AxisId axis : op.axes)
@@ -196,7 +197,7 @@ static std::optional<std::vector<Tensor>> runFlat(const Graph &graph, const Op &
   return results;
 }
 
-std::optional<std::vector<Tensor>> stage::runCollective(const Graph &graph, const Op &op, unsigned operand,
+std::optional<std::vector<Tensor>> stage::interp::runCollective(const Graph &graph, const Op &op, unsigned operand,
                                                         llvm::ArrayRef<TensorRef> inputs) {
   if (op.flat)
     return runFlat(graph, op, operand, inputs);

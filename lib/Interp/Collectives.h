@@ -4,7 +4,7 @@
 
 #include "stage/Interp/Tensor.h"
 
-namespace stage {
+namespace stage::interp {
 
 /// The ranks that run a collective with `rank`, itself among them, in the order of their coordinates on the op's axes.
 std::vector<int64_t> getGroup(const Graph &graph, const Op &op, int64_t rank);
@@ -14,6 +14,6 @@ std::vector<int64_t> getGroup(const Graph &graph, const Op &op, int64_t rank);
 std::optional<std::vector<Tensor>> runCollective(const Graph &graph, const Op &op, unsigned operand,
                                                  llvm::ArrayRef<TensorRef> inputs);
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_COLLECTIVES_H

@@ -5,6 +5,7 @@
 #include <cmath>
 
 using namespace stage;
+using namespace stage::interp;
 
 Findings::Findings(const Graph &graph) : graph(graph) {
   unsigned number = 0, outer = 0;
@@ -35,7 +36,7 @@ std::tuple<unsigned, unsigned, uint64_t, unsigned> Findings::getOrder(const Inst
           order.lookup(instance.value)};
 }
 
-std::string stage::describePlace(const Value *value, uint64_t iteration, unsigned microbatch) {
+std::string stage::interp::describePlace(const Value *value, uint64_t iteration, unsigned microbatch) {
   std::string text;
   if (getLoop(value))
     text = "iteration " + std::to_string(iteration) + ", ";
@@ -92,7 +93,7 @@ static std::string describeRanks(std::vector<int64_t> ranks) {
   return ranks.size() > 8 ? text + ", ..." : text;
 }
 
-std::string stage::describeMaker(const Graph &graph, const Value *value) {
+std::string stage::interp::describeMaker(const Graph &graph, const Value *value) {
   const Op *op = value->getOp();
   if (!op)
     return "an argument of repeat " + value->getBlock()->getParent()->name;

@@ -10,7 +10,7 @@
 
 #include "OpRunner.h"
 
-namespace stage {
+namespace stage::interp {
 
 /// Compares tensors and remembers what differs.
 class Findings {
@@ -61,6 +61,6 @@ std::string describeMaker(const Graph &graph, const Value *value);
 /// "iteration 2, microbatch 1": as far as the value has them.
 std::string describePlace(const Value *value, uint64_t iteration, unsigned microbatch);
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_FINDINGS_H

@@ -17,8 +17,9 @@
 #include "stage/Interp/Tensor.h"
 
 using namespace stage;
+using namespace stage::interp;
 
-Positions stage::flattenPositions(llvm::ArrayRef<Positions> dims, llvm::ArrayRef<int64_t> sizes) {
+Positions stage::interp::flattenPositions(llvm::ArrayRef<Positions> dims, llvm::ArrayRef<int64_t> sizes) {
   Positions result;
   result.reserve(Tensor::countElements(dims));
   forEachElement(dims, [&](int64_t, llvm::ArrayRef<int64_t> local) {
@@ -40,11 +41,11 @@ static std::vector<Element> cutBlock(const std::vector<Element> &whole, int64_t 
   return block;
 }
 
-Positions stage::cutFlat(const Positions &positions, int64_t size, int64_t coordinate) {
+Positions stage::interp::cutFlat(const Positions &positions, int64_t size, int64_t coordinate) {
   return cutBlock(positions, size, coordinate, padding);
 }
 
-Tensor stage::cutFlat(const Tensor &flat, int64_t size, int64_t coordinate) {
+Tensor stage::interp::cutFlat(const Tensor &flat, int64_t size, int64_t coordinate) {
   Tensor result;
   result.isFlat = true;
   result.dims = {cutBlock(flat.dims.front(), size, coordinate, padding)};
@@ -52,7 +53,7 @@ Tensor stage::cutFlat(const Tensor &flat, int64_t size, int64_t coordinate) {
   return result;
 }
 
-Tensor stage::flatten(const Tensor &tensor, llvm::ArrayRef<int64_t> sizes) {
+Tensor stage::interp::flatten(const Tensor &tensor, llvm::ArrayRef<int64_t> sizes) {
   if (tensor.isFlat)
     return tensor;
   Tensor result;
@@ -62,7 +63,7 @@ Tensor stage::flatten(const Tensor &tensor, llvm::ArrayRef<int64_t> sizes) {
   return result;
 }
 
-Tensor stage::joinFlat(llvm::ArrayRef<TensorRef> parts, int64_t numElements) {
+Tensor stage::interp::joinFlat(llvm::ArrayRef<TensorRef> parts, int64_t numElements) {
   Tensor result;
   result.isFlat = true;
   result.dims.emplace_back();
@@ -75,7 +76,7 @@ Tensor stage::joinFlat(llvm::ArrayRef<TensorRef> parts, int64_t numElements) {
   return result;
 }
 
-std::optional<Tensor> stage::unflatten(const Tensor &flat, llvm::ArrayRef<int64_t> sizes) {
+std::optional<Tensor> stage::interp::unflatten(const Tensor &flat, llvm::ArrayRef<int64_t> sizes) {
   llvm::SmallVector<Positions, 4> dims(sizes.size());
   for (int64_t position : flat.dims.front()) {
     if (position == padding)
@@ -94,7 +95,7 @@ std::optional<Tensor> stage::unflatten(const Tensor &flat, llvm::ArrayRef<int64_
   return result;
 }
 
-std::optional<Tensor> stage::extractFlat(const Tensor &whole, const Positions &positions) {
+std::optional<Tensor> stage::interp::extractFlat(const Tensor &whole, const Positions &positions) {
   Tensor result;
   result.isFlat = true;
   result.dims = {positions};

@@ -5,9 +5,10 @@
 #include <cmath>
 
 using namespace stage;
+using namespace stage::interp;
 using Kind = Formula::Kind;
 
-uint64_t stage::hashWords(llvm::ArrayRef<uint64_t> words) {
+uint64_t stage::interp::hashWords(llvm::ArrayRef<uint64_t> words) {
   // splitmix64 over the words: the same on every machine.
   uint64_t state = 0x9e3779b97f4a7c15u;
   for (uint64_t word : words) {
@@ -19,18 +20,18 @@ uint64_t stage::hashWords(llvm::ArrayRef<uint64_t> words) {
   return state;
 }
 
-double stage::drawUniform(llvm::ArrayRef<uint64_t> words) { return double(hashWords(words) >> 11) * 0x1p-53; }
+double stage::interp::drawUniform(llvm::ArrayRef<uint64_t> words) { return double(hashWords(words) >> 11) * 0x1p-53; }
 
 static bool containsRandom(const Formula *f) {
   return f->kind == Kind::Random || llvm::any_of(f->children, containsRandom);
 }
 
-bool stage::isRandom(const OpDef &def) {
+bool stage::interp::isRandom(const OpDef &def) {
   return llvm::any_of(def.results, [](const ResultInfo &r) { return r.formula && containsRandom(r.formula); }) ||
          llvm::any_of(def.lets, [](const auto &let) { return containsRandom(let.second); });
 }
 
-bool stage::isDealt(const ResultInfo &result) {
+bool stage::interp::isDealt(const ResultInfo &result) {
   return !result.formula && !result.extra && result.dtype && !isFloat(*result.dtype);
 }
 

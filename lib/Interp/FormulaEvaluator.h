@@ -36,7 +36,7 @@
 #include "llvm/ADT/SmallBitVector.h"
 #include <string>
 
-namespace stage {
+namespace stage::interp {
 
 /// One invocation of an operator.
 struct Invocation {
@@ -208,6 +208,6 @@ bool isDealt(const ResultInfo &result);
 /// True if the operator draws random numbers.
 bool isRandom(const OpDef &def);
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_FORMULAEVALUATOR_H

@@ -8,6 +8,7 @@
 #include "stage/IR/RoutedApart.h"
 
 using namespace stage;
+using namespace stage::interp;
 
 /// A dim holds the positions of the product of its parts, of which all but the outermost are whole.
 int64_t FormulaEvaluator::getLocal(unsigned index) const {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 using namespace stage;
+using namespace stage::interp;
 
 /// What is accepted follows the element and not the tensor, and nothing is accepted for being small: numbers that a deep
 /// model has multiplied down to 1e-12 are as wrong as others.
@@ -19,23 +20,23 @@ Deviation::Deviation(double found, double expected, double rounding, double larg
   isOfRounding = multiple * rounding >= unit;
 }
 
-double stage::getUpdated(double before, double gradient) { return before - 0.1 * (gradient + 0.5 * std::tanh(gradient)); }
+double stage::interp::getUpdated(double before, double gradient) { return before - 0.1 * (gradient + 0.5 * std::tanh(gradient)); }
 
-double stage::getClipped(double sumOfSquares) { return 1 / (1 + std::sqrt(sumOfSquares)); }
+double stage::interp::getClipped(double sumOfSquares) { return 1 / (1 + std::sqrt(sumOfSquares)); }
 
-double stage::getLargest(const Tensor &tensor) {
+double stage::interp::getLargest(const Tensor &tensor) {
   double largest = 0;
   for (double number : tensor.data)
     largest = std::max(largest, std::fabs(number));
   return largest;
 }
 
-Instance stage::getInstance(const Value *value, const Frame &frame, unsigned microbatch) {
+Instance stage::interp::getInstance(const Value *value, const Frame &frame, unsigned microbatch) {
   bool isStep = isOncePerStep(value->getBlock()->getPhase());
   return {value, getIteration(value, frame), isStep ? 0 : microbatch};
 }
 
-Instance stage::getHeldInstance(const Value *value, const Frame &frame, unsigned microbatch) {
+Instance stage::interp::getHeldInstance(const Value *value, const Frame &frame, unsigned microbatch) {
   Instance instance = getInstance(value, frame, microbatch);
   if (!getLoop(value) && !isOncePerStep(value->getBlock()->getPhase()))
     instance.iteration = getPlace(frame);
@@ -60,7 +61,7 @@ Rounding::Rounding(const RankMemory &once, const RankMemory &again) {
   measure(once.updated, again.updated, updated);
 }
 
-Fault stage::makeFault(const Op *op, const Value *value, const llvm::Twine &text) { return {op, value, text.str()}; }
+Fault stage::interp::makeFault(const Op *op, const Value *value, const llvm::Twine &text) { return {op, value, text.str()}; }
 
 //===----------------------------------------------------------------------===//
 // Reading and keeping
@@ -160,7 +161,7 @@ bool OpRunner::isMissing(const Value *value, const Step &step, const RankMemory 
   return !memory.values.count(instance) && !memory.freed.count(instance);
 }
 
-std::string stage::describePositions(const Positions &positions) {
+std::string stage::interp::describePositions(const Positions &positions) {
   std::string text = "[";
   for (size_t i = 0; i < positions.size();) {
     size_t end = i + 1;

@@ -24,7 +24,7 @@
 #include <map>
 #include <set>
 
-namespace stage {
+namespace stage::interp {
 
 struct Invocation;
 
@@ -205,6 +205,6 @@ double getUpdated(double before, double gradient);
 /// What proofs scale gradients by, so that it matters however small they are: falls with their norm.
 double getClipped(double sumOfSquares);
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_OPRUNNER_H

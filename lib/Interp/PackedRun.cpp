@@ -18,6 +18,7 @@
 #include "stage/Transforms/CheckSizes.h"
 
 using namespace stage;
+using namespace stage::interp;
 
 Stretches::Stretches(const Graph &graph, const PackedUnit &unit) : unit(unit) {
   for (const SequencePart &part : unit.sequences) {

@@ -3,6 +3,7 @@
 #include "stage/Schedule/InferenceSymbols.h"
 
 using namespace stage;
+using namespace stage::interp;
 
 Places::Places(const Graph &graph, llvm::ArrayRef<Extent> shape, const PackedUnit *unit)
     : shape(shape.begin(), shape.end()), unit(unit) {

@@ -11,7 +11,7 @@
 #include "Stretches.h"
 #include <optional>
 
-namespace stage {
+namespace stage::interp {
 
 class Places {
 public:
@@ -27,6 +27,6 @@ private:
   std::optional<Stretches> stretches; ///< Of `unit`.
 };
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_PLACES_H

@@ -7,6 +7,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
+using namespace stage::interp;
 
 /// The indices that an op runs over. Not those of dims that are only subscripted, as of a part of a concatenation, nor
 /// several indices as one, nor those to which tokens are routed: where these stand follows from others.
@@ -35,7 +36,7 @@ static std::vector<bool> findIterated(const OpDef &op) {
   return iterated;
 }
 
-double stage::countProducts(Graph &graph) {
+double stage::interp::countProducts(Graph &graph) {
   double work = 0;
   auto count = [&](Size size) -> int64_t { // what has no value is refused elsewhere
     SizeValue value = evaluateCount(size, graph.binding);
@@ -66,7 +67,7 @@ double stage::countProducts(Graph &graph) {
   return work * double(graph.microbatches);
 }
 
-bool stage::checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags, const ServedUnits *served) {
+bool stage::interp::checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags, const ServedUnits *served) {
   for (auto &dim : graph.dims)
     if (dim->isPacked && !served) {
       diags.report(dim->loc, diag::ProofOfRequests) << dim->name;

@@ -5,7 +5,7 @@
 #include "stage/IR/Program.h"
 #include "stage/Schedule/PackedUnit.h"
 
-namespace stage {
+namespace stage::interp {
 
 /// More products than these take minutes.
 constexpr double mostProducts = 2e8;
@@ -16,6 +16,6 @@ double countProducts(Graph &graph);
 /// knows which (`served`).
 bool checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags, const ServedUnits *served = nullptr);
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_PROOFSIZE_H

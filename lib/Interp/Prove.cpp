@@ -16,6 +16,7 @@
 #include <cmath>
 
 using namespace stage;
+using namespace stage::interp;
 
 namespace {
 class Prover {
@@ -233,7 +234,7 @@ private:
   /// What another part is sent is what it was before the passes, in all microbatches.
   bool compareOutput(unsigned number) {
     for (unsigned m = 0; m < graph.microbatches; ++m) {
-      const Value *output = stage::getForward(graph, m)->getTerminator()->getOperand(number);
+      const Value *output = stage::interp::getForward(graph, m)->getTerminator()->getOperand(number);
       Instance instance = {output, 0, m};
       TensorRef expected = reference.getOutput(number, m), found = unsharded.values.at(instance);
       double largest = getLargest(*expected);
@@ -468,7 +469,7 @@ private:
 };
 } // namespace
 
-std::optional<Proof> stage::prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags, unsigned steps,
+std::optional<Proof> stage::interp::prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags, unsigned steps,
                                   Graph *whole, const ServedUnits *served) {
   if (!checkSizes(reference, diags) || !checkSizes(graph, diags) || !checkProofSize(graph, program, diags, served))
     return std::nullopt;
@@ -520,7 +521,7 @@ static void placeOps(Graph &graph, DiagnosticEngine &diags) {
     partitionPipeline(graph, diags);
 }
 
-std::optional<Proof> stage::prove(Graph &reference, Graph &graph, DiagnosticEngine &diags) {
+std::optional<Proof> stage::interp::prove(Graph &reference, Graph &graph, DiagnosticEngine &diags) {
   std::unique_ptr<Program> program;
   if (hasCommunication(graph)) {
     placeOps(graph, diags);
@@ -531,7 +532,7 @@ std::optional<Proof> stage::prove(Graph &reference, Graph &graph, DiagnosticEngi
   return prove(reference, graph, program.get(), diags);
 }
 
-std::optional<std::vector<Proof>> stage::prove(Workload &reference, Workload &workload, DiagnosticEngine &diags) {
+std::optional<std::vector<Proof>> stage::interp::prove(Workload &reference, Workload &workload, DiagnosticEngine &diags) {
   std::unique_ptr<LinkedProgram> linked;
   if (llvm::all_of(workload.parts, [](auto &part) { return hasCommunication(*part); })) {
     for (auto &part : workload.parts)
@@ -573,7 +574,7 @@ std::optional<std::vector<Proof>> stage::prove(Workload &reference, Workload &wo
   return proofs;
 }
 
-std::optional<std::vector<Proof>> stage::prove(llvm::ArrayRef<Graph *> references, const LinkedProgram &pools, Graph &whole,
+std::optional<std::vector<Proof>> stage::interp::prove(llvm::ArrayRef<Graph *> references, const LinkedProgram &pools, Graph &whole,
                                                DiagnosticEngine &diags) {
   std::vector<std::unique_ptr<Prover>> provers;
   std::vector<Prover *> parts;
@@ -603,7 +604,7 @@ static void printOpaque(llvm::raw_ostream &os, const Graph &graph) {
     os << (&name == &*names.begin() ? "; stand-ins ran for opaque " : ", ") << name;
 }
 
-void stage::print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof) {
+void stage::interp::print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof) {
   os << "proved";
   if (proof.steps > 1)
     os << ' ' << proof.steps << " steps";

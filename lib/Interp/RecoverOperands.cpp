@@ -36,6 +36,7 @@
 #include <cmath>
 
 using namespace stage;
+using namespace stage::interp;
 using Kind = Formula::Kind;
 
 void FormulaEvaluator::recover(llvm::ArrayRef<const Tensor *> results) {

@@ -8,6 +8,7 @@
 #include <cmath>
 
 using namespace stage;
+using namespace stage::interp;
 
 const Value *Reference::getLoss() const {
   Op *result = graph.getForward().getTerminator();

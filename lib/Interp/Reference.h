@@ -12,7 +12,7 @@
 
 #include "OpRunner.h"
 
-namespace stage {
+namespace stage::interp {
 
 class Reference {
 public:
@@ -64,6 +64,6 @@ private:
   std::map<std::pair<unsigned, uint64_t>, Tensor> gradients;
 };
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_REFERENCE_H

@@ -9,6 +9,7 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::interp;
 
 bool Relation::holds(const SizeBinding &binding) const {
   SizeValue value = evaluate(left, binding);
@@ -518,6 +519,6 @@ private:
 };
 } // namespace
 
-std::vector<Relation> stage::findRelations(Graph &graph, const SizeBinding &job) {
+std::vector<Relation> stage::interp::findRelations(Graph &graph, const SizeBinding &job) {
   return RelationFinder(graph, job).run();
 }

@@ -27,7 +27,7 @@
 #include "stage/IR/Graph.h"
 #include <functional>
 
-namespace stage {
+namespace stage::interp {
 
 struct Relation {
   enum class Kind {
@@ -53,6 +53,6 @@ struct Relation {
 /// passes, when all shardings are known.
 std::vector<Relation> findRelations(Graph &graph, const SizeBinding &job);
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_RELATIONS_H

@@ -17,6 +17,7 @@
 #include <cmath>
 
 using namespace stage;
+using namespace stage::interp;
 
 std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMemory &memory) {
   const Op &op = *step.op;
@@ -101,7 +102,7 @@ bool OpRunner::setPositions(const Op &op, int64_t rank, AxisSet among, Invocatio
   return true;
 }
 
-void stage::addInto(Tensor &whole, const Tensor &piece) {
+void stage::interp::addInto(Tensor &whole, const Tensor &piece) {
   forEachElement(piece.dims, [&](int64_t linear, llvm::ArrayRef<int64_t> local) {
     int64_t place = 0;
     for (unsigned d = 0; d < piece.dims.size(); ++d)
@@ -119,7 +120,7 @@ bool OpRunner::isFirstOfAlike(int64_t rank, AxisSet axes) const {
   return true;
 }
 
-llvm::SmallVector<Positions, 4> stage::pick(llvm::ArrayRef<Positions> positions, llvm::ArrayRef<unsigned> indices) {
+llvm::SmallVector<Positions, 4> stage::interp::pick(llvm::ArrayRef<Positions> positions, llvm::ArrayRef<unsigned> indices) {
   llvm::SmallVector<Positions, 4> dims;
   for (unsigned index : indices)
     dims.push_back(positions[index]);

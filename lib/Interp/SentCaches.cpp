@@ -16,6 +16,7 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::interp;
 
 /// Positions of what is appended; nothing of a state.
 static const Op *findAppend(const Value &cache) {
@@ -104,7 +105,7 @@ std::optional<Fault> ShardedRun::receiveCache(int64_t rank, const Step &step) {
   return std::nullopt;
 }
 
-Caches stage::rename(const Caches &caches, const Sources &known, Graph &graph, const Sources &wanted) {
+Caches stage::interp::rename(const Caches &caches, const Sources &known, Graph &graph, const Sources &wanted) {
   llvm::DenseMap<unsigned, const Value *> names; // caches are known by their order in the program, which passes keep
   Graph::walk(graph.getForward(), [&](Op &op) {
     if (op.kind == OpKind::Cache)
@@ -116,7 +117,7 @@ Caches stage::rename(const Caches &caches, const Sources &known, Graph &graph, c
   return renamed;
 }
 
-Caches stage::handOn(llvm::ArrayRef<std::unique_ptr<Channel>> channels, const Caches &filled, Sources &receiver) {
+Caches stage::interp::handOn(llvm::ArrayRef<std::unique_ptr<Channel>> channels, const Caches &filled, Sources &receiver) {
   Caches result;
   for (auto &channel : channels) {
     unsigned batches = channel->exchange->batches;

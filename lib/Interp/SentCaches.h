@@ -5,7 +5,7 @@
 #include "OpRunner.h"
 #include "stage/IR/Channel.h"
 
-namespace stage {
+namespace stage::interp {
 
 /// What caches hold, by the names that another graph of the same program has for them.
 Caches rename(const Caches &caches, const Sources &known, Graph &graph, const Sources &wanted);
@@ -13,6 +13,6 @@ Caches rename(const Caches &caches, const Sources &known, Graph &graph, const So
 /// the sender has left. Positions that nobody has filled are drawn.
 Caches handOn(llvm::ArrayRef<std::unique_ptr<Channel>> channels, const Caches &filled, Sources &receiver);
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_SENTCACHES_H

@@ -7,6 +7,7 @@
 #include <cmath>
 
 using namespace stage;
+using namespace stage::interp;
 
 ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemory &unsharded,
                        const Rounding &rounding, Findings &findings, SendMode mode, PartMail &partMail)

@@ -28,7 +28,7 @@
 #include "stage/IR/Channel.h"
 #include <deque>
 
-namespace stage {
+namespace stage::interp {
 
 enum class SendMode { Buffered, Waiting };
 
@@ -112,6 +112,6 @@ private:
   std::map<std::pair<unsigned, unsigned>, unsigned> transferUnits;
 };
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_SHARDEDRUN_H

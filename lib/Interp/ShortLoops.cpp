@@ -41,6 +41,7 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::interp;
 
 namespace {
 /// A value of a repeat's body.
@@ -61,7 +62,7 @@ template <> struct GraphTraits<FlowNode *> {
 };
 } // namespace llvm
 
-int64_t stage::countPassedThrough(const Op &loop) {
+int64_t stage::interp::countPassedThrough(const Op &loop) {
   std::deque<FlowNode> storage(1);
   llvm::DenseMap<const Value *, FlowNode *> nodes;
   FlowNode *entry = &storage.front();
@@ -144,7 +145,7 @@ static int64_t findSmallest(Graph &graph, llvm::ArrayRef<Loop> loops, const std:
   return now;
 }
 
-IterationCases stage::shortenCases(const IterationCases &cases, int64_t longestRun, int64_t least, int64_t parts) {
+IterationCases stage::interp::shortenCases(const IterationCases &cases, int64_t longestRun, int64_t least, int64_t parts) {
   using Run = IterationCases::Run;
   llvm::ArrayRef<Run> runs = cases.getRuns();
   auto getLength = [&](const Run &run) { return std::min(run.end - run.begin, longestRun); };
@@ -205,7 +206,7 @@ IterationCases stage::shortenCases(const IterationCases &cases, int64_t longestR
   return result;
 }
 
-std::optional<PipelineChain> stage::findChain(const Graph &graph) {
+std::optional<PipelineChain> stage::interp::findChain(const Graph &graph) {
   const PipelineInfo &pipeline = graph.pipeline;
   std::vector<int64_t> counts;
   int64_t sum = 0;
@@ -317,7 +318,7 @@ static IterationCases shortenPieces(const IterationCases &cases, Pieces &pieces,
   return result;
 }
 
-std::vector<std::string> stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::string> fixed) {
+std::vector<std::string> stage::interp::shortenLoops(Graph &graph, llvm::ArrayRef<std::string> fixed) {
   PipelineInfo &pipeline = graph.pipeline;
   std::vector<std::string> notes;
   std::vector<Loop> loops;
@@ -377,7 +378,7 @@ std::vector<std::string> stage::shortenLoops(Graph &graph, llvm::ArrayRef<std::s
   return notes;
 }
 
-void stage::copyIterations(Graph &to, const Graph &from) {
+void stage::interp::copyIterations(Graph &to, const Graph &from) {
   llvm::DenseMap<unsigned, const Op *> loops;
   for (auto &op : from.getForward())
     if (op->kind == OpKind::Repeat)

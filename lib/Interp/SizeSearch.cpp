@@ -4,6 +4,7 @@
 #include "llvm/ADT/EquivalenceClasses.h"
 
 using namespace stage;
+using namespace stage::interp;
 
 constexpr int64_t largest = 64;
 /// Values that are tried: under requirements alone, and beside these under relations, all of them or up to a further

@@ -25,7 +25,7 @@
 #include "llvm/ADT/StringMap.h"
 #include <set>
 
-namespace stage {
+namespace stage::interp {
 
 /// Something that must hold of the sizes that are found.
 struct Requirement {
@@ -85,6 +85,6 @@ private:
   int64_t least = 2, budget = 0, apart;
 };
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_SIZESEARCH_H

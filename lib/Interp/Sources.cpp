@@ -5,6 +5,7 @@
 #include "stage/IR/RoutedApart.h"
 
 using namespace stage;
+using namespace stage::interp;
 
 Sources::Sources(const Graph &graph, double scale, const ServedUnits *served)
     : graph(graph), scale(scale), served(served), pieces(graph) {
@@ -74,7 +75,7 @@ void Sources::noteTiles(const Op &op) {
     limit(integers, *size);
   if (takesAll(graph, op.extents[op.def->routing->slot].dim) && getApart(*op.def).empty())
     return; // by the places of tokens
-  std::optional<Tiles> found = stage::findTiles(graph, op);
+  std::optional<Tiles> found = stage::interp::findTiles(graph, op);
   if (!found)
     return;
   llvm::DenseSet<const Value *> seen;

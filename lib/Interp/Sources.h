@@ -17,7 +17,7 @@
 #include <map>
 #include <set>
 
-namespace stage {
+namespace stage::interp {
 
 class Sources {
 public:
@@ -84,6 +84,6 @@ private:
   std::set<std::pair<const Value *, uint64_t>> given; ///< Of these, those that are not drawn.
 };
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_SOURCES_H

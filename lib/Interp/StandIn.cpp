@@ -16,8 +16,9 @@
 #include "FormulaEvaluator.h"
 
 using namespace stage;
+using namespace stage::interp;
 
-const Formula *stage::makeStandIn(const OpDef &def, unsigned resultNumber, OpDefTable &defs) {
+const Formula *stage::interp::makeStandIn(const OpDef &def, unsigned resultNumber, OpDefTable &defs) {
   const ResultInfo &result = def.results[resultNumber];
   llvm::SmallVector<unsigned, 4> shared = def.expand(result.indices);
   auto isWhole = [&](unsigned index) { return def.indices[index].whole || def.indices[index].fold; };

@@ -5,8 +5,9 @@
 #include "stage/Transforms/CheckSizes.h"
 
 using namespace stage;
+using namespace stage::interp;
 
-uint64_t stage::getIteration(const Value *value, const Frame &frame) {
+uint64_t stage::interp::getIteration(const Value *value, const Frame &frame) {
   if (const Op *loop = getLoop(value))
     for (auto [number, iteration] : frame)
       if (number == loop->loop)
@@ -14,7 +15,7 @@ uint64_t stage::getIteration(const Value *value, const Frame &frame) {
   return 0;
 }
 
-uint64_t stage::getPlace(const Frame &frame) {
+uint64_t stage::interp::getPlace(const Frame &frame) {
   return !frame.empty() && frame.back().first == placeInFrame ? frame.back().second : 0;
 }
 
@@ -148,16 +149,16 @@ private:
 };
 } // namespace
 
-std::vector<Step> stage::listSteps(const Program &program, const StageProgram &stage, const ChainLifetimes &lifetimes) {
+std::vector<Step> stage::interp::listSteps(const Program &program, const StageProgram &stage, const ChainLifetimes &lifetimes) {
   return StepLister(*program.graph).run(program, stage, lifetimes);
 }
 
-std::vector<Step> stage::listUnshardedSteps(Graph &graph) { return StepLister(graph).runUnsharded(); }
+std::vector<Step> stage::interp::listUnshardedSteps(Graph &graph) { return StepLister(graph).runUnsharded(); }
 
-Block *stage::getForward(const Graph &graph, unsigned microbatch) {
+Block *stage::interp::getForward(const Graph &graph, unsigned microbatch) {
   return graph.findPhase(graph.listForwardPhases()[microbatch]);
 }
 
-std::vector<Step> stage::listForwardSteps(Graph &graph, unsigned microbatch) {
+std::vector<Step> stage::interp::listForwardSteps(Graph &graph, unsigned microbatch) {
   return StepLister(graph).runForward(microbatch);
 }

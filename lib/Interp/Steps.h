@@ -14,7 +14,7 @@
 
 #include "stage/Memory/UnitWalk.h"
 
-namespace stage {
+namespace stage::interp {
 
 /// Which iteration of which loop (by its number) is running, if one is.
 using Frame = llvm::SmallVector<std::pair<unsigned, uint64_t>, 2>;
@@ -75,6 +75,6 @@ Block *getForward(const Graph &graph, unsigned microbatch);
 /// One microbatch forward, on one device.
 std::vector<Step> listForwardSteps(Graph &graph, unsigned microbatch);
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_STEPS_H

@@ -15,7 +15,7 @@
 
 #include "stage/IR/PackedUnits.h"
 
-namespace stage {
+namespace stage::interp {
 
 /// Of a dim what one sequence has: `count` places from `begin`, the first of which is position `first` of the sequence.
 struct Stretch {
@@ -40,6 +40,6 @@ private:
   std::vector<SizeBinding> bindings; ///< Per sequence: its own sizes.
 };
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_STRETCHES_H

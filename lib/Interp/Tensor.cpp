@@ -4,6 +4,7 @@
 #include <numeric>
 
 using namespace stage;
+using namespace stage::interp;
 
 Tensor::Tensor(llvm::SmallVector<Positions, 4> positions) : dims(std::move(positions)) {
   data.resize(countElements(dims));
@@ -16,13 +17,13 @@ int64_t Tensor::countElements(llvm::ArrayRef<Positions> dims) {
   return count;
 }
 
-Positions stage::allPositions(int64_t size) {
+Positions stage::interp::allPositions(int64_t size) {
   Positions result(size);
   std::iota(result.begin(), result.end(), 0);
   return result;
 }
 
-std::optional<Positions> stage::splitPositions(const Positions &whole, int64_t size, int64_t coordinate,
+std::optional<Positions> stage::interp::splitPositions(const Positions &whole, int64_t size, int64_t coordinate,
                                                Layout layout) {
   bool mirrored = layout == Layout::Mirrored;
   int64_t blocks = mirrored ? 2 * size : size;
@@ -42,7 +43,7 @@ std::optional<Positions> stage::splitPositions(const Positions &whole, int64_t s
   return result;
 }
 
-void stage::forEachElement(llvm::ArrayRef<Positions> dims,
+void stage::interp::forEachElement(llvm::ArrayRef<Positions> dims,
                            llvm::function_ref<void(int64_t, llvm::ArrayRef<int64_t>)> f) {
   int64_t count = Tensor::countElements(dims);
   llvm::SmallVector<int64_t, 8> local(dims.size(), 0);
@@ -56,7 +57,7 @@ void stage::forEachElement(llvm::ArrayRef<Positions> dims,
   }
 }
 
-std::optional<Tensor> stage::extract(const Tensor &whole, llvm::ArrayRef<Positions> dims) {
+std::optional<Tensor> stage::interp::extract(const Tensor &whole, llvm::ArrayRef<Positions> dims) {
   // Where each wanted position stands in `whole`.
   llvm::SmallVector<std::vector<int64_t>, 4> places;
   for (unsigned d = 0; d < dims.size(); ++d) {
@@ -78,7 +79,7 @@ std::optional<Tensor> stage::extract(const Tensor &whole, llvm::ArrayRef<Positio
   return result;
 }
 
-bool stage::insert(Tensor &whole, const Tensor &part) {
+bool stage::interp::insert(Tensor &whole, const Tensor &part) {
   for (unsigned d = 0; d < part.dims.size(); ++d)
     if (!std::includes(whole.dims[d].begin(), whole.dims[d].end(), part.dims[d].begin(), part.dims[d].end()))
       return false;
@@ -111,7 +112,7 @@ std::optional<Positions> PieceMap::split(const Positions &whole, const PlacedAxi
   return Positions(whole.begin() + begin, whole.begin() + end);
 }
 
-bool stage::takesAll(const Graph &graph, const Dim *slots) {
+bool stage::interp::takesAll(const Graph &graph, const Dim *slots) {
   const SlotLoad *load = graph.mesh.findUnevenSlots(slots);
   return load && load->isEven() && !graph.training;
 }

@@ -3,6 +3,7 @@
 #include <numeric>
 
 using namespace stage;
+using namespace stage::interp;
 
 bool Tiles::fit(llvm::ArrayRef<int64_t> sizes) const {
   return std::equal(dims.begin(), dims.end(), sizes.begin(), sizes.end(),
@@ -34,13 +35,13 @@ static std::vector<int64_t> findEnds(const PieceMap &pieces, const SizeBinding &
   return ends;
 }
 
-bool stage::dropsTokens(const Graph &graph, const Op &op) {
+bool stage::interp::dropsTokens(const Graph &graph, const Op &op) {
   const Routing *routing = op.def->getRouting();
   const SlotLoad *load = routing ? graph.mesh.findSlotLoad(op.extents[routing->slot].dim) : nullptr;
   return load && !load->isDropless;
 }
 
-std::optional<Tiles> stage::findTiles(const Graph &graph, const Op &op) {
+std::optional<Tiles> stage::interp::findTiles(const Graph &graph, const Op &op) {
   if (!op.def->routing)
     return std::nullopt;
   PieceMap pieces(graph);

@@ -18,7 +18,7 @@
 
 #include "stage/Interp/Tensor.h"
 
-namespace stage {
+namespace stage::interp {
 
 struct Tiles {
   struct Dim {
@@ -41,6 +41,6 @@ bool dropsTokens(const Graph &graph, const Op &op);
 /// The tiles of the integers by which an op routes; nothing if it does not.
 std::optional<Tiles> findTiles(const Graph &graph, const Op &op);
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_TILES_H

@@ -31,11 +31,12 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::interp;
 
 /// Products on one device that a proof computes in about a second, and in about ten.
 constexpr double fewProducts = 4e6, manyProducts = 4e7;
 
-bool stage::isMet(const Obligations::Obligation &owed, const SizeBinding &binding) {
+bool stage::interp::isMet(const Obligations::Obligation &owed, const SizeBinding &binding) {
   SizeValue left = evaluate(owed.left, binding), right = owed.right ? evaluate(owed.right, binding) : SizeValue();
   if (!left || !right)
     return false;
@@ -304,7 +305,7 @@ private:
 };
 } // namespace
 
-bool stage::hasFewRanks(const Graph &graph, DiagnosticEngine &diags) {
+bool stage::interp::hasFewRanks(const Graph &graph, DiagnosticEngine &diags) {
   if (graph.mesh.getNumRanks() <= maxProofRanks)
     return true;
   diags.report(graph.loc, diag::ProofTooLarge) << maxProofRanks << graph.mesh.getNumRanks();
@@ -361,7 +362,7 @@ static void giveUp(std::vector<Relation> &kept, const SizeBinding &now, const Si
     kept.clear();
 }
 
-bool stage::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags,
+bool stage::interp::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags,
                           ProofSizes *proofSizes) {
   if (!hasFewRanks(graph, diags))
     return false;

@@ -22,6 +22,7 @@
 #include <numeric>
 
 using namespace stage;
+using namespace stage::interp;
 
 namespace {
 class SizesOfParts {
@@ -130,7 +131,7 @@ private:
 };
 } // namespace
 
-bool stage::bindTinySizes(Workload &workload, std::vector<ProofSizes> &made, DiagnosticEngine &diags) {
+bool stage::interp::bindTinySizes(Workload &workload, std::vector<ProofSizes> &made, DiagnosticEngine &diags) {
   std::vector<Graph *> parts;
   for (auto &part : workload.parts)
     parts.push_back(part.get());
@@ -142,7 +143,7 @@ bool stage::bindTinySizes(Workload &workload, std::vector<ProofSizes> &made, Dia
   return true;
 }
 
-bool stage::bindTinySizes(Graph &prefill, Graph &decode, unsigned batches, llvm::ArrayRef<std::string> fixed,
+bool stage::interp::bindTinySizes(Graph &prefill, Graph &decode, unsigned batches, llvm::ArrayRef<std::string> fixed,
                           llvm::ArrayRef<std::string> own, std::vector<ProofSizes> &made, DiagnosticEngine &diags) {
   SizesOfParts sizes({&prefill, &decode}, fixed, diags);
   for (auto &[name, value] : prefill.binding.sorted())

@@ -28,6 +28,7 @@
 #include <cmath>
 
 using namespace stage;
+using namespace stage::interp;
 
 /// The last positions of a tensor in each dim, as many as these dims have.
 static std::optional<Tensor> takeLast(const Tensor &whole, llvm::ArrayRef<Positions> dims) {
@@ -102,7 +103,7 @@ static std::vector<Part> listParts(const Graph &graph, const Value &output, cons
   return parts;
 }
 
-std::optional<double> stage::compareUncached(Graph &cached, const Reference &found, Graph &whole, double scale, const ServedUnits *served,
+std::optional<double> stage::interp::compareUncached(Graph &cached, const Reference &found, Graph &whole, double scale, const ServedUnits *served,
                                              uint64_t &numCompared, DiagnosticEngine &diags) {
   settleParts(whole);
   if (!checkSizes(whole, diags))

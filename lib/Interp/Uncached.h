@@ -4,7 +4,7 @@
 
 #include "Reference.h"
 
-namespace stage {
+namespace stage::interp {
 
 /// Compares what the units of `cached` return with what `whole` returns: the same model without caches, whose unit m goes
 /// forward over all positions that the sequences have when unit m of `cached` is done. The difference, as a part of the
@@ -13,6 +13,6 @@ namespace stage {
 std::optional<double> compareUncached(Graph &cached, const Reference &found, Graph &whole, double scale, const ServedUnits *served,
                                       uint64_t &numCompared, DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_LIB_INTERP_UNCACHED_H

@@ -17,7 +17,7 @@ int64_t LocalBytes::evaluate(Size size, SMLoc loc, llvm::StringRef what) {
 }
 
 int64_t LocalBytes::get(const Value *value) {
-  auto [it, isNew] = known.try_emplace(value, 0);
+  auto [it, isNew] = known.insert({value, 0});
   if (isNew)
     it->second =
         evaluate(getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding), value->loc, describe(*value));

@@ -15,6 +15,7 @@
 #include <cassert>
 
 using namespace stage;
+using namespace stage::serving;
 
 Scheduler::Scheduler(const BatchingOptions &options, unsigned replica, bool handsOver)
     : options(options), replica(replica), handsOver(handsOver), prefixes(std::make_unique<PrefixStore>(options.prefixStore)) {
@@ -260,7 +261,7 @@ void Scheduler::end(const Iteration &iteration, int64_t time,
   running.resize(kept);
 }
 
-std::string stage::getName(const Iteration &iteration, bool showReplica) {
+std::string stage::serving::getName(const Iteration &iteration, bool showReplica) {
   constexpr size_t mostChunks = 4; // beyond, they are summed up
   struct Sum {
     int64_t count = 0, newTokens = 0, cachedTokens = 0;

@@ -4,6 +4,7 @@
 #include "stage/Support/Table.h"
 
 using namespace stage;
+using namespace stage::serving;
 using llvm::StringRef;
 
 void IterationList::step(const Step &step) {

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 using namespace stage;
+using namespace stage::serving;
 using llvm::StringRef;
 
 static std::string lastError() { return std::error_code(errno, std::generic_category()).message(); }

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace stage {
+namespace stage::serving {
 
 /// Reads ahead by one piece, whatever the length of the file. A device may have no end, nor a line of it.
 class LineSource {
@@ -41,6 +41,6 @@ private:
   bool ended = false, tooLong = false;
 };
 
-} // namespace stage
+} // namespace stage::serving
 
 #endif // STAGE_LIB_SERVING_LINESOURCE_H

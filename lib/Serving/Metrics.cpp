@@ -5,6 +5,7 @@
 #include "stage/Support/Table.h"
 
 using namespace stage;
+using namespace stage::serving;
 using llvm::StringRef;
 
 void ServingMetrics::step(const Step &step) {

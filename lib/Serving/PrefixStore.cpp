@@ -3,6 +3,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 using namespace stage;
+using namespace stage::serving;
 
 size_t PrefixStore::match(llvm::ArrayRef<int64_t> blocks) const {
   size_t count = 0;

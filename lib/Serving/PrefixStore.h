@@ -13,7 +13,7 @@
 #include <list>
 #include <unordered_map>
 
-namespace stage {
+namespace stage::serving {
 
 class PrefixStore {
 public:
@@ -31,6 +31,6 @@ private:
   std::unordered_map<int64_t, std::list<int64_t>::iterator> places;
 };
 
-} // namespace stage
+} // namespace stage::serving
 
 #endif // STAGE_LIB_SERVING_PREFIXSTORE_H

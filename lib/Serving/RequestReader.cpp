@@ -18,6 +18,7 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::serving;
 using llvm::StringRef;
 using llvm::json::Value;
 

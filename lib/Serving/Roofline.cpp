@@ -6,6 +6,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
+using namespace stage::serving;
 using llvm::StringRef;
 using llvm::json::Value;
 
@@ -79,7 +80,7 @@ private:
 };
 } // namespace
 
-bool stage::readCosts(StringRef path, Roofline &result, DiagnosticEngine &diags) {
+bool stage::serving::readCosts(StringRef path, Roofline &result, DiagnosticEngine &diags) {
   auto buffer = readFile(path, diags);
   if (!buffer)
     return false;

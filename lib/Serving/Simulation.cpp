@@ -23,6 +23,7 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::serving;
 
 ServingObserver::~ServingObserver() = default;
 
@@ -302,7 +303,7 @@ private:
 };
 } // namespace
 
-bool stage::simulate(RequestReader &requests, const SimulationOptions &options, StageTime duration, ServingObserver &observer,
+bool stage::serving::simulate(RequestReader &requests, const SimulationOptions &options, StageTime duration, ServingObserver &observer,
                      DiagnosticEngine &diags) {
   return Simulation(requests, options, duration, observer, diags).run();
 }

@@ -4,6 +4,7 @@
 #include <chrono>
 
 using namespace stage;
+using namespace stage::serving;
 using llvm::StringRef;
 
 /// Takes so many digits, and the character behind them if there is to be one, off the front.
@@ -20,7 +21,7 @@ static bool takeNumber(StringRef &text, size_t digits, StringRef ends, unsigned 
   return true;
 }
 
-std::optional<int64_t> stage::parseTimestamp(StringRef text) {
+std::optional<int64_t> stage::serving::parseTimestamp(StringRef text) {
   unsigned year, month, day, hour, minute, second, fraction = 0;
   if (!takeNumber(text, 4, "-", year) || !takeNumber(text, 2, "-", month) || !takeNumber(text, 2, " T", day) ||
       !takeNumber(text, 2, ":", hour) || !takeNumber(text, 2, ":", minute) || !takeNumber(text, 2, "", second))
@@ -41,7 +42,7 @@ std::optional<int64_t> stage::parseTimestamp(StringRef text) {
   return (((days * 24 + hour) * 60 + minute) * 60 + second) * 1'000'000'000 + fraction;
 }
 
-std::string stage::formatSeconds(int64_t nanoseconds) {
+std::string stage::serving::formatSeconds(int64_t nanoseconds) {
   constexpr int64_t second = 1'000'000'000;
   std::string digits = std::to_string(second + nanoseconds % second).substr(1);
   StringRef fraction = StringRef(digits).rtrim('0');

@@ -5,10 +5,11 @@
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace stage;
+using namespace stage::trace;
 using ChakraProtoMsg::AttributeProto;
 using llvm::StringRef;
 
-StringRef stage::getKindName(ValueCase kind) {
+StringRef stage::trace::getKindName(ValueCase kind) {
   switch (kind) {
 #define KIND(name, Name, type)                                                                                         \
   case AttributeProto::k##Name##Val:                                                                                   \
@@ -23,7 +24,7 @@ StringRef stage::getKindName(ValueCase kind) {
   return "none";
 }
 
-std::optional<ValueCase> stage::parseKindName(StringRef name) {
+std::optional<ValueCase> stage::trace::parseKindName(StringRef name) {
 #define KIND(kind, Kind, type)                                                                                         \
   if (name == #kind)                                                                                                   \
     return AttributeProto::k##Kind##Val;                                                                               \
@@ -36,7 +37,7 @@ std::optional<ValueCase> stage::parseKindName(StringRef name) {
   return std::nullopt;
 }
 
-std::optional<ValueCase> stage::getExpectedKind(StringRef name) {
+std::optional<ValueCase> stage::trace::getExpectedKind(StringRef name) {
   return llvm::StringSwitch<std::optional<ValueCase>>(name)
       .Case("is_cpu_op", AttributeProto::kBoolVal)
       .Cases("num_ops", "other_ops", "recomputed_ops", "comm_type", "comm_size", "issue_stream", AttributeProto::kInt64Val)
@@ -63,19 +64,19 @@ template <typename T> static std::optional<T> parseName(llvm::ArrayRef<StringRef
   return found == names.end() ? std::nullopt : std::optional<T>(found - names.begin());
 }
 
-StringRef stage::getNodeTypeName(int type) { return getName(nodeTypeNames, type); }
-std::optional<int> stage::parseNodeTypeName(StringRef name) { return parseName<int>(nodeTypeNames, name); }
-StringRef stage::getCommTypeName(int64_t type) { return getName(commTypeNames, type); }
-std::optional<int64_t> stage::parseCommTypeName(StringRef name) { return parseName<int64_t>(commTypeNames, name); }
+StringRef stage::trace::getNodeTypeName(int type) { return getName(nodeTypeNames, type); }
+std::optional<int> stage::trace::parseNodeTypeName(StringRef name) { return parseName<int>(nodeTypeNames, name); }
+StringRef stage::trace::getCommTypeName(int64_t type) { return getName(commTypeNames, type); }
+std::optional<int64_t> stage::trace::parseCommTypeName(StringRef name) { return parseName<int64_t>(commTypeNames, name); }
 
-const AttributeProto *stage::findAttribute(const ChakraProtoMsg::Node &node, StringRef name) {
+const AttributeProto *stage::trace::findAttribute(const ChakraProtoMsg::Node &node, StringRef name) {
   for (const AttributeProto &attribute : node.attr())
     if (attribute.name() == name)
       return &attribute;
   return nullptr;
 }
 
-std::optional<int64_t> stage::getInteger(const AttributeProto &attribute) {
+std::optional<int64_t> stage::trace::getInteger(const AttributeProto &attribute) {
   switch (attribute.value_case()) {
 #define INTEGER(name, Name)                                                                                            \
   case AttributeProto::k##Name##Val:                                                                                   \
@@ -96,7 +97,7 @@ std::optional<int64_t> stage::getInteger(const AttributeProto &attribute) {
   }
 }
 
-std::optional<uint64_t> stage::getGroup(const ChakraProtoMsg::Node &node) {
+std::optional<uint64_t> stage::trace::getGroup(const ChakraProtoMsg::Node &node) {
   const AttributeProto *attribute = findAttribute(node, "pg_name");
   if (!attribute || attribute->value_case() != AttributeProto::kStringVal || attribute->string_val().empty())
     return 0;

@@ -11,7 +11,7 @@
 #include "llvm/ADT/StringRef.h"
 #include <optional>
 
-namespace stage {
+namespace stage::trace {
 
 using ValueCase = ChakraProtoMsg::AttributeProto::ValueCase;
 
@@ -58,6 +58,6 @@ std::optional<int64_t> getInteger(const ChakraProtoMsg::AttributeProto &attribut
 /// Nothing if it is not a number.
 std::optional<uint64_t> getGroup(const ChakraProtoMsg::Node &node);
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_LIB_TRACE_ATTRIBUTES_H

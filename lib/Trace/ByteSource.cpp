@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 using namespace stage;
+using namespace stage::trace;
 using llvm::ArrayRef;
 using llvm::StringRef;
 

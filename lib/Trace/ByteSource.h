@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-namespace stage {
+namespace stage::trace {
 
 class ByteSource {
 public:
@@ -58,6 +58,6 @@ protected:
   std::string error;
 };
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_LIB_TRACE_BYTESOURCE_H

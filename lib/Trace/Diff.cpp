@@ -10,6 +10,7 @@
 #include <google/protobuf/util/message_differencer.h>
 
 using namespace stage;
+using namespace stage::trace;
 using google::protobuf::util::MessageDifferencer;
 using llvm::StringRef;
 using Status = TraceReader::Status;
@@ -121,7 +122,7 @@ bool Differ::compareFolders(const TraceFolder &first, const TraceFolder &second)
   return good;
 }
 
-std::optional<bool> stage::diffTraces(StringRef first, StringRef second, const DiffOptions &options,
+std::optional<bool> stage::trace::diffTraces(StringRef first, StringRef second, const DiffOptions &options,
                                       llvm::raw_ostream &out, DiagnosticEngine &diags) {
   Differ differ(options, out, diags);
   bool good;

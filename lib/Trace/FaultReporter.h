@@ -11,7 +11,7 @@
 #include "stage/Trace/Diagnostics.h"
 #include "llvm/ADT/MapVector.h"
 
-namespace stage {
+namespace stage::trace {
 
 class FaultReporter {
 public:
@@ -55,6 +55,6 @@ private:
   uint64_t numHidden = 0;
 };
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_LIB_TRACE_FAULTREPORTER_H

@@ -7,7 +7,7 @@
 #include <google/protobuf/message_lite.h>
 #include <string>
 
-namespace stage {
+namespace stage::trace {
 
 /// Appends a message, its length as a varint before it. Fields of newer schemas are kept.
 inline void appendFramed(const google::protobuf::MessageLite &message, std::string &bytes) {
@@ -18,6 +18,6 @@ inline void appendFramed(const google::protobuf::MessageLite &message, std::stri
   message.SerializeToCodedStream(&coded);
 }
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_LIB_TRACE_FRAMING_H

@@ -10,6 +10,7 @@
 #include <limits>
 
 using namespace stage;
+using namespace stage::trace;
 using ChakraProtoMsg::AttributeProto;
 using llvm::StringRef;
 
@@ -18,7 +19,7 @@ constexpr int64_t maxTag = 500'000'000;
 constexpr int64_t maxStreams = 256;
 } // namespace
 
-namespace stage {
+namespace stage::trace {
 /// Reads the file of one rank.
 class NodeLoader {
 public:
@@ -95,7 +96,7 @@ private:
   uint64_t numDeps = 0;
   llvm::DenseMap<uint32_t, bool> memberships;
 };
-} // namespace stage
+} // namespace stage::trace
 
 void NodeLoader::add(const ChakraProtoMsg::Node &node) {
   current = &node;

@@ -17,6 +17,7 @@
 #include "stage/Trace/TraceReader.h"
 
 using namespace stage;
+using namespace stage::trace;
 using ChakraProtoMsg::AttributeProto;
 using llvm::StringRef;
 
@@ -266,7 +267,7 @@ static std::optional<std::vector<Job>> loadJobs(llvm::ArrayRef<std::string> fold
   return jobs;
 }
 
-bool stage::mergeTraces(llvm::ArrayRef<std::string> folders, const MergeOptions &options, DiagnosticEngine &diags) {
+bool stage::trace::mergeTraces(llvm::ArrayRef<std::string> folders, const MergeOptions &options, DiagnosticEngine &diags) {
   std::optional<std::vector<Job>> jobs = loadJobs(folders, options, diags);
   if (!jobs)
     return false;

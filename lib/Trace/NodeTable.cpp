@@ -7,6 +7,7 @@
 #include <numeric>
 
 using namespace stage;
+using namespace stage::trace;
 using llvm::StringRef;
 
 //===----------------------------------------------------------------------===//
@@ -149,7 +150,7 @@ uint64_t NodeTable::getNumNodes() const {
   return count;
 }
 
-std::string stage::describeNode(uint32_t rank, uint64_t id, StringRef name) {
+std::string stage::trace::describeNode(uint32_t rank, uint64_t id, StringRef name) {
   std::string text = "rank " + std::to_string(rank) + ", node " + std::to_string(id);
   return name.empty() ? text : text + " '" + name.str() + "'";
 }

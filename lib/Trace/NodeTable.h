@@ -20,7 +20,7 @@
 #include "llvm/ADT/StringMap.h"
 #include <vector>
 
-namespace stage {
+namespace stage::trace {
 
 class NodeTimes;
 using NodeIndex = uint32_t;
@@ -184,6 +184,6 @@ CommunicationSummary verifyCommunication(NodeTable &table, FaultReporter &faults
 /// VerifyTensors.cpp: what memory trackers rely on, where nodes list their tensors. Returns how many tensors there are.
 uint64_t verifyTensors(NodeTable &table, FaultReporter &faults);
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_LIB_TRACE_NODETABLE_H

@@ -11,6 +11,7 @@
 #include <algorithm>
 
 using namespace stage;
+using namespace stage::trace;
 
 /// Rounded to the nearest tick.
 int64_t NodeTimes::divide(int64_t amount, int64_t numerator, int64_t denominator, uint64_t rate) {
@@ -97,7 +98,7 @@ int64_t NodeTimes::ofMeasured(uint64_t micros) const {
   return micros > uint64_t(maxTime / ticksPerUnit) ? maxTime : int64_t(micros) * ticksPerUnit;
 }
 
-std::optional<uint64_t> stage::parseQuantity(llvm::StringRef text, uint64_t unit, uint64_t least) {
+std::optional<uint64_t> stage::trace::parseQuantity(llvm::StringRef text, uint64_t unit, uint64_t least) {
   int exponent = 0;
   auto [mantissa, power] = text.split('e');
   if (mantissa.size() < text.size()) {

@@ -5,7 +5,7 @@
 #include "stage/CodeGen/NodeWriter.h"
 #include "stage/Trace/Timeline.h"
 
-namespace stage {
+namespace stage::trace {
 
 /// Times are in ticks, and at most maxTime (Simulation.h): what takes longer than that takes as long.
 class NodeTimes {
@@ -31,6 +31,6 @@ private:
   const TimelineOptions &options;
 };
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_LIB_TRACE_NODETIMES_H

@@ -8,6 +8,7 @@
 #include <queue>
 
 using namespace stage;
+using namespace stage::trace;
 
 namespace {
 /// Ranks are known by their slots.
@@ -115,7 +116,7 @@ private:
 };
 } // namespace
 
-RoomKind stage::getRoom(const RankTable &rank, NodeIndex node, const Timing &timing) {
+RoomKind stage::trace::getRoom(const RankTable &rank, NodeIndex node, const Timing &timing) {
   NodeFlags flags = rank.nodes[node];
   switch (flags.type) {
   case ChakraNodeType::CommSend:
@@ -410,7 +411,7 @@ void Simulator::reportStall() {
         << table.describe(steps[i].place.rank, steps[i].place.node) << steps[i].why;
 }
 
-bool stage::simulate(const NodeTable &table, uint32_t numChannels, const Timing &timing, FaultReporter &faults,
+bool stage::trace::simulate(const NodeTable &table, uint32_t numChannels, const Timing &timing, FaultReporter &faults,
                      ExecutionRecorder *recorder) {
   return Simulator(table, numChannels, timing, faults, recorder).run();
 }

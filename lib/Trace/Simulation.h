@@ -30,7 +30,7 @@
 
 #include "NodeTable.h"
 
-namespace stage {
+namespace stage::trace {
 
 /// What holds one node at a time, on each stream of a rank. A recv takes none, and neither do nodes that stand for no
 /// work.
@@ -67,6 +67,6 @@ inline constexpr int64_t maxTime = int64_t(1) << 62;
 bool simulate(const NodeTable &table, uint32_t numChannels, const Timing &timing, FaultReporter &faults,
               ExecutionRecorder *recorder = nullptr);
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_LIB_TRACE_SIMULATION_H

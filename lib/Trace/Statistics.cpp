@@ -16,6 +16,7 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::trace;
 using ChakraProtoMsg::AttributeProto;
 using llvm::StringRef;
 
@@ -323,7 +324,7 @@ void printJson(const Collector &collector, const StatisticsOptions &options, llv
 }
 } // namespace
 
-bool stage::printStatistics(StringRef path, const StatisticsOptions &options, llvm::raw_ostream &out,
+bool stage::trace::printStatistics(StringRef path, const StatisticsOptions &options, llvm::raw_ostream &out,
                             DiagnosticEngine &diags) {
   std::optional<TraceFolder> folder = TraceFolder::load(path, diags);
   if (!folder)

@@ -22,6 +22,7 @@
 #include <type_traits>
 
 using namespace stage;
+using namespace stage::trace;
 using ChakraProtoMsg::AttributeProto;
 using llvm::StringRef;
 
@@ -414,7 +415,7 @@ bool TextReader::readNode() {
   return true;
 }
 
-bool stage::assembleTraces(unsigned bufferId, const AssembleOptions &options, DiagnosticEngine &diags) {
+bool stage::trace::assembleTraces(unsigned bufferId, const AssembleOptions &options, DiagnosticEngine &diags) {
   TextReader reader(diags.getSources().getMemoryBuffer(bufferId)->getBuffer(), diags);
   if (!reader.read())
     return false;

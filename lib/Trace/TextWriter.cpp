@@ -14,6 +14,7 @@
 #include <limits>
 
 using namespace stage;
+using namespace stage::trace;
 using ChakraProtoMsg::AttributeProto;
 using llvm::raw_ostream;
 using llvm::StringRef;
@@ -114,7 +115,7 @@ static void printTensors(StringRef field, const ChakraProtoMsg::IOInfo &tensors,
   out << ']';
 }
 
-void stage::printNode(const ChakraProtoMsg::Node &node, raw_ostream &out) {
+void stage::trace::printNode(const ChakraProtoMsg::Node &node, raw_ostream &out) {
   out << node.id() << ' ';
   StringRef type = getNodeTypeName(node.type());
   if (type.empty())
@@ -191,7 +192,7 @@ static bool dumpFile(StringRef path, uint32_t rank, const CommGroups *groups, ra
   return !reader->hasFailed();
 }
 
-bool stage::dumpTraces(StringRef path, const DumpOptions &options, raw_ostream &out, DiagnosticEngine &diags) {
+bool stage::trace::dumpTraces(StringRef path, const DumpOptions &options, raw_ostream &out, DiagnosticEngine &diags) {
   if (!llvm::sys::fs::is_directory(path)) {
     CommGroups none;
     uint32_t rank = getRankOfFileName(llvm::sys::path::filename(path)).value_or(0);

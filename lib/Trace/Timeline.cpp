@@ -17,6 +17,7 @@
 #include <map>
 
 using namespace stage;
+using namespace stage::trace;
 
 namespace {
 /// Keeps the times of the ranks that are shown, and when the last node of all ends.
@@ -181,7 +182,7 @@ static bool chooseRanks(const TraceFolder &folder, const TimelineOptions &option
   return true;
 }
 
-bool stage::printTimeline(llvm::StringRef path, const TimelineOptions &options, llvm::raw_ostream &out,
+bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &options, llvm::raw_ostream &out,
                           DiagnosticEngine &diags) {
   std::optional<TraceFolder> folder = TraceFolder::load(path, diags);
   if (!folder || !checkOutput(*folder, options, diags))

@@ -26,6 +26,7 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::trace;
 using llvm::StringRef;
 
 const RankTimes *Timeline::find(uint32_t slot) const {
@@ -259,6 +260,6 @@ void EventPrinter::printMessages() {
   }
 }
 
-bool stage::printEvents(const Timeline &timeline, llvm::raw_ostream &out, DiagnosticEngine &diags) {
+bool stage::trace::printEvents(const Timeline &timeline, llvm::raw_ostream &out, DiagnosticEngine &diags) {
   return EventPrinter(timeline, out, diags).print();
 }

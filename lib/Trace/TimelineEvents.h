@@ -4,7 +4,7 @@
 
 #include "Simulation.h"
 
-namespace stage {
+namespace stage::trace {
 
 /// When the nodes of a rank ran, in ticks.
 struct RankTimes {
@@ -32,6 +32,6 @@ struct Timeline {
 /// Prints trace events as JSON. False after a report: names and numbers of nodes are read from the files again.
 bool printEvents(const Timeline &timeline, llvm::raw_ostream &out, DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_LIB_TRACE_TIMELINEEVENTS_H

@@ -10,9 +10,10 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::trace;
 using llvm::StringRef;
 
-std::optional<uint32_t> stage::getRankOfFileName(StringRef name, StringRef *prefix) {
+std::optional<uint32_t> stage::trace::getRankOfFileName(StringRef name, StringRef *prefix) {
   if (!name.consume_back(".et"))
     return std::nullopt;
   auto [stem, digits] = name.rsplit('.');

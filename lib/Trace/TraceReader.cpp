@@ -5,6 +5,7 @@
 #include "et_def.pb.h"
 
 using namespace stage;
+using namespace stage::trace;
 using llvm::StringRef;
 
 TraceReader::TraceReader(StringRef path, std::unique_ptr<ByteSource> source, DiagnosticEngine &diags)

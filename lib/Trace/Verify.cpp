@@ -7,6 +7,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
+using namespace stage::trace;
 
 /// All timings finish; else one that does not is reported.
 static bool simulateAll(const NodeTable &table, uint32_t numChannels, bool mergesStreams, FaultReporter &faults) {
@@ -48,7 +49,7 @@ static CommunicationSummary verify(NodeTable &table, FaultReporter &faults, uint
   return summary;
 }
 
-bool stage::verifyTraces(llvm::StringRef path, const VerifyOptions &options, llvm::raw_ostream &out,
+bool stage::trace::verifyTraces(llvm::StringRef path, const VerifyOptions &options, llvm::raw_ostream &out,
                          DiagnosticEngine &diags) {
   std::optional<TraceFolder> folder = TraceFolder::load(path, diags);
   if (!folder)

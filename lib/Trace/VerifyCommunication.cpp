@@ -16,6 +16,7 @@
 #include <unordered_map>
 
 using namespace stage;
+using namespace stage::trace;
 
 static bool isCommunication(ChakraNodeType type) {
   return type == ChakraNodeType::CommSend || type == ChakraNodeType::CommRecv || type == ChakraNodeType::CommColl;
@@ -178,6 +179,6 @@ private:
 };
 } // namespace
 
-CommunicationSummary stage::verifyCommunication(NodeTable &table, FaultReporter &faults) {
+CommunicationSummary stage::trace::verifyCommunication(NodeTable &table, FaultReporter &faults) {
   return CommunicationVerifier(table, faults).verify();
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 using namespace stage;
+using namespace stage::trace;
 
 namespace {
 class GraphVerifier {
@@ -91,7 +92,7 @@ private:
 };
 } // namespace
 
-void stage::verifyGraph(NodeTable &table, FaultReporter &faults) {
+void stage::trace::verifyGraph(NodeTable &table, FaultReporter &faults) {
   for (uint32_t slot = 0; slot < table.ranks.size(); ++slot)
     GraphVerifier(table, slot, faults).verify();
 }

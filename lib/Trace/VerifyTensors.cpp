@@ -17,6 +17,7 @@
 #include "stage/Trace/Diagnostics.h"
 
 using namespace stage;
+using namespace stage::trace;
 
 /// Bytes of the tensors that each node reads, or writes.
 static std::vector<int64_t> sumTensors(const RankTable &rank, bool isWrite) {
@@ -230,7 +231,7 @@ private:
 };
 } // namespace
 
-uint64_t stage::verifyTensors(NodeTable &table, FaultReporter &faults) {
+uint64_t stage::trace::verifyTensors(NodeTable &table, FaultReporter &faults) {
   uint64_t numTensors = 0;
   CollectiveHolders holders(table);
   for (uint32_t slot = 0; slot < table.ranks.size(); ++slot)

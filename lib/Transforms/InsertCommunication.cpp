@@ -35,6 +35,7 @@
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/Reshard.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include <tuple>
 
@@ -377,7 +378,7 @@ private:
   std::array<Forms, numPhaseKinds> formsOf; ///< Per phase.
   PhaseKind phase = PhaseKind::Forward;     ///< The one being visited.
   std::vector<Value *> finals; ///< What results are brought to for their users.
-  llvm::DenseMap<Value *, Value *> replaced; ///< Results of ops that compute nothing, and what stands for them.
+  llvm::MapVector<Value *, Value *> replaced; ///< Results of ops that compute nothing, and what stands for them.
   llvm::DenseSet<Value *> keptGathered; ///< Kept in another form than without `keep gathered`.
 };
 } // namespace

@@ -35,6 +35,7 @@
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
@@ -220,7 +221,7 @@ private:
       auto found = llvm::find_if(together, [&](auto &group) { return group.first == place; });
       (found == together.end() ? together.emplace_back(place, llvm::SmallVector<Op *, 2>()) : *found).second.push_back(accumulation);
     }
-    llvm::DenseSet<Op *> merged;
+    llvm::SmallSetVector<Op *, 8> merged; // erased in the order of the program
     for (auto &[place, accumulations] : together) {
       Op &last = *accumulations.pop_back_val();
       if (accumulations.empty())

@@ -23,6 +23,7 @@
 
 using namespace llvm;
 using namespace stage;
+using namespace stage::trace;
 
 namespace {
 cl::SubCommand dumpCommand("dump", "Print a trace file or a folder of them as text");

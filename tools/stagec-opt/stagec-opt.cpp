@@ -25,6 +25,7 @@
 
 using namespace llvm;
 using namespace stage;
+using namespace stage::interp;
 
 namespace {
 cl::OptionCategory category("stagec-opt options");

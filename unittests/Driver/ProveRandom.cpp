@@ -22,6 +22,8 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
+using namespace stage::driver;
+using namespace stage::interp;
 namespace cl = llvm::cl;
 
 static cl::opt<uint64_t> seed("seed", cl::desc("Number of the series"), cl::init(1));

@@ -28,6 +28,8 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::driver;
+using namespace stage::trace;
 
 namespace {
 struct Tensor {

@@ -9,6 +9,7 @@
 #include "stage/Interp/Prove.h"
 
 using namespace stage;
+using namespace stage::interp;
 
 namespace {
 /// `{0}` head, `{1}` what becomes of keys and values, `{2}` the phases behind forward.

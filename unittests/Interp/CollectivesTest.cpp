@@ -3,6 +3,7 @@
 #include "ParsedGraph.h"
 
 using namespace stage;
+using namespace stage::interp;
 
 namespace {
 class CollectivesTest : public ::testing::Test, protected GraphSource {

@@ -10,6 +10,7 @@
 #include "stage/Transforms/Passes.h"
 
 using namespace stage;
+using namespace stage::interp;
 
 namespace {
 const char model[] = R"(

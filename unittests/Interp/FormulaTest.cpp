@@ -4,6 +4,7 @@
 #include <cmath>
 
 using namespace stage;
+using namespace stage::interp;
 
 namespace {
 class FormulaTest : public GraphTest {

@@ -7,6 +7,7 @@
 #include <set>
 
 using namespace stage;
+using namespace stage::interp;
 
 namespace {
 class PartsTest : public ::testing::Test, protected GraphSource {

@@ -3,6 +3,7 @@
 #include "gtest/gtest.h"
 
 using namespace stage;
+using namespace stage::interp;
 
 namespace {
 /// `count` tiles, one behind the other, of `length` positions each.

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 using namespace stage;
+using namespace stage::serving;
 
 static SimulationOptions withBudget(int64_t tokens) {
   SimulationOptions options;

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 using namespace stage;
+using namespace stage::serving;
 
 namespace {
 /// A file that is removed, and what is read of it.

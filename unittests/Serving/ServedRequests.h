@@ -5,7 +5,7 @@
 #include "stage/Serving/Simulation.h"
 #include "llvm/Support/raw_ostream.h"
 
-namespace stage {
+namespace stage::serving {
 
 /// Gives requests in the order of a list.
 class ListedRequests : public RequestReader {
@@ -76,6 +76,6 @@ inline Request makeRequest(int64_t prompt, int64_t output, int64_t arrival = 0, 
   return request;
 }
 
-} // namespace stage
+} // namespace stage::serving
 
 #endif // STAGE_UNITTESTS_SERVING_SERVEDREQUESTS_H

@@ -5,6 +5,7 @@
 #include <limits>
 
 using namespace stage;
+using namespace stage::serving;
 
 constexpr int64_t ms = 1'000'000;
 

@@ -7,6 +7,7 @@
 #include <random>
 
 using namespace stage;
+using namespace stage::trace;
 
 namespace {
 class ReaderFuzzTest : public TraceTest {

@@ -11,6 +11,7 @@
 #include <random>
 
 using namespace stage;
+using namespace stage::trace;
 
 namespace {
 /// One event of the global order: a collective of a group, or a send (two members).

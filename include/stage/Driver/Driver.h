@@ -2,11 +2,11 @@
 #ifndef STAGE_DRIVER_DRIVER_H
 #define STAGE_DRIVER_DRIVER_H
 
-namespace stage {
+namespace stage::driver {
 
 /// The compiler as a command. The exit code: 0, or 1 after an error.
 int stagecMain(int argc, char **argv);
 
-} // namespace stage
+} // namespace stage::driver
 
 #endif // STAGE_DRIVER_DRIVER_H

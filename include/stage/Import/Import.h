@@ -27,7 +27,7 @@
 #include <string>
 #include <vector>
 
-namespace stage {
+namespace stage::importer {
 
 struct ImportOptions {
   std::string table;                ///< The path of huggingface.json, for messages.
@@ -48,6 +48,6 @@ struct ImportedProgram {
 std::optional<ImportedProgram> importConfiguration(unsigned configuration, unsigned table, const ImportOptions &options,
                                                    DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::importer
 
 #endif // STAGE_IMPORT_IMPORT_H

@@ -24,7 +24,7 @@
 #include "stage/IR/Workload.h"
 #include "stage/Schedule/PackedUnit.h"
 
-namespace stage {
+namespace stage::interp {
 
 /// What a proof covered.
 struct Proof {
@@ -116,6 +116,6 @@ bool isMet(const Obligations::Obligation &owed, const SizeBinding &binding);
 /// "proved on mesh dp2 tp2: 37 parameters, 214 values compared, max error 3e-12 of 1e-09 accepted".
 void print(llvm::raw_ostream &os, const Graph &graph, const Proof &proof);
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_INTERP_PROVE_H

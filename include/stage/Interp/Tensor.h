@@ -19,7 +19,7 @@
 #include "stage/IR/Graph.h"
 #include <memory>
 
-namespace stage {
+namespace stage::interp {
 
 /// Global positions along a dim, ascending.
 using Positions = std::vector<int64_t>;
@@ -96,6 +96,6 @@ private:
   const Graph &graph;
 };
 
-} // namespace stage
+} // namespace stage::interp
 
 #endif // STAGE_INTERP_TENSOR_H

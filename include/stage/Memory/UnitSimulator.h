@@ -44,6 +44,7 @@
 #include "stage/Memory/FoldedLoop.h"
 #include "stage/Memory/Memory.h"
 #include "stage/Memory/UnitWalk.h"
+#include "llvm/ADT/MapVector.h"
 
 namespace stage {
 
@@ -65,7 +66,7 @@ private:
   const Graph &graph;
   DiagnosticEngine &diags;
   SizeBinding binding;
-  llvm::DenseMap<const Value *, int64_t> known;
+  llvm::MapVector<const Value *, int64_t> known; // in the order of questions
 };
 
 /// Storage that a unit takes. Nodes are numbered from 0, those of a unit behind those of the units before.

@@ -25,7 +25,7 @@
 #include <memory>
 #include <vector>
 
-namespace stage {
+namespace stage::serving {
 
 /// What must find room in the cache for a waiting request to be admitted (S10).
 enum class Admission { Whole, Chunk };
@@ -171,6 +171,6 @@ private:
   int64_t numInFlight = 0; ///< Iterations, but those in which there is nothing to do.
 };
 
-} // namespace stage
+} // namespace stage::serving
 
 #endif // STAGE_SERVING_BATCHING_H

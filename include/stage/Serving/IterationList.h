@@ -6,7 +6,7 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
-namespace stage {
+namespace stage::serving {
 
 /// Keeps the iterations of the steps from `first` to before `last`.
 class IterationList : public ServingObserver {
@@ -40,6 +40,6 @@ private:
   bool hasReplicas;
 };
 
-} // namespace stage
+} // namespace stage::serving
 
 #endif // STAGE_SERVING_ITERATIONLIST_H

@@ -12,7 +12,7 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
-namespace stage {
+namespace stage::serving {
 
 class ServingMetrics : public ServingObserver {
 public:
@@ -53,6 +53,6 @@ private:
   Times firstToken, perToken, queueing, latency;
 };
 
-} // namespace stage
+} // namespace stage::serving
 
 #endif // STAGE_SERVING_METRICS_H

@@ -20,7 +20,7 @@
 #include <string>
 #include <vector>
 
-namespace stage {
+namespace stage::serving {
 
 /// Tokens that a prompt or an output may have.
 inline constexpr int64_t maxTokens = 100'000'000;
@@ -55,6 +55,6 @@ public:
   virtual bool hasErrors() const = 0;
 };
 
-} // namespace stage
+} // namespace stage::serving
 
 #endif // STAGE_SERVING_REQUESTS_H

@@ -15,7 +15,7 @@
 
 #include "stage/Serving/Batching.h"
 
-namespace stage {
+namespace stage::serving {
 
 /// An amount of an iteration, on the rank that has most of it.
 struct IterationCost {
@@ -32,6 +32,6 @@ struct Roofline {
 /// Reads the costs of a file. False after a report.
 bool readCosts(llvm::StringRef path, Roofline &result, DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::serving
 
 #endif // STAGE_SERVING_ROOFLINE_H

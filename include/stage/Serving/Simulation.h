@@ -11,7 +11,7 @@
 
 #include "stage/Serving/Batching.h"
 
-namespace stage {
+namespace stage::serving {
 
 /// Which replica a request is for (S20).
 enum class Dealing { RoundRobin, LeastLoaded };
@@ -55,6 +55,6 @@ using StageTime = llvm::function_ref<double(llvm::ArrayRef<Iteration>, unsigned 
 bool simulate(RequestReader &requests, const SimulationOptions &options, StageTime duration, ServingObserver &observer,
               DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::serving
 
 #endif // STAGE_SERVING_SIMULATION_H

@@ -17,7 +17,7 @@
 #include "stage/Support/Diagnostics.h"
 #include <optional>
 
-namespace stage {
+namespace stage::trace {
 
 struct DiffOptions {
   /// Do not compare the names of nodes.
@@ -30,6 +30,6 @@ struct DiffOptions {
 std::optional<bool> diffTraces(llvm::StringRef first, llvm::StringRef second, const DiffOptions &options,
                                llvm::raw_ostream &out, DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_TRACE_DIFF_H

@@ -18,7 +18,7 @@
 
 #include "stage/Support/Diagnostics.h"
 
-namespace stage {
+namespace stage::trace {
 
 struct MergeOptions {
   /// Folder to write; see OutputDirectory.
@@ -34,6 +34,6 @@ struct MergeOptions {
 /// Writes the traces of the jobs in `folders` as one set. False after a report, and then there is no output.
 bool mergeTraces(llvm::ArrayRef<std::string> folders, const MergeOptions &options, DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_TRACE_MERGE_H

@@ -11,7 +11,7 @@
 
 #include "stage/Support/Diagnostics.h"
 
-namespace stage {
+namespace stage::trace {
 
 struct StatisticsOptions {
   /// JSON instead of tables.
@@ -26,6 +26,6 @@ struct StatisticsOptions {
 bool printStatistics(llvm::StringRef path, const StatisticsOptions &options, llvm::raw_ostream &out,
                      DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_TRACE_STATISTICS_H

@@ -25,7 +25,7 @@ namespace ChakraProtoMsg {
 class Node;
 } // namespace ChakraProtoMsg
 
-namespace stage {
+namespace stage::trace {
 
 struct DumpOptions {
   /// Only this rank of a folder.
@@ -50,6 +50,6 @@ struct AssembleOptions {
 /// Writes the traces that buffer `bufferId` of the diagnostics' sources describes. False after a report.
 bool assembleTraces(unsigned bufferId, const AssembleOptions &options, DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_TRACE_TEXTFORM_H

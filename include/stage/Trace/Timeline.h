@@ -20,7 +20,7 @@
 #include "stage/Support/Diagnostics.h"
 #include <optional>
 
-namespace stage {
+namespace stage::trace {
 
 /// What a machine does in a second. 0: not said; nodes that need it are refused.
 struct MachineRates {
@@ -61,6 +61,6 @@ std::optional<uint64_t> parseQuantity(llvm::StringRef text, uint64_t unit = 1, u
 bool printTimeline(llvm::StringRef path, const TimelineOptions &options, llvm::raw_ostream &out,
                    DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_TRACE_TIMELINE_H

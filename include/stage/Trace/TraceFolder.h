@@ -13,7 +13,7 @@
 #include <optional>
 #include <string>
 
-namespace stage {
+namespace stage::trace {
 
 struct TraceFolder {
   std::string path;
@@ -35,6 +35,6 @@ private:
 /// The rank in `<prefix>.<rank>.et`, if the name is such a one.
 std::optional<uint32_t> getRankOfFileName(llvm::StringRef name, llvm::StringRef *prefix = nullptr);
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_TRACE_TRACEFOLDER_H

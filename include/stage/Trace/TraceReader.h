@@ -27,7 +27,7 @@ namespace google::protobuf {
 class MessageLite;
 } // namespace google::protobuf
 
-namespace stage {
+namespace stage::trace {
 
 class ByteSource;
 
@@ -64,6 +64,6 @@ private:
   bool failed = false;
 };
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_TRACE_TRACEREADER_H

@@ -22,7 +22,7 @@
 
 #include "stage/Support/Diagnostics.h"
 
-namespace stage {
+namespace stage::trace {
 
 struct VerifyOptions {
   /// Take data_deps only, like consumers that ignore ctrl_deps.
@@ -36,6 +36,6 @@ struct VerifyOptions {
 /// Verifies the traces of a folder and prints a summary of good ones. False after a report.
 bool verifyTraces(llvm::StringRef path, const VerifyOptions &options, llvm::raw_ostream &out, DiagnosticEngine &diags);
 
-} // namespace stage
+} // namespace stage::trace
 
 #endif // STAGE_TRACE_VERIFY_H
