@@ -19,6 +19,7 @@ function(stage_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS;HEADERS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC stage_options ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
+  target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}) # Private headers of its wings.
   if(ARG_HEADERS)
     target_precompile_headers(${name} PRIVATE ${STAGE_COMMON_HEADERS} ${ARG_HEADERS})
   else()

@@ -2,7 +2,7 @@
 #ifndef STAGE_UNITTESTS_PARSEDGRAPH_H
 #define STAGE_UNITTESTS_PARSEDGRAPH_H
 
-#include "stage/IR/Text.h"
+#include "stage/IR/text/Text.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "gtest/gtest.h"
 

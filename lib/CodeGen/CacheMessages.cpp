@@ -14,7 +14,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ClassLowering.h"
-#include "stage/IR/Channel.h"
+#include "stage/IR/graph/Channel.h"
 
 using namespace stage;
 

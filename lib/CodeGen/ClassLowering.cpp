@@ -1,8 +1,8 @@
 //===- ClassLowering.cpp - the nodes of a class of ranks ------------------===//
 #include "NodeWalk.h"
 #include "stage/CodeGen/Diagnostics.h"
-#include "stage/IR/Channel.h"
-#include "stage/IR/Costs.h"
+#include "stage/IR/graph/Channel.h"
+#include "stage/IR/graph/Costs.h"
 
 using namespace stage;
 

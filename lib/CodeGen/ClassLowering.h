@@ -40,7 +40,7 @@
 #include "TensorTracker.h"
 #include "stage/CodeGen/Emit.h"
 #include "stage/CodeGen/NodeWriter.h"
-#include "stage/Memory/FoldedLoop.h"
+#include "stage/Walk/FoldedLoop.h"
 #include <deque>
 #include <map>
 

@@ -16,7 +16,7 @@
 #include "Slowness.h"
 #include "stage/CodeGen/Diagnostics.h"
 #include "stage/CodeGen/OutputDirectory.h"
-#include "stage/IR/Costs.h"
+#include "stage/IR/graph/Costs.h"
 #include <map>
 #include <mutex>
 

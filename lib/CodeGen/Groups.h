@@ -10,7 +10,7 @@
 #define STAGE_LIB_CODEGEN_GROUPS_H
 
 #include "stage/CodeGen/CommGroups.h"
-#include "stage/IR/Program.h"
+#include "stage/IR/graph/Program.h"
 
 namespace stage {
 

@@ -1,9 +1,9 @@
 //===- Layout.cpp - where each op's node is in a trace --------------------===//
 #include "Layout.h"
 #include "stage/CodeGen/Diagnostics.h"
-#include "stage/IR/Channel.h"
-#include "stage/IR/Costs.h"
-#include "stage/IR/Prefetch.h"
+#include "stage/IR/graph/Channel.h"
+#include "stage/IR/graph/Costs.h"
+#include "stage/IR/graph/Prefetch.h"
 
 using namespace stage;
 

@@ -16,7 +16,7 @@
 #ifndef STAGE_LIB_CODEGEN_LAYOUT_H
 #define STAGE_LIB_CODEGEN_LAYOUT_H
 
-#include "stage/IR/Program.h"
+#include "stage/IR/graph/Program.h"
 #include <set>
 
 namespace stage {

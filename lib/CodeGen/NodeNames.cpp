@@ -1,6 +1,6 @@
 //===- NodeNames.cpp - what the nodes of an op are called -----------------===//
 #include "NodeNames.h"
-#include "stage/IR/Text.h"
+#include "stage/IR/text/Text.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;

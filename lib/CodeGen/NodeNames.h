@@ -9,7 +9,7 @@
 #ifndef STAGE_LIB_CODEGEN_NODENAMES_H
 #define STAGE_LIB_CODEGEN_NODENAMES_H
 
-#include "stage/IR/Graph.h"
+#include "stage/IR/graph/Graph.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace stage {

@@ -3,7 +3,7 @@
 #define STAGE_LIB_CODEGEN_NODESIZES_H
 
 #include "stage/CodeGen/Diagnostics.h"
-#include "stage/IR/Graph.h"
+#include "stage/IR/graph/Graph.h"
 
 namespace stage {
 

@@ -3,7 +3,7 @@
 #define STAGE_LIB_CODEGEN_NODEWALK_H
 
 #include "ClassLowering.h"
-#include "stage/Memory/UnitWalk.h"
+#include "stage/Walk/UnitWalk.h"
 
 namespace stage {
 

@@ -16,7 +16,7 @@
 #ifndef STAGE_LIB_CODEGEN_SLOWNESS_H
 #define STAGE_LIB_CODEGEN_SLOWNESS_H
 
-#include "stage/IR/Graph.h"
+#include "stage/IR/graph/Graph.h"
 
 namespace stage {
 

@@ -1,8 +1,8 @@
 //===- TensorTracker.cpp - which tensors a node reads and writes ----------===//
 #include "TensorTracker.h"
-#include "stage/IR/CachePlace.h"
-#include "stage/IR/Costs.h"
-#include "stage/IR/Identity.h"
+#include "stage/IR/graph/CachePlace.h"
+#include "stage/IR/graph/Costs.h"
+#include "stage/IR/graph/Identity.h"
 
 using namespace stage;
 

@@ -17,7 +17,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "PlanCompiler.h"
-#include "stage/Memory/Comparison.h"
+#include "stage/Report/Comparison.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 #include <deque>

@@ -4,9 +4,9 @@
 
 #include "Options.h"
 #include "stage/AST/AST.h"
-#include "stage/IR/Channel.h"
+#include "stage/IR/graph/Channel.h"
 #include "stage/IRGen/ModelCache.h"
-#include "stage/Memory/Report.h"
+#include "stage/Report/Report.h"
 
 namespace stage::driver {
 

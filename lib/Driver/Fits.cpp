@@ -27,7 +27,7 @@
 #include "ServedFile.h"
 #include "UnitTimes.h"
 #include "stage/Driver/Diagnostics.h"
-#include "stage/Memory/Fits.h"
+#include "stage/Report/Fits.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;

@@ -15,7 +15,7 @@
 #ifndef STAGE_LIB_DRIVER_MEMORYGROWTH_H
 #define STAGE_LIB_DRIVER_MEMORYGROWTH_H
 
-#include "stage/IR/Graph.h"
+#include "stage/IR/graph/Graph.h"
 #include <map>
 
 namespace stage::driver {

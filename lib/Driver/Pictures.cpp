@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Compilation.h"
-#include "stage/CodeGen/MeshPicture.h"
+#include "stage/Report/MeshPicture.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Schedule/Picture.h"
 #include "stage/Support/Files.h"

@@ -13,9 +13,9 @@
 #include "Compilation.h"
 #include "ProgressBar.h"
 #include "stage/Driver/Diagnostics.h"
-#include "stage/Memory/SentCaches.h"
+#include "stage/Report/SentCaches.h"
 #include "stage/Sema/InferenceWords.h"
-#include "stage/Transforms/LinkPools.h"
+#include "stage/Transforms/pipeline/LinkPools.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;

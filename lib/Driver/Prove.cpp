@@ -11,7 +11,7 @@
 #include "Compilation.h"
 #include "SmallJob.h"
 #include "stage/Driver/Diagnostics.h"
-#include "stage/IR/PackedUnits.h"
+#include "stage/IR/graph/PackedUnits.h"
 #include "stage/IRGen/IRGen.h"
 #include "stage/Interp/Prove.h"
 #include "stage/Schedule/InferenceSymbols.h"

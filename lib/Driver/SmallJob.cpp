@@ -1,8 +1,10 @@
 //===- SmallJob.cpp - options that make a job small -----------------------===//
 #include "SmallJob.h"
 #include "stage/Driver/Diagnostics.h"
-#include "stage/IR/PipelineChain.h"
+#include "stage/IR/graph/PipelineChain.h"
+#include "stage/IR/graph/Rule.h"
 #include "stage/Interp/Diagnostics.h"
+#include "stage/Schedule/BalancedSplit.h"
 #include "stage/Sema/InferenceWords.h"
 #include "stage/Sema/Walk.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,8 +1,9 @@
 //===- UnitTimes.cpp - how long iterations of a job take ------------------===//
 #include "UnitTimes.h"
 #include "stage/Driver/Diagnostics.h"
-#include "stage/IR/Costs.h"
-#include "stage/IR/PackedUnits.h"
+#include "stage/IR/graph/Costs.h"
+#include "stage/IR/graph/PackedUnits.h"
+#include "stage/Schedule/BalancedSplit.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/raw_ostream.h"
 #include <set>

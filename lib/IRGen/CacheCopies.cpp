@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
-#include "stage/IR/Packing.h"
+#include "stage/IR/graph/Packing.h"
 #include "stage/Sema/InferenceWords.h"
 #include "llvm/ADT/DenseMap.h"
 

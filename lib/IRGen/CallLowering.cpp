@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
-#include "stage/IR/Text.h"
+#include "stage/IR/text/Text.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"

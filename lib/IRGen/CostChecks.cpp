@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "OpLowering.h"
-#include "stage/IR/Costs.h"
+#include "stage/IR/graph/Costs.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "llvm/Support/Format.h"
 #include <cmath>

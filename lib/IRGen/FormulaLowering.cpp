@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "OpLowering.h"
 #include "IndexNames.h"
-#include "stage/IR/Identity.h"
+#include "stage/IR/graph/Identity.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Builtins.h"
 #include "llvm/Support/Format.h"

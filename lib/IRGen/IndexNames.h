@@ -2,7 +2,7 @@
 #ifndef STAGE_LIB_IRGEN_INDEXNAMES_H
 #define STAGE_LIB_IRGEN_INDEXNAMES_H
 
-#include "stage/IR/OpDef.h"
+#include "stage/IR/algebra/OpDef.h"
 
 namespace stage {
 

@@ -34,8 +34,8 @@
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
 #include "stage/Schedule/InferenceSymbols.h"
-#include "stage/IR/Packing.h"
-#include "stage/IR/Text.h"
+#include "stage/IR/graph/Packing.h"
+#include "stage/IR/text/Text.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/InferenceWords.h"

@@ -2,7 +2,7 @@
 #ifndef STAGE_LIB_IRGEN_LAYERCASES_H
 #define STAGE_LIB_IRGEN_LAYERCASES_H
 
-#include "stage/IR/Graph.h"
+#include "stage/IR/graph/Graph.h"
 #include "stage/Sema/Evaluator.h"
 
 namespace stage {

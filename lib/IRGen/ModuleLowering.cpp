@@ -1,6 +1,6 @@
 //===- ModuleLowering.cpp - statements of modules -------------------------===//
 #include "ModuleLowering.h"
-#include "stage/IR/Text.h"
+#include "stage/IR/text/Text.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/InferenceWords.h"
 #include "stage/Sema/Program.h"

@@ -12,6 +12,7 @@
 
 #include "LayerCases.h"
 #include "OpLowering.h"
+#include "stage/IR/graph/Rule.h"
 #include "stage/Sema/Job.h"
 #include <map>
 

@@ -1,7 +1,7 @@
 //===- OpLowering.cpp - an op of the program becomes an OpDef -------------===//
 #include "OpLowering.h"
 #include "IndexNames.h"
-#include "stage/IR/Subscripts.h"
+#include "stage/IR/graph/Subscripts.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 

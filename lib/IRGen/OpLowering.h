@@ -15,8 +15,8 @@
 #ifndef STAGE_LIB_IRGEN_OPLOWERING_H
 #define STAGE_LIB_IRGEN_OPLOWERING_H
 
-#include "stage/IR/FormulaPoint.h"
-#include "stage/IR/Graph.h"
+#include "stage/IR/algebra/FormulaPoint.h"
+#include "stage/IR/graph/Graph.h"
 #include "stage/Sema/Evaluator.h"
 #include "llvm/ADT/SmallPtrSet.h"
 

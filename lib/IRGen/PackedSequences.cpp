@@ -23,8 +23,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
-#include "stage/IR/PackedUnits.h"
-#include "stage/IR/Packing.h"
+#include "stage/IR/graph/PackedUnits.h"
+#include "stage/IR/graph/Packing.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/IRGen/IRGen.h"
 #include "stage/Schedule/InferenceSymbols.h"

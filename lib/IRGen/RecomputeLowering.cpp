@@ -16,12 +16,14 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
-#include "stage/IR/GroupIterations.h"
-#include "stage/IR/PipelineChain.h"
-#include "stage/IR/SplitCases.h"
-#include "stage/IR/Text.h"
-#include "stage/IR/Walk.h"
+#include "stage/IR/graph/GroupIterations.h"
+#include "stage/IR/graph/PipelineChain.h"
+#include "stage/IR/graph/Rule.h"
+#include "stage/IR/graph/SplitCases.h"
+#include "stage/IR/text/Text.h"
+#include "stage/IR/graph/Walk.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "stage/Schedule/BalancedSplit.h"
 #include "llvm/ADT/StringSwitch.h"
 #include <map>
 #include <numeric>

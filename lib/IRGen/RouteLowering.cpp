@@ -21,7 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "OpLowering.h"
-#include "stage/IR/RoutedApart.h"
+#include "stage/IR/algebra/RoutedApart.h"
 #include "stage/IRGen/Diagnostics.h"
 #include <cmath>
 

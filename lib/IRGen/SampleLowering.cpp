@@ -18,7 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
-#include "stage/IR/Text.h"
+#include "stage/IR/text/Text.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Program.h"
 #include "llvm/ADT/DenseMap.h"

@@ -19,7 +19,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
-#include "stage/IR/Fold.h"
+#include "stage/IR/algebra/Fold.h"
+#include "stage/IR/graph/Rule.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Schedule/InferenceSymbols.h"
 #include "stage/Sema/InferenceWords.h"

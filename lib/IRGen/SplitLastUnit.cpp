@@ -11,9 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "SplitLastUnit.h"
-#include "stage/IR/ParameterUnits.h"
-#include "stage/IR/SplitCases.h"
-#include "stage/IR/Text.h"
+#include "stage/IR/graph/ParameterUnits.h"
+#include "stage/IR/graph/Rule.h"
+#include "stage/IR/graph/SplitCases.h"
+#include "stage/IR/text/Text.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"
 

@@ -8,6 +8,7 @@
 #include "ModuleLowering.h"
 #include "SplitLastUnit.h"
 #include "stage/IR/Diagnostics.h"
+#include "stage/IR/graph/Rule.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/InferenceWords.h"
 #include "llvm/ADT/StringSet.h"

@@ -1,6 +1,6 @@
 //===- Findings.cpp - where a program goes wrong --------------------------===//
 #include "Findings.h"
-#include "stage/IR/Text.h"
+#include "stage/IR/text/Text.h"
 #include "stage/Interp/Diagnostics.h"
 #include <cmath>
 

@@ -1,6 +1,6 @@
 //===- FormulaEvaluator.cpp - an operator's numbers -----------------------===//
 #include "FormulaEvaluator.h"
-#include "stage/IR/RoutedApart.h"
+#include "stage/IR/algebra/RoutedApart.h"
 #include "llvm/Support/SaveAndRestore.h"
 #include <cmath>
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "FormulaEvaluator.h"
-#include "stage/IR/RoutedApart.h"
+#include "stage/IR/algebra/RoutedApart.h"
 
 using namespace stage;
 using namespace stage::interp;

@@ -1,8 +1,8 @@
 //===- OpRunner.cpp - one op on one rank ----------------------------------===//
 #include "OpRunner.h"
 #include "FormulaEvaluator.h"
-#include "stage/IR/Costs.h"
-#include "stage/IR/Packing.h"
+#include "stage/IR/graph/Costs.h"
+#include "stage/IR/graph/Packing.h"
 #include <cmath>
 
 using namespace stage;

@@ -19,7 +19,7 @@
 
 #include "Sources.h"
 #include "Steps.h"
-#include "stage/IR/Fold.h"
+#include "stage/IR/algebra/Fold.h"
 #include <cmath>
 #include <map>
 #include <set>

@@ -13,9 +13,9 @@
 #include "FormulaEvaluator.h"
 #include "OpRunner.h"
 #include "Stretches.h"
-#include "stage/IR/CachePlace.h"
-#include "stage/IR/Packing.h"
-#include "stage/Transforms/CheckSizes.h"
+#include "stage/IR/graph/CachePlace.h"
+#include "stage/IR/graph/Packing.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 
 using namespace stage;
 using namespace stage::interp;

@@ -2,7 +2,7 @@
 #include "ProofSize.h"
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Interp/Prove.h"
-#include "stage/Transforms/CheckSizes.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 

@@ -2,7 +2,7 @@
 #ifndef STAGE_LIB_INTERP_PROOFSIZE_H
 #define STAGE_LIB_INTERP_PROOFSIZE_H
 
-#include "stage/IR/Program.h"
+#include "stage/IR/graph/Program.h"
 #include "stage/Schedule/PackedUnit.h"
 
 namespace stage::interp {

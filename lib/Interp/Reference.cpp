@@ -2,9 +2,9 @@
 #include "Reference.h"
 #include "Findings.h"
 #include "FormulaEvaluator.h"
-#include "stage/IR/ShardingRules.h"
+#include "stage/IR/graph/ShardingRules.h"
 #include "stage/Interp/Diagnostics.h"
-#include "stage/Transforms/CheckSizes.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 #include <cmath>
 
 using namespace stage;

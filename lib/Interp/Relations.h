@@ -24,7 +24,7 @@
 #ifndef STAGE_LIB_INTERP_RELATIONS_H
 #define STAGE_LIB_INTERP_RELATIONS_H
 
-#include "stage/IR/Graph.h"
+#include "stage/IR/graph/Graph.h"
 #include <functional>
 
 namespace stage::interp {

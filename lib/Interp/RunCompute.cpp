@@ -11,9 +11,9 @@
 //===----------------------------------------------------------------------===//
 #include "FormulaEvaluator.h"
 #include "OpRunner.h"
-#include "stage/IR/FormulaPoint.h"
-#include "stage/IR/Identity.h"
-#include "stage/IR/ShardingRules.h"
+#include "stage/IR/algebra/FormulaPoint.h"
+#include "stage/IR/graph/Identity.h"
+#include "stage/IR/graph/ShardingRules.h"
 #include <cmath>
 
 using namespace stage;

@@ -3,7 +3,7 @@
 #define STAGE_LIB_INTERP_SENTCACHES_H
 
 #include "OpRunner.h"
-#include "stage/IR/Channel.h"
+#include "stage/IR/graph/Channel.h"
 
 namespace stage::interp {
 

@@ -1,8 +1,8 @@
 //===- ShardedRun.cpp - every rank of a program, on one machine -----------===//
 #include "ShardedRun.h"
 #include "Collectives.h"
-#include "stage/IR/Channel.h"
-#include "stage/IR/Text.h"
+#include "stage/IR/graph/Channel.h"
+#include "stage/IR/text/Text.h"
 #include "stage/Interp/Diagnostics.h"
 #include <cmath>
 

@@ -25,7 +25,7 @@
 #define STAGE_LIB_INTERP_SHARDEDRUN_H
 
 #include "Findings.h"
-#include "stage/IR/Channel.h"
+#include "stage/IR/graph/Channel.h"
 #include <deque>
 
 namespace stage::interp {

@@ -31,7 +31,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Interp/Prove.h"
-#include "stage/Transforms/CheckSizes.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SCCIterator.h"
 #include "llvm/Support/MathExtras.h"

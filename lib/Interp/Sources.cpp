@@ -2,7 +2,7 @@
 #include "Sources.h"
 #include "FormulaEvaluator.h"
 #include "Places.h"
-#include "stage/IR/RoutedApart.h"
+#include "stage/IR/algebra/RoutedApart.h"
 
 using namespace stage;
 using namespace stage::interp;

@@ -1,8 +1,8 @@
 //===- Steps.cpp - what a rank does, one after the other ------------------===//
 #include "Steps.h"
-#include "stage/IR/Channel.h"
+#include "stage/IR/graph/Channel.h"
 #include "Sources.h"
-#include "stage/Transforms/CheckSizes.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 
 using namespace stage;
 using namespace stage::interp;

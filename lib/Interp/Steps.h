@@ -12,7 +12,7 @@
 #ifndef STAGE_LIB_INTERP_STEPS_H
 #define STAGE_LIB_INTERP_STEPS_H
 
-#include "stage/Memory/UnitWalk.h"
+#include "stage/Walk/UnitWalk.h"
 
 namespace stage::interp {
 

@@ -13,7 +13,7 @@
 #ifndef STAGE_LIB_INTERP_STRETCHES_H
 #define STAGE_LIB_INTERP_STRETCHES_H
 
-#include "stage/IR/PackedUnits.h"
+#include "stage/IR/graph/PackedUnits.h"
 
 namespace stage::interp {
 

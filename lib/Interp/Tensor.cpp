@@ -1,6 +1,6 @@
 //===- Tensor.cpp - the numbers of one rank -------------------------------===//
 #include "stage/Interp/Tensor.h"
-#include "stage/IR/Costs.h"
+#include "stage/IR/graph/Costs.h"
 #include <numeric>
 
 using namespace stage;

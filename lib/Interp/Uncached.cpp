@@ -21,9 +21,9 @@
 //===----------------------------------------------------------------------===//
 #include "Uncached.h"
 #include "Stretches.h"
-#include "stage/IR/ShardingRules.h"
+#include "stage/IR/graph/ShardingRules.h"
 #include "stage/Interp/Diagnostics.h"
-#include "stage/Transforms/CheckSizes.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/StringSet.h"
 #include <cmath>
 

@@ -23,8 +23,8 @@
 // Limits: workspace of kernels and fragmentation are not counted.
 //
 //===----------------------------------------------------------------------===//
-#include "StageOps.h"
-#include "stage/IR/Costs.h"
+#include "stage/Walk/StageOps.h"
+#include "stage/IR/graph/Costs.h"
 #include "stage/Memory/UnitSimulator.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
@@ -486,6 +486,15 @@ private:
   std::map<unsigned, LocalBytes> bytesOf; ///< Per environment: with these coordinates.
 };
 } // namespace
+
+std::string MemoryPeak::describeMoment() const {
+  if (!op)
+    return unit;
+  std::string text = unit + ": " + (op->getNumResults() ? describe(*op->getResult()) : getName(op->kind).str());
+  if (iteration)
+    text += ", iteration " + std::to_string(*iteration);
+  return text;
+}
 
 MemoryReport stage::accountMemory(const Program &program, DiagnosticEngine &diags) {
   unsigned errorsBefore = diags.getNumErrors();

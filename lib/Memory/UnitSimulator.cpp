@@ -1,9 +1,9 @@
 //===- UnitSimulator.cpp - the tensors of one unit, node by node ----------===//
 #include "stage/Memory/UnitSimulator.h"
-#include "stage/IR/CachePlace.h"
-#include "stage/IR/Channel.h"
-#include "stage/IR/Costs.h"
-#include "stage/IR/Identity.h"
+#include "stage/IR/graph/CachePlace.h"
+#include "stage/IR/graph/Channel.h"
+#include "stage/IR/graph/Costs.h"
+#include "stage/IR/graph/Identity.h"
 #include "stage/Memory/Diagnostics.h"
 
 using namespace stage;

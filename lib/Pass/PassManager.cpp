@@ -1,7 +1,7 @@
 //===- PassManager.cpp - runs passes over a graph -------------------------===//
 #include "stage/Pass/PassManager.h"
-#include "stage/IR/Text.h"
-#include "stage/IR/Verifier.h"
+#include "stage/IR/text/Text.h"
+#include "stage/IR/verify/Verifier.h"
 #include "stage/Pass/Diagnostics.h"
 #include "llvm/Support/Format.h"
 #include <chrono>

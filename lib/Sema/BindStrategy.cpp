@@ -3,6 +3,7 @@
 #include "Extends.h"
 #include "JobWords.h"
 #include "stage/Sema/Arguments.h"
+#include "stage/Schedule/BalancedSplit.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"

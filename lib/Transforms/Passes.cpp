@@ -1,7 +1,7 @@
 //===- Passes.cpp - the registry of passes --------------------------------===//
 #include "stage/Transforms/Passes.h"
-#include "stage/IR/ShardingRules.h"
-#include "stage/IR/Walk.h"
+#include "stage/IR/graph/ShardingRules.h"
+#include "stage/IR/graph/Walk.h"
 
 using namespace stage;
 

@@ -3,7 +3,7 @@
 #define STAGE_UNITTESTS_CODEGEN_PROGRAMTEST_H
 
 #include "ParsedGraph.h"
-#include "stage/Transforms/BuildProgram.h"
+#include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
 
 namespace stage {

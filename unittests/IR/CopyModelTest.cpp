@@ -1,4 +1,5 @@
 //===- CopyModelTest.cpp - a graph of its own for each plan ---------------===//
+#include "stage/IR/graph/Rule.h"
 #include "ParsedGraph.h"
 
 using namespace stage;

@@ -1,6 +1,6 @@
 //===- CostsTest.cpp - FLOPs, bytes and mask areas against closed forms ---===//
-#include "stage/IR/Costs.h"
-#include "stage/IR/ShardingRules.h"
+#include "stage/IR/graph/Costs.h"
+#include "stage/IR/graph/ShardingRules.h"
 #include "ParsedGraph.h"
 #include <numeric>
 

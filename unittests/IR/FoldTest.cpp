@@ -1,5 +1,5 @@
 //===- FoldTest.cpp - how blocks of an index are merged -------------------===//
-#include "stage/IR/Fold.h"
+#include "stage/IR/algebra/Fold.h"
 #include "../ParsedGraph.h"
 
 using namespace stage;

@@ -1,5 +1,5 @@
 //===- GroupIterationsTest.cpp - several iterations as one ---------------===//
-#include "stage/IR/GroupIterations.h"
+#include "stage/IR/graph/GroupIterations.h"
 #include "LayersOfAllPhases.h"
 
 using namespace stage;

@@ -7,7 +7,7 @@
 #define STAGE_UNITTESTS_IR_LAYERSOFALLPHASES_H
 
 #include "ParsedGraph.h"
-#include "stage/IR/Verifier.h"
+#include "stage/IR/verify/Verifier.h"
 
 namespace stage {
 

@@ -1,5 +1,6 @@
 //===- PathIndexTest.cpp --------------------------------------------------===//
-#include "stage/IR/PathIndex.h"
+#include "stage/IR/graph/PathIndex.h"
+#include "stage/IR/graph/PathPattern.h"
 #include "gtest/gtest.h"
 #include <random>
 

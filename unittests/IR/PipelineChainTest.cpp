@@ -1,5 +1,5 @@
 //===- PipelineChainTest.cpp ----------------------------------------------===//
-#include "stage/IR/PipelineChain.h"
+#include "stage/IR/graph/PipelineChain.h"
 #include "gtest/gtest.h"
 #include <numeric>
 #include <random>

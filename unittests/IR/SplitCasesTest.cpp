@@ -1,5 +1,5 @@
 //===- SplitCasesTest.cpp - some iterations apart from the others ---------===//
-#include "stage/IR/SplitCases.h"
+#include "stage/IR/graph/SplitCases.h"
 #include "LayersOfAllPhases.h"
 
 using namespace stage;

@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ParsedGraph.h"
-#include "stage/IR/Verifier.h"
+#include "stage/IR/verify/Verifier.h"
 #include "llvm/ADT/StringExtras.h"
 #include "gtest/gtest.h"
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 #include "ParsedGraph.h"
 #include "stage/Interp/Prove.h"
-#include "stage/Transforms/BuildProgram.h"
+#include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
 
 using namespace stage;

@@ -1,6 +1,6 @@
 //===- PartsTest.cpp - what parts of a workload send each other -----------===//
 #include "ParsedGraph.h"
-#include "stage/IR/Channel.h"
+#include "stage/IR/graph/Channel.h"
 #include "stage/Interp/Prove.h"
 #include "stage/Interp/Tensor.h"
 #include <random>

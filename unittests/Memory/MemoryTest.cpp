@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ParsedGraph.h"
-#include "stage/Memory/Report.h"
-#include "stage/Transforms/BuildProgram.h"
+#include "stage/Report/Report.h"
+#include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
 
 using namespace stage;

@@ -11,7 +11,7 @@
 // part, in the planner as in the search: the ranks along them hold and do the same.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/Transforms/Reshard.h"
+#include "stage/Transforms/sharding/Reshard.h"
 #include "LayoutSimulation.h"
 #include "gtest/gtest.h"
 #include <chrono>

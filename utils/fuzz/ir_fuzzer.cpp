@@ -7,9 +7,9 @@
 // How to build and run it: README.md.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/IR/Text.h"
-#include "stage/IR/Verifier.h"
-#include "stage/Transforms/BuildProgram.h"
+#include "stage/IR/text/Text.h"
+#include "stage/IR/verify/Verifier.h"
+#include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MemoryBuffer.h"

@@ -6,7 +6,7 @@
 // was reported; and a graph verifies.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/IR/Verifier.h"
+#include "stage/IR/verify/Verifier.h"
 #include "stage/IRGen/IRGen.h"
 #include "stage/Sema/Job.h"
 #include "llvm/Support/MemoryBuffer.h"

@@ -8,7 +8,7 @@
 #ifndef STAGE_CODEGEN_EMIT_H
 #define STAGE_CODEGEN_EMIT_H
 
-#include "stage/IR/Channel.h"
+#include "stage/IR/graph/Channel.h"
 
 namespace stage {
 

@@ -19,7 +19,7 @@
 #ifndef STAGE_IRGEN_MODELCACHE_H
 #define STAGE_IRGEN_MODELCACHE_H
 
-#include "stage/IR/Graph.h"
+#include "stage/IR/graph/Graph.h"
 #include "stage/Sema/Job.h"
 #include "stage/Symbolic/SizeQueries.h"
 #include <deque>

@@ -19,9 +19,9 @@
 #ifndef STAGE_INTERP_PROVE_H
 #define STAGE_INTERP_PROVE_H
 
-#include "stage/IR/PipelineChain.h"
-#include "stage/IR/Channel.h"
-#include "stage/IR/Workload.h"
+#include "stage/IR/graph/PipelineChain.h"
+#include "stage/IR/graph/Channel.h"
+#include "stage/IR/graph/Workload.h"
 #include "stage/Schedule/PackedUnit.h"
 
 namespace stage::interp {

@@ -16,7 +16,7 @@
 #ifndef STAGE_INTERP_TENSOR_H
 #define STAGE_INTERP_TENSOR_H
 
-#include "stage/IR/Graph.h"
+#include "stage/IR/graph/Graph.h"
 #include <memory>
 
 namespace stage::interp {

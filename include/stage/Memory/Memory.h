@@ -10,8 +10,8 @@
 #ifndef STAGE_MEMORY_MEMORY_H
 #define STAGE_MEMORY_MEMORY_H
 
-#include "stage/IR/Program.h"
-#include "stage/IR/SavedBytes.h"
+#include "stage/IR/graph/Program.h"
+#include "stage/IR/graph/SavedBytes.h"
 #include <array>
 
 namespace stage {
@@ -87,11 +87,6 @@ struct MemoryReport {
 /// Simulates each template once and sums over the units of each stage: O(iterations of templates + units). After
 /// errors (a tensor whose local bytes are not a whole number) the report is empty.
 MemoryReport accountMemory(const Program &program, DiagnosticEngine &diags);
-
-/// Prints the table of stages and what is largest at their peaks.
-void printStages(llvm::raw_ostream &os, const MemoryReport &report);
-/// Prints the saved bytes and the table of stages (`--emit=memory`).
-void print(llvm::raw_ostream &os, const MemoryReport &report);
 
 } // namespace stage
 

@@ -41,9 +41,9 @@
 #ifndef STAGE_MEMORY_UNITSIMULATOR_H
 #define STAGE_MEMORY_UNITSIMULATOR_H
 
-#include "stage/Memory/FoldedLoop.h"
+#include "stage/Walk/FoldedLoop.h"
 #include "stage/Memory/Memory.h"
-#include "stage/Memory/UnitWalk.h"
+#include "stage/Walk/UnitWalk.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace stage {

@@ -14,7 +14,7 @@
 #ifndef STAGE_PASS_PASSMANAGER_H
 #define STAGE_PASS_PASSMANAGER_H
 
-#include "stage/IR/Graph.h"
+#include "stage/IR/graph/Graph.h"
 
 namespace stage {
 

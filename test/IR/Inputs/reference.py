@@ -9,7 +9,7 @@ graphs = re.findall(r"^```sir\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 for i, graph in enumerate(graphs):
     (out / f"{i}.sir").write_text(graph)
 
-ops = re.findall(r'^IR_OP\(\w+, "(\w+)"\)', (root / "include/stage/IR/Ops.def").read_text(), re.MULTILINE)
+ops = re.findall(r'^IR_OP\(\w+, "(\w+)"\)', (root / "include/stage/IR/graph/Ops.def").read_text(), re.MULTILINE)
 for op in ops:
     if op != "compute" and f"\n| `{op}` |" not in text:
         sys.exit(f"{op} is not in the table of ops")

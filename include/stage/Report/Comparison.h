@@ -1,0 +1,72 @@
+//===- Comparison.h - what several plans cost, in one table ----*- C++ -*-===//
+//
+// A plan is a job under one combination of values of `-D`. One line each:
+//
+//   job       tp  pp  ranks     parameters  model FLOPs  duplicated  ...   bytes tp  bytes dp  peak memory
+//   pretrain   8   2     64  8,030,261,248  13.49 PFLOP           -  ...  38.56 GiB  1.87 GiB    12.84 GiB
+//   pretrain   3   2  refused: 'F/tp' must be a whole number
+//
+// What a plan costs is kept apart from its program, so that only one program is there at a time.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_REPORT_COMPARISON_H
+#define STAGE_REPORT_COMPARISON_H
+
+#include "stage/Report/Report.h"
+
+namespace stage {
+
+/// The numbers of a report that are compared.
+struct PlanCosts {
+  int64_t ranks = 1;
+  int64_t microbatches = 1;
+  __int128 parameters = 0, padding = 0;
+  FlopReport flops, duplicatedFlops;
+  /// FLOPs of a rank of the stage that has most, with recomputed and duplicated ones and padding; the mean of its
+  /// ranks.
+  __int128 rankFlops = 0;
+  /// Per group of axes ("tp", "dp+tp") the bytes that a rank puts in during a step, in the stage where these are most;
+  /// fewer axes first, then in the order of the mesh.
+  std::vector<std::pair<std::string, __int128>> traffic;
+  /// Of a rank, over all stages.
+  ByteCount peak = 0;
+};
+PlanCosts summarize(const Report &report);
+
+struct ComparedPlan {
+  std::string job;
+  std::vector<std::string> values; ///< Of the names that vary.
+  std::optional<PlanCosts> costs;  ///< Absent: the plan was refused.
+  std::string refusal;             ///< Why.
+};
+
+struct Comparison {
+  std::vector<std::string> names; ///< That have several values: "tp".
+  std::vector<ComparedPlan> plans;
+};
+
+/// Aligned text for people.
+void print(llvm::raw_ostream &os, const Comparison &comparison);
+/// A header and a line per plan, with exact numbers (RFC 4180, with \n).
+void printCsv(llvm::raw_ostream &os, const Comparison &comparison);
+
+/// One JSON object, written plan by plan: what varies and the whole report, or why it was refused; docs/Memory.md names
+/// its fields.
+class JsonComparison {
+public:
+  explicit JsonComparison(llvm::raw_ostream &os);
+  ~JsonComparison();
+  /// The object of one plan, for `add`. `report` is null if the plan was refused.
+  static std::string describe(const ComparedPlan &plan, llvm::ArrayRef<std::string> names, const Report *report);
+  void add(llvm::StringRef description);
+  /// Ends the object.
+  void finish();
+
+private:
+  struct Writer;
+  std::unique_ptr<Writer> writer;
+};
+
+} // namespace stage
+
+#endif // STAGE_REPORT_COMPARISON_H

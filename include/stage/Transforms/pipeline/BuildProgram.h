@@ -1,0 +1,24 @@
+//===- BuildProgram.h - from graph IR to program IR ------------*- C++ -*-===//
+//
+// The last pass over the graph: lists, per pipeline stage, the units of its schedule
+// and the template of each. The graph must have been through partition-pipeline.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_TRANSFORMS_PIPELINE_BUILDPROGRAM_H
+#define STAGE_TRANSFORMS_PIPELINE_BUILDPROGRAM_H
+
+#include "stage/IR/graph/Program.h"
+#include "stage/Schedule/Schedule.h"
+
+namespace stage {
+
+/// The program refers to the graph, which must outlive it unchanged. Null after errors: a schedule whose units cannot
+/// be read, do not fit the pipeline, or would never finish.
+std::unique_ptr<Program> buildProgram(Graph &graph, DiagnosticEngine &diags);
+
+/// What the units of a template have beside their messages.
+UnitWork getWork(const Program &program, const UnitTemplate &unit);
+
+} // namespace stage
+
+#endif // STAGE_TRANSFORMS_PIPELINE_BUILDPROGRAM_H

@@ -1,0 +1,123 @@
+//===- PrintMemory.cpp - the memory report as text ------------------------===//
+#include "stage/Report/Report.h"
+#include "stage/Support/Table.h"
+
+using namespace stage;
+
+/// Lines of the list of what is live at a peak.
+static constexpr size_t numLargest = 8;
+
+static void printSaved(llvm::raw_ostream &os, const SavedBytes &saved, const SizeBinding &binding) {
+  os << (saved.space == MemorySpace::Host ? "bytes kept on the host for backward" : "bytes kept for backward");
+  if (saved.loop)
+    os << " by one iteration of '" << saved.loop->name << "'"
+       << (saved.caseNumber ? ", case " + std::to_string(*saved.caseNumber) : "") << ": ";
+  else
+    os << " outside of repeats: ";
+  os << saved.bytes;
+  if (SizeValue here = evaluateCount(saved.bytes, binding)) {
+    os << " = " << formatCount(here.value.num);
+    if (here.value.num >= 1024)
+      os << " (" << formatBytes(here.value.num) << ")";
+  }
+  os << '\n';
+  Table table({{"bytes", Table::Left}, {"value", Table::Left}}, 2);
+  for (const SavedValue &value : saved.values)
+    table.addRow({value.bytes.str(), describe(*value.value)});
+  if (!table.empty())
+    table.print(os);
+  os << '\n';
+}
+
+namespace {
+/// A memory of a stage, as it is shown.
+struct PeakRow {
+  const StageMemory *stage;
+  const MemoryPeak *memory;
+};
+} // namespace
+
+/// Neighbouring stages that show the same row are shown once: `1-6`.
+static bool looksLike(const PeakRow &left, const PeakRow &right) {
+  const MemoryPeak &a = *left.memory, &b = *right.memory;
+  auto key = [](const LiveValue &live) { return std::tuple(live.value, live.kind, live.copies, live.bytes); };
+  return left.stage->stage + 1 == right.stage->stage && a.peak.bytes == b.peak.bytes && a.leastPeak == b.leastPeak &&
+         left.stage->inFlight == right.stage->inFlight && a.describeMoment() == b.describeMoment() &&
+         std::equal(a.live.begin(), a.live.end(), b.live.begin(), b.live.end(),
+                    [&](const LiveValue &x, const LiveValue &y) { return key(x) == key(y); });
+}
+
+static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm::StringRef ofMemory) {
+  std::vector<std::pair<std::string, Table::Alignment>> columns = {{"stage", Table::Left}};
+  // The columns of the model's buffers and of its caches are there where the model has some.
+  llvm::SmallVector<MemoryClass, 8> shown;
+  for (unsigned number = 0; number < numMemoryClasses; ++number) {
+    MemoryClass kind = MemoryClass(number);
+    if ((kind != MemoryClass::ModelBuffers && kind != MemoryClass::Caches) ||
+        llvm::any_of(rows, [&](const PeakRow &row) { return row.memory->peak[kind] != 0; }))
+      shown.push_back(kind);
+  }
+  for (MemoryClass kind : shown)
+    columns.emplace_back(getName(kind).str(), Table::Right);
+  columns.insert(columns.end(), {{"peak", Table::Right}, {"peak in bytes", Table::Right}});
+  // Of the rank that holds least: where some hold more than others.
+  bool showsLeast = llvm::any_of(
+      rows, [](const PeakRow &row) { return row.memory->leastPeak != row.memory->peak.getTotal(); });
+  if (showsLeast)
+    columns.emplace_back("least", Table::Right);
+  columns.insert(columns.end(), {{"in flight", Table::Right}, {"when", Table::Left}});
+  Table table(columns, 2);
+  std::vector<std::pair<std::string, PeakRow>> groups;
+  for (size_t i = 0; i < rows.size();) {
+    size_t end = i + 1;
+    while (end < rows.size() && looksLike(rows[end - 1], rows[end]))
+      ++end;
+    std::string name = std::to_string(rows[i].stage->stage);
+    if (end > i + 1)
+      name += "-" + std::to_string(rows[end - 1].stage->stage);
+    groups.emplace_back(name, rows[i]);
+    i = end;
+  }
+  for (auto &[name, group] : groups) {
+    std::vector<std::string> row = {name};
+    for (MemoryClass kind : shown)
+      row.push_back(formatBytes(group.memory->peak[kind]));
+    row.push_back(formatBytes(group.memory->peak.getTotal()));
+    row.push_back(formatCount(group.memory->peak.getTotal()));
+    if (showsLeast)
+      row.push_back(formatCount(group.memory->leastPeak));
+    row.push_back(std::to_string(group.stage->inFlight));
+    row.push_back(group.memory->describeMoment());
+    table.addRow(std::move(row));
+  }
+  table.print(os);
+  for (auto &[name, group] : groups) {
+    os << "\n  largest at the peak of " << ofMemory << "stage " << name << '\n';
+    Table live({{"bytes", Table::Right}, {"copies", Table::Right}, {"class", Table::Left}, {"value", Table::Left}}, 4);
+    for (const LiveValue &value : llvm::makeArrayRef(group.memory->live).take_front(numLargest))
+      live.addRow(
+          {formatBytes(value.bytes), formatCount(value.copies), getName(value.kind).str(), describe(*value.value)});
+    live.print(os);
+  }
+}
+
+void stage::printStages(llvm::raw_ostream &os, const MemoryReport &report) {
+  std::vector<PeakRow> devices, hosts;
+  for (const StageMemory &stage : report.stages) {
+    devices.push_back({&stage, &stage});
+    if (stage.host)
+      hosts.push_back({&stage, &*stage.host});
+  }
+  printPeaks(os, devices, "");
+  if (hosts.empty())
+    return;
+  os << "\nhost memory per rank at its peak\n";
+  printPeaks(os, hosts, "the host of ");
+}
+
+void stage::print(llvm::raw_ostream &os, const MemoryReport &report) {
+  for (const SavedBytes &saved : report.saved)
+    printSaved(os, saved, report.program->graph->binding);
+  os << "memory per rank at the peak\n";
+  printStages(os, report);
+}

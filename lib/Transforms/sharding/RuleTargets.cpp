@@ -1,0 +1,287 @@
+//===- RuleTargets.cpp - what the rules of a strategy are about -----------===//
+#include "RuleTargets.h"
+#include "stage/IR/text/Text.h"
+#include "stage/IR/graph/Rule.h"
+#include "stage/IR/graph/Walk.h"
+#include <map>
+
+using namespace stage;
+
+/// `linear` of `linear.1`, one operator with operands of other shapes: as programs and rules call it.
+static llvm::StringRef getBaseName(const OpDef &def) { return llvm::StringRef(def.name).split('.').first; }
+
+/// Adds a value under what patterns call it (PathPattern::matches); what has no name and is not computed has none there.
+static void addTo(PathIndex &index, unsigned number, const Value &value) {
+  if (!value.path.empty() || (value.getOp() && value.getOp()->kind == OpKind::Compute))
+    index.add(number, describe(value));
+}
+
+RuleTargets::RuleTargets(Graph &graph) : graph(graph) {
+  auto add = [&](Value &value, Op *op) {
+    unsigned number = values.size();
+    values.push_back({&value, op});
+    addTo(valuePaths, number, value);
+    for (unsigned d = 0; d < value.type.getNumDims(); ++d)
+      if (const Dim *dim = value.type.shape[d].dim)
+        places[dim].push_back({number, d});
+  };
+  for (Block &phase : graph.getPhases())
+    if (isForward(phase.getPhase()))
+      stage::forEachValue(phase, add);
+  auto name = [&](llvm::StringRef text, const Dim *dim) {
+    auto &dims = dimsByName[text];
+    if (dims.empty() || dims.back() != dim)
+      dims.push_back(dim);
+  };
+  for (auto &dim : graph.dims)
+    // What is declared as (H E) answers to the names of H (Dim::answersTo), too.
+    for (const Dim *named = dim.get(); named; named = named->parts.empty() ? nullptr : named->parts.front()) {
+      name(named->name, dim.get());
+      for (llvm::StringRef alias : named->aliases) {
+        name(alias, dim.get());
+        if (alias.contains('.'))
+          name(alias.rsplit('.').second, dim.get());
+      }
+    }
+}
+
+void RuleTargets::forEachForwardOp(llvm::function_ref<void(Op &)> f) const {
+  for (Block &phase : graph.getPhases())
+    if (isForward(phase.getPhase()))
+      Graph::walk(phase, f);
+}
+
+std::vector<RuleTargets::Place> RuleTargets::findDim(llvm::StringRef name) const {
+  std::vector<Place> all;
+  for (const Dim *dim : dimsByName.lookup(name))
+    if (auto found = places.find(dim); found != places.end())
+      all.insert(all.end(), found->second.begin(), found->second.end());
+  llvm::sort(all);
+  return all;
+}
+
+bool RuleTargets::forEachValue(const PathPattern &pattern, llvm::function_ref<void(Value &, Op *)> f) const {
+  bool any = false;
+  for (unsigned number : valuePaths.find(pattern)) {
+    const Target &target = values[number];
+    if (!pattern.matches(*target.value))
+      continue;
+    any = true;
+    f(*target.value, target.op);
+  }
+  return any;
+}
+
+bool RuleTargets::forEachGradient(const PathPattern &pattern, llvm::function_ref<void(Value &)> f) {
+  if (!gradientPaths) {
+    gradientPaths.emplace();
+    for (Block &phase : graph.getPhases())
+      if (isBackward(phase.getPhase()))
+        stage::forEachValue(phase, [&](Value &value, Op *) {
+          if (!value.primal)
+            return;
+          addTo(*gradientPaths, gradients.size(), value);
+          gradients.push_back(&value);
+        });
+  }
+  bool any = false;
+  for (unsigned number : gradientPaths->find(pattern)) {
+    if (!pattern.matches(*gradients[number]))
+      continue;
+    any = true;
+    f(*gradients[number]);
+  }
+  return any;
+}
+
+std::string RuleTargets::getPath(const Op &op) { return joinPath(op.scope, getBaseName(*op.def)); }
+
+static bool isGradient(const Op &op) { return op.origin && !op.isRecomputed; }
+
+/// The gradient of `layers.attn.attention()` is `layers.attn.attention.grad()`.
+std::pair<std::string, llvm::StringRef> RuleTargets::getNames(const Op &op) {
+  if (!isGradient(op))
+    return {op.scope, op.def->name};
+  return {joinPath(op.scope, getBaseName(*op.origin->def)), "grad"};
+}
+
+bool RuleTargets::matches(const PathPattern &pattern, const Op &op) {
+  auto [scope, name] = getNames(op);
+  return (!isGradient(op) || pattern.namesGradient()) && pattern.matchesOp(scope, name);
+}
+
+bool RuleTargets::forEachOp(const PathPattern &pattern, llvm::function_ref<void(Op &)> f) {
+  if (!opPaths) {
+    opPaths.emplace();
+    graph.walk([&](Op &op) {
+      if (op.kind != OpKind::Compute)
+        return;
+      if (isGradient(op)) {
+        opPaths->add(ops.size(), joinPath(joinPath(op.scope, getBaseName(*op.origin->def)), "grad"));
+      } else {
+        opPaths->add(ops.size(), getPath(op));
+        if (op.def->name != getBaseName(*op.def))
+          opPaths->add(ops.size(), joinPath(op.scope, op.def->name));
+      }
+      ops.push_back(&op);
+    });
+  }
+  bool any = false;
+  for (unsigned number : opPaths->find(pattern)) {
+    if (!matches(pattern, *ops[number]))
+      continue;
+    any = true;
+    f(*ops[number]);
+  }
+  return any;
+}
+
+/// The number of the module with a path, which is made with those around it.
+unsigned RuleTargets::getModule(llvm::StringRef path) {
+  auto found = moduleNumbers.find(path);
+  if (found != moduleNumbers.end())
+    return found->second;
+  llvm::StringRef outer = path.contains('.') ? path.rsplit('.').first : "";
+  unsigned around = outer.empty() ? ~0u : getModule(outer), number = modules.size();
+  auto entry = moduleNumbers.try_emplace(path, number).first;
+  modules.push_back({entry->getKey(), {}, {}});
+  modulePaths->add(number, path);
+  if (around != ~0u)
+    modules[around].inner.push_back(number);
+  return number;
+}
+
+bool RuleTargets::forEachOpInside(const PathPattern &pattern, llvm::function_ref<void(Op &, llvm::StringRef)> f) {
+  if (!modulePaths) {
+    modulePaths.emplace();
+    forEachForwardOp([&](Op &op) {
+      if (op.kind == OpKind::Compute && !op.scope.empty())
+        modules[getModule(op.scope)].ops.push_back(&op);
+    });
+  }
+  llvm::DenseSet<unsigned> visited;
+  for (unsigned number : modulePaths->find(pattern)) {
+    if (!pattern.matchesPath(modules[number].path))
+      continue;
+    std::vector<unsigned> pending = {number};
+    while (!pending.empty()) {
+      unsigned next = pending.back();
+      pending.pop_back();
+      if (!visited.insert(next).second)
+        continue;
+      for (Op *op : modules[next].ops)
+        f(*op, modules[number].path);
+      pending.insert(pending.end(), modules[next].inner.begin(), modules[next].inner.end());
+    }
+  }
+  return !visited.empty();
+}
+
+/// True for the path of something in a module, or of the module itself.
+static bool isBelow(llvm::StringRef path, llvm::StringRef module) {
+  return path.consume_front(module) && (path.empty() || path.front() == '.');
+}
+
+bool RuleTargets::forEachKept(const Rule &rule, bool withCarried, llvm::function_ref<void(Value &, llvm::StringRef)> f) {
+  const PathPattern &pattern = *rule.pattern;
+  bool any = false;
+  llvm::DenseSet<const Value *> visited; // with their modules
+  auto visit = [&](Value &value, llvm::StringRef module) {
+    const Block &block = *value.getBlock();
+    bool isOther = rule.cases && block.getParent() && !llvm::is_contained(*rule.cases, block.getNumber());
+    if (!isOther && visited.insert(&value).second)
+      f(value, module);
+  };
+  auto visitOp = [&](Op &op, llvm::StringRef module) {
+    any = true;
+    for (auto &result : op.getResults())
+      visit(*result, module);
+  };
+  if (pattern.matchesOps()) {
+    forEachOp(pattern, [&](Op &op) {
+      if (op.getBlock()->getPhase() == PhaseKind::Forward)
+        visitOp(op, op.scope);
+    });
+    return any;
+  }
+  if (pattern.isPath())
+    forEachOpInside(pattern, [&](Op &op, llvm::StringRef module) {
+      visitOp(op, module);
+      const Op *repeat = withCarried ? op.getBlock()->getParent() : nullptr;
+      if (!repeat || !isBelow(joinPath(repeat->scope, repeat->name), module))
+        return;
+      for (auto &argument : op.getBlock()->getArguments())
+        visit(*argument, module);
+    });
+  forEachValue(pattern, [&](Value &value, Op *op) {
+    any = true;
+    if (!op || op->kind != OpKind::Compute) {
+      if (withCarried && (!op || op->kind == OpKind::Repeat))
+        visit(value, "");
+      return;
+    }
+    bool isNew = !visited.count(&value);
+    visit(value, op->scope);
+    // With a result comes what its op saves besides.
+    for (auto &result : op->getResults())
+      if (isNew && !op->def->results[value.getNumber()].extra && op->def->results[result->getNumber()].extra)
+        visit(*result, op->scope);
+  });
+  return any;
+}
+
+std::string RuleTargets::suggestPath(const PathPattern &pattern) const {
+  std::string best;
+  unsigned bestDistance = ~0u;
+  auto consider = [&](const std::string &name, bool isOp) {
+    std::optional<unsigned> distance = pattern.getDistance(name);
+    if (!distance || *distance >= bestDistance)
+      return;
+    bestDistance = *distance;
+    best = name + (isOp ? "()" : "");
+  };
+  if (pattern.matchesOps())
+    forEachForwardOp([&](Op &op) {
+      if (op.kind == OpKind::Compute)
+        consider(getPath(op), true);
+    });
+  else
+    for (const Target &target : values)
+      if (!target.value->path.empty())
+        consider(target.value->path, false);
+  return best.empty() ? "" : "; did you mean '" + best + "'?";
+}
+
+std::string RuleTargets::suggestDim(llvm::StringRef text) const {
+  // Of H = KV * G tensors have the dims KV and G, side by side.
+  for (const Target &target : values) {
+    llvm::ArrayRef<Extent> shape = target.value->type.shape;
+    for (size_t d = 0; d + 1 < shape.size(); ++d)
+      if (shape[d].dim && shape[d + 1].dim && (shape[d].size * shape[d + 1].size).getSymbol() == text) {
+        const std::string &outer = shape[d].dim->name, &inner = shape[d + 1].dim->name;
+        return "; '" + describe(*target.value) + "' has " + outer + " and " + inner + ", whose product it is: write '(" + outer + ", " + inner +
+               ")' in its place";
+      }
+  }
+  std::string best;
+  unsigned bestDistance = text.size() / 2 + 1;
+  for (auto &dim : graph.dims)
+    if (unsigned distance = text.edit_distance(dim->name, true, bestDistance); distance < bestDistance && places.count(dim.get())) {
+      bestDistance = distance;
+      best = dim->name;
+    }
+  return best.empty() ? "" : "; did you mean '" + best + "'?";
+}
+
+std::vector<std::pair<SMLoc, std::string>> stage::listUnusedStatements(const Graph &graph, RuleKind kind,
+                                                                       const llvm::DenseSet<unsigned> &used) {
+  std::map<unsigned, std::pair<SMLoc, std::string>> unused;
+  for (const Rule &rule : graph.rules)
+    if (rule.kind == kind && !used.contains(rule.statement)) {
+      auto &[loc, patterns] = unused[rule.statement];
+      loc = patterns.empty() ? rule.loc : loc;
+      patterns += (patterns.empty() ? "" : ", ") + rule.pattern->getText();
+    }
+  auto statements = llvm::make_second_range(unused);
+  return {statements.begin(), statements.end()};
+}
