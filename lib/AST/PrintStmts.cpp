@@ -112,8 +112,7 @@ void Printer::stmt(const Stmt *stmt) {
     break;
   case NodeKind::AtStmt:
     return at(cast<AtStmt>(stmt));
-  case NodeKind::PipelineStmt:
-  {
+  case NodeKind::PipelineStmt: {
     ArrayRef<Pattern> repeats = cast<PipelineStmt>(stmt)->repeats;
     os << (repeats.size() > 1 ? "pipeline (" : "pipeline ");
     commas(repeats, [&](const Pattern &what) { pattern(what); });

@@ -39,9 +39,9 @@ void ClassLowering::lowerCacheMessage(const PlacedUnit &unit, const ProgramItem 
     node.tag = getCacheTag(channel, batch);
     unsigned stream = getStream(channel.stream, StreamKind::Communication);
     node.stream = getNumber(stream);
-    const Value *content = channel.isOfTokens                         ? channel.output
+    const Value *content = channel.isOfTokens                       ? channel.output
                            : channel.filler->kind == OpKind::Append ? channel.filler->getResult()
-                                                                     : channel.filler->getOperand(1);
+                                                                    : channel.filler->getOperand(1);
     bool readsInput = producers.find(content, unit, channel.iteration, data);
     finishNode(node, {chains[stream], channel.isAtEnd ? chains[computation] : std::nullopt,
                       readsInput ? getOtherChainsLoad(unit, stream) : std::nullopt});
@@ -57,7 +57,8 @@ void ClassLowering::lowerCacheMessage(const PlacedUnit &unit, const ProgramItem 
   node.peer = NodeValue::slot(getSlot(slot));
   std::string name;
   if (options.names) {
-    name = (isSend ? "send " : "recv ") + (channel.isOfTokens ? cache->path + suffix : names->get(*cache->getOp()).get(channel.iteration, suffix));
+    name = (isSend ? "send " : "recv ") +
+           (channel.isOfTokens ? cache->path + suffix : names->get(*cache->getOp()).get(channel.iteration, suffix));
     node.name = name;
     node.opType = isSend ? "send" : "recv";
   }

@@ -10,12 +10,14 @@ llvm::SmallVector<const Exchange *, 1> stage::listSendingExchanges(const StagePr
   llvm::SmallVector<const Exchange *, 1> exchanges;
   for (const UnitTemplate &unit : stage.templates)
     for (const ProgramItem &item : unit.items)
-      if (item.kind == ProgramItem::Kind::Send && item.channel && !llvm::is_contained(exchanges, item.channel->exchange.get()))
+      if (item.kind == ProgramItem::Kind::Send && item.channel &&
+          !llvm::is_contained(exchanges, item.channel->exchange.get()))
         exchanges.push_back(item.channel->exchange.get());
   return exchanges;
 }
 
-/// The units of several steps. Microbatches count on; what is posted in a step is posted when its units begin, or later.
+/// The units of several steps. Microbatches count on; what is posted in a step is posted when its units begin, or
+/// later.
 static void repeatSteps(StageProgram &own, unsigned steps, unsigned microbatches) {
   size_t numUnits = own.units.size();
   for (size_t unit = own.posts.size(); !own.posts.empty() && unit < numUnits; ++unit)
@@ -32,8 +34,8 @@ static void repeatSteps(StageProgram &own, unsigned steps, unsigned microbatches
     }
 }
 
-/// What ranks of the class run, where it is not what the stage runs: several steps, and a value for each message that they
-/// send to another part.
+/// What ranks of the class run, where it is not what the stage runs: several steps, and a value for each message that
+/// they send to another part.
 static std::optional<StageProgram> makeOwn(const Program &program, const RankClass &rankClass, unsigned steps) {
   if (rankClass.messages.empty() && steps == 1)
     return std::nullopt;
@@ -52,11 +54,9 @@ static std::optional<StageProgram> makeOwn(const Program &program, const RankCla
 ClassLowering::ClassLowering(const Program &program, const GroupTable &groups, const EmitOptions &options,
                              const RankClass &rankClass, DiagnosticEngine &diags)
     : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
-      own(makeOwn(program, rankClass, options.steps)),
-      stage(own ? *own : program.stages[rankClass.stage]), binding(graph.binding), sizes(binding, diags),
-      additions(program.buffers), producers(graph, stage, additions),
-      slowness(rankClass.slowness), numIssued(groups.getNumKinds() + 2),
-      chains(firstDeclared + graph.streams.size()) {
+      own(makeOwn(program, rankClass, options.steps)), stage(own ? *own : program.stages[rankClass.stage]),
+      binding(graph.binding), sizes(binding, diags), additions(program.buffers), producers(graph, stage, additions),
+      slowness(rankClass.slowness), numIssued(groups.getNumKinds() + 2), chains(firstDeclared + graph.streams.size()) {
   for (auto [axis, coordinate] : rankClass.coordinates)
     coordinates.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
   binding.bind(coordinates);
@@ -92,7 +92,7 @@ void ClassLowering::placeUnits() {
   std::optional<unsigned> loader;
   llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> latest; // (microbatch, chunk)
   llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> giving; // (chunk and direction, microbatch)
-  const PlacedUnit *before = nullptr; // of what runs once per step
+  const PlacedUnit *before = nullptr;                                       // of what runs once per step
   UnitChains kinds = stage.listChains();
   const PlacedUnit *updates = nullptr;
   size_t unitsPerStep = stage.units.size() / options.steps;
@@ -159,8 +159,8 @@ std::optional<unsigned> ClassLowering::getStreamOfLoad(const PlacedUnit &unit) c
   return getStream(*units[*unit.loader].layout->getFirstWork()->second);
 }
 
-/// What is made beside other work for a collective alone waits until it is that one's turn on its stream: it would lie there
-/// until then.
+/// What is made beside other work for a collective alone waits until it is that one's turn on its stream: it would lie
+/// there until then.
 std::optional<uint64_t> ClassLowering::getTurnOfReader(const Op &op) const {
   if (op.kind != OpKind::Compute || getStream(op) == computation || op.getResult()->getUses().size() != 1)
     return std::nullopt;
@@ -199,8 +199,8 @@ llvm::SmallVector<uint64_t, 4> ClassLowering::getTags(const PlacedUnit &unit) co
 /// One number per direction, boundary, microbatch and value, so that no two messages in flight share one.
 uint64_t ClassLowering::getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const {
   uint64_t direction = isBackward(unit.kind), boundary = std::min(from, to);
-  return ((direction * program.virtualStages.size() + boundary) * getNumMicrobatches() + unit.microbatch) *
-             maxValues + value;
+  return ((direction * program.virtualStages.size() + boundary) * getNumMicrobatches() + unit.microbatch) * maxValues +
+         value;
 }
 
 /// Between ranks of two parts there are no other messages than those of channels.
@@ -220,9 +220,10 @@ bool ClassLowering::checkTags() const {
 }
 
 unsigned ClassLowering::getSlot(const RankSlot &slot) {
-  auto [known, isNew] = slotNumbers.try_emplace({unsigned(slot.kind), slot.groupKind, slot.stage, slot.axis, slot.shift, slot.exchange, slot.batch,
-                                                 slot.size ? slot.size.getNode() : nullptr, slot.least, slot.environment},
-                                                slots.size());
+  auto [known, isNew] =
+      slotNumbers.try_emplace({unsigned(slot.kind), slot.groupKind, slot.stage, slot.axis, slot.shift, slot.exchange,
+                               slot.batch, slot.size ? slot.size.getNode() : nullptr, slot.least, slot.environment},
+                              slots.size());
   if (isNew)
     slots.push_back(slot);
   return known->second;
@@ -291,7 +292,8 @@ const ClassLowering::OpFacts &ClassLowering::getFacts(const Op &op) {
         f.networkDims[*graph.mesh[axis].networkDim] = 1;
     f.fields.networkDims = f.networkDims;
   } else if (isCopy(op.kind)) {
-    f.fields.type = op.kind == OpKind::Fetch || op.kind == OpKind::Load ? ChakraNodeType::MemLoad : ChakraNodeType::MemStore;
+    f.fields.type =
+        op.kind == OpKind::Fetch || op.kind == OpKind::Load ? ChakraNodeType::MemLoad : ChakraNodeType::MemStore;
   } else {
     f.fields.isCpuOp = runsOnHost(op);
   }
@@ -323,7 +325,9 @@ const std::optional<std::vector<unsigned>> &ClassLowering::getWidths(const Place
       if (size && graph.variesByUnit(size))
         known->second.push_back(size);
     };
-    auto addMessage = [&](const Value &value) { add(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding)); };
+    auto addMessage = [&](const Value &value) {
+      add(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding));
+    };
     forEachOp(unit.layout->getItems(), [&](Op &op, int64_t) {
       llvm::for_each(getNumbers(op).list(), add);
       if (op.kind == OpKind::Permute)
@@ -583,8 +587,8 @@ void ClassLowering::findEdges(const Op &op, const PlacedUnit &unit, unsigned num
   }
 }
 
-/// A member's recv and send wait for what goes before the permute in the order of all ranks, and for nothing else: where
-/// all have come so far, each recv is posted and each send is next.
+/// A member's recv and send wait for what goes before the permute in the order of all ranks, and for nothing else:
+/// where all have come so far, each recv is posted and each send is next.
 void ClassLowering::lowerPermute(const Op &op, const PlacedUnit &unit, unsigned number, bool isSend, int64_t iteration,
                                  uint64_t id, const std::string &suffix, Sink sink) {
   const OpFacts &f = getFacts(op);

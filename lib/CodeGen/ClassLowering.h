@@ -75,8 +75,8 @@ struct RankSlot {
   unsigned environment = 0;
 };
 
-/// A class: ranks of a stage whose nodes are the same but for sizes that depend on coordinates, and that send equally many
-/// messages to other parts.
+/// A class: ranks of a stage whose nodes are the same but for sizes that depend on coordinates, and that send equally
+/// many messages to other parts.
 struct RankClass {
   unsigned stage = 0;
   /// Of ranks with these coordinates only: then no such size is a slot.
@@ -149,8 +149,8 @@ public:
   llvm::SmallVector<NodeRange, 2> getLatestBackwards() const;
   /// The units to which edges of a unit lead; nothing if that differs from op to op.
   std::optional<llvm::SmallVector<std::optional<NodeRange>, 1>> getAwaitedUnits(unsigned number);
-  /// How many bytes each number takes, in the nodes of a unit, that is not the same in all units, in an order of its template's.
-  /// Nothing where they differ from rank to rank.
+  /// How many bytes each number takes, in the nodes of a unit, that is not the same in all units, in an order of its
+  /// template's. Nothing where they differ from rank to rank.
   const std::optional<std::vector<unsigned>> &getWidths(const PlacedUnit &unit);
   /// Goes on as if the next unit had been lowered and had ended the chains with these nodes.
   void skipUnit(unsigned number, const Chains &after);
@@ -180,7 +180,7 @@ private:
   /// Numbers and names of an op, the same in every unit of an environment.
   struct OpFacts {
     NodeFields fields;
-    NodeName name; ///< Where nodes have names.
+    NodeName name;          ///< Where nodes have names.
     unsigned groupKind = 0; ///< Of a collective.
     unsigned stream = computation;
     /// Of a collective: per dimension of the network, whether members of a group differ there.
@@ -197,13 +197,16 @@ private:
   unsigned getVirtualStage(const PlacedUnit &unit) const;
   uint64_t getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const;
   uint64_t getTag(const Channel &channel, const PlacedUnit &unit) const;
-  static uint64_t getCacheTag(const Channel &channel, uint64_t batch) { return uint64_t(channel.number) * channel.numBatches + batch; }
+  static uint64_t getCacheTag(const Channel &channel, uint64_t batch) {
+    return uint64_t(channel.number) * channel.numBatches + batch;
+  }
   unsigned getSlot(const RankSlot &slot);
   /// A size, or `least` if that is more: a number if all ranks of the class have it, else a slot.
   NodeValue makeNumber(Size size, uint64_t least, const Op *op, const Value *value);
   /// The last kinds are those of collectives that name no group, and of permutes.
   unsigned getGroupKind(const Op &op) const {
-    return op.kind == OpKind::Permute ? groups.getNumKinds() + 1 : groups.find(op, stage.stage).value_or(groups.getNumKinds());
+    return op.kind == OpKind::Permute ? groups.getNumKinds() + 1
+                                      : groups.find(op, stage.stage).value_or(groups.getNumKinds());
   }
   const OpNumbers &getNumbers(const Op &op);
   const OpFacts &getFacts(const Op &op);
@@ -211,8 +214,8 @@ private:
                const std::string &suffix, Sink sink);
   void lowerMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
                     const std::string &suffix, Sink sink);
-  void lowerCacheMessage(const PlacedUnit &unit, const ProgramItem &item, unsigned index, uint64_t id, const std::string &suffix,
-                         Sink sink);
+  void lowerCacheMessage(const PlacedUnit &unit, const ProgramItem &item, unsigned index, uint64_t id,
+                         const std::string &suffix, Sink sink);
   void lowerPermute(const Op &op, const PlacedUnit &unit, unsigned number, bool isSend, int64_t iteration, uint64_t id,
                     const std::string &suffix, Sink sink);
   /// Of what is sent from rank to rank.
@@ -221,8 +224,8 @@ private:
     return names ? facts.name.get(iteration, suffix) : "";
   }
   std::optional<uint64_t> getOtherChainsLoad(const PlacedUnit &unit, unsigned stream) const;
-  /// Where streams are merged a declared one is as good as none. But what computes beside the rest, as the addition of a
-  /// scattered gradient, waits for a collective, for which the next layer need not wait: it keeps a chain of its own.
+  /// Where streams are merged a declared one is as good as none. But what computes beside the rest, as the addition of
+  /// a scattered gradient, waits for a collective, for which the next layer need not wait: it keeps a chain of its own.
   unsigned getStream(const Stream *declared, StreamKind kind) const {
     bool isMerged = options.mergesStreams && kind != StreamKind::Computation;
     return declared && !isMerged ? firstDeclared + declared->number : unsigned(kind);
@@ -255,34 +258,37 @@ private:
   SizeBinding binding, measured; ///< Of the current unit, and of those whose widths are looked at.
   NodeSizes sizes;
 
-  std::deque<NodeLayout> layouts; ///< One per template, in their order.
+  std::deque<NodeLayout> layouts;                        ///< One per template, in their order.
   llvm::DenseMap<const ProgramItem *, FoldedLoop> folds; ///< Of the loops of all templates, if a unit was counted.
-  std::vector<std::vector<unsigned>> unitsOfLayout; ///< Numbers of the units of each template, in order.
+  std::vector<std::vector<unsigned>> unitsOfLayout;      ///< Numbers of the units of each template, in order.
   llvm::DenseMap<const NodeLayout *, std::optional<UnitEdges>> unitEdges;
   std::deque<PlacedUnit> units; ///< A deque: they point to each other.
-  uint64_t maxValues = 1; ///< Of a message.
+  uint64_t maxValues = 1;       ///< Of a message.
   Additions additions;
   Producers producers;
   std::optional<TensorTracker> tracker;
   std::optional<NodeNames> names; ///< If nodes have them.
 
-  SizeBinding coordinates; ///< Of the class.
-  Size slowness;           ///< Of the class; null: 1.
+  SizeBinding coordinates;             ///< Of the class.
+  Size slowness;                       ///< Of the class; null: 1.
   unsigned bound = 0, environment = 0; ///< Whose symbols `binding` has, and the first with the same sizes.
   llvm::DenseMap<const Op *, OpNumbers> numbers;
   /// Per environment, or in 0 where it is the same in all of them.
   llvm::DenseMap<std::pair<const Op *, unsigned>, std::unique_ptr<OpFacts>> facts;
-  llvm::DenseMap<std::pair<const NodeLayout *, unsigned>, std::optional<std::vector<unsigned>>> widths; ///< By environment.
+  llvm::DenseMap<std::pair<const NodeLayout *, unsigned>, std::optional<std::vector<unsigned>>>
+      widths;                                                         ///< By environment.
   llvm::DenseMap<const NodeLayout *, std::vector<Size>> varyingSizes; ///< In the order of their nodes in memory.
   std::vector<RankSlot> slots;
   /// By all that tells slots apart: looked up only, so that the order of addresses does not show.
-  std::map<std::tuple<unsigned, unsigned, int64_t, AxisId, int64_t, const Exchange *, unsigned, const SizeNode *, uint64_t, unsigned>, unsigned>
+  std::map<std::tuple<unsigned, unsigned, int64_t, AxisId, int64_t, const Exchange *, unsigned, const SizeNode *,
+                      uint64_t, unsigned>,
+           unsigned>
       slotNumbers;
   std::vector<uint64_t> numIssued;
   uint64_t numPermutes = 0; ///< Of all units.
   llvm::DenseMap<const NodeLayout *, std::vector<uint64_t>> numCollectives;
   Chains chains;
-  std::optional<uint64_t> workBeforeLoop; ///< The last computation before the repeat that runs was entered.
+  std::optional<uint64_t> workBeforeLoop;  ///< The last computation before the repeat that runs was entered.
   llvm::SmallVector<uint64_t, 2> arrivals; ///< Recvs of the unit that runs, until a computation waits for them.
   std::vector<std::optional<uint64_t>> lastCompOfUnit;
   llvm::SmallVector<uint64_t, 8> data, control, after; ///< Dependencies of the current node; those of edges.

@@ -93,7 +93,8 @@ private:
         return false;
       for (const StageProgram &stage : part.program.stages)
         if (uint64_t nodes = options.steps * countNodes(part.program, stage); nodes > maxNodes) {
-          diags.report(part.program.graph->loc, diag::TracesOfTooManyNodes) << stage.stage << int64_t(nodes) << maxNodes;
+          diags.report(part.program.graph->loc, diag::TracesOfTooManyNodes)
+              << stage.stage << int64_t(nodes) << maxNodes;
           return false;
         }
     }
@@ -298,8 +299,7 @@ private:
       break;
     }
     int64_t coordinate = mesh.getCoordinate(rank, slot.axis);
-    return first + rank +
-           ((coordinate + slot.shift) % mesh[slot.axis].size - coordinate) * mesh.getStride(slot.axis);
+    return first + rank + ((coordinate + slot.shift) % mesh[slot.axis].size - coordinate) * mesh.getStride(slot.axis);
   }
 
   void finishProgress() {

@@ -181,7 +181,8 @@ private:
   RoundSamples &samples;
   CountSink count;
   Place place = Place::Outside;
-  int64_t first = 0, length = 0, numRounds = 0; ///< Of the rounds: the first iteration; iterations of each, with a sign.
+  int64_t first = 0, length = 0,
+          numRounds = 0; ///< Of the rounds: the first iteration; iterations of each, with a sign.
   uint64_t roundBegin = 0, nodesPerRound = 0;
   std::vector<uint64_t> issuedPerRound;
 };

@@ -123,8 +123,7 @@ MixedRadix GroupTable::getNumbers(unsigned kind, llvm::ArrayRef<std::optional<in
     if (entry.kind.axes >> axis & 1)
       continue;
     if (axis == pipelineAxis)
-      numbers.add(entry.usedBy.size(),
-                  llvm::lower_bound(entry.usedBy, unsigned(*fixed[axis])) - entry.usedBy.begin());
+      numbers.add(entry.usedBy.size(), llvm::lower_bound(entry.usedBy, unsigned(*fixed[axis])) - entry.usedBy.begin());
     else
       numbers.add(mesh[axis].size, fixed[axis] ? std::optional<uint64_t>(*fixed[axis]) : std::nullopt);
   }

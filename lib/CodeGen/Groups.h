@@ -47,8 +47,8 @@ public:
   unsigned getNumKinds() const { return entries.size(); }
   /// The kind of a collective's groups on a stage; nothing if they have one member.
   std::optional<unsigned> find(const Op &op, unsigned stage) const;
-  /// The number of the group of a kind that a rank is in, which is counted from the first of its part. It must take part
-  /// in the kind.
+  /// The number of the group of a kind that a rank is in, which is counted from the first of its part. It must take
+  /// part in the kind.
   uint64_t getNumber(unsigned kind, int64_t rank) const;
   /// The number of a kind's first group.
   uint64_t getFirst(unsigned kind) const { return entries[kind].first; }

@@ -43,14 +43,15 @@ int64_t IterationSums::find(uint64_t n) const {
   return loop->getIteration(first);
 }
 
-/// Takes up an op of an item, or of a body of its loop, of which `nodes` and `slots` are those so far. A permute has its
-/// recv, which makes the result, and then its send.
+/// Takes up an op of an item, or of a body of its loop, of which `nodes` and `slots` are those so far. A permute has
+/// its recv, which makes the result, and then its send.
 void NodeLayout::append(Segment &segment, std::vector<Op *> &nodes, const Graph &graph, Op &op, Ahead &ahead) {
   bool isSlot = isReleaseOfPrefetched(op);
   if (!isSlot && !stage::hasNode(graph, op))
     return;
   if (!isSlot)
-    positions.try_emplace(&op, Position{unsigned(&segment - segments.data()), unsigned(nodes.size()), op.isPrefetched ? ahead.gathers : ahead.slots});
+    positions.try_emplace(&op, Position{unsigned(&segment - segments.data()), unsigned(nodes.size()),
+                                        op.isPrefetched ? ahead.gathers : ahead.slots});
   if (op.isPrefetched) {
     if (op.kind == OpKind::AllGather) {
       anyPrefetched = &op;
@@ -82,7 +83,8 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) : 
       break;
     case ProgramItem::Kind::Loop: {
       segment.ops.resize(item.op->bodies.size());
-      std::vector<uint64_t> nodesOfCase(segment.ops.size()), slotsOfCase(segment.ops.size()), gathersOfCase(segment.ops.size());
+      std::vector<uint64_t> nodesOfCase(segment.ops.size()), slotsOfCase(segment.ops.size()),
+          gathersOfCase(segment.ops.size());
       forEachBody(item, [&](Block &body, int64_t) {
         ahead = {};
         for (auto &op : body)
@@ -196,8 +198,8 @@ uint64_t NodeLayout::getPosition(const Segment &segment, int64_t iteration, unsi
 }
 
 uint64_t NodeLayout::getPositionOfSlot(uint64_t number) const {
-  const Segment &segment = *std::prev(
-      llvm::partition_point(segments, [&](const Segment &other) { return other.firstSlot <= number; }));
+  const Segment &segment =
+      *std::prev(llvm::partition_point(segments, [&](const Segment &other) { return other.firstSlot <= number; }));
   unsigned rest = number - segment.firstSlot;
   int64_t iteration = -1;
   if (segment.isLoop()) {
@@ -261,7 +263,8 @@ void Producers::findWriter(const Value *param, const PlacedUnit &unit, int64_t i
     ids.push_back(unit.updates->base + *position);
 }
 
-/// What has sampled the tokens of a unit, or brings them from another stage. True if some of them are inputs of the job all the same: those of prompts.
+/// What has sampled the tokens of a unit, or brings them from another stage. True if some of them are inputs of the job
+/// all the same: those of prompts.
 bool Producers::findSampled(const Value *input, const PlacedUnit &unit, llvm::SmallVectorImpl<uint64_t> &ids) const {
   if (!unit.feeder) { // of a first step: another part sends them, if anybody has sampled them
     size_t before = ids.size();
@@ -402,7 +405,8 @@ void Producers::visit(const Value *value, const PlacedUnit &unit, int64_t iterat
   if (value->isArgument())
     return visitArgument(value, unit, iteration, visitor, seen);
   const Op *op = value->getOp();
-  if (op->kind != OpKind::Repeat && !value->getBlock()->getParent()) { // what skips stages keeps its name on all of them
+  if (op->kind != OpKind::Repeat &&
+      !value->getBlock()->getParent()) { // what skips stages keeps its name on all of them
     if (auto recv = unit.layout->findRecv(value))
       return visitor({Origin::Kind::Recv, value, &unit, -1, unit.base + *recv});
     if (unit.giver && visitHandedIn(value, unit, visitor, seen))

@@ -35,15 +35,15 @@ public:
 private:
   const ProgramItem *loop = nullptr;
   std::vector<uint64_t> ofCase;
-  /// Of a loop with cases: per run, from the first one of the repeat, those of its iterations that are of the item and of
-  /// the runs before it.
+  /// Of a loop with cases: per run, from the first one of the repeat, those of its iterations that are of the item and
+  /// of the runs before it.
   llvm::SmallVector<uint64_t, 1> upTo;
   uint64_t total = 0;
 };
 
-/// A run of nodes of a template: one item of the program. Where a gather ahead is released, one of an earlier unit among
-/// them, another one runs, if there is one more: there is a *slot* for it, which is counted here as a node, or as two where
-/// each has a fetch before it.
+/// A run of nodes of a template: one item of the program. Where a gather ahead is released, one of an earlier unit
+/// among them, another one runs, if there is one more: there is a *slot* for it, which is counted here as a node, or as
+/// two where each has a fetch before it.
 struct Segment {
   const ProgramItem *item;
   uint64_t start = 0, firstSlot = 0; ///< Nodes, and the slots among them, of the segments before.
@@ -85,7 +85,8 @@ public:
   /// Position in the unit of an op's node (for an op in a loop: at this iteration; of a permute that of its recv);
   /// nothing if it has no node here.
   std::optional<uint64_t> findPosition(const Op *op, int64_t iteration) const;
-  /// Position in the unit of the recv of a value, the first one if it comes in several messages; nothing if it is not received.
+  /// Position in the unit of the recv of a value, the first one if it comes in several messages; nothing if it is not
+  /// received.
   std::optional<uint64_t> findRecv(const Value *value) const;
   /// The same of a cache that another part has filled, and in how many messages it comes.
   std::optional<std::pair<uint64_t, unsigned>> findCacheRecvs(const Value *cache, int64_t iteration) const;
@@ -113,7 +114,7 @@ private:
   llvm::DenseMap<const Op *, Position> positions;
   llvm::DenseMap<const Value *, Position> recvs;
   llvm::DenseMap<std::pair<const Value *, int64_t>, unsigned> cacheRecvs; ///< Their segments, by iteration.
-  llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> loops; ///< Their segments, in order.
+  llvm::DenseMap<unsigned, llvm::SmallVector<unsigned, 1>> loops;         ///< Their segments, in order.
   uint64_t numNodes = 0, numSlots = 0, numGathers = 0;
   uint64_t numAhead = 0; ///< Gathers that run when the unit begins; the others fill the first slots.
   unsigned nodesPerSlot = 1;
@@ -130,7 +131,7 @@ struct PlacedUnit {
   unsigned step = 0;
   std::optional<unsigned> chunk; ///< If the stage has several.
   unsigned environment = 0;
-  unsigned chain = 0; ///< Of its stage.
+  unsigned chain = 0;      ///< Of its stage.
   llvm::StringRef ownName; ///< That it was given; empty: it has none.
   /// The unit before it of the same microbatch and chunk; null if it is the first.
   const PlacedUnit *previous = nullptr;
@@ -245,8 +246,8 @@ public:
   /// Visits the origins of a value that is used in `unit` at `iteration` (-1: outside of loops). There are several
   /// if an op without a node made it: those of its operands.
   void visit(const Value *value, const PlacedUnit &unit, int64_t iteration, Visitor visitor) const;
-  /// Appends the ids of the nodes that the value waits for: of a parameter, those that wrote it in the step before. True
-  /// if it is an input of the microbatch, or a view of one.
+  /// Appends the ids of the nodes that the value waits for: of a parameter, those that wrote it in the step before.
+  /// True if it is an input of the microbatch, or a view of one.
   bool find(const Value *value, const PlacedUnit &unit, int64_t iteration, llvm::SmallVectorImpl<uint64_t> &ids) const;
 
 private:

@@ -41,7 +41,8 @@ public:
   ClassMeasurer(const Program &program, const GroupTable &groups, const EmitOptions &options,
                 const RankClass &rankClass, llvm::ArrayRef<std::pair<FixedCoordinates, int64_t>> members,
                 DiagnosticEngine &diags)
-      : mesh(program.graph->mesh), environments(program.graph->pipeline.environments), pipelineAxis(program.graph->pipeline.axis), groups(groups),
+      : mesh(program.graph->mesh), environments(program.graph->pipeline.environments),
+        pipelineAxis(program.graph->pipeline.axis), groups(groups),
         lowering(program, groups, options, rankClass, diags), isTracked(options.tracker) {
     for (auto &[coordinates, times] : members) {
       RankSet &set = sets.emplace_back();
@@ -91,9 +92,8 @@ private:
         return known->second.bytes;
       }
     UnitSize size = {0, ClassLowering::Chains(lowering.getChains().size())};
-    lowering.countUnit(number, [&](const NodeFields &node, uint64_t times) {
-      size.bytes += times * measureNode(node);
-    });
+    lowering.countUnit(number,
+                       [&](const NodeFields &node, uint64_t times) { size.bytes += times * measureNode(node); });
     if (!key)
       return size.bytes;
     for (auto [end, last] : llvm::zip(lowering.getChains(), size.chains))
@@ -238,7 +238,8 @@ private:
       MixedRadix numbers = groups.getNumbers(slot.groupKind, fixed);
       return countWidths(numbers, groups.getFirst(slot.groupKind), 10, set.ranks.getCount() / numbers.getCount());
     }
-    // The peer has the same place on another stage, or is a neighbour: all of the class together have as peers all of it.
+    // The peer has the same place on another stage, or is a neighbour: all of the class together have as peers all of
+    // it.
     bool isNeighbour = slot.kind == RankSlot::Kind::Neighbour;
     MixedRadix peers;
     for (AxisId axis = 0; axis < fixed.size(); ++axis) {

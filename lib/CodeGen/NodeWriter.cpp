@@ -75,7 +75,15 @@ constexpr uint8_t MetadataVersion = fieldTag(1, Delimited);
 constexpr uint8_t ListValue = fieldTag(1, Delimited);
 
 /// Field numbers of AttributeProto's values.
-enum ValueField : unsigned { Int32 = 7, Int64 = 9, Uint64 = 13, Bool = 27, BoolList = 28, String = 29, StringList = 30 };
+enum ValueField : unsigned {
+  Int32 = 7,
+  Int64 = 9,
+  Uint64 = 13,
+  Bool = 27,
+  BoolList = 28,
+  String = 29,
+  StringList = 30
+};
 
 /// The part of an attribute before its value: the name's field and the value's tag.
 template <size_t Size> struct AttributeHead {

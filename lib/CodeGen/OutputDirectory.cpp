@@ -453,8 +453,7 @@ unsigned stage::getNumWorkers(unsigned numThreads, size_t numRanks) {
 }
 
 bool stage::writeRankFiles(OutputDirectory &output, StringRef prefix, llvm::ArrayRef<uint32_t> ranks,
-                           unsigned numThreads,
-                           llvm::function_ref<llvm::ArrayRef<uint8_t>(uint32_t, unsigned)> encode,
+                           unsigned numThreads, llvm::function_ref<llvm::ArrayRef<uint8_t>(uint32_t, unsigned)> encode,
                            OutputDirectory::WriteMode mode) {
   unsigned numWorkers = getNumWorkers(numThreads, ranks.size());
   // Runs are long enough for a RankEncoder to profit from its last rank, short enough to even out.

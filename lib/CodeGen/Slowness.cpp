@@ -26,7 +26,8 @@ struct RuleSet {
 } // namespace
 
 /// Coordinates of both; nothing if they contradict each other.
-static std::optional<FixedCoordinates> join(const FixedCoordinates &left, llvm::ArrayRef<std::pair<AxisId, int64_t>> right) {
+static std::optional<FixedCoordinates> join(const FixedCoordinates &left,
+                                            llvm::ArrayRef<std::pair<AxisId, int64_t>> right) {
   FixedCoordinates both = left;
   for (auto [axis, coordinate] : right) {
     auto known = llvm::find_if(both, [axis = axis](auto &place) { return place.first >= axis; });
@@ -55,7 +56,8 @@ static std::vector<std::pair<FixedCoordinates, Size>> listRules(const Graph &gra
 }
 
 /// The empty set first; at most maxSets + 1 of them.
-static std::vector<RuleSet> listSets(llvm::ArrayRef<std::pair<FixedCoordinates, Size>> rules, const FixedCoordinates &common) {
+static std::vector<RuleSet> listSets(llvm::ArrayRef<std::pair<FixedCoordinates, Size>> rules,
+                                     const FixedCoordinates &common) {
   std::vector<RuleSet> sets = {{{}, common}};
   for (unsigned rule = 0; rule < rules.size(); ++rule)
     for (size_t i = 0, before = sets.size(); i < before && sets.size() <= maxSets; ++i)

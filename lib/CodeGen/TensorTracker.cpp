@@ -78,8 +78,8 @@ void TensorTracker::addStatic(std::string name, uint64_t bytes) {
 /// The result is static memory where the first operand is: a buffer that is reduced, or scattered to its owners, a
 /// parameter of which a shard is updated, here or on the host, and a cache.
 static bool isMadeInPlace(const Op &op) {
-  return op.kind == OpKind::AllReduce || op.kind == OpKind::Update || isFetchOfUpdate(op) || op.kind == OpKind::Append ||
-         (op.kind == OpKind::ReduceScatter && op.flat);
+  return op.kind == OpKind::AllReduce || op.kind == OpKind::Update || isFetchOfUpdate(op) ||
+         op.kind == OpKind::Append || (op.kind == OpKind::ReduceScatter && op.flat);
 }
 
 /// The parameters, buffers of the model and gradient buffers that a value is, is a view of, or is reduced in.
@@ -100,8 +100,7 @@ void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64
     } else if (origin.kind == Origin::Kind::Node && isMadeInPlace(*op)) {
       const Op &maker = isFetchOfUpdate(*op) ? *op->getOperand(0)->getOp() : *op;
       bool isOfFirst = maker.kind == OpKind::Update || maker.kind == OpKind::Append;
-      readStatic(isOfFirst ? maker.getOperand(0) : getMoved(*origin.value), *origin.unit,
-                 origin.iteration);
+      readStatic(isOfFirst ? maker.getOperand(0) : getMoved(*origin.value), *origin.unit, origin.iteration);
     } else if (const Value *buffer = origin.kind == Origin::Kind::Node ? getBufferWrittenBack(*op) : nullptr) {
       readStatic(buffer, *origin.unit, origin.iteration);
     }
@@ -111,7 +110,8 @@ void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64
 /// All states of a parameter as one tensor. They are sharded as the gradient that updates it.
 void TensorTracker::readStates(const Op &update, const PlacedUnit &unit, int64_t iteration) {
   const Value *param = update.getOperand(0), *gradient = update.getOperand(1);
-  Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding), bytes = graph.sizes.zero();
+  Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding),
+       bytes = graph.sizes.zero();
   for (auto &[name, type] : getStates(graph, update))
     bytes = bytes + getByteCount(elements, type);
   if (bytes.isConstant(0))

@@ -17,8 +17,8 @@
 // Algorithm: each chain of units is simulated once, as for the report
 // (UnitSimulator). The k-th node of a unit accesses what the k-th node of the simulation
 // does. The inputs of a unit are written by the first node of the unit before that is no
-// message (ClassLowering says which), those of the first by nobody. Static tensors are found through Producers, and held by the rank's last node, for
-// they outlive the step.
+// message (ClassLowering says which), those of the first by nobody. Static tensors are found through Producers, and
+// held by the rank's last node, for they outlive the step.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_CODEGEN_TENSORTRACKER_H

@@ -30,8 +30,8 @@
 using namespace stage;
 using namespace stage::driver;
 
-/// What a plan frees is not given back to the system: the next one takes as much, and while the system takes and gives pages
-/// the other threads of the process wait.
+/// What a plan frees is not given back to the system: the next one takes as much, and while the system takes and gives
+/// pages the other threads of the process wait.
 static void keepMemoryOfPlans() {
 #ifdef __GLIBC__
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
@@ -152,7 +152,7 @@ private:
 
   void compileAll() {
     results.resize(numPlans);
-    llvm::nulls().SetUnbuffered(); // several threads may write there
+    llvm::nulls().SetUnbuffered();   // several threads may write there
     std::deque<PlanCompiler> others; // they take the files before anyone adds to these
     for (unsigned i = 1; i < getNumThreads(); ++i)
       others.emplace_back(options.warningsAreErrors, llvm::nulls()).share(first.input);
@@ -208,8 +208,8 @@ private:
   JsonComparison json;
   std::vector<std::string> jobs;
   size_t numPlans = 0;
-  std::mutex mutex; ///< Of all below.
-  size_t next = 0;  ///< The plan that is compiled next.
+  std::mutex mutex;                               ///< Of all below.
+  size_t next = 0;                                ///< The plan that is compiled next.
   std::vector<std::optional<PlanResult>> results; ///< Those that are not shown yet.
   size_t numShown = 0;
   Comparison comparison;

@@ -31,7 +31,8 @@ struct Compilation {
     this->models = &models;
   }
   /// Compiles what was read already, with the same sizes.
-  Compilation(SourceFiles &input, SizeContext &sizes, DiagnosticEngine &diags) : input(input), diags(diags), sizes(sizes) {}
+  Compilation(SourceFiles &input, SizeContext &sizes, DiagnosticEngine &diags)
+      : input(input), diags(diags), sizes(sizes) {}
 
   std::unique_ptr<SourceFiles> owned;
   std::unique_ptr<SizeContext> ownSizes;
@@ -76,18 +77,19 @@ bool printMesh(Compilation &c, const DriverOptions &options);
 /// Compiles each job under each combination of values of `-D`, and prints what they cost, in one table. False after
 /// errors that concern all, and if all are refused.
 bool runComparison(const DriverOptions &options);
-/// `--fits`: searches for the largest batch and the longest sequences of the job that fit into a rank's memory, and prints them. False after
-/// errors of the job.
+/// `--fits`: searches for the largest batch and the longest sequences of the job that fit into a rank's memory, and
+/// prints them. False after errors of the job.
 bool runSearch(const DriverOptions &options);
 /// `--prove`: compiles the job with a small mesh, runs it on tiny sizes, and prints what was proved. False after
 /// errors.
 bool runProof(const DriverOptions &options);
-/// For `--prove` of a job that serves requests: units of a few sequences, with so many tokens, or a multiple, in those of prefill.
+/// For `--prove` of a job that serves requests: units of a few sequences, with so many tokens, or a multiple, in those
+/// of prefill.
 std::shared_ptr<const ServedUnits> makeUnitsToProve(int64_t tokens);
 /// `stagec import`: writes the program of a published configuration. False after errors.
 bool runImport(const ImportCommand &command, Compilation &c);
-/// The job, whose front end has run, and the one that has prefilled its caches, on ranks of their own, as far as the user asks. False
-/// after errors.
+/// The job, whose front end has run, and the one that has prefilled its caches, on ranks of their own, as far as the
+/// user asks. False after errors.
 bool compilePools(Compilation &c, const DriverOptions &options);
 /// Reports that something is not supported of a job that another one has prefilled. False if `c` is none.
 bool refusePools(Compilation &c, llvm::StringRef what);
@@ -101,7 +103,8 @@ std::unique_ptr<LinkedProgram> linkPools(Compilation &prefill, Compilation &c);
 bool runPoolProof(const DriverOptions &options);
 /// As far as the user asks. False after errors.
 bool compile(Compilation &c, const DriverOptions &options);
-/// `--requests`: serves the requests of a file, and compiles the job, whose units are the iterations. False after errors.
+/// `--requests`: serves the requests of a file, and compiles the job, whose units are the iterations. False after
+/// errors.
 bool runRequests(Compilation &c, const DriverOptions &options);
 /// `stagec serve`: goes through a file of requests as a server would, and reports. False after errors.
 bool runServe(const ServeCommand &command, DiagnosticEngine &diags);

@@ -8,15 +8,15 @@
 #include "stage/IR/graph/Rule.h"
 #include "stage/IR/text/Text.h"
 #include "stage/IRGen/IRGen.h"
-#include "stage/Report/Report.h"
 #include "stage/Parse/Parse.h"
+#include "stage/Report/Report.h"
 #include "stage/Sema/Job.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Process.h"
 #include "stage/Support/StandardOutput.h"
+#include "stage/Transforms/Passes.h"
 #include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/training/LossScale.h"
-#include "stage/Transforms/Passes.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
@@ -42,7 +42,8 @@ static bool bindRequests(Compilation &c, const DriverOptions &options) {
     return true;
   }
   if (serves != bool(options.served)) {
-    c.diags.report(c.job->stepRange.Start, serves ? diag::RequestsMissing : diag::StepServesNone).range(c.job->stepRange);
+    c.diags.report(c.job->stepRange.Start, serves ? diag::RequestsMissing : diag::StepServesNone)
+        .range(c.job->stepRange);
     return false;
   }
   if (serves)
@@ -64,7 +65,8 @@ static bool bindJob(Compilation &c, const DriverOptions &options, std::optional<
   if (c.job && !bindRequests(c, options))
     return false;
   if (c.job && options.allEquallyFast)
-    llvm::erase_if(c.job->strategy.rules, [](const sema::BoundRule &rule) { return llvm::isa<ast::SlowStmt>(rule.stmt); });
+    llvm::erase_if(c.job->strategy.rules,
+                   [](const sema::BoundRule &rule) { return llvm::isa<ast::SlowStmt>(rule.stmt); });
   return c.job.has_value();
 }
 
@@ -118,7 +120,9 @@ bool stage::driver::runFrontEnd(Compilation &c, const DriverOptions &options) {
   if (!elaborate(c) || !settleBatch(c, options))
     return false;
   if (c.job->inference && c.job->inference->isPacked() && c.job->batchRanks > 1) {
-    c.diags.report(c.job->stepRange.Start, options.served ? diag::RequestsOfRanks : diag::LengthsOfRanks).range(c.job->stepRange) << c.job->batchRanks;
+    c.diags.report(c.job->stepRange.Start, options.served ? diag::RequestsOfRanks : diag::LengthsOfRanks)
+            .range(c.job->stepRange)
+        << c.job->batchRanks;
     return false;
   }
   if (options.emit == EmitKind::Job)
@@ -225,7 +229,8 @@ bool stage::driver::compile(Compilation &c, const DriverOptions &options) {
     print(llvm::outs(), *c.graph);
     return true;
   }
-  bool isPicture = options.emit == EmitKind::Schedule || options.emit == EmitKind::Mesh || options.emit == EmitKind::Dot;
+  bool isPicture =
+      options.emit == EmitKind::Schedule || options.emit == EmitKind::Mesh || options.emit == EmitKind::Dot;
   if (c.job->inference && c.job->inference->prefilled && !isPicture)
     return compilePools(c, options);
   if (!runMiddle(c, options))
@@ -253,11 +258,11 @@ int stage::driver::stagecMain(int argc, char **argv) {
     return 1;
   c.diags.setShowRemarks(options->remarks);
   c.diags.setWarningsAreErrors(options->warningsAreErrors);
-  bool good = options->import         ? runImport(*options->import, c)
-              : options->serve        ? runServe(*options->serve, c.diags)
-              : options->prove        ? runProof(*options)
-              : options->fits         ? runSearch(*options)
-              : options->requests     ? runRequests(c, *options)
+  bool good = options->import           ? runImport(*options->import, c)
+              : options->serve          ? runServe(*options->serve, c.diags)
+              : options->prove          ? runProof(*options)
+              : options->fits           ? runSearch(*options)
+              : options->requests       ? runRequests(c, *options)
               : options->isComparison() ? runComparison(*options)
                                         : compile(c, *options);
   return flushStandardOutput(c.diags) && good ? 0 : 1;

@@ -22,12 +22,12 @@
 // Limits: each size is searched by itself, the others are the job's. Memory of the host is not limited.
 //
 //===----------------------------------------------------------------------===//
+#include "stage/Report/Fits.h"
 #include "MemoryGrowth.h"
 #include "PlanCompiler.h"
 #include "ServedFile.h"
 #include "UnitTimes.h"
 #include "stage/Driver/Diagnostics.h"
-#include "stage/Report/Fits.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
@@ -52,7 +52,8 @@ struct Candidate : FitTrial {
 class Search {
 public:
   using Try = llvm::function_ref<Candidate(const DriverOptions &, int64_t value)>;
-  Search(const DriverOptions &options, const Searched &size, Try compile) : options(options), size(size), compile(compile) {}
+  Search(const DriverOptions &options, const Searched &size, Try compile)
+      : options(options), size(size), compile(compile) {}
 
   FitResult run() {
     FitResult result{size.name, size.own * size.unit, {}, {}};
@@ -85,7 +86,8 @@ private:
     const FitTrial &trial = get(multiple);
     return trial.peak && *trial.peak <= *options.fits;
   }
-  /// Less than the job has is refused where it is too little, as of batches for the stages of a pipeline, more where it is too much.
+  /// Less than the job has is refused where it is too little, as of batches for the stages of a pipeline, more where it
+  /// is too much.
   bool isTooSmall(int64_t multiple) { return !get(multiple).peak && multiple * step < size.own; }
 
   int64_t findStep() {
@@ -100,7 +102,8 @@ private:
     return std::max<int64_t>(size.own, 1);
   }
 
-  /// Makes `low` the largest multiple that fits, 0 if none does, and `high` the next one, 0 if none was found that does not.
+  /// Makes `low` the largest multiple that fits, 0 if none does, and `high` the next one, 0 if none was found that does
+  /// not.
   void narrow(int64_t start) {
     for (int64_t at = start;; at = std::min(2 * at, most)) {
       if (!fits(at)) {
@@ -153,7 +156,8 @@ private:
 
 class Searcher {
 public:
-  explicit Searcher(const DriverOptions &options) : options(options), compiler(options.warningsAreErrors, llvm::errs()) {}
+  explicit Searcher(const DriverOptions &options)
+      : options(options), compiler(options.warningsAreErrors, llvm::errs()) {}
 
   bool run() {
     if (!loadFiles(compiler.input, options))
@@ -202,12 +206,16 @@ private:
 
   void search(std::string name, int64_t own, int64_t unit, llvm::function_ref<void(DriverOptions &, int64_t)> set) {
     Searched size{std::move(name), own, unit, set};
-    result.sizes.push_back(Search(options, size, [&](const DriverOptions &candidate, int64_t value) { return compile(candidate, value); }).run());
+    result.sizes.push_back(Search(options, size, [&](const DriverOptions &candidate, int64_t value) {
+                             return compile(candidate, value);
+                           }).run());
   }
 
   /// `-D name=value`, in place of what the user says of this value of the step.
   static void define(DriverOptions &candidate, llvm::StringRef name, int64_t value) {
-    llvm::erase_if(candidate.defines, [&](const sema::Override &given) { return given.name == name || given.name == ("step." + name).str(); });
+    llvm::erase_if(candidate.defines, [&](const sema::Override &given) {
+      return given.name == name || given.name == ("step." + name).str();
+    });
     candidate.defines.push_back({("step." + name).str(), std::to_string(value)});
   }
 
@@ -222,11 +230,14 @@ private:
       inference = job.inference;
       stepRange = job.stepRange;
       batchDim = job.batchDim.str();
-      std::tie(batch, batchRanks, microbatch, microbatches) = std::tie(job.globalBatch, job.batchRanks, job.microbatch, job.microbatches);
+      std::tie(batch, batchRanks, microbatch, microbatches) =
+          std::tie(job.globalBatch, job.batchRanks, job.microbatch, job.microbatches);
       stages = c.program->numStages;
       microbatchIsGiven = job.microbatchIsGiven;
       bool hasLength = llvm::any_of(job.stepDims, [](auto &dim) { return dim.name.name == "S"; });
-      length = inference ? (inference->length ? inference->length : inference->begin) : hasLength ? c.binding.lookup("S").value_or(0) : 0;
+      length = inference   ? (inference->length ? inference->length : inference->begin)
+               : hasLength ? c.binding.lookup("S").value_or(0)
+                           : 0;
     };
     if (!compileOwn(options, see))
       return false;
@@ -265,10 +276,12 @@ private:
     if (own.requests->usesModel && !(times = UnitTimes::create(own)))
       return false;
     ServedFile served = keepIterations(*own.requests);
-    if (!(own.served = serveJob(*own.requests, times.get(), served, compiler.input.diags)) || !compileOwn(own, [](const Compilation &) {}))
+    if (!(own.served = serveJob(*own.requests, times.get(), served, compiler.input.diags)) ||
+        !compileOwn(own, [](const Compilation &) {}))
       return false;
-    Searched size{"cache-blocks", served.mostBlocks, 1,
-                  [](DriverOptions &candidate, int64_t value) { candidate.requests->options.batching.cacheBlocks = value; }};
+    Searched size{"cache-blocks", served.mostBlocks, 1, [](DriverOptions &candidate, int64_t value) {
+                    candidate.requests->options.batching.cacheBlocks = value;
+                  }};
     auto compileServed = [&](const DriverOptions &candidate, int64_t value) {
       std::string messages;
       llvm::raw_string_ostream stream(messages);

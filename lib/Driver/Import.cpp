@@ -1,8 +1,8 @@
 //===- Import.cpp - stagec import -----------------------------------------===//
 //
-// The program is compiled before it is written, so that what is written compiles and says how many parameters its model has,
-// beside what is published of it: the name of the configuration, or of the folder of a config.json ("Meta-Llama-3.1-8B"),
-// and the index of the weights beside it.
+// The program is compiled before it is written, so that what is written compiles and says how many parameters its model
+// has, beside what is published of it: the name of the configuration, or of the folder of a config.json
+// ("Meta-Llama-3.1-8B"), and the index of the weights beside it.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Import/Import.h"
@@ -45,7 +45,8 @@ static StringRef findSize(StringRef name) {
     if (!isWord || !llvm::isDigit(name[begin]))
       continue;
     size_t end = std::min(name.find_first_not_of("0123456789.x", begin), name.size());
-    if (end < name.size() && StringRef("bBmM").contains(name[end]) && (end + 1 == name.size() || !llvm::isAlnum(name[end + 1])))
+    if (end < name.size() && StringRef("bBmM").contains(name[end]) &&
+        (end + 1 == name.size() || !llvm::isAlnum(name[end + 1])))
       return name.slice(begin, end + 1);
   }
   return "";
@@ -79,7 +80,8 @@ static std::string readIndex(const ImportCommand &command, StringRef dtype, Diag
 }
 
 /// "671,026,404,352 parameters". Nothing, with the reason, where the program does not compile.
-static std::optional<std::string> describeParameters(StringRef text, const ImportCommand &command, std::string &reason) {
+static std::optional<std::string> describeParameters(StringRef text, const ImportCommand &command,
+                                                     std::string &reason) {
   llvm::raw_string_ostream messages(reason);
   Compilation c(messages);
   DriverOptions options;
@@ -88,8 +90,8 @@ static std::optional<std::string> describeParameters(StringRef text, const Impor
   c.files = std::make_unique<sema::Program>(c.ast, c.diags, getProgramOptions(options));
   unsigned id = c.sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, "job.stg"), SMLoc());
   std::optional<Report> report;
-  if (c.files->loadBuffer(id, "job.stg") && !c.diags.hasErrors() && sema::checkNames(*c.files) && runFrontEnd(c, options) &&
-      runMiddle(c, options))
+  if (c.files->loadBuffer(id, "job.stg") && !c.diags.hasErrors() && sema::checkNames(*c.files) &&
+      runFrontEnd(c, options) && runMiddle(c, options))
     report = makeReport(c);
   if (report) {
     std::string text = formatCount(report->parameters) + " parameters";
@@ -126,7 +128,8 @@ bool stage::driver::runImport(const ImportCommand &command, Compilation &c) {
   if (std::string index = readIndex(command, program->dtype, c.diags); !index.empty())
     total += "; " + index;
   std::string head = "//! " + (name.empty() ? program->modelType : name) + ", from its Hugging Face configuration (" +
-                     program->modelType + "): " + total + "." + (program->isPart ? " This is its text part alone." : "") + "\n";
+                     program->modelType + "): " + total + "." +
+                     (program->isPart ? " This is its text part alone." : "") + "\n";
   for (const std::string &note : program->notes)
     head += "//! " + note + ".\n";
   if (!writeFile(command.output, head + program->text, command.existing, c.diags))

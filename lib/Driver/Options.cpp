@@ -16,15 +16,16 @@ namespace cl = llvm::cl;
 namespace {
 cl::OptionCategory category("stagec options");
 cl::opt<std::string> input(cl::Positional, cl::desc("<file.stg>"), cl::cat(category));
-cl::opt<std::string> output("o", cl::desc("Write one trace per rank and comm_group.json into <folder>; with "
-                                          "--emit=schedule or mesh the picture into <file>.svg"),
+cl::opt<std::string> output("o",
+                            cl::desc("Write one trace per rank and comm_group.json into <folder>; with "
+                                     "--emit=schedule or mesh the picture into <file>.svg"),
                             cl::value_desc("folder"), cl::cat(category));
-cl::opt<ReportKind> report("report", cl::ValueOptional, cl::desc("Show what a step costs: FLOPs, traffic, memory"),
-                           cl::values(clEnumValN(ReportKind::Text, "", ""),
-                                      clEnumValN(ReportKind::Text, "text", "for people"),
-                                      clEnumValN(ReportKind::Json, "json", "one JSON object with exact numbers"),
-                                      clEnumValN(ReportKind::Csv, "csv", "a table, one line per job, with exact numbers")),
-                           cl::init(ReportKind::None), cl::cat(category));
+cl::opt<ReportKind>
+    report("report", cl::ValueOptional, cl::desc("Show what a step costs: FLOPs, traffic, memory"),
+           cl::values(clEnumValN(ReportKind::Text, "", ""), clEnumValN(ReportKind::Text, "text", "for people"),
+                      clEnumValN(ReportKind::Json, "json", "one JSON object with exact numbers"),
+                      clEnumValN(ReportKind::Csv, "csv", "a table, one line per job, with exact numbers")),
+           cl::init(ReportKind::None), cl::cat(category));
 cl::opt<EmitKind> emit("emit", cl::desc("Print what the program is at some phase, and stop"),
                        cl::values(clEnumValN(EmitKind::Ast, "ast", "the program as it was read"),
                                   clEnumValN(EmitKind::Job, "job", "the job with every name bound"),
@@ -47,8 +48,8 @@ cl::list<std::string> defines("D", cl::Prefix,
                               cl::desc("Replace a value of the job, its config or its strategy; --report compares "
                                        "several: tp=1,2,4"),
                               cl::value_desc("name=value"), cl::cat(category));
-cl::list<std::string> includes("I", cl::Prefix, cl::desc("Look for imports in <folder>, too"),
-                               cl::value_desc("folder"), cl::cat(category));
+cl::list<std::string> includes("I", cl::Prefix, cl::desc("Look for imports in <folder>, too"), cl::value_desc("folder"),
+                               cl::cat(category));
 cl::opt<std::string> stdlib("stdlib", cl::desc("The folder of the standard library (default: the compiler's own)"),
                             cl::value_desc("folder"), cl::cat(category));
 cl::opt<bool> force("force", cl::desc("Replace a folder of traces, or the file of a picture"), cl::cat(category));
@@ -56,33 +57,37 @@ cl::opt<std::string> load("load", cl::desc("How busy experts are: a file of JSON
                           cl::value_desc("file.json"), cl::cat(category));
 cl::opt<std::string> ranks("ranks", cl::desc("Write the traces of these ranks only, as in 0,8-15"),
                            cl::value_desc("list"), cl::cat(category));
-cl::opt<unsigned> jobs("j", cl::Prefix, cl::desc("Threads that write traces, or compile plans (default: one per core)"), cl::init(0),
-                       cl::value_desc("n"), cl::cat(category));
+cl::opt<unsigned> jobs("j", cl::Prefix, cl::desc("Threads that write traces, or compile plans (default: one per core)"),
+                       cl::init(0), cl::value_desc("n"), cl::cat(category));
 enum class Names { All, None };
 cl::opt<Names> names("names", cl::desc("Names of nodes"), cl::init(Names::All),
                      cl::values(clEnumValN(Names::All, "all", "every node has a name and op_type"),
                                 clEnumValN(Names::None, "none", "smaller traces")),
                      cl::cat(category));
 enum class Order { Control, Data };
-cl::opt<Order> order("order", cl::desc("How the order of a rank's nodes is written"), cl::init(Order::Control),
-                     cl::values(clEnumValN(Order::Control, "control", "as control dependencies"),
-                                clEnumValN(Order::Data, "data", "as data dependencies, for consumers that read no others")),
-                     cl::cat(category));
+cl::opt<Order>
+    order("order", cl::desc("How the order of a rank's nodes is written"), cl::init(Order::Control),
+          cl::values(clEnumValN(Order::Control, "control", "as control dependencies"),
+                     clEnumValN(Order::Data, "data", "as data dependencies, for consumers that read no others")),
+          cl::cat(category));
 enum class Streams { Own, One };
 cl::opt<Streams> streams("streams", cl::desc("What a rank's nodes run on"), cl::init(Streams::Own),
                          cl::values(clEnumValN(Streams::Own, "own", "the streams that the strategy says (default)"),
-                                    clEnumValN(Streams::One, "one", "one for communication and one for computation, for "
-                                                                    "simulators that stall with more")),
+                                    clEnumValN(Streams::One, "one",
+                                               "one for communication and one for computation, for "
+                                               "simulators that stall with more")),
                          cl::cat(category));
-cl::opt<unsigned> steps("steps", cl::desc("Training steps that traces are of, or that a proof runs (default: 1)"), cl::init(1),
-                        cl::value_desc("n"), cl::cat(category));
+cl::opt<unsigned> steps("steps", cl::desc("Training steps that traces are of, or that a proof runs (default: 1)"),
+                        cl::init(1), cl::value_desc("n"), cl::cat(category));
 cl::opt<bool> tracker("tracker", cl::desc("Write the inputs and outputs of every node, for memory tracking"),
                       cl::cat(category));
-cl::opt<bool> prove("prove",
-                    cl::desc("Run the job on tiny sizes, every rank, and compare with the unsharded program"),
+cl::opt<bool> prove("prove", cl::desc("Run the job on tiny sizes, every rank, and compare with the unsharded program"),
                     cl::cat(category));
-cl::opt<std::string> fits("fits", cl::desc("Search for the largest batch and the longest sequences of the job that fit into a rank's memory of <size>"),
-                          cl::value_desc("80GiB"), cl::cat(category));
+cl::opt<std::string> fits(
+    "fits",
+    cl::desc(
+        "Search for the largest batch and the longest sequences of the job that fit into a rank's memory of <size>"),
+    cl::value_desc("80GiB"), cl::cat(category));
 cl::opt<bool> remarks("remarks", cl::desc("Say which rules decided shardings, and what communication follows"),
                       cl::cat(category));
 cl::opt<bool> warningsAreErrors("Werror", cl::desc("Refuse programs that cause warnings"), cl::cat(category));
@@ -92,16 +97,22 @@ cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after e
 cl::opt<bool> verifyEach("verify-each", cl::desc("Verify the graph after every pass"), cl::cat(category));
 cl::opt<bool> timePasses("time-passes", cl::desc("Say how long every pass took"), cl::cat(category));
 
-cl::SubCommand importCommand("import", "write the program of a model that is published as a Hugging Face configuration");
+cl::SubCommand importCommand("import",
+                             "write the program of a model that is published as a Hugging Face configuration");
 cl::OptionCategory importCategory("stagec import options");
-cl::opt<std::string> importInput(cl::Positional, cl::Required, cl::desc("<config.json>"), cl::cat(importCategory), cl::sub(importCommand));
-cl::opt<std::string> importOutput("o", cl::desc("Write the program into <job.stg> (default: standard output)"), cl::value_desc("job.stg"),
-                                  cl::init("-"), cl::cat(importCategory), cl::sub(importCommand));
+cl::opt<std::string> importInput(cl::Positional, cl::Required, cl::desc("<config.json>"), cl::cat(importCategory),
+                                 cl::sub(importCommand));
+cl::opt<std::string> importOutput("o", cl::desc("Write the program into <job.stg> (default: standard output)"),
+                                  cl::value_desc("job.stg"), cl::init("-"), cl::cat(importCategory),
+                                  cl::sub(importCommand));
 cl::opt<bool> importForce("force", cl::desc("Replace <job.stg> if it exists"), cl::cat(importCategory),
                           cl::sub(importCommand));
-cl::list<std::string> importIgnored("ignore", cl::desc("Go on without <field>, which is not understood or says what the library's model has not"),
-                                    cl::value_desc("field"), cl::cat(importCategory), cl::sub(importCommand));
-cl::opt<std::string> importStdlib("stdlib", cl::desc("The folder of the standard library (default: the compiler's own)"),
+cl::list<std::string>
+    importIgnored("ignore",
+                  cl::desc("Go on without <field>, which is not understood or says what the library's model has not"),
+                  cl::value_desc("field"), cl::cat(importCategory), cl::sub(importCommand));
+cl::opt<std::string> importStdlib("stdlib",
+                                  cl::desc("The folder of the standard library (default: the compiler's own)"),
                                   cl::value_desc("folder"), cl::cat(importCategory), cl::sub(importCommand));
 } // namespace
 
@@ -209,7 +220,8 @@ static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
   bool isPicture = emit == EmitKind::Schedule || emit == EmitKind::Mesh;
   if (isChanged(scheduleTimes)) {
     if (emit != EmitKind::Schedule)
-      diags.report(SMLoc(), diag::FlagWithoutEffect) << "--schedule-times" << "it is of --emit=schedule";
+      diags.report(SMLoc(), diag::FlagWithoutEffect) << "--schedule-times"
+                                                     << "it is of --emit=schedule";
     if (!parseScheduleTimes(scheduleTimes, options.scheduleTimes))
       diags.report(SMLoc(), diag::BadScheduleTimes) << scheduleTimes;
   }
@@ -225,7 +237,9 @@ static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
 static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngine &diags) {
   for (const cl::opt<std::string> *option : {&importInput, &importOutput, &importStdlib})
     if (option->getNumOccurrences() && option->empty())
-      diags.report(SMLoc(), diag::EmptyOption) << (option->ArgStr.empty() ? "<config.json>" : option->ArgStr.size() > 1 ? "--stdlib" : "-o");
+      diags.report(SMLoc(), diag::EmptyOption) << (option->ArgStr.empty()      ? "<config.json>"
+                                                   : option->ArgStr.size() > 1 ? "--stdlib"
+                                                                               : "-o");
   Existing existing = importForce ? Existing::Replace : Existing::Keep;
   if (checkKeepsInput(importOutput, importInput, diags))
     checkReplaceable(importOutput, existing, diags);
@@ -385,7 +399,8 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   if (prove && options.requests)
     diags.report(SMLoc(), diag::ProveAndOutput) << "--requests";
   if (isChanged(steps) && options.requests)
-    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--steps" << "a file of requests is served once";
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--steps"
+                                                   << "a file of requests is served once";
   if (traces && emit != EmitKind::None && emit != EmitKind::Chakra)
     diags.report(SMLoc(), diag::EmitAndOutput);
   if (report != ReportKind::None && emit != EmitKind::None && emit != EmitKind::Memory && emit != EmitKind::Chakra)

@@ -26,10 +26,10 @@ struct Choice {
 
 /// `stagec import config.json -o job.stg`.
 struct ImportCommand {
-  std::string input;                ///< `-`: standard input.
-  std::string output;               ///< `-`: standard output.
+  std::string input;                  ///< `-`: standard input.
+  std::string output;                 ///< `-`: standard output.
   Existing existing = Existing::Keep; ///< What becomes of a file that has its name.
-  std::vector<std::string> ignored; ///< Fields to go on without.
+  std::vector<std::string> ignored;   ///< Fields to go on without.
   std::string stdlibDir;
 };
 
@@ -38,12 +38,15 @@ struct ServeCommand {
   std::string input;                ///< `-`: standard input.
   std::vector<std::string> ignored; ///< Fields to go on without.
   serving::SimulationOptions options;
-  /// Seconds that a stage takes for an iteration: so many, and so many for each token, and for each cached token before them.
+  /// Seconds that a stage takes for an iteration: so many, and so many for each token, and for each cached token before
+  /// them.
   double iterationTime = 0, tokenTime = 0, cachedTime = 0;
-  /// Of a job whose attention decodes in another way (LangRef R21.7): an iteration of prompts and of requests that decode is two units.
+  /// Of a job whose attention decodes in another way (LangRef R21.7): an iteration of prompts and of requests that
+  /// decode is two units.
   bool decodesApart = false;
   serving::Roofline roofline; ///< And what its costs take.
-  bool usesModel = false; ///< The costs are those of the job that serves the requests; of the roofline only the rates are said.
+  bool usesModel =
+      false; ///< The costs are those of the job that serves the requests; of the roofline only the rates are said.
   /// The iterations that are listed, from the first to before the last; none: no list is asked for.
   std::optional<std::pair<int64_t, int64_t>> window;
   bool takesTime = false;      ///< Something says how long iterations last.
@@ -53,11 +56,11 @@ struct ServeCommand {
 
 /// What the user asks for.
 struct DriverOptions {
-  std::optional<ImportCommand> import; ///< If this is all.
-  std::optional<ServeCommand> serve;   ///< If this is all.
-  std::optional<ServeCommand> requests; ///< Of a job that serves them.
+  std::optional<ImportCommand> import;       ///< If this is all.
+  std::optional<ServeCommand> serve;         ///< If this is all.
+  std::optional<ServeCommand> requests;      ///< Of a job that serves them.
   std::shared_ptr<const ServedUnits> served; ///< What the job runs then.
-  ServedFile *servedFile = nullptr;    ///< And what the report says of it; outlives the options.
+  ServedFile *servedFile = nullptr;          ///< And what the report says of it; outlives the options.
   std::string input;
   std::string job;
   std::vector<sema::Override> defines;
@@ -74,8 +77,9 @@ struct DriverOptions {
   bool prove = false;
   bool namesConstants = false; ///< Of proofs: see sema::bindJob.
   int64_t constantUnit = 0;    ///< Of proofs: see sema::BoundJob.
-  int64_t sequenceLength = 0;  ///< Of proofs: sequences of inference are so short (sema::shortenInference); 0: as they are.
-  int64_t positions = 0;       ///< Of searches: sequences of inference are so long (sema::setSequenceLength); 0: as they are.
+  int64_t sequenceLength =
+      0;                 ///< Of proofs: sequences of inference are so short (sema::shortenInference); 0: as they are.
+  int64_t positions = 0; ///< Of searches: sequences of inference are so long (sema::setSequenceLength); 0: as they are.
   bool allEquallyFast = false; ///< Of proofs: `slow rank` says nothing of numbers, and its coordinates may be gone.
   bool remarks = false;
   bool warningsAreErrors = false;

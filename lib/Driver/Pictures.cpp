@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Compilation.h"
-#include "stage/Report/MeshPicture.h"
 #include "stage/Driver/Diagnostics.h"
+#include "stage/Report/MeshPicture.h"
 #include "stage/Schedule/Picture.h"
 #include "stage/Support/Files.h"
 #include "llvm/Support/raw_ostream.h"
@@ -27,7 +27,8 @@ static std::optional<TimesOfUnits> findUnitFlops(Compilation &c) {
   std::vector<std::vector<__int128>> flops(c.program->stages.size());
   for (auto [stage, costs, list] : llvm::zip(c.program->stages, report->stages, flops))
     for (const Unit &unit : stage.units)
-      total += list.emplace_back(costs.unitCosts.at({unit.kind, unit.chunk, environments.getAlike(unit.environment)}).flops);
+      total +=
+          list.emplace_back(costs.unitCosts.at({unit.kind, unit.chunk, environments.getAlike(unit.environment)}).flops);
   unsigned shift = 0;
   while (total >> shift > __int128(1) << 60)
     ++shift;

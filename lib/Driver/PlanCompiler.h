@@ -7,8 +7,8 @@
 
 namespace stage::driver {
 
-/// Compiles plans one after the other: jobs of the files of `input` under other values. What plans have in common is kept: files,
-/// sizes, and the graphs of models. A plan that has errors does not concern the others.
+/// Compiles plans one after the other: jobs of the files of `input` under other values. What plans have in common is
+/// kept: files, sizes, and the graphs of models. A plan that has errors does not concern the others.
 class PlanCompiler {
 public:
   /// `messages`: of the files, once.

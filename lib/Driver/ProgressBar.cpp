@@ -16,8 +16,8 @@ void ProgressBar::update(size_t done, size_t total) {
   isShown = true;
   constexpr size_t width = 30;
   size_t filled = total ? width * done / total : 0;
-  terminal << wipe << '[' << std::string(filled, '#') << std::string(width - filled, ' ') << "] " << done
-           << " of " << total << " ranks";
+  terminal << wipe << '[' << std::string(filled, '#') << std::string(width - filled, ' ') << "] " << done << " of "
+           << total << " ranks";
   terminal.flush();
 }
 

@@ -3,17 +3,18 @@
 // Problem: a job is for thousands of ranks; a proof runs tens, on tiny tensors, and must
 // still be about the same strategy.
 //
-// Algorithm: find options that make the mesh and the batch small (SmallJob.h). Compile the job under them, with a symbol
-// for every size that has a name; give repeats as few iterations as tell the truth; run the passes at the sizes of the job, so that
-// they decide as they would; then bind every other dim to a tiny size and execute. What of the job this does not keep is said.
+// Algorithm: find options that make the mesh and the batch small (SmallJob.h). Compile the job under them, with a
+// symbol for every size that has a name; give repeats as few iterations as tell the truth; run the passes at the sizes
+// of the job, so that they decide as they would; then bind every other dim to a tiny size and execute. What of the job
+// this does not keep is said.
 //
 //===----------------------------------------------------------------------===//
+#include "stage/Interp/Prove.h"
 #include "Compilation.h"
 #include "SmallJob.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/IR/graph/PackedUnits.h"
 #include "stage/IRGen/IRGen.h"
-#include "stage/Interp/Prove.h"
 #include "stage/Schedule/InferenceSymbols.h"
 #include "stage/Sema/InferenceWords.h"
 #include "llvm/ADT/StringExtras.h"
@@ -34,7 +35,8 @@ static std::vector<std::string> listFixed(const Compilation &c, llvm::ArrayRef<s
     if (c.job->inference->isPacked()) // one row
       fixed.push_back(sequencesSymbol.str());
   }
-  for (auto &op : c.graph->getForward()) // a count that is cut becomes a number, and its symbols what they are elsewhere
+  for (auto &op :
+       c.graph->getForward()) // a count that is cut becomes a number, and its symbols what they are elsewhere
     if (!op->cases.getRuns().empty())
       llvm::append_range(fixed, collectSymbols(op->count));
   return fixed;
@@ -58,8 +60,8 @@ static void printSizes(const Graph &graph) {
   llvm::outs() << "\n";
 }
 
-/// The repeats of one model are as short in both as the longer pipeline asks for, or else the prefill, which carries all that decode
-/// steps do.
+/// The repeats of one model are as short in both as the longer pipeline asks for, or else the prefill, which carries
+/// all that decode steps do.
 static void shortenLoopsOfPools(Compilation &prefill, Compilation &decode, llvm::ArrayRef<std::string> given,
                                 std::vector<std::string> &notes) {
   auto countStages = [](const Compilation &c) {
@@ -88,8 +90,8 @@ bool stage::driver::runPoolProof(const DriverOptions &options) {
   Compilation filler(job.input, job.sizes, job.diags);
   DriverOptions ofFiller = getOptionsOfPrefill(job, options);
   // What cannot be compiled as it is is no job to prove.
-  if (!runFrontEndOfPrefill(filler, job, ofFiller) || !runMiddle(filler, ofFiller) || !runMiddle(job, quiet) || !makeReport(filler) ||
-      !makeReport(job) || !linkPools(filler, job))
+  if (!runFrontEndOfPrefill(filler, job, ofFiller) || !runMiddle(filler, ofFiller) || !runMiddle(job, quiet) ||
+      !makeReport(filler) || !makeReport(job) || !linkPools(filler, job))
     return false;
   SourceFiles files(llvm::errs());
   SizeContext sizes;
@@ -106,7 +108,8 @@ bool stage::driver::runPoolProof(const DriverOptions &options) {
   length = sema::getShortLength(*filler.job->inference, length, 2 * fill.getRanksOfStage());
   // Sizes have names in both or in none, so that they are the same.
   bool namesConstants = fill.getOptions().namesConstants && decode.getOptions().namesConstants;
-  if (!fill.settle(sequences, more * batches, length, namesConstants) || !decode.settle(sequences, batches, length, namesConstants)) {
+  if (!fill.settle(sequences, more * batches, length, namesConstants) ||
+      !decode.settle(sequences, batches, length, namesConstants)) {
     job.diags.report(job.job->stepRange.Start, diag::PoolsNotSmall).range(job.job->stepRange);
     return false;
   }
@@ -146,7 +149,8 @@ bool stage::driver::runPoolProof(const DriverOptions &options) {
   if (!proofs)
     return false;
   if (length != job.job->inference->begin)
-    both.smaller.insert(both.smaller.begin(), "positions " + std::to_string(job.job->inference->begin) + " -> " + std::to_string(length));
+    both.smaller.insert(both.smaller.begin(),
+                        "positions " + std::to_string(job.job->inference->begin) + " -> " + std::to_string(length));
   for (auto [pool, name, sizesOf] : {std::tuple(&fill, filler.job->decl->name.name, &made.front()),
                                      std::tuple(&decode, job.job->decl->name.name, &made.back())}) {
     pool->made.notKept = std::move(sizesOf->notKept);
@@ -194,14 +198,16 @@ bool stage::driver::runProof(const DriverOptions &options) {
     for (Graph *graph : {reference.get(), c.graph.get()})
       bindPackedUnits(*graph, *served);
   std::unique_ptr<Graph> whole;
-  if (c.job->inference && (c.job->inference->length || !c.job->inference->begin)) { // else nobody knows what the caches hold
+  if (c.job->inference &&
+      (c.job->inference->length || !c.job->inference->begin)) { // else nobody knows what the caches hold
     c.job->inference->isWhole = true;
     whole = elaborateAgain(c);
     if (!whole)
       return false;
     adoptSizes(*whole, *c.graph);
   }
-  std::optional<Proof> proof = prove(*reference, *c.graph, c.program.get(), c.diags, options.traces.steps, whole.get(), served);
+  std::optional<Proof> proof =
+      prove(*reference, *c.graph, c.program.get(), c.diags, options.traces.steps, whole.get(), served);
   if (!proof)
     return false;
   small.made.print(llvm::outs());

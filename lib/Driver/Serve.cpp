@@ -40,19 +40,20 @@ static bool serve(const ServeCommand &command, ServedFile &served, DiagnosticEng
     double longest = 0;
     for (const Iteration &iteration : iterations)
       longest = std::max(longest, command.iterationTime + double(iteration.newTokens) * command.tokenTime +
-                                      double(iteration.cachedTokens) * command.cachedTime +
-                                      own(iteration, stage));
+                                      double(iteration.cachedTokens) * command.cachedTime + own(iteration, stage));
     return longest;
   };
   if (!simulate(*requests, command.options, lasts, served, diags))
     return false;
   if (command.window && served.list.empty()) {
     diags.report(SMLoc(), diag::FlagWithoutEffect)
-        << "--iterations" << "there are " + std::to_string(served.list.getNumSteps()) + " iterations, counted from 0";
+        << "--iterations"
+        << "there are " + std::to_string(served.list.getNumSteps()) + " iterations, counted from 0";
     return false;
   }
   if (command.limitsPrefixes && !served.hasPrefixes) {
-    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--prefix-store, --prefix-block" << "no request names blocks of its prompt (hash_ids)";
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--prefix-store, --prefix-block"
+                                                   << "no request names blocks of its prompt (hash_ids)";
     return false;
   }
   return true;
@@ -79,7 +80,8 @@ void ServedFile::printJson(llvm::json::OStream &json) {
 
 bool stage::driver::runServe(const ServeCommand &command, DiagnosticEngine &diags) {
   ServedFile served(command, command.window ? command.window->second : 0);
-  if (!serve(command, served, diags, [&](const Iteration &iteration, unsigned) { return command.roofline.getSeconds(iteration); }))
+  if (!serve(command, served, diags,
+             [&](const Iteration &iteration, unsigned) { return command.roofline.getSeconds(iteration); }))
     return false;
   if (command.report == ReportKind::Json) {
     llvm::json::OStream json(llvm::outs(), 2);
@@ -103,7 +105,8 @@ static PackedUnit makeUnit(const Iteration &iteration) {
   unit.name = getName(iteration, /*showReplica=*/false);
   unit.decodes = llvm::all_of(iteration.sequences, [](const Sequence &sequence) { return sequence.decodes; });
   for (const Sequence &sequence : iteration.sequences)
-    unit.sequences.push_back({sequence.newTokens, sequence.cachedTokens, sequence.samples ? 1 + sequence.drafts : 0, sequence.request});
+    unit.sequences.push_back(
+        {sequence.newTokens, sequence.cachedTokens, sequence.samples ? 1 + sequence.drafts : 0, sequence.request});
   for (auto [moved, parts] : {std::pair(&iteration.stored, &unit.stored), {&iteration.loaded, &unit.loaded}})
     for (const MovedTokens &tokens : *moved)
       parts->push_back({tokens.tokens, tokens.request});
@@ -122,8 +125,10 @@ static std::vector<PackedUnit> listUnits(const ServeCommand &command, const Iter
   return {makeUnit(prompts), makeUnit(decodes)};
 }
 
-/// The iterations that are asked for, and the room of the caches: all blocks, or, where there is no limit, the most that are held.
-static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command, const ServedFile &served, DiagnosticEngine &diags) {
+/// The iterations that are asked for, and the room of the caches: all blocks, or, where there is no limit, the most
+/// that are held.
+static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command, const ServedFile &served,
+                                                    DiagnosticEngine &diags) {
   auto result = std::make_shared<ServedUnits>();
   int64_t first = command.window ? command.window->first : 0,
           last = std::min(command.window ? command.window->second : INT64_MAX, served.list.getNumSteps());
@@ -131,13 +136,15 @@ static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command,
     diags.report(SMLoc(), diag::TooManyIterations) << last - first << maxIterations;
     return nullptr;
   }
-  served.list.forEach([&](const Iteration &iteration) { llvm::append_range(result->units, listUnits(command, iteration)); });
+  served.list.forEach(
+      [&](const Iteration &iteration) { llvm::append_range(result->units, listUnits(command, iteration)); });
   const BatchingOptions &batching = command.options.batching;
   int64_t blocks = batching.cacheBlocks ? batching.cacheBlocks : served.mostBlocks;
   if (__builtin_mul_overflow(blocks, batching.block, &result->room)) {
-    diags.report(SMLoc(), diag::BadServingOption)
-        << "--cache-blocks" << "at most " + std::to_string(INT64_MAX / batching.block) + " blocks of " + std::to_string(batching.block) + " tokens"
-        << std::to_string(blocks);
+    diags.report(SMLoc(), diag::BadServingOption) << "--cache-blocks"
+                                                  << "at most " + std::to_string(INT64_MAX / batching.block) +
+                                                         " blocks of " + std::to_string(batching.block) + " tokens"
+                                                  << std::to_string(blocks);
     return nullptr;
   }
   result->sequences = batching.maxSequences * batching.stages;
@@ -145,8 +152,8 @@ static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command,
   return result;
 }
 
-std::shared_ptr<const ServedUnits> stage::driver::serveJob(const ServeCommand &command, const UnitTimes *times, ServedFile &served,
-                                                   DiagnosticEngine &diags) {
+std::shared_ptr<const ServedUnits> stage::driver::serveJob(const ServeCommand &command, const UnitTimes *times,
+                                                           ServedFile &served, DiagnosticEngine &diags) {
   std::vector<double> ofStages; ///< Of the iteration that begins.
   auto lasts = [&](const Iteration &iteration, unsigned stage) {
     if (!times)
@@ -163,7 +170,8 @@ std::shared_ptr<const ServedUnits> stage::driver::serveJob(const ServeCommand &c
 }
 
 ServedFile stage::driver::keepIterations(const ServeCommand &command) {
-  return ServedFile(command, command.window ? std::min(command.window->second, command.window->first + maxIterations) : maxIterations);
+  return ServedFile(command, command.window ? std::min(command.window->second, command.window->first + maxIterations)
+                                            : maxIterations);
 }
 
 bool stage::driver::settleServer(DriverOptions &options) {

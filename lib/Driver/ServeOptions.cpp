@@ -33,10 +33,14 @@ struct Text : cl::opt<std::string> {
   std::string getFlag() const { return ("--" + ArgStr).str(); }
 };
 
-cl::opt<std::string> input(cl::Positional, cl::Required, cl::desc("<requests.jsonl>"), cl::cat(category), cl::sub(command));
-cl::list<std::string> ignored("ignore", cl::desc("Go on without <field>, which is not understood"), cl::value_desc("field"),
-                              cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
-cl::opt<std::string> requests("requests", cl::desc("Of a job with 'S = requests': go through a file of requests as a server would; iterations are the units of the job"),
+cl::opt<std::string> input(cl::Positional, cl::Required, cl::desc("<requests.jsonl>"), cl::cat(category),
+                           cl::sub(command));
+cl::list<std::string> ignored("ignore", cl::desc("Go on without <field>, which is not understood"),
+                              cl::value_desc("field"), cl::cat(category), cl::sub(command),
+                              cl::sub(*cl::TopLevelSubCommand));
+cl::opt<std::string> requests("requests",
+                              cl::desc("Of a job with 'S = requests': go through a file of requests as a server would; "
+                                       "iterations are the units of the job"),
                               cl::value_desc("requests.jsonl"), cl::cat(category));
 Text tokenBudget("token-budget", "Tokens that an iteration computes at most (default: 2048)", "n", "2048");
 Text maxSequences("max-sequences", "Requests that run at a time (default: 256)", "n", "256");
@@ -46,13 +50,16 @@ Text cacheBlocks("cache-blocks", "Blocks of the cache of a replica (default: no 
 cl::opt<Admission> admit("admit", cl::desc("What must find room in the cache for a request to be admitted"),
                          cl::values(clEnumValN(Admission::Whole, "whole", "all tokens it knows (default)"),
                                     clEnumValN(Admission::Chunk, "chunk", "those that it computes first")),
-                         cl::init(Admission::Whole), cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
-cl::opt<Preemption> preempt("preempt", cl::desc("What becomes of the youngest request if no block is free"),
-                            cl::values(clEnumValN(Preemption::Recompute, "recompute", "it computes its cache again (default)"),
-                                       clEnumValN(Preemption::Swap, "swap", "its cache goes to the host and comes back"),
-                                       clEnumValN(Preemption::Refuse, "refuse", "an error")),
-                            cl::init(Preemption::Recompute), cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
-Text prefixStore("prefix-store", "Blocks of prompts, as hash_ids name them, that are kept beside the cache (default: no limit)", "n");
+                         cl::init(Admission::Whole), cl::cat(category), cl::sub(command),
+                         cl::sub(*cl::TopLevelSubCommand));
+cl::opt<Preemption>
+    preempt("preempt", cl::desc("What becomes of the youngest request if no block is free"),
+            cl::values(clEnumValN(Preemption::Recompute, "recompute", "it computes its cache again (default)"),
+                       clEnumValN(Preemption::Swap, "swap", "its cache goes to the host and comes back"),
+                       clEnumValN(Preemption::Refuse, "refuse", "an error")),
+            cl::init(Preemption::Recompute), cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
+Text prefixStore("prefix-store",
+                 "Blocks of prompts, as hash_ids name them, that are kept beside the cache (default: no limit)", "n");
 Text prefixBlock("prefix-block", "Tokens of such a block (default: 512)", "n", "512");
 Text draft("draft", "Tokens that a draft model proposes for each sequence and iteration (default: none)", "n");
 Text acceptance("acceptance", "The share of these that is accepted, as in 0.7", "share");
@@ -60,16 +67,22 @@ Text replicas("replicas", "Servers that share the requests (default: 1)", "n", "
 cl::opt<Dealing> deal("deal", cl::desc("Which replica a request is for"),
                       cl::values(clEnumValN(Dealing::RoundRobin, "round-robin", "one after the other (default)"),
                                  clEnumValN(Dealing::LeastLoaded, "least-loaded", "the one with the fewest requests")),
-                      cl::init(Dealing::RoundRobin), cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
-cl::opt<bool> lockStep("lock-step", cl::desc("All replicas iterate together"), cl::cat(category), cl::sub(command), cl::sub(*cl::TopLevelSubCommand));
-Text prefillReplicas("prefill-replicas", "Servers that compute prompts for the others, and send them their caches (default: none)", "n");
+                      cl::init(Dealing::RoundRobin), cl::cat(category), cl::sub(command),
+                      cl::sub(*cl::TopLevelSubCommand));
+cl::opt<bool> lockStep("lock-step", cl::desc("All replicas iterate together"), cl::cat(category), cl::sub(command),
+                       cl::sub(*cl::TopLevelSubCommand));
+Text prefillReplicas("prefill-replicas",
+                     "Servers that compute prompts for the others, and send them their caches (default: none)", "n");
 Text sendTime("send-time", "How long sending a cache takes, as in 2ms (default: 0s)", "time", "0s");
 Text sendTokenTime("send-token-time", "How much longer for each token of it, as in 3us (default: 0s)", "time", "0s");
-Text stages("stages", "Stages of a pipeline, each of which works on an iteration of its own (default: 1, or those of the job)", "n");
+Text stages("stages",
+            "Stages of a pipeline, each of which works on an iteration of its own (default: 1, or those of the job)",
+            "n");
 Text iterationTime("iteration-time", "How long an iteration lasts, as in 12ms", "time");
 Text tokenTime("token-time", "How much longer for each token that it computes, as in 20us", "time");
 Text cachedTime("cached-time", "How much longer for each cached token before them, as in 2ns", "time");
-Text costs("costs", "And what FLOPs and bytes of an iteration take, on a rank that has those of this file", "costs.json");
+Text costs("costs", "And what FLOPs and bytes of an iteration take, on a rank that has those of this file",
+           "costs.json");
 Text peakFlops("peak-flops", "FLOPs that a rank computes per second, as in 989e12", "n");
 Text bandwidth("bandwidth", "Bytes that a rank reads per second, as in 3.35e12", "n");
 Text window("iterations", "List these iterations, from 0, without the last: 0..100", "a..b");
@@ -90,7 +103,8 @@ static void readCount(const Text &text, int64_t least, int64_t most, int64_t &re
   int64_t number;
   if (StringRef(text).getAsInteger(10, number) || number < least || number > most)
     diags.report(SMLoc(), diag::BadServingOption)
-        << text.getFlag() << "a number from " + std::to_string(least) + " to " + std::to_string(most) << StringRef(text);
+        << text.getFlag() << "a number from " + std::to_string(least) + " to " + std::to_string(most)
+        << StringRef(text);
   else
     result = number;
 }
@@ -101,12 +115,17 @@ static void readTime(const Text &text, double &result, DiagnosticEngine &diags) 
     return;
   StringRef number = StringRef(text).take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
   StringRef unit = StringRef(text).drop_front(number.size());
-  const char *exponent = unit == "s" ? "" : unit == "ms" ? "e-3" : unit == "us" ? "e-6" : unit == "ns" ? "e-9" : nullptr;
+  const char *exponent = unit == "s"    ? ""
+                         : unit == "ms" ? "e-3"
+                         : unit == "us" ? "e-6"
+                         : unit == "ns" ? "e-9"
+                                        : nullptr;
   double seconds = 0;
   if (!exponent || !parseDecimal(number) || !llvm::to_float((number + exponent).str(), seconds) ||
       seconds > double(maxIterationSeconds))
     diags.report(SMLoc(), diag::BadServingOption)
-        << text.getFlag() << "a time with a unit (s, ms, us or ns), at most " + std::to_string(maxIterationSeconds) + "s, as in 12.5ms"
+        << text.getFlag()
+        << "a time with a unit (s, ms, us or ns), at most " + std::to_string(maxIterationSeconds) + "s, as in 12.5ms"
         << StringRef(text);
   else
     result = seconds;
@@ -120,7 +139,8 @@ static void readRate(const Text &text, double &result, DiagnosticEngine &diags) 
   bool isPlain = StringRef(text).find_first_not_of("0123456789.e+") == StringRef::npos;
   double number = 0;
   if (!isPlain || !llvm::to_float(StringRef(text), number) || !(number >= 1 && number <= 1e30))
-    diags.report(SMLoc(), diag::BadServingOption) << text.getFlag() << "a number from 1 to 1e30, as in 989e12" << StringRef(text);
+    diags.report(SMLoc(), diag::BadServingOption)
+        << text.getFlag() << "a number from 1 to 1e30, as in 989e12" << StringRef(text);
   else
     result = number;
 }
@@ -136,7 +156,8 @@ static void readRoofline(ServeCommand &command, bool hasModel, DiagnosticEngine 
   }
   for (const Text *rate : {&peakFlops, &bandwidth})
     if (rate->isGiven() && !costs.isGiven())
-      diags.report(SMLoc(), diag::FlagWithoutEffect) << rate->getFlag() << "nothing says what an iteration computes and reads (--costs)";
+      diags.report(SMLoc(), diag::FlagWithoutEffect)
+          << rate->getFlag() << "nothing says what an iteration computes and reads (--costs)";
   if (!costs.isGiven())
     return;
   if (!peakFlops.isGiven() && !bandwidth.isGiven())
@@ -149,17 +170,21 @@ static void readRoofline(ServeCommand &command, bool hasModel, DiagnosticEngine 
 static void readAcceptance(BatchingOptions &options, DiagnosticEngine &diags) {
   if (!acceptance.isGiven()) {
     if (options.drafts)
-      diags.report(SMLoc(), diag::BadServingOption) << "--draft" << "--acceptance, the share of drafts that is accepted," << "";
+      diags.report(SMLoc(), diag::BadServingOption) << "--draft"
+                                                    << "--acceptance, the share of drafts that is accepted,"
+                                                    << "";
     return;
   }
   if (!options.drafts)
-    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--acceptance" << "there are no drafts (--draft)";
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--acceptance"
+                                                   << "there are no drafts (--draft)";
   std::optional<Decimal> share = parseDecimal(StringRef(acceptance));
   bool isGood = share && share->places <= 9;
   int64_t scale = isGood ? int64_t(std::llround(std::pow(10, share->places))) : 1;
   if (!isGood || share->digits > scale) {
     diags.report(SMLoc(), diag::BadServingOption)
-        << "--acceptance" << "a number from 0 to 1, with at most nine decimals" << StringRef(acceptance);
+        << "--acceptance"
+        << "a number from 0 to 1, with at most nine decimals" << StringRef(acceptance);
     return;
   }
   options.acceptedDrafts = share->digits;

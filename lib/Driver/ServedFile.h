@@ -13,7 +13,8 @@ struct ServedFile : serving::ServingObserver {
   /// Keeps the iterations of the window, or all, up to before the last.
   ServedFile(const ServeCommand &command, int64_t last)
       : command(command), metrics(command.options),
-        list(command.window ? command.window->first : 0, last, command.options.prefillReplicas + command.options.replicas > 1) {}
+        list(command.window ? command.window->first : 0, last,
+             command.options.prefillReplicas + command.options.replicas > 1) {}
 
   void step(const serving::Step &step) override;
   void finished(const serving::FinishedRequest &request) override;
@@ -36,14 +37,15 @@ struct ServedFile : serving::ServingObserver {
 
 class UnitTimes;
 
-/// Finds on how many stages of a pipeline the job runs that serves the requests, which says how many iterations are in flight, and whether it
-/// decodes in another way. False after errors of the job.
+/// Finds on how many stages of a pipeline the job runs that serves the requests, which says how many iterations are in
+/// flight, and whether it decodes in another way. False after errors of the job.
 bool settleServer(DriverOptions &options);
 /// Keeps the iterations that become units of a job.
 ServedFile keepIterations(const ServeCommand &command);
-/// Goes through the requests of a job; its units. Iterations last as long as `times` says, null: as the command does. Null after
-/// errors.
-std::shared_ptr<const ServedUnits> serveJob(const ServeCommand &command, const UnitTimes *times, ServedFile &served, DiagnosticEngine &diags);
+/// Goes through the requests of a job; its units. Iterations last as long as `times` says, null: as the command does.
+/// Null after errors.
+std::shared_ptr<const ServedUnits> serveJob(const ServeCommand &command, const UnitTimes *times, ServedFile &served,
+                                            DiagnosticEngine &diags);
 
 } // namespace stage::driver
 

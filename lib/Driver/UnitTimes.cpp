@@ -78,7 +78,8 @@ std::vector<double> UnitTimes::getSeconds(const PackedUnit &unit) const {
   for (const Cost &cost : unit.decodes ? ofSteps : ofPrompts) {
     double &longest = ofStages.emplace_back(0);
     forEachCoordinates(graph, cost.axes, binding, [&] {
-      double computing = roofline.flopsPerSecond > 0 ? evaluateOrFail(cost.flops, binding) / roofline.flopsPerSecond : 0;
+      double computing =
+          roofline.flopsPerSecond > 0 ? evaluateOrFail(cost.flops, binding) / roofline.flopsPerSecond : 0;
       double reading = roofline.bytesPerSecond > 0 ? evaluateOrFail(cost.bytes, binding) / roofline.bytesPerSecond : 0;
       longest = std::max({longest, computing, reading});
     });
@@ -103,5 +104,6 @@ bool stage::driver::attendsInAnotherWay(const DriverOptions &options, int64_t nu
   probe.served = makeUnitsToProve(std::max<int64_t>(numRanks, 2));
   probe.emit = EmitKind::None;
   probe.passes = {};
-  return runFrontEnd(c, probe) && runMiddle(c, probe) && listAttention(c, PhaseKind::Forward) != listAttention(c, PhaseKind::Decode);
+  return runFrontEnd(c, probe) && runMiddle(c, probe) &&
+         listAttention(c, PhaseKind::Forward) != listAttention(c, PhaseKind::Decode);
 }

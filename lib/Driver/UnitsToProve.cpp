@@ -1,8 +1,8 @@
 //===- UnitsToProve.cpp - requests of a proof -----------------------------===//
 //
-// A proof of a job that serves requests runs iterations in which there is what there may be in one: a prompt in chunks, chunks of
-// several prompts, prompts beside decoding, nobody who samples, some who do, sequences that sit an iteration out, that decode in another
-// order than they came, and two tokens of one that verifies a draft. With n = 2:
+// A proof of a job that serves requests runs iterations in which there is what there may be in one: a prompt in chunks,
+// chunks of several prompts, prompts beside decoding, nobody who samples, some who do, sequences that sit an iteration
+// out, that decode in another order than they came, and two tokens of one that verifies a draft. With n = 2:
 //
 //   i0  p0+6@0 p1+2@0                 nobody samples
 //   i1  p1+7@2 0d+1@6                 only who decodes does
@@ -30,11 +30,14 @@ std::shared_ptr<const ServedUnits> stage::driver::makeUnitsToProve(int64_t n) {
     for (SequencePart &part : parts) {
       part.cached = computed[part.sequence];
       computed[part.sequence] += part.taken;
-      unit.name += " r" + std::to_string(part.sequence) + "+" + std::to_string(part.taken) + "@" + std::to_string(part.cached);
+      unit.name +=
+          " r" + std::to_string(part.sequence) + "+" + std::to_string(part.taken) + "@" + std::to_string(part.cached);
     }
     unit.sequences = std::move(parts);
   };
-  auto take = [](int64_t sequence, int64_t taken, int64_t sampled) { return SequencePart{taken, 0, sampled, sequence}; };
+  auto take = [](int64_t sequence, int64_t taken, int64_t sampled) {
+    return SequencePart{taken, 0, sampled, sequence};
+  };
   add(false, {take(0, 3 * n, 0), take(1, n, 0)});
   add(false, {take(1, 4 * n - 1, 0), take(0, 1, 1)});
   add(false, {take(1, 1, 1), take(0, 1, 1), take(2, 4 * n - 2, 1)});

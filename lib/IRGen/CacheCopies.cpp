@@ -1,17 +1,18 @@
 //===- CacheCopies.cpp - what moves between caches and the host -----------===//
 //
-// Problem: a server whose caches are full copies those of some requests to the host, and back when there is room; and what
-// requests have in common at the beginning of their prompts it keeps there, and loads. These bytes move beside what
-// is computed, and what reads a cache waits for them.
+// Problem: a server whose caches are full copies those of some requests to the host, and back when there is room; and
+// what requests have in common at the beginning of their prompts it keeps there, and loads. These bytes move beside
+// what is computed, and what reads a cache waits for them.
 //
 //   storing { repeat layers (0..L) loop 0 () do { %s = store(%keys) dim 1 : bf16[1, stored, KV, E]; ... yield; } }
 //   loading { repeat layers (0..L) loop 0 () do { %l = load(%keys) dim 1 : bf16[1, loaded, KV, E]; ... yield; } }
 //   forward, decode    %all = append(%keys, %k) dim 1 : ... after %s, %l
 //
 // Algorithm: both are phases of their own, whose units stand in front of that of their iteration where something moves.
-// Each copies of every cache, in the order of the model, the positions that units bind; of several sequences that is the sum, of caches that
-// keep a window that of what each keeps of it (SequenceSum), of states one for each. Whatever appends to a cache waits for the
-// copies of that cache in front of its unit: what is stored must not be overwritten, and what is loaded be there, for attention reads what was appended. So does what reads a state.
+// Each copies of every cache, in the order of the model, the positions that units bind; of several sequences that is
+// the sum, of caches that keep a window that of what each keeps of it (SequenceSum), of states one for each. Whatever
+// appends to a cache waits for the copies of that cache in front of its unit: what is stored must not be overwritten,
+// and what is loaded be there, for attention reads what was appended. So does what reads a state.
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"

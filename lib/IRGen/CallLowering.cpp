@@ -66,7 +66,8 @@ std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, con
       continue;
     }
     if (!argument) {
-      diags.report(param.name.loc(), diag::NotSupportedYet).range(param.name.range) << "an operand of an op with a default";
+      diags.report(param.name.loc(), diag::NotSupportedYet).range(param.name.range)
+          << "an operand of an op with a default";
       return std::nullopt;
     }
     Value *value = expectTensor(lower(argument->value, env, place), argument->value->range);
@@ -75,8 +76,7 @@ std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, con
     tensors.push_back({value, argument->value->range});
   }
   std::vector<CTValue> results;
-  for (Value *result :
-       OpLowering(graph, evaluator).call(decl, tensors, opEnv, expr.range, *place.block, place.scope)) {
+  for (Value *result : OpLowering(graph, evaluator).call(decl, tensors, opEnv, expr.range, *place.block, place.scope)) {
     if (expr.as && result->path.empty())
       result->path = joinPath(place.scope, expr.as.name);
     const Op *op = result->getOp(); // null: an argument of a repeat's body, handed on
@@ -92,8 +92,7 @@ bool ModuleLowering::bindPattern(const ast::TensorType &pattern, Value &value, S
                                  const ast::ModuleDecl &decl, llvm::StringRef param) {
   if (pattern.dims.size() != value.type.getNumDims()) {
     DiagnosticBuilder message = diags.report(range.Start, diag::WrongNumDims);
-    message << decl.name.name << param << describeDimCount(pattern.dims.size())
-            << int64_t(value.type.getNumDims());
+    message << decl.name.name << param << describeDimCount(pattern.dims.size()) << int64_t(value.type.getNumDims());
     message.range(range);
     message.note(pattern.loc(), diag::PreviousHere) << param;
     return false;

@@ -82,7 +82,8 @@ bool OpLowering::checkLinear(const OpDef &analyzed, llvm::StringRef name) {
     for (const ast::Ident &operand : clause->names) {
       if (analyzed.linearIn[operandByName.lookup(operand.name)])
         continue;
-      DiagnosticBuilder message = diags.report(operand.loc(), analyzed.opaque ? diag::OpaqueNotLinear : diag::NotLinear);
+      DiagnosticBuilder message =
+          diags.report(operand.loc(), analyzed.opaque ? diag::OpaqueNotLinear : diag::NotLinear);
       message.range(operand.range) << name << operand.name;
       message.note(calledAt.Start, diag::CalledHere) << name;
       return false;
@@ -200,9 +201,9 @@ bool OpLowering::checkSubscripts() {
   if (accesses.empty())
     return true;
   PointEvaluator points(def, [&](Size size) { return getNumber(size); });
-  return AccessWalker(def, accessOf, [&](unsigned access, const Guard *guard) {
-    return checkAccess(accesses[access], guard, points);
-  }).run();
+  return AccessWalker(def, accessOf,
+                      [&](unsigned access, const Guard *guard) { return checkAccess(accesses[access], guard, points); })
+      .run();
 }
 
 /// Values of an index to try.
@@ -279,8 +280,7 @@ bool OpLowering::checkAccess(const Access &access, const Guard *guard, PointEval
           where += (where.empty() ? " where " : ", ") + def.indices[index].name + " = " + std::to_string(at);
       const ast::Expr *written = access.subscripts[d];
       noteCall(diags.report(written->loc(), diag::SubscriptLeavesDim).range(written->range)
-               << ast::textOf(written) << describeNumber(value.number) << where
-               << int64_t(size.value.num - 1));
+               << ast::textOf(written) << describeNumber(value.number) << where << int64_t(size.value.num - 1));
       return false;
     }
     if (!guard && access.bounds[d])

@@ -51,10 +51,10 @@ bool OpLowering::bindCompound(const OpenCompound &open, bool &isDone) {
     if (auto it = indexByName.find(member.name); it != indexByName.end())
       known = known * extents[it->second].size;
     else if (value && value->isSize())
-      known = known * extents[addIndex(member.name,
-                                       {static_cast<const Dim *>(value->getTag()), value->getSize(graph.sizes)},
-                                       member.loc())]
-                          .size;
+      known = known *
+              extents[addIndex(member.name, {static_cast<const Dim *>(value->getTag()), value->getSize(graph.sizes)},
+                               member.loc())]
+                  .size;
     else
       missing.push_back(member.name);
   }

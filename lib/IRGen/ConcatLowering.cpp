@@ -84,11 +84,9 @@ const Formula *OpLowering::choosePart(unsigned first, unsigned last, unsigned al
     unsigned middle = (first + last) / 2;
     Formula node{};
     node.kind = Formula::Kind::Select;
-    const Formula *isBefore =
-        graph.defs.binary(Formula::Kind::Less, indexFormula(along), sizeOf(ends[middle - 1]));
-    return graph.defs.create(node, {},
-                             {isBefore, choosePart(first, middle, along, ends, own),
-                              choosePart(middle, last, along, ends, own)});
+    const Formula *isBefore = graph.defs.binary(Formula::Kind::Less, indexFormula(along), sizeOf(ends[middle - 1]));
+    return graph.defs.create(
+        node, {}, {isBefore, choosePart(first, middle, along, ends, own), choosePart(middle, last, along, ends, own)});
   }
   llvm::SmallVector<const Formula *, 4> subscripts;
   for (unsigned index : def.operands[first].indices) {

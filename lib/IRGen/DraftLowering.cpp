@@ -9,9 +9,10 @@
 //   draft     the draft model, over `seen` positions, of which the last one's successor is proposed
 //   decode    the model, over `step` = tokens + 1 positions
 //
-// Algorithm: the draft model stands in the graph of the model, below the scope `draft`, with parameters, caches and repeats of its own. Its
-// units take one position, and two where it has not seen the last that was accepted. No repeat of it is one that a pipeline cuts, so partition-pipeline
-// leaves it where the phase ends: on the last stage, which verifies.
+// Algorithm: the draft model stands in the graph of the model, below the scope `draft`, with parameters, caches and
+// repeats of its own. Its units take one position, and two where it has not seen the last that was accepted. No repeat
+// of it is one that a pipeline cuts, so partition-pipeline leaves it where the phase ends: on the last stage, which
+// verifies.
 //
 // Limits: what a rejected proposal has left in a cache is overwritten, which windows and states do not allow.
 //
@@ -26,8 +27,8 @@ ModuleLowering::RootModel ModuleLowering::getDraft() const {
   return {job.inference->draft, job.inference->draftArgs, sema::draftScope.str()};
 }
 
-/// The draft model goes over the positions of forward, too: its parameters and caches stand there, and nothing of what it puts out is needed. Without
-/// caches, of proofs, that is returned behind what the model returns.
+/// The draft model goes over the positions of forward, too: its parameters and caches stand there, and nothing of what
+/// it puts out is needed. Without caches, of proofs, that is returned behind what the model returns.
 bool ModuleLowering::lowerDraftPrefill(Block &forward) {
   std::unique_ptr<Op> end = forward.take(forward.getTerminator());
   draftLoops = numLoops;
@@ -55,7 +56,9 @@ bool ModuleLowering::isOfOneVocabulary(llvm::ArrayRef<Value *> proposed, const O
   SizeBinding own = graph.binding;
   for (auto &[symbol, value] : graph.unpadded)
     own.bind(symbol, value);
-  auto count = [&](const Value &value) { return value.type.shape.empty() ? SizeValue() : evaluate(value.type.shape.back().size, own); };
+  auto count = [&](const Value &value) {
+    return value.type.shape.empty() ? SizeValue() : evaluate(value.type.shape.back().size, own);
+  };
   unsigned sampled = job.inference->sampler ? 1 : 0;
   bool isSame = proposed.size() + sampled == end.getNumOperands();
   for (unsigned i = 0; isSame && i < proposed.size(); ++i) {
@@ -89,8 +92,11 @@ bool ModuleLowering::lowerDraft() {
   bool isGood = true;
   Graph::walk(block, [&](Op &op) {
     const Mask *mask = op.def && op.def->mask ? &*op.def->mask : nullptr;
-    if (mask && mask->kind != Mask::Kind::Causal && mask->kind != Mask::Kind::Full && op.extents[mask->rows].dim == sequence && isGood) {
-      diags.report(op.loc, diag::NotSupportedYet) << "'" + op.def->name + "' in a draft model, as its mask is not causal: units of one and of two positions have other pairs";
+    if (mask && mask->kind != Mask::Kind::Causal && mask->kind != Mask::Kind::Full &&
+        op.extents[mask->rows].dim == sequence && isGood) {
+      diags.report(op.loc, diag::NotSupportedYet)
+          << "'" + op.def->name +
+                 "' in a draft model, as its mask is not causal: units of one and of two positions have other pairs";
       isGood = false;
     }
   });

@@ -8,8 +8,8 @@
 // dims gives the result its shape, and every dim of the others must be one of its.
 //
 //===----------------------------------------------------------------------===//
-#include "ModuleLowering.h"
 #include "IndexNames.h"
+#include "ModuleLowering.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/InferenceWords.h"
 #include "stage/Sema/Program.h"
@@ -40,9 +40,9 @@ bool ModuleLowering::mentionsTensors(const ast::Expr *expr, const Environment &e
   switch (expr->kind) {
   case ast::NodeKind::NameExpr: {
     const CTValue *value = env.find(llvm::cast<ast::NameExpr>(expr)->name);
-    return value &&
-           (value->isForeign() || isCache(*value) || (value->getKind() == CTValue::Kind::Tuple &&
-                                   llvm::any_of(value->getElements(), [](const CTValue &e) { return e.isForeign(); })));
+    return value && (value->isForeign() || isCache(*value) ||
+                     (value->getKind() == CTValue::Kind::Tuple &&
+                      llvm::any_of(value->getElements(), [](const CTValue &e) { return e.isForeign(); })));
   }
   case ast::NodeKind::UnaryExpr:
     return mentionsTensors(llvm::cast<ast::UnaryExpr>(expr)->operand, env);
@@ -190,7 +190,8 @@ bool ModuleLowering::checkElementTypes(ast::BinaryOp op, llvm::ArrayRef<TensorAr
   }
   if (isFloat(type))
     return true;
-  bool fraction = llvm::any_of(scalars, [](std::optional<double> scalar) { return scalar && *scalar != std::floor(*scalar); });
+  bool fraction =
+      llvm::any_of(scalars, [](std::optional<double> scalar) { return scalar && *scalar != std::floor(*scalar); });
   if (!fraction && op != ast::BinaryOp::Div)
     return true;
   diags.report(range.Start, diag::IntegerArithmetic).range(range)

@@ -5,8 +5,8 @@
 // stand at explicit subscripts and everything known at compile time is a number.
 //
 //===----------------------------------------------------------------------===//
-#include "OpLowering.h"
 #include "IndexNames.h"
+#include "OpLowering.h"
 #include "stage/IR/graph/Identity.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Sema/Builtins.h"
@@ -123,8 +123,8 @@ const Formula *OpLowering::lower(const ast::Expr *expr) {
     const Formula *left = lower(binary->left), *right = lower(binary->right);
     if (!left || !right)
       return nullptr;
-    bool divides = binary->op == ast::BinaryOp::Div || binary->op == ast::BinaryOp::FloorDiv ||
-                   binary->op == ast::BinaryOp::Mod;
+    bool divides =
+        binary->op == ast::BinaryOp::Div || binary->op == ast::BinaryOp::FloorDiv || binary->op == ast::BinaryOp::Mod;
     if (divides && !checkDivisor(*binary, *right))
       return nullptr;
     if (binary->op == ast::BinaryOp::Mod) { // x - y * floor(x / y)
@@ -292,7 +292,8 @@ const Formula *OpLowering::lowerCall(const ast::CallExpr &expr) {
   return result;
 }
 
-/// A probability that is known now is above 0, as `random` divides by it, and at most 1. At 1, and in inference, nothing is drawn.
+/// A probability that is known now is above 0, as `random` divides by it, and at most 1. At 1, and in inference,
+/// nothing is drawn.
 const Formula *OpLowering::lowerRandom(const Formula &probability, const ast::Expr &expr) {
   std::optional<double> known;
   if (probability.kind == Formula::Kind::Number)

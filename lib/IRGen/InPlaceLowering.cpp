@@ -52,8 +52,8 @@ const ast::NameExpr *OpLowering::asIndex(const ast::Expr *expr) const {
 }
 
 /// Calls `f` for each dim of each access of a tensor, inner accesses first. False once `f` is, or after an error.
-bool OpLowering::forEachSubscript(
-    const ast::Expr *expr, llvm::function_ref<bool(const ast::Expr *, const TensorArgument &, unsigned)> f) {
+bool OpLowering::forEachSubscript(const ast::Expr *expr,
+                                  llvm::function_ref<bool(const ast::Expr *, const TensorArgument &, unsigned)> f) {
   if (auto *conditional = llvm::dyn_cast<ast::IfExpr>(expr)) {
     std::optional<bool> condition = evaluator.evaluateCondition(conditional->condition, *env);
     return condition && forEachSubscript(*condition ? conditional->thenExpr : conditional->elseExpr, f);
@@ -172,12 +172,12 @@ void OpLowering::bindFromSubscript(const ast::Expr *subscript, Size extent) {
   __int128 sign = evaluate(multiple, graph.binding).value.num;
   if (sign == 0)
     return;
-  Size size = sign > 0 ? (extent - 1 - bounds->high + multiple).floorDiv(multiple)
-                       : bounds->low.floorDiv(multiple * -1) + 1;
-  graph.obligations.add(Obligations::Kind::Positive, size, Size(), subscript->loc(),
-                        ("the size of index '" + bounds->unknown + "', which keeps '" + ast::textOf(subscript) +
-                         "' within the dim")
-                            .str());
+  Size size =
+      sign > 0 ? (extent - 1 - bounds->high + multiple).floorDiv(multiple) : bounds->low.floorDiv(multiple * -1) + 1;
+  graph.obligations.add(
+      Obligations::Kind::Positive, size, Size(), subscript->loc(),
+      ("the size of index '" + bounds->unknown + "', which keeps '" + ast::textOf(subscript) + "' within the dim")
+          .str());
   addIndex(bounds->unknown, {nullptr, size}, subscript->loc());
   derivedIndices.insert(bounds->unknown);
 }

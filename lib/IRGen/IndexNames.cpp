@@ -58,9 +58,7 @@ public:
         if (isOwn[i] == own && !def.indices[i].isCompound())
           def.indices[i].name = choose(def.indices[i].name);
     def.nameCompounds();
-    forEachSize([&](Size size) {
-      return substitute(size, [&](llvm::StringRef symbol) { return replace(symbol); });
-    });
+    forEachSize([&](Size size) { return substitute(size, [&](llvm::StringRef symbol) { return replace(symbol); }); });
   }
 
 private:

@@ -33,10 +33,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "ModuleLowering.h"
-#include "stage/Schedule/InferenceSymbols.h"
 #include "stage/IR/graph/Packing.h"
 #include "stage/IR/text/Text.h"
 #include "stage/IRGen/Diagnostics.h"
+#include "stage/Schedule/InferenceSymbols.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/InferenceWords.h"
 #include "stage/Sema/Program.h"
@@ -73,12 +73,14 @@ bool ModuleLowering::lowerInference() {
     return false;
   }
   if (inference.draft && llvm::none_of(inference.draft->body, hasOutput)) {
-    diags.report(inference.draftRange.Start, diag::OutputMissing).range(inference.draftRange) << inference.draft->name.name;
+    diags.report(inference.draftRange.Start, diag::OutputMissing).range(inference.draftRange)
+        << inference.draft->name.name;
     return false;
   }
   evaluator.setPhase({/*decoding=*/false, /*continuing=*/false, /*inferring=*/true});
   if (inference.isWhole) {
-    if (!lowerPhase(graph.getForward()) || !sampleReturned(graph.getForward(), "", /*isFed=*/false) || (inference.draft && !lowerDraftPrefill(graph.getForward())))
+    if (!lowerPhase(graph.getForward()) || !sampleReturned(graph.getForward(), "", /*isFed=*/false) ||
+        (inference.draft && !lowerDraftPrefill(graph.getForward())))
       return false;
     eraseUnusedValues(graph.getForward());
     return true;
@@ -87,7 +89,8 @@ bool ModuleLowering::lowerInference() {
     return false;
   bool hasContext = inference.decodes() || inference.isChunked();
   if (hasContext)
-    context = addInferredDim(sema::contextDim, inference.length ? std::max(inference.chunk, inference.countStep()) : inference.begin + inference.countStep());
+    context = addInferredDim(sema::contextDim, inference.length ? std::max(inference.chunk, inference.countStep())
+                                                                : inference.begin + inference.countStep());
   addRoom(inference.getRoom());
   graph.binding.bind(batchSymbol, 0);
   if (inference.isPacked()) {
@@ -96,7 +99,8 @@ bool ModuleLowering::lowerInference() {
   }
   // Without prefill no unit goes forward: then it is elaborated as decode steps are.
   bool isPrefilled = inference.prefills();
-  evaluator.setPhase({/*decoding=*/!isPrefilled, /*continuing=*/!isPrefilled || inference.isChunked(), /*inferring=*/true});
+  evaluator.setPhase(
+      {/*decoding=*/!isPrefilled, /*continuing=*/!isPrefilled || inference.isChunked(), /*inferring=*/true});
   if (!lowerPhase(graph.getForward()) || !checkReads(graph.getForward(), diags))
     return false;
   eraseUnusedValues(graph.getForward());
@@ -145,12 +149,14 @@ bool ModuleLowering::pack() {
 Dim *ModuleLowering::addInferredDim(llvm::StringRef name, int64_t value) {
   dimNames.insert(name);
   graph.binding.bind(name, value);
-  return graph.addDim(name, name == sema::contextDim ? roundUp(getContext()) : graph.sizes.symbol(name), job.stepRange.Start);
+  return graph.addDim(name, name == sema::contextDim ? roundUp(getContext()) : graph.sizes.symbol(name),
+                      job.stepRange.Start);
 }
 
 Size ModuleLowering::getContext() const { return graph.sizes.symbol(sema::contextDim); }
 
-/// Caches have room for so many positions, in whole rounds where these are dealt out to ranks. Then rules for `context` mean them, too.
+/// Caches have room for so many positions, in whole rounds where these are dealt out to ranks. Then rules for `context`
+/// mean them, too.
 void ModuleLowering::addRoom(int64_t positions) {
   graph.binding.bind(sema::roomDim, positions);
   if (!contextParts)
@@ -230,7 +236,8 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
     if (!size)
       return false;
     if (hasCaches() || !stmt.isPast) // without caches a convolution may be over one token
-      graph.obligations.add(Obligations::Kind::Positive, *size, Size(), stmt.last->loc(), "the positions that a cache keeps");
+      graph.obligations.add(Obligations::Kind::Positive, *size, Size(), stmt.last->loc(),
+                            "the positions that a cache keeps");
     last = *size;
   }
   for (const ast::Ident &name : stmt.names) {
@@ -274,7 +281,8 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
       return false;
     bool isOfSeveral = job.inference && job.inference->isPacked() && !cache.along;
     if (isOfSeveral && job.inference->served->rejects) {
-      diags.report(name.loc(), diag::NotSupportedYet).range(name.range) << "a state where drafts may be rejected, which it would have to forget";
+      diags.report(name.loc(), diag::NotSupportedYet).range(name.range)
+          << "a state where drafts may be rejected, which it would have to forget";
       return false;
     }
     if (isOfSeveral) { // each has its own
@@ -285,9 +293,11 @@ bool ModuleLowering::lowerCacheDecl(const ast::TensorDeclStmt &stmt, Environment
           addInferredDim(symbol, 1);
     }
     bool canGoBack = !last && (!hasCaches() || cache.along);
-    if (job.inference && job.inference->draft && hasCaches() && !canGoBack && job.inference->acceptance.compare(Rational{1, 1}) < 0) {
+    if (job.inference && job.inference->draft && hasCaches() && !canGoBack &&
+        job.inference->acceptance.compare(Rational{1, 1}) < 0) {
       diags.report(name.loc(), diag::NotSupportedYet).range(name.range)
-          << (last ? "a window of positions" : "a state") + std::string(" where proposals of a draft model may be rejected, which it would have to forget");
+          << (last ? "a window of positions" : "a state") +
+                 std::string(" where proposals of a draft model may be rejected, which it would have to forget");
       return false;
     }
     cache.value = value;
@@ -382,9 +392,11 @@ std::optional<sema::CTValue> ModuleLowering::lowerAppend(const ast::CallExpr &ca
       fits = kept.shape[d].size == extent.size;
   }
   if (!fits || kept.dtype != added->type.dtype || (hasCaches() && !along) || along != cache->along) {
-    bool isOfWeights = fits && kept.dtype == graph.precision.activation && added->type.dtype == graph.precision.weight && kept.dtype != added->type.dtype;
+    bool isOfWeights = fits && kept.dtype == graph.precision.activation &&
+                       added->type.dtype == graph.precision.weight && kept.dtype != added->type.dtype;
     DiagnosticBuilder message = diags.report(call.loc(), isOfWeights ? diag::CacheOfWeights : diag::CacheShape);
-    message << name << (isOfWeights ? getName(kept.dtype).str() : describe(kept)) << (isOfWeights ? getName(added->type.dtype).str() : describe(added->type));
+    message << name << (isOfWeights ? getName(kept.dtype).str() : describe(kept))
+            << (isOfWeights ? getName(added->type.dtype).str() : describe(added->type));
     message.range(call.args[1].value->range);
     message.note(cache->value->loc, diag::PreviousHere) << name;
     return std::nullopt;
@@ -494,11 +506,13 @@ std::vector<Unit> stage::listUnits(const sema::BoundJob &job, const Graph &graph
       add(PhaseKind::Forward, batch, std::move(bindings));
     }
   if (inference.draft) {
-    // A batch's proposals stand behind the step that they go on from: on a pipeline its last stage makes them while the first verifies other batches.
+    // A batch's proposals stand behind the step that they go on from: on a pipeline its last stage makes them while the
+    // first verifies other batches.
     std::vector<sema::BoundInference::Round> rounds = inference.listRounds();
     auto propose = [&](const sema::BoundInference::Round &round, int64_t batch) {
       for (int64_t i = 0; i < inference.tokens; ++i)
-        add(PhaseKind::Draft, batch, {{sema::contextDim.str(), round.begin + 1 + i}, {sema::seenDim.str(), 1 + (i ? 0 : round.behind)}});
+        add(PhaseKind::Draft, batch,
+            {{sema::contextDim.str(), round.begin + 1 + i}, {sema::seenDim.str(), 1 + (i ? 0 : round.behind)}});
     };
     for (int64_t batch = 0; batch < job.microbatches; ++batch)
       propose(rounds.front(), batch);

@@ -28,7 +28,8 @@ Op *OpLowering::contraction(const ast::OpExpr &expr, llvm::ArrayRef<TensorArgume
     return nullptr;
   if (expr.results.size() != 1) {
     diags.report(expr.loc(), diag::NotSupportedYet).range(expr.range)
-        << "an op in an expression with several results; declare the op, as in 'op f(x: [b]) -> (y: [b], z: [b]) = ...;'";
+        << "an op in an expression with several results; declare the op, as in 'op f(x: [b]) -> (y: [b], z: [b]) = "
+           "...;'";
     return nullptr;
   }
   if (!addResult("result", *expr.results.front(), false))

@@ -26,7 +26,8 @@ using namespace stage;
 namespace {
 class LastPositions {
 public:
-  LastPositions(Block &block, const Dim *sequence, llvm::StringRef name) : block(block), graph(block.getGraph()), sequence(sequence) {
+  LastPositions(Block &block, const Dim *sequence, llvm::StringRef name)
+      : block(block), graph(block.getGraph()), sequence(sequence) {
     Size before = sequence->origin ? sequence->origin : graph.sizes.zero();
     if (sequence->isPacked) { // units say of how many sequences the last position is wanted, if of any
       sampled = graph.addDim(name, graph.sizes.symbol(name), sequence->loc);
@@ -71,7 +72,8 @@ private:
       return false;
     const OpDef &def = *op->def;
     unsigned index = def.results[0].indices[dim];
-    if (def.indices[index].isCompound() || !def.shardable[index] || def.reduced[index] || !areSubscriptsPlain(def, index))
+    if (def.indices[index].isCompound() || !def.shardable[index] || def.reduced[index] ||
+        !areSubscriptsPlain(def, index))
       return false;
     for (unsigned i = 0; i < op->getNumOperands(); ++i)
       if (llvm::is_contained(def.operands[i].indices, index))
@@ -135,7 +137,8 @@ private:
     isWanted.kind = Formula::Kind::Equal;
     const Formula *wanted = graph.defs.create(isWanted, {}, {subscripts[dim], position});
     chosen.kind = Formula::Kind::Select;
-    const Formula *summand = graph.defs.create(chosen, {}, {wanted, graph.defs.create(element, {}, subscripts), graph.defs.create(nothing, {}, {})});
+    const Formula *summand = graph.defs.create(
+        chosen, {}, {wanted, graph.defs.create(element, {}, subscripts), graph.defs.create(nothing, {}, {})});
     sum.kind = Formula::Kind::Reduce;
     result.formula = graph.defs.create(sum, {operand.indices[dim]}, {summand});
     def.operands.push_back(std::move(operand));

@@ -17,7 +17,8 @@
 //
 // What cannot be evaluated makes a case of its own: lowering says why.
 //
-// Limits: the dry runs take time by iteration, a microsecond or so for each expression; 100,000 iterations are looked at.
+// Limits: the dry runs take time by iteration, a microsecond or so for each expression; 100,000 iterations are looked
+// at.
 //
 //===----------------------------------------------------------------------===//
 #include "LayerCases.h"
@@ -92,7 +93,8 @@ private:
       if (auto *name = dyn_cast<ast::NameExpr>(part)) {
         const CTValue *value = env.find(name->name);
         const ast::Decl *decl = value ? nullptr : evaluator.getProgram().lookup(env.getFile(), name->name);
-        bool isKnown = value || decl || counted.contains(name->name) || name->name == "none" || name->name == "inf" || sema::findBuiltin(name->name);
+        bool isKnown = value || decl || counted.contains(name->name) || name->name == "none" || name->name == "inf" ||
+                       sema::findBuiltin(name->name);
         result &= isKnown && !isHidden(name->name) && !(value && holdsTensor(*value));
       } else if (auto *call = dyn_cast<ast::CallExpr>(part)) {
         auto *callee = dyn_cast<ast::NameExpr>(call->callee);

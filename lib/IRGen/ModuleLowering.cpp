@@ -192,8 +192,9 @@ std::optional<llvm::SmallVector<Value *, 2>> ModuleLowering::lowerBody(const Roo
   Environment env(evaluator.getProgram().getFile(*model.decl));
   Place place{model.scope, &block, model.decl};
   for (const sema::NamedValue &arg : model.args)
-    env.define(arg.name.name,
-               arg.value.isSize() ? nameDim(model.decl->name.name, arg.name.name, arg.value, arg.range.Start) : arg.value);
+    env.define(arg.name.name, arg.value.isSize()
+                                  ? nameDim(model.decl->name.name, arg.name.name, arg.value, arg.range.Start)
+                                  : arg.value);
   std::optional<CTValue> result;
   if (!lowerStmts(model.decl->body, env, place, &result))
     return std::nullopt;

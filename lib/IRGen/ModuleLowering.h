@@ -25,7 +25,8 @@ struct NamedTensor {
 };
 /// Warns of values that nothing uses (UnusedValues.cpp).
 void warnUnusedValues(Graph &graph, llvm::ArrayRef<NamedTensor> named, DiagnosticEngine &diags);
-/// Erases what a phase of inference computes, reads and carries for nothing: neither what it returns nor a cache needs it.
+/// Erases what a phase of inference computes, reads and carries for nothing: neither what it returns nor a cache needs
+/// it.
 void eraseUnusedValues(Block &phase);
 
 class ModuleLowering {
@@ -73,7 +74,8 @@ private:
   Size roundUp(Size positions) const;
   void splitFolds(Block &phase);
   // Tokens, and who begins with them (SampleLowering.cpp).
-  std::optional<llvm::SmallVector<Value *, 2>> sample(llvm::ArrayRef<Value *> outputs, llvm::StringRef scope, Block &block);
+  std::optional<llvm::SmallVector<Value *, 2>> sample(llvm::ArrayRef<Value *> outputs, llvm::StringRef scope,
+                                                      Block &block);
   bool sampleReturned(Block &block, llvm::StringRef scope, bool isFed);
   bool feed(Block &block, const Value &token);
   RootModel getDraft() const;
@@ -150,7 +152,7 @@ private:
   DiagnosticEngine &diags;
   const sema::BoundJob &job;
   llvm::StringMap<llvm::SmallVector<Dim *, 1>> compoundDims; ///< By the names of their parts.
-  llvm::StringMap<llvm::SmallVector<Dim *, 1>> dimsByAlias; ///< By the names that they answer to, qualified.
+  llvm::StringMap<llvm::SmallVector<Dim *, 1>> dimsByAlias;  ///< By the names that they answer to, qualified.
   llvm::StringSet<> dimNames;
   llvm::StringMap<unsigned> dimNumbers; ///< The last number behind an alias that names a dim.
   /// What parameters, inputs and `let`s are called, in the order of the program.
@@ -160,13 +162,14 @@ private:
   /// What is known of a cache.
   struct Cache {
     Value *value;
-    std::optional<unsigned> along; ///< The dim of its positions; none: it is a state.
-    Size last;             ///< It keeps so many positions; null: all.
-    Size window;           ///< A unit sees so many with the first of its own; null: all.
-    bool isFilled = false; ///< In this phase.
+    std::optional<unsigned> along;   ///< The dim of its positions; none: it is a state.
+    Size last;                       ///< It keeps so many positions; null: all.
+    Size window;                     ///< A unit sees so many with the first of its own; null: all.
+    bool isFilled = false;           ///< In this phase.
     std::unique_ptr<Op> placeholder; ///< In training, where there is none.
   };
-  /// By path and case, which the names of caches stand for: they are no tensors, but that a state is one where it is read.
+  /// By path and case, which the names of caches stand for: they are no tensors, but that a state is one where it is
+  /// read.
   std::map<std::string, Cache> caches;
   Cache *findCache(const ast::CallExpr &call, const Environment &env);
   bool isCache(const CTValue &value) const {
@@ -178,15 +181,15 @@ private:
   Op &addLoop(const Op &repeat, Block &block);
   bool isDecoding = false;
   const ast::OutputStmt *output = nullptr; ///< Where inference ended.
-  Dim *sequence = nullptr; ///< Of inference: positions of a sequence that a unit of this phase has.
-  Dim *context = nullptr;  ///< All of a sequence so far, where these are others.
-  Dim *room = nullptr;     ///< Positions for which caches have room, where ranks share them.
-  Size contextParts;       ///< Ranks that share the positions in caches; null: all have all.
+  Dim *sequence = nullptr;                 ///< Of inference: positions of a sequence that a unit of this phase has.
+  Dim *context = nullptr;                  ///< All of a sequence so far, where these are others.
+  Dim *room = nullptr;                     ///< Positions for which caches have room, where ranks share them.
+  Size contextParts;                       ///< Ranks that share the positions in caches; null: all have all.
   bool hasAxes = false;
   unsigned numLoops = 0;
   unsigned draftLoops = 0; ///< Number of the draft model's first repeat.
-  unsigned depth = 0; ///< Modules around the statement that is lowered.
-  unsigned numStmts = 0; ///< Lowered so far: modules that hold each other twice double at each level.
+  unsigned depth = 0;      ///< Modules around the statement that is lowered.
+  unsigned numStmts = 0;   ///< Lowered so far: modules that hold each other twice double at each level.
 };
 
 /// What is returned is made of the last position of `sequence` only, in a dim that gets this name (LastPositions.cpp).
@@ -195,12 +198,14 @@ void takeLastPositions(Block &block, const Dim *sequence, llvm::StringRef name);
 /// What is written takes the place of what there was: who reads that comes first. False after an error.
 bool checkReads(Block &block, DiagnosticEngine &diags);
 /// Decode steps bind `ofSteps`, too.
-std::vector<Unit> listUnits(const sema::BoundJob &job, const Graph &graph, const UnitBindings &ofSteps, Environments &environments);
-/// What masks keep of several sequences becomes sums that units bind, and all has the values of the first units (PackedSequences.cpp). False after
-/// errors: ops that need other positions of a sequence than a mask says.
+std::vector<Unit> listUnits(const sema::BoundJob &job, const Graph &graph, const UnitBindings &ofSteps,
+                            Environments &environments);
+/// What masks keep of several sequences becomes sums that units bind, and all has the values of the first units
+/// (PackedSequences.cpp). False after errors: ops that need other positions of a sequence than a mask says.
 bool packSequences(Graph &graph, const sema::BoundInference &inference, DiagnosticEngine &diags);
 /// The units of a job that serves requests.
-std::vector<Unit> listPackedUnits(const ServedUnits &served, const Graph &graph, const UnitBindings &ofSteps, Environments &environments);
+std::vector<Unit> listPackedUnits(const ServedUnits &served, const Graph &graph, const UnitBindings &ofSteps,
+                                  Environments &environments);
 /// Notes of units which one has sampled the tokens that they begin with.
 void feedPackedUnits(const ServedUnits &served, bool ofRequests, std::vector<Unit> &units);
 /// For proofs: of each unit, for each of its sequences, one that goes over all positions that this one has then.

@@ -368,14 +368,17 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
       return false;
     if (!clause.formula)
       return true;
-    // What is carried from block to block is a result like others: how two are merged follows from its formula (Fold.h).
+    // What is carried from block to block is a result like others: how two are merged follows from its formula
+    // (Fold.h).
     return addResult(clause.extraName.name, *clause.extraType, /*extra=*/true) &&
            (def.results.back().formula = lower(clause.formula));
   case Clause::Mask: {
     Mask mask;
     maskClause = &clause;
     mask.kind = *parseMaskKind(clause.word.name);
-    auto find = [&](const ast::Expr *argument) { return indexByName.lookup(llvm::cast<ast::NameExpr>(argument)->name); };
+    auto find = [&](const ast::Expr *argument) {
+      return indexByName.lookup(llvm::cast<ast::NameExpr>(argument)->name);
+    };
     mask.rows = find(clause.arguments[0]);
     mask.columns = find(clause.arguments[1]);
     if (clause.arguments.size() > 2) {
@@ -385,8 +388,8 @@ bool OpLowering::lowerClause(const ast::OpClauseStmt &clause) {
         return false;
       if (!amount->isConstant(0)) // no offset
         mask.amount = *amount;
-      graph.obligations.add(Obligations::Kind::Positive, mask.kind == Mask::Kind::Causal ? *amount + 1 : *amount, Size(),
-                            clause.arguments[2]->loc(), "the third argument of a mask");
+      graph.obligations.add(Obligations::Kind::Positive, mask.kind == Mask::Kind::Causal ? *amount + 1 : *amount,
+                            Size(), clause.arguments[2]->loc(), "the third argument of a mask");
     }
     def.mask = mask;
     return true;

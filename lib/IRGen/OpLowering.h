@@ -68,7 +68,7 @@ private:
   struct OpenCompound {
     const ast::CompoundExpr *expr;
     Extent extent;
-    SMRange range;                              ///< Of the tensor that has the dim.
+    SMRange range;                                      ///< Of the tensor that has the dim.
     std::optional<std::pair<unsigned, unsigned>> place; ///< Operand and dim, of a declared op.
   };
   bool bindCompounds(llvm::MutableArrayRef<OpenCompound> open);
@@ -174,7 +174,7 @@ private:
   bool inPlace = false;
   llvm::StringMap<int> openIndexNames; ///< In place: how often the result and the reductions around name an index.
   llvm::StringSet<> derivedIndices;    ///< In place: those whose size follows from a subscript.
-  bool inCast = false; ///< Below a cast: integers may become floating-point numbers.
+  bool inCast = false;                 ///< Below a cast: integers may become floating-point numbers.
   /// The first operand whose element type is free: the others are integers if it is (R13.5).
   Value *firstFree = nullptr;
   std::string firstFreeName;
@@ -183,7 +183,7 @@ private:
   /// An element that is read at more than the indices of its operand.
   struct Access {
     const Formula *element;
-    llvm::SmallVector<const ast::Expr *, 4> subscripts;      ///< Per dim; null: what a pack stands for.
+    llvm::SmallVector<const ast::Expr *, 4> subscripts; ///< Per dim; null: what a pack stands for.
     llvm::SmallVector<std::optional<Bounds>, 4> bounds; ///< Of subscripts that are sums of multiples of indices.
   };
   std::vector<Access> accesses;

@@ -16,8 +16,8 @@
 //   before   mask causal(s, t)    area = S*(context - S) + S^2/2, of one sequence
 //   after    sum pairs.0 = 2*S*context - S^2 or 2*context;     area = pairs.0/2, and units bind pairs.0
 //
-// What scans a sequence from its state, or looks back a few positions, does so much for each position (Packing.h); of states as many are
-// read and written as there are sequences, which units bind.
+// What scans a sequence from its state, or looks back a few positions, does so much for each position (Packing.h); of
+// states as many are read and written as there are sequences, which units bind.
 //
 // Limits: what else looks at other positions without a mask is refused.
 //
@@ -40,12 +40,14 @@ static int64_t countOrFail(Size size, const SizeBinding &binding) {
   return int64_t(value.value.num);
 }
 
-/// What is decided by sizes is decided by those of the first unit of each kind. Parameters stand in forward, also where no unit runs it.
+/// What is decided by sizes is decided by those of the first unit of each kind. Parameters stand in forward, also where
+/// no unit runs it.
 static void bindDefaults(Graph &graph, const ServedUnits &served) {
   std::vector<UnitBindings> firsts;
   int64_t context = graph.binding.lookup(sema::sequenceDim).value_or(1);
   for (bool decodes : {false, true})
-    if (auto unit = llvm::find_if(served.units, [&](auto &unit) { return unit.decodes == decodes; }); unit != served.units.end()) {
+    if (auto unit = llvm::find_if(served.units, [&](auto &unit) { return unit.decodes == decodes; });
+        unit != served.units.end()) {
       firsts.push_back(bindPackedUnit(graph, *unit));
       context = std::max(context, unit->countContext());
     }
@@ -65,7 +67,8 @@ bool stage::packSequences(Graph &graph, const sema::BoundInference &inference, D
     if (mixesSequences(op)) {
       diags.report(op.loc, diag::NotSupportedYet)
           << "'" + op.def->name + "' in units of several sequences: " +
-                 (cutsSequences(op) ? "it cuts positions into parts, of which one may have positions of two sequences" : "without a mask it does not say which positions belong together");
+                 (cutsSequences(op) ? "it cuts positions into parts, of which one may have positions of two sequences"
+                                    : "without a mask it does not say which positions belong together");
       isGood = false;
     }
     SequenceSum sum = getTwiceMaskArea(graph, op);
@@ -107,7 +110,8 @@ std::vector<Unit> stage::listWholeUnits(const ServedUnits &served, Environments 
     for (const SequencePart &part : packed.sequences) {
       Unit unit;
       unit.microbatch = units.size();
-      unit.environment = environments.add({{batchSymbol.str(), part.sequence}, {sema::sequenceDim.str(), part.cached + part.taken}});
+      unit.environment =
+          environments.add({{batchSymbol.str(), part.sequence}, {sema::sequenceDim.str(), part.cached + part.taken}});
       units.push_back(unit);
     }
   return units;

@@ -20,8 +20,8 @@
 #include "stage/IR/graph/PipelineChain.h"
 #include "stage/IR/graph/Rule.h"
 #include "stage/IR/graph/SplitCases.h"
-#include "stage/IR/text/Text.h"
 #include "stage/IR/graph/Walk.h"
+#include "stage/IR/text/Text.h"
 #include "stage/IRGen/Diagnostics.h"
 #include "stage/Schedule/BalancedSplit.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -59,7 +59,8 @@ public:
       return false;
     for (const ast::Pattern &syntax : stmt.patterns) {
       std::optional<RuleKind> state = getOffloadedState(stmt, syntax);
-      if (!(state ? lowerState(stmt, syntax, *statement.env, rule, *state) : lowerPatternOf(stmt, syntax, *statement.env, rule, first)))
+      if (!(state ? lowerState(stmt, syntax, *statement.env, rule, *state)
+                  : lowerPatternOf(stmt, syntax, *statement.env, rule, first)))
         return false;
     }
     return true;
@@ -68,7 +69,8 @@ public:
   /// Makes groups of iterations: of those that a virtual stage runs of a repeat, the last one may be shorter.
   bool group() {
     std::vector<Op *> cut = findPipelinedRepeats(graph);
-    bool isCut = !llvm::is_contained(cut, nullptr) && llvm::any_of(cut, [&](Op *op) { return grouped.count(op->loop); });
+    bool isCut =
+        !llvm::is_contained(cut, nullptr) && llvm::any_of(cut, [&](Op *op) { return grouped.count(op->loop); });
     std::vector<int64_t> split(isCut ? countVirtualStages(graph) : 0);
     std::map<unsigned, std::vector<int64_t>> lengths; // by loop
     for (auto &[loop, grouping] : grouped) {
@@ -79,7 +81,8 @@ public:
       };
       SizeValue count = evaluateCount(grouping.repeat->count, graph.binding);
       if (!count || count.value.num > maxIterations)
-        return refuse("it has " + (count ? count.value.str() : "an unknown number of") + " iterations, and at most " + llvm::Twine(maxIterations) + " can be grouped");
+        return refuse("it has " + (count ? count.value.str() : "an unknown number of") + " iterations, and at most " +
+                      llvm::Twine(maxIterations) + " can be grouped");
       if (llvm::any_of(ofLoops, [&](auto &of) { return of.second == loop; }))
         return refuse("another statement tells some of its layers from others");
       if (isCut && graph.pipeline.balance != Balance::None)
@@ -100,7 +103,8 @@ public:
         for (unsigned number = 0; number < cut.size(); ++number) {
           auto [begin, end] = chain.getRange(number, stage);
           auto found = grouped.find(cut[number]->loop);
-          split[stage] += found == grouped.end() ? end - begin : append(lengths[found->first], end - begin, found->second.length);
+          split[stage] +=
+              found == grouped.end() ? end - begin : append(lengths[found->first], end - begin, found->second.length);
         }
       graph.pipeline.split = split;
     }
@@ -109,8 +113,8 @@ public:
       if (groups.empty())
         continue;
       if (llvm::all_of(groups, [&](int64_t length) { return length == groups.front(); }))
-        graph.obligations.add(Obligations::Kind::Divides, grouping.repeat->count, graph.sizes.constant(groups.front()), grouping.syntax->range.Start,
-                              "groups of layers that are made again together");
+        graph.obligations.add(Obligations::Kind::Divides, grouping.repeat->count, graph.sizes.constant(groups.front()),
+                              grouping.syntax->range.Start, "groups of layers that are made again together");
       groupIterations(graph, *grouping.repeat, groups);
     }
     return true;
@@ -143,8 +147,9 @@ private:
   /// The iterations that the strategy gives each virtual stage are those that there are.
   bool fits(llvm::ArrayRef<Op *> cut) const {
     std::vector<int64_t> counts = listCounts(cut), split = graph.pipeline.split;
-    return split.empty() || (split.size() == countVirtualStages(graph) && std::accumulate(split.begin(), split.end(), int64_t(0)) ==
-                                                                         std::accumulate(counts.begin(), counts.end(), int64_t(0)));
+    return split.empty() ||
+           (split.size() == countVirtualStages(graph) && std::accumulate(split.begin(), split.end(), int64_t(0)) ==
+                                                             std::accumulate(counts.begin(), counts.end(), int64_t(0)));
   }
 
   /// Of the repeats that the pipeline cuts. What does not fit is refused where it is cut.
@@ -152,7 +157,8 @@ private:
     std::vector<int64_t> counts = listCounts(cut);
     bool isGiven = fits(cut) && !graph.pipeline.split.empty();
     return PipelineChain(counts, isGiven ? graph.pipeline.split
-                                         : splitEvenly(std::accumulate(counts.begin(), counts.end(), int64_t(0)), countVirtualStages(graph)));
+                                         : splitEvenly(std::accumulate(counts.begin(), counts.end(), int64_t(0)),
+                                                       countVirtualStages(graph)));
   }
 
   static constexpr int64_t maxBlock = 1 << 30;
@@ -168,9 +174,11 @@ private:
     return number && *number >= 0 && *number <= maxDepth;
   }
 
-  /// The element type that a word means, if it has fewer bits than any that numbers are computed in; nothing after an error.
+  /// The element type that a word means, if it has fewer bits than any that numbers are computed in; nothing after an
+  /// error.
   std::optional<DType> lowerSmallType(const ast::Expr &expr, const sema::CTValue &value) {
-    std::optional<DType> type = value.getKind() == sema::CTValue::Kind::Word ? parseDType(value.getText()) : std::nullopt;
+    std::optional<DType> type =
+        value.getKind() == sema::CTValue::Kind::Word ? parseDType(value.getText()) : std::nullopt;
     if (type && getBitSize(*type) <= 8 && *type != DType::U8)
       return type;
     diags.report(expr.loc(), diag::BadQuantization).range(expr.range) << evaluator.format(value);
@@ -209,7 +217,8 @@ private:
     return true;
   }
 
-  bool lowerEntry(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule, int64_t &first, int64_t &group) {
+  bool lowerEntry(const ast::EntryStmt &entry, const sema::Environment &env, Rule &rule, int64_t &first,
+                  int64_t &group) {
     if (entry.name.name == "whole") {
       std::optional<bool> isWhole = evaluator.evaluateCondition(entry.value, env);
       rule.isWhole = isWhole.value_or(false);
@@ -224,7 +233,8 @@ private:
     if (!value || value->isNone())
       return value.has_value();
     if (entry.name.name == "scales") {
-      std::optional<DType> type = value->getKind() == sema::CTValue::Kind::Word ? parseDType(value->getText()) : std::nullopt;
+      std::optional<DType> type =
+          value->getKind() == sema::CTValue::Kind::Word ? parseDType(value->getText()) : std::nullopt;
       if (!type || !isFloat(*type))
         diags.report(entry.value->loc(), diag::BadScales).range(entry.value->range) << evaluator.format(*value);
       rule.scales = type.value_or(DType::F32);
@@ -233,7 +243,8 @@ private:
     std::string name = "'" + entry.name.name.str() + "'";
     std::optional<int64_t> number = evaluator.evaluateInteger(entry.value, env, name);
     if (number && *number < 1)
-      diags.report(entry.value->loc(), diag::RecomputeFirst).range(entry.value->range) << evaluator.format(*value) << name;
+      diags.report(entry.value->loc(), diag::RecomputeFirst).range(entry.value->range)
+          << evaluator.format(*value) << name;
     (entry.name.name == "first" ? first : group) = number.value_or(0);
     return number.value_or(0) > 0;
   }
@@ -274,7 +285,8 @@ private:
         .Default(std::nullopt);
   }
 
-  bool lowerState(const ast::LayerRuleStmt &stmt, const ast::Pattern &syntax, const sema::Environment &env, Rule rule, RuleKind kind) {
+  bool lowerState(const ast::LayerRuleStmt &stmt, const ast::Pattern &syntax, const sema::Environment &env, Rule rule,
+                  RuleKind kind) {
     const ast::Expr *after = llvm::cast<ast::OffloadStmt>(stmt).after;
     if (after || !stmt.entries.empty()) {
       const ast::Node &what = after ? static_cast<const ast::Node &>(*after) : *stmt.entries.front();
@@ -290,8 +302,8 @@ private:
     return true;
   }
 
-  bool lowerPatternOf(const ast::LayerRuleStmt &stmt, const ast::Pattern &syntax, const sema::Environment &env, Rule rule,
-                      int64_t first) {
+  bool lowerPatternOf(const ast::LayerRuleStmt &stmt, const ast::Pattern &syntax, const sema::Environment &env,
+                      Rule rule, int64_t first) {
     auto refuse = [&](const std::string &what) {
       diags.report(syntax.range.Start, diag::NotSupportedYet).range(syntax.range) << what;
       return false;
@@ -313,9 +325,8 @@ private:
     rule.loc = syntax.range.Start;
     bool tellsApart = first || (stmt.condition && isNamed);
     if (stmt.condition && !isNamed) {
-      if (llvm::any_of(stmt.patterns, [](const ast::Pattern &other) {
-            return !other.getIndex().empty() && other.getIndex() != "*";
-          }))
+      if (llvm::any_of(stmt.patterns,
+                       [](const ast::Pattern &other) { return !other.getIndex().empty() && other.getIndex() != "*"; }))
         return reportNoRepeat(syntax, rule.kind);
       std::optional<bool> holds = evaluator.evaluateCondition(stmt.condition, env);
       if (!holds)
@@ -338,8 +349,8 @@ private:
   }
 
   /// One rule per repeat that the pattern means, with the path of that.
-  bool tellApart(const ast::LayerRuleStmt &stmt, const ast::Pattern &syntax, llvm::StringRef text, llvm::StringRef index,
-                 const sema::Environment &env, const Rule &rule, int64_t first) {
+  bool tellApart(const ast::LayerRuleStmt &stmt, const ast::Pattern &syntax, llvm::StringRef text,
+                 llvm::StringRef index, const sema::Environment &env, const Rule &rule, int64_t first) {
     size_t end = text.find("[*]");
     std::optional<PathPattern> ofRepeat = PathPattern::parse(text.take_front(end));
     llvm::SmallVector<Op *, 2> repeats;
@@ -348,9 +359,8 @@ private:
         repeats.push_back(op.get());
     if (repeats.empty())
       return reportNoRepeat(syntax, rule.kind);
-    if (first && graph.pipeline.balance != Balance::None && llvm::any_of(repeats, [&](Op *repeat) {
-          return llvm::is_contained(findPipelinedRepeats(graph), repeat);
-        })) {
+    if (first && graph.pipeline.balance != Balance::None &&
+        llvm::any_of(repeats, [&](Op *repeat) { return llvm::is_contained(findPipelinedRepeats(graph), repeat); })) {
       diags.report(syntax.range.Start, diag::NotSupportedYet).range(syntax.range)
           << "'first' of stages that are balanced, which are cut once it is known what is made again,";
       return false;
@@ -370,7 +380,8 @@ private:
       SplitCases split = splitCases(graph, *repeat, isChosen);
       for (auto [ruleNumber, loop] : ofLoops)
         for (auto [number, added] : split.additions)
-          if (std::vector<unsigned> &cases = *graph.rules[ruleNumber].cases; loop == repeat->loop && llvm::is_contained(cases, number))
+          if (std::vector<unsigned> &cases = *graph.rules[ruleNumber].cases;
+              loop == repeat->loop && llvm::is_contained(cases, number))
             cases.push_back(added);
       Rule ofOne = rule;
       ofOne.pattern = PathPattern::parse(joinPath(repeat->scope, repeat->name) + text.drop_front(end + 3).str());
@@ -394,8 +405,8 @@ private:
     return true;
   }
 
-  /// The first so many iterations that a virtual stage runs, of all repeats that the pipeline cuts; of another repeat its
-  /// first ones.
+  /// The first so many iterations that a virtual stage runs, of all repeats that the pipeline cuts; of another repeat
+  /// its first ones.
   void chooseFirst(const Op &repeat, int64_t first, std::vector<bool> &isChosen) const {
     std::vector<Op *> cut = findPipelinedRepeats(graph);
     auto found = llvm::find(cut, &repeat);

@@ -3,18 +3,19 @@
 // Problem: `routes b, s, j -> x, c` says which indices follow from which, in either direction; the operand of integers
 // that has the indices of one side says where each token goes:
 //
-//   op dispatch(t: [b, s, d], to: i32[b, s, j], experts: size x, slots: size c) -> [x, c, d] = t { routes b, s, j -> x, c; }
-//   routes b, s, j -> x, c by to;                                            in the graph
+//   op dispatch(t: [b, s, d], to: i32[b, s, j], experts: size x, slots: size c) -> [x, c, d] = t { routes b, s, j -> x,
+//   c; } routes b, s, j -> x, c by to;                                            in the graph
 //
 // With `by load` a list says how many choices each position of x gets; the graph notes it for the dims of x and c:
 //
 //   routes b, s, j -> x, c by [3, 1];       table load[2] = [3, 1];  load load0.C of X by load for B*K*S;
 //   routes b, s, j -> x, c by evenly;       load load0.C of X evenly for B*K*S;
 //
-// Where the integers have an index more, as all results do, the clause does not speak of it, and tokens are routed apart at each
-// position of it:
+// Where the integers have an index more, as all results do, the clause does not speak of it, and tokens are routed
+// apart at each position of it:
 //
-//   op spread(t: [y, n, d], to: i32[y, n, j], experts: size z, slots: size c) -> [y, z, c, d] = t { routes n, j -> z, c; }
+//   op spread(t: [y, n, d], to: i32[y, n, j], experts: size z, slots: size c) -> [y, z, c, d] = t { routes n, j -> z,
+//   c; }
 //
 // Algorithm: find that operand; its indices, in its order, are the tokens. What follows from others has no position of
 // its own: it stands only as the index of an operand that is declared with it.
@@ -40,11 +41,13 @@ bool OpLowering::lowerRoutes() {
   auto routes = [&](unsigned operand, llvm::ArrayRef<unsigned> side, bool hasMore) {
     const auto &indices = def.operands[operand].indices;
     auto isInAllResults = [&](unsigned index) {
-      return llvm::all_of(def.results, [&](const ResultInfo &result) { return llvm::is_contained(result.indices, index); });
+      return llvm::all_of(def.results,
+                          [&](const ResultInfo &result) { return llvm::is_contained(result.indices, index); });
     };
     return !isFloat(operands[operand]->type.dtype) && (indices.size() > side.size()) == hasMore &&
            llvm::all_of(side, [&](unsigned index) { return llvm::is_contained(indices, index); }) &&
-           llvm::all_of(indices, [&](unsigned index) { return llvm::is_contained(side, index) || isInAllResults(index); });
+           llvm::all_of(indices,
+                        [&](unsigned index) { return llvm::is_contained(side, index) || isInAllResults(index); });
   };
   Routing routing;
   unsigned number = 0; // of operands that may
@@ -78,7 +81,8 @@ bool OpLowering::lowerRoutes() {
 
 /// Whether indices that follow from others stand only where operands have them.
 bool OpLowering::checkRouted(const Formula *formula) {
-  const Formula *wrong = formula->kind == Formula::Kind::Index && def.routing->isRouted(formula->index) ? formula : nullptr;
+  const Formula *wrong =
+      formula->kind == Formula::Kind::Index && def.routing->isRouted(formula->index) ? formula : nullptr;
   unsigned index = wrong ? wrong->index : 0;
   for (unsigned reduced : formula->indices)
     if (def.routing->isRouted(reduced)) {
@@ -101,11 +105,13 @@ bool OpLowering::checkRouted(const Formula *formula) {
 }
 
 bool OpLowering::reportLoad(const llvm::Twine &why) {
-  noteCall(diags.report(routesClause->value->loc(), diag::BadLoad).range(routesClause->value->range) << def.name << why);
+  noteCall(diags.report(routesClause->value->loc(), diag::BadLoad).range(routesClause->value->range)
+           << def.name << why);
   return false;
 }
 
-/// Whole numbers in the proportion of these, exactly; nothing if some have no exact value, or the numbers get too large.
+/// Whole numbers in the proportion of these, exactly; nothing if some have no exact value, or the numbers get too
+/// large.
 static std::optional<std::vector<int64_t>> makeWhole(llvm::ArrayRef<std::optional<Rational>> numbers) {
   Rational multiple{1, 1};
   std::vector<int64_t> weights;
@@ -243,8 +249,8 @@ std::string OpLowering::nameTable(SizeTable table, const Dim &target) {
   }
 }
 
-/// Slots that are full in one way are a dim of their own, as layers of one module may have them otherwise. It answers to the names
-/// of the dim that the program gives them.
+/// Slots that are full in one way are a dim of their own, as layers of one module may have them otherwise. It answers
+/// to the names of the dim that the program gives them.
 const Dim *OpLowering::nameSlots(SlotLoad load, const Extent &slots) {
   for (const SlotLoad &known : graph.mesh.getSlotLoads())
     if (known.target == load.target && known.table == load.table && known.choices == load.choices &&
@@ -253,7 +259,8 @@ const Dim *OpLowering::nameSlots(SlotLoad load, const Extent &slots) {
   std::string name = slots.dim ? slots.dim->name : def.indices[def.routing->slot].name, unique;
   // The part behind the point is what indices are named after.
   for (unsigned number = 0; unique.empty() || graph.findDim(unique); ++number)
-    unique = "load" + std::to_string(number) + "." + llvm::StringRef(name).substr(llvm::StringRef(name).rfind('.') + 1).str();
+    unique = "load" + std::to_string(number) + "." +
+             llvm::StringRef(name).substr(llvm::StringRef(name).rfind('.') + 1).str();
   Dim *dim = graph.addDim(unique, slots.size, routesClause->loc());
   if (slots.dim)
     dim->aliases = slots.dim->aliases;

@@ -11,8 +11,8 @@
 //
 // Algorithm: the module stands in each phase behind what is put out, of the last position where only that is
 // made. The one input that a phase reads tokens from is *fed*: a unit says which one before has sampled
-// them. That is the unit before of the same batch, and, where a server goes through requests, the last one in which a request
-// sampled that goes on in this one.
+// them. That is the unit before of the same batch, and, where a server goes through requests, the last one in which a
+// request sampled that goes on in this one.
 //
 // A proof gives both sides the same tokens, whatever is sampled, and compares the samples.
 //
@@ -26,7 +26,8 @@
 using namespace stage;
 
 /// What is put out, and behind it what the module samples from that. Nothing after errors.
-std::optional<llvm::SmallVector<Value *, 2>> ModuleLowering::sample(llvm::ArrayRef<Value *> outputs, llvm::StringRef scope, Block &block) {
+std::optional<llvm::SmallVector<Value *, 2>> ModuleLowering::sample(llvm::ArrayRef<Value *> outputs,
+                                                                    llvm::StringRef scope, Block &block) {
   llvm::SmallVector<Value *, 2> all(outputs.begin(), outputs.end());
   const ast::ModuleDecl *decl = job.inference->sampler;
   if (!decl)
@@ -46,7 +47,8 @@ std::optional<llvm::SmallVector<Value *, 2>> ModuleLowering::sample(llvm::ArrayR
   for (const sema::NamedValue &argument : job.inference->samplerArgs) {
     llvm::StringRef name = argument.name.name;
     bool isSize = argument.value.isSize();
-    env.define(name, isSize ? nameDim(decl->name.name, name, nameConstant(decl->name.name, name, argument.value), argument.range.Start)
+    env.define(name, isSize ? nameDim(decl->name.name, name, nameConstant(decl->name.name, name, argument.value),
+                                      argument.range.Start)
                             : argument.value);
   }
   std::optional<CTValue> result;
@@ -58,7 +60,8 @@ std::optional<llvm::SmallVector<Value *, 2>> ModuleLowering::sample(llvm::ArrayR
   for (unsigned d = 0; isToken && d < token->type.getNumDims(); ++d)
     isToken = token->type.shape[d].size == from.shape[d].size;
   if (!isToken) {
-    diags.report(range.Start, diag::SampleIsNoToken).range(range) << decl->name.name << (token ? describe(token->type) : "several tensors") << describe(from);
+    diags.report(range.Start, diag::SampleIsNoToken).range(range)
+        << decl->name.name << (token ? describe(token->type) : "several tensors") << describe(from);
     return std::nullopt;
   }
   if (token->path.empty())
@@ -104,7 +107,8 @@ bool ModuleLowering::feed(Block &block, const Value &token) {
   return true;
 }
 
-/// Of requests, or sequences of different lengths: which unit has sampled what a unit begins with. Of the former a unit of forward may have some that decode.
+/// Of requests, or sequences of different lengths: which unit has sampled what a unit begins with. Of the former a unit
+/// of forward may have some that decode.
 void stage::feedPackedUnits(const ServedUnits &served, bool ofRequests, std::vector<Unit> &units) {
   llvm::DenseMap<int64_t, unsigned> sampledBy; // by sequence, the last unit
   for (Unit &unit : units) {

@@ -1,7 +1,7 @@
 //===- SplitFolds.cpp - decode steps over caches that are split -----------===//
 //
-// Problem: `shard context over cp;` deals the positions in caches out to ranks, so that long sequences fit. In a decode step all
-// ranks have the same queries, and each some keys: attention is of what a rank has, and then merged.
+// Problem: `shard context over cp;` deals the positions in caches out to ranks, so that long sequences fit. In a decode
+// step all ranks have the same queries, and each some keys: attention is of what a rank has, and then merged.
 //
 //   %all = append(%keys, %k) dim 1 : [B, context, KV, E]           dim context = roundUp(context, cp)
 //   %o, %lse = attention(%q, %all, ...)
@@ -11,9 +11,11 @@
 //   %lse = attention_merge.lse(%lse.part)                           gathered over cp
 //   %o = attention_merge(%o.part, %lse.part, %lse)                  a sum over cp
 //
-// Positions are dealt out in turn, as sequences grow at their end; a round that is not full has empty ones, which masks leave out.
+// Positions are dealt out in turn, as sequences grow at their end; a round that is not full has empty ones, which masks
+// leave out.
 //
-// Algorithm: each op of a phase that folds an index over `context` becomes its parts and their merges (stage/IR/Fold.h).
+// Algorithm: each op of a phase that folds an index over `context` becomes its parts and their merges
+// (stage/IR/Fold.h).
 //
 // Limits: one axis. What does not fold the positions, and prefill, gathers them. Windows are not split.
 //
@@ -96,7 +98,8 @@ public:
   }
 
 private:
-  /// A row that sees nothing of a part would divide 0 by 0 there. A window must be as long as there are ranks; of a block a row may see itself only.
+  /// A row that sees nothing of a part would divide 0 by 0 there. A window must be as long as there are ranks; of a
+  /// block a row may see itself only.
   bool seesEachPart(const Op &op) const {
     if (!op.def->mask || op.def->mask->kind == Mask::Kind::Causal || op.def->mask->kind == Mask::Kind::Full)
       return true;
@@ -120,7 +123,9 @@ private:
         op->addOperand(operand);
       return block.insertBefore(&whole, std::move(op));
     };
-    auto getPath = [&](const Value &value, const char *what) { return value.path.empty() ? std::string() : value.path + what; };
+    auto getPath = [&](const Value &value, const char *what) {
+      return value.path.empty() ? std::string() : value.path + what;
+    };
     // What the op's own operands, the parts and what is merged are, by number of operand (FoldParts::Merge).
     std::vector<Value *> values(whole.getOperands().begin(), whole.getOperands().end());
     Op *part = add(graph.defs.add(parts.part), extents, whole.getOperands());

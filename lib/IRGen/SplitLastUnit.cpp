@@ -1,13 +1,14 @@
 //===- SplitLastUnit.cpp - a case for the layer that is kept --------------===//
 //
-// Problem: `partition parameters ... by unit layers[*] { keep = last; }` speaks of the unit that forward uses last. Where that is
-// the last layer of a repeat, backward does for it what it does for no other layer:
+// Problem: `partition parameters ... by unit layers[*] { keep = last; }` speaks of the unit that forward uses last.
+// Where that is the last layer of a repeat, backward does for it what it does for no other layer:
 //
 //   repeat layers [6] do { A }    ->    repeat layers [6] cases (0 * 5, 1) do { A } or { A }
 //
-// Algorithm: from the end of forward, the first op that reads a parameter of a unit, or stands in the module that a unit is, decides:
-// if it is in a repeat, and the parameter is one of each layer, the last iteration becomes a case of its own (SplitCases.h). What rules
-// say of some cases they say of what is split from these, too. What is kept is decided in lib/Transforms/KeepLastUnit.cpp.
+// Algorithm: from the end of forward, the first op that reads a parameter of a unit, or stands in the module that a
+// unit is, decides: if it is in a repeat, and the parameter is one of each layer, the last iteration becomes a case of
+// its own (SplitCases.h). What rules say of some cases they say of what is split from these, too. What is kept is
+// decided in lib/Transforms/KeepLastUnit.cpp.
 //
 //===----------------------------------------------------------------------===//
 #include "SplitLastUnit.h"

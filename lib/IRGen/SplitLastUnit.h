@@ -5,7 +5,8 @@
 namespace stage {
 class Graph;
 
-/// Makes the last layer a case of its own where the strategy keeps what it gathers (`keep = last`). All rules must be there.
+/// Makes the last layer a case of its own where the strategy keeps what it gathers (`keep = last`). All rules must be
+/// there.
 void splitLastUnit(Graph &graph);
 
 } // namespace stage

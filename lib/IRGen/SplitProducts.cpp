@@ -1,17 +1,18 @@
 //===- SplitProducts.cpp - several products as one op ---------------------===//
 //
 // Problem: real kernels make the products of one tensor with several matrices at once, as if the matrices stood side by
-// side. The program says so by an op with several results. But sharding and gradients are those of each product: queries
-// may be split where keys have copies, and each matrix has its own.
+// side. The program says so by an op with several results. But sharding and gradients are those of each product:
+// queries may be split where keys have copies, and each matrix has its own.
 //
 //   op qkv(x: [b, s, d], wq: [d, k, g, e], wk: [d, k, e]) -> (q: [b, s, k, g, e], key: [b, s, k, e])
 //     = (sum[d](x * wq), sum[d](x * wk));
 //
-//   op qkv(x: [b, s, d], wq: [d, k, g, e]) -> (q: [b, s, k, g, e] = sum[d](x[b, s, d] * wq[d, k, g, e])) { part 0 of qkv; }
-//   op qkv.1(x: [b, s, d], wk: [d, k, e]) -> (key: [b, s, k, e] = sum[d](x[b, s, d] * wk[d, k, e])) { part 1 of qkv; }
+//   op qkv(x: [b, s, d], wq: [d, k, g, e]) -> (q: [b, s, k, g, e] = sum[d](x[b, s, d] * wq[d, k, g, e])) { part 0 of
+//   qkv; } op qkv.1(x: [b, s, d], wk: [d, k, e]) -> (key: [b, s, k, e] = sum[d](x[b, s, d] * wk[d, k, e])) { part 1 of
+//   qkv; }
 //
-// Algorithm: each result becomes an op of its own, with the operands and indices of its formula, which remembers of what it
-// is a part. The pass fuse-products puts the parts together once their shardings are known.
+// Algorithm: each result becomes an op of its own, with the operands and indices of its formula, which remembers of
+// what it is a part. The pass fuse-products puts the parts together once their shardings are known.
 //
 // Limits: each result is one sum of products, which has the first operand; an op with clauses stays as it is.
 //
@@ -20,16 +21,19 @@
 
 using namespace stage;
 
-/// The products, in the order of the results, if the op is several of its first operand and declares nothing of itself as a whole.
+/// The products, in the order of the results, if the op is several of its first operand and declares nothing of itself
+/// as a whole.
 std::vector<ProductTerm> OpLowering::findParts() {
-  bool declares = def.flops || def.bytes || def.backwardFlops || def.declaredClass || def.declaresSaves || def.stopGradient ||
-                  !linearClauses.empty() || llvm::any_of(def.indices, [](const IndexInfo &index) { return index.whole || index.fold; });
+  bool declares = def.flops || def.bytes || def.backwardFlops || def.declaredClass || def.declaresSaves ||
+                  def.stopGradient || !linearClauses.empty() ||
+                  llvm::any_of(def.indices, [](const IndexInfo &index) { return index.whole || index.fold; });
   if (declares || def.results.size() < 2)
     return {};
   OpDef whole = def;
   analyze(whole);
-  bool areParts = whole.terms.size() == whole.results.size() &&
-                  llvm::all_of(whole.terms, [](const ProductTerm &term) { return llvm::is_contained(term.operands, 0u); });
+  bool areParts = whole.terms.size() == whole.results.size() && llvm::all_of(whole.terms, [](const ProductTerm &term) {
+                    return llvm::is_contained(term.operands, 0u);
+                  });
   return areParts ? std::move(whole.terms) : std::vector<ProductTerm>();
 }
 

@@ -32,8 +32,8 @@ void stage::lowerMesh(Graph &graph, const sema::BoundJob &job) {
 
 /// The parameter of the model that a rule pads; null after saying why there is none.
 static const sema::NamedValue *findPadded(const sema::BoundJob &job, const ast::PadStmt &pad, DiagnosticEngine &diags) {
-  auto arg = llvm::find_if(job.modelArgs,
-                           [&](const sema::NamedValue &value) { return value.name.name == pad.dim.name; });
+  auto arg =
+      llvm::find_if(job.modelArgs, [&](const sema::NamedValue &value) { return value.name.name == pad.dim.name; });
   if (arg == job.modelArgs.end()) {
     std::vector<Candidate> parameters;
     std::string names;
@@ -51,7 +51,8 @@ static const sema::NamedValue *findPadded(const sema::BoundJob &job, const ast::
 }
 
 /// The next multiple of what a rule pads to; nothing after an error.
-static std::optional<int64_t> padTo(const ast::PadStmt &pad, const sema::Environment &env, int64_t value, sema::Evaluator &evaluator) {
+static std::optional<int64_t> padTo(const ast::PadStmt &pad, const sema::Environment &env, int64_t value,
+                                    sema::Evaluator &evaluator) {
   std::optional<int64_t> multiple = evaluator.evaluateInteger(pad.to, env, "the multiple to pad to");
   if (!multiple)
     return std::nullopt;
@@ -245,14 +246,17 @@ private:
     return true;
   }
 
-  /// `shard context over cp`: positions in caches are dealt out in turn, and the parts that ops fold are one for each rank.
+  /// `shard context over cp`: positions in caches are dealt out in turn, and the parts that ops fold are one for each
+  /// rank.
   bool lowerContext(const ast::ShardStmt::Item &item, Rule &rule) {
     auto *dim = llvm::find_if(item.dims, [](const ast::Ident &name) { return name.name == sema::contextDim; });
     if (dim == item.dims.end())
       return true;
     if (rule.pattern || item.dims.size() > 1 || item.order) {
       diags.report(dim->loc(), diag::NotSupportedYet).range(dim->range)
-          << (rule.pattern ? "'context' of some values" : item.order ? "an order of 'context'" : "'context' beside other dims");
+          << (rule.pattern ? "'context' of some values"
+              : item.order ? "an order of 'context'"
+                           : "'context' beside other dims");
       return false;
     }
     if (graph.findDim(sema::splitsDim)) {
@@ -450,7 +454,8 @@ private:
     SlowRanks slow;
     slow.loc = stmt.loc();
     for (auto [name, syntax] : llvm::zip(stmt.axes.axes, stmt.coordinates)) {
-      std::optional<int64_t> coordinate = evaluator.evaluateInteger(syntax, env, "the coordinate on '" + name.name.str() + "'");
+      std::optional<int64_t> coordinate =
+          evaluator.evaluateInteger(syntax, env, "the coordinate on '" + name.name.str() + "'");
       if (!coordinate)
         return false;
       AxisList axes = lowerAxes({name, name.range});
@@ -550,7 +555,8 @@ private:
         llvm::StringRef symbol = findPadded(job, *pad, diags)->value.getSize(graph.sizes).getSymbol();
         auto own = llvm::find_if(graph.unpadded, [&](auto &entry) { return entry.first == symbol; });
         int64_t known = *graph.binding.lookup(symbol);
-        std::optional<int64_t> padded = padTo(*pad, *rule.env, own == graph.unpadded.end() ? known : own->second, evaluator);
+        std::optional<int64_t> padded =
+            padTo(*pad, *rule.env, own == graph.unpadded.end() ? known : own->second, evaluator);
         if (padded && *padded != known)
           sizes.emplace_back(symbol.str(), *padded);
       }

@@ -1,8 +1,8 @@
 //===- ConfigFields.cpp - the fields of a configuration -------------------===//
 //
 // Files come from Python, whose JSON has the words Infinity and NaN. These become texts of the same length before the
-// reader of JSON sees them, so that a field which must be a number refuses them, all others do not mind, and every place
-// stays the same.
+// reader of JSON sees them, so that a field which must be a number refuses them, all others do not mind, and every
+// place stays the same.
 //
 //===----------------------------------------------------------------------===//
 #include "ConfigFields.h"

@@ -9,8 +9,8 @@
 
 namespace stage::importer {
 
-/// A configuration as it was read. A model of several parts has the one that reads text in `text_config`: then its fields
-/// are meant, and those around it where it lacks one.
+/// A configuration as it was read. A model of several parts has the one that reads text in `text_config`: then its
+/// fields are meant, and those around it where it lacks one.
 class ConfigFields {
 public:
   /// Nothing after a report.

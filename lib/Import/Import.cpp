@@ -89,15 +89,17 @@ private:
         });
       });
     };
-    return isIn(variant.parameters) || isIn(variant.step) || variant.when.get(field) || variant.expects.count(field.str()) || variant.notes.count(field.str()) ||
-           llvm::any_of(variant.ignored, [&](StringRef pattern) { return matchesGlob(field, pattern); }) || table.isIgnored(field);
+    return isIn(variant.parameters) || isIn(variant.step) || variant.when.get(field) ||
+           variant.expects.count(field.str()) || variant.notes.count(field.str()) ||
+           llvm::any_of(variant.ignored, [&](StringRef pattern) { return matchesGlob(field, pattern); }) ||
+           table.isIgnored(field);
   }
 
   /// What says that something is not there.
   static bool saysNothing(const Value &value) {
     return value.getAsNull() || value.getAsBoolean() == false || (value.getAsNumber() && *value.getAsNumber() == 0) ||
-           (value.getAsString() && value.getAsString()->empty()) || (value.getAsArray() && value.getAsArray()->empty()) ||
-           (value.getAsObject() && value.getAsObject()->empty());
+           (value.getAsString() && value.getAsString()->empty()) ||
+           (value.getAsArray() && value.getAsArray()->empty()) || (value.getAsObject() && value.getAsObject()->empty());
   }
 
   void checkFields() {
@@ -145,8 +147,7 @@ private:
       if (!value.empty())
         settings.push_back({rule.name, value, llvm::join(Template{*used}.listFields(), ", ")});
       else if (diags.getNumErrors() == errors && !rule.mayBeAbsent)
-        diags.report(fields.getPlace(""), diag::MissingField)
-            << getAbsent(rule) << rule.name << variant.model;
+        diags.report(fields.getPlace(""), diag::MissingField) << getAbsent(rule) << rule.name << variant.model;
     }
     return settings;
   }
@@ -171,7 +172,8 @@ private:
     os << "import " << variant.import << " (" << variant.model << ");\n";
     for (const std::string &import : variant.imports)
       os << "import " << import << ";\n";
-    os << "import std.parallel (" << StringRef(variant.strategy).split('(').first << ");\n\nconfig published for " << variant.model << " {\n";
+    os << "import std.parallel (" << StringRef(variant.strategy).split('(').first << ");\n\nconfig published for "
+       << variant.model << " {\n";
     for (const Setting &setting : parameters) {
       os << "  " << llvm::left_justify(setting.name, nameWidth) << " = ";
       std::string value = setting.value + ";";
@@ -183,7 +185,8 @@ private:
     os << "}\n\njob pretrain {\n  model     = " << variant.model << "(published);\n  step      = train(B = 8";
     for (const Setting &setting : step)
       os << ", " << setting.name << " = " << setting.value;
-    os << ", microbatch = 1, optimizer = adamw);\n  precision = bf16_mixed;\n  strategy  = " << variant.strategy << ";\n}\n";
+    os << ", microbatch = 1, optimizer = adamw);\n  precision = bf16_mixed;\n  strategy  = " << variant.strategy
+       << ";\n}\n";
     return os.str();
   }
 
@@ -196,8 +199,9 @@ private:
 };
 } // namespace
 
-std::optional<ImportedProgram> stage::importer::importConfiguration(unsigned configuration, unsigned table, const ImportOptions &options,
-                                                          DiagnosticEngine &diags) {
+std::optional<ImportedProgram> stage::importer::importConfiguration(unsigned configuration, unsigned table,
+                                                                    const ImportOptions &options,
+                                                                    DiagnosticEngine &diags) {
   std::optional<ConfigFields> fields = ConfigFields::read(configuration, diags);
   if (!fields)
     return std::nullopt;

@@ -57,11 +57,12 @@ static bool readTexts(const Value &value, std::vector<std::string> &texts, bool 
          });
 }
 
-/// Rules of an object, into those of a variant that is like it: in their place, or behind them; null takes one away. The
-/// reader of JSON keeps no order: that of names, but for models' usual one.
+/// Rules of an object, into those of a variant that is like it: in their place, or behind them; null takes one away.
+/// The reader of JSON keeps no order: that of names, but for models' usual one.
 static bool readRules(const Object &object, std::vector<ImportRule> &rules) {
   // As the library's models have their parameters.
-  static constexpr StringRef order[] = {"N", "L", "D", "H", "KV", "QL", "KL", "E", "R", "EV", "F", "FM", "FS", "V", "T"};
+  static constexpr StringRef order[] = {"N", "L",  "D", "H",  "KV", "QL", "KL", "E",
+                                        "R", "EV", "F", "FM", "FS", "V",  "T"};
   auto getPlace = [&](StringRef name) { return llvm::find(order, name) - std::begin(order); };
   std::vector<StringRef> names;
   for (const auto &[name, value] : object)

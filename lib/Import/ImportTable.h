@@ -37,7 +37,8 @@ public:
   std::vector<std::string> listModelTypes() const;
   bool hasModelType(llvm::StringRef modelType) const { return models.getArray(modelType); }
   /// The first variant whose conditions hold. Nothing after a report.
-  std::optional<ImportVariant> choose(llvm::StringRef modelType, const ConfigFields &fields, DiagnosticEngine &diags) const;
+  std::optional<ImportVariant> choose(llvm::StringRef modelType, const ConfigFields &fields,
+                                      DiagnosticEngine &diags) const;
   /// Whether a field changes no size of any model.
   bool isIgnored(llvm::StringRef field) const;
 
@@ -51,7 +52,8 @@ private:
   std::vector<std::string> ignored;
 };
 
-/// Whether a value is one of those of a condition: equal, absent where that has null, or a list of equal ones, {"all": word}.
+/// Whether a value is one of those of a condition: equal, absent where that has null, or a list of equal ones, {"all":
+/// word}.
 bool isOneOf(const llvm::json::Value *value, const llvm::json::Array &choices);
 /// `*` stands for any characters.
 bool matchesGlob(llvm::StringRef name, llvm::StringRef pattern);

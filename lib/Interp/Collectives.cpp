@@ -57,8 +57,8 @@ static std::optional<Positions> cut(const Graph &graph, const Op &op, const Posi
   return positions;
 }
 
-/// The pieces one after the other along `dim`. What stands mirrored or rotated over the axes comes out of order, and is put in order by
-/// whoever gathers; any other that does is left as it is, to be found out.
+/// The pieces one after the other along `dim`. What stands mirrored or rotated over the axes comes out of order, and is
+/// put in order by whoever gathers; any other that does is left as it is, to be found out.
 static std::optional<Tensor> concatenate(const Op &op, unsigned dim, llvm::ArrayRef<const Tensor *> parts,
                                          bool inOrder) {
   llvm::SmallVector<Positions, 4> dims = parts.front()->dims;
@@ -155,8 +155,7 @@ static std::optional<std::vector<Tensor>> runFlat(const Graph &graph, const Op &
   PieceMap pieces(graph);
   const Value *result = op.getResult(operand);
   auto sizes = pieces.getSizes(result->type);
-  auto numElements =
-      pieces.getSize(getLocalElements(graph.sizes, graph.mesh, result->type, result->sharding));
+  auto numElements = pieces.getSize(getLocalElements(graph.sizes, graph.mesh, result->type, result->sharding));
   if (!sizes || !numElements)
     return std::nullopt;
   std::vector<Tensor> results;
@@ -170,8 +169,7 @@ static std::optional<std::vector<Tensor>> runFlat(const Graph &graph, const Op &
       size_t size = graph.mesh[op.axes[k]].size;
       std::vector<TensorRef> joined;
       for (size_t first = 0; first < parts.size(); first += size)
-        joined.push_back(
-            std::make_shared<Tensor>(joinFlat(llvm::makeArrayRef(parts).slice(first, size), lengths[k])));
+        joined.push_back(std::make_shared<Tensor>(joinFlat(llvm::makeArrayRef(parts).slice(first, size), lengths[k])));
       parts = std::move(joined);
     }
     std::optional<Tensor> whole = *parts.front();
@@ -198,7 +196,7 @@ static std::optional<std::vector<Tensor>> runFlat(const Graph &graph, const Op &
 }
 
 std::optional<std::vector<Tensor>> stage::interp::runCollective(const Graph &graph, const Op &op, unsigned operand,
-                                                        llvm::ArrayRef<TensorRef> inputs) {
+                                                                llvm::ArrayRef<TensorRef> inputs) {
   if (op.flat)
     return runFlat(graph, op, operand, inputs);
   std::vector<Tensor> results;

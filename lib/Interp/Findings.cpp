@@ -151,8 +151,8 @@ void Findings::report(DiagnosticEngine &diags) const {
     error << (fault->op ? (fault->op->def ? llvm::StringRef(fault->op->def->name) : getName(fault->op->kind)) : "?")
           << describeRanks({faultRank}) << (value ? describe(*value) + " (" + faultPlace + ")" : "it") << fault->text;
     if (value)
-      error.note(value->loc, diag::ProofMadeBy) << describe(*value) << describeMaker(graph, value)
-                                                << describeSharding(graph, value);
+      error.note(value->loc, diag::ProofMadeBy)
+          << describe(*value) << describeMaker(graph, value) << describeSharding(graph, value);
     return;
   }
   const std::pair<const Instance, Difference> *first = nullptr;
@@ -168,16 +168,15 @@ void Findings::report(DiagnosticEngine &diags) const {
   char found[32], expected[32];
   snprintf(found, sizeof found, "%.9g", first->second.found);
   snprintf(expected, sizeof expected, "%.9g", first->second.expected);
-  DiagnosticBuilder error =
-      diags.report(value->getOp() ? value->getOp()->loc : value->loc, diag::ProofDiffers);
+  DiagnosticBuilder error = diags.report(value->getOp() ? value->getOp()->loc : value->loc, diag::ProofDiffers);
   error << describe(*value) << describePlace(value, first->first.iteration, first->first.microbatch)
         << describeRanks(first->second.ranks) << position << found << expected;
-  error.note(value->loc, diag::ProofMadeBy) << describe(*value) << describeMaker(graph, value)
-                                            << describeSharding(graph, value);
+  error.note(value->loc, diag::ProofMadeBy)
+      << describe(*value) << describeMaker(graph, value) << describeSharding(graph, value);
   if (const Op *op = value->getOp())
     for (const Value *operand : op->getOperands())
-      error.note(operand->loc, diag::ProofOperand) << describe(*operand) << describeMaker(graph, operand)
-                                                   << describeSharding(graph, operand);
+      error.note(operand->loc, diag::ProofOperand)
+          << describe(*operand) << describeMaker(graph, operand) << describeSharding(graph, operand);
   if (differing.size() > 1)
     error.note(SMLoc(), diag::ProofMoreDiffer) << int64_t(differing.size() - 1);
 }

@@ -253,8 +253,9 @@ double FormulaEvaluator::compute(const Node &node) {
     forEachIn(f.indices, [&] {
       double value = child(0);
       terms += std::fabs(value);
-      total = f.reduce == ReduceKind::Sum ? total + value
-              : f.reduce == ReduceKind::Max ? std::max(total, value) : std::min(total, value);
+      total = f.reduce == ReduceKind::Sum   ? total + value
+              : f.reduce == ReduceKind::Max ? std::max(total, value)
+                                            : std::min(total, value);
     });
     if (in.disturbsSums && f.reduce == ReduceKind::Sum)
       total += getDisturbance(terms, getSlot(memos[node.memo]));
@@ -311,17 +312,28 @@ double FormulaEvaluator::compute(const Node &node) {
 double FormulaEvaluator::call(const Node &node) {
   double x = eval(node.children[0]);
   switch (node.formula->function) {
-  case Formula::Function::Exp: return std::exp(x);
-  case Formula::Function::Log: return std::log(x);
-  case Formula::Function::Sqrt: return std::sqrt(x);
-  case Formula::Function::Rsqrt: return 1 / std::sqrt(x);
-  case Formula::Function::Erf: return std::erf(x);
-  case Formula::Function::Tanh: return std::tanh(x);
-  case Formula::Function::Sigmoid: return 1 / (1 + std::exp(-x));
-  case Formula::Function::Sin: return std::sin(x);
-  case Formula::Function::Cos: return std::cos(x);
-  case Formula::Function::Abs: return std::fabs(x);
-  case Formula::Function::Floor: return std::floor(x);
+  case Formula::Function::Exp:
+    return std::exp(x);
+  case Formula::Function::Log:
+    return std::log(x);
+  case Formula::Function::Sqrt:
+    return std::sqrt(x);
+  case Formula::Function::Rsqrt:
+    return 1 / std::sqrt(x);
+  case Formula::Function::Erf:
+    return std::erf(x);
+  case Formula::Function::Tanh:
+    return std::tanh(x);
+  case Formula::Function::Sigmoid:
+    return 1 / (1 + std::exp(-x));
+  case Formula::Function::Sin:
+    return std::sin(x);
+  case Formula::Function::Cos:
+    return std::cos(x);
+  case Formula::Function::Abs:
+    return std::fabs(x);
+  case Formula::Function::Floor:
+    return std::floor(x);
   case Formula::Function::Max:
   case Formula::Function::Min: {
     bool isMax = node.formula->function == Formula::Function::Max;
@@ -458,17 +470,38 @@ void FormulaEvaluator::pushCall(const Node &node, double adjoint) {
   double x = eval(node.children[0]), slope = 0;
   auto y = [&] { return eval(&node - nodes.data()); }; // may be known more exactly than x
   switch (node.formula->function) {
-  case Formula::Function::Exp: slope = y(); break;
-  case Formula::Function::Log: slope = 1 / x; break;
-  case Formula::Function::Sqrt: slope = 0.5 / y(); break;
-  case Formula::Function::Rsqrt: slope = -0.5 / (x * std::sqrt(x)); break;
-  case Formula::Function::Erf: slope = M_2_SQRTPI * std::exp(-x * x); break;
-  case Formula::Function::Tanh: slope = 1 - y() * y(); break;
-  case Formula::Function::Sigmoid: slope = y() * (1 - y()); break;
-  case Formula::Function::Sin: slope = std::cos(x); break;
-  case Formula::Function::Cos: slope = -std::sin(x); break;
-  case Formula::Function::Abs: slope = x < 0 ? -1 : 1; break;
-  case Formula::Function::Floor: return;
+  case Formula::Function::Exp:
+    slope = y();
+    break;
+  case Formula::Function::Log:
+    slope = 1 / x;
+    break;
+  case Formula::Function::Sqrt:
+    slope = 0.5 / y();
+    break;
+  case Formula::Function::Rsqrt:
+    slope = -0.5 / (x * std::sqrt(x));
+    break;
+  case Formula::Function::Erf:
+    slope = M_2_SQRTPI * std::exp(-x * x);
+    break;
+  case Formula::Function::Tanh:
+    slope = 1 - y() * y();
+    break;
+  case Formula::Function::Sigmoid:
+    slope = y() * (1 - y());
+    break;
+  case Formula::Function::Sin:
+    slope = std::cos(x);
+    break;
+  case Formula::Function::Cos:
+    slope = -std::sin(x);
+    break;
+  case Formula::Function::Abs:
+    slope = x < 0 ? -1 : 1;
+    break;
+  case Formula::Function::Floor:
+    return;
   case Formula::Function::Max:
   case Formula::Function::Min: {
     double extreme = call(node);

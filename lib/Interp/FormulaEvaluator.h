@@ -62,12 +62,12 @@ struct Invocation {
   bool disturbsSums = false;
   /// Tells the invocation from all others of the step: op, iteration, microbatch.
   uint64_t identity = 0;
-  /// Of a unit of inference: per result the places of its positions, and what tells the op and the iteration from others. Integers that have
-  /// no tiles are dealt out by these. Empty: by `identity`.
+  /// Of a unit of inference: per result the places of its positions, and what tells the op and the iteration from
+  /// others. Integers that have no tiles are dealt out by these. Empty: by `identity`.
   llvm::SmallVector<std::shared_ptr<const Places>, 2> places;
   uint64_t placeIdentity = 0;
-  /// Additions that stand for their second addend, and pass the gradient on to the first: what a block adds to a sum that
-  /// is known of all blocks (Fold.h). Null: none.
+  /// Additions that stand for their second addend, and pass the gradient on to the first: what a block adds to a sum
+  /// that is known of all blocks (Fold.h). Null: none.
   const llvm::DenseSet<const Formula *> *merges = nullptr;
   /// Indices that tell draws from `identity` apart; empty: those of the first result.
   llvm::ArrayRef<unsigned> drawIndices;
@@ -98,13 +98,13 @@ private:
   struct Node {
     const Formula *formula;
     llvm::SmallVector<unsigned, 3> children;
-    double number = 0; ///< Number, SizeOf
-    bool isData = false;   ///< Depends on an operand.
-    bool atData = false;   ///< Element: a subscript depends on an operand.
+    double number = 0;   ///< Number, SizeOf
+    bool isData = false; ///< Depends on an operand.
+    bool atData = false; ///< Element: a subscript depends on an operand.
     /// Element whose subscripts are the operand's own indices: how far each of them moves.
     llvm::SmallVector<std::pair<unsigned, int64_t>, 4> strides;
     bool isPlain = false;
-    int memo = -1;         ///< Reduce, and roots of lets
+    int memo = -1;             ///< Reduce, and roots of lets
     llvm::SmallBitVector free; ///< The indices that the value depends on.
   };
   /// Values per assignment of the free indices; and, in reverse, the adjoints of a let.
@@ -185,7 +185,7 @@ private:
   }
   std::vector<std::optional<Tensor>> gradients;
   std::vector<std::vector<double>> termsOfGradients; ///< As Memo::terms, per operand.
-  std::vector<bool> active; ///< Per node: a gradient is wanted of something in it.
+  std::vector<bool> active;                          ///< Per node: a gradient is wanted of something in it.
   std::string fault;
   bool reversesSums;
   std::vector<std::optional<Recovered>> recovered; ///< Per operand.

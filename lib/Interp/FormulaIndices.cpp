@@ -72,7 +72,8 @@ static int64_t getSet(const Invocation &in, int64_t token) {
   return set;
 }
 
-/// A target takes tokens in their order, one per slot, as long as it has slots. Where there are fewer slots than tokens the others are dropped.
+/// A target takes tokens in their order, one per slot, as long as it has slots. Where there are fewer slots than tokens
+/// the others are dropped.
 void FormulaEvaluator::routeTokens() {
   const Routing &routing = *def.routing;
   const Tensor *integers = in.operands[routing.operand];
@@ -89,8 +90,8 @@ void FormulaEvaluator::routeTokens() {
   for (size_t token = 0; token < integers->data.size(); ++token) {
     int64_t target = int64_t(integers->data[token]), apart = getSet(in, int64_t(token));
     if (target < 0 || target >= numTargets)
-      return fail("a token is routed to " + std::to_string(target) + ", and index '" + def.indices[routing.target].name +
-                  "' has " + std::to_string(numTargets) + " positions");
+      return fail("a token is routed to " + std::to_string(target) + ", and index '" +
+                  def.indices[routing.target].name + "' has " + std::to_string(numTargets) + " positions");
     int64_t slot = taken[apart * numTargets + target]++;
     bool isDropping = in.drops || numSlots * int64_t(taken.size()) < int64_t(integers->data.size());
     if (slot >= numSlots && isDropping)
@@ -110,7 +111,8 @@ std::optional<int64_t> FormulaEvaluator::findLocal(unsigned index) const {
   if (!def.routing || !def.routing->isRouted(index))
     return getLocal(index);
   const Routing &routing = *def.routing;
-  int64_t numSlots = int64_t(in.positions[routing.slot].size()), numTargets = int64_t(in.positions[routing.target].size());
+  int64_t numSlots = int64_t(in.positions[routing.slot].size()),
+          numTargets = int64_t(in.positions[routing.target].size());
   llvm::ArrayRef<unsigned> indices = def.operands[routing.operand].indices;
   if (routing.toSlots) {
     int64_t apart = 0;

@@ -8,8 +8,8 @@
 using namespace stage;
 using namespace stage::interp;
 
-/// What is accepted follows the element and not the tensor, and nothing is accepted for being small: numbers that a deep
-/// model has multiplied down to 1e-12 are as wrong as others.
+/// What is accepted follows the element and not the tensor, and nothing is accepted for being small: numbers that a
+/// deep model has multiplied down to 1e-12 are as wrong as others.
 Deviation::Deviation(double found, double expected, double rounding, double largest) {
   constexpr double multiple = 32;
   double unit = largest > 0 && std::isfinite(largest) ? largest : 1;
@@ -20,7 +20,9 @@ Deviation::Deviation(double found, double expected, double rounding, double larg
   isOfRounding = multiple * rounding >= unit;
 }
 
-double stage::interp::getUpdated(double before, double gradient) { return before - 0.1 * (gradient + 0.5 * std::tanh(gradient)); }
+double stage::interp::getUpdated(double before, double gradient) {
+  return before - 0.1 * (gradient + 0.5 * std::tanh(gradient));
+}
 
 double stage::interp::getClipped(double sumOfSquares) { return 1 / (1 + std::sqrt(sumOfSquares)); }
 
@@ -61,7 +63,9 @@ Rounding::Rounding(const RankMemory &once, const RankMemory &again) {
   measure(once.updated, again.updated, updated);
 }
 
-Fault stage::interp::makeFault(const Op *op, const Value *value, const llvm::Twine &text) { return {op, value, text.str()}; }
+Fault stage::interp::makeFault(const Op *op, const Value *value, const llvm::Twine &text) {
+  return {op, value, text.str()};
+}
 
 //===----------------------------------------------------------------------===//
 // Reading and keeping
@@ -93,7 +97,8 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
   MemorySpace space = readsHost ? MemorySpace::Host : MemorySpace::Device;
   bool isUpdated = step.op && step.op->kind == OpKind::Update && value == step.op->getOperand(0); // there as a state
   if (value->type.space != space && !isUpdated) {
-    fault = makeFault(step.op, value, "is on the " + getName(value->type.space) + ", but is read on the " + getName(space));
+    fault =
+        makeFault(step.op, value, "is on the " + getName(value->type.space) + ", but is read on the " + getName(space));
     return nullptr;
   }
   // One device has what another part sends from the beginning.
@@ -104,8 +109,8 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
     if (ranges != memory.ranges.end() && llvm::none_of(ranges->second, [&](std::pair<int64_t, int64_t> range) {
           return range.first <= iteration && iteration < range.second;
         }))
-      fault = makeFault(step.op, value, "is a parameter of iteration " + llvm::Twine(iteration) +
-                                            ", which another stage runs");
+      fault = makeFault(step.op, value,
+                        "is a parameter of iteration " + llvm::Twine(iteration) + ", which another stage runs");
     if (std::pair key(value, getIteration(value, step.frame)); value->getOp()->kind == OpKind::Param) {
       memory.params.insert(key);
       if (auto stored = memory.stored.find(key); stored != memory.stored.end())
@@ -113,8 +118,8 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
       if (rank >= 0 && sources.isGiven(value, key.second))
         fault = makeFault(step.op, value, "was not updated on this rank in the step before");
     }
-    TensorRef tensor = value->getOp()->kind == OpKind::Cache ? getCache(value, step, rank, memory)
-                                                             : getSource(value, step, rank);
+    TensorRef tensor =
+        value->getOp()->kind == OpKind::Cache ? getCache(value, step, rank, memory) : getSource(value, step, rank);
     if (!tensor)
       fault = makeFault(step.op, value, "cannot be split evenly");
     return tensor;
@@ -136,9 +141,11 @@ TensorRef OpRunner::read(const Value *value, const Step &step, int64_t rank, Ran
   return nullptr;
 }
 
-/// What the units so far have left in it. At first that is nothing, of a state zeros, where a unit goes forward: sequences begin
-/// with it. Positions that nobody has appended are drawn, so that who reads them is found. Decode steps go on with what others have left, so that it is drawn. Null if it cannot be split evenly.
-TensorRef &OpRunner::getCache(const Value *cache, const Step &step, int64_t rank, RankMemory &memory, std::optional<int64_t> sequence) {
+/// What the units so far have left in it. At first that is nothing, of a state zeros, where a unit goes forward:
+/// sequences begin with it. Positions that nobody has appended are drawn, so that who reads them is found. Decode steps
+/// go on with what others have left, so that it is drawn. Null if it cannot be split evenly.
+TensorRef &OpRunner::getCache(const Value *cache, const Step &step, int64_t rank, RankMemory &memory,
+                              std::optional<int64_t> sequence) {
   const Op &op = *cache->getOp();
   int64_t entry = sequence ? *sequence : op.entry ? pieces.getSize(op.entry).value_or(0) : 0;
   TensorRef &content = memory.caches[{cache, getIteration(cache, step.frame), entry}];
@@ -176,7 +183,8 @@ std::string stage::interp::describePositions(const Positions &positions) {
 }
 
 static bool containsSum(const Formula *formula) {
-  bool adds = formula->kind == Formula::Kind::Reduce && formula->reduce == ReduceKind::Sum; // the largest is the same in any order
+  bool adds = formula->kind == Formula::Kind::Reduce &&
+              formula->reduce == ReduceKind::Sum; // the largest is the same in any order
   return adds || llvm::any_of(formula->children, containsSum);
 }
 
@@ -200,9 +208,9 @@ std::optional<Fault> OpRunner::store(const Value *value, const Frame &frame, uns
       return makeFault(op, value, "cannot be split evenly");
     for (unsigned d = 0; d < expected->size(); ++d)
       if (tensor->dims.size() != expected->size() || tensor->dims[d] != (*expected)[d])
-        return makeFault(op, value, "holds positions " + describePositions(tensor->dims[d]) + " of dim " +
-                                        llvm::Twine(d) + ", where its sharding says " +
-                                        describePositions((*expected)[d]));
+        return makeFault(op, value,
+                         "holds positions " + describePositions(tensor->dims[d]) + " of dim " + llvm::Twine(d) +
+                             ", where its sharding says " + describePositions((*expected)[d]));
   }
   if (isDisturbed && op && op->kind == OpKind::Compute && isFloat(value->type.dtype) && addsUp(*op->def)) {
     auto disturbed = std::make_shared<Tensor>(*tensor);
@@ -263,8 +271,8 @@ static bool addPiece(Tensor &sum, const Tensor &addend) {
 }
 
 /// Adds operands to `sum`, which must be of the same piece: that of `what`.
-std::optional<Fault> OpRunner::addUp(llvm::ArrayRef<Value *> operands, const llvm::Twine &what, const Step &step, int64_t rank,
-                                     RankMemory &memory, Tensor &sum) {
+std::optional<Fault> OpRunner::addUp(llvm::ArrayRef<Value *> operands, const llvm::Twine &what, const Step &step,
+                                     int64_t rank, RankMemory &memory, Tensor &sum) {
   std::optional<Fault> fault;
   for (const Value *operand : operands) {
     TensorRef addend = read(operand, step, rank, memory, fault);
@@ -300,7 +308,8 @@ std::optional<Fault> OpRunner::runAddNorm(const Step &step, int64_t rank, RankMe
   if (fault)
     return fault;
   Tensor gradient = *first;
-  if (auto wrong = addUp(op.getOperands().drop_front(), "the gradient that it is part of", step, rank, memory, gradient))
+  if (auto wrong =
+          addUp(op.getOperands().drop_front(), "the gradient that it is part of", step, rank, memory, gradient))
     return wrong;
   Tensor sum;
   sum.data.assign(1, 0);
@@ -397,9 +406,10 @@ static Tensor cut(const Tensor &tensor, unsigned dim, int64_t begin, int64_t cou
   return part;
 }
 
-/// What is appended stands from position `first` on; the cache has more behind it, which come later. Of new positions a rank keeps those that
-/// are its own.
-std::optional<Tensor> OpRunner::appendTo(TensorRef &content, const Tensor &added, unsigned dim, int64_t first, const Positions &all, bool isRolling) {
+/// What is appended stands from position `first` on; the cache has more behind it, which come later. Of new positions a
+/// rank keeps those that are its own.
+std::optional<Tensor> OpRunner::appendTo(TensorRef &content, const Tensor &added, unsigned dim, int64_t first,
+                                         const Positions &all, bool isRolling) {
   int64_t numAdded = added.dims[dim].size(), room = content->dims[dim].size(), numAll = all.size();
   if (isRolling) {
     // What was kept, and what is new behind it.
@@ -434,11 +444,14 @@ std::optional<Fault> OpRunner::runAppend(const Step &step, int64_t rank, RankMem
   if (!dims || (!isSplit && added->dims[op.dim].size() > (*dims)[op.dim].size()))
     return makeFault(&op, op.getResult(), "has fewer positions than are appended");
   const Extent &extent = op.getOperand(1)->type.shape[op.dim];
-  std::optional<int64_t> first = pieces.getSize(extent.dim && extent.dim->origin ? extent.dim->origin : op.getResult()->type.shape[op.dim].size - extent.size);
-  std::optional<Tensor> all = appendTo(getCache(op.getOperand(0), step, rank, memory), *added, op.dim, first.value_or(0), (*dims)[op.dim], op.isRolling);
+  std::optional<int64_t> first = pieces.getSize(
+      extent.dim && extent.dim->origin ? extent.dim->origin : op.getResult()->type.shape[op.dim].size - extent.size);
+  std::optional<Tensor> all = appendTo(getCache(op.getOperand(0), step, rank, memory), *added, op.dim,
+                                       first.value_or(0), (*dims)[op.dim], op.isRolling);
   if (!all)
     return makeFault(&op, op.getOperand(1), "is another piece than the cache to which it is appended");
-  return store(op.getResult(), step.frame, step.microbatch, std::make_shared<Tensor>(std::move(*all)), rank, memory, &op);
+  return store(op.getResult(), step.frame, step.microbatch, std::make_shared<Tensor>(std::move(*all)), rank, memory,
+               &op);
 }
 
 std::optional<Fault> OpRunner::runSlice(const Step &step, int64_t rank, RankMemory &memory) {

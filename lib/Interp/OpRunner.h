@@ -115,8 +115,7 @@ public:
   /// Runs an op other than a collective. A negative rank is the one device of the unsharded run.
   std::optional<Fault> run(const Step &step, int64_t rank, RankMemory &memory);
   /// What a rank reads as a value; a fault if it does not hold it.
-  TensorRef read(const Value *value, const Step &step, int64_t rank, RankMemory &memory,
-                 std::optional<Fault> &fault);
+  TensorRef read(const Value *value, const Step &step, int64_t rank, RankMemory &memory, std::optional<Fault> &fault);
   /// A value that the rank has neither computed nor received so far.
   bool isMissing(const Value *value, const Step &step, const RankMemory &memory) const;
   /// Checks that a tensor is the piece that the value's sharding says, and keeps it.
@@ -130,7 +129,8 @@ public:
   /// Of an op that ranks do one after the other (see RunCompute.cpp), calls `f` with what each of them works on.
   std::optional<Fault> forEachShare(const Op &op, const Invocation &whole,
                                     llvm::function_ref<std::optional<Fault>(Invocation &)> f) const;
-  /// The positions that a rank has of a piece that is joined, or on one device those of all ranks; a fault if `f` is false.
+  /// The positions that a rank has of a piece that is joined, or on one device those of all ranks; a fault if `f` is
+  /// false.
   std::optional<Fault> forEachPiece(const Op &join, unsigned operand, int64_t rank,
                                     llvm::function_ref<bool(llvm::ArrayRef<Positions>)> f) const;
 
@@ -142,9 +142,8 @@ private:
   bool isFirstOfAlike(int64_t rank, AxisSet axes) const;
   std::optional<Fault> computeByRank(const Step &step, const Invocation &whole, llvm::ArrayRef<TensorRef> operands,
                                      RankMemory &memory, std::vector<Tensor> &results);
-  std::optional<Fault> computeGradients(const Step &step, const Invocation &forward,
-                                        llvm::ArrayRef<TensorRef> operands, RankMemory &memory,
-                                        std::vector<Tensor> &results);
+  std::optional<Fault> computeGradients(const Step &step, const Invocation &forward, llvm::ArrayRef<TensorRef> operands,
+                                        RankMemory &memory, std::vector<Tensor> &results);
   std::optional<Fault> runJoin(const Step &step, int64_t rank, RankMemory &memory);
   const Fold *getFold(const Op &op);
   std::optional<Fault> runAccumulate(const Step &step, int64_t rank, RankMemory &memory);
@@ -154,13 +153,17 @@ private:
   std::optional<Fault> runUpdate(const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> runWrite(const Step &step, int64_t rank, RankMemory &memory);
   /// `sequence`: that of one of several sequences in a unit.
-  TensorRef &getCache(const Value *cache, const Step &step, int64_t rank, RankMemory &memory, std::optional<int64_t> sequence = std::nullopt);
-  /// Puts positions, counted from 0, into a cache, where they begin with `first`, and gives `all` that the result has then; rolling, behind what
-  /// is there, and gives as many of the last. Nothing if they are another piece than the cache.
-  static std::optional<Tensor> appendTo(TensorRef &content, const Tensor &added, unsigned dim, int64_t first, const Positions &all, bool isRolling);
+  TensorRef &getCache(const Value *cache, const Step &step, int64_t rank, RankMemory &memory,
+                      std::optional<int64_t> sequence = std::nullopt);
+  /// Puts positions, counted from 0, into a cache, where they begin with `first`, and gives `all` that the result has
+  /// then; rolling, behind what is there, and gives as many of the last. Nothing if they are another piece than the
+  /// cache.
+  static std::optional<Tensor> appendTo(TensorRef &content, const Tensor &added, unsigned dim, int64_t first,
+                                        const Positions &all, bool isRolling);
   // In units of several sequences (PackedRun.cpp).
   bool worksBySequence(const Op &op) const;
-  std::optional<Fault> computeBySequence(const PackedUnit &unit, const Step &step, int64_t rank, const Invocation &whole, llvm::ArrayRef<TensorRef> operands,
+  std::optional<Fault> computeBySequence(const PackedUnit &unit, const Step &step, int64_t rank,
+                                         const Invocation &whole, llvm::ArrayRef<TensorRef> operands,
                                          RankMemory &memory, std::vector<Tensor> &results);
   std::optional<Fault> appendBySequence(const PackedUnit &unit, const Step &step, int64_t rank, RankMemory &memory);
   std::optional<Fault> copyCache(const PackedUnit &unit, const Step &step, int64_t rank, RankMemory &memory);
@@ -170,8 +173,8 @@ private:
   const Op *findForward(const Op &op) const;
   std::vector<TensorRef> addUnsaved(const Step &step, const Op *origin, Invocation &in, const RankMemory &memory);
   std::optional<Fault> compareWithTrue(const Step &step, const Op *origin, Invocation in,
-                                       llvm::ArrayRef<const Tensor *> saves, llvm::ArrayRef<const Tensor *> gradients, const RankMemory &memory,
-                                       llvm::ArrayRef<Tensor> results);
+                                       llvm::ArrayRef<const Tensor *> saves, llvm::ArrayRef<const Tensor *> gradients,
+                                       const RankMemory &memory, llvm::ArrayRef<Tensor> results);
   TensorRef getSource(const Value *value, const Step &step, int64_t rank) const;
 
   Graph &graph;

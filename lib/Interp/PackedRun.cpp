@@ -1,13 +1,15 @@
 //===- PackedRun.cpp - an op on several sequences -------------------------===//
 //
-// Problem: units of inference may have positions of several sequences in one row, each of which has a cache of its own and sees
-// nothing of the others.
+// Problem: units of inference may have positions of several sequences in one row, each of which has a cache of its own
+// and sees nothing of the others.
 //
-// Algorithm: an op works on one sequence after the other (Stretches.h), from which its results are put together. So masks see
-// positions of one sequence only, and subscripts and angles are of positions in it. `append` puts what is new of a sequence into the cache of that sequence,
-// which stands in memory as an entry with its number. So does a state, in the place of which its op makes the next one.
+// Algorithm: an op works on one sequence after the other (Stretches.h), from which its results are put together. So
+// masks see positions of one sequence only, and subscripts and angles are of positions in it. `append` puts what is new
+// of a sequence into the cache of that sequence, which stands in memory as an entry with its number. So does a state,
+// in the place of which its op makes the next one.
 //
-// Limits: what routes tokens, or deals integers out, does so for all tokens of the unit at once, and looks at no positions.
+// Limits: what routes tokens, or deals integers out, does so for all tokens of the unit at once, and looks at no
+// positions.
 //
 //===----------------------------------------------------------------------===//
 #include "FormulaEvaluator.h"
@@ -46,11 +48,13 @@ Stretch Stretches::get(const Dim &dim, size_t i) const {
 }
 
 bool OpRunner::worksBySequence(const Op &op) const {
-  return !op.def->getRouting() && llvm::none_of(op.def->results, isDealt) && llvm::any_of(op.extents, Stretches::isPacked);
+  return !op.def->getRouting() && llvm::none_of(op.def->results, isDealt) &&
+         llvm::any_of(op.extents, Stretches::isPacked);
 }
 
-std::optional<Fault> OpRunner::computeBySequence(const PackedUnit &unit, const Step &step, int64_t rank, const Invocation &whole,
-                                                 llvm::ArrayRef<TensorRef> operands, RankMemory &memory, std::vector<Tensor> &results) {
+std::optional<Fault> OpRunner::computeBySequence(const PackedUnit &unit, const Step &step, int64_t rank,
+                                                 const Invocation &whole, llvm::ArrayRef<TensorRef> operands,
+                                                 RankMemory &memory, std::vector<Tensor> &results) {
   const Op &op = *step.op;
   Stretches stretches(graph, unit);
   for (const ResultInfo &result : op.def->results)
@@ -67,8 +71,10 @@ std::optional<Fault> OpRunner::computeBySequence(const PackedUnit &unit, const S
     int64_t sequence = unit.sequences[i].sequence;
     llvm::SmallVector<TensorRef, 6> parts;
     for (unsigned k = 0; k < operands.size(); ++k)
-      parts.push_back(isStateOfEach(*op.getOperand(k)) ? getCache(op.getOperand(k), step, rank, memory, sequence)
-                                                       : std::make_shared<Tensor>(*extract(*operands[k], pick(in.positions, op.def->operands[k].indices))));
+      parts.push_back(
+          isStateOfEach(*op.getOperand(k))
+              ? getCache(op.getOperand(k), step, rank, memory, sequence)
+              : std::make_shared<Tensor>(*extract(*operands[k], pick(in.positions, op.def->operands[k].indices))));
     std::vector<Tensor> made;
     if (auto fault = compute(step, in, parts, memory, made))
       return fault;
@@ -91,7 +97,8 @@ std::optional<Fault> OpRunner::copyCache(const PackedUnit &unit, const Step &ste
   for (const MovedPart &part : isStore ? unit.stored : unit.loaded) {
     auto known = from.find({cache, getIteration(cache, step.frame), part.sequence});
     if (known == from.end())
-      return makeFault(step.op, cache, "has nothing of sequence " + llvm::Twine(part.sequence) + (isStore ? "" : " on the host"));
+      return makeFault(step.op, cache,
+                       "has nothing of sequence " + llvm::Twine(part.sequence) + (isStore ? "" : " on the host"));
     to[known->first] = std::move(known->second);
     from.erase(known);
   }
@@ -107,7 +114,8 @@ static Tensor cutStretch(const Tensor &tensor, unsigned dim, const Stretch &stre
   return part;
 }
 
-std::optional<Fault> OpRunner::appendBySequence(const PackedUnit &unit, const Step &step, int64_t rank, RankMemory &memory) {
+std::optional<Fault> OpRunner::appendBySequence(const PackedUnit &unit, const Step &step, int64_t rank,
+                                                RankMemory &memory) {
   const Op &op = *step.op;
   std::optional<Fault> fault;
   TensorRef added = read(op.getOperand(1), step, rank, memory, fault);
@@ -123,8 +131,9 @@ std::optional<Fault> OpRunner::appendBySequence(const PackedUnit &unit, const St
     Stretch stretch = stretches.get(ofAll, i);
     TensorRef &content = getCache(op.getOperand(0), step, rank, memory, unit.sequences[i].sequence);
     Tensor ofSequence = cutStretch(*added, op.dim, stretches.get(ofAdded, i));
-    std::optional<Tensor> own = appendTo(content, ofSequence, op.dim, stretch.count - int64_t(ofSequence.dims[op.dim].size()),
-                                         allPositions(stretch.count), op.isRolling);
+    std::optional<Tensor> own =
+        appendTo(content, ofSequence, op.dim, stretch.count - int64_t(ofSequence.dims[op.dim].size()),
+                 allPositions(stretch.count), op.isRolling);
     if (!own)
       return makeFault(&op, op.getOperand(1), "is another piece than the cache to which it is appended");
     for (int64_t &place : own->dims[op.dim])
@@ -132,5 +141,6 @@ std::optional<Fault> OpRunner::appendBySequence(const PackedUnit &unit, const St
     if (!insert(all, *own))
       return makeFault(&op, op.getResult(), "is another piece than the cache from which it comes");
   }
-  return store(op.getResult(), step.frame, step.microbatch, std::make_shared<Tensor>(std::move(all)), rank, memory, &op);
+  return store(op.getResult(), step.frame, step.microbatch, std::make_shared<Tensor>(std::move(all)), rank, memory,
+               &op);
 }

@@ -15,7 +15,8 @@ Places::Places(const Graph &graph, llvm::ArrayRef<Extent> shape, const PackedUni
     SizeValue origin = extent.dim && extent.dim->origin ? evaluate(extent.dim->origin, graph.binding) : SizeValue();
     origins.push_back(origin ? int64_t(origin.value.num) : 0);
     if (extent.size.getSymbol() == sequencesSymbol) // however many of them are a batch
-      origins.back() += graph.binding.lookup(batchSymbol).value_or(0) * graph.binding.lookup(sequencesSymbol).value_or(0);
+      origins.back() +=
+          graph.binding.lookup(batchSymbol).value_or(0) * graph.binding.lookup(sequencesSymbol).value_or(0);
   }
 }
 

@@ -67,7 +67,8 @@ double stage::interp::countProducts(Graph &graph) {
   return work * double(graph.microbatches);
 }
 
-bool stage::interp::checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags, const ServedUnits *served) {
+bool stage::interp::checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags,
+                                   const ServedUnits *served) {
   for (auto &dim : graph.dims)
     if (dim->isPacked && !served) {
       diags.report(dim->loc, diag::ProofOfRequests) << dim->name;

@@ -12,8 +12,8 @@ constexpr double mostProducts = 2e8;
 /// How many products a proof of a graph, at the sizes that it is bound to, computes on one device.
 double countProducts(Graph &graph);
 
-/// Element by element a proof is slow: what would take minutes is refused, and reported. So are units of several sequences of which nobody
-/// knows which (`served`).
+/// Element by element a proof is slow: what would take minutes is refused, and reported. So are units of several
+/// sequences of which nobody knows which (`served`).
 bool checkProofSize(Graph &graph, const Program *program, DiagnosticEngine &diags, const ServedUnits *served = nullptr);
 
 } // namespace stage::interp

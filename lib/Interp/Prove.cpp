@@ -7,10 +7,10 @@
 #include "Uncached.h"
 #include "stage/IR/graph/ShardingRules.h"
 #include "stage/Interp/Diagnostics.h"
-#include "stage/Transforms/pipeline/BuildProgram.h"
-#include "stage/Transforms/sharding/CheckSizes.h"
-#include "stage/Transforms/pipeline/LinkParts.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/pipeline/BuildProgram.h"
+#include "stage/Transforms/pipeline/LinkParts.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include <cmath>
@@ -22,11 +22,11 @@ namespace {
 class Prover {
 public:
   /// `before` has run the step before, if there is one.
-  Prover(Graph &referenceGraph, Graph &graph, const Program *program, DiagnosticEngine &diags, const Prover *before = nullptr,
-         const ServedUnits *served = nullptr)
+  Prover(Graph &referenceGraph, Graph &graph, const Program *program, DiagnosticEngine &diags,
+         const Prover *before = nullptr, const ServedUnits *served = nullptr)
       : referenceGraph(referenceGraph), graph(graph), program(program), diags(diags),
-        scale(before ? before->scale : findScale(referenceGraph, graph)),
-        served(served), referenceSources(referenceGraph, scale, served), sources(graph, scale, served),
+        scale(before ? before->scale : findScale(referenceGraph, graph)), served(served),
+        referenceSources(referenceGraph, scale, served), sources(graph, scale, served),
         reference(referenceGraph, referenceSources), findings(graph) {
     referenceSources.adoptTiles(sources);
     if (before)
@@ -61,7 +61,8 @@ public:
   bool runOnOneDevice() { return reference.run(diags) && runUnsharded() && compareWithReference(); }
 
   bool compareWithWhole(Graph &whole) {
-    std::optional<double> error = compareUncached(referenceGraph, reference, whole, scale, served, proof.numUncached, diags);
+    std::optional<double> error =
+        compareUncached(referenceGraph, reference, whole, scale, served, proof.numUncached, diags);
     if (error)
       proof.maxError = std::max(proof.maxError, *error);
     return error.has_value();
@@ -104,8 +105,8 @@ public:
   }
 
 private:
-  /// The step goes on with the parameters that the one before has left: the program as it was written, and one device, with
-  /// those of one device, and each rank with its own.
+  /// The step goes on with the parameters that the one before has left: the program as it was written, and one device,
+  /// with those of one device, and each rank with its own.
   void startFrom(const Prover &before) {
     llvm::DenseMap<unsigned, const Value *> written;
     for (const Value *param : referenceSources.getParams())
@@ -346,7 +347,8 @@ private:
           while (primal && primal->getOp() && isMove(primal->getOp()->kind))
             primal = getMoved(*primal);
           auto it = unsharded.values.find(getInstance(result.get(), step.frame, m));
-          const Tensor *wanted = reference.getAdjoint({written.lookup(primal), getIteration(result.get(), step.frame), m});
+          const Tensor *wanted =
+              reference.getAdjoint({written.lookup(primal), getIteration(result.get(), step.frame), m});
           if (!wanted || it == unsharded.values.end() || wanted->data.size() != it->second->data.size())
             continue;
           for (size_t i = 0; i < wanted->data.size(); ++i)
@@ -455,7 +457,7 @@ private:
   ShardedRun::Updates disturbedUpdates;
   Caches disturbedCaches;
   std::vector<ShardedRun::Updates> stored, updates; ///< Per rank: parameters before and after the step.
-  std::set<unsigned> outputs; ///< Operands of `return` that others are sent.
+  std::set<unsigned> outputs;                       ///< Operands of `return` that others are sent.
   struct ReceivedInput {
     const Value *value;
     const Prover *sender;
@@ -469,8 +471,9 @@ private:
 };
 } // namespace
 
-std::optional<Proof> stage::interp::prove(Graph &reference, Graph &graph, const Program *program, DiagnosticEngine &diags, unsigned steps,
-                                  Graph *whole, const ServedUnits *served) {
+std::optional<Proof> stage::interp::prove(Graph &reference, Graph &graph, const Program *program,
+                                          DiagnosticEngine &diags, unsigned steps, Graph *whole,
+                                          const ServedUnits *served) {
   if (!checkSizes(reference, diags) || !checkSizes(graph, diags) || !checkProofSize(graph, program, diags, served))
     return std::nullopt;
   std::unique_ptr<Prover> before;
@@ -506,8 +509,7 @@ static bool hasCommunication(Graph &graph) {
     return false;
   graph.walk([&](Op &op) {
     for (unsigned i = 0; i < op.getNumOperands(); ++i)
-      isComplete &= op.kind == OpKind::Update && i == 0 ? true
-                    : op.getOperand(i)->sharding == getNeededSharding(op, i);
+      isComplete &= op.kind == OpKind::Update && i == 0 ? true : op.getOperand(i)->sharding == getNeededSharding(op, i);
     if (op.kind == OpKind::Compute)
       for (unsigned i = 0; i < op.getNumResults(); ++i)
         isComplete &= op.getResult(i)->getUses().empty() || op.getResult(i)->sharding == getNaturalSharding(op, i);
@@ -532,7 +534,8 @@ std::optional<Proof> stage::interp::prove(Graph &reference, Graph &graph, Diagno
   return prove(reference, graph, program.get(), diags);
 }
 
-std::optional<std::vector<Proof>> stage::interp::prove(Workload &reference, Workload &workload, DiagnosticEngine &diags) {
+std::optional<std::vector<Proof>> stage::interp::prove(Workload &reference, Workload &workload,
+                                                       DiagnosticEngine &diags) {
   std::unique_ptr<LinkedProgram> linked;
   if (llvm::all_of(workload.parts, [](auto &part) { return hasCommunication(*part); })) {
     for (auto &part : workload.parts)
@@ -574,12 +577,13 @@ std::optional<std::vector<Proof>> stage::interp::prove(Workload &reference, Work
   return proofs;
 }
 
-std::optional<std::vector<Proof>> stage::interp::prove(llvm::ArrayRef<Graph *> references, const LinkedProgram &pools, Graph &whole,
-                                               DiagnosticEngine &diags) {
+std::optional<std::vector<Proof>> stage::interp::prove(llvm::ArrayRef<Graph *> references, const LinkedProgram &pools,
+                                                       Graph &whole, DiagnosticEngine &diags) {
   std::vector<std::unique_ptr<Prover>> provers;
   std::vector<Prover *> parts;
   for (auto [before, program] : llvm::zip(references, pools.parts)) {
-    if (!checkSizes(*before, diags) || !checkSizes(*program->graph, diags) || !checkProofSize(*program->graph, program.get(), diags))
+    if (!checkSizes(*before, diags) || !checkSizes(*program->graph, diags) ||
+        !checkProofSize(*program->graph, program.get(), diags))
       return std::nullopt;
     provers.push_back(std::make_unique<Prover>(*before, *program->graph, program.get(), diags));
     parts.push_back(provers.back().get());

@@ -250,8 +250,8 @@ void Reference::forEachAdjoint(const Value *value, llvm::function_ref<void(const
 }
 
 /// (loss(p + h*d) - loss(p - h*d)) / 2h for the first microbatch. Every iteration's parameter moves at once.
-double Reference::getDifference(llvm::ArrayRef<Step> steps, const RankMemory &base, llvm::ArrayRef<const Value *> moving,
-                                double h) {
+double Reference::getDifference(llvm::ArrayRef<Step> steps, const RankMemory &base,
+                                llvm::ArrayRef<const Value *> moving, double h) {
   double sides[2] = {NAN, NAN};
   for (int side = 0; side < 2; ++side) {
     std::vector<std::tuple<const Value *, uint64_t, TensorRef>> originals;

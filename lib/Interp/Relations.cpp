@@ -1,7 +1,7 @@
 //===- Relations.cpp - what of a job's sizes a proof keeps ----------------===//
 #include "Relations.h"
-#include "stage/IR/graph/Costs.h"
 #include "stage/IR/algebra/FormulaPoint.h"
+#include "stage/IR/graph/Costs.h"
 #include "stage/IR/text/Text.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/raw_ostream.h"

@@ -1,8 +1,9 @@
 //===- RunCompute.cpp - an operator on one rank ---------------------------===//
 //
 // Problem: an operator or its gradient is to be computed on what a rank holds, or, in the unsharded run, on all of it.
-// An op on pairs of blocks (getPairedAxes: queries of a rank, keys of another one) is none of all rows with all columns,
-// and one that routes is one of the tokens of each rank. On one device it is what the ranks do, one after the other.
+// An op on pairs of blocks (getPairedAxes: queries of a rank, keys of another one) is none of all rows with all
+// columns, and one that routes is one of the tokens of each rank. On one device it is what the ranks do, one after the
+// other.
 //
 // Algorithm: the positions of the indices say what is worked on, and FormulaEvaluator does it. For pairs of blocks it
 // does so once per rank that has other blocks; what they make is put together, and added up where it is of several. The
@@ -80,8 +81,10 @@ std::optional<Fault> OpRunner::runCompute(const Step &step, int64_t rank, RankMe
   return fault;
 }
 
-/// The positions of each index that a rank works on: of indices that have one of the axes `among` its part, of others all.
-bool OpRunner::setPositions(const Op &op, int64_t rank, AxisSet among, Invocation &in, std::optional<Fault> &fault) const {
+/// The positions of each index that a rank works on: of indices that have one of the axes `among` its part, of others
+/// all.
+bool OpRunner::setPositions(const Op &op, int64_t rank, AxisSet among, Invocation &in,
+                            std::optional<Fault> &fault) const {
   in.sizes.clear();
   in.positions.clear();
   in.origins.clear();
@@ -120,7 +123,8 @@ bool OpRunner::isFirstOfAlike(int64_t rank, AxisSet axes) const {
   return true;
 }
 
-llvm::SmallVector<Positions, 4> stage::interp::pick(llvm::ArrayRef<Positions> positions, llvm::ArrayRef<unsigned> indices) {
+llvm::SmallVector<Positions, 4> stage::interp::pick(llvm::ArrayRef<Positions> positions,
+                                                    llvm::ArrayRef<unsigned> indices) {
   llvm::SmallVector<Positions, 4> dims;
   for (unsigned index : indices)
     dims.push_back(positions[index]);
@@ -155,7 +159,8 @@ std::optional<Fault> OpRunner::computeByRank(const Step &step, const Invocation 
   return forEachShare(op, whole, [&](Invocation &in) {
     llvm::SmallVector<TensorRef, 6> parts;
     for (unsigned i = 0; i < operands.size(); ++i)
-      parts.push_back(std::make_shared<Tensor>(*extract(*operands[i], pick(in.positions, op.def->operands[i].indices))));
+      parts.push_back(
+          std::make_shared<Tensor>(*extract(*operands[i], pick(in.positions, op.def->operands[i].indices))));
     std::vector<Tensor> made;
     std::optional<Fault> fault = compute(step, in, parts, memory, made);
     for (unsigned i = 0; i < made.size() && !fault; ++i)
@@ -266,7 +271,8 @@ std::optional<Fault> OpRunner::computeGradients(const Step &step, const Invocati
     const ResultInfo &result = forward.results[savedResults[i]];
     if (result.extra && !result.formula && result.indices == forward.results.front().indices)
       in.draws = saved.get();
-    Instance instance = origin ? getInstance(origin->getResult(savedResults[i]), step.frame, step.microbatch) : Instance();
+    Instance instance =
+        origin ? getInstance(origin->getResult(savedResults[i]), step.frame, step.microbatch) : Instance();
     auto it = origin ? known.find(instance) : known.end();
     auto expected = it != known.end() ? extract(*it->second, saved->dims) : std::nullopt;
     double changed = rounding && expected ? rounding->get(instance) : 0;
@@ -299,14 +305,15 @@ std::optional<Fault> OpRunner::computeGradients(const Step &step, const Invocati
     return Fault{&op, op.getResult(0), "", *missing};
   if (!evaluator.getFault().empty())
     return makeFault(&op, op.getResult(0), "cannot be computed: " + evaluator.getFault());
-  return isRecovered && !unsharded ? compareWithTrue(step, origin, in, saves, gradients, memory, results) : std::nullopt;
+  return isRecovered && !unsharded ? compareWithTrue(step, origin, in, saves, gradients, memory, results)
+                                   : std::nullopt;
 }
 
-/// How far gradients move if what was saved is off by some thousand roundings: where a softmax is nearly 1 at one place, its small
-/// gradients follow from what is left of 1.
+/// How far gradients move if what was saved is off by some thousand roundings: where a softmax is nearly 1 at one
+/// place, its small gradients follow from what is left of 1.
 static std::vector<double> findSensitivities(const Invocation &in, Graph &graph, llvm::ArrayRef<const Tensor *> saves,
-                                             llvm::ArrayRef<const Tensor *> gradients, llvm::ArrayRef<unsigned> operands,
-                                             llvm::ArrayRef<Tensor> results) {
+                                             llvm::ArrayRef<const Tensor *> gradients,
+                                             llvm::ArrayRef<unsigned> operands, llvm::ArrayRef<Tensor> results) {
   constexpr double off = 1e-12;
   std::vector<Tensor> copies;
   copies.reserve(saves.size());
@@ -356,7 +363,8 @@ std::vector<TensorRef> OpRunner::addUnsaved(const Step &step, const Op *origin, 
 /// Gradients that were computed at other operands with the same results are those at the true ones, or they do not
 /// follow from what was saved. Rounding is measured as by Rounding: how far it leads exactly is for later comparisons.
 std::optional<Fault> OpRunner::compareWithTrue(const Step &step, const Op *origin, Invocation in,
-                                               llvm::ArrayRef<const Tensor *> saves, llvm::ArrayRef<const Tensor *> gradients, const RankMemory &memory,
+                                               llvm::ArrayRef<const Tensor *> saves,
+                                               llvm::ArrayRef<const Tensor *> gradients, const RankMemory &memory,
                                                llvm::ArrayRef<Tensor> results) {
   constexpr double accepted = 1e-6, multiple = 1e5;
   const Op &op = *step.op;

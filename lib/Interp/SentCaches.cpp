@@ -117,7 +117,8 @@ Caches stage::interp::rename(const Caches &caches, const Sources &known, Graph &
   return renamed;
 }
 
-Caches stage::interp::handOn(llvm::ArrayRef<std::unique_ptr<Channel>> channels, const Caches &filled, Sources &receiver) {
+Caches stage::interp::handOn(llvm::ArrayRef<std::unique_ptr<Channel>> channels, const Caches &filled,
+                             Sources &receiver) {
   Caches result;
   for (auto &channel : channels) {
     unsigned batches = channel->exchange->batches;

@@ -9,8 +9,8 @@
 using namespace stage;
 using namespace stage::interp;
 
-ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemory &unsharded,
-                       const Rounding &rounding, Findings &findings, SendMode mode, PartMail &partMail)
+ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemory &unsharded, const Rounding &rounding,
+                       Findings &findings, SendMode mode, PartMail &partMail)
     : program(program), graph(*program.graph), unsharded(unsharded), rounding(rounding), findings(findings), mode(mode),
       runner(graph, sources, unsharded.values, rounding), binding(graph), partMail(partMail) {
   partMail.runs[&program] = this;
@@ -21,7 +21,8 @@ ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemor
       if (step.kind == Step::Kind::Receive && step.channel)
         transferUnits[{step.channel->number, step.microbatch}] = step.unit;
       else if (step.kind == Step::Kind::Receive)
-        receiveUnits[{step.peer, step.self, step.microbatch}] = std::min(step.unit - std::min(step.unit, 1u), stage.posts[step.unit]);
+        receiveUnits[{step.peer, step.self, step.microbatch}] =
+            std::min(step.unit - std::min(step.unit, 1u), stage.posts[step.unit]);
   }
   int64_t numRanks = graph.mesh.getNumRanks();
   position.resize(numRanks);
@@ -96,7 +97,8 @@ static bool isAddendOfStages(const Value *value) {
   return llvm::any_of(value->getUses(), [](const std::pair<Op *, unsigned> &use) {
     const Op *user = use.first;
     bool isSummed = user->kind == OpKind::Compute && isOncePerStep(user->getBlock()->getPhase());
-    return !user->stages.empty() || ((isSummed || isMove(user->kind)) && isAddendOfStages(user->getResult(isSummed ? 0 : use.second)));
+    return !user->stages.empty() ||
+           ((isSummed || isMove(user->kind)) && isAddendOfStages(user->getResult(isSummed ? 0 : use.second)));
   });
 }
 
@@ -111,8 +113,8 @@ void ShardedRun::compare(const Value *value, const Frame &frame, unsigned microb
     findings.compare(instance, *piece->second, *whole->second, rounding.get(instance), rank);
 }
 
-/// A wrong gradient is that of the first operand: the parameter itself is read, not made. What an update of a shard makes
-/// is written, and compared, by another op.
+/// A wrong gradient is that of the first operand: the parameter itself is read, not made. What an update of a shard
+/// makes is written, and compared, by another op.
 void ShardedRun::compareUpdate(const Step &step, int64_t rank) {
   const Value *param = step.op->getOperand(0), *gradient = step.op->getOperand(1);
   std::pair<const Value *, uint64_t> key = {param, getIteration(param, step.frame)};
@@ -148,7 +150,8 @@ ShardedRun::Outcome ShardedRun::advance(int64_t rank) {
     if (!fault && !isCacheCopy(step.op->kind))
       for (auto &result : step.op->getResults())
         compare(result.get(), step.frame, step.microbatch, rank);
-    if (!fault && (step.op->kind == OpKind::Update || (step.op->kind == OpKind::Write && step.op->getOperand(0)->getOp()->kind == OpKind::Param)))
+    if (!fault && (step.op->kind == OpKind::Update ||
+                   (step.op->kind == OpKind::Write && step.op->getOperand(0)->getOp()->kind == OpKind::Param)))
       compareUpdate(step, rank);
     return finish(std::move(fault), rank, step);
   }
@@ -180,7 +183,8 @@ ShardedRun::Outcome ShardedRun::advance(int64_t rank) {
 ShardedRun::Outcome ShardedRun::runCollectiveStep(int64_t rank, const Step &step) {
   std::vector<int64_t> group = getGroup(graph, *step.op, rank);
   if (!llvm::is_contained(group, rank)) // restricted to other stages
-    return finish(Fault{step.op, step.op->getOperand(0), "is reduced over stages that this rank is not of"}, rank, step);
+    return finish(Fault{step.op, step.op->getOperand(0), "is reduced over stages that this rank is not of"}, rank,
+                  step);
   llvm::SmallVector<const Step *, 8> theirs;
   for (int64_t member : group) {
     const Step *other = getStep(member);
@@ -210,9 +214,8 @@ ShardedRun::Outcome ShardedRun::runCollectiveStep(int64_t rank, const Step &step
           step);
     const Value *result = step.op->getResult(operand);
     for (size_t i = 0; i < group.size(); ++i) {
-      auto fault =
-          runner.store(result, step.frame, step.microbatch, std::make_shared<Tensor>(std::move((*results)[i])),
-                       group[i], memories[group[i]], step.op);
+      auto fault = runner.store(result, step.frame, step.microbatch, std::make_shared<Tensor>(std::move((*results)[i])),
+                                group[i], memories[group[i]], step.op);
       if (fault)
         return finish(std::move(fault), group[i], step);
       compare(result, step.frame, step.microbatch, group[i]);
@@ -225,7 +228,8 @@ ShardedRun::Outcome ShardedRun::runCollectiveStep(int64_t rank, const Step &step
 
 ShardedRun::Outcome ShardedRun::send(int64_t rank, const Step &step) {
   const Channel *channel = step.channel;
-  llvm::ArrayRef<Exchange::Receiver> receivers = channel ? listReceivers(*channel, step, rank) : llvm::ArrayRef<Exchange::Receiver>();
+  llvm::ArrayRef<Exchange::Receiver> receivers =
+      channel ? listReceivers(*channel, step, rank) : llvm::ArrayRef<Exchange::Receiver>();
   unsigned numMessages = channel ? receivers.size() : 1;
   int64_t peer = channel ? -1 : getPeer(rank, step.peer);
   if (mode == SendMode::Waiting && peer != rank) {
@@ -243,7 +247,8 @@ ShardedRun::Outcome ShardedRun::send(int64_t rank, const Step &step) {
       fault = sendCache(*channel, step, *tensor, receivers[i]);
       continue;
     }
-    auto wanted = PieceMap(*channel->getTo().graph).getPositions(channel->input->type, channel->input->sharding, receiver);
+    auto wanted =
+        PieceMap(*channel->getTo().graph).getPositions(channel->input->type, channel->input->sharding, receiver);
     for (unsigned d = 0; wanted && d < wanted->size(); ++d) // in ascending order, both
       llvm::erase_if((*wanted)[d], [&](int64_t position) {
         return !std::binary_search(tensor->dims[d].begin(), tensor->dims[d].end(), position);
@@ -254,7 +259,8 @@ ShardedRun::Outcome ShardedRun::send(int64_t rank, const Step &step) {
           std::make_shared<Tensor>(std::move(*piece));
     else
       fault = Fault{nullptr, step.value,
-                    "has not what rank " + std::to_string(receiver) + " of " + channel->getTo().graph->name + " needs of it"};
+                    "has not what rank " + std::to_string(receiver) + " of " + channel->getTo().graph->name +
+                        " needs of it"};
   }
   return finish(std::move(fault), rank, step);
 }
@@ -290,8 +296,8 @@ bool ShardedRun::completeSends(int64_t rank) {
 
 /// What has arrived, put where it belongs: where nothing does, no number is.
 TensorRef ShardedRun::join(const Channel &channel, int64_t rank) {
-  auto whole = std::make_shared<Tensor>(
-      *PieceMap(graph).getPositions(channel.input->type, channel.input->sharding, rank));
+  auto whole =
+      std::make_shared<Tensor>(*PieceMap(graph).getPositions(channel.input->type, channel.input->sharding, rank));
   std::fill(whole->data.begin(), whole->data.end(), NAN);
   for (const TensorRef &piece : arrived[rank])
     insert(*whole, *piece); // of what the receiver has, as the sender has cut it
@@ -309,9 +315,9 @@ ShardedRun::Outcome ShardedRun::receive(int64_t rank, const Step &step) {
     messages.erase(it);
     return true;
   };
-  bool isThere = step.channel
-                     ? take(partMail.messages, std::tuple(step.channel->number, step.microbatch, rank, step.slot))
-                     : take(mail, Tag(getPeer(rank, step.peer), rank, step.peer, step.self, step.microbatch, step.slot));
+  bool isThere =
+      step.channel ? take(partMail.messages, std::tuple(step.channel->number, step.microbatch, rank, step.slot))
+                   : take(mail, Tag(getPeer(rank, step.peer), rank, step.peer, step.self, step.microbatch, step.slot));
   if (!isThere)
     return Outcome::Blocked;
   if (mode == SendMode::Waiting)
@@ -361,7 +367,8 @@ void ShardedRun::reportStuck(DiagnosticEngine &diags) const {
     ++shown;
     if (!error) {
       error.emplace(diags.report(step->op ? step->op->loc : graph.pipeline.loc, diag::ProofStuck));
-      *error << (mode == SendMode::Waiting ? "wait for their recv" : "do not wait for their recv") << rank << describeWait(graph, *step);
+      *error << (mode == SendMode::Waiting ? "wait for their recv" : "do not wait for their recv") << rank
+             << describeWait(graph, *step);
     } else {
       error->note(SMLoc(), diag::ProofRankWaits) << rank << describeWait(graph, *step);
     }

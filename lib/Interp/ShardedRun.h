@@ -34,8 +34,8 @@ enum class SendMode { Buffered, Waiting };
 
 class ShardedRun;
 
-/// What parts that run together have sent each other: by channel, microbatch of the receiver, receiving rank of its part and number
-/// of the message to it.
+/// What parts that run together have sent each other: by channel, microbatch of the receiver, receiving rank of its
+/// part and number of the message to it.
 struct PartMail {
   std::map<std::tuple<unsigned, unsigned, int64_t, unsigned>, TensorRef> messages;
   llvm::DenseMap<const Program *, const ShardedRun *> runs;
@@ -76,7 +76,8 @@ private:
   // SentCaches.cpp
   static llvm::ArrayRef<Exchange::Receiver> listReceivers(const Channel &channel, const Step &step, int64_t rank);
   static unsigned getReceivingMicrobatch(const Channel &channel, const Step &step);
-  std::optional<Fault> sendCache(const Channel &channel, const Step &step, const Tensor &held, const Exchange::Receiver &receiver);
+  std::optional<Fault> sendCache(const Channel &channel, const Step &step, const Tensor &held,
+                                 const Exchange::Receiver &receiver);
   std::optional<Fault> receiveCache(int64_t rank, const Step &step);
   Outcome receive(int64_t rank, const Step &step);
   Outcome finish(std::optional<Fault> fault, int64_t rank, const Step &step);

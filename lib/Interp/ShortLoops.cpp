@@ -145,7 +145,8 @@ static int64_t findSmallest(Graph &graph, llvm::ArrayRef<Loop> loops, const std:
   return now;
 }
 
-IterationCases stage::interp::shortenCases(const IterationCases &cases, int64_t longestRun, int64_t least, int64_t parts) {
+IterationCases stage::interp::shortenCases(const IterationCases &cases, int64_t longestRun, int64_t least,
+                                           int64_t parts) {
   using Run = IterationCases::Run;
   llvm::ArrayRef<Run> runs = cases.getRuns();
   auto getLength = [&](const Run &run) { return std::min(run.end - run.begin, longestRun); };
@@ -239,8 +240,8 @@ static Pieces listPieces(const PipelineChain &chain, unsigned repeat, unsigned n
   return pieces;
 }
 
-/// Lengths of as many pieces of `each` iterations, or all they have. Where some are longer than the shortest of them they stay longer:
-/// stages that run different numbers of layers still do.
+/// Lengths of as many pieces of `each` iterations, or all they have. Where some are longer than the shortest of them
+/// they stay longer: stages that run different numbers of layers still do.
 static std::vector<int64_t> shortenPieces(llvm::ArrayRef<int64_t> lengths, int64_t each) {
   int64_t shortest = *std::min_element(lengths.begin(), lengths.end());
   std::vector<int64_t> result;
@@ -282,7 +283,9 @@ static std::string describeSplit(llvm::ArrayRef<int64_t> split) {
 }
 
 /// Iterations of a piece that let a value pass through so many of those that are carried.
-static int64_t getEach(int64_t passed, int64_t parts) { return std::max<int64_t>(2, llvm::divideCeil(passed + 1, std::max<int64_t>(parts, 1))); }
+static int64_t getEach(int64_t passed, int64_t parts) {
+  return std::max<int64_t>(2, llvm::divideCeil(passed + 1, std::max<int64_t>(parts, 1)));
+}
 
 /// How many iterations a repeat must keep.
 static Loop getShortest(const Op &repeat, int64_t count, const Pieces &pieces) {
@@ -293,7 +296,8 @@ static Loop getShortest(const Op &repeat, int64_t count, const Pieces &pieces) {
   return {repeat.count, std::max(least, std::min(count, passed + 1)), areEqual && parts ? parts : 1};
 }
 
-/// Cuts the cases of each piece by themselves, so that the pipeline still cuts between the same ones. A piece that is longer than the shortest one stays longer.
+/// Cuts the cases of each piece by themselves, so that the pipeline still cuts between the same ones. A piece that is
+/// longer than the shortest one stays longer.
 static IterationCases shortenPieces(const IterationCases &cases, Pieces &pieces, int64_t longestRun) {
   IterationCases result;
   int64_t shortest = *std::min_element(pieces.lengths.begin(), pieces.lengths.end()), begin = 0, least = 0;
@@ -368,7 +372,9 @@ std::vector<std::string> stage::interp::shortenLoops(Graph &graph, llvm::ArrayRe
     if (pieces.lengths.empty())
       continue;
     int64_t each = getEach(countPassedThrough(*repeat), pieces.lengths.size());
-    std::vector<int64_t> lengths = !pieces.cut.empty() ? pieces.cut : spread(getCheckedCount(graph, repeat->count), pieces.lengths, shortenPieces(pieces.lengths, each));
+    std::vector<int64_t> lengths = !pieces.cut.empty() ? pieces.cut
+                                                       : spread(getCheckedCount(graph, repeat->count), pieces.lengths,
+                                                                shortenPieces(pieces.lengths, each));
     for (size_t i = 0; i < lengths.size(); ++i)
       split[pieces.stages[i]] += lengths[i];
   }
@@ -385,7 +391,9 @@ void stage::interp::copyIterations(Graph &to, const Graph &from) {
       loops[op->loop] = op.get();
   for (Block &phase : to.getPhases())
     for (auto &op : phase)
-      if (const Op *loop = (isForward(phase.getPhase()) || movesCaches(phase.getPhase())) && op->kind == OpKind::Repeat ? loops.lookup(op->loop) : nullptr) {
+      if (const Op *loop = (isForward(phase.getPhase()) || movesCaches(phase.getPhase())) && op->kind == OpKind::Repeat
+                               ? loops.lookup(op->loop)
+                               : nullptr) {
         op->count = loop->count;
         op->cases = loop->cases;
       }

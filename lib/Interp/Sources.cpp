@@ -22,7 +22,8 @@ Sources::Sources(const Graph &graph, double scale, const ServedUnits *served)
       ordinals[&op] = numInputs++;
     } else if (op.kind == OpKind::Compute) {
       // Extras and integers that are dealt out tell invocations apart as draws do.
-      if (isRandom(*op.def) || llvm::any_of(op.def->results, [](const ResultInfo &r) { return (r.extra && !r.formula) || isDealt(r); }))
+      if (isRandom(*op.def) ||
+          llvm::any_of(op.def->results, [](const ResultInfo &r) { return (r.extra && !r.formula) || isDealt(r); }))
         ordinals[&op] = numRandom++;
       findLimits(op);
     }
@@ -33,7 +34,8 @@ Sources::Sources(const Graph &graph, double scale, const ServedUnits *served)
   findDrawers();
 }
 
-/// What is made of an op knows it, or else stands where differentiation left it: at one place of the source, in one scope.
+/// What is made of an op knows it, or else stands where differentiation left it: at one place of the source, in one
+/// scope.
 void Sources::findDrawers() {
   std::map<std::pair<const char *, std::string>, const Op *> places;
   for (Block &phase : graph.getPhases())
@@ -157,8 +159,8 @@ std::optional<Tensor> Sources::makeTensor(const Value *value) {
   return dims ? std::optional<Tensor>(std::move(*dims)) : std::nullopt;
 }
 
-/// In (-0.8, 1) * scale: not symmetric, so that a lost sign shows, and not so large that an exponential leaves the range
-/// where sums are exact to many digits.
+/// In (-0.8, 1) * scale: not symmetric, so that a lost sign shows, and not so large that an exponential leaves the
+/// range where sums are exact to many digits.
 static void fill(Tensor &tensor, llvm::ArrayRef<uint64_t> key, double scale) {
   for (size_t i = 0; i < tensor.data.size(); ++i) {
     llvm::SmallVector<uint64_t, 8> words(key.begin(), key.end());
@@ -206,7 +208,8 @@ TensorRef Sources::draw(const Value *value, uint64_t instance) {
     }
     for (double &number : tensor->data)
       number = std::min(limit - 1, double(int64_t((number + 0.8) / 1.8 * limit)));
-    // The last position is among them, too: few numbers of many positions may miss what an op does with those at the end.
+    // The last position is among them, too: few numbers of many positions may miss what an op does with those at the
+    // end.
     if (graph.training && op->kind == OpKind::Input && !tensor->data.empty())
       tensor->data.back() = limit - 1;
   }

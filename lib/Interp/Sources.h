@@ -5,8 +5,9 @@
 // position. Parameters are known by their order in the program, which passes keep.
 //
 // Integers that lead into a dim (ids of a table, what a router chose) are positions of it,
-// wherever they come from: an input draws them, an opaque operator deals them out in turn. In inference what it deals out to a token depends on the
-// places of this one (Places.h), as tokens do; but where slots are equally many on each rank, and a proof needs choices that fill them (Tiles.h).
+// wherever they come from: an input draws them, an opaque operator deals them out in turn. In inference what it deals
+// out to a token depends on the places of this one (Places.h), as tokens do; but where slots are equally many on each
+// rank, and a proof needs choices that fill them (Tiles.h).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_INTERP_SOURCES_H

@@ -40,8 +40,8 @@ const Formula *stage::interp::makeStandIn(const OpDef &def, unsigned resultNumbe
         phase = defs.binary(Kind::Add, phase,
                             defs.binary(Kind::Mul, defs.number(1 + 0.37 * reduced.size()), position(index)));
       }
-    const Formula *term = defs.binary(Kind::Mul, defs.element(o, operand.indices),
-                                      defs.call(Formula::Function::Cos, {phase}));
+    const Formula *term =
+        defs.binary(Kind::Mul, defs.element(o, operand.indices), defs.call(Formula::Function::Cos, {phase}));
     if (!reduced.empty()) {
       Formula mean{};
       mean.kind = Kind::Reduce;
@@ -54,8 +54,8 @@ const Formula *stage::interp::makeStandIn(const OpDef &def, unsigned resultNumbe
   // Along an index of which the result needs all, its elements differ.
   for (unsigned index : shared)
     if (isWhole(index)) {
-      const Formula *wave = defs.call(Formula::Function::Sin,
-                                      {defs.binary(Kind::Mul, defs.number(1.7), position(index))});
+      const Formula *wave =
+          defs.call(Formula::Function::Sin, {defs.binary(Kind::Mul, defs.number(1.7), position(index))});
       value = defs.binary(Kind::Mul, value,
                           defs.binary(Kind::Add, defs.number(1), defs.binary(Kind::Mul, defs.number(0.25), wave)));
     }

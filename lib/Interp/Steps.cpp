@@ -1,7 +1,7 @@
 //===- Steps.cpp - what a rank does, one after the other ------------------===//
 #include "Steps.h"
-#include "stage/IR/graph/Channel.h"
 #include "Sources.h"
+#include "stage/IR/graph/Channel.h"
 #include "stage/Transforms/sharding/CheckSizes.h"
 
 using namespace stage;
@@ -149,7 +149,8 @@ private:
 };
 } // namespace
 
-std::vector<Step> stage::interp::listSteps(const Program &program, const StageProgram &stage, const ChainLifetimes &lifetimes) {
+std::vector<Step> stage::interp::listSteps(const Program &program, const StageProgram &stage,
+                                           const ChainLifetimes &lifetimes) {
   return StepLister(*program.graph).run(program, stage, lifetimes);
 }
 

@@ -38,8 +38,8 @@ struct Step {
   Frame frame;
   const Value *to = nullptr;
   Frame toFrame;
-  unsigned peer = 0, self = 0; ///< Virtual stages.
-  unsigned slot = 0;           ///< Number of a sent value in its message.
+  unsigned peer = 0, self = 0;      ///< Virtual stages.
+  unsigned slot = 0;                ///< Number of a sent value in its message.
   const Channel *channel = nullptr; ///< Of what is received from another part, or sent there.
   unsigned microbatch = 0;
   unsigned unit = 0; ///< Position in the stage's list.

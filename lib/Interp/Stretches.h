@@ -6,8 +6,8 @@
 //                         context   columns 0..6 are positions 0..6 of the one, columns 7..9 are 0, 1, 2 of the other
 //                         sampled   row 0 is position 6 of the one, row 1 position 2 of the other, if both sample
 //
-// To run an op on them is to run it on one sequence after the other: on its stretch of each packed dim, whose first position in
-// the sequence is the origin from which formulas count.
+// To run an op on them is to run it on one sequence after the other: on its stretch of each packed dim, whose first
+// position in the sequence is the origin from which formulas count.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_INTERP_STRETCHES_H

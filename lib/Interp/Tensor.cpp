@@ -24,7 +24,7 @@ Positions stage::interp::allPositions(int64_t size) {
 }
 
 std::optional<Positions> stage::interp::splitPositions(const Positions &whole, int64_t size, int64_t coordinate,
-                                               Layout layout) {
+                                                       Layout layout) {
   bool mirrored = layout == Layout::Mirrored;
   int64_t blocks = mirrored ? 2 * size : size;
   if (whole.size() % blocks)
@@ -44,7 +44,7 @@ std::optional<Positions> stage::interp::splitPositions(const Positions &whole, i
 }
 
 void stage::interp::forEachElement(llvm::ArrayRef<Positions> dims,
-                           llvm::function_ref<void(int64_t, llvm::ArrayRef<int64_t>)> f) {
+                                   llvm::function_ref<void(int64_t, llvm::ArrayRef<int64_t>)> f) {
   int64_t count = Tensor::countElements(dims);
   llvm::SmallVector<int64_t, 8> local(dims.size(), 0);
   for (int64_t linear = 0; linear < count; ++linear) {

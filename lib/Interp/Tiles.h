@@ -3,14 +3,15 @@
 // Problem: ranks route each the tokens that they have, and each has as many slots per target as tokens that are equally
 // spread would take. A proof needs integers that are: on one device as on the ranks, whatever pieces these have.
 //
-// Algorithm: along each dim of the integers the pieces that the op has which routes by them, its *tiles*. The choices of the
-// tokens of a tile go to one target after the other, counted around.
+// Algorithm: along each dim of the integers the pieces that the op has which routes by them, its *tiles*. The choices
+// of the tokens of a tile go to one target after the other, counted around.
 //
 //     b = 0   s: 0 1 | 2 3       4 targets, one choice each, tiles of 2 by 2:    0 1 | 2 3
 //     b = 1      0 1 | 2 3                                                       2 3 | 0 1
 //
-// Where a load says how many choices of a tile each target gets (SlotLoad), so many do: those of the first targets come first, and choices
-// are dealt out with a stride that has no divisor in common with their number, so that each tile mixes targets.
+// Where a load says how many choices of a tile each target gets (SlotLoad), so many do: those of the first targets come
+// first, and choices are dealt out with a stride that has no divisor in common with their number, so that each tile
+// mixes targets.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_INTERP_TILES_H

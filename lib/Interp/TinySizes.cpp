@@ -18,8 +18,8 @@
 #include "ProofSize.h"
 #include "Relations.h"
 #include "SizeSearch.h"
-#include "stage/IR/graph/Costs.h"
 #include "stage/IR/algebra/RoutedApart.h"
+#include "stage/IR/graph/Costs.h"
 #include "stage/IR/graph/Subscripts.h"
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Interp/Prove.h"
@@ -363,7 +363,7 @@ static void giveUp(std::vector<Relation> &kept, const SizeBinding &now, const Si
 }
 
 bool stage::interp::bindTinySizes(Graph &graph, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags,
-                          ProofSizes *proofSizes) {
+                                  ProofSizes *proofSizes) {
   if (!hasFewRanks(graph, diags))
     return false;
   const SizeBinding before = graph.binding;

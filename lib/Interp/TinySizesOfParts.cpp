@@ -6,8 +6,8 @@
 // Algorithm: symbols that are the same dim of a transfer, directly or through other parts, are
 // tied. Each part finds sizes by itself; what is tied becomes the least common
 // multiple of what its parts found, which splits as often as they ask, and each part finds the rest
-// again. Where one refuses, small multiples of it are tried, and at last the workload's own sizes. Two parts of one model
-// try first what one of them found.
+// again. Where one refuses, small multiples of it are tried, and at last the workload's own sizes. Two parts of one
+// model try first what one of them found.
 //
 // Limits: a dim that is an expression, as 2*S, is tied to nothing; if both ends come out
 // different, that is reported.
@@ -69,13 +69,16 @@ public:
     for (unsigned part = 0; !checksTransfers && part < found.size(); ++part)
       if (tryBinding(quiet, [&](const Symbol &symbol) {
             return symbol.second == sequencesSymbol ? common[ties.getLeaderValue(symbol)] * getFactor(symbol)
-                       : found[part].lookup(symbol.second).value_or(1);
+                                                    : found[part].lookup(symbol.second).value_or(1);
           }))
         return true;
     for (int64_t multiple : {1, 2, 3, 4, 6, 8})
-      if (tryBinding(quiet, [&](const Symbol &symbol) { return common[ties.getLeaderValue(symbol)] * multiple * getFactor(symbol); }))
+      if (tryBinding(quiet, [&](const Symbol &symbol) {
+            return common[ties.getLeaderValue(symbol)] * multiple * getFactor(symbol);
+          }))
         return true;
-    return tryBinding(diags, [&](const Symbol &symbol) { return before[symbol.first].lookup(symbol.second).value_or(1); });
+    return tryBinding(diags,
+                      [&](const Symbol &symbol) { return before[symbol.first].lookup(symbol.second).value_or(1); });
   }
 
 private:
@@ -144,11 +147,12 @@ bool stage::interp::bindTinySizes(Workload &workload, std::vector<ProofSizes> &m
 }
 
 bool stage::interp::bindTinySizes(Graph &prefill, Graph &decode, unsigned batches, llvm::ArrayRef<std::string> fixed,
-                          llvm::ArrayRef<std::string> own, std::vector<ProofSizes> &made, DiagnosticEngine &diags) {
+                                  llvm::ArrayRef<std::string> own, std::vector<ProofSizes> &made,
+                                  DiagnosticEngine &diags) {
   SizesOfParts sizes({&prefill, &decode}, fixed, diags);
   for (auto &[name, value] : prefill.binding.sorted())
-    if (decode.binding.lookup(name) && !llvm::is_contained(own, name) && !llvm::is_contained(fixed, name) && !prefill.mesh.find(name) &&
-        !decode.mesh.find(name))
+    if (decode.binding.lookup(name) && !llvm::is_contained(own, name) && !llvm::is_contained(fixed, name) &&
+        !prefill.mesh.find(name) && !decode.mesh.find(name))
       sizes.tie(name, name == sequencesSymbol ? batches : 1);
   if (!sizes.run())
     return false;

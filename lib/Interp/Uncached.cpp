@@ -16,7 +16,8 @@
 //   cached   unit 2: positions 4 .. 6 of p1, 2 of p0        whole    units 3: 0 .. 6 of p1, and 4: 0 .. 2 of p0
 //
 // A model may cut positions into even parts, as a state space layer does (chunks of Q tokens), which 9 positions need
-// not have. What only says so, and stands in no parameter and no input, is 1 in `whole`: what is computed must not depend on it.
+// not have. What only says so, and stands in no parameter and no input, is 1 in `whole`: what is computed must not
+// depend on it.
 //
 //===----------------------------------------------------------------------===//
 #include "Uncached.h"
@@ -82,8 +83,8 @@ struct Part {
 } // namespace
 
 /// All that is returned, or, of several sequences, what is of each.
-static std::vector<Part> listParts(const Graph &graph, const Value &output, const TensorRef &tensor, unsigned microbatch,
-                                   const ServedUnits *served) {
+static std::vector<Part> listParts(const Graph &graph, const Value &output, const TensorRef &tensor,
+                                   unsigned microbatch, const ServedUnits *served) {
   if (!served)
     return {{*tensor, microbatch}};
   unsigned whole = 0;
@@ -103,8 +104,9 @@ static std::vector<Part> listParts(const Graph &graph, const Value &output, cons
   return parts;
 }
 
-std::optional<double> stage::interp::compareUncached(Graph &cached, const Reference &found, Graph &whole, double scale, const ServedUnits *served,
-                                             uint64_t &numCompared, DiagnosticEngine &diags) {
+std::optional<double> stage::interp::compareUncached(Graph &cached, const Reference &found, Graph &whole, double scale,
+                                                     const ServedUnits *served, uint64_t &numCompared,
+                                                     DiagnosticEngine &diags) {
   settleParts(whole);
   if (!checkSizes(whole, diags))
     return std::nullopt;
@@ -119,7 +121,9 @@ std::optional<double> stage::interp::compareUncached(Graph &cached, const Refere
     const Block *block = getForward(cached, m);
     Op *end = const_cast<Block *>(block)->getTerminator();
     // A draft model returns its outputs behind those of the model.
-    unsigned first = block->getPhase() == PhaseKind::Draft ? whole.getForward().getTerminator()->getNumOperands() - end->getNumOperands() : 0;
+    unsigned first = block->getPhase() == PhaseKind::Draft
+                         ? whole.getForward().getTerminator()->getNumOperands() - end->getNumOperands()
+                         : 0;
     for (unsigned i = 0; i < end->getNumOperands(); ++i) {
       const Value &output = *end->getOperand(i);
       for (const Part &part : listParts(cached, output, found.getOutput(i, m), m, served)) {
@@ -133,7 +137,8 @@ std::optional<double> stage::interp::compareUncached(Graph &cached, const Refere
           char texts[2][32];
           snprintf(texts[0], sizeof texts[0], "%.9g", part.found.data[k]);
           snprintf(texts[1], sizeof texts[1], "%.9g", wanted ? wanted->data[k] : NAN);
-          diags.report(output.loc, diag::ProofUncached) << describe(output) << int64_t(m) << int64_t(k) << texts[0] << texts[1];
+          diags.report(output.loc, diag::ProofUncached)
+              << describe(output) << int64_t(m) << int64_t(k) << texts[0] << texts[1];
           return std::nullopt;
         }
         ++numCompared;

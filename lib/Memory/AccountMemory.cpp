@@ -23,9 +23,9 @@
 // Limits: workspace of kernels and fragmentation are not counted.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/Walk/StageOps.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/Memory/UnitSimulator.h"
+#include "stage/Walk/StageOps.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
@@ -36,8 +36,8 @@
 using namespace stage;
 
 llvm::StringRef stage::getName(MemoryClass kind) {
-  static const char *const names[] = {"parameters", "gradients", "optimizer", "activations", "temporaries", "buffers",
-                                      "model_buffers", "caches"};
+  static const char *const names[] = {"parameters",  "gradients", "optimizer",     "activations",
+                                      "temporaries", "buffers",   "model_buffers", "caches"};
   return names[unsigned(kind)];
 }
 
@@ -103,7 +103,7 @@ struct ChainMemory {
     std::vector<LiveValue> kept;             ///< In both memories.
     std::vector<LiveValue> inputs, received; ///< What is there when it begins; on the device.
     ByteCount inputBytes = 0, receivedBytes = 0;
-    std::vector<LiveValue> handedIn;       ///< By another chunk; on the device.
+    std::vector<LiveValue> handedIn; ///< By another chunk; on the device.
     ByteCount handedBytes = 0;
     std::array<ByteCount, numMemorySpaces> keptBytes = {};
     bool works = false;
@@ -231,10 +231,10 @@ private:
     StageMemory result;
     result.stage = stage.stage;
     UnitChains kinds = stage.listChains();
-    std::vector<ChainMemory> chains; // by environment, where sizes are others
-    std::map<std::pair<unsigned, unsigned>, unsigned> places;      // by chain and environment
-    std::map<std::vector<int64_t>, unsigned> alike;                // by chain and bytes that vary
-    std::map<unsigned, std::vector<const Value *>> varying;        // by chain
+    std::vector<ChainMemory> chains;                          // by environment, where sizes are others
+    std::map<std::pair<unsigned, unsigned>, unsigned> places; // by chain and environment
+    std::map<std::vector<int64_t>, unsigned> alike;           // by chain and bytes that vary
+    std::map<unsigned, std::vector<const Value *>> varying;   // by chain
     chainOfUnit = std::move(kinds.ofUnit);
     for (size_t i = 0; i < stage.units.size(); ++i) {
       unsigned kind = chainOfUnit[i], environment = graph.pipeline.environments.getAlike(stage.units[i].environment);
@@ -292,7 +292,8 @@ private:
         if (isAddition(op.kind))
           addGradient(op, times, unit.chunk, buffers, live);
         else if (op.kind == OpKind::Update)
-          live.add(op.getOperand(0), runsOnHost(op) ? MemorySpace::Host : MemorySpace::Device, MemoryClass::Optimizer, times, ByteCount(times) * getStateBytes(op));
+          live.add(op.getOperand(0), runsOnHost(op) ? MemorySpace::Host : MemorySpace::Device, MemoryClass::Optimizer,
+                   times, ByteCount(times) * getStateBytes(op));
       });
   }
 
@@ -312,7 +313,8 @@ private:
   /// The states are sharded as the gradient that updates them.
   int64_t getStateBytes(const Op &update) {
     const Value *param = update.getOperand(0), *gradient = update.getOperand(1);
-    Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding), bytes = graph.sizes.zero();
+    Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding),
+         bytes = graph.sizes.zero();
     for (auto &[name, type] : getStates(graph, update))
       bytes = bytes + getByteCount(elements, type);
     return getBytesOf(0).evaluate(bytes, update.loc, describe(*param));
@@ -325,7 +327,8 @@ private:
   ChainMemory simulate(const UnitChain &templates, unsigned environment) {
     ChainMemory result;
     result.templates = templates;
-    result.simulator = std::make_unique<UnitSimulator>(program, lifetimes.get(templates), getBytesOf(environment), /*folds=*/true);
+    result.simulator =
+        std::make_unique<UnitSimulator>(program, lifetimes.get(templates), getBytesOf(environment), /*folds=*/true);
     result.simulator->run(templates);
     for (unsigned place = 0; place < templates.size(); ++place) {
       ChainMemory::UnitMemory &unit = result.units.emplace_back();
@@ -344,7 +347,8 @@ private:
   }
 
   /// Of the unit at a position in the list of the stage.
-  const ChainMemory::UnitMemory &get(const StageProgram &stage, const std::vector<ChainMemory> &chains, size_t position) const {
+  const ChainMemory::UnitMemory &get(const StageProgram &stage, const std::vector<ChainMemory> &chains,
+                                     size_t position) const {
     const ChainMemory &chain = chains[chainOfUnit[position]];
     return chain.units[chain.getPlace(stage.units[position].kind)];
   }
@@ -362,7 +366,8 @@ private:
       const Unit &unit = stage.units[i];
       const UnitTemplate *items = stage.find(unit.kind, unit.chunk);
       if (const ProgramItem *handed = items ? findHandedOn(items->items) : nullptr)
-        receivers[i] = positions.at({isForward(unit.kind), unit.microbatch, program.virtualStages[handed->peer].second});
+        receivers[i] =
+            positions.at({isForward(unit.kind), unit.microbatch, program.virtualStages[handed->peer].second});
     }
     return receivers;
   }
@@ -455,7 +460,8 @@ private:
 
   /// During which unit the recv of a unit is posted.
   static size_t getPost(const StageProgram &stage, llvm::ArrayRef<size_t> loaders, size_t position) {
-    return position < stage.posts.size() ? std::min<size_t>(stage.posts[position], loaders[position]) : loaders[position];
+    return position < stage.posts.size() ? std::min<size_t>(stage.posts[position], loaders[position])
+                                         : loaders[position];
   }
 
   /// What is there during each unit for later ones.
@@ -480,9 +486,9 @@ private:
   Graph &graph;
   DiagnosticEngine &diags;
   ChainLifetimes lifetimes;
-  std::vector<unsigned> chainOfUnit; ///< By position in the list of the current stage.
-  bool isPlain = true; ///< Bytes are those of no coordinates.
-  SizeBinding selected;                  ///< Coordinates.
+  std::vector<unsigned> chainOfUnit;      ///< By position in the list of the current stage.
+  bool isPlain = true;                    ///< Bytes are those of no coordinates.
+  SizeBinding selected;                   ///< Coordinates.
   std::map<unsigned, LocalBytes> bytesOf; ///< Per environment: with these coordinates.
 };
 } // namespace

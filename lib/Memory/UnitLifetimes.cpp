@@ -48,22 +48,24 @@ void UnitSimulator::readJoined() {
 /// was received, handed in and of what an earlier unit kept hold what they look at.
 bool UnitSimulator::isCopied(const UnitTensor &tensor, const View &view) const {
   const UnitTensor &source = tensors[view.source];
-  return !view.isPiece && !source.isInput && !source.isHandedIn && source.unit == tensor.unit && nodes[source.first].op &&
-         view.madeAfter >= int(source.first);
+  return !view.isPiece && !source.isInput && !source.isHandedIn && source.unit == tensor.unit &&
+         nodes[source.first].op && view.madeAfter >= int(source.first);
 }
 
 bool UnitSimulator::communicates(unsigned node) const {
   return !nodes[node].op || isCommunication(nodes[node].op->kind);
 }
 
-/// Of each node the last of those that compute for which it waits, itself included. What computes waits for all before that do.
+/// Of each node the last of those that compute for which it waits, itself included. What computes waits for all before
+/// that do.
 std::vector<int> UnitSimulator::listComputedBefore() const {
   std::vector<int> before, made(tensors.size(), -1); // by node, and by tensor
   llvm::DenseMap<const Stream *, int> chains;
   for (unsigned node = 0; node < nodes.size(); ++node) {
     int last = node;
     if (communicates(node) && !nodes[node].isRecv) {
-      int &chain = chains.try_emplace(nodes[node].op ? nodes[node].op->stream : program.graph->getMessageStream(), -1).first->second;
+      int &chain = chains.try_emplace(nodes[node].op ? nodes[node].op->stream : program.graph->getMessageStream(), -1)
+                       .first->second;
       for (TensorAccess access : getAccesses(node))
         for (unsigned source : listSources(access.tensor))
           chain = std::max(chain, access.isWrite ? -1 : made[source]);
@@ -107,10 +109,12 @@ void UnitSimulator::resolveViews() {
           readUntil(view.source, view.madeAfter);
   };
   findEnds();
-  // A message or a collective copies nothing besides, and who reads the slice would not wait for it; nor would a node that
-  // only stands there wait for a collective that makes the tensor, or a collective that moves the slice for what is computed beside it.
+  // A message or a collective copies nothing besides, and who reads the slice would not wait for it; nor would a node
+  // that only stands there wait for a collective that makes the tensor, or a collective that moves the slice for what
+  // is computed beside it.
   auto reads = [&](unsigned node, unsigned tensor) {
-    return llvm::any_of(getAccesses(node), [&](TensorAccess access) { return access.tensor == tensor && !access.isWrite; });
+    return llvm::any_of(getAccesses(node),
+                        [&](TensorAccess access) { return access.tensor == tensor && !access.isWrite; });
   };
   std::vector<int> computedBefore = listComputedBefore(), beforeReaders(tensors.size(), int(nodes.size()));
   for (unsigned node = 0; node < nodes.size(); ++node)
@@ -120,7 +124,8 @@ void UnitSimulator::resolveViews() {
   bool holds = false;
   for (unsigned number = 0; number < tensors.size(); ++number)
     if (isRead[number] && tensors[number].isView)
-      if (View view = views.lookup(number); isCopied(number, view) && end[view.source] > int(tensors[view.source].first))
+      if (View view = views.lookup(number);
+          isCopied(number, view) && end[view.source] > int(tensors[view.source].first))
         holds |= isHeld[view.source] =
             communicates(end[view.source]) || beforeReaders[number] < end[view.source] ||
             (communicates(tensors[view.source].first) && !reads(end[view.source], view.source));
@@ -153,8 +158,8 @@ void UnitSimulator::resolveViews() {
         copies.push_back({tensor.first, {number, /*isWrite=*/true}});
       }
     }
-  // The op that makes such a tensor makes all of it: what no slice looks at is there until the next op of its stream, or,
-  // where that is another one's turn, until a slice is read.
+  // The op that makes such a tensor makes all of it: what no slice looks at is there until the next op of its stream,
+  // or, where that is another one's turn, until a slice is read.
   for (unsigned number = 0; number < tensors.size() && !parts.empty(); ++number) {
     UnitTensor &whole = tensors[number];
     auto slices = parts.find(number);
@@ -200,14 +205,15 @@ void UnitSimulator::holdUntilRelease() {
   insert(std::move(reads));
 }
 
-/// A permute's send runs beside what the stream for computation does next, which is said to read what is sent as well. It
-/// has ended where that reads what the permute receives: all ranks of a ring send at a time. Nor is that said of what was
-/// received and is sent on: what is computed next need not wait for it, and what uses it does.
+/// A permute's send runs beside what the stream for computation does next, which is said to read what is sent as well.
+/// It has ended where that reads what the permute receives: all ranks of a ring send at a time. Nor is that said of
+/// what was received and is sent on: what is computed next need not wait for it, and what uses it does.
 void UnitSimulator::holdUntilSent() {
   std::vector<LateAccess> reads;
   std::optional<unsigned> beside;
   auto isRead = [&](unsigned tensor, unsigned node) {
-    return llvm::any_of(getAccesses(node), [&](TensorAccess access) { return access.tensor == tensor && !access.isWrite; });
+    return llvm::any_of(getAccesses(node),
+                        [&](TensorAccess access) { return access.tensor == tensor && !access.isWrite; });
   };
   auto computes = [&](unsigned node) {
     const Op *op = nodes[node].op;
@@ -231,9 +237,10 @@ void UnitSimulator::holdUntilSent() {
   insert(std::move(reads));
 }
 
-/// What an iteration stores is there until another one that waits for the store (if any does) begins to compute, else until
-/// the unit ends. What one loads is there from the end of the earlier iteration for which the load waits, in the first ones
-/// from the end of what is computed before the repeat. What is loaded besides is there from the end of what is computed before it.
+/// What an iteration stores is there until another one that waits for the store (if any does) begins to compute, else
+/// until the unit ends. What one loads is there from the end of the earlier iteration for which the load waits, in the
+/// first ones from the end of what is computed before the repeat. What is loaded besides is there from the end of what
+/// is computed before it.
 void UnitSimulator::holdWhileCopied() {
   std::vector<LateAccess> reads;
   using OpInIteration = std::pair<const Op *, unsigned>; // iterations are numbered in the order in which they run
@@ -310,7 +317,8 @@ void UnitSimulator::holdWhileCopied() {
         until.clear();
       if (awaited.contains(op)) {
         auto found = waiting.find({op, number});
-        until[op->stream] = found == waiting.end() ? computed.value_or(0) : computedBefore[found->second - getFirstNode(of)];
+        until[op->stream] =
+            found == waiting.end() ? computed.value_or(0) : computedBefore[found->second - getFirstNode(of)];
       }
       if (unsigned last = until.lookup(op->stream); last > node)
         for (TensorAccess access : getAccesses(node))
@@ -344,8 +352,8 @@ void UnitSimulator::findLifetimes() {
         tensor.last = tensor.first;
 }
 
-/// What a unit hands on is there until the unit ends. Where its own chunk keeps it, and of a view, an input or something
-/// static, it hands on a copy, which its last node makes.
+/// What a unit hands on is there until the unit ends. Where its own chunk keeps it, and of a view, an input or
+/// something static, it hands on a copy, which its last node makes.
 void UnitSimulator::holdHandedOn() {
   std::vector<LateAccess> copies;
   for (unsigned number = 0; number < handedOn.size(); ++number) {

@@ -107,9 +107,7 @@ void UnitSimulator::free(IterationValue value) {
   }
 }
 
-void UnitSimulator::access(unsigned tensor, bool isWrite) {
-  accesses.push_back({tensor, isWrite});
-}
+void UnitSimulator::access(unsigned tensor, bool isWrite) { accesses.push_back({tensor, isWrite}); }
 
 //===----------------------------------------------------------------------===//
 // Ops
@@ -214,16 +212,19 @@ void UnitSimulator::runNode(const Op &op) {
       name(getName(result.get()), *known);
       continue;
     }
-    unsigned tensor = allocate(whole ? whole : result.get(), isGatherOfState(op)                           ? MemoryClass::Parameters
-                                             : isCommunication(op.kind) || isCopy(op.kind) ? MemoryClass::Buffers
-                                                                                           : MemoryClass::Temporaries);
+    unsigned tensor = allocate(whole ? whole : result.get(), isGatherOfState(op) ? MemoryClass::Parameters
+                                                             : isCommunication(op.kind) || isCopy(op.kind)
+                                                                 ? MemoryClass::Buffers
+                                                                 : MemoryClass::Temporaries);
     access(tensor, /*isWrite=*/true);
     name(getName(result.get()), tensor);
     if (whole)
       name(getName(whole), tensor);
   }
   // What keeps a window does not hold all that the positions of a unit see: they read what was added, too.
-  auto countPositions = [&](const Value *value) { return bytes.evaluate(value->type.shape[op.dim].size, op.loc, describe(*value)); };
+  auto countPositions = [&](const Value *value) {
+    return bytes.evaluate(value->type.shape[op.dim].size, op.loc, describe(*value));
+  };
   if (op.kind == OpKind::Append && op.isRolling && countPositions(op.getResult()) > countPositions(op.getOperand(0)))
     if (std::optional<unsigned> added = find(op.getOperand(1)))
       name(getName(op.getResult()), *added);
@@ -269,8 +270,8 @@ int64_t UnitSimulator::getNextIteration(const ProgramItem &loop, int64_t iterati
 // Units
 //===----------------------------------------------------------------------===//
 
-/// Those that the current unit is the first of its microbatch to use. What another part sends is received under the same
-/// name, so that nothing reads what is loaded, which takes no memory then.
+/// Those that the current unit is the first of its microbatch to use. What another part sends is received under the
+/// same name, so that nothing reads what is loaded, which takes no memory then.
 void UnitSimulator::enterUnit(const LastUses &uses) {
   for (auto &op : program.graph->getForward())
     if (op->kind == OpKind::Input && uses.count(op->getResult()) && !find(op->getResult())) {
@@ -348,13 +349,13 @@ void UnitSimulator::fold(const UnitChain &chain) {
         for (auto &op : *body)
           for (const OrderEdge &edge : op->after)
             range.reach = std::max(range.reach, edge.iterations);
-      range.agrees &= item.begin == range.item->begin && item.end == range.item->end &&
-                      item.op->cases == range.item->op->cases;
+      range.agrees &=
+          item.begin == range.item->begin && item.end == range.item->end && item.op->cases == range.item->op->cases;
     }
   for (auto &[loop, range] : ranges)
     if (range.agrees)
-      foldedLoops[loop] = FoldedLoop(range.item->op->cases, range.item->begin, range.item->end, range.numCarried,
-                                     range.reach);
+      foldedLoops[loop] =
+          FoldedLoop(range.item->op->cases, range.item->begin, range.item->end, range.numCarried, range.reach);
 }
 
 void UnitSimulator::run(const UnitChain &chain) {

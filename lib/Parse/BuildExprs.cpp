@@ -2,9 +2,9 @@
 #include "Builder.h"
 #include "stage/Parse/Diagnostics.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include <charconv>
 #include <cmath>
-#include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
 using namespace stage::ast;

@@ -132,7 +132,8 @@ Stmt *Builder::opStmt(Grammar::OpStmtContext *tree) {
   if (auto *assignTree = dynamic_cast<Grammar::OpAssignContext *>(tree)) {
     StringRef name = text(assignTree->name());
     if (auto *because = assignTree->BECAUSE(); because && name != "flops")
-      diags.report(source.range(because->getSymbol()).Start, diag::SyntaxError) << "'because'" << "';'";
+      diags.report(source.range(because->getSymbol()).Start, diag::SyntaxError) << "'because'"
+                                                                                << "';'";
     if (assignTree->BECAUSE() && name == "flops")
       node->because = string(assignTree->STRING()->getSymbol());
     if (name != "flops" && name != "bytes" && name != "class")

@@ -43,8 +43,8 @@ public:
 
 using Mode = antlr4::atn::PredictionMode;
 
-/// Of the tables that all lexers and parsers of the grammar share, and fill as they go. An expression may be parsed while
-/// the text that it stands in is.
+/// Of the tables that all lexers and parsers of the grammar share, and fill as they go. An expression may be parsed
+/// while the text that it stands in is.
 static std::recursive_mutex tables;
 
 /// Parses a text by `parseRule` and builds a tree by `build` unless there are errors.

@@ -1,8 +1,8 @@
 //===- SyntaxErrors.cpp - errors of syntax in words -----------------------===//
 #include "SyntaxErrors.h"
-#include "stage/Parse/Diagnostics.h"
 #include "ExpectedTokens.h"
 #include "StageParser.h"
+#include "stage/Parse/Diagnostics.h"
 
 using namespace stage;
 using namespace stage::parse;

@@ -1,7 +1,7 @@
 //===- Tokens.cpp - what is checked before parsing ------------------------===//
 #include "Tokens.h"
-#include "stage/Parse/Diagnostics.h"
 #include "StageLexer.h"
+#include "stage/Parse/Diagnostics.h"
 #include "llvm/ADT/SmallVector.h"
 #include <optional>
 

@@ -87,7 +87,8 @@ bool PassManager::run(Graph &graph) {
 static const Op *findHostOp(Graph &graph) {
   const Op *found = nullptr;
   graph.walk([&](Op &op) {
-    bool isHostOp = (isCopy(op.kind) && !isCacheCopy(op.kind)) || llvm::any_of(op.getResults(), [](auto &result) { return isOnHost(*result); });
+    bool isHostOp = (isCopy(op.kind) && !isCacheCopy(op.kind)) ||
+                    llvm::any_of(op.getResults(), [](auto &result) { return isOnHost(*result); });
     if (isHostOp && !found)
       found = &op;
   });

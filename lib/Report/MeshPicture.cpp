@@ -209,9 +209,9 @@ void MeshPicture::printText(llvm::raw_ostream &os) const {
                 2);
   for (const Kind &kind : kinds)
     for (const TrafficRow &row : kind.rows)
-      traffic.addRow({nameKind(kind), describeOperation(*row.traffic).str(), describeStages(row), formatCount(row.traffic->count),
-                      formatBytes(row.traffic->bytes), formatBytes(row.traffic->getMoved()),
-                      formatCount(row.traffic->getMoved())});
+      traffic.addRow({nameKind(kind), describeOperation(*row.traffic).str(), describeStages(row),
+                      formatCount(row.traffic->count), formatBytes(row.traffic->bytes),
+                      formatBytes(row.traffic->getMoved()), formatCount(row.traffic->getMoved())});
   traffic.print(os);
   if (llvm::any_of(kinds, [](const Kind &kind) { return kind.isSend; }))
     os << "  " << describeMessages() << '\n';
@@ -248,8 +248,8 @@ void MeshPicture::printSvg(llvm::raw_ostream &os) const {
      << width << ' ' << height << "\" font-family=\"sans-serif\" font-size=\"12\">\n"
      << "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n";
   auto printLine = [&](int64_t y, const std::string &text, bool isTitle = false) {
-    os << "<text x=\"" << left << "\" y=\"" << y << "\"" << (isTitle ? " font-size=\"14\" font-weight=\"bold\"" : "") << '>'
-       << escapeXml(text) << "</text>\n";
+    os << "<text x=\"" << left << "\" y=\"" << y << "\"" << (isTitle ? " font-size=\"14\" font-weight=\"bold\"" : "")
+       << '>' << escapeXml(text) << "</text>\n";
   };
   printLine(20, "job " + report.job, /*isTitle=*/true);
   std::string cut = describeCut(window);
@@ -262,16 +262,20 @@ void MeshPicture::printSvg(llvm::raw_ostream &os) const {
   for (const Kind &kind : kinds) {
     y += 2 * lineHeight;
     int64_t members = kind.isSend ? mesh.getGroupSize(kind.set) : kind.members, groups = countGroups(kind);
-    printLine(y, kind.axes + (kind.isSend ? ": messages along " : ": ") + formatCount(groups) +
-                     (kind.isSend ? (groups == 1 ? " line of " : " lines of ") : groups == 1 ? " group of " : " groups of ") +
-                     formatCount(members) + " ranks, the first: " + listMembers(kind, getFirst(kind), /*maxShown=*/40),
+    printLine(y,
+              kind.axes + (kind.isSend ? ": messages along " : ": ") + formatCount(groups) +
+                  (kind.isSend   ? (groups == 1 ? " line of " : " lines of ")
+                   : groups == 1 ? " group of "
+                                 : " groups of ") +
+                  formatCount(members) + " ranks, the first: " + listMembers(kind, getFirst(kind), /*maxShown=*/40),
               /*isTitle=*/true);
     for (const TrafficRow &row : kind.rows) {
       y += lineHeight;
       const TrafficReport &traffic = *row.traffic;
-      std::string stages = report.stages.size() == 1 ? "" : (row.first == row.last ? "stage " : "stages ") + describeStages(row) + ": ";
-      printLine(y, stages + formatCount(traffic.count) + " x " + describeOperation(traffic).str() + ", " + formatBytes(traffic.bytes) +
-                       " put in, " + formatBytes(traffic.getMoved()) + " moved by a rank");
+      std::string stages =
+          report.stages.size() == 1 ? "" : (row.first == row.last ? "stage " : "stages ") + describeStages(row) + ": ";
+      printLine(y, stages + formatCount(traffic.count) + " x " + describeOperation(traffic).str() + ", " +
+                       formatBytes(traffic.bytes) + " put in, " + formatBytes(traffic.getMoved()) + " moved by a rank");
     }
     if (kind.isSend)
       printLine(y += lineHeight, describeMessages());
@@ -304,7 +308,7 @@ void MeshPicture::printRanks(llvm::raw_ostream &os, const Window &window, const 
   printCells(/*isFirst=*/true, "stroke=\"#000\" stroke-width=\"2\"");
   os << "<g text-anchor=\"middle\">\n";
   for (size_t number = 0; number < window.ranks.size(); ++number)
-    os << "<text x=\"" << getX(number) + cellWidth / 2 << "\" y=\"" << getY(number) + 14 << "\">" << window.ranks[number]
-       << "</text>\n";
+    os << "<text x=\"" << getX(number) + cellWidth / 2 << "\" y=\"" << getY(number) + 14 << "\">"
+       << window.ranks[number] << "</text>\n";
   os << "</g>\n";
 }

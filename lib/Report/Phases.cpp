@@ -19,12 +19,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Phases.h"
-#include "stage/Walk/StageOps.h"
 #include "StageTraffic.h"
-#include "stage/IR/graph/Costs.h"
 #include "stage/IR/Diagnostics.h"
+#include "stage/IR/graph/Costs.h"
 #include "stage/Schedule/InferenceSymbols.h"
 #include "stage/Support/Table.h"
+#include "stage/Walk/StageOps.h"
 
 using namespace stage;
 
@@ -186,9 +186,7 @@ void stage::addPhases(Report &report, DiagnosticEngine &diags) {
 //===----------------------------------------------------------------------===//
 
 /// Forward of inference is its prefill.
-static llvm::StringRef getPhaseName(PhaseKind kind) {
-  return kind == PhaseKind::Forward ? "prefill" : getName(kind);
-}
+static llvm::StringRef getPhaseName(PhaseKind kind) { return kind == PhaseKind::Forward ? "prefill" : getName(kind); }
 
 std::string stage::describeUnits(const Report &report) {
   std::string text;
@@ -201,8 +199,9 @@ std::string stage::describeCaches(const CacheReport &caches) {
   std::string positions = formatCount(caches.positions) + " positions", bytes = formatBytes(caches.bytes);
   if (!caches.sequences)
     return bytes + " for " + positions;
-  return bytes + " for " + formatCount(caches.sequences) + (caches.sequences == 1 ? " sequence of " : " sequences of ") + positions +
-         ", " + formatCount(caches.perPosition / caches.sequences) + " bytes for one position more";
+  return bytes + " for " + formatCount(caches.sequences) +
+         (caches.sequences == 1 ? " sequence of " : " sequences of ") + positions + ", " +
+         formatCount(caches.perPosition / caches.sequences) + " bytes for one position more";
 }
 
 static void printTraffic(llvm::raw_ostream &os, const Report &report) {
@@ -217,8 +216,9 @@ static void printTraffic(llvm::raw_ostream &os, const Report &report) {
               2);
   for (const PhaseReport &phase : report.phases)
     for (const PhaseTraffic &range : phase.traffic)
-      table.addRow({getPhaseName(phase.kind).str(), describeOperation(range.most).str(), describeGroup(*report.program->graph, range.most),
-                    formatCount(range.most.groupSize), describeStages(range.first, range.last),
+      table.addRow({getPhaseName(phase.kind).str(), describeOperation(range.most).str(),
+                    describeGroup(*report.program->graph, range.most), formatCount(range.most.groupSize),
+                    describeStages(range.first, range.last),
                     formatRange(formatCount(range.least.count), formatCount(range.most.count)),
                     formatRange(formatBytes(range.least.bytes), formatBytes(range.most.bytes)),
                     formatRange(formatBytes(range.least.getMoved()), formatBytes(range.most.getMoved()))});

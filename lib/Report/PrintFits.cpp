@@ -11,15 +11,17 @@ static std::string describeBatch(const Fits &fits, const FitResult &size) {
   std::string text = "  " + size.name + " = " + formatCount(value) + ": ";
   if (fits.microbatches) {
     __int128 batch = __int128(value) * ranks * fits.microbatches;
-    return text + "B = " + formatCount(batch) + ", " + formatCount(fits.microbatches) + (fits.microbatches == 1 ? " microbatch of " : " microbatches of ") +
-           formatCount(__int128(value) * ranks) + " sequences\n";
+    return text + "B = " + formatCount(batch) + ", " + formatCount(fits.microbatches) +
+           (fits.microbatches == 1 ? " microbatch of " : " microbatches of ") + formatCount(__int128(value) * ranks) +
+           " sequences\n";
   }
   return text + formatCount(value / ranks) + (value == ranks ? " sequence" : " sequences") + " of a rank\n";
 }
 
 void stage::print(llvm::raw_ostream &os, const Fits &fits) {
-  os << "what fits into " << formatBytes(fits.limit) << " (" << formatCount(fits.limit) << " bytes) of a rank; the job as it is needs "
-     << formatBytes(fits.peak) << " (" << formatCount(fits.peak) << " bytes)\n";
+  os << "what fits into " << formatBytes(fits.limit) << " (" << formatCount(fits.limit)
+     << " bytes) of a rank; the job as it is needs " << formatBytes(fits.peak) << " (" << formatCount(fits.peak)
+     << " bytes)\n";
   Table table({{"size", Table::Left},
                {"job", Table::Right},
                {"largest", Table::Right},
@@ -42,7 +44,8 @@ void stage::print(llvm::raw_ostream &os, const Fits &fits) {
       row.insert(row.end(), {formatCount(size.next->value), "refused: " + size.next->refusal});
       table.addText(std::move(row));
     } else {
-      row.insert(row.end(), {formatCount(size.next->value), formatBytes(*size.next->peak), formatCount(*size.next->peak)});
+      row.insert(row.end(),
+                 {formatCount(size.next->value), formatBytes(*size.next->peak), formatCount(*size.next->peak)});
       table.addRow(std::move(row));
     }
   }

@@ -61,8 +61,8 @@ static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm
     columns.emplace_back(getName(kind).str(), Table::Right);
   columns.insert(columns.end(), {{"peak", Table::Right}, {"peak in bytes", Table::Right}});
   // Of the rank that holds least: where some hold more than others.
-  bool showsLeast = llvm::any_of(
-      rows, [](const PeakRow &row) { return row.memory->leastPeak != row.memory->peak.getTotal(); });
+  bool showsLeast =
+      llvm::any_of(rows, [](const PeakRow &row) { return row.memory->leastPeak != row.memory->peak.getTotal(); });
   if (showsLeast)
     columns.emplace_back("least", Table::Right);
   columns.insert(columns.end(), {{"in flight", Table::Right}, {"when", Table::Left}});

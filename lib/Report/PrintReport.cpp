@@ -22,7 +22,8 @@ static std::string describeMesh(const Mesh &mesh) {
 }
 
 std::string stage::describeGroup(const Graph &graph, const TrafficReport &traffic) {
-  return traffic.toPart ? "to " + traffic.toPart->graph->name : llvm::join(listAxisNames(graph.mesh, traffic.axes), ", ");
+  return traffic.toPart ? "to " + traffic.toPart->graph->name
+                        : llvm::join(listAxisNames(graph.mesh, traffic.axes), ", ");
 }
 
 /// The stage in which the busiest rank computes most in terms of an average one, by a thousandth, cut off.
@@ -41,18 +42,20 @@ static void addImbalance(Table &table, const Report &report) {
     }
   }
   // That choices which are dealt out evenly do come out even need not be said.
-  bool hasList = llvm::any_of(report.program->graph->mesh.getSlotLoads(), [](const SlotLoad &load) { return !load.isEven(); });
+  bool hasList =
+      llvm::any_of(report.program->graph->mesh.getSlotLoads(), [](const SlotLoad &load) { return !load.isEven(); });
   if (!where || (worst == 1000 && !hasList))
     return;
   std::string fraction = std::to_string(1000 + int64_t(worst % 1000)).substr(1);
-  table.addRow({"imbalance", formatCount(worst / 1000) + "." + fraction + " times the FLOPs of an average rank for experts on the busiest" +
+  table.addRow({"imbalance", formatCount(worst / 1000) + "." + fraction +
+                                 " times the FLOPs of an average rank for experts on the busiest" +
                                  (report.stages.size() > 1 ? ", of stage " + std::to_string(where->stage) : "")});
 }
 
 void stage::addTraces(Table &table, const TraceStatistics &traces) {
   table.addRow({"classes", formatCount(traces.classes)});
-  table.addRow({"trace nodes", formatCount(traces.nodes) +
-                                   (traces.steps > 1 ? ", of " + formatCount(traces.steps) + " steps" : "")});
+  table.addRow({"trace nodes",
+                formatCount(traces.nodes) + (traces.steps > 1 ? ", of " + formatCount(traces.steps) + " steps" : "")});
   table.addRow({"trace files", formatCount(traces.files) + ", " + formatBytes(traces.bytes) + " (" +
                                    formatCount(traces.bytes) + " bytes)" + (traces.written ? "" : ", not written")});
 }
@@ -75,9 +78,11 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   if (report.padding)
     table.addRow({"padding", formatCount(report.padding) + " more parameters, as 'pad' rounds dims up"});
   if (report.storagePadding)
-    table.addRow({"storage", formatCount(report.storagePadding) + " elements of padding, as all parts of a parameter are equally large"});
+    table.addRow({"storage", formatCount(report.storagePadding) +
+                                 " elements of padding, as all parts of a parameter are equally large"});
   if (report.emptySlots)
-    table.addRow({"slots", formatCount(report.slots) + " for tokens per step, " + formatCount(report.emptySlots) + " of them empty"});
+    table.addRow({"slots", formatCount(report.slots) + " for tokens per step, " + formatCount(report.emptySlots) +
+                               " of them empty"});
   if (report.droppedChoices)
     table.addRow({"dropped", formatCount(report.droppedChoices) + " choices of tokens per step, which find no slot"});
   addImbalance(table, report);
@@ -161,12 +166,10 @@ static void printTraffic(llvm::raw_ostream &os, const Report &report) {
                {"exactly", Table::Right}},
               2);
   for (const TrafficRow &row : rows)
-    table.addRow({describeOperation(*row.traffic).str(),
-                  describeGroup(*report.program->graph, *row.traffic),
-                  formatCount(row.traffic->groupSize),
-                  describeStages(row.first, row.last), formatCount(row.traffic->count), formatBytes(row.traffic->bytes),
-                  formatSpread(*row.traffic), formatBytes(row.traffic->getMoved()),
-                  formatCount(row.traffic->getMoved())});
+    table.addRow({describeOperation(*row.traffic).str(), describeGroup(*report.program->graph, *row.traffic),
+                  formatCount(row.traffic->groupSize), describeStages(row.first, row.last),
+                  formatCount(row.traffic->count), formatBytes(row.traffic->bytes), formatSpread(*row.traffic),
+                  formatBytes(row.traffic->getMoved()), formatCount(row.traffic->getMoved())});
   table.print(os);
 }
 

@@ -20,12 +20,12 @@
 #include "stage/Report/Report.h"
 #include "Phases.h"
 #include "SlotShares.h"
-#include "stage/Walk/StageOps.h"
 #include "StageTraffic.h"
 #include "stage/IR/graph/Channel.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/Report/Diagnostics.h"
 #include "stage/Support/RingCost.h"
+#include "stage/Walk/StageOps.h"
 #include <map>
 
 using namespace stage;
@@ -33,26 +33,28 @@ using namespace stage;
 namespace {
 /// What one run of an op costs.
 struct OpTotals {
-  FlopReport flops;        ///< Summed over the ranks of a stage.
-  FlopReport paddingFlops; ///< The part of these that padding adds.
+  FlopReport flops;           ///< Summed over the ranks of a stage.
+  FlopReport paddingFlops;    ///< The part of these that padding adds.
   FlopReport duplicatedFlops; ///< The part of the rest that ranks compute beyond the unsharded model's.
-  __int128 bytes = 0;      ///< That one rank puts into a collective, or copies.
-  Size varyingBytes;       ///< The same where ranks differ; else null.
+  __int128 bytes = 0;         ///< That one rank puts into a collective, or copies.
+  Size varyingBytes;          ///< The same where ranks differ; else null.
   __int128 accessedBytes = 0; ///< Of the memories of the ranks of a stage.
-  Size agreedBytes;        ///< Where they do: what all members of the group say.
+  Size agreedBytes;           ///< Where they do: what all members of the group say.
 };
 
 class Reporter {
 public:
   Reporter(const Program &program, DiagnosticEngine &diags)
-      : program(program), graph(*program.graph), binding(graph.binding), ownBinding(graph.binding), slots(*program.graph), diags(diags) {}
+      : program(program), graph(*program.graph), binding(graph.binding), ownBinding(graph.binding),
+        slots(*program.graph), diags(diags) {}
 
   Report run() {
     report.program = &program;
     report.ranks = graph.mesh.getNumRanks();
     select(0);
     __int128 padded = countElements(OpKind::Param);
-    report.storagePadding = sumOver(graph.getForward(), OpKind::Param, [&](const Op &op) { return getStoragePadding(*op.getResult()); });
+    report.storagePadding =
+        sumOver(graph.getForward(), OpKind::Param, [&](const Op &op) { return getStoragePadding(*op.getResult()); });
     binding = ownBinding;
     report.parameters = countElements(OpKind::Param);
     findExperts();
@@ -77,7 +79,8 @@ private:
       Size perToken = graph.sizes.one();
       for (unsigned index : routing->tokens)
         if (llvm::none_of(op.def->operands, [&](const OperandInfo &operand) {
-              return &operand != &op.def->operands[routing->operand] && llvm::is_contained(op.def->expand(operand.indices), index);
+              return &operand != &op.def->operands[routing->operand] &&
+                     llvm::is_contained(op.def->expand(operand.indices), index);
             }))
           perToken = perToken * op.extents[index].size;
       const Extent &target = op.extents[routing->target];
@@ -125,7 +128,8 @@ private:
   __int128 getStoragePadding(const Value &param) {
     Sharding storage = getStorage(param);
     auto count = [&] {
-      return getInteger(stage::getLocalElements(graph.sizes, graph.mesh, param.type, storage, /*over=*/~AxisSet(0)), *param.getOp());
+      return getInteger(stage::getLocalElements(graph.sizes, graph.mesh, param.type, storage, /*over=*/~AxisSet(0)),
+                        *param.getOp());
     };
     __int128 stored = count() * __int128(graph.mesh.getGroupSize(toSet(storage.flat)));
     storage.flat.clear();
@@ -165,7 +169,8 @@ private:
         unitTraffic = StageTraffic();
         visitItems(unit->items, times, varying, result);
         traffic.add(unitTraffic, times);
-        return UnitCost{(result.flops - before.flops) / times, (result.accessedBytes - before.accessedBytes) / times, {}};
+        return UnitCost{
+            (result.flops - before.flops) / times, (result.accessedBytes - before.accessedBytes) / times, {}};
       };
       UnitCost same = visit(all, /*varying=*/false);
       StageTraffic sameTraffic = unitTraffic;
@@ -251,8 +256,9 @@ private:
       Size none = graph.sizes.zero();
       Size slotsOf = share ? share->slots : none, choicesOf = share && share->choices ? share->choices : none;
       varyingOps[&op] = (share && share->load) ||
-                        llvm::any_of(llvm::ArrayRef<Size>{cost.flops.contraction, cost.flops.attention, cost.flops.other, cost.recomputeFlops,
-                                                          cost.bytes, cost.ownBytes ? cost.ownBytes : none, slotsOf, choicesOf},
+                        llvm::any_of(llvm::ArrayRef<Size>{cost.flops.contraction, cost.flops.attention,
+                                                          cost.flops.other, cost.recomputeFlops, cost.bytes,
+                                                          cost.ownBytes ? cost.ownBytes : none, slotsOf, choicesOf},
                                      [&](Size size) { return graph.variesByUnit(size); });
     }
     return varyingOps[&op];
@@ -272,7 +278,8 @@ private:
   /// Some ranks of a stage may send more messages than others.
   void addTransfer(const Channel &channel) {
     auto [most, fewest] = channel.exchange->countMessages();
-    unitTraffic.add(describeSend({}, channel.exchange->to), {most, most * channel.bytes, fewest * channel.bytes, {}, {}, environment}, 1);
+    unitTraffic.add(describeSend({}, channel.exchange->to),
+                    {most, most * channel.bytes, fewest * channel.bytes, {}, {}, environment}, 1);
   }
 
   /// An op that a unit runs so many times, and so many units do.
@@ -280,7 +287,8 @@ private:
     __int128 times = __int128(timesInUnit) * invocations;
     const OpTotals &totals = getTotals(op);
     countSlots(op, times);
-    if (const SlotShare *share = slots.find(op); share && share->load && share->load->isDropless && !op.def->getRouting()) {
+    if (const SlotShare *share = slots.find(op);
+        share && share->load && share->load->isDropless && !op.def->getRouting()) {
       OpCost cost = getLocalCost(graph, op);
       addTo(expertFlops, environment, cost.flops.getTotal() + cost.recomputeFlops, times);
     }
@@ -305,7 +313,8 @@ private:
       kind.groupSize = kind.groupSize / program.numStages * stages.size();
     for (AxisId axis : op.axes) // in whatever layout
       kind.axes.emplace_back(axis);
-    unitTraffic.add(kind, {1, totals.bytes, totals.bytes, totals.varyingBytes, totals.agreedBytes, environment}, timesInUnit);
+    unitTraffic.add(kind, {1, totals.bytes, totals.bytes, totals.varyingBytes, totals.agreedBytes, environment},
+                    timesInUnit);
   }
 
   /// Several stages may update the same parameter: a tied one, or layers of which they have copies. All updates but one
@@ -388,7 +397,8 @@ private:
     return it->second;
   }
 
-  /// Axes over which ranks share the work along an index: not those of which each does all parts, in one step or another.
+  /// Axes over which ranks share the work along an index: not those of which each does all parts, in one step or
+  /// another.
   static AxisSet getSplitAxes(const Op &op, unsigned index) {
     AxisSet inTurn = op.turns && op.turns->index == index ? op.turns->axes : 0;
     return toSet(op.indexAxes[index]) & ~inTurn;
@@ -507,13 +517,12 @@ private:
   static std::string describeOp(const Op &op) {
     return op.getNumResults() ? describe(*op.getResult()) : getName(op.kind).str();
   }
-  void reportNoValue(Size size, const Op &op) {
-    diags.report(op.loc, diag::NoCost) << describeOp(op) << size.str();
-  }
+  void reportNoValue(Size size, const Op &op) { diags.report(op.loc, diag::NoCost) << describeOp(op) << size.str(); }
 
   const Program &program;
   Graph &graph;
-  llvm::DenseMap<const Dim *, Size> experts; ///< The share of the parameters with this dim that one token uses; while these are counted.
+  llvm::DenseMap<const Dim *, Size>
+      experts;            ///< The share of the parameters with this dim that one token uses; while these are counted.
   SizeBinding binding;    ///< The padded one, but while parameters are counted.
   SizeBinding ownBinding; ///< With the model's own sizes.
   SlotShares slots;
@@ -523,10 +532,10 @@ private:
   llvm::DenseMap<std::pair<const Op *, unsigned>, OpTotals> known; ///< Per environment.
   llvm::DenseMap<const Op *, bool> varyingOps;
   llvm::DenseMap<const Op *, __int128> runsOfStep; ///< On the stages so far.
-  Sums sums, ownSums; ///< With `binding` and with `ownBinding`.
+  Sums sums, ownSums;                              ///< With `binding` and with `ownBinding`.
   llvm::DenseMap<std::pair<const Value *, unsigned>, std::pair<__int128, Size>> sentBytes;
-  StageTraffic traffic;     ///< Of the stage.
-  StageTraffic unitTraffic; ///< Of the unit that is visited.
+  StageTraffic traffic;           ///< Of the stage.
+  StageTraffic unitTraffic;       ///< Of the unit that is visited.
   SizesByEnvironment expertFlops; ///< Of the stage: of a rank.
 };
 } // namespace

@@ -1,7 +1,7 @@
 //===- ReportJson.cpp - the report as JSON --------------------------------===//
 #include "PrintTraces.h"
-#include "stage/Report/Comparison.h"
 #include "stage/IR/text/Text.h"
+#include "stage/Report/Comparison.h"
 #include "stage/Support/Json.h"
 #include "llvm/ADT/StringMap.h"
 

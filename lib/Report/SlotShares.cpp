@@ -16,7 +16,8 @@ std::optional<Rational> SlotShare::countFilled(const SizeBinding &binding) const
   if (!load || load->isDropless)
     return given.value.compare(all.value) < 0 ? given.value : all.value;
   // On each source, and of each target, as many as come or as there are slots.
-  SizeValue ofSource = evaluateCount(load->getChoicesOfSource(), binding), sources = evaluateCount(load->getNumSources(), binding),
+  SizeValue ofSource = evaluateCount(load->getChoicesOfSource(), binding),
+            sources = evaluateCount(load->getNumSources(), binding),
             perTarget = evaluateCount(slots / (targets * load->getNumSources()), binding);
   std::shared_ptr<const SizeTable> table = binding.lookupTable(load->table);
   if (!ofSource || !sources || !perTarget || !table)
@@ -28,7 +29,8 @@ std::optional<Rational> SlotShare::countFilled(const SizeBinding &binding) const
 }
 
 SlotShare SlotShares::getShare(const Op &op, const Routing &routing) const {
-  SlotShare share{op.extents[routing.tokens.front()].size, op.extents[routing.target].size * op.extents[routing.slot].size,
+  SlotShare share{op.extents[routing.tokens.front()].size,
+                  op.extents[routing.target].size * op.extents[routing.slot].size,
                   graph.mesh.findSlotLoad(op.extents[routing.slot].dim), op.extents[routing.target].size};
   for (unsigned token : llvm::ArrayRef<unsigned>(routing.tokens).drop_front())
     share.choices = share.choices * op.extents[token].size;
@@ -41,7 +43,8 @@ SlotShare SlotShares::getShare(const Op &op, const Routing &routing) const {
   // Of what is in slots already as much is routed as these have.
   for (unsigned i = 0; i < op.getNumOperands(); ++i)
     if (auto it = ofValues.find(op.getOperand(i)); it != ofValues.end())
-      if (const auto &[dim, before] = it->second; llvm::is_contained(routing.tokens, op.def->operands[i].indices[dim])) {
+      if (const auto &[dim, before] = it->second;
+          llvm::is_contained(routing.tokens, op.def->operands[i].indices[dim])) {
         share.choices = share.choices * min(before.choices, before.slots) / before.slots;
         break;
       }

@@ -1,15 +1,17 @@
 //===- SlotShares.h - which work is on slots without a token ---*- C++ -*-===//
 //
-// Problem: an op that routes (OpDef.h) has slots for more tokens than come, or fewer. What is computed on slots that stay
-// empty is no work of the model; and what is left out should be known.
+// Problem: an op that routes (OpDef.h) has slots for more tokens than come, or fewer. What is computed on slots that
+// stay empty is no work of the model; and what is left out should be known.
 //
 //   dispatch   4 tokens, 2 choices each -> 4 targets of 3 slots        8 of 12 slots are filled
 //   product    12 * D * F multiply-adds                                8 * D * F of the model, 4 * D * F of padding
 //
-// Where a load says how many choices each target gets (SlotLoad), and all have equally many slots, some may be full while others are not.
+// Where a load says how many choices each target gets (SlotLoad), and all have equally many slots, some may be full
+// while others are not.
 //
-// Algorithm: the dim of slots is followed from the op that makes it through all that has its index, forward and backward. Where an op routes what is in
-// slots (to nodes, and there to experts), slots of these without a token are no choices.
+// Algorithm: the dim of slots is followed from the op that makes it through all that has its index, forward and
+// backward. Where an op routes what is in slots (to nodes, and there to experts), slots of these without a token are no
+// choices.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_REPORT_SLOTSHARES_H
@@ -37,7 +39,8 @@ public:
     auto it = ofOps.find(&op);
     return it == ofOps.end() ? nullptr : &it->second;
   }
-  /// What an op routes; nothing if it does not, or not to slots, or into those of an op before it that routes by the same integers.
+  /// What an op routes; nothing if it does not, or not to slots, or into those of an op before it that routes by the
+  /// same integers.
   std::optional<SlotShare> getRouted(const Op &op) const;
 
 private:

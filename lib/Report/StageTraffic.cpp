@@ -5,7 +5,8 @@
 
 using namespace stage;
 
-Spread stage::measureSpread(const Graph &graph, const SizesByEnvironment &sizes, llvm::StringRef what, DiagnosticEngine &diags) {
+Spread stage::measureSpread(const Graph &graph, const SizesByEnvironment &sizes, llvm::StringRef what,
+                            DiagnosticEngine &diags) {
   AxisSet axes = 0;
   std::vector<SizeBinding> bindings;
   for (auto &[environment, size] : sizes) {

@@ -5,9 +5,9 @@
 //   unit     all_reduce over tp    2 of 4096 bytes, 1 of 512 * S bytes
 //   step     = 8 units with S = 64, and 1 with S = 12
 //
-// Algorithm: sums of a unit are added up into sums of a step, by kind of communication. What is the same on all ranks is a
-// number. What is not is kept as an expression over coordinates per environment, and measured at the end: the most of a sum
-// over units is not the sum of what is most in each.
+// Algorithm: sums of a unit are added up into sums of a step, by kind of communication. What is the same on all ranks
+// is a number. What is not is kept as an expression over coordinates per environment, and measured at the end: the most
+// of a sum over units is not the sum of what is most in each.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_REPORT_STAGETRAFFIC_H
@@ -25,7 +25,8 @@ struct Spread {
   __int128 sum = 0, least = 0, most = 0;
 };
 /// `what` is said where a size has no value.
-Spread measureSpread(const Graph &graph, const SizesByEnvironment &sizes, llvm::StringRef what, DiagnosticEngine &diags);
+Spread measureSpread(const Graph &graph, const SizesByEnvironment &sizes, llvm::StringRef what,
+                     DiagnosticEngine &diags);
 void addTo(SizesByEnvironment &sums, unsigned environment, Size size, int64_t times);
 
 /// The same operation over the same group.

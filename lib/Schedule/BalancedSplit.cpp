@@ -62,9 +62,7 @@ private:
     Load sum = weigh(sums[run], inFlight[v]);
     return run < chain.runs.size() ? sum + (place - begins[run]) * weigh(chain.runs[run].load, inFlight[v]) : sum;
   }
-  Load getLoad(unsigned v, int64_t begin, int64_t end) const {
-    return getFixed(v) + getSum(v, end) - getSum(v, begin);
-  }
+  Load getLoad(unsigned v, int64_t begin, int64_t end) const { return getFixed(v) + getSum(v, end) - getSum(v, begin); }
 
   /// The last place to which a virtual stage can run from this one; the one before if it cannot run at all.
   int64_t getLastEnd(unsigned v, int64_t begin, Load most) const {
@@ -126,7 +124,8 @@ private:
     int64_t end = getEnd();
     for (unsigned v = getNum(); v-- > 0;) {
       Load share = (getLoad(v, 0, end) + (v ? getFixed(0) : 0)) / (v + 1);
-      int64_t begin = chooseBegin(reached[v], getFirstBegin(v, end, most), end - getLeast(v), getFirstBegin(v, end, share));
+      int64_t begin =
+          chooseBegin(reached[v], getFirstBegin(v, end, most), end - getLeast(v), getFirstBegin(v, end, share));
       split[v] = end - begin;
       end = begin;
     }

@@ -111,17 +111,14 @@ private:
   }
 
   /// Whether a microbatch passes a chunk: its copy is that of the first unit on the first stage.
-  bool isPassed(unsigned chunk, unsigned microbatch) const {
-    return schedule.getCopy(chunk) == copyOf[microbatch];
-  }
+  bool isPassed(unsigned chunk, unsigned microbatch) const { return schedule.getCopy(chunk) == copyOf[microbatch]; }
 
   /// A unit of a copy that its microbatch does not pass.
   void checkCopy(const Unit &unit, unsigned at) {
     if (isPassed(unit.chunk, unit.microbatch))
       return;
     if (DiagnosticBuilder *message = report(Fault::OtherCopy, unit.loc, diag::ScheduleOtherCopy))
-      *message << unit.str() << at << unit.microbatch << copyOf[unit.microbatch]
-               << schedule.getCopy(unit.chunk);
+      *message << unit.str() << at << unit.microbatch << copyOf[unit.microbatch] << schedule.getCopy(unit.chunk);
   }
 
   void checkMicrobatch(unsigned chunk, unsigned microbatch) {
@@ -264,7 +261,8 @@ static bool checkCopies(const Schedule &schedule, DiagnosticEngine &diags) {
         return false;
       }
       if (known[stage] && *known[stage] != holders[v]) {
-        diags.report(schedule.loc, diag::ScheduleCopiesOverlap) << stage << v << listNumbers(holders[v]) << listNumbers(*known[stage]);
+        diags.report(schedule.loc, diag::ScheduleCopiesOverlap)
+            << stage << v << listNumbers(holders[v]) << listNumbers(*known[stage]);
         return false;
       }
       known[stage] = &holders[v];

@@ -99,12 +99,12 @@ private:
     std::string name;
     SMLoc loc;
     llvm::ArrayRef<Unit> units;
-    std::vector<UnitWork> works;                           ///< Per unit.
-    std::vector<unsigned> posts;                           ///< Per unit the one in which its recvs are posted.
-    std::vector<llvm::SmallVector<unsigned, 1>> postedAt;  ///< Per unit those whose recvs are posted in it.
+    std::vector<UnitWork> works;                            ///< Per unit.
+    std::vector<unsigned> posts;                            ///< Per unit the one in which its recvs are posted.
+    std::vector<llvm::SmallVector<unsigned, 1>> postedAt;   ///< Per unit those whose recvs are posted in it.
     std::vector<llvm::SmallVector<MessageRef, 1>> arriving; ///< Per unit.
-    std::vector<Message> messages;                         ///< In the order in which they are sent.
-    unsigned run = 0, sent = 0;                            ///< Units that have run, messages that have gone.
+    std::vector<Message> messages;                          ///< In the order in which they are sent.
+    unsigned run = 0, sent = 0;                             ///< Units that have run, messages that have gone.
   };
 
   void addStage(const PartSchedule &part, unsigned number, std::string name,
@@ -122,17 +122,14 @@ private:
       stage.postedAt[stage.posts[position]].push_back(position);
   }
 
-  void add(UnitRef sender, UnitRef receiver) {
-    stages[sender.stage].messages.push_back({sender.position, receiver});
-  }
+  void add(UnitRef sender, UnitRef receiver) { stages[sender.stage].messages.push_back({sender.position, receiver}); }
 
   /// Forward goes up the virtual stages, what makes input gradients down.
   void addPipeline(const Schedule &schedule, unsigned firstStage) {
     // By virtual stage, microbatch, and whether it is forward.
     std::vector<UnitRef> units(size_t(schedule.getNumVirtualStages()) * schedule.microbatches * 2);
     auto find = [&](unsigned virtualStage, const Unit &unit) -> UnitRef & {
-      return units[(size_t(virtualStage) * schedule.microbatches + unit.microbatch) * 2 +
-                   isForward(unit.kind)];
+      return units[(size_t(virtualStage) * schedule.microbatches + unit.microbatch) * 2 + isForward(unit.kind)];
     };
     auto forEachUnit = [&](llvm::function_ref<void(const Unit &, unsigned, UnitRef)> f) {
       for (unsigned stage = 0; stage < schedule.stages; ++stage)

@@ -246,8 +246,8 @@ void SchedulePicture::printSvg(llvm::raw_ostream &os) const {
   int64_t end = scale.end(times.makespan), width = std::max(minWidth, left + end + right), height = bottom + 28;
   std::vector<std::pair<PhaseKind, std::optional<int64_t>>> kinds = getKinds();
 
-  os << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << width << "\" height=\"" << height
-     << "\" viewBox=\"0 0 " << width << ' ' << height << "\" font-family=\"sans-serif\" font-size=\"12\">\n"
+  os << "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" << width << "\" height=\"" << height << "\" viewBox=\"0 0 "
+     << width << ' ' << height << "\" font-family=\"sans-serif\" font-size=\"12\">\n"
      << "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n"
      << "<text x=\"8\" y=\"20\" font-size=\"14\" font-weight=\"bold\">" << escapeXml(title) << "</text>\n"
      << "<text x=\"8\" y=\"38\">" << escapeXml(getSummary());
@@ -323,8 +323,8 @@ void SchedulePicture::printTimeAxis(llvm::raw_ostream &os, const Scale &scale, i
   auto printTicks = [&](int64_t begin, int64_t end, bool isTail) {
     for (int64_t time = (begin + distance - 1) / distance * distance; time <= end; time += distance) {
       int64_t x = left + scale.at(time, isTail);
-      os << "<path d=\"M" << x << ' ' << y - 2 << "v5\" stroke=\"#555\"/><text x=\"" << x << "\" y=\"" << y + 16 << "\">"
-         << time << "</text>\n";
+      os << "<path d=\"M" << x << ' ' << y - 2 << "v5\" stroke=\"#555\"/><text x=\"" << x << "\" y=\"" << y + 16
+         << "\">" << time << "</text>\n";
     }
   };
   printTicks(0, scale.window.head, /*isTail=*/false);

@@ -45,10 +45,9 @@ static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast:
     }
     if (matched[slot]) {
       diags.report(range.Start, diag::ArgumentTwice)
-              .range(range)
-              .
-              operator<<(params[slot].name.name)
-              .note(getRange(*matched[slot]).Start, diag::OtherOneHere);
+          .range(range)
+          .with(params[slot].name.name)
+          .note(getRange(*matched[slot]).Start, diag::OtherOneHere);
       ok = false;
       continue;
     }
@@ -58,13 +57,10 @@ static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast:
     if (matched[i] || params[i].defaultValue || !ok)
       continue;
     diags.report(callRange.Start, diag::MissingArgument)
-            .range(callRange)
-            .
-            operator<<(callee)
-            .
-            operator<<(params[i].name.name)
-            .note(params[i].name.loc(), diag::PreviousHere)
-        << params[i].name.name;
+        .range(callRange)
+        .with(callee, params[i].name.name)
+        .note(params[i].name.loc(), diag::PreviousHere)
+        .with(params[i].name.name);
     ok = false;
     break;
   }
@@ -80,7 +76,7 @@ stage::sema::matchArguments(ArrayRef<ast::Param> params, ArrayRef<ast::Argument>
 }
 
 std::optional<llvm::SmallVector<const NamedValue *, 8>>
-stage::sema::matchArguments(ArrayRef<ast::Param> params, ArrayRef<NamedValue> args, StringRef callee,
-                            SMRange callRange, DiagnosticEngine &diags, bool allNeeded) {
+stage::sema::matchArguments(ArrayRef<ast::Param> params, ArrayRef<NamedValue> args, StringRef callee, SMRange callRange,
+                            DiagnosticEngine &diags, bool allNeeded) {
   return match(params, args, callee, callRange, diags, allNeeded);
 }

@@ -60,7 +60,8 @@ static std::optional<int64_t> evaluatePositive(Evaluator &evaluator, StepValue v
   std::string what = ("'" + word + "'").str();
   std::optional<int64_t> number = evaluator.evaluateInteger(value.first, *value.second, what);
   if (number && *number < 1) {
-    evaluator.getDiags().report(value.first->loc(), diag::ValueNotPositive).range(value.first->range) << what << *number;
+    evaluator.getDiags().report(value.first->loc(), diag::ValueNotPositive).range(value.first->range)
+        << what << *number;
     return std::nullopt;
   }
   return number;
@@ -105,14 +106,16 @@ static bool bindPrefilled(Evaluator &evaluator, StepValue job, StepValue send, b
   }
   inference.sendsAtEnd = when == atEndWord;
   if (inference.length || !hasSteps) {
-    diags.report(job.first->loc(), diag::PrefilledTwice).range(job.first->range) << sequenceDim << inference.prefilled->name.name;
+    diags.report(job.first->loc(), diag::PrefilledTwice).range(job.first->range)
+        << sequenceDim << inference.prefilled->name.name;
     return false;
   }
   return true;
 }
 
 /// They may be counted from where the prefill ends: `S..S + 1000`.
-static bool bindSteps(Evaluator &evaluator, const ast::Expr &steps, const Environment &outer, BoundInference &inference) {
+static bool bindSteps(Evaluator &evaluator, const ast::Expr &steps, const Environment &outer,
+                      BoundInference &inference) {
   Environment env(outer);
   DiagnosticEngine &diags = evaluator.getDiags();
   auto *range = llvm::dyn_cast<ast::RangeExpr>(&steps);
@@ -147,7 +150,8 @@ static bool bindSteps(Evaluator &evaluator, const ast::Expr &steps, const Enviro
 }
 
 /// The share of proposals that is accepted; who proposes is bound later.
-static bool bindAcceptance(Evaluator &evaluator, llvm::function_ref<StepValue(StringRef)> find, bool hasSteps, BoundInference &inference) {
+static bool bindAcceptance(Evaluator &evaluator, llvm::function_ref<StepValue(StringRef)> find, bool hasSteps,
+                           BoundInference &inference) {
   DiagnosticEngine &diags = evaluator.getDiags();
   StepValue draft = find(draftWord), accept = find(acceptWord);
   auto fail = [&](StepValue at, auto diagnostic) {
@@ -172,8 +176,8 @@ static bool bindAcceptance(Evaluator &evaluator, llvm::function_ref<StepValue(St
   return true;
 }
 
-bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step, StepValue steps, std::optional<int64_t> length,
-                                std::vector<int64_t> lengths,
+bool stage::sema::bindInference(Evaluator &evaluator, const ast::CallExpr &step, StepValue steps,
+                                std::optional<int64_t> length, std::vector<int64_t> lengths,
                                 llvm::function_ref<StepValue(StringRef)> find, BoundJob &job) {
   DiagnosticEngine &diags = evaluator.getDiags();
   BoundInference inference;
@@ -222,7 +226,8 @@ bool stage::sema::bindSampler(Evaluator &evaluator, const JobCall &call, SMRange
   DiagnosticEngine &diags = evaluator.getDiags();
   auto *decl = call.callee.isDecl() ? llvm::dyn_cast<ast::ModuleDecl>(call.callee.getDecl()) : nullptr;
   auto isTensor = [](const ast::Param &param) { return param.tensor != nullptr; };
-  if (!decl || decl->isModel || decl->params.empty() || !isTensor(decl->params.front()) || llvm::count_if(decl->params, isTensor) != 1) {
+  if (!decl || decl->isModel || decl->params.empty() || !isTensor(decl->params.front()) ||
+      llvm::count_if(decl->params, isTensor) != 1) {
     diags.report(range.Start, diag::SamplerExpected).range(range) << evaluator.format(call.callee);
     return false;
   }
@@ -263,12 +268,14 @@ static std::shared_ptr<const ServedUnits> packUnits(const BoundInference &infere
       PackedUnit &unit = packed->units.emplace_back();
       unit.decodes = true;
       for (const int64_t &length : batch)
-        unit.sequences.push_back({inference.tokens, length + step * inference.tokens, inference.tokens, getNumber(length)});
+        unit.sequences.push_back(
+            {inference.tokens, length + step * inference.tokens, inference.tokens, getNumber(length)});
     }
   return packed;
 }
 
-bool stage::sema::bindLengths(Evaluator &evaluator, const ast::CallExpr &step, std::optional<int64_t> microbatch, int64_t stages, BoundJob &job) {
+bool stage::sema::bindLengths(Evaluator &evaluator, const ast::CallExpr &step, std::optional<int64_t> microbatch,
+                              int64_t stages, BoundJob &job) {
   DiagnosticEngine &diags = evaluator.getDiags();
   BoundInference &inference = *job.inference;
   int64_t count = int64_t(inference.lengths.size());
@@ -295,7 +302,8 @@ bool stage::sema::bindLengths(Evaluator &evaluator, const ast::CallExpr &step, s
   return true;
 }
 
-/// Of the parts into which ranks may cut a sequence, those by which chunks of the job divide, and a last one that is shorter, are kept.
+/// Of the parts into which ranks may cut a sequence, those by which chunks of the job divide, and a last one that is
+/// shorter, are kept.
 static int64_t getDivisor(const BoundInference &inference, int64_t parts) {
   return std::gcd(std::gcd(inference.chunk, inference.length % inference.chunk), parts);
 }
@@ -303,7 +311,8 @@ static int64_t getDivisor(const BoundInference &inference, int64_t parts) {
 int64_t stage::sema::getShortLength(const BoundInference &inference, int64_t length, int64_t parts) {
   if (!inference.isChunked() || inference.isPacked())
     return length;
-  int64_t divisor = getDivisor(inference, parts), count = (length + divisor - 1) / divisor; // of parts that no chunk cuts
+  int64_t divisor = getDivisor(inference, parts),
+          count = (length + divisor - 1) / divisor; // of parts that no chunk cuts
   if (inference.length % inference.chunk == 0)
     count += count % 2;
   else
@@ -321,7 +330,8 @@ void stage::sema::shortenInference(BoundJob &job, int64_t length, SizeBinding &b
   BoundInference &inference = *job.inference;
   if (inference.servesRequests) // those of a proof are small
     return;
-  int64_t numSteps = inference.decodes() ? (inference.end - inference.begin + inference.tokens - 1) / inference.tokens : 0;
+  int64_t numSteps =
+      inference.decodes() ? (inference.end - inference.begin + inference.tokens - 1) / inference.tokens : 0;
   bool wasChunked = inference.isChunked(), isPacked = inference.isPacked();
   inference.tokens = std::min<int64_t>(inference.tokens, 2);
   if (wasChunked && !isPacked)
@@ -335,7 +345,8 @@ void stage::sema::shortenInference(BoundJob &job, int64_t length, SizeBinding &b
     inference.end = inference.begin + std::min<int64_t>(numSteps, 3) * inference.tokens;
   }
   if (isPacked) {
-    int64_t numBatches = std::min<int64_t>(inference.lengths.size() / inference.ofBatch, 2 * job.strategy.getNumStages());
+    int64_t numBatches =
+        std::min<int64_t>(inference.lengths.size() / inference.ofBatch, 2 * job.strategy.getNumStages());
     inference.ofBatch = std::min<int64_t>(inference.ofBatch, 2);
     inference.lengths.clear();
     for (int64_t i = 0; i < numBatches * inference.ofBatch; ++i)

@@ -46,7 +46,8 @@ private:
   bool bindStrategyEntry();
   bool bindStep();
   bool bindBatch(const ast::Ident &dim, std::optional<int64_t> given, SMRange range);
-  bool bindLengthsOfStep(const ast::Expr &value, const Environment &env, bool &servesRequests, std::vector<int64_t> &lengths);
+  bool bindLengthsOfStep(const ast::Expr &value, const Environment &env, bool &servesRequests,
+                         std::vector<int64_t> &lengths);
   bool bindStepDim(const ast::Ident &dim, const ast::Expr *value, const Environment &env);
   bool bindOptimizer(const ast::Expr *value, const Environment &env);
   bool bindClip(const ast::Expr &expr, const Environment &env);
@@ -210,7 +211,8 @@ std::vector<ast::Ident> JobBinder::getStepDims() const {
 /// What the step may give beside dims.
 ArrayRef<StringRef> JobBinder::getStepWords() const {
   static constexpr StringRef ofTraining[] = {microbatchWord, optimizerWord, clipWord},
-                             ofInference[] = {microbatchWord, chunkWord, tokensWord, logitsWord, prefilledWord, sendWord, draftWord, acceptWord, sampleWord};
+                             ofInference[] = {microbatchWord, chunkWord, tokensWord, logitsWord, prefilledWord,
+                                              sendWord,       draftWord, acceptWord, sampleWord};
   return job.isTraining ? ArrayRef<StringRef>(ofTraining) : ArrayRef<StringRef>(ofInference);
 }
 
@@ -346,7 +348,8 @@ bool JobBinder::bindDraft(const ast::Expr &value, const Environment &env) {
   std::optional<JobCall> call = readCall(Entry{&value, &env.getFile()});
   if (call && call->callee.isDecl() && llvm::isa<ast::JobDecl>(call->callee.getDecl())) {
     diags.report(value.loc(), diag::SemaNotSupported).range(value.range)
-        << "a draft model with a mesh of its own; 'place draft = first;' in the 'pipeline' of the strategy gives it ranks of its own";
+        << "a draft model with a mesh of its own; 'place draft = first;' in the 'pipeline' of the strategy gives it "
+           "ranks of its own";
     return false;
   }
   const ast::ModuleDecl *decl = call ? expectDecl<ast::ModuleDecl>(call->callee, value.range, "a model") : nullptr;
@@ -357,8 +360,8 @@ bool JobBinder::bindDraft(const ast::Expr &value, const Environment &env) {
     return false;
   }
   StringRef refused = !job.inference->lengths.empty() ? "a draft model for sequences of different lengths"
-                      : job.inference->prefilled        ? "a draft model where another job fills the caches, which has none"
-                                                        : "";
+                      : job.inference->prefilled ? "a draft model where another job fills the caches, which has none"
+                                                 : "";
   if (!refused.empty()) {
     diags.report(value.loc(), diag::SemaNotSupported).range(value.range) << refused;
     return false;
@@ -371,8 +374,8 @@ bool JobBinder::bindDraft(const ast::Expr &value, const Environment &env) {
           return false;
         }
   UserPlace userPlace(diags, value.loc());
-  std::optional<std::vector<NamedValue>> args =
-      bindModel(evaluator, *call, value.range, /*overrides=*/nullptr, binding, job.strategy, job.namesConstants, "draft.");
+  std::optional<std::vector<NamedValue>> args = bindModel(evaluator, *call, value.range, /*overrides=*/nullptr, binding,
+                                                          job.strategy, job.namesConstants, "draft.");
   if (!args)
     return false;
   splitSharedAxes(job.strategy, *args, binding, sizes); // it may have other heads of keys and values
@@ -383,7 +386,8 @@ bool JobBinder::bindDraft(const ast::Expr &value, const Environment &env) {
 }
 
 /// What S is of inference: `requests`, a list, or a number, which is bound as other dims are.
-bool JobBinder::bindLengthsOfStep(const ast::Expr &value, const Environment &env, bool &servesRequests, std::vector<int64_t> &lengths) {
+bool JobBinder::bindLengthsOfStep(const ast::Expr &value, const Environment &env, bool &servesRequests,
+                                  std::vector<int64_t> &lengths) {
   if (llvm::isa<ast::NumberExpr>(value))
     return true;
   std::optional<CTValue> given = evaluator.evaluate(&value, env);
@@ -460,7 +464,8 @@ bool JobBinder::bindStep() {
   if (length && !job.isTraining && !bindLengthsOfStep(*length, *ofLength, servesRequests, lengths))
     return false;
   bool isPacked = servesRequests || !lengths.empty();
-  for (StringRef word : {batchDim, microbatchWord, chunkWord, tokensWord, logitsWord, prefilledWord, sendWord, draftWord, acceptWord})
+  for (StringRef word :
+       {batchDim, microbatchWord, chunkWord, tokensWord, logitsWord, prefilledWord, sendWord, draftWord, acceptWord})
     if (const ast::Expr *value = servesRequests ? find(word).first : nullptr) {
       diags.report(value->loc(), diag::RequestsSay).range(value->range) << word;
       return false;
@@ -512,11 +517,10 @@ bool JobBinder::bindStep() {
       continue;
     }
     diags.report(step->loc(), diag::StepDimMissing)
-            .range(step->range)
-            .
-            operator<<(dim.name)
-            .note(dim.loc(), diag::PreviousHere)
-        << dim.name;
+        .range(step->range)
+        .with(dim.name)
+        .note(dim.loc(), diag::PreviousHere)
+        .with(dim.name);
     ok = false;
   }
   if (job.isTraining || !ok)
@@ -538,14 +542,17 @@ bool JobBinder::bindStep() {
   StepValue ofSteps(steps ? steps->range_ : nullptr, &env);
   if (const ast::Expr *given = steps ? overrides.find(stepWord, steps->variable.name) : nullptr)
     ofSteps = {given, &overrides.getEnvironment()};
-  ok = bindInference(evaluator, *step, ofSteps, isPacked ? std::nullopt : binding.lookup(sequenceDim), lengths, find, job);
+  ok = bindInference(evaluator, *step, ofSteps, isPacked ? std::nullopt : binding.lookup(sequenceDim), lengths, find,
+                     job);
   if (!ok || !bindSample())
     return false;
   if (auto [value, where] = find(draftWord); value && !bindDraft(*value, *where))
     return false;
-  if (isPacked && !bindLengths(evaluator, *step, microbatch ? std::optional(microbatch) : std::nullopt, job.strategy.getNumStages(), job))
+  if (isPacked && !bindLengths(evaluator, *step, microbatch ? std::optional(microbatch) : std::nullopt,
+                               job.strategy.getNumStages(), job))
     return false;
-  if (int64_t stages = job.strategy.getNumStages(); !isPacked && job.inference->decodes() && !job.inference->sampler && job.microbatches < stages) {
+  if (int64_t stages = job.strategy.getNumStages();
+      !isPacked && job.inference->decodes() && !job.inference->sampler && job.microbatches < stages) {
     diags.report(step->loc(), diag::BatchesInFlight).range(step->range) << job.microbatches << stages;
     return false;
   }
@@ -638,11 +645,10 @@ bool JobBinder::checkSymbols() {
     if (axis == job.strategy.readings.end())
       return;
     diags.report(axis->name.loc(), diag::AxisNamedLikeSize)
-            .range(axis->name.range)
-            .
-            operator<<(axis->name.name)
-            .note(value.name.loc(), diag::PreviousHere)
-        << value.name.name;
+        .range(axis->name.range)
+        .with(axis->name.name)
+        .note(value.name.loc(), diag::PreviousHere)
+        .with(value.name.name);
     ok = false;
   };
   llvm::for_each(job.modelArgs, check);

@@ -1,8 +1,8 @@
 //===- BindModel.cpp - a value for each parameter of the model ------------===//
 #include "BindModel.h"
-#include "stage/Sema/Diagnostics.h"
 #include "Extends.h"
 #include "JobWords.h"
+#include "stage/Sema/Diagnostics.h"
 #include <map>
 
 using namespace stage;
@@ -60,15 +60,10 @@ bool ModelBinder::readConfig(const ast::ConfigDecl &given, SMRange range) {
   for (const ast::ConfigDecl *link : getChain(program, given)) {
     if (program.lookup(program.getFile(*link), link->model.name) != &model) {
       diags.report(range.Start, diag::ConfigOfOtherModel)
-              .range(range)
-              .
-              operator<<(link->name.name)
-              .
-              operator<<(link->model.name)
-              .
-              operator<<(model.name.name)
-              .note(link->model.loc(), diag::PreviousHere)
-          << link->name.name;
+          .range(range)
+          .with(link->name.name, link->model.name, model.name.name)
+          .note(link->model.loc(), diag::PreviousHere)
+          .with(link->name.name);
       return false;
     }
     for (const ast::EntryStmt *entry : link->entries)
@@ -98,9 +93,9 @@ CTValue ModelBinder::nameElements(StringRef name, const CTValue &list) {
 
 bool ModelBinder::isPadded(StringRef name) const {
   return prefix.empty() && llvm::any_of(strategy.rules, [&](const BoundRule &rule) {
-    auto *pad = dyn_cast<ast::PadStmt>(rule.stmt);
-    return pad && pad->dim.name == name;
-  });
+           auto *pad = dyn_cast<ast::PadStmt>(rule.stmt);
+           return pad && pad->dim.name == name;
+         });
 }
 
 /// Checks the value and, if it is an integer that the job chose or that the strategy changes, makes it a symbol.
@@ -123,13 +118,10 @@ bool ModelBinder::finish(size_t index) {
     return true;
   if (*number < 1) {
     diags.report(slot.range.Start, diag::ValueNotPositive)
-            .range(slot.range)
-            .
-            operator<<(what)
-            .
-            operator<<(*number)
-            .note(param.name.loc(), diag::PreviousHere)
-        << param.name.name;
+        .range(slot.range)
+        .with(what, *number)
+        .note(param.name.loc(), diag::PreviousHere)
+        .with(param.name.name);
     return false;
   }
   if (constant) {

@@ -21,7 +21,8 @@ namespace stage::sema {
 /// `namesConstants`: see bindJob. `overrides` may be null. Symbols are called `prefix` and the parameter.
 std::optional<std::vector<NamedValue>> bindModel(Evaluator &evaluator, const JobCall &call, SMRange callRange,
                                                  const Overrides *overrides, SizeBinding &binding,
-                                                 const BoundStrategy &strategy, bool namesConstants, StringRef prefix = "");
+                                                 const BoundStrategy &strategy, bool namesConstants,
+                                                 StringRef prefix = "");
 
 } // namespace stage::sema
 

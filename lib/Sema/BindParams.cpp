@@ -103,13 +103,10 @@ bool ParamBinder::evaluate(size_t index) {
     value = evaluator.convert(slot.value, param.scalarKind, slot.range, "'" + param.name.name + "'");
   } else {
     diags.report(callRange.Start, diag::MissingArgument)
-            .range(callRange)
-            .
-            operator<<(callee.name.name)
-            .
-            operator<<(param.name.name)
-            .note(param.name.loc(), diag::PreviousHere)
-        << param.name.name;
+        .range(callRange)
+        .with(callee.name.name, param.name.name)
+        .note(param.name.loc(), diag::PreviousHere)
+        .with(param.name.name);
   }
   if (value)
     slot.value = std::move(*value);

@@ -2,8 +2,8 @@
 #include "BindStrategy.h"
 #include "Extends.h"
 #include "JobWords.h"
-#include "stage/Sema/Arguments.h"
 #include "stage/Schedule/BalancedSplit.h"
+#include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
@@ -79,7 +79,7 @@ private:
   DiagnosticEngine &diags;
   std::deque<Environment> &environments;
   llvm::SmallVector<StringRef, 4> asked; ///< In the conditions around.
-  llvm::StringMap<SMRange> givenAt; ///< Of the strategy bound last, which is the one that is extended.
+  llvm::StringMap<SMRange> givenAt;      ///< Of the strategy bound last, which is the one that is extended.
 };
 } // namespace
 
@@ -100,7 +100,8 @@ bool StrategyBinder::bind(const ast::StrategyDecl &decl, ArrayRef<NamedValue> ar
     args = baseArgs;
     usedAt = link->base.range;
   }
-  return llvm::all_of(llvm::reverse(chain), [&](auto &entry) { return bindBody(entry.first->body, *entry.second, *entry.first); });
+  return llvm::all_of(llvm::reverse(chain),
+                      [&](auto &entry) { return bindBody(entry.first->body, *entry.second, *entry.first); });
 }
 
 bool StrategyBinder::bindParams(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt,
@@ -222,8 +223,8 @@ bool StrategyBinder::bindMesh(const ast::MeshStmt &mesh, Environment &env) {
   return ok;
 }
 
-/// `on topology (1, 0)`: per axis of the first reading the dimension of the network in which it lies. All of 0 to some n
-/// have axes.
+/// `on topology (1, 0)`: per axis of the first reading the dimension of the network in which it lies. All of 0 to some
+/// n have axes.
 bool StrategyBinder::bindTopology(const ast::MeshStmt &mesh, Environment &env) {
   std::vector<int64_t> dims;
   for (const ast::Expr *expr : mesh.topology) {
@@ -291,11 +292,10 @@ bool StrategyBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment
   auto other = llvm::find_if(into, [&](const BoundAxis &known) { return known.name.name == axis.name.name; });
   if (other != into.end()) {
     diags.report(axis.name.loc(), diag::Redefinition)
-            .range(axis.name.range)
-            .
-            operator<<(axis.name.name)
-            .note(other->name.loc(), diag::PreviousHere)
-        << axis.name.name;
+        .range(axis.name.range)
+        .with(axis.name.name)
+        .note(other->name.loc(), diag::PreviousHere)
+        .with(axis.name.name);
     return false;
   }
   if (!env.find(axis.name.name))
@@ -309,11 +309,10 @@ bool StrategyBinder::bindAlias(const ast::AxisAliasStmt &alias) {
   const BoundAxis *axis = result.findAxis(alias.name.name);
   if (axis || other != result.aliases.end()) {
     diags.report(alias.name.loc(), diag::Redefinition)
-            .range(alias.name.range)
-            .
-            operator<<(alias.name.name)
-            .note(axis ? axis->name.loc() : other->name.loc(), diag::PreviousHere)
-        << alias.name.name;
+        .range(alias.name.range)
+        .with(alias.name.name)
+        .note(axis ? axis->name.loc() : other->name.loc(), diag::PreviousHere)
+        .with(alias.name.name);
     return false;
   }
   if (!checkAxes(alias.axes))
@@ -328,8 +327,8 @@ bool StrategyBinder::addPipeline(const BoundRule &rule) {
   if (earlier != result.rules.end()) {
     if (earlier->strategy == rule.strategy) {
       diags.report(rule.stmt->loc(), diag::PipelineTwice)
-              .range(rule.stmt->range)
-              .note(earlier->stmt->loc(), diag::OtherOneHere);
+          .range(rule.stmt->range)
+          .note(earlier->stmt->loc(), diag::OtherOneHere);
       return false;
     }
     result.rules.erase(earlier);
@@ -452,7 +451,8 @@ static bool bindSplit(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPi
     SMRange range = list ? list->elements[i]->range : entry.value->range;
     Size size = element.isNumber() ? element.getSize(evaluator.getSizes()) : Size();
     if (!size) {
-      evaluator.getDiags().report(range.Start, diag::WrongKind).range(range) << "an integer" << evaluator.format(element);
+      evaluator.getDiags().report(range.Start, diag::WrongKind).range(range)
+          << "an integer" << evaluator.format(element);
       return false;
     }
     std::optional<int64_t> count = evaluator.getValue(size, range, "an element of 'split'");
@@ -547,7 +547,8 @@ bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, in
     pipeline.schedule = std::move(*bound);
   }
   for (const ast::Stmt *stmt : pipeline.stmt->entries)
-    if (auto *place = dyn_cast<ast::PlaceStmt>(stmt); place && !bindPlace(evaluator, *place, strategy.findAxis(pipeline.axis)->size, pipeline))
+    if (auto *place = dyn_cast<ast::PlaceStmt>(stmt);
+        place && !bindPlace(evaluator, *place, strategy.findAxis(pipeline.axis)->size, pipeline))
       return false;
   strategy.pipeline = std::move(pipeline);
   return true;

@@ -23,8 +23,8 @@ std::optional<BoundStrategy> bindStrategy(Evaluator &evaluator, std::deque<Envir
 bool refineMesh(BoundStrategy &strategy, ArrayRef<BoundAxis> second, SMRange range, SizeContext &sizes,
                 DiagnosticEngine &diags);
 
-/// Makes two of each axis of which the first dim of a rule for several, as `shard (KV, G) over tp`, takes a part and not
-/// all, by the values of the model's parameters.
+/// Makes two of each axis of which the first dim of a rule for several, as `shard (KV, G) over tp`, takes a part and
+/// not all, by the values of the model's parameters.
 void splitSharedAxes(BoundStrategy &strategy, ArrayRef<NamedValue> modelArgs, const SizeBinding &binding,
                      SizeContext &sizes);
 

@@ -166,7 +166,7 @@ void EntryChecker::check(const ast::PrecisionDecl &precision) {
             << "'fused' or 'separate'" << (name ? "'" + name->name.str() + "'" : "an expression");
     } else if (name && isDTypeName(name->name) && !isFloatName(name->name))
       diags.report(name->loc(), diag::WrongKind).range(name->range) << "a floating-point type"
-                                                                   << "'" + name->name + "'";
+                                                                    << "'" + name->name + "'";
     else if (name)
       checkDType({name->name, name->range});
     else

@@ -155,7 +155,10 @@ void ModuleChecker::checkOutput(const ast::OutputStmt &stmt) {
   if (!module.isModel || scopes.size() != 1)
     diags.report(stmt.loc(), diag::OutputNotInModel).range(stmt.range);
   else if (output)
-    diags.report(stmt.loc(), diag::OutputTwice).range(stmt.range).note(output->loc(), diag::PreviousHere) << "output";
+    diags.report(stmt.loc(), diag::OutputTwice)
+        .range(stmt.range)
+        .note(output->loc(), diag::PreviousHere)
+        .with("output");
   output = &stmt;
 }
 
@@ -187,11 +190,10 @@ void ModuleChecker::checkLet(const ast::LetStmt &let) {
       reportUnknown(target.name, target.range);
     else if (symbol->kind != SymbolKind::Var)
       diags.report(target.loc(), diag::AssignToLet)
-              .range(target.range)
-              .
-              operator<<(target.name)
-              .note(symbol->ident.loc(), diag::PreviousHere)
-          << target.name;
+          .range(target.range)
+          .with(target.name)
+          .note(symbol->ident.loc(), diag::PreviousHere)
+          .with(target.name);
     else
       symbol->assigned = true;
   }
@@ -225,8 +227,8 @@ void ModuleChecker::checkRepeat(const ast::RepeatStmt &repeat) {
   }
 }
 
-/// `repeat layers[L] { let x2 = x + f(x); }`: each layer begins with the same x, which none assigns. Of several such vars the one
-/// that is called most alike is meant.
+/// `repeat layers[L] { let x2 = x + f(x); }`: each layer begins with the same x, which none assigns. Of several such
+/// vars the one that is called most alike is meant.
 void ModuleChecker::explainUnused(DiagnosticBuilder &message, const Symbol &symbol) {
   if (repeats.empty() || (symbol.kind != SymbolKind::Tensor && symbol.kind != SymbolKind::Var))
     return;

@@ -136,9 +136,9 @@ void OpChecker::checkResults() {
   findRouted();
 }
 
-/// `routes b, s, j -> x, c`, in either direction: the indices of an operand of integers, and two others. The formula may
-/// speak of those that the results lack as if they stood there: they follow from the others. If no operand has these alone, one may
-/// have more, as all results do.
+/// `routes b, s, j -> x, c`, in either direction: the indices of an operand of integers, and two others. The formula
+/// may speak of those that the results lack as if they stood there: they follow from the others. If no operand has
+/// these alone, one may have more, as all results do.
 void OpChecker::findRouted() {
   for (const ast::Stmt *stmt : op.body) {
     auto *clause = dyn_cast<ast::OpClauseStmt>(stmt);
@@ -153,7 +153,8 @@ void OpChecker::findRouted() {
           return llvm::any_of(side, isMeant) || (llvm::none_of(otherSide, isMeant) && isInAllResults(entry.first));
         };
         return isDTypeName(dtype) && !isFloatName(dtype) && (own.size() > side.size()) == hasMore &&
-               llvm::all_of(side, [&](const ast::Ident &index) { return own.count(index.name); }) && llvm::all_of(own, isFurther);
+               llvm::all_of(side, [&](const ast::Ident &index) { return own.count(index.name); }) &&
+               llvm::all_of(own, isFurther);
       });
     };
     bool isLeft = false, isRight = false;
@@ -162,7 +163,8 @@ void OpChecker::findRouted() {
         isLeft = isOfIntegers(clause->names, clause->names2, hasMore);
         isRight = isOfIntegers(clause->names2, clause->names, hasMore);
       }
-    ArrayRef<ast::Ident> tokens = isLeft ? clause->names : clause->names2, place = isLeft ? clause->names2 : clause->names;
+    ArrayRef<ast::Ident> tokens = isLeft ? clause->names : clause->names2,
+                         place = isLeft ? clause->names2 : clause->names;
     bool isApart = llvm::none_of(place, [&](const ast::Ident &index) {
       return llvm::any_of(tokens, [&](const ast::Ident &other) { return other.name == index.name; });
     });
@@ -251,7 +253,9 @@ void OpChecker::checkAssign(const ast::LetStmt &assign) {
 /// `flops`, `backward flops`, `mask causal`: the words that a clause begins with.
 static StringRef getWords(const ast::OpClauseStmt &clause) {
   const char *begin = clause.range.Start.getPointer(), *end = clause.range.End.getPointer();
-  return StringRef(begin, end - begin).take_while([](char c) { return llvm::isAlpha(c) || c == '_' || c == ' '; }).rtrim();
+  return StringRef(begin, end - begin)
+      .take_while([](char c) { return llvm::isAlpha(c) || c == '_' || c == ' '; })
+      .rtrim();
 }
 
 /// One of two would be ignored, where they do not name different things.
@@ -287,7 +291,8 @@ void OpChecker::checkMask(const ast::OpClauseStmt &clause) {
     size_t least, most;
     const char *expected;
   };
-  static const Kind kinds[] = {{"full", 2, 2, "2"}, {"causal", 2, 3, "2 or 3"}, {"window", 3, 3, "3"}, {"blocks", 3, 3, "3"}};
+  static const Kind kinds[] = {
+      {"full", 2, 2, "2"}, {"causal", 2, 3, "2 or 3"}, {"window", 3, 3, "3"}, {"blocks", 3, 3, "3"}};
   for (const ast::Expr *argument : clause.arguments.take_front(2)) {
     auto *name = dyn_cast<ast::NameExpr>(argument);
     if (!name || !indices.count(name->name))
@@ -335,8 +340,7 @@ void OpChecker::checkClause(const ast::OpClauseStmt &clause) {
     break;
   case Clause::FlopClass:
     if (auto *name = dyn_cast<ast::NameExpr>(clause.value); !name || !isFlopClass(name->name))
-      diags.report(clause.value->loc(), diag::UnknownFlopClass).range(clause.value->range)
-          << ast::textOf(clause.value);
+      diags.report(clause.value->loc(), diag::UnknownFlopClass).range(clause.value->range) << ast::textOf(clause.value);
     return;
   default:
     break;

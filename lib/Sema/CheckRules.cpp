@@ -125,9 +125,11 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   } else if (auto *overlap = dyn_cast<ast::OverlapStmt>(stmt)) {
     collectAxes(overlap->axes);
     if (overlap->what.name != "communication")
-      diags.report(overlap->what.loc(), diag::OverlapWord).range(overlap->what.range) << "'communication'" << overlap->what.name;
+      diags.report(overlap->what.loc(), diag::OverlapWord).range(overlap->what.range)
+          << "'communication'" << overlap->what.name;
     if (overlap->with.name != "compute" && overlap->with.name != "products")
-      diags.report(overlap->with.loc(), diag::OverlapWord).range(overlap->with.range) << "'compute' or 'products'" << overlap->with.name;
+      diags.report(overlap->with.loc(), diag::OverlapWord).range(overlap->with.range)
+          << "'compute' or 'products'" << overlap->with.name;
   } else if (auto *slow = dyn_cast<ast::SlowStmt>(stmt)) {
     collectAxes(slow->axes);
     llvm::for_each(slow->coordinates, [&](const ast::Expr *coordinate) { checkExpr(coordinate); });

@@ -134,7 +134,8 @@ struct ListSum {
       Size size = element.getSize(sizes);
       exact = exact && size ? exact + size : Size();
     }
-    isReal = !exact || (!elements.empty() && llvm::all_of(elements, [](const CTValue &element) { return element.isReal(); }));
+    isReal = !exact ||
+             (!elements.empty() && llvm::all_of(elements, [](const CTValue &element) { return element.isReal(); }));
   }
   Size exact; ///< Null: an element has no exact value.
   bool isReal;
@@ -256,7 +257,7 @@ std::optional<CTValue> Evaluator::evaluateBuiltinCall(const ast::CallExpr *expr,
   std::optional<double> number = getDouble(args[0], expr->args[0].value->range);
   if (!number)
     return std::nullopt;
-  return makeReal(function         ? function(*number)
+  return makeReal(function        ? function(*number)
                   : name == "abs" ? std::fabs(*number)
                                   : std::floor(*number),
                   Size(), expr);

@@ -274,8 +274,8 @@ std::optional<bool> Evaluator::evaluateCondition(const ast::Expr *expr, const En
   return value->getBool();
 }
 
-/// Beside a number that has a name, as that of an iteration or the size of an axis, a size is compared with what is another number
-/// elsewhere.
+/// Beside a number that has a name, as that of an iteration or the size of an axis, a size is compared with what is
+/// another number elsewhere.
 void Evaluator::noteDecision(const ast::Expr *condition, const CTValue &value, const Environment &env) {
   Size margin = value.getMargin();
   if (!margin || margin.getConstant())
@@ -356,8 +356,7 @@ std::optional<CTValue> Evaluator::convert(const CTValue &value, const ast::Ident
   if (!kind)
     return value;
   auto wrong = [&](StringRef expected) -> std::optional<CTValue> {
-    diags.report(range.Start, diag::ArgumentKind).range(range).operator<<(what).operator<<(expected)
-        << value.describeKind();
+    diags.report(range.Start, diag::ArgumentKind).range(range).with(what, expected, value.describeKind());
     return std::nullopt;
   };
   if (kind.name == "bool")
@@ -400,8 +399,8 @@ bool Evaluator::checkRequire(const ast::RequireStmt &require, const Environment 
                       "require " + textOf(require.condition));
     return true;
   }
-  std::string message = require.message ? interpolate(require.messageParts, env)
-                                        : "'" + textOf(require.condition) + "' does not hold";
+  std::string message =
+      require.message ? interpolate(require.messageParts, env) : "'" + textOf(require.condition) + "' does not hold";
   DiagnosticBuilder error = diags.report(require.condition->loc(), diag::RequireFailed);
   error.range(require.condition->range) << message;
   std::string values;

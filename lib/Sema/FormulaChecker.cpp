@@ -120,8 +120,7 @@ void FormulaChecker::reportUnknownIndex(StringRef name, SMRange range) {
 }
 
 /// The parts of a dim are indices, and none of them stands on another dim of the access, too.
-void FormulaChecker::checkMembers(const ast::IndexExpr *access, const ast::CompoundExpr *compound,
-                                  IndexSet &accessed) {
+void FormulaChecker::checkMembers(const ast::IndexExpr *access, const ast::CompoundExpr *compound, IndexSet &accessed) {
   IndexSet others;
   for (const ast::Expr *subscript : access->subscripts)
     if (subscript != compound)

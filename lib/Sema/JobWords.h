@@ -15,11 +15,13 @@ constexpr llvm::StringRef trainWord = "train", inferWord = "infer";
 constexpr llvm::StringRef stepKinds[] = {trainWord, inferWord};
 /// Arguments of a step that are no dims of the model.
 constexpr llvm::StringRef microbatchWord = "microbatch", optimizerWord = "optimizer", clipWord = "clip";
-/// Those of inference: positions that a unit of prefill takes, those that a decode step adds, and whose logits are made.
+/// Those of inference: positions that a unit of prefill takes, those that a decode step adds, and whose logits are
+/// made.
 constexpr llvm::StringRef chunkWord = "chunk", tokensWord = "tokens", logitsWord = "logits", lastWord = "last",
                           allWord = "all";
 /// The job that fills the caches on ranks of its own, and when it sends them.
-constexpr llvm::StringRef prefilledWord = "prefilled", sendWord = "send", byLayerWord = "by_layer", atEndWord = "at_end";
+constexpr llvm::StringRef prefilledWord = "prefilled", sendWord = "send", byLayerWord = "by_layer",
+                          atEndWord = "at_end";
 /// When messages between stages leave: `send = at_end`, or early.
 constexpr llvm::StringRef earlyWord = "early";
 /// And the model that proposes what a decode step verifies, and the share of it that is accepted.

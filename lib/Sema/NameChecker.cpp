@@ -12,7 +12,8 @@ void NameChecker::define(SymbolKind kind, const ast::Ident &ident, std::optional
   if (Symbol *earlier = find(ident.name)) {
     DiagnosticBuilder error = diags.report(ident.loc(), diag::Redefinition);
     error.range(ident.range) << ident.name;
-    error.note(earlier->ident.loc(), earlier->kind == SymbolKind::Var ? diag::VarDeclaredHere : diag::PreviousHere) << ident.name;
+    error.note(earlier->ident.loc(), earlier->kind == SymbolKind::Var ? diag::VarDeclaredHere : diag::PreviousHere)
+        << ident.name;
     return;
   }
   scopes.back().symbols.insert({ident.name, Symbol{kind, ident, false, unusedId}});
@@ -175,11 +176,10 @@ void NameChecker::checkEntriesOnce(ArrayRef<ast::Ident> names) {
     auto [it, isNew] = seen.insert({name.name, &name});
     if (!isNew)
       diags.report(name.loc(), diag::Redefinition)
-              .range(name.range)
-              .
-              operator<<(name.name)
-              .note(it->second->loc(), diag::PreviousHere)
-          << name.name;
+          .range(name.range)
+          .with(name.name)
+          .note(it->second->loc(), diag::PreviousHere)
+          .with(name.name);
   }
 }
 
@@ -199,11 +199,8 @@ void NameChecker::checkPlainLet(const ast::LetStmt &let, StringRef owner) {
 
 void NameChecker::reportWrongDecl(const ast::Ident &name, StringRef kind, const ast::Decl &decl) {
   diags.report(name.loc(), diag::WrongDeclaration)
-          .range(name.range)
-          .
-          operator<<(name.name)
-          .
-          operator<<(kind)
-          .note(decl.name.loc(), diag::PreviousHere)
-      << name.name;
+      .range(name.range)
+      .with(name.name, kind)
+      .note(decl.name.loc(), diag::PreviousHere)
+      .with(name.name);
 }

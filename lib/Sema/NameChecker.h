@@ -123,7 +123,8 @@ using ModuleUses = llvm::MapVector<const ast::ModuleDecl *, std::vector<ModuleUs
 
 class ExtendsChecker;
 /// The entries that each config has, its own and inherited ones. Configs that add no name share a list.
-using ConfigNames = llvm::DenseMap<const ast::ConfigDecl *, std::shared_ptr<const llvm::MapVector<StringRef, ast::Ident>>>;
+using ConfigNames =
+    llvm::DenseMap<const ast::ConfigDecl *, std::shared_ptr<const llvm::MapVector<StringRef, ast::Ident>>>;
 
 void checkModule(const Program &program, const ast::File &file, const ast::ModuleDecl &module, ModuleUses &uses);
 void checkOp(const Program &program, const ast::File &file, const ast::OpDecl &op);

@@ -57,9 +57,8 @@ void Overrides::resolve(ArrayRef<Target> targets, bool isLast) {
     for (const Define &other : list)
       if (&other != &define && other.owner == fitting[0].owner && other.target == fitting[0].name) {
         diags.report(define.range.Start, diag::DefineTwice)
-                .
-                operator<<(define.name)
-                .note(other.range.Start, diag::OtherOneHere);
+            .with(define.name)
+            .note(other.range.Start, diag::OtherOneHere);
         valid = false;
       }
     define.owner = fitting[0].owner;

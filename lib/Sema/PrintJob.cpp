@@ -41,7 +41,8 @@ static void printValue(llvm::raw_ostream &os, const CTValue &value, const SizeBi
     os << value.describeKind();
 }
 
-static void printArguments(llvm::raw_ostream &os, ArrayRef<NamedValue> arguments, const SizeBinding &binding, SizeContext &sizes) {
+static void printArguments(llvm::raw_ostream &os, ArrayRef<NamedValue> arguments, const SizeBinding &binding,
+                           SizeContext &sizes) {
   for (const NamedValue &argument : arguments) {
     os << "      " << argument.name.name << " = ";
     printValue(os, argument.value, binding, sizes);
@@ -100,7 +101,8 @@ ModelDifference stage::sema::compareModels(const BoundJob &first, const SizeBind
     printValue(os, value, binding, sizes);
     return os.str();
   };
-  for (auto [mine, theirs] : {std::pair(&first.modelArgs, &second.modelArgs), std::pair(&first.stepDims, &second.stepDims)})
+  for (auto [mine, theirs] :
+       {std::pair(&first.modelArgs, &second.modelArgs), std::pair(&first.stepDims, &second.stepDims)})
     for (auto [left, right] : llvm::zip(*mine, *theirs)) {
       std::string here = getText(left.value, ofFirst), there = getText(right.value, ofSecond);
       if (here != there && left.name.name != sequenceDim && left.name.name != batchDim)
@@ -126,8 +128,10 @@ void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext 
      << ", microbatches = " << job.microbatches << "\n";
   if (const auto &inference = job.inference) {
     if (!inference->lengths.empty())
-      os << "    " << inference->lengths.size() << " sequences of " << *std::min_element(inference->lengths.begin(), inference->lengths.end()) << " to "
-         << *std::max_element(inference->lengths.begin(), inference->lengths.end()) << " positions, in chunks of " << inference->chunk << (inference->allLogits ? ", all logits\n" : "\n");
+      os << "    " << inference->lengths.size() << " sequences of "
+         << *std::min_element(inference->lengths.begin(), inference->lengths.end()) << " to "
+         << *std::max_element(inference->lengths.begin(), inference->lengths.end()) << " positions, in chunks of "
+         << inference->chunk << (inference->allLogits ? ", all logits\n" : "\n");
     else if (inference->length)
       os << "    prefill " << inference->length << " in chunks of " << inference->chunk
          << (inference->allLogits ? ", all logits\n" : "\n");

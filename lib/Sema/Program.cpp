@@ -183,11 +183,10 @@ void Program::declare(const ast::File &file, Scope &scope) {
     auto [it, isNew] = scope.own.try_emplace(decl->name.name, decl);
     if (!isNew)
       diags.report(decl->name.loc(), diag::Redefinition)
-              .range(decl->name.range)
-              .
-              operator<<(decl->name.name)
-              .note(it->second->name.loc(), diag::PreviousHere)
-          << decl->name.name;
+          .range(decl->name.range)
+          .with(decl->name.name)
+          .note(it->second->name.loc(), diag::PreviousHere)
+          .with(decl->name.name);
   }
 }
 
@@ -210,11 +209,10 @@ void Program::declareImport(const ast::Import &import, const ast::File &imported
     }
     if (const ast::Decl *own = scope.own.lookup(name.name))
       diags.report(own->name.loc(), diag::Redefinition)
-              .range(own->name.range)
-              .
-              operator<<(name.name)
-              .note(name.loc(), diag::ImportedHere)
-          << name.name;
+          .range(own->name.range)
+          .with(name.name)
+          .note(name.loc(), diag::ImportedHere)
+          .with(name.name);
     addDecl(scope.named[name.name], found->second);
   }
 }
@@ -241,7 +239,7 @@ const ast::Decl *Program::lookup(const ast::File &from, StringRef name) const {
 }
 
 /// The words that begin a declaration of a name.
-static const StringRef declWords[] = {"op ",       "module ", "model ", "strategy ", "schedule ",
+static const StringRef declWords[] = {"op ",        "module ",    "model ",  "strategy ", "schedule ",
                                       "optimizer ", "precision ", "config ", "job "};
 
 /// Looks at the beginnings of lines only: files that are not imported are not parsed.

@@ -6,7 +6,8 @@
 // Algorithm: run the program once for each r, statement by statement, in an
 // environment of its parameters. Everything in it is an integer, so the evaluator
 // stays on its fast path. `virtual` must come before the units whose chunks it
-// counts. A schedule may run another one, with arguments of its own. What the placements of all stages say together is checked at the end.
+// counts. A schedule may run another one, with arguments of its own. What the placements of all stages say together is
+// checked at the end.
 //
 // Limits: steps (of all stages together) and units per stage are bounded, so that a
 // schedule that runs away is an error and not a full memory.
@@ -204,8 +205,8 @@ bool ScheduleRunner::runVirtual(const ast::VirtualStmt *stmt, const Environment 
   return true;
 }
 
-/// Every virtual stage must have one place; or one for each copy of the model, of which the first has the first chunks of
-/// all stages. Without an `at`, chunk c of stage r is virtual stage c * p + r.
+/// Every virtual stage must have one place; or one for each copy of the model, of which the first has the first chunks
+/// of all stages. Without an `at`, chunk c of stage r is virtual stage c * p + r.
 bool ScheduleRunner::checkPlacement() {
   if (result.virtualStages.empty()) {
     for (int64_t r = 0; r != stages; ++r) {

@@ -18,7 +18,8 @@ using namespace stage;
 using namespace stage::serving;
 
 Scheduler::Scheduler(const BatchingOptions &options, unsigned replica, bool handsOver)
-    : options(options), replica(replica), handsOver(handsOver), prefixes(std::make_unique<PrefixStore>(options.prefixStore)) {
+    : options(options), replica(replica), handsOver(handsOver),
+      prefixes(std::make_unique<PrefixStore>(options.prefixStore)) {
   assert(options.tokenBudget > options.drafts && (options.chunk == 0 || options.chunk > options.drafts));
   assert(options.maxSequences > 0 && options.block > 0 && options.acceptedDrafts <= options.ofDrafts);
 }
@@ -89,7 +90,8 @@ size_t Scheduler::findKept(size_t i, int64_t tokens) const {
 /// S38: the blocks of others are in use by iterations in flight, or may be free when one of these ends.
 bool Scheduler::waitsForBlocks(size_t i, size_t kept) const {
   auto others = llvm::makeArrayRef(running).drop_front(kept);
-  return (kept == i && numInFlight > 0) || llvm::any_of(others, [](const StatePtr &state) { return state->isInFlight(); });
+  return (kept == i && numInFlight > 0) ||
+         llvm::any_of(others, [](const StatePtr &state) { return state->isInFlight(); });
 }
 
 void Scheduler::preemptYoungest(Iteration &iteration) {
@@ -140,18 +142,20 @@ void Scheduler::schedule(State &state, int64_t newTokens, Iteration &iteration) 
 
 /// S10.
 void Scheduler::admit(Iteration &iteration, int64_t budget) {
-  while (!waiting.empty() && budget > 0 && !isFull(iteration) && int64_t(running.size()) < options.maxSequences * options.stages) {
+  while (!waiting.empty() && budget > 0 && !isFull(iteration) &&
+         int64_t(running.size()) < options.maxSequences * options.stages) {
     State &state = *waiting.front();
     const Request &request = state.facts.request;
     llvm::ArrayRef<int64_t> prefix = getPrefix(request, request.prompt);
     bool hasCache = state.isOnHost || state.wasSent;
     prefix = prefix.take_front(hasCache ? 0 : prefixes->match(prefix));
-    int64_t computed = hasCache ? state.computed
-                                : std::min(std::max(request.cached, int64_t(prefix.size()) * options.prefixBlock),
-                                                 request.prompt - 1);
+    int64_t computed =
+        hasCache ? state.computed
+                 : std::min(std::max(request.cached, int64_t(prefix.size()) * options.prefixBlock), request.prompt - 1);
     int64_t newTokens = countNew(state, computed, budget);
     int64_t room = countBlocks(request.prompt + state.generated);
-    bool fits = options.cacheBlocks == 0 || options.admission == Admission::Chunk || room <= options.cacheBlocks - usedBlocks;
+    bool fits =
+        options.cacheBlocks == 0 || options.admission == Admission::Chunk || room <= options.cacheBlocks - usedBlocks;
     if (!fits || !reserve(state, computed + newTokens))
       break;
     if (state.isOnHost) {
@@ -234,7 +238,8 @@ void Scheduler::end(const Iteration &iteration, int64_t time,
       int64_t before = state.computed;
       state.computed += sequence.newTokens - sequence.drafts + accepted;
       if (!facts.request.prefix.empty())
-        if (size_t blocks = prefixes->use(getPrefix(facts.request, state.computed).drop_front(getPrefix(facts.request, before).size())))
+        if (size_t blocks = prefixes->use(
+                getPrefix(facts.request, state.computed).drop_front(getPrefix(facts.request, before).size())))
           filled.push_back({facts.request.index, int64_t(blocks) * options.prefixBlock});
       state.most = std::max(state.most, state.computed);
       state.decodes = sequence.samples;

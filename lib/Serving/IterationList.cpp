@@ -15,10 +15,12 @@ void IterationList::step(const Step &step) {
 }
 
 void IterationList::print(llvm::raw_ostream &os) const {
-  Table table({{"start, s", Table::Right}, {"lasts, s", Table::Right}, {"blocks", Table::Right}, {"iteration", Table::Left}}, 0);
+  Table table(
+      {{"start, s", Table::Right}, {"lasts, s", Table::Right}, {"blocks", Table::Right}, {"iteration", Table::Left}},
+      0);
   for (const Entry &entry : entries)
-    table.addRow({formatSeconds(entry.iteration.start), formatSeconds(entry.duration), formatCount(entry.iteration.blocks),
-                  getName(entry.iteration, hasReplicas)});
+    table.addRow({formatSeconds(entry.iteration.start), formatSeconds(entry.duration),
+                  formatCount(entry.iteration.blocks), getName(entry.iteration, hasReplicas)});
   table.print(os);
 }
 

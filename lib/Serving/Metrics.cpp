@@ -94,8 +94,9 @@ static std::string formatThousandths(std::optional<__int128> number, std::string
 /// `12.345 ms`: three decimals of the largest unit that is not above it.
 static std::string formatTime(int64_t nanoseconds) {
   int64_t unit = nanoseconds >= 1'000'000'000 ? 1'000'000'000 : nanoseconds >= 1'000'000 ? 1'000'000 : 1'000;
-  return formatThousandths(__int128(nanoseconds) * 1000 / unit) +
-         (unit == 1'000 ? " us" : unit == 1'000'000 ? " ms" : " s");
+  return formatThousandths(__int128(nanoseconds) * 1000 / unit) + (unit == 1'000       ? " us"
+                                                                   : unit == 1'000'000 ? " ms"
+                                                                                       : " s");
 }
 
 static std::string formatShare(__int128 part, __int128 whole) {
@@ -119,21 +120,27 @@ void ServingMetrics::print(llvm::raw_ostream &os) {
   };
   const BatchingOptions &batching = options.batching;
   add("requests", formatCount(requests), describeReplicas(options));
-  add("tokens of prompts", formatCount(promptTokens), loaded ? formatCount(loaded) + " loaded, of cached prefixes" + (options.prefillReplicas ? " and caches that were sent" : "") : "");
+  add("tokens of prompts", formatCount(promptTokens),
+      loaded ? formatCount(loaded) + " loaded, of cached prefixes" +
+                   (options.prefillReplicas ? " and caches that were sent" : "")
+             : "");
   add("tokens of output", formatCount(outputTokens), formatThousandths(perSecond(outputTokens)) + " per second");
   add("tokens computed", formatCount(newTokens), recomputed ? formatCount(recomputed) + " of them again" : "");
   if (batching.drafts)
     add("drafts", formatCount(drafts), formatCount(accepted) + " accepted, " + formatShare(accepted, drafts));
   add("span", formatTime(span), formatThousandths(perSecond(requests)) + " requests per second");
   add(options.lockStep ? "iterations, together" : "iterations", formatCount(steps),
-      batching.stages > 1 ? formatThousandths(getMeanInFlight()) + " in flight on " + formatCount(batching.stages) + " stages" : "");
+      batching.stages > 1
+          ? formatThousandths(getMeanInFlight()) + " in flight on " + formatCount(batching.stages) + " stages"
+          : "");
   add("sequences per iteration", formatThousandths(__int128(sequences) * 1000 / iterations),
       formatCount(mostSequences) + " at most");
   add("tokens per iteration", formatThousandths(__int128(newTokens) * 1000 / iterations));
   add("blocks in use", formatThousandths(getMeanBlocks()),
       formatCount(mostBlocks) + " at most" +
-          (batching.cacheBlocks ? " of " + formatCount(batching.cacheBlocks) + ", " + formatShare(mostBlocks, batching.cacheBlocks)
-                                : "") +
+          (batching.cacheBlocks
+               ? " of " + formatCount(batching.cacheBlocks) + ", " + formatShare(mostBlocks, batching.cacheBlocks)
+               : "") +
           "; " + formatCount(batching.block) + " tokens each");
   add("preemptions", formatCount(preemptions),
       batching.preemption == Preemption::Swap && preemptions

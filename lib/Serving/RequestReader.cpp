@@ -161,7 +161,8 @@ private:
   void readLine(Draft &draft) {
     std::string error;
     if (lines->isTooLong()) {
-      fault(draft, "", diag::BadRequest) << "the line has more than " + std::to_string(LineSource::maxLine >> 20) + " MiB";
+      fault(draft, "", diag::BadRequest) << "the line has more than " + std::to_string(LineSource::maxLine >> 20) +
+                                                " MiB";
       return;
     }
     std::optional<Value> value = parseJson(text.trim(" \t\r"), error);
@@ -218,7 +219,8 @@ private:
     auto tokens = value.getAsInteger();
     if (!tokens || *tokens < least || *tokens > maxTokens) {
       fault(draft, name, diag::BadRequestField)
-          << name << "a number of tokens, at least " + std::to_string(least) + " and at most " + std::to_string(maxTokens)
+          << name
+          << "a number of tokens, at least " + std::to_string(least) + " and at most " + std::to_string(maxTokens)
           << show(value);
       return;
     }
@@ -244,11 +246,13 @@ private:
     bool isGood = blocks != nullptr;
     for (const Value &block : blocks ? llvm::makeArrayRef(blocks->data(), blocks->size()) : llvm::ArrayRef<Value>()) {
       auto number = block.getAsInteger(); // LLVM makes the largest number of what is larger
-      isGood &= number && *number < std::numeric_limits<int64_t>::max() && *number > std::numeric_limits<int64_t>::min();
+      isGood &=
+          number && *number < std::numeric_limits<int64_t>::max() && *number > std::numeric_limits<int64_t>::min();
       draft.request.prefix.push_back(number ? *number : 0);
     }
     if (!isGood)
-      fault(draft, field.name, diag::BadRequestField) << field.name << "a list of whole numbers below 2^63" << show(value);
+      fault(draft, field.name, diag::BadRequestField)
+          << field.name << "a list of whole numbers below 2^63" << show(value);
   }
 
   static std::optional<int64_t> readDate(const Value &value) {

@@ -12,8 +12,8 @@ using llvm::json::Value;
 
 double IterationCost::evaluate(const Iteration &iteration) const {
   return perIteration + perToken * double(iteration.newTokens) + perCachedToken * double(iteration.cachedTokens) +
-         perPair * double(iteration.attendedPairs) + perArea * (double(iteration.twiceArea) / 2) + perSequence * double(iteration.sequences.size()) +
-         perLogit * double(iteration.logits);
+         perPair * double(iteration.attendedPairs) + perArea * (double(iteration.twiceArea) / 2) +
+         perSequence * double(iteration.sequences.size()) + perLogit * double(iteration.logits);
 }
 
 double Roofline::getSeconds(const Iteration &iteration) const {
@@ -59,7 +59,8 @@ private:
                                                : nullptr;
       auto number = value.getAsNumber();
       if (!place)
-        fail(name, "there is no '" + name.str() + "', but 'iteration', 'token', 'cached_token', 'pair', 'area', 'sequence' and 'logit'");
+        fail(name, "there is no '" + name.str() +
+                       "', but 'iteration', 'token', 'cached_token', 'pair', 'area', 'sequence' and 'logit'");
       else if (!number || !(*number >= 0 && *number <= maxCost))
         fail(name, "'" + name.str() + "' is no number from 0 to 1e30");
       else

@@ -133,8 +133,8 @@ private:
     Pool *pool = nullptr;
     unsigned first = 0; ///< The number of its first replica.
     llvm::MutableArrayRef<Scheduler> replicas;
-    std::deque<Batch> inFlight;  ///< In the order in which they began.
-    std::vector<int64_t> freeAt; ///< When each stage is done with what has begun.
+    std::deque<Batch> inFlight;   ///< In the order in which they began.
+    std::vector<int64_t> freeAt;  ///< When each stage is done with what has begun.
     std::vector<Iteration> spare; ///< The memory of one that has ended.
     std::optional<int64_t> event; ///< The next one, as `events` has it.
 
@@ -148,7 +148,8 @@ private:
       int64_t needed = Scheduler::countBlocks(request, options.batching);
       if (options.batching.cacheBlocks == 0 || needed <= options.batching.cacheBlocks)
         return true;
-      requests.report(request, diag::RequestNeverFits) << needed << options.batching.block << options.batching.cacheBlocks;
+      requests.report(request, diag::RequestNeverFits)
+          << needed << options.batching.block << options.batching.cacheBlocks;
       return false;
     });
   }
@@ -294,7 +295,7 @@ private:
   std::vector<Group> groups;
   std::vector<unsigned> groupOf;                 ///< By the numbers of replicas.
   std::set<std::pair<int64_t, unsigned>> events; ///< Of groups: their next, and their numbers.
-  std::optional<Request> next; ///< To arrive.
+  std::optional<Request> next;                   ///< To arrive.
   /// On the way, by the time at which their caches arrive, and by index.
   std::map<std::pair<int64_t, int64_t>, FinishedRequest> sent;
   int64_t now = -1;           ///< The last event.
@@ -303,7 +304,7 @@ private:
 };
 } // namespace
 
-bool stage::serving::simulate(RequestReader &requests, const SimulationOptions &options, StageTime duration, ServingObserver &observer,
-                     DiagnosticEngine &diags) {
+bool stage::serving::simulate(RequestReader &requests, const SimulationOptions &options, StageTime duration,
+                              ServingObserver &observer, DiagnosticEngine &diags) {
   return Simulation(requests, options, duration, observer, diags).run();
 }

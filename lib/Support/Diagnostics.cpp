@@ -10,8 +10,7 @@ DiagnosticBuilder::DiagnosticBuilder(DiagnosticEngine &engine, SMLoc loc, diag::
   parts.push_back({loc, id, {}, {}, {}});
 }
 
-DiagnosticBuilder::DiagnosticBuilder(DiagnosticBuilder &&other)
-    : engine(other.engine), parts(std::move(other.parts)) {
+DiagnosticBuilder::DiagnosticBuilder(DiagnosticBuilder &&other) : engine(other.engine), parts(std::move(other.parts)) {
   other.engine = nullptr;
 }
 
@@ -147,7 +146,8 @@ void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
     }
     if (numErrors > maxErrors) {
       if (worst == Severity::Error && &part == &parts.front() && numErrors == maxErrors + 1)
-        llvm::SMDiagnostic("", llvm::SourceMgr::DK_Note, substitute(diag::TooManyErrors->text, {std::to_string(maxErrors)}))
+        llvm::SMDiagnostic("", llvm::SourceMgr::DK_Note,
+                           substitute(diag::TooManyErrors->text, {std::to_string(maxErrors)}))
             .print(/*ProgName=*/"", out, showColors);
       return;
     }

@@ -1,7 +1,7 @@
 //===- Escape.cpp - text that a terminal does not obey --------------------===//
 #include "stage/Support/Escape.h"
-#include "llvm/Support/JSON.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
 
 using namespace stage;
 

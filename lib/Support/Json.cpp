@@ -30,7 +30,8 @@ public:
         StringRef string = skipString();
         // A string before a colon is a key.
         size_t next = text.find_first_not_of(" \t\r\n", at + 1);
-        if (next != StringRef::npos && text[next] == ':' && !keys.empty() && !keys.back().insert(decode(string)).second) {
+        if (next != StringRef::npos && text[next] == ':' && !keys.empty() &&
+            !keys.back().insert(decode(string)).second) {
           error = "key " + string.str() + " is given twice";
           return false;
         }

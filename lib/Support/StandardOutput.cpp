@@ -12,6 +12,4 @@ bool stage::flushOutput(llvm::raw_fd_ostream &stream, llvm::StringRef name, Diag
   return false;
 }
 
-bool stage::flushStandardOutput(DiagnosticEngine &diags) {
-  return flushOutput(llvm::outs(), "standard output", diags);
-}
+bool stage::flushStandardOutput(DiagnosticEngine &diags) { return flushOutput(llvm::outs(), "standard output", diags); }

@@ -16,7 +16,7 @@ std::string stage::toDecimal(__int128 count) {
 
 std::string stage::formatCount(__int128 count) {
   std::string digits = toDecimal(count);
-  for (size_t at = digits.size(), begin = count < 0; at > begin + 3;)
+  for (size_t at = digits.size(), begin = count<0; at> begin + 3;)
     digits.insert(at -= 3, ",");
   return digits;
 }

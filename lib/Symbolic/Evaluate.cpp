@@ -35,9 +35,7 @@ private:
   static SizeValue checked(const std::optional<Rational> &value) {
     return value ? SizeValue{SizeError::None, "", *value} : fail(SizeError::Overflow);
   }
-  static SizeValue multiply(const SizeValue &a, const SizeValue &b) {
-    return b ? checked(a.value.mul(b.value)) : b;
-  }
+  static SizeValue multiply(const SizeValue &a, const SizeValue &b) { return b ? checked(a.value.mul(b.value)) : b; }
 
   /// By squaring, so that a huge power of one ends at once and of two overflows at once.
   static SizeValue power(Rational base, int32_t exponent) {
@@ -95,8 +93,8 @@ private:
       if (!index)
         return index;
       text += index.value.str();
-      isEntry &= index.value.isInteger() && index.value.num >= 0 && d < table->dims.size() &&
-                 index.value.num < table->dims[d];
+      isEntry &=
+          index.value.isInteger() && index.value.num >= 0 && d < table->dims.size() && index.value.num < table->dims[d];
       indices.emplace_back(index.value.num);
     }
     if (!isEntry)

@@ -1,6 +1,6 @@
 //===- Obligations.cpp - what sizes owe, and whether it is paid -----------===//
-#include "stage/Symbolic/Size.h"
 #include "stage/Symbolic/Diagnostics.h"
+#include "stage/Symbolic/Size.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace stage;

@@ -23,8 +23,8 @@
 //
 // Limits. With several different sums as divisors of one monomial, or an atom as a
 // divisor that also stands in such a sum, the result may depend on how it was built
-// (there are no partial fractions): `x/(y*(y - x)) + 1/y` and `1/(y - x)` differ. Sums of more than 64 terms are neither expanded nor
-// reduced by. A monomial that needs more than 4096 rewrites is left as it is.
+// (there are no partial fractions): `x/(y*(y - x)) + 1/y` and `1/(y - x)` differ. Sums of more than 64 terms are
+// neither expanded nor reduced by. A monomial that needs more than 4096 rewrites is left as it is.
 //
 //===----------------------------------------------------------------------===//
 #include "SizeNode.h"

@@ -122,8 +122,9 @@ static bool isIntegral(AtomKind kind, llvm::ArrayRef<Size> args) {
 }
 
 const Atom *SizeContext::Impl::atom(AtomKind kind, llvm::StringRef name, llvm::ArrayRef<Size> args) {
-  Atom probe{kind, unsigned(llvm::hash_combine(kind, name, llvm::hash_combine_range(args.begin(), args.end()))), 0,
-             false, name, args};
+  Atom probe{kind, unsigned(llvm::hash_combine(kind, name, llvm::hash_combine_range(args.begin(), args.end()))),
+             0,    false,
+             name, args};
   return intern(atoms, arena, probe, [&] {
     probe.integral = isIntegral(kind, args);
     for (Size arg : args)
@@ -161,9 +162,7 @@ Size SizeContext::Impl::size(llvm::ArrayRef<Term> terms) {
   }));
 }
 
-Size SizeContext::Impl::ofAtom(const Atom *atom) {
-  return ofTerm(Rational::integer(1), monomial(Factor{atom, 1}));
-}
+Size SizeContext::Impl::ofAtom(const Atom *atom) { return ofTerm(Rational::integer(1), monomial(Factor{atom, 1})); }
 
 Size SizeContext::Impl::ofTerm(const Rational &coefficient, const Monomial *monomial) {
   return coefficient.num == 0 ? zero : size(Term{coefficient, monomial});

@@ -42,8 +42,8 @@ enum class AtomKind : uint8_t {
   Min,
   Max,
   Lookup,
-  Share, ///< Of a table; the total, and then an index and a number of blocks in turn.
-  ShareCount, ///< Of the same, how many get anything.
+  Share,        ///< Of a table; the total, and then an index and a number of blocks in turn.
+  ShareCount,   ///< Of the same, how many get anything.
   LargestEntry, ///< This and the next stand for an index only.
   SumOfEntries,
   Sum,
@@ -57,8 +57,8 @@ struct Atom {
   unsigned hash;
   /// Calls and factor sums on the longest path below this atom, itself included; 0 for symbols.
   unsigned depth;
-  bool integral; ///< See Size::isIntegral; kept here, as calls are shared and walking them again is exponential.
-  llvm::StringRef name;      ///< Of a symbol, or of the table of a lookup or a share.
+  bool integral;        ///< See Size::isIntegral; kept here, as calls are shared and walking them again is exponential.
+  llvm::StringRef name; ///< Of a symbol, or of the table of a lookup or a share.
   llvm::ArrayRef<Size> args; ///< Of a call. A Sum has one: the sum, primitive (see splitContent).
 };
 
@@ -80,9 +80,7 @@ struct Monomial {
 struct Term {
   Rational coefficient; ///< Never zero.
   const Monomial *monomial;
-  bool operator==(const Term &other) const {
-    return monomial == other.monomial && coefficient == other.coefficient;
-  }
+  bool operator==(const Term &other) const { return monomial == other.monomial && coefficient == other.coefficient; }
 };
 
 struct SizeNode {

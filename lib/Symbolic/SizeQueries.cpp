@@ -3,7 +3,9 @@
 
 using namespace stage;
 
-void SizeBinding::note(llvm::StringRef symbol, std::optional<int64_t> value) const { queries->addLookup(symbol, value); }
+void SizeBinding::note(llvm::StringRef symbol, std::optional<int64_t> value) const {
+  queries->addLookup(symbol, value);
+}
 
 void SizeBinding::note(llvm::StringRef name, std::shared_ptr<const SizeTable> table) const {
   queries->addTable(name, std::move(table));

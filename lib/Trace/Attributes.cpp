@@ -40,7 +40,8 @@ std::optional<ValueCase> stage::trace::parseKindName(StringRef name) {
 std::optional<ValueCase> stage::trace::getExpectedKind(StringRef name) {
   return llvm::StringSwitch<std::optional<ValueCase>>(name)
       .Case("is_cpu_op", AttributeProto::kBoolVal)
-      .Cases("num_ops", "other_ops", "recomputed_ops", "comm_type", "comm_size", "issue_stream", AttributeProto::kInt64Val)
+      .Cases("num_ops", "other_ops", "recomputed_ops", "comm_type", "comm_size", "issue_stream",
+             AttributeProto::kInt64Val)
       .Case("tensor_size", AttributeProto::kUint64Val)
       .Cases("comm_dst", "comm_src", "comm_tag", AttributeProto::kInt32Val)
       .Cases("pg_name", "op_type", AttributeProto::kStringVal)
@@ -49,9 +50,8 @@ std::optional<ValueCase> stage::trace::getExpectedKind(StringRef name) {
       .Default(std::nullopt);
 }
 
-static const StringRef nodeTypeNames[] = {"INVALID", "METADATA",  "MEM_LOAD",  "MEM_STORE",
-                                          "COMP",    "COMM_SEND", "COMM_RECV", "COMM_COLL",
-                                          "STORAGE", "BATCH",     "CHECKPOINT"};
+static const StringRef nodeTypeNames[] = {"INVALID",   "METADATA",  "MEM_LOAD", "MEM_STORE", "COMP",      "COMM_SEND",
+                                          "COMM_RECV", "COMM_COLL", "STORAGE",  "BATCH",     "CHECKPOINT"};
 static const StringRef commTypeNames[] = {
     "ALL_REDUCE", "REDUCE",         "ALL_GATHER",           "GATHER", "SCATTER", "BROADCAST",
     "ALL_TO_ALL", "REDUCE_SCATTER", "REDUCE_SCATTER_BLOCK", "BARRIER"};
@@ -67,7 +67,9 @@ template <typename T> static std::optional<T> parseName(llvm::ArrayRef<StringRef
 StringRef stage::trace::getNodeTypeName(int type) { return getName(nodeTypeNames, type); }
 std::optional<int> stage::trace::parseNodeTypeName(StringRef name) { return parseName<int>(nodeTypeNames, name); }
 StringRef stage::trace::getCommTypeName(int64_t type) { return getName(commTypeNames, type); }
-std::optional<int64_t> stage::trace::parseCommTypeName(StringRef name) { return parseName<int64_t>(commTypeNames, name); }
+std::optional<int64_t> stage::trace::parseCommTypeName(StringRef name) {
+  return parseName<int64_t>(commTypeNames, name);
+}
 
 const AttributeProto *stage::trace::findAttribute(const ChakraProtoMsg::Node &node, StringRef name) {
   for (const AttributeProto &attribute : node.attr())

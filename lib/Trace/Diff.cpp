@@ -123,7 +123,7 @@ bool Differ::compareFolders(const TraceFolder &first, const TraceFolder &second)
 }
 
 std::optional<bool> stage::trace::diffTraces(StringRef first, StringRef second, const DiffOptions &options,
-                                      llvm::raw_ostream &out, DiagnosticEngine &diags) {
+                                             llvm::raw_ostream &out, DiagnosticEngine &diags) {
   Differ differ(options, out, diags);
   bool good;
   if (llvm::sys::fs::is_directory(first) && llvm::sys::fs::is_directory(second)) {

@@ -267,7 +267,8 @@ static std::optional<std::vector<Job>> loadJobs(llvm::ArrayRef<std::string> fold
   return jobs;
 }
 
-bool stage::trace::mergeTraces(llvm::ArrayRef<std::string> folders, const MergeOptions &options, DiagnosticEngine &diags) {
+bool stage::trace::mergeTraces(llvm::ArrayRef<std::string> folders, const MergeOptions &options,
+                               DiagnosticEngine &diags) {
   std::optional<std::vector<Job>> jobs = loadJobs(folders, options, diags);
   if (!jobs)
     return false;

@@ -88,7 +88,8 @@ public:
   /// The nodes that depend on a node, once findUsers() has been called.
   llvm::ArrayRef<NodeIndex> getUsers(NodeIndex node) const { return slice(users, userBegin, node); }
 
-  /// Turns the ids of dependencies into nodes. Those that do not exist, or are the node itself, are visited and left out.
+  /// Turns the ids of dependencies into nodes. Those that do not exist, or are the node itself, are visited and left
+  /// out.
   void resolveDeps(llvm::function_ref<void(NodeIndex node, uint64_t id)> visitBad);
   void findUsers();
 

@@ -116,7 +116,8 @@ std::optional<uint64_t> stage::trace::parseQuantity(llvm::StringRef text, uint64
     return std::nullopt;
   unsigned __int128 value = 0;
   for (char digit : digits)
-    if (__builtin_mul_overflow(value, (unsigned __int128)10, &value) || __builtin_add_overflow(value, digit - '0', &value))
+    if (__builtin_mul_overflow(value, (unsigned __int128)10, &value) ||
+        __builtin_add_overflow(value, digit - '0', &value))
       return std::nullopt;
   if (__builtin_mul_overflow(value, (unsigned __int128)unit, &value))
     return std::nullopt;

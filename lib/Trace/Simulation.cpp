@@ -228,8 +228,8 @@ void Simulator::issueCollective(uint32_t rank, NodeIndex node) {
     if (faults.isShown(diag::CollectiveMismatch))
       faults.getDiagnostics().report(SMLoc(), diag::CollectiveMismatch)
           << int64_t(group.numUses + 1) << table.describeGroup(index)
-          << table.describe(group.first.rank, group.first.node)
-          << table.describeCollective(first) << table.describe(rank, node) << table.describeCollective(record);
+          << table.describe(group.first.rank, group.first.node) << table.describeCollective(first)
+          << table.describe(rank, node) << table.describeCollective(record);
   }
   const std::vector<uint32_t> &members = table.groups[index].members;
   if (++group.numArrived < members.size())
@@ -365,8 +365,7 @@ std::optional<Place> Simulator::getAwaited(Place place, std::string &why) {
   why = (isSend ? "send of tag " : "recv of tag ") + std::to_string(record.tag) + " waits for rank " +
         std::to_string(record.peer);
   uint32_t peer = table.findSlot(record.peer);
-  NodeIndex awaited =
-      findUnissued(peer, isWanted(peer, isSend ? ChakraNodeType::CommRecv : ChakraNodeType::CommSend));
+  NodeIndex awaited = findUnissued(peer, isWanted(peer, isSend ? ChakraNodeType::CommRecv : ChakraNodeType::CommSend));
   return awaited == noNode ? std::nullopt : std::optional(Place{peer, awaited});
 }
 
@@ -412,6 +411,6 @@ void Simulator::reportStall() {
 }
 
 bool stage::trace::simulate(const NodeTable &table, uint32_t numChannels, const Timing &timing, FaultReporter &faults,
-                     ExecutionRecorder *recorder) {
+                            ExecutionRecorder *recorder) {
   return Simulator(table, numChannels, timing, faults, recorder).run();
 }

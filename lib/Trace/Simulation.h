@@ -41,9 +41,9 @@ struct Timing {
   /// How long a node takes from the moment at which it begins, at least 0; of a recv, if its send is absent.
   llvm::function_ref<int64_t(uint32_t slot, NodeIndex node)> duration;
   bool sendsAreBuffered = true;
-  bool mergesStreams = false;     ///< As consumers do that know of none.
-  bool copiesShareRoom = true;    ///< With communication, as in ASTRA-sim.
-  llvm::StringRef description;    ///< `buffered sends and slow compute`
+  bool mergesStreams = false;  ///< As consumers do that know of none.
+  bool copiesShareRoom = true; ///< With communication, as in ASTRA-sim.
+  llvm::StringRef description; ///< `buffered sends and slow compute`
 };
 
 /// The room that a node takes.

@@ -244,10 +244,12 @@ void printTables(const Collector &collector, const StatisticsOptions &options, l
     collectives.print(out);
   }
   if (options.perOp && !collector.ops.empty()) {
-    Table ops = Table::ofNumbers({"op_type", "nodes", "FLOPs", "of these other", "recomputed", "tensor bytes", "message bytes"});
+    Table ops = Table::ofNumbers(
+        {"op_type", "nodes", "FLOPs", "of these other", "recomputed", "tensor bytes", "message bytes"});
     for (const auto &[name, op] : collector.ops)
-      ops.addRow({name.empty() ? "none" : escapeControls(name), formatCount(op.nodes), formatCount(op.flops), formatCount(op.otherFlops), formatCount(op.recomputedFlops),
-                  formatCount(op.tensorBytes), formatCount(op.messageBytes)});
+      ops.addRow({name.empty() ? "none" : escapeControls(name), formatCount(op.nodes), formatCount(op.flops),
+                  formatCount(op.otherFlops), formatCount(op.recomputedFlops), formatCount(op.tensorBytes),
+                  formatCount(op.messageBytes)});
     out << '\n';
     ops.print(out);
   }
@@ -325,7 +327,7 @@ void printJson(const Collector &collector, const StatisticsOptions &options, llv
 } // namespace
 
 bool stage::trace::printStatistics(StringRef path, const StatisticsOptions &options, llvm::raw_ostream &out,
-                            DiagnosticEngine &diags) {
+                                   DiagnosticEngine &diags) {
   std::optional<TraceFolder> folder = TraceFolder::load(path, diags);
   if (!folder)
     return false;

@@ -183,7 +183,7 @@ static bool chooseRanks(const TraceFolder &folder, const TimelineOptions &option
 }
 
 bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &options, llvm::raw_ostream &out,
-                          DiagnosticEngine &diags) {
+                                 DiagnosticEngine &diags) {
   std::optional<TraceFolder> folder = TraceFolder::load(path, diags);
   if (!folder || !checkOutput(*folder, options, diags))
     return false;

@@ -17,8 +17,8 @@
 #include "Attributes.h"
 #include "NodeTimes.h"
 #include "stage/Support/Table.h"
-#include "stage/Trace/TraceReader.h"
 #include "stage/Trace/Diagnostics.h"
+#include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/JSON.h"
 #include <algorithm>

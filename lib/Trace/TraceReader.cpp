@@ -1,8 +1,8 @@
 //===- TraceReader.cpp - the messages of one trace file -------------------===//
 #include "stage/Trace/TraceReader.h"
-#include "stage/Trace/Diagnostics.h"
 #include "ByteSource.h"
 #include "et_def.pb.h"
+#include "stage/Trace/Diagnostics.h"
 
 using namespace stage;
 using namespace stage::trace;

@@ -1,9 +1,9 @@
 //===- Verify.cpp - do the traces agree, and do they finish? --------------===//
 #include "stage/Trace/Verify.h"
-#include "stage/Support/Ranges.h"
-#include "stage/Trace/Diagnostics.h"
 #include "NodeTable.h"
 #include "Simulation.h"
+#include "stage/Support/Ranges.h"
+#include "stage/Trace/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
@@ -50,7 +50,7 @@ static CommunicationSummary verify(NodeTable &table, FaultReporter &faults, uint
 }
 
 bool stage::trace::verifyTraces(llvm::StringRef path, const VerifyOptions &options, llvm::raw_ostream &out,
-                         DiagnosticEngine &diags) {
+                                DiagnosticEngine &diags) {
   std::optional<TraceFolder> folder = TraceFolder::load(path, diags);
   if (!folder)
     return false;

@@ -29,8 +29,8 @@ static std::vector<int64_t> sumTensors(const RankTable &rank, bool isWrite) {
 }
 
 namespace {
-/// The members of a group say one size of a collective, although each may put in another number of bytes: then it is that
-/// of the member that puts in most, or of an all_to_all gets out most.
+/// The members of a group say one size of a collective, although each may put in another number of bytes: then it is
+/// that of the member that puts in most, or of an all_to_all gets out most.
 class CollectiveHolders {
 public:
   explicit CollectiveHolders(const NodeTable &table) : table(table) {}
@@ -155,8 +155,7 @@ private:
     const Tensor &tensor = tensors.find(use.name)->second;
     if (tensor.writer == noNode || dependsOn(use.node, tensor.writer))
       return;
-    faults.report(diag::TensorReadEarly, describe(use.node), table.getTensorName(use.name),
-                  ranks.getId(tensor.writer));
+    faults.report(diag::TensorReadEarly, describe(use.node), table.getTensorName(use.name), ranks.getId(tensor.writer));
   }
 
   bool dependsOn(NodeIndex node, NodeIndex other) {
@@ -182,15 +181,16 @@ private:
     if (ranks.nodes[node].type != ChakraNodeType::CommColl)
       return 0;
     const Communication &collective = ranks.getCommunication(node);
-    if (ChakraCommType(collective.commType) != ChakraCommType::ReduceScatter || collective.channel >= table.groups.size())
+    if (ChakraCommType(collective.commType) != ChakraCommType::ReduceScatter ||
+        collective.channel >= table.groups.size())
       return 0;
     const GroupRecord &group = table.groups[collective.channel];
     return 8 * (int64_t(std::max(group.members.size(), group.ranks.size())) - 1);
   }
 
   /// What is sent, or put into a collective, is held by the tensors that are read; what is received by those that are
-  /// written. They may hold more: a message may be a part of a tensor. What is scattered may be padded, so that each member
-  /// gets as much: by less than an element, of 8 bytes at most, per tensor and member.
+  /// written. They may hold more: a message may be a part of a tensor. What is scattered may be padded, so that each
+  /// member gets as much: by less than an element, of 8 bytes at most, per tensor and member.
   void checkMessages() {
     std::vector<int64_t> read = sumTensors(ranks, /*isWrite=*/false), written = sumTensors(ranks, /*isWrite=*/true);
     std::vector<int64_t> padding(ranks.nodes.size());
@@ -212,7 +212,8 @@ private:
       // The operands of a reduction are of one shape, on all ranks.
       auto kind = ChakraCommType(message.commType);
       bool mayDiffer = isCollective && (kind == ChakraCommType::AllGather || kind == ChakraCommType::AllToAll);
-      if (held + padding[node] < message.size && !standsForNone && !(mayDiffer && holders.mayHold(message.channel, number)))
+      if (held + padding[node] < message.size && !standsForNone &&
+          !(mayDiffer && holders.mayHold(message.channel, number)))
         faults.report(diag::TensorMessageSize, describe(node), isRecv ? "writes" : "reads", held, message.size);
     }
   }

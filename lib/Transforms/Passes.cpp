@@ -9,9 +9,8 @@ using namespace stage;
 static llvm::StringRef findUnsharded(Graph &graph) {
   bool isSharded = true;
   for (Block &phase : graph.getPhases())
-    forEachValue(phase, [&](Value &value, Op *) {
-      isSharded &= value.sharding.dims.size() == value.type.getNumDims();
-    });
+    forEachValue(phase,
+                 [&](Value &value, Op *) { isSharded &= value.sharding.dims.size() == value.type.getNumDims(); });
   return isSharded ? "" : "propagate-sharding";
 }
 
@@ -71,7 +70,10 @@ static llvm::StringRef findRecomputed(Graph &graph) {
 /// What is cut would be cut once more.
 static llvm::StringRef findPartitioned(Graph &graph) {
   bool isPartitioned = false;
-  graph.walk([&](Op &op) { isPartitioned |= (op.kind == OpKind::Write && op.getOperand(0)->getOp()->kind == OpKind::Param) || (op.kind == OpKind::Param && !op.getResult()->sharding.flat.empty()); });
+  graph.walk([&](Op &op) {
+    isPartitioned |= (op.kind == OpKind::Write && op.getOperand(0)->getOp()->kind == OpKind::Param) ||
+                     (op.kind == OpKind::Param && !op.getResult()->sharding.flat.empty());
+  });
   return isPartitioned ? "partition-state" : "";
 }
 
@@ -88,14 +90,14 @@ static llvm::StringRef findClipped(Graph &graph) { return graph.findPhase(PhaseK
 /// What is kept on the host already is kept there twice.
 static llvm::StringRef findStored(Graph &graph) {
   bool isStored = false;
-  graph.walk([&](Op &op) {
-    isStored |= op.kind == OpKind::Offload && op.getBlock()->getPhase() == PhaseKind::Forward;
-  });
+  graph.walk(
+      [&](Op &op) { isStored |= op.kind == OpKind::Offload && op.getBlock()->getPhase() == PhaseKind::Forward; });
   return isStored ? "offload-activations" : "";
 }
 
 static const PassInfo passes[] = {
-#define PASS(name, function, doc, findMissing, findDone, knowsHost) {name, function, doc, findMissing, findDone, knowsHost},
+#define PASS(name, function, doc, findMissing, findDone, knowsHost)                                                    \
+  {name, function, doc, findMissing, findDone, knowsHost},
 #include "stage/Transforms/Passes.def"
 };
 

@@ -7,8 +7,7 @@ using namespace stage;
 constexpr unsigned maxCarried = 4;
 constexpr size_t maxRunsOfRound = 16;
 
-FoldedLoop::FoldedLoop(const IterationCases &cases, int64_t begin, int64_t end, unsigned numCarried,
-                       unsigned prefetch)
+FoldedLoop::FoldedLoop(const IterationCases &cases, int64_t begin, int64_t end, unsigned numCarried, unsigned prefetch)
     : numCarried(numCarried), prefetch(prefetch) {
   if (numCarried > maxCarried)
     return;

@@ -3,7 +3,8 @@
 
 using namespace stage;
 
-llvm::MapVector<const Value *, int64_t> stage::collectState(const Graph &graph, const StageProgram &stage, OpKind kind) {
+llvm::MapVector<const Value *, int64_t> stage::collectState(const Graph &graph, const StageProgram &stage,
+                                                            OpKind kind) {
   llvm::MapVector<const Value *, int64_t> state;
   for (const UnitTemplate &unit : stage.templates)
     forEachOp(unit.items, [&](Op &op, int64_t times) {

@@ -157,10 +157,10 @@ static std::optional<TimelineOptions> readTimelineOptions(DiagnosticEngine &diag
     if (isChanged(*option))
       givenUnit = option;
   MachineRates rates;
-  for (auto [option, number] : {std::pair(&flopRate, &rates.flops), std::pair(&memoryRate, &rates.memory),
-                                std::pair(&linkRate, &rates.link), std::pair(&copyRate, &rates.copy),
-                                std::pair(&hostFlopRate, &rates.hostFlops),
-                                std::pair(&hostMemoryRate, &rates.hostMemory), std::pair(&latency, &rates.latency)}) {
+  for (auto [option, number] :
+       {std::pair(&flopRate, &rates.flops), std::pair(&memoryRate, &rates.memory), std::pair(&linkRate, &rates.link),
+        std::pair(&copyRate, &rates.copy), std::pair(&hostFlopRate, &rates.hostFlops),
+        std::pair(&hostMemoryRate, &rates.hostMemory), std::pair(&latency, &rates.latency)}) {
     if (!isChanged(*option))
       continue;
     givenRate = option;
@@ -174,8 +174,7 @@ static std::optional<TimelineOptions> readTimelineOptions(DiagnosticEngine &diag
   if (givenRate)
     options.rates = rates;
   if (givenRate && givenUnit)
-    diags.report(SMLoc(), diag::RatesAndUnits)
-        << ("--" + givenRate->ArgStr).str() << ("--" + givenUnit->ArgStr).str();
+    diags.report(SMLoc(), diag::RatesAndUnits) << ("--" + givenRate->ArgStr).str() << ("--" + givenUnit->ArgStr).str();
   if (diags.hasErrors())
     return std::nullopt;
   return options;
@@ -188,8 +187,8 @@ static int run(SourceMgr &sources, DiagnosticEngine &diags) {
       options.rank = dumpRank;
     options.expandGroups = dumpExpand;
     if (!sys::fs::is_directory(dumpPath) && (dumpRank.getNumOccurrences() || dumpExpand)) {
-      diags.report(SMLoc(), diag::FlagWithoutEffect) << (dumpExpand ? "--expand-groups" : "--rank")
-                                                     << "'" + dumpPath + "' is no folder of traces";
+      diags.report(SMLoc(), diag::FlagWithoutEffect)
+          << (dumpExpand ? "--expand-groups" : "--rank") << "'" + dumpPath + "' is no folder of traces";
       return Unreadable;
     }
     return dumpTraces(dumpPath, options, outs(), diags) ? Good : Unreadable;

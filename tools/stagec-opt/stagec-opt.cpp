@@ -1,15 +1,14 @@
 //===- stagec-opt.cpp - run passes on the text of a graph -----------------===//
 //
 // Reads a graph, verifies it, runs passes, verifies it again and prints it, or what
-// follows from it (`--emit`). Options and exit codes only. Exit code 0: printed; 1: the graph or a pass has errors; 2: a
-// file cannot be read or written, or the command line is wrong. Nothing is printed
-// after an error.
+// follows from it (`--emit`). Options and exit codes only. Exit code 0: printed; 1: the graph or a pass has errors; 2:
+// a file cannot be read or written, or the command line is wrong. Nothing is printed after an error.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/CodeGen/Emit.h"
+#include "stage/IR/graph/Workload.h"
 #include "stage/IR/text/Text.h"
 #include "stage/IR/verify/Verifier.h"
-#include "stage/IR/graph/Workload.h"
 #include "stage/Interp/Diagnostics.h"
 #include "stage/Interp/Prove.h"
 #include "stage/Memory/Memory.h"
@@ -18,8 +17,8 @@
 #include "stage/Support/Files.h"
 #include "stage/Support/Process.h"
 #include "stage/Support/StandardOutput.h"
-#include "stage/Transforms/pipeline/LinkParts.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/pipeline/LinkParts.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -31,8 +30,7 @@ namespace {
 cl::OptionCategory category("stagec-opt options");
 cl::opt<std::string> inputPath(cl::Positional, cl::desc("FILE.sir"), cl::init("-"), cl::cat(category));
 cl::opt<std::string> outputPath("o", cl::desc("File to write (default: standard output), or folder for traces"),
-                                cl::value_desc("file"),
-                                cl::init("-"), cl::cat(category));
+                                cl::value_desc("file"), cl::init("-"), cl::cat(category));
 cl::opt<std::string> pipeline("passes", cl::desc("Passes to run, in order"), cl::value_desc("a,b,..."),
                               cl::cat(category));
 cl::list<std::string> printAfter("print-after", cl::desc("Print the graph after these passes"),
@@ -45,16 +43,19 @@ cl::opt<Emit> emit("emit", cl::desc("What to print"), cl::init(Emit::Graph), cl:
                               clEnumValN(Emit::Report, "report", "parameters, FLOPs, communication and memory"),
                               clEnumValN(Emit::ReportJson, "report-json", "the report as JSON"),
                               clEnumValN(Emit::Traces, "traces", "one trace per rank, into the folder that -o names")));
-cl::opt<bool> tracker("tracker", cl::desc("Traces: list the tensors that each node reads and writes"), cl::cat(category));
+cl::opt<bool> tracker("tracker", cl::desc("Traces: list the tensors that each node reads and writes"),
+                      cl::cat(category));
 enum class Streams { Own, One };
 cl::opt<Streams> streams("streams", cl::desc("Traces: what nodes run on"), cl::init(Streams::Own), cl::cat(category),
                          cl::values(clEnumValN(Streams::Own, "own", "the streams of the graph (default)"),
                                     clEnumValN(Streams::One, "one", "one for communication, one for computation")));
-cl::opt<unsigned> steps("steps", cl::desc("Traces: training steps that they are of (default: 1)"), cl::init(1), cl::cat(category));
+cl::opt<unsigned> steps("steps", cl::desc("Traces: training steps that they are of (default: 1)"), cl::init(1),
+                        cl::cat(category));
 cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after every pass"), cl::cat(category));
 cl::opt<bool> verifyEach("verify-each", cl::desc("Verify the graph after every pass"), cl::cat(category));
 cl::opt<bool> timePasses("time-passes", cl::desc("Print how long every pass took"), cl::cat(category));
-cl::opt<bool> proof("prove", cl::desc("Execute the graph after the passes and compare it with the graph as it was read"),
+cl::opt<bool> proof("prove",
+                    cl::desc("Execute the graph after the passes and compare it with the graph as it was read"),
                     cl::cat(category));
 cl::opt<bool> remarks("remarks", cl::desc("Show remarks"), cl::cat(category));
 cl::opt<bool> listPasses("list-passes", cl::desc("List all passes and exit"), cl::cat(category));
@@ -62,7 +63,8 @@ cl::opt<bool> listPasses("list-passes", cl::desc("List all passes and exit"), cl
 enum ExitCode { Good = 0, Faults = 1, Unusable = 2 };
 
 /// What all parts have, or one that is alone.
-template <typename T> void printParts(raw_ostream &os, const std::vector<T> &parts, void (*print)(raw_ostream &, const T &)) {
+template <typename T>
+void printParts(raw_ostream &os, const std::vector<T> &parts, void (*print)(raw_ostream &, const T &)) {
   for (const T &part : parts) {
     os << (&part == &parts.front() ? "" : "\n");
     print(os, part);
@@ -142,12 +144,13 @@ static bool checkOptions(DiagnosticEngine &diags) {
     diags.report(SMLoc(), diag::ProveAndEmit);
   auto refuse = [&](cl::Option &option, StringRef why) {
     if (option.getNumOccurrences())
-      diags.report(SMLoc(), diag::FlagWithoutEffect) << ((option.ArgStr.size() > 1 ? "--" : "-") + option.ArgStr) << why;
+      diags.report(SMLoc(), diag::FlagWithoutEffect)
+          << ((option.ArgStr.size() > 1 ? "--" : "-") + option.ArgStr) << why;
   };
   if (listPasses)
-    for (cl::Option *option : std::initializer_list<cl::Option *>{&outputPath, &pipeline, std::addressof(printAfter), &emit,
-                                                                  &printAfterAll, &verifyEach, &timePasses, &proof,
-                                                                  &remarks})
+    for (cl::Option *option :
+         std::initializer_list<cl::Option *>{&outputPath, &pipeline, std::addressof(printAfter), &emit, &printAfterAll,
+                                             &verifyEach, &timePasses, &proof, &remarks})
       refuse(*option, "--list-passes prints the list of passes only");
   if (listPasses && inputPath.getNumOccurrences())
     diags.report(SMLoc(), diag::FlagWithoutEffect) << inputPath << "--list-passes prints the list of passes only";
@@ -156,7 +159,8 @@ static bool checkOptions(DiagnosticEngine &diags) {
          std::initializer_list<cl::Option *>{&pipeline, &printAfterAll, &verifyEach, &timePasses, &remarks})
       refuse(*option, "no pass is run; name some with --passes");
   if (emit == Emit::Traces && outputPath == "-")
-    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--emit=traces" << "no folder is named; name one with -o";
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << "--emit=traces"
+                                                   << "no folder is named; name one with -o";
   if (emit != Emit::Traces)
     for (cl::Option *option : std::initializer_list<cl::Option *>{&tracker, &streams, &steps})
       refuse(*option, "no traces are written; ask for them with --emit=traces");

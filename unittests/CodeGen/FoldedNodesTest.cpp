@@ -49,8 +49,8 @@ struct LinearNode {
 class FoldedNodesTest : public ::testing::Test {
 protected:
   bool sample(const std::vector<LinearNode> &nodes, int64_t last) {
-    for (auto [sample, round] : {std::pair(RoundSamples::First, int64_t(0)), std::pair(RoundSamples::Second, int64_t(1)),
-                                 std::pair(RoundSamples::Last, last)}) {
+    for (auto [sample, round] : {std::pair(RoundSamples::First, int64_t(0)),
+                                 std::pair(RoundSamples::Second, int64_t(1)), std::pair(RoundSamples::Last, last)}) {
       samples.begin(sample);
       for (const LinearNode &node : nodes)
         node.visit(round, [&](const NodeFields &fields, int64_t iteration) { samples.add(fields, iteration); });
@@ -86,7 +86,8 @@ TEST_F(FoldedNodesTest, NumbersThatGrow) {
 
 /// Backward: iterations and the nodes of the unit before go down, to 128, 16384 and below.
 TEST_F(FoldedNodesTest, NumbersThatShrink) {
-  expectExact({{ChakraNodeType::Comp, {20000, 7}, {0, 0}, {1012, -1}, {{17000, -16}, {1000, -1}, {19998, 7}}, {}}}, 1000);
+  expectExact({{ChakraNodeType::Comp, {20000, 7}, {0, 0}, {1012, -1}, {{17000, -16}, {1000, -1}, {19998, 7}}, {}}},
+              1000);
   expectExact({{ChakraNodeType::Comp, {20000, 7}, {0, 0}, {1000, -1}, {{128, 0}}, {{16384, -1}}},
                {ChakraNodeType::Comp, {20001, 7}, {0, 0}, {999, -1}, {{1001, -1}}, {{1127, -1}}}},
               999);

@@ -43,9 +43,10 @@ protected:
 
 /// What every rank sends on differs along cp, as the part of the mask does.
 static std::string makeRing(const std::string &units, const std::string &rules) {
-  return "graph Ring { dim S; dim D; mesh (pp = 2, cp = 24, tp = 6); bind D = 6, S = 96; microbatches 300; inference;" + rules +
-                          "pipeline layers over pp {" + units + units + "}"
-                          R"(
+  return "graph Ring { dim S; dim D; mesh (pp = 2, cp = 24, tp = 6); bind D = 6, S = 96; microbatches 300; inference;" +
+         rules + "pipeline layers over pp {" + units + units +
+         "}"
+         R"(
   op causal(q: [s, d], k: [t, d]) -> (result: [s, d] = sum[t](where(t <= s, q[s, d] * k[t, d], 0))) { mask causal(s, t); flops = area; }
   forward {
     %x = input : f32[S, D] {cp, tp};
@@ -66,11 +67,13 @@ TEST_F(MeasureTracesTest, NeighboursInARing) { expectMeasuredAsWritten(makeRing(
 
 /// Rules that hold together on some ranks, alone on others, and in places on none.
 TEST_F(MeasureTracesTest, RanksOfSeveralSpeeds) {
-  expectMeasuredAsWritten(makeRing(listUnits(300), "slow (cp = 5) by 3/2; slow (tp = 0, pp = 1) by 200; slow (cp = 5, tp = 0) by 1000;"
-                                                   "slow (pp = 0) by 1/3; slow (tp = 0) by 200; slow (cp = 6) by 3/2;"));
+  expectMeasuredAsWritten(makeRing(listUnits(300),
+                                   "slow (cp = 5) by 3/2; slow (tp = 0, pp = 1) by 200; slow (cp = 5, tp = 0) by 1000;"
+                                   "slow (pp = 0) by 1/3; slow (tp = 0) by 200; slow (cp = 6) by 3/2;"));
 }
 
-/// Each microbatch goes forward and backward before the next: the widths of ids of the units before differ from its own.
+/// Each microbatch goes forward and backward before the next: the widths of ids of the units before differ from its
+/// own.
 static std::string waitForEarlierUnits(unsigned layers, unsigned microbatches) {
   std::string source = R"(graph Units {
   dim B;
@@ -137,7 +140,8 @@ TEST_F(MeasureTracesTest, ManyEqualIterations) {
     expectMeasuredAsWritten(waitForEarlierUnits(layers, 5));
 }
 
-/// Collectives and permutes, whose tags count on; an iteration reads what came before the repeat from the next of three.
+/// Collectives and permutes, whose tags count on; an iteration reads what came before the repeat from the next of
+/// three.
 static std::string handRound(unsigned layers) {
   return R"(graph Round {
   dim S;
@@ -153,7 +157,8 @@ static std::string handRound(unsigned layers) {
     %r = scale(%q, %q) [s over cp] : f32[S] {cp};
     %s = scale(%r, %q) [s over cp] : f32[S] {cp};
     %h, %a, %b, %c = repeat layers [)" +
-         std::to_string(layers) + R"(] loop 0 (%h.1 "layers.h" = %s : f32[S] {cp}, %a.1 "layers.a" = %p : f32[S] {cp}, %b.1 "layers.b" = %q : f32[S] {cp}, %c.1 "layers.c" = %r : f32[S] {cp}) : f32[S] {cp}, f32[S] {cp}, f32[S] {cp}, f32[S] {cp} do {
+         std::to_string(layers) +
+         R"(] loop 0 (%h.1 "layers.h" = %s : f32[S] {cp}, %a.1 "layers.a" = %p : f32[S] {cp}, %b.1 "layers.b" = %q : f32[S] {cp}, %c.1 "layers.c" = %r : f32[S] {cp}) : f32[S] {cp}, f32[S] {cp}, f32[S] {cp}, f32[S] {cp} do {
       %y "layers.y" = scale(%h.1, %a.1) [s over cp] : f32[S] {cp};
       %m "layers.m" = permute(%y) over cp by 1 : f32[S] {cp rotated 1};
       %n "layers.n" = permute(%m) over cp by 1 : f32[S] {cp};

@@ -3,8 +3,8 @@
 #define STAGE_UNITTESTS_CODEGEN_PROGRAMTEST_H
 
 #include "ParsedGraph.h"
-#include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/pipeline/BuildProgram.h"
 
 namespace stage {
 

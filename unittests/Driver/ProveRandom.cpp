@@ -38,7 +38,8 @@ static cl::opt<std::string> library("library", cl::desc("Folder of the standard 
 enum class Verdict { Proved, Refused, Failed };
 
 /// What became of a program: proved, refused by the compiler, or neither. `said` gets the messages.
-static Verdict judge(const std::vector<std::string> &lines, llvm::StringRef path, std::string &said, Proof *proof = nullptr) {
+static Verdict judge(const std::vector<std::string> &lines, llvm::StringRef path, std::string &said,
+                     Proof *proof = nullptr) {
   {
     std::error_code error;
     llvm::raw_fd_ostream file(path, error);
@@ -72,7 +73,8 @@ static Verdict judge(const std::vector<std::string> &lines, llvm::StringRef path
 static std::string getCode(llvm::StringRef said) {
   for (size_t end = said.find("]\n"); end != llvm::StringRef::npos; end = said.find("]\n", end + 1)) {
     llvm::StringRef code = said.slice(said.rfind('[', end) + 1, end);
-    if (!code.empty() && llvm::all_of(code, [](char ch) { return (ch >= 'a' && ch <= 'z') || ch == '-' || llvm::isDigit(ch); }))
+    if (!code.empty() &&
+        llvm::all_of(code, [](char ch) { return (ch >= 'a' && ch <= 'z') || ch == '-' || llvm::isDigit(ch); }))
       return code.str();
   }
   return "none";

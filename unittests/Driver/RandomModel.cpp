@@ -190,7 +190,8 @@ void RandomModel::makeSlice(const Value &x, std::vector<Value> &values) {
     Dims out = x.dims;
     out.erase(out.begin() + which);
     std::string y = fresh("v"), name = fresh("v");
-    say("let " + y + " = " + x.name + "[" + subscripts + (random.chance(70) ? "1.." + dim : "0.." + dim + " - 1") + "];");
+    say("let " + y + " = " + x.name + "[" + subscripts + (random.chance(70) ? "1.." + dim : "0.." + dim + " - 1") +
+        "];");
     say("let " + name + indices(out) + " = mean" + indices({dim}) + "(" + y + indices(x.dims) + " * " + y +
         indices(x.dims) + ");");
     values.push_back({name, out});
@@ -273,7 +274,8 @@ void RandomModel::makeRouted(const Value &x, std::vector<Value> &values) {
     slots += " / " + target;
   std::string to = fresh("i"), sent = fresh("v"), made = fresh("v");
   say("let " + to + " = " + (isTwice ? "choose_two(" : "choose(") + x.name + ");");
-  say("let " + sent + " = " + (isTwice ? "send_two(" : "send(") + x.name + ", " + to + ", " + target + ", " + slots + ");");
+  say("let " + sent + " = " + (isTwice ? "send_two(" : "send(") + x.name + ", " + to + ", " + target + ", " + slots +
+      ");");
   std::string name = fresh("v"), at = llvm::StringRef(target).lower(), w;
   switch (random.below(3)) {
   case 0:
@@ -284,12 +286,12 @@ void RandomModel::makeRouted(const Value &x, std::vector<Value> &values) {
     say("let " + made + "[" + at + ", c, d] = " + sent + "[" + at + ", c, d] * " + w + "[" + at + ", d];");
     break;
   default: {
-    std::string inner = target == "K" ? "F" : "K", index = llvm::StringRef(inner).lower(), up = newParam({target, "D", inner}),
-                down = newParam({target, inner, "D"}), middle = fresh("v");
+    std::string inner = target == "K" ? "F" : "K", index = llvm::StringRef(inner).lower(),
+                up = newParam({target, "D", inner}), down = newParam({target, inner, "D"}), middle = fresh("v");
     say("let " + middle + "[" + at + ", c, " + index + "] = sum[d](" + sent + "[" + at + ", c, d] * " + up + "[" + at +
         ", d, " + index + "]);");
-    say("let " + made + "[" + at + ", c, d] = sum[" + index + "](" + middle + "[" + at + ", c, " + index + "] * " + down +
-        "[" + at + ", " + index + ", d]);");
+    say("let " + made + "[" + at + ", c, d] = sum[" + index + "](" + middle + "[" + at + ", c, " + index + "] * " +
+        down + "[" + at + ", " + index + ", d]);");
   }
   }
   if (isTwice) // each choice with a weight that is trained
@@ -358,8 +360,8 @@ void RandomModel::makeStatement(std::vector<Value> &values) {
     std::string reduced = out[which];
     out.erase(out.begin() + which);
     std::string name = fresh("v"), y = random.pick(alike).name, at = indices(x.dims);
-    say("let " + name + indices(out) + " = " + (random.chance(30) ? "mean" : "sum") + indices({reduced}) + "(" + x.name +
-        at + (random.chance(60) ? " * " + y + at : "") + ");");
+    say("let " + name + indices(out) + " = " + (random.chance(30) ? "mean" : "sum") + indices({reduced}) + "(" +
+        x.name + at + (random.chance(60) ? " * " + y + at : "") + ");");
     values.push_back({name, out});
     return;
   }
@@ -432,8 +434,8 @@ void RandomModel::makeLoss(const std::vector<Value> &values) {
 void RandomModel::makeLayers(std::vector<Value> &values) {
   Value start = random.pick(values);
   unsigned numCarried = random.chance(25) ? 1 + random.below(mostCarried) : 0;
-  int64_t iterations = mesh.stages > 1 ? mesh.stages * mesh.chunks * (1 + random.below(2))
-                                       : 1 + random.below(numCarried ? 5 : 3);
+  int64_t iterations =
+      mesh.stages > 1 ? mesh.stages * mesh.chunks * (1 + random.below(2)) : 1 + random.below(numCarried ? 5 : 3);
   carriedDims = start.dims;
   std::vector<Value> inside;
   say("var h = " + start.name + ";");

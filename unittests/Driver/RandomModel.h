@@ -23,7 +23,8 @@ struct RandomMesh {
   int64_t stages = 1, chunks = 1;
 
   int64_t sizeOf(const std::string &axis) const;
-  /// Some axes but for that of the pipeline, in any order, as a rule names them; `product` is multiplied by their sizes.
+  /// Some axes but for that of the pipeline, in any order, as a rule names them; `product` is multiplied by their
+  /// sizes.
   std::string someAxes(Random &random, unsigned most, int64_t *product = nullptr) const;
 };
 
@@ -43,7 +44,7 @@ public:
 
   std::vector<std::string> lines;
   std::vector<Value> params, named;
-  std::vector<Value> visibleParams; ///< Those that a statement may use.
+  std::vector<Value> visibleParams;     ///< Those that a statement may use.
   std::vector<std::string> carriedDims; ///< Of the layers' values.
 
 private:

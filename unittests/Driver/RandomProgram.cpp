@@ -22,22 +22,28 @@ const char *const operators[] = {
     "op highest(x: [..., n]) -> [...] = max[n](x);",
     "op exps(x: [..., n]) -> [...] = sum[n](exp(tanh(x)));",
     "op turn(x: [..., n]) -> [..., n] = where(n < size(n) / 2, x[..., n], 0 - x[..., n]) * cos(n) { whole n; }",
-    "op behind(x: [b, s, d]) -> [b, s, d] { let w = where(s > 0, x[b, max(s - 1, 0), d], 0); result = x + w / 2; whole s; }",
+    "op behind(x: [b, s, d]) -> [b, s, d] { let w = where(s > 0, x[b, max(s - 1, 0), d], 0); result = x + w / 2; whole "
+    "s; }",
     "op attend(q: [b, s, d], k: [b, t, d]) -> [b, s, d] { let w = where(t <= s, exp(tanh(sum[d](q * k))), 0); "
-    "result = sum[t](w * k) / sum[t](w); whole d; fold t carrying lse: f32[b, s] = log(sum[t](w)); mask causal(s, t); class = attention; flops = 4 * b * area * d; "
+    "result = sum[t](w * k) / sum[t](w); whole d; fold t carrying lse: f32[b, s] = log(sum[t](w)); mask causal(s, t); "
+    "class = attention; flops = 4 * b * area * d; "
     "saves q, k, result; backward flops = 8 * b * area * d, recomputing 2 * b * area * d; }",
     "op ahead(x: [b, s, d], w: [k]) -> [b, s, d] = sum[k](where(s + k < size(s), x[b, s + k, d], 0) * w) { whole s; }",
-    "op ahead_deep(x: [b, t, n], w: [m, n]) -> [b, t, n] = sum[m](where(t + m < size(t), x[b, t + m, n], 0) * w) { whole t; }",
-    "op back(x: [e, s, d], w: [b]) -> [e, s, d] { let y = sum[b](where(s >= b, x[e, s - b, d], 0) * w); result = y + x; whole s; }",
+    "op ahead_deep(x: [b, t, n], w: [m, n]) -> [b, t, n] = sum[m](where(t + m < size(t), x[b, t + m, n], 0) * w) { "
+    "whole t; }",
+    "op back(x: [e, s, d], w: [b]) -> [e, s, d] { let y = sum[b](where(s >= b, x[e, s - b, d], 0) * w); result = y + "
+    "x; whole s; }",
     "op back_deep(x: [b, s, k], w: [t, k]) -> [b, s, k] = sum[t](where(t <= s, x[b, s - t, k], 0) * w) { whole s; }",
     "op choose(x: [..., n]) -> i32[...] { opaque; whole n; }",
     "op find(ids: i32[...], table: [v, n]) -> [..., n] = table[ids, n];",
     "op choose_two(x: [..., n]) -> i32[..., 2] { opaque; whole n; }",
     "op shares(x: [..., n]) -> [..., 2] { opaque; whole n; }",
     "op send(t: [b, s, n], to: i32[b, s], targets: size x, slots: size c) -> [x, c, n] = t { routes b, s -> x, c; }",
-    "op send_two(t: [s, b, n], to: i32[s, b, j], targets: size x, slots: size c) -> [x, c, n] = t { routes s, b, j -> x, c; }",
+    "op send_two(t: [s, b, n], to: i32[s, b, j], targets: size x, slots: size c) -> [x, c, n] = t { routes s, b, j -> "
+    "x, c; }",
     "op fetch(y: [x, c, n], to: i32[b, s]) -> [b, s, n] = y { routes x, c -> b, s; }",
-    "op fetch_two(y: [x, c, n], to: i32[b, s, j], w: [b, s, j]) -> [b, s, n] = sum[j](y * w) { routes b, s, j -> x, c; }",
+    "op fetch_two(y: [x, c, n], to: i32[b, s, j], w: [b, s, j]) -> [b, s, n] = sum[j](y * w) { routes b, s, j -> x, c; "
+    "}",
     "op loss(x: [...]) -> f32[] = mean[...](x * x + x / 2);",
 };
 
@@ -105,7 +111,8 @@ public:
       lines.insert(lines.begin() + endOfRules,
                    "  overlap communication" + (random.chance(70) ? "" : " " + random.pick(kept)) + " with products;");
     if (random.chance(10))
-      lines.insert(lines.begin() + endOfRules, random.chance(50) ? "  offload optimizer to host;" : "  offload parameters to host;");
+      lines.insert(lines.begin() + endOfRules,
+                   random.chance(50) ? "  offload optimizer to host;" : "  offload parameters to host;");
     return std::move(lines);
   }
 
@@ -135,7 +142,8 @@ private:
     if (isPermuted)
       give({"b", "s", "d", "f", "k", "v"}, {"n", "m", "d", "s", "t", "e", "b", "v", "k", "g", "x"});
     for (size_t i = begin; i < lines.size(); ++i) {
-      bool isFormula = llvm::StringRef(lines[i]).contains("] = ") && llvm::StringRef(lines[i]).ltrim().startswith("let ");
+      bool isFormula =
+          llvm::StringRef(lines[i]).contains("] = ") && llvm::StringRef(lines[i]).ltrim().startswith("let ");
       lines[i] = replaceWords(lines[i], [&](llvm::StringRef word) {
         auto it = names.find(word.str());
         bool isIndex = word.size() == 1 && word[0] >= 'a' && word[0] <= 'z';
@@ -200,7 +208,8 @@ private:
           }
         isMirrored = over[0] != '(' && name != std::string("B") && random.chance(15);
         if (over != "()")
-          rules.emplace_back(name, "shard " + std::string(name) + " over " + over + (isMirrored ? " order mirrored;" : ";"));
+          rules.emplace_back(name,
+                             "shard " + std::string(name) + " over " + over + (isMirrored ? " order mirrored;" : ";"));
       }
       int64_t size = product * (isMirrored ? 2 : 1);
       if (size < 2 || random.chance(30))
@@ -263,7 +272,9 @@ private:
   /// `recompute` or `offload`.
   std::string makeLayerRule(const std::string &word) {
     bool isOffload = word == "offload";
-    std::string where = !isOffload ? "" : random.chance(30) ? " to host" : " to host after " + std::to_string(random.below(4));
+    std::string where = !isOffload          ? ""
+                        : random.chance(30) ? " to host"
+                                            : " to host after " + std::to_string(random.below(4));
     std::vector<std::string> places = {"**"};
     if (hasLayers)
       places.insert(places.end(), {"layers[*]", "layers[*]", "layers[*].**"});
@@ -273,13 +284,15 @@ private:
     for (const RandomModel::Value &value : model.named)
       places.push_back("**." + value.name);
     if (hasLayers && random.chance(35)) { // some of them
-      std::string which = random.chance(50) ? "{ first = " + std::to_string(1 + random.below(3)) + "; }"
+      std::string which = random.chance(50)   ? "{ first = " + std::to_string(1 + random.below(3)) + "; }"
                           : random.chance(50) ? "if i % 2 == 1;"
-                                              : "if i < " + std::to_string(1 + random.below(4)) + (isOffload ? ";" : " { whole = true; }");
+                                              : "if i < " + std::to_string(1 + random.below(4)) +
+                                                    (isOffload ? ";" : " { whole = true; }");
       return "  " + word + " layers[i]" + where + " " + which;
     }
     if (hasLayers && !isOffload && random.chance(20))
-      return "  recompute layers[*] { group = " + std::to_string(2 + random.below(3)) + (random.chance(70) ? "; whole = true; }" : "; }");
+      return "  recompute layers[*] { group = " + std::to_string(2 + random.below(3)) +
+             (random.chance(70) ? "; whole = true; }" : "; }");
     std::string patterns = random.pick(places);
     while (random.chance(40))
       patterns += ", " + random.pick(places);
@@ -330,7 +343,8 @@ private:
     if (schedule == interleaved)
       lines.push_back("import std.schedules (interleaved);");
     lines.push_back("schedule all_then_all(p, m, r) { for i in 0..m { forward(i); } for i in 0..m { backward(i); } }");
-    lines.push_back("schedule last_first(p, m, r) { for i in 0..m { forward(i); } for i in 0..m { backward(m - 1 - i); } }");
+    lines.push_back(
+        "schedule last_first(p, m, r) { for i in 0..m { forward(i); } for i in 0..m { backward(m - 1 - i); } }");
     lines.push_back("schedule in_turn(p, m, r) { let w = min(m, p - r); for i in 0..w { forward(i); } "
                     "for i in 0..m - w { backward(i); forward(w + i); } for i in m - w..m { backward(i); } }");
   }
@@ -342,9 +356,9 @@ private:
     int64_t each = std::max<int64_t>(1, batch / std::max<int64_t>(1, batchProduct));
     lines.push_back("job j {");
     lines.push_back("  model = M();");
-    lines.push_back("  step = train(B = " + std::to_string(each * batchProduct * microbatches) + ", S = " +
-                    std::to_string(dims[1].second) + ", microbatch = " + std::to_string(each) + ", optimizer = adamw" +
-                    (random.chance(25) ? ", clip = 1.0);" : ");"));
+    lines.push_back("  step = train(B = " + std::to_string(each * batchProduct * microbatches) +
+                    ", S = " + std::to_string(dims[1].second) + ", microbatch = " + std::to_string(each) +
+                    ", optimizer = adamw" + (random.chance(25) ? ", clip = 1.0);" : ");"));
     const std::vector<std::string> precisions = {"fp32", "fp32", "bf16_mixed", "apart"};
     const std::string &precision = random.pick(precisions);
     lines.push_back("  precision = " + precision + ";");

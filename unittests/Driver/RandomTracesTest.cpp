@@ -4,8 +4,8 @@
 // jobs (RandomProgram) the traces are written, read again and added up here, without
 // anything of Memory or CodeGen:
 //
-//   FLOPs   num_ops of all compute nodes of all ranks, by the class of their op_type, other_ops and recomputed_ops apart
-//   memory  the lists `inputs` and `outputs` (--tracker), simulated as docs/Traces.md
+//   FLOPs   num_ops of all compute nodes of all ranks, by the class of their op_type, other_ops and recomputed_ops
+//   apart memory  the lists `inputs` and `outputs` (--tracker), simulated as docs/Traces.md
 //           says that trackers do, rank by rank
 //
 // STAGE_RANDOM_SEED=417 runs that one job only.
@@ -155,7 +155,7 @@ protected:
 /// What the operators of one `op_type` have in common.
 struct OpTypeFacts {
   FlopClass kind;
-  bool isFree;       ///< Some have no FLOPs (the gradient of a slice that adds nothing up): a `num_ops` of 1 means none.
+  bool isFree; ///< Some have no FLOPs (the gradient of a slice that adds nothing up): a `num_ops` of 1 means none.
   bool isRecomputed; ///< Some of its FLOPs are recomputation.
   bool isOneClass = true;
 };
@@ -176,7 +176,8 @@ TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
     // Nodes have an operator's name without the number of its variant; with it, where variants differ in class.
     llvm::StringMap<OpTypeFacts> types, variants;
     c->graph->walk([&](Op &op) {
-      if (op.kind != OpKind::Compute && op.kind != OpKind::Update && op.kind != OpKind::Accumulate && op.kind != OpKind::AddNorm)
+      if (op.kind != OpKind::Compute && op.kind != OpKind::Update && op.kind != OpKind::Accumulate &&
+          op.kind != OpKind::AddNorm)
         return;
       OpCost cost = getLocalCost(*c->graph, op);
       Size zero = c->sizes.zero();
@@ -214,7 +215,8 @@ TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
         EXPECT_TRUE(facts.isRecomputed || !node.recomputedOps) << node.opType;
         isRecomputed |= node.recomputedOps != 0;
         isSeparate |= node.opType == "accumulate";
-        (facts.isFree && node.numOps == 1 ? unclear : sums)[facts.kind] += node.numOps - node.otherOps - node.recomputedOps;
+        (facts.isFree && node.numOps == 1 ? unclear : sums)[facts.kind] +=
+            node.numOps - node.otherOps - node.recomputedOps;
         sums[FlopClass::Other] += node.otherOps;
         recomputed += node.recomputedOps;
       }
@@ -241,9 +243,9 @@ TEST_F(RandomTracesTest, FlopsOfEachClassAreThoseOfTheReport) {
 // Memory
 //===----------------------------------------------------------------------===//
 
-/// Simulates the lists of a rank as docs/Traces.md says. Nodes run in the order of their ids; a recv from another stage is
-/// posted when the last unit before its own begins that has more than messages. Copies take no time: a load begins when its unit
-/// has begun and all has run that it depends on but copies, and that these do.
+/// Simulates the lists of a rank as docs/Traces.md says. Nodes run in the order of their ids; a recv from another stage
+/// is posted when the last unit before its own begins that has more than messages. Copies take no time: a load begins
+/// when its unit has begun and all has run that it depends on but copies, and that these do.
 class Tracker {
 public:
   explicit Tracker(std::vector<Node> given) {
@@ -275,7 +277,8 @@ public:
     std::map<std::string, size_t> unitBegins;
     for (size_t at = 0; at < nodes.size(); ++at) {
       Node &node = nodes[at];
-      bool isLoad = node.type == ChakraProtoMsg::MEM_LOAD_NODE, isCopy = isLoad || node.type == ChakraProtoMsg::MEM_STORE_NODE;
+      bool isLoad = node.type == ChakraProtoMsg::MEM_LOAD_NODE,
+           isCopy = isLoad || node.type == ChakraProtoMsg::MEM_STORE_NODE;
       if (node.type != ChakraProtoMsg::COMM_RECV_NODE)
         unitBegins.try_emplace(node.getUnit(), at);
       size_t begin = isLoad ? unitBegins[node.getUnit()] : isCopy ? 0 : at + 1;
@@ -342,9 +345,8 @@ TEST_F(RandomTracesTest, PeakOfTheTensorListsIsThatOfTheReport) {
       const StageMemory &memory = report.memory.stages[stage];
       Tracker tracker(readTrace(rank));
       int64_t peak = tracker.getPeak();
-      EXPECT_EQ(peak, int64_t(memory.peak.getTotal()))
-          << "rank " << rank << ": the lists at " << tracker.getWorst() << ", the report at "
-          << memory.describeMoment();
+      EXPECT_EQ(peak, int64_t(memory.peak.getTotal())) << "rank " << rank << ": the lists at " << tracker.getWorst()
+                                                       << ", the report at " << memory.describeMoment();
     }
   });
 }

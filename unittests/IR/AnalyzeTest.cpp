@@ -101,7 +101,8 @@ TEST_F(AnalyzeTest, Hadamard) {
 }
 
 TEST_F(AnalyzeTest, SumOfOperands) {
-  const OpDef &def = parse("op bias(x: [b, s, d], y: [b, s, d], z: [d]) -> (r: [b, s, d] = x[b, s, d] + y[b, s, d] + z[d]);");
+  const OpDef &def =
+      parse("op bias(x: [b, s, d], y: [b, s, d], z: [d]) -> (r: [b, s, d] = x[b, s, d] + y[b, s, d] + z[d]);");
   EXPECT_TRUE(def.isSum);
   EXPECT_TRUE(def.isElementwise);
   // Affine in each alone: with y present, f(2x) is not 2 f(x).
@@ -140,8 +141,8 @@ TEST_F(AnalyzeTest, LayerNormNeedsItsRowWhole) {
 }
 
 TEST_F(AnalyzeTest, SoftmaxIsWholeWithoutSayingSo) {
-  const OpDef &def =
-      parse("op softmax(x: [b, t]) -> (y: [b, t] = exp(x[b, t] - max[t](x[b, t])) / sum[t](exp(x[b, t] - max[t](x[b, t]))));");
+  const OpDef &def = parse("op softmax(x: [b, t]) -> (y: [b, t] = exp(x[b, t] - max[t](x[b, t])) / sum[t](exp(x[b, t] "
+                           "- max[t](x[b, t]))));");
   EXPECT_EQ(getShardable(def), "b");
   EXPECT_FALSE(def.isElementwise);
   EXPECT_EQ(getNeeded(def), "x");
@@ -228,8 +229,8 @@ TEST_F(AnalyzeTest, AddendOfAGatherWouldBeAddedOncePerPiece) {
 }
 
 TEST_F(AnalyzeTest, RopeShiftsAnIndex) {
-  const OpDef &def = parse(
-      "op rope(x: [b, s, e]) -> (y: [b, s, e] = x[b, s, e] * cos(s) + x[b, s, size(e) / 2 - e] * sin(s));");
+  const OpDef &def =
+      parse("op rope(x: [b, s, e]) -> (y: [b, s, e] = x[b, s, e] * cos(s) + x[b, s, size(e) / 2 - e] * sin(s));");
   EXPECT_EQ(getShardable(def), "b s");
   EXPECT_FALSE(def.isElementwise);
   EXPECT_FALSE(def.isProduct);
@@ -274,7 +275,8 @@ TEST_F(AnalyzeTest, BackwardOfAFusedOperator) {
         -> (d_q: [b, s, k, g, e], d_key: [b, t, k, e], d_val: [b, t, k, u]) vjp attention(0) -> (0, 1, 2) {
       whole e, u;
       fold t;
-    })")).str());
+    })"))
+                               .str());
   ASSERT_TRUE(def.vjpOf);
   EXPECT_EQ(def.flopClass, FlopClass::Attention);
   EXPECT_EQ(getShardable(def), "b s k g");
@@ -309,9 +311,11 @@ TEST_F(AnalyzeTest, ClassOfFlops) {
   // Declared FLOPs are of the class of the formula; the class that is said is that of all.
   EXPECT_EQ(parse("op f(x: [b], w: [b]) -> (y: [] = sum[b](x[b] * w[b]) + 1) { flops = 9*b; }").flopClass,
             FlopClass::Contraction);
-  EXPECT_EQ(parse("op f(x: [b], w: [b]) -> (y: [] = sum[b](x[b] * w[b])) { class = other; }").flopClass, FlopClass::Other);
+  EXPECT_EQ(parse("op f(x: [b], w: [b]) -> (y: [] = sum[b](x[b] * w[b])) { class = other; }").flopClass,
+            FlopClass::Other);
   EXPECT_EQ(parse("op norm(x: [b]) -> (y: [] = sum[b](x[b] * x[b])) { flops = 9*b; }").flopClass, FlopClass::Other);
-  EXPECT_EQ(parse("op f(x: [b], t: [u]) -> (y: [b] = sum[u](x[b] * t[u])) { fold u; }").flopClass, FlopClass::Contraction);
+  EXPECT_EQ(parse("op f(x: [b], t: [u]) -> (y: [b] = sum[u](x[b] * t[u])) { fold u; }").flopClass,
+            FlopClass::Contraction);
 }
 
 TEST_F(AnalyzeTest, LetsStandInNoProduct) {

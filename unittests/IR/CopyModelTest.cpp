@@ -1,6 +1,6 @@
 //===- CopyModelTest.cpp - a graph of its own for each plan ---------------===//
-#include "stage/IR/graph/Rule.h"
 #include "ParsedGraph.h"
+#include "stage/IR/graph/Rule.h"
 
 using namespace stage;
 

@@ -1,7 +1,7 @@
 //===- CostsTest.cpp - FLOPs, bytes and mask areas against closed forms ---===//
 #include "stage/IR/graph/Costs.h"
-#include "stage/IR/graph/ShardingRules.h"
 #include "ParsedGraph.h"
+#include "stage/IR/graph/ShardingRules.h"
 #include <numeric>
 
 using namespace stage;
@@ -23,17 +23,19 @@ protected:
   /// Attention with S = T = 16 and cp = 4, its indices split as `indices` says.
   void parseAttention(const std::string &mask, const std::string &indices, const std::string &t = "S") {
     read("graph G { dim B; dim S; dim L; dim E; mesh (cp = 4, tp = 2); bind B = 1, S = 16, L = 8, E = 2; "
-          "op attention(q: [b, s, e], k: [b, t, e]) -> (result: [b, s, e] = sum[t](q[b, s, e] * k[b, t, e])) {"
-          "  fold t; mask " + (mask.empty() ? "causal(s, t)" : mask) + "; flops = 4*area*b*e; backward flops = 8*area*b*e; recomputing = 2*area*b*e; }"
-          "op attention.grad(q: [b, s, e], k: [b, t, e], g: [b, s, e]) -> (dq: [b, s, e]) vjp attention(0) -> (0);"
-          "forward { %q = input : bf16[B, S, E]; %k = input : bf16[B, " +
-          t +
-          ", E];"
-          "  %o = attention(%q, %k) " +
-          indices +
-          " : bf16[B, S, E];"
-          "  %d = attention.grad(%q, %k, %o) " +
-          indices + " : bf16[B, S, E]; return %o; } }");
+         "op attention(q: [b, s, e], k: [b, t, e]) -> (result: [b, s, e] = sum[t](q[b, s, e] * k[b, t, e])) {"
+         "  fold t; mask " +
+         (mask.empty() ? "causal(s, t)" : mask) +
+         "; flops = 4*area*b*e; backward flops = 8*area*b*e; recomputing = 2*area*b*e; }"
+         "op attention.grad(q: [b, s, e], k: [b, t, e], g: [b, s, e]) -> (dq: [b, s, e]) vjp attention(0) -> (0);"
+         "forward { %q = input : bf16[B, S, E]; %k = input : bf16[B, " +
+         t +
+         ", E];"
+         "  %o = attention(%q, %k) " +
+         indices +
+         " : bf16[B, S, E];"
+         "  %d = attention.grad(%q, %k, %o) " +
+         indices + " : bf16[B, S, E]; return %o; } }");
   }
   /// Sum of a size over all coordinates of cp.
   Rational sumOverCp(Size cost) {
@@ -114,16 +116,28 @@ double weigh(llvm::StringRef mask, int64_t s, int64_t t) {
 /// Every rank's area against an enumeration of its pairs.
 TEST_F(CostsTest, AreasOfEveryLayoutAgainstEnumeration) {
   for (std::string mask : {"full(s, t)", "causal(s, t)", "causal(s, t, 8)", "window(s, t, 3)", "blocks(s, t, 6)"})
-    for (const char *indices :
-         {"", "[s over cp]", "[s over (cp, tp)]", "[s over cp mirrored]", "[s over (cp mirrored, tp)]",
-          "[s over (tp, cp mirrored)]", "[s over (cp mirrored, tp mirrored)]", "[t over cp]", "[s over cp, t over tp]",
-          "[s over cp mirrored, t over tp]", "[s over cp, t over tp mirrored]",
-          "[s over cp mirrored, t over tp mirrored]", "[b over tp, s over cp mirrored]",
-          "[s over cp, t over cp rotated 2]", "[s over cp mirrored, t over cp mirrored]", "[s over cp mirrored, t over cp]",
-          "[s over cp mirrored, t over cp mirrored rotated 1]",
-          "[s over (cp mirrored, tp mirrored), t over cp mirrored rotated 3]",
-          "[s over cp mirrored, t over (cp mirrored rotated 2, tp mirrored)]",
-          "[s over (cp mirrored, tp), t over cp mirrored rotated 1]", "[t over cp cyclic]", "[b over tp, t over cp cyclic]"}) {
+    for (const char *indices : {"",
+                                "[s over cp]",
+                                "[s over (cp, tp)]",
+                                "[s over cp mirrored]",
+                                "[s over (cp mirrored, tp)]",
+                                "[s over (tp, cp mirrored)]",
+                                "[s over (cp mirrored, tp mirrored)]",
+                                "[t over cp]",
+                                "[s over cp, t over tp]",
+                                "[s over cp mirrored, t over tp]",
+                                "[s over cp, t over tp mirrored]",
+                                "[s over cp mirrored, t over tp mirrored]",
+                                "[b over tp, s over cp mirrored]",
+                                "[s over cp, t over cp rotated 2]",
+                                "[s over cp mirrored, t over cp mirrored]",
+                                "[s over cp mirrored, t over cp]",
+                                "[s over cp mirrored, t over cp mirrored rotated 1]",
+                                "[s over (cp mirrored, tp mirrored), t over cp mirrored rotated 3]",
+                                "[s over cp mirrored, t over (cp mirrored rotated 2, tp mirrored)]",
+                                "[s over (cp mirrored, tp), t over cp mirrored rotated 1]",
+                                "[t over cp cyclic]",
+                                "[b over tp, t over cp cyclic]"}) {
       if (mask[0] == 'b' && llvm::StringRef(indices).contains("cyclic"))
         continue; // several rows: refused
       SCOPED_TRACE(mask + " " + indices);
@@ -170,8 +184,11 @@ TEST_F(CostsTest, AreasOfEveryLayoutAgainstEnumeration) {
       int64_t copies = 8;
       for (const char *name : {"s", "t"})
         copies /= graph->mesh.getGroupSize(toSet(op.indexAxes[*op.def->findIndex(name)]));
-      double whole = isOffset ? 16 * 8 + 128 : mask[0] == 'f' ? 256 : mask[0] == 'w' ? 16 * 3 - 4.5
-                     : mask[0] == 'b' ? 18 + 18 + 8 : 128;
+      double whole = isOffset         ? 16 * 8 + 128
+                     : mask[0] == 'f' ? 256
+                     : mask[0] == 'w' ? 16 * 3 - 4.5
+                     : mask[0] == 'b' ? 18 + 18 + 8
+                                      : 128;
       EXPECT_EQ(total, whole * double(copies));
     }
 }
@@ -208,9 +225,9 @@ TEST_F(CostsTest, FewerColumnsThanRows) {
 
 TEST_F(CostsTest, ContractionCountsTwoPerMultiplyAdd) {
   read("graph G { dim B; dim M; dim N; mesh (dp = 2, tp = 4);"
-        "op linear(x: [b, m], w: [m, n]) -> (result: [b, n] = sum[m](x[b, m] * w[m, n]));"
-        "forward { %x = input : bf16[B, M] {dp, _}; %w = param : bf16[M, N] {_, tp};"
-        "  %y = linear(%x, %w) [b over dp, n over tp] : bf16[B, N] {dp, tp}; return %y; } }");
+       "op linear(x: [b, m], w: [m, n]) -> (result: [b, n] = sum[m](x[b, m] * w[m, n]));"
+       "forward { %x = input : bf16[B, M] {dp, _}; %w = param : bf16[M, N] {_, tp};"
+       "  %y = linear(%x, %w) [b over dp, n over tp] : bf16[B, N] {dp, tp}; return %y; } }");
   OpCost cost = getLocalCost(*graph, find(OpKind::Compute));
   EXPECT_EQ(cost.flops.getTotal(), size("2*(B/dp)*M*(N/tp)"));
   EXPECT_EQ(cost.recomputeFlops, sizes.zero());
@@ -219,13 +236,13 @@ TEST_F(CostsTest, ContractionCountsTwoPerMultiplyAdd) {
 
 TEST_F(CostsTest, AnOperandUsedTwiceMovesOnce) {
   read("graph G { dim B; op mul(x: [b], y: [b]) -> (result: [b] = x[b] * y[b]);"
-        "forward { %x = input : f32[B]; %y = mul(%x, %x) : f32[B]; return %y; } }");
+       "forward { %x = input : f32[B]; %y = mul(%x, %x) : f32[B]; return %y; } }");
   EXPECT_EQ(getLocalCost(*graph, find(OpKind::Compute)).bytes, size("8*B"));
 }
 
 TEST_F(CostsTest, LookupMovesTheRowsThatItReads) {
   read("graph G { dim B; dim V; dim D; op lookup(t: [b], w: [v, d]) -> (result: [b, d] = w[t[b], d]);"
-        "forward { %t = input : i32[B]; %w = param : bf16[V, D]; %y = lookup(%t, %w) : bf16[B, D]; return %y; } }");
+       "forward { %t = input : i32[B]; %w = param : bf16[V, D]; %y = lookup(%t, %w) : bf16[B, D]; return %y; } }");
   OpCost cost = getLocalCost(*graph, find(OpKind::Compute));
   EXPECT_EQ(cost.flops.getTotal(), sizes.zero());
   EXPECT_EQ(cost.bytes, size("4*B + 2*B*D + 2*B*D"));
@@ -241,19 +258,24 @@ TEST_F(CostsTest, WhatTakesDimsApartMovesNothing) {
 
 TEST_F(CostsTest, DeclaredBytesWin) {
   read("graph G { dim B; op copy(x: [b]) -> (result: [b] = -x[b]) { bytes = 3*b; }"
-        "forward { %x = input : f32[B]; %y = copy(%x) : f32[B]; return %y; } }");
+       "forward { %x = input : f32[B]; %y = copy(%x) : f32[B]; return %y; } }");
   EXPECT_EQ(getLocalCost(*graph, find(OpKind::Compute)).bytes, size("3*B"));
 }
 
 /// A gradient GEMM of [N] and an accumulation into an f32 buffer, both over tp = 4; `contribution` is the GEMM's type.
 static std::string makeAccumulation(const std::string &precision, const std::string &contribution,
                                     const std::string &between = "", const std::string &added = "%dw") {
-  return "graph G { dim B; dim N; mesh (tp = 4); bind B = 2, N = 8; precision weight bf16, activation bf16, gradient f32, master f32" +
-         precision + "; optimizer adamw { state master: f32; state m: f32; state v: f32; flops = 14*volume; }"
-         "op dw(x: [b, n], dy: [b, n]) -> (result: " + contribution + "[n] = sum[b](x[b, n] * dy[b, n]));"
+  return "graph G { dim B; dim N; mesh (tp = 4); bind B = 2, N = 8; precision weight bf16, activation bf16, gradient "
+         "f32, master f32" +
+         precision +
+         "; optimizer adamw { state master: f32; state m: f32; state v: f32; flops = 14*volume; }"
+         "op dw(x: [b, n], dy: [b, n]) -> (result: " +
+         contribution +
+         "[n] = sum[b](x[b, n] * dy[b, n]));"
          "forward { %x = input : bf16[B, N] {_, tp}; %w = param : bf16[N] {tp}; return %w; }"
-         "backward { %dw = dw(%x, %x) [n = N over tp] : " + contribution + "[N] {tp};" + between +
-         "%a = accumulate(" + added + ", %w) : f32[N] {tp}; } step { update(%w, %a); } }";
+         "backward { %dw = dw(%x, %x) [n = N over tp] : " +
+         contribution + "[N] {tp};" + between + "%a = accumulate(" + added +
+         ", %w) : f32[N] {tp}; } step { update(%w, %a); } }";
 }
 
 TEST_F(CostsTest, TheMakerOfAContributionAddsIt) {
@@ -284,11 +306,12 @@ TEST_F(CostsTest, SeparateAccumulationIsAnAddition) {
 }
 
 TEST_F(CostsTest, WhatSomethingElseUsesOrAReshardMadeIsAddedByItself) {
-  read(makeAccumulation("", "f32", "%again = dw(%x, %x) [n = N over tp] : f32[N] {tp}; %b = accumulate(%dw, %w) : f32[N] {tp};"));
+  read(makeAccumulation("", "f32",
+                        "%again = dw(%x, %x) [n = N over tp] : f32[N] {tp}; %b = accumulate(%dw, %w) : f32[N] {tp};"));
   EXPECT_TRUE(isSeparateAccumulation(*graph, find(OpKind::Accumulate)));
   EXPECT_EQ(getLocalCost(*graph, find(OpKind::Compute)).bytes, size("2*B*N/tp + 4*N/tp"));
-  read(makeAccumulation("", "f32", "%g = all_gather(%dw) over tp dim 0 : f32[N] {_}; %s = slice(%g) over tp dim 0 : f32[N] {tp};",
-                        "%s"));
+  read(makeAccumulation(
+      "", "f32", "%g = all_gather(%dw) over tp dim 0 : f32[N] {_}; %s = slice(%g) over tp dim 0 : f32[N] {tp};", "%s"));
   EXPECT_TRUE(isSeparateAccumulation(*graph, find(OpKind::Accumulate)));
   EXPECT_EQ(getLocalCost(*graph, find(OpKind::Accumulate)).bytes, size("3*4*N/tp"));
 }
@@ -300,8 +323,10 @@ TEST_F(CostsTest, UpdateReadsTheParameterOnlyWithoutAMasterCopy) {
   EXPECT_EQ(update.flops.getTotal(), size("14*N/tp"));
   EXPECT_EQ(update.bytes, size("(4 + 2 + 3*2*4)*N/tp"));
   // A parameter of f32 has no master copy: it is read and written, as are two states.
-  read("graph G { dim N; bind N = 8; optimizer adamw { state master: f32; state m: f32; state v: f32; flops = 14*volume; }"
-       "forward { %w = param : f32[N]; return %w; } backward { %g = constant 1 : f32[N]; %a = accumulate(%g, %w) : f32[N]; }"
+  read("graph G { dim N; bind N = 8; optimizer adamw { state master: f32; state m: f32; state v: f32; flops = "
+       "14*volume; }"
+       "forward { %w = param : f32[N]; return %w; } backward { %g = constant 1 : f32[N]; %a = accumulate(%g, %w) : "
+       "f32[N]; }"
        "step { update(%w, %a); } }");
   EXPECT_EQ(getLocalCost(*graph, find(OpKind::Update)).bytes, size("(4 + 2*4 + 2*2*4)*N"));
 }
@@ -317,8 +342,8 @@ TEST_F(CostsTest, MasterCopyOnlyWhereTheTypeDiffers) {
 
 TEST_F(CostsTest, CollectivesMoveWhatARankPutsIn) {
   read("graph G { dim B; dim D; mesh (tp = 4); forward { %x = input : bf16[B, D] {tp, _};"
-        "  %a = all_gather(%x) over tp dim 0 : bf16[B, D] {_, _}; %s = slice(%a) over tp dim 1 : bf16[B, D] {_, tp};"
-        "  return %s; } }");
+       "  %a = all_gather(%x) over tp dim 0 : bf16[B, D] {_, _}; %s = slice(%a) over tp dim 1 : bf16[B, D] {_, tp};"
+       "  return %s; } }");
   EXPECT_EQ(getLocalCost(*graph, find(OpKind::AllGather)).bytes, size("2*B*D/tp"));
   EXPECT_EQ(getLocalCost(*graph, find(OpKind::Slice)).bytes, sizes.zero());
 }

@@ -26,7 +26,8 @@ void PrintTo(const Counts &counts, std::ostream *os) {
 
 class CountingRun {
 public:
-  CountingRun(const OpDef &def, std::vector<int64_t> sizes) : def(def), sizes(std::move(sizes)), at(def.indices.size()) {
+  CountingRun(const OpDef &def, std::vector<int64_t> sizes)
+      : def(def), sizes(std::move(sizes)), at(def.indices.size()) {
     for (const ResultInfo &result : def.results)
       forEach(result.indices, [&] { roots.push_back({&result, eval(result.formula)}); });
     // Classes follow from what was observed of the values, so that they are told afterwards.
@@ -48,8 +49,8 @@ public:
     auto contribute = [&](Edge edge, const Formula *child, size_t number) {
       if (llvm::none_of(numbers[number].smooth, [&](unsigned operand) { return wanted.count(operand); }))
         return;
-      Target target{child->kind == Kind::Let ? "let" : "node", child->kind == Kind::Let ? child->operand : 0,
-                    {int64_t(number)}};
+      Target target{
+          child->kind == Kind::Let ? "let" : "node", child->kind == Kind::Let ? child->operand : 0, {int64_t(number)}};
       if (child->kind == Kind::Element)
         target = {"operand", child->operand, numbers[number].place};
       reached[number] = reached[number] || child->kind != Kind::Element;
@@ -249,7 +250,8 @@ private:
 
   const Number &getAny(const Formula *f) const {
     return *llvm::find_if(numbers, [&](const Number &n) {
-      return n.formula == f || (f->kind == Kind::Let && n.formula->kind == Kind::Let && n.formula->operand == f->operand);
+      return n.formula == f ||
+             (f->kind == Kind::Let && n.formula->kind == Kind::Let && n.formula->operand == f->operand);
     });
   }
 
@@ -346,8 +348,8 @@ public:
       known.push_back({"a" + std::to_string(i), indices});
     }
     std::string formula = make(4, "ik");
-    return "op f(x: [i, j], w: [j, k], c: [k], v: [i, j, k], u: [l], z: [n]) -> (r: [i, k] = " + formula + ") {" + lets +
-           " whole n; }";
+    return "op f(x: [i, j], w: [j, k], c: [k], v: [i, j, k], u: [l], z: [n]) -> (r: [i, k] = " + formula + ") {" +
+           lets + " whole n; }";
   }
 
 private:
@@ -454,9 +456,13 @@ TEST_F(CountFlopsTest, ClosedForms) {
       // A product with a bias: 2bdf and bf; twice 2bdf, and bf.
       {"op f(x: [b, d], w: [d, f], c: [f]) -> (y: [b, f] = sum[d](x[b, d] * w[d, f]) + c[f]);", {60, 10}, {120, 10}},
       // n is only subscripted: 2btdf.
-      {"op f(x: [b, n, d], w: [d, f]) -> (y: [b, t, f] = sum[d](x[b, 2 * t, d] * w[d, f])) { whole n, t; }", {660, 0}, {1320, 0}},
+      {"op f(x: [b, n, d], w: [d, f]) -> (y: [b, t, f] = sum[d](x[b, 2 * t, d] * w[d, f])) { whole n, t; }",
+       {660, 0},
+       {1320, 0}},
       // Two sums, of which the second goes on where the first ends: 2bd + 2bu.
-      {"op f(x: [b, d], w: [d], y: [b, u], v: [u]) -> (z: [b] = sum[d](x[b, d] * w[d]) + sum[u](y[b, u] * v[u]));", {40, 0}, {40, 20}},
+      {"op f(x: [b, d], w: [d], y: [b, u], v: [u]) -> (z: [b] = sum[d](x[b, d] * w[d]) + sum[u](y[b, u] * v[u]));",
+       {40, 0},
+       {40, 20}},
       // A convolution: 2btu forward; x[b, t + u] and w[u] get contributions of each.
       {"op f(x: [b, n], w: [u]) -> (y: [b, t] = sum[u](x[b, t + u] * w[u])) { whole n, t; }", {308, 0}, {616, 0}},
       // A square is no contraction.
@@ -469,7 +475,11 @@ TEST_F(CountFlopsTest, ClosedForms) {
     std::vector<int64_t> sizes;
     llvm::SmallVector<unsigned, 4> all;
     for (const IndexInfo &index : def.indices)
-      sizes.push_back(index.name == "b" ? 2 : index.name == "d" ? 3 : index.name == "f" ? 5 : index.name == "t" ? 11 : 7);
+      sizes.push_back(index.name == "b"   ? 2
+                      : index.name == "d" ? 3
+                      : index.name == "f" ? 5
+                      : index.name == "t" ? 11
+                                          : 7);
     for (unsigned i = 0; i < def.operands.size(); ++i)
       all.push_back(i);
     EXPECT_EQ(add(countFlops(def), sizes), c.forward) << c.op;

@@ -38,7 +38,8 @@ TEST_F(FoldTest, SolvesForSumsOneAfterTheOther) {
 
 TEST_F(FoldTest, SolvesInAResultThatHasTheIndicesOfTheSum) {
   // Solved for in y, what was before would have an index that c has not.
-  EXPECT_EQ(derive("op f(x: [s, t], b: [u]) -> (y: [s, u] = sum[t](x[s, t]) * b[u], extra c: [s] = sum[t](x[s, t])) { fold t; }"),
+  EXPECT_EQ(derive("op f(x: [s, t], b: [u]) -> (y: [s, u] = sum[t](x[s, t]) * b[u], extra c: [s] = sum[t](x[s, t])) { "
+                   "fold t; }"),
             "op f.fold(x: [s, t], b: [u], c.before: [s]) -> (y: [s, u] = (sum[t](x[s, t]) + c.before[s]) * b[u], "
             "extra c: [s] = sum[t](x[s, t]) + c.before[s])");
 }
@@ -59,7 +60,8 @@ TEST_F(FoldTest, UndoesWhatStandsAroundASum) {
 }
 
 TEST_F(FoldTest, KnowsWhatStandsOutsideOfSums) {
-  derive("op f(x: [s, t], v: [t, u], c: [s]) -> (y: [s, u] = sum[t](exp(x[s, t]) * v[t, u]) / (sum[t](exp(x[s, t])) + exp(c[s])), "
+  derive("op f(x: [s, t], v: [t, u], c: [s]) -> (y: [s, u] = sum[t](exp(x[s, t]) * v[t, u]) / (sum[t](exp(x[s, t])) + "
+         "exp(c[s])), "
          "extra l: f32[s] = log(sum[t](exp(x[s, t])) + exp(c[s]))) { fold t; }");
   Fold fold = deriveFold(*graph->defs.find("f"), *graph->defs.find("f")->findIndex("t"), graph->defs);
   EXPECT_EQ(fold.fault, "");
@@ -70,8 +72,9 @@ TEST_F(FoldTest, KnowsWhatStandsOutsideOfSums) {
 }
 
 TEST_F(FoldTest, RefusesWhatResultsDoNotTell) {
-  EXPECT_EQ(derive("op f(x: [s, t], v: [t, u]) -> (y: [s, u] = sum[t](x[s, t] * v[t, u]) / sum[t](x[s, t])) { fold t; }"),
-            "its results do not tell what its sums over 't' have been so far; 'carrying' may name more");
+  EXPECT_EQ(
+      derive("op f(x: [s, t], v: [t, u]) -> (y: [s, u] = sum[t](x[s, t] * v[t, u]) / sum[t](x[s, t])) { fold t; }"),
+      "its results do not tell what its sums over 't' have been so far; 'carrying' may name more");
   // One number per s does not tell one per s and u.
   EXPECT_EQ(derive("op f(x: [s, t], v: [t, u]) -> (y: [s, u] = tanh(sum[t](x[s, t] * v[t, u])), "
                    "extra c: [s] = sum[u](sum[t](x[s, t] * v[t, u]))) { fold t; }"),
@@ -88,7 +91,8 @@ TEST_F(FoldTest, IsLinearInLetsThatUseEachOther) {
     for (unsigned i = 0; i < number; ++i)
       lets += "let a" + std::to_string(i + 1) + " = a" + std::to_string(i) + " * a" + std::to_string(i) + "; ";
     EXPECT_EQ(derive("op f(x: [s, t], b: [s]) -> (y: [s] = sum[t](x[s, t]) * a" + std::to_string(number) +
-                     ", extra c: [s] = sum[t](b[s] * x[s, t])) { let a0 = sum[t](b[s] * x[s, t]); " + lets + "fold t; }"),
+                     ", extra c: [s] = sum[t](b[s] * x[s, t])) { let a0 = sum[t](b[s] * x[s, t]); " + lets +
+                     "fold t; }"),
               "its results do not tell what its sums over 't' have been so far; 'carrying' may name more");
   }
 }

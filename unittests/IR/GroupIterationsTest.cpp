@@ -14,7 +14,9 @@ TEST_F(GroupIterationsTest, OfAllPhases) {
   groupIterations(*graph, *repeat, {2, 1});
   EXPECT_TRUE(verify(*graph, diags)) << messages.str();
   std::string text = print(*graph);
-  auto expect = [&](const char *line) { EXPECT_NE(text.find(line), std::string::npos) << line << " is not in\n" << text; };
+  auto expect = [&](const char *line) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << " is not in\n" << text;
+  };
   expect(R"(%y = repeat layers [2] cases (0 * 1, 1 * 1) loop 0 (%h "layers.0.h" = %x : f32[B]) : f32[B] do {
       %w "layers.0.w" = param : f32[B];
       %s "layers.0.s" = scale(%h, %w) : f32[B];

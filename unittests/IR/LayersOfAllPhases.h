@@ -36,7 +36,8 @@ protected:
   forward {
     %x = input : f32[B];
     %g = param : f32[B];
-    %y = repeat layers )" + layers + R"( loop 0 (%h "layers.h" = %x : f32[B]) : f32[B] do {
+    %y = repeat layers )" +
+                 layers + R"( loop 0 (%h "layers.h" = %x : f32[B]) : f32[B] do {
       %w "layers.w" = param : f32[B];
       %s "layers.s" = scale(%h, %w) : f32[B];
       %t "layers.t" = scale(%s, %g) : f32[B];
@@ -48,7 +49,8 @@ protected:
   backward {
     %loss.grad = constant 1 : f32[] of %loss;
     %y.grad = sum.dx(%loss.grad) : f32[B] of %y from %loss;
-    %x.grad = repeat layers )" + layers + R"( loop 0 reverse (%t.grad "layers.t.grad" = %y.grad : f32[B] of %t) : f32[B] do {
+    %x.grad = repeat layers )" +
+                 layers + R"( loop 0 reverse (%t.grad "layers.t.grad" = %y.grad : f32[B] of %t) : f32[B] do {
       %s.grad "layers.s.grad" = scale(%t.grad, %g) : f32[B] of %s from %t;
       %g.grad = scale(%s, %t.grad) : f32[B] from %t in "layers";
       %g.grad.1 "g.grad" = accumulate(%g.grad, %g) : f32[B];
@@ -60,7 +62,8 @@ protected:
   }
   step {
     update(%g, %g.grad.1);
-    repeat layers )" + layers + R"( loop 0 () do {
+    repeat layers )" +
+                 layers + R"( loop 0 () do {
       update(%w, %w.grad.1) in "layers";
       yield;
     }

@@ -16,7 +16,9 @@ TEST_F(SplitCasesTest, OfAllPhases) {
   EXPECT_EQ(split.additions, (std::vector<std::pair<unsigned, unsigned>>{{0, 1}}));
   EXPECT_TRUE(verify(*graph, diags)) << messages.str();
   std::string text = print(*graph);
-  auto expect = [&](const char *line) { EXPECT_NE(text.find(line), std::string::npos) << line << " is not in\n" << text; };
+  auto expect = [&](const char *line) {
+    EXPECT_NE(text.find(line), std::string::npos) << line << " is not in\n" << text;
+  };
   expect(R"(%y = repeat layers [4] cases (1 * 2, 0 * 1, 1 * 1) loop 0 (%h "layers.h" = %x : f32[B]) : f32[B] do {)");
   expect(R"(} or (%h.1 "layers.h" : f32[B]) {
       %w.1 "layers.w" = param : f32[B];

@@ -48,8 +48,8 @@ static void checkAnyText(const std::string &text) {
 
 static void damage(llvm::StringRef name) {
   std::vector<std::string> tokens = splitTokens(readTest(name));
-  std::vector<std::string> others = {"{ ", "} ", "( ", ") ", "; ", ", ", "% ", "\" ", "1 ", "x ", "[ ", "-> ", "0.5 ",
-                                     "99999999999999999999 "};
+  std::vector<std::string> others = {"{ ",  "} ", "( ", ") ", "; ",  ", ",   "% ",
+                                     "\" ", "1 ", "x ", "[ ", "-> ", "0.5 ", "99999999999999999999 "};
   auto text = [&](llvm::ArrayRef<std::string> pieces) { return llvm::join(pieces, ""); };
   unsigned random = 1;
   for (size_t i = 0; i < tokens.size() && !::testing::Test::HasFailure(); ++i) {
@@ -95,9 +95,10 @@ TEST(TextTest, DeepNesting) {
 }
 
 TEST(TextTest, NamesComeFromPathsAndAreUnique) {
-  ParsedGraph parsed("graph G { forward { %a = input : f32[]; %b \"m.a\" = input : f32[]; %c \"m.a.grad\" = input : f32[];"
-                     "%d \"a.grad\" = input : f32[]; %7 = input : f32[]; %e \"x.3\" = input : f32[];"
-                     "%f \"x.+\" = input : f32[]; %g \"a.1\" = input : f32[]; return; } }");
+  ParsedGraph parsed(
+      "graph G { forward { %a = input : f32[]; %b \"m.a\" = input : f32[]; %c \"m.a.grad\" = input : f32[];"
+      "%d \"a.grad\" = input : f32[]; %7 = input : f32[]; %e \"x.3\" = input : f32[];"
+      "%f \"x.+\" = input : f32[]; %g \"a.1\" = input : f32[]; return; } }");
   ASSERT_TRUE(parsed.graph) << parsed.messages.str();
   ValueNames names(*parsed.graph);
   std::vector<std::string> found;
@@ -140,7 +141,8 @@ TEST(TextTest, WrongGraphsPrintAndDoNotVerify) {
   EXPECT_NE(parsed.print().find("f(%<detached>)"), std::string::npos);
   EXPECT_NE(parsed.print().find("{<axis 7>}"), std::string::npos);
   EXPECT_FALSE(verify(graph, parsed.diags));
-  EXPECT_NE(parsed.messages.str().find("it is not in the graph [ir-not-visible]"), std::string::npos) << parsed.messages.str();
+  EXPECT_NE(parsed.messages.str().find("it is not in the graph [ir-not-visible]"), std::string::npos)
+      << parsed.messages.str();
   EXPECT_NE(parsed.messages.str().find("[ir-no-size]"), std::string::npos);
   EXPECT_NE(parsed.messages.str().find("axis number 7 is none of the mesh [ir-bad-sharding]"), std::string::npos);
 }

@@ -24,20 +24,24 @@ const char *const head = R"(
 
 std::string getLayers(llvm::StringRef sequence, llvm::StringRef suffix, bool isFirst, bool isCached) {
   std::string s = suffix.str(), type = "f32[B, " + sequence.str() + ", D]", all = isCached ? "f32[B, T, D]" : type;
-  std::string text = "%x" + s + " = input : " + type + ";\n%y" + s + " = repeat layers [2] loop 0 (%h" + s + " \"layers.h\" = %x" + s +
-                     " : " + type + ") : " + type + " do {\n";
+  std::string text = "%x" + s + " = input : " + type + ";\n%y" + s + " = repeat layers [2] loop 0 (%h" + s +
+                     " \"layers.h\" = %x" + s + " : " + type + ") : " + type + " do {\n";
   if (isFirst)
     text += "%wk \"layers.wk\" = param : f32[D, D]; %wv \"layers.wv\" = param : f32[D, D];\n";
   if (isFirst && isCached)
-    text += "%keys \"layers.keys\" = cache [g, 2] : f32[B, M, D]; %vals \"layers.vals\" = cache [g, 2] : f32[B, M, D];\n";
-  text += "%k" + s + " = project(%h" + s + ", %wk) : " + type + "; %v" + s + " = project(%h" + s + ", %wv) : " + type + ";\n";
+    text +=
+        "%keys \"layers.keys\" = cache [g, 2] : f32[B, M, D]; %vals \"layers.vals\" = cache [g, 2] : f32[B, M, D];\n";
+  text += "%k" + s + " = project(%h" + s + ", %wk) : " + type + "; %v" + s + " = project(%h" + s + ", %wv) : " + type +
+          ";\n";
   std::string k = "%k" + s, v = "%v" + s;
   if (isCached) {
-    text += "%ks" + s + " = append(%keys, " + k + ") dim 1 : " + all + "; %vs" + s + " = append(%vals, " + v + ") dim 1 : " + all + ";\n";
+    text += "%ks" + s + " = append(%keys, " + k + ") dim 1 : " + all + "; %vs" + s + " = append(%vals, " + v +
+            ") dim 1 : " + all + ";\n";
     k = "%ks" + s;
     v = "%vs" + s;
   }
-  return text + "%o" + s + " = attend(%h" + s + ", " + k + ", " + v + ") : " + type + "; yield %o" + s + ";\n}\nreturn %y" + s + ";\n";
+  return text + "%o" + s + " = attend(%h" + s + ", " + k + ", " + v + ") : " + type + "; yield %o" + s +
+         ";\n}\nreturn %y" + s + ";\n";
 }
 
 class CachesTest : public ::testing::Test, protected GraphSource {
@@ -70,12 +74,15 @@ protected:
   /// The largest difference between what is made at once and in units.
   double compare(llvm::StringRef units) {
     const std::string bind = "bind B = 2, D = 3, M = 8, g = 0, S = ";
-    std::unique_ptr<Graph> whole = parse("graph Whole {" + std::string(head).insert(std::string(head).find("inference"), bind + "6, T = 6;") +
-                                         "forward {\n" + getLayers("S", "", true, false) + "} }");
+    std::unique_ptr<Graph> whole =
+        parse("graph Whole {" + std::string(head).insert(std::string(head).find("inference"), bind + "6, T = 6;") +
+              "forward {\n" + getLayers("S", "", true, false) + "} }");
     std::unique_ptr<Graph> cached =
-        parse("graph Cached {" + std::string(head).insert(std::string(head).find("inference"), "dim N;" + bind + "4, T = 4, N = 1; microbatches 3;") +
-              "pipeline layers { units \"" + units.str() + "\"; }\nforward {\n" + getLayers("S", "", true, true) + "}\ndecode {\n" +
-              getLayers("N", ".1", false, true) + "} }");
+        parse("graph Cached {" +
+              std::string(head).insert(std::string(head).find("inference"),
+                                       "dim N;" + bind + "4, T = 4, N = 1; microbatches 3;") +
+              "pipeline layers { units \"" + units.str() + "\"; }\nforward {\n" + getLayers("S", "", true, true) +
+              "}\ndecode {\n" + getLayers("N", ".1", false, true) + "} }");
     EXPECT_TRUE(whole && cached) << messages.str();
     if (!whole || !cached)
       return NAN;

@@ -10,8 +10,8 @@ class CollectivesTest : public ::testing::Test, protected GraphSource {
 protected:
   /// A graph with one value split over mesh (a = 2, b = 3), outermost first.
   std::unique_ptr<Graph> parse(const std::string &rules, const std::string &body) {
-    std::string source = "graph G { dim N; dim M; mesh (a = 2, b = 3); bind N = 12, M = 6; " + rules +
-                         " forward { " + body + " } }";
+    std::string source =
+        "graph G { dim N; dim M; mesh (a = 2, b = 3); bind N = 12, M = 6; " + rules + " forward { " + body + " } }";
     auto graph = GraphSource::parse(source);
     EXPECT_TRUE(graph) << messages.str();
     return graph;
@@ -85,24 +85,38 @@ TEST_F(CollectivesTest, EveryRankGetsItsPiece) {
            "%x = input : f32[N, M] {(a, b), _}; %y = all_gather(%x) over b dim 0 : f32[N, M] {a, _}; return %y;",
            "%x = input : f32[N, M] {(b, a), _}; %y = all_gather(%x) over (b, a) dim 0 : f32[N, M] {_, _}; return %y;",
            "%x = input : f32[N, M] {(a, b), _}; %y = all_to_all(%x) over b dim 0 to 1 : f32[N, M] {a, b}; return %y;",
-           "%x = input : f32[N, M] {_, (b, a)}; %y = all_to_all(%x) over (b, a) dim 1 to 0 : f32[N, M] {(b, a), _}; return %y;",
+           "%x = input : f32[N, M] {_, (b, a)}; %y = all_to_all(%x) over (b, a) dim 1 to 0 : f32[N, M] {(b, a), _}; "
+           "return %y;",
            // Mirrored: coordinate 0 of a has blocks 0 and 3 of 4.
-           "%x = input : f32[N, M] {a mirrored, b}; %y = all_gather(%x) over a mirrored dim 0 : f32[N, M] {_, b}; return %y;",
-           "%x = input : f32[N, M] {(a mirrored, b), _}; %y = all_gather(%x) over b dim 0 : f32[N, M] {a mirrored, _}; return %y;",
-           "%x = input : f32[N, M] {(a mirrored, b), _}; %y = all_to_all(%x) over b dim 0 to 1 : f32[N, M] {a mirrored, b}; return %y;",
-           "%x = input : f32[N, M] {_, a}; %y = all_to_all(%x) over a mirrored dim 1 to 0 : f32[N, M] {a mirrored, _}; return %y;",
+           "%x = input : f32[N, M] {a mirrored, b}; %y = all_gather(%x) over a mirrored dim 0 : f32[N, M] {_, b}; "
+           "return %y;",
+           "%x = input : f32[N, M] {(a mirrored, b), _}; %y = all_gather(%x) over b dim 0 : f32[N, M] {a mirrored, _}; "
+           "return %y;",
+           "%x = input : f32[N, M] {(a mirrored, b), _}; %y = all_to_all(%x) over b dim 0 to 1 : f32[N, M] {a "
+           "mirrored, b}; return %y;",
+           "%x = input : f32[N, M] {_, a}; %y = all_to_all(%x) over a mirrored dim 1 to 0 : f32[N, M] {a mirrored, _}; "
+           "return %y;",
            // From one layout to another on the same dim.
-           "%x = input : f32[N, M] {a, b}; %y = all_to_all(%x) over a mirrored dim 0 to 0 : f32[N, M] {a mirrored, b}; return %y;",
-           "%x = input : f32[N, M] {a mirrored, b}; %y = all_to_all(%x) over a dim 0 to 0 : f32[N, M] {a, b}; return %y;",
-           "%x = input : f32[N, M] {(a, b), _}; %y = all_to_all(%x) over (a mirrored, b) dim 0 to 0 : f32[N, M] {(a mirrored, b), _}; return %y;",
+           "%x = input : f32[N, M] {a, b}; %y = all_to_all(%x) over a mirrored dim 0 to 0 : f32[N, M] {a mirrored, b}; "
+           "return %y;",
+           "%x = input : f32[N, M] {a mirrored, b}; %y = all_to_all(%x) over a dim 0 to 0 : f32[N, M] {a, b}; return "
+           "%y;",
+           "%x = input : f32[N, M] {(a, b), _}; %y = all_to_all(%x) over (a mirrored, b) dim 0 to 0 : f32[N, M] {(a "
+           "mirrored, b), _}; return %y;",
            // Rotated: coordinate 0 of b has block 2 of 3, coordinate 1 block 0.
-           "%x = input : f32[N, M] {a, b rotated 2}; %y = all_gather(%x) over b rotated 2 dim 1 : f32[N, M] {a, _}; return %y;",
-           "%x = input : f32[N, M] {(b rotated 1, a), _}; %y = all_to_all(%x) over a dim 0 to 1 : f32[N, M] {b rotated 1, a}; return %y;",
-           "%x = input : f32[N, M] {_, b}; %y = all_to_all(%x) over b mirrored rotated 1 dim 1 to 0 : f32[N, M] {b mirrored rotated 1, _}; return %y;",
-           "%x = input : f32[N, M] {a, b rotated 2}; %y = all_to_all(%x) over b dim 1 to 1 : f32[N, M] {a, b}; return %y;",
+           "%x = input : f32[N, M] {a, b rotated 2}; %y = all_gather(%x) over b rotated 2 dim 1 : f32[N, M] {a, _}; "
+           "return %y;",
+           "%x = input : f32[N, M] {(b rotated 1, a), _}; %y = all_to_all(%x) over a dim 0 to 1 : f32[N, M] {b rotated "
+           "1, a}; return %y;",
+           "%x = input : f32[N, M] {_, b}; %y = all_to_all(%x) over b mirrored rotated 1 dim 1 to 0 : f32[N, M] {b "
+           "mirrored rotated 1, _}; return %y;",
+           "%x = input : f32[N, M] {a, b rotated 2}; %y = all_to_all(%x) over b dim 1 to 1 : f32[N, M] {a, b}; return "
+           "%y;",
            "%x = input : f32[N, M] {a, b}; %y = permute(%x) over b by 1 : f32[N, M] {a, b rotated 2}; return %y;",
-           "%x = input : f32[N, M] {(a, b mirrored rotated 1), _}; %y = permute(%x) over b by 2 : f32[N, M] {(a, b mirrored rotated 2), _}; return %y;",
-           "%x = input : f32[N, M] {(a, b), _}; %y = permute(%x) over a by 1 : f32[N, M] {(a rotated 1, b), _}; return %y;",
+           "%x = input : f32[N, M] {(a, b mirrored rotated 1), _}; %y = permute(%x) over b by 2 : f32[N, M] {(a, b "
+           "mirrored rotated 2), _}; return %y;",
+           "%x = input : f32[N, M] {(a, b), _}; %y = permute(%x) over a by 1 : f32[N, M] {(a rotated 1, b), _}; return "
+           "%y;",
        }) {
     SCOPED_TRACE(body);
     expectPieces(*parse("", body));
@@ -132,7 +146,8 @@ TEST_F(CollectivesTest, SumsAreCutInTheOrderOfTheGroup) {
 
 TEST_F(CollectivesTest, GatheringAnOuterAxisAloneGivesOtherPositions) {
   // {(a, b)} without a is not {b}: the blocks of one b lie apart.
-  auto graph = parse("", "%x = input : f32[N, M] {(a, b), _}; %y = all_gather(%x) over a dim 0 : f32[N, M] {b, _}; return %y;");
+  auto graph =
+      parse("", "%x = input : f32[N, M] {(a, b), _}; %y = all_gather(%x) over a dim 0 : f32[N, M] {b, _}; return %y;");
   const Op *op = std::next(graph->getForward().begin())->get();
   auto inputs = cut(*graph, op->getOperand(0));
   auto results = runCollective(*graph, *op, /*operand=*/0, {inputs[0], inputs[3]});

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 #include "ParsedGraph.h"
 #include "stage/Interp/Prove.h"
-#include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/pipeline/BuildProgram.h"
 
 using namespace stage;
 using namespace stage::interp;
@@ -92,7 +92,8 @@ protected:
   }
 
   /// `breakIt` may change the graph before it is proved.
-  std::string proveText(const std::string &source, llvm::function_ref<void(Graph &)> breakIt = [](Graph &) {}) {
+  std::string proveText(
+      const std::string &source, llvm::function_ref<void(Graph &)> breakIt = [](Graph &) {}) {
     auto reference = parse(model), graph = parse(source);
     breakIt(*graph);
     auto program = buildProgram(*graph, diags);
@@ -135,14 +136,16 @@ TEST_F(HostTest, ReadWithoutFetch) {
   std::string source = compileOffloaded();
   replace(source, "softmax.grad(%f,", "softmax.grad(%k,");
   std::string said = proveText(source);
-  EXPECT_TRUE(contains(said, "'layers.k (iteration 3, microbatch 0)' is on the host, but is read on the device")) << said;
+  EXPECT_TRUE(contains(said, "'layers.k (iteration 3, microbatch 0)' is on the host, but is read on the device"))
+      << said;
 }
 
 TEST_F(HostTest, FetchedFromTheDevice) {
   std::string source = compileOffloaded();
   replace(source, "fetch(%k)", "fetch(%p)");
   std::string said = proveText(source);
-  EXPECT_TRUE(contains(said, "'layers.p (iteration 3, microbatch 0)' is on the device, but is read on the host")) << said;
+  EXPECT_TRUE(contains(said, "'layers.p (iteration 3, microbatch 0)' is on the device, but is read on the host"))
+      << said;
 }
 
 TEST_F(HostTest, FetchedBeforeItWasOffloaded) {
@@ -222,8 +225,8 @@ INSTANTIATE_TEST_SUITE_P(
                "'layers.o' (iteration 0, microbatch 0) is wrong on ranks 0, 1, 2, 3: element"},
         Broken{"LossReducedOverTooFew", "all_reduce(%l) over (dp, tp)", "all_reduce(%l) over dp",
                "'l' (microbatch 0) is wrong on ranks 4, 5, 6, 7: element [] is "},
-        Broken{"SliceAtTheWrongPlace", "%xe.1 \"xe\" = slice(%xe) over tp dim 1", "%xe.1 \"xe\" = slice(%xe) over dp dim 1",
-               "where its sharding says"},
+        Broken{"SliceAtTheWrongPlace", "%xe.1 \"xe\" = slice(%xe) over tp dim 1",
+               "%xe.1 \"xe\" = slice(%xe) over dp dim 1", "where its sharding says"},
         Broken{"GradientReducedOverTooFew", "all_reduce(%g.grad.1) over (dp, tp)", "all_reduce(%g.grad.1) over tp",
                "'layers.g.grad' (iteration"},
         Broken{"GradientUsedBeforeItIsReduced", "update(%up, %up.grad.2)", "update(%up, %up.grad.1)",
@@ -233,10 +236,14 @@ INSTANTIATE_TEST_SUITE_P(
         Broken{"ContributionTwice", "accumulate(%down.grad, %down)",
                "accumulate(%down.grad, %down) : f32[F, D] {tp, _} partial(dp); %again = accumulate(%down.grad, %down)",
                "the gradient of parameter 'layers.down' (iteration 0) is wrong"},
-        Broken{"SavedValueOfAnotherOp", "gelu.grad(%h, %a.grad)", "gelu.grad(%a, %a.grad)",
-               "note: the first gradient that is wrong is 'layers.h.grad' (iteration 3, microbatch 0), made by gelu.grad"},
-        Broken{"ScaleOfMicrobatches", "constant 0.3333333333333333", "constant 1", "the gradient of parameter 'e' is wrong"},
+        Broken{
+            "SavedValueOfAnotherOp", "gelu.grad(%h, %a.grad)", "gelu.grad(%a, %a.grad)",
+            "note: the first gradient that is wrong is 'layers.h.grad' (iteration 3, microbatch 0), made by gelu.grad"},
+        Broken{"ScaleOfMicrobatches", "constant 0.3333333333333333", "constant 1",
+               "the gradient of parameter 'e' is wrong"},
         Broken{"OpWorksOnOtherPieces", "%h \"layers.h\" = linear(%p.1, %up) [b over dp, n over tp]",
-               "%h \"layers.h\" = linear(%p.1, %up) [b over dp, n over tp, m over pp]", "index 'm' cannot be split evenly"},
+               "%h \"layers.h\" = linear(%p.1, %up) [b over dp, n over tp, m over pp]",
+               "index 'm' cannot be split evenly"},
         Broken{"WholeIndexSplit", "softmax(%n) [b over dp, s over tp]", "softmax(%n) [b over dp]",
-               "'layers.n (iteration 0, microbatch 0)' holds positions [0..1] along index 's', and the op works on [0..3]"}));
+               "'layers.n (iteration 0, microbatch 0)' holds positions [0..1] along index 's', and the op works on "
+               "[0..3]"}));

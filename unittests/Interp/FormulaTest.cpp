@@ -61,7 +61,8 @@ protected:
     llvm::SmallVector<unsigned, 4> wanted;
     for (unsigned o = 0; o < operands.size(); ++o)
       wanted.push_back(o);
-    std::vector<Tensor> gradients = FormulaEvaluator(in, graph->defs, graph->binding).differentiate(weightPointers, wanted);
+    std::vector<Tensor> gradients =
+        FormulaEvaluator(in, graph->defs, graph->binding).differentiate(weightPointers, wanted);
     const double h = 1e-6;
     for (unsigned o = 0; o < operands.size(); ++o)
       for (size_t i = 0; i < operands[o].data.size(); ++i) {
@@ -123,13 +124,18 @@ TEST_F(FormulaTest, AnIdThatLeadsNowhereIsAFault) {
 TEST_F(FormulaTest, DerivativesAgreeWithDifferences) {
   for (const char *operation : {
            "op matmul(x: [i, k], w: [k, j]) -> (result: [i, j] = sum[k](x[i, k] * w[k, j]));",
-           "op norm(x: [i, d], g: [d]) -> (result: [i, d] = x[i, d] * rsqrt(mean[d](x[i, d] * x[i, d]) + 0.1) * g[d]) { whole d; }",
-           "op softmax(x: [s, t]) -> (result: [s, t] = w / sum[t](w)) { let w = where(t <= s, exp(x[s, t]), 0); whole t; }",
-           "op layer(x: [i, d]) -> (result: [i, d] = (x[i, d] - mu) / sqrt(spread + 0.1)) { let mu = mean[d](x[i, d]); let spread = mean[d]((x[i, d] - mu) * (x[i, d] - mu)); whole d; }",
+           "op norm(x: [i, d], g: [d]) -> (result: [i, d] = x[i, d] * rsqrt(mean[d](x[i, d] * x[i, d]) + 0.1) * g[d]) "
+           "{ whole d; }",
+           "op softmax(x: [s, t]) -> (result: [s, t] = w / sum[t](w)) { let w = where(t <= s, exp(x[s, t]), 0); whole "
+           "t; }",
+           "op layer(x: [i, d]) -> (result: [i, d] = (x[i, d] - mu) / sqrt(spread + 0.1)) { let mu = mean[d](x[i, d]); "
+           "let spread = mean[d]((x[i, d] - mu) * (x[i, d] - mu)); whole d; }",
            "op highest(x: [i, d]) -> (result: [i] = max[d](x[i, d]));",
-           "op calls(x: [i]) -> (result: [i] = erf(x[i]) + tanh(x[i]) * sin(x[i]) - cos(x[i]) / sigmoid(x[i]) + abs(log(x[i])));",
+           "op calls(x: [i]) -> (result: [i] = erf(x[i]) + tanh(x[i]) * sin(x[i]) - cos(x[i]) / sigmoid(x[i]) + "
+           "abs(log(x[i])));",
            "op chosen(x: [i], y: [i]) -> (result: [i] = max(x[i], y[i]) * min(x[i], 0.5));",
-           "op two(x: [i, v], top: [i]) -> (z: [i] = sum[v](exp(x[i, v] - top[i])), w: [v] = sum[i](x[i, v] * top[i]));",
+           "op two(x: [i, v], top: [i]) -> (z: [i] = sum[v](exp(x[i, v] - top[i])), w: [v] = sum[i](x[i, v] * "
+           "top[i]));",
        }) {
     SCOPED_TRACE(operation);
     load(operation, 3);

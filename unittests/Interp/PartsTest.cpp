@@ -26,7 +26,8 @@ struct RandomPart {
     for (char name : names) {
       mesh += std::string(mesh.empty() ? "" : ", ") + name + " = " + std::to_string(2 + random() % 2);
       if (unsigned dim = random() % 3; dim < 2)
-        dims[dim] += std::string(dims[dim].empty() ? "" : ", ") + name + (isMirrored && dims[dim].empty() ? " mirrored" : "");
+        dims[dim] +=
+            std::string(dims[dim].empty() ? "" : ", ") + name + (isMirrored && dims[dim].empty() ? " mirrored" : "");
     }
     sharding = "{" + (dims[0].empty() ? "_" : "(" + dims[0] + ")") + ", " +
                (dims[1].empty() ? "_" : "(" + dims[1] + ")") + "}";
@@ -50,8 +51,8 @@ TEST_F(PartsTest, EachRankIsSentWhatItNeedsOnce) {
     RandomPart from(random, "ab", isMirrored), to(random, "pq", isMirrored);
     std::string text = "graph A { dim S; dim D; mesh (" + from.mesh + "); bind S = 72, D = 72;\n" +
                        "forward { %x = input : f32[S, D] " + from.sharding + "; return %x; } }\n" +
-                       "graph B { dim S; dim D; mesh (" + to.mesh + "); bind S = " + std::to_string(72 * batches) + ", D = 72;\n" +
-                       "forward { %x = input : f32[S, D] " + to.sharding + "; return %x; } }\n";
+                       "graph B { dim S; dim D; mesh (" + to.mesh + "); bind S = " + std::to_string(72 * batches) +
+                       ", D = 72;\n" + "forward { %x = input : f32[S, D] " + to.sharding + "; return %x; } }\n";
     std::unique_ptr<Workload> workload = parseParts(text);
     ASSERT_TRUE(workload) << text << messages.str();
     Program programs[2];

@@ -54,11 +54,10 @@ protected:
     }
   }
 
-  static constexpr const char *ops =
-      "op scale(x: [b], g: [b]) -> (result: [b] = x[b] * g[b]);"
-      "op scale.dx(dy: [b], g: [b]) -> (result: [b] = dy[b] * g[b]);"
-      "op loss(x: [b]) -> (result: [] = sum[b](x[b]));"
-      "op loss.dx[b](dy: []) -> (result: [b] = dy[]);";
+  static constexpr const char *ops = "op scale(x: [b], g: [b]) -> (result: [b] = x[b] * g[b]);"
+                                     "op scale.dx(dy: [b], g: [b]) -> (result: [b] = dy[b] * g[b]);"
+                                     "op loss(x: [b]) -> (result: [] = sum[b](x[b]));"
+                                     "op loss.dx[b](dy: []) -> (result: [b] = dy[]);";
 };
 
 /// Layers that keep their input; before them stands something large that only forward needs, so that for few layers
@@ -72,18 +71,23 @@ std::string makeChain(int layers, const std::string &ops, const std::string &pip
          "forward {"
          "  %x0 = input : f32[B] {_}; %w = param : f32[B] {_};"
          "  %e0 = wide(%x0) [w = W] : f32[B, W] {_, _}; %e = narrow(%e0) : f32[B] {_};"
-         "  %r = repeat layers [" + n + "] loop 0 (%x = %e : f32[B] {_}) : f32[B] {_} do {"
+         "  %r = repeat layers [" +
+         n +
+         "] loop 0 (%x = %e : f32[B] {_}) : f32[B] {_} do {"
          "    %g = param : f32[B] {_}; %y = scale(%x, %g) : f32[B] {_}; %z = scale(%y, %g) : f32[B] {_}; yield %z; }"
          "  %l = loss(%r) : f32[]; return %l; }"
          "backward {"
          "  %one = constant 1 : f32[]; %dr = loss.dx(%one) [b = B] : f32[B] {_};"
-         "  %de = repeat layers [" + n + "] loop 0 reverse (%dz = %dr : f32[B] {_}) : f32[B] {_} do {"
+         "  %de = repeat layers [" +
+         n +
+         "] loop 0 reverse (%dz = %dr : f32[B] {_}) : f32[B] {_} do {"
          "    %dy = scale.dx(%dz, %g) : f32[B] {_};"
          "    %dg = scale.dx(%dz, %y) : f32[B] {_}; %ag = accumulate(%dg, %g) : f32[B] {_};"
          "    %dx = scale.dx(%dy, %g) : f32[B] {_};"
          "    %dh = scale.dx(%dy, %x) : f32[B] {_}; %ah = accumulate(%dh, %g) : f32[B] {_}; yield %dx; }"
          "  %dw = scale.dx(%de, %x0) : f32[B] {_}; %aw = accumulate(%dw, %w) : f32[B] {_}; }"
-         "step { update(%w, %aw); repeat layers [" + n + "] loop 0 () do { update(%g, %ag); yield; } } }";
+         "step { update(%w, %aw); repeat layers [" +
+         n + "] loop 0 () do { update(%g, %ag); yield; } } }";
 }
 
 TEST_F(FoldedMemoryTest, ChainsOfLayers) {
@@ -144,17 +148,22 @@ TEST_F(FoldedMemoryTest, CarriedValuesThatChangePlaces) {
             "forward {"
             "  %x0 = input : f32[B] {_}; %w = param : f32[B] {_};"
             "  %e = scale(%x0, %w) : f32[B] {_}; %f = scale(%e, %w) : f32[B] {_};"
-            "  %r, %s, %t = repeat layers [" + n + "] loop 0 (%x = %e : f32[B] {_}, %a = %e : f32[B] {_}, "
+            "  %r, %s, %t = repeat layers [" +
+            n +
+            "] loop 0 (%x = %e : f32[B] {_}, %a = %e : f32[B] {_}, "
             "%b = %f : f32[B] {_}) : f32[B] {_}, f32[B] {_}, f32[B] {_} do {"
             "    %g = param : f32[B] {_}; %y = scale(%x, %a) : f32[B] {_}; yield %y, %b, %a; }"
             "  %l = loss(%r) : f32[]; return %l; }"
             "backward {"
             "  %one = constant 1 : f32[]; %dr = loss.dx(%one) [b = B] : f32[B] {_};"
-            "  %de = repeat layers [" + n + "] loop 0 reverse (%dy = %dr : f32[B] {_}) : f32[B] {_} do {"
+            "  %de = repeat layers [" +
+            n +
+            "] loop 0 reverse (%dy = %dr : f32[B] {_}) : f32[B] {_} do {"
             "    %dg = scale.dx(%dy, %x) : f32[B] {_}; %ag = accumulate(%dg, %g) : f32[B] {_};"
             "    %dx = scale.dx(%dy, %g) : f32[B] {_}; yield %dx; }"
             "  %dw = scale.dx(%de, %x0) : f32[B] {_}; %aw = accumulate(%dw, %w) : f32[B] {_}; }"
-            "step { update(%w, %aw); repeat layers [" + n + "] loop 0 () do { update(%g, %ag); yield; } } }");
+            "step { update(%w, %aw); repeat layers [" +
+            n + "] loop 0 () do { update(%g, %ag); yield; } } }");
   }
 }
 } // namespace

@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 #include "ParsedGraph.h"
 #include "stage/Report/Report.h"
-#include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/pipeline/BuildProgram.h"
 
 using namespace stage;
 

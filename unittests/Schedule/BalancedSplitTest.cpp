@@ -46,7 +46,8 @@ int64_t tryAll(const ChainLoad &chain, const std::vector<int64_t> &inFlight) {
   Split split;
   std::function<void(int64_t)> go = [&](int64_t left) {
     size_t v = split.size();
-    bool works = (v == 0 && bears(chain.before, inFlight[v])) || (v + 1 == inFlight.size() && bears(chain.behind, inFlight[v]));
+    bool works =
+        (v == 0 && bears(chain.before, inFlight[v])) || (v + 1 == inFlight.size() && bears(chain.behind, inFlight[v]));
     for (int64_t n = works ? 0 : 1; n <= left; ++n) {
       split.push_back(n);
       if (split.size() < inFlight.size())

@@ -81,37 +81,46 @@ TEST(CheckSchedule, Placement) {
   EXPECT_EQ(check(header + "0 1 3 2\n" + rest), "");
   EXPECT_EQ(check(header + "0 1 2\n" + rest),
             "error: the schedule says where 3 virtual stages are, but the pipeline has 4 [schedule-placement-size]\n");
-  EXPECT_EQ(check(header + "0 1 4 1\n" + rest),
-            "error: chunk 1 of stage 0 is placed at virtual stage 4, but there are 4, numbered from 0 "
-            "[schedule-placement-range]\n"
-            "error: virtual stage 1 is placed twice, the second time at chunk 1 of stage 1 [schedule-placement-twice]\n");
+  EXPECT_EQ(
+      check(header + "0 1 4 1\n" + rest),
+      "error: chunk 1 of stage 0 is placed at virtual stage 4, but there are 4, numbered from 0 "
+      "[schedule-placement-range]\n"
+      "error: virtual stage 1 is placed twice, the second time at chunk 1 of stage 1 [schedule-placement-twice]\n");
 }
 
-// Two copies of the model on two stages: microbatch 0 goes 0, 1 through the first, microbatch 1 goes 1, 0 through the other.
+// Two copies of the model on two stages: microbatch 0 goes 0, 1 through the first, microbatch 1 goes 1, 0 through the
+// other.
 TEST(CheckSchedule, Copies) {
   const std::string header = "stages 2, microbatches 2, chunks 2\n", copies = header + "copies 2\n";
   const std::string units = "stage 0: F0 F1.1 B1.1 B0\nstage 1: F1.1 F0 B0 B1.1\n";
   EXPECT_EQ(check(copies + "placement 0 1 3 2\n" + units), "");
-  EXPECT_EQ(check(header + "copies 3\n" + units), "error: 3 copies of the model cannot share 2 chunks evenly [schedule-copies]\n");
-  EXPECT_EQ(check(header + "copies 0\n" + units), "error: 0 copies of the model cannot share 2 chunks evenly [schedule-copies]\n");
-  EXPECT_EQ(check(copies + "placement 0 3 1 2\n" + units),
-            "error: chunk 0 of stage 1 belongs to copy 0 of the model, but is placed at virtual stage 3, which does not "
-            "[schedule-placement-copy]\n"
-            "error: chunk 1 of stage 0 belongs to copy 1 of the model, but is placed at virtual stage 1, which does not "
-            "[schedule-placement-copy]\n");
-  EXPECT_EQ(check(copies + units), "error: stage 0 holds virtual stage 0 twice: copies of the model need ranks of their own "
-                                   "[schedule-copies-meet]\n");
-  EXPECT_EQ(check(copies + "placement 0 1 3 2\nstage 0: F0 F0.1 F1.1 B1.1 B0\nstage 1: F1 F0 B0 B1\n"),
-            "error: stage 0 runs F0.1 at position 1, but microbatch 0 passes copy 0 of the model, not 1 [schedule-other-copy]\n"
-            "error: stage 1 runs F1 at position 0, but microbatch 1 passes copy 1 of the model, not 0 [schedule-other-copy]\n"
-            "note: and 1 more like it on stage 1\n"
-            "error: stage 1 never runs F1.1 [schedule-misses]\n"
-            "note: and 1 more like it on stage 1\n");
+  EXPECT_EQ(check(header + "copies 3\n" + units),
+            "error: 3 copies of the model cannot share 2 chunks evenly [schedule-copies]\n");
+  EXPECT_EQ(check(header + "copies 0\n" + units),
+            "error: 0 copies of the model cannot share 2 chunks evenly [schedule-copies]\n");
+  EXPECT_EQ(
+      check(copies + "placement 0 3 1 2\n" + units),
+      "error: chunk 0 of stage 1 belongs to copy 0 of the model, but is placed at virtual stage 3, which does not "
+      "[schedule-placement-copy]\n"
+      "error: chunk 1 of stage 0 belongs to copy 1 of the model, but is placed at virtual stage 1, which does not "
+      "[schedule-placement-copy]\n");
+  EXPECT_EQ(check(copies + units),
+            "error: stage 0 holds virtual stage 0 twice: copies of the model need ranks of their own "
+            "[schedule-copies-meet]\n");
+  EXPECT_EQ(
+      check(copies + "placement 0 1 3 2\nstage 0: F0 F0.1 F1.1 B1.1 B0\nstage 1: F1 F0 B0 B1\n"),
+      "error: stage 0 runs F0.1 at position 1, but microbatch 0 passes copy 0 of the model, not 1 "
+      "[schedule-other-copy]\n"
+      "error: stage 1 runs F1 at position 0, but microbatch 1 passes copy 1 of the model, not 0 [schedule-other-copy]\n"
+      "note: and 1 more like it on stage 1\n"
+      "error: stage 1 never runs F1.1 [schedule-misses]\n"
+      "note: and 1 more like it on stage 1\n");
   // Neither end of a copy waits for the other copy.
   EXPECT_EQ(check(copies + "placement 0 1 3 2\nstage 0: F0 B0 F1.1 B1.1\nstage 1: F0 B0 F1.1 B1.1\n"), "");
   EXPECT_EQ(check("stages 3, microbatches 2, chunks 2\ncopies 2\nplacement 0 1 2 4 5 3\n"
                   "stage 0: F0 F1.1 B1.1 B0\nstage 1: F0 F1.1 B0 B1.1\nstage 2: F0 F1.1 B0 B1.1\n"),
-            "error: stage 0 shares virtual stage 1 with stages 0, 1, and others with stages 0, 2: stages that hold copies of one "
+            "error: stage 0 shares virtual stage 1 with stages 0, 1, and others with stages 0, 2: stages that hold "
+            "copies of one "
             "virtual stage must hold copies of all that they have [schedule-copies-overlap]\n");
 }
 
@@ -148,7 +157,9 @@ static std::string checkSendsOf(const Schedule &schedule, UnitWork work = UnitWo
   llvm::SourceMgr sources;
   DiagnosticEngine diags(sources, os);
   EXPECT_TRUE(checkSchedule(schedule, diags)) << os.str();
-  bool right = postRecvs(schedule, [&](unsigned, const Unit &) { return work; }, diags).has_value();
+  bool right = postRecvs(
+                   schedule, [&](unsigned, const Unit &) { return work; }, diags)
+                   .has_value();
   EXPECT_EQ(right, os.str().empty());
   return os.str();
 }
@@ -169,12 +180,14 @@ TEST(CheckSends, AMessageKeepsBackThoseBehindIt) {
                                      "stage 0: F0 F1 F2 B2 B1 B0\n"
                                      "stage 1: F2 B2 F1 B1 F0 B0\n");
   const std::string message =
-      "error: the schedule never finishes where sends wait for their recv: stage 0 has run F0 at position 0, and what it "
+      "error: the schedule never finishes where sends wait for their recv: stage 0 has run F0 at position 0, and what "
+      "it "
       "sends waits for F0 on stage 1, whose recv is posted at position 3 [schedule-sends-stuck]\n"
       "note: stage 1 waits with F2 at position 0 for F2 of stage 0 at position 2\n";
   EXPECT_EQ(checkSendsOf(schedule, UnitWork::Computes), message);
   // F1's collectives stand behind F0's message, too.
-  EXPECT_EQ(checkSendsOf(schedule), message + "note: stage 0 waits with F1 at position 1 for F0 of stage 0 at position 0\n");
+  EXPECT_EQ(checkSendsOf(schedule),
+            message + "note: stage 0 waits with F1 at position 1 for F0 of stage 0 at position 0\n");
   // Units of messages alone hold nothing up: all recvs are posted from the beginning.
   EXPECT_EQ(checkSendsOf(schedule, UnitWork::Nothing), "");
 }
@@ -183,7 +196,8 @@ TEST(CheckSends, ARecvIsPostedAsLateAsCanBe) {
   auto getPosts = [](const char *text) {
     llvm::SourceMgr sources;
     DiagnosticEngine diags(sources, llvm::errs());
-    auto posts = postRecvs(*parseSchedule(text), [](unsigned, const Unit &) { return UnitWork::Computes; }, diags);
+    auto posts = postRecvs(
+        *parseSchedule(text), [](unsigned, const Unit &) { return UnitWork::Computes; }, diags);
     return posts ? *posts : RecvPosts();
   };
   // F1 goes while stage 1 runs F0: one unit later, and F0, which comes behind it, would never come.
@@ -196,9 +210,9 @@ TEST(CheckSends, ARecvIsPostedAsLateAsCanBe) {
                                         "stage 1: F0 B0 F1 B1\n"))
                 .substr(0, 5),
             "error");
-  // Two chunks of three microbatches: stage 0's message of F2 waits for stage 1 to be one before F2, which waits for the
-  // gradient of B0.1, which is sent behind it. When F2 is sent, at 3, stage 1 has run F0 and F0.1; when B1.1 is, at 9, five
-  // units, the last of which ended at 8.
+  // Two chunks of three microbatches: stage 0's message of F2 waits for stage 1 to be one before F2, which waits for
+  // the gradient of B0.1, which is sent behind it. When F2 is sent, at 3, stage 1 has run F0 and F0.1; when B1.1 is, at
+  // 9, five units, the last of which ended at 8.
   EXPECT_EQ(getPosts("stages 2, microbatches 3, chunks 2\n"
                      "placement 0 1 3 2\n"
                      "stage 0: F0 F1 F2 F0.1 B0.1 F1.1 B1.1 B0 F2.1 B2.1 B1 B2\n"

@@ -7,8 +7,10 @@ using namespace stage;
 TEST(ScheduleText, Units) {
   EXPECT_EQ((Unit{PhaseKind::Forward, 12, 0}).str(), "F12");
   EXPECT_EQ((Unit{PhaseKind::BackwardInput, 0, 3}).str(), "I0.3");
-  std::vector<Unit> expected = {{PhaseKind::Forward, 0},          {PhaseKind::Backward, 10, 1},
-                                {PhaseKind::BackwardInput, 2},    {PhaseKind::BackwardWeight, 2},
+  std::vector<Unit> expected = {{PhaseKind::Forward, 0},
+                                {PhaseKind::Backward, 10, 1},
+                                {PhaseKind::BackwardInput, 2},
+                                {PhaseKind::BackwardWeight, 2},
                                 {PhaseKind::Recompute, 3, 2}};
   EXPECT_EQ(parseUnits("F0  B10.1 I2 W2.0 R3.2"), expected);
   EXPECT_EQ(parseUnits(""), std::vector<Unit>());
@@ -50,7 +52,8 @@ TEST(ScheduleText, BadSchedules) {
 
 TEST(EnvironmentsTest, BatchesAreAlike) {
   Environments all;
-  unsigned first = all.add({{"g", 0}, {"context", 5}}), second = all.add({{"context", 5}, {"g", 1}}), later = all.add({{"context", 6}, {"g", 1}});
+  unsigned first = all.add({{"g", 0}, {"context", 5}}), second = all.add({{"context", 5}, {"g", 1}}),
+           later = all.add({{"context", 6}, {"g", 1}});
   EXPECT_EQ(all.add({{"context", 5}, {"g", 1}}), second);
   EXPECT_EQ(all.getAlike(second), first);
   EXPECT_TRUE(all.isFirstAlike(first));

@@ -19,7 +19,9 @@ template <typename Fill> Schedule makeSchedule(unsigned p, unsigned m, unsigned 
   schedule.chunks = v;
   for (unsigned r = 0; r < p; ++r) {
     std::vector<Unit> &units = schedule.units.emplace_back();
-    fill(r, [&](PhaseKind kind, unsigned microbatch, unsigned chunk = 0) { units.push_back({kind, microbatch, chunk}); });
+    fill(r, [&](PhaseKind kind, unsigned microbatch, unsigned chunk = 0) {
+      units.push_back({kind, microbatch, chunk});
+    });
   }
   return schedule;
 }

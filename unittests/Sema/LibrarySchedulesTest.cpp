@@ -12,8 +12,8 @@
 #include "stage/Sema/Schedules.h"
 #include "stage/Symbolic/Size.h"
 #include "llvm/Support/raw_ostream.h"
-#include <map>
 #include "gtest/gtest.h"
+#include <map>
 
 using namespace stage;
 
@@ -28,8 +28,8 @@ constexpr Times equal = {1, 2, 1}, unequal = {10, 21, 9};
 class LibrarySchedules : public testing::Test {
 protected:
   LibrarySchedules() : diags(sources, os), program(ast, diags, {STAGE_STDLIB, {}}) {
-    unsigned buffer = sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer("import std.schedules;\n", "main.stg"),
-                                                 llvm::SMLoc());
+    unsigned buffer = sources.AddNewSourceBuffer(
+        llvm::MemoryBuffer::getMemBuffer("import std.schedules;\n", "main.stg"), llvm::SMLoc());
     program.loadBuffer(buffer, "main.stg");
   }
 
@@ -78,8 +78,8 @@ protected:
     return most;
   }
 
-  /// The same where a forward right before a whole backward runs beside it: they begin and end together. Where a microbatch
-  /// turns back, the first two run one after the other.
+  /// The same where a forward right before a whole backward runs beside it: they begin and end together. Where a
+  /// microbatch turns back, the first two run one after the other.
   static int64_t getBubbleOfPairs(const Schedule &schedule, const Times &times, int64_t pairTime) {
     std::vector<bool> hasTurned(schedule.stages, false);
     auto turns = [&](unsigned r, const Unit &forward, const Unit &backward) {
@@ -119,7 +119,8 @@ protected:
           busy[r] += time;
           for (const Unit &unit : rest.take_front(1 + isPair))
             if (hasMessages(unit.kind))
-              ends[{unit.kind == PhaseKind::Forward, schedule.getVirtualStage(unit.chunk, r), unit.microbatch}] = free[r];
+              ends[{unit.kind == PhaseKind::Forward, schedule.getVirtualStage(unit.chunk, r), unit.microbatch}] =
+                  free[r];
           next[r] += 1 + isPair;
           moves = true;
         }
@@ -131,7 +132,9 @@ protected:
   }
 
   bool finishesWithWaitingSends(const Schedule &schedule) {
-    return postRecvs(schedule, [](unsigned, const Unit &) { return UnitWork::ComputesAndCommunicates; }, diags).has_value();
+    return postRecvs(
+               schedule, [](unsigned, const Unit &) { return UnitWork::ComputesAndCommunicates; }, diags)
+        .has_value();
   }
 
   template <typename Body> static void forAll(Body body, int64_t least, int64_t perStage) {
@@ -153,13 +156,15 @@ protected:
 } // namespace
 
 TEST_F(LibrarySchedules, OneForwardOneBackward) {
-  forAll([&](int64_t p, int64_t m) {
-    Schedule schedule = get("one_f_one_b", p, m);
-    for (const Times &times : {equal, unequal})
-      EXPECT_EQ(getBubble(schedule, times), (p - 1) * (times.F + times.B));
-    for (unsigned r = 0; r < p; ++r)
-      EXPECT_EQ(countInFlight(schedule, r).total, std::min(m, p - r));
-  }, 0, 1);
+  forAll(
+      [&](int64_t p, int64_t m) {
+        Schedule schedule = get("one_f_one_b", p, m);
+        for (const Times &times : {equal, unequal})
+          EXPECT_EQ(getBubble(schedule, times), (p - 1) * (times.F + times.B));
+        for (unsigned r = 0; r < p; ++r)
+          EXPECT_EQ(countInFlight(schedule, r).total, std::min(m, p - r));
+      },
+      0, 1);
 }
 
 // Narayanan et al., arXiv 2104.04473: bubble (p-1)(F+B)/v of whole stages, (p-1)(F+B) in times of chunks; Megatron-LM
@@ -182,23 +187,29 @@ TEST_F(LibrarySchedules, Interleaved) {
         }
   EXPECT_EQ(get("interleaved", 4, 8, {{"v", 2}}).units, get("interleaved", 4, 8, {{"v", 2}, {"group", 4}}).units);
   EXPECT_FALSE(run("interleaved", 4, 9, {{"v", 2}}));
-  EXPECT_NE(os.str().find("9 microbatches in groups of 4 leave 1, but each of 4 stages needs one of the last group"), std::string::npos) << os.str();
+  EXPECT_NE(os.str().find("9 microbatches in groups of 4 leave 1, but each of 4 stages needs one of the last group"),
+            std::string::npos)
+      << os.str();
   EXPECT_FALSE(run("interleaved", 4, 8, {{"v", 2}, {"group", 3}}));
-  EXPECT_NE(os.str().find("groups of at least 4 microbatches, one for each stage, and at most 8, not of 3"), std::string::npos) << os.str();
+  EXPECT_NE(os.str().find("groups of at least 4 microbatches, one for each stage, and at most 8, not of 3"),
+            std::string::npos)
+      << os.str();
   EXPECT_FALSE(run("interleaved", 4, 2, {{"v", 2}}));
 }
 
 // Qi et al., arXiv 2401.10241: bubble (p-1)(F+B-2W), memory of 1F1B's first stage, which is p microbatches.
 TEST_F(LibrarySchedules, ZeroBubbleH1) {
-  forAll([&](int64_t p, int64_t m) {
-    Schedule schedule = get("zb_h1", p, m);
-    for (const Times &times : {equal, unequal})
-      EXPECT_EQ(getBubble(schedule, times), (p - 1) * (times.F + times.B - 2 * times.W));
-    for (unsigned r = 0; r < p; ++r) {
-      EXPECT_EQ(countInFlight(schedule, r).total, std::min(m, p - r));
-      EXPECT_EQ(countInFlight(schedule, r, HeldUntil::WeightGradient).total, std::min(m, p));
-    }
-  }, 0, 1);
+  forAll(
+      [&](int64_t p, int64_t m) {
+        Schedule schedule = get("zb_h1", p, m);
+        for (const Times &times : {equal, unequal})
+          EXPECT_EQ(getBubble(schedule, times), (p - 1) * (times.F + times.B - 2 * times.W));
+        for (unsigned r = 0; r < p; ++r) {
+          EXPECT_EQ(countInFlight(schedule, r).total, std::min(m, p - r));
+          EXPECT_EQ(countInFlight(schedule, r, HeldUntil::WeightGradient).total, std::min(m, p));
+        }
+      },
+      0, 1);
   // Fewer microbatches than stages run, too.
   for (int64_t m = 1; m < 8; ++m)
     get("zb_h1", 8, m);
@@ -206,30 +217,35 @@ TEST_F(LibrarySchedules, ZeroBubbleH1) {
 
 // There: bubble (p-1)(F+B-3W), nothing if F = B - W = W; 2p - 1 microbatches.
 TEST_F(LibrarySchedules, ZeroBubbleH2) {
-  forAll([&](int64_t p, int64_t m) {
-    Schedule schedule = get("zb_h2", p, m);
-    for (const Times &times : {equal, unequal})
-      EXPECT_EQ(getBubble(schedule, times), (p - 1) * (times.F + times.B - 3 * times.W));
-    for (unsigned r = 0; r < p; ++r) {
-      EXPECT_EQ(countInFlight(schedule, r).total, 2 * (p - r) - 1);
-      EXPECT_EQ(countInFlight(schedule, r, HeldUntil::WeightGradient).total, 2 * p - 1);
-    }
-  }, -1, 2);
+  forAll(
+      [&](int64_t p, int64_t m) {
+        Schedule schedule = get("zb_h2", p, m);
+        for (const Times &times : {equal, unequal})
+          EXPECT_EQ(getBubble(schedule, times), (p - 1) * (times.F + times.B - 3 * times.W));
+        for (unsigned r = 0; r < p; ++r) {
+          EXPECT_EQ(countInFlight(schedule, r).total, 2 * (p - r) - 1);
+          EXPECT_EQ(countInFlight(schedule, r, HeldUntil::WeightGradient).total, 2 * p - 1);
+        }
+      },
+      -1, 2);
   EXPECT_FALSE(run("zb_h2", 4, 6));
-  EXPECT_NE(os.str().find("ZB-H2 needs 2p - 1 = 7 microbatches or more to fill 4 stages, not 6"), std::string::npos) << os.str();
+  EXPECT_NE(os.str().find("ZB-H2 needs 2p - 1 = 7 microbatches or more to fill 4 stages, not 6"), std::string::npos)
+      << os.str();
 }
 
 // Qi et al., arXiv 2405.15362: no bubble where F = B - W = W; what a stage keeps is p microbatches, of two chunks each.
 TEST_F(LibrarySchedules, ZeroBubbleV) {
-  forAll([&](int64_t p, int64_t m) {
-    Schedule schedule = get("zb_v", p, m);
-    EXPECT_EQ(getBubble(schedule, equal), 0);
-    for (unsigned r = 0; r < p; ++r) {
-      EXPECT_EQ(schedule.getVirtualStage(1, r), 2 * p - 1 - r);
-      EXPECT_EQ(countInFlight(schedule, r, HeldUntil::WeightGradient).total, 2 * p);
-    }
-    EXPECT_TRUE(finishesWithWaitingSends(schedule)) << os.str();
-  }, -1, 2);
+  forAll(
+      [&](int64_t p, int64_t m) {
+        Schedule schedule = get("zb_v", p, m);
+        EXPECT_EQ(getBubble(schedule, equal), 0);
+        for (unsigned r = 0; r < p; ++r) {
+          EXPECT_EQ(schedule.getVirtualStage(1, r), 2 * p - 1 - r);
+          EXPECT_EQ(countInFlight(schedule, r, HeldUntil::WeightGradient).total, 2 * p);
+        }
+        EXPECT_TRUE(finishesWithWaitingSends(schedule)) << os.str();
+      },
+      -1, 2);
   for (int64_t m = 1; m < 15; ++m)
     EXPECT_TRUE(finishesWithWaitingSends(get("zb_v", 8, m))) << os.str();
 }
@@ -237,20 +253,22 @@ TEST_F(LibrarySchedules, ZeroBubbleV) {
 // DeepSeek's DualPipeV: bubble (p-1)(F&B + B - 3W), of p ranks and times per chunk, where a forward and a backward that
 // stand beside each other take F&B; 2p + 1 chunks.
 TEST_F(LibrarySchedules, DualPipeV) {
-  forAll([&](int64_t p, int64_t m) {
-    Schedule schedule = get("dualpipe_v", p, m);
-    for (const Times &times : {equal, Times{3, 5, 2}})
-      EXPECT_EQ(getBubbleOfPairs(schedule, times, times.F + times.B),
-                (p - 1) * (times.F + times.B + times.B - 3 * times.W));
-    for (unsigned r = 0; r < p; ++r)
-      EXPECT_EQ(countInFlight(schedule, r, HeldUntil::WeightGradient).total, 2 * p + 1);
-    EXPECT_TRUE(finishesWithWaitingSends(schedule)) << os.str();
-  }, 0, 2);
+  forAll(
+      [&](int64_t p, int64_t m) {
+        Schedule schedule = get("dualpipe_v", p, m);
+        for (const Times &times : {equal, Times{3, 5, 2}})
+          EXPECT_EQ(getBubbleOfPairs(schedule, times, times.F + times.B),
+                    (p - 1) * (times.F + times.B + times.B - 3 * times.W));
+        for (unsigned r = 0; r < p; ++r)
+          EXPECT_EQ(countInFlight(schedule, r, HeldUntil::WeightGradient).total, 2 * p + 1);
+        EXPECT_TRUE(finishesWithWaitingSends(schedule)) << os.str();
+      },
+      0, 2);
   EXPECT_FALSE(run("dualpipe_v", 4, 7));
 }
 
-// DeepSeek-V3's DualPipe (arXiv 2412.19437, table 2): bubble (p/2-1)(F&B + B - 3W) and p + 1 microbatches in flight, for an
-// even p and an even m, 2p or more.
+// DeepSeek-V3's DualPipe (arXiv 2412.19437, table 2): bubble (p/2-1)(F&B + B - 3W) and p + 1 microbatches in flight,
+// for an even p and an even m, 2p or more.
 TEST_F(LibrarySchedules, DualPipe) {
   for (int64_t p = 2; p <= 8; p += 2)
     for (int64_t m : {2 * p, 2 * p + 2, 4 * p}) {

@@ -36,8 +36,8 @@ TEST(Batching, CountsTheAreaUnderTheMask) {
 /// S8, S9: what a decoding request leaves of the budget is for a prompt; chunks are limited.
 TEST(Batching, PromptsRunBesideDecoding) {
   Served served = serve({makeRequest(10, 4), makeRequest(30, 2)}, withBudget(16));
-  EXPECT_EQ(served.names, (std::vector<std::string>{"i0 p0+10@0 p1+6@0", "i1 p1+15@6 1d+1@10", "i2 p1+9@21 1d+1@11",
-                                                    "i3 2d+2@42"}));
+  EXPECT_EQ(served.names,
+            (std::vector<std::string>{"i0 p0+10@0 p1+6@0", "i1 p1+15@6 1d+1@10", "i2 p1+9@21 1d+1@11", "i3 2d+2@42"}));
   SimulationOptions options = withBudget(16);
   options.batching.chunk = 4;
   served = serve({makeRequest(10, 2), makeRequest(4, 1)}, options);
@@ -111,7 +111,8 @@ TEST(Batching, RefusesWhereItIsTold) {
   options.batching.preemption = Preemption::Refuse;
   Served served = serve({makeRequest(16, 17), makeRequest(16, 17)}, options);
   EXPECT_FALSE(served.good);
-  EXPECT_NE(served.messages.find("iteration 1 has no block left for this request"), std::string::npos) << served.messages;
+  EXPECT_NE(served.messages.find("iteration 1 has no block left for this request"), std::string::npos)
+      << served.messages;
 }
 
 /// S15: 16 + 16 tokens are two blocks; the 33rd would be a third.
@@ -140,7 +141,8 @@ TEST(Batching, AcceptsDrafts) {
   options.batching.drafts = 2;
   options.batching.ofDrafts = 4;
   served = serve({makeRequest(8, 7)}, options);
-  EXPECT_EQ(served.names, (std::vector<std::string>{"i0 p0+8@0", "i1 1d+3@8", "i2 1d+3@9", "i3 1d+3@11", "i4 1d+3@12"}));
+  EXPECT_EQ(served.names,
+            (std::vector<std::string>{"i0 p0+8@0", "i1 1d+3@8", "i2 1d+3@9", "i3 1d+3@11", "i4 1d+3@12"}));
 }
 
 /// S19: the last token of a prompt is computed; a prefix is loaded again after a preemption.

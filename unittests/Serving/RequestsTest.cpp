@@ -35,13 +35,15 @@ struct RequestFile {
 
 /// S3, S5: arrivals in any unit are nanoseconds since the first.
 TEST(Requests, ArrivalsHaveUnits) {
-  for (llvm::StringRef fields : {R"("arrival": 5 | "arrival": 6.5)", R"("timestamp": 5000 | "timestamp": 6500)",
-                                 R"("Timestamp": 5 | "Timestamp": 6.5)", R"("arrived_at": 5e0 | "arrived_at": 65e-1)",
-                                 R"("arrival_time_ns": 0 | "arrival_time_ns": 1500000000)",
-                                 R"("TIMESTAMP": "2024-02-29 23:59:59" | "TIMESTAMP": "2024-03-01T00:00:00.5Z")",
-                                 R"("TIMESTAMP": "2023-11-16 18:17:03.9799600" | "TIMESTAMP": "2023-11-16 18:17:05.479960+00:00")"}) {
+  for (llvm::StringRef fields :
+       {R"("arrival": 5 | "arrival": 6.5)", R"("timestamp": 5000 | "timestamp": 6500)",
+        R"("Timestamp": 5 | "Timestamp": 6.5)", R"("arrived_at": 5e0 | "arrived_at": 65e-1)",
+        R"("arrival_time_ns": 0 | "arrival_time_ns": 1500000000)",
+        R"("TIMESTAMP": "2024-02-29 23:59:59" | "TIMESTAMP": "2024-03-01T00:00:00.5Z")",
+        R"("TIMESTAMP": "2023-11-16 18:17:03.9799600" | "TIMESTAMP": "2023-11-16 18:17:05.479960+00:00")"}) {
     auto [first, second] = fields.split(" | ");
-    RequestFile file(("{" + first + ", \"prompt\": 7, \"output\": 1}\n{" + second + ", \"prompt\": 8, \"output\": 2}").str());
+    RequestFile file(
+        ("{" + first + ", \"prompt\": 7, \"output\": 1}\n{" + second + ", \"prompt\": 8, \"output\": 2}").str());
     ASSERT_EQ(file.requests.size(), 2u) << file.messages;
     EXPECT_EQ(file.requests[0].arrival, 0);
     EXPECT_EQ(file.requests[1].arrival, 1'500'000'000);
@@ -59,8 +61,9 @@ TEST(Requests, WholeNumbersAreExact) {
 }
 
 TEST(Requests, DatesThatAreNone) {
-  for (llvm::StringRef date : {"2023-02-29 00:00:00", "2023-11-16", "2023-11-16 24:00:00", "2023-11-16 18:17:03.", "2023-11-16 18:17:03+01:00",
-                               "2023-11-16 18:17:03.1234567890", "1969-12-31 00:00:00", "2023-1-16 18:17:03", ""}) {
+  for (llvm::StringRef date :
+       {"2023-02-29 00:00:00", "2023-11-16", "2023-11-16 24:00:00", "2023-11-16 18:17:03.", "2023-11-16 18:17:03+01:00",
+        "2023-11-16 18:17:03.1234567890", "1969-12-31 00:00:00", "2023-1-16 18:17:03", ""}) {
     RequestFile file(("{\"TIMESTAMP\": \"" + date + "\", \"prompt\": 1, \"output\": 1}").str());
     EXPECT_NE(file.messages.find("[bad-request-field]"), std::string::npos) << date.str() << file.messages;
   }
@@ -70,7 +73,8 @@ TEST(Requests, DatesThatAreNone) {
 TEST(Requests, LinesOfAnyLength) {
   std::string text;
   for (size_t i = 0; i < 3000; ++i)
-    text += "{\"arrival\": 1," + std::string(i % 97, ' ') + "\"prompt\": " + std::to_string(i + 1) + ", \"output\": 1}\r\n\n";
+    text += "{\"arrival\": 1," + std::string(i % 97, ' ') + "\"prompt\": " + std::to_string(i + 1) +
+            ", \"output\": 1}\r\n\n";
   RequestFile file(text);
   ASSERT_EQ(file.requests.size(), 3000u) << file.messages;
   for (size_t i = 0; i < 3000; ++i) {
@@ -86,7 +90,8 @@ TEST(Requests, LinesOfAnyLength) {
 
 /// Any bytes are a message or requests.
 TEST(Requests, AnyBytes) {
-  const std::string seed = "{\"arrival\": 1.5, \"prompt\": 12, \"output\": 3, \"cached\": 4}\n{\"arrival\": 2, \"prompt\": 1, \"output\": 1}\n";
+  const std::string seed = "{\"arrival\": 1.5, \"prompt\": 12, \"output\": 3, \"cached\": 4}\n{\"arrival\": 2, "
+                           "\"prompt\": 1, \"output\": 1}\n";
   uint64_t state = 1;
   auto random = [&](uint64_t below) {
     state = state * 6364136223846793005u + 1442695040888963407u;

@@ -10,7 +10,8 @@ namespace stage::serving {
 /// Gives requests in the order of a list.
 class ListedRequests : public RequestReader {
 public:
-  ListedRequests(std::vector<Request> requests, DiagnosticEngine &diags) : requests(std::move(requests)), diags(diags) {}
+  ListedRequests(std::vector<Request> requests, DiagnosticEngine &diags)
+      : requests(std::move(requests)), diags(diags) {}
   std::optional<Request> next(llvm::function_ref<bool(const Request &)> check) override {
     if (taken == requests.size())
       return std::nullopt;
@@ -55,8 +56,9 @@ struct Served : ServingObserver {
 };
 
 /// Every iteration lasts a millisecond, unless it is said otherwise.
-inline Served serve(std::vector<Request> requests, const SimulationOptions &options,
-                    StageTime duration = [](llvm::ArrayRef<Iteration>, unsigned) { return 1e-3; }) {
+inline Served serve(
+    std::vector<Request> requests, const SimulationOptions &options,
+    StageTime duration = [](llvm::ArrayRef<Iteration>, unsigned) { return 1e-3; }) {
   Served served;
   llvm::SourceMgr sources;
   llvm::raw_string_ostream messages(served.messages);

@@ -35,7 +35,8 @@ TEST(Simulation, TimesOfARequest) {
 TEST(Simulation, DealsRequests) {
   SimulationOptions options;
   options.replicas = 2;
-  std::vector<Request> requests = {makeRequest(8, 100), makeRequest(8, 1), makeRequest(8, 100, 5 * ms), makeRequest(8, 1, 5 * ms)};
+  std::vector<Request> requests = {makeRequest(8, 100), makeRequest(8, 1), makeRequest(8, 100, 5 * ms),
+                                   makeRequest(8, 1, 5 * ms)};
   Served served = serve(requests, options);
   EXPECT_EQ(served.requests.front().replica, 1u);
   for (const FinishedRequest &request : served.requests)
@@ -58,8 +59,8 @@ TEST(Simulation, RunsInLockStep) {
   options.replicas = 3;
   options.lockStep = true;
   Served served = serve({makeRequest(8, 2), makeRequest(8, 1)}, options);
-  EXPECT_EQ(served.names, (std::vector<std::string>{"i0 r0 p0+8@0", "i0 r1 p1+8@0", "i0 r2 idle", "i1 r0 1d+1@8", "i1 r1 idle",
-                                                    "i1 r2 idle"}));
+  EXPECT_EQ(served.names, (std::vector<std::string>{"i0 r0 p0+8@0", "i0 r1 p1+8@0", "i0 r2 idle", "i1 r0 1d+1@8",
+                                                    "i1 r1 idle", "i1 r2 idle"}));
   // A request that arrives meanwhile waits for the step to end.
   served = serve({makeRequest(8, 2), makeRequest(8, 1, ms / 2)}, options);
   EXPECT_EQ(served.names[4], "i1 r1 p1+8@0");
@@ -76,8 +77,8 @@ TEST(Simulation, AloneOnAPipeline) {
   EXPECT_EQ(served.requests[0].end, 4 * 3 * ms);
 }
 
-/// S36, S37: as many requests as stages, one in an iteration, use all stages: n tokens of each of p requests take n p + p - 1
-/// stage times. Twice as many tokens take twice as long, but for the stages that are passed at the end.
+/// S36, S37: as many requests as stages, one in an iteration, use all stages: n tokens of each of p requests take n p +
+/// p - 1 stage times. Twice as many tokens take twice as long, but for the stages that are passed at the end.
 TEST(Simulation, AsManyRequestsAsStages) {
   for (unsigned stages : {1, 2, 5})
     for (int64_t output : {10, 20}) {
@@ -96,11 +97,12 @@ TEST(Simulation, AsManyRequestsAsStages) {
   options.batching.stages = 2;
   options.batching.maxSequences = 1;
   Served served = serve(std::vector<Request>(3, makeRequest(8, 2)), options);
-  EXPECT_EQ(served.names, (std::vector<std::string>{"i0 p0+8@0", "i1 p1+8@0", "i2 1d+1@8", "i3 1d+1@8", "i4 p2+8@0", "i5 1d+1@8"}));
+  EXPECT_EQ(served.names,
+            (std::vector<std::string>{"i0 p0+8@0", "i1 p1+8@0", "i2 1d+1@8", "i3 1d+1@8", "i4 p2+8@0", "i5 1d+1@8"}));
 }
 
-/// S37: the next chunk of a prompt does not wait for the one before: c chunks take c + p - 1 stage times. Nor do drafts know
-/// the token behind which they are.
+/// S37: the next chunk of a prompt does not wait for the one before: c chunks take c + p - 1 stage times. Nor do drafts
+/// know the token behind which they are.
 TEST(Simulation, ChunksFollowEachOther) {
   SimulationOptions options;
   options.batching.stages = 4;
@@ -127,7 +129,8 @@ TEST(Simulation, FewerDraftsAreNoSecondTurn) {
   EXPECT_EQ(served.iterations[2].start, 4 * ms);
 }
 
-/// S39: the slowest of three stages says how often tokens come: one of 1, 3 and 1 ms, so that the i-th request is through at 5 + 3 i.
+/// S39: the slowest of three stages says how often tokens come: one of 1, 3 and 1 ms, so that the i-th request is
+/// through at 5 + 3 i.
 TEST(Simulation, TheSlowestStageSaysHowFast) {
   SimulationOptions options;
   options.batching.stages = 3;
@@ -135,8 +138,8 @@ TEST(Simulation, TheSlowestStageSaysHowFast) {
   // Three come at once, three while those are in flight and the first stage is free.
   std::vector<Request> requests(3, makeRequest(8, 1));
   requests.resize(6, makeRequest(8, 1, 3 * ms));
-  Served served = serve(requests, options,
-                        [](llvm::ArrayRef<Iteration>, unsigned stage) { return stage == 1 ? 3e-3 : 1e-3; });
+  Served served =
+      serve(requests, options, [](llvm::ArrayRef<Iteration>, unsigned stage) { return stage == 1 ? 3e-3 : 1e-3; });
   ASSERT_TRUE(served.good);
   for (int64_t i = 0; i < 6; ++i)
     EXPECT_EQ(served.requests[i].end, (5 + 3 * i) * ms);
@@ -145,7 +148,8 @@ TEST(Simulation, TheSlowestStageSaysHowFast) {
   EXPECT_EQ(served.iterations[3].start, 5 * ms);
 }
 
-/// S38: blocks of a request in flight are in use. Requests of two blocks with room for three, on two stages: 0 needs its second one while 1 is in flight.
+/// S38: blocks of a request in flight are in use. Requests of two blocks with room for three, on two stages: 0 needs
+/// its second one while 1 is in flight.
 TEST(Simulation, NobodyInFlightIsPreempted) {
   SimulationOptions options;
   options.batching.stages = 2;
@@ -155,7 +159,8 @@ TEST(Simulation, NobodyInFlightIsPreempted) {
   Served served = serve({makeRequest(16, 3), makeRequest(16, 3)}, options);
   ASSERT_TRUE(served.good);
   // 0 is back at 2 ms and waits for 1, until 3 ms, whose block it takes.
-  EXPECT_EQ(served.names, (std::vector<std::string>{"i0 p0+16@0", "i1 p1+16@0", "i2 1d+1@16", "i3 1d+1@17", "i4 p1+17@0", "i5 1d+1@17"}));
+  EXPECT_EQ(served.names, (std::vector<std::string>{"i0 p0+16@0", "i1 p1+16@0", "i2 1d+1@16", "i3 1d+1@17",
+                                                    "i4 p1+17@0", "i5 1d+1@17"}));
   EXPECT_EQ(served.iterations[2].start, 3 * ms);
   EXPECT_EQ(served.iterations[2].preemptions, 1);
   EXPECT_EQ(served.iterations[2].blocks, 2);
@@ -185,7 +190,8 @@ TEST(Simulation, HandsRequestsOver) {
 
 /// What whoever says durations must not say.
 TEST(Simulation, RefusesImpossibleDurations) {
-  for (double seconds : {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 2e6}) {
+  for (double seconds :
+       {-1.0, std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity(), 2e6}) {
     Served served = serve({makeRequest(8, 2)}, {}, [&](llvm::ArrayRef<Iteration>, unsigned) { return seconds; });
     EXPECT_FALSE(served.good);
     EXPECT_NE(served.messages.find("[bad-iteration-time]"), std::string::npos) << served.messages;

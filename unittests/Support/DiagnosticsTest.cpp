@@ -25,7 +25,8 @@ protected:
 } // namespace
 
 TEST_F(DiagnosticsTest, ArgumentsCodeAndCaret) {
-  diags.report(at(7), diag::CannotReadFile) << "a.stg" << "no such file";
+  diags.report(at(7), diag::CannotReadFile) << "a.stg"
+                                            << "no such file";
   EXPECT_EQ(os.str(), "job.stg:1:7: error: cannot read 'a.stg': no such file [cannot-read-file]\n"
                       "param wq: [D, KV];\n      ^\n");
   EXPECT_EQ(diags.getNumErrors(), 1u);
@@ -40,11 +41,13 @@ TEST_F(DiagnosticsTest, NotesFollowAndDoNotCount) {
 }
 
 TEST_F(DiagnosticsTest, FixItIsShown) {
-  diags.report(at(7), diag::CannotReadFile).fixIt({at(7), at(9)}, "wk") << "a" << "b";
+  diags.report(at(7), diag::CannotReadFile).fixIt({at(7), at(9)}, "wk") << "a"
+                                                                        << "b";
   EXPECT_NE(os.str().find("      wk"), std::string::npos) << os.str();
 }
 
 TEST_F(DiagnosticsTest, MessagesWithoutPlace) {
-  diags.report(SMLoc(), diag::CannotReadFile) << "a" << "b";
+  diags.report(SMLoc(), diag::CannotReadFile) << "a"
+                                              << "b";
   EXPECT_EQ(os.str(), "error: cannot read 'a': b [cannot-read-file]\n");
 }

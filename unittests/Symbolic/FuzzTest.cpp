@@ -112,8 +112,7 @@ SizeBinding randomBinding(Generator &random) {
   return binding;
 }
 
-const Op allOps[] = {Op::Add, Op::Sub, Op::Mul, Op::Mul, Op::Div,
-                     Op::Mod, Op::FloorDiv, Op::CeilDiv, Op::Min, Op::Max};
+const Op allOps[] = {Op::Add, Op::Sub, Op::Mul, Op::Mul, Op::Div, Op::Mod, Op::FloorDiv, Op::CeilDiv, Op::Min, Op::Max};
 const Op ringOps[] = {Op::Add, Op::Sub, Op::Mul};
 } // namespace
 
@@ -136,8 +135,8 @@ TEST(SizeFuzz, CanonicalFormHasTheValueOfTheTree) {
       }
       ++compared;
       ASSERT_TRUE(bool(value)) << size.str();
-      ASSERT_EQ(value.value, *expected) << "tree " << i << ": " << size.str() << " is " << value.value.str()
-                                        << ", not " << expected->str();
+      ASSERT_EQ(value.value, *expected) << "tree " << i << ": " << size.str() << " is " << value.value.str() << ", not "
+                                        << expected->str();
     }
   }
   EXPECT_GT(compared, 20000u);
@@ -197,7 +196,8 @@ TEST(SizeFuzz, SubstitutionIsEvaluation) {
     std::optional<Rational> expected = naive(*tree, binding);
     if (!expected)
       continue;
-    Size value = substitute(build(ctx, *tree), [&](llvm::StringRef name) { return ctx.constant(*binding.lookup(name)); });
+    Size value =
+        substitute(build(ctx, *tree), [&](llvm::StringRef name) { return ctx.constant(*binding.lookup(name)); });
     ASSERT_TRUE(value.getConstant()) << value.str();
     ASSERT_EQ(*value.getConstant(), *expected);
   }

@@ -80,13 +80,12 @@ TEST_F(ObligationsTest, EveryBrokenOneIsReported) {
   obligations.add(Kind::Positive, ctx.symbol("U") + 1, Size(), loc, "f");
   obligations.add(Kind::Positive, ctx.constant(INT64_MAX) * INT64_MAX * INT64_MAX, Size(), loc, "g");
   std::string text = check();
-  for (const char *part : {"'KV' = 8 differs from 'D' = 12: a [sizes-differ]",
-                           "'D' = 12 is larger than 'KV' = 8: b [size-too-large]",
-                           "'tp' = 0 is not positive: c [size-not-positive]",
-                           "size 'tp' divides by zero: d [size-divides-by-zero]",
-                           "size 'D/tp' divides by zero: e [size-divides-by-zero]",
-                           "size 'U + 1' has no value, as 'U' is not bound: f [size-unbound]",
-                           "size 'overflow()' is too large to compute: g [size-overflows]"})
+  for (const char *part :
+       {"'KV' = 8 differs from 'D' = 12: a [sizes-differ]", "'D' = 12 is larger than 'KV' = 8: b [size-too-large]",
+        "'tp' = 0 is not positive: c [size-not-positive]", "size 'tp' divides by zero: d [size-divides-by-zero]",
+        "size 'D/tp' divides by zero: e [size-divides-by-zero]",
+        "size 'U + 1' has no value, as 'U' is not bound: f [size-unbound]",
+        "size 'overflow()' is too large to compute: g [size-overflows]"})
     EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
 }
 
@@ -104,5 +103,6 @@ TEST_F(ObligationsTest, NoEntryOfTheTable) {
   check(/*expected=*/true);
   obligations.add(Kind::Equal, D, ctx.lookup("load", {KV}), loc, "rows of rank KV");
   std::string text = check();
-  EXPECT_TRUE(contains(text, "size 'load[KV]' has no value, as the table has no entry 'load[8]': rows of rank KV")) << text;
+  EXPECT_TRUE(contains(text, "size 'load[KV]' has no value, as the table has no entry 'load[8]': rows of rank KV"))
+      << text;
 }

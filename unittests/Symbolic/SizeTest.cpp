@@ -260,8 +260,27 @@ TEST_F(SizeTest, SharedCallsAreWalkedOnce) {
 }
 
 TEST_F(SizeTest, ParseErrors) {
-  for (const char *text : {"", " ", "x +", "* x", "x y", "(x", "x)", "min(x)", "min()", "min(x,)", "foo(x, y)", "2D",
-                           "x^", "x^y", "x^-1", "ceildiv(x, y, 2)", "x // y", "x $ y", "overflow(x)", "--x", "1.5",
+  for (const char *text : {"",
+                           " ",
+                           "x +",
+                           "* x",
+                           "x y",
+                           "(x",
+                           "x)",
+                           "min(x)",
+                           "min()",
+                           "min(x,)",
+                           "foo(x, y)",
+                           "2D",
+                           "x^",
+                           "x^y",
+                           "x^-1",
+                           "ceildiv(x, y, 2)",
+                           "x // y",
+                           "x $ y",
+                           "overflow(x)",
+                           "--x",
+                           "1.5",
                            "999999999999999999999999999999999999999999"})
     EXPECT_FALSE(ctx.parse(text)) << text;
 }
@@ -314,8 +333,7 @@ TEST_F(SizeTest, Substitute) {
 }
 
 TEST_F(SizeTest, CollectSymbols) {
-  EXPECT_EQ(collectSymbols(min(S, B.mod(tp)) / (x + S) + 1),
-            (std::vector<std::string>{"B", "S", "tp", "x"}));
+  EXPECT_EQ(collectSymbols(min(S, B.mod(tp)) / (x + S) + 1), (std::vector<std::string>{"B", "S", "tp", "x"}));
   EXPECT_TRUE(collectSymbols(one).empty());
 }
 

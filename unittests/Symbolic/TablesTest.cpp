@@ -79,13 +79,14 @@ TEST_F(TablesTest, Values) {
 }
 
 TEST_F(TablesTest, SharesPrintAndFold) {
-  for (const char *text : {"share(load, n, coord.ep, ep)", "share(load, B*S, max, 2)", "share(load, n, i, 2, max, 2)", "2*share(load, 7, (max), 4)",
-                           "shares(load, n)", "shares(load, B*S, coord.ep, ep)"})
+  for (const char *text : {"share(load, n, coord.ep, ep)", "share(load, B*S, max, 2)", "share(load, n, i, 2, max, 2)",
+                           "2*share(load, 7, (max), 4)", "shares(load, n)", "shares(load, B*S, coord.ep, ep)"})
     EXPECT_EQ(canonical(text), text);
   EXPECT_EQ(canonical("share(load, n)"), "n"); // all of it
   EXPECT_EQ(canonical("share(load, 1/0, i, 2)"), "undefined()");
   EXPECT_TRUE(read("share(load, n, i, 2)").isIntegral());
-  for (const char *text : {"share(load)", "share(load, n, i)", "share(load, n, sum, 2)", "share(3, n, i, 2)", "share(load, n, i, 2"})
+  for (const char *text :
+       {"share(load)", "share(load, n, i)", "share(load, n, sum, 2)", "share(3, n, i, 2)", "share(load, n, i, 2"})
     EXPECT_FALSE(ctx.parse(text)) << text;
   Size read = this->read("share(load, n, i, m)");
   EXPECT_EQ(substitute(read, [&](llvm::StringRef name) { return name == "n" ? ctx.constant(9) : Size(); }).str(),

@@ -183,7 +183,8 @@ private:
           set |= 1u << axis;
         }
         int64_t local = from.getLocalElements();
-        auto offer = [&](std::vector<std::vector<Edge>> &edges, const std::optional<test::Layout> &result, int64_t received) {
+        auto offer = [&](std::vector<std::vector<Edge>> &edges, const std::optional<test::Layout> &result,
+                         int64_t received) {
           std::optional<unsigned> to = result ? recognise(*result, addends) : std::nullopt;
           if (to && *to != i)
             edges[i].push_back({*to, set, received});
@@ -285,8 +286,7 @@ unsigned checkAllPairs(const std::vector<int> &axisSizes, const std::vector<int>
         continue; // nothing becomes partial by communication
       ++pairs;
       std::string what = toString(states[i]) + " -> " + toString(target);
-      ReshardPlan plan =
-          planReshard(mesh, globals, toSharding(states[i], reduce), toSharding(target, reduce));
+      ReshardPlan plan = planReshard(mesh, globals, toSharding(states[i], reduce), toSharding(target, reduce));
       test::Layout layout = search.layoutOf(states[i], states[i].partial);
       int64_t received = 0;
       int collectives = 0;
@@ -360,8 +360,8 @@ TEST_P(ThreeAxes, AllPairs) {
 }
 // The order of sizes makes no difference but to ties: all places of all axes are tried. Hence one order each.
 INSTANTIATE_TEST_SUITE_P(Reshard, ThreeAxes,
-                         testing::Values(std::vector<int>{2, 2, 2}, std::vector<int>{2, 2, 3}, std::vector<int>{3, 2, 3},
-                                         std::vector<int>{3, 3, 3}));
+                         testing::Values(std::vector<int>{2, 2, 2}, std::vector<int>{2, 2, 3},
+                                         std::vector<int>{3, 2, 3}, std::vector<int>{3, 3, 3}));
 
 /// A mesh of n axes of size 2.
 Mesh makeCube(SizeContext &sizes, int numAxes) {

@@ -1,8 +1,8 @@
 //===- import_fuzzer.cpp - no configuration crashes the importer ----------===//
 //
-// Feeds arbitrary text to `stagec import` as a configuration. Nothing is returned if, and only if, an error was reported,
-// and a program that is returned parses and has no unknown names: what is in a configuration cannot become anything but
-// values of the config. Whether those fit together binding says, which must not crash either.
+// Feeds arbitrary text to `stagec import` as a configuration. Nothing is returned if, and only if, an error was
+// reported, and a program that is returned parses and has no unknown names: what is in a configuration cannot become
+// anything but values of the config. Whether those fit together binding says, which must not crash either.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IRGen/IRGen.h"
@@ -38,8 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     return 0;
   ast::ASTContext context;
   sema::Program files(context, diags, {STAGE_STDLIB, {}});
-  if (!files.loadBuffer(add(llvm::MemoryBuffer::getMemBufferCopy(program->text, "job.stg")), "job.stg") || diags.hasErrors() ||
-      !sema::checkNames(files)) {
+  if (!files.loadBuffer(add(llvm::MemoryBuffer::getMemBufferCopy(program->text, "job.stg")), "job.stg") ||
+      diags.hasErrors() || !sema::checkNames(files)) {
     llvm::errs() << program->text << os.str();
     llvm::report_fatal_error("an imported program is no program");
   }

@@ -9,8 +9,8 @@
 //===----------------------------------------------------------------------===//
 #include "stage/IR/text/Text.h"
 #include "stage/IR/verify/Verifier.h"
-#include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/pipeline/BuildProgram.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"

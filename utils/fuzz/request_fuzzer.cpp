@@ -1,7 +1,7 @@
 //===- request_fuzzer.cpp - no request file crashes the server ------------===//
 //
-// Serves arbitrary text as a request file, with options that are drawn from its first bytes. It fails if, and only if, an error
-// was reported. Else each request is complete once, in time, and each iteration keeps its limits.
+// Serves arbitrary text as a request file, with options that are drawn from its first bytes. It fails if, and only if,
+// an error was reported. Else each request is complete once, in time, and each iteration keeps its limits.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Serving/Simulation.h"
@@ -56,7 +56,8 @@ struct Checker : ServingObserver {
   }
   void finished(const FinishedRequest &done) override {
     ++count;
-    check(done.request.arrival <= done.start && done.start < done.firstToken && done.firstToken <= done.end, "not in order");
+    check(done.request.arrival <= done.start && done.start < done.firstToken && done.firstToken <= done.end,
+          "not in order");
     check(done.accepted <= done.drafts, "more drafts are accepted than there were");
   }
 
@@ -108,7 +109,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   check(reader != nullptr, "a file in memory cannot be read");
   ShortRequests requests(std::move(reader));
   Checker checker(options);
-  bool isGood = simulate(requests, options, [](llvm::ArrayRef<Iteration>) { return 1e-3; }, checker, diags);
+  bool isGood = simulate(
+      requests, options, [](llvm::ArrayRef<Iteration>) { return 1e-3; }, checker, diags);
   check(isGood != diags.hasErrors(), "serving fails if, and only if, an error is reported");
   check(!isGood || checker.count == requests.count, "a request is not complete");
   return 0;

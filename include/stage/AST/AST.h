@@ -109,7 +109,22 @@ struct UnaryExpr : Expr {
   AST_CLASSOF(UnaryExpr)
 };
 /// `Div` is exact `/`; `FloorDiv` is the word `div`; `Mod` is `%`.
-enum class BinaryOp : uint8_t { Add, Sub, Mul, Div, FloorDiv, Mod, Less, LessEqual, Greater, GreaterEqual, Equal, NotEqual, And, Or };
+enum class BinaryOp : uint8_t {
+  Add,
+  Sub,
+  Mul,
+  Div,
+  FloorDiv,
+  Mod,
+  Less,
+  LessEqual,
+  Greater,
+  GreaterEqual,
+  Equal,
+  NotEqual,
+  And,
+  Or
+};
 struct BinaryExpr : Expr {
   BinaryOp op;
   SMLoc opLoc;
@@ -311,22 +326,37 @@ struct ExprStmt : Stmt {
 };
 
 /// A clause of an op's body that is not `let` or `result =`:
-///   whole e, u;  fold t carrying lse: f32[b, s] = e;  mask window(s, t, w);  flops = e;  bytes = e;  class = attention;
-///   saves q, key;  saves lse: f32[b, s];  saves nothing;  backward flops = e, recomputing e;
-///   linear x;  scan c;  routes b, s -> x, c by load if all;  updates c along t;  opaque;  stop_gradient;
+///   whole e, u;  fold t carrying lse: f32[b, s] = e;  mask window(s, t, w);  flops = e;  bytes = e;  class =
+///   attention; saves q, key;  saves lse: f32[b, s];  saves nothing;  backward flops = e, recomputing e; linear x; scan
+///   c;  routes b, s -> x, c by load if all;  updates c along t;  opaque;  stop_gradient;
 struct OpClauseStmt : Stmt {
-  enum class Clause : uint8_t { Whole, Fold, Mask, Flops, Bytes, FlopClass, Saves, BackwardFlops, Linear, Scan, Routes, Updates, Opaque, StopGradient };
+  enum class Clause : uint8_t {
+    Whole,
+    Fold,
+    Mask,
+    Flops,
+    Bytes,
+    FlopClass,
+    Saves,
+    BackwardFlops,
+    Linear,
+    Scan,
+    Routes,
+    Updates,
+    Opaque,
+    StopGradient
+  };
   Clause clause;
-  ArrayRef<Ident> names;  ///< whole, fold, saves, linear, scan; the left of routes; what is updated
-  ArrayRef<Ident> names2; ///< the right of routes; `along`
+  ArrayRef<Ident> names;      ///< whole, fold, saves, linear, scan; the left of routes; what is updated
+  ArrayRef<Ident> names2;     ///< the right of routes; `along`
   ArrayRef<Expr *> arguments; ///< of the mask
-  Ident word;             ///< the mask's kind
-  Ident extraName;        ///< `lse` of `saves lse: T` and of `carrying lse: T`
+  Ident word;                 ///< the mask's kind
+  Ident extraName;            ///< `lse` of `saves lse: T` and of `carrying lse: T`
   TensorType *extraType = nullptr;
-  Expr *value = nullptr;  ///< flops, bytes, class, backward flops; `by` of routes
-  Expr *value2 = nullptr; ///< recomputing; `if` of routes
+  Expr *value = nullptr;         ///< flops, bytes, class, backward flops; `by` of routes
+  Expr *value2 = nullptr;        ///< recomputing; `if` of routes
   StringExpr *because = nullptr; ///< flops, backward flops: why the formula counts otherwise; null: not said
-  Expr *formula = nullptr; ///< of what is carried; null: not said
+  Expr *formula = nullptr;       ///< of what is carried; null: not said
   AST_CLASSOF(OpClauseStmt)
 };
 
@@ -365,7 +395,7 @@ struct AxisAliasStmt : Stmt {
 /// `shard B over dp, (KV, G) over tp, F, V over tp;` One item per `over`-group and name or tuple of names.
 struct ShardStmt : Stmt {
   struct Item {
-    ArrayRef<Ident> dims; ///< `F`, `MoE.E` or the members of a tuple. Qualified names keep their dot.
+    ArrayRef<Ident> dims;   ///< `F`, `MoE.E` or the members of a tuple. Qualified names keep their dot.
     ArrayRef<bool> mayLack; ///< For each dim: `F?`, no warning if the model has no such dim.
     AxisListSyntax axes;
     Expr *order; ///< `order mirrored`; null: blocked
@@ -392,7 +422,8 @@ struct RingStmt : Stmt {
   ArrayRef<Stmt *> entries;
   AST_CLASSOF(RingStmt)
 };
-/// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, KeepStmt, RingStmt, ReplicateStmt, RecomputeStmt, OffloadStmt, OtherRuleStmt.
+/// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, KeepStmt, RingStmt, ReplicateStmt, RecomputeStmt,
+/// OffloadStmt, OtherRuleStmt.
 struct AtStmt : Stmt {
   Pattern pattern;
   ArrayRef<Stmt *> rules;

@@ -25,13 +25,13 @@ public:
 struct EmitOptions {
   std::string directory;
   std::string prefix = "workload";
-  bool force = false;       ///< Replace a folder of traces.
-  bool names = true;        ///< Names and `op_type` of nodes.
-  bool tracker = false;     ///< `inputs` and `outputs` for simulators that track memory.
-  bool orderAsData = false; ///< The order as data dependencies, for consumers that ignore control dependencies.
+  bool force = false;         ///< Replace a folder of traces.
+  bool names = true;          ///< Names and `op_type` of nodes.
+  bool tracker = false;       ///< `inputs` and `outputs` for simulators that track memory.
+  bool orderAsData = false;   ///< The order as data dependencies, for consumers that ignore control dependencies.
   bool mergesStreams = false; ///< All streams of a kind are one, for simulators that know no others.
-  unsigned steps = 1;       ///< Training steps, one after the other.
-  unsigned jobs = 0;        ///< Threads; 0: one per core.
+  unsigned steps = 1;         ///< Training steps, one after the other.
+  unsigned jobs = 0;          ///< Threads; 0: one per core.
   /// Ranks to write, as inclusive ranges; empty: all.
   std::vector<std::pair<int64_t, int64_t>> ranks;
   EmitProgress *progress = nullptr;

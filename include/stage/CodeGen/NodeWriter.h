@@ -238,7 +238,9 @@ public:
   size_t getNumNodes() const { return numNodes; }
   size_t getNumVaryingNodes() const { return varying.size(); }
   /// Bytes of memory.
-  size_t getNumBytes() const { return fixed.size() + varying.size() * sizeof(VaryingNode) + allocator.getBytesAllocated(); }
+  size_t getNumBytes() const {
+    return fixed.size() + varying.size() * sizeof(VaryingNode) + allocator.getBytesAllocated();
+  }
 
   /// Appends the bytes of a rank. `slots` has getNumSlots() values or more.
   void appendRank(llvm::ArrayRef<uint64_t> slots, TraceBuffer &out, std::vector<SlotPlace> *places = nullptr) const;

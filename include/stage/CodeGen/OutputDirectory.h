@@ -91,8 +91,8 @@ private:
   std::atomic<uint64_t> numFiles = 0;
   std::atomic<uint64_t> numBytes = 0;
   std::atomic<uint64_t> nameHashes = 0; ///< Of all files, added up.
-  std::mutex creating; ///< Held while a file is made in the folder.
-  std::mutex mutex;    ///< Guards the failure.
+  std::mutex creating;                  ///< Held while a file is made in the folder.
+  std::mutex mutex;                     ///< Guards the failure.
   std::string failedName;
   int failedError = 0;
 };

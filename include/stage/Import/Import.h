@@ -35,16 +35,17 @@ struct ImportOptions {
 };
 
 struct ImportedProgram {
-  std::string model;     ///< The model of the library.
-  std::string modelType; ///< As the configuration says.
-  std::string dtype;     ///< Likewise, of the weights; empty: it does not.
-  bool isPart = false;   ///< It is what the configuration of a larger model says of text.
+  std::string model;              ///< The model of the library.
+  std::string modelType;          ///< As the configuration says.
+  std::string dtype;              ///< Likewise, of the weights; empty: it does not.
+  bool isPart = false;            ///< It is what the configuration of a larger model says of text.
   std::vector<std::string> notes; ///< What of the configuration the model does not have.
-  std::string text;      ///< Imports, config and job.
-  SMLoc place;           ///< Of the configuration's model_type.
+  std::string text;               ///< Imports, config and job.
+  SMLoc place;                    ///< Of the configuration's model_type.
 };
 
-/// The program of the configuration in a buffer of the engine's sources, with the table in another one. Nothing after a report.
+/// The program of the configuration in a buffer of the engine's sources, with the table in another one. Nothing after a
+/// report.
 std::optional<ImportedProgram> importConfiguration(unsigned configuration, unsigned table, const ImportOptions &options,
                                                    DiagnosticEngine &diags);
 

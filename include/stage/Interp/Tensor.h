@@ -66,8 +66,8 @@ std::optional<Tensor> extractFlat(const Tensor &whole, const Positions &position
 /// Calls `f(linear index, local index per dim)` for every element, in order.
 void forEachElement(llvm::ArrayRef<Positions> dims, llvm::function_ref<void(int64_t, llvm::ArrayRef<int64_t>)> f);
 
-/// True for slots that are dealt out evenly in inference. A proof has room in them for whatever comes: units must send a token to the same
-/// targets, however many others there are.
+/// True for slots that are dealt out evenly in inference. A proof has room in them for whatever comes: units must send
+/// a token to the same targets, however many others there are.
 bool takesAll(const Graph &graph, const Dim *slots);
 
 /// Knows where the pieces of values are under a graph's binding.
@@ -75,13 +75,13 @@ class PieceMap {
 public:
   explicit PieceMap(const Graph &graph) : graph(graph) {}
 
-  /// What one part of a dim has of what all parts together have. Nothing if they do not come out even, or, where a table
-  /// lists their lengths, if these are not together what there is.
+  /// What one part of a dim has of what all parts together have. Nothing if they do not come out even, or, where a
+  /// table lists their lengths, if these are not together what there is.
   std::optional<Positions> split(const Positions &whole, const PlacedAxis &axis, int64_t part) const;
   /// The value of a size; nothing if it is no whole number.
   std::optional<int64_t> getSize(Size size) const;
-  /// How many positions there are. Of slots that are as many as come there are as many for all as one has at most: the others
-  /// stay empty.
+  /// How many positions there are. Of slots that are as many as come there are as many for all as one has at most: the
+  /// others stay empty.
   std::optional<int64_t> getSize(const Extent &extent) const;
   /// What a rank holds along an extent that is split over `axes`, outer first. A negative rank holds everything: the
   /// one device of an unsharded run. Nothing if the split does not come out even.

@@ -17,12 +17,12 @@
 namespace stage {
 
 enum class MemoryClass : uint8_t {
-  Parameters,  ///< In their compute sharding, one copy.
-  Gradients,   ///< One buffer per parameter and sharding in which its gradient accumulates.
-  Optimizer,   ///< States of the optimizer.
-  Activations, ///< What backward uses of forward, and the inputs, per microbatch in flight.
-  Temporaries, ///< Other results, from their op to their last use.
-  Buffers,     ///< Results of collectives, and receives from the moment they are posted.
+  Parameters,   ///< In their compute sharding, one copy.
+  Gradients,    ///< One buffer per parameter and sharding in which its gradient accumulates.
+  Optimizer,    ///< States of the optimizer.
+  Activations,  ///< What backward uses of forward, and the inputs, per microbatch in flight.
+  Temporaries,  ///< Other results, from their op to their last use.
+  Buffers,      ///< Results of collectives, and receives from the moment they are posted.
   ModelBuffers, ///< What the model declares as `buffer`, one copy.
   Caches,       ///< What units leave for later ones, as large as it may become.
 };

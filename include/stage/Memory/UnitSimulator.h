@@ -19,17 +19,16 @@
 // over the nodes.
 //
 // A slice is a view. What reads it reads the tensor behind it, as long as something else
-// still does; the last that does copies the slice, which is a tensor from then on. What a step of a ring takes is never copied.
-// What products make piece by piece is one tensor, which is there from the first piece on; other pieces that are joined are
-// tensors of their own, and who reads the whole reads all of them. An
-// all_reduce writes over its operand if nothing uses that afterwards. Otherwise no op
-// works in place. Constants are part of the op that uses them.
+// still does; the last that does copies the slice, which is a tensor from then on. What a step of a ring takes is never
+// copied. What products make piece by piece is one tensor, which is there from the first piece on; other pieces that
+// are joined are tensors of their own, and who reads the whole reads all of them. An all_reduce writes over its operand
+// if nothing uses that afterwards. Otherwise no op works in place. Constants are part of the op that uses them.
 //
 // Who needs the peaks only, and not every node, lets one iteration stand for many equal
 // ones (FoldedLoop).
 //
-// What chunks of a rank hand each other is there from the end of the unit that hands it on: its tensor goes on under the
-// other chunk's name. If the unit's own chunk keeps it, or if it is a view or an input, its last node makes a copy.
+// What chunks of a rank hand each other is there from the end of the unit that hands it on: its tensor goes on under
+// the other chunk's name. If the unit's own chunk keeps it, or if it is a view or an input, its last node makes a copy.
 //
 // Tensors are on the device or on the host, where a copy puts them; peaks are found for
 // each of the two.
@@ -41,8 +40,8 @@
 #ifndef STAGE_MEMORY_UNITSIMULATOR_H
 #define STAGE_MEMORY_UNITSIMULATOR_H
 
-#include "stage/Walk/FoldedLoop.h"
 #include "stage/Memory/Memory.h"
+#include "stage/Walk/FoldedLoop.h"
 #include "stage/Walk/UnitWalk.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -74,13 +73,13 @@ struct UnitTensor {
   const Value *maker; ///< The value for which it was made.
   const Value *value; ///< The value by whose name it is kept.
   int64_t size;
-  int iteration;      ///< In which it was made; -1 outside of repeats.
-  unsigned first;     ///< The node that writes it; of an input the first of its unit.
-  int last = -1;      ///< The last node that reads it; none: it is no tensor.
+  int iteration;  ///< In which it was made; -1 outside of repeats.
+  unsigned first; ///< The node that writes it; of an input the first of its unit.
+  int last = -1;  ///< The last node that reads it; none: it is no tensor.
   unsigned names : 22;
   unsigned unit : 3; ///< That makes it.
   MemoryClass kind : 4;
-  bool isInput : 1;   ///< Loaded before its unit.
+  bool isInput : 1;    ///< Loaded before its unit.
   bool isHandedIn : 1; ///< By a unit of another chunk, at that unit's end.
   bool isView : 1;
 };
@@ -239,18 +238,18 @@ private:
   llvm::DenseMap<unsigned, FoldedLoop> foldedLoops; ///< By number of loop.
   std::vector<UnitTensor> tensors;
   std::vector<Node> nodes;
-  std::vector<TensorAccess> accesses; ///< In the order of the nodes.
-  llvm::DenseMap<unsigned, View> views; ///< By number of tensor.
+  std::vector<TensorAccess> accesses;                     ///< In the order of the nodes.
+  llvm::DenseMap<unsigned, View> views;                   ///< By number of tensor.
   llvm::DenseMap<unsigned, std::vector<unsigned>> joined; ///< Likewise: the tensors that this one is.
-  llvm::DenseMap<unsigned, unsigned> parts; ///< Likewise, of those that follow the first.
+  llvm::DenseMap<unsigned, unsigned> parts;               ///< Likewise, of those that follow the first.
   std::vector<ReleasedTensors> released;
-  std::vector<unsigned> ends; ///< Per unit: the number of nodes so far.
+  std::vector<unsigned> ends;                                 ///< Per unit: the number of nodes so far.
   std::vector<std::vector<std::optional<unsigned>>> handedOn; ///< Per unit.
   std::vector<std::vector<const Value *>> handedValues;       ///< And by which names.
   TensorNames names;
   llvm::DenseMap<const Op *, bool> haveNodes;
   unsigned unit = 0;
-  bool usesHost = false; ///< Some tensor is there.
+  bool usesHost = false;                                    ///< Some tensor is there.
   std::array<std::vector<UnitPeak>, numMemorySpaces> peaks; ///< Per unit.
 };
 

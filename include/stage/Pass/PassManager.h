@@ -7,8 +7,8 @@
 //   if (!manager.addPipeline("differentiate,apply-strategy") || !manager.run(graph))
 //     return failure;
 //
-// Passes run in the order of the registry, which is checked, until one of them reports an error. Dumps and the table of times are for
-// the eyes of developers and go to a stream of their own.
+// Passes run in the order of the registry, which is checked, until one of them reports an error. Dumps and the table of
+// times are for the eyes of developers and go to a stream of their own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_PASS_PASSMANAGER_H

@@ -21,17 +21,18 @@ struct FitTrial {
 };
 
 struct FitResult {
-  std::string name; ///< Of the size: "B", "S".
-  int64_t own = 0;  ///< The job's value.
+  std::string name;                ///< Of the size: "B", "S".
+  int64_t own = 0;                 ///< The job's value.
   std::optional<FitTrial> largest; ///< Absent: none fits.
-  std::optional<FitTrial> next;    ///< The next larger value, which does not fit or is refused. Absent: memory does not depend on the size.
+  std::optional<FitTrial>
+      next; ///< The next larger value, which does not fit or is refused. Absent: memory does not depend on the size.
 };
 
 struct Fits {
   std::string job;
   int64_t ranks = 1;
-  __int128 limit = 0; ///< Bytes of a rank.
-  ByteCount peak = 0; ///< Of the job as it is.
+  __int128 limit = 0;       ///< Bytes of a rank.
+  ByteCount peak = 0;       ///< Of the job as it is.
   int64_t batchRanks = 1;   ///< Ranks among which sequences are split.
   int64_t microbatches = 0; ///< Of training, in a step, whatever the microbatch; else 0.
   std::vector<FitResult> sizes;

@@ -42,8 +42,8 @@ struct TrafficReport {
   __int128 count = 0;
   __int128 bytes = 0; ///< That the rank puts in: of ranks that differ the one that puts in most.
   __int128 least = 0; ///< The one that puts in least.
-  /// Where ranks differ what traces say: of each group the most that a member puts in or, of an all_to_all, gets. Of groups that
-  /// differ the one that says most. Otherwise 0.
+  /// Where ranks differ what traces say: of each group the most that a member puts in or, of an all_to_all, gets. Of
+  /// groups that differ the one that says most. Otherwise 0.
   __int128 agreed = 0;
   /// What leaves the rank of these bytes where members pass on to their neighbours what is not theirs (RingCost.h).
   __int128 getMoved() const;
@@ -65,8 +65,8 @@ struct StageReport {
   __int128 parameters = 0, buffers = 0;
   /// FLOPs of all ranks of the stage, recomputation and padding included.
   __int128 flops = 0;
-  /// Of these what experts compute whose slots a load makes different from rank to rank (0 without one), and what the busiest rank
-  /// computes of it.
+  /// Of these what experts compute whose slots a load makes different from rank to rank (0 without one), and what the
+  /// busiest rank computes of it.
   __int128 expertFlops = 0, mostExpertFlops = 0;
   /// Bytes of its ranks' memories that ops read and write, collectives and copies apart.
   __int128 accessedBytes = 0;
@@ -81,8 +81,8 @@ struct StageReport {
   std::vector<CopyReport> copies;     ///< Likewise.
 };
 
-/// One kind of communication in a unit: count and bytes in the unit that has least and in the one that has most of each, as a
-/// rank of each of these neighbouring stages sees them.
+/// One kind of communication in a unit: count and bytes in the unit that has least and in the one that has most of
+/// each, as a rank of each of these neighbouring stages sees them.
 struct PhaseTraffic {
   TrafficReport least, most;
   unsigned first = 0, last = 0; ///< Stages.
@@ -94,7 +94,7 @@ struct PhaseReport {
   int64_t units = 0;
   __int128 leastFlops = 0, mostFlops = 0;
   __int128 leastBytes = 0, mostBytes = 0; ///< That ops read and write.
-  std::vector<PhaseTraffic> traffic; ///< By kind, in the order of first use, and by stage.
+  std::vector<PhaseTraffic> traffic;      ///< By kind, in the order of first use, and by stage.
 };
 /// What is kept for further positions, of all batches and ranks together, each byte once.
 struct CacheReport {
@@ -121,15 +121,18 @@ struct Report {
   int64_t ranks = 1;
   /// Elements of all parameters, unsharded and unpadded, each once.
   __int128 parameters = 0;
-  /// Those that work on one token: of the parameters of experts, whose dim a token is routed along, the share of its experts.
+  /// Those that work on one token: of the parameters of experts, whose dim a token is routed along, the share of its
+  /// experts.
   __int128 activeParameters = 0;
   /// Elements of all buffers of the model, in the same way.
   __int128 buffers = 0;
   /// Elements that padding adds to the parameters.
   __int128 padding = 0;
-  /// Elements that flat storage of parameters, or of what the optimizer keeps for them, adds, so that all parts of one are equally large; of all parts.
+  /// Elements that flat storage of parameters, or of what the optimizer keeps for them, adds, so that all parts of one
+  /// are equally large; of all parts.
   __int128 storagePadding = 0;
-  /// Slots to which forward routes tokens in a step, those without a token, and choices of tokens for which there is none.
+  /// Slots to which forward routes tokens in a step, those without a token, and choices of tokens for which there is
+  /// none.
   __int128 slots = 0, emptySlots = 0, droppedChoices = 0;
   /// The work of the unsharded model, with its own sizes: each result counts once, however many ranks compute it. Model
   /// FLOPs are the same for every strategy.
@@ -171,8 +174,9 @@ void print(llvm::raw_ostream &os, const Report &report);
 void printJson(llvm::raw_ostream &os, const Report &report);
 /// The same of all parts of a workload: an object with a list `parts`.
 /// What else there is to say of them all is added by `more`.
-void printJson(llvm::raw_ostream &os, llvm::ArrayRef<Report> parts,
-               llvm::function_ref<void(llvm::json::OStream &)> more = [](llvm::json::OStream &) {});
+void printJson(
+    llvm::raw_ostream &os, llvm::ArrayRef<Report> parts,
+    llvm::function_ref<void(llvm::json::OStream &)> more = [](llvm::json::OStream &) {});
 
 } // namespace stage
 

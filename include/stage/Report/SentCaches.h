@@ -11,7 +11,7 @@ struct SentCaches {
   std::string from, to; ///< Names of the jobs.
   bool isAtEnd = false;
   int64_t sequences = 0;
-  __int128 sequenceBytes = 0; ///< Of the caches of all sequences, each byte once.
+  __int128 sequenceBytes = 0;       ///< Of the caches of all sequences, each byte once.
   __int128 messages = 0, bytes = 0; ///< That are sent; what several ranks keep is sent to each.
   /// What ranks send, or receive, from the one with fewest messages, and least bytes, to that with most.
   struct Share {

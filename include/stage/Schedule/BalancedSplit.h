@@ -49,9 +49,9 @@ struct ChainLoad {
   std::vector<Run> runs;
 };
 
-/// Iterations per virtual stage, in order, of which each has `inFlight` microbatches in flight. Each runs one at least, but
-/// for a first or last one that bears what stands there. Nothing if there are too few iterations for that, or if loads
-/// add up to more than 2^126.
+/// Iterations per virtual stage, in order, of which each has `inFlight` microbatches in flight. Each runs one at least,
+/// but for a first or last one that bears what stands there. Nothing if there are too few iterations for that, or if
+/// loads add up to more than 2^126.
 std::optional<std::vector<int64_t>> splitBalanced(const ChainLoad &chain, llvm::ArrayRef<int64_t> inFlight);
 
 } // namespace stage

@@ -30,8 +30,8 @@ struct MovedPart {
 
 struct PackedUnit {
   std::string name;
-  bool decodes = false; ///< Nothing of a prompt is in it.
-  std::vector<SequencePart> sequences; ///< At least one.
+  bool decodes = false;                  ///< Nothing of a prompt is in it.
+  std::vector<SequencePart> sequences;   ///< At least one.
   std::vector<MovedPart> stored, loaded; ///< To the host and back, before the unit.
 
   int64_t countTaken() const { return sum(&SequencePart::taken); }
@@ -41,9 +41,7 @@ struct PackedUnit {
   }
   int64_t countSampled() const { return sum(&SequencePart::sampled); }
   /// Positions that its sequences have then.
-  int64_t countContext() const {
-    return countTaken() + sum(&SequencePart::cached);
-  }
+  int64_t countContext() const { return countTaken() + sum(&SequencePart::cached); }
 
 private:
   int64_t sum(int64_t SequencePart::*member) const {

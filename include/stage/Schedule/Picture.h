@@ -20,8 +20,8 @@ namespace stage {
 
 class SchedulePicture {
 public:
-  /// A schedule that passes checkSchedule; the times of its units add up to more than 0 and less than 2^62. `title` says
-  /// what is drawn, `unit` of which unit the times are; they are shown as numbers if there is one.
+  /// A schedule that passes checkSchedule; the times of its units add up to more than 0 and less than 2^62. `title`
+  /// says what is drawn, `unit` of which unit the times are; they are shown as numbers if there is one.
   SchedulePicture(const Schedule &schedule, llvm::function_ref<int64_t(UnitRef)> duration, std::string title,
                   std::string unit);
 

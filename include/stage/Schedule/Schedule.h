@@ -85,8 +85,8 @@ std::optional<Schedule> parseSchedule(llvm::StringRef text);
 
 /// The (stage, chunk) of every virtual stage: the placement the other way round, if it has no faults.
 std::vector<std::pair<unsigned, unsigned>> invertPlacement(const Schedule &schedule);
-/// Reports virtual stages that are not placed once each, and copies that are not on as many stages of their own: of each
-/// stage, all that it holds is also on the same others. True if all is right.
+/// Reports virtual stages that are not placed once each, and copies that are not on as many stages of their own: of
+/// each stage, all that it holds is also on the same others. True if all is right.
 bool checkPlacement(const Schedule &schedule, DiagnosticEngine &diags);
 
 /// Reports everything that is wrong with a schedule. True if nothing is. Rules:
@@ -109,10 +109,10 @@ using RecvPosts = std::vector<std::vector<unsigned>>;
 
 /// When recvs are posted so that a schedule that passes checkSchedule finishes where sends wait for their recv, too. A
 /// stage sends in the order of its list, and does not communicate in groups of its ranks (`work`) before what it sent
-/// earlier is gone. A recv is posted one unit ahead, those that only send and receive not counted. If the schedule hangs
-/// so, a recv is posted as soon as its message is sent, if forward and halves of backward take equally long, where that is
-/// earlier. Nothing, and a message, if it hangs and neighbouring virtual stages take microbatches in different orders. All
-/// but linear in the units.
+/// earlier is gone. A recv is posted one unit ahead, those that only send and receive not counted. If the schedule
+/// hangs so, a recv is posted as soon as its message is sent, if forward and halves of backward take equally long,
+/// where that is earlier. Nothing, and a message, if it hangs and neighbouring virtual stages take microbatches in
+/// different orders. All but linear in the units.
 std::optional<RecvPosts> postRecvs(const Schedule &schedule,
                                    llvm::function_ref<UnitWork(unsigned stage, const Unit &unit)> work,
                                    DiagnosticEngine &diags);
@@ -131,8 +131,8 @@ struct UnitMessage {
   };
   End sender, receiver;
 };
-/// Reports parts that hang so, each of which finishes by itself: with messages between them, those of a unit in the order in
-/// which it sends them, behind those of its pipeline. No part may wait for itself through others.
+/// Reports parts that hang so, each of which finishes by itself: with messages between them, those of a unit in the
+/// order in which it sends them, behind those of its pipeline. No part may wait for itself through others.
 bool checkSends(llvm::ArrayRef<PartSchedule> parts, llvm::ArrayRef<UnitMessage> messages,
                 llvm::function_ref<UnitWork(unsigned part, unsigned stage, const Unit &unit)> work,
                 DiagnosticEngine &diags);

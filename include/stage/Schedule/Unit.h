@@ -44,7 +44,8 @@ inline bool isOncePerStep(PhaseKind kind) { return kind == PhaseKind::Reduce || 
 inline bool isForward(PhaseKind kind) {
   return kind == PhaseKind::Forward || kind == PhaseKind::Draft || kind == PhaseKind::Decode;
 }
-/// Copies parts of caches to the host or back, in front of a unit of the same microbatch that goes forward; in those units that have any.
+/// Copies parts of caches to the host or back, in front of a unit of the same microbatch that goes forward; in those
+/// units that have any.
 inline bool movesCaches(PhaseKind kind) { return kind == PhaseKind::Store || kind == PhaseKind::Load; }
 /// Goes on with what units of forward have left in caches; what else these make is nothing to it.
 inline bool isDecoding(PhaseKind kind) { return kind == PhaseKind::Draft || kind == PhaseKind::Decode; }
@@ -56,7 +57,8 @@ inline bool isBackward(PhaseKind kind) {
 inline bool makesInputGradient(PhaseKind kind) {
   return kind == PhaseKind::Backward || kind == PhaseKind::BackwardInput;
 }
-/// Whether messages go from virtual stage to virtual stage in a phase: up in forward, down where input gradients are made.
+/// Whether messages go from virtual stage to virtual stage in a phase: up in forward, down where input gradients are
+/// made.
 inline bool hasMessages(PhaseKind kind) { return isForward(kind) || makesInputGradient(kind); }
 
 /// What symbols are in some units and not in others: S = 16. By name.
@@ -67,7 +69,8 @@ public:
   unsigned add(UnitBindings bindings);
   const UnitBindings &operator[](unsigned number) const { return all[number]; }
   unsigned size() const { return all.size(); }
-  /// The number of the first one in which all sizes are the same: batches (InferenceSymbols.h) differ in whose caches they have only.
+  /// The number of the first one in which all sizes are the same: batches (InferenceSymbols.h) differ in whose caches
+  /// they have only.
   unsigned getAlike(unsigned number) const { return alike[number]; }
   bool isFirstAlike(unsigned number) const { return alike[number] == number; }
   /// Of sizes that some of them bind.
@@ -102,7 +105,8 @@ struct Unit {
 };
 llvm::raw_ostream &operator<<(llvm::raw_ostream &os, const Unit &unit);
 
-/// Reads `F0 F1 B0.1`, and, where there are environments to add to, `F1(S=16)` and `D2(S=1)<1`, which unit 1 feeds. Nothing on a syntax error.
+/// Reads `F0 F1 B0.1`, and, where there are environments to add to, `F1(S=16)` and `D2(S=1)<1`, which unit 1 feeds.
+/// Nothing on a syntax error.
 std::optional<std::vector<Unit>> parseUnits(llvm::StringRef text, Environments *environments = nullptr);
 
 } // namespace stage

@@ -8,7 +8,17 @@
 
 namespace stage::sema {
 
-enum class BuiltinKind { ElementFunction, Reduction, SizeFunction, DType, ModelQuery, Word, WordFunction, PhaseQuery, CacheFunction };
+enum class BuiltinKind {
+  ElementFunction,
+  Reduction,
+  SizeFunction,
+  DType,
+  ModelQuery,
+  Word,
+  WordFunction,
+  PhaseQuery,
+  CacheFunction
+};
 
 struct Builtin {
   BuiltinKind kind;

@@ -56,9 +56,9 @@ struct BoundAlias {
 
 /// A statement that is in effect, and where its expressions are evaluated.
 struct BoundRule {
-  /// OffloadStmt, ShardStmt, KeepStmt, RingStmt, ReplicateStmt, AtStmt, PipelineStmt, PartitionStmt, ReduceStmt, PadStmt, RecomputeStmt, QuantizeStmt,
-  /// SlowStmt, OverlapStmt or OtherRuleStmt. `if`s are decided: only statements of the branch taken are there. Rules inside an AtStmt
-  /// are as written (they hold no `if`).
+  /// OffloadStmt, ShardStmt, KeepStmt, RingStmt, ReplicateStmt, AtStmt, PipelineStmt, PartitionStmt, ReduceStmt,
+  /// PadStmt, RecomputeStmt, QuantizeStmt, SlowStmt, OverlapStmt or OtherRuleStmt. `if`s are decided: only statements
+  /// of the branch taken are there. Rules inside an AtStmt are as written (they hold no `if`).
   const ast::Stmt *stmt = nullptr;
   const Environment *env = nullptr;
   /// The strategy that says it: the job's, or one that it extends.
@@ -118,34 +118,37 @@ struct BoundOptimizer {
   Size flops;                         ///< Over the symbol `volume`, the elements of a parameter.
 };
 
-/// What `infer(...)` runs. Every batch of sequences is prefilled, all its positions at once or in chunks; then all batches
-/// in turn do the first decode step, the second one, ...
+/// What `infer(...)` runs. Every batch of sequences is prefilled, all its positions at once or in chunks; then all
+/// batches in turn do the first decode step, the second one, ...
 struct BoundInference {
-  int64_t length = 0;        ///< Positions of a sequence that are prefilled: S. 0: the caches are filled from the beginning.
-  int64_t mostChunk = 0;     ///< `chunk = c`, be it more than S; 0: there is none.
-  int64_t chunk = 0;         ///< Positions of a unit of prefill; the last one may have fewer.
-  int64_t begin = 0, end = 0; ///< `for T in begin..end`: positions in the caches before each decode step. Empty: no steps.
-  int64_t tokens = 1;        ///< Positions that a decode step adds to each sequence.
-  bool isWhole = false;      ///< For proofs: all positions that a unit's sequences have then, without caches.
-  bool allLogits = false;    ///< Of prefill: those of all positions; else of the last one of a sequence.
-  bool servesRequests = false; ///< `S = requests`: of these there are units; the lengths above say nothing.
+  int64_t length = 0; ///< Positions of a sequence that are prefilled: S. 0: the caches are filled from the beginning.
+  int64_t mostChunk = 0; ///< `chunk = c`, be it more than S; 0: there is none.
+  int64_t chunk = 0;     ///< Positions of a unit of prefill; the last one may have fewer.
+  int64_t begin = 0,
+          end = 0;        ///< `for T in begin..end`: positions in the caches before each decode step. Empty: no steps.
+  int64_t tokens = 1;     ///< Positions that a decode step adds to each sequence.
+  bool isWhole = false;   ///< For proofs: all positions that a unit's sequences have then, without caches.
+  bool allLogits = false; ///< Of prefill: those of all positions; else of the last one of a sequence.
+  bool servesRequests = false;  ///< `S = requests`: of these there are units; the lengths above say nothing.
   int64_t ofBatch = 0;          ///< Of sequences of different lengths: so many are a batch.
-  std::vector<int64_t> lengths; ///< `S = [100, 2000]`: those of all sequences, the longest of which is `length`; T counts from their ends.
+  std::vector<int64_t> lengths; ///< `S = [100, 2000]`: those of all sequences, the longest of which is `length`; T
+                                ///< counts from their ends.
   /// The units of requests, given by serveRequests(), or of sequences of different lengths.
   std::shared_ptr<const ServedUnits> served;
 
-  /// The job whose ranks fill the caches with which the first step begins, where `prefilled` says one; and its ranks send
-  /// what they have of a batch when all of it is there, instead of each layer's as soon as it is.
+  /// The job whose ranks fill the caches with which the first step begins, where `prefilled` says one; and its ranks
+  /// send what they have of a batch when all of it is there, instead of each layer's as soon as it is.
   const ast::JobDecl *prefilled = nullptr;
   SMRange prefilledRange;
   bool sendsAtEnd = false;
-  /// `sample = TopK(k = 50)`: the module that makes tokens of what is put out; null: nobody does. Its arguments are those behind its first parameter.
+  /// `sample = TopK(k = 50)`: the module that makes tokens of what is put out; null: nobody does. Its arguments are
+  /// those behind its first parameter.
   const ast::ModuleDecl *sampler = nullptr;
   std::vector<NamedValue> samplerArgs;
   SMRange samplerRange;
 
-  /// `draft = Llama(L = 4, ...), accept = 0.75`: the model that proposes `tokens` positions for each decode step, and the share of them that is
-  /// accepted. Null: nobody proposes.
+  /// `draft = Llama(L = 4, ...), accept = 0.75`: the model that proposes `tokens` positions for each decode step, and
+  /// the share of them that is accepted. Null: nobody proposes.
   const ast::ModuleDecl *draft = nullptr;
   std::vector<NamedValue> draftArgs;
   SMRange draftRange;
@@ -153,10 +156,12 @@ struct BoundInference {
 
   /// A decode step that verifies proposals, with those before it.
   struct Round {
-    int64_t begin = 0;    ///< Positions that both models know.
-    int64_t behind = 0;   ///< Of these the draft model has yet to see so many, 1 where all proposals of the round before were accepted.
+    int64_t begin = 0;  ///< Positions that both models know.
+    int64_t behind = 0; ///< Of these the draft model has yet to see so many, 1 where all proposals of the round before
+                        ///< were accepted.
   };
-  /// The first `d` proposals have floor(acceptance * d) that are accepted; a round goes on behind those and one more token.
+  /// The first `d` proposals have floor(acceptance * d) that are accepted; a round goes on behind those and one more
+  /// token.
   std::vector<Round> listRounds() const;
   /// Positions of a decode step: of a round one more than are proposed.
   int64_t countStep() const { return draft ? tokens + 1 : tokens; }
@@ -185,24 +190,24 @@ struct BoundJob {
   std::vector<NamedValue> stepDims;
 
   SMRange stepRange;
-  int64_t globalBatch = 1;  ///< Sequences per step, over all ranks.
-  int64_t microbatch = 1;   ///< Sequences per microbatch and coordinate of the axes that shard B.
-  int64_t microbatches = 1; ///< Per step.
-  bool microbatchIsGiven = false; ///< The step says it; of training it is 1 otherwise.
-  StringRef batchDim;       ///< Empty: the model has none.
-  int64_t batchRanks = 1;   ///< Ranks among which the batch is split.
+  int64_t globalBatch = 1;           ///< Sequences per step, over all ranks.
+  int64_t microbatch = 1;            ///< Sequences per microbatch and coordinate of the axes that shard B.
+  int64_t microbatches = 1;          ///< Per step.
+  bool microbatchIsGiven = false;    ///< The step says it; of training it is 1 otherwise.
+  StringRef batchDim;                ///< Empty: the model has none.
+  int64_t batchRanks = 1;            ///< Ranks among which the batch is split.
   bool batchRanksAreGuessed = false; ///< A pattern or an annotation may say otherwise.
   bool isTraining = true;
   std::optional<BoundInference> inference; ///< If it does not train.
   /// Sizes that the program gives a name and a number are symbols, bound to the number (see bindJob).
   bool namesConstants = false;
-  /// Of proofs, instead: numbers that the program gives a name and that are multiples of this one are multiples of one symbol, so that channels of
-  /// 64, 128 and 4 * 128 stay in proportion as they are made small. 0: they are numbers.
+  /// Of proofs, instead: numbers that the program gives a name and that are multiples of this one are multiples of one
+  /// symbol, so that channels of 64, 128 and 4 * 128 stay in proportion as they are made small. 0: they are numbers.
   int64_t constantUnit = 0;
 
   BoundPrecision precision;
   std::optional<BoundOptimizer> optimizer; ///< Absent: the step updates nothing.
-  double clip = 0; ///< The largest norm of all gradients that an update sees; 0: any.
+  double clip = 0;                         ///< The largest norm of all gradients that an update sees; 0: any.
   BoundStrategy strategy;
 
   /// Keeps the environments that rules refer to.
@@ -216,35 +221,37 @@ const ast::JobDecl *findJob(const Program &program, StringRef name, DiagnosticEn
 
 /// Binds, in a program whose names have been checked, the job called `jobName` (empty: the only one of the main file),
 /// with `defines` replacing values it names. Binds the symbols in `binding`. Every fault is reported, and gives
-/// nothing. Obligations are recorded, for the caller to check once all are. `batchRanks`: known from an earlier attempt.
+/// nothing. Obligations are recorded, for the caller to check once all are. `batchRanks`: known from an earlier
+/// attempt.
 ///
-/// With `namesConstants` also a default of a parameter (`E = 128`), a list of sizes and a `dim Q = 256;` become symbols,
-/// so that a proof can give them other values. As such a size is then no more known to be equal to a literal, some
-/// programs are refused that are right without.
+/// With `namesConstants` also a default of a parameter (`E = 128`), a list of sizes and a `dim Q = 256;` become
+/// symbols, so that a proof can give them other values. As such a size is then no more known to be equal to a literal,
+/// some programs are refused that are right without.
 std::optional<BoundJob> bindJob(Program &program, StringRef jobName, ArrayRef<Override> defines, SizeContext &sizes,
                                 SizeBinding &binding, Obligations &obligations, DiagnosticEngine &diags,
                                 bool namesConstants = false, std::optional<int64_t> batchRanks = std::nullopt);
 
-/// For proofs: sequences of `length` positions and three decode steps at most, instead of those that the job has. Of sequences of different
-/// lengths some are left, with as many of `length` positions and more.
+/// For proofs: sequences of `length` positions and three decode steps at most, instead of those that the job has. Of
+/// sequences of different lengths some are left, with as many of `length` positions and more.
 void shortenInference(BoundJob &job, int64_t length, SizeBinding &binding);
-/// The least length from this one on whose chunks come out even as those of the job do, over `parts` parts of a sequence.
+/// The least length from this one on whose chunks come out even as those of the job do, over `parts` parts of a
+/// sequence.
 int64_t getShortLength(const BoundInference &inference, int64_t length, int64_t parts);
 
-/// For searches: sequences of `length` positions when the first decode step begins, which are prefilled if the job prefills, and as many steps
-/// as the job has.
+/// For searches: sequences of `length` positions when the first decode step begins, which are prefilled if the job
+/// prefills, and as many steps as the job has.
 void setSequenceLength(BoundJob &job, int64_t length, SizeBinding &binding);
 
 /// Gives a job that serves requests the units that it runs.
 void serveRequests(BoundJob &job, std::shared_ptr<const ServedUnits> served, SizeBinding &binding);
 
-/// Jobs of one model have the same values for it, and for what the step says of it but B and S: the first that differs, with both
-/// its values as texts; an empty name if there is none.
+/// Jobs of one model have the same values for it, and for what the step says of it but B and S: the first that differs,
+/// with both its values as texts; an empty name if there is none.
 struct ModelDifference {
   std::string name, first, second;
 };
-ModelDifference compareModels(const BoundJob &first, const SizeBinding &ofFirst, const BoundJob &second, const SizeBinding &ofSecond,
-                              SizeContext &sizes);
+ModelDifference compareModels(const BoundJob &first, const SizeBinding &ofFirst, const BoundJob &second,
+                              const SizeBinding &ofSecond, SizeContext &sizes);
 
 /// What the job comes to, for people and tests.
 void print(llvm::raw_ostream &os, const BoundJob &job, SizeContext &sizes, const SizeBinding &binding);

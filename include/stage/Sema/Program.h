@@ -43,8 +43,8 @@ struct Candidate {
 class Program {
 public:
   Program(ast::ASTContext &context, DiagnosticEngine &diags, ProgramOptions options);
-  /// The files that another one has loaded, whose trees it shares: nobody changes them, so that several threads may read
-  /// them. What is read from here on, such as values of `-D`, goes to a context and an engine of its own.
+  /// The files that another one has loaded, whose trees it shares: nobody changes them, so that several threads may
+  /// read them. What is read from here on, such as values of `-D`, goes to a context and an engine of its own.
   Program(const Program &loaded, ast::ASTContext &context, DiagnosticEngine &diags);
   ~Program();
 

@@ -27,13 +27,14 @@ struct BoundSchedule {
   int64_t chunks = 1;
   /// Of the model: each virtual stage is placed as often.
   int64_t copies = 1;
-  /// The virtual stage of chunk c of stage r, at [r][c]: for each copy a permutation of 0 .. p * chunks / copies - 1. The
-  /// chunks of a copy stand together.
+  /// The virtual stage of chunk c of stage r, at [r][c]: for each copy a permutation of 0 .. p * chunks / copies - 1.
+  /// The chunks of a copy stand together.
   std::vector<std::vector<int64_t>> virtualStages;
   /// Per stage its units, in order.
   std::vector<std::vector<Unit>> units;
 
-  /// The same as stage/Schedule/Schedule.h numbers virtual stages: that of chunk c of stage r at [c*p + r], copy by copy.
+  /// The same as stage/Schedule/Schedule.h numbers virtual stages: that of chunk c of stage r at [c*p + r], copy by
+  /// copy.
   std::vector<unsigned> getPlacement() const;
 };
 

@@ -35,16 +35,17 @@ enum class Preemption { Recompute, Swap, Refuse };
 
 struct BatchingOptions {
   int64_t tokenBudget = 2048; ///< Tokens of an iteration; at least 1 + drafts.
-  int64_t maxSequences = 256; ///< Requests of an iteration, and that run at a time for each that may be in flight; at least 1.
-  unsigned stages = 1;        ///< Of a pipeline: as many iterations may be in flight.
-  int64_t chunk = 0;          ///< Tokens of one request in an iteration, at least 1 + drafts; 0: no limit.
-  int64_t block = 16;         ///< Tokens of a block of the cache.
-  int64_t cacheBlocks = 0;    ///< 0: no limit.
+  int64_t maxSequences =
+      256;             ///< Requests of an iteration, and that run at a time for each that may be in flight; at least 1.
+  unsigned stages = 1; ///< Of a pipeline: as many iterations may be in flight.
+  int64_t chunk = 0;   ///< Tokens of one request in an iteration, at least 1 + drafts; 0: no limit.
+  int64_t block = 16;  ///< Tokens of a block of the cache.
+  int64_t cacheBlocks = 0; ///< 0: no limit.
   Admission admission = Admission::Whole;
   Preemption preemption = Preemption::Recompute;
   int64_t prefixBlock = 512; ///< Tokens of a block of the store of prefixes (S28).
   int64_t prefixStore = -1;  ///< Blocks that it keeps; negative: no limit.
-  int64_t drafts = 0; ///< Tokens that are proposed for each sequence that decodes.
+  int64_t drafts = 0;        ///< Tokens that are proposed for each sequence that decodes.
   /// The share of drafts that is accepted, a fraction of at most 1.
   int64_t acceptedDrafts = 0, ofDrafts = 1;
 };
@@ -73,11 +74,11 @@ struct Iteration {
 
   int64_t newTokens = 0;    ///< N: tokens that are computed.
   int64_t cachedTokens = 0; ///< C: tokens before them, whose keys and values are read.
-  /// Pairs of a new token and one that it attends, itself among them: n c + n (n + 1) / 2 for n new tokens behind c cached
-  /// ones.
+  /// Pairs of a new token and one that it attends, itself among them: n c + n (n + 1) / 2 for n new tokens behind c
+  /// cached ones.
   int64_t attendedPairs = 0;
-  /// Twice the area under a causal mask, by which FLOPs of attention are counted: a triangle of side n has n n / 2, so that
-  /// this is 2 n c + n n; one token alone is no triangle, and has 2 (c + 1).
+  /// Twice the area under a causal mask, by which FLOPs of attention are counted: a triangle of side n has n n / 2, so
+  /// that this is 2 n c + n n; one token alone is no triangle, and has 2 (c + 1).
   int64_t twiceArea = 0;
   int64_t sampling = 0;         ///< Sequences that sample.
   int64_t logits = 0;           ///< Positions whose logits are needed: one per sequence that samples, and its drafts.
@@ -88,7 +89,8 @@ struct Iteration {
   int64_t blocksOut = 0;        ///< Copied to the host before.
   int64_t blocksIn = 0;         ///< Copied back before.
   int64_t preemptions = 0;      ///< Requests that gave up their cache before.
-  /// Before it: caches in whole blocks that are swapped out, and prefixes that earlier ones have filled; caches that are swapped in, and prefixes that requests name.
+  /// Before it: caches in whole blocks that are swapped out, and prefixes that earlier ones have filled; caches that
+  /// are swapped in, and prefixes that requests name.
   std::vector<MovedTokens> stored, loaded;
 };
 
@@ -127,10 +129,12 @@ public:
   /// Requests that wait or run.
   size_t getNumRequests() const { return waiting.size() + running.size(); }
 
-  /// What the next iteration has, which begins at `start`: nothing if there are no requests, or all wait for iterations in
-  /// flight; it is not begun then. Null; or, where requests are not to be preempted, the running one that finds no block, and the iteration is not begun.
+  /// What the next iteration has, which begins at `start`: nothing if there are no requests, or all wait for iterations
+  /// in flight; it is not begun then. Null; or, where requests are not to be preempted, the running one that finds no
+  /// block, and the iteration is not begun.
   const Request *begin(int64_t start, Iteration &iteration);
-  /// The iteration that was begun first of those in flight ends. Calls `finished` for requests that are done here, in their order.
+  /// The iteration that was begun first of those in flight ends. Calls `finished` for requests that are done here, in
+  /// their order.
   void end(const Iteration &iteration, int64_t time, llvm::function_ref<void(const FinishedRequest &)> finished);
 
 private:
@@ -142,8 +146,8 @@ private:
     int64_t most = 0;      ///< Computed at most, so far.
     int64_t blocks = 0;    ///< Held.
     bool wasBegun = false, decodes = false, waitsForToken = false;
-    bool isOnHost = false;  ///< Its cache was swapped out.
-    bool wasSent = false;   ///< Its cache has come from another replica, and waits with it.
+    bool isOnHost = false; ///< Its cache was swapped out.
+    bool wasSent = false;  ///< Its cache has come from another replica, and waits with it.
     bool isInFlight() const { return begun > computed; }
   };
   using StatePtr = std::unique_ptr<State>;
@@ -165,7 +169,7 @@ private:
   bool handsOver;
   std::unique_ptr<PrefixStore> prefixes;
   std::vector<MovedTokens> filled; ///< Blocks for the store, which are copied there before the next iteration.
-  std::vector<StatePtr> running; ///< In the order in which they were admitted.
+  std::vector<StatePtr> running;   ///< In the order in which they were admitted.
   std::deque<StatePtr> waiting;
   int64_t usedBlocks = 0;
   int64_t numInFlight = 0; ///< Iterations, but those in which there is nothing to do.

@@ -5,9 +5,9 @@
 //   {"flops": {"token": 17112760320, "area": 327680, "logit": 262668288},
 //    "bytes": {"iteration": 17375428608, "token": 40960, "cached_token": 40960}}
 //
-// Llama 3 70B on 8 ranks: two FLOPs per weight and token, four per pair under the mask, layer and element of a query; all
-// weights are read in each iteration, and the keys and values of cached tokens. It lasts as long as the slower of the
-// two takes (Williams et al., Roofline, CACM 2009). docs/Serving.md has the rules (S33, S34).
+// Llama 3 70B on 8 ranks: two FLOPs per weight and token, four per pair under the mask, layer and element of a query;
+// all weights are read in each iteration, and the keys and values of cached tokens. It lasts as long as the slower of
+// the two takes (Williams et al., Roofline, CACM 2009). docs/Serving.md has the rules (S33, S34).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_SERVING_ROOFLINE_H

@@ -1,9 +1,9 @@
 //===- Simulation.h - a server, or several, in time ------------*- C++ -*-===//
 //
 // Deals requests to replicas as they arrive, and lets each replica run one iteration after
-// the other; on a pipeline the next one begins when the first stage is free. How long a stage takes for an iteration is asked of whoever knows what it costs; what
-// happens is told to an observer, iteration by iteration, so that memory is for the requests
-// that wait or run, however many there are. docs/Serving.md has the rules (S20 to S23, S36 to S39).
+// the other; on a pipeline the next one begins when the first stage is free. How long a stage takes for an iteration is
+// asked of whoever knows what it costs; what happens is told to an observer, iteration by iteration, so that memory is
+// for the requests that wait or run, however many there are. docs/Serving.md has the rules (S20 to S23, S36 to S39).
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_SERVING_SIMULATION_H
@@ -50,8 +50,8 @@ public:
 /// How many seconds a stage takes for iterations that begin together.
 using StageTime = llvm::function_ref<double(llvm::ArrayRef<Iteration>, unsigned stage)>;
 
-/// Serves all requests. False after a report, which may come after steps have been told: what an observer makes of them must
-/// not be kept then.
+/// Serves all requests. False after a report, which may come after steps have been told: what an observer makes of them
+/// must not be kept then.
 bool simulate(RequestReader &requests, const SimulationOptions &options, StageTime duration, ServingObserver &observer,
               DiagnosticEngine &diags);
 

@@ -67,6 +67,11 @@ public:
   /// Fills the next `{i}` of the message that was opened last.
   DiagnosticBuilder &operator<<(const llvm::Twine &argument);
   DiagnosticBuilder &operator<<(int64_t argument);
+  /// The same within a chain: `report(...).with(name).note(...).with(name)`.
+  template <typename... Arguments> DiagnosticBuilder &with(const Arguments &...arguments) {
+    (*this << ... << arguments);
+    return *this;
+  }
   /// Underlines a range of the message that was opened last.
   DiagnosticBuilder &range(SMRange range);
   /// Opens a note; following arguments belong to it. An invalid location prints the note without a place.

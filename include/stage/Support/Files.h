@@ -39,9 +39,9 @@ bool writeFile(llvm::StringRef path, llvm::StringRef text, Existing existing, Di
 bool writeFile(llvm::StringRef path, llvm::function_ref<bool(llvm::raw_ostream &)> write, Existing existing,
                DiagnosticEngine &diags);
 
-/// Whether `output`, a file or a folder, can be written without writing over the file that is read as `input`: it is not
-/// that file, under this or another name, nor the folder that holds it. `-` is standard input and output; devices and
-/// pipes keep no text. False after a report.
+/// Whether `output`, a file or a folder, can be written without writing over the file that is read as `input`: it is
+/// not that file, under this or another name, nor the folder that holds it. `-` is standard input and output; devices
+/// and pipes keep no text. False after a report.
 bool checkKeepsInput(llvm::StringRef output, llvm::StringRef input, DiagnosticEngine &diags);
 
 } // namespace stage

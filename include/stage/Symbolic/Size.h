@@ -24,7 +24,8 @@
 // Values: 128-bit rationals, every step checked for overflow. A coefficient that
 // overflows while an expression is built makes the size `overflow()`, a division by
 // zero makes it `undefined()`, more than 512 calls in each other make it `toodeep()`;
-// all swallow whatever is done with them and fail when they are evaluated, so that the one place that binds values reports them.
+// all swallow whatever is done with them and fail when they are evaluated, so that the one place that binds values
+// reports them.
 //
 // Limits. A sum of more than 64 terms that is multiplied stays a factor: it is not
 // expanded. Cancelling assumes divisors that are not zero: `x/x` is 1. Two sizes that
@@ -107,9 +108,9 @@ struct SizeTable {
   mutable Combined combined;
 };
 
-/// `total` dealt out in whole numbers that are in proportion to the weights as nearly as can be: each gets what comes out, rounded
-/// down, and of those with the largest remainders, the first of equal ones first, each gets one more (largest remainder method, A. Hamilton
-/// 1792). The weights are at least 0, and one of them is above.
+/// `total` dealt out in whole numbers that are in proportion to the weights as nearly as can be: each gets what comes
+/// out, rounded down, and of those with the largest remainders, the first of equal ones first, each gets one more
+/// (largest remainder method, A. Hamilton 1792). The weights are at least 0, and one of them is above.
 std::vector<int64_t> apportion(llvm::ArrayRef<int64_t> weights, int64_t total);
 
 /// What the values of symbols are. Absent symbols make an evaluation fail.
@@ -211,13 +212,15 @@ public:
 
   Size constant(int64_t value);
   Size constant(Rational value);
-  /// The symbol of this name (letters, digits, `_`, `.`, `@`, no digit or `.` first); always the same size for one name.
+  /// The symbol of this name (letters, digits, `_`, `.`, `@`, no digit or `.` first); always the same size for one
+  /// name.
   Size symbol(llvm::StringRef name);
   /// The entry of a table at these indices.
   Size lookup(llvm::StringRef table, llvm::ArrayRef<Size> indices);
-  /// What a block gets where `total` is dealt out in proportion to the entries of a table in one dimension (apportion()). Of each
-  /// pair the second says into how many equal blocks those of the one before are cut, and the first which one it is, or
-  /// largestEntry(): that one which gets most. Without pairs it is the total. The table must come out even.
+  /// What a block gets where `total` is dealt out in proportion to the entries of a table in one dimension
+  /// (apportion()). Of each pair the second says into how many equal blocks those of the one before are cut, and the
+  /// first which one it is, or largestEntry(): that one which gets most. Without pairs it is the total. The table must
+  /// come out even.
   Size share(llvm::StringRef table, Size total, llvm::ArrayRef<std::pair<Size, Size>> blocks);
   /// How many entries of such a block get anything.
   Size countShares(llvm::StringRef table, Size total, llvm::ArrayRef<std::pair<Size, Size>> blocks);
@@ -300,13 +303,16 @@ public:
   bool check(const SizeBinding &binding, DiagnosticEngine &diags) const;
   llvm::ArrayRef<Obligation> all() const { return obligations; }
 
-  /// Beside what is owed, what a program would do differently at other sizes. Nothing checks it; a proof keeps it (lib/Interp/Relations.h).
+  /// Beside what is owed, what a program would do differently at other sizes. Nothing checks it; a proof keeps it
+  /// (lib/Interp/Relations.h).
   ///
   /// A condition of sizes is decided as it is where `margin` is positive.
   void noteDecision(Size margin, SMLoc loc, const llvm::Twine &condition);
   llvm::ArrayRef<Obligation> getDecisions() const { return decisions; }
   /// At a place, an `if` or a `min` or a loop, the program takes an alternative: a branch, a side, to run or not.
-  void noteChoice(SMLoc loc, unsigned alternative) { choices[loc.getPointer()] |= uint64_t(1) << std::min(alternative, 63u); }
+  void noteChoice(SMLoc loc, unsigned alternative) {
+    choices[loc.getPointer()] |= uint64_t(1) << std::min(alternative, 63u);
+  }
   /// By place, the alternatives that were taken there as bits.
   const std::map<const char *, uint64_t> &getChoices() const { return choices; }
 
@@ -325,7 +331,9 @@ namespace llvm {
 template <> struct DenseMapInfo<stage::Size> {
   static stage::Size getEmptyKey() { return stage::Size(DenseMapInfo<const stage::SizeNode *>::getEmptyKey()); }
   static stage::Size getTombstoneKey() { return stage::Size(DenseMapInfo<const stage::SizeNode *>::getTombstoneKey()); }
-  static unsigned getHashValue(stage::Size s) { return DenseMapInfo<const stage::SizeNode *>::getHashValue(s.getNode()); }
+  static unsigned getHashValue(stage::Size s) {
+    return DenseMapInfo<const stage::SizeNode *>::getHashValue(s.getNode());
+  }
   static bool isEqual(stage::Size a, stage::Size b) { return a == b; }
 };
 } // namespace llvm

@@ -48,7 +48,7 @@ private:
   void visitValue(const Value &value);
 
   llvm::SmallVector<PhaseKind, 2> without;
-  llvm::DenseMap<const Op *, unsigned> order; ///< Position in its block.
+  llvm::DenseMap<const Op *, unsigned> order;         ///< Position in its block.
   llvm::DenseMap<const Value *, PhaseKind> lastUsers; ///< Of what is kept.
   llvm::DenseSet<const Value *> unused;
   llvm::DenseMap<const Op *, llvm::SmallVector<const Value *, 2>> releases;
@@ -61,7 +61,7 @@ public:
   const Lifetimes &get(const UnitChain &chain) const;
 
 private:
-  Lifetimes ofWhole;                ///< Backward in one, or of a graph that has it in one way only.
+  Lifetimes ofWhole; ///< Backward in one, or of a graph that has it in one way only.
   std::optional<Lifetimes> ofHalves;
 };
 

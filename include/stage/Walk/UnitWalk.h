@@ -34,7 +34,6 @@ namespace stage {
 /// A value in an iteration of its repeat; 0 outside of repeats.
 using IterationValue = std::pair<const Value *, uint64_t>;
 
-
 class UnitWalk {
 public:
   virtual ~UnitWalk() = default;
@@ -90,7 +89,7 @@ private:
   void freeAll(llvm::ArrayRef<const Value *> values);
   void freeUnusedArguments(const Block &body, uint64_t iteration);
 
-  const ChainUses *uses = nullptr; ///< Of the current unit's chain, in which it has this place.
+  const ChainUses *uses = nullptr;      ///< Of the current unit's chain, in which it has this place.
   const Lifetimes *lifetimes = nullptr; ///< Of that chain.
   unsigned place = 0;
   std::optional<uint64_t> iteration;

@@ -103,7 +103,8 @@ private:
         d.needs |= s.needs;
       }
       d.depends = d.linear = d.flows = OperandSet::of(f->operand);
-      if (op.routing && llvm::any_of(op.operands[f->operand].indices, [&](unsigned i) { return op.routing->isRouted(i); }))
+      if (op.routing &&
+          llvm::any_of(op.operands[f->operand].indices, [&](unsigned i) { return op.routing->isRouted(i); }))
         d.steers |= OperandSet::of(op.routing->operand);
       if (isWanted(d))
         d.needs |= d.steers;
@@ -473,17 +474,18 @@ private:
     const Formula *formula = visible == 1 && anyFormula ? def.results.front().formula : nullptr;
     bool anyReduced = llvm::is_contained(def.reduced, true);
     if (formula && !def.vjpOf) {
-      const Formula *body = formula->kind == Formula::Kind::Reduce && formula->reduce == ReduceKind::Sum
-                                ? formula->children[0]
-                                : formula;
+      const Formula *body =
+          formula->kind == Formula::Kind::Reduce && formula->reduce == ReduceKind::Sum ? formula->children[0] : formula;
       llvm::SmallVector<const Formula *, 4> factors;
       if (collectFactors(body, factors) && !factors.empty()) {
         OperandSet seen;
-        def.isProduct = llvm::all_of(factors, [&](const Formula *factor) {
-          bool fresh = !seen.contains(factor->operand) && isPlain(factor);
-          seen |= OperandSet::of(factor->operand);
-          return fresh;
-        }) && factors.size() == def.operands.size();
+        def.isProduct = llvm::all_of(factors,
+                                     [&](const Formula *factor) {
+                                       bool fresh = !seen.contains(factor->operand) && isPlain(factor);
+                                       seen |= OperandSet::of(factor->operand);
+                                       return fresh;
+                                     }) &&
+                        factors.size() == def.operands.size();
       }
       OperandSet seen;
       def.isSum = formula->kind == Formula::Kind::Add && isPlainSum(formula, seen);
@@ -529,8 +531,8 @@ private:
     // Several visible results that differ in a reduced index would need different partial axes: an index reduced in
     // one result but standing in another is kept whole. Of one that the other has nothing to do with it has copies.
     for (unsigned i = 0; i < numIndices; ++i)
-      if (!def.vjpOf && def.terms.empty() && isOfSomeResults(def, i) && (def.opaque || reducedOutermost[i] || gathered[i]) &&
-          !(def.routing && def.routing->isRouted(i)))
+      if (!def.vjpOf && def.terms.empty() && isOfSomeResults(def, i) &&
+          (def.opaque || reducedOutermost[i] || gathered[i]) && !(def.routing && def.routing->isRouted(i)))
         def.shardable[i] = false;
     decideCompounds();
     if (const Routing *routing = def.getRouting())
@@ -562,8 +564,8 @@ private:
   DependenceFinder finder;
   llvm::SmallVector<bool, 8> reducedOutermost, reducedInside, gathered, shifted;
   llvm::DenseMap<const Formula *, IndexSet> outermost; ///< See findOutermost().
-  llvm::DenseMap<const Formula *, bool> reductions; ///< See visitsReduction().
-  llvm::SmallBitVector placesOfLets[3];             ///< Per place: lets that stand there.
+  llvm::DenseMap<const Formula *, bool> reductions;    ///< See visitsReduction().
+  llvm::SmallBitVector placesOfLets[3];                ///< Per place: lets that stand there.
 };
 } // namespace
 
@@ -609,11 +611,11 @@ std::optional<unsigned> stage::findUnsavedOperand(const OpDef &def, llvm::ArrayR
   llvm::SmallBitVector needs = findGradientNeeds(def, given, wanted);
   for (unsigned operand : needs.set_bits()) {
     bool isKnown = llvm::is_contained(savedOperands, operand) || llvm::any_of(savedResults, [&](unsigned result) {
-      llvm::SmallVector<unsigned, 4> indices = def.expand(def.results[result].indices);
-      bool hasOwn = def.results[result].extra && !llvm::all_of(indices, isOfOperands);
-      return hasOwn || llvm::all_of(def.expand(def.operands[operand].indices),
-                                    [&](unsigned index) { return llvm::is_contained(indices, index); });
-    });
+                     llvm::SmallVector<unsigned, 4> indices = def.expand(def.results[result].indices);
+                     bool hasOwn = def.results[result].extra && !llvm::all_of(indices, isOfOperands);
+                     return hasOwn || llvm::all_of(def.expand(def.operands[operand].indices),
+                                                   [&](unsigned index) { return llvm::is_contained(indices, index); });
+                   });
     if (!isKnown)
       return operand;
   }

@@ -44,8 +44,8 @@ static llvm::SmallVector<const Formula *, 4> findMeetings(const OpDef &def, cons
   llvm::SmallVector<const Formula *, 4> sums, extremes;
   auto visit = [&](auto &self, const Formula *f) -> void {
     bool reduces = f->kind == Formula::Kind::Reduce && llvm::any_of(f->indices, [&](unsigned index) {
-      return index == mask.rows || index == mask.columns;
-    });
+                     return index == mask.rows || index == mask.columns;
+                   });
     if (reduces && meets(f->children[0]))
       (f->reduce == ReduceKind::Sum ? sums : extremes).push_back(f->children[0]);
     for (const Formula *child : f->children)

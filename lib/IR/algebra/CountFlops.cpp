@@ -448,7 +448,7 @@ private:
   const OpDef &def;
   std::vector<FlopTerm> terms;
   llvm::DenseMap<const Formula *, NodeFacts> facts;
-  llvm::DenseMap<const Formula *, bool> summed;              ///< See addsProducts().
+  llvm::DenseMap<const Formula *, bool> summed;               ///< See addsProducts().
   llvm::SmallPtrSet<const Formula *, 16> contracting, marked; ///< Parts of sums of products; visited by markProducts().
   BitSet met;                                                 ///< Lets.
   BitSet wanted;                                              ///< Operands with a gradient.

@@ -216,8 +216,8 @@ private:
     return false;
   }
 
-  /// The value of the operand of `f` in which the unknown sum stands, where that of `f` is `value`; `f` becomes it. Null
-  /// if it cannot be told.
+  /// The value of the operand of `f` in which the unknown sum stands, where that of `f` is `value`; `f` becomes it.
+  /// Null if it cannot be told.
   const Formula *undo(const Formula *&f, const Formula *value) {
     if (f->kind == Kind::Let) {
       f = def.lets[f->operand].second;
@@ -274,7 +274,7 @@ private:
       return f;
     if (auto it = resolved.find(f); it != resolved.end())
       return it->second;
-    return resolved[f] = isSum(f)                ? find(f)->before
+    return resolved[f] = isSum(f)               ? find(f)->before
                          : f->kind == Kind::Let ? resolve(def.lets[f->operand].second)
                                                 : copy(f, [&](const Formula *child) { return resolve(child); });
   }

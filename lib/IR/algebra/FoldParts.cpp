@@ -1,20 +1,21 @@
 //===- FoldParts.cpp - an op that folds parts of an index, and their merge ----===//
 //
-// Problem: the keys of a decode step are on several ranks. None needs those of the others, if each folds what it has, and what
-// they have found is merged ("split-K", flash decoding).
+// Problem: the keys of a decode step are on several ranks. None needs those of the others, if each folds what it has,
+// and what they have found is merged ("split-K", flash decoding).
 //
 //   op attention(q, key, val) -> (result = sum[t](w * val) / sum[t](w), extra lse = log(sum[t](w))) { fold t; }
 //
-//   op attention(q, key, val) -> (result: [p, b, s, u], extra lse: [p, b, s]) { fold t by p; }     of part p: w is 0 elsewhere
-//   op attention_merge.lse(lse: [p, b, s]) -> [b, s] = log(sum[p](exp(lse)))
-//   op attention_merge(result: [p, b, s, u], lse: [p, b, s], lse.all: [b, s]) -> [b, s, u] = sum[p](result * exp(lse)) / exp(lse.all)
+//   op attention(q, key, val) -> (result: [p, b, s, u], extra lse: [p, b, s]) { fold t by p; }     of part p: w is 0
+//   elsewhere op attention_merge.lse(lse: [p, b, s]) -> [b, s] = log(sum[p](exp(lse))) op attention_merge(result: [p,
+//   b, s, u], lse: [p, b, s], lse.all: [b, s]) -> [b, s, u] = sum[p](result * exp(lse)) / exp(lse.all)
 //
-// Algorithm: deriveFold tells what each sum over t has been so far, of what is carried. Of a part that is the sum over the part. In
-// the formula of a result the sum that it alone tells becomes the sum over all parts, and others what is merged already tells.
-// So the first of them, which needs all parts, is of what is carried and small, and the others are sums over
-// parts, of which each rank may have its own.
+// Algorithm: deriveFold tells what each sum over t has been so far, of what is carried. Of a part that is the sum over
+// the part. In the formula of a result the sum that it alone tells becomes the sum over all parts, and others what is
+// merged already tells. So the first of them, which needs all parts, is of what is carried and small, and the others
+// are sums over parts, of which each rank may have its own.
 //
-// Limits: sums, not means; an op that says its FLOPs, and does not say them by `volume`, which an index more would multiply; each part must have a position to see.
+// Limits: sums, not means; an op that says its FLOPs, and does not say them by `volume`, which an index more would
+// multiply; each part must have a position to see.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/algebra/Fold.h"
@@ -26,7 +27,8 @@ using Kind = Formula::Kind;
 namespace {
 class PartDeriver {
 public:
-  PartDeriver(const OpDef &def, unsigned index, OpDefTable &defs) : def(def), index(index), defs(defs), fold(deriveFold(def, index, defs)) {}
+  PartDeriver(const OpDef &def, unsigned index, OpDefTable &defs)
+      : def(def), index(index), defs(defs), fold(deriveFold(def, index, defs)) {}
 
   FoldParts run() {
     parts.fault = fold.fault;
@@ -52,7 +54,8 @@ public:
   }
 
 private:
-  const Formula *makeNode(Kind kind, llvm::ArrayRef<const Formula *> children, unsigned ofIndex = 0, Size size = Size()) {
+  const Formula *makeNode(Kind kind, llvm::ArrayRef<const Formula *> children, unsigned ofIndex = 0,
+                          Size size = Size()) {
     Formula node{};
     node.kind = kind;
     node.index = ofIndex;
@@ -78,9 +81,11 @@ private:
       info.name += "p";
     part.indices.push_back(info);
     part.indices[index].by = p;
-    const Formula *t = makeNode(Kind::Index, {}, index), *count = makeNode(Kind::SizeOf, {}, 0, defs.getSizes().symbol(info.name));
+    const Formula *t = makeNode(Kind::Index, {}, index),
+                  *count = makeNode(Kind::SizeOf, {}, 0, defs.getSizes().symbol(info.name));
     const Formula *rounds = defs.call(Formula::Function::Floor, {defs.binary(Kind::Div, t, count)});
-    isOfPart = makeNode(Kind::Equal, {defs.binary(Kind::Sub, t, defs.binary(Kind::Mul, rounds, count)), makeNode(Kind::Index, {}, p)});
+    isOfPart = makeNode(
+        Kind::Equal, {defs.binary(Kind::Sub, t, defs.binary(Kind::Mul, rounds, count)), makeNode(Kind::Index, {}, p)});
     for (auto &[name, let] : part.lets)
       let = restrict(let);
     for (ResultInfo &result : part.results) {
@@ -119,8 +124,8 @@ private:
     return rebuild(before, [&](const Formula *child) { return tell(child, ofParts); });
   }
 
-  /// The formula of a result, all lets written out, which is the one that tells the sums that `solver` solves. Lets that use each other twice
-  /// double it at every step; null if it gets too long.
+  /// The formula of a result, all lets written out, which is the one that tells the sums that `solver` solves. Lets
+  /// that use each other twice double it at every step; null if it gets too long.
   const Formula *merge(const Formula *f, unsigned solver) {
     if (++length > maxLength)
       return nullptr;
@@ -150,14 +155,16 @@ private:
     if (operand < def.operands.size())
       return def.operands[operand].indices;
     operand -= def.operands.size();
-    return operand < def.results.size() ? parts.part.results[operand].indices : def.results[operand - def.results.size()].indices;
+    return operand < def.results.size() ? parts.part.results[operand].indices
+                                        : def.results[operand - def.results.size()].indices;
   }
 
   std::string getOperandName(unsigned operand) const {
     if (operand < def.operands.size())
       return def.operands[operand].name;
     operand -= def.operands.size();
-    return operand < def.results.size() ? def.results[operand].name : def.results[operand - def.results.size()].name + ".all";
+    return operand < def.results.size() ? def.results[operand].name
+                                        : def.results[operand - def.results.size()].name + ".all";
   }
 
   void makeMerge(unsigned number, unsigned solver) {
@@ -182,8 +189,10 @@ private:
     for (unsigned operand : made.operands)
       llvm::for_each(getDims(operand), addIndex);
     llvm::for_each(result.indices, addIndex);
-    llvm::sort(made.indices, [&](unsigned a, unsigned b) { return std::pair(a != p, a) < std::pair(b != p, b); }); // parts first
-    llvm::SmallVector<unsigned, 8> toIndices(parts.part.indices.size(), 0), toOperands(getMergedOperand(def.results.size()), 0);
+    llvm::sort(made.indices,
+               [&](unsigned a, unsigned b) { return std::pair(a != p, a) < std::pair(b != p, b); }); // parts first
+    llvm::SmallVector<unsigned, 8> toIndices(parts.part.indices.size(), 0),
+        toOperands(getMergedOperand(def.results.size()), 0);
     for (unsigned i : made.indices) {
       toIndices[i] = made.def.indices.size();
       made.def.indices.push_back({parts.part.indices[i].name});

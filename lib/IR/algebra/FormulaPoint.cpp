@@ -155,14 +155,22 @@ PointValue PointEvaluator::evaluateBinary(const Formula *f) {
   PointValue a = evaluate(f->children[0]), b = evaluate(f->children[1]);
   if (a.isNumber() && b.isNumber()) {
     switch (f->kind) {
-    case Kind::Add: return makeNumber(a.number + b.number);
-    case Kind::Sub: return makeNumber(a.number - b.number);
-    case Kind::Mul: return makeNumber(a.number * b.number);
-    case Kind::Div: return makeNumber(a.number / b.number);
-    case Kind::Less: return makeNumber(a.number < b.number);
-    case Kind::LessEqual: return makeNumber(a.number <= b.number);
-    case Kind::Equal: return makeNumber(a.number == b.number);
-    default: llvm_unreachable("no binary formula");
+    case Kind::Add:
+      return makeNumber(a.number + b.number);
+    case Kind::Sub:
+      return makeNumber(a.number - b.number);
+    case Kind::Mul:
+      return makeNumber(a.number * b.number);
+    case Kind::Div:
+      return makeNumber(a.number / b.number);
+    case Kind::Less:
+      return makeNumber(a.number < b.number);
+    case Kind::LessEqual:
+      return makeNumber(a.number <= b.number);
+    case Kind::Equal:
+      return makeNumber(a.number == b.number);
+    default:
+      llvm_unreachable("no binary formula");
     }
   }
   bool isSum = f->kind == Kind::Add || f->kind == Kind::Sub, isProduct = f->kind == Kind::Mul || f->kind == Kind::Div;
@@ -188,17 +196,28 @@ PointValue PointEvaluator::evaluateCall(const Formula *f) {
     return makeData();
   double x = values.front().number;
   switch (f->function) {
-  case Formula::Function::Exp: return makeNumber(std::exp(x));
-  case Formula::Function::Log: return makeNumber(std::log(x));
-  case Formula::Function::Sqrt: return makeNumber(std::sqrt(x));
-  case Formula::Function::Rsqrt: return makeNumber(1 / std::sqrt(x));
-  case Formula::Function::Erf: return makeNumber(std::erf(x));
-  case Formula::Function::Tanh: return makeNumber(std::tanh(x));
-  case Formula::Function::Sigmoid: return makeNumber(1 / (1 + std::exp(-x)));
-  case Formula::Function::Sin: return makeNumber(std::sin(x));
-  case Formula::Function::Cos: return makeNumber(std::cos(x));
-  case Formula::Function::Abs: return makeNumber(std::fabs(x));
-  case Formula::Function::Floor: return makeNumber(std::floor(x));
+  case Formula::Function::Exp:
+    return makeNumber(std::exp(x));
+  case Formula::Function::Log:
+    return makeNumber(std::log(x));
+  case Formula::Function::Sqrt:
+    return makeNumber(std::sqrt(x));
+  case Formula::Function::Rsqrt:
+    return makeNumber(1 / std::sqrt(x));
+  case Formula::Function::Erf:
+    return makeNumber(std::erf(x));
+  case Formula::Function::Tanh:
+    return makeNumber(std::tanh(x));
+  case Formula::Function::Sigmoid:
+    return makeNumber(1 / (1 + std::exp(-x)));
+  case Formula::Function::Sin:
+    return makeNumber(std::sin(x));
+  case Formula::Function::Cos:
+    return makeNumber(std::cos(x));
+  case Formula::Function::Abs:
+    return makeNumber(std::fabs(x));
+  case Formula::Function::Floor:
+    return makeNumber(std::floor(x));
   case Formula::Function::Max:
   case Formula::Function::Min:
     for (const PointValue &value : values)

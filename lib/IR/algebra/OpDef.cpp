@@ -25,10 +25,10 @@ bool stage::needsAmount(Mask::Kind kind) { return kind == Mask::Kind::Window || 
 bool stage::takesAmount(Mask::Kind kind) { return kind != Mask::Kind::Full; }
 
 static constexpr std::pair<Formula::Function, const char *> functionNames[] = {
-    {Formula::Function::Exp, "exp"},     {Formula::Function::Log, "log"},         {Formula::Function::Sqrt, "sqrt"},
-    {Formula::Function::Rsqrt, "rsqrt"}, {Formula::Function::Erf, "erf"},         {Formula::Function::Tanh, "tanh"},
-    {Formula::Function::Sigmoid, "sigmoid"}, {Formula::Function::Sin, "sin"},     {Formula::Function::Cos, "cos"},
-    {Formula::Function::Abs, "abs"},     {Formula::Function::Max, "max"},         {Formula::Function::Min, "min"},
+    {Formula::Function::Exp, "exp"},         {Formula::Function::Log, "log"}, {Formula::Function::Sqrt, "sqrt"},
+    {Formula::Function::Rsqrt, "rsqrt"},     {Formula::Function::Erf, "erf"}, {Formula::Function::Tanh, "tanh"},
+    {Formula::Function::Sigmoid, "sigmoid"}, {Formula::Function::Sin, "sin"}, {Formula::Function::Cos, "cos"},
+    {Formula::Function::Abs, "abs"},         {Formula::Function::Max, "max"}, {Formula::Function::Min, "min"},
     {Formula::Function::Floor, "floor"}};
 
 std::optional<Formula::Function> stage::parseFunction(llvm::StringRef name) {
@@ -74,7 +74,8 @@ llvm::SmallVector<unsigned, 2> stage::getApart(const OpDef &def) {
 }
 
 llvm::SmallVector<unsigned, 4> stage::getDeciding(const OpDef &def) {
-  llvm::SmallVector<unsigned, 4> deciding = def.getRouting() ? def.getRouting()->getRouting() : llvm::SmallVector<unsigned, 4>();
+  llvm::SmallVector<unsigned, 4> deciding =
+      def.getRouting() ? def.getRouting()->getRouting() : llvm::SmallVector<unsigned, 4>();
   llvm::append_range(deciding, getApart(def));
   return deciding;
 }
@@ -231,7 +232,9 @@ static OpDef makeIdentity(OpDefTable &table, unsigned numDims, llvm::StringRef n
   return def;
 }
 
-const OpDef *OpDefTable::getCast(unsigned numDims, DType type) { return add(makeIdentity(*this, numDims, "cast", type)); }
+const OpDef *OpDefTable::getCast(unsigned numDims, DType type) {
+  return add(makeIdentity(*this, numDims, "cast", type));
+}
 
 const OpDef *OpDefTable::getCopy(unsigned numDims, llvm::StringRef name) {
   return add(makeIdentity(*this, numDims, name, std::nullopt));

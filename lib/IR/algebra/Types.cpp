@@ -39,12 +39,13 @@ unsigned stage::getBitSize(DType type) {
 
 Size stage::getByteCount(Size elements, DType type) {
   unsigned bits = getBitSize(type);
-  return bits % 8 == 0 ? elements * int64_t(bits / 8) : (elements * int64_t(bits)).ceilDiv(elements.getContext().constant(8));
+  return bits % 8 == 0 ? elements * int64_t(bits / 8)
+                       : (elements * int64_t(bits)).ceilDiv(elements.getContext().constant(8));
 }
 
 static constexpr std::pair<DType, const char *> dtypeNames[] = {
-    {DType::F32, "f32"}, {DType::F16, "f16"}, {DType::BF16, "bf16"}, {DType::F8, "f8"},
-    {DType::F4, "f4"},   {DType::I32, "i32"}, {DType::I64, "i64"},   {DType::U8, "u8"}, {DType::I8, "i8"}, {DType::I4, "i4"}};
+    {DType::F32, "f32"}, {DType::F16, "f16"}, {DType::BF16, "bf16"}, {DType::F8, "f8"}, {DType::F4, "f4"},
+    {DType::I32, "i32"}, {DType::I64, "i64"}, {DType::U8, "u8"},     {DType::I8, "i8"}, {DType::I4, "i4"}};
 
 llvm::StringRef stage::getName(DType type) {
   for (auto [id, name] : dtypeNames)
@@ -263,8 +264,8 @@ Size stage::getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<PlacedAxis>
 }
 
 /// Which block of how many a rank has along each axis, outer first.
-static llvm::SmallVector<std::pair<Size, Size>, 2> listBlocks(const Mesh &mesh, SizeContext &sizes, llvm::ArrayRef<PlacedAxis> axes,
-                                                              AxisSet over) {
+static llvm::SmallVector<std::pair<Size, Size>, 2> listBlocks(const Mesh &mesh, SizeContext &sizes,
+                                                              llvm::ArrayRef<PlacedAxis> axes, AxisSet over) {
   llvm::SmallVector<std::pair<Size, Size>, 2> blocks;
   for (const PlacedAxis &axis : axes)
     blocks.emplace_back(getPart(mesh, sizes, axis, over), mesh[axis].symbol);
@@ -273,12 +274,13 @@ static llvm::SmallVector<std::pair<Size, Size>, 2> listBlocks(const Mesh &mesh, 
 
 /// Slots of a part of the target where these are dealt out evenly.
 ///
-/// All n choices are numbered, and number k goes to position k * X / n of X, rounded down: what comes to any stretch of positions is then
-/// as even as it can be. Which source has which number must keep that for the sources of each rank that holds slots, which are those of a
-/// coordinate on some outer axes: so a number is that of a choice within its source, and then of the source, inner axes first.
-/// With p on the P coordinates of these outer axes a rank has the numbers k = p (mod P), and block t of m of the target the numbers from
-/// t * n / m up to (t + 1) * n / m:
-///   6 choices of 2 sources, 4 targets:  number 0 1 2 3 4 5  to target 0 0 1 2 2 3;  of source 0: 0, 1, 2, of source 1: 0, 2, 3
+/// All n choices are numbered, and number k goes to position k * X / n of X, rounded down: what comes to any stretch of
+/// positions is then as even as it can be. Which source has which number must keep that for the sources of each rank
+/// that holds slots, which are those of a coordinate on some outer axes: so a number is that of a choice within its
+/// source, and then of the source, inner axes first. With p on the P coordinates of these outer axes a rank has the
+/// numbers k = p (mod P), and block t of m of the target the numbers from t * n / m up to (t + 1) * n / m:
+///   6 choices of 2 sources, 4 targets:  number 0 1 2 3 4 5  to target 0 0 1 2 2 3;  of source 0: 0, 1, 2, of source 1:
+///   0, 2, 3
 static Size getEvenSlots(const Mesh &mesh, const SlotLoad &load, llvm::ArrayRef<PlacedAxis> targetAxes,
                          llvm::ArrayRef<PlacedAxis> slotAxes, AxisSet over) {
   SizeContext &sizes = load.choices.getContext();
@@ -303,7 +305,8 @@ static Size getEvenSlots(const Mesh &mesh, const SlotLoad &load, llvm::ArrayRef<
     block = block * mesh[axis].symbol + getPart(mesh, sizes, axis, over);
     numBlocks = numBlocks * mesh[axis].symbol;
   }
-  Size divisor = numRows * numBlocks, first = (numRows - row) * numBlocks; // one row's too many on both sides, so that none is negative
+  Size divisor = numRows * numBlocks,
+       first = (numRows - row) * numBlocks; // one row's too many on both sides, so that none is negative
   Size slots = ((block + 1) * load.choices + first).ceilDiv(divisor) - (block * load.choices + first).ceilDiv(divisor);
   return slots.ceilDiv(most);
 }
@@ -393,7 +396,8 @@ Size stage::getPieceBytes(SizeContext &sizes, const TensorType &type, llvm::Arra
   const Quantization *quantization = type.quantization.get();
   if (!quantization)
     return getByteCount(elements, type.dtype);
-  return getByteCount(elements, quantization->type) + getByteCount(countScales(sizes, *quantization, local), quantization->scales);
+  return getByteCount(elements, quantization->type) +
+         getByteCount(countScales(sizes, *quantization, local), quantization->scales);
 }
 
 Size stage::getAverageBytes(const TensorType &type, Size elements) {

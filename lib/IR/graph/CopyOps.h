@@ -1,7 +1,8 @@
 //===- CopyOps.h - copies of ops, tied to each other -----------*- C++ -*-===//
 //
-// Ops are copied block by block, with their results and bodies; when all that is copied at once has been, each copy speaks
-// of copies where its op spoke of what was copied: its origin, what it waits for, primals. Operands are the caller's.
+// Ops are copied block by block, with their results and bodies; when all that is copied at once has been, each copy
+// speaks of copies where its op spoke of what was copied: its origin, what it waits for, primals. Operands are the
+// caller's.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_IR_COPYOPS_H

@@ -1,8 +1,8 @@
 //===- Costs.cpp - FLOPs and bytes of an op on one rank -------------------===//
 #include "stage/IR/graph/Costs.h"
 #include "stage/IR/graph/Packing.h"
-#include "stage/Schedule/InferenceSymbols.h"
 #include "stage/IR/graph/ShardingRules.h"
+#include "stage/Schedule/InferenceSymbols.h"
 
 using namespace stage;
 
@@ -65,8 +65,8 @@ static Size getBytes(const Graph &graph, const Value *value) {
   return getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding);
 }
 
-/// What an op that works on slots of which targets have as many as come reads of an operand that has the targets and no slots, the
-/// weights of experts: that of targets that have a slot. Null for others.
+/// What an op that works on slots of which targets have as many as come reads of an operand that has the targets and no
+/// slots, the weights of experts: that of targets that have a slot. Null for others.
 static Size getBytesOfFilled(const Graph &graph, const Op &op, unsigned operand) {
   for (unsigned slot = 0; slot < op.extents.size(); ++slot) {
     const SlotLoad *load = graph.mesh.findUnevenSlots(op.extents[slot].dim);
@@ -79,7 +79,8 @@ static Size getBytesOfFilled(const Graph &graph, const Op &op, unsigned operand)
       continue;
     const Value *value = op.getOperand(operand);
     llvm::SmallVector<Size, 8> sizes = getLocalSizes(graph.mesh, value->type.shape, value->sharding.dims);
-    sizes[target - indices.begin()] = getFilledTargets(graph.mesh, *load, op.extents[*target], op.indexAxes[*target], op.indexAxes[slot]);
+    sizes[target - indices.begin()] =
+        getFilledTargets(graph.mesh, *load, op.extents[*target], op.indexAxes[*target], op.indexAxes[slot]);
     return getPieceBytes(graph.sizes, value->type, sizes);
   }
   return Size();
@@ -103,7 +104,9 @@ static Size getTrafficBytes(const Graph &graph, const Op &op) {
       continue;
     bool onlyRows = reads[i].rows && !reads[i].all;
     Size ofFilled = onlyRows ? Size() : getBytesOfFilled(graph, op, i);
-    bytes = bytes + (ofFilled ? ofFilled : getAccessedBytes(graph, onlyRows ? op.getResult(0) : op.getOperand(i), /*isWrite=*/false));
+    bytes =
+        bytes + (ofFilled ? ofFilled
+                          : getAccessedBytes(graph, onlyRows ? op.getResult(0) : op.getOperand(i), /*isWrite=*/false));
   }
   return bytes;
 }
@@ -123,11 +126,12 @@ bool stage::isSeparateAccumulation(const Graph &graph, const Op &op) {
   return op.kind == OpKind::Accumulate && !getFusedAccumulation(graph, op.getOperand(0));
 }
 
-/// 1 on a rank that has pairs under the mask in this step of a ring, 0 on one that has none: it goes on with what it had. Nothing for an
-/// op that all ranks run.
+/// 1 on a rank that has pairs under the mask in this step of a ring, 0 on one that has none: it goes on with what it
+/// had. Nothing for an op that all ranks run.
 static Size getPresence(const Graph &graph, const Op &op) {
   Size area = op.kind == OpKind::Compute && getPairedAxes(op) ? getLocalMaskArea(graph, op) : Size();
-  return area && getCoordinateAxes(graph.mesh, area) ? min(graph.sizes.constant(1), area * 2) : Size(); // halves are the least
+  return area && getCoordinateAxes(graph.mesh, area) ? min(graph.sizes.constant(1), area * 2)
+                                                     : Size(); // halves are the least
 }
 
 /// The same for what adds up such steps: where one of two is nothing, nothing is added.
@@ -197,8 +201,8 @@ static OpCost getUpdateCost(const Graph &graph, const Op &op) {
   return {countOther(flops), graph.sizes.zero(), bytes};
 }
 
-/// What a rank puts into a collective, sends or copies: all operands. Those that are scattered into flat storage are padded,
-/// so that all members get as much. Of `over`, the most that a coordinate there has.
+/// What a rank puts into a collective, sends or copies: all operands. Those that are scattered into flat storage are
+/// padded, so that all members get as much. Of `over`, the most that a coordinate there has.
 static Size getPutIn(const Graph &graph, const Op &sender, AxisSet over = 0) {
   Size bytes = graph.sizes.zero();
   bool isPadded = sender.kind == OpKind::ReduceScatter && sender.flat;
@@ -210,8 +214,8 @@ static Size getPutIn(const Graph &graph, const Op &sender, AxisSet over = 0) {
   return bytes;
 }
 
-/// What the members of a group say alike, whatever each of them has (law L7). Where ranks have different parts of a dim an
-/// all_to_all may give back more than it takes.
+/// What the members of a group say alike, whatever each of them has (law L7). Where ranks have different parts of a dim
+/// an all_to_all may give back more than it takes.
 static Size getAgreedBytes(const Graph &graph, const Op &collective) {
   if (collective.kind == OpKind::Permute)
     return getPutIn(graph, collective); // sent to one member, not agreed upon
@@ -220,7 +224,8 @@ static Size getAgreedBytes(const Graph &graph, const Op &collective) {
   if (collective.kind != OpKind::AllToAll)
     return bytes;
   const Value *operand = collective.getOperand(0), *result = collective.getResult();
-  bool hasSlots = llvm::any_of(operand->type.shape, [&](const Extent &extent) { return graph.mesh.findUnevenSlots(extent.dim); });
+  bool hasSlots =
+      llvm::any_of(operand->type.shape, [&](const Extent &extent) { return graph.mesh.findUnevenSlots(extent.dim); });
   if (!hasSlots && !((operand->sharding.getListed() | result->sharding.getListed()) & group))
     return bytes;
   return max(bytes, getLocalBytes(graph.sizes, graph.mesh, result->type, result->sharding, group));
@@ -230,7 +235,8 @@ static Size getAgreedBytes(const Graph &graph, const Op &collective) {
 /// element computes them.
 static OpCost getNormCost(const Graph &graph, const Op &op) {
   const Value *gradient = op.getOperand(0);
-  Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding), bytes = graph.sizes.zero();
+  Size elements = getLocalElements(graph.sizes, graph.mesh, gradient->type, gradient->sharding),
+       bytes = graph.sizes.zero();
   for (const Value *addend : op.getOperands())
     bytes = bytes + getBytes(graph, addend);
   return {countOther(elements * int64_t(op.getNumOperands() + 1)), graph.sizes.zero(), bytes};
@@ -247,20 +253,23 @@ OpCost stage::getLocalCost(const Graph &graph, const Op &op) {
   if (op.kind == OpKind::Append) { // read where it was made, written where it is kept, and as that is
     const Value *added = op.getOperand(1), *cache = op.getOperand(0);
     TensorType taken = added->type;
-    if (op.dim < cache->sharding.dims.size() && !cache->sharding.dims[op.dim].empty()) { // each rank those that it keeps
+    if (op.dim < cache->sharding.dims.size() &&
+        !cache->sharding.dims[op.dim].empty()) { // each rank those that it keeps
       const Extent &extent = taken.shape[op.dim];
       Size first = extent.dim && extent.dim->origin ? extent.dim->origin : zero;
       llvm::ArrayRef<PlacedAxis> axes = cache->sharding.dims[op.dim];
       taken.shape[op.dim] = {nullptr, countInTurn(graph, first + extent.size, axes) - countInTurn(graph, first, axes)};
     }
-    if (op.isRolling) { // of more positions than the cache keeps the last ones; what goes on from them has the others from where they were made
+    if (op.isRolling) { // of more positions than the cache keeps the last ones; what goes on from them has the others
+                        // from where they were made
       Extent &extent = taken.shape[op.dim];
       extent = {nullptr, min(extent.size, cache->type.shape[op.dim].size)};
     }
     TensorType kept = taken;
     kept.quantization = cache->type.quantization;
     return {countOther(zero), zero,
-            getLocalBytes(graph.sizes, graph.mesh, taken, added->sharding) + getLocalBytes(graph.sizes, graph.mesh, kept, added->sharding)};
+            getLocalBytes(graph.sizes, graph.mesh, taken, added->sharding) +
+                getLocalBytes(graph.sizes, graph.mesh, kept, added->sharding)};
   }
   if (isCacheCopy(op.kind))
     return {countOther(zero), zero, getBytes(graph, op.getResult())};
@@ -285,6 +294,7 @@ bool stage::hasNode(const Graph &graph, const Op &op) {
   // What declares no bytes moves at least its results, so that there is nothing to add up.
   if (op.kind == OpKind::Compute && !op.def->bytes && !(op.def->vjpOf && op.def->vjpOf->bytes))
     return true;
-  bool isWork = op.kind == OpKind::Compute || op.kind == OpKind::Update || op.kind == OpKind::Append || isAddition(op.kind);
+  bool isWork =
+      op.kind == OpKind::Compute || op.kind == OpKind::Update || op.kind == OpKind::Append || isAddition(op.kind);
   return isWork && !getLocalCost(graph, op).bytes.isConstant(0);
 }

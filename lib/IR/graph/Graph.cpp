@@ -1,13 +1,14 @@
 //===- Graph.cpp - the graph IR -------------------------------------------===//
 #include "stage/IR/graph/Graph.h"
-#include "stage/IR/graph/Rule.h"
 #include "stage/IR/graph/Paths.h"
+#include "stage/IR/graph/Rule.h"
 #include "stage/Schedule/InferenceSymbols.h"
 
 using namespace stage;
 
 llvm::StringRef stage::getName(StreamKind kind) {
-  static constexpr llvm::StringLiteral names[numStreamKinds] = {"computation", "communication", "copies", "host_computation"};
+  static constexpr llvm::StringLiteral names[numStreamKinds] = {"computation", "communication", "copies",
+                                                                "host_computation"};
   return names[unsigned(kind)];
 }
 
@@ -26,7 +27,8 @@ const Value *stage::getTrainedParam(const Op &op) {
 
 bool stage::runsOnHost(const Op &op) {
   const Value *param = getTrainedParam(op);
-  bool isOfHostGradient = op.kind == OpKind::Update && op.getNumResults() && op.getNumOperands() > 1 && isOnHost(*op.getOperand(1));
+  bool isOfHostGradient =
+      op.kind == OpKind::Update && op.getNumResults() && op.getNumOperands() > 1 && isOnHost(*op.getOperand(1));
   return isOfHostGradient || (param && isOnHost(*param));
 }
 
@@ -49,8 +51,8 @@ void Value::replaceAllUsesWith(Value *other) {
 }
 
 const IterationCases::Run &IterationCases::getRun(int64_t iteration) const {
-  auto it = std::upper_bound(runs.begin(), runs.end(), iteration,
-                             [](int64_t i, const Run &run) { return i < run.end; });
+  auto it =
+      std::upper_bound(runs.begin(), runs.end(), iteration, [](int64_t i, const Run &run) { return i < run.end; });
   assert(it != runs.end() && iteration >= 0 && "the iterations are those of the runs");
   return *it;
 }
@@ -221,7 +223,8 @@ llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> stage::getStates(const G
 
 bool Graph::variesByUnit(Size size) const {
   const std::set<std::string> &bound = pipeline.environments.getSymbols();
-  return !bound.empty() && llvm::any_of(collectSymbols(size), [&](const std::string &symbol) { return bound.count(symbol); });
+  return !bound.empty() &&
+         llvm::any_of(collectSymbols(size), [&](const std::string &symbol) { return bound.count(symbol); });
 }
 
 SizeBinding Graph::getBinding(unsigned environment) const {
@@ -363,7 +366,8 @@ static void visitOutsideValues(Op &op, const Op &root, llvm::function_ref<bool(c
 }
 
 void stage::forEachOutsideValue(Op &op, llvm::function_ref<void(Value *, Op &)> f) {
-  visitOutsideValues(op, op, [](const Block &) { return true; }, f);
+  visitOutsideValues(
+      op, op, [](const Block &) { return true; }, f);
 }
 
 void stage::forEachOutsideValue(Op &repeat, int64_t begin, int64_t end, llvm::function_ref<void(Value *, Op &)> f) {

@@ -13,7 +13,8 @@ public:
   using Members = std::vector<unsigned>;
 
   IterationGrouper(Graph &graph, const Op &repeat, llvm::ArrayRef<Members> ofCases)
-      : graph(graph), loop(repeat.loop), path(joinPath(repeat.scope, repeat.name)), ofCases(ofCases), copies(ofCases.size()) {
+      : graph(graph), loop(repeat.loop), path(joinPath(repeat.scope, repeat.name)), ofCases(ofCases),
+        copies(ofCases.size()) {
     for (unsigned number = 0; number < ofCases.size(); ++number)
       copies[number].resize(ofCases[number].size());
   }

@@ -46,8 +46,7 @@ bool stage::computesNothing(const Op &op) {
   if (op.kind != OpKind::Compute || op.getNumOperands() != 1 || op.getNumResults() != 1)
     return false;
   const OpDef &def = *op.def;
-  return !def.flops && !def.bytes && !def.backwardFlops && !def.declaresSaves &&
-         isKeptAlike(op) && findIdentity(def);
+  return !def.flops && !def.bytes && !def.backwardFlops && !def.declaresSaves && isKeptAlike(op) && findIdentity(def);
 }
 
 bool stage::isCast(const Op &op) {

@@ -27,10 +27,12 @@
 // One row is no triangle: a decode step's query over T cached keys and its own counts
 // T + 1.
 //
-// Of packed sequences each has an area of its own. What one has is an expression over its sizes, once for several rows and once for
-// one, whose sum over the sequences units bind (SequenceSum); twice the area, as a triangle's may be a half.
+// Of packed sequences each has an area of its own. What one has is an expression over its sizes, once for several rows
+// and once for one, whose sum over the sequences units bind (SequenceSum); twice the area, as a triangle's may be a
+// half.
 //
-// Columns that are dealt out in turn, as positions in caches are, are counted row by row. All rows are on each rank then.
+// Columns that are dealt out in turn, as positions in caches are, are counted row by row. All rows are on each rank
+// then.
 //
 // Limits: ranges double with each change from blocked to mirrored axes of one index.
 //
@@ -51,8 +53,8 @@ public:
   /// Unless `isSingle` says so, that there is one row only follows from the binding.
   MaskArea(const Graph &graph, const Op &op, const Mask &mask, std::optional<bool> isSingle = std::nullopt)
       : graph(graph), sizes(graph.sizes), op(op), mask(mask), isSingle(isSingle), rows(op.extents[mask.rows].size),
-        columns(op.extents[mask.columns].size), offset(mask.kind == Mask::Kind::Causal && mask.amount ? mask.amount
-                                                                                                    : sizes.zero()) {}
+        columns(op.extents[mask.columns].size),
+        offset(mask.kind == Mask::Kind::Causal && mask.amount ? mask.amount : sizes.zero()) {}
 
   Size run() const {
     if (isHalf())
@@ -60,7 +62,8 @@ public:
     if (isInTurn(mask.columns))
       return getAreaInTurn();
     auto rowRanges = getRanges(mask.rows), columnRanges = getRanges(mask.columns);
-    // What a kept window leaves out no row sees: all of the plane that is cut off is a corner of its first column, which counts.
+    // What a kept window leaves out no row sees: all of the plane that is cut off is a corner of its first column,
+    // which counts.
     bool isWindow = keepsWindow(), isWhole = isWindow || (getAxes(mask.columns).empty() && !getOrigin(mask.columns));
     // With all columns and no more rows no row is cut short, and no `min` is needed.
     Size firstRow = getOrigin(mask.rows) ? getOrigin(mask.rows) : sizes.zero();
@@ -75,8 +78,8 @@ public:
           area = area - getArea(s.end, t.begin, false) + getArea(s.begin, t.begin, false);
       }
     // A row alone, of a unit that has no more, has no triangle: it sees all of itself.
-    if (mask.kind == Mask::Kind::Causal && fits && !isSingle && !rowRanges.empty() && getOrigin(mask.rows) && getAxes(mask.rows).empty() &&
-        graph.variesByUnit(rows))
+    if (mask.kind == Mask::Kind::Causal && fits && !isSingle && !rowRanges.empty() && getOrigin(mask.rows) &&
+        getAxes(mask.rows).empty() && graph.variesByUnit(rows))
       area = area + max(sizes.constant(Rational{2, 1}) - rows, sizes.zero()) / 2;
     if (rowRanges.empty()) {
       // The one row sees columns of [first, last).
@@ -103,16 +106,16 @@ private:
     auto isMirrored = [](const PlacedAxis &axis) { return axis.layout == Layout::Mirrored; };
     auto isSame = [](auto pair) { return std::get<0>(pair).id == std::get<1>(pair).id; };
     return mask.kind == Mask::Kind::Causal && rows == columns && offset == sizes.zero() && !getOrigin(mask.rows) &&
-           !getOrigin(mask.columns) && !rowAxes.empty() &&
-           !columnAxes.empty() && llvm::all_of(rowAxes, isMirrored) && llvm::all_of(columnAxes, isMirrored) &&
-           llvm::all_of(llvm::zip(rowAxes, columnAxes), isSame);
+           !getOrigin(mask.columns) && !rowAxes.empty() && !columnAxes.empty() && llvm::all_of(rowAxes, isMirrored) &&
+           llvm::all_of(columnAxes, isMirrored) && llvm::all_of(llvm::zip(rowAxes, columnAxes), isSame);
   }
 
   //===--- Columns in turn --------------------------------------------------===//
 
   bool isInTurn(unsigned index) const { return !getAxes(index).empty() && getAxes(index).front().isCyclic(); }
 
-  /// Pairs of rows [0, end) with columns up to the row that the rank has. These are ceil((s + 1 - c) / n) for row s, on coordinate c of n: a sum of 1 to y of ceil(i / n) is
+  /// Pairs of rows [0, end) with columns up to the row that the rank has. These are ceil((s + 1 - c) / n) for row s, on
+  /// coordinate c of n: a sum of 1 to y of ceil(i / n) is
   ///   n a (a + 1) / 2 + b (a + 1)                    a = y div n, b = y mod n
   Size countPairsInTurn(Size end) const {
     const Axis &axis = graph.mesh[getAxes(mask.columns).front()];
@@ -120,10 +123,12 @@ private:
     return n * a * (a + 1) / 2 + (y - a * n) * (a + 1);
   }
 
-  /// Pairs of rows [begin, end) with columns up to the row, where each counts half of the last one: a triangle's diagonal.
+  /// Pairs of rows [begin, end) with columns up to the row, where each counts half of the last one: a triangle's
+  /// diagonal.
   Size getTriangleInTurn(Size begin, Size end) const {
     llvm::ArrayRef<PlacedAxis> axes = getAxes(mask.columns);
-    return countPairsInTurn(end) - countPairsInTurn(begin) - (countInTurn(graph, end, axes) - countInTurn(graph, begin, axes)) / 2;
+    return countPairsInTurn(end) - countPairsInTurn(begin) -
+           (countInTurn(graph, end, axes) - countInTurn(graph, begin, axes)) / 2;
   }
 
   /// All rows are on each rank.
@@ -138,7 +143,8 @@ private:
     case Mask::Kind::Window:
       if (isSingleRow())
         return count(first + 1) - count(max(first + 1 - w, zero));
-      return getTriangleInTurn(first, first + rows) - getTriangleInTurn(max(first - w, zero), max(first + rows - w, zero));
+      return getTriangleInTurn(first, first + rows) -
+             getTriangleInTurn(max(first - w, zero), max(first + rows - w, zero));
     case Mask::Kind::Blocks: // of a single row (VerifySharding)
       return count(first + 1) - count(first.floorDiv(w) * w);
     }
@@ -147,7 +153,8 @@ private:
 
   /// The columns are those that some row has in its window, and no more: what a cache keeps of it, and the rows' own.
   bool keepsWindow() const {
-    if (mask.kind != Mask::Kind::Window || !getOrigin(mask.columns) || !getOrigin(mask.rows) || !getAxes(mask.columns).empty())
+    if (mask.kind != Mask::Kind::Window || !getOrigin(mask.columns) || !getOrigin(mask.rows) ||
+        !getAxes(mask.columns).empty())
       return false;
     Size kept = columns;
     for (const SequenceSum &sum : graph.sums)
@@ -289,7 +296,9 @@ Size stage::getLocalMaskArea(const Graph &graph, const Op &op) {
 }
 
 Size stage::ofOnePosition(const Graph &graph, Size ofSeveral, const Dim &rows) {
-  return substitute(ofSeveral, [&](llvm::StringRef symbol) { return graph.sizes.symbol(symbol) == rows.size ? graph.sizes.one() : Size(); });
+  return substitute(ofSeveral, [&](llvm::StringRef symbol) {
+    return graph.sizes.symbol(symbol) == rows.size ? graph.sizes.one() : Size();
+  });
 }
 
 SequenceSum stage::getTwiceMaskArea(const Graph &graph, const Op &op) {

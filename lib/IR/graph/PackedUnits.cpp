@@ -13,7 +13,9 @@ static int64_t countOrFail(Size size, const SizeBinding &binding) {
   return int64_t(value.value.num);
 }
 
-static bool has(const SequenceSum &sum, llvm::StringRef symbol) { return llvm::is_contained(collectSymbols(sum.ofSeveral), symbol); }
+static bool has(const SequenceSum &sum, llvm::StringRef symbol) {
+  return llvm::is_contained(collectSymbols(sum.ofSeveral), symbol);
+}
 
 /// Of units of the other kind, or of what is copied.
 static bool isOfOthers(const SequenceSum &sum, const PackedUnit &unit) {
@@ -21,7 +23,8 @@ static bool isOfOthers(const SequenceSum &sum, const PackedUnit &unit) {
 }
 
 /// Of what is copied to the host, or back, if anything is in any unit.
-static void bindMoved(const Graph &graph, llvm::ArrayRef<MovedPart> parts, llvm::StringRef symbol, UnitBindings &bindings) {
+static void bindMoved(const Graph &graph, llvm::ArrayRef<MovedPart> parts, llvm::StringRef symbol,
+                      UnitBindings &bindings) {
   if (!graph.findDim(symbol))
     return;
   int64_t all = 0;

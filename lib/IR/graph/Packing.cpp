@@ -28,7 +28,9 @@ bool stage::isStateOfEach(const Value &value) {
 }
 
 bool stage::takesEachApart(const Op &op) {
-  auto countPacked = [&](llvm::ArrayRef<unsigned> indices) { return llvm::count_if(indices, [&](unsigned index) { return isPacked(op, index); }); };
+  auto countPacked = [&](llvm::ArrayRef<unsigned> indices) {
+    return llvm::count_if(indices, [&](unsigned index) { return isPacked(op, index); });
+  };
   for (const OperandInfo &operand : op.def->operands)
     if (countPacked(operand.indices) > 1)
       return false;
@@ -41,7 +43,8 @@ bool stage::takesEachApart(const Op &op) {
     once.push_back(op.extents[index].size);
     twice.push_back(once.back() * (isPacked(op, index) ? 2 : 1));
   }
-  return !op.def->bytes && getFlops(sizes, *op.def, twice, Size()).getTotal() == getFlops(sizes, *op.def, once, Size()).getTotal() * 2;
+  return !op.def->bytes &&
+         getFlops(sizes, *op.def, twice, Size()).getTotal() == getFlops(sizes, *op.def, once, Size()).getTotal() * 2;
 }
 
 bool stage::cutsSequences(const Op &op) {
@@ -80,6 +83,8 @@ bool stage::splitsSequences(const Op &op) {
   if (op.kind != OpKind::Compute || !op.def->mask)
     return false;
   const Mask &mask = *op.def->mask;
-  auto isSplit = [&](unsigned index) { return isPacked(op, index) && index < op.indexAxes.size() && !op.indexAxes[index].empty(); };
+  auto isSplit = [&](unsigned index) {
+    return isPacked(op, index) && index < op.indexAxes.size() && !op.indexAxes[index].empty();
+  };
   return isSplit(mask.rows) || isSplit(mask.columns);
 }

@@ -1,7 +1,7 @@
 //===- ParameterUnits.cpp - what is gathered at once ----------------------===//
 #include "stage/IR/graph/ParameterUnits.h"
-#include "stage/IR/graph/Rule.h"
 #include "stage/IR/graph/Paths.h"
+#include "stage/IR/graph/Rule.h"
 
 using namespace stage;
 

@@ -116,7 +116,8 @@ static bool matchStars(const Pattern &pattern, const Text &text, IsStar isStar, 
 
 /// `*` stands for any run of characters.
 static bool matchGlob(llvm::StringRef glob, llvm::StringRef text) {
-  return matchStars(glob, text, [](char c) { return c == '*'; }, std::equal_to<char>());
+  return matchStars(
+      glob, text, [](char c) { return c == '*'; }, std::equal_to<char>());
 }
 
 bool PathPattern::Segment::matches(llvm::StringRef name) const {

@@ -18,7 +18,9 @@ PipelineChain::PipelineChain(llvm::ArrayRef<int64_t> counts, llvm::ArrayRef<int6
   for (unsigned repeat = 0; repeat < counts.size(); ++repeat) {
     // The virtual stage that ends with the last iteration or behind it; what follows the chain runs on the last one.
     unsigned last = std::lower_bound(cuts.begin() + 1, cuts.end(), begins[repeat + 1]) - cuts.begin() - 1;
-    lasts.push_back(repeat + 1 == counts.size() ? exit.value_or(split.size() - 1) : counts[repeat] ? last : getFirst(repeat));
+    lasts.push_back(repeat + 1 == counts.size() ? exit.value_or(split.size() - 1)
+                    : counts[repeat]            ? last
+                                                : getFirst(repeat));
   }
 }
 

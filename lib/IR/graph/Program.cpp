@@ -1,8 +1,8 @@
 //===- Program.cpp - the program IR ---------------------------------------===//
 #include "stage/IR/graph/Program.h"
 #include "stage/IR/graph/Channel.h"
-#include "llvm/ADT/SetVector.h"
 #include "stage/IR/graph/Costs.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include <map>
 
@@ -43,7 +43,9 @@ UnitChains StageProgram::listChains() const {
   }
   // By chunk and microbatch: first a bit for each kind of phase that runs, then the number of the chain.
   std::vector<unsigned> places(size_t(chunks) * microbatches);
-  auto getPlace = [&](const Unit &unit) -> unsigned & { return places[size_t(unit.chunk) * microbatches + unit.microbatch]; };
+  auto getPlace = [&](const Unit &unit) -> unsigned & {
+    return places[size_t(unit.chunk) * microbatches + unit.microbatch];
+  };
   for (const Unit &unit : units)
     if (!isOncePerStep(unit.kind))
       getPlace(unit) |= 1u << unsigned(unit.kind);
@@ -149,9 +151,8 @@ std::optional<unsigned> stage::findHanded(const ProgramItem &taken, const Value 
 }
 
 const ProgramItem *stage::findRange(llvm::ArrayRef<ProgramItem> items, const Op &repeat) {
-  auto range = llvm::find_if(items, [&](const ProgramItem &item) {
-    return item.kind == ProgramItem::Kind::Loop && item.op == &repeat;
-  });
+  auto range = llvm::find_if(
+      items, [&](const ProgramItem &item) { return item.kind == ProgramItem::Kind::Loop && item.op == &repeat; });
   return range == items.end() ? nullptr : range;
 }
 

@@ -62,7 +62,8 @@ private:
 
   void visitValue(const Value &value, SavedBytes &saved) {
     const Op *op = value.getOp();
-    if (!kept.contains(&value) || value.type.space != saved.space || (op && (isState(op->kind) || op->kind == OpKind::Input)))
+    if (!kept.contains(&value) || value.type.space != saved.space ||
+        (op && (isState(op->kind) || op->kind == OpKind::Input)))
       return;
     if (isKeptAsArgument(value) || (op && isResultOfKept(value, *op)) || isViewOfKept(value))
       return;

@@ -69,7 +69,8 @@ AxisSet stage::getPairedAxes(const Op &op) {
   AxisSet once = 0, paired = 0;
   const Routing *routing = op.indexAxes.empty() ? nullptr : op.def->getRouting();
   for (unsigned index = 0; index < op.indexAxes.size(); ++index) {
-    if (op.def->getCarrier(index) != index || (routing && routing->slot == index)) // slots have the axes of their tokens
+    if (op.def->getCarrier(index) != index ||
+        (routing && routing->slot == index)) // slots have the axes of their tokens
       continue;
     paired |= once & toSet(op.indexAxes[index]);
     once |= toSet(op.indexAxes[index]);
@@ -115,8 +116,8 @@ static AxisSet getPassedBy(const Op &op, const ProductTerm &term) {
   return passed & ~twice & ~split;
 }
 
-/// Axes over which one of several products is partial: those of indices that it sums up, if the result has none of a pair, and what it
-/// hands on. What others range over does not concern it.
+/// Axes over which one of several products is partial: those of indices that it sums up, if the result has none of a
+/// pair, and what it hands on. What others range over does not concern it.
 static AxisSet getPartial(const Op &op, const ProductTerm &term) {
   AxisSet once = 0, paired = 0, keptAxes = 0, summed = 0;
   llvm::SmallVector<unsigned, 4> kept = op.def->expand(op.def->results[term.result].indices);

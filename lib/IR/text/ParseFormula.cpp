@@ -29,11 +29,9 @@ private:
 
 static constexpr unsigned comparison = 2, unary = 5;
 static const BinaryOperator binaryOperators[] = {
-    {"||", Formula::Kind::Or, 0},        {"&&", Formula::Kind::And, 1},
-    {"<", Formula::Kind::Less, 2},       {"<=", Formula::Kind::LessEqual, 2},
-    {"==", Formula::Kind::Equal, 2},     {"+", Formula::Kind::Add, 3},
-    {"-", Formula::Kind::Sub, 3},        {"*", Formula::Kind::Mul, 4},
-    {"/", Formula::Kind::Div, 4},
+    {"||", Formula::Kind::Or, 0},        {"&&", Formula::Kind::And, 1},   {"<", Formula::Kind::Less, 2},
+    {"<=", Formula::Kind::LessEqual, 2}, {"==", Formula::Kind::Equal, 2}, {"+", Formula::Kind::Add, 3},
+    {"-", Formula::Kind::Sub, 3},        {"*", Formula::Kind::Mul, 4},    {"/", Formula::Kind::Div, 4},
 };
 
 const Formula *TextParser::parseFormula(OpDef &def, unsigned strength) {

@@ -129,28 +129,29 @@ bool TextParser::parseDim() {
 }
 
 bool TextParser::parseMesh() {
-  return parseList("(", ")", [&] {
-           Axis axis;
-           Token at = token;
-           axis.loc = at.getLoc();
-           if (graph.mesh.getAxes().size() == 32)
-             return fail("at most 32 axes");
-           if (!parseIdentifier(axis.name, "an axis") || !expect("=") || !parseInteger(axis.size, 1))
-             return false;
-           if (graph.mesh.resolve(axis.name)) {
-             diags.report(at.getLoc(), diag::IRRedefinition) << axis.name;
-             return true;
-           }
-           int64_t ranks;
-           if (__builtin_mul_overflow(graph.mesh.getNumRanks(), axis.size, &ranks) || ranks > maxRanks) {
-             diags.report(at.getLoc(), diag::IRTooManyRanks) << axis.name << maxRanks;
-             return true;
-           }
-           axis.symbol = graph.sizes.symbol(axis.name);
-           graph.binding.bind(axis.name, axis.size);
-           graph.mesh.addAxis(std::move(axis));
-           return true;
-         }) &&
+  return parseList("(", ")",
+                   [&] {
+                     Axis axis;
+                     Token at = token;
+                     axis.loc = at.getLoc();
+                     if (graph.mesh.getAxes().size() == 32)
+                       return fail("at most 32 axes");
+                     if (!parseIdentifier(axis.name, "an axis") || !expect("=") || !parseInteger(axis.size, 1))
+                       return false;
+                     if (graph.mesh.resolve(axis.name)) {
+                       diags.report(at.getLoc(), diag::IRRedefinition) << axis.name;
+                       return true;
+                     }
+                     int64_t ranks;
+                     if (__builtin_mul_overflow(graph.mesh.getNumRanks(), axis.size, &ranks) || ranks > maxRanks) {
+                       diags.report(at.getLoc(), diag::IRTooManyRanks) << axis.name << maxRanks;
+                       return true;
+                     }
+                     axis.symbol = graph.sizes.symbol(axis.name);
+                     graph.binding.bind(axis.name, axis.size);
+                     graph.mesh.addAxis(std::move(axis));
+                     return true;
+                   }) &&
          (!consume("on") || parseTopology()) && expect(";");
 }
 
@@ -185,8 +186,8 @@ bool TextParser::parseAxisGroup() {
   AxisSet seen = 0;
   for (const PlacedAxis &axis : axes) {
     if (!axis.isPlain() || (seen & toSet(axis))) {
-      diags.report(at.getLoc(), diag::IRBadAxisGroup) << group.name << graph.mesh[axis].name
-                                                      << (axis.isPlain() ? "stands twice" : "has a layout");
+      diags.report(at.getLoc(), diag::IRBadAxisGroup)
+          << group.name << graph.mesh[axis].name << (axis.isPlain() ? "stands twice" : "has a layout");
       return true;
     }
     seen |= toSet(axis);
@@ -239,7 +240,8 @@ bool TextParser::parseTable() {
   return expect(";");
 }
 
-/// `load C of X by weights for B*K*S from dp*ep;`, `evenly` in place of `by weights`, `at most` before the `;` where all positions of X have equally many slots.
+/// `load C of X by weights for B*K*S from dp*ep;`, `evenly` in place of `by weights`, `at most` before the `;` where
+/// all positions of X have equally many slots.
 bool TextParser::parseSlotLoad() {
   SlotLoad load;
   Token at = token;
@@ -410,7 +412,8 @@ bool TextParser::parseRule() {
       return true;
     };
     rule.kind = consume("ring") ? RuleKind::Ring : RuleKind::Shard;
-    if ((rule.kind == RuleKind::Shard && !expect("shard")) || !(is("(") ? parseList("(", ")", parseDimName) : parseDimName()))
+    if ((rule.kind == RuleKind::Shard && !expect("shard")) ||
+        !(is("(") ? parseList("(", ")", parseDimName) : parseDimName()))
       return false;
   }
   if (!expect("over") || !parseAxes(rule.axes))
@@ -435,7 +438,8 @@ bool TextParser::parseRule() {
     return false;
   if (rule.kind == RuleKind::ReduceGradients && !parseReduction(rule))
     return false;
-  rule.saysLayout = consume("blocked") || llvm::any_of(rule.axes, [](const PlacedAxis &axis) { return !axis.isPlain(); });
+  rule.saysLayout =
+      consume("blocked") || llvm::any_of(rule.axes, [](const PlacedAxis &axis) { return !axis.isPlain(); });
   graph.rules.push_back(std::move(rule));
   return expect(";");
 }
@@ -460,7 +464,9 @@ bool TextParser::parseReduction(Rule &rule) {
   rule.perMicrobatch = consume("per");
   if (rule.perMicrobatch && !expect("microbatch"))
     return false;
-  rule.overlap = consume("beside") ? Rule::Overlap::Beside : consume("behind") ? Rule::Overlap::Behind : Rule::Overlap::None;
+  rule.overlap = consume("beside")   ? Rule::Overlap::Beside
+                 : consume("behind") ? Rule::Overlap::Behind
+                                     : Rule::Overlap::None;
   return rule.overlap == Rule::Overlap::None || expect("backward");
 }
 
@@ -479,22 +485,23 @@ bool TextParser::parseSlowRanks() {
   SlowRanks slow;
   slow.loc = token.getLoc();
   AxisSet seen = 0;
-  if (!parseList("(", ")", [&] {
-        Token at = token;
-        std::string name;
-        int64_t coordinate;
-        if (!parseIdentifier(name, "an axis") || !expect("=") || !parseInteger(coordinate, 0))
-          return false;
-        std::optional<AxisId> axis = graph.mesh.find(name);
-        if (!axis)
-          diags.report(at.getLoc(), diag::IRUnknownAxis) << name;
-        else if (coordinate >= graph.mesh[*axis].size || (seen >> *axis & 1))
-          diags.report(at.getLoc(), diag::IRBadSlowRanks) << name << graph.mesh[*axis].size;
-        else
-          slow.coordinates.emplace_back(*axis, coordinate);
-        seen |= axis ? toSet(PlacedAxis(*axis)) : 0;
-        return true;
-      }) ||
+  if (!parseList("(", ")",
+                 [&] {
+                   Token at = token;
+                   std::string name;
+                   int64_t coordinate;
+                   if (!parseIdentifier(name, "an axis") || !expect("=") || !parseInteger(coordinate, 0))
+                     return false;
+                   std::optional<AxisId> axis = graph.mesh.find(name);
+                   if (!axis)
+                     diags.report(at.getLoc(), diag::IRUnknownAxis) << name;
+                   else if (coordinate >= graph.mesh[*axis].size || (seen >> *axis & 1))
+                     diags.report(at.getLoc(), diag::IRBadSlowRanks) << name << graph.mesh[*axis].size;
+                   else
+                     slow.coordinates.emplace_back(*axis, coordinate);
+                   seen |= axis ? toSet(PlacedAxis(*axis)) : 0;
+                   return true;
+                 }) ||
       !expect("by") || !parseSize(slow.factor) || !expect(";"))
     return false;
   std::optional<Rational> factor = slow.factor.getConstant();

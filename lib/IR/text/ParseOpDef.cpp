@@ -85,8 +85,7 @@ bool TextParser::parseOpDef() {
     return true;
   });
   llvm::SmallVector<Token, 2> formulas;
-  parsed = parsed && expect("->") &&
-           parseList("(", ")", [&] { return parseResult(def, formulas.emplace_back()); });
+  parsed = parsed && expect("->") && parseList("(", ")", [&] { return parseResult(def, formulas.emplace_back()); });
   if (!parsed || (consume("vjp") && !parseVjp(def)))
     return false;
   if (!is(";")) {
@@ -283,8 +282,8 @@ bool TextParser::parseClause(OpDef &def) {
   return fail("a clause of the operator");
 }
 
-/// `b, s, j -> x, c by to`: indices of the operand, in its order, on the left, two others on the right. What else the operand has
-/// stays as it is.
+/// `b, s, j -> x, c by to`: indices of the operand, in its order, on the left, two others on the right. What else the
+/// operand has stays as it is.
 bool TextParser::parseRouting(OpDef &def) {
   auto parseIndices = [&](llvm::SmallVectorImpl<unsigned> &indices) {
     do {
@@ -300,7 +299,8 @@ bool TextParser::parseRouting(OpDef &def) {
   llvm::SmallVector<unsigned, 2> place;
   if (!parseIndices(routing.tokens) || !expect("->") || !parseIndices(place))
     return false;
-  if (place.size() != 2 || llvm::any_of(place, [&](unsigned index) { return llvm::is_contained(routing.tokens, index); }))
+  if (place.size() != 2 ||
+      llvm::any_of(place, [&](unsigned index) { return llvm::is_contained(routing.tokens, index); }))
     return fail("two indices that are not on the left before 'by'");
   routing.target = place.front();
   routing.slot = place.back();
@@ -315,8 +315,9 @@ bool TextParser::parseRouting(OpDef &def) {
       (isToken ? found : apart).push_back(index);
     }
   bool isGood = llvm::all_of(apart, [&](unsigned index) {
-    return !llvm::is_contained(place, index) &&
-           llvm::all_of(def.results, [&](const ResultInfo &result) { return llvm::is_contained(result.indices, index); });
+    return !llvm::is_contained(place, index) && llvm::all_of(def.results, [&](const ResultInfo &result) {
+      return llvm::is_contained(result.indices, index);
+    });
   });
   if (found != routing.tokens || !isGood)
     return fail("an operand that has the indices on the left, and no other that a result lacks");

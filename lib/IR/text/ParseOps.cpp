@@ -225,7 +225,8 @@ bool TextParser::parseReshard(Op &op) {
     return true;
   bool parsed;
   do
-    parsed = parseList("(", ")", [&, &group = op.stages.emplace_back()] { return parseUnsigned(group.emplace_back()); });
+    parsed =
+        parseList("(", ")", [&, &group = op.stages.emplace_back()] { return parseUnsigned(group.emplace_back()); });
   while (parsed && consume(","));
   return parsed;
 }

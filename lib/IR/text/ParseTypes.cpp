@@ -270,10 +270,12 @@ bool TextParser::parseExtent(Extent &extent, llvm::ArrayRef<llvm::StringRef> sto
 }
 
 bool TextParser::parseType(TensorType &type) {
-  return parseDType(type.dtype) && parseList("[", "]", [&] {
-           type.shape.emplace_back();
-           return parseExtent(type.shape.back());
-         }) &&
+  return parseDType(type.dtype) &&
+         parseList("[", "]",
+                   [&] {
+                     type.shape.emplace_back();
+                     return parseExtent(type.shape.back());
+                   }) &&
          parseHowKept(type) && parseMemorySpace(type.space);
 }
 
@@ -292,8 +294,10 @@ bool TextParser::parseQuantization(Quantization &quantization, std::optional<DTy
   if (!parseDType(quantization.type))
     return false;
   type = quantization.type;
-  if (consume("by") && !parseList("(", ")", [&] { return consume("_") ? (quantization.blocks.push_back(0), true)
-                                                                     : parseUnsigned(quantization.blocks.emplace_back()); }))
+  if (consume("by") && !parseList("(", ")", [&] {
+        return consume("_") ? (quantization.blocks.push_back(0), true)
+                            : parseUnsigned(quantization.blocks.emplace_back());
+      }))
     return false;
   return expect("with") && parseDType(quantization.scales);
 }

@@ -132,7 +132,9 @@ private:
 };
 } // namespace
 
-void stage::print(llvm::raw_ostream &os, const OpDef &def, const Formula &formula) { FormulaPrinter(os, def).print(&formula); }
+void stage::print(llvm::raw_ostream &os, const OpDef &def, const Formula &formula) {
+  FormulaPrinter(os, def).print(&formula);
+}
 
 /// True if the indices are numbered in the order in which the operands and results first name them: what a reader
 /// does by itself. Else they are printed: `op f[t, s](x: [s, t])`.

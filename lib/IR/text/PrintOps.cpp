@@ -142,9 +142,7 @@ private:
   void printConstraint(const Constraint &constraint) {
     os << " want";
     size_t numDims = std::max(constraint.dims.size(), constraint.floors.size());
-    auto exact = [&](size_t i) {
-      return i < constraint.dims.size() ? constraint.dims[i] : std::optional<AxisList>();
-    };
+    auto exact = [&](size_t i) { return i < constraint.dims.size() ? constraint.dims[i] : std::optional<AxisList>(); };
     auto floor = [&](size_t i) { return i < constraint.floors.size() ? constraint.floors[i] : AxisList(); };
     bool any = false;
     for (size_t i = 0; i < numDims; ++i)
@@ -270,9 +268,8 @@ private:
     os << " [" << op.count << "] ";
     if (!op.cases.getRuns().empty()) {
       os << "cases (";
-      llvm::interleaveComma(op.cases.getRuns(), os, [&](const IterationCases::Run &run) {
-        os << run.number << " * " << run.end - run.begin;
-      });
+      llvm::interleaveComma(op.cases.getRuns(), os,
+                            [&](const IterationCases::Run &run) { os << run.number << " * " << run.end - run.begin; });
       os << ") ";
     }
     os << "loop " << op.loop << (op.reverse ? " reverse" : "") << " (";

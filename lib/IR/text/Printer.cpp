@@ -69,8 +69,7 @@ private:
     if (graph.mesh.getAxes().empty())
       return;
     os << "  mesh (";
-    llvm::interleaveComma(graph.mesh.getAxes(), os,
-                          [&](const Axis &axis) { os << axis.name << " = " << axis.size; });
+    llvm::interleaveComma(graph.mesh.getAxes(), os, [&](const Axis &axis) { os << axis.name << " = " << axis.size; });
     os << ')';
     if (graph.mesh.getNumNetworkDims()) {
       os << " on topology (";
@@ -100,8 +99,8 @@ private:
     for (auto &[name, table] : graph.binding.sortedTables())
       printTable(name, *table);
     for (const SlotLoad &load : graph.mesh.getSlotLoads()) {
-      os << "  load " << load.slots->name << " of " << load.target->name << (load.isEven() ? " evenly" : " by " + load.table)
-         << " for " << load.choices;
+      os << "  load " << load.slots->name << " of " << load.target->name
+         << (load.isEven() ? " evenly" : " by " + load.table) << " for " << load.choices;
       if (load.sources)
         os << " from " << load.sources;
       os << (load.isDropless ? "" : " at most") << ";\n";
@@ -198,7 +197,9 @@ private:
     os << ' ' << getName(rule.kind);
     bool isTuple = rule.dims.size() > 1;
     os << (rule.dims.empty() ? "" : isTuple ? " (" : " ");
-    llvm::interleaveComma(rule.dims, os, [&](const std::string &dim) { os << dim << (llvm::is_contained(rule.lackable, dim) ? "?" : ""); });
+    llvm::interleaveComma(rule.dims, os, [&](const std::string &dim) {
+      os << dim << (llvm::is_contained(rule.lackable, dim) ? "?" : "");
+    });
     os << (isTuple ? ")" : "");
     if (rule.isOfKept()) {
       os << (rule.isWhole ? " whole" : "");

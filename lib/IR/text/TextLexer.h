@@ -21,9 +21,7 @@ struct Token {
 
   llvm::SMLoc getLoc() const { return llvm::SMLoc::getFromPointer(text.data()); }
   /// Is it this word or punctuation? Never true of a string.
-  bool is(llvm::StringRef expected) const {
-    return (kind == Identifier || kind == Punctuation) && text == expected;
-  }
+  bool is(llvm::StringRef expected) const { return (kind == Identifier || kind == Punctuation) && text == expected; }
 };
 
 class TextLexer {

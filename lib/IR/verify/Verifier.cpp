@@ -10,9 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/verify/Verifier.h"
+#include "VerifierContext.h"
 #include "stage/IR/Diagnostics.h"
 #include "stage/IR/graph/PipelineChain.h"
-#include "VerifierContext.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -64,7 +64,8 @@ private:
     for (unsigned number = 0; number < graph.pipeline.environments.size(); ++number)
       for (auto &[symbol, value] : graph.pipeline.environments[number])
         if (!graph.binding.lookup(symbol) || graph.mesh.find(symbol))
-          diags.report(graph.pipeline.loc, diag::IRUnknownSymbol) << toString(graph.pipeline.environments[number]) << symbol;
+          diags.report(graph.pipeline.loc, diag::IRUnknownSymbol)
+              << toString(graph.pipeline.environments[number]) << symbol;
   }
 
   void verifySize(Size size, SMLoc loc) {
@@ -144,7 +145,8 @@ private:
       return "it belongs to " + getName(phase).str() + ", which runs later";
     const Op *definer = value->getOp();
     if (phase != currentPhase && isDecoding(currentPhase) && !(definer && isState(definer->kind)))
-      return "it belongs to " + getName(phase).str() + ", which other units run; " + getName(currentPhase).str() + " has params, buffers and caches of forward";
+      return "it belongs to " + getName(phase).str() + ", which other units run; " + getName(currentPhase).str() +
+             " has params, buffers and caches of forward";
     // What accumulates is a buffer, which is where its parameter is.
     bool isBuffer = phase != currentPhase && definer && definer->kind == OpKind::Accumulate &&
                     definer->getNumOperands() == 2 && known.contains(definer->getOperand(1));
@@ -225,13 +227,16 @@ private:
       misplaced("at the end of a repeat's body");
     if (op.kind == OpKind::Return && !(isLast && !block->getParent() && isForward(currentPhase)))
       misplaced("at the end of forward or decode");
-    if ((isState(op.kind) && currentPhase != PhaseKind::Forward) || (op.kind == OpKind::Input && !isForward(currentPhase)))
+    if ((isState(op.kind) && currentPhase != PhaseKind::Forward) ||
+        (op.kind == OpKind::Input && !isForward(currentPhase)))
       misplaced(isState(op.kind) ? "in forward" : "in forward or decode");
     if (op.kind == OpKind::Append && !isForward(currentPhase))
       misplaced("in forward or decode");
-    if ((op.kind == OpKind::Store && currentPhase != PhaseKind::Store) || (op.kind == OpKind::Load && currentPhase != PhaseKind::Load))
+    if ((op.kind == OpKind::Store && currentPhase != PhaseKind::Store) ||
+        (op.kind == OpKind::Load && currentPhase != PhaseKind::Load))
       misplaced("in " + getName(op.kind == OpKind::Store ? PhaseKind::Store : PhaseKind::Load).str());
-    else if (movesCaches(currentPhase) && !isCacheCopy(op.kind) && op.kind != OpKind::Repeat && op.kind != OpKind::Yield)
+    else if (movesCaches(currentPhase) && !isCacheCopy(op.kind) && op.kind != OpKind::Repeat &&
+             op.kind != OpKind::Yield)
       misplaced("outside of " + getName(currentPhase).str());
     if (op.kind == OpKind::Accumulate && !isBackward(currentPhase))
       misplaced("in backward");
@@ -262,14 +267,13 @@ private:
       verifySize(extent.size, value.loc);
       if (extent.dim && extent.dim->size != extent.size)
         diags.report(value.loc, diag::IRWrongExtent)
-            << "dim '" + extent.dim->name + "'" << extent.dim->size.str() << context.name(&value)
-            << extent.size.str();
+            << "dim '" + extent.dim->name + "'" << extent.dim->size.str() << context.name(&value) << extent.size.str();
     }
     if (value.primal && !known.contains(value.primal))
       diags.report(value.loc, diag::IRNotVisible) << "of " + context.name(&value) << "its primal is not in the graph";
     else if (value.primal && !VerifierContext::hasSameShape(value.type, value.primal->type))
-      diags.report(value.loc, diag::IRWrongType) << "gradient " + context.name(&value)
-                                                 << context.text(value.primal->type) << context.text(value.type);
+      diags.report(value.loc, diag::IRWrongType)
+          << "gradient " + context.name(&value) << context.text(value.primal->type) << context.text(value.type);
     verifyQuantization(context, value);
     verifySharding(context, value);
   }
@@ -334,7 +338,8 @@ private:
         context.checkType(op.loc, "result of add_norm", getNormType(), op.getResult()->type);
       break;
     case OpKind::Update:
-      good = verifyCounts(op, std::max(2u + op.clips, op.getNumOperands()), std::min(1u, op.getNumResults())) && verifyParam(op, 0);
+      good = verifyCounts(op, std::max(2u + op.clips, op.getNumOperands()), std::min(1u, op.getNumResults())) &&
+             verifyParam(op, 0);
       for (unsigned i = 1; good && i + op.clips < op.getNumOperands(); ++i)
         verifyGradient(op, *op.getOperand(i), *op.getOperand(0));
       if (good && op.clips)
@@ -348,13 +353,15 @@ private:
         TensorType expected = op.getOperand(0)->type;
         if (isForward(currentPhase)) // a cache quantizes what is written to it
           expected.quantization = op.getOperand(1)->type.quantization;
-        context.checkType(op.loc, "what is written to " + context.name(op.getOperand(0)), expected, op.getOperand(1)->type);
+        context.checkType(op.loc, "what is written to " + context.name(op.getOperand(0)), expected,
+                          op.getOperand(1)->type);
       }
       break;
     case OpKind::Join:
       good = verifyCounts(op, std::max(1u, op.getNumOperands()), 1);
       for (unsigned i = 0; good && i < op.getNumOperands(); ++i)
-        context.checkType(op.loc, "operand " + llvm::Twine(i) + " of join", op.getResult()->type, op.getOperand(i)->type);
+        context.checkType(op.loc, "operand " + llvm::Twine(i) + " of join", op.getResult()->type,
+                          op.getOperand(i)->type);
       break;
     case OpKind::Release:
       break; // see V14
@@ -444,9 +451,10 @@ private:
     else if (!(other.cases == op.cases) || other.bodies.size() != op.bodies.size())
       difference = "has other cases";
     if (!isNew && !difference.empty())
-      (diags.report(op.loc, diag::IRLoopMismatch) << op.name << int64_t(op.loop) << difference)
-              .note(other.loc, diag::PreviousHere)
-          << other.name;
+      diags.report(op.loc, diag::IRLoopMismatch)
+          .with(op.name, int64_t(op.loop), difference)
+          .note(other.loc, diag::PreviousHere)
+          .with(other.name);
     bool good = verifyCases(context, op);
     for (auto &body : op.bodies)
       good = good && context.checkCount(op, "arguments", body->getArguments().size(), op.getNumOperands()) &&
@@ -456,7 +464,7 @@ private:
     verifyCarried(op, op.getOperands(), op);
     for (unsigned i = 0; i < op.getNumResults(); ++i)
       context.checkType(op.loc, "result " + std::to_string(i) + " of repeat '" + op.name + "'",
-                 op.bodies.front()->getArgument(i)->type, op.getResult(i)->type);
+                        op.bodies.front()->getArgument(i)->type, op.getResult(i)->type);
     for (auto &body : op.bodies)
       verifyBody(op, *body);
     return true;
@@ -467,14 +475,16 @@ private:
     for (unsigned i = 0; i < body.getArguments().size(); ++i) {
       const Value &argument = *body.getArgument(i), &expected = *first.getArgument(i);
       context.checkType(op.loc, "argument " + std::to_string(i) + " of case " + std::to_string(body.getNumber()),
-                 expected.type, argument.type);
+                        expected.type, argument.type);
       if (argument.sharding != expected.sharding)
         diags.report(op.loc, diag::IRBadCases)
-            << op.name << "carried value " + std::to_string(i) + " has another sharding in case " +
-                              std::to_string(body.getNumber()) + " than in case 0";
+            << op.name
+            << "carried value " + std::to_string(i) + " has another sharding in case " +
+                   std::to_string(body.getNumber()) + " than in case 0";
     }
     if (body.empty())
-      diags.report(op.loc, diag::IRNoTerminator) << "the body of repeat '" + op.name + "'" << "yield";
+      diags.report(op.loc, diag::IRNoTerminator) << "the body of repeat '" + op.name + "'"
+                                                 << "yield";
     else
       verifyTerminator(body);
     verifyBlock(body);
@@ -486,7 +496,8 @@ private:
     if (&op != &repeat && !context.checkCount(op, "operands", arguments.size(), values.size()))
       return false;
     for (unsigned i = 0; i < values.size(); ++i)
-      context.checkType(op.loc, "operand " + llvm::Twine(i) + " of " + getName(op.kind), arguments[i]->type, values[i]->type);
+      context.checkType(op.loc, "operand " + llvm::Twine(i) + " of " + getName(op.kind), arguments[i]->type,
+                        values[i]->type);
     return true;
   }
 

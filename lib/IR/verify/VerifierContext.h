@@ -1,16 +1,16 @@
 //===- VerifierContext.h - what the parts of the verifier share -*- C++ -*-===//
 //
-// Verifier.cpp checks what stands where (V1 to V6), VerifyTypes.cpp what operators make, and again (V5, V15), VerifyRepeats.cpp
-// the cases of a repeat (V6), VerifySharding.cpp where pieces
-// are (V7 to V10), VerifyOrder.cpp what runs when (V11), VerifyMemory.cpp where values
-// are kept (V12), VerifyPrefetch.cpp what is gathered ahead (V14), VerifyCaches.cpp what outlives a unit (V17). Numbers are those of docs/IRRef.md.
+// Verifier.cpp checks what stands where (V1 to V6), VerifyTypes.cpp what operators make, and again (V5, V15),
+// VerifyRepeats.cpp the cases of a repeat (V6), VerifySharding.cpp where pieces are (V7 to V10), VerifyOrder.cpp what
+// runs when (V11), VerifyMemory.cpp where values are kept (V12), VerifyPrefetch.cpp what is gathered ahead (V14),
+// VerifyCaches.cpp what outlives a unit (V17). Numbers are those of docs/IRRef.md.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_IR_VERIFIERCONTEXT_H
 #define STAGE_LIB_IR_VERIFIERCONTEXT_H
 
-#include "text/TextWriter.h"
 #include "stage/IR/Diagnostics.h"
+#include "text/TextWriter.h"
 #include <map>
 
 namespace stage {
@@ -52,9 +52,9 @@ struct VerifierContext {
   }
   /// Extents are compared by size: one dim may be called by the name of another of its size.
   static bool hasSameShape(const TensorType &a, const TensorType &b) {
-    return a.getNumDims() == b.getNumDims() &&
-           llvm::all_of(llvm::zip(a.shape, b.shape),
-                        [](auto pair) { return std::get<0>(pair).size == std::get<1>(pair).size; });
+    return a.getNumDims() == b.getNumDims() && llvm::all_of(llvm::zip(a.shape, b.shape), [](auto pair) {
+             return std::get<0>(pair).size == std::get<1>(pair).size;
+           });
   }
   /// Why axes cannot deal out an extent by a table, if they are to; empty where nothing is wrong.
   std::string findBlockFault(Size extent, llvm::ArrayRef<PlacedAxis> axes);

@@ -32,7 +32,8 @@ static std::string findFault(const Graph &graph, Size whole, const PlacedAxis &a
     SizeValue sum = evaluate(total, binding), expected = evaluate(whole, binding);
     std::string units = number ? " in units with " + toString(graph.pipeline.environments[number]) : "";
     if (sum.error == SizeError::NoEntry || sum.error == SizeError::Overflow)
-      return what + (sum.error == SizeError::NoEntry ? "there is no row " + sum.symbol : "its entries are too large") + units;
+      return what + (sum.error == SizeError::NoEntry ? "there is no row " + sum.symbol : "its entries are too large") +
+             units;
     if (sum && expected && !(sum.value == expected.value))
       return what + "its entries are together " + sum.value.str() + ", but '" + whole.str() + "' is " +
              expected.value.str() + units;
@@ -46,7 +47,8 @@ std::string VerifierContext::findBlockFault(Size extent, llvm::ArrayRef<PlacedAx
     return "";
   for (const PlacedAxis &axis : llvm::makeArrayRef(listed + 1, axes.end()))
     if (axis.isListed())
-      return "axes '" + graph.mesh[*listed].name + "' and '" + graph.mesh[axis].name + "' deal out one dim by a table each";
+      return "axes '" + graph.mesh[*listed].name + "' and '" + graph.mesh[axis].name +
+             "' deal out one dim by a table each";
   Size whole = getLocalSize(graph.mesh, extent, llvm::makeArrayRef(axes.begin(), listed));
   auto [it, isNew] = blockFaults.try_emplace({whole.getNode(), listed->id, listed->lengths});
   if (isNew)

@@ -49,14 +49,15 @@ static std::string findInEnvironments(const Graph &graph, const Op &op,
 bool stage::verifyCache(VerifierContext &context, const Op &op) {
   if (context.graph.training)
     return fail(context, op, "a graph that trains has no caches");
-  std::string fault = findInEnvironments(context.graph, op, [&](const SizeBinding &binding, const std::string &units) -> std::string {
-    if (!op.entries)
-      return "";
-    SizeValue entries = evaluateCount(op.entries, binding), entry = evaluateCount(op.entry, binding);
-    if (!entries || !entry || entry.value.num < entries.value.num)
-      return "";
-    return "there is no entry " + entry.value.str() + " of " + entries.value.str() + units;
-  });
+  std::string fault =
+      findInEnvironments(context.graph, op, [&](const SizeBinding &binding, const std::string &units) -> std::string {
+        if (!op.entries)
+          return "";
+        SizeValue entries = evaluateCount(op.entries, binding), entry = evaluateCount(op.entry, binding);
+        if (!entries || !entry || entry.value.num < entries.value.num)
+          return "";
+        return "there is no entry " + entry.value.str() + " of " + entries.value.str() + units;
+      });
   return fault.empty() || fail(context, op, fault);
 }
 
@@ -67,11 +68,12 @@ bool stage::verifyCacheUse(VerifierContext &context, const Op &op, llvm::functio
   const Block &block = *op.getBlock();
   for (auto [user, operand] : cache->getUses()) {
     if (user->getBlock() == &block && isBehind(*user))
-      return fail(context, *user, context.name(cache) + " has been " +
-                                      (op.kind == OpKind::Append ? "appended to" : "written") +
-                                      " in this unit, so that it may not be used any more");
+      return fail(context, *user,
+                  context.name(cache) + " has been " + (op.kind == OpKind::Append ? "appended to" : "written") +
+                      " in this unit, so that it may not be used any more");
     if (user->getBlock() != &block && &user->getBlock()->getTop() == &block.getTop())
-      return fail(context, op, context.name(cache) + " is used elsewhere in the unit, so that what it has there is not clear");
+      return fail(context, op,
+                  context.name(cache) + " is used elsewhere in the unit, so that what it has there is not clear");
   }
   return true;
 }
@@ -106,27 +108,29 @@ bool stage::verifyAppend(VerifierContext &context, const Op &op) {
     if (context.diags.getNumErrors() != errorsBefore)
       return false;
   }
-  std::string fault = findInEnvironments(context.graph, op, [&](const SizeBinding &binding, const std::string &units) -> std::string {
-    auto get = [&](const TensorType &type) { return evaluateCount(type.shape[op.dim].size, binding); };
-    SizeValue capacity = get(cache), length = get(all), count = get(added);
-    if (op.isRolling) {
-      if (capacity && length && count && length.value.num - count.value.num > capacity.value.num)
-        return length.value.str() + " positions of dim " + std::to_string(op.dim) + " are read of which " + count.value.str() +
-               " are new, but the cache keeps " + capacity.value.str() + units;
-    } else if (capacity && length && length.value.num > capacity.value.num)
-      return "it would have " + length.value.str() + " positions of dim " + std::to_string(op.dim) +
-             ", but there is room for " + capacity.value.str() + units;
-    if (length && count && count.value.num > length.value.num)
-      return count.value.str() + " positions are appended, more than the " + length.value.str() +
-             " that there are then" + units;
-    return "";
-  });
+  std::string fault =
+      findInEnvironments(context.graph, op, [&](const SizeBinding &binding, const std::string &units) -> std::string {
+        auto get = [&](const TensorType &type) { return evaluateCount(type.shape[op.dim].size, binding); };
+        SizeValue capacity = get(cache), length = get(all), count = get(added);
+        if (op.isRolling) {
+          if (capacity && length && count && length.value.num - count.value.num > capacity.value.num)
+            return length.value.str() + " positions of dim " + std::to_string(op.dim) + " are read of which " +
+                   count.value.str() + " are new, but the cache keeps " + capacity.value.str() + units;
+        } else if (capacity && length && length.value.num > capacity.value.num)
+          return "it would have " + length.value.str() + " positions of dim " + std::to_string(op.dim) +
+                 ", but there is room for " + capacity.value.str() + units;
+        if (length && count && count.value.num > length.value.num)
+          return count.value.str() + " positions are appended, more than the " + length.value.str() +
+                 " that there are then" + units;
+        return "";
+      });
   if (!fault.empty())
     return fail(context, op, fault);
   const Sharding &sharding = op.getOperand(0)->sharding;
   if (op.dim < sharding.dims.size() &&
       !llvm::all_of(sharding.dims[op.dim], [&](const PlacedAxis &axis) { return axis.isCyclic() && !op.isRolling; }))
-    return fail(context, op, "dim " + llvm::Twine(op.dim) + ", along which it is appended, is not dealt out in turn over " +
-                                 context.axes(sharding.dims[op.dim]));
+    return fail(context, op,
+                "dim " + llvm::Twine(op.dim) + ", along which it is appended, is not dealt out in turn over " +
+                    context.axes(sharding.dims[op.dim]));
   return true;
 }

@@ -27,7 +27,8 @@ static std::string findFault(const Graph &graph, PhaseKind feeding, PhaseKind fe
   if (!input)
     return ("no input of " + getName(fed) + " is fed").str();
   const Op *end = from ? from->getTerminator() : nullptr;
-  if (!end || !end->getNumOperands() || end->getOperands().back()->type.dtype != input->type.dtype || isFloat(input->type.dtype))
+  if (!end || !end->getNumOperands() || end->getOperands().back()->type.dtype != input->type.dtype ||
+      isFloat(input->type.dtype))
     return (getName(feeding) + " does not return integers last, as '" + describe(*input) + "' is").str();
   return "";
 }
@@ -36,7 +37,8 @@ void stage::verifyFeeders(VerifierContext &context) {
   Graph &graph = context.graph;
   graph.walk([&](Op &op) {
     if (op.isFed && op.getNumResults() && (op.kind != OpKind::Input || graph.training || op.getBlock()->getParent()))
-      context.diags.report(op.loc, diag::IRBadFeeder) << "'" + describe(*op.getResult()) + "' is fed, and no input of inference outside of repeats";
+      context.diags.report(op.loc, diag::IRBadFeeder)
+          << "'" + describe(*op.getResult()) + "' is fed, and no input of inference outside of repeats";
   });
   for (const std::vector<Unit> &units : graph.pipeline.units) {
     llvm::DenseMap<unsigned, PhaseKind> before; // by microbatch

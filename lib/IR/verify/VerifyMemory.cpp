@@ -21,9 +21,8 @@ using namespace stage;
 void stage::verifyMemory(VerifierContext &context, const Op &op) {
   auto check = [&](const llvm::Twine &what, const Value &value, MemorySpace expected) {
     if (value.type.space != expected)
-      context.diags.report(op.loc, diag::IRWrongMemory)
-          << what << VerifierContext::getName(op) << getName(expected) << context.name(&value)
-          << getName(value.type.space);
+      context.diags.report(op.loc, diag::IRWrongMemory) << what << VerifierContext::getName(op) << getName(expected)
+                                                        << context.name(&value) << getName(value.type.space);
   };
   MemorySpace reads = op.kind == OpKind::Fetch || runsOnHost(op) ? MemorySpace::Host : MemorySpace::Device;
   // An update on the host has a copy of its param there.

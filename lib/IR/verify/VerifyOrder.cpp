@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "VerifierContext.h"
-#include "stage/IR/graph/Costs.h"
 #include "stage/IR/Diagnostics.h"
+#include "stage/IR/graph/Costs.h"
 
 using namespace stage;
 
@@ -42,7 +42,8 @@ void stage::verifyOrder(VerifierContext &context, const Op &op,
                         llvm::function_ref<std::string(const Value *)> findFault) {
   llvm::StringRef name = VerifierContext::getName(op);
   if (!hasNode(context.graph, op)) {
-    context.diags.report(op.loc, diag::IRBadOrder) << name << "it is no work of its own that could stand on a stream or wait";
+    context.diags.report(op.loc, diag::IRBadOrder)
+        << name << "it is no work of its own that could stand on a stream or wait";
     return;
   }
   if (op.stream && op.stream->kind != getStreamKind(op))
@@ -52,14 +53,16 @@ void stage::verifyOrder(VerifierContext &context, const Op &op,
     context.diags.report(op.loc, diag::IRBadOrder) << name << "only a collective of step waits for the units before it";
   for (const OrderEdge &edge : op.after) {
     const Op *maker = edge.value->getOp();
-    bool isNear = !edge.iterations && !edge.units && !(isForward(op.getBlock()->getPhase()) && movesCaches(edge.value->getBlock()->getPhase()));
+    bool isNear = !edge.iterations && !edge.units &&
+                  !(isForward(op.getBlock()->getPhase()) && movesCaches(edge.value->getBlock()->getPhase()));
     bool runs = maker && (maker->kind == OpKind::Compute || isCommunication(maker->kind) || isCopy(maker->kind)) &&
                 hasNode(context.graph, *maker);
     std::string fault = !runs    ? "no work of its own makes it"
                         : isNear ? findFault(edge.value)
                                  : findFaultOfDistance(op, edge);
     if (fault.empty() && !isOnStageOf(op, *maker))
-      fault = "it is made on stage " + std::to_string(*getTopLevelOp(const_cast<Op *>(maker))->virtualStage) + " of the pipeline";
+      fault = "it is made on stage " + std::to_string(*getTopLevelOp(const_cast<Op *>(maker))->virtualStage) +
+              " of the pipeline";
     if (!fault.empty())
       context.diags.report(op.loc, diag::IRBadOrder)
           << name << "it cannot run after " + context.name(edge.value) + ": " + fault;

@@ -57,13 +57,17 @@ private:
   }
 
   static bool isOfState(const Op &op) {
-    return llvm::all_of(op.getOperands(), [](const Value *operand) { return operand->getOp() && isState(operand->getOp()->kind); });
+    return llvm::all_of(op.getOperands(),
+                        [](const Value *operand) { return operand->getOp() && isState(operand->getOp()->kind); });
   }
 
   /// It runs with the gather of all that it fetches.
   void verifyFetch(const Op &op) {
-    const Op *gather = op.getNumResults() && llvm::hasSingleElement(op.getResult()->getUses()) ? op.getResult()->getUses().front().first : nullptr;
-    if (!gather || !gather->isPrefetched || gather->getBlock() != op.getBlock() || getFetch(*gather) != &op || !isOfState(op))
+    const Op *gather = op.getNumResults() && llvm::hasSingleElement(op.getResult()->getUses())
+                           ? op.getResult()->getUses().front().first
+                           : nullptr;
+    if (!gather || !gather->isPrefetched || gather->getBlock() != op.getBlock() || getFetch(*gather) != &op ||
+        !isOfState(op))
       report(op, "cannot run ahead: a fetch of params can, of all that an all_gather of its block gathers ahead");
     if (!op.after.empty())
       report(op, "runs ahead when others are released: it can have no 'after'");
@@ -72,7 +76,8 @@ private:
   /// The fetch of all that is gathered; null if there is none.
   static const Op *getFetch(const Op &gather) {
     const Op *fetch = gather.getOperand(0)->getOp();
-    if (!fetch || fetch->kind != OpKind::Fetch || !fetch->isPrefetched || fetch->getNumResults() != gather.getNumOperands())
+    if (!fetch || fetch->kind != OpKind::Fetch || !fetch->isPrefetched ||
+        fetch->getNumResults() != gather.getNumOperands())
       return nullptr;
     for (unsigned i = 0; i < gather.getNumOperands(); ++i)
       if (gather.getOperand(i) != fetch->getResult(i))
@@ -92,7 +97,8 @@ private:
     if (!first)
       first = &op;
     if (!fetch != !getFetch(*first))
-      report(op, "runs ahead " + llvm::Twine(fetch ? "behind a fetch" : "without a fetch") + ", unlike " + context.name(first->getResult()));
+      report(op, "runs ahead " + llvm::Twine(fetch ? "behind a fetch" : "without a fetch") + ", unlike " +
+                     context.name(first->getResult()));
     if (op.stream != first->stream)
       report(op, "runs ahead on another stream than " + context.name(first->getResult()));
   }

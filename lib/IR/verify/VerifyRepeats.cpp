@@ -14,7 +14,8 @@ void stage::verifyLoopCount(VerifierContext &context, const Op &op) {
   if (count || count.error == SizeError::UnboundSymbol)
     return;
   bool hasValue = count.error == SizeError::Negative || count.error == SizeError::NotAnInteger;
-  context.diags.report(op.loc, diag::IRBadCount) << op.name << op.count.str() << (hasValue ? count.value.str() : "no number");
+  context.diags.report(op.loc, diag::IRBadCount)
+      << op.name << op.count.str() << (hasValue ? count.value.str() : "no number");
 }
 
 bool stage::verifyCases(VerifierContext &context, const Op &op) {
@@ -29,7 +30,8 @@ bool stage::verifyCases(VerifierContext &context, const Op &op) {
   for (unsigned number = 0; number < runs.size() && fault.empty(); ++number)
     if (!runs[number])
       fault = "no iteration is case " + std::to_string(number);
-  SizeValue count = op.count ? evaluateCount(op.count, context.graph.binding) : SizeValue{SizeError::UnboundSymbol, "", {}};
+  SizeValue count =
+      op.count ? evaluateCount(op.count, context.graph.binding) : SizeValue{SizeError::UnboundSymbol, "", {}};
   if (fault.empty() && !cases.getRuns().empty() && count && count.value.num != cases.getNumIterations())
     fault = "they are " + std::to_string(cases.getNumIterations()) + " iterations, but '" + op.count.str() + "' is " +
             count.value.str();

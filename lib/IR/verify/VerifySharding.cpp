@@ -50,7 +50,8 @@ public:
       else if (mesh[axis].size == 1)
         fault = "axis '" + mesh[axis].name + "' has size 1";
       else if ((seen >> axis & 1) && !(isOfPiece && (before & ~twice) >> axis & 1))
-        fault = "axis '" + mesh[axis].name + "' stands in " + (isOfPiece ? "three places, or twice in one" : "two places");
+        fault =
+            "axis '" + mesh[axis].name + "' stands in " + (isOfPiece ? "three places, or twice in one" : "two places");
       else if (axis.rotation >= mesh[axis].size)
         fault = ("axis '" + mesh[axis].name + "' of size " + llvm::Twine(mesh[axis].size) + " is rotated by " +
                  llvm::Twine(axis.rotation))
@@ -133,7 +134,8 @@ static bool isMasked(const OpDef &def, unsigned index) {
 
 /// What is dealt out in turn are columns of a mask whose rows are whole; of blocks those that one row sees.
 static std::string findFaultInTurn(const Graph &graph, const Op &op, unsigned index) {
-  if (llvm::none_of(op.indexAxes[index], [](const PlacedAxis &axis) { return axis.isCyclic(); }) || !isMasked(*op.def, index))
+  if (llvm::none_of(op.indexAxes[index], [](const PlacedAxis &axis) { return axis.isCyclic(); }) ||
+      !isMasked(*op.def, index))
     return "";
   const Mask &mask = *(op.def->vjpOf ? *op.def->vjpOf : *op.def).mask;
   if (index == mask.rows || !op.indexAxes[mask.rows].empty())
@@ -148,8 +150,7 @@ static bool isSplitAsTokens(const Op &op, const Routing &routing) {
   for (unsigned token : routing.tokens)
     axes |= toSet(op.indexAxes[token]);
   const AxisList &slots = op.indexAxes[routing.slot];
-  return getRoutedAxes(op) == axes &&
-         llvm::all_of(slots, [](const PlacedAxis &axis) { return axis.isPlain(); });
+  return getRoutedAxes(op) == axes && llvm::all_of(slots, [](const PlacedAxis &axis) { return axis.isPlain(); });
 }
 
 static void verifyIndexAxes(VerifierContext &context, const Op &op) {
@@ -160,7 +161,9 @@ static void verifyIndexAxes(VerifierContext &context, const Op &op) {
     if (routing && routing->slot == i) {
       if (!isSplitAsTokens(op, *routing))
         context.diags.report(op.loc, diag::IRBadIndexAxes)
-            << op.def->name << "index '" + op.def->indices[i].name + "' is not split into blocks over the axes of the tokens that are routed";
+            << op.def->name
+            << "index '" + op.def->indices[i].name +
+                   "' is not split into blocks over the axes of the tokens that are routed";
       continue;
     }
     if (op.def->getCarrier(i) != i) {
@@ -342,7 +345,8 @@ static void verifyResharded(VerifierContext &context, const Op &op, unsigned num
   bool isAllToAll = op.kind == OpKind::AllToAll;
   if (op.kind != OpKind::AllReduce && !op.flat &&
       (op.getDim(number) >= numDims ||
-       (isAllToAll && (op.toDim >= numDims || llvm::any_of(op.moreDims, [&](unsigned dim) { return dim >= numDims; })))))
+       (isAllToAll &&
+        (op.toDim >= numDims || llvm::any_of(op.moreDims, [&](unsigned dim) { return dim >= numDims; })))))
     return report("the operand has " + llvm::Twine(numDims) + " dims only");
   if (!isSet(*operand) || !isSet(*result))
     return;
@@ -373,7 +377,8 @@ static void verifyReshard(VerifierContext &context, const Op &op) {
     return report("only an all_gather, a reduce_scatter or a slice is to or from flat storage");
   if (op.kind == OpKind::AllToAll && llvm::is_contained(op.moreDims, op.toDim))
     return report("it goes from a dim to the same dim");
-  if (op.kind == OpKind::AllReduce || op.flat ? numDims > 1 : op.kind != OpKind::AllToAll && numDims != op.getNumOperands())
+  if (op.kind == OpKind::AllReduce || op.flat ? numDims > 1
+                                              : op.kind != OpKind::AllToAll && numDims != op.getNumOperands())
     return report("it has " + llvm::Twine(numDims) + (numDims > 1 ? " dims for " : " dim for ") +
                   llvm::Twine(op.getNumOperands()) + (op.getNumOperands() > 1 ? " operands" : " operand"));
   for (unsigned i = 0; i < op.getNumOperands(); ++i)
@@ -393,7 +398,8 @@ static void verifyJoin(VerifierContext &context, const Op &op) {
   if (op.dim >= result.type.getNumDims())
     return report("the operands have " + llvm::Twine(result.type.getNumDims()) + " dims only");
   if (op.getNumOperands() != uint64_t(context.graph.mesh.getGroupSize(toSet(op.axes))))
-    return report("it has " + llvm::Twine(op.getNumOperands()) + (op.getNumOperands() == 1 ? " operand, and " : " operands, and ") + context.axes(op.axes) + " has " +
+    return report("it has " + llvm::Twine(op.getNumOperands()) +
+                  (op.getNumOperands() == 1 ? " operand, and " : " operands, and ") + context.axes(op.axes) + " has " +
                   llvm::Twine(context.graph.mesh.getGroupSize(toSet(op.axes))) + " ranks");
   std::set<AxisList> places;
   for (unsigned i = 0; i < op.getNumOperands(); ++i) {
@@ -415,7 +421,8 @@ static void verifyJoin(VerifierContext &context, const Op &op) {
   }
 }
 
-/// What an update makes of a shard is that shard of the parameter: further axes cut it flat. On the host it may be all of it.
+/// What an update makes of a shard is that shard of the parameter: further axes cut it flat. On the host it may be all
+/// of it.
 static void verifyUpdate(VerifierContext &context, const Op &op) {
   if (!op.getNumResults() || !isSet(*op.getOperand(0)) || !isSet(*op.getResult()))
     return;
@@ -462,6 +469,7 @@ void stage::verifyCommunication(VerifierContext &context, const Op &op) {
       compare("result " + llvm::Twine(i), op.getResult(i), getNaturalSharding(op, i));
       if (!areTermsAlike(op, i))
         context.diags.report(op.loc, diag::IRBadIndexAxes)
-            << op.def->name << "products that result '" + op.def->results[i].name + "' adds up are not partial over the same axes";
+            << op.def->name
+            << "products that result '" + op.def->results[i].name + "' adds up are not partial over the same axes";
     }
 }

@@ -20,13 +20,13 @@ static void verifyCompound(VerifierContext &context, const Op &op, unsigned inde
   SizeValue expected = evaluate(product, context.graph.binding);
   SizeValue found = evaluate(op.extents[index].size, context.graph.binding);
   if (expected && found && !(expected.value == found.value))
-    context.diags.report(op.loc, diag::IRWrongExtent) << "index '" + info.name + "' of '" + op.def->name + "'"
-                                              << context.text(op.extents[index]) << "the product of its parts"
-                                              << context.text(Extent{nullptr, product});
+    context.diags.report(op.loc, diag::IRWrongExtent)
+        << "index '" + info.name + "' of '" + op.def->name + "'" << context.text(op.extents[index])
+        << "the product of its parts" << context.text(Extent{nullptr, product});
 }
 
-static void verifyExtents(VerifierContext &context, const Op &op, const llvm::Twine &what, llvm::ArrayRef<unsigned> indices,
-                   const TensorType &type) {
+static void verifyExtents(VerifierContext &context, const Op &op, const llvm::Twine &what,
+                          llvm::ArrayRef<unsigned> indices, const TensorType &type) {
   std::string owner = what.str();
   if (!context.checkCount(op, "dims of " + owner, indices.size(), type.getNumDims()))
     return;
@@ -64,17 +64,21 @@ void stage::verifyQuantization(VerifierContext &context, const Value &value) {
     fail("what is quantized, and scales, are floating-point numbers");
   size_t numBlocks = quantization->blocks.size();
   if (numBlocks && numBlocks != value.type.getNumDims())
-    fail("it has " + std::to_string(value.type.getNumDims()) + " dims, but its blocks have " + std::to_string(numBlocks));
+    fail("it has " + std::to_string(value.type.getNumDims()) + " dims, but its blocks have " +
+         std::to_string(numBlocks));
   if (numBlocks && !quantization->blocks.back())
     fail("there is no next dim over which blocks go on");
   const Op *maker = value.getOp();
   if (!maker || maker->kind != OpKind::Compute)
     return;
   std::optional<unsigned> inSlots = findInSlots(*maker->def);
-  const Quantization *before = inSlots && *inSlots < maker->getNumOperands() ? maker->getOperand(*inSlots)->type.quantization.get() : nullptr;
+  const Quantization *before =
+      inSlots && *inSlots < maker->getNumOperands() ? maker->getOperand(*inSlots)->type.quantization.get() : nullptr;
   bool isHandedOn = before && before->type == quantization->type && before->scales == quantization->scales;
   if (!isHandedOn && findIdentity(*maker->def) != 0u)
-    fail("it is made by '" + maker->def->name + "', but only an op whose result is its operand quantizes that, and only one that routes a quantized operand hands that on");
+    fail("it is made by '" + maker->def->name +
+         "', but only an op whose result is its operand quantizes that, and only one that routes a quantized operand "
+         "hands that on");
 }
 
 bool stage::verifyCompute(VerifierContext &context, const Op &op) {
@@ -86,7 +90,8 @@ bool stage::verifyCompute(VerifierContext &context, const Op &op) {
   for (unsigned i = 0; i < op.extents.size(); ++i)
     verifyCompound(context, op, i);
   for (unsigned i = 0; i < op.getNumOperands(); ++i)
-    verifyExtents(context, op, "operand '" + def.operands[i].name + "'", def.operands[i].indices, op.getOperand(i)->type);
+    verifyExtents(context, op, "operand '" + def.operands[i].name + "'", def.operands[i].indices,
+                  op.getOperand(i)->type);
   for (unsigned i = 0; i < op.getNumResults(); ++i) {
     verifyExtents(context, op, "result '" + def.results[i].name + "'", def.results[i].indices, op.getResult(i)->type);
     verifyResultDType(context, op, i);

@@ -1,8 +1,8 @@
 //===- VerifyWorkload.cpp - several graphs, and what they send (V13) ------===//
-#include "text/TextParser.h"
 #include "stage/IR/Diagnostics.h"
 #include "stage/IR/graph/Workload.h"
 #include "stage/IR/verify/Verifier.h"
+#include "text/TextParser.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace stage;
@@ -39,8 +39,8 @@ static bool verifyTransfer(const Workload &workload, const Transfer &transfer, D
   if (output->type.getNumDims() != input->type.getNumDims())
     return fail("the first has " + llvm::Twine(output->type.getNumDims()) + " dims, the second " +
                 llvm::Twine(input->type.getNumDims()));
-  if (const Op *maker = output->getOp(); !maker || isState(maker->kind) || maker->kind == OpKind::Input ||
-                                         maker->kind == OpKind::Constant)
+  if (const Op *maker = output->getOp();
+      !maker || isState(maker->kind) || maker->kind == OpKind::Input || maker->kind == OpKind::Constant)
     return fail("the first is made by no op");
   if (isOnHost(*output) || isOnHost(*input))
     return fail("what is on the host is not sent");

@@ -68,7 +68,8 @@ public:
     if (!gradients)
       gradients = parameters;
     step = optimizer ? optimizer : gradients;
-    if (llvm::none_of(std::array{parameters, gradients, step}, [](const Rule *rule) { return rule && !rule->units.empty(); }))
+    if (llvm::none_of(std::array{parameters, gradients, step},
+                      [](const Rule *rule) { return rule && !rule->units.empty(); }))
       return;
     reportUnmatched();
     for (const Rule *rule : {parameters, gradients, step})
@@ -202,7 +203,8 @@ private:
   void declareBefore(Op &where, const Members &members) {
     unsigned last = 0;
     for (const Op *member : members)
-      if (const Op *maker = member->getOperand(0)->getOp(); maker->kind == OpKind::Param && maker->getBlock() == where.getBlock())
+      if (const Op *maker = member->getOperand(0)->getOp();
+          maker->kind == OpKind::Param && maker->getBlock() == where.getBlock())
         last = std::max(last, position[maker]);
     for (unsigned place = position[&where] + 1; place <= last; ++place)
       if (Op *&op = ops[place]; op && (isState(op->kind) || op->kind == OpKind::Input)) {
@@ -246,8 +248,8 @@ private:
         block.moveBefore(span.gather, span.first);
       release(span, block);
       auto repeat = llvm::lower_bound(repeats, span.begin);
-      bool enclosesOthers = (repeat != repeats.end() && *repeat <= span.end) ||
-                            (i + 1 < spans.size() && spans[i + 1].begin <= span.end);
+      bool enclosesOthers =
+          (repeat != repeats.end() && *repeat <= span.end) || (i + 1 < spans.size() && spans[i + 1].begin <= span.end);
       if (!parameters->prefetch || enclosesOthers)
         continue;
       graph.prefetch = parameters->prefetch;
@@ -337,7 +339,9 @@ private:
     if (!llvm::hasSingleElement(value.getUses()))
       return nullptr;
     auto [user, operand] = value.getUses().front();
-    return user->kind == OpKind::Accumulate ? user : user->kind == OpKind::AllReduce ? findAddition(*user->getResult(operand)) : nullptr;
+    return user->kind == OpKind::Accumulate  ? user
+           : user->kind == OpKind::AllReduce ? findAddition(*user->getResult(operand))
+                                             : nullptr;
   }
 
   /// The stream for what is added to gradients when it has been reduced.
@@ -353,7 +357,8 @@ private:
     for (OpKind kind : {OpKind::ReduceScatter, OpKind::AllReduce, OpKind::AllGather}) {
       Units units = {{}, awaited};
       for (auto &op : block)
-        if (op->kind == kind && op->getNumOperands() == 1 && llvm::hasSingleElement(op->getResult()->getUses()) && (op->flat || !op->getResult()->sharding.flat.empty()))
+        if (op->kind == kind && op->getNumOperands() == 1 && llvm::hasSingleElement(op->getResult()->getUses()) &&
+            (op->flat || !op->getResult()->sharding.flat.empty()))
           if (const Value *param = findParam(op->getOperand(0), kind))
             units.add(unitNames[step], *param, *op);
       for (auto &[key, members] : units.members)
@@ -402,7 +407,8 @@ private:
     rules.erase(std::unique(rules.begin(), rules.end()), rules.end());
     auto cuts = [&](const Rule &rule, llvm::ArrayRef<AxisList> taken) {
       return llvm::any_of(rule.axes, [&](AxisId axis) {
-        return graph.mesh[axis].size > 1 && llvm::none_of(taken, [&](const AxisList &of) { return toSet(of) >> axis & 1; });
+        return graph.mesh[axis].size > 1 &&
+               llvm::none_of(taken, [&](const AxisList &of) { return toSet(of) >> axis & 1; });
       });
     };
     graph.walk([&](Op &op) {

@@ -272,7 +272,8 @@ private:
         weight += weights.getTraffic(*node->op); // under way still
     }
     if (end && end->kind == OpKind::Repeat)
-      weight += getEntryTraffic(end->getBody(end->reverse ? std::max<int64_t>(0, end->cases.getNumIterations() - 1) : 0));
+      weight +=
+          getEntryTraffic(end->getBody(end->reverse ? std::max<int64_t>(0, end->cases.getNumIterations() - 1) : 0));
     else if (end)
       weight += getEntryTraffic(*end->getBlock()) + weights.getSent(*end);
     return weight;

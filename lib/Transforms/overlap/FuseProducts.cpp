@@ -1,8 +1,8 @@
 //===- FuseProducts.cpp - several products as one op ----------------------===//
 //
-// Problem: the program makes several products of one tensor at once (`part 1 of qkv`, SplitProducts.cpp), as one kernel that is given the
-// matrices side by side. Until here each has been an op of its own, so that each has the sharding and the gradients that it would have
-// alone. What a kernel computes is one op:
+// Problem: the program makes several products of one tensor at once (`part 1 of qkv`, SplitProducts.cpp), as one kernel
+// that is given the matrices side by side. Until here each has been an op of its own, so that each has the sharding and
+// the gradients that it would have alone. What a kernel computes is one op:
 //
 //   %q = qkv(%x, %wq)                                   %q, %k = qkv.2(%x, %wq, %wk)
 //   %k = qkv.1(%x, %wk)
@@ -16,15 +16,19 @@
 //   %dwk = qkv.dw.1(%x, %dk)                            accumulate(%dwk, %wk)
 //   accumulate(%dwk, %wk)
 //
-// The parts need not be split alike: queries may be split along tp.1 where keys have copies, as vLLM lays them out. Each product
-// keeps what it has (OpDef::terms); the gradient of the input is one sum if all of its addends are partial over the same axes.
+// The parts need not be split alike: queries may be split along tp.1 where keys have copies, as vLLM lays them out.
+// Each product keeps what it has (OpDef::terms); the gradient of the input is one sum if all of its addends are partial
+// over the same axes.
 //
 // Algorithm, per block:
-//   1. Parts of one kernel and module that take the same first operand are *siblings*, addends those that one sum adds up.
-//   2. Siblings become one op in front of the first op that needs a result of one of them, or where the last of them stands, if all of their
+//   1. Parts of one kernel and module that take the same first operand are *siblings*, addends those that one sum adds
+//   up.
+//   2. Siblings become one op in front of the first op that needs a result of one of them, or where the last of them
+//   stands, if all of their
 //      operands are there. What adds a result to a gradient's buffer follows.
 //   3. Addends become one op where the last of them stands; other addends of their sum stay.
-//   4. What a part made it makes: where an op of all would have operands or results in other shardings, the parts stay apart, and a remark
+//   4. What a part made it makes: where an op of all would have operands or results in other shardings, the parts stay
+//   apart, and a remark
 //      says so.
 //
 // Steps of a ring (overlap-products) are products of one block each: so much of a kernel is one op.
@@ -35,9 +39,9 @@
 #include "sharding/ReplacedValues.h"
 #include "stage/IR/graph/ShardingRules.h"
 #include "stage/IR/text/Text.h"
-#include "stage/Transforms/sharding/CheckSizes.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
 #include <set>
@@ -125,7 +129,8 @@ private:
       const Op &first = *group.members.front();
       std::string reason;
       if (group.members.size() < all.size())
-        reason = first.def->part.isAddend ? "the gradients of what they take are not added up as they are" : "they do not take the same tensor";
+        reason = first.def->part.isAddend ? "the gradients of what they take are not added up as they are"
+                                          : "they do not take the same tensor";
       SMLoc loc = first.loc;
       std::string name = joinPath(first.scope, first.def->part.kernel);
       if (group.members.size() > 1)
@@ -189,7 +194,8 @@ private:
       llvm::SmallVector<unsigned, 8> toIndices, toOperands;
       for (unsigned i = 0; i < of.indices.size(); ++i) {
         std::optional<unsigned> known = def.findIndex(of.indices[i].name);
-        if (known && (op->extents[*known].size != member->extents[i].size || op->indexAxes[*known] != member->indexAxes[i])) {
+        if (known &&
+            (op->extents[*known].size != member->extents[i].size || op->indexAxes[*known] != member->indexAxes[i])) {
           reason = "they are not split alike along '" + of.indices[i].name + "'";
           return nullptr;
         }
@@ -231,7 +237,8 @@ private:
     }
     if (group.sum)
       def.results.front().formula = graph.defs.addUp(addends);
-    auto isFloating = llvm::find_if(op->getOperands(), [](const Value *operand) { return isFloat(operand->type.dtype); });
+    auto isFloating =
+        llvm::find_if(op->getOperands(), [](const Value *operand) { return isFloat(operand->type.dtype); });
     for (auto &result : op->getResults()) {
       std::optional<DType> &type = def.results[result->getNumber()].dtype;
       type = result->type.dtype;
@@ -246,8 +253,8 @@ private:
     return op;
   }
 
-  /// Whether an op takes and makes what the parts took and made. Where blocks meet along an axis, each part has it: ranks along
-  /// it make different things.
+  /// Whether an op takes and makes what the parts took and made. Where blocks meet along an axis, each part has it:
+  /// ranks along it make different things.
   static bool isAlike(const Op &op, llvm::ArrayRef<Op *> members) {
     AxisSet paired = getPairedAxes(op);
     bool alike = llvm::all_of(members, [&](const Op *member) {
@@ -354,8 +361,9 @@ private:
 
   Graph &graph;
   DiagnosticEngine &diags;
-  llvm::DenseMap<const Op *, unsigned> numbers;     ///< In the order of the block; even: of what has been inserted.
-  llvm::DenseMap<const Value *, Op *> awaiting;     ///< The first op of the block that waits for a value beside its operands.
+  llvm::DenseMap<const Op *, unsigned> numbers; ///< In the order of the block; even: of what has been inserted.
+  llvm::DenseMap<const Value *, Op *>
+      awaiting; ///< The first op of the block that waits for a value beside its operands.
   ReplacedValues replacedValues;
 };
 } // namespace

@@ -123,4 +123,6 @@ private:
 };
 } // namespace
 
-void stage::keepLastUnit(Graph &graph, const llvm::StringMap<std::string> &units) { LastUnitKeeper(graph, units).run(); }
+void stage::keepLastUnit(Graph &graph, const llvm::StringMap<std::string> &units) {
+  LastUnitKeeper(graph, units).run();
+}

@@ -1,8 +1,8 @@
 //===- KeepLastUnit.h - what backward need not gather again ----*- C++ -*-===//
 //
-// Problem: backward begins with the unit that forward has ended with, whose parameters have just been released: they would be
-// gathered again at once, with nothing to hide it. So frameworks leave them there (`reshard_after_forward` of PyTorch's
-// `fully_shard` is false for the root module unless it is said; torchtitan says so of the norm and the head):
+// Problem: backward begins with the unit that forward has ended with, whose parameters have just been released: they
+// would be gathered again at once, with nothing to hide it. So frameworks leave them there (`reshard_after_forward` of
+// PyTorch's `fully_shard` is false for the root module unless it is said; torchtitan says so of the norm and the head):
 //
 //   partition parameters over dp by unit layers[*] { keep = last; }
 //
@@ -15,11 +15,11 @@
 //                       ... %v.2                                        release(%v.1)
 //                       release(%v.2)
 //
-// Algorithm: the last unit is what forward releases last, at the top or in the last iteration of a repeat. Where it stands, all
-// later phases of a microbatch take what forward has gathered, and release it as they did.
+// Algorithm: the last unit is what forward releases last, at the top or in the last iteration of a repeat. Where it
+// stands, all later phases of a microbatch take what forward has gathered, and release it as they did.
 //
-// Limits: the iteration must be a case of its own (lib/IRGen/SplitLastUnit.cpp makes one). A parameter that several virtual stages
-// gather for themselves is gathered again.
+// Limits: the iteration must be a case of its own (lib/IRGen/SplitLastUnit.cpp makes one). A parameter that several
+// virtual stages gather for themselves is gathered again.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_TRANSFORMS_KEEPLASTUNIT_H

@@ -1,7 +1,8 @@
 //===- OrderGathers.cpp - parameters in the order of the next forward -----===//
 //
-// Problem: a step is in the order of backward, as reductions are: what forward uses first is updated last. Where updated
-// shards are gathered on a stream of their own, beside the next forward, its first op then waits for all gathers:
+// Problem: a step is in the order of backward, as reductions are: what forward uses first is updated last. Where
+// updated shards are gathered on a stream of their own, beside the next forward, its first op then waits for all
+// gathers:
 //
 //   step {                                          reduce {
 //     repeat layers reverse {                         repeat layers reverse { %g = reduce_scatter(%dw) over dp flat }
@@ -16,9 +17,10 @@
 //                                                     }
 //                                                   }
 //
-// Algorithm: reductions keep their order, in a phase before the step (SplitStep.h). In each block of the step an op goes where forward
-// first uses the parameter that it updates, gathers or writes. But what is used behind the last repeat is updated first of all: its
-// gradient has been complete for longest, and beside its update the last reduction ends, which the first gather waits for.
+// Algorithm: reductions keep their order, in a phase before the step (SplitStep.h). In each block of the step an op
+// goes where forward first uses the parameter that it updates, gathers or writes. But what is used behind the last
+// repeat is updated first of all: its gradient has been complete for longest, and beside its update the last reduction
+// ends, which the first gather waits for.
 //
 // Limits: a bucket is gathered where the last of its parameters would be.
 //
@@ -100,7 +102,8 @@ private:
   }
 
   /// The place of the first op of the block that reads a value, in whatever form, or in which one does that.
-  static unsigned findFirstUse(const Value &value, const Block &forward, const llvm::DenseMap<const Op *, unsigned> &position) {
+  static unsigned findFirstUse(const Value &value, const Block &forward,
+                               const llvm::DenseMap<const Op *, unsigned> &position) {
     unsigned first = ~0u;
     for (auto [user, operand] : value.getUses()) {
       if (user->getBlock()->getPhase() != PhaseKind::Forward)

@@ -5,7 +5,8 @@
 namespace stage {
 class Graph;
 
-/// Where updated parameters are gathered on a stream of their own, the step goes in the order of forward. Streams must be decided.
+/// Where updated parameters are gathered on a stream of their own, the step goes in the order of forward. Streams must
+/// be decided.
 void orderGathers(Graph &graph);
 
 } // namespace stage

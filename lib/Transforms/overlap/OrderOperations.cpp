@@ -30,8 +30,8 @@
 //===----------------------------------------------------------------------===//
 #include "FillGaps.h"
 #include "stage/IR/graph/Program.h"
-#include "stage/Transforms/sharding/CheckSizes.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/DenseSet.h"
 
 using namespace stage;
@@ -126,9 +126,8 @@ private:
         orderStep(*body);
       op->reverse |= op->getNumOperands() == 0 && reversed.contains(op->loop);
     }
-    llvm::stable_sort(order, [&](Op *a, Op *b) {
-      return std::pair(turn[a], completed[a]) < std::pair(turn[b], completed[b]);
-    });
+    llvm::stable_sort(
+        order, [&](Op *a, Op *b) { return std::pair(turn[a], completed[a]) < std::pair(turn[b], completed[b]); });
     rearrange(block, order);
   }
 

@@ -21,10 +21,10 @@
 // Limits: what stands on a stream already (reduce-gradients) stays there.
 //
 //===----------------------------------------------------------------------===//
-#include "sharding/MergeCollectives.h"
 #include "OrderGathers.h"
-#include "stage/IR/text/Text.h"
+#include "sharding/MergeCollectives.h"
 #include "stage/IR/graph/Rule.h"
+#include "stage/IR/text/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/SmallPtrSet.h"

@@ -26,10 +26,11 @@
 //   %y2 = linear(%u1, %v) [b over tp, m over tp]              : {tp, _}
 //   %z  = add(%y1, %y2)                                       : {tp, _}
 //
-//   1. All products of a block that take what is gathered do so in the same ring, as far as what else they take is there
+//   1. All products of a block that take what is gathered do so in the same ring, as far as what else they take is
+//   there
 //      when the first of their results is needed. A product that adds all rows up, as the gradient of a weight does, is
-//      one of them where it adds each part to a gradient's buffer; where contributions are reduced per microbatch, or go to the host, all of it
-//      is wanted at once.
+//      one of them where it adds each part to a gradient's buffer; where contributions are reduced per microbatch, or
+//      go to the host, all of it is wanted at once.
 //   2. What else needs all that was gathered gets it from a join of the blocks, so that it is gathered once.
 //   3. Products whose sum is scattered, as the input gradients of separate projections, make their parts in one step.
 //
@@ -38,15 +39,15 @@
 // Limits: n ops per product, as n is a number here. Over several axes all must be of one rule.
 //
 //===----------------------------------------------------------------------===//
-#include "sharding/ReplacedValues.h"
 #include "RingSteps.h"
+#include "sharding/ReplacedValues.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/IR/graph/Rule.h"
 #include "stage/IR/graph/ShardingRules.h"
 #include "stage/IR/text/Text.h"
-#include "stage/Transforms/sharding/CheckSizes.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -110,7 +111,8 @@ private:
 
   /// The first rule that is about all axes of a collective; null for what products have nothing to do with.
   const Rule *findRule(const Op &op) const {
-    bool isOne = (op.kind == OpKind::AllGather || op.kind == OpKind::ReduceScatter) && !op.flat && op.getNumOperands() == 1;
+    bool isOne =
+        (op.kind == OpKind::AllGather || op.kind == OpKind::ReduceScatter) && !op.flat && op.getNumOperands() == 1;
     auto rule = llvm::find_if(rules, [&](const Rule *rule) { return !(toSet(op.axes) & ~toSet(rule->axes)); });
     return !isOne || op.reduce != ReduceKind::Sum || rule == rules.end() ? nullptr : *rule;
   }
@@ -176,8 +178,9 @@ private:
   /// A sum of products of which a rank can make a part by itself.
   static bool isContraction(const Op &op, AxisSet axes) {
     auto isComplete = [&](const Value *operand) { return !(operand->sharding.partial & axes); };
-    return op.kind == OpKind::Compute && !op.ring && op.getNumResults() == 1 && op.def->isProduct && op.getNumOperands() > 1 &&
-           llvm::is_contained(op.def->reduced, true) && llvm::all_of(op.getOperands(), isComplete);
+    return op.kind == OpKind::Compute && !op.ring && op.getNumResults() == 1 && op.def->isProduct &&
+           op.getNumOperands() > 1 && llvm::is_contained(op.def->reduced, true) &&
+           llvm::all_of(op.getOperands(), isComplete);
   }
 
   Value *slice(RingSteps &steps, const Op &like, Value &value, unsigned dim, llvm::ArrayRef<PlacedAxis> place) const {
@@ -192,8 +195,8 @@ private:
     return steps.insert(std::move(op))->getResult();
   }
 
-  /// The product of the blocks at `place`: what was given of what is gathered, and slices of what else has the index. The last
-  /// one is the op itself, which others are the gradients of.
+  /// The product of the blocks at `place`: what was given of what is gathered, and slices of what else has the index.
+  /// The last one is the op itself, which others are the gradients of.
   void makeStep(RingSteps &steps, Part &part, Value *given, llvm::ArrayRef<PlacedAxis> place, Op &where) const {
     Op &op = *part.op;
     bool isLast = part.made.size() + 1 == steps.getNumSteps();
@@ -201,9 +204,9 @@ private:
     for (unsigned i = 0; i < op.getNumOperands(); ++i) {
       auto indices = llvm::makeArrayRef(op.def->operands[i].indices);
       auto dim = llvm::find(indices, part.index);
-      operands.push_back(part.operand == i        ? given
-                         : dim == indices.end()   ? op.getOperand(i)
-                                                  : slice(steps, op, *op.getOperand(i), dim - indices.begin(), place));
+      operands.push_back(part.operand == i      ? given
+                         : dim == indices.end() ? op.getOperand(i)
+                                                : slice(steps, op, *op.getOperand(i), dim - indices.begin(), place));
     }
     std::unique_ptr<Op> made;
     if (!isLast) {
@@ -248,8 +251,8 @@ private:
     replacedValues.replace(from, to);
   }
 
-  Value *makeJoin(RingSteps &steps, const Op &like, llvm::ArrayRef<Value *> parts, unsigned dim, llvm::ArrayRef<PlacedAxis> axes,
-                  const Sharding &sharding) const {
+  Value *makeJoin(RingSteps &steps, const Op &like, llvm::ArrayRef<Value *> parts, unsigned dim,
+                  llvm::ArrayRef<PlacedAxis> axes, const Sharding &sharding) const {
     auto op = std::make_unique<Op>(OpKind::Join, like.loc);
     op->scope = like.scope;
     op->axes.assign(axes.begin(), axes.end());
@@ -304,7 +307,8 @@ private:
       llvm::for_each(waiting->second, bound);
     llvm::sort(parts, [&](const Part &a, const Part &b) { return isBefore(*a.op, *b.op); });
     llvm::erase_if(parts, [&](const Part &part) {
-      bool isLate = limit && llvm::any_of(part.op->getOperands(), [&](const Value *value) { return !isThere(*value, *limit); });
+      bool isLate =
+          limit && llvm::any_of(part.op->getOperands(), [&](const Value *value) { return !isThere(*value, *limit); });
       if (isLate)
         others.push_back({part.op, *part.operand});
       return isLate;
@@ -451,7 +455,8 @@ private:
   std::vector<const Rule *> rules;
   llvm::DenseSet<const Rule *> used;
   bool reducesPerMicrobatch = false; ///< Contributions to gradients leave in backward.
-  llvm::DenseMap<const Op *, unsigned> numbers; ///< In the order of the program; what is inserted has that of where it is.
+  llvm::DenseMap<const Op *, unsigned>
+      numbers; ///< In the order of the program; what is inserted has that of where it is.
   llvm::DenseMap<const Value *, llvm::SmallVector<Op *, 2>> waiters; ///< Ops whose `after` has a value.
   ReplacedValues replacedValues;
 };

@@ -52,8 +52,8 @@ void RingSteps::setFirstStep(llvm::ArrayRef<Value *> operands, Value *computedBe
     setStep({computedBefore});
 }
 
-/// Whether the ring runs behind an op wherever that is: in backward, in the same iteration, or on the one stage that there
-/// is. Forward waits for nothing but its operands.
+/// Whether the ring runs behind an op wherever that is: in backward, in the same iteration, or on the one stage that
+/// there is. Forward waits for nothing but its operands.
 bool RingSteps::isOfSameTurn(const Op &before) const {
   const Block *block = where.getBlock();
   return before.getBlock() == block && block->getTop().getPhase() != PhaseKind::Forward &&

@@ -42,9 +42,10 @@ public:
 
   /// What is sent from now on is received once the results of ops that are of this phase have been made.
   void setStep(llvm::ArrayRef<Value *> awaited);
-  /// What the first pieces are received after: what the first step itself waits for. Where that is all of an earlier phase, as of
-  /// attention that backward makes again, it is what is computed before: a piece that came with the gradients of the
-  /// last layer would take memory from there on. Gradients of parameters may be computed at other times.
+  /// What the first pieces are received after: what the first step itself waits for. Where that is all of an earlier
+  /// phase, as of attention that backward makes again, it is what is computed before: a piece that came with the
+  /// gradients of the last layer would take memory from there on. Gradients of parameters may be computed at other
+  /// times.
   void setFirstStep(llvm::ArrayRef<Value *> operands, Value *computedBefore);
 
   /// To the next rank along an axis.
@@ -64,7 +65,8 @@ private:
   std::vector<Op *> inserted;
 };
 
-/// Finds, op by op in the order of the program, what is computed last: a ring of backward that waits for nothing else begins there.
+/// Finds, op by op in the order of the program, what is computed last: a ring of backward that waits for nothing else
+/// begins there.
 class ComputedBefore {
 public:
   explicit ComputedBefore(const Graph &graph) : graph(graph) {}

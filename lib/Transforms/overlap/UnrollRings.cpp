@@ -40,8 +40,8 @@
 #include "RingSteps.h"
 #include "stage/IR/algebra/Fold.h"
 #include "stage/IR/graph/ShardingRules.h"
-#include "stage/Transforms/sharding/CheckSizes.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 
 using namespace stage;
 
@@ -190,10 +190,10 @@ private:
   }
 
   Graph &graph;
-  Op *ring = nullptr; ///< The op that is unrolled.
+  Op *ring = nullptr;              ///< The op that is unrolled.
   Value *computedBefore = nullptr; ///< By an op in front of it, maybe of another block.
-  unsigned index = 0; ///< Of which blocks go round,
-  AxisId axis = 0;    ///< over this axis.
+  unsigned index = 0;              ///< Of which blocks go round,
+  AxisId axis = 0;                 ///< over this axis.
   std::optional<RingSteps> steps;
 };
 } // namespace

@@ -22,8 +22,8 @@
 #include "stage/IR/graph/Costs.h"
 #include "stage/IR/graph/SavedBytes.h"
 #include "stage/Schedule/BalancedSplit.h"
-#include "stage/Transforms/sharding/CheckSizes.h"
 #include "stage/Transforms/Diagnostics.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -215,14 +215,15 @@ private:
   const PipelineLayout &places;
   SizeBinding binding;
   bool byMemory;
-  std::vector<StageLoad> outside; ///< By place in the chain.
+  std::vector<StageLoad> outside;                                 ///< By place in the chain.
   llvm::DenseMap<unsigned, llvm::DenseSet<const Op *>> buffersOf; ///< By place, gradient buffers that are counted.
-  llvm::DenseMap<const Block *, __int128> savedBytes; ///< By body of a repeat of the chain.
+  llvm::DenseMap<const Block *, __int128> savedBytes;             ///< By body of a repeat of the chain.
   llvm::DenseMap<Size, __int128> sums;
 };
 } // namespace
 
-/// By virtual stage, the most microbatches between their first and their last unit there; of copies of one the most of any.
+/// By virtual stage, the most microbatches between their first and their last unit there; of copies of one the most of
+/// any.
 static std::vector<int64_t> countMostInFlight(const Graph &graph) {
   const PipelineInfo &pipeline = graph.pipeline;
   unsigned numStages = pipeline.axis ? graph.mesh[*pipeline.axis].size : 1;

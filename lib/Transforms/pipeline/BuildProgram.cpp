@@ -12,11 +12,11 @@
 // unit is the first on its way, the top-level ops of this stage and the stage's ranges
 // of the pipelined repeats in the order of the graph, a send unless it is the last; of
 // what the repeat that is cut there (PipelineChain.h) carries moves what is read
-// (CarriedSlots.h), beside what skips stages (CrossingValues.h), and between chunks of one stage it is handed on without a message. Ops
-// without a virtual stage (computed from inputs and constants only) go to each
-// template of a stage that needs their results. What inference samples goes back to the stages whose next units begin with it. Then the schedule's list of units, which
-// runs each phase of the graph, and no other, for every microbatch; of backward in one and
-// its halves the one or the others. A stage has the templates that it runs.
+// (CarriedSlots.h), beside what skips stages (CrossingValues.h), and between chunks of one stage it is handed on
+// without a message. Ops without a virtual stage (computed from inputs and constants only) go to each template of a
+// stage that needs their results. What inference samples goes back to the stages whose next units begin with it. Then
+// the schedule's list of units, which runs each phase of the graph, and no other, for every microbatch; of backward in
+// one and its halves the one or the others. A stage has the templates that it runs.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Transforms/pipeline/BuildProgram.h"
@@ -24,8 +24,8 @@
 #include "CrossingValues.h"
 #include "PipelineLayout.h"
 #include "ProgramLimits.h"
-#include "stage/IR/graph/Packing.h"
 #include "stage/IR/graph/Costs.h"
+#include "stage/IR/graph/Packing.h"
 #include "stage/Schedule/Schedule.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/sharding/CheckSizes.h"
@@ -206,7 +206,8 @@ private:
     return items;
   }
 
-  /// The stages that begin with tokens that units before have sampled. False if these are elsewhere than they are needed.
+  /// The stages that begin with tokens that units before have sampled. False if these are elsewhere than they are
+  /// needed.
   bool findFedStages() {
     fedStages.resize(layout.getNumVirtual());
     for (Block &phase : graph.getPhases())
@@ -216,16 +217,18 @@ private:
         fedStages |= crossings.getUseStages(*op->getResult());
         for (Block &sampling : graph.getPhases())
           if (isForward(sampling.getPhase()))
-            if (const Value &token = *sampling.getTerminator()->getOperands().back(); !(token.sharding == op->getResult()->sharding)) {
-              diags.report(op->loc, diag::TokensElsewhere) << stage::describe(token) << stage::describe(*op->getResult());
+            if (const Value &token = *sampling.getTerminator()->getOperands().back();
+                !(token.sharding == op->getResult()->sharding)) {
+              diags.report(op->loc, diag::TokensElsewhere)
+                  << stage::describe(token) << stage::describe(*op->getResult());
               return false;
             }
       }
     return true;
   }
 
-  /// What is sampled goes from the stage that makes it to those that begin with it. A unit has the recv of its own tokens: who begins with
-  /// these is another one.
+  /// What is sampled goes from the stage that makes it to those that begin with it. A unit has the recv of its own
+  /// tokens: who begins with these is another one.
   void appendTokens(std::vector<ProgramItem> &items, PhaseKind kind, unsigned v) {
     Value *token = graph.findPhase(kind)->getTerminator()->getOperands().back();
     std::optional<unsigned> home = getHome(layout, *token);
@@ -241,7 +244,8 @@ private:
   }
 
   /// What a repeat carries between two virtual stages, and what else moves there.
-  void appendMessage(std::vector<ProgramItem> &items, ProgramItem::Kind message, PhaseKind kind, unsigned v, unsigned peer) {
+  void appendMessage(std::vector<ProgramItem> &items, ProgramItem::Kind message, PhaseKind kind, unsigned v,
+                     unsigned peer) {
     bool isRecv = message == ProgramItem::Kind::Recv;
     Op *carrier = layout.getCarrier(kind, v, peer);
     auto skipping = isRecv ? crossings.list(kind, peer, v) : crossings.list(kind, v, peer);
@@ -349,8 +353,8 @@ private:
     schedule.placement = graph.pipeline.placement;
     schedule.copies = graph.pipeline.copies;
     schedule.training = graph.training;
-    return checkForwardPhases(schedule) && checkSchedule(schedule, diags) && checkBindings(schedule) && takeUnits(schedule, program) &&
-           checkMessages(std::move(schedule), program);
+    return checkForwardPhases(schedule) && checkSchedule(schedule, diags) && checkBindings(schedule) &&
+           takeUnits(schedule, program) && checkMessages(std::move(schedule), program);
   }
 
   /// A microbatch goes forward in one phase, on all stages.
@@ -482,13 +486,13 @@ private:
           expected -= decoding;
         else if (isBackward(kind) && hasHalves)
           expected -= whole;
-        // Of two ways forward that of decode is gone. Forward itself has the parameters, and may be there for them alone.
+        // Of two ways forward that of decode is gone. Forward itself has the parameters, and may be there for them
+        // alone.
         bool isMissing = isDecoding(kind) && !expected;
         if ((count == expected && !isMissing) || (kind == PhaseKind::Backward && hasHalves))
           continue;
         diags.report(graph.pipeline.loc, diag::ScheduleOmitsPhase)
-            << getName(kind) << int64_t(stage.stage) << count
-            << (expected ? std::to_string(expected) : "at least 1");
+            << getName(kind) << int64_t(stage.stage) << count << (expected ? std::to_string(expected) : "at least 1");
         return false;
       }
     }
@@ -501,7 +505,7 @@ private:
   CrossingValues crossings;
   llvm::BitVector fedStages; ///< That begin with what others have sampled.
   llvm::DenseMap<const Op *, llvm::DenseMap<int64_t, CarriedSlots>> carried; ///< By pipelined repeat.
-  unsigned copy = 0;                     ///< Whose units are built.
+  unsigned copy = 0;                                                         ///< Whose units are built.
   llvm::SmallVector<PhaseKind, 4> kinds; ///< The phases that run for each microbatch, in their order.
 };
 } // namespace

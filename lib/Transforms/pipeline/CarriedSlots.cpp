@@ -16,9 +16,8 @@ std::optional<unsigned> getHandedOn(Block &body, unsigned slot) {
 llvm::BitVector findReadArguments(Block &body) {
   llvm::BitVector read(body.getArguments().size());
   for (auto &argument : body.getArguments())
-    if (llvm::any_of(argument->getUses(), [&](const std::pair<Op *, unsigned> &use) {
-          return use.first != body.getTerminator();
-        }))
+    if (llvm::any_of(argument->getUses(),
+                     [&](const std::pair<Op *, unsigned> &use) { return use.first != body.getTerminator(); }))
       read.set(argument->getNumber());
   return read;
 }

@@ -27,7 +27,7 @@ namespace stage {
 
 /// What a repeat carries at one place between its iterations.
 struct CarriedSlots {
-  llvm::BitVector isRead;                          ///< By a later iteration, or by what uses the repeat's results.
+  llvm::BitVector isRead;                        ///< By a later iteration, or by what uses the repeat's results.
   llvm::SmallVector<const Value *, 4> constants; ///< The constant that a slot holds; null for any other value.
 
   bool isMoved(unsigned slot) const { return isRead.test(slot) && !constants[slot]; }
@@ -36,8 +36,8 @@ struct CarriedSlots {
 /// One of the repeats that a pipeline cuts.
 struct CarryingRepeat {
   Op *op;
-  int64_t count;                               ///< Of all its iterations.
-  llvm::DenseSet<int64_t> places;              ///< Numbers of iterations that have run.
+  int64_t count;                  ///< Of all its iterations.
+  llvm::DenseSet<int64_t> places; ///< Numbers of iterations that have run.
   llvm::DenseMap<int64_t, CarriedSlots> slots = llvm::DenseMap<int64_t, CarriedSlots>(); ///< At each of these places.
 };
 

@@ -25,9 +25,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "PipelineLayout.h"
-#include "training/SplitStep.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "training/SplitStep.h"
 
 using namespace stage;
 

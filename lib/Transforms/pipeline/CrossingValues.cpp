@@ -68,7 +68,8 @@ llvm::BitVector CrossingValues::getUseStages(const Value &value) {
   return stages;
 }
 
-llvm::SmallVector<std::pair<Value *, unsigned>, 2> CrossingValues::list(PhaseKind kind, unsigned from, unsigned to) const {
+llvm::SmallVector<std::pair<Value *, unsigned>, 2> CrossingValues::list(PhaseKind kind, unsigned from,
+                                                                        unsigned to) const {
   llvm::SmallVector<std::pair<Value *, unsigned>, 2> values;
   const std::vector<Crossing> &ofPhase = crossings[unsigned(kind)];
   for (unsigned number = 0; number < ofPhase.size(); ++number) {
@@ -124,8 +125,8 @@ public:
   }
 
 private:
-  /// What each iteration hands on is what it was handed, and addends: a sum that the repeat carries. A gradient of what is carried
-  /// forward may begin at zero, too, but is something else in each iteration.
+  /// What each iteration hands on is what it was handed, and addends: a sum that the repeat carries. A gradient of what
+  /// is carried forward may begin at zero, too, but is something else in each iteration.
   static bool isSumSoFar(const Op &loop, unsigned number) {
     return llvm::all_of(loop.bodies, [&](const std::unique_ptr<Block> &body) {
       const Value *sum = body->getArgument(number), *handedOn = body->getTerminator()->getOperand(number);
@@ -149,7 +150,8 @@ private:
     Value *zero = loop->getOperand(result.getNumber());
     if (!isSumSoFar(*loop, result.getNumber()))
       return false;
-    if (!zero->getOp() || zero->getOp()->kind != OpKind::Constant || positions.lookup(before.getOp()) > positions.lookup(loop))
+    if (!zero->getOp() || zero->getOp()->kind != OpKind::Constant ||
+        positions.lookup(before.getOp()) > positions.lookup(loop))
       return false;
     loop->setOperand(result.getNumber(), &before);
     return true;
@@ -159,7 +161,8 @@ private:
   Value *add(llvm::ArrayRef<Value *> addends, unsigned stage) {
     Op *last = addends.front()->getOp();
     for (Value *addend : addends)
-      if (positions.lookup(addend->getOp()) >= positions.lookup(last)) // what was added before stands behind its addends
+      if (positions.lookup(addend->getOp()) >=
+          positions.lookup(last)) // what was added before stands behind its addends
         last = addend->getOp();
     auto owner = std::make_unique<Op>(OpKind::Compute, sum.loc);
     owner->def = graph.defs.getSum(sum.getResult()->type.getNumDims(), addends.size());

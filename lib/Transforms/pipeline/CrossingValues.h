@@ -13,8 +13,9 @@
 // makes (computed from inputs and constants only, forms of parameters, gathered forms of
 // what crosses) each stage makes that needs it.
 //
-// Limits: a phase sends in one direction, and some send nothing. A gradient that is complete behind a repeat only, as one
-// that is reduced beside it, does not go into what the repeat carries: the two are added up where the value was made.
+// Limits: a phase sends in one direction, and some send nothing. A gradient that is complete behind a repeat only, as
+// one that is reduced beside it, does not go into what the repeat carries: the two are added up where the value was
+// made.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_TRANSFORMS_CROSSINGVALUES_H
@@ -61,8 +62,8 @@ private:
 /// Where a value of the top level is made; nothing if wherever it is needed.
 std::optional<unsigned> getHome(const PipelineLayout &layout, const Value &value);
 
-/// Gradients of one value that come from several stages are added up on their way to the one where it was made: what one
-/// stage adds to what arrives there moves on in its place.
+/// Gradients of one value that come from several stages are added up on their way to the one where it was made: what
+/// one stage adds to what arrives there moves on in its place.
 void addUpOnTheWay(Graph &graph, const PipelineLayout &layout);
 
 } // namespace stage

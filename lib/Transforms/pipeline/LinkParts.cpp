@@ -22,8 +22,8 @@
 #include "stage/Transforms/pipeline/LinkParts.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/Schedule/Schedule.h"
-#include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/Diagnostics.h"
+#include "stage/Transforms/pipeline/BuildProgram.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
 

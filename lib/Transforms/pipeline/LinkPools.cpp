@@ -12,8 +12,8 @@
 // stream of their own, after nothing but what fills them: the first layer's while the second is computed. The job that
 // decodes gets a unit of forward per batch, in front of all others, which only receives; it belongs to the microbatch
 // of the first step of the batch, whose readers wait for it. Exchanges are found once for all caches that are sharded
-// alike and move between the same stages. What the prefill samples moves as a cache does, and what the first steps look up waits for it. Where a cache is sent by one of several ranks that hold the same, another one
-// sends the next cache.
+// alike and move between the same stages. What the prefill samples moves as a cache does, and what the first steps look
+// up waits for it. Where a cache is sent by one of several ranks that hold the same, another one sends the next cache.
 //
 // L13: the units of prefill wait for nothing of the other job, and recvs are posted from the beginning, so all sends
 // finish.
@@ -110,8 +110,8 @@ private:
     }
   }
 
-  /// Of batches that are filled in several units, behind the last one of each there is one that only sends. It is of a phase that a prefill has
-  /// not: decode.
+  /// Of batches that are filled in several units, behind the last one of each there is one that only sends. It is of a
+  /// phase that a prefill has not: decode.
   void startSending(Program &program) {
     for (StageProgram &stage : program.stages) {
       UnitTemplate &sending = stage.templates.emplace_back();
@@ -298,7 +298,8 @@ private:
         SizeValue count = evaluateCount(held.type.shape[d].size, held.getBlock()->getGraph().binding);
         int64_t ranks = needed.getBlock()->getGraph().mesh[axis].size;
         if (axis.isCyclic() && count && count.value.num % ranks)
-          return std::to_string(int64_t(count.value.num)) + " positions are not equally many for each of the " + std::to_string(ranks) + " ranks that share them";
+          return std::to_string(int64_t(count.value.num)) + " positions are not equally many for each of the " +
+                 std::to_string(ranks) + " ranks that share them";
       }
     return "";
   }

@@ -18,8 +18,8 @@
 // are. Parameters live on each stage that uses them; one from outside of the pipelined
 // repeats that their iterations use lives on each stage that runs some. Inputs and
 // buffers, what is computed from them and constants only, and the forms in which a
-// parameter is used get no virtual stage: each stage makes them for itself. A gradient that accumulates on several stages is reduced over those once
-// per step, after the reductions over the data axes, so that every copy of the
+// parameter is used get no virtual stage: each stage makes them for itself. A gradient that accumulates on several
+// stages is reduced over those once per step, after the reductions over the data axes, so that every copy of the
 // parameter gets the same update (laws L6, L10). So is that of a layer which several copies of the model hold
 // (bidirectional pipelines), over the stages that hold it.
 //
@@ -178,7 +178,8 @@ private:
       diags.report(graph.pipeline.loc, diag::PlaceLeavesNothing) << int64_t(v);
   }
 
-  /// Gradients are made where their op computed, and added up where the value was made; what is moved is moved where it is.
+  /// Gradients are made where their op computed, and added up where the value was made; what is moved is moved where it
+  /// is.
   std::optional<unsigned> getStageOfOrigin(const Op &op) const {
     const Op *origin = op.origin;
     if (!origin && op.kind == OpKind::Compute && op.def->isSum && op.getResult()->primal)
@@ -279,7 +280,8 @@ private:
       if (!reportedCrossings.insert(use.value).second)
         continue;
       auto builder = diags.report(use.value->loc, diag::PipelineSkipsStages);
-      builder << describe(*use.value) << int64_t(use.home) << int64_t(use.stage) << getName(use.value->getBlock()->getPhase());
+      builder << describe(*use.value) << int64_t(use.home) << int64_t(use.stage)
+              << getName(use.value->getBlock()->getPhase());
       builder.note(use.user->loc, diag::ValueUsedHere);
     }
   }
@@ -343,7 +345,8 @@ private:
           updates.push_back(&op);
       });
     std::set<std::vector<unsigned>> groups;
-    llvm::BitVector stages = layout.isPipelined(repeat) ? layout.getStagesOfLoop(repeat) : getStepStages(layout, repeat);
+    llvm::BitVector stages =
+        layout.isPipelined(repeat) ? layout.getStagesOfLoop(repeat) : getStepStages(layout, repeat);
     for (unsigned v : stages.set_bits()) {
       auto holders = layout.getStages(v);
       groups.emplace(holders.begin(), holders.end());

@@ -1,7 +1,7 @@
 //===- PipelineLayout.cpp - how layers are laid over stages ---------------===//
 #include "PipelineLayout.h"
-#include "stage/Schedule/Schedule.h"
 #include "stage/Schedule/BalancedSplit.h"
+#include "stage/Schedule/Schedule.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -149,8 +149,8 @@ static void findPlaced(Graph &graph, const PipelineInfo::Placement &placement, P
   }
 }
 
-/// What is placed, and where the chain begins and ends because of that: behind all that is placed and that it needs, and
-/// before all that is placed and needs it. False after an error.
+/// What is placed, and where the chain begins and ends because of that: behind all that is placed and that it needs,
+/// and before all that is placed and needs it. False after an error.
 static bool placeOps(Graph &graph, PipelineLayout &layout, unsigned &entry, unsigned &exit, DiagnosticEngine &diags) {
   const PipelineInfo &pipeline = graph.pipeline;
   if (layout.getNumVirtual() == 1 || pipeline.placements.empty())
@@ -189,15 +189,19 @@ static bool placeOps(Graph &graph, PipelineLayout &layout, unsigned &entry, unsi
     auto stage = layout.placed.find(op.get());
     if (stage == layout.placed.end())
       continue;
-    auto meant = llvm::find_if(pipeline.placements, [&](auto &placement) { return placement.virtualStage == stage->second; });
+    auto meant =
+        llvm::find_if(pipeline.placements, [&](auto &placement) { return placement.virtualStage == stage->second; });
     if (neededBy.lookup(op.get()) == repeats.front()) {
       entry = std::max(entry, stage->second);
       if (first && entry > *first)
-        return fail(diag::PlaceBehindUse, *meant) << int64_t(stage->second) << "needed by iterations" << int64_t(*first), false;
+        return fail(diag::PlaceBehindUse, *meant)
+                   << int64_t(stage->second) << "needed by iterations" << int64_t(*first),
+               false;
     } else if (behind.contains(op.get()) && !neededBy.lookup(op.get())) {
       exit = std::min(exit, stage->second);
       if (last && exit < *last)
-        return fail(diag::PlaceBehindUse, *meant) << int64_t(stage->second) << "made of iterations" << int64_t(*last), false;
+        return fail(diag::PlaceBehindUse, *meant) << int64_t(stage->second) << "made of iterations" << int64_t(*last),
+               false;
     }
   }
   return isGood;
@@ -347,7 +351,8 @@ llvm::BitVector stage::getStepStages(const PipelineLayout &layout, Op &op) {
     if (!producer || (user.clips && value == user.getOperands().back())) // the norm is on all stages
       return;
     bool isBuffer = isAddition(producer->kind);
-    if (isBuffer ? visited.insert(layout.buffers.getFirst(value)).second : isOncePerStep(producer->getBlock()->getPhase()))
+    if (isBuffer ? visited.insert(layout.buffers.getFirst(value)).second
+                 : isOncePerStep(producer->getBlock()->getPhase()))
       stages |= getGradientStages(layout, *value);
   });
   return stages;

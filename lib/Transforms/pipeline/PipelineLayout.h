@@ -2,15 +2,15 @@
 //
 // p stages of v chunks each are V = p*v virtual stages. The iterations of the repeats
 // that the pipeline cuts, one behind the other (PipelineChain.h), are cut into V ranges
-// in order; chunk c of stage r is virtual stage c*p + r, unless the schedule places them otherwise. For 8 layers, p = 2,
-// v = 2:
+// in order; chunk c of stage r is virtual stage c*p + r, unless the schedule places them otherwise. For 8 layers, p =
+// 2, v = 2:
 //
 //   virtual stage   0       1       2       3
 //   layers          [0, 2)  [2, 4)  [4, 6)  [6, 8)
 //   stage           0       1       0       1
 //
-// A schedule may have several copies of the model (stage/Schedule/Schedule.h). Here and in the graph, virtual stages are
-// those of one copy; each is on one stage per copy.
+// A schedule may have several copies of the model (stage/Schedule/Schedule.h). Here and in the graph, virtual stages
+// are those of one copy; each is on one stage per copy.
 //
 // What partition-pipeline checks and decides, build-program reads.
 //
@@ -64,23 +64,23 @@ struct PipelineLayout {
   Op *getCarrier(PhaseKind kind, unsigned virtualStage, unsigned neighbour) const;
 };
 
-/// Cuts the chain as the strategy says. Nothing after an error: an unknown repeat, one that is not behind the one before
-/// it, fewer layers than virtual stages, an uneven division without a `split`, a `split` that does not add up.
+/// Cuts the chain as the strategy says. Nothing after an error: an unknown repeat, one that is not behind the one
+/// before it, fewer layers than virtual stages, an uneven division without a `split`, a `split` that does not add up.
 std::optional<PipelineLayout> computePipelineLayout(Graph &graph, DiagnosticEngine &diags);
 
 /// The same, but that each repeat of the chain is a virtual stage of its own, behind a first one for what stands before
 /// it: the place in the chain of all that is in none of its iterations.
 std::optional<PipelineLayout> computePlaces(Graph &graph, DiagnosticEngine &diags);
 
-/// Iterations per virtual stage, so that the largest load is as small as can be, of what the strategy says: `places` has
-/// given all ops of the top level a place in the chain. Nothing after an error.
+/// Iterations per virtual stage, so that the largest load is as small as can be, of what the strategy says: `places`
+/// has given all ops of the top level a place in the chain. Nothing after an error.
 std::optional<std::vector<int64_t>> balanceStages(Graph &graph, const PipelineLayout &places, DiagnosticEngine &diags);
 
 /// The virtual stages that compute with a value, in whatever form.
 void addUseStages(const PipelineLayout &layout, const Value &value, llvm::BitVector &stages);
 
-/// What repeats of one block depend on, in that block, with the first of them that does. Those come in the order in which
-/// they run.
+/// What repeats of one block depend on, in that block, with the first of them that does. Those come in the order in
+/// which they run.
 llvm::DenseMap<Op *, Op *> findFirstUsers(llvm::ArrayRef<Op *> repeats);
 
 /// True for what lives on every stage that uses it: params, buffers, inputs, constants.

@@ -7,8 +7,8 @@ using namespace stage;
 constexpr int64_t maxUnits = 4'000'000;
 /// Memory is accounted op by op where layers differ: in about 2 s and 240 MB for so many.
 constexpr int64_t maxOperations = 4'000'000;
-/// The same for the nodes of all ranks that differ, which take longer: DeepSeek-V3's on 2,048 ranks, 64 of which have experts that are not equally
-/// busy, are 4.5 million, and take about 5 s.
+/// The same for the nodes of all ranks that differ, which take longer: DeepSeek-V3's on 2,048 ranks, 64 of which have
+/// experts that are not equally busy, are 4.5 million, and take about 5 s.
 constexpr int64_t maxLowered = 6'000'000;
 
 bool stage::checkNumUnits(const Graph &graph, unsigned numVirtualStages, unsigned numPhases, DiagnosticEngine &diags) {

@@ -37,8 +37,8 @@
 #include "CheckConstraints.h"
 #include "RuleTargets.h"
 #include "UnmatchedNames.h"
-#include "stage/IR/text/Text.h"
 #include "stage/IR/graph/Rule.h"
+#include "stage/IR/text/Text.h"
 #include "stage/Schedule/InferenceSymbols.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
@@ -94,7 +94,7 @@ private:
   void applyRules() {
     for (const Rule &rule : graph.rules) {
       if (rule.isOfKept() || rule.isOfOverlap() || rule.kind == RuleKind::Quantize)
-        continue; // what it is about finds the pass of its name
+        continue;                // what it is about finds the pass of its name
       else if (rule.isOfState()) // as does partition-state, or reduce-gradients
         use(rule.axes);
       else if (rule.pattern)
@@ -183,7 +183,8 @@ private:
   }
 
   static bool isOfDraft(const Value &value) {
-    llvm::StringRef place = value.path.empty() && value.getOp() ? llvm::StringRef(value.getOp()->scope) : llvm::StringRef(value.path);
+    llvm::StringRef place =
+        value.path.empty() && value.getOp() ? llvm::StringRef(value.getOp()->scope) : llvm::StringRef(value.path);
     return place.split('.').first == draftScope;
   }
 
@@ -200,7 +201,9 @@ private:
     std::vector<std::vector<RuleTargets::Place>> places;
     for (const std::string &name : rule.dims) {
       places.push_back(targets.findDim(name));
-      llvm::erase_if(places.back(), [&](const RuleTargets::Place &place) { return isOfDraft(*targets.getValues()[place.target].value) != ofDraft; });
+      llvm::erase_if(places.back(), [&](const RuleTargets::Place &place) {
+        return isOfDraft(*targets.getValues()[place.target].value) != ofDraft;
+      });
       extents.emplace_back();
       if (places.back().empty())
         continue;
@@ -509,7 +512,8 @@ private:
     return index;
   }
 
-  /// A `shard a? over x, b over y;` may name dims that a model lacks as long as it has one of them, and `shard a? over x;` its only one.
+  /// A `shard a? over x, b over y;` may name dims that a model lacks as long as it has one of them, and `shard a? over
+  /// x;` its only one.
   void reportUnmatched() {
     llvm::DenseMap<unsigned, size_t> numDims;
     for (const Rule &rule : graph.rules)
@@ -519,8 +523,8 @@ private:
       if (rule.pattern || rule.isOfState() || statements[rule.statement] || isTrivial(rule) ||
           (mayLackAll(rule) && numDims[rule.statement] == 1) || !done.insert(rule.statement).second)
         continue;
-      diags.report(rule.loc, diag::RuleDimMissing) << llvm::join(rule.dims, ", ") << graph.name
-                                                   << targets.suggestDim(rule.dims.front());
+      diags.report(rule.loc, diag::RuleDimMissing)
+          << llvm::join(rule.dims, ", ") << graph.name << targets.suggestDim(rule.dims.front());
     }
   }
 
@@ -543,7 +547,7 @@ private:
   Graph &graph;
   DiagnosticEngine &diags;
   RuleTargets targets;
-  llvm::DenseMap<std::pair<Value *, unsigned>, Setting> settings;    ///< Of the dims of values.
+  llvm::DenseMap<std::pair<Value *, unsigned>, Setting> settings;   ///< Of the dims of values.
   llvm::DenseMap<std::pair<Op *, unsigned>, Setting> indexSettings; ///< Of the indices of ops.
   llvm::DenseMap<Value *, llvm::SmallVector<Setting, 1>> replications;
   /// Axes that a rule for the dim alone deals out mirrored.

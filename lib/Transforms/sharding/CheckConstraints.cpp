@@ -31,8 +31,7 @@ static AxisSet checkAxes(const Graph &graph, const Value &value, DiagnosticEngin
       unsigned first = 0;
       while (!constraint.dims[first] || !llvm::is_contained(*constraint.dims[first], axis))
         ++first;
-      DiagnosticBuilder message =
-          diags.report(constraint.loc.isValid() ? constraint.loc : value.loc, diag::AxisTwice);
+      DiagnosticBuilder message = diags.report(constraint.loc.isValid() ? constraint.loc : value.loc, diag::AxisTwice);
       message << graph.mesh[axis].name << getDimName(value, first) << getDimName(value, d) << getNameForRules(value);
       message.note(value.loc, diag::PreviousHere) << getNameForRules(value);
     }

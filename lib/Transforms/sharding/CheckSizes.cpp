@@ -68,15 +68,17 @@ private:
 bool stage::checkSizes(Graph &graph, DiagnosticEngine &diags) { return SizeChecker(graph, diags).run(); }
 
 __int128 stage::getCheckedBytes(const Graph &graph, const TensorType &type, const Sharding &sharding) {
-  // Slots that a load fills unevenly count as those of an average rank: some ranks have more of them on the way to experts than behind,
-  // others fewer, and all do the same.
-  bool isUneven = llvm::any_of(type.shape, [&](const Extent &extent) { return graph.mesh.findUnevenSlots(extent.dim); });
-  Size size = isUneven ? graph.sizes.one()
-                       : getLocalBytes(graph.sizes, graph.mesh, type, sharding, /*over=*/~AxisSet(0));
+  // Slots that a load fills unevenly count as those of an average rank: some ranks have more of them on the way to
+  // experts than behind, others fewer, and all do the same.
+  bool isUneven =
+      llvm::any_of(type.shape, [&](const Extent &extent) { return graph.mesh.findUnevenSlots(extent.dim); });
+  Size size =
+      isUneven ? graph.sizes.one() : getLocalBytes(graph.sizes, graph.mesh, type, sharding, /*over=*/~AxisSet(0));
   if (isUneven)
     for (auto [extent, axes] : llvm::zip(type.shape, sharding.dims)) {
       const SlotLoad *load = graph.mesh.findUnevenSlots(extent.dim);
-      size = size * getLocalSize(graph.mesh, load ? load->choices / load->target->size : extent.size, axes, /*over=*/~AxisSet(0));
+      size = size * getLocalSize(graph.mesh, load ? load->choices / load->target->size : extent.size, axes,
+                                 /*over=*/~AxisSet(0));
     }
   if (isUneven)
     size = getAverageBytes(type, size);

@@ -31,9 +31,9 @@
 #include "stage/IR/graph/Rule.h"
 #include "stage/IR/graph/ShardingRules.h"
 #include "stage/IR/text/Text.h"
-#include "stage/Transforms/sharding/CheckSizes.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 #include "stage/Transforms/sharding/Reshard.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/MapVector.h"
@@ -192,7 +192,8 @@ private:
   void provide(Op &op, unsigned operand, Block &block, Forms &forms) {
     Value *value = op.getOperand(operand);
     if (op.kind == OpKind::Repeat || op.kind == OpKind::Yield || op.kind == OpKind::Return ||
-        op.kind == OpKind::Update || op.kind == OpKind::Append || op.kind == OpKind::Write || op.kind == OpKind::Compute) {
+        op.kind == OpKind::Update || op.kind == OpKind::Append || op.kind == OpKind::Write ||
+        op.kind == OpKind::Compute) {
       Sharding needed = getNeededSharding(op, operand);
       if (isEarlier(*value) && !isSource(*value)) {
         Value *kept = chooseKept(value, needed, value->constraint.gathered);
@@ -229,17 +230,15 @@ private:
   }
 
   /// Kept for this phase. What the step takes of backward are gradient buffers.
-  bool isEarlier(const Value &value) const {
-    return value.getBlock()->getPhase() != phase && phase != PhaseKind::Step;
-  }
+  bool isEarlier(const Value &value) const { return value.getBlock()->getPhase() != phase && phase != PhaseKind::Step; }
 
   /// Parameters, buffers and inputs are there anyway.
   static bool isSource(const Value &value) {
     return value.getOp() && (isState(value.getOp()->kind) || value.getOp()->kind == OpKind::Input);
   }
 
-  /// The form of an earlier phase that this one starts from: not split over `gathered`, then complete rather than addends, which
-  /// backward would have to reduce once more, then the smallest.
+  /// The form of an earlier phase that this one starts from: not split over `gathered`, then complete rather than
+  /// addends, which backward would have to reduce once more, then the smallest.
   Value *chooseKept(Value *value, const Sharding &needed, AxisSet gathered) {
     Value *best = nullptr;
     std::tuple<bool, bool, __int128> bestCost;
@@ -272,8 +271,8 @@ private:
       });
       if (!any) {
         std::string names = llvm::join(listAxisNames(graph.mesh, toList(axes)), ", ");
-        diags.report(rule.loc, diag::NothingToKeep) << (rule.pattern ? "that '" + rule.pattern->getText() + "' matches" : "of the model")
-                                                    << names;
+        diags.report(rule.loc, diag::NothingToKeep)
+            << (rule.pattern ? "that '" + rule.pattern->getText() + "' matches" : "of the model") << names;
       }
     }
   }
@@ -337,9 +336,7 @@ private:
       }
   }
 
-  __int128 localBytes(const Value &value) {
-    return getCheckedBytes(graph, value.type, value.sharding);
-  }
+  __int128 localBytes(const Value &value) { return getCheckedBytes(graph, value.type, value.sharding); }
 
   /// Accumulators of one parameter with one sharding are one buffer: the step uses it once.
   void mergeBuffers(Block &block) {
@@ -376,11 +373,11 @@ private:
   Graph &graph;
   DiagnosticEngine &diags;
   ReshardPlans plans;
-  std::array<Forms, numPhaseKinds> formsOf; ///< Per phase.
-  PhaseKind phase = PhaseKind::Forward;     ///< The one being visited.
-  std::vector<Value *> finals; ///< What results are brought to for their users.
+  std::array<Forms, numPhaseKinds> formsOf;   ///< Per phase.
+  PhaseKind phase = PhaseKind::Forward;       ///< The one being visited.
+  std::vector<Value *> finals;                ///< What results are brought to for their users.
   llvm::MapVector<Value *, Value *> replaced; ///< Results of ops that compute nothing, and what stands for them.
-  llvm::DenseSet<Value *> keptGathered; ///< Kept in another form than without `keep gathered`.
+  llvm::DenseSet<Value *> keptGathered;       ///< Kept in another form than without `keep gathered`.
 };
 } // namespace
 

@@ -13,7 +13,8 @@
 
 namespace stage {
 
-/// Makes one collective of several of one operand each that are alike but for their dims, in front of an op. They are erased.
+/// Makes one collective of several of one operand each that are alike but for their dims, in front of an op. They are
+/// erased.
 Op &mergeCollectives(llvm::ArrayRef<Op *> members, Op &where);
 
 /// A stream with this name, or one like it where a stream of the graph has it.

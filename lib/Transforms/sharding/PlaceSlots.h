@@ -5,15 +5,16 @@
 //   op dispatch(t: [b, s, d], to: [b, s, j]) -> (result: [x, c, d] = t[b, s, d]) { routes b, s, j -> x, c by to; }
 //   %t : {B@dp, S@tp, D}                 %r = dispatch(%t, %to) : {X, C@(dp, tp), D}
 //
-// In which order is free, and decides what the next reshard costs: with experts over ep, the inner part (dp.1, tp) of the
-// ranks, one all_to_all takes these axes from the end of c to x; were they not at its end, it would be two. But the order
-// says which slots a rank has, so that all that route by the same integers must have the same one, and the same tokens.
+// In which order is free, and decides what the next reshard costs: with experts over ep, the inner part (dp.1, tp) of
+// the ranks, one all_to_all takes these axes from the end of c to x; were they not at its end, it would be two. But the
+// order says which slots a rank has, so that all that route by the same integers must have the same one, and the same
+// tokens.
 //
-// Algorithm: the first op that routes by some integers places its slots: what is wanted on the target comes last, in the
-// order in which it is wanted there. What is wanted is what the strategy says of the result or of a parameter with which an
-// op that uses the result is made; of what comes back from the target, what that has. Of what no token is split over the target
-// is made in parts at once. Ops behind it that route by the
-// same integers, and gradients, have their tokens and slots where that one has them.
+// Algorithm: the first op that routes by some integers places its slots: what is wanted on the target comes last, in
+// the order in which it is wanted there. What is wanted is what the strategy says of the result or of a parameter with
+// which an op that uses the result is made; of what comes back from the target, what that has. Of what no token is
+// split over the target is made in parts at once. Ops behind it that route by the same integers, and gradients, have
+// their tokens and slots where that one has them.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_TRANSFORMS_PLACESLOTS_H
@@ -26,7 +27,8 @@ namespace stage {
 
 class SlotPlacer {
 public:
-  SlotPlacer(Graph &graph, const WantedShardings &wanted, DiagnosticEngine &diags) : graph(graph), wanted(wanted), diags(diags) {}
+  SlotPlacer(Graph &graph, const WantedShardings &wanted, DiagnosticEngine &diags)
+      : graph(graph), wanted(wanted), diags(diags) {}
 
   /// Calls `f` for the indices of tokens whose axes an op before has decided.
   void forEachToken(const Op &op, llvm::function_ref<void(unsigned index, const AxisList &axes)> f);

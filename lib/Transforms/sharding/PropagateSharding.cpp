@@ -27,9 +27,9 @@
 #include "stage/IR/graph/Identity.h"
 #include "stage/IR/graph/ShardingRules.h"
 #include "stage/IR/text/Text.h"
-#include "stage/Transforms/sharding/CheckSizes.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -39,7 +39,8 @@ using namespace stage;
 namespace {
 class Propagator {
 public:
-  Propagator(Graph &graph, DiagnosticEngine &diags) : graph(graph), diags(diags), wanted(graph), settler(graph, wanted, diags), slots(graph, wanted, diags) {}
+  Propagator(Graph &graph, DiagnosticEngine &diags)
+      : graph(graph), diags(diags), wanted(graph), settler(graph, wanted, diags), slots(graph, wanted, diags) {}
 
   void run() {
     for (Block &phase : graph.getPhases())
@@ -60,8 +61,7 @@ private:
       case OpKind::Cache:
       case OpKind::Input:
       case OpKind::Constant:
-        op->getResult()->sharding =
-            finish(*op->getResult(), Sharding::replicated(op->getResult()->type.getNumDims()));
+        op->getResult()->sharding = finish(*op->getResult(), Sharding::replicated(op->getResult()->type.getNumDims()));
         break;
       case OpKind::Compute:
         visitCompute(*op);
@@ -150,7 +150,8 @@ private:
             areSplitAlike &= op.getOperand(i)->sharding.dims[d] == op.indexAxes[index];
           }
       if (areSplitAlike && having > 1)
-        diags.report(op.loc, diag::AddendsMade) << op.def->name << op.def->indices[index].name << describeAxes(op.indexAxes[index]);
+        diags.report(op.loc, diag::AddendsMade)
+            << op.def->name << op.def->indices[index].name << describeAxes(op.indexAxes[index]);
     }
   }
 
@@ -180,7 +181,8 @@ private:
         continue;
       bool isLinear = user->def->linearIn[operand], isTwice = !seen.insert(user).second;
       bool isLater = &user->getBlock()->getTop() != &unit;
-      // The gradient of an op on elements is split as the op is, and what the op makes is as large as what it takes; of other ops reducing that may be cheaper.
+      // The gradient of an op on elements is split as the op is, and what the op makes is as large as what it takes; of
+      // other ops reducing that may be cheaper.
       if (isLater && !(user->origin && user->origin->def->isElementwise))
         continue;
       isHandedOn |= isLinear && !isLater;
@@ -207,8 +209,8 @@ private:
     });
   }
 
-  /// Indices that the strategy (`at **.op(): shard i over a`), for a gradient the op of which it is one or, for sums and
-  /// ops that reduce nothing, the constraint on the result decides. Returns the axes that are used up.
+  /// Indices that the strategy (`at **.op(): shard i over a`), for a gradient the op of which it is one or, for sums
+  /// and ops that reduce nothing, the constraint on the result decides. Returns the axes that are used up.
   AxisSet fixIndices(Op &op, llvm::SmallVectorImpl<bool> &fixed) {
     const OpDef &def = *op.def;
     AxisSet taken = 0;
@@ -260,7 +262,8 @@ private:
     return taken | result->replicated;
   }
 
-  /// Addends that are all split alike, and more than their sum is wanted, are added in parts: the sum is gathered once, and not each of them.
+  /// Addends that are all split alike, and more than their sum is wanted, are added in parts: the sum is gathered once,
+  /// and not each of them.
   static void takeCommonAxes(const Op &op, unsigned index, AxisList &axes) {
     const AxisList *common = nullptr;
     for (unsigned i = 0; i < op.getNumOperands(); ++i) {
@@ -279,8 +282,9 @@ private:
       axes = *common;
   }
 
-  /// Indices that no operand has, as the heads that a slice takes of a dim: where a result is wanted in parts, each rank makes its own.
-  /// What an operand brings stays where it is. But the parts into which another index is cut stay where that is: a query is gathered, not the keys.
+  /// Indices that no operand has, as the heads that a slice takes of a dim: where a result is wanted in parts, each
+  /// rank makes its own. What an operand brings stays where it is. But the parts into which another index is cut stay
+  /// where that is: a query is gathered, not the keys.
   void fixMadeIndices(const Op &op, llvm::function_ref<void(unsigned, const AxisList &)> fix) {
     const OpDef &def = *op.def;
     if (def.vjpOf || def.getRouting() || def.opaque)
@@ -301,7 +305,7 @@ private:
         if (isGiven.test(index) || def.indices[index].isCompound())
           continue;
         const Wanted *demand = wanted.find(*result);
-        AxisList axes = demand && demand->dims[d] ? *demand->dims[d]
+        AxisList axes = demand && demand->dims[d]              ? *demand->dims[d]
                         : d < result->constraint.floors.size() ? result->constraint.floors[d]
                                                                : AxisList();
         bool isPart = llvm::any_of(def.indices, [&](const IndexInfo &info) { return info.by == index; });
@@ -385,7 +389,10 @@ private:
     Size parts = graph.mesh.getGroupSymbol(graph.sizes, axes);
     std::string names;
     for (auto [name, axis] : graph.mesh.nameAxes(axes))
-      names += (names.empty() ? "" : ", ") + name.str() + (axis.isMirrored() ? " from both ends" : axis.isCyclic() ? " in turn" : "");
+      names += (names.empty() ? "" : ", ") + name.str() +
+               (axis.isMirrored() ? " from both ends"
+                : axis.isCyclic() ? " in turn"
+                                  : "");
     for (const PlacedAxis &axis : axes)
       if (axis.isMirrored())
         parts = parts * 2;
@@ -395,8 +402,8 @@ private:
     if (axes.empty() || !owed.insert({size, parts}).second)
       return;
     graph.obligations.add(Obligations::Kind::Divides, size, parts, loc,
-                          llvm::Twine("dim ") + (dim ? dim->name : size.str()) + " of '" + where +
-                              "' is split over (" + names + ")");
+                          llvm::Twine("dim ") + (dim ? dim->name : size.str()) + " of '" + where + "' is split over (" +
+                              names + ")");
   }
 
   Graph &graph;

@@ -15,7 +15,8 @@ void ReplacedValues::retire(Op &op, const Op *successor) {
   graveyard.push_back(op.getBlock()->take(&op));
 }
 
-/// The op that an origin has become, if it is one of which `op` may be the gradient, or a copy: with the same indices and, of a copy, results.
+/// The op that an origin has become, if it is one of which `op` may be the gradient, or a copy: with the same indices
+/// and, of a copy, results.
 static const Op *findOrigin(const Op &op, const Op *successor) {
   auto hasSameName = [](const IndexInfo &a, const IndexInfo &b) { return a.name == b.name; };
   bool fits = successor && std::equal(op.def->indices.begin(), op.def->indices.end(), successor->def->indices.begin(),
@@ -36,8 +37,8 @@ void ReplacedValues::follow(Graph &graph) {
     for (OrderEdge edge : op.after) {
       edge.value = find(awaited, edge.value);
       auto isSame = [&](const OrderEdge &other) {
-        return other.value->getOp() && other.value->getOp() == edge.value->getOp() && other.iterations == edge.iterations &&
-               other.units == edge.units;
+        return other.value->getOp() && other.value->getOp() == edge.value->getOp() &&
+               other.iterations == edge.iterations && other.units == edge.units;
       };
       if (llvm::none_of(after, isSame))
         after.push_back(edge);

@@ -1,8 +1,8 @@
 //===- ReplacedValues.h - who spoke of what is no more ---------*- C++ -*-===//
 //
-// A pass that puts ops in the place of others has to tell those that speak of what was there without using it: gradients, of which value
-// they are one; gradients and what makes values again, of which op they were made; ops that wait for another one beside their operands.
-// All of them are told at once, when the pass is done.
+// A pass that puts ops in the place of others has to tell those that speak of what was there without using it:
+// gradients, of which value they are one; gradients and what makes values again, of which op they were made; ops that
+// wait for another one beside their operands. All of them are told at once, when the pass is done.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_TRANSFORMS_REPLACEDVALUES_H
@@ -19,7 +19,8 @@ public:
   void replace(const Value &from, Value &to) { replaced[&from] = &to; }
   /// Who waited for a value waits for `to`.
   void await(const Value &from, Value &to) { awaited[&from] = &to; }
-  /// Takes an op out of its block. What was made of it was made of `successor`, if that has the same indices; null: of nothing.
+  /// Takes an op out of its block. What was made of it was made of `successor`, if that has the same indices; null: of
+  /// nothing.
   void retire(Op &op, const Op *successor = nullptr);
   /// Tells everyone in the graph. Ops that have been retired are gone then.
   void follow(Graph &graph);

@@ -108,7 +108,8 @@ private:
         return current;
       expand(current, [&](unsigned next) { queue.push({nodes[next].length, next}); });
     }
-    llvm::report_fatal_error("no way from one sharding to another, although gathers, one all_reduce and slices lead everywhere");
+    llvm::report_fatal_error(
+        "no way from one sharding to another, although gathers, one all_reduce and slices lead everywhere");
   }
 
   /// Tries every step from a node; `reached` hears of each node that is now known to be nearer.
@@ -395,8 +396,7 @@ public:
       for (const AxisList &list : lists->dims)
         for (size_t begin = 0, end; begin < list.size(); begin = end) {
           end = begin + 1;
-          while (end < list.size() && list[end - 1].joins(list[end]) &&
-                 follows(*others, list[end - 1], list[end]))
+          while (end < list.size() && list[end - 1].joins(list[end]) && follows(*others, list[end - 1], list[end]))
             ++end;
           if (!(done >> list[begin] & 1))
             add(llvm::makeArrayRef(list).slice(begin, end - begin));

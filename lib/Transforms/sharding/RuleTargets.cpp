@@ -1,8 +1,8 @@
 //===- RuleTargets.cpp - what the rules of a strategy are about -----------===//
 #include "RuleTargets.h"
-#include "stage/IR/text/Text.h"
 #include "stage/IR/graph/Rule.h"
 #include "stage/IR/graph/Walk.h"
+#include "stage/IR/text/Text.h"
 #include <map>
 
 using namespace stage;
@@ -10,7 +10,8 @@ using namespace stage;
 /// `linear` of `linear.1`, one operator with operands of other shapes: as programs and rules call it.
 static llvm::StringRef getBaseName(const OpDef &def) { return llvm::StringRef(def.name).split('.').first; }
 
-/// Adds a value under what patterns call it (PathPattern::matches); what has no name and is not computed has none there.
+/// Adds a value under what patterns call it (PathPattern::matches); what has no name and is not computed has none
+/// there.
 static void addTo(PathIndex &index, unsigned number, const Value &value) {
   if (!value.path.empty() || (value.getOp() && value.getOp()->kind == OpKind::Compute))
     index.add(number, describe(value));
@@ -182,7 +183,8 @@ static bool isBelow(llvm::StringRef path, llvm::StringRef module) {
   return path.consume_front(module) && (path.empty() || path.front() == '.');
 }
 
-bool RuleTargets::forEachKept(const Rule &rule, bool withCarried, llvm::function_ref<void(Value &, llvm::StringRef)> f) {
+bool RuleTargets::forEachKept(const Rule &rule, bool withCarried,
+                              llvm::function_ref<void(Value &, llvm::StringRef)> f) {
   const PathPattern &pattern = *rule.pattern;
   bool any = false;
   llvm::DenseSet<const Value *> visited; // with their modules
@@ -259,14 +261,15 @@ std::string RuleTargets::suggestDim(llvm::StringRef text) const {
     for (size_t d = 0; d + 1 < shape.size(); ++d)
       if (shape[d].dim && shape[d + 1].dim && (shape[d].size * shape[d + 1].size).getSymbol() == text) {
         const std::string &outer = shape[d].dim->name, &inner = shape[d + 1].dim->name;
-        return "; '" + describe(*target.value) + "' has " + outer + " and " + inner + ", whose product it is: write '(" + outer + ", " + inner +
-               ")' in its place";
+        return "; '" + describe(*target.value) + "' has " + outer + " and " + inner +
+               ", whose product it is: write '(" + outer + ", " + inner + ")' in its place";
       }
   }
   std::string best;
   unsigned bestDistance = text.size() / 2 + 1;
   for (auto &dim : graph.dims)
-    if (unsigned distance = text.edit_distance(dim->name, true, bestDistance); distance < bestDistance && places.count(dim.get())) {
+    if (unsigned distance = text.edit_distance(dim->name, true, bestDistance);
+        distance < bestDistance && places.count(dim.get())) {
       bestDistance = distance;
       best = dim->name;
     }

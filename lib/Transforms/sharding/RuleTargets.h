@@ -12,9 +12,9 @@
 #ifndef STAGE_LIB_TRANSFORMS_RULETARGETS_H
 #define STAGE_LIB_TRANSFORMS_RULETARGETS_H
 
-#include "stage/IR/graph/Rule.h"
 #include "stage/IR/graph/Graph.h"
 #include "stage/IR/graph/PathIndex.h"
+#include "stage/IR/graph/Rule.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace stage {
@@ -52,9 +52,10 @@ public:
   /// The operators of forward in modules and repeats whose path a pattern means, each with the outermost of these.
   bool forEachOpInside(const PathPattern &pattern, llvm::function_ref<void(Op &, llvm::StringRef module)> f);
 
-  /// What a rule about values that forward keeps says something of (`recompute`, `offload`): results of ops, those of all
-  /// operators in a module, values by their names, and what their ops save besides; each with the module that is meant with
-  /// it. What is there without being computed, arguments of repeats and their results, only if that is asked for. False if the pattern matches nothing.
+  /// What a rule about values that forward keeps says something of (`recompute`, `offload`): results of ops, those of
+  /// all operators in a module, values by their names, and what their ops save besides; each with the module that is
+  /// meant with it. What is there without being computed, arguments of repeats and their results, only if that is asked
+  /// for. False if the pattern matches nothing.
   bool forEachKept(const Rule &rule, bool withCarried, llvm::function_ref<void(Value &, llvm::StringRef module)> f);
 
   /// The scope and the name by which patterns mean an op.
@@ -91,7 +92,8 @@ private:
 };
 
 /// The statements with rules of a kind that are not among `used`: where they stand, and their patterns.
-std::vector<std::pair<SMLoc, std::string>> listUnusedStatements(const Graph &graph, RuleKind kind, const llvm::DenseSet<unsigned> &used);
+std::vector<std::pair<SMLoc, std::string>> listUnusedStatements(const Graph &graph, RuleKind kind,
+                                                                const llvm::DenseSet<unsigned> &used);
 
 } // namespace stage
 

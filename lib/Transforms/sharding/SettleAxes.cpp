@@ -13,8 +13,8 @@
 #include "SettleAxes.h"
 #include "stage/IR/graph/ShardingRules.h"
 #include "stage/IR/text/Text.h"
-#include "stage/Transforms/sharding/CheckSizes.h"
 #include "stage/Transforms/Diagnostics.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 #include <map>
 
 using namespace stage;
@@ -102,8 +102,9 @@ static AxisSet getAxesOfOtherParts(const Op &op) {
     return axes;
   const Value *common = op.getOperand(0);
   for (auto [user, operand] : common->getUses()) {
-    bool isPart = operand == 0 && user->kind == OpKind::Compute && user != &op && user->getBlock() == op.getBlock() && !user->origin &&
-                  user->def->part.kernel == part.kernel && user->scope == op.scope && user->def->part.number < part.number;
+    bool isPart = operand == 0 && user->kind == OpKind::Compute && user != &op && user->getBlock() == op.getBlock() &&
+                  !user->origin && user->def->part.kernel == part.kernel && user->scope == op.scope &&
+                  user->def->part.number < part.number;
     for (unsigned index = 0; isPart && index < user->indexAxes.size(); ++index)
       if (!llvm::is_contained(user->def->operands.front().indices, index))
         axes |= toSet(user->indexAxes[index]);
@@ -111,12 +112,14 @@ static AxisSet getAxesOfOtherParts(const Op &op) {
   return axes;
 }
 
-/// An axis that stands on a dim beside one that must leave it, of operands that are gathered over both for an op before,
-/// stands nowhere: what is gathered already is taken, and the result, which has copies, need not be gathered.
+/// An axis that stands on a dim beside one that must leave it, of operands that are gathered over both for an op
+/// before, stands nowhere: what is gathered already is taken, and the result, which has copies, need not be gathered.
 ///
-///   x : {S@(tp.0, tp.1), D}   wq : {D, KV@tp.0, G@tp.1}   wk : {D, KV@tp.0}       q gathers x over both, and k takes that
+///   x : {S@(tp.0, tp.1), D}   wq : {D, KV@tp.0, G@tp.1}   wk : {D, KV@tp.0}       q gathers x over both, and k takes
+///   that
 ///
-/// So does an axis along which another product of the same kernel splits its own matrix, unless the result is wanted in parts along it: with one key/value head G@tp, k takes what q gathers.
+/// So does an axis along which another product of the same kernel splits its own matrix, unless the result is wanted in
+/// parts along it: with one key/value head G@tp, k takes what q gathers.
 AxisSet AxisSettler::dropClaimsOfGathered(const Op &op, AxisSet taken, Claims &claims) const {
   AxisSet ofOtherParts = getAxesOfOtherParts(op);
   for (AxisId axis : toList(ofOtherParts))
@@ -143,16 +146,15 @@ AxisSet AxisSettler::dropClaimsOfGathered(const Op &op, AxisSet taken, Claims &c
   };
   AxisSet dropped = 0;
   for (AxisId axis = 0; axis < claims.size(); ++axis)
-    if (!claims[axis].empty() &&
-        llvm::all_of(claims[axis], [&](const Claim &claim) { return isDropped(axis, claim); }))
+    if (!claims[axis].empty() && llvm::all_of(claims[axis], [&](const Claim &claim) { return isDropped(axis, claim); }))
       dropped |= AxisSet(1) << axis;
   for (AxisId axis : toList(dropped))
     claims[axis].clear();
   return dropped;
 }
 
-/// Axes over which ranks that have the same part of a parameter make the same of it, where that is split over the other axes
-/// of one name: `tp = (tp.0, tp.1)` of query heads, of which a key/value head has tp.0.
+/// Axes over which ranks that have the same part of a parameter make the same of it, where that is split over the other
+/// axes of one name: `tp = (tp.0, tp.1)` of query heads, of which a key/value head has tp.0.
 AxisSet AxisSettler::findCopiesOfGroups(const Op &op) const {
   AxisSet used = 0, ofParams = 0, copies = 0;
   if (op.origin)
@@ -222,7 +224,8 @@ __int128 AxisSettler::getBytesMoved(Op &op, AxisId axis, unsigned index, llvm::A
   int64_t size = graph.mesh[axis].size;
   for (const Claim &claim : claims)
     if (claim.index != index && claim.operand != ~0u && !isGathered(op.getOperand(claim.operand), axis, op))
-      bytes += getCheckedBytes(graph, op.getOperand(claim.operand)->type, op.getOperand(claim.operand)->sharding) * (size - 1);
+      bytes += getCheckedBytes(graph, op.getOperand(claim.operand)->type, op.getOperand(claim.operand)->sharding) *
+               (size - 1);
   for (unsigned i = 0; i < op.getNumResults(); ++i) {
     const Value &result = *op.getResult(i);
     std::optional<unsigned> place = findWantedPlace(result, axis);

@@ -12,11 +12,12 @@ public:
   AxisSettler(Graph &graph, const WantedShardings &wanted, DiagnosticEngine &diags)
       : graph(graph), wanted(wanted), diags(diags) {}
 
-  /// Gives the indices of a compute op that are not fixed the axes that its operands, or for gradients of parameters its
-  /// results, carry. `taken` are used up. Returns the axes over which ranks make copies (WantedShardings::noteCopies).
+  /// Gives the indices of a compute op that are not fixed the axes that its operands, or for gradients of parameters
+  /// its results, carry. `taken` are used up. Returns the axes over which ranks make copies
+  /// (WantedShardings::noteCopies).
   AxisSet settle(Op &op, llvm::ArrayRef<bool> fixed, AxisSet taken);
-  /// Remembers over which axes an op, whose indices have their axes, needs its operands gathered. Later ops of its block, and
-  /// of repeats in it, get that for nothing, as a reshard is shared within one unit (L6).
+  /// Remembers over which axes an op, whose indices have their axes, needs its operands gathered. Later ops of its
+  /// block, and of repeats in it, get that for nothing, as a reshard is shared within one unit (L6).
   void noteGathers(const Op &op);
 
   /// Of the axes of a dim those that the index can have that carries them.

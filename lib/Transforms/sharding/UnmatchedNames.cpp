@@ -20,8 +20,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "UnmatchedNames.h"
-#include "stage/IR/text/Text.h"
 #include "stage/IR/graph/Rule.h"
+#include "stage/IR/text/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "llvm/ADT/StringExtras.h"
 #include <set>

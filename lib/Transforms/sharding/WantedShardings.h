@@ -54,12 +54,13 @@ public:
   }
   /// The value's own constraint, if it says anything exact.
   std::optional<Wanted> getOwn(const Value &value) const;
-  /// The result of a repeat has the sharding of what is carried. The gradient of what entered layers is brought to where that is (L4),
-  /// once, for all that use it behind them: they get another name of it, which goes when it has had its say.
+  /// The result of a repeat has the sharding of what is carried. The gradient of what entered layers is brought to
+  /// where that is (L4), once, for all that use it behind them: they get another name of it, which goes when it has had
+  /// its say.
   void nameApart(Graph &graph, Value &gradient);
-  /// What an op makes has copies over these axes, each of which its ranks use in another way; so has what is made of such
-  /// copies element by element. Gradients of copies are addends of the gradient, and are handed on as they are: what is made of
-  /// them is reduced anyway, with the gradients of what all copies were made of.
+  /// What an op makes has copies over these axes, each of which its ranks use in another way; so has what is made of
+  /// such copies element by element. Gradients of copies are addends of the gradient, and are handed on as they are:
+  /// what is made of them is reduced anyway, with the gradients of what all copies were made of.
   void noteCopies(const Op &op, AxisSet axes);
   bool hasCopies(const Value &value, AxisId axis) const { return copies.lookup(&value) >> axis & 1; }
   /// Parameters do not move, nor does what is made of them only (a slice, a cast).

@@ -21,10 +21,10 @@
 // parameter from its accumulators.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/IR/graph/Paths.h"
 #include "stage/IR/algebra/FormulaPoint.h"
 #include "stage/IR/graph/Graph.h"
 #include "stage/IR/graph/Identity.h"
+#include "stage/IR/graph/Paths.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/DenseSet.h"
@@ -181,7 +181,9 @@ private:
     return sum;
   }
 
-  static std::string gradientPath(const Value *value) { return value->path.empty() ? "" : value->path + gradientSuffix.str(); }
+  static std::string gradientPath(const Value *value) {
+    return value->path.empty() ? "" : value->path + gradientSuffix.str();
+  }
 
   bool needsGradient(const Op &op, unsigned operand) const {
     return handsOn(op, operand) && active.contains(op.getOperand(operand)) &&
@@ -244,8 +246,7 @@ private:
     if (!unsaved)
       return true;
     if (reported.insert(op.def).second) {
-      DiagnosticBuilder message =
-          diags.report(def.loc.isValid() ? def.loc : op.loc, diag::SavesTooLittle);
+      DiagnosticBuilder message = diags.report(def.loc.isValid() ? def.loc : op.loc, diag::SavesTooLittle);
       message << def.name << def.operands[*unsaved].name;
       if (def.loc.isValid())
         message.note(op.loc, diag::ValueUsedHere);
@@ -281,8 +282,7 @@ private:
     const OpDef &def = *op.def;
     const ResultInfo &result = def.results.front();
     TensorType type = gradientType(op.getOperand(operand));
-    if (def.operands[operand].indices == result.indices &&
-        gradient->type.dtype == type.dtype)
+    if (def.operands[operand].indices == result.indices && gradient->type.dtype == type.dtype)
       return gradient;
     OpDef d;
     d.name = def.name + ".d" + def.operands[operand].name;
@@ -322,8 +322,8 @@ private:
   }
 
   /// Appends an op that sums `body` over every index that the operand lacks.
-  Value *appendGradient(const Op &op, unsigned operand, OpDef &d, const Formula *body,
-                        llvm::ArrayRef<Value *> operands, Block &backward) {
+  Value *appendGradient(const Op &op, unsigned operand, OpDef &d, const Formula *body, llvm::ArrayRef<Value *> operands,
+                        Block &backward) {
     llvm::SmallVector<unsigned, 4> kept = d.expand(op.def->operands[operand].indices), summed;
     for (const OperandInfo &info : d.operands)
       for (unsigned index : d.expand(info.indices))
@@ -348,8 +348,8 @@ private:
     return value;
   }
 
-  /// Products made at once have gradients that are made at once: the parts have their first operand in common, to whose gradient
-  /// each adds something.
+  /// Products made at once have gradients that are made at once: the parts have their first operand in common, to whose
+  /// gradient each adds something.
   static KernelPart getPartOfGradient(const KernelPart &part, unsigned operand, llvm::StringRef name) {
     if (part.kernel.empty())
       return part;

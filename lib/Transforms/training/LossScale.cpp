@@ -1,18 +1,18 @@
 //===- LossScale.cpp - a loss that grows with the batch -------------------===//
 //
-// Problem: a step adds up the gradients of its microbatches and divides by their number. Of a loss that is a mean over its
-// sequences that is the mean over the batch, however it is cut. Of a sum it is not:
+// Problem: a step adds up the gradients of its microbatches and divides by their number. Of a loss that is a mean over
+// its sequences that is the mean over the batch, however it is cut. Of a sum it is not:
 //
 //   op total(x: [b, d]) -> f32[] = sum[b, d](x * x)         8 sequences: microbatch = 8 gives the sum over 8,
 //                                                                        microbatch = 2 a fourth of it
 //   op total(x: [b, d]) -> f32[] = mean[b, d](x * x)        the same for both
 //
-// Algorithm: if all sequences of a batch are alike, each value of the model is proportional to a power of their number. The
-// powers are found in the order of the program: a sum over an index of the batch adds 1, a mean 0, `size(b)` has 1;
+// Algorithm: if all sequences of a batch are alike, each value of the model is proportional to a power of their number.
+// The powers are found in the order of the program: a sum over an index of the batch adds 1, a mean 0, `size(b)` has 1;
 // products add powers, quotients subtract them, a sum of several numbers has the largest.
 //
-// Limits: where a function is not linear, a condition picks sequences, or an op is opaque, the power is not known, and neither is
-// that of what depends on it. Nothing is said then.
+// Limits: where a function is not linear, a condition picks sequences, or an op is opaque, the power is not known, and
+// neither is that of what depends on it. Nothing is said then.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Transforms/training/LossScale.h"
@@ -176,7 +176,8 @@ private:
       set(result.get(), formulas.getResult(result->getNumber()), by ? by : &op);
   }
 
-  /// What is carried grows as it does at first and after an iteration: what an iteration adds does not depend on which it is.
+  /// What is carried grows as it does at first and after an iteration: what an iteration adds does not depend on which
+  /// it is.
   void visitRepeat(const Op &op) {
     constexpr int rounds = 3;
     for (unsigned i = 0; i < op.getNumResults(); ++i)

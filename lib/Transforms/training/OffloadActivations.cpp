@@ -10,12 +10,12 @@
 //   %k = offload(%u)                            %dh = linear.dx(%du, %w1)
 //
 // Algorithm: rules choose values of forward, as those of `recompute` do; each that backward uses, in whatever form
-// insert-communication decided to keep, is stored behind the last op of forward that uses it, and loaded before the first
-// one of a phase. What only gives it another shape is made again of what is loaded. Copies run beside `after` d layers:
-// an iteration of forward begins when those have been stored which the iteration d + 1 before it kept, and what an
-// iteration of backward loads may be on its way as soon as the one d + 1 before it has ended. So the device has what d + 1
-// layers keep at most (UnitSimulator counts from and to these edges). Loads have a stream of their own: they do not wait
-// for stores of later microbatches.
+// insert-communication decided to keep, is stored behind the last op of forward that uses it, and loaded before the
+// first one of a phase. What only gives it another shape is made again of what is loaded. Copies run beside `after` d
+// layers: an iteration of forward begins when those have been stored which the iteration d + 1 before it kept, and what
+// an iteration of backward loads may be on its way as soon as the one d + 1 before it has ended. So the device has what
+// d + 1 layers keep at most (UnitSimulator counts from and to these edges). Loads have a stream of their own: they do
+// not wait for stores of later microbatches.
 //
 // What stands outside of repeats is copied where it stands.
 //
@@ -80,7 +80,9 @@ private:
           << rule.pattern->getText() << graph.name << targets.suggestPath(*rule.pattern);
   }
 
-  static bool isReshaped(const Value &value) { return value.getOp() && value.getOp()->kind == OpKind::Compute && isView(*value.getOp()); }
+  static bool isReshaped(const Value &value) {
+    return value.getOp() && value.getOp()->kind == OpKind::Compute && isView(*value.getOp());
+  }
 
   /// The chosen value of which this one is a form: in other pieces, or in another shape. Null if nothing is said of it,
   /// and for what is there besides: state, inputs and what is nothing but these.
@@ -132,7 +134,8 @@ private:
     llvm::SmallVector<const Value *, 4> names = {&value};
     while (!names.empty())
       for (auto [user, operand] : names.pop_back_val()->getUses()) {
-        if (user->getBlock()->getPhase() != PhaseKind::Forward || user->kind == OpKind::Yield || user->kind == OpKind::Return)
+        if (user->getBlock()->getPhase() != PhaseKind::Forward || user->kind == OpKind::Yield ||
+            user->kind == OpKind::Return)
           continue;
         Op *here = findIn(user, *value.getBlock());
         if (!last || numbers.lookup(here) > numbers.lookup(last))
@@ -176,13 +179,14 @@ private:
       Op *behind = user ? user : maker;
       unsigned place = behind ? numbers.lookup(behind) + 1 : 0;
       Op *&last = stored[{&block, place}]; // those behind one op in the order of their values
-      Op *op = last    ? block.insertAfter(last, std::move(copy))
+      Op *op = last     ? block.insertAfter(last, std::move(copy))
                : behind ? block.insertAfter(behind, std::move(copy))
                         : block.insertBefore(block.begin()->get(), std::move(copy));
       last = op;
       onHost[value] = op->getResult();
       if (Op *repeat = block.getParent()) {
-        LastStore &ofBody = lastStores[{repeat, rules.lookup(value)->depth}].insert({&block, {op, place}}).first->second;
+        LastStore &ofBody =
+            lastStores[{repeat, rules.lookup(value)->depth}].insert({&block, {op, place}}).first->second;
         if (place >= ofBody.place)
           ofBody = {op, place};
       }
@@ -218,7 +222,8 @@ private:
 
   void load(Value *value, llvm::ArrayRef<Use> uses) {
     Op *first = uses.front().user; // in the order of the phase
-    Block &block = value->getBlock()->getParent() ? *first->getBlock() : const_cast<Block &>(first->getBlock()->getTop());
+    Block &block =
+        value->getBlock()->getParent() ? *first->getBlock() : const_cast<Block &>(first->getBlock()->getTop());
     first = findIn(first, block);
     Value *onHostValue = onHost.lookup(value);
     auto copy = makeCopy(OpKind::Fetch, onHostValue, MemorySpace::Device);

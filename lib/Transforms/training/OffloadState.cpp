@@ -21,14 +21,15 @@
 //   %g = reduce_scatter(%dw) over dp flat          %g = offload(reduce_scatter(%dw) over dp flat)
 //   accumulate(%g, %w)                             accumulate(%g, %w) : on host
 //
-// Algorithm: what each update reads of reduced gradients is copied to the host, in the type and the shards in which it is
-// there; so is the norm of all, where gradients are clipped. What the update makes is fetched and takes the parameter's
-// place; of what is not cut, the whole parameter. Where parameters are there, too, a phase fetches what it gathers before
-// the gather, ahead with it if that runs ahead, and other parameters before their first use in a block; contributions to
-// gradients are copied before they are added. What is gathered or scattered at once is copied at once. A gradient that is
-// reduced once per step comes to the device for it.
+// Algorithm: what each update reads of reduced gradients is copied to the host, in the type and the shards in which it
+// is there; so is the norm of all, where gradients are clipped. What the update makes is fetched and takes the
+// parameter's place; of what is not cut, the whole parameter. Where parameters are there, too, a phase fetches what it
+// gathers before the gather, ahead with it if that runs ahead, and other parameters before their first use in a block;
+// contributions to gradients are copied before they are added. What is gathered or scattered at once is copied at once.
+// A gradient that is reduced once per step comes to the device for it.
 //
-// Stores, the host's work and loads have a stream each: the gradient of one layer is stored while the host updates another.
+// Stores, the host's work and loads have a stream each: the gradient of one layer is stored while the host updates
+// another.
 //
 // Limits: parameters on the host are updated in the pieces in which they are kept there.
 //
@@ -36,8 +37,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "sharding/MergeCollectives.h"
-#include "stage/IR/text/Text.h"
 #include "stage/IR/graph/Rule.h"
+#include "stage/IR/text/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -161,7 +162,8 @@ private:
     Value *&copied = onHost[contribution];
     if (!copied) {
       Op *maker = contribution->getOp();
-      bool isBucket = maker && maker->getNumResults() > 1 && isCommunication(maker->kind) && maker->getBlock() == addition.getBlock();
+      bool isBucket = maker && maker->getNumResults() > 1 && isCommunication(maker->kind) &&
+                      maker->getBlock() == addition.getBlock();
       llvm::SmallVector<Value *, 4> values = {contribution};
       if (isBucket) {
         values.clear();
@@ -192,7 +194,8 @@ private:
     Op &maker = *norm.getOp();
     Block &step = const_cast<Block &>(update.getBlock()->getTop());
     auto copy = makeCopy(OpKind::Offload, &norm, maker);
-    return maker.getBlock() == &step ? step.insertAfter(&maker, std::move(copy)) : step.insertBefore(step.begin()->get(), std::move(copy));
+    return maker.getBlock() == &step ? step.insertAfter(&maker, std::move(copy))
+                                     : step.insertBefore(step.begin()->get(), std::move(copy));
   }
 
   void moveUpdate(Op &update) {
@@ -204,7 +207,9 @@ private:
       Value *&copied = onHost[operand];
       if (!copied) {
         bool isNorm = update.clips && i + 1 == update.getNumOperands();
-        copied = (isNorm ? copyNorm(*operand, update) : block.insertBefore(&update, makeCopy(OpKind::Offload, operand, update)))->getResult();
+        copied = (isNorm ? copyNorm(*operand, update)
+                         : block.insertBefore(&update, makeCopy(OpKind::Offload, operand, update)))
+                     ->getResult();
       }
       update.setOperand(i, copied);
     }

@@ -26,8 +26,8 @@
 //      at which it is declared, before what uses it first there. With `keep` backward takes
 //      what forward gathered.
 //
-// Limits: one collective per parameter (bucket-units makes one of several). `keep` is not for what layers share. Backward gathers what it reads even where forward
-// has just used it.
+// Limits: one collective per parameter (bucket-units makes one of several). `keep` is not for what layers share.
+// Backward gathers what it reads even where forward has just used it.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/IR/graph/Costs.h"
@@ -93,7 +93,8 @@ private:
         continue;
       *place = &rule; // the last one holds
       if (graph.pipeline.axis && (toSet(rule.axes) >> *graph.pipeline.axis & 1)) {
-        diags.report(rule.loc, diag::PartitionOverStages) << graph.mesh[*graph.pipeline.axis].name << getName(rule.kind);
+        diags.report(rule.loc, diag::PartitionOverStages)
+            << graph.mesh[*graph.pipeline.axis].name << getName(rule.kind);
         return false;
       }
     }
@@ -103,8 +104,9 @@ private:
 
   /// What is updated is made of what is added up, and that of what is kept.
   bool checkPrefix(const Rule *first, const Rule *second) {
-    if (!first || !second || (first->axes.size() <= second->axes.size() &&
-                              llvm::makeArrayRef(second->axes).take_front(first->axes.size()) == llvm::makeArrayRef(first->axes)))
+    if (!first || !second ||
+        (first->axes.size() <= second->axes.size() &&
+         llvm::makeArrayRef(second->axes).take_front(first->axes.size()) == llvm::makeArrayRef(first->axes)))
       return true;
     diags.report(second->loc, diag::PartitionOrder)
         << getName(second->kind) << describe(second->axes) << getName(first->kind) << describe(first->axes);
@@ -192,7 +194,8 @@ private:
       if (!llvm::is_contained(buffers, buffer->sharding)) {
         buffers.push_back(buffer->sharding);
         auto rest = llvm::makeArrayRef(updated).drop_front(added.size());
-        update.addOperand(move(buffer, added.empty() && !reducesAtOnce ? way : llvm::SmallVector<Op *, 2>(), rest, /*reducesRest=*/true, update));
+        update.addOperand(move(buffer, added.empty() && !reducesAtOnce ? way : llvm::SmallVector<Op *, 2>(), rest,
+                               /*reducesRest=*/true, update));
       }
       for (Op *op : llvm::reverse(way))
         op->getBlock()->erase(op);
@@ -212,15 +215,16 @@ private:
     }
   }
 
-  /// What one unit of a microbatch adds to a buffer in several places, as that of an embedding that is also the output layer, is added
-  /// first and reduced once. On either side of repeats that a pipeline cuts it belongs to other units.
+  /// What one unit of a microbatch adds to a buffer in several places, as that of an embedding that is also the output
+  /// layer, is added first and reduced once. On either side of repeats that a pipeline cuts it belongs to other units.
   void addContributions(State &state) {
     using Place = std::tuple<Block *, unsigned, Sharding>;
     llvm::SmallVector<std::pair<Place, llvm::SmallVector<Op *, 2>>, 2> together;
     for (auto [accumulation, segment] : state.accumulations) {
       Place place = {accumulation->getBlock(), segment, accumulation->getOperand(0)->sharding};
       auto found = llvm::find_if(together, [&](auto &group) { return group.first == place; });
-      (found == together.end() ? together.emplace_back(place, llvm::SmallVector<Op *, 2>()) : *found).second.push_back(accumulation);
+      (found == together.end() ? together.emplace_back(place, llvm::SmallVector<Op *, 2>()) : *found)
+          .second.push_back(accumulation);
     }
     llvm::SmallSetVector<Op *, 8> merged; // erased in the order of the program
     for (auto &[place, accumulations] : together) {
@@ -331,14 +335,13 @@ private:
   }
 
   /// The op around a user that stands at the level of the parameter: in a body of the same repeat, or at the top.
-  static Op &findAnchor(Op &user, const Value &param) {
-    return getLoop(&param) ? user : *getTopLevelOp(&user);
-  }
+  static Op &findAnchor(Op &user, const Value &param) { return getLoop(&param) ? user : *getTopLevelOp(&user); }
 
   void gather(Value &param, const AxisList &axes) {
     llvm::SmallVector<std::pair<Op *, unsigned>, 8> uses;
     for (auto use : param.getUses())
-      if (use.first->kind != OpKind::Accumulate && use.first->kind != OpKind::Update && use.first->kind != OpKind::Write)
+      if (use.first->kind != OpKind::Accumulate && use.first->kind != OpKind::Update &&
+          use.first->kind != OpKind::Write)
         uses.push_back(use);
     llvm::MapVector<Block *, llvm::SmallVector<std::pair<Op *, unsigned>, 4>> byBlock;
     // What layers share each virtual stage gathers for itself, and could not tell which of them it keeps.
@@ -364,10 +367,10 @@ private:
   const Rule *parameters = nullptr, *gradients = nullptr, *optimizer = nullptr;
   const Rule *reduction = nullptr; ///< If it is per microbatch.
   bool hasFailed = false;
-  llvm::MapVector<Value *, State> states; ///< In the order of the model.
-  llvm::DenseMap<const Op *, unsigned> position; ///< In the program, before this pass.
+  llvm::MapVector<Value *, State> states;           ///< In the order of the model.
+  llvm::DenseMap<const Op *, unsigned> position;    ///< In the program, before this pass.
   llvm::DenseMap<const Block *, unsigned> segments; ///< Repeats of a block so far.
-  llvm::DenseSet<const Rule *> matched;   ///< Rules that cut anything.
+  llvm::DenseSet<const Rule *> matched;             ///< Rules that cut anything.
 };
 } // namespace
 

@@ -13,21 +13,21 @@
 //                                                   backward: %r = requantize(%q.1)    blocks along tokens
 //                                                             %dw = linear.dw(%r, ...)
 //
-// A tensor that is quantized has its element type and says besides how it is kept; so nothing else of the graph changes,
-// and bytes are counted where all are (getLocalBytes). Quantizing is exact here: a proof is about what is made where and
-// moved when, not about what is rounded.
+// A tensor that is quantized has its element type and says besides how it is kept; so nothing else of the graph
+// changes, and bytes are counted where all are (getLocalBytes). Quantizing is exact here: a proof is about what is made
+// where and moved when, not about what is rounded.
 //
-// Algorithm: a rule for ops holds for the products that match, and their gradients. Each operand is read as a copy: with
-// blocks of n elements along the indices that this product adds up, and of m along its other ones. The first copy of a value is made
-// before its first use; those in other blocks are made of that, also in backward, for which it is kept. What is
-// resharded for such products alone moves as a copy: it is made in front of the reshards. Gradients of parameters add up what
-// others do not, and wait until others have made theirs; what moves for them first is in the blocks of these.
-// A rule for state changes how that is kept, and what its reshards bring.
-// A rule for results makes a copy of each in front of the first reshard that sends it to other ranks, and all that use what this brings
-// read the copy; an op that puts it into slots for products hands the copy on.
+// Algorithm: a rule for ops holds for the products that match, and their gradients. Each operand is read as a copy:
+// with blocks of n elements along the indices that this product adds up, and of m along its other ones. The first copy
+// of a value is made before its first use; those in other blocks are made of that, also in backward, for which it is
+// kept. What is resharded for such products alone moves as a copy: it is made in front of the reshards. Gradients of
+// parameters add up what others do not, and wait until others have made theirs; what moves for them first is in the
+// blocks of these. A rule for state changes how that is kept, and what its reshards bring. A rule for results makes a
+// copy of each in front of the first reshard that sends it to other ranks, and all that use what this brings read the
+// copy; an op that puts it into slots for products hands the copy on.
 //
-// Limits: what is partial is not quantized, nor a parameter that is taken apart by a view. Of ops that route, those whose slots hold their operand
-// hand copies on, but no gradients, nor what they multiply by weights.
+// Limits: what is partial is not quantized, nor a parameter that is taken apart by a view. Of ops that route, those
+// whose slots hold their operand hand copies on, but no gradients, nor what they multiply by weights.
 //
 //===----------------------------------------------------------------------===//
 #include "sharding/RuleTargets.h"
@@ -133,7 +133,8 @@ private:
   }
 
   bool isNarrowed(const Op &op, const Rule &rule) const {
-    return isProduct(op) && llvm::all_of(op.getOperands(), [&](const Value *operand) { return isNarrowed(operand->type, rule); });
+    return isProduct(op) &&
+           llvm::all_of(op.getOperands(), [&](const Value *operand) { return isNarrowed(operand->type, rule); });
   }
 
   bool isNarrowed(Value &state, const Rule &rule) const {
@@ -150,17 +151,21 @@ private:
   }
 
   static bool isMove(const Op &op) {
-    return (op.kind == OpKind::AllGather || op.kind == OpKind::AllToAll || op.kind == OpKind::Permute) && op.getNumOperands() == 1;
+    return (op.kind == OpKind::AllGather || op.kind == OpKind::AllToAll || op.kind == OpKind::Permute) &&
+           op.getNumOperands() == 1;
   }
 
-  /// Of a value that is not partial a reshard sends something to other ranks, at once or behind what each rank does by itself.
+  /// Of a value that is not partial a reshard sends something to other ranks, at once or behind what each rank does by
+  /// itself.
   static bool isMovedAnywhere(const Value &value) {
     return llvm::any_of(value.getUses(), [&](auto use) {
-      return isReshard(use.first->kind) && ((isMove(*use.first) && !value.sharding.partial) || isMovedAnywhere(*use.first->getResult()));
+      return isReshard(use.first->kind) &&
+             ((isMove(*use.first) && !value.sharding.partial) || isMovedAnywhere(*use.first->getResult()));
     });
   }
 
-  /// An operand by which a product reads a parameter or buffer: in forward, if there is one. Nothing if it is taken apart.
+  /// An operand by which a product reads a parameter or buffer: in forward, if there is one. Nothing if it is taken
+  /// apart.
   static std::optional<std::pair<Op *, unsigned>> findReader(Value &state) {
     std::optional<std::pair<Op *, unsigned>> found;
     llvm::SmallVector<Value *, 4> forms = {&state};
@@ -208,8 +213,8 @@ private:
 
   //===--- Blocks ---------------------------------------------------------===//
 
-  /// Neighbouring dims that a product adds up are one to blocks, and so are those that it does not, unless all operands have them. Of
-  /// several such runs the last one is cut into blocks. With `isTurned` the two kinds change places.
+  /// Neighbouring dims that a product adds up are one to blocks, and so are those that it does not, unless all operands
+  /// have them. Of several such runs the last one is cut into blocks. With `isTurned` the two kinds change places.
   static Blocks getBlocks(const Rule &rule, const Op &op, unsigned operand, bool isTurned) {
     if (rule.blocks.empty())
       return {};
@@ -217,7 +222,8 @@ private:
     llvm::SmallVector<Kind, 4> kinds;
     const OpDef &def = *op.def;
     for (unsigned index : def.operands[operand].indices) {
-      bool isBatch = llvm::all_of(def.operands, [&](const OperandInfo &other) { return llvm::is_contained(other.indices, index); }) &&
+      bool isBatch = llvm::all_of(def.operands,
+                                  [&](const OperandInfo &other) { return llvm::is_contained(other.indices, index); }) &&
                      !def.reduced[index];
       kinds.push_back(isBatch ? Batch : def.reduced[index] != isTurned ? Added : Kept);
     }
@@ -251,7 +257,8 @@ private:
     return std::make_shared<const Quantization>(Quantization{*rule.type, rule.scales, std::move(blocks)});
   }
 
-  /// What is cut or put together along a dim must not cut blocks: no rank could scale the rest of one. `named` is what the value is called.
+  /// What is cut or put together along a dim must not cut blocks: no rank could scale the rest of one. `named` is what
+  /// the value is called.
   void checkBlocks(const Op &move, const Value &named, const Rule &rule) {
     const Value &from = *move.getOperand(0), &to = *move.getResult();
     llvm::ArrayRef<uint32_t> blocks = from.type.quantization->blocks;
@@ -272,7 +279,8 @@ private:
         if (blocks[end] == 1 || !count || (count.value.isInteger() && count.value.num % blocks[end] == 0))
           continue;
         if (reported.insert(&rule).second)
-          diags.report(rule.loc, diag::BlocksCut) << describe(named) << count.value.str() << describeDims(from, d, end) << int64_t(blocks[end]);
+          diags.report(rule.loc, diag::BlocksCut)
+              << describe(named) << count.value.str() << describeDims(from, d, end) << int64_t(blocks[end]);
         return;
       }
     }
@@ -360,7 +368,8 @@ private:
     }
   }
 
-  /// The blocks of what is in slots, if an op puts its operand there for products: a slot has what it gets of one token.
+  /// The blocks of what is in slots, if an op puts its operand there for products: a slot has what it gets of one
+  /// token.
   std::optional<Blocks> getBlocksOfSlots(const Op &op, unsigned operand, const Quantization &how) const {
     if (op.kind != OpKind::Compute || findInSlots(*op.def) != operand || !hasOnlyCopies(*op.getResult()))
       return std::nullopt;
@@ -408,7 +417,8 @@ private:
         return first;
     }
     Block &block = isSamePhase(value, user) ? *value.getBlock() : *user.getBlock();
-    Value *made = make(first ? "requantize" : "quantize", first ? *first : value, wanted, findPlace(value, block), user);
+    Value *made =
+        make(first ? "requantize" : "quantize", first ? *first : value, wanted, findPlace(value, block), user);
     copies[&value].push_back(made);
     return made;
   }
@@ -438,15 +448,19 @@ private:
   /// All that reads it, or what it becomes by reshards, are products that read a copy.
   bool hasOnlyCopies(const Value &value) const {
     return llvm::all_of(value.getUses(), [&](auto use) {
-      return readsCopy.contains(use) || !numbers.count(use.first) || (isMove(*use.first) && hasOnlyCopies(*use.first->getResult()));
+      return readsCopy.contains(use) || !numbers.count(use.first) ||
+             (isMove(*use.first) && hasOnlyCopies(*use.first->getResult()));
     });
   }
 
-  static bool isSamePhase(const Value &value, const Op &user) { return &value.getBlock()->getTop() == &user.getBlock()->getTop(); }
+  static bool isSamePhase(const Value &value, const Op &user) {
+    return &value.getBlock()->getTop() == &user.getBlock()->getTop();
+  }
 
   /// Of state and inputs, which are there in all phases, each phase makes its own copies.
   static bool isVisible(const Value &copy, const Value &value, const Op &user) {
-    for (const Block *block = user.getBlock(); block; block = block->getParent() ? block->getParent()->getBlock() : nullptr)
+    for (const Block *block = user.getBlock(); block;
+         block = block->getParent() ? block->getParent()->getBlock() : nullptr)
       if (block == copy.getBlock())
         return true;
     const Op *maker = value.getOp();
@@ -488,10 +502,10 @@ private:
   DiagnosticEngine &diags;
   RuleTargets targets;
   llvm::DenseMap<const Op *, const Rule *> ofOps;
-  llvm::MapVector<Value *, const Rule *> ofState; ///< Null: as it is.
+  llvm::MapVector<Value *, const Rule *> ofState;   ///< Null: as it is.
   llvm::MapVector<Value *, const Rule *> ofResults; ///< The same.
-  llvm::DenseSet<unsigned> used;                  ///< Statements.
-  llvm::DenseSet<const Rule *> reported;          ///< For blocks that are cut.
+  llvm::DenseSet<unsigned> used;                    ///< Statements.
+  llvm::DenseSet<const Rule *> reported;            ///< For blocks that are cut.
   std::vector<Product> products;
   llvm::DenseSet<std::pair<Op *, unsigned>> readsCopy; ///< Operands of products.
   llvm::DenseMap<const Op *, unsigned> numbers;        ///< In the program, of ops before this pass.

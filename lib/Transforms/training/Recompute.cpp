@@ -84,9 +84,8 @@ public:
 
 private:
   void choose(const Rule &rule) {
-    bool any = targets.forEachKept(rule, /*withCarried=*/false, [&](Value &value, llvm::StringRef module) {
-      chooseValue(value, rule, module);
-    });
+    bool any = targets.forEachKept(rule, /*withCarried=*/false,
+                                   [&](Value &value, llvm::StringRef module) { chooseValue(value, rule, module); });
     if (!any && !rule.pattern->mayLack())
       diags.report(rule.loc, diag::PatternMatchesNothing)
           << rule.pattern->getText() << graph.name << targets.suggestPath(*rule.pattern);
@@ -297,13 +296,15 @@ private:
 
 } // namespace
 
-/// Bytes that all layers keep of a microbatch on one rank, as they are split so far; nothing where that is not one number.
+/// Bytes that all layers keep of a microbatch on one rank, as they are split so far; nothing where that is not one
+/// number.
 static std::optional<int64_t> countKept(Graph &graph) {
   Size total = graph.sizes.zero();
   for (const SavedBytes &saved : collectSavedBytes(graph)) {
     Size count = graph.sizes.one();
     if (saved.loop)
-      count = saved.caseNumber ? graph.sizes.constant(saved.loop->cases.count(*saved.caseNumber, 0, saved.loop->cases.getNumIterations()))
+      count = saved.caseNumber ? graph.sizes.constant(saved.loop->cases.count(*saved.caseNumber, 0,
+                                                                              saved.loop->cases.getNumIterations()))
                                : saved.loop->count;
     total = total + saved.bytes * count;
   }

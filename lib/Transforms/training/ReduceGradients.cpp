@@ -35,11 +35,11 @@
 //
 //===----------------------------------------------------------------------===//
 #include "sharding/MergeCollectives.h"
-#include "stage/IR/text/Text.h"
 #include "stage/IR/graph/Rule.h"
-#include "stage/Transforms/sharding/CheckSizes.h"
+#include "stage/IR/text/Text.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/Passes.h"
+#include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 #include <map>
@@ -75,7 +75,8 @@ private:
   };
   using Bucket = std::vector<Way>;
 
-  /// The buckets of one kind between two repeats: the last one that is full, if there is one, and the one that is filled.
+  /// The buckets of one kind between two repeats: the last one that is full, if there is one, and the one that is
+  /// filled.
   struct Filling {
     std::optional<size_t> full, open;
     __int128 bytes = 0; ///< Of the latter.
@@ -157,7 +158,8 @@ private:
     std::map<std::vector<int64_t>, size_t> numbers;
     for (auto &op : block) {
       const Op *update = op->kind == OpKind::AllGather ? op->getOperand(0)->getOp() : nullptr;
-      if (!update || update->kind != OpKind::Update || known.contains(op.get()) || !(toSet(op->axes) & toSet(rule->axes)))
+      if (!update || update->kind != OpKind::Update || known.contains(op.get()) ||
+          !(toSet(op->axes) & toSet(rule->axes)))
         continue;
       Way way;
       way.gather = op.get();
@@ -174,8 +176,8 @@ private:
 
   //===--- ways -----------------------------------------------------------===//
 
-  /// Sums up a gradient, or, in backward, a contribution to one, over axes of the rule. (What ties the stages of a pipeline
-  /// has axes of its own.)
+  /// Sums up a gradient, or, in backward, a contribution to one, over axes of the rule. (What ties the stages of a
+  /// pipeline has axes of its own.)
   bool isReduction(const Op &op) const {
     bool reduces = op.kind == OpKind::AllReduce || op.kind == OpKind::ReduceScatter;
     if (!reduces || op.reduce != ReduceKind::Sum || !(toSet(op.axes) & toSet(rule->axes)) || !op.stages.empty())
@@ -198,7 +200,8 @@ private:
 
   /// It reduces what another op of the rule has reduced.
   bool follows(const Op &op) const {
-    for (const Op *maker = op.getOperand(0)->getOp(); maker && isReshard(maker->kind); maker = maker->getOperand(0)->getOp())
+    for (const Op *maker = op.getOperand(0)->getOp(); maker && isReshard(maker->kind);
+         maker = maker->getOperand(0)->getOp())
       if (isReduction(*maker))
         return true;
     return false;
@@ -223,8 +226,8 @@ private:
     return way;
   }
 
-  /// What ways of one bucket have in common; nothing for one that is alone: of several stages, by unit, or named by another
-  /// op as what it waits for.
+  /// What ways of one bucket have in common; nothing for one that is alone: of several stages, by unit, or named by
+  /// another op as what it waits for.
   std::optional<std::vector<int64_t>> getKind(const Way &way) const {
     std::vector<int64_t> kind;
     auto add = [&](const Op &op) {
@@ -424,7 +427,8 @@ private:
   const Stream *reductions = nullptr, *gathers = nullptr, *additions = nullptr, *casts = nullptr;
   llvm::DenseSet<const Value *> awaited; ///< Named by `after`.
   size_t numBuckets = 0;                 ///< Of the blocks that have been visited.
-  llvm::DenseMap<const Value *, size_t> bucketOf; ///< Of a parameter to whose gradient backward adds reduced contributions.
+  llvm::DenseMap<const Value *, size_t>
+      bucketOf; ///< Of a parameter to whose gradient backward adds reduced contributions.
   std::map<std::pair<const OpDef *, unsigned>, const OpDef *> writing;
 };
 } // namespace

@@ -56,9 +56,8 @@ private:
         return;
       for (auto &result : op.getResults()) {
         isFixed.insert(result.get());
-        if (op.kind == OpKind::Param || llvm::any_of(op.getOperands(), [&](const Value *operand) {
-              return ofParameters.contains(operand);
-            }))
+        if (op.kind == OpKind::Param ||
+            llvm::any_of(op.getOperands(), [&](const Value *operand) { return ofParameters.contains(operand); }))
           ofParameters.insert(result.get());
       }
     });

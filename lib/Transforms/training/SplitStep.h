@@ -20,9 +20,9 @@
 
 namespace stage {
 
-/// Moves all that no update makes from the step to a phase of its own, which is made; a repeat of the step becomes one in
-/// each of the two, unless nothing of it moves. Calls `onUpdate` for each update with the block of the new phase, of which all that it
-/// takes stands there by then.
+/// Moves all that no update makes from the step to a phase of its own, which is made; a repeat of the step becomes one
+/// in each of the two, unless nothing of it moves. Calls `onUpdate` for each update with the block of the new phase, of
+/// which all that it takes stands there by then.
 void splitStep(Graph &graph, Block &step, llvm::function_ref<void(Op &update, Block &reduce)> onUpdate);
 
 } // namespace stage

@@ -20,8 +20,8 @@
 //
 // Algorithm: the formula of a result in which only one sum over t is unknown, and stands
 // once, is solved for it; so on until all are known. In the gradient of a block the sums
-// are those over all blocks, which the results of forward tell in the same way. So the gradient of an operand that stands
-// outside of all sums over t is the same in every block, and counts once.
+// are those over all blocks, which the results of forward tell in the same way. So the gradient of an operand that
+// stands outside of all sums over t is the same in every block, and counts once.
 //
 // Limits: no block is empty for any element: what conditions leave out, a mask says, whose rows meet themselves first.
 // Sums and means only, none of which is made of another; what is solved are
@@ -44,7 +44,8 @@ struct Fold {
   /// The op on the next block: its operands are those of the op, then `carried`.
   OpDef step;
   llvm::SmallVector<unsigned, 2> carried; ///< Results of the op.
-  /// What a sum over the index has been so far, a formula of `step`'s operands without lets: `carried[solvedBy]` and those before it tell.
+  /// What a sum over the index has been so far, a formula of `step`'s operands without lets: `carried[solvedBy]` and
+  /// those before it tell.
   struct Sum {
     const Formula *before = nullptr;
     unsigned solvedBy = 0;
@@ -52,7 +53,8 @@ struct Fold {
   llvm::SmallVector<Sum, 2> sums;
   /// The sums in the formulas of the op, by their number; equal ones have one.
   llvm::DenseMap<const Formula *, unsigned> sumNumbers;
-  /// Operands of the op that stand outside of all sums over the index; those with their gradients are added up over blocks.
+  /// Operands of the op that stand outside of all sums over the index; those with their gradients are added up over
+  /// blocks.
   llvm::SmallBitVector outside;
   /// Additions in the formulas of `step`: of a sum over a block and what the blocks before it have added up to.
   llvm::DenseSet<const Formula *> merges;
@@ -65,10 +67,12 @@ Fold deriveFold(const OpDef &def, unsigned index, OpDefTable &defs);
 struct FoldParts {
   /// Why there are none; empty: there are.
   std::string fault;
-  /// The op with one index more, which stands last and says of which part an element is: it is the first of all results.
+  /// The op with one index more, which stands last and says of which part an element is: it is the first of all
+  /// results.
   OpDef part;
-  /// Makes a result of the op, or what it carries. Operands have numbers: those below the op's number of operands are the op's own, then come
-  /// the results of `part` and those of the merges before, by the result of the op that they are.
+  /// Makes a result of the op, or what it carries. Operands have numbers: those below the op's number of operands are
+  /// the op's own, then come the results of `part` and those of the merges before, by the result of the op that they
+  /// are.
   struct Merge {
     OpDef def;
     unsigned result = 0;

@@ -84,8 +84,8 @@ std::optional<MaskContradiction> findMaskContradiction(const OpDef &def, int64_t
 llvm::SmallBitVector findGradientNeeds(const OpDef &def, llvm::ArrayRef<unsigned> given,
                                        llvm::ArrayRef<unsigned> wanted);
 /// The first of them that the op declares not to save, although nothing that it saves could tell its values: no result
-/// and no extra tensor has all its indices, or dims of its own. Nothing for an op that does not declare what it saves, or
-/// has no formula.
+/// and no extra tensor has all its indices, or dims of its own. Nothing for an op that does not declare what it saves,
+/// or has no formula.
 std::optional<unsigned> findUnsavedOperand(const OpDef &def, llvm::ArrayRef<unsigned> given,
                                            llvm::ArrayRef<unsigned> wanted);
 

@@ -13,8 +13,8 @@
 //
 // It is split as the outermost of its members is; the others are whole.
 //
-// An operator may *route*: integers say to which position of one index each token goes, and there it takes the next free
-// position of another one, of which the formula may speak as if they stood in its operand:
+// An operator may *route*: integers say to which position of one index each token goes, and there it takes the next
+// free position of another one, of which the formula may speak as if they stood in its operand:
 //
 //   op dispatch(t: [b, s, d], to: [b, s, j]) -> (result: [x, c, d] = t[b, s, d]) { routes b, s, j -> x, c by to; }
 //   op combine(y: [x, c, d], to: [b, s, j], w: [b, s, j]) -> (result: [b, s, d] = sum[j](w[b, s, j] * y[x, c, d]))
@@ -50,8 +50,17 @@ struct Formula {
     Let,     ///< the let binding `operand` of the op
     Reduce,  ///< `reduce` over `indices` of children[0]
     Call,    ///< function `function` of `children`
-    Negate, Add, Sub, Mul, Div, ///< arithmetic of children
-    Less, LessEqual, Equal, And, Or, Not, ///< conditions
+    Negate,
+    Add,
+    Sub,
+    Mul,
+    Div, ///< arithmetic of children
+    Less,
+    LessEqual,
+    Equal,
+    And,
+    Or,
+    Not,    ///< conditions
     Select, ///< children[0] ? children[1] : children[2]
     Random, ///< `random(p)`: 1/p with probability p, else 0; the same in forward and backward
   };
@@ -61,11 +70,11 @@ struct Formula {
   Kind kind;
   Function function = Function::Exp;
   ReduceKind reduce = ReduceKind::Sum;
-  bool isMean = false;   ///< Reduce: divided by the number of elements
-  unsigned operand = 0;  ///< Element, Let
-  unsigned index = 0;    ///< Index
-  double number = 0;     ///< Number
-  Size size;             ///< SizeOf
+  bool isMean = false;                      ///< Reduce: divided by the number of elements
+  unsigned operand = 0;                     ///< Element, Let
+  unsigned index = 0;                       ///< Index
+  double number = 0;                        ///< Number
+  Size size;                                ///< SizeOf
   llvm::ArrayRef<unsigned> indices;         ///< Reduce
   llvm::ArrayRef<const Formula *> children; ///< in order
 };
@@ -77,8 +86,8 @@ struct IndexInfo {
   std::string name;
   bool whole = false; ///< `whole i`: an invocation needs all of it
   bool fold = false;  ///< `fold t`: all of it, though it may be visited in blocks
-  /// `fold t by p`: an element at p of a result is made of every size(p)-th position of t, from p on. Where p is split, t is dealt out in
-  /// turn over the same axis, and so each rank folds what it has.
+  /// `fold t by p`: an element at p of a result is made of every size(p)-th position of t, from p on. Where p is split,
+  /// t is dealt out in turn over the same axis, and so each rank folds what it has.
   std::optional<unsigned> by = std::nullopt;
   /// Of a compound index its parts, outermost first, which stand before it; else empty.
   llvm::SmallVector<unsigned, 2> members;
@@ -95,7 +104,7 @@ struct ResultInfo {
   llvm::SmallVector<unsigned, 4> indices;
   std::optional<DType> dtype;       ///< Absent: as the first float operand.
   const Formula *formula = nullptr; ///< Null: opaque, or a saved extra without a formula (mask, lse).
-  bool extra = false; ///< Not visible to the program: `saves lse: f32[b, s]` makes one.
+  bool extra = false;               ///< Not visible to the program: `saves lse: f32[b, s]` makes one.
 };
 
 /// Which pairs of a row index s and a column index t count.
@@ -110,8 +119,8 @@ struct Mask {
   unsigned rows = 0, columns = 0; ///< Indices.
   Size amount;                    ///< o (null: 0), w or n, global.
 };
-/// `routes b, s, j -> x, c by to`: token (b, s, j) goes to position to[b, s, j] of x, and there, in the order of the tokens,
-/// to the next free position of c.
+/// `routes b, s, j -> x, c by to`: token (b, s, j) goes to position to[b, s, j] of x, and there, in the order of the
+/// tokens, to the next free position of c.
 struct Routing {
   llvm::SmallVector<unsigned, 4> tokens; ///< The indices of the operand that routes, in its order.
   unsigned target = 0, slot = 0;         ///< x, c
@@ -138,15 +147,16 @@ enum class FlopClass : uint8_t { Contraction, Attention, Other };
 std::optional<FlopClass> parseFlopClass(llvm::StringRef name);
 llvm::StringRef getName(FlopClass flopClass);
 
-/// One of several products that the program makes at once, as one kernel does: `part 1 of qkv`. Of the gradients of an operand
-/// that the products have in common each is an addend: `addend 1 of qkv.dx`.
+/// One of several products that the program makes at once, as one kernel does: `part 1 of qkv`. Of the gradients of an
+/// operand that the products have in common each is an addend: `addend 1 of qkv.dx`.
 struct KernelPart {
   std::string kernel; ///< Empty: of none.
   unsigned number = 0;
   bool isAddend = false;
 };
 
-/// A product of operands, each once and at the indices of its declaration, that stands alone or as an addend in the formula of a result.
+/// A product of operands, each once and at the indices of its declaration, that stands alone or as an addend in the
+/// formula of a result.
 struct ProductTerm {
   unsigned result;
   llvm::SmallVector<unsigned, 4> operands;
@@ -178,18 +188,18 @@ struct OpDef {
   SMLoc loc;
 
   // Declared costs. Null: derived.
-  Size flops;            ///< Of a forward invocation.
+  Size flops; ///< Of a forward invocation.
   /// `class = attention`: what all FLOPs of the op and of its backward count under. Absent: declared FLOPs are of
   /// `flopClass`, those of the formula of the class of their node.
   std::optional<FlopClass> declaredClass;
-  Size bytes;            ///< Moved; derived: operands + results.
-  Size backwardFlops;    ///< Model FLOPs of the backward invocation.
+  Size bytes;             ///< Moved; derived: operands + results.
+  Size backwardFlops;     ///< Model FLOPs of the backward invocation.
   Size backwardRecompute; ///< What a fused backward computes again, counted apart.
   /// `saves`: values kept for backward. Absent: derived from the formula.
   bool declaresSaves = false;
   llvm::SmallVector<unsigned, 4> savedOperands;
   llvm::SmallVector<unsigned, 2> savedResults; ///< Extras are always saved.
-  std::optional<Mask> mask; ///< What `area` counts.
+  std::optional<Mask> mask;                    ///< What `area` counts.
   std::optional<Routing> routing;
   bool stopGradient = false;
   KernelPart part;
@@ -203,23 +213,24 @@ struct OpDef {
   llvm::SmallVector<unsigned, 2> vjpGradients;
 
   // Found by analyze().
-  bool isProduct = false;     ///< [sum over] a product of operands, each once, at plain indices
+  bool isProduct = false; ///< [sum over] a product of operands, each once, at plain indices
   /// Of an op all of whose results are sums of such products, more than one altogether: these. Else empty.
   std::vector<ProductTerm> terms;
   bool isSum = false;         ///< x + y + ... of operands at plain indices
   bool isElementwise = false; ///< nothing is reduced, no data-dependent subscript, no whole index
   bool isLookup = false;      ///< some subscript depends on an operand
   bool isView = false;        ///< the operand's elements in their order, with dims split or merged: nothing is moved
-  llvm::SmallVector<bool, 4> linearIn;     ///< homogeneous linear in this operand
-  llvm::SmallVector<bool, 4> derivativeNeeds; ///< the derivative needs this operand's values
-  llvm::SmallVector<bool, 4> dataDependent;   ///< stands in a subscript or condition only: no gradient
-  llvm::SmallVector<bool, 8> reduced; ///< index is absent from every visible result
+  llvm::SmallVector<bool, 4> linearIn;         ///< homogeneous linear in this operand
+  llvm::SmallVector<bool, 4> derivativeNeeds;  ///< the derivative needs this operand's values
+  llvm::SmallVector<bool, 4> dataDependent;    ///< stands in a subscript or condition only: no gradient
+  llvm::SmallVector<bool, 8> reduced;          ///< index is absent from every visible result
   llvm::SmallVector<ReduceKind, 8> reduceKind; ///< of a reduced index
   /// A sharding of this index is legal: not whole, not folded, and, if reduced, reduced outermost and linearly.
   llvm::SmallVector<bool, 8> shardable;
   /// That of declared FLOPs: contraction if the formula has a sum of products.
   FlopClass flopClass = FlopClass::Other;
-  /// What the formula costs, or, of a backward, the gradients of the op's formula: one term per class and set of indices.
+  /// What the formula costs, or, of a backward, the gradients of the op's formula: one term per class and set of
+  /// indices.
   std::vector<FlopTerm> flopTerms;
 
   /// How the op, or the op of which it is the backward, routes; null if it does not.
@@ -279,8 +290,8 @@ public:
   const Formula *create(Formula node, llvm::ArrayRef<unsigned> indices, llvm::ArrayRef<const Formula *> children);
   const Formula *number(double value);
   const Formula *element(unsigned operand, llvm::ArrayRef<unsigned> indices);
-  /// A formula of another op with its indices and operands replaced: index i by `indices[i]`, operand i by `operands[i]`. It has
-  /// no lets, and its sizes are of indices that keep their names.
+  /// A formula of another op with its indices and operands replaced: index i by `indices[i]`, operand i by
+  /// `operands[i]`. It has no lets, and its sizes are of indices that keep their names.
   const Formula *translate(const Formula *formula, llvm::ArrayRef<unsigned> indices, llvm::ArrayRef<unsigned> operands);
   const Formula *call(Formula::Function function, llvm::ArrayRef<const Formula *> arguments);
   const Formula *binary(Formula::Kind kind, const Formula *a, const Formula *b);
@@ -317,8 +328,8 @@ private:
 /// Prints `op name(...) -> ... = ...;`, which the IR parser reads back.
 void print(llvm::raw_ostream &os, const OpDef &def);
 
-/// Whether an op, or the op of which it is the backward, has several results of which some have an index and others lack it.
-/// Where it is split the latter are copies, and of their gradients each rank has an addend.
+/// Whether an op, or the op of which it is the backward, has several results of which some have an index and others
+/// lack it. Where it is split the latter are copies, and of their gradients each rank has an addend.
 bool isOfSomeResults(const OpDef &def, unsigned index);
 
 } // namespace stage

@@ -55,11 +55,11 @@ struct Dim {
   /// Of a dim that the program declares as `(H E)`: the dims that it is the product of, outermost first. It answers to
   /// the names of the first, too, and is split as that is.
   llvm::SmallVector<const Dim *, 2> parts;
-  /// The position that its first element has in the sequence of which it is a part, which is what an index over it says in
-  /// formulas and masks: of the tokens of a decode step, how many there have been before. Null: 0.
+  /// The position that its first element has in the sequence of which it is a part, which is what an index over it says
+  /// in formulas and masks: of the tokens of a decode step, how many there have been before. Null: 0.
   Size origin;
-  /// It has positions of several sequences, one behind the other: units bind its size, the sum over their sequences. An origin, and what
-  /// SequenceSums are made of, is of each sequence.
+  /// It has positions of several sequences, one behind the other: units bind its size, the sum over their sequences. An
+  /// origin, and what SequenceSums are made of, is of each sequence.
   bool isPacked = false;
   /// There are units that have nothing of it, whose ops along it do not run.
   bool isOptional = false;
@@ -83,8 +83,8 @@ llvm::StringRef getName(MemorySpace space);
 /// How a *quantized* tensor is kept: elements of a small type, and a number by which those of each block are scaled.
 struct Quantization {
   DType type = DType::F8, scales = DType::F32;
-  /// Per dim how many positions a block has; 0: blocks go on over the next dim, as if both were one. A rank's blocks begin with its
-  /// piece, the last one may be shorter. Empty: all that a rank has is one block.
+  /// Per dim how many positions a block has; 0: blocks go on over the next dim, as if both were one. A rank's blocks
+  /// begin with its piece, the last one may be shorter. Empty: all that a rank has is one block.
   llvm::SmallVector<uint32_t, 4> blocks;
   bool operator==(const Quantization &other) const {
     return type == other.type && scales == other.scales && blocks == other.blocks;
@@ -92,13 +92,14 @@ struct Quantization {
 };
 
 struct TensorType {
-  DType dtype = DType::F32; ///< What ops take it for, however it is kept.
+  DType dtype = DType::F32;           ///< What ops take it for, however it is kept.
   llvm::SmallVector<Extent, 4> shape; ///< Global extents.
   MemorySpace space = MemorySpace::Device;
   /// Null: kept in its element type.
   std::shared_ptr<const Quantization> quantization = nullptr;
   bool isKeptAs(const TensorType &other) const {
-    return quantization && other.quantization ? *quantization == *other.quantization : quantization == other.quantization;
+    return quantization && other.quantization ? *quantization == *other.quantization
+                                              : quantization == other.quantization;
   }
   unsigned getNumDims() const { return shape.size(); }
 };
@@ -179,16 +180,16 @@ struct BlockLengths {
   std::string str() const;
 };
 
-/// How full the slots are into which ops route what (OpDef.h). Every source, a rank with tokens of its own, deals out its part of the
-/// choices along the target in proportion to the entries of a table, in whole numbers (apportion()), or, without a table, *evenly*: all
-/// sources together and each of them by itself as evenly as whole numbers can be. Where all of them
-/// find a slot, targets have as many slots as come: the size of the dim says their number on average, perhaps rounded up, and those of a rank are
-/// what its part of the target gets from its part of the sources.
+/// How full the slots are into which ops route what (OpDef.h). Every source, a rank with tokens of its own, deals out
+/// its part of the choices along the target in proportion to the entries of a table, in whole numbers (apportion()),
+/// or, without a table, *evenly*: all sources together and each of them by itself as evenly as whole numbers can be.
+/// Where all of them find a slot, targets have as many slots as come: the size of the dim says their number on average,
+/// perhaps rounded up, and those of a rank are what its part of the target gets from its part of the sources.
 struct SlotLoad {
   const Dim *slots = nullptr, *target = nullptr;
-  std::string table; ///< One entry per position of the target; empty: evenly.
-  Size choices;      ///< Of all sources.
-  Size sources;      ///< How many there are; null as long as nobody knows: one.
+  std::string table;      ///< One entry per position of the target; empty: evenly.
+  Size choices;           ///< Of all sources.
+  Size sources;           ///< How many there are; null as long as nobody knows: one.
   bool isDropless = true; ///< Targets have as many slots as come; else all have equally many.
   SMLoc loc;
 
@@ -277,15 +278,17 @@ struct Sharding {
     return result;
   }
   bool operator==(const Sharding &other) const {
-    return dims == other.dims && flat == other.flat && partial == other.partial && (partial == 0 || reduce == other.reduce);
+    return dims == other.dims && flat == other.flat && partial == other.partial &&
+           (partial == 0 || reduce == other.reduce);
   }
   bool operator!=(const Sharding &other) const { return !(*this == other); }
   /// Axes on dims, and those of flat storage.
   AxisSet getSharded() const;
   /// Those that deal a dim by a table.
   AxisSet getListed() const;
-  /// Of a *piece*, what a rank has of a tensor in a step of a ring: axes that stand on two dims. Coordinate c has its block of the one, and
-  /// of the other the block that it has in this step: {tp, tp rotated 1} is a block beside the diagonal. Other blocks are nowhere.
+  /// Of a *piece*, what a rank has of a tensor in a step of a ring: axes that stand on two dims. Coordinate c has its
+  /// block of the one, and of the other the block that it has in this step: {tp, tp rotated 1} is a block beside the
+  /// diagonal. Other blocks are nowhere.
   AxisSet getTwice() const;
   /// The dim an axis stands on. Nothing for one of flat storage.
   std::optional<unsigned> getDimOf(AxisId axis) const;
@@ -301,36 +304,41 @@ struct Constraint {
   std::optional<AxisSet> partial;                     ///< Exactly these stay partial; absent: open.
   ReduceKind reduce = ReduceKind::Sum;
   AxisSet replicated = 0; ///< `replicated(tp)`: on no dim and not partial.
-  AxisSet gathered = 0;   ///< `keep gathered over tp`: backward gets a form that is not split over these, if there is one.
-  SMLoc loc;              ///< The annotation or rule that decided last.
-  bool isInline = false;  ///< Inline beats strategy.
+  AxisSet gathered =
+      0;     ///< `keep gathered over tp`: backward gets a form that is not split over these, if there is one.
+  SMLoc loc; ///< The annotation or rule that decided last.
+  bool isInline = false; ///< Inline beats strategy.
 
   bool empty() const;
 };
 
-/// Elements a rank holds of one extent under `axes`: size / product of the axes. Where one of these deals by a table, it
-/// depends on the rank's coordinate there; of axes in `over` it is the most that any coordinate has.
+/// Elements a rank holds of one extent under `axes`: size / product of the axes. Where one of these deals by a table,
+/// it depends on the rank's coordinate there; of axes in `over` it is the most that any coordinate has.
 Size getLocalSize(const Mesh &mesh, Size size, llvm::ArrayRef<PlacedAxis> axes, AxisSet over = 0);
-/// Slots a rank holds per position that it has of the target, on average, where these have as many as come: exact, and with the number of
-/// its positions a whole number. `target` is the target's extent, null where what is split has none, and `over` is as above.
+/// Slots a rank holds per position that it has of the target, on average, where these have as many as come: exact, and
+/// with the number of its positions a whole number. `target` is the target's extent, null where what is split has none,
+/// and `over` is as above.
 Size getLocalSlots(const Mesh &mesh, const SlotLoad &load, const Extent *target, llvm::ArrayRef<PlacedAxis> targetAxes,
                    llvm::ArrayRef<PlacedAxis> slotAxes, AxisSet over = 0);
-/// Of the positions that a rank has of the target those that have a slot: of others there is nothing to compute. Parameters as above.
-Size getFilledTargets(const Mesh &mesh, const SlotLoad &load, const Extent &target, llvm::ArrayRef<PlacedAxis> targetAxes,
-                      llvm::ArrayRef<PlacedAxis> slotAxes);
+/// Of the positions that a rank has of the target those that have a slot: of others there is nothing to compute.
+/// Parameters as above.
+Size getFilledTargets(const Mesh &mesh, const SlotLoad &load, const Extent &target,
+                      llvm::ArrayRef<PlacedAxis> targetAxes, llvm::ArrayRef<PlacedAxis> slotAxes);
 /// Elements a rank holds of several extents, each under its axes (absent: none).
-llvm::SmallVector<Size, 8> getLocalSizes(const Mesh &mesh, llvm::ArrayRef<Extent> extents, llvm::ArrayRef<AxisList> axes,
-                                         AxisSet over = 0);
+llvm::SmallVector<Size, 8> getLocalSizes(const Mesh &mesh, llvm::ArrayRef<Extent> extents,
+                                         llvm::ArrayRef<AxisList> axes, AxisSet over = 0);
 /// Elements a rank holds of a value, those among them that pad flat storage: ceil(elements / n) for each flat axis of
 /// size n.
 Size getLocalElements(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,
                       AxisSet over = 0);
-/// Bytes a rank holds of a value, scales of blocks among them. Of flat storage a part has its share of the scales, rounded up.
+/// Bytes a rank holds of a value, scales of blocks among them. Of flat storage a part has its share of the scales,
+/// rounded up.
 Size getLocalBytes(SizeContext &sizes, const Mesh &mesh, const TensorType &type, const Sharding &sharding,
                    AxisSet over = 0);
 /// The same of a piece of these sizes, one per dim, in no flat storage.
 Size getPieceBytes(SizeContext &sizes, const TensorType &type, llvm::ArrayRef<Size> local);
-/// The same of a tensor of these elements, where the last block of each row need not be full: exact, but perhaps no whole number.
+/// The same of a tensor of these elements, where the last block of each row need not be full: exact, but perhaps no
+/// whole number.
 Size getAverageBytes(const TensorType &type, Size elements);
 
 /// The symbol of a rank's coordinate on an axis: `coord.cp`.

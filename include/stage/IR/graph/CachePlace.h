@@ -17,8 +17,8 @@
 namespace stage {
 
 /// The cache that a compute op makes a value in: the value is written to it and used for nothing else, and behind the
-/// op nothing reads what the cache had; the op itself reads each element of that at most at the same one of the value. Null
-/// for any other value, which takes memory of its own while it is made.
+/// op nothing reads what the cache had; the op itself reads each element of that at most at the same one of the value.
+/// Null for any other value, which takes memory of its own while it is made.
 const Value *getCacheWrittenInPlace(const Value &value);
 
 } // namespace stage

@@ -17,16 +17,16 @@ namespace stage {
 struct Channel {
   unsigned number = 0; ///< Among all of a workload.
   std::shared_ptr<const Exchange> exchange;
-  const Transfer *transfer = nullptr; ///< Null: of a cache.
+  const Transfer *transfer = nullptr;              ///< Null: of a cache.
   const Value *output = nullptr, *input = nullptr; ///< As sender and receiver call it.
   int64_t bytes = 0;                               ///< Of each message.
 
   // Of a cache, or of what a prefill has sampled, with which the first steps begin: then `input` is fed (Op::isFed).
   bool isOfCache() const { return !transfer; }
   bool isOfTokens = false;
-  int64_t iteration = -1;     ///< Of the repeat in which it stands.
-  const Op *filler = nullptr; ///< The append or write of the sender that leaves what is sent.
-  bool isAtEnd = false;       ///< It is sent when its unit has computed everything; else when it is filled.
+  int64_t iteration = -1;         ///< Of the repeat in which it stands.
+  const Op *filler = nullptr;     ///< The append or write of the sender that leaves what is sent.
+  bool isAtEnd = false;           ///< It is sent when its unit has computed everything; else when it is filled.
   const Stream *stream = nullptr; ///< Of the sender, on which it is sent.
   /// As many batches of the sender, and units that fill each, the last of which sends it.
   unsigned numBatches = 1, unitsOfBatch = 1;

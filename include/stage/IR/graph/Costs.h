@@ -24,13 +24,15 @@ namespace stage {
 
 /// What one invocation of an op costs one rank. Never null.
 struct OpCost {
-  /// 2 per multiply-add. What a fused backward computes again, or an op that is there to make values again, is not in here.
+  /// 2 per multiply-add. What a fused backward computes again, or an op that is there to make values again, is not in
+  /// here.
   FlopCounts flops;
   /// FLOPs that are computed again.
   Size recomputeFlops;
   /// Compute, accumulate, update: bytes read and written, gradient buffers that are added
-  /// to among them. Copies: bytes that are copied. Slice: none, it is a view. Collectives: bytes that the rank puts in, or,
-  /// where the members of its group differ, the most that one of them does (law L7); of an all_to_all, puts in or gets out.
+  /// to among them. Copies: bytes that are copied. Slice: none, it is a view. Collectives: bytes that the rank puts in,
+  /// or, where the members of its group differ, the most that one of them does (law L7); of an all_to_all, puts in or
+  /// gets out.
   Size bytes;
   /// Of communication: bytes that the rank itself puts in. Else null.
   Size ownBytes = Size();
@@ -50,12 +52,12 @@ bool hasNode(const Graph &graph, const Op &op);
 /// An accumulation that is an addition of its own.
 bool isSeparateAccumulation(const Graph &graph, const Op &op);
 
-/// Pairs that the mask of a compute op keeps on a rank, exact for every layout; null if the op has no mask. Of rows that are packed
-/// half of what the graph's sum of twice the area is.
+/// Pairs that the mask of a compute op keeps on a rank, exact for every layout; null if the op has no mask. Of rows
+/// that are packed half of what the graph's sum of twice the area is.
 Size getLocalMaskArea(const Graph &graph, const Op &op);
 
-/// How many of the positions [0, end) a rank has where they are dealt out in turn (Layout::Cyclic) over `axes`, one or none: an expression over
-/// its coordinate.
+/// How many of the positions [0, end) a rank has where they are dealt out in turn (Layout::Cyclic) over `axes`, one or
+/// none: an expression over its coordinate.
 Size countInTurn(const Graph &graph, Size end, llvm::ArrayRef<PlacedAxis> axes);
 
 /// Local sizes of the indices of a compute op, in the order of its OpDef.

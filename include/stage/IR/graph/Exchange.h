@@ -19,8 +19,8 @@
 // are parts of 2), or the same axes in the same layouts, and then more. What a rank needs is then part of one piece of
 // the sender, or several of them. The n ranks that want some of a piece, in ascending order, get it from the k that
 // hold it: number i from number i * k / n, so that no two of these send numbers that
-// differ by more than 1. Where one of several exchanges leaves some with less to send than others, the next one begins `turn`
-// ranks further on. Time and memory grow with ranks and messages; no pairs are compared.
+// differ by more than 1. Where one of several exchanges leaves some with less to send than others, the next one begins
+// `turn` ranks further on. Time and memory grow with ranks and messages; no pairs are compared.
 //
 // Limits: what is partial, stored flat or dealt out by a table is not sent, nor what both sides cut
 // each in its own way, as into 2 and 3.
@@ -57,7 +57,9 @@ struct Exchange {
   /// From whom a rank, counted from 0 in its part, gets each message; nobody: it gets none.
   llvm::ArrayRef<Sender> getSenders(int64_t rank) const { return senders[rank]; }
   /// To whom a rank sends a message of a batch, of each batch equally many.
-  llvm::ArrayRef<Receiver> getReceivers(int64_t rank, unsigned batch) const { return receivers[rank * batches + batch]; }
+  llvm::ArrayRef<Receiver> getReceivers(int64_t rank, unsigned batch) const {
+    return receivers[rank * batches + batch];
+  }
   /// Most and fewest messages of a batch that a rank of the stage sends.
   std::pair<size_t, size_t> countMessages() const;
 
@@ -65,7 +67,8 @@ struct Exchange {
   std::vector<llvm::SmallVector<Receiver, 1>> receivers;
 };
 
-/// Finds senders and receivers. Why there are none, if what a rank needs is not part of what one rank holds; else empty.
+/// Finds senders and receivers. Why there are none, if what a rank needs is not part of what one rank holds; else
+/// empty.
 std::string connect(Exchange &exchange, const Sharding &held, const Sharding &needed);
 
 /// The ranks of a part that are of a pipeline stage.

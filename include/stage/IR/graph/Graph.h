@@ -55,8 +55,8 @@ public:
   Value *primal = nullptr;
   SMLoc loc;
 
-  Op *getOp() const { return op; }       ///< Null for a block argument.
-  Block *getBlock() const { return block; } ///< The block it is defined in.
+  Op *getOp() const { return op; }              ///< Null for a block argument.
+  Block *getBlock() const { return block; }     ///< The block it is defined in.
   unsigned getNumber() const { return number; } ///< Result or argument number.
   bool isArgument() const { return op == nullptr; }
   /// Every (op, operand number) that uses the value, in no particular order of time. The order is that in which uses
@@ -141,7 +141,7 @@ StreamKind getStreamKind(const Op &op);
 struct Stream {
   std::string name;
   StreamKind kind;
-  unsigned number;   ///< Among those of the graph, from 0.
+  unsigned number; ///< Among those of the graph, from 0.
   SMLoc loc;
   /// What stages of a pipeline send each other runs here, too: of one stream at most.
   bool hasMessages = false;
@@ -178,7 +178,8 @@ struct OpAttributes {
   /// The folded index whose blocks go round over its axes (`ring t over cp`): a rank works on one after the other, and
   /// sends it on. Until `unroll-rings` has made an op of each.
   std::optional<unsigned> ring;
-  /// Of a step of a product in parts (`overlap ... with products`): an index and those of its axes whose parts a rank computes in turn, one per step.
+  /// Of a step of a product in parts (`overlap ... with products`): an index and those of its axes whose parts a rank
+  /// computes in turn, one per step.
   struct Turns {
     unsigned index;
     AxisSet axes;
@@ -205,7 +206,8 @@ struct OpAttributes {
   /// Of an add_norm: how many ranks have the same elements, of which each adds its share.
   unsigned copies = 1;
   ReduceKind reduce = ReduceKind::Sum;
-  /// Of a permute, which has one axis: what a member has goes to the one so many coordinates further on, counted around.
+  /// Of a permute, which has one axis: what a member has goes to the one so many coordinates further on, counted
+  /// around.
   uint32_t shift = 0;
   /// Restricted to these pipeline stages (law L10): the gradient of a tied embedding is reduced over the first and
   /// the last, that of a layer over those that hold a copy of it, which are other ones for other layers. Empty: all.
@@ -228,8 +230,8 @@ struct OpAttributes {
   /// Of a cache: how many there are, and the number of the one that a unit has; null: one. Each batch of sequences that
   /// is in flight has its own.
   Size entries, entry;
-  /// Of an append: the cache keeps the last positions that it has room for, and the result begins with as many of them as
-  /// it has more than are appended. Otherwise a cache has room for all.
+  /// Of an append: the cache keeps the last positions that it has room for, and the result begins with as many of them
+  /// as it has more than are appended. Otherwise a cache has room for all.
   bool isRolling = false;
 
   // Constant (the seed of the gradient): its value.
@@ -301,9 +303,9 @@ public:
   Block(Graph &graph, PhaseKind phase) : graph(graph), phase(phase) {}
   ~Block();
   Graph &getGraph() const { return graph; }
-  Op *getParent() const { return parent; } ///< The repeat, or null at the top.
+  Op *getParent() const { return parent; }      ///< The repeat, or null at the top.
   unsigned getNumber() const { return number; } ///< Which case of the repeat it is.
-  const Block &getTop() const;             ///< The block of the phase.
+  const Block &getTop() const;                  ///< The block of the phase.
   PhaseKind getPhase() const { return getTop().phase; }
 
   using iterator = std::list<std::unique_ptr<Op>>::iterator;
@@ -376,8 +378,9 @@ struct PipelineInfo {
   /// Of the model; virtual stages are numbered copy by copy, and chunks too (stage/Schedule/Schedule.h).
   unsigned copies = 1;
   std::vector<int64_t> split; ///< Iterations of all of them per virtual stage; empty: even, or as `balance` says.
-  Balance balance{}; ///< None, or what partition-pipeline is to balance; it makes a `split` of it.
-  /// `place head = last`: a parameter, a value or a module of the top level, and the virtual stage that computes with it.
+  Balance balance{};          ///< None, or what partition-pipeline is to balance; it makes a `split` of it.
+  /// `place head = last`: a parameter, a value or a module of the top level, and the virtual stage that computes with
+  /// it.
   struct Placement {
     std::string name;
     unsigned virtualStage;
@@ -388,23 +391,23 @@ struct PipelineInfo {
   bool sendsEarly = false;
   /// Per stage the units in order; made from the schedule program.
   std::vector<std::vector<Unit>> units;
-  Environments environments; ///< Of the units.
+  Environments environments;          ///< Of the units.
   std::vector<std::string> unitNames; ///< By microbatch; empty: they have none of their own.
   std::string scheduleName;
   SMLoc loc;
 };
 
-/// `slow (pp = 1) by 6/5;`: the compute of the ranks with these coordinates takes so many times as long. Traces alone say
-/// so (stage/CodeGen/Emit.h).
+/// `slow (pp = 1) by 6/5;`: the compute of the ranks with these coordinates takes so many times as long. Traces alone
+/// say so (stage/CodeGen/Emit.h).
 struct SlowRanks {
   llvm::SmallVector<std::pair<AxisId, int64_t>, 4> coordinates; ///< Each axis once.
   Size factor;                                                  ///< A constant above 0.
   SMLoc loc;
 };
 
-/// `sum pairs.0 = 2*S*context - S^2 or 2*context;`: units bind the symbol to the sum, over their sequences, of the first size, or, of a
-/// sequence of which they take one position, of the second. In these the sizes of packed dims, and symbols of sums before this one, are
-/// those of a sequence.
+/// `sum pairs.0 = 2*S*context - S^2 or 2*context;`: units bind the symbol to the sum, over their sequences, of the
+/// first size, or, of a sequence of which they take one position, of the second. In these the sizes of packed dims, and
+/// symbols of sums before this one, are those of a sequence.
 struct SequenceSum {
   std::string symbol;
   Size ofSeveral, ofOne;
@@ -463,7 +466,8 @@ public:
   bool variesByUnit(Size size) const;
   /// What symbols are in the units of an environment.
   SizeBinding getBinding(unsigned environment) const;
-  /// The same of a binding that has what is common to all units, and is of some environment: much cheaper than another one.
+  /// The same of a binding that has what is common to all units, and is of some environment: much cheaper than another
+  /// one.
   void select(SizeBinding &binding, unsigned environment) const;
   /// Per microbatch the environment of its units, which all have the same one.
   std::vector<unsigned> listEnvironments() const;
@@ -489,9 +493,7 @@ void forEachAwaitedValue(const Op &op, llvm::function_ref<void(Value *)> f);
 /// An input that another part sends.
 inline bool isTransferred(const Value &value) { return value.getOp() && value.getOp()->isTransferred; }
 /// True for an op whose result is the operand's memory, or a part of it.
-inline bool isView(const Op &op) {
-  return op.kind == OpKind::Slice || (op.kind == OpKind::Compute && op.def->isView);
-}
+inline bool isView(const Op &op) { return op.kind == OpKind::Slice || (op.kind == OpKind::Compute && op.def->isView); }
 /// Copies parameters or buffers to the device that are kept on the host.
 inline bool isFetchOfState(const Op &op) {
   return op.kind == OpKind::Fetch && op.getOperand(0)->getOp() && isState(op.getOperand(0)->getOp()->kind);
@@ -519,7 +521,8 @@ bool runsOnHost(const Op &op);
 inline bool isFetchOfUpdate(const Op &op) {
   return op.kind == OpKind::Fetch && op.getOperand(0)->getOp() && op.getOperand(0)->getOp()->kind == OpKind::Update;
 }
-/// The states that an update keeps per element. On the host, of a param on the device, a copy of it is one, if there is no master.
+/// The states that an update keeps per element. On the host, of a param on the device, a copy of it is one, if there is
+/// no master.
 llvm::SmallVector<std::pair<llvm::StringRef, DType>, 3> getStates(const Graph &graph, const Op &update);
 /// The innermost repeat a block or value is in; null at the top.
 Op *getLoop(const Value *value);
@@ -528,8 +531,7 @@ Op *getTopLevelOp(Op *op);
 /// Calls `f` for each value that an op, or an op inside of it, uses and that is defined outside of it.
 void forEachOutsideValue(Op &op, llvm::function_ref<void(Value *value, Op &user)> f);
 /// The same for a repeat of which only the iterations [begin, end) run: bodies that none of them runs use nothing.
-void forEachOutsideValue(Op &repeat, int64_t begin, int64_t end,
-                         llvm::function_ref<void(Value *value, Op &user)> f);
+void forEachOutsideValue(Op &repeat, int64_t begin, int64_t end, llvm::function_ref<void(Value *value, Op &user)> f);
 /// A name to show: its path, or else what makes it.
 std::string describe(const Value &value);
 

@@ -7,9 +7,9 @@
 //     yield %y                                 %z "layers.1.y" = linear(%y, %v)
 //                                              yield %z
 //
-// A group has a copy of the body of each of its iterations, with values, params and accumulations of its own, whose paths
-// say which member of the group they are; patterns do not (PathPattern). Phases that run from the last iteration to the
-// first run so within a group. Groups of other lengths, or of layers that differ, are cases.
+// A group has a copy of the body of each of its iterations, with values, params and accumulations of its own, whose
+// paths say which member of the group they are; patterns do not (PathPattern). Phases that run from the last iteration
+// to the first run so within a group. Groups of other lengths, or of layers that differ, are cases.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_IR_GRAPH_GROUPITERATIONS_H

@@ -22,18 +22,20 @@ namespace stage {
 /// nothing if a formula says otherwise or is missing.
 std::optional<unsigned> findIdentity(const OpDef &def);
 
-/// The operand of an op that routes, whose element is what a slot has of a token: it puts that there, or takes it out, and nothing else. Nothing
-/// if the formula says more, and for gradients.
+/// The operand of an op that routes, whose element is what a slot has of a token: it puts that there, or takes it out,
+/// and nothing else. Nothing if the formula says more, and for gradients.
 std::optional<unsigned> findInSlots(const OpDef &def);
 
-/// True for a compute op whose result is its only operand, of the same element type and kept alike, and which declares no costs and
-/// saves nothing: only its place in the graph is left of it.
+/// True for a compute op whose result is its only operand, of the same element type and kept alike, and which declares
+/// no costs and saves nothing: only its place in the graph is left of it.
 bool computesNothing(const Op &op);
 
-/// True for a compute op whose result is its only operand in another element type, or quantized otherwise. It may be kept flat.
+/// True for a compute op whose result is its only operand in another element type, or quantized otherwise. It may be
+/// kept flat.
 bool isCast(const Op &op);
 
-/// The gradient buffer in which a cast writes what has been reduced in another type, of whose elements that was made; null for any other op.
+/// The gradient buffer in which a cast writes what has been reduced in another type, of whose elements that was made;
+/// null for any other op.
 const Value *getBufferWrittenBack(const Op &op);
 
 } // namespace stage

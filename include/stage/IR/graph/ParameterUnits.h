@@ -12,7 +12,8 @@
 
 namespace stage {
 
-/// `keep = last`: of what forward gathers backward keeps so many units, the last ones: 0 or 1 (Rule::depth of a rule for parameters).
+/// `keep = last`: of what forward gathers backward keeps so many units, the last ones: 0 or 1 (Rule::depth of a rule
+/// for parameters).
 inline bool keepsLastUnit(const Rule &rule) { return rule.kind == RuleKind::PartitionParameters && rule.depth != 0; }
 
 class ParameterUnits {

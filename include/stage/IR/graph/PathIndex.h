@@ -6,7 +6,8 @@
 //
 //   layers.l7.h          front 0 "layers", front 1 "l7", front 2 "h"; back 0 "h", back 1 "l7", back 2 "layers"
 //
-// A pattern whose segment says one of these, before its first `**` or behind its last, means paths under that name only:
+// A pattern whose segment says one of these, before its first `**` or behind its last, means paths under that name
+// only:
 //
 //   **.l7.h              back 0 "h": one in each layer; back 1 "l7": the values of one layer
 //

@@ -17,8 +17,8 @@
 //   **.attn.qr?          a pattern that may match nothing as a whole
 //
 // A segment may use `*` for any characters; `**` stands for any number of segments.
-// `[*]` after a segment says that it is a repeat and may be left out. The number of a member of a group (GroupIterations.h)
-// is no part of a path for patterns: `layers[*].x` means `layers.1.x`, too.
+// `[*]` after a segment says that it is a repeat and may be left out. The number of a member of a group
+// (GroupIterations.h) is no part of a path for patterns: `layers[*].x` means `layers.1.x`, too.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_IR_GRAPH_PATHPATTERN_H
@@ -89,7 +89,7 @@ private:
   /// What stands between two dots; `**` is the single alternative "**".
   struct Segment {
     llvm::SmallVector<std::string, 2> alternatives;
-    llvm::StringSet<> names;               ///< The alternatives without a star: braces may hold thousands.
+    llvm::StringSet<> names;                 ///< The alternatives without a star: braces may hold thousands.
     llvm::SmallVector<std::string, 1> globs; ///< Those with one.
     llvm::StringSet<> lackable;              ///< Those with a `?`.
     bool matches(llvm::StringRef name) const;

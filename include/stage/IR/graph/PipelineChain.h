@@ -39,8 +39,8 @@ public:
   /// The virtual stages where, in forward, what enters a repeat is made and where its results are.
   unsigned getFirst(unsigned repeat) const { return repeat ? lasts[repeat - 1] : entry; }
   unsigned getLast(unsigned repeat) const { return lasts[repeat]; }
-  /// The repeat that is cut between a virtual stage and the one after it; nothing before the first of them and behind the
-  /// last one.
+  /// The repeat that is cut between a virtual stage and the one after it; nothing before the first of them and behind
+  /// the last one.
   std::optional<unsigned> getCutRepeat(unsigned virtualStage) const;
   /// The places where the pipeline cuts, each once: a repeat, and whether some of its iterations are before the cut.
   std::vector<std::pair<unsigned, bool>> listKindsOfCuts() const;
@@ -55,7 +55,8 @@ private:
 /// The repeats of forward that the pipeline of a graph names, in its order; null for a name that none has.
 std::vector<Op *> findPipelinedRepeats(const Graph &graph);
 
-/// The virtual stages of one copy of the model: 1 at least, also where a graph that was read has as many copies as cannot be.
+/// The virtual stages of one copy of the model: 1 at least, also where a graph that was read has as many copies as
+/// cannot be.
 unsigned countVirtualStages(const Graph &graph);
 
 /// `count` iterations over so many virtual stages, as evenly as can be.

@@ -1,7 +1,7 @@
 //===- Prefetch.h - gathers ahead of several phases ------------*- C++ -*-===//
 //
-// What one phase has gathered ahead a later one may take, and release. It is there when a unit of that begins, and counts
-// among those ahead, of which there are as many as the graph's `prefetch` says and one more.
+// What one phase has gathered ahead a later one may take, and release. It is there when a unit of that begins, and
+// counts among those ahead, of which there are as many as the graph's `prefetch` says and one more.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_IR_GRAPH_PREFETCH_H

@@ -69,11 +69,11 @@ struct ProgramItem {
   std::vector<Value *> values;
   /// Recv, Send: the repeat, of the unit's phase, that carries these values; null for those of a channel.
   const Op *carrier = nullptr;
-  /// Recv, Send: from or to another part; then the value has no slot. What arrives in several messages, and, on a rank of a
-  /// class, what is sent in several, stands here once for each.
+  /// Recv, Send: from or to another part; then the value has no slot. What arrives in several messages, and, on a rank
+  /// of a class, what is sent in several, stands here once for each.
   const Channel *channel = nullptr;
-  /// Recv, Send: for each of them, which of the values that the repeat carries it is; from `skipping` on: of those that no
-  /// repeat carries, of the top level.
+  /// Recv, Send: for each of them, which of the values that the repeat carries it is; from `skipping` on: of those that
+  /// no repeat carries, of the top level.
   std::vector<unsigned> slots;
   static constexpr unsigned skipping = 1u << 31;
   /// Recv: constants that the sender holds and this unit makes for itself, and its ops' names for them.
@@ -121,7 +121,8 @@ struct UnitTemplate {
   std::vector<ProgramItem> items;
 };
 
-/// The templates that run for one microbatch on a chunk, in the order of their phases: what one keeps the next ones use.
+/// The templates that run for one microbatch on a chunk, in the order of their phases: what one keeps the next ones
+/// use.
 using UnitChain = llvm::SmallVector<const UnitTemplate *, 4>;
 /// The chains of a stage. Microbatches differ in theirs where backward runs whole for some and in halves for others.
 struct UnitChains {
@@ -135,7 +136,8 @@ struct StageProgram {
   std::vector<UnitTemplate> templates;
   /// The schedule's, and what runs once per step.
   std::vector<Unit> units;
-  /// By position in the schedule: the unit from whose beginning the recv of a unit is posted. Empty: there are no messages.
+  /// By position in the schedule: the unit from whose beginning the recv of a unit is posted. Empty: there are no
+  /// messages.
   std::vector<unsigned> posts;
 
   const UnitTemplate *find(PhaseKind kind, unsigned chunk) const;
@@ -174,8 +176,8 @@ std::vector<Size> findBlockSizes(const Program &program, const StageProgram &sta
 /// Calls `f` for all coordinates on these axes, as one counts; meanwhile they have their values in `binding`.
 void forEachCoordinates(const Graph &graph, AxisSet axes, SizeBinding &binding, llvm::function_ref<void()> f);
 
-/// Sum of a size over the ranks of one stage; nothing if it has no value, or too large a one. Coordinates have a value in
-/// `binding` while it is found.
+/// Sum of a size over the ranks of one stage; nothing if it has no value, or too large a one. Coordinates have a value
+/// in `binding` while it is found.
 std::optional<Rational> sumOverRanks(const Graph &graph, Size size, SizeBinding &binding);
 /// Ranks of a stage that have the same coordinates on `axes`.
 int64_t countAlike(const Graph &graph, AxisSet axes);

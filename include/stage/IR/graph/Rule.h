@@ -20,8 +20,8 @@
 #ifndef STAGE_IR_GRAPH_RULE_H
 #define STAGE_IR_GRAPH_RULE_H
 
-#include "stage/IR/graph/PathPattern.h"
 #include "stage/IR/algebra/Types.h"
+#include "stage/IR/graph/PathPattern.h"
 
 namespace stage {
 
@@ -57,13 +57,14 @@ struct Rule {
   /// gather runs ahead.
   std::vector<PathPattern> units;
   unsigned prefetch = 0;
-  /// ReduceGradients: what is reduced at once has so many bytes or more, as far as gradients go; 0: each gradient by itself.
+  /// ReduceGradients: what is reduced at once has so many bytes or more, as far as gradients go; 0: each gradient by
+  /// itself.
   int64_t bucketBytes = 0;
   /// ReduceGradients: the element type in which gradients are reduced; absent: the one that they have.
   std::optional<DType> type;
   bool perMicrobatch = false;
-  /// Quantize, whose `type` is absent for `none`: (m, n), m elements along what a product does not add up and n along what it does, have
-  /// a scale of this type; empty: one scale for all of them.
+  /// Quantize, whose `type` is absent for `none`: (m, n), m elements along what a product does not add up and n along
+  /// what it does, have a scale of this type; empty: one scale for all of them.
   llvm::SmallVector<uint32_t, 2> blocks;
   DType scales = DType::F32;
   /// Quantize: state is dequantized by an op before products read it.
@@ -79,7 +80,9 @@ struct Rule {
   /// Says that state is on the host.
   bool offloadsState() const { return kind == RuleKind::OffloadOptimizer || kind == RuleKind::OffloadParameters; }
   /// Says nothing of shardings: what is done with parameters and their gradients, or when.
-  bool isOfState() const { return partitionsState() || offloadsState() || kind == RuleKind::ReduceGradients || isOfOverlap(); }
+  bool isOfState() const {
+    return partitionsState() || offloadsState() || kind == RuleKind::ReduceGradients || isOfOverlap();
+  }
   /// Says what runs beside what.
   bool isOfOverlap() const { return kind == RuleKind::OverlapCommunication || kind == RuleKind::OverlapProducts; }
   /// OverlapCommunication: groups over other axes have another stream each, instead of one for all of them.

@@ -16,8 +16,9 @@
 namespace stage {
 
 struct SplitCases {
-  std::vector<unsigned> chosen;                         ///< The cases of the chosen iterations.
-  std::vector<std::pair<unsigned, unsigned>> additions; ///< A case that had both kinds, and the new one of its chosen iterations.
+  std::vector<unsigned> chosen; ///< The cases of the chosen iterations.
+  std::vector<std::pair<unsigned, unsigned>>
+      additions; ///< A case that had both kinds, and the new one of its chosen iterations.
 };
 
 /// Splits the cases of a repeat, which has `isChosen.size()` iterations.

@@ -6,8 +6,8 @@
 
 namespace stage {
 
-/// Calls `f` for every value of a block, repeat bodies included, in program order, with the op whose result it is (null:
-/// an argument).
+/// Calls `f` for every value of a block, repeat bodies included, in program order, with the op whose result it is
+/// (null: an argument).
 inline void forEachValue(const Block &block, llvm::function_ref<void(Value &value, Op *op)> f) {
   for (auto &argument : block.getArguments())
     f(*argument, nullptr);

@@ -71,7 +71,8 @@ inline void printAxes(llvm::raw_ostream &os, const Mesh &mesh, const PlacedAxis 
   printAxes(os, mesh, llvm::ArrayRef<PlacedAxis>(axis));
 }
 inline void printAxes(llvm::raw_ostream &os, const Mesh &mesh, AxisId axis) { printAxes(os, mesh, PlacedAxis(axis)); }
-/// Prints ` stages (0, 3), (1, 2)`: those that a collective of the pipeline's axis is restricted to; nothing if it is not.
+/// Prints ` stages (0, 3), (1, 2)`: those that a collective of the pipeline's axis is restricted to; nothing if it is
+/// not.
 void printStages(llvm::raw_ostream &os, const Op &op);
 /// Prints ` as f8 by (1, 128) with f32`; a dim over which blocks go on to the next one is `_`.
 void print(llvm::raw_ostream &os, const Quantization &quantization);

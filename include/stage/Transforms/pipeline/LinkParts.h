@@ -7,8 +7,8 @@
 namespace stage {
 
 /// Builds the program of each part, and adds to their templates what transfers send and receive. The programs refer to
-/// the workload, which must outlive them unchanged. Null after errors: those of a part, a transfer between shardings of which
-/// no rank can get its piece from one other, schedules that wait for each other for ever.
+/// the workload, which must outlive them unchanged. Null after errors: those of a part, a transfer between shardings of
+/// which no rank can get its piece from one other, schedules that wait for each other for ever.
 std::unique_ptr<LinkedProgram> linkParts(Workload &workload, DiagnosticEngine &diags);
 /// The same, given the programs of all parts.
 std::unique_ptr<LinkedProgram> linkParts(Workload &workload, std::vector<std::unique_ptr<Program>> parts,

@@ -20,7 +20,8 @@ namespace stage {
 bool checkSizes(Graph &graph, DiagnosticEngine &diags);
 
 // Only where checkSizes() holds:
-/// The bytes of a value that a rank holds in a sharding, of ranks that differ the one with most; a fraction rounded down.
+/// The bytes of a value that a rank holds in a sharding, of ranks that differ the one with most; a fraction rounded
+/// down.
 __int128 getCheckedBytes(const Graph &graph, const TensorType &type, const Sharding &sharding);
 /// An extent or a number of iterations.
 int64_t getCheckedCount(const Graph &graph, Size size);

@@ -10,12 +10,12 @@ namespace stage {
 /// One step of a plan: a collective or a local slice, as in Op.
 struct ReshardStep {
   OpKind kind;
-  AxisList axes;        ///< As in Op.
-  unsigned dim = 0;     ///< all_gather, all_to_all: becomes whole; reduce_scatter, slice: is split.
-  unsigned toDim = 0;   ///< all_to_all: is split.
+  AxisList axes;                           ///< As in Op.
+  unsigned dim = 0;                        ///< all_gather, all_to_all: becomes whole; reduce_scatter, slice: is split.
+  unsigned toDim = 0;                      ///< all_to_all: is split.
   llvm::SmallVector<unsigned, 1> moreDims; ///< all_to_all: more dims that become whole.
   ReduceKind reduce = ReduceKind::Sum;
-  Sharding result;      ///< What the value is after the step.
+  Sharding result; ///< What the value is after the step.
 };
 
 struct ReshardPlan {
@@ -26,14 +26,14 @@ struct ReshardPlan {
   Rational received;
 };
 
-/// Of slots of which ranks have as many as come (Mesh::findUnevenSlots): nothing says that a rank's can be split evenly.
+/// Of slots of which ranks have as many as come (Mesh::findUnevenSlots): nothing says that a rank's can be split
+/// evenly.
 constexpr int64_t unevenExtent = -1;
 
 /// The steps that bring a value from one sharding to another such that a rank receives the fewest elements; of several
 /// such plans one with the fewest collectives, then with the fewest steps. `extents` are the global sizes of the
-/// value's dims, 0 where not known: no dim is split on the way into more pieces than divide it, and one of `unevenExtent` only as
-/// before or after.
-/// Requires: what `to` keeps partial is partial in `from`, in the same way.
+/// value's dims, 0 where not known: no dim is split on the way into more pieces than divide it, and one of
+/// `unevenExtent` only as before or after. Requires: what `to` keeps partial is partial in `from`, in the same way.
 ReshardPlan planReshard(const Mesh &mesh, llvm::ArrayRef<int64_t> extents, const Sharding &from, const Sharding &to);
 /// The same for a value of a graph.
 ReshardPlan planReshard(const Graph &graph, const TensorType &type, const Sharding &from, const Sharding &to);

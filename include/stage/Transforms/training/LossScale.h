@@ -7,8 +7,9 @@
 
 namespace stage {
 
-/// Warns of a loss that is a sum over the dim `batch`: a step takes the mean of the losses of its microbatches, so that its gradient then
-/// depends on how many sequences a microbatch has. Nothing is said of a loss of which that is not certain. Linear in the ops.
+/// Warns of a loss that is a sum over the dim `batch`: a step takes the mean of the losses of its microbatches, so that
+/// its gradient then depends on how many sequences a microbatch has. Nothing is said of a loss of which that is not
+/// certain. Linear in the ops.
 void checkLossScale(Graph &graph, llvm::StringRef batch, DiagnosticEngine &diags);
 
 } // namespace stage
