@@ -89,7 +89,7 @@ void ClassLowering::placeUnits() {
     layouts.emplace_back(graph, unit.items);
   unitsOfLayout.resize(layouts.size());
   uint64_t next = 0;
-  std::optional<unsigned> loader;
+  arrivals.emplace(graph, stage, options.steps);
   llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> latest; // (microbatch, chunk)
   llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> giving; // (chunk and direction, microbatch)
   const PlacedUnit *before = nullptr;                                       // of what runs once per step
@@ -98,11 +98,8 @@ void ClassLowering::placeUnits() {
   size_t unitsPerStep = stage.units.size() / options.steps;
   for (const Unit &unit : stage.units) {
     if (!units.empty() && units.size() % unitsPerStep == 0) {
-      // What the first unit of a step needs arrives while parameters are updated.
       updates = &units.back();
       before = nullptr;
-      if (updates->layout->getFirstWork())
-        loader = units.size() - 1;
     }
     const UnitTemplate *found = stage.find(unit.kind, unit.chunk);
     PlacedUnit &placed = units.emplace_back();
@@ -124,9 +121,7 @@ void ClassLowering::placeUnits() {
       placed.ownName = named[unit.microbatch];
     if (program.numChunks > 1)
       placed.chunk = unit.chunk;
-    placed.loader = loader;
-    if (placed.layout->getFirstWork())
-      loader = units.size() - 1;
+    placed.loader = arrivals->getLoader(units.size() - 1);
     const PlacedUnit *&previous = latest[{unit.microbatch, unit.chunk}];
     placed.previous = std::exchange(previous, &placed);
     if (unit.feeder)
@@ -367,7 +362,7 @@ void ClassLowering::lowerUnit(unsigned number, Sink sink) {
 
 void ClassLowering::endUnit(unsigned number) {
   lastCompOfUnit.push_back(chains[computation]);
-  arrivals.clear();
+  arrived.clear();
   if (isBackward(units[number].kind) || units[number].kind == PhaseKind::Reduce)
     additions.endUnit(units[number]);
   if (number + 1 < units.size() && units[number + 1].step != units[number].step)
@@ -427,7 +422,7 @@ void ClassLowering::lowerOp(const Op &op, const PlacedUnit &unit, unsigned numbe
   // What is copied of a cache is what has been computed before.
   bool waitsForWork = (op.kind == OpKind::Fetch || isCacheCopy(op.kind) || isGatherOfState(op)) && after.empty();
   if (f.stream == computation)
-    after.append(std::exchange(arrivals, {}));
+    after.append(std::exchange(arrived, {}));
   finishNode(node, {last, readsInput ? getOtherChainsLoad(unit, f.stream) : std::nullopt,
                     waitsForWork                 ? (isAhead(op) ? workBeforeLoop : chains[computation])
                     : op.waitsForUnits && number ? lastCompOfUnit[number - 1]
@@ -485,7 +480,7 @@ void ClassLowering::lowerMessage(const PlacedUnit &unit, unsigned number, const 
     chains[stream] = id;
   } else {
     finishNode(node, {getPosted(number)});
-    arrivals.push_back(id);
+    arrived.push_back(id);
   }
   if (tracker) {
     tracker->trackMessage(value, unit, iteration, node);

@@ -40,6 +40,7 @@
 #include "TensorTracker.h"
 #include "stage/CodeGen/Emit.h"
 #include "stage/CodeGen/NodeWriter.h"
+#include "stage/Walk/Arrivals.h"
 #include "stage/Walk/FoldedLoop.h"
 #include <deque>
 #include <map>
@@ -130,7 +131,7 @@ public:
   const Chains &getChains() const { return chains; }
   /// On what a recv of a unit depends: the last COMP before it is posted.
   std::optional<uint64_t> getPosted(unsigned number) const {
-    unsigned post = number < stage.posts.size() ? stage.posts[number] : units[number].loader.value_or(0);
+    unsigned post = arrivals->getPost(number);
     return post ? lastCompOfUnit[post - 1] : std::nullopt;
   }
   /// The node that loads the inputs of a unit; nothing if they are there from the beginning.
@@ -262,6 +263,7 @@ private:
   llvm::DenseMap<const ProgramItem *, FoldedLoop> folds; ///< Of the loops of all templates, if a unit was counted.
   std::vector<std::vector<unsigned>> unitsOfLayout;      ///< Numbers of the units of each template, in order.
   llvm::DenseMap<const NodeLayout *, std::optional<UnitEdges>> unitEdges;
+  std::optional<Arrivals> arrivals;
   std::deque<PlacedUnit> units; ///< A deque: they point to each other.
   uint64_t maxValues = 1;       ///< Of a message.
   Additions additions;
@@ -289,7 +291,7 @@ private:
   llvm::DenseMap<const NodeLayout *, std::vector<uint64_t>> numCollectives;
   Chains chains;
   std::optional<uint64_t> workBeforeLoop;  ///< The last computation before the repeat that runs was entered.
-  llvm::SmallVector<uint64_t, 2> arrivals; ///< Recvs of the unit that runs, until a computation waits for them.
+  llvm::SmallVector<uint64_t, 2> arrived; ///< Recvs of the unit that runs, until a computation waits for them.
   std::vector<std::optional<uint64_t>> lastCompOfUnit;
   llvm::SmallVector<uint64_t, 8> data, control, after; ///< Dependencies of the current node; those of edges.
 };

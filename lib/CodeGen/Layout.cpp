@@ -3,7 +3,7 @@
 #include "stage/CodeGen/Diagnostics.h"
 #include "stage/IR/graph/Channel.h"
 #include "stage/IR/graph/Costs.h"
-#include "stage/IR/graph/Prefetch.h"
+#include "stage/Walk/Arrivals.h"
 
 using namespace stage;
 
@@ -117,8 +117,7 @@ NodeLayout::NodeLayout(const Graph &graph, llvm::ArrayRef<ProgramItem> items) : 
     }
     numNodes += segment.numNodes;
   }
-  uint64_t held = countHeldAhead(items), most = uint64_t(graph.prefetch) + 1;
-  numAhead = std::min(numGathers, most - std::min(held, most));
+  numAhead = std::min(numGathers, countRoomAhead(graph, items));
   numNodes -= (numSlots - numGathers) * nodesPerSlot;
   for (const Segment &segment : segments)
     if (auto first = firstWork ? std::nullopt : segment.findFirstWork())

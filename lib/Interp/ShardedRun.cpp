@@ -4,6 +4,7 @@
 #include "stage/IR/graph/Channel.h"
 #include "stage/IR/text/Text.h"
 #include "stage/Interp/Diagnostics.h"
+#include "stage/Walk/Arrivals.h"
 #include <cmath>
 
 using namespace stage;
@@ -17,12 +18,12 @@ ShardedRun::ShardedRun(const Program &program, Sources &sources, const RankMemor
   ChainLifetimes lifetimes(graph);
   for (const StageProgram &stage : program.stages) {
     steps.push_back(listSteps(program, stage, lifetimes));
+    Arrivals arrivals(graph, stage);
     for (const Step &step : steps.back())
       if (step.kind == Step::Kind::Receive && step.channel)
-        transferUnits[{step.channel->number, step.microbatch}] = step.unit;
+        transferUnits[{step.channel->number, step.microbatch}] = arrivals.getPost(step.unit);
       else if (step.kind == Step::Kind::Receive)
-        receiveUnits[{step.peer, step.self, step.microbatch}] =
-            std::min(step.unit - std::min(step.unit, 1u), stage.posts[step.unit]);
+        receiveUnits[{step.peer, step.self, step.microbatch}] = arrivals.getPost(step.unit);
   }
   int64_t numRanks = graph.mesh.getNumRanks();
   position.resize(numRanks);
@@ -270,7 +271,7 @@ bool ShardedRun::hasPosted(const Channel &channel, unsigned microbatch, int64_t 
     return true;
   auto unit = transferUnits.find({channel.number, microbatch});
   const Step *now = getStep(rank);
-  return !now || unit == transferUnits.end() || now->unit + 1 >= unit->second;
+  return !now || unit == transferUnits.end() || now->unit >= unit->second;
 }
 
 bool ShardedRun::completeSends(int64_t rank) {

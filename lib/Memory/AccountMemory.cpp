@@ -25,6 +25,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/IR/graph/Costs.h"
 #include "stage/Memory/UnitSimulator.h"
+#include "stage/Walk/Arrivals.h"
 #include "stage/Walk/StageOps.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
@@ -106,7 +107,6 @@ struct ChainMemory {
     std::vector<LiveValue> handedIn; ///< By another chunk; on the device.
     ByteCount handedBytes = 0;
     std::array<ByteCount, numMemorySpaces> keptBytes = {};
-    bool works = false;
   };
   UnitChain templates;
   std::unique_ptr<UnitSimulator> simulator;
@@ -341,7 +341,6 @@ private:
       unit.receivedBytes = sumBytes(unit.received, MemorySpace::Device);
       unit.handedIn = result.simulator->listHandedIn(place);
       unit.handedBytes = sumBytes(unit.handedIn, MemorySpace::Device);
-      unit.works = result.simulator->works(place);
     }
     return result;
   }
@@ -436,46 +435,29 @@ private:
       live.add(chains[other.first].units[other.second].kept, count.resting);
       live.add(chains[other.first].units[other.second].handedIn, count.waiting);
     }
-    std::vector<size_t> loaders = listLoaders(stage, chains);
+    Arrivals arrivals(graph, stage);
     for (size_t next = worst + 1; next < stage.units.size(); ++next) {
-      if (getPost(stage, loaders, next) <= worst)
+      if (arrivals.getPost(next) <= worst)
         live.add(get(stage, chains, next).received, 1);
-      if (loaders[next] <= worst)
+      if (arrivals.getLoader(next).value_or(0) <= worst)
         live.add(get(stage, chains, next).inputs, 1);
     }
     MemoryUse use = live.getUse();
     return {use, use.getTotal(), program.getUnitName(unit), peak.op, peak.iteration, live.take()};
   }
 
-  /// During which unit, from its beginning, the inputs of each unit are loaded: the last one before it that works.
-  std::vector<size_t> listLoaders(const StageProgram &stage, const std::vector<ChainMemory> &chains) const {
-    std::vector<size_t> loaders;
-    for (size_t i = 0, loader = 0; i < stage.units.size(); ++i) {
-      loaders.push_back(loader);
-      if (get(stage, chains, i).works)
-        loader = i;
-    }
-    return loaders;
-  }
-
-  /// During which unit the recv of a unit is posted.
-  static size_t getPost(const StageProgram &stage, llvm::ArrayRef<size_t> loaders, size_t position) {
-    return position < stage.posts.size() ? std::min<size_t>(stage.posts[position], loaders[position])
-                                         : loaders[position];
-  }
-
   /// What is there during each unit for later ones.
   std::vector<ByteCount> sumArriving(const StageProgram &stage, const std::vector<ChainMemory> &chains) const {
     std::vector<ByteCount> arriving(stage.units.size() + 1, 0);
-    std::vector<size_t> loaders = listLoaders(stage, chains);
+    Arrivals arrivals(graph, stage);
     auto add = [&](ByteCount bytes, size_t from, size_t to) {
       arriving[from] += bytes;
       arriving[to] -= bytes;
     };
     for (size_t i = 0; i < stage.units.size(); ++i) {
       const ChainMemory::UnitMemory &unit = get(stage, chains, i);
-      add(unit.inputBytes, loaders[i], i);
-      add(unit.receivedBytes, getPost(stage, loaders, i), i);
+      add(unit.inputBytes, arrivals.getLoader(i).value_or(0), i);
+      add(unit.receivedBytes, arrivals.getPost(i), i);
     }
     for (size_t i = 1; i < arriving.size(); ++i)
       arriving[i] += arriving[i - 1];

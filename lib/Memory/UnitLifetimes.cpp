@@ -503,9 +503,3 @@ std::vector<unsigned> UnitSimulator::listInputs(unsigned unit) const {
       inputs.push_back(number);
   return inputs;
 }
-
-bool UnitSimulator::works(unsigned unit) const {
-  unsigned first = getFirstNode(unit);
-  return llvm::any_of(llvm::ArrayRef<Node>(nodes).slice(first, ends[unit] - first),
-                      [](const Node &node) { return node.op && isLoader(node.op->kind); });
-}

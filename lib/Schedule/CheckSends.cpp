@@ -3,7 +3,7 @@
 // Problem: a schedule may finish with sends that are buffered and hang where a send waits
 // for its recv, as in simulators that meet both (stage-trace verify runs traces either
 // way). Traces have one chain of sends and collectives per rank, in the order of the
-// program, and post a recv one unit ahead (ClassLowering.h). Where chunks take turns that
+// program, and post a recv one unit ahead (stage/Walk/Arrivals.h). Where chunks take turns that
 // may be too late: a chunk's message stands before another's that is needed earlier. Then
 // a recv is posted when its message is sent, were all units as long as each other: what a
 // send waits for has then happened in an execution that finishes. That takes memory, and
@@ -28,31 +28,20 @@
 
 using namespace stage;
 
-/// While the last unit before it that does something runs.
-static std::vector<unsigned> postOneAhead(llvm::ArrayRef<UnitWork> works) {
-  std::vector<unsigned> posts;
-  for (unsigned position = 0, ahead = 0; position < works.size(); ++position) {
-    posts.push_back(ahead);
-    if (works[position] != UnitWork::Nothing)
-      ahead = position;
-  }
-  return posts;
-}
-
 namespace {
 /// The stages of all parts, in one row.
 class SendChecker {
 public:
-  using Work = llvm::function_ref<UnitWork(unsigned part, unsigned stage, const Unit &unit)>;
+  using Communicates = llvm::function_ref<bool(unsigned part, unsigned stage, const Unit &unit)>;
 
-  SendChecker(llvm::ArrayRef<PartSchedule> parts, llvm::ArrayRef<UnitMessage> messages, Work work) {
+  SendChecker(llvm::ArrayRef<PartSchedule> parts, llvm::ArrayRef<UnitMessage> messages, Communicates communicates) {
     std::vector<unsigned> firstStages;
     for (unsigned part = 0; part < parts.size(); ++part) {
       firstStages.push_back(stages.size());
       for (unsigned stage = 0; stage < parts[part].schedule.stages; ++stage) {
         std::string name = std::to_string(stage);
         addStage(parts[part], stage, parts.size() > 1 ? name + " of " + parts[part].name : name,
-                 [&](const Unit &unit) { return work(part, stage, unit); });
+                 [&](const Unit &unit) { return communicates(part, stage, unit); });
       }
       addPipeline(parts[part].schedule, firstStages.back());
     }
@@ -99,7 +88,7 @@ private:
     std::string name;
     SMLoc loc;
     llvm::ArrayRef<Unit> units;
-    std::vector<UnitWork> works;                            ///< Per unit.
+    std::vector<bool> communicates;                         ///< Per unit, in groups of ranks.
     std::vector<unsigned> posts;                            ///< Per unit the one in which its recvs are posted.
     std::vector<llvm::SmallVector<unsigned, 1>> postedAt;   ///< Per unit those whose recvs are posted in it.
     std::vector<llvm::SmallVector<MessageRef, 1>> arriving; ///< Per unit.
@@ -108,7 +97,7 @@ private:
   };
 
   void addStage(const PartSchedule &part, unsigned number, std::string name,
-                llvm::function_ref<UnitWork(const Unit &)> work) {
+                llvm::function_ref<bool(const Unit &)> communicates) {
     Stage &stage = stages.emplace_back();
     stage.name = std::move(name);
     stage.loc = part.schedule.loc;
@@ -116,8 +105,8 @@ private:
     stage.arriving.resize(stage.units.size());
     stage.postedAt.resize(stage.units.size());
     for (const Unit &unit : stage.units)
-      stage.works.push_back(work(unit));
-    stage.posts = part.posts.empty() ? postOneAhead(stage.works) : part.posts[number];
+      stage.communicates.push_back(communicates(unit));
+    stage.posts = part.posts[number];
     for (unsigned position = 0; position < stage.units.size(); ++position)
       stage.postedAt[stage.posts[position]].push_back(position);
   }
@@ -187,7 +176,7 @@ private:
       }
       if (stage.run == stage.units.size() || findLacking(stage))
         return;
-      if (stage.works[stage.run] == UnitWork::ComputesAndCommunicates && hasWaiting(stage))
+      if (stage.communicates[stage.run] && hasWaiting(stage))
         return;
       ++stage.run;
       postRecvs(stage);
@@ -302,26 +291,20 @@ static bool postWhenSent(const Schedule &schedule, RecvPosts &posts) {
   return true;
 }
 
-std::optional<RecvPosts> stage::postRecvs(const Schedule &schedule,
-                                          llvm::function_ref<UnitWork(unsigned, const Unit &)> work,
+std::optional<RecvPosts> stage::postRecvs(const Schedule &schedule, RecvPosts posts,
+                                          llvm::function_ref<bool(unsigned, const Unit &)> communicates,
                                           DiagnosticEngine &diags) {
-  auto getWork = [&](unsigned, unsigned stage, const Unit &unit) { return work(stage, unit); };
-  PartSchedule part = {"", schedule, {}};
-  for (unsigned stage = 0; stage < schedule.stages; ++stage) {
-    std::vector<UnitWork> works;
-    for (const Unit &unit : schedule.units[stage])
-      works.push_back(work(stage, unit));
-    part.posts.push_back(postOneAhead(works));
-  }
-  SendChecker checker(part, {}, getWork);
-  RecvPosts early = part.posts;
-  if (!checker.findStuck() || postWhenSent(schedule, early))
-    return checker.findStuck() ? early : part.posts;
+  auto ofPart = [&](unsigned, unsigned stage, const Unit &unit) { return communicates(stage, unit); };
+  PartSchedule part = {"", schedule, std::move(posts)};
+  SendChecker checker(part, {}, ofPart);
+  if (!checker.findStuck() || postWhenSent(schedule, part.posts))
+    return std::move(part.posts);
   checker.check(diags);
   return std::nullopt;
 }
 
 bool stage::checkSends(llvm::ArrayRef<PartSchedule> parts, llvm::ArrayRef<UnitMessage> messages,
-                       llvm::function_ref<UnitWork(unsigned, unsigned, const Unit &)> work, DiagnosticEngine &diags) {
-  return SendChecker(parts, messages, work).check(diags);
+                       llvm::function_ref<bool(unsigned, unsigned, const Unit &)> communicates,
+                       DiagnosticEngine &diags) {
+  return SendChecker(parts, messages, communicates).check(diags);
 }

@@ -1,7 +1,7 @@
 //===- UnitWalk.cpp - what a rank does in a unit, in order ----------------===//
 #include "stage/Walk/UnitWalk.h"
 #include "stage/IR/graph/Channel.h"
-#include "stage/IR/graph/Prefetch.h"
+#include "stage/Walk/Arrivals.h"
 
 using namespace stage;
 
@@ -39,11 +39,12 @@ void UnitWalk::freeUnusedArguments(const Block &body, uint64_t iteration) {
 void UnitWalk::startPrefetching(llvm::ArrayRef<ProgramItem> items) {
   prefetching = {};
   const auto *work = llvm::find_if(items, [](const ProgramItem &item) { return item.op; });
-  uint64_t prefetch = work == items.end() ? 0 : work->op->getBlock()->getGraph().prefetch;
-  if (!prefetch)
+  if (work == items.end())
     return;
-  prefetching.items = items;
-  for (uint64_t i = countHeldAhead(items); i <= prefetch && !prefetching.items.empty(); ++i)
+  uint64_t room = countRoomAhead(work->op->getBlock()->getGraph(), items);
+  if (work->op->getBlock()->getGraph().prefetch)
+    prefetching.items = items;
+  for (; room && !prefetching.items.empty(); --room)
     prefetchNext();
 }
 

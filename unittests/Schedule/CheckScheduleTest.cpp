@@ -150,19 +150,28 @@ TEST(CheckSchedule, OnlyTheCycleIsShown) {
             "note: stage 2 waits with F1 at position 1 for F1 of stage 1 at position 2\n");
 }
 
+/// Each unit's recv is posted from the beginning of the unit before it.
+static RecvPosts postOneAhead(const Schedule &schedule) {
+  RecvPosts posts;
+  for (const auto &units : schedule.units)
+    for (unsigned &post : posts.emplace_back(units.size()))
+      post = std::max<ptrdiff_t>(&post - posts.back().data() - 1, 0);
+  return posts;
+}
+
 /// What checking the sends of a schedule prints, if all units communicate in groups of ranks, or none does.
-static std::string checkSendsOf(const Schedule &schedule, UnitWork work = UnitWork::ComputesAndCommunicates) {
+static std::string checkSendsOf(const Schedule &schedule, RecvPosts posts, bool communicates = true) {
   std::string messages;
   llvm::raw_string_ostream os(messages);
   llvm::SourceMgr sources;
   DiagnosticEngine diags(sources, os);
   EXPECT_TRUE(checkSchedule(schedule, diags)) << os.str();
-  bool right = postRecvs(
-                   schedule, [&](unsigned, const Unit &) { return work; }, diags)
-                   .has_value();
+  auto all = [&](unsigned, const Unit &) { return communicates; };
+  bool right = postRecvs(schedule, std::move(posts), all, diags).has_value();
   EXPECT_EQ(right, os.str().empty());
   return os.str();
 }
+static std::string checkSendsOf(const Schedule &schedule) { return checkSendsOf(schedule, postOneAhead(schedule)); }
 
 TEST(CheckSends, SchedulesOfTheLibraryAreSilent) {
   for (unsigned p : {1, 2, 3, 4, 8})
@@ -184,20 +193,22 @@ TEST(CheckSends, AMessageKeepsBackThoseBehindIt) {
       "it "
       "sends waits for F0 on stage 1, whose recv is posted at position 3 [schedule-sends-stuck]\n"
       "note: stage 1 waits with F2 at position 0 for F2 of stage 0 at position 2\n";
-  EXPECT_EQ(checkSendsOf(schedule, UnitWork::Computes), message);
+  EXPECT_EQ(checkSendsOf(schedule, postOneAhead(schedule), /*communicates=*/false), message);
   // F1's collectives stand behind F0's message, too.
   EXPECT_EQ(checkSendsOf(schedule),
             message + "note: stage 0 waits with F1 at position 1 for F0 of stage 0 at position 0\n");
-  // Units of messages alone hold nothing up: all recvs are posted from the beginning.
-  EXPECT_EQ(checkSendsOf(schedule, UnitWork::Nothing), "");
+  // Where all recvs are posted from the beginning nothing is held up.
+  std::vector<unsigned> beginning(6, 0);
+  EXPECT_EQ(checkSendsOf(schedule, {beginning, beginning}, /*communicates=*/false), "");
 }
 
 TEST(CheckSends, ARecvIsPostedAsLateAsCanBe) {
   auto getPosts = [](const char *text) {
     llvm::SourceMgr sources;
     DiagnosticEngine diags(sources, llvm::errs());
-    auto posts = postRecvs(
-        *parseSchedule(text), [](unsigned, const Unit &) { return UnitWork::Computes; }, diags);
+    Schedule schedule = *parseSchedule(text);
+    auto never = [](unsigned, const Unit &) { return false; };
+    auto posts = postRecvs(schedule, postOneAhead(schedule), never, diags);
     return posts ? *posts : RecvPosts();
   };
   // F1 goes while stage 1 runs F0: one unit later, and F0, which comes behind it, would never come.

@@ -144,8 +144,6 @@ public:
   std::vector<LiveValue> listHandedIn(unsigned unit) const;
   /// The tensors that a unit hands on, value by value; nothing for what is static in a unit without nodes.
   llvm::ArrayRef<std::optional<unsigned>> getHandedOn(unsigned unit) const { return handedOn[unit]; }
-  /// The unit has more than messages: while it runs, what the next ones need arrives.
-  bool works(unsigned unit) const;
 
   unsigned getFirstNode(unsigned unit) const { return unit ? ends[unit - 1] : 0; }
   unsigned getNumNodes() const { return nodes.size(); }

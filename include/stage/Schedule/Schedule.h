@@ -101,27 +101,24 @@ bool checkPlacement(const Schedule &schedule, DiagnosticEngine &diags);
 /// Each fault is reported with its first unit on each stage, and a note says how many more there are.
 bool checkSchedule(const Schedule &schedule, DiagnosticEngine &diags);
 
-/// What a unit has beside its messages.
-enum class UnitWork : uint8_t { Nothing, Computes, ComputesAndCommunicates };
-
 /// By stage and position: while which unit of the stage, from its beginning, the recv of a unit is posted.
 using RecvPosts = std::vector<std::vector<unsigned>>;
 
 /// When recvs are posted so that a schedule that passes checkSchedule finishes where sends wait for their recv, too. A
-/// stage sends in the order of its list, and does not communicate in groups of its ranks (`work`) before what it sent
-/// earlier is gone. A recv is posted one unit ahead, those that only send and receive not counted. If the schedule
-/// hangs so, a recv is posted as soon as its message is sent, if forward and halves of backward take equally long,
-/// where that is earlier. Nothing, and a message, if it hangs and neighbouring virtual stages take microbatches in
+/// stage sends in the order of its list, and does not communicate in groups of its ranks (`communicates`) before its
+/// earlier sends are gone. `posts` are kept (one unit ahead, stage/Walk/Arrivals.h) if the schedule finishes with them.
+/// If it hangs, a recv is posted as soon as its message is sent, where that is earlier and if forward and halves of
+/// backward take equally long. Nothing, and a message, if it hangs and neighbouring virtual stages take microbatches in
 /// different orders. All but linear in the units.
-std::optional<RecvPosts> postRecvs(const Schedule &schedule,
-                                   llvm::function_ref<UnitWork(unsigned stage, const Unit &unit)> work,
+std::optional<RecvPosts> postRecvs(const Schedule &schedule, RecvPosts posts,
+                                   llvm::function_ref<bool(unsigned stage, const Unit &unit)> communicates,
                                    DiagnosticEngine &diags);
 
 /// The schedule of one of several parts that send each other messages.
 struct PartSchedule {
   std::string name;
   Schedule schedule;
-  RecvPosts posts; ///< As postRecvs says; empty: one unit ahead.
+  RecvPosts posts;
 };
 /// A message between units of two parts.
 struct UnitMessage {
@@ -134,7 +131,7 @@ struct UnitMessage {
 /// Reports parts that hang so, each of which finishes by itself: with messages between them, those of a unit in the
 /// order in which it sends them, behind those of its pipeline. No part may wait for itself through others.
 bool checkSends(llvm::ArrayRef<PartSchedule> parts, llvm::ArrayRef<UnitMessage> messages,
-                llvm::function_ref<UnitWork(unsigned part, unsigned stage, const Unit &unit)> work,
+                llvm::function_ref<bool(unsigned part, unsigned stage, const Unit &unit)> communicates,
                 DiagnosticEngine &diags);
 
 //===----------------------------------------------------------------------===//

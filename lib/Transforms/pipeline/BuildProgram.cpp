@@ -29,6 +29,7 @@
 #include "stage/Schedule/Schedule.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/sharding/CheckSizes.h"
+#include "stage/Walk/Arrivals.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringSet.h"
 #include <set>
@@ -431,15 +432,18 @@ private:
   bool checkMessages(Schedule schedule, Program &program) {
     for (unsigned stage = 0; stage < schedule.stages; ++stage)
       schedule.units[stage] = program.stages[stage].units;
-    llvm::DenseMap<const UnitTemplate *, UnitWork> known;
-    auto getWorkOf = [&](unsigned stage, const Unit &unit) {
+    llvm::DenseMap<const UnitTemplate *, bool> groups;
+    RecvPosts oneAhead;
+    for (const StageProgram &stage : program.stages)
+      oneAhead.push_back(Arrivals(graph, stage).listPosts());
+    auto communicates = [&](unsigned stage, const Unit &unit) {
       const UnitTemplate *found = program.stages[stage].find(unit.kind, unit.chunk);
-      auto [work, isNew] = known.try_emplace(found, UnitWork::Nothing);
+      auto [known, isNew] = groups.try_emplace(found, false);
       if (isNew)
-        work->second = getWork(program, *found);
-      return work->second;
+        known->second = communicatesInGroups(*found);
+      return known->second;
     };
-    std::optional<RecvPosts> posts = postRecvs(schedule, getWorkOf, diags);
+    std::optional<RecvPosts> posts = postRecvs(schedule, std::move(oneAhead), communicates, diags);
     for (unsigned stage = 0; posts && stage < schedule.stages; ++stage)
       program.stages[stage].posts = std::move((*posts)[stage]);
     return posts.has_value();
@@ -510,15 +514,10 @@ private:
 };
 } // namespace
 
-UnitWork stage::getWork(const Program &program, const UnitTemplate &unit) {
-  UnitWork work = UnitWork::Nothing;
-  forEachOp(unit.items, [&](const Op &op, int64_t) {
-    if (isCommunication(op.kind))
-      work = UnitWork::ComputesAndCommunicates;
-    else if (work == UnitWork::Nothing && !isCopy(op.kind) && hasNode(*program.graph, op))
-      work = UnitWork::Computes;
-  });
-  return work;
+bool stage::communicatesInGroups(const UnitTemplate &unit) {
+  bool found = false;
+  forEachOp(unit.items, [&](const Op &op, int64_t) { found |= isCommunication(op.kind); });
+  return found;
 }
 
 std::unique_ptr<Program> stage::buildProgram(Graph &graph, DiagnosticEngine &diags) {

@@ -24,6 +24,7 @@
 #include "stage/Schedule/Schedule.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/pipeline/BuildProgram.h"
+#include "stage/Walk/Arrivals.h"
 #include "llvm/ADT/STLExtras.h"
 #include <map>
 
@@ -199,8 +200,7 @@ private:
       entry.name = part->graph->name;
       entry.schedule = part->getSchedule(/*withStep=*/false);
       for (const StageProgram &stage : part->stages)
-        if (!stage.posts.empty())
-          entry.posts.push_back(stage.posts);
+        entry.posts.push_back(Arrivals(*part->graph, stage).listPosts());
     }
     // Where each unit of the templates that send and receive is, by microbatch.
     using Ends = std::vector<std::optional<UnitMessage::End>>;
@@ -219,18 +219,15 @@ private:
         for (auto [sender, receiver] : llvm::zip(find(message.sender), find(place)))
           if (receiver)
             sent.push_back({*sender, *receiver});
-    llvm::DenseMap<const UnitTemplate *, UnitWork> works;
-    return checkSends(
-        parts, sent,
-        [&](unsigned part, unsigned stage, const Unit &unit) {
-          const Program &program = *linked->parts[part];
-          const UnitTemplate *found = program.stages[stage].find(unit.kind, unit.chunk);
-          auto [work, isNew] = works.try_emplace(found, UnitWork::Nothing);
-          if (isNew)
-            work->second = getWork(program, *found);
-          return work->second;
-        },
-        diags);
+    llvm::DenseMap<const UnitTemplate *, bool> groups;
+    auto communicates = [&](unsigned part, unsigned stage, const Unit &unit) {
+      const UnitTemplate *found = linked->parts[part]->stages[stage].find(unit.kind, unit.chunk);
+      auto [known, isNew] = groups.try_emplace(found, false);
+      if (isNew)
+        known->second = communicatesInGroups(*found);
+      return known->second;
+    };
+    return checkSends(parts, sent, communicates, diags);
   }
 
   Workload &workload;

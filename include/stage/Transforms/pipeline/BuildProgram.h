@@ -16,8 +16,8 @@ namespace stage {
 /// be read, do not fit the pipeline, or would never finish.
 std::unique_ptr<Program> buildProgram(Graph &graph, DiagnosticEngine &diags);
 
-/// What the units of a template have beside their messages.
-UnitWork getWork(const Program &program, const UnitTemplate &unit);
+/// Whether units of a template take part in collectives, which stand in one order with what they send.
+bool communicatesInGroups(const UnitTemplate &unit);
 
 } // namespace stage
 
