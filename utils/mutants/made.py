@@ -127,11 +127,7 @@ def find_semicolon(source, place):
 def find_dropped(source, place):
     """Behind a statement that may be dropped and begins here: a call, an assignment, `continue;`, `++x;`."""
     tokens = source.tokens
-    before = tokens[place - 1].text
-    if before not in (";", "{", "}", ")", "else", "do"):
-        return None
-    if before == ")" and tokens[next((k for k, end in source.closing.items() if end == place - 1), 1) - 1].text not in (
-            "if", "for", "while"):
+    if tokens[place - 1].text not in (";", "{", "}", ")", "else", "do"):
         return None
     end = find_semicolon(source, place)
     if end >= len(tokens) or tokens[end].text != ";" or end == place:
