@@ -56,23 +56,25 @@ class Made:
         return hashlib.sha1(text.encode()).hexdigest()
 
     def get_statement(self):
-        """The tokens around the change, between semicolons and braces."""
-        first, last, ends = self.first, self.last, (";", "{", "}")
-        while first > self.scope.first and self.source.tokens[first - 1].text not in ends:
+        """The tokens around the change, between semicolons and braces, those of a `for` and its header together."""
+        def ends(place):
+            return self.source.tokens[place].text in (";", "{", "}") and place not in self.source.inner
+
+        first, last = self.first, self.last
+        while first > self.scope.first and not ends(first - 1):
             first -= 1
-        while last < self.scope.last and self.source.tokens[last - 1].text not in ends:
+        while last < self.scope.last and not ends(last - 1):
             last += 1
         return first, last
 
     def __str__(self):
         """The place, and the change as an entry `same` says it."""
         (first, last), source = self.get_statement(), self.source
-        tail = len(source.text) - source.tokens[last - 1].end
-        changed = source.replace(self.first, self.last, self.put)
-        after = changed[source.tokens[first].begin:len(changed) - tail]
+        blank = " " if source.get_text(self.last - 1, self.last).endswith(" ") else ""
+        after = source.get_text(first, self.first) + self.put + blank + source.get_text(self.last, last)
         name = (" " if source.path.suffix == ".stg" else "::").join(self.scope.name)
         return (f"{source.path.name}:{source.get_line(self.first)}: {name}\n"
-                f"    find: {' '.join(source.get_text(first, last).split())}\n    put: {' '.join(after.split())}")
+                f"    find: {source.get_text(first, last).strip()}\n    put: {after.strip()}")
 
 
 def find_edit(source, first, last, put):

@@ -62,14 +62,16 @@ def tokenize(text):
 
 
 def match_brackets(tokens):
-    """From the place of each opening bracket to that of its closing one."""
-    closing, open_ = {}, []
+    """From the place of each opening bracket to that of its closing one; and the semicolons in parentheses, of `for`."""
+    closing, open_, inner = {}, [], set()
     for place, token in enumerate(tokens):
         if token.text in OPENING:
             open_.append(place)
         elif token.text in CLOSING and open_:
             closing[open_.pop()] = place
-    return closing
+        elif token.text == ";" and open_ and tokens[open_[-1]].text == "(":
+            inner.add(place)
+    return closing, inner
 
 
 @dataclass
@@ -89,7 +91,7 @@ class Source:
 
     def __post_init__(self):
         self.tokens = tokenize(self.text)
-        self.closing = match_brackets(self.tokens)
+        self.closing, self.inner = match_brackets(self.tokens)
 
     @cached_property
     def scopes(self):
@@ -101,7 +103,10 @@ class Source:
         return self.text.count("\n", 0, self.tokens[place].begin) + 1
 
     def get_text(self, first, last):
-        return self.text[self.tokens[first].begin:self.tokens[last - 1].end]
+        """These tokens on one line, with a blank where the source has white space or comments."""
+        tokens = self.tokens
+        return "".join(tokens[k].text + (" " if k + 1 < len(tokens) and tokens[k].end < tokens[k + 1].begin else "")
+                       for k in range(first, last))
 
     def replace(self, first, last, put):
         """The text with these tokens replaced."""
