@@ -34,6 +34,10 @@ find_library(ANTLR4_LIBRARY NAMES libantlr4-runtime.a antlr4-runtime REQUIRED)
 # The shared flags, as one interface target so that nothing is set globally.
 add_library(stage_options INTERFACE)
 target_include_directories(stage_options INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include)
+include(LazyJson)
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  target_include_directories(stage_options SYSTEM BEFORE INTERFACE ${STAGE_CLANG_INCLUDE_DIR})
+endif()
 target_include_directories(stage_options SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 # A member left out of an aggregate has its default, which is meant.
 target_compile_options(stage_options INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers

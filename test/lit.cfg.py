@@ -5,6 +5,7 @@
 # named Inputs is read by tests and is no test itself.
 import os
 import resource
+import shutil
 import subprocess
 import tempfile
 
@@ -46,6 +47,11 @@ config.substitutions.append(("%on-tmpfs", on_tmpfs))
 with tempfile.TemporaryDirectory() as folder:
     if subprocess.run([on_tmpfs, folder, "64k", "true"], capture_output=True).returncode == 0:
         config.available_features.add("tmpfs")
+
+# What tests of the scripts need beside the tools: utils/nightly, utils/check-format, utils/check-tidy.
+for feature, tools in {"git": ["git"], "clang-14": ["clang-format-14", "clang-tidy-14"]}.items():
+    if all(shutil.which(tool, path=config.environment["PATH"]) for tool in tools):
+        config.available_features.add(feature)
 
 # A sanitizer wants more memory than a limit leaves it.
 config.available_features.add("sanitizer" if config.stage_sanitize else "not-sanitizer")

@@ -8,7 +8,7 @@ al., arXiv 1910.02054; Zhao et al., arXiv 2304.11277; Jacobs et al., arXiv 2309.
 compiler. Of tensor parallelism in parts it knows that as much moves as without (PyTorch's async TP, Transformer Engine's user buffers). Compared are, exactly: FLOPs and what is made again; of each stage every kind of collective over every list of axes, how often
 and with how many bytes; elements of parameters, bytes of gradients and optimizer states; microbatches in flight; what a microbatch keeps.
 Each job is proved, its traces are verified, and of some the collectives in the traces are counted, too. With COUNT_ONLY in the
-environment the first is all: a thousand jobs of another SEED take seconds.
+environment the first is all; JOBS and SEED in the environment draw others: a thousand take seconds then.
 """
 import collections
 import dataclasses
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "CodeGen", "Inputs"))
 from commands import run
 
-JOBS, SEED = 320, 10
+JOBS, SEED = int(os.environ.get("JOBS", 320)), int(os.environ.get("SEED", 10))
 S, D, HEADS, E, V = 64, 32, 8, 4, 100  # sequence, width, heads and their width, vocabulary
 AXES = ("pp", "replica", "dp", "cp", "uly", "tp")
 

@@ -233,6 +233,7 @@ def main():
             if not isProved:
                 print(f"program {number} of seed {seed} is not as it should be:\n{said}")
     print(proved, "of", len(numbers), "programs with experts proved and counted")
+    sys.exit(proved != len(numbers))
 
 
 main()
