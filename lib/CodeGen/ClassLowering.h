@@ -290,7 +290,7 @@ private:
   uint64_t numPermutes = 0; ///< Of all units.
   llvm::DenseMap<const NodeLayout *, std::vector<uint64_t>> numCollectives;
   Chains chains;
-  std::optional<uint64_t> workBeforeLoop;  ///< The last computation before the repeat that runs was entered.
+  std::optional<uint64_t> workBeforeLoop; ///< The last computation before the repeat that runs was entered.
   llvm::SmallVector<uint64_t, 2> arrived; ///< Recvs of the unit that runs, until a computation waits for them.
   std::vector<std::optional<uint64_t>> lastCompOfUnit;
   llvm::SmallVector<uint64_t, 8> data, control, after; ///< Dependencies of the current node; those of edges.
