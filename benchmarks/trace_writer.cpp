@@ -38,8 +38,8 @@ struct Workload {
         node.type = ChakraNodeType::CommSend;
       else if (id % 3 == 0)
         node.type = ChakraNodeType::CommColl;
-      node.group = withSlots ? NodeValue::slot(0) : NodeValue(1234);
-      node.peer = withSlots ? NodeValue::slot(1) : NodeValue(4321);
+      node.group = withSlots ? TaskValue::slot(0) : TaskValue(1234);
+      node.peer = withSlots ? TaskValue::slot(1) : TaskValue(4321);
     }
   }
   std::vector<uint64_t> deps;

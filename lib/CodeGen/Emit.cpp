@@ -12,11 +12,13 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/CodeGen/Emit.h"
-#include "ClassLowering.h"
-#include "Slowness.h"
+#include "EncodeTask.h"
+#include "TensorTracker.h"
 #include "stage/CodeGen/Diagnostics.h"
 #include "stage/CodeGen/OutputDirectory.h"
 #include "stage/IR/graph/Costs.h"
+#include "stage/Tasks/ClassTasks.h"
+#include "stage/Tasks/Slowness.h"
 #include <map>
 #include <mutex>
 
@@ -176,19 +178,22 @@ private:
       rankClass.messages.emplace_back(exchange, key[next++]);
     RanksOfClass ofClass = listVariants(part, varying, members);
     const std::vector<uint32_t> &ranks = ofClass.ranks;
-    ClassLowering lowering(part.program, part.groups, options, rankClass, diags);
-    if (!lowering.checkTags())
+    ClassTasks tasks(part.program, part.groups, options, rankClass, diags);
+    if (!tasks.checkTags())
       return false;
+    std::optional<TensorTracker> tracker;
+    if (options.tracker)
+      tracker.emplace(part.program, tasks, diags);
     statistics.ranks += ranks.size();
-    const PlacedUnit &last = lowering.getUnits().back();
+    const PlacedUnit &last = tasks.getUnits().back();
     numNodes = std::max<uint64_t>(1, last.base + last.layout->getNumNodes());
     numNodesWritten = 0;
     ClassImage image;
     image.appendMetadata(traceVersion);
     auto mode = OutputDirectory::WriteMode::Create;
     auto write = [&] {
-      bool written = evaluateSizes(*part.program.graph, lowering, ofClass) &&
-                     writeImage(image, part, stage, lowering, ofClass, output, mode);
+      bool written = evaluateSizes(*part.program.graph, tasks, ofClass) &&
+                     writeImage(image, part, stage, tasks, ofClass, output, mode);
       statistics.nodes += int64_t(ranks.size()) * int64_t(image.getNumNodes());
       numNodesWritten += image.getNumNodes();
       image = ClassImage();
@@ -196,10 +201,13 @@ private:
       return written;
     };
     bool good = true;
-    for (unsigned unit = 0; unit < lowering.getUnits().size() && good && !diags.hasErrors(); ++unit)
-      lowering.lowerUnit(unit, [&](const NodeFields &node) {
+    for (unsigned unit = 0; unit < tasks.getUnits().size() && good && !diags.hasErrors(); ++unit)
+      tasks.makeUnit(unit, [&](const Task &task) {
         if (!good)
           return;
+        NodeFields node = encode(task);
+        if (tracker)
+          tracker->addLists(node, tasks.isLast(task.id));
         image.append(node);
         if (image.getNumBytes() >= maxImageBytes)
           good = write();
@@ -232,10 +240,10 @@ private:
   }
 
   /// What the slots that are sizes are for each variant. False if one cannot be held, which is reported.
-  bool evaluateSizes(const Graph &graph, const ClassLowering &lowering, RanksOfClass &ofClass) {
+  bool evaluateSizes(const Graph &graph, const ClassTasks &tasks, RanksOfClass &ofClass) {
     for (Variant &variant : ofClass.variants) {
       std::map<unsigned, SizeBinding> bindings; // by environment
-      for (const RankSlot &slot : lowering.getSlots().drop_front(variant.sizes.size())) {
+      for (const RankSlot &slot : tasks.getSlots().drop_front(variant.sizes.size())) {
         variant.sizes.push_back(0);
         if (slot.kind != RankSlot::Kind::Size)
           continue;
@@ -244,7 +252,7 @@ private:
           binding->second = graph.getBinding(slot.environment);
           binding->second.bind(variant.coordinates);
         }
-        NodeSizes sizes(binding->second, diags);
+        TaskSizes sizes(binding->second, diags);
         uint64_t value = slot.op ? sizes.evaluate(slot.size, *slot.op) : sizes.evaluate(slot.size, *slot.value);
         variant.sizes.back() = std::max(slot.least, value);
         if (diags.hasErrors())
@@ -255,7 +263,7 @@ private:
   }
 
   /// Writes the nodes of an image to the files of its ranks.
-  bool writeImage(const ClassImage &image, const Part &part, const StageProgram &stage, const ClassLowering &lowering,
+  bool writeImage(const ClassImage &image, const Part &part, const StageProgram &stage, const ClassTasks &tasks,
                   const RanksOfClass &ofClass, OutputDirectory &output, OutputDirectory::WriteMode mode) {
     const std::vector<uint32_t> &ranks = ofClass.ranks;
     std::vector<RankEncoder> encoders;
@@ -266,7 +274,7 @@ private:
       llvm::SmallVector<uint64_t, 16> slots;
       int64_t number = int64_t(rank) - part.program.firstRank;
       const Variant &variant = ofClass.variants[ofClass.variantOf[number]];
-      for (auto [slot, size] : llvm::zip(lowering.getSlots(), variant.sizes))
+      for (auto [slot, size] : llvm::zip(tasks.getSlots(), variant.sizes))
         slots.push_back(slot.kind == RankSlot::Kind::Size ? size : fill(part, slot, number, stage.stage));
       if (options.progress) {
         std::lock_guard<std::mutex> lock(mutex);
@@ -343,8 +351,8 @@ std::optional<EmitStatistics> stage::emitTraces(const LinkedProgram &program, co
   std::vector<const Program *> parts;
   for (auto &part : program.parts) {
     parts.push_back(part.get());
-    if (uint64_t tags = uint64_t(program.channels.size()) * part->microbatches; tags > ClassLowering::maxTags) {
-      diags.report(part->graph->loc, diag::TooManyTransferTags) << int64_t(tags) << int64_t(ClassLowering::maxTags);
+    if (uint64_t tags = uint64_t(program.channels.size()) * part->microbatches; tags > ClassTasks::maxTags) {
+      diags.report(part->graph->loc, diag::TooManyTransferTags) << int64_t(tags) << int64_t(ClassTasks::maxTags);
       return std::nullopt;
     }
   }

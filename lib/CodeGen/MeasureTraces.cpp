@@ -15,8 +15,12 @@
 //     128, 16384, ...: the few units in which they do are lowered each.
 //
 //===----------------------------------------------------------------------===//
-#include "ClassLowering.h"
-#include "Slowness.h"
+#include "EncodeTask.h"
+#include "TensorTracker.h"
+#include "stage/CodeGen/Emit.h"
+#include "stage/Support/Digits.h"
+#include "stage/Tasks/ClassTasks.h"
+#include "stage/Tasks/Slowness.h"
 #include <map>
 #include <set>
 
@@ -42,8 +46,9 @@ public:
                 const RankClass &rankClass, llvm::ArrayRef<std::pair<FixedCoordinates, int64_t>> members,
                 DiagnosticEngine &diags)
       : mesh(program.graph->mesh), environments(program.graph->pipeline.environments),
-        pipelineAxis(program.graph->pipeline.axis), groups(groups),
-        lowering(program, groups, options, rankClass, diags), isTracked(options.tracker) {
+        pipelineAxis(program.graph->pipeline.axis), groups(groups), tasks(program, groups, options, rankClass, diags) {
+    if (options.tracker)
+      tracker.emplace(program, tasks, diags);
     for (auto &[coordinates, times] : members) {
       RankSet &set = sets.emplace_back();
       set.times = times;
@@ -58,13 +63,13 @@ public:
 
   /// False if there are not enough tags for the messages.
   bool measure(EmitStatistics &statistics) {
-    if (!lowering.hasEnoughTags())
+    if (!tasks.hasEnoughTags())
       return false;
     statistics.ranks += numRanks;
     statistics.files += numRanks;
     statistics.bytes += __int128(numRanks) * getEncodedMetadataSize(traceVersion);
-    for (unsigned number = 0; number < lowering.getUnits().size(); ++number) {
-      statistics.nodes += __int128(numRanks) * lowering.getUnits()[number].layout->getNumNodes();
+    for (unsigned number = 0; number < tasks.getUnits().size(); ++number) {
+      statistics.nodes += __int128(numRanks) * tasks.getUnits()[number].layout->getNumNodes();
       statistics.bytes += measureUnit(number);
     }
     return true;
@@ -76,27 +81,26 @@ private:
   struct UnitSize {
     __int128 bytes;
     /// Where the chains end, from the unit's first node; absent if the unit does not change them.
-    ClassLowering::Chains chains;
+    ClassTasks::Chains chains;
   };
 
   __int128 measureUnit(unsigned number) {
-    const PlacedUnit &unit = lowering.getUnits()[number];
+    const PlacedUnit &unit = tasks.getUnits()[number];
     std::optional<Key> key = makeKey(unit, number);
     if (key)
       if (auto known = sizes.find(*key); known != sizes.end()) {
-        ClassLowering::Chains after = lowering.getChains();
+        ClassTasks::Chains after = tasks.getChains();
         for (auto [end, last] : llvm::zip(after, known->second.chains))
           if (last)
             end = unit.base + *last;
-        lowering.skipUnit(number, after);
+        tasks.skipUnit(number, after);
         return known->second.bytes;
       }
-    UnitSize size = {0, ClassLowering::Chains(lowering.getChains().size())};
-    lowering.countUnit(number,
-                       [&](const NodeFields &node, uint64_t times) { size.bytes += times * measureNode(node); });
+    UnitSize size = {0, ClassTasks::Chains(tasks.getChains().size())};
+    tasks.countUnit(number, [&](const Task &task, uint64_t times) { size.bytes += times * measureTask(task); });
     if (!key)
       return size.bytes;
-    for (auto [end, last] : llvm::zip(lowering.getChains(), size.chains))
+    for (auto [end, last] : llvm::zip(tasks.getChains(), size.chains))
       if (end >= unit.base)
         last = *end - unit.base;
     sizes.emplace(std::move(*key), size);
@@ -114,12 +118,12 @@ private:
   /// Lists of tensors say bytes and the batch of a cache in digits: then only what has the same environment is as long.
   void addNumbers(const PlacedUnit &unit, Key &key) {
     std::optional<std::vector<unsigned>> widths;
-    if (!isTracked)
-      widths = lowering.getWidths(unit);
+    if (!tracker)
+      widths = tasks.getWidths(unit);
     if (widths)
       key.insert(key.end(), widths->begin(), widths->end());
     else
-      key.push_back(isTracked ? unit.environment : environments.getAlike(unit.environment));
+      key.push_back(tracker ? unit.environment : environments.getAlike(unit.environment));
   }
 
   /// The units whose values a unit may use: those of its microbatch before it, on its chunk and, where chunks hand each
@@ -144,17 +148,17 @@ private:
     std::optional<uint64_t> width = getWidth(unit.base, unit.layout->getNumNodes());
     if (isOncePerStep(unit.kind) || !width)
       return std::nullopt;
-    const ClassLowering::Chains &chains = lowering.getChains();
+    const ClassTasks::Chains &chains = tasks.getChains();
     Key key = {uint64_t(unit.kind), unit.chain, *width, getDecimalSize(unit.microbatch)};
     addNumbers(unit, key);
     auto addId = [&](std::optional<uint64_t> id) { key.push_back(id ? getVarintSize(*id) : 0); };
     llvm::for_each(chains, addId);
-    addId(lowering.getPosted(number));
-    std::optional<uint64_t> load = lowering.getLoad(unit);
+    addId(tasks.getPosted(number));
+    std::optional<uint64_t> load = tasks.getLoad(unit);
     addId(load);
-    key.push_back(lowering.getStreamOfLoad(unit).value_or(0)); // said with a load only
+    key.push_back(tasks.getStreamOfLoad(unit).value_or(0)); // said with a load only
     // Dependencies that carry data and order at once are written once.
-    auto addUnit = [&](const ClassLowering::NodeRange &other) {
+    auto addUnit = [&](const ClassTasks::NodeRange &other) {
       std::optional<uint64_t> otherWidth = getWidth(other.first, other.count);
       key.push_back(otherWidth.value_or(0));
       for (std::optional<uint64_t> end : chains)
@@ -170,7 +174,7 @@ private:
         return std::nullopt;
     }
     if (isBackward(unit.kind))
-      for (const ClassLowering::NodeRange &other : lowering.getLatestBackwards()) {
+      for (const ClassTasks::NodeRange &other : tasks.getLatestBackwards()) {
         key.push_back(other.layout);
         others.push_back(other.first);
         if (!addUnit(other))
@@ -179,23 +183,23 @@ private:
     key.push_back(unit.updates != nullptr);
     if (unit.updates && !addUnit({0, unit.updates->base, unit.updates->layout->getNumNodes()}))
       return std::nullopt;
-    auto awaited = lowering.getAwaitedUnits(number);
+    auto awaited = tasks.getAwaitedUnits(number);
     if (!awaited)
       return std::nullopt;
-    for (const std::optional<ClassLowering::NodeRange> &other : *awaited) {
+    for (const std::optional<ClassTasks::NodeRange> &other : *awaited) {
       key.push_back(other.has_value());
       if (other && !addUnit(*other))
         return std::nullopt;
       for (uint64_t first : others)
         key.push_back(other && other->first == first);
     }
-    if (isTracked)
-      for (const PlacedUnit *next : lowering.getLoaded(number)) // whose inputs are named
+    if (tracker)
+      for (const PlacedUnit *next : tasks.getLoaded(number)) // whose inputs are named
         key.insert(key.end(), {uint64_t(next->kind), next->chunk.value_or(0), next->environment,
                                getDecimalSize(next->microbatch)});
-    for (uint64_t tag : lowering.getTags(unit))
+    for (uint64_t tag : tasks.getTags(unit))
       key.push_back(getVarintSize(tag));
-    for (auto [first, count] : llvm::zip(lowering.getNumIssued(), lowering.getNumCollectives(unit))) {
+    for (auto [first, count] : llvm::zip(tasks.getNumIssued(), tasks.getNumCollectives(unit))) {
       if (count && getVarintSize(first) != getVarintSize(first + count - 1))
         return std::nullopt;
       if (count)
@@ -205,12 +209,15 @@ private:
   }
 
   /// Over all ranks of the class.
-  __int128 measureNode(const NodeFields &node) {
-    NodeValue varying = node.type == ChakraNodeType::CommColl ? node.group : node.peer;
+  __int128 measureTask(const Task &task) {
+    NodeFields node = encode(task);
+    if (tracker)
+      tracker->addLists(node, tasks.isLast(task.id));
+    TaskValue varying = task.kind == TaskKind::Collective ? task.group : task.peer;
     if (!varying.isSlot())
       return numRanks * __int128(getEncodedSize(node, {}));
-    while (histograms.size() < lowering.getSlots().size())
-      histograms.push_back(makeHistogram(lowering.getSlots()[histograms.size()]));
+    while (histograms.size() < tasks.getSlots().size())
+      histograms.push_back(makeHistogram(tasks.getSlots()[histograms.size()]));
     __int128 bytes = 0;
     values.resize(histograms.size());
     for (const WidthCount &width : histograms[varying.getSlot()]) {
@@ -271,8 +278,8 @@ private:
   const Environments &environments;
   std::optional<AxisId> pipelineAxis;
   const GroupTable &groups;
-  ClassLowering lowering;
-  bool isTracked;
+  ClassTasks tasks;
+  std::optional<TensorTracker> tracker;
   std::vector<RankSet> sets; ///< Together the ranks of the class.
   int64_t numRanks = 0;
   std::vector<std::vector<WidthCount>> histograms; ///< Per slot.

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/CodeGen/NodeWriter.h"
+#include "stage/Support/Digits.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <array>
@@ -20,9 +21,6 @@ using llvm::StringRef;
 // Varints and decimals
 //===----------------------------------------------------------------------===//
 
-/// Bytes of a varint: seven bits in each.
-static inline size_t varintSize(uint64_t value) { return (std::bit_width(value | 1) * 9 + 64) / 64; }
-
 static inline uint8_t *writeVarint(uint8_t *out, uint64_t value) {
   while (value >= 0x80) {
     *out++ = uint8_t(value) | 0x80;
@@ -30,13 +28,6 @@ static inline uint8_t *writeVarint(uint8_t *out, uint64_t value) {
   }
   *out++ = uint8_t(value);
   return out;
-}
-
-static size_t decimalSize(uint64_t value) {
-  size_t digits = 1;
-  for (; value >= 10; value /= 10)
-    ++digits;
-  return digits;
 }
 
 static uint8_t *writeDecimal(uint8_t *out, uint64_t value) {
@@ -51,7 +42,7 @@ static inline uint8_t *writeBytes(uint8_t *out, StringRef bytes) {
 }
 
 /// Size of a length and of as many bytes.
-static inline size_t delimitedSize(size_t length) { return varintSize(length) + length; }
+static inline size_t delimitedSize(size_t length) { return getVarintSize(length) + length; }
 
 static inline uint8_t *writeDelimited(uint8_t *out, StringRef bytes) {
   return writeBytes(writeVarint(out, bytes.size()), bytes);
@@ -152,10 +143,10 @@ class NodeMessage {
 public:
   NodeMessage(const NodeFields &node, ArrayRef<uint64_t> slots) : node(node), slots(slots) { size = measure(); }
 
-  size_t getFramedSize() const { return varintSize(size) + size; }
+  size_t getFramedSize() const { return getVarintSize(size) + size; }
 
   void write(TraceBuffer &out, std::vector<SlotPlace> *places) {
-    uint8_t *begin = out.grow(varintSize(size) + size);
+    uint8_t *begin = out.grow(getVarintSize(size) + size);
     bufferBegin = out.data();
     this->places = places;
     uint8_t *end = writeBody(writeVarint(begin, size));
@@ -170,7 +161,7 @@ private:
   static size_t packedSize(ArrayRef<uint64_t> values) {
     size_t size = 0;
     for (uint64_t value : values)
-      size += varintSize(value);
+      size += getVarintSize(value);
     return size;
   }
   static uint8_t *writePacked(uint8_t *out, uint8_t tag, ArrayRef<uint64_t> values, size_t size) {
@@ -183,25 +174,25 @@ private:
     return out;
   }
 
-  template <size_t Size> size_t numberSize(const AttributeHead<Size> &head, NodeValue value) const {
-    return attributeSize(head, varintSize(value.resolve(slots)));
+  template <size_t Size> size_t numberSize(const AttributeHead<Size> &head, TaskValue value) const {
+    return attributeSize(head, getVarintSize(value.resolve(slots)));
   }
-  template <size_t Size> uint8_t *writeNumber(uint8_t *out, const AttributeHead<Size> &head, NodeValue value) {
+  template <size_t Size> uint8_t *writeNumber(uint8_t *out, const AttributeHead<Size> &head, TaskValue value) {
     uint64_t number = value.resolve(slots);
-    out = writeHead(out, head, varintSize(number));
+    out = writeHead(out, head, getVarintSize(number));
     notePlace(out, value, /*decimal=*/false);
     return writeVarint(out, number);
   }
 
   size_t groupSize() const {
     uint64_t group = node.group.resolve(slots);
-    return group ? attributeSize(PgName, delimitedSize(decimalSize(group))) : 0;
+    return group ? attributeSize(PgName, delimitedSize(getDecimalSize(group))) : 0;
   }
   uint8_t *writeGroup(uint8_t *out) {
     uint64_t group = node.group.resolve(slots);
     if (!group)
       return out;
-    size_t digits = decimalSize(group);
+    size_t digits = getDecimalSize(group);
     out = writeVarint(writeHead(out, PgName, delimitedSize(digits)), digits);
     notePlace(out, node.group, /*decimal=*/true);
     return writeDecimal(out, group);
@@ -226,7 +217,7 @@ private:
   size_t tensorListSize(ArrayRef<TensorUse> tensors) const {
     size_t size = 0;
     for (const TensorUse &tensor : tensors)
-      size += 2 + delimitedSize(tensor.name.size()) + delimitedSize(decimalSize(tensor.bytes.resolve(slots)));
+      size += 2 + delimitedSize(tensor.name.size()) + delimitedSize(getDecimalSize(tensor.bytes.resolve(slots)));
     return size;
   }
   template <size_t Size>
@@ -237,14 +228,14 @@ private:
       out = writeDelimited(out, tensor.name);
       uint64_t bytes = tensor.bytes.resolve(slots);
       *out++ = ListValue;
-      out = writeVarint(out, decimalSize(bytes));
+      out = writeVarint(out, getDecimalSize(bytes));
       notePlace(out, tensor.bytes, /*decimal=*/true);
       out = writeDecimal(out, bytes);
     }
     return out;
   }
 
-  void notePlace(const uint8_t *out, NodeValue value, bool decimal) {
+  void notePlace(const uint8_t *out, TaskValue value, bool decimal) {
     if (places && value.isSlot())
       places->push_back({size_t(out - bufferBegin), value.getSlot(), decimal});
   }
@@ -266,7 +257,7 @@ size_t NodeMessage::measure() {
   if (node.type == ChakraNodeType::Invalid)
     size -= 2;
   if (node.id)
-    size += 1 + varintSize(node.id);
+    size += 1 + getVarintSize(node.id);
   if (!node.name.empty())
     size += 1 + delimitedSize(node.name.size());
   if (!node.ctrlDeps.empty())
@@ -383,7 +374,7 @@ uint8_t *NodeMessage::writeBody(uint8_t *out) {
 
 /// Calls `visit` for every number of the node that may be a slot.
 template <typename Visitor> static void visitValues(const NodeFields &node, Visitor visit) {
-  for (NodeValue value : {node.numOps, node.otherOps, node.recomputedOps, node.tensorSize, node.group, node.commSize,
+  for (TaskValue value : {node.numOps, node.otherOps, node.recomputedOps, node.tensorSize, node.group, node.commSize,
                           node.peer, node.tag})
     visit(value);
   for (const auto &tensors : {node.inputs, node.outputs})
@@ -394,7 +385,7 @@ template <typename Visitor> static void visitValues(const NodeFields &node, Visi
 
 bool NodeFields::hasSlots() const {
   bool found = false;
-  visitValues(*this, [&](NodeValue value) { found |= value.isSlot(); });
+  visitValues(*this, [&](TaskValue value) { found |= value.isSlot(); });
   return found;
 }
 
@@ -409,7 +400,7 @@ void TraceBuffer::reallocate(size_t count) {
 
 void NodeEncoder::appendMetadata(StringRef version) {
   size_t size = version.empty() ? 0 : 1 + delimitedSize(version.size());
-  uint8_t *place = writeVarint(out.grow(varintSize(size) + size), size);
+  uint8_t *place = writeVarint(out.grow(getVarintSize(size) + size), size);
   if (version.empty())
     return;
   *place++ = MetadataVersion;
@@ -427,9 +418,6 @@ size_t stage::getEncodedSize(const NodeFields &node, ArrayRef<uint64_t> slots) {
 size_t stage::getEncodedMetadataSize(StringRef version) {
   return delimitedSize(version.empty() ? 0 : 1 + delimitedSize(version.size()));
 }
-
-size_t stage::getVarintSize(uint64_t value) { return varintSize(value); }
-size_t stage::getDecimalSize(uint64_t value) { return decimalSize(value); }
 
 //===----------------------------------------------------------------------===//
 // Classes of ranks
@@ -456,7 +444,7 @@ void ClassImage::append(const NodeFields &node) {
     NodeEncoder(fixed).append(node);
     return;
   }
-  visitValues(node, [&](NodeValue value) {
+  visitValues(node, [&](TaskValue value) {
     if (value.isSlot())
       numSlots = std::max(numSlots, value.getSlot() + 1);
   });
@@ -488,7 +476,7 @@ bool RankEncoder::hasWidthsOf(ArrayRef<uint64_t> slots) const {
     return false;
   // A value stands as a varint in some places and in decimal in others; some are not written at all where they are 0.
   for (auto [before, now] : llvm::zip(last, slots))
-    if (varintSize(before) != varintSize(now) || decimalSize(before) != decimalSize(now) || !before != !now)
+    if (getVarintSize(before) != getVarintSize(now) || getDecimalSize(before) != getDecimalSize(now) || !before != !now)
       return false;
   return true;
 }

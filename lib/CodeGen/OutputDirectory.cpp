@@ -1,8 +1,8 @@
 //===- OutputDirectory.cpp - a folder that appears whole or not -----------===//
 #include "stage/CodeGen/OutputDirectory.h"
-#include "stage/CodeGen/CommGroups.h"
 #include "stage/CodeGen/Diagnostics.h"
 #include "stage/Support/Process.h"
+#include "stage/Tasks/CommGroups.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"

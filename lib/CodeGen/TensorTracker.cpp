@@ -6,17 +6,17 @@
 
 using namespace stage;
 
-TensorTracker::TensorTracker(const Program &program, const StageProgram &stage, const SizeBinding &coordinates,
-                             const Producers &producers, NodeSizes &nodeSizes, DiagnosticEngine &diags)
-    : graph(*program.graph), buffers(program.buffers), producers(producers), nodeSizes(nodeSizes),
+TensorTracker::TensorTracker(const Program &program, ClassTasks &tasks, DiagnosticEngine &diags)
+    : graph(*program.graph), buffers(program.buffers), producers(tasks.getProducers()), taskSizes(tasks.getSizes()),
       lifetimes(*program.graph) {
-  UnitChains kinds = stage.listChains();
+  tasks.setObserver(this);
+  UnitChains kinds = tasks.getStage().listChains();
   numChains = kinds.all.size();
   for (unsigned environment = 0; environment < graph.pipeline.environments.size(); ++environment) {
     placeOf.push_back(chains.size() / numChains);
     if (!graph.pipeline.environments.isFirstAlike(environment))
       continue;
-    LocalBytes bytesOf(graph, diags, environment, coordinates);
+    LocalBytes bytesOf(graph, diags, environment, tasks.getCoordinates());
     for (const UnitChain &chain : kinds.all)
       chains.emplace_back(program, lifetimes.get(chain), bytesOf).run(chain);
   }
@@ -51,7 +51,7 @@ std::string TensorTracker::getName(const UnitTensor &tensor, const PlacedUnit &u
 uint64_t TensorTracker::getBytes(const Value *value) {
   auto [it, isNew] = sizes.try_emplace(value, 0);
   if (isNew)
-    it->second = nodeSizes.evaluate(getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding), *value);
+    it->second = taskSizes.evaluate(getLocalBytes(graph.sizes, graph.mesh, value->type, value->sharding), *value);
   return it->second;
 }
 
@@ -91,7 +91,7 @@ void TensorTracker::readStatic(const Value *value, const PlacedUnit &unit, int64
     if (origin.kind == Origin::Kind::Source && isState(op->kind)) {
       std::string name = getName(op->kind == OpKind::Param ? 'p' : 'b', origin.value, origin.iteration);
       if (op->entry)
-        name += " at " + std::to_string(nodeSizes.evaluate(op->entry, *origin.value));
+        name += " at " + std::to_string(taskSizes.evaluate(op->entry, *origin.value));
       addStatic(std::move(name), getBytes(origin.value));
     } else if (origin.kind == Origin::Kind::Buffer) {
       // Accumulations of one parameter, type and sharding share a buffer.
@@ -118,7 +118,7 @@ void TensorTracker::readStates(const Op &update, const PlacedUnit &unit, int64_t
     return;
   if (!param->getBlock()->getParent())
     iteration = -1;
-  addStatic(getName('s', param, iteration), nodeSizes.evaluate(bytes, *param));
+  addStatic(getName('s', param, iteration), taskSizes.evaluate(bytes, *param));
 }
 
 void TensorTracker::clear() {
@@ -128,9 +128,9 @@ void TensorTracker::clear() {
   known.clear();
 }
 
-void TensorTracker::trackTensors(const PlacedUnit &unit, NodeFields &node) {
+void TensorTracker::trackTensors(const PlacedUnit &unit, const Task &task) {
   const UnitSimulator &simulator = getSimulator(unit);
-  unsigned number = node.id - unit.base + simulator.getFirstNode(unit.getPlace());
+  unsigned number = task.id - unit.base + simulator.getFirstNode(unit.getPlace());
   assert(number < simulator.getNumNodes() && "the simulation has other nodes than the layout");
   for (const TensorAccess &access : simulator.getAccesses(number)) {
     const UnitTensor &tensor = simulator.getTensor(access.tensor);
@@ -142,14 +142,19 @@ void TensorTracker::trackTensors(const PlacedUnit &unit, NodeFields &node) {
     else
       addInput(std::move(name), uint64_t(tensor.size));
   }
-  node.inputs = llvm::ArrayRef<TensorUse>(inputs);
-  node.outputs = llvm::ArrayRef<TensorUse>(outputs);
 }
 
-void TensorTracker::trackOp(const Op &op, const PlacedUnit &unit, int64_t iteration, NodeFields &node) {
+void TensorTracker::observeOp(const Op &op, const PlacedUnit &unit, int64_t iteration, const Task &task,
+                              llvm::ArrayRef<const PlacedUnit *> loaded) {
   clear();
-  if (runsOnHost(op))
-    return trackTensors(unit, node);
+  if (!runsOnHost(op))
+    readStatic(op, unit, iteration);
+  trackTensors(unit, task);
+  for (const PlacedUnit *next : loaded)
+    loadInputs(*next);
+}
+
+void TensorTracker::readStatic(const Op &op, const PlacedUnit &unit, int64_t iteration) {
   for (const Value *operand : op.kind == OpKind::Accumulate ? op.getOperands().take_front() : op.getOperands())
     readStatic(operand, unit, iteration);
   if (isAddition(op.kind) || getBufferWrittenBack(op))
@@ -161,27 +166,27 @@ void TensorTracker::trackOp(const Op &op, const PlacedUnit &unit, int64_t iterat
       readStatic(cache, unit, iteration);
   if (op.kind == OpKind::Update)
     readStates(op, unit, iteration);
-  trackTensors(unit, node);
 }
 
-void TensorTracker::trackMessage(const Value *value, const PlacedUnit &unit, int64_t iteration, NodeFields &node) {
+void TensorTracker::observeMessage(const Value *value, const PlacedUnit &unit, int64_t iteration, const Task &task) {
   clear();
-  if (node.type == ChakraNodeType::CommSend)
+  if (task.kind == TaskKind::Send)
     readStatic(value, unit, iteration);
-  trackTensors(unit, node);
+  trackTensors(unit, task);
 }
 
-void TensorTracker::loadInputs(const PlacedUnit &unit, NodeFields &node) {
+void TensorTracker::loadInputs(const PlacedUnit &unit) {
   const UnitSimulator &simulator = getSimulator(unit);
   for (unsigned number : simulator.listInputs(unit.getPlace())) {
     const UnitTensor &tensor = simulator.getTensor(number);
     addOutput(getName(tensor, unit), uint64_t(tensor.size));
   }
-  node.outputs = llvm::ArrayRef<TensorUse>(outputs);
 }
 
-void TensorTracker::holdStatic(NodeFields &node) {
-  for (auto &[name, bytes] : statics)
-    addInput(name, bytes);
+void TensorTracker::addLists(NodeFields &node, bool isLast) {
+  if (isLast)
+    for (auto &[name, bytes] : statics)
+      addInput(name, bytes);
   node.inputs = llvm::ArrayRef<TensorUse>(inputs);
+  node.outputs = llvm::ArrayRef<TensorUse>(outputs);
 }

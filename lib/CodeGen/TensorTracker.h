@@ -17,44 +17,42 @@
 // Algorithm: each chain of units is simulated once, as for the report
 // (UnitSimulator). The k-th node of a unit accesses what the k-th node of the simulation
 // does. The inputs of a unit are written by the first node of the unit before that is no
-// message (ClassLowering says which), those of the first by nobody. Static tensors are found through Producers, and
+// message (ClassTasks says which), those of the first by nobody. Static tensors are found through Producers, and
 // held by the rank's last node, for they outlive the step.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_CODEGEN_TENSORTRACKER_H
 #define STAGE_LIB_CODEGEN_TENSORTRACKER_H
 
-#include "Layout.h"
-#include "NodeSizes.h"
 #include "stage/CodeGen/NodeWriter.h"
 #include "stage/Memory/UnitSimulator.h"
+#include "stage/Tasks/ClassTasks.h"
 #include "llvm/ADT/StringSet.h"
 #include <deque>
 
 namespace stage {
 
-class TensorTracker {
+class TensorTracker : public TaskObserver {
 public:
-  /// All must outlive the tracker.
-  TensorTracker(const Program &program, const StageProgram &stage, const SizeBinding &coordinates,
-                const Producers &producers, NodeSizes &nodeSizes, DiagnosticEngine &diags);
+  /// Observes the tasks of a class from here on. All must outlive the tracker.
+  TensorTracker(const Program &program, ClassTasks &tasks, DiagnosticEngine &diags);
 
-  /// Sets the lists of an op's node, valid until the next call.
-  void trackOp(const Op &op, const PlacedUnit &unit, int64_t iteration, NodeFields &node);
-  /// The same for a send or recv of a value.
-  void trackMessage(const Value *value, const PlacedUnit &unit, int64_t iteration, NodeFields &node);
-  /// Adds to the lists of the last op's node the inputs that are loaded then for a later unit.
-  void loadInputs(const PlacedUnit &unit, NodeFields &node);
-  /// Adds to the lists of the rank's last node what is not freed at its last use.
-  void holdStatic(NodeFields &node);
+  void observeOp(const Op &op, const PlacedUnit &unit, int64_t iteration, const Task &task,
+                 llvm::ArrayRef<const PlacedUnit *> loaded) override;
+  void observeMessage(const Value *value, const PlacedUnit &unit, int64_t iteration, const Task &task) override;
+  /// Sets the lists of the node of the last task that was observed, valid until the next one is. The rank's last node
+  /// holds what is not freed at its last use.
+  void addLists(NodeFields &node, bool isLast);
 
 private:
   void clear();
-  void trackTensors(const PlacedUnit &unit, NodeFields &node);
+  void trackTensors(const PlacedUnit &unit, const Task &task);
+  void loadInputs(const PlacedUnit &unit);
   const UnitSimulator &getSimulator(const PlacedUnit &unit) const {
     return chains[placeOf[graph.pipeline.environments.getAlike(unit.environment)] * numChains + unit.chain];
   }
   void addOutput(std::string name, uint64_t bytes);
+  void readStatic(const Op &op, const PlacedUnit &unit, int64_t iteration);
   void readStatic(const Value *value, const PlacedUnit &unit, int64_t iteration);
   void readStates(const Op &update, const PlacedUnit &unit, int64_t iteration);
   void addStatic(std::string name, uint64_t bytes);
@@ -66,7 +64,7 @@ private:
   const Graph &graph;
   const GradientBuffers &buffers;
   const Producers &producers;
-  NodeSizes &nodeSizes;
+  TaskSizes &taskSizes;
   ChainLifetimes lifetimes;
   unsigned numChains = 0;           ///< Of the stage.
   std::vector<unsigned> placeOf;    ///< By environment: in the list of those with sizes of their own.

@@ -8,8 +8,8 @@
 //===----------------------------------------------------------------------===//
 #include "Attributes.h"
 #include "Framing.h"
-#include "stage/CodeGen/CommGroups.h"
 #include "stage/CodeGen/OutputDirectory.h"
+#include "stage/Tasks/CommGroups.h"
 #include "stage/Trace/Diagnostics.h"
 #include "stage/Trace/TextForm.h"
 #include "llvm/ADT/ScopeExit.h"

@@ -3,9 +3,9 @@
 // Programs that the language does not reach yet, measured and written.
 //
 //===----------------------------------------------------------------------===//
-#include "ClassLowering.h"
 #include "ProgramTest.h"
 #include "stage/CodeGen/Emit.h"
+#include "stage/Tasks/ClassTasks.h"
 #include "llvm/Support/FileSystem.h"
 
 using namespace stage;
@@ -179,10 +179,10 @@ TEST_F(MeasureTracesTest, CostOfManyEqualIterations) {
     build(source);
     GroupTable groups(*program);
     EmitOptions options;
-    ClassLowering lowering(*program, groups, options, RankClass(), diags);
+    ClassTasks tasks(*program, groups, options, RankClass(), diags);
     uint64_t lengths = 0, nodes = 0;
-    for (unsigned unit = 0; unit < lowering.getUnits().size(); ++unit)
-      lowering.countUnit(unit, [&](const NodeFields &, uint64_t times) {
+    for (unsigned unit = 0; unit < tasks.getUnits().size(); ++unit)
+      tasks.countUnit(unit, [&](const Task &, uint64_t times) {
         ++lengths;
         nodes += times;
       });

@@ -232,12 +232,12 @@ TEST(ClassImage, RanksAreAsIfEncodedAlone) {
     for (int i = 0; i < 40; ++i) {
       auto &node = nodes.emplace_back(std::make_unique<RandomNode>(random));
       if (random() % 3 == 0) {
-        node->fields.group = NodeValue::slot(0);
-        node->fields.peer = NodeValue::slot(1);
-        node->fields.tag = NodeValue::slot(1);
-        node->fields.numOps = NodeValue::slot(2);
-        node->fields.tensorSize = NodeValue::slot(3);
-        node->fields.commSize = NodeValue::slot(4);
+        node->fields.group = TaskValue::slot(0);
+        node->fields.peer = TaskValue::slot(1);
+        node->fields.tag = TaskValue::slot(1);
+        node->fields.numOps = TaskValue::slot(2);
+        node->fields.tensorSize = TaskValue::slot(3);
+        node->fields.commSize = TaskValue::slot(4);
       }
       image.append(node->fields);
     }
@@ -254,7 +254,7 @@ TEST(ClassImage, RanksAreAsIfEncodedAlone) {
       NodeEncoder(expected).appendMetadata("1.0");
       for (const auto &node : nodes) {
         NodeFields resolved = node->fields;
-        for (NodeValue NodeFields::*member : {&NodeFields::group, &NodeFields::peer, &NodeFields::tag,
+        for (TaskValue NodeFields::*member : {&NodeFields::group, &NodeFields::peer, &NodeFields::tag,
                                               &NodeFields::numOps, &NodeFields::tensorSize, &NodeFields::commSize})
           resolved.*member = (resolved.*member).resolve(slots);
         NodeEncoder(expected).append(resolved);
@@ -271,11 +271,11 @@ TEST(ClassImage, CopiesWhatItsNodesPointTo) {
     std::string name = "a name that is gone when the rank is written";
     std::string tensor = "tensor";
     std::vector<uint64_t> deps = {1, 2, 3};
-    TensorUse uses[] = {{tensor, NodeValue::slot(1)}};
+    TensorUse uses[] = {{tensor, TaskValue::slot(1)}};
     NodeFields node;
     node.type = ChakraNodeType::CommColl;
     node.commSize = 8;
-    node.group = NodeValue::slot(0);
+    node.group = TaskValue::slot(0);
     node.name = name;
     node.dataDeps = deps;
     node.inputs = llvm::makeArrayRef(uses);

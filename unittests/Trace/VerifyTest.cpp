@@ -7,7 +7,7 @@
 //===----------------------------------------------------------------------===//
 #include "stage/Trace/Verify.h"
 #include "TraceTest.h"
-#include "stage/CodeGen/CommGroups.h"
+#include "stage/Tasks/CommGroups.h"
 #include <random>
 
 using namespace stage;

@@ -9,6 +9,7 @@
 #define STAGE_CODEGEN_EMIT_H
 
 #include "stage/IR/graph/Channel.h"
+#include "stage/Tasks/ClassTasks.h"
 
 namespace stage {
 
@@ -22,16 +23,12 @@ public:
   virtual void finish() = 0;
 };
 
-struct EmitOptions {
+struct EmitOptions : TaskOptions {
   std::string directory;
   std::string prefix = "workload";
-  bool force = false;         ///< Replace a folder of traces.
-  bool names = true;          ///< Names and `op_type` of nodes.
-  bool tracker = false;       ///< `inputs` and `outputs` for simulators that track memory.
-  bool orderAsData = false;   ///< The order as data dependencies, for consumers that ignore control dependencies.
-  bool mergesStreams = false; ///< All streams of a kind are one, for simulators that know no others.
-  unsigned steps = 1;         ///< Training steps, one after the other.
-  unsigned jobs = 0;          ///< Threads; 0: one per core.
+  bool force = false;   ///< Replace a folder of traces.
+  bool tracker = false; ///< `inputs` and `outputs` for simulators that track memory.
+  unsigned jobs = 0;    ///< Threads; 0: one per core.
   /// Ranks to write, as inclusive ranges; empty: all.
   std::vector<std::pair<int64_t, int64_t>> ranks;
   EmitProgress *progress = nullptr;

@@ -19,7 +19,7 @@
 //   NodeFields node;
 //   node.type = ChakraNodeType::CommColl;
 //   node.commSize = 4096;
-//   node.group = NodeValue::slot(0);            // the rank's own group
+//   node.group = TaskValue::slot(0);            // the rank's own group
 //   image.append(node);
 //   RankEncoder encoder(image);                  // one per thread
 //   for (unsigned rank : ranks)
@@ -37,6 +37,7 @@
 #ifndef STAGE_CODEGEN_NODEWRITER_H
 #define STAGE_CODEGEN_NODEWRITER_H
 
+#include "stage/Tasks/Task.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -84,29 +85,10 @@ enum class ChakraCommType : uint8_t {
   Barrier
 };
 
-/// A number of a node: the same on all ranks of the class, or the value of a slot.
-class NodeValue {
-public:
-  constexpr NodeValue(uint64_t constant = 0) : number(constant) {}
-  static constexpr NodeValue slot(unsigned index) {
-    NodeValue value(index);
-    value.slotted = true;
-    return value;
-  }
-  constexpr bool isSlot() const { return slotted; }
-  constexpr unsigned getSlot() const { return unsigned(number); }
-  /// The number, with slots looked up in `slots`.
-  uint64_t resolve(llvm::ArrayRef<uint64_t> slots) const { return slotted ? slots[number] : number; }
-
-private:
-  uint64_t number;
-  bool slotted = false;
-};
-
 /// A tensor that a node reads or writes, for simulators that track memory.
 struct TensorUse {
   llvm::StringRef name;
-  NodeValue bytes;
+  TaskValue bytes;
 };
 
 /// What a node says. Fields that its type does not use are ignored.
@@ -125,26 +107,26 @@ struct NodeFields {
   /// Attribute `is_cpu_op`: the host does it.
   bool isCpuOp = false;
   /// COMP: FLOPs, at least 1.
-  NodeValue numOps = 1;
+  TaskValue numOps = 1;
   /// COMP: FLOPs among them that are of class other on a node of another class; 0: not written.
-  NodeValue otherOps = 0;
+  TaskValue otherOps = 0;
   /// COMP: FLOPs among them that a fused backward computes again; 0: not written.
-  NodeValue recomputedOps = 0;
+  TaskValue recomputedOps = 0;
   /// COMP and MEM_*: bytes moved, at least 1.
-  NodeValue tensorSize;
+  TaskValue tensorSize;
 
   /// COMM_COLL.
   ChakraCommType commType = ChakraCommType::AllReduce;
   /// COMM_COLL: key of comm_group.json; 0 (all ranks) writes no `pg_name`.
-  NodeValue group;
+  TaskValue group;
   /// COMM_COLL: attribute `involved_dim`, 1 or 0 per dimension of the network; empty: not written. At most 32.
   llvm::ArrayRef<uint8_t> networkDims;
   /// COMM_*: bytes, at least 1.
-  NodeValue commSize;
+  TaskValue commSize;
   /// COMM_SEND: destination; COMM_RECV: source. Below 2^31.
-  NodeValue peer;
+  TaskValue peer;
   /// COMM_SEND, COMM_RECV: below 5e8.
-  NodeValue tag;
+  TaskValue tag;
   /// COMM_COLL: below 5e8; absent: not written.
   std::optional<uint64_t> collectiveTag;
 
@@ -218,10 +200,6 @@ private:
 size_t getEncodedSize(const NodeFields &node, llvm::ArrayRef<uint64_t> slots);
 /// Bytes of the framed first message.
 size_t getEncodedMetadataSize(llvm::StringRef version);
-/// Bytes of a number in a node: of a varint, or the decimal digits.
-size_t getVarintSize(uint64_t value);
-size_t getDecimalSize(uint64_t value);
-
 /// The trace of a class of ranks: encoded bytes, and between them nodes with slots.
 class ClassImage {
 public:

@@ -7,8 +7,8 @@
 #ifndef STAGE_TRACE_TRACEFOLDER_H
 #define STAGE_TRACE_TRACEFOLDER_H
 
-#include "stage/CodeGen/CommGroups.h"
 #include "stage/Support/Diagnostics.h"
+#include "stage/Tasks/CommGroups.h"
 #include <map>
 #include <optional>
 #include <string>

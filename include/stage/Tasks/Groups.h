@@ -6,11 +6,11 @@
 // their lowest rank.
 //
 //===----------------------------------------------------------------------===//
-#ifndef STAGE_LIB_CODEGEN_GROUPS_H
-#define STAGE_LIB_CODEGEN_GROUPS_H
+#ifndef STAGE_TASKS_GROUPS_H
+#define STAGE_TASKS_GROUPS_H
 
-#include "stage/CodeGen/CommGroups.h"
 #include "stage/IR/graph/Program.h"
+#include "stage/Tasks/CommGroups.h"
 
 namespace stage {
 
@@ -84,4 +84,4 @@ private:
 
 } // namespace stage
 
-#endif // STAGE_LIB_CODEGEN_GROUPS_H
+#endif // STAGE_TASKS_GROUPS_H

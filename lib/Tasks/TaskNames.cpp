@@ -1,5 +1,5 @@
-//===- NodeNames.cpp - what the nodes of an op are called -----------------===//
-#include "NodeNames.h"
+//===- TaskNames.cpp - what the nodes of an op are called -----------------===//
+#include "stage/Tasks/TaskNames.h"
 #include "stage/IR/text/Text.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -13,7 +13,7 @@ static std::string dropVariant(llvm::StringRef kind) {
   return llvm::join(parts, ".");
 }
 
-NodeNames::NodeNames(const Graph &graph) {
+TaskNames::TaskNames(const Graph &graph) {
   for (auto &def : graph.defs.all()) {
     auto [known, isNew] = classes.try_emplace(dropVariant(def->name), def->flopClass);
     if (!isNew && known->second != def->flopClass)
@@ -23,14 +23,14 @@ NodeNames::NodeNames(const Graph &graph) {
 
 /// Variants keep their numbers where their FLOPs are of different classes: the gradient of a scale is a contraction if
 /// the scale is broadcast, and elementwise if not.
-std::string NodeNames::getOpType(const Op &op) const {
+std::string TaskNames::getOpType(const Op &op) const {
   if (!op.def)
     return getName(op.kind).str();
   std::string type = dropVariant(op.def->name);
   return classes.lookup(type) ? type : op.def->name;
 }
 
-NodeName NodeNames::get(const Op &op) const {
+TaskName TaskNames::get(const Op &op) const {
   llvm::StringRef kind = op.def ? llvm::StringRef(op.def->name) : getName(op.kind);
   std::string path = op.getNumResults() ? op.getResult()->path : "";
   if (op.kind == OpKind::Update)
@@ -39,7 +39,7 @@ NodeName NodeNames::get(const Op &op) const {
     path = joinPath(op.scope, kind);
   else if (isCommunication(op.kind) || isCopy(op.kind) || op.kind == OpKind::Update || isAddition(op.kind))
     path += (op.getNumResults() > 1 ? " and " + std::to_string(op.getNumResults() - 1) + " more " : " ") + kind.str();
-  NodeName name;
+  TaskName name;
   name.opType = getOpType(op);
   const Op *loop = op.getBlock()->getParent();
   name.inLoop = loop != nullptr;

@@ -1,4 +1,4 @@
-//===- FoldedNodes.h - how long the nodes of equal rounds are --*- C++ -*-===//
+//===- FoldedTasks.h - how long the nodes of equal rounds are --*- C++ -*-===//
 //
 // Problem: a report counts the bytes of traces in which each of a thousand layers has
 // nodes of its own, though nothing but their numbers differs:
@@ -27,10 +27,10 @@
 // Limits: lists of tensors (`inputs`, `outputs`) are not known here, and where gathers run ahead every node is lowered.
 //
 //===----------------------------------------------------------------------===//
-#ifndef STAGE_LIB_CODEGEN_FOLDEDNODES_H
-#define STAGE_LIB_CODEGEN_FOLDEDNODES_H
+#ifndef STAGE_TASKS_FOLDEDTASKS_H
+#define STAGE_TASKS_FOLDEDTASKS_H
 
-#include "stage/CodeGen/NodeWriter.h"
+#include "stage/Tasks/Task.h"
 #include "llvm/ADT/STLExtras.h"
 #include <array>
 
@@ -43,16 +43,16 @@ public:
   /// The nodes that are added from here on are of this sample.
   void begin(Sample sample);
   /// Adds a node, whose name says the iteration.
-  void add(const NodeFields &node, int64_t iteration);
+  void add(const Task &node, int64_t iteration);
   /// Each number is on a line in the rounds 0, 1 and `last`.
   bool areLinear(int64_t last) const;
   /// Visits the nodes of the rounds [from, to): one of each length, and how many are as long.
-  void count(int64_t from, int64_t to, llvm::function_ref<void(const NodeFields &, uint64_t times)> visit) const;
+  void count(int64_t from, int64_t to, llvm::function_ref<void(const Task &, uint64_t times)> visit) const;
 
 private:
   /// What is written of a node, but for its numbers.
   struct Node {
-    NodeFields fields;
+    Task fields;
     size_t nameLength; ///< Without the iteration.
     size_t numDeps;
   };
@@ -66,4 +66,4 @@ private:
 
 } // namespace stage
 
-#endif // STAGE_LIB_CODEGEN_FOLDEDNODES_H
+#endif // STAGE_TASKS_FOLDEDTASKS_H

@@ -1,4 +1,4 @@
-//===- ClassLoweringTest.cpp - ids and dependencies, counted by hand ------===//
+//===- ClassTasksTest.cpp - ids and dependencies, counted by hand ------===//
 //
 // Layers y = x * g between an embedding e = x0 * w and a loss. An iteration is a node
 // forward, y, and two backward, dg and dx. Two stages of two chunks have a layer each,
@@ -8,7 +8,7 @@
 //   stage 1   F.0 recv y send F.1 recv y loss    B.1 dr dg dx send     B.0 recv dg dx send
 //
 //===----------------------------------------------------------------------===//
-#include "ClassLowering.h"
+#include "stage/Tasks/ClassTasks.h"
 #include "ProgramTest.h"
 #include <map>
 #include <set>
@@ -67,10 +67,10 @@ constexpr const char *chunked = R"(graph Chain {
 
 using Ids = std::vector<uint64_t>;
 
-class ClassLoweringTest : public ProgramTest {
+class ClassTasksTest : public ProgramTest {
 protected:
   struct Node {
-    ChakraNodeType type;
+    TaskKind type;
     Ids data, control;
     uint64_t tag;
   };
@@ -78,19 +78,19 @@ protected:
   /// All nodes of a stage, by id. The ids must be dense and in order.
   std::vector<Node> lower(unsigned stage) {
     GroupTable groups(*program);
-    EmitOptions options;
+    TaskOptions options;
     RankClass rankClass;
     rankClass.stage = stage;
-    ClassLowering lowering(*program, groups, options, rankClass, diags);
+    ClassTasks tasks(*program, groups, options, rankClass, diags);
     std::vector<Node> nodes;
     names.clear();
     bases.clear();
-    for (unsigned unit = 0; unit < lowering.getUnits().size(); ++unit) {
-      names.push_back(lowering.getUnits()[unit].getName());
-      bases.push_back(lowering.getUnits()[unit].base);
-      lowering.lowerUnit(unit, [&](const NodeFields &node) {
+    for (unsigned unit = 0; unit < tasks.getUnits().size(); ++unit) {
+      names.push_back(tasks.getUnits()[unit].getName());
+      bases.push_back(tasks.getUnits()[unit].base);
+      tasks.makeUnit(unit, [&](const Task &node) {
         EXPECT_EQ(node.id, nodes.size());
-        nodes.push_back({node.type, node.dataDeps.vec(), node.ctrlDeps.vec(), node.tag.resolve({})});
+        nodes.push_back({node.kind, node.data.vec(), node.order.vec(), node.tag.resolve({})});
       });
     }
     EXPECT_EQ(nodes.size(), countNodes(*program, program->stages[stage]));
@@ -102,7 +102,7 @@ protected:
   Ids bases;
 };
 
-TEST_F(ClassLoweringTest, UnitsOfTwoChunksFollowEachOther) {
+TEST_F(ClassTasksTest, UnitsOfTwoChunksFollowEachOther) {
   build(chunked);
   EXPECT_EQ(lower(0).size(), 31u);
   EXPECT_EQ(names, (std::vector<std::string>{"F0.0", "F1.0", "F0.1", "F1.1", "B0.1", "B1.1", "B0.0", "B1.0", "step"}));
@@ -112,27 +112,27 @@ TEST_F(ClassLoweringTest, UnitsOfTwoChunksFollowEachOther) {
   EXPECT_EQ(bases, (Ids{0, 3, 6, 9, 12, 16, 20, 24, 28}));
 }
 
-TEST_F(ClassLoweringTest, TypesFollowTheTemplates) {
+TEST_F(ClassTasksTest, TypesFollowTheTemplates) {
   build(chunked);
   std::vector<Node> nodes = lower(0);
-  using T = ChakraNodeType;
+  using T = TaskKind;
   std::vector<T> types;
   for (const Node &node : nodes)
     types.push_back(node.type);
   std::vector<T> expected;
   // Both microbatches of each.
-  for (const std::vector<T> &unit : std::vector<std::vector<T>>{{T::Comp, T::Comp, T::CommSend},
-                                                                {T::CommRecv, T::Comp, T::CommSend},
-                                                                {T::CommRecv, T::Comp, T::Comp, T::CommSend},
-                                                                {T::CommRecv, T::Comp, T::Comp, T::Comp}}) {
+  for (const std::vector<T> &unit : std::vector<std::vector<T>>{{T::Compute, T::Compute, T::Send},
+                                                                {T::Receive, T::Compute, T::Send},
+                                                                {T::Receive, T::Compute, T::Compute, T::Send},
+                                                                {T::Receive, T::Compute, T::Compute, T::Compute}}) {
     expected.insert(expected.end(), unit.begin(), unit.end());
     expected.insert(expected.end(), unit.begin(), unit.end());
   }
-  expected.insert(expected.end(), 3, T::Comp);
+  expected.insert(expected.end(), 3, T::Compute);
   EXPECT_EQ(types, expected);
 }
 
-TEST_F(ClassLoweringTest, ValuesComeFromTheUnitOfTheirChunkAndMicrobatch) {
+TEST_F(ClassTasksTest, ValuesComeFromTheUnitOfTheirChunkAndMicrobatch) {
   build(chunked);
   std::vector<Node> nodes = lower(0);
   // F1.0: e, y of e, send of y.
@@ -158,7 +158,7 @@ TEST_F(ClassLoweringTest, ValuesComeFromTheUnitOfTheirChunkAndMicrobatch) {
   EXPECT_EQ(nodes[18].data, Ids({16}));
 }
 
-TEST_F(ClassLoweringTest, EachContributionWaitsForTheOneBefore) {
+TEST_F(ClassTasksTest, EachContributionWaitsForTheOneBefore) {
   build(chunked);
   std::vector<Node> nodes = lower(0);
   // dg of layer 2 in B0.1 and B1.1, of layer 0 in B0.0 and B1.0: each chain is of its own.
@@ -168,7 +168,7 @@ TEST_F(ClassLoweringTest, EachContributionWaitsForTheOneBefore) {
   EXPECT_EQ(nodes[25].data, Ids({3, 21, 24}));
 }
 
-TEST_F(ClassLoweringTest, ContributionsOfOneUnitWaitForEachOther) {
+TEST_F(ClassTasksTest, ContributionsOfOneUnitWaitForEachOther) {
   // w is used twice: in B0 and B1 the second contribution is added to the first, and the first to what B0 left.
   build(R"(graph Tied {
     dim B;
@@ -200,7 +200,7 @@ TEST_F(ClassLoweringTest, ContributionsOfOneUnitWaitForEachOther) {
   EXPECT_EQ(nodes[8].data, Ids({7}));
 }
 
-TEST_F(ClassLoweringTest, SeparateAccumulationsAreNodesOfTheirOwn) {
+TEST_F(ClassTasksTest, SeparateAccumulationsAreNodesOfTheirOwn) {
   std::string source = chunked, optimizer = "optimizer sgd";
   source.replace(source.find(optimizer), optimizer.size(),
                  "precision weight f32, activation f32, gradient f32, master f32, accumulate separate; optimizer sgd");
@@ -216,7 +216,7 @@ TEST_F(ClassLoweringTest, SeparateAccumulationsAreNodesOfTheirOwn) {
   EXPECT_EQ(nodes[36].data, Ids({19}));     // g of layer 2: ag of B1.1
 }
 
-TEST_F(ClassLoweringTest, StepWaitsForTheLastContributionOfEachChunk) {
+TEST_F(ClassTasksTest, StepWaitsForTheLastContributionOfEachChunk) {
   build(chunked);
   std::vector<Node> nodes = lower(0);
   EXPECT_EQ(nodes[28].data, Ids({27})); // w: dw of B1.0
@@ -227,7 +227,7 @@ TEST_F(ClassLoweringTest, StepWaitsForTheLastContributionOfEachChunk) {
   EXPECT_EQ(nodes[29].data, Ids({17})); // g of layer 3: dg of B1.1, after its dr
 }
 
-TEST_F(ClassLoweringTest, StepUsesItsOwnIterationOfTheSecondChunk) {
+TEST_F(ClassTasksTest, StepUsesItsOwnIterationOfTheSecondChunk) {
   // The gradient is scaled before the update: two nodes per layer in the step, the second a user of the first.
   std::string source = chunked, update = "update(%g, %ag);";
   source.replace(source.find(update), update.size(), "%s = scale(%ag, %ag) : f32[B] {_}; update(%g, %s);");
@@ -240,7 +240,7 @@ TEST_F(ClassLoweringTest, StepUsesItsOwnIterationOfTheSecondChunk) {
   EXPECT_EQ(nodes[32].data, Ids({31}));
 }
 
-TEST_F(ClassLoweringTest, ChainsAndPostedReceives) {
+TEST_F(ClassTasksTest, ChainsAndPostedReceives) {
   build(chunked);
   std::vector<Node> nodes = lower(0);
   // A chain's dependency is left out where data carry it.
@@ -259,32 +259,32 @@ TEST_F(ClassLoweringTest, ChainsAndPostedReceives) {
   EXPECT_EQ(nodes[30].control, Ids({29}));
 }
 
-TEST_F(ClassLoweringTest, TagsOfAMessageAgreeAndNoTwoAreEqual) {
+TEST_F(ClassTasksTest, TagsOfAMessageAgreeAndNoTwoAreEqual) {
   build(chunked);
-  std::map<ChakraNodeType, std::multiset<uint64_t>> tags[2];
+  std::map<TaskKind, std::multiset<uint64_t>> tags[2];
   for (unsigned stage : {0, 1})
     for (const Node &node : lower(stage))
-      if (node.type != ChakraNodeType::Comp)
+      if (node.type != TaskKind::Compute)
         tags[stage][node.type].insert(node.tag);
   for (unsigned stage : {0, 1}) {
-    const auto &sent = tags[stage][ChakraNodeType::CommSend];
-    EXPECT_EQ(sent, tags[1 - stage][ChakraNodeType::CommRecv]);
+    const auto &sent = tags[stage][TaskKind::Send];
+    EXPECT_EQ(sent, tags[1 - stage][TaskKind::Receive]);
     EXPECT_EQ(std::set<uint64_t>(sent.begin(), sent.end()).size(), sent.size());
   }
   // 3 boundaries, 2 directions, 2 microbatches: stage 0 sends forward over boundaries 0 and 2, and backward over 1.
-  EXPECT_EQ(tags[0][ChakraNodeType::CommSend].size(), 6u);
-  EXPECT_EQ(tags[1][ChakraNodeType::CommSend].size(), 6u);
+  EXPECT_EQ(tags[0][TaskKind::Send].size(), 6u);
+  EXPECT_EQ(tags[1][TaskKind::Send].size(), 6u);
 }
 
-TEST_F(ClassLoweringTest, TooManyTags) {
+TEST_F(ClassTasksTest, TooManyTags) {
   build(chunked);
   // 2 directions of 4 virtual stages with one value each: 8 tags per microbatch.
   auto check = [&](unsigned microbatches) {
     program->microbatches = microbatches;
     GroupTable groups(*program);
-    EmitOptions options;
-    ClassLowering lowering(*program, groups, options, RankClass(), diags);
-    return lowering.checkTags();
+    TaskOptions options;
+    ClassTasks tasks(*program, groups, options, RankClass(), diags);
+    return tasks.checkTags();
   };
   EXPECT_TRUE(check(62'500'000));
   EXPECT_EQ(messages.str(), "");
@@ -295,7 +295,7 @@ TEST_F(ClassLoweringTest, TooManyTags) {
       << messages.str();
 }
 
-TEST_F(ClassLoweringTest, GroupsAreNumberedByFirstUseAndLowestRank) {
+TEST_F(ClassTasksTest, GroupsAreNumberedByFirstUseAndLowestRank) {
   // Stage 0 gathers over dp before the layers, each layer over dp and tp, stage 1 over tp after them.
   build(R"(graph Gathers {
     dim B;
@@ -332,15 +332,15 @@ TEST_F(ClassLoweringTest, GroupsAreNumberedByFirstUseAndLowestRank) {
   auto getKinds = [&](unsigned stage) {
     RankClass rankClass;
     rankClass.stage = stage;
-    EmitOptions options;
-    ClassLowering lowering(*program, groups, options, rankClass, diags);
+    TaskOptions options;
+    ClassTasks tasks(*program, groups, options, rankClass, diags);
     Ids kinds;
-    for (unsigned unit = 0; unit < lowering.getUnits().size(); ++unit)
-      lowering.lowerUnit(unit, [&](const NodeFields &node) {
-        if (node.type == ChakraNodeType::CommColl) {
+    for (unsigned unit = 0; unit < tasks.getUnits().size(); ++unit)
+      tasks.makeUnit(unit, [&](const Task &node) {
+        if (node.kind == TaskKind::Collective) {
           EXPECT_TRUE(node.group.isSlot());
-          EXPECT_EQ(lowering.getSlots()[node.group.getSlot()].kind, RankSlot::Kind::Group);
-          kinds.push_back(lowering.getSlots()[node.group.getSlot()].groupKind);
+          EXPECT_EQ(tasks.getSlots()[node.group.getSlot()].kind, RankSlot::Kind::Group);
+          kinds.push_back(tasks.getSlots()[node.group.getSlot()].groupKind);
         }
       });
     return kinds;

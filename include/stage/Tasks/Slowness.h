@@ -13,8 +13,8 @@
 // together make no such list, so that many single stragglers are many, not 2^many.
 //
 //===----------------------------------------------------------------------===//
-#ifndef STAGE_LIB_CODEGEN_SLOWNESS_H
-#define STAGE_LIB_CODEGEN_SLOWNESS_H
+#ifndef STAGE_TASKS_SLOWNESS_H
+#define STAGE_TASKS_SLOWNESS_H
 
 #include "stage/IR/graph/Graph.h"
 
@@ -38,4 +38,4 @@ bool checkSlowRanks(const Graph &graph, DiagnosticEngine &diags);
 
 } // namespace stage
 
-#endif // STAGE_LIB_CODEGEN_SLOWNESS_H
+#endif // STAGE_TASKS_SLOWNESS_H

@@ -1,5 +1,5 @@
 //===- CommGroups.cpp - the process groups of a set of traces -------------===//
-#include "stage/CodeGen/CommGroups.h"
+#include "stage/Tasks/CommGroups.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;

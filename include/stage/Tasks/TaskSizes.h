@@ -1,17 +1,17 @@
-//===- NodeSizes.h - bytes and FLOPs as nodes hold them --------*- C++ -*-===//
-#ifndef STAGE_LIB_CODEGEN_NODESIZES_H
-#define STAGE_LIB_CODEGEN_NODESIZES_H
+//===- TaskSizes.h - bytes and FLOPs as nodes hold them --------*- C++ -*-===//
+#ifndef STAGE_TASKS_TASKSIZES_H
+#define STAGE_TASKS_TASKSIZES_H
 
-#include "stage/CodeGen/Diagnostics.h"
 #include "stage/IR/graph/Graph.h"
+#include "stage/Tasks/Diagnostics.h"
 
 namespace stage {
 
 /// Evaluates the sizes of one class. One that no node can hold is reported, and only the first of them: the others
 /// have the same cause, and there will be no trace.
-class NodeSizes {
+class TaskSizes {
 public:
-  NodeSizes(const SizeBinding &binding, DiagnosticEngine &diags) : binding(binding), diags(diags) {}
+  TaskSizes(const SizeBinding &binding, DiagnosticEngine &diags) : binding(binding), diags(diags) {}
 
   /// A size in bytes or FLOPs of something; 1 if it cannot be held.
   uint64_t evaluate(Size size, const Value &value) {
@@ -40,4 +40,4 @@ private:
 
 } // namespace stage
 
-#endif // STAGE_LIB_CODEGEN_NODESIZES_H
+#endif // STAGE_TASKS_TASKSIZES_H

@@ -11,8 +11,8 @@
 // ranks in the order of the ring.
 //
 //===----------------------------------------------------------------------===//
-#ifndef STAGE_CODEGEN_COMMGROUPS_H
-#define STAGE_CODEGEN_COMMGROUPS_H
+#ifndef STAGE_TASKS_COMMGROUPS_H
+#define STAGE_TASKS_COMMGROUPS_H
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
@@ -33,4 +33,4 @@ void writeCommGroups(const CommGroups &groups, llvm::raw_ostream &out);
 
 } // namespace stage
 
-#endif // STAGE_CODEGEN_COMMGROUPS_H
+#endif // STAGE_TASKS_COMMGROUPS_H

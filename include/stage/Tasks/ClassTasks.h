@@ -1,45 +1,40 @@
-//===- ClassLowering.h - the nodes of a class of ranks ---------*- C++ -*-===//
+//===- ClassTasks.h - what the ranks of a class do ----------*- C++ -*-===//
 //
-// Problem: a class of ranks runs the units of one stage. Its trace is their nodes,
-// with ids, dependencies and an order in which any greedy simulator finishes (L13):
+// Problem: ranks of a class run the units of one stage. What does each of them do, in which order, and what waits for
+// what, so that any simulator that runs what is ready finishes (law L13)?
 //
-//   * every COMP depends on the COMP before it, every send and collective on the send
-//     or collective before it, every MEM on the MEM before it: three chains, all in
-//     program order, and one more for each stream that the graph declares;
-//   * a fetch, and a gather of parameters from flat storage, depends on the COMP before it,
-//     too, so that what it brings is there no earlier than where it runs; but where the
-//     program says what it runs after, only on that;
-//   * an op that runs after another one depends on that op's node: of its unit, of an
-//     earlier iteration, or of an earlier unit;
-//   * a recv depends on the last COMP of the unit two before its own, so that it is
-//     posted while the unit before runs, or earlier where sends would wait for each other
-//     (postRecvs in stage/Schedule/Schedule.h); no COMP depends on a send;
-//   * the first COMP of a unit depends on its recvs, and a send on the last COMP of its unit,
-//     as frameworks receive, compute and send: what a unit waits for, and when others need no
-//     longer wait for it, is then what its schedule says (Execution in lib/Schedule). Where the
-//     strategy says `send = early` a send depends on what it sends alone;
-//   * inputs are loaded while the unit before runs: what reads one depends on the first
-//     node of that unit, by its chain or by itself;
-//   * what adds to a gradient's buffer depends on what added to it before, and what
-//     reads the buffer on the last of them;
-//   * a permute is a recv and a send, which follow the send or collective before; what
-//     uses the result depends on the recv;
-//   * beyond that, on the nodes that made what it uses.
+// The rules of waiting; docs/Traces.md has an example of each:
 //
-// Ids are dense in program order, so that parents come before children and the lowest
-// ready id is the next in the order.
+//   W1  Streams. A task waits for the task before it on its stream: compute, communication, copies, compute on the
+//   host,
+//       and one stream more for each that the graph declares. Receives are on no stream.
+//   W2  Results. A task waits for the tasks that made what it uses; a view stands for what it is a view of.
+//   W3  Messages. The first compute task of a unit waits for all receives of the unit. A send waits for the last
+//   compute
+//       task of its unit, and with `send = early` for what it sends alone. No compute task waits for a send.
+//   W4  Posts. A receive waits for the last compute task before the unit in which it is posted (stage/Walk/Arrivals.h).
+//   W5  Inputs. What reads an input of the unit waits for the first task of the unit that loads it (Arrivals).
+//   W6  Brought on time. A fetch, a copy of a cache, and a gather of parameters from flat storage wait for the compute
+//       task before them, so that what they bring is there no earlier than where they run; not if rule W7 says more.
+//   W7  Edges. An op that the program puts behind another one waits for that op's task: of its unit, so many iterations
+//       before, or so many units before.
+//   W8  Sums. What adds to a gradient's buffer waits for the task that added before, and what reads the buffer for the
+//       last of them. A permute is a receive and a send: both wait for the send or collective before, and what uses the
+//       result waits for the receive.
+//
+// Ids are dense in the order of the program, so that what a task waits for has smaller ids, and the lowest id that is
+// ready is the next one in the order.
 //
 //===----------------------------------------------------------------------===//
-#ifndef STAGE_LIB_CODEGEN_CLASSLOWERING_H
-#define STAGE_LIB_CODEGEN_CLASSLOWERING_H
+#ifndef STAGE_TASKS_CLASSTASKS_H
+#define STAGE_TASKS_CLASSTASKS_H
 
-#include "Groups.h"
-#include "Layout.h"
-#include "NodeNames.h"
-#include "NodeSizes.h"
-#include "TensorTracker.h"
-#include "stage/CodeGen/Emit.h"
-#include "stage/CodeGen/NodeWriter.h"
+#include "stage/IR/graph/Channel.h"
+#include "stage/Tasks/Groups.h"
+#include "stage/Tasks/Producers.h"
+#include "stage/Tasks/Task.h"
+#include "stage/Tasks/TaskNames.h"
+#include "stage/Tasks/TaskSizes.h"
 #include "stage/Walk/Arrivals.h"
 #include "stage/Walk/FoldedLoop.h"
 #include <deque>
@@ -47,8 +42,12 @@
 
 namespace stage {
 
-/// What the metadata of a trace say.
-inline constexpr llvm::StringLiteral traceVersion = "1.0";
+struct TaskOptions {
+  bool names = true;          ///< Tasks have a name and `opType`.
+  bool orderAsData = false;   ///< What is waited for without using its result stands among `data`, too.
+  bool mergesStreams = false; ///< All streams of a kind are one, for simulators that know no others.
+  unsigned steps = 1;         ///< Training steps, one after the other.
+};
 
 /// What a slot of a class's image is filled with for each rank.
 struct RankSlot {
@@ -90,19 +89,40 @@ struct RankClass {
 /// The exchanges in which a stage sends, each once, in order.
 llvm::SmallVector<const Exchange *, 1> listSendingExchanges(const StageProgram &stage);
 
-/// Makes the nodes of a class, unit by unit:
-///
-///   ClassLowering lowering(program, groups, options, rankClass, diags);
-///   if (!lowering.checkTags()) return false;         // reported
-///   for (unsigned u = 0; u < lowering.getUnits().size(); ++u)
-///     lowering.lowerUnit(u, [&](const NodeFields &node) { ... });
-///
-/// The slots of the nodes are numbered by getSlots(), which grows with them.
-class ClassLowering {
+/// Sees what tasks are made of, each before it is handed on. What it is given lives as long as the call.
+class TaskObserver {
 public:
-  /// All but the class must outlive the lowering.
-  ClassLowering(const Program &program, const GroupTable &groups, const EmitOptions &options,
-                const RankClass &rankClass, DiagnosticEngine &diags);
+  virtual ~TaskObserver() = default;
+  /// A task of an op, and the units whose inputs are loaded beside it.
+  virtual void observeOp(const Op &op, const PlacedUnit &unit, int64_t iteration, const Task &task,
+                         llvm::ArrayRef<const PlacedUnit *> loaded) = 0;
+  /// A task that sends or receives a value.
+  virtual void observeMessage(const Value *value, const PlacedUnit &unit, int64_t iteration, const Task &task) = 0;
+};
+
+/// Makes the tasks of a class, unit by unit:
+///
+///   ClassTasks tasks(program, groups, options, rankClass, diags);
+///   if (!tasks.checkTags()) return false;         // reported
+///   for (unsigned u = 0; u < tasks.getUnits().size(); ++u)
+///     tasks.makeUnit(u, [&](const Task &task) { ... });
+///
+/// The slots of the tasks are numbered by getSlots(), which grows with them.
+class ClassTasks {
+public:
+  /// All but the class must outlive this.
+  ClassTasks(const Program &program, const GroupTable &groups, const TaskOptions &options, const RankClass &rankClass,
+             DiagnosticEngine &diags);
+
+  /// Is told of each task from here on.
+  void setObserver(TaskObserver *taskObserver) { observer = taskObserver; }
+  /// What the class runs, and by what its sizes are found.
+  const StageProgram &getStage() const { return stage; }
+  const SizeBinding &getCoordinates() const { return coordinates; }
+  const Producers &getProducers() const { return producers; }
+  TaskSizes &getSizes() { return sizes; }
+  /// Of all tasks of a rank.
+  bool isLast(uint64_t id) const { return id + 1 == units.back().base + units.back().layout->getNumNodes(); }
 
   /// Consumers read message tags up to a limit.
   static constexpr uint64_t maxTags = 500'000'000;
@@ -115,13 +135,13 @@ public:
   /// Tags of the first and of the last value of each message of a unit.
   llvm::SmallVector<uint64_t, 4> getTags(const PlacedUnit &unit) const;
 
-  using Sink = llvm::function_ref<void(const NodeFields &)>;
-  /// Units must be lowered, or skipped, in order.
-  void lowerUnit(unsigned number, Sink sink);
+  using Sink = llvm::function_ref<void(const Task &)>;
+  /// Units must be made, or skipped, in order.
+  void makeUnit(unsigned number, Sink sink);
 
   /// The same, where only the lengths of nodes are asked for: `sink` is given a node and how many there are that are as
-  /// long. Equal rounds of iterations are counted rather than lowered one by one (FoldedNodes.h).
-  using CountSink = llvm::function_ref<void(const NodeFields &, uint64_t times)>;
+  /// long. Equal rounds of iterations are counted rather than lowered one by one (FoldedTasks.h).
+  using CountSink = llvm::function_ref<void(const Task &, uint64_t times)>;
   void countUnit(unsigned number, CountSink sink);
 
   /// Numbers of streams: one of each kind, then those that the graph declares.
@@ -163,7 +183,7 @@ public:
   llvm::ArrayRef<uint64_t> getNumCollectives(const PlacedUnit &unit);
 
 private:
-  class NodeWalk;
+  class TaskWalk;
   class FoldedWalk;
   /// What the nodes of an op say, in all units; absent sizes are null.
   struct OpNumbers {
@@ -180,8 +200,8 @@ private:
 
   /// Numbers and names of an op, the same in every unit of an environment.
   struct OpFacts {
-    NodeFields fields;
-    NodeName name;          ///< Where nodes have names.
+    Task fields;
+    TaskName name;          ///< Where nodes have names.
     unsigned groupKind = 0; ///< Of a collective.
     unsigned stream = computation;
     /// Of a collective: per dimension of the network, whether members of a group differ there.
@@ -203,7 +223,7 @@ private:
   }
   unsigned getSlot(const RankSlot &slot);
   /// A size, or `least` if that is more: a number if all ranks of the class have it, else a slot.
-  NodeValue makeNumber(Size size, uint64_t least, const Op *op, const Value *value);
+  TaskValue makeNumber(Size size, uint64_t least, const Op *op, const Value *value);
   /// The last kinds are those of collectives that name no group, and of permutes.
   unsigned getGroupKind(const Op &op) const {
     return op.kind == OpKind::Permute ? groups.getNumKinds() + 1
@@ -211,16 +231,16 @@ private:
   }
   const OpNumbers &getNumbers(const Op &op);
   const OpFacts &getFacts(const Op &op);
-  void lowerOp(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration, uint64_t id,
-               const std::string &suffix, Sink sink);
-  void lowerMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
-                    const std::string &suffix, Sink sink);
-  void lowerCacheMessage(const PlacedUnit &unit, const ProgramItem &item, unsigned index, uint64_t id,
-                         const std::string &suffix, Sink sink);
-  void lowerPermute(const Op &op, const PlacedUnit &unit, unsigned number, bool isSend, int64_t iteration, uint64_t id,
-                    const std::string &suffix, Sink sink);
+  void makeOp(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration, uint64_t id,
+              const std::string &suffix, Sink sink);
+  void makeMessage(const PlacedUnit &unit, unsigned number, const ProgramItem &item, unsigned index, uint64_t id,
+                   const std::string &suffix, Sink sink);
+  void makeCacheMessage(const PlacedUnit &unit, const ProgramItem &item, unsigned index, uint64_t id,
+                        const std::string &suffix, Sink sink);
+  void makePermute(const Op &op, const PlacedUnit &unit, unsigned number, bool isSend, int64_t iteration, uint64_t id,
+                   const std::string &suffix, Sink sink);
   /// Of what is sent from rank to rank.
-  NodeValue getMessageBytes(const Value &value);
+  TaskValue getMessageBytes(const Value &value);
   std::string makeName(const OpFacts &facts, int64_t iteration, const std::string &suffix) const {
     return names ? facts.name.get(iteration, suffix) : "";
   }
@@ -239,37 +259,35 @@ private:
   std::optional<uint64_t> getTurnOfReader(const Op &op) const;
   void findEdges(const Op &op, const PlacedUnit &unit, unsigned number, int64_t iteration);
   using UnitEdges = llvm::SmallVector<std::pair<unsigned, unsigned>, 1>;
-  const std::optional<UnitEdges> &getUnitEdges(const NodeLayout &layout);
+  const std::optional<UnitEdges> &getUnitEdges(const TaskLayout &layout);
   llvm::ArrayRef<unsigned> getUnitsBefore(unsigned layout, unsigned number) const;
   const PlacedUnit *findEarlierUnit(const Op &maker, unsigned number, int64_t iteration, unsigned distance) const;
   void endUnit(unsigned number);
   void foldLoops();
-  /// Of all nodes of a rank.
-  bool isLast(uint64_t id) const { return id + 1 == units.back().base + units.back().layout->getNumNodes(); }
-  void finishNode(NodeFields &node, llvm::ArrayRef<std::optional<uint64_t>> order);
+  void finish(Task &task, llvm::ArrayRef<std::optional<uint64_t>> order);
 
   const Program &program;
   Graph &graph;
   const GroupTable &groups;
-  const EmitOptions &options;
+  const TaskOptions &options;
   DiagnosticEngine &diags;
   /// What the ranks of the class run, where it is not what the stage runs.
   const std::optional<StageProgram> own;
   const StageProgram &stage;
   SizeBinding binding, measured; ///< Of the current unit, and of those whose widths are looked at.
-  NodeSizes sizes;
+  TaskSizes sizes;
 
-  std::deque<NodeLayout> layouts;                        ///< One per template, in their order.
+  std::deque<TaskLayout> layouts;                        ///< One per template, in their order.
   llvm::DenseMap<const ProgramItem *, FoldedLoop> folds; ///< Of the loops of all templates, if a unit was counted.
   std::vector<std::vector<unsigned>> unitsOfLayout;      ///< Numbers of the units of each template, in order.
-  llvm::DenseMap<const NodeLayout *, std::optional<UnitEdges>> unitEdges;
+  llvm::DenseMap<const TaskLayout *, std::optional<UnitEdges>> unitEdges;
   std::optional<Arrivals> arrivals;
   std::deque<PlacedUnit> units; ///< A deque: they point to each other.
   uint64_t maxValues = 1;       ///< Of a message.
   Additions additions;
   Producers producers;
-  std::optional<TensorTracker> tracker;
-  std::optional<NodeNames> names; ///< If nodes have them.
+  TaskObserver *observer = nullptr;
+  std::optional<TaskNames> names; ///< If nodes have them.
 
   SizeBinding coordinates;             ///< Of the class.
   Size slowness;                       ///< Of the class; null: 1.
@@ -277,9 +295,9 @@ private:
   llvm::DenseMap<const Op *, OpNumbers> numbers;
   /// Per environment, or in 0 where it is the same in all of them.
   llvm::DenseMap<std::pair<const Op *, unsigned>, std::unique_ptr<OpFacts>> facts;
-  llvm::DenseMap<std::pair<const NodeLayout *, unsigned>, std::optional<std::vector<unsigned>>>
+  llvm::DenseMap<std::pair<const TaskLayout *, unsigned>, std::optional<std::vector<unsigned>>>
       widths;                                                         ///< By environment.
-  llvm::DenseMap<const NodeLayout *, std::vector<Size>> varyingSizes; ///< In the order of their nodes in memory.
+  llvm::DenseMap<const TaskLayout *, std::vector<Size>> varyingSizes; ///< In the order of their nodes in memory.
   std::vector<RankSlot> slots;
   /// By all that tells slots apart: looked up only, so that the order of addresses does not show.
   std::map<std::tuple<unsigned, unsigned, int64_t, AxisId, int64_t, const Exchange *, unsigned, const SizeNode *,
@@ -288,7 +306,7 @@ private:
       slotNumbers;
   std::vector<uint64_t> numIssued;
   uint64_t numPermutes = 0; ///< Of all units.
-  llvm::DenseMap<const NodeLayout *, std::vector<uint64_t>> numCollectives;
+  llvm::DenseMap<const TaskLayout *, std::vector<uint64_t>> numCollectives;
   Chains chains;
   std::optional<uint64_t> workBeforeLoop; ///< The last computation before the repeat that runs was entered.
   llvm::SmallVector<uint64_t, 2> arrived; ///< Recvs of the unit that runs, until a computation waits for them.
@@ -298,4 +316,4 @@ private:
 
 } // namespace stage
 
-#endif // STAGE_LIB_CODEGEN_CLASSLOWERING_H
+#endif // STAGE_TASKS_CLASSTASKS_H

@@ -1,4 +1,4 @@
-//===- NodeNames.h - what the nodes of an op are called --------*- C++ -*-===//
+//===- TaskNames.h - what the nodes of an op are called --------*- C++ -*-===//
 //
 //   op                                          op_type        name, in iteration 3 of F1
 //   %q "layers.attn.q" = linear(...)            linear         layers.3.attn.q F1
@@ -6,15 +6,15 @@
 //   %d "layers.w.grad" = linear.1.dw(...)       linear.dw      layers.3.w.grad F1
 //
 //===----------------------------------------------------------------------===//
-#ifndef STAGE_LIB_CODEGEN_NODENAMES_H
-#define STAGE_LIB_CODEGEN_NODENAMES_H
+#ifndef STAGE_TASKS_TASKNAMES_H
+#define STAGE_TASKS_TASKNAMES_H
 
 #include "stage/IR/graph/Graph.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace stage {
 
-struct NodeName {
+struct TaskName {
   std::string beforeIteration, afterIteration; ///< Around the iteration's number.
   std::string opType;
   bool inLoop = false;
@@ -25,11 +25,11 @@ struct NodeName {
   }
 };
 
-class NodeNames {
+class TaskNames {
 public:
-  explicit NodeNames(const Graph &graph);
+  explicit TaskNames(const Graph &graph);
 
-  NodeName get(const Op &op) const;
+  TaskName get(const Op &op) const;
 
 private:
   std::string getOpType(const Op &op) const;
@@ -40,4 +40,4 @@ private:
 
 } // namespace stage
 
-#endif // STAGE_LIB_CODEGEN_NODENAMES_H
+#endif // STAGE_TASKS_TASKNAMES_H

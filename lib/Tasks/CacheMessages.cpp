@@ -13,21 +13,22 @@
 // A tag is the number of the channel and of the sender's batch, which both ends know.
 //
 //===----------------------------------------------------------------------===//
-#include "ClassLowering.h"
 #include "stage/IR/graph/Channel.h"
+#include "stage/Tasks/ClassTasks.h"
 
 using namespace stage;
 
-void ClassLowering::lowerCacheMessage(const PlacedUnit &unit, const ProgramItem &item, unsigned index, uint64_t id,
-                                      const std::string &suffix, Sink sink) {
+void ClassTasks::makeCacheMessage(const PlacedUnit &unit, const ProgramItem &item, unsigned index, uint64_t id,
+                                  const std::string &suffix, Sink sink) {
   const Channel &channel = *item.channel;
   const Exchange &exchange = *channel.exchange;
   bool isSend = item.kind == ProgramItem::Kind::Send;
   const Value *cache = item.values[index];
-  NodeFields node;
-  node.type = isSend ? ChakraNodeType::CommSend : ChakraNodeType::CommRecv;
-  node.id = id;
-  node.commSize = std::max<uint64_t>(1, channel.bytes); // no reader takes 0
+  Task task;
+  task.environment = environment;
+  task.kind = isSend ? TaskKind::Send : TaskKind::Receive;
+  task.id = id;
+  task.bytes = std::max<uint64_t>(1, channel.bytes); // no reader takes 0
   RankSlot slot{isSend ? RankSlot::Kind::Receiver : RankSlot::Kind::Sender};
   slot.shift = index;
   slot.exchange = &exchange;
@@ -36,37 +37,37 @@ void ClassLowering::lowerCacheMessage(const PlacedUnit &unit, const ProgramItem 
   if (isSend) {
     unsigned batch = channel.getBatch(unit.microbatch);
     slot.batch = batch % exchange.batches;
-    node.tag = getCacheTag(channel, batch);
+    task.tag = getCacheTag(channel, batch);
     unsigned stream = getStream(channel.stream, StreamKind::Communication);
-    node.stream = getNumber(stream);
+    task.stream = getNumber(stream);
     const Value *content = channel.isOfTokens                       ? channel.output
                            : channel.filler->kind == OpKind::Append ? channel.filler->getResult()
                                                                     : channel.filler->getOperand(1);
     bool readsInput = producers.find(content, unit, channel.iteration, data);
-    finishNode(node, {chains[stream], channel.isAtEnd ? chains[computation] : std::nullopt,
-                      readsInput ? getOtherChainsLoad(unit, stream) : std::nullopt});
+    finish(task, {chains[stream], channel.isAtEnd ? chains[computation] : std::nullopt,
+                  readsInput ? getOtherChainsLoad(unit, stream) : std::nullopt});
     chains[stream] = id;
   } else {
     uint64_t first = getCacheTag(channel, uint64_t(unit.microbatch) * exchange.batches);
     RankSlot ofBatch = slot;
     ofBatch.kind = RankSlot::Kind::Tag;
     ofBatch.least = first;
-    node.tag = exchange.batches == 1 ? NodeValue(first) : NodeValue::slot(getSlot(ofBatch));
-    finishNode(node, {});
+    task.tag = exchange.batches == 1 ? TaskValue(first) : TaskValue::slot(getSlot(ofBatch));
+    finish(task, {});
   }
-  node.peer = NodeValue::slot(getSlot(slot));
+  task.peer = TaskValue::slot(getSlot(slot));
   std::string name;
   if (options.names) {
     name = (isSend ? "send " : "recv ") +
            (channel.isOfTokens ? cache->path + suffix : names->get(*cache->getOp()).get(channel.iteration, suffix));
-    node.name = name;
-    node.opType = isSend ? "send" : "recv";
+    task.name = name;
+    task.opType = isSend ? "send" : "recv";
   }
-  assert(!tracker && "lists of tensors do not know caches that arrive");
-  sink(node);
+  assert(!observer && "lists of tensors do not know caches that arrive");
+  sink(task);
 }
 
-std::optional<std::pair<uint64_t, unsigned>> NodeLayout::findCacheRecvs(const Value *cache, int64_t iteration) const {
+std::optional<std::pair<uint64_t, unsigned>> TaskLayout::findCacheRecvs(const Value *cache, int64_t iteration) const {
   auto it = cacheRecvs.find({cache, iteration});
   if (it == cacheRecvs.end())
     return std::nullopt;

@@ -1,6 +1,7 @@
 //===- FoldedNodes.cpp - how long the nodes of equal rounds are -----------===//
-#include "FoldedNodes.h"
-#include "NodeWalk.h"
+#include "stage/Tasks/FoldedTasks.h"
+#include "TaskWalk.h"
+#include "stage/Support/Digits.h"
 
 using namespace stage;
 
@@ -12,18 +13,16 @@ void RoundSamples::begin(Sample sample) {
     nodes.clear();
 }
 
-void RoundSamples::add(const NodeFields &node, int64_t iteration) {
-  bool isMessage = node.type == ChakraNodeType::CommSend || node.type == ChakraNodeType::CommRecv;
+void RoundSamples::add(const Task &node, int64_t iteration) {
   size_t digits = node.name.empty() ? 0 : getDecimalSize(iteration);
-  assert(!node.tag.isSlot() && node.name.size() >= digits && !node.inputs && !node.outputs);
+  assert(!node.tag.isSlot() && node.name.size() >= digits);
   std::vector<int64_t> &of = numbers[current];
-  uint64_t tag = isMessage ? node.tag.resolve({}) : node.collectiveTag.value_or(0);
-  of.insert(of.end(), {int64_t(node.id), int64_t(tag), iteration});
+  of.insert(of.end(), {int64_t(node.id), int64_t(node.tag.resolve({})), iteration});
   std::vector<uint64_t> &shape = shapes[current];
-  size_t numDeps = node.dataDeps.size() + node.ctrlDeps.size();
-  shape.insert(shape.end(), {uint64_t(node.type), node.name.size() - digits, numDeps});
+  size_t numDeps = node.data.size() + node.order.size();
+  shape.insert(shape.end(), {uint64_t(node.kind), node.name.size() - digits, numDeps});
   // Both lists are in order, and so are they as one, in which none of the one may pass one of the other.
-  llvm::ArrayRef<uint64_t> data = node.dataDeps, control = node.ctrlDeps;
+  llvm::ArrayRef<uint64_t> data = node.data, control = node.order;
   while (!data.empty() || !control.empty()) {
     bool isData = control.empty() || (!data.empty() && data.front() < control.front());
     llvm::ArrayRef<uint64_t> &list = isData ? data : control;
@@ -56,8 +55,7 @@ static int64_t findNextWidth(int64_t first, int64_t slope, int64_t round, int64_
   return isShortest ? std::numeric_limits<int64_t>::max() : int64_t((first - low) / -slope + 1);
 }
 
-void RoundSamples::count(int64_t from, int64_t to,
-                         llvm::function_ref<void(const NodeFields &, uint64_t times)> visit) const {
+void RoundSamples::count(int64_t from, int64_t to, llvm::function_ref<void(const Task &, uint64_t times)> visit) const {
   size_t place = 0, shapePlace = 0;
   std::string name;
   std::vector<uint64_t> data, control;
@@ -77,17 +75,14 @@ void RoundSamples::count(int64_t from, int64_t to,
       control.clear();
       for (size_t i = 0; i < node.numDeps; ++i)
         (isData[i] ? data : control).push_back(getNumber(NumFixed + i));
-      NodeFields fields = node.fields;
+      Task fields = node.fields;
       fields.id = getNumber(Id);
-      if (fields.collectiveTag)
-        fields.collectiveTag = getNumber(Tag);
-      else
-        fields.tag = getNumber(Tag);
+      fields.tag = getNumber(Tag);
       // Of a name only the length counts.
       name.resize(fields.name.empty() ? 0 : node.nameLength + getDecimalSize(getNumber(Iteration)), '.');
       fields.name = name;
-      fields.dataDeps = llvm::ArrayRef<uint64_t>(data);
-      fields.ctrlDeps = llvm::ArrayRef<uint64_t>(control);
+      fields.data = llvm::ArrayRef<uint64_t>(data);
+      fields.order = llvm::ArrayRef<uint64_t>(control);
       visit(fields, uint64_t(next - round));
     }
   }
@@ -99,14 +94,14 @@ void RoundSamples::count(int64_t from, int64_t to,
 
 /// Lowers of equal rounds the first, the second and the last, in this order. Should they not be on a line, it goes back
 /// to those between.
-class ClassLowering::FoldedWalk : public NodeWalk {
+class ClassTasks::FoldedWalk : public TaskWalk {
 public:
-  FoldedWalk(ClassLowering &lowering, unsigned number, Sink sink, RoundSamples &samples, CountSink count)
-      : NodeWalk(lowering, number, sink), samples(samples), count(count) {}
+  FoldedWalk(ClassTasks &lowering, unsigned number, Sink sink, RoundSamples &samples, CountSink count)
+      : TaskWalk(lowering, number, sink), samples(samples), count(count) {}
 
   /// The current iteration is of a round that is sampled.
   bool isSampled() const { return place == Place::First || place == Place::Second || place == Place::Last; }
-  using NodeWalk::getIteration;
+  using TaskWalk::getIteration;
 
 private:
   enum class Place : uint8_t { Outside, First, Second, Last, Between };
@@ -188,12 +183,12 @@ private:
 };
 
 /// Names and edges lead to earlier iterations: as many before as values are carried, or as an edge says.
-void ClassLowering::foldLoops() {
+void ClassTasks::foldLoops() {
   if (!folds.empty())
     return;
   llvm::DenseMap<unsigned, unsigned> reach; // by number of loop: what one unit makes others read
   auto forEachLoop = [&](llvm::function_ref<void(const Segment &)> visit) {
-    for (const NodeLayout &layout : layouts)
+    for (const TaskLayout &layout : layouts)
       for (const Segment &segment : layout.getSegments())
         if (segment.item->kind == ProgramItem::Kind::Loop)
           visit(segment);
@@ -212,13 +207,13 @@ void ClassLowering::foldLoops() {
   });
 }
 
-void ClassLowering::countUnit(unsigned number, CountSink sink) {
-  if (tracker || graph.prefetch)
-    return lowerUnit(number, [&](const NodeFields &node) { sink(node, 1); });
+void ClassTasks::countUnit(unsigned number, CountSink sink) {
+  if (observer || graph.prefetch)
+    return makeUnit(number, [&](const Task &node) { sink(node, 1); });
   foldLoops();
   RoundSamples samples;
   const FoldedWalk *walk = nullptr;
-  auto lowered = [&](const NodeFields &node) {
+  auto lowered = [&](const Task &node) {
     if (walk->isSampled())
       samples.add(node, *walk->getIteration());
     sink(node, 1);

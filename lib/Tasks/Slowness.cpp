@@ -1,6 +1,6 @@
 //===- Slowness.cpp - ranks that compute slower than others ---------------===//
-#include "Slowness.h"
-#include "stage/CodeGen/Diagnostics.h"
+#include "stage/Tasks/Slowness.h"
+#include "stage/Tasks/Diagnostics.h"
 #include <map>
 
 using namespace stage;

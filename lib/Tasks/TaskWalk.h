@@ -1,16 +1,16 @@
-//===- NodeWalk.h - the nodes of a unit as it is walked --------*- C++ -*-===//
-#ifndef STAGE_LIB_CODEGEN_NODEWALK_H
-#define STAGE_LIB_CODEGEN_NODEWALK_H
+//===- TaskWalk.h - the nodes of a unit as it is walked --------*- C++ -*-===//
+#ifndef STAGE_LIB_TASKS_TASKWALK_H
+#define STAGE_LIB_TASKS_TASKWALK_H
 
-#include "ClassLowering.h"
+#include "stage/Tasks/ClassTasks.h"
 #include "stage/Walk/UnitWalk.h"
 
 namespace stage {
 
 /// Numbers and lowers them one after the other.
-class ClassLowering::NodeWalk : public UnitWalk {
+class ClassTasks::TaskWalk : public UnitWalk {
 public:
-  NodeWalk(ClassLowering &lowering, unsigned number, Sink sink)
+  TaskWalk(ClassTasks &lowering, unsigned number, Sink sink)
       : lowering(lowering), unit(lowering.units[number]), number(number), id(unit.base), suffix(" " + unit.getName()),
         sink(sink) {}
 
@@ -21,7 +21,7 @@ public:
   }
 
 protected:
-  ClassLowering &lowering;
+  ClassTasks &lowering;
   const PlacedUnit &unit;
   unsigned number;
   uint64_t id; ///< Of the next node.
@@ -35,17 +35,17 @@ private:
     }
     if (op.kind == OpKind::Permute)
       for (bool isSend : {false, true})
-        lowering.lowerPermute(op, unit, number, isSend, iteration, nextId(), suffix, sink);
+        lowering.makePermute(op, unit, number, isSend, iteration, nextId(), suffix, sink);
     else if (unit.layout->hasNode(op))
-      lowering.lowerOp(op, unit, number, iteration, nextId(), suffix, sink);
+      lowering.makeOp(op, unit, number, iteration, nextId(), suffix, sink);
   }
   void visitReceive(const ProgramItem &item, unsigned slot, IterationValue) override {
     if (!item.isLocal)
-      lowering.lowerMessage(unit, number, item, slot, nextId(), suffix, sink);
+      lowering.makeMessage(unit, number, item, slot, nextId(), suffix, sink);
   }
   void visitSend(const ProgramItem &item, unsigned slot, IterationValue) override {
     if (!item.isLocal)
-      lowering.lowerMessage(unit, number, item, slot, nextId(), suffix, sink);
+      lowering.makeMessage(unit, number, item, slot, nextId(), suffix, sink);
   }
   uint64_t nextId() {
     lowering.additions.setCurrent(id);
@@ -59,4 +59,4 @@ private:
 
 } // namespace stage
 
-#endif // STAGE_LIB_CODEGEN_NODEWALK_H
+#endif // STAGE_LIB_TASKS_TASKWALK_H

@@ -1,5 +1,5 @@
 //===- Groups.cpp - numbers of process groups -----------------------------===//
-#include "Groups.h"
+#include "stage/Tasks/Groups.h"
 
 using namespace stage;
 

@@ -1,0 +1,60 @@
+//===- EncodeTask.cpp - a task as a node of a trace -----------------------===//
+#include "EncodeTask.h"
+#include "stage/IR/graph/Graph.h"
+
+using namespace stage;
+
+static ChakraNodeType getNodeType(TaskKind kind) {
+  switch (kind) {
+  case TaskKind::Compute:
+    return ChakraNodeType::Comp;
+  case TaskKind::Collective:
+    return ChakraNodeType::CommColl;
+  case TaskKind::Send:
+    return ChakraNodeType::CommSend;
+  case TaskKind::Receive:
+    return ChakraNodeType::CommRecv;
+  case TaskKind::Load:
+    return ChakraNodeType::MemLoad;
+  case TaskKind::Store:
+    return ChakraNodeType::MemStore;
+  }
+  llvm_unreachable("no other kinds");
+}
+
+static ChakraCommType getCommType(OpKind kind) {
+  return kind == OpKind::AllGather       ? ChakraCommType::AllGather
+         : kind == OpKind::AllReduce     ? ChakraCommType::AllReduce
+         : kind == OpKind::ReduceScatter ? ChakraCommType::ReduceScatter
+                                         : ChakraCommType::AllToAll;
+}
+
+NodeFields stage::encode(const Task &task) {
+  NodeFields node;
+  node.type = getNodeType(task.kind);
+  node.id = task.id;
+  node.name = task.name;
+  node.opType = task.opType;
+  node.dataDeps = task.data;
+  node.ctrlDeps = task.order;
+  node.stream = task.stream;
+  node.isCpuOp = task.runsOnHost;
+  if (task.kind == TaskKind::Compute || task.isCopy()) {
+    node.numOps = task.flops;
+    node.otherOps = task.otherFlops;
+    node.recomputedOps = task.recomputedFlops;
+    node.tensorSize = task.bytes;
+    return node;
+  }
+  node.commSize = task.bytes;
+  if (task.isMessage()) {
+    node.peer = task.peer;
+    node.tag = task.tag;
+    return node;
+  }
+  node.commType = getCommType(task.op->kind);
+  node.group = task.group;
+  node.networkDims = task.networkDims;
+  node.collectiveTag = task.tag.resolve({});
+  return node;
+}

@@ -1,0 +1,359 @@
+//===- ClassTasks.cpp - what the ranks of a class do -------------------===//
+#include "TaskWalk.h"
+#include "stage/IR/graph/Channel.h"
+#include "stage/IR/graph/Costs.h"
+#include "stage/Support/Digits.h"
+#include "stage/Tasks/Diagnostics.h"
+
+using namespace stage;
+
+llvm::SmallVector<const Exchange *, 1> stage::listSendingExchanges(const StageProgram &stage) {
+  llvm::SmallVector<const Exchange *, 1> exchanges;
+  for (const UnitTemplate &unit : stage.templates)
+    for (const ProgramItem &item : unit.items)
+      if (item.kind == ProgramItem::Kind::Send && item.channel &&
+          !llvm::is_contained(exchanges, item.channel->exchange.get()))
+        exchanges.push_back(item.channel->exchange.get());
+  return exchanges;
+}
+
+/// The units of several steps. Microbatches count on; what is posted in a step is posted when its units begin, or
+/// later.
+static void repeatSteps(StageProgram &own, unsigned steps, unsigned microbatches) {
+  size_t numUnits = own.units.size();
+  for (size_t unit = own.posts.size(); !own.posts.empty() && unit < numUnits; ++unit)
+    own.posts.push_back(unit);
+  own.units.reserve(numUnits * steps);
+  for (unsigned step = 1; step < steps; ++step)
+    for (size_t i = 0; i < numUnits; ++i) {
+      Unit unit = own.units[i];
+      if (!isOncePerStep(unit.kind))
+        unit.microbatch += step * microbatches;
+      own.units.push_back(unit);
+      if (!own.posts.empty())
+        own.posts.push_back(own.posts[i] + step * numUnits);
+    }
+}
+
+/// What ranks of the class run, where it is not what the stage runs: several steps, and a value for each message that
+/// they send to another part.
+static std::optional<StageProgram> makeOwn(const Program &program, const RankClass &rankClass, unsigned steps) {
+  if (rankClass.messages.empty() && steps == 1)
+    return std::nullopt;
+  StageProgram own = program.stages[rankClass.stage];
+  repeatSteps(own, steps, program.microbatches);
+  for (UnitTemplate &unit : own.templates) {
+    for (ProgramItem &item : unit.items)
+      for (auto [exchange, count] : rankClass.messages)
+        if (item.kind == ProgramItem::Kind::Send && item.channel && item.channel->exchange.get() == exchange)
+          item.values = std::vector<Value *>(count, item.values.front());
+    llvm::erase_if(unit.items, [](const ProgramItem &item) { return item.channel && item.values.empty(); });
+  }
+  return own;
+}
+
+ClassTasks::ClassTasks(const Program &program, const GroupTable &groups, const TaskOptions &options,
+                       const RankClass &rankClass, DiagnosticEngine &diags)
+    : program(program), graph(*program.graph), groups(groups), options(options), diags(diags),
+      own(makeOwn(program, rankClass, options.steps)), stage(own ? *own : program.stages[rankClass.stage]),
+      binding(graph.binding), sizes(binding, diags), additions(program.buffers), producers(graph, stage, additions),
+      slowness(rankClass.slowness), numIssued(groups.getNumKinds() + 2), chains(firstDeclared + graph.streams.size()) {
+  for (auto [axis, coordinate] : rankClass.coordinates)
+    coordinates.bind(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol(), coordinate);
+  binding.bind(coordinates);
+  measured = binding;
+  select(0);
+  for (const StageProgram &any : program.stages) // sender and receiver count alike
+    for (const UnitTemplate &unit : any.templates)
+      for (const ProgramItem &item : unit.items)
+        maxValues = std::max<uint64_t>(maxValues, item.values.size());
+  placeUnits();
+  for (const TaskLayout &layout : layouts)
+    additions.addLayout(graph, layout);
+  for (const PlacedUnit &unit : units)
+    numPermutes += getNumCollectives(unit).back();
+  numIssued.back() = getNumTags();
+  if (options.names)
+    names.emplace(graph);
+}
+
+void ClassTasks::select(unsigned number) {
+  environment = graph.pipeline.environments.getAlike(number);
+  bound = number;
+  graph.select(binding, number);
+}
+
+void ClassTasks::placeUnits() {
+  for (const UnitTemplate &unit : stage.templates)
+    layouts.emplace_back(graph, unit.items);
+  unitsOfLayout.resize(layouts.size());
+  uint64_t next = 0;
+  arrivals.emplace(graph, stage, options.steps);
+  llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> latest; // (microbatch, chunk)
+  llvm::DenseMap<std::pair<unsigned, unsigned>, const PlacedUnit *> giving; // (chunk and direction, microbatch)
+  const PlacedUnit *before = nullptr;                                       // of what runs once per step
+  UnitChains kinds = stage.listChains();
+  const PlacedUnit *updates = nullptr;
+  size_t unitsPerStep = stage.units.size() / options.steps;
+  for (const Unit &unit : stage.units) {
+    if (!units.empty() && units.size() % unitsPerStep == 0) {
+      updates = &units.back();
+      before = nullptr;
+    }
+    const UnitTemplate *found = stage.find(unit.kind, unit.chunk);
+    PlacedUnit &placed = units.emplace_back();
+    placed.layout = &layouts[found - stage.templates.data()];
+    unitsOfLayout[found - stage.templates.data()].push_back(units.size() - 1);
+    placed.base = next;
+    placed.kind = unit.kind;
+    placed.step = (units.size() - 1) / unitsPerStep;
+    placed.updates = updates;
+    placed.chain = kinds.ofUnit[units.size() - 1];
+    next += placed.layout->getNumNodes();
+    if (isOncePerStep(unit.kind)) {
+      placed.previous = std::exchange(before, &placed);
+      continue;
+    }
+    placed.microbatch = unit.microbatch;
+    placed.environment = unit.environment;
+    if (const auto &named = graph.pipeline.unitNames; !named.empty())
+      placed.ownName = named[unit.microbatch];
+    if (program.numChunks > 1)
+      placed.chunk = unit.chunk;
+    placed.loader = arrivals->getLoader(units.size() - 1);
+    const PlacedUnit *&previous = latest[{unit.microbatch, unit.chunk}];
+    placed.previous = std::exchange(previous, &placed);
+    if (unit.feeder)
+      placed.feeder = latest.lookup({*unit.feeder, unit.chunk});
+    if (!hasMessages(unit.kind))
+      continue;
+    bool goesUp = isForward(unit.kind);
+    if (const ProgramItem *taken = findHandedIn(found->items))
+      placed.giver = giving.lookup({program.virtualStages[taken->peer].second * 2 + goesUp, unit.microbatch});
+    if (findHandedOn(found->items))
+      giving[{unit.chunk * 2 + goesUp, unit.microbatch}] = &placed;
+  }
+}
+
+unsigned ClassTasks::getVirtualStage(const PlacedUnit &unit) const {
+  auto found = llvm::find(program.virtualStages, std::pair(stage.stage, unit.chunk.value_or(0)));
+  return found - program.virtualStages.begin();
+}
+
+llvm::SmallVector<uint64_t, 4> ClassTasks::getTags(const PlacedUnit &unit) const {
+  llvm::SmallVector<uint64_t, 4> tags;
+  for (const Segment &segment : unit.layout->getSegments()) {
+    const ProgramItem &item = *segment.item;
+    if (item.values.empty() || item.isLocal)
+      continue;
+    if (item.channel && !item.channel->isOfCache()) {
+      tags.push_back(getTag(*item.channel, unit));
+      continue;
+    }
+    for (unsigned value : {size_t(0), item.values.size() - 1})
+      tags.push_back(getTag(unit, getVirtualStage(unit), item.peer, value));
+  }
+  return tags;
+}
+
+/// One number per direction, boundary, microbatch and value, so that no two messages in flight share one.
+uint64_t ClassTasks::getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const {
+  uint64_t direction = isBackward(unit.kind), boundary = std::min(from, to);
+  return ((direction * program.virtualStages.size() + boundary) * getNumMicrobatches() + unit.microbatch) * maxValues +
+         value;
+}
+
+/// Between ranks of two parts there are no other messages than those of channels.
+uint64_t ClassTasks::getTag(const Channel &channel, const PlacedUnit &unit) const {
+  return uint64_t(channel.number) * getNumMicrobatches() + unit.microbatch;
+}
+
+uint64_t ClassTasks::getNumTags() const { return 2 * program.virtualStages.size() * getNumMicrobatches() * maxValues; }
+
+bool ClassTasks::checkTags() const {
+  if (hasEnoughTags())
+    return true;
+  diags.report(graph.pipeline.loc, diag::TooManyTags) << int64_t(getNumTags() + numPermutes) << int64_t(maxTags);
+  return false;
+}
+
+unsigned ClassTasks::getSlot(const RankSlot &slot) {
+  auto [known, isNew] =
+      slotNumbers.try_emplace({unsigned(slot.kind), slot.groupKind, slot.stage, slot.axis, slot.shift, slot.exchange,
+                               slot.batch, slot.size ? slot.size.getNode() : nullptr, slot.least, slot.environment},
+                              slots.size());
+  if (isNew)
+    slots.push_back(slot);
+  return known->second;
+}
+
+TaskValue ClassTasks::makeNumber(Size size, uint64_t least, const Op *op, const Value *value) {
+  bool isSlot = false;
+  for (AxisId axis : toList(getCoordinateAxes(graph.mesh, size)))
+    isSlot |= !binding.lookup(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol());
+  if (!isSlot)
+    return std::max(least, op ? sizes.evaluate(size, *op) : sizes.evaluate(size, *value));
+  RankSlot slot{RankSlot::Kind::Size};
+  slot.size = size;
+  slot.least = least;
+  slot.op = op;
+  slot.value = value;
+  slot.environment = environment;
+  return TaskValue::slot(getSlot(slot));
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers of an op
+//===----------------------------------------------------------------------===//
+
+const ClassTasks::OpNumbers &ClassTasks::getNumbers(const Op &op) {
+  auto [it, isNew] = numbers.try_emplace(&op);
+  OpNumbers &n = it->second;
+  if (!isNew)
+    return n;
+  OpCost cost = getLocalCost(graph, op);
+  if (isCollective(op.kind)) {
+    n.commSize = cost.bytes;
+  } else if (isCopy(op.kind)) {
+    n.tensorSize = cost.bytes;
+  } else if (op.kind != OpKind::Permute) {
+    // A simulator's time is that of FLOPs or that of bytes: both take as much longer.
+    auto slow = [&](Size size) { return slowness ? (size * slowness).ceilDiv(graph.sizes.one()) : size; };
+    n.numOps = slow(cost.getComputed());
+    if (!(cost.flops.contraction + cost.flops.attention).isConstant(0))
+      n.otherOps = slow(cost.flops.other);
+    n.recomputedOps = slow(cost.recomputeFlops);
+    n.tensorSize = slow(cost.bytes);
+  }
+  n.varies = llvm::any_of(n.list(), [&](Size size) { return graph.variesByUnit(size); });
+  return n;
+}
+
+const ClassTasks::OpFacts &ClassTasks::getFacts(const Op &op) {
+  const OpNumbers &n = getNumbers(op);
+  auto [it, fresh] = facts.try_emplace({&op, n.varies ? environment : 0});
+  if (!fresh)
+    return *it->second;
+  it->second = std::make_unique<OpFacts>();
+  OpFacts &f = *it->second;
+  f.fields.op = &op;
+  f.fields.environment = environment;
+  if (isCollective(op.kind)) {
+    f.fields.kind = TaskKind::Collective;
+    if (std::optional<unsigned> kind = groups.find(op, stage.stage))
+      f.fields.group = TaskValue::slot(getSlot({RankSlot::Kind::Group, *kind}));
+    f.networkDims.resize(graph.mesh.getNumNetworkDims());
+    for (AxisId axis : op.axes)
+      if (!f.networkDims.empty() && graph.mesh[axis].size > 1)
+        f.networkDims[*graph.mesh[axis].networkDim] = 1;
+    f.fields.networkDims = f.networkDims;
+  } else if (isCopy(op.kind)) {
+    f.fields.kind = op.kind == OpKind::Fetch || op.kind == OpKind::Load ? TaskKind::Load : TaskKind::Store;
+  } else {
+    f.fields.runsOnHost = runsOnHost(op);
+  }
+  if (isCollective(op.kind) || op.kind == OpKind::Permute)
+    f.groupKind = getGroupKind(op);
+  if (n.commSize)
+    f.fields.bytes = makeNumber(n.commSize, 1, &op, nullptr);
+  if (n.numOps)
+    f.fields.flops = makeNumber(n.numOps, 1, &op, nullptr);
+  if (n.otherOps)
+    f.fields.otherFlops = makeNumber(n.otherOps, 0, &op, nullptr);
+  if (n.recomputedOps)
+    f.fields.recomputedFlops = makeNumber(n.recomputedOps, 0, &op, nullptr);
+  if (n.tensorSize)
+    f.fields.bytes = makeNumber(n.tensorSize, 1, &op, nullptr);
+  f.stream = getStream(op);
+  f.fields.stream = getNumber(f.stream);
+  if (options.names) {
+    f.name = names->get(op);
+    f.fields.opType = f.name.opType;
+  }
+  return f;
+}
+
+const std::optional<std::vector<unsigned>> &ClassTasks::getWidths(const PlacedUnit &unit) {
+  auto [known, isNew] = varyingSizes.try_emplace(unit.layout);
+  if (isNew) {
+    auto add = [&](Size size) {
+      if (size && graph.variesByUnit(size))
+        known->second.push_back(size);
+    };
+    auto addMessage = [&](const Value &value) {
+      add(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding));
+    };
+    forEachOp(unit.layout->getItems(), [&](Op &op, int64_t) {
+      llvm::for_each(getNumbers(op).list(), add);
+      if (op.kind == OpKind::Permute)
+        for (const Value *moved : {op.getOperand(0), op.getResult()})
+          addMessage(*moved);
+    });
+    for (const ProgramItem &item : unit.layout->getItems())
+      for (const Value *value : item.values)
+        addMessage(*value);
+    llvm::sort(known->second, [](Size a, Size b) { return a.getNode() < b.getNode(); });
+    known->second.erase(std::unique(known->second.begin(), known->second.end()), known->second.end());
+  }
+  unsigned sizesOf = known->second.empty() ? 0 : graph.pipeline.environments.getAlike(unit.environment);
+  auto [found, isFirst] = widths.try_emplace({unit.layout, sizesOf}, std::vector<unsigned>());
+  if (!isFirst || known->second.empty())
+    return found->second;
+  graph.select(measured, sizesOf);
+  for (Size size : known->second) {
+    SizeValue value = evaluateCount(size, measured);
+    if (!value) { // differs from rank to rank
+      found->second.reset();
+      break;
+    }
+    found->second->push_back(value.value.num ? getVarintSize(uint64_t(value.value.num)) : 0);
+  }
+  return found->second;
+}
+
+//===----------------------------------------------------------------------===//
+// Nodes
+//===----------------------------------------------------------------------===//
+
+void ClassTasks::makeUnit(unsigned number, Sink sink) {
+  TaskWalk(*this, number, sink).run();
+  endUnit(number);
+}
+
+void ClassTasks::endUnit(unsigned number) {
+  lastCompOfUnit.push_back(chains[computation]);
+  arrived.clear();
+  if (isBackward(units[number].kind) || units[number].kind == PhaseKind::Reduce)
+    additions.endUnit(units[number]);
+  if (number + 1 < units.size() && units[number + 1].step != units[number].step)
+    additions.startStep();
+}
+
+llvm::ArrayRef<uint64_t> ClassTasks::getNumCollectives(const PlacedUnit &unit) {
+  auto [known, isNew] = numCollectives.try_emplace(unit.layout);
+  std::vector<uint64_t> &counts = known->second;
+  if (!isNew)
+    return counts;
+  counts.resize(numIssued.size());
+  forEachOp(unit.layout->getItems(), [&](const Op &op, int64_t times) {
+    if (isCommunication(op.kind))
+      counts[getGroupKind(op)] += times;
+  });
+  return counts;
+}
+
+void ClassTasks::skipUnit(unsigned number, const Chains &after) {
+  for (auto [issued, more] : llvm::zip(numIssued, getNumCollectives(units[number])))
+    issued += more;
+  chains = after;
+  endUnit(number);
+}
+
+llvm::SmallVector<ClassTasks::NodeRange, 2> ClassTasks::getLatestBackwards() const {
+  llvm::SmallVector<NodeRange, 2> latest;
+  for (unsigned i = 0; i < layouts.size(); ++i)
+    if (std::optional<uint64_t> first = additions.getLatest(&layouts[i]))
+      latest.push_back({i, *first, layouts[i].getNumNodes()});
+  llvm::sort(latest, [](const NodeRange &a, const NodeRange &b) { return a.first > b.first; });
+  return latest;
+}
