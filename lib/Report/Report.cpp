@@ -23,8 +23,8 @@
 #include "StageTraffic.h"
 #include "stage/IR/graph/Channel.h"
 #include "stage/IR/graph/Costs.h"
+#include "stage/Machine/Traffic.h"
 #include "stage/Report/Diagnostics.h"
-#include "stage/Support/RingCost.h"
 #include "stage/Walk/StageOps.h"
 #include <map>
 
@@ -545,14 +545,7 @@ llvm::StringRef stage::describeOperation(const TrafficReport &traffic) {
 }
 
 __int128 TrafficReport::getMoved() const {
-  RingCost cost = {1, 1, 1}; // of a message
-  if (!isSend && kind == OpKind::AllGather)
-    cost = getAllGatherCost(groupSize);
-  else if (!isSend && (kind == OpKind::ReduceScatter || kind == OpKind::AllToAll))
-    cost = getScatterCost(groupSize);
-  else if (!isSend && kind == OpKind::AllReduce)
-    cost = getAllReduceCost(groupSize);
-  return (bytes * cost.numerator + cost.denominator - 1) / cost.denominator;
+  return (isSend ? Traffic() : stage::getTraffic(getCollectiveKind(kind), groupSize)).roundUp(bytes);
 }
 
 const StageMemory &Report::getLargestStage() const {

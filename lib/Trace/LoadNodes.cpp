@@ -1,7 +1,7 @@
 //===- LoadNodes.cpp - nodes from files, each checked by itself -----------===//
 #include "Attributes.h"
 #include "NodeTable.h"
-#include "NodeTimes.h"
+#include "stage/Machine/Machine.h"
 #include "stage/Trace/Diagnostics.h"
 #include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/DenseMap.h"
@@ -14,6 +14,29 @@ using namespace stage::trace;
 using ChakraProtoMsg::AttributeProto;
 using llvm::StringRef;
 
+/// What simulators do not model (docs/Traces.md) is taken for what moves as much.
+static CollectiveKind getKindOfType(ChakraCommType type) {
+  switch (type) {
+  case ChakraCommType::AllGather:
+  case ChakraCommType::Gather:
+    return CollectiveKind::AllGather;
+  case ChakraCommType::ReduceScatter:
+  case ChakraCommType::ReduceScatterBlock:
+    return CollectiveKind::ReduceScatter;
+  case ChakraCommType::AllToAll:
+  case ChakraCommType::Scatter:
+    return CollectiveKind::AllToAll;
+  case ChakraCommType::AllReduce:
+    return CollectiveKind::AllReduce;
+  case ChakraCommType::Reduce:
+  case ChakraCommType::Broadcast:
+    return CollectiveKind::Broadcast;
+  case ChakraCommType::Barrier:
+    return CollectiveKind::Barrier;
+  }
+  llvm_unreachable("no other types");
+}
+
 namespace {
 constexpr int64_t maxTag = 500'000'000;
 constexpr int64_t maxStreams = 256;
@@ -24,8 +47,8 @@ namespace stage::trace {
 class NodeLoader {
 public:
   NodeLoader(NodeTable &table, uint32_t slot, const VerifyOptions &options, FaultReporter &faults,
-             const NodeTimes *times)
-      : table(table), ranks(table.ranks[slot]), slot(slot), options(options), faults(faults), times(times) {}
+             const Machine *machine)
+      : table(table), ranks(table.ranks[slot]), slot(slot), options(options), faults(faults), machine(machine) {}
 
   void load() {
     std::unique_ptr<TraceReader> reader = TraceReader::open(ranks.path, faults.getDiagnostics());
@@ -46,7 +69,7 @@ public:
         break;
       }
       add(node);
-      if (times)
+      if (machine)
         ranks.durations.push_back(flags().isUsable ? getDuration(node) : 0);
     }
     ranks.sortById();
@@ -90,7 +113,7 @@ private:
   uint32_t slot;
   const VerifyOptions &options;
   FaultReporter &faults;
-  const NodeTimes *times;
+  const Machine *machine;
   const ChakraProtoMsg::Node *current = nullptr;
   std::vector<uint64_t> currentDeps;
   uint64_t numDeps = 0;
@@ -296,22 +319,23 @@ int64_t NodeLoader::getDuration(const ChakraProtoMsg::Node &node) {
   switch (flags().type) {
   case ChakraNodeType::Comp:
     if (!findAttribute(node, "num_ops"))
-      return times->ofMeasured(node.duration_micros());
-    duration = times->ofCompute(read("num_ops"), read("tensor_size"), flags().isCpuOp, missing);
+      return machine->ofMeasured(node.duration_micros());
+    duration = machine->ofCompute(read("num_ops"), read("tensor_size"), flags().isCpuOp, missing);
     break;
   case ChakraNodeType::MemLoad:
   case ChakraNodeType::MemStore:
-    duration = times->ofCopy(read("tensor_size"), missing);
+    duration = machine->ofCopy(read("tensor_size"), missing);
     break;
   case ChakraNodeType::CommSend:
   case ChakraNodeType::CommRecv:
-    duration = times->ofMessage(ranks.communications.back().size, missing);
+    duration = machine->ofMessage(ranks.communications.back().size, missing);
     break;
   case ChakraNodeType::CommColl: {
     const Communication &record = ranks.communications.back();
     const GroupRecord &group = table.groups[record.channel];
     size_t members = group.number == 0 ? group.members.size() : group.ranks.size();
-    duration = times->ofCollective(ChakraCommType(record.commType), record.size, int64_t(members), missing);
+    CollectiveKind kind = getKindOfType(ChakraCommType(record.commType));
+    duration = machine->ofCollective(kind, record.size, int64_t(members), missing);
     break;
   }
   case ChakraNodeType::Invalid:
@@ -322,12 +346,12 @@ int64_t NodeLoader::getDuration(const ChakraProtoMsg::Node &node) {
     return 0;
   }
   if (!duration)
-    fault(diag::NodeNeedsRate, missing);
+    fault(diag::NodeNeedsRate, ("--" + missing).str());
   return duration.value_or(0);
 }
 
 void NodeTable::load(const TraceFolder &folder, const VerifyOptions &options, FaultReporter &faults,
-                     const NodeTimes *times) {
+                     const Machine *machine) {
   isWhole = folder.absent.empty();
   GroupRecord &all = groups.emplace_back();
   all.number = 0;
@@ -350,5 +374,5 @@ void NodeTable::load(const TraceFolder &folder, const VerifyOptions &options, Fa
     }
   }
   for (uint32_t slot = 0; slot < ranks.size(); ++slot)
-    NodeLoader(*this, slot, options, faults, times).load();
+    NodeLoader(*this, slot, options, faults, machine).load();
 }

@@ -20,9 +20,12 @@
 #include "llvm/ADT/StringMap.h"
 #include <vector>
 
+namespace stage {
+class Machine;
+} // namespace stage
+
 namespace stage::trace {
 
-class NodeTimes;
 using NodeIndex = uint32_t;
 inline constexpr NodeIndex noNode = ~NodeIndex(0);
 inline constexpr uint32_t noSlot = ~uint32_t(0);
@@ -135,7 +138,7 @@ class NodeTable {
 public:
   /// Reads all files and checks each node by itself.
   void load(const TraceFolder &folder, const VerifyOptions &options, FaultReporter &faults,
-            const NodeTimes *times = nullptr);
+            const Machine *machine = nullptr);
 
   std::string describe(uint32_t slot, NodeIndex node) const;
   /// `ALL_REDUCE of 4096 bytes`; `withTag`: and its tag.

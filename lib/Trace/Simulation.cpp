@@ -1,5 +1,6 @@
 //===- Simulation.cpp - a greedy simulator of traces ----------------------===//
 #include "Simulation.h"
+#include "stage/Machine/Ticks.h"
 #include "stage/Trace/Diagnostics.h"
 #include "llvm/ADT/DenseSet.h"
 #include <deque>
@@ -259,7 +260,7 @@ void Simulator::match(ChannelState &channel) {
 }
 
 int64_t Simulator::addTime(Place place, int64_t begin, int64_t duration) {
-  if (duration < maxTime - begin)
+  if (duration < maxTicks - begin)
     return begin + duration;
   if (!std::exchange(isRefused, true))
     faults.report(diag::ExecutionTooLong, table.describe(place.rank, place.node));

@@ -59,9 +59,6 @@ public:
   virtual void deliver(uint32_t sender, NodeIndex send, uint32_t receiver, NodeIndex recv) = 0;
 };
 
-/// Times are below this.
-inline constexpr int64_t maxTime = int64_t(1) << 62;
-
 /// Runs the traces. Reports a stall with what waits for what, and returns false then.
 /// The table has passed verifyGraph and verifyCommunication without a fault.
 bool simulate(const NodeTable &table, uint32_t numChannels, const Timing &timing, FaultReporter &faults,

@@ -7,7 +7,6 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Trace/Timeline.h"
-#include "NodeTimes.h"
 #include "TimelineEvents.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Ranges.h"
@@ -109,8 +108,8 @@ static RankSummary summarize(const Timeline &timeline, const RankTimes &times, i
 /// Units, or microseconds to the nanosecond.
 static std::string formatTime(int64_t ticks, bool isRate) {
   if (!isRate)
-    return formatCount(ticks / NodeTimes::ticksPerUnit);
-  constexpr int64_t ticksPerNano = NodeTimes::ticksPerUnit / 1000;
+    return formatCount(ticks / Machine::ticksPerUnit);
+  constexpr int64_t ticksPerNano = Machine::ticksPerUnit / 1000;
   int64_t nanos = ticks / ticksPerNano + (ticks % ticksPerNano * 2 >= ticksPerNano);
   return formatCount(nanos / 1000) + "." + toDecimal(1000 + nanos % 1000).substr(1);
 }
@@ -189,9 +188,8 @@ bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &op
     return false;
   VerifyOptions checks;
   FaultReporter faults(diags, checks.maxShown);
-  NodeTimes times(options);
   NodeTable table;
-  table.load(*folder, checks, faults, &times);
+  table.load(*folder, checks, faults, &options.machine);
   verifyGraph(table, faults);
   CommunicationSummary communication;
   if (!faults.getNumErrors())
@@ -202,7 +200,7 @@ bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &op
 
   auto duration = [&](uint32_t slot, NodeIndex node) { return table.ranks[slot].durations[node]; };
   std::string description = options.sendsAreBuffered ? "buffered sends" : "sends that wait for their recv";
-  description += options.rates ? " and the given rates" : " and the given units";
+  description += options.machine.hasRates() ? " and the given rates" : " and the given units";
   Timing timing = {duration, options.sendsAreBuffered, options.mergesStreams,
                    /*copiesShareRoom=*/options.mergesStreams, description};
   Timeline timeline = {table, timing, {}, {}};
@@ -218,7 +216,7 @@ bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &op
           options.output, [&](llvm::raw_ostream &file) { return printEvents(timeline, file, diags); },
           getExisting(options), diags))
     return false;
-  printSummary(timeline, recorder.last, options.rates.has_value(), out);
+  printSummary(timeline, recorder.last, options.machine.hasRates(), out);
   if (!folder->absent.empty())
     out << "not run, for lack of their traces: ranks " << formatRanges(folder->absent)
         << "; they are taken to send, and to come to collectives, in time\n";

@@ -15,7 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "TimelineEvents.h"
 #include "Attributes.h"
-#include "NodeTimes.h"
+#include "stage/Machine/Machine.h"
 #include "stage/Support/Table.h"
 #include "stage/Trace/Diagnostics.h"
 #include "stage/Trace/TraceReader.h"
@@ -41,9 +41,9 @@ static StringRef getCategory(RoomKind room) {
 
 /// `12.5` for 12,500,000 ticks.
 static std::string toMicros(int64_t ticks) {
-  std::string text = toDecimal(ticks / NodeTimes::ticksPerUnit);
-  if (int64_t rest = ticks % NodeTimes::ticksPerUnit) {
-    std::string digits = toDecimal(NodeTimes::ticksPerUnit + rest);
+  std::string text = toDecimal(ticks / Machine::ticksPerUnit);
+  if (int64_t rest = ticks % Machine::ticksPerUnit) {
+    std::string digits = toDecimal(Machine::ticksPerUnit + rest);
     text += '.' + StringRef(digits).drop_front().rtrim('0').str();
   }
   return text;

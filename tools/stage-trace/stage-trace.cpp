@@ -8,6 +8,7 @@
 #include "stage/Support/CommandLine.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Process.h"
+#include "stage/Support/Quantity.h"
 #include "stage/Support/Ranges.h"
 #include "stage/Support/StandardOutput.h"
 #include "stage/Trace/Diagnostics.h"
@@ -140,7 +141,7 @@ static int assemble(SourceMgr &sources, DiagnosticEngine &diags) {
 /// Of the options of `timeline`. Nothing after reports.
 static std::optional<TimelineOptions> readTimelineOptions(DiagnosticEngine &diags) {
   TimelineOptions options;
-  options.units = {computeUnits, communicationUnits, copyUnits};
+  options.machine = MachineUnits{computeUnits, communicationUnits, copyUnits};
   options.output = timelineOutput;
   options.force = timelineForce;
   options.sendsAreBuffered = timelineSends == Sends::Buffered;
@@ -157,22 +158,24 @@ static std::optional<TimelineOptions> readTimelineOptions(DiagnosticEngine &diag
     if (isChanged(*option))
       givenUnit = option;
   MachineRates rates;
+  uint64_t ticks = 0; // of the latency
   for (auto [option, number] :
        {std::pair(&flopRate, &rates.flops), std::pair(&memoryRate, &rates.memory), std::pair(&linkRate, &rates.link),
         std::pair(&copyRate, &rates.copy), std::pair(&hostFlopRate, &rates.hostFlops),
-        std::pair(&hostMemoryRate, &rates.hostMemory), std::pair(&latency, &rates.latency)}) {
+        std::pair(&hostMemoryRate, &rates.hostMemory), std::pair(&latency, &ticks)}) {
     if (!isChanged(*option))
       continue;
     givenRate = option;
-    constexpr uint64_t picosecondsPerMicrosecond = 1'000'000;
+    constexpr uint64_t ticksPerMicrosecond = ticksPerSecond / 1'000'000;
     std::optional<uint64_t> value =
-        option == &latency ? parseQuantity(*option, picosecondsPerMicrosecond, /*least=*/0) : parseQuantity(*option);
+        option == &latency ? parseQuantity(*option, ticksPerMicrosecond, /*least=*/0) : parseQuantity(*option);
     if (!value)
       diags.report(SMLoc(), diag::BadQuantity) << ("--" + option->ArgStr).str() << std::string(*option);
     *number = value.value_or(0);
   }
+  rates.latency = std::min<uint64_t>(ticks, maxTicks);
   if (givenRate)
-    options.rates = rates;
+    options.machine = rates;
   if (givenRate && givenUnit)
     diags.report(SMLoc(), diag::RatesAndUnits) << ("--" + givenRate->ArgStr).str() << ("--" + givenUnit->ArgStr).str();
   if (diags.hasErrors())

@@ -17,31 +17,14 @@
 #ifndef STAGE_TRACE_TIMELINE_H
 #define STAGE_TRACE_TIMELINE_H
 
+#include "stage/Machine/Machine.h"
 #include "stage/Support/Diagnostics.h"
 #include <optional>
 
 namespace stage::trace {
 
-/// What a machine does in a second. 0: not said; nodes that need it are refused.
-struct MachineRates {
-  uint64_t flops = 0;  ///< FLOPs of a device.
-  uint64_t memory = 0; ///< Bytes that it reads and writes.
-  uint64_t link = 0;   ///< Bytes that it sends.
-  uint64_t copy = 0;   ///< Bytes between a device and its host.
-  uint64_t hostFlops = 0, hostMemory = 0;
-  uint64_t latency = 0; ///< Of a message, in picoseconds.
-};
-
-/// Units that each node takes.
-struct UnitTimes {
-  uint32_t compute = 1;
-  uint32_t communication = 1;
-  uint32_t copy = 1;
-};
-
 struct TimelineOptions {
-  std::optional<MachineRates> rates; ///< Instead of units.
-  UnitTimes units;
+  Machine machine = MachineUnits();
   /// Inclusive ranges of ranks that are shown; none: all.
   std::vector<std::pair<int64_t, int64_t>> ranks;
   /// The file of trace events; empty: none.
@@ -52,10 +35,6 @@ struct TimelineOptions {
   /// As on simulators that know no streams: copies take the place of a communication there, too.
   bool mergesStreams = false;
 };
-
-/// Reads a rate or a time, `989e12`, `3.35T` or `450G`, as so many of which `unit` make one: a whole number, at least
-/// `least`.
-std::optional<uint64_t> parseQuantity(llvm::StringRef text, uint64_t unit = 1, uint64_t least = 1);
 
 /// Prints the summary, and writes the file if one is asked for. False after a report; no file is written then.
 bool printTimeline(llvm::StringRef path, const TimelineOptions &options, llvm::raw_ostream &out,

@@ -40,6 +40,7 @@
 #include "FillGaps.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/IR/graph/PipelineChain.h"
+#include "stage/Machine/Traffic.h"
 #include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/DenseSet.h"
 #include <queue>
@@ -76,7 +77,7 @@ OpWeights::Amount OpWeights::getTraffic(const Op &collective) const {
     in += getBytes(*collective.getOperand(i));
     out += getBytes(*collective.getResult(i));
   }
-  return collective.kind == OpKind::AllReduce ? 2 * in : std::max(in, out);
+  return getTrafficOfLargeGroup(getCollectiveKind(collective.kind)) * std::max(in, out);
 }
 
 OpWeights::Amount OpWeights::getSent(const Op &yield) const {

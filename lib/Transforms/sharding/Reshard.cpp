@@ -33,6 +33,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Transforms/sharding/Reshard.h"
+#include "stage/Machine/Traffic.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/ErrorHandling.h"
 #include <queue>
@@ -189,11 +190,8 @@ private:
     ++length.collectives;
     // `whole` is a multiple of the pieces and of the group: both divisions are exact.
     __int128 local = whole / mesh.getGroupSize(before.getSharded() & movers);
-    __int128 group = mesh.getGroupSize(axes);
-    if (kind == OpKind::AllGather)
-      length.received += local * (group - 1) * whole;
-    else
-      length.received += (kind == OpKind::AllReduce ? 2 : 1) * local * (group - 1) * (whole / group);
+    Traffic traffic = getTraffic(getCollectiveKind(kind), mesh.getGroupSize(axes));
+    length.received += local * traffic.numerator * (whole / traffic.denominator);
     return length;
   }
 

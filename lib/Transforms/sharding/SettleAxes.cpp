@@ -13,6 +13,7 @@
 #include "SettleAxes.h"
 #include "stage/IR/graph/ShardingRules.h"
 #include "stage/IR/text/Text.h"
+#include "stage/Machine/Traffic.h"
 #include "stage/Transforms/Diagnostics.h"
 #include "stage/Transforms/sharding/CheckSizes.h"
 #include <map>
@@ -225,7 +226,7 @@ __int128 AxisSettler::getBytesMoved(Op &op, AxisId axis, unsigned index, llvm::A
   for (const Claim &claim : claims)
     if (claim.index != index && claim.operand != ~0u && !isGathered(op.getOperand(claim.operand), axis, op))
       bytes += getCheckedBytes(graph, op.getOperand(claim.operand)->type, op.getOperand(claim.operand)->sharding) *
-               (size - 1);
+               getTraffic(CollectiveKind::AllGather, size).numerator;
   for (unsigned i = 0; i < op.getNumResults(); ++i) {
     const Value &result = *op.getResult(i);
     std::optional<unsigned> place = findWantedPlace(result, axis);
@@ -240,7 +241,11 @@ __int128 AxisSettler::getBytesMoved(Op &op, AxisId axis, unsigned index, llvm::A
       sharding.dims[d] = op.indexAxes[indices[d]].empty() ? toList(others[indices[d]]) : op.indexAxes[indices[d]];
     __int128 whole = getCheckedBytes(graph, result.type, sharding); // over `axis`
     // Partial: one reduction of all of it. Sharded elsewhere: of its piece a rank keeps one part and gets the others.
-    bytes += absent ? whole * (place ? 1 : 2) * (size - 1) / size : whole * (size - 1) / (size * size);
+    Traffic traffic = getTraffic(!absent ? CollectiveKind::AllToAll
+                                 : place ? CollectiveKind::ReduceScatter
+                                         : CollectiveKind::AllReduce,
+                                 size);
+    bytes += whole * traffic.numerator / (traffic.denominator * (absent ? 1 : size));
   }
   return bytes;
 }
