@@ -17,6 +17,7 @@
 #include "stage/CodeGen/Diagnostics.h"
 #include "stage/CodeGen/OutputDirectory.h"
 #include "stage/IR/graph/Costs.h"
+#include "stage/Support/Limits.h"
 #include "stage/Tasks/ClassTasks.h"
 #include "stage/Tasks/Slowness.h"
 #include <map>
@@ -86,8 +87,8 @@ private:
 
   /// All groups are listed in memory, and ids are looked up there: what no one can write or read is refused before.
   bool checkSizes() {
-    if (numRanks > maxRanks) {
-      diags.report(parts.front().program.graph->loc, diag::TracesOfTooManyRanks) << numRanks << maxRanks;
+    if (numRanks > maxTraces) {
+      diags.report(parts.front().program.graph->loc, diag::TracesOfTooManyRanks) << numRanks << maxTraces;
       return false;
     }
     for (const Part &part : parts) {
@@ -315,7 +316,7 @@ private:
       options.progress->finish();
   }
 
-  static constexpr int64_t maxRanks = 1 << 22;
+  static constexpr int64_t maxTraces = 1 << 22;
   /// Simulators load some 40,000 nodes per second.
   static constexpr int64_t maxNodes = 10'000'000;
   /// Pieces of this size are written in much more time than it takes to open their files.
@@ -351,8 +352,8 @@ std::optional<EmitStatistics> stage::emitTraces(const LinkedProgram &program, co
   std::vector<const Program *> parts;
   for (auto &part : program.parts) {
     parts.push_back(part.get());
-    if (uint64_t tags = uint64_t(program.channels.size()) * part->microbatches; tags > ClassTasks::maxTags) {
-      diags.report(part->graph->loc, diag::TooManyTransferTags) << int64_t(tags) << int64_t(ClassTasks::maxTags);
+    if (uint64_t tags = uint64_t(program.channels.size()) * part->microbatches; tags > uint64_t(maxTag)) {
+      diags.report(part->graph->loc, diag::TooManyTransferTags) << int64_t(tags) << maxTag;
       return std::nullopt;
     }
   }

@@ -7,15 +7,13 @@
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
+#include "stage/Support/Limits.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace stage;
 using namespace stage::sema;
 using llvm::dyn_cast;
-
-/// Ranks are numbered with 31 bits in traces.
-constexpr int64_t maxRanks = int64_t(1) << 31;
 
 int64_t BoundStrategy::getNumRanks() const {
   int64_t ranks = 1;

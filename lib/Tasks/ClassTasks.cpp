@@ -173,7 +173,7 @@ uint64_t ClassTasks::getNumTags() const { return 2 * program.virtualStages.size(
 bool ClassTasks::checkTags() const {
   if (hasEnoughTags())
     return true;
-  diags.report(graph.pipeline.loc, diag::TooManyTags) << int64_t(getNumTags() + numPermutes) << int64_t(maxTags);
+  diags.report(graph.pipeline.loc, diag::TooManyTags) << int64_t(getNumTags() + numPermutes) << maxTag;
   return false;
 }
 

@@ -2,6 +2,7 @@
 #include "Attributes.h"
 #include "NodeTable.h"
 #include "stage/Machine/Machine.h"
+#include "stage/Support/Limits.h"
 #include "stage/Trace/Diagnostics.h"
 #include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/DenseMap.h"
@@ -38,7 +39,6 @@ static CollectiveKind getKindOfType(ChakraCommType type) {
 }
 
 namespace {
-constexpr int64_t maxTag = 500'000'000;
 constexpr int64_t maxStreams = 256;
 } // namespace
 

@@ -12,6 +12,7 @@
 #include "NodeTable.h"
 #include "stage/CodeGen/OutputDirectory.h"
 #include "stage/Support/Files.h"
+#include "stage/Support/Limits.h"
 #include "stage/Support/Ranges.h"
 #include "stage/Trace/TraceFolder.h"
 #include "stage/Trace/TraceReader.h"
@@ -22,7 +23,6 @@ using ChakraProtoMsg::AttributeProto;
 using llvm::StringRef;
 
 namespace {
-constexpr int64_t maxRanks = int64_t(1) << 31;
 
 /// A job, and where its ranks go.
 struct Job {

@@ -30,6 +30,7 @@
 #define STAGE_TASKS_CLASSTASKS_H
 
 #include "stage/IR/graph/Channel.h"
+#include "stage/Support/Limits.h"
 #include "stage/Tasks/Groups.h"
 #include "stage/Tasks/Producers.h"
 #include "stage/Tasks/Task.h"
@@ -124,9 +125,8 @@ public:
   /// Of all tasks of a rank.
   bool isLast(uint64_t id) const { return id + 1 == units.back().base + units.back().layout->getNumNodes(); }
 
-  /// Consumers read message tags up to a limit.
-  static constexpr uint64_t maxTags = 500'000'000;
-  bool hasEnoughTags() const { return getNumTags() + numPermutes <= maxTags; }
+  /// Whether tags of messages stay below maxTag.
+  bool hasEnoughTags() const { return getNumTags() + numPermutes <= uint64_t(maxTag); }
   /// The same, and reports it.
   bool checkTags() const;
   /// In the order of the trace, the step last.

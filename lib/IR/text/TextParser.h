@@ -15,6 +15,7 @@
 #include "TextLexer.h"
 #include "stage/IR/graph/Rule.h"
 #include "stage/IR/text/Text.h"
+#include "stage/Support/Limits.h"
 
 namespace stage {
 
@@ -37,8 +38,6 @@ public:
   bool parseTransfer(TransferEnd &from, TransferEnd &to);
   /// By its name in the text, with the `%`; null if there is none.
   Value *findValue(const Token &name) const { return values.lookup(name.text.drop_front()); }
-  /// As in programs: ranks are numbered by 32 bits.
-  static constexpr int64_t maxRanks = int64_t(1) << 31;
 
 private:
   /// Nesting of brackets in sizes and formulas that is accepted.

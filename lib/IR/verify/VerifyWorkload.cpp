@@ -2,7 +2,7 @@
 #include "stage/IR/Diagnostics.h"
 #include "stage/IR/graph/Workload.h"
 #include "stage/IR/verify/Verifier.h"
-#include "text/TextParser.h"
+#include "stage/Support/Limits.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace stage;
@@ -59,8 +59,8 @@ bool stage::verify(Workload &workload, DiagnosticEngine &diags) {
     if (!names.insert(part->name).second)
       diags.report(part->loc, diag::IRRedefinition) << part->name;
     ranks += part->mesh.getNumRanks();
-    if (ranks > TextParser::maxRanks) {
-      diags.report(part->loc, diag::IRTooManyRanksOfParts) << part->name << TextParser::maxRanks;
+    if (ranks > maxRanks) {
+      diags.report(part->loc, diag::IRTooManyRanksOfParts) << part->name << maxRanks;
       ranks = 0;
     }
   }
