@@ -45,7 +45,8 @@ struct TrafficReport {
   /// Where ranks differ what traces say: of each group the most that a member puts in or, of an all_to_all, gets. Of
   /// groups that differ the one that says most. Otherwise 0.
   __int128 agreed = 0;
-  /// What leaves the rank of these bytes where members pass on to their neighbours what is not theirs (stage/Machine/Traffic.h).
+  /// What leaves the rank of these bytes where members pass on to their neighbours what is not theirs
+  /// (stage/Machine/Traffic.h).
   __int128 getMoved() const;
 };
 
