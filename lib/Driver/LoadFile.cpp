@@ -2,14 +2,13 @@
 //
 // Problem: a histogram is measured, and many layers have one each: too long for a command line.
 //
-//   --load file.json      {"layers": [[310, 12, 55, 8], [41, 40, 39, 38]]}      -D
-//   config.loads=[[310,12,55,8],[41,40,39,38]]
-//                         [310, 12, 55, 8]                                      -D config.loads=[[310,12,55,8]]
+//   file.json of --load                                is
+//   {"layers": [[310, 12, 55, 8], [41, 40, 39, 38]]}   -D config.loads=[[310,12,55,8],[41,40,39,38]]
+//   [310, 12, 55, 8]                                   -D config.loads=[[310,12,55,8]]
 //
 // Algorithm: the file is read as JSON, held to what a load is, and becomes the value of the model's parameter `loads`,
-// as
-// `-D` would give it: what is wrong with it there, as a length that is not that of the experts, is said by whoever uses
-// it.
+// as `-D` would give it: what is wrong with it there, as a length that is not that of the experts, is said by whoever
+// uses it.
 //
 //===----------------------------------------------------------------------===//
 #include "Options.h"

@@ -3,8 +3,9 @@
 // Problem: `routes b, s, j -> x, c` says which indices follow from which, in either direction; the operand of integers
 // that has the indices of one side says where each token goes:
 //
-//   op dispatch(t: [b, s, d], to: i32[b, s, j], experts: size x, slots: size c) -> [x, c, d] = t { routes b, s, j -> x,
-//   c; } routes b, s, j -> x, c by to;                                            in the graph
+//   op dispatch(t: [b, s, d], to: i32[b, s, j], experts: size x, slots: size c) -> [x, c, d]
+//     = t { routes b, s, j -> x, c; }
+//   routes b, s, j -> x, c by to;                                            in the graph
 //
 // With `by load` a list says how many choices each position of x gets; the graph notes it for the dims of x and c:
 //
@@ -14,8 +15,8 @@
 // Where the integers have an index more, as all results do, the clause does not speak of it, and tokens are routed
 // apart at each position of it:
 //
-//   op spread(t: [y, n, d], to: i32[y, n, j], experts: size z, slots: size c) -> [y, z, c, d] = t { routes n, j -> z,
-//   c; }
+//   op spread(t: [y, n, d], to: i32[y, n, j], experts: size z, slots: size c) -> [y, z, c, d]
+//     = t { routes n, j -> z, c; }
 //
 // Algorithm: find that operand; its indices, in its order, are the tokens. What follows from others has no position of
 // its own: it stands only as the index of an operand that is declared with it.

@@ -7,9 +7,8 @@
 //   op qkv(x: [b, s, d], wq: [d, k, g, e], wk: [d, k, e]) -> (q: [b, s, k, g, e], key: [b, s, k, e])
 //     = (sum[d](x * wq), sum[d](x * wk));
 //
-//   op qkv(x: [b, s, d], wq: [d, k, g, e]) -> (q: [b, s, k, g, e] = sum[d](x[b, s, d] * wq[d, k, g, e])) { part 0 of
-//   qkv; } op qkv.1(x: [b, s, d], wk: [d, k, e]) -> (key: [b, s, k, e] = sum[d](x[b, s, d] * wk[d, k, e])) { part 1 of
-//   qkv; }
+//   op qkv(x: [b, s, d], wq: [d, k, g, e]) -> (q: [b, s, k, g, e] = sum[d](x * wq)) { part 0 of qkv; }
+//   op qkv.1(x: [b, s, d], wk: [d, k, e]) -> (key: [b, s, k, e] = sum[d](x * wk)) { part 1 of qkv; }
 //
 // Algorithm: each result becomes an op of its own, with the operands and indices of its formula, which remembers of
 // what it is a part. The pass fuse-products puts the parts together once their shardings are known.

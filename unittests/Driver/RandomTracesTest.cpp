@@ -4,9 +4,10 @@
 // jobs (RandomProgram) the traces are written, read again and added up here, without
 // anything of Memory or CodeGen:
 //
-//   FLOPs   num_ops of all compute nodes of all ranks, by the class of their op_type, other_ops and recomputed_ops
-//   apart memory  the lists `inputs` and `outputs` (--tracker), simulated as docs/Traces.md
-//           says that trackers do, rank by rank
+//   FLOPs   num_ops of all compute nodes of all ranks, by the class of their op_type; other_ops and recomputed_ops
+//           are counted apart
+//   memory  the lists `inputs` and `outputs` (--tracker), simulated rank by rank as docs/Traces.md says that
+//           trackers do
 //
 // STAGE_RANDOM_SEED=417 runs that one job only.
 //

@@ -326,9 +326,10 @@ struct ExprStmt : Stmt {
 };
 
 /// A clause of an op's body that is not `let` or `result =`:
-///   whole e, u;  fold t carrying lse: f32[b, s] = e;  mask window(s, t, w);  flops = e;  bytes = e;  class =
-///   attention; saves q, key;  saves lse: f32[b, s];  saves nothing;  backward flops = e, recomputing e; linear x; scan
-///   c;  routes b, s -> x, c by load if all;  updates c along t;  opaque;  stop_gradient;
+///   whole e, u;  fold t carrying lse: f32[b, s] = e;  mask window(s, t, w);
+///   flops = e;  bytes = e;  class = attention;  backward flops = e, recomputing e;
+///   saves q, key;  saves lse: f32[b, s];  saves nothing;
+///   linear x;  scan c;  routes b, s -> x, c by load if all;  updates c along t;  opaque;  stop_gradient;
 struct OpClauseStmt : Stmt {
   enum class Clause : uint8_t {
     Whole,

@@ -1,17 +1,15 @@
-//===- ClassTasks.h - what the ranks of a class do ----------*- C++ -*-===//
+//===- ClassTasks.h - what the ranks of a class do --------------*- C++ -*-===//
 //
 // Problem: ranks of a class run the units of one stage. What does each of them do, in which order, and what waits for
 // what, so that any simulator that runs what is ready finishes (law L13)?
 //
 // The rules of waiting; docs/Traces.md has an example of each:
 //
-//   W1  Streams. A task waits for the task before it on its stream: compute, communication, copies, compute on the
-//   host,
-//       and one stream more for each that the graph declares. Receives are on no stream.
+//   W1  Streams. A task waits for the task before it on its stream: compute, communication, copies, compute on
+//       the host, and one stream more for each that the graph declares. Receives are on no stream.
 //   W2  Results. A task waits for the tasks that made what it uses; a view stands for what it is a view of.
 //   W3  Messages. The first compute task of a unit waits for all receives of the unit. A send waits for the last
-//   compute
-//       task of its unit, and with `send = early` for what it sends alone. No compute task waits for a send.
+//       compute task of its unit, and with `send = early` for what it sends alone. No compute task waits for a send.
 //   W4  Posts. A receive waits for the last compute task before the unit in which it is posted (stage/Walk/Arrivals.h).
 //   W5  Inputs. What reads an input of the unit waits for the first task of the unit that loads it (Arrivals).
 //   W6  Brought on time. A fetch, a copy of a cache, and a gather of parameters from flat storage wait for the compute

@@ -5,9 +5,11 @@
 //
 //   op attention(q, key, val) -> (result = sum[t](w * val) / sum[t](w), extra lse = log(sum[t](w))) { fold t; }
 //
-//   op attention(q, key, val) -> (result: [p, b, s, u], extra lse: [p, b, s]) { fold t by p; }     of part p: w is 0
-//   elsewhere op attention_merge.lse(lse: [p, b, s]) -> [b, s] = log(sum[p](exp(lse))) op attention_merge(result: [p,
-//   b, s, u], lse: [p, b, s], lse.all: [b, s]) -> [b, s, u] = sum[p](result * exp(lse)) / exp(lse.all)
+//   of part p, where w is 0 elsewhere:
+//   op attention(q, key, val) -> (result: [p, b, s, u], extra lse: [p, b, s]) { fold t by p; }
+//   op attention_merge.lse(lse: [p, b, s]) -> [b, s] = log(sum[p](exp(lse)))
+//   op attention_merge(result: [p, b, s, u], lse: [p, b, s], lse.all: [b, s]) -> [b, s, u]
+//     = sum[p](result * exp(lse)) / exp(lse.all)
 //
 // Algorithm: deriveFold tells what each sum over t has been so far, of what is carried. Of a part that is the sum over
 // the part. In the formula of a result the sum that it alone tells becomes the sum over all parts, and others what is

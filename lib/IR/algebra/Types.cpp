@@ -279,8 +279,8 @@ static llvm::SmallVector<std::pair<Size, Size>, 2> listBlocks(const Mesh &mesh, 
 /// that holds slots, which are those of a coordinate on some outer axes: so a number is that of a choice within its
 /// source, and then of the source, inner axes first. With p on the P coordinates of these outer axes a rank has the
 /// numbers k = p (mod P), and block t of m of the target the numbers from t * n / m up to (t + 1) * n / m:
-///   6 choices of 2 sources, 4 targets:  number 0 1 2 3 4 5  to target 0 0 1 2 2 3;  of source 0: 0, 1, 2, of source 1:
-///   0, 2, 3
+///   6 choices of 2 sources, 4 targets:  number     0 1 2 3 4 5
+///                                       to target  0 0 1 2 2 3;  of source 0: 0, 1, 2, of source 1: 0, 2, 3
 static Size getEvenSlots(const Mesh &mesh, const SlotLoad &load, llvm::ArrayRef<PlacedAxis> targetAxes,
                          llvm::ArrayRef<PlacedAxis> slotAxes, AxisSet over) {
   SizeContext &sizes = load.choices.getContext();

@@ -22,14 +22,12 @@
 //
 // Algorithm, per block:
 //   1. Parts of one kernel and module that take the same first operand are *siblings*, addends those that one sum adds
-//   up.
+//      up.
 //   2. Siblings become one op in front of the first op that needs a result of one of them, or where the last of them
-//   stands, if all of their
-//      operands are there. What adds a result to a gradient's buffer follows.
+//      stands, if all of their operands are there. What adds a result to a gradient's buffer follows.
 //   3. Addends become one op where the last of them stands; other addends of their sum stay.
 //   4. What a part made it makes: where an op of all would have operands or results in other shardings, the parts stay
-//   apart, and a remark
-//      says so.
+//      apart, and a remark says so.
 //
 // Steps of a ring (overlap-products) are products of one block each: so much of a kernel is one op.
 //

@@ -6,11 +6,11 @@
 //
 //   partition parameters over dp { again = all; }
 //
-//   forward   %e.1 = all_gather(%e) over dp flat;  %x = lookup(%ids, %e.1)              the same
-//   backward  %de = lookup.grad(%ids, %dx)                      ->                      %e.2 = all_gather(%e) over dp
-//   flat
-//                                                                                       %de = lookup.grad(%ids, %dx)
-//                                                                                       after %e.2 release(%e.2)
+//   forward   %e.1 = all_gather(%e) over dp flat         the same
+//             %x = lookup(%ids, %e.1)
+//   backward  %de = lookup.grad(%ids, %dx)          ->   %e.2 = all_gather(%e) over dp flat
+//                                                        %de = lookup.grad(%ids, %dx) after %e.2
+//                                                        release(%e.2)
 //
 // Algorithm: of a parameter that forward gathers and backward does not, the gather of forward stands once more in front
 // of the first op that makes a contribution to its gradient, on each virtual stage that makes one. Of a unit it becomes

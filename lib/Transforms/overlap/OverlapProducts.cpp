@@ -27,10 +27,9 @@
 //   %z  = add(%y1, %y2)                                       : {tp, _}
 //
 //   1. All products of a block that take what is gathered do so in the same ring, as far as what else they take is
-//   there
-//      when the first of their results is needed. A product that adds all rows up, as the gradient of a weight does, is
-//      one of them where it adds each part to a gradient's buffer; where contributions are reduced per microbatch, or
-//      go to the host, all of it is wanted at once.
+//      there when the first of their results is needed. A product that adds all rows up, as the gradient of a weight
+//      does, is one of them where it adds each part to a gradient's buffer; where contributions are reduced per
+//      microbatch, or go to the host, all of it is wanted at once.
 //   2. What else needs all that was gathered gets it from a join of the blocks, so that it is gathered once.
 //   3. Products whose sum is scattered, as the input gradients of separate projections, make their parts in one step.
 //

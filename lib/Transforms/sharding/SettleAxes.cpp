@@ -116,8 +116,8 @@ static AxisSet getAxesOfOtherParts(const Op &op) {
 /// An axis that stands on a dim beside one that must leave it, of operands that are gathered over both for an op
 /// before, stands nowhere: what is gathered already is taken, and the result, which has copies, need not be gathered.
 ///
-///   x : {S@(tp.0, tp.1), D}   wq : {D, KV@tp.0, G@tp.1}   wk : {D, KV@tp.0}       q gathers x over both, and k takes
-///   that
+///   x : {S@(tp.0, tp.1), D}   wq : {D, KV@tp.0, G@tp.1}   wk : {D, KV@tp.0}
+///   q gathers x over both axes, and k takes what has been gathered
 ///
 /// So does an axis along which another product of the same kernel splits its own matrix, unless the result is wanted in
 /// parts along it: with one key/value head G@tp, k takes what q gathers.

@@ -13,7 +13,7 @@
 //                                        units bind pairs.0 to, which is the sum over their sequences (SequenceSum)
 //   scores [s over S, t over context]    without a mask: all pairs, also those that do not belong together
 //   scan [t over S, state]               tokens of each sequence behind its own state: as many FLOPs as there are
-//   tokens, and as many states as sequences
+//                                        tokens, and as many states as sequences
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_IR_GRAPH_PACKING_H
