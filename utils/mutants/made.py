@@ -10,9 +10,9 @@ Each pair is a mutant in both directions, where that makes sense. Nothing is mad
 lines, asserts, or the part of a function before its body. An operator has blanks on both sides, as clang-format writes
 it; an angle bracket of a template has not. In .stg files operators and constants change, statements stay.
 
-The choice depends on the sources and the seed alone. Results are kept in the scratch folder, one line per mutant, so
-that a run that was stopped goes on; a run that comes to its end removes them. A mutant is known by its function's
-tokens: a changed function is tried anew.
+The choice depends on the sources and the seed alone. Results are kept in the scratch folder, so that a run that was
+stopped goes on, with a mutant that no test has seen so far where it was; a run that comes to its end removes them. A
+mutant is known by its function's tokens: a changed function is tried anew.
 
 An entry `same NAME` of utils/mutants/*.mutants silences a mutant that makes no difference, with the reason.
 """
@@ -218,26 +218,42 @@ def get_room(path):
 def run(mutants, root, folder, open_scratch, check_catchers, failed, stopped):
     """Tries mutants until all are tried or the time is over, and prints the survivors. Whether there are any."""
     kept = folder / RESULTS
-    results = dict(json.loads(line) for line in kept.read_text().splitlines()) if kept.is_file() else {}
+    results, passed = {}, {}  # `passed` has the rungs of the ladder that saw nothing, once the tests of the room have not
+
+    def note(key, result):
+        (passed if isinstance(result, int) else results)[key] = result
+
+    def keep(key, result):
+        note(key, result)
+        with kept.open("a") as store:
+            store.write(json.dumps([key, result]) + "\n")
+
+    for line in kept.read_text().splitlines() if kept.is_file() else []:
+        note(*json.loads(line))
     keys = [mutant.get_key() for mutant in mutants]
     try:
-        scratch = open_scratch()
+        scratch = open_scratch() if keys else None
         for mutant, key in zip(mutants, keys):
             if key in results:
                 continue
-            room = get_room(mutant.source.path.relative_to(root))
+
+            def find_catcher(key=key, room=get_room(mutant.source.path.relative_to(root))):
+                if key not in passed:
+                    if caught := scratch.run_room(room):
+                        return caught
+                    keep(key, 0)
+                return scratch.climb(passed[key], lambda number: keep(key, number))
+
             try:
-                caught = scratch.try_change(mutant.source, mutant.first, mutant.last, mutant.put, lambda: scratch.run_room(room))
+                caught = scratch.try_change(mutant.source, mutant.first, mutant.last, mutant.put, find_catcher)
             except failed:
                 caught = UNBUILT
-            results[key] = caught
-            with kept.open("a") as store:
-                store.write(json.dumps([key, caught]) + "\n")
+            keep(key, caught)
             word = caught if caught == UNBUILT else f"caught by {caught}" if caught else "SURVIVED"
             print(f"{mutant}\n  {word}", flush=True)
         of_run = {key: results[key] for key in keys if results[key] != UNBUILT}
         bad = check_catchers(scratch, of_run)
-        kept.unlink()
+        kept.unlink(missing_ok=True)
     except stopped:
         of_run, bad = {key: results[key] for key in keys if results.get(key, UNBUILT) != UNBUILT}, 0
     survivors = [mutant for mutant, key in zip(mutants, keys) if key in of_run and of_run[key] is None]
