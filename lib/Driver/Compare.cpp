@@ -173,7 +173,7 @@ private:
   std::pair<size_t, size_t> takePlans() {
     std::lock_guard<std::mutex> lock(mutex);
     size_t begin = next, left = numPlans - begin;
-    next += std::min(left, std::max<size_t>(1, left / (4 * getNumThreads())));
+    next += std::min(left, std::max<size_t>(1, left / (size_t(4) * getNumThreads())));
     return {begin, next};
   }
 

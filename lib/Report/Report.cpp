@@ -100,7 +100,8 @@ private:
       if (op->kind == kind)
         sum += copies * get(*op);
       for (auto &body : op->bodies)
-        sum += sumOver(*body, kind, get, copies * op->cases.count(body->getNumber(), 0, getInteger(op->count, *op)));
+        sum += sumOver(*body, kind, get,
+                       copies * op->cases.count(body->getNumber(), 0, int64_t(getInteger(op->count, *op))));
     }
     return sum;
   }
@@ -279,7 +280,7 @@ private:
   void addTransfer(const Channel &channel) {
     auto [most, fewest] = channel.exchange->countMessages();
     unitTraffic.add(describeSend({}, channel.exchange->to),
-                    {most, most * channel.bytes, fewest * channel.bytes, {}, {}, environment}, 1);
+                    {most, __int128(most) * channel.bytes, __int128(fewest) * channel.bytes, {}, {}, environment}, 1);
   }
 
   /// An op that a unit runs so many times, and so many units do.
@@ -290,7 +291,7 @@ private:
     if (const SlotShare *share = slots.find(op);
         share && share->load && share->load->isDropless && !op.def->getRouting()) {
       OpCost cost = getLocalCost(graph, op);
-      addTo(expertFlops, environment, cost.flops.getTotal() + cost.recomputeFlops, times);
+      addTo(expertFlops, environment, cost.flops.getTotal() + cost.recomputeFlops, int64_t(times));
     }
     report.flops.add(totals.flops, times);
     report.flops.add(totals.paddingFlops, -times);
@@ -324,7 +325,7 @@ private:
       return;
     __int128 once = 1;
     for (const Block *block = op.getBlock(); const Op *repeat = block->getParent(); block = repeat->getBlock())
-      once *= repeat->cases.count(block->getNumber(), 0, getInteger(repeat->count, *repeat));
+      once *= repeat->cases.count(block->getNumber(), 0, int64_t(getInteger(repeat->count, *repeat)));
     __int128 &runs = runsOfStep[&op];
     __int128 copies = std::min(times, std::max<__int128>(runs + times - once, 0));
     runs += times;

@@ -24,7 +24,7 @@ Scheduler::Scheduler(const BatchingOptions &options, unsigned replica, bool hand
   assert(options.maxSequences > 0 && options.block > 0 && options.acceptedDrafts <= options.ofDrafts);
 }
 
-Scheduler::Scheduler(Scheduler &&) = default;
+Scheduler::Scheduler(Scheduler &&) noexcept = default;
 Scheduler::~Scheduler() = default;
 
 int64_t Scheduler::countBlocks(const Request &request, const BatchingOptions &options) {

@@ -123,6 +123,7 @@ static void printSummary(const Timeline &timeline, int64_t step, bool isRate, ll
     ranksWith[summary].push_back(timeline.table.ranks[times.slot].rank);
   }
   std::vector<std::pair<std::vector<uint32_t>, RankSummary>> rows;
+  rows.reserve(ranksWith.size());
   for (auto &[summary, ranks] : ranksWith)
     rows.emplace_back(std::move(ranks), summary);
   llvm::sort(rows, [](const auto &a, const auto &b) { return a.first.front() < b.first.front(); });

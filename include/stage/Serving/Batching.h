@@ -116,7 +116,7 @@ public:
   /// With `handsOver`, a request is done here when it has its first token (S30).
   explicit Scheduler(const BatchingOptions &options, unsigned replica = 0, bool handsOver = false);
   Scheduler(const Scheduler &) = delete;
-  Scheduler(Scheduler &&);
+  Scheduler(Scheduler &&) noexcept;
   ~Scheduler();
 
   /// Blocks that a request needs at most, alone (S15).

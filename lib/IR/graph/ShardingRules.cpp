@@ -44,7 +44,7 @@ AxisList stage::getLeadingAxes(const Graph &graph, Size extent, llvm::ArrayRef<P
       leading.push_back(axis);
       continue;
     }
-    parts *= graph.mesh[axis].size * (axis.isMirrored() ? 2 : 1);
+    parts *= __int128(graph.mesh[axis].size) * (axis.isMirrored() ? 2 : 1);
     if (!size || size.value.num % parts != 0)
       break;
     leading.push_back(axis);

@@ -37,8 +37,7 @@ void stage::verifyFeeders(VerifierContext &context) {
   Graph &graph = context.graph;
   graph.walk([&](Op &op) {
     if (op.isFed && op.getNumResults() && (op.kind != OpKind::Input || graph.training || op.getBlock()->getParent()))
-      context.diags.report(op.loc, diag::IRBadFeeder)
-          << "'" + describe(*op.getResult()) + "' is fed, and no input of inference outside of repeats";
+      context.diags.report(op.loc, diag::IRFedElsewhere) << describe(*op.getResult());
   });
   for (const std::vector<Unit> &units : graph.pipeline.units) {
     llvm::DenseMap<unsigned, PhaseKind> before; // by microbatch
@@ -50,7 +49,7 @@ void stage::verifyFeeders(VerifierContext &context) {
                                        : findFault(graph, feeder->second, unit.kind);
       }
       if (!fault.empty()) {
-        context.diags.report(graph.pipeline.loc, diag::IRBadFeeder) << "unit " + unit.str() + " is fed: " + fault;
+        context.diags.report(graph.pipeline.loc, diag::IRBadFeeder) << unit.str() << fault;
         return;
       }
       before[unit.microbatch] = unit.kind;
