@@ -63,10 +63,10 @@ ClassTasks::ClassTasks(const Program &program, const GroupTable &groups, const T
   binding.bind(coordinates);
   measured = binding;
   select(0);
-  for (const StageProgram &any : program.stages) // sender and receiver count alike
-    for (const UnitTemplate &unit : any.templates)
-      for (const ProgramItem &item : unit.items)
-        maxValues = std::max<uint64_t>(maxValues, item.values.size());
+  virtualStageOfChunk.assign(program.numChunks, program.virtualStages.size());
+  for (unsigned number = 0; number < program.virtualStages.size(); ++number)
+    if (auto [where, chunk] = program.virtualStages[number]; where == stage.stage)
+      virtualStageOfChunk[chunk] = number;
   placeUnits();
   for (const TaskLayout &layout : layouts)
     additions.addLayout(graph, layout);
@@ -136,8 +136,7 @@ void ClassTasks::placeUnits() {
 }
 
 unsigned ClassTasks::getVirtualStage(const PlacedUnit &unit) const {
-  auto found = llvm::find(program.virtualStages, std::pair(stage.stage, unit.chunk.value_or(0)));
-  return found - program.virtualStages.begin();
+  return virtualStageOfChunk[unit.chunk.value_or(0)];
 }
 
 llvm::SmallVector<uint64_t, 4> ClassTasks::getTags(const PlacedUnit &unit) const {
@@ -159,7 +158,8 @@ llvm::SmallVector<uint64_t, 4> ClassTasks::getTags(const PlacedUnit &unit) const
 /// One number per direction, boundary, microbatch and value, so that no two messages in flight share one.
 uint64_t ClassTasks::getTag(const PlacedUnit &unit, unsigned from, unsigned to, unsigned value) const {
   uint64_t direction = isBackward(unit.kind), boundary = std::min(from, to);
-  return ((direction * program.virtualStages.size() + boundary) * getNumMicrobatches() + unit.microbatch) * maxValues +
+  return ((direction * program.virtualStages.size() + boundary) * getNumMicrobatches() + unit.microbatch) *
+             groups.getMostValues() +
          value;
 }
 
@@ -168,7 +168,9 @@ uint64_t ClassTasks::getTag(const Channel &channel, const PlacedUnit &unit) cons
   return uint64_t(channel.number) * getNumMicrobatches() + unit.microbatch;
 }
 
-uint64_t ClassTasks::getNumTags() const { return 2 * program.virtualStages.size() * getNumMicrobatches() * maxValues; }
+uint64_t ClassTasks::getNumTags() const {
+  return 2 * program.virtualStages.size() * getNumMicrobatches() * groups.getMostValues();
+}
 
 bool ClassTasks::checkTags() const {
   if (hasEnoughTags())

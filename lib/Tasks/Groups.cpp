@@ -7,6 +7,10 @@ GroupTable::GroupTable(const Program &program, uint64_t first)
     : program(program), mesh(program.graph->mesh), pipelineAxis(program.graph->pipeline.axis) {
   for (const StageProgram &stage : program.stages)
     forEachOp(stage, [&](const Op &op) { use(op, stage.stage); });
+  for (const StageProgram &stage : program.stages)
+    for (const UnitTemplate &unit : stage.templates)
+      for (const ProgramItem &item : unit.items)
+        mostValues = std::max<uint64_t>(mostValues, item.values.size());
   end = first;
   for (Entry &entry : entries) {
     entry.first = end;

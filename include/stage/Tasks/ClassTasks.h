@@ -281,7 +281,7 @@ private:
   llvm::DenseMap<const TaskLayout *, std::optional<UnitEdges>> unitEdges;
   std::optional<Arrivals> arrivals;
   std::deque<PlacedUnit> units; ///< A deque: they point to each other.
-  uint64_t maxValues = 1;       ///< Of a message.
+  std::vector<unsigned> virtualStageOfChunk;
   Additions additions;
   Producers producers;
   TaskObserver *observer = nullptr;

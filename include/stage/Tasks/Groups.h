@@ -55,6 +55,8 @@ public:
   /// The numbers, counted from the first, of the groups of a kind that ranks are in of which some coordinates are
   /// `fixed` (absent ones are not), the pipeline's among them. Each number stands for as many ranks.
   MixedRadix getNumbers(unsigned kind, llvm::ArrayRef<std::optional<int64_t>> fixed) const;
+  /// The most values of a message between two stages, by which sender and receiver count tags.
+  uint64_t getMostValues() const { return mostValues; }
   /// The number behind that of the last group.
   uint64_t getEnd() const { return end; }
   /// Adds all groups, for comm_group.json.
@@ -80,6 +82,7 @@ private:
   std::optional<AxisId> pipelineAxis;
   std::vector<Entry> entries;
   uint64_t end;
+  uint64_t mostValues = 1;
 };
 
 } // namespace stage
