@@ -140,6 +140,7 @@ public:
   }
 
   StageMemory account(const StageProgram &stage) {
+    arrivals.emplace(graph, stage);
     std::vector<Size> blocks = findBlockSizes(program, stage);
     AxisSet axes = 0;
     for (Size block : blocks)
@@ -435,11 +436,10 @@ private:
       live.add(chains[other.first].units[other.second].kept, count.resting);
       live.add(chains[other.first].units[other.second].handedIn, count.waiting);
     }
-    Arrivals arrivals(graph, stage);
     for (size_t next = worst + 1; next < stage.units.size(); ++next) {
-      if (arrivals.getPost(next) <= worst)
+      if (arrivals->getPost(next) <= worst)
         live.add(get(stage, chains, next).received, 1);
-      if (arrivals.getLoader(next).value_or(0) <= worst)
+      if (arrivals->getLoader(next).value_or(0) <= worst)
         live.add(get(stage, chains, next).inputs, 1);
     }
     MemoryUse use = live.getUse();
@@ -449,15 +449,14 @@ private:
   /// What is there during each unit for later ones.
   std::vector<ByteCount> sumArriving(const StageProgram &stage, const std::vector<ChainMemory> &chains) const {
     std::vector<ByteCount> arriving(stage.units.size() + 1, 0);
-    Arrivals arrivals(graph, stage);
     auto add = [&](ByteCount bytes, size_t from, size_t to) {
       arriving[from] += bytes;
       arriving[to] -= bytes;
     };
     for (size_t i = 0; i < stage.units.size(); ++i) {
       const ChainMemory::UnitMemory &unit = get(stage, chains, i);
-      add(unit.inputBytes, arrivals.getLoader(i).value_or(0), i);
-      add(unit.receivedBytes, arrivals.getPost(i), i);
+      add(unit.inputBytes, arrivals->getLoader(i).value_or(0), i);
+      add(unit.receivedBytes, arrivals->getPost(i), i);
     }
     for (size_t i = 1; i < arriving.size(); ++i)
       arriving[i] += arriving[i - 1];
@@ -468,6 +467,7 @@ private:
   Graph &graph;
   DiagnosticEngine &diags;
   ChainLifetimes lifetimes;
+  std::optional<Arrivals> arrivals;       ///< Of the current stage.
   std::vector<unsigned> chainOfUnit;      ///< By position in the list of the current stage.
   bool isPlain = true;                    ///< Bytes are those of no coordinates.
   SizeBinding selected;                   ///< Coordinates.

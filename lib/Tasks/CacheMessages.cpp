@@ -25,7 +25,6 @@ void ClassTasks::makeCacheMessage(const PlacedUnit &unit, const ProgramItem &ite
   bool isSend = item.kind == ProgramItem::Kind::Send;
   const Value *cache = item.values[index];
   Task task;
-  task.environment = environment;
   task.kind = isSend ? TaskKind::Send : TaskKind::Receive;
   task.id = id;
   task.bytes = std::max<uint64_t>(1, channel.bytes); // no reader takes 0

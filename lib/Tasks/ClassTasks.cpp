@@ -239,7 +239,6 @@ const ClassTasks::OpFacts &ClassTasks::getFacts(const Op &op) {
   it->second = std::make_unique<OpFacts>();
   OpFacts &f = *it->second;
   f.fields.op = &op;
-  f.fields.environment = environment;
   if (isCollective(op.kind)) {
     f.fields.kind = TaskKind::Collective;
     if (std::optional<unsigned> kind = groups.find(op, stage.stage))

@@ -91,7 +91,6 @@ void ClassTasks::makeMessage(const PlacedUnit &unit, unsigned number, const Prog
   bool isSend = item.kind == ProgramItem::Kind::Send;
   const Value *value = item.values[index];
   Task task;
-  task.environment = environment;
   task.kind = isSend ? TaskKind::Send : TaskKind::Receive;
   task.id = id;
   unsigned stream = getStream(graph.getMessageStream(), StreamKind::Communication);

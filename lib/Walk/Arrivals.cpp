@@ -6,7 +6,7 @@ using namespace stage;
 
 bool stage::hasWork(const Graph &graph, llvm::ArrayRef<ProgramItem> items) {
   bool found = false;
-  forEachOp(items, [&](const Op &op, int64_t) { found |= isLoader(op.kind) && hasNode(graph, op); });
+  forEachOp(items, [&](const Op &op, int64_t) { found = found || (isLoader(op.kind) && hasNode(graph, op)); });
   return found;
 }
 

@@ -13,6 +13,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
+using namespace stage::importer;
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string text;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 using namespace stage;
+using namespace stage::serving;
 
 namespace {
 void check(bool holds, const char *what) {
@@ -110,7 +111,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   ShortRequests requests(std::move(reader));
   Checker checker(options);
   bool isGood = simulate(
-      requests, options, [](llvm::ArrayRef<Iteration>) { return 1e-3; }, checker, diags);
+      requests, options, [](llvm::ArrayRef<Iteration>, unsigned) { return 1e-3; }, checker, diags);
   check(isGood != diags.hasErrors(), "serving fails if, and only if, an error is reported");
   check(!isGood || checker.count == requests.count, "a request is not complete");
   return 0;

@@ -16,6 +16,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
+using namespace stage::trace;
 
 namespace {
 /// A folder of its own, removed in the end.

@@ -74,8 +74,8 @@ struct RankSlot {
   unsigned environment = 0;
 };
 
-/// A class: ranks of a stage whose nodes are the same but for sizes that depend on coordinates, and that send equally
-/// many messages to other parts.
+/// A class: ranks of a stage whose tasks are the same but for sizes that depend on coordinates. Ranks that send
+/// different numbers of messages to other parts are of different classes.
 struct RankClass {
   unsigned stage = 0;
   /// Of ranks with these coordinates only: then no such size is a slot.
@@ -137,24 +137,25 @@ public:
   /// Units must be made, or skipped, in order.
   void makeUnit(unsigned number, Sink sink);
 
-  /// The same, where only the lengths of nodes are asked for: `sink` is given a node and how many there are that are as
-  /// long. Equal rounds of iterations are counted rather than lowered one by one (FoldedTasks.h).
+  /// The same for who asks only how long encoded tasks are: `sink` is given a task and the number of tasks of its
+  /// length. Equal rounds of iterations are counted instead of made one by one (FoldedTasks.h).
   using CountSink = llvm::function_ref<void(const Task &, uint64_t times)>;
   void countUnit(unsigned number, CountSink sink);
 
   /// Numbers of streams: one of each kind, then those that the graph declares.
   static constexpr unsigned computation = 0, firstDeclared = numStreamKinds;
-  /// The last node of each stream in the units so far: what the next one goes on from.
+  /// The last task of each stream in the units so far, for which the next task of the stream waits.
   using Chains = llvm::SmallVector<std::optional<uint64_t>, 2>;
   const Chains &getChains() const { return chains; }
-  /// On what a recv of a unit depends: the last COMP before it is posted.
+  /// Rule W4: the task for which receives of a unit wait. Nothing: they are posted from the beginning.
   std::optional<uint64_t> getPosted(unsigned number) const {
     unsigned post = arrivals->getPost(number);
     return post ? lastCompOfUnit[post - 1] : std::nullopt;
   }
-  /// The node that loads the inputs of a unit; nothing if they are there from the beginning.
+  /// Rule W5: the task beside which inputs of a unit are loaded. Nothing: they are there from the beginning.
   std::optional<uint64_t> getLoad(const PlacedUnit &unit) const;
-  /// Its stream: what is of another one waits for it, if it reads an input.
+  /// The stream of that task. Tasks of this stream are behind it already; a task of another stream that reads an input
+  /// waits for it.
   std::optional<unsigned> getStreamOfLoad(const PlacedUnit &unit) const;
   /// The units of which a unit is the loader.
   llvm::SmallVector<const PlacedUnit *, 1> getLoaded(unsigned number) const;
@@ -171,7 +172,7 @@ public:
   /// How many bytes each number takes, in the nodes of a unit, that is not the same in all units, in an order of its
   /// template's. Nothing where they differ from rank to rank.
   const std::optional<std::vector<unsigned>> &getWidths(const PlacedUnit &unit);
-  /// Goes on as if the next unit had been lowered and had ended the chains with these nodes.
+  /// Goes on as if the next unit had been made, and its last tasks on each stream were these.
   void skipUnit(unsigned number, const Chains &after);
 
   /// Per kind of groups: the collectives of the units so far, and those of a unit. A collective's tag is how many its

@@ -49,9 +49,8 @@ struct Task {
   uint64_t id = 0; ///< Dense, in the order of the program: what a task waits for has smaller ids.
   /// Null for what stages and parts send each other.
   const Op *op = nullptr;
-  unsigned environment = 0; ///< Of the unit: what its symbols are.
-  llvm::StringRef name;     ///< Empty: tasks have none.
-  llvm::StringRef opType;   ///< What names have in common: `linear`, `all_gather`, `send`.
+  llvm::StringRef name;   ///< Empty: tasks have none.
+  llvm::StringRef opType; ///< What names have in common: `linear`, `all_gather`, `send`.
 
   llvm::ArrayRef<uint64_t> data;  ///< Ids of the tasks whose results it takes, ascending.
   llvm::ArrayRef<uint64_t> order; ///< Ids of those behind which it runs for other reasons, ascending.

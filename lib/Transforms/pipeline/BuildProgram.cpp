@@ -516,7 +516,7 @@ private:
 
 bool stage::communicatesInGroups(const UnitTemplate &unit) {
   bool found = false;
-  forEachOp(unit.items, [&](const Op &op, int64_t) { found |= isCommunication(op.kind); });
+  forEachOp(unit.items, [&](const Op &op, int64_t) { found = found || isCommunication(op.kind); });
   return found;
 }
 
