@@ -1,27 +1,28 @@
 //===- ClassTasks.h - what the ranks of a class do --------------*- C++ -*-===//
 //
-// Problem: ranks of a class run the units of one stage. What does each of them do, in which order, and what waits for
-// what, so that any simulator that runs what is ready finishes (law L13)?
+// Problem: ranks of a class run the units of one stage. Which tasks does each of them run, in which order, and for
+// which other tasks does a task wait, so that a simulator finishes that runs any task that is ready (law L13)?
 //
 // The rules of waiting; docs/Traces.md has an example of each:
 //
 //   W1  Streams. A task waits for the task before it on its stream: compute, communication, copies, compute on
 //       the host, and one stream more for each that the graph declares. Receives are on no stream.
-//   W2  Results. A task waits for the tasks that made what it uses; a view stands for what it is a view of.
+//   W2  Results. A task waits for the tasks whose results it uses. A view has none: its readers wait for the task that
+//       made the tensor.
 //   W3  Messages. The first compute task of a unit waits for all receives of the unit. A send waits for the last
 //       compute task of its unit, and with `send = early` for what it sends alone. No compute task waits for a send.
 //   W4  Posts. A receive waits for the last compute task before the unit in which it is posted (stage/Walk/Arrivals.h).
-//   W5  Inputs. What reads an input of the unit waits for the first task of the unit that loads it (Arrivals).
+//   W5  Inputs. A task that reads an input of its unit waits for the first task of the unit that loads it (Arrivals).
 //   W6  Brought on time. A fetch, a copy of a cache, and a gather of parameters from flat storage wait for the compute
-//       task before them, so that what they bring is there no earlier than where they run; not if rule W7 says more.
+//       task before them, because a tensor that comes too early takes memory; not if rule W7 says more.
 //   W7  Edges. An op that the program puts behind another one waits for that op's task: of its unit, so many iterations
 //       before, or so many units before.
-//   W8  Sums. What adds to a gradient's buffer waits for the task that added before, and what reads the buffer for the
-//       last of them. A permute is a receive and a send: both wait for the send or collective before, and what uses the
-//       result waits for the receive.
+//   W8  Sums. A task that adds to a gradient's buffer waits for the task that added before; a reader of the buffer
+//       waits for the last of them. A permute is a receive and a send: both wait for the send or collective before,
+//       and readers of the result wait for the receive.
 //
-// Ids are dense in the order of the program, so that what a task waits for has smaller ids, and the lowest id that is
-// ready is the next one in the order.
+// Ids are dense in the order of the program: a task has a larger id than those for which it waits, and of the tasks
+// that are ready the one with the lowest id is the next in the order.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_TASKS_CLASSTASKS_H
