@@ -18,7 +18,7 @@
 #include "stage/CodeGen/OutputDirectory.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/Support/Limits.h"
-#include "stage/Tasks/ClassTasks.h"
+#include "stage/Tasks/RankSlots.h"
 #include "stage/Tasks/Slowness.h"
 #include <map>
 #include <mutex>
@@ -193,8 +193,8 @@ private:
     image.appendMetadata(traceVersion);
     auto mode = OutputDirectory::WriteMode::Create;
     auto write = [&] {
-      bool written = evaluateSizes(*part.program.graph, tasks, ofClass) &&
-                     writeImage(image, part, stage, tasks, ofClass, output, mode);
+      bool written =
+          evaluateSizes(*part.program.graph, tasks, ofClass) && writeImage(image, part, tasks, ofClass, output, mode);
       statistics.nodes += int64_t(ranks.size()) * int64_t(image.getNumNodes());
       numNodesWritten += image.getNumNodes();
       image = ClassImage();
@@ -264,8 +264,8 @@ private:
   }
 
   /// Writes the nodes of an image to the files of its ranks.
-  bool writeImage(const ClassImage &image, const Part &part, const StageProgram &stage, const ClassTasks &tasks,
-                  const RanksOfClass &ofClass, OutputDirectory &output, OutputDirectory::WriteMode mode) {
+  bool writeImage(const ClassImage &image, const Part &part, const ClassTasks &tasks, const RanksOfClass &ofClass,
+                  OutputDirectory &output, OutputDirectory::WriteMode mode) {
     const std::vector<uint32_t> &ranks = ofClass.ranks;
     std::vector<RankEncoder> encoders;
     for (unsigned worker = 0; worker < getNumWorkers(options.jobs, ranks.size()); ++worker)
@@ -276,7 +276,7 @@ private:
       int64_t number = int64_t(rank) - part.program.firstRank;
       const Variant &variant = ofClass.variants[ofClass.variantOf[number]];
       for (auto [slot, size] : llvm::zip(tasks.getSlots(), variant.sizes))
-        slots.push_back(slot.kind == RankSlot::Kind::Size ? size : fill(part, slot, number, stage.stage));
+        slots.push_back(slot.kind == RankSlot::Kind::Size ? size : resolve(part.program, part.groups, slot, number));
       if (options.progress) {
         std::lock_guard<std::mutex> lock(mutex);
         // Of a class that is written in pieces, as many ranks count as its nodes would fill.
@@ -286,29 +286,6 @@ private:
       return encoders[worker].encode(slots);
     };
     return writeRankFiles(output, options.prefix, ranks, options.jobs, encode, mode);
-  }
-
-  /// What a slot is on a rank, counted from the first of its part, of a stage.
-  static uint64_t fill(const Part &part, const RankSlot &slot, int64_t rank, int64_t stage) {
-    const Mesh &mesh = part.mesh;
-    int64_t first = part.program.firstRank;
-    switch (slot.kind) {
-    case RankSlot::Kind::Group:
-      return part.groups.getNumber(slot.groupKind, rank);
-    case RankSlot::Kind::Stage:
-      return first + rank + (slot.stage - stage) * mesh.getStride(*part.pipelineAxis);
-    case RankSlot::Kind::Sender:
-      return slot.exchange->from->firstRank + slot.exchange->getSenders(rank)[slot.shift].rank;
-    case RankSlot::Kind::Receiver:
-      return slot.exchange->to->firstRank + slot.exchange->getReceivers(rank, slot.batch)[slot.shift].rank;
-    case RankSlot::Kind::Tag:
-      return slot.least + slot.exchange->getSenders(rank)[slot.shift].batch;
-    case RankSlot::Kind::Neighbour:
-    case RankSlot::Kind::Size: // of a variant
-      break;
-    }
-    int64_t coordinate = mesh.getCoordinate(rank, slot.axis);
-    return first + rank + ((coordinate + slot.shift) % mesh[slot.axis].size - coordinate) * mesh.getStride(slot.axis);
   }
 
   void finishProgress() {

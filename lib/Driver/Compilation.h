@@ -72,6 +72,8 @@ std::string getFirstError(llvm::StringRef messages);
 TraceStatistics describe(const EmitStatistics &traces, bool written, unsigned steps);
 /// `--emit=schedule`: the units of all stages in time. False after errors.
 bool printSchedule(Compilation &c, const DriverOptions &options);
+/// `--emit=time`: how long a step takes of a program, or of linked ones. False after errors.
+bool printTime(llvm::ArrayRef<const Program *> parts, const DriverOptions &options, DiagnosticEngine &diags);
 /// `--emit=mesh`: who talks to whom. False after errors.
 bool printMesh(Compilation &c, const DriverOptions &options);
 /// Compiles each job under each combination of values of `-D`, and prints what they cost, in one table. False after

@@ -14,6 +14,7 @@
 #include "stage/Support/Files.h"
 #include "stage/Support/Process.h"
 #include "stage/Support/StandardOutput.h"
+#include "stage/Time/StepTime.h"
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/pipeline/BuildProgram.h"
 #include "stage/Transforms/training/LossScale.h"
@@ -186,7 +187,17 @@ static void printServed(ServedFile &served, const Report &report, ReportKind kin
   llvm::outs() << '\n';
 }
 
+bool stage::driver::printTime(llvm::ArrayRef<const Program *> parts, const DriverOptions &options,
+                              DiagnosticEngine &diags) {
+  std::optional<StepActivity> step = findStepTime(parts, options.machine, options.traces, diags);
+  if (step)
+    print(llvm::outs(), std::move(*step), options.machine.hasRates());
+  return step.has_value();
+}
+
 static bool runBackEnd(Compilation &c, const DriverOptions &options) {
+  if (options.emit == EmitKind::Time)
+    return printTime({c.program.get()}, options, c.diags);
   std::optional<Report> report;
   if (options.report != ReportKind::None || options.emit == EmitKind::Memory) {
     report = makeReport(c);

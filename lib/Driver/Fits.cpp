@@ -26,7 +26,6 @@
 #include "MemoryGrowth.h"
 #include "PlanCompiler.h"
 #include "ServedFile.h"
-#include "UnitTimes.h"
 #include "stage/Driver/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -270,13 +269,12 @@ private:
   /// Of a job that serves requests: the cache that it can have.
   bool searchBlocks() {
     DriverOptions own = options;
-    if (!settleServer(own))
-      return false;
-    std::unique_ptr<UnitTimes> times;
-    if (own.requests->usesModel && !(times = UnitTimes::create(own)))
+    SizeContext sizes;
+    std::unique_ptr<ServedJob> job = ServedJob::create(own, compiler.input, sizes);
+    if (!job)
       return false;
     ServedFile served = keepIterations(*own.requests);
-    if (!(own.served = serveJob(*own.requests, times.get(), served, compiler.input.diags)) ||
+    if (!(own.served = serveJob(*own.requests, *job, served, compiler.input.diags)) ||
         !compileOwn(own, [](const Compilation &) {}))
       return false;
     Searched size{"cache-blocks", served.mostBlocks, 1, [](DriverOptions &candidate, int64_t value) {
@@ -289,7 +287,7 @@ private:
       DiagnosticEngine diags(sources, stream);
       DriverOptions copy = candidate;
       ServedFile file = keepIterations(*copy.requests);
-      if ((copy.served = serveJob(*copy.requests, times.get(), file, diags)))
+      if ((copy.served = serveJob(*copy.requests, *job, file, diags)))
         return compile(copy, value);
       return Candidate{{value, {}, getFirstError(stream.str())}};
     };

@@ -33,6 +33,7 @@ cl::opt<EmitKind> emit("emit", cl::desc("Print what the program is at some phase
                                   clEnumValN(EmitKind::Program, "program", "units of every pipeline stage"),
                                   clEnumValN(EmitKind::Memory, "memory", "saved bytes, symbolically, and memory"),
                                   clEnumValN(EmitKind::Schedule, "schedule", "a picture of the pipeline in time"),
+                                  clEnumValN(EmitKind::Time, "time", "how long a step takes, and what ranks do"),
                                   clEnumValN(EmitKind::Mesh, "mesh", "a picture of who talks to whom, per axis"),
                                   clEnumValN(EmitKind::Dot, "dot", "graph IR after all passes, for graphviz"),
                                   clEnumValN(EmitKind::Chakra, "chakra", "traces (needs -o; what -o means anyway)")),
@@ -278,7 +279,7 @@ static void readFits(DriverOptions &options, DiagnosticEngine &diags) {
 }
 
 std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **argv, DiagnosticEngine &diags) {
-  const cl::OptionCategory *ofJobs[] = {&category, &getServingCategory()};
+  const cl::OptionCategory *ofJobs[] = {&category, &getServingCategory(), &getMachineCategory()};
   cl::HideUnrelatedOptions(ofJobs);
   cl::HideUnrelatedOptions(importCategory, importCommand);
   prepareServeOptions();
@@ -319,6 +320,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
     if (!llvm::sys::fs::is_directory(folder))
       diags.report(SMLoc(), diag::CannotReadFile) << folder << "not a folder";
   options.emit = emit;
+  readMachine(options, diags);
   options.prove = prove;
   options.remarks = remarks;
   options.warningsAreErrors = warningsAreErrors;
@@ -363,7 +365,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
     checkNeedsTraces(tracker, "--tracker");
     checkNeedsTraces(isChanged(order), "--order");
     checkNeedsTraces(isChanged(streams), "--streams");
-    checkNeedsTraces(isChanged(steps) && !prove, "--steps");
+    checkNeedsTraces(isChanged(steps) && !prove && emit != EmitKind::Time, "--steps");
   }
   if (options.isComparison()) {
     // One plan has a graph, a proof and traces; many have a table.

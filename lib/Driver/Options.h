@@ -3,10 +3,11 @@
 #define STAGE_LIB_DRIVER_OPTIONS_H
 
 #include "stage/CodeGen/Emit.h"
+#include "stage/Machine/Machine.h"
 #include "stage/Pass/PassManager.h"
 #include "stage/Schedule/Schedule.h"
 #include "stage/Sema/Job.h"
-#include "stage/Serving/Roofline.h"
+#include "stage/Serving/ServingCosts.h"
 #include "stage/Serving/Simulation.h"
 #include "stage/Support/Files.h"
 #include "llvm/Support/CommandLine.h"
@@ -15,7 +16,7 @@ namespace stage::driver {
 
 struct ServedFile;
 
-enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Schedule, Mesh, Dot, Chakra };
+enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Schedule, Time, Mesh, Dot, Chakra };
 enum class ReportKind { None, Text, Json, Csv };
 
 /// `-D tp=1,2,4`: a name and the values it is given in turn.
@@ -44,9 +45,10 @@ struct ServeCommand {
   /// Of a job whose attention decodes in another way (LangRef R21.7): an iteration of prompts and of requests that
   /// decode is two units.
   bool decodesApart = false;
-  serving::Roofline roofline; ///< And what its costs take.
-  bool usesModel =
-      false; ///< The costs are those of the job that serves the requests; of the roofline only the rates are said.
+  serving::ServingCosts costs; ///< And what these take on the machine.
+  bool hasCosts = false;       ///< They are said.
+  Machine machine = MachineRates();
+  bool usesModel = false; ///< Instead of costs: what the job takes that serves the requests.
   /// The iterations that are listed, from the first to before the last; none: no list is asked for.
   std::optional<std::pair<int64_t, int64_t>> window;
   bool takesTime = false;      ///< Something says how long iterations last.
@@ -72,6 +74,7 @@ struct DriverOptions {
   std::vector<std::string> includeDirs;
   std::string stdlibDir;
   EmitKind emit = EmitKind::None;
+  Machine machine = MachineUnits(); ///< Of --emit=time.
   ReportKind report = ReportKind::None;
   std::optional<__int128> fits; ///< Bytes of a rank's memory; what fits there is searched for.
   bool prove = false;
@@ -96,6 +99,10 @@ struct DriverOptions {
 
 /// The options of a server, which are some of a job that serves requests, too.
 llvm::cl::OptionCategory &getServingCategory();
+/// The options that say what a machine does, which `--requests` and `--emit=time` share.
+llvm::cl::OptionCategory &getMachineCategory();
+/// The machine of `--emit=time`. Rates that nothing asks for are reported; `requests` and `emit` must be known.
+void readMachine(DriverOptions &options, DiagnosticEngine &diags);
 /// `--requests` of a job and what goes with it; nothing if it is not given. Faults are reported.
 /// `limitsCache`: the largest cache is searched for (--fits).
 std::optional<ServeCommand> readRequests(bool limitsCache, DiagnosticEngine &diags);

@@ -134,6 +134,12 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
     }
     return true;
   }
+  if (options.emit == EmitKind::Time) {
+    llvm::SmallVector<const Program *, 2> parts;
+    for (const auto &part : linked->parts)
+      parts.push_back(part.get());
+    return printTime(parts, options, c.diags);
+  }
   SentCaches sent = countSentCaches(*linked, c.job->globalBatch);
   sent.from = reports.front().job;
   sent.to = reports.back().job;

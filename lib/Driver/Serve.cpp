@@ -7,9 +7,7 @@
 // nothing that looks complete.
 //
 //===----------------------------------------------------------------------===//
-#include "Compilation.h"
 #include "ServedFile.h"
-#include "UnitTimes.h"
 #include "stage/Driver/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -29,21 +27,24 @@ void ServedFile::finished(const FinishedRequest &request) {
   hasPrefixes |= !request.request.prefix.empty();
 }
 
-/// Stages take `own` seconds for an iteration besides. False after a report.
-static bool serve(const ServeCommand &command, ServedFile &served, DiagnosticEngine &diags,
-                  llvm::function_ref<double(const Iteration &, unsigned stage)> own) {
+/// Seconds that are given for an iteration.
+static double getGivenTime(const ServeCommand &command, const Iteration &iteration) {
+  return command.iterationTime + double(iteration.newTokens) * command.tokenTime +
+         double(iteration.cachedTokens) * command.cachedTime;
+}
+
+/// And those that its costs take.
+static double getTimeOfCosts(const ServeCommand &command, const Iteration &iteration) {
+  llvm::StringRef missing; // no rate is: that was checked
+  std::optional<Ticks> ticks = command.machine.ofCosts(command.costs.flops.evaluate(iteration),
+                                                       command.costs.bytes.evaluate(iteration), missing);
+  return double(ticks.value_or(0)) / double(ticksPerSecond);
+}
+
+/// `time`: as a server asks for it. False after a report.
+static bool serve(const ServeCommand &command, ServedFile &served, IterationTime time, DiagnosticEngine &diags) {
   auto requests = RequestReader::open(command.input, command.ignored, diags);
-  if (!requests)
-    return false;
-  // Of iterations that begin together, all last as long as the slowest.
-  auto lasts = [&](llvm::ArrayRef<Iteration> iterations, unsigned stage) {
-    double longest = 0;
-    for (const Iteration &iteration : iterations)
-      longest = std::max(longest, command.iterationTime + double(iteration.newTokens) * command.tokenTime +
-                                      double(iteration.cachedTokens) * command.cachedTime + own(iteration, stage));
-    return longest;
-  };
-  if (!simulate(*requests, command.options, lasts, served, diags))
+  if (!requests || !simulate(*requests, command.options, time, served, diags))
     return false;
   if (command.window && served.list.empty()) {
     diags.report(SMLoc(), diag::FlagWithoutEffect)
@@ -80,8 +81,14 @@ void ServedFile::printJson(llvm::json::OStream &json) {
 
 bool stage::driver::runServe(const ServeCommand &command, DiagnosticEngine &diags) {
   ServedFile served(command, command.window ? command.window->second : 0);
-  if (!serve(command, served, diags,
-             [&](const Iteration &iteration, unsigned) { return command.roofline.getSeconds(iteration); }))
+  // Of iterations that begin together, all last as long as the slowest.
+  auto time = [&](llvm::ArrayRef<Iteration> iterations, int64_t begin, llvm::MutableArrayRef<int64_t> freeAt) {
+    double longest = 0;
+    for (const Iteration &iteration : iterations)
+      longest = std::max(longest, getGivenTime(command, iteration) + getTimeOfCosts(command, iteration));
+    return passStages([&](unsigned) { return longest; }, begin, freeAt);
+  };
+  if (!serve(command, served, time, diags))
     return false;
   if (command.report == ReportKind::Json) {
     llvm::json::OStream json(llvm::outs(), 2);
@@ -113,8 +120,7 @@ static PackedUnit makeUnit(const Iteration &iteration) {
   return unit;
 }
 
-/// What the model runs of an iteration: all at once, or first the prompts and then those that decode.
-static std::vector<PackedUnit> listUnits(const ServeCommand &command, const Iteration &iteration) {
+std::vector<PackedUnit> stage::driver::listUnits(const ServeCommand &command, const Iteration &iteration) {
   Iteration prompts = iteration, decodes = iteration;
   llvm::erase_if(prompts.sequences, [](const Sequence &sequence) { return sequence.decodes; });
   llvm::erase_if(decodes.sequences, [](const Sequence &sequence) { return !sequence.decodes; });
@@ -152,21 +158,19 @@ static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command,
   return result;
 }
 
-std::shared_ptr<const ServedUnits> stage::driver::serveJob(const ServeCommand &command, const UnitTimes *times,
+std::shared_ptr<const ServedUnits> stage::driver::serveJob(const ServeCommand &command, ServedJob &job,
                                                            ServedFile &served, DiagnosticEngine &diags) {
-  std::vector<double> ofStages; ///< Of the iteration that begins.
-  auto lasts = [&](const Iteration &iteration, unsigned stage) {
-    if (!times)
-      return command.roofline.getSeconds(iteration);
-    if (stage == 0) {
-      ofStages.assign(command.options.batching.stages, 0);
-      for (const PackedUnit &unit : listUnits(command, iteration))
-        for (auto [sum, seconds] : llvm::zip(ofStages, times->getSeconds(unit)))
-          sum += seconds;
-    }
-    return ofStages[stage];
+  job.restart();
+  auto time = [&](llvm::ArrayRef<Iteration> iterations, int64_t begin,
+                  llvm::MutableArrayRef<int64_t> freeAt) -> std::optional<double> {
+    const Iteration &iteration = iterations.front(); // there is one replica
+    double given = getGivenTime(command, iteration);
+    if (command.usesModel)
+      return job.run(iteration, given, begin, freeAt);
+    double seconds = given + getTimeOfCosts(command, iteration);
+    return passStages([&](unsigned) { return seconds; }, begin, freeAt);
   };
-  return serve(command, served, diags, lasts) ? makeUnits(command, served, diags) : nullptr;
+  return serve(command, served, time, diags) ? makeUnits(command, served, diags) : nullptr;
 }
 
 ServedFile stage::driver::keepIterations(const ServeCommand &command) {
@@ -174,39 +178,14 @@ ServedFile stage::driver::keepIterations(const ServeCommand &command) {
                                             : maxIterations);
 }
 
-bool stage::driver::settleServer(DriverOptions &options) {
-  Compilation c;
-  c.diags.setShowWarnings(false); // they are said when the job is compiled with its iterations
-  c.diags.setLibrary(options.stdlibDir);
-  if (!loadFiles(c.input, options))
-    return false;
-  auto job = sema::bindJob(*c.files, options.job, options.defines, c.sizes, c.binding, c.obligations, c.diags);
-  if (!job)
-    return false;
-  // Of a job that has no requests, those that are asked for are the mistake, not that nothing says how long they take.
-  if (!job->inference || !job->inference->servesRequests) {
-    c.diags.report(job->stepRange.Start, diag::StepServesNone).range(job->stepRange);
-    return false;
-  }
-  if (!options.requests->takesTime) {
-    c.diags.report(SMLoc(), diag::NoIterationTime);
-    return false;
-  }
-  options.requests->options.batching.stages = unsigned(job->strategy.getNumStages());
-  options.requests->decodesApart = attendsInAnotherWay(options, job->strategy.getNumRanks());
-  return true;
-}
-
 bool stage::driver::runRequests(Compilation &c, const DriverOptions &asked) {
   DriverOptions options = asked;
-  if (!settleServer(options))
+  std::unique_ptr<ServedJob> job = ServedJob::create(options, c.input, c.sizes);
+  if (!job)
     return false;
   const ServeCommand &command = *options.requests;
   ServedFile served = keepIterations(command);
-  std::unique_ptr<UnitTimes> times;
-  if (command.usesModel && !(times = UnitTimes::create(options)))
-    return false;
-  if (!(options.served = serveJob(command, times.get(), served, c.diags)))
+  if (!(options.served = serveJob(command, *job, served, c.diags)))
     return false;
   options.servedFile = &served;
   return compile(c, options);

@@ -1,6 +1,7 @@
 //===- ServeOptions.cpp - the command line of stagec serve ----------------===//
 #include "Options.h"
 #include "stage/Driver/Diagnostics.h"
+#include "stage/Machine/RateOptions.h"
 #include "stage/Support/CommandLine.h"
 #include "stage/Support/Decimal.h"
 #include "llvm/ADT/StringExtras.h"
@@ -83,8 +84,18 @@ Text tokenTime("token-time", "How much longer for each token that it computes, a
 Text cachedTime("cached-time", "How much longer for each cached token before them, as in 2ns", "time");
 Text costs("costs", "And what FLOPs and bytes of an iteration take, on a rank that has those of this file",
            "costs.json");
-Text peakFlops("peak-flops", "FLOPs that a rank computes per second, as in 989e12", "n");
-Text bandwidth("bandwidth", "Bytes that a rank reads per second, as in 3.35e12", "n");
+cl::OptionCategory machineCategory("options of a machine",
+                                   "Of --emit=time, --requests, and stagec serve with --costs:");
+RateOptions rates(machineCategory, {&command, &*cl::TopLevelSubCommand});
+/// What options were called, which say how they are called now.
+struct Renamed : cl::opt<std::string> {
+  Renamed(const char *name, const char *now)
+      : cl::opt<std::string>(StringRef(name), cl::Hidden, cl::cat(category), cl::sub(command),
+                             cl::sub(*cl::TopLevelSubCommand)),
+        now(now) {}
+  const char *now;
+};
+Renamed peakFlops("peak-flops", "--flops"), bandwidth("bandwidth", "--memory");
 Text window("iterations", "List these iterations, from 0, without the last: 0..100", "a..b");
 cl::opt<ReportKind> report("report", cl::desc("How the report is printed"),
                            cl::values(clEnumValN(ReportKind::Text, "text", "for people (default)"),
@@ -131,40 +142,45 @@ static void readTime(const Text &text, double &result, DiagnosticEngine &diags) 
     result = seconds;
 }
 
-/// `3.35e12`, per second.
-static void readRate(const Text &text, double &result, DiagnosticEngine &diags) {
-  if (!text.isGiven())
+void stage::driver::readMachine(DriverOptions &options, DiagnosticEngine &diags) {
+  std::vector<std::string> given = rates.listGiven();
+  if (given.empty())
     return;
-  // Not all that is a number to strtod: no sign, no blanks, no hexadecimal digits.
-  bool isPlain = StringRef(text).find_first_not_of("0123456789.e+") == StringRef::npos;
-  double number = 0;
-  if (!isPlain || !llvm::to_float(StringRef(text), number) || !(number >= 1 && number <= 1e30))
-    diags.report(SMLoc(), diag::BadServingOption)
-        << text.getFlag() << "a number from 1 to 1e30, as in 989e12" << StringRef(text);
-  else
-    result = number;
+  if (options.requests) {
+    options.machine = options.requests->machine;
+    return;
+  }
+  options.machine = rates.read(diags);
+  if (options.emit != EmitKind::Time)
+    diags.report(SMLoc(), diag::FlagWithoutEffect)
+        << given.front() << "nothing is timed (--emit=time, --requests, stagec serve)";
 }
 
 /// Of a job that serves requests the rates are for what that takes, unless a file says other costs.
-static void readRoofline(ServeCommand &command, bool hasModel, DiagnosticEngine &diags) {
-  Roofline &result = command.roofline;
-  command.usesModel = hasModel && !costs.isGiven() && (peakFlops.isGiven() || bandwidth.isGiven());
-  if (command.usesModel) {
-    readRate(peakFlops, result.flopsPerSecond, diags);
-    readRate(bandwidth, result.bytesPerSecond, diags);
+static void readCostsAndRates(ServeCommand &result, bool hasModel, DiagnosticEngine &diags) {
+  for (const Renamed *old : {&peakFlops, &bandwidth})
+    if (old->getNumOccurrences())
+      diags.report(SMLoc(), diag::OptionRenamed) << ("--" + old->ArgStr).str() << old->now;
+  std::vector<std::string> given = rates.listGiven();
+  if (!given.empty())
+    result.machine = rates.read(diags);
+  result.usesModel = hasModel && !costs.isGiven() && !given.empty();
+  if (result.usesModel)
     return;
-  }
-  for (const Text *rate : {&peakFlops, &bandwidth})
-    if (rate->isGiven() && !costs.isGiven())
+  for (const std::string &name : given)
+    if (!costs.isGiven() || (name != "--flops" && name != "--memory"))
       diags.report(SMLoc(), diag::FlagWithoutEffect)
-          << rate->getFlag() << "nothing says what an iteration computes and reads (--costs)";
+          << name
+          << (costs.isGiven() ? "a file of costs says FLOPs and bytes of memory alone"
+                              : "nothing says what an iteration computes and reads (--costs)");
   if (!costs.isGiven())
     return;
-  if (!peakFlops.isGiven() && !bandwidth.isGiven())
-    diags.report(SMLoc(), diag::FlagWithoutEffect) << costs.getFlag() << "no rate is given (--peak-flops, --bandwidth)";
-  readRate(peakFlops, result.flopsPerSecond, diags);
-  readRate(bandwidth, result.bytesPerSecond, diags);
-  readCosts(costs, result, diags);
+  if (given.empty())
+    diags.report(SMLoc(), diag::FlagWithoutEffect) << costs.getFlag() << "no rate is given (--flops, --memory)";
+  result.hasCosts = readCosts(costs, result.costs, diags);
+  llvm::StringRef missing;
+  if (!given.empty() && !result.machine.ofCosts(!result.costs.flops.isFree(), !result.costs.bytes.isFree(), missing))
+    diags.report(SMLoc(), diag::CostsNeedRate) << missing;
 }
 
 static void readAcceptance(BatchingOptions &options, DiagnosticEngine &diags) {
@@ -204,9 +220,13 @@ static void readWindow(ServeCommand &result, DiagnosticEngine &diags) {
     result.window = numbers;
 }
 
-void stage::driver::prepareServeOptions() { cl::HideUnrelatedOptions(category, command); }
+void stage::driver::prepareServeOptions() {
+  const cl::OptionCategory *shown[] = {&category, &machineCategory};
+  cl::HideUnrelatedOptions(shown, command);
+}
 
 cl::OptionCategory &stage::driver::getServingCategory() { return category; }
+cl::OptionCategory &stage::driver::getMachineCategory() { return machineCategory; }
 
 bool stage::driver::isServeCommand() { return bool(command); }
 
@@ -248,7 +268,7 @@ static void readServing(ServeCommand &result, bool hasModel, bool limitsCache, D
   readTime(iterationTime, result.iterationTime, diags);
   readTime(tokenTime, result.tokenTime, diags);
   readTime(cachedTime, result.cachedTime, diags);
-  readRoofline(result, hasModel, diags);
+  readCostsAndRates(result, hasModel, diags);
   readWindow(result, diags);
   auto refuse = [&](const auto &option, StringRef why) { refuseIfChanged(option, why, diags); };
   if (limitsCache)

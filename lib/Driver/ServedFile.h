@@ -2,9 +2,10 @@
 #ifndef STAGE_LIB_DRIVER_SERVEDFILE_H
 #define STAGE_LIB_DRIVER_SERVEDFILE_H
 
-#include "Options.h"
+#include "Compilation.h"
 #include "stage/Serving/IterationList.h"
 #include "stage/Serving/Metrics.h"
+#include "stage/Time/UnitTimer.h"
 
 namespace stage::driver {
 
@@ -20,14 +21,10 @@ struct ServedFile : serving::ServingObserver {
   void finished(const serving::FinishedRequest &request) override;
 
   void print(llvm::raw_ostream &os);
+  /// A file of costs says what ranks compute and read, and not what they send each other.
+  bool leavesOutCommunication() const { return command.hasCosts; }
   /// The members of a JSON object that is open.
   void printJson(llvm::json::OStream &json);
-  /// Iterations last as long as they compute and read, by rates: what ranks send each other is in no time. Times that
-  /// are given are what they are.
-  bool leavesOutCommunication() const {
-    return command.roofline.flopsPerSecond > 0 || command.roofline.bytesPerSecond > 0;
-  }
-
   const ServeCommand &command;
   serving::ServingMetrics metrics;
   serving::IterationList list;
@@ -35,17 +32,53 @@ struct ServedFile : serving::ServingObserver {
   bool hasPrefixes = false;
 };
 
-class UnitTimes;
+/// A job that serves requests, as far as it is known before its iterations are: compiled with a unit of each kind.
+class ServedJob {
+public:
+  /// Settles how many stages work on iterations, and whether the job decodes in another way. Null after errors of the
+  /// job. What is read stays in `input`.
+  static std::unique_ptr<ServedJob> create(DriverOptions &options, SourceFiles &input, SizeContext &sizes);
 
-/// Finds on how many stages of a pipeline the job runs that serves the requests, which says how many iterations are in
-/// flight, and whether it decodes in another way. False after errors of the job.
-bool settleServer(DriverOptions &options);
+  /// Nothing has run.
+  void restart();
+  /// As a server asks (serving::IterationTime), by the machine of the command. Each stage takes `given` seconds
+  /// besides.
+  std::optional<double> run(const serving::Iteration &iteration, double given, int64_t begin,
+                            llvm::MutableArrayRef<int64_t> freeAt);
+
+private:
+  /// The job with a unit of each kind, which copies caches or does not.
+  struct Probe {
+    Probe(SourceFiles &input, SizeContext &sizes) : diags(input.sources, stream), compilation(input, sizes, diags) {
+      diags.setShowWarnings(false); // they are said when the job is compiled with its iterations
+    }
+    std::string messages;
+    llvm::raw_string_ostream stream{messages};
+    DiagnosticEngine diags;
+    Compilation compilation;
+    std::unique_ptr<UnitTimer> timer;
+  };
+  ServedJob(const DriverOptions &options, SourceFiles &input, SizeContext &sizes)
+      : options(options), input(input), sizes(sizes) {}
+  bool compileProbe(bool withCopies);
+  bool makeTimer();
+
+  DriverOptions options;
+  SourceFiles &input;
+  SizeContext &sizes;
+  std::vector<std::unique_ptr<Probe>> probes; ///< The last one times iterations; it may take over from one before.
+  bool copies = false;                        ///< Whether it copies caches.
+  int64_t lastBegin = 0;
+};
+
 /// Keeps the iterations that become units of a job.
 ServedFile keepIterations(const ServeCommand &command);
-/// Goes through the requests of a job; its units. Iterations last as long as `times` says, null: as the command does.
-/// Null after errors.
-std::shared_ptr<const ServedUnits> serveJob(const ServeCommand &command, const UnitTimes *times, ServedFile &served,
+/// Goes through the requests of a job; its units. Iterations last as long as the job says, or the command. Null after
+/// errors.
+std::shared_ptr<const ServedUnits> serveJob(const ServeCommand &command, ServedJob &job, ServedFile &served,
                                             DiagnosticEngine &diags);
+/// What the model runs of an iteration: all at once, or first the prompts and then those that decode.
+std::vector<PackedUnit> listUnits(const ServeCommand &command, const serving::Iteration &iteration);
 
 } // namespace stage::driver
 

@@ -1,11 +1,14 @@
 //===- Machine.cpp - what a device and a link take ------------------------===//
 #include "stage/Machine/Machine.h"
 #include <algorithm>
+#include <cmath>
 
 using namespace stage;
 
 /// So many bytes, or FLOPs, times a fraction, at so many a second. Rounded to the nearest tick.
 static Ticks divide(int64_t amount, int64_t numerator, int64_t denominator, uint64_t rate) {
+  if (!amount)
+    return 0; // whatever the rate is
   unsigned __int128 product, divisor;
   if (__builtin_mul_overflow((unsigned __int128)amount * uint64_t(numerator), (unsigned __int128)ticksPerSecond,
                              &product))
@@ -15,16 +18,32 @@ static Ticks divide(int64_t amount, int64_t numerator, int64_t denominator, uint
   return ticks > maxTicks ? maxTicks : Ticks(ticks);
 }
 
+/// Whether compute needs a rate that was not said.
+static bool lacks(bool isNeeded, uint64_t rate, llvm::StringRef name, llvm::StringRef &missing) {
+  if (isNeeded && !rate)
+    missing = name;
+  return isNeeded && !rate;
+}
+
 std::optional<Ticks> Machine::ofCompute(int64_t flops, int64_t bytes, bool onHost, llvm::StringRef &missing) const {
   if (!rates)
     return units.compute * ticksPerUnit;
   uint64_t flopRate = onHost ? rates->hostFlops : rates->flops;
   uint64_t byteRate = onHost ? rates->hostMemory : rates->memory;
-  if (!flopRate || !byteRate) {
-    missing = flopRate ? (onHost ? "host-memory" : "memory") : (onHost ? "host-flops" : "flops");
+  if (lacks(flops, flopRate, onHost ? "host-flops" : "flops", missing) ||
+      lacks(bytes, byteRate, onHost ? "host-memory" : "memory", missing))
     return std::nullopt;
-  }
   return std::max(divide(flops, 1, 1, flopRate), divide(bytes, 1, 1, byteRate));
+}
+
+std::optional<Ticks> Machine::ofCosts(double flops, double bytes, llvm::StringRef &missing) const {
+  if (!rates)
+    return units.compute * ticksPerUnit;
+  if (lacks(flops, rates->flops, "flops", missing) || lacks(bytes, rates->memory, "memory", missing))
+    return std::nullopt;
+  auto divide = [](double amount, uint64_t rate) { return amount ? amount / double(rate) : 0; };
+  double ticks = std::max(divide(flops, rates->flops), divide(bytes, rates->memory)) * double(ticksPerSecond);
+  return ticks < double(maxTicks) ? Ticks(std::floor(ticks + 0.5)) : maxTicks;
 }
 
 std::optional<Ticks> Machine::ofCopy(int64_t bytes, llvm::StringRef &missing) const {

@@ -16,6 +16,7 @@
 #include "stage/Serving/Simulation.h"
 #include "Timestamp.h"
 #include "stage/Serving/Diagnostics.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cmath>
@@ -74,8 +75,8 @@ private:
 
 class Simulation {
 public:
-  Simulation(RequestReader &requests, const SimulationOptions &options, StageTime duration, ServingObserver &observer,
-             DiagnosticEngine &diags)
+  Simulation(RequestReader &requests, const SimulationOptions &options, IterationTime duration,
+             ServingObserver &observer, DiagnosticEngine &diags)
       : requests(requests), options(options), duration(duration), observer(observer), diags(diags) {
     replicas.reserve(options.prefillReplicas + options.replicas);
     for (unsigned i = 0; i < options.prefillReplicas + options.replicas; ++i)
@@ -233,22 +234,18 @@ private:
       diags.report(SMLoc(), diag::ServingTooLong) << numSteps << formatSeconds(time) << formatSeconds(latestBegin);
       return false;
     }
-    int64_t before = std::max(time, group.freeAt.back()); // when the last one in flight ends
-    batch.end = time;
-    for (unsigned stage = 0; stage < options.batching.stages; ++stage) {
-      double seconds = duration(batch.iterations, stage);
-      std::optional<int64_t> nanoseconds = toNanoseconds(seconds);
-      int64_t start = std::max(batch.end, group.freeAt[stage]);
-      if (nanoseconds)
-        seconds = double(start - time + *nanoseconds) / 1e9;
-      if (!nanoseconds || start - time + *nanoseconds > maxIterationSeconds * 1'000'000'000) {
-        std::string text;
-        llvm::raw_string_ostream(text) << llvm::format("%g", seconds);
-        diags.report(SMLoc(), diag::BadIterationTime) << numSteps << formatSeconds(time) << text << maxIterationSeconds;
-        return false;
-      }
-      batch.end = group.freeAt[stage] = start + *nanoseconds;
+    int64_t before = group.inFlight.empty() ? time : group.inFlight.back().end;
+    std::optional<double> seconds = duration(batch.iterations, time, group.freeAt);
+    if (!seconds)
+      return false;
+    std::optional<int64_t> nanoseconds = toNanoseconds(*seconds);
+    if (!nanoseconds) {
+      std::string text;
+      llvm::raw_string_ostream(text) << llvm::format("%g", *seconds);
+      diags.report(SMLoc(), diag::BadIterationTime) << numSteps << formatSeconds(time) << text << maxIterationSeconds;
+      return false;
     }
+    batch.end = time + *nanoseconds;
     observer.step({numSteps++, time, batch.end - time, batch.end - before, batch.iterations});
     group.inFlight.push_back(std::move(batch));
     return true;
@@ -286,7 +283,7 @@ private:
 
   RequestReader &requests;
   const SimulationOptions &options;
-  StageTime duration;
+  IterationTime duration;
   ServingObserver &observer;
   DiagnosticEngine &diags;
   std::vector<Scheduler> replicas;
@@ -304,7 +301,20 @@ private:
 };
 } // namespace
 
-bool stage::serving::simulate(RequestReader &requests, const SimulationOptions &options, StageTime duration,
+double stage::serving::passStages(llvm::function_ref<double(unsigned stage)> seconds, int64_t begin,
+                                  llvm::MutableArrayRef<int64_t> freeAt) {
+  int64_t end = begin;
+  for (auto [stage, free] : llvm::zip(llvm::seq<unsigned>(0, freeAt.size()), freeAt)) {
+    double own = seconds(stage);
+    std::optional<int64_t> nanoseconds = toNanoseconds(own);
+    if (!nanoseconds)
+      return own;
+    end = free = std::max(end, free) + *nanoseconds;
+  }
+  return double(end - begin) / 1e9;
+}
+
+bool stage::serving::simulate(RequestReader &requests, const SimulationOptions &options, IterationTime duration,
                               ServingObserver &observer, DiagnosticEngine &diags) {
   return Simulation(requests, options, duration, observer, diags).run();
 }

@@ -190,7 +190,7 @@ unsigned ClassTasks::getSlot(const RankSlot &slot) {
 }
 
 TaskValue ClassTasks::makeNumber(Size size, uint64_t least, const Op *op, const Value *value) {
-  bool isSlot = false;
+  bool isSlot = options.keepsSizes && graph.variesByUnit(size);
   for (AxisId axis : toList(getCoordinateAxes(graph.mesh, size)))
     isSlot |= !binding.lookup(getCoordinateSymbol(graph.sizes, graph.mesh[axis]).getSymbol());
   if (!isSlot)

@@ -1,19 +1,15 @@
 //===- Timeline.cpp - when each node of the traces runs -------------------===//
 //
 // All ranks of the folder are run, as they wait for each other; of those that are shown
-// the times of nodes are kept, 16 bytes a node, and measured: how long something of each
-// kind runs, and how long nothing else does. The ends of all intervals in the order of
-// time say that, n log n for n nodes.
+// the times of nodes are kept, 16 bytes a node, and summed up (stage/Time/RankActivity.h).
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Trace/Timeline.h"
 #include "TimelineEvents.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Ranges.h"
-#include "stage/Support/Table.h"
+#include "stage/Time/RankActivity.h"
 #include <algorithm>
-#include <array>
-#include <map>
 
 using namespace stage;
 using namespace stage::trace;
@@ -52,100 +48,24 @@ private:
   Timeline &timeline;
   std::vector<RankTimes *> shown;
 };
-
-/// What a rank does during the step. Compute, exposed, copies alone and idle are the whole step.
-struct RankSummary {
-  int64_t compute = 0;
-  int64_t communication = 0;
-  int64_t exposed = 0; ///< Of communication: nothing is computed meanwhile.
-  int64_t copies = 0;  ///< Copies, and what the host computes.
-  int64_t copiesAlone = 0;
-  int64_t idle = 0;
-  auto operator<=>(const RankSummary &) const = default;
-};
 } // namespace
 
-static RankSummary summarize(const Timeline &timeline, const RankTimes &times, int64_t step) {
-  enum Kind : uint8_t { Compute, Communication, Copy, NumKinds };
-  struct Event {
-    int64_t time;
-    int8_t change;
-    Kind kind;
-    bool operator<(const Event &other) const { return time < other.time; }
-  };
-  std::vector<Event> events;
-  const RankTable &rank = timeline.table.ranks[times.slot];
-  for (NodeIndex node = 0; node < rank.getNumNodes(); ++node) {
-    if (times.begin[node] == times.end[node])
-      continue;
-    Kind kind = Communication;
-    if (rank.nodes[node].type == ChakraNodeType::Comp || isCopyNode(rank.nodes[node].type))
-      kind = rank.nodes[node].type == ChakraNodeType::Comp && !rank.nodes[node].isCpuOp ? Compute : Copy;
-    events.push_back({times.begin[node], 1, kind});
-    events.push_back({times.end[node], -1, kind});
-  }
-  llvm::sort(events);
-  RankSummary summary;
-  std::array<int64_t, NumKinds> running = {};
-  int64_t before = 0;
-  auto pass = [&](int64_t time) {
-    int64_t passed = time - std::exchange(before, time);
-    summary.compute += running[Compute] ? passed : 0;
-    summary.communication += running[Communication] ? passed : 0;
-    summary.copies += running[Copy] ? passed : 0;
-    if (running[Compute])
-      return;
-    (running[Communication] ? summary.exposed : running[Copy] ? summary.copiesAlone : summary.idle) += passed;
-  };
-  for (const Event &event : events) {
-    pass(event.time);
-    running[event.kind] += event.change;
-  }
-  pass(step);
-  return summary;
-}
-
-/// Units, or microseconds to the nanosecond.
-static std::string formatTime(int64_t ticks, bool isRate) {
-  if (!isRate)
-    return formatCount(ticks / Machine::ticksPerUnit);
-  constexpr int64_t ticksPerNano = Machine::ticksPerUnit / 1000;
-  int64_t nanos = ticks / ticksPerNano + (ticks % ticksPerNano * 2 >= ticksPerNano);
-  return formatCount(nanos / 1000) + "." + toDecimal(1000 + nanos % 1000).substr(1);
-}
-
-static void printSummary(const Timeline &timeline, int64_t step, bool isRate, llvm::raw_ostream &out) {
-  std::map<RankSummary, std::vector<uint32_t>> ranksWith;
-  bool hasCopies = false;
+/// What the ranks that are shown do.
+static StepActivity findActivity(const Timeline &timeline, Ticks step) {
+  StepActivity result = {step, timeline.table.ranks.size(), {}};
   for (const RankTimes &times : timeline.ranks) {
-    RankSummary summary = summarize(timeline, times, step);
-    hasCopies |= summary.copies > 0;
-    ranksWith[summary].push_back(timeline.table.ranks[times.slot].rank);
+    const RankTable &rank = timeline.table.ranks[times.slot];
+    std::vector<Activity> activities;
+    for (NodeIndex node = 0; node < rank.getNumNodes(); ++node) {
+      ActivityKind kind = ActivityKind::Communication;
+      if (rank.nodes[node].type == ChakraNodeType::Comp || isCopyNode(rank.nodes[node].type))
+        kind = rank.nodes[node].type == ChakraNodeType::Comp && !rank.nodes[node].isCpuOp ? ActivityKind::Compute
+                                                                                          : ActivityKind::Copy;
+      activities.push_back({kind, times.begin[node], times.end[node]});
+    }
+    result.ranks.push_back({{rank.rank}, summarize(activities, step)});
   }
-  std::vector<std::pair<std::vector<uint32_t>, RankSummary>> rows;
-  rows.reserve(ranksWith.size());
-  for (auto &[summary, ranks] : ranksWith)
-    rows.emplace_back(std::move(ranks), summary);
-  llvm::sort(rows, [](const auto &a, const auto &b) { return a.first.front() < b.first.front(); });
-
-  size_t numRanks = timeline.table.ranks.size();
-  out << "step: " << formatTime(step, isRate) << (isRate ? " us" : " units") << " on " << numRanks
-      << (numRanks == 1 ? " rank" : " ranks") << '\n';
-  std::vector<std::string> titles = {"ranks", "compute", "communication", "exposed"};
-  if (hasCopies)
-    titles.insert(titles.end(), {"copies and host", "exposed"});
-  titles.insert(titles.end(), {"idle", "idle %"});
-  Table table = Table::ofNumbers(titles);
-  for (const auto &[ranks, summary] : rows) {
-    auto format = [&](int64_t ticks) { return formatTime(ticks, isRate); };
-    std::vector<std::string> row = {formatRanks(ranks), format(summary.compute), format(summary.communication),
-                                    format(summary.exposed)};
-    if (hasCopies)
-      row.insert(row.end(), {format(summary.copies), format(summary.copiesAlone)});
-    row.insert(row.end(), {format(summary.idle), step ? formatPercent(summary.idle, step) : "-"});
-    table.addRow(std::move(row));
-  }
-  table.print(out);
+  return result;
 }
 
 static Existing getExisting(const TimelineOptions &options) {
@@ -217,7 +137,7 @@ bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &op
           options.output, [&](llvm::raw_ostream &file) { return printEvents(timeline, file, diags); },
           getExisting(options), diags))
     return false;
-  printSummary(timeline, recorder.last, options.machine.hasRates(), out);
+  print(out, findActivity(timeline, recorder.last), options.machine.hasRates());
   if (!folder->absent.empty())
     out << "not run, for lack of their traces: ranks " << formatRanges(folder->absent)
         << "; they are taken to send, and to come to collectives, in time\n";

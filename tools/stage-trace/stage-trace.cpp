@@ -5,10 +5,10 @@
 // written or run, or the command line is wrong.
 //
 //===----------------------------------------------------------------------===//
+#include "stage/Machine/RateOptions.h"
 #include "stage/Support/CommandLine.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Process.h"
-#include "stage/Support/Quantity.h"
 #include "stage/Support/Ranges.h"
 #include "stage/Support/StandardOutput.h"
 #include "stage/Trace/Diagnostics.h"
@@ -70,20 +70,7 @@ cl::opt<uint32_t> communicationUnits("communication-units",
                                      cl::value_desc("n"), cl::sub(timelineCommand));
 cl::opt<uint32_t> copyUnits("copy-units", cl::desc("Units that a copy to or from the host takes (default 1)"),
                             cl::init(1), cl::value_desc("n"), cl::sub(timelineCommand));
-cl::opt<std::string> flopRate("flops", cl::desc("Times by rates instead: FLOPs per second of a device, as in 989T"),
-                              cl::value_desc("rate"), cl::sub(timelineCommand));
-cl::opt<std::string> memoryRate("memory", cl::desc("Bytes per second that a device reads and writes"),
-                                cl::value_desc("rate"), cl::sub(timelineCommand));
-cl::opt<std::string> linkRate("link", cl::desc("Bytes per second that a device sends"), cl::value_desc("rate"),
-                              cl::sub(timelineCommand));
-cl::opt<std::string> latency("latency", cl::desc("Microseconds that each message takes beside its bytes (default 0)"),
-                             cl::init("0"), cl::value_desc("us"), cl::sub(timelineCommand));
-cl::opt<std::string> copyRate("copy", cl::desc("Bytes per second between a device and its host"),
-                              cl::value_desc("rate"), cl::sub(timelineCommand));
-cl::opt<std::string> hostFlopRate("host-flops", cl::desc("FLOPs per second of a host"), cl::value_desc("rate"),
-                                  cl::sub(timelineCommand));
-cl::opt<std::string> hostMemoryRate("host-memory", cl::desc("Bytes per second that a host reads and writes"),
-                                    cl::value_desc("rate"), cl::sub(timelineCommand));
+RateOptions rateOptions(cl::getGeneralCategory(), {&timelineCommand}); // instead of units
 enum class Sends { Buffered, Waiting };
 cl::opt<Sends> timelineSends("sends", cl::desc("When a send ends"), cl::init(Sends::Buffered),
                              cl::values(clEnumValN(Sends::Buffered, "buffered", "when its bytes have left (default)"),
@@ -153,31 +140,15 @@ static std::optional<TimelineOptions> readTimelineOptions(DiagnosticEngine &diag
                                                    << "no file is written (-o)";
   if (timelineRanks.getNumOccurrences() && !parseRanges(timelineRanks, options.ranks))
     diags.report(SMLoc(), diag::BadRanks) << timelineRanks;
-  const cl::Option *givenUnit = nullptr, *givenRate = nullptr;
+  const cl::Option *givenUnit = nullptr;
   for (const cl::opt<uint32_t> *option : {&computeUnits, &communicationUnits, &copyUnits})
     if (isChanged(*option))
       givenUnit = option;
-  MachineRates rates;
-  uint64_t ticks = 0; // of the latency
-  for (auto [option, number] :
-       {std::pair(&flopRate, &rates.flops), std::pair(&memoryRate, &rates.memory), std::pair(&linkRate, &rates.link),
-        std::pair(&copyRate, &rates.copy), std::pair(&hostFlopRate, &rates.hostFlops),
-        std::pair(&hostMemoryRate, &rates.hostMemory), std::pair(&latency, &ticks)}) {
-    if (!isChanged(*option))
-      continue;
-    givenRate = option;
-    constexpr uint64_t ticksPerMicrosecond = ticksPerSecond / 1'000'000;
-    std::optional<uint64_t> value =
-        option == &latency ? parseQuantity(*option, ticksPerMicrosecond, /*least=*/0) : parseQuantity(*option);
-    if (!value)
-      diags.report(SMLoc(), diag::BadQuantity) << ("--" + option->ArgStr).str() << std::string(*option);
-    *number = value.value_or(0);
+  if (std::vector<std::string> rates = rateOptions.listGiven(); !rates.empty()) {
+    options.machine = rateOptions.read(diags);
+    if (givenUnit)
+      diags.report(SMLoc(), diag::RatesAndUnits) << rates.front() << ("--" + givenUnit->ArgStr).str();
   }
-  rates.latency = std::min<uint64_t>(ticks, maxTicks);
-  if (givenRate)
-    options.machine = rates;
-  if (givenRate && givenUnit)
-    diags.report(SMLoc(), diag::RatesAndUnits) << ("--" + givenRate->ArgStr).str() << ("--" + givenUnit->ArgStr).str();
   if (diags.hasErrors())
     return std::nullopt;
   return options;

@@ -6,6 +6,7 @@
 //
 //   FLOPs   num_ops of all compute nodes of all ranks, by the class of their op_type; other_ops and recomputed_ops
 //           are counted apart
+//   time    two programs find the times of tasks: Time from the program, `stage-trace timeline` from the traces
 //   memory  the lists `inputs` and `outputs` (--tracker), simulated rank by rank as docs/Traces.md says that
 //           trackers do
 //
@@ -17,6 +18,8 @@
 #include "et_def.pb.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/Report/Report.h"
+#include "stage/Time/StepTime.h"
+#include "stage/Trace/Timeline.h"
 #include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -83,7 +86,7 @@ protected:
     }
   }
 
-  /// Makes the report and the traces. False if the compiler refuses the job.
+  /// Makes the report and, with the lists of trackers, the traces. False if the compiler refuses the job.
   bool compile(const std::vector<std::string> &lines) {
     std::error_code error;
     llvm::raw_fd_ostream file(path("job.stg"), error);
@@ -98,13 +101,17 @@ protected:
     if (!runFrontEnd(*c, options) || !runMiddle(*c, options))
       return false;
     report = makeReport(*c->program, accountMemory(*c->program, c->diags), c->diags);
+    write(/*tracker=*/true);
+    return true;
+  }
+
+  void write(bool tracker) {
     EmitOptions traces;
     traces.directory = path("traces");
     traces.force = true;
-    traces.tracker = true;
+    traces.tracker = tracker;
     EXPECT_TRUE(emitTraces(*c->program, traces, c->diags)) << messages.str();
     EXPECT_FALSE(c->diags.hasErrors()) << messages.str();
-    return true;
   }
 
   std::vector<Node> readTrace(int64_t rank) {
@@ -140,6 +147,20 @@ protected:
     }
     EXPECT_FALSE(reader->hasFailed()) << messages.str();
     return nodes;
+  }
+
+  /// The step, and what each rank does in it, to the tick and to the byte.
+  void checkTime() {
+    MachineRates rates{989'000'000'000, 3'350'000'000, 450'000'000, 50'000'000, 1'000'000'000, 200'000'000, 5'000};
+    TimelineOptions options;
+    options.machine = rates;
+    std::string ofTraces, ofProgram;
+    llvm::raw_string_ostream traces(ofTraces), program(ofProgram);
+    EXPECT_TRUE(printTimeline(path("traces"), options, traces, c->diags)) << messages.str();
+    std::optional<StepActivity> step = findStepTime({c->program.get()}, rates, TaskOptions(), c->diags);
+    ASSERT_TRUE(step) << messages.str();
+    print(program, *step, /*inMicroseconds=*/true);
+    EXPECT_EQ(program.str(), traces.str());
   }
 
   llvm::SmallString<128> root;
@@ -336,7 +357,8 @@ private:
   size_t worst = 0;
 };
 
-TEST_F(RandomTracesTest, PeakOfTheTensorListsIsThatOfTheReport) {
+TEST_F(RandomTracesTest, PeakAndTimeAreThoseOfTheTraces) {
+  unsigned numSlow = 0;
   forEachJob(500, [&] {
     for (int64_t rank = 0; rank < report.ranks; ++rank) {
       // The pipeline's axis may be anywhere in the mesh.
@@ -349,7 +371,21 @@ TEST_F(RandomTracesTest, PeakOfTheTensorListsIsThatOfTheReport) {
       EXPECT_EQ(peak, int64_t(memory.peak.getTotal())) << "rank " << rank << ": the lists at " << tracker.getWorst()
                                                        << ", the report at " << memory.describeMoment();
     }
+    checkTime();
+    // The same with a rank of the last axis that is half as fast again.
+    const Mesh &mesh = c->graph->mesh;
+    if (numSlow >= 200 || mesh.getAxes().empty())
+      return;
+    AxisId axis = mesh.getAxes().size() - 1;
+    SlowRanks slow;
+    slow.coordinates.emplace_back(axis, mesh[axis].size - 1);
+    slow.factor = c->sizes.constant(Rational{3, 2});
+    c->graph->slowRanks.push_back(slow);
+    write(/*tracker=*/false);
+    checkTime();
+    ++numSlow;
   });
+  EXPECT_GT(numSlow, 100u);
 }
 
 } // namespace

@@ -55,16 +55,22 @@ struct Served : ServingObserver {
   bool good = false;
 };
 
+/// How long a stage takes for iterations.
+using StageSeconds = llvm::function_ref<double(llvm::ArrayRef<Iteration>, unsigned stage)>;
+
 /// Every iteration lasts a millisecond, unless it is said otherwise.
 inline Served serve(
     std::vector<Request> requests, const SimulationOptions &options,
-    StageTime duration = [](llvm::ArrayRef<Iteration>, unsigned) { return 1e-3; }) {
+    StageSeconds duration = [](llvm::ArrayRef<Iteration>, unsigned) { return 1e-3; }) {
   Served served;
   llvm::SourceMgr sources;
   llvm::raw_string_ostream messages(served.messages);
   DiagnosticEngine diags(sources, messages);
   ListedRequests list(std::move(requests), diags);
-  served.good = simulate(list, options, duration, served, diags);
+  auto time = [&](llvm::ArrayRef<Iteration> iterations, int64_t begin, llvm::MutableArrayRef<int64_t> freeAt) {
+    return passStages([&](unsigned stage) { return duration(iterations, stage); }, begin, freeAt);
+  };
+  served.good = simulate(list, options, time, served, diags);
   messages.flush();
   return served;
 }

@@ -110,8 +110,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   check(reader != nullptr, "a file in memory cannot be read");
   ShortRequests requests(std::move(reader));
   Checker checker(options);
-  bool isGood = simulate(
-      requests, options, [](llvm::ArrayRef<Iteration>, unsigned) { return 1e-3; }, checker, diags);
+  auto time = [](llvm::ArrayRef<Iteration>, int64_t begin, llvm::MutableArrayRef<int64_t> freeAt) {
+    return passStages([](unsigned) { return 1e-3; }, begin, freeAt);
+  };
+  bool isGood = simulate(requests, options, time, checker, diags);
   check(isGood != diags.hasErrors(), "serving fails if, and only if, an error is reported");
   check(!isGood || checker.count == requests.count, "a request is not complete");
   return 0;

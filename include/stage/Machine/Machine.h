@@ -48,8 +48,11 @@ public:
 
   bool hasRates() const { return rates.has_value(); }
 
-  /// Nothing where a rate is needed that was not said, whose name is then in `missing`.
+  /// Nothing where a rate is needed that was not said, whose name is then in `missing`. Compute of 0 FLOPs, or bytes,
+  /// needs no rate of them.
   std::optional<Ticks> ofCompute(int64_t flops, int64_t bytes, bool onHost, llvm::StringRef &missing) const;
+  /// The same of amounts that need not be whole, of a device.
+  std::optional<Ticks> ofCosts(double flops, double bytes, llvm::StringRef &missing) const;
   std::optional<Ticks> ofCopy(int64_t bytes, llvm::StringRef &missing) const;
   std::optional<Ticks> ofMessage(int64_t bytes, llvm::StringRef &missing) const;
   /// `bytes`: that a member puts in.

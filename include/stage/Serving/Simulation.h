@@ -1,8 +1,8 @@
 //===- Simulation.h - a server, or several, in time ------------*- C++ -*-===//
 //
 // Deals requests to replicas as they arrive, and lets each replica run one iteration after
-// the other; on a pipeline the next one begins when the first stage is free. How long a stage takes for an iteration is
-// asked of whoever knows what it costs; what happens is told to an observer, iteration by iteration, so that memory is
+// the other; on a pipeline the next one begins when the first stage is free. How long an iteration lasts is asked of
+// whoever knows what it costs; what happens is told to an observer, iteration by iteration, so that memory is
 // for the requests that wait or run, however many there are. docs/Serving.md has the rules (S20 to S23, S36 to S39).
 //
 //===----------------------------------------------------------------------===//
@@ -47,13 +47,19 @@ public:
   virtual void finished(const FinishedRequest &request) = 0;
 };
 
-/// How many seconds a stage takes for iterations that begin together.
-using StageTime = llvm::function_ref<double(llvm::ArrayRef<Iteration>, unsigned stage)>;
+/// How long iterations last that begin together: seconds from `begin`, in nanoseconds, until the last stage is through.
+/// Sets until when each stage is busy, which it is with those before until `freeAt`. What is no time, or longer than
+/// maxIterationSeconds, is reported; nothing: something was.
+using IterationTime = llvm::function_ref<std::optional<double>(llvm::ArrayRef<Iteration>, int64_t begin,
+                                                               llvm::MutableArrayRef<int64_t> freeAt)>;
+/// The same where stages take so many seconds, and send nothing.
+double passStages(llvm::function_ref<double(unsigned stage)> seconds, int64_t begin,
+                  llvm::MutableArrayRef<int64_t> freeAt);
 
 /// Serves all requests. False after a report, which may come after steps have been told: what an observer makes of them
 /// must not be kept then.
-bool simulate(RequestReader &requests, const SimulationOptions &options, StageTime duration, ServingObserver &observer,
-              DiagnosticEngine &diags);
+bool simulate(RequestReader &requests, const SimulationOptions &options, IterationTime duration,
+              ServingObserver &observer, DiagnosticEngine &diags);
 
 } // namespace stage::serving
 

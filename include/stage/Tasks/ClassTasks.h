@@ -47,6 +47,7 @@ struct TaskOptions {
   bool orderAsData = false;   ///< What is waited for without using its result stands among `data`, too.
   bool mergesStreams = false; ///< All streams of a kind are one, for simulators that know no others.
   unsigned steps = 1;         ///< Training steps, one after the other.
+  bool keepsSizes = false;    ///< Sizes that differ from unit to unit are slots, for who asks about other units.
 };
 
 /// What a slot of a class's image is filled with for each rank.

@@ -45,6 +45,7 @@ public:
   explicit GroupTable(const Program &program, uint64_t first = 1);
 
   unsigned getNumKinds() const { return entries.size(); }
+  const GroupKind &getKind(unsigned kind) const { return entries[kind].kind; }
   /// The kind of a collective's groups on a stage; nothing if they have one member.
   std::optional<unsigned> find(const Op &op, unsigned stage) const;
   /// The number of the group of a kind that a rank is in, which is counted from the first of its part. It must take

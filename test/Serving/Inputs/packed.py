@@ -77,6 +77,15 @@ def llama_flops(sequences, logits, tp, pp):
     return stages
 
 
+def add_least(rate, stages, logits, pp):
+    """A task that takes nothing has one FLOP, and one byte: the norm and the product of no rows; and one FLOP: both appends of
+    a layer, and the embedding."""
+    stages = [stage + (2 * L // pp if rate == "flops" else 0) for stage in stages]
+    stages[0] += rate == "flops"
+    stages[-1] += 0 if logits else 2
+    return stages
+
+
 def through(starts, of_stages):
     """How long each iteration lasts."""
     free, lasts = [0] * len(of_stages[0]), []
@@ -176,10 +185,11 @@ def main():
             room = min(room, pp * most * W)
         expect("caches", room * L * 2 * KV * E * 2, report["caches"]["bytes"])
         if model == "llama":  # one FLOP, or one byte, takes a nanosecond
-            takes, rate = draw.choice([(llama_flops, "--peak-flops=1e9"), (llama_bytes, "--bandwidth=1e9")])
-            timed = run(stagec, job, "--job=llama", f"--requests={file}", *options[1:], rate, "--iterations=0..100000", "--report=json")
+            takes, rate = draw.choice([(llama_flops, "flops"), (llama_bytes, "memory")])
+            rates = [f"--{of}={'1e9' if of == rate else '1e19'}" for of in ["flops", "memory", "link", "copy"]]
+            timed = run(stagec, job, "--job=llama", f"--requests={file}", *options[1:], *rates, "--iterations=0..100000", "--report=json")
             timed = json.loads(timed)["listed"]
-            lasts = through([round(it["start_s"] * 1e9) for it in timed], [takes(it["sequences"], it["logits"], tp, pp) for it in timed])
+            lasts = through([round(it["start_s"] * 1e9) for it in timed], [add_least(rate, takes(it["sequences"], it["logits"], tp, pp), it["logits"], pp) for it in timed])
             for iteration, time in zip(timed, lasts):
                 expect(f"{rate}, {iteration['name']}", time, round(iteration["duration_s"] * 1e9))
             seen |= {rate, "pipelines" if pp > 1 else ""}

@@ -301,7 +301,7 @@ def roofline(it, o):                                                # S33, S34
                "area": it["twice_area"] / 2,
                "sequence": len(it["sequences"]), "logit": it["logits"]}
     times = [sum(float(cost) * amounts[of] for of, cost in o["costs"][what].items()) / o[rate]
-             for what, rate in [("flops", "peak_flops"), ("bytes", "bandwidth")] if o[rate]]
+             for what, rate in [("flops", "flops"), ("bytes", "memory")] if o[rate]]
     return max(times, default=0.0)
 
 
@@ -419,14 +419,14 @@ def draw(rng):
     flags += [f"--token-budget={o['token_budget']}", f"--max-sequences={o['max_sequences']}", f"--block={o['block']}"]
     if o["iteration_time"] + o["token_time"] + o["cached_time"] == 0:
         o["iteration_time"] = 1e-3
-    o.update(costs=None, peak_flops=0.0, bandwidth=0.0)
+    o.update(costs=None, flops=0.0, memory=0.0)
     if rng.random() < 0.3:
         # Small whole numbers, whose sums are exact in whatever order they are added.
         o["costs"] = {what: {of: rng.randint(0, 1000) for of in ["iteration", "token", "cached_token", "pair", "area", "sequence", "logit"]
                              if rng.random() < 0.7} for what in ["flops", "bytes"]}
-        for rate in rng.choice([["peak_flops"], ["bandwidth"], ["peak_flops", "bandwidth"]]):
-            o[rate] = float(rng.choice([1e5, 3e6]))
-            flags.append(f"--{rate.replace('_', '-')}={o[rate]:g}")
+        for rate in ["flops", "memory"]:
+            o[rate] = float(rng.choice([1e5, 2e6]))  # whole nanoseconds for each of them
+            flags.append(f"--{rate}={int(o[rate])}")
     for key, unit, scale in [("iteration_time", "us", 1e6), ("token_time", "us", 1e6), ("cached_time", "ns", 1e9)]:
         if o[key]:
             flags.append(f"--{key.replace('_', '-')}={o[key] * scale:g}{unit}")
@@ -470,7 +470,7 @@ def main():
         theirs = json.loads(run.stdout, parse_float=Decimal)
         listed = normalize(theirs.pop("listed"))
         ours = report_of(steps, done, o)
-        ours["times_without_communication"] = bool(o["peak_flops"] or o["bandwidth"])
+        ours["times_without_communication"] = o["costs"] is not None
         for key in ["output_tokens_per_s", "requests_per_s", "mean_blocks", "mean_in_flight"]:
             ours[key] = plain(ours[key])
         theirs = normalize(theirs)

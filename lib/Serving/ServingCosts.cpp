@@ -1,5 +1,5 @@
-//===- Roofline.cpp - how long an iteration takes, by its costs -----------===//
-#include "stage/Serving/Roofline.h"
+//===- ServingCosts.cpp - what an iteration computes and reads ------------===//
+#include "stage/Serving/ServingCosts.h"
 #include "stage/Serving/Diagnostics.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Json.h"
@@ -16,12 +16,6 @@ double IterationCost::evaluate(const Iteration &iteration) const {
          perSequence * double(iteration.sequences.size()) + perLogit * double(iteration.logits);
 }
 
-double Roofline::getSeconds(const Iteration &iteration) const {
-  double computing = flopsPerSecond > 0 ? flops.evaluate(iteration) / flopsPerSecond : 0;
-  double reading = bytesPerSecond > 0 ? bytes.evaluate(iteration) / bytesPerSecond : 0;
-  return std::max(computing, reading);
-}
-
 /// More than any machine computes in an iteration; sums stay finite.
 constexpr double maxCost = 1e30;
 
@@ -30,7 +24,7 @@ class CostReader {
 public:
   CostReader(StringRef text, DiagnosticEngine &diags) : text(text), diags(diags) {}
 
-  bool read(Roofline &result) {
+  bool read(ServingCosts &result) {
     std::string error;
     std::optional<Value> value = parseJson(text, error);
     const llvm::json::Object *object = value ? value->getAsObject() : nullptr;
@@ -81,7 +75,7 @@ private:
 };
 } // namespace
 
-bool stage::serving::readCosts(StringRef path, Roofline &result, DiagnosticEngine &diags) {
+bool stage::serving::readCosts(StringRef path, ServingCosts &result, DiagnosticEngine &diags) {
   auto buffer = readFile(path, diags);
   if (!buffer)
     return false;

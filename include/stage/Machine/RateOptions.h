@@ -1,0 +1,37 @@
+//===- RateOptions.h - a machine on the command line -----------*- C++ -*-===//
+//
+//   --flops=989T --memory=3.35T --link=400G --latency=5
+//
+// The options that say what a machine does in a second are the same in all tools.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_MACHINE_RATEOPTIONS_H
+#define STAGE_MACHINE_RATEOPTIONS_H
+
+#include "stage/Machine/Machine.h"
+#include "stage/Support/Diagnostics.h"
+#include "llvm/Support/CommandLine.h"
+#include <memory>
+#include <vector>
+
+namespace stage {
+
+/// The options of a tool. Static, because options must exist before a command line is read.
+class RateOptions {
+public:
+  RateOptions(llvm::cl::OptionCategory &category, std::initializer_list<llvm::cl::SubCommand *> commands);
+  ~RateOptions();
+
+  /// Those that were given, as a user writes them: `--flops`.
+  std::vector<std::string> listGiven() const;
+  /// The rates that are given. A value that is none is reported.
+  MachineRates read(DiagnosticEngine &diags) const;
+
+private:
+  class Option;
+  std::vector<std::unique_ptr<Option>> options;
+};
+
+} // namespace stage
+
+#endif // STAGE_MACHINE_RATEOPTIONS_H

@@ -1,0 +1,59 @@
+//===- RankClasses.h - ranks that do the same at the same times -*- C++ -*-===//
+//
+// Problem: the time of a step must not cost more on 131,072 ranks than on 8. Which ranks do everything at the same
+// times, and with whom do they communicate?
+//
+//   pp = 2, dp = 4, tp = 8                            2 classes: the stages
+//   ... and `slow rank (dp = 3) by 2;`                4 classes: dp = 3 and the others, of each stage
+//   cp = 2 with a causal mask in blocks               2 classes per stage: ranks have other FLOPs
+//
+// Rule: ranks are of one class if they agree on each axis in the *cell* of their coordinate. On the axis of the
+// pipeline, and on axes on which sizes depend, each coordinate is a cell. On an axis of slow ranks the coordinates that
+// rules name are, and all others are one, unless ranks send to a neighbour along the axis. On all other axes all
+// coordinates are one cell. Groups and messages go along axes, so what one rank of a class communicates with are ranks
+// of the same classes as for any other: one rank of each class, the lowest, stands for it, and communicates with such
+// ranks only.
+//
+// Limits: where parts of a workload send each other tensors, each rank is a class.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_TIME_RANKCLASSES_H
+#define STAGE_TIME_RANKCLASSES_H
+
+#include "stage/IR/graph/Program.h"
+#include "stage/Tasks/ClassTasks.h"
+
+namespace stage {
+
+/// The classes of a program's ranks, which are counted from 0 in the program.
+class RankClasses {
+public:
+  /// `apart`: each rank is a class.
+  RankClasses(const Program &program, bool apart);
+
+  unsigned getNumClasses() const { return representatives.size(); }
+  /// The rank that stands for a class.
+  int64_t getRepresentative(unsigned number) const { return representatives[number]; }
+  /// The class of a rank.
+  unsigned find(int64_t rank) const;
+  /// As makers of tasks know the class.
+  RankClass describe(unsigned number) const;
+  /// The representatives in the group of a kind that one of them is in, and its members.
+  struct GroupSize {
+    unsigned representatives = 1;
+    int64_t members = 1;
+  };
+  GroupSize getSize(const GroupKind &kind) const;
+
+private:
+  const Program &program;
+  const Mesh &mesh;
+  std::vector<std::vector<unsigned>> cellOf; ///< Per axis, by coordinate.
+  std::vector<unsigned> numCells;            ///< Per axis.
+  AxisSet varying = 0;                       ///< Axes on which sizes depend.
+  std::vector<int64_t> representatives;      ///< By class.
+};
+
+} // namespace stage
+
+#endif // STAGE_TIME_RANKCLASSES_H

@@ -1,0 +1,44 @@
+//===- StepTime.h - how long a step takes -----------------------*- C++ -*-===//
+//
+// Problem: when does each task of a program run, and when does the last one end, on a machine?
+//
+//   std::optional<StepActivity> step = findStepTime({&program}, machine, TaskOptions(), diags);
+//   print(os, *step, machine.hasRates());      // the text of `stage-trace timeline` for the traces of the program
+//
+// Rule: time is a longest path over tasks (stage/Tasks/ClassTasks.h). A task begins when all tasks for which it waits
+// have ended, and takes what the machine says. A collective begins when that holds on all members of its group. A send
+// begins by itself; a receive ends with the send, or when it is posted, whichever is later. Nothing else decides a
+// time: of the tasks of one stream each waits for the one before (rule W1).
+//
+// Algorithm: one rank of each class is walked (RankClasses.h), unit by unit. On each stream tasks end in their order; a
+// class goes on until each of its streams waits for another class, and is taken up again when that one has sent or come
+// to a collective. Tasks that have ended leave their ends, 8 bytes each.
+//
+// Limits: each layer and each unit is walked, so that time grows with tasks of a rank; it does not grow with ranks.
+// Sends are buffered. Streams are those of the program.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_TIME_STEPTIME_H
+#define STAGE_TIME_STEPTIME_H
+
+#include "stage/Machine/Machine.h"
+#include "stage/Tasks/ClassTasks.h"
+#include "stage/Time/RankActivity.h"
+
+namespace stage {
+
+/// What a task takes. `members`: of the group of a collective. Nothing where a rate is needed that was not said, whose
+/// name is then in `missing`. The task must have no slots among its sizes.
+std::optional<Ticks> findDuration(const Task &task, const Machine &machine, int64_t members, llvm::StringRef &missing);
+
+/// Reports that; `loc`: of a task without an op.
+void reportMissingRate(const Task &task, SMLoc loc, llvm::StringRef missing, DiagnosticEngine &diags);
+
+/// What ranks do in a step, or in as many as the options say, of a program or of the parts of a workload. Of the
+/// options names and `orderAsData` say nothing here. Nothing after a report.
+std::optional<StepActivity> findStepTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,
+                                         const TaskOptions &options, DiagnosticEngine &diags);
+
+} // namespace stage
+
+#endif // STAGE_TIME_STEPTIME_H

@@ -1,0 +1,133 @@
+//===- ServedJob.cpp - how long iterations of a job last ------------------===//
+//
+// Problem: which iterations there are depends on how long they last, and that on what the job takes on a machine, which
+// is known once it is compiled, with its iterations.
+//
+//   stagec job.stg --requests=f.jsonl --flops=989T --memory=3.35T --link=450G
+//
+// Algorithm: the job is compiled with a unit of each kind, a prompt and a decode step. Their tasks stand for those of
+// any iteration, whose times UnitTimer finds; then the job is compiled with its iterations. Where an iteration is two
+// units, because latent attention decodes in another way, it lasts as long as both, one after the other. Caches that
+// are copied to the host and back are tasks of units, so that the job is compiled once more when the first one is.
+//
+// Limits: the clock of a server has whole nanoseconds.
+//
+//===----------------------------------------------------------------------===//
+#include "ServedFile.h"
+#include "stage/Driver/Diagnostics.h"
+#include "llvm/Support/raw_ostream.h"
+#include <cmath>
+#include <set>
+
+using namespace stage;
+using namespace stage::driver;
+using namespace stage::serving;
+
+/// A prompt that uses the budget up, and as long a sequence that decodes.
+static std::shared_ptr<const ServedUnits> makeUnitOfEachKind(const BatchingOptions &batching, bool copies) {
+  auto served = std::make_shared<ServedUnits>();
+  int64_t tokens = batching.chunk ? std::min(batching.chunk, batching.tokenBudget) : batching.tokenBudget;
+  served->units = {{"prompt", /*decodes=*/false, {{tokens, 0, 1}}}, {"step", /*decodes=*/true, {{1, tokens, 1}}}};
+  if (copies)
+    for (PackedUnit &unit : served->units)
+      unit.stored = unit.loaded = {{tokens, 0}};
+  served->room = tokens + 1;
+  served->sequences = batching.maxSequences;
+  return served;
+}
+
+/// The ops with a mask that a phase runs, by name.
+static std::set<std::string> listAttention(const Compilation &c, PhaseKind kind) {
+  std::set<std::string> names;
+  for (const StageProgram &stage : c.program->stages)
+    forEachOp(stage.find(kind, 0)->items, [&](Op &op, int64_t) {
+      if (op.def && op.def->mask)
+        names.insert(llvm::StringRef(op.def->name).split('.').first.str());
+    });
+  return names;
+}
+
+bool ServedJob::compileProbe(bool withCopies) {
+  Compilation &c = probes.emplace_back(std::make_unique<Probe>(input, sizes))->compilation;
+  DriverOptions probe = options;
+  probe.served = makeUnitOfEachKind(options.requests->options.batching, withCopies);
+  probe.emit = EmitKind::None;
+  probe.passes = {};
+  copies = withCopies;
+  if (!runFrontEnd(c, probe))
+    return false;
+  const PipelineInfo &pipeline = c.graph->pipeline;
+  if (options.requests->usesModel && pipeline.balance != Balance::None && pipeline.axis &&
+      c.graph->mesh[*pipeline.axis].size > 1) {
+    c.diags.report(pipeline.loc, diag::BalancedByIterations);
+    return false;
+  }
+  return runMiddle(c, probe);
+}
+
+bool ServedJob::makeTimer() {
+  Probe &probe = *probes.back();
+  probe.timer = UnitTimer::create(*probe.compilation.program, options.requests->machine, probe.diags);
+  return probe.timer != nullptr;
+}
+
+std::unique_ptr<ServedJob> ServedJob::create(DriverOptions &options, SourceFiles &input, SizeContext &sizes) {
+  input.diags.setLibrary(options.stdlibDir);
+  if (!loadFiles(input, options))
+    return nullptr;
+  std::unique_ptr<ServedJob> served(new ServedJob(options, input, sizes));
+  bool isGood = served->compileProbe(/*withCopies=*/false);
+  Compilation &c = served->probes.back()->compilation;
+  bool serves = c.job && c.job->inference && c.job->inference->servesRequests;
+  // With times that are given, other errors are reported when the job is compiled with its iterations.
+  if (!serves || (!isGood && options.requests->usesModel)) {
+    llvm::errs() << served->probes.back()->stream.str();
+    return nullptr;
+  }
+  if (!options.requests->takesTime) {
+    input.diags.report(SMLoc(), diag::NoIterationTime);
+    return nullptr;
+  }
+  options.requests->options.batching.stages = unsigned(c.job->strategy.getNumStages());
+  options.requests->decodesApart =
+      isGood && listAttention(c, PhaseKind::Forward) != listAttention(c, PhaseKind::Decode);
+  served->options = options;
+  return served;
+}
+
+void ServedJob::restart() {
+  if (UnitTimer *timer = probes.back()->timer.get())
+    timer->pass(maxTicks);
+  lastBegin = 0;
+}
+
+std::optional<double> ServedJob::run(const Iteration &iteration, double given, int64_t begin,
+                                     llvm::MutableArrayRef<int64_t> freeAt) {
+  auto fail = [&] {
+    llvm::errs() << probes.back()->stream.str();
+    return std::nullopt;
+  };
+  std::vector<PackedUnit> units = listUnits(*options.requests, iteration);
+  if (!probes.back()->timer && !makeTimer())
+    return fail();
+  if (!copies && llvm::any_of(units, [](auto &unit) { return !unit.stored.empty() || !unit.loaded.empty(); })) {
+    const UnitTimer &before = *probes.back()->timer;
+    if (!compileProbe(/*withCopies=*/true) || !makeTimer())
+      return fail();
+    probes.back()->timer->continueFrom(before);
+  }
+  UnitTimer &timer = *probes.back()->timer;
+  constexpr Ticks ticksPerNano = ticksPerSecond / 1'000'000'000;
+  auto toTicks = [](int64_t nanos) { return std::clamp<int64_t>(nanos, 0, maxTicks / ticksPerNano) * ticksPerNano; };
+  timer.pass(toTicks(begin - lastBegin));
+  lastBegin = begin;
+  llvm::SmallVector<Ticks, 4> busy;
+  for (int64_t free : freeAt)
+    busy.push_back(toTicks(free - begin));
+  std::optional<Ticks> last = timer.run(units, toTicks(std::llround(given * 1e9)), busy);
+  if (!last)
+    return fail();
+  for (auto [free, rest] : llvm::zip(freeAt, busy))
+    free = begin + rest / ticksPerNano;
+  return double(*last / ticksPerNano) / 1e9;
+}

@@ -1,0 +1,82 @@
+//===- RankClasses.cpp - ranks that do the same at the same times ---------===//
+#include "stage/Time/RankClasses.h"
+#include "stage/Tasks/Slowness.h"
+
+using namespace stage;
+
+/// The axes along which ranks send to a neighbour.
+static AxisSet findAxesOfPermutes(const Program &program) {
+  AxisSet axes = 0;
+  for (const StageProgram &stage : program.stages)
+    forEachOp(stage, [&](const Op &op) {
+      if (op.kind == OpKind::Permute)
+        for (AxisId axis : op.axes)
+          axes |= AxisSet(1) << axis;
+    });
+  return axes;
+}
+
+RankClasses::RankClasses(const Program &program, bool apart) : program(program), mesh(program.graph->mesh) {
+  const Graph &graph = *program.graph;
+  AxisSet whole = 0;
+  for (const StageProgram &stage : program.stages)
+    varying |= findVaryingAxes(program, stage);
+  whole = varying;
+  if (graph.pipeline.axis)
+    whole |= AxisSet(1) << *graph.pipeline.axis;
+  std::vector<std::vector<int64_t>> named(mesh.getAxes().size()); // coordinates, by axis
+  AxisSet permuted = graph.slowRanks.empty() ? 0 : findAxesOfPermutes(program);
+  for (const SlowRanks &slow : graph.slowRanks)
+    for (auto [axis, coordinate] : slow.coordinates) {
+      named[axis].push_back(coordinate);
+      whole |= permuted & AxisSet(1) << axis;
+    }
+  for (AxisId axis = 0; axis < mesh.getAxes().size(); ++axis) {
+    std::vector<unsigned> &cells = cellOf.emplace_back(mesh[axis].size);
+    unsigned &number = numCells.emplace_back(0);
+    std::optional<unsigned> others;
+    for (int64_t coordinate = 0; coordinate < mesh[axis].size; ++coordinate)
+      if (apart || whole >> axis & 1 || llvm::is_contained(named[axis], coordinate))
+        cells[coordinate] = number++;
+      else
+        cells[coordinate] = others ? *others : *(others = number++);
+  }
+  unsigned numClasses = 1;
+  for (unsigned count : numCells)
+    numClasses *= count;
+  representatives.assign(numClasses, -1);
+  for (int64_t rank = mesh.getNumRanks(); rank-- > 0;)
+    representatives[find(rank)] = rank;
+}
+
+unsigned RankClasses::find(int64_t rank) const {
+  unsigned number = 0;
+  for (AxisId axis = 0; axis < cellOf.size(); ++axis)
+    number = number * numCells[axis] + cellOf[axis][mesh.getCoordinate(rank, axis)];
+  return number;
+}
+
+RankClass RankClasses::describe(unsigned number) const {
+  const Graph &graph = *program.graph;
+  int64_t rank = representatives[number];
+  RankClass result;
+  if (graph.pipeline.axis)
+    result.stage = unsigned(mesh.getCoordinate(rank, *graph.pipeline.axis));
+  for (AxisId axis : toList(varying))
+    result.coordinates.emplace_back(axis, mesh.getCoordinate(rank, axis));
+  for (const Exchange *exchange : listSendingExchanges(program.stages[result.stage]))
+    result.messages.emplace_back(exchange, exchange->getReceivers(rank, 0).size());
+  if (Size slowness = getSlowness(graph, rank); !slowness.isConstant(1))
+    result.slowness = slowness;
+  return result;
+}
+
+RankClasses::GroupSize RankClasses::getSize(const GroupKind &kind) const {
+  GroupSize size;
+  for (AxisId axis : toList(kind.axes)) {
+    bool isCut = axis == program.graph->pipeline.axis && !kind.stages.empty();
+    size.representatives *= isCut ? kind.stages.size() : numCells[axis];
+    size.members *= isCut ? int64_t(kind.stages.size()) : mesh[axis].size;
+  }
+  return size;
+}

@@ -1,0 +1,64 @@
+//===- StepTime.cpp - how long a step takes -------------------------------===//
+#include "stage/Time/StepTime.h"
+#include "StepWalk.h"
+#include "stage/Tasks/Slowness.h"
+#include "stage/Time/Diagnostics.h"
+
+using namespace stage;
+
+void stage::reportMissingRate(const Task &task, SMLoc loc, llvm::StringRef missing, DiagnosticEngine &diags) {
+  diags.report(task.op ? task.op->loc : loc, diag::TimeNeedsRate)
+      << (task.op ? "this " + getName(task.op->kind).str() : "a message between stages") << missing;
+}
+
+std::optional<Ticks> stage::findDuration(const Task &task, const Machine &machine, int64_t members,
+                                         llvm::StringRef &missing) {
+  int64_t bytes = int64_t(task.bytes.resolve({}));
+  switch (task.kind) {
+  case TaskKind::Compute:
+    return machine.ofCompute(int64_t(task.flops.resolve({})), bytes, task.runsOnHost, missing);
+  case TaskKind::Collective:
+    return machine.ofCollective(getCollectiveKind(task.op->kind), bytes, members, missing);
+  case TaskKind::Send:
+  case TaskKind::Receive:
+    return machine.ofMessage(bytes, missing);
+  case TaskKind::Load:
+  case TaskKind::Store:
+    return machine.ofCopy(bytes, missing);
+  }
+  llvm_unreachable("no other kinds");
+}
+
+namespace {
+/// What tasks take on a machine.
+class MachinePricer : public TaskPricer {
+public:
+  MachinePricer(const Machine &machine, SMLoc loc, DiagnosticEngine &diags)
+      : machine(machine), loc(loc), diags(diags) {}
+
+  bool price(unsigned, const Task &task, int64_t members, WaitingTask &waiting) override {
+    llvm::StringRef missing;
+    std::optional<Ticks> duration = findDuration(task, machine, members, missing);
+    if (duration)
+      waiting.duration = *duration;
+    else
+      reportMissingRate(task, loc, missing, diags);
+    return duration.has_value();
+  }
+
+private:
+  const Machine &machine;
+  SMLoc loc;
+  DiagnosticEngine &diags;
+};
+} // namespace
+
+std::optional<StepActivity> stage::findStepTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,
+                                                const TaskOptions &options, DiagnosticEngine &diags) {
+  for (const Program *part : parts)
+    if (!checkSlowRanks(*part->graph, diags) || !checkSteps(*part, options.steps, diags))
+      return std::nullopt;
+  MachinePricer pricer(machine, parts.front()->graph->loc, diags);
+  StepWalk walk(parts, options, pricer, diags);
+  return walk.run() ? std::optional(walk.collect()) : std::nullopt;
+}

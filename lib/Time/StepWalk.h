@@ -1,0 +1,151 @@
+//===- StepWalk.h - the longest path over tasks ----------------*- C++ -*-===//
+//
+// Runs the tasks of all classes of ranks in an order in which each comes behind those for which it waits, and finds
+// when they end. What a task takes is asked of a TaskPricer, which is also told when tasks end, in that order.
+// stage/Time/StepTime.h has the rules.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_TIME_STEPWALK_H
+#define STAGE_LIB_TIME_STEPWALK_H
+
+#include "stage/Machine/Ticks.h"
+#include "stage/Tasks/ClassTasks.h"
+#include "stage/Time/RankActivity.h"
+#include "stage/Time/RankClasses.h"
+#include <deque>
+#include <map>
+
+namespace stage {
+
+/// A task that has not ended. Those for which it waits are of its class.
+struct WaitingTask {
+  uint64_t id;
+  TaskKind kind;
+  Ticks duration = 0;
+  unsigned price = 0; ///< As a TaskPricer knows what it takes.
+  unsigned unit = 0;
+  llvm::SmallVector<uint64_t, 6> awaited; ///< Ids.
+  unsigned number = 0;     ///< Of what communicates: the channel of a message, or the meeting of a collective.
+  bool hasArrived = false; ///< Of a collective: its class was counted.
+};
+
+/// A task of a class, by its id.
+struct ClassTask {
+  unsigned classNumber;
+  uint64_t id;
+};
+
+class TaskPricer {
+public:
+  virtual ~TaskPricer() = default;
+  /// Sets `duration` and `price` of a task of a class, in a group of so many members. False after a report.
+  virtual bool price(unsigned classNumber, const Task &task, int64_t members, WaitingTask &waiting) = 0;
+  /// A task ends that has a stream: a collective of all classes that run it together, any other of one.
+  virtual void end(llvm::ArrayRef<std::pair<unsigned, const WaitingTask *>> members) { (void)members; }
+  /// A receive ends, of what a task sent.
+  virtual void endReceive(unsigned classNumber, const WaitingTask &task, ClassTask send) {
+    (void)classNumber, (void)task, (void)send;
+  }
+};
+
+class StepWalk {
+public:
+  /// All must outlive this.
+  StepWalk(llvm::ArrayRef<const Program *> programs, const TaskOptions &options, TaskPricer &pricer,
+           DiagnosticEngine &diags);
+
+  /// False after a report.
+  bool run();
+
+  unsigned getNumClasses() const { return unsigned(walks.size()); }
+  const ClassTasks &getTasks(unsigned classNumber) const { return walks[classNumber].tasks; }
+  /// What tells apart the tasks of a class that run beside each other: a stream, and a kind of work.
+  static std::pair<uint64_t, unsigned> getLaneKey(const Task &task);
+  /// What all ranks did.
+  StepActivity collect() const;
+
+private:
+  /// Tasks that run one after the other: of one stream, and of one kind of work.
+  struct Lane {
+    ActivityKind kind;
+    std::deque<WaitingTask> tasks;
+    std::vector<Activity> activities; ///< What follows without a gap is one.
+  };
+  /// Messages of one tag from a class to another one.
+  struct Channel {
+    struct Message {
+      ClassTask send;
+      Ticks begin, end;
+    };
+    unsigned receiver;
+    std::deque<Message> sent;
+  };
+  /// Where the members of a group come together for the collectives of a stream, one after the other.
+  struct Meeting {
+    unsigned expected; ///< Classes.
+    Ticks begin = 0;   ///< When the last of those came that have come.
+    std::vector<unsigned> arrived;
+  };
+  struct Part {
+    Part(const Program &program, uint64_t firstGroup, unsigned firstClass, bool apart)
+        : program(program), groups(program, firstGroup), classes(program, apart), firstClass(firstClass) {}
+    const Program &program;
+    GroupTable groups;
+    RankClasses classes;
+    unsigned firstClass;
+  };
+  /// One class, and the rank that stands for it.
+  struct ClassWalk {
+    ClassWalk(const StepWalk &walk, const Part &part, unsigned number);
+    bool isStalled() const {
+      return llvm::any_of(lanes, [](auto &lane) { return !lane.second.tasks.empty(); });
+    }
+
+    const Part &part;
+    int64_t rank;
+    ClassTasks tasks;
+    unsigned nextUnit = 0;
+    std::vector<Ticks> ends; ///< By id.
+    std::map<std::pair<uint64_t, unsigned>, Lane> lanes;
+    std::vector<WaitingTask> receives; ///< In flight, or not posted yet.
+    std::vector<Activity> arrivals;    ///< Of receives.
+    std::vector<uint64_t> slots;       ///< Those of `tasks` so far, on the rank; 0 for sizes.
+    bool isTouched = false;
+  };
+
+  void touch(unsigned number);
+  void advanceTouched();
+  bool goOnAhead();
+  void advance(unsigned number);
+  void takeUp(unsigned number);
+  void takeUp(unsigned number, const Task &task);
+  static Lane &getLane(ClassWalk &walk, const Task &task);
+  unsigned findMeeting(const ClassWalk &walk, const Task &task, int64_t &members);
+  unsigned findChannel(unsigned number, const Task &task);
+  unsigned findClass(int64_t rank) const;
+  static Ticks getReady(const ClassWalk &walk, const WaitingTask &task);
+  Ticks addTime(Ticks begin, Ticks duration);
+  void end(ClassWalk &walk, Lane &lane, Ticks begin, Ticks end);
+  bool runFirst(unsigned number, Lane &lane);
+  bool meet(unsigned number, WaitingTask &task, Ticks ready);
+  bool receive(unsigned number, const WaitingTask &task);
+
+  TaskOptions options;
+  TaskPricer &pricer;
+  DiagnosticEngine &diags;
+  std::deque<Part> parts;
+  std::deque<ClassWalk> walks;
+  std::deque<unsigned> touched; ///< Classes that may go on.
+  int64_t numRanks = 0;
+  std::map<std::pair<uint64_t, uint64_t>, unsigned> meetingNumbers; ///< By group and stream.
+  std::vector<Meeting> meetings;
+  /// By sender, receiver, neighbour along an axis, and tag.
+  std::map<std::tuple<unsigned, unsigned, AxisId, int64_t, uint64_t>, unsigned> channelNumbers;
+  std::vector<Channel> channels;
+  Ticks last = 0;
+  bool isGood = true; ///< Nothing was reported.
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_TIME_STEPWALK_H
