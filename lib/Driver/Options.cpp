@@ -194,12 +194,13 @@ static void checkHasEffect(DiagnosticEngine &diags) {
            "--emit=ast, job and graph print what the program is before any pass");
 }
 
-/// `F=1,B=2`, or `flops`. What is not named stays as it is.
-static bool parseScheduleTimes(llvm::StringRef text, std::optional<UnitDurations> &times) {
+/// `F=1,B=2`, or `flops`. What is not named stays as it is, but a backward takes what its halves take.
+static bool parseScheduleTimes(llvm::StringRef text, std::optional<PhaseDurations> &times) {
   if (text == "flops") {
     times.reset();
     return true;
   }
+  auto of = [&](PhaseKind kind) -> int64_t & { return (*times)[unsigned(kind)]; };
   std::string letters; // so far
   for (llvm::StringRef part : llvm::split(text, ',')) {
     auto [letter, number] = part.split('=');
@@ -211,8 +212,13 @@ static bool parseScheduleTimes(llvm::StringRef text, std::optional<UnitDurations
     if (!kind || llvm::StringRef(letters).contains(letter))
       return false;
     letters += letter;
-    times->set(*kind, time);
+    if (!movesCaches(*kind))
+      of(*kind) = time;
+    if (isForward(*kind))
+      of(PhaseKind::Forward) = of(PhaseKind::Draft) = of(PhaseKind::Decode) = time;
   }
+  if (!llvm::StringRef(letters).contains('B'))
+    of(PhaseKind::Backward) = of(PhaseKind::BackwardInput) + of(PhaseKind::BackwardWeight);
   return true;
 }
 

@@ -17,26 +17,28 @@ using namespace stage::driver;
 /// Per stage and position in its list.
 using TimesOfUnits = std::vector<std::vector<int64_t>>;
 
-/// What units take by the FLOPs of their templates: of a stage's ranks together, made small enough to be added up.
-static std::optional<TimesOfUnits> findUnitFlops(Compilation &c) {
+/// What units take by the FLOPs of a rank of the stage: in ticks of a machine that does those of all stages in a
+/// second.
+static std::optional<TimesOfUnits> findTimesByFlops(Compilation &c) {
   std::optional<Report> report = makeReport(c);
   if (!report)
     return std::nullopt;
   const Environments &environments = c.graph->pipeline.environments;
-  __int128 total = 0;
-  std::vector<std::vector<__int128>> flops(c.program->stages.size());
+  double all = 0;
+  std::vector<std::vector<double>> flops(c.program->stages.size());
   for (auto [stage, costs, list] : llvm::zip(c.program->stages, report->stages, flops))
     for (const Unit &unit : stage.units)
-      total +=
-          list.emplace_back(costs.unitCosts.at({unit.kind, unit.chunk, environments.getAlike(unit.environment)}).flops);
-  unsigned shift = 0;
-  while (total >> shift > __int128(1) << 60)
-    ++shift;
+      all += list.emplace_back(
+          double(costs.unitCosts.at({unit.kind, unit.chunk, environments.getAlike(unit.environment)}).flops) /
+          double(report->ranks / int64_t(c.program->stages.size())));
+  Machine machine(MachineRates{.flops = uint64_t(std::clamp(all, 1.0, 1e19))});
   TimesOfUnits times;
-  for (const std::vector<__int128> &list : flops) {
+  for (const std::vector<double> &list : flops) {
     times.emplace_back();
-    for (__int128 number : list)
-      times.back().push_back(int64_t(number >> shift));
+    for (double number : list) {
+      llvm::StringRef missing; // no rate is
+      times.back().push_back(*machine.ofCosts(number, 0, missing));
+    }
   }
   return times;
 }
@@ -59,10 +61,10 @@ bool stage::driver::printSchedule(Compilation &c, const DriverOptions &options) 
   Schedule schedule = c.program->getSchedule(/*withStep=*/true);
   std::string title = "job " + c.job->decl->name.name.str();
   std::optional<TimesOfUnits> flops;
-  if (!options.scheduleTimes && !(flops = findUnitFlops(c)))
+  if (!options.scheduleTimes && !(flops = findTimesByFlops(c)))
     return false;
   auto duration = [&](UnitRef ref) {
-    return flops ? (*flops)[ref.stage][ref.position] : options.scheduleTimes->of(schedule.get(ref).kind);
+    return flops ? (*flops)[ref.stage][ref.position] : (*options.scheduleTimes)[unsigned(schedule.get(ref).kind)];
   };
   bool takesTime = false;
   for (unsigned stage = 0; stage < schedule.stages; ++stage)

@@ -256,8 +256,7 @@ private:
 /// Moves posts forward to where their messages are sent. False if two neighbouring virtual stages take microbatches in
 /// different orders.
 static bool postWhenSent(const Schedule &schedule, RecvPosts &posts) {
-  UnitDurations durations;
-  auto getDuration = [&](UnitRef ref) { return durations.of(schedule.get(ref).kind); };
+  auto getDuration = [&](UnitRef ref) { return standardDurations[unsigned(schedule.get(ref).kind)]; };
   Execution execution(schedule, getDuration);
   struct Sent {
     unsigned microbatch;
@@ -268,7 +267,7 @@ static bool postWhenSent(const Schedule &schedule, RecvPosts &posts) {
   for (unsigned stage = 0; stage < schedule.stages; ++stage)
     for (unsigned position = 0; position < schedule.units[stage].size(); ++position) {
       const Unit &unit = schedule.units[stage][position];
-      ends[stage].push_back(execution.getStart()[stage][position] + durations.of(unit.kind));
+      ends[stage].push_back(execution.getStart()[stage][position] + getDuration({stage, position}));
       if (hasMessages(unit.kind))
         sent[schedule.getVirtualStage(unit.chunk, stage) * 2 + isForward(unit.kind)].push_back(
             {unit.microbatch, ends[stage].back()});

@@ -103,65 +103,7 @@ InFlight stage::countInFlight(const Schedule &schedule, unsigned stage, HeldUnti
   return peak;
 }
 
-int64_t UnitDurations::of(PhaseKind kind) const {
-  switch (kind) {
-  case PhaseKind::Forward:
-  case PhaseKind::Draft:
-  case PhaseKind::Decode:
-    return forward;
-  case PhaseKind::Recompute:
-    return recompute;
-  case PhaseKind::Backward:
-    return backward.value_or(inputGradient + weightGradient);
-  case PhaseKind::BackwardInput:
-    return inputGradient;
-  case PhaseKind::BackwardWeight:
-    return weightGradient;
-  case PhaseKind::Store:
-  case PhaseKind::Load:
-    return 0; // copies run beside what is computed
-  case PhaseKind::Reduce:
-    return 0; // counted with the step
-  case PhaseKind::Step:
-    return step;
-  }
-  llvm_unreachable("covered switch");
-}
-
-void UnitDurations::set(PhaseKind kind, int64_t time) {
-  switch (kind) {
-  case PhaseKind::Forward:
-  case PhaseKind::Draft:
-  case PhaseKind::Decode:
-    forward = time;
-    return;
-  case PhaseKind::Recompute:
-    recompute = time;
-    return;
-  case PhaseKind::Backward:
-    backward = time;
-    return;
-  case PhaseKind::BackwardInput:
-    inputGradient = time;
-    return;
-  case PhaseKind::BackwardWeight:
-    weightGradient = time;
-    return;
-  case PhaseKind::Store:
-  case PhaseKind::Load:
-  case PhaseKind::Reduce:
-    return;
-  case PhaseKind::Step:
-    step = time;
-    return;
-  }
-}
-
 ScheduleTimes stage::simulate(const Schedule &schedule, llvm::function_ref<int64_t(UnitRef)> duration) {
   Execution execution(schedule, duration);
   return {execution.getStart(), execution.getBusy(), execution.getMakespan()};
-}
-
-ScheduleTimes stage::simulate(const Schedule &schedule, const UnitDurations &durations) {
-  return simulate(schedule, [&](UnitRef ref) { return durations.of(schedule.get(ref).kind); });
 }

@@ -8,14 +8,14 @@ using namespace stage;
 
 llvm::StringRef stage::getName(PhaseKind kind) {
   static const llvm::StringLiteral names[] = {
-#define PHASE(id, name, letter) name,
+#define PHASE(id, name, letter, duration) name,
 #include "stage/Schedule/Phases.def"
   };
   return names[unsigned(kind)];
 }
 
 static constexpr char letters[] = {
-#define PHASE(id, name, letter) letter,
+#define PHASE(id, name, letter, duration) letter,
 #include "stage/Schedule/Phases.def"
 };
 

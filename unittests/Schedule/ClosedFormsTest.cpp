@@ -13,7 +13,16 @@ using namespace stage;
 namespace {
 struct Times {
   int64_t F, B, W;
-  UnitDurations durations() const { return {F, B - W, W, F}; }
+  int64_t of(PhaseKind kind) const {
+    return kind == PhaseKind::Backward                       ? B
+           : kind == PhaseKind::BackwardInput                ? B - W
+           : kind == PhaseKind::BackwardWeight               ? W
+           : isForward(kind) || kind == PhaseKind::Recompute ? F
+                                                             : 0;
+  }
+  ScheduleTimes run(const Schedule &schedule) const {
+    return simulate(schedule, [&](UnitRef ref) { return of(schedule.get(ref).kind); });
+  }
 };
 const Times allTimes[] = {{1, 2, 1}, {2, 3, 1}, {10, 21, 9}, {3, 3, 1}};
 
@@ -25,7 +34,7 @@ void expectCorrect(const Schedule &schedule) {
 
 /// Every stage idles for `bubble`, and works m times for F + B.
 void expectBubble(const Schedule &schedule, const Times &times, int64_t bubble) {
-  ScheduleTimes result = simulate(schedule, times.durations());
+  ScheduleTimes result = times.run(schedule);
   int64_t work = int64_t(schedule.microbatches) * schedule.chunks * (times.F + times.B);
   EXPECT_EQ(result.makespan, work + bubble) << schedule.str();
   for (unsigned r = 0; r < schedule.stages; ++r) {
@@ -51,7 +60,7 @@ TEST(ClosedForms, GPipe) {
       EXPECT_EQ(countInFlight(schedule, r).total, m);
     for (const Times &times : allTimes) {
       // The bubble is (p-1)/(m+p-1) of the whole.
-      ScheduleTimes result = simulate(schedule, times.durations());
+      ScheduleTimes result = times.run(schedule);
       EXPECT_EQ(result.getBubble(0) * (m + p - 1), result.makespan * (p - 1));
       expectBubble(schedule, times, (p - 1) * (times.F + times.B));
     }

@@ -20,7 +20,16 @@ using namespace stage;
 namespace {
 struct Times {
   int64_t F, B, W;
-  UnitDurations durations() const { return {F, B - W, W, F}; }
+  int64_t of(PhaseKind kind) const {
+    return kind == PhaseKind::Backward                       ? B
+           : kind == PhaseKind::BackwardInput                ? B - W
+           : kind == PhaseKind::BackwardWeight               ? W
+           : isForward(kind) || kind == PhaseKind::Recompute ? F
+                                                             : 0;
+  }
+  ScheduleTimes run(const Schedule &schedule) const {
+    return simulate(schedule, [&](UnitRef ref) { return of(schedule.get(ref).kind); });
+  }
 };
 /// Equal halves, and times that differ, with B - W >= F >= W.
 constexpr Times equal = {1, 2, 1}, unequal = {10, 21, 9};
@@ -69,10 +78,10 @@ protected:
 
   /// The longest wait of a stage between its first unit and its last.
   static int64_t getBubble(const Schedule &schedule, const Times &times) {
-    ScheduleTimes result = simulate(schedule, times.durations());
+    ScheduleTimes result = times.run(schedule);
     int64_t most = 0;
     for (unsigned r = 0; r < schedule.stages; ++r) {
-      int64_t end = result.start[r].back() + times.durations().of(schedule.units[r].back().kind);
+      int64_t end = result.start[r].back() + times.of(schedule.units[r].back().kind);
       most = std::max(most, end - result.start[r].front() - result.busy[r]);
     }
     return most;
@@ -113,7 +122,7 @@ protected:
           if (ready < 0)
             break;
           hasTurned[r] = hasTurned[r] || rest[0].kind == PhaseKind::Backward || isPair;
-          int64_t time = isPair ? pairTime : times.durations().of(rest[0].kind);
+          int64_t time = isPair ? pairTime : times.of(rest[0].kind);
           begins[r] = begins[r] < 0 ? ready : begins[r];
           free[r] = ready + time;
           busy[r] += time;

@@ -32,6 +32,7 @@
 #include "stage/Support/Diagnostics.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
+#include <array>
 
 namespace stage {
 
@@ -153,16 +154,12 @@ struct InFlight {
 };
 InFlight countInFlight(const Schedule &schedule, unsigned stage, HeldUntil until = HeldUntil::InputGradient);
 
-/// How long one unit takes, in any unit of time.
-struct UnitDurations {
-  int64_t forward = 1;
-  int64_t inputGradient = 1;
-  int64_t weightGradient = 1;
-  int64_t recompute = 1;
-  int64_t step = 0;
-  std::optional<int64_t> backward; ///< If not inputGradient + weightGradient.
-  int64_t of(PhaseKind kind) const;
-  void set(PhaseKind kind, int64_t time);
+/// How long a unit of each kind takes, in any unit of time.
+using PhaseDurations = std::array<int64_t, numPhaseKinds>;
+/// Where nobody says it (Phases.def).
+inline constexpr PhaseDurations standardDurations = {
+#define PHASE(id, name, letter, duration) duration,
+#include "stage/Schedule/Phases.def"
 };
 
 /// Every unit started as early as its stage and its dependencies allow; sending takes no time.
@@ -174,7 +171,6 @@ struct ScheduleTimes {
   int64_t getBubble(unsigned stage) const { return makespan - busy[stage]; }
 };
 ScheduleTimes simulate(const Schedule &schedule, llvm::function_ref<int64_t(UnitRef)> duration);
-ScheduleTimes simulate(const Schedule &schedule, const UnitDurations &durations);
 
 } // namespace stage
 

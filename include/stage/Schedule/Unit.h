@@ -24,11 +24,11 @@ namespace stage {
 using llvm::SMLoc;
 
 enum class PhaseKind : uint8_t {
-#define PHASE(id, name, letter) id,
+#define PHASE(id, name, letter, duration) id,
 #include "stage/Schedule/Phases.def"
 };
 constexpr unsigned numPhaseKinds = 0
-#define PHASE(id, name, letter) +1
+#define PHASE(id, name, letter, duration) +1
 #include "stage/Schedule/Phases.def"
     ;
 /// `backward_input`.

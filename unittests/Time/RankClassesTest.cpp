@@ -1,0 +1,67 @@
+//===- RankClassesTest.cpp - ranks that do the same at the same times -----===//
+#include "stage/Time/RankClasses.h"
+#include "ProgramTest.h"
+#include <set>
+
+using namespace stage;
+
+namespace {
+/// Two stages, four ranks that do the same on each, and rules about some of them.
+class RankClassesTest : public ProgramTest {
+protected:
+  void buildWith(const std::string &rules) {
+    build(R"(graph Chain {
+  dim B;
+  mesh (pp = 2, dp = 4);
+  bind B = 8;
+  microbatches 2;
+  )" + rules +
+          R"(
+  pipeline layers over pp {
+    split 1, 1;
+    units "F0 F1";
+    units "F0 F1";
+  }
+  op scale(x: [b], g: [b]) -> (result: [b] = x[b] * g[b]);
+  forward {
+    %x0 = input : f32[B] {_};
+    %r = repeat layers [2] loop 0 (%x = %x0 : f32[B] {_}) : f32[B] {_} do {
+      %g = param : f32[B] {_};
+      %y = scale(%x, %g) : f32[B] {_};
+      yield %y;
+    }
+    return %r;
+  }
+})");
+  }
+};
+
+TEST_F(RankClassesTest, AStageIsAClass) {
+  ASSERT_NO_FATAL_FAILURE(buildWith(""));
+  RankClasses classes(*program, /*apart=*/false);
+  EXPECT_EQ(classes.getNumClasses(), 2u);
+  for (int64_t rank = 0; rank < 8; ++rank)
+    EXPECT_EQ(classes.find(rank), classes.find(rank / 4 * 4));
+  EXPECT_EQ(classes.describe(classes.find(5)).stage, 1u);
+  RankClasses::GroupSize size = classes.getSize({.axes = 0b10, .stages = {}});
+  EXPECT_EQ(size.representatives, 1u);
+  EXPECT_EQ(size.members, 4);
+  size = classes.getSize({.axes = 0b11, .stages = {1}});
+  EXPECT_EQ(size.representatives, 1u);
+  EXPECT_EQ(size.members, 4);
+  EXPECT_EQ(RankClasses(*program, /*apart=*/true).getNumClasses(), 8u);
+}
+
+TEST_F(RankClassesTest, ASlowRankIsAClassOfEachStage) {
+  ASSERT_NO_FATAL_FAILURE(buildWith("slow (pp = 1, dp = 2) by 3/2;"));
+  RankClasses classes(*program, /*apart=*/false);
+  EXPECT_EQ(classes.getNumClasses(), 4u);
+  EXPECT_EQ(classes.find(4), classes.find(5));
+  EXPECT_EQ(classes.find(4), classes.find(7));
+  EXPECT_NE(classes.find(4), classes.find(6));
+  EXPECT_EQ(classes.getRepresentative(classes.find(7)), 4);
+  EXPECT_TRUE(classes.describe(classes.find(6)).slowness);
+  EXPECT_FALSE(classes.describe(classes.find(2)).slowness);
+  EXPECT_EQ(classes.getSize({.axes = 0b10, .stages = {}}).representatives, 2u);
+}
+} // namespace
