@@ -8,6 +8,7 @@
 #include "stage/Sema/Job.h"
 #include "stage/Serving/Roofline.h"
 #include "stage/Serving/Simulation.h"
+#include "stage/Support/FileCache.h"
 #include "stage/Support/Files.h"
 #include "llvm/Support/CommandLine.h"
 
@@ -31,6 +32,7 @@ struct ImportCommand {
   Existing existing = Existing::Keep; ///< What becomes of a file that has its name.
   std::vector<std::string> ignored;   ///< Fields to go on without.
   std::string stdlibDir;
+  FileCache cache; ///< Of syntax trees.
 };
 
 /// `stagec serve requests.jsonl --iteration-time=12ms`.
@@ -71,6 +73,7 @@ struct DriverOptions {
   std::vector<Choice> choices;
   std::vector<std::string> includeDirs;
   std::string stdlibDir;
+  FileCache cache; ///< Of syntax trees.
   EmitKind emit = EmitKind::None;
   ReportKind report = ReportKind::None;
   std::optional<__int128> fits; ///< Bytes of a rank's memory; what fits there is searched for.
