@@ -133,7 +133,8 @@ TEST_F(TreeBytesTest, ValuesOfNumbersAreKept) {
     auto *sum = llvm::cast<BinaryExpr>(llvm::cast<FnDecl>(file.decls[0])->value);
     auto *first = llvm::cast<BinaryExpr>(sum->left);
     return std::tuple(llvm::cast<NumberExpr>(first->left)->real, llvm::cast<NumberExpr>(first->left)->isExact,
-                      llvm::cast<NumberExpr>(first->right)->value.str(), llvm::cast<NumberExpr>(sum->right)->value.str());
+                      llvm::cast<NumberExpr>(first->right)->value.str(),
+                      llvm::cast<NumberExpr>(sum->right)->value.str());
   };
   File *again = readTree(context, writeTree(*file, getText(id)), getText(id));
   ASSERT_TRUE(again);
