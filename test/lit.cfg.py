@@ -32,6 +32,8 @@ config.substitutions.append((r"%cmake\b", config.stage_cmake))
 config.substitutions.append((r"%build\b", config.stage_binary_dir))
 
 config.environment["PATH"] = os.pathsep.join([bin_dir, config.stage_test_tools_dir, config.environment["PATH"]])
+# No test reads what another one, or the user, has left in a cache (test/Driver/cache.test has its own).
+config.environment["XDG_CACHE_HOME"] = os.devnull
 # A variable without `$` ends at the next CHECK-LABEL: no match leaks from one case into another.
 config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
 

@@ -53,7 +53,7 @@ struct Compilation {
 
 /// Where files are looked for.
 inline sema::ProgramOptions getProgramOptions(const DriverOptions &options) {
-  return {options.stdlibDir, options.includeDirs};
+  return {options.stdlibDir, options.includeDirs, options.cache};
 }
 /// Loads the file with its imports and checks its names, unless that was done. False after errors.
 bool loadFiles(SourceFiles &input, const DriverOptions &options);

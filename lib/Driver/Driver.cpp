@@ -99,7 +99,8 @@ bool stage::driver::runFrontEnd(Compilation &c, const DriverOptions &options) {
     auto buffer = readFile(options.input, c.diags);
     if (!buffer)
       return false;
-    ast::File *file = parseFile(c.ast, c.diags, c.sources.AddNewSourceBuffer(std::move(buffer), SMLoc()));
+    unsigned bufferId = c.sources.AddNewSourceBuffer(std::move(buffer), SMLoc());
+    ast::File *file = parseFile(c.ast, c.diags, bufferId, options.cache);
     if (file)
       ast::print(llvm::outs(), *file);
     return file != nullptr;

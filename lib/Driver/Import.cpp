@@ -86,6 +86,7 @@ static std::optional<std::string> describeParameters(StringRef text, const Impor
   Compilation c(messages);
   DriverOptions options;
   options.stdlibDir = command.stdlibDir;
+  options.cache = command.cache;
   c.diags.setLibrary(options.stdlibDir);
   c.files = std::make_unique<sema::Program>(c.ast, c.diags, getProgramOptions(options));
   unsigned id = c.sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, "job.stg"), SMLoc());

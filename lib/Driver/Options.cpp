@@ -96,6 +96,9 @@ cl::list<std::string> printAfter("print-after", cl::CommaSeparated, cl::desc("Pr
                                  cl::value_desc("pass"), cl::cat(category));
 cl::opt<bool> printAfterAll("print-after-all", cl::desc("Print the graph after every pass"), cl::cat(category));
 cl::opt<bool> verifyEach("verify-each", cl::desc("Verify the graph after every pass"), cl::cat(category));
+constexpr llvm::StringLiteral noCacheText =
+    "Parse all files, and keep no syntax trees in $XDG_CACHE_HOME/stagec or ~/.cache/stagec";
+cl::opt<bool> noCache("no-cache", cl::desc(noCacheText), cl::cat(category));
 cl::opt<bool> timePasses("time-passes", cl::desc("Say how long every pass took"), cl::cat(category));
 
 cl::SubCommand importCommand("import",
@@ -115,6 +118,7 @@ cl::list<std::string>
 cl::opt<std::string> importStdlib("stdlib",
                                   cl::desc("The folder of the standard library (default: the compiler's own)"),
                                   cl::value_desc("folder"), cl::cat(importCategory), cl::sub(importCommand));
+cl::opt<bool> importNoCache("no-cache", cl::desc(noCacheText), cl::cat(importCategory), cl::sub(importCommand));
 } // namespace
 
 /// Splits at the commas outside of brackets and texts: `1,2,4` has three parts, `[3,4],[4,3]` two, `min(a,b)` one.
@@ -241,6 +245,8 @@ static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
   options.picture = output;
 }
 
+static FileCache makeCache(bool isOff) { return FileCache(isOff ? "" : getCacheFolder()); }
+
 static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngine &diags) {
   for (const cl::opt<std::string> *option : {&importInput, &importOutput, &importStdlib})
     if (option->getNumOccurrences() && option->empty())
@@ -253,8 +259,12 @@ static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngi
   if (importForce && importOutput == "-")
     diags.report(SMLoc(), diag::FlagWithoutEffect) << "--force"
                                                    << "no file is written (-o)";
-  options.import = {importInput, importOutput, existing, importIgnored,
-                    importStdlib.getNumOccurrences() ? std::string(importStdlib) : getStdlibFolder(argv0)};
+  options.import = {importInput,
+                    importOutput,
+                    existing,
+                    importIgnored,
+                    importStdlib.getNumOccurrences() ? std::string(importStdlib) : getStdlibFolder(argv0),
+                    makeCache(importNoCache)};
 }
 
 /// `--fits=80GiB`, for which the job is compiled many times and nothing is kept of it.
@@ -321,6 +331,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
       diags.report(SMLoc(), diag::EmptyOption) << ((option->ArgStr.size() > 1 ? "--" : "-") + option->ArgStr).str();
   options.includeDirs.assign(includes.begin(), includes.end());
   options.stdlibDir = stdlib.getNumOccurrences() ? std::string(stdlib) : getStdlibFolder(argv[0]);
+  options.cache = makeCache(noCache);
   // A folder that is not there would be looked into without effect.
   for (const std::string &folder : includes)
     if (!llvm::sys::fs::is_directory(folder))

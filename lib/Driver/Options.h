@@ -9,6 +9,7 @@
 #include "stage/Sema/Job.h"
 #include "stage/Serving/ServingCosts.h"
 #include "stage/Serving/Simulation.h"
+#include "stage/Support/FileCache.h"
 #include "stage/Support/Files.h"
 #include "llvm/Support/CommandLine.h"
 
@@ -32,6 +33,7 @@ struct ImportCommand {
   Existing existing = Existing::Keep; ///< What becomes of a file that has its name.
   std::vector<std::string> ignored;   ///< Fields to go on without.
   std::string stdlibDir;
+  FileCache cache; ///< Of syntax trees.
 };
 
 /// `stagec serve requests.jsonl --iteration-time=12ms`.
@@ -73,6 +75,7 @@ struct DriverOptions {
   std::vector<Choice> choices;
   std::vector<std::string> includeDirs;
   std::string stdlibDir;
+  FileCache cache; ///< Of syntax trees.
   EmitKind emit = EmitKind::None;
   Machine machine = MachineUnits(); ///< Of --emit=time.
   ReportKind report = ReportKind::None;

@@ -8,8 +8,6 @@ using namespace stage::parse;
 
 File *Builder::file(Grammar::FileContext *tree) {
   File file;
-  file.path = context.copy(diags.getSources().getMemoryBuffer(source.getBufferId())->getBufferIdentifier());
-  file.bufferId = source.getBufferId();
   file.doc = docs(0, tokens.size(), stagegrammar::StageLexer::FILE_DOC);
   file.imports = each(tree->importDecl(), &Builder::importDecl);
   file.decls = each(tree->declaration(), &Builder::decl);

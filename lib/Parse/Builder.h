@@ -17,11 +17,6 @@ namespace stage::parse {
 
 using Grammar = stagegrammar::StageParser;
 
-/// The kind of each class of nodes.
-template <typename T> constexpr ast::NodeKind kindOf = ast::NodeKind();
-#define AST_NODE(kind, category) template <> inline constexpr ast::NodeKind kindOf<ast::kind> = ast::NodeKind::kind;
-#include "stage/AST/Nodes.def"
-
 /// Parses an expression inside of a string. Null after an error.
 ast::Expr *parseExpressionIn(const SourceText &source, ast::ASTContext &context, DiagnosticEngine &diags);
 
@@ -45,7 +40,7 @@ private:
   llvm::StringRef plainText(const Token *first, const Token *last);
   template <typename T> T *make(SMRange range) {
     T node{};
-    node.kind = kindOf<T>;
+    node.kind = T::ownKind;
     node.range = range;
     return context.create(node);
   }

@@ -8,6 +8,8 @@
 #include "Builder.h"
 #include "StageLexer.h"
 #include "SyntaxErrors.h"
+#include "stage/AST/TreeBytes.h"
+#include "stage/Support/Installation.h"
 #include <mutex>
 
 using namespace stage;
@@ -82,12 +84,33 @@ static auto parseText(DiagnosticEngine &diags, const SourceText &source, ParseRu
   return diags.getNumErrors() == errorsBefore ? result : nullptr;
 }
 
-ast::File *stage::parseFile(ast::ASTContext &context, DiagnosticEngine &diags, unsigned bufferId) {
+static ast::File *parseText(ast::ASTContext &context, DiagnosticEngine &diags, unsigned bufferId) {
   return parseText(
       diags, SourceText(diags, bufferId), [](Grammar &parser) { return parser.file(); },
       [&](Grammar::FileContext *tree, Tokens &tokens, const SourceText &source) {
         return Builder(context, diags, source, tokens.stream).file(tree);
       });
+}
+
+ast::File *stage::parseFile(ast::ASTContext &context, DiagnosticEngine &diags, unsigned bufferId,
+                            const FileCache &cache) {
+  const llvm::MemoryBuffer &buffer = *diags.getSources().getMemoryBuffer(bufferId);
+  llvm::StringRef text = buffer.getBuffer(), build = getBuildId();
+  bool isKept = cache.isOn() && !build.empty();
+  std::string key = isKept ? (build + "\n" + text).str() : "";
+  std::optional<std::string> known = isKept ? cache.load(key) : std::nullopt;
+  ast::File *file = known ? ast::readTree(context, *known, text) : nullptr;
+  if (!file) {
+    unsigned messages = diags.getNumMessages();
+    file = parseText(context, diags, bufferId);
+    if (file && isKept && diags.getNumMessages() == messages)
+      cache.store(key, ast::writeTree(*file, text));
+  }
+  if (file) {
+    file->path = context.copy(buffer.getBufferIdentifier());
+    file->bufferId = bufferId;
+  }
+  return file;
 }
 
 ast::Expr *stage::parse::parseExpressionIn(const SourceText &source, ast::ASTContext &context,

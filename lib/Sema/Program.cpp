@@ -126,7 +126,7 @@ const ast::File *Program::loadPath(const std::string &path, SMRange importedAt) 
 
 /// Parses a buffer and loads what it imports. The chain `loading` ends in it.
 const ast::File *Program::parse(unsigned bufferId) {
-  ast::File *file = parseFile(context, diags, bufferId);
+  ast::File *file = parseFile(context, diags, bufferId, options.cache);
   if (!file)
     return nullptr;
   file->path = context.copy(StringRef(loading.back().path));

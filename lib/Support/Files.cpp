@@ -170,6 +170,9 @@ bool stage::checkReplaceable(StringRef path, Existing existing, DiagnosticEngine
   return true;
 }
 
+/// Ends the name of a file that is being written.
+static constexpr llvm::StringLiteral partial = ".partial-%%%%%%%%";
+
 /// Gives a file that is written the name of its target. False after a report.
 static bool giveName(fs::TempFile &file, StringRef target, Existing existing, DiagnosticEngine &diags) {
   // link(2) never replaces a file, though one may have come while this was written. Some file systems lack it.
@@ -189,6 +192,37 @@ static bool giveName(fs::TempFile &file, StringRef target, Existing existing, Di
     return false;
   }
   return true;
+}
+
+/// Writes into a new file; removes it after a failure. `error` is none if `write` failed by itself.
+static bool fill(fs::TempFile &file, llvm::function_ref<bool(llvm::raw_ostream &)> write, std::error_code &error) {
+  // A limit on the size of files shall be an error of write(2) like any other.
+  auto previous = std::signal(SIGXFSZ, SIG_IGN);
+  llvm::raw_fd_ostream out(file.FD, /*shouldClose=*/false);
+  bool good = write(out);
+  out.flush();
+  std::signal(SIGXFSZ, previous);
+  error = out.error();
+  out.clear_error();
+  if (good && !error)
+    return true;
+  llvm::consumeError(file.discard());
+  return false;
+}
+
+bool stage::writePrivateFile(StringRef path, StringRef text) {
+  auto print = [&](llvm::raw_ostream &out) {
+    out << text;
+    return true;
+  };
+  std::error_code error;
+  llvm::Expected<fs::TempFile> file = fs::TempFile::create(path + partial, unsigned(fs::owner_read | fs::owner_write));
+  llvm::Error failure = file.takeError();
+  if (!failure && fill(*file, print, error))
+    failure = file->keep(path);
+  else if (!failure)
+    failure = llvm::errorCodeToError(error);
+  return !llvm::errorToBool(std::move(failure));
 }
 
 bool stage::writeFile(StringRef path, llvm::function_ref<bool(llvm::raw_ostream &)> write, Existing existing,
@@ -215,25 +249,12 @@ bool stage::writeFile(StringRef path, llvm::function_ref<bool(llvm::raw_ostream 
   }
   // Removed on signals.
   llvm::Expected<fs::TempFile> file =
-      fs::TempFile::create(path + ".partial-%%%%%%%%", exists ? unsigned(status.permissions()) : 0666);
+      fs::TempFile::create(path + partial, exists ? unsigned(status.permissions()) : 0666);
   if (!file)
     return fail(llvm::toString(file.takeError()));
-  // A limit on the size of files shall be an error of write(2) like any other.
-  auto previous = std::signal(SIGXFSZ, SIG_IGN);
-  llvm::raw_fd_ostream out(file->FD, /*shouldClose=*/false);
-  bool good = write(out);
-  out.flush();
-  std::signal(SIGXFSZ, previous);
-  if (out.has_error()) {
-    std::string reason = out.error().message();
-    out.clear_error();
-    llvm::consumeError(file->discard());
-    return fail(reason);
-  }
-  if (!good) {
-    llvm::consumeError(file->discard());
-    return false;
-  }
+  std::error_code error;
+  if (!fill(*file, write, error))
+    return error ? fail(error.message()) : false;
   return giveName(*file, path, existing, diags);
 }
 

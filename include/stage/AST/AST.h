@@ -20,6 +20,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Allocator.h"
 #include "llvm/Support/Casting.h"
+#include <tuple>
 
 namespace stage::ast {
 
@@ -45,12 +46,19 @@ private:
   llvm::BumpPtrAllocator arena;
 };
 
+/// Lists the fields of a struct, for code that visits all fields of all nodes (see TreeBytes.cpp): a new field is said
+/// once. A node's kind and range, which every node has, are not listed. A test compares the lists with the structs.
+#define AST_FIELDS(...)                                                                                                \
+  auto fields() { return std::tie(__VA_ARGS__); }                                                                      \
+  auto fields() const { return std::tie(__VA_ARGS__); }
+
 /// A name and where it stands.
 struct Ident {
   StringRef name;
   SMRange range;
   SMLoc loc() const { return range.Start; }
   explicit operator bool() const { return !name.empty(); }
+  AST_FIELDS(name, range)
 };
 
 enum class NodeKind : uint8_t {
@@ -67,8 +75,10 @@ struct Expr : Node {};
 struct Stmt : Node {};
 struct Decl;
 
-#define AST_CLASSOF(KIND)                                                                                              \
-  static bool classof(const Node *node) { return node->kind == NodeKind::KIND; }
+#define AST_NODE_FIELDS(KIND, ...)                                                                                     \
+  static constexpr NodeKind ownKind = NodeKind::KIND;                                                                  \
+  static bool classof(const Node *node) { return node->kind == ownKind; }                                              \
+  AST_FIELDS(__VA_ARGS__)
 
 //===----------------------------------------------------------------------===//
 // Expressions: of tensors, sizes, compile-time values and element formulas alike
@@ -81,32 +91,32 @@ struct NumberExpr : Expr {
   double real = 0;
   bool isReal = false;
   bool isExact = true; ///< A fraction may have no numerator and denominator of 127 bits: `1e-40`.
-  AST_CLASSOF(NumberExpr)
+  AST_NODE_FIELDS(NumberExpr, text, value, real, isReal, isExact)
 };
 struct BoolExpr : Expr {
   bool value;
-  AST_CLASSOF(BoolExpr)
+  AST_NODE_FIELDS(BoolExpr, value)
 };
 /// Without the quotes.
 struct StringExpr : Expr {
   StringRef text;
-  AST_CLASSOF(StringExpr)
+  AST_NODE_FIELDS(StringExpr, text)
 };
 struct NameExpr : Expr {
   StringRef name;
-  AST_CLASSOF(NameExpr)
+  AST_NODE_FIELDS(NameExpr, name)
 };
 /// `MoE.E`, `attn.q`
 struct MemberExpr : Expr {
   Expr *base;
   Ident member;
-  AST_CLASSOF(MemberExpr)
+  AST_NODE_FIELDS(MemberExpr, base, member)
 };
 enum class UnaryOp : uint8_t { Negate, Not };
 struct UnaryExpr : Expr {
   UnaryOp op;
   Expr *operand;
-  AST_CLASSOF(UnaryExpr)
+  AST_NODE_FIELDS(UnaryExpr, op, operand)
 };
 /// `Div` is exact `/`; `FloorDiv` is the word `div`; `Mod` is `%`.
 enum class BinaryOp : uint8_t {
@@ -129,11 +139,12 @@ struct BinaryExpr : Expr {
   BinaryOp op;
   SMLoc opLoc;
   Expr *left, *right;
-  AST_CLASSOF(BinaryExpr)
+  AST_NODE_FIELDS(BinaryExpr, op, opLoc, left, right)
 };
 struct Argument {
   Ident name; ///< Empty: positional.
   Expr *value;
+  AST_FIELDS(name, value)
 };
 /// `f(a, n = b)`, `sum[d](x)` (callee is a name, `indices` the bracket), `Module(...) as name`, `f32(x)`.
 struct CallExpr : Expr {
@@ -142,54 +153,54 @@ struct CallExpr : Expr {
   bool hasIndices = false;
   ArrayRef<Argument> args;
   Ident as; ///< Instance name; empty if none.
-  AST_CLASSOF(CallExpr)
+  AST_NODE_FIELDS(CallExpr, callee, indices, hasIndices, args, as)
 };
 /// `x[b, s, d]`, `wpe[0..S]`, `x[0, ...]`
 struct IndexExpr : Expr {
   Expr *base;
   ArrayRef<Expr *> subscripts;
-  AST_CLASSOF(IndexExpr)
+  AST_NODE_FIELDS(IndexExpr, base, subscripts)
 };
 /// `0..L`
 struct RangeExpr : Expr {
   Expr *begin, *end;
-  AST_CLASSOF(RangeExpr)
+  AST_NODE_FIELDS(RangeExpr, begin, end)
 };
 /// `if c { a } else { b }`
 struct IfExpr : Expr {
   Expr *condition, *thenExpr, *elseExpr;
-  AST_CLASSOF(IfExpr)
+  AST_NODE_FIELDS(IfExpr, condition, thenExpr, elseExpr)
 };
 struct TupleExpr : Expr {
   ArrayRef<Expr *> elements;
-  AST_CLASSOF(TupleExpr)
+  AST_NODE_FIELDS(TupleExpr, elements)
 };
 struct ListExpr : Expr {
   ArrayRef<Expr *> elements;
-  AST_CLASSOF(ListExpr)
+  AST_NODE_FIELDS(ListExpr, elements)
 };
 /// `[e for i in a..b]`: e for each i, of a range or of a list.
 struct ListForExpr : Expr {
   Expr *element;
   Ident variable;
   Expr *source;
-  AST_CLASSOF(ListForExpr)
+  AST_NODE_FIELDS(ListForExpr, variable, source, element)
 };
 /// `...` or `...a`: a pack of indices or dims.
 struct EllipsisExpr : Expr {
   StringRef name; ///< Empty: the anonymous pack.
-  AST_CLASSOF(EllipsisExpr)
+  AST_NODE_FIELDS(EllipsisExpr, name)
 };
 /// `(k g e)`, `(c * q)` in a shape: several indices as one dim, first outermost.
 struct CompoundExpr : Expr {
   ArrayRef<Ident> indices;
-  AST_CLASSOF(CompoundExpr)
+  AST_NODE_FIELDS(CompoundExpr, indices)
 };
 /// `k: H`, `(k e): D` in the brackets of a formula in place: an index, and the size of which it is.
 struct SizedIndexExpr : Expr {
   Expr *index;
   Expr *size;
-  AST_CLASSOF(SizedIndexExpr)
+  AST_NODE_FIELDS(SizedIndexExpr, index, size)
 };
 struct OpParam;
 struct TensorType;
@@ -198,17 +209,18 @@ struct OpExpr : Expr {
   struct Operand {
     Expr *value;
     TensorType *type;
+    AST_FIELDS(value, type)
   };
   ArrayRef<Operand> operands;
   ArrayRef<TensorType *> results;
   Expr *formula; ///< Null: the contraction that the indices say.
-  AST_CLASSOF(OpExpr)
+  AST_NODE_FIELDS(OpExpr, operands, results, formula)
 };
 /// `for T in 4Ki..8Ki`, an argument of `infer(...)`.
 struct ForArgExpr : Expr {
   Ident variable;
   Expr *range_;
-  AST_CLASSOF(ForArgExpr)
+  AST_NODE_FIELDS(ForArgExpr, variable, range_)
 };
 
 //===----------------------------------------------------------------------===//
@@ -219,6 +231,7 @@ struct ForArgExpr : Expr {
 struct AxisListSyntax {
   ArrayRef<Ident> axes;
   SMRange range;
+  AST_FIELDS(axes, range)
 };
 
 /// One position of a shape: `B`, `B@dp`, `2 * D`, `...`, `(k g e)`, or `t: T` (an index and its size).
@@ -227,6 +240,7 @@ struct ShapeDim {
   Expr *size;
   bool hasAxes = false;
   AxisListSyntax axes;
+  AST_FIELDS(index, size, hasAxes, axes)
 };
 
 /// `[B@dp, S, D] partial(tp)`, `f32[b, s]`, `[B, S, D] replicated(tp)`.
@@ -238,7 +252,7 @@ struct TensorType : Node {
   AxisListSyntax partial;
   bool hasReplicated = false;
   AxisListSyntax replicated;
-  AST_CLASSOF(TensorType)
+  AST_NODE_FIELDS(TensorType, dtype, dims, hasPartial, partialReduce, partial, hasReplicated, replicated)
 };
 
 /// A parameter of anything: `x: [B, S, D]`, `theta: real = 5.0e5`, `slots: size c`, `H`, `KV = H`.
@@ -248,6 +262,7 @@ struct Param {
   Ident scalarKind;             ///< `real`, `size`, `bool`, `int`; empty: any
   Ident sizeIndex;              ///< the `c` of `slots: size c`
   Expr *defaultValue = nullptr;
+  AST_FIELDS(name, tensor, scalarKind, sizeIndex, defaultValue)
 };
 
 //===----------------------------------------------------------------------===//
@@ -262,13 +277,13 @@ struct TensorDeclStmt : Stmt {
   TensorType *type;
   Expr *last;  ///< Of a cache: how many positions it keeps. Null: all.
   bool isPast; ///< These are all from before a unit: `past n`, not `last n`.
-  AST_CLASSOF(TensorDeclStmt)
+  AST_NODE_FIELDS(TensorDeclStmt, declKind, names, type, last, isPast)
 };
 /// `dim B, S;` (values null) or `dim G = H / KV;`
 struct DimStmt : Stmt {
   ArrayRef<Ident> names;
   Expr *value; ///< Null: bound by the step.
-  AST_CLASSOF(DimStmt)
+  AST_NODE_FIELDS(DimStmt, names, value)
 };
 /// `let x = e;` `var x: T = e;` `let (a, b) = e;` `let q[b, s] = formula;` and, without a keyword, `x = e;`
 struct LetStmt : Stmt {
@@ -279,19 +294,19 @@ struct LetStmt : Stmt {
   bool isFormula = false;  ///< `let q[b, s] = ...`: a formula in place over `indices`
   ArrayRef<Expr *> indices;
   Expr *value;
-  AST_CLASSOF(LetStmt)
+  AST_NODE_FIELDS(LetStmt, form, targets, type, isFormula, indices, value)
 };
 /// `return e;` `return [b, s, d] = formula;`
 struct ReturnStmt : Stmt {
   bool isFormula = false;
   ArrayRef<Expr *> indices;
   Expr *value;
-  AST_CLASSOF(ReturnStmt)
+  AST_NODE_FIELDS(ReturnStmt, isFormula, indices, value)
 };
 /// `output logits;`: what inference makes, and its end.
 struct OutputStmt : Stmt {
   Expr *value;
-  AST_CLASSOF(OutputStmt)
+  AST_NODE_FIELDS(OutputStmt, value)
 };
 /// `repeat layers[i in 0..L] { }` `repeat layers[L] { }`
 struct RepeatStmt : Stmt {
@@ -300,29 +315,30 @@ struct RepeatStmt : Stmt {
   Expr *begin;    ///< Null: 0.
   Expr *end;
   ArrayRef<Stmt *> body;
-  AST_CLASSOF(RepeatStmt)
+  AST_NODE_FIELDS(RepeatStmt, name, variable, begin, end, body)
 };
 struct IfStmt : Stmt {
   Expr *condition;
   ArrayRef<Stmt *> thenBody, elseBody;
-  AST_CLASSOF(IfStmt)
+  AST_NODE_FIELDS(IfStmt, condition, thenBody, elseBody)
 };
 /// Of a message: an expression in braces, or the text between two of them.
 struct MessagePart {
   StringRef text;
   Expr *value; ///< Null: the text is shown as it is.
+  AST_FIELDS(text, value)
 };
 /// `require H % KV == 0, "message with {H} and {H / KV}";`
 struct RequireStmt : Stmt {
   Expr *condition;
   StringExpr *message; ///< Null: none.
   ArrayRef<MessagePart> messageParts;
-  AST_CLASSOF(RequireStmt)
+  AST_NODE_FIELDS(RequireStmt, condition, message, messageParts)
 };
 /// `append(keys, k);` and the calls of a schedule: `forward(i);`
 struct ExprStmt : Stmt {
   Expr *value;
-  AST_CLASSOF(ExprStmt)
+  AST_NODE_FIELDS(ExprStmt, value)
 };
 
 /// A clause of an op's body that is not `let` or `result =`:
@@ -358,7 +374,8 @@ struct OpClauseStmt : Stmt {
   Expr *value2 = nullptr;        ///< recomputing; `if` of routes
   StringExpr *because = nullptr; ///< flops, backward flops: why the formula counts otherwise; null: not said
   Expr *formula = nullptr;       ///< of what is carried; null: not said
-  AST_CLASSOF(OpClauseStmt)
+  AST_NODE_FIELDS(OpClauseStmt, clause, names, names2, arguments, word, extraName, extraType, value, value2, because,
+                  formula)
 };
 
 //===----------------------------------------------------------------------===//
@@ -375,23 +392,25 @@ struct Pattern {
   ArrayRef<Ident> dims;
   /// `i` of `layers[i].x`: what stands in the first brackets; empty without.
   StringRef getIndex() const { return text.contains('[') ? text.split('[').second.split(']').first : StringRef(); }
+  AST_FIELDS(text, range, hasDims, dimsEllipsis, dims)
 };
 /// `mesh (pp, dp = 4, tp);` `mesh (pp, dp) = (pp, edp, ep);` `mesh (a, b) on topology (1, 0);`
 struct MeshStmt : Stmt {
   struct AxisSyntax {
     Ident name;
     Expr *size; ///< Null: the strategy's parameter of that name.
+    AST_FIELDS(name, size)
   };
   ArrayRef<AxisSyntax> axes;
   ArrayRef<Ident> second; ///< The other reading; empty: none.
   ArrayRef<Expr *> topology;
-  AST_CLASSOF(MeshStmt)
+  AST_NODE_FIELDS(MeshStmt, axes, second, topology)
 };
 /// `axis dp = (edp, ep);`
 struct AxisAliasStmt : Stmt {
   Ident name;
   AxisListSyntax axes;
-  AST_CLASSOF(AxisAliasStmt)
+  AST_NODE_FIELDS(AxisAliasStmt, name, axes)
 };
 /// `shard B over dp, (KV, G) over tp, F, V over tp;` One item per `over`-group and name or tuple of names.
 struct ShardStmt : Stmt {
@@ -400,35 +419,36 @@ struct ShardStmt : Stmt {
     ArrayRef<bool> mayLack; ///< For each dim: `F?`, no warning if the model has no such dim.
     AxisListSyntax axes;
     Expr *order; ///< `order mirrored`; null: blocked
+    AST_FIELDS(dims, mayLack, axes, order)
   };
   ArrayRef<Item> items;
-  AST_CLASSOF(ShardStmt)
+  AST_NODE_FIELDS(ShardStmt, items)
 };
 /// `keep gathered over tp;`
 struct KeepStmt : Stmt {
   AxisListSyntax axes;
-  AST_CLASSOF(KeepStmt)
+  AST_NODE_FIELDS(KeepStmt, axes)
 };
 /// `replicate **.norm, embed over tp;`
 struct ReplicateStmt : Stmt {
   ArrayRef<Pattern> patterns;
   bool hasAxes; ///< Else all axes of the mesh are meant.
   AxisListSyntax axes;
-  AST_CLASSOF(ReplicateStmt)
+  AST_NODE_FIELDS(ReplicateStmt, patterns, hasAxes, axes)
 };
 /// `ring t over cp;`
 struct RingStmt : Stmt {
   Ident index;
   AxisListSyntax axes;
   ArrayRef<Stmt *> entries;
-  AST_CLASSOF(RingStmt)
+  AST_NODE_FIELDS(RingStmt, index, axes, entries)
 };
 /// `at PATTERN: rule;` `at PATTERN { rules }`. Rules are ShardStmt, KeepStmt, RingStmt, ReplicateStmt, RecomputeStmt,
 /// OffloadStmt, OtherRuleStmt.
 struct AtStmt : Stmt {
   Pattern pattern;
   ArrayRef<Stmt *> rules;
-  AST_CLASSOF(AtStmt)
+  AST_NODE_FIELDS(AtStmt, pattern, rules)
 };
 /// `pipeline layers over pp { schedule = one_f_one_b; split = [..]; place embed = first; }`
 /// `pipeline (dense, experts) over pp { ... }`
@@ -436,19 +456,19 @@ struct PipelineStmt : Stmt {
   ArrayRef<Pattern> repeats;
   AxisListSyntax axes;
   ArrayRef<Stmt *> entries; ///< EntryStmt and PlaceStmt
-  AST_CLASSOF(PipelineStmt)
+  AST_NODE_FIELDS(PipelineStmt, repeats, axes, entries)
 };
 /// `name = value;`
 struct EntryStmt : Stmt {
   Ident name;
   Expr *value;
-  AST_CLASSOF(EntryStmt)
+  AST_NODE_FIELDS(EntryStmt, name, value)
 };
 /// `place gf, head = last;`
 struct PlaceStmt : Stmt {
   ArrayRef<Ident> names;
   Ident where;
-  AST_CLASSOF(PlaceStmt)
+  AST_NODE_FIELDS(PlaceStmt, names, where)
 };
 /// `partition optimizer over (dp, cp);` `partition parameters over dp by unit A, B { prefetch = 1; }`
 struct PartitionStmt : Stmt {
@@ -456,20 +476,20 @@ struct PartitionStmt : Stmt {
   AxisListSyntax axes;
   ArrayRef<Pattern> units;
   ArrayRef<Stmt *> entries;
-  AST_CLASSOF(PartitionStmt)
+  AST_NODE_FIELDS(PartitionStmt, what, axes, units, entries)
 };
 /// `reduce gradients over (dp, cp) { bucket = 25Mi; type = bf16; }`
 struct ReduceStmt : Stmt {
   Ident what;
   AxisListSyntax axes;
   ArrayRef<Stmt *> entries;
-  AST_CLASSOF(ReduceStmt)
+  AST_NODE_FIELDS(ReduceStmt, what, axes, entries)
 };
 /// `pad V to 128 * tp;`
 struct PadStmt : Stmt {
   Ident dim;
   Expr *to; ///< A multiple of this.
-  AST_CLASSOF(PadStmt)
+  AST_NODE_FIELDS(PadStmt, dim, to)
 };
 /// What is said of values that forward keeps, or of how values are kept, perhaps in some layers only.
 struct LayerRuleStmt : Stmt {
@@ -479,26 +499,26 @@ struct LayerRuleStmt : Stmt {
 };
 /// `recompute layers[i].mlp, **.softmax() if i < 4 { whole = true; }`
 struct RecomputeStmt : LayerRuleStmt {
-  AST_CLASSOF(RecomputeStmt)
+  AST_NODE_FIELDS(RecomputeStmt, patterns, condition, entries)
 };
 /// `offload layers[*] to host after 2 { first = 4; }`
 struct OffloadStmt : LayerRuleStmt {
   Ident where;
   Expr *after; ///< Null: 1.
-  AST_CLASSOF(OffloadStmt)
+  AST_NODE_FIELDS(OffloadStmt, patterns, condition, entries, where, after)
 };
 /// `quantize **.linear() as f8 by (1, 128) if fp8 { scales = f8; }`
 struct QuantizeStmt : LayerRuleStmt {
   Expr *what;
   Expr *blocks; ///< Null: one scale for all.
-  AST_CLASSOF(QuantizeStmt)
+  AST_NODE_FIELDS(QuantizeStmt, patterns, condition, entries, what, blocks)
 };
 /// `slow rank (pp = 1, tp = 0) by 1.2;`
 struct SlowStmt : Stmt {
   AxisListSyntax axes;
   ArrayRef<Expr *> coordinates; ///< One per axis.
   Expr *by;
-  AST_CLASSOF(SlowStmt)
+  AST_NODE_FIELDS(SlowStmt, axes, coordinates, by)
 };
 /// `overlap communication (dp, cp) with compute;` or `with products;`
 struct OverlapStmt : Stmt {
@@ -506,14 +526,14 @@ struct OverlapStmt : Stmt {
   AxisListSyntax axes;
   bool hasAxes; ///< Without `axes` it is about all.
   Ident with;
-  AST_CLASSOF(OverlapStmt)
+  AST_NODE_FIELDS(OverlapStmt, what, axes, hasAxes, with)
 };
 /// Rules that this compiler reads and does not lower yet: gather. Kept with their first
 /// word so that each can be refused where it stands.
 struct OtherRuleStmt : Stmt {
   Ident word;
   StringRef text; ///< As written, without the semicolon.
-  AST_CLASSOF(OtherRuleStmt)
+  AST_NODE_FIELDS(OtherRuleStmt, word, text)
 };
 
 //===----------------------------------------------------------------------===//
@@ -525,26 +545,26 @@ struct ForStmt : Stmt {
   Ident variable;
   Expr *begin, *end;
   ArrayRef<Stmt *> body;
-  AST_CLASSOF(ForStmt)
+  AST_NODE_FIELDS(ForStmt, variable, begin, end, body)
 };
 /// `virtual v at c * p + r;`
 struct VirtualStmt : Stmt {
   Expr *count;
   Expr *place; ///< Over c and r: the virtual stage; null: c * p + r
-  AST_CLASSOF(VirtualStmt)
+  AST_NODE_FIELDS(VirtualStmt, count, place)
 };
 /// `fn chunk(k) = e;`
 struct FnStmt : Stmt {
   Ident name;
   ArrayRef<Ident> params;
   Expr *value;
-  AST_CLASSOF(FnStmt)
+  AST_NODE_FIELDS(FnStmt, name, params, value)
 };
 /// `state m, v: f32;` of an optimizer.
 struct StateStmt : Stmt {
   ArrayRef<Ident> names;
   Ident dtype;
-  AST_CLASSOF(StateStmt)
+  AST_NODE_FIELDS(StateStmt, names, dtype)
 };
 
 //===----------------------------------------------------------------------===//
@@ -561,18 +581,19 @@ struct OpDecl : Decl {
   struct Result {
     Ident name; ///< Empty for a single unnamed result.
     TensorType *type;
+    AST_FIELDS(name, type)
   };
   ArrayRef<Result> results;
   Expr *formula; ///< Null: given by `result =` in the body, or opaque. A TupleExpr for several results.
   /// LetStmt (`let` and `result = ...` / `z = ...` as Assign) and OpClauseStmt.
   ArrayRef<Stmt *> body;
-  AST_CLASSOF(OpDecl)
+  AST_NODE_FIELDS(OpDecl, name, doc, params, results, formula, body)
 };
 /// `fn f(n, s: real = 1) = e;`: of values that are known at compile time.
 struct FnDecl : Decl {
   ArrayRef<Param> params;
   Expr *value;
-  AST_CLASSOF(FnDecl)
+  AST_NODE_FIELDS(FnDecl, name, doc, params, value)
 };
 /// Also `model`: a module that a job can run.
 struct ModuleDecl : Decl {
@@ -580,43 +601,43 @@ struct ModuleDecl : Decl {
   ArrayRef<Param> params;
   ArrayRef<TensorType *> results; ///< Empty for models.
   ArrayRef<Stmt *> body;
-  AST_CLASSOF(ModuleDecl)
+  AST_NODE_FIELDS(ModuleDecl, name, doc, isModel, params, results, body)
 };
 struct StrategyDecl : Decl {
   ArrayRef<Param> params;
   Ident base; ///< `extends t(...)`; empty: none
   ArrayRef<Argument> baseArgs;
   ArrayRef<Stmt *> body;
-  AST_CLASSOF(StrategyDecl)
+  AST_NODE_FIELDS(StrategyDecl, name, doc, params, base, baseArgs, body)
 };
 struct ScheduleDecl : Decl {
   ArrayRef<Param> params;
   ArrayRef<Stmt *> body;
-  AST_CLASSOF(ScheduleDecl)
+  AST_NODE_FIELDS(ScheduleDecl, name, doc, params, body)
 };
 /// `config gpt2 for GPT2 extends base { L = 12; }`
 struct ConfigDecl : Decl {
   Ident model;
   Ident base;
   ArrayRef<EntryStmt *> entries;
-  AST_CLASSOF(ConfigDecl)
+  AST_NODE_FIELDS(ConfigDecl, name, doc, model, base, entries)
 };
 /// `job pretrain extends base { model = ...; }`
 struct JobDecl : Decl {
   Ident base;
   ArrayRef<EntryStmt *> entries;
-  AST_CLASSOF(JobDecl)
+  AST_NODE_FIELDS(JobDecl, name, doc, base, entries)
 };
 /// `precision bf16_mixed { weight = bf16; ... }`
 struct PrecisionDecl : Decl {
   ArrayRef<EntryStmt *> entries;
-  AST_CLASSOF(PrecisionDecl)
+  AST_NODE_FIELDS(PrecisionDecl, name, doc, entries)
 };
 /// `optimizer adamw(beta1: real = 0.9) { state m, v: f32; flops = 14 * volume; }`
 struct OptimizerDecl : Decl {
   ArrayRef<Param> params;
   ArrayRef<Stmt *> body; ///< StateStmt, EntryStmt
-  AST_CLASSOF(OptimizerDecl)
+  AST_NODE_FIELDS(OptimizerDecl, name, doc, params, body)
 };
 
 /// `import std.nn (linear, swiglu);`
@@ -625,15 +646,27 @@ struct Import {
   SMRange range;
   bool all = true; ///< Without a list: every name.
   ArrayRef<Ident> names;
+  AST_FIELDS(path, range, all, names)
 };
 
 struct File {
-  StringRef path;
-  unsigned bufferId;
+  StringRef path;          ///< Not listed below: parseFile
+  unsigned bufferId;       ///< sets both.
   ArrayRef<StringRef> doc; ///< `//!` lines.
   ArrayRef<Import> imports;
   ArrayRef<Decl *> decls;
+  AST_FIELDS(doc, imports, decls)
 };
+
+/// Calls `visit` with a node as an object of its own class.
+template <typename Visit> void visitNode(const Node &node, Visit visit) {
+  switch (node.kind) {
+#define AST_NODE(KIND, category)                                                                                       \
+  case NodeKind::KIND:                                                                                                 \
+    return visit(static_cast<const KIND &>(node));
+#include "stage/AST/Nodes.def"
+  }
+}
 
 /// Prints a file as .stg text again; printing what was parsed from it gives the same text.
 void print(llvm::raw_ostream &os, const File &file);

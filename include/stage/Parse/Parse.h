@@ -14,13 +14,16 @@
 #define STAGE_PARSE_PARSE_H
 
 #include "stage/AST/AST.h"
+#include "stage/Support/FileCache.h"
 #include <string>
 #include <vector>
 
 namespace stage {
 
-/// Null, and errors reported, if the buffer is no program.
-ast::File *parseFile(ast::ASTContext &context, DiagnosticEngine &diags, unsigned bufferId);
+/// Null, and errors reported, if the buffer is no program. A tree that the cache holds is read instead; one of a text
+/// without errors and warnings is stored there.
+ast::File *parseFile(ast::ASTContext &context, DiagnosticEngine &diags, unsigned bufferId,
+                     const FileCache &cache = FileCache());
 
 /// The value of `-D name=value`: an expression or a range. Null, and errors reported, if it is none.
 ast::Expr *parseExpression(ast::ASTContext &context, DiagnosticEngine &diags, unsigned bufferId);

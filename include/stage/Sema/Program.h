@@ -16,6 +16,7 @@
 #define STAGE_SEMA_PROGRAM_H
 
 #include "stage/AST/AST.h"
+#include "stage/Support/FileCache.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 #include <memory>
@@ -32,6 +33,8 @@ struct ProgramOptions {
   std::string stdlibDir;
   /// `-I`, in order.
   std::vector<std::string> includeDirs;
+  /// Keeps the syntax trees of files from run to run.
+  FileCache cache = FileCache();
 };
 
 /// A name that could have been meant, and where it is declared (invalid: nowhere, it is built in).

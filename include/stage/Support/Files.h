@@ -39,6 +39,10 @@ bool writeFile(llvm::StringRef path, llvm::StringRef text, Existing existing, Di
 bool writeFile(llvm::StringRef path, llvm::function_ref<bool(llvm::raw_ostream &)> write, Existing existing,
                DiagnosticEngine &diags);
 
+/// Writes a file that only its owner may read or write, and replaces one that is there, as writeFile does. Reports
+/// nothing. False if it cannot be written.
+bool writePrivateFile(llvm::StringRef path, llvm::StringRef text);
+
 /// Whether `output`, a file or a folder, can be written without writing over the file that is read as `input`: it is
 /// not that file, under this or another name, nor the folder that holds it. `-` is standard input and output; devices
 /// and pipes keep no text. False after a report.
