@@ -19,10 +19,14 @@ protected:
           R"(
   pipeline layers over pp {
     split 1, 1;
-    units "F0 F1";
-    units "F0 F1";
+    units "F0 F1 B0 B1";
+    units "F0 B0 F1 B1";
   }
+  optimizer sgd { state m: f32; flops = volume; }
   op scale(x: [b], g: [b]) -> (result: [b] = x[b] * g[b]);
+  op scale.dx(dy: [b], g: [b]) -> (result: [b] = dy[b] * g[b]);
+  op loss(x: [b]) -> (result: [] = sum[b](x[b]));
+  op loss.dx[b](dy: []) -> (result: [b] = dy[]);
   forward {
     %x0 = input : f32[B] {_};
     %r = repeat layers [2] loop 0 (%x = %x0 : f32[B] {_}) : f32[B] {_} do {
@@ -30,7 +34,24 @@ protected:
       %y = scale(%x, %g) : f32[B] {_};
       yield %y;
     }
-    return %r;
+    %l = loss(%r) : f32[];
+    return %l;
+  }
+  backward {
+    %one = constant 1 : f32[];
+    %dr = loss.dx(%one) [b = B] : f32[B] {_};
+    %dx0 = repeat layers [2] loop 0 reverse (%dy = %dr : f32[B] {_}) : f32[B] {_} do {
+      %dg = scale.dx(%dy, %x) : f32[B] {_};
+      %ag = accumulate(%dg, %g) : f32[B] {_};
+      %dx = scale.dx(%dy, %g) : f32[B] {_};
+      yield %dx;
+    }
+  }
+  step {
+    repeat layers [2] loop 0 () do {
+      update(%g, %ag);
+      yield;
+    }
   }
 })");
   }
