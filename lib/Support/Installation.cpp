@@ -6,6 +6,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
+#include <bit>
 #include <link.h>
 
 using namespace stage;
@@ -15,7 +16,7 @@ llvm::StringRef stage::getVersion() { return STAGE_VERSION; }
 /// The note that the linker writes (`--build-id`): a hash of the executable.
 static int findBuildId(dl_phdr_info *object, size_t, void *found) {
   for (const ElfW(Phdr) & part : llvm::ArrayRef(object->dlpi_phdr, object->dlpi_phnum)) {
-    const char *note = reinterpret_cast<const char *>(object->dlpi_addr + part.p_vaddr), *end = note + part.p_memsz;
+    const char *note = std::bit_cast<const char *>(object->dlpi_addr + part.p_vaddr), *end = note + part.p_memsz;
     while (part.p_type == PT_NOTE && note < end) {
       auto *header = reinterpret_cast<const ElfW(Nhdr) *>(note);
       const char *name = note + sizeof *header, *text = name + llvm::alignTo(header->n_namesz, 4);

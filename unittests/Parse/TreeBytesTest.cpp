@@ -40,7 +40,7 @@ constexpr size_t countInherited = std::is_base_of_v<Decl, T>            ? countM
   static_assert(countFields<KIND> - countInherited<KIND> == countMembers<KIND>() - 1, #KIND " lists all its fields");
 #include "stage/AST/Nodes.def"
 #define CHECK_PART(TYPE, HIDDEN)                                                                                       \
-  static_assert(countFields<TYPE> == countMembers<TYPE>() - HIDDEN, #TYPE " lists all its fields");
+  static_assert(countFields<TYPE> == countMembers<TYPE>() - (HIDDEN), #TYPE " lists all its fields");
 CHECK_PART(Ident, 0)
 CHECK_PART(Argument, 0)
 CHECK_PART(OpExpr::Operand, 0)
