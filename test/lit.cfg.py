@@ -42,8 +42,8 @@ config.environment["FILECHECK_OPTS"] = "-enable-var-scope"
 # `%on-tmpfs FOLDER SIZE COMMAND...` runs a command where FOLDER is a file system of its own in memory, which no other
 # process sees. It takes a kernel that lets this user mount: root outside of most containers.
 limited = os.path.join(config.test_source_root, "Inputs", "limited.py")
-config.substitutions.append(("%limited", config.stage_python + " " + limited))
-config.substitutions.append(("%brief", config.stage_python + " " + limited + " --brief"))
+config.substitutions.append(("%limited", config.stage_python + " -IS " + limited))
+config.substitutions.append(("%brief", config.stage_python + " -IS " + limited + " --brief"))
 on_tmpfs = os.path.join(config.test_source_root, "Inputs", "on-tmpfs")
 config.substitutions.append(("%on-tmpfs", on_tmpfs))
 with tempfile.TemporaryDirectory() as folder:
@@ -54,6 +54,10 @@ with tempfile.TemporaryDirectory() as folder:
 for feature, tools in {"git": ["git"], "clang-14": ["clang-format-14", "clang-tidy-14"]}.items():
     if all(shutil.which(tool, path=config.environment["PATH"]) for tool in tools):
         config.available_features.add(feature)
+
+# Long random series run here too: `utils/run-tests --all-cases`.
+if "all-cases" in lit_config.params:
+    config.available_features.add("all-cases")
 
 # A sanitizer wants more memory than a limit leaves it.
 config.available_features.add("sanitizer" if config.stage_sanitize else "not-sanitizer")

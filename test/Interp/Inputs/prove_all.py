@@ -1,6 +1,6 @@
 """Proves every strategy of std.parallel on all model families; of experts on those that have some. (Examples: Driver/examples.test.)
 
-    prove_all.py stagec root folder
+    prove_all.py stagec root folder [config ...]      with configs: of these models alone
 
 Fails if a proof fails, or if std.parallel has a strategy that is not in ARGUMENTS.
 """
@@ -84,8 +84,10 @@ def main():
     strategies = set(re.findall(r"^strategy (\w+)", (root / "stdlib/parallel.stg").read_text(), re.MULTILINE))
     if strategies != set(ARGUMENTS):
         sys.exit(f"std.parallel has {sorted(strategies)}, and this test proves {sorted(ARGUMENTS)}")
-    path = folder / "job.stg"
-    for _, text, defines in list_jobs():
+    path, configs = folder / "job.stg", sys.argv[4:]
+    for name, text, defines in list_jobs():
+        if configs and name.rsplit(" ", 1)[1] not in configs:
+            continue
         path.write_text(text)
         prove(stagec, path, defines)
 
