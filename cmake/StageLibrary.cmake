@@ -11,12 +11,13 @@ add_library(stage_common_headers OBJECT ${CMAKE_BINARY_DIR}/common_headers.cpp)
 target_link_libraries(stage_common_headers PRIVATE stage_options)
 target_precompile_headers(stage_common_headers PRIVATE ${STAGE_COMMON_HEADERS})
 
-# stage_library(NAME SOURCES a.cpp ... DEPENDS StageSupport ... [PRIVATE_DEPENDS ...] [HEADERS <more.h> ...])
+# stage_library(NAME SOURCES a.cpp ... DEPENDS StageSupport ... [PRIVATE_DEPENDS ...] [HEADERS <more.h> ...]
+#               [INTERNAL])
 #
 # A wall of the house: sources are named, dependencies are named. Link lists are what
 # utils/check-layering compares the includes with.
 function(stage_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS;HEADERS" ${ARGN})
+  cmake_parse_arguments(ARG "INTERNAL" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS;HEADERS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC stage_options ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}) # Private headers of its wings.
@@ -24,6 +25,11 @@ function(stage_library name)
     target_precompile_headers(${name} PRIVATE ${STAGE_COMMON_HEADERS} ${ARG_HEADERS})
   else()
     target_precompile_headers(${name} REUSE_FROM stage_common_headers)
+  endif()
+  # Programs of others may link it, unless it is internal: a part of the tools.
+  add_library(stagec::${name} ALIAS ${name})
+  if(NOT ARG_INTERNAL)
+    install(TARGETS ${name} EXPORT stagecTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
 endfunction()
 

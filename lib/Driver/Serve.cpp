@@ -7,9 +7,10 @@
 // nothing that looks complete.
 //
 //===----------------------------------------------------------------------===//
-#include "Compilation.h"
+#include "Commands.h"
 #include "ServedFile.h"
 #include "UnitTimes.h"
+#include "stage/Compiler/Diagnostics.h"
 #include "stage/Driver/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -175,12 +176,13 @@ ServedFile stage::driver::keepIterations(const ServeCommand &command) {
 }
 
 bool stage::driver::settleServer(DriverOptions &options) {
-  Compilation c;
+  Session session(options.files, getMessagePrinter());
+  Compilation c(session);
   c.diags.setShowWarnings(false); // they are said when the job is compiled with its iterations
-  c.diags.setLibrary(options.stdlibDir);
-  if (!loadFiles(c.input, options))
+  if (!session.load())
     return false;
-  auto job = sema::bindJob(*c.files, options.job, options.defines, c.sizes, c.binding, c.obligations, c.diags);
+  auto job = sema::bindJob(session.getFiles(), options.plan.job, options.plan.values, c.sizes, c.binding, c.obligations,
+                           c.diags);
   if (!job)
     return false;
   // Of a job that has no requests, those that are asked for are the mistake, not that nothing says how long they take.
@@ -197,7 +199,7 @@ bool stage::driver::settleServer(DriverOptions &options) {
   return true;
 }
 
-bool stage::driver::runRequests(Compilation &c, const DriverOptions &asked) {
+bool stage::driver::runRequests(Session &session, const DriverOptions &asked) {
   DriverOptions options = asked;
   if (!settleServer(options))
     return false;
@@ -206,8 +208,7 @@ bool stage::driver::runRequests(Compilation &c, const DriverOptions &asked) {
   std::unique_ptr<UnitTimes> times;
   if (command.usesModel && !(times = UnitTimes::create(options)))
     return false;
-  if (!(options.served = serveJob(command, times.get(), served, c.diags)))
+  if (!(options.plan.served = serveJob(command, times.get(), served, session.getDiags())))
     return false;
-  options.servedFile = &served;
-  return compile(c, options);
+  return compile(session, options, &served);
 }

@@ -23,12 +23,10 @@ static std::shared_ptr<const ServedUnits> makeProbe(const BatchingOptions &batch
 }
 
 std::unique_ptr<UnitTimes> UnitTimes::create(const DriverOptions &options) {
-  auto times = std::make_unique<UnitTimes>();
+  auto times = std::make_unique<UnitTimes>(options.files);
   times->roofline = options.requests->roofline;
-  DriverOptions probe = options;
+  Plan probe = options.plan;
   probe.served = makeProbe(options.requests->options.batching);
-  probe.emit = EmitKind::None;
-  probe.passes = {};
   // What is to be said of the job beside errors is said when it is compiled with its iterations.
   times->compilation.diags.setShowWarnings(false);
   if (!runFrontEnd(times->compilation, probe))
@@ -38,7 +36,7 @@ std::unique_ptr<UnitTimes> UnitTimes::create(const DriverOptions &options) {
     times->compilation.diags.report(pipeline.loc, diag::BalancedByIterations);
     return nullptr;
   }
-  if (!runMiddle(times->compilation, probe))
+  if (!runMiddle(times->compilation))
     return nullptr;
   times->ofPrompts = times->addUp(PhaseKind::Forward);
   times->ofSteps = times->addUp(PhaseKind::Decode);
@@ -99,11 +97,11 @@ static std::set<std::string> listAttention(const Compilation &c, PhaseKind kind)
 }
 
 bool stage::driver::attendsInAnotherWay(const DriverOptions &options, int64_t numRanks) {
-  Compilation c(llvm::nulls());
-  DriverOptions probe = options;
+  Session session(options.files);
+  Compilation c(session);
+  c.diags.setShowWarnings(false);
+  Plan probe = options.plan;
   probe.served = makeUnitsToProve(std::max<int64_t>(numRanks, 2));
-  probe.emit = EmitKind::None;
-  probe.passes = {};
-  return runFrontEnd(c, probe) && runMiddle(c, probe) &&
+  return runFrontEnd(c, probe) && runMiddle(c) &&
          listAttention(c, PhaseKind::Forward) != listAttention(c, PhaseKind::Decode);
 }

@@ -19,12 +19,13 @@
 #ifndef STAGE_LIB_DRIVER_UNITTIMES_H
 #define STAGE_LIB_DRIVER_UNITTIMES_H
 
-#include "Compilation.h"
+#include "Commands.h"
 
 namespace stage::driver {
 
 class UnitTimes {
 public:
+  explicit UnitTimes(const SessionOptions &files) : session(files, getMessagePrinter()) {}
   /// Compiles the job with rates of `options.requests`. Null after a report.
   static std::unique_ptr<UnitTimes> create(const DriverOptions &options);
 
@@ -39,7 +40,8 @@ private:
   };
   std::vector<Cost> addUp(PhaseKind kind) const;
 
-  Compilation compilation;
+  Session session;
+  Compilation compilation{session};
   std::vector<Cost> ofPrompts, ofSteps; ///< Per stage.
   serving::Roofline roofline;
 };
