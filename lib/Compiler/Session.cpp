@@ -11,6 +11,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Compiler/Session.h"
+#include "stage/AST/AST.h"
+#include "stage/IRGen/ModelCache.h"
+#include "stage/Sema/Program.h"
+#include "stage/Transforms/Passes.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <deque>
 #include <mutex>
@@ -33,7 +37,8 @@ Result::Result(Session &session, bool warningsAreErrors)
 }
 
 Session::Session(SessionOptions options, DiagnosticConsumer *consumer)
-    : options(std::move(options)), diags(sources, consumer) {
+    : options(std::move(options)), diags(sources, consumer), ast(std::make_unique<ast::ASTContext>()),
+      models(std::make_unique<ModelCache>(differentiate)) {
   diags.setWarningsAreErrors(this->options.warningsAreErrors);
   diags.setLibrary(this->options.stdlibDir);
 }
@@ -41,7 +46,7 @@ Session::Session(SessionOptions options, DiagnosticConsumer *consumer)
 Session::Session(Session &loaded) : Session(loaded.options) {
   for (unsigned id = 1; id <= loaded.sources.getNumBuffers(); ++id)
     sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(*loaded.sources.getMemoryBuffer(id)), SMLoc());
-  files = std::make_unique<sema::Program>(*loaded.files, ast, diags);
+  files = std::make_unique<sema::Program>(*loaded.files, *ast, diags);
 }
 
 Session::~Session() = default;
@@ -59,7 +64,7 @@ bool Session::load(llvm::function_ref<bool(sema::Program &)> read) {
   if (files)
     return true;
   auto program =
-      std::make_unique<sema::Program>(ast, diags, sema::ProgramOptions{options.stdlibDir, options.includeDirs});
+      std::make_unique<sema::Program>(*ast, diags, sema::ProgramOptions{options.stdlibDir, options.includeDirs});
   // Every name is known before anything is evaluated.
   if (!read(*program) || diags.hasErrors() || !sema::checkNames(*program))
     return false;
@@ -77,7 +82,7 @@ std::vector<std::string> Session::listJobs() const {
 Result Session::compile(const Plan &plan) {
   Result result(*this, options.warningsAreErrors);
   Compilation &c = result.getCompilation();
-  c.models = &models;
+  c.models = models.get();
   if (runFrontEnd(c, plan) && !refusePools(c, "comparing plans") && runMiddle(c))
     result.report = makeReport(c);
   return result;

@@ -1,4 +1,4 @@
-//===- Driver.cpp - the phases of the compiler in order -------------------===//
+//===- Driver.cpp - stagec ------------------------------------------------===//
 #include "stage/Driver/Driver.h"
 #include "Commands.h"
 #include "ProgressBar.h"

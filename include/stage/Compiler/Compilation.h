@@ -20,6 +20,7 @@
 #include "stage/IR/graph/Program.h"
 #include "stage/Pass/PassManager.h"
 #include "stage/Report/Report.h"
+#include "stage/Sema/Job.h"
 
 namespace stage {
 

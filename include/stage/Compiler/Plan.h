@@ -13,7 +13,10 @@
 #ifndef STAGE_COMPILER_PLAN_H
 #define STAGE_COMPILER_PLAN_H
 
-#include "stage/Sema/Job.h"
+#include "stage/Schedule/PackedUnit.h"
+#include "stage/Sema/Override.h"
+#include <memory>
+#include <vector>
 
 namespace stage {
 

@@ -25,12 +25,8 @@
 #ifndef STAGE_COMPILER_SESSION_H
 #define STAGE_COMPILER_SESSION_H
 
-#include "stage/AST/AST.h"
 #include "stage/Compiler/Plan.h"
 #include "stage/Compiler/Result.h"
-#include "stage/IRGen/ModelCache.h"
-#include "stage/Sema/Program.h"
-#include "stage/Transforms/Passes.h"
 #include "llvm/ADT/STLExtras.h"
 
 namespace stage {
@@ -57,7 +53,8 @@ public:
   /// The jobs of the main file, in order. The program must have been loaded.
   std::vector<std::string> listJobs() const;
 
-  /// Compiles a plan and accounts what it costs. The program must have been loaded.
+  /// Compiles a plan and accounts what it costs. The program must have been loaded. A job that another job prefills is
+  /// refused, because it is two programs: Compilation.h links them.
   Result compile(const Plan &plan);
 
   /// The plan of a number, asked for by any thread.
@@ -76,8 +73,8 @@ public:
   /// Says what is wrong with the files.
   DiagnosticEngine &getDiags() { return diags; }
   SizeContext &getSizes() { return sizes; }
-  ModelCache &getModels() { return models; }
-  ast::ASTContext &getContext() { return ast; }
+  ModelCache &getModels() { return *models; }
+  ast::ASTContext &getContext() { return *ast; }
 
 private:
   /// Shares the files of another session, which must have been loaded and outlive this one.
@@ -87,10 +84,10 @@ private:
   SessionOptions options;
   llvm::SourceMgr sources;
   DiagnosticEngine diags;
-  ast::ASTContext ast;
+  std::unique_ptr<ast::ASTContext> ast;
   std::unique_ptr<sema::Program> files; ///< Null until they are loaded and their names checked.
   SizeContext sizes;
-  ModelCache models{differentiate};
+  std::unique_ptr<ModelCache> models;
 };
 
 } // namespace stage
