@@ -33,22 +33,27 @@ find_library(ANTLR4_LIBRARY NAMES libantlr4-runtime.a antlr4-runtime REQUIRED)
 
 # The shared flags, as one interface target so that nothing is set globally.
 add_library(stage_options INTERFACE)
-target_include_directories(stage_options INTERFACE ${CMAKE_SOURCE_DIR}/include ${CMAKE_BINARY_DIR}/include)
+target_include_directories(stage_options INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
+  $<BUILD_INTERFACE:${CMAKE_BINARY_DIR}/include> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(stage_options INTERFACE cxx_std_20)
+install(TARGETS stage_options EXPORT stagecTargets)
 include(LazyJson)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  target_include_directories(stage_options SYSTEM BEFORE INTERFACE ${STAGE_CLANG_INCLUDE_DIR})
+  target_include_directories(stage_options SYSTEM BEFORE INTERFACE $<BUILD_INTERFACE:${STAGE_CLANG_INCLUDE_DIR}>)
 endif()
 target_include_directories(stage_options SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 # A member left out of an aggregate has its default, which is meant.
-target_compile_options(stage_options INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
+set(options -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # False alarms of g++ 12: in llvm::formatv, and for "text" + std::to_string(i); precompiled headers show more of them.
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds>)
-# Lets ccache see which precompiled headers a file was compiled with.
-target_compile_options(stage_options INTERFACE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)
+  list(APPEND options -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds
+    -fpch-preprocess) # Lets ccache see which precompiled headers a file was compiled with.
+endif()
 option(STAGE_WERROR "Treat warnings as errors" OFF)
 if(STAGE_WERROR)
-  target_compile_options(stage_options INTERFACE -Werror)
+  list(APPEND options -Werror)
 endif()
+target_compile_options(stage_options INTERFACE "$<BUILD_INTERFACE:${options}>")
 # address, undefined, fuzzer-no-link: see CMakePresets.json
 set(STAGE_SANITIZE "" CACHE STRING "Comma-separated sanitizers to build with")
 if(STAGE_SANITIZE)

@@ -14,8 +14,15 @@ get_filename_component(stdlib_parent ${stdlib_link} DIRECTORY)
 file(MAKE_DIRECTORY ${stdlib_parent})
 file(CREATE_LINK ${CMAKE_SOURCE_DIR}/stdlib ${stdlib_link} SYMBOLIC)
 
+# The compiler as a library (cmake/stagecConfig.cmake), with what lies below it. stage_library() exports each target.
+set(STAGE_INSTALL_CMAKEDIR ${CMAKE_INSTALL_LIBDIR}/cmake/stagec)
+install(DIRECTORY include/stage ${CMAKE_BINARY_DIR}/include/stage DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
+  FILES_MATCHING PATTERN "*.h" PATTERN "*.def" PATTERN "*.inc" PATTERN "Driver" EXCLUDE)
+install(FILES cmake/stagecConfig.cmake DESTINATION ${STAGE_INSTALL_CMAKEDIR})
+install(EXPORT stagecTargets NAMESPACE stagec:: DESTINATION ${STAGE_INSTALL_CMAKEDIR})
+
 # OPTIONAL: a checkout may lack a folder while the project grows.
-install(DIRECTORY stdlib examples DESTINATION ${STAGE_INSTALL_DATADIR} OPTIONAL FILES_MATCHING PATTERN "*.stg" PATTERN "*.json" PATTERN "*.jsonl" PATTERN "*.py")
+install(DIRECTORY stdlib examples DESTINATION ${STAGE_INSTALL_DATADIR} OPTIONAL FILES_MATCHING PATTERN "*.stg" PATTERN "*.json" PATTERN "*.jsonl" PATTERN "*.py" PATTERN "*.cpp" PATTERN "CMakeLists.txt")
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL FILES_MATCHING PATTERN "*.md")
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 # The licenses of what is linked statically demand that binaries come with these two.

@@ -21,12 +21,12 @@ stage_precompile(stage_common_headers)
 stage_precompile(stage_graph_headers HEADERS ${STAGE_GRAPH_HEADERS})
 
 # stage_library(NAME SOURCES a.cpp ... DEPENDS StageSupport ... [PRIVATE_DEPENDS ...] [HEADERS <more.h> ...]
-#   [GRAPH_HEADERS])
+#   [GRAPH_HEADERS] [INTERNAL])
 #
 # A wall of the house: sources are named, dependencies are named. Link lists are what
 # utils/check-layering compares the includes with.
 function(stage_library name)
-  cmake_parse_arguments(ARG "GRAPH_HEADERS" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS;HEADERS" ${ARGN})
+  cmake_parse_arguments(ARG "GRAPH_HEADERS;INTERNAL" "" "SOURCES;DEPENDS;PRIVATE_DEPENDS;HEADERS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC stage_options ${ARG_DEPENDS} PRIVATE ${ARG_PRIVATE_DEPENDS})
   target_include_directories(${name} PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}) # Private headers of its wings.
@@ -36,6 +36,11 @@ function(stage_library name)
     target_precompile_headers(${name} REUSE_FROM stage_graph_headers)
   else()
     target_precompile_headers(${name} REUSE_FROM stage_common_headers)
+  endif()
+  # Programs of others may link it, unless it is internal: a part of the tools.
+  add_library(stagec::${name} ALIAS ${name})
+  if(NOT ARG_INTERNAL)
+    install(TARGETS ${name} EXPORT stagecTargets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   endif()
 endfunction()
 

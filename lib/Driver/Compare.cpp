@@ -5,24 +5,16 @@
 //   stagec file.stg --all-jobs --report
 //   stagec file.stg -D tp=1,2,4,8 -D pp=1,2,4 --report=csv
 //
-// Algorithm: the files are read and their names checked once. Each plan (a job with one
-// combination of values, the last `-D` varying fastest) is then bound, compiled and
-// accounted in this process, and only its numbers are kept. A plan that has errors is a
-// line of the table with the first of them: it does not concern the others.
-//
-// What plans have in common is kept between them: the files, sizes, and the graphs of
-// models (ModelCache). Several threads take plans from one list. They share the list and
-// the syntax trees of the files, which nobody changes; each has sizes, models and texts of
-// values of its own. Results are shown in the order of the plans, whoever is first.
+// Algorithm: each plan is a job with one combination of values, the last `-D` varying fastest. A session compiles all
+// plans in several threads, and only the numbers of each are kept. A plan that has errors is a line of the table with
+// the first of them: it does not concern the others. Results are shown in the order of the plans, whoever is first.
 //
 //===----------------------------------------------------------------------===//
-#include "PlanCompiler.h"
+#include "Commands.h"
 #include "stage/Report/Comparison.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
-#include <deque>
 #include <mutex>
-#include <thread>
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -41,52 +33,30 @@ static void keepMemoryOfPlans() {
 }
 
 namespace {
-/// A job under one combination of values.
-struct Plan {
-  DriverOptions options;
-  ComparedPlan row; ///< Without what it costs.
-};
-
-/// What became of a plan.
+/// What is kept of a plan that was compiled.
 struct PlanResult {
   ComparedPlan row;
   std::string warnings; ///< Of a plan that was not refused.
   std::string json;     ///< If that is asked for.
 };
 
-PlanResult compile(PlanCompiler &compiler, Plan plan, llvm::ArrayRef<std::string> names) {
-  PlanResult result;
-  result.row = std::move(plan.row);
-  compiler.compile(plan.options, [&](const Compilation &, const Report *report, llvm::StringRef messages) {
-    if (report)
-      result.row.costs = summarize(*report);
-    else
-      result.row.refusal = getFirstError(messages);
-    if (plan.options.report == ReportKind::Json)
-      result.json = JsonComparison::describe(result.row, names, report);
-    if (report)
-      result.warnings = messages.str();
-  });
-  return result;
-}
-
 class Comparer {
 public:
   explicit Comparer(const DriverOptions &options)
-      : options(options), common(options), names(getNames(options)), first(options.warningsAreErrors, llvm::errs()),
-        json(llvm::outs()) {
-    common.choices.clear();
-  }
+      : options(options), names(getNames(options)), session(options.files, getMessagePrinter()), json(llvm::outs()) {}
 
   bool run() {
-    if (!loadFiles(first.input, options) || !findJobs())
+    if (!session.load() || !findJobs())
       return false;
-    numPlans = jobs.size();
+    size_t numPlans = jobs.size();
     for (const Choice &choice : options.choices)
       numPlans *= choice.values.size();
     comparison.names = names;
+    results.resize(numPlans);
     keepMemoryOfPlans();
-    compileAll();
+    session.compileAll(
+        numPlans, options.threads, [this](size_t number) { return getPlan(number); },
+        [this](size_t number, Result result) { add(number, summarize(number, result)); });
     if (options.report == ReportKind::Text)
       print(llvm::outs(), comparison);
     else if (options.report == ReportKind::Csv)
@@ -107,89 +77,65 @@ private:
   }
 
   bool findJobs() {
-    sema::Program &files = *first.input.files;
     if (options.allJobs)
-      for (const ast::JobDecl *job : sema::getJobs(files))
-        jobs.push_back(job->name.name.str());
+      jobs = session.listJobs();
     auto find = [&](llvm::StringRef name) {
-      if (const ast::JobDecl *job = sema::findJob(files, name, first.input.diags))
+      if (const ast::JobDecl *job = sema::findJob(session.getFiles(), name, session.getDiags()))
         jobs.push_back(job->name.name.str());
     };
     // Without names, and where the file has none, the only job, or what is wrong.
     for (llvm::StringRef name : options.jobs)
       find(name);
-    if (jobs.empty() && !first.input.diags.hasErrors())
+    if (jobs.empty() && !session.getDiags().hasErrors())
       find("");
-    return !first.input.diags.hasErrors();
+    return !session.getDiags().hasErrors();
   }
 
-  /// The plan of this number: the last `-D` varies fastest, the job slowest.
-  Plan getPlan(size_t number) const {
+  /// The job of a plan and which of its values each choice has: the last `-D` varies fastest, the job slowest.
+  std::pair<size_t, std::vector<size_t>> decode(size_t number) const {
     std::vector<size_t> chosen(options.choices.size());
     for (size_t i = chosen.size(); i-- > 0;) {
       size_t count = options.choices[i].values.size();
       chosen[i] = number % count;
       number /= count;
     }
-    Plan plan{common, {}};
-    plan.options.job = plan.row.job = jobs[number];
-    for (size_t i = 0; i < chosen.size(); ++i) {
-      const Choice &choice = options.choices[i];
-      plan.options.defines.push_back({choice.name, choice.values[chosen[i]]});
-      if (choice.values.size() > 1)
-        plan.row.values.push_back(choice.values[chosen[i]]);
-    }
+    return {number, std::move(chosen)};
+  }
+
+  Plan getPlan(size_t number) const {
+    auto [job, chosen] = decode(number);
+    Plan plan(jobs[job]);
+    for (auto [choice, value] : llvm::zip(options.choices, chosen))
+      plan.values.push_back({choice.name, sema::OverrideValue::read(choice.values[value])});
     return plan;
   }
 
-  /// A thread makes its first model by itself, which takes as long as a few plans.
-  unsigned getNumThreads() const {
-    constexpr size_t plansPerThread = 6;
-    if (options.threads)
-      return std::min<size_t>(options.threads, numPlans);
-    return std::clamp<size_t>(numPlans / plansPerThread, 1, std::max(1u, std::thread::hardware_concurrency()));
+  PlanResult summarize(size_t number, Result &result) const {
+    PlanResult kept;
+    auto [job, chosen] = decode(number);
+    kept.row.job = jobs[job];
+    for (auto [choice, value] : llvm::zip(options.choices, chosen))
+      if (choice.values.size() > 1)
+        kept.row.values.push_back(choice.values[value]);
+    const Report *report = result.getReport();
+    if (report)
+      kept.row.costs = stage::summarize(*report);
+    else
+      kept.row.refusal = getErrorText(result.getDiagnostics());
+    if (options.report == ReportKind::Json)
+      kept.json = JsonComparison::describe(kept.row, names, report);
+    llvm::raw_string_ostream warnings(kept.warnings);
+    if (report)
+      for (const Diagnostic &warning : result.getDiagnostics())
+        print(warnings, warning, result.getCompilation().session.getSources());
+    return kept;
   }
 
-  void compileAll() {
-    results.resize(numPlans);
-    llvm::nulls().SetUnbuffered();   // several threads may write there
-    std::deque<PlanCompiler> others; // they take the files before anyone adds to these
-    for (unsigned i = 1; i < getNumThreads(); ++i)
-      others.emplace_back(options.warningsAreErrors, llvm::nulls()).share(first.input);
-    std::vector<std::thread> threads;
-    try {
-      for (PlanCompiler &compiler : others)
-        threads.emplace_back([&compiler, this] { compilePlans(compiler); });
-    } catch (const std::system_error &) {
-      // A limit of the system: those that did start take the plans of the others.
-    }
-    compilePlans(first);
-    for (std::thread &thread : threads)
-      thread.join();
-  }
-
-  /// The next plans for a thread: several in a row, as those are the likeliest to have one model, and fewer towards the
-  /// end, so that all threads end at one time.
-  std::pair<size_t, size_t> takePlans() {
+  void add(size_t number, PlanResult result) {
     std::lock_guard<std::mutex> lock(mutex);
-    size_t begin = next, left = numPlans - begin;
-    next += std::min(left, std::max<size_t>(1, left / (size_t(4) * getNumThreads())));
-    return {begin, next};
-  }
-
-  void compilePlans(PlanCompiler &compiler) {
-    while (true) {
-      auto [begin, end] = takePlans();
-      if (begin == end)
-        return;
-      for (size_t number = begin; number < end; ++number) {
-        PlanResult result = compile(compiler, getPlan(number), names);
-        std::lock_guard<std::mutex> lock(mutex);
-        results[number] = std::move(result);
-        while (numShown < numPlans && results[numShown])
-          show(*std::exchange(results[numShown++], std::nullopt));
-      }
-    }
+    results[number] = std::move(result);
+    while (numShown < results.size() && results[numShown])
+      show(*std::exchange(results[numShown++], std::nullopt));
   }
 
   void show(PlanResult result) {
@@ -202,14 +148,11 @@ private:
   }
 
   const DriverOptions &options;
-  DriverOptions common; ///< Of all plans.
   std::vector<std::string> names;
-  PlanCompiler first; ///< Of the main thread.
+  Session session;
   JsonComparison json;
   std::vector<std::string> jobs;
-  size_t numPlans = 0;
   std::mutex mutex;                               ///< Of all below.
-  size_t next = 0;                                ///< The plan that is compiled next.
   std::vector<std::optional<PlanResult>> results; ///< Those that are not shown yet.
   size_t numShown = 0;
   Comparison comparison;

@@ -23,8 +23,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Report/Fits.h"
+#include "Commands.h"
 #include "MemoryGrowth.h"
-#include "PlanCompiler.h"
 #include "ServedFile.h"
 #include "stage/Driver/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
@@ -38,7 +38,7 @@ struct Searched {
   std::string name;
   int64_t own;      ///< In units; 1 at least.
   int64_t unit = 1; ///< The value of the job is so many times as large.
-  llvm::function_ref<void(DriverOptions &, int64_t value)> set;
+  llvm::function_ref<void(Plan &, int64_t value)> set;
 };
 
 /// A candidate that was compiled.
@@ -50,9 +50,10 @@ struct Candidate : FitTrial {
 /// A search for the largest value of one size.
 class Search {
 public:
-  using Try = llvm::function_ref<Candidate(const DriverOptions &, int64_t value)>;
-  Search(const DriverOptions &options, const Searched &size, Try compile)
-      : options(options), size(size), compile(compile) {}
+  using Try = llvm::function_ref<Candidate(const Plan &, int64_t value)>;
+  /// `limit`: bytes of a rank's memory.
+  Search(__int128 limit, const Plan &plan, const Searched &size, Try compile)
+      : limit(limit), plan(plan), size(size), compile(compile) {}
 
   FitResult run() {
     FitResult result{size.name, size.own * size.unit, {}, {}};
@@ -75,7 +76,7 @@ private:
   const Candidate &get(int64_t multiple) {
     auto [it, isNew] = trials.try_emplace(multiple * step);
     if (isNew) {
-      DriverOptions candidate = options;
+      Plan candidate = plan;
       size.set(candidate, multiple * step * size.unit);
       it->second = compile(candidate, multiple * step * size.unit);
     }
@@ -83,7 +84,7 @@ private:
   }
   bool fits(int64_t multiple) {
     const FitTrial &trial = get(multiple);
-    return trial.peak && *trial.peak <= *options.fits;
+    return trial.peak && *trial.peak <= limit;
   }
   /// Less than the job has is refused where it is too little, as of batches for the stages of a pipeline, more where it
   /// is too much.
@@ -141,11 +142,12 @@ private:
     const FitTrial &least = get(low), &next = get(high);
     if (!next.peak || *next.peak <= *least.peak)
       return std::nullopt;
-    double share = double(*options.fits - *least.peak) / double(*next.peak - *least.peak);
+    double share = double(limit - *least.peak) / double(*next.peak - *least.peak);
     return std::clamp(low + int64_t(share * double(high - low)), low + 1, high - 1);
   }
 
-  const DriverOptions &options;
+  __int128 limit;
+  const Plan &plan;
   const Searched &size;
   Try compile;
   int64_t step = 1;          ///< Candidates are multiples of it.
@@ -155,11 +157,10 @@ private:
 
 class Searcher {
 public:
-  explicit Searcher(const DriverOptions &options)
-      : options(options), compiler(options.warningsAreErrors, llvm::errs()) {}
+  explicit Searcher(const DriverOptions &options) : options(options), session(options.files, getMessagePrinter()) {}
 
   bool run() {
-    if (!loadFiles(compiler.input, options))
+    if (!session.load())
       return false;
     if (options.requests ? !searchBlocks() : !searchJob())
       return false;
@@ -171,51 +172,47 @@ public:
   }
 
 private:
-  Candidate compile(const DriverOptions &candidate, int64_t value) {
+  Candidate compile(const Plan &candidate, int64_t value) {
     Candidate trial{{value, {}, {}}};
-    compiler.compile(candidate, [&](const Compilation &c, const Report *report, llvm::StringRef messages) {
-      if (!report) {
-        trial.refusal = getFirstError(messages);
-        return;
-      }
+    Result compiled = session.compile(candidate);
+    if (const Report *report = compiled.getReport()) {
       trial.peak = report->getLargestStage().peak.getTotal();
-      trial.units = c.program->stages.front().units.size();
-      trial.canGrow = canMemoryGrow(*c.graph, ownSymbols);
-    });
+      trial.units = compiled.getCompilation().program->stages.front().units.size();
+      trial.canGrow = canMemoryGrow(*compiled.getCompilation().graph, ownSymbols);
+    } else {
+      trial.refusal = getErrorText(compiled.getDiagnostics());
+    }
     return trial;
   }
 
   /// The job as it is must be right; what is said of it is printed. `see` gets what a search has to know.
-  bool compileOwn(const DriverOptions &own, llvm::function_ref<void(const Compilation &)> see) {
-    bool isGood = false;
-    compiler.compile(own, [&](const Compilation &c, const Report *report, llvm::StringRef messages) {
-      llvm::errs() << messages;
-      if (!report)
-        return;
-      isGood = true;
-      result.job = report->job;
-      result.ranks = report->ranks;
-      result.limit = *options.fits;
-      result.peak = report->getLargestStage().peak.getTotal();
-      ownSymbols = listSymbols(*c.graph);
-      see(c);
-    });
-    return isGood;
+  bool compileOwn(const Plan &own, llvm::function_ref<void(const Compilation &)> see) {
+    Result compiled = session.compile(own);
+    for (const Diagnostic &message : compiled.getDiagnostics())
+      print(llvm::errs(), message, session.getSources());
+    const Report *report = compiled.getReport();
+    if (!report)
+      return false;
+    result.job = report->job;
+    result.ranks = report->ranks;
+    result.limit = *options.fits;
+    result.peak = report->getLargestStage().peak.getTotal();
+    ownSymbols = listSymbols(*compiled.getCompilation().graph);
+    see(compiled.getCompilation());
+    return true;
   }
 
-  void search(std::string name, int64_t own, int64_t unit, llvm::function_ref<void(DriverOptions &, int64_t)> set) {
+  void search(std::string name, int64_t own, int64_t unit, llvm::function_ref<void(Plan &, int64_t)> set) {
     Searched size{std::move(name), own, unit, set};
-    result.sizes.push_back(Search(options, size, [&](const DriverOptions &candidate, int64_t value) {
+    result.sizes.push_back(Search(*options.fits, options.plan, size, [&](const Plan &candidate, int64_t value) {
                              return compile(candidate, value);
                            }).run());
   }
 
   /// `-D name=value`, in place of what the user says of this value of the step.
-  static void define(DriverOptions &candidate, llvm::StringRef name, int64_t value) {
-    llvm::erase_if(candidate.defines, [&](const sema::Override &given) {
-      return given.name == name || given.name == ("step." + name).str();
-    });
-    candidate.defines.push_back({("step." + name).str(), std::to_string(value)});
+  static void define(Plan &candidate, llvm::StringRef name, int64_t value) {
+    llvm::erase_if(candidate.values, [&](const sema::Override &given) { return given.name == name; });
+    candidate.set(("step." + name).str(), value);
   }
 
   bool searchJob() {
@@ -238,65 +235,64 @@ private:
                : hasLength ? c.binding.lookup("S").value_or(0)
                            : 0;
     };
-    if (!compileOwn(options, see))
+    if (!compileOwn(options.plan, see))
       return false;
     if (inference && !inference->lengths.empty()) {
-      compiler.input.diags.report(stepRange.Start, diag::FitsOfLengths).range(stepRange);
+      session.getDiags().report(stepRange.Start, diag::FitsOfLengths).range(stepRange);
       return false;
     }
     result.batchRanks = batchRanks;
     if (inference) {
       int64_t unit = batchRanks * (microbatchIsGiven ? microbatch : stages);
       search(batchDim, std::max<int64_t>(batch / unit, 1), unit,
-             [&](DriverOptions &candidate, int64_t value) { define(candidate, batchDim, value); });
+             [&](Plan &candidate, int64_t value) { define(candidate, batchDim, value); });
       search(inference->length ? "S" : "T", std::max<int64_t>(length, 1), 1,
-             [&](DriverOptions &candidate, int64_t value) { candidate.positions = value; });
+             [&](Plan &candidate, int64_t value) { candidate.positions = value; });
       result.sizes.front().own = batch;
       result.sizes.back().own = length; // steps may begin with nothing
       return true;
     }
     result.microbatches = microbatches;
     if (!batchDim.empty())
-      search("microbatch", microbatch, 1, [&](DriverOptions &candidate, int64_t value) {
+      search("microbatch", microbatch, 1, [&](Plan &candidate, int64_t value) {
         define(candidate, "microbatch", value);
         define(candidate, batchDim, value * batchRanks * microbatches);
       });
     if (length)
-      search("S", length, 1, [&](DriverOptions &candidate, int64_t value) { define(candidate, "S", value); });
+      search("S", length, 1, [&](Plan &candidate, int64_t value) { define(candidate, "S", value); });
     return true;
   }
 
   /// Of a job that serves requests: the cache that it can have.
   bool searchBlocks() {
     DriverOptions own = options;
-    SizeContext sizes;
-    std::unique_ptr<ServedJob> job = ServedJob::create(own, compiler.input, sizes);
+    std::unique_ptr<ServedJob> job = ServedJob::create(own, session);
     if (!job)
       return false;
     ServedFile served = keepIterations(*own.requests);
-    if (!(own.served = serveJob(*own.requests, *job, served, compiler.input.diags)) ||
-        !compileOwn(own, [](const Compilation &) {}))
+    if (!(own.plan.served = serveJob(*own.requests, *job, served, session.getDiags())) ||
+        !compileOwn(own.plan, [](const Compilation &) {}))
       return false;
-    Searched size{"cache-blocks", served.mostBlocks, 1, [](DriverOptions &candidate, int64_t value) {
-                    candidate.requests->options.batching.cacheBlocks = value;
-                  }};
-    auto compileServed = [&](const DriverOptions &candidate, int64_t value) {
-      std::string messages;
-      llvm::raw_string_ostream stream(messages);
+    // Each candidate serves the requests with another cache.
+    Searched size{"cache-blocks", served.mostBlocks, 1, [](Plan &, int64_t) {}};
+    auto compileServed = [&](const Plan &candidate, int64_t value) {
+      DiagnosticList messages;
       llvm::SourceMgr sources;
-      DiagnosticEngine diags(sources, stream);
-      DriverOptions copy = candidate;
-      ServedFile file = keepIterations(*copy.requests);
-      if ((copy.served = serveJob(*copy.requests, *job, file, diags)))
-        return compile(copy, value);
-      return Candidate{{value, {}, getFirstError(stream.str())}};
+      DiagnosticEngine diags(sources, &messages);
+      ServeCommand command = *own.requests;
+      command.options.batching.cacheBlocks = value;
+      ServedFile file = keepIterations(command);
+      Plan plan = candidate;
+      if ((plan.served = serveJob(command, *job, file, diags)))
+        return compile(plan, value);
+      return Candidate{{value, {}, getErrorText(messages.all)}};
     };
-    result.sizes.push_back(Search(own, size, compileServed).run());
+    result.sizes.push_back(Search(*options.fits, own.plan, size, compileServed).run());
     return true;
   }
 
   const DriverOptions &options;
-  PlanCompiler compiler;
+  Session session;
   SymbolValues ownSymbols; ///< Of the job as it is.
   Fits result;
 };

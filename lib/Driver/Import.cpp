@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Import/Import.h"
-#include "Compilation.h"
+#include "Commands.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Import/Diagnostics.h"
 #include "stage/Support/Files.h"
@@ -82,17 +82,11 @@ static std::string readIndex(const ImportCommand &command, StringRef dtype, Diag
 /// "671,026,404,352 parameters". Nothing, with the reason, where the program does not compile.
 static std::optional<std::string> describeParameters(StringRef text, const ImportCommand &command,
                                                      std::string &reason) {
-  llvm::raw_string_ostream messages(reason);
-  Compilation c(messages);
-  DriverOptions options;
-  options.stdlibDir = command.stdlibDir;
-  options.cache = command.cache;
-  c.diags.setLibrary(options.stdlibDir);
-  c.files = std::make_unique<sema::Program>(c.ast, c.diags, getProgramOptions(options));
-  unsigned id = c.sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, "job.stg"), SMLoc());
+  DiagnosticList messages;
+  Session session({.input = "", .stdlibDir = command.stdlibDir, .cache = command.cache}, &messages);
+  Compilation c(session);
   std::optional<Report> report;
-  if (c.files->loadBuffer(id, "job.stg") && !c.diags.hasErrors() && sema::checkNames(*c.files) &&
-      runFrontEnd(c, options) && runMiddle(c, options))
+  if (session.load(text, "job.stg") && runFrontEnd(c, Plan()) && runMiddle(c))
     report = makeReport(c);
   if (report) {
     std::string text = formatCount(report->parameters) + " parameters";
@@ -100,40 +94,40 @@ static std::optional<std::string> describeParameters(StringRef text, const Impor
       text += ", of which " + formatCount(report->activeParameters) + " work on one token";
     return report->buffers ? text + ", and " + formatCount(report->buffers) + " numbers that are not trained" : text;
   }
-  reason = getFirstError(messages.str());
+  reason = getErrorText(messages.all);
   return std::nullopt;
 }
 
-bool stage::driver::runImport(const ImportCommand &command, Compilation &c) {
+bool stage::driver::runImport(const ImportCommand &command, DiagnosticEngine &diags) {
   llvm::SmallString<128> table(command.stdlibDir);
   path::append(table, "huggingface.json");
-  auto configuration = readFile(command.input, c.diags);
-  auto known = configuration ? readFile(table, c.diags) : nullptr;
+  auto configuration = readFile(command.input, diags);
+  auto known = configuration ? readFile(table, diags) : nullptr;
   if (!known)
     return false;
-  unsigned id = c.sources.AddNewSourceBuffer(std::move(configuration), SMLoc());
-  unsigned tableId = c.sources.AddNewSourceBuffer(std::move(known), SMLoc());
+  unsigned id = diags.getSources().AddNewSourceBuffer(std::move(configuration), SMLoc());
+  unsigned tableId = diags.getSources().AddNewSourceBuffer(std::move(known), SMLoc());
   std::optional<ImportedProgram> program =
-      importConfiguration(id, tableId, {table.str().str(), command.ignored}, c.diags);
+      importConfiguration(id, tableId, {table.str().str(), command.ignored}, diags);
   if (!program)
     return false;
   std::string reason;
   std::optional<std::string> described = describeParameters(program->text, command, reason);
   if (!described) {
-    c.diags.report(program->place, diag::ValuesDoNotFit) << program->model << reason;
+    diags.report(program->place, diag::ValuesDoNotFit) << program->model << reason;
     return false;
   }
   std::string name = getConfigurationName(command.input), total = *described;
   if (StringRef size = findSize(name); !size.empty())
     total += "; its name says " + size.str();
-  if (std::string index = readIndex(command, program->dtype, c.diags); !index.empty())
+  if (std::string index = readIndex(command, program->dtype, diags); !index.empty())
     total += "; " + index;
   std::string head = "//! " + (name.empty() ? program->modelType : name) + ", from its Hugging Face configuration (" +
                      program->modelType + "): " + total + "." +
                      (program->isPart ? " This is its text part alone." : "") + "\n";
   for (const std::string &note : program->notes)
     head += "//! " + note + ".\n";
-  if (!writeFile(command.output, head + program->text, command.existing, c.diags))
+  if (!writeFile(command.output, head + program->text, command.existing, diags))
     return false;
   if (command.output != "-")
     llvm::outs() << command.output << ": " << program->model << ", " << total << "\n";

@@ -175,9 +175,9 @@ static void readJobs(DriverOptions &options, DiagnosticEngine &diags) {
   if (options.isComparison())
     return;
   if (!options.jobs.empty())
-    options.job = options.jobs.front();
+    options.plan.job = options.jobs.front();
   for (const Choice &choice : options.choices)
-    options.defines.push_back({choice.name, choice.values.front()});
+    options.plan.values.push_back({choice.name, sema::OverrideValue::read(choice.values.front())});
 }
 
 /// Refuses options that are read by phases that `--emit` does not come to.
@@ -321,7 +321,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   }
   if (input.empty())
     diags.report(SMLoc(), diag::NoInput);
-  options.input = input;
+  options.files.input = input;
   options.report = report;
   readJobs(options, diags);
   options.requests = readRequests(/*limitsCache=*/fits.getNumOccurrences() > 0, diags);
@@ -329,18 +329,18 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   for (const cl::opt<std::string> *option : {&job, &output, &ranks, &stdlib, &load})
     if (option->getNumOccurrences() && option->empty())
       diags.report(SMLoc(), diag::EmptyOption) << ((option->ArgStr.size() > 1 ? "--" : "-") + option->ArgStr).str();
-  options.includeDirs.assign(includes.begin(), includes.end());
-  options.stdlibDir = stdlib.getNumOccurrences() ? std::string(stdlib) : getStdlibFolder(argv[0]);
-  options.cache = makeCache(noCache);
+  options.files.includeDirs.assign(includes.begin(), includes.end());
+  options.files.stdlibDir = stdlib.getNumOccurrences() ? std::string(stdlib) : getStdlibFolder(argv[0]);
+  options.files.cache = makeCache(noCache);
   // A folder that is not there would be looked into without effect.
   for (const std::string &folder : includes)
     if (!llvm::sys::fs::is_directory(folder))
       diags.report(SMLoc(), diag::CannotReadFile) << folder << "not a folder";
   options.emit = emit;
   readMachine(options, diags);
-  options.prove = prove;
+  options.prove = options.plan.servesSample = prove;
   options.remarks = remarks;
-  options.warningsAreErrors = warningsAreErrors;
+  options.files.warningsAreErrors = warningsAreErrors;
   options.passes.printAfter.assign(printAfter.begin(), printAfter.end());
   options.passes.printAfterAll = printAfterAll;
   options.passes.verifyEach = verifyEach;

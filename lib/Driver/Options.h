@@ -3,10 +3,9 @@
 #define STAGE_LIB_DRIVER_OPTIONS_H
 
 #include "stage/CodeGen/Emit.h"
+#include "stage/Compiler/Session.h"
 #include "stage/Machine/Machine.h"
-#include "stage/Pass/PassManager.h"
 #include "stage/Schedule/Schedule.h"
-#include "stage/Sema/Job.h"
 #include "stage/Serving/ServingCosts.h"
 #include "stage/Serving/Simulation.h"
 #include "stage/Support/FileCache.h"
@@ -58,37 +57,24 @@ struct ServeCommand {
   ReportKind report = ReportKind::Text;
 };
 
-/// What the user asks for.
+/// What the user asks for: what is compiled, and what is printed of it, and where.
 struct DriverOptions {
-  std::optional<ImportCommand> import;       ///< If this is all.
-  std::optional<ServeCommand> serve;         ///< If this is all.
-  std::optional<ServeCommand> requests;      ///< Of a job that serves them.
-  std::shared_ptr<const ServedUnits> served; ///< What the job runs then.
-  ServedFile *servedFile = nullptr;          ///< And what the report says of it; outlives the options.
-  std::string input;
-  std::string job;
-  std::vector<sema::Override> defines;
-  /// What a comparison goes through: these jobs of the file, or all, each under every combination of the values. `job`
-  /// and `defines` then say nothing.
+  std::optional<ImportCommand> import;  ///< If this is all.
+  std::optional<ServeCommand> serve;    ///< If this is all.
+  std::optional<ServeCommand> requests; ///< Of a job that serves them.
+  SessionOptions files;
+  Plan plan;
+  /// The plans of a comparison: these jobs of the file, or all, each under every combination of the values. `plan` is
+  /// then empty.
   std::vector<std::string> jobs;
   bool allJobs = false;
   std::vector<Choice> choices;
-  std::vector<std::string> includeDirs;
-  std::string stdlibDir;
-  FileCache cache; ///< Of syntax trees.
   EmitKind emit = EmitKind::None;
   Machine machine = MachineUnits(); ///< Of --emit=time.
   ReportKind report = ReportKind::None;
   std::optional<__int128> fits; ///< Bytes of a rank's memory; what fits there is searched for.
   bool prove = false;
-  bool namesConstants = false; ///< Of proofs: see sema::bindJob.
-  int64_t constantUnit = 0;    ///< Of proofs: see sema::BoundJob.
-  int64_t sequenceLength =
-      0;                 ///< Of proofs: sequences of inference are so short (sema::shortenInference); 0: as they are.
-  int64_t positions = 0; ///< Of searches: sequences of inference are so long (sema::setSequenceLength); 0: as they are.
-  bool allEquallyFast = false; ///< Of proofs: `slow rank` says nothing of numbers, and its coordinates may be gone.
   bool remarks = false;
-  bool warningsAreErrors = false;
   unsigned threads = 0; ///< That compile the plans of a comparison; 0: one per core, as far as it is worth it.
   PassOptions passes;
   std::string picture; ///< The file of SVG that `--emit` writes; empty: text on standard output.

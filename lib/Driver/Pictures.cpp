@@ -3,7 +3,7 @@
 // `--emit=schedule` and `--emit=mesh`: text on standard output, or SVG in the file of -o.
 //
 //===----------------------------------------------------------------------===//
-#include "Compilation.h"
+#include "Commands.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Report/MeshPicture.h"
 #include "stage/Schedule/Picture.h"

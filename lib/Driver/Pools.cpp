@@ -1,116 +1,25 @@
-//===- Pools.cpp - prefill and decode on ranks of their own ---------------===//
+//===- Pools.cpp - what is printed and written of two pools ---------------===//
 //
-// Problem: a job says by `prefilled = other` that another job of the same model fills its
-// caches, on ranks of its own, with a strategy and batches of its own.
-//
-// Algorithm: both are compiled as each would be alone, each with its mesh, classes and
-// units; reports are those of each. Then they are linked (LinkPools.cpp) and written into one folder, the ranks of
-// the prefill first.
+// A job and the one that prefills its caches are compiled and linked (stage/Compiler/Compilation.h). Reports are of
+// each; their traces are written into one folder, the ranks of the prefill first.
 //
 // Limits: `-D` and `--print-after` are of the job that decodes.
 //
 //===----------------------------------------------------------------------===//
-#include "Compilation.h"
+#include "Commands.h"
 #include "ProgressBar.h"
-#include "stage/Driver/Diagnostics.h"
 #include "stage/Report/SentCaches.h"
-#include "stage/Sema/InferenceWords.h"
-#include "stage/Transforms/pipeline/LinkPools.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
 using namespace stage::driver;
 
-namespace {
-/// Whether one job prefills what another one goes on with.
-class PoolCheck {
-public:
-  PoolCheck(const Compilation &prefill, const Compilation &decode)
-      : prefill(prefill), job(*prefill.job), decode(decode), inference(*decode.job->inference) {}
-
-  bool run() {
-    if (!job.inference)
-      return refuse(diag::PrefilledByTraining);
-    if (job.inference->prefilled)
-      return refuse(diag::PrefilledByAnother);
-    if ((job.inference->decodes() && !job.inference->isPacked()) || job.inference->servesRequests)
-      return refuse(diag::PrefilledByDecode);
-    if (job.inference->isPacked())
-      return refuse(diag::PrefillNotSupported);
-    if (job.model != decode.job->model)
-      return refuse(diag::PrefilledOtherModel, {job.model->name.name.str(), decode.job->model->name.name.str()});
-    sema::ModelDifference differs = compareModels(job, prefill.binding, *decode.job, decode.binding, decode.sizes);
-    if (!differs.name.empty())
-      return refuse(diag::PrefilledOtherSize, {differs.name, differs.first, differs.second});
-    if (job.globalBatch != decode.job->globalBatch)
-      return refuse(diag::PrefilledOtherSize,
-                    {"B", std::to_string(job.globalBatch), std::to_string(decode.job->globalBatch)});
-    if (job.inference->length != inference.begin)
-      return refuse(diag::PrefilledOtherLength,
-                    {std::to_string(job.inference->length), std::to_string(inference.begin)});
-    if (job.microbatches % decode.job->microbatches)
-      return refuse(diag::PrefilledOtherBatches, {std::to_string(job.globalBatch / job.microbatches),
-                                                  std::to_string(decode.job->globalBatch / decode.job->microbatches)});
-    return true;
-  }
-
-private:
-  bool refuse(diag::ID id, llvm::ArrayRef<std::string> arguments = {}) {
-    DiagnosticBuilder message = decode.diags.report(inference.prefilledRange.Start, id);
-    message.range(inference.prefilledRange) << job.decl->name.name;
-    for (const std::string &argument : arguments)
-      message << argument;
-    message.note(job.decl->name.loc(), diag::OtherJobHere) << job.decl->name.name;
-    return false;
-  }
-
-  const Compilation &prefill;
-  const sema::BoundJob &job;
-  const Compilation &decode;
-  const sema::BoundInference &inference;
-};
-} // namespace
-
-DriverOptions stage::driver::getOptionsOfPrefill(const Compilation &c, const DriverOptions &options) {
-  DriverOptions own = options;
-  own.job = c.job->inference->prefilled->name.name.str();
-  own.defines.clear();
-  own.passes = PassOptions();
-  own.emit = EmitKind::None;
-  return own;
-}
-
-bool stage::driver::runFrontEndOfPrefill(Compilation &prefill, const Compilation &c, DriverOptions options) {
-  return runFrontEnd(prefill, options) && PoolCheck(prefill, c).run();
-}
-
-std::unique_ptr<LinkedProgram> stage::driver::linkPools(Compilation &prefill, Compilation &c) {
-  PoolHandover handover;
-  handover.prefill = std::move(prefill.program);
-  handover.decode = std::move(c.program);
-  const sema::BoundInference &filled = *prefill.job->inference;
-  handover.batches = prefill.job->microbatches;
-  handover.chunks = (filled.length + filled.chunk - 1) / filled.chunk;
-  handover.batchesOfDecode = prefill.job->microbatches / c.job->microbatches;
-  handover.isAtEnd = c.job->inference->sendsAtEnd;
-  handover.loc = c.job->inference->prefilledRange.Start;
-  return linkPools(std::move(handover), c.diags);
-}
-
-bool stage::driver::refusePools(Compilation &c, llvm::StringRef what) {
-  if (!c.job->inference || !c.job->inference->prefilled)
-    return false;
-  SMRange where = c.job->inference->prefilledRange;
-  c.diags.report(where.Start, diag::PoolsNotSupported).range(where) << what;
-  return true;
-}
-
 bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
   if (options.traces.tracker && refusePools(c, "lists of tensors (--tracker) in the traces"))
     return false;
-  Compilation prefill(c.input, c.sizes, c.diags);
-  DriverOptions own = getOptionsOfPrefill(c, options);
-  if (!runFrontEndOfPrefill(prefill, c, own) || !runMiddle(prefill, own) || !runMiddle(c, options))
+  Compilation prefill(c.session, c.diags);
+  if (!runFrontEndOfPrefill(prefill, c, getPlanOfPrefill(c, options.plan)) || !runMiddle(prefill) ||
+      !runMiddle(c, options.passes))
     return false;
   std::vector<Report> reports;
   c.program->firstRank = prefill.graph->mesh.getNumRanks();

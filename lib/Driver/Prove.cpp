@@ -3,14 +3,14 @@
 // Problem: a job is for thousands of ranks; a proof runs tens, on tiny tensors, and must
 // still be about the same strategy.
 //
-// Algorithm: find options that make the mesh and the batch small (SmallJob.h). Compile the job under them, with a
+// Algorithm: find a plan that makes the mesh and the batch small (SmallJob.h). Compile the job under it, with a
 // symbol for every size that has a name; give repeats as few iterations as tell the truth; run the passes at the sizes
 // of the job, so that they decide as they would; then bind every other dim to a tiny size and execute. What of the job
 // this does not keep is said.
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Interp/Prove.h"
-#include "Compilation.h"
+#include "Commands.h"
 #include "SmallJob.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/IR/graph/PackedUnits.h"
@@ -43,7 +43,7 @@ static std::vector<std::string> listFixed(const Compilation &c, llvm::ArrayRef<s
 }
 
 static std::unique_ptr<Graph> elaborateAgain(Compilation &c) {
-  return generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
+  return generateGraph(c.session.getFiles(), *c.job, c.sizes, c.binding, c.obligations, c.diags);
 }
 
 /// Gives a graph that was elaborated again the sizes and iterations of the one that is proved.
@@ -81,21 +81,18 @@ static void shortenLoopsOfPools(Compilation &prefill, Compilation &decode, llvm:
 }
 
 bool stage::driver::runPoolProof(const DriverOptions &options) {
-  Compilation job;
-  job.diags.setWarningsAreErrors(options.warningsAreErrors);
-  DriverOptions quiet = options;
-  quiet.passes = {};
-  if (!runFrontEnd(job, options))
+  Session first(options.files, getMessagePrinter());
+  Compilation job(first);
+  if (!runFrontEnd(job, options.plan))
     return false;
-  Compilation filler(job.input, job.sizes, job.diags);
-  DriverOptions ofFiller = getOptionsOfPrefill(job, options);
+  Compilation filler(first);
+  Plan planOfFiller = getPlanOfPrefill(job, options.plan);
   // What cannot be compiled as it is is no job to prove.
-  if (!runFrontEndOfPrefill(filler, job, ofFiller) || !runMiddle(filler, ofFiller) || !runMiddle(job, quiet) ||
+  if (!runFrontEndOfPrefill(filler, job, planOfFiller) || !runMiddle(filler) || !runMiddle(job) ||
       !makeReport(filler) || !makeReport(job) || !linkPools(filler, job))
     return false;
-  SourceFiles files(llvm::errs());
-  SizeContext sizes;
-  SmallJob fill(ofFiller, files, sizes), decode(options, files, sizes);
+  Session session(options.files, getMessagePrinter());
+  SmallJob fill(planOfFiller, session), decode(options.plan, session);
   if (!fill.run(/*isPool=*/true) || !decode.run(/*isPool=*/true))
     return false;
   int64_t batches = std::min(job.job->microbatches, 2 * decode.getStages());
@@ -107,20 +104,20 @@ bool stage::driver::runPoolProof(const DriverOptions &options) {
                             std::max<int64_t>({8, 2 * fill.getRanksOfStage(), 2 * decode.getRanksOfStage()}));
   length = sema::getShortLength(*filler.job->inference, length, 2 * fill.getRanksOfStage());
   // Sizes have names in both or in none, so that they are the same.
-  bool namesConstants = fill.getOptions().namesConstants && decode.getOptions().namesConstants;
+  bool namesConstants = fill.getPlan().namesConstants && decode.getPlan().namesConstants;
   if (!fill.settle(sequences, more * batches, length, namesConstants) ||
       !decode.settle(sequences, batches, length, namesConstants)) {
     job.diags.report(job.job->stepRange.Start, diag::PoolsNotSmall).range(job.job->stepRange);
     return false;
   }
 
-  files.diags.setShowWarnings(false);
-  files.diags.setShowRemarks(options.remarks);
-  Compilation c(files, sizes, files.diags);
-  if (!runFrontEnd(c, decode.getOptions()))
+  session.getDiags().setShowWarnings(false);
+  session.getDiags().setShowRemarks(options.remarks);
+  Compilation c(session);
+  if (!runFrontEnd(c, decode.getPlan()))
     return false;
-  Compilation p(c.input, c.sizes, c.diags);
-  if (!runFrontEndOfPrefill(p, c, fill.getOptions()))
+  Compilation p(session);
+  if (!runFrontEndOfPrefill(p, c, fill.getPlan()))
     return false;
   fill.settleSplit(*p.graph);
   decode.settleSplit(*c.graph);
@@ -129,7 +126,7 @@ bool stage::driver::runPoolProof(const DriverOptions &options) {
   std::vector<ProofSizes> made;
   shortenLoopsOfPools(p, c, decode.getGiven(), notes);
   std::unique_ptr<Graph> referenceOfPrefill = elaborateAgain(p), reference = elaborateAgain(c);
-  if (!referenceOfPrefill || !reference || !runMiddle(p, quiet) || !runMiddle(c, options) ||
+  if (!referenceOfPrefill || !reference || !runMiddle(p) || !runMiddle(c, options.passes) ||
       !bindTinySizes(*p.graph, *c.graph, more, fixed, own, made, c.diags))
     return false;
   ProofSizes both;
@@ -167,17 +164,16 @@ bool stage::driver::runPoolProof(const DriverOptions &options) {
 }
 
 bool stage::driver::runProof(const DriverOptions &options) {
-  SourceFiles files(llvm::errs());
-  SizeContext sizes;
-  SmallJob small(options, files, sizes);
+  Session session(options.files, getMessagePrinter());
+  SmallJob small(options.plan, session);
   if (!small.run())
     return false;
   if (small.isPrefilled())
     return runPoolProof(options);
-  files.diags.setShowWarnings(false); // the first compilation has shown them
-  files.diags.setShowRemarks(options.remarks);
-  Compilation c(files, sizes, files.diags);
-  if (!runFrontEnd(c, small.getOptions()))
+  session.getDiags().setShowWarnings(false); // the first compilation has shown them
+  session.getDiags().setShowRemarks(options.remarks);
+  Compilation c(session);
+  if (!runFrontEnd(c, small.getPlan()))
     return false;
   small.settleSplit(*c.graph);
   const SizeBinding ofJob = small.getJobSizes(c.graph->binding), before = c.graph->binding;
@@ -186,7 +182,7 @@ bool stage::driver::runProof(const DriverOptions &options) {
   small.made.note(before, c.graph->binding);
   SizeBinding inPasses = c.graph->binding;
   std::unique_ptr<Graph> reference = elaborateAgain(c);
-  if (!reference || !runMiddle(c, options))
+  if (!reference || !runMiddle(c, options.passes))
     return false;
   small.made.job = &ofJob;
   if (!bindTinySizes(*c.graph, fixed, c.diags, &small.made))

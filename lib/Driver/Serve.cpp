@@ -7,6 +7,7 @@
 // nothing that looks complete.
 //
 //===----------------------------------------------------------------------===//
+#include "Commands.h"
 #include "ServedFile.h"
 #include "stage/Driver/Diagnostics.h"
 #include "llvm/Support/raw_ostream.h"
@@ -178,15 +179,14 @@ ServedFile stage::driver::keepIterations(const ServeCommand &command) {
                                             : maxIterations);
 }
 
-bool stage::driver::runRequests(Compilation &c, const DriverOptions &asked) {
+bool stage::driver::runRequests(Session &session, const DriverOptions &asked) {
   DriverOptions options = asked;
-  std::unique_ptr<ServedJob> job = ServedJob::create(options, c.input, c.sizes);
+  std::unique_ptr<ServedJob> job = ServedJob::create(options, session);
   if (!job)
     return false;
   const ServeCommand &command = *options.requests;
   ServedFile served = keepIterations(command);
-  if (!(options.served = serveJob(command, *job, served, c.diags)))
+  if (!(options.plan.served = serveJob(command, *job, served, session.getDiags())))
     return false;
-  options.servedFile = &served;
-  return compile(c, options);
+  return compile(session, options, &served);
 }

@@ -2,7 +2,8 @@
 #ifndef STAGE_LIB_DRIVER_SERVEDFILE_H
 #define STAGE_LIB_DRIVER_SERVEDFILE_H
 
-#include "Compilation.h"
+#include "Commands.h"
+#include "stage/Compiler/Compilation.h"
 #include "stage/Serving/IterationList.h"
 #include "stage/Serving/Metrics.h"
 #include "stage/Time/UnitTimer.h"
@@ -36,8 +37,8 @@ struct ServedFile : serving::ServingObserver {
 class ServedJob {
 public:
   /// Settles how many stages work on iterations, and whether the job decodes in another way. Null after errors of the
-  /// job. What is read stays in `input`.
-  static std::unique_ptr<ServedJob> create(DriverOptions &options, SourceFiles &input, SizeContext &sizes);
+  /// job. The session must outlive it.
+  static std::unique_ptr<ServedJob> create(DriverOptions &options, Session &session);
 
   /// Nothing has run.
   void restart();
@@ -49,23 +50,22 @@ public:
 private:
   /// The job with a unit of each kind, which copies caches or does not.
   struct Probe {
-    Probe(SourceFiles &input, SizeContext &sizes) : diags(input.sources, stream), compilation(input, sizes, diags) {
+    explicit Probe(Session &session) : diags(session.getSources(), &messages), compilation(session, diags) {
       diags.setShowWarnings(false); // they are said when the job is compiled with its iterations
     }
-    std::string messages;
-    llvm::raw_string_ostream stream{messages};
+    DiagnosticList messages;
     DiagnosticEngine diags;
     Compilation compilation;
     std::unique_ptr<UnitTimer> timer;
   };
-  ServedJob(const DriverOptions &options, SourceFiles &input, SizeContext &sizes)
-      : options(options), input(input), sizes(sizes) {}
+  ServedJob(const DriverOptions &options, Session &session) : options(options), session(session) {}
   bool compileProbe(bool withCopies);
   bool makeTimer();
+  /// What is wrong with the last probe.
+  void printMessages() const;
 
   DriverOptions options;
-  SourceFiles &input;
-  SizeContext &sizes;
+  Session &session;
   std::vector<std::unique_ptr<Probe>> probes; ///< The last one times iterations; it may take over from one before.
   bool copies = false;                        ///< Whether it copies caches.
   int64_t lastBegin = 0;

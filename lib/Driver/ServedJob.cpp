@@ -15,7 +15,6 @@
 //===----------------------------------------------------------------------===//
 #include "ServedFile.h"
 #include "stage/Driver/Diagnostics.h"
-#include "llvm/Support/raw_ostream.h"
 #include <cmath>
 #include <set>
 
@@ -48,11 +47,9 @@ static std::set<std::string> listAttention(const Compilation &c, PhaseKind kind)
 }
 
 bool ServedJob::compileProbe(bool withCopies) {
-  Compilation &c = probes.emplace_back(std::make_unique<Probe>(input, sizes))->compilation;
-  DriverOptions probe = options;
+  Compilation &c = probes.emplace_back(std::make_unique<Probe>(session))->compilation;
+  Plan probe = options.plan;
   probe.served = makeUnitOfEachKind(options.requests->options.batching, withCopies);
-  probe.emit = EmitKind::None;
-  probe.passes = {};
   copies = withCopies;
   if (!runFrontEnd(c, probe))
     return false;
@@ -62,7 +59,7 @@ bool ServedJob::compileProbe(bool withCopies) {
     c.diags.report(pipeline.loc, diag::BalancedByIterations);
     return false;
   }
-  return runMiddle(c, probe);
+  return runMiddle(c);
 }
 
 bool ServedJob::makeTimer() {
@@ -71,21 +68,25 @@ bool ServedJob::makeTimer() {
   return probe.timer != nullptr;
 }
 
-std::unique_ptr<ServedJob> ServedJob::create(DriverOptions &options, SourceFiles &input, SizeContext &sizes) {
-  input.diags.setLibrary(options.stdlibDir);
-  if (!loadFiles(input, options))
+void ServedJob::printMessages() const {
+  for (const Diagnostic &message : probes.back()->messages.all)
+    getMessagePrinter()->handle(message, session.getSources());
+}
+
+std::unique_ptr<ServedJob> ServedJob::create(DriverOptions &options, Session &session) {
+  if (!session.load())
     return nullptr;
-  std::unique_ptr<ServedJob> served(new ServedJob(options, input, sizes));
+  std::unique_ptr<ServedJob> served(new ServedJob(options, session));
   bool isGood = served->compileProbe(/*withCopies=*/false);
   Compilation &c = served->probes.back()->compilation;
   bool serves = c.job && c.job->inference && c.job->inference->servesRequests;
   // With times that are given, other errors are reported when the job is compiled with its iterations.
   if (!serves || (!isGood && options.requests->usesModel)) {
-    llvm::errs() << served->probes.back()->stream.str();
+    served->printMessages();
     return nullptr;
   }
   if (!options.requests->takesTime) {
-    input.diags.report(SMLoc(), diag::NoIterationTime);
+    session.getDiags().report(SMLoc(), diag::NoIterationTime);
     return nullptr;
   }
   options.requests->options.batching.stages = unsigned(c.job->strategy.getNumStages());
@@ -104,7 +105,7 @@ void ServedJob::restart() {
 std::optional<double> ServedJob::run(const Iteration &iteration, double given, int64_t begin,
                                      llvm::MutableArrayRef<int64_t> freeAt) {
   auto fail = [&] {
-    llvm::errs() << probes.back()->stream.str();
+    printMessages();
     return std::nullopt;
   };
   std::vector<PackedUnit> units = listUnits(*options.requests, iteration);

@@ -1,4 +1,4 @@
-//===- SmallJob.cpp - options that make a job small -----------------------===//
+//===- SmallJob.cpp - a plan that makes a job small -----------------------===//
 #include "SmallJob.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/IR/graph/PipelineChain.h"
@@ -17,9 +17,8 @@ using namespace stage;
 using namespace stage::driver;
 using namespace stage::interp;
 
-SmallJob::SmallJob(const DriverOptions &options, SourceFiles &input, SizeContext &sizes)
-    : options(options), input(input), sizes(sizes) {
-  for (const sema::Override &define : options.defines)
+SmallJob::SmallJob(const Plan &plan, Session &session) : plan(plan), session(session) {
+  for (const sema::Override &define : plan.values)
     given.push_back(llvm::StringRef(define.name).rsplit('.').second.empty()
                         ? define.name
                         : llvm::StringRef(define.name).rsplit('.').second.str());
@@ -55,9 +54,9 @@ static std::vector<std::pair<std::string, std::vector<unsigned>>> getArrangement
   return result;
 }
 
-static DriverOptions with(DriverOptions options, std::string name, int64_t value) {
-  options.defines.push_back({std::move(name), std::to_string(value)});
-  return options;
+static Plan with(Plan plan, std::string name, int64_t value) {
+  plan.values.push_back({std::move(name), value});
+  return plan;
 }
 
 /// As many parts of a sum as there are stages: the first and the last of the job, and between them even ones.
@@ -87,12 +86,9 @@ void SmallJob::settleSplit(Graph &graph) const {
 }
 
 bool SmallJob::run(bool isPool) {
-  input.diags.setShowWarnings(!isPool); // both pools have been compiled before, together
-  input.diags.setWarningsAreErrors(options.warningsAreErrors);
-  Compilation job(input, sizes, input.diags);
-  DriverOptions withoutPasses = options;
-  withoutPasses.passes = {};
-  if (!runFrontEnd(job, options))
+  session.getDiags().setShowWarnings(!isPool); // both pools have been compiled before, together
+  Compilation job(session);
+  if (!runFrontEnd(job, plan))
     return false;
   isPrefilledByOther = job.job->inference && job.job->inference->prefilled;
   if (isPrefilledByOther && !isPool)
@@ -108,7 +104,7 @@ bool SmallJob::run(bool isPool) {
         longAxes.push_back(job.graph->mesh[axis].name);
   if (const PipelineInfo &pipeline = job.graph->pipeline; pipeline.copies > 1)
     longAxes.push_back(job.graph->mesh[*pipeline.axis].name);
-  options.namesConstants = options.allEquallyFast = true;
+  plan.namesConstants = plan.allEquallyFast = true;
   // Where stages are balanced the passes say how; otherwise a mesh that is too large is refused before they run.
   bool isBalanced = job.graph->pipeline.balance != Balance::None;
   auto findMesh = [&] {
@@ -119,7 +115,7 @@ bool SmallJob::run(bool isPool) {
   if (!isBalanced && !findMesh())
     return false;
   // What a report refuses is no job to prove, though a smaller one might pass.
-  if (!runMiddle(job, withoutPasses) || !makeReport(job))
+  if (!runMiddle(job) || !makeReport(job))
     return false;
   if (isBalanced && !findMesh())
     return false;
@@ -133,8 +129,8 @@ bool SmallJob::run(bool isPool) {
 }
 
 bool SmallJob::settle(int64_t sequences, int64_t batches, int64_t length, bool namesConstants) {
-  DriverOptions trial = with(with(options, "step.B", sequences), "step.microbatch", sequences / (batches * batchRanks));
-  trial.sequenceLength = length;
+  Plan trial = with(with(plan, "step.B", sequences), "step.microbatch", sequences / (batches * batchRanks));
+  trial.shortLength = length;
   trial.namesConstants = namesConstants;
   return accept(trial, /*isArranged=*/false).has_value();
 }
@@ -145,17 +141,17 @@ SizeBinding SmallJob::getJobSizes(const SizeBinding &small) const {
   return result;
 }
 
-/// What the program chooses with these options, which are ours then, if it accepts them and its pipeline cuts where
+/// What the program chooses with this plan, which is ours then, if it accepts it and its pipeline cuts where
 /// that of the job does; `isArranged`: and its mesh has the arrangement of the job's.
-std::optional<SmallJob::Choices> SmallJob::accept(DriverOptions trial, bool isArranged) {
-  DiagnosticEngine quiet(input.sources, llvm::nulls());
-  Compilation c(input, sizes, quiet);
+std::optional<SmallJob::Choices> SmallJob::accept(Plan trial, bool isArranged) {
+  DiagnosticEngine quiet(session.getSources());
+  Compilation c(session, quiet);
   if (!runFrontEnd(c, trial) || (isArranged && getArrangement(c.job->strategy) != arrangement))
     return std::nullopt;
   settleSplit(*c.graph);
   if (listKindsOfCuts(*c.graph) != kindsOfCuts)
     return std::nullopt;
-  options = std::move(trial);
+  plan = std::move(trial);
   microbatches = c.job->microbatches;
   globalBatch = c.job->globalBatch;
   batchRanks = c.job->batchRanks;
@@ -172,7 +168,7 @@ std::optional<SmallJob::Choices> SmallJob::accept(DriverOptions trial, bool isAr
 /// The same, with a symbol for each number that has a name; or else, as to the program a literal and a name for the
 /// same number are different sizes then, with one symbol of which such numbers are multiples, or with the numbers
 /// themselves.
-std::optional<SmallJob::Choices> SmallJob::acceptNamed(DriverOptions trial, bool isArranged) {
+std::optional<SmallJob::Choices> SmallJob::acceptNamed(Plan trial, bool isArranged) {
   trial.namesConstants = true;
   if (std::optional<Choices> taken = accept(trial, isArranged))
     return taken;
@@ -188,15 +184,14 @@ std::optional<SmallJob::Choices> SmallJob::acceptNamed(DriverOptions trial, bool
   return accept(trial, isArranged);
 }
 
-/// Whether the passes, too, accept the program with these options.
-bool SmallJob::passes(DriverOptions trial) const {
-  DiagnosticEngine quiet(input.sources, llvm::nulls());
-  Compilation c(input, sizes, quiet);
-  trial.passes = {};
+/// Whether the passes, too, accept the program with this plan.
+bool SmallJob::passes(const Plan &trial) const {
+  DiagnosticEngine quiet(session.getSources());
+  Compilation c(session, quiet);
   if (!runFrontEnd(c, trial))
     return false;
   settleSplit(*c.graph);
-  return runMiddle(c, trial);
+  return runMiddle(c);
 }
 
 /// A place that is not reached any more follows from another choice.
@@ -302,12 +297,12 @@ bool SmallJob::shrinkMesh(const sema::BoundJob &job) {
   for (const Axis &choice : axes)
     meshes.back().second.push_back(choice.size);
 
-  const DriverOptions before = options;
+  const Plan before = plan;
   for (bool isArranged : {true, false}) {
-    std::optional<DriverOptions> best; ///< That makes the most choices of the job.
+    std::optional<Plan> best; ///< That makes the most choices of the job.
     for (size_t number = 0; number < meshes.size(); ++number) {
       llvm::ArrayRef<int64_t> sizes = meshes[number].second;
-      DriverOptions trial = before;
+      Plan trial = before;
       int64_t ranks = countRanks(job.strategy, [&](const sema::BoundAxis &axis) {
         for (size_t i = 0; i < sizes.size(); ++i)
           if (axes[i].name == axis.name.name)
@@ -328,9 +323,9 @@ bool SmallJob::shrinkMesh(const sema::BoundJob &job) {
       bool comesOutEven = true;
       for (size_t i = 0; i < sizes.size(); ++i)
         comesOutEven &= !sizes[i] || axes[i].size % sizes[i] == 0;
-      if (!comesOutEven && !passes(options))
+      if (!comesOutEven && !passes(plan))
         continue;
-      best = options;
+      best = plan;
       lost = std::move(missing);
       if (lost.empty())
         break;
@@ -349,10 +344,10 @@ bool SmallJob::shrinkMesh(const sema::BoundJob &job) {
 
 /// Says which axes keep their sizes, and why the smallest mesh is refused.
 void SmallJob::reportTooLarge(const sema::BoundJob &job) {
-  DiagnosticBuilder error = input.diags.report(job.decl->name.loc(), diag::ProofTooLarge);
+  DiagnosticBuilder error = session.getDiags().report(job.decl->name.loc(), diag::ProofTooLarge);
   error << maxProofRanks << job.strategy.getNumRanks();
   std::string values;
-  DriverOptions smallest = options;
+  Plan smallest = plan;
   for (const sema::BoundAxis &axis : job.strategy.readings) {
     if (axis.size <= 2)
       continue;
@@ -364,12 +359,11 @@ void SmallJob::reportTooLarge(const sema::BoundJob &job) {
     else if (!mentionsParam(job.strategy, param->defaultValue))
       smallest = with(std::move(smallest), "strategy." + axis.name.name.str(), axis.size % 2 ? 3 : 2);
   }
-  std::string said;
-  llvm::raw_string_ostream os(said);
-  DiagnosticEngine loud(input.sources, os);
-  Compilation c(input, sizes, loud);
+  DiagnosticList messages;
+  DiagnosticEngine loud(session.getSources(), &messages);
+  Compilation c(session, loud);
   if (!runFrontEnd(c, smallest))
-    error.note(SMLoc(), diag::ProofSmallerRefused) << getFirstError(os.str());
+    error.note(SMLoc(), diag::ProofSmallerRefused) << getErrorText(messages.all);
 }
 
 /// Names the choices of the job that the proof does not make, by file and line: places in memory have another order in
@@ -378,9 +372,10 @@ void SmallJob::noteLost() {
   std::set<std::pair<std::string, unsigned>> lines;
   for (auto &[place, alternatives] : lost) {
     SMLoc loc = SMLoc::getFromPointer(place);
-    if (unsigned buffer = input.sources.FindBufferContainingLoc(loc))
-      lines.emplace(llvm::sys::path::filename(input.sources.getMemoryBuffer(buffer)->getBufferIdentifier()).str(),
-                    input.sources.getLineAndColumn(loc, buffer).first);
+    if (unsigned buffer = session.getSources().FindBufferContainingLoc(loc))
+      lines.emplace(
+          llvm::sys::path::filename(session.getSources().getMemoryBuffer(buffer)->getBufferIdentifier()).str(),
+          session.getSources().getLineAndColumn(loc, buffer).first);
   }
   for (auto &[file, line] : lines)
     made.notKept.push_back(file + ":" + std::to_string(line) +
@@ -399,9 +394,9 @@ void SmallJob::shrinkBatch() {
   int64_t now = microbatches, first = 2 * stages;
   if (now <= first || isGiven("B") || globalBatch % now != 0)
     return;
-  const DriverOptions before = options;
+  const Plan before = plan;
   const int64_t perMicrobatch = globalBatch / now;
-  std::optional<DriverOptions> best;
+  std::optional<Plan> best;
   int64_t bestCount = 0;
   std::vector<int64_t> candidates;
   for (int64_t wanted = first; wanted < now && wanted <= first + std::max<int64_t>(first, 6); ++wanted)
@@ -415,7 +410,7 @@ void SmallJob::shrinkBatch() {
     Choices missing = listLostChoices(*taken);
     if (best && missing.size() >= lost.size())
       continue;
-    best = options;
+    best = plan;
     bestCount = wanted;
     lost = std::move(missing);
     if (lost.empty())
@@ -428,18 +423,18 @@ void SmallJob::shrinkBatch() {
 
 /// So long that all axes may cut them, also in mirrored order, into pieces of several positions.
 void SmallJob::shrinkSequences(const sema::BoundInference &inference) {
-  DiagnosticEngine quiet(input.sources, llvm::nulls());
-  Compilation c(input, sizes, quiet);
-  int64_t length = runFrontEnd(c, options) ? 2 * c.graph->mesh.getNumRanks() / stages : inference.getRoom();
+  DiagnosticEngine quiet(session.getSources());
+  Compilation c(session, quiet);
+  int64_t length = runFrontEnd(c, plan) ? 2 * c.graph->mesh.getNumRanks() / stages : inference.getRoom();
   if (inference.servesRequests)
     return;
   for (int64_t parts :
        {2 * length, length}) { // ranks may cut it into so many pieces, each of several positions or of one
-    DriverOptions trial = options;
-    trial.sequenceLength = sema::getShortLength(inference, (8 + parts - 1) / parts * parts, length);
-    if ((inference.length && inference.length <= trial.sequenceLength) || isGiven("S") ||
+    Plan trial = plan;
+    trial.shortLength = sema::getShortLength(inference, (8 + parts - 1) / parts * parts, length);
+    if ((inference.length && inference.length <= trial.shortLength) || isGiven("S") ||
         !accept(trial, /*isArranged=*/false))
       continue;
-    return note("positions", inference.length ? inference.length : inference.begin, trial.sequenceLength);
+    return note("positions", inference.length ? inference.length : inference.begin, trial.shortLength);
   }
 }

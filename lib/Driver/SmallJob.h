@@ -1,4 +1,4 @@
-//===- SmallJob.h - options that make a job small --------------*- C++ -*-===//
+//===- SmallJob.h - a plan that makes a job small --------------*- C++ -*-===//
 //
 // Problem: a job is for thousands of ranks; a proof runs tens, and must still be about the same strategy.
 //
@@ -26,17 +26,17 @@
 #ifndef STAGE_LIB_DRIVER_SMALLJOB_H
 #define STAGE_LIB_DRIVER_SMALLJOB_H
 
-#include "Compilation.h"
+#include "stage/Compiler/Session.h"
 #include "stage/Interp/Prove.h"
 
 namespace stage::driver {
 
 class SmallJob {
 public:
-  /// `input` and `sizes` are those of all compilations, and outlive the object.
-  SmallJob(const DriverOptions &options, SourceFiles &input, SizeContext &sizes);
+  /// The session is that of all compilations, and outlives the object.
+  SmallJob(const Plan &plan, Session &session);
 
-  /// Finds the options; false if the job is refused as it is, or has no small mesh, which is reported. `isPool`: of two
+  /// Finds the plan; false if the job is refused as it is, or has no small mesh, which is reported. `isPool`: of two
   /// jobs that are proved together, which agree upon the batch and the lengths by settle().
   bool run(bool isPool = false);
 
@@ -44,7 +44,7 @@ public:
   /// other sizes they would be others.
   void settleSplit(Graph &graph) const;
 
-  const DriverOptions &getOptions() const { return options; }
+  const Plan &getPlan() const { return plan; }
   // Of a pool, with its small mesh.
   int64_t getBatchRanks() const { return batchRanks; }
   int64_t getStages() const { return stages; }
@@ -70,9 +70,9 @@ private:
   using Arrangement = std::vector<std::pair<std::string, std::vector<unsigned>>>;
 
   bool isGiven(llvm::StringRef name) const { return llvm::is_contained(given, name); }
-  std::optional<Choices> accept(DriverOptions trial, bool isArranged);
-  std::optional<Choices> acceptNamed(DriverOptions trial, bool isArranged);
-  bool passes(DriverOptions trial) const;
+  std::optional<Choices> accept(Plan trial, bool isArranged);
+  std::optional<Choices> acceptNamed(Plan trial, bool isArranged);
+  bool passes(const Plan &trial) const;
   Choices listLostChoices(const Choices &small) const;
   bool shrinkMesh(const sema::BoundJob &job);
   void shrinkBatch();
@@ -81,9 +81,8 @@ private:
   void noteLost();
   void note(llvm::StringRef name, int64_t from, int64_t to);
 
-  DriverOptions options;
-  SourceFiles &input;
-  SizeContext &sizes;
+  Plan plan;
+  Session &session;
   std::vector<std::string> given;
   std::vector<std::string>
       longAxes; ///< Of four ranks at least: of a ring, of pairs of stages that hold copies of a model.
@@ -96,7 +95,7 @@ private:
   Choices choices;
   SizeBinding binding;
 
-  // Of the job with these options.
+  // Of the job with this plan.
   Choices lost;
   bool isRearranged = false;
   llvm::StringMap<int64_t> axisSizes;

@@ -305,7 +305,7 @@ LayerCases stage::findLayerCases(const ast::RepeatStmt &repeat, int64_t first, i
                                  sema::Evaluator &evaluator) {
   // What a dry run owes and reports is owed and reported by lowering.
   Obligations owed;
-  DiagnosticEngine quiet(evaluator.getDiags().getSources(), llvm::nulls());
+  DiagnosticEngine quiet(evaluator.getDiags().getSources());
   sema::Evaluator dry(evaluator.getProgram(), evaluator.getSizes(), evaluator.getBinding(), owed, quiet);
   dry.setPhase(evaluator.getPhase());
 

@@ -93,7 +93,7 @@ bool ModelCache::isFor(const Model &model, const Graph &graph, const sema::Bound
 void ModelCache::finish(Model &model) {
   model.isFinished = true;
   llvm::SourceMgr noSources;
-  DiagnosticEngine silent(noSources, llvm::nulls());
+  DiagnosticEngine silent(noSources);
   auto graph = std::make_shared<Graph>(model.graph->sizes);
   graph->loc = model.graph->loc;
   graph->training = model.isTraining;

@@ -30,8 +30,7 @@ class SizesOfParts {
 
 public:
   SizesOfParts(llvm::ArrayRef<Graph *> parts, llvm::ArrayRef<std::string> fixed, DiagnosticEngine &diags)
-      : parts(parts.begin(), parts.end()), fixed(fixed.begin(), fixed.end()), diags(diags),
-        quiet(diags.getSources(), llvm::nulls()) {
+      : parts(parts.begin(), parts.end()), fixed(fixed.begin(), fixed.end()), diags(diags), quiet(diags.getSources()) {
     for (Graph *part : parts)
       before.push_back(part->binding);
     made.resize(parts.size());

@@ -7,18 +7,67 @@
 using namespace stage;
 using namespace stage::sema;
 
+OverrideValue OverrideValue::read(StringRef text) {
+  int64_t number;
+  if (!text.getAsInteger(10, number) && text == std::to_string(number))
+    return number;
+  if (text == "true" || text == "false")
+    return text == "true";
+  return expression(text);
+}
+
+std::string OverrideValue::getSpelling() const {
+  if (const int64_t *number = getInteger())
+    return std::to_string(*number);
+  if (const bool *boolean = getBoolean())
+    return *boolean ? "true" : "false";
+  if (const std::string *string = getString())
+    return '"' + *string + '"';
+  return std::get<Expression>(value).text;
+}
+
+/// A literal needs no parser. `id`: the buffer of its spelling.
+static const ast::Expr *makeExpression(const OverrideValue &value, ast::ASTContext &context, DiagnosticEngine &diags,
+                                       unsigned id) {
+  StringRef spelling = diags.getSources().getMemoryBuffer(id)->getBuffer();
+  auto make = [&](auto node, ast::NodeKind kind) {
+    node.kind = kind;
+    node.range = {SMLoc::getFromPointer(spelling.begin()), SMLoc::getFromPointer(spelling.end())};
+    return context.create(node);
+  };
+  if (const int64_t *number = value.getInteger(); number && *number >= 0) {
+    ast::NumberExpr node;
+    node.text = spelling;
+    node.value = {*number, 1};
+    node.real = double(*number);
+    return make(node, ast::NodeKind::NumberExpr);
+  }
+  if (const bool *boolean = value.getBoolean()) {
+    ast::BoolExpr node;
+    node.value = *boolean;
+    return make(node, ast::NodeKind::BoolExpr);
+  }
+  if (const std::string *string = value.getString()) {
+    ast::StringExpr node;
+    node.text = context.copy(StringRef(*string));
+    return make(node, ast::NodeKind::StringExpr);
+  }
+  return parseExpression(context, diags, id);
+}
+
 Overrides::Overrides(Program &program, ArrayRef<Override> defines, DiagnosticEngine &diags)
     : diags(diags), env(*program.getMain()) {
   llvm::SourceMgr &sources = diags.getSources();
   for (const Override &define : defines) {
     Define &entry = list.emplace_back();
     entry.name = program.getContext().copy(StringRef(define.name));
-    const ast::Expr *&known = program.getDefines()[define.name + "=" + define.value];
+    std::string spelling = define.value.getSpelling();
+    const ast::Expr *&known = program.getDefines()[define.name + "=" + spelling];
     if (!known) {
       unsigned id =
-          sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(define.value, "-D " + define.name), SMLoc());
+          sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(spelling, "-D " + define.name), SMLoc());
       entry.range.Start = entry.range.End = SMLoc::getFromPointer(sources.getMemoryBuffer(id)->getBufferStart());
-      known = parseExpression(program.getContext(), diags, id);
+      known = makeExpression(define.value, program.getContext(), diags, id);
     }
     entry.value = known;
     if (!entry.value)

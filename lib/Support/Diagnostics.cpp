@@ -44,10 +44,6 @@ DiagnosticBuilder &DiagnosticBuilder::fixIt(SMRange range, const llvm::Twine &te
   return *this;
 }
 
-DiagnosticEngine::DiagnosticEngine(llvm::SourceMgr &sources, llvm::raw_ostream &out) : sources(sources), out(out) {
-  showColors = out.has_colors();
-}
-
 /// Replaces each `{i}` of `text` by the i-th argument, which may come from anybody's file.
 static std::string substitute(llvm::StringRef text, llvm::ArrayRef<std::string> arguments) {
   std::string result;
@@ -63,8 +59,6 @@ static std::string substitute(llvm::StringRef text, llvm::ArrayRef<std::string> 
   return result;
 }
 
-/// A line of generated text says nothing, and printed for each of its errors it would fill the disk.
-constexpr size_t maxLine = 1000;
 /// Beyond, errors are counted and not printed.
 constexpr unsigned maxErrors = 1000;
 
@@ -94,8 +88,90 @@ SMLoc DiagnosticEngine::setUserPlace(SMLoc place) {
 
 SMLoc DiagnosticEngine::getShownPlace(SMLoc loc) { return userPlace.isValid() && isInLibrary(loc) ? userPlace : loc; }
 
+Diagnostic DiagnosticEngine::makeValue(const DiagnosticBuilder::Part &part, Severity severity) const {
+  Diagnostic value;
+  value.severity = severity;
+  value.code = part.id->code;
+  value.text = substitute(part.id->text, part.arguments);
+  value.loc = part.loc;
+  value.ranges.assign(part.ranges.begin(), part.ranges.end());
+  value.fixIts.assign(part.fixIts.begin(), part.fixIts.end());
+  if (unsigned buffer = part.loc.isValid() ? sources.FindBufferContainingLoc(part.loc) : 0) {
+    value.file = sources.getMemoryBuffer(buffer)->getBufferIdentifier().str();
+    std::tie(value.line, value.column) = sources.getLineAndColumn(part.loc, buffer);
+  }
+  return value;
+}
+
+void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
+  const DiagnosticBuilder::Part &first = builder.parts.front();
+  Severity worst = first.id->severity;
+  numMessages += worst != Severity::Remark;
+  if (worst == Severity::Warning && !showWarnings) // nor are they errors: the sizes are not those of the job
+    return;
+  if (worst == Severity::Warning && warningsAreErrors)
+    worst = Severity::Error;
+  numErrors += worst == Severity::Error; // also where it is repeated: whoever reported it sees that it was no success
+  if (!consumer)
+    return;
+  SMLoc shownAt = worst == Severity::Remark ? first.loc : getShownPlace(first.loc);
+  if (isRepeated(builder, shownAt) || (worst == Severity::Remark && !showRemarks))
+    return;
+  if (numErrors > maxErrors) {
+    if (worst == Severity::Error && !std::exchange(saysTooMany, true))
+      consumer->handle(makeValue({SMLoc(), diag::TooManyErrors, {std::to_string(maxErrors)}, {}, {}}, Severity::Note),
+                       sources);
+    return;
+  }
+  Diagnostic message = makeValue(first, worst);
+  if (shownAt != first.loc) {
+    DiagnosticBuilder::Part shown = first, inLibrary = {first.loc, diag::LibraryHere, {}, first.ranges, {}};
+    shown.loc = shownAt;
+    shown.ranges.clear();
+    shown.fixIts.clear();
+    message = makeValue(shown, worst);
+    message.notes.push_back(makeValue(inLibrary, Severity::Note));
+  }
+  for (const DiagnosticBuilder::Part &note : llvm::drop_begin(builder.parts))
+    message.notes.push_back(makeValue(note, note.id->severity));
+  consumer->handle(message, sources);
+}
+
+const Diagnostic *stage::findError(llvm::ArrayRef<Diagnostic> diagnostics) {
+  const Diagnostic *error =
+      llvm::find_if(diagnostics, [](const Diagnostic &message) { return message.severity == Severity::Error; });
+  return error == diagnostics.end() ? nullptr : error;
+}
+
+std::string stage::getErrorText(llvm::ArrayRef<Diagnostic> diagnostics) {
+  const Diagnostic *error = findError(diagnostics);
+  return error ? error->text : "";
+}
+
+//===----------------------------------------------------------------------===//
+// For people
+//===----------------------------------------------------------------------===//
+
+/// A line of generated text says nothing, and printed for each of its errors it would fill the disk.
+constexpr size_t maxLine = 1000;
+
+static llvm::SourceMgr::DiagKind getKind(Severity severity) {
+  switch (severity) {
+  case Severity::Error:
+    return llvm::SourceMgr::DK_Error;
+  case Severity::Warning:
+    return llvm::SourceMgr::DK_Warning;
+  case Severity::Remark:
+    return llvm::SourceMgr::DK_Remark;
+  case Severity::Note:
+    return llvm::SourceMgr::DK_Note;
+  }
+  llvm_unreachable("covered switch");
+}
+
 /// With the source line and the name of its file, either of which may hold what a terminal would obey.
-static void print(const llvm::SMDiagnostic &message, llvm::raw_ostream &out, bool showColors) {
+static void print(const llvm::SMDiagnostic &message, llvm::raw_ostream &out) {
+  bool showColors = out.has_colors();
   std::string line = maskControls(message.getLineContents()), file = escapeControls(message.getFilename());
   if (line == message.getLineContents() && file == message.getFilename())
     return message.print(/*ProgName=*/"", out, showColors);
@@ -106,63 +182,21 @@ static void print(const llvm::SMDiagnostic &message, llvm::raw_ostream &out, boo
       .print(/*ProgName=*/"", out, showColors);
 }
 
-void DiagnosticEngine::emit(const DiagnosticBuilder &builder) {
-  Severity worst = builder.parts.front().id->severity;
-  numMessages += worst != Severity::Remark;
-  if (worst == Severity::Warning && !showWarnings) // nor are they errors: the sizes are not those of the job
-    return;
-  if (worst == Severity::Warning && warningsAreErrors)
-    worst = Severity::Error;
-  SMLoc place = builder.parts.front().loc, shownAt = worst == Severity::Remark ? place : getShownPlace(place);
-  if (isRepeated(builder, shownAt)) {
-    numErrors += worst == Severity::Error; // whoever reported it sees that it was no success
-    return;
-  }
-  llvm::SmallVector<DiagnosticBuilder::Part, 2> parts(builder.parts.begin(), builder.parts.end());
-  if (shownAt != place) {
-    parts.insert(parts.begin() + 1, {place, diag::LibraryHere, {}, parts.front().ranges, {}});
-    parts.front().loc = shownAt;
-    parts.front().ranges.clear();
-    parts.front().fixIts.clear();
-  }
-  for (const DiagnosticBuilder::Part &part : parts) {
-    const DiagnosticInfo &info = *part.id;
-    llvm::SourceMgr::DiagKind kind = llvm::SourceMgr::DK_Note;
-    switch (&part == &parts.front() ? worst : info.severity) {
-    case Severity::Error:
-      kind = llvm::SourceMgr::DK_Error;
-      ++numErrors;
-      break;
-    case Severity::Warning:
-      kind = llvm::SourceMgr::DK_Warning;
-      break;
-    case Severity::Remark:
-      if (!showRemarks)
-        return; // with its notes
-      kind = llvm::SourceMgr::DK_Remark;
-      break;
-    case Severity::Note:
-      break;
-    }
-    if (numErrors > maxErrors) {
-      if (worst == Severity::Error && &part == &parts.front() && numErrors == maxErrors + 1)
-        llvm::SMDiagnostic("", llvm::SourceMgr::DK_Note,
-                           substitute(diag::TooManyErrors->text, {std::to_string(maxErrors)}))
-            .print(/*ProgName=*/"", out, showColors);
-      return;
-    }
-    std::string text = substitute(info.text, part.arguments);
-    if (!info.code.empty())
-      text += (" [" + info.code + "]").str();
-    // SourceMgr would print a place called `<unknown>:0`.
-    llvm::SMDiagnostic message("", kind, text);
-    if (part.loc.isValid())
-      message = sources.GetMessage(part.loc, kind, text, part.ranges, part.fixIts);
-    if (message.getLineContents().size() > maxLine)
-      message = llvm::SMDiagnostic((message.getFilename() + ":" + llvm::Twine(message.getLineNo()) + ":" +
-                                    llvm::Twine(message.getColumnNo() + 1))
-                                       .str(),
-                                   kind, text);
-    print(message, out, showColors);
-  }
+void stage::print(llvm::raw_ostream &out, const Diagnostic &diagnostic, const llvm::SourceMgr &sources) {
+  llvm::SourceMgr::DiagKind kind = getKind(diagnostic.severity);
+  std::string text = diagnostic.text;
+  if (!diagnostic.code.empty())
+    text += (" [" + diagnostic.code + "]").str();
+  // SourceMgr would print a place called `<unknown>:0`.
+  llvm::SMDiagnostic message("", kind, text);
+  if (diagnostic.loc.isValid())
+    message = sources.GetMessage(diagnostic.loc, kind, text, diagnostic.ranges, diagnostic.fixIts);
+  if (message.getLineContents().size() > maxLine)
+    message = llvm::SMDiagnostic(
+        (message.getFilename() + ":" + llvm::Twine(message.getLineNo()) + ":" + llvm::Twine(message.getColumnNo() + 1))
+            .str(),
+        kind, text);
+  ::print(message, out);
+  for (const Diagnostic &note : diagnostic.notes)
+    print(out, note, sources);
 }

@@ -159,10 +159,8 @@ std::string NodeTable::describe(uint32_t slot, NodeIndex node) const {
   const RankTable &table = ranks[slot];
   NodeIndex place = table.filePlaces.empty() ? node : table.filePlaces[node];
   // The file was read without a fault; if it has changed since, its names are gone.
-  std::string ignored;
-  llvm::raw_string_ostream stream(ignored);
   llvm::SourceMgr sources;
-  DiagnosticEngine quiet(sources, stream);
+  DiagnosticEngine quiet(sources);
   ChakraProtoMsg::Node message;
   if (auto reader = TraceReader::open(table.path, quiet)) {
     reader->skipTo(table.checkpoints[place / checkpointDistance], place - place % checkpointDistance);

@@ -84,7 +84,7 @@ bool stage::trace::verifyTraces(llvm::StringRef path, const VerifyOptions &optio
   }
   out << "; finishes with buffered and with waiting sends";
   if (llvm::any_of(table.ranks, [](const RankTable &rank) { return !rank.streams.empty(); })) {
-    DiagnosticEngine silent(diags.getSources(), llvm::nulls());
+    DiagnosticEngine silent(diags.getSources());
     FaultReporter quiet(silent, options.maxShown);
     bool always = simulateAll(table, summary.numChannels, /*mergesStreams=*/true, quiet);
     out << (always ? ", with streams and without" : ", if each stream has a node of its own in flight; stalls if not");

@@ -10,8 +10,8 @@
 // stays, and what is left is printed as a program to compile.
 //
 //===----------------------------------------------------------------------===//
-#include "Compilation.h"
 #include "RandomProgram.h"
+#include "stage/Compiler/Session.h"
 #include "stage/IRGen/IRGen.h"
 #include "stage/Interp/Prove.h"
 #include "stage/Support/Installation.h"
@@ -22,7 +22,6 @@
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
-using namespace stage::driver;
 using namespace stage::interp;
 namespace cl = llvm::cl;
 
@@ -37,56 +36,61 @@ static cl::opt<std::string> library("library", cl::desc("Folder of the standard 
 
 enum class Verdict { Proved, Refused, Failed };
 
-/// What became of a program: proved, refused by the compiler, or neither. `said` gets the messages.
-static Verdict judge(const std::vector<std::string> &lines, llvm::StringRef path, std::string &said,
-                     Proof *proof = nullptr) {
+/// What became of a program: proved, refused by the compiler, or neither; and what was said of it.
+struct Judgement {
+  Verdict verdict = Verdict::Failed;
+  std::vector<Diagnostic> messages;
+  std::string text; ///< Of the messages.
+  Proof proof;
+
+  /// Of the first message that has one.
+  std::string getCode() const {
+    auto first = llvm::find_if(messages, [](const Diagnostic &message) { return !message.code.empty(); });
+    return first == messages.end() ? "none" : first->code.str();
+  }
+};
+
+static Judgement judge(const std::vector<std::string> &lines, llvm::StringRef path) {
   {
     std::error_code error;
     llvm::raw_fd_ostream file(path, error);
     for (const std::string &line : lines)
       file << line << '\n';
   }
-  said.clear();
-  llvm::raw_string_ostream messages(said);
-  DriverOptions options;
-  options.input = path.str();
-  options.stdlibDir = library;
-  options.passes.verifyEach = true;
-  Compilation c(messages);
+  Judgement result;
+  DiagnosticList list;
+  Session session({.input = path.str(), .stdlibDir = library}, &list);
+  Compilation c(session);
   std::unique_ptr<Graph> reference;
-  bool isCompiled = runFrontEnd(c, options);
+  std::optional<Proof> proof;
+  bool isCompiled = runFrontEnd(c, Plan());
   if (isCompiled) {
-    reference = generateGraph(*c.files, *c.job, c.sizes, c.binding, c.obligations, c.diags);
-    isCompiled = reference && runMiddle(c, options);
+    reference = generateGraph(session.getFiles(), *c.job, c.sizes, c.binding, c.obligations, c.diags);
+    isCompiled = reference && runMiddle(c, {.verifyEach = true});
   }
-  messages.flush();
-  if (!isCompiled) // refused, with a reason that is not the compiler's own fault
-    return c.diags.hasErrors() && !llvm::StringRef(said).contains("[ir-") ? Verdict::Refused : Verdict::Failed;
-  std::optional<Proof> result = prove(*reference, *c.graph, c.program.get(), c.diags);
-  messages.flush();
-  if (result && proof)
-    *proof = *result;
-  return result ? Verdict::Proved : Verdict::Failed;
-}
-
-/// The code in brackets of the first message.
-static std::string getCode(llvm::StringRef said) {
-  for (size_t end = said.find("]\n"); end != llvm::StringRef::npos; end = said.find("]\n", end + 1)) {
-    llvm::StringRef code = said.slice(said.rfind('[', end) + 1, end);
-    if (!code.empty() &&
-        llvm::all_of(code, [](char ch) { return (ch >= 'a' && ch <= 'z') || ch == '-' || llvm::isDigit(ch); }))
-      return code.str();
+  if (isCompiled)
+    proof = prove(*reference, *c.graph, c.program.get(), c.diags);
+  result.messages = std::move(list.all);
+  llvm::raw_string_ostream os(result.text);
+  for (const Diagnostic &message : result.messages)
+    print(os, message, session.getSources());
+  if (proof) {
+    result.proof = *proof;
+    result.verdict = Verdict::Proved;
   }
-  return "none";
+  // Refused, with a reason that is not the compiler's own fault.
+  auto isOwnFault = [](const Diagnostic &message) { return message.code.startswith("ir-"); };
+  if (!isCompiled && c.diags.hasErrors() && llvm::none_of(result.messages, isOwnFault))
+    result.verdict = Verdict::Refused;
+  return result;
 }
 
 /// Leaves out runs of lines, longer ones first, as long as the same fault stays.
 static std::vector<std::string> shrink(std::vector<std::string> lines, llvm::StringRef path) {
-  std::string said;
-  judge(lines, path, said);
-  std::string code = getCode(said);
+  std::string code = judge(lines, path).getCode();
   auto stillFails = [&](const std::vector<std::string> &candidate) {
-    return judge(candidate, path, said) == Verdict::Failed && getCode(said) == code;
+    Judgement judged = judge(candidate, path);
+    return judged.verdict == Verdict::Failed && judged.getCode() == code;
   };
   for (bool isSmaller = true; isSmaller;) {
     isSmaller = false;
@@ -123,27 +127,24 @@ int main(int argc, char **argv) {
       llvm::outs() << llvm::join(lines, "\n") << "\n";
       continue;
     }
-    std::string said;
-    Proof proof;
-    Verdict verdict = judge(lines, path, said, &proof);
-    proved += verdict == Verdict::Proved;
-    refused += verdict == Verdict::Refused;
-    compared += proof.numCompared;
-    if (verdict == Verdict::Refused && statistics)
-      ++codes[getCode(said)];
+    Judgement judged = judge(lines, path);
+    proved += judged.verdict == Verdict::Proved;
+    refused += judged.verdict == Verdict::Refused;
+    compared += judged.proof.numCompared;
+    if (judged.verdict == Verdict::Refused && statistics)
+      ++codes[judged.getCode()];
     if (only >= 0)
-      llvm::outs() << said;
-    if (verdict != Verdict::Failed)
+      llvm::outs() << judged.text;
+    if (judged.verdict != Verdict::Failed)
       continue;
     status = 1;
     if (goOn) {
-      (llvm::outs() << "case " << number << " " << getCode(said) << "\n").flush();
+      (llvm::outs() << "case " << number << " " << judged.getCode() << "\n").flush();
       continue;
     }
     llvm::outs() << "case " << number << " of seed " << seed << " was accepted and is not proved:\n\n"
                  << llvm::join(shrink(lines, path), "\n") << "\n\n";
-    judge(shrink(lines, path), path, said);
-    llvm::outs() << said;
+    llvm::outs() << judge(shrink(lines, path), path).text;
     break;
   }
   llvm::sys::fs::remove(path);

@@ -13,9 +13,10 @@
 // STAGE_RANDOM_SEED=417 runs that one job only.
 //
 //===----------------------------------------------------------------------===//
-#include "Compilation.h"
 #include "RandomProgram.h"
 #include "et_def.pb.h"
+#include "stage/CodeGen/Emit.h"
+#include "stage/Compiler/Session.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/Report/Report.h"
 #include "stage/Time/StepTime.h"
@@ -32,7 +33,6 @@
 #include <set>
 
 using namespace stage;
-using namespace stage::driver;
 using namespace stage::trace;
 
 namespace {
@@ -93,12 +93,11 @@ protected:
     for (const std::string &line : lines)
       file << line << '\n';
     file.close();
-    DriverOptions options;
-    options.input = path("job.stg");
-    options.stdlibDir = STAGE_STDLIB;
     said.clear();
-    c = std::make_unique<Compilation>(messages);
-    if (!runFrontEnd(*c, options) || !runMiddle(*c, options))
+    c.reset();
+    session = std::make_unique<Session>(SessionOptions{.input = path("job.stg"), .stdlibDir = STAGE_STDLIB}, &printer);
+    c = std::make_unique<Compilation>(*session);
+    if (!runFrontEnd(*c, Plan()) || !runMiddle(*c))
       return false;
     report = makeReport(*c->program, accountMemory(*c->program, c->diags), c->diags);
     write(/*tracker=*/true);
@@ -166,6 +165,8 @@ protected:
   llvm::SmallString<128> root;
   std::string said;
   llvm::raw_string_ostream messages{said};
+  DiagnosticPrinter printer{messages};
+  std::unique_ptr<Session> session;
   std::unique_ptr<Compilation> c;
   Report report;
 };

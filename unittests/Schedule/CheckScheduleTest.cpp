@@ -284,7 +284,7 @@ TEST(CheckSchedule, EveryTranspositionIsJudgedByItsDependencies) {
         for (unsigned i = 0; i + 1 < 2 * m; ++i) {
           Schedule schedule = make1F1B(p, m);
           std::swap(schedule.units[r][i], schedule.units[r][i + 1]);
-          DiagnosticEngine diags(sources, llvm::nulls());
+          DiagnosticEngine diags(sources);
           bool right = finishes(schedule);
           ++(right ? numRight : numWrong);
           EXPECT_EQ(checkSchedule(schedule, diags), right) << schedule.str();

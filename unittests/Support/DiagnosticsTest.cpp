@@ -51,3 +51,60 @@ TEST_F(DiagnosticsTest, MessagesWithoutPlace) {
                                               << "b";
   EXPECT_EQ(os.str(), "error: cannot read 'a': b [cannot-read-file]\n");
 }
+
+//===----------------------------------------------------------------------===//
+// Messages as values
+//===----------------------------------------------------------------------===//
+
+TEST_F(DiagnosticsTest, ListKeepsCodePlaceAndText) {
+  DiagnosticList list;
+  DiagnosticEngine collects(sources, &list);
+  collects.report(at(7), diag::CannotReadFile).with("a", "b").note(at(12), diag::PreviousHere) << "wq";
+  collects.report(SMLoc(), diag::OutOfMemory);
+  ASSERT_EQ(list.all.size(), 2u);
+  const Diagnostic &first = list.all.front();
+  EXPECT_EQ(first.code, "cannot-read-file");
+  EXPECT_EQ(first.text, "cannot read 'a': b");
+  EXPECT_EQ(first.file, "job.stg");
+  EXPECT_EQ(std::pair(first.line, first.column), std::pair(1u, 7u));
+  ASSERT_EQ(first.notes.size(), 1u);
+  EXPECT_EQ(first.notes.front().column, 12u);
+  EXPECT_EQ(list.all.back().file, "");
+  EXPECT_EQ(findError(list.all), &first);
+  // Printed, they are what an engine prints that was given a stream.
+  print(os, first, sources);
+  std::string printed = os.str();
+  text.clear();
+  diags.report(at(7), diag::CannotReadFile).with("a", "b").note(at(12), diag::PreviousHere) << "wq";
+  EXPECT_EQ(os.str(), printed);
+}
+
+TEST_F(DiagnosticsTest, WithoutConsumerErrorsAreCounted) {
+  DiagnosticEngine quiet(sources);
+  for (int i = 0; i < 2; ++i)
+    quiet.report(at(7), diag::CannotReadFile).with("a", "b");
+  EXPECT_EQ(quiet.getNumErrors(), 2u);
+  EXPECT_EQ(os.str(), "");
+}
+
+TEST_F(DiagnosticsTest, ManyErrorsAreCutOnce) {
+  DiagnosticList list;
+  DiagnosticEngine collects(sources, &list);
+  for (int64_t i = 0; i < 1010; ++i)
+    collects.report(at(7), diag::CannotReadFile) << i << "b";
+  EXPECT_EQ(collects.getNumErrors(), 1010u);
+  ASSERT_EQ(list.all.size(), 1001u);
+  EXPECT_EQ(list.all.back().severity, Severity::Note);
+  EXPECT_EQ(list.all.back().text, "more than 1000 errors; the rest is not shown");
+}
+
+TEST(DiagnosticValues, TheFirstErrorIsTheReason) {
+  std::vector<Diagnostic> messages(3);
+  messages[0].severity = Severity::Warning;
+  messages[1].text = "first";
+  messages[2].text = "second";
+  EXPECT_EQ(getErrorText(messages), "first");
+  messages.resize(1);
+  EXPECT_FALSE(findError(messages));
+  EXPECT_EQ(getErrorText(messages), "");
+}

@@ -14,7 +14,7 @@ using namespace stage;
 /// The printed program; empty, and `isProgram` false, if it is none.
 static std::string printed(llvm::StringRef text, bool &isProgram) {
   llvm::SourceMgr sources;
-  DiagnosticEngine diags(sources, llvm::nulls());
+  DiagnosticEngine diags(sources);
   ast::ASTContext context;
   unsigned id = sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, "fuzz.stg"), SMLoc());
   ast::File *file = parseFile(context, diags, id);

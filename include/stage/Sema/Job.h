@@ -26,16 +26,11 @@
 #define STAGE_SEMA_JOB_H
 
 #include "stage/Schedule/PackedUnit.h"
+#include "stage/Sema/Override.h"
 #include "stage/Sema/Schedules.h"
 #include <deque>
 
 namespace stage::sema {
-
-/// `-D name=value` of the command line.
-struct Override {
-  std::string name;
-  std::string value; ///< An expression.
-};
 
 /// The symbol that BoundJob::constantUnit is bound to.
 constexpr llvm::StringLiteral constantUnitSymbol = "unit";

@@ -4,7 +4,7 @@
 // that reports it, or of this one's if several do: an identifier, a severity, a
 // stable code and a text. The code is what users filter by and what
 // docs/Diagnostics.md explains; every code has a test (utils/check-diagnostics). A
-// message is built where the fault is seen and printed when the builder dies:
+// message is built where the fault is seen and handed to a consumer when the builder dies:
 //
 //   diags.report(loc, diag::UnknownName) << name;          // {0} of the text
 //   DiagnosticBuilder message = diags.report(loc, diag::Redefinition);
@@ -25,7 +25,9 @@
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/SMLoc.h"
 #include "llvm/Support/SourceMgr.h"
+#include <memory>
 #include <string>
+#include <vector>
 
 namespace stage {
 
@@ -92,11 +94,65 @@ private:
   llvm::SmallVector<Part, 1> parts;
 };
 
-/// Prints messages with caret and source line and counts the errors.
+/// A message that was reported. Its place, code and text outlive whoever reported it.
+struct Diagnostic {
+  Severity severity = Severity::Error; ///< Under -Werror a warning is an error.
+  llvm::StringRef code;                ///< `unknown-name`, for ever; empty: a note has none.
+  std::string text;                    ///< With its arguments.
+  std::string file;                    ///< Empty: the message has no place, as one about an option.
+  unsigned line = 0, column = 0;       ///< Counted from 1.
+  std::vector<Diagnostic> notes;       ///< In order.
+
+  // For printing, as long as the buffers of the files live.
+  SMLoc loc;
+  llvm::SmallVector<SMRange, 1> ranges;
+  llvm::SmallVector<llvm::SMFixIt, 1> fixIts;
+};
+
+/// The first error of a list; null: there is none.
+const Diagnostic *findError(llvm::ArrayRef<Diagnostic> diagnostics);
+/// Its text; empty: there is none.
+std::string getErrorText(llvm::ArrayRef<Diagnostic> diagnostics);
+/// Prints a message and its notes, each with caret and source line. `sources` owns the buffers of its places.
+void print(llvm::raw_ostream &out, const Diagnostic &diagnostic, const llvm::SourceMgr &sources);
+
+/// Gets every message that is shown, in order. `sources` owns the buffers of its places.
+class DiagnosticConsumer {
+public:
+  virtual ~DiagnosticConsumer() = default;
+  virtual void handle(const Diagnostic &diagnostic, const llvm::SourceMgr &sources) = 0;
+};
+
+/// Prints messages as soon as they are reported.
+class DiagnosticPrinter : public DiagnosticConsumer {
+public:
+  explicit DiagnosticPrinter(llvm::raw_ostream &out) : out(out) {}
+  void handle(const Diagnostic &diagnostic, const llvm::SourceMgr &sources) override {
+    print(out, diagnostic, sources);
+  }
+
+private:
+  llvm::raw_ostream &out;
+};
+
+/// Keeps messages.
+class DiagnosticList : public DiagnosticConsumer {
+public:
+  void handle(const Diagnostic &diagnostic, const llvm::SourceMgr &) override { all.push_back(diagnostic); }
+
+  std::vector<Diagnostic> all;
+};
+
+/// Counts errors, and hands what is to be shown to a consumer.
 class DiagnosticEngine {
 public:
-  /// Both references must outlive the engine. `sources` owns every buffer a location may point into.
-  DiagnosticEngine(llvm::SourceMgr &sources, llvm::raw_ostream &out);
+  /// Both must outlive the engine. `sources` owns every buffer a location may point into. Without a consumer messages
+  /// are counted and not shown.
+  explicit DiagnosticEngine(llvm::SourceMgr &sources, DiagnosticConsumer *consumer = nullptr)
+      : sources(sources), consumer(consumer) {}
+  /// Prints messages to a stream, which must outlive the engine.
+  DiagnosticEngine(llvm::SourceMgr &sources, llvm::raw_ostream &out)
+      : sources(sources), printer(std::make_unique<DiagnosticPrinter>(out)), consumer(printer.get()) {}
 
   DiagnosticBuilder report(SMLoc loc, diag::ID id) { return DiagnosticBuilder(*this, loc, id); }
   bool hasErrors() const { return numErrors != 0; }
@@ -116,8 +172,6 @@ public:
   SMLoc setUserPlace(SMLoc place);
   /// Warnings are errors (`-Werror`).
   void setWarningsAreErrors(bool are) { warningsAreErrors = are; }
-  /// Colours follow the terminal unless set.
-  void setShowColors(bool show) { showColors = show; }
 
 private:
   friend class DiagnosticBuilder;
@@ -127,15 +181,19 @@ private:
   /// Where a message is shown: its place, or the user's for one in the library.
   SMLoc getShownPlace(SMLoc loc);
 
+  /// With its place; `severity` is what it counts as.
+  Diagnostic makeValue(const DiagnosticBuilder::Part &part, Severity severity) const;
+
   llvm::SourceMgr &sources;
-  llvm::raw_ostream &out;
+  std::unique_ptr<DiagnosticPrinter> printer; ///< If the engine made one.
+  DiagnosticConsumer *consumer;
   unsigned numErrors = 0, numMessages = 0;
   std::string library;
   SMLoc userPlace;
   bool showRemarks = false;
   bool showWarnings = true;
   bool warningsAreErrors = false;
-  bool showColors = false;
+  bool saysTooMany = false;   ///< That there are more errors than are shown.
   llvm::StringSet<> reported; ///< Located errors and warnings so far: place and text.
 };
 

@@ -563,6 +563,6 @@ private:
 void stage::applyStrategy(Graph &graph, DiagnosticEngine &diags) { StrategyApplier(graph, diags).run(); }
 
 int64_t stage::countRanksThatSplitInputs(Graph &graph, llvm::StringRef dim, DiagnosticEngine &diags) {
-  DiagnosticEngine silent(diags.getSources(), llvm::nulls()); // the pass will say what is wrong
+  DiagnosticEngine silent(diags.getSources()); // the pass will say what is wrong
   return graph.mesh.getGroupSize(StrategyApplier(graph, silent).getInputAxes(dim));
 }

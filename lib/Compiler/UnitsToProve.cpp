@@ -15,12 +15,11 @@
 // Those of prefill have 4 n tokens, so that ranks may split them.
 //
 //===----------------------------------------------------------------------===//
-#include "Compilation.h"
+#include "stage/Compiler/Compilation.h"
 
 using namespace stage;
-using namespace stage::driver;
 
-std::shared_ptr<const ServedUnits> stage::driver::makeUnitsToProve(int64_t n) {
+std::shared_ptr<const ServedUnits> stage::makeUnitsToProve(int64_t n) {
   auto served = std::make_shared<ServedUnits>();
   std::vector<int64_t> computed(3);
   auto add = [&](bool decodes, std::vector<SequencePart> parts) {

@@ -16,14 +16,14 @@
 // Limits: rules that name positions of a shape instead of dims are not looked at.
 //
 //===----------------------------------------------------------------------===//
-#include "Compilation.h"
+#include "RuleConditions.h"
 #include "stage/AST/AST.h"
-#include "stage/Driver/Diagnostics.h"
+#include "stage/Compiler/Diagnostics.h"
+#include "stage/Compiler/Session.h"
 #include "llvm/Support/raw_ostream.h"
 #include <set>
 
 using namespace stage;
-using namespace stage::driver;
 using llvm::dyn_cast;
 
 namespace {
@@ -69,7 +69,7 @@ static void listDeciders(const ast::Expr *condition, bool value, std::vector<con
 static bool isPaid(const Obligations::Obligation &owed, Compilation &c) {
   Obligations alone;
   alone.add(owed.kind, owed.left, owed.right, owed.loc, owed.reason);
-  DiagnosticEngine quiet(c.sources, llvm::nulls());
+  DiagnosticEngine quiet(c.session.getSources());
   return alone.check(c.graph->binding, quiet);
 }
 
@@ -88,7 +88,7 @@ static bool asksFor(const ast::Stmt *rule, const Obligations::Obligation &owed, 
   });
 }
 
-void stage::driver::noteRuleConditions(Compilation &c) {
+void stage::noteRuleConditions(Compilation &c) {
   const sema::BoundStrategy &strategy = c.job->strategy;
   std::set<llvm::StringRef> noted;
   for (const Obligations::Obligation &owed : c.graph->obligations.all()) {

@@ -1,0 +1,97 @@
+//===- Session.h - a program that is compiled many times -------*- C++ -*-===//
+//
+// A session reads a program with everything that it imports, once, and compiles any number of plans of it. What plans
+// have in common is kept: syntax trees, sizes, and the graphs of models (ModelCache).
+//
+//   DiagnosticPrinter printer(llvm::errs());
+//   Session session({.input = "job.stg", .stdlibDir = "/usr/share/stagec/stdlib"}, &printer);
+//   if (!session.load())
+//     return 1;                                   // the program has errors, which were printed
+//   for (int64_t tp : {1, 2, 4}) {
+//     Result result = session.compile(Plan().set("tp", tp));
+//     if (const Report *report = result.getReport())
+//       use(report->getLargestStage().peak.getTotal());       // bytes
+//     else
+//       show(result.getRefusal());                            // code, place and text
+//   }
+//
+// Ownership: a session owns files and sizes, to which results and their programs refer: it must outlive them. What a
+// Diagnostic says outlives both.
+// Errors: those of the files go to the consumer of the session, those of a plan into its result. A plan that is refused
+// does not concern other plans.
+// Threads: one thread at a time may use a session and its results, but compileAll() has threads of its own.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_COMPILER_SESSION_H
+#define STAGE_COMPILER_SESSION_H
+
+#include "stage/Compiler/Plan.h"
+#include "stage/Compiler/Result.h"
+#include "stage/Support/FileCache.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace stage {
+
+/// The files of a program.
+struct SessionOptions {
+  std::string input;                    ///< The main file; `-`: standard input.
+  std::string stdlibDir;                ///< The folder of `std.*`; empty: there is none.
+  std::vector<std::string> includeDirs; ///< Where imports are looked for, too, in order.
+  bool warningsAreErrors = false;       ///< Of files and of plans.
+  FileCache cache = FileCache();        ///< Keeps the syntax trees of files from run to run.
+};
+
+class Session {
+public:
+  /// `consumer` gets what is said of the files; null: it is not shown. It must outlive the session.
+  explicit Session(SessionOptions options, DiagnosticConsumer *consumer = nullptr);
+  Session(const Session &) = delete;
+  ~Session();
+
+  /// Reads the program and checks its names, the first time that it is called. False after errors.
+  bool load();
+  /// The same of a text instead of a file. `name` stands for its path in messages.
+  bool load(llvm::StringRef text, llvm::StringRef name);
+  /// The jobs of the main file, in order. The program must have been loaded.
+  std::vector<std::string> listJobs() const;
+
+  /// Compiles a plan and accounts what it costs. The program must have been loaded. A job that another job prefills is
+  /// refused, because it is two programs: Compilation.h links them.
+  Result compile(const Plan &plan);
+
+  /// The plan of a number, asked for by any thread.
+  using PlanGetter = llvm::function_ref<Plan(size_t number)>;
+  /// Gets each result in the thread that compiled it, several at a time, in any order.
+  using ResultVisitor = llvm::function_ref<void(size_t number, Result result)>;
+  /// Compiles the plans 0 to `count - 1` in several threads: `threads`, or, if that is 0, one per core as far as they
+  /// have enough plans. The program must have been loaded. Threads share files and syntax trees, which nobody changes;
+  /// each has sizes and models of its own. Results are gone when it returns, as are the sizes of other threads.
+  void compileAll(size_t count, unsigned threads, PlanGetter getPlan, ResultVisitor visit);
+
+  /// What the phases of a compilation need (Compilation.h).
+  const SessionOptions &getOptions() const { return options; }
+  sema::Program &getFiles() { return *files; } ///< Once they are loaded.
+  llvm::SourceMgr &getSources() { return sources; }
+  /// Says what is wrong with the files.
+  DiagnosticEngine &getDiags() { return diags; }
+  SizeContext &getSizes() { return sizes; }
+  ModelCache &getModels() { return *models; }
+  ast::ASTContext &getContext() { return *ast; }
+
+private:
+  /// Shares the files of another session, which must have been loaded and outlive this one.
+  explicit Session(Session &loaded);
+  bool load(llvm::function_ref<bool(sema::Program &)> read);
+
+  SessionOptions options;
+  llvm::SourceMgr sources;
+  DiagnosticEngine diags;
+  std::unique_ptr<ast::ASTContext> ast;
+  std::unique_ptr<sema::Program> files; ///< Null until they are loaded and their names checked.
+  SizeContext sizes;
+  std::unique_ptr<ModelCache> models;
+};
+
+} // namespace stage
+
+#endif // STAGE_COMPILER_SESSION_H

@@ -1,0 +1,135 @@
+//===- Compilation.cpp - the phases of a compilation, one by one ----------===//
+#include "stage/Compiler/Compilation.h"
+#include "RuleConditions.h"
+#include "stage/Compiler/Diagnostics.h"
+#include "stage/Compiler/Session.h"
+#include "stage/IR/graph/Rule.h"
+#include "stage/IRGen/IRGen.h"
+#include "stage/Transforms/Passes.h"
+#include "stage/Transforms/pipeline/BuildProgram.h"
+#include "stage/Transforms/training/LossScale.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stage;
+
+Compilation::Compilation(Session &session) : Compilation(session, session.getDiags()) {}
+
+Compilation::Compilation(Session &session, DiagnosticEngine &diags)
+    : session(session), diags(diags), sizes(session.getSizes()) {
+  diags.setLibrary(session.getOptions().stdlibDir);
+}
+
+/// A job that serves requests has some, and no other job has.
+static bool bindRequests(Compilation &c, const Plan &plan) {
+  bool serves = c.job->inference && c.job->inference->servesRequests;
+  if (serves && plan.servesSample) {
+    int64_t numRanks = c.job->strategy.getNumRanks() / c.job->strategy.getNumStages();
+    sema::serveRequests(*c.job, makeUnitsToProve(std::max<int64_t>(numRanks, 2)), c.binding);
+    return true;
+  }
+  if (serves != bool(plan.served)) {
+    c.diags.report(c.job->stepRange.Start, serves ? diag::RequestsMissing : diag::StepServesNone)
+        .range(c.job->stepRange);
+    return false;
+  }
+  if (serves)
+    sema::serveRequests(*c.job, plan.served, c.binding);
+  return true;
+}
+
+static bool bindPlan(Compilation &c, const Plan &plan, std::optional<int64_t> batchRanks) {
+  c.binding = SizeBinding();
+  c.obligations = Obligations();
+  c.job = sema::bindJob(c.session.getFiles(), plan.job, plan.values, c.sizes, c.binding, c.obligations, c.diags,
+                        plan.namesConstants, batchRanks);
+  if (!c.job)
+    return false;
+  c.job->constantUnit = plan.constantUnit;
+  if (c.job->inference && plan.shortLength)
+    sema::shortenInference(*c.job, plan.shortLength, c.binding);
+  if (c.job->inference && plan.positions)
+    sema::setSequenceLength(*c.job, plan.positions, c.binding);
+  if (!bindRequests(c, plan))
+    return false;
+  if (plan.allEquallyFast)
+    llvm::erase_if(c.job->strategy.rules,
+                   [](const sema::BoundRule &rule) { return llvm::isa<ast::SlowStmt>(rule.stmt); });
+  return true;
+}
+
+bool stage::bindPlan(Compilation &c, const Plan &plan) {
+  if (!::bindPlan(c, plan, std::nullopt))
+    return false;
+  // What the library says from here on is said of the user's job, unless a call is nearer.
+  c.diags.setUserPlace(c.job->decl->name.loc());
+  return true;
+}
+
+static bool makeGraph(Compilation &c) {
+  c.graph = generateGraph(c.session.getFiles(), *c.job, c.sizes, c.binding, c.obligations, c.diags, c.models);
+  return c.graph != nullptr && !c.diags.hasErrors();
+}
+
+/// Sees that a microbatch is for the ranks among which the inputs are split.
+static bool settleBatch(Compilation &c, const Plan &plan) {
+  if (c.job->batchDim.empty())
+    return true;
+  int64_t assumed = c.job->batchRanks, found = countRanksThatSplitInputs(*c.graph, c.job->batchDim, c.diags);
+  if (found == assumed)
+    return true;
+  if (!::bindPlan(c, plan, found) || !makeGraph(c))
+    return false;
+  if (int64_t again = countRanksThatSplitInputs(*c.graph, c.job->batchDim, c.diags); again != found) {
+    c.diags.report(c.job->stepRange.Start, diag::BatchUnsettled).range(c.job->stepRange) << again << found;
+    return false;
+  }
+  return true;
+}
+
+bool stage::elaborate(Compilation &c, const Plan &plan) {
+  // From here on nothing knows the syntax tree, unless a microbatch turns out to be for other ranks.
+  if (!makeGraph(c) || !settleBatch(c, plan))
+    return false;
+  if (c.job->inference && c.job->inference->isPacked() && c.job->batchRanks > 1) {
+    c.diags.report(c.job->stepRange.Start, plan.served ? diag::RequestsOfRanks : diag::LengthsOfRanks)
+            .range(c.job->stepRange)
+        << c.job->batchRanks;
+    return false;
+  }
+  if (!c.job->batchDim.empty())
+    checkLossScale(*c.graph, c.job->batchDim, c.diags);
+  return true;
+}
+
+bool stage::runFrontEnd(Compilation &c, const Plan &plan) {
+  return c.session.load() && bindPlan(c, plan) && elaborate(c, plan);
+}
+
+bool stage::runMiddle(Compilation &c, const PassOptions &passes) {
+  PassManager manager(getAllPasses(), c.diags, passes, llvm::errs());
+  // The model may come with its backward, made for the microbatches of another plan.
+  bool hasBackward = c.graph->findPhase(PhaseKind::Backward) != nullptr;
+  if (hasBackward)
+    setGradientSeed(*c.graph);
+  for (const PassInfo &pass : getAllPasses())
+    if (pass.run != differentiate || !hasBackward)
+      manager.addPass(pass);
+  if (!manager.run(*c.graph) || c.diags.hasErrors()) {
+    noteRuleConditions(c);
+    return false;
+  }
+  // No op is made beyond this point.
+  c.program = buildProgram(*c.graph, c.diags);
+  return c.program != nullptr;
+}
+
+std::optional<Report> stage::makeReport(Compilation &c) {
+  MemoryReport memory = accountMemory(*c.program, c.diags);
+  if (c.diags.hasErrors())
+    return std::nullopt;
+  Report report = makeReport(*c.program, std::move(memory), c.diags);
+  if (c.diags.hasErrors())
+    return std::nullopt;
+  report.job = c.job->decl->name.name.str();
+  return report;
+}

@@ -1,0 +1,132 @@
+//===- Session.cpp - a program that is compiled many times ----------------===//
+//
+// Problem: the plans of a table differ in a few values. All else, which takes most of the time of a single plan, is the
+// same for all of them.
+//
+// Algorithm: files are read and their names checked once. Sizes and graphs of models are kept between plans. Each plan
+// has a compilation and a list of messages of its own.
+//
+// Several threads take plans from one list. They share the syntax trees of the files, which nobody changes; each has
+// sizes, models and texts of values of its own, in a session of its own.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/Compiler/Session.h"
+#include "stage/AST/AST.h"
+#include "stage/IRGen/ModelCache.h"
+#include "stage/Sema/Program.h"
+#include "stage/Transforms/Passes.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <deque>
+#include <mutex>
+#include <system_error>
+#include <thread>
+
+using namespace stage;
+
+Plan &Plan::set(llvm::StringRef name, sema::OverrideValue value) {
+  llvm::erase_if(values, [&](const sema::Override &given) { return given.name == name; });
+  values.push_back({name.str(), std::move(value)});
+  return *this;
+}
+
+Result::Result(Session &session, bool warningsAreErrors)
+    : messages(std::make_unique<DiagnosticList>()),
+      diags(std::make_unique<DiagnosticEngine>(session.getSources(), messages.get())),
+      compilation(std::make_unique<Compilation>(session, *diags)) {
+  diags->setWarningsAreErrors(warningsAreErrors);
+}
+
+Session::Session(SessionOptions options, DiagnosticConsumer *consumer)
+    : options(std::move(options)), diags(sources, consumer), ast(std::make_unique<ast::ASTContext>()),
+      models(std::make_unique<ModelCache>(differentiate)) {
+  diags.setWarningsAreErrors(this->options.warningsAreErrors);
+  diags.setLibrary(this->options.stdlibDir);
+}
+
+Session::Session(Session &loaded) : Session(loaded.options) {
+  for (unsigned id = 1; id <= loaded.sources.getNumBuffers(); ++id)
+    sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(*loaded.sources.getMemoryBuffer(id)), SMLoc());
+  files = std::make_unique<sema::Program>(*loaded.files, *ast, diags);
+}
+
+Session::~Session() = default;
+
+bool Session::load() {
+  return load([&](sema::Program &read) { return read.load(options.input) != nullptr; });
+}
+
+bool Session::load(llvm::StringRef text, llvm::StringRef name) {
+  unsigned id = sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBufferCopy(text, name), SMLoc());
+  return load([&](sema::Program &read) { return read.loadBuffer(id, name) != nullptr; });
+}
+
+bool Session::load(llvm::function_ref<bool(sema::Program &)> read) {
+  if (files)
+    return true;
+  auto program = std::make_unique<sema::Program>(
+      *ast, diags, sema::ProgramOptions{options.stdlibDir, options.includeDirs, options.cache});
+  // Every name is known before anything is evaluated.
+  if (!read(*program) || diags.hasErrors() || !sema::checkNames(*program))
+    return false;
+  files = std::move(program);
+  return true;
+}
+
+std::vector<std::string> Session::listJobs() const {
+  std::vector<std::string> names;
+  for (const ast::JobDecl *job : sema::getJobs(*files))
+    names.push_back(job->name.name.str());
+  return names;
+}
+
+Result Session::compile(const Plan &plan) {
+  Result result(*this, options.warningsAreErrors);
+  Compilation &c = result.getCompilation();
+  c.models = models.get();
+  if (runFrontEnd(c, plan) && !refusePools(c, "comparing plans") && runMiddle(c))
+    result.report = makeReport(c);
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Threads
+//===----------------------------------------------------------------------===//
+
+/// A thread makes its first model by itself, which takes as long as a few plans.
+static size_t chooseNumThreads(size_t count, unsigned wanted) {
+  constexpr size_t plansPerThread = 6;
+  if (wanted)
+    return std::min<size_t>(wanted, count);
+  return std::clamp<size_t>(count / plansPerThread, 1, std::max(1u, std::thread::hardware_concurrency()));
+}
+
+void Session::compileAll(size_t count, unsigned wanted, PlanGetter getPlan, ResultVisitor visit) {
+  size_t numThreads = chooseNumThreads(count, wanted), next = 0;
+  std::mutex mutex; // of `next`
+  // The next plans for a thread: several in a row, as those are the likeliest to have one model, and fewer towards the
+  // end, so that all threads end at one time.
+  auto takePlans = [&] {
+    std::lock_guard<std::mutex> lock(mutex);
+    size_t begin = next, left = count - begin;
+    next += std::min(left, std::max<size_t>(1, left / (4 * numThreads)));
+    return std::pair(begin, next);
+  };
+  auto compilePlans = [&](Session &session) {
+    for (auto [begin, end] = takePlans(); begin != end; std::tie(begin, end) = takePlans())
+      for (size_t number = begin; number < end; ++number)
+        visit(number, session.compile(getPlan(number)));
+  };
+  std::deque<std::unique_ptr<Session>> others; // they take the files before anyone adds to these
+  for (size_t i = 1; i < numThreads; ++i)
+    others.emplace_back(new Session(*this));
+  std::vector<std::thread> threads;
+  try {
+    for (std::unique_ptr<Session> &session : others)
+      threads.emplace_back([&compilePlans, &session] { compilePlans(*session); });
+  } catch (const std::system_error &) {
+    // A limit of the system: those that did start take the plans of the others.
+  }
+  compilePlans(*this);
+  for (std::thread &thread : threads)
+    thread.join();
+}

@@ -1,0 +1,51 @@
+//===- Commands.h - what stagec does ---------------------------*- C++ -*-===//
+//
+// Each command is a client of the compiler (stage/Compiler/Session.h): it gets a session, or makes one of its own where
+// its messages are shown in another way.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_DRIVER_COMMANDS_H
+#define STAGE_LIB_DRIVER_COMMANDS_H
+
+#include "Options.h"
+#include "stage/Compiler/Session.h"
+
+namespace stage::driver {
+
+/// Prints messages on standard error.
+DiagnosticConsumer *getMessagePrinter();
+/// What a report says of traces.
+TraceStatistics describe(const EmitStatistics &traces, bool written, unsigned steps);
+/// `--emit=schedule`: the units of all stages in time. False after errors.
+bool printSchedule(Compilation &c, const DriverOptions &options);
+/// `--emit=time`: how long a step takes of a program, or of linked ones. False after errors.
+bool printTime(llvm::ArrayRef<const Program *> parts, const DriverOptions &options, DiagnosticEngine &diags);
+/// `--emit=mesh`: who talks to whom. False after errors.
+bool printMesh(Compilation &c, const DriverOptions &options);
+/// Compiles each job under each combination of values of `-D`, and prints what they cost, in one table. False after
+/// errors that concern all, and if all are refused.
+bool runComparison(const DriverOptions &options);
+/// `--fits`: searches for the largest batch and the longest sequences of the job that fit into a rank's memory, and
+/// prints them. False after errors of the job.
+bool runSearch(const DriverOptions &options);
+/// `--prove`: compiles the job with a small mesh, runs it on tiny sizes, and prints what was proved. False after
+/// errors.
+bool runProof(const DriverOptions &options);
+/// `--prove` of a job that another one has prefilled: both run together. False after errors.
+bool runPoolProof(const DriverOptions &options);
+/// `stagec import`: writes the program of a published configuration. False after errors.
+bool runImport(const ImportCommand &command, DiagnosticEngine &diags);
+/// The job, which is bound and elaborated, and the one that has prefilled its caches, on ranks of their own, as far as
+/// the user asks. False after errors.
+bool compilePools(Compilation &c, const DriverOptions &options);
+/// As far as the user asks. `served`: what became of the requests of a job that serves them. False after errors.
+bool compile(Session &session, const DriverOptions &options, ServedFile *served = nullptr);
+/// `--requests`: serves the requests of a file, and compiles the job, whose units are the iterations. False after
+/// errors.
+bool runRequests(Session &session, const DriverOptions &options);
+/// `stagec serve`: goes through a file of requests as a server would, and reports. False after errors.
+bool runServe(const ServeCommand &command, DiagnosticEngine &diags);
+
+} // namespace stage::driver
+
+#endif // STAGE_LIB_DRIVER_COMMANDS_H
