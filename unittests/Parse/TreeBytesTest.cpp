@@ -208,9 +208,10 @@ TEST_F(ParseCacheTest, TreesAreKept) {
 }
 
 TEST_F(ParseCacheTest, TreesOfOtherBuildsAreNone) {
-  parse("fn f() = 1;");
-  cache.store("another build\nfn g() = 2;", *cache.load(getKey("fn f() = 1;")));
-  cache.store("fn g() = 2;", *cache.load(getKey("fn f() = 1;")));
+  unsigned id = add("fn f() = 1;");
+  std::string bytes = writeTree(*parseFile(context, diags, id), getText(id));
+  cache.store("another build\nfn g() = 2;", bytes);
+  cache.store("fn g() = 2;", bytes);
   EXPECT_EQ(parse("fn g() = 2;"), "fn g() = 2;\n");
 }
 
