@@ -40,7 +40,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
 endif()
 target_include_directories(stage_options SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 # A member left out of an aggregate has its default, which is meant.
-target_compile_options(stage_options INTERFACE -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers
+target_compile_options(stage_options INTERFACE -Wall -Wextra -Werror=unused-result -Wno-unused-parameter -Wno-missing-field-initializers
   # False alarms of g++ 12: in llvm::formatv, and for "text" + std::to_string(i); precompiled headers show more of them.
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds>)
 # Lets ccache see which precompiled headers a file was compiled with.

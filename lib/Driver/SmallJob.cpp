@@ -349,8 +349,8 @@ bool SmallJob::shrinkMesh(const sema::BoundJob &job) {
 
 /// Says which axes keep their sizes, and why the smallest mesh is refused.
 void SmallJob::reportTooLarge(const sema::BoundJob &job) {
-  DiagnosticBuilder error = input.diags.report(job.decl->name.loc(), diag::ProofTooLarge);
-  error << maxProofRanks << job.strategy.getNumRanks();
+  DiagnosticBuilder error = input.diags.report(job.decl->name.loc(), diag::ProofTooLarge)
+                            << maxProofRanks << job.strategy.getNumRanks();
   std::string values;
   DriverOptions smallest = options;
   for (const sema::BoundAxis &axis : job.strategy.readings) {
