@@ -10,7 +10,7 @@
 #include "TimelineEvents.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Ranges.h"
-#include "stage/Support/Table.h"
+#include "stage/Support/Records.h"
 #include <algorithm>
 #include <array>
 #include <map>
@@ -131,21 +131,19 @@ static void printSummary(const Timeline &timeline, int64_t step, bool isRate, ll
   size_t numRanks = timeline.table.ranks.size();
   out << "step: " << formatTime(step, isRate) << (isRate ? " us" : " units") << " on " << numRanks
       << (numRanks == 1 ? " rank" : " ranks") << '\n';
-  std::vector<std::string> titles = {"ranks", "compute", "communication", "exposed"};
-  if (hasCopies)
-    titles.insert(titles.end(), {"copies and host", "exposed"});
-  titles.insert(titles.end(), {"idle", "idle %"});
-  Table table = Table::ofNumbers(titles);
+  std::vector<Records> table;
   for (const auto &[ranks, summary] : rows) {
-    auto format = [&](int64_t ticks) { return formatTime(ticks, isRate); };
-    std::vector<std::string> row = {formatRanks(ranks), format(summary.compute), format(summary.communication),
-                                    format(summary.exposed)};
-    if (hasCopies)
-      row.insert(row.end(), {format(summary.copies), format(summary.copiesAlone)});
-    row.insert(row.end(), {format(summary.idle), step ? formatPercent(summary.idle, step) : "-"});
-    table.addRow(std::move(row));
+    auto format = [&](int64_t ticks) { return Record::Digits{formatTime(ticks, isRate)}; };
+    table.push_back({{"", "ranks", formatRanks(ranks)},
+                     {"", "compute", format(summary.compute)},
+                     {"", "communication", format(summary.communication)},
+                     {"", "exposed", format(summary.exposed)},
+                     {"", hasCopies ? "copies and host" : "", format(summary.copies)},
+                     {"", hasCopies ? "exposed" : "", format(summary.copiesAlone)},
+                     {"", "idle", format(summary.idle)},
+                     {"", "idle %", Record::Digits{step ? formatPercent(summary.idle, step) : "-"}}});
   }
-  table.print(out);
+  printTable(out, table, 0);
 }
 
 static Existing getExisting(const TimelineOptions &options) {
