@@ -43,7 +43,7 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
 endif()
 target_include_directories(stage_options SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
 # A member left out of an aggregate has its default, which is meant.
-set(options -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
+set(options -Wall -Wextra -Werror=unused-result -Wno-unused-parameter -Wno-missing-field-initializers)
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # False alarms of g++ 12: in llvm::formatv, and for "text" + std::to_string(i); precompiled headers show more of them.
   list(APPEND options -Wno-maybe-uninitialized -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds

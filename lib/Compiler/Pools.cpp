@@ -34,29 +34,28 @@ public:
     if (job.inference->isPacked())
       return refuse(diag::PrefillNotSupported);
     if (job.model != decode.job->model)
-      return refuse(diag::PrefilledOtherModel, {job.model->name.name.str(), decode.job->model->name.name.str()});
+      return refuse(diag::PrefilledOtherModel, job.model->name.name, decode.job->model->name.name);
     sema::ModelDifference differs = compareModels(job, prefill.binding, *decode.job, decode.binding, decode.sizes);
     if (!differs.name.empty())
-      return refuse(diag::PrefilledOtherSize, {differs.name, differs.first, differs.second});
+      return refuse(diag::PrefilledOtherSize, differs.name, differs.first, differs.second);
     if (job.globalBatch != decode.job->globalBatch)
-      return refuse(diag::PrefilledOtherSize,
-                    {"B", std::to_string(job.globalBatch), std::to_string(decode.job->globalBatch)});
+      return refuse(diag::PrefilledOtherSize, "B", job.globalBatch, decode.job->globalBatch);
     if (job.inference->length != inference.begin)
-      return refuse(diag::PrefilledOtherLength,
-                    {std::to_string(job.inference->length), std::to_string(inference.begin)});
+      return refuse(diag::PrefilledOtherLength, job.inference->length, inference.begin);
     if (job.microbatches % decode.job->microbatches)
-      return refuse(diag::PrefilledOtherBatches, {std::to_string(job.globalBatch / job.microbatches),
-                                                  std::to_string(decode.job->globalBatch / decode.job->microbatches)});
+      return refuse(diag::PrefilledOtherBatches, job.globalBatch / job.microbatches,
+                    decode.job->globalBatch / decode.job->microbatches);
     return true;
   }
 
 private:
-  bool refuse(diag::ID id, llvm::ArrayRef<std::string> arguments = {}) {
-    DiagnosticBuilder message = decode.diags.report(inference.prefilledRange.Start, id);
-    message.range(inference.prefilledRange) << job.decl->name.name;
-    for (const std::string &argument : arguments)
-      message << argument;
-    message.note(job.decl->name.loc(), diag::OtherJobHere) << job.decl->name.name;
+  template <unsigned Missing, typename... Arguments>
+  bool refuse(diag::Message<Missing> message, const Arguments &...arguments) {
+    decode.diags.report(inference.prefilledRange.Start, message)
+        .range(inference.prefilledRange)
+        .with(job.decl->name.name, arguments...)
+        .note(job.decl->name.loc(), diag::OtherJobHere)
+        .with(job.decl->name.name);
     return false;
   }
 

@@ -344,8 +344,8 @@ bool SmallJob::shrinkMesh(const sema::BoundJob &job) {
 
 /// Says which axes keep their sizes, and why the smallest mesh is refused.
 void SmallJob::reportTooLarge(const sema::BoundJob &job) {
-  DiagnosticBuilder error = session.getDiags().report(job.decl->name.loc(), diag::ProofTooLarge);
-  error << maxProofRanks << job.strategy.getNumRanks();
+  DiagnosticBuilder error = session.getDiags().report(job.decl->name.loc(), diag::ProofTooLarge)
+                            << maxProofRanks << job.strategy.getNumRanks();
   std::string values;
   Plan smallest = plan;
   for (const sema::BoundAxis &axis : job.strategy.readings) {

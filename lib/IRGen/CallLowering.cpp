@@ -91,8 +91,9 @@ std::optional<sema::CTValue> ModuleLowering::callOp(const ast::OpDecl &decl, con
 bool ModuleLowering::bindPattern(const ast::TensorType &pattern, Value &value, SMRange range, Environment &env,
                                  const ast::ModuleDecl &decl, llvm::StringRef param) {
   if (pattern.dims.size() != value.type.getNumDims()) {
-    DiagnosticBuilder message = diags.report(range.Start, diag::WrongNumDims);
-    message << decl.name.name << param << describeDimCount(pattern.dims.size()) << int64_t(value.type.getNumDims());
+    DiagnosticBuilder message = diags.report(range.Start, diag::WrongNumDims)
+                                << decl.name.name << param << describeDimCount(pattern.dims.size())
+                                << int64_t(value.type.getNumDims());
     message.range(range);
     message.note(pattern.loc(), diag::PreviousHere) << param;
     return false;
@@ -110,9 +111,9 @@ bool ModuleLowering::bindPattern(const ast::TensorType &pattern, Value &value, S
     if (!expected)
       return false;
     if (*expected != extent.size) {
-      DiagnosticBuilder message = diags.report(range.Start, diag::ShapeMismatch);
-      message << decl.name.name << ("dim " + llvm::Twine(d) + " of '" + param + "'")
-              << (extent.dim ? extent.dim->name : extent.size.str()) << expected->str();
+      DiagnosticBuilder message = diags.report(range.Start, diag::ShapeMismatch)
+                                  << decl.name.name << ("dim " + llvm::Twine(d) + " of '" + param + "'")
+                                  << (extent.dim ? extent.dim->name : extent.size.str()) << expected->str();
       message.range(range);
       message.note(pattern.dims[d].size->loc(), diag::PreviousHere) << param;
       return false;
@@ -175,8 +176,8 @@ std::optional<sema::CTValue> ModuleLowering::callModule(const ast::ModuleDecl &d
   llvm::ArrayRef<CTValue> values =
       result->getKind() == CTValue::Kind::Tuple ? result->getElements() : llvm::ArrayRef<CTValue>(*result);
   if (values.size() != decl.results.size() && !decl.results.empty()) {
-    DiagnosticBuilder message = diags.report(decl.body.back()->loc(), diag::WrongResultCount);
-    message << decl.name.name << int64_t(values.size()) << int64_t(decl.results.size());
+    DiagnosticBuilder message = diags.report(decl.body.back()->loc(), diag::WrongResultCount)
+                                << decl.name.name << int64_t(values.size()) << int64_t(decl.results.size());
     message.range(decl.body.back()->range);
     message.note(decl.results.front()->loc(), diag::PreviousHere) << decl.name.name;
     return std::nullopt;

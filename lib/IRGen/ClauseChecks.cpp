@@ -83,8 +83,8 @@ bool OpLowering::checkLinear(const OpDef &analyzed, llvm::StringRef name) {
       if (analyzed.linearIn[operandByName.lookup(operand.name)])
         continue;
       DiagnosticBuilder message =
-          diags.report(operand.loc(), analyzed.opaque ? diag::OpaqueNotLinear : diag::NotLinear);
-      message.range(operand.range) << name << operand.name;
+          diags.report(operand.loc(), analyzed.opaque ? diag::OpaqueNotLinear : diag::NotLinear).range(operand.range)
+          << name << operand.name;
       message.note(calledAt.Start, diag::CalledHere) << name;
       return false;
     }

@@ -127,8 +127,9 @@ std::optional<unsigned> OpLowering::findCompound(const ast::CompoundExpr &expr, 
       graph.obligations.add(Obligations::Kind::Equal, product, extents.back().size, expr.loc(),
                             "the parts of '" + ast::textOf(&expr) + "' together");
   } else if (extent && extents[index].size != extent->size) {
-    DiagnosticBuilder message = diags.report(range.Start, diag::ShapeMismatch);
-    message << def.name << "index '" + ast::textOf(&expr) + "'" << extent->size.str() << extents[index].size.str();
+    DiagnosticBuilder message = diags.report(range.Start, diag::ShapeMismatch)
+                                << def.name << "index '" + ast::textOf(&expr) + "'" << extent->size.str()
+                                << extents[index].size.str();
     message.range(range);
     message.note(indexLocs[index], diag::IndexBoundHere) << ast::textOf(&expr) << extents[index].size.str();
     return std::nullopt;

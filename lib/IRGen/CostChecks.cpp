@@ -56,8 +56,8 @@ void OpLowering::warnCost(const ast::OpClauseStmt &clause, const OpDef &def, llv
     return;
   const OpDef &op = def.vjpOf ? *def.vjpOf : def;
   llvm::StringRef word = def.vjpOf ? "backward flops" : "flops";
-  DiagnosticBuilder message = diags.report(clause.loc(), diag::CostsDiffer);
-  message.range(clause.range) << declName << word << (def.vjpOf ? "its gradient" : "its formula");
+  DiagnosticBuilder message = diags.report(clause.loc(), diag::CostsDiffer).range(clause.range)
+                              << declName << word << (def.vjpOf ? "its gradient" : "its formula");
   message.note(calledAt.Start, diag::CostsHere) << op.name << describeFlops(declared) << describeFlops(formula);
 }
 

@@ -27,8 +27,7 @@ Value *ModuleLowering::expectTensor(const std::optional<CTValue> &value, SMRange
     diags.report(range.Start, diag::CacheRead).range(range);
     return nullptr;
   }
-  DiagnosticBuilder message = diags.report(range.Start, diag::ExpectedTensor);
-  message << value->describeKind();
+  DiagnosticBuilder message = diags.report(range.Start, diag::ExpectedTensor) << value->describeKind();
   message.range(range);
   return nullptr;
 }
@@ -246,8 +245,8 @@ std::optional<sema::CTValue> ModuleLowering::lowerElementwise(ast::BinaryOp op, 
           seen += (seen.empty() ? "" : ", ") + (e.dim ? e.dim->name : e.size.str());
         for (const Extent &e : shape.shape)
           wanted += (wanted.empty() ? "" : ", ") + (e.dim ? e.dim->name : e.size.str());
-        DiagnosticBuilder message = diags.report(tensors[i].range.Start, diag::CannotAlign);
-        message << seen << wanted << (extent.dim ? extent.dim->name : extent.size.str());
+        DiagnosticBuilder message = diags.report(tensors[i].range.Start, diag::CannotAlign)
+                                    << seen << wanted << (extent.dim ? extent.dim->name : extent.size.str());
         message.range(tensors[i].range).range(tensors[widest].range);
         return std::nullopt;
       }

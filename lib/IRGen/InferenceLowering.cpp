@@ -54,8 +54,7 @@ bool stage::checkReads(Block &block, DiagnosticEngine &diags) {
   Graph::walk(block, [&](Op &op) {
     for (const Value *operand : op.getOperands())
       if (const Op *write = written.lookup(operand); write && isGood) {
-        DiagnosticBuilder message = diags.report(op.loc, diag::CacheReadBehind);
-        message << operand->getOp()->name;
+        DiagnosticBuilder message = diags.report(op.loc, diag::CacheReadBehind) << operand->getOp()->name;
         message.note(write->loc, diag::CacheWrittenHere) << operand->getOp()->name;
         isGood = false;
       }
@@ -349,8 +348,8 @@ bool ModuleLowering::lowerWrite(const ast::CallExpr &call, Environment &env, Pla
   for (unsigned d = 0; fits && d < kept.getNumDims(); ++d)
     fits = kept.shape[d].size == next->type.shape[d].size;
   if (!fits) {
-    DiagnosticBuilder message = diags.report(call.loc(), cache->along ? diag::WriteOfPositions : diag::StateShape);
-    message << name << describe(kept) << describe(next->type);
+    DiagnosticBuilder message = diags.report(call.loc(), cache->along ? diag::WriteOfPositions : diag::StateShape)
+                                << name << describe(kept) << describe(next->type);
     message.range(range).note(cache->value->loc, diag::PreviousHere) << name;
     return false;
   }
@@ -394,9 +393,9 @@ std::optional<sema::CTValue> ModuleLowering::lowerAppend(const ast::CallExpr &ca
   if (!fits || kept.dtype != added->type.dtype || (hasCaches() && !along) || along != cache->along) {
     bool isOfWeights = fits && kept.dtype == graph.precision.activation &&
                        added->type.dtype == graph.precision.weight && kept.dtype != added->type.dtype;
-    DiagnosticBuilder message = diags.report(call.loc(), isOfWeights ? diag::CacheOfWeights : diag::CacheShape);
-    message << name << (isOfWeights ? getName(kept.dtype).str() : describe(kept))
-            << (isOfWeights ? getName(added->type.dtype).str() : describe(added->type));
+    DiagnosticBuilder message = diags.report(call.loc(), isOfWeights ? diag::CacheOfWeights : diag::CacheShape)
+                                << name << (isOfWeights ? getName(kept.dtype).str() : describe(kept))
+                                << (isOfWeights ? getName(added->type.dtype).str() : describe(added->type));
     message.range(call.args[1].value->range);
     message.note(cache->value->loc, diag::PreviousHere) << name;
     return std::nullopt;

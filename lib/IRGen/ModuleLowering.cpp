@@ -114,11 +114,11 @@ std::optional<TensorType> ModuleLowering::lowerType(const ast::TensorType &type,
       named = nameCompound(*compound, *size, env);
     for (const Extent &other : result.shape)
       if (named && other.dim == named) {
-        DiagnosticBuilder message = diags.report(dim.size->loc(), diag::DimTwiceInShape);
         // A dim answers to every name that it is passed under.
         std::string written = ast::textOf(dim.size);
-        message << named->name << (written == named->name ? "" : ", the second time as '" + written + "'");
-        message.range(dim.size->range);
+        DiagnosticBuilder message = diags.report(dim.size->loc(), diag::DimTwiceInShape).range(dim.size->range)
+                                    << named->name
+                                    << (written == named->name ? "" : ", the second time as '" + written + "'");
         message.fixIt(dim.size->range, written + "2");
         message.note(dim.size->loc(), diag::NameOneDim) << written;
         return std::nullopt;
@@ -546,8 +546,8 @@ bool ModuleLowering::lowerCase(const ast::RepeatStmt &stmt, const LayerCases::Ca
       return false;
     auto *initial = static_cast<Value *>(env.find(name)->getForeign());
     if (value->type.dtype != initial->type.dtype) {
-      DiagnosticBuilder message = diags.report(stmt.name.loc(), diag::CarriedDTypeChanged);
-      message << name << getName(initial->type.dtype) << getName(value->type.dtype);
+      DiagnosticBuilder message = diags.report(stmt.name.loc(), diag::CarriedDTypeChanged)
+                                  << name << getName(initial->type.dtype) << getName(value->type.dtype);
       message.range(stmt.name.range);
       message.note(value->loc, diag::ValueIs) << name << getName(value->type.dtype);
       return false;

@@ -55,9 +55,10 @@ std::optional<unsigned> OpLowering::bindIndex(const ast::Expr *expr, const Exten
     if (!size)
       return std::nullopt;
     if (*size != extent.size) {
-      DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch);
-      message << def.name << ("dim " + llvm::Twine(position) + " of '" + describe(*argument.value) + "'")
-              << describeExtent(extent, graph.binding) << describeExtent({nullptr, *size}, graph.binding);
+      DiagnosticBuilder message =
+          diags.report(argument.range.Start, diag::ShapeMismatch)
+          << def.name << ("dim " + llvm::Twine(position) + " of '" + describe(*argument.value) + "'")
+          << describeExtent(extent, graph.binding) << describeExtent({nullptr, *size}, graph.binding);
       message.range(argument.range);
       return std::nullopt;
     }
@@ -67,9 +68,10 @@ std::optional<unsigned> OpLowering::bindIndex(const ast::Expr *expr, const Exten
   if (it == indexByName.end())
     return addIndex(name->name, extent, argument.range.Start);
   if (extents[it->second].size != extent.size) {
-    DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch);
-    message << def.name << ("index '" + name->name + "'").str() << describeExtent(extent, graph.binding)
-            << describeExtent(extents[it->second], graph.binding);
+    DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch)
+                                << def.name << ("index '" + name->name + "'").str()
+                                << describeExtent(extent, graph.binding)
+                                << describeExtent(extents[it->second], graph.binding);
     message.range(argument.range);
     message.note(indexLocs[it->second], diag::IndexBoundHere)
         << name->name << describeExtent(extents[it->second], graph.binding);
@@ -84,8 +86,9 @@ bool OpLowering::bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim>
   unsigned numPacks = llvm::count_if(dims, [](const ast::ShapeDim &d) { return llvm::isa<ast::EllipsisExpr>(d.size); });
   size_t fixed = dims.size() - numPacks;
   auto wrongRank = [&] {
-    DiagnosticBuilder message = diags.report(argument.range.Start, diag::WrongNumDims);
-    message << opName << name << describeDimCount(fixed, fixed != dims.size()) << int64_t(shape.size());
+    DiagnosticBuilder message = diags.report(argument.range.Start, diag::WrongNumDims)
+                                << opName << name << describeDimCount(fixed, fixed != dims.size())
+                                << int64_t(shape.size());
     message.range(argument.range);
     return false;
   };
@@ -108,13 +111,13 @@ bool OpLowering::bindOperand(llvm::StringRef name, llvm::ArrayRef<ast::ShapeDim>
         if (fresh) {
           it->second.push_back(addUnnamedIndex(shape[position], argument.range.Start));
         } else if (extents[it->second[i]].size != shape[position].size) {
-          DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch);
           std::string index = def.indices[it->second[i]].name;
           if (index.empty())
             index = "dim " + std::to_string(position);
-          message << opName << ("index '" + index + "'") << describeExtent(shape[position], graph.binding)
-                  << describeExtent(extents[it->second[i]], graph.binding);
-          message.range(argument.range);
+          DiagnosticBuilder message = diags.report(argument.range.Start, diag::ShapeMismatch).range(argument.range)
+                                      << opName << ("index '" + index + "'")
+                                      << describeExtent(shape[position], graph.binding)
+                                      << describeExtent(extents[it->second[i]], graph.binding);
           message.note(indexLocs[it->second[i]], diag::IndexBoundHere)
               << index << describeExtent(extents[it->second[i]], graph.binding);
           return false;
@@ -179,7 +182,7 @@ std::optional<llvm::SmallVector<unsigned, 4>> OpLowering::resolveIndices(llvm::A
 }
 
 /// A fault inside a declaration is one of the call that made it.
-void OpLowering::noteCall(DiagnosticBuilder &message) const {
+void OpLowering::noteCall(DiagnosticBuilder &&message) const {
   if (calledAt.isValid())
     message.note(calledAt.Start, diag::CalledHere) << def.name;
 }
@@ -234,8 +237,8 @@ llvm::SmallVector<Value *, 2> OpLowering::call(const ast::OpDecl &decl, llvm::Ar
       std::optional<DType> wanted = parseDType(param.tensor->dtype.name);
       DType found = argument.value->type.dtype;
       if (wanted && *wanted != found && (!isFloat(*wanted) || !isFloat(found))) {
-        DiagnosticBuilder message = diags.report(argument.range.Start, diag::WrongDType);
-        message << def.name << param.name.name << getName(*wanted) << getName(found);
+        DiagnosticBuilder message = diags.report(argument.range.Start, diag::WrongDType)
+                                    << def.name << param.name.name << getName(*wanted) << getName(found);
         message.range(argument.range);
         return {};
       }

@@ -51,7 +51,7 @@ public:
                   Block &block, llvm::StringRef scope);
 
 private:
-  void noteCall(DiagnosticBuilder &message) const;
+  void noteCall(DiagnosticBuilder &&message) const;
   bool checkMixing(llvm::StringRef name, Value *value, SMRange range);
 
   // Shapes (OpLowering.cpp).

@@ -42,8 +42,8 @@ static const sema::NamedValue *findPadded(const sema::BoundJob &job, const ast::
         parameters.push_back({value.name.name, value.name.loc()});
         names += (names.empty() ? "" : ", ") + value.name.name.str();
       }
-    DiagnosticBuilder error = diags.report(pad.dim.loc(), diag::PaddedUnknown);
-    error.range(pad.dim.range) << job.model->name.name << pad.dim.name << (names.empty() ? "none" : names);
+    DiagnosticBuilder error = diags.report(pad.dim.loc(), diag::PaddedUnknown).range(pad.dim.range)
+                              << job.model->name.name << pad.dim.name << (names.empty() ? "none" : names);
     suggestNearest(error, pad.dim.name, pad.dim.range, parameters);
     return nullptr;
   }
@@ -80,8 +80,8 @@ bool stage::padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &ev
     llvm::StringRef symbol = arg->value.isSize() ? arg->value.getSize(graph.sizes).getSymbol() : "";
     std::optional<int64_t> value = symbol.empty() ? std::nullopt : graph.binding.lookup(symbol);
     if (!value) {
-      DiagnosticBuilder error = evaluator.getDiags().report(pad->dim.loc(), diag::PaddedNotGiven);
-      error.range(pad->dim.range) << pad->dim.name << evaluator.format(arg->value);
+      DiagnosticBuilder error = evaluator.getDiags().report(pad->dim.loc(), diag::PaddedNotGiven).range(pad->dim.range)
+                                << pad->dim.name << evaluator.format(arg->value);
       error.note(arg->range.Start, diag::ValueIs) << pad->dim.name << evaluator.format(arg->value);
       return false;
     }

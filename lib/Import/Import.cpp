@@ -64,8 +64,8 @@ private:
 
   void reportUnknown(StringRef modelType) {
     std::vector<std::string> known = table.listModelTypes();
-    DiagnosticBuilder error = diags.report(fields.getPlace("model_type"), diag::UnknownModelType);
-    error << modelType << llvm::join(known, ", ");
+    DiagnosticBuilder error = diags.report(fields.getPlace("model_type"), diag::UnknownModelType)
+                              << modelType << llvm::join(known, ", ");
     unsigned most = modelType.size() / 3 + 1;
     const std::string *nearest = nullptr;
     for (const std::string &name : known)

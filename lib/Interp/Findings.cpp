@@ -133,8 +133,8 @@ void Findings::reportUnsaved(DiagnosticEngine &diags) const {
   }
   const std::string &name = def.operands[*fault->unsaved].name;
   SMLoc loc = def.loc.isValid() ? def.loc : op.loc;
-  DiagnosticBuilder error = diags.report(loc, diag::ProofUnsaved);
-  error << def.name << name << (saved.empty() ? "nothing" : saved);
+  DiagnosticBuilder error = diags.report(loc, diag::ProofUnsaved)
+                            << def.name << name << (saved.empty() ? "nothing" : saved);
   if (!unknown.empty())
     error.note(loc, diag::ProofNoFormula) << unknown;
   if (def.loc.isValid())
@@ -147,9 +147,10 @@ void Findings::report(DiagnosticEngine &diags) const {
     return reportUnsaved(diags);
   if (fault && differing.empty()) {
     const Value *value = fault->value;
-    DiagnosticBuilder error = diags.report(fault->op ? fault->op->loc : graph.loc, diag::ProofCannotRun);
-    error << (fault->op ? (fault->op->def ? llvm::StringRef(fault->op->def->name) : getName(fault->op->kind)) : "?")
-          << describeRanks({faultRank}) << (value ? describe(*value) + " (" + faultPlace + ")" : "it") << fault->text;
+    DiagnosticBuilder error =
+        diags.report(fault->op ? fault->op->loc : graph.loc, diag::ProofCannotRun)
+        << (fault->op ? (fault->op->def ? llvm::StringRef(fault->op->def->name) : getName(fault->op->kind)) : "?")
+        << describeRanks({faultRank}) << (value ? describe(*value) + " (" + faultPlace + ")" : "it") << fault->text;
     if (value)
       error.note(value->loc, diag::ProofMadeBy)
           << describe(*value) << describeMaker(graph, value) << describeSharding(graph, value);
@@ -168,9 +169,9 @@ void Findings::report(DiagnosticEngine &diags) const {
   char found[32], expected[32];
   snprintf(found, sizeof found, "%.9g", first->second.found);
   snprintf(expected, sizeof expected, "%.9g", first->second.expected);
-  DiagnosticBuilder error = diags.report(value->getOp() ? value->getOp()->loc : value->loc, diag::ProofDiffers);
-  error << describe(*value) << describePlace(value, first->first.iteration, first->first.microbatch)
-        << describeRanks(first->second.ranks) << position << found << expected;
+  DiagnosticBuilder error = diags.report(value->getOp() ? value->getOp()->loc : value->loc, diag::ProofDiffers)
+                            << describe(*value) << describePlace(value, first->first.iteration, first->first.microbatch)
+                            << describeRanks(first->second.ranks) << position << found << expected;
   error.note(value->loc, diag::ProofMadeBy)
       << describe(*value) << describeMaker(graph, value) << describeSharding(graph, value);
   if (const Op *op = value->getOp())

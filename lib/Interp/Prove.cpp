@@ -323,8 +323,8 @@ private:
         double found = isFound ? it->second->data[i] : 0, wanted = expected ? expected->data[i] : 0;
         Deviation deviation(found, wanted, changed, largest);
         if (!deviation.isAccepted()) {
-          DiagnosticBuilder message = diags.report(param->loc, diag::ProofGradient);
-          message << describe(*param) << place << int64_t(i) << format(found) << format(wanted);
+          DiagnosticBuilder message = diags.report(param->loc, diag::ProofGradient)
+                                      << describe(*param) << place << int64_t(i) << format(found) << format(wanted);
           noteFirstGradient(message);
           return false;
         }

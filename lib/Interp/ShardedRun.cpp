@@ -367,9 +367,9 @@ void ShardedRun::reportStuck(DiagnosticEngine &diags) const {
       continue;
     ++shown;
     if (!error) {
-      error.emplace(diags.report(step->op ? step->op->loc : graph.pipeline.loc, diag::ProofStuck));
-      *error << (mode == SendMode::Waiting ? "wait for their recv" : "do not wait for their recv") << rank
-             << describeWait(graph, *step);
+      error.emplace(diags.report(step->op ? step->op->loc : graph.pipeline.loc, diag::ProofStuck)
+                    << (mode == SendMode::Waiting ? "wait for their recv" : "do not wait for their recv") << rank
+                    << describeWait(graph, *step));
     } else {
       error->note(SMLoc(), diag::ProofRankWaits) << rank << describeWait(graph, *step);
     }

@@ -180,8 +180,7 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
   bool endsStatement = llvm::StringRef(expected).contains("';'");
   if (endsStatement && previous && previous->getLine() != token->getLine())
     loc = source.range(previous).End;
-  auto error = diags.report(loc, diag::SyntaxError);
-  error << found << expected;
+  DiagnosticBuilder error = diags.report(loc, diag::SyntaxError) << found << expected;
   if (expected == "';'")
     error.fixIt(SMRange(loc, loc), ";");
   if (antlr4::Token *brace = findOpenBrace(token, *parser->getTokenStream()))

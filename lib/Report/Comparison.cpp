@@ -1,7 +1,8 @@
 //===- Comparison.cpp - what several plans cost, in one table -------------===//
 #include "stage/Report/Comparison.h"
+#include "ReportRecords.h"
 #include "stage/IR/text/Text.h"
-#include "stage/Support/Table.h"
+#include "stage/Support/Records.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -61,6 +62,28 @@ static __int128 getTraffic(const PlanCosts &costs, llvm::StringRef group) {
   return 0;
 }
 
+/// What stands of a plan in its row. A refused one has its job and values only.
+static Records listPlan(const Comparison &comparison, const ComparedPlan &plan, llvm::ArrayRef<std::string> groups) {
+  Records records = {{"job", "job", plan.job}};
+  for (auto [name, value] : llvm::zip(comparison.names, plan.values))
+    records.push_back({name, name, value});
+  const PlanCosts costs = plan.costs.value_or(PlanCosts());
+  records.insert(records.end(), {{"ranks", "ranks", costs.ranks},
+                                 {"microbatches", "", costs.microbatches},
+                                 {"parameters", "parameters", costs.parameters},
+                                 {"padding", "", costs.padding}});
+  for (const Record &flops : listRecords(costs.flops))
+    records.push_back({flops.key + "_flops", flops.key == "model" ? "model FLOPs" : "", flops.value, formatFlops});
+  records.insert(records.end(), {{"duplicated_flops", "duplicated", costs.duplicatedFlops.getTotal(), formatFlops},
+                                 {"duplicated_model_flops", "", costs.duplicatedFlops.getModel()},
+                                 {"rank_flops", "FLOPs of a rank", costs.rankFlops, formatFlops}});
+  for (const std::string &group : groups)
+    records.push_back({"bytes_" + group, "bytes " + group, getTraffic(costs, group), formatBytes});
+  records.push_back({"peak_bytes", "peak memory", costs.peak, formatBytes});
+  records.push_back({"refused_because", "", plan.refusal});
+  return records;
+}
+
 /// So much of a reason stands in a line.
 constexpr size_t maxReason = 110;
 
@@ -72,28 +95,13 @@ void stage::print(llvm::raw_ostream &os, const Comparison &comparison) {
     os << ", " << formatCount(refused) << " refused";
   os << "; bytes that a rank puts in, and memory, are those of the stage with most\n";
 
-  std::vector<std::pair<std::string, Table::Alignment>> columns = {{"job", Table::Left}};
-  for (const std::string &name : comparison.names)
-    columns.push_back({name, Table::Right});
-  for (const char *title : {"ranks", "parameters", "model FLOPs", "duplicated", "FLOPs of a rank"})
-    columns.push_back({title, Table::Right});
-  for (const std::string &group : groups)
-    columns.push_back({"bytes " + group, Table::Right});
-  columns.push_back({"peak memory", Table::Right});
-  Table table(std::move(columns), 2);
+  Table table = makeTable(listPlan(comparison, comparison.plans.front(), groups), 2, Table::Right);
   for (const ComparedPlan &plan : comparison.plans) {
-    std::vector<std::string> row = {plan.job};
-    row.insert(row.end(), plan.values.begin(), plan.values.end());
+    std::vector<std::string> row = formatCells(listPlan(comparison, plan, groups));
     if (plan.costs) {
-      const PlanCosts &costs = *plan.costs;
-      row.insert(row.end(),
-                 {formatCount(costs.ranks), formatCount(costs.parameters), formatFlops(costs.flops.getModel()),
-                  formatFlops(costs.duplicatedFlops.getTotal()), formatFlops(costs.rankFlops)});
-      for (const std::string &group : groups)
-        row.push_back(formatBytes(getTraffic(costs, group)));
-      row.push_back(formatBytes(costs.peak));
       table.addRow(std::move(row));
     } else {
+      row.resize(1 + comparison.names.size());
       bool isLong = plan.refusal.size() > maxReason;
       row.push_back("refused: " + (isLong ? plan.refusal.substr(0, maxReason) + "..." : plan.refusal));
       table.addText(std::move(row));
@@ -101,8 +109,6 @@ void stage::print(llvm::raw_ostream &os, const Comparison &comparison) {
   }
   table.print(os);
 }
-
-static std::string formatExact(__int128 number) { return Rational{number, 1}.str(); }
 
 static void printCsvRow(llvm::raw_ostream &os, llvm::ArrayRef<std::string> cells) {
   bool isFirst = true;
@@ -123,31 +129,11 @@ static void printCsvRow(llvm::raw_ostream &os, llvm::ArrayRef<std::string> cells
 
 void stage::printCsv(llvm::raw_ostream &os, const Comparison &comparison) {
   std::vector<std::string> groups = collectGroups(comparison);
-  std::vector<std::string> titles = {"job"};
-  titles.insert(titles.end(), comparison.names.begin(), comparison.names.end());
-  titles.insert(titles.end(), {"ranks", "microbatches", "parameters", "padding", "contraction_flops", "attention_flops",
-                               "model_flops", "other_flops", "recomputed_flops", "duplicated_flops",
-                               "duplicated_model_flops", "rank_flops"});
-  for (const std::string &group : groups)
-    titles.push_back("bytes_" + group);
-  titles.insert(titles.end(), {"peak_bytes", "refused_because"});
-  printCsvRow(os, titles);
+  printCsvRow(os, listKeys(listPlan(comparison, comparison.plans.front(), groups)));
   for (const ComparedPlan &plan : comparison.plans) {
-    std::vector<std::string> row = {plan.job};
-    row.insert(row.end(), plan.values.begin(), plan.values.end());
-    if (plan.costs) {
-      const PlanCosts &costs = *plan.costs;
-      for (__int128 number :
-           {__int128(costs.ranks), __int128(costs.microbatches), costs.parameters, costs.padding,
-            costs.flops.contraction, costs.flops.attention, costs.flops.getModel(), costs.flops.other,
-            costs.flops.recompute, costs.duplicatedFlops.getTotal(), costs.duplicatedFlops.getModel(), costs.rankFlops})
-        row.push_back(formatExact(number));
-      for (const std::string &group : groups)
-        row.push_back(formatExact(getTraffic(costs, group)));
-      row.push_back(formatExact(costs.peak));
-    }
-    row.resize(titles.size() - 1);
-    row.push_back(plan.refusal);
+    std::vector<std::string> row = listValues(listPlan(comparison, plan, groups));
+    if (!plan.costs)
+      std::fill(row.begin() + 1 + comparison.names.size(), row.end() - 1, "");
     printCsvRow(os, row);
   }
 }

@@ -18,12 +18,11 @@
 // Limits: bytes are those of ops, one by one; what a kernel keeps in its cache between two is counted twice.
 //
 //===----------------------------------------------------------------------===//
-#include "Phases.h"
+#include "ReportRecords.h"
 #include "StageTraffic.h"
 #include "stage/IR/Diagnostics.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/Schedule/InferenceSymbols.h"
-#include "stage/Support/Table.h"
 #include "stage/Walk/StageOps.h"
 
 using namespace stage;
@@ -204,50 +203,43 @@ std::string stage::describeCaches(const CacheReport &caches) {
          formatCount(caches.perPosition / caches.sequences) + " bytes for one position more";
 }
 
-static void printTraffic(llvm::raw_ostream &os, const Report &report) {
-  Table table({{"phase", Table::Left},
-               {"operation", Table::Left},
-               {"axes", Table::Left},
-               {"group", Table::Right},
-               {"stage", Table::Left},
-               {"count", Table::Right},
-               {"bytes put in", Table::Right},
-               {"moved", Table::Right}},
-              2);
-  for (const PhaseReport &phase : report.phases)
-    for (const PhaseTraffic &range : phase.traffic)
-      table.addRow({getPhaseName(phase.kind).str(), describeOperation(range.most).str(),
-                    describeGroup(*report.program->graph, range.most), formatCount(range.most.groupSize),
-                    describeStages(range.first, range.last),
-                    formatRange(formatCount(range.least.count), formatCount(range.most.count)),
-                    formatRange(formatBytes(range.least.bytes), formatBytes(range.most.bytes)),
-                    formatRange(formatBytes(range.least.getMoved()), formatBytes(range.most.getMoved()))});
-  if (table.empty())
-    return;
-  os << "\ncommunication of a rank in a unit\n";
-  table.print(os);
+Records stage::listRecords(const PhaseReport &phase) {
+  auto countTenths = [](__int128 flops, __int128 bytes) { return bytes ? (10 * flops + bytes / 2) / bytes : 0; };
+  auto formatTenths = [](__int128 tenths) { return formatCount(tenths / 10) + "." + std::to_string(int(tenths % 10)); };
+  return {
+      {"phase", "phase", getPhaseName(phase.kind).str()},
+      {"units", "units", phase.units},
+      {"flops", "FLOPs of a unit", Record::Range(phase.leastFlops, phase.mostFlops), formatFlops},
+      {"bytes", "bytes read and written", Record::Range(phase.leastBytes, phase.mostBytes), formatBytes},
+      {"", "FLOPs per byte",
+       Record::Range(countTenths(phase.leastFlops, phase.leastBytes), countTenths(phase.mostFlops, phase.mostBytes)),
+       formatTenths}};
+}
+
+std::vector<Records> stage::listTraffic(const Graph &graph, const PhaseReport &phase) {
+  std::vector<Records> rows;
+  for (const PhaseTraffic &range : phase.traffic) {
+    Records &row = rows.emplace_back(1, Record{"", "phase", getPhaseName(phase.kind).str()});
+    llvm::append_range(row, listGroup(graph, range.most));
+    row.insert(row.end(),
+               {{"first_stage", "", range.first},
+                {"last_stage", "", range.last},
+                {"", "stage", describeStages(range.first, range.last)},
+                {"count", "count", Record::Range(range.least.count, range.most.count)},
+                {"bytes", "bytes put in", Record::Range(range.least.bytes, range.most.bytes), formatBytes},
+                {"moved", "moved", Record::Range(range.least.getMoved(), range.most.getMoved()), formatBytes}});
+  }
+  return rows;
 }
 
 void stage::printPhases(llvm::raw_ostream &os, const Report &report) {
-  if (report.phases.empty())
-    return;
-  os << "\nphases, all ranks\n";
-  Table table({{"phase", Table::Left},
-               {"units", Table::Right},
-               {"FLOPs of a unit", Table::Right},
-               {"bytes read and written", Table::Right},
-               {"FLOPs per byte", Table::Right}},
-              2);
+  std::vector<Records> phases, traffic;
   for (const PhaseReport &phase : report.phases) {
-    auto perByte = [](__int128 flops, __int128 bytes) {
-      __int128 tenths = bytes ? (10 * flops + bytes / 2) / bytes : 0;
-      return formatCount(tenths / 10) + "." + std::to_string(int(tenths % 10));
-    };
-    table.addRow({getPhaseName(phase.kind).str(), formatCount(phase.units),
-                  formatRange(formatFlops(phase.leastFlops), formatFlops(phase.mostFlops)),
-                  formatRange(formatBytes(phase.leastBytes), formatBytes(phase.mostBytes)),
-                  formatRange(perByte(phase.leastFlops, phase.leastBytes), perByte(phase.mostFlops, phase.mostBytes))});
+    phases.push_back(listRecords(phase));
+    llvm::append_range(traffic, listTraffic(*report.program->graph, phase));
   }
-  table.print(os);
-  printTraffic(os, report);
+  if (!phases.empty())
+    printTable(os << "\nphases, all ranks\n", phases, 2);
+  if (!traffic.empty())
+    printTable(os << "\ncommunication of a rank in a unit\n", traffic, 2);
 }

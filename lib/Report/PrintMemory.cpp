@@ -1,6 +1,5 @@
 //===- PrintMemory.cpp - the memory report as text ------------------------===//
-#include "stage/Report/Report.h"
-#include "stage/Support/Table.h"
+#include "ReportRecords.h"
 
 using namespace stage;
 
@@ -48,49 +47,32 @@ static bool looksLike(const PeakRow &left, const PeakRow &right) {
 }
 
 static void printPeaks(llvm::raw_ostream &os, llvm::ArrayRef<PeakRow> rows, llvm::StringRef ofMemory) {
-  std::vector<std::pair<std::string, Table::Alignment>> columns = {{"stage", Table::Left}};
+  auto any = [&](auto holds) { return llvm::any_of(rows, [&](const PeakRow &row) { return holds(*row.memory); }); };
   // The columns of the model's buffers and of its caches are there where the model has some.
   llvm::SmallVector<MemoryClass, 8> shown;
-  for (unsigned number = 0; number < numMemoryClasses; ++number) {
-    MemoryClass kind = MemoryClass(number);
-    if ((kind != MemoryClass::ModelBuffers && kind != MemoryClass::Caches) ||
-        llvm::any_of(rows, [&](const PeakRow &row) { return row.memory->peak[kind] != 0; }))
+  for (unsigned number = 0; number < numMemoryClasses; ++number)
+    if (MemoryClass kind = MemoryClass(number); (kind != MemoryClass::ModelBuffers && kind != MemoryClass::Caches) ||
+                                                any([&](const MemoryPeak &memory) { return memory.peak[kind] != 0; }))
       shown.push_back(kind);
-  }
-  for (MemoryClass kind : shown)
-    columns.emplace_back(getName(kind).str(), Table::Right);
-  columns.insert(columns.end(), {{"peak", Table::Right}, {"peak in bytes", Table::Right}});
   // Of the rank that holds least: where some hold more than others.
-  bool showsLeast =
-      llvm::any_of(rows, [](const PeakRow &row) { return row.memory->leastPeak != row.memory->peak.getTotal(); });
-  if (showsLeast)
-    columns.emplace_back("least", Table::Right);
-  columns.insert(columns.end(), {{"in flight", Table::Right}, {"when", Table::Left}});
-  Table table(columns, 2);
+  bool showsLeast = any([](const MemoryPeak &memory) { return memory.leastPeak != memory.peak.getTotal(); });
+  std::vector<Records> table;
   std::vector<std::pair<std::string, PeakRow>> groups;
-  for (size_t i = 0; i < rows.size();) {
-    size_t end = i + 1;
-    while (end < rows.size() && looksLike(rows[end - 1], rows[end]))
+  for (size_t i = 0, end; i < rows.size(); i = end) {
+    for (end = i + 1; end < rows.size() && looksLike(rows[end - 1], rows[end]);)
       ++end;
-    std::string name = std::to_string(rows[i].stage->stage);
-    if (end > i + 1)
-      name += "-" + std::to_string(rows[end - 1].stage->stage);
-    groups.emplace_back(name, rows[i]);
-    i = end;
-  }
-  for (auto &[name, group] : groups) {
-    std::vector<std::string> row = {name};
+    const MemoryPeak &memory = *rows[i].memory;
+    groups.emplace_back(describeStages(rows[i].stage->stage, rows[end - 1].stage->stage), rows[i]);
+    Records &row = table.emplace_back(1, Record{"", "stage", groups.back().first});
     for (MemoryClass kind : shown)
-      row.push_back(formatBytes(group.memory->peak[kind]));
-    row.push_back(formatBytes(group.memory->peak.getTotal()));
-    row.push_back(formatCount(group.memory->peak.getTotal()));
-    if (showsLeast)
-      row.push_back(formatCount(group.memory->leastPeak));
-    row.push_back(std::to_string(group.stage->inFlight));
-    row.push_back(group.memory->describeMoment());
-    table.addRow(std::move(row));
+      row.push_back({"", getName(kind).str(), memory.peak[kind], formatBytes});
+    row.insert(row.end(), {{"", "peak", memory.peak.getTotal(), formatBytes},
+                           {"", "peak in bytes", memory.peak.getTotal()},
+                           {"", showsLeast ? "least" : "", memory.leastPeak},
+                           {"", "in flight", rows[i].stage->inFlight, toDecimal},
+                           {"", "when", memory.describeMoment()}});
   }
-  table.print(os);
+  printTable(os, table, 2);
   for (auto &[name, group] : groups) {
     os << "\n  largest at the peak of " << ofMemory << "stage " << name << '\n';
     Table live({{"bytes", Table::Right}, {"copies", Table::Right}, {"class", Table::Left}, {"value", Table::Left}}, 4);

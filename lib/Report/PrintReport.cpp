@@ -1,6 +1,5 @@
 //===- PrintReport.cpp - the report as text -------------------------------===//
-#include "Phases.h"
-#include "PrintTraces.h"
+#include "ReportRecords.h"
 #include "StageTraffic.h"
 #include "stage/IR/text/Text.h"
 #include "stage/Report/Report.h"
@@ -21,9 +20,16 @@ static std::string describeMesh(const Mesh &mesh) {
   return text;
 }
 
-std::string stage::describeGroup(const Graph &graph, const TrafficReport &traffic) {
-  return traffic.toPart ? "to " + traffic.toPart->graph->name
-                        : llvm::join(listAxisNames(graph.mesh, traffic.axes), ", ");
+Records stage::listGroup(const Graph &graph, const TrafficReport &traffic) {
+  llvm::SmallVector<std::string, 4> axes = listAxisNames(graph.mesh, traffic.axes);
+  Records records = {{"operation", "operation", describeOperation(traffic).str()}};
+  if (traffic.toPart)
+    records.push_back({"to", "", traffic.toPart->graph->name});
+  records.insert(records.end(),
+                 {{"axes", "", std::vector(axes.begin(), axes.end())},
+                  {"", "axes", traffic.toPart ? "to " + traffic.toPart->graph->name : llvm::join(axes, ", ")},
+                  {"group", "group", traffic.groupSize}});
+  return records;
 }
 
 /// The stage in which the busiest rank computes most in terms of an average one, by a thousandth, cut off.
@@ -95,23 +101,29 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   table.print(os, /*titles=*/false);
 }
 
+Records stage::listRecords(const FlopReport &flops) {
+  return {{"contraction", "contraction", flops.contraction},
+          {"attention", "attention", flops.attention},
+          {"model", "model (both)", flops.getModel()},
+          {"other", "other", flops.other},
+          {"recomputed", "recomputed", flops.recompute}};
+}
+
 static void printFlops(llvm::raw_ostream &os, const Report &report) {
-  const FlopReport &flops = report.flops, &padding = report.paddingFlops;
   os << "\nFLOPs of a step, all ranks\n";
   Table table({{"", Table::Left}, {"", Table::Right}, {"", Table::Right}}, 2);
-  auto add = [&](const char *name, __int128 number) { table.addRow({name, formatFlops(number), formatCount(number)}); };
-  add("contraction", flops.contraction);
-  add("attention", flops.attention);
-  add("model (both)", flops.getModel());
-  add("other", flops.other);
-  add("recomputed", flops.recompute);
+  auto add = [&](const std::string &name, __int128 number) {
+    table.addRow({name, formatFlops(number), formatCount(number)});
+  };
+  for (const Record &record : listRecords(report.flops))
+    add(record.title, std::get<__int128>(record.value));
   if (const FlopReport &duplicated = report.duplicatedFlops; duplicated.getTotal()) {
     add("duplicated", duplicated.getTotal());
     if (duplicated.getModel())
       add("  of it model", duplicated.getModel());
   }
-  if (padding.getTotal())
-    add("padding", padding.getTotal());
+  if (report.paddingFlops.getTotal())
+    add("padding", report.paddingFlops.getTotal());
   table.print(os, /*titles=*/false);
 }
 
@@ -148,29 +160,39 @@ std::string stage::describeStages(unsigned first, unsigned last) {
   return first == last ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(last);
 }
 
+Records stage::listRecords(const Graph &graph, const TrafficRow &row) {
+  const TrafficReport &traffic = *row.traffic;
+  Records records = listGroup(graph, traffic);
+  records.insert(records.end(), {{"", "stage", describeStages(row.first, row.last)},
+                                 {"count", "count", traffic.count},
+                                 {"bytes", "bytes put in", traffic.bytes, formatBytes},
+                                 {"", "exactly", Record::Digits{formatSpread(traffic)}}});
+  if (traffic.least != traffic.bytes)
+    records.push_back({"least_bytes", "", traffic.least});
+  if (traffic.agreed)
+    records.push_back({"agreed_bytes", "", traffic.agreed});
+  records.push_back({"moved", "moved", traffic.getMoved(), formatBytes});
+  records.push_back({"", "exactly", traffic.getMoved()});
+  return records;
+}
+
 static void printTraffic(llvm::raw_ostream &os, const Report &report) {
   os << "\ncommunication of a rank in a step\n";
-  std::vector<TrafficRow> rows = collectTraffic(report);
-  if (rows.empty()) {
+  std::vector<Records> rows;
+  for (const TrafficRow &row : collectTraffic(report))
+    rows.push_back(listRecords(*report.program->graph, row));
+  if (rows.empty())
     os << "  none\n";
-    return;
-  }
-  Table table({{"operation", Table::Left},
-               {"axes", Table::Left},
-               {"group", Table::Right},
-               {"stage", Table::Left},
-               {"count", Table::Right},
-               {"bytes put in", Table::Right},
-               {"exactly", Table::Right},
-               {"moved", Table::Right},
-               {"exactly", Table::Right}},
-              2);
-  for (const TrafficRow &row : rows)
-    table.addRow({describeOperation(*row.traffic).str(), describeGroup(*report.program->graph, *row.traffic),
-                  formatCount(row.traffic->groupSize), describeStages(row.first, row.last),
-                  formatCount(row.traffic->count), formatBytes(row.traffic->bytes), formatSpread(*row.traffic),
-                  formatBytes(row.traffic->getMoved()), formatCount(row.traffic->getMoved())});
-  table.print(os);
+  else
+    printTable(os, rows, 2);
+}
+
+Records stage::listRecords(const CopyReport &copy, const std::string &stages) {
+  return {{"operation", "operation", getName(copy.kind).str()},
+          {"", "stage", stages},
+          {"count", "count", copy.count},
+          {"bytes", "bytes", copy.bytes, formatBytes},
+          {"", "exactly", copy.bytes}};
 }
 
 static CopyReport findCopies(const StageReport &stage, OpKind kind) {
@@ -180,12 +202,7 @@ static CopyReport findCopies(const StageReport &stage, OpKind kind) {
 
 /// Nothing if there are none. Neighbouring stages with the same numbers share a row.
 static void printCopies(llvm::raw_ostream &os, const Report &report) {
-  Table table({{"operation", Table::Left},
-               {"stage", Table::Left},
-               {"count", Table::Right},
-               {"bytes", Table::Right},
-               {"exactly", Table::Right}},
-              2);
+  std::vector<Records> rows;
   for (OpKind kind : {OpKind::Offload, OpKind::Fetch, OpKind::Store, OpKind::Load})
     for (size_t i = 0, end; i < report.stages.size(); i = end) {
       CopyReport copy = findCopies(report.stages[i], kind);
@@ -194,39 +211,26 @@ static void printCopies(llvm::raw_ostream &os, const Report &report) {
             other.count != copy.count || other.bytes != copy.bytes)
           break;
       if (copy.count)
-        table.addRow({getName(kind).str(), describeStages(report.stages[i].stage, report.stages[end - 1].stage),
-                      formatCount(copy.count), formatBytes(copy.bytes), formatCount(copy.bytes)});
+        rows.push_back(listRecords(copy, describeStages(report.stages[i].stage, report.stages[end - 1].stage)));
     }
-  if (table.empty())
-    return;
-  os << "\ncopies of a rank to and from its host in a step\n";
-  table.print(os);
+  if (!rows.empty())
+    printTable(os << "\ncopies of a rank to and from its host in a step\n", rows, 2);
 }
 
 static void printStageCosts(llvm::raw_ostream &os, const Report &report) {
-  os << "\nstages\n";
-  std::vector<std::pair<std::string, Table::Alignment>> columns = {{"stage", Table::Left},
-                                                                   {"parameters per rank", Table::Right}};
-  if (report.buffers)
-    columns.emplace_back("buffers per rank", Table::Right);
-  columns.emplace_back("FLOPs of a rank, mean", Table::Right);
-  Table table(columns, 2);
+  std::vector<Records> rows;
   int64_t ranks = report.ranks / report.program->numStages;
-  for (size_t i = 0; i < report.stages.size();) {
+  for (size_t i = 0, end; i < report.stages.size(); i = end) {
     const StageReport &stage = report.stages[i];
-    size_t end = i + 1;
-    while (end < report.stages.size() && report.stages[end].parameters == stage.parameters &&
-           report.stages[end].buffers == stage.buffers && report.stages[end].flops == stage.flops)
+    for (end = i + 1; end < report.stages.size() && report.stages[end].parameters == stage.parameters &&
+                      report.stages[end].buffers == stage.buffers && report.stages[end].flops == stage.flops;)
       ++end;
-    std::vector<std::string> row = {describeStages(stage.stage, report.stages[end - 1].stage),
-                                    formatCount(stage.parameters)};
-    if (report.buffers)
-      row.push_back(formatCount(stage.buffers));
-    row.push_back(formatFlops(stage.flops / ranks));
-    table.addRow(std::move(row));
-    i = end;
+    rows.push_back({{"", "stage", describeStages(stage.stage, report.stages[end - 1].stage)},
+                    {"", "parameters per rank", stage.parameters},
+                    {"", report.buffers ? "buffers per rank" : "", stage.buffers},
+                    {"", "FLOPs of a rank, mean", stage.flops / ranks, formatFlops}});
   }
-  table.print(os);
+  printTable(os << "\nstages\n", rows, 2);
 }
 
 void stage::print(llvm::raw_ostream &os, const Report &report) {

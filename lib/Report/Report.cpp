@@ -18,7 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Report/Report.h"
-#include "Phases.h"
+#include "ReportRecords.h"
 #include "SlotShares.h"
 #include "StageTraffic.h"
 #include "stage/IR/graph/Channel.h"

@@ -1,5 +1,5 @@
 //===- ReportJson.cpp - the report as JSON --------------------------------===//
-#include "PrintTraces.h"
+#include "ReportRecords.h"
 #include "stage/IR/text/Text.h"
 #include "stage/Report/Comparison.h"
 #include "stage/Support/Json.h"
@@ -100,13 +100,7 @@ private:
   void number(llvm::StringRef name, __int128 value) { writeNumber(json, name, value); }
 
   void printFlops(llvm::StringRef name, const FlopReport &flops) {
-    json.attributeObject(name, [&] {
-      number("contraction", flops.contraction);
-      number("attention", flops.attention);
-      number("model", flops.getModel());
-      number("other", flops.other);
-      number("recomputed", flops.recompute);
-    });
+    json.attributeObject(name, [&] { writeMembers(json, listRecords(flops)); });
   }
 
   void printSaved() {
@@ -124,14 +118,11 @@ private:
           if (isOnHost)
             json.attribute("memory", getName(saved.space));
           UniqueNames names;
+          std::vector<Records> values;
+          for (const SavedValue &value : saved.values)
+            values.push_back({{"name", "", names.get(describe(*value.value))}, {"bytes", "", value.bytes.str()}});
           json.attribute("bytes", saved.bytes.str());
-          json.attributeArray("values", [&] {
-            for (const SavedValue &value : saved.values)
-              json.object([&] {
-                json.attribute("name", names.get(describe(*value.value)));
-                json.attribute("bytes", value.bytes.str());
-              });
-          });
+          writeRows(json, "values", values);
         });
     });
   }
@@ -140,16 +131,8 @@ private:
     json.attributeArray("phases", [&] {
       for (const PhaseReport &phase : report.phases)
         json.object([&] {
-          json.attribute("phase", phase.kind == PhaseKind::Forward ? "prefill" : getName(phase.kind));
-          number("units", phase.units);
-          number("least_flops", phase.leastFlops);
-          number("most_flops", phase.mostFlops);
-          number("least_bytes", phase.leastBytes);
-          number("most_bytes", phase.mostBytes);
-          json.attributeArray("communication", [&] {
-            for (const PhaseTraffic &range : phase.traffic)
-              json.object([&] { printPhaseTraffic(range); });
-          });
+          writeMembers(json, listRecords(phase));
+          writeRows(json, "communication", listTraffic(graph, phase));
         });
     });
     if (report.caches)
@@ -161,30 +144,6 @@ private:
       });
   }
 
-  void printPhaseTraffic(const PhaseTraffic &range) {
-    printGroup(range.most);
-    number("first_stage", range.first);
-    number("last_stage", range.last);
-    number("least_count", range.least.count);
-    number("most_count", range.most.count);
-    number("least_bytes", range.least.bytes);
-    number("most_bytes", range.most.bytes);
-    number("least_moved", range.least.getMoved());
-    number("most_moved", range.most.getMoved());
-  }
-
-  /// Which communication it is.
-  void printGroup(const TrafficReport &traffic) {
-    json.attribute("operation", describeOperation(traffic));
-    if (traffic.toPart)
-      json.attribute("to", traffic.toPart->graph->name);
-    json.attributeArray("axes", [&] {
-      for (const std::string &name : listAxisNames(graph.mesh, traffic.axes))
-        json.value(name);
-    });
-    number("group", traffic.groupSize);
-  }
-
   void printStage(const StageReport &stage, const StageMemory &memory) {
     number("stage", stage.stage);
     number("parameters_per_rank", stage.parameters);
@@ -194,28 +153,14 @@ private:
       number("expert_flops", stage.expertFlops);
       number("most_expert_flops", stage.mostExpertFlops);
     }
-    json.attributeArray("communication", [&] {
-      for (const TrafficReport &traffic : stage.traffic)
-        json.object([&] {
-          printGroup(traffic);
-          number("count", traffic.count);
-          number("bytes", traffic.bytes);
-          if (traffic.least != traffic.bytes)
-            number("least_bytes", traffic.least);
-          if (traffic.agreed)
-            number("agreed_bytes", traffic.agreed);
-          number("moved", traffic.getMoved());
-        });
-    });
-    if (!stage.copies.empty())
-      json.attributeArray("copies", [&] {
-        for (const CopyReport &copy : stage.copies)
-          json.object([&] {
-            json.attribute("operation", getName(copy.kind));
-            number("count", copy.count);
-            number("bytes", copy.bytes);
-          });
-      });
+    std::vector<Records> communication, copies;
+    for (const TrafficReport &traffic : stage.traffic)
+      communication.push_back(listRecords(graph, {&traffic, stage.stage, stage.stage}));
+    for (const CopyReport &copy : stage.copies)
+      copies.push_back(listRecords(copy, ""));
+    writeRows(json, "communication", communication);
+    if (!copies.empty())
+      writeRows(json, "copies", copies);
     json.attributeObject("memory", [&] {
       printPeak(memory);
       number("in_flight", memory.inFlight);
@@ -245,15 +190,13 @@ private:
 
   void printLive(const MemoryPeak &memory) {
     UniqueNames names;
-    json.attributeArray("live", [&] {
-      for (const LiveValue &live : memory.live)
-        json.object([&] {
-          json.attribute("name", names.get(describe(*live.value)));
-          json.attribute("class", getName(live.kind));
-          number("copies", live.copies);
-          number("bytes", live.bytes);
-        });
-    });
+    std::vector<Records> rows;
+    for (const LiveValue &live : memory.live)
+      rows.push_back({{"name", "", names.get(describe(*live.value))},
+                      {"class", "", getName(live.kind).str()},
+                      {"copies", "", live.copies},
+                      {"bytes", "", live.bytes}});
+    writeRows(json, "live", rows);
   }
 
   llvm::json::OStream &json;
@@ -265,13 +208,12 @@ private:
 void stage::writeTraces(llvm::json::OStream &json, const TraceStatistics &traces) {
   json.attributeObject("traces", [&] {
     json.attribute("written", traces.written);
-    writeNumber(json, "ranks", traces.ranks);
-    writeNumber(json, "classes", traces.classes);
-    writeNumber(json, "nodes", traces.nodes);
-    writeNumber(json, "files", traces.files);
-    writeNumber(json, "bytes", traces.bytes);
-    if (traces.steps > 1)
-      writeNumber(json, "steps", traces.steps);
+    writeMembers(json, {{"ranks", "", traces.ranks},
+                        {"classes", "", traces.classes},
+                        {"nodes", "", traces.nodes},
+                        {"files", "", traces.files},
+                        {"bytes", "", traces.bytes},
+                        {traces.steps > 1 ? "steps" : "", "", traces.steps}});
   });
 }
 

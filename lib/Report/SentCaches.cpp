@@ -8,10 +8,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Report/SentCaches.h"
-#include "PrintTraces.h"
+#include "ReportRecords.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/Support/Json.h"
-#include "stage/Support/Table.h"
+#include "stage/Support/Records.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace stage;
@@ -72,6 +72,14 @@ SentCaches stage::countSentCaches(const LinkedProgram &pools, int64_t sequences)
   return result;
 }
 
+static Records listShare(const SentCaches::Share &share) {
+  Record::Range bytes(share.leastBytes, share.mostBytes);
+  return {{"ranks", "", share.ranks},
+          {"messages", "messages", Record::Range(share.leastMessages, share.mostMessages)},
+          {"bytes", "bytes", bytes, formatBytes},
+          {"", "exactly", bytes}};
+}
+
 void stage::print(llvm::raw_ostream &os, llvm::ArrayRef<Report> pools, const SentCaches &sent) {
   for (const Report &pool : pools) {
     os << pool.job << ": ";
@@ -92,33 +100,19 @@ void stage::print(llvm::raw_ostream &os, llvm::ArrayRef<Report> pools, const Sen
     addTraces(totals, *sent.traces);
   totals.print(os, /*titles=*/false);
   os << '\n';
-  Table table({{"a rank of", Table::Left},
-               {"", Table::Left},
-               {"messages", Table::Right},
-               {"bytes", Table::Right},
-               {"exactly", Table::Right}},
-              2);
-  auto addShare = [&](const std::string &job, const char *does, const SentCaches::Share &share) {
-    table.addRow({job, does, formatRange(formatCount(share.leastMessages), formatCount(share.mostMessages)),
-                  formatRange(formatBytes(share.leastBytes), formatBytes(share.mostBytes)),
-                  formatRange(formatCount(share.leastBytes), formatCount(share.mostBytes))});
-  };
-  addShare(sent.from, "sends", sent.sent);
-  addShare(sent.to, "receives", sent.received);
-  table.print(os);
+  // The second column has a blank for a title.
+  std::vector<Records> shares = {{{"", "a rank of", sent.from}, {"", " ", "sends"}},
+                                 {{"", "a rank of", sent.to}, {"", " ", "receives"}}};
+  llvm::append_range(shares[0], listShare(sent.sent));
+  llvm::append_range(shares[1], listShare(sent.received));
+  printTable(os, shares, 2);
 }
 
 void stage::printJson(llvm::raw_ostream &os, llvm::ArrayRef<Report> pools, const SentCaches &sent) {
   printJson(os, pools, [&](llvm::json::OStream &json) {
     auto number = [&](llvm::StringRef name, __int128 value) { writeNumber(json, name, value); };
     auto addShare = [&](llvm::StringRef name, const SentCaches::Share &share) {
-      json.attributeObject(name, [&] {
-        number("ranks", share.ranks);
-        number("least_messages", share.leastMessages);
-        number("most_messages", share.mostMessages);
-        number("least_bytes", share.leastBytes);
-        number("most_bytes", share.mostBytes);
-      });
+      json.attributeObject(name, [&] { writeMembers(json, listShare(share)); });
     };
     json.attributeObject("sent_caches", [&] {
       json.attribute("from", sent.from);

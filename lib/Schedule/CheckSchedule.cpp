@@ -79,13 +79,11 @@ private:
     }
   }
 
-  /// The message of a fault on this stage, kept open until it is known how many more there are. Null after the first.
-  DiagnosticBuilder *report(Fault fault, SMLoc loc, diag::ID id) {
-    if (!isFirst(fault))
-      return nullptr;
-    messages[unsigned(fault)].emplace(diags.report(place(loc), id));
-    *messages[unsigned(fault)] << stage;
-    return &*messages[unsigned(fault)];
+  /// The message of the first fault of a kind on this stage, kept open until it is known how many more there are.
+  template <unsigned Missing, typename... Arguments>
+  void report(Fault fault, SMLoc loc, diag::Message<Missing> message, const Arguments &...arguments) {
+    if (isFirst(fault))
+      messages[unsigned(fault)].emplace(diags.report(place(loc), message).with(stage, arguments...));
   }
 
   void fillPositions() {
@@ -93,8 +91,8 @@ private:
     for (unsigned i = 0; i < units.size(); ++i) {
       const Unit &unit = units[i];
       if (unit.chunk >= schedule.chunks || unit.microbatch >= schedule.microbatches) {
-        if (DiagnosticBuilder *message = report(Fault::OutOfRange, unit.loc, diag::ScheduleOutOfRange))
-          *message << unit.str() << i << schedule.microbatches << schedule.chunks;
+        report(Fault::OutOfRange, unit.loc, diag::ScheduleOutOfRange, unit.str(), i, schedule.microbatches,
+               schedule.chunks);
         continue;
       }
       if (stage == 0 && !isKnown.test(unit.microbatch)) {
@@ -105,8 +103,8 @@ private:
       unsigned &known = position(unit.kind, unit.chunk, unit.microbatch);
       if (known == absent)
         known = i;
-      else if (DiagnosticBuilder *message = report(Fault::Repeats, unit.loc, diag::ScheduleRepeats))
-        *message << unit.str() << known << i;
+      else
+        report(Fault::Repeats, unit.loc, diag::ScheduleRepeats, unit.str(), known, i);
     }
   }
 
@@ -117,8 +115,8 @@ private:
   void checkCopy(const Unit &unit, unsigned at) {
     if (isPassed(unit.chunk, unit.microbatch))
       return;
-    if (DiagnosticBuilder *message = report(Fault::OtherCopy, unit.loc, diag::ScheduleOtherCopy))
-      *message << unit.str() << at << unit.microbatch << copyOf[unit.microbatch] << schedule.getCopy(unit.chunk);
+    report(Fault::OtherCopy, unit.loc, diag::ScheduleOtherCopy, unit.str(), at, unit.microbatch,
+           copyOf[unit.microbatch], schedule.getCopy(unit.chunk));
   }
 
   void checkMicrobatch(unsigned chunk, unsigned microbatch) {
@@ -130,8 +128,8 @@ private:
     if (whole && split) {
       PhaseKind half = find(PhaseKind::BackwardInput) != absent ? PhaseKind::BackwardInput : PhaseKind::BackwardWeight;
       const Unit &unit = schedule.units[stage][find(half)];
-      if (DiagnosticBuilder *message = report(Fault::MixesBackward, unit.loc, diag::ScheduleMixesBackward))
-        *message << Unit{PhaseKind::Backward, microbatch, chunk}.str() << unit.str();
+      report(Fault::MixesBackward, unit.loc, diag::ScheduleMixesBackward,
+             Unit{PhaseKind::Backward, microbatch, chunk}.str(), unit.str());
     } else if (split) {
       require(PhaseKind::BackwardInput, chunk, microbatch);
       require(PhaseKind::BackwardWeight, chunk, microbatch);
@@ -150,8 +148,7 @@ private:
   void require(PhaseKind kind, unsigned chunk, unsigned microbatch) {
     if (position(kind, chunk, microbatch) != absent)
       return;
-    if (DiagnosticBuilder *message = report(Fault::Misses, SMLoc(), diag::ScheduleMisses))
-      *message << Unit{kind, microbatch, chunk}.str();
+    report(Fault::Misses, SMLoc(), diag::ScheduleMisses, Unit{kind, microbatch, chunk}.str());
   }
 
   void requireOrder(PhaseKind first, PhaseKind second, unsigned chunk, unsigned microbatch) {
@@ -159,8 +156,7 @@ private:
     if (i == absent || j == absent || i < j)
       return;
     const Unit &early = schedule.units[stage][j];
-    if (DiagnosticBuilder *message = report(Fault::WrongOrder, early.loc, diag::ScheduleWrongOrder))
-      *message << early.str() << j << schedule.units[stage][i].str() << i;
+    report(Fault::WrongOrder, early.loc, diag::ScheduleWrongOrder, early.str(), j, schedule.units[stage][i].str(), i);
   }
 
   //===--------------------------------------------------------------------===//
@@ -210,12 +206,14 @@ private:
       const Unit &blocked = getBlocked(execution, stage);
       Execution::Need need = *execution.getNeed(stage, blocked);
       UnitRef needed = findNeeded(execution, blocked, need);
+      auto complete = [&](auto &&opened) -> decltype(auto) {
+        return opened.with(stage, blocked.str(), execution.getStart()[stage].size(), schedule.get(needed).str(),
+                           needed.stage, needed.position);
+      };
       if (!message)
-        message.emplace(diags.report(place(blocked.loc), diag::ScheduleStuck));
+        message.emplace(complete(diags.report(place(blocked.loc), diag::ScheduleStuck)));
       else
-        message->note(place(blocked.loc), diag::ScheduleWaits);
-      *message << stage << blocked.str() << execution.getStart()[stage].size() << schedule.get(needed).str()
-               << needed.stage << needed.position;
+        complete(message->note(place(blocked.loc), diag::ScheduleWaits));
       stage = needed.stage;
     } while (stage != first);
   }

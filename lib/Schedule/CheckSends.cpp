@@ -220,10 +220,6 @@ private:
     for (auto [at, isSend] : way) {
       const Stage &stage = stages[at];
       UnitRef unit = {at, isSend ? stage.messages[stage.sent].position : stage.run};
-      if (!message)
-        message.emplace(diags.report(place(unit), diag::ScheduleSendsStuck));
-      else
-        message->note(place(unit), isSend ? diag::ScheduleSendWaits : diag::ScheduleWaits);
       UnitRef other;
       if (isSend)
         other = stage.messages[stage.sent].receiver;
@@ -231,9 +227,15 @@ private:
         other = {lacking->first, stages[lacking->first].messages[lacking->second].position};
       else // its collectives wait for that unit's message
         other = {at, stage.messages[stage.sent].position};
-      *message << stage.name << stage.units[unit.position].str() << unit.position
-               << stages[other.stage].units[other.position].str() << stages[other.stage].name
-               << (isSend ? getPost(other) : other.position);
+      auto complete = [&](auto &&opened) -> decltype(auto) {
+        return opened.with(stage.name, stage.units[unit.position].str(), unit.position,
+                           stages[other.stage].units[other.position].str(), stages[other.stage].name,
+                           isSend ? getPost(other) : other.position);
+      };
+      if (!message)
+        message.emplace(complete(diags.report(place(unit), diag::ScheduleSendsStuck)));
+      else
+        complete(message->note(place(unit), isSend ? diag::ScheduleSendWaits : diag::ScheduleWaits));
     }
   }
 

@@ -27,8 +27,8 @@ static std::optional<llvm::SmallVector<const Argument *, 8>> match(ArrayRef<ast:
         std::vector<Candidate> names;
         for (const ast::Param &param : params)
           names.push_back({param.name.name, param.name.loc()});
-        DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownArgument);
-        error << callee << argument.name.name;
+        DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownArgument)
+                                  << callee << argument.name.name;
         suggestNearest(error, argument.name.name, argument.name.range, names);
         ok = false;
         continue;

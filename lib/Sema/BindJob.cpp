@@ -96,14 +96,12 @@ const ast::JobDecl *stage::sema::findJob(const Program &program, StringRef name,
     diags.report(SMLoc(), diag::MissingJob) << file.path;
     return nullptr;
   }
-  DiagnosticBuilder error = diags.report(SMLoc(), name.empty() ? diag::SeveralJobs : diag::UnknownJob);
-  error << file.path;
   if (name.empty()) {
-    error << int64_t(jobs.size());
+    DiagnosticBuilder error = diags.report(SMLoc(), diag::SeveralJobs) << file.path << int64_t(jobs.size());
     for (const Candidate &candidate : candidates)
       error.note(candidate.loc, diag::PreviousHere) << candidate.name;
   } else {
-    error << name;
+    DiagnosticBuilder error = diags.report(SMLoc(), diag::UnknownJob) << file.path << name;
     if (const Candidate *nearest = findNearest(name, candidates))
       error.note(nearest->loc, diag::DidYouMean) << nearest->name;
   }
@@ -329,8 +327,8 @@ bool JobBinder::bindBatch(const ast::Ident &dim, std::optional<int64_t> given, S
   job.globalBatch = batch;
   __int128 perMicrobatch = __int128(job.microbatch) * ranks;
   if (batch % perMicrobatch != 0) {
-    DiagnosticBuilder error = diags.report(range.Start, diag::MicrobatchDoesNotDivide);
-    error.range(range) << batch << job.microbatch << ranks;
+    DiagnosticBuilder error = diags.report(range.Start, diag::MicrobatchDoesNotDivide).range(range)
+                              << batch << job.microbatch << ranks;
     if (axes)
       error.note(axes->range.Start, diag::BatchShardedHere) << dim.name << ranks;
     return false;
@@ -417,11 +415,11 @@ bool JobBinder::bindStep() {
   const ast::ForArgExpr *steps = nullptr;
   for (const ast::Argument &argument : step->args) {
     if (auto *range = dyn_cast<ast::ForArgExpr>(argument.value)) {
-      if (job.isTraining || steps) {
-        diags.report(range->loc(), job.isTraining ? diag::StepsOfTraining : diag::StepsTwice).range(range->range)
-            << range->variable.name;
-        ok = false;
-      }
+      if (job.isTraining)
+        diags.report(range->loc(), diag::StepsOfTraining).range(range->range) << range->variable.name;
+      else if (steps)
+        diags.report(range->loc(), diag::StepsTwice).range(range->range);
+      ok &= !job.isTraining && !steps;
       steps = range;
       continue;
     }
@@ -438,8 +436,8 @@ bool JobBinder::bindStep() {
         candidates.push_back({word, SMLoc()});
       for (const ast::Ident &dim : dims)
         candidates.push_back({dim.name, dim.loc()});
-      DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownStepValue);
-      error.range(argument.name.range) << job.model->name.name << name;
+      DiagnosticBuilder error = diags.report(argument.name.loc(), diag::UnknownStepValue).range(argument.name.range)
+                                << job.model->name.name << name;
       suggestNearest(error, name, argument.name.range, candidates);
       ok = false;
     } else if (!given.try_emplace(name, &argument).second) {

@@ -272,8 +272,8 @@ bool StrategyBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment
   } else if (const CTValue *value = env.find(axis.name.name)) {
     Size exact = value->isNumber() ? value->getSize(evaluator.getSizes()) : Size();
     if (!exact) {
-      DiagnosticBuilder error = diags.report(axis.name.loc(), diag::NotAnInteger);
-      error.range(axis.name.range) << what << evaluator.format(*value);
+      DiagnosticBuilder error = diags.report(axis.name.loc(), diag::NotAnInteger).range(axis.name.range)
+                                << what << evaluator.format(*value);
       noteGiven(error, axis.name.name);
       return false;
     }
@@ -282,8 +282,8 @@ bool StrategyBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment
       return false;
   }
   if (*size < 1) {
-    DiagnosticBuilder error = diags.report(axis.name.loc(), diag::AxisSize);
-    error.range(axis.name.range) << axis.name.name << *size;
+    DiagnosticBuilder error = diags.report(axis.name.loc(), diag::AxisSize).range(axis.name.range)
+                              << axis.name.name << *size;
     noteGiven(error, axis.name.name);
     return false;
   }
@@ -353,8 +353,8 @@ bool StrategyBinder::checkAxes(const ast::AxisListSyntax &axes) {
   llvm::SmallVector<StringRef, 4> seen;
   for (const ast::Ident &name : axes.axes) {
     if (llvm::none_of(candidates, [&](const Candidate &known) { return known.name == name.name; })) {
-      DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownAxis);
-      error.range(name.range) << name.name << listNames(candidates);
+      DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownAxis).range(name.range)
+                                << name.name << listNames(candidates);
       suggestNearest(error, name.name, name.range, candidates);
       ok = false;
       continue;
@@ -494,8 +494,8 @@ static bool bindPlace(Evaluator &evaluator, const ast::PlaceStmt &place, int64_t
     where = place.where.name == "first" ? 0 : last;
   }
   if (!where || *where < 0 || (*where > last && last > 0)) {
-    DiagnosticBuilder error = evaluator.getDiags().report(place.where.loc(), diag::BadPlace);
-    error.range(place.where.range) << last << (value ? evaluator.format(*value) : place.where.name.str());
+    DiagnosticBuilder error = evaluator.getDiags().report(place.where.loc(), diag::BadPlace).range(place.where.range)
+                              << last << (value ? evaluator.format(*value) : place.where.name.str());
     return false;
   }
   for (const ast::Ident &name : place.names)

@@ -44,7 +44,9 @@ private:
   bool resolve(StringRef name, SMRange range, IndexSet &accessed) override { return use(name); }
   bool isCallable(StringRef name) override;
   void checkOutside(const ast::Expr *expr) override { checkExpr(expr); }
-  void reportUnknownName(StringRef name, SMRange range, diag::ID id) override { reportUnknown(name, range, id); }
+  void reportUnknownName(StringRef name, SMRange range, diag::Message<1> id) override {
+    reportUnknown(name, range, id);
+  }
 
   const ast::ModuleDecl &module;
   std::vector<ModuleUse> &uses;
@@ -61,8 +63,8 @@ void ModuleChecker::check() {
     checkShape(*type);
   checkBody(module.body, true);
   if (module.body.empty() || module.body.back()->kind != ast::NodeKind::ReturnStmt) {
-    DiagnosticBuilder error = diags.report(module.name.loc(), diag::ReturnMissing);
-    error.range(module.name.range) << module.name.name;
+    DiagnosticBuilder error = diags.report(module.name.loc(), diag::ReturnMissing).range(module.name.range)
+                              << module.name.name;
     if (!module.body.empty())
       error.note(module.body.back()->loc(), diag::ReturnForgotten);
   }
@@ -300,8 +302,7 @@ void ModuleChecker::addInstance(const ast::CallExpr &call, const ast::ModuleDecl
   for (Scope &scope : llvm::reverse(scopes)) {
     auto found = scope.unnamedInstances.find(&callee);
     if (found != scope.unnamedInstances.end()) {
-      DiagnosticBuilder error = diags.report(call.loc(), diag::UnnamedInstances);
-      error.range(call.range) << callee.name.name;
+      DiagnosticBuilder error = diags.report(call.loc(), diag::UnnamedInstances).range(call.range) << callee.name.name;
       error.fixIt(SMRange(call.range.End, call.range.End), " as name");
       error.note(found->second.Start, diag::OtherInstance);
       return;
@@ -331,7 +332,7 @@ public:
   }
   void checkOutside(const ast::Expr *expr) override { module.checkOutside(expr); }
   bool isCallable(StringRef name) override { return module.isCallable(name); }
-  void reportUnknownName(StringRef name, SMRange range, diag::ID id) override {
+  void reportUnknownName(StringRef name, SMRange range, diag::Message<1> id) override {
     module.reportUnknownName(name, range, id);
   }
 

@@ -47,7 +47,7 @@ private:
   bool resolve(StringRef name, SMRange range, IndexSet &accessed) override;
   bool isCallable(StringRef name) override;
   void checkOutside(const ast::Expr *expr) override { checkExpr(expr); }
-  void reportUnknownName(StringRef name, SMRange range, diag::ID id) override;
+  void reportUnknownName(StringRef name, SMRange range, diag::Message<1> id) override;
 
   const ast::OpDecl &op;
   IndexSet operandIndices;              ///< Of operands and `size c` parameters: they have a size.
@@ -236,8 +236,8 @@ void OpChecker::checkAssign(const ast::LetStmt &assign) {
   const ast::Ident &target = assign.targets[0];
   const ast::OpDecl::Result *result = findResult(target.name);
   if (!result) {
-    DiagnosticBuilder error = diags.report(target.loc(), diag::UnknownResult);
-    error.range(target.range) << op.name.name << target.name;
+    DiagnosticBuilder error = diags.report(target.loc(), diag::UnknownResult).range(target.range)
+                              << op.name.name << target.name;
     std::vector<Candidate> candidates;
     for (const ast::OpDecl::Result &known : op.results)
       candidates.push_back(known.name ? Candidate{known.name.name, known.name.loc()} : Candidate{"result", SMLoc()});
@@ -277,8 +277,7 @@ void OpChecker::checkClauseOnce(const ast::OpClauseStmt &clause) {
     if (!earlier || earlier->clause != clause.clause)
       continue;
     StringRef word = getWords(clause);
-    DiagnosticBuilder error = diags.report(clause.loc(), diag::ClauseTwice);
-    error.range(clause.range) << op.name.name << word;
+    DiagnosticBuilder error = diags.report(clause.loc(), diag::ClauseTwice).range(clause.range) << op.name.name << word;
     error.note(earlier->loc(), diag::PreviousHere) << word;
     return;
   }
@@ -415,14 +414,13 @@ bool OpChecker::isCallable(StringRef name) {
   return use(name) || llvm::isa_and_nonnull<ast::OpDecl>(program.lookup(file, name));
 }
 
-void OpChecker::reportUnknownName(StringRef name, SMRange range, diag::ID id) {
+void OpChecker::reportUnknownName(StringRef name, SMRange range, diag::Message<1> id) {
   if (id != diag::UnknownIndex)
     return reportUnknown(name, range, id);
   std::vector<Candidate> candidates;
   for (const auto &[index, place] : indices)
     candidates.push_back({index, place.Start});
-  DiagnosticBuilder error = diags.report(range.Start, id);
-  error.range(range) << name;
+  DiagnosticBuilder error = diags.report(range.Start, id).range(range) << name;
   suggestNearest(error, name, range, candidates);
 }
 

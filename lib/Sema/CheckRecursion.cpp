@@ -75,8 +75,8 @@ void RecursionChecker::report(const ModuleUse &closing) {
   for (auto it = first; it != last; ++it)
     chain += (it->use.module->name.name + " -> ").str();
   chain += last == path.end() ? closing.module->name.name : StringRef("...");
-  DiagnosticBuilder error = diags.report(closing.range.Start, diag::RecursiveModule);
-  error.range(closing.range) << closing.module->name.name << chain;
+  DiagnosticBuilder error = diags.report(closing.range.Start, diag::RecursiveModule).range(closing.range)
+                            << closing.module->name.name << chain;
   for (auto it = first + 1; it < last; ++it)
     error.note(it->use.range.Start, diag::UsedByHere) << it->use.module->name.name;
 }

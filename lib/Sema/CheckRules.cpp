@@ -289,8 +289,7 @@ void ScheduleChecker::checkUnit(const ast::ExprStmt &stmt) {
   for (PhaseKind kind : unitKinds)
     candidates.push_back({getName(kind), SMLoc()});
   SMRange range = call ? call->callee->range : stmt.range;
-  DiagnosticBuilder error = diags.report(range.Start, diag::UnknownUnit);
-  error.range(range);
+  DiagnosticBuilder error = diags.report(range.Start, diag::UnknownUnit).range(range);
   if (callee)
     suggestNearest(error, callee->name, range, candidates);
 }

@@ -23,12 +23,6 @@ double stage::sema::toDouble(const Rational &value) {
   return static_cast<double>(static_cast<long double>(value.num) / static_cast<long double>(value.den));
 }
 
-std::optional<CTValue> Evaluator::report(const ast::Expr *expr, diag::ID id, const llvm::Twine &a,
-                                         const llvm::Twine &b) {
-  diags.report(expr->loc(), id).range(expr->range) << a << b;
-  return std::nullopt;
-}
-
 std::optional<CTValue> Evaluator::evaluate(const ast::Expr *expr, const Environment &env) {
   if (!step())
     return std::nullopt;
@@ -182,8 +176,7 @@ std::optional<CTValue> Evaluator::evaluateName(const ast::NameExpr *expr, const 
   for (const Builtin &builtin : getBuiltins())
     if (builtin.kind != BuiltinKind::DType) // no value of a job or a -D is one
       candidates.push_back({builtin.name, SMLoc()});
-  DiagnosticBuilder error = diags.report(expr->loc(), diag::UnknownName);
-  error.range(expr->range) << expr->name;
+  DiagnosticBuilder error = diags.report(expr->loc(), diag::UnknownName).range(expr->range) << expr->name;
   if (program.suggestImport(error, expr->name))
     return std::nullopt;
   suggestNearest(error, expr->name, expr->range, candidates);
@@ -305,8 +298,7 @@ void Evaluator::reportUnbound(Size size, StringRef symbol, SMRange range) {
 std::optional<int64_t> Evaluator::getValue(Size size, SMRange range, const llvm::Twine &what) {
   SizeValue value = stage::evaluate(size, binding);
   if (value && !value.value.isInteger()) {
-    DiagnosticBuilder error = diags.report(range.Start, diag::NotAnInteger);
-    error.range(range) << what << value.value.str();
+    DiagnosticBuilder error = diags.report(range.Start, diag::NotAnInteger).range(range) << what << value.value.str();
     std::string values;
     for (const std::string &symbol : collectSymbols(size))
       values += (values.empty() ? "" : ", ") + symbol + " = " + std::to_string(*binding.lookup(symbol));
@@ -401,8 +393,8 @@ bool Evaluator::checkRequire(const ast::RequireStmt &require, const Environment 
   }
   std::string message =
       require.message ? interpolate(require.messageParts, env) : "'" + textOf(require.condition) + "' does not hold";
-  DiagnosticBuilder error = diags.report(require.condition->loc(), diag::RequireFailed);
-  error.range(require.condition->range) << message;
+  DiagnosticBuilder error = diags.report(require.condition->loc(), diag::RequireFailed).range(require.condition->range)
+                            << message;
   std::string values;
   walk(require.condition, [&](const ast::Expr *part) {
     auto *name = dyn_cast<ast::NameExpr>(part);

@@ -8,10 +8,9 @@ using namespace stage;
 using namespace stage::sema;
 using llvm::dyn_cast;
 
-void NameChecker::define(SymbolKind kind, const ast::Ident &ident, std::optional<diag::ID> unusedId) {
+void NameChecker::define(SymbolKind kind, const ast::Ident &ident, std::optional<diag::Message<1>> unusedId) {
   if (Symbol *earlier = find(ident.name)) {
-    DiagnosticBuilder error = diags.report(ident.loc(), diag::Redefinition);
-    error.range(ident.range) << ident.name;
+    DiagnosticBuilder error = diags.report(ident.loc(), diag::Redefinition).range(ident.range) << ident.name;
     error.note(earlier->ident.loc(), earlier->kind == SymbolKind::Var ? diag::VarDeclaredHere : diag::PreviousHere)
         << ident.name;
     return;
@@ -42,8 +41,7 @@ Symbol *NameChecker::use(StringRef name) {
 void NameChecker::closeScope() {
   for (auto &[name, symbol] : scopes.back().symbols)
     if (symbol.unusedId && !symbol.used) {
-      DiagnosticBuilder message = diags.report(symbol.ident.loc(), *symbol.unusedId);
-      message.range(symbol.ident.range) << name;
+      DiagnosticBuilder message = diags.report(symbol.ident.loc(), *symbol.unusedId).range(symbol.ident.range) << name;
       explainUnused(message, symbol);
     }
   scopes.pop_back();
@@ -52,15 +50,14 @@ void NameChecker::closeScope() {
 const ast::Decl *NameChecker::lookupDecl(StringRef name, SMRange range) {
   llvm::SmallVector<const ast::Decl *, 2> found = program.lookupAll(file, name);
   if (found.size() > 1) {
-    DiagnosticBuilder error = diags.report(range.Start, diag::AmbiguousName);
-    error.range(range) << name;
+    DiagnosticBuilder error = diags.report(range.Start, diag::AmbiguousName).range(range) << name;
     for (const ast::Decl *decl : found)
       error.note(decl->name.loc(), diag::PreviousHere) << name;
   }
   return found.empty() ? nullptr : found.front();
 }
 
-void NameChecker::reportUnknown(StringRef name, SMRange range, diag::ID id) {
+void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<1> id) {
   std::vector<Candidate> candidates;
   for (const Scope &scope : scopes)
     for (const auto &[symbolName, symbol] : scope.symbols)
@@ -72,8 +69,7 @@ void NameChecker::reportUnknown(StringRef name, SMRange range, diag::ID id) {
       if (mayMeanBuiltin())
         candidates.push_back({builtin.name, SMLoc()});
   }
-  DiagnosticBuilder error = diags.report(range.Start, id);
-  error.range(range) << name;
+  DiagnosticBuilder error = diags.report(range.Start, id).range(range) << name;
   if (id == diag::UnknownName && program.suggestImport(error, name))
     return;
   suggestNearest(error, name, range, candidates);
@@ -124,8 +120,7 @@ void NameChecker::checkScalarKind(const ast::Param &param) {
   const ast::Ident &kind = param.scalarKind;
   if (!kind || llvm::any_of(kinds, [&](const Candidate &known) { return known.name == kind.name; }))
     return;
-  DiagnosticBuilder error = diags.report(kind.loc(), diag::UnknownKind);
-  error.range(kind.range) << kind.name;
+  DiagnosticBuilder error = diags.report(kind.loc(), diag::UnknownKind).range(kind.range) << kind.name;
   suggestNearest(error, kind.name, kind.range, kinds);
 }
 
@@ -147,8 +142,7 @@ void NameChecker::checkDType(const ast::Ident &dtype) {
   for (const Builtin &builtin : getBuiltins())
     if (builtin.kind == BuiltinKind::DType)
       types.push_back({builtin.name, SMLoc()});
-  DiagnosticBuilder error = diags.report(dtype.loc(), diag::UnknownDType);
-  error.range(dtype.range) << dtype.name;
+  DiagnosticBuilder error = diags.report(dtype.loc(), diag::UnknownDType).range(dtype.range) << dtype.name;
   suggestNearest(error, dtype.name, dtype.range, types);
 }
 
@@ -184,8 +178,7 @@ void NameChecker::checkEntriesOnce(ArrayRef<ast::Ident> names) {
 }
 
 void NameChecker::reportUnknownEntry(const ast::Ident &name, StringRef owner, ArrayRef<Candidate> known) {
-  DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownEntry);
-  error.range(name.range) << owner << name.name;
+  DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownEntry).range(name.range) << owner << name.name;
   suggestNearest(error, name.name, name.range, known);
 }
 

@@ -96,8 +96,7 @@ void Overrides::resolve(ArrayRef<Target> targets, bool isLast) {
       StringRef last = define.name.contains('.') ? define.name.rsplit('.').second : define.name;
       for (const Target &target : targets)
         candidates.push_back({target.name, target.loc});
-      DiagnosticBuilder error = diags.report(define.range.Start, diag::UnknownDefine);
-      error << define.name;
+      DiagnosticBuilder error = diags.report(define.range.Start, diag::UnknownDefine) << define.name;
       if (const Candidate *nearest = findNearest(last, candidates))
         error.note(nearest->loc, diag::DidYouMean) << nearest->name;
       valid = false;
@@ -119,8 +118,7 @@ void Overrides::reportAmbiguous(const Define &define, ArrayRef<Target> fitting) 
   std::string choices;
   for (const Target &target : fitting)
     choices += ((choices.empty() ? "" : " or ") + target.owner + "." + target.name).str();
-  DiagnosticBuilder error = diags.report(define.range.Start, diag::AmbiguousDefine);
-  error << define.name << choices;
+  DiagnosticBuilder error = diags.report(define.range.Start, diag::AmbiguousDefine) << define.name << choices;
   for (const Target &target : fitting)
     if (target.loc.isValid())
       error.note(target.loc, diag::PreviousHere) << (target.owner + "." + target.name).str();

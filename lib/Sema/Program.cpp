@@ -154,8 +154,8 @@ const ast::File *Program::loadImport(const ast::File &from, const ast::Import &i
     if (llvm::sys::fs::exists(path))
       return loadPath(path, import.range);
 
-  DiagnosticBuilder error = diags.report(import.range.Start, diag::ImportNotFound);
-  error.range(import.range) << import.path << llvm::join(tried, ", ");
+  DiagnosticBuilder error = diags.report(import.range.Start, diag::ImportNotFound).range(import.range)
+                            << import.path << llvm::join(tried, ", ");
   std::vector<std::string> storage;
   std::vector<Candidate> candidates = neighbours(tried.front(), storage);
   StringRef last = import.path.rsplit('.').second;
@@ -169,8 +169,8 @@ void Program::reportCycle(const std::string &key, SMRange importedAt) {
   std::string chain;
   for (auto it = first; it != loading.end(); ++it)
     chain += it->path + " -> ";
-  DiagnosticBuilder error = diags.report(importedAt.Start, diag::ImportCycle);
-  error.range(importedAt) << first->path << chain + first->path;
+  DiagnosticBuilder error = diags.report(importedAt.Start, diag::ImportCycle).range(importedAt)
+                            << first->path << chain + first->path;
   if (first + 1 == loading.end())
     error.note(SMLoc(), diag::RenameImporter) << llvm::sys::path::filename(first->path);
   for (auto it = first + 1; it < loading.end(); ++it)
@@ -202,8 +202,8 @@ void Program::declareImport(const ast::Import &import, const ast::File &imported
       std::vector<Candidate> candidates;
       for (const auto &entry : theirs)
         candidates.push_back({entry.getKey(), entry.getValue()->name.loc()});
-      DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownImport);
-      error.range(name.range) << import.path << name.name;
+      DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownImport).range(name.range)
+                                << import.path << name.name;
       suggestNearest(error, name.name, name.range, candidates);
       continue;
     }

@@ -112,8 +112,9 @@ private:
       for (const Place &other : listPlaces(first))
         if (place.axis->name.name == other.axis->name.name && place.axis->size > 1 &&
             (place.begin != other.begin || place.end != other.end)) {
-          DiagnosticBuilder error = diags.report(place.axis->name.loc(), diag::MeshNameMoves);
-          error.range(place.axis->name.range) << place.axis->name.name << other.begin << place.begin;
+          DiagnosticBuilder error =
+              diags.report(place.axis->name.loc(), diag::MeshNameMoves).range(place.axis->name.range)
+              << place.axis->name.name << other.begin << place.begin;
           error.note(other.axis->name.loc(), diag::PreviousHere) << place.axis->name.name;
           return false;
         }

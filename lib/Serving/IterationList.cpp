@@ -1,7 +1,7 @@
 //===- IterationList.cpp - some iterations, to be shown -------------------===//
 #include "stage/Serving/IterationList.h"
 #include "Timestamp.h"
-#include "stage/Support/Table.h"
+#include "stage/Support/Records.h"
 
 using namespace stage;
 using namespace stage::serving;
@@ -24,42 +24,37 @@ void IterationList::print(llvm::raw_ostream &os) const {
   table.print(os);
 }
 
+static std::vector<Records> listMoved(llvm::ArrayRef<MovedTokens> moved) {
+  std::vector<Records> rows;
+  for (const MovedTokens &tokens : moved)
+    rows.push_back({{"request", "", tokens.request}, {"tokens", "", tokens.tokens}});
+  return rows;
+}
+
 void IterationList::printJson(llvm::json::OStream &json) const {
-  auto seconds = [&](StringRef key, int64_t nanoseconds) {
-    json.attributeBegin(key);
-    json.rawValue(formatSeconds(nanoseconds));
-    json.attributeEnd();
-  };
   auto print = [&](const Entry &entry) {
     const Iteration &iteration = entry.iteration;
-    json.attribute("name", getName(iteration, hasReplicas));
-    json.attribute("number", iteration.number);
-    json.attribute("replica", int64_t(iteration.replica));
-    seconds("start_s", iteration.start);
-    seconds("duration_s", entry.duration);
-    for (auto [key, value] : {std::pair("new_tokens", iteration.newTokens),
-                              {"cached_tokens", iteration.cachedTokens},
-                              {"attended_pairs", iteration.attendedPairs},
-                              {"twice_area", iteration.twiceArea},
-                              {"sampling", iteration.sampling},
-                              {"logits", iteration.logits},
-                              {"drafts", iteration.drafts},
-                              {"loaded_tokens", iteration.loadedTokens},
-                              {"recomputed_tokens", iteration.recomputedTokens},
-                              {"blocks", iteration.blocks},
-                              {"blocks_out", iteration.blocksOut},
-                              {"blocks_in", iteration.blocksIn},
-                              {"preemptions", iteration.preemptions}})
-      json.attribute(key, value);
+    writeMembers(json, {{"name", "", getName(iteration, hasReplicas)},
+                        {"number", "", iteration.number},
+                        {"replica", "", iteration.replica},
+                        {"start_s", "", Record::Digits{formatSeconds(iteration.start)}},
+                        {"duration_s", "", Record::Digits{formatSeconds(entry.duration)}},
+                        {"new_tokens", "", iteration.newTokens},
+                        {"cached_tokens", "", iteration.cachedTokens},
+                        {"attended_pairs", "", iteration.attendedPairs},
+                        {"twice_area", "", iteration.twiceArea},
+                        {"sampling", "", iteration.sampling},
+                        {"logits", "", iteration.logits},
+                        {"drafts", "", iteration.drafts},
+                        {"loaded_tokens", "", iteration.loadedTokens},
+                        {"recomputed_tokens", "", iteration.recomputedTokens},
+                        {"blocks", "", iteration.blocks},
+                        {"blocks_out", "", iteration.blocksOut},
+                        {"blocks_in", "", iteration.blocksIn},
+                        {"preemptions", "", iteration.preemptions}});
     for (auto [key, moved] : {std::pair("stored", &iteration.stored), {"loaded", &iteration.loaded}})
       if (!moved->empty())
-        json.attributeArray(key, [&, moved = moved] {
-          for (const MovedTokens &tokens : *moved)
-            json.object([&] {
-              json.attribute("request", tokens.request);
-              json.attribute("tokens", tokens.tokens);
-            });
-        });
+        writeRows(json, key, listMoved(*moved));
     json.attributeArray("sequences", [&] {
       for (const Sequence &sequence : iteration.sequences)
         json.object([&] {

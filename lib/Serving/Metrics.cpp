@@ -1,8 +1,7 @@
 //===- Metrics.cpp - what a server achieved -------------------------------===//
 #include "stage/Serving/Metrics.h"
 #include "Timestamp.h"
-#include "stage/Support/Json.h"
-#include "stage/Support/Table.h"
+#include "stage/Support/Records.h"
 
 using namespace stage;
 using namespace stage::serving;
@@ -159,46 +158,39 @@ void ServingMetrics::print(llvm::raw_ostream &os) {
 }
 
 void ServingMetrics::printJson(llvm::json::OStream &json) {
-  auto exact = [&](StringRef key, std::optional<__int128> thousandths) {
-    json.attributeBegin(key);
-    json.rawValue(thousandths ? formatThousandths(thousandths, toDecimal) : "null");
-    json.attributeEnd();
+  auto exact = [](std::optional<__int128> thousandths) {
+    return Record::Digits{thousandths ? formatThousandths(thousandths, toDecimal) : "null"};
   };
-  auto seconds = [&](StringRef key, int64_t nanoseconds) {
-    json.attributeBegin(key);
-    json.rawValue(formatSeconds(nanoseconds));
-    json.attributeEnd();
-  };
-  json.attribute("requests", requests);
-  json.attribute("replicas", int64_t(options.replicas));
-  json.attribute("prefill_replicas", int64_t(options.prefillReplicas));
-  json.attribute("steps", steps);
-  json.attribute("iterations", iterations);
-  seconds("span_s", span);
-  seconds("busy_s", busy);
-  json.attribute("prompt_tokens", promptTokens);
-  json.attribute("output_tokens", outputTokens);
-  json.attribute("computed_tokens", newTokens);
-  json.attribute("recomputed_tokens", recomputed);
-  json.attribute("loaded_tokens", loaded);
-  writeNumber(json, "cached_tokens_read", cachedTokens);
-  json.attribute("drafts", drafts);
-  json.attribute("accepted_drafts", accepted);
-  exact("output_tokens_per_s", perSecond(outputTokens));
-  exact("requests_per_s", perSecond(requests));
-  json.attribute("sequences", sequences);
-  json.attribute("most_sequences", mostSequences);
-  json.attribute("preemptions", preemptions);
-  json.attribute("blocks_out", blocksOut);
-  json.attribute("blocks_in", blocksIn);
-  json.attribute("block_tokens", options.batching.block);
-  json.attributeBegin("cache_blocks");
-  options.batching.cacheBlocks ? json.value(options.batching.cacheBlocks) : json.value(nullptr);
-  json.attributeEnd();
-  json.attribute("stages", int64_t(options.batching.stages));
-  exact("mean_in_flight", getMeanInFlight());
-  exact("mean_blocks", getMeanBlocks());
-  json.attribute("most_blocks", mostBlocks);
+  auto seconds = [](int64_t nanoseconds) { return Record::Digits{formatSeconds(nanoseconds)}; };
+  writeMembers(json, {{"requests", "", requests},
+                      {"replicas", "", options.replicas},
+                      {"prefill_replicas", "", options.prefillReplicas},
+                      {"steps", "", steps},
+                      {"iterations", "", iterations},
+                      {"span_s", "", seconds(span)},
+                      {"busy_s", "", seconds(busy)},
+                      {"prompt_tokens", "", promptTokens},
+                      {"output_tokens", "", outputTokens},
+                      {"computed_tokens", "", newTokens},
+                      {"recomputed_tokens", "", recomputed},
+                      {"loaded_tokens", "", loaded},
+                      {"cached_tokens_read", "", cachedTokens},
+                      {"drafts", "", drafts},
+                      {"accepted_drafts", "", accepted},
+                      {"output_tokens_per_s", "", exact(perSecond(outputTokens))},
+                      {"requests_per_s", "", exact(perSecond(requests))},
+                      {"sequences", "", sequences},
+                      {"most_sequences", "", mostSequences},
+                      {"preemptions", "", preemptions},
+                      {"blocks_out", "", blocksOut},
+                      {"blocks_in", "", blocksIn},
+                      {"block_tokens", "", options.batching.block},
+                      {"cache_blocks", "",
+                       Record::Digits{options.batching.cacheBlocks ? toDecimal(options.batching.cacheBlocks) : "null"}},
+                      {"stages", "", options.batching.stages},
+                      {"mean_in_flight", "", exact(getMeanInFlight())},
+                      {"mean_blocks", "", exact(getMeanBlocks())},
+                      {"most_blocks", "", mostBlocks}});
   for (auto [name, times] : listTimes()) {
     std::string key = name.str();
     std::replace(key.begin(), key.end(), ' ', '_');
@@ -207,9 +199,9 @@ void ServingMetrics::printJson(llvm::json::OStream &json) {
       json.value(nullptr);
     else
       json.object([&, times = times] {
-        seconds("mean", times->getMean());
-        seconds("p50", times->getPercentile(50));
-        seconds("p99", times->getPercentile(99));
+        writeMembers(json, {{"mean", "", seconds(times->getMean())},
+                            {"p50", "", seconds(times->getPercentile(50))},
+                            {"p99", "", seconds(times->getPercentile(99))}});
       });
     json.attributeEnd();
   }

@@ -90,8 +90,8 @@ class JsonRequests : public RequestReader {
 public:
   JsonRequests(std::unique_ptr<LineSource> lines, StringRef path, llvm::ArrayRef<std::string> ignored,
                DiagnosticEngine &diags)
-      : lines(std::move(lines)), path(path), ignored(ignored.begin(), ignored.end()), unused(this->ignored),
-        diags(diags) {}
+      : RequestReader(diags), lines(std::move(lines)), path(path), ignored(ignored.begin(), ignored.end()),
+        unused(this->ignored) {}
 
   std::optional<Request> next(llvm::function_ref<bool(const Request &)> check) override {
     while (!ended) {
@@ -102,10 +102,10 @@ public:
     return std::nullopt;
   }
 
-  DiagnosticBuilder report(const Request &request, diag::ID id) override {
+  SMLoc placeFault(const Request &request) override {
     ++numFaults;
     bool isShown = request.line == lines->getNumber();
-    return diags.report(place(request.line, isShown ? text.rtrim("\r") : "", 0), id);
+    return place(request.line, isShown ? text.rtrim("\r") : "", 0);
   }
 
   bool hasErrors() const override { return numFaults != 0; }
@@ -308,16 +308,16 @@ private:
         best = distance;
         nearest = field.name;
       }
-    DiagnosticBuilder message = fault(draft, name, diag::UnknownRequestField);
-    message << name;
+    DiagnosticBuilder message = fault(draft, name, diag::UnknownRequestField) << name;
     if (!nearest.empty())
       message.note(SMLoc(), diag::DidYouMean) << nearest;
   }
 
   /// An error in the line that was read last, at a field of it; of several the first.
-  DiagnosticBuilder fault(Draft &draft, StringRef name, diag::ID id) {
+  template <unsigned Missing>
+  IncompleteReport<Missing> fault(Draft &draft, StringRef name, diag::Message<Missing> message) {
     draft.isGood = false;
-    return diags.report(place(lines->getNumber(), text.rtrim("\r"), name.empty() ? 0 : findColumn(name)), id);
+    return diags.report(place(lines->getNumber(), text.rtrim("\r"), name.empty() ? 0 : findColumn(name)), message);
   }
 
   /// Where a field is in the line; where its name is written otherwise, the line's begin.
@@ -337,7 +337,6 @@ private:
   std::unique_ptr<LineSource> lines;
   std::string path;
   std::set<std::string> ignored, unused;
-  DiagnosticEngine &diags;
   StringRef text; ///< The line that was read last.
   const Field *arrivalField = nullptr;
   int64_t first = 0, latest = 0; ///< Arrivals, before the first is taken off.

@@ -7,7 +7,7 @@
 using namespace stage;
 
 DiagnosticBuilder::DiagnosticBuilder(DiagnosticEngine &engine, SMLoc loc, diag::ID id) : engine(&engine) {
-  parts.push_back({loc, id, {}, {}, {}});
+  open(loc, id);
 }
 
 DiagnosticBuilder::DiagnosticBuilder(DiagnosticBuilder &&other) : engine(other.engine), parts(std::move(other.parts)) {
@@ -19,29 +19,23 @@ DiagnosticBuilder::~DiagnosticBuilder() {
     engine->emit(*this);
 }
 
-DiagnosticBuilder &DiagnosticBuilder::operator<<(const llvm::Twine &argument) {
-  parts.back().arguments.push_back(argument.str());
-  return *this;
-}
+void DiagnosticBuilder::add(std::string argument) { parts.back().arguments.push_back(std::move(argument)); }
 
-DiagnosticBuilder &DiagnosticBuilder::operator<<(int64_t argument) {
-  parts.back().arguments.push_back(std::to_string(argument));
-  return *this;
-}
+void DiagnosticBuilder::open(SMLoc loc, diag::ID id) { parts.push_back({loc, id, {}, {}, {}}); }
 
-DiagnosticBuilder &DiagnosticBuilder::range(SMRange range) {
+DiagnosticBuilder &&DiagnosticBuilder::range(SMRange range) {
   parts.back().ranges.push_back(range);
-  return *this;
+  return std::move(*this);
 }
 
-DiagnosticBuilder &DiagnosticBuilder::note(SMLoc loc, diag::ID id) {
-  parts.push_back({loc, id, {}, {}, {}});
-  return *this;
+DiagnosticBuilder &&DiagnosticBuilder::note(SMLoc loc, diag::Message<0> message) {
+  open(loc, message);
+  return std::move(*this);
 }
 
-DiagnosticBuilder &DiagnosticBuilder::fixIt(SMRange range, const llvm::Twine &text) {
+DiagnosticBuilder &&DiagnosticBuilder::fixIt(SMRange range, const llvm::Twine &text) {
   parts.back().fixIts.emplace_back(range, text);
-  return *this;
+  return std::move(*this);
 }
 
 /// Replaces each `{i}` of `text` by the i-th argument, which may come from anybody's file.

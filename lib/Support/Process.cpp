@@ -55,7 +55,8 @@ static void endStreams() {
 
 void stage::prepareProcess(int code) {
   failureCode = code;
-  getOutOfMemoryMessage() = "error: " + diag::OutOfMemory->text.str() + " [" + diag::OutOfMemory->code.str() + "]\n";
+  getOutOfMemoryMessage() =
+      "error: " + diag::info::OutOfMemory.text.str() + " [" + diag::info::OutOfMemory.code.str() + "]\n";
   openClosedStreams();
   // Made here, so that they live longer than what is registered next.
   llvm::outs();

@@ -32,20 +32,6 @@ static bool holds(Obligations::Kind kind, const Rational &left, const Rational &
   llvm_unreachable("covered switch");
 }
 
-static diag::ID messageFor(Obligations::Kind kind) {
-  switch (kind) {
-  case Obligations::Kind::Divides:
-    return diag::SizeNotDivisible;
-  case Obligations::Kind::Equal:
-    return diag::SizesDiffer;
-  case Obligations::Kind::AtMost:
-    return diag::SizeTooLarge;
-  case Obligations::Kind::Positive:
-    return diag::SizeNotPositive;
-  }
-  llvm_unreachable("covered switch");
-}
-
 /// `D/tp = 512`, or the value alone where the size is a constant.
 static std::string describe(Size size, const Rational &value) {
   return size.getConstant() ? value.str() : llvm::formatv("'{0}' = {1}", size.str(), value.str()).str();
@@ -62,6 +48,19 @@ static std::string describeSymbols(Size left, Size right, const SizeBinding &bin
   for (const std::string &name : names)
     text += (text.empty() ? "" : ", ") + name + " = " + std::to_string(*binding.lookup(name));
   return text;
+}
+
+static DiagnosticBuilder report(const Obligations::Obligation &owed, const Rational &left, const Rational &right,
+                                DiagnosticEngine &diags) {
+  std::string first = describe(owed.left, left);
+  if (owed.kind == Obligations::Kind::Positive)
+    return diags.report(owed.loc, diag::SizeNotPositive) << first << owed.reason;
+  std::string second = describe(owed.right, right);
+  if (owed.kind == Obligations::Kind::Divides)
+    return diags.report(owed.loc, diag::SizeNotDivisible) << first << second << owed.reason;
+  if (owed.kind == Obligations::Kind::Equal)
+    return diags.report(owed.loc, diag::SizesDiffer) << first << second << owed.reason;
+  return diags.report(owed.loc, diag::SizeTooLarge) << first << second << owed.reason;
 }
 
 bool Obligations::check(const SizeBinding &binding, DiagnosticEngine &diags) const {
@@ -92,11 +91,7 @@ bool Obligations::check(const SizeBinding &binding, DiagnosticEngine &diags) con
     if (failed || holds(owed.kind, values[0].value, values[1].value))
       continue;
     allHold = false;
-    DiagnosticBuilder message = diags.report(owed.loc, messageFor(owed.kind));
-    message << describe(owed.left, values[0].value);
-    if (owed.kind != Kind::Positive)
-      message << describe(owed.right, values[1].value);
-    message << owed.reason;
+    DiagnosticBuilder message = report(owed, values[0].value, values[1].value, diags);
     std::string symbols = describeSymbols(owed.left, owed.right, binding);
     if (!symbols.empty())
       message.note(owed.loc, diag::WhereValues) << symbols;

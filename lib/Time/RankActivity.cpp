@@ -2,7 +2,7 @@
 #include "stage/Time/RankActivity.h"
 #include "stage/Machine/Machine.h"
 #include "stage/Support/Ranges.h"
-#include "stage/Support/Table.h"
+#include "stage/Support/Records.h"
 #include "llvm/ADT/STLExtras.h"
 #include <array>
 #include <map>
@@ -68,21 +68,19 @@ void stage::print(llvm::raw_ostream &os, StepActivity activity, bool inMicroseco
   }
   llvm::sort(rows, [](const auto &a, const auto &b) { return a.first.front() < b.first.front(); });
 
-  auto format = [&](Ticks ticks) { return formatTime(ticks, inMicroseconds); };
-  os << "step: " << format(activity.step) << (inMicroseconds ? " us" : " units") << " on " << activity.numRanks
-     << (activity.numRanks == 1 ? " rank" : " ranks") << '\n';
-  std::vector<std::string> titles = {"ranks", "compute", "communication", "exposed"};
-  if (hasCopies)
-    titles.insert(titles.end(), {"copies and host", "exposed"});
-  titles.insert(titles.end(), {"idle", "idle %"});
-  Table table = Table::ofNumbers(titles);
+  os << "step: " << formatTime(activity.step, inMicroseconds) << (inMicroseconds ? " us" : " units") << " on "
+     << activity.numRanks << (activity.numRanks == 1 ? " rank" : " ranks") << '\n';
+  std::vector<Records> table;
   for (const auto &[ranks, sums] : rows) {
-    std::vector<std::string> row = {formatRanks(ranks), format(sums.compute), format(sums.communication),
-                                    format(sums.exposed)};
-    if (hasCopies)
-      row.insert(row.end(), {format(sums.copies), format(sums.copiesAlone)});
-    row.insert(row.end(), {format(sums.idle), activity.step ? formatPercent(sums.idle, activity.step) : "-"});
-    table.addRow(std::move(row));
+    auto format = [&](Ticks ticks) { return Record::Digits{formatTime(ticks, inMicroseconds)}; };
+    table.push_back({{"", "ranks", formatRanks(ranks)},
+                     {"", "compute", format(sums.compute)},
+                     {"", "communication", format(sums.communication)},
+                     {"", "exposed", format(sums.exposed)},
+                     {"", hasCopies ? "copies and host" : "", format(sums.copies)},
+                     {"", hasCopies ? "exposed" : "", format(sums.copiesAlone)},
+                     {"", "idle", format(sums.idle)},
+                     {"", "idle %", Record::Digits{activity.step ? formatPercent(sums.idle, activity.step) : "-"}}});
   }
-  table.print(os);
+  printTable(os, table, 0);
 }

@@ -18,11 +18,10 @@ public:
   FaultReporter(DiagnosticEngine &diags, unsigned maxShown) : diags(diags), maxShown(maxShown) {}
 
   /// Reports a fault with its arguments, or counts it. An argument that is costly is a function that returns it.
-  template <typename... Arguments> void report(diag::ID id, const Arguments &...arguments) {
-    if (!isShown(id))
-      return;
-    DiagnosticBuilder builder = diags.report(SMLoc(), id);
-    (void)(builder << ... << llvm::Twine(resolve(arguments)));
+  template <unsigned Missing, typename... Arguments>
+  void report(diag::Message<Missing> message, const Arguments &...arguments) {
+    if (isShown(message))
+      diags.report(SMLoc(), message).with(llvm::Twine(resolve(arguments))...);
   }
   /// Like report(), for messages with notes: whether to build one.
   bool isShown(diag::ID id) {

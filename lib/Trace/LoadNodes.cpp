@@ -103,9 +103,10 @@ private:
     return ranks.communications.emplace_back(Communication{NodeIndex(ranks.nodes.size() - 1)});
   }
   /// Reports what is wrong with the node being added.
-  template <typename... Arguments> void fault(diag::ID id, const Arguments &...arguments) {
+  template <unsigned Missing, typename... Arguments>
+  void fault(diag::Message<Missing> message, const Arguments &...arguments) {
     flags().isUsable = false;
-    faults.report(id, describeNode(ranks.rank, current->id(), current->name()), arguments...);
+    faults.report(message, describeNode(ranks.rank, current->id(), current->name()), arguments...);
   }
 
   NodeTable &table;

@@ -169,8 +169,8 @@ private:
   }
 
   void rename(uint32_t rank, ChakraProtoMsg::Node &node) {
-    auto fault = [&](diag::ID id, const auto &...arguments) {
-      faults.report(id, "'" + job->folder.path + "', " + describeNode(rank, node.id(), node.name()), arguments...);
+    auto fault = [&](auto message, const auto &...arguments) {
+      faults.report(message, "'" + job->folder.path + "', " + describeNode(rank, node.id(), node.name()), arguments...);
     };
     if (node.type() == ChakraProtoMsg::COMM_COLL_NODE)
       renameGroup(node, fault);

@@ -403,8 +403,8 @@ void Simulator::reportStall() {
     while (steps[begin].place.rank != place->rank || steps[begin].place.node != place->node)
       ++begin;
 
-  DiagnosticBuilder builder = faults.getDiagnostics().report(SMLoc(), diag::Stall);
-  builder << int64_t(numStalled) << int64_t(ranks.size()) << timing.description;
+  DiagnosticBuilder builder = faults.getDiagnostics().report(SMLoc(), diag::Stall)
+                              << int64_t(numStalled) << int64_t(ranks.size()) << timing.description;
   constexpr size_t maxShown = 16;
   for (size_t i = begin; i < steps.size() && i < begin + maxShown; ++i)
     builder.note(SMLoc(), diag::StalledNode)

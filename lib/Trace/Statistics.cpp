@@ -3,9 +3,8 @@
 #include "Attributes.h"
 #include "stage/CodeGen/NodeWriter.h"
 #include "stage/Support/Escape.h"
-#include "stage/Support/Json.h"
 #include "stage/Support/Ranges.h"
-#include "stage/Support/Table.h"
+#include "stage/Support/Records.h"
 #include "stage/Trace/TraceFolder.h"
 #include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/STLExtras.h"
@@ -13,7 +12,6 @@
 #include "llvm/Support/raw_ostream.h"
 #include <array>
 #include <compare>
-#include <set>
 
 using namespace stage;
 using namespace stage::trace;
@@ -22,7 +20,7 @@ using llvm::StringRef;
 
 namespace {
 /// A step of a large model has more than 2^64 FLOPs.
-using Count = unsigned __int128;
+using Count = __int128;
 
 /// Calls of a collective, by what tells them apart in a report.
 struct CollectiveKey {
@@ -195,132 +193,115 @@ std::string nameCollective(int64_t type) {
   return name.empty() ? "type " + std::to_string(type) : name.str();
 }
 
-/// Where no rank has copies their columns are left out.
-std::vector<std::string> formatRow(std::string title, const Numbers &numbers, bool showsCopies) {
+/// Of ranks, behind their names. Where no rank has copies, tables have no columns of these.
+Records listRecords(const Numbers &numbers, bool showsCopies) {
   uint64_t shown = numbers.getCopies();
   for (ChakraNodeType type :
        {ChakraNodeType::Comp, ChakraNodeType::CommColl, ChakraNodeType::CommSend, ChakraNodeType::CommRecv})
     shown += numbers.getNodes(type);
-  std::vector<std::string> row = {std::move(title),
-                                  formatCount(numbers.getNumNodes()),
-                                  formatCount(numbers.getNodes(ChakraNodeType::Comp)),
-                                  formatCount(numbers.getNodes(ChakraNodeType::CommColl)),
-                                  formatCount(numbers.getNodes(ChakraNodeType::CommSend)),
-                                  formatCount(numbers.getNodes(ChakraNodeType::CommRecv)),
-                                  formatCount(numbers.getNumNodes() - shown),
-                                  formatCount(numbers.flops),
-                                  formatCount(numbers.tensorBytes),
-                                  formatCount(numbers.getCollectives().bytes),
-                                  formatCount(numbers.sentBytes)};
-  if (showsCopies) {
-    row.push_back(formatCount(numbers.getCopies()));
-    row.push_back(formatCount(numbers.loadedBytes));
-    row.push_back(formatCount(numbers.storedBytes));
-  }
-  return row;
+  auto titleCopies = [&](const char *title) { return showsCopies ? title : ""; };
+  return {{"", "nodes", numbers.getNumNodes()},
+          {"", "compute", numbers.getNodes(ChakraNodeType::Comp)},
+          {"", "collective", numbers.getNodes(ChakraNodeType::CommColl)},
+          {"", "send", numbers.getNodes(ChakraNodeType::CommSend)},
+          {"", "recv", numbers.getNodes(ChakraNodeType::CommRecv)},
+          {"", "other", numbers.getNumNodes() - shown},
+          {"flops", "FLOPs", numbers.flops},
+          {"tensor_bytes", "tensor bytes", numbers.tensorBytes},
+          {"", "collective bytes", numbers.getCollectives().bytes},
+          {"sent_bytes", "sent bytes", numbers.sentBytes},
+          {"received_bytes", "", numbers.receivedBytes},
+          {"", titleCopies("copies"), numbers.getCopies()},
+          {"loaded_bytes", titleCopies("loaded bytes"), numbers.loadedBytes},
+          {"stored_bytes", titleCopies("stored bytes"), numbers.storedBytes}};
+}
+
+/// `groups` says how many groups make calls of a kind, for people.
+std::vector<Records> listCollectives(const Numbers &numbers, std::map<CollectiveKey, uint64_t> groups = {}) {
+  std::vector<Records> rows;
+  for (const auto &[key, calls] : numbers.collectives)
+    rows.push_back({{"type", "collective", nameCollective(key.commType)},
+                    {"group_size", "group size", key.groupSize},
+                    {"", "groups", groups[key]},
+                    {"calls", "calls", calls.count},
+                    {"bytes", "bytes", calls.bytes}});
+  return rows;
+}
+
+std::vector<Records> listOps(const Collector &collector) {
+  std::vector<Records> rows;
+  for (const auto &[name, op] : collector.ops)
+    rows.push_back({{"op_type", "", llvm::json::fixUTF8(name)},
+                    {"", "op_type", name.empty() ? "none" : escapeControls(name)},
+                    {"nodes", "nodes", op.nodes},
+                    {"flops", "FLOPs", op.flops},
+                    {"other_flops", "of these other", op.otherFlops},
+                    {"recomputed_flops", "recomputed", op.recomputedFlops},
+                    {"tensor_bytes", "tensor bytes", op.tensorBytes},
+                    {"message_bytes", "message bytes", op.messageBytes}});
+  return rows;
+}
+
+std::vector<Records> listGroups(const Collector &collector) {
+  std::vector<Records> rows;
+  for (const auto &[key, calls] : collector.groupCalls)
+    rows.push_back({{"group", "", key.first},
+                    {"", "group", key.first ? std::to_string(key.first) : "all"},
+                    {"size", "size", collector.getGroupSize(key.first)},
+                    {"type", "collective", nameCollective(key.second)},
+                    {"calls", "calls", calls.count},
+                    {"bytes", "bytes", calls.bytes}});
+  return rows;
 }
 
 void printTables(const Collector &collector, const StatisticsOptions &options, llvm::raw_ostream &out) {
   bool hasCopies = collector.total.getCopies();
-  std::vector<std::string> titles = {"ranks", "nodes", "compute",      "collective",       "send",      "recv",
-                                     "other", "FLOPs", "tensor bytes", "collective bytes", "sent bytes"};
-  if (hasCopies)
-    titles.insert(titles.end(), {"copies", "loaded bytes", "stored bytes"});
-  Table ranks = Table::ofNumbers(titles);
+  std::vector<Records> ranks;
+  auto add = [&](std::string name, const Numbers &numbers) {
+    llvm::append_range(ranks.emplace_back(1, Record{"", "ranks", std::move(name)}), listRecords(numbers, hasCopies));
+  };
   for (const auto &[members, numbers] : collector.getRows())
-    ranks.addRow(formatRow(formatRanks(members), *numbers, hasCopies));
-  ranks.addRow(formatRow("total", collector.total, hasCopies));
-  ranks.print(out);
-
-  if (!collector.total.collectives.empty()) {
-    std::map<CollectiveKey, std::set<uint64_t>> groupsOf;
-    for (const auto &[key, calls] : collector.groupCalls)
-      groupsOf[{key.second, collector.getGroupSize(key.first)}].insert(key.first);
-    Table collectives = Table::ofNumbers({"collective", "group size", "groups", "calls", "bytes"});
-    for (const auto &[key, calls] : collector.total.collectives)
-      collectives.addRow({nameCollective(key.commType), formatCount(key.groupSize), formatCount(groupsOf[key].size()),
-                          formatCount(calls.count), formatCount(calls.bytes)});
-    out << '\n';
-    collectives.print(out);
-  }
-  if (options.perOp && !collector.ops.empty()) {
-    Table ops = Table::ofNumbers(
-        {"op_type", "nodes", "FLOPs", "of these other", "recomputed", "tensor bytes", "message bytes"});
-    for (const auto &[name, op] : collector.ops)
-      ops.addRow({name.empty() ? "none" : escapeControls(name), formatCount(op.nodes), formatCount(op.flops),
-                  formatCount(op.otherFlops), formatCount(op.recomputedFlops), formatCount(op.tensorBytes),
-                  formatCount(op.messageBytes)});
-    out << '\n';
-    ops.print(out);
-  }
-  if (options.perGroup && !collector.groupCalls.empty()) {
-    Table groups = Table::ofNumbers({"group", "size", "collective", "calls", "bytes"});
-    for (const auto &[key, calls] : collector.groupCalls)
-      groups.addRow({key.first ? std::to_string(key.first) : "all", formatCount(collector.getGroupSize(key.first)),
-                     nameCollective(key.second), formatCount(calls.count), formatCount(calls.bytes)});
-    out << '\n';
-    groups.print(out);
-  }
+    add(formatRanks(members), *numbers);
+  add("total", collector.total);
+  printTable(out, ranks, 0);
+  auto print = [&](const std::vector<Records> &rows) {
+    if (!rows.empty())
+      printTable(out << '\n', rows, 0, Table::Right);
+  };
+  std::map<CollectiveKey, uint64_t> groups;
+  for (const auto &[key, calls] : collector.groupCalls) // each group and type once
+    ++groups[{key.second, collector.getGroupSize(key.first)}];
+  print(listCollectives(collector.total, std::move(groups)));
+  if (options.perOp)
+    print(listOps(collector));
+  if (options.perGroup)
+    print(listGroups(collector));
 }
 
 void printJson(const Collector &collector, const StatisticsOptions &options, llvm::raw_ostream &out) {
   llvm::json::OStream json(out, 2);
-  auto number = [&](StringRef name, Count value) { writeNumber(json, name, value); };
-  auto numbers = [&](const Numbers &numbers) {
+  auto print = [&](const Numbers &numbers) {
     json.attributeObject("nodes", [&] {
       for (size_t type = 0; type < numTypes; ++type)
         if (numbers.nodes[type])
           json.attribute(getNodeTypeName(int(type)), int64_t(numbers.nodes[type]));
     });
-    number("flops", numbers.flops);
-    number("tensor_bytes", numbers.tensorBytes);
-    number("sent_bytes", numbers.sentBytes);
-    number("received_bytes", numbers.receivedBytes);
-    number("loaded_bytes", numbers.loadedBytes);
-    number("stored_bytes", numbers.storedBytes);
-    json.attributeArray("collectives", [&] {
-      for (const auto &[key, calls] : numbers.collectives)
-        json.object([&] {
-          json.attribute("type", nameCollective(key.commType));
-          json.attribute("group_size", int64_t(key.groupSize));
-          json.attribute("calls", int64_t(calls.count));
-          number("bytes", calls.bytes);
-        });
-    });
+    writeMembers(json, listRecords(numbers, /*showsCopies=*/false));
+    writeRows(json, "collectives", listCollectives(numbers));
   };
   json.object([&] {
     json.attributeArray("ranks", [&] {
       for (const auto &[members, row] : collector.getRows())
-        json.object([&] {
+        json.object([&, row = row, &members = members] {
           json.attribute("ranks", formatRanks(members));
-          numbers(*row);
+          print(*row);
         });
     });
-    json.attributeObject("total", [&] { numbers(collector.total); });
+    json.attributeObject("total", [&] { print(collector.total); });
     if (options.perOp)
-      json.attributeArray("ops", [&] {
-        for (const auto &[name, op] : collector.ops)
-          json.object([&] {
-            json.attribute("op_type", llvm::json::fixUTF8(name));
-            json.attribute("nodes", int64_t(op.nodes));
-            number("flops", op.flops);
-            number("other_flops", op.otherFlops);
-            number("recomputed_flops", op.recomputedFlops);
-            number("tensor_bytes", op.tensorBytes);
-            number("message_bytes", op.messageBytes);
-          });
-      });
+      writeRows(json, "ops", listOps(collector));
     if (options.perGroup)
-      json.attributeArray("groups", [&] {
-        for (const auto &[key, calls] : collector.groupCalls)
-          json.object([&] {
-            json.attribute("group", int64_t(key.first));
-            json.attribute("size", int64_t(collector.getGroupSize(key.first)));
-            json.attribute("type", nameCollective(key.second));
-            json.attribute("calls", int64_t(calls.count));
-            number("bytes", calls.bytes);
-          });
-      });
+      writeRows(json, "groups", listGroups(collector));
   });
   out << '\n';
 }

@@ -11,7 +11,7 @@ namespace stage::serving {
 class ListedRequests : public RequestReader {
 public:
   ListedRequests(std::vector<Request> requests, DiagnosticEngine &diags)
-      : requests(std::move(requests)), diags(diags) {}
+      : RequestReader(diags), requests(std::move(requests)) {}
   std::optional<Request> next(llvm::function_ref<bool(const Request &)> check) override {
     if (taken == requests.size())
       return std::nullopt;
@@ -19,15 +19,14 @@ public:
     request.index = int64_t(taken++);
     return check(request) ? std::optional(request) : std::nullopt;
   }
-  DiagnosticBuilder report(const Request &, diag::ID id) override {
+  SMLoc placeFault(const Request &) override {
     failed = true;
-    return diags.report(SMLoc(), id);
+    return SMLoc();
   }
   bool hasErrors() const override { return failed; }
 
 private:
   std::vector<Request> requests;
-  DiagnosticEngine &diags;
   size_t taken = 0;
   bool failed = false;
 };

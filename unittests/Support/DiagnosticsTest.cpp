@@ -34,15 +34,33 @@ TEST_F(DiagnosticsTest, ArgumentsCodeAndCaret) {
 
 TEST_F(DiagnosticsTest, NotesFollowAndDoNotCount) {
   diags.report(at(12), diag::CannotReadFile).range({at(12), at(13)}) << "a" << int64_t(-3);
-  diags.report(at(15), diag::CannotReadFile).note(at(7), diag::PreviousHere) << "wq";
+  diags.report(at(15), diag::CannotReadFile).with("b", "c").note(at(7), diag::PreviousHere) << "wq";
+  DiagnosticBuilder message = diags.report(at(18), diag::CannotReadFile) << "d"
+                                                                         << "e";
+  message.note(at(7), diag::OtherOneHere).note(at(7), diag::DidYouMean).with("wq").fixIt({at(7), at(9)}, "wk");
+  EXPECT_EQ(diags.getNumErrors(), 2u) << "a message is emitted when its builder dies";
+  { DiagnosticBuilder moved = std::move(message); }
   EXPECT_NE(os.str().find("cannot read 'a': -3"), std::string::npos);
   EXPECT_NE(os.str().find("job.stg:1:7: note: 'wq' was declared here\n"), std::string::npos) << os.str();
-  EXPECT_EQ(diags.getNumErrors(), 2u);
+  EXPECT_NE(os.str().find("note: did you mean 'wq'?\n"), std::string::npos) << os.str();
+  EXPECT_EQ(diags.getNumErrors(), 3u);
 }
 
+/// Arguments are counted by the compiler: what does not take or need one more is another type.
+template <typename T>
+concept TakesArgument = requires(T message) {
+  std::move(message) << "a";
+};
+static_assert(diag::countArguments("no {} {x} argument") == 0 && diag::countArguments("'{1}' is {0}, not {1}") == 2);
+static_assert(TakesArgument<IncompleteMessage<2>> && TakesArgument<IncompleteMessage<1>>);
+static_assert(std::is_same_v<decltype(std::declval<IncompleteMessage<2>>() << "a"), IncompleteMessage<1>>);
+static_assert(std::is_same_v<decltype(std::declval<IncompleteMessage<1>>() << "a"), DiagnosticBuilder &&>);
+static_assert(!TakesArgument<DiagnosticBuilder>, "there is one argument too many");
+static_assert(!std::is_convertible_v<IncompleteMessage<1>, DiagnosticBuilder>, "an argument is missing");
+static_assert(std::is_same_v<decltype(diag::CannotReadFile), const diag::Message<2>>);
+
 TEST_F(DiagnosticsTest, FixItIsShown) {
-  diags.report(at(7), diag::CannotReadFile).fixIt({at(7), at(9)}, "wk") << "a"
-                                                                        << "b";
+  diags.report(at(7), diag::CannotReadFile).with("a", "b").fixIt({at(7), at(9)}, "wk");
   EXPECT_NE(os.str().find("      wk"), std::string::npos) << os.str();
 }
 

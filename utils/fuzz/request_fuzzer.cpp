@@ -21,7 +21,8 @@ void check(bool holds, const char *what) {
 /// Outputs of a billion tokens are served, but not while somebody waits.
 class ShortRequests : public RequestReader {
 public:
-  explicit ShortRequests(std::unique_ptr<RequestReader> reader) : reader(std::move(reader)) {}
+  ShortRequests(std::unique_ptr<RequestReader> reader, DiagnosticEngine &diags)
+      : RequestReader(diags), reader(std::move(reader)) {}
   std::optional<Request> next(llvm::function_ref<bool(const Request &)> isGood) override {
     bool accepted = true;
     std::optional<Request> request = reader->next([](const Request &) { return true; });
@@ -34,7 +35,7 @@ public:
     }
     return accepted ? request : std::nullopt;
   }
-  DiagnosticBuilder report(const Request &request, diag::ID id) override { return reader->report(request, id); }
+  SMLoc placeFault(const Request &request) override { return reader->placeFault(request); }
   bool hasErrors() const override { return reader->hasErrors(); }
 
   int64_t count = 0;
@@ -108,7 +109,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   MemoryFile file(llvm::StringRef(reinterpret_cast<const char *>(data), size).drop_front(numOptions));
   auto reader = RequestReader::open(file.path, {}, diags);
   check(reader != nullptr, "a file in memory cannot be read");
-  ShortRequests requests(std::move(reader));
+  ShortRequests requests(std::move(reader), diags);
   Checker checker(options);
   auto time = [](llvm::ArrayRef<Iteration>, int64_t begin, llvm::MutableArrayRef<int64_t> freeAt) {
     return passStages([](unsigned) { return 1e-3; }, begin, freeAt);

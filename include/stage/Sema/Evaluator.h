@@ -113,8 +113,11 @@ private:
   /// Says which symbol has no value.
   void reportUnbound(Size size, StringRef symbol, SMRange range);
   std::optional<std::vector<CTValue>> evaluateAll(ArrayRef<ast::Expr *> exprs, const Environment &env);
-  std::optional<CTValue> report(const ast::Expr *expr, diag::ID id, const llvm::Twine &a = "",
-                                const llvm::Twine &b = "");
+  template <unsigned Missing, typename... Arguments>
+  std::nullopt_t report(const ast::Expr *expr, diag::Message<Missing> message, const Arguments &...arguments) {
+    diags.report(expr->loc(), message).range(expr->range).with(arguments...);
+    return std::nullopt;
+  }
 
   const Program &program;
   SizeContext &sizes;

@@ -44,15 +44,23 @@ public:
   /// `-` is standard input. Fields in `ignored` are skipped. Null after a report.
   static std::unique_ptr<RequestReader> open(llvm::StringRef path, llvm::ArrayRef<std::string> ignored,
                                              DiagnosticEngine &diags);
+  explicit RequestReader(DiagnosticEngine &diags) : diags(diags) {}
   virtual ~RequestReader();
 
   /// The next one, for which `check` is true; else `check` has reported it. Nothing at the end, and after errors: then
   /// the other lines have been looked at for theirs.
   virtual std::optional<Request> next(llvm::function_ref<bool(const Request &)> check) = 0;
   /// A message at the line of a request, whose text is shown if it was read last.
-  virtual DiagnosticBuilder report(const Request &request, diag::ID id) = 0;
+  template <unsigned Missing> auto report(const Request &request, diag::Message<Missing> message) {
+    return diags.report(placeFault(request), message);
+  }
   /// Something was reported, of the file or of one of its requests.
   virtual bool hasErrors() const = 0;
+  /// The place of an error of a request, which counts.
+  virtual SMLoc placeFault(const Request &request) = 0;
+
+protected:
+  DiagnosticEngine &diags;
 };
 
 } // namespace stage::serving

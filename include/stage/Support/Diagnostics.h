@@ -7,9 +7,12 @@
 // message is built where the fault is seen and handed to a consumer when the builder dies:
 //
 //   diags.report(loc, diag::UnknownName) << name;          // {0} of the text
-//   DiagnosticBuilder message = diags.report(loc, diag::Redefinition);
-//   message << name;
+//   DiagnosticBuilder message = diags.report(loc, diag::Redefinition) << name;
 //   message.note(first, diag::PreviousHere) << name;       // notes follow their error
+//
+// A message has the arguments that its text names, which is checked when the compiler is compiled: the type of
+// diag::UnknownName says how many there are, one too many has no operator, and one too few leaves a value unused, which
+// is an error (-Werror=unused-result).
 //
 // Texts are lower case, without a full stop, and say what was seen and what was
 // expected. All errors of a phase are reported; the driver stops between phases. What
@@ -27,6 +30,7 @@
 #include "llvm/Support/SourceMgr.h"
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace stage {
@@ -46,8 +50,29 @@ struct DiagnosticInfo {
 };
 
 namespace diag {
-/// Names a message: the address of its fixed part.
+/// Names any message: the address of its fixed part.
 using ID = const DiagnosticInfo *;
+
+/// Names a message whose text has so many arguments.
+template <unsigned NumArguments> struct Message {
+  ID id;
+  constexpr operator ID() const { return id; }
+};
+
+/// Arguments of a text. One that leaves out a number below its highest does not compile.
+consteval unsigned countArguments(std::string_view text) {
+  bool isUsed[10] = {};
+  for (size_t i = 0; i + 2 < text.size(); ++i)
+    if (text[i] == '{' && text[i + 1] >= '0' && text[i + 1] <= '9' && text[i + 2] == '}')
+      isUsed[text[i + 1] - '0'] = true;
+  unsigned count = 0;
+  while (count < 10 && isUsed[count])
+    ++count;
+  for (unsigned i = count; i < 10; ++i)
+    if (isUsed[i])
+      throw "an argument is left out";
+  return count;
+}
 } // namespace diag
 } // namespace stage
 
@@ -58,6 +83,8 @@ namespace stage {
 
 class DiagnosticEngine;
 
+template <unsigned Missing> class IncompleteMessage;
+
 /// One message and its notes under construction. Emitted when destroyed.
 class DiagnosticBuilder {
 public:
@@ -66,23 +93,22 @@ public:
   DiagnosticBuilder(const DiagnosticBuilder &) = delete;
   ~DiagnosticBuilder();
 
-  /// Fills the next `{i}` of the message that was opened last.
-  DiagnosticBuilder &operator<<(const llvm::Twine &argument);
-  DiagnosticBuilder &operator<<(int64_t argument);
-  /// The same within a chain: `report(...).with(name).note(...).with(name)`.
-  template <typename... Arguments> DiagnosticBuilder &with(const Arguments &...arguments) {
-    (*this << ... << arguments);
-    return *this;
-  }
+  /// No more arguments, in a chain that passes some on.
+  DiagnosticBuilder &&with() { return std::move(*this); }
   /// Underlines a range of the message that was opened last.
-  DiagnosticBuilder &range(SMRange range);
-  /// Opens a note; following arguments belong to it. An invalid location prints the note without a place.
-  DiagnosticBuilder &note(SMLoc loc, diag::ID id);
+  DiagnosticBuilder &&range(SMRange range);
+  /// Opens a note, whose arguments follow. An invalid location prints the note without a place.
+  template <unsigned Missing> IncompleteMessage<Missing> note(SMLoc loc, diag::Message<Missing> message);
+  DiagnosticBuilder &&note(SMLoc loc, diag::Message<0> message);
   /// Suggests to replace `range` (empty range: to insert) by `text`.
-  DiagnosticBuilder &fixIt(SMRange range, const llvm::Twine &text);
+  DiagnosticBuilder &&fixIt(SMRange range, const llvm::Twine &text);
 
 private:
   friend class DiagnosticEngine;
+  template <unsigned Missing> friend class IncompleteMessage;
+  void open(SMLoc loc, diag::ID id);
+  void add(std::string argument);
+
   struct Part {
     SMLoc loc;
     diag::ID id;
@@ -93,6 +119,49 @@ private:
   DiagnosticEngine *engine;
   llvm::SmallVector<Part, 1> parts;
 };
+
+/// A message or note that lacks some arguments: `<<` fills the next `{i}`. The last one makes it a builder again.
+template <unsigned Missing> class [[nodiscard("the message lacks arguments")]] IncompleteMessage {
+public:
+  explicit IncompleteMessage(DiagnosticBuilder & builder) : builder(builder) {}
+
+  decltype(auto) operator<<(const llvm::Twine &argument) const { return add(argument.str()); }
+  decltype(auto) operator<<(int64_t argument) const { return add(std::to_string(argument)); }
+  /// The same within a chain: `report(...).with(name).note(...).with(name)`.
+  template <typename... Arguments> decltype(auto) with(const Arguments &...arguments) const {
+    return (*this << ... << arguments);
+  }
+  IncompleteMessage range(SMRange range) const { return builder.range(range), *this; }
+
+private:
+  decltype(auto) add(std::string argument) const {
+    builder.add(std::move(argument));
+    if constexpr (Missing == 1)
+      return std::move(builder);
+    else
+      return IncompleteMessage<Missing - 1>(builder);
+  }
+
+  DiagnosticBuilder &builder;
+};
+
+/// An incomplete message and its builder.
+template <unsigned Missing>
+class [[nodiscard("the message lacks arguments")]] IncompleteReport : public IncompleteMessage<Missing> {
+public:
+  IncompleteReport(DiagnosticEngine & engine, SMLoc loc, diag::ID id)
+      : IncompleteMessage<Missing>(builder), builder(engine, loc, id) {}
+  IncompleteReport(const IncompleteReport &) = delete;
+
+private:
+  DiagnosticBuilder builder;
+};
+
+template <unsigned Missing>
+IncompleteMessage<Missing> DiagnosticBuilder::note(SMLoc loc, diag::Message<Missing> message) {
+  open(loc, message);
+  return IncompleteMessage<Missing>(*this);
+}
 
 /// A message that was reported. Its place, code and text outlive whoever reported it.
 struct Diagnostic {
@@ -154,7 +223,10 @@ public:
   DiagnosticEngine(llvm::SourceMgr &sources, llvm::raw_ostream &out)
       : sources(sources), printer(std::make_unique<DiagnosticPrinter>(out)), consumer(printer.get()) {}
 
-  DiagnosticBuilder report(SMLoc loc, diag::ID id) { return DiagnosticBuilder(*this, loc, id); }
+  template <unsigned Missing> IncompleteReport<Missing> report(SMLoc loc, diag::Message<Missing> message) {
+    return IncompleteReport<Missing>(*this, loc, message);
+  }
+  DiagnosticBuilder report(SMLoc loc, diag::Message<0> message) { return DiagnosticBuilder(*this, loc, message); }
   bool hasErrors() const { return numErrors != 0; }
   unsigned getNumErrors() const { return numErrors; }
   /// Errors and warnings so far, also those that are not shown.

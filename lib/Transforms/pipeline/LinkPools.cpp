@@ -73,8 +73,7 @@ public:
 
 private:
   bool refuse(const Value &cache, const llvm::StringRef why) {
-    DiagnosticBuilder message = diags.report(handover.loc, diag::CacheNotSent);
-    message << describe(cache) << why;
+    DiagnosticBuilder message = diags.report(handover.loc, diag::CacheNotSent) << describe(cache) << why;
     message.note(cache.loc, diag::CacheDeclaredHere);
     return false;
   }

@@ -279,10 +279,9 @@ private:
     for (const CrossingValues::Unreached &use : crossings.getUnreached()) {
       if (!reportedCrossings.insert(use.value).second)
         continue;
-      auto builder = diags.report(use.value->loc, diag::PipelineSkipsStages);
-      builder << describe(*use.value) << int64_t(use.home) << int64_t(use.stage)
-              << getName(use.value->getBlock()->getPhase());
-      builder.note(use.user->loc, diag::ValueUsedHere);
+      diags.report(use.value->loc, diag::PipelineSkipsStages)
+          .with(describe(*use.value), use.home, use.stage, getName(use.value->getBlock()->getPhase()))
+          .note(use.user->loc, diag::ValueUsedHere);
     }
   }
 

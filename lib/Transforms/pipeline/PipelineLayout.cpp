@@ -156,9 +156,9 @@ static bool placeOps(Graph &graph, PipelineLayout &layout, unsigned &entry, unsi
   if (layout.getNumVirtual() == 1 || pipeline.placements.empty())
     return true;
   bool isGood = true;
-  auto fail = [&](auto id, const PipelineInfo::Placement &placement) {
-    isGood = false;
-    return std::move(diags.report(placement.loc, id) << placement.name);
+  auto fail = [&](auto message, const PipelineInfo::Placement &placement, const auto &...arguments) {
+    diags.report(placement.loc, message).with(placement.name, arguments...);
+    return isGood = false;
   };
   llvm::SmallVector<Op *, 2> repeats = layout.listInOrder(PhaseKind::Forward);
   llvm::DenseMap<Op *, Op *> neededBy = findFirstUsers(repeats);
@@ -171,7 +171,7 @@ static bool placeOps(Graph &graph, PipelineLayout &layout, unsigned &entry, unsi
   for (const PipelineInfo::Placement &placement : pipeline.placements) {
     size_t before = layout.placed.size();
     if (placement.virtualStage >= layout.getNumVirtual()) {
-      fail(diag::PlaceOutOfRange, placement) << int64_t(placement.virtualStage) << int64_t(layout.getLast());
+      fail(diag::PlaceOutOfRange, placement, placement.virtualStage, layout.getLast());
       continue;
     }
     findPlaced(graph, placement, layout);
@@ -194,14 +194,11 @@ static bool placeOps(Graph &graph, PipelineLayout &layout, unsigned &entry, unsi
     if (neededBy.lookup(op.get()) == repeats.front()) {
       entry = std::max(entry, stage->second);
       if (first && entry > *first)
-        return fail(diag::PlaceBehindUse, *meant)
-                   << int64_t(stage->second) << "needed by iterations" << int64_t(*first),
-               false;
+        return fail(diag::PlaceBehindUse, *meant, stage->second, "needed by iterations", *first);
     } else if (behind.contains(op.get()) && !neededBy.lookup(op.get())) {
       exit = std::min(exit, stage->second);
       if (last && exit < *last)
-        return fail(diag::PlaceBehindUse, *meant) << int64_t(stage->second) << "made of iterations" << int64_t(*last),
-               false;
+        return fail(diag::PlaceBehindUse, *meant, stage->second, "made of iterations", *last);
     }
   }
   return isGood;

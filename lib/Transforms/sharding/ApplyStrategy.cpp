@@ -260,20 +260,20 @@ private:
   }
 
   /// Puts `axes` in the place of what a less specific rule said; false if another rule stays. Of two that are equally
-  /// specific and contradict each other both are shown; `addPlace` tells the message what they are about.
+  /// specific and contradict each other both are shown; `getPlace` says what they are about, as three arguments.
   template <typename F>
   bool settle(std::pair<Setting *, bool> found, std::optional<AxisList> &list, const AxisList &axes, Setting by,
-              F addPlace) {
+              F getPlace) {
     auto [setting, fresh] = found;
     if (!fresh) {
       if (setting->specificity > by.specificity)
         return false;
       if (setting->specificity == by.specificity) {
         if (contradict(*setting->rule, *list, *by.rule, axes)) {
-          DiagnosticBuilder message = diags.report(by.rule->loc, diag::ConflictingRules);
-          addPlace(message);
-          message << describe(*list) << describe(axes);
-          message.note(setting->rule->loc, diag::ConflictingRuleHere);
+          auto [what, name, owner] = getPlace();
+          diags.report(by.rule->loc, diag::ConflictingRules)
+              .with(what, name, owner, describe(*list), describe(axes))
+              .note(setting->rule->loc, diag::ConflictingRuleHere);
           return false;
         }
         if (!by.rule->saysLayout)
@@ -291,16 +291,15 @@ private:
     Setting by{specificity, &rule};
     auto [it, fresh] = settings.try_emplace({&value, d}, by);
     if (settle({&it->second, fresh}, value.constraint.dims[d], axes, by,
-               [&](DiagnosticBuilder &message) { message << "dim" << getDimName(value, d) << getNameForRules(value); }))
+               [&] { return std::tuple("dim", getDimName(value, d), getNameForRules(value)); }))
       value.constraint.loc = rule.loc;
   }
 
   void setIndex(Op &op, unsigned index, const AxisList &axes, unsigned specificity, const Rule &rule) {
     Setting by{specificity, &rule};
     auto [it, fresh] = indexSettings.try_emplace({&op, index}, by);
-    settle({&it->second, fresh}, op.indexConstraint[index], axes, by, [&](DiagnosticBuilder &message) {
-      message << "index" << op.def->indices[index].name << RuleTargets::getPath(op) + "()";
-    });
+    settle({&it->second, fresh}, op.indexConstraint[index], axes, by,
+           [&] { return std::tuple("index", op.def->indices[index].name, RuleTargets::getPath(op) + "()"); });
   }
 
   /// What a rule for a dim alone says of the layout of an axis holds wherever nothing more specific says another.
@@ -451,9 +450,9 @@ private:
           } else if (other->second.specificity < setting.specificity) {
             llvm::erase_value(*constraint.dims[d], axis);
           } else {
-            DiagnosticBuilder message = diags.report(setting.rule->loc, diag::ConflictingRules);
-            message << "dim" << getDimName(value, d) << getNameForRules(value) << describe(*constraint.dims[d])
-                    << "none of " + describe(PlacedAxis(axis));
+            DiagnosticBuilder message = diags.report(setting.rule->loc, diag::ConflictingRules)
+                                        << "dim" << getDimName(value, d) << getNameForRules(value)
+                                        << describe(*constraint.dims[d]) << "none of " + describe(PlacedAxis(axis));
             message.note(other->second.rule->loc, diag::ConflictingRuleHere);
           }
         }

@@ -31,8 +31,9 @@ static AxisSet checkAxes(const Graph &graph, const Value &value, DiagnosticEngin
       unsigned first = 0;
       while (!constraint.dims[first] || !llvm::is_contained(*constraint.dims[first], axis))
         ++first;
-      DiagnosticBuilder message = diags.report(constraint.loc.isValid() ? constraint.loc : value.loc, diag::AxisTwice);
-      message << graph.mesh[axis].name << getDimName(value, first) << getDimName(value, d) << getNameForRules(value);
+      DiagnosticBuilder message = diags.report(constraint.loc.isValid() ? constraint.loc : value.loc, diag::AxisTwice)
+                                  << graph.mesh[axis].name << getDimName(value, first) << getDimName(value, d)
+                                  << getNameForRules(value);
       message.note(value.loc, diag::PreviousHere) << getNameForRules(value);
     }
   }
@@ -42,15 +43,16 @@ static AxisSet checkAxes(const Graph &graph, const Value &value, DiagnosticEngin
 bool stage::checkRing(Graph &graph, const Rule &rule, const Op &op, unsigned index, llvm::ArrayRef<PlacedAxis> axes,
                       DiagnosticEngine &diags) {
   const OpDef &def = op.def->vjpOf ? *op.def->vjpOf : *op.def;
-  auto refuse = [&](diag::ID id, const std::string &why) {
-    DiagnosticBuilder message = diags.report(rule.loc, id);
-    message << def.name << def.indices[index].name << llvm::join(listAxisNames(graph.mesh, axes), ", ") << why;
+  auto refuse = [&](auto message, const auto &...why) {
+    DiagnosticBuilder error =
+        diags.report(rule.loc, message)
+            .with(def.name, def.indices[index].name, llvm::join(listAxisNames(graph.mesh, axes), ", "), why...);
     if (def.loc.isValid())
-      message.note(def.loc, diag::OpDeclaredHere) << def.name;
+      error.note(def.loc, diag::OpDeclaredHere) << def.name;
     return false;
   };
   if (axes.size() > 1)
-    return refuse(diag::RingOverSeveral, "");
+    return refuse(diag::RingOverSeveral);
   if (axes.front() == graph.pipeline.axis)
     return refuse(diag::RingNotPossible, "it carries the pipeline");
   Fold fold = deriveFold(def, index, graph.defs);
@@ -71,8 +73,8 @@ void stage::checkRingRows(const Graph &graph, const Op &op, DiagnosticEngine &di
   AxisSet paired = getPairedAxes(op) & ~getAxesTwice(op);
   for (AxisId axis : op.indexAxes[*op.ring])
     if (!(paired >> axis & 1) && !diags.hasErrors()) {
-      DiagnosticBuilder message = diags.report(op.loc, diag::RingWithoutRows);
-      message << op.def->name << op.def->indices[*op.ring].name << graph.mesh[axis].name;
+      DiagnosticBuilder message = diags.report(op.loc, diag::RingWithoutRows)
+                                  << op.def->name << op.def->indices[*op.ring].name << graph.mesh[axis].name;
       for (const Rule &rule : graph.rules)
         if (rule.kind == RuleKind::Ring && llvm::is_contained(rule.axes, axis))
           message.note(rule.loc, diag::RingRuleHere);

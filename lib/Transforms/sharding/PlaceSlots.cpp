@@ -27,8 +27,8 @@ void SlotPlacer::forEachToken(const Op &op, llvm::function_ref<void(unsigned, co
     unsigned index = routing.tokens[i];
     const AxisList &axes = first->indexAxes[before.tokens[i]];
     if (index < op.indexConstraint.size() && op.indexConstraint[index] && *op.indexConstraint[index] != axes) {
-      DiagnosticBuilder error = diags.report(op.loc, diag::RoutedElsewhere);
-      error << op.def->name << op.def->indices[index].name << first->def->name;
+      DiagnosticBuilder error = diags.report(op.loc, diag::RoutedElsewhere)
+                                << op.def->name << op.def->indices[index].name << first->def->name;
       error.note(first->loc, diag::RoutedFirst) << first->def->name;
     }
     f(index, axes);

@@ -246,8 +246,8 @@ private:
     if (!unsaved)
       return true;
     if (reported.insert(op.def).second) {
-      DiagnosticBuilder message = diags.report(def.loc.isValid() ? def.loc : op.loc, diag::SavesTooLittle);
-      message << def.name << def.operands[*unsaved].name;
+      DiagnosticBuilder message = diags.report(def.loc.isValid() ? def.loc : op.loc, diag::SavesTooLittle)
+                                  << def.name << def.operands[*unsaved].name;
       if (def.loc.isValid())
         message.note(op.loc, diag::ValueUsedHere);
     }

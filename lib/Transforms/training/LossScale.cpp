@@ -208,6 +208,5 @@ void stage::checkLossScale(Graph &graph, llvm::StringRef batch, DiagnosticEngine
   auto [power, by] = LossScale(graph, batch).run();
   if (!power || *power <= 0 || !by)
     return;
-  DiagnosticBuilder warning = diags.report(by->loc, diag::LossSumsBatch);
-  warning << batch << graph.microbatches;
+  diags.report(by->loc, diag::LossSumsBatch) << batch << graph.microbatches;
 }

@@ -1,0 +1,36 @@
+//===- ReportRecords.h - what the formats of a report share ----*- C++ -*-===//
+#ifndef STAGE_LIB_REPORT_REPORTRECORDS_H
+#define STAGE_LIB_REPORT_REPORTRECORDS_H
+
+#include "stage/Report/Report.h"
+#include "stage/Support/Records.h"
+
+namespace stage {
+
+/// Adds to the report of inference, all else of which is there, what its phases take and its caches hold.
+void addPhases(Report &report, DiagnosticEngine &diags);
+/// `8 of prefill, 4,000 of decode`.
+std::string describeUnits(const Report &report);
+/// `99.53 GiB for 64 sequences of 5,096 positions, 327,680 bytes for one position more`.
+std::string describeCaches(const CacheReport &caches);
+/// Units of a phase.
+Records listRecords(const PhaseReport &phase);
+/// What a rank communicates in a unit of a phase.
+std::vector<Records> listTraffic(const Graph &graph, const PhaseReport &phase);
+void printPhases(llvm::raw_ostream &os, const Report &report);
+/// The operation and its group, or the part that receives what is sent.
+Records listGroup(const Graph &graph, const TrafficReport &traffic);
+/// What a rank communicates in a step.
+Records listRecords(const Graph &graph, const TrafficRow &row);
+/// What it copies to and from its host; `stages` for people.
+Records listRecords(const CopyReport &copy, const std::string &stages);
+Records listRecords(const FlopReport &flops);
+/// `0-3`, or `2` alone.
+std::string describeStages(unsigned first, unsigned last);
+/// Of traces: rows of a name and a text, and an object.
+void addTraces(Table &table, const TraceStatistics &traces);
+void writeTraces(llvm::json::OStream &json, const TraceStatistics &traces);
+
+} // namespace stage
+
+#endif // STAGE_LIB_REPORT_REPORTRECORDS_H
