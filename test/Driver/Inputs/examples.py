@@ -1,6 +1,6 @@
 """Compiles, proves and verifies every job of every example; a word on the error output fails.
 
-    examples.py STAGEC STAGE-TRACE FOLDER SCRATCH
+    examples.py STAGEC STAGE-TRACE FOLDER SCRATCH [all]
 """
 
 import csv
@@ -10,10 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-stagec, stage_trace, folder, scratch = sys.argv[1:]
+stagec, stage_trace, folder, scratch = sys.argv[1:5]
 # Traces of as many ranks with fewer layers and microbatches, where the job's own would fill the disk.
-SMALLER = {"llama3_70b": ["-D", "L=4", "-D", "B=64"], "llama3_8b": ["-D", "L=4"],
+SMALLER = {"llama3_70b": ["-D", "L=4", "-D", "B=64"], "llama3_70b_inference": ["-D", "L=8"], "llama3_8b": ["-D", "L=4"],
            "llama3_8b_long": ["-D", "L=2", "-D", "B=4"], "deepseek_v3_serving": ["-D", "L=4", "-D", "B=64"]}
+if sys.argv[5:] == ["all"]:  # of 80 layers, which takes half a minute
+    del SMALLER["llama3_70b_inference"]
 # Two jobs that belong together are made smaller in a copy.
 SMALLER_POOLS = {"deepseek_v3_serving": [("DeepSeek(deepseek_v3)", "DeepSeek(deepseek_v3, L = 4)"), ("4Ki..4196", "4Ki..4098"), ("B = 1152", "B = 144"), ("microbatch = 8", "microbatch = 1")]}
 # Plans of thousands of ranks: proofs and traces of the same strategy over a few.
