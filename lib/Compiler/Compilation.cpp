@@ -70,7 +70,9 @@ static bool makeGraph(Compilation &c) {
   return c.graph != nullptr && !c.diags.hasErrors();
 }
 
-/// Sees that a microbatch is for the ranks among which the inputs are split.
+/// Sees that a microbatch is for the ranks among which the inputs are split. Binding knows them where a rule names the
+/// dim B or the model splits an input itself. Which inputs a pattern means (`at x: [rows, d]: shard rows over dp`) is
+/// known only once inputs have types and paths: such a job is bound and elaborated again if the assumption was wrong.
 static bool settleBatch(Compilation &c, const Plan &plan) {
   if (c.job->batchDim.empty())
     return true;
