@@ -1,6 +1,6 @@
 """Asynchronous tensor parallelism: the greedy execution of traces against closed forms, for several numbers of layers and ranks.
 
-    async_forms.py stagec stage-trace async-tp.stg scratch-folder
+    async_forms.py stagec stage-trace async-tp-products.stg scratch-folder
 
 g ranks, L layers of two products, 6 products a layer with backward, each in g steps, and 5 rings of g - 1 hops. Where a hop takes as long as a step
 all products run one behind the other, and nothing is waited for.
