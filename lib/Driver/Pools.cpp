@@ -17,6 +17,8 @@ using namespace stage::driver;
 bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
   if (options.traces.tracker && refusePools(c, "lists of tensors (--tracker) in the traces"))
     return false;
+  if (options.traces.steps > 1 && refusePools(c, "several steps (--steps)"))
+    return false;
   Compilation prefill(c.session, c.diags);
   if (!runFrontEndOfPrefill(prefill, c, getPlanOfPrefill(c, options.plan)) || !runMiddle(prefill) ||
       !runMiddle(c, options.passes))

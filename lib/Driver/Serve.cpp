@@ -34,7 +34,7 @@ static double getGivenTime(const ServeCommand &command, const Iteration &iterati
          double(iteration.cachedTokens) * command.cachedTime;
 }
 
-/// And those that its costs take.
+/// Seconds that the costs of an iteration (--costs) take on the machine.
 static double getTimeOfCosts(const ServeCommand &command, const Iteration &iteration) {
   llvm::StringRef missing; // no rate is: that was checked
   std::optional<Ticks> ticks = command.machine.ofCosts(command.costs.flops.evaluate(iteration),
@@ -134,7 +134,7 @@ std::vector<PackedUnit> stage::driver::listUnits(const ServeCommand &command, co
 
 /// The iterations that are asked for, and the room of the caches: all blocks, or, where there is no limit, the most
 /// that are held.
-static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command, const ServedFile &served,
+static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command, ServedFile &served,
                                                     DiagnosticEngine &diags) {
   auto result = std::make_shared<ServedUnits>();
   int64_t first = command.window ? command.window->first : 0,
@@ -143,8 +143,11 @@ static std::shared_ptr<const ServedUnits> makeUnits(const ServeCommand &command,
     diags.report(SMLoc(), diag::TooManyIterations) << last - first << maxIterations;
     return nullptr;
   }
+  result->units.reserve(served.list.size());
   served.list.forEach(
       [&](const Iteration &iteration) { llvm::append_range(result->units, listUnits(command, iteration)); });
+  if (!command.window) // they are not printed
+    served.list.clear();
   const BatchingOptions &batching = command.options.batching;
   int64_t blocks = batching.cacheBlocks ? batching.cacheBlocks : served.mostBlocks;
   if (__builtin_mul_overflow(blocks, batching.block, &result->room)) {

@@ -66,7 +66,7 @@ private:
 
   DriverOptions options;
   Session &session;
-  std::vector<std::unique_ptr<Probe>> probes; ///< The last one times iterations; it may take over from one before.
+  std::vector<std::unique_ptr<Probe>> probes; ///< The last one times iterations.
   bool copies = false;                        ///< Whether it copies caches.
   int64_t lastBegin = 0;
 };

@@ -116,6 +116,7 @@ std::optional<double> ServedJob::run(const Iteration &iteration, double given, i
     if (!compileProbe(/*withCopies=*/true) || !makeTimer())
       return fail();
     probes.back()->timer->continueFrom(before);
+    probes.erase(probes.begin());
   }
   UnitTimer &timer = *probes.back()->timer;
   constexpr Ticks ticksPerNano = ticksPerSecond / 1'000'000'000;

@@ -39,7 +39,7 @@ RateOptions::RateOptions(cl::OptionCategory &category, std::initializer_list<cl:
   add("flops", &MachineRates::flops, "FLOPs per second of a device, as in 989T");
   add("memory", &MachineRates::memory, "Bytes per second that a device reads and writes, as in 3.35T");
   add("link", &MachineRates::link, "Bytes per second that a device sends, as in 450G");
-  add("latency", nullptr, "Microseconds that each message takes beside its bytes (default 0)");
+  add("latency", nullptr, "Latency of a message, and of each step of a collective, in microseconds (default 0)");
   add("copy", &MachineRates::copy, "Bytes per second between a device and its host");
   add("host-flops", &MachineRates::hostFlops, "FLOPs per second of a host");
   add("host-memory", &MachineRates::hostMemory, "Bytes per second that a host reads and writes");
@@ -63,7 +63,9 @@ MachineRates RateOptions::read(DiagnosticEngine &diags) const {
     constexpr uint64_t ticksPerMicrosecond = ticksPerSecond / 1'000'000;
     std::optional<uint64_t> value =
         option->rate ? parseQuantity(*option) : parseQuantity(*option, ticksPerMicrosecond, /*least=*/0);
-    if (!value)
+    if (!value && !option->rate)
+      diags.report(SMLoc(), diag::BadLatency) << std::string(*option);
+    else if (!value)
       diags.report(SMLoc(), diag::BadQuantity) << ("--" + option->ArgStr).str() << std::string(*option);
     else if (option->rate)
       rates.*option->rate = *value;

@@ -253,6 +253,7 @@ private:
       if (known != varying.end())
         if (auto same = alike.find(list(known->second)); same != alike.end()) {
           chainOfUnit[i] = place->second = same->second;
+          bytesOf.erase(environment); // a server has a hundred thousand environments
           continue;
         }
       chains.push_back(simulate(kinds.all[kind], environment));

@@ -214,6 +214,10 @@ private:
     if (environment == ~0u)
       binding = ownBinding = graph.binding;
     environment = number;
+    // Of one environment all stages ask again, of a hundred thousand a server's nobody can remember all.
+    constexpr size_t maxKnown = 1 << 15;
+    if (known.size() > maxKnown)
+      known.clear();
     sums.clear();
     ownSums.clear();
     graph.select(binding, number);
@@ -530,7 +534,7 @@ private:
   DiagnosticEngine &diags;
   Report report;
   unsigned environment = ~0u;
-  llvm::DenseMap<std::pair<const Op *, unsigned>, OpTotals> known; ///< Per environment.
+  llvm::DenseMap<std::pair<const Op *, unsigned>, OpTotals> known; ///< Per environment; the latest ones.
   llvm::DenseMap<const Op *, bool> varyingOps;
   llvm::DenseMap<const Op *, __int128> runsOfStep; ///< On the stages so far.
   Sums sums, ownSums;                              ///< With `binding` and with `ownBinding`.

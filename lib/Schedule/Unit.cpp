@@ -1,6 +1,7 @@
 //===- Unit.cpp - kinds of phases, and units as text ----------------------===//
 #include "stage/Schedule/Unit.h"
 #include "stage/Schedule/InferenceSymbols.h"
+#include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -35,17 +36,43 @@ std::optional<PhaseKind> stage::findPhase(char letter) {
   return letter && found != std::end(letters) ? std::optional(PhaseKind(found - letters)) : std::nullopt;
 }
 
+static size_t getHash(const UnitBindings &bindings) {
+  return llvm::hash_combine_range(bindings.begin(), bindings.end());
+}
+
+static UnitBindings dropBatch(UnitBindings bindings) {
+  llvm::erase_if(bindings, [](auto &bound) { return bound.first == batchSymbol; });
+  return bindings;
+}
+
+/// One of the numbers of a hash; nothing if what is looked for has none of them.
+static std::optional<unsigned> findNumber(const std::unordered_multimap<size_t, unsigned> &numbers, size_t hash,
+                                          llvm::function_ref<bool(unsigned number)> isSame) {
+  for (auto [it, end] = numbers.equal_range(hash); it != end; ++it)
+    if (isSame(it->second))
+      return it->second;
+  return std::nullopt;
+}
+
+Environments::Environments() { add({}); }
+
 unsigned Environments::add(UnitBindings bindings) {
   llvm::sort(bindings);
-  auto [known, isNew] = numbers.try_emplace(bindings, all.size());
-  if (!isNew)
-    return known->second;
-  all.push_back(bindings);
-  llvm::erase_if(bindings, [](auto &bound) { return bound.first == batchSymbol; });
-  for (auto &[symbol, value] : bindings)
+  size_t hash = getHash(bindings);
+  if (auto known = findNumber(numbers, hash, [&](unsigned number) { return all[number] == bindings; }))
+    return *known;
+  unsigned number = all.size();
+  numbers.emplace(hash, number);
+  UnitBindings sizes = dropBatch(bindings);
+  for (auto &[symbol, value] : sizes)
     symbols.insert(symbol);
-  alike.push_back(firsts.try_emplace(std::move(bindings), known->second).first->second);
-  return known->second;
+  size_t hashOfSizes = getHash(sizes);
+  auto first = findNumber(firsts, hashOfSizes, [&](unsigned other) { return dropBatch(all[other]) == sizes; });
+  if (!first)
+    firsts.emplace(hashOfSizes, number);
+  alike.push_back(first.value_or(number));
+  all.push_back(std::move(bindings));
+  return number;
 }
 
 std::string stage::toString(const UnitBindings &environment) {

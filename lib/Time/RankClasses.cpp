@@ -71,11 +71,11 @@ RankClass RankClasses::describe(unsigned number) const {
   return result;
 }
 
-RankClasses::GroupSize RankClasses::getSize(const GroupKind &kind) const {
+RankClasses::GroupSize RankClasses::getGroupSize(const GroupKind &kind) const {
   GroupSize size;
   for (AxisId axis : toList(kind.axes)) {
     bool isCut = axis == program.graph->pipeline.axis && !kind.stages.empty();
-    size.representatives *= isCut ? kind.stages.size() : numCells[axis];
+    size.classes *= isCut ? kind.stages.size() : numCells[axis];
     size.members *= isCut ? int64_t(kind.stages.size()) : mesh[axis].size;
   }
   return size;

@@ -38,7 +38,7 @@ bool StepWalk::run() {
     touch(number);
   do
     advanceTouched();
-  while (isGood && goOnAhead());
+  while (isGood && takeUpNextUnits());
   if (!isGood)
     return false;
   for (const ClassWalk &walk : walks)
@@ -62,11 +62,11 @@ void StepWalk::advanceTouched() {
 }
 
 /// What a class that waits for others does later may be what these wait for. False if nothing is left.
-bool StepWalk::goOnAhead() {
+bool StepWalk::takeUpNextUnits() {
   bool goesOn = false;
   for (unsigned number = 0; number < walks.size() && isGood; ++number)
     if (walks[number].nextUnit < walks[number].tasks.getUnits().size()) {
-      takeUp(number);
+      takeUpUnit(number);
       touch(number);
       goesOn = true;
     }
@@ -89,12 +89,12 @@ void StepWalk::advance(unsigned number) {
       continue;
     if (walk.isStalled() || walk.nextUnit == walk.tasks.getUnits().size())
       return;
-    takeUp(number);
+    takeUpUnit(number);
   }
 }
 
 /// The tasks of the next unit wait from here on.
-void StepWalk::takeUp(unsigned number) {
+void StepWalk::takeUpUnit(unsigned number) {
   ClassWalk &walk = walks[number];
   walk.tasks.makeUnit(walk.nextUnit++, [&](const Task &task) {
     if (isGood)
@@ -114,17 +114,17 @@ void StepWalk::takeUp(unsigned number, const Task &task) {
   waiting.unit = walk.nextUnit - 1;
   waiting.awaited.append(task.data.begin(), task.data.end());
   waiting.awaited.append(task.order.begin(), task.order.end());
-  int64_t members = numRanks;
+  int64_t members = 1; // of a group
   if (task.kind == TaskKind::Collective)
     waiting.number = findMeeting(walk, task, members);
   else if (task.isMessage())
     waiting.number = findChannel(number, task);
-  if (!pricer.price(number, task, members, waiting))
-    isGood = false;
-  else if (task.kind == TaskKind::Receive)
-    walk.receives.push_back(std::move(waiting));
-  else
+  if (task.kind == TaskKind::Receive)
+    walk.receives.push_back(std::move(waiting)); // it takes what its send takes
+  else if (pricer.price(number, task, members, waiting))
     getLane(walk, task).tasks.push_back(std::move(waiting));
+  else
+    isGood = false;
 }
 
 static ActivityKind getActivityKind(const Task &task) {
@@ -146,17 +146,13 @@ StepWalk::Lane &StepWalk::getLane(ClassWalk &walk, const Task &task) {
 }
 
 unsigned StepWalk::findMeeting(const ClassWalk &walk, const Task &task, int64_t &members) {
-  unsigned expected = unsigned(walks.size());
-  if (task.group.isSlot()) {
-    const RankSlot &slot = walk.tasks.getSlots()[task.group.getSlot()];
-    RankClasses::GroupSize size = walk.part.classes.getSize(walk.part.groups.getKind(slot.groupKind));
-    expected = size.representatives;
-    members = size.members;
-  }
+  const RankSlot &slot = walk.tasks.getSlots()[task.group.getSlot()];
+  RankClasses::GroupSize size = walk.part.classes.getGroupSize(walk.part.groups.getKind(slot.groupKind));
+  members = size.members;
   auto [number, isNew] =
       meetingNumbers.try_emplace({task.group.resolve(walk.slots), task.stream}, unsigned(meetings.size()));
   if (isNew)
-    meetings.push_back({expected, 0, {}});
+    meetings.push_back({size.classes, 0, {}});
   return number->second;
 }
 

@@ -38,7 +38,8 @@ struct ClassTask {
 class TaskPricer {
 public:
   virtual ~TaskPricer() = default;
-  /// Sets `duration` and `price` of a task of a class, in a group of so many members. False after a report.
+  /// Sets `duration` and `price` of a task of a class, in a group of so many members; of receives it is not asked.
+  /// False after a report.
   virtual bool price(unsigned classNumber, const Task &task, int64_t members, WaitingTask &waiting) = 0;
   /// A task ends that has a stream: a collective of all classes that run it together, any other of one.
   virtual void end(llvm::ArrayRef<std::pair<unsigned, const WaitingTask *>> members) { (void)members; }
@@ -115,9 +116,9 @@ private:
 
   void touch(unsigned number);
   void advanceTouched();
-  bool goOnAhead();
+  bool takeUpNextUnits();
   void advance(unsigned number);
-  void takeUp(unsigned number);
+  void takeUpUnit(unsigned number);
   void takeUp(unsigned number, const Task &task);
   static Lane &getLane(ClassWalk &walk, const Task &task);
   unsigned findMeeting(const ClassWalk &walk, const Task &task, int64_t &members);

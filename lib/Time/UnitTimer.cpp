@@ -11,7 +11,7 @@ class UnitTimer::Recorder final : public TaskPricer {
 public:
   Recorder(const Program &program, const Machine &machine, DiagnosticEngine &diags)
       : program(program), graph(*program.graph), machine(machine), diags(diags),
-        walk({&program}, options, *this, diags) {
+        phases(program.graph->listForwardPhases()), walk({&program}, options, *this, diags) {
     for (std::vector<UnitGraph> &ofStages : graphs)
       ofStages.resize(program.stages.size());
   }
@@ -26,9 +26,10 @@ public:
 
   /// Finds what the tasks of a unit take. False after a report.
   bool evaluate(const PackedUnit &unit);
-  /// Runs that unit on a stage, from `begin` on, and goes on with `lanes`. Returns when it ends, and when the next
-  /// stage has its messages.
-  std::pair<Ticks, Ticks> run(const PackedUnit &unit, unsigned stage, Ticks begin, std::vector<Ticks> &lanes);
+  /// Runs that unit on a stage, and updates `lanes`. Tasks begin at `begin`, copies of caches at `copied`. Returns when
+  /// the unit ends, and when the next stage has its messages.
+  std::pair<Ticks, Ticks> run(const PackedUnit &unit, unsigned stage, Ticks begin, Ticks copied,
+                              std::vector<Ticks> &lanes);
 
   bool price(unsigned classNumber, const Task &task, int64_t members, WaitingTask &waiting) override;
   void end(llvm::ArrayRef<std::pair<unsigned, const WaitingTask *>> members) override;
@@ -48,7 +49,9 @@ private:
   };
   struct Node {
     unsigned endOfEarlier, endOfPrices; ///< In the lists below, which begin where those of the node before end.
-    bool isSend;
+    bool isSend;                        ///< To another stage.
+    /// Of a copy of a cache, in front of the unit: behind what the stage has computed, whatever comes from others.
+    PhaseKind kind;
   };
   /// The tasks of a unit on a stage, in an order in which each stands behind those for which it waits.
   struct UnitGraph {
@@ -58,17 +61,26 @@ private:
   };
 
   unsigned getStage(unsigned classNumber) const { return walk.getTasks(classNumber).getStage().stage; }
-  bool isDecode(unsigned classNumber, unsigned unit) const {
-    return walk.getTasks(classNumber).getUnits()[unit].kind == PhaseKind::Decode;
+  const PlacedUnit &getUnit(unsigned classNumber, unsigned unit) const {
+    return walk.getTasks(classNumber).getUnits()[unit];
+  }
+  /// Of the decode step. Copies of caches are units of their own, with the microbatch of the unit behind them.
+  bool isDecode(unsigned classNumber, unsigned unit) const;
+  /// The id of the first task of that microbatch.
+  uint64_t getFirst(unsigned classNumber, unsigned unit) const;
+  unsigned getComputeLane(unsigned classNumber) const {
+    auto [stream, kind] = StepWalk::getLaneKey(Task());
+    return laneNumbers.at({classNumber, stream, kind});
   }
   void wait(unsigned classNumber, const WaitingTask &task, UnitGraph &graph);
-  static void addNode(UnitGraph &graph, bool isSend);
+  static void addNode(UnitGraph &graph, bool isSend, PhaseKind kind);
 
   const Program &program;
   const Graph &graph;
   const Machine &machine;
   DiagnosticEngine &diags;
   const TaskOptions options{.keepsSizes = true};
+  const std::vector<PhaseKind> phases; ///< By microbatch.
   std::vector<Price> prices;
   std::map<std::vector<uint64_t>, unsigned> priceNumbers;   ///< By all that tells prices apart.
   std::map<std::pair<unsigned, uint64_t>, unsigned> nodeOf; ///< By class and id.
@@ -78,9 +90,17 @@ private:
   StepWalk walk;
 };
 
+bool UnitTimer::Recorder::isDecode(unsigned classNumber, unsigned unit) const {
+  return phases[getUnit(classNumber, unit).microbatch] == PhaseKind::Decode;
+}
+
+uint64_t UnitTimer::Recorder::getFirst(unsigned classNumber, unsigned unit) const {
+  while (unit && getUnit(classNumber, unit - 1).microbatch == getUnit(classNumber, unit).microbatch)
+    --unit;
+  return getUnit(classNumber, unit).base;
+}
+
 bool UnitTimer::Recorder::price(unsigned classNumber, const Task &task, int64_t members, WaitingTask &waiting) {
-  if (task.kind == TaskKind::Receive)
-    return true;
   auto [stream, kind] = StepWalk::getLaneKey(task);
   unsigned lane = laneNumbers.try_emplace({classNumber, stream, kind}, unsigned(laneNumbers.size())).first->second;
   auto encode = [](TaskValue value) { return value.isSlot() ? uint64_t(value.getSlot()) : value.resolve({}); };
@@ -105,31 +125,33 @@ bool UnitTimer::Recorder::price(unsigned classNumber, const Task &task, int64_t 
 
 /// The next node waits for those of its unit and stage for which a task waits.
 void UnitTimer::Recorder::wait(unsigned classNumber, const WaitingTask &task, UnitGraph &graph) {
-  uint64_t first = walk.getTasks(classNumber).getUnits()[task.unit].base;
+  uint64_t first = getFirst(classNumber, task.unit);
   for (uint64_t id : task.awaited)
     if (id >= first)
       graph.earlier.push_back(nodeOf.at({classNumber, id}));
 }
 
 /// The next node is what has been listed.
-void UnitTimer::Recorder::addNode(UnitGraph &graph, bool isSend) {
-  graph.nodes.push_back({unsigned(graph.earlier.size()), unsigned(graph.prices.size()), isSend});
+void UnitTimer::Recorder::addNode(UnitGraph &graph, bool isSend, PhaseKind kind) {
+  graph.nodes.push_back({unsigned(graph.earlier.size()), unsigned(graph.prices.size()), isSend, kind});
 }
 
 void UnitTimer::Recorder::end(llvm::ArrayRef<std::pair<unsigned, const WaitingTask *>> members) {
   for (unsigned stage = 0; stage < program.stages.size(); ++stage) {
     UnitGraph *graph = nullptr;
     bool isSend = false;
+    PhaseKind kind = PhaseKind::Forward;
     for (auto [classNumber, task] : members)
       if (getStage(classNumber) == stage) {
         graph = &graphs[isDecode(classNumber, task->unit)][stage];
         wait(classNumber, *task, *graph);
         graph->prices.push_back(task->price);
         nodeOf[{classNumber, task->id}] = unsigned(graph->nodes.size());
-        isSend = task->kind == TaskKind::Send && !prices[task->price].task.op; // to another stage
+        isSend = task->kind == TaskKind::Send && !prices[task->price].task.op;
+        kind = getUnit(classNumber, task->unit).kind;
       }
     if (graph)
-      addNode(*graph, isSend);
+      addNode(*graph, isSend, kind);
   }
 }
 
@@ -137,11 +159,10 @@ void UnitTimer::Recorder::endReceive(unsigned classNumber, const WaitingTask &ta
   UnitGraph &graph = graphs[isDecode(classNumber, task.unit)][getStage(classNumber)];
   wait(classNumber, task, graph);
   // What another stage, or an earlier unit, has sent is there when the unit begins.
-  if (getStage(send.classNumber) == getStage(classNumber) &&
-      send.id >= walk.getTasks(send.classNumber).getUnits()[task.unit].base)
+  if (getStage(send.classNumber) == getStage(classNumber) && send.id >= getFirst(send.classNumber, task.unit))
     graph.earlier.push_back(nodeOf.at({send.classNumber, send.id}));
   nodeOf[{classNumber, task.id}] = unsigned(graph.nodes.size());
-  addNode(graph, /*isSend=*/false);
+  addNode(graph, /*isSend=*/false, getUnit(classNumber, task.unit).kind);
 }
 
 bool UnitTimer::Recorder::evaluate(const PackedUnit &unit) {
@@ -149,13 +170,14 @@ bool UnitTimer::Recorder::evaluate(const PackedUnit &unit) {
   for (unsigned number = 0; number < values.size(); ++number) {
     const ClassTasks &tasks = walk.getTasks(number);
     std::optional<SizeBinding> binding;
+    std::optional<TaskSizes> sizes;
     for (auto [slot, value] : llvm::zip(tasks.getSlots(), values[number])) {
       if (slot.kind != RankSlot::Kind::Size)
         continue;
       bool isOfKind = false; // the slots of the other kind of unit are in another environment
-      for (const PlacedUnit &placed : tasks.getUnits())
-        isOfKind |= (placed.kind == PhaseKind::Decode) == unit.decodes &&
-                    graph.pipeline.environments.getAlike(placed.environment) == slot.environment;
+      for (unsigned index = 0; index < tasks.getUnits().size(); ++index)
+        isOfKind |= isDecode(number, index) == unit.decodes &&
+                    graph.pipeline.environments.getAlike(getUnit(number, index).environment) == slot.environment;
       if (!isOfKind)
         continue;
       if (!binding) {
@@ -163,10 +185,10 @@ bool UnitTimer::Recorder::evaluate(const PackedUnit &unit) {
         binding->bind(tasks.getCoordinates());
         for (auto &[symbol, bound] : bindings)
           binding->bind(symbol, bound);
+        sizes.emplace(*binding, diags);
       }
-      TaskSizes sizes(*binding, diags);
-      value =
-          std::max(slot.least, slot.op ? sizes.evaluate(slot.size, *slot.op) : sizes.evaluate(slot.size, *slot.value));
+      value = std::max(slot.least,
+                       slot.op ? sizes->evaluate(slot.size, *slot.op) : sizes->evaluate(slot.size, *slot.value));
     }
   }
   for (Price &price : prices) {
@@ -186,7 +208,7 @@ bool UnitTimer::Recorder::evaluate(const PackedUnit &unit) {
   return !diags.hasErrors();
 }
 
-std::pair<Ticks, Ticks> UnitTimer::Recorder::run(const PackedUnit &unit, unsigned stage, Ticks begin,
+std::pair<Ticks, Ticks> UnitTimer::Recorder::run(const PackedUnit &unit, unsigned stage, Ticks begin, Ticks copied,
                                                  std::vector<Ticks> &lanes) {
   const UnitGraph &graph = graphs[unit.decodes][stage];
   std::vector<Ticks> before = lanes;
@@ -195,12 +217,24 @@ std::pair<Ticks, Ticks> UnitTimer::Recorder::run(const PackedUnit &unit, unsigne
   std::optional<Ticks> sent;
   unsigned earlier = 0, price = 0;
   for (const Node &node : graph.nodes) {
-    Ticks end = begin;
+    if ((node.kind == PhaseKind::Store && unit.stored.empty()) ||
+        (node.kind == PhaseKind::Load && unit.loaded.empty())) {
+      earlier = node.endOfEarlier; // no such task in this unit
+      price = node.endOfPrices;
+      ends.push_back(0);
+      continue;
+    }
+    bool copies = movesCaches(node.kind);
+    Ticks end = copies ? copied : begin;
     for (; earlier < node.endOfEarlier; ++earlier)
       end = std::max(end, ends[graph.earlier[earlier]]);
     unsigned firstPrice = price;
-    for (; price < node.endOfPrices; ++price)
-      end = std::max(end, before[prices[graph.prices[price]].lane]);
+    for (; price < node.endOfPrices; ++price) {
+      const Price &own = prices[graph.prices[price]];
+      end = std::max(end, before[own.lane]);
+      if (copies)
+        end = std::max(end, before[getComputeLane(own.classNumber)]);
+    }
     if (firstPrice < price)
       end = std::min(end + prices[graph.prices[firstPrice]].ticks, maxTicks);
     for (unsigned taken = firstPrice; taken < price; ++taken)
@@ -234,7 +268,8 @@ std::optional<Ticks> UnitTimer::run(llvm::ArrayRef<PackedUnit> units, Ticks give
     Ticks arrival = 0;
     for (unsigned stage = 0; stage < busy.size(); ++stage) {
       Ticks begin = given ? std::min(std::max(arrival, busy[stage]) + given, maxTicks) : arrival;
-      auto [end, sent] = recorder->run(unit, stage, begin, lanes);
+      Ticks copied = given ? std::min(busy[stage] + given, maxTicks) : 0;
+      auto [end, sent] = recorder->run(unit, stage, begin, copied, lanes);
       busy[stage] = std::max(busy[stage], end);
       last = std::max({last, end, sent});
       arrival = sent;

@@ -64,11 +64,11 @@ TEST_F(RankClassesTest, AStageIsAClass) {
   for (int64_t rank = 0; rank < 8; ++rank)
     EXPECT_EQ(classes.find(rank), classes.find(rank / 4 * 4));
   EXPECT_EQ(classes.describe(classes.find(5)).stage, 1u);
-  RankClasses::GroupSize size = classes.getSize({.axes = 0b10, .stages = {}});
-  EXPECT_EQ(size.representatives, 1u);
+  RankClasses::GroupSize size = classes.getGroupSize({.axes = 0b10, .stages = {}});
+  EXPECT_EQ(size.classes, 1u);
   EXPECT_EQ(size.members, 4);
-  size = classes.getSize({.axes = 0b11, .stages = {1}});
-  EXPECT_EQ(size.representatives, 1u);
+  size = classes.getGroupSize({.axes = 0b11, .stages = {1}});
+  EXPECT_EQ(size.classes, 1u);
   EXPECT_EQ(size.members, 4);
   EXPECT_EQ(RankClasses(*program, /*apart=*/true).getNumClasses(), 8u);
 }
@@ -83,6 +83,6 @@ TEST_F(RankClassesTest, ASlowRankIsAClassOfEachStage) {
   EXPECT_EQ(classes.getRepresentative(classes.find(7)), 4);
   EXPECT_TRUE(classes.describe(classes.find(6)).slowness);
   EXPECT_FALSE(classes.describe(classes.find(2)).slowness);
-  EXPECT_EQ(classes.getSize({.axes = 0b10, .stages = {}}).representatives, 2u);
+  EXPECT_EQ(classes.getGroupSize({.axes = 0b10, .stages = {}}).classes, 2u);
 }
 } // namespace

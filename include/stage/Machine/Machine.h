@@ -22,7 +22,7 @@
 
 namespace stage {
 
-/// What a machine does in a second. 0: not said; who needs it is told.
+/// What a machine does in a second. 0: not given, an error where a task needs it.
 struct MachineRates {
   uint64_t flops = 0;  ///< FLOPs of a device.
   uint64_t memory = 0; ///< Bytes that it reads and writes.
@@ -55,7 +55,7 @@ public:
   std::optional<Ticks> ofCosts(double flops, double bytes, llvm::StringRef &missing) const;
   std::optional<Ticks> ofCopy(int64_t bytes, llvm::StringRef &missing) const;
   std::optional<Ticks> ofMessage(int64_t bytes, llvm::StringRef &missing) const;
-  /// `bytes`: that a member puts in.
+  /// `bytes`: the input of a member.
   std::optional<Ticks> ofCollective(CollectiveKind kind, int64_t bytes, int64_t members,
                                     llvm::StringRef &missing) const;
   /// A compute node that somebody measured and that says nothing else.

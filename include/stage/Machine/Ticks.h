@@ -10,7 +10,7 @@ namespace stage {
 using Ticks = int64_t;
 
 inline constexpr Ticks ticksPerSecond = 1'000'000'000'000;
-/// Times are at most this, some 53 days: what takes longer takes as long.
+/// The longest time that is counted, 53 days. A longer duration is cut to it; a longer step is an error.
 inline constexpr Ticks maxTicks = Ticks(1) << 62;
 
 } // namespace stage

@@ -13,10 +13,10 @@
 #include "llvm/Support/SMLoc.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace stage {
@@ -66,6 +66,7 @@ using UnitBindings = std::vector<std::pair<std::string, int64_t>>;
 /// All that units have, each once. Number 0 binds nothing.
 class Environments {
 public:
+  Environments();
   unsigned add(UnitBindings bindings);
   const UnitBindings &operator[](unsigned number) const { return all[number]; }
   unsigned size() const { return all.size(); }
@@ -77,11 +78,11 @@ public:
   const std::set<std::string> &getSymbols() const { return symbols; }
 
 private:
-  std::vector<UnitBindings> all = {UnitBindings()};
-  std::vector<unsigned> alike = {0};
+  std::vector<UnitBindings> all;
+  std::vector<unsigned> alike;
   std::set<std::string> symbols;
-  std::map<UnitBindings, unsigned> numbers = {{UnitBindings(), 0}};
-  std::map<UnitBindings, unsigned> firsts = {{UnitBindings(), 0}}; ///< By what is left without the batch.
+  /// Numbers by hash, of what is bound and of what is left without the batch: a server has a hundred thousand.
+  std::unordered_multimap<size_t, unsigned> numbers, firsts;
 };
 /// `(S=16,T=4)`; nothing for one that binds nothing.
 std::string toString(const UnitBindings &environment);

@@ -5,6 +5,7 @@
 #include "stage/Serving/Simulation.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
+#include <deque>
 
 namespace stage::serving {
 
@@ -17,6 +18,7 @@ public:
   void finished(const FinishedRequest &request) override {}
 
   bool empty() const { return entries.empty(); }
+  size_t size() const { return entries.size(); }
   /// Of all steps, listed or not.
   int64_t getNumSteps() const { return numSteps; }
 
@@ -24,6 +26,8 @@ public:
     for (const Entry &entry : entries)
       visit(entry.iteration);
   }
+  /// Forgets the iterations, not how many steps there were.
+  void clear() { entries.clear(); }
 
   /// One line each: when it begins, how long it lasts, and its name.
   void print(llvm::raw_ostream &os) const;
@@ -35,7 +39,7 @@ private:
     Iteration iteration;
     int64_t duration; ///< Nanoseconds.
   };
-  std::vector<Entry> entries;
+  std::deque<Entry> entries; // never copied: a server has a hundred thousand
   int64_t first, last, numSteps = 0;
   bool hasReplicas;
 };

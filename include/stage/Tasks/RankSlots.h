@@ -6,8 +6,8 @@
 
 namespace stage {
 
-/// What a slot, which is no size, is on a rank. The rank is counted from the first of the program, and of its stage;
-/// ranks and groups that this returns are counted in all parts together.
+/// The value of a slot on a rank of the class; not of sizes. The rank is counted within the program. Ranks and groups
+/// that this returns are counted over all parts.
 uint64_t resolve(const Program &program, const GroupTable &groups, const RankSlot &slot, int64_t rank);
 
 } // namespace stage

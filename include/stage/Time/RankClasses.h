@@ -10,11 +10,11 @@
 // Rule: ranks are of one class if they agree on each axis in the *cell* of their coordinate. On the axis of the
 // pipeline, and on axes on which sizes depend, each coordinate is a cell. On an axis of slow ranks the coordinates that
 // rules name are, and all others are one, unless ranks send to a neighbour along the axis. On all other axes all
-// coordinates are one cell. Groups and messages go along axes, so what one rank of a class communicates with are ranks
-// of the same classes as for any other: one rank of each class, the lowest, stands for it, and communicates with such
-// ranks only.
+// coordinates are one cell. Groups and messages follow axes, so all ranks of a class communicate with the same classes.
+// The lowest rank therefore stands for its class, and communicates with such ranks alone.
 //
-// Limits: where parts of a workload send each other tensors, each rank is a class.
+// Limits: cells multiply, so that k rules `slow rank (dp = i, tp = j)` make up to (k + 1)^2 classes per stage. Where
+// parts of a workload send each other tensors, each rank is a class.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_TIME_RANKCLASSES_H
@@ -38,12 +38,12 @@ public:
   unsigned find(int64_t rank) const;
   /// As makers of tasks know the class.
   RankClass describe(unsigned number) const;
-  /// The representatives in the group of a kind that one of them is in, and its members.
+  /// How many classes, and how many ranks, a group of this kind has.
   struct GroupSize {
-    unsigned representatives = 1;
+    unsigned classes = 1;
     int64_t members = 1;
   };
-  GroupSize getSize(const GroupKind &kind) const;
+  GroupSize getGroupSize(const GroupKind &kind) const;
 
 private:
   const Program &program;

@@ -31,7 +31,7 @@ namespace stage {
 /// name is then in `missing`. The task must have no slots among its sizes.
 std::optional<Ticks> findDuration(const Task &task, const Machine &machine, int64_t members, llvm::StringRef &missing);
 
-/// Reports that; `loc`: of a task without an op.
+/// Reports that the rate `missing` was not given: at the task's op, or at `loc` for a message between stages.
 void reportMissingRate(const Task &task, SMLoc loc, llvm::StringRef missing, DiagnosticEngine &diags);
 
 /// What ranks do in a step, or in as many as the options say, of a program or of the parts of a workload. Of the

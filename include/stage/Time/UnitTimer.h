@@ -33,13 +33,13 @@ public:
   static std::unique_ptr<UnitTimer> create(const Program &program, const Machine &machine, DiagnosticEngine &diags);
   ~UnitTimer();
 
-  /// Runs units one after the other that begin now. `busy`: for how long each stage is busy, with earlier units, and
-  /// then with these, too. A stage takes `given` for them besides, before it begins. Returns when the last one ends,
-  /// with what it sends. Nothing after a report.
+  /// Runs units one after the other. All times are ticks from now. `busy`: when each stage finishes its earlier units;
+  /// then, when it finishes these. `given` is added once per stage, before the first unit. Returns when the last task
+  /// or message ends; nothing after a report.
   std::optional<Ticks> run(llvm::ArrayRef<PackedUnit> units, Ticks given, llvm::MutableArrayRef<Ticks> busy);
   /// Goes on where another timer of the job ends.
   void continueFrom(const UnitTimer &before);
-  /// So much time passes.
+  /// Moves "now" forward.
   void pass(Ticks time);
 
 private:

@@ -18,6 +18,7 @@
 #include "stage/IR/algebra/OpDef.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/SparseBitVector.h"
 
 using namespace stage;
 
@@ -28,17 +29,18 @@ public:
   OperandSet() = default;
   static OperandSet all(unsigned numOperands) {
     OperandSet set;
-    set.bits.resize(numOperands, true);
+    for (unsigned operand = 0; operand < numOperands; ++operand)
+      set.bits.set(operand);
     return set;
   }
   static OperandSet of(unsigned operand) {
     OperandSet set;
-    set.bits.resize(operand + 1);
     set.bits.set(operand);
     return set;
   }
-  bool contains(unsigned operand) const { return operand < bits.size() && bits[operand]; }
-  bool any() const { return bits.any(); }
+  bool contains(unsigned operand) const { return bits.test(operand); }
+  bool any() const { return !bits.empty(); }
+  bool meets(const OperandSet &other) const { return bits.intersects(other.bits); }
   OperandSet &operator|=(const OperandSet &other) {
     bits |= other.bits;
     return *this;
@@ -50,12 +52,12 @@ public:
   }
   /// What is in `a` and not in `b`.
   friend OperandSet operator-(OperandSet a, const OperandSet &b) {
-    a.bits.reset(b.bits);
+    a.bits.intersectWithComplement(b.bits);
     return a;
   }
 
 private:
-  llvm::SmallBitVector bits;
+  llvm::SparseBitVector<> bits; // of a few operands, however many the operator has
 };
 
 /// How a formula depends on the operands.
@@ -81,7 +83,7 @@ public:
 
 private:
   /// Whether a gradient of it is wanted.
-  bool isWanted(const Dependence &d) const { return (d.flows & wanted).any(); }
+  bool isWanted(const Dependence &d) const { return d.flows.meets(wanted); }
   /// All that its values are made of.
   static OperandSet valuesOf(const Dependence &d) { return d.depends | d.steers; }
 
@@ -210,7 +212,7 @@ public:
       visit(let);
       visitsReduction(let);
     }
-    OperandSet depends, notLinear, needs, steers;
+    OperandSet depends, notLinear, needs, steers, ofAll = OperandSet::all(numOperands);
     bool anyFormula = false;
     for (const ResultInfo &result : def.results) {
       if (!result.formula) {
@@ -224,13 +226,13 @@ public:
       notLinear |= d.depends - d.linear;
       // A result that does not depend on an operand at all is linear in it only if it is zero; the sum of
       // partial results would count it several times.
-      for (unsigned i = 0; i < numOperands; ++i)
-        if (!result.extra && !d.depends.contains(i))
-          notLinear |= OperandSet::of(i);
+      if (!result.extra)
+        ofAll = ofAll & d.depends;
       needs |= d.needs;
       steers |= d.steers;
       markReductions(result.formula, Place::Top);
     }
+    notLinear |= OperandSet::all(numOperands) - ofAll;
     for (unsigned let = def.lets.size(); let-- > 0;)
       for (Place place : {Place::Top, Place::Linear, Place::Inside})
         if (placesOfLets[unsigned(place)].test(let))

@@ -51,6 +51,8 @@ struct NodeFacts {
   BitSet values;          ///< Operands that its value depends on, subscripts and conditions aside.
   BitSet smooth;          ///< Those that it has a derivative by.
   bool isConstant = true; ///< Known when the program is compiled.
+  /// A sum that begins where another one ends: each adds 1 per element, the first of them to 0.
+  bool joinsSums = false;
 };
 
 class FlopCounter {
@@ -138,8 +140,11 @@ private:
     result.free.resize(def.indices.size());
     result.values.resize(def.operands.size());
     result.smooth.resize(def.operands.size());
-    if (f->kind == Kind::Let)
-      return getFacts(def.lets[f->operand].second);
+    if (f->kind == Kind::Let) {
+      result = getFacts(def.lets[f->operand].second);
+      result.joinsSums = false; // what a let names is there before
+      return result;
+    }
     for (unsigned i = 0; i < f->children.size(); ++i) {
       const NodeFacts &child = getFacts(f->children[i]);
       result.free |= child.free;
@@ -166,6 +171,10 @@ private:
       break;
     case Kind::Reduce:
       result.free.reset(toSet(f->indices));
+      result.joinsSums = f->reduce == ReduceKind::Sum && !f->isMean;
+      break;
+    case Kind::Add:
+      result.joinsSums = getFacts(f->children[0]).joinsSums && getFacts(f->children[1]).joinsSums;
       break;
     default:
       break;
@@ -289,12 +298,6 @@ private:
     });
   }
 
-  /// A sum that begins where another one ends: each adds 1 per element, the first of them to 0.
-  static bool joinsSums(const Formula *f) {
-    return (f->kind == Kind::Reduce && f->reduce == ReduceKind::Sum && !f->isMean) ||
-           (f->kind == Kind::Add && joinsSums(f->children[0]) && joinsSums(f->children[1]));
-  }
-
   FlopClass getClass(const Formula *f) const {
     return contracting.contains(f) ? FlopClass::Contraction : FlopClass::Other;
   }
@@ -309,7 +312,7 @@ private:
     BitSet over = getFacts(f).free;
     switch (f->kind) {
     case Kind::Add:
-      if (!joinsSums(f))
+      if (!getFacts(f).joinsSums)
         add(getClass(f), over, 1);
       break;
     case Kind::Index:

@@ -41,7 +41,7 @@
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringMap.h"
 #include <set>
 
 using namespace stage;
@@ -185,7 +185,7 @@ private:
     op->origin = first.origin;
     OpDef def;
     def.name = first.def->part.kernel;
-    llvm::StringSet<> operandNames, resultNames;
+    llvm::StringMap<unsigned> operandNames, resultNames;
     llvm::SmallVector<const Formula *, 4> addends;
     for (const Op *member : members) {
       const OpDef &of = *member->def;
@@ -268,10 +268,11 @@ private:
     return alike;
   }
 
-  static std::string makeName(const std::string &name, llvm::StringSet<> &taken) {
+  /// A name that is not taken yet; `taken` has of each the last number that was tried behind it.
+  static std::string makeName(const std::string &name, llvm::StringMap<unsigned> &taken) {
     std::string unique = name;
-    for (unsigned number = 2; !taken.insert(unique).second; ++number)
-      unique = name + std::to_string(number);
+    while (!taken.try_emplace(unique, 1).second)
+      unique = name + std::to_string(++taken[name]);
     return unique;
   }
 

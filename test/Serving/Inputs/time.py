@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-RATES = ["--flops=1T", "--memory=100G", "--link=10G", "--latency=2", "--copy=1G"]
+RATES = ["--flops=1T", "--memory=100G", "--link=10G", "--latency=2", "--copy=20M"]
 CASES = [("plain", "plain", []), ("limps", "limps", []),
          ("swaps", "plain", ["--block=4", "--cache-blocks=9", "--preempt=swap"]),
+         ("states", "states", ["--block=4", "--cache-blocks=9", "--preempt=swap", "--max-sequences=2", "--token-budget=8"]),
+         ("piped swaps", "piped", ["--block=4", "--cache-blocks=18", "--preempt=swap", "--max-sequences=2", "--token-budget=8"]),
          ("piped", "piped", ["--max-sequences=2", "--token-budget=8"]), ("sampled", "sampled", [])]
 
 
@@ -23,9 +25,9 @@ def main():
     spans = {}
     for name, job, options in CASES:
         command = [stagec, folder / "job.stg", f"--job={job}", f"--requests={folder / 'requests.jsonl'}", *options, *RATES]
-        run(*command, "-o", folder / name)
+        run(*command, "-o", folder / name.replace(" ", "-"))
         report = json.loads(run(*command, "--report=json"))
-        step = run(stage_trace, "timeline", folder / name, *RATES).splitlines()[0]
+        step = run(stage_trace, "timeline", folder / name.replace(" ", "-"), *RATES).splitlines()[0]
         timeline = round(float(step.split()[1].replace(",", "")) * 1000)
         spans[name] = round(report["span_s"] * 1e9)
         # An iteration ends at a whole nanosecond, which is up to one before its last task.
