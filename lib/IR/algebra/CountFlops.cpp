@@ -38,18 +38,20 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/SparseBitVector.h"
 
 using namespace stage;
 using Kind = Formula::Kind;
 
 namespace {
 using BitSet = llvm::SmallBitVector;
+using OperandSet = llvm::SparseBitVector<>; // of a few operands, however many the operator has
 
 /// What a node ranges over and depends on.
 struct NodeFacts {
   BitSet free;            ///< Indices.
-  BitSet values;          ///< Operands that its value depends on, subscripts and conditions aside.
-  BitSet smooth;          ///< Those that it has a derivative by.
+  OperandSet values;      ///< Operands that its value depends on, subscripts and conditions aside.
+  OperandSet smooth;      ///< Those that it has a derivative by.
   bool isConstant = true; ///< Known when the program is compiled.
   /// A sum that begins where another one ends: each adds 1 per element, the first of them to 0.
   bool joinsSums = false;
@@ -83,7 +85,6 @@ public:
   }
 
   std::vector<FlopTerm> countGradients(llvm::ArrayRef<unsigned> given, llvm::ArrayRef<unsigned> operands) {
-    wanted.resize(def.operands.size());
     for (unsigned operand : operands)
       wanted.set(operand);
     writtenOperands.resize(def.operands.size());
@@ -138,8 +139,6 @@ private:
   NodeFacts findFacts(const Formula *f) {
     NodeFacts result;
     result.free.resize(def.indices.size());
-    result.values.resize(def.operands.size());
-    result.smooth.resize(def.operands.size());
     if (f->kind == Kind::Let) {
       result = getFacts(def.lets[f->operand].second);
       result.joinsSums = false; // what a let names is there before
@@ -278,22 +277,22 @@ private:
   }
 
   bool isProduct(const Formula *f) {
-    std::vector<BitSet> factors;
+    std::vector<OperandSet> factors;
     forEachFactor(f, [&](const Formula *part, bool isProduct) {
       if (!isProduct)
         factors.push_back(getFacts(part).values);
     });
     // Two depend each on what the other does not: the sets of operands are no chain of subsets.
-    llvm::sort(factors, [](const BitSet &a, const BitSet &b) { return a.count() < b.count(); });
+    llvm::sort(factors, [](const OperandSet &a, const OperandSet &b) { return a.count() < b.count(); });
     for (size_t i = 1; i < factors.size(); ++i)
-      if (factors[i - 1].test(factors[i])) // has what the larger one has not
+      if (!factors[i].contains(factors[i - 1])) // which has what the larger one has not
         return true;
     return false;
   }
 
   void markFactors(const Formula *f) {
     forEachFactor(f, [&](const Formula *part, bool isProduct) {
-      if (isProduct && getFacts(part->children[0]).values.any() && getFacts(part->children[1]).values.any())
+      if (isProduct && !getFacts(part->children[0]).values.empty() && !getFacts(part->children[1]).values.empty())
         contracting.insert(part);
     });
   }
@@ -338,14 +337,14 @@ private:
 
   //===--- gradients ------------------------------------------------------===//
 
-  bool isActive(const Formula *f) { return getFacts(f).smooth.anyCommon(wanted); }
+  bool isActive(const Formula *f) { return getFacts(f).smooth.intersects(wanted); }
 
   /// The index that a subscript tells apart, or nothing if it is constant; null if it is neither.
   std::optional<BitSet> getInjective(const Formula *subscript) {
     BitSet free = getFacts(subscript).free;
     if (subscript->kind == Kind::Index)
       return free; // also that of a compound index: each of its positions is that of one choice of its members
-    if (getFacts(subscript).values.any() || free.count() > 1)
+    if (!getFacts(subscript).values.empty() || free.count() > 1)
       return std::nullopt;
     auto isShift = [&](const Formula *f) {
       while (f->kind != Kind::Index) {
@@ -454,7 +453,7 @@ private:
   llvm::DenseMap<const Formula *, bool> summed;               ///< See addsProducts().
   llvm::SmallPtrSet<const Formula *, 16> contracting, marked; ///< Parts of sums of products; visited by markProducts().
   BitSet met;                                                 ///< Lets.
-  BitSet wanted;                                              ///< Operands with a gradient.
+  OperandSet wanted;                                          ///< Operands with a gradient.
   BitSet writtenOperands, writtenLets;                        ///< With a contribution that needs no sum.
 };
 } // namespace

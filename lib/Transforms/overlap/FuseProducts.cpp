@@ -41,6 +41,7 @@
 #include "stage/Transforms/Passes.h"
 #include "stage/Transforms/sharding/CheckSizes.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringMap.h"
 #include <set>
 
@@ -60,8 +61,9 @@ public:
 private:
   /// Parts that may become one op.
   struct Group {
-    std::vector<Op *> members; ///< In the order of the program.
-    Op *sum = nullptr;         ///< Of addends.
+    std::vector<Op *> members;        ///< In the order of the program.
+    llvm::DenseSet<unsigned> numbers; ///< Of the parts.
+    Op *sum = nullptr;                ///< Of addends.
   };
   /// The parts of a kernel in one place.
   struct Kernel {
@@ -98,14 +100,14 @@ private:
     Op *sum = part.isAddend ? findSum(op) : nullptr;
     const void *common = part.isAddend ? static_cast<const void *>(sum ? sum : &op) : op.getOperand(0);
     auto [current, isNew] = kernel.current.insert({common, kernel.groups.size()});
-    auto hasNumber = [&](const Op *member) { return member->def->part.number == part.number; };
-    if (!isNew && llvm::any_of(kernel.groups[current->second].members, hasNumber)) { // another call
+    if (!isNew && kernel.groups[current->second].numbers.contains(part.number)) { // another call
       current->second = kernel.groups.size();
       isNew = true;
     }
     if (isNew)
-      kernel.groups.push_back({{}, sum});
+      kernel.groups.push_back({{}, {}, sum});
     kernel.groups[current->second].members.push_back(&op);
+    kernel.groups[current->second].numbers.insert(part.number);
   }
 
   /// The sum that is all that uses the result of an op.
@@ -120,8 +122,7 @@ private:
   void fuse(Kernel &kernel) {
     std::set<unsigned> all;
     for (const Group &group : kernel.groups)
-      for (const Op *member : group.members)
-        all.insert(member->def->part.number);
+      all.insert(group.numbers.begin(), group.numbers.end());
     bool isRemarked = false;
     for (Group &group : kernel.groups) {
       const Op &first = *group.members.front();
@@ -328,8 +329,9 @@ private:
     Op *op = insertBefore(place, std::move(owner));
     Value &result = *op->getResult();
     llvm::SmallVector<Value *, 4> rest = {&result};
+    llvm::SmallPtrSet<const Op *, 8> members(group.members.begin(), group.members.end());
     for (Value *addend : sum.getOperands())
-      if (!llvm::is_contained(group.members, addend->getOp()))
+      if (!members.contains(addend->getOp()))
         rest.push_back(addend);
     if (rest.size() == 1) {
       standFor(*sum.getResult(), result);

@@ -122,20 +122,19 @@ static AxisSet getAxesOfOtherParts(const Op &op) {
 /// So does an axis along which another product of the same kernel splits its own matrix, unless the result is wanted in
 /// parts along it: with one key/value head G@tp, k takes what q gathers.
 AxisSet AxisSettler::dropClaimsOfGathered(const Op &op, AxisSet taken, Claims &claims) const {
-  AxisSet ofOtherParts = getAxesOfOtherParts(op);
-  for (AxisId axis : toList(ofOtherParts))
-    if (llvm::any_of(op.getResults(), [&](auto &result) { return findWantedPlace(*result, axis).has_value(); }))
-      ofOtherParts &= ~(AxisSet(1) << axis);
-  auto isDropped = [&](AxisId axis, const Claim &claim) {
+  std::optional<AxisSet> ofOtherParts; // a kernel may have thousands of parts, and few take what is gathered
+  auto isOfOtherParts = [&](AxisId axis) {
+    if (!ofOtherParts)
+      ofOtherParts = getAxesOfOtherParts(op);
+    return *ofOtherParts >> axis & 1 &&
+           llvm::none_of(op.getResults(), [&](auto &result) { return findWantedPlace(*result, axis).has_value(); });
+  };
+  auto isDropped = [&](AxisId axis, const Claim &claim, bool takesSum) {
     if (claim.operand == ~0u || claim.stationary)
       return false;
-    // Where another operand is a sum over the copies, what is made of both is one, too.
-    bool takesSum = llvm::any_of(op.getOperands(), [&](const Value *value) {
-      return value->sharding.partial >> axis & 1 && value->primal && wanted.hasCopies(*value->primal, axis);
-    });
     if (!takesSum && !isGathered(op.getOperand(claim.operand), axis, op))
       return false;
-    if (takesSum || ofOtherParts >> axis & 1)
+    if (takesSum || isOfOtherParts(axis))
       return true;
     for (const AxisList &list : op.getOperand(claim.operand)->sharding.dims)
       if (llvm::is_contained(list, axis))
@@ -146,9 +145,16 @@ AxisSet AxisSettler::dropClaimsOfGathered(const Op &op, AxisSet taken, Claims &c
     return false;
   };
   AxisSet dropped = 0;
-  for (AxisId axis = 0; axis < claims.size(); ++axis)
-    if (!claims[axis].empty() && llvm::all_of(claims[axis], [&](const Claim &claim) { return isDropped(axis, claim); }))
+  for (AxisId axis = 0; axis < claims.size(); ++axis) {
+    if (claims[axis].empty())
+      continue;
+    // Where another operand is a sum over the copies, what is made of both is one, too.
+    bool takesSum = llvm::any_of(op.getOperands(), [&](const Value *value) {
+      return value->sharding.partial >> axis & 1 && value->primal && wanted.hasCopies(*value->primal, axis);
+    });
+    if (llvm::all_of(claims[axis], [&](const Claim &claim) { return isDropped(axis, claim, takesSum); }))
       dropped |= AxisSet(1) << axis;
+  }
   for (AxisId axis : toList(dropped))
     claims[axis].clear();
   return dropped;
