@@ -60,6 +60,7 @@ private:
   };
   ServedJob(const DriverOptions &options, Session &session) : options(options), session(session) {}
   bool compileProbe(bool withCopies);
+  bool compileProbeOf(int64_t tokens);
   bool makeTimer();
   /// What is wrong with the last probe.
   void printMessages() const;
@@ -68,6 +69,7 @@ private:
   Session &session;
   std::vector<std::unique_ptr<Probe>> probes; ///< The last one times iterations.
   bool copies = false;                        ///< Whether it copies caches.
+  int64_t tokens = 0;                         ///< Of its units.
   int64_t lastBegin = 0;
 };
 

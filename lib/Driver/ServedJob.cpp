@@ -22,15 +22,19 @@ using namespace stage;
 using namespace stage::driver;
 using namespace stage::serving;
 
-/// A prompt that uses the budget up, and as long a sequence that decodes.
-static std::shared_ptr<const ServedUnits> makeUnitOfEachKind(const BatchingOptions &batching, bool copies) {
+/// Prompts of so many tokens, and sequences of as many that decode. There are two of each kind, as the second one has
+/// one of each kind before it.
+static std::shared_ptr<ServedUnits> makeUnitsOfEachKind(const BatchingOptions &batching, int64_t tokens, bool copies) {
   auto served = std::make_shared<ServedUnits>();
-  int64_t tokens = batching.chunk ? std::min(batching.chunk, batching.tokenBudget) : batching.tokenBudget;
-  served->units = {{"prompt", /*decodes=*/false, {{tokens, 0, 1}}}, {"step", /*decodes=*/true, {{1, tokens, 1}}}};
+  for (const char *suffix : {"", " again"}) {
+    served->units.push_back({std::string("prompt") + suffix, /*decodes=*/false, {{tokens, 0, 1}}});
+    served->units.push_back({std::string("step") + suffix, /*decodes=*/true, {{1, tokens, 1}}});
+  }
   if (copies)
     for (PackedUnit &unit : served->units)
       unit.stored = unit.loaded = {{tokens, 0}};
-  served->room = tokens + 1;
+  // No unit has more tokens: the sizes of caches are those of what is in them.
+  served->room = std::numeric_limits<int32_t>::max();
   served->sequences = batching.maxSequences;
   return served;
 }
@@ -46,12 +50,30 @@ static std::set<std::string> listAttention(const Compilation &c, PhaseKind kind)
   return names;
 }
 
+/// The tokens of a unit do not change which tasks it has, but a model may have no positions for so many, or want them
+/// to divide. Half of a power of two is tried until a size fits; else the first one says why.
 bool ServedJob::compileProbe(bool withCopies) {
+  size_t first = probes.size();
+  copies = withCopies;
+  do {
+    if (compileProbeOf(tokens)) {
+      probes.erase(probes.begin() + first, probes.end() - 1);
+      return true;
+    }
+  } while (probes[first]->compilation.job && (tokens = llvm::PowerOf2Ceil(tokens) / 2));
+  probes.resize(first + 1);
+  return false;
+}
+
+bool ServedJob::compileProbeOf(int64_t tokens) {
   Compilation &c = probes.emplace_back(std::make_unique<Probe>(session))->compilation;
   Plan probe = options.plan;
-  probe.served = makeUnitOfEachKind(options.requests->options.batching, withCopies);
-  copies = withCopies;
-  if (!runFrontEnd(c, probe))
+  std::shared_ptr<ServedUnits> units = makeUnitsOfEachKind(options.requests->options.batching, tokens, copies);
+  probe.served = units;
+  if (!session.load() || !bindPlan(c, probe))
+    return false;
+  units->sequences *= c.job->strategy.getNumStages();
+  if (!elaborate(c, probe))
     return false;
   const PipelineInfo &pipeline = c.graph->pipeline;
   if (options.requests->usesModel && pipeline.balance != Balance::None && pipeline.axis &&
@@ -77,6 +99,7 @@ std::unique_ptr<ServedJob> ServedJob::create(DriverOptions &options, Session &se
   if (!session.load())
     return nullptr;
   std::unique_ptr<ServedJob> served(new ServedJob(options, session));
+  served->tokens = options.requests->options.batching.tokenBudget;
   bool isGood = served->compileProbe(/*withCopies=*/false);
   Compilation &c = served->probes.back()->compilation;
   bool serves = c.job && c.job->inference && c.job->inference->servesRequests;
@@ -116,7 +139,7 @@ std::optional<double> ServedJob::run(const Iteration &iteration, double given, i
     if (!compileProbe(/*withCopies=*/true) || !makeTimer())
       return fail();
     probes.back()->timer->continueFrom(before);
-    probes.erase(probes.begin());
+    probes.erase(probes.begin()); // the one before
   }
   UnitTimer &timer = *probes.back()->timer;
   constexpr Ticks ticksPerNano = ticksPerSecond / 1'000'000'000;

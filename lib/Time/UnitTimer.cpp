@@ -11,7 +11,8 @@ class UnitTimer::Recorder final : public TaskPricer {
 public:
   Recorder(const Program &program, const Machine &machine, DiagnosticEngine &diags)
       : program(program), graph(*program.graph), machine(machine), diags(diags),
-        phases(program.graph->listForwardPhases()), walk({&program}, options, *this, diags) {
+        phases(program.graph->listForwardPhases()), ends(program.stages.size()),
+        walk({&program}, options, *this, diags) {
     for (std::vector<UnitGraph> &ofStages : graphs)
       ofStages.resize(program.stages.size());
   }
@@ -26,9 +27,9 @@ public:
 
   /// Finds what the tasks of a unit take. False after a report.
   bool evaluate(const PackedUnit &unit);
-  /// Runs that unit on a stage, and updates `lanes`. Tasks begin at `begin`, copies of caches at `copied`. Returns when
-  /// the unit ends, and when the next stage has its messages.
-  std::pair<Ticks, Ticks> run(const PackedUnit &unit, unsigned stage, Ticks begin, Ticks copied,
+  /// Runs that unit on a stage, behind the stages before, and updates `lanes`. The stage is busy until `busy` and takes
+  /// `given` before the unit. Returns when its tasks end, and when its messages have arrived.
+  std::pair<Ticks, Ticks> run(const PackedUnit &unit, unsigned stage, Ticks busy, Ticks given,
                               std::vector<Ticks> &lanes);
 
   bool price(unsigned classNumber, const Task &task, int64_t members, WaitingTask &waiting) override;
@@ -47,16 +48,22 @@ private:
     unsigned unit;   ///< Of the recorded ones.
     Ticks ticks = 0; ///< In the unit that was evaluated.
   };
+  /// A task of the microbatch that is kept, by its place in the graph of a stage.
+  struct Place {
+    unsigned stage, node;
+    uint64_t microbatch;
+  };
   struct Node {
-    unsigned endOfEarlier, endOfPrices; ///< In the lists below, which begin where those of the node before end.
-    bool isSend;                        ///< To another stage.
-    /// Of a copy of a cache, in front of the unit: behind what the stage has computed, whatever comes from others.
+    unsigned endOfEarlier, endOfLanes, endOfPrices; ///< In the lists below, which begin where those before end.
     PhaseKind kind;
+    bool isSend = false;           ///< To another stage.
+    std::optional<Place> sender{}; ///< Of a message from another stage.
   };
   /// The tasks of a unit on a stage, in an order in which each stands behind those for which it waits.
   struct UnitGraph {
     std::vector<Node> nodes;
     std::vector<unsigned> earlier; ///< Nodes for which nodes wait.
+    std::vector<unsigned> lanes;   ///< In which a task of an earlier unit is for which a node waits.
     std::vector<unsigned> prices;  ///< Of nodes: one for each class that runs it; none of a receive.
   };
 
@@ -64,16 +71,10 @@ private:
   const PlacedUnit &getUnit(unsigned classNumber, unsigned unit) const {
     return walk.getTasks(classNumber).getUnits()[unit];
   }
-  /// Of the decode step. Copies of caches are units of their own, with the microbatch of the unit behind them.
   bool isDecode(unsigned classNumber, unsigned unit) const;
-  /// The id of the first task of that microbatch.
-  uint64_t getFirst(unsigned classNumber, unsigned unit) const;
-  unsigned getComputeLane(unsigned classNumber) const {
-    auto [stream, kind] = StepWalk::getLaneKey(Task());
-    return laneNumbers.at({classNumber, stream, kind});
-  }
+  UnitGraph *findGraph(unsigned classNumber, const WaitingTask &task);
   void wait(unsigned classNumber, const WaitingTask &task, UnitGraph &graph);
-  static void addNode(UnitGraph &graph, bool isSend, PhaseKind kind);
+  Node &addNode(unsigned classNumber, const WaitingTask &task, UnitGraph &graph);
 
   const Program &program;
   const Graph &graph;
@@ -83,26 +84,23 @@ private:
   const std::vector<PhaseKind> phases; ///< By microbatch.
   std::vector<Price> prices;
   std::map<std::vector<uint64_t>, unsigned> priceNumbers;   ///< By all that tells prices apart.
-  std::map<std::pair<unsigned, uint64_t>, unsigned> nodeOf; ///< By class and id.
+  std::map<std::pair<unsigned, uint64_t>, Place> places;    ///< By class and id.
+  std::map<std::pair<unsigned, uint64_t>, unsigned> laneOf; ///< The same.
   std::vector<UnitGraph> graphs[2];                         ///< Of prompts and of decode steps, by stage.
   std::vector<std::vector<uint64_t>> values;                ///< Of slots, by class.
-  std::vector<Ticks> ends;                                  ///< Of the nodes of the unit that runs.
+  std::vector<std::vector<Ticks>> ends;                     ///< Of the nodes of the unit that runs, by stage.
   StepWalk walk;
 };
 
+/// Copies of caches are units of their own, with the microbatch of the unit behind them.
 bool UnitTimer::Recorder::isDecode(unsigned classNumber, unsigned unit) const {
   return phases[getUnit(classNumber, unit).microbatch] == PhaseKind::Decode;
-}
-
-uint64_t UnitTimer::Recorder::getFirst(unsigned classNumber, unsigned unit) const {
-  while (unit && getUnit(classNumber, unit - 1).microbatch == getUnit(classNumber, unit).microbatch)
-    --unit;
-  return getUnit(classNumber, unit).base;
 }
 
 bool UnitTimer::Recorder::price(unsigned classNumber, const Task &task, int64_t members, WaitingTask &waiting) {
   auto [stream, kind] = StepWalk::getLaneKey(task);
   unsigned lane = laneNumbers.try_emplace({classNumber, stream, kind}, unsigned(laneNumbers.size())).first->second;
+  laneOf[{classNumber, task.id}] = lane;
   auto encode = [](TaskValue value) { return value.isSlot() ? uint64_t(value.getSlot()) : value.resolve({}); };
   std::vector<uint64_t> key = {waiting.unit,        lane,
                                uint64_t(task.kind), task.op ? uint64_t(task.op->kind) : 0,
@@ -123,46 +121,65 @@ bool UnitTimer::Recorder::price(unsigned classNumber, const Task &task, int64_t 
   return true;
 }
 
-/// The next node waits for those of its unit and stage for which a task waits.
+/// Null for the first unit of each kind, behind which there is not one of each.
+UnitTimer::Recorder::UnitGraph *UnitTimer::Recorder::findGraph(unsigned classNumber, const WaitingTask &task) {
+  bool isSecond = getUnit(classNumber, task.unit).microbatch >= phases.size() / 2;
+  return isSecond ? &graphs[isDecode(classNumber, task.unit)][getStage(classNumber)] : nullptr;
+}
+
+/// The next node waits for what a task waits for.
 void UnitTimer::Recorder::wait(unsigned classNumber, const WaitingTask &task, UnitGraph &graph) {
-  uint64_t first = getFirst(classNumber, task.unit);
+  uint64_t microbatch = getUnit(classNumber, task.unit).microbatch;
   for (uint64_t id : task.awaited)
-    if (id >= first)
-      graph.earlier.push_back(nodeOf.at({classNumber, id}));
+    if (auto place = places.find({classNumber, id}); place != places.end() && place->second.microbatch == microbatch)
+      graph.earlier.push_back(place->second.node);
+    else if (auto lane = laneOf.find({classNumber, id});
+             lane != laneOf.end()) // a message is there when the unit begins
+      graph.lanes.push_back(lane->second);
 }
 
 /// The next node is what has been listed.
-void UnitTimer::Recorder::addNode(UnitGraph &graph, bool isSend, PhaseKind kind) {
-  graph.nodes.push_back({unsigned(graph.earlier.size()), unsigned(graph.prices.size()), isSend, kind});
+UnitTimer::Recorder::Node &UnitTimer::Recorder::addNode(unsigned classNumber, const WaitingTask &task,
+                                                        UnitGraph &graph) {
+  return graph.nodes.emplace_back(Node{unsigned(graph.earlier.size()), unsigned(graph.lanes.size()),
+                                       unsigned(graph.prices.size()), getUnit(classNumber, task.unit).kind});
 }
 
 void UnitTimer::Recorder::end(llvm::ArrayRef<std::pair<unsigned, const WaitingTask *>> members) {
   for (unsigned stage = 0; stage < program.stages.size(); ++stage) {
-    UnitGraph *graph = nullptr;
-    bool isSend = false;
-    PhaseKind kind = PhaseKind::Forward;
-    for (auto [classNumber, task] : members)
-      if (getStage(classNumber) == stage) {
-        graph = &graphs[isDecode(classNumber, task->unit)][stage];
-        wait(classNumber, *task, *graph);
-        graph->prices.push_back(task->price);
-        nodeOf[{classNumber, task->id}] = unsigned(graph->nodes.size());
-        isSend = task->kind == TaskKind::Send && !prices[task->price].task.op;
-        kind = getUnit(classNumber, task->unit).kind;
-      }
-    if (graph)
-      addNode(*graph, isSend, kind);
+    UnitGraph *own = nullptr;
+    std::pair<unsigned, const WaitingTask *> last;
+    for (auto [classNumber, task] : members) {
+      UnitGraph *graph = getStage(classNumber) == stage ? findGraph(classNumber, *task) : nullptr;
+      if (!graph)
+        continue;
+      own = graph;
+      last = {classNumber, task};
+      wait(classNumber, *task, *graph);
+      graph->prices.push_back(task->price);
+      places[{classNumber, task->id}] = {stage, unsigned(graph->nodes.size()),
+                                         getUnit(classNumber, task->unit).microbatch};
+    }
+    if (own)
+      addNode(last.first, *last.second, *own).isSend =
+          last.second->kind == TaskKind::Send && !prices[last.second->price].task.op;
   }
 }
 
 void UnitTimer::Recorder::endReceive(unsigned classNumber, const WaitingTask &task, ClassTask send) {
-  UnitGraph &graph = graphs[isDecode(classNumber, task.unit)][getStage(classNumber)];
-  wait(classNumber, task, graph);
-  // What another stage, or an earlier unit, has sent is there when the unit begins.
-  if (getStage(send.classNumber) == getStage(classNumber) && send.id >= getFirst(send.classNumber, task.unit))
-    graph.earlier.push_back(nodeOf.at({send.classNumber, send.id}));
-  nodeOf[{classNumber, task.id}] = unsigned(graph.nodes.size());
-  addNode(graph, /*isSend=*/false, getUnit(classNumber, task.unit).kind);
+  UnitGraph *graph = findGraph(classNumber, task);
+  if (!graph)
+    return;
+  wait(classNumber, task, *graph);
+  Place place{getStage(classNumber), unsigned(graph->nodes.size()), getUnit(classNumber, task.unit).microbatch};
+  auto sender = places.find({send.classNumber, send.id});
+  bool isOfUnit = sender != places.end() && sender->second.microbatch == place.microbatch;
+  if (isOfUnit && sender->second.stage == place.stage)
+    graph->earlier.push_back(sender->second.node);
+  places[{classNumber, task.id}] = place;
+  Node &node = addNode(classNumber, task, *graph);
+  if (isOfUnit && sender->second.stage < place.stage) // what comes back is for a later unit, which begins behind it
+    node.sender = sender->second;
 }
 
 bool UnitTimer::Recorder::evaluate(const PackedUnit &unit) {
@@ -208,44 +225,37 @@ bool UnitTimer::Recorder::evaluate(const PackedUnit &unit) {
   return !diags.hasErrors();
 }
 
-std::pair<Ticks, Ticks> UnitTimer::Recorder::run(const PackedUnit &unit, unsigned stage, Ticks begin, Ticks copied,
+std::pair<Ticks, Ticks> UnitTimer::Recorder::run(const PackedUnit &unit, unsigned stage, Ticks busy, Ticks given,
                                                  std::vector<Ticks> &lanes) {
   const UnitGraph &graph = graphs[unit.decodes][stage];
   std::vector<Ticks> before = lanes;
-  ends.clear();
-  Ticks last = begin;
-  std::optional<Ticks> sent;
-  unsigned earlier = 0, price = 0;
+  auto follow = [&](Ticks time) { return given ? std::min(std::max(time, busy) + given, maxTicks) : time; };
+  ends[stage].clear();
+  Ticks last = 0, sent = 0;
+  unsigned earlier = 0, lane = 0, price = 0;
   for (const Node &node : graph.nodes) {
-    if ((node.kind == PhaseKind::Store && unit.stored.empty()) ||
-        (node.kind == PhaseKind::Load && unit.loaded.empty())) {
-      earlier = node.endOfEarlier; // no such task in this unit
-      price = node.endOfPrices;
-      ends.push_back(0);
-      continue;
-    }
-    bool copies = movesCaches(node.kind);
-    Ticks end = copies ? copied : begin;
+    bool isAbsent =
+        (node.kind == PhaseKind::Store && unit.stored.empty()) || (node.kind == PhaseKind::Load && unit.loaded.empty());
+    Ticks end = follow(node.sender ? ends[node.sender->stage][node.sender->node] : 0);
     for (; earlier < node.endOfEarlier; ++earlier)
-      end = std::max(end, ends[graph.earlier[earlier]]);
+      end = std::max(end, ends[stage][graph.earlier[earlier]]);
+    for (; lane < node.endOfLanes; ++lane)
+      end = std::max(end, before[graph.lanes[lane]]);
     unsigned firstPrice = price;
-    for (; price < node.endOfPrices; ++price) {
-      const Price &own = prices[graph.prices[price]];
-      end = std::max(end, before[own.lane]);
-      if (copies)
-        end = std::max(end, before[getComputeLane(own.classNumber)]);
-    }
+    for (; price < node.endOfPrices; ++price)
+      end = std::max(end, lanes[prices[graph.prices[price]].lane]);
     if (firstPrice < price)
       end = std::min(end + prices[graph.prices[firstPrice]].ticks, maxTicks);
+    if (isAbsent) {
+      ends[stage].push_back(0); // there is no such task
+      continue;
+    }
     for (unsigned taken = firstPrice; taken < price; ++taken)
       lanes[prices[graph.prices[taken]].lane] = end;
-    ends.push_back(end);
-    if (node.isSend)
-      sent = std::max(sent.value_or(0), end);
-    else
-      last = std::max(last, end);
+    ends[stage].push_back(end);
+    (node.isSend ? sent : last) = std::max(node.isSend ? sent : last, end);
   }
-  return {last, sent.value_or(last)};
+  return {last, sent};
 }
 
 UnitTimer::UnitTimer(std::unique_ptr<Recorder> recorder) : recorder(std::move(recorder)) {}
@@ -265,14 +275,10 @@ std::optional<Ticks> UnitTimer::run(llvm::ArrayRef<PackedUnit> units, Ticks give
   for (const PackedUnit &unit : units) {
     if (!recorder->evaluate(unit))
       return std::nullopt;
-    Ticks arrival = 0;
     for (unsigned stage = 0; stage < busy.size(); ++stage) {
-      Ticks begin = given ? std::min(std::max(arrival, busy[stage]) + given, maxTicks) : arrival;
-      Ticks copied = given ? std::min(busy[stage] + given, maxTicks) : 0;
-      auto [end, sent] = recorder->run(unit, stage, begin, copied, lanes);
+      auto [end, sent] = recorder->run(unit, stage, busy[stage], given, lanes);
       busy[stage] = std::max(busy[stage], end);
       last = std::max({last, end, sent});
-      arrival = sent;
     }
     given = 0;
   }
