@@ -3,7 +3,7 @@
 // Few words are reserved: those under "reserved words". The other words that the
 // grammar knows, `model` or `first`, are names wherever a name may stand (rule `name`
 // of the parser). Faulty text becomes a token of its own kind (BAD_NUMBER,
-// BAD_STRING, BAD_CHARACTER), so that it is reported in one place and with its
+// BAD_QUANTITY, BAD_STRING, BAD_CHARACTER), so that it is reported in one place and with its
 // extent. Comments stay on the hidden channel: documentation is taken from there.
 lexer grammar StageLexer;
 
@@ -103,6 +103,9 @@ NUMBER
   | DIGITS ('.' DIGITS)? EXPONENT
   | DIGITS '.' DIGITS
   ;
+// An amount with its unit is one token. A division of amounts has blanks: `80GB / tp`.
+QUANTITY: AMOUNT ('/' TIME_UNIT)?;
+BAD_QUANTITY: AMOUNT '/' LETTER (LETTER | DIGIT)*;
 BAD_NUMBER: DIGIT (LETTER | DIGIT)* ('.' DIGIT (LETTER | DIGIT)*)*;
 STRING: '"' ~["\r\n]* '"';
 BAD_STRING: '"' ~["\r\n]*;
@@ -151,3 +154,5 @@ fragment DIGIT: [0-9];
 fragment DIGITS: DIGIT+ ('_' DIGIT+)*;
 fragment EXPONENT: [eE] [+-]? DIGIT+;
 fragment UNIT_SUFFIX: [KMG] 'i';
+fragment AMOUNT: DIGITS ('.' DIGITS)? EXPONENT? (TIME_UNIT | [KMGTP] 'iB' | [kKMGTPE]? ('B' | 'bit' | 'FLOP' | 'W' | 'USD'));
+fragment TIME_UNIT: [pnum]? 's' | 'min' | 'h';

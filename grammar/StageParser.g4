@@ -186,6 +186,7 @@ expr
   | expr AND expr                                              # binaryExpr
   | expr OR expr                                               # binaryExpr
   | NUMBER                                                     # numberExpr
+  | QUANTITY                                                   # quantityExpr
   | STRING                                                     # stringExpr
   | (TRUE | FALSE)                                             # boolExpr
   | name                                                       # nameExpr

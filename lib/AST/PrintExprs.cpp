@@ -54,6 +54,9 @@ void Printer::expr(const Expr *expr, unsigned minimum) {
   case NodeKind::NumberExpr:
     os << cast<NumberExpr>(expr)->text;
     return;
+  case NodeKind::QuantityExpr:
+    os << cast<QuantityExpr>(expr)->text;
+    return;
   case NodeKind::BoolExpr:
     os << (cast<BoolExpr>(expr)->value ? "true" : "false");
     return;

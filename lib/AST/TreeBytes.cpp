@@ -24,7 +24,8 @@ using namespace stage::ast;
 
 /// Whether a value may be copied as memory has it.
 template <typename T>
-constexpr bool isPlain = std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, Rational>;
+constexpr bool isPlain =
+    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, Rational> || std::is_same_v<T, Dimension>;
 
 namespace {
 

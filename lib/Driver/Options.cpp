@@ -271,9 +271,11 @@ static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngi
 static void readFits(DriverOptions &options, DiagnosticEngine &diags) {
   if (!fits.getNumOccurrences())
     return;
-  options.fits = parseBytes(fits);
-  if (!options.fits)
+  std::optional<Rational> bytes = readQuantity("--fits", fits, Dimension::ofBytes(), diags);
+  if (bytes && (bytes->num <= 0 || !bytes->isInteger()))
     diags.report(SMLoc(), diag::BadMemorySize) << fits;
+  else if (bytes)
+    options.fits = bytes->num;
   auto refuse = [&](bool given, llvm::StringRef name) {
     if (given)
       diags.report(SMLoc(), diag::FitsAndOther) << name;

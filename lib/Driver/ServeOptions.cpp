@@ -124,22 +124,12 @@ static void readCount(const Text &text, int64_t least, int64_t most, int64_t &re
 static void readTime(const Text &text, double &result, DiagnosticEngine &diags) {
   if (!text.isGiven())
     return;
-  StringRef number = StringRef(text).take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
-  StringRef unit = StringRef(text).drop_front(number.size());
-  const char *exponent = unit == "s"    ? ""
-                         : unit == "ms" ? "e-3"
-                         : unit == "us" ? "e-6"
-                         : unit == "ns" ? "e-9"
-                                        : nullptr;
-  double seconds = 0;
-  if (!exponent || !parseDecimal(number) || !llvm::to_float((number + exponent).str(), seconds) ||
-      seconds > double(maxIterationSeconds))
+  std::optional<Rational> seconds = readQuantity(text.getFlag(), text, Dimension::ofTime(), diags);
+  if (seconds && seconds->compare(Rational::integer(maxIterationSeconds)) > 0)
     diags.report(SMLoc(), diag::BadServingOption)
-        << text.getFlag()
-        << "a time with a unit (s, ms, us or ns), at most " + std::to_string(maxIterationSeconds) + "s, as in 12.5ms"
-        << StringRef(text);
-  else
-    result = seconds;
+        << text.getFlag() << "a time of at most " + std::to_string(maxIterationSeconds) + "s" << StringRef(text);
+  else if (seconds)
+    result = seconds->toDouble();
 }
 
 void stage::driver::readMachine(DriverOptions &options, DiagnosticEngine &diags) {

@@ -3,7 +3,7 @@
 // Problem: which iterations there are depends on how long they last, and that on what the job takes on a machine, which
 // is known once it is compiled, with its iterations.
 //
-//   stagec job.stg --requests=f.jsonl --flops=989T --memory=3.35T --link=450G
+//   stagec job.stg --requests=f.jsonl --flops=989TFLOP/s --memory=3.35TB/s --link=450GB/s
 //
 // Algorithm: the job is compiled with a unit of each kind, a prompt and a decode step. Their tasks stand for those of
 // any iteration, whose times UnitTimer finds; then the job is compiled with its iterations. Where an iteration is two

@@ -257,6 +257,9 @@ private:
     case CTValue::Kind::Size:
       os << value.getSize(evaluator.getSizes()).str();
       break;
+    case CTValue::Kind::Quantity:
+      os << value.getSize(evaluator.getSizes()).str() << ' ' << value.getDimension().describe();
+      break;
     case CTValue::Kind::Real: {
       Size exact = value.getSize(evaluator.getSizes());
       os << llvm::format("%a", value.getReal()) << ' ' << (exact ? exact.str() : "");

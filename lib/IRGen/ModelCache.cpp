@@ -25,6 +25,8 @@ static bool areSame(const CTValue &a, const CTValue &b) {
     return true;
   case CTValue::Kind::Size:
     return a.isSameNumber(b);
+  case CTValue::Kind::Quantity:
+    return a.isSameNumber(b) && a.getDimension() == b.getDimension();
   case CTValue::Kind::Real:
     return a.isSameNumber(b) && a.getReal() == b.getReal();
   case CTValue::Kind::Bool:

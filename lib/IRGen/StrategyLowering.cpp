@@ -438,7 +438,7 @@ private:
       return (rule.type && isFloat(*rule.type)) || refuse(diag::BadReductionType);
     }
     if (entry.name.name == "bucket") {
-      std::optional<int64_t> bytes = evaluator.evaluateInteger(entry.value, env, "'bucket'");
+      std::optional<int64_t> bytes = evaluator.evaluateBytes(entry.value, env, "'bucket'");
       rule.bucketBytes = bytes.value_or(0);
       return bytes && (*bytes >= 1 || refuse(diag::BadBucket));
     }

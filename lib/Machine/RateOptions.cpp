@@ -2,7 +2,7 @@
 #include "stage/Machine/RateOptions.h"
 #include "stage/Machine/Diagnostics.h"
 #include "stage/Support/CommandLine.h"
-#include "stage/Support/Quantity.h"
+#include "stage/Symbolic/Quantity.h"
 
 using namespace stage;
 namespace cl = llvm::cl;
@@ -21,28 +21,31 @@ struct Commands {
 class RateOptions::Option : public cl::opt<std::string> {
 public:
   Option(const char *name, const char *description, cl::OptionCategory &category, Commands commands,
-         uint64_t MachineRates::*rate)
-      : cl::opt<std::string>(llvm::StringRef(name), cl::desc(description), cl::value_desc(rate ? "rate" : "us"),
+         uint64_t MachineRates::*rate, Dimension dimension)
+      : cl::opt<std::string>(llvm::StringRef(name), cl::desc(description), cl::value_desc(rate ? "rate" : "time"),
                              cl::cat(category), commands),
-        rate(rate) {
+        rate(rate), dimension(dimension) {
     if (!rate)
-      setInitialValue("0");
+      setInitialValue("0s");
   }
 
   uint64_t MachineRates::*rate; ///< Null: the latency.
+  Dimension dimension;
 };
 
 RateOptions::RateOptions(cl::OptionCategory &category, std::initializer_list<cl::SubCommand *> commands) {
-  auto add = [&](const char *name, uint64_t MachineRates::*rate, const char *description) {
-    options.push_back(std::make_unique<Option>(name, description, category, Commands{commands}, rate));
+  auto add = [&](const char *name, uint64_t MachineRates::*rate, Dimension dimension, const char *description) {
+    options.push_back(std::make_unique<Option>(name, description, category, Commands{commands}, rate, dimension));
   };
-  add("flops", &MachineRates::flops, "FLOPs per second of a device, as in 989T");
-  add("memory", &MachineRates::memory, "Bytes per second that a device reads and writes, as in 3.35T");
-  add("link", &MachineRates::link, "Bytes per second that a device sends, as in 450G");
-  add("latency", nullptr, "Latency of a message, and of each step of a collective, in microseconds (default 0)");
-  add("copy", &MachineRates::copy, "Bytes per second between a device and its host");
-  add("host-flops", &MachineRates::hostFlops, "FLOPs per second of a host");
-  add("host-memory", &MachineRates::hostMemory, "Bytes per second that a host reads and writes");
+  Dimension flops = Dimension::ofFlopsPerSecond(), bytes = Dimension::ofBytesPerSecond();
+  add("flops", &MachineRates::flops, flops, "FLOPs per second of a device, as in 989TFLOP/s");
+  add("memory", &MachineRates::memory, bytes, "Bytes per second that a device reads and writes, as in 3.35TB/s");
+  add("link", &MachineRates::link, bytes, "Bytes per second that a device sends, as in 450GB/s");
+  add("latency", nullptr, Dimension::ofTime(),
+      "Latency of a message, and of each step of a collective, as in 2us (default: 0s)");
+  add("copy", &MachineRates::copy, bytes, "Bytes per second between a device and its host, as in 55GB/s");
+  add("host-flops", &MachineRates::hostFlops, flops, "FLOPs per second of a host, as in 2TFLOP/s");
+  add("host-memory", &MachineRates::hostMemory, bytes, "Bytes per second that a host reads and writes, as in 200GB/s");
 }
 
 RateOptions::~RateOptions() = default;
@@ -60,17 +63,18 @@ MachineRates RateOptions::read(DiagnosticEngine &diags) const {
   for (const auto &option : options) {
     if (!isChanged<std::string>(*option))
       continue;
-    constexpr uint64_t ticksPerMicrosecond = ticksPerSecond / 1'000'000;
-    std::optional<uint64_t> value =
-        option->rate ? parseQuantity(*option) : parseQuantity(*option, ticksPerMicrosecond, /*least=*/0);
-    if (!value && !option->rate)
-      diags.report(SMLoc(), diag::BadLatency) << std::string(*option);
-    else if (!value)
-      diags.report(SMLoc(), diag::BadQuantity) << ("--" + option->ArgStr).str() << std::string(*option);
+    std::string flag = ("--" + option->ArgStr).str();
+    std::optional<Rational> value = readQuantity(flag, *option, option->dimension, diags);
+    if (value && !option->rate)
+      value = value->mul(Rational::integer(ticksPerSecond));
+    if (!value)
+      continue;
+    if (!value->isInteger() || value->num > UINT64_MAX || (option->rate && value->num == 0))
+      diags.report(SMLoc(), option->rate ? diag::BadRate : diag::BadLatency) << flag << std::string(*option);
     else if (option->rate)
-      rates.*option->rate = *value;
+      rates.*option->rate = uint64_t(value->num);
     else
-      rates.latency = Ticks(std::min<uint64_t>(*value, maxTicks));
+      rates.latency = Ticks(std::min<uint64_t>(value->num, maxTicks));
   }
   return rates;
 }

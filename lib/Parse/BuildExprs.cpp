@@ -14,42 +14,15 @@ ArrayRef<Ident> Builder::idents(Grammar::NameListContext *tree) {
   return tree ? idents(tree->name()) : ArrayRef<Ident>();
 }
 
-static bool multiply(__int128 &value, __int128 by) { return !__builtin_mul_overflow(value, by, &value); }
-
 /// The exact value of the text of a number. False if it does not fit.
 static bool readNumber(StringRef text, Rational &value, bool &isReal) {
   unsigned shift = text.consume_back("Ki") ? 10 : text.consume_back("Mi") ? 20 : text.consume_back("Gi") ? 30 : 0;
-  auto [mantissa, exponentText] = text.split(text.contains('e') ? 'e' : 'E');
-  isReal = mantissa.contains('.') || !exponentText.empty();
-  int64_t exponent = 0;
-  exponentText.consume_front("+");
-  if (!exponentText.empty() && exponentText.getAsInteger(10, exponent))
-    return false;
-  exponent = std::clamp<int64_t>(exponent, -10'000, 10'000); // far beyond what fits
-  value = {};
-  for (size_t i = 0; i < mantissa.size(); ++i) {
-    if (mantissa[i] == '.')
-      exponent -= llvm::count_if(mantissa.substr(i), llvm::isDigit);
-    if (!llvm::isDigit(mantissa[i]))
-      continue;
-    if (!multiply(value.num, 10) || __builtin_add_overflow(value.num, mantissa[i] - '0', &value.num))
-      return false;
-  }
-  // The last zeros of a fraction, which could make its denominator too large.
-  for (; exponent < 0 && value.num % 10 == 0 && value.num != 0; ++exponent)
-    value.num /= 10;
-  for (; exponent > 0 && value.num != 0; --exponent)
-    if (!multiply(value.num, 10))
-      return false;
-  for (; exponent < 0 && value.num != 0; ++exponent)
-    if (!multiply(value.den, 10))
-      return false;
-  for (__int128 factor : {2, 5})
-    while (value.num != 0 && value.num % factor == 0 && value.den % factor == 0) {
-      value.num /= factor;
-      value.den /= factor;
-    }
-  return multiply(value.num, static_cast<__int128>(1) << shift);
+  isReal = text.find_first_of(".eE") != StringRef::npos;
+  std::optional<Rational> number = Rational::read(text);
+  if (number)
+    number = number->mul(Rational::integer(int64_t(1) << shift));
+  value = number.value_or(Rational());
+  return number.has_value();
 }
 
 /// The nearest double. False if there is none but infinity or zero.
@@ -67,9 +40,23 @@ Expr *Builder::number(const Token *token) {
   node->isExact = readNumber(node->text, node->value, node->isReal);
   if (node->isExact)
     node->real = static_cast<double>(node->value.num) / static_cast<double>(node->value.den);
+  else if (node->text.find_first_not_of("0123456789_.eE+-KMGi") != StringRef::npos || node->text.count('.') > 1)
+    ; // no number, as has been reported
   else if (!node->isReal || !readDouble(node->text, node->real))
     diags.report(node->loc(), diag::NumberTooLarge).range(node->range)
         << (node->text.size() > 60 ? node->text.take_front(60) + "..." : llvm::Twine(node->text));
+  return node;
+}
+
+Expr *Builder::quantity(const Token *token) {
+  auto *node = make<QuantityExpr>(source.range(token));
+  node->text = context.copy(source.slice(token));
+  if (std::optional<Quantity> quantity = parseQuantity(node->text)) {
+    node->value = quantity->value;
+    node->dimension = quantity->dimension;
+  } else {
+    diags.report(node->loc(), diag::QuantityTooLarge).range(node->range) << node->text;
+  }
   return node;
 }
 
@@ -131,6 +118,8 @@ Expr *Builder::expr(Grammar::ExprContext *tree) {
   }
   if (auto *number = dynamic_cast<Grammar::NumberExprContext *>(tree))
     return this->number(number->getStart());
+  if (auto *quantity = dynamic_cast<Grammar::QuantityExprContext *>(tree))
+    return this->quantity(quantity->getStart());
   if (auto *binary = dynamic_cast<Grammar::BinaryExprContext *>(tree))
     return this->binary(binary);
   if (auto *call = dynamic_cast<Grammar::CallExprContext *>(tree))

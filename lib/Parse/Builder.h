@@ -71,6 +71,7 @@ private:
   ast::Expr *expr(Grammar::ExprContext *tree);
   ast::Expr *exprOrNull(Grammar::ExprContext *tree) { return tree ? expr(tree) : nullptr; }
   ast::Expr *number(const Token *token);
+  ast::Expr *quantity(const Token *token);
   ast::StringExpr *string(const Token *token);
   llvm::ArrayRef<ast::MessagePart> messageParts(const Token *token);
   ast::Expr *call(Grammar::CallExprContext *tree);

@@ -70,8 +70,8 @@ static std::string describe(std::set<size_t> set, const antlr4::dfa::Vocabulary 
     for (auto it = set.begin(); it != set.end();)
       it = *it == Grammar::NAME || isSoftWord(*it) ? set.erase(it) : std::next(it);
   if (take(set, {Grammar::NUMBER, Grammar::LPAREN, Grammar::MINUS},
-           {Grammar::NUMBER, Grammar::STRING, Grammar::TRUE, Grammar::FALSE, Grammar::LPAREN, Grammar::LBRACKET,
-            Grammar::IF, Grammar::OP, Grammar::MINUS, Grammar::NOT}))
+           {Grammar::NUMBER, Grammar::QUANTITY, Grammar::STRING, Grammar::TRUE, Grammar::FALSE, Grammar::LPAREN,
+            Grammar::LBRACKET, Grammar::IF, Grammar::OP, Grammar::MINUS, Grammar::NOT}))
     words.push_back("an expression");
   else if (name)
     words.push_back("a name");
@@ -86,10 +86,11 @@ static std::string describe(std::set<size_t> set, const antlr4::dfa::Vocabulary 
   if (set.size() > 4)
     return itemOf(rule);
   for (size_t token : set)
-    words.push_back(token == antlr4::Token::EOF ? "the end"
-                    : token == Grammar::STRING  ? "a string"
-                    : token == Grammar::NUMBER  ? "a number"
-                                                : vocabulary.getDisplayName(token));
+    words.push_back(token == antlr4::Token::EOF  ? "the end"
+                    : token == Grammar::STRING   ? "a string"
+                    : token == Grammar::NUMBER   ? "a number"
+                    : token == Grammar::QUANTITY ? "a quantity"
+                                                 : vocabulary.getDisplayName(token));
   std::string text;
   for (size_t i = 0; i < words.size(); ++i)
     text += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];

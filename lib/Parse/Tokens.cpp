@@ -2,6 +2,7 @@
 #include "Tokens.h"
 #include "StageLexer.h"
 #include "stage/Parse/Diagnostics.h"
+#include "stage/Symbolic/Quantity.h"
 #include "llvm/ADT/SmallVector.h"
 #include <optional>
 
@@ -48,9 +49,18 @@ static void repair(const SourceText &source, DiagnosticEngine &diags, antlr4::Wr
   SMRange range = source.range(token);
   switch (token->getType()) {
   case StageLexer::BAD_NUMBER:
-    diags.report(range.Start, diag::BadNumber).range(range) << source.slice(range);
+    if (std::string meant = suggestQuantity(source.slice(range)); !meant.empty())
+      diags.report(range.Start, diag::NoQuantity).range(range) << source.slice(range) << meant;
+    else
+      diags.report(range.Start, diag::BadNumber).range(range) << source.slice(range);
     token->setType(StageLexer::NUMBER);
     return;
+  case StageLexer::BAD_QUANTITY: {
+    auto [amount, divisor] = source.slice(range).split('/');
+    diags.report(range.Start, diag::NoRate).range(range) << source.slice(range) << amount << divisor;
+    token->setType(StageLexer::NUMBER);
+    return;
+  }
   case StageLexer::BAD_STRING:
     diags.report(range.Start, diag::UnterminatedString);
     token->setType(StageLexer::STRING);

@@ -100,7 +100,7 @@ bool ParamBinder::evaluate(size_t index) {
     ast::Argument argument{param.name, const_cast<ast::Expr *>(slot.expr)};
     value = evaluator.evaluateParam(param, &argument, env, env);
   } else if (slot.isGiven) {
-    value = evaluator.convert(slot.value, param.scalarKind, slot.range, "'" + param.name.name + "'");
+    value = evaluator.convert(slot.value, param, slot.range);
   } else {
     diags.report(callRange.Start, diag::MissingArgument)
         .range(callRange)

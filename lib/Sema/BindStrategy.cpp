@@ -110,9 +110,8 @@ bool StrategyBinder::bindParams(const ast::StrategyDecl &decl, ArrayRef<NamedVal
   for (size_t i = 0; i != decl.params.size(); ++i) {
     const ast::Param &param = decl.params[i];
     const NamedValue *given = (*matched)[i];
-    std::optional<CTValue> value =
-        given ? evaluator.convert(given->value, param.scalarKind, given->range, "'" + param.name.name + "'")
-              : evaluator.evaluateParam(param, nullptr, env, env);
+    std::optional<CTValue> value = given ? evaluator.convert(given->value, param, given->range)
+                                         : evaluator.evaluateParam(param, nullptr, env, env);
     if (!value)
       return false;
     env.define(param.name.name, std::move(*value));

@@ -74,6 +74,8 @@ std::optional<CTValue> Evaluator::evaluateUnary(const ast::UnaryExpr *expr, cons
   std::optional<CTValue> operand = evaluate(expr->operand, env);
   if (!operand)
     return std::nullopt;
+  if (operand->isQuantity())
+    return makeQuantity(operand->getSize(sizes) * -1, operand->getDimension(), expr);
   if (!operand->isNumber())
     return report(expr->operand, diag::WrongKind, "a number", operand->describeKind());
   Size size = operand->getSize(sizes);
@@ -97,6 +99,8 @@ std::optional<CTValue> Evaluator::evaluateBinary(const ast::BinaryExpr *expr, co
   std::optional<CTValue> left = evaluate(expr->left, env), right = evaluate(expr->right, env);
   if (!left || !right)
     return std::nullopt;
+  if ((left->isQuantity() || right->isQuantity()) && !left->isNone() && !right->isNone())
+    return evaluateQuantities(expr, *left, *right);
   return isComparison(expr->op) ? evaluateComparison(expr, *left, *right) : evaluateArithmetic(expr, *left, *right);
 }
 
@@ -213,6 +217,14 @@ std::optional<CTValue> Evaluator::evaluateArithmetic(const ast::BinaryExpr *expr
   return makeReal(expr->op == BinaryOp::Mod ? x - quotient * y : quotient, Size(), expr);
 }
 
+std::optional<CTValue> Evaluator::compareExactly(BinaryOp op, const CTValue &left, const CTValue &right) {
+  std::optional<Rational> first = getExact(left), second = getExact(right);
+  if (!first || !second)
+    return std::nullopt;
+  return CTValue::boolean(decide(op, first->compare(*second)),
+                          getMargin(op, left.getSize(sizes), right.getSize(sizes)));
+}
+
 std::optional<CTValue> Evaluator::evaluateComparison(const ast::BinaryExpr *expr, const CTValue &left,
                                                      const CTValue &right) {
   auto result = [&](int order) { return CTValue::boolean(decide(expr->op, order)); };
@@ -223,9 +235,8 @@ std::optional<CTValue> Evaluator::evaluateComparison(const ast::BinaryExpr *expr
     Size a = left.getSize(sizes), b = right.getSize(sizes);
     if (a && a == b)
       return result(0);
-    std::optional<Rational> first = getExact(left), second = getExact(right);
-    if (first && second)
-      return CTValue::boolean(decide(expr->op, first->compare(*second)), getMargin(expr->op, a, b));
+    if (std::optional<CTValue> exact = compareExactly(expr->op, left, right))
+      return exact;
     std::optional<double> x = getDouble(left, expr->left->range);
     std::optional<double> y = x ? getDouble(right, expr->right->range) : std::nullopt;
     if (!y)

@@ -94,6 +94,14 @@ std::optional<CTValue> Evaluator::evaluateFunction(const ast::CallExpr *expr, co
 }
 
 std::optional<CTValue> Evaluator::evaluateMinMax(const ast::CallExpr *expr, bool isMin, ArrayRef<CTValue> args) {
+  if (llvm::any_of(args, [](const CTValue &value) { return value.isQuantity(); })) {
+    if (!checkDimensions(expr, isMin ? "min" : "max", args))
+      return std::nullopt;
+    Size best = args[0].getSize(sizes);
+    for (const CTValue &value : args.drop_front())
+      best = isMin ? stage::min(best, value.getSize(sizes)) : stage::max(best, value.getSize(sizes));
+    return makeQuantity(best, args[0].getDimension(), expr);
+  }
   bool allReal = llvm::all_of(args, [](const CTValue &value) { return value.isReal(); });
   bool allExact = llvm::all_of(args, [&](const CTValue &value) { return bool(value.getSize(sizes)); });
   bool allIntegers = llvm::all_of(args, [](const CTValue &value) { return value.getInteger().has_value(); });
@@ -197,7 +205,8 @@ std::optional<CTValue> Evaluator::evaluateBuiltinCall(const ast::CallExpr *expr,
       ArrayRef<CTValue> elements = list->getElements();
       if (name == "size")
         return CTValue::integer(int64_t(elements.size()));
-      auto wrong = llvm::find_if(elements, [](const CTValue &element) { return !element.isNumber(); });
+      auto wrong = llvm::find_if(
+          elements, [&](const CTValue &element) { return !element.isNumber() && !(isMinMax && element.isQuantity()); });
       if (wrong != elements.end())
         return report(expr->args[0].value, diag::WrongKind, "a list of numbers", "one with " + wrong->describeKind());
       if (elements.empty() && isMinMax)
@@ -234,7 +243,7 @@ std::optional<CTValue> Evaluator::evaluateBuiltinCall(const ast::CallExpr *expr,
     std::optional<CTValue> value = evaluate(argument.value, env);
     if (!value)
       return std::nullopt;
-    if (!value->isNumber())
+    if (!value->isNumber() && !(isMinMax && value->isQuantity()))
       return report(argument.value, diag::WrongKind, "a number", value->describeKind());
     args.push_back(std::move(*value));
   }

@@ -18,11 +18,6 @@ using namespace stage;
 using namespace stage::sema;
 using llvm::dyn_cast;
 
-double stage::sema::toDouble(const Rational &value) {
-  // Long doubles hold 64-bit numerators and denominators exactly, so that the quotient is rounded once.
-  return static_cast<double>(static_cast<long double>(value.num) / static_cast<long double>(value.den));
-}
-
 std::optional<CTValue> Evaluator::evaluate(const ast::Expr *expr, const Environment &env) {
   if (!step())
     return std::nullopt;
@@ -36,6 +31,10 @@ std::optional<CTValue> Evaluator::evaluate(const ast::Expr *expr, const Environm
     if (number->isReal || !size)
       return CTValue::real(number->real, size);
     return CTValue::size(size);
+  }
+  case ast::NodeKind::QuantityExpr: {
+    auto *quantity = llvm::cast<ast::QuantityExpr>(expr);
+    return CTValue::quantity(sizes.constant(quantity->value), quantity->dimension);
   }
   case ast::NodeKind::BoolExpr:
     return CTValue::boolean(llvm::cast<ast::BoolExpr>(expr)->value);
@@ -318,7 +317,7 @@ std::optional<int64_t> Evaluator::getValue(Size size, SMRange range, const llvm:
 std::optional<Rational> Evaluator::getExact(const CTValue &value) {
   if (std::optional<int64_t> integer = value.getInteger())
     return Rational::integer(*integer);
-  Size size = value.isNumber() ? value.getSize(sizes) : Size();
+  Size size = value.isNumber() || value.isQuantity() ? value.getSize(sizes) : Size();
   if (!size)
     return std::nullopt;
   SizeValue result = stage::evaluate(size, binding);
@@ -328,8 +327,9 @@ std::optional<Rational> Evaluator::getExact(const CTValue &value) {
 std::optional<double> Evaluator::getDouble(const CTValue &value, SMRange range) {
   if (value.isReal())
     return value.getReal();
-  if (std::optional<Rational> exact = getExact(value))
-    return toDouble(*exact);
+  std::optional<Rational> exact = value.isNumber() ? getExact(value) : std::nullopt;
+  if (exact)
+    return exact->toDouble();
   if (!value.isNumber()) {
     diags.report(range.Start, diag::WrongKind).range(range) << "a number" << value.describeKind();
     return std::nullopt;
@@ -351,6 +351,9 @@ std::optional<CTValue> Evaluator::convert(const CTValue &value, const ast::Ident
     diags.report(range.Start, diag::ArgumentKind).range(range).with(what, expected, value.describeKind());
     return std::nullopt;
   };
+  if (std::optional<Dimension> dimension = findDimension(kind.name))
+    return checkQuantity(value, *dimension, /*isAnyRate=*/kind.name == "rate", range, what) ? std::optional(value)
+                                                                                            : std::nullopt;
   if (kind.name == "bool")
     return value.isBool() ? std::optional<CTValue>(value) : wrong("true or false");
   if (!value.isNumber())
@@ -377,7 +380,14 @@ std::optional<CTValue> Evaluator::evaluateParam(const ast::Param &param, const a
   bool outer = std::exchange(owesDivisions, owesDivisions && param.scalarKind.name != "real");
   std::optional<CTValue> value = evaluate(expr, argument ? caller : callee);
   owesDivisions = outer;
-  return value ? convert(*value, param.scalarKind, expr->range, "'" + param.name.name + "'") : std::nullopt;
+  return value ? convert(*value, param, expr->range) : std::nullopt;
+}
+
+std::optional<CTValue> Evaluator::convert(const CTValue &value, const ast::Param &param, SMRange range) {
+  auto *name = llvm::dyn_cast_or_null<ast::NameExpr>(param.defaultValue);
+  if (value.isNone() && name && name->name == "none") // then it may be left out
+    return value;
+  return convert(value, param.scalarKind, range, "'" + param.name.name + "'");
 }
 
 bool Evaluator::checkRequire(const ast::RequireStmt &require, const Environment &env) {
@@ -429,6 +439,11 @@ std::string Evaluator::format(const CTValue &value) {
     std::string text;
     llvm::raw_string_ostream(text) << llvm::format("%.12g", value.getReal());
     return text;
+  }
+  case CTValue::Kind::Quantity: {
+    std::optional<Rational> exact = getExact(value);
+    return exact ? Quantity{*exact, value.getDimension()}.str()
+                 : value.getSize(sizes).str() + " " + value.getDimension().describe();
   }
   case CTValue::Kind::Bool:
     return value.getBool() ? "true" : "false";

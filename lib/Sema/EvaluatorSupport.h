@@ -8,8 +8,6 @@
 namespace stage::sema {
 
 using ast::textOf;
-/// The nearest double.
-double toDouble(const Rational &value);
 /// A size rounded up to an integer; its sign, as that of a margin, stays.
 Size roundUp(Size size);
 

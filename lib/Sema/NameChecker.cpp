@@ -116,7 +116,8 @@ void NameChecker::checkRequire(const ast::RequireStmt &require) {
 }
 
 void NameChecker::checkScalarKind(const ast::Param &param) {
-  static const Candidate kinds[] = {{"bool", {}}, {"int", {}}, {"real", {}}, {"size", {}}};
+  static const Candidate kinds[] = {{"bool", {}}, {"bytes", {}}, {"int", {}}, {"rate", {}},
+                                    {"real", {}}, {"size", {}},  {"time", {}}};
   const ast::Ident &kind = param.scalarKind;
   if (!kind || llvm::any_of(kinds, [&](const Candidate &known) { return known.name == kind.name; }))
     return;

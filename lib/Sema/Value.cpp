@@ -28,6 +28,14 @@ CTValue CTValue::real(double value, Size exact) {
   return result;
 }
 
+CTValue CTValue::quantity(Size value, Dimension dimension) {
+  CTValue result;
+  result.kind = Kind::Quantity;
+  result.size_ = value;
+  result.dimension = dimension;
+  return result;
+}
+
 CTValue CTValue::boolean(bool value, Size margin) {
   CTValue result;
   result.kind = Kind::Bool;
@@ -126,6 +134,8 @@ StringRef CTValue::describeKind() const {
     return "a size";
   case Kind::Real:
     return "a real number";
+  case Kind::Quantity:
+    return "a quantity";
   case Kind::Bool:
     return "true or false";
   case Kind::String:

@@ -13,6 +13,7 @@
 #include "stage/Serving/Diagnostics.h"
 #include "stage/Serving/Requests.h"
 #include "stage/Support/Json.h"
+#include "stage/Symbolic/Quantity.h"
 #include "llvm/ADT/StringExtras.h"
 #include <cmath>
 #include <set>
@@ -235,7 +236,7 @@ private:
       fault(draft, field.name, diag::BadRequestField)
           << field.name
           << (field.unit == Unit::Date ? "a date in UTC, as in \"2023-11-16 18:17:03.9799600\""
-                                       : "a time, at least 0 and at most 9000000000 s")
+                                       : "a time, at least 0 and at most 9000000000 s, as in 1.5 or \"1500ms\"")
           << show(value);
     else
       draft.request.arrival = *time;
@@ -260,8 +261,14 @@ private:
     return text ? parseTimestamp(*text) : std::nullopt;
   }
 
-  /// Nanoseconds: exactly of whole numbers, rounded of others.
+  /// Nanoseconds: exactly of whole numbers, rounded of others. A text has a unit of its own.
   static std::optional<int64_t> readTime(Unit unit, const Value &value) {
+    if (auto text = value.getAsString()) {
+      std::optional<Quantity> time = parseQuantity(*text, Dimension::ofTime());
+      std::optional<Rational> nanos = time ? time->value.mul(Rational::integer(1'000'000'000)) : std::nullopt;
+      bool isGood = nanos && nanos->num >= 0 && nanos->compare(Rational::integer(maxTime)) <= 0;
+      return isGood ? std::optional(int64_t(std::llround(nanos->toDouble()))) : std::nullopt;
+    }
     int64_t scale = unit == Unit::Seconds ? 1'000'000'000 : unit == Unit::Milliseconds ? 1'000'000 : 1;
     if (auto whole = value.getAsInteger()) {
       if (*whole < 0 || *whole > maxTime / scale)

@@ -3,6 +3,7 @@
 #include "stage/Serving/Diagnostics.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Json.h"
+#include "stage/Symbolic/Quantity.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
@@ -36,12 +37,22 @@ public:
       else if (!costs.getAsObject())
         fail(name, "'" + name.str() + "' is no object");
       else
-        readCost(*costs.getAsObject(), *cost);
+        readCost(*costs.getAsObject(), name == "flops" ? Dimension{.operations = 1} : Dimension::ofBytes(), *cost);
     return isGood;
   }
 
 private:
-  void readCost(const llvm::json::Object &costs, IterationCost &result) {
+  /// A number, or a text with a unit, `"15GFLOP"`.
+  static std::optional<double> readAmount(const Value &value, Dimension dimension) {
+    if (auto text = value.getAsString()) {
+      std::optional<Quantity> amount = parseQuantity(*text, dimension);
+      return amount ? std::optional(amount->value.toDouble()) : std::nullopt;
+    }
+    auto number = value.getAsNumber();
+    return number ? std::optional<double>(*number) : std::nullopt;
+  }
+
+  void readCost(const llvm::json::Object &costs, Dimension dimension, IterationCost &result) {
     for (const auto &[name, value] : costs) {
       double *place = name == "iteration"      ? &result.perIteration
                       : name == "token"        ? &result.perToken
@@ -51,12 +62,13 @@ private:
                       : name == "sequence"     ? &result.perSequence
                       : name == "logit"        ? &result.perLogit
                                                : nullptr;
-      auto number = value.getAsNumber();
+      std::optional<double> number = readAmount(value, dimension);
       if (!place)
         fail(name, "there is no '" + name.str() +
                        "', but 'iteration', 'token', 'cached_token', 'pair', 'area', 'sequence' and 'logit'");
       else if (!number || !(*number >= 0 && *number <= maxCost))
-        fail(name, "'" + name.str() + "' is no number from 0 to 1e30");
+        fail(name, "'" + name.str() + "' is no number from 0 to 1e30, and no text such as \"" + dimension.getExample() +
+                       "\"");
       else
         *place = *number;
     }

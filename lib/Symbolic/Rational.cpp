@@ -1,5 +1,7 @@
 //===- Rational.cpp - checked 128-bit rationals ---------------------------===//
 #include "SizeNode.h"
+#include "llvm/ADT/StringExtras.h"
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -111,6 +113,40 @@ static std::string decimal(Wide value) {
   if (value < 0)
     digits.insert(digits.begin(), '-');
   return digits;
+}
+
+static bool multiply(Wide &value, Wide by) { return !__builtin_mul_overflow(value, by, &value); }
+
+std::optional<Rational> Rational::read(llvm::StringRef text) {
+  auto [mantissa, exponentText] = text.split(text.contains('e') ? 'e' : 'E');
+  bool hasExponent = mantissa.size() < text.size();
+  int64_t exponent = 0;
+  exponentText.consume_front("+");
+  if (mantissa.empty() || (hasExponent && exponentText.getAsInteger(10, exponent)))
+    return std::nullopt;
+  exponent = std::clamp<int64_t>(exponent, -10'000, 10'000); // far beyond what fits
+  Rational value;
+  bool isFraction = false;
+  for (char c : mantissa) {
+    if (c == '.' && !isFraction)
+      isFraction = true;
+    else if (llvm::isDigit(c)) {
+      exponent -= isFraction;
+      if (!multiply(value.num, 10) || __builtin_add_overflow(value.num, c - '0', &value.num))
+        return std::nullopt;
+    } else if (c != '_')
+      return std::nullopt;
+  }
+  // The last zeros of a fraction, which could make its denominator too large.
+  for (; exponent < 0 && value.num % 10 == 0 && value.num != 0; ++exponent)
+    value.num /= 10;
+  for (; exponent > 0 && value.num != 0; --exponent)
+    if (!multiply(value.num, 10))
+      return std::nullopt;
+  for (; exponent < 0 && value.num != 0; ++exponent)
+    if (!multiply(value.den, 10))
+      return std::nullopt;
+  return make(value.num, value.den);
 }
 
 std::string Rational::str() const { return den == 1 ? decimal(num) : decimal(num) + "/" + decimal(den); }

@@ -15,6 +15,7 @@
 #define STAGE_AST_AST_H
 
 #include "stage/Support/Diagnostics.h"
+#include "stage/Symbolic/Quantity.h"
 #include "stage/Symbolic/Size.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
@@ -92,6 +93,13 @@ struct NumberExpr : Expr {
   bool isReal = false;
   bool isExact = true; ///< A fraction may have no numerator and denominator of 127 bits: `1e-40`.
   AST_NODE_FIELDS(NumberExpr, text, value, real, isReal, isExact)
+};
+/// `450GB/s`.
+struct QuantityExpr : Expr {
+  StringRef text;
+  Rational value; ///< In base units.
+  Dimension dimension;
+  AST_NODE_FIELDS(QuantityExpr, text, value, dimension)
 };
 struct BoolExpr : Expr {
   bool value;
@@ -478,7 +486,7 @@ struct PartitionStmt : Stmt {
   ArrayRef<Stmt *> entries;
   AST_NODE_FIELDS(PartitionStmt, what, axes, units, entries)
 };
-/// `reduce gradients over (dp, cp) { bucket = 25Mi; type = bf16; }`
+/// `reduce gradients over (dp, cp) { bucket = 25MiB; type = bf16; }`
 struct ReduceStmt : Stmt {
   Ident what;
   AxisListSyntax axes;

@@ -2,7 +2,7 @@
 //
 // Problem: how long does a task take? Timelines of traces and servers ask, and must be told the same.
 //
-//   989e12 FLOPs and 1 GB, on flops = 989T, memory = 3.35T      1 s: compute takes longer than memory
+//   989e12 FLOPs and 1 GB, on flops = 989TFLOP/s, memory = 3.35TB/s     1 s: compute takes longer than memory
 //   400 MB all-reduced over 4 ranks, link = 400G                1.5 ms
 //
 // Rule: compute takes as long as its FLOPs or its bytes, whichever takes longer (Williams et al., Roofline, CACM 2009);

@@ -1,6 +1,6 @@
 //===- RateOptions.h - a machine on the command line -----------*- C++ -*-===//
 //
-//   --flops=989T --memory=3.35T --link=400G --latency=5
+//   --flops=989TFLOP/s --memory=3.35TB/s --link=400GB/s --latency=5us
 //
 // The options that say what a machine does in a second are the same in all tools.
 //

@@ -43,9 +43,14 @@ public:
   /// A number as a scalar: sizes count as numbers, under the binding, and `1 / H` owes nothing.
   std::optional<double> evaluateReal(const ast::Expr *expr, const Environment &env);
 
+  /// A whole number of bytes, written with its unit.
+  std::optional<int64_t> evaluateBytes(const ast::Expr *expr, const Environment &env, const llvm::Twine &what);
+
   /// A value as what a parameter or a use wants. Null `kind`: any. Wanting `real` turns sizes into reals, `size` and
   /// `int` exact reals into sizes; otherwise a wrong kind is reported at `loc`.
   std::optional<CTValue> convert(const CTValue &value, const ast::Ident &kind, SMRange range, const llvm::Twine &what);
+  /// The value of a parameter. `none` is one of each kind where it is the default.
+  std::optional<CTValue> convert(const CTValue &value, const ast::Param &param, SMRange range);
   /// The default value, in `env` (where earlier parameters are defined), or the given argument, converted.
   std::optional<CTValue> evaluateParam(const ast::Param &param, const ast::Argument *argument,
                                        const Environment &callee, const Environment &caller);
@@ -95,7 +100,15 @@ private:
   std::optional<CTValue> evaluateUnary(const ast::UnaryExpr *expr, const Environment &env);
   std::optional<CTValue> evaluateBinary(const ast::BinaryExpr *expr, const Environment &env);
   std::optional<CTValue> evaluateArithmetic(const ast::BinaryExpr *expr, const CTValue &left, const CTValue &right);
+  std::optional<CTValue> evaluateQuantities(const ast::BinaryExpr *expr, const CTValue &left, const CTValue &right);
+  std::optional<CTValue> makeQuantity(Size value, Dimension dimension, const ast::Expr *expr);
+  /// Of a kind of parameters; nothing of another kind.
+  static std::optional<Dimension> findDimension(StringRef kind);
+  bool checkQuantity(const CTValue &value, Dimension wanted, bool isAnyRate, SMRange range, const llvm::Twine &what);
+  bool checkDimensions(const ast::Expr *expr, StringRef what, ArrayRef<CTValue> values);
   std::optional<CTValue> evaluateIntegers(const ast::BinaryExpr *expr, int64_t left, int64_t right);
+  /// Nothing where one has no exact value.
+  std::optional<CTValue> compareExactly(ast::BinaryOp op, const CTValue &left, const CTValue &right);
   std::optional<CTValue> evaluateComparison(const ast::BinaryExpr *expr, const CTValue &left, const CTValue &right);
   std::optional<CTValue> evaluateCall(const ast::CallExpr *expr, const Environment &env);
   std::optional<CTValue> evaluateBuiltinCall(const ast::CallExpr *expr, StringRef name, const Environment &env);

@@ -4,6 +4,7 @@
 //
 //   32            size, an integer held directly
 //   D / H         size, symbolic and exact
+//   450GB/s       quantity, exact; its dimension is bytes per second
 //   1.25          real; exact (5/4) besides, so that 1.25 * S is the size 5*S/4
 //   sqrt(2)       real without an exact value
 //   one_f_one_b   a declaration; `interleaved(v = 2)` one with arguments
@@ -36,6 +37,7 @@ public:
     None,
     Size,
     Real,
+    Quantity,
     Bool,
     String,
     Word, ///< a builtin that is no function of its own: an element type, `blocked`, `inf`
@@ -53,6 +55,8 @@ public:
   static CTValue size(Size size);
   /// `exact`: a constant size of the same value, or null.
   static CTValue real(double value, Size exact = Size());
+  /// In base units. Null is not allowed.
+  static CTValue quantity(Size value, Dimension dimension);
   /// `margin`: a size that is positive just where the truth value is true, or null if no size decides it.
   static CTValue boolean(bool value, Size margin = Size());
   /// The text must outlive the value: text of the AST does.
@@ -71,13 +75,16 @@ public:
   bool isSize() const { return kind == Kind::Size; }
   bool isReal() const { return kind == Kind::Real; }
   bool isNumber() const { return isSize() || isReal(); }
+  bool isQuantity() const { return kind == Kind::Quantity; }
   bool isBool() const { return kind == Kind::Bool; }
   bool isDecl() const { return kind == Kind::Decl; }
   bool isForeign() const { return kind == Kind::Foreign; }
 
   /// The value of a size that is an integer constant.
   std::optional<int64_t> getInteger() const;
-  /// Of a size, or of a real that is exact; else null.
+  /// Of a quantity; none of any other value.
+  Dimension getDimension() const { return dimension; }
+  /// Of a size, of a quantity in base units, or of a real that is exact; else null.
   Size getSize(SizeContext &sizes) const;
   /// Of two sizes or exact reals: pointer equality, as sizes are interned.
   bool isSameNumber(const CTValue &other) const { return integer_ == other.integer_ && size_ == other.size_; }
@@ -108,9 +115,10 @@ public:
 
 private:
   Kind kind = Kind::None;
-  int64_t integer_ = 0;          ///< Size without `size_`; Bool
-  Size size_;                    ///< Size that is no integer constant; the exact value of Real; the margin of Bool
-  double real_ = 0;              ///< Real
+  int64_t integer_ = 0; ///< Size without `size_`; Bool
+  Size size_;           ///< Size that is no integer constant; Quantity; the exact value of Real; the margin of Bool
+  Dimension dimension;  ///< Quantity
+  double real_ = 0;     ///< Real
   const void *pointer = nullptr; ///< Decl, Function, Foreign
   const void *tag = nullptr;
   StringRef text; ///< String, Word

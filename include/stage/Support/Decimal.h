@@ -14,10 +14,6 @@ struct Decimal {
 };
 std::optional<Decimal> parseDecimal(llvm::StringRef text);
 
-/// `80GiB`, `1.5 TB`: a whole number of bytes above 0. Units are B, and KiB, MiB, GiB and TiB, or kB, KB, MB, GB and TB
-/// of a thousand.
-std::optional<__int128> parseBytes(llvm::StringRef text);
-
 } // namespace stage
 
 #endif // STAGE_SUPPORT_DECIMAL_H

@@ -36,6 +36,7 @@
 #define STAGE_SYMBOLIC_SIZE_H
 
 #include "stage/Support/Diagnostics.h"
+#include "stage/Symbolic/Rational.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseMapInfo.h"
@@ -55,32 +56,6 @@ namespace stage {
 
 class SizeContext;
 struct SizeNode;
-
-/// A 128-bit rational in lowest terms, denominator positive. Operations return
-/// nothing on overflow or division by zero.
-struct Rational {
-  __int128 num = 0;
-  __int128 den = 1;
-
-  static std::optional<Rational> make(__int128 num, __int128 den);
-  static Rational integer(int64_t value) { return {value, 1}; }
-  bool isInteger() const { return den == 1; }
-  bool operator==(const Rational &other) const { return num == other.num && den == other.den; }
-  std::optional<Rational> add(const Rational &other) const;
-  std::optional<Rational> sub(const Rational &other) const;
-  std::optional<Rational> mul(const Rational &other) const;
-  std::optional<Rational> div(const Rational &other) const;
-  /// The nearest integer that is not above, not below the value.
-  Rational floor() const;
-  Rational ceil() const;
-  /// Negative, zero or positive.
-  int compare(const Rational &other) const;
-  /// `3`, `5/4`, `-1/2`.
-  std::string str() const;
-};
-
-/// Beyond the 63 bits of a size.
-bool isTooLarge(const Rational &value);
 
 class Size;
 class SizeQueries;

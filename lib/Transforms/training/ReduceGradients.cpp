@@ -4,7 +4,7 @@
 // the stream of all communication. Frameworks reduce many at once, in a type of their own,
 // beside backward or behind it. A strategy says so:
 //
-//   reduce gradients over dp { bucket = 25Mi; type = bf16; overlap = true; }
+//   reduce gradients over dp { bucket = 25MiB; type = bf16; overlap = true; }
 //
 //   %a.2 = all_reduce(%a.1) over dp        %a.2 = cast(%a.1) : bf16
 //   update(%a, %a.2)                       %b.2 = cast(%b.1) : bf16

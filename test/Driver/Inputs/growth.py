@@ -143,7 +143,7 @@ KINDS = {
         rules="shard B over dp; shard D over tp; partition parameters over dp;"),
     "buckets": lambda n: program(
         "var y = x;\n" + each(n, lambda i: "param v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n",
-        rules="shard B over dp; shard D over tp; reduce gradients over dp { bucket = 1Ki; type = bf16; overlap = true; }"),
+        rules="shard B over dp; shard D over tp; reduce gradients over dp { bucket = 1KiB; type = bf16; overlap = true; }"),
     "hosted": lambda n: program(
         "param u: [D];\nvar y = x;\n" + each(n, lambda i: "param p%d: [D]; y = scale(y, p%d);" % (i, i)) + "return total(y, w) + total(y, u);\n",
         mesh="dp = 2", rules="shard B over dp; partition parameters over dp by unit * { prefetch = 1; } offload parameters to host;"),
@@ -151,7 +151,7 @@ KINDS = {
     "kept": lambda n: layers(n, mesh="dp = 2", rules="shard B over dp; partition parameters over dp by unit * { prefetch = 1; keep = last; }"),
     "grouped": lambda n: layers(n, rules="shard B over dp; shard D over tp; recompute layers[*] { group = 3; }"),
     "grouped_all": lambda n: layers(n, rules="shard B over dp; shard D over tp; recompute layers[*] { whole = true; group = %d; }" % n),
-    "bucketed": lambda n: layers(n, rules="shard B over dp; shard D over tp; reduce gradients over dp { bucket = 1Ki; overlap = true; }"),
+    "bucketed": lambda n: layers(n, rules="shard B over dp; shard D over tp; reduce gradients over dp { bucket = 1KiB; overlap = true; }"),
     "clipped": lambda n: layers(n, rules="shard B over dp; shard D over tp; partition optimizer over dp;", step="B = 4, clip = 1.0"),
     "params": lambda n: program(
         "var y = x;\n" + each(n, lambda i: "param v{0}: [D]; y = scale(y, v{0});".format(i)) + "return total(y, w);\n",

@@ -206,7 +206,7 @@ times = {}
 for name in ("fill", "by_layer", "at_end"):
     traces = os.path.join(folder, name)
     subprocess.run([stagec, path, f"--job={name}", "-o", traces, "--force"], check=True)
-    text = subprocess.run([stage_trace, "timeline", traces, "--flops=100T", "--memory=3T", "--link=10G"], capture_output=True, text=True, check=True).stdout
+    text = subprocess.run([stage_trace, "timeline", traces, "--flops=100TFLOP/s", "--memory=3TB/s", "--link=10GB/s"], capture_output=True, text=True, check=True).stdout
     times[name] = float(re.match(r"step: ([\d,.]+) us", text)[1].replace(",", ""))
 sends = 2 * 16 * 4096 * 1024 * 2 / 2 / 10e9 * 1e6
 steps = times["at_end"] - times["fill"] - sends

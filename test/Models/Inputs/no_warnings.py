@@ -28,7 +28,7 @@ SAMPLERS = ["Greedy", "VocabularyParallelGreedy", "Random", "TopK"]  # in turn
 DIMS = {"SE": 8, "Y": 32, "X": 32}
 PLANS = {
     "single": [""],
-    "data_parallel": ["dp = 2, bucket = 1Ki, overlap = true"],
+    "data_parallel": ["dp = 2, bucket = 1KiB, overlap = true"],
     "zero": ["dp = 2, stage = 3, bucket = 1Ki"],
     "fsdp": ["dp = 2, replicas = 2, recompute = true"],
     "ring_attention": ["dp = 2, cp = 2", "cp = 2, uly = 2"],

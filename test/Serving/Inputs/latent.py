@@ -58,7 +58,7 @@ for seed in range(first, first + count):
         sys.exit(f"seed {seed}: {len(listed)} iterations, {both} of both kinds, and {units} units")
     mixed += both
     # A FLOP takes a nanosecond, in each of the two units.
-    timed = json.loads(run(stagec, folder / "job.stg", f"--requests={file}", options[1], "--flops=1e9", "--memory=1e19", "--link=1e19", "--iterations=0..100000", "--report=json"))
+    timed = json.loads(run(stagec, folder / "job.stg", f"--requests={file}", options[1], "--flops=1e9FLOP/s", "--memory=1e19B/s", "--link=1e19B/s", "--iterations=0..100000", "--report=json"))
     # A task that takes nothing has one FLOP: a layer has up to four, which append to caches and cut.
     more = round(sum(it["duration_s"] for it in timed["listed"]) * 1e9) - sum(timed["model"]["flops"][of] for of in ["contraction", "attention", "other"])
     if not 0 <= more <= units * 4 * (L + 1):

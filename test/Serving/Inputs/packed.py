@@ -186,7 +186,7 @@ def main():
         expect("caches", room * L * 2 * KV * E * 2, report["caches"]["bytes"])
         if model == "llama":  # one FLOP, or one byte, takes a nanosecond
             takes, rate = draw.choice([(llama_flops, "flops"), (llama_bytes, "memory")])
-            rates = [f"--{of}={'1e9' if of == rate else '1e19'}" for of in ["flops", "memory", "link", "copy"]]
+            rates = [f"--{of}={'1e9' if of == rate else '1e19'}{'FLOP' if of == 'flops' else 'B'}/s" for of in ["flops", "memory", "link", "copy"]]
             timed = run(stagec, job, "--job=llama", f"--requests={file}", *options[1:], *rates, "--iterations=0..100000", "--report=json")
             timed = json.loads(timed)["listed"]
             lasts = through([round(it["start_s"] * 1e9) for it in timed], [add_least(rate, takes(it["sequences"], it["logits"], tp, pp), it["logits"], pp) for it in timed])

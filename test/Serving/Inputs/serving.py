@@ -426,7 +426,7 @@ def draw(rng):
                              if rng.random() < 0.7} for what in ["flops", "bytes"]}
         for rate in ["flops", "memory"]:
             o[rate] = float(rng.choice([1e5, 2e6]))  # whole nanoseconds for each of them
-            flags.append(f"--{rate}={int(o[rate])}")
+            flags.append(f"--{rate}={int(o[rate])}{'FLOP' if rate == 'flops' else 'B'}/s")
     for key, unit, scale in [("iteration_time", "us", 1e6), ("token_time", "us", 1e6), ("cached_time", "ns", 1e9)]:
         if o[key]:
             flags.append(f"--{key.replace('_', '-')}={o[key] * scale:g}{unit}")

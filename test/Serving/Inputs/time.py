@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-RATES = ["--flops=1T", "--memory=100G", "--link=10G", "--latency=2", "--copy=20M"]
+RATES = ["--flops=1TFLOP/s", "--memory=100GB/s", "--link=10GB/s", "--latency=2us", "--copy=20MB/s"]
 CASES = [("plain", "plain", []), ("limps", "limps", []),
          ("swaps", "plain", ["--block=4", "--cache-blocks=9", "--preempt=swap"]),
          ("states", "states", ["--block=4", "--cache-blocks=9", "--preempt=swap", "--max-sequences=2", "--token-budget=8"]),

@@ -50,7 +50,7 @@ for schedule in schedules:
     traces = Path(scratch) / "traces"
     shutil.rmtree(traces, ignore_errors=True)
     run(stagec, *plan, "-o", str(traces))
-    lines = run(stage_trace, "timeline", str(traces), "--flops=1e15", "--memory=9e18", "--link=9e18").splitlines()
+    lines = run(stage_trace, "timeline", str(traces), "--flops=1e15FLOP/s", "--memory=9e18B/s", "--link=9e18B/s").splitlines()
     assert lines[1].split() == ["ranks", "compute", "communication", "exposed", "idle", "idle", "%"], lines[1]
     run_of_rank = {rank: float(line.split()[-1]) for line in lines[2:] for rank in expand(re.split("  +", line)[0])}
     per_stage = len(run_of_rank) // len(drawn)

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 stagec, stage_trace, program, scratch, *jobs = sys.argv[1:]
-RATES = ["--flops=989e12", "--memory=3.35e12", "--link=50e9", "--latency=1"]
+RATES = ["--flops=989e12FLOP/s", "--memory=3.35e12B/s", "--link=50e9B/s", "--latency=1us"]
 
 
 def run(*command):
