@@ -120,7 +120,6 @@ private:
       known.insert(argument.get());
     for (auto &op : block) {
       order[op.get()] = order.size();
-      hasReshards |= isReshard(op->kind);
       for (auto &result : op->getResults())
         known.insert(result.get());
       for (auto &body : op->bodies)
@@ -248,6 +247,8 @@ private:
       misplaced("in reduce");
     if (op.kind == OpKind::Repeat && block->getParent())
       misplaced("outside of other repeats");
+    if (isReshard(op.kind) && !graph.hasRun("insert-communication"))
+      diags.report(op.loc, diag::IRMissingPass) << getName(op.kind) << "insert-communication";
     unsigned numVirtual = graph.pipeline.axis ? countVirtualStages(graph) : 1;
     if (op.virtualStage && *op.virtualStage >= numVirtual)
       misplaced("on virtual stages below " + std::to_string(numVirtual));
@@ -382,7 +383,7 @@ private:
       verifySharding(context, op);
     if (good && (op.stream || !op.after.empty() || op.waitsForUnits))
       verifyOrder(context, op, [&](const Value *value) { return findFault(value, op); });
-    if (good && hasReshards)
+    if (good && graph.hasRun("insert-communication"))
       verifyCommunication(context, op);
   }
 
@@ -509,8 +510,6 @@ private:
   llvm::DenseSet<const SizeNode *> checkedSizes;
   llvm::DenseSet<const Value *> known;
   llvm::DenseMap<const Op *, unsigned> order;
-  /// Then communication has been inserted.
-  bool hasReshards = false;
   /// The first repeat of each loop number, and the numbers seen in the phase.
   llvm::DenseMap<unsigned, const Op *> loops;
   llvm::DenseSet<unsigned> loopsOfPhase;
