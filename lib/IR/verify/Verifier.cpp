@@ -26,6 +26,7 @@ public:
   void run() {
     findSymbols();
     verifyPhases();
+    verifyPasses(context);
     for (Block &phase : graph.getPhases())
       enumerate(phase);
     for (Block &phase : graph.getPhases()) {
@@ -247,8 +248,6 @@ private:
       misplaced("in reduce");
     if (op.kind == OpKind::Repeat && block->getParent())
       misplaced("outside of other repeats");
-    if (isReshard(op.kind) && !graph.hasRun("insert-communication"))
-      diags.report(op.loc, diag::IRMissingPass) << getName(op.kind) << "insert-communication";
     unsigned numVirtual = graph.pipeline.axis ? countVirtualStages(graph) : 1;
     if (op.virtualStage && *op.virtualStage >= numVirtual)
       misplaced("on virtual stages below " + std::to_string(numVirtual));
