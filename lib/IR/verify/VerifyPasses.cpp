@@ -29,7 +29,7 @@ void stage::verifyPasses(VerifierContext &context) {
     SMLoc loc = phase.empty() ? graph.loc : (*phase.begin())->loc;
     if (kind == PhaseKind::Reduce)
       require(loc, getName(kind), "clip-gradients", "overlap-communication");
-    if (!phase.empty() && !isForward(kind) && !movesCaches(kind))
+    if (!phase.empty() && (isBackward(kind) || kind == PhaseKind::Step))
       require(loc, getName(kind), "differentiate");
   }
   graph.walk([&](const Op &op) {
