@@ -110,12 +110,9 @@ bool stage::runFrontEnd(Compilation &c, const Plan &plan) {
 bool stage::runMiddle(Compilation &c, const PassOptions &passes) {
   PassManager manager(getAllPasses(), c.diags, passes, llvm::errs());
   // The model may come with its backward, made for the microbatches of another plan.
-  bool hasBackward = c.graph->findPhase(PhaseKind::Backward) != nullptr;
-  if (hasBackward)
+  if (c.graph->findPhase(PhaseKind::Backward))
     setGradientSeed(*c.graph);
-  for (const PassInfo &pass : getAllPasses())
-    if (pass.run != differentiate || !hasBackward)
-      manager.addPass(pass);
+  manager.addRemaining(*c.graph);
   if (!manager.run(*c.graph) || c.diags.hasErrors()) {
     noteRuleConditions(c);
     return false;

@@ -39,7 +39,7 @@ public:
     if (!differs.name.empty())
       return refuse(diag::PrefilledOtherSize, differs.name, differs.first, differs.second);
     if (job.globalBatch != decode.job->globalBatch)
-      return refuse(diag::PrefilledOtherSize, "B", job.globalBatch, decode.job->globalBatch);
+      return refuse(diag::PrefilledOtherSize, "B", llvm::Twine(job.globalBatch), llvm::Twine(decode.job->globalBatch));
     if (job.inference->length != inference.begin)
       return refuse(diag::PrefilledOtherLength, job.inference->length, inference.begin);
     if (job.microbatches % decode.job->microbatches)
@@ -49,8 +49,8 @@ public:
   }
 
 private:
-  template <unsigned Missing, typename... Arguments>
-  bool refuse(diag::Message<Missing> message, const Arguments &...arguments) {
+  template <diag::Kind... Missing, typename... Arguments>
+  bool refuse(diag::Message<Missing...> message, const Arguments &...arguments) {
     decode.diags.report(inference.prefilledRange.Start, message)
         .range(inference.prefilledRange)
         .with(job.decl->name.name, arguments...)

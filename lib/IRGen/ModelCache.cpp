@@ -106,6 +106,7 @@ void ModelCache::finish(Model &model) {
   {
     RecordQueries record(graph->binding, model.queries);
     differentiate(*graph, silent);
+    graph->passes.push_back("differentiate");
   }
   // What is wrong is said of the plan, when the pass runs.
   if (!silent.getNumMessages())

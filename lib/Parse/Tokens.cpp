@@ -84,7 +84,7 @@ namespace {
 class NestingCheck {
 public:
   /// The fault that this token makes, if any.
-  std::optional<diag::Message<1>> next(const Token *token) {
+  std::optional<diag::Message<diag::Number>> next(const Token *token) {
     size_t type = token->getType();
     ++levels.back().tokens;
     ++openTokens;

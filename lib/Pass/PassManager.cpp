@@ -13,7 +13,7 @@ PassManager::PassManager(llvm::ArrayRef<PassInfo> registry, DiagnosticEngine &di
                          llvm::raw_ostream &out)
     : registry(registry), diags(diags), options(std::move(options)), out(out) {}
 
-const PassInfo *PassManager::find(llvm::StringRef name) {
+const PassInfo *PassManager::find(llvm::StringRef name, SMLoc loc) {
   const PassInfo *nearest = nullptr;
   unsigned distance = ~0u;
   for (const PassInfo &pass : registry) {
@@ -26,7 +26,7 @@ const PassInfo *PassManager::find(llvm::StringRef name) {
     }
   }
   if (nearest)
-    diags.report(SMLoc(), diag::UnknownPass) << name << nearest->name;
+    diags.report(loc, diag::UnknownPass) << name << nearest->name;
   return nullptr;
 }
 
@@ -43,6 +43,13 @@ bool PassManager::addPipeline(llvm::StringRef names) {
   return good;
 }
 
+void PassManager::addRemaining(const Graph &graph) {
+  auto lastRun =
+      std::find_if(registry.rbegin(), registry.rend(), [&](const PassInfo &pass) { return graph.hasRun(pass.name); });
+  for (const PassInfo &pass : llvm::make_range(lastRun.base(), registry.end()))
+    pipeline.push_back(&pass);
+}
+
 bool PassManager::checkOptions() {
   bool good = true;
   for (const std::string &name : options.printAfter) {
@@ -54,25 +61,42 @@ bool PassManager::checkOptions() {
   return good;
 }
 
-/// Passes stand in the registry in the only order in which they run, though some may be left out.
-bool PassManager::checkOrder() {
-  bool good = true;
-  for (size_t i = 1; i < pipeline.size(); ++i) {
-    const PassInfo *before = pipeline[i - 1], *pass = pipeline[i];
-    if (before < pass)
-      continue;
-    good = false;
-    if (before == pass)
-      diags.report(SMLoc(), diag::PassTwice) << pass->name;
-    else
-      diags.report(SMLoc(), diag::PassOrder) << before->name << pass->name;
+/// Passes stand in the registry in the only order in which they run, though some may be left out. Those that have run
+/// on the graph come before the pipeline.
+bool PassManager::checkOrder(const Graph &graph) {
+  unsigned errorsBefore = diags.getNumErrors();
+  std::vector<const PassInfo *> order;
+  for (const std::string &name : graph.passes)
+    if (const PassInfo *pass = find(name, graph.loc))
+      order.push_back(pass);
+  size_t numRun = order.size();
+  order.insert(order.end(), pipeline.begin(), pipeline.end());
+  for (size_t i = 0; i < order.size(); ++i) {
+    const PassInfo *before = i ? order[i - 1] : nullptr, *pass = order[i];
+    auto hasRun = [&](const PassInfo *other) { return is_contained(llvm::makeArrayRef(order).take_front(i), other); };
+    SMLoc loc = i <= numRun ? graph.loc : SMLoc();
+    if (hasRun(pass))
+      diags.report(loc, diag::PassTwice) << pass->name;
+    else if (before > pass && i == numRun)
+      diags.report(loc, diag::PassTooLate) << pass->name << before->name;
+    else if (before > pass)
+      diags.report(loc, diag::PassOrder) << before->name << pass->name;
+    // The head of a text names the passes whose work later ones use. It need not name all.
+    const PassInfo *needed = i < numRun ? nullptr : pass;
+    while (needed && !needed->needs.empty()) {
+      needed = find(needed->needs);
+      if (hasRun(needed))
+        continue;
+      diags.report(graph.loc, diag::PassNeeds) << pass->name << needed->name;
+      return false;
+    }
   }
-  return good;
+  return diags.getNumErrors() == errorsBefore;
 }
 
 bool PassManager::run(Graph &graph) {
   bool good = checkOptions();
-  if (!checkOrder() || !good)
+  if (!checkOrder(graph) || !good)
     return false;
   seconds.clear();
   for (const PassInfo *pass : pipeline)
@@ -97,23 +121,13 @@ static const Op *findHostOp(Graph &graph) {
 
 bool PassManager::runPass(const PassInfo &pass, Graph &graph) {
   unsigned errorsBefore = diags.getNumErrors();
-  if (llvm::StringRef needed = pass.findMissing ? pass.findMissing(graph) : ""; !needed.empty()) {
-    diags.report(graph.loc, diag::PassNeeds) << pass.name << needed;
-    return false;
-  }
-  if (llvm::StringRef done = pass.findDone ? pass.findDone(graph) : ""; !done.empty()) {
-    if (done == pass.name)
-      diags.report(graph.loc, diag::PassTwice) << pass.name;
-    else
-      diags.report(graph.loc, diag::PassTooLate) << pass.name << done;
-    return false;
-  }
   if (const Op *op = pass.knowsHost ? nullptr : findHostOp(graph)) {
     diags.report(op->loc, diag::PassBeforeHost) << pass.name;
     return false;
   }
   auto start = std::chrono::steady_clock::now();
   pass.run(graph, diags);
+  graph.passes.push_back(pass.name.str());
   seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   // A graph with errors is printed as well: that is when one wants to see it.
   if (options.printAfterAll || llvm::is_contained(options.printAfter, pass.name)) {

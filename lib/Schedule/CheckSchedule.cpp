@@ -80,8 +80,8 @@ private:
   }
 
   /// The message of the first fault of a kind on this stage, kept open until it is known how many more there are.
-  template <unsigned Missing, typename... Arguments>
-  void report(Fault fault, SMLoc loc, diag::Message<Missing> message, const Arguments &...arguments) {
+  template <diag::Kind... Missing, typename... Arguments>
+  void report(Fault fault, SMLoc loc, diag::Message<Missing...> message, const Arguments &...arguments) {
     if (isFirst(fault))
       messages[unsigned(fault)].emplace(diags.report(place(loc), message).with(stage, arguments...));
   }
@@ -207,8 +207,8 @@ private:
       Execution::Need need = *execution.getNeed(stage, blocked);
       UnitRef needed = findNeeded(execution, blocked, need);
       auto complete = [&](auto &&opened) -> decltype(auto) {
-        return opened.with(stage, blocked.str(), execution.getStart()[stage].size(), schedule.get(needed).str(),
-                           needed.stage, needed.position);
+        return opened.with(llvm::Twine(stage), blocked.str(), execution.getStart()[stage].size(),
+                           schedule.get(needed).str(), llvm::Twine(needed.stage), needed.position);
       };
       if (!message)
         message.emplace(complete(diags.report(place(blocked.loc), diag::ScheduleStuck)));

@@ -44,7 +44,7 @@ private:
   bool resolve(StringRef name, SMRange range, IndexSet &accessed) override { return use(name); }
   bool isCallable(StringRef name) override;
   void checkOutside(const ast::Expr *expr) override { checkExpr(expr); }
-  void reportUnknownName(StringRef name, SMRange range, diag::Message<1> id) override {
+  void reportUnknownName(StringRef name, SMRange range, diag::Message<diag::Text> id) override {
     reportUnknown(name, range, id);
   }
 
@@ -332,7 +332,7 @@ public:
   }
   void checkOutside(const ast::Expr *expr) override { module.checkOutside(expr); }
   bool isCallable(StringRef name) override { return module.isCallable(name); }
-  void reportUnknownName(StringRef name, SMRange range, diag::Message<1> id) override {
+  void reportUnknownName(StringRef name, SMRange range, diag::Message<diag::Text> id) override {
     module.reportUnknownName(name, range, id);
   }
 

@@ -47,7 +47,7 @@ private:
   bool resolve(StringRef name, SMRange range, IndexSet &accessed) override;
   bool isCallable(StringRef name) override;
   void checkOutside(const ast::Expr *expr) override { checkExpr(expr); }
-  void reportUnknownName(StringRef name, SMRange range, diag::Message<1> id) override;
+  void reportUnknownName(StringRef name, SMRange range, diag::Message<diag::Text> id) override;
 
   const ast::OpDecl &op;
   IndexSet operandIndices;              ///< Of operands and `size c` parameters: they have a size.
@@ -414,7 +414,7 @@ bool OpChecker::isCallable(StringRef name) {
   return use(name) || llvm::isa_and_nonnull<ast::OpDecl>(program.lookup(file, name));
 }
 
-void OpChecker::reportUnknownName(StringRef name, SMRange range, diag::Message<1> id) {
+void OpChecker::reportUnknownName(StringRef name, SMRange range, diag::Message<diag::Text> id) {
   if (id != diag::UnknownIndex)
     return reportUnknown(name, range, id);
   std::vector<Candidate> candidates;

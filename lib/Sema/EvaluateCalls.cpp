@@ -51,7 +51,7 @@ std::optional<CTValue> Evaluator::evaluateFunction(const ast::CallExpr *expr, co
                                                    const Environment &env) {
   if (expr->args.size() != fn.params.size()) {
     diags.report(expr->loc(), diag::WrongArgumentCount).range(expr->range)
-        << fn.name.name << int64_t(fn.params.size()) << int64_t(expr->args.size());
+        << fn.name.name << llvm::Twine(fn.params.size()) << expr->args.size();
     return std::nullopt;
   }
   if (calling.size() >= maxCallDepth || llvm::is_contained(calling, &fn))

@@ -98,7 +98,7 @@ std::optional<CTValue> Evaluator::evaluate(const ast::Expr *expr, const Environm
 bool Evaluator::work(const ast::Expr *expr) {
   if (workLeft && --workLeft)
     return true;
-  report(expr, diag::TooMuchWork, llvm::Twine(maxWork));
+  report(expr, diag::TooMuchWork, maxWork);
   return false;
 }
 
@@ -196,7 +196,7 @@ std::optional<CTValue> Evaluator::evaluateIndex(const ast::IndexExpr *expr, cons
       return std::nullopt;
     ArrayRef<CTValue> elements = base->getElements();
     if (*position < 0 || uint64_t(*position) >= elements.size())
-      return report(subscript, diag::SubscriptOutOfRange, llvm::Twine(*position), llvm::Twine(elements.size()));
+      return report(subscript, diag::SubscriptOutOfRange, *position, elements.size());
     base = CTValue(elements[*position]);
   }
   return base;

@@ -222,7 +222,7 @@ IndexSet FormulaChecker::checkTop(const ast::Expr *formula) {
 /// `concat[s](a[b, s, d], c[b, s, d])`: accesses of tensors at indices, one of which they are put together along.
 IndexSet FormulaChecker::checkConcat(const ast::CallExpr *call) {
   IndexSet accessed;
-  auto refuse = [&](const ast::Expr *expr, diag::Message<0> id) { diags.report(expr->loc(), id).range(expr->range); };
+  auto refuse = [&](const ast::Expr *expr, diag::Message<> id) { diags.report(expr->loc(), id).range(expr->range); };
   StringRef along = call->indices.size() == 1 ? indexName(call->indices.front()) : "";
   if (along.empty() || !known.count(along))
     refuse(call, diag::ConcatIndex);

@@ -36,7 +36,7 @@ public:
   virtual void checkOutside(const ast::Expr *expr) = 0;
   /// Whether a function that is not built in may be called: an op, or a parameter that stands for one.
   virtual bool isCallable(llvm::StringRef name) = 0;
-  virtual void reportUnknownName(llvm::StringRef name, SMRange range, diag::Message<1> id) = 0;
+  virtual void reportUnknownName(llvm::StringRef name, SMRange range, diag::Message<diag::Text> id) = 0;
 };
 
 /// Checks a formula in place with the result `[indices]`.

@@ -8,7 +8,7 @@ using namespace stage;
 using namespace stage::sema;
 using llvm::dyn_cast;
 
-void NameChecker::define(SymbolKind kind, const ast::Ident &ident, std::optional<diag::Message<1>> unusedId) {
+void NameChecker::define(SymbolKind kind, const ast::Ident &ident, std::optional<diag::Message<diag::Text>> unusedId) {
   if (Symbol *earlier = find(ident.name)) {
     DiagnosticBuilder error = diags.report(ident.loc(), diag::Redefinition).range(ident.range) << ident.name;
     error.note(earlier->ident.loc(), earlier->kind == SymbolKind::Var ? diag::VarDeclaredHere : diag::PreviousHere)
@@ -57,7 +57,7 @@ const ast::Decl *NameChecker::lookupDecl(StringRef name, SMRange range) {
   return found.empty() ? nullptr : found.front();
 }
 
-void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<1> id) {
+void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<diag::Text> id) {
   std::vector<Candidate> candidates;
   for (const Scope &scope : scopes)
     for (const auto &[symbolName, symbol] : scope.symbols)

@@ -30,7 +30,7 @@ struct Symbol {
   ast::Ident ident;
   bool used = false;
   /// Nothing: it may stay unused. Else the message if it does.
-  std::optional<diag::Message<1>> unusedId;
+  std::optional<diag::Message<diag::Text>> unusedId;
   bool assigned = false; ///< Of a var: after its declaration.
 };
 
@@ -57,7 +57,8 @@ protected:
   };
 
   /// Reports a second definition in the enclosing blocks of the declaration.
-  void define(SymbolKind kind, const ast::Ident &ident, std::optional<diag::Message<1>> unusedId = std::nullopt);
+  void define(SymbolKind kind, const ast::Ident &ident,
+              std::optional<diag::Message<diag::Text>> unusedId = std::nullopt);
   /// The same for what is computed or declared to be used: a warning if nothing does, unless its name begins with `_`.
   void defineValue(SymbolKind kind, const ast::Ident &ident);
   Symbol *find(StringRef name);
@@ -65,7 +66,7 @@ protected:
   Symbol *use(StringRef name);
   const ast::Decl *lookupDecl(StringRef name, SMRange range);
   /// Reports a name that means nothing, with the nearest one.
-  void reportUnknown(StringRef name, SMRange range, diag::Message<1> id = diag::UnknownName);
+  void reportUnknown(StringRef name, SMRange range, diag::Message<diag::Text> id = diag::UnknownName);
   /// A name that must be a symbol, a declaration or a builtin.
   void checkName(StringRef name, SMRange range);
 

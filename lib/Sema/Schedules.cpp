@@ -54,8 +54,8 @@ private:
   bool runList(const ast::CallExpr *call);
   bool addUnit(PhaseKind kind, int64_t microbatch, int64_t chunk, SMRange range);
   bool checkPlacement();
-  template <unsigned Missing, typename... Arguments>
-  bool fail(SMRange range, diag::Message<Missing> message, const Arguments &...arguments);
+  template <diag::Kind... Missing, typename... Arguments>
+  bool fail(SMRange range, diag::Message<Missing...> message, const Arguments &...arguments);
 
   Evaluator &evaluator;
   DiagnosticEngine &diags;
@@ -71,8 +71,8 @@ private:
 };
 } // namespace
 
-template <unsigned Missing, typename... Arguments>
-bool ScheduleRunner::fail(SMRange range, diag::Message<Missing> message, const Arguments &...arguments) {
+template <diag::Kind... Missing, typename... Arguments>
+bool ScheduleRunner::fail(SMRange range, diag::Message<Missing...> message, const Arguments &...arguments) {
   DiagnosticBuilder error = diags.report(range.Start, message).range(range).with(arguments...);
   error.note(usedAt.Start, diag::ScheduleUsedHere) << schedule.name.name << stages << microbatches << stage;
   return false;
@@ -87,7 +87,7 @@ std::optional<BoundSchedule> ScheduleRunner::run(ArrayRef<NamedValue> args) {
     return std::nullopt;
   running = {&schedule};
   if (stages > maxStages) {
-    fail(usedAt, diag::ScheduleTooManyStages, llvm::Twine(maxStages));
+    fail(usedAt, diag::ScheduleTooManyStages, maxStages);
     return std::nullopt;
   }
   evaluator.setStepLimit(maxSteps);
@@ -95,7 +95,7 @@ std::optional<BoundSchedule> ScheduleRunner::run(ArrayRef<NamedValue> args) {
   for (int64_t r = 0; r != stages; ++r)
     if (!runStage(r, arguments)) {
       if (evaluator.isOutOfSteps())
-        fail(schedule.name.range, diag::ScheduleTooManySteps, schedule.name.name, llvm::Twine(maxSteps));
+        fail(schedule.name.range, diag::ScheduleTooManySteps, schedule.name.name, maxSteps);
       return std::nullopt;
     }
   if (!checkPlacement())
@@ -182,11 +182,11 @@ bool ScheduleRunner::runVirtual(const ast::VirtualStmt *stmt, const Environment 
   if (!count)
     return false;
   if (*count < 1 || *count > maxChunks)
-    return fail(stmt->count->range, diag::VirtualStageCount, llvm::Twine(maxChunks), llvm::Twine(*count));
+    return fail(stmt->count->range, diag::VirtualStageCount, maxChunks, *count);
   if (numUnits || sawVirtual)
     return fail(stmt->range, diag::VirtualTwice);
   if (stage != 0 && *count != result.chunks)
-    return fail(stmt->range, diag::VirtualStagesDiffer, llvm::Twine(result.chunks), llvm::Twine(*count));
+    return fail(stmt->range, diag::VirtualStagesDiffer, result.chunks, *count);
   sawVirtual = true;
   placement = stmt;
   result.chunks = *count;
@@ -221,7 +221,7 @@ bool ScheduleRunner::checkPlacement() {
   for (const std::vector<int64_t> &places : result.virtualStages)
     for (int64_t place : places) {
       if (place < 0 || place >= total)
-        return fail(placement->place->range, diag::NoSuchVirtualStage, llvm::Twine(place), llvm::Twine(total - 1));
+        return fail(placement->place->range, diag::NoSuchVirtualStage, place, total - 1);
       last = std::max(last, place);
     }
   if (total % (last + 1) == 0 && result.chunks % (total / (last + 1)) == 0)
@@ -232,7 +232,7 @@ bool ScheduleRunner::checkPlacement() {
     for (int64_t c = 0; c != result.chunks; ++c) {
       size_t number = c / chunks * stages * chunks + places[c];
       if (taken[number])
-        return fail(placement->place->range, diag::VirtualStageTwice, llvm::Twine(places[c]));
+        return fail(placement->place->range, diag::VirtualStageTwice, places[c]);
       taken[number] = true;
     }
   return true;
@@ -284,11 +284,11 @@ bool ScheduleRunner::runUnit(PhaseKind kind, const ast::CallExpr *call, const En
 
 bool ScheduleRunner::addUnit(PhaseKind kind, int64_t microbatch, int64_t chunk, SMRange range) {
   if (microbatch < 0 || microbatch >= microbatches)
-    return fail(range, diag::NoSuchMicrobatch, llvm::Twine(microbatch), llvm::Twine(microbatches - 1));
+    return fail(range, diag::NoSuchMicrobatch, microbatch, microbatches - 1);
   if (chunk < 0 || chunk >= result.chunks)
-    return fail(range, diag::NoSuchChunk, llvm::Twine(chunk), llvm::Twine(result.chunks - 1));
+    return fail(range, diag::NoSuchChunk, chunk, result.chunks - 1);
   if (numUnits++ / kindsPerMicrobatch / result.chunks >= microbatches)
-    return fail(range, diag::ScheduleTooManyUnits, llvm::Twine(stage));
+    return fail(range, diag::ScheduleTooManyUnits, stage);
   result.units.back().push_back({kind, unsigned(microbatch), unsigned(chunk)});
   return true;
 }
@@ -299,7 +299,7 @@ bool ScheduleRunner::runList(const ast::CallExpr *call) {
   if (!lists)
     return fail(call->range, diag::ScheduleListMissing);
   if (int64_t(lists->elements.size()) != stages)
-    return fail(lists->range, diag::ScheduleListStages, llvm::Twine(lists->elements.size()), llvm::Twine(stages));
+    return fail(lists->range, diag::ScheduleListStages, lists->elements.size(), stages);
   auto *mine = dyn_cast<ast::ListExpr>(lists->elements[stage]);
   if (!mine)
     return fail(lists->elements[stage]->range, diag::ScheduleListStage);

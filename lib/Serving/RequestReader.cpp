@@ -321,8 +321,8 @@ private:
   }
 
   /// An error in the line that was read last, at a field of it; of several the first.
-  template <unsigned Missing>
-  IncompleteReport<Missing> fault(Draft &draft, StringRef name, diag::Message<Missing> message) {
+  template <diag::Kind... Missing>
+  IncompleteReport<Missing...> fault(Draft &draft, StringRef name, diag::Message<Missing...> message) {
     draft.isGood = false;
     return diags.report(place(lines->getNumber(), text.rtrim("\r"), name.empty() ? 0 : findColumn(name)), message);
   }

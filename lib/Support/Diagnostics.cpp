@@ -28,7 +28,7 @@ DiagnosticBuilder &&DiagnosticBuilder::range(SMRange range) {
   return std::move(*this);
 }
 
-DiagnosticBuilder &&DiagnosticBuilder::note(SMLoc loc, diag::Message<0> message) {
+DiagnosticBuilder &&DiagnosticBuilder::note(SMLoc loc, diag::Message<> message) {
   open(loc, message);
   return std::move(*this);
 }
@@ -38,14 +38,14 @@ DiagnosticBuilder &&DiagnosticBuilder::fixIt(SMRange range, const llvm::Twine &t
   return std::move(*this);
 }
 
-/// Replaces each `{i}` of `text` by the i-th argument, which may come from anybody's file.
+/// Replaces each `{i}` or `{i#}` of `text` by the i-th argument, which may come from anybody's file.
 static std::string substitute(llvm::StringRef text, llvm::ArrayRef<std::string> arguments) {
   std::string result;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '{' && i + 2 < text.size() && text[i + 2] == '}' && llvm::isDigit(text[i + 1])) {
+    if (text[i] == '{' && i + 1 < text.size() && llvm::isDigit(text[i + 1])) {
       unsigned index = text[i + 1] - '0';
       result += index < arguments.size() ? escapeControls(arguments[index]) : "<missing>";
-      i += 2;
+      i = text.find('}', i);
       continue;
     }
     result += text[i];

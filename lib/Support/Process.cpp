@@ -56,7 +56,7 @@ static void endStreams() {
 void stage::prepareProcess(int code) {
   failureCode = code;
   getOutOfMemoryMessage() =
-      "error: " + diag::info::OutOfMemory.text.str() + " [" + diag::info::OutOfMemory.code.str() + "]\n";
+      "error: " + std::string(diag::info::OutOfMemory.text) + " [" + diag::info::OutOfMemory.code.str() + "]\n";
   openClosedStreams();
   // Made here, so that they live longer than what is registered next.
   llvm::outs();

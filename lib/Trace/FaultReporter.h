@@ -18,10 +18,10 @@ public:
   FaultReporter(DiagnosticEngine &diags, unsigned maxShown) : diags(diags), maxShown(maxShown) {}
 
   /// Reports a fault with its arguments, or counts it. An argument that is costly is a function that returns it.
-  template <unsigned Missing, typename... Arguments>
-  void report(diag::Message<Missing> message, const Arguments &...arguments) {
+  template <diag::Kind... Missing, typename... Arguments>
+  void report(diag::Message<Missing...> message, const Arguments &...arguments) {
     if (isShown(message))
-      diags.report(SMLoc(), message).with(llvm::Twine(resolve(arguments))...);
+      diags.report(SMLoc(), message).with(resolve(arguments)...);
   }
   /// Like report(), for messages with notes: whether to build one.
   bool isShown(diag::ID id) {

@@ -103,8 +103,8 @@ private:
     return ranks.communications.emplace_back(Communication{NodeIndex(ranks.nodes.size() - 1)});
   }
   /// Reports what is wrong with the node being added.
-  template <unsigned Missing, typename... Arguments>
-  void fault(diag::Message<Missing> message, const Arguments &...arguments) {
+  template <diag::Kind... Missing, typename... Arguments>
+  void fault(diag::Message<Missing...> message, const Arguments &...arguments) {
     flags().isUsable = false;
     faults.report(message, describeNode(ranks.rank, current->id(), current->name()), arguments...);
   }

@@ -297,7 +297,7 @@ bool TextReader::readGroup() {
   auto [group, isNew] = groups.try_emplace(number);
   if (!isNew) {
     good = false;
-    diags.report(SMLoc::getFromPointer(numberToken.spelling.data()), diag::TextGroupTwice) << std::to_string(number);
+    diags.report(SMLoc::getFromPointer(numberToken.spelling.data()), diag::TextGroupTwice) << number;
     return false;
   }
   std::vector<uint32_t> &ranks = group->second;

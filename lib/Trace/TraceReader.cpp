@@ -23,7 +23,8 @@ std::unique_ptr<TraceReader> TraceReader::open(StringRef path, DiagnosticEngine 
   return std::unique_ptr<TraceReader>(new TraceReader(path, std::move(source), diags));
 }
 
-TraceReader::Status TraceReader::fail(diag::Message<2> id, StringRef kind, const llvm::Twine &detail) {
+TraceReader::Status TraceReader::fail(diag::Message<diag::Text, diag::Text> id, StringRef kind,
+                                      const llvm::Twine &detail) {
   failed = true;
   std::string place = "'" + path + "', byte " + std::to_string(messageOffset) + ", ";
   place += kind == "node" ? "node number " + std::to_string(numNodes) : kind.str();

@@ -151,7 +151,7 @@ private:
         reportUnmatched(diag::RecvUnmatched, channel.recvs[i]);
     }
   }
-  void reportUnmatched(diag::Message<4> id, Place place) {
+  void reportUnmatched(diag::Message<diag::Text, diag::Number, diag::Number, diag::Number> id, Place place) {
     if (!faults.isShown(id))
       return;
     const Communication &record = table.ranks[place.slot].getCommunication(place.node);

@@ -43,7 +43,8 @@ protected:
 
 /// What every rank sends on differs along cp, as the part of the mask does.
 static std::string makeRing(const std::string &units, const std::string &rules) {
-  return "graph Ring { dim S; dim D; mesh (pp = 2, cp = 24, tp = 6); bind D = 6, S = 96; microbatches 300; inference;" +
+  return "graph Ring { passes insert-communication; dim S; dim D; mesh (pp = 2, cp = 24, tp = 6); bind D = 6, S = 96; "
+         "microbatches 300; inference;" +
          rules + "pipeline layers over pp {" + units + units +
          "}"
          R"(
@@ -76,6 +77,7 @@ TEST_F(MeasureTracesTest, RanksOfSeveralSpeeds) {
 /// own.
 static std::string waitForEarlierUnits(unsigned layers, unsigned microbatches) {
   std::string source = R"(graph Units {
+  passes insert-communication;
   dim B;
   mesh (dp = 2);
   bind B = 8;
@@ -144,6 +146,7 @@ TEST_F(MeasureTracesTest, ManyEqualIterations) {
 /// three.
 static std::string handRound(unsigned layers) {
   return R"(graph Round {
+  passes insert-communication;
   dim S;
   mesh (cp = 2);
   bind S = 8;

@@ -265,7 +265,8 @@ TEST_F(CostsTest, DeclaredBytesWin) {
 /// A gradient GEMM of [N] and an accumulation into an f32 buffer, both over tp = 4; `contribution` is the GEMM's type.
 static std::string makeAccumulation(const std::string &precision, const std::string &contribution,
                                     const std::string &between = "", const std::string &added = "%dw") {
-  return "graph G { dim B; dim N; mesh (tp = 4); bind B = 2, N = 8; precision weight bf16, activation bf16, gradient "
+  return "graph G { passes insert-communication; dim B; dim N; mesh (tp = 4); bind B = 2, N = 8; precision weight "
+         "bf16, activation bf16, gradient "
          "f32, master f32" +
          precision +
          "; optimizer adamw { state master: f32; state m: f32; state v: f32; flops = 14*volume; }"
@@ -341,7 +342,7 @@ TEST_F(CostsTest, MasterCopyOnlyWhereTheTypeDiffers) {
 }
 
 TEST_F(CostsTest, CollectivesMoveWhatARankPutsIn) {
-  read("graph G { dim B; dim D; mesh (tp = 4); forward { %x = input : bf16[B, D] {tp, _};"
+  read("graph G { passes insert-communication; dim B; dim D; mesh (tp = 4); forward { %x = input : bf16[B, D] {tp, _};"
        "  %a = all_gather(%x) over tp dim 0 : bf16[B, D] {_, _}; %s = slice(%a) over tp dim 1 : bf16[B, D] {_, tp};"
        "  return %s; } }");
   EXPECT_EQ(getLocalCost(*graph, find(OpKind::AllGather)).bytes, size("2*B*D/tp"));

@@ -21,6 +21,7 @@ protected:
   }
 
   static constexpr const char *head = R"(graph M {
+  passes differentiate;
   dim B;
   bind B = 2;
   optimizer sgd { flops = volume; }

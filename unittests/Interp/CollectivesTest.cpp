@@ -11,7 +11,8 @@ protected:
   /// A graph with one value split over mesh (a = 2, b = 3), outermost first.
   std::unique_ptr<Graph> parse(const std::string &rules, const std::string &body) {
     std::string source =
-        "graph G { dim N; dim M; mesh (a = 2, b = 3); bind N = 12, M = 6; " + rules + " forward { " + body + " } }";
+        "graph G { passes insert-communication; dim N; dim M; mesh (a = 2, b = 3); bind N = 12, M = 6; " + rules +
+        " forward { " + body + " } }";
     auto graph = GraphSource::parse(source);
     EXPECT_TRUE(graph) << messages.str();
     return graph;

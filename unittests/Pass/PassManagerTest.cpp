@@ -1,10 +1,11 @@
 //===- PassManagerTest.cpp - passes of any registry -----------------------===//
 //
-// What test/Pass cannot show with the real passes: one that breaks the graph.
+// What test/Pass cannot show with the real passes: one that breaks the graph. And the names in Passes.def.
 //
 //===----------------------------------------------------------------------===//
-#include "stage/Pass/PassManager.h"
+#include "stage/Transforms/Passes.h"
 #include "gtest/gtest.h"
+#include <set>
 
 using namespace stage;
 
@@ -56,7 +57,24 @@ TEST_F(PassManagerTest, DumpsAndTimesAreForTheirStream) {
   options.printAfter = {"renaming"};
   options.timePasses = true;
   EXPECT_TRUE(run("nothing,renaming", options));
-  EXPECT_NE(dumpStream.str().find("// after renaming\ngraph x {\n}\n"), std::string::npos) << dumps;
+  EXPECT_NE(dumpStream.str().find("// after renaming\ngraph x {\n  passes nothing, renaming;\n}\n"), std::string::npos)
+      << dumps;
   EXPECT_EQ(dumps.find("// after nothing"), std::string::npos);
   EXPECT_NE(dumps.find("all passes\n"), std::string::npos);
+}
+
+TEST_F(PassManagerTest, WhatHasRunIsLeftOut) {
+  graph.passes = {"breaking"};
+  PassManager manager(passes, diags, {}, dumpStream);
+  manager.addRemaining(graph);
+  EXPECT_TRUE(manager.run(graph)) << messageStream.str();
+  EXPECT_EQ(graph.passes, (std::vector<std::string>{"breaking", "renaming"}));
+}
+
+TEST(Passes, EachNeedsOneAboveIt) {
+  std::set<llvm::StringRef> above{""};
+  for (const PassInfo &pass : getAllPasses()) {
+    EXPECT_TRUE(above.count(pass.needs)) << pass.name.str() << " needs " << pass.needs.str();
+    EXPECT_TRUE(above.insert(pass.name).second) << pass.name.str();
+  }
 }

@@ -33,31 +33,66 @@ TEST_F(DiagnosticsTest, ArgumentsCodeAndCaret) {
 }
 
 TEST_F(DiagnosticsTest, NotesFollowAndDoNotCount) {
-  diags.report(at(12), diag::CannotReadFile).range({at(12), at(13)}) << "a" << int64_t(-3);
+  diags.report(at(12), diag::CannotReadFile).range({at(12), at(13)}) << "a"
+                                                                     << "x";
   diags.report(at(15), diag::CannotReadFile).with("b", "c").note(at(7), diag::PreviousHere) << "wq";
   DiagnosticBuilder message = diags.report(at(18), diag::CannotReadFile) << "d"
                                                                          << "e";
   message.note(at(7), diag::OtherOneHere).note(at(7), diag::DidYouMean).with("wq").fixIt({at(7), at(9)}, "wk");
   EXPECT_EQ(diags.getNumErrors(), 2u) << "a message is emitted when its builder dies";
   { DiagnosticBuilder moved = std::move(message); }
-  EXPECT_NE(os.str().find("cannot read 'a': -3"), std::string::npos);
+  EXPECT_NE(os.str().find("cannot read 'a': x"), std::string::npos);
   EXPECT_NE(os.str().find("job.stg:1:7: note: 'wq' was declared here\n"), std::string::npos) << os.str();
   EXPECT_NE(os.str().find("note: did you mean 'wq'?\n"), std::string::npos) << os.str();
   EXPECT_EQ(diags.getNumErrors(), 3u);
 }
 
-/// Arguments are counted by the compiler: what does not take or need one more is another type.
-template <typename T>
-concept TakesArgument = requires(T message) {
-  std::move(message) << "a";
+//===----------------------------------------------------------------------===//
+// Arguments are counted, and their kinds compared, when the compiler is compiled
+//===----------------------------------------------------------------------===//
+
+using diag::Number, diag::Text;
+
+template <typename T, typename Argument>
+concept Takes = requires(T message, Argument argument) {
+  std::move(message) << argument;
 };
-static_assert(diag::countArguments("no {} {x} argument") == 0 && diag::countArguments("'{1}' is {0}, not {1}") == 2);
-static_assert(TakesArgument<IncompleteMessage<2>> && TakesArgument<IncompleteMessage<1>>);
-static_assert(std::is_same_v<decltype(std::declval<IncompleteMessage<2>>() << "a"), IncompleteMessage<1>>);
-static_assert(std::is_same_v<decltype(std::declval<IncompleteMessage<1>>() << "a"), DiagnosticBuilder &&>);
-static_assert(!TakesArgument<DiagnosticBuilder>, "there is one argument too many");
-static_assert(!std::is_convertible_v<IncompleteMessage<1>, DiagnosticBuilder>, "an argument is missing");
-static_assert(std::is_same_v<decltype(diag::CannotReadFile), const diag::Message<2>>);
+template <typename T, typename... Arguments> constexpr bool takesAny = (Takes<T, Arguments> || ...);
+template <typename T, typename... Arguments> constexpr bool takesAll = (Takes<T, Arguments> && ...);
+
+static_assert(takesAll<IncompleteMessage<Text>, const char *, char[2], std::string, llvm::StringRef, llvm::Twine>);
+static_assert(!takesAny<IncompleteMessage<Text>, int, unsigned, int64_t, size_t>, "a number for a text");
+static_assert(takesAll<IncompleteMessage<Number>, int, unsigned, int64_t, size_t, uint8_t>);
+static_assert(!takesAny<IncompleteMessage<Number>, const char *, std::string, llvm::Twine>, "a text for a number");
+static_assert(!takesAny<IncompleteMessage<Text>, bool, char, double>, "C++ would convert them to numbers");
+static_assert(!takesAny<IncompleteMessage<Number>, bool, char, double>, "C++ would convert them to numbers");
+static_assert(!takesAny<DiagnosticBuilder, const char *, int>, "there is one argument too many");
+static_assert(!std::is_convertible_v<IncompleteMessage<Text>, DiagnosticBuilder>, "an argument is missing");
+
+/// The type of a message that lacks a text and a number, and after each of both.
+using LacksBoth = IncompleteMessage<Text, Number>;
+static_assert(std::is_same_v<decltype(std::declval<LacksBoth>() << "a"), IncompleteMessage<Number>>);
+static_assert(std::is_same_v<decltype(std::declval<LacksBoth>() << "a" << 1), DiagnosticBuilder &&>);
+
+/// The type of a message lists the arguments of its text.
+constexpr DiagnosticInfo swapped{Severity::Note, "", "'{1}' is {0#} {x} {}, not {1}"};
+static_assert(std::is_same_v<decltype(diag::nameMessage<swapped>()), diag::Message<Number, Text>>);
+static_assert(std::is_same_v<decltype(diag::CannotReadFile), const diag::Message<Text, Text>>);
+static_assert(std::is_same_v<decltype(diag::OutOfMemory), const diag::Message<>>);
+
+/// A text whose arguments cannot be read is no constant.
+template <const char *text>
+concept IsRead = requires {
+  typename std::integral_constant<unsigned, diag::readArguments(text).count>;
+};
+constexpr char goodText[] = "{1#} {0}", twoKinds[] = "{0} {0#}", leavesOut[] = "{1}", isOpen[] = "{0 }";
+static_assert(IsRead<goodText> && !IsRead<twoKinds> && !IsRead<leavesOut> && !IsRead<isOpen>);
+
+TEST_F(DiagnosticsTest, NumbersAreWritten) {
+  diags.report(SMLoc(), diag::nameMessage<swapped>()) << -3 << "a";
+  diags.report(SMLoc(), diag::nameMessage<swapped>()).with(~uint64_t(0), "b");
+  EXPECT_EQ(os.str(), "note: 'a' is -3 {x} {}, not a\nnote: 'b' is 18446744073709551615 {x} {}, not b\n");
+}
 
 TEST_F(DiagnosticsTest, FixItIsShown) {
   diags.report(at(7), diag::CannotReadFile).with("a", "b").fixIt({at(7), at(9)}, "wk");
@@ -109,7 +144,7 @@ TEST_F(DiagnosticsTest, ManyErrorsAreCutOnce) {
   DiagnosticList list;
   DiagnosticEngine collects(sources, &list);
   for (int64_t i = 0; i < 1010; ++i)
-    collects.report(at(7), diag::CannotReadFile) << i << "b";
+    collects.report(at(7), diag::CannotReadFile) << llvm::Twine(i) << "b";
   EXPECT_EQ(collects.getNumErrors(), 1010u);
   ASSERT_EQ(list.all.size(), 1001u);
   EXPECT_EQ(list.all.back().severity, Severity::Note);

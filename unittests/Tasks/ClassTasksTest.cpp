@@ -298,6 +298,7 @@ TEST_F(ClassTasksTest, TooManyTags) {
 TEST_F(ClassTasksTest, GroupsAreNumberedByFirstUseAndLowestRank) {
   // Stage 0 gathers over dp before the layers, each layer over dp and tp, stage 1 over tp after them.
   build(R"(graph Gathers {
+  passes insert-communication;
     dim B;
     mesh (pp = 2, dp = 2, tp = 2);
     bind B = 8;

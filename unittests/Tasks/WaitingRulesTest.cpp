@@ -50,8 +50,8 @@ protected:
 
 /// A graph of one stage that infers, with these statements, over two ranks of `a`.
 std::string infer(const std::string &declarations, const std::string &body, unsigned microbatches = 1) {
-  return "graph G {\n  dim N;\n  mesh (a = 2);\n  bind N = 8;\n  microbatches " + std::to_string(microbatches) +
-         ";\n  inference;\n" + declarations +
+  return "graph G {\n  passes insert-communication;\n  dim N;\n  mesh (a = 2);\n  bind N = 8;\n  microbatches " +
+         std::to_string(microbatches) + ";\n  inference;\n" + declarations +
          "  op twice(x: [n]) -> (result: [n] = x[n] * 2);\n"
          "  op sum(x: [n]) -> (result: [] = sum[n](x[n]));\n"
          "  forward {\n" +

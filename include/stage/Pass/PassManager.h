@@ -3,12 +3,13 @@
 // A pass is a function over a graph that reports what is wrong through the engine.
 // The list of all passes lives in Transforms, behind this wall, and is handed in:
 //
-//   PassManager manager(getAllPasses(), diags, options);
+//   PassManager manager(getAllPasses(), diags, options, llvm::errs());
 //   if (!manager.addPipeline("differentiate,apply-strategy") || !manager.run(graph))
 //     return failure;
 //
-// Passes run in the order of the registry, which is checked, until one of them reports an error. Dumps and the table of
-// times are for the eyes of developers and go to a stream of their own.
+// Passes run in the order of the registry until one of them reports an error. The graph records the passes that have
+// run (Graph::passes), also in its text. Hence a pass that comes too late, too early or twice is refused before any
+// runs. Dumps and the table of times are for the eyes of developers and go to a stream of their own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_PASS_PASSMANAGER_H
@@ -23,11 +24,8 @@ struct PassInfo {
   llvm::StringRef name;
   void (*run)(Graph &graph, DiagnosticEngine &diags);
   llvm::StringRef doc;
-  /// The pass that must have run and has not, as the graph shows; empty if there is none. Null: nothing is needed.
-  llvm::StringRef (*findMissing)(Graph &graph) = nullptr;
-  /// The name of a pass that has run on the graph and before which this one must run, its own if it must not run again;
-  /// empty if there is none.
-  llvm::StringRef (*findDone)(Graph &graph) = nullptr;
+  /// The pass that must have run before this one, and so those that it needs itself. Empty: the pass needs none.
+  llvm::StringRef needs = "";
   /// Graphs may keep values on the host. Other passes run before anything is copied there.
   bool knowsHost = false;
 };
@@ -49,15 +47,16 @@ public:
 
   /// Appends passes by name, separated by commas. False if one is unknown: an error names the nearest.
   bool addPipeline(llvm::StringRef names);
-  void addPass(const PassInfo &pass) { pipeline.push_back(&pass); }
+  /// Appends every pass of the registry behind the last one that has run on the graph.
+  void addRemaining(const Graph &graph);
 
   /// Runs the passes in order. False after errors, also of options that name no pass of the pipeline.
   bool run(Graph &graph);
 
 private:
-  const PassInfo *find(llvm::StringRef name);
+  const PassInfo *find(llvm::StringRef name, SMLoc loc = SMLoc());
   bool checkOptions();
-  bool checkOrder();
+  bool checkOrder(const Graph &graph);
   bool runPass(const PassInfo &pass, Graph &graph);
   void printTimes();
 

@@ -126,8 +126,8 @@ private:
   /// Says which symbol has no value.
   void reportUnbound(Size size, StringRef symbol, SMRange range);
   std::optional<std::vector<CTValue>> evaluateAll(ArrayRef<ast::Expr *> exprs, const Environment &env);
-  template <unsigned Missing, typename... Arguments>
-  std::nullopt_t report(const ast::Expr *expr, diag::Message<Missing> message, const Arguments &...arguments) {
+  template <diag::Kind... Missing, typename... Arguments>
+  std::nullopt_t report(const ast::Expr *expr, diag::Message<Missing...> message, const Arguments &...arguments) {
     diags.report(expr->loc(), message).range(expr->range).with(arguments...);
     return std::nullopt;
   }

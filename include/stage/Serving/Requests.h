@@ -51,7 +51,7 @@ public:
   /// the other lines have been looked at for theirs.
   virtual std::optional<Request> next(llvm::function_ref<bool(const Request &)> check) = 0;
   /// A message at the line of a request, whose text is shown if it was read last.
-  template <unsigned Missing> auto report(const Request &request, diag::Message<Missing> message) {
+  template <diag::Kind... Missing> auto report(const Request &request, diag::Message<Missing...> message) {
     return diags.report(placeFault(request), message);
   }
   /// Something was reported, of the file or of one of its requests.

@@ -10,9 +10,10 @@
 //   DiagnosticBuilder message = diags.report(loc, diag::Redefinition) << name;
 //   message.note(first, diag::PreviousHere) << name;       // notes follow their error
 //
-// A message has the arguments that its text names, which is checked when the compiler is compiled: the type of
-// diag::UnknownName says how many there are, one too many has no operator, and one too few leaves a value unused, which
-// is an error (-Werror=unused-result).
+// In a text, `{0}` stands for a text and `{0#}` for a whole number: "stage {0#} runs {1} twice" takes `<< 3 << "F0"`.
+// The C++ compiler checks the arguments, because the type of diag::UnknownName lists their kinds. A text for a number,
+// a number for a text, and one argument too many have no operator. One argument too few leaves a value unused, which is
+// an error (-Werror=unused-result).
 //
 // Texts are lower case, without a full stop, and say what was seen and what was
 // expected. All errors of a phase are reported; the driver stops between phases. What
@@ -28,6 +29,7 @@
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/SMLoc.h"
 #include "llvm/Support/SourceMgr.h"
+#include <concepts>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -45,33 +47,60 @@ struct DiagnosticInfo {
   Severity severity;
   /// Stable code in kebab case, shown in brackets: `[unknown-name]`. Empty for notes.
   llvm::StringRef code;
-  /// Text, lower case and without a full stop, with `{0}`, `{1}`, ... for the arguments.
-  llvm::StringRef text;
+  /// Text, lower case and without a full stop, with `{0}`, `{1#}`, ... for the arguments.
+  std::string_view text;
 };
 
 namespace diag {
 /// Names any message: the address of its fixed part.
 using ID = const DiagnosticInfo *;
 
-/// Names a message whose text has so many arguments.
-template <unsigned NumArguments> struct Message {
+/// Kind of an argument: `{0}` in a text stands for a Text, `{0#}` for a Number.
+enum Kind { Text = 1, Number };
+
+/// Whole numbers. `true` and 'c' are none, although C++ would convert them; nor is 0.5.
+template <typename T>
+concept WholeNumber = std::integral<T> && !std::same_as<T, bool> && !std::same_as<T, char>;
+
+/// Names a message whose text has arguments of these kinds.
+template <Kind... Arguments> struct Message {
   ID id;
   constexpr operator ID() const { return id; }
 };
 
-/// Arguments of a text. One that leaves out a number below its highest does not compile.
-consteval unsigned countArguments(std::string_view text) {
-  bool isUsed[10] = {};
-  for (size_t i = 0; i + 2 < text.size(); ++i)
-    if (text[i] == '{' && text[i + 1] >= '0' && text[i + 1] <= '9' && text[i + 2] == '}')
-      isUsed[text[i + 1] - '0'] = true;
+/// Kinds of the arguments of a text, in order.
+struct Arguments {
+  Kind kinds[10] = {};
   unsigned count = 0;
-  while (count < 10 && isUsed[count])
-    ++count;
-  for (unsigned i = count; i < 10; ++i)
-    if (isUsed[i])
+};
+
+/// Reads them. A text that leaves out a number below its highest, or has an argument of two kinds, does not compile.
+consteval Arguments readArguments(std::string_view text) {
+  Arguments read;
+  for (size_t i = 0; i + 1 < text.size(); ++i) {
+    if (text[i] != '{' || text[i + 1] < '0' || text[i + 1] > '9')
+      continue;
+    unsigned index = text[i + 1] - '0';
+    std::string_view rest = text.substr(i + 2);
+    Kind kind = rest.starts_with("#}") ? Number : Text;
+    if (kind == Text && !rest.starts_with('}'))
+      throw "an argument is written {0} or {0#}";
+    if (read.kinds[index] && read.kinds[index] != kind)
+      throw "an argument is both a text and a number";
+    read.kinds[index] = kind;
+    read.count = std::max(read.count, index + 1);
+  }
+  for (unsigned i = 0; i < read.count; ++i)
+    if (!read.kinds[i])
       throw "an argument is left out";
-  return count;
+  return read;
+}
+
+/// Names a message by its fixed part, whose text says the type.
+template <const DiagnosticInfo &info> consteval auto nameMessage() {
+  constexpr Arguments arguments = readArguments(info.text);
+  auto name = [&]<size_t... I>(std::index_sequence<I...>) { return Message<arguments.kinds[I]...>{&info}; };
+  return name(std::make_index_sequence<arguments.count>());
 }
 } // namespace diag
 } // namespace stage
@@ -83,7 +112,7 @@ namespace stage {
 
 class DiagnosticEngine;
 
-template <unsigned Missing> class IncompleteMessage;
+template <diag::Kind Next, diag::Kind... Rest> class IncompleteMessage;
 
 /// One message and its notes under construction. Emitted when destroyed.
 class DiagnosticBuilder {
@@ -98,14 +127,14 @@ public:
   /// Underlines a range of the message that was opened last.
   DiagnosticBuilder &&range(SMRange range);
   /// Opens a note, whose arguments follow. An invalid location prints the note without a place.
-  template <unsigned Missing> IncompleteMessage<Missing> note(SMLoc loc, diag::Message<Missing> message);
-  DiagnosticBuilder &&note(SMLoc loc, diag::Message<0> message);
+  template <diag::Kind... Missing> IncompleteMessage<Missing...> note(SMLoc loc, diag::Message<Missing...> message);
+  DiagnosticBuilder &&note(SMLoc loc, diag::Message<> message);
   /// Suggests to replace `range` (empty range: to insert) by `text`.
   DiagnosticBuilder &&fixIt(SMRange range, const llvm::Twine &text);
 
 private:
   friend class DiagnosticEngine;
-  template <unsigned Missing> friend class IncompleteMessage;
+  template <diag::Kind Next, diag::Kind... Rest> friend class IncompleteMessage;
   void open(SMLoc loc, diag::ID id);
   void add(std::string argument);
 
@@ -120,13 +149,15 @@ private:
   llvm::SmallVector<Part, 1> parts;
 };
 
-/// A message or note that lacks some arguments: `<<` fills the next `{i}`. The last one makes it a builder again.
-template <unsigned Missing> class [[nodiscard("the message lacks arguments")]] IncompleteMessage {
+/// A message or note that lacks arguments of these kinds: `<<` gives the next one. The last makes it a builder again.
+template <diag::Kind Next, diag::Kind... Rest> class [[nodiscard("the message lacks arguments")]] IncompleteMessage {
 public:
   explicit IncompleteMessage(DiagnosticBuilder & builder) : builder(builder) {}
 
-  decltype(auto) operator<<(const llvm::Twine &argument) const { return add(argument.str()); }
-  decltype(auto) operator<<(int64_t argument) const { return add(std::to_string(argument)); }
+  decltype(auto) operator<<(const llvm::Twine &text) const requires(Next == diag::Text) { return add(text.str()); }
+  decltype(auto) operator<<(diag::WholeNumber auto number) const requires(Next == diag::Number) {
+    return add(std::to_string(number));
+  }
   /// The same within a chain: `report(...).with(name).note(...).with(name)`.
   template <typename... Arguments> decltype(auto) with(const Arguments &...arguments) const {
     return (*this << ... << arguments);
@@ -136,31 +167,31 @@ public:
 private:
   decltype(auto) add(std::string argument) const {
     builder.add(std::move(argument));
-    if constexpr (Missing == 1)
+    if constexpr (sizeof...(Rest) == 0)
       return std::move(builder);
     else
-      return IncompleteMessage<Missing - 1>(builder);
+      return IncompleteMessage<Rest...>(builder);
   }
 
   DiagnosticBuilder &builder;
 };
 
 /// An incomplete message and its builder.
-template <unsigned Missing>
-class [[nodiscard("the message lacks arguments")]] IncompleteReport : public IncompleteMessage<Missing> {
+template <diag::Kind... Missing>
+class [[nodiscard("the message lacks arguments")]] IncompleteReport : public IncompleteMessage<Missing...> {
 public:
   IncompleteReport(DiagnosticEngine & engine, SMLoc loc, diag::ID id)
-      : IncompleteMessage<Missing>(builder), builder(engine, loc, id) {}
+      : IncompleteMessage<Missing...>(builder), builder(engine, loc, id) {}
   IncompleteReport(const IncompleteReport &) = delete;
 
 private:
   DiagnosticBuilder builder;
 };
 
-template <unsigned Missing>
-IncompleteMessage<Missing> DiagnosticBuilder::note(SMLoc loc, diag::Message<Missing> message) {
+template <diag::Kind... Missing>
+IncompleteMessage<Missing...> DiagnosticBuilder::note(SMLoc loc, diag::Message<Missing...> message) {
   open(loc, message);
-  return IncompleteMessage<Missing>(*this);
+  return IncompleteMessage<Missing...>(*this);
 }
 
 /// A message that was reported. Its place, code and text outlive whoever reported it.
@@ -223,10 +254,10 @@ public:
   DiagnosticEngine(llvm::SourceMgr &sources, llvm::raw_ostream &out)
       : sources(sources), printer(std::make_unique<DiagnosticPrinter>(out)), consumer(printer.get()) {}
 
-  template <unsigned Missing> IncompleteReport<Missing> report(SMLoc loc, diag::Message<Missing> message) {
-    return IncompleteReport<Missing>(*this, loc, message);
+  template <diag::Kind... Missing> IncompleteReport<Missing...> report(SMLoc loc, diag::Message<Missing...> message) {
+    return IncompleteReport<Missing...>(*this, loc, message);
   }
-  DiagnosticBuilder report(SMLoc loc, diag::Message<0> message) { return DiagnosticBuilder(*this, loc, message); }
+  DiagnosticBuilder report(SMLoc loc, diag::Message<> message) { return DiagnosticBuilder(*this, loc, message); }
   bool hasErrors() const { return numErrors != 0; }
   unsigned getNumErrors() const { return numErrors; }
   /// Errors and warnings so far, also those that are not shown.

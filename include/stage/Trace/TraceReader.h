@@ -54,7 +54,7 @@ public:
 private:
   TraceReader(llvm::StringRef path, std::unique_ptr<ByteSource> source, DiagnosticEngine &diags);
   Status readMessage(google::protobuf::MessageLite &message, llvm::StringRef kind);
-  Status fail(diag::Message<2> id, llvm::StringRef kind, const llvm::Twine &detail);
+  Status fail(diag::Message<diag::Text, diag::Text> id, llvm::StringRef kind, const llvm::Twine &detail);
 
   std::string path;
   std::unique_ptr<ByteSource> source;

@@ -11,8 +11,7 @@
 
 namespace stage {
 
-#define PASS(name, function, doc, findMissing, findDone, knowsHost)                                                    \
-  void function(Graph &graph, DiagnosticEngine &diags);
+#define PASS(name, function, doc, needs, knowsHost) void function(Graph &graph, DiagnosticEngine &diags);
 #include "stage/Transforms/Passes.def"
 
 /// The ranks among which the strategy and the program split a dim of the model's inputs. Of a graph that no pass has

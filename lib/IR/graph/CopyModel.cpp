@@ -31,6 +31,7 @@ public:
 void Graph::copyModel(std::shared_ptr<const Graph> from) {
   assert(dims.empty() && getForward().empty() && "the graph has no model yet");
   dims = from->dims;
+  passes = from->passes;
   streams = from->streams;
   for (const SlotLoad &load : from->mesh.getSlotLoads()) {
     mesh.addSlotLoad(load);

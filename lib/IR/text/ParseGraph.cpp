@@ -45,6 +45,7 @@ bool TextParser::parseItem() {
     bool (TextParser::*parse)();
   };
   static const Item items[] = {
+      {"passes", &TextParser::parsePasses},
       {"dim", &TextParser::parseDim},
       {"mesh", &TextParser::parseMesh},
       {"axis", &TextParser::parseAxisGroup},
@@ -82,6 +83,19 @@ bool TextParser::parseItem() {
     if (is(getName(PhaseKind(kind))))
       return parseTopBlock(graph.getPhase(PhaseKind(kind)));
   return fail("a declaration or a block");
+}
+
+/// `passes differentiate, propagate-sharding;`
+bool TextParser::parsePasses() {
+  do {
+    std::string &pass = graph.passes.emplace_back();
+    if (!parseIdentifier(pass, "a pass"))
+      return false;
+    for (std::string word; consume("-"); pass += "-" + word)
+      if (!parseIdentifier(word, "the rest of the pass's name"))
+        return false;
+  } while (consume(","));
+  return expect(";");
 }
 
 bool TextParser::parseDim() {

@@ -21,6 +21,8 @@ public:
     os << "graph ";
     printName(os, graph.name);
     os << " {\n";
+    if (!graph.passes.empty())
+      os << "  passes " << llvm::join(graph.passes, ", ") << ";\n";
     printDims();
     printMesh();
     printStep();

@@ -126,6 +126,7 @@ private:
   //===--- Graph (ParseGraph.cpp) -------------------------------------------===//
 
   bool parseItem();
+  bool parsePasses();
   bool parseDim();
   bool parseMesh();
   bool parseTopology();

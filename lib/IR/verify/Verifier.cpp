@@ -26,6 +26,7 @@ public:
   void run() {
     findSymbols();
     verifyPhases();
+    verifyPasses(context);
     for (Block &phase : graph.getPhases())
       enumerate(phase);
     for (Block &phase : graph.getPhases()) {
@@ -120,7 +121,6 @@ private:
       known.insert(argument.get());
     for (auto &op : block) {
       order[op.get()] = order.size();
-      hasReshards |= isReshard(op->kind);
       for (auto &result : op->getResults())
         known.insert(result.get());
       for (auto &body : op->bodies)
@@ -382,7 +382,7 @@ private:
       verifySharding(context, op);
     if (good && (op.stream || !op.after.empty() || op.waitsForUnits))
       verifyOrder(context, op, [&](const Value *value) { return findFault(value, op); });
-    if (good && hasReshards)
+    if (good && graph.hasRun("insert-communication"))
       verifyCommunication(context, op);
   }
 
@@ -509,8 +509,6 @@ private:
   llvm::DenseSet<const SizeNode *> checkedSizes;
   llvm::DenseSet<const Value *> known;
   llvm::DenseMap<const Op *, unsigned> order;
-  /// Then communication has been inserted.
-  bool hasReshards = false;
   /// The first repeat of each loop number, and the numbers seen in the phase.
   llvm::DenseMap<unsigned, const Op *> loops;
   llvm::DenseSet<unsigned> loopsOfPhase;

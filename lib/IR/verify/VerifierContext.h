@@ -3,7 +3,8 @@
 // Verifier.cpp checks what stands where (V1 to V6), VerifyTypes.cpp what operators make, and again (V5, V15),
 // VerifyRepeats.cpp the cases of a repeat (V6), VerifySharding.cpp where pieces are (V7 to V10), VerifyOrder.cpp what
 // runs when (V11), VerifyMemory.cpp where values are kept (V12), VerifyPrefetch.cpp what is gathered ahead (V14),
-// VerifyCaches.cpp what outlives a unit (V17). Numbers are those of docs/IRRef.md.
+// VerifyCaches.cpp what outlives a unit (V17), VerifyPasses.cpp which passes have run (V21). Numbers are those of
+// docs/IRRef.md.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_IR_VERIFIERCONTEXT_H
@@ -66,6 +67,8 @@ struct VerifierContext {
   }
 };
 
+/// V21: the head names the passes of which the graph has traces.
+void verifyPasses(VerifierContext &context);
 /// V1: how full slots are.
 void verifySlotLoads(VerifierContext &context);
 /// V4, V5: operands, results and extents of an operator. False if there are too few or too many of something.

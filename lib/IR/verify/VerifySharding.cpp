@@ -109,6 +109,8 @@ void stage::verifySharding(VerifierContext &context, const Value &value) {
   };
   if (!sharding.dims.empty() && sharding.dims.size() != value.type.getNumDims())
     return report(llvm::Twine(sharding.dims.size()) + " entries for " + llvm::Twine(value.type.getNumDims()) + " dims");
+  if (sharding.dims.size() != value.type.getNumDims() && context.graph.hasRun("propagate-sharding"))
+    return report("is missing, but 'passes' names propagate-sharding: write one, such as {_, _}, or take the name out");
   const Op *op = value.getOp();
   AxisChecker checker(context.graph.mesh, /*isOfPiece=*/op && (op->kind == OpKind::Slice || isProduct(*op)));
   for (const AxisList &axes : sharding.dims)
@@ -189,6 +191,9 @@ static void verifyIndexAxes(VerifierContext &context, const Op &op) {
     return report("axes " + context.axes(toList(twice)) + " would stand on two dims of an operand or a result");
   if (op.ring && !op.def->indices[*op.ring].fold)
     return report("index '" + op.def->indices[*op.ring].name + "' goes round a ring, but is not folded");
+  if (op.ring && (*op.ring >= op.indexAxes.size() || op.indexAxes[*op.ring].empty()) &&
+      context.graph.hasRun("insert-communication"))
+    return report("index '" + op.def->indices[*op.ring].name + "' goes round a ring, but has no axes");
   for (unsigned i = 0; i < op.indexAxes.size() && i < op.extents.size(); ++i) {
     if (std::string fault = context.findBlockFault(op.extents[i].size, op.indexAxes[i]); !fault.empty())
       return report(fault);

@@ -448,7 +448,11 @@ public:
   double clip = 0;
   /// False for inference: no backward, no step.
   bool training = true;
+  /// The passes that have run, in their order: names of Passes.def, or what the head of a text says.
+  std::vector<std::string> passes;
   SMLoc loc;
+
+  bool hasRun(llvm::StringRef pass) const { return llvm::is_contained(passes, pass); }
 
   /// The phases in the order in which they run. There is always a forward.
   auto getPhases() const { return llvm::make_pointee_range(phases); }
