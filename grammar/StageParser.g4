@@ -43,7 +43,8 @@ optimizerDecl: OPTIMIZER name (LPAREN paramList? RPAREN)? LBRACE (stateStmt | en
 fnDecl: FN name LPAREN paramList? RPAREN ASSIGN expr SEMICOLON;
 
 paramList: parameter (COMMA parameter)* COMMA?;
-parameter: name (COLON (type | scalarKind))? (ASSIGN expr)?;
+/// `in` names its legal values: a list, or a range.
+parameter: name (COLON (type | scalarKind))? (IN rangeOrExpr)? (ASSIGN expr)?;
 scalarKind: name name?;
 
 entryBlock: LBRACE entry* RBRACE;
@@ -85,7 +86,9 @@ outputStmt: OUTPUT expr SEMICOLON;
 repeatStmt: REPEAT name LBRACKET (name IN)? rangeOrExpr RBRACKET block;
 ifStmt: IF expr block (ELSE IF expr block)* (ELSE block)?;
 requireStmt: REQUIRE expr (COMMA STRING)? SEMICOLON;
-callStmt: name (DOT name)* LPAREN argList? RPAREN SEMICOLON;
+/// `output (x);` is an output: what is called `output` is called in expressions.
+callStmt: callee (DOT name)* LPAREN argList? RPAREN SEMICOLON;
+callee: NOTHING | nameNotOutput;
 
 // Clauses of ops.
 
@@ -202,10 +205,11 @@ argList: arg (COMMA arg)* COMMA?;
 arg: (name ASSIGN)? rangeOrExpr | FOR name IN rangeOrExpr;
 
 name: NOTHING | nameNotNothing;
-nameNotNothing
+nameNotNothing: OUTPUT | nameNotOutput;
+nameNotOutput
   : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BECAUSE | BUFFER | BY | CACHE | CARRYING | CONFIG | DIM | EXTENDS
   | FLOPS | FOLD | GATHER | GATHERED | INPUT | JOB | KEEP | LAST | LINEAR | MASK | MESH | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
-  | OUTPUT | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PAST | PIPELINE | PLACE | PRECISION | QUANTIZE | RANK | RECOMPUTE | RECOMPUTING
+  | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PAST | PIPELINE | PLACE | PRECISION | QUANTIZE | RANK | RECOMPUTE | RECOMPUTING
   | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | SAVES | SCAN | SCHEDULE | SHARD | SLOW | STATE
   | STOP_GRADIENT | STRATEGY | TO | TOPOLOGY | UNIT | UPDATES | WHOLE | WITH
   ;

@@ -261,6 +261,10 @@ void Printer::param(const Param &param) {
     if (param.sizeIndex)
       os << ' ' << param.sizeIndex.name;
   }
+  if (param.legal) {
+    os << " in ";
+    expr(param.legal);
+  }
   if (param.defaultValue) {
     os << " = ";
     expr(param.defaultValue);
@@ -268,9 +272,22 @@ void Printer::param(const Param &param) {
 }
 
 void Printer::params(ArrayRef<Param> list) {
-  os << '(';
-  commas(list, [&](const Param &item) { param(item); });
-  os << ')';
+  if (llvm::none_of(list, [](const Param &item) { return !item.doc.empty(); })) {
+    os << '(';
+    commas(list, [&](const Param &item) { param(item); });
+    os << ')';
+    return;
+  }
+  os << "(\n";
+  indent += 2;
+  for (const Param &item : list) {
+    docs(item.doc);
+    line();
+    param(item);
+    os << ",\n";
+  }
+  indent -= 2;
+  line() << ')';
 }
 
 void ast::print(llvm::raw_ostream &os, const Expr *expr) { Printer(os).expr(expr); }

@@ -26,6 +26,10 @@ void Printer::optionalBlock(ArrayRef<Stmt *> body) {
 }
 
 void Printer::stmt(const Stmt *stmt) {
+  if (auto *dim = llvm::dyn_cast<DimStmt>(stmt))
+    docs(dim->doc);
+  else if (auto *entry = llvm::dyn_cast<EntryStmt>(stmt))
+    docs(entry->doc);
   line();
   switch (stmt->kind) {
   case NodeKind::TensorDeclStmt: {

@@ -25,9 +25,13 @@ void Printer::file(const File &file) {
   }
 }
 
+void Printer::docs(ArrayRef<StringRef> lines) {
+  for (StringRef text : lines)
+    line() << "///" << (text.empty() ? "" : " ") << text << '\n';
+}
+
 void Printer::decl(const Decl *decl) {
-  for (StringRef text : decl->doc)
-    os << "///" << (text.empty() ? "" : " ") << text << '\n';
+  docs(decl->doc);
   StringRef name = decl->name.name;
   switch (decl->kind) {
   case NodeKind::OpDecl:

@@ -31,6 +31,8 @@ private:
   void param(const Param &param);
   void args(ArrayRef<Argument> args);
   void params(ArrayRef<Param> params);
+  /// On lines of their own, in front of what they are about.
+  void docs(ArrayRef<StringRef> lines);
 
   //===--- Statements -----------------------------------------------------===//
   /// On lines of its own.

@@ -33,6 +33,8 @@ bool runSearch(const DriverOptions &options);
 bool runProof(const DriverOptions &options);
 /// `--prove` of a job that another one has prefilled: both run together. False after errors.
 bool runPoolProof(const DriverOptions &options);
+/// `stagec doc`: prints what declarations say of themselves. False after errors.
+bool runDoc(const DocCommand &command, DiagnosticEngine &diags);
 /// `stagec import`: writes the program of a published configuration. False after errors.
 bool runImport(const ImportCommand &command, DiagnosticEngine &diags);
 /// The job, which is bound and elaborated, and the one that has prefilled its caches, on ranks of their own, as far as

@@ -154,6 +154,7 @@ int stage::driver::stagecMain(int argc, char **argv) {
   Session session(options->files, getMessagePrinter());
   session.getDiags().setShowRemarks(options->remarks);
   bool good = options->import           ? runImport(*options->import, diags)
+              : options->doc            ? runDoc(*options->doc, diags)
               : options->serve          ? runServe(*options->serve, diags)
               : options->prove          ? runProof(*options)
               : options->fits           ? runSearch(*options)

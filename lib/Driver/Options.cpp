@@ -119,6 +119,15 @@ cl::opt<std::string> importStdlib("stdlib",
                                   cl::desc("The folder of the standard library (default: the compiler's own)"),
                                   cl::value_desc("folder"), cl::cat(importCategory), cl::sub(importCommand));
 cl::opt<bool> importNoCache("no-cache", cl::desc(noCacheText), cl::cat(importCategory), cl::sub(importCommand));
+
+cl::SubCommand docCommand("doc", "what a declaration, its parameters and their values mean");
+cl::OptionCategory docCategory("stagec doc options");
+cl::opt<std::string> docInput(cl::Positional, cl::desc("<name, or file.stg>"), cl::cat(docCategory),
+                              cl::sub(docCommand));
+cl::opt<bool> docAll("all", cl::desc("Print the whole library"), cl::cat(docCategory), cl::sub(docCommand));
+cl::opt<std::string> docStdlib("stdlib", cl::desc("The folder of the standard library (default: the compiler's own)"),
+                               cl::value_desc("folder"), cl::cat(docCategory), cl::sub(docCommand));
+cl::opt<bool> docNoCache("no-cache", cl::desc(noCacheText), cl::cat(docCategory), cl::sub(docCommand));
 } // namespace
 
 /// Splits at the commas outside of brackets and texts: `1,2,4` has three parts, `[3,4],[4,3]` two, `min(a,b)` one.
@@ -300,6 +309,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   const cl::OptionCategory *ofJobs[] = {&category, &getServingCategory(), &getMachineCategory()};
   cl::HideUnrelatedOptions(ofJobs);
   cl::HideUnrelatedOptions(importCategory, importCommand);
+  cl::HideUnrelatedOptions(docCategory, docCommand);
   prepareServeOptions();
   if (!parseOptions(argc, argv, "stagec",
                     "stagec: from a model and a parallel strategy to Chakra execution traces\n\n"
@@ -309,12 +319,20 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
                     "  stagec job.stg -o traces         one trace per rank\n"
                     "  stagec job.stg --requests=f.jsonl --report    what a server computes of a model\n"
                     "  stagec import config.json        the program of a published configuration\n"
+                    "  stagec doc megatron              what a strategy, model or operator of the library means\n"
                     "  stagec serve requests.jsonl      what a server computes when, request by request\n"))
     return std::nullopt;
   DriverOptions options;
   unsigned errors = diags.getNumErrors();
   if (importCommand) {
     readImport(options, argv[0], diags);
+    return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
+  }
+  if (docCommand) {
+    if (docInput.empty() == !docAll)
+      diags.report(SMLoc(), diag::NoDocInput);
+    options.doc = {docInput, docAll, docStdlib.getNumOccurrences() ? std::string(docStdlib) : getStdlibFolder(argv[0]),
+                   makeCache(docNoCache)};
     return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
   }
   if (isServeCommand()) {

@@ -35,6 +35,14 @@ struct ImportCommand {
   FileCache cache; ///< Of syntax trees.
 };
 
+/// `stagec doc data_parallel`, `stagec doc file.stg`, `stagec doc --all`.
+struct DocCommand {
+  std::string input;
+  bool all = false; ///< Of the library; then there is no input.
+  std::string stdlibDir;
+  FileCache cache; ///< Of syntax trees.
+};
+
 /// `stagec serve requests.jsonl --iteration-time=12ms`.
 struct ServeCommand {
   std::string input;                ///< `-`: standard input.
@@ -60,6 +68,7 @@ struct ServeCommand {
 /// What the user asks for: what is compiled, and what is printed of it, and where.
 struct DriverOptions {
   std::optional<ImportCommand> import;  ///< If this is all.
+  std::optional<DocCommand> doc;        ///< The same.
   std::optional<ServeCommand> serve;    ///< If this is all.
   std::optional<ServeCommand> requests; ///< Of a job that serves them.
   SessionOptions files;

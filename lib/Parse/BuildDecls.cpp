@@ -1,6 +1,7 @@
 //===- BuildDecls.cpp - declarations, imports and documentation -----------===//
 #include "Builder.h"
 #include "StageLexer.h"
+#include "stage/Parse/Diagnostics.h"
 
 using namespace stage;
 using namespace stage::ast;
@@ -11,7 +12,29 @@ File *Builder::file(Grammar::FileContext *tree) {
   file.doc = docs(0, tokens.size(), stagegrammar::StageLexer::FILE_DOC);
   file.imports = each(tree->importDecl(), &Builder::importDecl);
   file.decls = each(tree->declaration(), &Builder::decl);
+  checkDocs();
   return context.create(file);
+}
+
+/// Comments between the last token of what is before and this.
+ArrayRef<StringRef> Builder::docsBefore(Rule *tree) {
+  size_t first = tree->getStart()->getTokenIndex();
+  size_t begin = first;
+  while (begin > 0 && tokens.get(begin - 1)->getChannel() != Token::DEFAULT_CHANNEL)
+    --begin;
+  documented.insert({begin, first});
+  return docs(begin, first, stagegrammar::StageLexer::DOC_COMMENT);
+}
+
+void Builder::checkDocs() {
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const Token *token = tokens.get(i);
+    if (token->getType() != stagegrammar::StageLexer::DOC_COMMENT)
+      continue;
+    auto after = documented.upper_bound(i);
+    if (after == documented.begin() || std::prev(after)->second <= i)
+      diags.report(source.loc(token), diag::LostDocComment).range(source.range(token));
+  }
 }
 
 ArrayRef<StringRef> Builder::docs(size_t begin, size_t end, size_t commentType) {
@@ -89,12 +112,7 @@ Decl *Builder::decl(Grammar::DeclarationContext *tree) {
   } else {
     result = optimizer(tree->optimizerDecl());
   }
-  // Comments between the last token of what is before and this declaration.
-  size_t first = tree->getStart()->getTokenIndex();
-  size_t begin = first;
-  while (begin > 0 && tokens.get(begin - 1)->getChannel() != Token::DEFAULT_CHANNEL)
-    --begin;
-  result->doc = docs(begin, first, stagegrammar::StageLexer::DOC_COMMENT);
+  result->doc = docsBefore(tree);
   return result;
 }
 
@@ -155,6 +173,7 @@ Decl *Builder::optimizer(Grammar::OptimizerDeclContext *tree) {
 
 EntryStmt *Builder::entry(Grammar::EntryContext *tree) {
   auto *node = make<EntryStmt>(tree);
+  node->doc = docsBefore(tree);
   node->name = ident(tree->name());
   node->value = expr(tree->expr());
   return node;

@@ -27,6 +27,7 @@ Stmt *Builder::stmt(Grammar::StmtContext *tree) {
     return callStmt(callTree);
   if (auto *dim = tree->dimStmt()) {
     auto *node = make<DimStmt>(dim);
+    node->doc = docsBefore(dim);
     node->names = idents(dim->nameList());
     node->value = exprOrNull(dim->expr());
     return node;
@@ -102,14 +103,13 @@ Stmt *Builder::require(Grammar::RequireStmtContext *tree) {
 }
 
 Stmt *Builder::callStmt(Grammar::CallStmtContext *tree) {
-  auto names = tree->name();
-  auto *head = make<NameExpr>(names.front());
-  head->name = ident(names.front()).name;
+  auto *head = make<NameExpr>(tree->callee());
+  head->name = ident(tree->callee()).name;
   Expr *callee = head;
-  for (size_t i = 1; i < names.size(); ++i) {
-    auto *member = make<MemberExpr>(source.range(tree->getStart(), names[i]->getStop()));
+  for (auto *name : tree->name()) {
+    auto *member = make<MemberExpr>(source.range(tree->getStart(), name->getStop()));
     member->base = callee;
-    member->member = ident(names[i]);
+    member->member = ident(name);
     callee = member;
   }
   auto *call = make<CallExpr>(source.range(tree->getStart(), tree->RPAREN()->getSymbol()));

@@ -115,12 +115,14 @@ TensorType *Builder::type(Grammar::TypeContext *tree) {
 
 Param Builder::parameter(Grammar::ParameterContext *tree) {
   Param param;
+  param.doc = docsBefore(tree);
   param.name = ident(tree->name());
   param.tensor = typeOrNull(tree->type());
   if (auto *scalar = tree->scalarKind()) {
     param.scalarKind = ident(scalar->name(0));
     param.sizeIndex = ident(scalar->name(1));
   }
+  param.legal = tree->rangeOrExpr() ? expr(tree->rangeOrExpr()) : nullptr;
   param.defaultValue = exprOrNull(tree->expr());
   return param;
 }

@@ -12,6 +12,7 @@
 #include "StageParser.h"
 #include "stage/AST/AST.h"
 #include "llvm/ADT/SmallVector.h"
+#include <map>
 
 namespace stage::parse {
 
@@ -142,6 +143,11 @@ private:
   llvm::ArrayRef<ast::Stmt *> entryStmts(Grammar::EntryBlockContext *tree);
   /// The documentation of a kind among the comments before a token.
   llvm::ArrayRef<llvm::StringRef> docs(size_t begin, size_t end, size_t commentType);
+  llvm::ArrayRef<llvm::StringRef> docsBefore(Rule *tree);
+  /// Warns of doc comments that stand before nothing that has one.
+  void checkDocs();
+  std::map<size_t, size_t>
+      documented; ///< Tokens that were looked at for doc comments: from the first to before the last.
 
   ast::ASTContext &context;
   DiagnosticEngine &diags;

@@ -590,7 +590,7 @@ bool JobBinder::bindOptimizer(const ast::Expr *expr, const Environment &env) {
   for (size_t i = 0; i != decl->params.size(); ++i) {
     const ast::Param &param = decl->params[i];
     const NamedValue *given = (*matched)[i];
-    std::optional<CTValue> argument = given ? evaluator.convert(given->value, param, given->range)
+    std::optional<CTValue> argument = given ? evaluator.convert(given->value, param, scope, given->range)
                                             : evaluator.evaluateParam(param, nullptr, scope, scope);
     if (!argument)
       return false;

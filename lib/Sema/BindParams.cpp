@@ -82,25 +82,27 @@ bool ParamBinder::evaluate(size_t index) {
   Slot &slot = slots[index];
   const ast::Param &param = params[index];
   std::optional<CTValue> value;
+  // Over other parameters, which come first.
+  Environment env(slot.expr ? *slot.file : evaluator.getProgram().getFile(callee));
+  bool ok = true;
+  for (const ast::Expr *expr : {slot.expr, static_cast<const ast::Expr *>(param.legal)})
+    if (expr)
+      walk(expr, [&](const ast::Expr *part) {
+        auto *name = dyn_cast<ast::NameExpr>(part);
+        std::optional<size_t> other = name ? find(name->name) : std::nullopt;
+        if (!other || !ok)
+          return;
+        ok = bind(*other);
+        if (ok)
+          env.define(name->name, slots[*other].value);
+      });
+  if (!ok)
+    return false;
   if (slot.expr) {
-    // Over other parameters, which come first.
-    Environment env(*slot.file);
-    bool ok = true;
-    walk(slot.expr, [&](const ast::Expr *part) {
-      auto *name = dyn_cast<ast::NameExpr>(part);
-      std::optional<size_t> other = name ? find(name->name) : std::nullopt;
-      if (!other || !ok)
-        return;
-      ok = bind(*other);
-      if (ok)
-        env.define(name->name, slots[*other].value);
-    });
-    if (!ok)
-      return false;
     ast::Argument argument{param.name, const_cast<ast::Expr *>(slot.expr)};
     value = evaluator.evaluateParam(param, &argument, env, env);
   } else if (slot.isGiven) {
-    value = evaluator.convert(slot.value, param, slot.range);
+    value = evaluator.convert(slot.value, param, env, slot.range);
   } else {
     diags.report(callRange.Start, diag::MissingArgument)
         .range(callRange)

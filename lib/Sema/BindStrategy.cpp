@@ -110,7 +110,7 @@ bool StrategyBinder::bindParams(const ast::StrategyDecl &decl, ArrayRef<NamedVal
   for (size_t i = 0; i != decl.params.size(); ++i) {
     const ast::Param &param = decl.params[i];
     const NamedValue *given = (*matched)[i];
-    std::optional<CTValue> value = given ? evaluator.convert(given->value, param, given->range)
+    std::optional<CTValue> value = given ? evaluator.convert(given->value, param, env, given->range)
                                          : evaluator.evaluateParam(param, nullptr, env, env);
     if (!value)
       return false;

@@ -184,6 +184,8 @@ std::optional<CTValue> Evaluator::evaluateBuiltinCall(const ast::CallExpr *expr,
     return evaluateModelQuery(expr);
   if (findBuiltin(name) == BuiltinKind::WordFunction)
     return evaluateBalanced(expr);
+  if (findBuiltin(name) == BuiltinKind::ListFunction)
+    return evaluateListFunction(expr, name, env);
   using Function = double (*)(double);
   auto function = llvm::StringSwitch<Function>(name)
                       .Case("exp", [](double x) { return std::exp(x); })

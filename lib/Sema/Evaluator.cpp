@@ -380,14 +380,18 @@ std::optional<CTValue> Evaluator::evaluateParam(const ast::Param &param, const a
   bool outer = std::exchange(owesDivisions, owesDivisions && param.scalarKind.name != "real");
   std::optional<CTValue> value = evaluate(expr, argument ? caller : callee);
   owesDivisions = outer;
-  return value ? convert(*value, param, expr->range) : std::nullopt;
+  return value ? convert(*value, param, callee, expr->range) : std::nullopt;
 }
 
-std::optional<CTValue> Evaluator::convert(const CTValue &value, const ast::Param &param, SMRange range) {
+std::optional<CTValue> Evaluator::convert(const CTValue &value, const ast::Param &param, const Environment &callee,
+                                          SMRange range) {
   auto *name = llvm::dyn_cast_or_null<ast::NameExpr>(param.defaultValue);
-  if (value.isNone() && name && name->name == "none") // then it may be left out
-    return value;
-  return convert(value, param.scalarKind, range, "'" + param.name.name + "'");
+  bool isLeftOut = value.isNone() && name && name->name == "none";
+  std::optional<CTValue> converted =
+      isLeftOut ? value : convert(value, param.scalarKind, range, "'" + param.name.name + "'");
+  if (converted && param.legal && !checkLegal(*converted, param, callee, range))
+    return std::nullopt;
+  return converted;
 }
 
 bool Evaluator::checkRequire(const ast::RequireStmt &require, const Environment &env) {

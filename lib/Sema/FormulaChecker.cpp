@@ -191,7 +191,7 @@ IndexSet FormulaChecker::checkCall(const ast::CallExpr *call, bool inSubscript) 
   }
   if (!builtin || builtin == BuiltinKind::Word || builtin == BuiltinKind::ModelQuery ||
       builtin == BuiltinKind::WordFunction || builtin == BuiltinKind::CacheFunction ||
-      builtin == BuiltinKind::PhaseQuery)
+      builtin == BuiltinKind::PhaseQuery || builtin == BuiltinKind::ListFunction)
     scope.reportUnknownName(callee->name, callee->range, diag::UnknownName);
   else if (builtin == BuiltinKind::ElementFunction || builtin == BuiltinKind::DType)
     checkArity(call, callee->name);

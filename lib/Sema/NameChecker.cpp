@@ -125,11 +125,30 @@ void NameChecker::checkScalarKind(const ast::Param &param) {
   suggestNearest(error, kind.name, kind.range, kinds);
 }
 
+/// `in 0..3`: people who know other languages expect 3 to be legal.
+void NameChecker::checkLegal(const ast::Param &param) {
+  checkExpr(param.legal);
+  auto *range = dyn_cast<ast::RangeExpr>(param.legal);
+  auto *begin = range ? dyn_cast<ast::NumberExpr>(range->begin) : nullptr;
+  auto *end = range ? dyn_cast<ast::NumberExpr>(range->end) : nullptr;
+  constexpr int64_t fewValues = 8;
+  if (!begin || !end || !begin->value.isInteger() || !end->value.isInteger() ||
+      end->value.num - begin->value.num > fewValues || end->value.num <= begin->value.num)
+    return;
+  std::string values;
+  for (int64_t value = int64_t(begin->value.num); value < end->value.num; ++value)
+    values += (values.empty() ? "" : ", ") + std::to_string(value);
+  diags.report(range->loc(), diag::ShortRange).range(range->range)
+      << int64_t(end->value.num) << values << param.name.name;
+}
+
 void NameChecker::checkParams(ArrayRef<ast::Param> params, bool mustBeUsed) {
   for (const ast::Param &param : params) {
     if (param.defaultValue)
       checkExpr(param.defaultValue);
     checkScalarKind(param);
+    if (param.legal)
+      checkLegal(param);
     if (param.tensor)
       diags.report(param.tensor->loc(), diag::TensorParameter).range(param.tensor->range) << param.name.name;
     define(SymbolKind::Scalar, param.name, mustBeUsed ? std::optional(diag::UnusedParameter) : std::nullopt);

@@ -77,6 +77,7 @@ protected:
   /// Two parameters of one name, a kind that is none; then the default values.
   void checkParams(ArrayRef<ast::Param> params, bool mustBeUsed);
   void checkScalarKind(const ast::Param &param);
+  void checkLegal(const ast::Param &param);
   /// The element type of a tensor, if one is written.
   void checkDType(const ast::Ident &dtype);
   /// One name twice in one shape: rules and formulas could not tell the dims apart.

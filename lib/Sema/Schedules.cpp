@@ -111,9 +111,8 @@ bool ScheduleRunner::bindParams(ArrayRef<ast::Param> params, ArrayRef<NamedValue
     return false;
   for (size_t i = 0; i != params.size(); ++i) {
     const NamedValue *given = (*matched)[i];
-    std::optional<CTValue> value =
-        given ? evaluator.convert(given->value, params[i].scalarKind, given->range, "'" + params[i].name.name + "'")
-              : evaluator.evaluateParam(params[i], nullptr, env, env);
+    std::optional<CTValue> value = given ? evaluator.convert(given->value, params[i], env, given->range)
+                                         : evaluator.evaluateParam(params[i], nullptr, env, env);
     if (!value)
       return false;
     env.define(params[i].name.name, std::move(*value));

@@ -1,4 +1,4 @@
-//===- FoldedNodes.cpp - how long the nodes of equal rounds are -----------===//
+//===- FoldedTasks.cpp - how long the tasks of equal rounds are -----------===//
 #include "stage/Tasks/FoldedTasks.h"
 #include "TaskWalk.h"
 #include "stage/Support/Digits.h"

@@ -1,4 +1,4 @@
-//===- Layout.cpp - where each op's node is in a trace --------------------===//
+//===- TaskLayout.cpp - where each op's task is in a trace ----------------===//
 #include "stage/Tasks/TaskLayout.h"
 #include "stage/IR/graph/Channel.h"
 #include "stage/IR/graph/Costs.h"

@@ -267,10 +267,12 @@ struct TensorType : Node {
 struct Param {
   Ident name;
   TensorType *tensor = nullptr; ///< Null: a compile-time value.
-  Ident scalarKind;             ///< `real`, `size`, `bool`, `int`; empty: any
+  Ident scalarKind;             ///< `real`, `size`, `bytes`, ...; empty: any
   Ident sizeIndex;              ///< the `c` of `slots: size c`
+  Expr *legal = nullptr;        ///< A list or range of values; null: any
   Expr *defaultValue = nullptr;
-  AST_FIELDS(name, tensor, scalarKind, sizeIndex, defaultValue)
+  ArrayRef<StringRef> doc; ///< `///` lines before it, without the slashes.
+  AST_FIELDS(name, tensor, scalarKind, sizeIndex, legal, defaultValue, doc)
 };
 
 //===----------------------------------------------------------------------===//
@@ -291,7 +293,8 @@ struct TensorDeclStmt : Stmt {
 struct DimStmt : Stmt {
   ArrayRef<Ident> names;
   Expr *value; ///< Null: bound by the step.
-  AST_NODE_FIELDS(DimStmt, names, value)
+  ArrayRef<StringRef> doc;
+  AST_NODE_FIELDS(DimStmt, names, value, doc)
 };
 /// `let x = e;` `var x: T = e;` `let (a, b) = e;` `let q[b, s] = formula;` and, without a keyword, `x = e;`
 struct LetStmt : Stmt {
@@ -470,7 +473,8 @@ struct PipelineStmt : Stmt {
 struct EntryStmt : Stmt {
   Ident name;
   Expr *value;
-  AST_NODE_FIELDS(EntryStmt, name, value)
+  ArrayRef<StringRef> doc;
+  AST_NODE_FIELDS(EntryStmt, name, value, doc)
 };
 /// `place gf, head = last;`
 struct PlaceStmt : Stmt {

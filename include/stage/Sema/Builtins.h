@@ -12,6 +12,7 @@ enum class BuiltinKind {
   ElementFunction,
   Reduction,
   SizeFunction,
+  ListFunction,
   DType,
   ModelQuery,
   Word,

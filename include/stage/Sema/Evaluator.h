@@ -49,8 +49,10 @@ public:
   /// A value as what a parameter or a use wants. Null `kind`: any. Wanting `real` turns sizes into reals, `size` and
   /// `int` exact reals into sizes; otherwise a wrong kind is reported at `loc`.
   std::optional<CTValue> convert(const CTValue &value, const ast::Ident &kind, SMRange range, const llvm::Twine &what);
-  /// The value of a parameter. `none` is one of each kind where it is the default.
-  std::optional<CTValue> convert(const CTValue &value, const ast::Param &param, SMRange range);
+  /// The value of a parameter, one of its legal ones. `none` is one of each kind where it is the default. `callee` has
+  /// the parameters before it.
+  std::optional<CTValue> convert(const CTValue &value, const ast::Param &param, const Environment &callee,
+                                 SMRange range);
   /// The default value, in `env` (where earlier parameters are defined), or the given argument, converted.
   std::optional<CTValue> evaluateParam(const ast::Param &param, const ast::Argument *argument,
                                        const Environment &callee, const Environment &caller);
@@ -105,6 +107,9 @@ private:
   /// Of a kind of parameters; nothing of another kind.
   static std::optional<Dimension> findDimension(StringRef kind);
   bool checkQuantity(const CTValue &value, Dimension wanted, bool isAnyRate, SMRange range, const llvm::Twine &what);
+  bool checkLegal(const CTValue &value, const ast::Param &param, const Environment &callee, SMRange range);
+  bool isSame(const CTValue &a, const CTValue &b);
+  std::optional<CTValue> evaluateListFunction(const ast::CallExpr *expr, StringRef name, const Environment &env);
   bool checkDimensions(const ast::Expr *expr, StringRef what, ArrayRef<CTValue> values);
   std::optional<CTValue> evaluateIntegers(const ast::BinaryExpr *expr, int64_t left, int64_t right);
   /// Nothing where one has no exact value.

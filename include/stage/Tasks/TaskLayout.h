@@ -1,4 +1,4 @@
-//===- Layout.h - where each op's node is in a trace -----------*- C++ -*-===//
+//===- TaskLayout.h - where each op's task is in a trace ------ -*- C++ -*-===//
 //
 // A unit's template lays its nodes out once: top-level ops have a position in the
 // unit, ops of a repeat one in the iteration. The id of any node is then arithmetic:
