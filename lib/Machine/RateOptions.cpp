@@ -29,6 +29,12 @@ public:
       setInitialValue("0s");
   }
 
+  /// No latency, in whatever unit, is the default.
+  bool isGiven() const {
+    std::optional<Quantity> value = parseQuantity(*this, dimension);
+    return isChanged<std::string>(*this) && (rate || !value || value->value.num != 0);
+  }
+
   uint64_t MachineRates::*rate; ///< Null: the latency.
   Dimension dimension;
 };
@@ -53,7 +59,7 @@ RateOptions::~RateOptions() = default;
 std::vector<std::string> RateOptions::listGiven() const {
   std::vector<std::string> given;
   for (const auto &option : options)
-    if (isChanged<std::string>(*option))
+    if (option->isGiven())
       given.push_back(("--" + option->ArgStr).str());
   return given;
 }
@@ -61,7 +67,7 @@ std::vector<std::string> RateOptions::listGiven() const {
 MachineRates RateOptions::read(DiagnosticEngine &diags) const {
   MachineRates rates;
   for (const auto &option : options) {
-    if (!isChanged<std::string>(*option))
+    if (!option->isGiven())
       continue;
     std::string flag = ("--" + option->ArgStr).str();
     std::optional<Rational> value = readQuantity(flag, *option, option->dimension, diags);

@@ -258,7 +258,7 @@ private:
     std::string over = random.chance(30) ? random.pick(axes) : "(" + llvm::join(axes, ", ") + ")";
     std::string rule = "reduce gradients over " + over + " { ";
     if (random.chance(80))
-      rule += "bucket = " + std::to_string(1 + random.below(400)) + "; ";
+      rule += "bucket = " + std::to_string(1 + random.below(400)) + "B; ";
     if (random.chance(40))
       rule += std::string("type = ") + (random.chance(60) ? "bf16" : "f32") + "; ";
     if (random.chance(30))

@@ -29,7 +29,7 @@ DIMS = {"SE": 8, "Y": 32, "X": 32}
 PLANS = {
     "single": [""],
     "data_parallel": ["dp = 2, bucket = 1KiB, overlap = true"],
-    "zero": ["dp = 2, stage = 3, bucket = 1Ki"],
+    "zero": ["dp = 2, stage = 3, bucket = 1KiB"],
     "fsdp": ["dp = 2, replicas = 2, recompute = true"],
     "ring_attention": ["dp = 2, cp = 2", "cp = 2, uly = 2"],
     "megatron": ["dp = 2, tp = 2", "pp = 2, cp = 2, tp = 2, ring = true", "tp = 2, recompute = selective", "tp = 2, sequence_parallel = false",

@@ -19,7 +19,7 @@ for g in (2, 4, 8):
     for L in (1, 3, 6):
         run([stagec, program, "--job", "two", "-D", f"tp={g}", "-D", f"L={L}", "--force", "-o", folder])
         flops, bytes = 2 * (4096 // g) * 1024 * (4096 // g), 4096 // g * 1024 * 2
-        rates = [f"--flops={flops}e6", f"--link={bytes}e6", "--memory=1e18B/s"]
+        rates = [f"--flops={flops}e6FLOP/s", f"--link={bytes}e6B/s", "--memory=1e18B/s"]
         line = run([stage_trace, "timeline", folder, *rates]).splitlines()[2]
         found = [float(number.replace(",", "")) for number in line.split()[1:4]]
         expected = [6 * g * L, 5 * (g - 1) * L, 0]

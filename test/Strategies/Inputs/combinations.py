@@ -193,7 +193,7 @@ def text(name, j):
     model = {"llama": f"Llama({sizes}, KV = {HEADS // 2}, F = 48)", "mha": f"Llama({sizes}, KV = {HEADS}, F = 48)",
              "gpt": f"GPT({sizes}, T = {S}, rate = 0, fused = true)", "unfused": f"GPT({sizes}, T = {S + 8}, rate = 0.1)"}[j.model]
     hasRule = bool(j.bucket or j.bf16 or j.per_microbatch or j.overlap != "none")
-    rule = dict(bucket=j.bucket or "none", reduce_type="bf16" if j.bf16 else "none", overlap=j.overlap)
+    rule = dict(bucket=f"{j.bucket}B" if j.bucket else "none", reduce_type="bf16" if j.bf16 else "none", overlap=j.overlap)
     schedule = f"interleaved(v = {j.v})" if j.schedule == "interleaved" else j.schedule
     split = list(j.split) if j.pp > 1 else "none"
     pipeline = dict(pp=j.pp, pipeline_schedule=schedule, split=split) if j.pp > 1 else {}

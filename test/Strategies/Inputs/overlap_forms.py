@@ -53,6 +53,6 @@ for cp in (4, 8):
     # Pairs of half a square over cp ranks and cp steps, 4 * 64 FLOPs each; a step of forward takes 1 us, of backward 2.5, a hop of
     # keys and values, 2 blocks of 4096 / cp * 64 elements of bf16, 1. All that is waited for is the last hop of dk and dv.
     flops, bytes = 4 * 64 * 4096 * 4096 // 2 // cp**2, 2 * 4096 // cp * 64 * 2
-    check(f"ring of {cp}", time("ring-steps.stg", "even", [f"cp={cp}"], f"--flops={flops}e6", f"--link={bytes}e6", "--memory=1e18B/s"),
+    check(f"ring of {cp}", time("ring-steps.stg", "even", [f"cp={cp}"], f"--flops={flops}e6FLOP/s", f"--link={bytes}e6B/s", "--memory=1e18B/s"),
           (3.5 * cp + 1, 1), slack=0.1)
 print(numChecked, "closed forms hold")
