@@ -17,8 +17,10 @@ using ast::BinaryOp;
 
 std::optional<CTValue> Evaluator::makeQuantity(Size value, Dimension dimension, const ast::Expr *expr) {
   if (!dimension.isNumber()) {
-    std::optional<CTValue> checked = makeSize(value, expr); // reports what has no value
-    return checked ? std::optional(CTValue::quantity(value, dimension)) : std::nullopt;
+    SizeValue checked = stage::evaluate(value, binding);
+    if (checked.error == SizeError::Overflow)
+      return report(expr, diag::QuantityOverflows, textOf(expr));
+    return CTValue::quantity(value, dimension);
   }
   std::optional<Rational> constant = value.getConstant();
   if (constant && !constant->isInteger())

@@ -34,7 +34,7 @@ std::optional<CTValue> Evaluator::evaluate(const ast::Expr *expr, const Environm
   }
   case ast::NodeKind::QuantityExpr: {
     auto *quantity = llvm::cast<ast::QuantityExpr>(expr);
-    return CTValue::quantity(sizes.constant(quantity->value), quantity->dimension);
+    return makeQuantity(sizes.constant(quantity->value), quantity->dimension, expr);
   }
   case ast::NodeKind::BoolExpr:
     return CTValue::boolean(llvm::cast<ast::BoolExpr>(expr)->value);
@@ -378,9 +378,19 @@ std::optional<CTValue> Evaluator::evaluateParam(const ast::Param &param, const a
   const ast::Expr *expr = argument ? argument->value : param.defaultValue;
   // `/` in a real number is a division like any other.
   bool outer = std::exchange(owesDivisions, owesDivisions && param.scalarKind.name != "real");
-  std::optional<CTValue> value = evaluate(expr, argument ? caller : callee);
+  std::optional<CTValue> value = argument ? evaluate(expr, caller) : evaluateOnce(expr, param, callee);
   owesDivisions = outer;
   return value ? convert(*value, param, callee, expr->range) : std::nullopt;
+}
+
+std::optional<CTValue> Evaluator::evaluateOnce(const ast::Expr *expr, const ast::Param &param,
+                                               const Environment &callee) {
+  if (llvm::is_contained(calling, expr))
+    return report(expr, diag::RecursiveFunction, param.name.name);
+  calling.push_back(expr);
+  std::optional<CTValue> value = evaluate(expr, callee);
+  calling.pop_back();
+  return value;
 }
 
 std::optional<CTValue> Evaluator::convert(const CTValue &value, const ast::Param &param, const Environment &callee,

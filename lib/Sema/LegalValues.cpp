@@ -34,13 +34,19 @@ bool Evaluator::isSame(const CTValue &a, const CTValue &b) {
     return a.getText() == b.getText();
   case CTValue::Kind::Decl:
     return a.getDecl() == b.getDecl();
+  case CTValue::Kind::List:
+  case CTValue::Kind::Tuple:
+  case CTValue::Kind::Range:
+    return a.getElements().size() == b.getElements().size() &&
+           llvm::all_of(llvm::zip(a.getElements(), b.getElements()),
+                        [&](auto pair) { return isSame(std::get<0>(pair), std::get<1>(pair)); });
   default:
     return false;
   }
 }
 
 bool Evaluator::checkLegal(const CTValue &value, const ast::Param &param, const Environment &callee, SMRange range) {
-  std::optional<CTValue> legal = evaluate(param.legal, callee);
+  std::optional<CTValue> legal = evaluateOnce(param.legal, param, callee);
   if (!legal)
     return false;
   bool isLegal = false;
@@ -101,8 +107,10 @@ std::optional<CTValue> Evaluator::evaluateListFunction(const ast::CallExpr *expr
   std::optional<int64_t> end = isRange ? range->getElements()[1].getInteger() : std::nullopt;
   if (!begin || !end)
     return report(expr->args[1].value, diag::WrongKind, "a range, as in 1..9", format(*range));
-  for (int64_t power = 1; power < *end && power <= most; power *= *number)
-    if (power >= *begin)
+  int64_t power = 1;
+  do
+    if (power >= *begin && power < *end)
       values.push_back(CTValue::integer(power));
+  while (power < *end && !__builtin_mul_overflow(power, *number, &power));
   return CTValue::list(std::move(values));
 }

@@ -116,6 +116,10 @@ void NameChecker::checkRequire(const ast::RequireStmt &require) {
 }
 
 void NameChecker::checkScalarKind(const ast::Param &param) {
+  if (param.legal && param.tensor)
+    diags.report(param.legal->loc(), diag::LegalOfTensor).range(param.legal->range) << param.name.name;
+  else if (param.legal)
+    checkLegal(param);
   static const Candidate kinds[] = {{"bool", {}}, {"bytes", {}}, {"int", {}}, {"rate", {}},
                                     {"real", {}}, {"size", {}},  {"time", {}}};
   const ast::Ident &kind = param.scalarKind;
@@ -147,8 +151,6 @@ void NameChecker::checkParams(ArrayRef<ast::Param> params, bool mustBeUsed) {
     if (param.defaultValue)
       checkExpr(param.defaultValue);
     checkScalarKind(param);
-    if (param.legal)
-      checkLegal(param);
     if (param.tensor)
       diags.report(param.tensor->loc(), diag::TensorParameter).range(param.tensor->range) << param.name.name;
     define(SymbolKind::Scalar, param.name, mustBeUsed ? std::optional(diag::UnusedParameter) : std::nullopt);

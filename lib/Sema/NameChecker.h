@@ -76,6 +76,7 @@ protected:
   void checkRequire(const ast::RequireStmt &require);
   /// Two parameters of one name, a kind that is none; then the default values.
   void checkParams(ArrayRef<ast::Param> params, bool mustBeUsed);
+  /// Its kind, and its legal values.
   void checkScalarKind(const ast::Param &param);
   void checkLegal(const ast::Param &param);
   /// The element type of a tensor, if one is written.

@@ -107,6 +107,8 @@ private:
   /// Of a kind of parameters; nothing of another kind.
   static std::optional<Dimension> findDimension(StringRef kind);
   bool checkQuantity(const CTValue &value, Dimension wanted, bool isAnyRate, SMRange range, const llvm::Twine &what);
+  /// A default value or legal values, in which the parameter itself may not be needed.
+  std::optional<CTValue> evaluateOnce(const ast::Expr *expr, const ast::Param &param, const Environment &callee);
   bool checkLegal(const CTValue &value, const ast::Param &param, const Environment &callee, SMRange range);
   bool isSame(const CTValue &a, const CTValue &b);
   std::optional<CTValue> evaluateListFunction(const ast::CallExpr *expr, StringRef name, const Environment &env);
