@@ -1,7 +1,7 @@
 //===- Doc.cpp - what the library says of itself --------------------------===//
 //
-// Problem: what a parameter means, which values it may have and what it is by default stand in its declaration. People
-// ask for them by name.
+// Problem: the declaration of a parameter has its meaning, its legal values and its default. People ask for these by
+// the name of a strategy or model, instead of searching for the file.
 //
 //   stagec doc data_parallel
 //

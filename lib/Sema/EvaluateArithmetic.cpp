@@ -247,19 +247,10 @@ std::optional<CTValue> Evaluator::evaluateComparison(const ast::BinaryExpr *expr
   bool isEquality = expr->op == BinaryOp::Equal || expr->op == BinaryOp::NotEqual;
   if (isEquality && (left.isNone() || right.isNone()))
     return result(left.getKind() != right.getKind());
-  if (isEquality && left.getKind() == right.getKind()) {
-    switch (left.getKind()) {
-    case CTValue::Kind::Bool:
-      return result(left.getBool() != right.getBool());
-    case CTValue::Kind::String:
-    case CTValue::Kind::Word:
-      return result(left.getText() != right.getText());
-    case CTValue::Kind::Decl:
-      return result(left.getDecl() != right.getDecl());
-    default:
-      break;
-    }
-  }
+  constexpr CTValue::Kind compared[] = {CTValue::Kind::Bool, CTValue::Kind::String, CTValue::Kind::Word,
+                                        CTValue::Kind::Decl};
+  if (isEquality && left.getKind() == right.getKind() && llvm::is_contained(compared, left.getKind()))
+    return result(!isSame(left, right));
   diags.report(expr->opLoc, diag::OperandKinds).range(expr->left->range).range(expr->right->range)
       << spell(expr->op) << left.describeKind() << right.describeKind();
   return std::nullopt;

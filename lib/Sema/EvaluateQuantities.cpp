@@ -46,7 +46,8 @@ bool Evaluator::checkQuantity(const CTValue &value, Dimension wanted, bool isAny
   std::optional<Rational> number = value.isNumber() ? getExact(value) : std::nullopt;
   diags.report(range.Start, diag::QuantityWanted)
       .range(range)
-      .with(what, wanted.describe(), value.isQuantity() ? found.describe() : format(value),
+      .with(what, isAnyRate ? "something per second" : wanted.describe(),
+            value.isQuantity() ? found.describe() : format(value),
             number && wanted == Dimension::ofBytes() ? Quantity{*number, wanted}.str() : wanted.getExample());
   return false;
 }

@@ -24,7 +24,7 @@ struct PassInfo {
   llvm::StringRef name;
   void (*run)(Graph &graph, DiagnosticEngine &diags);
   llvm::StringRef doc;
-  /// The pass that must have run before this one, and so those that it needs itself. Empty: the pass needs none.
+  /// A pass that must have run before this one. The passes that it needs must have run, too. Empty: none.
   llvm::StringRef needs = "";
   /// Graphs may keep values on the host. Other passes run before anything is copied there.
   bool knowsHost = false;
