@@ -9,7 +9,7 @@ options { tokenVocab = StageLexer; }
 
 file: importDecl* declaration* EOF;
 /// The value of `-D name=value`.
-singleExpr: rangeOrExpr EOF;
+singleExpr: rangeOrExpr (WITH expr)* EOF;
 
 importDecl: IMPORT name (DOT name)* (LPAREN nameList RPAREN)? SEMICOLON;
 declaration
@@ -23,6 +23,7 @@ declaration
   | precisionDecl
   | optimizerDecl
   | fnDecl
+  | launcherDecl
   ;
 
 // Declarations.
@@ -33,12 +34,20 @@ opResult: (name COLON)? type;
 moduleDecl: MODULE name LPAREN paramList? RPAREN ARROW moduleResults block;
 moduleResults: type | LPAREN type (COMMA type)* COMMA? RPAREN;
 modelDecl: MODEL name LPAREN paramList? RPAREN block;
-strategyDecl: STRATEGY name LPAREN paramList? RPAREN (EXTENDS name (LPAREN argList? RPAREN)?)? strategyBlock;
+strategyDecl: STRATEGY name LPAREN own=paramList? (SEMICOLON forwarded=paramList?)? RPAREN
+              (EXTENDS name (LPAREN argList? RPAREN)?)? strategyBlock;
 scheduleDecl: SCHEDULE name LPAREN paramList? RPAREN scheduleBlock;
 configDecl: CONFIG name FOR name (EXTENDS name)? entryBlock;
 jobDecl: JOB name (EXTENDS name)? entryBlock;
 precisionDecl: PRECISION name entryBlock;
 optimizerDecl: OPTIMIZER name (LPAREN paramList? RPAREN)? LBRACE (stateStmt | entry)* RBRACE;
+
+launcherDecl: LAUNCHER name FOR name LBRACE launcherEntry* RBRACE;
+launcherEntry
+  : STRING ASSIGN value=expr (IF condition=expr)? SEMICOLON
+  | STRING IF condition=expr SEMICOLON
+  | STRING (COMMA STRING)* COMMA? IGNORED SEMICOLON
+  ;
 
 fnDecl: FN name LPAREN paramList? RPAREN ASSIGN expr SEMICOLON;
 
@@ -48,7 +57,8 @@ parameter: name (COLON (type | scalarKind))? (IN rangeOrExpr)? (ASSIGN expr)?;
 scalarKind: name name?;
 
 entryBlock: LBRACE entry* RBRACE;
-entry: name ASSIGN expr SEMICOLON;
+/// `strategy = a(...) with b(...);` adds parts to a strategy.
+entry: name ASSIGN expr (WITH expr)* SEMICOLON;
 stateStmt: STATE nameList COLON name SEMICOLON;
 
 // Types.
@@ -125,10 +135,15 @@ strategyStmt
   | PAD qualifiedName TO expr SEMICOLON                        # padStmt
   | SLOW RANK LPAREN rankCoordinate (COMMA rankCoordinate)* COMMA? RPAREN BY expr SEMICOLON # slowStmt
   | strategyRule                                                       # ruleStmt
+  | partName LPAREN argList? RPAREN SEMICOLON                  # partStmt
+  | SEARCH LBRACE searchStmt* RBRACE                           # searchBlock
   | letStmt                                                    # strategyLet
   | requireStmt                                                # strategyRequire
   | IF expr strategyBlock (ELSE IF expr strategyBlock)* (ELSE strategyBlock)? # strategyIf
   ;
+/// `mesh (a, b);` is a mesh.
+partName: NOTHING | OUTPUT | nameNotMesh;
+searchStmt: name IN rangeOrExpr SEMICOLON | requireStmt;
 strategyRule: shardRule | keepRule | otherRule;
 shardRule: SHARD shardGroup (COMMA shardGroup)* COMMA? SEMICOLON;
 keepRule: KEEP GATHERED OVER axisList SEMICOLON;
@@ -206,10 +221,11 @@ arg: (name ASSIGN)? rangeOrExpr | FOR name IN rangeOrExpr;
 
 name: NOTHING | nameNotNothing;
 nameNotNothing: OUTPUT | nameNotOutput;
-nameNotOutput
+nameNotOutput: MESH | nameNotMesh;
+nameNotMesh
   : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BECAUSE | BUFFER | BY | CACHE | CARRYING | CONFIG | DIM | EXTENDS
-  | FLOPS | FOLD | GATHER | GATHERED | INPUT | JOB | KEEP | LAST | LINEAR | MASK | MESH | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
+  | FLOPS | FOLD | GATHER | GATHERED | IGNORED | INPUT | JOB | KEEP | LAST | LAUNCHER | LINEAR | MASK | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
   | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PAST | PIPELINE | PLACE | PRECISION | QUANTIZE | RANK | RECOMPUTE | RECOMPUTING
-  | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | SAVES | SCAN | SCHEDULE | SHARD | SLOW | STATE
+  | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | SAVES | SCAN | SCHEDULE | SEARCH | SHARD | SLOW | STATE
   | STOP_GRADIENT | STRATEGY | TO | TOPOLOGY | UNIT | UPDATES | WHOLE | WITH
   ;

@@ -1,5 +1,6 @@
 //===- PrintExprs.cpp - expressions and types as text ---------------------===//
 #include "Printer.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
 using namespace stage::ast;
@@ -82,6 +83,13 @@ void Printer::expr(const Expr *expr, unsigned minimum) {
     return binary(cast<BinaryExpr>(expr), minimum);
   case NodeKind::CallExpr:
     return call(cast<CallExpr>(expr));
+  case NodeKind::WithExpr:
+    this->expr(cast<WithExpr>(expr)->base);
+    for (const Expr *part : cast<WithExpr>(expr)->parts) {
+      os << " with ";
+      this->expr(part);
+    }
+    return;
   case NodeKind::IndexExpr:
     this->expr(cast<IndexExpr>(expr)->base, PostfixLevel);
     os << '[';
@@ -272,25 +280,40 @@ void Printer::param(const Param &param) {
 }
 
 void Printer::params(ArrayRef<Param> list) {
+  auto forwarded = llvm::find_if(list, [](const Param &item) { return item.isForwarded; });
   if (llvm::none_of(list, [](const Param &item) { return !item.doc.empty(); })) {
     os << '(';
-    commas(list, [&](const Param &item) { param(item); });
+    commas(llvm::make_range(list.begin(), forwarded), [&](const Param &item) { param(item); });
+    if (forwarded != list.end())
+      os << "; ";
+    commas(llvm::make_range(forwarded, list.end()), [&](const Param &item) { param(item); });
     os << ')';
     return;
   }
   os << "(\n";
   indent += 2;
+  if (forwarded == list.begin() && forwarded != list.end())
+    line() << ";\n";
   for (const Param &item : list) {
     docs(item.doc);
     line();
     param(item);
-    os << ",\n";
+    os << (&item + 1 == forwarded && forwarded != list.end() ? ";\n" : ",\n");
   }
   indent -= 2;
   line() << ')';
 }
 
 void ast::print(llvm::raw_ostream &os, const Expr *expr) { Printer(os).expr(expr); }
+
+std::string ast::textOf(const Stmt *stmt) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  Printer(os).stmt(stmt);
+  llvm::SmallVector<StringRef, 32> words;
+  llvm::SplitString(os.str(), words, " \n");
+  return llvm::join(words, " ");
+}
 
 std::string ast::textOf(const Expr *expr) {
   std::string text;

@@ -104,6 +104,12 @@ void Printer::stmt(const Stmt *stmt) {
   case NodeKind::OpClauseStmt:
     clause(cast<OpClauseStmt>(stmt));
     break;
+  case NodeKind::SearchStmt:
+    search(cast<SearchStmt>(stmt));
+    return;
+  case NodeKind::FlagStmt:
+    flag(cast<FlagStmt>(stmt));
+    break;
   case NodeKind::MeshStmt:
     mesh(cast<MeshStmt>(stmt));
     break;

@@ -110,6 +110,33 @@ void Printer::slow(const SlowStmt *node) {
   os << ";\n";
 }
 
+void Printer::search(const SearchStmt *node) {
+  os << "search {\n";
+  indent += 2;
+  for (const SearchStmt::Values &entry : node->values) {
+    line() << entry.name.name << " in ";
+    expr(entry.values);
+    os << ";\n";
+  }
+  for (const Stmt *require : node->requires_)
+    stmt(require);
+  indent -= 2;
+  line() << "}\n";
+}
+
+void Printer::flag(const FlagStmt *node) {
+  commas(node->flags, [&](const StringExpr *name) { expr(name); });
+  if (node->value) {
+    os << " = ";
+    expr(node->value);
+  }
+  if (node->condition) {
+    os << " if ";
+    expr(node->condition);
+  }
+  os << (node->isIgnored() ? " ignored" : "");
+}
+
 void Printer::pattern(const Pattern &pattern) {
   os << pattern.text;
   if (!pattern.hasDims)

@@ -53,11 +53,6 @@ void Printer::decl(const Decl *decl) {
     auto *node = cast<StrategyDecl>(decl);
     os << "strategy " << name;
     params(node->params);
-    if (node->base) {
-      os << " extends " << node->base.name << '(';
-      args(node->baseArgs);
-      os << ')';
-    }
     os << ' ';
     block(node->body);
     break;
@@ -101,6 +96,13 @@ void Printer::decl(const Decl *decl) {
     params(node->params);
     os << ' ';
     block(node->body);
+    break;
+  }
+  case NodeKind::LauncherDecl: {
+    auto *node = cast<LauncherDecl>(decl);
+    os << "launcher " << name << " for " << node->strategy.name << ' ';
+    llvm::SmallVector<Stmt *, 16> body(node->flags.begin(), node->flags.end());
+    block(body);
     break;
   }
   default:

@@ -20,6 +20,8 @@ public:
   void file(const File &file);
   /// In parentheses if it binds less tightly than `minimum`.
   void expr(const Expr *expr, unsigned minimum = 0);
+  /// On lines of its own.
+  void stmt(const Stmt *stmt);
 
 private:
   //===--- Expressions and types ------------------------------------------===//
@@ -35,8 +37,6 @@ private:
   void docs(ArrayRef<StringRef> lines);
 
   //===--- Statements -----------------------------------------------------===//
-  /// On lines of its own.
-  void stmt(const Stmt *stmt);
   void let(const LetStmt *stmt);
   void ifStmt(const IfStmt *stmt);
   void clause(const OpClauseStmt *stmt);
@@ -47,6 +47,8 @@ private:
   void reduce(const ReduceStmt *stmt);
   void layerRule(const LayerRuleStmt *stmt);
   void slow(const SlowStmt *stmt);
+  void search(const SearchStmt *stmt);
+  void flag(const FlagStmt *stmt);
   void pattern(const Pattern &pattern);
   void because(const OpClauseStmt *node);
   void block(ArrayRef<Stmt *> body);

@@ -11,7 +11,8 @@
 // Algorithm: for each size that does not divide, the rules that split a dim of this name over these axes are looked up,
 // and the `if`s around them in their strategy. A parameter that is true or false, and that one of them takes alone or
 // beside other conditions (`&&`), decides: with its other value the rule is not there. Nothing is said where a rule
-// asks for the same under no such parameter.
+// asks for the same under no such parameter. Of a part also the `if`s around its calls are looked at, and parameters
+// that its callers pass on.
 //
 // Limits: rules that name positions of a shape instead of dims are not looked at.
 //
@@ -31,6 +32,11 @@ namespace {
 struct Enclosing {
   const ast::IfStmt *stmt;
   bool isThen;
+};
+/// A parameter, and the call that has it.
+struct Decider {
+  const sema::BoundCall *call;
+  const ast::NameExpr *name;
 };
 } // namespace
 
@@ -74,18 +80,48 @@ static bool isPaid(const Obligations::Obligation &owed, Compilation &c) {
 }
 
 /// Whether a rule splits the dim that an obligation is about over all axes that it is about.
-static bool asksFor(const ast::Stmt *rule, const Obligations::Obligation &owed, const sema::BoundStrategy &strategy) {
+static bool asksFor(const ast::Stmt *rule, const Obligations::Obligation &owed, const sema::BoundRule &bound,
+                    const sema::BoundStrategy &strategy) {
   if (auto *at = dyn_cast<ast::AtStmt>(rule))
-    return llvm::any_of(at->rules, [&](const ast::Stmt *inner) { return asksFor(inner, owed, strategy); });
+    return llvm::any_of(at->rules, [&](const ast::Stmt *inner) { return asksFor(inner, owed, bound, strategy); });
   auto *shard = dyn_cast<ast::ShardStmt>(rule);
   if (!shard)
     return false;
   std::vector<std::string> sizes = collectSymbols(owed.left), parts = collectSymbols(owed.right);
   return llvm::any_of(shard->items, [&](const ast::ShardStmt::Item &item) {
-    auto axes = strategy.expand(item.axes);
+    auto axes = strategy.expand(item.axes, bound.env);
     return llvm::any_of(item.dims, [&](const ast::Ident &dim) { return llvm::is_contained(sizes, dim.name); }) &&
            llvm::all_of(parts, [&](const std::string &axis) { return llvm::is_contained(axes, axis); });
   });
+}
+
+/// The parameters, true or false, that a statement of a call depends on: those of the call's strategy, or, where the
+/// strategy that calls it passes its own on, those of the caller.
+static void listDeciders(const ast::Stmt *stmt, const sema::BoundCall &call, std::vector<Decider> &deciders) {
+  std::vector<Enclosing> enclosing;
+  std::vector<const ast::NameExpr *> names;
+  findEnclosing(call.callee->body, stmt, enclosing);
+  for (const Enclosing &around : enclosing)
+    listDeciders(around.stmt->condition, around.isThen, names);
+  for (const ast::NameExpr *name : names) {
+    const ast::NameExpr *own = name;
+    const sema::BoundCall *at = &call;
+    for (; own && at->caller; at = at->caller) {
+      auto *written = llvm::dyn_cast_or_null<ast::CallExpr>(at->expr);
+      const ast::NameExpr *passed = nullptr;
+      for (const ast::Argument &argument : written ? written->args : llvm::ArrayRef<ast::Argument>())
+        if (argument.name && argument.name.name == own->name)
+          passed = dyn_cast<ast::NameExpr>(argument.value);
+      own = passed;
+    }
+    bool isParameter =
+        own && llvm::any_of(at->callee->params, [&](const ast::Param &param) { return param.name.name == own->name; });
+    const sema::CTValue *value = isParameter ? at->env->find(own->name) : nullptr;
+    if (value && value->isBool())
+      deciders.push_back({at, own});
+  }
+  if (call.caller && call.stmt)
+    listDeciders(call.stmt, *call.caller, deciders);
 }
 
 void stage::noteRuleConditions(Compilation &c) {
@@ -94,33 +130,22 @@ void stage::noteRuleConditions(Compilation &c) {
   for (const Obligations::Obligation &owed : c.graph->obligations.all()) {
     if (owed.kind != Obligations::Kind::Divides || isPaid(owed, c))
       continue;
-    std::vector<std::pair<const sema::BoundRule *, const ast::NameExpr *>> deciders;
+    std::vector<Decider> deciders;
     for (const sema::BoundRule &rule : strategy.rules) {
-      if (!asksFor(rule.stmt, owed, strategy))
+      if (!asksFor(rule.stmt, owed, rule, strategy))
         continue;
-      std::vector<Enclosing> enclosing;
-      std::vector<const ast::NameExpr *> names;
-      findEnclosing(rule.strategy->body, rule.stmt, enclosing);
-      for (const Enclosing &around : enclosing)
-        listDeciders(around.stmt->condition, around.isThen, names);
       size_t before = deciders.size();
-      for (const ast::NameExpr *name : names) {
-        bool isParameter =
-            llvm::any_of(rule.strategy->params, [&](const ast::Param &param) { return param.name.name == name->name; });
-        const sema::CTValue *value = isParameter ? rule.env->find(name->name) : nullptr;
-        if (value && value->isBool())
-          deciders.emplace_back(&rule, name);
-      }
+      listDeciders(rule.stmt, *rule.call, deciders);
       if (deciders.size() == before) { // this rule stays, whatever becomes of others
         deciders.clear();
         break;
       }
     }
-    for (auto [rule, name] : deciders) {
-      bool isTrue = rule->env->find(name->name)->getBool();
+    for (auto [call, name] : deciders) {
+      bool isTrue = call->env->find(name->name)->getBool();
       if (noted.insert(name->name).second)
         c.diags.report(name->range.Start, diag::RuleHasCondition).range(name->range)
-            << name->name << (isTrue ? "true" : "false") << rule->strategy->name.name << (isTrue ? "false" : "true");
+            << name->name << (isTrue ? "true" : "false") << call->callee->name.name << (isTrue ? "false" : "true");
     }
   }
 }

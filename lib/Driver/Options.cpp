@@ -200,10 +200,11 @@ static void checkHasEffect(DiagnosticEngine &diags) {
   auto changed = [](const auto &option) { return isChanged(option) ? &option : nullptr; };
   auto given = [](const auto &list) { return list.empty() ? nullptr : std::addressof(list); };
   if (emit == EmitKind::Ast)
-    refuse({changed(job), changed(allJobs), changed(load), given(defines), given(includes), changed(stdlib)},
+    refuse({changed(job), changed(allJobs), changed(load), given(defines), given(includes), changed(stdlib),
+            changed(remarks)},
            "--emit=ast prints one file as it was read, and binds no job");
   if (emit == EmitKind::Ast || emit == EmitKind::Job || emit == EmitKind::Graph)
-    refuse({changed(remarks), given(printAfter), changed(printAfterAll), changed(verifyEach), changed(timePasses)},
+    refuse({given(printAfter), changed(printAfterAll), changed(verifyEach), changed(timePasses)},
            "--emit=ast, job and graph print what the program is before any pass");
 }
 

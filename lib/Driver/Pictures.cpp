@@ -8,6 +8,8 @@
 #include "stage/Report/MeshPicture.h"
 #include "stage/Schedule/Picture.h"
 #include "stage/Support/Files.h"
+#include "stage/Support/Table.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <map>
 
@@ -80,12 +82,28 @@ bool stage::driver::printSchedule(Compilation &c, const DriverOptions &options) 
       [&](llvm::raw_ostream &os) { picture.printSvg(os); }, c.diags);
 }
 
+/// The calls of the job's strategy, one per line, each with the axes that its rules name.
+static void printCalls(llvm::raw_ostream &os, const sema::BoundStrategy &strategy) {
+  std::vector<sema::RulesOfCall> calls = sema::listCalls(strategy);
+  if (llvm::all_of(calls, [](auto &of) { return !of.call->caller && !of.call->addition; }))
+    return;
+  os << "\ncalls of strategies, and the axes that their rules name\n";
+  Table table({{"rules", Table::Right}, {"axes", Table::Left}, {"call", Table::Left}}, 2);
+  for (const sema::RulesOfCall &of : calls)
+    table.addRow({std::to_string(of.numRules), of.axes.empty() ? "none" : llvm::join(of.axes, ", "), of.call->str()});
+  table.print(os);
+}
+
 bool stage::driver::printMesh(Compilation &c, const DriverOptions &options) {
   std::optional<Report> report = makeReport(c);
   if (!report)
     return false;
   MeshPicture picture(*report);
   return printPicture(
-      options, [&](llvm::raw_ostream &os) { picture.printText(os); },
+      options,
+      [&](llvm::raw_ostream &os) {
+        picture.printText(os);
+        printCalls(os, c.job->strategy);
+      },
       [&](llvm::raw_ostream &os) { picture.printSvg(os); }, c.diags);
 }

@@ -219,7 +219,7 @@ std::optional<PathPattern> lowerPattern(const ast::Pattern &syntax, DiagnosticEn
 struct LayerStatement {
   const ast::LayerRuleStmt *stmt;
   const sema::Environment *env;
-  unsigned number;
+  Rule rule; ///< Where it comes from; what it says is missing.
 };
 /// What is made again or offloaded; the pipeline must be there.
 bool lowerLayerStatements(Graph &graph, llvm::ArrayRef<LayerStatement> statements, sema::Evaluator &evaluator);

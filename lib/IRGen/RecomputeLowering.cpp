@@ -38,9 +38,8 @@ public:
 
   bool lower(const LayerStatement &statement) {
     const ast::LayerRuleStmt &stmt = *statement.stmt;
-    Rule rule;
+    Rule rule = statement.rule;
     rule.kind = RuleKind::Recompute;
-    rule.statement = statement.number;
     if (auto *offload = llvm::dyn_cast<ast::OffloadStmt>(&stmt)) {
       rule.kind = RuleKind::Offload;
       if (!lowerDepth(*offload, *statement.env, rule.depth))

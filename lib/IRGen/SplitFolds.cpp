@@ -29,29 +29,27 @@
 
 using namespace stage;
 
-/// The statement of the strategy that splits `context`, and over what.
-static const ast::ShardStmt::Item *findSplit(const sema::BoundJob &job) {
+/// What splits `context`, over which axes, and where these mean something.
+static std::pair<const ast::ShardStmt::Item *, const sema::Environment *> findSplit(const sema::BoundJob &job) {
   for (const sema::BoundRule &rule : job.strategy.rules)
     if (auto *shard = llvm::dyn_cast<ast::ShardStmt>(rule.stmt))
       for (const ast::ShardStmt::Item &item : shard->items)
         if (item.dims.size() == 1 && item.dims.front().name == sema::contextDim)
-          return &item;
-  return nullptr;
+          return {&item, rule.env};
+  return {};
 }
 
 bool ModuleLowering::findContextSplit() {
-  const ast::ShardStmt::Item *split = findSplit(job);
+  auto [split, env] = findSplit(job);
   if (!split)
     return true;
   AxisList axes;
-  for (const ast::Ident &name : split->axes.axes)
-    if (auto found = graph.mesh.resolve(name.name))
-      for (AxisId axis : *found)
-        if (graph.mesh[axis].size > 1)
-          axes.emplace_back(axis);
+  for (llvm::StringRef name : job.strategy.expand(split->axes, env))
+    if (std::optional<AxisId> axis = graph.mesh.find(name); axis && graph.mesh[*axis].size > 1)
+      axes.emplace_back(*axis);
   if (axes.empty())
     return true;
-  auto refuse = [&](const char *what) {
+  auto refuse = [&, split = split](const char *what) {
     diags.report(split->dims.front().loc(), diag::NotSupportedYet).range(split->dims.front().range) << what;
     return false;
   };

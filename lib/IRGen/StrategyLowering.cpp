@@ -23,6 +23,8 @@ void stage::lowerMesh(Graph &graph, const sema::BoundJob &job) {
   for (const Axis &axis : graph.mesh.getAxes())
     graph.binding.bind(axis.name, axis.size);
   for (const sema::BoundAlias &alias : job.strategy.aliases) {
+    if (alias.isRole)
+      continue;
     AxisGroup group{alias.name.name.str(), {}, alias.name.loc()};
     for (llvm::StringRef axis : alias.axes)
       group.axes.push_back(*graph.mesh.find(axis));
@@ -51,8 +53,11 @@ static const sema::NamedValue *findPadded(const sema::BoundJob &job, const ast::
 }
 
 /// The next multiple of what a rule pads to; nothing after an error.
-static std::optional<int64_t> padTo(const ast::PadStmt &pad, const sema::Environment &env, int64_t value,
+static std::optional<int64_t> padTo(const ast::PadStmt &pad, const sema::BoundRule &rule, int64_t value,
                                     sema::Evaluator &evaluator) {
+  sema::Environment env(evaluator.getProgram().getFile(*rule.call->callee));
+  if (!sema::evaluateAgain(evaluator, *rule.call, *rule.env, env))
+    return std::nullopt;
   std::optional<int64_t> multiple = evaluator.evaluateInteger(pad.to, env, "the multiple to pad to");
   if (!multiple)
     return std::nullopt;
@@ -85,7 +90,7 @@ bool stage::padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &ev
       error.note(arg->range.Start, diag::ValueIs) << pad->dim.name << evaluator.format(arg->value);
       return false;
     }
-    std::optional<int64_t> padded = padTo(*pad, *rule.env, *value, evaluator);
+    std::optional<int64_t> padded = padTo(*pad, rule, *value, evaluator);
     if (!padded)
       return false;
     if (*padded == *value)
@@ -122,14 +127,15 @@ public:
     bool good = true;
     for (const sema::BoundRule &rule : job.strategy.rules) {
       ++statement;
+      bound = &rule;
       if (auto *shard = llvm::dyn_cast<ast::ShardStmt>(rule.stmt)) {
-        good &= lowerShard(*shard, rule, std::nullopt, nullptr);
+        good &= lowerShard(*shard, std::nullopt, nullptr);
       } else if (auto *at = llvm::dyn_cast<ast::AtStmt>(rule.stmt)) {
         std::optional<PathPattern> pattern = lowerPattern(at->pattern, diags);
         good &= pattern.has_value();
         for (const ast::Stmt *inner : pattern ? at->rules : llvm::ArrayRef<ast::Stmt *>()) {
           if (auto *shardInner = llvm::dyn_cast<ast::ShardStmt>(inner))
-            good &= lowerShard(*shardInner, rule, pattern, &at->pattern);
+            good &= lowerShard(*shardInner, pattern, &at->pattern);
           else if (auto *keepInner = llvm::dyn_cast<ast::KeepStmt>(inner))
             lowerKeep(*keepInner, pattern);
           else if (auto *ring = llvm::dyn_cast<ast::RingStmt>(inner))
@@ -142,19 +148,19 @@ public:
       } else if (auto *replicate = llvm::dyn_cast<ast::ReplicateStmt>(rule.stmt)) {
         good &= lowerReplicate(*replicate);
       } else if (auto *partition = llvm::dyn_cast<ast::PartitionStmt>(rule.stmt)) {
-        good &= lowerPartition(*partition, *rule.env);
+        good &= lowerPartition(*partition);
       } else if (auto *reduce = llvm::dyn_cast<ast::ReduceStmt>(rule.stmt)) {
-        good &= lowerReduce(*reduce, rule);
+        good &= lowerReduce(*reduce);
       } else if (auto *recompute = llvm::dyn_cast<ast::RecomputeStmt>(rule.stmt)) {
-        ofLayers.push_back({recompute, rule.env, statement});
+        ofLayers.push_back({recompute, rule.env, makeRule(SMLoc())});
       } else if (auto *offload = llvm::dyn_cast<ast::OffloadStmt>(rule.stmt)) {
-        ofLayers.push_back({offload, rule.env, statement});
+        ofLayers.push_back({offload, rule.env, makeRule(SMLoc())});
       } else if (auto *quantize = llvm::dyn_cast<ast::QuantizeStmt>(rule.stmt)) {
-        ofLayers.push_back({quantize, rule.env, statement});
+        ofLayers.push_back({quantize, rule.env, makeRule(SMLoc())});
       } else if (auto *overlap = llvm::dyn_cast<ast::OverlapStmt>(rule.stmt)) {
         lowerOverlap(*overlap);
       } else if (auto *slow = llvm::dyn_cast<ast::SlowStmt>(rule.stmt)) {
-        good &= lowerSlow(*slow, *rule.env);
+        good &= lowerSlow(*slow);
       } else if (!llvm::isa<ast::PipelineStmt>(rule.stmt)) {
         good &= refuse(rule.stmt);
       }
@@ -169,11 +175,24 @@ public:
   }
 
 private:
+  /// A rule of the statement that is lowered.
+  Rule makeRule(SMLoc loc) const {
+    Rule rule;
+    rule.loc = loc;
+    rule.statement = statement;
+    rule.origin = bound->call->getOrigin();
+    if (bound->call->caller || bound->call->addition) {
+      rule.calls = bound->call->str();
+      rule.callLoc = bound->call->range.Start;
+    }
+    return rule;
+  }
+
   /// One rule per pattern.
   bool lowerReplicate(const ast::ReplicateStmt &stmt) {
     bool good = true;
     for (const ast::Pattern &pattern : stmt.patterns) {
-      Rule rule;
+      Rule rule = makeRule(pattern.range.Start);
       rule.kind = RuleKind::Replicate;
       rule.pattern = lowerPattern(pattern, diags);
       good &= rule.pattern.has_value();
@@ -181,8 +200,6 @@ private:
         diags.report(pattern.range.Start, diag::NotSupportedYet).range(pattern.range) << "names of dims in 'replicate'";
         good = false;
       }
-      rule.loc = pattern.range.Start;
-      rule.statement = statement;
       if (stmt.hasAxes)
         rule.axes = lowerAxes(stmt.axes);
       else
@@ -208,12 +225,9 @@ private:
   }
 
   /// `syntax` may name the dims of what `pattern` matches.
-  bool lowerShard(const ast::ShardStmt &stmt, const sema::BoundRule &bound, const std::optional<PathPattern> &pattern,
-                  const ast::Pattern *syntax) {
+  bool lowerShard(const ast::ShardStmt &stmt, const std::optional<PathPattern> &pattern, const ast::Pattern *syntax) {
     for (const ast::ShardStmt::Item &item : stmt.items) {
-      Rule rule;
-      rule.loc = item.dims.empty() ? stmt.loc() : item.dims.front().loc();
-      rule.statement = statement;
+      Rule rule = makeRule(item.dims.empty() ? stmt.loc() : item.dims.front().loc());
       rule.pattern = pattern;
       if (syntax)
         rule.dimNames = lowerDimNames(*syntax);
@@ -222,12 +236,12 @@ private:
         rule.dims.push_back(dim.str());
         // Asked for and alone, a dim that no tensor has is an error.
         bool isAlone = stmt.items.size() == 1 && item.dims.size() == 1;
-        if (item.mayLack[i] || (!isAlone && llvm::is_contained(bound.asked, dim)))
+        if (item.mayLack[i] || (!isAlone && llvm::is_contained(bound->asked, dim)))
           rule.lackable.push_back(dim.str());
       }
       rule.axes = lowerAxes(item.axes);
       if (item.order) {
-        std::optional<sema::CTValue> order = evaluator.evaluate(item.order, *bound.env);
+        std::optional<sema::CTValue> order = evaluator.evaluate(item.order, *bound->env);
         if (!order)
           return false;
         std::string word = evaluator.format(*order);
@@ -270,9 +284,7 @@ private:
   }
 
   void lowerKeep(const ast::KeepStmt &stmt, const std::optional<PathPattern> &pattern) {
-    Rule rule;
-    rule.loc = stmt.loc();
-    rule.statement = statement;
+    Rule rule = makeRule(stmt.loc());
     rule.pattern = pattern;
     rule.axes = lowerAxes(stmt.axes);
     rule.kind = RuleKind::KeepGathered;
@@ -280,9 +292,7 @@ private:
   }
 
   void lowerOverlap(const ast::OverlapStmt &stmt) {
-    Rule rule;
-    rule.loc = stmt.loc();
-    rule.statement = statement;
+    Rule rule = makeRule(stmt.loc());
     rule.kind = stmt.with.name == "products" ? RuleKind::OverlapProducts : RuleKind::OverlapCommunication;
     rule.isApart = !stmt.hasAxes && rule.kind == RuleKind::OverlapCommunication;
     if (stmt.hasAxes)
@@ -303,9 +313,7 @@ private:
   }
 
   void lowerRing(const ast::RingStmt &stmt, const std::optional<PathPattern> &pattern, const ast::Pattern &syntax) {
-    Rule rule;
-    rule.loc = stmt.loc();
-    rule.statement = statement;
+    Rule rule = makeRule(stmt.loc());
     rule.pattern = pattern;
     rule.dims.push_back(stmt.index.name.str());
     rule.axes = lowerAxes(stmt.axes);
@@ -315,14 +323,13 @@ private:
   }
 
   static constexpr int64_t maxPrefetch = 1024;
-  bool lowerPartition(const ast::PartitionStmt &stmt, const sema::Environment &env) {
+  bool lowerPartition(const ast::PartitionStmt &stmt) {
+    const sema::Environment &env = *bound->env;
     auto refuse = [&](SMRange range, const llvm::Twine &what) {
       diags.report(range.Start, diag::NotSupportedYet).range(range) << what;
       return false;
     };
-    Rule rule;
-    rule.loc = stmt.loc();
-    rule.statement = statement;
+    Rule rule = makeRule(stmt.loc());
     rule.axes = lowerAxes(stmt.axes);
     llvm::StringRef what = stmt.what.name;
     if (what != "optimizer" && what != "gradients" && what != "parameters") {
@@ -397,28 +404,22 @@ private:
     return keeps.has_value();
   }
 
-  /// A strategy that extends another one replaces its rule.
-  bool lowerReduce(const ast::ReduceStmt &stmt, const sema::BoundRule &bound) {
+  bool lowerReduce(const ast::ReduceStmt &stmt) {
     if (stmt.what.name != "gradients") {
       diags.report(stmt.what.loc(), diag::UnknownReduction).range(stmt.what.range) << stmt.what.name;
       return false;
     }
     auto earlier = llvm::find_if(graph.rules, [](const Rule &r) { return r.kind == RuleKind::ReduceGradients; });
-    if (earlier != graph.rules.end() && reducedBy == bound.strategy) {
+    if (earlier != graph.rules.end()) {
       diags.report(stmt.loc(), diag::ReduceTwice).range(stmt.range).note(earlier->loc, diag::ReducedBefore);
       return false;
     }
-    if (earlier != graph.rules.end())
-      graph.rules.erase(earlier);
-    reducedBy = bound.strategy;
-    Rule rule;
+    Rule rule = makeRule(stmt.loc());
     rule.kind = RuleKind::ReduceGradients;
-    rule.loc = stmt.loc();
-    rule.statement = statement;
     rule.axes = lowerAxes(stmt.axes);
     bool good = true;
     for (const ast::Stmt *entry : stmt.entries)
-      good &= lowerReduceEntry(llvm::cast<ast::EntryStmt>(*entry), *bound.env, rule);
+      good &= lowerReduceEntry(llvm::cast<ast::EntryStmt>(*entry), *bound->env, rule);
     graph.rules.push_back(std::move(rule));
     return good;
   }
@@ -450,7 +451,8 @@ private:
     return isTrue.has_value();
   }
 
-  bool lowerSlow(const ast::SlowStmt &stmt, const sema::Environment &env) {
+  bool lowerSlow(const ast::SlowStmt &stmt) {
+    const sema::Environment &env = *bound->env;
     SlowRanks slow;
     slow.loc = stmt.loc();
     for (auto [name, syntax] : llvm::zip(stmt.axes.axes, stmt.coordinates)) {
@@ -485,7 +487,7 @@ private:
 
   AxisList lowerAxes(const ast::AxisListSyntax &syntax) const {
     AxisList axes;
-    for (llvm::StringRef name : job.strategy.expand(syntax))
+    for (llvm::StringRef name : job.strategy.expand(syntax, bound->env))
       if (std::optional<AxisId> axis = graph.mesh.find(name))
         axes.emplace_back(*axis);
     return axes;
@@ -555,8 +557,7 @@ private:
         llvm::StringRef symbol = findPadded(job, *pad, diags)->value.getSize(graph.sizes).getSymbol();
         auto own = llvm::find_if(graph.unpadded, [&](auto &entry) { return entry.first == symbol; });
         int64_t known = *graph.binding.lookup(symbol);
-        std::optional<int64_t> padded =
-            padTo(*pad, *rule.env, own == graph.unpadded.end() ? known : own->second, evaluator);
+        std::optional<int64_t> padded = padTo(*pad, rule, own == graph.unpadded.end() ? known : own->second, evaluator);
         if (padded && *padded != known)
           sizes.emplace_back(symbol.str(), *padded);
       }
@@ -580,8 +581,8 @@ private:
   sema::Evaluator &evaluator;
   DiagnosticEngine &diags;
   unsigned statement = 0;
+  const sema::BoundRule *bound = nullptr; ///< The statement that is lowered.
   std::vector<LayerStatement> ofLayers;
-  const ast::StrategyDecl *reducedBy = nullptr; ///< Who says how gradients are reduced.
 };
 } // namespace
 

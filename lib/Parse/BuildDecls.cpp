@@ -103,6 +103,12 @@ Decl *Builder::decl(Grammar::DeclarationContext *tree) {
     node->name = ident(precision->name());
     node->entries = entries(precision->entryBlock());
     result = node;
+  } else if (auto *launcherTree = tree->launcherDecl()) {
+    auto *node = make<LauncherDecl>(tree);
+    node->name = ident(launcherTree->name(0));
+    node->strategy = ident(launcherTree->name(1));
+    node->flags = each(launcherTree->launcherEntry(), &Builder::flag);
+    result = node;
   } else if (auto *fn = tree->fnDecl()) {
     auto *node = make<FnDecl>(tree);
     node->name = ident(fn->name());
@@ -145,10 +151,24 @@ Decl *Builder::module(Grammar::ModuleDeclContext *tree) {
 Decl *Builder::strategy(Grammar::StrategyDeclContext *tree) {
   auto *node = make<StrategyDecl>(tree);
   node->name = ident(tree->name(0));
-  node->params = parameters(tree->paramList());
-  node->base = ident(tree->name(1));
-  node->baseArgs = arguments(tree->argList());
+  ArrayRef<Param> own = parameters(tree->own);
+  llvm::SmallVector<Param, 16> params(own.begin(), own.end());
+  for (Param param : parameters(tree->forwarded)) {
+    param.isForwarded = true;
+    params.push_back(param);
+  }
+  node->params = list(params);
   node->body = block(tree->strategyBlock());
+  if (!tree->EXTENDS())
+    return node;
+  // What it extends is what it calls first.
+  bool hasParens = tree->RPAREN().size() > 1;
+  const Token *end = hasParens ? tree->RPAREN(1)->getSymbol() : tree->name(1)->getStop();
+  SMRange place = source.range(tree->name(1)->getStart(), end);
+  llvm::SmallVector<Stmt *, 16> body = {call(place, tree->name(1), end, tree->argList())};
+  body.append(node->body.begin(), node->body.end());
+  node->body = list(body);
+  node->extends = place;
   return node;
 }
 
@@ -175,7 +195,20 @@ EntryStmt *Builder::entry(Grammar::EntryContext *tree) {
   auto *node = make<EntryStmt>(tree);
   node->doc = docsBefore(tree);
   node->name = ident(tree->name());
-  node->value = expr(tree->expr());
+  std::vector<Grammar::ExprContext *> values = tree->expr();
+  node->value = withParts(expr(values.front()), ArrayRef<Grammar::ExprContext *>(values).drop_front());
+  return node;
+}
+
+FlagStmt *Builder::flag(Grammar::LauncherEntryContext *tree) {
+  auto *node = make<FlagStmt>(tree);
+  node->doc = docsBefore(tree);
+  llvm::SmallVector<StringExpr *, 4> flags;
+  for (auto *flag : tree->STRING())
+    flags.push_back(string(flag->getSymbol()));
+  node->flags = list(flags);
+  node->value = exprOrNull(tree->value);
+  node->condition = exprOrNull(tree->condition);
   return node;
 }
 

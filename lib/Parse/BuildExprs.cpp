@@ -60,6 +60,20 @@ Expr *Builder::quantity(const Token *token) {
   return node;
 }
 
+Expr *Builder::expr(Grammar::SingleExprContext *tree) { return withParts(expr(tree->rangeOrExpr()), tree->expr()); }
+
+Expr *Builder::withParts(Expr *base, ArrayRef<Grammar::ExprContext *> parts) {
+  if (parts.empty())
+    return base;
+  llvm::SmallVector<Expr *, 4> items;
+  for (auto *part : parts)
+    items.push_back(expr(part));
+  auto *node = make<WithExpr>(SMRange(base->range.Start, items.back()->range.End));
+  node->base = base;
+  node->parts = list(items);
+  return node;
+}
+
 StringExpr *Builder::string(const Token *token) {
   auto *node = make<StringExpr>(source.range(token));
   // A string that was not closed, as reported, has one quote only.

@@ -102,6 +102,17 @@ Stmt *Builder::require(Grammar::RequireStmtContext *tree) {
   return node;
 }
 
+Stmt *Builder::call(SMRange range, Rule *name, const Token *end, Grammar::ArgListContext *arguments) {
+  auto *callee = make<NameExpr>(name);
+  callee->name = ident(name).name;
+  auto *call = make<CallExpr>(source.range(name->getStart(), end));
+  call->callee = callee;
+  call->args = this->arguments(arguments);
+  auto *node = make<ExprStmt>(range);
+  node->value = call;
+  return node;
+}
+
 Stmt *Builder::callStmt(Grammar::CallStmtContext *tree) {
   auto *head = make<NameExpr>(tree->callee());
   head->name = ident(tree->callee()).name;

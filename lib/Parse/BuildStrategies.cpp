@@ -25,6 +25,10 @@ Stmt *Builder::strategyStmt(Grammar::StrategyStmtContext *tree) {
     return require(requireTree->requireStmt());
   if (auto *ifTree = dynamic_cast<Grammar::StrategyIfContext *>(tree))
     return ifStmt(range(tree), ifTree->expr(), ifTree->strategyBlock());
+  if (auto *part = dynamic_cast<Grammar::PartStmtContext *>(tree))
+    return call(range(tree), part->partName(), part->RPAREN()->getSymbol(), part->argList());
+  if (auto *searchTree = dynamic_cast<Grammar::SearchBlockContext *>(tree))
+    return search(searchTree);
   if (auto *at = dynamic_cast<Grammar::AtStmtContext *>(tree)) {
     auto *node = make<AtStmt>(tree);
     node->pattern = pattern(at->pattern());
@@ -41,6 +45,21 @@ Stmt *Builder::strategyStmt(Grammar::StrategyStmtContext *tree) {
   auto *node = make<PadStmt>(tree);
   node->dim = ident(pad->qualifiedName());
   node->to = expr(pad->expr());
+  return node;
+}
+
+Stmt *Builder::search(Grammar::SearchBlockContext *tree) {
+  llvm::SmallVector<SearchStmt::Values, 8> values;
+  llvm::SmallVector<Stmt *, 4> requirements;
+  for (auto *stmt : tree->searchStmt()) {
+    if (stmt->requireStmt())
+      requirements.push_back(require(stmt->requireStmt()));
+    else
+      values.push_back({ident(stmt->name()), expr(stmt->rangeOrExpr())});
+  }
+  auto *node = make<SearchStmt>(tree);
+  node->values = list(values);
+  node->requires_ = list(requirements);
   return node;
 }
 

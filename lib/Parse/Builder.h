@@ -29,6 +29,7 @@ public:
 
   ast::File *file(Grammar::FileContext *tree);
   ast::Expr *expr(Grammar::RangeOrExprContext *tree);
+  ast::Expr *expr(Grammar::SingleExprContext *tree);
 
 private:
   using Token = antlr4::Token;
@@ -70,6 +71,8 @@ private:
 
   //===--- Expressions and types ------------------------------------------===//
   ast::Expr *expr(Grammar::ExprContext *tree);
+  /// `base with a with b`; `base` alone if there are no parts.
+  ast::Expr *withParts(ast::Expr *base, llvm::ArrayRef<Grammar::ExprContext *> parts);
   ast::Expr *exprOrNull(Grammar::ExprContext *tree) { return tree ? expr(tree) : nullptr; }
   ast::Expr *number(const Token *token);
   ast::Expr *quantity(const Token *token);
@@ -107,6 +110,9 @@ private:
   ast::Stmt *repeat(Grammar::RepeatStmtContext *tree);
   ast::Stmt *require(Grammar::RequireStmtContext *tree);
   ast::Stmt *callStmt(Grammar::CallStmtContext *tree);
+  /// `name(arguments)` as a statement; `end` is the last token of the call.
+  ast::Stmt *call(SMRange range, Rule *name, const Token *end, Grammar::ArgListContext *arguments);
+  ast::Stmt *search(Grammar::SearchBlockContext *tree);
   ast::Stmt *opStmt(Grammar::OpStmtContext *tree);
   ast::Stmt *scheduleStmt(Grammar::ScheduleStmtContext *tree);
   llvm::ArrayRef<ast::Stmt *> block(Grammar::ScheduleBlockContext *tree) {
@@ -139,6 +145,7 @@ private:
   ast::Decl *strategy(Grammar::StrategyDeclContext *tree);
   ast::Decl *optimizer(Grammar::OptimizerDeclContext *tree);
   ast::EntryStmt *entry(Grammar::EntryContext *tree);
+  ast::FlagStmt *flag(Grammar::LauncherEntryContext *tree);
   llvm::ArrayRef<ast::EntryStmt *> entries(Grammar::EntryBlockContext *tree);
   llvm::ArrayRef<ast::Stmt *> entryStmts(Grammar::EntryBlockContext *tree);
   /// The documentation of a kind among the comments before a token.

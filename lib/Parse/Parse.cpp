@@ -118,7 +118,7 @@ ast::Expr *stage::parse::parseExpressionIn(const SourceText &source, ast::ASTCon
   return parseText(
       diags, source, [](Grammar &parser) { return parser.singleExpr(); },
       [&](Grammar::SingleExprContext *tree, Tokens &tokens, const SourceText &source) {
-        return Builder(context, diags, source, tokens.stream).expr(tree->rangeOrExpr());
+        return Builder(context, diags, source, tokens.stream).expr(tree);
       });
 }
 

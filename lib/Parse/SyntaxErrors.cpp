@@ -80,7 +80,7 @@ static std::string describe(std::set<size_t> set, const antlr4::dfa::Vocabulary 
             Grammar::LESS_EQUAL, Grammar::GREATER, Grammar::GREATER_EQUAL, Grammar::EQUAL, Grammar::NOT_EQUAL,
             Grammar::AND, Grammar::OR, Grammar::LPAREN, Grammar::LBRACKET, Grammar::DOT}))
     words.push_back("an operator");
-  for (size_t rare : {Grammar::QUESTION, Grammar::BECAUSE}) // seldom what is missing
+  for (size_t rare : {Grammar::QUESTION, Grammar::BECAUSE, Grammar::WITH}) // seldom what is missing
     if (set.size() > 1)
       set.erase(rare);
   if (set.size() > 4)
@@ -117,6 +117,7 @@ static bool beginsDeclaration(size_t token) {
   case Grammar::PRECISION:
   case Grammar::CONFIG:
   case Grammar::JOB:
+  case Grammar::LAUNCHER:
     return true;
   default:
     return false;
@@ -174,6 +175,12 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
   }
   std::string expected =
       describe(expectedAt(*parser, decision, token), parser->getVocabulary(), parser->getContext()->getRuleIndex());
+  // Whatever begins a statement of a strategy may be the name of a part: a call needs its parenthesis.
+  if (parser->getContext()->getRuleIndex() == Grammar::RuleStrategyStmt && expected == "'('") {
+    token = parser->getContext()->getStart();
+    loc = source.loc(token);
+    expected = itemOf(Grammar::RuleStrategyStmt);
+  }
   bool atEnd = token->getType() == antlr4::Token::EOF;
   std::string found = atEnd ? "the end of the text" : ("'" + source.slice(token) + "'").str();
   // What is missing at the end of a line is shown there.

@@ -12,6 +12,7 @@
 #include "Extends.h"
 #include "JobWords.h"
 #include "stage/Sema/Arguments.h"
+#include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 
 using namespace stage;
@@ -66,6 +67,7 @@ private:
   Overrides overrides;
   llvm::StringMap<Entry> entries;
   JobCall model, strategy;
+  ArrayRef<ast::Expr *> addedParts; ///< `with ...`
   const ast::CallExpr *step = nullptr;
 };
 } // namespace
@@ -131,6 +133,7 @@ std::optional<JobCall> JobBinder::readCall(const Entry &entry) {
   Environment env(*entry.file);
   JobCall result;
   result.file = entry.file;
+  result.expr = entry.value;
   auto *call = dyn_cast<ast::CallExpr>(entry.value);
   bool isPlain = call && !call->hasIndices && llvm::isa<ast::NameExpr>(call->callee);
   std::optional<CTValue> callee = evaluator.evaluate(isPlain ? call->callee : entry.value, env);
@@ -187,8 +190,13 @@ bool JobBinder::chooseParts() {
   job.isTraining = kind->name == trainWord;
 
   if (entries.count(strategyWord)) {
-    std::optional<JobCall> chosen = readCall(entries[strategyWord]);
-    SMRange range = entries[strategyWord].value->range;
+    Entry entry = entries[strategyWord];
+    if (auto *with = dyn_cast<ast::WithExpr>(entry.value)) {
+      addedParts = with->parts;
+      entry.value = with->base;
+    }
+    std::optional<JobCall> chosen = readCall(entry);
+    SMRange range = entry.value->range;
     job.strategy.decl = chosen ? expectDecl<ast::StrategyDecl>(chosen->callee, range, "a strategy") : nullptr;
     if (!job.strategy.decl)
       return false;
@@ -236,14 +244,24 @@ bool JobBinder::bindStrategyEntry() {
   if (!decl)
     return true;
   UserPlace userPlace(diags, entries[strategyWord].value->loc());
-  SMRange range = entries[strategyWord].value->range;
+  SMRange range = strategy.expr->range;
+  for (const ast::Param &param : decl->params)
+    if (param.scalarKind.name == axesKind) {
+      diags.report(range.Start, diag::PartAsStrategy)
+          .range(range)
+          .with(decl->name.name, param.name.name)
+          .note(param.name.loc(), diag::PreviousHere)
+          .with(param.name.name);
+      return false;
+    }
   ParamBinder params(evaluator, *decl, decl->params, range);
   if (!params.give(strategy.arguments, *strategy.file))
     return false;
   params.give(overrides, strategyWord);
   if (!params.bindAll())
     return false;
-  std::optional<BoundStrategy> bound = bindStrategy(evaluator, job.environments, *decl, params.take(), range);
+  StrategyCall call{decl, params.take(), params.listGiven(), strategy.expr, range, addedParts, strategy.file};
+  std::optional<BoundStrategy> bound = bindStrategy(evaluator, {job.environments, job.calls}, call);
   if (!bound)
     return false;
   job.strategy = std::move(*bound);
@@ -278,8 +296,9 @@ bool JobBinder::bindBatch(const ast::Ident &dim, std::optional<int64_t> given, S
   std::string qualified = (job.model->name.name + "." + dim.name).str();
   auto isBatch = [&](StringRef name) { return name == dim.name || name == qualified; };
   const ast::AxisListSyntax *axes = nullptr;
-  bool isShared = false; // rules that contradict each other are found when they are applied
-  auto visit = [&](const ast::ShardStmt &shard, bool isForDim) {
+  const Environment *env = nullptr; // of the rule that has them
+  bool isShared = false;            // rules that contradict each other are found when they are applied
+  auto visit = [&](const ast::ShardStmt &shard, const BoundRule &rule, bool isForDim) {
     for (const ast::ShardStmt::Item &item : shard.items) {
       if (llvm::none_of(item.dims, [&](const ast::Ident &name) { return isBatch(name.name); }))
         continue;
@@ -287,18 +306,19 @@ bool JobBinder::bindBatch(const ast::Ident &dim, std::optional<int64_t> given, S
       if (axes)
         continue;
       axes = &item.axes;
+      env = rule.env;
       isShared = item.dims.size() > 1;
     }
   };
   for (const BoundRule &bound : job.strategy.rules)
     if (auto *shard = dyn_cast<ast::ShardStmt>(bound.stmt))
-      visit(*shard, /*isForDim=*/true);
+      visit(*shard, bound, /*isForDim=*/true);
   for (const BoundRule &bound : job.strategy.rules)
     if (auto *at = dyn_cast<ast::AtStmt>(bound.stmt)) {
       job.batchRanksAreGuessed |= !at->pattern.dims.empty(); // it may call the batch by another name
       for (const ast::Stmt *rule : at->rules)
         if (auto *shard = dyn_cast<ast::ShardStmt>(rule))
-          visit(*shard, /*isForDim=*/false);
+          visit(*shard, bound, /*isForDim=*/false);
     }
   for (const ast::Stmt *stmt : job.model->body)
     if (auto *input = dyn_cast<ast::TensorDeclStmt>(stmt); input && input->declKind == ast::TensorDeclKind::Input)
@@ -317,7 +337,7 @@ bool JobBinder::bindBatch(const ast::Ident &dim, std::optional<int64_t> given, S
   if (knownBatchRanks)
     job.batchRanks = *knownBatchRanks;
   else if (axes)
-    for (StringRef axis : job.strategy.expand(*axes))
+    for (StringRef axis : job.strategy.expand(*axes, env))
       job.batchRanks *= job.strategy.findAxis(axis)->size;
   int64_t ranks = job.batchRanks, batch = given.value_or(ranks);
   if (!job.microbatch) { // of inference: all at once, or a batch for each stage of a pipeline

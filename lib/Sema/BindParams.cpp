@@ -128,3 +128,10 @@ std::vector<NamedValue> ParamBinder::take() const {
     values.push_back({params[i].name, slots[i].value, slots[i].range});
   return values;
 }
+
+std::vector<bool> ParamBinder::listGiven() const {
+  std::vector<bool> given;
+  for (const Slot &slot : slots)
+    given.push_back(slot.isGiven);
+  return given;
+}

@@ -26,6 +26,7 @@ struct JobArgument {
 /// `megatron(...)` in a job, before its arguments are evaluated.
 struct JobCall {
   CTValue callee; ///< The declaration.
+  const ast::Expr *expr = nullptr;
   const ast::File *file = nullptr;
   std::vector<JobArgument> arguments;
 };
@@ -49,6 +50,8 @@ public:
   bool bindAll();
   /// In the order of the parameters.
   std::vector<NamedValue> take() const;
+  /// Whether each is given, in the order of the parameters.
+  std::vector<bool> listGiven() const;
 
 protected:
   struct Slot {

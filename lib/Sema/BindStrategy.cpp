@@ -1,15 +1,34 @@
 //===- BindStrategy.cpp - a strategy with its arguments -------------------===//
+//
+// Problem: a strategy is made of calls of others, down to parts that have one rule each. Below Sema there is one list
+// of rules, and each must be about the axes that its call gives it.
+//
+//   strategy s(tp) { mesh (tp); overlapped(axes = tp); shard B over tp; }
+//   strategy overlapped(axes: axes) { overlap communication axes with compute; }
+//
+//   rules of s(tp = 8):   overlap communication axes with compute   in overlapped(axes = tp), where axes is tp
+//                         shard B over tp                           in s(tp = 8)
+//
+// Algorithm: a call is bound in four steps.
+//   1. The body: `if`s are decided, the mesh gets its sizes, rules and calls are listed.
+//   2. Calls that have the mesh, if the body has none; then names of axes; then the other calls, whose arguments may be
+//      these axes.
+//   3. What two calls say of one thing must be the same; what the body says itself replaces it (RulePrecedence).
+//   4. Rules of the calls come first, in order, and those of the body behind them.
+// Parts that a job adds are bound like calls of its strategy, and what they say replaces what is to their left.
+//
+// Limits: a rule that names other places than another one, of which some are the same, is seen by apply-strategy only.
+//
+//===----------------------------------------------------------------------===//
 #include "BindStrategy.h"
-#include "Extends.h"
-#include "JobWords.h"
-#include "stage/Schedule/BalancedSplit.h"
+#include "PartAxes.h"
+#include "RulePrecedence.h"
 #include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
 #include "stage/Support/Limits.h"
 #include "llvm/ADT/StringMap.h"
-#include "llvm/ADT/StringSwitch.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -25,7 +44,7 @@ int64_t BoundStrategy::getNumRanks() const {
 int64_t BoundStrategy::getNumStages() const {
   for (const BoundRule &rule : rules)
     if (auto *pipeline = llvm::dyn_cast<ast::PipelineStmt>(rule.stmt))
-      for (StringRef axis : expand(pipeline->axes))
+      for (StringRef axis : expand(pipeline->axes, rule.env))
         return findAxis(axis)->size;
   return 1;
 }
@@ -35,88 +54,220 @@ const BoundAxis *BoundStrategy::findAxis(StringRef name) const {
   return found == mesh.end() ? nullptr : &*found;
 }
 
-llvm::SmallVector<StringRef, 4> BoundStrategy::expand(const ast::AxisListSyntax &axes) const {
-  llvm::SmallVector<StringRef, 4> result;
-  for (const ast::Ident &name : axes.axes) {
-    auto alias = llvm::find_if(aliases, [&](const BoundAlias &known) { return known.name.name == name.name; });
-    if (alias != aliases.end())
-      result.append(alias->axes.begin(), alias->axes.end());
-    else if (findAxis(name.name))
-      result.push_back(name.name);
+const ast::StrategyDecl *stage::sema::getCalledStrategy(const Program &program, const ast::StrategyDecl &caller,
+                                                        const ast::Stmt &stmt) {
+  auto *statement = dyn_cast<ast::ExprStmt>(&stmt);
+  auto *call = statement ? dyn_cast<ast::CallExpr>(statement->value) : nullptr;
+  auto *name = call ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
+  return name ? llvm::dyn_cast_or_null<ast::StrategyDecl>(program.lookup(program.getFile(caller), name->name))
+              : nullptr;
+}
+
+static ArrayRef<ast::Argument> getArguments(const ast::Expr *call) {
+  auto *node = dyn_cast<ast::CallExpr>(call);
+  return node ? node->args : ArrayRef<ast::Argument>();
+}
+
+bool stage::sema::evaluateAgain(Evaluator &evaluator, const BoundCall &call, const Environment &env,
+                                Environment &again) {
+  llvm::SmallVector<const Environment *, 4> scopes;
+  for (const Environment *scope = &env; scope; scope = scope->getParent())
+    scopes.push_back(scope);
+  for (const Environment *scope : llvm::reverse(scopes))
+    for (const auto &[name, value] : scope->getOwn())
+      again.define(name, value);
+  if (!call.caller)
+    return true;
+  Environment caller(evaluator.getProgram().getFile(*call.caller->callee));
+  const ast::StrategyDecl &decl = *call.callee;
+  auto matched = matchArguments(decl.params, getArguments(call.expr), decl.name.name, call.range, evaluator.getDiags());
+  if (!matched || !evaluateAgain(evaluator, *call.caller, *call.callerEnv, caller))
+    return false;
+  for (size_t i = 0; i != decl.params.size(); ++i) {
+    if (decl.params[i].scalarKind.name == axesKind)
+      continue;
+    std::optional<CTValue> value = evaluator.evaluateParam(decl.params[i], (*matched)[i], again, caller);
+    if (!value)
+      return false;
+    again.define(decl.params[i].name.name, std::move(*value));
   }
-  return result;
+  return true;
 }
 
 namespace {
 class StrategyBinder {
 public:
-  StrategyBinder(Evaluator &evaluator, std::deque<Environment> &environments)
-      : evaluator(evaluator), diags(evaluator.getDiags()), environments(environments) {}
+  StrategyBinder(Evaluator &evaluator, StrategyScopes &scopes)
+      : evaluator(evaluator), diags(evaluator.getDiags()), scopes(scopes), axes(evaluator, result),
+        precedence(evaluator, result) {}
 
-  bool bind(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt);
-  bool checkRules();
+  void bind(const StrategyCall &call);
   BoundStrategy result;
-  bool hasMesh = false; ///< It was bound without a fault.
+  bool ok = true;
 
 private:
-  bool bindParams(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt, Environment &env);
-  std::optional<std::vector<NamedValue>> evaluateBaseArgs(const ast::StrategyDecl &decl, const Environment &env);
-  bool bindBody(ArrayRef<ast::Stmt *> body, Environment &env, const ast::StrategyDecl &decl);
-  bool bindStmt(const ast::Stmt *stmt, Environment &env, const ast::StrategyDecl &decl);
-  bool bindMesh(const ast::MeshStmt &mesh, Environment &env);
+  /// A call that is in effect, with the conditions under which it stands.
+  struct PendingCall {
+    const ast::Expr *expr;
+    const ast::Stmt *stmt;
+    const ast::StrategyDecl *callee;
+    Environment *env;
+    llvm::SmallVector<StringRef, 0> asked;
+  };
+  /// What a body says itself.
+  struct Body {
+    BoundCall &call;
+    std::vector<BoundRule> rules;
+    std::vector<PendingCall> calls;
+    std::vector<const ast::AxisAliasStmt *> aliases;
+    bool asksJob = false; ///< A condition about the model or the phase was false: its rules are of other jobs.
+  };
+  using Rules = std::vector<BoundRule>;
+
+  Rules bindCall(const PendingCall &pending, BoundCall call, const BoundCall *from, bool &asksJob);
+  Rules bindBody(BoundCall &call, Environment &env, llvm::SmallVector<StringRef, 0> askedBefore, bool &asksJob);
+  Rules bindCalls(Body &body);
+  bool bindParams(const PendingCall &pending, const BoundCall &call, const BoundCall *from, Environment &env);
+  void addPart(const ast::Expr *expr, const StrategyCall &job, unsigned number);
+  void visitStmts(ArrayRef<ast::Stmt *> stmts, Environment &env, Body &body);
+  void visitStmt(const ast::Stmt *stmt, Environment &env, Body &body);
+  void visitIf(const ast::IfStmt &choice, Environment &env, Body &body);
+  void addRule(const ast::Stmt *stmt, const Environment &env, Body &body);
+  void warnNoRule(const PendingCall &pending, const Environment &env);
+  bool hasMesh(const ast::StrategyDecl &decl);
+  bool findMesh(ArrayRef<ast::Stmt *> stmts, const ast::StrategyDecl &decl);
+  bool bindMesh(const ast::MeshStmt &mesh, Environment &env, const BoundCall &call);
   bool bindTopology(const ast::MeshStmt &mesh, Environment &env);
   bool bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &env, std::vector<BoundAxis> &into);
-  bool bindAlias(const ast::AxisAliasStmt &alias);
-  bool addPipeline(const BoundRule &rule);
-  bool checkRule(const ast::Stmt *stmt);
-  bool checkAxes(const ast::AxisListSyntax &axes);
+  bool bindAlias(const ast::AxisAliasStmt &alias, const BoundCall &call);
+  bool checkRule(const BoundRule &rule, const ast::Stmt *stmt);
   /// Where the argument for a parameter is written, if one is.
   void noteGiven(DiagnosticBuilder &error, StringRef param) const;
 
   Evaluator &evaluator;
   DiagnosticEngine &diags;
-  std::deque<Environment> &environments;
+  StrategyScopes &scopes;
+  PartAxes axes;
+  RulePrecedence precedence;
   llvm::SmallVector<StringRef, 4> asked; ///< In the conditions around.
-  llvm::StringMap<SMRange> givenAt;      ///< Of the strategy bound last, which is the one that is extended.
+  llvm::StringMap<SMRange> givenAt;      ///< Arguments of the call bound last.
+  llvm::DenseMap<const ast::StrategyDecl *, bool> meshes;
+  bool meshIsBound = false; ///< Without a fault.
+  bool tooManyCalls = false;
 };
 } // namespace
 
-/// Parameters from the strategy down to its last base, as each gives the arguments of the next; then the rules from
-/// there up.
-bool StrategyBinder::bind(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt) {
-  llvm::SmallVector<std::pair<const ast::StrategyDecl *, Environment *>, 4> chain;
-  std::vector<NamedValue> baseArgs;
-  for (const ast::StrategyDecl *link = &decl; link; link = getBase(evaluator.getProgram(), *link)) {
-    Environment &env = environments.emplace_back(evaluator.getProgram().getFile(*link));
-    if (!bindParams(*link, args, usedAt, env))
-      return false;
-    chain.emplace_back(link, &env);
-    std::optional<std::vector<NamedValue>> next = evaluateBaseArgs(*link, env);
-    if (!next)
-      return false;
-    baseArgs = std::move(*next);
-    args = baseArgs;
-    usedAt = link->base.range;
+/// Each call may call others twice, and so on.
+constexpr size_t maxCalls = 4096;
+
+void StrategyBinder::bind(const StrategyCall &call) {
+  Environment &env = scopes.environments.emplace_back(evaluator.getProgram().getFile(*call.decl));
+  for (const NamedValue &argument : call.arguments) {
+    env.define(argument.name.name, argument.value);
+    givenAt[argument.name.name] = argument.range;
   }
-  return llvm::all_of(llvm::reverse(chain),
-                      [&](auto &entry) { return bindBody(entry.first->body, *entry.second, *entry.first); });
+  BoundCall &root = scopes.calls.emplace_back();
+  root.callee = call.decl;
+  root.expr = call.expr;
+  root.range = call.range;
+  root.env = &env;
+  result.call = &root;
+  bool asksJob = false;
+  result.rules = bindBody(root, env, {}, asksJob);
+  for (unsigned number = 0; ok && number < call.parts.size(); ++number)
+    addPart(call.parts[number], call, number);
+  // Without its mesh no rule has an axis.
+  if (ok || meshIsBound)
+    for (const BoundRule &rule : result.rules)
+      ok &= checkRule(rule, rule.stmt);
 }
 
-bool StrategyBinder::bindParams(const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt,
+/// `with recompute_full()`: bound as if the job's strategy called it, whose parameters and axes it may be given.
+void StrategyBinder::addPart(const ast::Expr *expr, const StrategyCall &job, unsigned number) {
+  auto *call = dyn_cast<ast::CallExpr>(expr);
+  auto *name = dyn_cast<ast::NameExpr>(call ? call->callee : expr);
+  const ast::Decl *decl = name ? evaluator.getProgram().lookup(*job.file, name->name) : nullptr;
+  auto *callee = llvm::dyn_cast_or_null<ast::StrategyDecl>(decl);
+  if (!callee) {
+    DiagnosticBuilder error = diags.report(expr->loc(), diag::PartExpected).range(expr->range) << textOf(expr);
+    if (name && !decl)
+      evaluator.getProgram().suggestImport(error, name->name);
+    ok = false;
+    return;
+  }
+  if (hasMesh(*callee)) {
+    diags.report(expr->loc(), diag::PartWithMesh)
+        .range(expr->range)
+        .with(callee->name.name)
+        .note(callee->name.loc(), diag::PreviousHere)
+        .with(callee->name.name);
+    ok = false;
+    return;
+  }
+  Environment &env = scopes.environments.emplace_back(*job.file);
+  for (const auto &[param, value] : result.call->env->getOwn())
+    env.define(param, value);
+  BoundCall bound;
+  bound.addition = number + 1;
+  bool asksJob = false;
+  Rules added = bindCall({expr, nullptr, callee, &env, {}}, bound, result.call, asksJob);
+  if (!ok)
+    return;
+  ok &= precedence.replace(result.rules, added);
+  result.rules.insert(result.rules.end(), added.begin(), added.end());
+}
+
+StrategyBinder::Rules StrategyBinder::bindCall(const PendingCall &pending, BoundCall call, const BoundCall *from,
+                                               bool &asksJob) {
+  if (scopes.calls.size() >= maxCalls) {
+    if (!std::exchange(tooManyCalls, true))
+      diags.report(pending.expr->loc(), diag::TooManyCalls).range(pending.expr->range) << maxCalls;
+    ok = false;
+    return {};
+  }
+  Environment &env = scopes.environments.emplace_back(evaluator.getProgram().getFile(*pending.callee));
+  call.callee = pending.callee;
+  call.expr = pending.expr;
+  call.range = pending.expr->range;
+  call.env = &env;
+  call.callerEnv = pending.env;
+  call.stmt = pending.stmt;
+  BoundCall &kept = scopes.calls.emplace_back(call);
+  if (!bindParams(pending, kept, from, env)) {
+    ok = false;
+    return {};
+  }
+  bool asks = false;
+  unsigned errorsBefore = diags.getNumErrors();
+  Rules rules = bindBody(kept, env, pending.asked, asks);
+  if (rules.empty() && !asks && diags.getNumErrors() == errorsBefore && !hasMesh(*pending.callee))
+    warnNoRule(pending, env);
+  asksJob |= asks;
+  return rules;
+}
+
+bool StrategyBinder::bindParams(const PendingCall &pending, const BoundCall &call, const BoundCall *from,
                                 Environment &env) {
-  auto matched = matchArguments(decl.params, args, decl.name.name, usedAt, diags);
+  givenAt.clear();
+  const ast::StrategyDecl &decl = *pending.callee;
+  auto matched = matchArguments(decl.params, getArguments(pending.expr), decl.name.name, pending.expr->range, diags);
   if (!matched)
     return false;
   for (size_t i = 0; i != decl.params.size(); ++i) {
     const ast::Param &param = decl.params[i];
-    const NamedValue *given = (*matched)[i];
-    std::optional<CTValue> value = given ? evaluator.convert(given->value, param, env, given->range)
-                                         : evaluator.evaluateParam(param, nullptr, env, env);
+    const ast::Argument *given = (*matched)[i];
+    std::optional<CTValue> value;
+    if (param.scalarKind.name != axesKind)
+      value = evaluator.evaluateParam(param, given, env, *pending.env);
+    else if (given)
+      value = axes.evaluate(given->value, *pending.env, *from);
+    else
+      value = axes.evaluateDefault(param, env, *from, call);
     if (!value)
       return false;
     env.define(param.name.name, std::move(*value));
     if (given)
-      givenAt[param.name.name] = given->range;
+      givenAt[param.name.name] = given->value->range;
   }
   return true;
 }
@@ -127,73 +278,178 @@ void StrategyBinder::noteGiven(DiagnosticBuilder &error, StringRef param) const 
     error.note(found->second.Start, diag::ValueGivenHere) << param;
 }
 
-std::optional<std::vector<NamedValue>> StrategyBinder::evaluateBaseArgs(const ast::StrategyDecl &decl,
-                                                                        const Environment &env) {
-  std::vector<NamedValue> args;
-  for (const ast::Argument &argument : decl.baseArgs) {
-    std::optional<CTValue> value = evaluator.evaluate(argument.value, env);
-    if (!value)
-      return std::nullopt;
-    args.push_back({argument.name, std::move(*value), argument.value->range});
+/// With all arguments left to their defaults a part may say nothing: `offload_to_host()` of a strategy that passes on
+/// what it was given itself.
+void StrategyBinder::warnNoRule(const PendingCall &pending, const Environment &env) {
+  auto matched = matchArguments(pending.callee->params, getArguments(pending.expr), pending.callee->name.name,
+                                pending.expr->range, diags);
+  bool differs = false;
+  for (size_t i = 0; matched && i != pending.callee->params.size(); ++i) {
+    const ast::Param &param = pending.callee->params[i];
+    if (!(*matched)[i] || param.scalarKind.name == axesKind)
+      continue;
+    std::optional<CTValue> usual =
+        param.defaultValue ? evaluator.evaluateParam(param, nullptr, env, env) : std::nullopt;
+    differs |= !usual || !evaluator.isSame(*usual, *env.find(param.name.name));
   }
-  return args;
+  if (differs)
+    diags.report(pending.expr->loc(), diag::PartWithoutRule).range(pending.expr->range) << textOf(pending.expr);
 }
 
-bool StrategyBinder::bindBody(ArrayRef<ast::Stmt *> body, Environment &env, const ast::StrategyDecl &decl) {
-  bool ok = true;
-  for (const ast::Stmt *stmt : body)
-    ok &= bindStmt(stmt, env, decl);
-  return ok;
+/// Whether a mesh stands in a strategy or in one that it calls, whatever the conditions.
+bool StrategyBinder::hasMesh(const ast::StrategyDecl &decl) {
+  auto known = meshes.find(&decl);
+  if (known != meshes.end())
+    return known->second;
+  bool found = findMesh(decl.body, decl);
+  meshes[&decl] = found;
+  return found;
 }
 
-bool StrategyBinder::bindStmt(const ast::Stmt *stmt, Environment &env, const ast::StrategyDecl &decl) {
-  if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt))
-    return bindMesh(*mesh, env);
-  if (auto *alias = dyn_cast<ast::AxisAliasStmt>(stmt))
-    return bindAlias(*alias);
-  if (auto *require = dyn_cast<ast::RequireStmt>(stmt))
-    return evaluator.checkRequire(*require, env);
-  if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
+bool StrategyBinder::findMesh(ArrayRef<ast::Stmt *> stmts, const ast::StrategyDecl &decl) {
+  const Program &program = evaluator.getProgram();
+  return llvm::any_of(stmts, [&](const ast::Stmt *stmt) {
+    if (auto *choice = dyn_cast<ast::IfStmt>(stmt))
+      return findMesh(choice->thenBody, decl) || findMesh(choice->elseBody, decl);
+    const ast::StrategyDecl *callee = getCalledStrategy(program, decl, *stmt);
+    return llvm::isa<ast::MeshStmt>(stmt) || (callee && hasMesh(*callee));
+  });
+}
+
+StrategyBinder::Rules StrategyBinder::bindBody(BoundCall &call, Environment &env,
+                                               llvm::SmallVector<StringRef, 0> askedBefore, bool &asksJob) {
+  Body body{call, {}, {}, {}};
+  llvm::SmallVector<StringRef, 4> outside = std::exchange(asked, {askedBefore.begin(), askedBefore.end()});
+  bool outer = std::exchange(ok, true);
+  visitStmts(call.callee->body, env, body);
+  Rules rules = bindCalls(body);
+  ok &= outer;
+  asked = std::move(outside);
+  asksJob |= body.asksJob;
+  rules.insert(rules.end(), body.rules.begin(), body.rules.end());
+  return rules;
+}
+
+/// The rules of all calls of a body that its own ones do not replace.
+StrategyBinder::Rules StrategyBinder::bindCalls(Body &body) {
+  std::vector<Rules> lists(body.calls.size());
+  auto bindAll = [&](bool withMesh) {
+    for (unsigned i = 0; i < body.calls.size(); ++i)
+      if (hasMesh(*body.calls[i].callee) == withMesh) {
+        BoundCall call;
+        call.caller = &body.call;
+        call.number = i;
+        call.addition = body.call.addition;
+        lists[i] = bindCall(body.calls[i], call, &body.call, body.asksJob);
+      }
+  };
+  if (ok)
+    bindAll(/*withMesh=*/true);
+  for (const ast::AxisAliasStmt *alias : body.aliases)
+    if (ok || meshIsBound)
+      ok &= bindAlias(*alias, body.call);
+  if (!ok)
+    return {};
+  bindAll(/*withMesh=*/false);
+  Rules rules;
+  for (Rules &list : lists)
+    ok &= precedence.replace(list, body.rules);
+  for (Rules &list : lists) {
+    ok &= precedence.merge(rules, list);
+    rules.insert(rules.end(), list.begin(), list.end());
+  }
+  return rules;
+}
+
+void StrategyBinder::visitStmts(ArrayRef<ast::Stmt *> stmts, Environment &env, Body &body) {
+  for (const ast::Stmt *stmt : stmts)
+    visitStmt(stmt, env, body);
+}
+
+void StrategyBinder::visitStmt(const ast::Stmt *stmt, Environment &env, Body &body) {
+  if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
+    ok &= bindMesh(*mesh, env, body.call);
+  } else if (auto *alias = dyn_cast<ast::AxisAliasStmt>(stmt)) {
+    body.aliases.push_back(alias);
+  } else if (auto *require = dyn_cast<ast::RequireStmt>(stmt)) {
+    ok &= evaluator.checkRequire(*require, env);
+  } else if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
     std::optional<CTValue> value = evaluator.evaluate(let->value, env);
     if (value)
       env.define(let->targets[0].name, std::move(*value));
-    return value.has_value();
+    ok &= value.has_value();
+  } else if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {
+    visitIf(*choice, env, body);
+  } else if (auto *call = dyn_cast<ast::ExprStmt>(stmt)) {
+    const ast::StrategyDecl *callee = getCalledStrategy(evaluator.getProgram(), *body.call.callee, *stmt);
+    body.calls.push_back({call->value, stmt, callee, &env, {asked.begin(), asked.end()}});
+  } else if (!llvm::isa<ast::SearchStmt>(stmt)) {
+    addRule(stmt, env, body);
   }
-  if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {
-    std::optional<bool> condition = evaluator.evaluateCondition(choice->condition, env);
-    if (!condition)
-      return false;
-    size_t before = asked.size();
-    walk(choice->condition, [&](const ast::Expr *part) {
-      auto *call = dyn_cast<ast::CallExpr>(part);
-      auto *callee = call && call->args.size() == 1 ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
-      auto *name = callee ? dyn_cast<ast::NameExpr>(call->args[0].value) : nullptr;
-      if (name && findBuiltin(callee->name) == BuiltinKind::ModelQuery)
-        asked.push_back(name->name);
-    });
-    bool ok = bindBody(*condition ? choice->thenBody : choice->elseBody, environments.emplace_back(env), decl);
-    asked.truncate(before);
-    return ok;
-  }
-  BoundRule rule{stmt, &env, &decl, {asked.begin(), asked.end()}};
-  if (llvm::isa<ast::PipelineStmt>(stmt))
-    return addPipeline(rule);
-  result.rules.push_back(rule);
-  return true;
 }
 
-bool StrategyBinder::bindMesh(const ast::MeshStmt &mesh, Environment &env) {
+void StrategyBinder::visitIf(const ast::IfStmt &choice, Environment &env, Body &body) {
+  std::optional<bool> condition = evaluator.evaluateCondition(choice.condition, env);
+  if (!condition) {
+    ok = false;
+    return;
+  }
+  size_t before = asked.size();
+  bool asksJob = false;
+  walk(choice.condition, [&](const ast::Expr *part) {
+    auto *call = dyn_cast<ast::CallExpr>(part);
+    auto *callee = call && call->args.size() == 1 ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
+    auto *name = callee ? dyn_cast<ast::NameExpr>(call->args[0].value) : nullptr;
+    if (name && findBuiltin(callee->name) == BuiltinKind::ModelQuery)
+      asked.push_back(name->name);
+    auto *word = dyn_cast<ast::NameExpr>(part);
+    asksJob |= word && !env.find(word->name) && findBuiltin(word->name) == BuiltinKind::PhaseQuery;
+  });
+  asksJob |= asked.size() > before;
+  body.asksJob |= asksJob && !*condition;
+  visitStmts(*condition ? choice.thenBody : choice.elseBody, scopes.environments.emplace_back(env), body);
+  asked.truncate(before);
+}
+
+void StrategyBinder::addRule(const ast::Stmt *stmt, const Environment &env, Body &body) {
+  if (llvm::isa<ast::PipelineStmt>(stmt)) {
+    auto earlier = llvm::find_if(body.rules, [](const BoundRule &r) { return llvm::isa<ast::PipelineStmt>(r.stmt); });
+    if (earlier != body.rules.end()) {
+      diags.report(stmt->loc(), diag::PipelineTwice).range(stmt->range).note(earlier->stmt->loc(), diag::OtherOneHere);
+      ok = false;
+      return;
+    }
+  }
+  BoundRule rule{stmt, &env, &body.call, {asked.begin(), asked.end()}};
+  // A part that is given no axes says nothing of them.
+  rule.stmt = precedence.filter(rule, [&](const RulePiece &piece) {
+    const ast::AxisListSyntax *list = piece.getAxes();
+    return !list || list->axes.empty() || llvm::any_of(list->axes, [&](const ast::Ident &name) {
+      const CTValue *value = env.find(name.name);
+      return !value || !value->isAxes() || !value->getElements().empty();
+    });
+  });
+  if (rule.stmt)
+    body.rules.push_back(std::move(rule));
+}
+
+bool StrategyBinder::bindMesh(const ast::MeshStmt &mesh, Environment &env, const BoundCall &call) {
   if (result.meshStmt) {
-    diags.report(mesh.loc(), diag::MeshTwice).range(mesh.range).note(result.meshStmt->loc(), diag::OtherOneHere);
+    SMRange place = call.caller ? call.range : mesh.range;
+    DiagnosticBuilder error = diags.report(place.Start, diag::MeshTwice).range(place);
+    if (call.caller)
+      error.note(mesh.loc(), diag::OneHere);
+    error.note(result.meshStmt->loc(), diag::OtherOneHere);
     return false;
   }
   result.meshStmt = &mesh;
-  bool ok = true;
+  axes.setMesh(call);
+  bool good = true;
   for (const ast::MeshStmt::AxisSyntax &axis : mesh.axes)
-    ok &= bindAxis(axis, env, result.readings);
+    good &= bindAxis(axis, env, result.readings);
   std::vector<BoundAxis> second;
   for (const ast::Ident &name : mesh.second)
-    ok &= bindAxis({name, nullptr}, env, second);
+    good &= bindAxis({name, nullptr}, env, second);
   if (mesh.axes.size() > maxAxes || mesh.second.size() > maxAxes) {
     size_t most = std::max(mesh.axes.size(), mesh.second.size());
     diags.report(mesh.loc(), diag::TooManyAxes).range(mesh.range) << int64_t(most) << int64_t(maxAxes);
@@ -202,22 +458,22 @@ bool StrategyBinder::bindMesh(const ast::MeshStmt &mesh, Environment &env) {
   for (const std::vector<BoundAxis> &reading : {result.readings, second}) {
     int64_t ranks = 1;
     for (const BoundAxis &axis : reading)
-      if (ok && (__builtin_mul_overflow(ranks, axis.size, &ranks) || ranks > maxRanks)) {
+      if (good && (__builtin_mul_overflow(ranks, axis.size, &ranks) || ranks > maxRanks)) {
         diags.report(mesh.loc(), diag::TooManyRanks).range(mesh.range) << maxRanks;
         return false;
       }
   }
-  ok = ok && bindTopology(mesh, env);
+  good = good && bindTopology(mesh, env);
   if (second.empty())
     result.mesh = result.readings;
   else
-    ok = ok && refineMesh(result, second, mesh.range, evaluator.getSizes(), diags);
+    good = good && refineMesh(result, second, mesh.range, evaluator.getSizes(), diags);
   // Ranks are numbered as the network numbers its devices: dimension 0 varies fastest.
   llvm::stable_sort(result.mesh, [](const BoundAxis &a, const BoundAxis &b) {
     return a.networkDim.value_or(0) > b.networkDim.value_or(0);
   });
-  hasMesh = ok;
-  return ok;
+  meshIsBound = good;
+  return good;
 }
 
 /// `on topology (1, 0)`: per axis of the first reading the dimension of the network in which it lies. All of 0 to some
@@ -301,7 +557,7 @@ bool StrategyBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment
   return true;
 }
 
-bool StrategyBinder::bindAlias(const ast::AxisAliasStmt &alias) {
+bool StrategyBinder::bindAlias(const ast::AxisAliasStmt &alias, const BoundCall &call) {
   auto other = llvm::find_if(result.aliases, [&](const BoundAlias &a) { return a.name.name == alias.name.name; });
   const BoundAxis *axis = result.findAxis(alias.name.name);
   if (axis || other != result.aliases.end()) {
@@ -312,241 +568,41 @@ bool StrategyBinder::bindAlias(const ast::AxisAliasStmt &alias) {
         .with(alias.name.name);
     return false;
   }
-  if (!checkAxes(alias.axes))
+  if (!axes.check(alias.axes, *call.env, call))
     return false;
-  result.aliases.push_back({alias.name, result.expand(alias.axes)});
+  axes.addAlias(alias.name.name, call);
+  bool isRole = llvm::none_of(call.callee->params, [&](const ast::Param &p) { return p.name.name == alias.name.name; });
+  result.aliases.push_back({alias.name, result.expand(alias.axes, call.env), isRole});
   return true;
 }
 
-/// One pipeline is in effect. What a strategy says replaces what it extends.
-bool StrategyBinder::addPipeline(const BoundRule &rule) {
-  auto earlier = llvm::find_if(result.rules, [](const BoundRule &r) { return llvm::isa<ast::PipelineStmt>(r.stmt); });
-  if (earlier != result.rules.end()) {
-    if (earlier->strategy == rule.strategy) {
-      diags.report(rule.stmt->loc(), diag::PipelineTwice)
-          .range(rule.stmt->range)
-          .note(earlier->stmt->loc(), diag::OtherOneHere);
-      return false;
-    }
-    result.rules.erase(earlier);
-  }
-  result.rules.push_back(rule);
-  return true;
-}
-
-/// `dp, tp`, or `none`.
-static std::string listNames(ArrayRef<Candidate> candidates) {
-  std::string names;
-  for (const Candidate &candidate : candidates)
-    names += ((names.empty() ? "" : ", ") + candidate.name).str();
-  return names.empty() ? "none" : names;
-}
-
-bool StrategyBinder::checkAxes(const ast::AxisListSyntax &axes) {
-  bool ok = true;
-  std::vector<Candidate> candidates;
-  for (const BoundAxis &axis : result.mesh)
-    candidates.push_back({axis.name.name, axis.name.loc()});
-  for (const BoundAlias &alias : result.aliases)
-    candidates.push_back({alias.name.name, alias.name.loc()});
-  llvm::SmallVector<StringRef, 4> seen;
-  for (const ast::Ident &name : axes.axes) {
-    if (llvm::none_of(candidates, [&](const Candidate &known) { return known.name == name.name; })) {
-      DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownAxis).range(name.range)
-                                << name.name << listNames(candidates);
-      suggestNearest(error, name.name, name.range, candidates);
-      ok = false;
-      continue;
-    }
-    for (StringRef axis : result.expand({name, name.range})) {
-      if (llvm::is_contained(seen, axis)) {
-        diags.report(name.loc(), diag::AxisListedTwice).range(name.range) << axis;
-        ok = false;
-      }
-      seen.push_back(axis);
-    }
-  }
-  return ok;
-}
-
-bool StrategyBinder::checkRule(const ast::Stmt *stmt) {
-  bool ok = true;
-  if (auto *shard = dyn_cast<ast::ShardStmt>(stmt)) {
-    for (const ast::ShardStmt::Item &item : shard->items)
-      ok &= checkAxes(item.axes);
-  } else if (auto *keep = dyn_cast<ast::KeepStmt>(stmt)) {
-    ok = checkAxes(keep->axes);
-  } else if (auto *ring = dyn_cast<ast::RingStmt>(stmt)) {
-    ok = checkAxes(ring->axes);
-  } else if (auto *replicate = dyn_cast<ast::ReplicateStmt>(stmt)) {
-    ok = checkAxes(replicate->axes);
-  } else if (auto *at = dyn_cast<ast::AtStmt>(stmt)) {
-    for (const ast::Stmt *rule : at->rules)
-      ok &= checkRule(rule);
-  } else if (auto *pipeline = dyn_cast<ast::PipelineStmt>(stmt)) {
-    ok = checkAxes(pipeline->axes);
-    size_t count = ok ? result.expand(pipeline->axes).size() : 1;
+bool StrategyBinder::checkRule(const BoundRule &rule, const ast::Stmt *stmt) {
+  bool good = true;
+  if (auto *at = dyn_cast<ast::AtStmt>(stmt))
+    for (const ast::Stmt *inner : at->rules)
+      good &= checkRule(rule, inner);
+  else
+    forEachPiece(*stmt, nullptr, [&](const RulePiece &piece) {
+      if (const ast::AxisListSyntax *list = piece.getAxes())
+        good &= axes.check(*list, *rule.env, *rule.call);
+    });
+  if (auto *pipeline = dyn_cast<ast::PipelineStmt>(stmt)) {
+    size_t count = good ? result.expand(pipeline->axes, rule.env).size() : 1;
     if (count != 1) {
       diags.report(pipeline->axes.range.Start, diag::PipelineAxes).range(pipeline->axes.range) << int64_t(count);
-      ok = false;
+      good = false;
     }
-  } else if (auto *partition = dyn_cast<ast::PartitionStmt>(stmt)) {
-    ok = checkAxes(partition->axes);
-  } else if (auto *reduce = dyn_cast<ast::ReduceStmt>(stmt)) {
-    ok = checkAxes(reduce->axes);
-  } else if (auto *overlap = dyn_cast<ast::OverlapStmt>(stmt)) {
-    ok = checkAxes(overlap->axes);
-  } else if (auto *slow = dyn_cast<ast::SlowStmt>(stmt)) {
-    ok = checkAxes(slow->axes);
   }
-  return ok;
+  return good;
 }
 
-bool StrategyBinder::checkRules() {
-  bool ok = true;
-  for (const BoundRule &rule : result.rules)
-    ok &= checkRule(rule.stmt);
-  return ok;
-}
-
-std::optional<BoundStrategy> stage::sema::bindStrategy(Evaluator &evaluator, std::deque<Environment> &environments,
-                                                       const ast::StrategyDecl &decl, ArrayRef<NamedValue> args,
-                                                       SMRange usedAt) {
-  StrategyBinder binder(evaluator, environments);
-  binder.result.decl = &decl;
-  bool ok = binder.bind(decl, args, usedAt);
-  // Without its mesh no rule has an axis.
-  if ((ok || binder.hasMesh) && !binder.checkRules())
-    ok = false;
-  if (!ok)
+std::optional<BoundStrategy> stage::sema::bindStrategy(Evaluator &evaluator, StrategyScopes scopes,
+                                                       const StrategyCall &call) {
+  StrategyBinder binder(evaluator, scopes);
+  binder.result.decl = call.decl;
+  binder.bind(call);
+  if (!binder.ok)
     return std::nullopt;
+  remarkForwarded(evaluator, call, scopes.calls);
   return std::move(binder.result);
-}
-
-/// `split = [3, 4, 4]`, `split = balanced(flops)`, `split = none`
-static bool bindSplit(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPipeline &pipeline) {
-  std::optional<CTValue> value = evaluator.evaluate(entry.value, *pipeline.env);
-  if (!value)
-    return false;
-  if (value->isNone())
-    return true;
-  if (value->getKind() == CTValue::Kind::Word)
-    pipeline.balance = llvm::StringSwitch<Balance>(value->getText())
-                           .Case("balanced(flops)", Balance::Flops)
-                           .Case("balanced(memory)", Balance::Memory)
-                           .Default(Balance::None);
-  if (pipeline.balance != Balance::None)
-    return true;
-  if (value->getKind() != CTValue::Kind::List) {
-    evaluator.getDiags().report(entry.value->loc(), diag::WrongKind).range(entry.value->range)
-        << "a list of integers, 'balanced(flops)' or 'balanced(memory)'" << evaluator.format(*value);
-    return false;
-  }
-  auto *list = dyn_cast<ast::ListExpr>(entry.value);
-  for (size_t i = 0; i != value->getElements().size(); ++i) {
-    const CTValue &element = value->getElements()[i];
-    SMRange range = list ? list->elements[i]->range : entry.value->range;
-    Size size = element.isNumber() ? element.getSize(evaluator.getSizes()) : Size();
-    if (!size) {
-      evaluator.getDiags().report(range.Start, diag::WrongKind).range(range)
-          << "an integer" << evaluator.format(element);
-      return false;
-    }
-    std::optional<int64_t> count = evaluator.getValue(size, range, "an element of 'split'");
-    if (!count)
-      return false;
-    if (*count < 0) {
-      evaluator.getDiags().report(range.Start, diag::NegativeSplit).range(range) << *count;
-      return false;
-    }
-    pipeline.split.push_back(*count);
-  }
-  pipeline.splitRange = entry.value->range;
-  return true;
-}
-
-/// `send = early`, `send = at_end`
-static bool bindSend(Evaluator &evaluator, const ast::EntryStmt &entry, BoundPipeline &pipeline) {
-  std::optional<CTValue> value = evaluator.evaluate(entry.value, *pipeline.env);
-  if (!value)
-    return false;
-  StringRef word = value->getKind() == CTValue::Kind::Word ? value->getText() : "";
-  pipeline.sendsEarly = word == earlyWord;
-  if (pipeline.sendsEarly || word == atEndWord)
-    return true;
-  evaluator.getDiags().report(entry.value->loc(), diag::WrongKind).range(entry.value->range)
-      << "'at_end' or 'early'" << evaluator.format(*value);
-  return false;
-}
-
-/// `place embed = first;`, `place gf, head = last;`, or with the name of a number.
-static bool bindPlace(Evaluator &evaluator, const ast::PlaceStmt &place, int64_t stages, BoundPipeline &pipeline) {
-  int64_t last = stages * pipeline.schedule.chunks / pipeline.schedule.copies - 1;
-  std::optional<int64_t> where;
-  const CTValue *value = pipeline.env->find(place.where.name);
-  if (value) {
-    Size size = value->isNumber() ? value->getSize(evaluator.getSizes()) : Size();
-    where = size ? evaluator.getValue(size, place.where.range, "a virtual stage") : std::nullopt;
-    if (size && !where)
-      return false;
-  } else if (place.where.name == "first" || place.where.name == "last") {
-    where = place.where.name == "first" ? 0 : last;
-  }
-  if (!where || *where < 0 || (*where > last && last > 0)) {
-    DiagnosticBuilder error = evaluator.getDiags().report(place.where.loc(), diag::BadPlace).range(place.where.range)
-                              << last << (value ? evaluator.format(*value) : place.where.name.str());
-    return false;
-  }
-  for (const ast::Ident &name : place.names)
-    pipeline.placements.emplace_back(name, *where);
-  return true;
-}
-
-bool stage::sema::bindPipeline(Evaluator &evaluator, BoundStrategy &strategy, int64_t microbatches, bool isTraining) {
-  auto rule = llvm::find_if(strategy.rules, [](const BoundRule &r) { return llvm::isa<ast::PipelineStmt>(r.stmt); });
-  if (rule == strategy.rules.end())
-    return true;
-  BoundPipeline pipeline;
-  pipeline.stmt = llvm::cast<ast::PipelineStmt>(rule->stmt);
-  pipeline.env = rule->env;
-  pipeline.axis = strategy.expand(pipeline.stmt->axes).front();
-
-  DiagnosticEngine &diags = evaluator.getDiags();
-  const ast::EntryStmt *scheduleEntry = nullptr;
-  for (const ast::Stmt *stmt : pipeline.stmt->entries) {
-    auto *entry = dyn_cast<ast::EntryStmt>(stmt);
-    if (!entry)
-      continue; // `place`: once the virtual stages are known
-    if (entry->name.name == "schedule")
-      scheduleEntry = entry;
-    else if (!(entry->name.name == sendWord ? bindSend : bindSplit)(evaluator, *entry, pipeline))
-      return false;
-  }
-  if (!scheduleEntry) {
-    diags.report(pipeline.stmt->loc(), diag::EntryMissing).range(pipeline.stmt->range) << "pipeline"
-                                                                                       << "schedule";
-    return false;
-  }
-  std::optional<CTValue> value = evaluator.evaluate(scheduleEntry->value, *pipeline.env);
-  if (!value)
-    return false;
-  auto *schedule = value->isDecl() ? dyn_cast<ast::ScheduleDecl>(value->getDecl()) : nullptr;
-  if (!schedule) {
-    diags.report(scheduleEntry->value->loc(), diag::WrongKind).range(scheduleEntry->value->range)
-        << "a schedule" << evaluator.format(*value);
-    return false;
-  }
-  if (isTraining) {
-    std::optional<BoundSchedule> bound = runSchedule(evaluator, *schedule, strategy.findAxis(pipeline.axis)->size,
-                                                     microbatches, value->getArguments(), scheduleEntry->value->range);
-    if (!bound)
-      return false;
-    pipeline.schedule = std::move(*bound);
-  }
-  for (const ast::Stmt *stmt : pipeline.stmt->entries)
-    if (auto *place = dyn_cast<ast::PlaceStmt>(stmt);
-        place && !bindPlace(evaluator, *place, strategy.findAxis(pipeline.axis)->size, pipeline))
-      return false;
-  strategy.pipeline = std::move(pipeline);
-  return true;
 }

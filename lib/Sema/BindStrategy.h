@@ -1,7 +1,7 @@
 //===- BindStrategy.h - a strategy with its arguments ----------*- C++ -*-===//
 //
-// Evaluates a strategy down to the statements in effect: those of the strategies it
-// extends first, `if`s decided, `require`s checked, the mesh with its sizes.
+// Evaluates a strategy down to the statements in effect: those of the strategies that it
+// calls first, `if`s decided, `require`s checked, the mesh with its sizes.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_SEMA_BINDSTRATEGY_H
@@ -14,9 +14,29 @@ namespace stage::sema {
 /// Sets of axes are 32-bit masks.
 constexpr size_t maxAxes = 32;
 
-/// Binds `decl` to evaluated arguments given at `usedAt`. Environments are added to `environments`.
-std::optional<BoundStrategy> bindStrategy(Evaluator &evaluator, std::deque<Environment> &environments,
-                                          const ast::StrategyDecl &decl, ArrayRef<NamedValue> args, SMRange usedAt);
+/// The strategy of a job, with a value for each of its parameters, and the parts that the job adds.
+struct StrategyCall {
+  const ast::StrategyDecl *decl;
+  std::vector<NamedValue> arguments;
+  std::vector<bool> isGiven; ///< Of each argument; else it is the default.
+  const ast::Expr *expr;     ///< The call; null: it is no call.
+  SMRange range;
+  ArrayRef<ast::Expr *> parts;
+  const ast::File *file; ///< In which the names of the parts mean something.
+};
+/// Where environments and calls that rules refer to are kept.
+struct StrategyScopes {
+  std::deque<Environment> &environments;
+  std::deque<BoundCall> &calls;
+};
+std::optional<BoundStrategy> bindStrategy(Evaluator &evaluator, StrategyScopes scopes, const StrategyCall &call);
+
+/// Remarks that parameters which a strategy only forwards to parts are given, with the form that calls the parts.
+void remarkForwarded(Evaluator &evaluator, const StrategyCall &call, const std::deque<BoundCall> &calls);
+
+/// The strategy that a statement of a strategy's body calls; null: it is no call.
+const ast::StrategyDecl *getCalledStrategy(const Program &program, const ast::StrategyDecl &caller,
+                                           const ast::Stmt &stmt);
 
 /// Makes the mesh of a strategy of what its readings so far and a second one have in common, with a name for each axis
 /// that is several of its atoms. False after reporting at `range` why there is no such mesh.

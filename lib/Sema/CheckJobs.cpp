@@ -7,6 +7,7 @@
 #include "Extends.h"
 #include "JobWords.h"
 #include "NameChecker.h"
+#include "stage/Sema/Arguments.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
@@ -28,7 +29,8 @@ public:
 private:
   /// Unknown and repeated names among the entries.
   void checkNames(ArrayRef<ast::EntryStmt *> entries, StringRef owner, ArrayRef<Candidate> known);
-  void checkEntry(const ast::Expr *expr);
+  const ast::StrategyDecl *checkEntry(const ast::Expr *expr);
+  void checkWith(const ast::WithExpr &with, StringRef entry);
   void checkStep(const ast::Expr *expr);
   bool mayMeanBuiltin() const override { return false; } // `fp8` is near to `f8`, which no entry may be
 };
@@ -103,15 +105,46 @@ void EntryChecker::check(const ast::JobDecl &job, ExtendsChecker &extends) {
     extends.check(job);
   checkNames(job.entries, "job", candidates(jobEntries));
   for (const ast::EntryStmt *entry : job.entries) {
-    if (entry->name.name == stepWord)
+    if (auto *with = dyn_cast<ast::WithExpr>(entry->value))
+      checkWith(*with, entry->name.name);
+    else if (entry->name.name == stepWord)
       checkStep(entry->value);
     else
       checkEntry(entry->value);
   }
 }
 
-/// An argument of a model or strategy may refer to the other parameters.
-void EntryChecker::checkEntry(const ast::Expr *expr) {
+/// `strategy = megatron(tp = 8) with recompute_full();`
+void EntryChecker::checkWith(const ast::WithExpr &with, StringRef entry) {
+  if (entry != strategyWord)
+    diags.report(with.loc(), diag::WithOutsideStrategy).range(with.range) << entry;
+  ScopeGuard scope(*this);
+  const ast::StrategyDecl *strategy = checkEntry(with.base);
+  if (strategy)
+    for (const ast::Param &param : strategy->params)
+      if (!find(param.name.name))
+        define(SymbolKind::Scalar, param.name);
+  for (const ast::Expr *part : with.parts) {
+    auto *call = dyn_cast<ast::CallExpr>(part);
+    auto *name = dyn_cast<ast::NameExpr>(call ? call->callee : part);
+    const ast::Decl *decl = name ? lookupDecl(name->name, name->range) : nullptr;
+    auto *callee = llvm::dyn_cast_or_null<ast::StrategyDecl>(decl);
+    if (!callee) {
+      DiagnosticBuilder error = diags.report(part->loc(), diag::PartExpected).range(part->range) << textOf(part);
+      if (name && !decl)
+        program.suggestImport(error, name->name);
+      continue;
+    }
+    ArrayRef<ast::Argument> args = call ? call->args : ArrayRef<ast::Argument>();
+    auto matched = matchArguments(callee->params, args, callee->name.name, part->range, diags);
+    for (size_t i = 0; matched && i != matched->size(); ++i)
+      if ((*matched)[i] && callee->params[i].scalarKind.name != axesKind)
+        checkExpr((*matched)[i]->value);
+  }
+}
+
+/// An argument of a model or strategy may refer to the other parameters. The strategy that is called; null: none is.
+const ast::StrategyDecl *EntryChecker::checkEntry(const ast::Expr *expr) {
   auto *call = dyn_cast<ast::CallExpr>(expr);
   auto *callee = call && !call->hasIndices ? dyn_cast<ast::NameExpr>(call->callee) : nullptr;
   const ast::Decl *decl = callee ? program.lookup(file, callee->name) : nullptr;
@@ -123,13 +156,17 @@ void EntryChecker::checkEntry(const ast::Expr *expr) {
   };
   if (auto *model = llvm::dyn_cast_or_null<ast::ModuleDecl>(decl))
     defineAll(model->params);
-  else if (auto *strategy = llvm::dyn_cast_or_null<ast::StrategyDecl>(decl))
+  auto *strategy = llvm::dyn_cast_or_null<ast::StrategyDecl>(decl);
+  if (strategy)
     defineAll(strategy->params);
-  if (!callee)
-    return checkExpr(expr);
+  if (!callee) {
+    checkExpr(expr);
+    return nullptr;
+  }
   checkName(callee->name, callee->range);
   for (const ast::Argument &argument : call->args)
     checkExpr(argument.value);
+  return strategy;
 }
 
 /// `train(...)` is no name of a declaration.

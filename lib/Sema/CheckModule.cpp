@@ -20,7 +20,7 @@ using llvm::dyn_cast;
 namespace {
 class ModuleChecker : public NameChecker, private FormulaScope {
 public:
-  ModuleChecker(const Program &program, const ast::File &file, const ast::ModuleDecl &module, ModuleUses &uses)
+  ModuleChecker(const Program &program, const ast::File &file, const ast::ModuleDecl &module, DeclUses &uses)
       : NameChecker(program, file), module(module), uses(uses[&module]) {}
 
   void check();
@@ -49,7 +49,7 @@ private:
   }
 
   const ast::ModuleDecl &module;
-  std::vector<ModuleUse> &uses;
+  std::vector<DeclUse> &uses;
   /// Those around, the innermost last, each with the number of scopes outside of it.
   llvm::SmallVector<std::pair<const ast::RepeatStmt *, size_t>, 2> repeats;
   const ast::OutputStmt *output = nullptr; ///< The first one.
@@ -370,6 +370,6 @@ bool ModuleChecker::isCallable(StringRef name) {
 }
 
 void stage::sema::checkModule(const Program &program, const ast::File &file, const ast::ModuleDecl &module,
-                              ModuleUses &uses) {
+                              DeclUses &uses) {
   ModuleChecker(program, file, module, uses).check();
 }

@@ -9,7 +9,7 @@ using llvm::dyn_cast;
 bool stage::sema::checkNames(const Program &program) {
   DiagnosticEngine &diags = program.getDiags();
   unsigned before = diags.getNumErrors();
-  ModuleUses uses;
+  DeclUses uses;
   ExtendsChecker extends(program);
   ConfigNames configs;
   for (const ast::File *file : program.getFiles())
@@ -19,7 +19,7 @@ bool stage::sema::checkNames(const Program &program) {
       else if (auto *op = dyn_cast<ast::OpDecl>(decl))
         checkOp(program, *file, *op);
       else if (auto *strategy = dyn_cast<ast::StrategyDecl>(decl))
-        checkStrategy(program, *file, *strategy, extends);
+        checkStrategy(program, *file, *strategy, uses);
       else if (auto *schedule = dyn_cast<ast::ScheduleDecl>(decl))
         checkSchedule(program, *file, *schedule);
       else if (auto *config = dyn_cast<ast::ConfigDecl>(decl))

@@ -4,12 +4,15 @@
 // tensors, and its axes once its mesh is known; here, its expressions and words.
 //
 //===----------------------------------------------------------------------===//
-#include "Extends.h"
+#include "BindStrategy.h"
 #include "NameChecker.h"
 #include "ScheduleWords.h"
 #include "stage/Sema/Arguments.h"
+#include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace stage;
 using namespace stage::sema;
@@ -18,19 +21,17 @@ using llvm::dyn_cast;
 namespace {
 class StrategyChecker : public NameChecker {
 public:
-  StrategyChecker(const Program &program, const ast::File &file, ExtendsChecker &extends)
-      : NameChecker(program, file), extends(extends) {}
+  StrategyChecker(const Program &program, const ast::File &file, std::vector<DeclUse> &uses)
+      : NameChecker(program, file), uses(uses) {}
 
-  void check(const ast::StrategyDecl &strategy) {
-    ScopeGuard scope(*this);
-    checkParams(strategy.params, /*mustBeUsed=*/true);
-    if (strategy.base)
-      checkBase(strategy);
-    checkBody(strategy.body);
-  }
+  void check(const ast::StrategyDecl &strategy);
 
 private:
-  void checkBase(const ast::StrategyDecl &strategy);
+  void checkCall(const ast::ExprStmt &stmt);
+  void checkAxes(const ast::Expr *expr);
+  void defineRepeats(const ast::StrategyDecl &strategy, ArrayRef<ast::Stmt *> body,
+                     llvm::SmallPtrSetImpl<const ast::StrategyDecl *> &seen);
+  void checkSearch(const ast::SearchStmt &search, const ast::StrategyDecl &strategy);
   void checkBody(ArrayRef<ast::Stmt *> body);
   void checkStmt(const ast::Stmt *stmt);
   void checkMesh(const ast::MeshStmt &mesh);
@@ -39,7 +40,10 @@ private:
 
   void collectAxes(const ast::AxisListSyntax &axes) {
     for (const ast::Ident &axis : axes.axes)
-      namedAxes.insert({axis.name, axis.loc()});
+      if (llvm::is_contained(axesParams, axis.name))
+        use(axis.name);
+      else
+        namedAxes.insert({axis.name, axis.loc()});
   }
   void explainUnused(DiagnosticBuilder &message, const Symbol &symbol) override {
     auto found = namedAxes.find(symbol.ident.name);
@@ -47,8 +51,12 @@ private:
       message.note(found->second, diag::AxisNotParameter) << symbol.ident.name;
   }
 
-  ExtendsChecker &extends;
-  llvm::MapVector<StringRef, SMLoc> namedAxes; ///< That rules name, each with its first mention.
+  std::vector<DeclUse> &uses;
+  llvm::SmallVector<StringRef, 2> axesParams;         ///< Parameters of the kind `axes`.
+  llvm::MapVector<StringRef, SMLoc> namedAxes;        ///< Others that rules name, each with its first mention.
+  llvm::SmallVector<const ast::Expr *, 4> conditions; ///< Of the `if`s around.
+  llvm::StringSet<> passed; ///< Names on which arguments of calls depend, or whether there is a call.
+  const ast::SearchStmt *search = nullptr;
 };
 
 class ScheduleChecker : public NameChecker {
@@ -65,12 +73,116 @@ private:
 };
 } // namespace
 
-void StrategyChecker::checkBase(const ast::StrategyDecl &strategy) {
-  for (const ast::Argument &argument : strategy.baseArgs)
-    checkExpr(argument.value);
-  auto *base = expectDecl<ast::StrategyDecl>(strategy.base, "strategy");
-  if (base && extends.check(strategy))
-    matchArguments(base->params, strategy.baseArgs, base->name.name, strategy.base.range, diags);
+void StrategyChecker::check(const ast::StrategyDecl &strategy) {
+  ScopeGuard scope(*this);
+  checkParams(strategy.params, /*mustBeUsed=*/true);
+  for (const ast::Param &param : strategy.params)
+    if (param.scalarKind.name == axesKind)
+      axesParams.push_back(param.name.name);
+  if (strategy.extends.isValid())
+    diags.report(strategy.extends.Start, diag::ExtendsIsCall).range(strategy.extends)
+        << strategy.name.name << textOf(llvm::cast<ast::ExprStmt>(strategy.body.front())->value);
+  checkBody(strategy.body);
+  for (const ast::Param &param : strategy.params)
+    if (param.isForwarded && !passed.contains(param.name.name))
+      diags.report(param.name.loc(), diag::ForwardedUnused).range(param.name.range)
+          << param.name.name << strategy.name.name;
+  if (search)
+    checkSearch(*search, strategy);
+}
+
+/// A call of a strategy, whose arguments may be axes.
+void StrategyChecker::checkCall(const ast::ExprStmt &stmt) {
+  auto *call = llvm::cast<ast::CallExpr>(stmt.value);
+  auto *name = llvm::cast<ast::NameExpr>(call->callee);
+  auto *callee = expectDecl<ast::StrategyDecl>({name->name, name->range}, "strategy");
+  if (!callee)
+    return;
+  uses.push_back({callee, name->range});
+  auto note = [&](const ast::Expr *part) {
+    if (auto *known = dyn_cast<ast::NameExpr>(part))
+      passed.insert(known->name);
+  };
+  for (const ast::Argument &argument : call->args)
+    walk(argument.value, note);
+  for (const ast::Expr *condition : conditions)
+    walk(condition, note);
+  auto matched = matchArguments(callee->params, call->args, callee->name.name, call->range, diags);
+  for (const ast::Argument &argument : call->args) {
+    auto place = matched ? llvm::find(*matched, &argument) : nullptr;
+    bool isAxes =
+        matched && place != matched->end() && callee->params[place - matched->begin()].scalarKind.name == axesKind;
+    if (isAxes)
+      checkAxes(argument.value);
+    else
+      checkExpr(argument.value);
+  }
+}
+
+/// Axes are known once the mesh is; here, conditions, and parameters that are passed on.
+void StrategyChecker::checkAxes(const ast::Expr *expr) {
+  if (auto *name = dyn_cast<ast::NameExpr>(expr)) {
+    ast::Ident ident{name->name, name->range};
+    collectAxes({ident, name->range});
+  } else if (auto *choice = dyn_cast<ast::IfExpr>(expr)) {
+    checkExpr(choice->condition);
+    checkAxes(choice->thenExpr);
+    checkAxes(choice->elseExpr);
+  } else if (auto *tuple = dyn_cast<ast::TupleExpr>(expr)) {
+    for (const ast::Expr *element : tuple->elements)
+      checkAxes(element);
+  }
+}
+
+/// The repeats that a strategy divides into stages, itself or by a call.
+void StrategyChecker::defineRepeats(const ast::StrategyDecl &strategy, ArrayRef<ast::Stmt *> body,
+                                    llvm::SmallPtrSetImpl<const ast::StrategyDecl *> &seen) {
+  for (const ast::Stmt *stmt : body) {
+    if (auto *pipeline = dyn_cast<ast::PipelineStmt>(stmt)) {
+      for (const ast::Pattern &repeat : pipeline->repeats)
+        if (!find(repeat.text))
+          define(SymbolKind::Scalar, {repeat.text, repeat.range});
+    } else if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {
+      defineRepeats(strategy, choice->thenBody, seen);
+      defineRepeats(strategy, choice->elseBody, seen);
+    } else if (const ast::StrategyDecl *callee = getCalledStrategy(program, strategy, *stmt)) {
+      if (seen.insert(callee).second)
+        defineRepeats(*callee, callee->body, seen);
+    }
+  }
+}
+
+/// `search { tp in powers(2, 1..9); require tp <= machine.levels[0].ranks; }` is kept for who looks for plans. Beside
+/// parameters it may ask for the sizes of a repeat that the pipeline cuts, the machine, and the memory of a rank.
+void StrategyChecker::checkSearch(const ast::SearchStmt &search, const ast::StrategyDecl &strategy) {
+  ScopeGuard scope(*this);
+  for (StringRef word : {"machine", "memory"})
+    if (!find(word))
+      define(SymbolKind::Scalar, {word, SMRange()});
+  llvm::SmallPtrSet<const ast::StrategyDecl *, 8> seen;
+  defineRepeats(strategy, strategy.body, seen);
+  std::vector<Candidate> params;
+  for (const ast::Param &param : strategy.params)
+    params.push_back({param.name.name, param.name.loc()});
+  std::vector<ast::Ident> names;
+  for (const ast::SearchStmt::Values &values : search.values) {
+    names.push_back(values.name);
+    if (llvm::none_of(params, [&](const Candidate &param) { return param.name == values.name.name; })) {
+      DiagnosticBuilder error = diags.report(values.name.loc(), diag::SearchedNotParameter).range(values.name.range)
+                                << values.name.name << strategy.name.name;
+      suggestNearest(error, values.name.name, values.name.range, params);
+    }
+    bool isList = llvm::isa<ast::ListExpr, ast::ListForExpr, ast::RangeExpr, ast::CallExpr, ast::NameExpr, ast::IfExpr>(
+        values.values);
+    if (!isList)
+      diags.report(values.values->loc(), diag::WrongKind).range(values.values->range)
+          << "a list or a range of values"
+          << "'" + textOf(values.values) + "'";
+    checkExpr(values.values);
+  }
+  checkEntriesOnce(names);
+  for (const ast::Stmt *require : search.requires_)
+    checkRequire(*llvm::cast<ast::RequireStmt>(require));
 }
 
 void StrategyChecker::checkBody(ArrayRef<ast::Stmt *> body) {
@@ -140,10 +252,22 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
     checkRequire(*require);
   } else if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {
     checkExpr(choice->condition);
+    conditions.push_back(choice->condition);
     for (ArrayRef<ast::Stmt *> branch : {choice->thenBody, choice->elseBody}) {
       ScopeGuard scope(*this);
       checkBody(branch);
     }
+    conditions.pop_back();
+  } else if (auto *call = dyn_cast<ast::ExprStmt>(stmt)) {
+    checkCall(*call);
+  } else if (auto *block = dyn_cast<ast::SearchStmt>(stmt)) {
+    if (search || !conditions.empty())
+      diags.report(block->loc(), diag::SearchPlace).range(block->range);
+    search = block;
+  } else if (auto *alias = dyn_cast<ast::AxisAliasStmt>(stmt)) {
+    collectAxes(alias->axes);
+  } else if (auto *replicate = dyn_cast<ast::ReplicateStmt>(stmt)) {
+    collectAxes(replicate->axes);
   } else if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
     checkPlainLet(*let, "a strategy");
   }
@@ -295,8 +419,10 @@ void ScheduleChecker::checkUnit(const ast::ExprStmt &stmt) {
 }
 
 void stage::sema::checkStrategy(const Program &program, const ast::File &file, const ast::StrategyDecl &strategy,
-                                ExtendsChecker &extends) {
-  StrategyChecker(program, file, extends).check(strategy);
+                                DeclUses &uses) {
+  std::vector<DeclUse> calls;
+  StrategyChecker(program, file, calls).check(strategy);
+  uses[&strategy] = std::move(calls);
 }
 
 void stage::sema::checkSchedule(const Program &program, const ast::File &file, const ast::ScheduleDecl &schedule) {

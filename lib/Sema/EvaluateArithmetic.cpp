@@ -246,7 +246,7 @@ std::optional<CTValue> Evaluator::evaluateComparison(const ast::BinaryExpr *expr
 
   bool isEquality = expr->op == BinaryOp::Equal || expr->op == BinaryOp::NotEqual;
   if (isEquality && (left.isNone() || right.isNone()))
-    return result(left.getKind() != right.getKind());
+    return result(!isSame(left, right));
   constexpr CTValue::Kind compared[] = {CTValue::Kind::Bool, CTValue::Kind::String, CTValue::Kind::Word,
                                         CTValue::Kind::Decl};
   if (isEquality && left.getKind() == right.getKind() && llvm::is_contained(compared, left.getKind()))

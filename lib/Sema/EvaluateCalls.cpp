@@ -203,6 +203,8 @@ std::optional<CTValue> Evaluator::evaluateBuiltinCall(const ast::CallExpr *expr,
     std::optional<CTValue> list = evaluate(expr->args[0].value, env);
     if (!list)
       return std::nullopt;
+    if (list->isAxes() && name == "size")
+      return CTValue::integer(list->getRanks());
     if (list->getKind() == CTValue::Kind::List) {
       ArrayRef<CTValue> elements = list->getElements();
       if (name == "size")

@@ -165,7 +165,7 @@ std::optional<CTValue> Evaluator::evaluateName(const ast::NameExpr *expr, const 
     return CTValue::boolean(expr->name == "decoding"     ? phase.decoding
                             : expr->name == "continuing" ? phase.continuing
                                                          : phase.inferring);
-  if (findBuiltin(expr->name))
+  if (findBuiltin(expr->name) || program.isLegalWord(expr->name))
     return CTValue::word(expr->name);
 
   std::vector<Candidate> candidates = program.getVisibleNames(env.getFile());
@@ -354,6 +354,14 @@ std::optional<CTValue> Evaluator::convert(const CTValue &value, const ast::Ident
   if (std::optional<Dimension> dimension = findDimension(kind.name))
     return checkQuantity(value, *dimension, /*isAnyRate=*/kind.name == "rate", range, what) ? std::optional(value)
                                                                                             : std::nullopt;
+  if (kind.name == axesKind)
+    return value.isAxes() ? std::optional<CTValue>(value) : wrong("axes of the strategy that calls it");
+  if (kind.name == "schedule")
+    return value.isDecl() && llvm::isa<ast::ScheduleDecl>(value.getDecl()) ? std::optional<CTValue>(value)
+                                                                           : wrong("a schedule");
+  if (kind.name == "type")
+    return value.getKind() == CTValue::Kind::Word && isDTypeName(value.getText()) ? std::optional<CTValue>(value)
+                                                                                  : wrong("an element type");
   if (kind.name == "bool")
     return value.isBool() ? std::optional<CTValue>(value) : wrong("true or false");
   if (!value.isNumber())
@@ -466,6 +474,10 @@ std::string Evaluator::format(const CTValue &value) {
     return value.getText().str();
   case CTValue::Kind::Decl:
     return value.getDecl()->name.name.str();
+  case CTValue::Kind::Axes:
+    if (value.getElements().size() < 2)
+      return value.getElements().empty() ? "none" : value.getElements().front().getText().str();
+    [[fallthrough]];
   case CTValue::Kind::List:
   case CTValue::Kind::Tuple: {
     bool isList = value.getKind() == CTValue::Kind::List;

@@ -20,11 +20,15 @@ bool Evaluator::isSame(const CTValue &a, const CTValue &b) {
   std::optional<Rational> first = getExact(a), second = getExact(b);
   if (first && second)
     return a.isQuantity() == b.isQuantity() && a.getDimension() == b.getDimension() && *first == *second;
+  if (a.isNone() || b.isNone()) { // no axes are `none`
+    auto isNone = [](const CTValue &value) {
+      return value.isNone() || (value.isAxes() && value.getElements().empty());
+    };
+    return isNone(a) && isNone(b);
+  }
   if (a.getKind() != b.getKind())
     return false;
   switch (a.getKind()) {
-  case CTValue::Kind::None:
-    return true;
   case CTValue::Kind::Real:
     return a.getReal() == b.getReal();
   case CTValue::Kind::Bool:
@@ -32,10 +36,18 @@ bool Evaluator::isSame(const CTValue &a, const CTValue &b) {
   case CTValue::Kind::String:
   case CTValue::Kind::Word:
     return a.getText() == b.getText();
-  case CTValue::Kind::Decl:
-    return a.getDecl() == b.getDecl();
+  case CTValue::Kind::Decl: { // `interleaved` is each `interleaved(v = ...)`
+    ArrayRef<NamedValue> mine = a.getArguments(), theirs = b.getArguments();
+    return a.getDecl() == b.getDecl() &&
+           (mine.empty() || theirs.empty() ||
+            (mine.size() == theirs.size() && llvm::all_of(llvm::zip(mine, theirs), [&](auto pair) {
+               return std::get<0>(pair).name.name == std::get<1>(pair).name.name &&
+                      isSame(std::get<0>(pair).value, std::get<1>(pair).value);
+             })));
+  }
   case CTValue::Kind::List:
   case CTValue::Kind::Tuple:
+  case CTValue::Kind::Axes:
   case CTValue::Kind::Range:
     return a.getElements().size() == b.getElements().size() &&
            llvm::all_of(llvm::zip(a.getElements(), b.getElements()),

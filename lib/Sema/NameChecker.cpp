@@ -76,7 +76,7 @@ void NameChecker::reportUnknown(StringRef name, SMRange range, diag::Message<dia
 }
 
 void NameChecker::checkName(StringRef name, SMRange range) {
-  if (!use(name) && !lookupDecl(name, range) && !findBuiltin(name))
+  if (!use(name) && !lookupDecl(name, range) && !findBuiltin(name) && !program.isLegalWord(name))
     reportUnknown(name, range);
 }
 
@@ -120,8 +120,8 @@ void NameChecker::checkScalarKind(const ast::Param &param) {
     diags.report(param.legal->loc(), diag::LegalOfTensor).range(param.legal->range) << param.name.name;
   else if (param.legal)
     checkLegal(param);
-  static const Candidate kinds[] = {{"bool", {}}, {"bytes", {}}, {"int", {}}, {"rate", {}},
-                                    {"real", {}}, {"size", {}},  {"time", {}}};
+  static const Candidate kinds[] = {{axesKind, {}}, {"bool", {}}, {"bytes", {}},    {"int", {}},  {"rate", {}},
+                                    {"real", {}},   {"size", {}}, {"schedule", {}}, {"time", {}}, {"type", {}}};
   const ast::Ident &kind = param.scalarKind;
   if (!kind || llvm::any_of(kinds, [&](const Candidate &known) { return known.name == kind.name; }))
     return;
@@ -148,7 +148,7 @@ void NameChecker::checkLegal(const ast::Param &param) {
 
 void NameChecker::checkParams(ArrayRef<ast::Param> params, bool mustBeUsed) {
   for (const ast::Param &param : params) {
-    if (param.defaultValue)
+    if (param.defaultValue && param.scalarKind.name != axesKind)
       checkExpr(param.defaultValue);
     checkScalarKind(param);
     if (param.tensor)

@@ -116,23 +116,22 @@ private:
   void closeScope();
 };
 
-/// A call of one module by another, or another mention of it.
-struct ModuleUse {
-  const ast::ModuleDecl *module;
+/// A call of one module or strategy by another, or another mention of it.
+struct DeclUse {
+  const ast::Decl *decl;
   SMRange range;
 };
-/// For each module those it uses, in source order.
-using ModuleUses = llvm::MapVector<const ast::ModuleDecl *, std::vector<ModuleUse>>;
+/// For each module and strategy those it uses, in source order.
+using DeclUses = llvm::MapVector<const ast::Decl *, std::vector<DeclUse>>;
 
 class ExtendsChecker;
 /// The entries that each config has, its own and inherited ones. Configs that add no name share a list.
 using ConfigNames =
     llvm::DenseMap<const ast::ConfigDecl *, std::shared_ptr<const llvm::MapVector<StringRef, ast::Ident>>>;
 
-void checkModule(const Program &program, const ast::File &file, const ast::ModuleDecl &module, ModuleUses &uses);
+void checkModule(const Program &program, const ast::File &file, const ast::ModuleDecl &module, DeclUses &uses);
 void checkOp(const Program &program, const ast::File &file, const ast::OpDecl &op);
-void checkStrategy(const Program &program, const ast::File &file, const ast::StrategyDecl &strategy,
-                   ExtendsChecker &extends);
+void checkStrategy(const Program &program, const ast::File &file, const ast::StrategyDecl &strategy, DeclUses &uses);
 void checkSchedule(const Program &program, const ast::File &file, const ast::ScheduleDecl &schedule);
 void checkFunction(const Program &program, const ast::File &file, const ast::FnDecl &fn);
 void checkConfig(const Program &program, const ast::File &file, const ast::ConfigDecl &config, ExtendsChecker &extends,
@@ -140,8 +139,8 @@ void checkConfig(const Program &program, const ast::File &file, const ast::Confi
 void checkJob(const Program &program, const ast::File &file, const ast::JobDecl &job, ExtendsChecker &extends);
 void checkPrecision(const Program &program, const ast::File &file, const ast::PrecisionDecl &precision);
 void checkOptimizer(const Program &program, const ast::File &file, const ast::OptimizerDecl &optimizer);
-/// Modules that contain themselves.
-void checkRecursion(const ModuleUses &uses, DiagnosticEngine &diags);
+/// Modules that contain themselves, and strategies that call themselves.
+void checkRecursion(const DeclUses &uses, DiagnosticEngine &diags);
 
 } // namespace stage::sema
 

@@ -50,14 +50,6 @@ static void printArguments(llvm::raw_ostream &os, ArrayRef<NamedValue> arguments
   }
 }
 
-/// The source text with every run of spaces and line ends as one space.
-static void printSource(llvm::raw_ostream &os, SMRange range) {
-  StringRef text(range.Start.getPointer(), range.End.getPointer() - range.Start.getPointer());
-  llvm::SmallVector<StringRef, 32> words;
-  llvm::SplitString(text, words, " \t\r\n");
-  os << llvm::join(words, " ");
-}
-
 static void printStrategy(llvm::raw_ostream &os, const BoundStrategy &strategy) {
   os << "  strategy " << (strategy.decl ? strategy.decl->name.name : "none") << ", " << strategy.getNumRanks()
      << (strategy.getNumRanks() == 1 ? " rank\n" : " ranks\n");
@@ -67,8 +59,9 @@ static void printStrategy(llvm::raw_ostream &os, const BoundStrategy &strategy) 
   for (const BoundAlias &alias : strategy.aliases)
     os << "    alias " << alias.name.name << " = (" << llvm::join(alias.axes, ", ") << ")\n";
   for (const BoundRule &rule : strategy.rules) {
-    os << "    ";
-    printSource(os, rule.stmt->range);
+    os << "    " << textOf(rule.stmt);
+    if (rule.call->caller || rule.call->addition)
+      os << "  in " << rule.call->str();
     os << "\n";
   }
   if (!strategy.pipeline)

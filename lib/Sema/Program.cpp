@@ -61,7 +61,8 @@ Program::Program(ast::ASTContext &context, DiagnosticEngine &diags, ProgramOptio
     : context(context), diags(diags), options(std::move(options)) {}
 Program::Program(const Program &loaded, ast::ASTContext &context, DiagnosticEngine &diags)
     : context(context), diags(diags), options(loaded.options), main(loaded.main), prelude(loaded.prelude),
-      files(loaded.files), byPath(loaded.byPath), scopes(loaded.scopes), fileOf(loaded.fileOf) {}
+      files(loaded.files), byPath(loaded.byPath), scopes(loaded.scopes), fileOf(loaded.fileOf),
+      legalWords(loaded.legalWords) {}
 Program::~Program() = default;
 
 const ast::File *Program::load(StringRef path) {
@@ -180,6 +181,11 @@ void Program::reportCycle(const std::string &key, SMRange importedAt) {
 void Program::declare(const ast::File &file, Scope &scope) {
   for (const ast::Decl *decl : file.decls) {
     fileOf[decl] = &file;
+    for (const ast::Param &param : ast::getParams(*decl))
+      if (auto *legal = llvm::dyn_cast_or_null<ast::ListExpr>(param.legal))
+        for (const ast::Expr *value : legal->elements)
+          if (auto *word = llvm::dyn_cast<ast::NameExpr>(value))
+            legalWords.insert(word->name);
     auto [it, isNew] = scope.own.try_emplace(decl->name.name, decl);
     if (!isNew)
       diags.report(decl->name.loc(), diag::Redefinition)

@@ -60,7 +60,7 @@ void stage::sema::splitSharedAxes(BoundStrategy &strategy, ArrayRef<NamedValue> 
       std::optional<int64_t> left = item.dims.size() > 1 && !item.order ? find(item.dims.front().name) : std::nullopt;
       if (!left)
         continue;
-      for (StringRef name : strategy.expand(item.axes)) {
+      for (StringRef name : strategy.expand(item.axes, rule.env)) {
         int64_t size = strategy.findAxis(name)->size;
         int64_t taken = llvm::GreatestCommonDivisor64(*left, size);
         if (taken > 1 && taken < size && strategy.mesh.size() < maxAxes)

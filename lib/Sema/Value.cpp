@@ -94,6 +94,14 @@ CTValue CTValue::range(CTValue begin, CTValue end) {
   return result;
 }
 
+CTValue CTValue::axes(std::vector<CTValue> names, int64_t ranks) {
+  CTValue result;
+  result.kind = Kind::Axes;
+  result.integer_ = ranks;
+  result.elements = share(std::move(names));
+  return result;
+}
+
 CTValue CTValue::function(const ast::FnStmt *fn) {
   CTValue result;
   result.kind = Kind::Function;
@@ -152,6 +160,8 @@ StringRef CTValue::describeKind() const {
     return "a range";
   case Kind::Function:
     return "a function";
+  case Kind::Axes:
+    return "axes";
   case Kind::Foreign:
     return "a tensor";
   }

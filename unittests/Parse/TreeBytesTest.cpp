@@ -108,7 +108,7 @@ model M(D, n = none) {
   require D % 2 == 0, "an even D, not {D}";
   output sum[d](x)[0, ...];
 }
-strategy s(tp) extends t(2) { mesh (pp, dp = 4); at layers[*].{x,h?}: shard (KV, F?) over tp order mirrored; }
+strategy s(tp) { t(2); mesh (pp, dp = 4); at layers[*].{x,h?}: shard (KV, F?) over tp order mirrored; }
 )";
 } // namespace
 

@@ -230,6 +230,12 @@ struct ForArgExpr : Expr {
   Expr *range_;
   AST_NODE_FIELDS(ForArgExpr, variable, range_)
 };
+/// `megatron(tp = 8) with recompute_full()`: a strategy of a job, and parts that are added to it.
+struct WithExpr : Expr {
+  Expr *base;
+  ArrayRef<Expr *> parts;
+  AST_NODE_FIELDS(WithExpr, base, parts)
+};
 
 //===----------------------------------------------------------------------===//
 // Types and parameters
@@ -271,8 +277,11 @@ struct Param {
   Ident sizeIndex;              ///< the `c` of `slots: size c`
   Expr *legal = nullptr;        ///< A list or range of values; null: any
   Expr *defaultValue = nullptr;
+  /// Behind the semicolon of a strategy's parameters: it is given to a part, and kept for programs that gave it before
+  /// there were parts.
+  bool isForwarded = false;
   ArrayRef<StringRef> doc; ///< `///` lines before it, without the slashes.
-  AST_FIELDS(name, tensor, scalarKind, sizeIndex, legal, defaultValue, doc)
+  AST_FIELDS(name, tensor, scalarKind, sizeIndex, legal, defaultValue, isForwarded, doc)
 };
 
 //===----------------------------------------------------------------------===//
@@ -346,7 +355,7 @@ struct RequireStmt : Stmt {
   ArrayRef<MessagePart> messageParts;
   AST_NODE_FIELDS(RequireStmt, condition, message, messageParts)
 };
-/// `append(keys, k);` and the calls of a schedule: `forward(i);`
+/// `append(keys, k);`, the calls of a schedule, `forward(i);`, and of a strategy, `recompute_full(first = 2);`
 struct ExprStmt : Stmt {
   Expr *value;
   AST_NODE_FIELDS(ExprStmt, value)
@@ -547,6 +556,17 @@ struct OtherRuleStmt : Stmt {
   StringRef text; ///< As written, without the semicolon.
   AST_NODE_FIELDS(OtherRuleStmt, word, text)
 };
+/// `search { tp in powers(2, 1..9); require tp <= 8; }`: values of parameters that are worth trying.
+struct SearchStmt : Stmt {
+  struct Values {
+    Ident name;
+    Expr *values; ///< A list or a range.
+    AST_FIELDS(name, values)
+  };
+  ArrayRef<Values> values;
+  ArrayRef<Stmt *> requires_;
+  AST_NODE_FIELDS(SearchStmt, values, requires_)
+};
 
 //===----------------------------------------------------------------------===//
 // Statements of schedules
@@ -577,6 +597,15 @@ struct StateStmt : Stmt {
   ArrayRef<Ident> names;
   Ident dtype;
   AST_NODE_FIELDS(StateStmt, names, dtype)
+};
+/// `"--ddp-bucket-size" = bucket / 4 if overlap;` `"--sequence-parallel" if sequence_parallel;` `"--swiglu" ignored;`
+struct FlagStmt : Stmt {
+  ArrayRef<StringExpr *> flags; ///< Several only if ignored.
+  Expr *value;                  ///< Null: the flag has no value.
+  Expr *condition;              ///< Null: always.
+  ArrayRef<StringRef> doc;
+  bool isIgnored() const { return !value && !condition; }
+  AST_NODE_FIELDS(FlagStmt, flags, value, condition, doc)
 };
 
 //===----------------------------------------------------------------------===//
@@ -616,11 +645,10 @@ struct ModuleDecl : Decl {
   AST_NODE_FIELDS(ModuleDecl, name, doc, isModel, params, results, body)
 };
 struct StrategyDecl : Decl {
-  ArrayRef<Param> params;
-  Ident base; ///< `extends t(...)`; empty: none
-  ArrayRef<Argument> baseArgs;
+  ArrayRef<Param> params; ///< Those that are forwarded last.
   ArrayRef<Stmt *> body;
-  AST_NODE_FIELDS(StrategyDecl, name, doc, params, base, baseArgs, body)
+  SMRange extends; ///< The first statement of `body` was written as `extends t(...)`; invalid: none was.
+  AST_NODE_FIELDS(StrategyDecl, name, doc, params, body, extends)
 };
 struct ScheduleDecl : Decl {
   ArrayRef<Param> params;
@@ -652,6 +680,14 @@ struct OptimizerDecl : Decl {
   AST_NODE_FIELDS(OptimizerDecl, name, doc, params, body)
 };
 
+/// `launcher megatron_lm for megatron { "--tensor-model-parallel-size" = tp; }`: how a framework's arguments say what
+/// parameters of a strategy say.
+struct LauncherDecl : Decl {
+  Ident strategy;
+  ArrayRef<FlagStmt *> flags;
+  AST_NODE_FIELDS(LauncherDecl, name, doc, strategy, flags)
+};
+
 /// `import std.nn (linear, swiglu);`
 struct Import {
   StringRef path; ///< "std.nn"
@@ -680,11 +716,22 @@ template <typename Visit> void visitNode(const Node &node, Visit visit) {
   }
 }
 
+/// The parameters of a declaration; none of one that has none.
+inline ArrayRef<Param> getParams(const Decl &decl) {
+  ArrayRef<Param> params;
+  visitNode(decl, [&](const auto &node) {
+    if constexpr (requires { node.params.front().legal; })
+      params = node.params;
+  });
+  return params;
+}
+
 /// Prints a file as .stg text again; printing what was parsed from it gives the same text.
 void print(llvm::raw_ostream &os, const File &file);
 void print(llvm::raw_ostream &os, const Expr *expr);
-/// As .stg text, for messages.
+/// As .stg text on one line, for messages.
 std::string textOf(const Expr *expr);
+std::string textOf(const Stmt *stmt);
 StringRef spell(BinaryOp op);
 
 } // namespace stage::ast

@@ -30,6 +30,8 @@ llvm::ArrayRef<Builtin> getBuiltins();
 /// Nothing if no builtin has this name.
 std::optional<BuiltinKind> findBuiltin(llvm::StringRef name);
 inline bool isDTypeName(llvm::StringRef name) { return findBuiltin(name) == BuiltinKind::DType; }
+/// Kind of a parameter of a part: axes of the strategy that calls it.
+constexpr llvm::StringLiteral axesKind = "axes";
 /// `f32`, `bf16` and their like.
 bool isFloatName(llvm::StringRef name);
 /// `sum`, `mean`, and `max` and `min`, which are element functions without brackets.

@@ -57,6 +57,7 @@ public:
   std::optional<CTValue> evaluateParam(const ast::Param &param, const ast::Argument *argument,
                                        const Environment &callee, const Environment &caller);
 
+  bool isSame(const CTValue &a, const CTValue &b);
   /// The value of a size under the binding; reported at `range` if it has none or is no integer.
   std::optional<int64_t> getValue(Size size, SMRange range, const llvm::Twine &what);
   /// The exact value; nothing (unreported) if it has none.
@@ -110,7 +111,6 @@ private:
   /// A default value or legal values, in which the parameter itself may not be needed.
   std::optional<CTValue> evaluateOnce(const ast::Expr *expr, const ast::Param &param, const Environment &callee);
   bool checkLegal(const CTValue &value, const ast::Param &param, const Environment &callee, SMRange range);
-  bool isSame(const CTValue &a, const CTValue &b);
   std::optional<CTValue> evaluateListFunction(const ast::CallExpr *expr, StringRef name, const Environment &env);
   bool checkDimensions(const ast::Expr *expr, StringRef what, ArrayRef<CTValue> values);
   std::optional<CTValue> evaluateIntegers(const ast::BinaryExpr *expr, int64_t left, int64_t right);

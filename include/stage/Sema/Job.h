@@ -28,6 +28,7 @@
 #include "stage/Schedule/PackedUnit.h"
 #include "stage/Sema/Override.h"
 #include "stage/Sema/Schedules.h"
+#include "stage/Support/RuleOrigin.h"
 #include <deque>
 
 namespace stage::sema {
@@ -47,7 +48,34 @@ struct BoundAxis {
 struct BoundAlias {
   ast::Ident name;
   llvm::SmallVector<StringRef, 4> axes; ///< Axes of the mesh, no aliases.
+  /// `axis data = (dp, cp);`, where `data` is no parameter: a name by which parts find axes, and no number of ranks
+  /// that somebody has chosen.
+  bool isRole = false;
 };
+
+/// A call of a strategy that is in effect, by the job or by a strategy.
+struct BoundCall {
+  const ast::StrategyDecl *callee = nullptr;
+  /// CallExpr or NameExpr; null: the job's strategy was chosen by an expression.
+  const ast::Expr *expr = nullptr;
+  SMRange range;
+  const Environment *env = nullptr;       ///< The callee's parameters.
+  const Environment *callerEnv = nullptr; ///< In which its arguments are evaluated; null: the job's.
+  const BoundCall *caller = nullptr;      ///< Null: the job.
+  const ast::Stmt *stmt = nullptr;        ///< Of the caller's body.
+  unsigned number = 0;                    ///< Among the calls of its caller.
+  /// Among the parts that the job adds by `with`, from 1; 0: of the job's strategy.
+  unsigned addition = 0;
+
+  /// `megatron(dp = 2) > recompute_full(first = 2)`: the calls from the job's on, cut where they are long.
+  std::string str() const;
+  /// What a rule of this call wins or loses against one of another call.
+  RuleOrigin getOrigin() const;
+};
+
+/// Fills `again`, a new scope of the callee's file, with the names of a scope `env` of this call, where the arguments
+/// of calls are evaluated again: `decoding` may be another one than when they were bound. False after an error.
+bool evaluateAgain(Evaluator &evaluator, const BoundCall &call, const Environment &env, Environment &again);
 
 /// A statement that is in effect, and where its expressions are evaluated.
 struct BoundRule {
@@ -56,8 +84,8 @@ struct BoundRule {
   /// of the branch taken are there. Rules inside an AtStmt are as written (they hold no `if`).
   const ast::Stmt *stmt = nullptr;
   const Environment *env = nullptr;
-  /// The strategy that says it: the job's, or one that it extends.
-  const ast::StrategyDecl *strategy = nullptr;
+  /// The call of the strategy that says it.
+  const BoundCall *call = nullptr;
   /// The names in `has(NAME)` of the conditions under which it stands: models may lack them.
   llvm::SmallVector<StringRef, 0> asked;
 };
@@ -79,6 +107,7 @@ struct BoundPipeline {
 struct BoundStrategy {
   /// Null: the job names none, and runs on one rank.
   const ast::StrategyDecl *decl = nullptr;
+  const BoundCall *call = nullptr; ///< That of the job.
   const ast::MeshStmt *meshStmt = nullptr;
   /// The axes as the strategy names them: those of the mesh, then those of its second reading that have other names.
   std::vector<BoundAxis> readings;
@@ -86,15 +115,18 @@ struct BoundStrategy {
   /// of higher dimensions of the network before those of lower ones.
   std::vector<BoundAxis> mesh;
   std::vector<BoundAlias> aliases;
-  std::vector<BoundRule> rules; ///< Of the extended strategy first, in order.
+  /// Those of a strategy's calls before its own, and those of parts that the job adds last; none that another one
+  /// replaces.
+  std::vector<BoundRule> rules;
   std::optional<BoundPipeline> pipeline;
 
   int64_t getNumRanks() const;
   /// Of the pipeline, if there is one.
   int64_t getNumStages() const;
   const BoundAxis *findAxis(StringRef name) const;
-  /// The mesh axes that a list means: aliases are replaced, axes that the mesh lacks (size 1) dropped.
-  llvm::SmallVector<StringRef, 4> expand(const ast::AxisListSyntax &axes) const;
+  /// The mesh axes that a list means where `env` has the parameters of a part: parameters and aliases are replaced,
+  /// axes that the mesh lacks (size 1) dropped.
+  llvm::SmallVector<StringRef, 4> expand(const ast::AxisListSyntax &axes, const Environment *env = nullptr) const;
 };
 
 struct BoundPrecision {
@@ -205,9 +237,18 @@ struct BoundJob {
   double clip = 0;                         ///< The largest norm of all gradients that an update sees; 0: any.
   BoundStrategy strategy;
 
-  /// Keeps the environments that rules refer to.
+  /// Keeps the environments and calls that rules refer to.
   std::deque<Environment> environments;
+  std::deque<BoundCall> calls;
 };
+
+/// Calls that add rules to the job's strategy, in the order of the rules, each with the axes that these name.
+struct RulesOfCall {
+  const BoundCall *call;
+  unsigned numRules = 0;
+  llvm::SmallVector<StringRef, 4> axes;
+};
+std::vector<RulesOfCall> listCalls(const BoundStrategy &strategy);
 
 /// The jobs of the main file, in order.
 std::vector<const ast::JobDecl *> getJobs(const Program &program);

@@ -19,6 +19,7 @@
 #include "stage/Support/FileCache.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include <memory>
 #include <string>
 #include <vector>
@@ -68,6 +69,9 @@ public:
   const ast::File &getFile(const ast::Decl &decl) const;
   /// Every declaration of that name in sight, where it is ambiguous: two imports of everything bring different ones.
   llvm::SmallVector<const ast::Decl *, 2> lookupAll(const ast::File &from, StringRef name) const;
+  /// Whether a declaration lists the name among the legal values of a parameter. Where it means nothing else it is a
+  /// word, as `fast` of `mode in [fast, exact]`.
+  bool isLegalWord(StringRef name) const { return legalWords.contains(name); }
   /// All names that lookup() knows in a file, sorted.
   std::vector<Candidate> getVisibleNames(const ast::File &from) const;
   /// If a file of the standard library declares `name`, adds a note to `error` that says so. Whether one does.
@@ -109,6 +113,7 @@ private:
   llvm::DenseMap<const ast::File *, std::shared_ptr<const Scope>> scopes;
   llvm::DenseMap<const ast::Decl *, const ast::File *> fileOf;
   llvm::StringMap<const ast::Expr *> defines;
+  llvm::StringSet<> legalWords;
 };
 
 /// The candidate nearest to `name` by edit distance; null if none is near enough to be meant.

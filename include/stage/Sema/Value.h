@@ -9,6 +9,7 @@
 //   sqrt(2)       real without an exact value
 //   one_f_one_b   a declaration; `interleaved(v = 2)` one with arguments
 //   none, bf16    a builtin word
+//   (dp, cp)      axes, where a parameter wants them: their names, in order
 //   0..L  (a, b)  [a, b]  true  "text"
 //
 // An environment maps names to values; the outermost one belongs to a file, and what
@@ -46,6 +47,7 @@ public:
     Tuple,
     Range,    ///< getElements() is begin and end
     Function, ///< a schedule's `fn`
+    Axes,     ///< getElements() are their names, as words; none of them: `none`
     Foreign,  ///< something of the caller's, such as a tensor; only names carry it
   };
 
@@ -67,6 +69,8 @@ public:
   static CTValue list(std::vector<CTValue> elements);
   static CTValue tuple(std::vector<CTValue> elements);
   static CTValue range(CTValue begin, CTValue end);
+  /// `ranks`: the product of the sizes of the axes.
+  static CTValue axes(std::vector<CTValue> names, int64_t ranks);
   static CTValue function(const ast::FnStmt *fn);
   static CTValue foreign(void *pointer);
 
@@ -78,6 +82,7 @@ public:
   bool isQuantity() const { return kind == Kind::Quantity; }
   bool isBool() const { return kind == Kind::Bool; }
   bool isDecl() const { return kind == Kind::Decl; }
+  bool isAxes() const { return kind == Kind::Axes; }
   bool isForeign() const { return kind == Kind::Foreign; }
 
   /// The value of a size that is an integer constant.
@@ -90,6 +95,8 @@ public:
   bool isSameNumber(const CTValue &other) const { return integer_ == other.integer_ && size_ == other.size_; }
   double getReal() const { return real_; }
   bool getBool() const { return integer_ != 0; }
+  /// Of axes.
+  int64_t getRanks() const { return integer_; }
   /// Of a truth value that sizes decide; else null.
   Size getMargin() const { return isBool() ? size_ : Size(); }
   /// Of a string or a word.
@@ -98,7 +105,7 @@ public:
   /// Of a declaration that was given arguments.
   ArrayRef<NamedValue> getArguments() const;
   const ast::FnStmt *getFunction() const { return static_cast<const ast::FnStmt *>(pointer); }
-  /// Of a list, a tuple or a range.
+  /// Of a list, a tuple, a range or axes.
   ArrayRef<CTValue> getElements() const;
   void *getForeign() const { return const_cast<void *>(pointer); }
 
@@ -115,7 +122,7 @@ public:
 
 private:
   Kind kind = Kind::None;
-  int64_t integer_ = 0; ///< Size without `size_`; Bool
+  int64_t integer_ = 0; ///< Size without `size_`; Bool; the ranks of Axes
   Size size_;           ///< Size that is no integer constant; Quantity; the exact value of Real; the margin of Bool
   Dimension dimension;  ///< Quantity
   double real_ = 0;     ///< Real

@@ -361,7 +361,9 @@ bool TextParser::parseObligation() {
 bool TextParser::parseRule() {
   Rule rule;
   rule.loc = token.getLoc();
-  if (!parseUnsigned(rule.statement) || (consume("at") && !(rule.pattern = parsePattern())))
+  if (!parseUnsigned(rule.statement) || (consume("added") && !parseUnsigned(rule.origin.addition)) ||
+      (consume("from") && !parseList("(", ")", [&] { return parseUnsigned(rule.origin.calls.emplace_back()); })) ||
+      (consume("at") && !(rule.pattern = parsePattern())))
     return false;
   if (is("[") && !parseList("[", "]", [&] {
         if (consume("..."))

@@ -187,6 +187,13 @@ private:
 
   void printRule(const Rule &rule) {
     os << "  rule " << rule.statement;
+    if (rule.origin.addition)
+      os << " added " << rule.origin.addition;
+    if (!rule.origin.calls.empty()) {
+      os << " from (";
+      llvm::interleaveComma(rule.origin.calls, os);
+      os << ')';
+    }
     if (rule.pattern) {
       os << " at ";
       printQuoted(os, rule.pattern->getText());

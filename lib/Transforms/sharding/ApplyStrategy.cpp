@@ -35,6 +35,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "CheckConstraints.h"
+#include "RuleCalls.h"
 #include "RuleTargets.h"
 #include "UnmatchedNames.h"
 #include "stage/IR/graph/Rule.h"
@@ -271,13 +272,23 @@ private:
       if (setting->specificity == by.specificity) {
         if (contradict(*setting->rule, *list, *by.rule, axes)) {
           auto [what, name, owner] = getPlace();
-          diags.report(by.rule->loc, diag::ConflictingRules)
-              .with(what, name, owner, describe(*list), describe(axes))
-              .note(setting->rule->loc, diag::ConflictingRuleHere);
+          bool wins = by.rule->origin.winsOver(setting->rule->origin);
+          const Rule &winner = wins ? *by.rule : *setting->rule, &other = wins ? *setting->rule : *by.rule;
+          if (!winner.origin.winsOver(other.origin)) {
+            DiagnosticBuilder error = diags.report(by.rule->loc, diag::ConflictingRules)
+                                      << what << name << owner << describe(*list) << describe(axes);
+            error.note(setting->rule->loc, diag::ConflictingRuleHere);
+            noteCalls(error, *by.rule);
+            noteCalls(error, *setting->rule);
+            return false;
+          }
+          if (replaced.insert({&winner, &other}).second)
+            noteCalls(diags.report(winner.loc, diag::RuleWins) << what << name << owner, other);
+          if (!wins)
+            return false;
+        } else if (!by.rule->saysLayout) {
           return false;
         }
-        if (!by.rule->saysLayout)
-          return false;
       }
       *setting = by;
     }
@@ -363,8 +374,7 @@ private:
         targets.forEachGradient(pattern, apply);
     }
     if (!any && !isTrivial(rule) && !pattern.mayLack())
-      diags.report(rule.loc, diag::PatternMatchesNothing)
-          << pattern.getText() + describeDimNames(rule) << graph.name << targets.suggestPath(pattern);
+      targets.reportUnmatched(rule, diags, describeDimNames(rule));
   }
 
   static std::string describeDimNames(const Rule &rule) {
@@ -522,8 +532,9 @@ private:
       if (rule.pattern || rule.isOfState() || statements[rule.statement] || isTrivial(rule) ||
           (mayLackAll(rule) && numDims[rule.statement] == 1) || !done.insert(rule.statement).second)
         continue;
-      diags.report(rule.loc, diag::RuleDimMissing)
-          << llvm::join(rule.dims, ", ") << graph.name << targets.suggestDim(rule.dims.front());
+      noteCalls(diags.report(rule.loc, diag::RuleDimMissing)
+                    << llvm::join(rule.dims, ", ") << graph.name << targets.suggestDim(rule.dims.front()),
+                rule);
     }
   }
 
@@ -533,7 +544,9 @@ private:
       if (auto found = dimsFound.find(&rule); found != dimsFound.end() && !isTrivial(rule))
         for (const std::string &name : rule.dims)
           if (!found->second.contains(name) && !llvm::is_contained(rule.lackable, name))
-            diags.report(rule.loc, diag::TupleDimUnmatched) << name << rule.pattern->getText() + describeDimNames(rule);
+            noteCalls(diags.report(rule.loc, diag::TupleDimUnmatched)
+                          << name << rule.pattern->getText() + describeDimNames(rule),
+                      rule);
   }
 
   static bool mayLackAll(const Rule &rule) { return !rule.dims.empty() && rule.dims.size() == rule.lackable.size(); }
@@ -551,7 +564,8 @@ private:
   llvm::DenseMap<Value *, llvm::SmallVector<Setting, 1>> replications;
   /// Axes that a rule for the dim alone deals out mirrored.
   llvm::DenseMap<const Dim *, AxisSet> mirrored;
-  llvm::DenseMap<unsigned, bool> statements; ///< did one of its rules match?
+  llvm::DenseMap<unsigned, bool> statements;                      ///< did one of its rules match?
+  llvm::DenseSet<std::pair<const Rule *, const Rule *>> replaced; ///< Pairs of a rule and one over which it wins.
   llvm::DenseSet<std::pair<const Rule *, unsigned>> reported;
   llvm::DenseMap<const Rule *, llvm::StringSet<>> dimsFound; ///< By a rule with a pattern, in what it matches.
   AxisSet usedAxes = 0;

@@ -27,6 +27,7 @@
 // buffer; the step block reduces each buffer once.
 //
 //===----------------------------------------------------------------------===//
+#include "RuleCalls.h"
 #include "stage/IR/graph/Identity.h"
 #include "stage/IR/graph/Rule.h"
 #include "stage/IR/graph/ShardingRules.h"
@@ -271,8 +272,9 @@ private:
       });
       if (!any) {
         std::string names = llvm::join(listAxisNames(graph.mesh, toList(axes)), ", ");
-        diags.report(rule.loc, diag::NothingToKeep)
-            << (rule.pattern ? "that '" + rule.pattern->getText() + "' matches" : "of the model") << names;
+        noteCalls(diags.report(rule.loc, diag::NothingToKeep)
+                      << (rule.pattern ? "that '" + rule.pattern->getText() + "' matches" : "of the model") << names,
+                  rule);
       }
     }
   }

@@ -1,5 +1,6 @@
 //===- RuleTargets.cpp - what the rules of a strategy are about -----------===//
 #include "RuleTargets.h"
+#include "RuleCalls.h"
 #include "stage/IR/graph/Rule.h"
 #include "stage/IR/graph/Walk.h"
 #include "stage/IR/text/Text.h"
@@ -230,6 +231,12 @@ bool RuleTargets::forEachKept(const Rule &rule, bool withCarried,
         visit(*result, op->scope);
   });
   return any;
+}
+
+void RuleTargets::reportUnmatched(const Rule &rule, DiagnosticEngine &diags, llvm::StringRef dimNames) const {
+  noteCalls(diags.report(rule.loc, diag::PatternMatchesNothing)
+                << rule.pattern->getText() + dimNames << graph.name << suggestPath(*rule.pattern),
+            rule);
 }
 
 std::string RuleTargets::suggestPath(const PathPattern &pattern) const {

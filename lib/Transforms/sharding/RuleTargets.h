@@ -62,6 +62,8 @@ public:
   static std::pair<std::string, llvm::StringRef> getNames(const Op &op);
   /// `layers.attn.attention`, as a rule names the op.
   static std::string getPath(const Op &op);
+  /// Reports a rule whose pattern means nothing. `dimNames`: those of the rule, as text.
+  void reportUnmatched(const Rule &rule, DiagnosticEngine &diags, llvm::StringRef dimNames = "") const;
   /// `; did you mean 'layers.x'?`, or nothing if no path is near.
   std::string suggestPath(const PathPattern &pattern) const;
   /// The same for the names of dims; for a size that is the product of two dims, these.

@@ -20,6 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "UnmatchedNames.h"
+#include "RuleCalls.h"
 #include "stage/IR/graph/Rule.h"
 #include "stage/IR/text/Text.h"
 #include "stage/Transforms/Diagnostics.h"
@@ -60,9 +61,10 @@ private:
     for (const std::string &name : rule.dims)
       if (!llvm::is_contained(rule.lackable, name) && !hasDim(name) && hasOtherDim(rule.statement) &&
           numNamed++ < maxNamed)
-        diags.report(rule.loc, diag::DimUnmatched)
-            << name << graph.name << "(" + llvm::join(listAxisNames(graph.mesh, rule.axes), ", ") + ")"
-            << targets.suggestDim(name);
+        noteCalls(diags.report(rule.loc, diag::DimUnmatched)
+                      << name << graph.name << "(" + llvm::join(listAxisNames(graph.mesh, rule.axes), ", ") + ")"
+                      << targets.suggestDim(name),
+                  rule);
   }
 
   /// Whether the statement is about a dim that is there: if not, that is an error.
@@ -81,8 +83,9 @@ private:
       return;
     for (auto &[name, alone] : pattern.listUnseen(seen))
       if (numNamed++ < maxNamed)
-        diags.report(rule.loc, diag::AlternativeUnmatched)
-            << name << pattern.getText() << graph.name << targets.suggestPath(alone);
+        noteCalls(diags.report(rule.loc, diag::AlternativeUnmatched)
+                      << name << pattern.getText() << graph.name << targets.suggestPath(alone),
+                  rule);
   }
 
   /// The names in braces by which a rule means something; false if it means nothing.

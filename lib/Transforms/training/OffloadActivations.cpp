@@ -76,8 +76,7 @@ private:
       chosen[&value] = &rule; // the last rule holds
     });
     if (!any && !rule.pattern->mayLack())
-      diags.report(rule.loc, diag::PatternMatchesNothing)
-          << rule.pattern->getText() << graph.name << targets.suggestPath(*rule.pattern);
+      targets.reportUnmatched(rule, diags);
   }
 
   static bool isReshaped(const Value &value) {

@@ -122,8 +122,7 @@ private:
       });
     }
     if (!any && !rule.pattern->mayLack())
-      diags.report(rule.loc, diag::PatternMatchesNothing)
-          << rule.pattern->getText() << graph.name << targets.suggestPath(*rule.pattern);
+      targets.reportUnmatched(rule, diags);
   }
 
   /// What the program declares in a type of its own stays in that.

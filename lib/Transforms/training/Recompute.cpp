@@ -87,8 +87,7 @@ private:
     bool any = targets.forEachKept(rule, /*withCarried=*/false,
                                    [&](Value &value, llvm::StringRef module) { chooseValue(value, rule, module); });
     if (!any && !rule.pattern->mayLack())
-      diags.report(rule.loc, diag::PatternMatchesNothing)
-          << rule.pattern->getText() << graph.name << targets.suggestPath(*rule.pattern);
+      targets.reportUnmatched(rule, diags);
   }
 
   /// The last rule holds.

@@ -25,8 +25,8 @@ def llama(sizes):
 def run(step, strategy="megatron(tp = 2)", *arguments, draft=llama(DRAFT)):
     path = FOLDER / "job.stg"
     path.write_text(f"import std.transformer;\nimport std.parallel;\nimport std.schedules;\nimport std.sampling;\n"
-                    "strategy on_first(pp, tp) extends megatron(pp = pp, tp = tp) { pipeline layers over pp { schedule = one_f_one_b; place draft = first; } }\n"
-                    "strategy apart(pp, tp) extends megatron(pp = pp, tp = tp) { let second = 1; pipeline layers over pp { schedule = one_f_one_b; split = [0, 2, 2]; "
+                    "strategy on_first(pp, tp) { megatron(pp = pp, tp = tp); pipeline layers over pp { schedule = one_f_one_b; place draft = first; } }\n"
+                    "strategy apart(pp, tp) { megatron(pp = pp, tp = tp); let second = 1; pipeline layers over pp { schedule = one_f_one_b; split = [0, 2, 2]; "
                     "place draft = first; place embed = second; } }\n"
                     f"job j {{ model = {llama(MODEL)}; step = infer({step.replace('DRAFT', draft)}); "
                     f"precision = bf16_mixed; strategy = {strategy}; }}\n")

@@ -45,10 +45,11 @@ PLANS = {
 def declarations(kind):
     """Name to the parameters without a default, and the body, of each declaration of the library."""
     for path in sorted(Path(stdlib).glob("*.stg")):
-        for name, head in re.findall(rf"^{kind} (\w+)\((.*)\) {{", path.read_text(), re.MULTILINE):
-            body = path.read_text().split(f"\n{kind} {name}(")[1].split("\n}\n")[0]
-            head = re.sub(r"\([^()]*\)", "", head)
-            given = [p.split(":")[0].strip() for p in head.split(",") if p.strip() and "=" not in p]
+        text = re.sub(r"^ *///.*\n", "", path.read_text(), flags=re.MULTILINE)
+        for name, head in re.findall(rf"^{kind} (\w+)\(((?:[^()]|\([^()]*\))*)\) {{", text, re.MULTILINE):
+            body = text.split(f"\n{kind} {name}(")[1].split("\n}\n")[0]
+            head = re.sub(r"\([^()]*\)|\[[^\[\]]*\]", "", head)
+            given = [p.split(":")[0].strip() for p in re.split("[,;]", head) if p.strip() and "=" not in p]
             yield path.stem, name, given, body
 
 
@@ -61,7 +62,7 @@ def job(model, needed, variant, dims, step, plan, n):
     return f"job j{n} {{ model = {model}({sizes}); step = {step}({dims}); precision = bf16_mixed; strategy = {plan}; }}\n"
 
 
-strategies = [name for file, name, *_ in declarations("strategy")]
+strategies = [name for file, name, *_ in declarations("strategy") if file == "parallel"]  # std.parts has no mesh
 assert set(strategies) == set(PLANS), f"plans and strategies differ: {set(strategies) ^ set(PLANS)}"
 plans = [f"{name}({arguments})" for name in strategies for arguments in PLANS[name]]
 imports = "".join(f"import std.{path.stem};\n" for path in sorted(Path(stdlib).glob("*.stg")) if path.stem != "prelude")

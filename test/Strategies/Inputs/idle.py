@@ -27,6 +27,7 @@ def run(*command):
 
 def list_schedules(text):
     """`interleaved(v = 2)` where a parameter beyond the first three has no default."""
+    text = re.sub(r"^ *///.*\n", "", text, flags=re.MULTILINE)  # comments stand between parameters
     found = re.findall(r"^schedule (\w+)\(([^)]*)\)", text, re.MULTILINE)
     for name, parameters in found:
         if re.search(rf"^  {name}\(", text, re.MULTILINE):

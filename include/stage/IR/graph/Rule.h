@@ -13,6 +13,7 @@
 //   rule 10 offload optimizer;
 //   rule 11 at "**.linear()" quantize as f8 by (1, 128) with f32;
 //   rule 12 shard H? over tp;
+//   rule 13 added 1 from (0, 2) shard F over tp;     the third call of the first one of a part that the job adds
 //
 // Rules stand in the graph IR, so that apply-strategy can be tested alone.
 //
@@ -22,6 +23,7 @@
 
 #include "stage/IR/algebra/Types.h"
 #include "stage/IR/graph/PathPattern.h"
+#include "stage/Support/RuleOrigin.h"
 
 namespace stage {
 
@@ -94,6 +96,10 @@ struct Rule {
   /// Recompute, Offload and Quantize: of these cases of a repeat only (IterationCases); absent: of all.
   std::optional<std::vector<unsigned>> cases;
   SMLoc loc;
+  RuleOrigin origin;
+  /// Where another strategy than the job's says it: the calls that lead there, for messages, and the place of the last.
+  std::string calls;
+  SMLoc callLoc;
   unsigned statement = 0; ///< Rules of one `shard a over x, b over y;` share a number: one must match.
 };
 

@@ -1,0 +1,174 @@
+//===- PartAxes.cpp - axes that calls give to parts -----------------------===//
+//
+// Problem: a part does not know how the strategies that call it name their axes.
+//
+//   strategy distributed_optimizer(copies: axes = data) { partition optimizer over copies; }
+//   strategy s(dp, cp) {
+//     mesh (dp, cp);
+//     axis data = (dp, cp);
+//     distributed_optimizer();                // copies is data: the ranks of dp and cp
+//     distributed_optimizer(copies = dp);     // copies is dp
+//   }
+//
+// Algorithm: an argument is a name, several in parentheses, `none`, or an `if` that chooses one of these. A name is an
+// axes parameter of the strategy that calls, or an axis that it sees: one of a mesh, or of a statement `axis`, in its
+// own body or in that of a strategy that it calls. So a part sees its parameters, and no axis of those that call it.
+// The default of a parameter is a name that the calling strategy gives to axes.
+//
+//===----------------------------------------------------------------------===//
+#include "PartAxes.h"
+#include "stage/Sema/Builtins.h"
+#include "stage/Sema/Diagnostics.h"
+
+using namespace stage;
+using namespace stage::sema;
+using llvm::dyn_cast;
+
+llvm::SmallVector<StringRef, 4> BoundStrategy::expand(const ast::AxisListSyntax &axes, const Environment *env) const {
+  llvm::SmallVector<StringRef, 4> result;
+  auto add = [&](StringRef name) {
+    auto alias = llvm::find_if(aliases, [&](const BoundAlias &known) { return known.name.name == name; });
+    if (alias != aliases.end())
+      result.append(alias->axes.begin(), alias->axes.end());
+    else if (findAxis(name))
+      result.push_back(name);
+  };
+  for (const ast::Ident &name : axes.axes) {
+    const CTValue *value = env ? env->find(name.name) : nullptr;
+    if (!value || !value->isAxes()) {
+      add(name.name);
+      continue;
+    }
+    for (const CTValue &axis : value->getElements())
+      add(axis.getText());
+  }
+  return result;
+}
+
+/// Whether a body has, or one that it calls has, what stands in the body of `owner`.
+static bool sees(const BoundCall &in, const BoundCall *owner) {
+  while (owner && owner != &in)
+    owner = owner->caller;
+  return owner;
+}
+
+bool PartAxes::isKnown(StringRef name, const BoundCall &in) const {
+  auto isNamed = [&](const auto &known) { return known.name.name == name; };
+  auto alias = aliasOwners.find(name);
+  if (alias != aliasOwners.end())
+    return sees(in, alias->second);
+  return sees(in, meshOwner) && (llvm::any_of(strategy.mesh, isNamed) || llvm::any_of(strategy.aliases, isNamed));
+}
+
+CTValue PartAxes::makeAxes(StringRef name) const {
+  ast::Ident ident{name, SMRange()};
+  int64_t ranks = 1;
+  for (StringRef axis : strategy.expand({ident, SMRange()}))
+    ranks *= strategy.findAxis(axis)->size;
+  return CTValue::axes({CTValue::word(name)}, ranks);
+}
+
+std::optional<CTValue> PartAxes::evaluate(const ast::Expr *expr, const Environment &env, const BoundCall &from) {
+  if (auto *name = dyn_cast<ast::NameExpr>(expr)) {
+    const CTValue *value = env.find(name->name);
+    if (value && value->isAxes())
+      return *value;
+    if (name->name == "none")
+      return CTValue::axes({}, 1);
+    if (isKnown(name->name, from))
+      return makeAxes(name->name);
+    reportUnknown({name->name, name->range}, env, from);
+    return std::nullopt;
+  }
+  if (auto *choice = dyn_cast<ast::IfExpr>(expr)) {
+    std::optional<bool> condition = evaluator.evaluateCondition(choice->condition, env);
+    return condition ? evaluate(*condition ? choice->thenExpr : choice->elseExpr, env, from) : std::nullopt;
+  }
+  if (auto *tuple = dyn_cast<ast::TupleExpr>(expr)) {
+    std::vector<CTValue> names;
+    int64_t ranks = 1;
+    for (const ast::Expr *element : tuple->elements) {
+      std::optional<CTValue> value = evaluate(element, env, from);
+      if (!value)
+        return std::nullopt;
+      names.insert(names.end(), value->getElements().begin(), value->getElements().end());
+      ranks *= value->getRanks();
+    }
+    llvm::SmallVector<StringRef, 4> seen;
+    for (const CTValue &name : names) {
+      ast::Ident ident{name.getText(), SMRange()};
+      for (StringRef axis : strategy.expand({ident, SMRange()})) {
+        if (llvm::is_contained(seen, axis)) {
+          evaluator.getDiags().report(expr->loc(), diag::AxisListedTwice).range(expr->range) << axis;
+          return std::nullopt;
+        }
+        seen.push_back(axis);
+      }
+    }
+    return CTValue::axes(std::move(names), ranks);
+  }
+  evaluator.getDiags().report(expr->loc(), diag::AxesExpected).range(expr->range) << textOf(expr);
+  return std::nullopt;
+}
+
+std::optional<CTValue> PartAxes::evaluateDefault(const ast::Param &param, const Environment &env, const BoundCall &from,
+                                                 const BoundCall &call) {
+  auto *name = dyn_cast<ast::NameExpr>(param.defaultValue);
+  if (!name || env.find(name->name) || name->name == "none" || isKnown(name->name, from))
+    return evaluate(param.defaultValue, env, from);
+  evaluator.getDiags()
+      .report(call.range.Start, diag::PartNeedsAxis)
+      .range(call.range)
+      .with(call.callee->name.name, param.name.name, name->name, from.callee->name.name)
+      .note(param.name.loc(), diag::PreviousHere)
+      .with(param.name.name);
+  return std::nullopt;
+}
+
+void PartAxes::reportUnknown(const ast::Ident &name, const Environment &env, const BoundCall &in) {
+  std::vector<Candidate> candidates;
+  for (const Environment *scope = &env; scope; scope = scope->getParent())
+    for (const auto &[param, value] : scope->getOwn())
+      if (value.isAxes())
+        candidates.push_back({param, SMLoc()});
+  for (const BoundAxis &axis : strategy.mesh)
+    if (isKnown(axis.name.name, in))
+      candidates.push_back({axis.name.name, axis.name.loc()});
+  for (const BoundAlias &alias : strategy.aliases)
+    if (isKnown(alias.name.name, in))
+      candidates.push_back({alias.name.name, alias.name.loc()});
+  std::string names;
+  for (const Candidate &candidate : candidates)
+    names += ((names.empty() ? "" : ", ") + candidate.name).str();
+  DiagnosticEngine &diags = evaluator.getDiags();
+  bool isOfCaller = llvm::any_of(strategy.mesh, [&](const BoundAxis &axis) { return axis.name.name == name.name; }) ||
+                    llvm::any_of(strategy.aliases, [&](const BoundAlias &a) { return a.name.name == name.name; });
+  if (isOfCaller) {
+    diags.report(name.loc(), diag::AxisOfCaller).range(name.range) << in.callee->name.name << name.name;
+    return;
+  }
+  DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownAxis).range(name.range)
+                            << name.name << (names.empty() ? "none" : names);
+  suggestNearest(error, name.name, name.range, candidates);
+}
+
+bool PartAxes::check(const ast::AxisListSyntax &axes, const Environment &env, const BoundCall &in) {
+  bool good = true;
+  llvm::SmallVector<StringRef, 4> seen;
+  for (const ast::Ident &name : axes.axes) {
+    const CTValue *value = env.find(name.name);
+    if ((!value || !value->isAxes()) && !isKnown(name.name, in)) {
+      reportUnknown(name, env, in);
+      good = false;
+      continue;
+    }
+    for (StringRef axis : strategy.expand({name, name.range}, &env)) {
+      if (llvm::is_contained(seen, axis)) {
+        evaluator.getDiags().report(name.loc(), diag::AxisListedTwice).range(name.range) << axis;
+        good = false;
+      }
+      seen.push_back(axis);
+    }
+  }
+  return good;
+}

@@ -1,0 +1,39 @@
+//===- PartAxes.h - axes that calls give to parts --------------*- C++ -*-===//
+#ifndef STAGE_LIB_SEMA_PARTAXES_H
+#define STAGE_LIB_SEMA_PARTAXES_H
+
+#include "stage/Sema/Job.h"
+
+namespace stage::sema {
+
+/// What names of axes mean in a strategy that is being bound, see PartAxes.cpp.
+class PartAxes {
+public:
+  PartAxes(Evaluator &evaluator, const BoundStrategy &strategy) : evaluator(evaluator), strategy(strategy) {}
+
+  /// The call whose body has the mesh, or a name for several axes.
+  void setMesh(const BoundCall &call) { meshOwner = &call; }
+  void addAlias(StringRef name, const BoundCall &call) { aliasOwners[name] = &call; }
+
+  /// An argument for a parameter of the kind `axes`, in the body of the call `from`.
+  std::optional<CTValue> evaluate(const ast::Expr *expr, const Environment &env, const BoundCall &from);
+  /// The default value of such a parameter of `call`, which `from` leaves out. `env` has the parameters before it.
+  std::optional<CTValue> evaluateDefault(const ast::Param &param, const Environment &env, const BoundCall &from,
+                                         const BoundCall &call);
+  /// Whether all names in a rule of the call `in` are axes there, none of them twice; else they are reported.
+  bool check(const ast::AxisListSyntax &axes, const Environment &env, const BoundCall &in);
+
+private:
+  bool isKnown(StringRef name, const BoundCall &in) const;
+  CTValue makeAxes(StringRef name) const;
+  void reportUnknown(const ast::Ident &name, const Environment &env, const BoundCall &in);
+
+  Evaluator &evaluator;
+  const BoundStrategy &strategy;
+  const BoundCall *meshOwner = nullptr;
+  llvm::DenseMap<StringRef, const BoundCall *> aliasOwners;
+};
+
+} // namespace stage::sema
+
+#endif // STAGE_LIB_SEMA_PARTAXES_H
