@@ -10,6 +10,7 @@
 // stays, and what is left is printed as a program to compile.
 //
 //===----------------------------------------------------------------------===//
+#include "RandomParts.h"
 #include "RandomProgram.h"
 #include "stage/Compiler/Session.h"
 #include "stage/IRGen/IRGen.h"
@@ -123,6 +124,8 @@ int main(int argc, char **argv) {
   int status = 0;
   for (unsigned number = first; number < end; ++number) {
     std::vector<std::string> lines = makeRandomProgram(seed * 1000003 + number, routes);
+    if (number % 2)
+      lines = takeApart(std::move(lines), number);
     if (printOnly) {
       llvm::outs() << llvm::join(lines, "\n") << "\n";
       continue;

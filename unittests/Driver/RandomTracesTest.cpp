@@ -13,6 +13,7 @@
 // STAGE_RANDOM_SEED=417 runs that one job only.
 //
 //===----------------------------------------------------------------------===//
+#include "RandomParts.h"
 #include "RandomProgram.h"
 #include "et_def.pb.h"
 #include "stage/CodeGen/Emit.h"
@@ -25,6 +26,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 #include "gtest/gtest.h"
 #include <cstdlib>
@@ -74,7 +76,7 @@ protected:
     const char *only = std::getenv("STAGE_RANDOM_SEED");
     unsigned compiled = 0;
     for (uint64_t seed = only ? std::stoull(only) : 1; compiled < wanted && !HasFailure(); ++seed) {
-      std::vector<std::string> lines = makeRandomProgram(seed);
+      lines = makeRandomProgram(seed);
       if (compile(lines)) {
         SCOPED_TRACE("seed " + std::to_string(seed) + ":\n" + llvm::join(lines, "\n"));
         ++compiled;
@@ -85,6 +87,8 @@ protected:
       ASSERT_LT(seed, 20 * uint64_t(wanted)) << "most jobs are refused";
     }
   }
+
+  std::vector<std::string> lines; ///< Of the job.
 
   /// Makes the report and, with the lists of trackers, the traces. False if the compiler refuses the job.
   bool compile(const std::vector<std::string> &lines) {
@@ -390,3 +394,22 @@ TEST_F(RandomTracesTest, PeakAndTimeAreThoseOfTheTraces) {
 }
 
 } // namespace
+
+TEST_F(RandomTracesTest, PartsSayWhatTheirRulesSay) {
+  unsigned numApart = 0;
+  auto readTraces = [&] {
+    std::string bytes;
+    for (int64_t rank = 0; rank < report.ranks; ++rank)
+      if (auto file = llvm::MemoryBuffer::getFile(path("traces/workload." + llvm::Twine(rank) + ".et")))
+        bytes += (*file)->getBuffer();
+    return bytes;
+  };
+  forEachJob(200, [&] {
+    std::string flat = readTraces();
+    std::vector<std::string> apart = takeApart(lines, lines.size());
+    numApart += apart != lines;
+    ASSERT_TRUE(compile(apart)) << said << llvm::join(apart, "\n");
+    EXPECT_TRUE(readTraces() == flat) << llvm::join(apart, "\n");
+  });
+  EXPECT_GT(numApart, 50u);
+}
