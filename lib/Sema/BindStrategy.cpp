@@ -27,7 +27,6 @@
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
-#include "stage/Support/Limits.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace stage;
@@ -136,13 +135,8 @@ private:
   void warnNoRule(const PendingCall &pending, const Environment &env);
   bool hasMesh(const ast::StrategyDecl &decl);
   bool findMesh(ArrayRef<ast::Stmt *> stmts, const ast::StrategyDecl &decl);
-  bool bindMesh(const ast::MeshStmt &mesh, Environment &env, const BoundCall &call);
-  bool bindTopology(const ast::MeshStmt &mesh, Environment &env);
-  bool bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &env, std::vector<BoundAxis> &into);
   bool bindAlias(const ast::AxisAliasStmt &alias, const BoundCall &call);
   bool checkRule(const BoundRule &rule, const ast::Stmt *stmt);
-  /// Where the argument for a parameter is written, if one is.
-  void noteGiven(DiagnosticBuilder &error, StringRef param) const;
 
   Evaluator &evaluator;
   DiagnosticEngine &diags;
@@ -272,12 +266,6 @@ bool StrategyBinder::bindParams(const PendingCall &pending, const BoundCall &cal
   return true;
 }
 
-void StrategyBinder::noteGiven(DiagnosticBuilder &error, StringRef param) const {
-  auto found = givenAt.find(param);
-  if (found != givenAt.end())
-    error.note(found->second.Start, diag::ValueGivenHere) << param;
-}
-
 /// With all arguments left to their defaults a part may say nothing: `offload_to_host()` of a strategy that passes on
 /// what it was given itself.
 void StrategyBinder::warnNoRule(const PendingCall &pending, const Environment &env) {
@@ -368,7 +356,9 @@ void StrategyBinder::visitStmts(ArrayRef<ast::Stmt *> stmts, Environment &env, B
 
 void StrategyBinder::visitStmt(const ast::Stmt *stmt, Environment &env, Body &body) {
   if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
-    ok &= bindMesh(*mesh, env, body.call);
+    axes.setMesh(body.call);
+    meshIsBound = bindMesh(evaluator, result, *mesh, env, body.call, givenAt);
+    ok &= meshIsBound;
   } else if (auto *alias = dyn_cast<ast::AxisAliasStmt>(stmt)) {
     body.aliases.push_back(alias);
   } else if (auto *require = dyn_cast<ast::RequireStmt>(stmt)) {
@@ -431,130 +421,6 @@ void StrategyBinder::addRule(const ast::Stmt *stmt, const Environment &env, Body
   });
   if (rule.stmt)
     body.rules.push_back(std::move(rule));
-}
-
-bool StrategyBinder::bindMesh(const ast::MeshStmt &mesh, Environment &env, const BoundCall &call) {
-  if (result.meshStmt) {
-    SMRange place = call.caller ? call.range : mesh.range;
-    DiagnosticBuilder error = diags.report(place.Start, diag::MeshTwice).range(place);
-    if (call.caller)
-      error.note(mesh.loc(), diag::OneHere);
-    error.note(result.meshStmt->loc(), diag::OtherOneHere);
-    return false;
-  }
-  result.meshStmt = &mesh;
-  axes.setMesh(call);
-  bool good = true;
-  for (const ast::MeshStmt::AxisSyntax &axis : mesh.axes)
-    good &= bindAxis(axis, env, result.readings);
-  std::vector<BoundAxis> second;
-  for (const ast::Ident &name : mesh.second)
-    good &= bindAxis({name, nullptr}, env, second);
-  if (mesh.axes.size() > maxAxes || mesh.second.size() > maxAxes) {
-    size_t most = std::max(mesh.axes.size(), mesh.second.size());
-    diags.report(mesh.loc(), diag::TooManyAxes).range(mesh.range) << int64_t(most) << int64_t(maxAxes);
-    return false;
-  }
-  for (const std::vector<BoundAxis> &reading : {result.readings, second}) {
-    int64_t ranks = 1;
-    for (const BoundAxis &axis : reading)
-      if (good && (__builtin_mul_overflow(ranks, axis.size, &ranks) || ranks > maxRanks)) {
-        diags.report(mesh.loc(), diag::TooManyRanks).range(mesh.range) << maxRanks;
-        return false;
-      }
-  }
-  good = good && bindTopology(mesh, env);
-  if (second.empty())
-    result.mesh = result.readings;
-  else
-    good = good && refineMesh(result, second, mesh.range, evaluator.getSizes(), diags);
-  // Ranks are numbered as the network numbers its devices: dimension 0 varies fastest.
-  llvm::stable_sort(result.mesh, [](const BoundAxis &a, const BoundAxis &b) {
-    return a.networkDim.value_or(0) > b.networkDim.value_or(0);
-  });
-  meshIsBound = good;
-  return good;
-}
-
-/// `on topology (1, 0)`: per axis of the first reading the dimension of the network in which it lies. All of 0 to some
-/// n have axes.
-bool StrategyBinder::bindTopology(const ast::MeshStmt &mesh, Environment &env) {
-  std::vector<int64_t> dims;
-  for (const ast::Expr *expr : mesh.topology) {
-    std::optional<CTValue> value = evaluator.evaluate(expr, env);
-    if (!value)
-      return false;
-    // A parameter of a strategy may have all of it: a list, or `none`.
-    bool isWhole = mesh.topology.size() == 1 && (value->isNone() || value->getKind() == CTValue::Kind::List);
-    ArrayRef<CTValue> entries = isWhole ? value->getElements() : ArrayRef<CTValue>(*value);
-    if (isWhole && value->isNone())
-      return true;
-    for (const CTValue &entry : entries) {
-      std::optional<int64_t> dim = entry.getInteger();
-      if (!dim || *dim < 0 || *dim >= int64_t(mesh.axes.size())) {
-        diags.report(expr->loc(), diag::TopologyDimension).range(expr->range)
-            << int64_t(mesh.axes.size()) << evaluator.format(entry);
-        return false;
-      }
-      dims.push_back(*dim);
-    }
-  }
-  if (mesh.topology.empty())
-    return true;
-  if (dims.size() != mesh.axes.size()) {
-    diags.report(mesh.loc(), diag::TopologyEntries).range(mesh.range)
-        << int64_t(dims.size()) << int64_t(mesh.axes.size());
-    return false;
-  }
-  int64_t last = *std::max_element(dims.begin(), dims.end());
-  for (int64_t dim = 0; dim < last; ++dim)
-    if (!llvm::is_contained(dims, dim)) {
-      diags.report(mesh.loc(), diag::TopologyGap).range(mesh.range) << dim << last;
-      return false;
-    }
-  for (auto [axis, dim] : llvm::zip(result.readings, dims))
-    axis.networkDim = dim;
-  return true;
-}
-
-bool StrategyBinder::bindAxis(const ast::MeshStmt::AxisSyntax &axis, Environment &env, std::vector<BoundAxis> &into) {
-  std::string what = ("the size of axis '" + axis.name.name + "'").str();
-  std::optional<int64_t> size;
-  if (axis.size) {
-    size = evaluator.evaluateInteger(axis.size, env, what);
-    if (!size)
-      return false;
-  } else if (const CTValue *value = env.find(axis.name.name)) {
-    Size exact = value->isNumber() ? value->getSize(evaluator.getSizes()) : Size();
-    if (!exact) {
-      DiagnosticBuilder error = diags.report(axis.name.loc(), diag::NotAnInteger).range(axis.name.range)
-                                << what << evaluator.format(*value);
-      noteGiven(error, axis.name.name);
-      return false;
-    }
-    size = evaluator.getValue(exact, axis.name.range, what);
-    if (!size)
-      return false;
-  }
-  if (*size < 1) {
-    DiagnosticBuilder error = diags.report(axis.name.loc(), diag::AxisSize).range(axis.name.range)
-                              << axis.name.name << *size;
-    noteGiven(error, axis.name.name);
-    return false;
-  }
-  auto other = llvm::find_if(into, [&](const BoundAxis &known) { return known.name.name == axis.name.name; });
-  if (other != into.end()) {
-    diags.report(axis.name.loc(), diag::Redefinition)
-        .range(axis.name.range)
-        .with(axis.name.name)
-        .note(other->name.loc(), diag::PreviousHere)
-        .with(axis.name.name);
-    return false;
-  }
-  if (!env.find(axis.name.name))
-    env.define(axis.name.name, CTValue::integer(*size));
-  into.push_back({axis.name, *size});
-  return true;
 }
 
 bool StrategyBinder::bindAlias(const ast::AxisAliasStmt &alias, const BoundCall &call) {

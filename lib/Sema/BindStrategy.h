@@ -8,6 +8,7 @@
 #define STAGE_LIB_SEMA_BINDSTRATEGY_H
 
 #include "stage/Sema/Job.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace stage::sema {
 
@@ -37,6 +38,11 @@ void remarkForwarded(Evaluator &evaluator, const StrategyCall &call, const std::
 /// The strategy that a statement of a strategy's body calls; null: it is no call.
 const ast::StrategyDecl *getCalledStrategy(const Program &program, const ast::StrategyDecl &caller,
                                            const ast::Stmt &stmt);
+
+/// Binds a `mesh` in the body of `call`, whose arguments stand at `givenAt`. Its axes are defined in `env`. False after
+/// reporting a fault.
+bool bindMesh(Evaluator &evaluator, BoundStrategy &strategy, const ast::MeshStmt &mesh, Environment &env,
+              const BoundCall &call, const llvm::StringMap<SMRange> &givenAt);
 
 /// Makes the mesh of a strategy of what its readings so far and a second one have in common, with a name for each axis
 /// that is several of its atoms. False after reporting at `range` why there is no such mesh.
