@@ -11,10 +11,14 @@
 //     dp                           Ranks with copies.
 //     bucket: bytes = none         Bytes of one reduction.
 //
-// Algorithm: the files of the library are parsed, without their imports, and declarations printed from their syntax
-// trees: doc comments, and of each parameter its kind, legal values and default as they are written.
+//     megatron_lm  (std.launchers)
+//       --tensor-model-parallel-size  tp
 //
-// Limits: nothing is evaluated.
+// Algorithm: the files of the library are parsed, without their imports, and declarations printed from their syntax
+// trees: doc comments, and of each parameter its kind, legal values and default as they are written. A strategy is
+// followed by the launchers of the same files that are for it, each a table of flags and what they say.
+//
+// Limits: nothing is evaluated. Launchers are found by the name of their strategy.
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
@@ -44,16 +48,22 @@ public:
   /// False after errors.
   bool run() {
     bool isFile = StringRef(command.input).endswith(".stg");
-    std::vector<sema::Candidate> names;
+    std::vector<std::pair<const ast::Decl *, std::string>> decls;
     for (const Source &source : isFile ? std::vector<Source>{{command.input, command.input}} : listLibrary()) {
       const ast::File *file = parse(source.path);
       if (!file)
         return false;
       for (const ast::Decl *decl : file->decls) {
-        names.push_back({decl->name.name, SMLoc()});
-        if (isFile || command.all || decl->name.name == command.input)
-          print(*decl, source.name);
+        decls.emplace_back(decl, source.name);
+        if (auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(decl))
+          launchers.emplace_back(launcher, source.name);
       }
+    }
+    std::vector<sema::Candidate> names;
+    for (const auto &[decl, from] : decls) {
+      names.push_back({decl->name.name, SMLoc()});
+      if (isFile || command.all || decl->name.name == command.input)
+        print(*decl, from);
     }
     if (isPrinted)
       return true;
@@ -99,6 +109,8 @@ private:
       return "precision";
     case ast::NodeKind::OptimizerDecl:
       return "optimizer";
+    case ast::NodeKind::LauncherDecl:
+      return "launcher";
     default:
       return "fn";
     }
@@ -138,11 +150,27 @@ private:
 
   void print(const ast::Decl &decl, const std::string &from) {
     llvm::raw_ostream &os = llvm::outs();
-    os << (isPrinted ? "\n" : "") << getKeyword(decl) << ' ' << decl.name.name << "  (" << from << ")\n";
+    auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(&decl);
+    os << (isPrinted ? "\n" : "") << getKeyword(decl) << ' ' << decl.name.name;
+    if (launcher)
+      os << " for " << launcher->strategy.name;
+    os << "  (" << from << ")\n";
     isPrinted = true;
     for (StringRef line : decl.doc)
       os << (line.empty() ? "" : "  ") << line << '\n';
-    llvm::ArrayRef<ast::Param> params = getParams(decl);
+    if (launcher && !launcher->flags.empty()) {
+      os << '\n';
+      printFlags(*launcher, 2);
+    }
+    printParams(getParams(decl));
+    for (const auto &[other, source] : launchers)
+      if (llvm::isa<ast::StrategyDecl>(&decl) && other->strategy.name == decl.name.name) {
+        os << "\n  " << other->name.name << "  (" << source << ")\n";
+        printFlags(*other, 4);
+      }
+  }
+
+  void printParams(llvm::ArrayRef<ast::Param> params) {
     if (params.empty())
       return;
     Table table({{"parameter", Table::Left}, {"", Table::Left}}, 2);
@@ -153,13 +181,51 @@ private:
       if (param.doc.empty())
         table.addRow({name});
     }
-    os << '\n';
-    table.print(os, /*titles=*/false);
+    llvm::outs() << '\n';
+    table.print(llvm::outs(), /*titles=*/false);
+  }
+
+  /// `zero if zero >= 1`, as it is written.
+  static std::string describe(const ast::FlagStmt &flag) {
+    if (flag.isIgnored())
+      return "ignored";
+    std::string text = flag.value ? ast::textOf(flag.value) : "";
+    if (flag.condition)
+      text += (flag.value ? " if " : "") + ast::textOf(flag.condition);
+    return text;
+  }
+
+  /// A list of ignored flags may be long, and is broken into lines.
+  static void printFlags(const ast::LauncherDecl &launcher, unsigned indent) {
+    size_t width = 40;
+    for (const ast::FlagStmt *flag : launcher.flags)
+      for (const ast::StringExpr *name : flag->flags)
+        width = std::max(width, name->text.size());
+    Table table({{"flag", Table::Left}, {"", Table::Left}, {"", Table::Left}}, indent);
+    for (const ast::FlagStmt *flag : launcher.flags) {
+      std::string names, says = describe(*flag);
+      llvm::ArrayRef<StringRef> doc = flag->doc;
+      auto flush = [&] {
+        table.addText({std::exchange(names, ""), std::exchange(says, ""), doc.empty() ? "" : doc.front().str()});
+        doc = doc.drop_front(!doc.empty());
+      };
+      for (const ast::StringExpr *name : flag->flags) {
+        bool isLast = name == flag->flags.back();
+        if (!names.empty() && names.size() + name->text.size() + 2 > width)
+          flush();
+        names += (names.empty() ? "" : " ") + name->text.str() + (isLast ? "" : ",");
+      }
+      do
+        flush();
+      while (!doc.empty());
+    }
+    table.print(llvm::outs(), /*titles=*/false);
   }
 
   const DocCommand &command;
   DiagnosticEngine &diags;
   ast::ASTContext context;
+  std::vector<std::pair<const ast::LauncherDecl *, std::string>> launchers; ///< And where they are declared.
   bool isPrinted = false;
 };
 } // namespace

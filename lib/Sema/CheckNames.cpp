@@ -32,6 +32,8 @@ bool stage::sema::checkNames(const Program &program) {
         checkOptimizer(program, *file, *optimizer);
       else if (auto *fn = dyn_cast<ast::FnDecl>(decl))
         checkFunction(program, *file, *fn);
+      else if (auto *launcher = dyn_cast<ast::LauncherDecl>(decl))
+        checkLauncher(program, *launcher);
     }
   checkRecursion(uses, diags);
   return diags.getNumErrors() == before;

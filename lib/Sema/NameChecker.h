@@ -139,6 +139,7 @@ void checkConfig(const Program &program, const ast::File &file, const ast::Confi
 void checkJob(const Program &program, const ast::File &file, const ast::JobDecl &job, ExtendsChecker &extends);
 void checkPrecision(const Program &program, const ast::File &file, const ast::PrecisionDecl &precision);
 void checkOptimizer(const Program &program, const ast::File &file, const ast::OptimizerDecl &optimizer);
+void checkLauncher(const Program &program, const ast::LauncherDecl &launcher);
 /// Modules that contain themselves, and strategies that call themselves.
 void checkRecursion(const DeclUses &uses, DiagnosticEngine &diags);
 

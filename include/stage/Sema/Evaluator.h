@@ -57,6 +57,7 @@ public:
   std::optional<CTValue> evaluateParam(const ast::Param &param, const ast::Argument *argument,
                                        const Environment &callee, const Environment &caller);
 
+  /// Whether two values are the same. A declaration without arguments is the same as with any.
   bool isSame(const CTValue &a, const CTValue &b);
   /// The value of a size under the binding; reported at `range` if it has none or is no integer.
   std::optional<int64_t> getValue(Size size, SMRange range, const llvm::Twine &what);

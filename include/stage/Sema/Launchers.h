@@ -1,0 +1,139 @@
+//===- Launchers.h - a strategy as arguments of a framework ----*- C++ -*-===//
+//
+// Problem: a plan runs under Megatron-LM, DeepSpeed or vLLM, whose arguments say it in other words. A program that is
+// copied by hand from one to the other is wrong in one of them soon.
+//
+//   launcher megatron_lm for megatron {
+//     "--tensor-model-parallel-size" = tp;                    a value
+//     "--ddp-bucket-size" = bucket / 4B if bucket != none;    a value in another unit, written where a condition holds
+//     "--use-distributed-optimizer" if zero >= 1;             a flag alone
+//     "--cp-comm-type=all_gather" if !ring;                   one value of a flag
+//     "--bf16" ignored;                                       said by another entry of the job
+//   }
+//
+//   read    --tensor-model-parallel-size 8 --use-distributed-optimizer  ->  tp = 8, zero = 1, ring = true
+//   write   tp = 8, zero = 1, ring = true                               ->  the same flags
+//
+// Invariants, which the checks of a declaration establish:
+//
+//   * Each flag is about one parameter, and a value follows from its number alone: p, p * c, p / c.
+//   * No value of a parameter is written by two flags at once, so that flags cannot contradict each other unnoticed.
+//   * Reading picks a value that is written as exactly the flags that were read. So flags -> values -> flags is the
+//     identity, and what no value is written as is a fault. Values that are written alike, such as zero = 2, are not:
+//     write() refuses them, because reading its flags would give another value.
+//
+// Limits: whole numbers, words, truth values and declarations without arguments; no lists.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_SEMA_LAUNCHERS_H
+#define STAGE_SEMA_LAUNCHERS_H
+
+#include "stage/Sema/Evaluator.h"
+
+namespace stage::sema {
+
+/// A flag of a launcher, or one value of a flag: `--cp-comm-type=p2p`.
+struct LauncherFlag {
+  /// How the number of a flag follows from the parameter. None: the flag has no number.
+  enum class Scale { None, Plain, Times, Over };
+  /// What must hold of the parameter where the flag is written.
+  enum class Test { Always, IsTrue, IsFalse, Equals, Differs, AtLeast, Above };
+
+  const ast::FlagStmt *stmt;
+  const ast::StringExpr *text;    ///< Of the statement, which may ignore several.
+  StringRef key;                  ///< The text up to `=`.
+  std::optional<StringRef> value; ///< The text behind `=`; nothing: there is none.
+  std::optional<unsigned> param;  ///< Of the strategy; nothing: the flag is ignored.
+  Scale scale = Scale::None;
+  Rational factor = Rational::integer(1); ///< Of Times and Over; in base units, not 0.
+  Dimension unit;                         ///< Of the factor.
+  Test test = Test::Always;
+  const ast::Expr *constant = nullptr; ///< With which the parameter is compared; null: with none.
+};
+
+/// A launcher whose declaration is sound. The program must outlive it.
+class Launcher {
+public:
+  /// Nothing after a report.
+  static std::optional<Launcher> make(const Program &program, const ast::LauncherDecl &decl);
+
+  StringRef getName() const { return decl->name.name; }
+  const ast::StrategyDecl &getStrategy() const { return *strategy; }
+
+  /// The arguments of the strategy that are written as these words: `--tp 8`, `--tp=8`. A parameter that the words
+  /// leave at its default is not among them. Flags that the launcher ignores are skipped, each with the word behind it
+  /// that is no flag. Nothing after a report.
+  std::optional<std::vector<NamedValue>> read(Evaluator &evaluator, ArrayRef<std::string> words) const;
+  /// The words that say these arguments, in the order of the launcher. Reading them gives the arguments back, except
+  /// for parameters that are said in another way, such as by the number of ranks. Nothing after a report.
+  std::optional<std::vector<std::string>> write(Evaluator &evaluator, ArrayRef<NamedValue> arguments,
+                                                ArrayRef<StringRef> saidElsewhere = {}) const;
+
+private:
+  friend class LauncherChecker;
+  /// By parameter its value; nothing: it has none, because it needs an argument.
+  using Values = std::vector<std::optional<CTValue>>;
+  /// By flag its value as it was read, empty where it has none; nothing: the flag was not read.
+  using Seen = std::vector<std::optional<std::string>>;
+  /// Values of a parameter, in order.
+  struct Candidates {
+    std::vector<CTValue> values;
+    bool areAll = false; ///< Otherwise those that the conditions of its flags name.
+  };
+
+  Launcher(const Program &program, const ast::LauncherDecl &decl, const ast::StrategyDecl &strategy)
+      : program(&program), decl(&decl), strategy(&strategy) {}
+
+  /// `interleaved(v = 2)` is not `interleaved`.
+  static bool isSame(Evaluator &evaluator, const CTValue &a, const CTValue &b);
+  const ast::Param &getParam(const LauncherFlag &flag) const { return strategy->params[*flag.param]; }
+  std::vector<const LauncherFlag *> getFlags(unsigned param) const;
+  bool isKey(StringRef word) const;
+  std::vector<Candidate> getKeys() const;
+  /// Whether the flag is written where its parameter has this value.
+  bool holds(Evaluator &evaluator, const LauncherFlag &flag, const CTValue &value) const;
+  /// Of the parameter's legal values, or else of its flags.
+  Candidates getCandidates(Evaluator &silent, unsigned param) const;
+  /// The default value; nothing if there is none, or if other parameters decide it that have no value yet.
+  std::optional<CTValue> getDefault(Evaluator &silent, unsigned param, const Environment &callee) const;
+
+  std::optional<Seen> match(ArrayRef<std::string> words, DiagnosticEngine &diags) const;
+  bool matchValue(StringRef key, std::optional<StringRef> value, Seen &seen, DiagnosticEngine &diags) const;
+  std::optional<CTValue> parse(Evaluator &evaluator, const LauncherFlag &flag, StringRef text) const;
+  bool isNumber(Evaluator &silent, unsigned param) const;
+  void reportValue(Evaluator &evaluator, const LauncherFlag &flag, StringRef text) const;
+  std::optional<CTValue> parseWord(Evaluator &evaluator, unsigned param, StringRef text) const;
+  /// False after a report; `value` is nothing where the parameter has its default.
+  bool readParam(Evaluator &evaluator, unsigned param, const Seen &seen, const std::optional<CTValue> &defaultValue,
+                 std::optional<CTValue> &value) const;
+  bool agrees(Evaluator &evaluator, unsigned param, const CTValue &value, const Seen &seen) const;
+  void reportContradiction(Evaluator &evaluator, unsigned param, const Seen &seen) const;
+
+  /// All parameters with these arguments. Nothing after a report.
+  std::optional<Values> bind(Evaluator &evaluator, ArrayRef<NamedValue> arguments) const;
+  /// The number or word of a flag; nothing (unreported) if the value has none.
+  std::optional<std::string> print(Evaluator &evaluator, const LauncherFlag &flag, const CTValue &value) const;
+
+  const Program *program;
+  const ast::LauncherDecl *decl;
+  const ast::StrategyDecl *strategy;
+  std::vector<LauncherFlag> flags;
+};
+
+/// Evaluates without messages: for values that need not exist.
+class SilentEvaluator {
+public:
+  SilentEvaluator(const Program &program, SizeContext &sizes, const SizeBinding &binding)
+      : diags(program.getDiags().getSources()), evaluator(program, sizes, binding, obligations, diags) {}
+  SilentEvaluator(const SilentEvaluator &) = delete;
+  Evaluator &get() { return evaluator; }
+
+private:
+  DiagnosticEngine diags;
+  Obligations obligations;
+  Evaluator evaluator;
+};
+
+} // namespace stage::sema
+
+#endif // STAGE_SEMA_LAUNCHERS_H

@@ -1,0 +1,359 @@
+//===- Launchers.cpp - reading arguments of a framework -------------------===//
+//
+// Problem, example and invariants: Launchers.h.
+//
+// Reading, in steps:
+//
+//   1. Words are matched with flags: `--tp 8` and `--tp=8` are one flag and its value.
+//   2. Of each parameter, in order:
+//        with a value flag     its value, if the conditions agree with the flags that were read
+//        without one           the default, else the first legal value with which the conditions agree
+//      For example, `zero >= 1` agrees with 1, 2 and 3 where the flag was read, and 1 is the first of them.
+//
+//===----------------------------------------------------------------------===//
+#include "stage/Sema/Launchers.h"
+#include "stage/Sema/Builtins.h"
+#include "stage/Sema/Diagnostics.h"
+#include "llvm/ADT/Sequence.h"
+
+using namespace stage;
+using namespace stage::sema;
+using Scale = LauncherFlag::Scale;
+using Test = LauncherFlag::Test;
+
+//===----------------------------------------------------------------------===//
+// Flags and their conditions
+//===----------------------------------------------------------------------===//
+
+std::vector<const LauncherFlag *> Launcher::getFlags(unsigned param) const {
+  std::vector<const LauncherFlag *> found;
+  for (const LauncherFlag &flag : flags)
+    if (flag.param == param)
+      found.push_back(&flag);
+  return found;
+}
+
+bool Launcher::isKey(StringRef word) const {
+  return llvm::any_of(flags, [&](const LauncherFlag &flag) { return flag.key == word; });
+}
+
+std::vector<Candidate> Launcher::getKeys() const {
+  std::vector<Candidate> keys;
+  for (const LauncherFlag &flag : flags)
+    keys.push_back({flag.key, flag.text->loc()});
+  return keys;
+}
+
+bool Launcher::isSame(Evaluator &evaluator, const CTValue &a, const CTValue &b) {
+  return evaluator.isSame(a, b) && a.getArguments().size() == b.getArguments().size() &&
+         llvm::all_of(llvm::zip(a.getArguments(), b.getArguments()), [&](auto pair) {
+           const auto &[left, right] = pair;
+           return left.name.name == right.name.name && isSame(evaluator, left.value, right.value);
+         });
+}
+
+bool Launcher::holds(Evaluator &evaluator, const LauncherFlag &flag, const CTValue &value) const {
+  if (flag.test == Test::Always)
+    return true;
+  if (flag.test == Test::IsTrue || flag.test == Test::IsFalse)
+    return value.isBool() && value.getBool() == (flag.test == Test::IsTrue);
+  std::optional<CTValue> constant = evaluator.evaluate(flag.constant, Environment(program->getFile(*decl)));
+  if (!constant)
+    return false; // the check of the declaration has reported it
+  if (flag.test == Test::Equals || flag.test == Test::Differs)
+    return isSame(evaluator, value, *constant) == (flag.test == Test::Equals);
+  std::optional<Rational> number = evaluator.getExact(value), least = evaluator.getExact(*constant);
+  if (!number || !least || !(value.getDimension() == constant->getDimension()))
+    return false;
+  int order = number->compare(*least);
+  return flag.test == Test::Above ? order > 0 : order >= 0;
+}
+
+std::optional<CTValue> Launcher::getDefault(Evaluator &silent, unsigned param, const Environment &callee) const {
+  const ast::Param &declared = strategy->params[param];
+  return declared.defaultValue ? silent.evaluateParam(declared, nullptr, callee, callee) : std::nullopt;
+}
+
+Launcher::Candidates Launcher::getCandidates(Evaluator &silent, unsigned param) const {
+  constexpr int64_t most = 4096;
+  Candidates result;
+  const ast::Param &declared = strategy->params[param];
+  Environment file(program->getFile(*strategy));
+  // Legal values that depend on other parameters are not known here.
+  std::optional<CTValue> legal = declared.legal ? silent.evaluate(declared.legal, file) : std::nullopt;
+  if (legal && legal->getKind() == CTValue::Kind::List) {
+    result.values = legal->getElements();
+    result.areAll = true;
+    return result;
+  }
+  if (legal && legal->getKind() == CTValue::Kind::Range) {
+    std::optional<int64_t> begin = legal->getElements()[0].getInteger(), end = legal->getElements()[1].getInteger();
+    result.areAll = begin && end && *end > *begin && *end - *begin <= most;
+    for (int64_t value = result.areAll ? *begin : 0; result.areAll && value < *end; ++value)
+      result.values.push_back(CTValue::integer(value));
+    if (result.areAll)
+      return result;
+  }
+  result.areAll = declared.scalarKind.name == "bool";
+  if (result.areAll) {
+    result.values = {CTValue::boolean(false), CTValue::boolean(true)};
+    return result;
+  }
+
+  Environment own(program->getFile(*decl));
+  for (const LauncherFlag *flag : getFlags(param)) {
+    if (flag->test == Test::IsTrue || flag->test == Test::IsFalse)
+      result.values.insert(result.values.end(), {CTValue::boolean(false), CTValue::boolean(true)});
+    std::optional<CTValue> constant = flag->constant ? silent.evaluate(flag->constant, own) : std::nullopt;
+    if (!constant)
+      continue;
+    result.values.push_back(*constant);
+    std::optional<Rational> number = silent.getExact(*constant);
+    for (int64_t step : {1, -1}) {
+      std::optional<Rational> next = number ? number->add(Rational::integer(step)) : std::nullopt;
+      Size size = next ? silent.getSizes().constant(*next) : Size();
+      if (size)
+        result.values.push_back(constant->isQuantity() ? CTValue::quantity(size, constant->getDimension())
+                                                       : CTValue::size(size));
+    }
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+std::optional<Launcher::Seen> Launcher::match(ArrayRef<std::string> words, DiagnosticEngine &diags) const {
+  Seen seen(flags.size());
+  bool ok = true;
+  for (size_t i = 0; i != words.size(); ++i) {
+    StringRef word = words[i], key = word;
+    std::optional<StringRef> value;
+    if (!isKey(word) && word.contains('=')) {
+      key = word.split('=').first;
+      value = word.split('=').second;
+    }
+    if (!isKey(key)) {
+      ok = false;
+      if (!word.startswith("-")) {
+        diags.report(SMLoc(), diag::StrayWord) << word << getName();
+        continue;
+      }
+      DiagnosticBuilder error = diags.report(SMLoc(), diag::UnknownFlag) << getName() << key;
+      std::vector<Candidate> keys = getKeys();
+      if (const Candidate *nearest = findNearest(key, keys))
+        error.note(nearest->loc, diag::DidYouMean) << nearest->name;
+      // A value of it is no fault of its own.
+      if (!value && i + 1 != words.size() && !StringRef(words[i + 1]).startswith("-") && !isKey(words[i + 1]))
+        ++i;
+      continue;
+    }
+    // The word behind a flag is its value, unless it is a flag, or the flag takes none.
+    bool takesValue = llvm::any_of(flags, [&](const LauncherFlag &flag) {
+      return flag.key == key && (!flag.param || flag.scale != Scale::None || flag.value);
+    });
+    if (!value && takesValue && i + 1 != words.size()) {
+      StringRef next = words[i + 1];
+      if (!next.startswith("-") && !isKey(next)) {
+        value = next;
+        ++i;
+      }
+    }
+    ok &= matchValue(key, value, seen, diags);
+  }
+  return ok ? std::optional(std::move(seen)) : std::nullopt;
+}
+
+/// Notes a flag and its value as read; false after a report.
+bool Launcher::matchValue(StringRef key, std::optional<StringRef> value, Seen &seen, DiagnosticEngine &diags) const {
+  std::string known;
+  for (size_t i = 0; i != flags.size(); ++i) {
+    const LauncherFlag &flag = flags[i];
+    if (flag.key != key)
+      continue;
+    if (flag.value && value != flag.value) {
+      known += (known.empty() ? "" : ", ") + flag.value->str();
+      continue;
+    }
+    bool wantsValue = flag.scale != Scale::None;
+    if (flag.param && wantsValue && !value) {
+      diags.report(flag.text->loc(), diag::FlagWithoutValue) << key;
+      return false;
+    }
+    if (flag.param && !wantsValue && !flag.value && value) {
+      diags.report(flag.text->loc(), diag::FlagWithValue) << key << *value;
+      return false;
+    }
+    bool isTwice = flag.param && llvm::any_of(llvm::seq<size_t>(0, flags.size()),
+                                              [&](size_t other) { return flags[other].key == key && seen[other]; });
+    if (isTwice) {
+      diags.report(flag.text->loc(), diag::FlagGivenTwice) << key;
+      return false;
+    }
+    seen[i] = wantsValue ? value->str() : "";
+    return true;
+  }
+  diags.report(SMLoc(), diag::UnknownFlagValue) << key << known << (value ? "'" + value->str() + "'" : "none");
+  return false;
+}
+
+std::optional<CTValue> Launcher::parseWord(Evaluator &evaluator, unsigned param, StringRef text) const {
+  SilentEvaluator silent(*program, evaluator.getSizes(), evaluator.getBinding());
+  int64_t number;
+  bool isDigits = !text.startswith("-") && !text.startswith("+") && !text.getAsInteger(10, number);
+  if (isDigits || isNumber(silent.get(), param))
+    return isDigits ? std::optional(CTValue::integer(number)) : std::nullopt;
+  // Of several legal values one has this name, or it is unknown.
+  Candidates candidates = getCandidates(silent.get(), param);
+  for (const CTValue &value : candidates.values)
+    if ((value.isNone() ? "none" : evaluator.format(value)) == text)
+      return value;
+  if (candidates.areAll)
+    return std::nullopt;
+  if (text == "true" || text == "false")
+    return CTValue::boolean(text == "true");
+  if (text == "none")
+    return CTValue();
+  // A job is no value, and may have the name of a word.
+  const ast::Decl *found = program->lookup(program->getFile(*strategy), text);
+  if (found && !llvm::isa<ast::JobDecl>(found))
+    return CTValue::decl(found);
+  for (const Builtin &builtin : getBuiltins())
+    if (builtin.name == text && (builtin.kind == BuiltinKind::Word || builtin.kind == BuiltinKind::DType))
+      return CTValue::word(builtin.name);
+  return std::nullopt;
+}
+
+void Launcher::reportValue(Evaluator &evaluator, const LauncherFlag &flag, StringRef text) const {
+  DiagnosticEngine &diags = evaluator.getDiags();
+  SilentEvaluator silent(*program, evaluator.getSizes(), evaluator.getBinding());
+  Candidates candidates = getCandidates(silent.get(), *flag.param);
+  std::string known;
+  for (const CTValue &value : candidates.values)
+    known += (known.empty() ? "" : ", ") + (value.isNone() ? "none" : evaluator.format(value));
+  if (candidates.areAll)
+    diags.report(flag.text->loc(), diag::UnknownFlagValue) << flag.key << known << "'" + text.str() + "'";
+  else if (isNumber(silent.get(), *flag.param))
+    diags.report(flag.text->loc(), diag::FlagNumber) << flag.key << text;
+  else
+    diags.report(flag.text->loc(), diag::BadFlagValue) << flag.key << getParam(flag).name.name << text;
+}
+
+/// Whether values of a parameter are numbers, by its kind or by its default.
+bool Launcher::isNumber(Evaluator &silent, unsigned param) const {
+  StringRef kind = strategy->params[param].scalarKind.name;
+  std::optional<CTValue> standard = getDefault(silent, param, Environment(program->getFile(*strategy)));
+  return kind == "size" || kind == "int" || (kind.empty() && standard && standard->isSize());
+}
+
+/// What a flag's value is of its parameter; reported if it is none.
+std::optional<CTValue> Launcher::parse(Evaluator &evaluator, const LauncherFlag &flag, StringRef text) const {
+  if (flag.scale == Scale::Plain) {
+    std::optional<CTValue> value = parseWord(evaluator, *flag.param, text);
+    if (!value)
+      reportValue(evaluator, flag, text);
+    return value;
+  }
+  int64_t number;
+  if (text.startswith("-") || text.startswith("+") || text.getAsInteger(10, number)) {
+    evaluator.getDiags().report(flag.text->loc(), diag::FlagNumber) << flag.key << text;
+    return std::nullopt;
+  }
+  Rational whole = Rational::integer(number);
+  std::optional<Rational> scaled = flag.scale == Scale::Over ? whole.mul(flag.factor) : whole.div(flag.factor);
+  Size size = scaled ? evaluator.getSizes().constant(*scaled) : Size();
+  if (!size || (flag.unit.isNumber() && (!scaled->isInteger() || isTooLarge(*scaled)))) {
+    evaluator.getDiags().report(flag.text->loc(), diag::FlagFraction)
+        << flag.key << text << getParam(flag).name.name << (scaled ? scaled->str() : "beyond 127 bits");
+    return std::nullopt;
+  }
+  return flag.unit.isNumber() ? CTValue::size(size) : CTValue::quantity(size, flag.unit);
+}
+
+bool Launcher::agrees(Evaluator &evaluator, unsigned param, const CTValue &value, const Seen &seen) const {
+  for (size_t i = 0; i != flags.size(); ++i)
+    if (flags[i].param == param && flags[i].test != Test::Always &&
+        holds(evaluator, flags[i], value) != seen[i].has_value())
+      return false;
+  return true;
+}
+
+bool Launcher::readParam(Evaluator &evaluator, unsigned param, const Seen &seen,
+                         const std::optional<CTValue> &defaultValue, std::optional<CTValue> &value) const {
+  bool isSeen = false, hasConditions = false;
+  for (size_t i = 0; i != flags.size(); ++i) {
+    if (flags[i].param != param)
+      continue;
+    isSeen |= seen[i].has_value();
+    hasConditions |= flags[i].test != Test::Always;
+    if (!seen[i] || flags[i].scale == Scale::None)
+      continue;
+    value = parse(evaluator, flags[i], *seen[i]);
+    if (!value)
+      return false;
+  }
+  bool isDefault = defaultValue ? agrees(evaluator, param, *defaultValue, seen) : !isSeen && !hasConditions;
+  if (!value && isDefault)
+    return true;
+  if (!value) {
+    SilentEvaluator silent(*program, evaluator.getSizes(), evaluator.getBinding());
+    for (const CTValue &candidate : getCandidates(silent.get(), param).values)
+      if (!value && agrees(evaluator, param, candidate, seen))
+        value = candidate;
+  }
+  if (value && agrees(evaluator, param, *value, seen))
+    return true;
+  reportContradiction(evaluator, param, seen);
+  return false;
+}
+
+void Launcher::reportContradiction(Evaluator &evaluator, unsigned param, const Seen &seen) const {
+  std::vector<const LauncherFlag *> read, all = getFlags(param);
+  for (size_t i = 0; i != flags.size(); ++i)
+    if (flags[i].param == param && seen[i])
+      read.push_back(&flags[i]);
+  StringRef name = strategy->params[param].name.name;
+  DiagnosticEngine &diags = evaluator.getDiags();
+  auto join = [](ArrayRef<const LauncherFlag *> list) {
+    std::string text;
+    for (const LauncherFlag *flag : list)
+      text += (text.empty() ? "'" : ", '") + flag->text->text.str() + "'";
+    return text;
+  };
+  if (read.empty())
+    diags.report(all.front()->text->loc(), diag::FlagNeeded) << name << join(all);
+  else if (read.size() > 1)
+    diags.report(read.front()->text->loc(), diag::FlagsContradict) << join(read) << name;
+  else
+    diags.report(read.front()->text->loc(), diag::FlagContradictsItself)
+        << read.front()->key << *seen[read.front() - flags.data()] << getName()
+        << ast::textOf(read.front()->stmt->condition);
+}
+
+std::optional<std::vector<NamedValue>> Launcher::read(Evaluator &evaluator, ArrayRef<std::string> words) const {
+  std::optional<Seen> seen = match(words, evaluator.getDiags());
+  if (!seen)
+    return std::nullopt;
+  SilentEvaluator silent(*program, evaluator.getSizes(), evaluator.getBinding());
+  Environment callee(program->getFile(*strategy));
+  std::vector<NamedValue> arguments;
+  bool ok = true;
+  for (unsigned i = 0; i != strategy->params.size(); ++i) {
+    const ast::Param &param = strategy->params[i];
+    std::optional<CTValue> standard = getDefault(silent.get(), i, callee), value;
+    if (!readParam(evaluator, i, *seen, standard, value)) {
+      ok = false;
+      continue;
+    }
+    if (value) {
+      value = evaluator.convert(*value, param, callee, SMRange());
+      ok &= value.has_value();
+      if (value)
+        arguments.push_back({{param.name.name, SMRange()}, *value, SMRange()});
+    }
+    if (value || standard)
+      callee.define(param.name.name, value ? *value : *standard);
+  }
+  return ok ? std::optional(std::move(arguments)) : std::nullopt;
+}
