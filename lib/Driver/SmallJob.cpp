@@ -203,21 +203,39 @@ SmallJob::Choices SmallJob::listLostChoices(const Choices &small) const {
   return result;
 }
 
-static const ast::Param *findParam(const sema::BoundStrategy &strategy, llvm::StringRef name) {
-  if (strategy.decl)
-    for (const ast::Param &param : strategy.decl->params)
-      if (param.name.name == name)
-        return &param;
+/// The parameter of the job's strategy that gives an axis its size; a call may have passed it on under other names.
+static const ast::Param *findParam(const sema::BoundStrategy &strategy, llvm::StringRef axis) {
+  if (!strategy.decl)
+    return nullptr;
+  llvm::StringRef name = axis;
+  for (const sema::BoundCall *call = strategy.meshCall; call && call->caller; call = call->caller) {
+    auto *written = llvm::cast<ast::CallExpr>(call->expr);
+    llvm::ArrayRef<ast::Param> params = call->callee->params;
+    const ast::Expr *passed = nullptr;
+    for (size_t i = 0; i != written->args.size(); ++i) {
+      const ast::Argument &argument = written->args[i];
+      if (argument.name ? argument.name.name == name : i < params.size() && params[i].name.name == name)
+        passed = argument.value;
+    }
+    auto *own = llvm::dyn_cast_or_null<ast::NameExpr>(passed);
+    if (!own)
+      return nullptr;
+    name = own->name;
+  }
+  for (const ast::Param &param : strategy.decl->params)
+    if (param.name.name == name)
+      return &param;
   return nullptr;
 }
 
 /// `edp = dp / ep`: a default that is computed from other parameters.
 static bool mentionsParam(const sema::BoundStrategy &strategy, const ast::Expr *value) {
   bool any = false;
-  if (value)
+  if (value && strategy.decl)
     sema::walk(value, [&](const ast::Expr *part) {
       auto *name = llvm::dyn_cast<ast::NameExpr>(part);
-      any |= name && findParam(strategy, name->name);
+      any |= name && llvm::any_of(strategy.decl->params,
+                                  [&](const ast::Param &param) { return param.name.name == name->name; });
     });
   return any;
 }
@@ -247,16 +265,16 @@ static int64_t countRanks(const sema::BoundStrategy &strategy,
 /// The smallest mesh, by its ranks, under which the program is the same; or else one that it accepts.
 bool SmallJob::shrinkMesh(const sema::BoundJob &job) {
   struct Axis {
-    llvm::StringRef name;
+    llvm::StringRef name, param;
     int64_t size;
     std::vector<int64_t> sizes; ///< 0: as the strategy computes it from others.
   };
   std::vector<Axis> axes;
   auto addAxis = [&](llvm::StringRef name, int64_t now) {
     const ast::Param *param = findParam(job.strategy, name);
-    if (!param || isGiven(name))
+    if (!param || isGiven(param->name.name))
       return;
-    Axis choice{name, now, {}};
+    Axis choice{name, param->name.name, now, {}};
     bool isLong = llvm::is_contained(longAxes, name), isComputed = mentionsParam(job.strategy, param->defaultValue);
     choice.sizes = listSmaller(now, isLong);
     if (choice.sizes.empty())
@@ -307,13 +325,14 @@ bool SmallJob::shrinkMesh(const sema::BoundJob &job) {
         for (size_t i = 0; i < sizes.size(); ++i)
           if (axes[i].name == axis.name.name)
             return std::max<int64_t>(sizes[i], 1);
-        return findParam(job.strategy, axis.name.name) && !isGiven(axis.name.name) ? 1 : axis.size;
+        const ast::Param *param = findParam(job.strategy, axis.name.name);
+        return param && !isGiven(param->name.name) ? 1 : axis.size;
       });
       if (ranks > maxProofRanks)
         continue;
       for (size_t i = 0; i < sizes.size(); ++i)
         if (sizes[i] && sizes[i] != axes[i].size)
-          trial = with(std::move(trial), "strategy." + axes[i].name.str(), sizes[i]);
+          trial = with(std::move(trial), "strategy." + axes[i].param.str(), sizes[i]);
       std::optional<Choices> taken = acceptNamed(std::move(trial), isArranged);
       if (!taken)
         continue;

@@ -218,7 +218,7 @@ bool padDims(Graph &graph, const sema::BoundJob &job, sema::Evaluator &evaluator
 std::optional<PathPattern> lowerPattern(const ast::Pattern &syntax, DiagnosticEngine &diags);
 struct LayerStatement {
   const ast::LayerRuleStmt *stmt;
-  const sema::Environment *env;
+  const sema::BoundRule &bound;
   Rule rule; ///< Where it comes from; what it says is missing.
 };
 /// What is made again or offloaded; the pipeline must be there.

@@ -37,29 +37,30 @@ public:
       : graph(graph), evaluator(evaluator), diags(evaluator.getDiags()) {}
 
   bool lower(const LayerStatement &statement) {
+    UserPlace place(diags, statement.bound.call->getOutermost().range.Start);
     const ast::LayerRuleStmt &stmt = *statement.stmt;
     Rule rule = statement.rule;
     rule.kind = RuleKind::Recompute;
     if (auto *offload = llvm::dyn_cast<ast::OffloadStmt>(&stmt)) {
       rule.kind = RuleKind::Offload;
-      if (!lowerDepth(*offload, *statement.env, rule.depth))
+      if (!lowerDepth(*offload, *statement.bound.env, rule.depth))
         return false;
     }
     if (auto *quantize = llvm::dyn_cast<ast::QuantizeStmt>(&stmt)) {
       rule.kind = RuleKind::Quantize;
-      if (!lowerQuantization(*quantize, *statement.env, rule))
+      if (!lowerQuantization(*quantize, *statement.bound.env, rule))
         return false;
     }
     int64_t first = 0, group = 0; // all; each by itself
     for (const ast::Stmt *entry : stmt.entries)
-      if (!lowerEntry(llvm::cast<ast::EntryStmt>(*entry), *statement.env, rule, first, group))
+      if (!lowerEntry(llvm::cast<ast::EntryStmt>(*entry), *statement.bound.env, rule, first, group))
         return false;
     if (group > 1 && !findGrouped(statement, first, group))
       return false;
     for (const ast::Pattern &syntax : stmt.patterns) {
       std::optional<RuleKind> state = getOffloadedState(stmt, syntax);
-      if (!(state ? lowerState(stmt, syntax, *statement.env, rule, *state)
-                  : lowerPatternOf(stmt, syntax, *statement.env, rule, first)))
+      if (!(state ? lowerState(stmt, syntax, *statement.bound.env, rule, *state)
+                  : lowerPatternOf(stmt, syntax, *statement.bound.env, rule, first)))
         return false;
     }
     return true;

@@ -128,6 +128,7 @@ public:
     for (const sema::BoundRule &rule : job.strategy.rules) {
       ++statement;
       bound = &rule;
+      UserPlace place(diags, rule.call->getOutermost().range.Start);
       if (auto *shard = llvm::dyn_cast<ast::ShardStmt>(rule.stmt)) {
         good &= lowerShard(*shard, std::nullopt, nullptr);
       } else if (auto *at = llvm::dyn_cast<ast::AtStmt>(rule.stmt)) {
@@ -152,11 +153,11 @@ public:
       } else if (auto *reduce = llvm::dyn_cast<ast::ReduceStmt>(rule.stmt)) {
         good &= lowerReduce(*reduce);
       } else if (auto *recompute = llvm::dyn_cast<ast::RecomputeStmt>(rule.stmt)) {
-        ofLayers.push_back({recompute, rule.env, makeRule(SMLoc())});
+        ofLayers.push_back({recompute, rule, makeRule(SMLoc())});
       } else if (auto *offload = llvm::dyn_cast<ast::OffloadStmt>(rule.stmt)) {
-        ofLayers.push_back({offload, rule.env, makeRule(SMLoc())});
+        ofLayers.push_back({offload, rule, makeRule(SMLoc())});
       } else if (auto *quantize = llvm::dyn_cast<ast::QuantizeStmt>(rule.stmt)) {
-        ofLayers.push_back({quantize, rule.env, makeRule(SMLoc())});
+        ofLayers.push_back({quantize, rule, makeRule(SMLoc())});
       } else if (auto *overlap = llvm::dyn_cast<ast::OverlapStmt>(rule.stmt)) {
         lowerOverlap(*overlap);
       } else if (auto *slow = llvm::dyn_cast<ast::SlowStmt>(rule.stmt)) {
@@ -181,6 +182,7 @@ private:
     rule.loc = loc;
     rule.statement = statement;
     rule.origin = bound->call->getOrigin();
+    rule.isTrimmed = bound->isTrimmed;
     if (bound->call->caller || bound->call->addition) {
       rule.calls = bound->call->str();
       rule.callLoc = bound->call->range.Start;
@@ -461,6 +463,9 @@ private:
       if (!coordinate)
         return false;
       AxisList axes = lowerAxes({name, name.range});
+      const sema::CTValue *passed = env.find(name.name);
+      if (axes.empty() && passed && passed->isAxes()) // no axes: there is one coordinate
+        continue;
       int64_t size = graph.mesh.getGroupSize(toSet(axes));
       if (*coordinate < 0 || *coordinate >= size) {
         diags.report(syntax->loc(), diag::SlowRankOutOfRange).range(syntax->range) << name.name << size << *coordinate;

@@ -297,16 +297,18 @@ bool JobBinder::bindBatch(const ast::Ident &dim, std::optional<int64_t> given, S
   auto isBatch = [&](StringRef name) { return name == dim.name || name == qualified; };
   const ast::AxisListSyntax *axes = nullptr;
   const Environment *env = nullptr; // of the rule that has them
-  bool isShared = false;            // rules that contradict each other are found when they are applied
+  RuleOrigin origin;
+  bool isShared = false; // rules that contradict each other are found when they are applied
   auto visit = [&](const ast::ShardStmt &shard, const BoundRule &rule, bool isForDim) {
     for (const ast::ShardStmt::Item &item : shard.items) {
       if (llvm::none_of(item.dims, [&](const ast::Ident &name) { return isBatch(name.name); }))
         continue;
       job.batchRanksAreGuessed |= !isForDim;
-      if (axes)
+      if (axes && !rule.call->getOrigin().winsOver(origin))
         continue;
       axes = &item.axes;
       env = rule.env;
+      origin = rule.call->getOrigin();
       isShared = item.dims.size() > 1;
     }
   };

@@ -27,6 +27,7 @@
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Walk.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace stage;
@@ -62,9 +63,40 @@ const ast::StrategyDecl *stage::sema::getCalledStrategy(const Program &program, 
               : nullptr;
 }
 
+std::vector<Candidate> stage::sema::listStrategies(const Program &program, const ast::File &from) {
+  std::vector<Candidate> candidates = program.getVisibleNames(from);
+  llvm::erase_if(candidates, [&](const Candidate &candidate) {
+    return !llvm::isa_and_nonnull<ast::StrategyDecl>(program.lookup(from, candidate.name));
+  });
+  return candidates;
+}
+
 static ArrayRef<ast::Argument> getArguments(const ast::Expr *call) {
   auto *node = dyn_cast<ast::CallExpr>(call);
   return node ? node->args : ArrayRef<ast::Argument>();
+}
+
+/// Gives `again` the arguments of a call anew.
+static bool evaluateArguments(Evaluator &evaluator, const BoundCall &call, Environment &again) {
+  Environment caller(call.callerEnv->getFile());
+  const ast::StrategyDecl &decl = *call.callee;
+  auto matched = matchArguments(decl.params, getArguments(call.expr), decl.name.name, call.range, evaluator.getDiags());
+  if (!matched)
+    return false;
+  if (call.caller && !evaluateAgain(evaluator, *call.caller, *call.callerEnv, caller))
+    return false;
+  if (!call.caller) // a part of the job, which names parameters of its strategy
+    for (const auto &[name, value] : call.callerEnv->getOwn())
+      caller.define(name, value);
+  for (size_t i = 0; i != decl.params.size(); ++i) {
+    if (decl.params[i].scalarKind.name == axesKind)
+      continue;
+    std::optional<CTValue> value = evaluator.evaluateParam(decl.params[i], (*matched)[i], again, caller);
+    if (!value)
+      return false;
+    again.define(decl.params[i].name.name, std::move(*value));
+  }
+  return true;
 }
 
 bool stage::sema::evaluateAgain(Evaluator &evaluator, const BoundCall &call, const Environment &env,
@@ -75,20 +107,15 @@ bool stage::sema::evaluateAgain(Evaluator &evaluator, const BoundCall &call, con
   for (const Environment *scope : llvm::reverse(scopes))
     for (const auto &[name, value] : scope->getOwn())
       again.define(name, value);
-  if (!call.caller)
-    return true;
-  Environment caller(evaluator.getProgram().getFile(*call.caller->callee));
-  const ast::StrategyDecl &decl = *call.callee;
-  auto matched = matchArguments(decl.params, getArguments(call.expr), decl.name.name, call.range, evaluator.getDiags());
-  if (!matched || !evaluateAgain(evaluator, *call.caller, *call.callerEnv, caller))
+  if (call.callerEnv && !evaluateArguments(evaluator, call, again))
     return false;
-  for (size_t i = 0; i != decl.params.size(); ++i) {
-    if (decl.params[i].scalarKind.name == axesKind)
+  for (auto [scope, let] : call.lets) {
+    if (!llvm::is_contained(scopes, scope))
       continue;
-    std::optional<CTValue> value = evaluator.evaluateParam(decl.params[i], (*matched)[i], again, caller);
+    std::optional<CTValue> value = evaluator.evaluate(let->value, again);
     if (!value)
       return false;
-    again.define(decl.params[i].name.name, std::move(*value));
+    again.define(let->targets[0].name, std::move(*value));
   }
   return true;
 }
@@ -118,7 +145,7 @@ private:
     BoundCall &call;
     std::vector<BoundRule> rules;
     std::vector<PendingCall> calls;
-    std::vector<const ast::AxisAliasStmt *> aliases;
+    std::vector<std::pair<const ast::AxisAliasStmt *, Environment *>> aliases;
     bool asksJob = false; ///< A condition about the model or the phase was false: its rules are of other jobs.
   };
   using Rules = std::vector<BoundRule>;
@@ -135,7 +162,7 @@ private:
   void warnNoRule(const PendingCall &pending, const Environment &env);
   bool hasMesh(const ast::StrategyDecl &decl);
   bool findMesh(ArrayRef<ast::Stmt *> stmts, const ast::StrategyDecl &decl);
-  bool bindAlias(const ast::AxisAliasStmt &alias, const BoundCall &call);
+  bool bindAlias(const ast::AxisAliasStmt &alias, const BoundCall &call, Environment &env);
   bool checkRule(const BoundRule &rule, const ast::Stmt *stmt);
 
   Evaluator &evaluator;
@@ -184,8 +211,8 @@ void StrategyBinder::addPart(const ast::Expr *expr, const StrategyCall &job, uns
   auto *callee = llvm::dyn_cast_or_null<ast::StrategyDecl>(decl);
   if (!callee) {
     DiagnosticBuilder error = diags.report(expr->loc(), diag::PartExpected).range(expr->range) << textOf(expr);
-    if (name && !decl)
-      evaluator.getProgram().suggestImport(error, name->name);
+    if (name && !decl && !evaluator.getProgram().suggestImport(error, name->name))
+      suggestNearest(error, name->name, name->range, listStrategies(evaluator.getProgram(), *job.file));
     ok = false;
     return;
   }
@@ -207,7 +234,7 @@ void StrategyBinder::addPart(const ast::Expr *expr, const StrategyCall &job, uns
   Rules added = bindCall({expr, nullptr, callee, &env, {}}, bound, result.call, asksJob);
   if (!ok)
     return;
-  ok &= precedence.replace(result.rules, added);
+  ok &= precedence.replace(result.rules, added, /*warnsOfLost=*/true);
   result.rules.insert(result.rules.end(), added.begin(), added.end());
 }
 
@@ -274,8 +301,12 @@ void StrategyBinder::warnNoRule(const PendingCall &pending, const Environment &e
   bool differs = false;
   for (size_t i = 0; matched && i != pending.callee->params.size(); ++i) {
     const ast::Param &param = pending.callee->params[i];
-    if (!(*matched)[i] || param.scalarKind.name == axesKind)
+    if (!(*matched)[i])
       continue;
+    if (param.scalarKind.name == axesKind) { // a strategy passes on what its parts may need
+      differs |= pending.stmt == nullptr;
+      continue;
+    }
     std::optional<CTValue> usual =
         param.defaultValue ? evaluator.evaluateParam(param, nullptr, env, env) : std::nullopt;
     differs |= !usual || !evaluator.isSame(*usual, *env.find(param.name.name));
@@ -333,9 +364,9 @@ StrategyBinder::Rules StrategyBinder::bindCalls(Body &body) {
   };
   if (ok)
     bindAll(/*withMesh=*/true);
-  for (const ast::AxisAliasStmt *alias : body.aliases)
+  for (auto [alias, env] : body.aliases)
     if (ok || meshIsBound)
-      ok &= bindAlias(*alias, body.call);
+      ok &= bindAlias(*alias, body.call, *env);
   if (!ok)
     return {};
   bindAll(/*withMesh=*/false);
@@ -343,7 +374,7 @@ StrategyBinder::Rules StrategyBinder::bindCalls(Body &body) {
   for (Rules &list : lists)
     ok &= precedence.replace(list, body.rules);
   for (Rules &list : lists) {
-    ok &= precedence.merge(rules, list);
+    ok &= precedence.merge(rules, list); // what is said twice is said later
     rules.insert(rules.end(), list.begin(), list.end());
   }
   return rules;
@@ -357,16 +388,18 @@ void StrategyBinder::visitStmts(ArrayRef<ast::Stmt *> stmts, Environment &env, B
 void StrategyBinder::visitStmt(const ast::Stmt *stmt, Environment &env, Body &body) {
   if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
     axes.setMesh(body.call);
+    result.meshCall = &body.call;
     meshIsBound = bindMesh(evaluator, result, *mesh, env, body.call, givenAt);
     ok &= meshIsBound;
   } else if (auto *alias = dyn_cast<ast::AxisAliasStmt>(stmt)) {
-    body.aliases.push_back(alias);
+    body.aliases.emplace_back(alias, &env);
   } else if (auto *require = dyn_cast<ast::RequireStmt>(stmt)) {
     ok &= evaluator.checkRequire(*require, env);
   } else if (auto *let = dyn_cast<ast::LetStmt>(stmt)) {
     std::optional<CTValue> value = evaluator.evaluate(let->value, env);
     if (value)
       env.define(let->targets[0].name, std::move(*value));
+    body.call.lets.emplace_back(&env, let);
     ok &= value.has_value();
   } else if (auto *choice = dyn_cast<ast::IfStmt>(stmt)) {
     visitIf(*choice, env, body);
@@ -401,6 +434,14 @@ void StrategyBinder::visitIf(const ast::IfStmt &choice, Environment &env, Body &
   asked.truncate(before);
 }
 
+/// Whether a condition is about each iteration of a repeat, as that of `recompute layers[i].mlp if i < 4` is.
+static bool namesIterations(const ast::LayerRuleStmt &layers) {
+  return llvm::any_of(layers.patterns, [](const ast::Pattern &pattern) {
+    StringRef index = pattern.getIndex();
+    return !index.empty() && index != "*" && !llvm::isDigit(index.front());
+  });
+}
+
 void StrategyBinder::addRule(const ast::Stmt *stmt, const Environment &env, Body &body) {
   if (llvm::isa<ast::PipelineStmt>(stmt)) {
     auto earlier = llvm::find_if(body.rules, [](const BoundRule &r) { return llvm::isa<ast::PipelineStmt>(r.stmt); });
@@ -410,20 +451,33 @@ void StrategyBinder::addRule(const ast::Stmt *stmt, const Environment &env, Body
       return;
     }
   }
-  BoundRule rule{stmt, &env, &body.call, {asked.begin(), asked.end()}};
+  BoundRule rule{stmt, &env, &body.call, /*isTrimmed=*/false, {asked.begin(), asked.end()}};
+  if (auto *layers = getLayerRule(stmt); layers && layers->condition && !namesIterations(*layers)) {
+    std::optional<bool> holds = evaluator.evaluateCondition(layers->condition, env);
+    ok &= holds.has_value();
+    if (!holds.value_or(false))
+      return;
+  }
   // A part that is given no axes says nothing of them.
-  rule.stmt = precedence.filter(rule, [&](const RulePiece &piece) {
+  bool isSaid = precedence.filter(rule, [&](const RulePiece &piece) {
     const ast::AxisListSyntax *list = piece.getAxes();
     return !list || list->axes.empty() || llvm::any_of(list->axes, [&](const ast::Ident &name) {
       const CTValue *value = env.find(name.name);
       return !value || !value->isAxes() || !value->getElements().empty();
     });
   });
-  if (rule.stmt)
+  if (isSaid)
     body.rules.push_back(std::move(rule));
 }
 
-bool StrategyBinder::bindAlias(const ast::AxisAliasStmt &alias, const BoundCall &call) {
+/// Beside the mesh a name of the strategy; in a part one of this call alone.
+bool StrategyBinder::bindAlias(const ast::AxisAliasStmt &alias, const BoundCall &call, Environment &env) {
+  if (!axes.seesMesh(call)) {
+    std::optional<CTValue> value = axes.evaluate(alias.axes, env, call);
+    if (value)
+      env.define(alias.name.name, std::move(*value));
+    return value.has_value();
+  }
   auto other = llvm::find_if(result.aliases, [&](const BoundAlias &a) { return a.name.name == alias.name.name; });
   const BoundAxis *axis = result.findAxis(alias.name.name);
   if (axis || other != result.aliases.end()) {

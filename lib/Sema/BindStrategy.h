@@ -35,6 +35,9 @@ std::optional<BoundStrategy> bindStrategy(Evaluator &evaluator, StrategyScopes s
 /// Remarks that parameters which a strategy only forwards to parts are given, with the form that calls the parts.
 void remarkForwarded(Evaluator &evaluator, const StrategyCall &call, const std::deque<BoundCall> &calls);
 
+/// The strategies that a file sees.
+std::vector<Candidate> listStrategies(const Program &program, const ast::File &from);
+
 /// The strategy that a statement of a strategy's body calls; null: it is no call.
 const ast::StrategyDecl *getCalledStrategy(const Program &program, const ast::StrategyDecl &caller,
                                            const ast::Stmt &stmt);

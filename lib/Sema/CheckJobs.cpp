@@ -4,6 +4,7 @@
 // what a job's calls may be given is checked when the job is bound.
 //
 //===----------------------------------------------------------------------===//
+#include "BindStrategy.h"
 #include "Extends.h"
 #include "JobWords.h"
 #include "NameChecker.h"
@@ -131,8 +132,8 @@ void EntryChecker::checkWith(const ast::WithExpr &with, StringRef entry) {
     auto *callee = llvm::dyn_cast_or_null<ast::StrategyDecl>(decl);
     if (!callee) {
       DiagnosticBuilder error = diags.report(part->loc(), diag::PartExpected).range(part->range) << textOf(part);
-      if (name && !decl)
-        program.suggestImport(error, name->name);
+      if (name && !decl && !program.suggestImport(error, name->name))
+        suggestNearest(error, name->name, name->range, listStrategies(program, file));
       continue;
     }
     ArrayRef<ast::Argument> args = call ? call->args : ArrayRef<ast::Argument>();

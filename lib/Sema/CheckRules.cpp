@@ -48,7 +48,7 @@ private:
   void explainUnused(DiagnosticBuilder &message, const Symbol &symbol) override {
     auto found = namedAxes.find(symbol.ident.name);
     if (found != namedAxes.end())
-      message.note(found->second, diag::AxisNotParameter) << symbol.ident.name;
+      message.note(found->second, hasMesh ? diag::AxisNotParameter : diag::AxesWanted) << symbol.ident.name;
   }
 
   std::vector<DeclUse> &uses;
@@ -57,6 +57,7 @@ private:
   llvm::SmallVector<const ast::Expr *, 4> conditions; ///< Of the `if`s around.
   llvm::StringSet<> passed; ///< Names on which arguments of calls depend, or whether there is a call.
   const ast::SearchStmt *search = nullptr;
+  bool hasMesh = false; ///< In its own body.
 };
 
 class ScheduleChecker : public NameChecker {
@@ -198,6 +199,7 @@ void StrategyChecker::checkStmt(const ast::Stmt *stmt) {
   static const Candidate quantizeEntries[] = {{"scales", {}}, {"dequantize", {}}, {"first", {}}};
   static const Candidate reduceEntries[] = {{"bucket", {}}, {"overlap", {}}, {"per_microbatch", {}}, {"type", {}}};
   if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
+    hasMesh = true;
     checkMesh(*mesh);
   } else if (auto *shard = dyn_cast<ast::ShardStmt>(stmt)) {
     for (const ast::ShardStmt::Item &item : shard->items) {
@@ -290,6 +292,8 @@ void StrategyChecker::checkLayerRule(const ast::LayerRuleStmt &rule, StringRef o
 
 void StrategyChecker::checkMesh(const ast::MeshStmt &mesh) {
   for (const ast::MeshStmt::AxisSyntax &axis : mesh.axes) {
+    if (llvm::is_contained(axesParams, axis.name.name))
+      diags.report(axis.name.loc(), diag::MeshOfAxes).range(axis.name.range) << axis.name.name;
     if (axis.size)
       checkExpr(axis.size);
     else if (!use(axis.name.name))

@@ -166,8 +166,11 @@ std::optional<CTValue> Evaluator::makeSize(Size size, const ast::Expr *expr) {
 std::optional<CTValue> Evaluator::evaluateArithmetic(const ast::BinaryExpr *expr, const CTValue &left,
                                                      const CTValue &right) {
   if (!left.isNumber() || !right.isNumber()) {
-    diags.report(expr->opLoc, diag::OperandKinds).range(expr->left->range).range(expr->right->range)
+    DiagnosticBuilder error =
+        diags.report(expr->opLoc, diag::OperandKinds).range(expr->left->range).range(expr->right->range)
         << spell(expr->op) << left.describeKind() << right.describeKind();
+    if (left.isAxes() || right.isAxes())
+      error.note(SMLoc(), diag::RanksOfAxes);
     return std::nullopt;
   }
   std::optional<int64_t> leftInteger = left.getInteger(), rightInteger = right.getInteger();
@@ -251,7 +254,10 @@ std::optional<CTValue> Evaluator::evaluateComparison(const ast::BinaryExpr *expr
                                         CTValue::Kind::Decl};
   if (isEquality && left.getKind() == right.getKind() && llvm::is_contained(compared, left.getKind()))
     return result(!isSame(left, right));
-  diags.report(expr->opLoc, diag::OperandKinds).range(expr->left->range).range(expr->right->range)
+  DiagnosticBuilder error =
+      diags.report(expr->opLoc, diag::OperandKinds).range(expr->left->range).range(expr->right->range)
       << spell(expr->op) << left.describeKind() << right.describeKind();
+  if (left.isAxes() || right.isAxes())
+    error.note(SMLoc(), diag::RanksOfAxes);
   return std::nullopt;
 }

@@ -31,6 +31,8 @@ public:
       : evaluator(evaluator), call(call), root(root) {}
 
   void remark(const std::deque<BoundCall> &calls);
+  /// Of parameters whose part is added by the job as well.
+  void warn(const std::deque<BoundCall> &calls);
 
 private:
   const NamedValue *findGiven(StringRef param) const;
@@ -108,6 +110,13 @@ std::string NewForm::describePart(const BoundCall &part) const {
   return saysSomething ? (part.callee->name.name + "(" + text + ")").str() : "";
 }
 
+/// The call of the job that adds a part, if it does.
+static const BoundCall *findAdded(const std::deque<BoundCall> &calls, const ast::StrategyDecl *callee) {
+  auto found = llvm::find_if(
+      calls, [&](const BoundCall &call) { return call.addition && !call.caller && call.callee == callee; });
+  return found == calls.end() ? nullptr : &*found;
+}
+
 void NewForm::remark(const std::deque<BoundCall> &calls) {
   std::vector<std::string> forwarded, kept;
   for (const ast::Param &param : call.decl->params)
@@ -121,7 +130,7 @@ void NewForm::remark(const std::deque<BoundCall> &calls) {
     return;
   std::string text = (call.decl->name.name + "(" + llvm::join(kept, ", ") + ")").str();
   for (const BoundCall &part : calls)
-    if (part.caller == &root && !part.addition)
+    if (part.caller == &root && !part.addition && !findAdded(calls, part.callee))
       if (std::string described = describePart(part); !described.empty())
         text += " with " + described;
   for (const ast::Expr *part : call.parts)
@@ -130,7 +139,23 @@ void NewForm::remark(const std::deque<BoundCall> &calls) {
       << llvm::join(forwarded, ", ") << text;
 }
 
+void NewForm::warn(const std::deque<BoundCall> &calls) {
+  for (const BoundCall &part : calls) {
+    if (part.caller != &root || part.addition || !findAdded(calls, part.callee))
+      continue;
+    for (const ast::Argument &argument : llvm::cast<ast::CallExpr>(part.expr)->args) {
+      auto *name = dyn_cast<ast::NameExpr>(argument.value);
+      const NamedValue *given = name ? findGiven(name->name) : nullptr;
+      if (given && mentionsForwarded(argument.value))
+        evaluator.getDiags().report(given->range.Start, diag::ForwardedReplaced).range(given->range)
+            << name->name << call.decl->name.name << part.callee->name.name;
+    }
+  }
+}
+
 void stage::sema::remarkForwarded(Evaluator &evaluator, const StrategyCall &call, const std::deque<BoundCall> &calls) {
+  NewForm form(evaluator, call, calls.front());
+  form.warn(calls);
   if (evaluator.getDiags().getShowRemarks())
-    NewForm(evaluator, call, calls.front()).remark(calls);
+    form.remark(calls);
 }

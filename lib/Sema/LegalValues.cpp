@@ -77,7 +77,9 @@ bool Evaluator::checkLegal(const CTValue &value, const ast::Param &param, const 
     return true;
   diags.report(range.Start, diag::ValueNotLegal)
       .range(range)
-      .with(param.name.name, format(*legal), format(value))
+      .with(param.name.name, format(*legal),
+            value.getKind() == CTValue::Kind::String ? "the text \"" + format(value) + "\": leave the quotes out"
+                                                     : format(value))
       .note(param.legal->loc(), diag::LegalHere)
       .with(param.name.name);
   return false;

@@ -68,44 +68,69 @@ CTValue PartAxes::makeAxes(StringRef name) const {
   return CTValue::axes({CTValue::word(name)}, ranks);
 }
 
-std::optional<CTValue> PartAxes::evaluate(const ast::Expr *expr, const Environment &env, const BoundCall &from) {
-  if (auto *name = dyn_cast<ast::NameExpr>(expr)) {
-    const CTValue *value = env.find(name->name);
-    if (value && value->isAxes())
-      return *value;
-    if (name->name == "none")
-      return CTValue::axes({}, 1);
-    if (isKnown(name->name, from))
-      return makeAxes(name->name);
-    reportUnknown({name->name, name->range}, env, from);
-    return std::nullopt;
-  }
-  if (auto *choice = dyn_cast<ast::IfExpr>(expr)) {
-    std::optional<bool> condition = evaluator.evaluateCondition(choice->condition, env);
-    return condition ? evaluate(*condition ? choice->thenExpr : choice->elseExpr, env, from) : std::nullopt;
-  }
-  if (auto *tuple = dyn_cast<ast::TupleExpr>(expr)) {
-    std::vector<CTValue> names;
-    int64_t ranks = 1;
-    for (const ast::Expr *element : tuple->elements) {
-      std::optional<CTValue> value = evaluate(element, env, from);
-      if (!value)
-        return std::nullopt;
-      names.insert(names.end(), value->getElements().begin(), value->getElements().end());
-      ranks *= value->getRanks();
-    }
-    llvm::SmallVector<StringRef, 4> seen;
-    for (const CTValue &name : names) {
+bool PartAxes::seesMesh(const BoundCall &in) const { return sees(in, meshOwner); }
+
+std::optional<CTValue> PartAxes::evaluateName(const ast::Ident &name, const Environment &env, const BoundCall &from) {
+  const CTValue *value = env.find(name.name);
+  if (value && value->isAxes())
+    return *value;
+  if (name.name == "none")
+    return CTValue::axes({}, 1);
+  if (isKnown(name.name, from))
+    return makeAxes(name.name);
+  reportUnknown(name, env, from);
+  return std::nullopt;
+}
+
+std::optional<CTValue> PartAxes::join(ArrayRef<CTValue> parts, SMRange range) {
+  std::vector<CTValue> names;
+  int64_t ranks = 1;
+  llvm::SmallVector<StringRef, 4> seen;
+  for (const CTValue &part : parts) {
+    ranks *= part.getRanks();
+    for (const CTValue &name : part.getElements()) {
+      names.push_back(name);
       ast::Ident ident{name.getText(), SMRange()};
       for (StringRef axis : strategy.expand({ident, SMRange()})) {
         if (llvm::is_contained(seen, axis)) {
-          evaluator.getDiags().report(expr->loc(), diag::AxisListedTwice).range(expr->range) << axis;
+          evaluator.getDiags().report(range.Start, diag::AxisListedTwice).range(range) << axis;
           return std::nullopt;
         }
         seen.push_back(axis);
       }
     }
-    return CTValue::axes(std::move(names), ranks);
+  }
+  return CTValue::axes(std::move(names), ranks);
+}
+
+std::optional<CTValue> PartAxes::evaluate(const ast::AxisListSyntax &names, const Environment &env,
+                                          const BoundCall &from) {
+  std::vector<CTValue> parts;
+  for (const ast::Ident &name : names.axes) {
+    std::optional<CTValue> value = evaluateName(name, env, from);
+    if (!value)
+      return std::nullopt;
+    parts.push_back(std::move(*value));
+  }
+  return join(parts, names.range);
+}
+
+std::optional<CTValue> PartAxes::evaluate(const ast::Expr *expr, const Environment &env, const BoundCall &from) {
+  if (auto *name = dyn_cast<ast::NameExpr>(expr))
+    return evaluateName({name->name, name->range}, env, from);
+  if (auto *choice = dyn_cast<ast::IfExpr>(expr)) {
+    std::optional<bool> condition = evaluator.evaluateCondition(choice->condition, env);
+    return condition ? evaluate(*condition ? choice->thenExpr : choice->elseExpr, env, from) : std::nullopt;
+  }
+  if (auto *tuple = dyn_cast<ast::TupleExpr>(expr)) {
+    std::vector<CTValue> parts;
+    for (const ast::Expr *element : tuple->elements) {
+      std::optional<CTValue> value = evaluate(element, env, from);
+      if (!value)
+        return std::nullopt;
+      parts.push_back(std::move(*value));
+    }
+    return join(parts, expr->range);
   }
   evaluator.getDiags().report(expr->loc(), diag::AxesExpected).range(expr->range) << textOf(expr);
   return std::nullopt;

@@ -15,8 +15,11 @@ public:
   void setMesh(const BoundCall &call) { meshOwner = &call; }
   void addAlias(StringRef name, const BoundCall &call) { aliasOwners[name] = &call; }
 
+  /// Whether the mesh stands in the body of a call or in one that it calls.
+  bool seesMesh(const BoundCall &in) const;
   /// An argument for a parameter of the kind `axes`, in the body of the call `from`.
   std::optional<CTValue> evaluate(const ast::Expr *expr, const Environment &env, const BoundCall &from);
+  std::optional<CTValue> evaluate(const ast::AxisListSyntax &names, const Environment &env, const BoundCall &from);
   /// The default value of such a parameter of `call`, which `from` leaves out. `env` has the parameters before it.
   std::optional<CTValue> evaluateDefault(const ast::Param &param, const Environment &env, const BoundCall &from,
                                          const BoundCall &call);
@@ -25,6 +28,9 @@ public:
 
 private:
   bool isKnown(StringRef name, const BoundCall &in) const;
+  std::optional<CTValue> evaluateName(const ast::Ident &name, const Environment &env, const BoundCall &from);
+  /// Several in a row; nothing after reporting at `range` that one stands twice.
+  std::optional<CTValue> join(ArrayRef<CTValue> parts, SMRange range);
   CTValue makeAxes(StringRef name) const;
   void reportUnknown(const ast::Ident &name, const Environment &env, const BoundCall &in);
 

@@ -6,20 +6,23 @@
 //   strategy both(dp) { a(); b(); mesh (dp); }                      // a: shard B over dp   b: shard S over dp, B over
 //   ()
 //
-// Algorithm: each piece of a rule decides some subjects, such as "dim 'V'", "how gradients are reduced" or "what is
-// recomputed of 'layers[*]'". Of two pieces about one subject
+// Algorithm: each piece of a rule decides some subjects, such as "dim 'V'", "the reduction of gradients" or "the
+// recomputation of 'layers[*]'". What the rules of one call say of a subject, all together, is one decision, and of two
 //   1. the one that the strategy says itself stays, and that of its call goes; a remark says so where they differ,
-//   2. of two calls of one strategy both must say the same, and one is dropped; else they contradict each other,
+//   2. of two calls of one strategy both must say the same, and the earlier one goes, because the last statement of
+//      several holds; else they contradict each other,
 //   3. a part that a job adds with `with` stays, and what is to its left goes, with a remark.
-// What pieces say is compared by value: axes by their names in the mesh, entries by what they evaluate to, and an entry
-// that is `none` as if it were not there.
+// Decisions are compared by value: axes by their names in the mesh, entries by what they evaluate to, an entry that is
+// `none`, or false where that is the default, as if it were not there, and a multiple of padding in decode steps, too.
 //
 // Limits: two patterns that match the same places by other texts are two subjects here; apply-strategy decides about
-// them by RuleOrigin. Pieces that add up (`keep gathered`, `replicate`, `slow rank`) decide nothing.
+// them by RuleOrigin. Pieces that add up (`keep gathered`, `replicate`, `overlap`) are dropped where they are said
+// twice.
 //
 //===----------------------------------------------------------------------===//
 #include "RulePrecedence.h"
 #include "stage/Sema/Diagnostics.h"
+#include "stage/Sema/Walk.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
@@ -88,14 +91,33 @@ const ast::AxisListSyntax *RulePiece::getAxes() const {
   return nullptr;
 }
 
+const ast::LayerRuleStmt *stage::sema::getLayerRule(const ast::Stmt *stmt) {
+  return llvm::isa<ast::RecomputeStmt, ast::OffloadStmt, ast::QuantizeStmt>(stmt)
+             ? static_cast<const ast::LayerRuleStmt *>(stmt)
+             : nullptr;
+}
+
+/// A pattern as text, without the names of iterations: `layers[i].x` is about what `layers[*].x` is about.
+static std::string getPlace(const ast::Pattern &pattern) {
+  std::string text = pattern.text.str();
+  StringRef index = pattern.getIndex();
+  if (!index.empty() && index != "*" && !llvm::isDigit(index.front()))
+    text.replace(pattern.text.find('[') + 1, index.size(), "*");
+  std::string dims;
+  for (const ast::Ident &dim : pattern.dims)
+    dims += ((dims.empty() ? "" : ", ") + dim.name).str();
+  return "'" + text + "'" +
+         (pattern.hasDims ? ": [" + std::string(pattern.dimsEllipsis ? "..., " : "") + dims + "]" : "");
+}
+
 llvm::SmallVector<std::string, 1> RulePiece::listSubjects() const {
-  std::string place = at ? " of '" + at->text.str() + "'" : "";
+  std::string place = at ? " of " + getPlace(*at) : "";
   llvm::SmallVector<std::string, 1> subjects;
   if (item)
     for (const ast::Ident &dim : item->dims)
       subjects.push_back(("dim '" + dim.name + "'").str() + place);
-  else if (auto *partition = dyn_cast<ast::PartitionStmt>(stmt))
-    subjects.push_back(("the partition of '" + partition->what.name + "'").str());
+  else if (llvm::isa<ast::PartitionStmt>(stmt))
+    subjects.push_back("the partition of state");
   else if (llvm::isa<ast::ReduceStmt>(stmt))
     subjects.push_back("the reduction of gradients");
   else if (llvm::isa<ast::PipelineStmt>(stmt))
@@ -105,20 +127,11 @@ llvm::SmallVector<std::string, 1> RulePiece::listSubjects() const {
   else if (auto *ring = dyn_cast<ast::RingStmt>(stmt))
     subjects.push_back(("the ring over '" + ring->index.name + "'").str() + place);
   else if (pattern)
-    subjects.push_back((llvm::isa<ast::RecomputeStmt>(stmt) ? "the recomputation of '"
-                        : llvm::isa<ast::OffloadStmt>(stmt) ? "the offloading of '"
-                                                            : "the quantization of '") +
-                       pattern->text.str() + "'");
-  auto *layers = pattern ? static_cast<const ast::LayerRuleStmt *>(stmt) : nullptr;
-  if (layers && layers->condition) // of some layers
-    subjects.front() += " if " + ast::textOf(layers->condition);
+    subjects.push_back((llvm::isa<ast::RecomputeStmt>(stmt) ? "the recomputation of "
+                        : llvm::isa<ast::OffloadStmt>(stmt) ? "the offloading of "
+                                                            : "the quantization of ") +
+                       getPlace(*pattern));
   return subjects;
-}
-
-static const ast::LayerRuleStmt *getLayerRule(const ast::Stmt *stmt) {
-  return llvm::isa<ast::RecomputeStmt, ast::OffloadStmt, ast::QuantizeStmt>(stmt)
-             ? static_cast<const ast::LayerRuleStmt *>(stmt)
-             : nullptr;
 }
 
 void stage::sema::forEachPiece(const ast::Stmt &stmt, const ast::Pattern *at,
@@ -196,121 +209,157 @@ static const ast::Stmt *filterStmt(ast::ASTContext &context, const ast::Stmt *st
   return copyAs(*llvm::cast<ast::QuantizeStmt>(stmt));
 }
 
-const ast::Stmt *RulePrecedence::filter(const BoundRule &rule, Keeps keeps) {
-  return filterStmt(evaluator.getProgram().getContext(), rule.stmt, nullptr, keeps);
+bool RulePrecedence::filter(BoundRule &rule, Keeps keeps) {
+  const ast::Stmt *left = filterStmt(evaluator.getProgram().getContext(), rule.stmt, nullptr, keeps);
+  rule.isTrimmed |= left != rule.stmt;
+  rule.stmt = left;
+  return left;
 }
 
 //===----------------------------------------------------------------------===//
 // What they say
 //===----------------------------------------------------------------------===//
 
-std::optional<std::string> RulePrecedence::getContent(const ast::Expr *expr, const Environment &env) {
-  if (!expr)
-    return "";
-  std::optional<CTValue> value = evaluator.evaluate(expr, env);
-  return value ? std::optional(evaluator.format(*value)) : std::nullopt;
+/// All of a list, however long.
+std::string RulePrecedence::format(const CTValue &value) {
+  std::string text;
+  if (value.getKind() == CTValue::Kind::List || value.getKind() == CTValue::Kind::Tuple) {
+    for (const CTValue &element : value.getElements())
+      text += (text.empty() ? "" : ", ") + format(element);
+    return "[" + text + "]";
+  }
+  for (const NamedValue &argument : value.getArguments())
+    text += (text.empty() ? "" : ", ") + argument.name.name.str() + " = " + format(argument.value);
+  return evaluator.format(value) + (text.empty() ? "" : "(" + text + ")");
 }
 
-std::optional<std::string> RulePrecedence::getContent(ArrayRef<ast::Stmt *> entries, const Environment &env) {
-  std::vector<std::string> texts;
+std::optional<std::string> RulePrecedence::getContent(const ast::Expr *expr, const Environment &env) {
+  std::optional<CTValue> value = evaluator.evaluate(expr, env);
+  return value ? std::optional(format(*value)) : std::nullopt;
+}
+
+bool RulePrecedence::addEntries(ArrayRef<ast::Stmt *> entries, const Environment &env, Decision &decision) {
   for (const ast::Stmt *stmt : entries) {
     auto *entry = dyn_cast<ast::EntryStmt>(stmt);
     if (!entry) {
       auto *place = llvm::cast<ast::PlaceStmt>(stmt);
+      const CTValue *where = env.find(place->where.name);
       for (const ast::Ident &name : place->names)
-        texts.push_back(("place " + name.name + " = " + place->where.name).str());
+        decision.entries.push_back(
+            ("place " + name.name + " = " + (where ? format(*where) : place->where.name.str())).str());
       continue;
     }
     std::optional<CTValue> value = evaluator.evaluate(entry->value, env);
     if (!value)
-      return std::nullopt;
-    std::string arguments;
-    for (const NamedValue &argument : value->getArguments())
-      arguments += (" " + argument.name.name + " " + evaluator.format(argument.value)).str();
-    if (!value->isNone())
-      texts.push_back((entry->name.name + " = " + evaluator.format(*value) + arguments).str());
+      return false;
+    // `overlap = false` is another thing than no such entry.
+    bool isUsual = value->isNone() || (value->isBool() && !value->getBool() && entry->name.name != "overlap");
+    if (!isUsual)
+      decision.entries.push_back((entry->name.name + " = " + format(*value)).str());
   }
-  llvm::sort(texts);
-  return llvm::join(texts, "; ");
+  llvm::sort(decision.entries);
+  return true;
 }
 
-std::optional<std::string> RulePrecedence::getContent(const BoundRule &rule, const RulePiece &piece) {
-  std::string text;
+/// Adds what a piece says. False if a value could not be evaluated.
+bool RulePrecedence::addContent(const BoundRule &rule, const RulePiece &piece, Decision &decision) {
+  std::string &text = decision.content;
+  const Environment &env = *rule.env;
   bool good = true;
-  auto add = [&](std::optional<std::string> part) {
-    good &= part.has_value();
-    text += " " + part.value_or("");
+  auto add = [&](const char *before, const ast::Expr *expr) {
+    std::optional<std::string> value = expr ? getContent(expr, env) : "";
+    good &= value.has_value();
+    if (expr)
+      text += before + value.value_or("");
   };
-  if (const ast::AxisListSyntax *axes = piece.getAxes())
-    text = "(" + llvm::join(strategy.expand(*axes, rule.env), ", ") + ")";
+  text += text.empty() ? "" : "; ";
+  size_t begin = text.size();
   if (piece.item) {
     for (const ast::Ident &dim : piece.item->dims)
-      text += (" " + dim.name).str();
-    add(getContent(piece.item->order, *rule.env));
+      text += ((text.size() == begin ? "" : ", ") + dim.name).str();
+  } else if (auto *partition = dyn_cast<ast::PartitionStmt>(piece.stmt)) {
+    text += partition->what.name;
+  }
+  if (const ast::AxisListSyntax *axes = piece.getAxes())
+    text += (text.size() == begin ? "over (" : " over (") + llvm::join(strategy.expand(*axes, &env), ", ") + ")";
+  if (piece.item) {
+    // `order blocked` is as without an order.
+    std::optional<std::string> order = piece.item->order ? getContent(piece.item->order, env) : "";
+    good &= order.has_value();
+    if (order && !order->empty() && *order != "blocked")
+      text += " order " + *order;
   } else if (auto *partition = dyn_cast<ast::PartitionStmt>(piece.stmt)) {
     for (const ast::Pattern &unit : partition->units)
-      text += (" by " + unit.text).str();
-    add(getContent(partition->entries, *rule.env));
+      text += (" by unit " + unit.text).str();
+    good &= addEntries(partition->entries, env, decision);
   } else if (auto *reduce = dyn_cast<ast::ReduceStmt>(piece.stmt)) {
-    add(getContent(reduce->entries, *rule.env));
+    good &= addEntries(reduce->entries, env, decision);
   } else if (auto *pipeline = dyn_cast<ast::PipelineStmt>(piece.stmt)) {
     for (const ast::Pattern &repeat : pipeline->repeats)
       text += (" " + repeat.text).str();
-    add(getContent(pipeline->entries, *rule.env));
+    good &= addEntries(pipeline->entries, env, decision);
   } else if (auto *pad = dyn_cast<ast::PadStmt>(piece.stmt)) {
-    add(getContent(pad->to, *rule.env));
+    add("to ", pad->to);
+    Evaluator::Phase now = evaluator.getPhase();
+    evaluator.setPhase({/*decoding=*/true, /*continuing=*/true, /*inferring=*/true});
+    Environment again(env.getFile());
+    std::optional<std::string> inSteps =
+        evaluateAgain(evaluator, *rule.call, env, again) ? getContent(pad->to, again) : std::nullopt;
+    evaluator.setPhase(now);
+    good &= inSteps.has_value();
+    if (inSteps && !StringRef(text).endswith("to " + *inSteps))
+      text += ", in decode steps to " + *inSteps;
   } else if (const ast::LayerRuleStmt *layers = getLayerRule(piece.stmt)) {
-    add(getContent(layers->entries, *rule.env));
     if (auto *offload = dyn_cast<ast::OffloadStmt>(piece.stmt))
-      add(getContent(offload->after, *rule.env));
+      add("after ", offload->after);
     if (auto *quantize = dyn_cast<ast::QuantizeStmt>(piece.stmt)) {
-      add(getContent(quantize->what, *rule.env));
-      add(getContent(quantize->blocks, *rule.env));
+      add("as ", quantize->what);
+      add(" by ", quantize->blocks);
     }
+    if (layers->condition) { // about iterations, whose numbers are no values here
+      text += " if " + textOf(layers->condition);
+      walk(layers->condition, [&](const ast::Expr *part) {
+        auto *name = dyn_cast<ast::NameExpr>(part);
+        const CTValue *value = name ? env.find(name->name) : nullptr;
+        if (value)
+          text += (" where " + name->name + " is ").str() + format(*value);
+      });
+    }
+    good &= addEntries(layers->entries, env, decision);
   }
-  return good ? std::optional(text) : std::nullopt;
+  return good;
 }
 
 //===----------------------------------------------------------------------===//
 // Two lists of rules
 //===----------------------------------------------------------------------===//
 
-RulePrecedence::Subjects RulePrecedence::index(ArrayRef<BoundRule> rules) {
-  Subjects subjects;
+std::optional<RulePrecedence::Decisions> RulePrecedence::decide(ArrayRef<BoundRule> rules) {
+  Decisions decisions;
+  bool good = true;
   for (const BoundRule &rule : rules)
     forEachPiece(*rule.stmt, nullptr, [&](const RulePiece &piece) {
-      for (const std::string &subject : piece.listSubjects())
-        subjects.try_emplace(subject, Found{&rule, piece});
+      for (const std::string &subject : piece.listSubjects()) {
+        Decision &decision = decisions[subject];
+        if (!decision.rule) {
+          decision.rule = &rule;
+          decision.piece = piece;
+        }
+        good &= addContent(rule, piece, decision);
+      }
     });
-  return subjects;
+  return good ? std::optional(std::move(decisions)) : std::nullopt;
 }
 
-bool RulePrecedence::compare(
-    std::vector<BoundRule> &rules, const Subjects &known,
-    llvm::function_ref<bool(const BoundRule &, const RulePiece &, StringRef, const Found &, bool)> stays) {
-  bool good = true;
-  std::vector<BoundRule> kept;
-  for (BoundRule &rule : rules) {
-    const ast::Stmt *left = filter(rule, [&](const RulePiece &piece) {
-      for (const std::string &subject : piece.listSubjects()) {
-        auto found = known.find(subject);
-        if (found == known.end())
-          continue;
-        std::optional<std::string> mine = getContent(rule, piece),
-                                   theirs = getContent(*found->second.rule, found->second.piece);
-        good &= mine && theirs;
-        if (mine && theirs && !stays(rule, piece, subject, found->second, *mine == *theirs))
-          return false;
-      }
-      return true;
+void RulePrecedence::drop(std::vector<BoundRule> &rules, const llvm::StringSet<> &subjects) {
+  if (subjects.empty())
+    return;
+  llvm::erase_if(rules, [&](BoundRule &rule) {
+    return !filter(rule, [&](const RulePiece &piece) {
+      return llvm::none_of(piece.listSubjects(),
+                           [&](const std::string &subject) { return subjects.contains(subject); });
     });
-    if (left) {
-      rule.stmt = left;
-      kept.push_back(std::move(rule));
-    }
-  }
-  rules = std::move(kept);
-  return good;
+  });
 }
 
 /// The text of a rule on one line, for messages.
@@ -318,37 +367,83 @@ static std::string getText(const RulePiece &piece) {
   return (piece.at ? "at " + piece.at->text.str() + ": " : "") + textOf(piece.stmt);
 }
 
-bool RulePrecedence::replace(std::vector<BoundRule> &rules, ArrayRef<BoundRule> stronger) {
-  return compare(rules, index(stronger),
-                 [&](const BoundRule &rule, const RulePiece &piece, StringRef subject, const Found &by, bool isSame) {
-                   if (!isSame)
-                     evaluator.getDiags()
-                         .report(by.piece.stmt->loc(), diag::RuleReplaced)
-                         .range(by.piece.stmt->range)
-                         .with(subject, by.rule->call->str(), rule.call->str())
-                         .note(piece.stmt->loc(), diag::RuleHere)
-                         .with(getText(piece));
-                   return false;
-                 });
+/// `over (dp, cp), bucket = 25MiB`
+static std::string describe(const std::string &content, ArrayRef<std::string> entries) {
+  return content + (content.empty() || entries.empty() ? "" : ", ") + llvm::join(entries, ", ");
 }
 
-bool RulePrecedence::merge(ArrayRef<BoundRule> others, std::vector<BoundRule> &rules) {
-  bool good = true;
-  bool evaluated =
-      compare(rules, index(others),
-              [&](const BoundRule &rule, const RulePiece &piece, StringRef subject, const Found &other, bool isSame) {
-                if (!isSame) {
-                  good = false;
-                  evaluator.getDiags()
-                      .report(rule.call->range.Start, diag::CallsContradict)
-                      .range(rule.call->range)
-                      .with(other.rule->call->str(), rule.call->str(), subject)
-                      .note(other.piece.stmt->loc(), diag::RuleHere)
-                      .with(getText(other.piece))
-                      .note(piece.stmt->loc(), diag::RuleHere)
-                      .with(getText(piece));
-                }
-                return false;
-              });
-  return good && evaluated;
+bool RulePrecedence::replace(std::vector<BoundRule> &rules, ArrayRef<BoundRule> stronger, bool warnsOfLost) {
+  std::optional<Decisions> mine = decide(rules), theirs = decide(stronger);
+  if (!mine || !theirs)
+    return false;
+  llvm::StringSet<> subjects;
+  DiagnosticEngine &diags = evaluator.getDiags();
+  bool saysNew = stronger.empty();
+  for (const BoundRule &rule : stronger)
+    forEachPiece(*rule.stmt, nullptr, [&](const RulePiece &piece) { saysNew |= piece.listSubjects().empty(); });
+  for (auto &[subject, by] : *theirs) {
+    auto found = mine->find(subject);
+    saysNew |= found == mine->end();
+    if (found == mine->end())
+      continue;
+    const Decision &old = found->second;
+    subjects.insert(subject);
+    if (old.content == by.content && old.entries == by.entries)
+      continue;
+    saysNew = true;
+    diags.report(by.piece.stmt->loc(), diag::RuleReplaced)
+        .range(by.piece.stmt->range)
+        .with(subject, by.rule->call->str(), old.rule->call->str())
+        .note(old.piece.stmt->loc(), diag::RuleHere)
+        .with(getText(old.piece), describe(old.content, old.entries));
+    std::string lost;
+    for (const std::string &entry : old.entries) {
+      StringRef name = StringRef(entry).split(" = ").first;
+      bool isSaid = llvm::any_of(by.entries, [&](StringRef other) { return other.split(" = ").first == name; });
+      if (!isSaid && entry != "send = at_end")
+        lost += (lost.empty() ? "" : ", ") + entry;
+    }
+    if (warnsOfLost && !lost.empty())
+      diags.report(by.rule->call->range.Start, diag::EntriesLost).range(by.rule->call->range)
+          << by.rule->call->str() << subject << old.rule->call->str() << lost;
+  }
+  if (warnsOfLost && !saysNew)
+    diags.report(stronger.front().call->range.Start, diag::PartSaysNothingNew).range(stronger.front().call->range)
+        << stronger.front().call->str();
+  drop(rules, subjects);
+  return true;
+}
+
+bool RulePrecedence::merge(std::vector<BoundRule> &others, ArrayRef<BoundRule> rules) {
+  std::optional<Decisions> mine = decide(rules), theirs = decide(others);
+  if (!mine || !theirs)
+    return false;
+  llvm::StringSet<> subjects;
+  std::string contradictions;
+  const Decision *first = nullptr, *second = nullptr;
+  for (auto &[subject, decision] : *mine) {
+    auto found = theirs->find(subject);
+    if (found == theirs->end())
+      continue;
+    subjects.insert(subject);
+    const Decision &other = found->second;
+    if (other.content == decision.content && other.entries == decision.entries)
+      continue;
+    contradictions += (contradictions.empty() ? "" : ", ") + subject;
+    if (!first) {
+      first = &other;
+      second = &decision;
+    }
+  }
+  if (first)
+    evaluator.getDiags()
+        .report(second->rule->call->range.Start, diag::CallsContradict)
+        .range(second->rule->call->range)
+        .with(first->rule->call->str(), second->rule->call->str(), contradictions)
+        .note(first->piece.stmt->loc(), diag::RuleHere)
+        .with(getText(first->piece), describe(first->content, first->entries))
+        .note(second->piece.stmt->loc(), diag::RuleHere)
+        .with(getText(second->piece), describe(second->content, second->entries));
+  drop(others, subjects);
+  return !first;
 }

@@ -4,6 +4,8 @@
 
 #include "stage/Sema/Job.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include <map>
 
 namespace stage::sema {
 
@@ -21,6 +23,9 @@ struct RulePiece {
   llvm::SmallVector<std::string, 1> listSubjects() const;
 };
 
+/// Null: the statement is none.
+const ast::LayerRuleStmt *getLayerRule(const ast::Stmt *stmt);
+
 /// Visits the pieces of a statement; `at` is the pattern around it.
 void forEachPiece(const ast::Stmt &stmt, const ast::Pattern *at, llvm::function_ref<void(const RulePiece &)> visit);
 
@@ -29,29 +34,31 @@ class RulePrecedence {
 public:
   RulePrecedence(Evaluator &evaluator, const BoundStrategy &strategy) : evaluator(evaluator), strategy(strategy) {}
 
-  /// The statement with those pieces that `keeps` is true of: the same if it is of all, null if it is of none.
-  const ast::Stmt *filter(const BoundRule &rule, llvm::function_ref<bool(const RulePiece &)> keeps);
-  /// Drops from `rules` what `stronger` ones say, otherwise or again. False if a value could not be evaluated.
-  bool replace(std::vector<BoundRule> &rules, ArrayRef<BoundRule> stronger);
-  /// Drops from `rules` what `others` say as well, and reports what they say otherwise, which gives false.
-  bool merge(ArrayRef<BoundRule> others, std::vector<BoundRule> &rules);
+  /// Leaves those pieces of a rule that `keeps` is true of; false if there are none.
+  bool filter(BoundRule &rule, llvm::function_ref<bool(const RulePiece &)> keeps);
+  /// Drops from `rules` what `stronger` ones say, otherwise or again. With `warnsOfLost` entries that the stronger ones
+  /// leave out are warned of, and so are stronger ones that say nothing new. False if a value could not be evaluated.
+  bool replace(std::vector<BoundRule> &rules, ArrayRef<BoundRule> stronger, bool warnsOfLost = false);
+  /// Drops from `others` what `rules` say as well, and reports what they say otherwise, which gives false.
+  bool merge(std::vector<BoundRule> &others, ArrayRef<BoundRule> rules);
 
 private:
-  struct Found {
-    const BoundRule *rule;
+  /// What the rules of one list say of one subject.
+  struct Decision {
+    const BoundRule *rule = nullptr; ///< The first that does.
     RulePiece piece;
+    std::string content;
+    std::vector<std::string> entries; ///< `bucket = 25MiB`
   };
-  using Subjects = llvm::StringMap<Found>;
-  Subjects index(ArrayRef<BoundRule> rules);
-  std::optional<std::string> getContent(const BoundRule &rule, const RulePiece &piece);
-  std::optional<std::string> getContent(ArrayRef<ast::Stmt *> entries, const Environment &env);
+  using Decisions = std::map<std::string, Decision>;
+  /// Nothing if a value could not be evaluated.
+  std::optional<Decisions> decide(ArrayRef<BoundRule> rules);
+  /// Drops what the rules say of these subjects.
+  void drop(std::vector<BoundRule> &rules, const llvm::StringSet<> &subjects);
+  bool addContent(const BoundRule &rule, const RulePiece &piece, Decision &decision);
   std::optional<std::string> getContent(const ast::Expr *expr, const Environment &env);
-  /// Visits each piece of `rules` that says something of what a piece of `known` is about; the visitor says whether it
-  /// stays.
-  bool
-  compare(std::vector<BoundRule> &rules, const Subjects &known,
-          llvm::function_ref<bool(const BoundRule &, const RulePiece &, StringRef subject, const Found &, bool isSame)>
-              stays);
+  std::string format(const CTValue &value);
+  bool addEntries(ArrayRef<ast::Stmt *> entries, const Environment &env, Decision &decision);
 
   Evaluator &evaluator;
   const BoundStrategy &strategy;

@@ -64,11 +64,15 @@ struct BoundCall {
   const BoundCall *caller = nullptr;      ///< Null: the job.
   const ast::Stmt *stmt = nullptr;        ///< Of the caller's body.
   unsigned number = 0;                    ///< Among the calls of its caller.
+  /// `let`s of the callee in the order in which they were evaluated, each with its scope.
+  std::vector<std::pair<const Environment *, const ast::LetStmt *>> lets;
   /// Among the parts that the job adds by `with`, from 1; 0: of the job's strategy.
   unsigned addition = 0;
 
   /// `megatron(dp = 2) > recompute_full(first = 2)`: the calls from the job's on, cut where they are long.
   std::string str() const;
+  /// That of the job.
+  const BoundCall &getOutermost() const { return caller ? caller->getOutermost() : *this; }
   /// What a rule of this call wins or loses against one of another call.
   RuleOrigin getOrigin() const;
 };
@@ -86,6 +90,8 @@ struct BoundRule {
   const Environment *env = nullptr;
   /// The call of the strategy that says it.
   const BoundCall *call = nullptr;
+  /// Some of what is written is not in effect, and `stmt` is what is left.
+  bool isTrimmed = false;
   /// The names in `has(NAME)` of the conditions under which it stands: models may lack them.
   llvm::SmallVector<StringRef, 0> asked;
 };
@@ -107,7 +113,8 @@ struct BoundPipeline {
 struct BoundStrategy {
   /// Null: the job names none, and runs on one rank.
   const ast::StrategyDecl *decl = nullptr;
-  const BoundCall *call = nullptr; ///< That of the job.
+  const BoundCall *call = nullptr;     ///< That of the job.
+  const BoundCall *meshCall = nullptr; ///< That whose strategy has the mesh.
   const ast::MeshStmt *meshStmt = nullptr;
   /// The axes as the strategy names them: those of the mesh, then those of its second reading that have other names.
   std::vector<BoundAxis> readings;

@@ -362,8 +362,10 @@ bool TextParser::parseRule() {
   Rule rule;
   rule.loc = token.getLoc();
   if (!parseUnsigned(rule.statement) || (consume("added") && !parseUnsigned(rule.origin.addition)) ||
-      (consume("from") && !parseList("(", ")", [&] { return parseUnsigned(rule.origin.calls.emplace_back()); })) ||
-      (consume("at") && !(rule.pattern = parsePattern())))
+      (consume("from") && !parseList("(", ")", [&] { return parseUnsigned(rule.origin.calls.emplace_back()); })))
+    return false;
+  rule.isTrimmed = consume("trimmed");
+  if (consume("at") && !(rule.pattern = parsePattern()))
     return false;
   if (is("[") && !parseList("[", "]", [&] {
         if (consume("..."))

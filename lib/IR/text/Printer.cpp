@@ -194,6 +194,7 @@ private:
       llvm::interleaveComma(rule.origin.calls, os);
       os << ')';
     }
+    os << (rule.isTrimmed ? " trimmed" : "");
     if (rule.pattern) {
       os << " at ";
       printQuoted(os, rule.pattern->getText());

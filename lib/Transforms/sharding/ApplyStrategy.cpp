@@ -236,9 +236,20 @@ private:
     bool isExtra = op && op->kind == OpKind::Compute && op->def->results[value.getNumber()].extra;
     if (isSource(op))
       set(value, d, axes, 0, rule);
-    else if (AxisList &floor = value.constraint.floors[d];
-             !isExtra && !value.constraint.isInline && (floor.empty() || (rule.saysLayout && areSameAxes(floor, axes))))
-      floor = axes;
+    else if (!isExtra && !value.constraint.isInline)
+      setFloor(value, d, axes, rule);
+  }
+
+  /// The first rule says it, unless another one wins over it.
+  void setFloor(Value &value, unsigned d, const AxisList &axes, const Rule &rule) {
+    AxisList &floor = value.constraint.floors[d];
+    auto [by, fresh] = floorRules.try_emplace({&value, d}, &rule);
+    if (rule.origin.winsOver(by->second->origin))
+      by->second = &rule;
+    else if (by->second->origin.winsOver(rule.origin) ||
+             (!fresh && !floor.empty() && !(rule.saysLayout && areSameAxes(floor, axes))))
+      return;
+    floor = axes;
   }
 
   /// A rule without a pattern and without dims: `keep gathered over tp;`
@@ -455,9 +466,12 @@ private:
             continue;
           auto other = settings.find({&value, d});
           // What the program says of a value comes without a setting.
-          if (other == settings.end() || other->second.specificity > setting.specificity) {
+          const Rule *split = other == settings.end() ? nullptr : other->second.rule;
+          bool isEqual = split && other->second.specificity == setting.specificity;
+          if (!split || other->second.specificity > setting.specificity ||
+              (isEqual && split->origin.winsOver(setting.rule->origin))) {
             isSplit = true;
-          } else if (other->second.specificity < setting.specificity) {
+          } else if (!isEqual || setting.rule->origin.winsOver(split->origin)) {
             llvm::erase_value(*constraint.dims[d], axis);
           } else {
             DiagnosticBuilder message = diags.report(setting.rule->loc, diag::ConflictingRules)
@@ -529,7 +543,7 @@ private:
       numDims[rule.statement] += rule.dims.size();
     llvm::DenseSet<unsigned> done;
     for (const Rule &rule : graph.rules) {
-      if (rule.pattern || rule.isOfState() || statements[rule.statement] || isTrivial(rule) ||
+      if (rule.pattern || rule.isOfState() || statements[rule.statement] || isTrivial(rule) || rule.isTrimmed ||
           (mayLackAll(rule) && numDims[rule.statement] == 1) || !done.insert(rule.statement).second)
         continue;
       noteCalls(diags.report(rule.loc, diag::RuleDimMissing)
@@ -561,6 +575,7 @@ private:
   RuleTargets targets;
   llvm::DenseMap<std::pair<Value *, unsigned>, Setting> settings;   ///< Of the dims of values.
   llvm::DenseMap<std::pair<Op *, unsigned>, Setting> indexSettings; ///< Of the indices of ops.
+  llvm::DenseMap<std::pair<Value *, unsigned>, const Rule *> floorRules;
   llvm::DenseMap<Value *, llvm::SmallVector<Setting, 1>> replications;
   /// Axes that a rule for the dim alone deals out mirrored.
   llvm::DenseMap<const Dim *, AxisSet> mirrored;

@@ -287,7 +287,7 @@ std::vector<std::pair<SMLoc, std::string>> stage::listUnusedStatements(const Gra
                                                                        const llvm::DenseSet<unsigned> &used) {
   std::map<unsigned, std::pair<SMLoc, std::string>> unused;
   for (const Rule &rule : graph.rules)
-    if (rule.kind == kind && !used.contains(rule.statement)) {
+    if (rule.kind == kind && !used.contains(rule.statement) && !rule.isTrimmed) {
       auto &[loc, patterns] = unused[rule.statement];
       loc = patterns.empty() ? rule.loc : loc;
       patterns += (patterns.empty() ? "" : ", ") + rule.pattern->getText();

@@ -59,8 +59,8 @@ private:
     if (isTrivial(rule) || numNamed >= maxNamed)
       return;
     for (const std::string &name : rule.dims)
-      if (!llvm::is_contained(rule.lackable, name) && !hasDim(name) && hasOtherDim(rule.statement) &&
-          numNamed++ < maxNamed)
+      if (!llvm::is_contained(rule.lackable, name) && !hasDim(name) &&
+          (rule.isTrimmed || hasOtherDim(rule.statement)) && numNamed++ < maxNamed)
         noteCalls(diags.report(rule.loc, diag::DimUnmatched)
                       << name << graph.name << "(" + llvm::join(listAxisNames(graph.mesh, rule.axes), ", ") + ")"
                       << targets.suggestDim(name),

@@ -97,6 +97,8 @@ struct Rule {
   std::optional<std::vector<unsigned>> cases;
   SMLoc loc;
   RuleOrigin origin;
+  /// Its statement is what other rules have left of a longer one: it need not mean something by itself.
+  bool isTrimmed = false;
   /// Where another strategy than the job's says it: the calls that lead there, for messages, and the place of the last.
   std::string calls;
   SMLoc callLoc;
