@@ -22,6 +22,8 @@
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "DocPages.h"
+#include "DocText.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Parse/Parse.h"
 #include "stage/Sema/Program.h"
@@ -48,22 +50,27 @@ public:
   /// False after errors.
   bool run() {
     bool isFile = StringRef(command.input).endswith(".stg");
-    std::vector<std::pair<const ast::Decl *, std::string>> decls;
+    std::vector<DocModule> modules;
     for (const Source &source : isFile ? std::vector<Source>{{command.input, command.input}} : listLibrary()) {
       const ast::File *file = parse(source.path);
       if (!file)
         return false;
-      for (const ast::Decl *decl : file->decls) {
-        decls.emplace_back(decl, source.name);
-        if (auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(decl))
-          launchers.emplace_back(launcher, source.name);
-      }
+      modules.push_back({source.name, file});
+      for (const ast::Decl *decl : file->decls)
+        entries.push_back({decl, source.name});
     }
+    if (!command.markdown.empty())
+      return writePages(command.markdown, modules, entries, diags);
     std::vector<sema::Candidate> names;
-    for (const auto &[decl, from] : decls) {
-      names.push_back({decl->name.name, SMLoc()});
-      if (isFile || command.all || decl->name.name == command.input)
-        print(*decl, from);
+    for (const DocModule &module : modules) {
+      names.push_back({module.name, SMLoc()});
+      if (!isFile && module.name == command.input)
+        printModule(module);
+    }
+    for (const DocEntry &entry : entries) {
+      names.push_back({entry.decl->name.name, SMLoc()});
+      if (isFile || command.all || entry.decl->name.name == command.input)
+        print(entry);
     }
     if (isPrinted)
       return true;
@@ -91,82 +98,47 @@ private:
                   : nullptr;
   }
 
-  static StringRef getKeyword(const ast::Decl &decl) {
-    switch (decl.kind) {
-    case ast::NodeKind::OpDecl:
-      return "op";
-    case ast::NodeKind::ModuleDecl:
-      return llvm::cast<ast::ModuleDecl>(&decl)->isModel ? "model" : "module";
-    case ast::NodeKind::StrategyDecl:
-      return "strategy";
-    case ast::NodeKind::ScheduleDecl:
-      return "schedule";
-    case ast::NodeKind::ConfigDecl:
-      return "config";
-    case ast::NodeKind::JobDecl:
-      return "job";
-    case ast::NodeKind::PrecisionDecl:
-      return "precision";
-    case ast::NodeKind::OptimizerDecl:
-      return "optimizer";
-    case ast::NodeKind::LauncherDecl:
-      return "launcher";
-    default:
-      return "fn";
-    }
-  }
-
-  static llvm::ArrayRef<ast::Param> getParams(const ast::Decl &decl) {
-    if (auto *op = llvm::dyn_cast<ast::OpDecl>(&decl))
-      return op->params;
-    if (auto *module = llvm::dyn_cast<ast::ModuleDecl>(&decl))
-      return module->params;
-    if (auto *strategy = llvm::dyn_cast<ast::StrategyDecl>(&decl))
-      return strategy->params;
-    if (auto *schedule = llvm::dyn_cast<ast::ScheduleDecl>(&decl))
-      return schedule->params;
-    if (auto *optimizer = llvm::dyn_cast<ast::OptimizerDecl>(&decl))
-      return optimizer->params;
-    if (auto *fn = llvm::dyn_cast<ast::FnDecl>(&decl))
-      return fn->params;
-    return {};
-  }
-
-  static std::string getText(SMRange range) { return std::string(range.Start.getPointer(), range.End.getPointer()); }
-
-  /// `zero in [0, 1, 2, 3] = 0`, as it is written.
-  static std::string describe(const ast::Param &param) {
-    std::string text = param.name.name.str();
-    if (param.tensor)
-      text += ": " + getText(param.tensor->range);
-    else if (param.scalarKind)
-      text += (": " + param.scalarKind.name + (param.sizeIndex ? " " + param.sizeIndex.name.str() : "")).str();
-    if (param.legal)
-      text += " in " + ast::textOf(param.legal);
-    if (param.defaultValue)
-      text += " = " + ast::textOf(param.defaultValue);
-    return text;
-  }
-
-  void print(const ast::Decl &decl, const std::string &from) {
+  /// A line for each declaration.
+  void printModule(const DocModule &module) {
     llvm::raw_ostream &os = llvm::outs();
-    auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(&decl);
-    os << (isPrinted ? "\n" : "") << getKeyword(decl) << ' ' << decl.name.name;
-    if (launcher)
-      os << " for " << launcher->strategy.name;
-    os << "  (" << from << ")\n";
+    os << module.name << '\n';
+    for (StringRef line : module.file->doc)
+      os << (line.empty() ? "" : "  ") << line << '\n';
+    Table table({{"declaration", Table::Left}, {"", Table::Left}}, 2);
+    for (const ast::Decl *decl : module.file->decls)
+      table.addText({(getKeyword(*decl) + " " + decl->name.name).str(), getFirstSentence(decl->doc)});
+    os << '\n';
+    table.print(os, /*titles=*/false);
+    isPrinted = true;
+  }
+
+  void print(const DocEntry &entry) {
+    const ast::Decl &decl = *entry.decl;
+    llvm::raw_ostream &os = llvm::outs();
+    os << (isPrinted ? "\n" : "") << getKeyword(decl) << ' ' << getSignature(decl) << "  (" << entry.module << ", line "
+       << diags.getSources().getLineAndColumn(decl.name.loc()).first << ")\n";
     isPrinted = true;
     for (StringRef line : decl.doc)
       os << (line.empty() ? "" : "  ") << line << '\n';
-    if (launcher && !launcher->flags.empty()) {
+    if (auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(&decl); launcher && !launcher->flags.empty()) {
       os << '\n';
       printFlags(*launcher, 2);
     }
-    printParams(getParams(decl));
-    for (const auto &[other, source] : launchers)
-      if (llvm::isa<ast::StrategyDecl>(&decl) && other->strategy.name == decl.name.name) {
-        os << "\n  " << other->name.name << "  (" << source << ")\n";
-        printFlags(*other, 4);
+    llvm::ArrayRef<ast::Param> params = ast::getParams(decl);
+    auto isOwn = [](const ast::Param &param) { return !param.isForwarded; };
+    printParams(params.take_while(isOwn));
+    if (!params.drop_while(isOwn).empty())
+      os << "\n  Forwarded to parts, for older programs (new ones write `with`):\n";
+    printParams(params.drop_while(isOwn));
+    std::vector<std::string> example = getExample(entry, entries);
+    os << (example.empty() ? "" : "\n");
+    for (const std::string &line : example)
+      os << "    " << line << '\n';
+    for (const DocEntry &other : entries)
+      if (auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(other.decl);
+          launcher && llvm::isa<ast::StrategyDecl>(&decl) && launcher->strategy.name == decl.name.name) {
+        os << "\n  " << launcher->name.name << "  (" << other.module << ")\n";
+        printFlags(*launcher, 4);
       }
   }
 
@@ -183,16 +155,6 @@ private:
     }
     llvm::outs() << '\n';
     table.print(llvm::outs(), /*titles=*/false);
-  }
-
-  /// `zero if zero >= 1`, as it is written.
-  static std::string describe(const ast::FlagStmt &flag) {
-    if (flag.isIgnored())
-      return "ignored";
-    std::string text = flag.value ? ast::textOf(flag.value) : "";
-    if (flag.condition)
-      text += (flag.value ? " if " : "") + ast::textOf(flag.condition);
-    return text;
   }
 
   /// A list of ignored flags may be long, and is broken into lines.
@@ -225,7 +187,7 @@ private:
   const DocCommand &command;
   DiagnosticEngine &diags;
   ast::ASTContext context;
-  std::vector<std::pair<const ast::LauncherDecl *, std::string>> launchers; ///< And where they are declared.
+  std::vector<DocEntry> entries; ///< Of all files that were read.
   bool isPrinted = false;
 };
 } // namespace

@@ -125,6 +125,8 @@ cl::OptionCategory docCategory("stagec doc options");
 cl::opt<std::string> docInput(cl::Positional, cl::desc("<name, or file.stg>"), cl::cat(docCategory),
                               cl::sub(docCommand));
 cl::opt<bool> docAll("all", cl::desc("Print the whole library"), cl::cat(docCategory), cl::sub(docCommand));
+cl::opt<std::string> docMarkdown("markdown", cl::desc("With --all: write a page for each module into <folder>"),
+                                 cl::value_desc("folder"), cl::cat(docCategory), cl::sub(docCommand));
 cl::opt<std::string> docStdlib("stdlib", cl::desc("The folder of the standard library (default: the compiler's own)"),
                                cl::value_desc("folder"), cl::cat(docCategory), cl::sub(docCommand));
 cl::opt<bool> docNoCache("no-cache", cl::desc(noCacheText), cl::cat(docCategory), cl::sub(docCommand));
@@ -332,7 +334,12 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   if (docCommand) {
     if (docInput.empty() == !docAll)
       diags.report(SMLoc(), diag::NoDocInput);
-    options.doc = {docInput, docAll, docStdlib.getNumOccurrences() ? std::string(docStdlib) : getStdlibFolder(argv[0]),
+    if (docMarkdown.getNumOccurrences() && (!docAll || docMarkdown.empty()))
+      diags.report(SMLoc(), diag::FlagWithoutEffect)
+          << "--markdown"
+          << "it writes the whole library into a folder: 'stagec doc --all --markdown=pages'";
+    options.doc = {docInput, docAll, docMarkdown,
+                   docStdlib.getNumOccurrences() ? std::string(docStdlib) : getStdlibFolder(argv[0]),
                    makeCache(docNoCache)};
     return diags.getNumErrors() == errors ? std::optional(std::move(options)) : std::nullopt;
   }

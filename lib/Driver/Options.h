@@ -38,7 +38,8 @@ struct ImportCommand {
 /// `stagec doc data_parallel`, `stagec doc file.stg`, `stagec doc --all`.
 struct DocCommand {
   std::string input;
-  bool all = false; ///< Of the library; then there is no input.
+  bool all = false;     ///< Of the library; then there is no input.
+  std::string markdown; ///< A folder for pages instead of text; empty: none.
   std::string stdlibDir;
   FileCache cache; ///< Of syntax trees.
 };

@@ -1,0 +1,114 @@
+//===- DocPages.cpp - the library as pages --------------------------------===//
+//
+// `stagec doc --all --markdown=docs/library` writes a page for each module of the library, and README.md with a line
+// for each. A page has each declaration with its signature, its comment, a table of its parameters, tables of the flags
+// by which launchers say them, and an example. A test compares docs/library with what this writes.
+//
+//===----------------------------------------------------------------------===//
+#include "DocPages.h"
+#include "stage/Driver/Diagnostics.h"
+#include "stage/Support/Files.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace stage;
+using namespace stage::driver;
+using llvm::StringRef;
+
+/// A cell of a table: one line, in which a bar ends no column.
+static std::string makeCell(const std::string &text) {
+  std::string cell;
+  for (char c : text)
+    cell += c == '|' ? "\\|" : std::string(1, c);
+  return cell;
+}
+
+static void printParams(llvm::raw_ostream &os, llvm::ArrayRef<ast::Param> params) {
+  if (params.empty())
+    return;
+  os << "\n| parameter | meaning |\n|---|---|\n";
+  bool isForwarded = false;
+  for (const ast::Param &param : params) {
+    if (param.isForwarded && !std::exchange(isForwarded, true))
+      os << "| *forwarded to parts, for older programs:* | |\n";
+    os << "| `" << makeCell(describe(param)) << "` | " << makeCell(llvm::join(param.doc, " ")) << " |\n";
+  }
+}
+
+static void printFlags(llvm::raw_ostream &os, const ast::LauncherDecl &launcher) {
+  os << "\n| argument | means |\n|---|---|\n";
+  for (const ast::FlagStmt *flag : launcher.flags) {
+    std::vector<std::string> names;
+    for (const ast::StringExpr *name : flag->flags)
+      names.push_back("`" + makeCell(name->text.str()) + "`");
+    std::string says = describe(*flag);
+    os << "| " << llvm::join(names, ", ") << " | " << (flag->isIgnored() ? says : "`" + makeCell(says) + "`");
+    if (!flag->doc.empty())
+      os << ". " << makeCell(llvm::join(flag->doc, " "));
+    os << " |\n";
+  }
+}
+
+static void printEntry(llvm::raw_ostream &os, const DocEntry &entry, llvm::ArrayRef<DocEntry> all) {
+  const ast::Decl &decl = *entry.decl;
+  os << "\n## " << decl.name.name << "\n\n`" << getKeyword(decl) << ' ' << getSignature(decl) << "`\n";
+  if (!decl.doc.empty())
+    os << '\n' << llvm::join(decl.doc, "\n") << '\n';
+  printParams(os, ast::getParams(decl));
+  if (auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(&decl))
+    printFlags(os, *launcher);
+  std::vector<std::string> example = getExample(entry, all);
+  if (!example.empty())
+    os << "\n```\n" << llvm::join(example, "\n") << "\n```\n";
+  if (!llvm::isa<ast::StrategyDecl>(&decl))
+    return;
+  for (const DocEntry &other : all)
+    if (auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(other.decl);
+        launcher && launcher->strategy.name == decl.name.name)
+      os << "\nArguments of a framework: [" << launcher->name.name << "](" << StringRef(other.module).drop_front(4)
+         << ".md#" << launcher->name.name << ").\n";
+}
+
+bool stage::driver::writePages(StringRef folder, llvm::ArrayRef<DocModule> modules, llvm::ArrayRef<DocEntry> all,
+                               DiagnosticEngine &diags) {
+  if (std::error_code error = llvm::sys::fs::create_directories(folder)) {
+    diags.report(SMLoc(), diag::CannotWriteFile) << folder << error.message();
+    return false;
+  }
+  auto write = [&](StringRef name, const std::string &text) {
+    llvm::SmallString<128> path(folder);
+    llvm::sys::path::append(path, name);
+    std::error_code error;
+    llvm::raw_fd_ostream os(path, error);
+    if (!error)
+      os << text;
+    os.close();
+    if (!error && os.has_error())
+      error = os.error();
+    os.clear_error();
+    if (error)
+      diags.report(SMLoc(), diag::CannotWriteFile) << path << error.message();
+    return !error;
+  };
+  std::string index =
+      "# The standard library\n\nWritten by `stagec doc --all --markdown=docs/library` from the comments in "
+      "[stdlib](../../stdlib).\n\n| module | contents |\n|---|---|\n";
+  for (const DocModule &module : modules) {
+    std::string stem = StringRef(module.name).drop_front(4).str(), text;
+    std::string whole = getModuleText(*module.file, module.name);
+    llvm::SmallVector<StringRef, 16> lines;
+    StringRef(whole).split(lines, '\n');
+    index += "| [" + module.name + "](" + stem + ".md) | " + makeCell(getFirstSentence(lines)) + " |\n";
+    llvm::raw_string_ostream os(text);
+    os << "# " << module.name << "\n\n"
+       << whole << "\n\nSource: [" << stem << ".stg](../../stdlib/" << stem << ".stg)\n";
+    for (const DocEntry &entry : all)
+      if (entry.module == module.name)
+        printEntry(os, entry, all);
+    if (!write(stem + ".md", os.str()))
+      return false;
+  }
+  return write("README.md", index);
+}
