@@ -24,6 +24,7 @@ declaration
   | optimizerDecl
   | fnDecl
   | launcherDecl
+  | machineDecl
   ;
 
 // Declarations.
@@ -48,6 +49,11 @@ launcherEntry
   | STRING IF condition=expr SEMICOLON
   | STRING (COMMA STRING)* COMMA? IGNORED SEMICOLON
   ;
+
+machineDecl: MACHINE name (EXTENDS name)? LBRACE machineStmt* RBRACE;
+machineStmt: machineEntry | level;
+machineEntry: qualifiedName ASSIGN expr SEMICOLON;
+level: LEVEL name LBRACE entry* RBRACE;
 
 fnDecl: FN name LPAREN paramList? RPAREN ASSIGN expr SEMICOLON;
 
@@ -224,7 +230,7 @@ nameNotNothing: OUTPUT | nameNotOutput;
 nameNotOutput: MESH | nameNotMesh;
 nameNotMesh
   : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BECAUSE | BUFFER | BY | CACHE | CARRYING | CONFIG | DIM | EXTENDS
-  | FLOPS | FOLD | GATHER | GATHERED | IGNORED | INPUT | JOB | KEEP | LAST | LAUNCHER | LINEAR | MASK | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
+  | FLOPS | FOLD | GATHER | GATHERED | IGNORED | INPUT | JOB | KEEP | LAST | LAUNCHER | LEVEL | LINEAR | MACHINE | MASK | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
   | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PAST | PIPELINE | PLACE | PRECISION | QUANTIZE | RANK | RECOMPUTE | RECOMPUTING
   | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | SAVES | SCAN | SCHEDULE | SEARCH | SHARD | SLOW | STATE
   | STOP_GRADIENT | STRATEGY | TO | TOPOLOGY | UNIT | UPDATES | WHOLE | WITH

@@ -30,6 +30,8 @@ void Printer::stmt(const Stmt *stmt) {
     docs(dim->doc);
   else if (auto *entry = llvm::dyn_cast<EntryStmt>(stmt))
     docs(entry->doc);
+  else if (auto *level = llvm::dyn_cast<LevelStmt>(stmt))
+    docs(level->doc);
   line();
   switch (stmt->kind) {
   case NodeKind::TensorDeclStmt: {
@@ -150,6 +152,11 @@ void Printer::stmt(const Stmt *stmt) {
     os << cast<EntryStmt>(stmt)->name.name << " = ";
     expr(cast<EntryStmt>(stmt)->value);
     break;
+  case NodeKind::LevelStmt:
+    os << "level " << cast<LevelStmt>(stmt)->name.name;
+    entries(cast<LevelStmt>(stmt)->entries);
+    os << '\n';
+    return;
   case NodeKind::PlaceStmt:
     os << "place ";
     names(cast<PlaceStmt>(stmt)->names);

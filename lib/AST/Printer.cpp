@@ -105,6 +105,15 @@ void Printer::decl(const Decl *decl) {
     block(body);
     break;
   }
+  case NodeKind::MachineDecl: {
+    auto *node = cast<MachineDecl>(decl);
+    os << "machine " << name;
+    if (node->base)
+      os << " extends " << node->base.name;
+    os << ' ';
+    block(node->body);
+    break;
+  }
   default:
     llvm_unreachable("not a declaration");
   }

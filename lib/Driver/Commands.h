@@ -19,7 +19,10 @@ TraceStatistics describe(const EmitStatistics &traces, bool written, unsigned st
 /// `--emit=schedule`: the units of all stages in time. False after errors.
 bool printSchedule(Compilation &c, const DriverOptions &options);
 /// `--emit=time`: how long a step takes of a program, or of linked ones. False after errors.
-bool printTime(llvm::ArrayRef<const Program *> parts, const DriverOptions &options, DiagnosticEngine &diags);
+bool printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine, const DriverOptions &options,
+               DiagnosticEngine &diags);
+/// The machine of the job, with the rates of the command line, or these alone. Nothing after a report.
+std::optional<Machine> findMachine(const Compilation &c, const DriverOptions &options);
 /// `--emit=mesh`: who talks to whom. False after errors.
 bool printMesh(Compilation &c, const DriverOptions &options);
 /// Compiles each job under each combination of values of `-D`, and prints what they cost, in one table. False after

@@ -120,6 +120,8 @@ private:
     isPrinted = true;
     for (StringRef line : decl.doc)
       os << (line.empty() ? "" : "  ") << line << '\n';
+    if (auto *machine = llvm::dyn_cast<ast::MachineDecl>(&decl))
+      printEntries(*machine);
     if (auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(&decl); launcher && !launcher->flags.empty()) {
       os << '\n';
       printFlags(*launcher, 2);
@@ -181,6 +183,34 @@ private:
         flush();
       while (!doc.empty());
     }
+    table.print(llvm::outs(), /*titles=*/false);
+  }
+
+  /// Those of a level by the names that `-D` knows them by.
+  void printEntries(const ast::MachineDecl &machine) {
+    Table table({{"entry", Table::Left}, {"", Table::Left}}, 2);
+    auto add = [&](std::string name, llvm::ArrayRef<StringRef> doc) {
+      for (StringRef line : doc)
+        table.addText({std::exchange(name, ""), line.str()});
+      if (doc.empty())
+        table.addRow({name});
+    };
+    auto addEntry = [&](const ast::EntryStmt &entry, const std::string &level) {
+      add(level + entry.name.name.str() + " = " + ast::textOf(entry.value), entry.doc);
+    };
+    for (const ast::Stmt *stmt : machine.body) {
+      if (auto *entry = llvm::dyn_cast<ast::EntryStmt>(stmt)) {
+        addEntry(*entry, "");
+        continue;
+      }
+      auto *level = llvm::cast<ast::LevelStmt>(stmt);
+      add("level " + level->name.name.str(), level->doc);
+      for (const ast::EntryStmt *entry : level->entries)
+        addEntry(*entry, level->name.name.str() + ".");
+    }
+    llvm::outs() << '\n';
+    if (machine.base)
+      llvm::outs() << "  all entries of " << machine.base.name << ", and in place of them:\n";
     table.print(llvm::outs(), /*titles=*/false);
   }
 

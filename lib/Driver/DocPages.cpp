@@ -51,6 +51,25 @@ static void printFlags(llvm::raw_ostream &os, const ast::LauncherDecl &launcher)
   }
 }
 
+static void printEntries(llvm::raw_ostream &os, const ast::MachineDecl &machine) {
+  if (machine.base)
+    os << "\nAll entries of [" << machine.base.name << "](#" << machine.base.name << "), and in place of them:\n";
+  os << "\n| entry | meaning |\n|---|---|\n";
+  auto add = [&](const std::string &name, llvm::ArrayRef<StringRef> doc) {
+    os << "| `" << makeCell(name) << "` | " << makeCell(llvm::join(doc, " ")) << " |\n";
+  };
+  for (const ast::Stmt *stmt : machine.body) {
+    if (auto *entry = llvm::dyn_cast<ast::EntryStmt>(stmt)) {
+      add(entry->name.name.str() + " = " + ast::textOf(entry->value), entry->doc);
+      continue;
+    }
+    auto *level = llvm::cast<ast::LevelStmt>(stmt);
+    add("level " + level->name.name.str(), level->doc);
+    for (const ast::EntryStmt *entry : level->entries)
+      add((level->name.name + "." + entry->name.name + " = ").str() + ast::textOf(entry->value), entry->doc);
+  }
+}
+
 static void printEntry(llvm::raw_ostream &os, const DocEntry &entry, llvm::ArrayRef<DocEntry> all) {
   const ast::Decl &decl = *entry.decl;
   os << "\n## " << decl.name.name << "\n\n`" << getKeyword(decl) << ' ' << getSignature(decl) << "`\n";
@@ -59,6 +78,8 @@ static void printEntry(llvm::raw_ostream &os, const DocEntry &entry, llvm::Array
   printParams(os, ast::getParams(decl));
   if (auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(&decl))
     printFlags(os, *launcher);
+  if (auto *machine = llvm::dyn_cast<ast::MachineDecl>(&decl))
+    printEntries(os, *machine);
   std::vector<std::string> example = getExample(entry, all);
   if (!example.empty())
     os << "\n```\n" << llvm::join(example, "\n") << "\n```\n";

@@ -38,6 +38,8 @@ StringRef stage::driver::getKeyword(const ast::Decl &decl) {
     return "optimizer";
   case ast::NodeKind::LauncherDecl:
     return "launcher";
+  case ast::NodeKind::MachineDecl:
+    return "machine";
   default:
     return "fn";
   }
@@ -62,7 +64,7 @@ std::string stage::driver::getSignature(const ast::Decl &decl) {
   else if (auto *module = llvm::dyn_cast<ast::ModuleDecl>(&decl))
     for (const ast::TensorType *result : module->results)
       results.push_back(getText(result->range));
-  bool isCalled = !llvm::isa<ast::JobDecl, ast::PrecisionDecl>(&decl);
+  bool isCalled = !llvm::isa<ast::JobDecl, ast::PrecisionDecl, ast::MachineDecl>(&decl);
   if (isCalled)
     text += "(" + llvm::join(names, ", ") + ")";
   if (results.size() == 1)
@@ -170,6 +172,8 @@ std::vector<std::string> stage::driver::getExample(const DocEntry &entry, llvm::
     std::string call = makeCall(decl, 3);
     llvm::StringRef(call).endswith("()") ? call.resize(call.size() - 2) : void();
     use = "pipeline layers over pp { schedule = " + call + "; }";
+  } else if (llvm::isa<ast::MachineDecl>(&decl)) {
+    use = "machine = " + name + ";";
   } else if (llvm::isa<ast::PrecisionDecl>(&decl)) {
     use = "precision = " + name + ";";
   } else if (llvm::isa<ast::OptimizerDecl>(&decl)) {

@@ -3,6 +3,7 @@
 #include "Commands.h"
 #include "ProgressBar.h"
 #include "ServedFile.h"
+#include "stage/Compiler/MachineRates.h"
 #include "stage/IR/text/Text.h"
 #include "stage/Parse/Parse.h"
 #include "stage/Support/Files.h"
@@ -44,17 +45,29 @@ static void printServed(ServedFile &served, const Report &report, ReportKind kin
   llvm::outs() << '\n';
 }
 
-bool stage::driver::printTime(llvm::ArrayRef<const Program *> parts, const DriverOptions &options,
-                              DiagnosticEngine &diags) {
-  std::optional<StepActivity> step = findStepTime(parts, options.machine, options.traces, diags);
+std::optional<Machine> stage::driver::findMachine(const Compilation &c, const DriverOptions &options) {
+  if (!c.job->machine)
+    return options.machine;
+  std::optional<MachineRates> rates = makeRates(*c.job->machine, c.job->precision.activation.name, c.diags);
+  if (!rates)
+    return std::nullopt;
+  *rates = replaceRates(std::move(*rates), c.diags);
+  return c.diags.hasErrors() ? std::nullopt : std::optional<Machine>(std::move(*rates));
+}
+
+bool stage::driver::printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,
+                              const DriverOptions &options, DiagnosticEngine &diags) {
+  std::optional<StepActivity> step = findStepTime(parts, machine, options.traces, diags);
   if (step)
-    print(llvm::outs(), std::move(*step), options.machine.hasRates());
+    print(llvm::outs(), std::move(*step), machine);
   return step.has_value();
 }
 
 static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile *served) {
-  if (options.emit == EmitKind::Time)
-    return printTime({c.program.get()}, options, c.diags);
+  if (options.emit == EmitKind::Time) {
+    std::optional<Machine> machine = findMachine(c, options);
+    return machine && printTime({c.program.get()}, *machine, options, c.diags);
+  }
   std::optional<Report> report;
   if (options.report != ReportKind::None || options.emit == EmitKind::Memory) {
     report = makeReport(c);

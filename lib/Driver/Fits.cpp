@@ -185,17 +185,27 @@ private:
     return trial;
   }
 
+  /// The size that was given, or the memory of the job's machine. False after a report.
+  bool findLimit(const Compilation &own) {
+    const std::optional<sema::BoundMachine> &machine = own.job->machine;
+    limit = *options.fits ? *options.fits : machine ? __int128(machine->memoryCapacity) : 0;
+    if (!limit)
+      session.getDiags().report(SMLoc(), diag::NoCapacity)
+          << (machine ? "machine '" + machine->name + "' has no 'memory.capacity'" : "the job has no 'machine'");
+    return limit > 0;
+  }
+
   /// The job as it is must be right; what is said of it is printed. `see` gets what a search has to know.
   bool compileOwn(const Plan &own, llvm::function_ref<void(const Compilation &)> see) {
     Result compiled = session.compile(own);
     for (const Diagnostic &message : compiled.getDiagnostics())
       print(llvm::errs(), message, session.getSources());
     const Report *report = compiled.getReport();
-    if (!report)
+    if (!report || !findLimit(compiled.getCompilation()))
       return false;
     result.job = report->job;
     result.ranks = report->ranks;
-    result.limit = *options.fits;
+    result.limit = limit;
     result.peak = report->getLargestStage().peak.getTotal();
     ownSymbols = listSymbols(*compiled.getCompilation().graph);
     see(compiled.getCompilation());
@@ -204,7 +214,7 @@ private:
 
   void search(std::string name, int64_t own, int64_t unit, llvm::function_ref<void(Plan &, int64_t)> set) {
     Searched size{std::move(name), own, unit, set};
-    result.sizes.push_back(Search(*options.fits, options.plan, size, [&](const Plan &candidate, int64_t value) {
+    result.sizes.push_back(Search(limit, options.plan, size, [&](const Plan &candidate, int64_t value) {
                              return compile(candidate, value);
                            }).run());
   }
@@ -287,13 +297,14 @@ private:
         return compile(plan, value);
       return Candidate{{value, {}, getErrorText(messages.all)}};
     };
-    result.sizes.push_back(Search(*options.fits, own.plan, size, compileServed).run());
+    result.sizes.push_back(Search(limit, own.plan, size, compileServed).run());
     return true;
   }
 
   const DriverOptions &options;
   Session session;
   SymbolValues ownSymbols; ///< Of the job as it is.
+  __int128 limit = 0;      ///< Bytes of a rank's memory.
   Fits result;
 };
 } // namespace

@@ -84,11 +84,11 @@ cl::opt<bool> tracker("tracker", cl::desc("Write the inputs and outputs of every
                       cl::cat(category));
 cl::opt<bool> prove("prove", cl::desc("Run the job on tiny sizes, every rank, and compare with the unsharded program"),
                     cl::cat(category));
-cl::opt<std::string> fits(
-    "fits",
-    cl::desc(
-        "Search for the largest batch and the longest sequences of the job that fit into a rank's memory of <size>"),
-    cl::value_desc("80GiB"), cl::cat(category));
+cl::opt<std::string> fits("fits",
+                          cl::desc("Search for the largest batch and the longest sequences of the job that fit into a "
+                                   "rank's memory of <size>, or, "
+                                   "with --fits=machine, into that of the job's machine"),
+                          cl::value_desc("80GiB"), cl::cat(category));
 cl::opt<bool> remarks("remarks", cl::desc("Say which rules decided shardings, and what communication follows"),
                       cl::cat(category));
 cl::opt<bool> warningsAreErrors("Werror", cl::desc("Refuse programs that cause warnings"), cl::cat(category));
@@ -283,7 +283,11 @@ static void readImport(DriverOptions &options, const char *argv0, DiagnosticEngi
 static void readFits(DriverOptions &options, DiagnosticEngine &diags) {
   if (!fits.getNumOccurrences())
     return;
-  std::optional<Rational> bytes = readQuantity("--fits", fits, Dimension::ofBytes(), diags);
+  std::optional<Rational> bytes;
+  if (fits == "machine")
+    options.fits = 0;
+  else
+    bytes = readQuantity("--fits", fits, Dimension::ofBytes(), diags);
   if (bytes && (bytes->num <= 0 || !bytes->isInteger()))
     diags.report(SMLoc(), diag::BadMemorySize) << fits;
   else if (bytes)

@@ -80,9 +80,10 @@ struct DriverOptions {
   bool allJobs = false;
   std::vector<Choice> choices;
   EmitKind emit = EmitKind::None;
-  Machine machine = MachineUnits(); ///< Of --emit=time.
+  Machine machine = MachineUnits(); ///< Of --emit=time, of a job without a machine.
   ReportKind report = ReportKind::None;
-  std::optional<__int128> fits; ///< Bytes of a rank's memory; what fits there is searched for.
+  /// Bytes of a rank's memory; what fits there is searched for. 0: those of the job's machine.
+  std::optional<__int128> fits;
   bool prove = false;
   bool remarks = false;
   unsigned threads = 0; ///< That compile the plans of a comparison; 0: one per core, as far as it is worth it.
@@ -102,6 +103,8 @@ llvm::cl::OptionCategory &getServingCategory();
 llvm::cl::OptionCategory &getMachineCategory();
 /// The machine of `--emit=time`. Rates that nothing asks for are reported; `requests` and `emit` must be known.
 void readMachine(DriverOptions &options, DiagnosticEngine &diags);
+/// The rates of a job's machine, with those that the command line gives in their place. Faults are reported.
+MachineRates replaceRates(MachineRates machine, DiagnosticEngine &diags);
 /// `--requests` of a job and what goes with it; nothing if it is not given. Faults are reported.
 /// `limitsCache`: the largest cache is searched for (--fits).
 std::optional<ServeCommand> readRequests(bool limitsCache, DiagnosticEngine &diags);

@@ -3,16 +3,28 @@
 // A job and the one that prefills its caches are compiled and linked (stage/Compiler/Compilation.h). Reports are of
 // each; their traces are written into one folder, the ranks of the prefill first.
 //
-// Limits: `-D` and `--print-after` are of the job that decodes.
+// Limits: both jobs name one machine, and its entries are those of the job that decodes. `-D` and `--print-after` are
+// of the job that decodes.
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "ProgressBar.h"
+#include "stage/Driver/Diagnostics.h"
 #include "stage/Report/SentCaches.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
 using namespace stage::driver;
+
+/// False after a report that the two pools are on two machines.
+static bool checkMachines(const Compilation &c, const Compilation &prefill) {
+  auto getName = [](const Compilation &pool) { return pool.job->machine ? pool.job->machine->name : "no machine"; };
+  if (getName(c) == getName(prefill))
+    return true;
+  c.diags.report(c.job->decl->name.loc(), diag::PoolsOnMachines).range(c.job->decl->name.range)
+      << c.job->decl->name.name << getName(c) << getName(prefill);
+  return false;
+}
 
 bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
   if (options.traces.tracker && refusePools(c, "lists of tensors (--tracker) in the traces"))
@@ -22,6 +34,9 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
   Compilation prefill(c.session, c.diags);
   if (!runFrontEndOfPrefill(prefill, c, getPlanOfPrefill(c, options.plan)) || !runMiddle(prefill) ||
       !runMiddle(c, options.passes))
+    return false;
+  std::optional<Machine> machine;
+  if (options.emit == EmitKind::Time && (!checkMachines(c, prefill) || !(machine = findMachine(c, options))))
     return false;
   std::vector<Report> reports;
   c.program->firstRank = prefill.graph->mesh.getNumRanks();
@@ -49,7 +64,7 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
     llvm::SmallVector<const Program *, 2> parts;
     for (const auto &part : linked->parts)
       parts.push_back(part.get());
-    return printTime(parts, options, c.diags);
+    return printTime(parts, *machine, options, c.diags);
   }
   SentCaches sent = countSentCaches(*linked, c.job->globalBatch);
   sent.from = reports.front().job;

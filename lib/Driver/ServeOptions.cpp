@@ -146,6 +146,10 @@ void stage::driver::readMachine(DriverOptions &options, DiagnosticEngine &diags)
         << given.front() << "nothing is timed (--emit=time, --requests, stagec serve)";
 }
 
+MachineRates stage::driver::replaceRates(MachineRates machine, DiagnosticEngine &diags) {
+  return rates.read(diags, std::move(machine));
+}
+
 /// Of a job that serves requests the rates are for what that takes, unless a file says other costs.
 static void readCostsAndRates(ServeCommand &result, bool hasModel, DiagnosticEngine &diags) {
   for (const Renamed *old : {&peakFlops, &bandwidth})

@@ -64,12 +64,19 @@ std::vector<std::string> RateOptions::listGiven() const {
   return given;
 }
 
-MachineRates RateOptions::read(DiagnosticEngine &diags) const {
-  MachineRates rates;
+MachineRates RateOptions::read(DiagnosticEngine &diags, MachineRates rates) const {
   for (const auto &option : options) {
     if (!option->isGiven())
       continue;
     std::string flag = ("--" + option->ArgStr).str();
+    bool isOfNetwork = !option->rate || option->rate == &MachineRates::link;
+    if (!rates.name.empty() && isOfNetwork) {
+      std::string entry = option->rate ? "rate" : "latency";
+      diags.report(SMLoc(), diag::LinkBesideLevels)
+          << flag << rates.name
+          << (rates.levels.empty() ? "" : ", such as '" + rates.levels.front().name + "." + entry + "'");
+      continue;
+    }
     std::optional<Rational> value = readQuantity(flag, *option, option->dimension, diags);
     if (value && !option->rate)
       value = value->mul(Rational::integer(ticksPerSecond));
@@ -77,9 +84,11 @@ MachineRates RateOptions::read(DiagnosticEngine &diags) const {
       continue;
     if (!value->isInteger() || value->num > UINT64_MAX || (option->rate && value->num == 0))
       diags.report(SMLoc(), option->rate ? diag::BadRate : diag::BadLatency) << flag << std::string(*option);
-    else if (option->rate)
+    else if (option->rate) {
       rates.*option->rate = uint64_t(value->num);
-    else
+      if (!rates.name.empty())
+        rates.changes.push_back(flag + "=" + std::string(*option));
+    } else
       rates.latency = Ticks(std::min<uint64_t>(value->num, maxTicks));
   }
   return rates;

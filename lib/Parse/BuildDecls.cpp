@@ -109,6 +109,12 @@ Decl *Builder::decl(Grammar::DeclarationContext *tree) {
     node->strategy = ident(launcherTree->name(1));
     node->flags = each(launcherTree->launcherEntry(), &Builder::flag);
     result = node;
+  } else if (auto *machineTree = tree->machineDecl()) {
+    auto *node = make<MachineDecl>(tree);
+    node->name = ident(machineTree->name(0));
+    node->base = ident(machineTree->name(1));
+    node->body = each(machineTree->machineStmt(), &Builder::machineStmt);
+    result = node;
   } else if (auto *fn = tree->fnDecl()) {
     auto *node = make<FnDecl>(tree);
     node->name = ident(fn->name());
@@ -209,6 +215,25 @@ FlagStmt *Builder::flag(Grammar::LauncherEntryContext *tree) {
   node->flags = list(flags);
   node->value = exprOrNull(tree->value);
   node->condition = exprOrNull(tree->condition);
+  return node;
+}
+
+Stmt *Builder::machineStmt(Grammar::MachineStmtContext *tree) {
+  if (auto *entryTree = tree->machineEntry()) {
+    auto *node = make<EntryStmt>(entryTree);
+    node->doc = docsBefore(entryTree);
+    std::string name; // without blanks around dots
+    for (auto *part : entryTree->qualifiedName()->name())
+      name += (name.empty() ? "" : ".") + text(part).str();
+    node->name = {context.copy(StringRef(name)), range(entryTree->qualifiedName())};
+    node->value = expr(entryTree->expr());
+    return node;
+  }
+  auto *levelTree = tree->level();
+  auto *node = make<LevelStmt>(levelTree);
+  node->doc = docsBefore(levelTree);
+  node->name = ident(levelTree->name());
+  node->entries = each(levelTree->entry(), &Builder::entry);
   return node;
 }
 

@@ -146,6 +146,7 @@ private:
   ast::Decl *optimizer(Grammar::OptimizerDeclContext *tree);
   ast::EntryStmt *entry(Grammar::EntryContext *tree);
   ast::FlagStmt *flag(Grammar::LauncherEntryContext *tree);
+  ast::Stmt *machineStmt(Grammar::MachineStmtContext *tree);
   llvm::ArrayRef<ast::EntryStmt *> entries(Grammar::EntryBlockContext *tree);
   llvm::ArrayRef<ast::Stmt *> entryStmts(Grammar::EntryBlockContext *tree);
   /// The documentation of a kind among the comments before a token.

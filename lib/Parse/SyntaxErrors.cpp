@@ -25,6 +25,9 @@ static const char *itemOf(size_t rule) {
   case Grammar::RuleOpDecl:
   case Grammar::RuleOpStmt:
     return "a clause of an op or '}'";
+  case Grammar::RuleMachineDecl:
+  case Grammar::RuleMachineStmt:
+    return "an entry, a level or '}'";
   case Grammar::RuleStrategyBlock:
   case Grammar::RuleStrategyStmt:
   case Grammar::RuleStrategyRule:
@@ -118,6 +121,7 @@ static bool beginsDeclaration(size_t token) {
   case Grammar::CONFIG:
   case Grammar::JOB:
   case Grammar::LAUNCHER:
+  case Grammar::MACHINE:
     return true;
   default:
     return false;

@@ -53,6 +53,7 @@ private:
   bool bindOptimizer(const ast::Expr *value, const Environment &env);
   bool bindClip(const ast::Expr &expr, const Environment &env);
   bool bindPrecision();
+  bool bindMachineEntry();
   bool checkSymbols();
   std::vector<ast::Ident> getStepDims() const;
   ArrayRef<StringRef> getStepWords() const;
@@ -67,6 +68,7 @@ private:
   Overrides overrides;
   llvm::StringMap<Entry> entries;
   JobCall model, strategy;
+  const ast::MachineDecl *machine = nullptr;
   ArrayRef<ast::Expr *> addedParts; ///< `with ...`
   const ast::CallExpr *step = nullptr;
 };
@@ -189,6 +191,12 @@ bool JobBinder::chooseParts() {
   }
   job.isTraining = kind->name == trainWord;
 
+  if (entries.count(machineWord)) {
+    std::optional<CTValue> value = evaluateEntry(machineWord);
+    machine = value ? expectDecl<ast::MachineDecl>(*value, entries[machineWord].value->range, "a machine") : nullptr;
+    if (!machine)
+      return false;
+  }
   if (entries.count(strategyWord)) {
     Entry entry = entries[strategyWord];
     if (auto *with = dyn_cast<ast::WithExpr>(entry.value)) {
@@ -236,6 +244,11 @@ void JobBinder::resolveOverrides() {
   if (job.strategy.decl)
     for (const ast::Param &param : job.strategy.decl->params)
       targets.push_back({strategyWord, param.name.name, param.name.loc()});
+  std::vector<std::string> machineEntries;
+  if (machine)
+    machineEntries = listMachineEntries(program, *machine);
+  for (const std::string &entry : machineEntries)
+    targets.push_back({machineWord, program.getContext().copy(StringRef(entry)), machine->name.loc()});
   overrides.resolve(targets, /*isLast=*/true);
 }
 
@@ -655,6 +668,15 @@ bool JobBinder::bindPrecision() {
   return true;
 }
 
+bool JobBinder::bindMachineEntry() {
+  if (!machine)
+    return true;
+  auto find = [&](StringRef entry) { return overrides.find(machineWord, entry); };
+  job.machine =
+      bindMachine(evaluator, program, *machine, entries[machineWord].value->range, find, overrides.getEnvironment());
+  return job.machine.has_value();
+}
+
 /// Sizes and axes share one space of symbols.
 bool JobBinder::checkSymbols() {
   bool ok = true;
@@ -702,6 +724,7 @@ bool JobBinder::bind() {
   if (hasStrategy)
     splitSharedAxes(job.strategy, job.modelArgs, binding, sizes);
   bool hasPrecision = bindPrecision();
+  hasPrecision &= bindMachineEntry();
   if (!hasStrategy)
     return false; // the step's microbatches would be wrong
   UserPlace userPlace(diags, entries.count(strategyWord) ? entries[strategyWord].value->loc() : SMLoc());

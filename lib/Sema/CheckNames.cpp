@@ -30,6 +30,8 @@ bool stage::sema::checkNames(const Program &program) {
         checkPrecision(program, *file, *precision);
       else if (auto *optimizer = dyn_cast<ast::OptimizerDecl>(decl))
         checkOptimizer(program, *file, *optimizer);
+      else if (auto *machine = dyn_cast<ast::MachineDecl>(decl))
+        checkMachine(program, *file, *machine, extends);
       else if (auto *fn = dyn_cast<ast::FnDecl>(decl))
         checkFunction(program, *file, *fn);
       else if (auto *launcher = dyn_cast<ast::LauncherDecl>(decl))

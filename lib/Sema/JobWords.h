@@ -7,9 +7,9 @@
 namespace stage::sema {
 
 constexpr llvm::StringRef modelWord = "model", stepWord = "step", precisionWord = "precision",
-                          strategyWord = "strategy", configWord = "config", jobWord = "job";
+                          strategyWord = "strategy", machineWord = "machine", configWord = "config", jobWord = "job";
 /// The entries of a job.
-constexpr llvm::StringRef jobEntries[] = {modelWord, stepWord, precisionWord, strategyWord};
+constexpr llvm::StringRef jobEntries[] = {modelWord, stepWord, precisionWord, strategyWord, machineWord};
 
 constexpr llvm::StringRef trainWord = "train", inferWord = "infer";
 constexpr llvm::StringRef stepKinds[] = {trainWord, inferWord};

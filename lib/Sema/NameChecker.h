@@ -140,6 +140,8 @@ void checkJob(const Program &program, const ast::File &file, const ast::JobDecl 
 void checkPrecision(const Program &program, const ast::File &file, const ast::PrecisionDecl &precision);
 void checkOptimizer(const Program &program, const ast::File &file, const ast::OptimizerDecl &optimizer);
 void checkLauncher(const Program &program, const ast::LauncherDecl &launcher);
+void checkMachine(const Program &program, const ast::File &file, const ast::MachineDecl &machine,
+                  ExtendsChecker &extends);
 /// Modules that contain themselves, and strategies that call themselves.
 void checkRecursion(const DeclUses &uses, DiagnosticEngine &diags);
 

@@ -156,5 +156,7 @@ void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext 
       os << ", " << state.name.name << " " << state.dtype;
     os << "\n";
   }
+  if (job.machine)
+    os << "  machine " << job.machine->describe() << "\n";
   printStrategy(os, job.strategy);
 }

@@ -1,6 +1,5 @@
 //===- RankActivity.cpp - what a rank does during a step ------------------===//
 #include "stage/Time/RankActivity.h"
-#include "stage/Machine/Machine.h"
 #include "stage/Support/Ranges.h"
 #include "stage/Support/Records.h"
 #include "llvm/ADT/STLExtras.h"
@@ -53,7 +52,8 @@ static std::string formatTime(Ticks ticks, bool inMicroseconds) {
   return formatCount(nanos / 1000) + "." + toDecimal(1000 + nanos % 1000).substr(1);
 }
 
-void stage::print(llvm::raw_ostream &os, StepActivity activity, bool inMicroseconds) {
+void stage::print(llvm::raw_ostream &os, StepActivity activity, const Machine &machine) {
+  bool inMicroseconds = machine.hasRates();
   std::map<RankActivity, std::vector<uint32_t>> ranksWith;
   bool hasCopies = false;
   for (auto &[ranks, sums] : activity.ranks) {
@@ -68,6 +68,8 @@ void stage::print(llvm::raw_ostream &os, StepActivity activity, bool inMicroseco
   }
   llvm::sort(rows, [](const auto &a, const auto &b) { return a.first.front() < b.first.front(); });
 
+  if (std::string name = machine.describe(); !name.empty())
+    os << "machine: " << name << '\n';
   os << "step: " << formatTime(activity.step, inMicroseconds) << (inMicroseconds ? " us" : " units") << " on "
      << activity.numRanks << (activity.numRanks == 1 ? " rank" : " ranks") << '\n';
   std::vector<Records> table;

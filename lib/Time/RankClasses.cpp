@@ -16,7 +16,22 @@ static AxisSet findAxesOfPermutes(const Program &program) {
   return axes;
 }
 
-RankClasses::RankClasses(const Program &program, bool apart) : program(program), mesh(program.graph->mesh) {
+/// The axis along which a block of ranks ends, if it is made of all ranks along the axes inside of that one and of a
+/// whole part of those along it; nothing if blocks end anywhere else. `isCut`: some ranks along the axis are in other
+/// blocks.
+static std::optional<AxisId> findAxisOfBlock(const Mesh &mesh, int64_t block, bool &isCut) {
+  for (AxisId axis = 0; axis < mesh.getAxes().size(); ++axis) {
+    int64_t stride = mesh.getStride(axis), size = mesh[axis].size;
+    if (block < stride || block > stride * size || block % stride || size % (block / stride))
+      continue;
+    isCut = block > stride && block < stride * size;
+    return axis;
+  }
+  return std::nullopt;
+}
+
+RankClasses::RankClasses(const Program &program, llvm::ArrayRef<int64_t> blockSizes, bool apart)
+    : program(program), mesh(program.graph->mesh) {
   const Graph &graph = *program.graph;
   AxisSet whole = 0;
   for (const StageProgram &stage : program.stages)
@@ -25,7 +40,16 @@ RankClasses::RankClasses(const Program &program, bool apart) : program(program),
   if (graph.pipeline.axis)
     whole |= AxisSet(1) << *graph.pipeline.axis;
   std::vector<std::vector<int64_t>> named(mesh.getAxes().size()); // coordinates, by axis
-  AxisSet permuted = graph.slowRanks.empty() ? 0 : findAxesOfPermutes(program);
+  AxisSet permuted = graph.slowRanks.empty() && blockSizes.empty() ? 0 : findAxesOfPermutes(program);
+  for (int64_t block : blockSizes) {
+    bool isCut = false;
+    if (block >= mesh.getNumRanks())
+      continue;
+    std::optional<AxisId> axis = findAxisOfBlock(mesh, block, isCut);
+    apart |= !axis;
+    if (axis && isCut)
+      whole |= permuted & AxisSet(1) << *axis;
+  }
   for (const SlowRanks &slow : graph.slowRanks)
     for (auto [axis, coordinate] : slow.coordinates) {
       named[axis].push_back(coordinate);
@@ -69,6 +93,20 @@ RankClass RankClasses::describe(unsigned number) const {
   if (Size slowness = getSlowness(graph, rank); !slowness.isConstant(1))
     result.slowness = slowness;
   return result;
+}
+
+std::vector<int64_t> RankClasses::listMembers(const GroupKind &kind, int64_t rank) const {
+  std::vector<int64_t> members = {int64_t(program.firstRank) + rank};
+  for (AxisId axis : toList(kind.axes)) {
+    bool isCut = axis == program.graph->pipeline.axis && !kind.stages.empty();
+    std::vector<int64_t> before = std::exchange(members, {});
+    int64_t stride = mesh.getStride(axis), own = mesh.getCoordinate(rank, axis);
+    for (int64_t coordinate = 0; coordinate < mesh[axis].size; ++coordinate)
+      if (!isCut || llvm::is_contained(kind.stages, unsigned(coordinate)))
+        for (int64_t member : before)
+          members.push_back(member + (coordinate - own) * stride);
+  }
+  return members;
 }
 
 RankClasses::GroupSize RankClasses::getGroupSize(const GroupKind &kind) const {

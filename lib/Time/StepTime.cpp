@@ -6,22 +6,24 @@
 
 using namespace stage;
 
-void stage::reportMissingRate(const Task &task, SMLoc loc, llvm::StringRef missing, DiagnosticEngine &diags) {
-  diags.report(task.op ? task.op->loc : loc, diag::TimeNeedsRate)
-      << (task.op ? "this " + getName(task.op->kind).str() : "a message between stages") << missing;
+void stage::reportMissingRate(const Task &task, const Machine &machine, SMLoc loc, llvm::StringRef missing,
+                              DiagnosticEngine &diags) {
+  diags.report(task.op ? task.op->loc : loc, machine.describe().empty() ? diag::TimeNeedsRate : diag::TimeNeedsEntry)
+      << (task.op ? "this " + getName(task.op->kind).str() : "a message between stages")
+      << machine.describeMissing(missing);
 }
 
-std::optional<Ticks> stage::findDuration(const Task &task, const Machine &machine, int64_t members,
+std::optional<Ticks> stage::findDuration(const Task &task, const Machine &machine, const GroupPlace &place,
                                          llvm::StringRef &missing) {
   int64_t bytes = int64_t(task.bytes.resolve({}));
   switch (task.kind) {
   case TaskKind::Compute:
     return machine.ofCompute(int64_t(task.flops.resolve({})), bytes, task.runsOnHost, missing);
   case TaskKind::Collective:
-    return machine.ofCollective(getCollectiveKind(task.op->kind), bytes, members, missing);
+    return machine.ofCollective(getCollectiveKind(task.op->kind), bytes, place, missing);
   case TaskKind::Send:
   case TaskKind::Receive:
-    return machine.ofMessage(bytes, missing);
+    return machine.ofMessage(bytes, place, missing);
   case TaskKind::Load:
   case TaskKind::Store:
     return machine.ofCopy(bytes, missing);
@@ -36,13 +38,13 @@ public:
   MachinePricer(const Machine &machine, SMLoc loc, DiagnosticEngine &diags)
       : machine(machine), loc(loc), diags(diags) {}
 
-  bool price(unsigned, const Task &task, int64_t members, WaitingTask &waiting) override {
+  bool price(unsigned, const Task &task, const GroupPlace &place, WaitingTask &waiting) override {
     llvm::StringRef missing;
-    std::optional<Ticks> duration = findDuration(task, machine, members, missing);
+    std::optional<Ticks> duration = findDuration(task, machine, place, missing);
     if (duration)
       waiting.duration = *duration;
     else
-      reportMissingRate(task, loc, missing, diags);
+      reportMissingRate(task, machine, loc, missing, diags);
     return duration.has_value();
   }
 
@@ -58,7 +60,12 @@ std::optional<StepActivity> stage::findStepTime(llvm::ArrayRef<const Program *> 
   for (const Program *part : parts)
     if (!checkSlowRanks(*part->graph, diags) || !checkSteps(*part, options.steps, diags))
       return std::nullopt;
+  int64_t numRanks = 0;
+  for (const Program *part : parts)
+    numRanks += part->graph->mesh.getNumRanks();
+  if (!machine.checkNumRanks(numRanks, parts.front()->graph->loc, diags))
+    return std::nullopt;
   MachinePricer pricer(machine, parts.front()->graph->loc, diags);
-  StepWalk walk(parts, options, pricer, diags);
+  StepWalk walk(parts, machine, options, pricer, diags);
   return walk.run() ? std::optional(walk.collect()) : std::nullopt;
 }

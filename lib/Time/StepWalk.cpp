@@ -8,14 +8,14 @@ using namespace stage;
 
 constexpr Ticks unknown = -1;
 
-StepWalk::StepWalk(llvm::ArrayRef<const Program *> programs, const TaskOptions &asked, TaskPricer &pricer,
-                   DiagnosticEngine &diags)
-    : options(asked), pricer(pricer), diags(diags) {
+StepWalk::StepWalk(llvm::ArrayRef<const Program *> programs, const Machine &machine, const TaskOptions &asked,
+                   TaskPricer &pricer, DiagnosticEngine &diags)
+    : machine(machine), options(asked), pricer(pricer), diags(diags) {
   options.names = options.orderAsData = false;
   uint64_t firstGroup = 1;
   unsigned firstClass = 0;
   for (const Program *program : programs) {
-    const Part &part = parts.emplace_back(*program, firstGroup, firstClass, /*apart=*/programs.size() > 1);
+    const Part &part = parts.emplace_back(*program, machine, firstGroup, firstClass, /*apart=*/programs.size() > 1);
     firstGroup = part.groups.getEnd();
     firstClass += part.classes.getNumClasses();
     numRanks += program->graph->mesh.getNumRanks();
@@ -114,14 +114,13 @@ void StepWalk::takeUp(unsigned number, const Task &task) {
   waiting.unit = walk.nextUnit - 1;
   waiting.awaited.append(task.data.begin(), task.data.end());
   waiting.awaited.append(task.order.begin(), task.order.end());
-  int64_t members = 1; // of a group
   if (task.kind == TaskKind::Collective)
-    waiting.number = findMeeting(walk, task, members);
+    waiting.number = findMeeting(walk, task);
   else if (task.isMessage())
     waiting.number = findChannel(number, task);
   if (task.kind == TaskKind::Receive)
     walk.receives.push_back(std::move(waiting)); // it takes what its send takes
-  else if (pricer.price(number, task, members, waiting))
+  else if (pricer.price(number, task, findPlace(walk, task, waiting.number), waiting))
     getLane(walk, task).tasks.push_back(std::move(waiting));
   else
     isGood = false;
@@ -145,15 +144,29 @@ StepWalk::Lane &StepWalk::getLane(ClassWalk &walk, const Task &task) {
   return lane;
 }
 
-unsigned StepWalk::findMeeting(const ClassWalk &walk, const Task &task, int64_t &members) {
+unsigned StepWalk::findMeeting(const ClassWalk &walk, const Task &task) {
   const RankSlot &slot = walk.tasks.getSlots()[task.group.getSlot()];
-  RankClasses::GroupSize size = walk.part.classes.getGroupSize(walk.part.groups.getKind(slot.groupKind));
-  members = size.members;
+  const GroupKind &kind = walk.part.groups.getKind(slot.groupKind);
   auto [number, isNew] =
       meetingNumbers.try_emplace({task.group.resolve(walk.slots), task.stream}, unsigned(meetings.size()));
-  if (isNew)
-    meetings.push_back({size.classes, 0, {}});
+  if (isNew) {
+    RankClasses::GroupSize size = walk.part.classes.getGroupSize(kind);
+    GroupPlace place = machine.getBlockSizes().empty()
+                           ? GroupPlace(size.members)
+                           : machine.findPlace(walk.part.classes.listMembers(kind, walk.rank));
+    meetings.push_back({size.classes, std::move(place), 0, {}});
+  }
   return number->second;
+}
+
+/// Where the ranks that communicate lie, on the rank that stands for the class. `number`: the meeting of a collective.
+GroupPlace StepWalk::findPlace(const ClassWalk &walk, const Task &task, unsigned number) const {
+  if (task.kind == TaskKind::Send)
+    return machine.findPlace(
+        {int64_t(walk.part.program.firstRank) + walk.rank, int64_t(task.peer.resolve(walk.slots))});
+  if (task.kind != TaskKind::Collective)
+    return 1;
+  return meetings[number].place;
 }
 
 unsigned StepWalk::findChannel(unsigned number, const Task &task) {
@@ -253,7 +266,8 @@ bool StepWalk::meet(unsigned number, WaitingTask &task, Ticks ready) {
         members.emplace_back(member, &lane.tasks.front());
         lanes.push_back(&lane);
       }
-  meeting = {meeting.expected, 0, {}};
+  meeting.begin = 0;
+  meeting.arrived.clear();
   pricer.end(members);
   for (auto [member, lane] : llvm::zip(members, lanes)) {
     end(walks[member.first], *lane, begin, done);

@@ -8,7 +8,7 @@
 #ifndef STAGE_LIB_TIME_STEPWALK_H
 #define STAGE_LIB_TIME_STEPWALK_H
 
-#include "stage/Machine/Ticks.h"
+#include "stage/Machine/Machine.h"
 #include "stage/Tasks/ClassTasks.h"
 #include "stage/Time/RankActivity.h"
 #include "stage/Time/RankClasses.h"
@@ -38,9 +38,9 @@ struct ClassTask {
 class TaskPricer {
 public:
   virtual ~TaskPricer() = default;
-  /// Sets `duration` and `price` of a task of a class, in a group of so many members; of receives it is not asked.
-  /// False after a report.
-  virtual bool price(unsigned classNumber, const Task &task, int64_t members, WaitingTask &waiting) = 0;
+  /// Sets `duration` and `price` of a task of a class. `place`: of the group of a collective, or of sender and
+  /// receiver. It is not asked of receives. False after a report.
+  virtual bool price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) = 0;
   /// A task ends that has a stream: a collective of all classes that run it together, any other of one.
   virtual void end(llvm::ArrayRef<std::pair<unsigned, const WaitingTask *>> members) { (void)members; }
   /// A receive ends, of what a task sent.
@@ -52,8 +52,8 @@ public:
 class StepWalk {
 public:
   /// All must outlive this.
-  StepWalk(llvm::ArrayRef<const Program *> programs, const TaskOptions &options, TaskPricer &pricer,
-           DiagnosticEngine &diags);
+  StepWalk(llvm::ArrayRef<const Program *> programs, const Machine &machine, const TaskOptions &options,
+           TaskPricer &pricer, DiagnosticEngine &diags);
 
   /// False after a report.
   bool run();
@@ -84,12 +84,14 @@ private:
   /// Where the members of a group come together for the collectives of a stream, one after the other.
   struct Meeting {
     unsigned expected; ///< Classes.
-    Ticks begin = 0;   ///< When the last of those came that have come.
+    GroupPlace place;
+    Ticks begin = 0; ///< When the last of those came that have come.
     std::vector<unsigned> arrived;
   };
   struct Part {
-    Part(const Program &program, uint64_t firstGroup, unsigned firstClass, bool apart)
-        : program(program), groups(program, firstGroup), classes(program, apart), firstClass(firstClass) {}
+    Part(const Program &program, const Machine &machine, uint64_t firstGroup, unsigned firstClass, bool apart)
+        : program(program), groups(program, firstGroup), classes(program, machine.getBlockSizes(), apart),
+          firstClass(firstClass) {}
     const Program &program;
     GroupTable groups;
     RankClasses classes;
@@ -121,7 +123,8 @@ private:
   void takeUpUnit(unsigned number);
   void takeUp(unsigned number, const Task &task);
   static Lane &getLane(ClassWalk &walk, const Task &task);
-  unsigned findMeeting(const ClassWalk &walk, const Task &task, int64_t &members);
+  unsigned findMeeting(const ClassWalk &walk, const Task &task);
+  GroupPlace findPlace(const ClassWalk &walk, const Task &task, unsigned number) const;
   unsigned findChannel(unsigned number, const Task &task);
   unsigned findClass(int64_t rank) const;
   static Ticks getReady(const ClassWalk &walk, const WaitingTask &task);
@@ -131,6 +134,7 @@ private:
   bool meet(unsigned number, WaitingTask &task, Ticks ready);
   bool receive(unsigned number, const WaitingTask &task);
 
+  const Machine &machine;
   TaskOptions options;
   TaskPricer &pricer;
   DiagnosticEngine &diags;

@@ -12,7 +12,7 @@ public:
   Recorder(const Program &program, const Machine &machine, DiagnosticEngine &diags)
       : program(program), graph(*program.graph), machine(machine), diags(diags),
         phases(program.graph->listForwardPhases()), ends(program.stages.size()),
-        walk({&program}, options, *this, diags) {
+        walk({&program}, machine, options, *this, diags) {
     for (std::vector<UnitGraph> &ofStages : graphs)
       ofStages.resize(program.stages.size());
   }
@@ -32,7 +32,7 @@ public:
   std::pair<Ticks, Ticks> run(const PackedUnit &unit, unsigned stage, Ticks busy, Ticks given,
                               std::vector<Ticks> &lanes);
 
-  bool price(unsigned classNumber, const Task &task, int64_t members, WaitingTask &waiting) override;
+  bool price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) override;
   void end(llvm::ArrayRef<std::pair<unsigned, const WaitingTask *>> members) override;
   void endReceive(unsigned classNumber, const WaitingTask &task, ClassTask send) override;
 
@@ -43,7 +43,7 @@ private:
   /// What tasks take that have the same numbers, on a stream of a class.
   struct Price {
     Task task; ///< Its kind, op, memory and numbers.
-    int64_t members;
+    GroupPlace place;
     unsigned classNumber, lane;
     unsigned unit;   ///< Of the recorded ones.
     Ticks ticks = 0; ///< In the unit that was evaluated.
@@ -97,7 +97,7 @@ bool UnitTimer::Recorder::isDecode(unsigned classNumber, unsigned unit) const {
   return phases[getUnit(classNumber, unit).microbatch] == PhaseKind::Decode;
 }
 
-bool UnitTimer::Recorder::price(unsigned classNumber, const Task &task, int64_t members, WaitingTask &waiting) {
+bool UnitTimer::Recorder::price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) {
   auto [stream, kind] = StepWalk::getLaneKey(task);
   unsigned lane = laneNumbers.try_emplace({classNumber, stream, kind}, unsigned(laneNumbers.size())).first->second;
   laneOf[{classNumber, task.id}] = lane;
@@ -106,7 +106,9 @@ bool UnitTimer::Recorder::price(unsigned classNumber, const Task &task, int64_t 
                                uint64_t(task.kind), task.op ? uint64_t(task.op->kind) : 0,
                                task.op != nullptr,  task.flops.isSlot(),
                                encode(task.flops),  task.bytes.isSlot(),
-                               encode(task.bytes),  uint64_t(members)};
+                               encode(task.bytes),  uint64_t(place.getNumMembers())};
+  for (unsigned level = 1; level <= place.getLevel(); ++level)
+    key.insert(key.end(), {uint64_t(place.getShare(level).blocks), uint64_t(place.getShare(level).least)});
   auto [number, isNew] = priceNumbers.try_emplace(std::move(key), unsigned(prices.size()));
   if (isNew) {
     Task kept;
@@ -115,7 +117,7 @@ bool UnitTimer::Recorder::price(unsigned classNumber, const Task &task, int64_t 
     kept.runsOnHost = task.runsOnHost;
     kept.flops = task.flops;
     kept.bytes = task.bytes;
-    prices.push_back({kept, members, classNumber, lane, waiting.unit});
+    prices.push_back({kept, place, classNumber, lane, waiting.unit});
   }
   waiting.price = number->second;
   return true;
@@ -215,9 +217,9 @@ bool UnitTimer::Recorder::evaluate(const PackedUnit &unit) {
     task.flops = task.flops.resolve(values[price.classNumber]);
     task.bytes = task.bytes.resolve(values[price.classNumber]);
     llvm::StringRef missing;
-    std::optional<Ticks> ticks = findDuration(task, machine, price.members, missing);
+    std::optional<Ticks> ticks = findDuration(task, machine, price.place, missing);
     if (!ticks) {
-      reportMissingRate(task, graph.loc, missing, diags);
+      reportMissingRate(task, machine, graph.loc, missing, diags);
       return false;
     }
     price.ticks = *ticks;

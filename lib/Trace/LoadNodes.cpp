@@ -85,6 +85,7 @@ private:
   void addCollective(const ChakraProtoMsg::Node &node);
   void addSendOrRecv(const ChakraProtoMsg::Node &node);
   int64_t getDuration(const ChakraProtoMsg::Node &node);
+  const GroupPlace &getPlace(uint32_t channel);
 
   /// Looked up once per rank and group: groups are as large as there are ranks.
   bool isMember(uint32_t group) {
@@ -119,6 +120,7 @@ private:
   std::vector<uint64_t> currentDeps;
   uint64_t numDeps = 0;
   llvm::DenseMap<uint32_t, bool> memberships;
+  std::map<uint32_t, GroupPlace> places;
 };
 } // namespace stage::trace
 
@@ -329,14 +331,13 @@ int64_t NodeLoader::getDuration(const ChakraProtoMsg::Node &node) {
     break;
   case ChakraNodeType::CommSend:
   case ChakraNodeType::CommRecv:
-    duration = machine->ofMessage(ranks.communications.back().size, missing);
+    duration = machine->ofMessage(ranks.communications.back().size,
+                                  machine->findPlace({ranks.rank, int64_t(ranks.communications.back().peer)}), missing);
     break;
   case ChakraNodeType::CommColl: {
     const Communication &record = ranks.communications.back();
-    const GroupRecord &group = table.groups[record.channel];
-    size_t members = group.number == 0 ? group.members.size() : group.ranks.size();
     CollectiveKind kind = getKindOfType(ChakraCommType(record.commType));
-    duration = machine->ofCollective(kind, record.size, int64_t(members), missing);
+    duration = machine->ofCollective(kind, record.size, getPlace(record.channel), missing);
     break;
   }
   case ChakraNodeType::Invalid:
@@ -347,8 +348,23 @@ int64_t NodeLoader::getDuration(const ChakraProtoMsg::Node &node) {
     return 0;
   }
   if (!duration)
-    fault(diag::NodeNeedsRate, ("--" + missing).str());
+    fault(diag::NodeNeedsRate, machine->describeMissing(missing));
   return duration.value_or(0);
+}
+
+/// Looked up once per rank and group.
+const GroupPlace &NodeLoader::getPlace(uint32_t channel) {
+  auto known = places.find(channel);
+  if (known != places.end())
+    return known->second;
+  const GroupRecord &group = table.groups[channel];
+  std::vector<int64_t> members;
+  if (group.number != 0)
+    members.assign(group.ranks.begin(), group.ranks.end());
+  else
+    for (uint32_t member : group.members)
+      members.push_back(table.ranks[member].rank);
+  return places.emplace(channel, machine->findPlace(members)).first->second;
 }
 
 void NodeTable::load(const TraceFolder &folder, const VerifyOptions &options, FaultReporter &faults,

@@ -107,6 +107,9 @@ bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &op
   std::optional<TraceFolder> folder = TraceFolder::load(path, diags);
   if (!folder || !checkOutput(*folder, options, diags))
     return false;
+  int64_t numRanks = folder->files.empty() ? 0 : int64_t(folder->files.rbegin()->first) + 1;
+  if (!options.machine.checkNumRanks(numRanks, SMLoc(), diags))
+    return false;
   VerifyOptions checks;
   FaultReporter faults(diags, checks.maxShown);
   NodeTable table;
@@ -137,7 +140,7 @@ bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &op
           options.output, [&](llvm::raw_ostream &file) { return printEvents(timeline, file, diags); },
           getExisting(options), diags))
     return false;
-  print(out, findActivity(timeline, recorder.last), options.machine.hasRates());
+  print(out, findActivity(timeline, recorder.last), options.machine);
   if (!folder->absent.empty())
     out << "not run, for lack of their traces: ranks " << formatRanges(folder->absent)
         << "; they are taken to send, and to come to collectives, in time\n";

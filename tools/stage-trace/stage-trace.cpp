@@ -5,9 +5,11 @@
 // written or run, or the command line is wrong.
 //
 //===----------------------------------------------------------------------===//
+#include "stage/Compiler/MachineRates.h"
 #include "stage/Machine/RateOptions.h"
 #include "stage/Support/CommandLine.h"
 #include "stage/Support/Files.h"
+#include "stage/Support/Installation.h"
 #include "stage/Support/Process.h"
 #include "stage/Support/Ranges.h"
 #include "stage/Support/StandardOutput.h"
@@ -71,6 +73,15 @@ cl::opt<uint32_t> communicationUnits("communication-units",
 cl::opt<uint32_t> copyUnits("copy-units", cl::desc("Units that a copy to or from the host takes (default 1)"),
                             cl::init(1), cl::value_desc("n"), cl::sub(timelineCommand));
 RateOptions rateOptions(cl::getGeneralCategory(), {&timelineCommand}); // instead of units
+cl::opt<std::string>
+    timelineMachine("machine",
+                    cl::desc("Take the rates of a machine of std.machines, h100, or of a file, my.stg:mine; "
+                             "rate options replace its entries"),
+                    cl::value_desc("name"), cl::sub(timelineCommand));
+cl::opt<std::string> timelineType("type", cl::desc("Element type whose FLOP/s --machine takes (default: bf16)"),
+                                  cl::init("bf16"), cl::value_desc("type"), cl::sub(timelineCommand));
+cl::opt<std::string> timelineStdlib("stdlib", cl::desc("Folder of the library in which --machine is looked for"),
+                                    cl::value_desc("dir"), cl::sub(timelineCommand));
 enum class Sends { Buffered, Waiting };
 cl::opt<Sends> timelineSends("sends", cl::desc("When a send ends"), cl::init(Sends::Buffered),
                              cl::values(clEnumValN(Sends::Buffered, "buffered", "when its bytes have left (default)"),
@@ -125,8 +136,29 @@ static int assemble(SourceMgr &sources, DiagnosticEngine &diags) {
   return assembleTraces(buffer, {assembleOutput, assemblePrefix, assembleForce}, diags) ? Good : Unreadable;
 }
 
+/// `--machine` and what goes with it: rates without a name where it is not given. Nothing after a report.
+static std::optional<MachineRates> readTimelineMachine(const char *argv0, DiagnosticEngine &diags) {
+  bool isGiven = timelineMachine.getNumOccurrences() > 0;
+  for (const cl::opt<std::string> *option : {&timelineType, &timelineStdlib})
+    if (option->getNumOccurrences() && !isGiven)
+      diags.report(SMLoc(), diag::FlagWithoutEffect)
+          << ("--" + option->ArgStr).str() << "no machine is given (--machine)";
+  if (!isGiven)
+    return MachineRates();
+  auto [file, name] = StringRef(timelineMachine).rsplit(':');
+  std::string library = timelineStdlib.getNumOccurrences() ? std::string(timelineStdlib) : getStdlibFolder(argv0);
+  if (name.empty()) {
+    name = StringRef(timelineMachine);
+    file = "";
+  }
+  DiagnosticPrinter printer(errs());
+  Session session({.input = file.empty() ? library + "/machines.stg" : file.str(), .stdlibDir = library}, &printer);
+  std::optional<MachineRates> rates = findRates(session, name, timelineType);
+  return rates;
+}
+
 /// Of the options of `timeline`. Nothing after reports.
-static std::optional<TimelineOptions> readTimelineOptions(DiagnosticEngine &diags) {
+static std::optional<TimelineOptions> readTimelineOptions(const char *argv0, DiagnosticEngine &diags) {
   TimelineOptions options;
   options.machine = MachineUnits{computeUnits, communicationUnits, copyUnits};
   options.output = timelineOutput;
@@ -144,8 +176,14 @@ static std::optional<TimelineOptions> readTimelineOptions(DiagnosticEngine &diag
   for (const cl::opt<uint32_t> *option : {&computeUnits, &communicationUnits, &copyUnits})
     if (isChanged(*option))
       givenUnit = option;
-  if (std::vector<std::string> rates = rateOptions.listGiven(); !rates.empty()) {
-    options.machine = rateOptions.read(diags);
+  std::optional<MachineRates> machine = readTimelineMachine(argv0, diags);
+  if (!machine)
+    return std::nullopt;
+  std::vector<std::string> rates = rateOptions.listGiven();
+  if (!machine->name.empty())
+    rates.insert(rates.begin(), "--machine");
+  if (!rates.empty()) {
+    options.machine = rateOptions.read(diags, std::move(*machine));
     if (givenUnit)
       diags.report(SMLoc(), diag::RatesAndUnits) << rates.front() << ("--" + givenUnit->ArgStr).str();
   }
@@ -154,7 +192,7 @@ static std::optional<TimelineOptions> readTimelineOptions(DiagnosticEngine &diag
   return options;
 }
 
-static int run(SourceMgr &sources, DiagnosticEngine &diags) {
+static int run(const char *argv0, SourceMgr &sources, DiagnosticEngine &diags) {
   if (dumpCommand) {
     DumpOptions options;
     if (dumpRank.getNumOccurrences())
@@ -174,7 +212,7 @@ static int run(SourceMgr &sources, DiagnosticEngine &diags) {
   if (verifyCommand)
     return verifyTraces(verifyPath, {verifyIgnoreCtrl, verifyMaxErrors}, outs(), diags) ? Good : Faults;
   if (timelineCommand) {
-    std::optional<TimelineOptions> options = readTimelineOptions(diags);
+    std::optional<TimelineOptions> options = readTimelineOptions(argv0, diags);
     return options && printTimeline(timelinePath, *options, outs(), diags) ? Good : Unreadable;
   }
   if (mergeCommand) {
@@ -197,6 +235,6 @@ int main(int argc, char **argv) {
     return Unreadable;
   SourceMgr sources;
   DiagnosticEngine diags(sources, errs());
-  int code = run(sources, diags);
+  int code = run(argv[0], sources, diags);
   return flushStandardOutput(diags) ? code : Unreadable;
 }

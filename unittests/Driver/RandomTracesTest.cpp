@@ -152,9 +152,24 @@ protected:
     return nodes;
   }
 
-  /// The step, and what each rank does in it, to the tick and to the byte.
+  /// The step, and what each rank does in it, to the tick and to the byte: where all links are alike, and on one of
+  /// several networks with levels, of which some end in the middle of groups.
   void checkTime() {
-    MachineRates rates{989'000'000'000, 3'350'000'000, 450'000'000, 50'000'000, 1'000'000'000, 200'000'000, 5'000};
+    MachineRates rates{989'000'000'000, 3'350'000'000, 450'000'000, 50'000'000, 1'000'000'000, 200'000'000};
+    rates.latency = 5'000;
+    checkTime(rates);
+    static constexpr int64_t nodes[] = {2, 3, 4, 8};
+    int64_t node = nodes[numMachines++ % 4];
+    rates.name = "nodes";
+    rates.type = "bf16";
+    rates.memoryEfficiency = {4, 5};
+    rates.levels = {{"node", node, 450'000'000, {7, 10}, 3'000},
+                    {"rail", 2 * node, 50'000'000, {1, 1}, 10'000},
+                    {"spine", 1024 * node, 30'000'000, {1, 1}, 20'000}};
+    checkTime(rates);
+  }
+
+  void checkTime(const MachineRates &rates) {
     TimelineOptions options;
     options.machine = rates;
     std::string ofTraces, ofProgram;
@@ -162,10 +177,11 @@ protected:
     EXPECT_TRUE(printTimeline(path("traces"), options, traces, c->diags)) << messages.str();
     std::optional<StepActivity> step = findStepTime({c->program.get()}, rates, TaskOptions(), c->diags);
     ASSERT_TRUE(step) << messages.str();
-    print(program, *step, /*inMicroseconds=*/true);
+    print(program, *step, rates);
     EXPECT_EQ(program.str(), traces.str());
   }
 
+  unsigned numMachines = 0;
   llvm::SmallString<128> root;
   std::string said;
   llvm::raw_string_ostream messages{said};

@@ -33,7 +33,7 @@ TEST(RankActivity, RanksThatDoTheSameAreOneLine) {
   RankActivity busy{.compute = 3'000'000}, idle{.idle = 3'000'000};
   std::string text;
   llvm::raw_string_ostream os(text);
-  print(os, {3'000'000, 4, {{{3}, busy}, {{1}, idle}, {{0, 2}, busy}}}, /*inMicroseconds=*/true);
+  print(os, {3'000'000, 4, {{{3}, busy}, {{1}, idle}, {{0, 2}, busy}}}, Machine(MachineRates()));
   EXPECT_EQ(os.str(), "step: 3.000 us on 4 ranks\n"
                       "ranks   compute  communication  exposed   idle  idle %\n"
                       "0, 2-3    3.000          0.000    0.000  0.000    0.00\n"

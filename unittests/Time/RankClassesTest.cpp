@@ -59,7 +59,7 @@ protected:
 
 TEST_F(RankClassesTest, AStageIsAClass) {
   ASSERT_NO_FATAL_FAILURE(buildWith(""));
-  RankClasses classes(*program, /*apart=*/false);
+  RankClasses classes(*program, {}, /*apart=*/false);
   EXPECT_EQ(classes.getNumClasses(), 2u);
   for (int64_t rank = 0; rank < 8; ++rank)
     EXPECT_EQ(classes.find(rank), classes.find(rank / 4 * 4));
@@ -70,12 +70,27 @@ TEST_F(RankClassesTest, AStageIsAClass) {
   size = classes.getGroupSize({.axes = 0b11, .stages = {1}});
   EXPECT_EQ(size.classes, 1u);
   EXPECT_EQ(size.members, 4);
-  EXPECT_EQ(RankClasses(*program, /*apart=*/true).getNumClasses(), 8u);
+  EXPECT_EQ(RankClasses(*program, {}, /*apart=*/true).getNumClasses(), 8u);
+}
+
+TEST_F(RankClassesTest, NodesThatEndInGroupsSetRanksApart) {
+  ASSERT_NO_FATAL_FAILURE(buildWith(""));
+  auto count = [&](int64_t block) { return RankClasses(*program, {block}, /*apart=*/false).getNumClasses(); };
+  EXPECT_EQ(count(2), 2u); // half of dp
+  EXPECT_EQ(count(4), 2u);
+  EXPECT_EQ(count(8), 2u);
+  EXPECT_EQ(count(72), 2u); // the whole job
+  EXPECT_EQ(count(3), 8u);
+  EXPECT_EQ(count(6), 8u);
+  EXPECT_EQ(RankClasses(*program, {}, false).listMembers({.axes = 0b10, .stages = {}}, 6),
+            (std::vector<int64_t>{4, 5, 6, 7}));
+  EXPECT_EQ(RankClasses(*program, {}, false).listMembers({.axes = 0b11, .stages = {1}}, 6),
+            (std::vector<int64_t>{4, 5, 6, 7}));
 }
 
 TEST_F(RankClassesTest, ASlowRankIsAClassOfEachStage) {
   ASSERT_NO_FATAL_FAILURE(buildWith("slow (pp = 1, dp = 2) by 3/2;"));
-  RankClasses classes(*program, /*apart=*/false);
+  RankClasses classes(*program, {}, /*apart=*/false);
   EXPECT_EQ(classes.getNumClasses(), 4u);
   EXPECT_EQ(classes.find(4), classes.find(5));
   EXPECT_EQ(classes.find(4), classes.find(7));

@@ -607,6 +607,13 @@ struct FlagStmt : Stmt {
   bool isIgnored() const { return !value && !condition; }
   AST_NODE_FIELDS(FlagStmt, flags, value, condition, doc)
 };
+/// `level node { ranks = 8; rate = 450GB/s; }`
+struct LevelStmt : Stmt {
+  Ident name;
+  ArrayRef<EntryStmt *> entries;
+  ArrayRef<StringRef> doc;
+  AST_NODE_FIELDS(LevelStmt, name, entries, doc)
+};
 
 //===----------------------------------------------------------------------===//
 // Declarations
@@ -686,6 +693,13 @@ struct LauncherDecl : Decl {
   Ident strategy;
   ArrayRef<FlagStmt *> flags;
   AST_NODE_FIELDS(LauncherDecl, name, doc, strategy, flags)
+};
+
+/// `machine h100 extends base { memory.rate = 3.35TB/s; level node { ranks = 8; } }`: what a device and the network do.
+struct MachineDecl : Decl {
+  Ident base;
+  ArrayRef<Stmt *> body; ///< EntryStmt, whose names have dots; LevelStmt
+  AST_NODE_FIELDS(MachineDecl, name, doc, base, body)
 };
 
 /// `import std.nn (linear, swiglu);`

@@ -24,8 +24,9 @@ public:
 
   /// Those that were given, as a user writes them: `--flops`.
   std::vector<std::string> listGiven() const;
-  /// The rates that are given. A value that is none is reported.
-  MachineRates read(DiagnosticEngine &diags) const;
+  /// The rates that are given, in place of those of `base`. A value that is none is reported, as is what says nothing
+  /// beside the levels of `base`.
+  MachineRates read(DiagnosticEngine &diags, MachineRates base = {}) const;
 
 private:
   class Option;

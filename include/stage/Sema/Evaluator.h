@@ -57,6 +57,9 @@ public:
   std::optional<CTValue> evaluateParam(const ast::Param &param, const ast::Argument *argument,
                                        const Environment &callee, const Environment &caller);
 
+  /// Whether a value is an amount of the dimension, or of anything per second; reported at `range` if not.
+  bool checkQuantity(const CTValue &value, Dimension wanted, bool isAnyRate, SMRange range, const llvm::Twine &what);
+
   /// Whether two values are the same. A declaration without arguments is the same as with any.
   bool isSame(const CTValue &a, const CTValue &b);
   /// The value of a size under the binding; reported at `range` if it has none or is no integer.
@@ -108,7 +111,6 @@ private:
   std::optional<CTValue> makeQuantity(Size value, Dimension dimension, const ast::Expr *expr);
   /// Of a kind of parameters; nothing of another kind.
   static std::optional<Dimension> findDimension(StringRef kind);
-  bool checkQuantity(const CTValue &value, Dimension wanted, bool isAnyRate, SMRange range, const llvm::Twine &what);
   /// A default value or legal values, in which the parameter itself may not be needed.
   std::optional<CTValue> evaluateOnce(const ast::Expr *expr, const ast::Param &param, const Environment &callee);
   bool checkLegal(const CTValue &value, const ast::Param &param, const Environment &callee, SMRange range);

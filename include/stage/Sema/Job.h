@@ -26,6 +26,7 @@
 #define STAGE_SEMA_JOB_H
 
 #include "stage/Schedule/PackedUnit.h"
+#include "stage/Sema/BoundMachine.h"
 #include "stage/Sema/Override.h"
 #include "stage/Sema/Schedules.h"
 #include "stage/Support/RuleOrigin.h"
@@ -243,6 +244,7 @@ struct BoundJob {
   std::optional<BoundOptimizer> optimizer; ///< Absent: the step updates nothing.
   double clip = 0;                         ///< The largest norm of all gradients that an update sees; 0: any.
   BoundStrategy strategy;
+  std::optional<BoundMachine> machine; ///< Absent: the job names none.
 
   /// Keeps the environments and calls that rules refer to.
   std::deque<Environment> environments;

@@ -14,7 +14,7 @@
 #ifndef STAGE_TIME_RANKACTIVITY_H
 #define STAGE_TIME_RANKACTIVITY_H
 
-#include "stage/Machine/Ticks.h"
+#include "stage/Machine/Machine.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/raw_ostream.h"
 #include <compare>
@@ -56,9 +56,9 @@ struct StepActivity {
   std::vector<std::pair<std::vector<uint32_t>, RankActivity>> ranks;
 };
 
-/// Prints the step, and one line for all ranks that do the same, the lowest rank first.
-/// `inMicroseconds`: times are those of a machine with rates; else they are counted in Machine::ticksPerUnit.
-void print(llvm::raw_ostream &os, StepActivity activity, bool inMicroseconds);
+/// Prints the name of the machine, if it has one, the step, and one line for all ranks that do the same, the lowest
+/// rank first. Times of a machine without rates are counted in Machine::ticksPerUnit.
+void print(llvm::raw_ostream &os, StepActivity activity, const Machine &machine);
 
 } // namespace stage
 

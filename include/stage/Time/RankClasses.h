@@ -10,8 +10,11 @@
 // Rule: ranks are of one class if they agree on each axis in the *cell* of their coordinate. On the axis of the
 // pipeline, and on axes on which sizes depend, each coordinate is a cell. On an axis of slow ranks the coordinates that
 // rules name are, and all others are one, unless ranks send to a neighbour along the axis. On all other axes all
-// coordinates are one cell. Groups and messages follow axes, so all ranks of a class communicate with the same classes.
-// The lowest rank therefore stands for its class, and communicates with such ranks alone.
+// coordinates are one cell. A level of the network whose blocks hold a whole number of ranks along one axis, and all of
+// the axes inside of it, looks alike from each rank, unless ranks send to a neighbour along that axis, whose
+// coordinates then are cells; where the blocks of a level end anywhere else each rank is a class. Groups and messages
+// follow axes, so all ranks of a class communicate with the same classes. The lowest rank therefore stands for its
+// class, and communicates with such ranks alone.
 //
 // Limits: cells multiply, so that k rules `slow rank (dp = i, tp = j)` make up to (k + 1)^2 classes per stage. Where
 // parts of a workload send each other tensors, each rank is a class.
@@ -28,8 +31,9 @@ namespace stage {
 /// The classes of a program's ranks, which are counted from 0 in the program.
 class RankClasses {
 public:
-  /// `apart`: each rank is a class.
-  RankClasses(const Program &program, bool apart);
+  /// `blockSizes`: ranks of a block of each level of the network on which groups lie in several ways. `apart`: each
+  /// rank is a class.
+  RankClasses(const Program &program, llvm::ArrayRef<int64_t> blockSizes, bool apart);
 
   unsigned getNumClasses() const { return representatives.size(); }
   /// The rank that stands for a class.
@@ -44,6 +48,8 @@ public:
     int64_t members = 1;
   };
   GroupSize getGroupSize(const GroupKind &kind) const;
+  /// The members of a rank's group, counted over all parts.
+  std::vector<int64_t> listMembers(const GroupKind &kind, int64_t rank) const;
 
 private:
   const Program &program;

@@ -3,7 +3,7 @@
 // Problem: when does each task of a program run, and when does the last one end, on a machine?
 //
 //   std::optional<StepActivity> step = findStepTime({&program}, machine, TaskOptions(), diags);
-//   print(os, *step, machine.hasRates());      // the text of `stage-trace timeline` for the traces of the program
+//   print(os, *step, machine);                 // the text of `stage-trace timeline` for the traces of the program
 //
 // Rule: time is a longest path over tasks (stage/Tasks/ClassTasks.h). A task begins when all tasks for which it waits
 // have ended, and takes what the machine says. A collective begins when that holds on all members of its group. A send
@@ -27,12 +27,14 @@
 
 namespace stage {
 
-/// What a task takes. `members`: of the group of a collective. Nothing where a rate is needed that was not said, whose
-/// name is then in `missing`. The task must have no slots among its sizes.
-std::optional<Ticks> findDuration(const Task &task, const Machine &machine, int64_t members, llvm::StringRef &missing);
+/// What a task takes. `place`: of the group of a collective, or of sender and receiver. Nothing where a rate is needed
+/// that was not said, whose name is then in `missing`. The task must have no slots among its sizes.
+std::optional<Ticks> findDuration(const Task &task, const Machine &machine, const GroupPlace &place,
+                                  llvm::StringRef &missing);
 
 /// Reports that the rate `missing` was not given: at the task's op, or at `loc` for a message between stages.
-void reportMissingRate(const Task &task, SMLoc loc, llvm::StringRef missing, DiagnosticEngine &diags);
+void reportMissingRate(const Task &task, const Machine &machine, SMLoc loc, llvm::StringRef missing,
+                       DiagnosticEngine &diags);
 
 /// What ranks do in a step, or in as many as the options say, of a program or of the parts of a workload. Of the
 /// options names and `orderAsData` say nothing here. Nothing after a report.
