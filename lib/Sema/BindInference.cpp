@@ -36,7 +36,7 @@ constexpr int64_t maxSteps = 1'000'000;
 
 int64_t BoundInference::getRoom() const {
   if (isPacked())
-    return served->room;
+    return served ? served->room : 0; // before requests are served there are no units
   if (draft)
     return listRounds().back().begin + countStep();
   return decodes() ? begin + (end - begin + tokens - 1) / tokens * tokens : length;
