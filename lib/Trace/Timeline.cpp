@@ -108,6 +108,8 @@ bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &op
   if (!folder || !checkOutput(*folder, options, diags))
     return false;
   int64_t numRanks = folder->files.empty() ? 0 : int64_t(folder->files.rbegin()->first) + 1;
+  for (auto [first, last] : folder->absent) // groups may name ranks whose traces are elsewhere
+    numRanks = std::max(numRanks, int64_t(last) + 1);
   if (!options.machine.checkNumRanks(numRanks, SMLoc(), diags))
     return false;
   VerifyOptions checks;
