@@ -283,6 +283,7 @@ private:
     case CTValue::Kind::Function:
       os << static_cast<const void *>(value.getFunction());
       break;
+    case CTValue::Kind::Axes:
     case CTValue::Kind::List:
     case CTValue::Kind::Tuple:
     case CTValue::Kind::Range:

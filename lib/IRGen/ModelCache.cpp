@@ -39,6 +39,7 @@ static bool areSame(const CTValue &a, const CTValue &b) {
   case CTValue::Kind::List:
   case CTValue::Kind::Tuple:
   case CTValue::Kind::Range:
+  case CTValue::Kind::Axes:
     return areSameLists(a.getElements(), b.getElements());
   case CTValue::Kind::Function:
     return a.getFunction() == b.getFunction();

@@ -16,8 +16,8 @@
 // `none`, or false where that is the default, as if it were not there, and a multiple of padding in decode steps, too.
 //
 // Limits: two patterns that match the same places by other texts are two subjects here; apply-strategy decides about
-// them by RuleOrigin. Pieces that add up (`keep gathered`, `replicate`, `overlap`) are dropped where they are said
-// twice.
+// them by RuleOrigin. Pieces that add up (`keep gathered`, `replicate`, `overlap`, `slow rank`) decide nothing, so that
+// one which two calls say is there twice.
 //
 //===----------------------------------------------------------------------===//
 #include "RulePrecedence.h"
