@@ -59,6 +59,13 @@ public:
       for (const ast::Decl *decl : file->decls)
         entries.push_back({decl, source.name});
     }
+    for (const DocModule &module : modules) {
+      if (module.name != "std.prelude")
+        continue;
+      for (const ast::Import &import : module.file->imports)
+        for (DocEntry &entry : entries)
+          entry.isSeen |= entry.module == import.path;
+    }
     if (!command.markdown.empty())
       return writePages(command.markdown, modules, entries, diags);
     std::vector<sema::Candidate> names;

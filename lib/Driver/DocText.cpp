@@ -138,8 +138,6 @@ std::vector<std::string> stage::driver::getExample(const DocEntry &entry, llvm::
   const ast::Decl &decl = *entry.decl;
   std::string name = decl.name.name.str(), use;
   std::vector<std::string> imported = {name};
-  static constexpr StringRef seen[] = {"std.optim", "std.precision", "std.schedules", "std.parts"}; // by every file
-  bool isSeen = llvm::is_contained(seen, entry.module);
   if (llvm::isa<ast::LauncherDecl, ast::JobDecl>(&decl))
     return {};
   if (llvm::isa<ast::OpDecl>(&decl)) {
@@ -166,7 +164,7 @@ std::vector<std::string> stage::driver::getExample(const DocEntry &entry, llvm::
               "import " + entry.module + " (" + name + ");", use};
   } else if (auto *strategy = llvm::dyn_cast<ast::StrategyDecl>(&decl)) {
     if (isPart(*strategy))
-      return {makeCall(decl) + ";", "strategy = megatron(tp = 8) with " + makeCall(decl) + ";"};
+      return {makeCall(decl) + ";", "strategy = s(...) with " + makeCall(decl) + ";"};
     use = "strategy = " + makeCall(decl) + ";";
   } else if (llvm::isa<ast::ScheduleDecl>(&decl)) {
     std::string call = makeCall(decl, 3);
@@ -181,7 +179,7 @@ std::vector<std::string> stage::driver::getExample(const DocEntry &entry, llvm::
   } else {
     use = "let n = " + makeCall(decl) + ";";
   }
-  if (isSeen || !StringRef(entry.module).startswith("std."))
+  if (entry.isSeen || !StringRef(entry.module).startswith("std."))
     return {use};
   return {"import " + entry.module + " (" + llvm::join(imported, ", ") + ");", use};
 }

@@ -16,6 +16,7 @@ namespace stage::driver {
 struct DocEntry {
   const ast::Decl *decl;
   std::string module;
+  bool isSeen = false; ///< By every file, without an import.
 };
 
 /// `op`, `model`, ...

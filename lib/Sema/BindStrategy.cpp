@@ -387,7 +387,6 @@ void StrategyBinder::visitStmts(ArrayRef<ast::Stmt *> stmts, Environment &env, B
 
 void StrategyBinder::visitStmt(const ast::Stmt *stmt, Environment &env, Body &body) {
   if (auto *mesh = dyn_cast<ast::MeshStmt>(stmt)) {
-    axes.setMesh(body.call);
     result.meshCall = &body.call;
     meshIsBound = bindMesh(evaluator, result, *mesh, env, body.call, givenAt);
     ok &= meshIsBound;

@@ -57,7 +57,8 @@ bool PartAxes::isKnown(StringRef name, const BoundCall &in) const {
   auto alias = aliasOwners.find(name);
   if (alias != aliasOwners.end())
     return sees(in, alias->second);
-  return sees(in, meshOwner) && (llvm::any_of(strategy.mesh, isNamed) || llvm::any_of(strategy.aliases, isNamed));
+  return sees(in, strategy.meshCall) &&
+         (llvm::any_of(strategy.mesh, isNamed) || llvm::any_of(strategy.aliases, isNamed));
 }
 
 CTValue PartAxes::makeAxes(StringRef name) const {
@@ -68,7 +69,7 @@ CTValue PartAxes::makeAxes(StringRef name) const {
   return CTValue::axes({CTValue::word(name)}, ranks);
 }
 
-bool PartAxes::seesMesh(const BoundCall &in) const { return sees(in, meshOwner); }
+bool PartAxes::seesMesh(const BoundCall &in) const { return sees(in, strategy.meshCall); }
 
 std::optional<CTValue> PartAxes::evaluateName(const ast::Ident &name, const Environment &env, const BoundCall &from) {
   const CTValue *value = env.find(name.name);

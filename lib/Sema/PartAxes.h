@@ -11,8 +11,7 @@ class PartAxes {
 public:
   PartAxes(Evaluator &evaluator, const BoundStrategy &strategy) : evaluator(evaluator), strategy(strategy) {}
 
-  /// The call whose body has the mesh, or a name for several axes.
-  void setMesh(const BoundCall &call) { meshOwner = &call; }
+  /// The call whose body has a name for several axes. That of the mesh is the strategy's `meshCall`.
   void addAlias(StringRef name, const BoundCall &call) { aliasOwners[name] = &call; }
 
   /// Whether the mesh stands in the body of a call or in one that it calls.
@@ -36,7 +35,6 @@ private:
 
   Evaluator &evaluator;
   const BoundStrategy &strategy;
-  const BoundCall *meshOwner = nullptr;
   llvm::DenseMap<StringRef, const BoundCall *> aliasOwners;
 };
 
