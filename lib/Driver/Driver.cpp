@@ -57,7 +57,7 @@ std::optional<Machine> stage::driver::findMachine(const Compilation &c, const Dr
 
 bool stage::driver::printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,
                               const DriverOptions &options, DiagnosticEngine &diags) {
-  std::optional<StepActivity> step = findStepTime(parts, machine, options.traces, diags);
+  std::optional<StepActivity> step = findStepTime(parts, machine, Runtime(), options.traces, diags);
   if (step)
     print(llvm::outs(), std::move(*step), machine);
   return step.has_value();

@@ -265,6 +265,10 @@ const ClassTasks::OpFacts &ClassTasks::getFacts(const Op &op) {
     f.fields.recomputedFlops = makeNumber(n.recomputedOps, 0, &op, nullptr);
   if (n.tensorSize)
     f.fields.bytes = makeNumber(n.tensorSize, 1, &op, nullptr);
+  if (options.works && f.fields.kind == TaskKind::Compute) {
+    f.work = getWork(graph, op, [&](Size size) { return int64_t(sizes.evaluate(size, op)); });
+    f.fields.work = &*f.work;
+  }
   f.stream = getStream(op);
   f.fields.stream = getNumber(f.stream);
   if (options.names) {

@@ -1,6 +1,6 @@
 //===- StepTime.cpp - how long a step takes -------------------------------===//
 #include "stage/Time/StepTime.h"
-#include "StepWalk.h"
+#include "MachinePricer.h"
 #include "stage/Tasks/Slowness.h"
 #include "stage/Time/Diagnostics.h"
 
@@ -18,6 +18,8 @@ std::optional<Ticks> stage::findDuration(const Task &task, const Machine &machin
   int64_t bytes = int64_t(task.bytes.resolve({}));
   switch (task.kind) {
   case TaskKind::Compute:
+    if (task.work)
+      return machine.ofWork(*task.work, missing);
     return machine.ofCompute(int64_t(task.flops.resolve({})), bytes, task.runsOnHost, missing);
   case TaskKind::Collective:
     return machine.ofCollective(getCollectiveKind(task.op->kind), bytes, place, missing);
@@ -31,41 +33,21 @@ std::optional<Ticks> stage::findDuration(const Task &task, const Machine &machin
   llvm_unreachable("no other kinds");
 }
 
-namespace {
-/// What tasks take on a machine.
-class MachinePricer : public TaskPricer {
-public:
-  MachinePricer(const Machine &machine, SMLoc loc, DiagnosticEngine &diags)
-      : machine(machine), loc(loc), diags(diags) {}
-
-  bool price(unsigned, const Task &task, const GroupPlace &place, WaitingTask &waiting) override {
-    llvm::StringRef missing;
-    std::optional<Ticks> duration = findDuration(task, machine, place, missing);
-    if (duration)
-      waiting.duration = *duration;
-    else
-      reportMissingRate(task, machine, loc, missing, diags);
-    return duration.has_value();
-  }
-
-private:
-  const Machine &machine;
-  SMLoc loc;
-  DiagnosticEngine &diags;
-};
-} // namespace
-
 std::optional<StepActivity> stage::findStepTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                                const TaskOptions &options, DiagnosticEngine &diags) {
+                                                const Runtime &runtime, const TaskOptions &asked,
+                                                DiagnosticEngine &diags) {
   for (const Program *part : parts)
-    if (!checkSlowRanks(*part->graph, diags) || !checkSteps(*part, options.steps, diags))
+    if (!checkSlowRanks(*part->graph, diags) || !checkSteps(*part, asked.steps, diags))
       return std::nullopt;
   int64_t numRanks = 0;
   for (const Program *part : parts)
     numRanks += part->graph->mesh.getNumRanks();
   if (!machine.checkNumRanks(numRanks, parts.front()->graph->loc, diags))
     return std::nullopt;
-  MachinePricer pricer(machine, parts.front()->graph->loc, diags);
+  TaskOptions options = asked;
+  options.works = machine.isDeclared();
+  MachinePricer pricer(parts, machine, runtime, /*keepsRuns=*/false, diags);
   StepWalk walk(parts, machine, options, pricer, diags);
+  pricer.setWalk(walk);
   return walk.run() ? std::optional(walk.collect()) : std::nullopt;
 }

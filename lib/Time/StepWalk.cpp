@@ -34,6 +34,13 @@ bool StepWalk::run() {
     for (unsigned number = 0; number < part.classes.getNumClasses(); ++number)
       if (!walks.emplace_back(*this, part, number).tasks.checkTags())
         return false;
+  if (pricer.needsAll()) {
+    for (unsigned number = 0; number < walks.size(); ++number)
+      while (isGood && walks[number].nextUnit < walks[number].tasks.getUnits().size())
+        takeUpUnit(number);
+    if (isGood)
+      pricer.settle();
+  }
   for (unsigned number = 0; number < walks.size(); ++number)
     touch(number);
   do
@@ -118,9 +125,10 @@ void StepWalk::takeUp(unsigned number, const Task &task) {
     waiting.number = findMeeting(walk, task);
   else if (task.isMessage())
     waiting.number = findChannel(number, task);
-  if (task.kind == TaskKind::Receive)
-    walk.receives.push_back(std::move(waiting)); // it takes what its send takes
-  else if (pricer.price(number, task, findPlace(walk, task, waiting.number), waiting))
+  if (task.kind == TaskKind::Receive) {
+    pricer.takeReceive(number, waiting);
+    walk.receives.push_back(std::move(waiting));
+  } else if (pricer.price(number, task, findPlace(walk, task, waiting.number), waiting))
     getLane(walk, task).tasks.push_back(std::move(waiting));
   else
     isGood = false;
@@ -198,12 +206,13 @@ unsigned StepWalk::findClass(int64_t rank) const {
 }
 
 /// When all tasks for which a task waits have ended; `unknown` if some have not.
-Ticks StepWalk::getReady(const ClassWalk &walk, const WaitingTask &task) {
-  Ticks ready = 0;
+StepWalk::Readiness StepWalk::getReady(const ClassWalk &walk, const WaitingTask &task) {
+  Readiness ready = {0, std::nullopt};
   for (uint64_t id : task.awaited) {
     if (walk.ends[id] == unknown)
-      return unknown;
-    ready = std::max(ready, walk.ends[id]);
+      return {unknown, std::nullopt};
+    if (walk.ends[id] > ready.time || (!ready.cause && walk.ends[id] == ready.time))
+      ready = {walk.ends[id], id};
   }
   return ready;
 }
@@ -228,36 +237,43 @@ void StepWalk::end(ClassWalk &walk, Lane &lane, Ticks begin, Ticks end) {
   lane.activities.back().end = end;
 }
 
+static std::optional<ClassTask> toClassTask(unsigned classNumber, std::optional<uint64_t> id) {
+  return id ? std::optional(ClassTask{classNumber, *id}) : std::nullopt;
+}
+
 /// Whether the first task of a lane ends.
 bool StepWalk::runFirst(unsigned number, Lane &lane) {
   ClassWalk &walk = walks[number];
   WaitingTask &task = lane.tasks.front();
-  Ticks ready = getReady(walk, task);
-  if (ready == unknown)
+  Readiness ready = getReady(walk, task);
+  if (ready.time == unknown)
     return false;
   if (task.kind == TaskKind::Collective)
     return meet(number, task, ready);
-  Ticks done = addTime(ready, task.duration);
+  Ticks done = addTime(ready.time, pricer.getDuration(number, task));
   if (task.kind == TaskKind::Send) {
-    channels[task.number].sent.push_back({{number, task.id}, ready, done});
+    channels[task.number].sent.push_back({{number, task.id}, ready.time, done});
     touch(channels[task.number].receiver);
   }
+  pricer.run(number, task, ready.time, done, toClassTask(number, ready.cause));
   pricer.end({{number, &task}});
-  end(walk, lane, ready, done);
+  end(walk, lane, ready.time, done);
   return true;
 }
 
 /// A class comes to a collective, which all members run if it is the last one.
-bool StepWalk::meet(unsigned number, WaitingTask &task, Ticks ready) {
+bool StepWalk::meet(unsigned number, WaitingTask &task, Readiness ready) {
   if (std::exchange(task.hasArrived, true))
     return false;
   unsigned place = task.number;
   Meeting &meeting = meetings[place];
-  meeting.begin = std::max(meeting.begin, ready);
+  if (meeting.arrived.empty() || ready.time > meeting.begin) {
+    meeting.begin = ready.time;
+    meeting.cause = toClassTask(number, ready.cause);
+  }
   meeting.arrived.push_back(number);
   if (meeting.arrived.size() < meeting.expected)
     return false;
-  Ticks begin = meeting.begin, done = addTime(begin, task.duration);
   llvm::SmallVector<std::pair<unsigned, const WaitingTask *>, 4> members;
   llvm::SmallVector<Lane *, 4> lanes;
   for (unsigned member : meeting.arrived)
@@ -266,7 +282,12 @@ bool StepWalk::meet(unsigned number, WaitingTask &task, Ticks ready) {
         members.emplace_back(member, &lane.tasks.front());
         lanes.push_back(&lane);
       }
-  meeting.begin = 0;
+  Ticks duration = 0, begin = meeting.begin;
+  for (auto [member, taken] : members)
+    duration = std::max(duration, pricer.getDuration(member, *taken));
+  Ticks done = addTime(begin, duration);
+  for (auto [member, taken] : members)
+    pricer.run(member, *taken, begin, done, meeting.cause);
   meeting.arrived.clear();
   pricer.end(members);
   for (auto [member, lane] : llvm::zip(members, lanes)) {
@@ -278,12 +299,14 @@ bool StepWalk::meet(unsigned number, WaitingTask &task, Ticks ready) {
 
 bool StepWalk::receive(unsigned number, const WaitingTask &task) {
   ClassWalk &walk = walks[number];
-  Ticks posted = getReady(walk, task);
+  auto [posted, cause] = getReady(walk, task);
   Channel &channel = channels[task.number];
   if (posted == unknown || channel.sent.empty())
     return false;
   auto [send, begin, end] = channel.sent.front();
   channel.sent.pop_front();
+  pricer.run(number, task, std::max(begin, posted), std::max(end, posted),
+             posted > end ? toClassTask(number, cause) : send);
   pricer.endReceive(number, task, send);
   walk.ends[task.id] = std::max(end, posted);
   walk.arrivals.push_back({ActivityKind::Communication, std::max(begin, posted), std::max(end, posted)});

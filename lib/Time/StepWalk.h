@@ -41,6 +41,23 @@ public:
   /// Sets `duration` and `price` of a task of a class. `place`: of the group of a collective, or of sender and
   /// receiver. It is not asked of receives. False after a report.
   virtual bool price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) = 0;
+  /// A receive is taken up, which takes what its send takes.
+  virtual void takeReceive(unsigned classNumber, const WaitingTask &waiting) { (void)classNumber, (void)waiting; }
+  /// What a task takes depends on others: all are taken up before the first one runs.
+  virtual bool needsAll() const { return false; }
+  /// All have been taken up.
+  virtual void settle() {}
+  /// What a task takes, once it runs.
+  virtual Ticks getDuration(unsigned classNumber, const WaitingTask &task) const {
+    (void)classNumber;
+    return task.duration;
+  }
+  /// When a task runs, and for what it waited last: a task, which may be of another class; nothing if it waited for
+  /// none. Called of each class that runs a collective.
+  virtual void run(unsigned classNumber, const WaitingTask &task, Ticks begin, Ticks end,
+                   std::optional<ClassTask> cause) {
+    (void)classNumber, (void)task, (void)begin, (void)end, (void)cause;
+  }
   /// A task ends that has a stream: a collective of all classes that run it together, any other of one.
   virtual void end(llvm::ArrayRef<std::pair<unsigned, const WaitingTask *>> members) { (void)members; }
   /// A receive ends, of what a task sent.
@@ -60,6 +77,8 @@ public:
 
   unsigned getNumClasses() const { return unsigned(walks.size()); }
   const ClassTasks &getTasks(unsigned classNumber) const { return walks[classNumber].tasks; }
+  const Program &getProgram(unsigned classNumber) const { return walks[classNumber].part.program; }
+  const RankClasses &getClasses(unsigned classNumber) const { return walks[classNumber].part.classes; }
   /// What tells apart the tasks of a class that run beside each other: a stream, and a kind of work.
   static std::pair<uint64_t, unsigned> getLaneKey(const Task &task);
   /// What all ranks did.
@@ -86,6 +105,7 @@ private:
     unsigned expected; ///< Classes.
     GroupPlace place;
     Ticks begin = 0; ///< When the last of those came that have come.
+    std::optional<ClassTask> cause; ///< For what that one waited.
     std::vector<unsigned> arrived;
   };
   struct Part {
@@ -127,11 +147,16 @@ private:
   GroupPlace findPlace(const ClassWalk &walk, const Task &task, unsigned number) const;
   unsigned findChannel(unsigned number, const Task &task);
   unsigned findClass(int64_t rank) const;
-  static Ticks getReady(const ClassWalk &walk, const WaitingTask &task);
+  /// When a task may begin, and for which other one it waited last.
+  struct Readiness {
+    Ticks time;
+    std::optional<uint64_t> cause;
+  };
+  static Readiness getReady(const ClassWalk &walk, const WaitingTask &task);
   Ticks addTime(Ticks begin, Ticks duration);
   void end(ClassWalk &walk, Lane &lane, Ticks begin, Ticks end);
   bool runFirst(unsigned number, Lane &lane);
-  bool meet(unsigned number, WaitingTask &task, Ticks ready);
+  bool meet(unsigned number, WaitingTask &task, Readiness ready);
   bool receive(unsigned number, const WaitingTask &task);
 
   const Machine &machine;

@@ -27,6 +27,7 @@
 #include "stage/Machine/GroupPlace.h"
 #include "stage/Machine/Ticks.h"
 #include "stage/Machine/Traffic.h"
+#include "stage/Machine/Work.h"
 #include "stage/Support/Diagnostics.h"
 #include "stage/Symbolic/Rational.h"
 #include "llvm/ADT/StringRef.h"
@@ -76,6 +77,8 @@ public:
   Machine(const MachineUnits &units) : units(units) {}
 
   bool hasRates() const { return rates.has_value(); }
+  /// A program declares it: it has a name, and prices what tasks do rather than FLOPs and bytes alone.
+  bool isDeclared() const { return rates && !rates->name.empty(); }
   /// `h100 (bf16), with memory.rate = 4TB/s`; empty for rates and units without a name.
   std::string describe() const;
   /// For messages, of the name of a rate that is missing: `--link`, or `'host.rate' of machine 'h100'`.
@@ -94,6 +97,10 @@ public:
   /// Nothing where a rate is needed that was not said, whose name is then in `missing`. Compute of 0 FLOPs, or bytes,
   /// needs no rate of them.
   std::optional<Ticks> ofCompute(int64_t flops, int64_t bytes, bool onHost, llvm::StringRef &missing) const;
+  std::optional<Ticks> ofWork(const Work &work, llvm::StringRef &missing) const {
+    return ofCompute(work.flops, work.bytes, work.isOnHost, missing);
+  }
+  bool isInsideTables(const Work &) const { return false; }
   /// The same of amounts that need not be whole, of a device.
   std::optional<Ticks> ofCosts(double flops, double bytes, llvm::StringRef &missing) const;
   std::optional<Ticks> ofCopy(int64_t bytes, llvm::StringRef &missing) const;

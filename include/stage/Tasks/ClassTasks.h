@@ -35,6 +35,7 @@
 #include "stage/Tasks/Task.h"
 #include "stage/Tasks/TaskNames.h"
 #include "stage/Tasks/TaskSizes.h"
+#include "stage/Tasks/TaskWork.h"
 #include "stage/Walk/Arrivals.h"
 #include "stage/Walk/FoldedLoop.h"
 #include <deque>
@@ -47,6 +48,7 @@ struct TaskOptions {
   bool orderAsData = false;   ///< What is waited for without using its result stands among `data`, too.
   bool mergesStreams = false; ///< All streams of a kind are one, for simulators that know no others.
   unsigned steps = 1;         ///< Training steps, one after the other.
+  bool works = false;         ///< Tasks say what their price depends on.
   bool keepsSizes = false;    ///< Sizes that differ from unit to unit are slots, for who asks about other units.
 };
 
@@ -122,6 +124,11 @@ public:
   const SizeBinding &getCoordinates() const { return coordinates; }
   const Producers &getProducers() const { return producers; }
   TaskSizes &getSizes() { return sizes; }
+  /// How many times as long its ranks compute; nothing: once.
+  std::optional<Rational> getSlowness() const {
+    SizeValue value = slowness ? stage::evaluate(slowness, binding) : SizeValue();
+    return slowness && value ? std::optional(value.value) : std::nullopt;
+  }
   /// Of all tasks of a rank.
   bool isLast(uint64_t id) const { return id + 1 == units.back().base + units.back().layout->getNumNodes(); }
 
@@ -202,6 +209,7 @@ private:
   /// Numbers and names of an op, the same in every unit of an environment.
   struct OpFacts {
     Task fields;
+    std::optional<Work> work; ///< Of compute, where prices are asked for.
     TaskName name;          ///< Where nodes have names.
     unsigned groupKind = 0; ///< Of a collective.
     unsigned stream = computation;

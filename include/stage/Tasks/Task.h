@@ -14,6 +14,7 @@
 namespace stage {
 
 class Op;
+struct Work;
 
 /// A number of a task: the same on all ranks of the class, or the value of a slot, which each rank has its own of.
 class TaskValue {
@@ -61,6 +62,8 @@ struct Task {
   TaskValue otherFlops = 0;      ///< Among them, in a task of another class: those of class other.
   TaskValue recomputedFlops = 0; ///< Among them: those that a fused backward computes again.
   TaskValue bytes;               ///< Read and written, copied, sent, or put in by a member of a group.
+  /// Compute, where TaskOptions::works: what a price depends on, of a rank that is not slow.
+  const Work *work = nullptr;
 
   TaskValue group; ///< Collective: number of the group; 0: all ranks.
   /// Collective: per dimension of the network, whether members of the group differ there; empty: nobody says so.

@@ -22,6 +22,7 @@
 #define STAGE_TIME_STEPTIME_H
 
 #include "stage/Machine/Machine.h"
+#include "stage/Machine/Runtime.h"
 #include "stage/Tasks/ClassTasks.h"
 #include "stage/Time/RankActivity.h"
 
@@ -39,7 +40,7 @@ void reportMissingRate(const Task &task, const Machine &machine, SMLoc loc, llvm
 /// What ranks do in a step, or in as many as the options say, of a program or of the parts of a workload. Of the
 /// options names and `orderAsData` say nothing here. Nothing after a report.
 std::optional<StepActivity> findStepTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                         const TaskOptions &options, DiagnosticEngine &diags);
+                                         const Runtime &runtime, const TaskOptions &options, DiagnosticEngine &diags);
 
 } // namespace stage
 

@@ -1,0 +1,68 @@
+//===- Surcharges.h - what tasks take beside each other ---------*- C++ -*-===//
+//
+// Problem: two collectives on one link, or a collective beside compute, take longer than alone. What each takes must
+// not depend on when others run: else time would be no longest path, and a faster network could make a step slower.
+//
+//   a backward ends: reduce_scatter between nodes 6 ms, send between nodes 1, all_gather inside the node 2, compute 5,
+//   all beside each other, with a tax of 0.30 on compute:
+//
+//   send            1 + min(1, 6) = 2        shares the network's port with the reduction
+//   reduce_scatter  6 + min(6, 1) = 7
+//   all_gather      2                        alone on its level
+//   compute         5 + 0.30 * 5 = 6.5       some collective runs beside all of it
+//
+// Rules, for the tasks of one rank, from durations alone:
+//
+//   Launch. No unit takes less than launching its kernels: what is missing is added to its last compute task.
+//   Sharing. Two tasks of communication may meet if they are on different streams, on the same level of the network, of
+//     the same unit or of neighbouring ones, and neither waits for the other. Of each other stream a task pays for all
+//     that it may meet there, and at most once its own duration.
+//   Tax. Before a compute task of the main stream all collectives are dropped from the queues of their streams up to
+//     the last one for which it waits, and those are appended whose last compute task before them is over. The longest
+//     queue, as far as it lasts beside the task, is taxed; each queue gets as much shorter as the task lasts. Sends and
+//     copies have queues and taxes of their own.
+//   Communication beside compute. A share of the compute that may run beside a collective or send, and at most of its
+//     own duration, is added to it.
+//
+// Algorithm: what a task waits for is, on each stream, all tasks up to one of them; what waits for it, all from one on.
+// One pass finds the former for all tasks, sums over streams are looked up, and one pass along compute keeps the queues.
+// Time and memory are linear in tasks times streams.
+//
+// Limits: receives take no part. What goes in and what goes out of a rank share a level. A collective that waits for
+// another rank charges nothing meanwhile.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_TIME_SURCHARGES_H
+#define STAGE_TIME_SURCHARGES_H
+
+#include "stage/Machine/Runtime.h"
+#include "stage/Tasks/Task.h"
+#include <vector>
+
+namespace stage {
+
+/// A task of a rank; those of a lane run one after the other. Ids are places in the list.
+struct TimedTask {
+  TaskKind kind = TaskKind::Compute;
+  bool isTaxed = false; ///< Compute of the device, on the main stream: of one lane, and of no other task of it.
+  bool isKernel = false; ///< Compute of the device.
+  unsigned lane = 0;     ///< Receives are on none.
+  unsigned unit = 0;     ///< Ascending.
+  unsigned level = 0;    ///< Of the network.
+  Ticks alone = 0;       ///< Its price.
+  std::vector<unsigned> awaited; ///< Earlier tasks.
+};
+
+/// What a task takes beyond its price.
+struct Surcharge {
+  Ticks launch = 0; ///< Of compute: the unit's launches that it does not cover.
+  Ticks beside = 0; ///< For what runs beside it: the tax of compute, the shared link of communication.
+  bool operator==(const Surcharge &other) const = default;
+};
+
+/// The surcharge of each task. `numLanes`: above all lanes.
+std::vector<Surcharge> findSurcharges(llvm::ArrayRef<TimedTask> tasks, unsigned numLanes, const Runtime &runtime);
+
+} // namespace stage
+
+#endif // STAGE_TIME_SURCHARGES_H

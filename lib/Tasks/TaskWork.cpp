@@ -1,0 +1,228 @@
+//===- TaskWork.cpp - what an op computes, as a machine prices it ---------===//
+#include "stage/Tasks/TaskWork.h"
+#include "stage/IR/graph/Costs.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace stage;
+
+namespace {
+using IndexSet = llvm::SmallSet<unsigned, 8>;
+
+/// Finds the shape of one op.
+class WorkFinder {
+public:
+  WorkFinder(const Graph &graph, const Op &op, llvm::function_ref<int64_t(Size)> evaluate)
+      : graph(graph), op(op), def(*op.def), evaluate(evaluate), sizes(getLocalIndexSizes(graph, op)) {}
+
+  void find(Work &work) const {
+    OpCost cost = getLocalCost(graph, op);
+    if (evaluate(cost.flops.attention) && !def.isProduct)
+      findAttention(work);
+    else if (!def.terms.empty())
+      findProducts(work, def.terms);
+    else if (def.isProduct && def.operands.size() == 2 && countsAsContraction(cost))
+      findProducts(work, {{0, {0, 1}}});
+    else if (countsAsContraction(cost))
+      findLargest(work);
+  }
+
+private:
+  bool countsAsContraction(const OpCost &cost) const {
+    auto isContraction = [](const FlopTerm &term) { return term.flopClass == FlopClass::Contraction; };
+    return def.declaredClass != FlopClass::Other && llvm::any_of(def.flopTerms, isContraction) &&
+           evaluate(cost.getComputed()) > 0;
+  }
+  int64_t getBytes(const Value &value) const {
+    return evaluate(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding));
+  }
+
+  IndexSet toSet(llvm::ArrayRef<unsigned> indices) const {
+    IndexSet set;
+    for (unsigned index : def.expand(indices))
+      set.insert(index);
+    return set;
+  }
+  int64_t getVolume(llvm::function_ref<bool(unsigned)> counts) const {
+    int64_t volume = 1;
+    for (unsigned index = 0; index < def.indices.size(); ++index)
+      if (!def.indices[index].isCompound() && counts(index))
+        volume *= evaluate(sizes[index]);
+    return volume;
+  }
+
+  /// In which type elements are multiplied: the one that they are kept in.
+  static DType getKeptType(const Value &value) {
+    return value.type.quantization ? value.type.quantization->type : value.type.dtype;
+  }
+  /// Of two the wider one, into which a kernel brings the other.
+  static DType getWider(DType a, DType b) { return getBitSize(a) < getBitSize(b) ? b : a; }
+
+  /// It is a parameter, perhaps in another piece, type or form.
+  static bool isParameter(const Value *value) {
+    while (const Op *maker = value->getOp()) {
+      if (isState(maker->kind))
+        return maker->kind != OpKind::Cache;
+      bool isForm = isMove(maker->kind) || (maker->kind == OpKind::Compute && maker->getNumOperands() == 1 &&
+                                            (maker->def->isView || maker->def->isElementwise));
+      if (!isForm)
+        return false;
+      value = maker->getOperand(maker->getNumOperands() == 1 ? 0 : value->getNumber());
+    }
+    return false;
+  }
+  bool isGradientOfParameter() const {
+    return llvm::any_of(op.getResults(), [](const auto &result) {
+      return llvm::any_of(result->getUses(), [](auto use) { return use.first->kind == OpKind::Accumulate; });
+    });
+  }
+
+  void setResult(Work &work) const {
+    for (const auto &result : op.getResults()) {
+      work.resultBytes += getBytes(*result);
+      if (const Op *addition = getFusedAccumulation(graph, result.get()))
+        work.resultBytes += getBytes(*addition->getResult());
+    }
+  }
+
+  void findProducts(Work &work, llvm::ArrayRef<ProductTerm> terms) const {
+    work.kind = WorkKind::Contraction;
+    setResult(work);
+    bool hasParameter = false;
+    IndexSet rows, columns;
+    for (const ProductTerm &term : terms) {
+      if (term.operands.size() != 2)
+        continue;
+      unsigned a = term.operands[0], b = term.operands[1];
+      bool hasWeights = isParameter(op.getOperand(b));
+      if (!hasWeights && (isParameter(op.getOperand(a)) || isGradientOfParameter())) {
+        std::swap(a, b);
+        hasWeights = isParameter(op.getOperand(b));
+      }
+      hasParameter |= hasWeights;
+      work.type = getWider(getKeptType(*op.getOperand(a)), getKeptType(*op.getOperand(b)));
+      IndexSet ofA = toSet(def.operands[a].indices), ofB = toSet(def.operands[b].indices),
+               ofResult = toSet(def.results[term.result].indices);
+      int64_t m = getVolume([&](unsigned i) { return ofA.count(i) && !ofB.count(i); });
+      int64_t n = getVolume([&](unsigned i) { return ofB.count(i) && !ofA.count(i); });
+      int64_t k = getVolume([&](unsigned i) { return ofA.count(i) && ofB.count(i) && !ofResult.count(i); });
+      work.batch = getVolume([&](unsigned i) { return ofA.count(i) && ofB.count(i) && ofResult.count(i); });
+      addProduct(work, m, n, k, /*isSum=*/&term != terms.begin() && term.result == terms.front().result);
+    }
+    work.isGrouped = work.batch > 1 && (hasParameter || isGradientOfParameter());
+  }
+
+  /// The next of the products of a kernel, which have one dim in common that is no sum.
+  static void addProduct(Work &work, int64_t m, int64_t n, int64_t k, bool isSum) {
+    bool isFirst = work.k == 0;
+    if (isSum) {
+      work.k += k;
+      return;
+    }
+    if (isFirst)
+      work.m = m, work.n = n, work.k = k;
+    else if (m == work.m) // of one input
+      work.n += n;
+    else
+      work.m += m;
+  }
+
+  /// Of an op that is no product: its largest contraction.
+  void findLargest(Work &work) const {
+    work.kind = WorkKind::Contraction;
+    setResult(work);
+    work.type = findType();
+    IndexSet ofResult = toSet(def.results.front().indices), ofFirst = toSet(def.operands.front().indices);
+    int64_t largest = 0;
+    for (const FlopTerm &term : def.flopTerms) {
+      IndexSet range = toSet(term.indices);
+      int64_t volume = getVolume([&](unsigned i) { return range.count(i); });
+      if (term.flopClass != FlopClass::Contraction || volume <= largest)
+        continue;
+      largest = volume;
+      work.k = getVolume([&](unsigned i) { return range.count(i) && !ofResult.count(i); });
+      work.m = getVolume([&](unsigned i) { return range.count(i) && ofResult.count(i) && ofFirst.count(i); });
+      work.n = getVolume([&](unsigned i) { return range.count(i) && ofResult.count(i) && !ofFirst.count(i); });
+    }
+  }
+
+  /// Of the operands that a kernel multiplies.
+  DType findType() const {
+    std::optional<DType> type;
+    for (const Value *operand : op.getOperands())
+      if (isFloat(operand->type.dtype))
+        type = type ? getWider(*type, getKeptType(*operand)) : getKeptType(*operand);
+    return type.value_or(DType::F32);
+  }
+
+  /// The operand stands with the columns of the scores, as keys do, or without them, as queries do.
+  static bool standsWith(const OpDef &forward, unsigned index, std::optional<unsigned> columns, bool wanted) {
+    return llvm::any_of(forward.operands, [&](const OperandInfo &operand) {
+      llvm::SmallVector<unsigned, 4> indices = forward.expand(operand.indices);
+      return llvm::is_contained(indices, index) && (columns && llvm::is_contained(indices, *columns)) == wanted;
+    });
+  }
+
+  void findAttention(Work &work) const {
+    const OpDef &forward = def.vjpOf ? *def.vjpOf : def;
+    // Its products range over the scores, and each over what it sums or makes besides.
+    std::optional<IndexSet> scores;
+    IndexSet inner;
+    for (const FlopTerm &term : countFlops(forward)) {
+      if (term.flopClass == FlopClass::Other)
+        continue;
+      IndexSet range = toSet(term.indices), common;
+      for (unsigned index : range) {
+        inner.insert(index);
+        if (!scores || scores->count(index))
+          common.insert(index);
+      }
+      scores = common;
+    }
+    if (!scores)
+      return findLargest(work);
+    work.kind = WorkKind::Attention;
+    work.isBackward = def.vjpOf != nullptr;
+    work.type = getKeptType(*op.getOperand(0));
+    std::optional<unsigned> rows, columns;
+    if (forward.mask)
+      rows = forward.mask->rows, columns = forward.mask->columns;
+    for (unsigned index = 0; index < forward.indices.size() && !columns; ++index)
+      if (forward.indices[index].fold)
+        columns = index;
+    auto isOfKeys = [&](unsigned index) { return standsWith(forward, index, columns, true); };
+    for (unsigned index = 0; index < forward.indices.size() && !rows; ++index)
+      if (scores->count(index) && index != columns && !isOfKeys(index))
+        rows = index;
+    auto isHead = [&](unsigned index) { return scores->count(index) && index != rows && index != columns; };
+    work.rows = rows ? evaluate(sizes[*rows]) : 1;
+    work.columns = columns ? evaluate(sizes[*columns]) : 1;
+    work.heads = getVolume(isHead);
+    work.keyHeads = getVolume([&](unsigned index) { return isHead(index) && isOfKeys(index); });
+    IndexSet ofResult = toSet(forward.results.front().indices);
+    for (unsigned index : inner)
+      if (!scores->count(index) && standsWith(forward, index, columns, false))
+        work.headSize += evaluate(sizes[index]); // parts of a query whose products are added up
+    work.valueSize = getVolume([&](unsigned i) { return inner.count(i) && !scores->count(i) && ofResult.count(i); });
+    Size area = getLocalMaskArea(graph, op);
+    work.pairs = work.heads * (area ? evaluate(area) : work.rows * work.columns);
+  }
+
+  const Graph &graph;
+  const Op &op;
+  const OpDef &def;
+  llvm::function_ref<int64_t(Size)> evaluate;
+  llvm::SmallVector<Size, 8> sizes;
+};
+} // namespace
+
+Work stage::getWork(const Graph &graph, const Op &op, llvm::function_ref<int64_t(Size)> evaluate) {
+  OpCost cost = getLocalCost(graph, op);
+  Work work;
+  work.isOnHost = runsOnHost(op);
+  work.isOptimizer = op.kind == OpKind::Update;
+  work.flops = evaluate(cost.getComputed());
+  work.bytes = evaluate(cost.bytes);
+  if (op.kind == OpKind::Compute && !work.isOnHost)
+    WorkFinder(graph, op, evaluate).find(work);
+  return work;
+}

@@ -1,0 +1,105 @@
+//===- MachinePricer.cpp - what tasks take on a machine -------------------===//
+#include "MachinePricer.h"
+#include "stage/Tasks/TaskWork.h"
+#include "stage/Time/StepTime.h"
+
+using namespace stage;
+
+/// Two tasks of communication may run beside each other, or something is taxed.
+static bool hasSurcharges(llvm::ArrayRef<const Program *> parts, const Runtime &runtime) {
+  bool isTaxed = runtime.launch || runtime.taxOfCollectives.num || runtime.taxOfSends.num || runtime.taxOfCopies.num ||
+                 runtime.taxOfCommunication.num;
+  return isTaxed || llvm::any_of(parts, [](const Program *part) {
+           return llvm::any_of(part->graph->streams,
+                               [](const auto &stream) { return stream->kind == StreamKind::Communication; });
+         });
+}
+
+MachinePricer::MachinePricer(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime,
+                             bool keepsRuns, DiagnosticEngine &diags)
+    : machine(machine), runtime(runtime), loc(parts.front()->graph->loc), diags(diags),
+      surcharges(machine.isDeclared() && hasSurcharges(parts, runtime)), keepsRuns(keepsRuns) {}
+
+MachinePricer::PricedClass &MachinePricer::getClass(unsigned number) {
+  for (unsigned next = unsigned(classes.size()); next <= number; ++next)
+    classes.emplace_back().slowness = walk->getTasks(next).getSlowness();
+  return classes[number];
+}
+
+TimedTask &MachinePricer::add(unsigned classNumber, const WaitingTask &waiting) {
+  TimedTask &task = getClass(classNumber).tasks.emplace_back();
+  task.kind = waiting.kind;
+  task.unit = waiting.unit;
+  if (surcharges)
+    task.awaited.assign(waiting.awaited.begin(), waiting.awaited.end());
+  if (keepsRuns)
+    classes[classNumber].runs.emplace_back();
+  return task;
+}
+
+/// So many times as long, rounded half up.
+static Ticks multiply(Ticks time, const Rational &times) {
+  __int128 product = times.num * time;
+  return Ticks(std::min<__int128>((2 * product + times.den) / (2 * times.den), maxTicks));
+}
+
+bool MachinePricer::price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) {
+  llvm::StringRef missing;
+  std::optional<Ticks> duration = findDuration(task, machine, place, missing);
+  if (!duration) {
+    reportMissingRate(task, machine, loc, missing, diags);
+    return false;
+  }
+  bool isSlow = task.work && getClass(classNumber).slowness;
+  waiting.duration = isSlow ? multiply(*duration, *classes[classNumber].slowness) : *duration;
+  if (!surcharges && !keepsRuns)
+    return true;
+  TimedTask &timed = add(classNumber, waiting);
+  auto &lanes = classes[classNumber].lanes;
+  timed.lane = lanes.try_emplace(StepWalk::getLaneKey(task), unsigned(lanes.size())).first->second;
+  timed.isKernel = task.kind == TaskKind::Compute && !task.runsOnHost;
+  timed.isTaxed = timed.isKernel && task.stream == 0;
+  timed.level = place.getLevel();
+  timed.alone = waiting.duration;
+  if (task.work)
+    insideTables &= machine.isInsideTables(*task.work);
+  if (keepsRuns) {
+    PricedTask &run = classes[classNumber].runs.back();
+    run.op = task.op;
+    run.place = place;
+    run.bytes = task.bytes.resolve({});
+    run.work = task.work ? task.work->kind : WorkKind::Elementwise;
+    run.isOptimizer = task.work && task.work->isOptimizer;
+  }
+  return true;
+}
+
+void MachinePricer::takeReceive(unsigned classNumber, const WaitingTask &waiting) {
+  if (surcharges || keepsRuns)
+    add(classNumber, waiting);
+}
+
+void MachinePricer::settle() {
+  for (PricedClass &each : classes) {
+    each.surcharges = findSurcharges(each.tasks, unsigned(each.lanes.size()), runtime);
+    for (TimedTask &task : each.tasks)
+      task.awaited = {};
+  }
+}
+
+Ticks MachinePricer::getDuration(unsigned classNumber, const WaitingTask &task) const {
+  if (!surcharges)
+    return task.duration;
+  const Surcharge &more = classes[classNumber].surcharges[task.id];
+  return Ticks(std::min<__int128>(__int128(task.duration) + more.launch + more.beside, maxTicks));
+}
+
+void MachinePricer::run(unsigned classNumber, const WaitingTask &task, Ticks begin, Ticks end,
+                        std::optional<ClassTask> cause) {
+  if (!keepsRuns)
+    return;
+  PricedTask &run = classes[classNumber].runs[task.id];
+  run.begin = begin;
+  run.end = end;
+  run.cause = cause;
+}

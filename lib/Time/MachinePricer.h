@@ -1,0 +1,75 @@
+//===- MachinePricer.h - what tasks take on a machine ----------*- C++ -*-===//
+//
+// Prices tasks as they are taken up, adds surcharges once all are known, and keeps when each ran where somebody asks.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_TIME_MACHINEPRICER_H
+#define STAGE_LIB_TIME_MACHINEPRICER_H
+
+#include "StepWalk.h"
+#include "stage/Machine/Runtime.h"
+#include "stage/Time/Surcharges.h"
+
+namespace stage {
+
+class MachinePricer : public TaskPricer {
+public:
+  MachinePricer(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime, bool keepsRuns,
+                DiagnosticEngine &diags);
+
+  /// A task of a class, by its id: what it is, and when it ran.
+  struct PricedTask {
+    const Op *op = nullptr;   ///< Null: a message of a stage or part.
+    WorkKind work = WorkKind::Elementwise;
+    bool isOptimizer = false;
+    uint64_t bytes = 0;       ///< Of what communicates.
+    GroupPlace place = 1;
+    Ticks begin = 0, end = 0;
+    std::optional<ClassTask> cause; ///< For what it waited last.
+  };
+
+  /// The walk must outlive this.
+  void setWalk(const StepWalk &asked) { walk = &asked; }
+  bool price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) override;
+  void takeReceive(unsigned classNumber, const WaitingTask &waiting) override;
+  bool needsAll() const override { return surcharges; }
+  void settle() override;
+  Ticks getDuration(unsigned classNumber, const WaitingTask &task) const override;
+  void run(unsigned classNumber, const WaitingTask &task, Ticks begin, Ticks end,
+           std::optional<ClassTask> cause) override;
+
+  unsigned getNumClasses() const { return unsigned(classes.size()); }
+  llvm::ArrayRef<TimedTask> getTasks(unsigned classNumber) const { return classes[classNumber].tasks; }
+  llvm::ArrayRef<PricedTask> getRuns(unsigned classNumber) const { return classes[classNumber].runs; }
+  Surcharge getSurcharge(unsigned classNumber, uint64_t id) const {
+    const auto &list = classes[classNumber].surcharges;
+    return list.empty() ? Surcharge() : list[id];
+  }
+  /// Every op and collective lies inside the tables of the machine.
+  bool isInsideTables() const { return insideTables; }
+
+private:
+  struct PricedClass {
+    std::vector<TimedTask> tasks;
+    std::vector<Surcharge> surcharges;
+    std::vector<PricedTask> runs;
+    std::map<std::pair<uint64_t, unsigned>, unsigned> lanes;
+    std::optional<Rational> slowness;
+  };
+  PricedClass &getClass(unsigned number);
+  TimedTask &add(unsigned classNumber, const WaitingTask &waiting);
+
+  const Machine &machine;
+  const Runtime &runtime;
+  SMLoc loc;
+  DiagnosticEngine &diags;
+  const StepWalk *walk = nullptr;
+  bool surcharges = false; ///< Tasks may take more than their prices.
+  bool keepsRuns;
+  bool insideTables = true;
+  std::vector<PricedClass> classes;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_TIME_MACHINEPRICER_H
