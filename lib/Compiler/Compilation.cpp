@@ -2,6 +2,7 @@
 #include "stage/Compiler/Compilation.h"
 #include "RuleConditions.h"
 #include "stage/Compiler/Diagnostics.h"
+#include "stage/Compiler/MachineRates.h"
 #include "stage/Compiler/Session.h"
 #include "stage/IR/graph/Rule.h"
 #include "stage/IRGen/IRGen.h"
@@ -122,6 +123,42 @@ bool stage::runMiddle(Compilation &c, const PassOptions &passes) {
   return c.program != nullptr;
 }
 
+/// Integers that a step is given are its tokens; of a model that takes none its samples count.
+static void countTokens(const Compilation &c, StepReport &step) {
+  const Graph &graph = *c.graph;
+  step.areSamples = true;
+  step.tokens = c.job->globalBatch;
+  for (const Block &phase : graph.getPhases())
+    for (const auto &op : phase)
+      if (op->kind == OpKind::Input && !isFloat(op->getResult()->type.dtype)) {
+        Size elements = graph.sizes.one();
+        for (const Extent &extent : op->getResult()->type.shape)
+          elements = elements * extent.size;
+        if (SizeValue count = evaluateCount(elements, graph.binding)) {
+          step.areSamples = false;
+          step.tokens = count.value.num * graph.microbatches;
+        }
+        return;
+      }
+}
+
+std::optional<StepReport> stage::makeStepReport(Compilation &c) {
+  llvm::StringRef type = c.job->precision.activation.name;
+  std::optional<MachineRates> rates = makeRates(*c.job->machine, type, c.diags);
+  if (!rates)
+    return std::nullopt;
+  StepReport step;
+  step.peakFlops = rates->flops;
+  step.peakType = type.str();
+  step.capacity = __int128(c.job->machine->memoryCapacity);
+  std::optional<TimeReport> time = findTimeReport({c.program.get()}, Machine(std::move(*rates)), Runtime(), c.diags);
+  if (!time)
+    return std::nullopt;
+  step.time = std::move(*time);
+  countTokens(c, step);
+  return step;
+}
+
 std::optional<Report> stage::makeReport(Compilation &c) {
   MemoryReport memory = accountMemory(*c.program, c.diags);
   if (c.diags.hasErrors())
@@ -130,5 +167,10 @@ std::optional<Report> stage::makeReport(Compilation &c) {
   if (c.diags.hasErrors())
     return std::nullopt;
   report.job = c.job->decl->name.name.str();
+  if (c.job->machine) {
+    report.step = makeStepReport(c);
+    if (!report.step)
+      return std::nullopt;
+  }
   return report;
 }

@@ -235,6 +235,7 @@ static void printStageCosts(llvm::raw_ostream &os, const Report &report) {
 
 void stage::print(llvm::raw_ostream &os, const Report &report) {
   printHead(os, report);
+  printTime(os, report);
   printFlops(os, report);
   printPhases(os, report);
   printTraffic(os, report);

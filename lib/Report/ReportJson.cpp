@@ -63,6 +63,7 @@ public:
         number("dropped_choices", report.droppedChoices);
       }
       number("peak", report.getLargestStage().peak.getTotal());
+      writeTime(json, report);
       printFlops("flops", report.flops);
       printFlops("duplicated_flops", report.duplicatedFlops);
       printFlops("padding_flops", report.paddingFlops);

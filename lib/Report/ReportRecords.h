@@ -27,6 +27,9 @@ Records listRecords(const CopyReport &copy, const std::string &stages);
 Records listRecords(const FlopReport &flops);
 /// `0-3`, or `2` alone.
 std::string describeStages(unsigned first, unsigned last);
+/// What a step takes, where the job has a machine.
+void printTime(llvm::raw_ostream &os, const Report &report);
+void writeTime(llvm::json::OStream &json, const Report &report);
 /// Of traces: rows of a name and a text, and an object.
 void addTraces(Table &table, const TraceStatistics &traces);
 void writeTraces(llvm::json::OStream &json, const TraceStatistics &traces);

@@ -74,9 +74,12 @@ bool MachinePricer::price(unsigned classNumber, const Task &task, const GroupPla
   return true;
 }
 
-void MachinePricer::takeReceive(unsigned classNumber, const WaitingTask &waiting) {
-  if (surcharges || keepsRuns)
-    add(classNumber, waiting);
+void MachinePricer::takeReceive(unsigned classNumber, const Task &task, const WaitingTask &waiting) {
+  if (!surcharges && !keepsRuns)
+    return;
+  add(classNumber, waiting);
+  if (keepsRuns)
+    classes[classNumber].runs.back().op = task.op;
 }
 
 void MachinePricer::settle() {

@@ -33,16 +33,21 @@ std::optional<Ticks> stage::findDuration(const Task &task, const Machine &machin
   llvm_unreachable("no other kinds");
 }
 
+bool stage::checkTimed(llvm::ArrayRef<const Program *> parts, const Machine &machine, const TaskOptions &options,
+                       DiagnosticEngine &diags) {
+  int64_t numRanks = 0;
+  for (const Program *part : parts) {
+    if (!checkSlowRanks(*part->graph, diags) || !checkSteps(*part, options.steps, diags))
+      return false;
+    numRanks += part->graph->mesh.getNumRanks();
+  }
+  return machine.checkNumRanks(numRanks, parts.front()->graph->loc, diags);
+}
+
 std::optional<StepActivity> stage::findStepTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,
                                                 const Runtime &runtime, const TaskOptions &asked,
                                                 DiagnosticEngine &diags) {
-  for (const Program *part : parts)
-    if (!checkSlowRanks(*part->graph, diags) || !checkSteps(*part, asked.steps, diags))
-      return std::nullopt;
-  int64_t numRanks = 0;
-  for (const Program *part : parts)
-    numRanks += part->graph->mesh.getNumRanks();
-  if (!machine.checkNumRanks(numRanks, parts.front()->graph->loc, diags))
+  if (!checkTimed(parts, machine, asked, diags))
     return std::nullopt;
   TaskOptions options = asked;
   options.works = machine.isDeclared();

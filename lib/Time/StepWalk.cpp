@@ -126,7 +126,7 @@ void StepWalk::takeUp(unsigned number, const Task &task) {
   else if (task.isMessage())
     waiting.number = findChannel(number, task);
   if (task.kind == TaskKind::Receive) {
-    pricer.takeReceive(number, waiting);
+    pricer.takeReceive(number, task, waiting);
     walk.receives.push_back(std::move(waiting));
   } else if (pricer.price(number, task, findPlace(walk, task, waiting.number), waiting))
     getLane(walk, task).tasks.push_back(std::move(waiting));

@@ -42,7 +42,9 @@ public:
   /// receiver. It is not asked of receives. False after a report.
   virtual bool price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) = 0;
   /// A receive is taken up, which takes what its send takes.
-  virtual void takeReceive(unsigned classNumber, const WaitingTask &waiting) { (void)classNumber, (void)waiting; }
+  virtual void takeReceive(unsigned classNumber, const Task &task, const WaitingTask &waiting) {
+    (void)classNumber, (void)task, (void)waiting;
+  }
   /// What a task takes depends on others: all are taken up before the first one runs.
   virtual bool needsAll() const { return false; }
   /// All have been taken up.
@@ -78,6 +80,10 @@ public:
   unsigned getNumClasses() const { return unsigned(walks.size()); }
   const ClassTasks &getTasks(unsigned classNumber) const { return walks[classNumber].tasks; }
   const Program &getProgram(unsigned classNumber) const { return walks[classNumber].part.program; }
+  /// The rank that stands for a class, counted over all parts.
+  int64_t getRepresentative(unsigned classNumber) const {
+    return int64_t(walks[classNumber].part.program.firstRank) + walks[classNumber].rank;
+  }
   const RankClasses &getClasses(unsigned classNumber) const { return walks[classNumber].part.classes; }
   /// What tells apart the tasks of a class that run beside each other: a stream, and a kind of work.
   static std::pair<uint64_t, unsigned> getLaneKey(const Task &task);

@@ -54,6 +54,8 @@ bool elaborate(Compilation &c, const Plan &plan);
 bool runFrontEnd(Compilation &c, const Plan &plan);
 /// All passes, then the program. False after errors.
 bool runMiddle(Compilation &c, const PassOptions &passes = {});
+/// What a step takes on the machine of the job, which must have one. Nothing after errors.
+std::optional<StepReport> makeStepReport(Compilation &c);
 /// What the compiled program costs, without its traces. Nothing after errors.
 std::optional<Report> makeReport(Compilation &c);
 

@@ -8,6 +8,7 @@
 #define STAGE_REPORT_REPORT_H
 
 #include "stage/Memory/Memory.h"
+#include "stage/Report/StepReport.h"
 #include "llvm/Support/JSON.h"
 #include <map>
 
@@ -148,6 +149,7 @@ struct Report {
   std::optional<CacheReport> caches;
   MemoryReport memory;
   std::optional<TraceStatistics> traces;
+  std::optional<StepReport> step; ///< Where the job has a machine.
 
   /// The stage whose ranks hold most at their peak; the first of several.
   const StageMemory &getLargestStage() const;

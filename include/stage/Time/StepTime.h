@@ -37,6 +37,10 @@ std::optional<Ticks> findDuration(const Task &task, const Machine &machine, cons
 void reportMissingRate(const Task &task, const Machine &machine, SMLoc loc, llvm::StringRef missing,
                        DiagnosticEngine &diags);
 
+/// False after a report: ranks are slow in too many ways, steps are too many, or the machine is too small.
+bool checkTimed(llvm::ArrayRef<const Program *> parts, const Machine &machine, const TaskOptions &options,
+                DiagnosticEngine &diags);
+
 /// What ranks do in a step, or in as many as the options say, of a program or of the parts of a workload. Of the
 /// options names and `orderAsData` say nothing here. Nothing after a report.
 std::optional<StepActivity> findStepTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,

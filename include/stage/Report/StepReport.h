@@ -1,0 +1,50 @@
+//===- StepReport.h - what a step takes on a machine, for people *- C++ -*-===//
+//
+// Problem: from the ticks of a step to what people compare: seconds, tokens per second and device, and which share of
+// the machine's peak the model's FLOPs are.
+//
+//   step 1.4065 s on 32 ranks, 524,288 tokens       372,760 tokens/s, 11,649 per device
+//   model FLOPs 26.99e15, peak 989e12 per rank      MFU = 26.99e15 / (1.4065 * 32 * 989e12) = 60.6 %
+//
+// MFU counts each FLOP of the model once; HFU also those that are computed again (Chowdhery et al., PaLM, arXiv
+// 2204.02311, appendix B). Both are shares of the peak that the machine has for the type of activations. Bubble and
+// exposed communication are means over stages.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_REPORT_STEPREPORT_H
+#define STAGE_REPORT_STEPREPORT_H
+
+#include "stage/Time/TimeReport.h"
+
+namespace stage {
+
+struct Report;
+
+struct StepReport {
+  TimeReport time;
+  /// Of a step: tokens or, of a model without any, samples.
+  __int128 tokens = 0;
+  bool areSamples = false;
+  uint64_t peakFlops = 0; ///< FLOP/s of a rank for the type of activations.
+  std::string peakType;
+  __int128 capacity = 0; ///< Bytes of a rank's memory; 0: the machine does not say.
+};
+
+/// What follows from a step. Shares are of 1.
+struct StepFigures {
+  double seconds = 0, tokensPerSecond = 0, tokensPerDevice = 0;
+  double modelFlops = 0; ///< Per second and device.
+  double mfu = 0, hfu = 0, bubble = 0;
+  Ticks exposed = 0;
+};
+/// The report must have a time.
+StepFigures getFigures(const Report &report);
+
+/// Whether memory at the peak is no more than a rank has. Nothing where no machine says how much that is.
+std::optional<bool> fitsMemory(const Report &report);
+/// It fits, but no 5 % are left.
+bool isNearlyFull(const Report &report);
+
+} // namespace stage
+
+#endif // STAGE_REPORT_STEPREPORT_H

@@ -1,0 +1,260 @@
+//===- StepReport.cpp - what a step takes on a machine, for people --------===//
+#include "stage/Report/StepReport.h"
+#include "ReportRecords.h"
+#include "stage/IR/text/Text.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+
+using namespace stage;
+
+StepFigures stage::getFigures(const Report &report) {
+  const StepReport &step = *report.step;
+  StepFigures figures;
+  figures.seconds = double(step.time.step) / double(ticksPerSecond);
+  if (!step.time.step)
+    return figures;
+  figures.tokensPerSecond = double(step.tokens) / figures.seconds;
+  figures.tokensPerDevice = figures.tokensPerSecond / double(report.ranks);
+  double deviceSeconds = figures.seconds * double(report.ranks), model = double(report.flops.getModel());
+  figures.modelFlops = model / deviceSeconds;
+  if (step.peakFlops) {
+    figures.mfu = figures.modelFlops / double(step.peakFlops);
+    figures.hfu = (model + double(report.flops.recompute)) / deviceSeconds / double(step.peakFlops);
+  }
+  __int128 bubble = 0, exposed = 0;
+  for (const StageTime &stage : step.time.stages) {
+    bubble += stage.get(TimeAccount::Bubble);
+    exposed += stage.get(TimeAccount::Exposed);
+  }
+  __int128 numStages = __int128(step.time.stages.size());
+  figures.bubble = double(bubble) / double(numStages) / double(step.time.step);
+  figures.exposed = Ticks(exposed / numStages);
+  return figures;
+}
+
+std::optional<bool> stage::fitsMemory(const Report &report) {
+  if (!report.step || !report.step->capacity)
+    return std::nullopt;
+  return report.getLargestStage().peak.getTotal() <= report.step->capacity;
+}
+
+bool stage::isNearlyFull(const Report &report) {
+  return fitsMemory(report).value_or(false) &&
+         report.getLargestStage().peak.getTotal() * 20 > report.step->capacity * 19;
+}
+
+//===----------------------------------------------------------------------===//
+// Numbers
+//===----------------------------------------------------------------------===//
+
+static std::string formatDouble(double value, int digits) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.*f", digits, value);
+  return text;
+}
+
+static std::string formatShare(double share) { return formatDouble(share * 100, 1) + " %"; }
+
+/// Exactly, in seconds: `0.001406501444`.
+static Record::Digits toSeconds(Ticks ticks) {
+  std::string digits = toDecimal(__int128(ticksPerSecond) + ticks % ticksPerSecond);
+  return {toDecimal(ticks / ticksPerSecond) + "." + digits.substr(1)};
+}
+
+/// Milliseconds to the microsecond: `1,406.501`.
+static std::string formatMillis(Ticks ticks) {
+  constexpr Ticks ticksPerMicro = ticksPerSecond / 1'000'000;
+  int64_t micros = ticks / ticksPerMicro + (ticks % ticksPerMicro * 2 >= ticksPerMicro);
+  return formatCount(micros / 1000) + "." + toDecimal(1000 + micros % 1000).substr(1);
+}
+
+static Record::Digits formatCell(Ticks ticks) { return {formatMillis(ticks)}; }
+
+//===----------------------------------------------------------------------===//
+// Text
+//===----------------------------------------------------------------------===//
+
+static Records listAccounts(const StageTime &stage, bool hasOthers) {
+  Records records = {{"stage", "stage", __int128(stage.stage)}, {"rank", hasOthers ? "rank" : "", __int128(stage.rank)}};
+  for (unsigned i = 0; i < numTimeAccounts; ++i) {
+    llvm::StringRef name = getName(TimeAccount(i));
+    std::string key = name == "element-wise" ? "elementwise" : name.str();
+    records.push_back({key + "_seconds", name.str(), formatCell(stage.accounts[i])});
+  }
+  return records;
+}
+
+/// Collectives alike of all stages: the longest of each.
+static std::vector<std::pair<const StageTime *, CommunicationTime>> listCommunication(const TimeReport &time) {
+  std::vector<std::pair<const StageTime *, CommunicationTime>> rows;
+  for (const StageTime &stage : time.stages)
+    for (const CommunicationTime &own : stage.communication) {
+      auto isAlike = [&](const auto &row) {
+        const Op *a = row.second.op, *b = own.op;
+        return (a == nullptr) == (b == nullptr) && (!a || (a->kind == b->kind && toSet(a->axes) == toSet(b->axes)));
+      };
+      auto known = llvm::find_if(rows, isAlike);
+      if (known == rows.end())
+        rows.emplace_back(&stage, own);
+      else if (known->second.exposed < own.exposed ||
+               (known->second.exposed == own.exposed && known->second.taken < own.taken))
+        *known = {&stage, own};
+    }
+  return rows;
+}
+
+static Records listWaits(const StageTime &stage, const CommunicationTime &row) {
+  const Graph &graph = *stage.program->graph;
+  llvm::SmallVector<std::string, 4> axes;
+  if (row.op)
+    axes = listAxisNames(graph.mesh, row.op->axes);
+  return {{"operation", "operation", row.op ? stage::getName(row.op->kind).str() : "message"},
+          {"", "axes", row.op ? llvm::join(axes, ", ") : "between stages"},
+          {"stage", "stage", __int128(stage.stage)},
+          {"count", "count", __int128(row.count)},
+          {"seconds", "ms", formatCell(row.taken)},
+          {"exposed_seconds", "exposed", formatCell(row.exposed)}};
+}
+
+static std::string describeTables(const TimeReport &time) {
+  return time.insideTables ? "every op lies inside the tables of the machine"
+                           : "not every op lies inside the tables of the machine";
+}
+
+static void printHead(llvm::raw_ostream &os, const Report &report) {
+  const StepReport &step = *report.step;
+  const TimeReport &time = step.time;
+  StepFigures figures = getFigures(report);
+  os << "\ntime of a step on " << time.machine << ", runtime " << time.runtime << '\n';
+  Table table({{"", Table::Left}, {"", Table::Left}}, 2);
+  std::string range =
+      time.range ? ", " + formatMillis(time.range->first) + " to " + formatMillis(time.range->second) + " ms without tables"
+                 : "";
+  table.addRow({"step", formatMillis(time.step) + " ms" + range});
+  table.addRow({step.areSamples ? "samples/s" : "tokens/s",
+                formatCount(__int128(figures.tokensPerSecond + 0.5)) + ", " +
+                    (figures.tokensPerDevice < 100 ? formatDouble(figures.tokensPerDevice, 2)
+                                                 : formatCount(__int128(figures.tokensPerDevice + 0.5))) +
+                    " per device"});
+  table.addRow({"model FLOP/s", formatFlops(__int128(figures.modelFlops)) + "/s per device"});
+  if (step.peakFlops)
+    table.addRow({"MFU", formatShare(figures.mfu) + " of " + formatFlops(step.peakFlops) + "/s (" + step.peakType + ")" +
+                             (report.flops.recompute ? ", HFU " + formatShare(figures.hfu) : "")});
+  table.addRow({"bubble", formatShare(figures.bubble)});
+  table.addRow({"exposed", formatMillis(figures.exposed) + " ms of communication, mean of the stages"});
+  table.addRow({"tables", describeTables(time)});
+  if (std::optional<bool> fits = fitsMemory(report))
+    table.addRow({"memory", (*fits ? "fits into " : "does not fit into ") + formatBytes(step.capacity) +
+                                (isNearlyFull(report) ? "; within 5 % of capacity: allocation stalls are likely" : "")});
+  table.print(os, /*titles=*/false);
+}
+
+constexpr size_t maxLinks = 10;
+
+void stage::printTime(llvm::raw_ostream &os, const Report &report) {
+  if (!report.step)
+    return;
+  const TimeReport &time = report.step->time;
+  printHead(os, report);
+  os << "\nwhere the time of a rank goes, in ms\n";
+  std::vector<Records> rows;
+  for (const StageTime &stage : time.stages)
+    rows.push_back(listAccounts(stage, /*hasOthers=*/false));
+  printTable(os, rows, 2);
+  rows.clear();
+  for (auto &[stage, row] : listCommunication(time))
+    rows.push_back(listWaits(*stage, row));
+  if (!rows.empty()) {
+    os << "\ncommunication of a rank in the stage that waits most for it, in ms\n";
+    printTable(os, rows, 2);
+  }
+  os << "\ncritical path: what takes most of it\n";
+  rows.clear();
+  for (const PathLink &link : llvm::ArrayRef(time.path).take_front(maxLinks))
+    rows.push_back({{"", "task", link.name},
+                    {"", "stage", __int128(link.stage)},
+                    {"", "times", __int128(link.count)},
+                    {"", "ms", formatCell(link.ticks)},
+                    {"", "% of step", Record::Digits{formatPercent(link.ticks, std::max<Ticks>(time.step, 1))}}});
+  printTable(os, rows, 2);
+  if (time.sensitivities.empty())
+    return;
+  os << "\nwhat would make the step shorter, in % of it\n";
+  rows.clear();
+  for (const Sensitivity &each : time.sensitivities)
+    rows.push_back({{"", "change", each.name},
+                    {"", "% shorter", Record::Digits{formatDouble(double(each.saved) * 100 / double(time.step), 3)}}});
+  printTable(os, rows, 2);
+}
+
+//===----------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------===//
+
+void stage::writeTime(llvm::json::OStream &json, const Report &report) {
+  if (!report.step)
+    return;
+  const StepReport &step = *report.step;
+  const TimeReport &time = step.time;
+  StepFigures figures = getFigures(report);
+  auto digits = [](double value, int places) { return Record::Digits{formatDouble(value, places)}; };
+  json.attributeObject("time", [&] {
+    json.attribute("machine", time.machine);
+    json.attribute("runtime", time.runtime);
+    json.attribute("inside_tables", time.insideTables);
+    Records head = {{"step_seconds", "", toSeconds(time.step)}};
+    if (time.range) {
+      head.push_back({"least_step_seconds", "", toSeconds(time.range->first)});
+      head.push_back({"most_step_seconds", "", toSeconds(time.range->second)});
+    }
+    std::string what = step.areSamples ? "samples" : "tokens";
+    head.insert(head.end(), {{what, "", step.tokens},
+                             {what + "_per_second", "", digits(figures.tokensPerSecond, 3)},
+                             {what + "_per_second_per_device", "", digits(figures.tokensPerDevice, 3)},
+                             {"model_flops_per_second_per_device", "", digits(figures.modelFlops, 0)}});
+    if (step.peakFlops)
+      head.insert(head.end(), {{"mfu", "", digits(figures.mfu, 6)}, {"hfu", "", digits(figures.hfu, 6)}});
+    head.insert(head.end(), {{"bubble_fraction", "", digits(figures.bubble, 6)},
+                             {"exposed_seconds", "", toSeconds(figures.exposed)}});
+    writeMembers(json, head);
+    json.attributeArray("stages", [&] {
+      for (const StageTime &stage : time.stages)
+        json.object([&] {
+          Records records = listAccounts(stage, true);
+          for (unsigned i = 0; i < numTimeAccounts; ++i)
+            records[records.size() - numTimeAccounts + i].value = toSeconds(stage.accounts[i]);
+          writeMembers(json, records);
+          json.attributeArray("communication", [&] {
+            for (const CommunicationTime &row : stage.communication)
+              json.object([&] {
+                Records own = listWaits(stage, row);
+                own[own.size() - 2].value = toSeconds(row.taken);
+                own[own.size() - 1].value = toSeconds(row.exposed);
+                llvm::SmallVector<std::string, 4> axes;
+                if (row.op)
+                  axes = listAxisNames(stage.program->graph->mesh, row.op->axes);
+                own[1] = {"axes", "", std::vector<std::string>(axes.begin(), axes.end())};
+                writeMembers(json, own);
+              });
+          });
+        });
+    });
+    std::vector<Records> path;
+    for (const PathLink &link : time.path)
+      path.push_back({{"task", "", link.name},
+                      {"stage", "", __int128(link.stage)},
+                      {"count", "", __int128(link.count)},
+                      {"seconds", "", toSeconds(link.ticks)}});
+    writeRows(json, "path", path);
+    std::vector<Records> changes;
+    for (const Sensitivity &each : time.sensitivities)
+      changes.push_back({{"change", "", each.name}, {"saved_seconds", "", toSeconds(each.saved)}});
+    writeRows(json, "sensitivities", changes);
+  });
+  if (std::optional<bool> fits = fitsMemory(report))
+    json.attributeObject("memory", [&] {
+      writeMembers(json, {{"peak_bytes", "", report.getLargestStage().peak.getTotal()},
+                          {"capacity_bytes", "", step.capacity}});
+      json.attribute("fits", *fits);
+    });
+}
