@@ -130,6 +130,8 @@ private:
         key = coordinates;
       for (const Exchange *exchange : exchanges)
         key.push_back(exchange->getReceivers(rank, 0).size());
+      if (options.durations)
+        key.push_back(options.durations->findClass(part.program.firstRank + rank));
       if (!graph.slowRanks.empty())
         key.push_back(listSlowness(speeds, getSlowness(graph, rank)));
       auto &variants = classes[key];
@@ -190,7 +192,8 @@ private:
     numNodes = std::max<uint64_t>(1, last.base + last.layout->getNumNodes());
     numNodesWritten = 0;
     ClassImage image;
-    image.appendMetadata(traceVersion);
+    image.appendMetadata(getMetadata(options.durations));
+    unsigned timeClass = options.durations && !ranks.empty() ? options.durations->findClass(ranks.front()) : 0;
     auto mode = OutputDirectory::WriteMode::Create;
     auto write = [&] {
       bool written =
@@ -207,6 +210,10 @@ private:
         if (!good)
           return;
         NodeFields node = encode(task);
+        if (options.durations) {
+          const TaskDurations::Duration &own = options.durations->get(timeClass, task.id);
+          node.times = TaskTimes{uint64_t(own.alone), own.micros, own.unit, own.level};
+        }
         if (tracker)
           tracker->addLists(node, tasks.isLast(task.id));
         image.append(node);

@@ -29,6 +29,23 @@ static ChakraCommType getCommType(OpKind kind) {
                                          : ChakraCommType::AllToAll;
 }
 
+TraceMetadata stage::getMetadata(const TaskDurations *durations) {
+  TraceMetadata metadata = {"1.0", {}, {}};
+  if (!durations)
+    return metadata;
+  const Runtime &runtime = durations->runtime;
+  metadata.texts = {{"machine", durations->machine}, {"runtime", runtime.describe()}};
+  for (auto [name, tax] : {std::pair("tax_collective", &runtime.taxOfCollectives),
+                           {"tax_send", &runtime.taxOfSends},
+                           {"tax_copy", &runtime.taxOfCopies},
+                           {"tax_communication", &runtime.taxOfCommunication}})
+    if (tax->num)
+      metadata.texts.emplace_back(name, tax->str());
+  if (runtime.launch)
+    metadata.numbers = {{"launch_picos", runtime.launch}};
+  return metadata;
+}
+
 NodeFields stage::encode(const Task &task) {
   NodeFields node;
   node.type = getNodeType(task.kind);

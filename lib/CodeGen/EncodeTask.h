@@ -3,11 +3,12 @@
 #define STAGE_LIB_CODEGEN_ENCODETASK_H
 
 #include "stage/CodeGen/NodeWriter.h"
+#include "stage/Time/TaskDurations.h"
 
 namespace stage {
 
-/// What the metadata of a trace say.
-inline constexpr llvm::StringLiteral traceVersion = "1.0";
+/// What the metadata of a trace say; with `durations` also the machine and the runtime that they are of.
+TraceMetadata getMetadata(const TaskDurations *durations);
 
 /// The node of a task, without lists of tensors. It points to what the task points to.
 NodeFields encode(const Task &task);

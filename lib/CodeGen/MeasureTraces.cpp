@@ -67,7 +67,7 @@ public:
       return false;
     statistics.ranks += numRanks;
     statistics.files += numRanks;
-    statistics.bytes += __int128(numRanks) * getEncodedMetadataSize(traceVersion);
+    statistics.bytes += __int128(numRanks) * getEncodedMetadataSize(getMetadata(nullptr));
     for (unsigned number = 0; number < tasks.getUnits().size(); ++number) {
       statistics.nodes += __int128(numRanks) * tasks.getUnits()[number].layout->getNumNodes();
       statistics.bytes += measureUnit(number);

@@ -61,8 +61,11 @@ constexpr uint8_t NodeName = fieldTag(2, Delimited);
 constexpr uint8_t NodeTypeTag = fieldTag(3, Varint);
 constexpr uint8_t NodeCtrlDeps = fieldTag(4, Delimited);
 constexpr uint8_t NodeDataDeps = fieldTag(5, Delimited);
+constexpr uint8_t NodeDuration = fieldTag(7, Varint);
 constexpr uint8_t NodeAttr = fieldTag(10, Delimited);
 constexpr uint8_t MetadataVersion = fieldTag(1, Delimited);
+constexpr uint8_t MetadataAttr = fieldTag(2, Delimited);
+constexpr uint8_t AttributeName = fieldTag(1, Delimited);
 constexpr uint8_t ListValue = fieldTag(1, Delimited);
 
 /// Field numbers of AttributeProto's values.
@@ -113,6 +116,9 @@ constexpr auto CommTag = attributeHead<Int32>("comm_tag");
 constexpr auto IssueStream = attributeHead<Int64>("issue_stream");
 constexpr auto OpType = attributeHead<String>("op_type");
 constexpr auto Inputs = attributeHead<StringList>("inputs");
+constexpr auto DurationPicos = attributeHead<Int64>("duration_picos");
+constexpr auto UnitNumber = attributeHead<Int32>("unit");
+constexpr auto Level = attributeHead<Int32>("level");
 constexpr auto Outputs = attributeHead<StringList>("outputs");
 
 /// The attribute every node has, whole: `is_cpu_op` is false. Its last byte is the value.
@@ -252,6 +258,10 @@ private:
 };
 } // namespace
 
+static bool isCommunication(ChakraNodeType type) {
+  return type >= ChakraNodeType::CommSend && type <= ChakraNodeType::CommColl;
+}
+
 size_t NodeMessage::measure() {
   size_t size = 2 + cpuAttribute.size(); // type and is_cpu_op
   if (node.type == ChakraNodeType::Invalid)
@@ -264,6 +274,8 @@ size_t NodeMessage::measure() {
     size += 1 + delimitedSize(ctrlSize = packedSize(node.ctrlDeps));
   if (!node.dataDeps.empty())
     size += 1 + delimitedSize(dataSize = packedSize(node.dataDeps));
+  if (node.times && node.times->micros)
+    size += 1 + getVarintSize(node.times->micros);
 
   switch (node.type) {
   case ChakraNodeType::Comp:
@@ -299,6 +311,13 @@ size_t NodeMessage::measure() {
     size += numberSize(IssueStream, node.stream);
   if (!node.opType.empty())
     size += attributeSize(OpType, delimitedSize(node.opType.size()));
+  if (node.times) {
+    if (node.type != ChakraNodeType::CommRecv)
+      size += numberSize(DurationPicos, node.times->picos);
+    size += numberSize(UnitNumber, node.times->unit);
+    if (isCommunication(node.type))
+      size += numberSize(Level, node.times->level);
+  }
   if (node.inputs)
     size += attributeSize(Inputs, delimitedSize(inputsSize = tensorListSize(*node.inputs)));
   if (node.outputs)
@@ -321,6 +340,10 @@ uint8_t *NodeMessage::writeBody(uint8_t *out) {
   }
   out = writePacked(out, NodeCtrlDeps, node.ctrlDeps, ctrlSize);
   out = writePacked(out, NodeDataDeps, node.dataDeps, dataSize);
+  if (node.times && node.times->micros) {
+    *out++ = NodeDuration;
+    out = writeVarint(out, node.times->micros);
+  }
   std::memcpy(out, cpuAttribute.data(), cpuAttribute.size());
   out += cpuAttribute.size();
   out[-1] = node.isCpuOp;
@@ -365,6 +388,13 @@ uint8_t *NodeMessage::writeBody(uint8_t *out) {
     out = writeHead(out, OpType, delimitedSize(node.opType.size()));
     out = writeDelimited(out, node.opType);
   }
+  if (node.times) {
+    if (node.type != ChakraNodeType::CommRecv)
+      out = writeNumber(out, DurationPicos, node.times->picos);
+    out = writeNumber(out, UnitNumber, node.times->unit);
+    if (isCommunication(node.type))
+      out = writeNumber(out, Level, node.times->level);
+  }
   if (node.inputs)
     out = writeTensors(out, Inputs, *node.inputs, inputsSize);
   if (node.outputs)
@@ -398,13 +428,43 @@ void TraceBuffer::reallocate(size_t count) {
   capacity = newCapacity;
 }
 
-void NodeEncoder::appendMetadata(StringRef version) {
-  size_t size = version.empty() ? 0 : 1 + delimitedSize(version.size());
-  uint8_t *place = writeVarint(out.grow(getVarintSize(size) + size), size);
-  if (version.empty())
-    return;
-  *place++ = MetadataVersion;
-  writeDelimited(place, version);
+/// The attributes of metadata are few, and written like the fields of any message.
+static std::string encodeMetadata(const TraceMetadata &metadata) {
+  std::string text;
+  auto appendVarint = [](std::string &out, uint64_t value) {
+    uint8_t digits[10];
+    out.append(digits, writeVarint(digits, value));
+  };
+  auto appendText = [&](std::string &out, uint8_t tag, StringRef value) {
+    out += char(tag);
+    appendVarint(out, value.size());
+    out += value;
+  };
+  if (!metadata.version.empty())
+    appendText(text, MetadataVersion, metadata.version);
+  auto appendAttribute = [&](StringRef name, llvm::function_ref<void(std::string &)> appendValue) {
+    std::string attribute;
+    appendText(attribute, AttributeName, name);
+    appendValue(attribute);
+    appendText(text, MetadataAttr, attribute);
+  };
+  for (const auto &[name, value] : metadata.texts)
+    appendAttribute(name, [&](std::string &out) {
+      appendVarint(out, fieldTag(String, Delimited));
+      appendVarint(out, value.size());
+      out += value;
+    });
+  for (const auto &[name, value] : metadata.numbers)
+    appendAttribute(name, [&](std::string &out) {
+      appendVarint(out, fieldTag(Int64, Varint));
+      appendVarint(out, uint64_t(value));
+    });
+  return text;
+}
+
+void NodeEncoder::appendMetadata(const TraceMetadata &metadata) {
+  std::string text = encodeMetadata(metadata);
+  writeDelimited(out.grow(delimitedSize(text.size())), text);
 }
 
 void NodeEncoder::append(const NodeFields &node, ArrayRef<uint64_t> slots, std::vector<SlotPlace> *places) {
@@ -415,8 +475,8 @@ size_t stage::getEncodedSize(const NodeFields &node, ArrayRef<uint64_t> slots) {
   return NodeMessage(node, slots).getFramedSize();
 }
 
-size_t stage::getEncodedMetadataSize(StringRef version) {
-  return delimitedSize(version.empty() ? 0 : 1 + delimitedSize(version.size()));
+size_t stage::getEncodedMetadataSize(const TraceMetadata &metadata) {
+  return delimitedSize(encodeMetadata(metadata).size());
 }
 
 //===----------------------------------------------------------------------===//

@@ -18,6 +18,9 @@ DiagnosticConsumer *getMessagePrinter();
 TraceStatistics describe(const EmitStatistics &traces, bool written, unsigned steps);
 /// `--emit=schedule`: the units of all stages in time. False after errors.
 bool printSchedule(Compilation &c, const DriverOptions &options);
+/// `--times`: what each task takes of a program, or of linked ones, on the machine of the job. Null after errors.
+std::unique_ptr<TaskDurations> findDurations(Compilation &c, llvm::ArrayRef<const Program *> parts,
+                                             const DriverOptions &options);
 /// `--emit=time`: how long a step takes of a program, or of linked ones. False after errors.
 bool printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine, const DriverOptions &options,
                DiagnosticEngine &diags);

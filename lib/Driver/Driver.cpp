@@ -4,12 +4,14 @@
 #include "ProgressBar.h"
 #include "ServedFile.h"
 #include "stage/Compiler/MachineRates.h"
+#include "stage/Driver/Diagnostics.h"
 #include "stage/IR/text/Text.h"
 #include "stage/Parse/Parse.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Process.h"
 #include "stage/Support/StandardOutput.h"
 #include "stage/Time/StepTime.h"
+#include "stage/Time/TaskDurations.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace stage;
@@ -63,6 +65,17 @@ bool stage::driver::printTime(llvm::ArrayRef<const Program *> parts, const Machi
   return step.has_value();
 }
 
+std::unique_ptr<TaskDurations> stage::driver::findDurations(Compilation &c, llvm::ArrayRef<const Program *> parts,
+                                                            const DriverOptions &options) {
+  if (!c.job->machine) {
+    c.diags.report(c.job->decl->name.loc(), diag::TimesNeedMachine).range(c.job->decl->name.range)
+        << c.job->decl->name.name;
+    return nullptr;
+  }
+  std::optional<Machine> machine = findMachine(c, options);
+  return machine ? TaskDurations::find(parts, *machine, Runtime(), options.traces, c.diags) : nullptr;
+}
+
 static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile *served) {
   if (options.emit == EmitKind::Time) {
     std::optional<Machine> machine = findMachine(c, options);
@@ -81,6 +94,10 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile 
     EmitOptions traces = options.traces;
     if (llvm::errs().is_displayed())
       traces.progress = &bar;
+    std::unique_ptr<TaskDurations> durations;
+    if (options.times && !(durations = findDurations(c, {c.program.get()}, options)))
+      return false;
+    traces.durations = durations.get();
     std::optional<EmitStatistics> written = emitTraces(*c.program, traces, c.diags);
     if (!written)
       return false;

@@ -82,6 +82,9 @@ cl::opt<unsigned> steps("steps", cl::desc("Training steps that traces are of, or
                         cl::init(1), cl::value_desc("n"), cl::cat(category));
 cl::opt<bool> tracker("tracker", cl::desc("Write the inputs and outputs of every node, for memory tracking"),
                       cl::cat(category));
+cl::opt<bool> times("times",
+                    cl::desc("Write what each node takes on the machine of the job, for simulators that replay traces"),
+                    cl::cat(category));
 cl::opt<bool> prove("prove", cl::desc("Run the job on tiny sizes, every rank, and compare with the unsharded program"),
                     cl::cat(category));
 cl::opt<std::string> fits("fits",
@@ -385,6 +388,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   options.traces.force = force;
   options.traces.names = names == Names::All;
   options.traces.tracker = tracker;
+  options.times = times;
   options.traces.steps = steps;
   // A step takes up to half a minute, and each is like the one before.
   if (constexpr unsigned most = 10; prove && steps > most)
@@ -405,6 +409,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   };
   if (!traces) {
     checkNeedsTraces(emit == EmitKind::Chakra, "--emit=chakra");
+    checkNeedsTraces(times, "--times");
     checkNeedsTraces(force && (options.picture.empty() || options.picture == "-"), "--force");
     checkNeedsTraces(!ranks.empty(), "--ranks");
     checkNeedsTraces(isChanged(jobs) && !options.isComparison(), "-j");

@@ -74,6 +74,15 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
     EmitOptions traces = options.traces;
     if (llvm::errs().is_displayed())
       traces.progress = &bar;
+    std::unique_ptr<TaskDurations> durations;
+    if (options.times) {
+      llvm::SmallVector<const Program *, 2> parts;
+      for (const auto &part : linked->parts)
+        parts.push_back(part.get());
+      if (!checkMachines(c, prefill) || !(durations = findDurations(c, parts, options)))
+        return false;
+    }
+    traces.durations = durations.get();
     std::optional<EmitStatistics> written = emitTraces(*linked, traces, c.diags);
     if (!written)
       return false;

@@ -74,10 +74,11 @@ bool MachinePricer::price(unsigned classNumber, const Task &task, const GroupPla
   return true;
 }
 
-void MachinePricer::takeReceive(unsigned classNumber, const Task &task, const WaitingTask &waiting) {
+void MachinePricer::takeReceive(unsigned classNumber, const Task &task, const GroupPlace &place,
+                                const WaitingTask &waiting) {
   if (!surcharges && !keepsRuns)
     return;
-  add(classNumber, waiting);
+  add(classNumber, waiting).level = place.getLevel();
   if (keepsRuns)
     classes[classNumber].runs.back().op = task.op;
 }

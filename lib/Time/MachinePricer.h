@@ -31,7 +31,8 @@ public:
   /// The walk must outlive this.
   void setWalk(const StepWalk &asked) { walk = &asked; }
   bool price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) override;
-  void takeReceive(unsigned classNumber, const Task &task, const WaitingTask &waiting) override;
+  void takeReceive(unsigned classNumber, const Task &task, const GroupPlace &place,
+                   const WaitingTask &waiting) override;
   bool needsAll() const override { return surcharges; }
   void settle() override;
   Ticks getDuration(unsigned classNumber, const WaitingTask &task) const override;

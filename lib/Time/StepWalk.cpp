@@ -126,7 +126,7 @@ void StepWalk::takeUp(unsigned number, const Task &task) {
   else if (task.isMessage())
     waiting.number = findChannel(number, task);
   if (task.kind == TaskKind::Receive) {
-    pricer.takeReceive(number, task, waiting);
+    pricer.takeReceive(number, task, findPlace(walk, task, waiting.number), waiting);
     walk.receives.push_back(std::move(waiting));
   } else if (pricer.price(number, task, findPlace(walk, task, waiting.number), waiting))
     getLane(walk, task).tasks.push_back(std::move(waiting));
@@ -169,7 +169,7 @@ unsigned StepWalk::findMeeting(const ClassWalk &walk, const Task &task) {
 
 /// Where the ranks that communicate lie, on the rank that stands for the class. `number`: the meeting of a collective.
 GroupPlace StepWalk::findPlace(const ClassWalk &walk, const Task &task, unsigned number) const {
-  if (task.kind == TaskKind::Send)
+  if (task.isMessage())
     return machine.findPlace(
         {int64_t(walk.part.program.firstRank) + walk.rank, int64_t(task.peer.resolve(walk.slots))});
   if (task.kind != TaskKind::Collective)

@@ -42,8 +42,8 @@ public:
   /// receiver. It is not asked of receives. False after a report.
   virtual bool price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) = 0;
   /// A receive is taken up, which takes what its send takes.
-  virtual void takeReceive(unsigned classNumber, const Task &task, const WaitingTask &waiting) {
-    (void)classNumber, (void)task, (void)waiting;
+  virtual void takeReceive(unsigned classNumber, const Task &task, const GroupPlace &place, const WaitingTask &waiting) {
+    (void)classNumber, (void)task, (void)place, (void)waiting;
   }
   /// What a task takes depends on others: all are taken up before the first one runs.
   virtual bool needsAll() const { return false; }

@@ -99,7 +99,7 @@ TEST(NodeEncoder, MetadataIsCanonical) {
                               "0.0.4-a-version-name-long-enough-to-need-two-bytes-of-length-"
                               "0123456789012345678901234567890123456789012345678901234567890123456789"}) {
     TraceBuffer buffer;
-    NodeEncoder(buffer).appendMetadata(version);
+    NodeEncoder(buffer).appendMetadata({version, {}, {}});
     pb::GlobalMetadata metadata;
     EXPECT_EQ(reencode(toString(buffer), metadata), toString(buffer));
     EXPECT_EQ(metadata.version(), version);
@@ -227,7 +227,7 @@ TEST(ClassImage, RanksAreAsIfEncodedAlone) {
   for (int round = 0; round < 50; ++round) {
     constexpr unsigned numSlots = 5;
     ClassImage image;
-    image.appendMetadata("1.0");
+    image.appendMetadata({"1.0", {}, {}});
     std::vector<std::unique_ptr<RandomNode>> nodes;
     for (int i = 0; i < 40; ++i) {
       auto &node = nodes.emplace_back(std::make_unique<RandomNode>(random));
@@ -251,7 +251,7 @@ TEST(ClassImage, RanksAreAsIfEncodedAlone) {
       slots[random() % numSlots] = values[random() % std::size(values)];
 
       TraceBuffer expected;
-      NodeEncoder(expected).appendMetadata("1.0");
+      NodeEncoder(expected).appendMetadata({"1.0", {}, {}});
       for (const auto &node : nodes) {
         NodeFields resolved = node->fields;
         for (TaskValue NodeFields::*member : {&NodeFields::group, &NodeFields::peer, &NodeFields::tag,

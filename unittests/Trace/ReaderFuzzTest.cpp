@@ -33,7 +33,7 @@ protected:
 TEST_F(ReaderFuzzTest, SurvivesDamage) {
   TraceBuffer buffer;
   NodeEncoder encoder(buffer);
-  encoder.appendMetadata("1.0");
+  encoder.appendMetadata({"1.0", {}, {}});
   for (uint64_t id = 0; id < 20; ++id) {
     uint64_t deps[] = {id - 1};
     TensorUse tensors[] = {{"x", 5}};

@@ -60,7 +60,7 @@ protected:
   void writeRank(OutputDirectory &output, uint32_t rank, llvm::ArrayRef<Event> order, std::mt19937 &random) {
     TraceBuffer buffer;
     NodeEncoder encoder(buffer);
-    encoder.appendMetadata("");
+    encoder.appendMetadata({});
     uint64_t id = 0;
     std::optional<uint64_t> lastCompute, lastCommunication;
     auto append = [&](NodeFields node, std::optional<uint64_t> chain, std::optional<uint64_t> other) {
@@ -136,7 +136,7 @@ TEST_F(VerifyTest, AcceptsRestrictionsOfOneOrder) {
 TEST_F(VerifyTest, RefusesMoreNodesThanItCounts) {
   TraceBuffer buffer;
   NodeEncoder encoder(buffer);
-  encoder.appendMetadata("1.0");
+  encoder.appendMetadata({"1.0", {}, {}});
   for (uint64_t id = 0; id < 5; ++id) {
     NodeFields node;
     node.id = id;

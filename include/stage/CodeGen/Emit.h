@@ -10,6 +10,7 @@
 
 #include "stage/IR/graph/Channel.h"
 #include "stage/Tasks/ClassTasks.h"
+#include "stage/Time/TaskDurations.h"
 
 namespace stage {
 
@@ -31,6 +32,8 @@ struct EmitOptions : TaskOptions {
   unsigned jobs = 0;    ///< Threads; 0: one per core.
   /// Ranks to write, as inclusive ranges; empty: all.
   std::vector<std::pair<int64_t, int64_t>> ranks;
+  /// What nodes say that they take; null: nothing.
+  const TaskDurations *durations = nullptr;
   EmitProgress *progress = nullptr;
 };
 

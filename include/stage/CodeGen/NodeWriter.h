@@ -15,7 +15,7 @@
 //                  a *slot* instead of a number; a RankEncoder fills the slots.
 //
 //   ClassImage image;
-//   image.appendMetadata("1.0");
+//   image.appendMetadata({"1.0"});
 //   NodeFields node;
 //   node.type = ChakraNodeType::CommColl;
 //   node.commSize = 4096;
@@ -91,6 +91,24 @@ struct TensorUse {
   TaskValue bytes;
 };
 
+/// What a node takes on a machine.
+struct TaskTimes {
+  /// Attribute `duration_picos`: its price alone. Not of COMM_RECV, which takes what its send takes.
+  uint64_t picos = 0;
+  /// Field `duration_micros`: with what it takes longer beside others. 0: not written.
+  uint64_t micros = 0;
+  uint32_t unit = 0;  ///< Attribute: number of the unit, in the rank's order.
+  uint32_t level = 0; ///< COMM_*: attribute, of the network, 0 is the innermost.
+};
+
+/// What the metadata of a trace say.
+struct TraceMetadata {
+  std::string version;
+  /// Attributes: texts, and numbers of 64 bits.
+  std::vector<std::pair<std::string, std::string>> texts;
+  std::vector<std::pair<std::string, int64_t>> numbers;
+};
+
 /// What a node says. Fields that its type does not use are ignored.
 struct NodeFields {
   ChakraNodeType type = ChakraNodeType::Comp;
@@ -129,6 +147,9 @@ struct NodeFields {
   TaskValue tag;
   /// COMM_COLL: below 5e8; absent: not written.
   std::optional<uint64_t> collectiveTag;
+
+  /// What the node takes on a machine; absent: not written.
+  std::optional<TaskTimes> times;
 
   /// Attributes `inputs` and `outputs` for memory tracking; absent: not written.
   std::optional<llvm::ArrayRef<TensorUse>> inputs;
@@ -182,7 +203,7 @@ public:
   explicit NodeEncoder(TraceBuffer &out) : out(out) {}
 
   /// The first message of a file. An empty version writes an empty message.
-  void appendMetadata(llvm::StringRef version);
+  void appendMetadata(const TraceMetadata &metadata);
 
   /// Appends a node without slots.
   void append(const NodeFields &node) {
@@ -199,7 +220,7 @@ private:
 /// Bytes of a framed node with its slots filled from `slots`.
 size_t getEncodedSize(const NodeFields &node, llvm::ArrayRef<uint64_t> slots);
 /// Bytes of the framed first message.
-size_t getEncodedMetadataSize(llvm::StringRef version);
+size_t getEncodedMetadataSize(const TraceMetadata &metadata);
 /// The trace of a class of ranks: encoded bytes, and between them nodes with slots.
 class ClassImage {
 public:
@@ -207,7 +228,7 @@ public:
   ClassImage(ClassImage &&) = default;
   ClassImage &operator=(ClassImage &&) = default;
 
-  void appendMetadata(llvm::StringRef version) { NodeEncoder(fixed).appendMetadata(version); }
+  void appendMetadata(const TraceMetadata &metadata) { NodeEncoder(fixed).appendMetadata(metadata); }
   /// Appends a node; what it points to is copied where it must outlive the call.
   void append(const NodeFields &node);
 
