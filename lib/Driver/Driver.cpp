@@ -10,6 +10,7 @@
 #include "stage/Support/Files.h"
 #include "stage/Support/Process.h"
 #include "stage/Support/StandardOutput.h"
+#include "stage/Time/PriceList.h"
 #include "stage/Time/StepTime.h"
 #include "stage/Time/TaskDurations.h"
 #include "llvm/Support/raw_ostream.h"
@@ -65,15 +66,27 @@ bool stage::driver::printTime(llvm::ArrayRef<const Program *> parts, const Machi
   return step.has_value();
 }
 
+/// The machine that a job names, which `what` needs. Nothing after a report.
+static std::optional<Machine> findDeclared(Compilation &c, llvm::StringRef what, const DriverOptions &options) {
+  if (c.job->machine)
+    return findMachine(c, options);
+  c.diags.report(c.job->decl->name.loc(), diag::TimesNeedMachine).range(c.job->decl->name.range)
+      << what << c.job->decl->name.name;
+  return std::nullopt;
+}
+
 std::unique_ptr<TaskDurations> stage::driver::findDurations(Compilation &c, llvm::ArrayRef<const Program *> parts,
                                                             const DriverOptions &options) {
-  if (!c.job->machine) {
-    c.diags.report(c.job->decl->name.loc(), diag::TimesNeedMachine).range(c.job->decl->name.range)
-        << c.job->decl->name.name;
-    return nullptr;
-  }
-  std::optional<Machine> machine = findMachine(c, options);
+  std::optional<Machine> machine = findDeclared(c, "--times", options);
   return machine ? TaskDurations::find(parts, *machine, Runtime(), options.traces, c.diags) : nullptr;
+}
+
+bool stage::driver::printPrices(Compilation &c, llvm::ArrayRef<const Program *> parts, const DriverOptions &options) {
+  std::optional<Machine> machine = findDeclared(c, "--emit=prices", options);
+  std::optional<std::vector<PriceRow>> prices = machine ? listPrices(parts, *machine, c.diags) : std::nullopt;
+  if (prices)
+    print(llvm::outs(), *prices, *machine);
+  return prices.has_value();
 }
 
 static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile *served) {
@@ -81,6 +94,8 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile 
     std::optional<Machine> machine = findMachine(c, options);
     return machine && printTime({c.program.get()}, *machine, options, c.diags);
   }
+  if (options.emit == EmitKind::Prices)
+    return printPrices(c, {c.program.get()}, options);
   std::optional<Report> report;
   if (options.report != ReportKind::None || options.emit == EmitKind::Memory) {
     report = makeReport(c);

@@ -34,6 +34,7 @@ cl::opt<EmitKind> emit("emit", cl::desc("Print what the program is at some phase
                                   clEnumValN(EmitKind::Memory, "memory", "saved bytes, symbolically, and memory"),
                                   clEnumValN(EmitKind::Schedule, "schedule", "a picture of the pipeline in time"),
                                   clEnumValN(EmitKind::Time, "time", "how long a step takes, and what ranks do"),
+                                  clEnumValN(EmitKind::Prices, "prices", "what each op takes alone, and its shape"),
                                   clEnumValN(EmitKind::Mesh, "mesh", "a picture of who talks to whom, per axis"),
                                   clEnumValN(EmitKind::Dot, "dot", "graph IR after all passes, for graphviz"),
                                   clEnumValN(EmitKind::Chakra, "chakra", "traces (needs -o; what -o means anyway)")),

@@ -16,7 +16,7 @@ namespace stage::driver {
 
 struct ServedFile;
 
-enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Schedule, Time, Mesh, Dot, Chakra };
+enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Schedule, Time, Prices, Mesh, Dot, Chakra };
 enum class ReportKind { None, Text, Json, Csv };
 
 /// `-D tp=1,2,4`: a name and the values it is given in turn.

@@ -60,12 +60,13 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
     }
     return true;
   }
-  if (options.emit == EmitKind::Time) {
-    llvm::SmallVector<const Program *, 2> parts;
-    for (const auto &part : linked->parts)
-      parts.push_back(part.get());
+  llvm::SmallVector<const Program *, 2> parts;
+  for (const auto &part : linked->parts)
+    parts.push_back(part.get());
+  if (options.emit == EmitKind::Time)
     return printTime(parts, *machine, options, c.diags);
-  }
+  if (options.emit == EmitKind::Prices)
+    return checkMachines(c, prefill) && printPrices(c, parts, options);
   SentCaches sent = countSentCaches(*linked, c.job->globalBatch);
   sent.from = reports.front().job;
   sent.to = reports.back().job;
@@ -75,13 +76,8 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
     if (llvm::errs().is_displayed())
       traces.progress = &bar;
     std::unique_ptr<TaskDurations> durations;
-    if (options.times) {
-      llvm::SmallVector<const Program *, 2> parts;
-      for (const auto &part : linked->parts)
-        parts.push_back(part.get());
-      if (!checkMachines(c, prefill) || !(durations = findDurations(c, parts, options)))
-        return false;
-    }
+    if (options.times && (!checkMachines(c, prefill) || !(durations = findDurations(c, parts, options))))
+      return false;
     traces.durations = durations.get();
     std::optional<EmitStatistics> written = emitTraces(*linked, traces, c.diags);
     if (!written)

@@ -29,7 +29,8 @@ public:
 private:
   bool countsAsContraction(const OpCost &cost) const {
     auto isContraction = [](const FlopTerm &term) { return term.flopClass == FlopClass::Contraction; };
-    return def.declaredClass != FlopClass::Other && llvm::any_of(def.flopTerms, isContraction) &&
+    const OpDef &forward = def.vjpOf ? *def.vjpOf : def;
+    return forward.declaredClass != FlopClass::Other && llvm::any_of(def.flopTerms, isContraction) &&
            evaluate(cost.getComputed()) > 0;
   }
   int64_t getBytes(const Value &value) const {
@@ -88,7 +89,7 @@ private:
     work.kind = WorkKind::Contraction;
     setResult(work);
     bool hasParameter = false;
-    IndexSet rows, columns;
+    const Value *common = nullptr; // what the products of a kernel share, that has the rows
     for (const ProductTerm &term : terms) {
       if (term.operands.size() != 2)
         continue;
@@ -106,24 +107,17 @@ private:
       int64_t n = getVolume([&](unsigned i) { return ofB.count(i) && !ofA.count(i); });
       int64_t k = getVolume([&](unsigned i) { return ofA.count(i) && ofB.count(i) && !ofResult.count(i); });
       work.batch = getVolume([&](unsigned i) { return ofA.count(i) && ofB.count(i) && ofResult.count(i); });
-      addProduct(work, m, n, k, /*isSum=*/&term != terms.begin() && term.result == terms.front().result);
+      const Value *shared = op.getOperand(a);
+      if (!common)
+        common = shared, work.m = m, work.n = n, work.k = k;
+      else if (term.result == terms.front().result) // addends of one result
+        work.k += k;
+      else if (shared == common) // of one input
+        work.n += n;
+      else
+        work.m += m;
     }
     work.isGrouped = work.batch > 1 && (hasParameter || isGradientOfParameter());
-  }
-
-  /// The next of the products of a kernel, which have one dim in common that is no sum.
-  static void addProduct(Work &work, int64_t m, int64_t n, int64_t k, bool isSum) {
-    bool isFirst = work.k == 0;
-    if (isSum) {
-      work.k += k;
-      return;
-    }
-    if (isFirst)
-      work.m = m, work.n = n, work.k = k;
-    else if (m == work.m) // of one input
-      work.n += n;
-    else
-      work.m += m;
   }
 
   /// Of an op that is no product: its largest contraction.

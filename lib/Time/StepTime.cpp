@@ -33,6 +33,13 @@ std::optional<Ticks> stage::findDuration(const Task &task, const Machine &machin
   llvm_unreachable("no other kinds");
 }
 
+std::string stage::describeOp(const Op &op) {
+  std::string type = op.kind == OpKind::Compute ? op.def->name : getName(op.kind).str();
+  const Value *value = op.getNumResults() ? op.getResult() : op.getOperand(0);
+  const std::string &place = value->path.empty() ? op.scope : value->path;
+  return place.empty() ? type : place + " " + type;
+}
+
 bool stage::checkTimed(llvm::ArrayRef<const Program *> parts, const Machine &machine, const TaskOptions &options,
                        DiagnosticEngine &diags) {
   int64_t numRanks = 0;

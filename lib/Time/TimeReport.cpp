@@ -189,11 +189,7 @@ private:
 static std::string describe(const PathPiece &piece) {
   if (!piece.op)
     return "message from stage " + std::to_string(piece.stage);
-  const Op &op = *piece.op;
-  std::string type = op.kind == OpKind::Compute ? op.def->name : getName(op.kind).str();
-  const Value *value = op.getNumResults() ? op.getResult() : op.getOperand(0);
-  const std::string &place = value->path.empty() ? op.scope : value->path;
-  return place.empty() ? type : place + " " + type;
+  return describeOp(*piece.op);
 }
 
 static std::vector<PathLink> listLinks(llvm::ArrayRef<PathPiece> pieces) {

@@ -37,6 +37,9 @@ std::optional<Ticks> findDuration(const Task &task, const Machine &machine, cons
 void reportMissingRate(const Task &task, const Machine &machine, SMLoc loc, llvm::StringRef missing,
                        DiagnosticEngine &diags);
 
+/// For people, what a task of an op is of and does: `layers.mlp.g gate_up`, `layers.h all_gather`.
+std::string describeOp(const Op &op);
+
 /// False after a report: ranks are slow in too many ways, steps are too many, or the machine is too small.
 bool checkTimed(llvm::ArrayRef<const Program *> parts, const Machine &machine, const TaskOptions &options,
                 DiagnosticEngine &diags);

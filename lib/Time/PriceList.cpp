@@ -1,0 +1,138 @@
+//===- PriceList.cpp - what each op takes on a machine --------------------===//
+#include "stage/Time/PriceList.h"
+#include "StepWalk.h"
+#include "stage/Support/Records.h"
+#include "stage/Tasks/TaskWork.h"
+#include "stage/Time/StepTime.h"
+
+using namespace stage;
+
+namespace {
+class PriceLister : public TaskPricer {
+public:
+  PriceLister(const Machine &machine, SMLoc loc, DiagnosticEngine &diags)
+      : machine(machine), loc(loc), diags(diags) {}
+
+  void setWalk(const StepWalk &asked) { walk = &asked; }
+
+  bool price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) override {
+    llvm::StringRef missing;
+    std::optional<Ticks> price = findDuration(task, machine, place, missing);
+    if (!price) {
+      reportMissingRate(task, machine, loc, missing, diags);
+      return false;
+    }
+    waiting.duration = *price;
+    unsigned stage = walk->getTasks(classNumber).getStage().stage;
+    const Program *program = &walk->getProgram(classNumber);
+    auto [known, isFirst] = classOf.try_emplace({program, stage}, classNumber);
+    if (known->second == classNumber)
+      add(program, stage, task, place, *price);
+    return true;
+  }
+
+  std::vector<PriceRow> take() { return std::move(rows); }
+
+private:
+  void add(const Program *program, unsigned stage, const Task &task, const GroupPlace &place, Ticks price) {
+    auto [known, isNew] =
+        numbers.try_emplace({program, stage, task.op, unsigned(task.kind), price}, unsigned(rows.size()));
+    if (isNew) {
+      PriceRow row = describe(task, place);
+      row.part = unsigned(llvm::find(programs, program) - programs.begin());
+      if (row.part == programs.size())
+        programs.push_back(program);
+      row.stage = stage;
+      row.price = price;
+      rows.push_back(std::move(row));
+    }
+    ++rows[known->second].count;
+  }
+
+  PriceRow describe(const Task &task, const GroupPlace &place) const {
+    PriceRow row;
+    row.task = task.op ? describeOp(*task.op) : "message";
+    uint64_t bytes = task.bytes.resolve({});
+    if (task.kind == TaskKind::Compute && task.work) {
+      row.isInside = machine.isInsideTables(*task.work);
+      describeWork(*task.work, row);
+      return row;
+    }
+    row.kind = task.kind == TaskKind::Collective ? getName(task.op->kind).str()
+               : task.isMessage()                ? "message"
+               : task.isCopy()                   ? "copy"
+                                                 : "compute";
+    row.shape = formatBytes(bytes);
+    if (task.kind == TaskKind::Collective)
+      row.shape += ", " + formatCount(place.getNumMembers()) + " ranks";
+    return row;
+  }
+
+  static void describeWork(const Work &work, PriceRow &row) {
+    row.type = getName(work.type).str();
+    auto count = [](int64_t number) { return toDecimal(number); };
+    switch (work.kind) {
+    case WorkKind::Contraction:
+      row.kind = "product";
+      row.shape = (work.batch > 1 ? count(work.batch) + (work.isGrouped ? " groups of " : " times ") : "") +
+                  count(work.m) + " x " + count(work.n) + " x " + count(work.k);
+      return;
+    case WorkKind::Attention:
+      row.kind = "attention";
+      row.shape = count(work.rows) + " x " + count(work.columns) + ", " + count(work.heads) + " heads of " +
+                  count(work.headSize) + (work.isBackward ? ", backward" : "");
+      return;
+    case WorkKind::Elementwise:
+      row.kind = work.isOnHost ? "host" : work.isOptimizer ? "optimizer" : "element-wise";
+      row.shape = formatBytes(work.bytes);
+      row.type = "";
+    }
+  }
+
+  const Machine &machine;
+  SMLoc loc;
+  DiagnosticEngine &diags;
+  const StepWalk *walk = nullptr;
+  std::map<std::pair<const Program *, unsigned>, unsigned> classOf; ///< The lowest of a stage.
+  std::vector<const Program *> programs;
+  std::map<std::tuple<const Program *, unsigned, const Op *, unsigned, Ticks>, unsigned> numbers;
+  std::vector<PriceRow> rows;
+};
+} // namespace
+
+std::optional<std::vector<PriceRow>> stage::listPrices(llvm::ArrayRef<const Program *> parts, const Machine &machine,
+                                                       DiagnosticEngine &diags) {
+  TaskOptions options;
+  options.works = machine.isDeclared();
+  if (!checkTimed(parts, machine, options, diags))
+    return std::nullopt;
+  PriceLister lister(machine, parts.front()->graph->loc, diags);
+  StepWalk walk(parts, machine, options, lister, diags);
+  lister.setWalk(walk);
+  if (!walk.run())
+    return std::nullopt;
+  return lister.take();
+}
+
+/// Microseconds to the picosecond: `486.386590`.
+static Record::Digits toMicros(Ticks ticks) {
+  constexpr Ticks ticksPerMicro = ticksPerSecond / 1'000'000;
+  return {toDecimal(ticks / ticksPerMicro) + "." + toDecimal(ticksPerMicro + ticks % ticksPerMicro).substr(1)};
+}
+
+void stage::print(llvm::raw_ostream &os, llvm::ArrayRef<PriceRow> rows, const Machine &machine) {
+  os << "prices on " << machine.describe() << ", of a rank of each stage, in us; * lies outside of the tables\n";
+  bool hasParts = llvm::any_of(rows, [](const PriceRow &row) { return row.part != 0; });
+  std::vector<Records> table;
+  for (const PriceRow &row : rows)
+    table.push_back({{"", "task", row.task},
+                     {"", hasParts ? "part" : "", __int128(row.part)},
+                     {"", "stage", __int128(row.stage)},
+                     {"", "kind", row.kind},
+                     {"", "shape", row.shape + (row.isInside ? "" : " *")},
+                     {"", "type", row.type},
+                     {"", "price", toMicros(row.price)},
+                     {"", "times", __int128(row.count)}});
+  if (!table.empty())
+    printTable(os, table, 0);
+}
