@@ -311,7 +311,8 @@ private:
   bool checkLevels() {
     for (size_t i = 1; i < machine.levels.size(); ++i) {
       const BoundLevel &inner = machine.levels[i - 1], &outer = machine.levels[i];
-      if (outer.ranks > inner.ranks && outer.ranks % inner.ranks == 0)
+      bool isOutermost = i + 1 == machine.levels.size(); // one group, whose last part may be cut
+      if (outer.ranks > inner.ranks && (isOutermost || outer.ranks % inner.ranks == 0))
         continue;
       const ast::Ident &name = levels.find(outer.name)->second, &before = levels.find(inner.name)->second;
       diags.report(name.loc(), diag::LevelsDoNotNest)
