@@ -228,6 +228,12 @@ TEST(MachineTest, ProductsTakeTheirRoofTimesARatio) {
   EXPECT_NEAR(takeWork(rates, gradient), 2 * (1.12 + launch) + 6 * 32 / 50., 1e-9);
   rates.types[size_t(DType::BF16)].sustained = {1, 2};
   EXPECT_NEAR(takeWork(rates, makeProduct(4, 8, 2)), 4 * (1.12 + launch), 1e-9);
+  // Operands in f32 run on tensor cores where software lets them: 4 (8 + 16 + 32) bytes, no table.
+  Work wide = makeProduct(4, 8, 2);
+  wide.type = DType::F32;
+  wide.allowsTF32 = true;
+  rates.types[tf32Index].flops = 10;
+  EXPECT_NEAR(takeWork(rates, wide), (12.8 + launch) / 0.6, 1e-9);
   // f16 has what bf16 has; f8 has nothing.
   Work half = makeProduct(4, 8, 2);
   half.type = DType::F16;
@@ -235,7 +241,8 @@ TEST(MachineTest, ProductsTakeTheirRoofTimesARatio) {
   half.type = DType::F8;
   llvm::StringRef missing;
   EXPECT_EQ(Machine(rates).ofWork(half, missing), std::nullopt);
-  EXPECT_EQ(Machine(rates).describeMissing(missing), "'flops.f8' of machine 'measured', which has those of f16, bf16");
+  EXPECT_EQ(Machine(rates).describeMissing(missing),
+            "'flops.f8' of machine 'measured', which has those of f16, bf16, tf32");
 }
 
 TEST(MachineTest, WithoutATableAShareOfTheRoofIsReached) {

@@ -88,7 +88,7 @@ struct MachineRates {
   std::string name;                 ///< Of a machine that a program declares; empty: there are rates alone.
   std::string type;                 ///< The element type whose FLOPs `flops` is.
   std::vector<std::string> changes; ///< What the command line puts in place of entries, as it is written there.
-  std::vector<MachineLevel> levels; ///< From the inside out, each a multiple of the one before.
+  std::vector<MachineLevel> levels; ///< From the inside out.
 
   std::array<TypeRates, numOperandTypes> types;
   Rational attentionBackward = {3, 1};          ///< Times as long as forward.
