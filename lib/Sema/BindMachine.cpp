@@ -233,7 +233,7 @@ private:
     BoundRatio ratio;
     if (const ast::StringExpr *file = findTableName(entry->value))
       ratio.table = readTableOf(*entry, *file, prefix, name);
-    else
+    else if (checkTableCall(entry->value, name, diags))
       ratio.share = evaluate(name, *entry, MachineValue::Share, ", or table(\"file.csv\")");
     if (!ratio.table && !ratio.share)
       return false;

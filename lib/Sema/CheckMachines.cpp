@@ -61,7 +61,7 @@ private:
     }
     if (isWordEntry(name) && owner == "level")
       readWords(entry.value, name, name, diags);
-    else if (!findTableName(entry.value)) // whose file is read where the machine is bound
+    else if (checkTableCall(entry.value, name, diags) && !findTableName(entry.value)) // read where the machine is bound
       checkExpr(entry.value);
   }
 

@@ -36,6 +36,17 @@ const ast::StringExpr *stage::sema::findTableName(const ast::Expr *value) {
   return llvm::dyn_cast<ast::StringExpr>(call->args[0].value);
 }
 
+bool stage::sema::checkTableCall(const ast::Expr *value, StringRef name, DiagnosticEngine &diags) {
+  auto *call = llvm::dyn_cast<ast::CallExpr>(value);
+  auto *callee = call ? llvm::dyn_cast<ast::NameExpr>(call->callee) : nullptr;
+  if (!callee || callee->name != "table" || findTableName(value))
+    return true;
+  diags.report(value->loc(), diag::MachineValueRange).range(value->range)
+      << "'" + name + "'"
+      << "table(\"file.csv\")" << ast::textOf(value);
+  return false;
+}
+
 bool stage::sema::isWordEntry(StringRef levelEntry) { return levelEntry == kindEntry || levelEntry == inSwitchEntry; }
 
 std::optional<std::vector<std::string>> stage::sema::readWords(const ast::Expr *value, StringRef levelEntry,

@@ -80,6 +80,8 @@ std::vector<std::string> listLevelEntryNames();
 
 /// The text of `table("file.csv")`; null for any other expression.
 const ast::StringExpr *findTableName(const ast::Expr *value);
+/// False after a report of a call of `table` that has something else than a name.
+bool checkTableCall(const ast::Expr *value, StringRef name, DiagnosticEngine &diags);
 /// Whether an entry is a word, or a list of words, rather than an amount.
 bool isWordEntry(StringRef levelEntry);
 /// The words of such an entry. Nothing after a report.
