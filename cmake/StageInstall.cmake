@@ -22,7 +22,7 @@ install(FILES cmake/stagecConfig.cmake DESTINATION ${STAGE_INSTALL_CMAKEDIR})
 install(EXPORT stagecTargets NAMESPACE stagec:: DESTINATION ${STAGE_INSTALL_CMAKEDIR})
 
 # OPTIONAL: a checkout may lack a folder while the project grows.
-install(DIRECTORY stdlib examples DESTINATION ${STAGE_INSTALL_DATADIR} OPTIONAL FILES_MATCHING PATTERN "*.stg" PATTERN "*.json" PATTERN "*.jsonl" PATTERN "*.py" PATTERN "*.cpp" PATTERN "CMakeLists.txt")
+install(DIRECTORY stdlib examples DESTINATION ${STAGE_INSTALL_DATADIR} OPTIONAL FILES_MATCHING PATTERN "*.stg" PATTERN "*.json" PATTERN "*.jsonl" PATTERN "*.csv" PATTERN "*.py" PATTERN "*.cpp" PATTERN "CMakeLists.txt")
 install(DIRECTORY docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL FILES_MATCHING PATTERN "*.md" PATTERN "*.json")
 install(FILES README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} OPTIONAL)
 # The licenses of what is linked statically demand that binaries come with these two.

@@ -53,7 +53,8 @@ launcherEntry
 machineDecl: MACHINE name (EXTENDS name)? LBRACE machineStmt* RBRACE;
 machineStmt: machineEntry | level;
 machineEntry: qualifiedName ASSIGN expr SEMICOLON;
-level: LEVEL name LBRACE entry* RBRACE;
+/// A level has the entries of another one that it does not replace.
+level: LEVEL name (EXTENDS name)? LBRACE machineEntry* RBRACE;
 
 fnDecl: FN name LPAREN paramList? RPAREN ASSIGN expr SEMICOLON;
 

@@ -154,6 +154,8 @@ void Printer::stmt(const Stmt *stmt) {
     break;
   case NodeKind::LevelStmt:
     os << "level " << cast<LevelStmt>(stmt)->name.name;
+    if (cast<LevelStmt>(stmt)->base)
+      os << " extends " << cast<LevelStmt>(stmt)->base.name;
     entries(cast<LevelStmt>(stmt)->entries);
     os << '\n';
     return;

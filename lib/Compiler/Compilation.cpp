@@ -148,10 +148,12 @@ std::optional<StepReport> stage::makeStepReport(Compilation &c) {
   if (!rates)
     return std::nullopt;
   StepReport step;
-  step.peakFlops = rates->flops;
   step.peakType = type.str();
   step.capacity = __int128(c.job->machine->memoryCapacity);
-  std::optional<TimeReport> time = findTimeReport({c.program.get()}, Machine(std::move(*rates)), Runtime(), c.diags);
+  Machine machine(std::move(*rates));
+  llvm::StringRef missing;
+  step.petaFlop = machine.ofCosts(1e15, 0, missing).value_or(0);
+  std::optional<TimeReport> time = findTimeReport({c.program.get()}, machine, Runtime(), c.diags);
   if (!time)
     return std::nullopt;
   step.time = std::move(*time);

@@ -3,33 +3,80 @@
 #include "stage/Compiler/Diagnostics.h"
 #include "stage/Sema/Diagnostics.h"
 #include "stage/Sema/Evaluator.h"
+#include "llvm/ADT/StringSwitch.h"
 
 using namespace stage;
 using llvm::StringRef;
+
+/// Where rates of a type are kept.
+static size_t findTypeIndex(StringRef name) { return name == "tf32" ? tf32Index : size_t(*parseDType(name)); }
+
+static std::optional<CollectiveKind> parseCollective(StringRef name) {
+  return llvm::StringSwitch<std::optional<CollectiveKind>>(name)
+      .Case("all_gather", CollectiveKind::AllGather)
+      .Case("all_reduce", CollectiveKind::AllReduce)
+      .Case("reduce_scatter", CollectiveKind::ReduceScatter)
+      .Case("all_to_all", CollectiveKind::AllToAll)
+      .Default(std::nullopt);
+}
+
+static MachineLevel makeLevel(const sema::BoundLevel &bound) {
+  MachineLevel level{.name = bound.name, .ranks = bound.ranks, .rate = bound.rate, .efficiency = bound.efficiency};
+  level.hop = bound.hop;
+  level.base = bound.base;
+  level.oversubscription = bound.oversubscription;
+  level.isRing = bound.isRing;
+  for (const auto &[name, table] : bound.collectives)
+    level.collectives.push_back({*parseCollective(name), table});
+  level.collectiveEfficiency = bound.collectiveEfficiency;
+  for (const std::string &name : bound.inSwitch)
+    level.inSwitch.push_back(*parseCollective(name));
+  level.inSwitchGain = bound.inSwitchGain;
+  return level;
+}
 
 std::optional<MachineRates> stage::makeRates(const sema::BoundMachine &machine, StringRef type,
                                              DiagnosticEngine &diags) {
   MachineRates rates;
   std::string known;
+  Rate half; // f16 and bf16 stand for each other
   for (const auto &[name, flops] : machine.flops) {
     known += (known.empty() ? "" : ", ") + name;
+    rates.types[findTypeIndex(name)].flops = flops;
     if (name == type)
       rates.flops = flops;
+    if (name == "f16" || name == "bf16")
+      half = flops;
   }
+  if (!rates.flops && (type == "f16" || type == "bf16"))
+    rates.flops = half;
   if (!rates.flops) {
     diags.report(machine.range.Start, diag::MachineLacksType).range(machine.range) << machine.name << type << known;
     return std::nullopt;
   }
+  for (const auto &[name, ratio] : machine.contraction)
+    rates.types[findTypeIndex(name)].contraction = {ratio.share, ratio.table};
+  for (const auto &[name, ratio] : machine.attention)
+    rates.types[findTypeIndex(name)].attention = {ratio.share, ratio.table};
+  for (const auto &[name, part] : machine.sustained)
+    rates.types[findTypeIndex(name)].sustained = part;
+  rates.attentionBackward = machine.attentionBackward;
+  rates.kernelLeast = machine.kernelLeast;
   rates.memory = machine.memoryRate;
   rates.memoryEfficiency = machine.memoryEfficiency;
   rates.copy = machine.hostRate;
   rates.hostFlops = machine.hostFlops;
   rates.hostMemory = machine.hostMemory;
+  rates.hostCapacity = machine.hostCapacity;
+  rates.hostRanks = machine.hostRanks;
+  rates.powerBusy = machine.powerBusy;
+  rates.powerIdle = machine.powerIdle;
+  rates.price = machine.price;
   rates.name = machine.name;
   rates.type = type.str();
   rates.changes = machine.changes;
   for (const sema::BoundLevel &level : machine.levels)
-    rates.levels.push_back({level.name, level.ranks, level.rate, level.efficiency, level.latency});
+    rates.levels.push_back(makeLevel(level));
   return rates;
 }
 

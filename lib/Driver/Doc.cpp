@@ -211,7 +211,9 @@ private:
         continue;
       }
       auto *level = llvm::cast<ast::LevelStmt>(stmt);
-      add("level " + level->name.name.str(), level->doc);
+      add((level->base ? "level " + level->name.name + " extends " + level->base.name : "level " + level->name.name)
+              .str(),
+          level->doc);
       for (const ast::EntryStmt *entry : level->entries)
         addEntry(*entry, level->name.name.str() + ".");
     }

@@ -64,7 +64,9 @@ static void printEntries(llvm::raw_ostream &os, const ast::MachineDecl &machine)
       continue;
     }
     auto *level = llvm::cast<ast::LevelStmt>(stmt);
-    add("level " + level->name.name.str(), level->doc);
+    add((level->base ? "level " + level->name.name + " extends " + level->base.name : "level " + level->name.name)
+            .str(),
+        level->doc);
     for (const ast::EntryStmt *entry : level->entries)
       add((level->name.name + "." + entry->name.name + " = ").str() + ast::textOf(entry->value), entry->doc);
   }

@@ -1,43 +1,46 @@
 //===- Machine.cpp - what a device and a link take ------------------------===//
 #include "stage/Machine/Machine.h"
+#include "RateMath.h"
 #include "stage/Machine/Diagnostics.h"
 #include "stage/Machine/Runtime.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
-#include <cmath>
 
 using namespace stage;
 
-/// So many bytes, or FLOPs, times a fraction, at so many a second. Rounded to the nearest tick.
-static Ticks divide(int64_t amount, int64_t numerator, int64_t denominator, uint64_t rate) {
-  if (!amount)
-    return 0; // whatever the rate is
-  unsigned __int128 product, divisor;
-  if (__builtin_mul_overflow((unsigned __int128)amount * uint64_t(numerator), (unsigned __int128)ticksPerSecond,
-                             &product))
-    return maxTicks;
-  divisor = (unsigned __int128)rate * uint64_t(denominator);
-  unsigned __int128 rest = product % divisor, ticks = product / divisor + (rest >= divisor - rest);
-  return ticks > maxTicks ? maxTicks : Ticks(ticks);
-}
-
-/// The part of a rate that is reached, rounded down to a whole number per second.
-static uint64_t reduceRate(uint64_t rate, const Rational &efficiency) {
-  unsigned __int128 reached = (unsigned __int128)rate * uint64_t(efficiency.num) / uint64_t(efficiency.den);
-  return std::max<uint64_t>(uint64_t(reached), rate > 0);
+/// f16 and bf16 stand for each other, entry by entry.
+static void shareHalves(TypeRates &a, TypeRates &b) {
+  auto isSaid = [](const OpRatio &ratio) { return ratio.share || ratio.table; };
+  for (auto [to, from] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    if (!to->flops)
+      to->flops = from->flops;
+    if (!isSaid(to->contraction))
+      to->contraction = from->contraction;
+    if (!isSaid(to->attention))
+      to->attention = from->attention;
+    if (!to->sustained)
+      to->sustained = from->sustained;
+  }
 }
 
 Machine::Machine(MachineRates given) : rates(std::move(given)) {
   levels = rates->levels;
   if (levels.empty() && rates->name.empty() && rates->link)
-    levels.push_back({"link", INT64_MAX, rates->link, {1, 1}, rates->latency});
-  rates->memory = reduceRate(rates->memory, rates->memoryEfficiency);
+    levels.push_back({.name = "link", .ranks = INT64_MAX, .rate = rates->link, .hop = rates->latency});
+  memory = RateMath::reduce(rates->memory, rates->memoryEfficiency);
   for (MachineLevel &level : levels) {
-    level.rate = reduceRate(level.rate, level.efficiency);
+    Rational part = level.efficiency;
+    if (std::optional<Rational> reached = part.div(level.oversubscription))
+      part = *reached;
+    level.rate = RateMath::reduce(level.rate, part);
     blockSizes.push_back(level.ranks);
   }
   if (!blockSizes.empty())
     blockSizes.pop_back();
+  // An option may have replaced the FLOPs of the one type.
+  if (std::optional<DType> type = parseDType(rates->type); type && isFloat(*type))
+    rates->types[size_t(*type)].flops = rates->flops;
+  shareHalves(rates->types[size_t(DType::F16)], rates->types[size_t(DType::BF16)]);
 }
 
 std::string Machine::describe() const {
@@ -52,6 +55,13 @@ std::string Machine::describe() const {
 std::string Machine::describeMissing(llvm::StringRef missing) const {
   if (!rates || rates->name.empty())
     return ("--" + missing).str();
+  if (missing.startswith("flops.")) {
+    std::string types;
+    for (size_t i = 0; i < numOperandTypes; ++i)
+      if (rates->types[i].flops)
+        types += (types.empty() ? "" : ", ") + (i == tf32Index ? "tf32" : getName(DType(i))).str();
+    return ("'" + missing + "' of machine '" + rates->name + "', which has those of " + types).str();
+  }
   llvm::StringRef entry = missing == "copy"          ? "host.rate"
                           : missing == "host-flops"  ? "host.flops"
                           : missing == "host-memory" ? "host.memory"
@@ -75,7 +85,7 @@ GroupPlace Machine::findPlace(llvm::ArrayRef<int64_t> ranks) const {
 }
 
 /// Whether compute needs a rate that was not said.
-static bool lacks(bool isNeeded, uint64_t rate, llvm::StringRef name, llvm::StringRef &missing) {
+static bool lacks(bool isNeeded, Rate rate, llvm::StringRef name, llvm::StringRef &missing) {
   if (isNeeded && !rate)
     missing = name;
   return isNeeded && !rate;
@@ -84,22 +94,19 @@ static bool lacks(bool isNeeded, uint64_t rate, llvm::StringRef name, llvm::Stri
 std::optional<Ticks> Machine::ofCompute(int64_t flops, int64_t bytes, bool onHost, llvm::StringRef &missing) const {
   if (!rates)
     return units.compute * ticksPerUnit;
-  uint64_t flopRate = onHost ? rates->hostFlops : rates->flops;
-  uint64_t byteRate = onHost ? rates->hostMemory : rates->memory;
+  Rate flopRate = onHost ? rates->hostFlops : rates->flops, byteRate = onHost ? rates->hostMemory : memory;
   if (lacks(flops, flopRate, onHost ? "host-flops" : "flops", missing) ||
       lacks(bytes, byteRate, onHost ? "host-memory" : "memory", missing))
     return std::nullopt;
-  return std::max(divide(flops, 1, 1, flopRate), divide(bytes, 1, 1, byteRate));
+  return std::max(RateMath::divide(flops, 1, 1, flopRate), RateMath::divide(bytes, 1, 1, byteRate));
 }
 
 std::optional<Ticks> Machine::ofCosts(double flops, double bytes, llvm::StringRef &missing) const {
   if (!rates)
     return units.compute * ticksPerUnit;
-  if (lacks(flops, rates->flops, "flops", missing) || lacks(bytes, rates->memory, "memory", missing))
+  if (lacks(flops, rates->flops, "flops", missing) || lacks(bytes, memory, "memory", missing))
     return std::nullopt;
-  auto divide = [](double amount, uint64_t rate) { return amount ? amount / double(rate) : 0; };
-  double ticks = std::max(divide(flops, rates->flops), divide(bytes, rates->memory)) * double(ticksPerSecond);
-  return ticks < double(maxTicks) ? Ticks(std::floor(ticks + 0.5)) : maxTicks;
+  return roundTicks(std::max(RateMath::divide(flops, rates->flops), RateMath::divide(bytes, memory)));
 }
 
 std::optional<Ticks> Machine::ofCopy(int64_t bytes, llvm::StringRef &missing) const {
@@ -109,45 +116,7 @@ std::optional<Ticks> Machine::ofCopy(int64_t bytes, llvm::StringRef &missing) co
     missing = "copy";
     return std::nullopt;
   }
-  return divide(bytes, 1, 1, rates->copy);
-}
-
-static Ticks addLatency(Ticks ticks, int64_t steps, Ticks latency) {
-  unsigned __int128 sum = (unsigned __int128)steps * uint64_t(latency) + uint64_t(ticks);
-  return sum > maxTicks ? maxTicks : Ticks(sum);
-}
-
-std::optional<Ticks> Machine::ofMessage(int64_t bytes, const GroupPlace &place, llvm::StringRef &missing) const {
-  if (!rates)
-    return units.communication * ticksPerUnit;
-  if (levels.empty()) {
-    missing = "link";
-    return std::nullopt;
-  }
-  const MachineLevel &level = levels[place.getLevel()];
-  return addLatency(divide(bytes, 1, 1, level.rate), 1, level.latency);
-}
-
-std::optional<Ticks> Machine::ofCollective(CollectiveKind kind, int64_t bytes, const GroupPlace &place,
-                                           llvm::StringRef &missing) const {
-  if (!rates || levels.empty() || kind == CollectiveKind::Permute)
-    return ofMessage(bytes, place, missing);
-  int64_t members = place.getNumMembers();
-  Traffic traffic = getTraffic(kind, members);
-  bool isDirect = kind == CollectiveKind::AllToAll; // each member sends to each other one
-  Ticks ticks = 0, latency = 0;
-  for (unsigned i = 0; i <= place.getLevel(); ++i) {
-    auto [blocks, least] = place.getShare(i);
-    bool isLast = i == place.getLevel();
-    GroupPlace::Share outer = isLast ? GroupPlace::Share{1, members} : place.getShare(i + 1);
-    Ticks passed = isDirect ? divide(bytes, members - least, members, levels[i].rate)
-                            : divide(bytes, traffic.numerator, traffic.denominator * least, levels[i].rate);
-    ticks = std::max(ticks, passed);
-    int64_t links = isDirect ? outer.least - least : blocks - outer.blocks;
-    latency = addLatency(latency, links, levels[i].latency);
-  }
-  int64_t rounds = members > 1 ? traffic.steps / (members - 1) : 0; // 2 of an all_reduce
-  return addLatency(ticks, rounds, latency);
+  return RateMath::divide(bytes, 1, 1, rates->copy);
 }
 
 Ticks Machine::ofMeasured(uint64_t micros) const {

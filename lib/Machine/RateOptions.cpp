@@ -21,7 +21,7 @@ struct Commands {
 class RateOptions::Option : public cl::opt<std::string> {
 public:
   Option(const char *name, const char *description, cl::OptionCategory &category, Commands commands,
-         uint64_t MachineRates::*rate, Dimension dimension)
+         Rate MachineRates::*rate, Dimension dimension)
       : cl::opt<std::string>(llvm::StringRef(name), cl::desc(description), cl::value_desc(rate ? "rate" : "time"),
                              cl::cat(category), commands),
         rate(rate), dimension(dimension) {
@@ -35,12 +35,12 @@ public:
     return isChanged<std::string>(*this) && (rate || !value || value->value.num != 0);
   }
 
-  uint64_t MachineRates::*rate; ///< Null: the latency.
+  Rate MachineRates::*rate; ///< Null: the latency.
   Dimension dimension;
 };
 
 RateOptions::RateOptions(cl::OptionCategory &category, std::initializer_list<cl::SubCommand *> commands) {
-  auto add = [&](const char *name, uint64_t MachineRates::*rate, Dimension dimension, const char *description) {
+  auto add = [&](const char *name, Rate MachineRates::*rate, Dimension dimension, const char *description) {
     options.push_back(std::make_unique<Option>(name, description, category, Commands{commands}, rate, dimension));
   };
   Dimension flops = Dimension::ofFlopsPerSecond(), bytes = Dimension::ofBytesPerSecond();
@@ -71,7 +71,7 @@ MachineRates RateOptions::read(DiagnosticEngine &diags, MachineRates rates) cons
     std::string flag = ("--" + option->ArgStr).str();
     bool isOfNetwork = !option->rate || option->rate == &MachineRates::link;
     if (!rates.name.empty() && isOfNetwork) {
-      std::string entry = option->rate ? "rate" : "latency";
+      std::string entry = option->rate ? "rate" : "hop";
       diags.report(SMLoc(), diag::LinkBesideLevels)
           << flag << rates.name
           << (rates.levels.empty() ? "" : ", such as '" + rates.levels.front().name + "." + entry + "'");
@@ -85,7 +85,7 @@ MachineRates RateOptions::read(DiagnosticEngine &diags, MachineRates rates) cons
     if (!value->isInteger() || value->num > UINT64_MAX || (option->rate && value->num == 0))
       diags.report(SMLoc(), option->rate ? diag::BadRate : diag::BadLatency) << flag << std::string(*option);
     else if (option->rate) {
-      rates.*option->rate = uint64_t(value->num);
+      rates.*option->rate = Rate(uint64_t(value->num));
       if (!rates.name.empty())
         rates.changes.push_back(flag + "=" + std::string(*option));
     } else

@@ -218,22 +218,26 @@ FlagStmt *Builder::flag(Grammar::LauncherEntryContext *tree) {
   return node;
 }
 
+EntryStmt *Builder::machineEntry(Grammar::MachineEntryContext *tree) {
+  auto *node = make<EntryStmt>(tree);
+  node->doc = docsBefore(tree);
+  std::string name; // without blanks around dots
+  for (auto *part : tree->qualifiedName()->name())
+    name += (name.empty() ? "" : ".") + text(part).str();
+  node->name = {context.copy(StringRef(name)), range(tree->qualifiedName())};
+  node->value = expr(tree->expr());
+  return node;
+}
+
 Stmt *Builder::machineStmt(Grammar::MachineStmtContext *tree) {
-  if (auto *entryTree = tree->machineEntry()) {
-    auto *node = make<EntryStmt>(entryTree);
-    node->doc = docsBefore(entryTree);
-    std::string name; // without blanks around dots
-    for (auto *part : entryTree->qualifiedName()->name())
-      name += (name.empty() ? "" : ".") + text(part).str();
-    node->name = {context.copy(StringRef(name)), range(entryTree->qualifiedName())};
-    node->value = expr(entryTree->expr());
-    return node;
-  }
+  if (auto *entryTree = tree->machineEntry())
+    return machineEntry(entryTree);
   auto *levelTree = tree->level();
   auto *node = make<LevelStmt>(levelTree);
   node->doc = docsBefore(levelTree);
-  node->name = ident(levelTree->name());
-  node->entries = each(levelTree->entry(), &Builder::entry);
+  node->name = ident(levelTree->name(0));
+  node->base = ident(levelTree->name(1));
+  node->entries = each(levelTree->machineEntry(), &Builder::machineEntry);
   return node;
 }
 

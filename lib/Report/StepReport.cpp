@@ -17,10 +17,9 @@ StepFigures stage::getFigures(const Report &report) {
   figures.tokensPerDevice = figures.tokensPerSecond / double(report.ranks);
   double deviceSeconds = figures.seconds * double(report.ranks), model = double(report.flops.getModel());
   figures.modelFlops = model / deviceSeconds;
-  if (step.peakFlops) {
-    figures.mfu = figures.modelFlops / double(step.peakFlops);
-    figures.hfu = (model + double(report.flops.recompute)) / deviceSeconds / double(step.peakFlops);
-  }
+  double deviceTicks = double(step.time.step) * double(report.ranks), ofPeak = double(step.petaFlop) / 1e15;
+  figures.mfu = model * ofPeak / deviceTicks;
+  figures.hfu = (model + double(report.flops.recompute)) * ofPeak / deviceTicks;
   __int128 bubble = 0, exposed = 0;
   for (const StageTime &stage : step.time.stages) {
     bubble += stage.get(TimeAccount::Bubble);
@@ -137,8 +136,10 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
                                                  : formatCount(__int128(figures.tokensPerDevice + 0.5))) +
                     " per device"});
   table.addRow({"model FLOP/s", formatFlops(__int128(figures.modelFlops)) + "/s per device"});
-  if (step.peakFlops)
-    table.addRow({"MFU", formatShare(figures.mfu) + " of " + formatFlops(step.peakFlops) + "/s (" + step.peakType + ")" +
+  if (step.petaFlop)
+    table.addRow({"MFU", formatShare(figures.mfu) + " of " +
+                             formatFlops(__int128(1e15 / double(step.petaFlop) * double(ticksPerSecond) + 0.5)) + "/s (" +
+                             step.peakType + ")" +
                              (report.flops.recompute ? ", HFU " + formatShare(figures.hfu) : "")});
   table.addRow({"bubble", formatShare(figures.bubble)});
   table.addRow({"exposed", formatMillis(figures.exposed) + " ms of communication, mean of the stages"});
@@ -212,7 +213,7 @@ void stage::writeTime(llvm::json::OStream &json, const Report &report) {
                              {what + "_per_second", "", digits(figures.tokensPerSecond, 3)},
                              {what + "_per_second_per_device", "", digits(figures.tokensPerDevice, 3)},
                              {"model_flops_per_second_per_device", "", digits(figures.modelFlops, 0)}});
-    if (step.peakFlops)
+    if (step.petaFlop)
       head.insert(head.end(), {{"mfu", "", digits(figures.mfu, 6)}, {"hfu", "", digits(figures.hfu, 6)}});
     head.insert(head.end(), {{"bubble_fraction", "", digits(figures.bubble, 6)},
                              {"exposed_seconds", "", toSeconds(figures.exposed)}});

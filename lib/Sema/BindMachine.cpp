@@ -9,8 +9,9 @@
 //   memory.rate = 3.35TB/s, node.ranks = 8, node.rate = 400GB/s, rail.ranks = 256, rail.rate = 25GB/s
 //
 // Algorithm: entries are collected by their whole names, the last base first, so that later ones replace earlier ones;
-// a level that is new lies outside of those before it. Then each is evaluated in the file that says it, its dimension
-// and its range are checked, and levels are compared with those inside of them.
+// a level that is new lies outside of those before it, and has the entries of the level that it extends, as these are
+// in the end. Then each is evaluated in the file that says it, its dimension and its range are checked, and levels are
+// compared with those inside of them.
 //
 // Limits: a machine cannot drop a level of its base. Rates are rounded down to whole bytes or FLOPs per second.
 //
@@ -18,7 +19,6 @@
 #include "Extends.h"
 #include "MachineWords.h"
 #include "stage/Sema/BoundMachine.h"
-#include "stage/Sema/Builtins.h"
 #include "stage/Sema/Evaluator.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -51,6 +51,7 @@ private:
   };
 
   void collect() {
+    llvm::MapVector<StringRef, StringRef> bases;
     for (const ast::MachineDecl *link : getChain(program, decl))
       for (const ast::Stmt *stmt : link->body) {
         const ast::File *file = &program.getFile(*link);
@@ -60,6 +61,8 @@ private:
         }
         auto *level = llvm::cast<ast::LevelStmt>(stmt);
         levels.insert({level->name.name, level->name});
+        if (level->base)
+          bases[level->name.name] = level->base.name;
         for (const ast::EntryStmt *entry : level->entries)
           entries[(level->name.name + "." + entry->name.name).str()] = {entry->value, file};
       }
@@ -68,51 +71,20 @@ private:
         entries[name] = {value, nullptr};
         machine.changes.push_back(name + " = " + ast::textOf(value));
       }
+    // From the inside out, so that a base has the entries of its own base.
+    for (const auto &[level, _] : levels)
+      if (auto base = bases.find(level); base != bases.end())
+        for (const std::string &name : listLevelEntryNames())
+          if (auto entry = entries.find((base->second + "." + name).str()); entry != entries.end())
+            entries.insert({(level + "." + name).str(), entry->second});
   }
 
-  /// The number of base units of an entry. Nothing after a report.
-  std::optional<Rational> evaluate(const std::string &name, const Entry &entry, MachineValue kind) {
-    std::string what = "'" + name + "'";
-    SMRange range = entry.value->range;
-    std::optional<CTValue> value = evaluator.evaluate(entry.value, entry.file ? Environment(*entry.file) : env);
-    if (!value)
-      return std::nullopt;
-    bool isNumber = kind == MachineValue::Share || kind == MachineValue::Count;
-    if (!isNumber && !evaluator.checkQuantity(*value, getDimension(kind), /*isAnyRate=*/false, range, what))
-      return std::nullopt;
-    std::optional<Rational> exact = !isNumber || value->isNumber() ? evaluator.getExact(*value) : std::nullopt;
-    bool isGood = exact && exact->num >= (kind != MachineValue::Time);
-    StringRef wanted;
-    switch (kind) {
-    case MachineValue::Share:
-      wanted = "a number above 0 and at most 1, such as 0.8";
-      isGood = isGood && exact->compare(Rational::integer(1)) <= 0 && exact->den < INT32_MAX;
-      break;
-    case MachineValue::Count:
-      wanted = "a whole number of ranks, at least 1";
-      isGood = isGood && exact->isInteger() && exact->num <= INT32_MAX;
-      break;
-    case MachineValue::Time:
-      wanted = "a time of at most a day, such as 2us";
-      isGood = isGood && exact->compare(Rational::integer(86'400)) <= 0;
-      if (isGood)
-        exact = exact->mul(Rational::integer(1'000'000'000'000))->floor();
-      break;
-    default:
-      wanted = "above 0 and below 2^63, such as ";
-      isGood = isGood && !isTooLarge(*exact) && exact->floor().num > 0;
-      if (isGood)
-        exact = exact->floor();
-    }
-    if (isGood)
-      return exact;
-    diags.report(range.Start, diag::MachineValueRange).range(range)
-        << what << wanted.str() + (isNumber || kind == MachineValue::Time ? "" : getDimension(kind).getExample())
-        << evaluator.format(*value);
-    return std::nullopt;
+  const Entry *find(const std::string &name) const {
+    auto entry = entries.find(name);
+    return entry == entries.end() ? nullptr : &entry->second;
   }
 
-  static Dimension getDimension(MachineValue kind) {
+  static std::optional<Dimension> getDimension(MachineValue kind) {
     switch (kind) {
     case MachineValue::Flops:
       return Dimension::ofFlopsPerSecond();
@@ -120,8 +92,83 @@ private:
       return Dimension::ofBytesPerSecond();
     case MachineValue::Time:
       return Dimension::ofTime();
-    default:
+    case MachineValue::Bytes:
       return Dimension::ofBytes();
+    case MachineValue::Power:
+      return Dimension{.watts = 1};
+    case MachineValue::Price:
+      return Dimension{.seconds = -1, .dollars = 1};
+    case MachineValue::Share:
+    case MachineValue::Factor:
+    case MachineValue::Multiple:
+    case MachineValue::Count:
+      return std::nullopt;
+    }
+    llvm_unreachable("no other kinds");
+  }
+
+  /// The number of base units of an entry. Nothing after a report.
+  std::optional<Rational> evaluate(const std::string &name, const Entry &entry, MachineValue kind,
+                                   StringRef orElse = "") {
+    SMRange range = entry.value->range;
+    std::optional<CTValue> value = evaluator.evaluate(entry.value, entry.file ? Environment(*entry.file) : env);
+    if (!value)
+      return std::nullopt;
+    std::optional<Dimension> dimension = getDimension(kind);
+    if (dimension && !evaluator.checkQuantity(*value, *dimension, /*isAnyRate=*/false, range, "'" + name + "'"))
+      return std::nullopt;
+    std::optional<Rational> exact = dimension || value->isNumber() ? evaluator.getExact(*value) : std::nullopt;
+    if (exact)
+      if (std::optional<Rational> checked = checkRange(*exact, kind))
+        return checked;
+    diags.report(range.Start, diag::MachineValueRange).range(range)
+        << "'" + name + "'" << describeRange(kind) + orElse.str() << evaluator.format(*value);
+    return std::nullopt;
+  }
+
+  /// In whole units, where a field holds these. Nothing where the value is out of range.
+  static std::optional<Rational> checkRange(Rational value, MachineValue kind) {
+    auto isWithin = [&](int64_t least, int64_t most) {
+      return value.compare(Rational::integer(least)) >= 0 && value.compare(Rational::integer(most)) <= 0;
+    };
+    bool isFraction = value.num > 0 && value.den < INT32_MAX; // products of a few of them stay exact
+    switch (kind) {
+    case MachineValue::Share:
+      return isFraction && isWithin(0, 1) ? std::optional(value) : std::nullopt;
+    case MachineValue::Factor:
+      return isFraction && isWithin(0, 2) ? std::optional(value) : std::nullopt;
+    case MachineValue::Multiple:
+      return isFraction && isWithin(1, 1000) ? std::optional(value) : std::nullopt;
+    case MachineValue::Count:
+      return value.isInteger() && isWithin(1, INT32_MAX) ? std::optional(value) : std::nullopt;
+    case MachineValue::Power:
+    case MachineValue::Price:
+      return value.num > 0 && !isTooLarge(value) ? std::optional(value) : std::nullopt;
+    case MachineValue::Time:
+      return isWithin(0, 86'400) ? std::optional(value.mul(Rational::integer(1'000'000'000'000))->floor())
+                                 : std::nullopt;
+    case MachineValue::Flops:
+    case MachineValue::Rate:
+    case MachineValue::Bytes:
+      return !isTooLarge(value) && value.floor().num > 0 ? std::optional(value.floor()) : std::nullopt;
+    }
+    llvm_unreachable("no other kinds");
+  }
+
+  static std::string describeRange(MachineValue kind) {
+    switch (kind) {
+    case MachineValue::Share:
+      return "a number above 0 and at most 1, such as 0.8";
+    case MachineValue::Factor:
+      return "a number above 0 and at most 2, such as 0.9";
+    case MachineValue::Multiple:
+      return "a number from 1 to 1000, such as 2";
+    case MachineValue::Count:
+      return "a whole number of ranks, at least 1";
+    case MachineValue::Time:
+      return "a time of at most a day, such as 2us";
+    default:
+      return "above 0 and below 2^63, such as " + getDimension(kind)->getExample();
     }
   }
 
@@ -131,41 +178,73 @@ private:
     return false;
   }
 
-  bool bindEntries() {
+  /// Entries of a list in MachineWords.h, those of a level behind `prefix`.
+  template <typename Owner>
+  bool bindListed(ArrayRef<MachineEntry<Owner>> list, const std::string &prefix, Owner &owner) {
     bool ok = true;
-    for (const auto &[name, entry] : entries) {
-      StringRef type = name;
-      if (!type.consume_front(flopsPrefix) || !isFloatName(type))
-        continue;
-      std::optional<Rational> value = evaluate(name, entry, MachineValue::Flops);
-      ok &= value.has_value();
-      if (value)
-        machine.flops.emplace_back(type.str(), uint64_t(value->num));
-    }
-    if (ok && machine.flops.empty())
-      ok = reportMissing("flops.bf16");
-    for (const MachineEntry &each : machineEntries) {
-      auto entry = entries.find(each.name.str());
-      if (entry == entries.end()) {
-        ok &= !each.isNeeded || reportMissing(each.name);
+    for (const MachineEntry<Owner> &each : list) {
+      std::string name = prefix + each.name.str();
+      const Entry *entry = find(name);
+      if (!entry) {
+        ok &= !each.isNeeded || reportMissing(name);
         continue;
       }
-      std::optional<Rational> value = evaluate(entry->first, entry->second, each.value);
+      std::optional<Rational> value = evaluate(name, *entry, each.value);
       ok &= value.has_value();
-      if (value && each.value == MachineValue::Share)
-        machine.memoryEfficiency = *value;
-      else if (value)
-        getField(each.name) = uint64_t(value->num);
+      if (value)
+        std::visit([&](auto field) { store(owner.*field, *value); }, each.field);
     }
     return ok;
   }
+  static void store(Rate &field, const Rational &value) { field = Rate(uint64_t(value.num)); }
+  static void store(uint64_t &field, const Rational &value) { field = uint64_t(value.num); }
+  static void store(int64_t &field, const Rational &value) { field = int64_t(value.num); }
+  static void store(Rational &field, const Rational &value) { field = value; }
+  static void store(std::optional<Rational> &field, const Rational &value) { field = value; }
 
-  uint64_t &getField(StringRef name) {
-    return name == "memory.rate"       ? machine.memoryRate
-           : name == "memory.capacity" ? machine.memoryCapacity
-           : name == "host.rate"       ? machine.hostRate
-           : name == "host.flops"      ? machine.hostFlops
-                                       : machine.hostMemory;
+  bool bindEntries() {
+    bool ok = true;
+    for (StringRef type : machineTypes) {
+      std::string name = (flopsPrefix + type).str();
+      const Entry *entry = find(name);
+      std::optional<Rational> value = entry ? evaluate(name, *entry, MachineValue::Flops) : std::nullopt;
+      ok &= !entry || value;
+      if (value)
+        machine.flops.emplace_back(type.str(), Rate(uint64_t(value->num)));
+      name = (sustainedPrefix + type).str();
+      entry = find(name);
+      value = entry ? evaluate(name, *entry, MachineValue::Factor) : std::nullopt;
+      ok &= !entry || value;
+      if (value)
+        machine.sustained.emplace_back(type.str(), *value);
+      ok &= bindRatio(contractionPrefix, type, machine.contraction);
+      ok &= bindRatio(attentionPrefix, type, machine.attention);
+    }
+    if (ok && machine.flops.empty())
+      ok = reportMissing("flops.bf16");
+    return ok & bindListed<BoundMachine>(machineEntries, "", machine);
+  }
+
+  bool bindRatio(StringRef prefix, StringRef type, ByName<BoundRatio> &ratios) {
+    std::string name = (prefix + type).str();
+    const Entry *entry = find(name);
+    if (!entry)
+      return true;
+    BoundRatio ratio;
+    if (const ast::StringExpr *file = findTableName(entry->value))
+      ratio.table = readTableOf(*entry, *file, prefix, name);
+    else if (checkTableCall(entry->value, name, diags))
+      ratio.share = evaluate(name, *entry, MachineValue::Share, ", or table(\"file.csv\")");
+    if (!ratio.table && !ratio.share)
+      return false;
+    ratios.emplace_back(type.str(), std::move(ratio));
+    return true;
+  }
+
+  std::shared_ptr<const Grid> readTableOf(const Entry &entry, const ast::StringExpr &file, StringRef prefix,
+                                          StringRef name) {
+    const ast::File &by = entry.file ? *entry.file : env.getFile();
+    return readTable(file, by.path, getTableForm(prefix), name, diags);
   }
 
   bool bindLevels() {
@@ -173,33 +252,67 @@ private:
     for (const auto &[name, ident] : levels) {
       BoundLevel &level = machine.levels.emplace_back();
       level.name = name.str();
-      for (const MachineEntry &each : levelEntries) {
-        auto entry = entries.find(level.name + "." + each.name.str());
-        if (entry == entries.end()) {
-          ok &= !each.isNeeded || reportMissing(level.name + "." + each.name.str());
+      // What is reached of links inside a node, and of network ports, where nothing better is known.
+      level.efficiency = machine.levels.size() == 1 ? Rational{7, 10} : Rational{17, 20};
+      std::string prefix = level.name + ".";
+      ok &= bindListed<BoundLevel>(levelEntries, prefix, level);
+      ok &= bindWords(prefix, level);
+      for (StringRef collective : collectiveNames) {
+        std::string name = (prefix + collectivePrefix + collective).str();
+        const Entry *entry = find(name);
+        if (!entry)
           continue;
-        }
-        std::optional<Rational> value = evaluate(entry->first, entry->second, each.value);
-        ok &= value.has_value();
-        if (!value)
-          continue;
-        if (each.value == MachineValue::Share)
-          level.efficiency = *value;
-        else if (each.value == MachineValue::Count)
-          level.ranks = int64_t(value->num);
-        else if (each.value == MachineValue::Rate)
-          level.rate = uint64_t(value->num);
-        else
-          level.latency = int64_t(value->num);
+        const ast::StringExpr *file = findTableName(entry->value);
+        auto table = file ? readTableOf(*entry, *file, collectivePrefix, name) : nullptr;
+        if (!file)
+          diags.report(entry->value->loc(), diag::MachineValueRange).range(entry->value->range)
+              << "'" + name + "'"
+              << "table(\"file.csv\")" << ast::textOf(entry->value);
+        ok &= table != nullptr;
+        if (table)
+          level.collectives.emplace_back(collective.str(), std::move(table));
       }
+      ok &= checkTogether(prefix + inSwitchEntry.str(), {prefix + inSwitchGainEntry.str()});
+      ok &= checkTogether(prefix + inSwitchGainEntry.str(), {prefix + inSwitchEntry.str()});
+      std::vector<std::string> tables;
+      for (StringRef collective : collectiveNames)
+        tables.push_back((prefix + collectivePrefix + collective).str());
+      ok &= checkTogether(prefix + collectiveEfficiencyEntry.str(), tables);
     }
     return ok;
+  }
+
+  bool bindWords(const std::string &prefix, BoundLevel &level) {
+    for (StringRef word : {kindEntry, inSwitchEntry}) {
+      std::string name = prefix + word.str();
+      const Entry *entry = find(name);
+      if (!entry)
+        continue;
+      std::optional<std::vector<std::string>> words = readWords(entry->value, word, name, diags);
+      if (!words)
+        return false;
+      if (word == kindEntry)
+        level.isRing = words->front() == "ring";
+      else
+        level.inSwitch = std::move(*words);
+    }
+    return true;
+  }
+
+  /// An entry would have no effect without one of others.
+  bool checkTogether(const std::string &name, ArrayRef<std::string> others) {
+    const Entry *entry = find(name);
+    if (!entry || llvm::any_of(others, [&](const std::string &other) { return find(other); }))
+      return true;
+    diags.report(entry->value->loc(), diag::EntryMissing).range(entry->value->range) << name << others.front();
+    return false;
   }
 
   bool checkLevels() {
     for (size_t i = 1; i < machine.levels.size(); ++i) {
       const BoundLevel &inner = machine.levels[i - 1], &outer = machine.levels[i];
-      if (outer.ranks > inner.ranks && outer.ranks % inner.ranks == 0)
+      bool isOutermost = i + 1 == machine.levels.size(); // one group, whose last part may be cut
+      if (outer.ranks > inner.ranks && (isOutermost || outer.ranks % inner.ranks == 0))
         continue;
       const ast::Ident &name = levels.find(outer.name)->second, &before = levels.find(inner.name)->second;
       diags.report(name.loc(), diag::LevelsDoNotNest)
@@ -240,18 +353,14 @@ std::optional<BoundMachine> stage::sema::bindMachine(Evaluator &evaluator, const
 }
 
 std::vector<std::string> stage::sema::listMachineEntries(const Program &program, const ast::MachineDecl &decl) {
-  std::vector<std::string> names;
-  for (StringRef type : {"f32", "f16", "bf16", "f8", "f4"})
-    names.push_back((flopsPrefix + type).str());
-  for (const MachineEntry &entry : machineEntries)
-    names.push_back(entry.name.str());
+  std::vector<std::string> names = listMachineEntryNames();
   llvm::MapVector<StringRef, bool> levels;
   for (const ast::MachineDecl *link : getChain(program, decl))
     for (const ast::Stmt *stmt : link->body)
       if (auto *level = llvm::dyn_cast<ast::LevelStmt>(stmt))
         levels.insert({level->name.name, true});
   for (const auto &[level, _] : levels)
-    for (const MachineEntry &entry : levelEntries)
-      names.push_back((level + "." + entry.name).str());
+    for (const std::string &entry : listLevelEntryNames())
+      names.push_back((level + "." + entry).str());
   return names;
 }

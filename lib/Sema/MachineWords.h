@@ -1,8 +1,14 @@
 //===- MachineWords.h - the entries of machines ----------------*- C++ -*-===//
+//
+// The lists that say which entries there are, what their values are, and where a bound machine keeps them. Checks of
+// names, binding, `-D` and documentation read them.
+//
+//===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_SEMA_MACHINEWORDS_H
 #define STAGE_LIB_SEMA_MACHINEWORDS_H
 
-#include "llvm/ADT/StringRef.h"
+#include "stage/Sema/BoundMachine.h"
+#include <variant>
 
 namespace stage::sema {
 
@@ -11,31 +17,88 @@ enum class MachineValue {
   Flops, ///< Per second.
   Rate,  ///< Bytes per second.
   Bytes,
-  Time,  ///< May be 0.
-  Share, ///< A number above 0 and at most 1.
-  Count, ///< Of ranks.
+  Time,     ///< May be 0.
+  Share,    ///< A number above 0 and at most 1.
+  Factor,   ///< A number above 0 and at most 2.
+  Multiple, ///< A number of at least 1, and at most 1000.
+  Count,    ///< Of ranks.
+  Power,
+  Price,
 };
 
-struct MachineEntry {
+template <typename Owner> struct MachineEntry {
   llvm::StringLiteral name;
   MachineValue value;
+  std::variant<Rate Owner::*, uint64_t Owner::*, int64_t Owner::*, Rational Owner::*, std::optional<Rational> Owner::*>
+      field;
   bool isNeeded = false;
 };
 
-/// `flops.bf16`, and so on, for each element type of floating point; one at least.
-constexpr llvm::StringLiteral flopsPrefix = "flops.";
-constexpr MachineEntry machineEntries[] = {
-    {"memory.rate", MachineValue::Rate, true}, {"memory.efficiency", MachineValue::Share},
-    {"memory.capacity", MachineValue::Bytes},  {"host.rate", MachineValue::Rate},
-    {"host.flops", MachineValue::Flops},       {"host.memory", MachineValue::Rate},
+constexpr MachineEntry<BoundMachine> machineEntries[] = {
+    {"memory.rate", MachineValue::Rate, &BoundMachine::memoryRate, true},
+    {"memory.efficiency", MachineValue::Share, &BoundMachine::memoryEfficiency},
+    {"memory.capacity", MachineValue::Bytes, &BoundMachine::memoryCapacity},
+    {"host.rate", MachineValue::Rate, &BoundMachine::hostRate},
+    {"host.flops", MachineValue::Flops, &BoundMachine::hostFlops},
+    {"host.memory", MachineValue::Rate, &BoundMachine::hostMemory},
+    {"host.capacity", MachineValue::Bytes, &BoundMachine::hostCapacity},
+    {"host.ranks", MachineValue::Count, &BoundMachine::hostRanks},
+    {"attention.backward", MachineValue::Multiple, &BoundMachine::attentionBackward},
+    {"kernel.least", MachineValue::Time, &BoundMachine::kernelLeast},
+    {"power.busy", MachineValue::Power, &BoundMachine::powerBusy},
+    {"power.idle", MachineValue::Power, &BoundMachine::powerIdle},
+    {"price", MachineValue::Price, &BoundMachine::price},
 };
 /// Of a level.
-constexpr MachineEntry levelEntries[] = {
-    {"ranks", MachineValue::Count, true},
-    {"rate", MachineValue::Rate, true},
-    {"efficiency", MachineValue::Share},
-    {"latency", MachineValue::Time},
+constexpr MachineEntry<BoundLevel> levelEntries[] = {
+    {"ranks", MachineValue::Count, &BoundLevel::ranks, true},
+    {"rate", MachineValue::Rate, &BoundLevel::rate, true},
+    {"efficiency", MachineValue::Share, &BoundLevel::efficiency},
+    {"oversubscription", MachineValue::Multiple, &BoundLevel::oversubscription},
+    {"base", MachineValue::Time, &BoundLevel::base},
+    {"hop", MachineValue::Time, &BoundLevel::hop},
+    {"collective.efficiency", MachineValue::Share, &BoundLevel::collectiveEfficiency},
+    {"in_switch_gain", MachineValue::Multiple, &BoundLevel::inSwitchGain},
 };
+
+/// Entries for each element type: `flops.bf16`, of which a machine needs one.
+constexpr llvm::StringLiteral flopsPrefix = "flops.", contractionPrefix = "contraction.",
+                              attentionPrefix = "attention.", sustainedPrefix = "sustained.",
+                              collectivePrefix = "collective.";
+constexpr llvm::StringLiteral machineTypes[] = {"f32", "tf32", "f16", "bf16", "f8", "f4"};
+/// Entries of a level that are words.
+constexpr llvm::StringLiteral kindEntry = "kind", inSwitchEntry = "in_switch", inSwitchGainEntry = "in_switch_gain",
+                              collectiveEfficiencyEntry = "collective.efficiency";
+constexpr llvm::StringLiteral levelKinds[] = {"switch", "ring"};
+/// Those that have a table, and those that a switch can compute.
+constexpr llvm::StringLiteral collectiveNames[] = {"all_gather", "all_reduce", "reduce_scatter", "all_to_all"};
+constexpr llvm::StringLiteral inSwitchNames[] = {"all_gather", "all_reduce", "reduce_scatter"};
+
+/// The names of all entries of a machine, without those of its levels, and of a level.
+std::vector<std::string> listMachineEntryNames();
+std::vector<std::string> listLevelEntryNames();
+
+/// The text of `table("file.csv")`; null for any other expression.
+const ast::StringExpr *findTableName(const ast::Expr *value);
+/// False after a report of a call of `table` that has something else than a name.
+bool checkTableCall(const ast::Expr *value, StringRef name, DiagnosticEngine &diags);
+/// Whether an entry is a word, or a list of words, rather than an amount.
+bool isWordEntry(StringRef levelEntry);
+/// The words of such an entry. Nothing after a report.
+std::optional<std::vector<std::string>> readWords(const ast::Expr *value, StringRef levelEntry, StringRef name,
+                                                  DiagnosticEngine &diags);
+
+/// What the rows of a table are.
+struct TableForm {
+  ArrayRef<llvm::StringLiteral> columns; ///< Coordinates, and the value.
+  int64_t leastFirst = 0;                ///< Of the first coordinate.
+};
+/// Of contractions, attention and collectives, by the prefix of the entry.
+TableForm getTableForm(StringRef prefix);
+
+/// Reads the table `name`, which lies beside the file `path`. `what`: the entry. Null after a report.
+std::shared_ptr<const Grid> readTable(const ast::StringExpr &name, StringRef path, TableForm form, StringRef what,
+                                      DiagnosticEngine &diags);
 
 } // namespace stage::sema
 

@@ -63,6 +63,8 @@ bool MachinePricer::price(unsigned classNumber, const Task &task, const GroupPla
   timed.alone = waiting.duration;
   if (task.work)
     insideTables &= machine.isInsideTables(*task.work);
+  else if (task.kind == TaskKind::Collective)
+    insideTables &= machine.isInsideTables(getCollectiveKind(task.op->kind), int64_t(task.bytes.resolve({})), place);
   if (keepsRuns) {
     PricedTask &run = classes[classNumber].runs.back();
     run.op = task.op;

@@ -175,7 +175,7 @@ protected:
     std::string ofTraces, ofProgram;
     llvm::raw_string_ostream traces(ofTraces), program(ofProgram);
     EXPECT_TRUE(printTimeline(path("traces"), options, traces, c->diags)) << messages.str();
-    std::optional<StepActivity> step = findStepTime({c->program.get()}, rates, TaskOptions(), c->diags);
+    std::optional<StepActivity> step = findStepTime({c->program.get()}, rates, Runtime(), TaskOptions(), c->diags);
     ASSERT_TRUE(step) << messages.str();
     print(program, *step, rates);
     EXPECT_EQ(program.str(), traces.str());

@@ -116,17 +116,177 @@ TEST(MachineTest, PortsOfANodeShareWhatLeavesIt) {
   };
   // Inside: 7 x 100 bytes at 100 a second, and 7 links.
   EXPECT_EQ(take(CollectiveKind::AllGather, 100, listRanks(0, 8)), 7 + 7);
-  // One member a node: 7 x 100 bytes at half of 20 a second, and 7 links between nodes.
-  EXPECT_EQ(take(CollectiveKind::AllGather, 100, listRanks(0, 64, 8)), 70 + 7 * 3);
-  // All: 63 x 800 bytes by 8 ports, 630 s, while 504 s pass inside. 56 links inside, 7 between.
-  EXPECT_EQ(take(CollectiveKind::AllGather, 800, listRanks(0, 64)), 630 + 56 + 7 * 3);
-  EXPECT_EQ(take(CollectiveKind::AllReduce, 51200, listRanks(0, 64)), 2 * 630 + 2 * (56 + 7 * 3));
+  // One member a node: 7 x 100 bytes at half of 20 a second, and 8 links between nodes.
+  EXPECT_EQ(take(CollectiveKind::AllGather, 100, listRanks(0, 64, 8)), 70 + 8 * 3);
+  // All: 63 x 800 bytes by 8 ports, 630 s, while 448 s pass inside. 56 links inside, 8 between.
+  EXPECT_EQ(take(CollectiveKind::AllGather, 800, listRanks(0, 64)), 630 + 56 + 8 * 3);
+  // Twice 7 hops inside, and log2(8) = 3 between.
+  EXPECT_EQ(take(CollectiveKind::AllReduce, 51200, listRanks(0, 64)), 2 * 630 + 2 * (7 + 3 * 3));
   // Two nodes of four: 7/8 inside and between, 4 ports.
-  EXPECT_EQ(take(CollectiveKind::ReduceScatter, 1600, {0, 1, 2, 3, 8, 9, 10, 11}), 35 + 6 + 3);
+  EXPECT_EQ(take(CollectiveKind::ReduceScatter, 1600, {0, 1, 2, 3, 8, 9, 10, 11}), 35 + 6 + 2 * 3);
   // Each member sends to four ranks of the other node by its own port: half of its bytes.
-  EXPECT_EQ(take(CollectiveKind::AllToAll, 1600, {0, 1, 2, 3, 8, 9, 10, 11}), 80 + 3 + 4 * 3);
+  EXPECT_EQ(take(CollectiveKind::AllToAll, 1600, {0, 1, 2, 3, 8, 9, 10, 11}), 80 + 6 + 2 * 3);
   EXPECT_EQ(*machine.ofMessage(100, machine.findPlace({7, 0}), missing), 2 * second);
   EXPECT_EQ(*machine.ofMessage(100, machine.findPlace({8, 7}), missing), 13 * second);
+}
+
+TEST(MachineTest, ATableSaysWhatACollectiveTakes) {
+  MachineRates rates;
+  rates.name = "measured";
+  rates.levels = {{"node", 8, 100, {1, 1}, second}, {"rail", 64, 10, {1, 1}, 3 * second}};
+  auto table = std::make_shared<Grid>(Grid{{{2, 4}, {100, 200}}, {1e6, 2e6, 3e6, 5e6}}); // 1, 2, 3 and 5 s
+  rates.levels[0].collectives = {{CollectiveKind::ReduceScatter, table}, {CollectiveKind::AllGather, table}};
+  rates.levels[0].inSwitch = {CollectiveKind::AllReduce, CollectiveKind::ReduceScatter};
+  rates.levels[0].inSwitchGain = {2, 1};
+  Machine machine = rates;
+  llvm::StringRef missing;
+  auto take = [&](CollectiveKind kind, int64_t bytes, int64_t members) {
+    return double(*machine.ofCollective(kind, bytes, members, missing)) / double(second);
+  };
+  EXPECT_DOUBLE_EQ(take(CollectiveKind::ReduceScatter, 150, 4), 4);  // between two points
+  EXPECT_DOUBLE_EQ(take(CollectiveKind::ReduceScatter, 10, 4), 3);   // below the first one
+  EXPECT_DOUBLE_EQ(take(CollectiveKind::ReduceScatter, 400, 4), 10); // at the rate of the last one
+  EXPECT_DOUBLE_EQ(take(CollectiveKind::AllGather, 50, 4), 5);       // 200 bytes together
+  EXPECT_NEAR(take(CollectiveKind::ReduceScatter, 100, 3), 3 * (2. / 3) / (3. / 4), 1e-11); // of two nearest the larger
+  EXPECT_NEAR(take(CollectiveKind::ReduceScatter, 100, 6), 3 * (5. / 6) / (3. / 4) / 2, 1e-11); // and a switch
+  // Without a table: 2 x 3/4 x 100 bytes, 6 hops; a switch helps five members and more: 2 x 4/5 x 100 bytes, 8 hops.
+  EXPECT_DOUBLE_EQ(take(CollectiveKind::AllReduce, 100, 4), 1.5 + 6);
+  EXPECT_DOUBLE_EQ(take(CollectiveKind::AllReduce, 100, 5), (1.6 + 8) / 2);
+  EXPECT_TRUE(machine.isInsideTables(CollectiveKind::AllGather, 50, 4));
+  EXPECT_FALSE(machine.isInsideTables(CollectiveKind::AllGather, 51, 4));
+  EXPECT_FALSE(machine.isInsideTables(CollectiveKind::AllReduce, 100, 4));
+  // Never below the time inside a node: 2 nodes of 4, 7/8 x 40 bytes by 4 ports of 10, 6 + 2 x 3 hops; inside 3 s.
+  rates.levels[0].collectives[0].table = std::make_shared<Grid>(Grid{{{4}, {100}}, {99e6}});
+  EXPECT_EQ(*Machine(rates).ofCollective(CollectiveKind::ReduceScatter, 40,
+                                         Machine(rates).findPlace({0, 1, 2, 3, 8, 9, 10, 11}), missing),
+            99 * second);
+}
+
+TEST(MachineTest, RingsAndCrowdedLevels) {
+  MachineRates rates;
+  rates.name = "torus";
+  rates.levels = {{"node", 2, 100, {1, 1}, 0}, {"ring", 16, 20, {1, 1}, second}};
+  rates.levels[1].isRing = true;
+  rates.levels[1].oversubscription = {2, 1};
+  Machine machine = rates;
+  llvm::StringRef missing;
+  GroupPlace place = machine.findPlace({0, 2, 4, 6, 8, 10, 12, 14}); // eight blocks, one member in each
+  // From one block of eight to all others: 1+2+3+4+3+2+1 = 16 links, an eighth of 80 bytes on each, 10 a second.
+  EXPECT_EQ(*machine.ofCollective(CollectiveKind::AllToAll, 80, place, missing), 16 * second + 8 * second);
+  // An all_reduce cannot go up a tree: 2 x 7/8 x 80 bytes, twice 7 hops.
+  EXPECT_EQ(*machine.ofCollective(CollectiveKind::AllReduce, 80, place, missing), 14 * second + 14 * second);
+}
+
+/// FLOPs of 1000 a second, memory of 100 a second: ticks count, as a launch is 2 us.
+MachineRates makeMeasured() {
+  MachineRates rates;
+  rates.name = "measured";
+  rates.type = "bf16";
+  rates.flops = 1000;
+  rates.memory = 100;
+  rates.memoryEfficiency = {1, 2};
+  rates.types[size_t(DType::BF16)].contraction.table =
+      std::make_shared<Grid>(Grid{{{4, 16}, {8}, {2, 8}}, {2, 3, 4, 5}});
+  return rates;
+}
+Work makeProduct(int64_t m, int64_t n, int64_t k) {
+  Work work;
+  work.kind = WorkKind::Contraction;
+  work.type = DType::BF16;
+  work.m = m, work.n = n, work.k = k;
+  return work;
+}
+/// Seconds, with so many launches of 2 us in it.
+double takeWork(const MachineRates &rates, const Work &work) {
+  llvm::StringRef missing;
+  return double(*Machine(rates).ofWork(work, missing)) / double(second);
+}
+
+TEST(MachineTest, ProductsTakeTheirRoofTimesARatio) {
+  constexpr double launch = 2e-6;
+  MachineRates rates = makeMeasured();
+  // 4 x 8 by 2: 128 FLOPs 0.128 s, 2 (4*2 + 2*8 + 4*8) = 112 bytes 1.12 s.
+  EXPECT_NEAR(takeWork(rates, makeProduct(4, 8, 2)), 2 * (1.12 + launch), 1e-9);
+  // Half way between 4 and 16, and between 2 and 8, by logarithms: 8 x 8 by 4, 2 (32 + 32 + 64) = 256 bytes.
+  EXPECT_NEAR(takeWork(rates, makeProduct(8, 8, 4)), 3.5 * (2.56 + launch), 1e-9);
+  // Beyond the border the ratio stays: 64 x 8 by 2, 2 (128 + 16 + 512).
+  EXPECT_NEAR(takeWork(rates, makeProduct(64, 8, 2)), 4 * (13.12 + launch), 1e-9);
+  EXPECT_TRUE(Machine(rates).isInsideTables(makeProduct(8, 8, 4)));
+  EXPECT_FALSE(Machine(rates).isInsideTables(makeProduct(8, 9, 4)));
+  // Two products with weights of their own; and one with twice as many rows, whose bytes are too few.
+  Work batch = makeProduct(4, 8, 2);
+  batch.batch = 2;
+  batch.isGrouped = true;
+  EXPECT_NEAR(takeWork(rates, batch), 2 * 2 * (1.12 + launch), 1e-9);
+  batch.isGrouped = false; // 8 x 8 by 2: 2 (16 + 16 + 64) = 192 bytes, ratio 3
+  EXPECT_NEAR(takeWork(rates, batch), 3 * (1.92 + launch), 1e-9);
+  batch.bytes = 1000; // at 50 a second
+  EXPECT_NEAR(takeWork(rates, batch), 20, 1e-9);
+  // A gradient is added in f32: 8 bytes instead of 2.
+  Work gradient = makeProduct(4, 8, 2);
+  gradient.resultBytes = 8 * 4 * 8;
+  EXPECT_NEAR(takeWork(rates, gradient), 2 * (1.12 + launch) + 6 * 32 / 50., 1e-9);
+  rates.types[size_t(DType::BF16)].sustained = {1, 2};
+  EXPECT_NEAR(takeWork(rates, makeProduct(4, 8, 2)), 4 * (1.12 + launch), 1e-9);
+  // Operands in f32 run on tensor cores where software lets them: 4 (8 + 16 + 32) bytes, no table.
+  Work wide = makeProduct(4, 8, 2);
+  wide.type = DType::F32;
+  wide.allowsTF32 = true;
+  rates.types[tf32Index].flops = 10;
+  EXPECT_NEAR(takeWork(rates, wide), (12.8 + launch) / 0.6, 1e-9);
+  // f16 has what bf16 has; f8 has nothing.
+  Work half = makeProduct(4, 8, 2);
+  half.type = DType::F16;
+  EXPECT_NEAR(takeWork(rates, half), 4 * (1.12 + launch), 1e-9);
+  half.type = DType::F8;
+  llvm::StringRef missing;
+  EXPECT_EQ(Machine(rates).ofWork(half, missing), std::nullopt);
+  EXPECT_EQ(Machine(rates).describeMissing(missing),
+            "'flops.f8' of machine 'measured', which has those of f16, bf16, tf32");
+}
+
+TEST(MachineTest, WithoutATableAShareOfTheRoofIsReached) {
+  constexpr double launch = 2e-6;
+  MachineRates rates = makeMeasured();
+  rates.types[size_t(DType::BF16)].contraction = {};
+  auto withShare = [&](Rational share) {
+    return double(*[&] {
+             llvm::StringRef missing;
+             return Machine(rates).withContraction(share).ofWork(makeProduct(4, 8, 2), missing);
+           }()) /
+           double(second);
+  };
+  EXPECT_NEAR(takeWork(rates, makeProduct(4, 8, 2)), (1.12 + launch) / 0.6, 1e-9);
+  EXPECT_NEAR(withShare({3, 4}), (1.12 + launch) / 0.75, 1e-9);
+  rates.types[size_t(DType::BF16)].contraction.share = Rational{1, 2};
+  EXPECT_NEAR(withShare({3, 4}), (1.12 + launch) / 0.5, 1e-9);
+  EXPECT_FALSE(Machine(rates).isInsideTables(makeProduct(4, 8, 2)));
+}
+
+TEST(MachineTest, AttentionAndOtherOps) {
+  constexpr double launch = 2e-6;
+  MachineRates rates = makeMeasured();
+  Work work;
+  work.kind = WorkKind::Attention;
+  work.type = DType::BF16;
+  work.rows = work.columns = 8;
+  work.heads = 2, work.keyHeads = 1, work.headSize = work.valueSize = 4;
+  work.pairs = 2 * 32;
+  // 2 x 64 x 8 = 1024 FLOPs 1.024 s; 2 (2 x 8 + 8) x 8 = 384 bytes 3.84 s.
+  EXPECT_NEAR(takeWork(rates, work), (3.84 + launch) / 0.35, 1e-9);
+  rates.types[size_t(DType::BF16)].attention.table = std::make_shared<Grid>(Grid{{{2, 6}, {4, 16}, {2}}, {1, 2, 3, 5}});
+  EXPECT_NEAR(takeWork(rates, work), 4 * (3.84 + launch), 1e-9); // head size 6 is as near as 2
+  EXPECT_TRUE(Machine(rates).isInsideTables(Work()));
+  work.isBackward = true;
+  EXPECT_NEAR(takeWork(rates, work), 3 * 4 * (3.84 + launch), 1e-9);
+  Work other;
+  other.bytes = 100;
+  other.flops = 5000;
+  EXPECT_NEAR(takeWork(rates, other), 2, 1e-9); // at half of 100 a second
+  rates.types[size_t(DType::F32)].flops = 1000;
+  EXPECT_NEAR(takeWork(rates, other), 5, 1e-9);
+  rates.kernelLeast = 7 * second;
+  EXPECT_NEAR(takeWork(rates, other), 7, 1e-9);
 }
 
 TEST(MachineTest, EfficienciesReduceRates) {

@@ -607,12 +607,13 @@ struct FlagStmt : Stmt {
   bool isIgnored() const { return !value && !condition; }
   AST_NODE_FIELDS(FlagStmt, flags, value, condition, doc)
 };
-/// `level node { ranks = 8; rate = 450GB/s; }`
+/// `level spine extends rail { ranks = 16Ki; oversubscription = 2; }`
 struct LevelStmt : Stmt {
   Ident name;
-  ArrayRef<EntryStmt *> entries;
+  Ident base;                    ///< Another level of the machine, if one is named.
+  ArrayRef<EntryStmt *> entries; ///< Their names may have dots.
   ArrayRef<StringRef> doc;
-  AST_NODE_FIELDS(LevelStmt, name, entries, doc)
+  AST_NODE_FIELDS(LevelStmt, name, base, entries, doc)
 };
 
 //===----------------------------------------------------------------------===//

@@ -1,24 +1,20 @@
 //===- Machine.h - what a device and a link take ---------------*- C++ -*-===//
 //
-// Problem: how long does a task take? Timelines of traces and servers ask, and must be told the same.
+// Problem: how long does a task take? The compiler, timelines of traces and servers ask.
 //
 //   989e12 FLOPs and 1 GB, on flops = 989TFLOP/s, memory = 3.35TB/s     1 s: compute takes longer than memory
 //   400 MB all-reduced over 4 ranks, link = 400GB/s             1.5 ms
 //
-// Rule: compute takes as long as its FLOPs or its bytes, whichever takes longer (Williams et al., Roofline, CACM 2009).
-// A message takes its bytes at the rate of the innermost level that contains both ranks, and the latency of it.
+// Rule: a *roof* is the longer of FLOPs and bytes, each at its rate (Williams et al., Roofline, CACM 2009). Where
+// nothing but FLOPs and bytes is known, a task takes its roof (ofCompute). Where its shape is known, it takes longer by
+// a ratio from a table of the machine, or by a number in place of one (ofWork, PriceWork.cpp). A message takes its
+// bytes at the rate of the innermost level that contains both ranks, and a hop. A collective takes what a table says,
+// or else is a ring over all members, one block of a level after the other (PriceCollective.cpp).
 //
-// A collective is a ring over all members, one block of a level after the other (Traffic.h, GroupPlace.h). On each
-// level, up to the one that contains the group, as many rings run beside each other as the block with the fewest
-// members has ports; the slowest level decides. Each link of the ring adds the latency of its level. In an all_to_all
-// each member sends by its own port what leaves its block, so that ports are not shared.
+// This library is the only place that divides an amount by a rate, which the C++ compiler holds (Rate.h). Times are
+// rounded to the nearest tick, half up, once.
 //
-//   all_gather of 100 MB over 4 nodes with 8 ranks each, nodes at 450GB/s, between nodes 50GB/s:
-//   3.1 GB / 450GB/s = 6.9 ms inside, 3.1 GB / (8 * 50GB/s) = 7.75 ms between       7.75 ms, 28 + 3 latencies
-//
-// This is the only place that divides an amount by a rate. Times are rounded to the nearest tick.
-//
-// Limits: nobody waits for a link that others use. All FLOPs count at one rate.
+// Limits: nobody waits for a link that others use.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_MACHINE_MACHINE_H
@@ -29,8 +25,12 @@
 #include "stage/Machine/Traffic.h"
 #include "stage/Machine/Work.h"
 #include "stage/Support/Diagnostics.h"
+#include "stage/Symbolic/Grid.h"
+#include "stage/Symbolic/Rate.h"
 #include "stage/Symbolic/Rational.h"
 #include "llvm/ADT/StringRef.h"
+#include <array>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -41,25 +41,62 @@ namespace stage {
 struct MachineLevel {
   std::string name;
   int64_t ranks = 1; ///< Of a block.
-  uint64_t rate = 0; ///< Bytes per second that a rank sends there, of which `efficiency` is reached.
+  Rate rate;         ///< Bytes per second that a rank sends there, of which `efficiency` is reached.
   Rational efficiency = {1, 1};
-  Ticks latency = 0; ///< Of a message, and of each link of a ring.
+  Ticks hop = 0;                      ///< Of a message, and of each link that a collective passes.
+  Ticks base = 0;                     ///< Of a collective, whatever it moves.
+  Rational oversubscription = {1, 1}; ///< By how much more ports can send than the level carries.
+  bool isRing = false;                ///< Each block has links to two neighbours alone.
+  /// What a collective was measured to take: microseconds by ranks and bytes of the whole tensor.
+  struct Measured {
+    CollectiveKind kind;
+    std::shared_ptr<const Grid> table;
+  };
+  std::vector<Measured> collectives;
+  Rational collectiveEfficiency = {1, 1}; ///< The part of the tables' speed that is reached in a run.
+  std::vector<CollectiveKind> inSwitch;   ///< What switches compute.
+  Rational inSwitchGain = {1, 1};         ///< How many times faster that is.
 };
+
+/// How far an op stays behind its roof.
+struct OpRatio {
+  std::optional<Rational> share; ///< The part of the roof that is reached, where there is no table.
+  std::shared_ptr<const Grid> table;
+};
+
+/// What ops on operands of one type reach.
+struct TypeRates {
+  Rate flops;
+  OpRatio contraction; ///< Table: time over roof by m, n, k.
+  OpRatio attention;   ///< Table: time over roof by head size, sequence, heads.
+  std::optional<Rational> sustained;
+};
+
+/// Types of operands: those of floating point by their DType, and tf32.
+constexpr size_t numOperandTypes = 6, tf32Index = 5;
 
 /// What a machine does in a second. 0: not given, an error where a task needs it.
 struct MachineRates {
-  uint64_t flops = 0;  ///< FLOPs of a device.
-  uint64_t memory = 0; ///< Bytes that it reads and writes, of which `memoryEfficiency` is reached.
-  uint64_t link = 0;   ///< Bytes that it sends, where there are no levels.
-  uint64_t copy = 0;   ///< Bytes between a device and its host.
-  uint64_t hostFlops = 0, hostMemory = 0;
+  Rate flops;  ///< FLOPs of a device.
+  Rate memory; ///< Bytes that it reads and writes, of which `memoryEfficiency` is reached.
+  Rate link;   ///< Bytes that it sends, where there are no levels.
+  Rate copy;   ///< Bytes between a device and its host.
+  Rate hostFlops, hostMemory;
   Rational memoryEfficiency = {1, 1};
   Ticks latency = 0; ///< Of a message, and of each step of a collective, where there are no levels.
 
   std::string name;                 ///< Of a machine that a program declares; empty: there are rates alone.
-  std::string type;                 ///< The element type whose FLOPs it says.
+  std::string type;                 ///< The element type whose FLOPs `flops` is.
   std::vector<std::string> changes; ///< What the command line puts in place of entries, as it is written there.
-  std::vector<MachineLevel> levels; ///< From the inside out, each a multiple of the one before.
+  std::vector<MachineLevel> levels; ///< From the inside out.
+
+  std::array<TypeRates, numOperandTypes> types;
+  Rational attentionBackward = {3, 1};          ///< Times as long as forward.
+  Ticks kernelLeast = 0;                        ///< No element-wise kernel is shorter.
+  uint64_t hostCapacity = 0;                    ///< Bytes of host memory for each rank; 0: not said.
+  int64_t hostRanks = 0;                        ///< That share a host; 0: not said.
+  std::optional<Rational> powerBusy, powerIdle; ///< Watts.
+  std::optional<Rational> price;                ///< Dollars per second.
 };
 
 /// Units of time that each task takes, where a machine has no rates.
@@ -81,7 +118,10 @@ public:
   bool isDeclared() const { return rates && !rates->name.empty(); }
   /// `h100 (bf16), with memory.rate = 4TB/s`; empty for rates and units without a name.
   std::string describe() const;
-  /// For messages, of the name of a rate that is missing: `--link`, or `'host.rate' of machine 'h100'`.
+  /// What it was made from, for what is not a time; null for units.
+  const MachineRates *getRates() const { return rates ? &*rates : nullptr; }
+  /// For messages, of the name of a rate that is missing: `--link`, or `'host.rate' of machine 'h100'`. Of the FLOP/s
+  /// of a type it also says which types there are.
   std::string describeMissing(llvm::StringRef missing) const;
 
   /// How many ranks the levels hold.
@@ -97,11 +137,16 @@ public:
   /// Nothing where a rate is needed that was not said, whose name is then in `missing`. Compute of 0 FLOPs, or bytes,
   /// needs no rate of them.
   std::optional<Ticks> ofCompute(int64_t flops, int64_t bytes, bool onHost, llvm::StringRef &missing) const;
-  std::optional<Ticks> ofWork(const Work &work, llvm::StringRef &missing) const {
-    return ofCompute(work.flops, work.bytes, work.isOnHost, missing);
-  }
-  bool isInsideTables(const Work &) const { return false; }
-  /// The same of amounts that need not be whole, of a device.
+  /// The same for a machine with a name by what the work is: products and attention by their shapes (PriceWork.cpp). A
+  /// machine that has no name knows FLOPs and bytes alone.
+  std::optional<Ticks> ofWork(const Work &work, llvm::StringRef &missing) const;
+  /// Whether a table has shapes on all sides of this one. False where there is no table; element-wise work needs none.
+  bool isInsideTables(const Work &work) const;
+  /// This machine, where products of whose types it says nothing reach so much of their roof: 0.45 and 0.75 are a band
+  /// in which devices are.
+  Machine withContraction(const Rational &share) const;
+
+  /// The same as ofCompute, of amounts that need not be whole, of a device.
   std::optional<Ticks> ofCosts(double flops, double bytes, llvm::StringRef &missing) const;
   std::optional<Ticks> ofCopy(int64_t bytes, llvm::StringRef &missing) const;
   /// `place`: of sender and receiver.
@@ -112,9 +157,22 @@ public:
   /// A compute node that somebody measured and that says nothing else.
   Ticks ofMeasured(uint64_t micros) const;
 
+  /// Whether a table has groups and sizes on all sides of this one. False where there is no table.
+  bool isInsideTables(CollectiveKind kind, int64_t bytes, const GroupPlace &place) const;
+
 private:
+  struct Group;
+  Ticks priceGroup(CollectiveKind kind, int64_t bytes, const Group &group) const;
+  double priceLatency(CollectiveKind kind, const Group &group) const;
+  const Grid *findTable(CollectiveKind kind, const Group &group) const;
+  const TypeRates &getType(const Work &work) const;
+  double priceContraction(const Work &work, const TypeRates &type) const;
+  double priceAttention(const Work &work, const TypeRates &type) const;
+
   std::optional<MachineRates> rates;
-  std::vector<MachineLevel> levels; ///< Those of the rates, or the one link of rates without levels.
+  Rate memory;                      ///< The part that is reached.
+  std::vector<MachineLevel> levels; ///< Those of the rates, with the parts of rates that are reached, or the one link
+                                    ///< of rates without levels.
   std::vector<int64_t> blockSizes;
   MachineUnits units;
 };

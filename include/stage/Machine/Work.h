@@ -36,6 +36,7 @@ struct Work {
   int64_t bytes = 0;        ///< Read and written.
 
   DType type = DType::F32; ///< In which operands are multiplied: of quantized ones the type that they are kept in.
+  bool allowsTF32 = false; ///< Operands in f32 may be rounded for tensor cores, which software decides.
 
   int64_t m = 0, n = 0, k = 0;
   int64_t batch = 1;

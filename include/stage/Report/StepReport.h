@@ -25,7 +25,8 @@ struct StepReport {
   /// Of a step: tokens or, of a model without any, samples.
   __int128 tokens = 0;
   bool areSamples = false;
-  uint64_t peakFlops = 0; ///< FLOP/s of a rank for the type of activations.
+  /// What 1e15 FLOPs take at the peak that a rank has for the type of activations; 0: the machine does not say.
+  Ticks petaFlop = 0;
   std::string peakType;
   __int128 capacity = 0; ///< Bytes of a rank's memory; 0: the machine does not say.
 };

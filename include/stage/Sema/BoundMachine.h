@@ -9,7 +9,8 @@
 //   mine with memory.rate = 4TB/s     flops.bf16 989e12, memory.rate 4e12 at 4/5, node: 8 ranks, rail: 16,384 ranks
 //
 // All values are in base units, FLOPs and bytes per second, bytes and picoseconds, and have been checked: rates are
-// above 0, efficiencies in (0, 1], and each level holds a whole number of groups of the level inside of it.
+// above 0, efficiencies in (0, 1], levels nest (the last group inside of the outermost level may be cut), and tables
+// have a value for each combination of their coordinates.
 //
 // Limits: nothing is priced here. stage/Machine/Machine.h says what tasks take.
 //
@@ -19,30 +20,58 @@
 
 #include "stage/Sema/Program.h"
 #include "stage/Sema/Value.h"
+#include "stage/Symbolic/Grid.h"
+#include "stage/Symbolic/Rate.h"
+#include <memory>
 
 namespace stage::sema {
 
 class Evaluator;
 
+/// The part of a roof that an op reaches: a number in (0, 1], or a table of the times of shapes over their roofs.
+struct BoundRatio {
+  std::optional<Rational> share; ///< Where there is no table.
+  std::shared_ptr<const Grid> table;
+};
+
+/// Values by the name of an element type, or of a collective.
+template <typename Value> using ByName = std::vector<std::pair<std::string, Value>>;
+
 /// A level of the network.
 struct BoundLevel {
   std::string name;
   int64_t ranks = 1; ///< Of one group of the level.
-  uint64_t rate = 0; ///< Bytes per second that a rank sends there.
+  Rate rate;         ///< Bytes per second that a rank sends there.
   Rational efficiency = {1, 1};
-  int64_t latency = 0; ///< Picoseconds of a step.
+  Rational oversubscription = {1, 1}; ///< At least 1.
+  int64_t base = 0;                   ///< Picoseconds of a collective, whatever it moves.
+  int64_t hop = 0;                    ///< Picoseconds of a message, and of a link that a collective passes.
+  bool isRing = false;                ///< Each rank has links to two neighbours alone.
+  /// Microseconds by ranks and bytes of the whole tensor, by the name of the collective.
+  ByName<std::shared_ptr<const Grid>> collectives;
+  Rational collectiveEfficiency = {1, 1}; ///< The part of the tables' speed that is reached in a run.
+  std::vector<std::string> inSwitch;      ///< Collectives that switches compute.
+  Rational inSwitchGain = {1, 1};         ///< How many times faster these are.
 };
 
 struct BoundMachine {
   std::string name;
-  std::vector<std::string> changes;                    ///< By the command line: `memory.rate = 4TB/s`.
-  SMRange range;                                       ///< Where it was asked for.
-  std::vector<std::pair<std::string, uint64_t>> flops; ///< Per second, by the name of the element type.
-  uint64_t memoryRate = 0;
-  Rational memoryEfficiency = {1, 1};
-  uint64_t memoryCapacity = 0; ///< Bytes; 0: not said, as are the rates of a host.
-  uint64_t hostRate = 0, hostFlops = 0, hostMemory = 0;
-  std::vector<BoundLevel> levels; ///< From the inside out.
+  std::vector<std::string> changes; ///< By the command line: `memory.rate = 4TB/s`.
+  SMRange range;                    ///< Where it was asked for.
+  ByName<Rate> flops;               ///< Per second.
+  ByName<BoundRatio> contraction, attention;
+  ByName<Rational> sustained;
+  Rational attentionBackward = {3, 1}; ///< Times as long as forward.
+  Rate memoryRate;
+  Rational memoryEfficiency = {4, 5};
+  uint64_t memoryCapacity = 0; ///< Bytes; 0: not said, as are the rates and the capacity of a host.
+  Rate hostRate, hostFlops, hostMemory;
+  uint64_t hostCapacity = 0;                    ///< Bytes for each rank.
+  int64_t hostRanks = 0;                        ///< That share a host; 0: not said.
+  int64_t kernelLeast = 0;                      ///< Picoseconds.
+  std::optional<Rational> powerBusy, powerIdle; ///< Watts.
+  std::optional<Rational> price;                ///< Dollars per second.
+  std::vector<BoundLevel> levels;               ///< From the inside out.
 
   /// `h100 with memory.rate = 4TB/s`.
   std::string describe() const;

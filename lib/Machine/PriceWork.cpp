@@ -1,0 +1,143 @@
+//===- PriceWork.cpp - what products, attention and other ops take --------===//
+//
+// Problem: a device reaches another part of its peak with each shape.
+//
+//   h100: 8192 x 8192 by 8192 x 8192 in bf16     roof 1.11 ms + 2 us, ratio 1.24, sustained 0.87: 1.59 ms
+//   h100: 64 x 512 by 512 x 512                  roof 2.2 us, ratio 1.5, sustained 0.87: 3.7 us
+//
+// Rule. Contraction: roof = max(2 m n k / FLOPs, bytes / memory) + 2 us, times a ratio, divided by `sustained`. The
+// ratio is the table's, or 1 over the part of the roof that is reached. Bytes are those of both operands in their type,
+// and of a result of 2 bytes an element, or more if the operands have more; what a task writes beyond them is added at
+// the rate of streaming kernels. A batch with one weight for all is a product with more rows, but never faster than its
+// bytes; with a weight for each it is as many products. FLOPs beyond those of the shape take as long, each, as these.
+//
+// Attention: roof = max(2 pairs (head size + value size) / FLOPs, bytes / memory) + 2 us, times a ratio by the length
+// of keys and the number of heads, from the nearest head size of the table. Backward is a multiple.
+//
+// All else takes its bytes at the rate of streaming kernels, but no less than its FLOPs outside of tensor cores, and no
+// less than a kernel takes.
+//
+// Limits: operands of integers count as floating point of their width. Scales of quantized operands are no bytes of the
+// roof.
+//
+//===----------------------------------------------------------------------===//
+#include "RateMath.h"
+#include "Tables.h"
+#include "stage/Machine/Machine.h"
+#include <algorithm>
+
+using namespace stage;
+
+/// A kernel's own time in a roof.
+static constexpr double launchTicks = 2'000'000;
+/// Parts of the roof where a machine says nothing: of the peaks of A100, H100 and B200, products of training reach 0.46
+/// to 0.76.
+static constexpr Rational defaultContraction{3, 5}, defaultAttention{7, 20};
+
+/// In which rates an op on such operands counts.
+static size_t findTypeIndex(const Work &work) {
+  switch (work.type) {
+  case DType::F32:
+    return work.allowsTF32 ? tf32Index : size_t(DType::F32);
+  case DType::F16:
+  case DType::BF16:
+  case DType::F8:
+  case DType::F4:
+    return size_t(work.type);
+  case DType::U8:
+  case DType::I8:
+    return size_t(DType::F8);
+  case DType::I4:
+    return size_t(DType::F4);
+  case DType::I32:
+  case DType::I64:
+    return size_t(DType::F32);
+  }
+  llvm_unreachable("no other types");
+}
+
+const TypeRates &Machine::getType(const Work &work) const { return rates->types[findTypeIndex(work)]; }
+
+static double getRatio(const OpRatio &ratio, const Rational &orElse) {
+  return 1 / ratio.share.value_or(orElse).toDouble();
+}
+
+double Machine::priceContraction(const Work &work, const TypeRates &type) const {
+  bool isOneProduct = !work.isGrouped;
+  double rows = isOneProduct ? double(work.m) * double(work.batch) : double(work.m);
+  double count = isOneProduct ? 1 : double(work.batch);
+  double n = double(work.n), k = double(work.k);
+  double width = getBitSize(work.type) / 8.0, written = std::max(width, 2.0);
+  double bytes = width * (rows * k + k * n) + written * rows * n;
+  double roof = std::max(RateMath::divide(2 * rows * n * k, type.flops), RateMath::divide(bytes, rates->memory));
+  double ratio = type.contraction.table ? interpolate(*type.contraction.table, {}, {rows, n, k})
+                                        : getRatio(type.contraction, defaultContraction);
+  double ticks = count * ((roof + launchTicks) * ratio / type.sustained.value_or(Rational{1, 1}).toDouble());
+  double shape = 2 * count * rows * n * k;
+  if (double(work.flops) > shape && shape > 0)
+    ticks = ticks * (double(work.flops) / shape);
+  if (isOneProduct && work.batch > 1)
+    ticks = std::max(ticks, RateMath::divide(double(work.bytes), memory));
+  double more = double(work.resultBytes) - written * count * rows * n;
+  return more > 0 ? ticks + RateMath::divide(more, memory) : ticks;
+}
+
+double Machine::priceAttention(const Work &work, const TypeRates &type) const {
+  double size = double(work.headSize) + double(work.valueSize);
+  double elements = (double(work.heads) * double(work.rows) + double(work.keyHeads) * double(work.columns)) * size;
+  double bytes = getBitSize(work.type) / 8.0 * elements;
+  double roof =
+      std::max(RateMath::divide(2 * double(work.pairs) * size, type.flops), RateMath::divide(bytes, rates->memory));
+  double ratio = getRatio(type.attention, defaultAttention);
+  if (const Grid *table = type.attention.table.get())
+    ratio = interpolate(*table, {findNearest(table->axes[0], double(work.headSize))},
+                        {double(work.columns), double(work.heads)});
+  double ticks = (roof + launchTicks) * ratio;
+  return work.isBackward ? ticks * rates->attentionBackward.toDouble() : ticks;
+}
+
+std::optional<Ticks> Machine::ofWork(const Work &work, llvm::StringRef &missing) const {
+  if (!rates || rates->name.empty() || work.isOnHost)
+    return ofCompute(work.flops, work.bytes, work.isOnHost, missing);
+  if (work.kind == WorkKind::Elementwise) {
+    Rate flops = rates->types[size_t(DType::F32)].flops; // a machine may leave them out, as memory decides
+    return std::max({RateMath::divide(work.bytes, 1, 1, memory), rates->kernelLeast,
+                     flops ? RateMath::divide(work.flops, 1, 1, flops) : 0});
+  }
+  const TypeRates &type = getType(work);
+  if (!type.flops) {
+    static constexpr llvm::StringLiteral names[] = {"flops.f32", "flops.f16", "flops.bf16",
+                                                    "flops.f8",  "flops.f4",  "flops.tf32"};
+    static_assert(std::size(names) == numOperandTypes);
+    missing = names[findTypeIndex(work)];
+    return std::nullopt;
+  }
+  return roundTicks(work.kind == WorkKind::Contraction ? priceContraction(work, type) : priceAttention(work, type));
+}
+
+bool Machine::isInsideTables(const Work &work) const {
+  if (work.kind == WorkKind::Elementwise)
+    return true;
+  if (!rates || rates->name.empty() || work.isOnHost)
+    return false;
+  const TypeRates &type = getType(work);
+  if (work.kind == WorkKind::Contraction) {
+    const Grid *table = type.contraction.table.get();
+    double rows = double(work.m) * (work.isGrouped ? 1 : double(work.batch));
+    return table && contains(*table, {rows, double(work.n), double(work.k)});
+  }
+  const Grid *table = type.attention.table.get();
+  auto has = [&](int64_t length) {
+    return contains(*table, {double(work.headSize), double(length), double(work.heads)});
+  };
+  return table && has(work.rows) && has(work.columns);
+}
+
+Machine Machine::withContraction(const Rational &share) const {
+  Machine machine = *this;
+  if (machine.rates)
+    for (TypeRates &type : machine.rates->types)
+      if (!type.contraction.table && !type.contraction.share)
+        type.contraction.share = share;
+  return machine;
+}
