@@ -52,7 +52,7 @@ static std::string formatTime(Ticks ticks, bool inMicroseconds) {
   return formatCount(nanos / 1000) + "." + toDecimal(1000 + nanos % 1000).substr(1);
 }
 
-void stage::print(llvm::raw_ostream &os, StepActivity activity, const Machine &machine) {
+void stage::print(llvm::raw_ostream &os, StepActivity activity, const Machine &machine, llvm::StringRef heading) {
   bool inMicroseconds = machine.hasRates();
   std::map<RankActivity, std::vector<uint32_t>> ranksWith;
   bool hasCopies = false;
@@ -68,7 +68,9 @@ void stage::print(llvm::raw_ostream &os, StepActivity activity, const Machine &m
   }
   llvm::sort(rows, [](const auto &a, const auto &b) { return a.first.front() < b.first.front(); });
 
-  if (std::string name = machine.describe(); !name.empty())
+  if (!heading.empty())
+    os << heading << '\n';
+  else if (std::string name = machine.describe(); !name.empty())
     os << "machine: " << name << '\n';
   os << "step: " << formatTime(activity.step, inMicroseconds) << (inMicroseconds ? " us" : " units") << " on "
      << activity.numRanks << (activity.numRanks == 1 ? " rank" : " ranks") << '\n';

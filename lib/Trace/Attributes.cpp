@@ -40,13 +40,21 @@ std::optional<ValueCase> stage::trace::parseKindName(StringRef name) {
 std::optional<ValueCase> stage::trace::getExpectedKind(StringRef name) {
   return llvm::StringSwitch<std::optional<ValueCase>>(name)
       .Case("is_cpu_op", AttributeProto::kBoolVal)
-      .Cases("num_ops", "other_ops", "recomputed_ops", "comm_type", "comm_size", "issue_stream",
+      .Cases("num_ops", "other_ops", "recomputed_ops", "comm_type", "comm_size", "issue_stream", "duration_picos",
              AttributeProto::kInt64Val)
       .Case("tensor_size", AttributeProto::kUint64Val)
-      .Cases("comm_dst", "comm_src", "comm_tag", AttributeProto::kInt32Val)
+      .Cases("comm_dst", "comm_src", "comm_tag", "unit", "level", AttributeProto::kInt32Val)
       .Cases("pg_name", "op_type", AttributeProto::kStringVal)
       .Case("involved_dim", AttributeProto::kBoolList)
       .Cases("inputs", "outputs", AttributeProto::kStringList)
+      .Default(std::nullopt);
+}
+
+std::optional<ValueCase> stage::trace::getExpectedMetadataKind(StringRef name) {
+  return llvm::StringSwitch<std::optional<ValueCase>>(name)
+      .Case("launch_picos", AttributeProto::kInt64Val)
+      .Cases("machine", "runtime", "tax_collective", "tax_send", "tax_copy", "tax_communication",
+             AttributeProto::kStringVal)
       .Default(std::nullopt);
 }
 

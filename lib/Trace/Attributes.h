@@ -39,6 +39,8 @@ std::optional<ValueCase> parseKindName(llvm::StringRef name);
 
 /// The kind that consumers expect of the attribute, if they know it.
 std::optional<ValueCase> getExpectedKind(llvm::StringRef attributeName);
+/// The same of an attribute of the global metadata.
+std::optional<ValueCase> getExpectedMetadataKind(llvm::StringRef attributeName);
 
 /// `COMP`, `COMM_COLL`, ...; empty for an unknown number.
 llvm::StringRef getNodeTypeName(int type);

@@ -72,6 +72,12 @@ public:
       if (machine)
         ranks.durations.push_back(flags().isUsable ? getDuration(node) : 0);
     }
+    if (!isTimed) {
+      ranks.times.clear();
+    } else {
+      ranks.times.resize(ranks.nodes.size());
+      ranks.terms = readSurchargeTerms(metadata, ranks.rank, faults);
+    }
     ranks.sortById();
   }
 
@@ -81,6 +87,8 @@ private:
   void checkKinds(const ChakraProtoMsg::Node &node);
   bool addTensors(const ChakraProtoMsg::Node &node, StringRef list);
   void addStream(const ChakraProtoMsg::Node &node);
+  void addTime(const ChakraProtoMsg::Node &node);
+  void addLevel(const ChakraProtoMsg::Node &node);
   void addCompute(const ChakraProtoMsg::Node &node);
   void addCollective(const ChakraProtoMsg::Node &node);
   void addSendOrRecv(const ChakraProtoMsg::Node &node);
@@ -119,6 +127,7 @@ private:
   const ChakraProtoMsg::Node *current = nullptr;
   std::vector<uint64_t> currentDeps;
   uint64_t numDeps = 0;
+  bool isTimed = false; ///< A node has a duration.
   llvm::DenseMap<uint32_t, bool> memberships;
   std::map<uint32_t, GroupPlace> places;
 };
@@ -139,6 +148,7 @@ void NodeLoader::add(const ChakraProtoMsg::Node &node) {
   flags().hasInputs = addTensors(node, "inputs");
   flags().hasOutputs = addTensors(node, "outputs");
   addStream(node);
+  addTime(node);
   const AttributeProto *cpu = findAttribute(node, "is_cpu_op");
   flags().isCpuOp = cpu && cpu->bool_val();
   switch (flags().type) {
@@ -249,6 +259,26 @@ void NodeLoader::addStream(const ChakraProtoMsg::Node &node) {
     ranks.streams.back() = uint8_t(require(node, "issue_stream", 0, maxStreams));
 }
 
+/// Units are kept before it is known whether any node has a duration.
+void NodeLoader::addTime(const ChakraProtoMsg::Node &node) {
+  bool hasDuration = findAttribute(node, "duration_picos"), hasUnit = findAttribute(node, "unit");
+  isTimed |= hasDuration;
+  if (!hasDuration && !hasUnit)
+    return;
+  ranks.times.resize(ranks.nodes.size());
+  TimeRecord &record = ranks.times.back();
+  if (hasDuration)
+    record.duration = require(node, "duration_picos", 0, maxTicks);
+  if (hasUnit)
+    record.unit = int32_t(require(node, "unit", 0));
+}
+
+/// Of a communication, the last one that was added.
+void NodeLoader::addLevel(const ChakraProtoMsg::Node &node) {
+  if (findAttribute(node, "level"))
+    ranks.communications.back().level = uint8_t(require(node, "level", 0, noLevel));
+}
+
 void NodeLoader::addCompute(const ChakraProtoMsg::Node &node) {
   // A node that was measured is replayed by its duration and needs no numbers.
   bool isCounted = findAttribute(node, "num_ops");
@@ -266,6 +296,7 @@ void NodeLoader::addCollective(const ChakraProtoMsg::Node &node) {
   Communication &record = addCommunication();
   if (flags().isCpuOp)
     fault(diag::CommunicationOnCpu);
+  addLevel(node);
   record.size = require(node, "comm_size", 1);
   int64_t type = require(node, "comm_type", 0, int64_t(ChakraCommType::Barrier) + 1);
   record.commType = uint8_t(type);
@@ -301,6 +332,7 @@ void NodeLoader::addSendOrRecv(const ChakraProtoMsg::Node &node) {
   if (flags().isCpuOp)
     fault(diag::CommunicationOnCpu);
   bool isSend = flags().type == ChakraNodeType::CommSend;
+  addLevel(node);
   record.size = require(node, "comm_size", 1);
   record.tag = uint32_t(require(node, "comm_tag", 0, maxTag));
   // How many ranks there are is not known if some are absent.

@@ -70,6 +70,8 @@ void RankTable::sortById() {
       sorted.streams.push_back(streams[node]);
     if (!durations.empty())
       sorted.durations.push_back(durations[node]);
+    if (!times.empty())
+      sorted.times.push_back(times[node]);
     for (uint32_t i = depBegin[node]; i < depBegin[node + 1]; ++i)
       sorted.addDep(wideDeps.empty() ? deps[i] : wideDeps[i]);
     sorted.depBegin.push_back(uint32_t(sorted.deps.size() + sorted.wideDeps.size()));
@@ -84,6 +86,7 @@ void RankTable::sortById() {
   nodes = std::move(sorted.nodes);
   streams = std::move(sorted.streams);
   durations = std::move(sorted.durations);
+  times = std::move(sorted.times);
   ids = std::move(sorted.ids);
   depBegin = std::move(sorted.depBegin);
   deps = std::move(sorted.deps);

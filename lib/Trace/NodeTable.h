@@ -1,10 +1,10 @@
 //===- NodeTable.h - the nodes of all ranks, compact -----------*- C++ -*-===//
 //
 // What the verifier needs of each node, so that tens of millions of nodes fit: a byte,
-// its dependencies and their reverse, and 32 more for a communication. Nodes of a rank
-// stand in the order of their ids and are known by their place, a NodeIndex; ids are
-// kept only where they are not dense. Names are not kept: a message that needs one reads
-// it again, from the nearest of the places in the file that were noted.
+// its dependencies and their reverse, 32 more for a communication, and 16 more where nodes carry durations. Nodes of a
+// rank stand in the order of their ids and are known by their place, a NodeIndex; ids are kept only where they are not
+// dense. Names are not kept: a message that needs one reads it again, from the nearest of the places in the file that
+// were noted.
 //
 // A folder may lack ranks. Those that are there are numbered from 0, each a *slot*, in
 // the order of the ranks; where no rank is absent, slot and rank are the same number.
@@ -14,6 +14,7 @@
 #define STAGE_LIB_TRACE_NODETABLE_H
 
 #include "FaultReporter.h"
+#include "SurchargeTerms.h"
 #include "stage/CodeGen/NodeWriter.h"
 #include "stage/Trace/TraceFolder.h"
 #include "stage/Trace/Verify.h"
@@ -31,6 +32,7 @@ inline constexpr NodeIndex noNode = ~NodeIndex(0);
 inline constexpr uint32_t noSlot = ~uint32_t(0);
 inline constexpr uint32_t noChannel = ~uint32_t(0);
 inline constexpr uint32_t noTag = ~uint32_t(0);
+inline constexpr uint8_t noLevel = 255;
 
 struct NodeFlags {
   ChakraNodeType type : 4 = ChakraNodeType::Invalid;
@@ -53,6 +55,14 @@ struct Communication {
   /// the other end is absent.
   uint32_t channel = noChannel;
   uint8_t commType = 0;
+  /// Of the network (`level`), from the inside out; noLevel where the node says none.
+  uint8_t level = noLevel;
+};
+
+/// What a node says of its time, where nodes of its rank have durations.
+struct TimeRecord {
+  Ticks duration = -1; ///< `duration_picos`, the price alone; -1: not said.
+  int32_t unit = -1;   ///< -1: not said.
 };
 
 /// A tensor of the list `inputs` or `outputs` of a node.
@@ -74,6 +84,9 @@ public:
   std::vector<uint8_t> streams;
   /// How long nodes take; empty where nobody asks.
   std::vector<int64_t> durations;
+  /// By nodes; empty if none has a duration. `terms` have been read where it is not.
+  std::vector<TimeRecord> times;
+  SurchargeTerms terms;
   /// The places of nodes in the file; empty where nodes stand there in the order of their ids.
   llvm::ArrayRef<NodeIndex> getFilePlaces() const { return filePlaces; }
   uint8_t getStream(NodeIndex node) const { return streams.empty() ? 0 : streams[node]; }
@@ -169,6 +182,10 @@ private:
 
 /// VerifyGraph.cpp: resolves dependencies, and checks ids and that there is no cycle.
 void verifyGraph(NodeTable &table, FaultReporter &faults);
+
+/// VerifyTimes.cpp: where nodes carry durations, all do that need one, in an order that units and ids agree about.
+/// Dependencies have been resolved.
+void verifyTimes(const NodeTable &table, FaultReporter &faults);
 
 struct CommunicationSummary {
   uint64_t numCollectives = 0;

@@ -237,7 +237,10 @@ void Simulator::issueCollective(uint32_t rank, NodeIndex node) {
     return;
   group.numArrived = 0;
   ++group.numUses;
-  int64_t end = addTime(group.first, now, getDuration(group.first));
+  int64_t duration = 0;
+  for (uint32_t member : members) // each may have its own surcharges
+    duration = std::max(duration, getDuration({member, ranks[member].inFlight[room]}));
+  int64_t end = addTime(group.first, now, duration);
   for (uint32_t member : members)
     endAt({member, ranks[member].inFlight[room]}, ranks[member].issuedAt[room], now, end);
 }

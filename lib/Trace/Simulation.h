@@ -38,7 +38,8 @@ enum class RoomKind : uint8_t { Compute, HostCompute, Communication, Copy, None 
 inline constexpr unsigned numRoomKinds = unsigned(RoomKind::None);
 
 struct Timing {
-  /// How long a node takes from the moment at which it begins, at least 0; of a recv, if its send is absent.
+  /// How long a node takes from the moment at which it begins, at least 0; of a recv, if its send is absent. A
+  /// collective takes the longest of what its members say.
   llvm::function_ref<int64_t(uint32_t slot, NodeIndex node)> duration;
   bool sendsAreBuffered = true;
   bool mergesStreams = false;  ///< As consumers do that know of none.

@@ -67,7 +67,8 @@ private:
   bool readNode();
   bool readNodeField(ChakraProtoMsg::Node &node);
   bool readTensors(ChakraProtoMsg::IOInfo &tensors);
-  bool readAttribute(AttributeProto &attribute);
+  /// `getExpected`: the kind of a name that says none.
+  bool readAttribute(AttributeProto &attribute, std::optional<ValueCase> (*getExpected)(StringRef));
   bool readAttributeValue(AttributeProto &attribute, ValueCase kind);
 
   /// Reads `[x, y, ...]`.
@@ -243,7 +244,7 @@ bool TextReader::readAttributeValue(AttributeProto &attribute, ValueCase kind) {
   return true;
 }
 
-bool TextReader::readAttribute(AttributeProto &attribute) {
+bool TextReader::readAttribute(AttributeProto &attribute, std::optional<ValueCase> (*getExpected)(StringRef)) {
   Token nameToken = token;
   if (token.kind == TokenKind::String) {
     if (!readValue(*attribute.mutable_name()))
@@ -254,7 +255,7 @@ bool TextReader::readAttribute(AttributeProto &attribute) {
   } else {
     return expected("an attribute");
   }
-  std::optional<ValueCase> kind = getExpectedKind(attribute.name());
+  std::optional<ValueCase> kind = getExpected(attribute.name());
   if (isPunctuation(':')) {
     next();
     kind = token.kind == TokenKind::Word ? parseKindName(token.spelling) : std::nullopt;
@@ -329,7 +330,7 @@ bool TextReader::readRank() {
       next();
       if (!eat('=') || !readValue(*metadata.mutable_version()))
         return false;
-    } else if (!readAttribute(*metadata.add_attr())) {
+    } else if (!readAttribute(*metadata.add_attr(), getExpectedMetadataKind)) {
       return false;
     }
   }
@@ -378,7 +379,7 @@ bool TextReader::readNodeField(ChakraProtoMsg::Node &node) {
     node.set_duration_micros(micros);
     return true;
   }
-  return readAttribute(*node.add_attr());
+  return readAttribute(*node.add_attr(), getExpectedKind);
 }
 
 bool TextReader::readNode() {

@@ -78,14 +78,15 @@ static bool isPlainName(StringRef name) {
   return llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; });
 }
 
-static void printAttribute(const AttributeProto &attribute, raw_ostream &out) {
+/// `expected`: the kind that goes without saying.
+static void printAttribute(const AttributeProto &attribute, std::optional<ValueCase> expected, raw_ostream &out) {
   out << ' ';
   if (isPlainName(attribute.name()))
     out << attribute.name();
   else
     printQuoted(attribute.name(), out);
   ValueCase kind = attribute.value_case();
-  if (getExpectedKind(attribute.name()) != kind)
+  if (expected != kind)
     out << ':' << getKindName(kind);
   if (kind != AttributeProto::VALUE_NOT_SET) {
     out << '=';
@@ -144,7 +145,7 @@ void stage::trace::printNode(const ChakraProtoMsg::Node &node, raw_ostream &out)
   if (node.has_outputs())
     printTensors("io_outputs", node.outputs(), out);
   for (const AttributeProto &attribute : node.attr())
-    printAttribute(attribute, out);
+    printAttribute(attribute, getExpectedKind(attribute.name()), out);
 }
 
 /// Follows a collective by the members of its group.
@@ -180,7 +181,7 @@ static bool dumpFile(StringRef path, uint32_t rank, const CommGroups *groups, ra
     printQuoted(metadata.version(), out);
   }
   for (const AttributeProto &attribute : metadata.attr())
-    printAttribute(attribute, out);
+    printAttribute(attribute, getExpectedMetadataKind(attribute.name()), out);
   out << '\n';
   ChakraProtoMsg::Node node;
   while (reader->readNode(node) == TraceReader::Status::Read) {

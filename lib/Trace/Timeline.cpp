@@ -5,10 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "stage/Trace/Timeline.h"
+#include "Surcharges.h"
 #include "TimelineEvents.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Ranges.h"
 #include "stage/Time/RankActivity.h"
+#include "llvm/ADT/StringExtras.h"
 #include <algorithm>
 
 using namespace stage;
@@ -102,6 +104,39 @@ static bool chooseRanks(const TraceFolder &folder, const TimelineOptions &option
   return true;
 }
 
+/// Whether all nodes of the rank are such as take no time.
+static bool needsNoTimes(const RankTable &rank) {
+  for (NodeIndex node = 0; node < rank.getNumNodes(); ++node)
+    if (getRoom(rank, node, Timing{}) != RoomKind::None)
+      return false;
+  return true;
+}
+
+/// Nodes take what the traces say, and surcharges.
+static void takeDurations(NodeTable &table, bool mergesStreams, FaultReporter &faults) {
+  const RankTable &timed = *llvm::find_if(table.ranks, [](const RankTable &rank) { return !rank.times.empty(); });
+  for (RankTable &rank : table.ranks) {
+    if (!rank.times.empty())
+      rank.durations = findDurations(rank, mergesStreams);
+    else if (needsNoTimes(rank))
+      rank.durations.assign(rank.getNumNodes(), 0);
+    else
+      faults.report(diag::RankWithoutTimes, int64_t(rank.rank), int64_t(timed.rank));
+  }
+}
+
+/// `machine: h100, runtime: ideal`, and others behind it where jobs of several machines have been merged; empty where
+/// no rank names any.
+static std::string describeMachines(const NodeTable &table) {
+  std::vector<std::string> texts;
+  for (const RankTable &rank : table.ranks) {
+    std::string text = rank.terms.describe();
+    if (!text.empty() && !llvm::is_contained(texts, text))
+      texts.push_back(text);
+  }
+  return llvm::join(texts, "; ");
+}
+
 bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &options, llvm::raw_ostream &out,
                                  DiagnosticEngine &diags) {
   std::optional<TraceFolder> folder = TraceFolder::load(path, diags);
@@ -110,23 +145,31 @@ bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &op
   int64_t numRanks = folder->files.empty() ? 0 : int64_t(folder->files.rbegin()->first) + 1;
   for (auto [first, last] : folder->absent) // groups may name ranks whose traces are elsewhere
     numRanks = std::max(numRanks, int64_t(last) + 1);
-  if (!options.machine.checkNumRanks(numRanks, SMLoc(), diags))
+  Machine machine = options.machine.value_or(MachineUnits());
+  if (!machine.checkNumRanks(numRanks, SMLoc(), diags))
     return false;
   VerifyOptions checks;
   FaultReporter faults(diags, checks.maxShown);
   NodeTable table;
-  table.load(*folder, checks, faults, &options.machine);
+  table.load(*folder, checks, faults, &machine);
   verifyGraph(table, faults);
+  verifyTimes(table, faults);
   CommunicationSummary communication;
   if (!faults.getNumErrors())
     communication = verifyCommunication(table, faults);
+  bool usesDurations =
+      !options.machine && llvm::any_of(table.ranks, [](const RankTable &rank) { return !rank.times.empty(); });
+  if (usesDurations && !faults.getNumErrors())
+    takeDurations(table, options.mergesStreams, faults);
   faults.finish();
   if (faults.getNumErrors())
     return false;
 
   auto duration = [&](uint32_t slot, NodeIndex node) { return table.ranks[slot].durations[node]; };
   std::string description = options.sendsAreBuffered ? "buffered sends" : "sends that wait for their recv";
-  description += options.machine.hasRates() ? " and the given rates" : " and the given units";
+  description += usesDurations        ? " and the durations of the traces"
+                 : machine.hasRates() ? " and the given rates"
+                                      : " and the given units";
   Timing timing = {duration, options.sendsAreBuffered, options.mergesStreams,
                    /*copiesShareRoom=*/options.mergesStreams, description};
   Timeline timeline = {table, timing, {}, {}};
@@ -142,7 +185,10 @@ bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &op
           options.output, [&](llvm::raw_ostream &file) { return printEvents(timeline, file, diags); },
           getExisting(options), diags))
     return false;
-  print(out, findActivity(timeline, recorder.last), options.machine);
+  if (usesDurations)
+    print(out, findActivity(timeline, recorder.last), MachineRates(), describeMachines(table));
+  else
+    print(out, findActivity(timeline, recorder.last), machine);
   if (!folder->absent.empty())
     out << "not run, for lack of their traces: ranks " << formatRanges(folder->absent)
         << "; they are taken to send, and to come to collectives, in time\n";

@@ -38,6 +38,7 @@ static bool simulateAll(const NodeTable &table, uint32_t numChannels, bool merge
 /// Everything that can be said without an execution, then the executions.
 static CommunicationSummary verify(NodeTable &table, FaultReporter &faults, uint64_t &numTensors) {
   verifyGraph(table, faults);
+  verifyTimes(table, faults);
   // Where a node is missing from the order, what comes after it would look different too.
   if (faults.getNumErrors())
     return {};

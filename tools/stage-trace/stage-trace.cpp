@@ -160,7 +160,6 @@ static std::optional<MachineRates> readTimelineMachine(const char *argv0, Diagno
 /// Of the options of `timeline`. Nothing after reports.
 static std::optional<TimelineOptions> readTimelineOptions(const char *argv0, DiagnosticEngine &diags) {
   TimelineOptions options;
-  options.machine = MachineUnits{computeUnits, communicationUnits, copyUnits};
   options.output = timelineOutput;
   options.force = timelineForce;
   options.sendsAreBuffered = timelineSends == Sends::Buffered;
@@ -174,8 +173,10 @@ static std::optional<TimelineOptions> readTimelineOptions(const char *argv0, Dia
     diags.report(SMLoc(), diag::BadRanks) << timelineRanks;
   const cl::Option *givenUnit = nullptr;
   for (const cl::opt<uint32_t> *option : {&computeUnits, &communicationUnits, &copyUnits})
-    if (isChanged(*option))
+    if (option->getNumOccurrences())
       givenUnit = option;
+  if (givenUnit)
+    options.machine = MachineUnits{computeUnits, communicationUnits, copyUnits};
   std::optional<MachineRates> machine = readTimelineMachine(argv0, diags);
   if (!machine)
     return std::nullopt;

@@ -57,8 +57,9 @@ struct StepActivity {
 };
 
 /// Prints the name of the machine, if it has one, the step, and one line for all ranks that do the same, the lowest
-/// rank first. Times of a machine without rates are counted in Machine::ticksPerUnit.
-void print(llvm::raw_ostream &os, StepActivity activity, const Machine &machine);
+/// rank first. Times of a machine without rates are counted in Machine::ticksPerUnit. `heading`: `machine: h100,
+/// runtime: ideal`, in place of the line of the machine's name.
+void print(llvm::raw_ostream &os, StepActivity activity, const Machine &machine, llvm::StringRef heading = "");
 
 } // namespace stage
 

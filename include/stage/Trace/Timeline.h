@@ -1,7 +1,8 @@
 //===- Timeline.h - when each node of the traces runs ----------*- C++ -*-===//
 //
 // Runs the traces of a folder by the simulator that `verify` runs them by, with times:
-// a unit for each node, or what its FLOPs and bytes take on a machine of given rates.
+// the durations that they carry with surcharges (docs/Traces.md), or a unit for
+// each node, or what its FLOPs and bytes take on a machine of given rates.
 // Prints how long the step takes and what ranks do meanwhile, and writes, on request,
 // the nodes of chosen ranks as Chrome trace events, which Perfetto and chrome://tracing
 // show.
@@ -24,7 +25,8 @@
 namespace stage::trace {
 
 struct TimelineOptions {
-  Machine machine = MachineUnits();
+  /// How long nodes take. Nothing: what the traces say with surcharges, where they carry durations, else a unit each.
+  std::optional<Machine> machine;
   /// Inclusive ranges of ranks that are shown; none: all.
   std::vector<std::pair<int64_t, int64_t>> ranks;
   /// The file of trace events; empty: none.

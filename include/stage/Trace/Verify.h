@@ -10,6 +10,7 @@
 //   sends        each has its recv and each recv its send (tag, source, destination, bytes)
 //   tensors      where nodes list them (`inputs`, `outputs`): all nodes do, each tensor is written once and read by
 //                nodes that depend on its writer only, its size is the same everywhere
+//   durations    where nodes carry them: all nodes but recvs do, units do not go backwards, ids are the order
 //   execution    a greedy simulator finishes (Simulation.h), with sends that are buffered
 //                and with sends that wait for their recv
 //
