@@ -115,6 +115,12 @@ Decl *Builder::decl(Grammar::DeclarationContext *tree) {
     node->base = ident(machineTree->name(1));
     node->body = each(machineTree->machineStmt(), &Builder::machineStmt);
     result = node;
+  } else if (auto *runtimeTree = tree->runtimeDecl()) {
+    auto *node = make<RuntimeDecl>(tree);
+    node->name = ident(runtimeTree->name(0));
+    node->base = ident(runtimeTree->name(1));
+    node->body = each(runtimeTree->dottedEntry(), &Builder::dottedEntry);
+    result = node;
   } else if (auto *fn = tree->fnDecl()) {
     auto *node = make<FnDecl>(tree);
     node->name = ident(fn->name());
@@ -218,17 +224,20 @@ FlagStmt *Builder::flag(Grammar::LauncherEntryContext *tree) {
   return node;
 }
 
+Stmt *Builder::dottedEntry(Grammar::DottedEntryContext *tree) {
+  auto *node = make<EntryStmt>(tree);
+  node->doc = docsBefore(tree);
+  std::string name; // without blanks around dots
+  for (auto *part : tree->qualifiedName()->name())
+    name += (name.empty() ? "" : ".") + text(part).str();
+  node->name = {context.copy(StringRef(name)), range(tree->qualifiedName())};
+  node->value = expr(tree->expr());
+  return node;
+}
+
 Stmt *Builder::machineStmt(Grammar::MachineStmtContext *tree) {
-  if (auto *entryTree = tree->machineEntry()) {
-    auto *node = make<EntryStmt>(entryTree);
-    node->doc = docsBefore(entryTree);
-    std::string name; // without blanks around dots
-    for (auto *part : entryTree->qualifiedName()->name())
-      name += (name.empty() ? "" : ".") + text(part).str();
-    node->name = {context.copy(StringRef(name)), range(entryTree->qualifiedName())};
-    node->value = expr(entryTree->expr());
-    return node;
-  }
+  if (auto *entryTree = tree->dottedEntry())
+    return dottedEntry(entryTree);
   auto *levelTree = tree->level();
   auto *node = make<LevelStmt>(levelTree);
   node->doc = docsBefore(levelTree);

@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 #include "Extends.h"
 #include "MachineWords.h"
+#include "NamedEntries.h"
 #include "stage/Sema/BoundMachine.h"
 #include "stage/Sema/Builtins.h"
 #include "stage/Sema/Evaluator.h"
@@ -29,7 +30,7 @@ namespace {
 class MachineBinder {
 public:
   MachineBinder(Evaluator &evaluator, const Program &program, const ast::MachineDecl &decl, SMRange range,
-                MachineOverride override, const Environment &env)
+                EntryOverride override, const Environment &env)
       : evaluator(evaluator), program(program), decl(decl), override(override), env(env), diags(program.getDiags()) {
     machine.name = decl.name.name.str();
     machine.range = range;
@@ -45,11 +46,6 @@ public:
   BoundMachine machine;
 
 private:
-  struct Entry {
-    const ast::Expr *value;
-    const ast::File *file; ///< Null: the command line.
-  };
-
   void collect() {
     for (const ast::MachineDecl *link : getChain(program, decl))
       for (const ast::Stmt *stmt : link->body) {
@@ -63,24 +59,17 @@ private:
         for (const ast::EntryStmt *entry : level->entries)
           entries[(level->name.name + "." + entry->name.name).str()] = {entry->value, file};
       }
-    for (const std::string &name : listMachineEntries(program, decl))
-      if (const ast::Expr *value = override(name)) {
-        entries[name] = {value, nullptr};
-        machine.changes.push_back(name + " = " + ast::textOf(value));
-      }
+    machine.changes = replaceEntries(entries, listMachineEntries(program, decl), override);
   }
 
   /// The number of base units of an entry. Nothing after a report.
-  std::optional<Rational> evaluate(const std::string &name, const Entry &entry, MachineValue kind) {
-    std::string what = "'" + name + "'";
-    SMRange range = entry.value->range;
-    std::optional<CTValue> value = evaluator.evaluate(entry.value, entry.file ? Environment(*entry.file) : env);
+  std::optional<Rational> evaluate(const std::string &name, const NamedEntry &entry, MachineValue kind) {
+    bool isNumber = kind == MachineValue::Share || kind == MachineValue::Count;
+    std::optional<Dimension> dimension = isNumber ? std::nullopt : std::optional(getDimension(kind));
+    std::optional<EntryValue> value = evaluateEntry(evaluator, name, entry, dimension, env);
     if (!value)
       return std::nullopt;
-    bool isNumber = kind == MachineValue::Share || kind == MachineValue::Count;
-    if (!isNumber && !evaluator.checkQuantity(*value, getDimension(kind), /*isAnyRate=*/false, range, what))
-      return std::nullopt;
-    std::optional<Rational> exact = !isNumber || value->isNumber() ? evaluator.getExact(*value) : std::nullopt;
+    std::optional<Rational> exact = value->exact;
     bool isGood = exact && exact->num >= (kind != MachineValue::Time);
     StringRef wanted;
     switch (kind) {
@@ -106,9 +95,10 @@ private:
     }
     if (isGood)
       return exact;
-    diags.report(range.Start, diag::MachineValueRange).range(range)
-        << what << wanted.str() + (isNumber || kind == MachineValue::Time ? "" : getDimension(kind).getExample())
-        << evaluator.format(*value);
+    diags.report(entry.value->loc(), diag::MachineValueRange).range(entry.value->range)
+        << "'" + name + "'"
+        << wanted.str() + (isNumber || kind == MachineValue::Time ? "" : getDimension(kind).getExample())
+        << evaluator.format(value->value);
     return std::nullopt;
   }
 
@@ -215,24 +205,19 @@ private:
   Evaluator &evaluator;
   const Program &program;
   const ast::MachineDecl &decl;
-  MachineOverride override;
+  EntryOverride override;
   const Environment &env;
   DiagnosticEngine &diags;
-  std::map<std::string, Entry> entries; ///< By whole names, `rail.rate`.
+  NamedEntries entries;
   llvm::MapVector<StringRef, ast::Ident> levels;
 };
 } // namespace
 
-std::string BoundMachine::describe() const {
-  std::string text = name;
-  for (const std::string &change : changes)
-    text += (&change == &changes.front() ? " with " : ", ") + change;
-  return text;
-}
+std::string BoundMachine::describe() const { return describeChanges(name, changes); }
 
 std::optional<BoundMachine> stage::sema::bindMachine(Evaluator &evaluator, const Program &program,
                                                      const ast::MachineDecl &decl, SMRange range,
-                                                     MachineOverride override, const Environment &env) {
+                                                     EntryOverride override, const Environment &env) {
   MachineBinder binder(evaluator, program, decl, range, override, env);
   if (!binder.bind())
     return std::nullopt;

@@ -68,14 +68,9 @@ private:
     std::vector<Candidate> known;
     for (const MachineEntry &each : levelEntries)
       known.push_back({each.name, SMLoc()});
-    std::vector<ast::Ident> names;
-    for (const ast::EntryStmt *entry : level.entries) {
-      names.push_back(entry->name);
-      if (llvm::none_of(known, [&](const Candidate &each) { return each.name == entry->name.name; }))
-        reportUnknownEntry(entry->name, "level", known);
+    checkEntryNames(level.entries, "level", known);
+    for (const ast::EntryStmt *entry : level.entries)
       checkExpr(entry->value);
-    }
-    checkEntriesOnce(names);
   }
 };
 } // namespace
