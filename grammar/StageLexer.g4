@@ -84,6 +84,7 @@ REPLICATED: 'replicated';
 RESULT: 'result';
 RING: 'ring';
 ROUTES: 'routes';
+RUNTIME: 'runtime';
 SAVES: 'saves';
 SCAN: 'scan';
 SCHEDULE: 'schedule';

@@ -25,6 +25,7 @@ declaration
   | fnDecl
   | launcherDecl
   | machineDecl
+  | runtimeDecl
   ;
 
 // Declarations.
@@ -51,10 +52,11 @@ launcherEntry
   ;
 
 machineDecl: MACHINE name (EXTENDS name)? LBRACE machineStmt* RBRACE;
-machineStmt: machineEntry | level;
-machineEntry: qualifiedName ASSIGN expr SEMICOLON;
+machineStmt: dottedEntry | level;
 /// A level has the entries of another one that it does not replace.
-level: LEVEL name (EXTENDS name)? LBRACE machineEntry* RBRACE;
+level: LEVEL name (EXTENDS name)? LBRACE dottedEntry* RBRACE;
+runtimeDecl: RUNTIME name (EXTENDS name)? LBRACE dottedEntry* RBRACE;
+dottedEntry: qualifiedName ASSIGN expr SEMICOLON;
 
 fnDecl: FN name LPAREN paramList? RPAREN ASSIGN expr SEMICOLON;
 
@@ -233,6 +235,6 @@ nameNotMesh
   : NAME | AFTER | ALONG | AT | AXIS | BACKWARD | BECAUSE | BUFFER | BY | CACHE | CARRYING | CONFIG | DIM | EXTENDS
   | FLOPS | FOLD | GATHER | GATHERED | IGNORED | INPUT | JOB | KEEP | LAST | LAUNCHER | LEVEL | LINEAR | MACHINE | MASK | MODEL | OFFLOAD | ON | OPAQUE | OPTIMIZER | ORDER
   | OVER | OVERLAP | PAD | PARTIAL | PARTITION | PAST | PIPELINE | PLACE | PRECISION | QUANTIZE | RANK | RECOMPUTE | RECOMPUTING
-  | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | SAVES | SCAN | SCHEDULE | SEARCH | SHARD | SLOW | STATE
+  | REDUCE | REPLICATE | REPLICATED | RESULT | RING | ROUTES | RUNTIME | SAVES | SCAN | SCHEDULE | SEARCH | SHARD | SLOW | STATE
   | STOP_GRADIENT | STRATEGY | TO | TOPOLOGY | UNIT | UPDATES | WHOLE | WITH
   ;

@@ -66,16 +66,14 @@ void Printer::decl(const Decl *decl) {
   case NodeKind::ConfigDecl: {
     auto *node = cast<ConfigDecl>(decl);
     os << "config " << name << " for " << node->model.name;
-    if (node->base)
-      os << " extends " << node->base.name;
+    extension(node->base);
     entries(node->entries);
     break;
   }
   case NodeKind::JobDecl: {
     auto *node = cast<JobDecl>(decl);
     os << "job " << name;
-    if (node->base)
-      os << " extends " << node->base.name;
+    extension(node->base);
     entries(node->entries);
     break;
   }
@@ -108,8 +106,15 @@ void Printer::decl(const Decl *decl) {
   case NodeKind::MachineDecl: {
     auto *node = cast<MachineDecl>(decl);
     os << "machine " << name;
-    if (node->base)
-      os << " extends " << node->base.name;
+    extension(node->base);
+    os << ' ';
+    block(node->body);
+    break;
+  }
+  case NodeKind::RuntimeDecl: {
+    auto *node = cast<RuntimeDecl>(decl);
+    os << "runtime " << name;
+    extension(node->base);
     os << ' ';
     block(node->body);
     break;
@@ -147,6 +152,11 @@ void Printer::moduleResults(ArrayRef<TensorType *> results) {
   os << (results.size() == 1 ? "" : "(");
   commas(results, [&](const TensorType *result) { type(result); });
   os << (results.size() == 1 ? "" : ")");
+}
+
+void Printer::extension(const Ident &base) {
+  if (base)
+    os << " extends " << base.name;
 }
 
 void Printer::entries(ArrayRef<EntryStmt *> list) {

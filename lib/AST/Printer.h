@@ -55,6 +55,8 @@ private:
   /// `{ ... }`, or `;` if there is nothing inside.
   void optionalBlock(ArrayRef<Stmt *> body);
   void entries(ArrayRef<EntryStmt *> entries);
+  /// ` extends base`, if there is a base.
+  void extension(const Ident &base);
 
   //===--- Declarations ---------------------------------------------------===//
   void decl(const Decl *decl);

@@ -153,7 +153,7 @@ std::optional<StepReport> stage::makeStepReport(Compilation &c) {
   Machine machine(std::move(*rates));
   llvm::StringRef missing;
   step.petaFlop = machine.ofCosts(1e15, 0, missing).value_or(0);
-  std::optional<TimeReport> time = findTimeReport({c.program.get()}, machine, Runtime(), c.diags);
+  std::optional<TimeReport> time = findTimeReport({c.program.get()}, machine, makeRuntime(c.job->runtime), c.diags);
   if (!time)
     return std::nullopt;
   step.time = std::move(*time);

@@ -104,3 +104,16 @@ std::optional<MachineRates> stage::findRates(Session &session, StringRef name, S
       sema::bindMachine(evaluator, program, *decl, decl->name.range, keep, sema::Environment(file));
   return machine ? makeRates(*machine, type, session.getDiags()) : std::nullopt;
 }
+
+Runtime stage::makeRuntime(const std::optional<sema::BoundRuntime> &runtime) {
+  if (!runtime)
+    return Runtime();
+  return {.name = runtime->name,
+          .changes = runtime->changes,
+          .launch = runtime->launch,
+          .taxOfCollectives = runtime->taxOfCollectives,
+          .taxOfSends = runtime->taxOfSends,
+          .taxOfCopies = runtime->taxOfCopies,
+          .taxOfCommunication = runtime->taxOfCommunication,
+          .attentionKernel = runtime->attentionKernel};
+}

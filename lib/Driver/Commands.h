@@ -22,8 +22,8 @@ bool printSchedule(Compilation &c, const DriverOptions &options);
 std::unique_ptr<TaskDurations> findDurations(Compilation &c, llvm::ArrayRef<const Program *> parts,
                                              const DriverOptions &options);
 /// `--emit=time`: how long a step takes of a program, or of linked ones. False after errors.
-bool printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine, const DriverOptions &options,
-               DiagnosticEngine &diags);
+bool printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime,
+               const DriverOptions &options, DiagnosticEngine &diags);
 /// `--emit=prices`: what each op takes alone. False after errors.
 bool printPrices(Compilation &c, llvm::ArrayRef<const Program *> parts, const DriverOptions &options);
 /// The machine of the job, with the rates of the command line, or these alone. Nothing after a report.

@@ -128,7 +128,9 @@ private:
     for (StringRef line : decl.doc)
       os << (line.empty() ? "" : "  ") << line << '\n';
     if (auto *machine = llvm::dyn_cast<ast::MachineDecl>(&decl))
-      printEntries(*machine);
+      printEntries(machine->base, machine->body);
+    if (auto *runtime = llvm::dyn_cast<ast::RuntimeDecl>(&decl))
+      printEntries(runtime->base, runtime->body);
     if (auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(&decl); launcher && !launcher->flags.empty()) {
       os << '\n';
       printFlags(*launcher, 2);
@@ -193,8 +195,8 @@ private:
     table.print(llvm::outs(), /*titles=*/false);
   }
 
-  /// Those of a level by the names that `-D` knows them by.
-  void printEntries(const ast::MachineDecl &machine) {
+  /// Of a machine or a runtime. Those of a level by the names that `-D` knows them by.
+  void printEntries(const ast::Ident &base, llvm::ArrayRef<ast::Stmt *> body) {
     Table table({{"entry", Table::Left}, {"", Table::Left}}, 2);
     auto add = [&](std::string name, llvm::ArrayRef<StringRef> doc) {
       for (StringRef line : doc)
@@ -205,7 +207,7 @@ private:
     auto addEntry = [&](const ast::EntryStmt &entry, const std::string &level) {
       add(level + entry.name.name.str() + " = " + ast::textOf(entry.value), entry.doc);
     };
-    for (const ast::Stmt *stmt : machine.body) {
+    for (const ast::Stmt *stmt : body) {
       if (auto *entry = llvm::dyn_cast<ast::EntryStmt>(stmt)) {
         addEntry(*entry, "");
         continue;
@@ -218,8 +220,8 @@ private:
         addEntry(*entry, level->name.name.str() + ".");
     }
     llvm::outs() << '\n';
-    if (machine.base)
-      llvm::outs() << "  all entries of " << machine.base.name << ", and in place of them:\n";
+    if (base)
+      llvm::outs() << "  all entries of " << base.name << ", and in place of them:\n";
     table.print(llvm::outs(), /*titles=*/false);
   }
 

@@ -51,14 +51,15 @@ static void printFlags(llvm::raw_ostream &os, const ast::LauncherDecl &launcher)
   }
 }
 
-static void printEntries(llvm::raw_ostream &os, const ast::MachineDecl &machine) {
-  if (machine.base)
-    os << "\nAll entries of [" << machine.base.name << "](#" << machine.base.name << "), and in place of them:\n";
+/// Of a machine or a runtime.
+static void printEntries(llvm::raw_ostream &os, const ast::Ident &base, llvm::ArrayRef<ast::Stmt *> body) {
+  if (base)
+    os << "\nAll entries of [" << base.name << "](#" << base.name << "), and in place of them:\n";
   os << "\n| entry | meaning |\n|---|---|\n";
   auto add = [&](const std::string &name, llvm::ArrayRef<StringRef> doc) {
     os << "| `" << makeCell(name) << "` | " << makeCell(llvm::join(doc, " ")) << " |\n";
   };
-  for (const ast::Stmt *stmt : machine.body) {
+  for (const ast::Stmt *stmt : body) {
     if (auto *entry = llvm::dyn_cast<ast::EntryStmt>(stmt)) {
       add(entry->name.name.str() + " = " + ast::textOf(entry->value), entry->doc);
       continue;
@@ -81,7 +82,9 @@ static void printEntry(llvm::raw_ostream &os, const DocEntry &entry, llvm::Array
   if (auto *launcher = llvm::dyn_cast<ast::LauncherDecl>(&decl))
     printFlags(os, *launcher);
   if (auto *machine = llvm::dyn_cast<ast::MachineDecl>(&decl))
-    printEntries(os, *machine);
+    printEntries(os, machine->base, machine->body);
+  if (auto *runtime = llvm::dyn_cast<ast::RuntimeDecl>(&decl))
+    printEntries(os, runtime->base, runtime->body);
   std::vector<std::string> example = getExample(entry, all);
   if (!example.empty())
     os << "\n```\n" << llvm::join(example, "\n") << "\n```\n";

@@ -40,6 +40,8 @@ StringRef stage::driver::getKeyword(const ast::Decl &decl) {
     return "launcher";
   case ast::NodeKind::MachineDecl:
     return "machine";
+  case ast::NodeKind::RuntimeDecl:
+    return "runtime";
   default:
     return "fn";
   }
@@ -64,7 +66,7 @@ std::string stage::driver::getSignature(const ast::Decl &decl) {
   else if (auto *module = llvm::dyn_cast<ast::ModuleDecl>(&decl))
     for (const ast::TensorType *result : module->results)
       results.push_back(getText(result->range));
-  bool isCalled = !llvm::isa<ast::JobDecl, ast::PrecisionDecl, ast::MachineDecl>(&decl);
+  bool isCalled = !llvm::isa<ast::JobDecl, ast::PrecisionDecl, ast::MachineDecl, ast::RuntimeDecl>(&decl);
   if (isCalled)
     text += "(" + llvm::join(names, ", ") + ")";
   if (results.size() == 1)
@@ -170,8 +172,8 @@ std::vector<std::string> stage::driver::getExample(const DocEntry &entry, llvm::
     std::string call = makeCall(decl, 3);
     llvm::StringRef(call).endswith("()") ? call.resize(call.size() - 2) : void();
     use = "pipeline layers over pp { schedule = " + call + "; }";
-  } else if (llvm::isa<ast::MachineDecl>(&decl)) {
-    use = "machine = " + name + ";";
+  } else if (llvm::isa<ast::MachineDecl, ast::RuntimeDecl>(&decl)) {
+    use = getKeyword(decl).str() + " = " + name + ";";
   } else if (llvm::isa<ast::PrecisionDecl>(&decl)) {
     use = "precision = " + name + ";";
   } else if (llvm::isa<ast::OptimizerDecl>(&decl)) {

@@ -59,8 +59,8 @@ std::optional<Machine> stage::driver::findMachine(const Compilation &c, const Dr
 }
 
 bool stage::driver::printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                              const DriverOptions &options, DiagnosticEngine &diags) {
-  std::optional<StepActivity> step = findStepTime(parts, machine, Runtime(), options.traces, diags);
+                              const Runtime &runtime, const DriverOptions &options, DiagnosticEngine &diags) {
+  std::optional<StepActivity> step = findStepTime(parts, machine, runtime, options.traces, diags);
   if (step)
     print(llvm::outs(), std::move(*step), machine);
   return step.has_value();
@@ -78,7 +78,7 @@ static std::optional<Machine> findDeclared(Compilation &c, llvm::StringRef what,
 std::unique_ptr<TaskDurations> stage::driver::findDurations(Compilation &c, llvm::ArrayRef<const Program *> parts,
                                                             const DriverOptions &options) {
   std::optional<Machine> machine = findDeclared(c, "--times", options);
-  return machine ? TaskDurations::find(parts, *machine, Runtime(), options.traces, c.diags) : nullptr;
+  return machine ? TaskDurations::find(parts, *machine, makeRuntime(c.job->runtime), options.traces, c.diags) : nullptr;
 }
 
 bool stage::driver::printPrices(Compilation &c, llvm::ArrayRef<const Program *> parts, const DriverOptions &options) {
@@ -92,7 +92,7 @@ bool stage::driver::printPrices(Compilation &c, llvm::ArrayRef<const Program *> 
 static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile *served) {
   if (options.emit == EmitKind::Time) {
     std::optional<Machine> machine = findMachine(c, options);
-    return machine && printTime({c.program.get()}, *machine, options, c.diags);
+    return machine && printTime({c.program.get()}, *machine, makeRuntime(c.job->runtime), options, c.diags);
   }
   if (options.emit == EmitKind::Prices)
     return printPrices(c, {c.program.get()}, options);

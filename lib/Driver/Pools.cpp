@@ -3,12 +3,13 @@
 // A job and the one that prefills its caches are compiled and linked (stage/Compiler/Compilation.h). Reports are of
 // each; their traces are written into one folder, the ranks of the prefill first.
 //
-// Limits: both jobs name one machine, and its entries are those of the job that decodes. `-D` and `--print-after` are
-// of the job that decodes.
+// Limits: both jobs name one machine and one runtime, whose entries are those of the job that decodes. `-D` and
+// `--print-after` are of the job that decodes.
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
 #include "ProgressBar.h"
+#include "stage/Compiler/MachineRates.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/Report/SentCaches.h"
 #include "llvm/Support/raw_ostream.h"
@@ -16,14 +17,18 @@
 using namespace stage;
 using namespace stage::driver;
 
-/// False after a report that the two pools are on two machines.
+/// False after a report that the two pools are on two machines, or have two runtimes.
 static bool checkMachines(const Compilation &c, const Compilation &prefill) {
-  auto getName = [](const Compilation &pool) { return pool.job->machine ? pool.job->machine->name : "no machine"; };
-  if (getName(c) == getName(prefill))
-    return true;
-  c.diags.report(c.job->decl->name.loc(), diag::PoolsOnMachines).range(c.job->decl->name.range)
-      << c.job->decl->name.name << getName(c) << getName(prefill);
-  return false;
+  auto compare = [&](const auto &own, const auto &other, auto message, const std::string &none) {
+    std::string name = own ? own->name : none, otherName = other ? other->name : none;
+    if (name == otherName)
+      return true;
+    c.diags.report(c.job->decl->name.loc(), message).range(c.job->decl->name.range)
+        << c.job->decl->name.name << name << otherName;
+    return false;
+  };
+  return compare(c.job->machine, prefill.job->machine, diag::PoolsOnMachines, "no machine") &&
+         compare(c.job->runtime, prefill.job->runtime, diag::PoolsWithRuntimes, "ideal");
 }
 
 bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
@@ -64,7 +69,7 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
   for (const auto &part : linked->parts)
     parts.push_back(part.get());
   if (options.emit == EmitKind::Time)
-    return printTime(parts, *machine, options, c.diags);
+    return printTime(parts, *machine, makeRuntime(c.job->runtime), options, c.diags);
   if (options.emit == EmitKind::Prices)
     return checkMachines(c, prefill) && printPrices(c, parts, options);
   SentCaches sent = countSentCaches(*linked, c.job->globalBatch);

@@ -2,7 +2,6 @@
 #include "stage/Machine/Machine.h"
 #include "RateMath.h"
 #include "stage/Machine/Diagnostics.h"
-#include "stage/Machine/Runtime.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 
@@ -124,11 +123,4 @@ Ticks Machine::ofMeasured(uint64_t micros) const {
     return units.compute * ticksPerUnit;
   return micros > uint64_t(maxTicks / (ticksPerSecond / 1'000'000)) ? maxTicks
                                                                     : Ticks(micros) * (ticksPerSecond / 1'000'000);
-}
-
-std::string Runtime::describe() const {
-  std::string text = name.empty() ? "ideal" : name;
-  for (const std::string &change : changes)
-    text += (&change == &changes.front() ? ", with " : ", ") + change;
-  return text;
 }

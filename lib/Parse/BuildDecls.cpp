@@ -115,6 +115,15 @@ Decl *Builder::decl(Grammar::DeclarationContext *tree) {
     node->base = ident(machineTree->name(1));
     node->body = each(machineTree->machineStmt(), &Builder::machineStmt);
     result = node;
+  } else if (auto *runtimeTree = tree->runtimeDecl()) {
+    auto *node = make<RuntimeDecl>(tree);
+    node->name = ident(runtimeTree->name(0));
+    node->base = ident(runtimeTree->name(1));
+    llvm::SmallVector<Stmt *, 8> entries;
+    for (auto *entryTree : runtimeTree->dottedEntry())
+      entries.push_back(dottedEntry(entryTree));
+    node->body = list(entries);
+    result = node;
   } else if (auto *fn = tree->fnDecl()) {
     auto *node = make<FnDecl>(tree);
     node->name = ident(fn->name());
@@ -218,7 +227,7 @@ FlagStmt *Builder::flag(Grammar::LauncherEntryContext *tree) {
   return node;
 }
 
-EntryStmt *Builder::machineEntry(Grammar::MachineEntryContext *tree) {
+EntryStmt *Builder::dottedEntry(Grammar::DottedEntryContext *tree) {
   auto *node = make<EntryStmt>(tree);
   node->doc = docsBefore(tree);
   std::string name; // without blanks around dots
@@ -230,14 +239,14 @@ EntryStmt *Builder::machineEntry(Grammar::MachineEntryContext *tree) {
 }
 
 Stmt *Builder::machineStmt(Grammar::MachineStmtContext *tree) {
-  if (auto *entryTree = tree->machineEntry())
-    return machineEntry(entryTree);
+  if (auto *entryTree = tree->dottedEntry())
+    return dottedEntry(entryTree);
   auto *levelTree = tree->level();
   auto *node = make<LevelStmt>(levelTree);
   node->doc = docsBefore(levelTree);
   node->name = ident(levelTree->name(0));
   node->base = ident(levelTree->name(1));
-  node->entries = each(levelTree->machineEntry(), &Builder::machineEntry);
+  node->entries = each(levelTree->dottedEntry(), &Builder::dottedEntry);
   return node;
 }
 

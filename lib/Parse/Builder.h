@@ -147,7 +147,7 @@ private:
   ast::EntryStmt *entry(Grammar::EntryContext *tree);
   ast::FlagStmt *flag(Grammar::LauncherEntryContext *tree);
   ast::Stmt *machineStmt(Grammar::MachineStmtContext *tree);
-  ast::EntryStmt *machineEntry(Grammar::MachineEntryContext *tree);
+  ast::EntryStmt *dottedEntry(Grammar::DottedEntryContext *tree);
   llvm::ArrayRef<ast::EntryStmt *> entries(Grammar::EntryBlockContext *tree);
   llvm::ArrayRef<ast::Stmt *> entryStmts(Grammar::EntryBlockContext *tree);
   /// The documentation of a kind among the comments before a token.

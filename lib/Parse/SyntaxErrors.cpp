@@ -28,6 +28,8 @@ static const char *itemOf(size_t rule) {
   case Grammar::RuleMachineDecl:
   case Grammar::RuleMachineStmt:
     return "an entry, a level or '}'";
+  case Grammar::RuleRuntimeDecl:
+    return "an entry or '}'";
   case Grammar::RuleStrategyBlock:
   case Grammar::RuleStrategyStmt:
   case Grammar::RuleStrategyRule:
@@ -122,6 +124,7 @@ static bool beginsDeclaration(size_t token) {
   case Grammar::JOB:
   case Grammar::LAUNCHER:
   case Grammar::MACHINE:
+  case Grammar::RUNTIME:
     return true;
   default:
     return false;
@@ -155,13 +158,47 @@ static antlr4::Token *findOpenBrace(antlr4::Token *token, antlr4::TokenStream &s
   return atEnd ? open.front() : atDeclaration ? openAtFirst : nullptr;
 }
 
+/// The statements that runtimes do not have yet.
+static constexpr llvm::StringLiteral laterStatements[] = {"allocator", "at", "fuse", "hold", "resident"};
+
+/// The word that begins a later statement of a runtime, if its second token is `token`.
+static antlr4::Token *findLaterStatement(Grammar &parser, antlr4::Token *token) {
+  auto *context = static_cast<antlr4::RuleContext *>(parser.getContext());
+  while (context && context->getRuleIndex() != Grammar::RuleRuntimeDecl)
+    context = dynamic_cast<antlr4::RuleContext *>(context->parent);
+  antlr4::Token *word = context ? before(token, *parser.getTokenStream()) : nullptr;
+  antlr4::Token *end = word ? before(word, *parser.getTokenStream()) : nullptr;
+  if (!end || !llvm::is_contained(laterStatements, word->getText()))
+    return nullptr;
+  switch (end->getType()) {
+  case Grammar::LBRACE:
+  case Grammar::RBRACE:
+  case Grammar::SEMICOLON:
+    return word;
+  default:
+    return nullptr;
+  }
+}
+
+/// The token that closes the braces in which `token` stands, or the last one.
+static size_t findClosingBrace(antlr4::Token *token, antlr4::TokenStream &stream) {
+  size_t at = token->getTokenIndex();
+  for (int depth = 1; stream.get(at)->getType() != antlr4::Token::EOF; ++at) {
+    size_t type = stream.get(at)->getType();
+    depth += (type == Grammar::LBRACE) - (type == Grammar::RBRACE);
+    if (!depth)
+      break;
+  }
+  return at;
+}
+
 void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *token, size_t, size_t,
                                const std::string &message, std::exception_ptr exception) {
   ++count;
   // Unless only a `;` was missing, what follows on the line is rarely news.
   bool echo = brokenLine != 0 && token->getLine() == brokenLine;
   brokenLine = llvm::StringRef(message).startswith("missing ';'") ? 0 : token->getLine();
-  if (echo || check.afterBadComment.count(token) || shown > maxErrors)
+  if (echo || token->getTokenIndex() < unread || check.afterBadComment.count(token) || shown > maxErrors)
     return;
   SMLoc loc = source.loc(token);
   if (++shown > maxErrors) {
@@ -169,6 +206,11 @@ void SyntaxErrors::syntaxError(antlr4::Recognizer *recognizer, antlr4::Token *to
     return;
   }
   auto *parser = static_cast<Grammar *>(recognizer);
+  if (antlr4::Token *word = findLaterStatement(*parser, token)) {
+    diags.report(source.loc(word), diag::LaterStatement).range(source.range(word)) << source.slice(word);
+    unread = findClosingBrace(word, *parser->getTokenStream()) + 1;
+    return;
+  }
   antlr4::Token *decision = token;
   try {
     if (exception)

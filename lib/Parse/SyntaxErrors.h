@@ -30,6 +30,8 @@ private:
   unsigned shown = 0;
   /// The line of the last error; 0 if the parser could go on as if nothing had been missing.
   size_t brokenLine = 0;
+  /// Tokens before this one belong to a runtime with statements that are not read yet; errors there are echoes.
+  size_t unread = 0;
 };
 
 /// How the parser goes on after an error: as usual, but what ends a statement is never taken for a stray token.

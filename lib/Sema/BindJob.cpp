@@ -54,10 +54,12 @@ private:
   bool bindClip(const ast::Expr &expr, const Environment &env);
   bool bindPrecision();
   bool bindMachineEntry();
+  bool bindRuntimeEntry();
   bool checkSymbols();
   std::vector<ast::Ident> getStepDims() const;
   ArrayRef<StringRef> getStepWords() const;
   template <typename Kind> const Kind *expectDecl(const CTValue &value, SMRange range, StringRef what);
+  template <typename Kind> bool chooseDecl(StringRef word, StringRef what, const Kind *&chosen);
 
   Program &program;
   SizeContext &sizes;
@@ -69,6 +71,7 @@ private:
   llvm::StringMap<Entry> entries;
   JobCall model, strategy;
   const ast::MachineDecl *machine = nullptr;
+  const ast::RuntimeDecl *runtime = nullptr;
   ArrayRef<ast::Expr *> addedParts; ///< `with ...`
   const ast::CallExpr *step = nullptr;
 };
@@ -158,6 +161,15 @@ template <typename Kind> const Kind *JobBinder::expectDecl(const CTValue &value,
   return decl;
 }
 
+/// The declaration that an entry names, which may be left out. False after a report.
+template <typename Kind> bool JobBinder::chooseDecl(StringRef word, StringRef what, const Kind *&chosen) {
+  if (!entries.count(word))
+    return true;
+  std::optional<CTValue> value = evaluateEntry(word);
+  chosen = value ? expectDecl<Kind>(*value, entries[word].value->range, what) : nullptr;
+  return chosen;
+}
+
 /// Evaluates which model, step and strategy the job names, as far as overrides need it.
 bool JobBinder::chooseParts() {
   bool ok = true;
@@ -191,11 +203,12 @@ bool JobBinder::chooseParts() {
   }
   job.isTraining = kind->name == trainWord;
 
-  if (entries.count(machineWord)) {
-    std::optional<CTValue> value = evaluateEntry(machineWord);
-    machine = value ? expectDecl<ast::MachineDecl>(*value, entries[machineWord].value->range, "a machine") : nullptr;
-    if (!machine)
-      return false;
+  if (!chooseDecl(machineWord, "a machine", machine) || !chooseDecl(runtimeWord, "a runtime", runtime))
+    return false;
+  if (runtime && !machine) {
+    SMRange range = entries[runtimeWord].value->range;
+    diags.report(range.Start, diag::RuntimeWithoutMachine).range(range) << job.decl->name.name << runtime->name.name;
+    return false;
   }
   if (entries.count(strategyWord)) {
     Entry entry = entries[strategyWord];
@@ -244,11 +257,14 @@ void JobBinder::resolveOverrides() {
   if (job.strategy.decl)
     for (const ast::Param &param : job.strategy.decl->params)
       targets.push_back({strategyWord, param.name.name, param.name.loc()});
-  std::vector<std::string> machineEntries;
+  auto addEntries = [&](StringRef owner, const ast::Decl &decl, const std::vector<std::string> &names) {
+    for (const std::string &name : names)
+      targets.push_back({owner, program.getContext().copy(StringRef(name)), decl.name.loc()});
+  };
   if (machine)
-    machineEntries = listMachineEntries(program, *machine);
-  for (const std::string &entry : machineEntries)
-    targets.push_back({machineWord, program.getContext().copy(StringRef(entry)), machine->name.loc()});
+    addEntries(machineWord, *machine, listMachineEntries(program, *machine));
+  if (runtime)
+    addEntries(runtimeWord, *runtime, listRuntimeEntries());
   overrides.resolve(targets, /*isLast=*/true);
 }
 
@@ -677,6 +693,15 @@ bool JobBinder::bindMachineEntry() {
   return job.machine.has_value();
 }
 
+bool JobBinder::bindRuntimeEntry() {
+  if (!runtime)
+    return true;
+  auto find = [&](StringRef entry) { return overrides.find(runtimeWord, entry); };
+  job.runtime =
+      bindRuntime(evaluator, program, *runtime, entries[runtimeWord].value->range, find, overrides.getEnvironment());
+  return job.runtime.has_value();
+}
+
 /// Sizes and axes share one space of symbols.
 bool JobBinder::checkSymbols() {
   bool ok = true;
@@ -725,6 +750,7 @@ bool JobBinder::bind() {
     splitSharedAxes(job.strategy, job.modelArgs, binding, sizes);
   bool hasPrecision = bindPrecision();
   hasPrecision &= bindMachineEntry();
+  hasPrecision &= bindRuntimeEntry();
   if (!hasStrategy)
     return false; // the step's microbatches would be wrong
   UserPlace userPlace(diags, entries.count(strategyWord) ? entries[strategyWord].value->loc() : SMLoc());

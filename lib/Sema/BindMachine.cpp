@@ -18,6 +18,7 @@
 //===----------------------------------------------------------------------===//
 #include "Extends.h"
 #include "MachineWords.h"
+#include "NamedEntries.h"
 #include "stage/Sema/BoundMachine.h"
 #include "stage/Sema/Evaluator.h"
 #include "llvm/ADT/MapVector.h"
@@ -29,7 +30,7 @@ namespace {
 class MachineBinder {
 public:
   MachineBinder(Evaluator &evaluator, const Program &program, const ast::MachineDecl &decl, SMRange range,
-                MachineOverride override, const Environment &env)
+                EntryOverride override, const Environment &env)
       : evaluator(evaluator), program(program), decl(decl), override(override), env(env), diags(program.getDiags()) {
     machine.name = decl.name.name.str();
     machine.range = range;
@@ -45,11 +46,6 @@ public:
   BoundMachine machine;
 
 private:
-  struct Entry {
-    const ast::Expr *value;
-    const ast::File *file; ///< Null: the command line.
-  };
-
   void collect() {
     llvm::MapVector<StringRef, StringRef> bases;
     for (const ast::MachineDecl *link : getChain(program, decl))
@@ -66,11 +62,7 @@ private:
         for (const ast::EntryStmt *entry : level->entries)
           entries[(level->name.name + "." + entry->name.name).str()] = {entry->value, file};
       }
-    for (const std::string &name : listMachineEntries(program, decl))
-      if (const ast::Expr *value = override(name)) {
-        entries[name] = {value, nullptr};
-        machine.changes.push_back(name + " = " + ast::textOf(value));
-      }
+    machine.changes = replaceEntries(entries, listMachineEntries(program, decl), override);
     // From the inside out, so that a base has the entries of its own base.
     for (const auto &[level, _] : levels)
       if (auto base = bases.find(level); base != bases.end())
@@ -79,7 +71,7 @@ private:
             entries.insert({(level + "." + name).str(), entry->second});
   }
 
-  const Entry *find(const std::string &name) const {
+  const NamedEntry *find(const std::string &name) const {
     auto entry = entries.find(name);
     return entry == entries.end() ? nullptr : &entry->second;
   }
@@ -108,21 +100,16 @@ private:
   }
 
   /// The number of base units of an entry. Nothing after a report.
-  std::optional<Rational> evaluate(const std::string &name, const Entry &entry, MachineValue kind,
+  std::optional<Rational> evaluate(const std::string &name, const NamedEntry &entry, MachineValue kind,
                                    StringRef orElse = "") {
-    SMRange range = entry.value->range;
-    std::optional<CTValue> value = evaluator.evaluate(entry.value, entry.file ? Environment(*entry.file) : env);
+    std::optional<EntryValue> value = evaluateEntry(evaluator, name, entry, getDimension(kind), env);
     if (!value)
       return std::nullopt;
-    std::optional<Dimension> dimension = getDimension(kind);
-    if (dimension && !evaluator.checkQuantity(*value, *dimension, /*isAnyRate=*/false, range, "'" + name + "'"))
-      return std::nullopt;
-    std::optional<Rational> exact = dimension || value->isNumber() ? evaluator.getExact(*value) : std::nullopt;
-    if (exact)
-      if (std::optional<Rational> checked = checkRange(*exact, kind))
+    if (value->exact)
+      if (std::optional<Rational> checked = checkRange(*value->exact, kind))
         return checked;
-    diags.report(range.Start, diag::MachineValueRange).range(range)
-        << "'" + name + "'" << describeRange(kind) + orElse.str() << evaluator.format(*value);
+    diags.report(entry.value->loc(), diag::MachineValueRange).range(entry.value->range)
+        << "'" + name + "'" << describeRange(kind) + orElse.str() << evaluator.format(value->value);
     return std::nullopt;
   }
 
@@ -184,7 +171,7 @@ private:
     bool ok = true;
     for (const MachineEntry<Owner> &each : list) {
       std::string name = prefix + each.name.str();
-      const Entry *entry = find(name);
+      const NamedEntry *entry = find(name);
       if (!entry) {
         ok &= !each.isNeeded || reportMissing(name);
         continue;
@@ -206,7 +193,7 @@ private:
     bool ok = true;
     for (StringRef type : machineTypes) {
       std::string name = (flopsPrefix + type).str();
-      const Entry *entry = find(name);
+      const NamedEntry *entry = find(name);
       std::optional<Rational> value = entry ? evaluate(name, *entry, MachineValue::Flops) : std::nullopt;
       ok &= !entry || value;
       if (value)
@@ -227,7 +214,7 @@ private:
 
   bool bindRatio(StringRef prefix, StringRef type, ByName<BoundRatio> &ratios) {
     std::string name = (prefix + type).str();
-    const Entry *entry = find(name);
+    const NamedEntry *entry = find(name);
     if (!entry)
       return true;
     BoundRatio ratio;
@@ -241,7 +228,7 @@ private:
     return true;
   }
 
-  std::shared_ptr<const Grid> readTableOf(const Entry &entry, const ast::StringExpr &file, StringRef prefix,
+  std::shared_ptr<const Grid> readTableOf(const NamedEntry &entry, const ast::StringExpr &file, StringRef prefix,
                                           StringRef name) {
     const ast::File &by = entry.file ? *entry.file : env.getFile();
     return readTable(file, by.path, getTableForm(prefix), name, diags);
@@ -259,7 +246,7 @@ private:
       ok &= bindWords(prefix, level);
       for (StringRef collective : collectiveNames) {
         std::string name = (prefix + collectivePrefix + collective).str();
-        const Entry *entry = find(name);
+        const NamedEntry *entry = find(name);
         if (!entry)
           continue;
         const ast::StringExpr *file = findTableName(entry->value);
@@ -285,7 +272,7 @@ private:
   bool bindWords(const std::string &prefix, BoundLevel &level) {
     for (StringRef word : {kindEntry, inSwitchEntry}) {
       std::string name = prefix + word.str();
-      const Entry *entry = find(name);
+      const NamedEntry *entry = find(name);
       if (!entry)
         continue;
       std::optional<std::vector<std::string>> words = readWords(entry->value, word, name, diags);
@@ -301,7 +288,7 @@ private:
 
   /// An entry would have no effect without one of others.
   bool checkTogether(const std::string &name, ArrayRef<std::string> others) {
-    const Entry *entry = find(name);
+    const NamedEntry *entry = find(name);
     if (!entry || llvm::any_of(others, [&](const std::string &other) { return find(other); }))
       return true;
     diags.report(entry->value->loc(), diag::EntryMissing).range(entry->value->range) << name << others.front();
@@ -328,24 +315,19 @@ private:
   Evaluator &evaluator;
   const Program &program;
   const ast::MachineDecl &decl;
-  MachineOverride override;
+  EntryOverride override;
   const Environment &env;
   DiagnosticEngine &diags;
-  std::map<std::string, Entry> entries; ///< By whole names, `rail.rate`.
+  NamedEntries entries; ///< By whole names, `rail.rate`.
   llvm::MapVector<StringRef, ast::Ident> levels;
 };
 } // namespace
 
-std::string BoundMachine::describe() const {
-  std::string text = name;
-  for (const std::string &change : changes)
-    text += (&change == &changes.front() ? " with " : ", ") + change;
-  return text;
-}
+std::string BoundMachine::describe() const { return describeChanges(name, changes); }
 
 std::optional<BoundMachine> stage::sema::bindMachine(Evaluator &evaluator, const Program &program,
                                                      const ast::MachineDecl &decl, SMRange range,
-                                                     MachineOverride override, const Environment &env) {
+                                                     EntryOverride override, const Environment &env) {
   MachineBinder binder(evaluator, program, decl, range, override, env);
   if (!binder.bind())
     return std::nullopt;

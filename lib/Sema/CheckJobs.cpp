@@ -28,8 +28,6 @@ public:
   void check(const ast::OptimizerDecl &optimizer);
 
 private:
-  /// Unknown and repeated names among the entries.
-  void checkNames(ArrayRef<ast::EntryStmt *> entries, StringRef owner, ArrayRef<Candidate> known);
   const ast::StrategyDecl *checkEntry(const ast::Expr *expr);
   void checkWith(const ast::WithExpr &with, StringRef entry);
   void checkStep(const ast::Expr *expr);
@@ -43,16 +41,6 @@ std::vector<Candidate> candidates(ArrayRef<StringRef> words) {
   return result;
 }
 } // namespace
-
-void EntryChecker::checkNames(ArrayRef<ast::EntryStmt *> entries, StringRef owner, ArrayRef<Candidate> known) {
-  std::vector<ast::Ident> names;
-  for (const ast::EntryStmt *entry : entries) {
-    names.push_back(entry->name);
-    if (llvm::none_of(known, [&](const Candidate &candidate) { return candidate.name == entry->name.name; }))
-      reportUnknownEntry(entry->name, owner, known);
-  }
-  checkEntriesOnce(names);
-}
 
 /// What a config has, in a list that is shared with its base unless there is something new in it.
 static ConfigNames::mapped_type getNames(const Program &program, const ast::ConfigDecl &config, ConfigNames &configs) {
@@ -90,7 +78,7 @@ void EntryChecker::check(const ast::ConfigDecl &config, ExtendsChecker &extends,
     std::vector<Candidate> params;
     for (const ast::Param &param : model->params)
       params.push_back({param.name.name, param.name.loc()});
-    checkNames(config.entries, model->name.name, params);
+    checkEntryNames(config.entries, model->name.name, params);
   }
   // An entry sees those before it, and those it inherits.
   for (const ast::EntryStmt *entry : config.entries) {
@@ -104,7 +92,7 @@ void EntryChecker::check(const ast::JobDecl &job, ExtendsChecker &extends) {
   ScopeGuard scope(*this);
   if (job.base && expectDecl<ast::JobDecl>(job.base, "job"))
     extends.check(job);
-  checkNames(job.entries, "job", candidates(jobEntries));
+  checkEntryNames(job.entries, "job", candidates(jobEntries));
   for (const ast::EntryStmt *entry : job.entries) {
     if (auto *with = dyn_cast<ast::WithExpr>(entry->value))
       checkWith(*with, entry->name.name);
@@ -195,7 +183,7 @@ void EntryChecker::checkStep(const ast::Expr *expr) {
 void EntryChecker::check(const ast::PrecisionDecl &precision) {
   std::vector<Candidate> known = candidates(precisionTypes);
   known.push_back({accumulateWord, SMLoc()});
-  checkNames(precision.entries, "precision", known);
+  checkEntryNames(precision.entries, "precision", known);
   for (const ast::EntryStmt *entry : precision.entries) {
     auto *name = dyn_cast<ast::NameExpr>(entry->value);
     if (entry->name.name == accumulateWord) {
@@ -235,7 +223,7 @@ void EntryChecker::check(const ast::OptimizerDecl &optimizer) {
     checkExpr(entry->value);
   }
   checkEntriesOnce(states);
-  checkNames(entries, "optimizer", candidates({flopsWord}));
+  checkEntryNames(entries, "optimizer", candidates({flopsWord}));
   if (entries.empty())
     diags.report(optimizer.name.loc(), diag::EntryMissing).range(optimizer.name.range)
         << optimizer.name.name << flopsWord;

@@ -32,6 +32,8 @@ bool stage::sema::checkNames(const Program &program) {
         checkOptimizer(program, *file, *optimizer);
       else if (auto *machine = dyn_cast<ast::MachineDecl>(decl))
         checkMachine(program, *file, *machine, extends);
+      else if (auto *runtime = dyn_cast<ast::RuntimeDecl>(decl))
+        checkRuntime(program, *file, *runtime, extends);
       else if (auto *fn = dyn_cast<ast::FnDecl>(decl))
         checkFunction(program, *file, *fn);
       else if (auto *launcher = dyn_cast<ast::LauncherDecl>(decl))

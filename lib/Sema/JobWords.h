@@ -7,9 +7,10 @@
 namespace stage::sema {
 
 constexpr llvm::StringRef modelWord = "model", stepWord = "step", precisionWord = "precision",
-                          strategyWord = "strategy", machineWord = "machine", configWord = "config", jobWord = "job";
+                          strategyWord = "strategy", machineWord = "machine", runtimeWord = "runtime",
+                          configWord = "config", jobWord = "job";
 /// The entries of a job.
-constexpr llvm::StringRef jobEntries[] = {modelWord, stepWord, precisionWord, strategyWord, machineWord};
+constexpr llvm::StringRef jobEntries[] = {modelWord, stepWord, precisionWord, strategyWord, machineWord, runtimeWord};
 
 constexpr llvm::StringRef trainWord = "train", inferWord = "infer";
 constexpr llvm::StringRef stepKinds[] = {trainWord, inferWord};

@@ -199,6 +199,16 @@ void NameChecker::checkEntriesOnce(ArrayRef<ast::Ident> names) {
   }
 }
 
+void NameChecker::checkEntryNames(ArrayRef<ast::EntryStmt *> entries, StringRef owner, ArrayRef<Candidate> known) {
+  std::vector<ast::Ident> names;
+  for (const ast::EntryStmt *entry : entries) {
+    names.push_back(entry->name);
+    if (llvm::none_of(known, [&](const Candidate &candidate) { return candidate.name == entry->name.name; }))
+      reportUnknownEntry(entry->name, owner, known);
+  }
+  checkEntriesOnce(names);
+}
+
 void NameChecker::reportUnknownEntry(const ast::Ident &name, StringRef owner, ArrayRef<Candidate> known) {
   DiagnosticBuilder error = diags.report(name.loc(), diag::UnknownEntry).range(name.range) << owner << name.name;
   suggestNearest(error, name.name, name.range, known);

@@ -85,6 +85,8 @@ protected:
   void checkDimsOnce(const ast::TensorType &type);
   /// Reports names that stand twice in one list of entries.
   void checkEntriesOnce(ArrayRef<ast::Ident> names);
+  /// The same, and reports names that are not known. `owner`: "job".
+  void checkEntryNames(ArrayRef<ast::EntryStmt *> entries, StringRef owner, ArrayRef<Candidate> known);
   /// The declaration of that name, which must be of `Kind`.
   template <typename Kind> const Kind *expectDecl(const ast::Ident &name, StringRef kind) {
     const ast::Decl *decl = lookupDecl(name.name, name.range);
@@ -141,6 +143,8 @@ void checkPrecision(const Program &program, const ast::File &file, const ast::Pr
 void checkOptimizer(const Program &program, const ast::File &file, const ast::OptimizerDecl &optimizer);
 void checkLauncher(const Program &program, const ast::LauncherDecl &launcher);
 void checkMachine(const Program &program, const ast::File &file, const ast::MachineDecl &machine,
+                  ExtendsChecker &extends);
+void checkRuntime(const Program &program, const ast::File &file, const ast::RuntimeDecl &runtime,
                   ExtendsChecker &extends);
 /// Modules that contain themselves, and strategies that call themselves.
 void checkRecursion(const DeclUses &uses, DiagnosticEngine &diags);

@@ -158,5 +158,7 @@ void stage::sema::print(llvm::raw_ostream &os, const BoundJob &job, SizeContext 
   }
   if (job.machine)
     os << "  machine " << job.machine->describe() << "\n";
+  if (job.runtime)
+    os << "  runtime " << job.runtime->describe() << "\n";
   printStrategy(os, job.strategy);
 }

@@ -245,8 +245,9 @@ const ast::Decl *Program::lookup(const ast::File &from, StringRef name) const {
 }
 
 /// The words that begin a declaration of a name.
-static const StringRef declWords[] = {"op ",        "module ", "model ", "strategy ", "schedule ", "optimizer ",
-                                      "precision ", "config ", "job ",   "fn ",       "launcher ", "machine "};
+static const StringRef declWords[] = {"op ",        "module ",    "model ",  "strategy ", "schedule ",
+                                      "optimizer ", "precision ", "config ", "job ",      "fn ",
+                                      "launcher ",  "machine ",   "runtime "};
 
 /// Looks at the beginnings of lines only: files that are not imported are not parsed.
 void Program::indexLibrary() const {

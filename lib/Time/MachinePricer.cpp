@@ -51,6 +51,8 @@ bool MachinePricer::price(unsigned classNumber, const Task &task, const GroupPla
     return false;
   }
   bool isSlow = task.work && getClass(classNumber).slowness;
+  if (task.work && task.work->kind == WorkKind::Attention)
+    duration = multiply(*duration, *Rational::make(runtime.attentionKernel.den, runtime.attentionKernel.num));
   waiting.duration = isSlow ? multiply(*duration, *classes[classNumber].slowness) : *duration;
   if (!surcharges && !keepsRuns)
     return true;

@@ -703,6 +703,14 @@ struct MachineDecl : Decl {
   AST_NODE_FIELDS(MachineDecl, name, doc, base, body)
 };
 
+/// `runtime eager extends base { launch = 8us; tax.collective = 0.30; }`: what software makes of a program on a
+/// machine.
+struct RuntimeDecl : Decl {
+  Ident base;
+  ArrayRef<Stmt *> body; ///< EntryStmt, whose names have dots.
+  AST_NODE_FIELDS(RuntimeDecl, name, doc, base, body)
+};
+
 /// `import std.nn (linear, swiglu);`
 struct Import {
   StringRef path; ///< "std.nn"

@@ -16,7 +16,9 @@
 
 #include "stage/Compiler/Session.h"
 #include "stage/Machine/Machine.h"
+#include "stage/Machine/Runtime.h"
 #include "stage/Sema/BoundMachine.h"
+#include "stage/Sema/BoundRuntime.h"
 
 namespace stage {
 
@@ -27,6 +29,9 @@ std::optional<MachineRates> makeRates(const sema::BoundMachine &machine, llvm::S
 /// Those of the machine of a name that the main file of a session declares or imports. Nothing after a report to the
 /// session.
 std::optional<MachineRates> findRates(Session &session, llvm::StringRef name, llvm::StringRef type);
+
+/// What the software of a job adds to these. Nothing: an ideal runtime, which adds nothing.
+Runtime makeRuntime(const std::optional<sema::BoundRuntime> &runtime);
 
 } // namespace stage
 

@@ -18,6 +18,7 @@
 #ifndef STAGE_SEMA_BOUNDMACHINE_H
 #define STAGE_SEMA_BOUNDMACHINE_H
 
+#include "stage/Sema/EntryOverride.h"
 #include "stage/Sema/Program.h"
 #include "stage/Sema/Value.h"
 #include "stage/Symbolic/Grid.h"
@@ -77,13 +78,10 @@ struct BoundMachine {
   std::string describe() const;
 };
 
-/// Another value for an entry, `memory.rate` or `rail.rate`; null: the machine's own.
-using MachineOverride = llvm::function_ref<const ast::Expr *(StringRef entry)>;
-
 /// Evaluates a machine whose names have been checked. `range`: where it was asked for. `env`: in which `override` is
 /// evaluated. Nothing after a report.
 std::optional<BoundMachine> bindMachine(Evaluator &evaluator, const Program &program, const ast::MachineDecl &decl,
-                                        SMRange range, MachineOverride override, const Environment &env);
+                                        SMRange range, EntryOverride override, const Environment &env);
 
 /// The names of all entries that a machine can have, `memory.rate`, and `node.rate` for each of its levels.
 std::vector<std::string> listMachineEntries(const Program &program, const ast::MachineDecl &decl);

@@ -27,6 +27,7 @@
 
 #include "stage/Schedule/PackedUnit.h"
 #include "stage/Sema/BoundMachine.h"
+#include "stage/Sema/BoundRuntime.h"
 #include "stage/Sema/Override.h"
 #include "stage/Sema/Schedules.h"
 #include "stage/Support/RuleOrigin.h"
@@ -245,6 +246,7 @@ struct BoundJob {
   double clip = 0;                         ///< The largest norm of all gradients that an update sees; 0: any.
   BoundStrategy strategy;
   std::optional<BoundMachine> machine; ///< Absent: the job names none.
+  std::optional<BoundRuntime> runtime; ///< Absent: an ideal one. Only beside a machine.
 
   /// Keeps the environments and calls that rules refer to.
   std::deque<Environment> environments;
