@@ -58,11 +58,12 @@ std::optional<Machine> stage::driver::findMachine(const Compilation &c, const Dr
   return c.diags.hasErrors() ? std::nullopt : std::optional<Machine>(std::move(*rates));
 }
 
-bool stage::driver::printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                              const Runtime &runtime, const DriverOptions &options, DiagnosticEngine &diags) {
+bool stage::driver::printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime,
+                              const DriverOptions &options, DiagnosticEngine &diags) {
   std::optional<StepActivity> step = findStepTime(parts, machine, runtime, options.traces, diags);
   if (step)
-    print(llvm::outs(), std::move(*step), machine);
+    print(llvm::outs(), std::move(*step), machine,
+          machine.isDeclared() ? "machine: " + machine.describe() + ", runtime: " + runtime.describe() : "");
   return step.has_value();
 }
 

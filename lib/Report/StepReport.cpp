@@ -74,7 +74,8 @@ static Record::Digits formatCell(Ticks ticks) { return {formatMillis(ticks)}; }
 //===----------------------------------------------------------------------===//
 
 static Records listAccounts(const StageTime &stage, bool hasOthers) {
-  Records records = {{"stage", "stage", __int128(stage.stage)}, {"rank", hasOthers ? "rank" : "", __int128(stage.rank)}};
+  Records records = {{"stage", "stage", __int128(stage.stage)},
+                     {"rank", hasOthers ? "rank" : "", __int128(stage.rank)}};
   for (unsigned i = 0; i < numTimeAccounts; ++i) {
     llvm::StringRef name = getName(TimeAccount(i));
     std::string key = name == "element-wise" ? "elementwise" : name.str();
@@ -126,27 +127,25 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
   StepFigures figures = getFigures(report);
   os << "\ntime of a step on " << time.machine << ", runtime " << time.runtime << '\n';
   Table table({{"", Table::Left}, {"", Table::Left}}, 2);
-  std::string range =
-      time.range ? ", " + formatMillis(time.range->first) + " to " + formatMillis(time.range->second) + " ms without tables"
-                 : "";
-  table.addRow({"step", formatMillis(time.step) + " ms" + range});
+  table.addRow({"step", formatMillis(time.step) + " ms"});
   table.addRow({step.areSamples ? "samples/s" : "tokens/s",
                 formatCount(__int128(figures.tokensPerSecond + 0.5)) + ", " +
                     (figures.tokensPerDevice < 100 ? formatDouble(figures.tokensPerDevice, 2)
-                                                 : formatCount(__int128(figures.tokensPerDevice + 0.5))) +
+                                                   : formatCount(__int128(figures.tokensPerDevice + 0.5))) +
                     " per device"});
   table.addRow({"model FLOP/s", formatFlops(__int128(figures.modelFlops)) + "/s per device"});
   if (step.petaFlop)
     table.addRow({"MFU", formatShare(figures.mfu) + " of " +
-                             formatFlops(__int128(1e15 / double(step.petaFlop) * double(ticksPerSecond) + 0.5)) + "/s (" +
-                             step.peakType + ")" +
+                             formatFlops(__int128(1e15 / double(step.petaFlop) * double(ticksPerSecond) + 0.5)) +
+                             "/s (" + step.peakType + ")" +
                              (report.flops.recompute ? ", HFU " + formatShare(figures.hfu) : "")});
   table.addRow({"bubble", formatShare(figures.bubble)});
   table.addRow({"exposed", formatMillis(figures.exposed) + " ms of communication, mean of the stages"});
   table.addRow({"tables", describeTables(time)});
   if (std::optional<bool> fits = fitsMemory(report))
-    table.addRow({"memory", (*fits ? "fits into " : "does not fit into ") + formatBytes(step.capacity) +
-                                (isNearlyFull(report) ? "; within 5 % of capacity: allocation stalls are likely" : "")});
+    table.addRow(
+        {"memory", (*fits ? "fits into " : "does not fit into ") + formatBytes(step.capacity) +
+                       (isNearlyFull(report) ? "; within 5 % of capacity: allocation stalls are likely" : "")});
   table.print(os, /*titles=*/false);
 }
 
@@ -178,14 +177,6 @@ void stage::printTime(llvm::raw_ostream &os, const Report &report) {
                     {"", "ms", formatCell(link.ticks)},
                     {"", "% of step", Record::Digits{formatPercent(link.ticks, std::max<Ticks>(time.step, 1))}}});
   printTable(os, rows, 2);
-  if (time.sensitivities.empty())
-    return;
-  os << "\nwhat would make the step shorter, in % of it\n";
-  rows.clear();
-  for (const Sensitivity &each : time.sensitivities)
-    rows.push_back({{"", "change", each.name},
-                    {"", "% shorter", Record::Digits{formatDouble(double(each.saved) * 100 / double(time.step), 3)}}});
-  printTable(os, rows, 2);
 }
 
 //===----------------------------------------------------------------------===//
@@ -204,10 +195,6 @@ void stage::writeTime(llvm::json::OStream &json, const Report &report) {
     json.attribute("runtime", time.runtime);
     json.attribute("inside_tables", time.insideTables);
     Records head = {{"step_seconds", "", toSeconds(time.step)}};
-    if (time.range) {
-      head.push_back({"least_step_seconds", "", toSeconds(time.range->first)});
-      head.push_back({"most_step_seconds", "", toSeconds(time.range->second)});
-    }
     std::string what = step.areSamples ? "samples" : "tokens";
     head.insert(head.end(), {{what, "", step.tokens},
                              {what + "_per_second", "", digits(figures.tokensPerSecond, 3)},
@@ -247,15 +234,11 @@ void stage::writeTime(llvm::json::OStream &json, const Report &report) {
                       {"count", "", __int128(link.count)},
                       {"seconds", "", toSeconds(link.ticks)}});
     writeRows(json, "path", path);
-    std::vector<Records> changes;
-    for (const Sensitivity &each : time.sensitivities)
-      changes.push_back({{"change", "", each.name}, {"saved_seconds", "", toSeconds(each.saved)}});
-    writeRows(json, "sensitivities", changes);
   });
   if (std::optional<bool> fits = fitsMemory(report))
     json.attributeObject("memory", [&] {
-      writeMembers(json, {{"peak_bytes", "", report.getLargestStage().peak.getTotal()},
-                          {"capacity_bytes", "", step.capacity}});
+      writeMembers(
+          json, {{"peak_bytes", "", report.getLargestStage().peak.getTotal()}, {"capacity_bytes", "", step.capacity}});
       json.attribute("fits", *fits);
     });
 }

@@ -19,10 +19,10 @@ public:
 
   /// A task of a class, by its id: what it is, and when it ran.
   struct PricedTask {
-    const Op *op = nullptr;   ///< Null: a message of a stage or part.
+    const Op *op = nullptr; ///< Null: a message of a stage or part.
     WorkKind work = WorkKind::Elementwise;
     bool isOptimizer = false;
-    uint64_t bytes = 0;       ///< Of what communicates.
+    uint64_t bytes = 0; ///< Of what communicates.
     GroupPlace place = 1;
     Ticks begin = 0, end = 0;
     std::optional<ClassTask> cause; ///< For what it waited last.

@@ -10,8 +10,7 @@ using namespace stage;
 namespace {
 class PriceLister : public TaskPricer {
 public:
-  PriceLister(const Machine &machine, SMLoc loc, DiagnosticEngine &diags)
-      : machine(machine), loc(loc), diags(diags) {}
+  PriceLister(const Machine &machine, SMLoc loc, DiagnosticEngine &diags) : machine(machine), loc(loc), diags(diags) {}
 
   void setWalk(const StepWalk &asked) { walk = &asked; }
 

@@ -42,7 +42,8 @@ public:
   /// receiver. It is not asked of receives. False after a report.
   virtual bool price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) = 0;
   /// A receive is taken up, which takes what its send takes.
-  virtual void takeReceive(unsigned classNumber, const Task &task, const GroupPlace &place, const WaitingTask &waiting) {
+  virtual void takeReceive(unsigned classNumber, const Task &task, const GroupPlace &place,
+                           const WaitingTask &waiting) {
     (void)classNumber, (void)task, (void)place, (void)waiting;
   }
   /// What a task takes depends on others: all are taken up before the first one runs.
@@ -110,7 +111,7 @@ private:
   struct Meeting {
     unsigned expected; ///< Classes.
     GroupPlace place;
-    Ticks begin = 0; ///< When the last of those came that have come.
+    Ticks begin = 0;                ///< When the last of those came that have come.
     std::optional<ClassTask> cause; ///< For what that one waited.
     std::vector<unsigned> arrived;
   };

@@ -16,9 +16,9 @@ static Ticks multiply(const Rational &share, Ticks time) {
 static Ticks add(Ticks a, Ticks b) { return b < maxTicks - a ? a + b : maxTicks; }
 
 namespace {
-class SurchargeFinder {
+class SurchargeWalk {
 public:
-  SurchargeFinder(llvm::ArrayRef<TimedTask> tasks, unsigned numLanes, const Runtime &runtime)
+  SurchargeWalk(llvm::ArrayRef<TimedTask> tasks, unsigned numLanes, const Runtime &runtime)
       : tasks(tasks), runtime(runtime), lanes(numLanes), numLanes(numLanes), places(tasks.size()),
         reach(tasks.size() * numLanes), surcharges(tasks.size()) {
     for (const TimedTask &task : tasks)
@@ -79,8 +79,7 @@ private:
   }
 
   /// Sums of durations of the tasks of a lane that count, one more than there are tasks.
-  std::vector<Ticks> sumUp(unsigned lane,
-                           llvm::function_ref<bool(const TimedTask &)> counts) const {
+  std::vector<Ticks> sumUp(unsigned lane, llvm::function_ref<bool(const TimedTask &)> counts) const {
     std::vector<Ticks> sums = {0};
     for (size_t id : lanes[lane])
       sums.push_back(add(sums.back(), counts(tasks[id]) ? alone[id] : 0));
@@ -112,9 +111,8 @@ private:
       std::map<unsigned, std::vector<Ticks>> sums; // by level
       for (size_t id : lanes[other])
         if (isCommunication(tasks[id]) && !sums.count(tasks[id].level))
-          sums[tasks[id].level] = sumUp(other, [&](const TimedTask &task) {
-            return isCommunication(task) && task.level == tasks[id].level;
-          });
+          sums[tasks[id].level] = sumUp(
+              other, [&](const TimedTask &task) { return isCommunication(task) && task.level == tasks[id].level; });
       for (unsigned lane = 0; lane < numLanes && !sums.empty(); ++lane)
         if (lane != other)
           forEachMeeting(lane, other, isCommunication, [&](size_t id, size_t begin, size_t end) {
@@ -235,5 +233,5 @@ private:
 
 std::vector<Surcharge> stage::findSurcharges(llvm::ArrayRef<TimedTask> tasks, unsigned numLanes,
                                              const Runtime &runtime) {
-  return SurchargeFinder(tasks, numLanes, runtime).find();
+  return SurchargeWalk(tasks, numLanes, runtime).find();
 }

@@ -56,7 +56,7 @@ private:
   Ticks &get(TimeAccount account) { return time.accounts[unsigned(account)]; }
 
   static TimeAccount getAccount(const PricedTask &run) {
-    return run.isOptimizer                      ? TimeAccount::Optimizer
+    return run.isOptimizer                     ? TimeAccount::Optimizer
            : run.work == WorkKind::Contraction ? TimeAccount::Products
            : run.work == WorkKind::Attention   ? TimeAccount::Attention
                                                : TimeAccount::Elementwise;
@@ -99,10 +99,10 @@ private:
     CommunicationTime *own = findCommunication(id);
     if (own)
       own->exposed += ticks;
-    get(own && own->op                              ? TimeAccount::Exposed
-        : own                                       ? TimeAccount::Bubble
-        : !pricer.getTasks(number)[id].isKernel     ? TimeAccount::Host
-                                                    : getAccount(pricer.getRuns(number)[id])) += ticks;
+    get(own && own->op                          ? TimeAccount::Exposed
+        : own                                   ? TimeAccount::Bubble
+        : !pricer.getTasks(number)[id].isKernel ? TimeAccount::Host
+                                                : getAccount(pricer.getRuns(number)[id])) += ticks;
   }
 
   /// Behind the last compute task: of what still runs the rank waits for the next that ends.
@@ -168,7 +168,8 @@ private:
     if (timed.kind == TaskKind::Receive)
       return; // it takes no time of its own
     unsigned stage = walk.getTasks(task.classNumber).getStage().stage;
-    auto [known, isNew] = numbers.try_emplace({run.op, task.classNumber, unsigned(timed.kind), run.bytes}, pieces.size());
+    auto [known, isNew] =
+        numbers.try_emplace({run.op, task.classNumber, unsigned(timed.kind), run.bytes}, pieces.size());
     if (isNew)
       pieces.push_back({run.op, &walk.getProgram(task.classNumber), stage, 0, timed.kind, run});
     PathPiece &piece = pieces[known->second];
@@ -231,9 +232,8 @@ std::optional<TimeReport> stage::findTimeReport(llvm::ArrayRef<const Program *> 
     time.program = &walk.getProgram(number);
     time.stage = walk.getTasks(number).getStage().stage;
     time.rank = walk.getRepresentative(number);
-    auto same = llvm::find_if(report.stages, [&](const StageTime &each) {
-      return each.program == time.program && each.stage == time.stage;
-    });
+    auto same = llvm::find_if(
+        report.stages, [&](const StageTime &each) { return each.program == time.program && each.stage == time.stage; });
     if (same == report.stages.end())
       report.stages.push_back(std::move(time));
     else if (same->getCompute() < time.getCompute())

@@ -173,7 +173,7 @@ static std::optional<TimelineOptions> readTimelineOptions(const char *argv0, Dia
     diags.report(SMLoc(), diag::BadRanks) << timelineRanks;
   const cl::Option *givenUnit = nullptr;
   for (const cl::opt<uint32_t> *option : {&computeUnits, &communicationUnits, &copyUnits})
-    if (option->getNumOccurrences())
+    if (isChanged(*option))
       givenUnit = option;
   if (givenUnit)
     options.machine = MachineUnits{computeUnits, communicationUnits, copyUnits};

@@ -162,11 +162,42 @@ protected:
     int64_t node = nodes[numMachines++ % 4];
     rates.name = "nodes";
     rates.type = "bf16";
+    rates.types[size_t(DType::BF16)].flops = rates.types[size_t(DType::F32)].flops = 989'000'000'000;
     rates.memoryEfficiency = {4, 5};
     rates.levels = {{"node", node, 450'000'000, {7, 10}, 3'000},
                     {"rail", 2 * node, 50'000'000, {1, 1}, 10'000},
                     {"spine", 1024 * node, 30'000'000, {1, 1}, 20'000}};
-    checkTime(rates);
+    checkTimeOfDurations(rates);
+  }
+
+  /// Of a machine that prices what ops do: the timeline is given the prices alone, and finds by itself what tasks take
+  /// beside each other. Two of three times the runtime has taxes.
+  void checkTimeOfDurations(const MachineRates &rates) {
+    Runtime runtime;
+    if (numMachines % 3) {
+      runtime.name = "taxing";
+      runtime.launch = numMachines % 2 ? 2'000 : 0;
+      runtime.taxOfCollectives = {3, 10};
+      runtime.taxOfSends = *Rational::make(numMachines % 5, 7);
+      runtime.taxOfCopies = {1, 4};
+      runtime.taxOfCommunication = *Rational::make(numMachines % 2, 3);
+    }
+    Machine machine = rates;
+    std::unique_ptr<TaskDurations> durations =
+        TaskDurations::find({c->program.get()}, machine, runtime, TaskOptions(), c->diags);
+    ASSERT_TRUE(durations) << messages.str();
+    EmitOptions emit;
+    emit.directory = path("timed");
+    emit.force = true;
+    emit.durations = durations.get();
+    EXPECT_TRUE(emitTraces(*c->program, emit, c->diags)) << messages.str();
+    std::string ofTraces, ofProgram;
+    llvm::raw_string_ostream traces(ofTraces), program(ofProgram);
+    EXPECT_TRUE(printTimeline(path("timed"), TimelineOptions(), traces, c->diags)) << messages.str();
+    std::optional<StepActivity> step = findStepTime({c->program.get()}, machine, runtime, TaskOptions(), c->diags);
+    ASSERT_TRUE(step) << messages.str();
+    print(program, *step, machine, "machine: " + machine.describe() + ", runtime: " + runtime.describe());
+    EXPECT_EQ(program.str(), traces.str());
   }
 
   void checkTime(const MachineRates &rates) {

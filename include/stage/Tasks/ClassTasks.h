@@ -210,8 +210,8 @@ private:
   struct OpFacts {
     Task fields;
     std::optional<Work> work; ///< Of compute, where prices are asked for.
-    TaskName name;          ///< Where nodes have names.
-    unsigned groupKind = 0; ///< Of a collective.
+    TaskName name;            ///< Where nodes have names.
+    unsigned groupKind = 0;   ///< Of a collective.
     unsigned stream = computation;
     /// Of a collective: per dimension of the network, whether members of a group differ there.
     llvm::SmallVector<uint8_t, 4> networkDims;

@@ -27,7 +27,7 @@ struct PriceRow {
   std::string shape; ///< For people.
   std::string type;
   Ticks price = 0;
-  int64_t count = 0; ///< Of the lowest rank of the stage, in a step.
+  int64_t count = 0;    ///< Of the lowest rank of the stage, in a step.
   bool isInside = true; ///< The tables of the machine.
 };
 

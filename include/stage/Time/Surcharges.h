@@ -25,8 +25,8 @@
 //     own duration, is added to it.
 //
 // Algorithm: what a task waits for is, on each stream, all tasks up to one of them; what waits for it, all from one on.
-// One pass finds the former for all tasks, sums over streams are looked up, and one pass along compute keeps the queues.
-// Time and memory are linear in tasks times streams.
+// One pass finds the former for all tasks, sums over streams are looked up, and one pass along compute keeps the
+// queues. Time and memory are linear in tasks times streams.
 //
 // Limits: receives take no part. What goes in and what goes out of a rank share a level. A collective that waits for
 // another rank charges nothing meanwhile.
@@ -44,7 +44,7 @@ namespace stage {
 /// A task of a rank; those of a lane run one after the other. Ids are places in the list.
 struct TimedTask {
   TaskKind kind = TaskKind::Compute;
-  bool isTaxed = false; ///< Compute of the device, on the main stream: of one lane, and of no other task of it.
+  bool isTaxed = false;  ///< Compute of the device, on the main stream: of one lane, and of no other task of it.
   bool isKernel = false; ///< Compute of the device.
   unsigned lane = 0;     ///< Receives are on none.
   unsigned unit = 0;     ///< Ascending.

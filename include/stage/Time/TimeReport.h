@@ -18,8 +18,7 @@
 // is bubble. Behind the last compute task a rank waits for its own collectives, and then for other ranks.
 //
 // The critical path is a chain of tasks, each of which begins when the one before it ends, from the beginning of the
-// step to its end. A rate that is 1 % higher shortens the step by what it shortens on the path, or less where another
-// path then is longer.
+// step to its end.
 //
 // Algorithm: one pass over the tasks of each class of ranks, whose times StepWalk has kept.
 //
@@ -67,22 +66,12 @@ struct PathLink {
   Ticks ticks = 0;
 };
 
-/// How much shorter a step is if something is better: 1 % more of a rate, 10 % less of a latency or tax.
-struct Sensitivity {
-  std::string name;
-  Ticks saved = 0;
-};
-
 struct TimeReport {
   Ticks step = 0;
-  /// Of a machine without a table for products: where these reach the largest, and the smallest, share of the peak that
-  /// is usual.
-  std::optional<std::pair<Ticks, Ticks>> range;
   std::string machine, runtime; ///< With changes.
   bool insideTables = false;    ///< Every product, attention and collective lies inside the machine's tables.
   std::vector<StageTime> stages;
   std::vector<PathLink> path; ///< The longest first; all together take the step.
-  std::vector<Sensitivity> sensitivities;
 };
 
 /// The time of a step of a program, or of the parts of a workload. The machine must be a declared one. Nothing after a
