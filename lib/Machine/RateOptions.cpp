@@ -86,6 +86,9 @@ MachineRates RateOptions::read(DiagnosticEngine &diags, MachineRates rates) cons
       diags.report(SMLoc(), option->rate ? diag::BadRate : diag::BadLatency) << flag << std::string(*option);
     else if (option->rate) {
       rates.*option->rate = Rate(uint64_t(value->num));
+      // Of a machine that has FLOPs for each type, those of the type that it is asked for.
+      if (std::optional<DType> type = parseDType(rates.type); type && option->rate == &MachineRates::flops)
+        rates.types[size_t(*type)].flops = rates.flops;
       if (!rates.name.empty())
         rates.changes.push_back(flag + "=" + std::string(*option));
     } else

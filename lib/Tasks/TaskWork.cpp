@@ -198,7 +198,8 @@ private:
         work.headSize += evaluate(sizes[index]); // parts of a query whose products are added up
     work.valueSize = getVolume([&](unsigned i) { return inner.count(i) && !scores->count(i) && ofResult.count(i); });
     Size area = getLocalMaskArea(graph, op);
-    work.pairs = work.heads * (area ? evaluate(area) : work.rows * work.columns);
+    // A triangle of n rows has n * n / 2 pairs, which need not be whole.
+    work.pairs = area ? work.heads * evaluate(area * 2) / 2 : work.heads * work.rows * work.columns;
   }
 
   const Graph &graph;
