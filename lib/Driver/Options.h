@@ -91,7 +91,8 @@ struct DriverOptions {
   std::string picture; ///< The file of SVG that `--emit` writes; empty: text on standard output.
   /// How long units take in the picture of a schedule; none: by their FLOPs.
   std::optional<PhaseDurations> scheduleTimes = standardDurations;
-  EmitOptions traces; ///< `directory` is empty if none are to be written.
+  EmitOptions traces;   ///< `directory` is empty if none are to be written.
+  std::string astraSim; ///< The folder of what ASTRA-sim needs beside the traces; empty: none.
 
   /// More than one plan is asked for, or a table.
   bool isComparison() const;

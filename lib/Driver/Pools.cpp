@@ -38,6 +38,8 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
   std::optional<Machine> machine;
   if (options.emit == EmitKind::Time && (!checkMachines(c, prefill) || !(machine = findMachine(c, options))))
     return false;
+  if (!options.astraSim.empty() && !checkMachines(c, prefill))
+    return false;
   std::vector<Report> reports;
   c.program->firstRank = prefill.graph->mesh.getNumRanks();
   for (Compilation *pool : {&prefill, &c})
@@ -60,12 +62,11 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
     }
     return true;
   }
-  if (options.emit == EmitKind::Time) {
-    llvm::SmallVector<const Program *, 2> parts;
-    for (const auto &part : linked->parts)
-      parts.push_back(part.get());
+  llvm::SmallVector<const Program *, 2> parts;
+  for (const auto &part : linked->parts)
+    parts.push_back(part.get());
+  if (options.emit == EmitKind::Time)
     return printTime(parts, *machine, options, c.diags);
-  }
   SentCaches sent = countSentCaches(*linked, c.job->globalBatch);
   sent.from = reports.front().job;
   sent.to = reports.back().job;
@@ -74,8 +75,12 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
     EmitOptions traces = options.traces;
     if (llvm::errs().is_displayed())
       traces.progress = &bar;
-    std::optional<EmitStatistics> written = emitTraces(*linked, traces, c.diags);
-    if (!written)
+    std::optional<EmitStatistics> written;
+    auto emit = [&] {
+      written = emitTraces(*linked, traces, c.diags);
+      return written.has_value();
+    };
+    if (!emitWithAstraSim(c, parts, options, emit))
       return false;
     sent.traces = describe(*written, /*written=*/true, traces.steps);
   }

@@ -76,6 +76,10 @@ public:
   Machine(const MachineUnits &units) : units(units) {}
 
   bool hasRates() const { return rates.has_value(); }
+  /// Nothing: it has units of time. The rate of memory is what its efficiency leaves of it.
+  const std::optional<MachineRates> &getRates() const { return rates; }
+  /// From the inside out, with the rates that their efficiencies leave.
+  llvm::ArrayRef<MachineLevel> getLevels() const { return levels; }
   /// `h100 (bf16), with memory.rate = 4TB/s`; empty for rates and units without a name.
   std::string describe() const;
   /// For messages, of the name of a rate that is missing: `--link`, or `'host.rate' of machine 'h100'`.
