@@ -144,9 +144,14 @@ static std::error_code lastError() { return std::error_code(errno, std::generic_
 /// In every folder that we write. A name says nothing about who wrote a file.
 static constexpr llvm::StringLiteral markName = ".stagec";
 
-/// Whether we give files such names: `<prefix>.<rank>.et`, comm_group.json, and the mark.
-static bool isOurName(StringRef name) {
-  if (name == commGroupFileName || name == markName)
+/// Whether we give files of such a folder this name: one of the given names, or `<prefix>.<rank>.et` and
+/// comm_group.json; and the mark.
+bool OutputDirectory::isOurName(StringRef name) const {
+  if (name == markName)
+    return true;
+  if (!options.names.empty())
+    return llvm::is_contained(options.names, name);
+  if (name == commGroupFileName)
     return true;
   if (!name.consume_back(".et"))
     return false;
@@ -165,9 +170,8 @@ static bool listFolder(StringRef folder, StringRef target, llvm::StringSet<> &na
 }
 
 /// Whether all files of a folder are ours, and none came since `before` was listed. False after a report about
-/// `target`.
-static bool checkReplaceable(StringRef folder, StringRef target, const llvm::StringSet<> *before,
-                             DiagnosticEngine &diags) {
+/// the target.
+bool OutputDirectory::checkReplaceable(StringRef folder, const llvm::StringSet<> *before) {
   std::error_code error;
   bool isMarked = false, isEmpty = true;
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
@@ -203,7 +207,7 @@ bool OutputDirectory::checkTarget() {
   if (!listFolder(target, target, replaced, diags))
     return false;
   if (options.force)
-    return checkReplaceable(target, target, nullptr, diags);
+    return checkReplaceable(target, nullptr);
   if (!replaced.empty())
     diags.report(SMLoc(), diag::OutputNotEmpty) << target;
   return replaced.empty();
@@ -211,7 +215,7 @@ bool OutputDirectory::checkTarget() {
 
 /// The absolute path of a target. The part that exists is that of the folders behind its links; in the other part `..`
 /// can be left out, with what is before it.
-static std::string resolveTarget(StringRef target) {
+std::string OutputDirectory::resolve(StringRef target) {
   llvm::SmallString<256> whole(target), real;
   fs::make_absolute(whole);
   StringRef existing = whole;
@@ -231,10 +235,14 @@ std::unique_ptr<OutputDirectory> OutputDirectory::create(StringRef target, Optio
     diags.report(SMLoc(), diag::CannotCreateFolder) << target << "the name is empty";
     return nullptr;
   }
-  std::unique_ptr<OutputDirectory> output(new OutputDirectory(resolveTarget(target), options, diags));
+  std::unique_ptr<OutputDirectory> output(new OutputDirectory(resolve(target), options, diags));
   if (!output->checkTarget() || !output->makeParents() || !output->makeHidden())
     return nullptr;
   return output;
+}
+
+bool OutputDirectory::check(StringRef target, Options options, DiagnosticEngine &diags) {
+  return OutputDirectory(resolve(target), options, diags).checkTarget();
 }
 
 OutputDirectory::OutputDirectory(std::string target, Options options, DiagnosticEngine &diags)
@@ -326,7 +334,8 @@ bool OutputDirectory::writeFile(StringRef name, llvm::ArrayRef<uint8_t> bytes, W
   } else {
     // The kernel lets one thread at a time change a folder and has the others spin; here they sleep.
     std::lock_guard<std::mutex> lock(creating);
-    file = openat(descriptor, terminated.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    mode_t rights = mode == WriteMode::CreateProgram ? 0777 : 0666;
+    file = openat(descriptor, terminated.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, rights);
   }
   if (file < 0) {
     fail(name, errno);
@@ -348,7 +357,7 @@ bool OutputDirectory::writeFile(StringRef name, llvm::ArrayRef<uint8_t> bytes, W
     fail(name, errno);
     return false;
   }
-  if (mode == WriteMode::Create) {
+  if (mode != WriteMode::Append) {
     numFiles.fetch_add(1, std::memory_order_relaxed);
     nameHashes.fetch_add(hashName(name), std::memory_order_relaxed);
   }
@@ -412,7 +421,7 @@ bool OutputDirectory::renameToTarget() {
   if ((error = exchange()))
     return fail(error);
   // Nobody knows the old folder's name now, so what is not in it will not come.
-  if (!checkReplaceable(hidden, target, &replaced, diags)) {
+  if (!checkReplaceable(hidden, &replaced)) {
     if ((error = exchange()))
       return fail(error);
     return false;

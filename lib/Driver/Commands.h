@@ -28,6 +28,11 @@ bool printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine, co
 bool printPrices(Compilation &c, llvm::ArrayRef<const Program *> parts, const DriverOptions &options);
 /// The machine of the job, with the rates of the command line, or these alone. Nothing after a report.
 std::optional<Machine> findMachine(const Compilation &c, const DriverOptions &options);
+/// The machine of a job, for which --astra-sim writes. Nothing after a report, also if the job has none.
+std::optional<Machine> findAstraSimMachine(const Compilation &c, const DriverOptions &options);
+/// Writes traces by `emit`, and what ASTRA-sim needs beside them, if that is asked for. False after errors.
+bool emitWithAstraSim(const Compilation &c, llvm::ArrayRef<const Program *> parts, const DriverOptions &options,
+                      llvm::function_ref<bool()> emit);
 /// `--emit=mesh`: who talks to whom. False after errors.
 bool printMesh(Compilation &c, const DriverOptions &options);
 /// Compiles each job under each combination of values of `-D`, and prints what they cost, in one table. False after

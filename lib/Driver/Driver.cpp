@@ -3,6 +3,8 @@
 #include "Commands.h"
 #include "ProgressBar.h"
 #include "ServedFile.h"
+#include "stage/AstraSim/Configuration.h"
+#include "stage/AstraSim/Diagnostics.h"
 #include "stage/Compiler/MachineRates.h"
 #include "stage/Driver/Diagnostics.h"
 #include "stage/IR/text/Text.h"
@@ -56,6 +58,26 @@ std::optional<Machine> stage::driver::findMachine(const Compilation &c, const Dr
     return std::nullopt;
   *rates = replaceRates(std::move(*rates), c.diags);
   return c.diags.hasErrors() ? std::nullopt : std::optional<Machine>(std::move(*rates));
+}
+
+std::optional<Machine> stage::driver::findAstraSimMachine(const Compilation &c, const DriverOptions &options) {
+  if (c.job->machine)
+    return findMachine(c, options);
+  c.diags.report(c.job->decl->name.loc(), diag::AstraSimNeedsMachine).range(c.job->decl->name.range)
+      << c.job->decl->name.name;
+  return std::nullopt;
+}
+
+bool stage::driver::emitWithAstraSim(const Compilation &c, llvm::ArrayRef<const Program *> parts,
+                                     const DriverOptions &options, llvm::function_ref<bool()> emit) {
+  if (options.astraSim.empty())
+    return emit();
+  std::optional<Machine> machine = findAstraSimMachine(c, options);
+  if (!machine)
+    return false;
+  astrasim::Folder folder(options.astraSim, *machine, astrasim::findComputeTimes(/*carriesDurations=*/options.times),
+                          c.job->decl->name.loc());
+  return folder.prepare(parts, options.traces, c.diags) && emit() && folder.write(options.traces, c.diags);
 }
 
 bool stage::driver::printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime,
@@ -114,8 +136,12 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile 
     if (options.times && !(durations = findDurations(c, {c.program.get()}, options)))
       return false;
     traces.durations = durations.get();
-    std::optional<EmitStatistics> written = emitTraces(*c.program, traces, c.diags);
-    if (!written)
+    std::optional<EmitStatistics> written;
+    auto emit = [&] {
+      written = emitTraces(*c.program, traces, c.diags);
+      return written.has_value();
+    };
+    if (!emitWithAstraSim(c, {c.program.get()}, options, emit))
       return false;
     if (report)
       report->traces = describe(*written, /*written=*/true, traces.steps);

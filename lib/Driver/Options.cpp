@@ -20,6 +20,10 @@ cl::opt<std::string> output("o",
                             cl::desc("Write one trace per rank and comm_group.json into <folder>; with "
                                      "--emit=schedule or mesh the picture into <file>.svg"),
                             cl::value_desc("folder"), cl::cat(category));
+cl::opt<std::string> astraSim("astra-sim",
+                              cl::desc("Write into <folder> what ASTRA-sim needs beside the traces of -o: network, "
+                                       "system and memory of the job's machine, and a script that runs it"),
+                              cl::value_desc("folder"), cl::cat(category));
 cl::opt<ReportKind>
     report("report", cl::ValueOptional, cl::desc("Show what a step costs: FLOPs, traffic, memory"),
            cl::values(clEnumValN(ReportKind::Text, "", ""), clEnumValN(ReportKind::Text, "text", "for people"),
@@ -328,6 +332,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
                     "  stagec job.stg --report          what a step costs\n"
                     "  stagec job.stg --prove           does the strategy compute the same as one device?\n"
                     "  stagec job.stg -o traces         one trace per rank\n"
+                    "  stagec job.stg -o traces --astra-sim=astra    and what ASTRA-sim needs to run them\n"
                     "  stagec job.stg --requests=f.jsonl --report    what a server computes of a model\n"
                     "  stagec import config.json        the program of a published configuration\n"
                     "  stagec doc megatron              what a strategy, model or operator of the library means\n"
@@ -362,7 +367,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   readJobs(options, diags);
   options.requests = readRequests(/*limitsCache=*/fits.getNumOccurrences() > 0, diags);
   // A shell variable that is not set must not be an option that is not given.
-  for (const cl::opt<std::string> *option : {&job, &output, &ranks, &stdlib, &load})
+  for (const cl::opt<std::string> *option : {&job, &output, &astraSim, &ranks, &stdlib, &load})
     if (option->getNumOccurrences() && option->empty())
       diags.report(SMLoc(), diag::EmptyOption) << ((option->ArgStr.size() > 1 ? "--" : "-") + option->ArgStr).str();
   options.files.includeDirs.assign(includes.begin(), includes.end());
@@ -373,6 +378,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
     if (!llvm::sys::fs::is_directory(folder))
       diags.report(SMLoc(), diag::CannotReadFile) << folder << "not a folder";
   options.emit = emit;
+  options.astraSim = astraSim;
   readMachine(options, diags);
   options.prove = options.plan.servesSample = prove;
   options.remarks = remarks;
@@ -403,6 +409,11 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
     diags.report(SMLoc(), diag::BadRanks) << ranks;
   if (traces)
     checkKeepsInput(output, input, diags);
+  if (!astraSim.empty()) {
+    checkKeepsInput(astraSim, input, diags);
+    if (!ranks.empty())
+      diags.report(SMLoc(), diag::AstraSimNeedsAllRanks);
+  }
   // No flag is ignored (law L14). A report says how large the traces would be, which depends on some of them.
   auto checkNeedsTraces = [&](bool given, llvm::StringRef name) {
     if (given)
@@ -411,6 +422,7 @@ std::optional<DriverOptions> stage::driver::parseCommandLine(int argc, char **ar
   if (!traces) {
     checkNeedsTraces(emit == EmitKind::Chakra, "--emit=chakra");
     checkNeedsTraces(times, "--times");
+    checkNeedsTraces(!astraSim.empty(), "--astra-sim");
     checkNeedsTraces(force && (options.picture.empty() || options.picture == "-"), "--force");
     checkNeedsTraces(!ranks.empty(), "--ranks");
     checkNeedsTraces(isChanged(jobs) && !options.isComparison(), "-j");

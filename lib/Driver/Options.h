@@ -91,8 +91,9 @@ struct DriverOptions {
   std::string picture; ///< The file of SVG that `--emit` writes; empty: text on standard output.
   /// How long units take in the picture of a schedule; none: by their FLOPs.
   std::optional<PhaseDurations> scheduleTimes = standardDurations;
-  bool times = false; ///< Traces say what nodes take.
-  EmitOptions traces; ///< `directory` is empty if none are to be written.
+  bool times = false;   ///< Traces say what nodes take.
+  EmitOptions traces;   ///< `directory` is empty if none are to be written.
+  std::string astraSim; ///< The folder of what ASTRA-sim needs beside the traces; empty: none.
 
   /// More than one plan is asked for, or a table.
   bool isComparison() const;

@@ -43,6 +43,8 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
   std::optional<Machine> machine;
   if (options.emit == EmitKind::Time && (!checkMachines(c, prefill) || !(machine = findMachine(c, options))))
     return false;
+  if (!options.astraSim.empty() && !checkMachines(c, prefill))
+    return false;
   std::vector<Report> reports;
   c.program->firstRank = prefill.graph->mesh.getNumRanks();
   for (Compilation *pool : {&prefill, &c})
@@ -84,8 +86,12 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
     if (options.times && (!checkMachines(c, prefill) || !(durations = findDurations(c, parts, options))))
       return false;
     traces.durations = durations.get();
-    std::optional<EmitStatistics> written = emitTraces(*linked, traces, c.diags);
-    if (!written)
+    std::optional<EmitStatistics> written;
+    auto emit = [&] {
+      written = emitTraces(*linked, traces, c.diags);
+      return written.has_value();
+    };
+    if (!emitWithAstraSim(c, parts, options, emit))
       return false;
     sent.traces = describe(*written, /*written=*/true, traces.steps);
   }

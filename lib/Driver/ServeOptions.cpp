@@ -141,7 +141,7 @@ void stage::driver::readMachine(DriverOptions &options, DiagnosticEngine &diags)
     return;
   }
   options.machine = rates.read(diags);
-  if (options.emit != EmitKind::Time)
+  if (options.emit != EmitKind::Time && options.astraSim.empty())
     diags.report(SMLoc(), diag::FlagWithoutEffect)
         << given.front() << "nothing is timed (--emit=time, --requests, stagec serve)";
 }

@@ -1,5 +1,6 @@
 //===- RateMath.cpp - amounts over rates ----------------------------------===//
 #include "RateMath.h"
+#include "stage/Machine/Machine.h"
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -25,3 +26,5 @@ Rate RateMath::reduce(Rate rate, const Rational &part) {
 }
 
 Ticks stage::roundTicks(double ticks) { return ticks < double(maxTicks) ? Ticks(std::floor(ticks + 0.5)) : maxTicks; }
+
+uint64_t stage::getPerSecond(Rate rate) { return RateMath::getPerSecond(rate); }

@@ -16,6 +16,7 @@ class RateMath {
 public:
   /// So many bytes, or FLOPs, times a fraction, at a rate. Rounded to the nearest tick, half up.
   static Ticks divide(int64_t amount, int64_t numerator, int64_t denominator, Rate rate);
+  static uint64_t getPerSecond(Rate rate) { return rate.perSecond; }
   /// In ticks that are not rounded. No amount takes no time, whatever the rate is.
   static double divide(double amount, Rate rate) {
     return amount ? amount / double(rate.perSecond) * double(ticksPerSecond) : 0;

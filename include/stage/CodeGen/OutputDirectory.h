@@ -14,8 +14,8 @@
 // made for it. After SIGKILL a folder `.<name>.partial-<pid>` stays behind.
 //
 // An existing target must be empty, or `force` must be given and the target be a folder
-// that was written here: it holds our mark, the file `.stagec`, and traces and their
-// groups, and nothing that came while the new ones were written. A mistyped path shall
+// that was written here: it holds our mark, the file `.stagec`, and files of the names that such a folder
+// has, and nothing that came while the new ones were written. A mistyped path shall
 // not cost a user his home, nor his own files beside the traces.
 //
 //===----------------------------------------------------------------------===//
@@ -38,20 +38,27 @@ namespace stage {
 class OutputDirectory {
 public:
   struct Options {
-    /// Replace a target that holds traces.
+    /// Replace a target that was written here.
     bool force = false;
+    /// All names of files that the folder may hold; empty: those of traces and their groups. A folder that holds
+    /// others is not replaced.
+    llvm::ArrayRef<llvm::StringRef> names = {};
   };
 
   /// Null after a report.
   static std::unique_ptr<OutputDirectory> create(llvm::StringRef target, Options options, DiagnosticEngine &diags);
+  /// Whether create() would find nothing that speaks against the target. False after a report.
+  static bool check(llvm::StringRef target, Options options, DiagnosticEngine &diags);
+  /// The absolute path that the folder gets, behind links.
+  static std::string resolve(llvm::StringRef target);
   ~OutputDirectory();
   OutputDirectory(const OutputDirectory &) = delete;
   OutputDirectory &operator=(const OutputDirectory &) = delete;
 
-  enum class WriteMode { Create, Append };
+  enum class WriteMode { Create, CreateProgram, Append };
 
-  /// Writes a file of that name, or goes on with one that was written. Safe to call from several threads; after the
-  /// first failure all calls return false and commit() reports it.
+  /// Writes a file of that name, which may be run if it is a program, or goes on with one that was written. Safe to
+  /// call from several threads; after the first failure all calls return false and commit() reports it.
   bool writeFile(llvm::StringRef name, llvm::ArrayRef<uint8_t> bytes, WriteMode mode = WriteMode::Create);
   bool writeFile(llvm::StringRef name, llvm::StringRef text, WriteMode mode = WriteMode::Create) {
     return writeFile(name, llvm::ArrayRef<uint8_t>(text.bytes_begin(), text.bytes_end()), mode);
@@ -67,6 +74,8 @@ public:
 
 private:
   OutputDirectory(std::string target, Options options, DiagnosticEngine &diags);
+  bool isOurName(llvm::StringRef name) const;
+  bool checkReplaceable(llvm::StringRef folder, const llvm::StringSet<> *before);
   bool checkTarget();
   bool makeParents();
   bool makeHidden();

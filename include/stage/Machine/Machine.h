@@ -99,6 +99,9 @@ struct MachineRates {
   std::optional<Rational> price;                ///< Dollars per second.
 };
 
+/// Bytes or FLOPs per second, for who writes them down for another program (lib/AstraSim); no other library may ask.
+uint64_t getPerSecond(Rate rate);
+
 /// Units of time that each task takes, where a machine has no rates.
 struct MachineUnits {
   uint32_t compute = 1;
@@ -116,6 +119,10 @@ public:
   bool hasRates() const { return rates.has_value(); }
   /// A program declares it: it has a name, and prices what tasks do rather than FLOPs and bytes alone.
   bool isDeclared() const { return rates && !rates->name.empty(); }
+  /// What efficiency leaves of the rate of memory.
+  Rate getMemory() const { return memory; }
+  /// From the inside out, with the rates that their efficiencies leave.
+  llvm::ArrayRef<MachineLevel> getLevels() const { return levels; }
   /// `h100 (bf16), with memory.rate = 4TB/s`; empty for rates and units without a name.
   std::string describe() const;
   /// What it was made from, for what is not a time; null for units.
