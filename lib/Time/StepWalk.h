@@ -8,6 +8,7 @@
 #ifndef STAGE_LIB_TIME_STEPWALK_H
 #define STAGE_LIB_TIME_STEPWALK_H
 
+#include "StepRuns.h"
 #include "stage/Machine/Machine.h"
 #include "stage/Tasks/ClassTasks.h"
 #include "stage/Time/RankActivity.h"
@@ -29,12 +30,6 @@ struct WaitingTask {
   bool hasArrived = false; ///< Of a collective: its class was counted.
 };
 
-/// A task of a class, by its id.
-struct ClassTask {
-  unsigned classNumber;
-  uint64_t id;
-};
-
 class TaskPricer {
 public:
   virtual ~TaskPricer() = default;
@@ -42,7 +37,8 @@ public:
   /// receiver. It is not asked of receives. False after a report.
   virtual bool price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) = 0;
   /// A receive is taken up, which takes what its send takes.
-  virtual void takeReceive(unsigned classNumber, const Task &task, const GroupPlace &place, const WaitingTask &waiting) {
+  virtual void takeReceive(unsigned classNumber, const Task &task, const GroupPlace &place,
+                           const WaitingTask &waiting) {
     (void)classNumber, (void)task, (void)place, (void)waiting;
   }
   /// What a task takes depends on others: all are taken up before the first one runs.
@@ -110,7 +106,7 @@ private:
   struct Meeting {
     unsigned expected; ///< Classes.
     GroupPlace place;
-    Ticks begin = 0; ///< When the last of those came that have come.
+    Ticks begin = 0;                ///< When the last of those came that have come.
     std::optional<ClassTask> cause; ///< For what that one waited.
     std::vector<unsigned> arrived;
   };

@@ -6,7 +6,8 @@
 //
 //   FLOPs   num_ops of all compute nodes of all ranks, by the class of their op_type; other_ops and recomputed_ops
 //           are counted apart
-//   time    two programs find the times of tasks: Time from the program, `stage-trace timeline` from the traces
+//   time    two programs find the times of tasks: Time from the program, `stage-trace timeline` from the traces; where
+//           the time goes is found from unit to unit and from task to task
 //   memory  the lists `inputs` and `outputs` (--tracker), simulated rank by rank as docs/Traces.md says that
 //           trackers do
 //
@@ -21,6 +22,7 @@
 #include "stage/IR/graph/Costs.h"
 #include "stage/Report/Report.h"
 #include "stage/Time/StepTime.h"
+#include "stage/Time/TimeReport.h"
 #include "stage/Trace/Timeline.h"
 #include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/StringExtras.h"
@@ -158,15 +160,7 @@ protected:
     MachineRates rates{989'000'000'000, 3'350'000'000, 450'000'000, 50'000'000, 1'000'000'000, 200'000'000};
     rates.latency = 5'000;
     checkTime(rates);
-    static constexpr int64_t nodes[] = {2, 3, 4, 8};
-    int64_t node = nodes[numMachines++ % 4];
-    rates.name = "nodes";
-    rates.type = "bf16";
-    rates.memoryEfficiency = {4, 5};
-    rates.levels = {{"node", node, 450'000'000, {7, 10}, 3'000},
-                    {"rail", 2 * node, 50'000'000, {1, 1}, 10'000},
-                    {"spine", 1024 * node, 30'000'000, {1, 1}, 20'000}};
-    checkTime(rates);
+    checkTime(makeNetwork());
   }
 
   void checkTime(const MachineRates &rates) {
@@ -175,13 +169,65 @@ protected:
     std::string ofTraces, ofProgram;
     llvm::raw_string_ostream traces(ofTraces), program(ofProgram);
     EXPECT_TRUE(printTimeline(path("traces"), options, traces, c->diags)) << messages.str();
-    std::optional<StepActivity> step = findStepTime({c->program.get()}, rates, TaskOptions(), c->diags);
+    std::optional<StepActivity> step = findStepTime({c->program.get()}, rates, Runtime(), TaskOptions(), c->diags);
     ASSERT_TRUE(step) << messages.str();
     print(program, *step, rates);
     EXPECT_EQ(program.str(), traces.str());
   }
 
-  unsigned numMachines = 0;
+  MachineRates makeNetwork() {
+    MachineRates rates{989'000'000'000, 3'350'000'000, 450'000'000, 50'000'000, 1'000'000'000, 200'000'000};
+    static constexpr int64_t nodes[] = {2, 3, 4, 8};
+    int64_t node = nodes[numMachines++ % 4];
+    rates.name = "nodes";
+    rates.type = "bf16";
+    rates.memoryEfficiency = {4, 5};
+    rates.levels = {{"node", node, 450'000'000, {7, 10}, 3'000},
+                    {"rail", 2 * node, 50'000'000, {1, 1}, 10'000},
+                    {"spine", 1024 * node, 30'000'000, {1, 1}, 20'000}};
+    return rates;
+  }
+
+  /// Unit by unit and task by task, time goes to the same accounts, and the same tasks are on the critical path.
+  void checkReport() {
+    MachineRates rates = makeNetwork();
+    std::optional<StepActivity> activity = findStepTime({c->program.get()}, rates, Runtime(), TaskOptions(), c->diags);
+    if (!activity) { // an area that differs from rank to rank, of an op whose FLOPs do not
+      ++numUntimed;
+      return;
+    }
+    Ticks step = activity->step;
+    std::optional<TimeReport> units = findTimeReport({c->program.get()}, rates, Runtime(), c->diags);
+    std::optional<TimeReport> tasks = findTimeReportByTask({c->program.get()}, rates, Runtime(), c->diags);
+    ASSERT_TRUE(units && tasks) << messages.str();
+    EXPECT_EQ(units->step, step);
+    EXPECT_EQ(describe(*units), describe(*tasks));
+    Ticks onPath = 0;
+    for (const PathLink &link : units->path)
+      onPath += link.ticks;
+    EXPECT_EQ(onPath, step);
+    for (const StageTime &stage : units->stages)
+      EXPECT_EQ(std::accumulate(std::begin(stage.accounts), std::end(stage.accounts), Ticks(0)), step);
+  }
+
+  static std::string describe(const TimeReport &report) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << report.step << ' ' << report.insideTables << '\n';
+    for (const StageTime &stage : report.stages) {
+      os << stage.stage << ' ' << stage.rank << ':';
+      for (Ticks account : stage.accounts)
+        os << ' ' << account;
+      for (const CommunicationTime &row : stage.communication)
+        os << " [" << row.op << ' ' << row.count << ' ' << row.taken << ' ' << row.exposed << ']';
+      os << '\n';
+    }
+    for (const PathLink &link : report.path)
+      os << link.name << ' ' << link.stage << ' ' << link.count << ' ' << link.ticks << '\n';
+    return os.str();
+  }
+
+  unsigned numMachines = 0, numUntimed = 0;
   llvm::SmallString<128> root;
   std::string said;
   llvm::raw_string_ostream messages{said};
@@ -410,6 +456,25 @@ TEST_F(RandomTracesTest, PeakAndTimeAreThoseOfTheTraces) {
 }
 
 } // namespace
+
+TEST_F(RandomTracesTest, TimeGoesToTheSameAccounts) {
+  unsigned numSlow = 0;
+  forEachJob(500, [&] {
+    checkReport();
+    const Mesh &mesh = c->graph->mesh;
+    if (numSlow >= 200 || mesh.getAxes().empty())
+      return;
+    AxisId axis = mesh.getAxes().size() - 1;
+    SlowRanks slow;
+    slow.coordinates.emplace_back(axis, mesh[axis].size - 1);
+    slow.factor = c->sizes.constant(Rational{3, 2});
+    c->graph->slowRanks.push_back(slow);
+    checkReport();
+    ++numSlow;
+  });
+  EXPECT_GT(numSlow, 100u);
+  EXPECT_LT(numUntimed, 50u);
+}
 
 TEST_F(RandomTracesTest, PartsSayWhatTheirRulesSay) {
   unsigned numApart = 0;

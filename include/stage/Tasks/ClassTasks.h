@@ -181,6 +181,14 @@ public:
   /// How many bytes each number takes, in the nodes of a unit, that is not the same in all units, in an order of its
   /// template's. Nothing where they differ from rank to rank.
   const std::optional<std::vector<unsigned>> &getWidths(const PlacedUnit &unit);
+  /// The last task on the compute stream up to the unit before.
+  std::optional<uint64_t> getWorkBefore(unsigned number) const { return lastCompOfUnit[number - 1]; }
+  /// What tasks ahead of a repeat wait for is the last computation before the repeat that was entered last, in this
+  /// unit or an earlier one.
+  std::optional<uint64_t> getWorkBeforeLoop() const { return workBeforeLoop; }
+  void setWorkBeforeLoop(std::optional<uint64_t> id) { workBeforeLoop = id; }
+  /// The first environment with the sizes of the unit that was made last.
+  unsigned getEnvironment() const { return environment; }
   /// Goes on as if the next unit had been made, and its last tasks on each stream were these.
   void skipUnit(unsigned number, const Chains &after);
 
@@ -210,8 +218,8 @@ private:
   struct OpFacts {
     Task fields;
     std::optional<Work> work; ///< Of compute, where prices are asked for.
-    TaskName name;          ///< Where nodes have names.
-    unsigned groupKind = 0; ///< Of a collective.
+    TaskName name;            ///< Where nodes have names.
+    unsigned groupKind = 0;   ///< Of a collective.
     unsigned stream = computation;
     /// Of a collective: per dimension of the network, whether members of a group differ there.
     llvm::SmallVector<uint8_t, 4> networkDims;

@@ -1,0 +1,173 @@
+//===- CompiledCharges.cpp - what units that are placed wait for ----------===//
+#include "CompiledWalk.h"
+
+using namespace stage;
+
+CompiledWalk::UnitView CompiledWalk::getNext(const ClassClock &clock) const {
+  return {clock, *clock.unit, *clock.run, clock.placed.size(), clock.nextRelated.data(), clock.nextSenders.data()};
+}
+
+CompiledWalk::UnitView CompiledWalk::getView(const ClassClock &clock, size_t unit) const {
+  const Placed &placed = clock.placed[unit];
+  return {clock,
+          *placed.unit,
+          *placed.run,
+          unit,
+          clock.related.data() + placed.firstRelated,
+          clock.senders.data() + placed.firstSender};
+}
+
+std::optional<ClassTask> CompiledWalk::getCause(const UnitView &view, unsigned classNumber, int32_t cause) const {
+  if (cause == UnitRun::none)
+    return std::nullopt;
+  if (cause < UnitRun::none)
+    return view.run.shared[size_t(-2 - cause)].second;
+  uint32_t place = uint32_t(cause), firstTask = view.unit.getFirstTask(),
+           firstMessage = uint32_t(view.unit.references.size());
+  const UnitCompiler &compiler = view.clock.compiler;
+  if (place >= firstTask)
+    return ClassTask{classNumber, compiler.getBase(view.number) + place - firstTask};
+  if (place >= firstMessage)
+    return view.senders[place - firstMessage];
+  const CompiledUnit::Reference &reference = view.unit.references[place];
+  if (!reference.unit)
+    return std::nullopt;
+  return ClassTask{classNumber, compiler.getBase(view.related[*reference.unit]) + reference.offset};
+}
+
+TaskRun CompiledWalk::getRun(ClassTask task) const {
+  const ClassClock &clock = clocks[task.classNumber];
+  size_t number = clock.compiler.findUnit(task.id);
+  bool isPlaced = number < clock.placed.size();
+  UnitView view = isPlaced ? getView(clock, number) : getNext(clock);
+  Ticks later = isPlaced ? clock.placed[number].later : 0;
+  uint32_t offset = uint32_t(task.id - clock.compiler.getBase(number));
+  return {&clock.compiler.getFacts(view.unit.facts[offset]), view.unit.getBegin(view.run, offset) + later,
+          view.unit.getEnd(view.run, offset) + later, getCause(view, task.classNumber, view.run.causes[offset])};
+}
+
+/// What is charged for a unit with this run, in the order of its tasks. Entries of one kind, and of tasks of one op,
+/// are one.
+void CompiledWalk::listEntries(const ClassClock &clock, const CompiledUnit &unit, UnitRun &run) const {
+  using Kind = AccountEntry::Kind;
+  uint32_t firstTask = unit.getFirstTask();
+  std::map<std::pair<Kind, uint32_t>, size_t> known; // by facts
+  auto add = [&](Kind kind, uint32_t facts, int64_t count, Ticks ticks) {
+    auto [place, isNew] = known.try_emplace({kind, facts}, run.entries.size());
+    if (isNew)
+      run.entries.push_back({kind, facts});
+    run.entries[place->second].count += count;
+    run.entries[place->second].ticks += ticks;
+  };
+  auto isOwn = [&](int32_t cause) { // a task of the class
+    return cause >= int32_t(firstTask) ||
+           (cause >= 0 && uint32_t(cause) < unit.references.size() && unit.references[size_t(cause)].unit.has_value());
+  };
+  // As TimeAccounts::wait, as far as the unit goes.
+  auto wait = [&](int32_t cause, Ticks begin, Ticks end) {
+    while (begin < end) {
+      if (cause < UnitRun::none || (cause >= 0 && uint32_t(cause) < firstTask && isOwn(cause))) {
+        run.entries.push_back({Kind::Wait, 0, 0, 0, cause, begin, end});
+        return;
+      }
+      if (!isOwn(cause))
+        return add(Kind::Bubble, 0, 0, end - begin);
+      uint32_t task = uint32_t(cause) - firstTask;
+      int32_t next = run.causes[task];
+      if (next < UnitRun::none) {
+        run.entries.push_back({Kind::Wait, 0, 0, 0, cause, begin, end});
+        return;
+      }
+      Ticks from = isOwn(next) ? std::clamp(unit.getBegin(run, task), begin, end) : begin;
+      add(Kind::Charge, unit.facts[task], 0, end - from);
+      end = from;
+      cause = next;
+    }
+  };
+  std::optional<Ticks> free;
+  for (uint32_t task = 0; task < unit.getNumTasks(); ++task) {
+    const TaskFacts &facts = clock.compiler.getFacts(unit.facts[task]);
+    if (facts.kind == TaskKind::Collective || facts.kind == TaskKind::Send)
+      add(Kind::Row, unit.facts[task], 1, unit.getEnd(run, task) - unit.getBegin(run, task));
+    if (!facts.isTaxed)
+      continue;
+    Ticks begin = unit.getBegin(run, task);
+    if (!free)
+      run.entries.push_back({Kind::Wait, 0, 0, 0, run.causes[task], std::nullopt, begin});
+    else if (begin > *free)
+      wait(run.causes[task], *free, begin);
+    add(Kind::Compute, unit.facts[task], 0, unit.durations[task]);
+    free = unit.getEnd(run, task);
+  }
+  run.free = free;
+}
+
+void CompiledWalk::place(ClassClock &clock, unsigned number, const UnitRun &run, Ticks later) {
+  using Kind = AccountEntry::Kind;
+  clock.placed.push_back({clock.unit, &run, later, uint32_t(clock.related.size()), uint32_t(clock.senders.size())});
+  llvm::append_range(clock.related, clock.nextRelated);
+  llvm::append_range(clock.senders, clock.nextSenders);
+  UnitView view = getView(clock, clock.placed.size() - 1);
+  for (const AccountEntry &entry : run.entries) {
+    const TaskFacts &facts = clock.compiler.getFacts(entry.facts);
+    switch (entry.kind) {
+    case Kind::Compute:
+      clock.accounts.get(TimeAccounts::getAccount(facts)) += entry.ticks;
+      break;
+    case Kind::Row: {
+      CommunicationTime &row = clock.accounts.getRow(*clock.accounts.findRow(facts));
+      row.count += entry.count;
+      row.taken += entry.ticks;
+      break;
+    }
+    case Kind::Charge:
+      clock.accounts.charge(facts, entry.ticks);
+      break;
+    case Kind::Bubble:
+      clock.accounts.get(TimeAccount::Bubble) += entry.ticks;
+      break;
+    case Kind::Wait:
+      clock.accounts.wait(getCause(view, number, entry.cause), entry.begin ? *entry.begin + later : clock.free,
+                          entry.end + later);
+      break;
+    }
+  }
+  if (run.free)
+    clock.free = *run.free + later;
+}
+
+StageTime CompiledWalk::takeAccounts(unsigned classNumber) {
+  ClassClock &clock = clocks[classNumber];
+  std::vector<std::pair<Ticks, uint64_t>> behind;
+  for (size_t number = 0; number < clock.placed.size(); ++number)
+    if (const Placed &placed = clock.placed[number]; placed.getLast() > clock.free)
+      for (uint32_t task = 0; task < placed.unit->getNumTasks(); ++task)
+        if (Ticks end = placed.getEnd(task); end > clock.free)
+          behind.emplace_back(end, clock.compiler.getBase(number) + task);
+  clock.accounts.finish(clock.free, std::move(behind), last);
+  return clock.accounts.take();
+}
+
+bool CompiledWalk::isInsideTables() const {
+  return llvm::all_of(clocks, [](const ClassClock &clock) { return clock.compiler.isInsideTables(); });
+}
+
+std::optional<ClassTask> CompiledWalk::findLast() const {
+  for (unsigned classNumber = 0; classNumber < clocks.size(); ++classNumber)
+    for (size_t number = 0; number < clocks[classNumber].placed.size(); ++number)
+      if (const Placed &placed = clocks[classNumber].placed[number]; placed.getLast() == last)
+        for (uint32_t task = 0; task < placed.unit->getNumTasks(); ++task)
+          if (placed.getEnd(task) == last)
+            return ClassTask{classNumber, clocks[classNumber].compiler.getBase(number) + task};
+  return std::nullopt;
+}
+
+CompiledWalk::Counts CompiledWalk::getCounts() const {
+  Counts counts;
+  for (const ClassClock &clock : clocks) {
+    counts.made += clock.compiler.getNumMade();
+    counts.evaluated += clock.numEvaluated;
+    counts.placed += clock.placed.size();
+  }
+  return counts;
+}

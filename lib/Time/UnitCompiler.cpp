@@ -1,0 +1,381 @@
+//===- UnitCompiler.cpp - which units have the same tasks -----------------===//
+#include "UnitCompiler.h"
+#include "MachinePricer.h"
+#include "stage/Tasks/RankSlots.h"
+#include "stage/Time/StepTime.h"
+
+using namespace stage;
+
+unsigned Connections::findChannel(unsigned classNumber, const Task &task, const RankSlot &slot, uint64_t peerRank) {
+  unsigned peer = classes.find(int64_t(peerRank) - program.firstRank);
+  bool isSend = task.kind == TaskKind::Send;
+  // Along an axis of which all ranks are one class: to which neighbour, as the sender counts.
+  AxisId axis = 0;
+  int64_t shift = 0;
+  if (slot.kind == RankSlot::Kind::Neighbour) {
+    axis = slot.axis;
+    shift = isSend ? slot.shift : program.graph->mesh[axis].size - slot.shift;
+  }
+  unsigned sender = isSend ? classNumber : peer, receiver = isSend ? peer : classNumber;
+  auto [known, isNew] = channelNumbers.try_emplace({sender, receiver, axis, shift}, unsigned(channels.size()));
+  if (isNew)
+    channels.push_back({sender, receiver});
+  return known->second;
+}
+
+unsigned Connections::findMeeting(unsigned classNumber, const Task &task, const RankSlot &slot, uint64_t group) {
+  auto [number, isNew] = meetingNumbers.try_emplace({group, task.stream}, unsigned(meetings.size()));
+  if (isNew) {
+    const GroupKind &kind = groups.getKind(slot.groupKind);
+    RankClasses::GroupSize size = classes.getGroupSize(kind);
+    GroupPlace place = machine.getBlockSizes().empty()
+                           ? GroupPlace(size.members)
+                           : machine.findPlace(classes.listMembers(kind, classes.getRepresentative(classNumber)));
+    meetings.push_back({size.classes, std::move(place)});
+  }
+  return number->second;
+}
+
+UnitCompiler::UnitCompiler(Connections &connections, const TaskOptions &options, unsigned classNumber,
+                           DiagnosticEngine &diags)
+    : connections(connections), classNumber(classNumber), rank(connections.classes.getRepresentative(classNumber)),
+      tasks(connections.program, connections.groups, options, connections.classes.describe(classNumber), diags),
+      slowness(tasks.getSlowness()) {
+  for (const PlacedUnit &unit : tasks.getUnits()) {
+    bases.push_back(unit.base);
+    templates.try_emplace(unit.layout, templates.size());
+  }
+}
+
+UnitCompiler::Key UnitCompiler::listRelations(unsigned number, std::vector<uint32_t> &related) {
+  const PlacedUnit &unit = tasks.getUnits()[number];
+  constexpr uint64_t absent = ~uint64_t(0);
+  llvm::SmallVector<uint64_t, 16> points; // ids
+  llvm::SmallVector<uint64_t, 16> units;  // their first ids
+  auto addPoint = [&](std::optional<uint64_t> id) { points.push_back(id.value_or(absent)); };
+  llvm::for_each(tasks.getChains(), addPoint);
+  addPoint(tasks.getPosted(number));
+  addPoint(tasks.getLoad(unit));
+  addPoint(number ? tasks.getWorkBefore(number) : std::nullopt);
+  addPoint(tasks.getWorkBeforeLoop());
+  auto addUnit = [&](const PlacedUnit *other) {
+    units.push_back(other && other->layout->getNumNodes() ? other->base : absent);
+  };
+  // Those whose values it may use, and those that have sampled its tokens.
+  llvm::SmallVector<const PlacedUnit *, 8> open = {&unit}, seen;
+  while (!open.empty()) {
+    const PlacedUnit *next = open.pop_back_val();
+    for (const PlacedUnit *giver : {next->giver, next->previous, next->feeder}) {
+      addUnit(giver);
+      if (giver && !llvm::is_contained(seen, giver)) {
+        seen.push_back(giver);
+        open.push_back(giver);
+      }
+    }
+  }
+  addUnit(unit.updates);
+  size_t numLatest = 0;
+  for (const ClassTasks::NodeRange &other : tasks.getLatestBackwards()) {
+    units.push_back(other.count ? other.first : absent);
+    ++numLatest;
+  }
+  auto awaitedUnits = tasks.getAwaitedUnits(number);
+  if (awaitedUnits)
+    for (const std::optional<ClassTasks::NodeRange> &other : *awaitedUnits)
+      units.push_back(other && other->count ? other->first : absent);
+
+  related.clear();
+  for (uint64_t id : points)
+    if (id != absent)
+      related.push_back(uint32_t(findUnit(id)));
+  for (uint64_t id : units)
+    if (id != absent)
+      related.push_back(uint32_t(findUnit(id)));
+  llvm::sort(related);
+  related.erase(std::unique(related.begin(), related.end()), related.end());
+
+  Key key = {templates.lookup(unit.layout), connections.program.graph->pipeline.environments.getAlike(unit.environment),
+             awaitedUnits.has_value(), numLatest, related.size()};
+  for (uint32_t other : related)
+    key.push_back(templates.lookup(tasks.getUnits()[other].layout));
+  auto place = [&](uint64_t id) {
+    return id == absent ? absent : uint64_t(llvm::lower_bound(related, uint32_t(findUnit(id))) - related.begin());
+  };
+  for (uint64_t id : points) {
+    key.push_back(place(id));
+    key.push_back(id == absent ? absent : id - bases[findUnit(id)]);
+  }
+  for (uint64_t id : units)
+    key.push_back(place(id));
+  return key;
+}
+
+CompiledUnit *UnitCompiler::compileNext(std::vector<uint32_t> &related) {
+  unsigned number = nextUnit++;
+  Key key = listRelations(number, related);
+  auto known = kinds.find(key);
+  if (known != kinds.end() && known->second) {
+    skip(number, *known->second);
+    return known->second.get();
+  }
+  auto unit = std::make_unique<CompiledUnit>();
+  bool isExplained = true;
+  if (!make(number, related, *unit, isExplained))
+    return nullptr;
+  CompiledUnit *made = unit.get();
+  if (isExplained)
+    kinds[std::move(key)] = std::move(unit);
+  else
+    others.push_back(std::move(unit));
+  return made;
+}
+
+void UnitCompiler::skip(unsigned number, const CompiledUnit &unit) {
+  uint64_t base = bases[number];
+  ClassTasks::Chains after = tasks.getChains();
+  for (auto [end, last] : llvm::zip(after, unit.chains))
+    if (last)
+      end = base + *last;
+  std::optional<uint64_t> loop = tasks.getWorkBeforeLoop();
+  tasks.skipUnit(number, after);
+  tasks.setWorkBeforeLoop(unit.workBeforeLoop ? base + *unit.workBeforeLoop : loop);
+}
+
+std::optional<uint32_t> UnitCompiler::findFacts(const Task &task, const GroupPlace &place) {
+  unsigned environment = tasks.getEnvironment();
+  auto [known, isNew] =
+      factNumbers.try_emplace({task.op, unsigned(task.kind), environment, task.isMessage() ? task.bytes.resolve({}) : 0,
+                               task.isMessage() ? task.peer.resolve(slots) : 0},
+                              uint32_t(facts.size()));
+  if (!isNew)
+    return known->second;
+  Ticks duration = 0;
+  if (task.kind != TaskKind::Receive) {
+    llvm::StringRef missing;
+    std::optional<Ticks> price = findDuration(task, connections.machine, place, missing);
+    if (!price)
+      return std::nullopt;
+    duration = task.work && slowness ? multiply(*price, *slowness) : *price;
+    if (task.work)
+      insideTables &= connections.machine.isInsideTables(*task.work);
+  }
+  facts.push_back({TaskFacts(task, place), duration, StepWalk::getLaneKey(task)});
+  return known->second;
+}
+
+/// Keeps a task of the unit that is made. False where it has no price.
+bool UnitCompiler::take(const Task &task, uint64_t firstPermute) {
+  while (slots.size() < tasks.getSlots().size()) {
+    const RankSlot &slot = tasks.getSlots()[slots.size()];
+    bool isSize = slot.kind == RankSlot::Kind::Size;
+    slots.push_back(isSize ? 0 : resolve(connections.program, connections.groups, slot, rank));
+  }
+  if (task.flops.isSlot() || task.bytes.isSlot() || task.tag.isSlot())
+    return false;
+  Sample sample{0, task.kind};
+  GroupPlace place = 1;
+  if (task.kind == TaskKind::Collective) {
+    if (!task.group.isSlot())
+      return false;
+    const RankSlot &slot = tasks.getSlots()[task.group.getSlot()];
+    sample.connection = connections.findMeeting(classNumber, task, slot, task.group.resolve(slots));
+    place = connections.getMeeting(sample.connection).place;
+  } else if (task.isMessage()) {
+    const RankSlot &slot = tasks.getSlots()[task.peer.getSlot()];
+    if (slot.kind != RankSlot::Kind::Stage && slot.kind != RankSlot::Kind::Neighbour)
+      return false;
+    int64_t peer = int64_t(task.peer.resolve(slots));
+    sample.connection = connections.findChannel(classNumber, task, slot, uint64_t(peer));
+    sample.isPermute = slot.kind == RankSlot::Kind::Neighbour;
+    sample.tag = task.tag.resolve({}) - (sample.isPermute ? firstPermute : 0);
+    place = connections.machine.findPlace({int64_t(connections.program.firstRank) + rank, peer});
+  }
+  std::optional<uint32_t> number = findFacts(task, place);
+  if (!number)
+    return false;
+  sample.facts = *number;
+  awaited.insert(awaited.end(), task.data.begin(), task.data.end());
+  awaited.insert(awaited.end(), task.order.begin(), task.order.end());
+  sample.end = awaited.size();
+  samples.push_back(sample);
+  return true;
+}
+
+bool UnitCompiler::make(unsigned number, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained) {
+  const PlacedUnit &placed = tasks.getUnits()[number];
+  samples.clear();
+  awaited.clear();
+  bool isGood = true;
+  uint64_t firstPermute = tasks.getNumIssued().back();
+  tasks.makeUnit(number, [&](const Task &task) { isGood = isGood && take(task, firstPermute); });
+  numMade += samples.size();
+  if (!isGood)
+    return false;
+  // What a task waits for: below 2^31 a task of the unit, else a reference.
+  constexpr uint32_t reference = uint32_t(1) << 31;
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> numbers; // by unit and offset
+  std::optional<uint32_t> beginning;
+  size_t next = 0, numListed = related.size();
+  for (uint32_t offset = 0; offset < samples.size(); ++offset) {
+    const Sample &sample = samples[offset];
+    bool waitsOutside = next == sample.end || sample.kind == TaskKind::Receive;
+    if (next == sample.end) {
+      if (!beginning) {
+        beginning = uint32_t(unit.references.size());
+        unit.references.push_back({std::nullopt, 0});
+      }
+      unit.awaited.push_back(reference + *beginning);
+    }
+    for (; next < sample.end; ++next) {
+      uint64_t id = awaited[next];
+      if (id >= placed.base) {
+        unit.awaited.push_back(uint32_t(id - placed.base));
+        continue;
+      }
+      waitsOutside = true;
+      uint32_t other = uint32_t(findUnit(id));
+      auto known = std::lower_bound(related.begin(), related.begin() + ptrdiff_t(numListed), other);
+      bool isListed = known != related.begin() + ptrdiff_t(numListed) && *known == other;
+      if (!isListed) {
+        isExplained = false;
+        known = std::find(related.begin() + ptrdiff_t(numListed), related.end(), other);
+        if (known == related.end())
+          known = related.insert(related.end(), other);
+      }
+      uint32_t place = uint32_t(known - related.begin()), inOther = uint32_t(id - bases[other]);
+      auto [found, isNew] = numbers.try_emplace({place, inOther}, uint32_t(unit.references.size()));
+      if (isNew)
+        unit.references.push_back({place, inOther});
+      unit.awaited.push_back(reference + found->second);
+    }
+    if (waitsOutside)
+      unit.waitsOutside.push_back(offset);
+    unit.ends.push_back(uint32_t(unit.awaited.size()));
+    unit.facts.push_back(sample.facts);
+    unit.durations.push_back(facts[sample.facts].duration);
+  }
+  unit.microbatch = placed.microbatch;
+  connect(unit);
+  for (uint32_t &place : unit.awaited)
+    place = place >= reference ? place - reference : place + unit.getFirstTask();
+  order(unit);
+  listEvents(unit);
+  if (!unit.isWhole)
+    listLanes(unit);
+  noteEnds(unit, placed);
+  return true;
+}
+
+/// Messages, and collectives of several classes.
+void UnitCompiler::connect(CompiledUnit &unit) {
+  for (uint32_t task = 0; task < samples.size(); ++task) {
+    const Sample &sample = samples[task];
+    if (sample.kind == TaskKind::Receive)
+      unit.receives.push_back(task);
+    if (sample.kind == TaskKind::Collective && connections.getMeeting(sample.connection).expected > 1) {
+      unit.shared.push_back({task, sample.connection});
+      unit.isWhole = false;
+    }
+    if (sample.kind != TaskKind::Send && sample.kind != TaskKind::Receive)
+      continue;
+    const Connections::Channel &channel = connections.getChannel(sample.connection);
+    if (channel.sender == channel.receiver) {
+      if (sample.kind == TaskKind::Receive) // a permute's send stands behind its receive
+        unit.localSends[task] = task + 1;
+      continue;
+    }
+    unit.isWhole &= !sample.isPermute;
+    (sample.kind == TaskKind::Send ? unit.sent : unit.received)
+        .push_back({task, sample.connection, sample.tag, sample.isPermute});
+  }
+}
+
+/// Tasks in their order, but receives where they are waited for first.
+void UnitCompiler::order(CompiledUnit &unit) {
+  using Step = CompiledUnit::Step;
+  uint32_t numTasks = unit.getNumTasks(), firstTask = unit.getFirstTask();
+  std::vector<uint32_t> firstReader(numTasks, numTasks);
+  for (uint32_t task = 0; task < numTasks && !unit.receives.empty(); ++task)
+    for (uint32_t place : unit.getAwaited(task))
+      if (place >= firstTask)
+        firstReader[place - firstTask] = std::min(firstReader[place - firstTask], task);
+  std::vector<std::pair<uint32_t, uint32_t>> waiting; // receives, by first reader
+  for (uint32_t task : unit.receives)
+    waiting.emplace_back(firstReader[task], task);
+  llvm::sort(waiting);
+  auto nextWaiting = waiting.begin();
+  auto nextReceive = unit.receives.begin();
+  for (uint32_t task = 0;;) {
+    for (; nextWaiting != waiting.end() && nextWaiting->first == task; ++nextWaiting) {
+      auto local = unit.localSends.find(nextWaiting->second);
+      auto message = llvm::find_if(unit.received, [&](const auto &each) { return each.task == nextWaiting->second; });
+      unit.steps.push_back(
+          local != unit.localSends.end()
+              ? Step{Step::Kind::LocalReceive, nextWaiting->second, local->second}
+              : Step{Step::Kind::Receive, nextWaiting->second, uint32_t(message - unit.received.begin())});
+    }
+    if (task == numTasks)
+      return;
+    if (nextReceive != unit.receives.end() && *nextReceive == task) {
+      ++nextReceive;
+      ++task;
+      continue;
+    }
+    uint32_t end = nextReceive == unit.receives.end() ? numTasks : *nextReceive;
+    if (nextWaiting != waiting.end())
+      end = std::min(end, nextWaiting->first);
+    unit.steps.push_back({Step::Kind::Plain, task, end});
+    task = end;
+  }
+}
+
+/// Which messages must have come for each send and collective.
+void UnitCompiler::listEvents(CompiledUnit &unit) {
+  using Step = CompiledUnit::Step;
+  if (unit.received.size() >= 64)
+    unit.isWhole = false;
+  if (!unit.isWhole)
+    return;
+  uint32_t firstTask = unit.getFirstTask();
+  std::vector<uint64_t> needs(unit.getNumTasks());
+  auto find = [&](uint32_t task) {
+    for (uint32_t place : unit.getAwaited(task))
+      if (place >= firstTask)
+        needs[task] |= needs[place - firstTask];
+  };
+  for (const Step &step : unit.steps) {
+    if (step.kind == Step::Kind::Plain) {
+      for (uint32_t task = step.task; task < step.end; ++task)
+        find(task);
+      continue;
+    }
+    find(step.task);
+    needs[step.task] |= step.kind == Step::Kind::Receive ? uint64_t(1) << step.end : needs[step.end];
+  }
+  uint64_t all = (uint64_t(1) << unit.received.size()) - 1;
+  auto nextSent = unit.sent.begin();
+  for (uint32_t task = 0; task < unit.getNumTasks(); ++task) {
+    if (samples[task].kind != TaskKind::Collective && samples[task].kind != TaskKind::Send)
+      continue;
+    bool isSent = nextSent != unit.sent.end() && nextSent->task == task;
+    unit.events.push_back({needs[task], isSent ? std::optional(uint32_t(nextSent - unit.sent.begin())) : std::nullopt});
+    nextSent += isSent;
+    unit.isWhole &= !isSent || needs[task] == all;
+  }
+}
+
+void UnitCompiler::listLanes(CompiledUnit &unit) {
+  std::map<std::pair<uint64_t, unsigned>, std::vector<uint32_t>> lanes;
+  for (uint32_t task = 0; task < unit.getNumTasks(); ++task)
+    if (!unit.isReceive(task))
+      lanes[facts[unit.facts[task]].lane].push_back(task);
+  for (auto &[key, tasksOfLane] : lanes)
+    unit.lanes.push_back(std::move(tasksOfLane));
+}
+
+void UnitCompiler::noteEnds(CompiledUnit &unit, const PlacedUnit &placed) {
+  for (std::optional<uint64_t> end : tasks.getChains())
+    unit.chains.push_back(end >= placed.base && end ? std::optional(*end - placed.base) : std::nullopt);
+  if (std::optional<uint64_t> loop = tasks.getWorkBeforeLoop(); loop && *loop >= placed.base)
+    unit.workBeforeLoop = *loop - placed.base;
+}
