@@ -6,6 +6,9 @@
 
 using namespace stage;
 
+/// While a unit is compiled, places from here on are those of references.
+constexpr uint32_t reference = uint32_t(1) << 31;
+
 unsigned Connections::findChannel(unsigned classNumber, const Task &task, const RankSlot &slot, uint64_t peerRank) {
   unsigned peer = classes.find(int64_t(peerRank) - program.firstRank);
   bool isSend = task.kind == TaskKind::Send;
@@ -47,7 +50,7 @@ UnitCompiler::UnitCompiler(Connections &connections, const TaskOptions &options,
   }
 }
 
-UnitCompiler::Key UnitCompiler::listRelations(unsigned number, std::vector<uint32_t> &related) {
+UnitCompiler::Key UnitCompiler::listRelations(unsigned number, std::vector<uint32_t> &related, bool &isKnown) {
   const PlacedUnit &unit = tasks.getUnits()[number];
   constexpr uint64_t absent = ~uint64_t(0);
   llvm::SmallVector<uint64_t, 16> points; // ids
@@ -80,7 +83,8 @@ UnitCompiler::Key UnitCompiler::listRelations(unsigned number, std::vector<uint3
     ++numLatest;
   }
   auto awaitedUnits = tasks.getAwaitedUnits(number);
-  if (awaitedUnits)
+  isKnown = awaitedUnits.has_value();
+  if (isKnown)
     for (const std::optional<ClassTasks::NodeRange> &other : *awaitedUnits)
       units.push_back(other && other->count ? other->first : absent);
 
@@ -95,7 +99,7 @@ UnitCompiler::Key UnitCompiler::listRelations(unsigned number, std::vector<uint3
   related.erase(std::unique(related.begin(), related.end()), related.end());
 
   Key key = {templates.lookup(unit.layout), connections.program.graph->pipeline.environments.getAlike(unit.environment),
-             awaitedUnits.has_value(), numLatest, related.size()};
+             numLatest, related.size()};
   for (uint32_t other : related)
     key.push_back(templates.lookup(tasks.getUnits()[other].layout));
   auto place = [&](uint64_t id) {
@@ -112,17 +116,20 @@ UnitCompiler::Key UnitCompiler::listRelations(unsigned number, std::vector<uint3
 
 CompiledUnit *UnitCompiler::compileNext(std::vector<uint32_t> &related) {
   unsigned number = nextUnit++;
-  Key key = listRelations(number, related);
+  bool isKnown = true;
+  Key key = listRelations(number, related, isKnown);
   auto known = kinds.find(key);
-  if (known != kinds.end() && known->second) {
+  if (known != kinds.end()) {
     skip(number, *known->second);
+    compiled.push_back(known->second.get());
     return known->second.get();
   }
   auto unit = std::make_unique<CompiledUnit>();
-  bool isExplained = true;
+  bool isExplained = isKnown;
   if (!make(number, related, *unit, isExplained))
     return nullptr;
   CompiledUnit *made = unit.get();
+  compiled.push_back(made);
   if (isExplained)
     kinds[std::move(key)] = std::move(unit);
   else
@@ -164,7 +171,8 @@ std::optional<uint32_t> UnitCompiler::findFacts(const Task &task, const GroupPla
 }
 
 /// Keeps a task of the unit that is made. False where it has no price.
-bool UnitCompiler::take(const Task &task, uint64_t firstPermute) {
+bool UnitCompiler::take(const Task &task, uint64_t base, uint64_t firstPermute) {
+  ++numMade;
   while (slots.size() < tasks.getSlots().size()) {
     const RankSlot &slot = tasks.getSlots()[slots.size()];
     bool isSize = slot.kind == RankSlot::Kind::Size;
@@ -194,66 +202,47 @@ bool UnitCompiler::take(const Task &task, uint64_t firstPermute) {
   if (!number)
     return false;
   sample.facts = *number;
+  sample.begin = awaited.size();
   awaited.insert(awaited.end(), task.data.begin(), task.data.end());
   awaited.insert(awaited.end(), task.order.begin(), task.order.end());
   sample.end = awaited.size();
-  samples.push_back(sample);
+  samples[task.id - base] = sample;
+  return true;
+}
+
+/// Adds the tasks of the rounds between the second and the last one.
+bool UnitCompiler::repeat(const ClassTasks::Rounds &rounds, uint64_t base) {
+  for (uint64_t place = 0; place < rounds.tasks; ++place) {
+    const Sample first = samples[rounds.first - base + place], second = samples[rounds.first - base + rounds.tasks + place];
+    if (first.facts != second.facts || first.connection != second.connection)
+      return false; // not the same op
+    for (uint64_t round = 2; round + 1 < uint64_t(rounds.count); ++round) {
+      Sample &sample = samples[rounds.first - base + round * rounds.tasks + place];
+      sample = second;
+      sample.tag += (second.tag - first.tag) * (round - 1);
+      sample.begin = awaited.size();
+      for (size_t i = 0; i < second.end - second.begin; ++i) {
+        uint64_t before = awaited[first.begin + i], id = awaited[second.begin + i];
+        awaited.push_back(id + (id - before) * (round - 1));
+      }
+      sample.end = awaited.size();
+    }
+  }
   return true;
 }
 
 bool UnitCompiler::make(unsigned number, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained) {
   const PlacedUnit &placed = tasks.getUnits()[number];
-  samples.clear();
+  samples.assign(placed.layout->getNumNodes(), Sample());
   awaited.clear();
   bool isGood = true;
   uint64_t firstPermute = tasks.getNumIssued().back();
-  tasks.makeUnit(number, [&](const Task &task) { isGood = isGood && take(task, firstPermute); });
-  numMade += samples.size();
+  tasks.makeRounds(
+      number, [&](const Task &task) { isGood = isGood && take(task, placed.base, firstPermute); },
+      [&](const ClassTasks::Rounds &rounds) { isGood = isGood && repeat(rounds, placed.base); });
   if (!isGood)
     return false;
-  // What a task waits for: below 2^31 a task of the unit, else a reference.
-  constexpr uint32_t reference = uint32_t(1) << 31;
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> numbers; // by unit and offset
-  std::optional<uint32_t> beginning;
-  size_t next = 0, numListed = related.size();
-  for (uint32_t offset = 0; offset < samples.size(); ++offset) {
-    const Sample &sample = samples[offset];
-    bool waitsOutside = next == sample.end || sample.kind == TaskKind::Receive;
-    if (next == sample.end) {
-      if (!beginning) {
-        beginning = uint32_t(unit.references.size());
-        unit.references.push_back({std::nullopt, 0});
-      }
-      unit.awaited.push_back(reference + *beginning);
-    }
-    for (; next < sample.end; ++next) {
-      uint64_t id = awaited[next];
-      if (id >= placed.base) {
-        unit.awaited.push_back(uint32_t(id - placed.base));
-        continue;
-      }
-      waitsOutside = true;
-      uint32_t other = uint32_t(findUnit(id));
-      auto known = std::lower_bound(related.begin(), related.begin() + ptrdiff_t(numListed), other);
-      bool isListed = known != related.begin() + ptrdiff_t(numListed) && *known == other;
-      if (!isListed) {
-        isExplained = false;
-        known = std::find(related.begin() + ptrdiff_t(numListed), related.end(), other);
-        if (known == related.end())
-          known = related.insert(related.end(), other);
-      }
-      uint32_t place = uint32_t(known - related.begin()), inOther = uint32_t(id - bases[other]);
-      auto [found, isNew] = numbers.try_emplace({place, inOther}, uint32_t(unit.references.size()));
-      if (isNew)
-        unit.references.push_back({place, inOther});
-      unit.awaited.push_back(reference + found->second);
-    }
-    if (waitsOutside)
-      unit.waitsOutside.push_back(offset);
-    unit.ends.push_back(uint32_t(unit.awaited.size()));
-    unit.facts.push_back(sample.facts);
-    unit.durations.push_back(facts[sample.facts].duration);
-  }
+  refer(placed, related, unit, isExplained);
   unit.microbatch = placed.microbatch;
   connect(unit);
   for (uint32_t &place : unit.awaited)
@@ -264,6 +253,76 @@ bool UnitCompiler::make(unsigned number, std::vector<uint32_t> &related, Compile
     listLanes(unit);
   noteEnds(unit, placed);
   return true;
+}
+
+/// Makes what tasks wait for places: of tasks of the unit, and, from `reference` on, of references.
+void UnitCompiler::refer(const PlacedUnit &placed, std::vector<uint32_t> &related, CompiledUnit &unit,
+                         bool &isExplained) {
+  std::map<std::pair<uint32_t, uint32_t>, uint32_t> numbers; // by unit and offset
+  std::optional<uint32_t> beginning;
+  size_t numListed = related.size();
+  std::map<std::pair<uint64_t, unsigned>, uint32_t> lastOfLane;
+  auto refer = [&](uint64_t id) {
+    uint32_t other = uint32_t(findUnit(id));
+    auto known = std::lower_bound(related.begin(), related.begin() + ptrdiff_t(numListed), other);
+    bool isListed = known != related.begin() + ptrdiff_t(numListed) && *known == other;
+    if (!isListed) {
+      isExplained = false;
+      known = std::find(related.begin() + ptrdiff_t(numListed), related.end(), other);
+      if (known == related.end())
+        known = related.insert(related.end(), other);
+    }
+    uint32_t place = uint32_t(known - related.begin()), inOther = uint32_t(id - bases[other]);
+    auto [found, isNew] = numbers.try_emplace({place, inOther}, uint32_t(unit.references.size()));
+    if (isNew)
+      unit.references.push_back({place, inOther});
+    unit.awaited.push_back(reference + found->second);
+  };
+  for (uint32_t offset = 0; offset < samples.size(); ++offset) {
+    const Sample &sample = samples[offset];
+    bool isReceive = sample.kind == TaskKind::Receive;
+    bool waitsOutside = sample.begin == sample.end || isReceive;
+    if (sample.begin == sample.end) {
+      if (!beginning) {
+        beginning = uint32_t(unit.references.size());
+        unit.references.push_back({std::nullopt, 0});
+      }
+      unit.awaited.push_back(reference + *beginning);
+    }
+    // What an earlier unit has run on the task's lane is long over where the task also waits for one of its own unit
+    // that takes time there.
+    const PricedFacts &own = facts[sample.facts];
+    bool isBehindOwn = false;
+    for (size_t i = sample.begin; i < sample.end && !isReceive; ++i)
+      if (awaited[i] >= placed.base) {
+        const Sample &before = samples[awaited[i] - placed.base];
+        isBehindOwn |= before.kind != TaskKind::Receive && facts[before.facts].lane == own.lane &&
+                       facts[before.facts].duration > 0;
+      }
+    for (size_t i = sample.begin; i < sample.end; ++i) {
+      uint64_t id = awaited[i];
+      if (id >= placed.base) {
+        unit.awaited.push_back(uint32_t(id - placed.base));
+        continue;
+      }
+      if (isBehindOwn && isOnLane(id, own.lane))
+        continue;
+      waitsOutside = true;
+      refer(id);
+    }
+    if (waitsOutside)
+      unit.waitsOutside.push_back(offset);
+    unit.ends.push_back(uint32_t(unit.awaited.size()));
+    unit.facts.push_back(sample.facts);
+    unit.durations.push_back(own.duration);
+  }
+}
+
+/// Whether a task of an earlier unit is on a lane.
+bool UnitCompiler::isOnLane(uint64_t id, std::pair<uint64_t, unsigned> lane) const {
+  size_t number = findUnit(id);
+  const PricedFacts &of = facts[compiled[number]->facts[id - bases[number]]];
+  return of.facts.kind != TaskKind::Receive && of.lane == lane;
 }
 
 /// Messages, and collectives of several classes.

@@ -14,9 +14,11 @@
 // task in it.
 //
 // Algorithm: the relations of each unit are listed. The first one of a kind is made and priced; for what it waits
-// outside of itself is a task of one of the listed units. The others are skipped. Each op is priced once.
+// outside of itself is a task of one of the listed units. The others are skipped. Each op is priced once. Of equal rounds
+// of iterations three are made (stage/Tasks/FoldedTasks.h).
 //
-// Limits: a unit that waits for a unit that is not listed is made, and is of a kind of its own.
+// Limits: a unit that waits for a unit that is not listed, or whose edges lead to ops that several templates run, is
+// made, and is of a kind of its own.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_TIME_UNITCOMPILER_H
@@ -92,20 +94,22 @@ private:
   };
   /// A task that was made.
   struct Sample {
-    uint32_t facts;
-    TaskKind kind;
+    uint32_t facts = 0;
+    TaskKind kind = TaskKind::Compute;
     unsigned connection = 0; ///< Channel or meeting.
     uint64_t tag = 0;
     bool isPermute = false;
-    size_t end; ///< Of what it waits for.
+    size_t begin = 0, end = 0; ///< Of what it waits for.
   };
   using Key = std::vector<uint64_t>;
 
   /// What tells kinds apart, and the related units.
-  Key listRelations(unsigned number, std::vector<uint32_t> &related);
-  void addUnit(const PlacedUnit &unit);
+  Key listRelations(unsigned number, std::vector<uint32_t> &related, bool &isKnown);
   bool make(unsigned number, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained);
-  bool take(const Task &task, uint64_t firstPermute);
+  bool take(const Task &task, uint64_t base, uint64_t firstPermute);
+  bool repeat(const ClassTasks::Rounds &rounds, uint64_t base);
+  void refer(const PlacedUnit &placed, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained);
+  bool isOnLane(uint64_t id, std::pair<uint64_t, unsigned> lane) const;
   std::optional<uint32_t> findFacts(const Task &task, const GroupPlace &place);
   void connect(CompiledUnit &unit);
   void order(CompiledUnit &unit);
@@ -127,6 +131,7 @@ private:
   std::map<std::tuple<const Op *, unsigned, unsigned, uint64_t, uint64_t>, uint32_t> factNumbers;
   std::map<Key, std::unique_ptr<CompiledUnit>> kinds;
   std::vector<std::unique_ptr<CompiledUnit>> others; ///< Kinds of one unit.
+  std::vector<const CompiledUnit *> compiled;        ///< By unit.
   unsigned nextUnit = 0;
   std::vector<Sample> samples; ///< Of the unit that is made.
   std::vector<uint64_t> awaited;

@@ -151,6 +151,18 @@ public:
   using CountSink = llvm::function_ref<void(const Task &, uint64_t times)>;
   void countUnit(unsigned number, CountSink sink);
 
+  /// Equal rounds of iterations of a unit. Each number of a task is linear in the round, as the first and the second
+  /// have it.
+  struct Rounds {
+    uint64_t first; ///< Id of the first task of the first round.
+    uint64_t tasks; ///< Of a round.
+    int64_t count;
+  };
+  /// The same for who can tell what all rounds are from the first, the second and the last one: of others no tasks are
+  /// made. `repeat` is told after the last one.
+  using RepeatSink = llvm::function_ref<void(const Rounds &)>;
+  void makeRounds(unsigned number, Sink sink, RepeatSink repeat);
+
   /// Numbers of streams: one of each kind, then those that the graph declares.
   static constexpr unsigned computation = 0, firstDeclared = numStreamKinds;
   /// The last task of each stream in the units so far, for which the next task of the stream waits.
@@ -280,6 +292,7 @@ private:
   llvm::ArrayRef<unsigned> getUnitsBefore(unsigned layout, unsigned number) const;
   const PlacedUnit *findEarlierUnit(const Op &maker, unsigned number, int64_t iteration, unsigned distance) const;
   void endUnit(unsigned number);
+  void foldUnit(unsigned number, Sink sink, CountSink count, RepeatSink repeat);
   void foldLoops();
   void finish(Task &task, llvm::ArrayRef<std::optional<uint64_t>> order);
 
