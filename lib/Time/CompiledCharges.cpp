@@ -162,6 +162,49 @@ std::optional<ClassTask> CompiledWalk::findLast() const {
   return std::nullopt;
 }
 
+/// From a task of a unit back to what is of another unit.
+CompiledWalk::PathPart CompiledWalk::listPart(const UnitView &view, unsigned classNumber, uint32_t last) const {
+  PathPart part{classNumber, {}, 0};
+  llvm::DenseMap<uint32_t, size_t> known; // by facts
+  int32_t firstTask = int32_t(view.unit.getFirstTask());
+  for (part.cause = firstTask + int32_t(last); part.cause >= firstTask;) {
+    uint32_t task = uint32_t(part.cause - firstTask), facts = view.unit.facts[task];
+    part.cause = view.run.causes[task];
+    if (view.unit.isReceive(task))
+      continue; // it takes no time of its own
+    auto [place, isNew] = known.try_emplace(facts, part.links.size());
+    if (isNew)
+      part.links.push_back({facts, 0, 0});
+    PathPart::Link &link = part.links[place->second];
+    ++link.count;
+    link.taken += view.unit.shared.empty() ? view.unit.durations[task]
+                                           : view.unit.getEnd(view.run, task) - view.unit.getBegin(view.run, task);
+  }
+  return part;
+}
+
+/// Units with one run that the chain enters by the same task have the same part of it.
+void CompiledWalk::visitPath(ClassTask last, PathVisitor visit) const {
+  std::vector<PathPart> parts;
+  llvm::DenseMap<std::pair<const UnitRun *, uint32_t>, size_t> known; // by run and task
+  for (std::optional<ClassTask> next = last; next;) {
+    const ClassClock &clock = clocks[next->classNumber];
+    size_t number = clock.compiler.findUnit(next->id);
+    UnitView view = getView(clock, number);
+    uint32_t task = uint32_t(next->id - clock.compiler.getBase(number));
+    auto [place, isNew] = known.try_emplace({&view.run, task}, parts.size());
+    if (isNew)
+      parts.push_back(listPart(view, next->classNumber, task));
+    PathPart &part = parts[place->second];
+    ++part.times;
+    next = getCause(view, next->classNumber, part.cause);
+  }
+  for (const PathPart &part : parts)
+    for (const PathPart::Link &link : part.links)
+      visit(part.classNumber, clocks[part.classNumber].compiler.getFacts(link.facts), link.count * part.times,
+            link.taken * part.times);
+}
+
 CompiledWalk::Counts CompiledWalk::getCounts() const {
   Counts counts;
   for (const ClassClock &clock : clocks) {

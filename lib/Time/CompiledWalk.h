@@ -51,6 +51,10 @@ public:
   /// Of a class the first task that ends when the step does; of the lowest class that has one.
   std::optional<ClassTask> findLast() const;
   TaskRun getRun(ClassTask task) const override;
+  /// Visits the chain of causes that ends with a task, backwards: tasks of one op of a class, how many, and what they
+  /// take; in the order in which the first of each comes. Not receives.
+  using PathVisitor = llvm::function_ref<void(unsigned classNumber, const TaskFacts &, int64_t count, Ticks taken)>;
+  void visitPath(ClassTask last, PathVisitor visit) const;
 
   /// What it has cost.
   struct Counts {
@@ -141,6 +145,19 @@ private:
   };
   UnitView getNext(const ClassClock &clock) const;
   UnitView getView(const ClassClock &clock, size_t unit) const;
+  /// The part of a chain of causes that is of one unit.
+  struct PathPart {
+    struct Link {
+      uint32_t facts;
+      int64_t count;
+      Ticks taken;
+    };
+    unsigned classNumber;
+    std::vector<Link> links;
+    int32_t cause;
+    int64_t times = 0; ///< So many units have it.
+  };
+  PathPart listPart(const UnitView &view, unsigned classNumber, uint32_t last) const;
   std::optional<ClassTask> getCause(const UnitView &view, unsigned classNumber, int32_t cause) const;
 
   DiagnosticEngine &diags;

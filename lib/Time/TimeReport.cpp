@@ -44,6 +44,12 @@ static StageTime findAccounts(const MachinePricer &pricer, unsigned number, Tick
 }
 
 namespace {
+/// Of a class.
+struct StageOwner {
+  const Program *program;
+  unsigned stage;
+};
+
 /// Tasks of the critical path that are priced alike.
 struct PathPiece {
   const Op *op;
@@ -55,45 +61,23 @@ struct PathPiece {
   Ticks taken = 0, beside = 0, launch = 0;
 };
 
-class PathFinder {
+/// Adds up the links of a path.
+class PathPieces {
 public:
-  /// A class has a program and a stage.
-  using Owner = std::function<std::pair<const Program *, unsigned>(unsigned classNumber)>;
-  using Surcharges = std::function<Surcharge(ClassTask)>;
-  PathFinder(const StepRuns &runs, Owner owner, Surcharges surcharges)
-      : runs(runs), owner(std::move(owner)), surcharges(std::move(surcharges)) {}
-
-  /// From the task that ends last back to one that waited for none.
-  std::vector<PathPiece> find(std::optional<ClassTask> next) {
-    while (next) {
-      TaskRun run = runs.getRun(*next);
-      if (run.facts->kind != TaskKind::Receive) // it takes no time of its own
-        add(*next, run);
-      next = run.cause;
-    }
-    return std::move(pieces);
-  }
-
-private:
-  void add(ClassTask task, const TaskRun &run) {
-    const TaskFacts &facts = *run.facts;
-    auto [known, isNew] =
-        numbers.try_emplace({facts.op, task.classNumber, unsigned(facts.kind), facts.bytes}, pieces.size());
-    if (isNew) {
-      auto [program, stage] = owner(task.classNumber);
-      pieces.push_back({facts.op, program, stage, 0, facts.kind, facts});
-    }
+  void add(const StageOwner &owner, unsigned classNumber, const TaskFacts &facts, int64_t count, Ticks taken,
+           const Surcharge &more) {
+    auto [known, isNew] = numbers.try_emplace({facts.op, classNumber, unsigned(facts.kind), facts.bytes}, pieces.size());
+    if (isNew)
+      pieces.push_back({facts.op, owner.program, owner.stage, 0, facts.kind, facts});
     PathPiece &piece = pieces[known->second];
-    Surcharge more = surcharges(task);
-    ++piece.count;
-    piece.taken += run.end - run.begin;
+    piece.count += count;
+    piece.taken += taken;
     piece.beside += more.beside;
     piece.launch += more.launch;
   }
+  llvm::ArrayRef<PathPiece> get() const { return pieces; }
 
-  const StepRuns &runs;
-  Owner owner;
-  Surcharges surcharges;
+private:
   std::map<std::tuple<const Op *, unsigned, unsigned, uint64_t>, size_t> numbers;
   std::vector<PathPiece> pieces;
 };
@@ -132,9 +116,9 @@ static std::vector<PathLink> listLinks(llvm::ArrayRef<PathPiece> pieces) {
 }
 
 /// Of the classes of a stage the one that computes longest stands for it.
-static void addStage(TimeReport &report, StageTime time, const Program &program, unsigned stage, int64_t rank) {
-  time.program = &program;
-  time.stage = stage;
+static void addStage(TimeReport &report, StageTime time, const StageOwner &owner, int64_t rank) {
+  time.program = owner.program;
+  time.stage = owner.stage;
   time.rank = rank;
   auto same = llvm::find_if(
       report.stages, [&](const StageTime &each) { return each.program == time.program && each.stage == time.stage; });
@@ -156,14 +140,20 @@ static bool walkTasks(llvm::ArrayRef<const Program *> parts, const Machine &mach
   report.step = walk.collect().step;
   report.insideTables = pricer.isInsideTables();
   auto getOwner = [&](unsigned number) {
-    return std::pair(&walk.getProgram(number), walk.getTasks(number).getStage().stage);
+    return StageOwner{&walk.getProgram(number), walk.getTasks(number).getStage().stage};
   };
-  for (unsigned number = 0; number < pricer.getNumClasses(); ++number) {
-    auto [program, stage] = getOwner(number);
-    addStage(report, findAccounts(pricer, number, report.step), *program, stage, walk.getRepresentative(number));
+  for (unsigned number = 0; number < pricer.getNumClasses(); ++number)
+    addStage(report, findAccounts(pricer, number, report.step), getOwner(number), walk.getRepresentative(number));
+  PathPieces pieces;
+  // From the task that ends last back to one that waited for none.
+  for (std::optional<ClassTask> next = findLast(pricer, report.step); next;) {
+    TaskRun run = pricer.getRun(*next);
+    if (run.facts->kind != TaskKind::Receive) // it takes no time of its own
+      pieces.add(getOwner(next->classNumber), next->classNumber, *run.facts, 1, run.end - run.begin,
+                 pricer.getSurcharge(next->classNumber, next->id));
+    next = run.cause;
   }
-  auto getSurcharge = [&](ClassTask task) { return pricer.getSurcharge(task.classNumber, task.id); };
-  report.path = listLinks(PathFinder(pricer, getOwner, getSurcharge).find(findLast(pricer, report.step)));
+  report.path = listLinks(pieces.get());
   return true;
 }
 
@@ -174,11 +164,15 @@ static CompiledWalk::Outcome walkUnits(const Program &program, const Machine &ma
     return outcome;
   report.step = walk.getStep();
   report.insideTables = walk.isInsideTables();
-  auto getOwner = [&](unsigned number) { return std::pair(&program, walk.getTasks(number).getStage().stage); };
+  auto getOwner = [&](unsigned number) { return StageOwner{&program, walk.getTasks(number).getStage().stage}; };
   for (unsigned number = 0; number < walk.getNumClasses(); ++number)
-    addStage(report, walk.takeAccounts(number), program, getOwner(number).second, walk.getRepresentative(number));
-  auto getSurcharge = [](ClassTask) { return Surcharge(); };
-  report.path = listLinks(PathFinder(walk, getOwner, getSurcharge).find(walk.findLast()));
+    addStage(report, walk.takeAccounts(number), getOwner(number), walk.getRepresentative(number));
+  PathPieces pieces;
+  if (std::optional<ClassTask> last = walk.findLast())
+    walk.visitPath(*last, [&](unsigned classNumber, const TaskFacts &facts, int64_t count, Ticks taken) {
+      pieces.add(getOwner(classNumber), classNumber, facts, count, taken, {});
+    });
+  report.path = listLinks(pieces.get());
   return CompiledWalk::Outcome::Done;
 }
 

@@ -44,73 +44,71 @@ UnitCompiler::UnitCompiler(Connections &connections, const TaskOptions &options,
     : connections(connections), classNumber(classNumber), rank(connections.classes.getRepresentative(classNumber)),
       tasks(connections.program, connections.groups, options, connections.classes.describe(classNumber), diags),
       slowness(tasks.getSlowness()) {
+  llvm::DenseMap<const TaskLayout *, uint32_t> numbers;
   for (const PlacedUnit &unit : tasks.getUnits()) {
     bases.push_back(unit.base);
-    templates.try_emplace(unit.layout, templates.size());
+    templates.push_back(numbers.try_emplace(unit.layout, uint32_t(numbers.size())).first->second);
   }
 }
 
 UnitCompiler::Key UnitCompiler::listRelations(unsigned number, std::vector<uint32_t> &related, bool &isKnown) {
   const PlacedUnit &unit = tasks.getUnits()[number];
-  constexpr uint64_t absent = ~uint64_t(0);
-  llvm::SmallVector<uint64_t, 16> points; // ids
-  llvm::SmallVector<uint64_t, 16> units;  // their first ids
-  auto addPoint = [&](std::optional<uint64_t> id) { points.push_back(id.value_or(absent)); };
-  llvm::for_each(tasks.getChains(), addPoint);
-  addPoint(tasks.getPosted(number));
-  addPoint(tasks.getLoad(unit));
-  addPoint(number ? tasks.getWorkBefore(number) : std::nullopt);
-  addPoint(tasks.getWorkBeforeLoop());
-  auto addUnit = [&](const PlacedUnit *other) {
-    units.push_back(other && other->layout->getNumNodes() ? other->base : absent);
+  constexpr uint32_t absent = ~uint32_t(0);
+  /// The unit, and the task in it; of units no task.
+  llvm::SmallVector<std::pair<uint32_t, uint32_t>, 24> relations;
+  auto addTask = [&](std::optional<uint64_t> id) {
+    if (!id)
+      return relations.push_back({absent, 0});
+    uint32_t other = *id >= bases[number - 1] ? number - 1 : uint32_t(findUnit(*id));
+    relations.push_back({other, uint32_t(*id - bases[other])});
+  };
+  llvm::for_each(tasks.getChains(), addTask);
+  addTask(tasks.getPosted(number));
+  addTask(tasks.getLoad(unit));
+  addTask(number ? tasks.getWorkBefore(number) : std::nullopt);
+  addTask(tasks.getWorkBeforeLoop());
+  auto addUnit = [&](uint64_t first, uint64_t count) {
+    relations.push_back({count ? uint32_t(findUnit(first)) : absent, absent});
+  };
+  auto addPlaced = [&](const PlacedUnit *other) {
+    other ? addUnit(other->base, other->layout->getNumNodes()) : addUnit(0, 0);
   };
   // Those whose values it may use, and those that have sampled its tokens.
   llvm::SmallVector<const PlacedUnit *, 8> open = {&unit}, seen;
   while (!open.empty()) {
     const PlacedUnit *next = open.pop_back_val();
     for (const PlacedUnit *giver : {next->giver, next->previous, next->feeder}) {
-      addUnit(giver);
+      addPlaced(giver);
       if (giver && !llvm::is_contained(seen, giver)) {
         seen.push_back(giver);
         open.push_back(giver);
       }
     }
   }
-  addUnit(unit.updates);
-  size_t numLatest = 0;
-  for (const ClassTasks::NodeRange &other : tasks.getLatestBackwards()) {
-    units.push_back(other.count ? other.first : absent);
-    ++numLatest;
-  }
+  addPlaced(unit.updates);
+  auto latest = tasks.getLatestBackwards();
+  for (const ClassTasks::NodeRange &other : latest)
+    addUnit(other.first, other.count);
   auto awaitedUnits = tasks.getAwaitedUnits(number);
   isKnown = awaitedUnits.has_value();
   if (isKnown)
     for (const std::optional<ClassTasks::NodeRange> &other : *awaitedUnits)
-      units.push_back(other && other->count ? other->first : absent);
+      other ? addUnit(other->first, other->count) : addUnit(0, 0);
 
   related.clear();
-  for (uint64_t id : points)
-    if (id != absent)
-      related.push_back(uint32_t(findUnit(id)));
-  for (uint64_t id : units)
-    if (id != absent)
-      related.push_back(uint32_t(findUnit(id)));
+  for (auto [other, task] : relations)
+    if (other != absent && !llvm::is_contained(related, other))
+      related.push_back(other);
   llvm::sort(related);
-  related.erase(std::unique(related.begin(), related.end()), related.end());
-
-  Key key = {templates.lookup(unit.layout), connections.program.graph->pipeline.environments.getAlike(unit.environment),
-             numLatest, related.size()};
+  Key key = {templates[number], connections.program.graph->pipeline.environments.getAlike(unit.environment),
+             uint32_t(latest.size()), uint32_t(related.size())};
+  key.reserve(key.size() + related.size() + 2 * relations.size());
   for (uint32_t other : related)
-    key.push_back(templates.lookup(tasks.getUnits()[other].layout));
-  auto place = [&](uint64_t id) {
-    return id == absent ? absent : uint64_t(llvm::lower_bound(related, uint32_t(findUnit(id))) - related.begin());
-  };
-  for (uint64_t id : points) {
-    key.push_back(place(id));
-    key.push_back(id == absent ? absent : id - bases[findUnit(id)]);
+    key.push_back(templates[other]);
+  for (auto [other, task] : relations) {
+    key.push_back(other == absent ? absent : uint32_t(llvm::find(related, other) - related.begin()));
+    key.push_back(task);
   }
-  for (uint64_t id : units)
-    key.push_back(place(id));
   return key;
 }
 
@@ -233,6 +231,8 @@ bool UnitCompiler::repeat(const ClassTasks::Rounds &rounds, uint64_t base) {
 
 bool UnitCompiler::make(unsigned number, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained) {
   const PlacedUnit &placed = tasks.getUnits()[number];
+  if (placed.layout->getNumNodes() >= reference)
+    return false;
   samples.assign(placed.layout->getNumNodes(), Sample());
   awaited.clear();
   bool isGood = true;
@@ -258,10 +258,10 @@ bool UnitCompiler::make(unsigned number, std::vector<uint32_t> &related, Compile
 /// Makes what tasks wait for places: of tasks of the unit, and, from `reference` on, of references.
 void UnitCompiler::refer(const PlacedUnit &placed, std::vector<uint32_t> &related, CompiledUnit &unit,
                          bool &isExplained) {
-  std::map<std::pair<uint32_t, uint32_t>, uint32_t> numbers; // by unit and offset
+  constexpr uint32_t absent = ~uint32_t(0);
+  std::vector<std::vector<uint32_t>> numbers; // of references, by related unit and offset
   std::optional<uint32_t> beginning;
   size_t numListed = related.size();
-  std::map<std::pair<uint64_t, unsigned>, uint32_t> lastOfLane;
   auto refer = [&](uint64_t id) {
     uint32_t other = uint32_t(findUnit(id));
     auto known = std::lower_bound(related.begin(), related.begin() + ptrdiff_t(numListed), other);
@@ -273,11 +273,20 @@ void UnitCompiler::refer(const PlacedUnit &placed, std::vector<uint32_t> &relate
         known = related.insert(related.end(), other);
     }
     uint32_t place = uint32_t(known - related.begin()), inOther = uint32_t(id - bases[other]);
-    auto [found, isNew] = numbers.try_emplace({place, inOther}, uint32_t(unit.references.size()));
-    if (isNew)
+    numbers.resize(related.size());
+    if (numbers[place].empty())
+      numbers[place].assign(compiled[other]->getNumTasks(), absent);
+    uint32_t &found = numbers[place][inOther];
+    if (found == absent) {
+      found = uint32_t(unit.references.size());
       unit.references.push_back({place, inOther});
-    unit.awaited.push_back(reference + found->second);
+    }
+    unit.awaited.push_back(reference + found);
   };
+  unit.awaited.reserve(awaited.size());
+  unit.ends.reserve(samples.size());
+  unit.facts.reserve(samples.size());
+  unit.durations.reserve(samples.size());
   for (uint32_t offset = 0; offset < samples.size(); ++offset) {
     const Sample &sample = samples[offset];
     bool isReceive = sample.kind == TaskKind::Receive;
@@ -417,7 +426,11 @@ void UnitCompiler::listEvents(CompiledUnit &unit) {
     if (samples[task].kind != TaskKind::Collective && samples[task].kind != TaskKind::Send)
       continue;
     bool isSent = nextSent != unit.sent.end() && nextSent->task == task;
-    unit.events.push_back({needs[task], isSent ? std::optional(uint32_t(nextSent - unit.sent.begin())) : std::nullopt});
+    // Of its own, one after the other, the first says it all.
+    bool isLikeBefore = !isSent && !unit.events.empty() && !unit.events.back().sent &&
+                        unit.events.back().needs == needs[task];
+    if (!isLikeBefore)
+      unit.events.push_back({needs[task], isSent ? std::optional(uint32_t(nextSent - unit.sent.begin())) : std::nullopt});
     nextSent += isSent;
     unit.isWhole &= !isSent || needs[task] == all;
   }

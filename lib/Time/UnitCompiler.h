@@ -27,7 +27,9 @@
 #include "CompiledUnit.h"
 #include "stage/Machine/Machine.h"
 #include "stage/Time/RankClasses.h"
+#include "llvm/ADT/Hashing.h"
 #include <map>
+#include <unordered_map>
 
 namespace stage {
 
@@ -101,7 +103,10 @@ private:
     bool isPermute = false;
     size_t begin = 0, end = 0; ///< Of what it waits for.
   };
-  using Key = std::vector<uint64_t>;
+  using Key = std::vector<uint32_t>;
+  struct KeyHash {
+    size_t operator()(const Key &key) const { return llvm::hash_combine_range(key.begin(), key.end()); }
+  };
 
   /// What tells kinds apart, and the related units.
   Key listRelations(unsigned number, std::vector<uint32_t> &related, bool &isKnown);
@@ -123,13 +128,13 @@ private:
   const int64_t rank; ///< That stands for the class, in the program.
   ClassTasks tasks;
   std::optional<Rational> slowness;
-  std::vector<uint64_t> bases;                            ///< By unit.
-  llvm::DenseMap<const TaskLayout *, uint64_t> templates; ///< Their numbers.
+  std::vector<uint64_t> bases;     ///< By unit.
+  std::vector<uint32_t> templates; ///< Their numbers, by unit.
   std::vector<uint64_t> slots;                            ///< Those of `tasks` so far, on the rank; 0 for sizes.
   std::vector<PricedFacts> facts;
   /// By op, kind of task, environment, bytes and peer.
   std::map<std::tuple<const Op *, unsigned, unsigned, uint64_t, uint64_t>, uint32_t> factNumbers;
-  std::map<Key, std::unique_ptr<CompiledUnit>> kinds;
+  std::unordered_map<Key, std::unique_ptr<CompiledUnit>, KeyHash> kinds;
   std::vector<std::unique_ptr<CompiledUnit>> others; ///< Kinds of one unit.
   std::vector<const CompiledUnit *> compiled;        ///< By unit.
   unsigned nextUnit = 0;

@@ -29,6 +29,7 @@
 #define STAGE_TASKS_CLASSTASKS_H
 
 #include "stage/IR/graph/Channel.h"
+#include "stage/IR/graph/Costs.h"
 #include "stage/Support/Limits.h"
 #include "stage/Tasks/Groups.h"
 #include "stage/Tasks/Producers.h"
@@ -48,7 +49,7 @@ struct TaskOptions {
   bool orderAsData = false;   ///< What is waited for without using its result stands among `data`, too.
   bool mergesStreams = false; ///< All streams of a kind are one, for simulators that know no others.
   unsigned steps = 1;         ///< Training steps, one after the other.
-  bool works = false;         ///< Tasks say what their price depends on.
+  bool works = false;         ///< Tasks say what their price depends on; those that compute, instead of FLOPs.
   bool keepsSizes = false;    ///< Sizes that differ from unit to unit are slots, for who asks about other units.
 };
 
@@ -216,6 +217,7 @@ private:
   /// What the nodes of an op say, in all units; absent sizes are null.
   struct OpNumbers {
     Size commSize, numOps, otherOps, recomputedOps, tensorSize;
+    std::optional<OpCost> cost; ///< Where prices are asked for.
     bool varies = false; ///< From one environment to another.
     llvm::SmallVector<Size, 5> list() const {
       llvm::SmallVector<Size, 5> present;
