@@ -267,11 +267,13 @@ const ClassTasks::OpFacts &ClassTasks::getFacts(const Op &op) {
     f.fields.otherFlops = makeNumber(n.otherOps, 0, &op, nullptr);
   if (n.recomputedOps && !hasWork)
     f.fields.recomputedFlops = makeNumber(n.recomputedOps, 0, &op, nullptr);
-  if (n.tensorSize)
+  if (n.tensorSize && (!hasWork || slowness))
     f.fields.bytes = makeNumber(n.tensorSize, 1, &op, nullptr);
   if (hasWork) {
     f.work = getWork(graph, op, *n.cost, [&](Size size) { return int64_t(sizes.evaluate(size, op)); });
     f.fields.work = &*f.work;
+    if (n.tensorSize && !slowness)
+      f.fields.bytes = std::max<uint64_t>(1, uint64_t(f.work->bytes));
   }
   f.stream = getStream(op);
   f.fields.stream = getNumber(f.stream);

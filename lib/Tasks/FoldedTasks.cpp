@@ -97,7 +97,8 @@ void RoundSamples::count(int64_t from, int64_t to, llvm::function_ref<void(const
 class ClassTasks::FoldedWalk : public TaskWalk {
 public:
   /// `repeat` is told of rounds that are not lowered; null: `count` is given their tasks.
-  FoldedWalk(ClassTasks &lowering, unsigned number, Sink sink, RoundSamples &samples, CountSink count, RepeatSink repeat)
+  FoldedWalk(ClassTasks &lowering, unsigned number, Sink sink, RoundSamples &samples, CountSink count,
+             RepeatSink repeat)
       : TaskWalk(lowering, number, sink), samples(samples), count(count), repeat(repeat) {}
 
   /// The current iteration is of a round that is sampled.
@@ -237,5 +238,6 @@ void ClassTasks::countUnit(unsigned number, CountSink sink) {
 void ClassTasks::makeRounds(unsigned number, Sink sink, RepeatSink repeat) {
   if (observer || graph.prefetch)
     return makeUnit(number, sink);
-  foldUnit(number, sink, [](const Task &, uint64_t) {}, repeat);
+  foldUnit(
+      number, sink, [](const Task &, uint64_t) {}, repeat);
 }

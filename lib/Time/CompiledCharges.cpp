@@ -51,13 +51,19 @@ TaskRun CompiledWalk::getRun(ClassTask task) const {
 void CompiledWalk::listEntries(const ClassClock &clock, const CompiledUnit &unit, UnitRun &run) const {
   using Kind = AccountEntry::Kind;
   uint32_t firstTask = unit.getFirstTask();
-  std::map<std::pair<Kind, uint32_t>, size_t> known; // by facts
-  auto add = [&](Kind kind, uint32_t facts, int64_t count, Ticks ticks) {
-    auto [place, isNew] = known.try_emplace({kind, facts}, run.entries.size());
-    if (isNew)
-      run.entries.push_back({kind, facts});
-    run.entries[place->second].count += count;
-    run.entries[place->second].ticks += ticks;
+  constexpr uint32_t absent = ~uint32_t(0);
+  std::vector<uint32_t> known[unsigned(Kind::Wait)]; // by kind, and by facts or account
+  auto add = [&](Kind kind, uint32_t number, int64_t count, Ticks ticks) {
+    std::vector<uint32_t> &places = known[unsigned(kind)];
+    if (places.size() <= number)
+      places.resize(number + 1, absent);
+    uint32_t &place = places[number];
+    if (place == absent) {
+      place = uint32_t(run.entries.size());
+      run.entries.push_back({kind, number});
+    }
+    run.entries[place].count += count;
+    run.entries[place].ticks += ticks;
   };
   auto isOwn = [&](int32_t cause) { // a task of the class
     return cause >= int32_t(firstTask) ||
@@ -91,12 +97,12 @@ void CompiledWalk::listEntries(const ClassClock &clock, const CompiledUnit &unit
       add(Kind::Row, unit.facts[task], 1, unit.getEnd(run, task) - unit.getBegin(run, task));
     if (!facts.isTaxed)
       continue;
-    Ticks begin = unit.getBegin(run, task);
+    Ticks begin = unit.getEnd(run, task) - unit.durations[task];
     if (!free)
       run.entries.push_back({Kind::Wait, 0, 0, 0, run.causes[task], std::nullopt, begin});
     else if (begin > *free)
       wait(run.causes[task], *free, begin);
-    add(Kind::Compute, unit.facts[task], 0, unit.durations[task]);
+    add(Kind::Compute, unsigned(TimeAccounts::getAccount(facts)), 0, unit.durations[task]);
     free = unit.getEnd(run, task);
   }
   run.free = free;
@@ -108,20 +114,19 @@ void CompiledWalk::place(ClassClock &clock, unsigned number, const UnitRun &run,
   llvm::append_range(clock.related, clock.nextRelated);
   llvm::append_range(clock.senders, clock.nextSenders);
   UnitView view = getView(clock, clock.placed.size() - 1);
-  for (const AccountEntry &entry : run.entries) {
-    const TaskFacts &facts = clock.compiler.getFacts(entry.facts);
+  for (const AccountEntry &entry : run.entries)
     switch (entry.kind) {
     case Kind::Compute:
-      clock.accounts.get(TimeAccounts::getAccount(facts)) += entry.ticks;
+      clock.accounts.get(TimeAccount(entry.number)) += entry.ticks;
       break;
     case Kind::Row: {
-      CommunicationTime &row = clock.accounts.getRow(*clock.accounts.findRow(facts));
+      CommunicationTime &row = clock.accounts.getRow(*clock.accounts.findRow(clock.compiler.getFacts(entry.number)));
       row.count += entry.count;
       row.taken += entry.ticks;
       break;
     }
     case Kind::Charge:
-      clock.accounts.charge(facts, entry.ticks);
+      clock.accounts.charge(clock.compiler.getFacts(entry.number), entry.ticks);
       break;
     case Kind::Bubble:
       clock.accounts.get(TimeAccount::Bubble) += entry.ticks;
@@ -131,7 +136,6 @@ void CompiledWalk::place(ClassClock &clock, unsigned number, const UnitRun &run,
                           entry.end + later);
       break;
     }
-  }
   if (run.free)
     clock.free = *run.free + later;
 }

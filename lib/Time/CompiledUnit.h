@@ -41,7 +41,7 @@ struct CompiledUnit;
 struct AccountEntry {
   enum class Kind : uint8_t { Compute, Row, Charge, Bubble, Wait };
   Kind kind;
-  uint32_t facts = 0;         ///< Of a task: Compute, Row, Charge.
+  uint32_t number = 0;        ///< Compute: of the account; Row, Charge: of the facts of a task.
   int64_t count = 0;          ///< Row.
   Ticks ticks = 0;            ///< All but Wait.
   int32_t cause = 0;          ///< Wait: as UnitRun has it.

@@ -66,7 +66,8 @@ class PathPieces {
 public:
   void add(const StageOwner &owner, unsigned classNumber, const TaskFacts &facts, int64_t count, Ticks taken,
            const Surcharge &more) {
-    auto [known, isNew] = numbers.try_emplace({facts.op, classNumber, unsigned(facts.kind), facts.bytes}, pieces.size());
+    auto [known, isNew] =
+        numbers.try_emplace({facts.op, classNumber, unsigned(facts.kind), facts.bytes}, pieces.size());
     if (isNew)
       pieces.push_back({facts.op, owner.program, owner.stage, 0, facts.kind, facts});
     PathPiece &piece = pieces[known->second];

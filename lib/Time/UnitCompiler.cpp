@@ -211,7 +211,8 @@ bool UnitCompiler::take(const Task &task, uint64_t base, uint64_t firstPermute) 
 /// Adds the tasks of the rounds between the second and the last one.
 bool UnitCompiler::repeat(const ClassTasks::Rounds &rounds, uint64_t base) {
   for (uint64_t place = 0; place < rounds.tasks; ++place) {
-    const Sample first = samples[rounds.first - base + place], second = samples[rounds.first - base + rounds.tasks + place];
+    const Sample first = samples[rounds.first - base + place],
+                 second = samples[rounds.first - base + rounds.tasks + place];
     if (first.facts != second.facts || first.connection != second.connection)
       return false; // not the same op
     for (uint64_t round = 2; round + 1 < uint64_t(rounds.count); ++round) {
@@ -427,10 +428,11 @@ void UnitCompiler::listEvents(CompiledUnit &unit) {
       continue;
     bool isSent = nextSent != unit.sent.end() && nextSent->task == task;
     // Of its own, one after the other, the first says it all.
-    bool isLikeBefore = !isSent && !unit.events.empty() && !unit.events.back().sent &&
-                        unit.events.back().needs == needs[task];
+    bool isLikeBefore =
+        !isSent && !unit.events.empty() && !unit.events.back().sent && unit.events.back().needs == needs[task];
     if (!isLikeBefore)
-      unit.events.push_back({needs[task], isSent ? std::optional(uint32_t(nextSent - unit.sent.begin())) : std::nullopt});
+      unit.events.push_back(
+          {needs[task], isSent ? std::optional(uint32_t(nextSent - unit.sent.begin())) : std::nullopt});
     nextSent += isSent;
     unit.isWhole &= !isSent || needs[task] == all;
   }

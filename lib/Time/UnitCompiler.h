@@ -14,8 +14,8 @@
 // task in it.
 //
 // Algorithm: the relations of each unit are listed. The first one of a kind is made and priced; for what it waits
-// outside of itself is a task of one of the listed units. The others are skipped. Each op is priced once. Of equal rounds
-// of iterations three are made (stage/Tasks/FoldedTasks.h).
+// outside of itself is a task of one of the listed units. The others are skipped. Each op is priced once. Of equal
+// rounds of iterations three are made (stage/Tasks/FoldedTasks.h).
 //
 // Limits: a unit that waits for a unit that is not listed, or whose edges lead to ops that several templates run, is
 // made, and is of a kind of its own.
@@ -130,7 +130,7 @@ private:
   std::optional<Rational> slowness;
   std::vector<uint64_t> bases;     ///< By unit.
   std::vector<uint32_t> templates; ///< Their numbers, by unit.
-  std::vector<uint64_t> slots;                            ///< Those of `tasks` so far, on the rank; 0 for sizes.
+  std::vector<uint64_t> slots;     ///< Those of `tasks` so far, on the rank; 0 for sizes.
   std::vector<PricedFacts> facts;
   /// By op, kind of task, environment, bytes and peer.
   std::map<std::tuple<const Op *, unsigned, unsigned, uint64_t, uint64_t>, uint32_t> factNumbers;

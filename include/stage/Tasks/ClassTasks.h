@@ -218,7 +218,7 @@ private:
   struct OpNumbers {
     Size commSize, numOps, otherOps, recomputedOps, tensorSize;
     std::optional<OpCost> cost; ///< Where prices are asked for.
-    bool varies = false; ///< From one environment to another.
+    bool varies = false;        ///< From one environment to another.
     llvm::SmallVector<Size, 5> list() const {
       llvm::SmallVector<Size, 5> present;
       for (Size size : {commSize, numOps, otherOps, recomputedOps, tensorSize})
