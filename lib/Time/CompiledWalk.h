@@ -18,7 +18,7 @@
 // `run` says Unsupported: tasks that take more beside others (Surcharges.h), parts of a workload, tasks without a
 // price, and units that wait for each other in both directions.
 //
-// Time: linear in units, with some 0.3 us for each; besides, what is made and what is evaluated.
+// Time: linear in units, with some 0.6 us for each; besides, what is made and what is evaluated.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_TIME_COMPILEDWALK_H
