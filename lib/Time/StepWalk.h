@@ -2,7 +2,8 @@
 //
 // Runs the tasks of all classes of ranks in an order in which each comes behind those for which it waits, and finds
 // when they end. What a task takes is asked of a TaskPricer, which is also told when tasks end, in that order.
-// stage/Time/StepTime.h has the rules. Reports, which ask for no single task, take the faster CompiledWalk where they can.
+// stage/Time/StepTime.h has the rules. Reports, which ask for no single task, take the faster CompiledWalk where they
+// can.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_TIME_STEPWALK_H
