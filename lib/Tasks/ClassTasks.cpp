@@ -214,6 +214,8 @@ const ClassTasks::OpNumbers &ClassTasks::getNumbers(const Op &op) {
   if (!isNew)
     return n;
   OpCost cost = getLocalCost(graph, op);
+  if (options.works)
+    n.cost = cost;
   if (isCollective(op.kind)) {
     n.commSize = cost.bytes;
   } else if (isCopy(op.kind)) {
@@ -257,17 +259,21 @@ const ClassTasks::OpFacts &ClassTasks::getFacts(const Op &op) {
     f.groupKind = getGroupKind(op);
   if (n.commSize)
     f.fields.bytes = makeNumber(n.commSize, 1, &op, nullptr);
-  if (n.numOps)
+  // A price that depends on work depends on no other number of FLOPs.
+  bool hasWork = options.works && f.fields.kind == TaskKind::Compute;
+  if (n.numOps && !hasWork)
     f.fields.flops = makeNumber(n.numOps, 1, &op, nullptr);
-  if (n.otherOps)
+  if (n.otherOps && !hasWork)
     f.fields.otherFlops = makeNumber(n.otherOps, 0, &op, nullptr);
-  if (n.recomputedOps)
+  if (n.recomputedOps && !hasWork)
     f.fields.recomputedFlops = makeNumber(n.recomputedOps, 0, &op, nullptr);
-  if (n.tensorSize)
+  if (n.tensorSize && (!hasWork || slowness))
     f.fields.bytes = makeNumber(n.tensorSize, 1, &op, nullptr);
-  if (options.works && f.fields.kind == TaskKind::Compute) {
-    f.work = getWork(graph, op, [&](Size size) { return int64_t(sizes.evaluate(size, op)); });
+  if (hasWork) {
+    f.work = getWork(graph, op, *n.cost, [&](Size size) { return int64_t(sizes.evaluate(size, op)); });
     f.fields.work = &*f.work;
+    if (n.tensorSize && !slowness)
+      f.fields.bytes = std::max<uint64_t>(1, uint64_t(f.work->bytes));
   }
   f.stream = getStream(op);
   f.fields.stream = getNumber(f.stream);

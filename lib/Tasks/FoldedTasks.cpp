@@ -96,8 +96,10 @@ void RoundSamples::count(int64_t from, int64_t to, llvm::function_ref<void(const
 /// to those between.
 class ClassTasks::FoldedWalk : public TaskWalk {
 public:
-  FoldedWalk(ClassTasks &lowering, unsigned number, Sink sink, RoundSamples &samples, CountSink count)
-      : TaskWalk(lowering, number, sink), samples(samples), count(count) {}
+  /// `repeat` is told of rounds that are not lowered; null: `count` is given their tasks.
+  FoldedWalk(ClassTasks &lowering, unsigned number, Sink sink, RoundSamples &samples, CountSink count,
+             RepeatSink repeat)
+      : TaskWalk(lowering, number, sink), samples(samples), count(count), repeat(repeat) {}
 
   /// The current iteration is of a round that is sampled.
   bool isSampled() const { return place == Place::First || place == Place::Second || place == Place::Last; }
@@ -135,7 +137,10 @@ private:
         seek(2 - round);
         return enterRound(Place::Between, 2);
       }
-      samples.count(2, numRounds - 1, count);
+      if (repeat)
+        repeat({firstId, nodesPerRound, numRounds});
+      else
+        samples.count(2, numRounds - 1, count);
       break;
     case Place::Between:
       if (round < numRounds - 1)
@@ -152,7 +157,7 @@ private:
   int64_t enterRound(Place where, int64_t round) {
     place = where;
     if (place == Place::First) {
-      roundBegin = id;
+      roundBegin = firstId = id;
       issuedPerRound = lowering.numIssued;
     }
     if (isSampled())
@@ -175,10 +180,11 @@ private:
 
   RoundSamples &samples;
   CountSink count;
+  RepeatSink repeat;
   Place place = Place::Outside;
   int64_t first = 0, length = 0,
           numRounds = 0; ///< Of the rounds: the first iteration; iterations of each, with a sign.
-  uint64_t roundBegin = 0, nodesPerRound = 0;
+  uint64_t roundBegin = 0, firstId = 0, nodesPerRound = 0;
   std::vector<uint64_t> issuedPerRound;
 };
 
@@ -207,19 +213,31 @@ void ClassTasks::foldLoops() {
   });
 }
 
-void ClassTasks::countUnit(unsigned number, CountSink sink) {
-  if (observer || graph.prefetch)
-    return makeUnit(number, [&](const Task &node) { sink(node, 1); });
+void ClassTasks::foldUnit(unsigned number, Sink sink, CountSink count, RepeatSink repeat) {
   foldLoops();
   RoundSamples samples;
   const FoldedWalk *walk = nullptr;
   auto lowered = [&](const Task &node) {
     if (walk->isSampled())
       samples.add(node, *walk->getIteration());
-    sink(node, 1);
+    sink(node);
   };
-  FoldedWalk folded(*this, number, lowered, samples, sink);
+  FoldedWalk folded(*this, number, lowered, samples, count, repeat);
   walk = &folded;
   folded.run();
   endUnit(number);
+}
+
+void ClassTasks::countUnit(unsigned number, CountSink sink) {
+  auto one = [&](const Task &node) { sink(node, 1); };
+  if (observer || graph.prefetch)
+    return makeUnit(number, one);
+  foldUnit(number, one, sink, nullptr);
+}
+
+void ClassTasks::makeRounds(unsigned number, Sink sink, RepeatSink repeat) {
+  if (observer || graph.prefetch)
+    return makeUnit(number, sink);
+  foldUnit(
+      number, sink, [](const Task &, uint64_t) {}, repeat);
 }

@@ -11,23 +11,22 @@ using IndexSet = llvm::SmallSet<unsigned, 8>;
 /// Finds the shape of one op.
 class WorkFinder {
 public:
-  WorkFinder(const Graph &graph, const Op &op, llvm::function_ref<int64_t(Size)> evaluate)
-      : graph(graph), op(op), def(*op.def), evaluate(evaluate), sizes(getLocalIndexSizes(graph, op)) {}
+  WorkFinder(const Graph &graph, const Op &op, const OpCost &cost, llvm::function_ref<int64_t(Size)> evaluate)
+      : graph(graph), op(op), cost(cost), def(*op.def), evaluate(evaluate), sizes(getLocalIndexSizes(graph, op)) {}
 
   void find(Work &work) const {
-    OpCost cost = getLocalCost(graph, op);
     if (evaluate(cost.flops.attention) && !def.isProduct)
       findAttention(work);
     else if (!def.terms.empty())
       findProducts(work, def.terms);
-    else if (def.isProduct && def.operands.size() == 2 && countsAsContraction(cost))
+    else if (def.isProduct && def.operands.size() == 2 && countsAsContraction())
       findProducts(work, {{0, {0, 1}}});
-    else if (countsAsContraction(cost))
+    else if (countsAsContraction())
       findLargest(work);
   }
 
 private:
-  bool countsAsContraction(const OpCost &cost) const {
+  bool countsAsContraction() const {
     auto isContraction = [](const FlopTerm &term) { return term.flopClass == FlopClass::Contraction; };
     const OpDef &forward = def.vjpOf ? *def.vjpOf : def;
     return forward.declaredClass != FlopClass::Other && llvm::any_of(def.flopTerms, isContraction) &&
@@ -204,20 +203,20 @@ private:
 
   const Graph &graph;
   const Op &op;
+  const OpCost &cost;
   const OpDef &def;
   llvm::function_ref<int64_t(Size)> evaluate;
   llvm::SmallVector<Size, 8> sizes;
 };
 } // namespace
 
-Work stage::getWork(const Graph &graph, const Op &op, llvm::function_ref<int64_t(Size)> evaluate) {
-  OpCost cost = getLocalCost(graph, op);
+Work stage::getWork(const Graph &graph, const Op &op, const OpCost &cost, llvm::function_ref<int64_t(Size)> evaluate) {
   Work work;
   work.isOnHost = runsOnHost(op);
   work.isOptimizer = op.kind == OpKind::Update;
   work.flops = evaluate(cost.getComputed());
   work.bytes = evaluate(cost.bytes);
   if (op.kind == OpKind::Compute && !work.isOnHost)
-    WorkFinder(graph, op, evaluate).find(work);
+    WorkFinder(graph, op, cost, evaluate).find(work);
   return work;
 }

@@ -5,8 +5,7 @@
 
 using namespace stage;
 
-/// Two tasks of communication may run beside each other, or something is taxed.
-static bool hasSurcharges(llvm::ArrayRef<const Program *> parts, const Runtime &runtime) {
+bool stage::hasSurcharges(llvm::ArrayRef<const Program *> parts, const Runtime &runtime) {
   bool isTaxed = runtime.launch || runtime.taxOfCollectives.num || runtime.taxOfSends.num || runtime.taxOfCopies.num ||
                  runtime.taxOfCommunication.num;
   return isTaxed || llvm::any_of(parts, [](const Program *part) {
@@ -37,8 +36,7 @@ TimedTask &MachinePricer::add(unsigned classNumber, const WaitingTask &waiting) 
   return task;
 }
 
-/// So many times as long, rounded half up.
-static Ticks multiply(Ticks time, const Rational &times) {
+Ticks stage::multiply(Ticks time, const Rational &times) {
   __int128 product = times.num * time;
   return Ticks(std::min<__int128>((2 * product + times.den) / (2 * times.den), maxTicks));
 }
@@ -67,14 +65,8 @@ bool MachinePricer::price(unsigned classNumber, const Task &task, const GroupPla
     insideTables &= machine.isInsideTables(*task.work);
   else if (task.kind == TaskKind::Collective)
     insideTables &= machine.isInsideTables(getCollectiveKind(task.op->kind), int64_t(task.bytes.resolve({})), place);
-  if (keepsRuns) {
-    PricedTask &run = classes[classNumber].runs.back();
-    run.op = task.op;
-    run.place = place;
-    run.bytes = task.bytes.resolve({});
-    run.work = task.work ? task.work->kind : WorkKind::Elementwise;
-    run.isOptimizer = task.work && task.work->isOptimizer;
-  }
+  if (keepsRuns)
+    classes[classNumber].runs.back() = {TaskFacts(task, place)};
   return true;
 }
 
@@ -84,7 +76,7 @@ void MachinePricer::takeReceive(unsigned classNumber, const Task &task, const Gr
     return;
   add(classNumber, waiting).level = place.getLevel();
   if (keepsRuns)
-    classes[classNumber].runs.back().op = task.op;
+    classes[classNumber].runs.back() = {TaskFacts(task, place)};
 }
 
 void MachinePricer::settle() {

@@ -12,18 +12,18 @@
 
 namespace stage {
 
-class MachinePricer : public TaskPricer {
+/// So many times as long, rounded half up.
+Ticks multiply(Ticks time, const Rational &times);
+/// Tasks may take more than their prices: two of communication may run beside each other, or something is taxed.
+bool hasSurcharges(llvm::ArrayRef<const Program *> parts, const Runtime &runtime);
+
+class MachinePricer : public TaskPricer, public StepRuns {
 public:
   MachinePricer(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime, bool keepsRuns,
                 DiagnosticEngine &diags);
 
   /// A task of a class, by its id: what it is, and when it ran.
-  struct PricedTask {
-    const Op *op = nullptr; ///< Null: a message of a stage or part.
-    WorkKind work = WorkKind::Elementwise;
-    bool isOptimizer = false;
-    uint64_t bytes = 0; ///< Of what communicates.
-    GroupPlace place = 1;
+  struct PricedTask : TaskFacts {
     Ticks begin = 0, end = 0;
     std::optional<ClassTask> cause; ///< For what it waited last.
   };
@@ -42,6 +42,10 @@ public:
   unsigned getNumClasses() const { return unsigned(classes.size()); }
   llvm::ArrayRef<TimedTask> getTasks(unsigned classNumber) const { return classes[classNumber].tasks; }
   llvm::ArrayRef<PricedTask> getRuns(unsigned classNumber) const { return classes[classNumber].runs; }
+  TaskRun getRun(ClassTask task) const override {
+    const PricedTask &run = classes[task.classNumber].runs[task.id];
+    return {&run, run.begin, run.end, run.cause};
+  }
   Surcharge getSurcharge(unsigned classNumber, uint64_t id) const {
     const auto &list = classes[classNumber].surcharges;
     return list.empty() ? Surcharge() : list[id];

@@ -2,12 +2,14 @@
 //
 // Runs the tasks of all classes of ranks in an order in which each comes behind those for which it waits, and finds
 // when they end. What a task takes is asked of a TaskPricer, which is also told when tasks end, in that order.
-// stage/Time/StepTime.h has the rules.
+// stage/Time/StepTime.h has the rules. Reports, which ask for no single task, take the faster CompiledWalk where they
+// can.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_TIME_STEPWALK_H
 #define STAGE_LIB_TIME_STEPWALK_H
 
+#include "StepRuns.h"
 #include "stage/Machine/Machine.h"
 #include "stage/Tasks/ClassTasks.h"
 #include "stage/Time/RankActivity.h"
@@ -27,12 +29,6 @@ struct WaitingTask {
   llvm::SmallVector<uint64_t, 6> awaited; ///< Ids.
   unsigned number = 0;     ///< Of what communicates: the channel of a message, or the meeting of a collective.
   bool hasArrived = false; ///< Of a collective: its class was counted.
-};
-
-/// A task of a class, by its id.
-struct ClassTask {
-  unsigned classNumber;
-  uint64_t id;
 };
 
 class TaskPricer {

@@ -6,7 +6,8 @@
 //
 //   FLOPs   num_ops of all compute nodes of all ranks, by the class of their op_type; other_ops and recomputed_ops
 //           are counted apart
-//   time    two programs find the times of tasks: Time from the program, `stage-trace timeline` from the traces
+//   time    two programs find the times of tasks: Time from the program, `stage-trace timeline` from the traces; where
+//           the time goes is found from unit to unit and from task to task
 //   memory  the lists `inputs` and `outputs` (--tracker), simulated rank by rank as docs/Traces.md says that
 //           trackers do
 //
@@ -21,6 +22,7 @@
 #include "stage/IR/graph/Costs.h"
 #include "stage/Report/Report.h"
 #include "stage/Time/StepTime.h"
+#include "stage/Time/TimeReport.h"
 #include "stage/Trace/Timeline.h"
 #include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/StringExtras.h"
@@ -72,11 +74,13 @@ protected:
   std::string path(const llvm::Twine &name) const { return (root + "/" + name).str(); }
 
   /// Calls `check` with jobs until so many have been compiled.
-  void forEachJob(unsigned wanted, llvm::function_ref<void()> check) {
+  void forEachJob(unsigned wanted, llvm::function_ref<void()> check, unsigned timesMicrobatches = 1) {
     const char *only = std::getenv("STAGE_RANDOM_SEED");
     unsigned compiled = 0;
     for (uint64_t seed = only ? std::stoull(only) : 1; compiled < wanted && !HasFailure(); ++seed) {
       lines = makeRandomProgram(seed);
+      for (std::string &line : lines)
+        multiplyBatch(line, timesMicrobatches);
       if (compile(lines)) {
         SCOPED_TRACE("seed " + std::to_string(seed) + ":\n" + llvm::join(lines, "\n"));
         ++compiled;
@@ -86,6 +90,16 @@ protected:
         return;
       ASSERT_LT(seed, 20 * uint64_t(wanted)) << "most jobs are refused";
     }
+  }
+
+  /// Of `step = train(B = 8, ...`.
+  static void multiplyBatch(std::string &line, unsigned times) {
+    llvm::StringRef before, rest, digits;
+    std::tie(before, rest) = llvm::StringRef(line).split("train(B = ");
+    digits = rest.take_while(llvm::isDigit);
+    unsigned batch;
+    if (!digits.getAsInteger(10, batch))
+      line = (before + "train(B = " + llvm::Twine(batch * times) + rest.drop_front(digits.size())).str();
   }
 
   std::vector<std::string> lines; ///< Of the job.
@@ -158,16 +172,7 @@ protected:
     MachineRates rates{989'000'000'000, 3'350'000'000, 450'000'000, 50'000'000, 1'000'000'000, 200'000'000};
     rates.latency = 5'000;
     checkTime(rates);
-    static constexpr int64_t nodes[] = {2, 3, 4, 8};
-    int64_t node = nodes[numMachines++ % 4];
-    rates.name = "nodes";
-    rates.type = "bf16";
-    rates.types[size_t(DType::BF16)].flops = rates.types[size_t(DType::F32)].flops = 989'000'000'000;
-    rates.memoryEfficiency = {4, 5};
-    rates.levels = {{"node", node, 450'000'000, {7, 10}, 3'000},
-                    {"rail", 2 * node, 50'000'000, {1, 1}, 10'000},
-                    {"spine", 1024 * node, 30'000'000, {1, 1}, 20'000}};
-    checkTimeOfDurations(rates);
+    checkTimeOfDurations(makeNetwork());
   }
 
   /// Of a machine that prices what ops do: the timeline is given the prices alone, and finds by itself what tasks take
@@ -212,7 +217,60 @@ protected:
     EXPECT_EQ(program.str(), traces.str());
   }
 
-  unsigned numMachines = 0;
+  MachineRates makeNetwork() {
+    MachineRates rates{989'000'000'000, 3'350'000'000, 450'000'000, 50'000'000, 1'000'000'000, 200'000'000};
+    static constexpr int64_t nodes[] = {2, 3, 4, 8};
+    int64_t node = nodes[numMachines++ % 4];
+    rates.name = "nodes";
+    rates.type = "bf16";
+    rates.types[size_t(DType::BF16)].flops = rates.types[size_t(DType::F32)].flops = 989'000'000'000;
+    rates.memoryEfficiency = {4, 5};
+    rates.levels = {{"node", node, 450'000'000, {7, 10}, 3'000},
+                    {"rail", 2 * node, 50'000'000, {1, 1}, 10'000},
+                    {"spine", 1024 * node, 30'000'000, {1, 1}, 20'000}};
+    return rates;
+  }
+
+  /// Unit by unit and task by task, time goes to the same accounts, and the same tasks are on the critical path.
+  void checkReport() {
+    MachineRates rates = makeNetwork();
+    std::optional<StepActivity> activity = findStepTime({c->program.get()}, rates, Runtime(), TaskOptions(), c->diags);
+    if (!activity) { // an area that differs from rank to rank, of an op whose FLOPs do not
+      ++numUntimed;
+      return;
+    }
+    Ticks step = activity->step;
+    std::optional<TimeReport> units = findTimeReport({c->program.get()}, rates, Runtime(), c->diags);
+    std::optional<TimeReport> tasks = findTimeReportByTask({c->program.get()}, rates, Runtime(), c->diags);
+    ASSERT_TRUE(units && tasks) << messages.str();
+    EXPECT_EQ(units->step, step);
+    EXPECT_EQ(describe(*units), describe(*tasks));
+    Ticks onPath = 0;
+    for (const PathLink &link : units->path)
+      onPath += link.ticks;
+    EXPECT_EQ(onPath, step);
+    for (const StageTime &stage : units->stages)
+      EXPECT_EQ(std::accumulate(std::begin(stage.accounts), std::end(stage.accounts), Ticks(0)), step);
+  }
+
+  static std::string describe(const TimeReport &report) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    os << report.step << ' ' << report.insideTables << '\n';
+    for (const StageTime &stage : report.stages) {
+      os << stage.stage << ' ' << stage.rank << ':';
+      for (Ticks account : stage.accounts)
+        os << ' ' << account;
+      for (const CommunicationTime &row : stage.communication)
+        os << " [" << row.op << ' ' << row.count << ' ' << row.taken << ' ' << row.exposed << ']';
+      os << '\n';
+    }
+    for (const PathLink &link : report.path)
+      os << link.name << ' ' << link.stage << ' ' << link.count << ' ' << link.ticks << '\n';
+    return os.str();
+  }
+
+  unsigned numMachines = 0, numUntimed = 0;
   llvm::SmallString<128> root;
   std::string said;
   llvm::raw_string_ostream messages{said};
@@ -441,6 +499,29 @@ TEST_F(RandomTracesTest, PeakAndTimeAreThoseOfTheTraces) {
 }
 
 } // namespace
+
+/// With microbatches enough for most units to be of a kind that is known.
+TEST_F(RandomTracesTest, TimeGoesToTheSameAccounts) {
+  unsigned numSlow = 0;
+  forEachJob(
+      500,
+      [&] {
+        checkReport();
+        const Mesh &mesh = c->graph->mesh;
+        if (numSlow >= 200 || mesh.getAxes().empty())
+          return;
+        AxisId axis = mesh.getAxes().size() - 1;
+        SlowRanks slow;
+        slow.coordinates.emplace_back(axis, mesh[axis].size - 1);
+        slow.factor = c->sizes.constant(Rational{3, 2});
+        c->graph->slowRanks.push_back(slow);
+        checkReport();
+        ++numSlow;
+      },
+      /*timesMicrobatches=*/8);
+  EXPECT_GT(numSlow, 100u);
+  EXPECT_LT(numUntimed, 50u);
+}
 
 TEST_F(RandomTracesTest, PartsSayWhatTheirRulesSay) {
   unsigned numApart = 0;

@@ -29,6 +29,7 @@
 #define STAGE_TASKS_CLASSTASKS_H
 
 #include "stage/IR/graph/Channel.h"
+#include "stage/IR/graph/Costs.h"
 #include "stage/Support/Limits.h"
 #include "stage/Tasks/Groups.h"
 #include "stage/Tasks/Producers.h"
@@ -48,7 +49,7 @@ struct TaskOptions {
   bool orderAsData = false;   ///< What is waited for without using its result stands among `data`, too.
   bool mergesStreams = false; ///< All streams of a kind are one, for simulators that know no others.
   unsigned steps = 1;         ///< Training steps, one after the other.
-  bool works = false;         ///< Tasks say what their price depends on.
+  bool works = false;         ///< Tasks say what their price depends on; those that compute, instead of FLOPs.
   bool keepsSizes = false;    ///< Sizes that differ from unit to unit are slots, for who asks about other units.
 };
 
@@ -151,6 +152,18 @@ public:
   using CountSink = llvm::function_ref<void(const Task &, uint64_t times)>;
   void countUnit(unsigned number, CountSink sink);
 
+  /// Equal rounds of iterations of a unit. Each number of a task is linear in the round, as the first and the second
+  /// have it.
+  struct Rounds {
+    uint64_t first; ///< Id of the first task of the first round.
+    uint64_t tasks; ///< Of a round.
+    int64_t count;
+  };
+  /// The same for who can tell what all rounds are from the first, the second and the last one: of others no tasks are
+  /// made. `repeat` is told after the last one.
+  using RepeatSink = llvm::function_ref<void(const Rounds &)>;
+  void makeRounds(unsigned number, Sink sink, RepeatSink repeat);
+
   /// Numbers of streams: one of each kind, then those that the graph declares.
   static constexpr unsigned computation = 0, firstDeclared = numStreamKinds;
   /// The last task of each stream in the units so far, for which the next task of the stream waits.
@@ -181,6 +194,14 @@ public:
   /// How many bytes each number takes, in the nodes of a unit, that is not the same in all units, in an order of its
   /// template's. Nothing where they differ from rank to rank.
   const std::optional<std::vector<unsigned>> &getWidths(const PlacedUnit &unit);
+  /// The last task on the compute stream up to the unit before.
+  std::optional<uint64_t> getWorkBefore(unsigned number) const { return lastCompOfUnit[number - 1]; }
+  /// What tasks ahead of a repeat wait for is the last computation before the repeat that was entered last, in this
+  /// unit or an earlier one.
+  std::optional<uint64_t> getWorkBeforeLoop() const { return workBeforeLoop; }
+  void setWorkBeforeLoop(std::optional<uint64_t> id) { workBeforeLoop = id; }
+  /// The first environment with the sizes of the unit that was made last.
+  unsigned getEnvironment() const { return environment; }
   /// Goes on as if the next unit had been made, and its last tasks on each stream were these.
   void skipUnit(unsigned number, const Chains &after);
 
@@ -196,7 +217,8 @@ private:
   /// What the nodes of an op say, in all units; absent sizes are null.
   struct OpNumbers {
     Size commSize, numOps, otherOps, recomputedOps, tensorSize;
-    bool varies = false; ///< From one environment to another.
+    std::optional<OpCost> cost; ///< Where prices are asked for.
+    bool varies = false;        ///< From one environment to another.
     llvm::SmallVector<Size, 5> list() const {
       llvm::SmallVector<Size, 5> present;
       for (Size size : {commSize, numOps, otherOps, recomputedOps, tensorSize})
@@ -272,6 +294,7 @@ private:
   llvm::ArrayRef<unsigned> getUnitsBefore(unsigned layout, unsigned number) const;
   const PlacedUnit *findEarlierUnit(const Op &maker, unsigned number, int64_t iteration, unsigned distance) const;
   void endUnit(unsigned number);
+  void foldUnit(unsigned number, Sink sink, CountSink count, RepeatSink repeat);
   void foldLoops();
   void finish(Task &task, llvm::ArrayRef<std::optional<uint64_t>> order);
 

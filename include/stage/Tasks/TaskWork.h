@@ -22,13 +22,13 @@
 #ifndef STAGE_TASKS_TASKWORK_H
 #define STAGE_TASKS_TASKWORK_H
 
-#include "stage/IR/graph/Graph.h"
+#include "stage/IR/graph/Costs.h"
 #include "stage/Machine/Work.h"
 
 namespace stage {
 
-/// What an op that computes does on a rank. `evaluate` finds the number of a size there.
-Work getWork(const Graph &graph, const Op &op, llvm::function_ref<int64_t(Size)> evaluate);
+/// What an op that computes does on a rank, where it has this cost. `evaluate` finds the number of a size there.
+Work getWork(const Graph &graph, const Op &op, const OpCost &cost, llvm::function_ref<int64_t(Size)> evaluate);
 
 } // namespace stage
 

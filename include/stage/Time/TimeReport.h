@@ -20,7 +20,9 @@
 // The critical path is a chain of tasks, each of which begins when the one before it ends, from the beginning of the
 // step to its end.
 //
-// Algorithm: one pass over the tasks of each class of ranks, whose times StepWalk has kept.
+// Algorithm: units that have the same tasks are made once, and each is charged as it is placed in time (CompiledWalk.h
+// in lib/Time). Where tasks take more beside others, and of parts of a workload, one pass over the tasks of each class
+// of ranks, whose times StepWalk has kept. Both give the same report, to the tick.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_TIME_TIMEREPORT_H
@@ -78,6 +80,9 @@ struct TimeReport {
 /// report.
 std::optional<TimeReport> findTimeReport(llvm::ArrayRef<const Program *> parts, const Machine &machine,
                                          const Runtime &runtime, DiagnosticEngine &diags);
+/// The same, always from task to task, for tests.
+std::optional<TimeReport> findTimeReportByTask(llvm::ArrayRef<const Program *> parts, const Machine &machine,
+                                               const Runtime &runtime, DiagnosticEngine &diags);
 
 } // namespace stage
 

@@ -1,0 +1,153 @@
+//===- CompiledUnit.h - the tasks of a unit as numbers ---------*- C++ -*-===//
+//
+// Problem: a rank runs the same tasks in each of a thousand microbatches. To make each of them, with the list of those
+// for which it waits, takes fifty times as long as to find out when it runs.
+//
+//   unit B7, from task 5204 on:  5204 waits for 5203, 3310    5205 for 5204    5206 for 5205, 3308
+//   compiled:                    0 for [a], [b]               1 for 0          2 for 1, [c]
+//                                [a] last task of the unit before, [b] number 16 of unit F7, [c] number 14 of it
+//
+// Units are of one kind if they have the same tasks, which wait for the same tasks of the same related units
+// (UnitCompiler.h). Of each kind there is one CompiledUnit: what each task takes, and for which *references* and tasks
+// it waits, in flat arrays. A reference is a task of an earlier unit.
+//
+// When a unit runs is a *run*: times of its references, of the messages that it receives and of its tasks, and for each
+// task what decided when it begins. Of these only some references matter, and all that follows is as much later as they
+// are:
+//
+//   [a] 900  [b] 400  [c] 390    0 waits for [a] last; for [b] it would wait only if that ended behind 900
+//   another unit: [a] 1700, [b] 1250, [c] 1240    the same run, 800 later
+//
+// So a run says of each reference and message whether it decided anything, and else up to when it would not. A unit
+// whose deciding references are all as much later, and whose others are in time, has that run, to the tick and with the
+// same causes. Else it is evaluated, in one pass.
+//
+// Limits: units with collectives of several classes, or permutes to other classes, are evaluated each.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_TIME_COMPILEDUNIT_H
+#define STAGE_LIB_TIME_COMPILEDUNIT_H
+
+#include "StepRuns.h"
+#include "stage/Tasks/ClassTasks.h"
+#include <memory>
+
+namespace stage {
+
+struct CompiledUnit;
+
+/// A wait of the compute stream, which is charged to what it waited for when the unit is placed: some of that is of
+/// other units. Or what is the same in each unit that has the run.
+struct AccountEntry {
+  enum class Kind : uint8_t { Compute, Row, Charge, Bubble, Wait };
+  Kind kind;
+  uint32_t number = 0;        ///< Compute: of the account; Row, Charge: of the facts of a task.
+  int64_t count = 0;          ///< Row.
+  Ticks ticks = 0;            ///< All but Wait.
+  int32_t cause = 0;          ///< Wait: as UnitRun has it.
+  std::optional<Ticks> begin; ///< Wait: nothing: since the last compute task of the units before.
+  Ticks end = 0;              ///< Wait.
+};
+
+/// When the tasks of a unit run.
+struct UnitRun {
+  static constexpr int32_t none = -1;
+  std::vector<Ticks> times;    ///< Ends, by place: of references, messages and tasks.
+  std::vector<int32_t> causes; ///< By task: the place for which it waited last; -2 - n: of shared collective n.
+  std::vector<std::pair<Ticks, std::optional<ClassTask>>>
+      shared;                   ///< Of collectives of several classes: begin and cause.
+  std::vector<Ticks> limits;    ///< By reference and message: the latest time at which it decides nothing.
+  std::vector<uint8_t> decides; ///< Likewise: something waited for it last.
+  uint32_t first = 0;           ///< One that decides.
+  Ticks last = 0;               ///< The latest end.
+  std::optional<Ticks> free;    ///< When the last compute task of the main stream ends.
+  std::vector<AccountEntry> entries;
+};
+
+struct CompiledUnit {
+  /// A task of an earlier unit. `unit`: in the list of related units; nothing: the beginning of the step.
+  struct Reference {
+    std::optional<unsigned> unit;
+    uint32_t offset;
+    bool operator==(const Reference &other) const = default;
+  };
+  /// A message from or to another class. Tags of permutes are counted from the unit's first one, others from the
+  /// microbatch's first one.
+  struct Message {
+    uint32_t task;
+    uint32_t channel;
+    uint64_t tag;
+    bool isPermute;
+  };
+  /// A collective of several classes.
+  struct Shared {
+    uint32_t task;
+    uint32_t meeting;
+  };
+  /// What is evaluated next: plain tasks from `task` to before `end`, or a receive of a task of the class, which is
+  /// `end`, or of message number `end`.
+  struct Step {
+    enum class Kind : uint8_t { Plain, LocalReceive, Receive };
+    Kind kind;
+    uint32_t task, end;
+  };
+  /// A send or collective.
+  struct Event {
+    uint64_t needs;               ///< Messages that must have come before, one bit each.
+    std::optional<uint32_t> sent; ///< To another class.
+  };
+
+  std::vector<Reference> references;
+  std::vector<Message> received, sent;
+  std::vector<Shared> shared;
+  std::vector<Step> steps;                  ///< Of a whole unit, which has its messages.
+  std::vector<Event> events;                ///< Likewise, in their order.
+  std::vector<std::vector<uint32_t>> lanes; ///< Of others: tasks that run one after the other, all but receives.
+  // By task.
+  std::vector<uint32_t> facts;
+  std::vector<Ticks> durations;
+  std::vector<uint32_t> ends;              ///< In `awaited`, behind the last of a task.
+  std::vector<uint32_t> awaited;           ///< Places, in the order in which a tie is decided.
+  std::vector<uint32_t> receives;          ///< Tasks, ascending.
+  std::vector<uint32_t> waitsOutside;      ///< Tasks that wait for references, and receives.
+  std::map<uint32_t, uint32_t> localSends; ///< Of receives from ranks of the class.
+  /// It waits for other classes only for messages, and has all of them before it sends any itself.
+  bool isWhole = true;
+  /// Where streams end, from the first task; nothing if the unit does not change them.
+  ClassTasks::Chains chains;
+  std::optional<uint64_t> workBeforeLoop;
+  uint64_t microbatch = 0; ///< Of the unit that was made.
+
+  std::vector<std::unique_ptr<UnitRun>> runs; ///< Found so far, the last one that was used first.
+
+  bool isReceive(uint32_t task) const { return std::binary_search(receives.begin(), receives.end(), task); }
+  uint32_t getNumTasks() const { return uint32_t(durations.size()); }
+  /// Places below are those of references and messages.
+  uint32_t getFirstTask() const { return uint32_t(references.size() + received.size()); }
+  uint32_t getFirstAwaited(uint32_t task) const { return task ? ends[task - 1] : 0; }
+  llvm::ArrayRef<uint32_t> getAwaited(uint32_t task) const {
+    return llvm::ArrayRef(awaited).slice(getFirstAwaited(task), ends[task] - getFirstAwaited(task));
+  }
+
+  /// When a task may begin, and the place for which it waited last; -1 if something for which it waits has not ended.
+  std::pair<Ticks, int32_t> getReady(const UnitRun &run, uint32_t task) const;
+  /// A run whose times are not known.
+  std::unique_ptr<UnitRun> startRun() const;
+  /// False if time is too long.
+  bool runPlain(UnitRun &run, uint32_t begin, uint32_t end) const;
+  /// The task that sends what a receive takes up, of the same class, has run.
+  void runLocalReceive(UnitRun &run, uint32_t task, uint32_t send) const;
+  /// When the message was sent is known.
+  void runReceive(UnitRun &run, uint32_t task, uint32_t number) const;
+  /// Of a unit that has run: notes what decided, and since when others would.
+  void findLimits(UnitRun &run) const;
+  /// A known run whose references have these times, and by how much it is later.
+  std::pair<const UnitRun *, Ticks> findRun(llvm::ArrayRef<Ticks> times);
+  /// When a task of a run began; of a receive only where it has waited for a task of its class.
+  Ticks getBegin(const UnitRun &run, uint32_t task) const;
+  Ticks getEnd(const UnitRun &run, uint32_t task) const { return run.times[getFirstTask() + task]; }
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_TIME_COMPILEDUNIT_H

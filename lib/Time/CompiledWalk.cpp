@@ -1,0 +1,273 @@
+//===- CompiledWalk.cpp - the longest path over units ---------------------===//
+#include "CompiledWalk.h"
+
+using namespace stage;
+
+CompiledWalk::CompiledWalk(const Program &program, const Machine &machine, DiagnosticEngine &diags)
+    : diags(diags), connections(program, machine) {
+  options.names = false;
+  options.works = true;
+}
+
+CompiledWalk::Outcome CompiledWalk::run() {
+  for (unsigned number = 0; number < connections.classes.getNumClasses(); ++number)
+    if (!clocks.emplace_back(connections, options, number, *this, diags).compiler.getTasks().checkTags())
+      return Outcome::Failed;
+  for (unsigned number = 0; number < clocks.size(); ++number)
+    touch(number);
+  while (!touched.empty()) {
+    unsigned number = touched.front();
+    touched.pop_front();
+    clocks[number].isTouched = false;
+    bool isGood = advance(number);
+    if (diags.hasErrors())
+      return Outcome::Failed;
+    if (!isGood)
+      return Outcome::Unsupported;
+  }
+  for (const ClassClock &clock : clocks)
+    if (clock.placed.size() < clock.compiler.getNumUnits())
+      return Outcome::Unsupported;
+  for (const ClassClock &clock : clocks)
+    for (const Placed &placed : clock.placed)
+      last = std::max(last, placed.getLast());
+  return Outcome::Done;
+}
+
+void CompiledWalk::touch(unsigned number) {
+  if (!std::exchange(clocks[number].isTouched, true))
+    touched.push_back(number);
+}
+
+/// False where a unit cannot be compiled or takes too long.
+bool CompiledWalk::advance(unsigned number) {
+  ClassClock &clock = clocks[number];
+  while (clock.placed.size() < clock.compiler.getNumUnits()) {
+    if (!clock.unit && !startUnit(clock))
+      return false;
+    Progress progress = clock.unit->isWhole ? runWhole(clock, number) : runLanes(clock, number);
+    if (progress == Progress::Waits)
+      return true;
+    if (progress == Progress::Fails)
+      return false;
+    clock.unit = nullptr;
+  }
+  return true;
+}
+
+/// Compiles the next unit, and finds when the tasks ended for which it waits.
+bool CompiledWalk::startUnit(ClassClock &clock) {
+  clock.firstPermute = clock.compiler.getTasks().getNumIssued().back();
+  clock.unit = clock.compiler.compileNext(clock.nextRelated);
+  if (!clock.unit)
+    return false;
+  const CompiledUnit &unit = *clock.unit;
+  clock.times.clear();
+  for (const CompiledUnit::Reference &reference : unit.references) {
+    if (!reference.unit) {
+      clock.times.push_back(0);
+      continue;
+    }
+    const Placed &other = clock.placed[clock.nextRelated[*reference.unit]];
+    clock.times.push_back(other.getEnd(reference.offset));
+  }
+  clock.times.resize(unit.getFirstTask(), -1);
+  clock.nextSenders.assign(unit.received.size(), {0, 0});
+  clock.received = 0;
+  clock.isStarted = false;
+  return true;
+}
+
+uint64_t CompiledWalk::getTag(const ClassClock &clock, const CompiledUnit::Message &message) const {
+  if (message.isPermute)
+    return clock.firstPermute + message.tag;
+  uint64_t microbatch = clock.compiler.getTasks().getUnits()[clock.placed.size()].microbatch;
+  return message.tag + (microbatch - clock.unit->microbatch) * connections.groups.getMostValues();
+}
+
+/// Whether the message has been sent.
+bool CompiledWalk::receive(ClassClock &clock, uint32_t message) {
+  const CompiledUnit::Message &received = clock.unit->received[message];
+  Ticks &time = clock.times[clock.unit->references.size() + message];
+  if (time >= 0)
+    return true;
+  auto sent = messages.find({received.channel, getTag(clock, received)});
+  if (sent == messages.end())
+    return false;
+  time = sent->second.end;
+  clock.nextSenders[message] = sent->second.send;
+  messages.erase(sent);
+  return true;
+}
+
+void CompiledWalk::send(ClassClock &clock, unsigned number, uint32_t message, Ticks end) {
+  const CompiledUnit::Message &sent = clock.unit->sent[message];
+  uint64_t id = clock.compiler.getBase(clock.placed.size()) + sent.task;
+  messages[{sent.channel, getTag(clock, sent)}] = {end, {number, id}};
+  touch(connections.getChannel(sent.channel).receiver);
+}
+
+/// A unit that waits for messages and then for nobody. Where classes come to a collective at the same time, the order
+/// in which they go on decides for which of them others waited: it is that of StepWalk, in which a class is taken up
+/// again after each collective of its own.
+CompiledWalk::Progress CompiledWalk::runWhole(ClassClock &clock, unsigned number) {
+  CompiledUnit &unit = *clock.unit;
+  uint64_t before = std::exchange(clock.received, 0);
+  for (uint32_t message = 0; message < unit.received.size(); ++message)
+    clock.received |= uint64_t(receive(clock, message)) << message;
+  bool isFirst = !std::exchange(clock.isStarted, true);
+  auto isNew = [&](const CompiledUnit::Event &event) {
+    return !(event.needs & ~clock.received) && (isFirst || (event.needs & ~before));
+  };
+  if (clock.received + 1 != uint64_t(1) << unit.received.size()) {
+    if (llvm::any_of(unit.events, isNew))
+      touch(number);
+    return Progress::Waits;
+  }
+  auto [run, later] = unit.findRun(clock.times);
+  if (!run) {
+    std::unique_ptr<UnitRun> made = unit.startRun();
+    llvm::copy(clock.times, made->times.begin());
+    if (!evaluate(unit, *made))
+      return Progress::Fails;
+    ++clock.numEvaluated;
+    unit.findLimits(*made);
+    listEntries(clock, unit, *made);
+    run = made.get();
+    unit.runs.insert(unit.runs.begin(), std::move(made));
+  }
+  if (run->last >= maxTicks - later)
+    return Progress::Fails;
+  for (const CompiledUnit::Event &event : unit.events)
+    if (event.sent)
+      send(clock, number, *event.sent, unit.getEnd(*run, unit.sent[*event.sent].task) + later);
+    else if (isNew(event))
+      touch(number);
+  place(clock, number, *run, later);
+  return Progress::Done;
+}
+
+bool CompiledWalk::evaluate(const CompiledUnit &unit, UnitRun &run) const {
+  using Kind = CompiledUnit::Step::Kind;
+  for (const CompiledUnit::Step &step : unit.steps)
+    if (step.kind == Kind::LocalReceive)
+      unit.runLocalReceive(run, step.task, step.end);
+    else if (step.kind == Kind::Receive)
+      unit.runReceive(run, step.task, step.end);
+    else if (!unit.runPlain(run, step.task, step.end))
+      return false;
+  return true;
+}
+
+/// A unit that waits for other classes on its way, as far as its lanes come.
+CompiledWalk::Progress CompiledWalk::runLanes(ClassClock &clock, unsigned number) {
+  const CompiledUnit &unit = *clock.unit;
+  if (!clock.run) {
+    clock.run = unit.startRun();
+    llvm::copy(clock.times, clock.run->times.begin());
+    clock.positions.assign(unit.lanes.size(), {});
+    clock.receives = unit.receives;
+    ++clock.numEvaluated;
+  }
+  for (bool goesOn = true; goesOn;) {
+    goesOn = false;
+    llvm::erase_if(clock.receives, [&](uint32_t task) {
+      bool arrives = runReceive(clock, task);
+      goesOn |= arrives;
+      return arrives;
+    });
+    for (size_t lane = 0; lane < unit.lanes.size(); ++lane)
+      for (Progress progress = Progress::Done; progress == Progress::Done && !clock.isAtEnd(lane);) {
+        progress = runNext(clock, number, lane);
+        if (progress == Progress::Fails)
+          return progress;
+        goesOn |= progress == Progress::Done;
+      }
+  }
+  for (size_t lane = 0; lane < unit.lanes.size(); ++lane)
+    if (!clock.isAtEnd(lane))
+      return Progress::Waits;
+  if (!clock.receives.empty())
+    return Progress::Waits;
+  listEntries(clock, unit, *clock.run);
+  clock.ownRuns.push_back(std::move(clock.run));
+  place(clock, number, *clock.ownRuns.back(), 0);
+  return Progress::Done;
+}
+
+/// Whether a receive ends.
+bool CompiledWalk::runReceive(ClassClock &clock, uint32_t task) {
+  const CompiledUnit &unit = *clock.unit;
+  if (unit.getReady(*clock.run, task).first < 0)
+    return false;
+  if (auto local = unit.localSends.find(task); local != unit.localSends.end()) {
+    bool isSent = unit.getEnd(*clock.run, local->second) >= 0;
+    if (isSent)
+      unit.runLocalReceive(*clock.run, task, local->second);
+    return isSent;
+  }
+  auto message = llvm::find_if(unit.received, [&](const auto &each) { return each.task == task; });
+  uint32_t number = uint32_t(message - unit.received.begin());
+  if (!receive(clock, number))
+    return false;
+  size_t place = unit.references.size() + number;
+  clock.run->times[place] = clock.times[place];
+  unit.runReceive(*clock.run, task, number);
+  return true;
+}
+
+/// Runs the next task of a lane, if it may begin.
+CompiledWalk::Progress CompiledWalk::runNext(ClassClock &clock, unsigned number, size_t lane) {
+  const CompiledUnit &unit = *clock.unit;
+  uint32_t task = unit.lanes[lane][clock.positions[lane].next];
+  if (unit.getReady(*clock.run, task).first < 0)
+    return Progress::Waits;
+  for (uint32_t shared = 0; shared < unit.shared.size(); ++shared)
+    if (unit.shared[shared].task == task)
+      return meet(clock, number, lane, shared);
+  if (!unit.runPlain(*clock.run, task, task + 1))
+    return Progress::Fails;
+  ++clock.positions[lane].next;
+  TaskKind kind = clock.compiler.getFacts(unit.facts[task]).kind;
+  auto sent = llvm::find_if(unit.sent, [&](const auto &each) { return each.task == task; });
+  if (sent != unit.sent.end())
+    send(clock, number, uint32_t(sent - unit.sent.begin()), unit.getEnd(*clock.run, task));
+  else if (kind == TaskKind::Collective || kind == TaskKind::Send)
+    touch(number);
+  return Progress::Done;
+}
+
+/// A class comes to a collective, which all members run if it is the last one.
+CompiledWalk::Progress CompiledWalk::meet(ClassClock &clock, unsigned number, size_t lane, uint32_t shared) {
+  const CompiledUnit::Shared &own = clock.unit->shared[shared];
+  if (std::exchange(clock.positions[lane].arrivedAt, shared) == shared)
+    return Progress::Waits;
+  if (meetings.size() < connections.getNumMeetings())
+    meetings.resize(connections.getNumMeetings());
+  OpenMeeting &meeting = meetings[own.meeting];
+  auto [ready, cause] = clock.unit->getReady(*clock.run, own.task);
+  if (meeting.arrived.empty() || ready > meeting.begin) {
+    meeting.begin = ready;
+    meeting.cause = getCause(getNext(clock), number, cause);
+  }
+  meeting.arrived.push_back({number, lane});
+  meeting.duration = std::max(meeting.duration, clock.unit->durations[own.task]);
+  if (meeting.arrived.size() < connections.getMeeting(own.meeting).expected)
+    return Progress::Waits;
+  if (meeting.duration >= maxTicks - meeting.begin)
+    return Progress::Fails;
+  Ticks end = meeting.begin + meeting.duration;
+  for (auto [member, itsLane] : meeting.arrived) {
+    ClassClock &other = clocks[member];
+    LanePosition &position = other.positions[itsLane];
+    uint32_t place = *position.arrivedAt, task = other.unit->shared[place].task;
+    other.run->times[other.unit->getFirstTask() + task] = end;
+    other.run->causes[task] = -2 - int32_t(place);
+    other.run->shared[place] = {meeting.begin, meeting.cause};
+    other.run->last = std::max(other.run->last, end);
+    position = {position.next + 1, std::nullopt};
+    touch(member);
+  }
+  meeting = {};
+  return Progress::Done;
+}

@@ -1,0 +1,58 @@
+//===- TimeAccounts.cpp - where the time of a rank goes -------------------===//
+#include "TimeAccounts.h"
+
+using namespace stage;
+
+TimeAccount TimeAccounts::getAccount(const TaskFacts &facts) {
+  return facts.isOptimizer                     ? TimeAccount::Optimizer
+         : facts.work == WorkKind::Contraction ? TimeAccount::Products
+         : facts.work == WorkKind::Attention   ? TimeAccount::Attention
+                                               : TimeAccount::Elementwise;
+}
+
+std::optional<unsigned> TimeAccounts::findRow(const TaskFacts &facts) {
+  if (facts.kind != TaskKind::Collective && facts.kind != TaskKind::Send && facts.kind != TaskKind::Receive)
+    return std::nullopt;
+  Key key = {facts.op ? facts.op->kind : OpKind::Yield, facts.op ? toSet(facts.op->axes) : 0};
+  auto known = llvm::find(keys, key);
+  if (known != keys.end())
+    return unsigned(known - keys.begin());
+  keys.push_back(key);
+  time.communication.push_back({facts.op, 0, 0, 0});
+  return unsigned(keys.size() - 1);
+}
+
+void TimeAccounts::wait(std::optional<ClassTask> cause, Ticks begin, Ticks end) {
+  while (begin < end) {
+    bool isOwn = cause && cause->classNumber == number;
+    if (!isOwn)
+      return void(get(TimeAccount::Bubble) += end - begin);
+    TaskRun run = runs.getRun(*cause);
+    // What waits for another rank has no other cause here.
+    bool hasCause = run.cause && run.cause->classNumber == number;
+    Ticks from = hasCause ? std::clamp(run.begin, begin, end) : begin;
+    charge(*run.facts, end - from);
+    end = from;
+    cause = run.cause;
+  }
+}
+
+void TimeAccounts::charge(const TaskFacts &facts, Ticks ticks) {
+  std::optional<unsigned> row = findRow(facts);
+  if (row)
+    getRow(*row).exposed += ticks;
+  get(row && getRow(*row).op ? TimeAccount::Exposed
+      : row                  ? TimeAccount::Bubble
+      : !facts.isKernel      ? TimeAccount::Host
+                             : getAccount(facts)) += ticks;
+}
+
+void TimeAccounts::finish(Ticks free, std::vector<std::pair<Ticks, uint64_t>> later, Ticks step) {
+  llvm::sort(later);
+  for (auto [end, id] : later)
+    if (end > free) {
+      wait(ClassTask{number, id}, free, end);
+      free = end;
+    }
+  get(TimeAccount::Bubble) += step - free;
+}

@@ -1,0 +1,53 @@
+//===- TimeAccounts.h - where the time of a rank goes ----------*- C++ -*-===//
+//
+// The accounts of stage/Time/TimeReport.h for a class of ranks. Who knows when tasks ran hands on what its compute
+// stream did and waited for, in the order of the rank.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_TIME_TIMEACCOUNTS_H
+#define STAGE_LIB_TIME_TIMEACCOUNTS_H
+
+#include "StepRuns.h"
+#include "stage/Time/TimeReport.h"
+
+namespace stage {
+
+class TimeAccounts {
+public:
+  TimeAccounts(const StepRuns &runs, unsigned classNumber) : runs(runs), number(classNumber) {}
+
+  Ticks &get(TimeAccount account) { return time.accounts[unsigned(account)]; }
+  /// Of compute on the device.
+  static TimeAccount getAccount(const TaskFacts &facts);
+  /// The number of the row of a collective, of a permute's receive or send, or of a message, which is new if no task
+  /// has had it; nothing for what computes or copies.
+  std::optional<unsigned> findRow(const TaskFacts &facts);
+  CommunicationTime &getRow(unsigned row) { return time.communication[row]; }
+
+  /// The compute stream has waited from `begin` to `end` for a task of the class, which ended then. While that one
+  /// waited for another one, that is what was waited for.
+  void wait(std::optional<ClassTask> cause, Ticks begin, Ticks end);
+  /// So many ticks of waiting are for a task.
+  void charge(const TaskFacts &facts, Ticks ticks);
+  /// Behind the last compute task, which ended at `free`: of what still runs the rank waits for the next that ends.
+  /// `later`: ends and ids of what ends behind it, in any order.
+  void finish(Ticks free, std::vector<std::pair<Ticks, uint64_t>> later, Ticks step);
+  StageTime take() { return std::move(time); }
+
+private:
+  /// What communicates alike: the same operation in the same kind of group.
+  struct Key {
+    OpKind kind;
+    AxisSet axes;
+    bool operator==(const Key &other) const = default;
+  };
+
+  const StepRuns &runs;
+  unsigned number;
+  StageTime time;
+  std::vector<Key> keys; ///< Of the rows of communication.
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_TIME_TIMEACCOUNTS_H

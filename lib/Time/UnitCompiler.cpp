@@ -1,0 +1,316 @@
+//===- UnitCompiler.cpp - which units have the same tasks -----------------===//
+#include "UnitCompiler.h"
+#include "MachinePricer.h"
+#include "stage/Tasks/RankSlots.h"
+#include "stage/Time/StepTime.h"
+
+using namespace stage;
+
+/// While a unit is compiled, places from here on are those of references.
+constexpr uint32_t reference = uint32_t(1) << 31;
+
+UnitCompiler::UnitCompiler(Connections &connections, const TaskOptions &options, unsigned classNumber,
+                           DiagnosticEngine &diags)
+    : connections(connections), classNumber(classNumber), rank(connections.classes.getRepresentative(classNumber)),
+      tasks(connections.program, connections.groups, options, connections.classes.describe(classNumber), diags),
+      slowness(tasks.getSlowness()) {
+  llvm::DenseMap<const TaskLayout *, uint32_t> numbers;
+  for (const PlacedUnit &unit : tasks.getUnits()) {
+    bases.push_back(unit.base);
+    templates.push_back(numbers.try_emplace(unit.layout, uint32_t(numbers.size())).first->second);
+  }
+}
+
+UnitCompiler::Key UnitCompiler::listRelations(unsigned number, std::vector<uint32_t> &related, bool &isKnown) {
+  const PlacedUnit &unit = tasks.getUnits()[number];
+  constexpr uint32_t absent = ~uint32_t(0);
+  /// The unit, and the task in it; of units no task.
+  llvm::SmallVector<std::pair<uint32_t, uint32_t>, 24> relations;
+  auto addTask = [&](std::optional<uint64_t> id) {
+    if (!id)
+      return relations.push_back({absent, 0});
+    uint32_t other = *id >= bases[number - 1] ? number - 1 : uint32_t(findUnit(*id));
+    relations.push_back({other, uint32_t(*id - bases[other])});
+  };
+  llvm::for_each(tasks.getChains(), addTask);
+  addTask(tasks.getPosted(number));
+  addTask(tasks.getLoad(unit));
+  addTask(number ? tasks.getWorkBefore(number) : std::nullopt);
+  addTask(tasks.getWorkBeforeLoop());
+  auto addUnit = [&](uint64_t first, uint64_t count) {
+    relations.push_back({count ? uint32_t(findUnit(first)) : absent, absent});
+  };
+  auto addPlaced = [&](const PlacedUnit *other) {
+    other ? addUnit(other->base, other->layout->getNumNodes()) : addUnit(0, 0);
+  };
+  // Those whose values it may use, and those that have sampled its tokens.
+  llvm::SmallVector<const PlacedUnit *, 8> open = {&unit}, seen;
+  while (!open.empty()) {
+    const PlacedUnit *next = open.pop_back_val();
+    for (const PlacedUnit *giver : {next->giver, next->previous, next->feeder}) {
+      addPlaced(giver);
+      if (giver && !llvm::is_contained(seen, giver)) {
+        seen.push_back(giver);
+        open.push_back(giver);
+      }
+    }
+  }
+  addPlaced(unit.updates);
+  auto latest = tasks.getLatestBackwards();
+  for (const ClassTasks::NodeRange &other : latest)
+    addUnit(other.first, other.count);
+  auto awaitedUnits = tasks.getAwaitedUnits(number);
+  isKnown = awaitedUnits.has_value();
+  if (isKnown)
+    for (const std::optional<ClassTasks::NodeRange> &other : *awaitedUnits)
+      other ? addUnit(other->first, other->count) : addUnit(0, 0);
+
+  related.clear();
+  for (auto [other, task] : relations)
+    if (other != absent && !llvm::is_contained(related, other))
+      related.push_back(other);
+  llvm::sort(related);
+  Key key = {templates[number], connections.program.graph->pipeline.environments.getAlike(unit.environment),
+             uint32_t(latest.size()), uint32_t(related.size())};
+  key.reserve(key.size() + related.size() + 2 * relations.size());
+  for (uint32_t other : related)
+    key.push_back(templates[other]);
+  for (auto [other, task] : relations) {
+    key.push_back(other == absent ? absent : uint32_t(llvm::find(related, other) - related.begin()));
+    key.push_back(task);
+  }
+  return key;
+}
+
+CompiledUnit *UnitCompiler::compileNext(std::vector<uint32_t> &related) {
+  unsigned number = nextUnit++;
+  bool isKnown = true;
+  Key key = listRelations(number, related, isKnown);
+  auto known = kinds.find(key);
+  if (known != kinds.end()) {
+    skip(number, *known->second);
+    compiled.push_back(known->second.get());
+    return known->second.get();
+  }
+  auto unit = std::make_unique<CompiledUnit>();
+  bool isExplained = isKnown;
+  if (!make(number, related, *unit, isExplained))
+    return nullptr;
+  CompiledUnit *made = unit.get();
+  compiled.push_back(made);
+  if (isExplained)
+    kinds[std::move(key)] = std::move(unit);
+  else
+    others.push_back(std::move(unit));
+  return made;
+}
+
+void UnitCompiler::skip(unsigned number, const CompiledUnit &unit) {
+  uint64_t base = bases[number];
+  ClassTasks::Chains after = tasks.getChains();
+  for (auto [end, last] : llvm::zip(after, unit.chains))
+    if (last)
+      end = base + *last;
+  std::optional<uint64_t> loop = tasks.getWorkBeforeLoop();
+  tasks.skipUnit(number, after);
+  tasks.setWorkBeforeLoop(unit.workBeforeLoop ? base + *unit.workBeforeLoop : loop);
+}
+
+std::optional<uint32_t> UnitCompiler::findFacts(const Task &task, const GroupPlace &place) {
+  unsigned environment = tasks.getEnvironment();
+  auto [known, isNew] =
+      factNumbers.try_emplace({task.op, unsigned(task.kind), environment, task.isMessage() ? task.bytes.resolve({}) : 0,
+                               task.isMessage() ? task.peer.resolve(slots) : 0},
+                              uint32_t(facts.size()));
+  if (!isNew)
+    return known->second;
+  Ticks duration = 0;
+  if (task.kind != TaskKind::Receive) {
+    llvm::StringRef missing;
+    std::optional<Ticks> price = findDuration(task, connections.machine, place, missing);
+    if (!price)
+      return std::nullopt;
+    duration = task.work && slowness ? multiply(*price, *slowness) : *price;
+    if (task.work)
+      insideTables &= connections.machine.isInsideTables(*task.work);
+    else if (task.kind == TaskKind::Collective)
+      insideTables &=
+          connections.machine.isInsideTables(getCollectiveKind(task.op->kind), int64_t(task.bytes.resolve({})), place);
+  }
+  facts.push_back({TaskFacts(task, place), duration, StepWalk::getLaneKey(task)});
+  return known->second;
+}
+
+/// Keeps a task of the unit that is made. False where it has no price.
+bool UnitCompiler::take(const Task &task, uint64_t base, uint64_t firstPermute) {
+  ++numMade;
+  while (slots.size() < tasks.getSlots().size()) {
+    const RankSlot &slot = tasks.getSlots()[slots.size()];
+    bool isSize = slot.kind == RankSlot::Kind::Size;
+    slots.push_back(isSize ? 0 : resolve(connections.program, connections.groups, slot, rank));
+  }
+  if (task.flops.isSlot() || task.bytes.isSlot() || task.tag.isSlot())
+    return false;
+  Sample sample{0, task.kind};
+  GroupPlace place = 1;
+  if (task.kind == TaskKind::Collective) {
+    if (!task.group.isSlot())
+      return false;
+    const RankSlot &slot = tasks.getSlots()[task.group.getSlot()];
+    sample.connection = connections.findMeeting(classNumber, task, slot, task.group.resolve(slots));
+    place = connections.getMeeting(sample.connection).place;
+  } else if (task.isMessage()) {
+    const RankSlot &slot = tasks.getSlots()[task.peer.getSlot()];
+    if (slot.kind != RankSlot::Kind::Stage && slot.kind != RankSlot::Kind::Neighbour)
+      return false;
+    int64_t peer = int64_t(task.peer.resolve(slots));
+    sample.connection = connections.findChannel(classNumber, task, slot, uint64_t(peer));
+    sample.isPermute = slot.kind == RankSlot::Kind::Neighbour;
+    sample.tag = task.tag.resolve({}) - (sample.isPermute ? firstPermute : 0);
+    place = connections.machine.findPlace({int64_t(connections.program.firstRank) + rank, peer});
+  }
+  std::optional<uint32_t> number = findFacts(task, place);
+  if (!number)
+    return false;
+  sample.facts = *number;
+  sample.begin = awaited.size();
+  awaited.insert(awaited.end(), task.data.begin(), task.data.end());
+  awaited.insert(awaited.end(), task.order.begin(), task.order.end());
+  sample.end = awaited.size();
+  samples[task.id - base] = sample;
+  return true;
+}
+
+/// Adds the tasks of the rounds between the second and the last one.
+bool UnitCompiler::repeat(const ClassTasks::Rounds &rounds, uint64_t base) {
+  for (uint64_t place = 0; place < rounds.tasks; ++place) {
+    const Sample first = samples[rounds.first - base + place],
+                 second = samples[rounds.first - base + rounds.tasks + place];
+    if (first.facts != second.facts || first.connection != second.connection)
+      return false; // not the same op
+    for (uint64_t round = 2; round + 1 < uint64_t(rounds.count); ++round) {
+      Sample &sample = samples[rounds.first - base + round * rounds.tasks + place];
+      sample = second;
+      sample.tag += (second.tag - first.tag) * (round - 1);
+      sample.begin = awaited.size();
+      for (size_t i = 0; i < second.end - second.begin; ++i) {
+        uint64_t before = awaited[first.begin + i], id = awaited[second.begin + i];
+        awaited.push_back(id + (id - before) * (round - 1));
+      }
+      sample.end = awaited.size();
+    }
+  }
+  return true;
+}
+
+bool UnitCompiler::make(unsigned number, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained) {
+  const PlacedUnit &placed = tasks.getUnits()[number];
+  if (placed.layout->getNumNodes() >= reference)
+    return false;
+  samples.assign(placed.layout->getNumNodes(), Sample());
+  awaited.clear();
+  bool isGood = true;
+  uint64_t firstPermute = tasks.getNumIssued().back();
+  tasks.makeRounds(
+      number, [&](const Task &task) { isGood = isGood && take(task, placed.base, firstPermute); },
+      [&](const ClassTasks::Rounds &rounds) { isGood = isGood && repeat(rounds, placed.base); });
+  if (!isGood)
+    return false;
+  refer(placed, related, unit, isExplained);
+  unit.microbatch = placed.microbatch;
+  connect(unit);
+  for (uint32_t &place : unit.awaited)
+    place = place >= reference ? place - reference : place + unit.getFirstTask();
+  order(unit);
+  listEvents(unit);
+  if (!unit.isWhole)
+    listLanes(unit);
+  noteEnds(unit, placed);
+  return true;
+}
+
+/// Makes what tasks wait for places: of tasks of the unit, and, from `reference` on, of references.
+void UnitCompiler::refer(const PlacedUnit &placed, std::vector<uint32_t> &related, CompiledUnit &unit,
+                         bool &isExplained) {
+  constexpr uint32_t absent = ~uint32_t(0);
+  std::vector<std::vector<uint32_t>> numbers; // of references, by related unit and offset
+  std::optional<uint32_t> beginning;
+  size_t numListed = related.size();
+  auto refer = [&](uint64_t id) {
+    uint32_t other = uint32_t(findUnit(id));
+    auto known = std::lower_bound(related.begin(), related.begin() + ptrdiff_t(numListed), other);
+    bool isListed = known != related.begin() + ptrdiff_t(numListed) && *known == other;
+    if (!isListed) {
+      isExplained = false;
+      known = std::find(related.begin() + ptrdiff_t(numListed), related.end(), other);
+      if (known == related.end())
+        known = related.insert(related.end(), other);
+    }
+    uint32_t place = uint32_t(known - related.begin()), inOther = uint32_t(id - bases[other]);
+    numbers.resize(related.size());
+    if (numbers[place].empty())
+      numbers[place].assign(compiled[other]->getNumTasks(), absent);
+    uint32_t &found = numbers[place][inOther];
+    if (found == absent) {
+      found = uint32_t(unit.references.size());
+      unit.references.push_back({place, inOther});
+    }
+    unit.awaited.push_back(reference + found);
+  };
+  unit.awaited.reserve(awaited.size());
+  unit.ends.reserve(samples.size());
+  unit.facts.reserve(samples.size());
+  unit.durations.reserve(samples.size());
+  for (uint32_t offset = 0; offset < samples.size(); ++offset) {
+    const Sample &sample = samples[offset];
+    bool isReceive = sample.kind == TaskKind::Receive;
+    bool waitsOutside = sample.begin == sample.end || isReceive;
+    if (sample.begin == sample.end) {
+      if (!beginning) {
+        beginning = uint32_t(unit.references.size());
+        unit.references.push_back({std::nullopt, 0});
+      }
+      unit.awaited.push_back(reference + *beginning);
+    }
+    // What an earlier unit has run on the task's lane is long over where the task also waits for one of its own unit
+    // that takes time there.
+    const PricedFacts &own = facts[sample.facts];
+    bool isBehindOwn = false;
+    for (size_t i = sample.begin; i < sample.end && !isReceive; ++i)
+      if (awaited[i] >= placed.base) {
+        const Sample &before = samples[awaited[i] - placed.base];
+        isBehindOwn |= before.kind != TaskKind::Receive && facts[before.facts].lane == own.lane &&
+                       facts[before.facts].duration > 0;
+      }
+    for (size_t i = sample.begin; i < sample.end; ++i) {
+      uint64_t id = awaited[i];
+      if (id >= placed.base) {
+        unit.awaited.push_back(uint32_t(id - placed.base));
+        continue;
+      }
+      if (isBehindOwn && isOnLane(id, own.lane))
+        continue;
+      waitsOutside = true;
+      refer(id);
+    }
+    if (waitsOutside)
+      unit.waitsOutside.push_back(offset);
+    unit.ends.push_back(uint32_t(unit.awaited.size()));
+    unit.facts.push_back(sample.facts);
+    unit.durations.push_back(own.duration);
+  }
+}
+
+/// Whether a task of an earlier unit is on a lane.
+bool UnitCompiler::isOnLane(uint64_t id, std::pair<uint64_t, unsigned> lane) const {
+  size_t number = findUnit(id);
+  const PricedFacts &of = facts[compiled[number]->facts[id - bases[number]]];
+  return of.facts.kind != TaskKind::Receive && of.lane == lane;
+}
+
+void UnitCompiler::noteEnds(CompiledUnit &unit, const PlacedUnit &placed) {
+  for (std::optional<uint64_t> end : tasks.getChains())
+    unit.chains.push_back(end >= placed.base && end ? std::optional(*end - placed.base) : std::nullopt);
+  if (std::optional<uint64_t> loop = tasks.getWorkBeforeLoop(); loop && *loop >= placed.base)
+    unit.workBeforeLoop = *loop - placed.base;
+}

@@ -1,0 +1,112 @@
+//===- UnitCompiler.h - which units have the same tasks --------*- C++ -*-===//
+//
+// Problem: units of one kind are made once (CompiledUnit.h). Which units are of one kind?
+//
+//   B7    after F8, of microbatch 7 with F7; the last one that added to the gradients was B6
+//   B8    after F9, of microbatch 8 with F8; the last one that added to the gradients was B7     the same kind
+//   B0    after F1, of microbatch 0 with F0; nobody has added to the gradients                   another one
+//
+// Rule: what the tasks of a unit wait for follows from its template, its environment and its *relations*: the units
+// whose values it may use, those that added to gradients last, the one that updated the parameters, those to which
+// edges lead, and the tasks with which streams end, behind which it posts receives and loads inputs (rules W1 to W8 of
+// stage/Tasks/ClassTasks.h). All of these are tasks of earlier units. Units are of one kind if, in the order in which
+// these earlier units run, each has the same template, and each relation leads to the same one of them, and to the same
+// task in it.
+//
+// Algorithm: the relations of each unit are listed. The first one of a kind is made and priced; for what it waits
+// outside of itself is a task of one of the listed units. The others are skipped. Each op is priced once. Of equal
+// rounds of iterations three are made (stage/Tasks/FoldedTasks.h).
+//
+// Limits: a unit that waits for a unit that is not listed, or whose edges lead to ops that several templates run, is
+// made, and is of a kind of its own.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_TIME_UNITCOMPILER_H
+#define STAGE_LIB_TIME_UNITCOMPILER_H
+
+#include "CompiledUnit.h"
+#include "Connections.h"
+#include "llvm/ADT/Hashing.h"
+#include <map>
+#include <unordered_map>
+
+namespace stage {
+
+class UnitCompiler {
+public:
+  UnitCompiler(Connections &connections, const TaskOptions &options, unsigned classNumber, DiagnosticEngine &diags);
+
+  /// The kind of the next unit. `related`: the numbers of the earlier units to which its references lead. Null after a
+  /// report, or where tasks are of another form or have no price.
+  CompiledUnit *compileNext(std::vector<uint32_t> &related);
+
+  ClassTasks &getTasks() { return tasks; }
+  const ClassTasks &getTasks() const { return tasks; }
+  size_t getNumUnits() const { return bases.size(); }
+  uint64_t getBase(size_t unit) const { return bases[unit]; }
+  /// The unit of a task.
+  size_t findUnit(uint64_t id) const { return size_t(llvm::upper_bound(bases, id) - bases.begin()) - 1; }
+  const TaskFacts &getFacts(uint32_t number) const { return facts[number].facts; }
+  uint64_t getNumMade() const { return numMade; }
+  /// Everything priced so far lies inside the tables of the machine.
+  bool isInsideTables() const { return insideTables; }
+
+private:
+  struct PricedFacts {
+    TaskFacts facts;
+    Ticks duration;
+    std::pair<uint64_t, unsigned> lane;
+  };
+  /// A task that was made.
+  struct Sample {
+    uint32_t facts = 0;
+    TaskKind kind = TaskKind::Compute;
+    unsigned connection = 0; ///< Channel or meeting.
+    uint64_t tag = 0;
+    bool isPermute = false;
+    size_t begin = 0, end = 0; ///< Of what it waits for.
+  };
+  using Key = std::vector<uint32_t>;
+  struct KeyHash {
+    size_t operator()(const Key &key) const { return llvm::hash_combine_range(key.begin(), key.end()); }
+  };
+
+  /// What tells kinds apart, and the related units.
+  Key listRelations(unsigned number, std::vector<uint32_t> &related, bool &isKnown);
+  bool make(unsigned number, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained);
+  bool take(const Task &task, uint64_t base, uint64_t firstPermute);
+  bool repeat(const ClassTasks::Rounds &rounds, uint64_t base);
+  void refer(const PlacedUnit &placed, std::vector<uint32_t> &related, CompiledUnit &unit, bool &isExplained);
+  bool isOnLane(uint64_t id, std::pair<uint64_t, unsigned> lane) const;
+  std::optional<uint32_t> findFacts(const Task &task, const GroupPlace &place);
+  void connect(CompiledUnit &unit);
+  void order(CompiledUnit &unit);
+  void listEvents(CompiledUnit &unit);
+  void listLanes(CompiledUnit &unit);
+  void noteEnds(CompiledUnit &unit, const PlacedUnit &placed);
+  void skip(unsigned number, const CompiledUnit &unit);
+
+  Connections &connections;
+  const unsigned classNumber;
+  const int64_t rank; ///< That stands for the class, in the program.
+  ClassTasks tasks;
+  std::optional<Rational> slowness;
+  std::vector<uint64_t> bases;     ///< By unit.
+  std::vector<uint32_t> templates; ///< Their numbers, by unit.
+  std::vector<uint64_t> slots;     ///< Those of `tasks` so far, on the rank; 0 for sizes.
+  std::vector<PricedFacts> facts;
+  /// By op, kind of task, environment, bytes and peer.
+  std::map<std::tuple<const Op *, unsigned, unsigned, uint64_t, uint64_t>, uint32_t> factNumbers;
+  std::unordered_map<Key, std::unique_ptr<CompiledUnit>, KeyHash> kinds;
+  std::vector<std::unique_ptr<CompiledUnit>> others; ///< Kinds of one unit.
+  std::vector<const CompiledUnit *> compiled;        ///< By unit.
+  unsigned nextUnit = 0;
+  std::vector<Sample> samples; ///< Of the unit that is made.
+  std::vector<uint64_t> awaited;
+  uint64_t numMade = 0;
+  bool insideTables = true;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_TIME_UNITCOMPILER_H

@@ -1,0 +1,104 @@
+//===- CompiledWalkTest.cpp - the longest path over units -----------------===//
+#include "CompiledWalk.h"
+#include "ProgramTest.h"
+#include "stage/Machine/Runtime.h"
+
+using namespace stage;
+
+namespace {
+/// Two stages in 1F1B.
+class CompiledWalkTest : public ProgramTest {
+protected:
+  static std::string listUnits(unsigned microbatches, unsigned warmup) {
+    std::string units;
+    for (unsigned forward = 0, backward = 0; backward < microbatches;) {
+      bool goesForward = forward < microbatches && forward - backward <= warmup;
+      units += (units.empty() ? "" : " ") + std::string(goesForward ? "F" : "B") +
+               std::to_string(goesForward ? forward : backward);
+      ++(goesForward ? forward : backward);
+    }
+    return units;
+  }
+
+  void buildWith(unsigned microbatches, unsigned layers) {
+    std::string count = std::to_string(layers), half = std::to_string(layers / 2);
+    build("graph Chain {\n  dim B;\n  mesh (pp = 2, dp = 4);\n  bind B = 4096;\n  microbatches " +
+          std::to_string(microbatches) + ";\n  pipeline layers over pp {\n    split " + half + ", " + half +
+          ";\n    units \"" + listUnits(microbatches, 1) + "\";\n    units \"" + listUnits(microbatches, 0) +
+          "\";\n  }\n" + R"(
+  optimizer sgd { state m: f32; flops = volume; }
+  op scale(x: [b], g: [b]) -> (result: [b] = x[b] * g[b]);
+  op scale.dx(dy: [b], g: [b]) -> (result: [b] = dy[b] * g[b]);
+  op loss(x: [b]) -> (result: [] = sum[b](x[b]));
+  op loss.dx[b](dy: []) -> (result: [b] = dy[]);
+  forward {
+    %x0 = input : f32[B] {_};
+    %r = repeat layers [)" +
+          count + R"(] loop 0 (%x = %x0 : f32[B] {_}) : f32[B] {_} do {
+      %g = param : f32[B] {_};
+      %y = scale(%x, %g) : f32[B] {_};
+      yield %y;
+    }
+    %l = loss(%r) : f32[];
+    return %l;
+  }
+  backward {
+    %one = constant 1 : f32[];
+    %dr = loss.dx(%one) [b = B] : f32[B] {_};
+    %dx0 = repeat layers [)" +
+          count + R"(] loop 0 reverse (%dy = %dr : f32[B] {_}) : f32[B] {_} do {
+      %dg = scale.dx(%dy, %x) : f32[B] {_};
+      %ag = accumulate(%dg, %g) : f32[B] {_};
+      %dx = scale.dx(%dy, %g) : f32[B] {_};
+      yield %dx;
+    }
+  }
+  step {
+    repeat layers [)" +
+          count + R"(] loop 0 () do {
+      update(%g, %ag);
+      yield;
+    }
+  }
+})");
+  }
+
+  static Machine makeMachine() {
+    MachineRates rates{1'000'000'000, 1'000'000'000, 1'000'000'000, 1'000'000'000, 1'000'000'000, 1'000'000'000};
+    rates.name = "small";
+    rates.type = "f32";
+    rates.latency = 1'000;
+    rates.levels = {{"all", 8, 1'000'000'000, {1, 1}, 1'000}};
+    return Machine(rates);
+  }
+
+  /// What it costs to find the time of the step, which must be that of the walk from task to task.
+  CompiledWalk::Counts count() {
+    Machine machine = makeMachine();
+    CompiledWalk walk(*program, machine, diags);
+    EXPECT_EQ(walk.run(), CompiledWalk::Outcome::Done) << messages.str();
+    std::optional<TimeReport> tasks = findTimeReportByTask({program.get()}, machine, Runtime(), diags);
+    EXPECT_EQ(walk.getStep(), tasks ? tasks->step : -1);
+    return walk.getCounts();
+  }
+};
+
+TEST_F(CompiledWalkTest, EightTimesAsManyMicrobatchesAreNotMadeOrEvaluated) {
+  ASSERT_NO_FATAL_FAILURE(buildWith(64, 4));
+  CompiledWalk::Counts few = count();
+  ASSERT_NO_FATAL_FAILURE(buildWith(512, 4));
+  CompiledWalk::Counts many = count();
+  EXPECT_EQ(few.placed, 2u * (2 * 64 + 1));
+  EXPECT_EQ(many.placed, 2u * (2 * 512 + 1));
+  EXPECT_EQ(few.made, many.made);
+  EXPECT_EQ(few.evaluated, many.evaluated);
+}
+
+TEST_F(CompiledWalkTest, OfEqualLayersThreeAreMade) {
+  ASSERT_NO_FATAL_FAILURE(buildWith(8, 40));
+  CompiledWalk::Counts few = count();
+  ASSERT_NO_FATAL_FAILURE(buildWith(8, 400));
+  CompiledWalk::Counts many = count();
+  EXPECT_EQ(few.made, many.made);
+}
+} // namespace
