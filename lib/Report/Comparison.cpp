@@ -1,9 +1,7 @@
 //===- Comparison.cpp - what several plans cost, in one table -------------===//
 #include "stage/Report/Comparison.h"
 #include "ReportRecords.h"
-#include "stage/IR/text/Text.h"
 #include "stage/Support/Records.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace stage;
@@ -17,28 +15,28 @@ PlanCosts stage::summarize(const Report &report) {
   costs.flops = report.flops;
   costs.duplicatedFlops = report.duplicatedFlops;
   costs.peak = report.getLargestStage().peak.getTotal();
-  const Mesh &mesh = report.program->graph->mesh;
-  std::vector<std::pair<AxisSet, __int128>> most;
+  // Dense layers and experts may call the same axes by other names.
+  using Group = std::pair<AxisList, std::vector<std::string>>;
+  std::vector<std::pair<Group, __int128>> most;
   for (const StageReport &stage : report.stages) {
     costs.rankFlops = std::max(costs.rankFlops, stage.flops / (report.ranks / report.program->numStages));
-    llvm::MapVector<AxisSet, __int128> sums;
+    std::map<Group, __int128> sums;
     for (const TrafficReport &traffic : stage.traffic)
-      sums[toSet(traffic.axes)] += traffic.bytes;
-    for (auto &[axes, bytes] : sums) {
-      auto known = llvm::find_if(most, [axes = axes](const auto &entry) { return entry.first == axes; });
+      sums[{toList(toSet(traffic.axes)), traffic.axisNames}] += traffic.bytes;
+    for (auto &[group, bytes] : sums) {
+      auto known = llvm::find_if(most, [&group = group](const auto &entry) { return entry.first == group; });
       if (known == most.end())
-        most.emplace_back(axes, bytes);
+        most.emplace_back(group, bytes);
       else
         known->second = std::max(known->second, bytes);
     }
   }
   llvm::sort(most, [](const auto &a, const auto &b) {
-    AxisList left = toList(a.first), right = toList(b.first);
-    return left.size() != right.size() ? left.size() < right.size() : left < right;
+    const AxisList &left = a.first.first, &right = b.first.first;
+    return left.size() != right.size() ? left.size() < right.size() : a.first < b.first;
   });
-  for (auto &[axes, bytes] : most) {
-    costs.traffic.emplace_back(llvm::join(listAxisNames(mesh, toList(axes)), "+"), bytes);
-  }
+  for (auto &[group, bytes] : most)
+    costs.traffic.emplace_back(llvm::join(group.second, "+"), bytes);
   return costs;
 }
 

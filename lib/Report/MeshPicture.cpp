@@ -24,12 +24,12 @@ void MeshPicture::collect() {
     std::vector<unsigned> stages(traffic.stages.begin(), traffic.stages.end());
     auto found = llvm::find_if(kinds, [&](const Kind &kind) {
       bool isRestricted = !traffic.stages.empty() || mesh.getGroupSize(kind.set) != kind.members;
-      return kind.isSend == traffic.isSend && kind.set == toSet(traffic.axes) && kind.members == traffic.groupSize &&
-             (kind.isSend || !isRestricted || kind.stages == stages);
+      return kind.isSend == traffic.isSend && kind.axes == llvm::join(traffic.axisNames, ", ") &&
+             kind.members == traffic.groupSize && (kind.isSend || !isRestricted || kind.stages == stages);
     });
     if (found == kinds.end()) {
       found = kinds.insert(kinds.end(), Kind());
-      found->axes = llvm::join(listAxisNames(mesh, traffic.axes), ", ");
+      found->axes = llvm::join(traffic.axisNames, ", ");
       found->set = toSet(traffic.axes);
       found->isSend = traffic.isSend;
       found->members = traffic.groupSize;
@@ -201,6 +201,8 @@ void MeshPicture::printText(llvm::raw_ostream &os) const {
   os << "\nwhat a rank puts in, and moves, in a step\n";
   Table traffic({{"axes", Table::Left},
                  {"operation", Table::Left},
+                 {"carries", Table::Left},
+                 {"phase", Table::Left},
                  {"stage", Table::Left},
                  {"count", Table::Right},
                  {"bytes put in", Table::Right},
@@ -209,9 +211,10 @@ void MeshPicture::printText(llvm::raw_ostream &os) const {
                 2);
   for (const Kind &kind : kinds)
     for (const TrafficRow &row : kind.rows)
-      traffic.addRow({nameKind(kind), describeOperation(*row.traffic).str(), describeStages(row),
-                      formatCount(row.traffic->count), formatBytes(row.traffic->bytes),
-                      formatBytes(row.traffic->getMoved()), formatCount(row.traffic->getMoved())});
+      traffic.addRow({nameKind(kind), describeOperation(*row.traffic).str(), getName(row.traffic->subject).str(),
+                      row.traffic->phase.str(), describeStages(row), formatCount(row.traffic->count),
+                      formatBytes(row.traffic->bytes), formatBytes(row.traffic->getMoved()),
+                      formatCount(row.traffic->getMoved())});
   traffic.print(os);
   if (llvm::any_of(kinds, [](const Kind &kind) { return kind.isSend; }))
     os << "  " << describeMessages() << '\n';
@@ -274,7 +277,8 @@ void MeshPicture::printSvg(llvm::raw_ostream &os) const {
       const TrafficReport &traffic = *row.traffic;
       std::string stages =
           report.stages.size() == 1 ? "" : (row.first == row.last ? "stage " : "stages ") + describeStages(row) + ": ";
-      printLine(y, stages + formatCount(traffic.count) + " x " + describeOperation(traffic).str() + ", " +
+      printLine(y, stages + formatCount(traffic.count) + " x " + describeOperation(traffic).str() + " of " +
+                       getName(traffic.subject).str() + " in " + traffic.phase.str() + ", " +
                        formatBytes(traffic.bytes) + " put in, " + formatBytes(traffic.getMoved()) + " moved by a rank");
     }
     if (kind.isSend)

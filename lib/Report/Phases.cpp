@@ -185,7 +185,12 @@ void stage::addPhases(Report &report, DiagnosticEngine &diags) {
 //===----------------------------------------------------------------------===//
 
 /// Forward of inference is its prefill.
+/// Of inference.
 static llvm::StringRef getPhaseName(PhaseKind kind) { return kind == PhaseKind::Forward ? "prefill" : getName(kind); }
+
+llvm::StringRef stage::describePhase(const Graph &graph, PhaseKind kind) {
+  return graph.training ? getName(kind) : getPhaseName(kind);
+}
 
 std::string stage::describeUnits(const Report &report) {
   std::string text;
@@ -216,11 +221,10 @@ Records stage::listRecords(const PhaseReport &phase) {
        formatTenths}};
 }
 
-std::vector<Records> stage::listTraffic(const Graph &graph, const PhaseReport &phase) {
+std::vector<Records> stage::listTraffic(const PhaseReport &phase) {
   std::vector<Records> rows;
   for (const PhaseTraffic &range : phase.traffic) {
-    Records &row = rows.emplace_back(1, Record{"", "phase", getPhaseName(phase.kind).str()});
-    llvm::append_range(row, listGroup(graph, range.most));
+    Records &row = rows.emplace_back(listGroup(range.most));
     row.insert(row.end(),
                {{"first_stage", "", range.first},
                 {"last_stage", "", range.last},
@@ -236,7 +240,7 @@ void stage::printPhases(llvm::raw_ostream &os, const Report &report) {
   std::vector<Records> phases, traffic;
   for (const PhaseReport &phase : report.phases) {
     phases.push_back(listRecords(phase));
-    llvm::append_range(traffic, listTraffic(*report.program->graph, phase));
+    llvm::append_range(traffic, listTraffic(phase));
   }
   if (!phases.empty())
     printTable(os << "\nphases, all ranks\n", phases, 2);

@@ -20,15 +20,18 @@ static std::string describeMesh(const Mesh &mesh) {
   return text;
 }
 
-Records stage::listGroup(const Graph &graph, const TrafficReport &traffic) {
-  llvm::SmallVector<std::string, 4> axes = listAxisNames(graph.mesh, traffic.axes);
+Records stage::listGroup(const TrafficReport &traffic) {
   Records records = {{"operation", "operation", describeOperation(traffic).str()}};
   if (traffic.toPart)
     records.push_back({"to", "", traffic.toPart->graph->name});
-  records.insert(records.end(),
-                 {{"axes", "", std::vector(axes.begin(), axes.end())},
-                  {"", "axes", traffic.toPart ? "to " + traffic.toPart->graph->name : llvm::join(axes, ", ")},
-                  {"group", "group", traffic.groupSize}});
+  records.insert(
+      records.end(),
+      {{"axes", "", traffic.axisNames},
+       {"", "axes", traffic.toPart ? "to " + traffic.toPart->graph->name : llvm::join(traffic.axisNames, ", ")},
+       {"group", "group", traffic.groupSize},
+       {"subject", "carries", getName(traffic.subject).str()},
+       {"phase", "phase", traffic.phase.str()},
+       {"type", "type", getName(traffic.type).str()}});
   return records;
 }
 
@@ -160,9 +163,9 @@ std::string stage::describeStages(unsigned first, unsigned last) {
   return first == last ? std::to_string(first) : std::to_string(first) + "-" + std::to_string(last);
 }
 
-Records stage::listRecords(const Graph &graph, const TrafficRow &row) {
+Records stage::listRecords(const TrafficRow &row) {
   const TrafficReport &traffic = *row.traffic;
-  Records records = listGroup(graph, traffic);
+  Records records = listGroup(traffic);
   records.insert(records.end(), {{"", "stage", describeStages(row.first, row.last)},
                                  {"count", "count", traffic.count},
                                  {"bytes", "bytes put in", traffic.bytes, formatBytes},
@@ -180,7 +183,7 @@ static void printTraffic(llvm::raw_ostream &os, const Report &report) {
   os << "\ncommunication of a rank in a step\n";
   std::vector<Records> rows;
   for (const TrafficRow &row : collectTraffic(report))
-    rows.push_back(listRecords(*report.program->graph, row));
+    rows.push_back(listRecords(row));
   if (rows.empty())
     os << "  none\n";
   else

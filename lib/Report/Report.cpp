@@ -19,8 +19,8 @@
 //===----------------------------------------------------------------------===//
 #include "stage/Report/Report.h"
 #include "ReportRecords.h"
-#include "SlotShares.h"
 #include "StageTraffic.h"
+#include "Subjects.h"
 #include "stage/IR/graph/Channel.h"
 #include "stage/IR/graph/Costs.h"
 #include "stage/Machine/Traffic.h"
@@ -46,7 +46,7 @@ class Reporter {
 public:
   Reporter(const Program &program, DiagnosticEngine &diags)
       : program(program), graph(*program.graph), binding(graph.binding), ownBinding(graph.binding),
-        slots(*program.graph), diags(diags) {}
+        subjects(*program.graph), slots(subjects.getSlots()), diags(diags) {}
 
   Report run() {
     report.program = &program;
@@ -168,7 +168,7 @@ private:
       auto visit = [&](int64_t times, bool varying) {
         UnitCost before = {result.flops, result.accessedBytes, {}};
         unitTraffic = StageTraffic();
-        visitItems(unit->items, times, varying, result);
+        visitItems(*unit, times, varying, result);
         traffic.add(unitTraffic, times);
         return UnitCost{
             (result.flops - before.flops) / times, (result.accessedBytes - before.accessedBytes) / times, {}};
@@ -227,22 +227,25 @@ private:
   }
 
   /// What may cost more in one environment than in another, or what does not.
-  void visitItems(const std::vector<ProgramItem> &items, int64_t invocations, bool varying, StageReport &stage) {
-    forEachOp(items, [&](Op &op, int64_t times) {
+  void visitItems(const UnitTemplate &unit, int64_t invocations, bool varying, StageReport &stage) {
+    forEachOp(unit.items, [&](Op &op, int64_t times) {
       if (varies(op) == varying)
         addOp(op, times, invocations, stage);
     });
-    for (const ProgramItem &item : items) {
+    for (const ProgramItem &item : unit.items) {
       if (item.kind != ProgramItem::Kind::Send || item.isLocal)
         continue;
       if (llvm::any_of(item.values, [&](const Value *value) { return varies(*value); }) != varying)
         continue;
       if (item.channel) {
-        addTransfer(*item.channel);
+        addTransfer(*item.channel, unit.kind);
         continue;
       }
-      TrafficReport sends = describeSend({PlacedAxis(*graph.pipeline.axis)}, nullptr);
+      AxisId axis = *graph.pipeline.axis;
       for (const Value *value : item.values) {
+        TrafficReport sends = describeSend(*value, unit.kind);
+        sends.axes = {PlacedAxis(axis)};
+        sends.axisNames = {graph.mesh[axis].name};
         const auto &[bytes, varyingBytes] = getSentBytes(*value);
         unitTraffic.add(sends, {1, bytes, bytes, varyingBytes, varyingBytes, environment}, 1);
       }
@@ -272,18 +275,25 @@ private:
     return graph.variesByUnit(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding));
   }
 
-  static TrafficReport describeSend(const AxisList &axes, const Program *toPart) {
+  TrafficReport describeSend(const Value &value, PhaseKind phase) const {
     TrafficReport sends;
     sends.isSend = true;
-    sends.axes = axes;
-    sends.toPart = toPart;
+    describeSubject(sends, value, phase);
     return sends;
   }
 
+  void describeSubject(TrafficReport &traffic, const Value &value, PhaseKind phase) const {
+    traffic.subject = subjects.find(value);
+    traffic.phase = describePhase(graph, phase);
+    traffic.type = getSentType(value);
+  }
+
   /// Some ranks of a stage may send more messages than others.
-  void addTransfer(const Channel &channel) {
+  void addTransfer(const Channel &channel, PhaseKind phase) {
+    TrafficReport sends = describeSend(*channel.output, phase);
+    sends.toPart = channel.exchange->to;
     auto [most, fewest] = channel.exchange->countMessages();
-    unitTraffic.add(describeSend({}, channel.exchange->to),
+    unitTraffic.add(sends,
                     {most, __int128(most) * channel.bytes, __int128(fewest) * channel.bytes, {}, {}, environment}, 1);
   }
 
@@ -309,17 +319,28 @@ private:
       addCopy(op.kind, times, times * totals.bytes, stage);
     if (!isCommunication(op.kind))
       return;
-    TrafficReport kind;
-    kind.kind = op.kind;
-    kind.groupSize = graph.mesh.getGroupSize(toSet(op.axes));
+    TrafficReport kind = describeGroup(op);
     llvm::ArrayRef<unsigned> stages = op.getGroupStages(stage.stage);
     kind.stages.assign(stages.begin(), stages.end());
     if (!op.stages.empty())
       kind.groupSize = kind.groupSize / program.numStages * stages.size();
-    for (AxisId axis : op.axes) // in whatever layout
-      kind.axes.emplace_back(axis);
     unitTraffic.add(kind, {1, totals.bytes, totals.bytes, totals.varyingBytes, totals.agreedBytes, environment},
                     timesInUnit);
+  }
+
+  /// Of an op that communicates all that does not depend on the stage.
+  const TrafficReport &describeGroup(const Op &op) {
+    auto [it, isNew] = groups.try_emplace(&op);
+    TrafficReport &kind = it->second;
+    if (!isNew)
+      return kind;
+    kind.kind = op.kind;
+    kind.groupSize = graph.mesh.getGroupSize(toSet(op.axes));
+    for (AxisId axis : op.axes) // in whatever layout
+      kind.axes.emplace_back(axis);
+    kind.axisNames = subjects.listAxisNames(op);
+    describeSubject(kind, *op.getOperand(0), op.getBlock()->getPhase());
+    return kind;
   }
 
   /// Several stages may update the same parameter: a tied one, or layers of which they have copies. All updates but one
@@ -530,7 +551,8 @@ private:
       experts;            ///< The share of the parameters with this dim that one token uses; while these are counted.
   SizeBinding binding;    ///< The padded one, but while parameters are counted.
   SizeBinding ownBinding; ///< With the model's own sizes.
-  SlotShares slots;
+  Subjects subjects;
+  const SlotShares &slots;
   DiagnosticEngine &diags;
   Report report;
   unsigned environment = ~0u;
@@ -539,6 +561,7 @@ private:
   llvm::DenseMap<const Op *, __int128> runsOfStep; ///< On the stages so far.
   Sums sums, ownSums;                              ///< With `binding` and with `ownBinding`.
   llvm::DenseMap<std::pair<const Value *, unsigned>, std::pair<__int128, Size>> sentBytes;
+  llvm::DenseMap<const Op *, TrafficReport> groups;
   StageTraffic traffic;           ///< Of the stage.
   StageTraffic unitTraffic;       ///< Of the unit that is visited.
   SizesByEnvironment expertFlops; ///< Of the stage: of a rank.

@@ -133,7 +133,7 @@ private:
       for (const PhaseReport &phase : report.phases)
         json.object([&] {
           writeMembers(json, listRecords(phase));
-          writeRows(json, "communication", listTraffic(graph, phase));
+          writeRows(json, "communication", listTraffic(phase));
         });
     });
     if (report.caches)
@@ -156,7 +156,7 @@ private:
     }
     std::vector<Records> communication, copies;
     for (const TrafficReport &traffic : stage.traffic)
-      communication.push_back(listRecords(graph, {&traffic, stage.stage, stage.stage}));
+      communication.push_back(listRecords({&traffic, stage.stage, stage.stage}));
     for (const CopyReport &copy : stage.copies)
       copies.push_back(listRecords(copy, ""));
     writeRows(json, "communication", communication);

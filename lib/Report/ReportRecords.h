@@ -9,6 +9,8 @@ namespace stage {
 
 /// Adds to the report of inference, all else of which is there, what its phases take and its caches hold.
 void addPhases(Report &report, DiagnosticEngine &diags);
+/// `forward`, which of inference is `prefill`.
+llvm::StringRef describePhase(const Graph &graph, PhaseKind kind);
 /// `8 of prefill, 4,000 of decode`.
 std::string describeUnits(const Report &report);
 /// `99.53 GiB for 64 sequences of 5,096 positions, 327,680 bytes for one position more`.
@@ -16,12 +18,12 @@ std::string describeCaches(const CacheReport &caches);
 /// Units of a phase.
 Records listRecords(const PhaseReport &phase);
 /// What a rank communicates in a unit of a phase.
-std::vector<Records> listTraffic(const Graph &graph, const PhaseReport &phase);
+std::vector<Records> listTraffic(const PhaseReport &phase);
 void printPhases(llvm::raw_ostream &os, const Report &report);
-/// The operation and its group, or the part that receives what is sent.
-Records listGroup(const Graph &graph, const TrafficReport &traffic);
+/// The operation and its group, or the part that receives what is sent, and what that is.
+Records listGroup(const TrafficReport &traffic);
 /// What a rank communicates in a step.
-Records listRecords(const Graph &graph, const TrafficRow &row);
+Records listRecords(const TrafficRow &row);
 /// What it copies to and from its host; `stages` for people.
 Records listRecords(const CopyReport &copy, const std::string &stages);
 Records listRecords(const FlopReport &flops);

@@ -39,6 +39,7 @@ public:
     auto it = ofOps.find(&op);
     return it == ofOps.end() ? nullptr : &it->second;
   }
+  bool hasSlots(const Value &value) const { return ofValues.count(&value); }
   /// What an op routes; nothing if it does not, or not to slots, or into those of an op before it that routes by the
   /// same integers.
   std::optional<SlotShare> getRouted(const Op &op) const;

@@ -29,7 +29,7 @@ Spread measureSpread(const Graph &graph, const SizesByEnvironment &sizes, llvm::
                      DiagnosticEngine &diags);
 void addTo(SizesByEnvironment &sums, unsigned environment, Size size, int64_t times);
 
-/// The same operation over the same group.
+/// The same operation over the same group, of the same subject, phase and type.
 bool isAlike(const TrafficReport &a, const TrafficReport &b);
 
 class StageTraffic {
@@ -41,7 +41,7 @@ public:
     Size ownBytes, agreedBytes;
     unsigned environment = 0;
   };
-  /// Of `kind` only operation and group are read.
+  /// Of `kind` all but its numbers is read.
   void add(const TrafficReport &kind, const Addend &addend, int64_t times);
   /// In `environment`, if one is given: expressions have the same values there.
   void add(const StageTraffic &other, int64_t times, std::optional<unsigned> environment = std::nullopt);

@@ -1,7 +1,7 @@
 //===- StepReport.cpp - what a step takes on a machine, for people --------===//
 #include "stage/Report/StepReport.h"
 #include "ReportRecords.h"
-#include "stage/IR/text/Text.h"
+#include "Subjects.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 
@@ -84,36 +84,79 @@ static Records listAccounts(const StageTime &stage, bool hasOthers) {
   return records;
 }
 
-/// Collectives alike of all stages: the longest of each.
-static std::vector<std::pair<const StageTime *, CommunicationTime>> listCommunication(const TimeReport &time) {
-  std::vector<std::pair<const StageTime *, CommunicationTime>> rows;
-  for (const StageTime &stage : time.stages)
-    for (const CommunicationTime &own : stage.communication) {
-      auto isAlike = [&](const auto &row) {
-        const Op *a = row.second.op, *b = own.op;
-        return (a == nullptr) == (b == nullptr) && (!a || (a->kind == b->kind && toSet(a->axes) == toSet(b->axes)));
-      };
-      auto known = llvm::find_if(rows, isAlike);
-      if (known == rows.end())
-        rows.emplace_back(&stage, own);
-      else if (known->second.exposed < own.exposed ||
-               (known->second.exposed == own.exposed && known->second.taken < own.taken))
-        *known = {&stage, own};
+namespace {
+/// Collectives of a stage that carry the same in the same phase, or its messages.
+struct WaitRow {
+  unsigned stage = 0;
+  std::string operation = "message", subject, phase, type;
+  std::vector<std::string> axes;
+  int64_t count = 0;
+  Ticks taken = 0, exposed = 0;
+
+  bool isAlike(const WaitRow &other) const {
+    return std::tie(operation, axes, subject, phase, type) ==
+           std::tie(other.operation, other.axes, other.subject, other.phase, other.type);
+  }
+  Records list(llvm::function_ref<Record::Digits(Ticks)> format) const {
+    bool isMessage = subject.empty();
+    return {{"operation", "operation", operation},
+            {"axes", "", axes},
+            {"", "axes", isMessage ? "between stages" : llvm::join(axes, ", ")},
+            {isMessage ? "" : "subject", "carries", subject},
+            {isMessage ? "" : "phase", "phase", phase},
+            {isMessage ? "" : "type", "type", type},
+            {"stage", "stage", __int128(stage)},
+            {"count", "count", __int128(count)},
+            {"seconds", "ms", format(taken)},
+            {"exposed_seconds", "exposed", format(exposed)}};
+  }
+};
+} // namespace
+
+/// In the order of first use.
+static std::vector<WaitRow> listWaits(const StageTime &stage, const Subjects &subjects) {
+  std::vector<WaitRow> rows;
+  for (const CommunicationTime &own : stage.communication) {
+    WaitRow row;
+    row.stage = stage.stage;
+    if (own.op) {
+      const Value &carried = *own.op->getOperand(0);
+      row.operation = getName(own.op->kind).str();
+      row.axes = subjects.listAxisNames(*own.op);
+      row.subject = getName(subjects.find(carried)).str();
+      row.phase = describePhase(*stage.program->graph, own.op->getBlock()->getPhase()).str();
+      row.type = getName(getSentType(carried)).str();
     }
+    auto known = llvm::find_if(rows, [&](const WaitRow &other) { return other.isAlike(row); });
+    WaitRow &sum = known == rows.end() ? rows.emplace_back(std::move(row)) : *known;
+    sum.count += own.count;
+    sum.taken += own.taken;
+    sum.exposed += own.exposed;
+  }
   return rows;
 }
 
-static Records listWaits(const StageTime &stage, const CommunicationTime &row) {
-  const Graph &graph = *stage.program->graph;
-  llvm::SmallVector<std::string, 4> axes;
-  if (row.op)
-    axes = listAxisNames(graph.mesh, row.op->axes);
-  return {{"operation", "operation", row.op ? stage::getName(row.op->kind).str() : "message"},
-          {"", "axes", row.op ? llvm::join(axes, ", ") : "between stages"},
-          {"stage", "stage", __int128(stage.stage)},
-          {"count", "count", __int128(row.count)},
-          {"seconds", "ms", formatCell(row.taken)},
-          {"exposed_seconds", "exposed", formatCell(row.exposed)}};
+/// Per stage.
+static std::vector<std::vector<WaitRow>> listWaits(const TimeReport &time) {
+  std::map<const Program *, Subjects> subjects;
+  std::vector<std::vector<WaitRow>> stages;
+  for (const StageTime &stage : time.stages)
+    stages.push_back(listWaits(stage, subjects.try_emplace(stage.program, *stage.program->graph).first->second));
+  return stages;
+}
+
+/// What is alike on all stages: where a rank waits most for it.
+static std::vector<WaitRow> findLongest(const std::vector<std::vector<WaitRow>> &stages) {
+  std::vector<WaitRow> rows;
+  for (const std::vector<WaitRow> &stage : stages)
+    for (const WaitRow &own : stage) {
+      auto known = llvm::find_if(rows, [&](const WaitRow &row) { return row.isAlike(own); });
+      if (known == rows.end())
+        rows.push_back(own);
+      else if (std::tie(known->exposed, known->taken) < std::tie(own.exposed, own.taken))
+        *known = own;
+    }
+  return rows;
 }
 
 static std::string describeTables(const TimeReport &time) {
@@ -162,8 +205,8 @@ void stage::printTime(llvm::raw_ostream &os, const Report &report) {
     rows.push_back(listAccounts(stage, /*hasOthers=*/false));
   printTable(os, rows, 2);
   rows.clear();
-  for (auto &[stage, row] : listCommunication(time))
-    rows.push_back(listWaits(*stage, row));
+  for (const WaitRow &row : findLongest(listWaits(time)))
+    rows.push_back(row.list(formatCell));
   if (!rows.empty()) {
     os << "\ncommunication of a rank in the stage that waits most for it, in ms\n";
     printTable(os, rows, 2);
@@ -205,26 +248,19 @@ void stage::writeTime(llvm::json::OStream &json, const Report &report) {
     head.insert(head.end(), {{"bubble_fraction", "", digits(figures.bubble, 6)},
                              {"exposed_seconds", "", toSeconds(figures.exposed)}});
     writeMembers(json, head);
+    std::vector<std::vector<WaitRow>> waits = listWaits(time);
     json.attributeArray("stages", [&] {
-      for (const StageTime &stage : time.stages)
+      for (size_t i = 0; i < time.stages.size(); ++i)
         json.object([&] {
+          const StageTime &stage = time.stages[i];
           Records records = listAccounts(stage, true);
           for (unsigned i = 0; i < numTimeAccounts; ++i)
             records[records.size() - numTimeAccounts + i].value = toSeconds(stage.accounts[i]);
           writeMembers(json, records);
-          json.attributeArray("communication", [&] {
-            for (const CommunicationTime &row : stage.communication)
-              json.object([&] {
-                Records own = listWaits(stage, row);
-                own[own.size() - 2].value = toSeconds(row.taken);
-                own[own.size() - 1].value = toSeconds(row.exposed);
-                llvm::SmallVector<std::string, 4> axes;
-                if (row.op)
-                  axes = listAxisNames(stage.program->graph->mesh, row.op->axes);
-                own[1] = {"axes", "", std::vector<std::string>(axes.begin(), axes.end())};
-                writeMembers(json, own);
-              });
-          });
+          std::vector<Records> communication;
+          for (const WaitRow &row : waits[i])
+            communication.push_back(row.list(toSeconds));
+          writeRows(json, "communication", communication);
         });
     });
     std::vector<Records> path;

@@ -13,13 +13,10 @@ TimeAccount TimeAccounts::getAccount(const TaskFacts &facts) {
 std::optional<unsigned> TimeAccounts::findRow(const TaskFacts &facts) {
   if (facts.kind != TaskKind::Collective && facts.kind != TaskKind::Send && facts.kind != TaskKind::Receive)
     return std::nullopt;
-  Key key = {facts.op ? facts.op->kind : OpKind::Yield, facts.op ? toSet(facts.op->axes) : 0};
-  auto known = llvm::find(keys, key);
-  if (known != keys.end())
-    return unsigned(known - keys.begin());
-  keys.push_back(key);
-  time.communication.push_back({facts.op, 0, 0, 0});
-  return unsigned(keys.size() - 1);
+  auto [it, isNew] = rows.try_emplace(facts.op, unsigned(time.communication.size()));
+  if (isNew)
+    time.communication.push_back({facts.op, 0, 0, 0});
+  return it->second;
 }
 
 void TimeAccounts::wait(std::optional<ClassTask> cause, Ticks begin, Ticks end) {

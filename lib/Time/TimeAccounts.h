@@ -35,17 +35,10 @@ public:
   StageTime take() { return std::move(time); }
 
 private:
-  /// What communicates alike: the same operation in the same kind of group.
-  struct Key {
-    OpKind kind;
-    AxisSet axes;
-    bool operator==(const Key &other) const = default;
-  };
-
   const StepRuns &runs;
   unsigned number;
   StageTime time;
-  std::vector<Key> keys; ///< Of the rows of communication.
+  llvm::DenseMap<const Op *, unsigned> rows; ///< Of communication; of messages there is no op.
 };
 
 } // namespace stage

@@ -9,6 +9,7 @@
 
 #include "stage/Memory/Memory.h"
 #include "stage/Report/StepReport.h"
+#include "stage/Report/Subject.h"
 #include "llvm/Support/JSON.h"
 #include <map>
 
@@ -30,13 +31,18 @@ struct FlopReport {
   }
 };
 
-/// Collectives of one kind over one group of axes, or sends, as one rank of a stage sees them in a step.
+/// Collectives of one kind over one group of axes, or sends, of one subject, phase and element type, as one rank of a
+/// stage sees them in a step.
 struct TrafficReport {
   OpKind kind = OpKind::AllReduce; ///< Ignored if `isSend`.
   bool isSend = false;
   /// Of sends: the part that receives them; null for those of a pipeline.
   const Program *toPart = nullptr;
   AxisList axes;
+  std::vector<std::string> axisNames; ///< As dense layers or experts call them, whichever the subject is of.
+  Subject subject = Subject::Activations;
+  llvm::StringRef phase;   ///< As people call it: `backward`, of inference `prefill`.
+  DType type = DType::F32; ///< In which it is sent.
   /// Of groups across stages that not all take part in: those that do.
   llvm::SmallVector<unsigned, 2> stages;
   int64_t groupSize = 2;

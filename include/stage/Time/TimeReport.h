@@ -39,9 +39,9 @@ constexpr unsigned numTimeAccounts = 8;
 /// `products`, `element-wise`.
 llvm::StringRef getName(TimeAccount account);
 
-/// Collectives of one kind and group, or messages, of a rank in a step.
+/// What one op communicates, or all messages, of a rank in a step.
 struct CommunicationTime {
-  const Op *op = nullptr; ///< The first of them; null: messages between stages or parts.
+  const Op *op = nullptr; ///< Null: messages between stages or parts.
   int64_t count = 0;
   Ticks taken = 0;   ///< Their durations, added up.
   Ticks exposed = 0; ///< Waiting for them, or for ranks that come to them later. Of messages: bubble.

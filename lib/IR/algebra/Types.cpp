@@ -103,7 +103,8 @@ std::optional<llvm::SmallVector<AxisId, 2>> Mesh::resolve(llvm::StringRef name) 
   return std::nullopt;
 }
 
-llvm::SmallVector<std::pair<llvm::StringRef, PlacedAxis>, 4> Mesh::nameAxes(llvm::ArrayRef<PlacedAxis> list) const {
+llvm::SmallVector<std::pair<llvm::StringRef, PlacedAxis>, 4>
+Mesh::nameAxes(llvm::ArrayRef<PlacedAxis> list, llvm::ArrayRef<const AxisGroup *> hidden) const {
   llvm::SmallVector<std::pair<llvm::StringRef, PlacedAxis>, 4> names;
   while (!list.empty()) {
     auto begins = [&](const AxisGroup &group) {
@@ -116,7 +117,8 @@ llvm::SmallVector<std::pair<llvm::StringRef, PlacedAxis>, 4> Mesh::nameAxes(llvm
     };
     const AxisGroup *longest = nullptr;
     for (const AxisGroup &group : groups)
-      if (group.axes.size() > (longest ? longest->axes.size() : 1) && begins(group))
+      if (group.axes.size() > (longest ? longest->axes.size() : 1) && begins(group) &&
+          !llvm::is_contained(hidden, &group))
         longest = &group;
     names.emplace_back(longest ? longest->name : axes[list.front()].name, list.front());
     list = list.drop_front(longest ? longest->axes.size() : 1);

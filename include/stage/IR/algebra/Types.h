@@ -237,8 +237,10 @@ public:
   /// The axes that the name of an axis or of a group means; nothing if it is neither.
   std::optional<llvm::SmallVector<AxisId, 2>> resolve(llvm::StringRef name) const;
   /// A list of axes as people call it: a run of axes that is a group (the longest one; of equally long ones the first
-  /// that was declared) by the group's name, the others by their own. The layout is that of the run's first axis.
-  llvm::SmallVector<std::pair<llvm::StringRef, PlacedAxis>, 4> nameAxes(llvm::ArrayRef<PlacedAxis> list) const;
+  /// that was declared) by the group's name, the others by their own. The layout is that of the run's first axis. Names
+  /// of `hidden` groups are not used.
+  llvm::SmallVector<std::pair<llvm::StringRef, PlacedAxis>, 4>
+  nameAxes(llvm::ArrayRef<PlacedAxis> list, llvm::ArrayRef<const AxisGroup *> hidden = {}) const;
   /// Product of the sizes of all axes.
   int64_t getNumRanks() const;
   /// Product of the sizes of these axes.
