@@ -25,22 +25,14 @@ unsigned astrasim::getNumLinks(BuildingBlock block) {
 /// Every level of a machine is a switch.
 static BuildingBlock getBlock(const MachineLevel &) { return BuildingBlock::Switch; }
 
-/// Of a level with room for `room` ranks: how many of a job's it holds, in whole groups of the level inside of it.
-static int64_t findUsed(int64_t numRanks, int64_t inside, int64_t room) {
-  for (int64_t groups = std::min(room, numRanks) / inside; groups > 1; --groups)
-    if (numRanks / inside % groups == 0)
-      return inside * groups;
-  return inside;
-}
-
 Network Network::makeFromLevels(const Machine &machine, int64_t numRanks) {
+  const Machine used = machine.usedBy(numRanks);
   std::vector<NetworkDim> dims;
   int64_t inside = 1;
-  for (const MachineLevel &level : machine.getLevels()) {
-    int64_t used = findUsed(numRanks, inside, level.ranks);
-    if (used > inside)
-      dims.push_back({getBlock(level), used / inside, &level});
-    inside = used;
+  for (auto [level, own] : llvm::zip(machine.getLevels(), used.getLevels())) {
+    if (own.ranks > inside)
+      dims.push_back({getBlock(level), own.ranks / inside, &level});
+    inside = own.ranks;
   }
   return Network(std::move(dims));
 }

@@ -75,6 +75,27 @@ bool Machine::checkNumRanks(int64_t numRanks, SMLoc loc, DiagnosticEngine &diags
   return false;
 }
 
+/// Of a level with room for `room` ranks: how many of a job's it holds, in whole blocks of the level inside of it.
+static int64_t findUsed(int64_t numRanks, int64_t inside, int64_t room) {
+  for (int64_t blocks = std::min(room, numRanks) / inside; blocks > 1; --blocks)
+    if (numRanks / inside % blocks == 0)
+      return inside * blocks;
+  return inside;
+}
+
+Machine Machine::usedBy(int64_t numRanks) const {
+  Machine machine = *this;
+  int64_t inside = 1;
+  machine.blockSizes.clear();
+  for (MachineLevel &level : machine.levels) {
+    level.ranks = inside = findUsed(numRanks, inside, level.ranks);
+    machine.blockSizes.push_back(inside);
+  }
+  if (!machine.blockSizes.empty())
+    machine.blockSizes.pop_back();
+  return machine;
+}
+
 GroupPlace Machine::findPlace(llvm::ArrayRef<int64_t> ranks) const {
   if (blockSizes.empty())
     return GroupPlace(int64_t(ranks.size()));

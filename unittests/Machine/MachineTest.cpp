@@ -130,6 +130,30 @@ TEST(MachineTest, PortsOfANodeShareWhatLeavesIt) {
   EXPECT_EQ(*machine.ofMessage(100, machine.findPlace({8, 7}), missing), 13 * second);
 }
 
+TEST(MachineTest, AJobFillsLevelsInPart) {
+  MachineRates rates;
+  rates.name = "racks";
+  rates.levels = {{"host", 4, 100}, {"rack", 72, 50}, {"rail", 72 * 256, 10}};
+  Machine machine = rates;
+  auto listUsed = [&](int64_t numRanks) {
+    std::vector<int64_t> used;
+    Machine part = machine.usedBy(numRanks);
+    for (const MachineLevel &level : part.getLevels())
+      used.push_back(level.ranks);
+    EXPECT_EQ(part.getBlockSizes(), llvm::ArrayRef(used).drop_back());
+    return used;
+  };
+  EXPECT_EQ(listUsed(144), (std::vector<int64_t>{4, 72, 144}));
+  EXPECT_EQ(listUsed(128), (std::vector<int64_t>{4, 64, 128}));
+  EXPECT_EQ(listUsed(96), (std::vector<int64_t>{4, 48, 96}));
+  EXPECT_EQ(listUsed(18), (std::vector<int64_t>{3, 18, 18}));
+  EXPECT_EQ(listUsed(7), (std::vector<int64_t>{1, 7, 7}));
+  EXPECT_EQ(listUsed(1), (std::vector<int64_t>{1, 1, 1}));
+  // The second 64 ranks have a rack of their own.
+  EXPECT_EQ(machine.usedBy(128).findPlace(listRanks(64, 128)).getLevel(), 1u);
+  EXPECT_EQ(machine.findPlace(listRanks(64, 128)).getLevel(), 2u);
+}
+
 TEST(MachineTest, ATableSaysWhatACollectiveTakes) {
   MachineRates rates;
   rates.name = "measured";

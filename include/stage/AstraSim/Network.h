@@ -8,9 +8,8 @@
 //                                              12 ranks    [6, 2]   2 nodes, 6 ranks of each are used
 //   gb200: nvlink of 72 ranks, rail             64 ranks    [64]     64 of 72
 //
-// Algorithm: from the inside out, the ranks of a level that a job uses are the largest divisor of the job's ranks that
-// the level has room for and that the level inside of it divides. A dimension is what a level adds; one of a single
-// group is left out. A mesh `on topology` says the dimensions itself: each gets the innermost level that holds all
+// Algorithm: Machine::usedBy says how many ranks of each level a job uses. A dimension is what a level adds; one of a
+// single group is left out. A mesh `on topology` says the dimensions itself: each gets the innermost level that holds all
 // ranks that differ in this dimension and those inside of it.
 //
 // How ASTRA-sim times a message: by the *innermost* dimension in which sender and receiver differ. A machine times it

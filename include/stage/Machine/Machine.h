@@ -135,6 +135,9 @@ public:
   int64_t getMostRanks() const { return levels.empty() ? 1 : levels.back().ranks; }
   /// False after a report at `loc`: a machine with a name has no room for so many ranks.
   bool checkNumRanks(int64_t numRanks, SMLoc loc, DiagnosticEngine &diags) const;
+  /// The machine as a job of so many ranks fills it: of each level blocks have the largest divisor of the job's ranks
+  /// for which there is room, in whole blocks of the level inside of it. 64 ranks fill blocks of 64 of 72.
+  Machine usedBy(int64_t numRanks) const;
   /// Ranks of a block of each level on which groups can lie in several ways, from the inside out; without the outermost
   /// one, which contains all.
   llvm::ArrayRef<int64_t> getBlockSizes() const { return blockSizes; }
