@@ -98,7 +98,9 @@ static std::vector<std::string> listLabels(const PlacedUnit &unit) {
   std::string name = unit.getName();
   if (isOncePerStep(unit.kind))
     return {name, name, "S"};
-  return {name, unit.ownName.empty() ? name.substr(1) : name};
+  if (!unit.ownName.empty()) // of a server: `i4 4d+4@60`
+    return {name, name, llvm::StringRef(name).split(' ').first.str()};
+  return {name, name.substr(1)};
 }
 
 /// `layers.mlp.g gate_up`, `g gate_up`, `gate_up`.
