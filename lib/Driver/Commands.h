@@ -26,6 +26,10 @@ bool printTime(llvm::ArrayRef<const Program *> parts, const Machine &machine, co
                const DriverOptions &options, DiagnosticEngine &diags);
 /// `--emit=prices`: what each op takes alone. False after errors.
 bool printPrices(Compilation &c, llvm::ArrayRef<const Program *> parts, const DriverOptions &options);
+/// `--emit=timeline`: when each unit of a step runs of a program, or of linked ones. False after errors.
+bool printTimeline(Compilation &c, llvm::ArrayRef<const Program *> parts, const DriverOptions &options);
+/// The machine that the job names, which `what` needs. Nothing after a report.
+std::optional<Machine> findDeclared(Compilation &c, llvm::StringRef what, const DriverOptions &options);
 /// The machine of the job, with the rates of the command line, or these alone. Nothing after a report.
 std::optional<Machine> findMachine(const Compilation &c, const DriverOptions &options);
 /// The machine of a job, for which --astra-sim writes. Nothing after a report, also if the job has none.

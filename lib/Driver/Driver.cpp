@@ -89,8 +89,7 @@ bool stage::driver::printTime(llvm::ArrayRef<const Program *> parts, const Machi
   return step.has_value();
 }
 
-/// The machine that a job names, which `what` needs. Nothing after a report.
-static std::optional<Machine> findDeclared(Compilation &c, llvm::StringRef what, const DriverOptions &options) {
+std::optional<Machine> stage::driver::findDeclared(Compilation &c, llvm::StringRef what, const DriverOptions &options) {
   if (c.job->machine)
     return findMachine(c, options);
   c.diags.report(c.job->decl->name.loc(), diag::TimesNeedMachine).range(c.job->decl->name.range)
@@ -119,6 +118,8 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile 
   }
   if (options.emit == EmitKind::Prices)
     return printPrices(c, {c.program.get()}, options);
+  if (options.emit == EmitKind::Timeline)
+    return printTimeline(c, {c.program.get()}, options);
   std::optional<Report> report;
   if (options.report != ReportKind::None || options.emit == EmitKind::Memory) {
     report = makeReport(c);

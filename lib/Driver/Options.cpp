@@ -18,7 +18,8 @@ cl::OptionCategory category("stagec options");
 cl::opt<std::string> input(cl::Positional, cl::desc("<file.stg>"), cl::cat(category));
 cl::opt<std::string> output("o",
                             cl::desc("Write one trace per rank and comm_group.json into <folder>; with "
-                                     "--emit=schedule or mesh the picture into <file>.svg"),
+                                     "--emit=schedule, mesh or timeline the picture into <file>.svg, of a timeline "
+                                     "also into <file>.json, for Perfetto"),
                             cl::value_desc("folder"), cl::cat(category));
 cl::opt<std::string> astraSim("astra-sim",
                               cl::desc("Write into <folder> what ASTRA-sim needs beside the traces of -o: network, "
@@ -39,6 +40,8 @@ cl::opt<EmitKind> emit("emit", cl::desc("Print what the program is at some phase
                                   clEnumValN(EmitKind::Schedule, "schedule", "a picture of the pipeline in time"),
                                   clEnumValN(EmitKind::Time, "time", "how long a step takes, and what ranks do"),
                                   clEnumValN(EmitKind::Prices, "prices", "what each op takes alone, and its shape"),
+                                  clEnumValN(EmitKind::Timeline, "timeline",
+                                             "a picture (SVG) of when each unit and collective of a step runs"),
                                   clEnumValN(EmitKind::Mesh, "mesh", "a picture of who talks to whom, per axis"),
                                   clEnumValN(EmitKind::Dot, "dot", "graph IR after all passes, for graphviz"),
                                   clEnumValN(EmitKind::Chakra, "chakra", "traces (needs -o; what -o means anyway)")),
@@ -47,6 +50,15 @@ cl::opt<std::string> scheduleTimes("schedule-times",
                                    cl::desc("Of --emit=schedule: how long units take, by 'flops', or as numbers for "
                                             "letters, as in F=1,B=2,I=1,W=1,R=1,S=0 (default)"),
                                    cl::init("F=1,B=2,I=1,W=1,R=1,S=0"), cl::value_desc("times"), cl::cat(category));
+cl::opt<std::string> from("from",
+                          cl::desc("Draw --emit=timeline from this time of the step on (default: 0s); in a short "
+                                   "window each op is a box with its name"),
+                          cl::value_desc("20ms"), cl::cat(category));
+cl::opt<std::string> to("to", cl::desc("Draw --emit=timeline up to this time (default: the end of the step)"),
+                        cl::value_desc("25ms"), cl::cat(category));
+constexpr unsigned standardWidth = 1600, minWidth = 640, maxWidth = 4096;
+cl::opt<unsigned> width("width", cl::desc("How wide the picture of --emit=timeline is (default: 1600)"),
+                        cl::init(standardWidth), cl::value_desc("pixels"), cl::cat(category));
 cl::opt<std::string> job("job", cl::desc("Compile this job of the file; --report compares several: a,b"),
                          cl::value_desc("name"), cl::cat(category));
 cl::opt<bool> allJobs("all-jobs", cl::desc("Compare all jobs of the file (needs --report)"), cl::cat(category));
@@ -246,9 +258,46 @@ static bool parseScheduleTimes(llvm::StringRef text, std::optional<PhaseDuration
   return true;
 }
 
+/// A time of a step, in ticks.
+static std::optional<Ticks> readTime(const cl::opt<std::string> &option, DiagnosticEngine &diags) {
+  std::optional<Rational> seconds = readQuantity(("--" + option.ArgStr).str(), option, Dimension::ofTime(), diags);
+  if (!seconds)
+    return std::nullopt;
+  std::optional<Rational> ticks = seconds->mul(Rational::integer(ticksPerSecond));
+  return ticks && ticks->compare(Rational::integer(maxTicks)) < 0 ? Ticks(ticks->floor().num) : maxTicks;
+}
+
+/// `--from`, `--to` and `--width` of --emit=timeline.
+static void readTimeline(DriverOptions &options, DiagnosticEngine &diags) {
+  bool isEvents = llvm::StringRef(output).endswith(".json");
+  auto refuse = [&](bool given, llvm::StringRef name, llvm::StringRef why) {
+    if (given)
+      diags.report(SMLoc(), diag::FlagWithoutEffect) << name << why;
+  };
+  if (emit != EmitKind::Timeline) {
+    for (const cl::opt<std::string> *option : {&from, &to})
+      refuse(option->getNumOccurrences(), ("--" + option->ArgStr).str(), "it is of --emit=timeline");
+    refuse(isChanged(width), "--width", "it is of --emit=timeline");
+    return;
+  }
+  refuse(isChanged(width) && isEvents, "--width", "trace events (.json) have no width");
+  if (width < minWidth || width > maxWidth)
+    diags.report(SMLoc(), diag::BadPictureWidth) << int64_t(minWidth) << int64_t(maxWidth) << int64_t(width);
+  options.timeline.width = width;
+  options.timeline.isEvents = isEvents;
+  if (from.getNumOccurrences()) {
+    options.timeline.from = readTime(from, diags).value_or(0);
+    options.timeline.fromText = from;
+  }
+  if (to.getNumOccurrences())
+    options.timeline.to = readTime(to, diags);
+  if (options.timeline.to && *options.timeline.to <= options.timeline.from)
+    diags.report(SMLoc(), diag::EmptyWindow) << to << (from.getNumOccurrences() ? from : std::string("0s"));
+}
+
 /// Of the forms that are drawn, into a file or as text.
 static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
-  bool isPicture = emit == EmitKind::Schedule || emit == EmitKind::Mesh;
+  bool isPicture = emit == EmitKind::Schedule || emit == EmitKind::Mesh || emit == EmitKind::Timeline;
   if (isChanged(scheduleTimes)) {
     if (emit != EmitKind::Schedule)
       diags.report(SMLoc(), diag::FlagWithoutEffect) << "--schedule-times"
@@ -256,10 +305,14 @@ static void readPicture(DriverOptions &options, DiagnosticEngine &diags) {
     if (!parseScheduleTimes(scheduleTimes, options.scheduleTimes))
       diags.report(SMLoc(), diag::BadScheduleTimes) << scheduleTimes;
   }
+  readTimeline(options, diags);
+  if (emit == EmitKind::Timeline)
+    options.picture = "-"; // there is no text of it
   if (!isPicture || output.empty())
     return;
-  if (output != "-" && !llvm::StringRef(output).endswith(".svg"))
-    diags.report(SMLoc(), diag::PictureNeedsName) << output;
+  if (output != "-" && !llvm::StringRef(output).endswith(".svg") && !options.timeline.isEvents)
+    diags.report(SMLoc(), diag::PictureNeedsName)
+        << (emit == EmitKind::Timeline ? ".svg, or in .json for Perfetto" : ".svg") << output;
   if (checkKeepsInput(output, input, diags))
     checkReplaceable(output, force ? Existing::Replace : Existing::Keep, diags);
   options.picture = output;

@@ -16,7 +16,7 @@ namespace stage::driver {
 
 struct ServedFile;
 
-enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Schedule, Time, Prices, Mesh, Dot, Chakra };
+enum class EmitKind { None, Ast, Job, Graph, Program, Memory, Schedule, Time, Prices, Timeline, Mesh, Dot, Chakra };
 enum class ReportKind { None, Text, Json, Csv };
 
 /// `-D tp=1,2,4`: a name and the values it is given in turn.
@@ -66,6 +66,15 @@ struct ServeCommand {
   ReportKind report = ReportKind::Text;
 };
 
+/// What `--emit=timeline` draws of a step.
+struct TimelineOptions {
+  Ticks from = 0;
+  std::string fromText;    ///< For messages.
+  std::optional<Ticks> to; ///< Nothing: up to its end.
+  int64_t width = 0;       ///< Pixels.
+  bool isEvents = false;   ///< JSON instead of SVG.
+};
+
 /// What the user asks for: what is compiled, and what is printed of it, and where.
 struct DriverOptions {
   std::optional<ImportCommand> import;  ///< If this is all.
@@ -89,6 +98,7 @@ struct DriverOptions {
   unsigned threads = 0; ///< That compile the plans of a comparison; 0: one per core, as far as it is worth it.
   PassOptions passes;
   std::string picture; ///< The file of SVG that `--emit` writes; empty: text on standard output.
+  TimelineOptions timeline;
   /// How long units take in the picture of a schedule; none: by their FLOPs.
   std::optional<PhaseDurations> scheduleTimes = standardDurations;
   bool times = false;   ///< Traces say what nodes take.

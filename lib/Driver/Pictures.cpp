@@ -1,11 +1,15 @@
 //===- Pictures.cpp - what is drawn of a program --------------------------===//
 //
-// `--emit=schedule` and `--emit=mesh`: text on standard output, or SVG in the file of -o.
+// `--emit=schedule` and `--emit=mesh`: text on standard output, or SVG in the file of -o. `--emit=timeline`: SVG on
+// standard output, or SVG or trace events in the file of -o.
 //
 //===----------------------------------------------------------------------===//
 #include "Commands.h"
+#include "stage/Compiler/MachineRates.h"
 #include "stage/Driver/Diagnostics.h"
+#include "stage/Machine/TimeText.h"
 #include "stage/Report/MeshPicture.h"
+#include "stage/Report/TimelinePicture.h"
 #include "stage/Schedule/Picture.h"
 #include "stage/Support/Files.h"
 #include "stage/Support/Table.h"
@@ -106,4 +110,31 @@ bool stage::driver::printMesh(Compilation &c, const DriverOptions &options) {
         printCalls(os, c.job->strategy);
       },
       [&](llvm::raw_ostream &os) { picture.printSvg(os); }, c.diags);
+}
+
+bool stage::driver::printTimeline(Compilation &c, llvm::ArrayRef<const Program *> parts, const DriverOptions &options) {
+  std::optional<Machine> machine = findDeclared(c, "--emit=timeline", options);
+  if (!machine)
+    return false;
+  Runtime runtime = makeRuntime(c.job->runtime);
+  std::unique_ptr<StepTimeline> timeline = StepTimeline::find(parts, *machine, runtime, c.diags);
+  if (!timeline)
+    return false;
+  const TimelineOptions &asked = options.timeline;
+  TimelineWindow window = {asked.from, std::min(asked.to.value_or(maxTicks), timeline->getStep())};
+  const auto &name = c.job->decl->name;
+  if (!timeline->getStep()) {
+    c.diags.report(name.loc(), diag::ScheduleTakesNoTime).range(name.range);
+    return false;
+  }
+  if (window.from >= window.to) {
+    c.diags.report(name.loc(), diag::WindowBehindStep).range(name.range)
+        << asked.fromText << formatTime(timeline->getStep()) << timeline->getMachine();
+    return false;
+  }
+  auto print = [&](llvm::raw_ostream &os) {
+    asked.isEvents ? printEvents(os, *timeline, name.name.str(), window)
+                   : printSvg(os, *timeline, name.name.str(), window, asked.width);
+  };
+  return printPicture(options, print, print, c.diags);
 }

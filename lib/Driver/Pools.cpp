@@ -74,6 +74,8 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
     return printTime(parts, *machine, makeRuntime(c.job->runtime), options, c.diags);
   if (options.emit == EmitKind::Prices)
     return checkMachines(c, prefill) && printPrices(c, parts, options);
+  if (options.emit == EmitKind::Timeline)
+    return checkMachines(c, prefill) && printTimeline(c, parts, options);
   SentCaches sent = countSentCaches(*linked, c.job->globalBatch);
   sent.from = reports.front().job;
   sent.to = reports.back().job;

@@ -141,9 +141,9 @@ void stage::driver::readMachine(DriverOptions &options, DiagnosticEngine &diags)
     return;
   }
   options.machine = rates.read(diags);
-  if (options.emit != EmitKind::Time && options.astraSim.empty())
+  if (options.emit != EmitKind::Time && options.emit != EmitKind::Timeline && options.astraSim.empty())
     diags.report(SMLoc(), diag::FlagWithoutEffect)
-        << given.front() << "nothing is timed (--emit=time, --requests, stagec serve)";
+        << given.front() << "nothing is timed (--emit=time, --emit=timeline, --requests, stagec serve)";
 }
 
 MachineRates stage::driver::replaceRates(MachineRates machine, DiagnosticEngine &diags) {

@@ -16,8 +16,6 @@ struct Look {
 };
 } // namespace
 
-static constexpr const char *idleFill = "#ededed";
-
 static Look getLook(PhaseKind kind) {
   using Colors = llvm::raw_ostream::Colors;
   switch (kind) {
@@ -45,8 +43,9 @@ static Look getLook(PhaseKind kind) {
   llvm_unreachable("covered switch");
 }
 
-/// `backward of inputs`
-static std::string describeKind(PhaseKind kind) {
+const char *stage::getFill(PhaseKind kind) { return getLook(kind).fill; }
+
+std::string stage::describeKind(PhaseKind kind) {
   switch (kind) {
   case PhaseKind::BackwardInput:
     return "backward for the input";

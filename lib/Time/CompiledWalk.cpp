@@ -1,7 +1,13 @@
 //===- CompiledWalk.cpp - the longest path over units ---------------------===//
 #include "CompiledWalk.h"
+#include "MachinePricer.h"
 
 using namespace stage;
+
+bool CompiledWalk::serves(llvm::ArrayRef<const Program *> parts, const Runtime &runtime) {
+  bool isPriced = runtime.attentionKernel == Rational::integer(1); // what units are compiled with
+  return parts.size() == 1 && isPriced && !hasSurcharges(parts, runtime);
+}
 
 CompiledWalk::CompiledWalk(const Program &program, const Machine &machine, DiagnosticEngine &diags)
     : diags(diags), connections(program, machine) {

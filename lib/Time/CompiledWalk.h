@@ -32,6 +32,9 @@ namespace stage {
 
 class CompiledWalk final : public StepRuns {
 public:
+  /// Whether it may be able to time these: nothing takes more beside others, and there is one part.
+  static bool serves(llvm::ArrayRef<const Program *> parts, const Runtime &runtime);
+
   /// All must outlive this.
   CompiledWalk(const Program &program, const Machine &machine, DiagnosticEngine &diags);
 

@@ -44,7 +44,7 @@ public:
   llvm::ArrayRef<PricedTask> getRuns(unsigned classNumber) const { return classes[classNumber].runs; }
   TaskRun getRun(ClassTask task) const override {
     const PricedTask &run = classes[task.classNumber].runs[task.id];
-    return {&run, run.begin, run.end, run.cause};
+    return {&run, run.begin, run.end, run.cause, getSurcharge(task.classNumber, task.id)};
   }
   Surcharge getSurcharge(unsigned classNumber, uint64_t id) const {
     const auto &list = classes[classNumber].surcharges;

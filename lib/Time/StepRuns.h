@@ -11,6 +11,7 @@
 #include "stage/Machine/Ticks.h"
 #include "stage/Machine/Work.h"
 #include "stage/Tasks/Task.h"
+#include "stage/Time/Surcharges.h"
 #include <optional>
 
 namespace stage {
@@ -29,7 +30,8 @@ struct TaskFacts {
   bool isOptimizer = false;
   bool isKernel = false; ///< Compute of the device.
   bool isTaxed = false;  ///< The same, on the main stream.
-  uint64_t bytes = 0;    ///< Of what communicates.
+  uint32_t stream = 0;
+  uint64_t bytes = 0; ///< Of what communicates.
   GroupPlace place = 1;
 
   TaskFacts() = default;
@@ -37,7 +39,8 @@ struct TaskFacts {
   TaskFacts(const Task &task, const GroupPlace &place)
       : kind(task.kind), op(task.op), work(task.work ? task.work->kind : WorkKind::Elementwise),
         isOptimizer(task.work && task.work->isOptimizer), isKernel(task.kind == TaskKind::Compute && !task.runsOnHost),
-        isTaxed(isKernel && task.stream == 0), bytes(task.bytes.resolve({})), place(place) {}
+        isTaxed(isKernel && task.stream == 0), stream(uint32_t(task.stream)), bytes(task.bytes.resolve({})),
+        place(place) {}
 };
 
 /// When a task ran.
@@ -45,6 +48,7 @@ struct TaskRun {
   const TaskFacts *facts;
   Ticks begin, end;
   std::optional<ClassTask> cause; ///< For what it waited last.
+  Surcharge more = {};            ///< The part of its duration that is no price.
 };
 
 class StepRuns {

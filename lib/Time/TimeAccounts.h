@@ -9,12 +9,16 @@
 
 #include "StepRuns.h"
 #include "stage/Time/TimeReport.h"
+#include <functional>
 
 namespace stage {
 
 class TimeAccounts {
 public:
-  TimeAccounts(const StepRuns &runs, unsigned classNumber) : runs(runs), number(classNumber) {}
+  /// Is told of each wait of the compute stream: its account, and when it was.
+  using WaitSink = std::function<void(TimeAccount account, Ticks begin, Ticks end)>;
+  TimeAccounts(const StepRuns &runs, unsigned classNumber, WaitSink waits = nullptr)
+      : runs(runs), number(classNumber), waits(std::move(waits)) {}
 
   Ticks &get(TimeAccount account) { return time.accounts[unsigned(account)]; }
   /// Of compute on the device.
@@ -27,16 +31,24 @@ public:
   /// The compute stream has waited from `begin` to `end` for a task of the class, which ended then. While that one
   /// waited for another one, that is what was waited for.
   void wait(std::optional<ClassTask> cause, Ticks begin, Ticks end);
-  /// So many ticks of waiting are for a task.
-  void charge(const TaskFacts &facts, Ticks ticks);
+  /// So many ticks of waiting are for a task. Returns their account.
+  TimeAccount charge(const TaskFacts &facts, Ticks ticks);
   /// Behind the last compute task, which ended at `free`: of what still runs the rank waits for the next that ends.
   /// `later`: ends and ids of what ends behind it, in any order.
   void finish(Ticks free, std::vector<std::pair<Ticks, uint64_t>> later, Ticks step);
+  /// All of this for a class whose tasks have all run, each of which is shown to `see` in the order of the rank.
+  void chargeAll(
+      uint64_t numTasks, Ticks step,
+      llvm::function_ref<void(uint64_t id, const TaskRun &)> see = [](uint64_t, const TaskRun &) {});
   StageTime take() { return std::move(time); }
 
 private:
+  /// Tells of a wait.
+  void note(TimeAccount account, Ticks begin, Ticks end) const;
+
   const StepRuns &runs;
   unsigned number;
+  WaitSink waits;
   StageTime time;
   llvm::DenseMap<const Op *, unsigned> rows; ///< Of communication; of messages there is no op.
 };

@@ -6,7 +6,6 @@
 #include "llvm/ADT/MapVector.h"
 
 using namespace stage;
-using PricedTask = MachinePricer::PricedTask;
 
 llvm::StringRef stage::getName(TimeAccount account) {
   static constexpr const char *names[] = {"products", "attention", "element-wise", "optimizer",
@@ -17,29 +16,7 @@ llvm::StringRef stage::getName(TimeAccount account) {
 /// Of a class whose tasks were walked one by one.
 static StageTime findAccounts(const MachinePricer &pricer, unsigned number, Ticks step) {
   TimeAccounts accounts(pricer, number);
-  llvm::ArrayRef<PricedTask> runs = pricer.getRuns(number);
-  Ticks free = 0; // of the compute stream
-  for (size_t id = 0; id < runs.size(); ++id) {
-    const PricedTask &run = runs[id];
-    if (std::optional<unsigned> row = run.kind == TaskKind::Receive ? std::nullopt : accounts.findRow(run)) {
-      ++accounts.getRow(*row).count;
-      accounts.getRow(*row).taken += run.end - run.begin;
-    }
-    if (!run.isTaxed)
-      continue;
-    if (run.begin > free)
-      accounts.wait(run.cause, free, run.begin);
-    Surcharge more = pricer.getSurcharge(number, id);
-    accounts.get(TimeAccount::Host) += more.launch;
-    accounts.get(TimeAccount::Overlap) += more.beside;
-    accounts.get(TimeAccounts::getAccount(run)) += run.end - run.begin - more.launch - more.beside;
-    free = run.end;
-  }
-  std::vector<std::pair<Ticks, uint64_t>> behind;
-  for (size_t id = 0; id < runs.size(); ++id)
-    if (runs[id].end > free)
-      behind.emplace_back(runs[id].end, id);
-  accounts.finish(free, std::move(behind), step);
+  accounts.chargeAll(pricer.getRuns(number).size(), step);
   return accounts.take();
 }
 
@@ -150,8 +127,7 @@ static bool walkTasks(llvm::ArrayRef<const Program *> parts, const Machine &mach
   for (std::optional<ClassTask> next = findLast(pricer, report.step); next;) {
     TaskRun run = pricer.getRun(*next);
     if (run.facts->kind != TaskKind::Receive) // it takes no time of its own
-      pieces.add(getOwner(next->classNumber), next->classNumber, *run.facts, 1, run.end - run.begin,
-                 pricer.getSurcharge(next->classNumber, next->id));
+      pieces.add(getOwner(next->classNumber), next->classNumber, *run.facts, 1, run.end - run.begin, run.more);
     next = run.cause;
   }
   report.path = listLinks(pieces.get());
@@ -185,8 +161,7 @@ static std::optional<TimeReport> find(llvm::ArrayRef<const Program *> parts, con
   report.machine = machine.describe();
   report.runtime = runtime.describe();
   CompiledWalk::Outcome outcome = CompiledWalk::Outcome::Unsupported;
-  bool isPriced = runtime.attentionKernel == Rational::integer(1); // what units are compiled with
-  if (!byTask && parts.size() == 1 && isPriced && !hasSurcharges(parts, runtime))
+  if (!byTask && CompiledWalk::serves(parts, runtime))
     outcome = walkUnits(*parts.front(), machine, diags, report);
   bool isDone = outcome == CompiledWalk::Outcome::Done ||
                 (outcome == CompiledWalk::Outcome::Unsupported && walkTasks(parts, machine, runtime, diags, report));

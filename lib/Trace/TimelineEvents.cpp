@@ -15,8 +15,7 @@
 //===----------------------------------------------------------------------===//
 #include "TimelineEvents.h"
 #include "Attributes.h"
-#include "stage/Machine/Machine.h"
-#include "stage/Support/Table.h"
+#include "stage/Machine/TimeText.h"
 #include "stage/Trace/Diagnostics.h"
 #include "stage/Trace/TraceReader.h"
 #include "llvm/ADT/DenseMap.h"
@@ -37,16 +36,6 @@ const RankTimes *Timeline::find(uint32_t slot) const {
 static StringRef getCategory(RoomKind room) {
   static constexpr const char *names[] = {"compute", "host compute", "communication", "copy", "other"};
   return names[unsigned(room)];
-}
-
-/// `12.5` for 12,500,000 ticks.
-static std::string toMicros(int64_t ticks) {
-  std::string text = toDecimal(ticks / Machine::ticksPerUnit);
-  if (int64_t rest = ticks % Machine::ticksPerUnit) {
-    std::string digits = toDecimal(Machine::ticksPerUnit + rest);
-    text += '.' + StringRef(digits).drop_front().rtrim('0').str();
-  }
-  return text;
 }
 
 namespace {

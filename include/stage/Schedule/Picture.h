@@ -18,6 +18,12 @@
 
 namespace stage {
 
+/// The colour of a kind of unit, on which black letters can be read, and that of idle time.
+const char *getFill(PhaseKind kind);
+inline constexpr const char *idleFill = "#ededed";
+/// For legends: `backward for the weights`.
+std::string describeKind(PhaseKind kind);
+
 class SchedulePicture {
 public:
   /// A schedule that passes checkSchedule; the times of its units add up to more than 0 and less than 2^62. `title`

@@ -1,0 +1,140 @@
+//===- StepTimeline.cpp - when each task of a step runs -------------------===//
+#include "stage/Time/StepTimeline.h"
+#include "CompiledWalk.h"
+#include "MachinePricer.h"
+#include "stage/Time/StepTime.h"
+
+using namespace stage;
+
+std::string stage::getName(const TimedLane &lane, const Program &program) {
+  using Kind = TimedLane::Kind;
+  if (lane.stream)
+    return program.graph->streams[lane.stream - 1]->name;
+  switch (lane.kind) {
+  case Kind::Compute:
+    return "compute";
+  case Kind::Communication:
+    return "communication";
+  case Kind::Copies:
+    return "copies";
+  case Kind::Host:
+    return "host";
+  }
+  llvm_unreachable("covered switch");
+}
+
+std::string TimedRun::getName() const { return op ? describeOp(*op) : "message"; }
+
+static TimedLane getLane(const TaskFacts &facts) {
+  using Kind = TimedLane::Kind;
+  bool isCopy = facts.kind == TaskKind::Load || facts.kind == TaskKind::Store;
+  Kind kind = facts.isKernel                    ? Kind::Compute
+              : facts.kind == TaskKind::Compute ? Kind::Host
+              : isCopy                          ? Kind::Copies
+                                                : Kind::Communication;
+  return {kind, facts.stream};
+}
+
+/// A walk that has found when all tasks run.
+class StepTimeline::Walked {
+public:
+  virtual ~Walked() = default;
+  virtual const StepRuns &getRuns() const = 0;
+  virtual unsigned getNumClasses() const = 0;
+  virtual const ClassTasks &getTasks(unsigned classNumber) const = 0;
+  virtual const Program &getProgram(unsigned classNumber) const = 0;
+  virtual int64_t getRepresentative(unsigned classNumber) const = 0;
+};
+
+class StepTimeline::ByUnit final : public Walked {
+public:
+  ByUnit(const Program &program, const Machine &machine, DiagnosticEngine &diags)
+      : program(program), walk(program, machine, diags) {}
+  const StepRuns &getRuns() const override { return walk; }
+  unsigned getNumClasses() const override { return walk.getNumClasses(); }
+  const ClassTasks &getTasks(unsigned classNumber) const override { return walk.getTasks(classNumber); }
+  const Program &getProgram(unsigned) const override { return program; }
+  int64_t getRepresentative(unsigned classNumber) const override { return walk.getRepresentative(classNumber); }
+
+  const Program &program;
+  CompiledWalk walk;
+};
+
+class StepTimeline::ByTask final : public Walked {
+public:
+  ByTask(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime,
+         const TaskOptions &options, DiagnosticEngine &diags)
+      : pricer(parts, machine, runtime, /*keepsRuns=*/true, diags), walk(parts, machine, options, pricer, diags) {
+    pricer.setWalk(walk);
+  }
+  const StepRuns &getRuns() const override { return pricer; }
+  unsigned getNumClasses() const override { return walk.getNumClasses(); }
+  const ClassTasks &getTasks(unsigned classNumber) const override { return walk.getTasks(classNumber); }
+  const Program &getProgram(unsigned classNumber) const override { return walk.getProgram(classNumber); }
+  int64_t getRepresentative(unsigned classNumber) const override { return walk.getRepresentative(classNumber); }
+
+  MachinePricer pricer;
+  StepWalk walk;
+};
+
+StepTimeline::StepTimeline() = default;
+StepTimeline::~StepTimeline() = default;
+
+std::unique_ptr<StepTimeline> StepTimeline::find(llvm::ArrayRef<const Program *> parts, const Machine &machine,
+                                                 const Runtime &runtime, DiagnosticEngine &diags) {
+  if (!checkTimed(parts, machine, TaskOptions(), diags))
+    return nullptr;
+  std::unique_ptr<StepTimeline> timeline(new StepTimeline());
+  timeline->machine = machine.describe();
+  timeline->runtime = runtime.describe();
+  for (const Program *part : parts)
+    timeline->numRanks += part->graph->mesh.getNumRanks();
+  if (CompiledWalk::serves(parts, runtime)) {
+    auto walked = std::make_unique<ByUnit>(*parts.front(), machine, diags);
+    switch (walked->walk.run()) {
+    case CompiledWalk::Outcome::Done:
+      timeline->step = walked->walk.getStep();
+      timeline->insideTables = walked->walk.isInsideTables();
+      timeline->walked = std::move(walked);
+      return timeline;
+    case CompiledWalk::Outcome::Failed:
+      return nullptr;
+    case CompiledWalk::Outcome::Unsupported:
+      break;
+    }
+  }
+  TaskOptions options;
+  options.works = true;
+  auto walked = std::make_unique<ByTask>(parts, machine, runtime, options, diags);
+  if (!walked->walk.run())
+    return nullptr;
+  timeline->step = walked->walk.collect().step;
+  timeline->insideTables = walked->pricer.isInsideTables();
+  timeline->walked = std::move(walked);
+  return timeline;
+}
+
+unsigned StepTimeline::getNumClasses() const { return walked->getNumClasses(); }
+const ClassTasks &StepTimeline::getTasks(unsigned classNumber) const { return walked->getTasks(classNumber); }
+const Program &StepTimeline::getProgram(unsigned classNumber) const { return walked->getProgram(classNumber); }
+int64_t StepTimeline::getRepresentative(unsigned classNumber) const { return walked->getRepresentative(classNumber); }
+
+StageTime StepTimeline::visit(unsigned classNumber, RunSink runs, WaitSink waits) const {
+  const auto &units = getTasks(classNumber).getUnits();
+  uint64_t numTasks = units.back().base + units.back().layout->getNumNodes();
+  unsigned unit = 0;
+  TimeAccounts accounts(walked->getRuns(), classNumber, waits);
+  accounts.chargeAll(numTasks, step, [&](uint64_t id, const TaskRun &run) {
+    if (run.facts->kind == TaskKind::Receive)
+      return;
+    while (unit + 1 < units.size() && units[unit + 1].base <= id)
+      ++unit;
+    runs({getLane(*run.facts), run.facts->kind, run.facts->op, TimeAccounts::getAccount(*run.facts), unit, run.begin,
+          run.end, run.more});
+  });
+  StageTime time = accounts.take();
+  time.program = &getProgram(classNumber);
+  time.stage = getTasks(classNumber).getStage().stage;
+  time.rank = getRepresentative(classNumber);
+  return time;
+}
