@@ -5,6 +5,15 @@
 
 using namespace stage;
 
+/// Those of an op that is priced as attention. FLOPs that are computed again are of the class that they were of.
+static Size getAttentionFlops(const Graph &graph, const Op &op, const OpCost &cost) {
+  if (op.def->isProduct)
+    return graph.sizes.zero();
+  if (!op.isRecomputed)
+    return cost.flops.attention;
+  return getFlops(graph.sizes, *op.def, getLocalIndexSizes(graph, op), getLocalMaskArea(graph, op)).attention;
+}
+
 namespace {
 using IndexSet = llvm::SmallSet<unsigned, 8>;
 
@@ -15,13 +24,14 @@ public:
       : graph(graph), op(op), cost(cost), def(*op.def), evaluate(evaluate), sizes(getLocalIndexSizes(graph, op)) {}
 
   void find(Work &work) const {
-    if (evaluate(cost.flops.attention) && !def.isProduct)
+    if (work.flops > 0 && evaluate(getAttentionFlops(graph, op, cost)) > 0)
       findAttention(work);
     else if (!def.terms.empty())
       findProducts(work, def.terms);
-    else if (def.isProduct && def.operands.size() == 2 && countsAsContraction())
-      findProducts(work, {{0, {0, 1}}});
-    else if (countsAsContraction())
+    else if (def.isProduct && def.operands.size() == 2 && countsAsContraction()) {
+      if (!addsUpElements())
+        findProducts(work, {{0, {0, 1}}});
+    } else if (countsAsContraction())
       findLargest(work);
   }
 
@@ -32,6 +42,9 @@ private:
     return forward.declaredClass != FlopClass::Other && llvm::any_of(def.flopTerms, isContraction) &&
            evaluate(cost.getComputed()) > 0;
   }
+  /// Of a product in which neither operand has an index of its own each element is used once, as in the gradient of a
+  /// scale.
+  bool addsUpElements() const { return toSet(def.operands[0].indices) == toSet(def.operands[1].indices); }
   int64_t getBytes(const Value &value) const {
     return evaluate(getLocalBytes(graph.sizes, graph.mesh, value.type, value.sharding));
   }
@@ -155,6 +168,15 @@ private:
     });
   }
 
+  static void collectAddedUp(const Formula *formula, IndexSet &indices) {
+    if (!formula)
+      return;
+    for (unsigned index : formula->indices) // of a reduction
+      indices.insert(index);
+    for (const Formula *child : formula->children)
+      collectAddedUp(child, indices);
+  }
+
   void findAttention(Work &work) const {
     const OpDef &forward = def.vjpOf ? *def.vjpOf : def;
     // Its products range over the scores, and each over what it sums or makes besides.
@@ -173,6 +195,15 @@ private:
     }
     if (!scores)
       return findLargest(work);
+    // Keys and values may share the name of a dim: what the scores add up is none of theirs.
+    IndexSet addedUp, ofResult = toSet(forward.results.front().indices);
+    for (const auto &[name, formula] : forward.lets)
+      collectAddedUp(formula, addedUp);
+    for (const ResultInfo &result : forward.results)
+      collectAddedUp(result.formula, addedUp);
+    for (unsigned index : addedUp)
+      if (ofResult.count(index))
+        scores->erase(index);
     work.kind = WorkKind::Attention;
     work.isBackward = def.vjpOf != nullptr;
     work.type = getKeptType(*op.getOperand(0));
@@ -191,7 +222,6 @@ private:
     work.columns = columns ? evaluate(sizes[*columns]) : 1;
     work.heads = getVolume(isHead);
     work.keyHeads = getVolume([&](unsigned index) { return isHead(index) && isOfKeys(index); });
-    IndexSet ofResult = toSet(forward.results.front().indices);
     for (unsigned index : inner)
       if (!scores->count(index) && standsWith(forward, index, columns, false))
         work.headSize += evaluate(sizes[index]); // parts of a query whose products are added up
@@ -219,4 +249,17 @@ Work stage::getWork(const Graph &graph, const Op &op, const OpCost &cost, llvm::
   if (op.kind == OpKind::Compute && !work.isOnHost)
     WorkFinder(graph, op, cost, evaluate).find(work);
   return work;
+}
+
+AxisSet stage::findAxesOfWork(const Program &program, const StageProgram &stage) {
+  const Graph &graph = *program.graph;
+  AxisSet axes = findVaryingAxes(program, stage);
+  forEachOp(stage, [&](const Op &op) {
+    if (op.kind != OpKind::Compute || (!op.def->mask && !(op.def->vjpOf && op.def->vjpOf->mask)))
+      return;
+    AxisSet ofArea = getCoordinateAxes(graph.mesh, getLocalMaskArea(graph, op));
+    if ((axes | ofArea) != axes && !getAttentionFlops(graph, op, getLocalCost(graph, op)).isConstant(0))
+      axes |= ofArea;
+  });
+  return graph.pipeline.axis ? axes & ~(AxisSet(1) << *graph.pipeline.axis) : axes;
 }

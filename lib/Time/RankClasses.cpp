@@ -1,6 +1,7 @@
 //===- RankClasses.cpp - ranks that do the same at the same times ---------===//
 #include "stage/Time/RankClasses.h"
 #include "stage/Tasks/Slowness.h"
+#include "stage/Tasks/TaskWork.h"
 
 using namespace stage;
 
@@ -35,7 +36,7 @@ RankClasses::RankClasses(const Program &program, llvm::ArrayRef<int64_t> blockSi
   const Graph &graph = *program.graph;
   AxisSet whole = 0;
   for (const StageProgram &stage : program.stages)
-    varying |= findVaryingAxes(program, stage);
+    varying |= findAxesOfWork(program, stage);
   whole = varying;
   if (graph.pipeline.axis)
     whole |= AxisSet(1) << *graph.pipeline.axis;

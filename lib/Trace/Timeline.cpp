@@ -137,17 +137,17 @@ static std::string describeMachines(const NodeTable &table) {
   return llvm::join(texts, "; ");
 }
 
-bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &options, llvm::raw_ostream &out,
-                                 DiagnosticEngine &diags) {
+std::optional<TimelineResult> stage::trace::runTimeline(llvm::StringRef path, const TimelineOptions &options,
+                                                        DiagnosticEngine &diags) {
   std::optional<TraceFolder> folder = TraceFolder::load(path, diags);
   if (!folder || !checkOutput(*folder, options, diags))
-    return false;
+    return std::nullopt;
   int64_t numRanks = folder->files.empty() ? 0 : int64_t(folder->files.rbegin()->first) + 1;
   for (auto [first, last] : folder->absent) // groups may name ranks whose traces are elsewhere
     numRanks = std::max(numRanks, int64_t(last) + 1);
   Machine machine = options.machine.value_or(MachineUnits());
   if (!machine.checkNumRanks(numRanks, SMLoc(), diags))
-    return false;
+    return std::nullopt;
   VerifyOptions checks;
   FaultReporter faults(diags, checks.maxShown);
   NodeTable table;
@@ -163,7 +163,7 @@ bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &op
     takeDurations(table, options.mergesStreams, faults);
   faults.finish();
   if (faults.getNumErrors())
-    return false;
+    return std::nullopt;
 
   auto duration = [&](uint32_t slot, NodeIndex node) { return table.ranks[slot].durations[node]; };
   std::string description = options.sendsAreBuffered ? "buffered sends" : "sends that wait for their recv";
@@ -174,23 +174,33 @@ bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &op
                    /*copiesShareRoom=*/options.mergesStreams, description};
   Timeline timeline = {table, timing, {}, {}};
   if (!chooseRanks(*folder, options, timeline, diags))
-    return false;
+    return std::nullopt;
   Recorder recorder(timeline);
   if (!simulate(table, communication.numChannels, timing, faults, &recorder))
-    return false;
+    return std::nullopt;
   for (RankTimes &rank : timeline.ranks)
     llvm::sort(rank.waits);
   if (!options.output.empty() &&
       !writeFile(
           options.output, [&](llvm::raw_ostream &file) { return printEvents(timeline, file, diags); },
           getExisting(options), diags))
+    return std::nullopt;
+  TimelineResult result{findActivity(timeline, recorder.last), machine, "", folder->absent};
+  if (usesDurations) {
+    result.machine = MachineRates();
+    result.machinesOfTraces = describeMachines(table);
+  }
+  return result;
+}
+
+bool stage::trace::printTimeline(llvm::StringRef path, const TimelineOptions &options, llvm::raw_ostream &out,
+                                 DiagnosticEngine &diags) {
+  std::optional<TimelineResult> result = runTimeline(path, options, diags);
+  if (!result)
     return false;
-  if (usesDurations)
-    print(out, findActivity(timeline, recorder.last), MachineRates(), describeMachines(table));
-  else
-    print(out, findActivity(timeline, recorder.last), machine);
-  if (!folder->absent.empty())
-    out << "not run, for lack of their traces: ranks " << formatRanges(folder->absent)
+  print(out, result->activity, result->machine, result->machinesOfTraces);
+  if (!result->absent.empty())
+    out << "not run, for lack of their traces: ranks " << formatRanges(result->absent)
         << "; they are taken to send, and to come to collectives, in time\n";
   return true;
 }

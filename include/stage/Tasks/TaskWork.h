@@ -13,7 +13,11 @@
 // Rule: sizes are those of the rank. A kernel that makes several products at once has one row dim and the sum of their
 // columns (q, k and v of one input), or of what they sum over (the gradient of that input). An operand that is a
 // parameter has the columns, n; of the product for a parameter's gradient m and n are the width that the parameter
-// makes, and the width that it takes. What is neither a product nor attention waits for memory.
+// makes, and the width that it takes. What is neither a product nor attention waits for memory, as
+// does a product in which neither operand has an index of its own: sum[b, s](x * dy), x: [b, s, d], dy: [b, s, d].
+//
+// An op that is computed again is priced as it was, and the pairs of attention are those of the mask on the rank, also
+// where its FLOPs are declared without them.
 //
 // Limits: of an op that contracts without being a product, such as a convolution, the largest of its contractions
 // counts, with all FLOPs of the op.
@@ -23,12 +27,17 @@
 #define STAGE_TASKS_TASKWORK_H
 
 #include "stage/IR/graph/Costs.h"
+#include "stage/IR/graph/Program.h"
 #include "stage/Machine/Work.h"
 
 namespace stage {
 
 /// What an op that computes does on a rank, where it has this cost. `evaluate` finds the number of a size there.
 Work getWork(const Graph &graph, const Op &op, const OpCost &cost, llvm::function_ref<int64_t(Size)> evaluate);
+
+/// Axes along which ranks of a stage differ in what an op does: those on which costs or what they hold depend, and
+/// those on which the pairs of attention do.
+AxisSet findAxesOfWork(const Program &program, const StageProgram &stage);
 
 } // namespace stage
 

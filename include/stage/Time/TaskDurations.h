@@ -39,6 +39,8 @@ public:
   /// The class of a rank, which is counted over all parts.
   unsigned findClass(int64_t rank) const;
   const Duration &get(unsigned classNumber, uint64_t id) const { return classes[classNumber][id]; }
+  unsigned getNumClasses() const { return classes.size(); }
+  llvm::ArrayRef<Duration> getTasks(unsigned classNumber) const { return classes[classNumber]; }
 
   std::string machine; ///< With what the command line has changed.
   Runtime runtime;

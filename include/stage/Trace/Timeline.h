@@ -20,6 +20,7 @@
 
 #include "stage/Machine/Machine.h"
 #include "stage/Support/Diagnostics.h"
+#include "stage/Time/RankActivity.h"
 #include <optional>
 
 namespace stage::trace {
@@ -38,6 +39,17 @@ struct TimelineOptions {
   bool mergesStreams = false;
 };
 
+/// To the tick.
+struct TimelineResult {
+  StepActivity activity;
+  Machine machine;              ///< By which nodes took times; rates of nothing where the traces carry durations.
+  std::string machinesOfTraces; ///< `machine: h100, runtime: ideal`, where they do.
+  std::vector<std::pair<uint32_t, uint32_t>> absent; ///< Ranks without traces, in inclusive ranges.
+};
+
+/// Runs the traces, and writes the file if one is asked for. Nothing after a report; no file is written then.
+std::optional<TimelineResult> runTimeline(llvm::StringRef path, const TimelineOptions &options,
+                                          DiagnosticEngine &diags);
 /// Prints the summary, and writes the file if one is asked for. False after a report; no file is written then.
 bool printTimeline(llvm::StringRef path, const TimelineOptions &options, llvm::raw_ostream &out,
                    DiagnosticEngine &diags);
