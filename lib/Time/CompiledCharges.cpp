@@ -4,17 +4,12 @@
 using namespace stage;
 
 CompiledWalk::UnitView CompiledWalk::getNext(const ClassClock &clock) const {
-  return {clock, *clock.unit, *clock.run, clock.placed.size(), clock.nextRelated.data(), clock.nextSenders.data()};
+  return {clock, *clock.unit, *clock.run, clock.placed.size(), clock.nextSenders.data()};
 }
 
 CompiledWalk::UnitView CompiledWalk::getView(const ClassClock &clock, size_t unit) const {
   const Placed &placed = clock.placed[unit];
-  return {clock,
-          *placed.unit,
-          *placed.run,
-          unit,
-          clock.related.data() + placed.firstRelated,
-          clock.senders.data() + placed.firstSender};
+  return {clock, *clock.units[unit].unit, *placed.run, unit, clock.senders.data() + placed.firstSender};
 }
 
 std::optional<ClassTask> CompiledWalk::getCause(const UnitView &view, unsigned classNumber, int32_t cause) const {
@@ -32,7 +27,8 @@ std::optional<ClassTask> CompiledWalk::getCause(const UnitView &view, unsigned c
   const CompiledUnit::Reference &reference = view.unit.references[place];
   if (!reference.unit)
     return std::nullopt;
-  return ClassTask{classNumber, compiler.getBase(view.related[*reference.unit]) + reference.offset};
+  return ClassTask{classNumber,
+                   compiler.getBase(view.clock.units.getRelated(view.number)[*reference.unit]) + reference.offset};
 }
 
 TaskRun CompiledWalk::getRun(ClassTask task) const {
@@ -43,7 +39,8 @@ TaskRun CompiledWalk::getRun(ClassTask task) const {
   Ticks later = isPlaced ? clock.placed[number].later : 0;
   uint32_t offset = uint32_t(task.id - clock.compiler.getBase(number));
   return {&clock.compiler.getFacts(view.unit.facts[offset]), view.unit.getBegin(view.run, offset) + later,
-          view.unit.getEnd(view.run, offset) + later, getCause(view, task.classNumber, view.run.causes[offset])};
+          view.unit.getEnd(view.run, offset) + later, getCause(view, task.classNumber, view.run.causes[offset]),
+          view.run.charges->getSurcharge(offset)};
 }
 
 /// What is charged for a unit with this run, in the order of its tasks. Entries of one kind, and of tasks of one op,
@@ -97,12 +94,17 @@ void CompiledWalk::listEntries(const ClassClock &clock, const CompiledUnit &unit
       add(Kind::Row, unit.facts[task], 1, unit.getEnd(run, task) - unit.getBegin(run, task));
     if (!facts.isTaxed)
       continue;
-    Ticks begin = unit.getEnd(run, task) - unit.durations[task];
+    Ticks taken = run.charges->durations[task], begin = unit.getEnd(run, task) - taken;
     if (!free)
       run.entries.push_back({Kind::Wait, 0, 0, 0, run.causes[task], std::nullopt, begin});
     else if (begin > *free)
       wait(run.causes[task], *free, begin);
-    add(Kind::Compute, unsigned(TimeAccounts::getAccount(facts)), 0, unit.durations[task]);
+    Surcharge more = run.charges->getSurcharge(task);
+    for (auto [account, ticks] : {std::pair(TimeAccounts::getAccount(facts), taken - more.launch - more.beside),
+                                  {TimeAccount::Host, more.launch},
+                                  {TimeAccount::Overlap, more.beside}})
+      if (ticks)
+        add(Kind::Compute, unsigned(account), 0, ticks);
     free = unit.getEnd(run, task);
   }
   run.free = free;
@@ -110,8 +112,7 @@ void CompiledWalk::listEntries(const ClassClock &clock, const CompiledUnit &unit
 
 void CompiledWalk::place(ClassClock &clock, unsigned number, const UnitRun &run, Ticks later) {
   using Kind = AccountEntry::Kind;
-  clock.placed.push_back({clock.unit, &run, later, uint32_t(clock.related.size()), uint32_t(clock.senders.size())});
-  llvm::append_range(clock.related, clock.nextRelated);
+  clock.placed.push_back({&run, later, uint32_t(clock.senders.size())});
   llvm::append_range(clock.senders, clock.nextSenders);
   UnitView view = getView(clock, clock.placed.size() - 1);
   for (const AccountEntry &entry : run.entries)
@@ -145,8 +146,8 @@ StageTime CompiledWalk::takeAccounts(unsigned classNumber) {
   std::vector<std::pair<Ticks, uint64_t>> behind;
   for (size_t number = 0; number < clock.placed.size(); ++number)
     if (const Placed &placed = clock.placed[number]; placed.getLast() > clock.free)
-      for (uint32_t task = 0; task < placed.unit->getNumTasks(); ++task)
-        if (Ticks end = placed.getEnd(task); end > clock.free)
+      for (uint32_t task = 0; task < clock.units[number].unit->getNumTasks(); ++task)
+        if (Ticks end = clock.getEnd(number, task); end > clock.free)
           behind.emplace_back(end, clock.compiler.getBase(number) + task);
   clock.accounts.finish(clock.free, std::move(behind), last);
   return clock.accounts.take();
@@ -160,8 +161,8 @@ std::optional<ClassTask> CompiledWalk::findLast() const {
   for (unsigned classNumber = 0; classNumber < clocks.size(); ++classNumber)
     for (size_t number = 0; number < clocks[classNumber].placed.size(); ++number)
       if (const Placed &placed = clocks[classNumber].placed[number]; placed.getLast() == last)
-        for (uint32_t task = 0; task < placed.unit->getNumTasks(); ++task)
-          if (placed.getEnd(task) == last)
+        for (uint32_t task = 0; task < clocks[classNumber].units[number].unit->getNumTasks(); ++task)
+          if (clocks[classNumber].getEnd(number, task) == last)
             return ClassTask{classNumber, clocks[classNumber].compiler.getBase(number) + task};
   return std::nullopt;
 }
@@ -181,7 +182,7 @@ CompiledWalk::PathPart CompiledWalk::listPart(const UnitView &view, unsigned cla
       part.links.push_back({facts, 0, 0});
     PathPart::Link &link = part.links[place->second];
     ++link.count;
-    link.taken += view.unit.shared.empty() ? view.unit.durations[task]
+    link.taken += view.unit.shared.empty() ? view.run.charges->durations[task]
                                            : view.unit.getEnd(view.run, task) - view.unit.getBegin(view.run, task);
   }
   return part;

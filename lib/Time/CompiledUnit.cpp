@@ -18,8 +18,26 @@ std::pair<Ticks, int32_t> CompiledUnit::getReady(const UnitRun &run, uint32_t ta
   return {ready, cause};
 }
 
-std::unique_ptr<UnitRun> CompiledUnit::startRun() const {
+UnitCharges &CompiledUnit::findCharges(std::vector<Surcharge> surcharges) {
+  if (llvm::all_of(surcharges, [](const Surcharge &each) { return each == Surcharge(); }))
+    surcharges.clear();
+  for (std::unique_ptr<UnitCharges> &known : charges)
+    if (known->surcharges == surcharges)
+      return *known;
+  UnitCharges &taken = *charges.emplace_back(std::make_unique<UnitCharges>());
+  taken.durations = durations;
+  if (!surcharges.empty()) {
+    for (auto [alone, more] : llvm::zip(durations, surcharges))
+      taken.charged.push_back(Ticks(std::min<__int128>(__int128(alone) + more.launch + more.beside, maxTicks)));
+    taken.durations = taken.charged;
+  }
+  taken.surcharges = std::move(surcharges);
+  return taken;
+}
+
+std::unique_ptr<UnitRun> CompiledUnit::startRun(const UnitCharges &taken) const {
   auto run = std::make_unique<UnitRun>();
+  run->charges = &taken;
   run->times.resize(getFirstTask() + getNumTasks(), -1);
   run->causes.resize(getNumTasks(), UnitRun::none);
   run->shared.resize(shared.size());
@@ -29,6 +47,7 @@ std::unique_ptr<UnitRun> CompiledUnit::startRun() const {
 bool CompiledUnit::runPlain(UnitRun &run, uint32_t begin, uint32_t end) const {
   uint32_t firstTask = getFirstTask();
   Ticks *times = run.times.data();
+  const Ticks *durations = run.charges->durations.data();
   uint32_t next = getFirstAwaited(begin);
   Ticks latest = 0;
   for (uint32_t task = begin; task < end; ++task) {
@@ -70,7 +89,7 @@ Ticks CompiledUnit::getBegin(const UnitRun &run, uint32_t task) const {
     if (shared[number].task == task)
       return run.shared[number].first;
   if (!isReceive(task))
-    return getEnd(run, task) - durations[task];
+    return getEnd(run, task) - run.charges->durations[task];
   auto [posted, cause] = getReady(run, task);
   auto local = localSends.find(task);
   return local == localSends.end() ? posted : std::max(posted, getBegin(run, local->second));
@@ -108,7 +127,7 @@ void CompiledUnit::findLimits(UnitRun &run) const {
   run.first = uint32_t(llvm::find(run.decides, 1) - run.decides.begin());
 }
 
-std::pair<const UnitRun *, Ticks> CompiledUnit::findRun(llvm::ArrayRef<Ticks> times) {
+std::pair<const UnitRun *, Ticks> UnitCharges::findRun(llvm::ArrayRef<Ticks> times) {
   constexpr size_t maxTried = 16;
   for (size_t i = 0; i < std::min(maxTried, runs.size()); ++i) {
     const UnitRun &run = *runs[i];

@@ -22,6 +22,9 @@
 // whose deciding references are all as much later, and whose others are in time, has that run, to the tick and with the
 // same causes. Else it is evaluated, in one pass.
 //
+// What tasks take beside others (stage/Time/Surcharges.h) may differ from unit to unit of a kind; those that take the
+// same have their runs in common (UnitCharges).
+//
 // Limits: units with collectives of several classes, or permutes to other classes, are evaluated each.
 //
 //===----------------------------------------------------------------------===//
@@ -30,11 +33,13 @@
 
 #include "StepRuns.h"
 #include "stage/Tasks/ClassTasks.h"
+#include "stage/Time/Surcharges.h"
 #include <memory>
 
 namespace stage {
 
 struct CompiledUnit;
+struct UnitCharges;
 
 /// A wait of the compute stream, which is charged to what it waited for when the unit is placed: some of that is of
 /// other units. Or what is the same in each unit that has the run.
@@ -52,7 +57,8 @@ struct AccountEntry {
 /// When the tasks of a unit run.
 struct UnitRun {
   static constexpr int32_t none = -1;
-  std::vector<Ticks> times;    ///< Ends, by place: of references, messages and tasks.
+  const UnitCharges *charges = nullptr; ///< What its tasks take.
+  std::vector<Ticks> times;             ///< Ends, by place: of references, messages and tasks.
   std::vector<int32_t> causes; ///< By task: the place for which it waited last; -2 - n: of shared collective n.
   std::vector<std::pair<Ticks, std::optional<ClassTask>>>
       shared;                   ///< Of collectives of several classes: begin and cause.
@@ -62,6 +68,18 @@ struct UnitRun {
   Ticks last = 0;               ///< The latest end.
   std::optional<Ticks> free;    ///< When the last compute task of the main stream ends.
   std::vector<AccountEntry> entries;
+};
+
+/// What the tasks of a unit take, and the runs in which they take that.
+struct UnitCharges {
+  llvm::ArrayRef<Ticks> durations;            ///< By task.
+  std::vector<Ticks> charged;                 ///< Where they are not those of the unit.
+  std::vector<Surcharge> surcharges;          ///< By task; empty: none.
+  std::vector<std::unique_ptr<UnitRun>> runs; ///< Found so far, the last one that was used first.
+
+  Surcharge getSurcharge(uint32_t task) const { return surcharges.empty() ? Surcharge() : surcharges[task]; }
+  /// A known run whose references have these times, and by how much it is later.
+  std::pair<const UnitRun *, Ticks> findRun(llvm::ArrayRef<Ticks> times);
 };
 
 struct CompiledUnit {
@@ -105,7 +123,7 @@ struct CompiledUnit {
   std::vector<std::vector<uint32_t>> lanes; ///< Of others: tasks that run one after the other, all but receives.
   // By task.
   std::vector<uint32_t> facts;
-  std::vector<Ticks> durations;
+  std::vector<Ticks> durations;            ///< Alone.
   std::vector<uint32_t> ends;              ///< In `awaited`, behind the last of a task.
   std::vector<uint32_t> awaited;           ///< Places, in the order in which a tie is decided.
   std::vector<uint32_t> receives;          ///< Tasks, ascending.
@@ -116,9 +134,10 @@ struct CompiledUnit {
   /// Where streams end, from the first task; nothing if the unit does not change them.
   ClassTasks::Chains chains;
   std::optional<uint64_t> workBeforeLoop;
+  uint64_t numPermutes = 0;
   uint64_t microbatch = 0; ///< Of the unit that was made.
 
-  std::vector<std::unique_ptr<UnitRun>> runs; ///< Found so far, the last one that was used first.
+  std::vector<std::unique_ptr<UnitCharges>> charges; ///< Of the units of the kind, each once.
 
   bool isReceive(uint32_t task) const { return std::binary_search(receives.begin(), receives.end(), task); }
   uint32_t getNumTasks() const { return uint32_t(durations.size()); }
@@ -131,8 +150,10 @@ struct CompiledUnit {
 
   /// When a task may begin, and the place for which it waited last; -1 if something for which it waits has not ended.
   std::pair<Ticks, int32_t> getReady(const UnitRun &run, uint32_t task) const;
+  /// That of tasks that take so much more than alone; empty: nothing.
+  UnitCharges &findCharges(std::vector<Surcharge> surcharges);
   /// A run whose times are not known.
-  std::unique_ptr<UnitRun> startRun() const;
+  std::unique_ptr<UnitRun> startRun(const UnitCharges &taken) const;
   /// False if time is too long.
   bool runPlain(UnitRun &run, uint32_t begin, uint32_t end) const;
   /// The task that sends what a receive takes up, of the same class, has run.
@@ -141,11 +162,36 @@ struct CompiledUnit {
   void runReceive(UnitRun &run, uint32_t task, uint32_t number) const;
   /// Of a unit that has run: notes what decided, and since when others would.
   void findLimits(UnitRun &run) const;
-  /// A known run whose references have these times, and by how much it is later.
-  std::pair<const UnitRun *, Ticks> findRun(llvm::ArrayRef<Ticks> times);
   /// When a task of a run began; of a receive only where it has waited for a task of its class.
   Ticks getBegin(const UnitRun &run, uint32_t task) const;
   Ticks getEnd(const UnitRun &run, uint32_t task) const { return run.times[getFirstTask() + task]; }
+};
+
+/// The units of a class, in their order.
+class UnitList {
+public:
+  struct Entry {
+    CompiledUnit *unit;
+    UnitCharges *charges;
+    uint32_t firstRelated;
+  };
+  void add(CompiledUnit *unit, llvm::ArrayRef<uint32_t> itsRelated) {
+    entries.push_back({unit, nullptr, uint32_t(related.size())});
+    llvm::append_range(related, itsRelated);
+  }
+  size_t size() const { return entries.size(); }
+  Entry &operator[](size_t number) { return entries[number]; }
+  const Entry &operator[](size_t number) const { return entries[number]; }
+  /// The numbers of the earlier units to which the references of one lead, ascending but for those that nothing
+  /// explains.
+  llvm::ArrayRef<uint32_t> getRelated(size_t number) const {
+    size_t end = number + 1 < entries.size() ? entries[number + 1].firstRelated : related.size();
+    return llvm::ArrayRef(related).slice(entries[number].firstRelated, end - entries[number].firstRelated);
+  }
+
+private:
+  std::vector<Entry> entries;
+  std::vector<uint32_t> related; ///< Of all units, one behind the other.
 };
 
 } // namespace stage

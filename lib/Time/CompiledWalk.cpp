@@ -1,34 +1,33 @@
 //===- CompiledWalk.cpp - the longest path over units ---------------------===//
 #include "CompiledWalk.h"
 #include "MachinePricer.h"
+#include "UnitCharger.h"
 
 using namespace stage;
 
-bool CompiledWalk::serves(llvm::ArrayRef<const Program *> parts, const Runtime &runtime) {
-  bool isPriced = runtime.attentionKernel == Rational::integer(1); // what units are compiled with
-  return parts.size() == 1 && isPriced && !hasSurcharges(parts, runtime);
-}
+bool CompiledWalk::serves(llvm::ArrayRef<const Program *> parts) { return parts.size() == 1; }
 
-CompiledWalk::CompiledWalk(const Program &program, const Machine &machine, DiagnosticEngine &diags)
-    : diags(diags), connections(program, machine) {
+CompiledWalk::CompiledWalk(const Program &program, const Machine &machine, const Runtime &runtime,
+                           DiagnosticEngine &diags)
+    : diags(diags), runtime(runtime), hasCharges(hasSurcharges({&program}, runtime)), connections(program, machine) {
   options.names = false;
   options.works = true;
 }
 
 CompiledWalk::Outcome CompiledWalk::run() {
   for (unsigned number = 0; number < connections.classes.getNumClasses(); ++number)
-    if (!clocks.emplace_back(connections, options, number, *this, diags).compiler.getTasks().checkTags())
+    if (!clocks.emplace_back(connections, runtime, options, number, *this, diags).compiler.getTasks().checkTags())
       return Outcome::Failed;
+  for (ClassClock &clock : clocks)
+    if (bool isGood = list(clock); diags.hasErrors() || !isGood)
+      return diags.hasErrors() ? Outcome::Failed : Outcome::Unsupported;
   for (unsigned number = 0; number < clocks.size(); ++number)
     touch(number);
   while (!touched.empty()) {
     unsigned number = touched.front();
     touched.pop_front();
     clocks[number].isTouched = false;
-    bool isGood = advance(number);
-    if (diags.hasErrors())
-      return Outcome::Failed;
-    if (!isGood)
+    if (!advance(number))
       return Outcome::Unsupported;
   }
   for (const ClassClock &clock : clocks)
@@ -40,48 +39,60 @@ CompiledWalk::Outcome CompiledWalk::run() {
   return Outcome::Done;
 }
 
+/// Compiles the units of a class, and finds what their tasks take. False where one cannot be compiled.
+bool CompiledWalk::list(ClassClock &clock) {
+  clock.firstPermute = clock.compiler.getTasks().getNumIssued().back();
+  std::vector<uint32_t> related;
+  while (clock.units.size() < clock.compiler.getNumUnits()) {
+    CompiledUnit *unit = clock.compiler.compileNext(related);
+    if (!unit)
+      return false;
+    clock.units.add(unit, related);
+  }
+  if (hasCharges) {
+    UnitCharger(clock.compiler, clock.units, runtime).charge();
+    return true;
+  }
+  for (size_t number = 0; number < clock.units.size(); ++number)
+    clock.units[number].charges = &clock.units[number].unit->findCharges({});
+  return true;
+}
+
 void CompiledWalk::touch(unsigned number) {
   if (!std::exchange(clocks[number].isTouched, true))
     touched.push_back(number);
 }
 
-/// False where a unit cannot be compiled or takes too long.
+/// False where a unit takes too long.
 bool CompiledWalk::advance(unsigned number) {
   ClassClock &clock = clocks[number];
   while (clock.placed.size() < clock.compiler.getNumUnits()) {
-    if (!clock.unit && !startUnit(clock))
-      return false;
+    if (!clock.unit)
+      startUnit(clock);
     Progress progress = clock.unit->isWhole ? runWhole(clock, number) : runLanes(clock, number);
     if (progress == Progress::Waits)
       return true;
     if (progress == Progress::Fails)
       return false;
+    clock.firstPermute += clock.unit->numPermutes;
     clock.unit = nullptr;
   }
   return true;
 }
 
-/// Compiles the next unit, and finds when the tasks ended for which it waits.
-bool CompiledWalk::startUnit(ClassClock &clock) {
-  clock.firstPermute = clock.compiler.getTasks().getNumIssued().back();
-  clock.unit = clock.compiler.compileNext(clock.nextRelated);
-  if (!clock.unit)
-    return false;
+/// Finds when the tasks ended for which the next unit waits.
+void CompiledWalk::startUnit(ClassClock &clock) {
+  size_t number = clock.placed.size();
+  clock.unit = clock.units[number].unit;
+  llvm::ArrayRef<uint32_t> related = clock.units.getRelated(number);
   const CompiledUnit &unit = *clock.unit;
   clock.times.clear();
-  for (const CompiledUnit::Reference &reference : unit.references) {
-    if (!reference.unit) {
-      clock.times.push_back(0);
-      continue;
-    }
-    const Placed &other = clock.placed[clock.nextRelated[*reference.unit]];
-    clock.times.push_back(other.getEnd(reference.offset));
-  }
+  for (const CompiledUnit::Reference &reference : unit.references)
+    clock.times.push_back(reference.unit ? clock.getEnd(related[*reference.unit], reference.offset) : 0);
   clock.times.resize(unit.getFirstTask(), -1);
   clock.nextSenders.assign(unit.received.size(), {0, 0});
   clock.received = 0;
   clock.isStarted = false;
-  return true;
 }
 
 uint64_t CompiledWalk::getTag(const ClassClock &clock, const CompiledUnit::Message &message) const {
@@ -130,9 +141,10 @@ CompiledWalk::Progress CompiledWalk::runWhole(ClassClock &clock, unsigned number
       touch(number);
     return Progress::Waits;
   }
-  auto [run, later] = unit.findRun(clock.times);
+  UnitCharges &charges = clock.getCharges();
+  auto [run, later] = charges.findRun(clock.times);
   if (!run) {
-    std::unique_ptr<UnitRun> made = unit.startRun();
+    std::unique_ptr<UnitRun> made = unit.startRun(charges);
     llvm::copy(clock.times, made->times.begin());
     if (!evaluate(unit, *made))
       return Progress::Fails;
@@ -140,7 +152,7 @@ CompiledWalk::Progress CompiledWalk::runWhole(ClassClock &clock, unsigned number
     unit.findLimits(*made);
     listEntries(clock, unit, *made);
     run = made.get();
-    unit.runs.insert(unit.runs.begin(), std::move(made));
+    charges.runs.insert(charges.runs.begin(), std::move(made));
   }
   if (run->last >= maxTicks - later)
     return Progress::Fails;
@@ -169,7 +181,7 @@ bool CompiledWalk::evaluate(const CompiledUnit &unit, UnitRun &run) const {
 CompiledWalk::Progress CompiledWalk::runLanes(ClassClock &clock, unsigned number) {
   const CompiledUnit &unit = *clock.unit;
   if (!clock.run) {
-    clock.run = unit.startRun();
+    clock.run = unit.startRun(clock.getCharges());
     llvm::copy(clock.times, clock.run->times.begin());
     clock.positions.assign(unit.lanes.size(), {});
     clock.receives = unit.receives;
@@ -257,7 +269,7 @@ CompiledWalk::Progress CompiledWalk::meet(ClassClock &clock, unsigned number, si
     meeting.cause = getCause(getNext(clock), number, cause);
   }
   meeting.arrived.push_back({number, lane});
-  meeting.duration = std::max(meeting.duration, clock.unit->durations[own.task]);
+  meeting.duration = std::max(meeting.duration, clock.getCharges().durations[own.task]);
   if (meeting.arrived.size() < connections.getMeeting(own.meeting).expected)
     return Progress::Waits;
   if (meeting.duration >= maxTicks - meeting.begin)

@@ -5,18 +5,19 @@
 //
 //   units              F0  F1  F2  F3 ...  B0  B1 ...        of a stage
 //   made                *   *               *   *            the first ones of each kind (UnitCompiler.h)
+//   charged             *   *               *   *            those among other neighbours (UnitCharger.h)
 //   evaluated           *   *  *            *   *            those that come to it in another state (CompiledUnit.h)
 //   placed              *   *  *   *  ...   *   *  ...       all: a run that is known, so much later
 //
-// Algorithm: each class goes on, unit by unit, until it waits for a message that has not been sent or for other classes
-// that run a collective with it; then the classes that it has sent something to go on, as in StepWalk. Of a unit that
-// has been placed 40 bytes are kept, and with them when each of its tasks ran. What its ranks waited for is charged
-// when it is placed (TimeAccounts.h).
+// Algorithm: the units of each class are made, and what their tasks take is found. Then each class goes on, unit by
+// unit, until it waits for a message that has not been sent or for other classes that run a collective with it; then
+// the classes that it has sent something to go on, as in StepWalk. Of a unit that has been placed 40 bytes are kept,
+// and with them when each of its tasks ran. What its ranks waited for is charged when it is placed (TimeAccounts.h).
 //
 // This walk serves reports (TimeReport.h). StepWalk, which goes from task to task, serves who asks for each task or for
 // intervals: activities of ranks, durations for traces, prices, servers. It also times what this one cannot, for which
-// `run` says Unsupported: tasks that take more beside others (Surcharges.h), parts of a workload, tasks without a
-// price, and units that wait for each other in both directions.
+// `run` says Unsupported: parts of a workload, tasks without a price, and units that wait for each other in both
+// directions.
 //
 // Time: linear in units, with some 0.6 us for each; besides, what is made and what is evaluated.
 //
@@ -32,11 +33,11 @@ namespace stage {
 
 class CompiledWalk final : public StepRuns {
 public:
-  /// Whether it may be able to time these: nothing takes more beside others, and there is one part.
-  static bool serves(llvm::ArrayRef<const Program *> parts, const Runtime &runtime);
+  /// Whether it may be able to time these: there is one part.
+  static bool serves(llvm::ArrayRef<const Program *> parts);
 
   /// All must outlive this.
-  CompiledWalk(const Program &program, const Machine &machine, DiagnosticEngine &diags);
+  CompiledWalk(const Program &program, const Machine &machine, const Runtime &runtime, DiagnosticEngine &diags);
 
   enum class Outcome : uint8_t { Done, Failed, Unsupported };
   /// Failed: after a report.
@@ -70,13 +71,10 @@ public:
 private:
   /// A unit that has run.
   struct Placed {
-    const CompiledUnit *unit;
     const UnitRun *run;
-    Ticks later;           ///< Than the run.
-    uint32_t firstRelated; ///< In the class's list.
-    uint32_t firstSender;  ///< Likewise.
+    Ticks later;          ///< Than the run.
+    uint32_t firstSender; ///< In the class's list.
     Ticks getLast() const { return run->last + later; }
-    Ticks getEnd(uint32_t task) const { return unit->getEnd(*run, task) + later; }
   };
   /// In a lane of a unit that runs.
   struct LanePosition {
@@ -84,21 +82,20 @@ private:
     std::optional<uint32_t> arrivedAt; ///< The collective of several classes to which it has come.
   };
   struct ClassClock {
-    ClassClock(Connections &connections, const TaskOptions &options, unsigned number, const StepRuns &runs,
-               DiagnosticEngine &diags)
-        : compiler(connections, options, number, diags), accounts(runs, number) {}
+    ClassClock(Connections &connections, const Runtime &runtime, const TaskOptions &options, unsigned number,
+               const StepRuns &runs, DiagnosticEngine &diags)
+        : compiler(connections, runtime, options, number, diags), accounts(runs, number) {}
 
     UnitCompiler compiler;
+    UnitList units;
     TimeAccounts accounts;
     Ticks free = 0; ///< When the last compute task ends.
     std::vector<Placed> placed;
-    std::vector<uint32_t> related;                 ///< Of all units, one behind the other.
-    std::vector<ClassTask> senders;                ///< Of their messages, likewise.
+    std::vector<ClassTask> senders;                ///< Of the messages of units, one behind the other.
     std::vector<std::unique_ptr<UnitRun>> ownRuns; ///< Of units that are evaluated each.
     // The unit that comes next, as far as it has come.
     CompiledUnit *unit = nullptr;
-    uint64_t firstPermute = 0;
-    std::vector<uint32_t> nextRelated;
+    uint64_t firstPermute;    ///< The number of its first one.
     std::vector<Ticks> times; ///< Of references and messages.
     std::vector<ClassTask> nextSenders;
     std::unique_ptr<UnitRun> run;
@@ -110,6 +107,10 @@ private:
     uint64_t numEvaluated = 0;
 
     bool isAtEnd(size_t lane) const { return positions[lane].next == unit->lanes[lane].size(); }
+    UnitCharges &getCharges() { return *units[placed.size()].charges; }
+    Ticks getEnd(size_t number, uint32_t task) const {
+      return units[number].unit->getEnd(*placed[number].run, task) + placed[number].later;
+    }
   };
   struct Message {
     Ticks end;
@@ -122,9 +123,10 @@ private:
     std::vector<std::pair<unsigned, size_t>> arrived; ///< Classes, and their lanes.
   };
 
+  bool list(ClassClock &clock);
   void touch(unsigned number);
   bool advance(unsigned number);
-  bool startUnit(ClassClock &clock);
+  void startUnit(ClassClock &clock);
   bool receive(ClassClock &clock, uint32_t message);
   void send(ClassClock &clock, unsigned number, uint32_t message, Ticks end);
   enum class Progress : uint8_t { Done, Waits, Fails };
@@ -143,7 +145,6 @@ private:
     const CompiledUnit &unit;
     const UnitRun &run;
     size_t number;
-    const uint32_t *related;
     const ClassTask *senders;
   };
   UnitView getNext(const ClassClock &clock) const;
@@ -164,6 +165,8 @@ private:
   std::optional<ClassTask> getCause(const UnitView &view, unsigned classNumber, int32_t cause) const;
 
   DiagnosticEngine &diags;
+  const Runtime &runtime;
+  const bool hasCharges; ///< Tasks may take more than alone.
   TaskOptions options;
   Connections connections;
   std::deque<ClassClock> clocks;

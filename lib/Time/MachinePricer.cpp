@@ -41,17 +41,23 @@ Ticks stage::multiply(Ticks time, const Rational &times) {
   return Ticks(std::min<__int128>((2 * product + times.den) / (2 * times.den), maxTicks));
 }
 
+std::optional<Ticks> stage::findPrice(const Task &task, const Machine &machine, const Runtime &runtime,
+                                      const std::optional<Rational> &slowness, const GroupPlace &place,
+                                      llvm::StringRef &missing) {
+  std::optional<Ticks> price = findDuration(task, machine, place, missing);
+  if (price && task.work && task.work->kind == WorkKind::Attention)
+    price = multiply(*price, *Rational::make(runtime.attentionKernel.den, runtime.attentionKernel.num));
+  return price && task.work && slowness ? multiply(*price, *slowness) : price;
+}
+
 bool MachinePricer::price(unsigned classNumber, const Task &task, const GroupPlace &place, WaitingTask &waiting) {
   llvm::StringRef missing;
-  std::optional<Ticks> duration = findDuration(task, machine, place, missing);
+  std::optional<Ticks> duration = findPrice(task, machine, runtime, getClass(classNumber).slowness, place, missing);
   if (!duration) {
     reportMissingRate(task, machine, loc, missing, diags);
     return false;
   }
-  bool isSlow = task.work && getClass(classNumber).slowness;
-  if (task.work && task.work->kind == WorkKind::Attention)
-    duration = multiply(*duration, *Rational::make(runtime.attentionKernel.den, runtime.attentionKernel.num));
-  waiting.duration = isSlow ? multiply(*duration, *classes[classNumber].slowness) : *duration;
+  waiting.duration = *duration;
   if (!surcharges && !keepsRuns)
     return true;
   TimedTask &timed = add(classNumber, waiting);

@@ -14,6 +14,10 @@ namespace stage {
 
 /// So many times as long, rounded half up.
 Ticks multiply(Ticks time, const Rational &times);
+/// What a task takes alone on the ranks of a class, which are so slow.
+std::optional<Ticks> findPrice(const Task &task, const Machine &machine, const Runtime &runtime,
+                               const std::optional<Rational> &slowness, const GroupPlace &place,
+                               llvm::StringRef &missing);
 /// Tasks may take more than their prices: two of communication may run beside each other, or something is taxed.
 bool hasSurcharges(llvm::ArrayRef<const Program *> parts, const Runtime &runtime);
 

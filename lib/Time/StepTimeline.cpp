@@ -48,8 +48,8 @@ public:
 
 class StepTimeline::ByUnit final : public Walked {
 public:
-  ByUnit(const Program &program, const Machine &machine, DiagnosticEngine &diags)
-      : program(program), walk(program, machine, diags) {}
+  ByUnit(const Program &program, const Machine &machine, const Runtime &runtime, DiagnosticEngine &diags)
+      : program(program), walk(program, machine, runtime, diags) {}
   const StepRuns &getRuns() const override { return walk; }
   unsigned getNumClasses() const override { return walk.getNumClasses(); }
   const ClassTasks &getTasks(unsigned classNumber) const override { return walk.getTasks(classNumber); }
@@ -89,8 +89,8 @@ std::unique_ptr<StepTimeline> StepTimeline::find(llvm::ArrayRef<const Program *>
   timeline->runtime = runtime.describe();
   for (const Program *part : parts)
     timeline->numRanks += part->graph->mesh.getNumRanks();
-  if (CompiledWalk::serves(parts, runtime)) {
-    auto walked = std::make_unique<ByUnit>(*parts.front(), machine, diags);
+  if (CompiledWalk::serves(parts)) {
+    auto walked = std::make_unique<ByUnit>(*parts.front(), machine, runtime, diags);
     switch (walked->walk.run()) {
     case CompiledWalk::Outcome::Done:
       timeline->step = walked->walk.getStep();

@@ -2,7 +2,6 @@
 #include "stage/Time/Surcharges.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
-#include <deque>
 #include <map>
 
 using namespace stage;
@@ -14,6 +13,20 @@ static Ticks multiply(const Rational &share, Ticks time) {
 }
 
 static Ticks add(Ticks a, Ticks b) { return b < maxTicks - a ? a + b : maxTicks; }
+
+static const Rational &getTax(const Runtime &runtime, TaskKind kind) {
+  return kind == TaskKind::Collective ? runtime.taxOfCollectives
+         : kind == TaskKind::Send     ? runtime.taxOfSends
+                                      : runtime.taxOfCopies;
+}
+
+std::vector<TaxQueue> stage::makeTaxQueues(unsigned numLanes, const Runtime &runtime) {
+  std::vector<TaxQueue> queues;
+  for (TaskKind kind : {TaskKind::Collective, TaskKind::Send, TaskKind::Load})
+    for (unsigned lane = 0; lane < numLanes && getTax(runtime, kind).num; ++lane)
+      queues.push_back({kind, lane});
+  return queues;
+}
 
 namespace {
 class SurchargeWalk {
@@ -29,9 +42,19 @@ public:
     addLaunches();
     findReach();
     addSharing();
-    addTaxes();
+    std::vector<TaxQueue> queues = makeTaxQueues(numLanes, runtime);
+    addTaxes(queues, std::nullopt);
     addComputeBeside();
     return std::move(surcharges);
+  }
+
+  std::vector<Ticks> findTaxes(std::vector<TaxQueue> &queues, unsigned unit) {
+    findReach();
+    addTaxes(queues, unit);
+    std::vector<Ticks> taxes;
+    for (const Surcharge &each : surcharges)
+      taxes.push_back(each.beside);
+    return taxes;
   }
 
 private:
@@ -123,54 +146,38 @@ private:
     }
   }
 
-  /// Tasks of one kind and lane that may run beside the compute task that comes.
+  /// A queue, and the tasks that it takes.
   struct Queue {
-    TaskKind kind;
-    unsigned lane;
-    std::vector<size_t> tasks; ///< All of the lane.
-    size_t next = 0;           ///< The first that was not appended.
-    struct Entry {
-      uint32_t place;
-      Ticks rest;
-    };
-    std::deque<Entry> entries;
+    TaxQueue &state;
+    std::vector<size_t> tasks;
     Ticks length = 0;
   };
 
-  const Rational &getTax(TaskKind kind) const {
-    return kind == TaskKind::Collective ? runtime.taxOfCollectives
-           : kind == TaskKind::Send     ? runtime.taxOfSends
-                                        : runtime.taxOfCopies;
-  }
-
-  std::vector<Queue> makeQueues() const {
-    std::vector<Queue> queues;
-    for (TaskKind kind : {TaskKind::Collective, TaskKind::Send, TaskKind::Load})
-      for (unsigned lane = 0; lane < numLanes && getTax(kind).num; ++lane) {
-        Queue queue{kind, lane, {}, 0, {}, 0};
-        for (size_t id : lanes[lane])
-          if (tasks[id].kind == kind || (kind == TaskKind::Load && tasks[id].kind == TaskKind::Store))
-            queue.tasks.push_back(id);
-        if (!queue.tasks.empty())
-          queues.push_back(std::move(queue));
-      }
-    return queues;
-  }
-
-  void addTaxes() {
+  /// Of compute tasks, of all units or of one.
+  void addTaxes(std::vector<TaxQueue> &states, std::optional<unsigned> unit) {
     if (!mainLane)
       return;
-    std::vector<Queue> queues = makeQueues();
+    std::vector<Queue> queues;
+    for (TaxQueue &state : states) {
+      std::vector<size_t> taken;
+      llvm::copy_if(lanes[state.lane], std::back_inserter(taken),
+                    [&](size_t id) { return state.takes(tasks[id].kind, state.lane); });
+      if (taken.empty() && state.entries.empty())
+        continue;
+      queues.push_back({state, std::move(taken)});
+      for (const TaxQueue::Entry &entry : state.entries)
+        queues.back().length = add(queues.back().length, entry.rest);
+    }
     for (size_t id : lanes[*mainLane]) {
-      if (!tasks[id].isTaxed)
+      if (!tasks[id].isTaxed || (unit && tasks[id].unit != *unit))
         continue;
       std::map<TaskKind, Ticks> longest;
       for (Queue &queue : queues) {
         update(queue, id);
-        longest[queue.kind] = std::max(longest[queue.kind], queue.length);
+        longest[queue.state.kind] = std::max(longest[queue.state.kind], queue.length);
       }
       for (auto [kind, length] : longest)
-        pay(id, multiply(getTax(kind), std::min(alone[id], length)));
+        pay(id, multiply(getTax(runtime, kind), std::min(alone[id], length)));
       for (Queue &queue : queues)
         shorten(queue, alone[id]);
     }
@@ -178,31 +185,36 @@ private:
 
   /// Drops what a compute task waits for, and appends what is before it in time.
   void update(Queue &queue, size_t id) {
-    uint32_t over = getReach(id, queue.lane);
-    while (!queue.entries.empty() && queue.entries.front().place <= over) {
-      queue.length -= queue.entries.front().rest;
-      queue.entries.pop_front();
+    TaxQueue &state = queue.state;
+    uint32_t over = getReach(id, state.lane);
+    auto isOver = [&](const TaxQueue::Entry &entry) {
+      return size_t(entry.number) < queue.tasks.size() && places[queue.tasks[size_t(entry.number)]] <= over;
+    };
+    while (!state.entries.empty() && isOver(state.entries.front())) {
+      queue.length -= state.entries.front().rest;
+      state.entries.pop_front();
     }
-    for (; queue.next < queue.tasks.size(); ++queue.next) {
-      size_t task = queue.tasks[queue.next];
+    for (; size_t(state.next) < queue.tasks.size(); ++state.next) {
+      size_t task = queue.tasks[size_t(state.next)];
       if (places[task] <= over)
         continue; // the compute task waits for it
       if (getReach(task, *mainLane) >= places[id])
         break;
       Ticks taken = add(alone[task], surcharges[task].beside); // with what sharing adds
-      queue.entries.push_back({places[task], taken});
+      state.entries.push_back({state.next, taken});
       queue.length = add(queue.length, taken);
     }
   }
 
   static void shorten(Queue &queue, Ticks time) {
-    while (time && !queue.entries.empty()) {
-      Ticks passed = std::min(time, queue.entries.front().rest);
-      queue.entries.front().rest -= passed;
+    std::deque<TaxQueue::Entry> &entries = queue.state.entries;
+    while (time && !entries.empty()) {
+      Ticks passed = std::min(time, entries.front().rest);
+      entries.front().rest -= passed;
       queue.length -= passed;
       time -= passed;
-      if (!queue.entries.front().rest)
-        queue.entries.pop_front();
+      if (!entries.front().rest)
+        entries.pop_front();
     }
   }
 
@@ -234,4 +246,9 @@ private:
 std::vector<Surcharge> stage::findSurcharges(llvm::ArrayRef<TimedTask> tasks, unsigned numLanes,
                                              const Runtime &runtime) {
   return SurchargeWalk(tasks, numLanes, runtime).find();
+}
+
+std::vector<Ticks> stage::findTaxes(llvm::ArrayRef<TimedTask> tasks, unsigned numLanes, const Runtime &runtime,
+                                    unsigned unit, std::vector<TaxQueue> &queues) {
+  return SurchargeWalk(tasks, numLanes, runtime).findTaxes(queues, unit);
 }

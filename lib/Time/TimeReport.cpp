@@ -35,14 +35,13 @@ struct PathPiece {
   TaskKind kind;
   TaskFacts facts;
   int64_t count = 0;
-  Ticks taken = 0, beside = 0, launch = 0;
+  Ticks taken = 0;
 };
 
 /// Adds up the links of a path.
 class PathPieces {
 public:
-  void add(const StageOwner &owner, unsigned classNumber, const TaskFacts &facts, int64_t count, Ticks taken,
-           const Surcharge &more) {
+  void add(const StageOwner &owner, unsigned classNumber, const TaskFacts &facts, int64_t count, Ticks taken) {
     auto [known, isNew] =
         numbers.try_emplace({facts.op, classNumber, unsigned(facts.kind), facts.bytes}, pieces.size());
     if (isNew)
@@ -50,8 +49,6 @@ public:
     PathPiece &piece = pieces[known->second];
     piece.count += count;
     piece.taken += taken;
-    piece.beside += more.beside;
-    piece.launch += more.launch;
   }
   llvm::ArrayRef<PathPiece> get() const { return pieces; }
 
@@ -127,16 +124,16 @@ static bool walkTasks(llvm::ArrayRef<const Program *> parts, const Machine &mach
   for (std::optional<ClassTask> next = findLast(pricer, report.step); next;) {
     TaskRun run = pricer.getRun(*next);
     if (run.facts->kind != TaskKind::Receive) // it takes no time of its own
-      pieces.add(getOwner(next->classNumber), next->classNumber, *run.facts, 1, run.end - run.begin, run.more);
+      pieces.add(getOwner(next->classNumber), next->classNumber, *run.facts, 1, run.end - run.begin);
     next = run.cause;
   }
   report.path = listLinks(pieces.get());
   return true;
 }
 
-static CompiledWalk::Outcome walkUnits(const Program &program, const Machine &machine, DiagnosticEngine &diags,
-                                       TimeReport &report) {
-  CompiledWalk walk(program, machine, diags);
+static CompiledWalk::Outcome walkUnits(const Program &program, const Machine &machine, const Runtime &runtime,
+                                       DiagnosticEngine &diags, TimeReport &report) {
+  CompiledWalk walk(program, machine, runtime, diags);
   if (CompiledWalk::Outcome outcome = walk.run(); outcome != CompiledWalk::Outcome::Done)
     return outcome;
   report.step = walk.getStep();
@@ -147,7 +144,7 @@ static CompiledWalk::Outcome walkUnits(const Program &program, const Machine &ma
   PathPieces pieces;
   if (std::optional<ClassTask> last = walk.findLast())
     walk.visitPath(*last, [&](unsigned classNumber, const TaskFacts &facts, int64_t count, Ticks taken) {
-      pieces.add(getOwner(classNumber), classNumber, facts, count, taken, {});
+      pieces.add(getOwner(classNumber), classNumber, facts, count, taken);
     });
   report.path = listLinks(pieces.get());
   return CompiledWalk::Outcome::Done;
@@ -161,8 +158,8 @@ static std::optional<TimeReport> find(llvm::ArrayRef<const Program *> parts, con
   report.machine = machine.describe();
   report.runtime = runtime.describe();
   CompiledWalk::Outcome outcome = CompiledWalk::Outcome::Unsupported;
-  if (!byTask && CompiledWalk::serves(parts, runtime))
-    outcome = walkUnits(*parts.front(), machine, diags, report);
+  if (!byTask && CompiledWalk::serves(parts))
+    outcome = walkUnits(*parts.front(), machine, runtime, diags, report);
   bool isDone = outcome == CompiledWalk::Outcome::Done ||
                 (outcome == CompiledWalk::Outcome::Unsupported && walkTasks(parts, machine, runtime, diags, report));
   return isDone ? std::optional(std::move(report)) : std::nullopt;

@@ -9,9 +9,10 @@ using namespace stage;
 /// While a unit is compiled, places from here on are those of references.
 constexpr uint32_t reference = uint32_t(1) << 31;
 
-UnitCompiler::UnitCompiler(Connections &connections, const TaskOptions &options, unsigned classNumber,
-                           DiagnosticEngine &diags)
-    : connections(connections), classNumber(classNumber), rank(connections.classes.getRepresentative(classNumber)),
+UnitCompiler::UnitCompiler(Connections &connections, const Runtime &runtime, const TaskOptions &options,
+                           unsigned classNumber, DiagnosticEngine &diags)
+    : connections(connections), runtime(runtime), classNumber(classNumber),
+      rank(connections.classes.getRepresentative(classNumber)),
       tasks(connections.program, connections.groups, options, connections.classes.describe(classNumber), diags),
       slowness(tasks.getSlowness()) {
   llvm::DenseMap<const TaskLayout *, uint32_t> numbers;
@@ -127,17 +128,21 @@ std::optional<uint32_t> UnitCompiler::findFacts(const Task &task, const GroupPla
   Ticks duration = 0;
   if (task.kind != TaskKind::Receive) {
     llvm::StringRef missing;
-    std::optional<Ticks> price = findDuration(task, connections.machine, place, missing);
+    std::optional<Ticks> price = findPrice(task, connections.machine, runtime, slowness, place, missing);
     if (!price)
       return std::nullopt;
-    duration = task.work && slowness ? multiply(*price, *slowness) : *price;
+    duration = *price;
     if (task.work)
       insideTables &= connections.machine.isInsideTables(*task.work);
     else if (task.kind == TaskKind::Collective)
       insideTables &=
           connections.machine.isInsideTables(getCollectiveKind(task.op->kind), int64_t(task.bytes.resolve({})), place);
   }
-  facts.push_back({TaskFacts(task, place), duration, StepWalk::getLaneKey(task)});
+  auto lane = StepWalk::getLaneKey(task);
+  unsigned laneNumber = 0;
+  if (task.kind != TaskKind::Receive)
+    laneNumber = laneNumbers.try_emplace(lane, unsigned(laneNumbers.size())).first->second;
+  facts.push_back({TaskFacts(task, place), duration, lane, laneNumber});
   return known->second;
 }
 
@@ -217,6 +222,7 @@ bool UnitCompiler::make(unsigned number, std::vector<uint32_t> &related, Compile
   if (!isGood)
     return false;
   refer(placed, related, unit, isExplained);
+  unit.numPermutes = tasks.getNumIssued().back() - firstPermute;
   unit.microbatch = placed.microbatch;
   connect(unit);
   for (uint32_t &place : unit.awaited)

@@ -26,6 +26,7 @@
 
 #include "CompiledUnit.h"
 #include "Connections.h"
+#include "stage/Machine/Runtime.h"
 #include "llvm/ADT/Hashing.h"
 #include <map>
 #include <unordered_map>
@@ -34,7 +35,9 @@ namespace stage {
 
 class UnitCompiler {
 public:
-  UnitCompiler(Connections &connections, const TaskOptions &options, unsigned classNumber, DiagnosticEngine &diags);
+  /// All must outlive this.
+  UnitCompiler(Connections &connections, const Runtime &runtime, const TaskOptions &options, unsigned classNumber,
+               DiagnosticEngine &diags);
 
   /// The kind of the next unit. `related`: the numbers of the earlier units to which its references lead. Null after a
   /// report, or where tasks are of another form or have no price.
@@ -47,6 +50,10 @@ public:
   /// The unit of a task.
   size_t findUnit(uint64_t id) const { return size_t(llvm::upper_bound(bases, id) - bases.begin()) - 1; }
   const TaskFacts &getFacts(uint32_t number) const { return facts[number].facts; }
+  uint32_t getNumFacts() const { return uint32_t(facts.size()); }
+  /// Of a task, by its facts. Receives are on none.
+  unsigned getLane(uint32_t number) const { return facts[number].laneNumber; }
+  unsigned getNumLanes() const { return unsigned(laneNumbers.size()); }
   uint64_t getNumMade() const { return numMade; }
   /// Everything priced so far lies inside the tables of the machine.
   bool isInsideTables() const { return insideTables; }
@@ -56,6 +63,7 @@ private:
     TaskFacts facts;
     Ticks duration;
     std::pair<uint64_t, unsigned> lane;
+    unsigned laneNumber;
   };
   /// A task that was made.
   struct Sample {
@@ -87,6 +95,7 @@ private:
   void skip(unsigned number, const CompiledUnit &unit);
 
   Connections &connections;
+  const Runtime &runtime;
   const unsigned classNumber;
   const int64_t rank; ///< That stands for the class, in the program.
   ClassTasks tasks;
@@ -95,6 +104,7 @@ private:
   std::vector<uint32_t> templates; ///< Their numbers, by unit.
   std::vector<uint64_t> slots;     ///< Those of `tasks` so far, on the rank; 0 for sizes.
   std::vector<PricedFacts> facts;
+  std::map<std::pair<uint64_t, unsigned>, unsigned> laneNumbers; ///< In the order of first use.
   /// By op, kind of task, environment, bytes and peer.
   std::map<std::tuple<const Op *, unsigned, unsigned, uint64_t, uint64_t>, uint32_t> factNumbers;
   std::unordered_map<Key, std::unique_ptr<CompiledUnit>, KeyHash> kinds;

@@ -175,9 +175,8 @@ protected:
     checkTimeOfDurations(makeNetwork());
   }
 
-  /// Of a machine that prices what ops do: the timeline is given the prices alone, and finds by itself what tasks take
-  /// beside each other. Two of three times the runtime has taxes.
-  void checkTimeOfDurations(const MachineRates &rates) {
+  /// Two of three times it has taxes.
+  Runtime makeRuntime() const {
     Runtime runtime;
     if (numMachines % 3) {
       runtime.name = "taxing";
@@ -187,6 +186,15 @@ protected:
       runtime.taxOfCopies = {1, 4};
       runtime.taxOfCommunication = *Rational::make(numMachines % 2, 3);
     }
+    if (numMachines % 4 == 1)
+      runtime.attentionKernel = {3, 5};
+    return runtime;
+  }
+
+  /// Of a machine that prices what ops do: the timeline is given the prices alone, and finds by itself what tasks take
+  /// beside each other.
+  void checkTimeOfDurations(const MachineRates &rates) {
+    Runtime runtime = makeRuntime();
     Machine machine = rates;
     std::unique_ptr<TaskDurations> durations =
         TaskDurations::find({c->program.get()}, machine, runtime, TaskOptions(), c->diags);
@@ -234,14 +242,15 @@ protected:
   /// Unit by unit and task by task, time goes to the same accounts, and the same tasks are on the critical path.
   void checkReport() {
     MachineRates rates = makeNetwork();
-    std::optional<StepActivity> activity = findStepTime({c->program.get()}, rates, Runtime(), TaskOptions(), c->diags);
+    Runtime runtime = makeRuntime();
+    std::optional<StepActivity> activity = findStepTime({c->program.get()}, rates, runtime, TaskOptions(), c->diags);
     if (!activity) { // an area that differs from rank to rank, of an op whose FLOPs do not
       ++numUntimed;
       return;
     }
     Ticks step = activity->step;
-    std::optional<TimeReport> units = findTimeReport({c->program.get()}, rates, Runtime(), c->diags);
-    std::optional<TimeReport> tasks = findTimeReportByTask({c->program.get()}, rates, Runtime(), c->diags);
+    std::optional<TimeReport> units = findTimeReport({c->program.get()}, rates, runtime, c->diags);
+    std::optional<TimeReport> tasks = findTimeReportByTask({c->program.get()}, rates, runtime, c->diags);
     ASSERT_TRUE(units && tasks) << messages.str();
     EXPECT_EQ(units->step, step);
     EXPECT_EQ(describe(*units), describe(*tasks));

@@ -17,8 +17,11 @@ void add(CompiledUnit &unit, Ticks duration, std::vector<uint32_t> awaited) {
   unit.durations.push_back(duration);
 }
 
-std::unique_ptr<UnitRun> evaluate(const CompiledUnit &unit, llvm::ArrayRef<Ticks> references) {
-  std::unique_ptr<UnitRun> run = unit.startRun();
+/// Of tasks that take no more than alone, after the last one was added.
+UnitCharges &getCharges(CompiledUnit &unit) { return unit.findCharges({}); }
+
+std::unique_ptr<UnitRun> evaluate(CompiledUnit &unit, llvm::ArrayRef<Ticks> references) {
+  std::unique_ptr<UnitRun> run = unit.startRun(getCharges(unit));
   llvm::copy(references, run->times.begin());
   EXPECT_TRUE(unit.runPlain(*run, 0, unit.getNumTasks()));
   return run;
@@ -36,11 +39,11 @@ protected:
     EXPECT_EQ(unit.getEnd(*run, 1), 957);
     EXPECT_EQ(run->last, 957);
     unit.findLimits(*run);
-    unit.runs.push_back(std::move(run));
+    getCharges(unit).runs.push_back(std::move(run));
   }
   /// By how much later the known run is that references with these times have.
   std::optional<Ticks> find(llvm::ArrayRef<Ticks> references) {
-    auto [run, later] = unit.findRun(references);
+    auto [run, later] = getCharges(unit).findRun(references);
     return run ? std::optional(later) : std::nullopt;
   }
 
@@ -68,10 +71,10 @@ TEST_F(CompiledUnitTest, WhatIsNamedFirstMustEndBefore) {
   add(other, 5, {0, 1});
   std::unique_ptr<UnitRun> run = evaluate(other, {10, 20});
   other.findLimits(*run);
-  other.runs.push_back(std::move(run));
-  EXPECT_EQ(other.findRun({19, 20}).second, 0);
-  EXPECT_NE(other.findRun({19, 20}).first, nullptr);
-  EXPECT_EQ(other.findRun({20, 20}).first, nullptr); // then [0] decides
+  getCharges(other).runs.push_back(std::move(run));
+  EXPECT_EQ(getCharges(other).findRun({19, 20}).second, 0);
+  EXPECT_NE(getCharges(other).findRun({19, 20}).first, nullptr);
+  EXPECT_EQ(getCharges(other).findRun({20, 20}).first, nullptr); // then [0] decides
 }
 
 TEST_F(CompiledUnitTest, AReceiveEndsWithItsMessageUnlessItIsPostedLater) {
@@ -81,7 +84,7 @@ TEST_F(CompiledUnitTest, AReceiveEndsWithItsMessageUnlessItIsPostedLater) {
   other.receives.push_back(0);
   add(other, 0, {0});
   auto run = [&](Ticks posted, Ticks sent) {
-    std::unique_ptr<UnitRun> result = other.startRun();
+    std::unique_ptr<UnitRun> result = other.startRun(getCharges(other));
     result->times[0] = posted;
     result->times[1] = sent;
     other.runReceive(*result, 0, 0);
@@ -93,17 +96,17 @@ TEST_F(CompiledUnitTest, AReceiveEndsWithItsMessageUnlessItIsPostedLater) {
   EXPECT_EQ(late->causes[0], 1); // the message
   EXPECT_EQ(other.getEnd(*early, 0), 30);
   EXPECT_EQ(early->causes[0], 0); // what it was posted behind
-  other.runs.push_back(std::move(late));
-  EXPECT_NE(other.findRun({30, 30}).first, nullptr);
-  EXPECT_EQ(other.findRun({31, 30}).first, nullptr);
-  other.runs.clear();
-  other.runs.push_back(std::move(early));
-  EXPECT_NE(other.findRun({30, 29}).first, nullptr);
-  EXPECT_EQ(other.findRun({30, 30}).first, nullptr); // the message decides
+  getCharges(other).runs.push_back(std::move(late));
+  EXPECT_NE(getCharges(other).findRun({30, 30}).first, nullptr);
+  EXPECT_EQ(getCharges(other).findRun({31, 30}).first, nullptr);
+  getCharges(other).runs.clear();
+  getCharges(other).runs.push_back(std::move(early));
+  EXPECT_NE(getCharges(other).findRun({30, 29}).first, nullptr);
+  EXPECT_EQ(getCharges(other).findRun({30, 30}).first, nullptr); // the message decides
 }
 
 TEST_F(CompiledUnitTest, TimeThatIsTooLongIsNoRun) {
-  std::unique_ptr<UnitRun> run = unit.startRun();
+  std::unique_ptr<UnitRun> run = unit.startRun(getCharges(unit));
   llvm::copy(llvm::ArrayRef<Ticks>{maxTicks - 50, 0, 0}, run->times.begin());
   EXPECT_FALSE(unit.runPlain(*run, 0, 2));
 }
@@ -132,11 +135,11 @@ TEST(CompiledUnitRandomTest, KnownRunsAreThoseThatEvaluationGives) {
     };
     std::unique_ptr<UnitRun> known = evaluate(unit, makeTimes());
     unit.findLimits(*known);
-    unit.runs.push_back(std::move(known));
+    getCharges(unit).runs.push_back(std::move(known));
     std::vector<Ticks> times = makeTimes();
     std::unique_ptr<UnitRun> expected = evaluate(unit, times);
-    auto [found, later] = unit.findRun(times);
-    const UnitRun &run = *unit.runs.front();
+    auto [found, later] = getCharges(unit).findRun(times);
+    const UnitRun &run = *getCharges(unit).runs.front();
     // Of equal causes all tasks are as much later.
     bool isSame = run.causes == expected->causes;
     Ticks shift = unit.getEnd(*expected, 0) - unit.getEnd(run, 0);

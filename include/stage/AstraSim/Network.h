@@ -9,8 +9,8 @@
 //   gb200: nvlink of 72 ranks, rail             64 ranks    [64]     64 of 72
 //
 // Algorithm: Machine::usedBy says how many ranks of each level a job uses. A dimension is what a level adds; one of a
-// single group is left out. A mesh `on topology` says the dimensions itself: each gets the innermost level that holds all
-// ranks that differ in this dimension and those inside of it.
+// single group is left out. A mesh `on topology` says the dimensions itself: each gets the innermost level that holds
+// all ranks that differ in this dimension and those inside of it.
 //
 // How ASTRA-sim times a message: by the *innermost* dimension in which sender and receiver differ. A machine times it
 // by the outermost one. They agree where the two ranks differ in one dimension alone, which ring orders make use of:

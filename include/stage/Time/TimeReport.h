@@ -21,8 +21,8 @@
 // step to its end.
 //
 // Algorithm: units that have the same tasks are made once, and each is charged as it is placed in time (CompiledWalk.h
-// in lib/Time). Where tasks take more beside others, and of parts of a workload, one pass over the tasks of each class
-// of ranks, whose times StepWalk has kept. Both give the same report, to the tick.
+// in lib/Time). Of parts of a workload, one pass over the tasks of each class of ranks, whose times StepWalk has kept.
+// Both give the same report, to the tick.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_TIME_TIMEREPORT_H

@@ -1,0 +1,320 @@
+//===- UnitCharger.cpp - what units take beside each other ----------------===//
+#include "UnitCharger.h"
+
+using namespace stage;
+
+UnitCharger::UnitCharger(const UnitCompiler &compiler, UnitList &units, const Runtime &runtime)
+    : compiler(compiler), units(units), runtime(runtime), hasNeighbours(runtime.taxOfCommunication.num || mayShare()) {}
+
+void UnitCharger::charge() {
+  findQueues();
+  untaxed.reserve(units.size());
+  for (size_t number = 0; number < units.size(); ++number) {
+    untaxed.push_back(&findUntaxed(number));
+    units[number].charges = untaxed.back()->charges;
+  }
+  counts.shared = shared.size();
+  counts.isTogether = !noQueues.empty() && !addTaxes();
+  counts.taxed = taxed.size();
+  if (counts.isTogether)
+    chargeTogether();
+}
+
+/// Two lanes communicate on one level.
+bool UnitCharger::mayShare() const {
+  std::map<unsigned, unsigned> lanes; // by level
+  for (uint32_t number = 0; number < compiler.getNumFacts(); ++number) {
+    const TaskFacts &facts = compiler.getFacts(number);
+    if (facts.kind != TaskKind::Collective && facts.kind != TaskKind::Send)
+      continue;
+    unsigned lane = compiler.getLane(number);
+    if (lanes.try_emplace(facts.place.getLevel(), lane).first->second != lane)
+      return true;
+  }
+  return false;
+}
+
+/// Those that are of some tasks, and what units of each kind have for them.
+void UnitCharger::findQueues() {
+  for (TaxQueue &queue : makeTaxQueues(compiler.getNumLanes(), runtime))
+    for (uint32_t number = 0; number < compiler.getNumFacts(); ++number)
+      if (queue.takes(compiler.getFacts(number).kind, compiler.getLane(number))) {
+        noQueues.push_back(std::move(queue));
+        break;
+      }
+  for (size_t number = 0; number < units.size() && !noQueues.empty(); ++number)
+    if (auto [kind, isNew] = queued.try_emplace(units[number].unit); isNew)
+      kind->second = findQueued(*units[number].unit);
+}
+
+UnitCharger::Queued UnitCharger::findQueued(const CompiledUnit &unit) const {
+  Queued result;
+  result.counts.resize(noQueues.size());
+  result.early.resize(noQueues.size());
+  result.numAwaited.resize(unit.getNumTasks());
+  uint32_t firstTask = unit.getFirstTask();
+  std::vector<std::optional<uint32_t>> firsts(noQueues.size());
+  for (uint32_t task = 0; task < unit.getNumTasks(); ++task) {
+    for (uint32_t place : unit.getAwaited(task))
+      if (place >= firstTask)
+        result.numAwaited[task] = std::max(result.numAwaited[task], result.numAwaited[place - firstTask]);
+    const TaskFacts &facts = compiler.getFacts(unit.facts[task]);
+    if (facts.isTaxed)
+      result.numAwaited[task] = ++result.numTaxed;
+    for (size_t queue = 0; queue < noQueues.size(); ++queue)
+      if (noQueues[queue].takes(facts.kind, compiler.getLane(unit.facts[task])) && !result.counts[queue]++)
+        firsts[queue] = task;
+  }
+  for (size_t queue = 0; queue < noQueues.size(); ++queue) {
+    if (!firsts[queue] || result.numAwaited[*firsts[queue]])
+      continue;
+    std::vector<CompiledUnit::Reference> &references = result.early[queue].emplace();
+    std::vector<uint32_t> open = {*firsts[queue]};
+    llvm::DenseSet<uint32_t> seen;
+    while (!open.empty()) {
+      uint32_t task = open.back();
+      open.pop_back();
+      for (uint32_t place : unit.getAwaited(task))
+        if (!seen.insert(place).second)
+          continue;
+        else if (place >= firstTask)
+          open.push_back(place - firstTask);
+        else if (unit.references[place].unit)
+          references.push_back(unit.references[place]);
+    }
+  }
+  return result;
+}
+
+/// The tasks of units, as far as these wait for each other, at what they take but for taxes, where that is known.
+std::vector<TimedTask> UnitCharger::makeTasks(size_t first, size_t end) const {
+  std::vector<TimedTask> tasks;
+  std::vector<size_t> firstTasks;
+  for (size_t number = first; number < end; ++number) {
+    const CompiledUnit &unit = *units[number].unit;
+    llvm::ArrayRef<uint32_t> related = units.getRelated(number);
+    size_t base = tasks.size();
+    firstTasks.push_back(base);
+    for (uint32_t task = 0; task < unit.getNumTasks(); ++task) {
+      const TaskFacts &facts = compiler.getFacts(unit.facts[task]);
+      TimedTask &timed = tasks.emplace_back();
+      timed.kind = facts.kind;
+      timed.isTaxed = facts.isTaxed;
+      timed.isKernel = facts.isKernel;
+      timed.lane = compiler.getLane(unit.facts[task]);
+      timed.unit = unsigned(number - first);
+      timed.level = facts.place.getLevel();
+      timed.alone = untaxed.size() < units.size() ? unit.durations[task] : untaxed[number]->taken[task];
+      for (uint32_t place : unit.getAwaited(task))
+        if (place >= unit.getFirstTask())
+          timed.awaited.push_back(unsigned(base + place - unit.getFirstTask()));
+        else if (const CompiledUnit::Reference &reference = unit.references[place];
+                 reference.unit && related[*reference.unit] >= first)
+          timed.awaited.push_back(unsigned(firstTasks[related[*reference.unit] - first] + reference.offset));
+    }
+  }
+  return tasks;
+}
+
+/// What tells units apart, as far as they have to do with each other, for one of them.
+void UnitCharger::addUnits(Key &key, size_t number, size_t first, size_t end) const {
+  key.push_back(number - first);
+  key.push_back(end - first);
+  for (size_t each = first; each < end; ++each) {
+    bool isUntaxed = untaxed.size() == units.size();
+    key.push_back(uint64_t(isUntaxed ? static_cast<const void *>(untaxed[each]) : units[each].unit));
+    size_t place = key.size();
+    key.push_back(0);
+    for (uint32_t related : units.getRelated(each))
+      if (related >= first) {
+        key.push_back(each - related);
+        ++key[place];
+      }
+  }
+}
+
+const UnitCharger::Untaxed &UnitCharger::findUntaxed(size_t number) {
+  size_t first = hasNeighbours && number ? number - 1 : number;
+  size_t end = hasNeighbours ? std::min(number + 2, units.size()) : number + 1;
+  Key key;
+  addUnits(key, number, first, end);
+  std::unique_ptr<Untaxed> &known = shared[std::move(key)];
+  if (!known)
+    known = std::make_unique<Untaxed>(makeUntaxed(number, first, end));
+  return *known;
+}
+
+UnitCharger::Untaxed UnitCharger::makeUntaxed(size_t number, size_t first, size_t end) const {
+  Untaxed result;
+  std::vector<TimedTask> tasks = makeTasks(first, end);
+  CompiledUnit &unit = *units[number].unit;
+  size_t base =
+      size_t(llvm::find_if(tasks, [&](const TimedTask &task) { return task.unit == number - first; }) - tasks.begin());
+  Runtime untaxing;
+  untaxing.launch = runtime.launch;
+  auto find = [&] {
+    std::vector<Surcharge> all = findSurcharges(tasks, compiler.getNumLanes(), untaxing);
+    return std::vector<Surcharge>(all.begin() + ptrdiff_t(base), all.begin() + ptrdiff_t(base + unit.getNumTasks()));
+  };
+  result.surcharges = find();
+  llvm::append_range(result.taken, unit.findCharges(result.surcharges).durations);
+  for (uint32_t task = 0; task < unit.getNumTasks(); ++task)
+    if (compiler.getFacts(unit.facts[task]).isTaxed)
+      result.compute += std::min(result.taken[task], maxTicks - result.compute);
+  if (runtime.taxOfCommunication.num) {
+    untaxing.taxOfCommunication = runtime.taxOfCommunication;
+    result.surcharges = find();
+  }
+  result.charges = &unit.findCharges(result.surcharges);
+  return result;
+}
+
+/// The first unit that may have computed when the first task of a queue comes that waits for references.
+size_t UnitCharger::findArrival(size_t number, llvm::ArrayRef<CompiledUnit::Reference> references) const {
+  size_t arrival = 0;
+  for (const CompiledUnit::Reference &reference : references) {
+    size_t other = units.getRelated(number)[*reference.unit];
+    const Queued &itsQueued = getQueued(other);
+    if (uint32_t count = itsQueued.numAwaited[reference.offset])
+      arrival = std::max(arrival, count == itsQueued.numTaxed ? other + 1 : other);
+  }
+  return arrival;
+}
+
+void UnitCharger::listQueues() {
+  for (const TaxQueue &empty : noQueues) {
+    size_t place = queues.size(), arrival = 0;
+    QueueOfClass &queue = queues.emplace_back(QueueOfClass{empty, {0}, {}});
+    for (size_t number = 0; number < units.size(); ++number) {
+      const Queued &own = getQueued(number);
+      queue.counts.push_back(queue.counts.back() + own.counts[place]);
+      // What is behind another task on its lane comes behind it.
+      if (own.counts[place])
+        arrival = std::max(arrival, own.early[place] ? findArrival(number, *own.early[place]) : number);
+      queue.arrivals.push_back(arrival);
+    }
+  }
+}
+
+/// The units of tasks that are left in queues or come to them while a unit computes, itself among them.
+std::pair<size_t, size_t> UnitCharger::findWindow(size_t number) const {
+  size_t first = number, end = number + 1;
+  for (const QueueOfClass &queue : queues) {
+    const TaxQueue &left = queue.left;
+    int64_t oldest = left.entries.empty() ? left.next : left.entries.front().number;
+    first = std::min(first, size_t(llvm::upper_bound(queue.counts, oldest) - queue.counts.begin() - 1));
+    size_t behind = size_t(llvm::upper_bound(queue.arrivals, number) - queue.arrivals.begin());
+    if (left.next < queue.counts[behind]) {
+      // Units at the end of the range may have no tasks of the queue.
+      size_t last = size_t(llvm::lower_bound(queue.counts, queue.counts[behind]) - queue.counts.begin());
+      end = std::max(end, last);
+    }
+  }
+  return {first, end};
+}
+
+/// Appends what tells apart what is in the queues, as far as a unit can use it up or wait for it.
+void UnitCharger::addQueues(Key &key, size_t number, size_t end) {
+  for (QueueOfClass &queue : queues) {
+    const TaxQueue &left = queue.left;
+    int64_t base = queue.counts[number], behind = queue.counts[number + 1];
+    key.push_back(left.next < queue.counts[end] ? uint64_t(left.next - base) : ~uint64_t(0));
+    size_t place = key.size();
+    key.push_back(0);
+    Ticks untouched = untaxed[number]->compute;
+    queue.numRelevant = 0;
+    for (const TaxQueue::Entry &entry : left.entries) {
+      if (entry.number >= behind && untouched <= 0)
+        break; // it is of a unit behind, and there are enough before it
+      ++queue.numRelevant;
+      if (entry.number < behind)
+        key.push_back(uint64_t(entry.number - base));
+      else
+        untouched -= entry.rest;
+      key.push_back(uint64_t(entry.rest));
+    }
+    key[place] = queue.numRelevant;
+  }
+}
+
+/// False where all units had better be looked at together.
+bool UnitCharger::addTaxes() {
+  listQueues();
+  size_t numTasks = 0, spent = 0;
+  for (size_t number = 0; number < units.size(); ++number)
+    numTasks += units[number].unit->getNumTasks();
+  Key key;
+  for (size_t number = 0; number < units.size(); ++number) {
+    auto [first, end] = findWindow(number);
+    spent += end - first;
+    if (spent > numTasks + 4 * units.size())
+      return false;
+    key.clear();
+    addUnits(key, number, first, end);
+    addQueues(key, number, end);
+    spent += key.size() / 16;
+    std::unique_ptr<Taxed> &known = taxed[key];
+    if (!known) {
+      for (size_t each = first; each < end; ++each)
+        spent += units[each].unit->getNumTasks();
+      known = std::make_unique<Taxed>(makeTaxed(number, first, end));
+    }
+    units[number].charges = known->charges;
+    for (auto [queue, change] : llvm::zip(queues, known->changes))
+      apply(change, queue);
+  }
+  return true;
+}
+
+UnitCharger::Taxed UnitCharger::makeTaxed(size_t number, size_t first, size_t end) const {
+  std::vector<TaxQueue> before;
+  for (const QueueOfClass &queue : queues) {
+    // Counted among the tasks that are made.
+    TaxQueue &each = before.emplace_back(TaxQueue{queue.left.kind, queue.left.lane});
+    each.next = queue.left.next - queue.counts[first];
+    for (size_t place = 0; place < queue.numRelevant; ++place)
+      each.entries.push_back({queue.left.entries[place].number - queue.counts[first], queue.left.entries[place].rest});
+  }
+  std::vector<TaxQueue> after = before;
+  std::vector<TimedTask> tasks = makeTasks(first, end);
+  std::vector<Ticks> taxes = findTaxes(tasks, compiler.getNumLanes(), runtime, unsigned(number - first), after);
+  std::vector<Surcharge> surcharges = untaxed[number]->surcharges;
+  auto tax = llvm::find_if(tasks, [&](const TimedTask &task) { return task.unit == number - first; }) - tasks.begin();
+  for (Surcharge &each : surcharges)
+    each.beside += taxes[size_t(tax++)];
+  Taxed result{&units[number].unit->findCharges(std::move(surcharges)), {}};
+  for (size_t place = 0; place < queues.size(); ++place) {
+    QueueChange &change = result.changes.emplace_back();
+    const auto &entries = after[place].entries;
+    auto appended =
+        llvm::find_if(entries, [&](const TaxQueue::Entry &entry) { return entry.number >= before[place].next; });
+    change.numOver = before[place].entries.size() - size_t(appended - entries.begin());
+    if (appended != entries.begin())
+      change.rest = entries.front().rest;
+    change.numPassed = after[place].next - before[place].next;
+    for (; appended != entries.end(); ++appended)
+      change.appended.push_back({appended->number - before[place].next, appended->rest});
+  }
+  return result;
+}
+
+void UnitCharger::apply(const QueueChange &change, QueueOfClass &queue) {
+  TaxQueue &left = queue.left;
+  left.entries.erase(left.entries.begin(), left.entries.begin() + ptrdiff_t(change.numOver));
+  if (change.rest)
+    left.entries.front().rest = *change.rest;
+  for (const TaxQueue::Entry &entry : change.appended)
+    left.entries.push_back({left.next + entry.number, entry.rest});
+  left.next += change.numPassed;
+}
+
+void UnitCharger::chargeTogether() {
+  untaxed.clear();
+  std::vector<Surcharge> all = findSurcharges(makeTasks(0, units.size()), compiler.getNumLanes(), runtime);
+  auto next = all.begin();
+  for (size_t number = 0; number < units.size(); ++number) {
+    auto end = next + ptrdiff_t(units[number].unit->getNumTasks());
+    units[number].charges = &units[number].unit->findCharges({next, end});
+    next = end;
+  }
+}

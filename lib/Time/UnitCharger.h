@@ -1,0 +1,119 @@
+//===- UnitCharger.h - what units take beside each other -------*- C++ -*-===//
+//
+// Problem: tasks take longer beside others (stage/Time/Surcharges.h), and beside what a task runs follows from all
+// units of a rank. What do the tasks of a thousand microbatches take, without looking at each of them?
+//
+//   units     F0 F1 F2 B0 F3 B1 F4 B2 F5 B3 ...  B62 B63     1F1B
+//   looked at  *  *  *  *  *  *  -  -  -  -  ...  *   *       F4 has F3's neighbours, and finds the same queues
+//
+// Rule: what a task runs beside is known from few units around its own.
+//
+//   Launches follow from a unit alone. Links are shared with tasks of the unit, of the one before and of the one
+//   behind. Taxes follow from the queues that the units before have left over, from the units of what is in them, and
+//   from units behind whose tasks may be in a queue while the unit computes. That may be if the first task of a unit
+//   that a queue takes waits for no compute task of its own unit, and not for the last one of the unit before.
+//
+// Algorithm: launches and links are found first, of each unit among its neighbours; then taxes, from unit to unit, with
+// what is left of the queues. What was found is kept by all that it depends on: the kinds of these units, which of them
+// wait for which, and what is left, counted from the unit on. Units of a kind whose tasks take the same have their runs
+// in common (CompiledUnit.h).
+//
+// In a steady state all of this comes again: what is left of a queue repeats, or shrinks until nothing is left. It
+// grows for ever where no compute task waits for collectives that take longer than the compute of their unit. Then,
+// and where tasks are in a queue many units before their own, all units of the class are looked at together, at some
+// 0.4 us for each task.
+//
+//===----------------------------------------------------------------------===//
+#ifndef STAGE_LIB_TIME_UNITCHARGER_H
+#define STAGE_LIB_TIME_UNITCHARGER_H
+
+#include "UnitCompiler.h"
+
+namespace stage {
+
+class UnitCharger {
+public:
+  /// Of all units of a class. All must outlive this.
+  UnitCharger(const UnitCompiler &compiler, UnitList &units, const Runtime &runtime);
+
+  /// Finds the charges of each unit.
+  void charge();
+
+  /// What it has cost: units that were looked at for links and for taxes.
+  struct Counts {
+    size_t shared = 0, taxed = 0;
+    bool isTogether = false; ///< All units.
+  };
+  const Counts &getCounts() const { return counts; }
+
+private:
+  using Key = std::vector<uint64_t>;
+  struct KeyHash {
+    size_t operator()(const Key &key) const { return llvm::hash_combine_range(key.begin(), key.end()); }
+  };
+  /// A unit but for taxes.
+  struct Untaxed {
+    std::vector<Surcharge> surcharges;
+    std::vector<Ticks> taken; ///< Prices with launches and shared links, without compute beside communication.
+    Ticks compute = 0;        ///< Of what is taxed.
+    UnitCharges *charges;     ///< If nothing is taxed.
+  };
+  /// What a unit does to a queue.
+  struct QueueChange {
+    size_t numOver = 0;                    ///< Entries that are over.
+    std::optional<Ticks> rest;             ///< Of the first one that is not.
+    int64_t numPassed = 0;                 ///< Tasks that are in the queue now, or were waited for before.
+    std::vector<TaxQueue::Entry> appended; ///< Their numbers count these tasks.
+  };
+  struct Taxed {
+    UnitCharges *charges;
+    std::vector<QueueChange> changes;
+  };
+  struct QueueOfClass {
+    TaxQueue left;                ///< Before the unit that comes.
+    std::vector<int64_t> counts;  ///< By unit: tasks of the units before it; one more than there are units.
+    std::vector<size_t> arrivals; ///< By unit: no task of the unit comes before this unit computes.
+    size_t numRelevant = 0;       ///< Entries with which the unit that comes has to do.
+  };
+  /// What a unit of a kind has for queues.
+  struct Queued {
+    std::vector<int64_t> counts;      ///< Of tasks, by queue.
+    std::vector<uint32_t> numAwaited; ///< By task: compute tasks of the unit for which it waits, itself among them.
+    uint32_t numTaxed = 0;            ///< Compute tasks.
+    /// By queue: references for which its first task waits; nothing if that waits for a compute task of the unit.
+    std::vector<std::optional<std::vector<CompiledUnit::Reference>>> early;
+  };
+
+  bool mayShare() const;
+  void findQueues();
+  Queued findQueued(const CompiledUnit &unit) const;
+  const Queued &getQueued(size_t number) const { return queued.find(units[number].unit)->second; }
+  std::vector<TimedTask> makeTasks(size_t first, size_t end) const;
+  void addUnits(Key &key, size_t number, size_t first, size_t end) const;
+  const Untaxed &findUntaxed(size_t number);
+  Untaxed makeUntaxed(size_t number, size_t first, size_t end) const;
+  size_t findArrival(size_t number, llvm::ArrayRef<CompiledUnit::Reference> references) const;
+  void listQueues();
+  std::pair<size_t, size_t> findWindow(size_t number) const;
+  void addQueues(Key &key, size_t number, size_t end);
+  bool addTaxes();
+  Taxed makeTaxed(size_t number, size_t first, size_t end) const;
+  static void apply(const QueueChange &change, QueueOfClass &queue);
+  void chargeTogether();
+
+  const UnitCompiler &compiler;
+  UnitList &units;
+  const Runtime &runtime;
+  const bool hasNeighbours;                                          ///< Units have to do with their neighbours.
+  std::vector<TaxQueue> noQueues;                                    ///< With nothing in them.
+  std::unordered_map<const CompiledUnit *, Queued> queued;           ///< By kind.
+  std::unordered_map<Key, std::unique_ptr<Untaxed>, KeyHash> shared; ///< What was looked at.
+  std::unordered_map<Key, std::unique_ptr<Taxed>, KeyHash> taxed;    ///< Likewise.
+  std::vector<const Untaxed *> untaxed;                              ///< By unit.
+  std::vector<QueueOfClass> queues;
+  Counts counts;
+};
+
+} // namespace stage
+
+#endif // STAGE_LIB_TIME_UNITCHARGER_H
