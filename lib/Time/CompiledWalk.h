@@ -9,10 +9,10 @@
 //   evaluated           *   *  *            *   *            those that come to it in another state (CompiledUnit.h)
 //   placed              *   *  *   *  ...   *   *  ...       all: a run that is known, so much later
 //
-// Algorithm: the units of each class are made, and what their tasks take is found. Then each class goes on, unit by unit, until it waits for a message that has not been sent or for other classes
-// that run a collective with it; then the classes that it has sent something to go on, as in StepWalk. Of a unit that
-// has been placed 40 bytes are kept, and with them when each of its tasks ran. What its ranks waited for is charged
-// when it is placed (TimeAccounts.h).
+// Algorithm: the units of each class are made, and what their tasks take is found. Then each class goes on, unit by
+// unit, until it waits for a message that has not been sent or for other classes that run a collective with it; then
+// the classes that it has sent something to go on, as in StepWalk. Of a unit that has been placed 40 bytes are kept,
+// and with them when each of its tasks ran. What its ranks waited for is charged when it is placed (TimeAccounts.h).
 //
 // This walk serves reports (TimeReport.h). StepWalk, which goes from task to task, serves who asks for each task or for
 // intervals: activities of ranks, durations for traces, prices, servers. It also times what this one cannot, for which
