@@ -18,6 +18,13 @@ std::pair<Ticks, int32_t> CompiledUnit::getReady(const UnitRun &run, uint32_t ta
   return {ready, cause};
 }
 
+std::vector<Ticks> CompiledUnit::addSurcharges(llvm::ArrayRef<Surcharge> surcharges) const {
+  std::vector<Ticks> taken;
+  for (auto [alone, more] : llvm::zip(durations, surcharges))
+    taken.push_back(Ticks(std::min<__int128>(__int128(alone) + more.launch + more.beside, maxTicks)));
+  return taken;
+}
+
 UnitCharges &CompiledUnit::findCharges(std::vector<Surcharge> surcharges) {
   if (llvm::all_of(surcharges, [](const Surcharge &each) { return each == Surcharge(); }))
     surcharges.clear();
@@ -27,8 +34,7 @@ UnitCharges &CompiledUnit::findCharges(std::vector<Surcharge> surcharges) {
   UnitCharges &taken = *charges.emplace_back(std::make_unique<UnitCharges>());
   taken.durations = durations;
   if (!surcharges.empty()) {
-    for (auto [alone, more] : llvm::zip(durations, surcharges))
-      taken.charged.push_back(Ticks(std::min<__int128>(__int128(alone) + more.launch + more.beside, maxTicks)));
+    taken.charged = addSurcharges(surcharges);
     taken.durations = taken.charged;
   }
   taken.surcharges = std::move(surcharges);

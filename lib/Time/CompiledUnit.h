@@ -150,7 +150,9 @@ struct CompiledUnit {
 
   /// When a task may begin, and the place for which it waited last; -1 if something for which it waits has not ended.
   std::pair<Ticks, int32_t> getReady(const UnitRun &run, uint32_t task) const;
-  /// That of tasks that take so much more than alone; empty: nothing.
+  /// What tasks take that take so much more than alone.
+  std::vector<Ticks> addSurcharges(llvm::ArrayRef<Surcharge> surcharges) const;
+  /// The charges of such tasks; empty: they take no more.
   UnitCharges &findCharges(std::vector<Surcharge> surcharges);
   /// A run whose times are not known.
   std::unique_ptr<UnitRun> startRun(const UnitCharges &taken) const;
@@ -179,6 +181,8 @@ public:
     entries.push_back({unit, nullptr, uint32_t(related.size())});
     llvm::append_range(related, itsRelated);
   }
+  void reserve(size_t count) { entries.reserve(count); }
+  void shrink() { related.shrink_to_fit(); }
   size_t size() const { return entries.size(); }
   Entry &operator[](size_t number) { return entries[number]; }
   const Entry &operator[](size_t number) const { return entries[number]; }

@@ -42,6 +42,8 @@ CompiledWalk::Outcome CompiledWalk::run() {
 /// Compiles the units of a class, and finds what their tasks take. False where one cannot be compiled.
 bool CompiledWalk::list(ClassClock &clock) {
   clock.firstPermute = clock.compiler.getTasks().getNumIssued().back();
+  clock.units.reserve(clock.compiler.getNumUnits());
+  clock.placed.reserve(clock.compiler.getNumUnits());
   std::vector<uint32_t> related;
   while (clock.units.size() < clock.compiler.getNumUnits()) {
     CompiledUnit *unit = clock.compiler.compileNext(related);
@@ -49,6 +51,7 @@ bool CompiledWalk::list(ClassClock &clock) {
       return false;
     clock.units.add(unit, related);
   }
+  clock.units.shrink();
   if (hasCharges) {
     UnitCharger(clock.compiler, clock.units, runtime).charge();
     return true;

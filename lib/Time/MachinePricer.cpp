@@ -26,11 +26,13 @@ MachinePricer::PricedClass &MachinePricer::getClass(unsigned number) {
 }
 
 TimedTask &MachinePricer::add(unsigned classNumber, const WaitingTask &waiting) {
-  TimedTask &task = getClass(classNumber).tasks.emplace_back();
+  TimedTasks &tasks = getClass(classNumber).tasks;
+  TimedTask &task = tasks.add();
   task.kind = waiting.kind;
   task.unit = waiting.unit;
-  if (surcharges)
-    task.awaited.assign(waiting.awaited.begin(), waiting.awaited.end());
+  for (uint64_t id : waiting.awaited)
+    if (surcharges)
+      tasks.wait(id);
   if (keepsRuns)
     classes[classNumber].runs.emplace_back();
   return task;
@@ -88,8 +90,7 @@ void MachinePricer::takeReceive(unsigned classNumber, const Task &task, const Gr
 void MachinePricer::settle() {
   for (PricedClass &each : classes) {
     each.surcharges = findSurcharges(each.tasks, unsigned(each.lanes.size()), runtime);
-    for (TimedTask &task : each.tasks)
-      task.awaited = {};
+    each.tasks.forgetAwaited();
   }
 }
 

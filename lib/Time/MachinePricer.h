@@ -44,7 +44,7 @@ public:
            std::optional<ClassTask> cause) override;
 
   unsigned getNumClasses() const { return unsigned(classes.size()); }
-  llvm::ArrayRef<TimedTask> getTasks(unsigned classNumber) const { return classes[classNumber].tasks; }
+  llvm::ArrayRef<TimedTask> getTasks(unsigned classNumber) const { return classes[classNumber].tasks.get(); }
   llvm::ArrayRef<PricedTask> getRuns(unsigned classNumber) const { return classes[classNumber].runs; }
   TaskRun getRun(ClassTask task) const override {
     const PricedTask &run = classes[task.classNumber].runs[task.id];
@@ -59,7 +59,7 @@ public:
 
 private:
   struct PricedClass {
-    std::vector<TimedTask> tasks;
+    TimedTasks tasks;
     std::vector<Surcharge> surcharges;
     std::vector<PricedTask> runs;
     std::map<std::pair<uint64_t, unsigned>, unsigned> lanes;

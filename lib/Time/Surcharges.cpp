@@ -31,10 +31,10 @@ std::vector<TaxQueue> stage::makeTaxQueues(unsigned numLanes, const Runtime &run
 namespace {
 class SurchargeWalk {
 public:
-  SurchargeWalk(llvm::ArrayRef<TimedTask> tasks, unsigned numLanes, const Runtime &runtime)
+  SurchargeWalk(const TimedTasks &tasks, unsigned numLanes, const Runtime &runtime)
       : tasks(tasks), runtime(runtime), lanes(numLanes), numLanes(numLanes), places(tasks.size()),
         reach(tasks.size() * numLanes), surcharges(tasks.size()) {
-    for (const TimedTask &task : tasks)
+    for (const TimedTask &task : tasks.get())
       alone.push_back(task.alone);
   }
 
@@ -64,21 +64,14 @@ private:
 
   void addLaunches() {
     for (size_t begin = 0, end; begin < tasks.size() && runtime.launch; begin = end) {
-      Ticks compute = 0;
-      int64_t kernels = 0;
-      std::optional<size_t> last;
-      for (end = begin; end < tasks.size() && tasks[end].unit == tasks[begin].unit; ++end) {
-        if (!tasks[end].isKernel)
-          continue;
-        compute = add(compute, alone[end]);
-        ++kernels;
-        last = end;
+      LaunchCount count;
+      for (end = begin; end < tasks.size() && tasks[end].unit == tasks[begin].unit; ++end)
+        if (tasks[end].isKernel)
+          count.add(end, alone[end]);
+      if (auto more = count.find(runtime.launch)) {
+        surcharges[more->first].launch = more->second;
+        alone[more->first] = add(alone[more->first], more->second);
       }
-      __int128 launches = __int128(kernels) * runtime.launch;
-      if (!last || launches <= compute)
-        continue;
-      surcharges[*last].launch = Ticks(std::min<__int128>(launches - compute, maxTicks));
-      alone[*last] = add(alone[*last], surcharges[*last].launch);
     }
   }
 
@@ -88,9 +81,12 @@ private:
   void findReach() {
     for (size_t id = 0; id < tasks.size(); ++id) {
       const TimedTask &task = tasks[id];
-      for (unsigned before : task.awaited)
+      uint32_t *own = &getReach(id, 0);
+      for (unsigned before : tasks.getAwaited(id)) {
+        const uint32_t *its = &getReach(before, 0);
         for (unsigned lane = 0; lane < numLanes; ++lane)
-          getReach(id, lane) = std::max(getReach(id, lane), getReach(before, lane));
+          own[lane] = std::max(own[lane], its[lane]);
+      }
       if (task.kind == TaskKind::Receive)
         continue;
       lanes[task.lane].push_back(id);
@@ -171,13 +167,17 @@ private:
     for (size_t id : lanes[*mainLane]) {
       if (!tasks[id].isTaxed || (unit && tasks[id].unit != *unit))
         continue;
-      std::map<TaskKind, Ticks> longest;
-      for (Queue &queue : queues) {
-        update(queue, id);
-        longest[queue.state.kind] = std::max(longest[queue.state.kind], queue.length);
+      // Queues of a kind follow each other.
+      for (auto queue = queues.begin(); queue != queues.end();) {
+        TaskKind kind = queue->state.kind;
+        Ticks longest = 0;
+        for (; queue != queues.end() && queue->state.kind == kind; ++queue) {
+          update(*queue, id);
+          longest = std::max(longest, queue->length);
+        }
+        if (longest)
+          pay(id, multiply(getTax(runtime, kind), std::min(alone[id], longest)));
       }
-      for (auto [kind, length] : longest)
-        pay(id, multiply(getTax(runtime, kind), std::min(alone[id], length)));
       for (Queue &queue : queues)
         shorten(queue, alone[id]);
     }
@@ -231,7 +231,7 @@ private:
 
   void pay(size_t id, Ticks more) { surcharges[id].beside = add(surcharges[id].beside, more); }
 
-  llvm::ArrayRef<TimedTask> tasks;
+  const TimedTasks &tasks;
   const Runtime &runtime;
   std::vector<std::vector<size_t>> lanes; ///< Their tasks.
   unsigned numLanes;
@@ -243,12 +243,11 @@ private:
 };
 } // namespace
 
-std::vector<Surcharge> stage::findSurcharges(llvm::ArrayRef<TimedTask> tasks, unsigned numLanes,
-                                             const Runtime &runtime) {
+std::vector<Surcharge> stage::findSurcharges(const TimedTasks &tasks, unsigned numLanes, const Runtime &runtime) {
   return SurchargeWalk(tasks, numLanes, runtime).find();
 }
 
-std::vector<Ticks> stage::findTaxes(llvm::ArrayRef<TimedTask> tasks, unsigned numLanes, const Runtime &runtime,
-                                    unsigned unit, std::vector<TaxQueue> &queues) {
+std::vector<Ticks> stage::findTaxes(const TimedTasks &tasks, unsigned numLanes, const Runtime &runtime, unsigned unit,
+                                    std::vector<TaxQueue> &queues) {
   return SurchargeWalk(tasks, numLanes, runtime).findTaxes(queues, unit);
 }

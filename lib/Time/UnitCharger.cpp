@@ -42,9 +42,12 @@ void UnitCharger::findQueues() {
         noQueues.push_back(std::move(queue));
         break;
       }
-  for (size_t number = 0; number < units.size() && !noQueues.empty(); ++number)
-    if (auto [kind, isNew] = queued.try_emplace(units[number].unit); isNew)
+  for (size_t number = 0; number < units.size() && !noQueues.empty(); ++number) {
+    auto [kind, isNew] = queuedOfKind.try_emplace(units[number].unit);
+    if (isNew)
       kind->second = findQueued(*units[number].unit);
+    queued.push_back(&kind->second);
+  }
 }
 
 UnitCharger::Queued UnitCharger::findQueued(const CompiledUnit &unit) const {
@@ -87,8 +90,8 @@ UnitCharger::Queued UnitCharger::findQueued(const CompiledUnit &unit) const {
 }
 
 /// The tasks of units, as far as these wait for each other, at what they take but for taxes, where that is known.
-std::vector<TimedTask> UnitCharger::makeTasks(size_t first, size_t end) const {
-  std::vector<TimedTask> tasks;
+TimedTasks UnitCharger::makeTasks(size_t first, size_t end) const {
+  TimedTasks tasks;
   std::vector<size_t> firstTasks;
   for (size_t number = first; number < end; ++number) {
     const CompiledUnit &unit = *units[number].unit;
@@ -97,7 +100,7 @@ std::vector<TimedTask> UnitCharger::makeTasks(size_t first, size_t end) const {
     firstTasks.push_back(base);
     for (uint32_t task = 0; task < unit.getNumTasks(); ++task) {
       const TaskFacts &facts = compiler.getFacts(unit.facts[task]);
-      TimedTask &timed = tasks.emplace_back();
+      TimedTask &timed = tasks.add();
       timed.kind = facts.kind;
       timed.isTaxed = facts.isTaxed;
       timed.isKernel = facts.isKernel;
@@ -107,17 +110,17 @@ std::vector<TimedTask> UnitCharger::makeTasks(size_t first, size_t end) const {
       timed.alone = untaxed.size() < units.size() ? unit.durations[task] : untaxed[number]->taken[task];
       for (uint32_t place : unit.getAwaited(task))
         if (place >= unit.getFirstTask())
-          timed.awaited.push_back(unsigned(base + place - unit.getFirstTask()));
+          tasks.wait(base + place - unit.getFirstTask());
         else if (const CompiledUnit::Reference &reference = unit.references[place];
                  reference.unit && related[*reference.unit] >= first)
-          timed.awaited.push_back(unsigned(firstTasks[related[*reference.unit] - first] + reference.offset));
+          tasks.wait(firstTasks[related[*reference.unit] - first] + reference.offset);
     }
   }
   return tasks;
 }
 
 /// What tells units apart, as far as they have to do with each other, for one of them.
-void UnitCharger::addUnits(Key &key, size_t number, size_t first, size_t end) const {
+void UnitCharger::addUnits(size_t number, size_t first, size_t end) {
   key.push_back(number - first);
   key.push_back(end - first);
   for (size_t each = first; each < end; ++each) {
@@ -133,12 +136,21 @@ void UnitCharger::addUnits(Key &key, size_t number, size_t first, size_t end) co
   }
 }
 
+/// Of what was found for the tasks of some units that of one.
+template <typename T>
+std::vector<T> UnitCharger::takeUnit(const std::vector<T> &ofTasks, size_t number, size_t first) const {
+  auto begin = ofTasks.begin();
+  for (; first < number; ++first)
+    begin += ptrdiff_t(units[first].unit->getNumTasks());
+  return {begin, begin + ptrdiff_t(units[number].unit->getNumTasks())};
+}
+
 const UnitCharger::Untaxed &UnitCharger::findUntaxed(size_t number) {
   size_t first = hasNeighbours && number ? number - 1 : number;
   size_t end = hasNeighbours ? std::min(number + 2, units.size()) : number + 1;
-  Key key;
-  addUnits(key, number, first, end);
-  std::unique_ptr<Untaxed> &known = shared[std::move(key)];
+  key.clear();
+  addUnits(number, first, end);
+  std::unique_ptr<Untaxed> &known = shared[key];
   if (!known)
     known = std::make_unique<Untaxed>(makeUntaxed(number, first, end));
   return *known;
@@ -146,26 +158,32 @@ const UnitCharger::Untaxed &UnitCharger::findUntaxed(size_t number) {
 
 UnitCharger::Untaxed UnitCharger::makeUntaxed(size_t number, size_t first, size_t end) const {
   Untaxed result;
-  std::vector<TimedTask> tasks = makeTasks(first, end);
   CompiledUnit &unit = *units[number].unit;
-  size_t base =
-      size_t(llvm::find_if(tasks, [&](const TimedTask &task) { return task.unit == number - first; }) - tasks.begin());
-  Runtime untaxing;
-  untaxing.launch = runtime.launch;
-  auto find = [&] {
-    std::vector<Surcharge> all = findSurcharges(tasks, compiler.getNumLanes(), untaxing);
-    return std::vector<Surcharge>(all.begin() + ptrdiff_t(base), all.begin() + ptrdiff_t(base + unit.getNumTasks()));
-  };
-  result.surcharges = find();
-  llvm::append_range(result.taken, unit.findCharges(result.surcharges).durations);
+  if (hasNeighbours) {
+    TimedTasks tasks = makeTasks(first, end);
+    Runtime untaxing;
+    untaxing.launch = runtime.launch;
+    result.surcharges = takeUnit(findSurcharges(tasks, compiler.getNumLanes(), untaxing), number, first);
+    result.taken = unit.addSurcharges(result.surcharges);
+    if (runtime.taxOfCommunication.num) {
+      untaxing.taxOfCommunication = runtime.taxOfCommunication;
+      result.surcharges = takeUnit(findSurcharges(tasks, compiler.getNumLanes(), untaxing), number, first);
+    }
+  } else {
+    result.surcharges.resize(unit.getNumTasks());
+    LaunchCount count;
+    for (uint32_t task = 0; task < unit.getNumTasks(); ++task)
+      if (compiler.getFacts(unit.facts[task]).isKernel)
+        count.add(task, unit.durations[task]);
+    if (auto more = count.find(runtime.launch))
+      result.surcharges[more->first].launch = more->second;
+    result.taken = unit.addSurcharges(result.surcharges);
+  }
   for (uint32_t task = 0; task < unit.getNumTasks(); ++task)
     if (compiler.getFacts(unit.facts[task]).isTaxed)
       result.compute += std::min(result.taken[task], maxTicks - result.compute);
-  if (runtime.taxOfCommunication.num) {
-    untaxing.taxOfCommunication = runtime.taxOfCommunication;
-    result.surcharges = find();
-  }
-  result.charges = &unit.findCharges(result.surcharges);
+  if (noQueues.empty())
+    result.charges = &unit.findCharges(result.surcharges);
   return result;
 }
 
@@ -197,16 +215,20 @@ void UnitCharger::listQueues() {
 }
 
 /// The units of tasks that are left in queues or come to them while a unit computes, itself among them.
-std::pair<size_t, size_t> UnitCharger::findWindow(size_t number) const {
+std::pair<size_t, size_t> UnitCharger::findWindow(size_t number) {
   size_t first = number, end = number + 1;
-  for (const QueueOfClass &queue : queues) {
+  for (QueueOfClass &queue : queues) {
     const TaxQueue &left = queue.left;
     int64_t oldest = left.entries.empty() ? left.next : left.entries.front().number;
-    first = std::min(first, size_t(llvm::upper_bound(queue.counts, oldest) - queue.counts.begin() - 1));
-    size_t behind = size_t(llvm::upper_bound(queue.arrivals, number) - queue.arrivals.begin());
-    if (left.next < queue.counts[behind]) {
-      // Units at the end of the range may have no tasks of the queue.
-      size_t last = size_t(llvm::lower_bound(queue.counts, queue.counts[behind]) - queue.counts.begin());
+    if (oldest < queue.counts[number])
+      first = std::min(first, size_t(llvm::upper_bound(queue.counts, oldest) - queue.counts.begin() - 1));
+    while (queue.behind < units.size() && queue.arrivals[queue.behind] <= number)
+      ++queue.behind;
+    size_t last = queue.behind;
+    if (left.next < queue.counts[last]) {
+      // Those at the end may have no tasks of the queue.
+      while (queue.counts[last - 1] == queue.counts[last])
+        --last;
       end = std::max(end, last);
     }
   }
@@ -214,7 +236,7 @@ std::pair<size_t, size_t> UnitCharger::findWindow(size_t number) const {
 }
 
 /// Appends what tells apart what is in the queues, as far as a unit can use it up or wait for it.
-void UnitCharger::addQueues(Key &key, size_t number, size_t end) {
+void UnitCharger::addQueues(size_t number, size_t end) {
   for (QueueOfClass &queue : queues) {
     const TaxQueue &left = queue.left;
     int64_t base = queue.counts[number], behind = queue.counts[number + 1];
@@ -243,15 +265,14 @@ bool UnitCharger::addTaxes() {
   size_t numTasks = 0, spent = 0;
   for (size_t number = 0; number < units.size(); ++number)
     numTasks += units[number].unit->getNumTasks();
-  Key key;
   for (size_t number = 0; number < units.size(); ++number) {
     auto [first, end] = findWindow(number);
     spent += end - first;
     if (spent > numTasks + 4 * units.size())
       return false;
     key.clear();
-    addUnits(key, number, first, end);
-    addQueues(key, number, end);
+    addUnits(number, first, end);
+    addQueues(number, end);
     spent += key.size() / 16;
     std::unique_ptr<Taxed> &known = taxed[key];
     if (!known) {
@@ -276,12 +297,12 @@ UnitCharger::Taxed UnitCharger::makeTaxed(size_t number, size_t first, size_t en
       each.entries.push_back({queue.left.entries[place].number - queue.counts[first], queue.left.entries[place].rest});
   }
   std::vector<TaxQueue> after = before;
-  std::vector<TimedTask> tasks = makeTasks(first, end);
-  std::vector<Ticks> taxes = findTaxes(tasks, compiler.getNumLanes(), runtime, unsigned(number - first), after);
+  TimedTasks tasks = makeTasks(first, end);
+  std::vector<Ticks> taxes =
+      takeUnit(findTaxes(tasks, compiler.getNumLanes(), runtime, unsigned(number - first), after), number, first);
   std::vector<Surcharge> surcharges = untaxed[number]->surcharges;
-  auto tax = llvm::find_if(tasks, [&](const TimedTask &task) { return task.unit == number - first; }) - tasks.begin();
-  for (Surcharge &each : surcharges)
-    each.beside += taxes[size_t(tax++)];
+  for (auto [each, tax] : llvm::zip(surcharges, taxes))
+    each.beside += tax;
   Taxed result{&units[number].unit->findCharges(std::move(surcharges)), {}};
   for (size_t place = 0; place < queues.size(); ++place) {
     QueueChange &change = result.changes.emplace_back();

@@ -54,9 +54,9 @@ private:
   /// A unit but for taxes.
   struct Untaxed {
     std::vector<Surcharge> surcharges;
-    std::vector<Ticks> taken; ///< Prices with launches and shared links, without compute beside communication.
-    Ticks compute = 0;        ///< Of what is taxed.
-    UnitCharges *charges;     ///< If nothing is taxed.
+    std::vector<Ticks> taken;       ///< Prices with launches and shared links, without compute beside communication.
+    Ticks compute = 0;              ///< Of what is taxed.
+    UnitCharges *charges = nullptr; ///< If nothing is taxed.
   };
   /// What a unit does to a queue.
   struct QueueChange {
@@ -74,6 +74,7 @@ private:
     std::vector<int64_t> counts;  ///< By unit: tasks of the units before it; one more than there are units.
     std::vector<size_t> arrivals; ///< By unit: no task of the unit comes before this unit computes.
     size_t numRelevant = 0;       ///< Entries with which the unit that comes has to do.
+    size_t behind = 0;            ///< The first unit of which no task comes while the unit that comes computes.
   };
   /// What a unit of a kind has for queues.
   struct Queued {
@@ -87,15 +88,16 @@ private:
   bool mayShare() const;
   void findQueues();
   Queued findQueued(const CompiledUnit &unit) const;
-  const Queued &getQueued(size_t number) const { return queued.find(units[number].unit)->second; }
-  std::vector<TimedTask> makeTasks(size_t first, size_t end) const;
-  void addUnits(Key &key, size_t number, size_t first, size_t end) const;
+  const Queued &getQueued(size_t number) const { return *queued[number]; }
+  TimedTasks makeTasks(size_t first, size_t end) const;
+  void addUnits(size_t number, size_t first, size_t end);
   const Untaxed &findUntaxed(size_t number);
+  template <typename T> std::vector<T> takeUnit(const std::vector<T> &ofTasks, size_t number, size_t first) const;
   Untaxed makeUntaxed(size_t number, size_t first, size_t end) const;
   size_t findArrival(size_t number, llvm::ArrayRef<CompiledUnit::Reference> references) const;
   void listQueues();
-  std::pair<size_t, size_t> findWindow(size_t number) const;
-  void addQueues(Key &key, size_t number, size_t end);
+  std::pair<size_t, size_t> findWindow(size_t number);
+  void addQueues(size_t number, size_t end);
   bool addTaxes();
   Taxed makeTaxed(size_t number, size_t first, size_t end) const;
   static void apply(const QueueChange &change, QueueOfClass &queue);
@@ -104,9 +106,11 @@ private:
   const UnitCompiler &compiler;
   UnitList &units;
   const Runtime &runtime;
-  const bool hasNeighbours;                                          ///< Units have to do with their neighbours.
-  std::vector<TaxQueue> noQueues;                                    ///< With nothing in them.
-  std::unordered_map<const CompiledUnit *, Queued> queued;           ///< By kind.
+  const bool hasNeighbours;       ///< Units have to do with their neighbours.
+  std::vector<TaxQueue> noQueues; ///< With nothing in them.
+  std::unordered_map<const CompiledUnit *, Queued> queuedOfKind;
+  std::vector<const Queued *> queued;                                ///< By unit.
+  Key key;                                                           ///< That is looked up.
   std::unordered_map<Key, std::unique_ptr<Untaxed>, KeyHash> shared; ///< What was looked at.
   std::unordered_map<Key, std::unique_ptr<Taxed>, KeyHash> taxed;    ///< Likewise.
   std::vector<const Untaxed *> untaxed;                              ///< By unit.

@@ -13,14 +13,15 @@ constexpr unsigned compute = 0, collectives = 1, sends = 2, others = 3;
 
 class Tasks {
 public:
-  unsigned addCompute(Ticks alone, std::vector<unsigned> awaited = {}, unsigned unit = 0) {
-    return add({TaskKind::Compute, true, true, compute, unit, 0, alone, std::move(awaited)});
+  unsigned addCompute(Ticks alone, llvm::ArrayRef<unsigned> awaited = {}, unsigned unit = 0) {
+    return add({TaskKind::Compute, true, true, compute, unit, 0, alone}, awaited);
   }
-  unsigned addCollective(unsigned lane, unsigned level, Ticks alone, std::vector<unsigned> awaited, unsigned unit = 0) {
-    return add({TaskKind::Collective, false, false, lane, unit, level, alone, std::move(awaited)});
+  unsigned addCollective(unsigned lane, unsigned level, Ticks alone, llvm::ArrayRef<unsigned> awaited,
+                         unsigned unit = 0) {
+    return add({TaskKind::Collective, false, false, lane, unit, level, alone}, awaited);
   }
-  unsigned addSend(unsigned level, Ticks alone, std::vector<unsigned> awaited, unsigned unit = 0) {
-    return add({TaskKind::Send, false, false, sends, unit, level, alone, std::move(awaited)});
+  unsigned addSend(unsigned level, Ticks alone, llvm::ArrayRef<unsigned> awaited, unsigned unit = 0) {
+    return add({TaskKind::Send, false, false, sends, unit, level, alone}, awaited);
   }
   /// Of all tasks, launches included.
   std::vector<Ticks> find(const Runtime &runtime) const {
@@ -32,16 +33,21 @@ public:
 
 private:
   /// It waits for the one before it on its lane.
-  unsigned add(TimedTask task) {
-    for (unsigned id = unsigned(tasks.size()); id-- > 0;)
+  unsigned add(TimedTask task, llvm::ArrayRef<unsigned> awaited) {
+    unsigned number = unsigned(tasks.size());
+    TimedTask &added = tasks.add();
+    task.endAwaited = added.endAwaited;
+    added = task;
+    for (unsigned id : awaited)
+      tasks.wait(id);
+    for (unsigned id = number; id-- > 0;)
       if (tasks[id].kind != TaskKind::Receive && tasks[id].lane == task.lane) {
-        task.awaited.push_back(id);
+        tasks.wait(id);
         break;
       }
-    tasks.push_back(std::move(task));
-    return unsigned(tasks.size()) - 1;
+    return number;
   }
-  std::vector<TimedTask> tasks;
+  TimedTasks tasks;
 };
 
 Runtime tax(int64_t percent) {

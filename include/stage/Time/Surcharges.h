@@ -37,6 +37,7 @@
 
 #include "stage/Machine/Runtime.h"
 #include "stage/Tasks/Task.h"
+#include "llvm/ADT/ArrayRef.h"
 #include <deque>
 #include <vector>
 
@@ -51,7 +52,36 @@ struct TimedTask {
   unsigned unit = 0;     ///< Ascending.
   unsigned level = 0;    ///< Of the network.
   Ticks alone = 0;       ///< Its price.
-  std::vector<unsigned> awaited; ///< Earlier tasks.
+  size_t endAwaited = 0; ///< Behind the last one for which it waits, among those of all tasks.
+};
+
+/// Tasks of a rank in their order, and for which earlier ones each waits.
+class TimedTasks {
+public:
+  /// A task that waits for nothing yet. It stands until the next one is added.
+  TimedTask &add() {
+    TimedTask &task = list.emplace_back();
+    task.endAwaited = awaited.size();
+    return task;
+  }
+  /// The last task waits for an earlier one.
+  void wait(size_t earlier) {
+    awaited.push_back(unsigned(earlier));
+    list.back().endAwaited = awaited.size();
+  }
+  size_t size() const { return list.size(); }
+  const TimedTask &operator[](size_t id) const { return list[id]; }
+  llvm::ArrayRef<TimedTask> get() const { return list; }
+  llvm::ArrayRef<unsigned> getAwaited(size_t id) const {
+    size_t begin = id ? list[id - 1].endAwaited : 0;
+    return llvm::ArrayRef(awaited).slice(begin, list[id].endAwaited - begin);
+  }
+  /// For who knows the surcharges.
+  void forgetAwaited() { awaited = std::vector<unsigned>(); }
+
+private:
+  std::vector<TimedTask> list;
+  std::vector<unsigned> awaited;
 };
 
 /// What a task takes beyond its price.
@@ -62,7 +92,7 @@ struct Surcharge {
 };
 
 /// The surcharge of each task. `numLanes`: above all lanes.
-std::vector<Surcharge> findSurcharges(llvm::ArrayRef<TimedTask> tasks, unsigned numLanes, const Runtime &runtime);
+std::vector<Surcharge> findSurcharges(const TimedTasks &tasks, unsigned numLanes, const Runtime &runtime);
 
 /// The tasks of one kind, copies being one, and lane that may run beside the compute task that comes.
 struct TaxQueue {
@@ -83,10 +113,33 @@ struct TaxQueue {
 /// Those of all lanes that are taxed; some may be of no task.
 std::vector<TaxQueue> makeTaxQueues(unsigned numLanes, const Runtime &runtime);
 
+/// What the launches of a unit's kernels take beyond these.
+class LaunchCount {
+public:
+  /// A kernel, by its number.
+  void add(size_t number, Ticks alone) {
+    compute += std::min(alone, maxTicks - compute);
+    ++kernels;
+    last = number;
+  }
+  /// The last kernel, and what it takes longer; nothing if kernels take as long as launches.
+  std::optional<std::pair<size_t, Ticks>> find(Ticks launch) const {
+    __int128 launches = __int128(kernels) * launch;
+    if (launches <= compute)
+      return std::nullopt;
+    return std::pair(last, Ticks(std::min<__int128>(launches - compute, maxTicks)));
+  }
+
+private:
+  Ticks compute = 0;
+  int64_t kernels = 0;
+  size_t last = 0;
+};
+
 /// For who knows all but the taxes, and has the tasks of some units in a row only: the taxes of compute tasks of one of
 /// them, by task. Prices contain launches and what sharing adds. `queues`: left over by the units before; changed to
 /// what this one leaves over.
-std::vector<Ticks> findTaxes(llvm::ArrayRef<TimedTask> tasks, unsigned numLanes, const Runtime &runtime, unsigned unit,
+std::vector<Ticks> findTaxes(const TimedTasks &tasks, unsigned numLanes, const Runtime &runtime, unsigned unit,
                              std::vector<TaxQueue> &queues);
 
 } // namespace stage
