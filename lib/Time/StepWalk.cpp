@@ -34,13 +34,8 @@ bool StepWalk::run() {
     for (unsigned number = 0; number < part.classes.getNumClasses(); ++number)
       if (!walks.emplace_back(*this, part, number).tasks.checkTags())
         return false;
-  if (pricer.needsAll()) {
-    for (unsigned number = 0; number < walks.size(); ++number)
-      while (isGood && walks[number].nextUnit < walks[number].tasks.getUnits().size())
-        takeUpUnit(number);
-    if (isGood)
-      pricer.settle();
-  }
+  if (pricer.needsAll())
+    prepare();
   for (unsigned number = 0; number < walks.size(); ++number)
     touch(number);
   do
@@ -100,9 +95,43 @@ void StepWalk::advance(unsigned number) {
   }
 }
 
+/// Tasks still begin to wait unit by unit: of classes that come to a collective at the same time it is that order which
+/// decides for whom the others waited.
+void StepWalk::prepare() {
+  for (unsigned number = 0; number < walks.size(); ++number) {
+    ClassWalk &walk = walks[number];
+    while (isGood && walk.nextUnit < walk.tasks.getUnits().size()) {
+      takeUpUnit(number);
+      for (auto &[key, lane] : walk.lanes) {
+        for (WaitingTask &task : lane.tasks)
+          walk.prepared.emplace_back(std::move(task), &lane);
+        lane.tasks.clear();
+      }
+      for (WaitingTask &task : walk.receives)
+        walk.prepared.emplace_back(std::move(task), nullptr);
+      walk.receives.clear();
+    }
+    walk.nextUnit = 0;
+  }
+  isPrepared = true;
+  if (isGood)
+    pricer.settle();
+}
+
 /// The tasks of the next unit wait from here on.
 void StepWalk::takeUpUnit(unsigned number) {
   ClassWalk &walk = walks[number];
+  if (isPrepared) {
+    for (; !walk.prepared.empty() && walk.prepared.front().first.unit == walk.nextUnit; walk.prepared.pop_front()) {
+      auto &[task, lane] = walk.prepared.front();
+      if (lane)
+        lane->tasks.push_back(std::move(task));
+      else
+        walk.receives.push_back(std::move(task));
+    }
+    ++walk.nextUnit;
+    return;
+  }
   walk.tasks.makeUnit(walk.nextUnit++, [&](const Task &task) {
     if (isGood)
       takeUp(number, task);

@@ -134,8 +134,11 @@ private:
     std::vector<Ticks> ends; ///< By id.
     std::map<std::pair<uint64_t, unsigned>, Lane> lanes;
     std::vector<WaitingTask> receives; ///< In flight, or not posted yet.
-    std::vector<Activity> arrivals;    ///< Of receives.
-    std::vector<uint64_t> slots;       ///< Those of `tasks` so far, on the rank; 0 for sizes.
+    /// Where all are taken up before the first one runs: tasks of the units that come, and their lanes; receives have
+    /// none.
+    std::deque<std::pair<WaitingTask, Lane *>> prepared;
+    std::vector<Activity> arrivals; ///< Of receives.
+    std::vector<uint64_t> slots;    ///< Those of `tasks` so far, on the rank; 0 for sizes.
     bool isTouched = false;
   };
 
@@ -144,6 +147,7 @@ private:
   bool takeUpNextUnits();
   void advance(unsigned number);
   void takeUpUnit(unsigned number);
+  void prepare();
   void takeUp(unsigned number, const Task &task);
   static Lane &getLane(ClassWalk &walk, const Task &task);
   unsigned findMeeting(const ClassWalk &walk, const Task &task);
@@ -176,7 +180,8 @@ private:
   std::map<std::tuple<unsigned, unsigned, AxisId, int64_t, uint64_t>, unsigned> channelNumbers;
   std::vector<Channel> channels;
   Ticks last = 0;
-  bool isGood = true; ///< Nothing was reported.
+  bool isPrepared = false; ///< All tasks have been taken up.
+  bool isGood = true;      ///< Nothing was reported.
 };
 
 } // namespace stage
