@@ -12,8 +12,6 @@
 
 namespace stage {
 
-/// So many times as long, rounded half up.
-Ticks multiply(Ticks time, const Rational &times);
 /// Tasks may take more than their prices: two of communication may run beside each other, or something is taxed.
 bool hasSurcharges(llvm::ArrayRef<const Program *> parts, const Runtime &runtime);
 
@@ -52,6 +50,8 @@ public:
   }
   /// Every op and collective lies inside the tables of the machine.
   bool isInsideTables() const { return insideTables; }
+  /// Nobody says what some product reaches.
+  bool isAssumed() const { return assumed; }
 
 private:
   struct PricedClass {
@@ -72,6 +72,7 @@ private:
   bool surcharges = false; ///< Tasks may take more than their prices.
   bool keepsRuns;
   bool insideTables = true;
+  bool assumed = false;
   std::vector<PricedClass> classes;
 };
 
