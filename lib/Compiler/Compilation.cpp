@@ -150,6 +150,9 @@ std::optional<StepReport> stage::makeStepReport(Compilation &c) {
   StepReport step;
   step.peakType = type.str();
   step.capacity = __int128(c.job->machine->memoryCapacity);
+  step.powerBusy = rates->powerBusy;
+  step.powerIdle = rates->powerIdle;
+  step.price = rates->price;
   Machine machine(std::move(*rates));
   llvm::StringRef missing;
   step.petaFlop = machine.ofCosts(1e15, 0, missing).value_or(0);
@@ -159,6 +162,25 @@ std::optional<StepReport> stage::makeStepReport(Compilation &c) {
   step.time = std::move(*time);
   countTokens(c, step);
   return step;
+}
+
+bool stage::completeStepReport(Compilation &c, StepReport &step) {
+  std::optional<MachineRates> rates = makeRates(*c.job->machine, c.job->precision.activation.name, c.diags);
+  if (!rates)
+    return false;
+  Machine machine(std::move(*rates));
+  Runtime runtime = makeRuntime(c.job->runtime);
+  if (step.time.isAssumed) {
+    auto findWith = [&](const Rational &contraction) {
+      return findStep({c.program.get()}, machine.withContraction(contraction), runtime, c.diags);
+    };
+    std::optional<Ticks> least = findWith(mostContraction), most = findWith(leastContraction);
+    if (!least || !most)
+      return false;
+    step.range = std::minmax(*least, *most);
+  }
+  step.sensitivities = findSensitivities({c.program.get()}, machine, runtime, step.time, c.diags);
+  return step.sensitivities.has_value();
 }
 
 std::optional<Report> stage::makeReport(Compilation &c) {

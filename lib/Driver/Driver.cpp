@@ -125,6 +125,8 @@ static bool runBackEnd(Compilation &c, const DriverOptions &options, ServedFile 
     report = makeReport(c);
     if (!report)
       return false;
+    if (report->step && options.report != ReportKind::None && !completeStepReport(c, *report->step))
+      return false;
     if (options.emit == EmitKind::Memory)
       print(llvm::outs(), report->memory);
   }

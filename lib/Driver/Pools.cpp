@@ -48,7 +48,8 @@ bool stage::driver::compilePools(Compilation &c, const DriverOptions &options) {
   std::vector<Report> reports;
   c.program->firstRank = prefill.graph->mesh.getNumRanks();
   for (Compilation *pool : {&prefill, &c})
-    if (std::optional<Report> report = makeReport(*pool))
+    if (std::optional<Report> report = makeReport(*pool);
+        report && (!report->step || options.report == ReportKind::None || completeStepReport(*pool, *report->step)))
       reports.push_back(std::move(*report));
     else
       return false;

@@ -22,7 +22,8 @@ static void shareHalves(TypeRates &a, TypeRates &b) {
   }
 }
 
-Machine::Machine(MachineRates given) : rates(std::move(given)) {
+/// What efficiencies leave of rates.
+void Machine::findReached() {
   levels = rates->levels;
   if (levels.empty() && rates->name.empty() && rates->link)
     levels.push_back({.name = "link", .ranks = INT64_MAX, .rate = rates->link, .hop = rates->latency});
@@ -32,14 +33,22 @@ Machine::Machine(MachineRates given) : rates(std::move(given)) {
     if (std::optional<Rational> reached = part.div(level.oversubscription))
       part = *reached;
     level.rate = RateMath::reduce(level.rate, part);
-    blockSizes.push_back(level.ranks);
   }
+}
+
+Machine::Machine(MachineRates given) : rates(std::move(given)) {
+  findReached();
+  for (const MachineLevel &level : levels)
+    blockSizes.push_back(level.ranks);
   if (!blockSizes.empty())
     blockSizes.pop_back();
+  TypeRates &f16 = rates->types[size_t(DType::F16)], &bf16 = rates->types[size_t(DType::BF16)];
+  if (bool(f16.flops) != bool(bf16.flops))
+    onlyHalf = f16.flops ? DType::F16 : DType::BF16;
   // An option may have replaced the FLOPs of the one type.
   if (std::optional<DType> type = parseDType(rates->type); type && isFloat(*type))
     rates->types[size_t(*type)].flops = rates->flops;
-  shareHalves(rates->types[size_t(DType::F16)], rates->types[size_t(DType::BF16)]);
+  shareHalves(f16, bf16);
 }
 
 std::string Machine::describe() const {
@@ -58,7 +67,7 @@ std::string Machine::describeMissing(llvm::StringRef missing) const {
     std::string types;
     for (size_t i = 0; i < numOperandTypes; ++i)
       if (rates->types[i].flops)
-        types += (types.empty() ? "" : ", ") + (i == tf32Index ? "tf32" : getName(DType(i))).str();
+        types += (types.empty() ? "" : ", ") + (i == tf32Index ? "tf32" : stage::getName(DType(i))).str();
     return ("'" + missing + "' of machine '" + rates->name + "', which has those of " + types).str();
   }
   llvm::StringRef entry = missing == "copy"          ? "host.rate"

@@ -106,10 +106,7 @@ std::optional<Ticks> Machine::ofWork(const Work &work, llvm::StringRef &missing)
   }
   const TypeRates &type = getType(work);
   if (!type.flops) {
-    static constexpr llvm::StringLiteral names[] = {"flops.f32", "flops.f16", "flops.bf16",
-                                                    "flops.f8",  "flops.f4",  "flops.tf32"};
-    static_assert(std::size(names) == numOperandTypes);
-    missing = names[findTypeIndex(work)];
+    missing = getFlopsEntry(findTypeIndex(work));
     return std::nullopt;
   }
   return roundTicks(work.kind == WorkKind::Contraction ? priceContraction(work, type) : priceAttention(work, type));
@@ -131,6 +128,13 @@ bool Machine::isInsideTables(const Work &work) const {
     return contains(*table, {double(work.headSize), double(length), double(work.heads)});
   };
   return table && has(work.rows) && has(work.columns);
+}
+
+bool Machine::isAssumed(const Work &work) const {
+  if (!isDeclared() || work.isOnHost || work.kind != WorkKind::Contraction)
+    return false;
+  const OpRatio &ratio = getType(work).contraction;
+  return !ratio.table && !ratio.share;
 }
 
 Machine Machine::withContraction(const Rational &share) const {

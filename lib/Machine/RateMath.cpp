@@ -27,4 +27,9 @@ Rate RateMath::reduce(Rate rate, const Rational &part) {
 
 Ticks stage::roundTicks(double ticks) { return ticks < double(maxTicks) ? Ticks(std::floor(ticks + 0.5)) : maxTicks; }
 
+Ticks stage::multiply(Ticks time, const Rational &times) {
+  __int128 product = times.num * time;
+  return Ticks(std::min<__int128>((2 * product + times.den) / (2 * times.den), maxTicks));
+}
+
 uint64_t stage::getPerSecond(Rate rate) { return RateMath::getPerSecond(rate); }

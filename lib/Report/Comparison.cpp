@@ -6,6 +6,18 @@
 
 using namespace stage;
 
+static std::optional<PlanTime> summarizeTime(const Report &report) {
+  if (!report.step)
+    return std::nullopt;
+  const StepReport &step = *report.step;
+  PlanTime time{step.time.machine, step.time.runtime, step.time.insideTables, step.time.step, getFigures(report)};
+  time.areSamples = step.areSamples;
+  time.hasPeak = step.petaFlop > 0;
+  time.fits = fitsMemory(report);
+  time.isNearlyFull = isNearlyFull(report);
+  return time;
+}
+
 PlanCosts stage::summarize(const Report &report) {
   PlanCosts costs;
   costs.ranks = report.ranks;
@@ -15,6 +27,7 @@ PlanCosts stage::summarize(const Report &report) {
   costs.flops = report.flops;
   costs.duplicatedFlops = report.duplicatedFlops;
   costs.peak = report.getLargestStage().peak.getTotal();
+  costs.time = summarizeTime(report);
   // Dense layers and experts may call the same axes by other names.
   using Group = std::pair<AxisList, std::vector<std::string>>;
   std::vector<std::pair<Group, __int128>> most;
@@ -60,11 +73,87 @@ static __int128 getTraffic(const PlanCosts &costs, llvm::StringRef group) {
   return 0;
 }
 
-/// What stands of a plan in its row. A refused one has its job and values only.
-static Records listPlan(const Comparison &comparison, const ComparedPlan &plan, llvm::ArrayRef<std::string> groups) {
+static Records listNames(const Comparison &comparison, const ComparedPlan &plan) {
   Records records = {{"job", "job", plan.job}};
   for (auto [name, value] : llvm::zip(comparison.names, plan.values))
     records.push_back({name, name, value});
+  return records;
+}
+
+namespace {
+/// What the times of several plans have in common.
+struct CommonTimes {
+  explicit CommonTimes(const Comparison &comparison) {
+    for (const ComparedPlan &plan : comparison.plans) {
+      if (!plan.costs || !plan.costs->time)
+        continue;
+      const PlanTime &time = *plan.costs->time;
+      first = first ? first : &time;
+      areOfOne &= time.machine == first->machine && time.runtime == first->runtime;
+      (time.areSamples ? haveSamples : haveTokens) = true;
+    }
+  }
+  const PlanTime *first = nullptr; ///< Null: no plan has a machine.
+  bool areOfOne = true;            ///< Machine and runtime.
+  bool haveTokens = false, haveSamples = false;
+};
+} // namespace
+
+static std::string describeFits(const PlanTime &time) {
+  return !time.fits ? "" : !*time.fits ? "no" : time.isNearlyFull ? "nearly full" : "yes";
+}
+
+/// In a table. The plan has a time.
+static Records listTime(const Comparison &comparison, const ComparedPlan &plan, const CommonTimes &common) {
+  Records records = listNames(comparison, plan);
+  const PlanTime &time = *plan.costs->time;
+  const StepFigures &figures = time.figures;
+  auto add = [&](llvm::StringRef title, std::string text) {
+    records.push_back({"", title.str(), Record::Digits{std::move(text)}});
+  };
+  add("step ms", formatMillis(time.step));
+  for (auto [isThere, areSamples] : {std::pair(common.haveTokens, false), std::pair(common.haveSamples, true)})
+    if (isThere)
+      add(areSamples ? "samples/s/device" : "tokens/s/device",
+          time.areSamples == areSamples ? formatPerSecond(figures.tokensPerDevice) : "");
+  add("MFU %", time.hasPeak ? formatDouble(figures.mfu * 100, 1) : "");
+  add("bubble %", formatDouble(figures.bubble * 100, 1));
+  add("exposed ms", formatMillis(figures.exposed));
+  records.push_back({"", "peak memory", plan.costs->peak, formatBytes});
+  records.insert(records.end(), {{"", "fits", describeFits(time)},
+                                 {"", "in tables", time.insideTables ? "all ops" : "not all"},
+                                 {"", common.areOfOne ? "" : "machine, runtime", time.machine + ", " + time.runtime}});
+  return records;
+}
+
+/// In CSV, where the names are those of JSON.
+static Records listExactTime(const PlanTime *time, const CommonTimes &common) {
+  Records records;
+  auto add = [&](llvm::StringRef key, std::string text) {
+    records.push_back({key.str(), "", Record::Digits{time ? std::move(text) : ""}});
+  };
+  const PlanTime &own = time ? *time : *common.first;
+  const StepFigures &figures = own.figures;
+  auto describe = [](bool value) { return value ? "true" : "false"; };
+  add("machine", own.machine);
+  add("runtime", own.runtime);
+  add("inside_tables", describe(own.insideTables));
+  add("step_seconds", formatSeconds(own.step));
+  for (auto [isThere, areSamples] : {std::pair(common.haveTokens, false), std::pair(common.haveSamples, true)})
+    if (isThere)
+      add(areSamples ? "samples_per_second_per_device" : "tokens_per_second_per_device",
+          own.areSamples == areSamples ? formatDouble(figures.tokensPerDevice, 3) : "");
+  add("mfu", own.hasPeak ? formatDouble(figures.mfu, 6) : "");
+  add("bubble_fraction", formatDouble(figures.bubble, 6));
+  add("exposed_seconds", formatSeconds(figures.exposed));
+  add("fits", own.fits ? describe(*own.fits) : "");
+  return records;
+}
+
+/// What stands of a plan in its row. A refused one has its job and values only.
+static Records listPlan(const Comparison &comparison, const ComparedPlan &plan, llvm::ArrayRef<std::string> groups,
+                        const CommonTimes &common) {
+  Records records = listNames(comparison, plan);
   const PlanCosts costs = plan.costs.value_or(PlanCosts());
   records.insert(records.end(), {{"ranks", "ranks", costs.ranks},
                                  {"microbatches", "", costs.microbatches},
@@ -78,6 +167,8 @@ static Records listPlan(const Comparison &comparison, const ComparedPlan &plan, 
   for (const std::string &group : groups)
     records.push_back({"bytes_" + group, "bytes " + group, getTraffic(costs, group), formatBytes});
   records.push_back({"peak_bytes", "peak memory", costs.peak, formatBytes});
+  if (common.first)
+    llvm::append_range(records, listExactTime(costs.time ? &*costs.time : nullptr, common));
   records.push_back({"refused_because", "", plan.refusal});
   return records;
 }
@@ -85,17 +176,32 @@ static Records listPlan(const Comparison &comparison, const ComparedPlan &plan, 
 /// So much of a reason stands in a line.
 constexpr size_t maxReason = 110;
 
+static void printTimes(llvm::raw_ostream &os, const Comparison &comparison, const CommonTimes &common) {
+  std::vector<Records> rows;
+  for (const ComparedPlan &plan : comparison.plans)
+    if (plan.costs && plan.costs->time)
+      rows.push_back(listTime(comparison, plan, common));
+  if (rows.empty())
+    return;
+  os << "\ntime of a step";
+  if (common.areOfOne)
+    os << " on " << common.first->machine << ", runtime " << common.first->runtime;
+  os << '\n';
+  printTable(os, rows, 2, Table::Right);
+}
+
 void stage::print(llvm::raw_ostream &os, const Comparison &comparison) {
   std::vector<std::string> groups = collectGroups(comparison);
+  CommonTimes common(comparison);
   size_t refused = llvm::count_if(comparison.plans, [](const ComparedPlan &plan) { return !plan.costs; });
   os << formatCount(comparison.plans.size()) << (comparison.plans.size() == 1 ? " plan" : " plans");
   if (refused)
     os << ", " << formatCount(refused) << " refused";
   os << "; bytes that a rank puts in, and memory, are those of the stage with most\n";
 
-  Table table = makeTable(listPlan(comparison, comparison.plans.front(), groups), 2, Table::Right);
+  Table table = makeTable(listPlan(comparison, comparison.plans.front(), groups, common), 2, Table::Right);
   for (const ComparedPlan &plan : comparison.plans) {
-    std::vector<std::string> row = formatCells(listPlan(comparison, plan, groups));
+    std::vector<std::string> row = formatCells(listPlan(comparison, plan, groups, common));
     if (plan.costs) {
       table.addRow(std::move(row));
     } else {
@@ -106,6 +212,7 @@ void stage::print(llvm::raw_ostream &os, const Comparison &comparison) {
     }
   }
   table.print(os);
+  printTimes(os, comparison, common);
 }
 
 static void printCsvRow(llvm::raw_ostream &os, llvm::ArrayRef<std::string> cells) {
@@ -127,9 +234,10 @@ static void printCsvRow(llvm::raw_ostream &os, llvm::ArrayRef<std::string> cells
 
 void stage::printCsv(llvm::raw_ostream &os, const Comparison &comparison) {
   std::vector<std::string> groups = collectGroups(comparison);
-  printCsvRow(os, listKeys(listPlan(comparison, comparison.plans.front(), groups)));
+  CommonTimes common(comparison);
+  printCsvRow(os, listKeys(listPlan(comparison, comparison.plans.front(), groups, common)));
   for (const ComparedPlan &plan : comparison.plans) {
-    std::vector<std::string> row = listValues(listPlan(comparison, plan, groups));
+    std::vector<std::string> row = listValues(listPlan(comparison, plan, groups, common));
     if (!plan.costs)
       std::fill(row.begin() + 1 + comparison.names.size(), row.end() - 1, "");
     printCsvRow(os, row);

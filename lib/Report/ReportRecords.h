@@ -32,6 +32,14 @@ std::string describeStages(unsigned first, unsigned last);
 /// What a step takes, where the job has a machine.
 void printTime(llvm::raw_ostream &os, const Report &report);
 void writeTime(llvm::json::OStream &json, const Report &report);
+/// `0.096073`.
+std::string formatDouble(double value, int digits);
+/// Exactly, in seconds: `0.001406501444`.
+std::string formatSeconds(Ticks ticks);
+/// Milliseconds to the microsecond: `1,406.501`.
+std::string formatMillis(Ticks ticks);
+/// Tokens, or samples, of a second.
+std::string formatPerSecond(double number);
 /// Of traces: rows of a name and a text, and an object.
 void addTraces(Table &table, const TraceStatistics &traces);
 void writeTraces(llvm::json::OStream &json, const TraceStatistics &traces);

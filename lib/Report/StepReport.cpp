@@ -28,6 +28,12 @@ StepFigures stage::getFigures(const Report &report) {
   __int128 numStages = __int128(step.time.stages.size());
   figures.bubble = double(bubble) / double(numStages) / double(step.time.step);
   figures.exposed = Ticks(exposed / numStages);
+  if (step.powerBusy && step.powerIdle) {
+    double busy = double(step.time.busy) / double(ticksPerSecond);
+    figures.joules = busy * step.powerBusy->toDouble() + (deviceSeconds - busy) * step.powerIdle->toDouble();
+  }
+  if (step.price)
+    figures.dollars = deviceSeconds * step.price->toDouble();
   return figures;
 }
 
@@ -46,7 +52,7 @@ bool stage::isNearlyFull(const Report &report) {
 // Numbers
 //===----------------------------------------------------------------------===//
 
-static std::string formatDouble(double value, int digits) {
+std::string stage::formatDouble(double value, int digits) {
   std::string text;
   llvm::raw_string_ostream(text) << llvm::format("%.*f", digits, value);
   return text;
@@ -54,20 +60,49 @@ static std::string formatDouble(double value, int digits) {
 
 static std::string formatShare(double share) { return formatDouble(share * 100, 1) + " %"; }
 
-/// Exactly, in seconds: `0.001406501444`.
-static Record::Digits toSeconds(Ticks ticks) {
+std::string stage::formatSeconds(Ticks ticks) {
   std::string digits = toDecimal(__int128(ticksPerSecond) + ticks % ticksPerSecond);
-  return {toDecimal(ticks / ticksPerSecond) + "." + digits.substr(1)};
+  return toDecimal(ticks / ticksPerSecond) + "." + digits.substr(1);
 }
 
-/// Milliseconds to the microsecond: `1,406.501`.
-static std::string formatMillis(Ticks ticks) {
+static Record::Digits toSeconds(Ticks ticks) { return {formatSeconds(ticks)}; }
+
+std::string stage::formatMillis(Ticks ticks) {
   constexpr Ticks ticksPerMicro = ticksPerSecond / 1'000'000;
   int64_t micros = ticks / ticksPerMicro + (ticks % ticksPerMicro * 2 >= ticksPerMicro);
   return formatCount(micros / 1000) + "." + toDecimal(1000 + micros % 1000).substr(1);
 }
 
+std::string stage::formatPerSecond(double number) {
+  return number < 100 ? formatDouble(number, 2) : formatCount(__int128(number + 0.5));
+}
+
 static Record::Digits formatCell(Ticks ticks) { return {formatMillis(ticks)}; }
+
+/// What a step costs over its millions of tokens, or samples.
+static double perMillion(const StepReport &step, double ofStep) {
+  return step.tokens ? ofStep * 1e6 / double(step.tokens) : 0;
+}
+
+/// Three significant digits or more: `36.61 kJ`, `0.0447 USD`.
+static std::string formatAmount(double amount, llvm::StringRef unit) {
+  static constexpr llvm::StringLiteral prefixes[] = {"", "k", "M", "G", "T", "P"};
+  size_t prefix = 0;
+  for (bool isScaled = unit == "J"; isScaled && amount >= 1000 && prefix + 1 < std::size(prefixes); ++prefix)
+    amount /= 1000;
+  if (amount >= 10000)
+    return formatCount(__int128(amount + 0.5)) + " " + unit.str();
+  int digits = 2;
+  for (double rest = amount; rest > 0 && rest < 1 && digits < 9; rest *= 10)
+    ++digits;
+  return formatDouble(amount, digits) + " " + prefixes[prefix].str() + unit.str();
+}
+
+/// `36.61 kJ, 69.83 kJ per million tokens`.
+static std::string formatCost(const StepReport &step, double ofStep, llvm::StringRef unit) {
+  return formatAmount(ofStep, unit) + ", " + formatAmount(perMillion(step, ofStep), unit) + " per million " +
+         (step.areSamples ? "samples" : "tokens");
+}
 
 //===----------------------------------------------------------------------===//
 // Text
@@ -164,18 +199,24 @@ static std::string describeTables(const TimeReport &time) {
                            : "not every op lies inside the tables of the machine";
 }
 
+static std::string describeRange(const StepReport &step) {
+  if (!step.range)
+    return "";
+  return " (" + formatMillis(step.range->first) + " to " + formatMillis(step.range->second) +
+         " ms: products of unknown efficiency, at " + formatDouble(mostContraction.toDouble(), 2) + " to " +
+         formatDouble(leastContraction.toDouble(), 2) + " of the roof)";
+}
+
 static void printHead(llvm::raw_ostream &os, const Report &report) {
   const StepReport &step = *report.step;
   const TimeReport &time = step.time;
   StepFigures figures = getFigures(report);
   os << "\ntime of a step on " << time.machine << ", runtime " << time.runtime << '\n';
   Table table({{"", Table::Left}, {"", Table::Left}}, 2);
-  table.addRow({"step", formatMillis(time.step) + " ms"});
-  table.addRow({step.areSamples ? "samples/s" : "tokens/s",
-                formatCount(__int128(figures.tokensPerSecond + 0.5)) + ", " +
-                    (figures.tokensPerDevice < 100 ? formatDouble(figures.tokensPerDevice, 2)
-                                                   : formatCount(__int128(figures.tokensPerDevice + 0.5))) +
-                    " per device"});
+  table.addRow({"step", formatMillis(time.step) + " ms" + describeRange(step)});
+  table.addRow(
+      {step.areSamples ? "samples/s" : "tokens/s",
+       formatPerSecond(figures.tokensPerSecond) + ", " + formatPerSecond(figures.tokensPerDevice) + " per device"});
   table.addRow({"model FLOP/s", formatFlops(__int128(figures.modelFlops)) + "/s per device"});
   if (step.petaFlop)
     table.addRow({"MFU", formatShare(figures.mfu) + " of " +
@@ -189,7 +230,44 @@ static void printHead(llvm::raw_ostream &os, const Report &report) {
     table.addRow(
         {"memory", (*fits ? "fits into " : "does not fit into ") + formatBytes(step.capacity) +
                        (isNearlyFull(report) ? "; within 5 % of capacity: allocation stalls are likely" : "")});
+  if (figures.joules)
+    table.addRow({"energy", formatCost(step, *figures.joules, "J")});
+  if (figures.dollars)
+    table.addRow({"cost", formatCost(step, *figures.dollars, "USD")});
   table.print(os, /*titles=*/false);
+}
+
+/// A change of a step, in milliseconds: `-13.124`.
+static std::string formatChange(Ticks ticks) { return (ticks < 0 ? "-" : "+") + formatMillis(std::abs(ticks)); }
+
+static std::string describeChange(const Sensitivity &row) { return row.times.num > row.times.den ? "+1 %" : "-10 %"; }
+
+/// What helps most comes first, rates apart from others.
+static void printSensitivities(llvm::raw_ostream &os, const StepReport &step) {
+  if (!step.sensitivities)
+    return;
+  os << "\nwhat one change does to the step, in ms\n";
+  if (step.sensitivities->areTooMany) {
+    os << "  left out, as " << formatCount(step.time.walked)
+       << " tasks are placed one by one; -D machine.memory.rate=..., for example, tries one\n";
+    return;
+  }
+  std::vector<Sensitivity> list = step.sensitivities->list;
+  auto getRank = [](const Sensitivity &row) { return std::pair(row.times.num < row.times.den, row.step); };
+  llvm::stable_sort(list, [&](const Sensitivity &a, const Sensitivity &b) { return getRank(a) < getRank(b); });
+  std::vector<Records> rows;
+  for (const Sensitivity &row : list) {
+    Ticks change = row.step - step.time.step;
+    double share = double(change) / double(std::max<Ticks>(step.time.step, 1));
+    rows.push_back({{"", "entry", row.entry},
+                    {"", "change", Record::Digits{describeChange(row)}},
+                    {"", "ms", Record::Digits{formatChange(change)}},
+                    {"", "% of step", Record::Digits{(change < 0 ? "" : "+") + formatDouble(share * 100, 3)}}});
+  }
+  if (rows.empty())
+    os << "  none changes it\n";
+  else
+    printTable(os, rows, 2);
 }
 
 constexpr size_t maxLinks = 10;
@@ -220,6 +298,7 @@ void stage::printTime(llvm::raw_ostream &os, const Report &report) {
                     {"", "ms", formatCell(link.ticks)},
                     {"", "% of step", Record::Digits{formatPercent(link.ticks, std::max<Ticks>(time.step, 1))}}});
   printTable(os, rows, 2);
+  printSensitivities(os, *report.step);
 }
 
 //===----------------------------------------------------------------------===//
@@ -238,6 +317,9 @@ void stage::writeTime(llvm::json::OStream &json, const Report &report) {
     json.attribute("runtime", time.runtime);
     json.attribute("inside_tables", time.insideTables);
     Records head = {{"step_seconds", "", toSeconds(time.step)}};
+    if (step.range)
+      head.insert(head.end(), {{"least_step_seconds", "", toSeconds(step.range->first)},
+                               {"most_step_seconds", "", toSeconds(step.range->second)}});
     std::string what = step.areSamples ? "samples" : "tokens";
     head.insert(head.end(), {{what, "", step.tokens},
                              {what + "_per_second", "", digits(figures.tokensPerSecond, 3)},
@@ -247,6 +329,11 @@ void stage::writeTime(llvm::json::OStream &json, const Report &report) {
       head.insert(head.end(), {{"mfu", "", digits(figures.mfu, 6)}, {"hfu", "", digits(figures.hfu, 6)}});
     head.insert(head.end(), {{"bubble_fraction", "", digits(figures.bubble, 6)},
                              {"exposed_seconds", "", toSeconds(figures.exposed)}});
+    for (auto [name, amount] : {std::pair("energy_joules", figures.joules), std::pair("cost_usd", figures.dollars)})
+      if (amount)
+        head.insert(head.end(),
+                    {{name, "", digits(*amount, 6)},
+                     {std::string(name) + "_per_million_" + what, "", digits(perMillion(step, *amount), 6)}});
     writeMembers(json, head);
     std::vector<std::vector<WaitRow>> waits = listWaits(time);
     json.attributeArray("stages", [&] {
@@ -270,6 +357,14 @@ void stage::writeTime(llvm::json::OStream &json, const Report &report) {
                       {"count", "", __int128(link.count)},
                       {"seconds", "", toSeconds(link.ticks)}});
     writeRows(json, "path", path);
+    if (step.sensitivities && !step.sensitivities->areTooMany) {
+      std::vector<Records> rows;
+      for (const Sensitivity &row : step.sensitivities->list)
+        rows.push_back({{"entry", "", row.entry},
+                        {"times", "", digits(row.times.toDouble(), 2)},
+                        {"step_seconds", "", toSeconds(row.step)}});
+      writeRows(json, "sensitivities", rows);
+    }
   });
   if (std::optional<bool> fits = fitsMemory(report))
     json.attributeObject("memory", [&] {

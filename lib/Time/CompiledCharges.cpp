@@ -157,6 +157,10 @@ bool CompiledWalk::isInsideTables() const {
   return llvm::all_of(clocks, [](const ClassClock &clock) { return clock.compiler.isInsideTables(); });
 }
 
+bool CompiledWalk::isAssumed() const {
+  return llvm::any_of(clocks, [](const ClassClock &clock) { return clock.compiler.isAssumed(); });
+}
+
 std::optional<ClassTask> CompiledWalk::findLast() const {
   for (unsigned classNumber = 0; classNumber < clocks.size(); ++classNumber)
     for (size_t number = 0; number < clocks[classNumber].placed.size(); ++number)

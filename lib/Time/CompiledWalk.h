@@ -49,9 +49,12 @@ public:
   int64_t getRepresentative(unsigned classNumber) const {
     return connections.program.firstRank + connections.classes.getRepresentative(classNumber);
   }
+  const RankClasses &getClasses() const { return connections.classes; }
   /// Once: accounts of a class.
   StageTime takeAccounts(unsigned classNumber);
   bool isInsideTables() const;
+  /// Nobody says what some product reaches.
+  bool isAssumed() const;
   /// Of a class the first task that ends when the step does; of the lowest class that has one.
   std::optional<ClassTask> findLast() const;
   TaskRun getRun(ClassTask task) const override;

@@ -38,11 +38,6 @@ TimedTask &MachinePricer::add(unsigned classNumber, const WaitingTask &waiting) 
   return task;
 }
 
-Ticks stage::multiply(Ticks time, const Rational &times) {
-  __int128 product = times.num * time;
-  return Ticks(std::min<__int128>((2 * product + times.den) / (2 * times.den), maxTicks));
-}
-
 std::optional<Ticks> stage::findPrice(const Task &task, const Machine &machine, const Runtime &runtime,
                                       const std::optional<Rational> &slowness, const GroupPlace &place,
                                       llvm::StringRef &missing) {
@@ -69,10 +64,12 @@ bool MachinePricer::price(unsigned classNumber, const Task &task, const GroupPla
   timed.isTaxed = timed.isKernel && task.stream == 0;
   timed.level = place.getLevel();
   timed.alone = waiting.duration;
-  if (task.work)
+  if (task.work) {
     insideTables &= machine.isInsideTables(*task.work);
-  else if (task.kind == TaskKind::Collective)
+    assumed |= machine.isAssumed(*task.work);
+  } else if (task.kind == TaskKind::Collective) {
     insideTables &= machine.isInsideTables(getCollectiveKind(task.op->kind), int64_t(task.bytes.resolve({})), place);
+  }
   if (keepsRuns)
     classes[classNumber].runs.back() = {TaskFacts(task, place)};
   return true;

@@ -12,8 +12,6 @@
 
 namespace stage {
 
-/// So many times as long, rounded half up.
-Ticks multiply(Ticks time, const Rational &times);
 /// What a task takes alone on the ranks of a class, which are so slow.
 std::optional<Ticks> findPrice(const Task &task, const Machine &machine, const Runtime &runtime,
                                const std::optional<Rational> &slowness, const GroupPlace &place,
@@ -56,6 +54,8 @@ public:
   }
   /// Every op and collective lies inside the tables of the machine.
   bool isInsideTables() const { return insideTables; }
+  /// Nobody says what some product reaches.
+  bool isAssumed() const { return assumed; }
 
 private:
   struct PricedClass {
@@ -76,6 +76,7 @@ private:
   bool surcharges = false; ///< Tasks may take more than their prices.
   bool keepsRuns;
   bool insideTables = true;
+  bool assumed = false;
   std::vector<PricedClass> classes;
 };
 

@@ -81,6 +81,15 @@ unsigned RankClasses::find(int64_t rank) const {
   return number;
 }
 
+int64_t RankClasses::getNumRanks(unsigned number) const {
+  int64_t numRanks = 1;
+  for (AxisId axis = 0; axis < cellOf.size(); ++axis) {
+    const std::vector<unsigned> &cells = cellOf[axis];
+    numRanks *= llvm::count(cells, cells[mesh.getCoordinate(representatives[number], axis)]);
+  }
+  return numRanks;
+}
+
 RankClass RankClasses::describe(unsigned number) const {
   const Graph &graph = *program.graph;
   int64_t rank = representatives[number];

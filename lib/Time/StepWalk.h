@@ -84,6 +84,7 @@ public:
   const RankClasses &getClasses(unsigned classNumber) const { return walks[classNumber].part.classes; }
   /// What tells apart the tasks of a class that run beside each other: a stream, and a kind of work.
   static std::pair<uint64_t, unsigned> getLaneKey(const Task &task);
+  Ticks getStep() const { return last; }
   /// What all ranks did.
   StepActivity collect() const;
 

@@ -90,8 +90,10 @@ static std::vector<PathLink> listLinks(llvm::ArrayRef<PathPiece> pieces) {
   return list;
 }
 
-/// Of the classes of a stage the one that computes longest stands for it.
-static void addStage(TimeReport &report, StageTime time, const StageOwner &owner, int64_t rank) {
+/// Adds a class. Of those of a stage the one that computes longest stands for it.
+static void addStage(TimeReport &report, StageTime time, const StageOwner &owner, const RankClasses &classes,
+                     int64_t rank) {
+  report.busy += __int128(time.getBusy()) * classes.getNumRanks(classes.find(rank - int64_t(owner.program->firstRank)));
   time.program = owner.program;
   time.stage = owner.stage;
   time.rank = rank;
@@ -114,11 +116,15 @@ static bool walkTasks(llvm::ArrayRef<const Program *> parts, const Machine &mach
     return false;
   report.step = walk.collect().step;
   report.insideTables = pricer.isInsideTables();
+  report.isAssumed = pricer.isAssumed();
   auto getOwner = [&](unsigned number) {
     return StageOwner{&walk.getProgram(number), walk.getTasks(number).getStage().stage};
   };
   for (unsigned number = 0; number < pricer.getNumClasses(); ++number)
-    addStage(report, findAccounts(pricer, number, report.step), getOwner(number), walk.getRepresentative(number));
+    addStage(report, findAccounts(pricer, number, report.step), getOwner(number), walk.getClasses(number),
+             walk.getRepresentative(number));
+  for (unsigned number = 0; number < pricer.getNumClasses(); ++number)
+    report.walked += pricer.getRuns(number).size();
   PathPieces pieces;
   // From the task that ends last back to one that waited for none.
   for (std::optional<ClassTask> next = findLast(pricer, report.step); next;) {
@@ -138,9 +144,10 @@ static CompiledWalk::Outcome walkUnits(const Program &program, const Machine &ma
     return outcome;
   report.step = walk.getStep();
   report.insideTables = walk.isInsideTables();
+  report.isAssumed = walk.isAssumed();
   auto getOwner = [&](unsigned number) { return StageOwner{&program, walk.getTasks(number).getStage().stage}; };
   for (unsigned number = 0; number < walk.getNumClasses(); ++number)
-    addStage(report, walk.takeAccounts(number), getOwner(number), walk.getRepresentative(number));
+    addStage(report, walk.takeAccounts(number), getOwner(number), walk.getClasses(), walk.getRepresentative(number));
   PathPieces pieces;
   if (std::optional<ClassTask> last = walk.findLast())
     walk.visitPath(*last, [&](unsigned classNumber, const TaskFacts &facts, int64_t count, Ticks taken) {
@@ -173,4 +180,22 @@ std::optional<TimeReport> stage::findTimeReport(llvm::ArrayRef<const Program *> 
 std::optional<TimeReport> stage::findTimeReportByTask(llvm::ArrayRef<const Program *> parts, const Machine &machine,
                                                       const Runtime &runtime, DiagnosticEngine &diags) {
   return find(parts, machine, runtime, /*byTask=*/true, diags);
+}
+
+std::optional<Ticks> stage::findStep(llvm::ArrayRef<const Program *> parts, const Machine &machine,
+                                     const Runtime &runtime, DiagnosticEngine &diags) {
+  if (!checkTimed(parts, machine, TaskOptions(), diags))
+    return std::nullopt;
+  if (CompiledWalk::serves(parts)) {
+    CompiledWalk walk(*parts.front(), machine, runtime, diags);
+    CompiledWalk::Outcome outcome = walk.run();
+    if (outcome != CompiledWalk::Outcome::Unsupported)
+      return outcome == CompiledWalk::Outcome::Done ? std::optional(walk.getStep()) : std::nullopt;
+  }
+  TaskOptions options;
+  options.works = true;
+  MachinePricer pricer(parts, machine, runtime, /*keepsRuns=*/false, diags);
+  StepWalk walk(parts, machine, options, pricer, diags);
+  pricer.setWalk(walk);
+  return walk.run() ? std::optional(walk.getStep()) : std::nullopt;
 }

@@ -132,11 +132,13 @@ std::optional<uint32_t> UnitCompiler::findFacts(const Task &task, const GroupPla
     if (!price)
       return std::nullopt;
     duration = *price;
-    if (task.work)
+    if (task.work) {
       insideTables &= connections.machine.isInsideTables(*task.work);
-    else if (task.kind == TaskKind::Collective)
+      assumed |= connections.machine.isAssumed(*task.work);
+    } else if (task.kind == TaskKind::Collective) {
       insideTables &=
           connections.machine.isInsideTables(getCollectiveKind(task.op->kind), int64_t(task.bytes.resolve({})), place);
+    }
   }
   auto lane = StepWalk::getLaneKey(task);
   unsigned laneNumber = 0;

@@ -57,6 +57,8 @@ public:
   uint64_t getNumMade() const { return numMade; }
   /// Everything priced so far lies inside the tables of the machine.
   bool isInsideTables() const { return insideTables; }
+  /// Nobody says what some product reaches.
+  bool isAssumed() const { return assumed; }
 
 private:
   struct PricedFacts {
@@ -115,6 +117,7 @@ private:
   std::vector<uint64_t> awaited;
   uint64_t numMade = 0;
   bool insideTables = true;
+  bool assumed = false;
 };
 
 } // namespace stage

@@ -321,6 +321,104 @@ TEST(MachineTest, EfficienciesReduceRates) {
   EXPECT_EQ(*Machine(rates).ofCompute(0, 1000, false, missing), 2 * second);
 }
 
+MachineRates makeDeclared() {
+  MachineRates rates = makeRates();
+  rates.name = "declared";
+  rates.type = "f16";
+  rates.copy = 100;
+  rates.levels = {{"node", 8, 1000, {1, 2}, 10, 100}, {"rail", 64, 100, {1, 1}, 0, 0}};
+  rates.types[size_t(DType::BF16)].flops = 2000;
+  rates.types[tf32Index].flops = 500;
+  rates.flops = 2000; // those of bf16, which stand for f16
+  return rates;
+}
+
+/// What it takes as a part of what it took.
+template <typename F> double compare(const MachineRates &rates, llvm::StringRef entry, Rational times, F take) {
+  Machine machine = rates;
+  for (const MachineEntry &each : machine.listEntries())
+    if (machine.getName(each) == entry)
+      return double(take(machine.with(each, times))) / double(take(machine));
+  ADD_FAILURE() << entry.str();
+  return 0;
+}
+
+TEST(MachineTest, EntriesAreThoseThatAreSaid) {
+  auto list = [](const Machine &machine) {
+    std::string names;
+    for (const MachineEntry &entry : machine.listEntries())
+      names += machine.getName(entry) + (entry.isRate() ? " " : "- ");
+    return names;
+  };
+  MachineRates rates = makeDeclared();
+  EXPECT_EQ(list(rates), "flops.bf16 flops.tf32 memory.rate host.rate node.rate rail.rate node.base- node.hop- ");
+  rates.types[size_t(DType::F16)].flops = rates.flops = 2000;
+  rates.hostFlops = rates.hostMemory = 1;
+  rates.kernelLeast = 1;
+  rates.levels.pop_back();
+  EXPECT_EQ(list(rates), "flops.f16 flops.bf16 flops.tf32 memory.rate host.rate host.flops host.memory node.rate "
+                         "node.base- node.hop- kernel.least- ");
+  EXPECT_EQ(list(makeRates()), ""); // rates without a machine
+  EXPECT_EQ(list(MachineUnits()), "");
+}
+
+TEST(MachineTest, OneEntryChanges) {
+  MachineRates rates = makeDeclared();
+  rates.types[size_t(DType::BF16)].contraction.share = Rational{1, 1};
+  rates.memory = uint64_t(1) << 60;
+  llvm::StringRef missing;
+  auto multiply = [&](DType type) {
+    return [&missing, type](const Machine &machine) {
+      Work work{.kind = WorkKind::Contraction, .type = type, .m = 1000, .n = 1000, .k = 1000};
+      return *machine.ofWork(work, missing);
+    };
+  };
+  // What is said of bf16 is of f16, too, and not of tf32. A share is kept.
+  EXPECT_NEAR(compare(rates, "flops.bf16", {5, 4}, multiply(DType::BF16)), 0.8, 1e-9);
+  EXPECT_NEAR(compare(rates, "flops.bf16", {5, 4}, multiply(DType::F16)), 0.8, 1e-9);
+  rates.types[size_t(DType::F16)].flops = 2000;
+  EXPECT_NEAR(compare(rates, "flops.bf16", {5, 4}, multiply(DType::F16)), 1, 1e-9);
+  EXPECT_NEAR(
+      compare(rates, "flops.f16", {5, 4}, [&](const Machine &machine) { return *machine.ofCosts(1000, 0, missing); }),
+      0.8, 1e-9);
+
+  rates = makeDeclared();
+  auto read = [&](const Machine &machine) { return *machine.ofCosts(0, 1000, missing); };
+  EXPECT_NEAR(compare(rates, "memory.rate", {5, 4}, read), 0.8, 1e-9);
+  EXPECT_NEAR(compare(rates, "host.rate", {5, 4}, [&](const Machine &machine) { return *machine.ofCopy(50, missing); }),
+              0.8, 1e-9);
+  auto send = [&](std::vector<int64_t> ranks, int64_t bytes) {
+    return [&missing, ranks, bytes](const Machine &machine) {
+      return *machine.ofMessage(bytes, machine.findPlace(ranks), missing);
+    };
+  };
+  EXPECT_NEAR(compare(rates, "node.rate", {5, 4}, send({0, 1}, 100)), 0.8, 1e-9);
+  EXPECT_EQ(compare(rates, "node.rate", {5, 4}, send({0, 8}, 100)), 1);
+  EXPECT_NEAR(compare(rates, "rail.rate", {5, 4}, send({0, 8}, 100)), 0.8, 1e-9);
+  EXPECT_EQ(compare(rates, "node.hop", {9, 10}, send({0, 1}, 0)), 0.9);
+  EXPECT_EQ(compare(rates, "node.base", {9, 10}, send({0, 1}, 0)), 1);
+  // 100 and 3 hops of 10, then 90.
+  auto gather = [&](const Machine &machine) { return *machine.ofCollective(CollectiveKind::AllGather, 0, 4, missing); };
+  EXPECT_EQ(compare(rates, "node.base", {9, 10}, gather), 120. / 130);
+
+  // What was measured of a level is of its links.
+  rates.levels[0].collectives = {
+      {CollectiveKind::AllGather, std::make_shared<Grid>(Grid{{{2, 4}, {1, 9}}, {1, 2, 3, 4}})}};
+  EXPECT_NEAR(compare(rates, "node.rate", {5, 4}, gather), 0.8, 1e-6);
+  EXPECT_EQ(compare(rates, "rail.rate", {5, 4}, gather), 1);
+}
+
+TEST(MachineTest, ProductsOfWhichNothingIsSaidAreAssumed) {
+  Machine machine = makeDeclared();
+  Work work{.kind = WorkKind::Contraction, .type = DType::F16, .m = 1, .n = 1, .k = 1};
+  EXPECT_TRUE(machine.isAssumed(work));
+  EXPECT_FALSE(machine.withContraction(leastContraction).isAssumed(work));
+  work.isOnHost = true;
+  EXPECT_FALSE(machine.isAssumed(work));
+  EXPECT_FALSE(machine.isAssumed({.kind = WorkKind::Attention, .type = DType::F16}));
+  EXPECT_FALSE(machine.isAssumed({.type = DType::F16}));
+}
+
 TEST(MachineTest, TimesAreRoundedAndEnd) {
   MachineRates rates;
   rates.flops = 3 * uint64_t(ticksPerSecond);

@@ -56,6 +56,9 @@ bool runFrontEnd(Compilation &c, const Plan &plan);
 bool runMiddle(Compilation &c, const PassOptions &passes = {});
 /// What a step takes on the machine of the job, which must have one. Nothing after errors.
 std::optional<StepReport> makeStepReport(Compilation &c);
+/// Adds what a report of one plan says besides: a range of the step, and what would make it shorter. It takes as long
+/// as some ten such reports. False after errors.
+bool completeStepReport(Compilation &c, StepReport &step);
 /// What the compiled program costs, without its traces. Nothing after errors.
 std::optional<Report> makeReport(Compilation &c);
 

@@ -72,8 +72,13 @@ struct TypeRates {
   std::optional<Rational> sustained;
 };
 
+/// What products of training reach of the roof on devices that were measured: B200 0.46, H100 0.61, A100 0.76.
+constexpr Rational leastContraction{9, 20}, mostContraction{3, 4};
+
 /// Types of operands: those of floating point by their DType, and tf32.
 constexpr size_t numOperandTypes = 6, tf32Index = 5;
+/// `flops.bf16`.
+llvm::StringRef getFlopsEntry(size_t type);
 
 /// What a machine does in a second. 0: not given, an error where a task needs it.
 struct MachineRates {
@@ -99,8 +104,20 @@ struct MachineRates {
   std::optional<Rational> price;                ///< Dollars per second.
 };
 
+/// So many times as long, rounded half up.
+Ticks multiply(Ticks time, const Rational &times);
+
 /// Bytes or FLOPs per second, for who writes them down for another program (lib/AstraSim); no other library may ask.
 uint64_t getPerSecond(Rate rate);
+
+/// A number of a declared machine that decides what tasks take: a rate, or what they take besides (MachineEntries.cpp).
+struct MachineEntry {
+  enum class Kind : uint8_t { Flops, Memory, Copy, HostFlops, HostMemory, LevelRate, LevelBase, LevelHop, KernelLeast };
+  Kind kind;
+  size_t index = 0; ///< Of the type, or of the level.
+
+  bool isRate() const { return kind <= Kind::LevelRate; }
+};
 
 /// Units of time that each task takes, where a machine has no rates.
 struct MachineUnits {
@@ -152,9 +169,16 @@ public:
   std::optional<Ticks> ofWork(const Work &work, llvm::StringRef &missing) const;
   /// Whether a table has shapes on all sides of this one. False where there is no table; element-wise work needs none.
   bool isInsideTables(const Work &work) const;
-  /// This machine, where products of whose types it says nothing reach so much of their roof: 0.45 and 0.75 are a band
-  /// in which devices are.
+  /// Whether it is a product of whose type nothing is said but FLOPs.
+  bool isAssumed(const Work &work) const;
+  /// This machine, where products of whose types it says nothing reach so much of their roof.
   Machine withContraction(const Rational &share) const;
+  /// What it says, as far as a change of it changes times: rates first.
+  std::vector<MachineEntry> listEntries() const;
+  /// As a program says it: `flops.bf16`, `rail.hop`.
+  std::string getName(const MachineEntry &entry) const;
+  /// This machine with so many times as much of an entry. What was measured on a level is as much faster as its links.
+  Machine with(const MachineEntry &entry, const Rational &times) const;
 
   /// The same as ofCompute, of amounts that need not be whole, of a device.
   std::optional<Ticks> ofCosts(double flops, double bytes, llvm::StringRef &missing) const;
@@ -171,6 +195,7 @@ public:
   bool isInsideTables(CollectiveKind kind, int64_t bytes, const GroupPlace &place) const;
 
 private:
+  void findReached();
   struct Group;
   Ticks priceGroup(CollectiveKind kind, int64_t bytes, const Group &group) const;
   double priceLatency(CollectiveKind kind, const Group &group) const;
@@ -184,6 +209,7 @@ private:
   std::vector<MachineLevel> levels; ///< Those of the rates, with the parts of rates that are reached, or the one link
                                     ///< of rates without levels.
   std::vector<int64_t> blockSizes;
+  std::optional<DType> onlyHalf; ///< Of f16 and bf16 the one whose FLOPs were said and stand for those of the other.
   MachineUnits units;
 };
 

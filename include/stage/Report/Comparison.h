@@ -6,6 +6,13 @@
 //   pretrain   8   2     64  8,030,261,248  13.49 PFLOP           -  ...  38.56 GiB  1.87 GiB    12.84 GiB
 //   pretrain   3   2  refused: 'F/tp' must be a whole number
 //
+// Plans on a machine have a second table, with the time of a step; where they differ in machine or runtime, it has a
+// column of these:
+//
+//   time of a step on h100 (bf16), runtime ideal
+//   job       tp    step ms  tokens/s/device  MFU %  bubble %  exposed ms  peak memory  fits  in tables
+//   pretrain   8  1,406.501           11,649   60.6       9.6      31.020    12.84 GiB  yes   all ops
+//
 // What a plan costs is kept apart from its program, so that only one program is there at a time.
 //
 //===----------------------------------------------------------------------===//
@@ -15,6 +22,18 @@
 #include "stage/Report/Report.h"
 
 namespace stage {
+
+/// What a step of a plan takes.
+struct PlanTime {
+  std::string machine, runtime; ///< With changes.
+  bool insideTables = false;
+  Ticks step = 0;
+  StepFigures figures;
+  bool areSamples = false; ///< And not tokens.
+  bool hasPeak = false;    ///< Of FLOPs, so that figures have an MFU.
+  std::optional<bool> fits;
+  bool isNearlyFull = false;
+};
 
 /// The numbers of a report that are compared.
 struct PlanCosts {
@@ -30,6 +49,7 @@ struct PlanCosts {
   std::vector<std::pair<std::string, __int128>> traffic;
   /// Of a rank, over all stages.
   ByteCount peak = 0;
+  std::optional<PlanTime> time; ///< Where the job has a machine.
 };
 PlanCosts summarize(const Report &report);
 

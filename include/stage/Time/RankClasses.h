@@ -38,6 +38,7 @@ public:
   unsigned getNumClasses() const { return representatives.size(); }
   /// The rank that stands for a class.
   int64_t getRepresentative(unsigned number) const { return representatives[number]; }
+  int64_t getNumRanks(unsigned number) const;
   /// The class of a rank.
   unsigned find(int64_t rank) const;
   /// As makers of tasks know the class.

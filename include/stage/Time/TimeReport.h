@@ -58,6 +58,8 @@ struct StageTime {
   Ticks getCompute() const {
     return get(TimeAccount::Products) + get(TimeAccount::Attention) + get(TimeAccount::Elementwise);
   }
+  /// All that the compute stream does not wait.
+  Ticks getBusy() const { return getCompute() + get(TimeAccount::Optimizer) + get(TimeAccount::Overlap); }
 };
 
 /// Tasks of one op, or messages, on the critical path.
@@ -72,15 +74,21 @@ struct TimeReport {
   Ticks step = 0;
   std::string machine, runtime; ///< With changes.
   bool insideTables = false;    ///< Every product, attention and collective lies inside the machine's tables.
+  bool isAssumed = false;       ///< Nobody says what some product reaches of its roof.
   std::vector<StageTime> stages;
   std::vector<PathLink> path; ///< The longest first; all together take the step.
+  __int128 busy = 0;          ///< Of all ranks together.
+  uint64_t walked = 0;        ///< Tasks that were placed one by one; 0: units were.
 };
 
 /// The time of a step of a program, or of the parts of a workload. The machine must be a declared one. Nothing after a
 /// report.
 std::optional<TimeReport> findTimeReport(llvm::ArrayRef<const Program *> parts, const Machine &machine,
                                          const Runtime &runtime, DiagnosticEngine &diags);
-/// The same, always from task to task, for tests.
+/// Its length alone.
+std::optional<Ticks> findStep(llvm::ArrayRef<const Program *> parts, const Machine &machine, const Runtime &runtime,
+                              DiagnosticEngine &diags);
+/// The same as findTimeReport, always from task to task, for tests.
 std::optional<TimeReport> findTimeReportByTask(llvm::ArrayRef<const Program *> parts, const Machine &machine,
                                                const Runtime &runtime, DiagnosticEngine &diags);
 

@@ -1,0 +1,60 @@
+//===- Sensitivities.cpp - what would make a step shorter -----------------===//
+#include "stage/Time/Sensitivities.h"
+
+using namespace stage;
+
+/// So much more of a rate, and so much less of what is no rate.
+static constexpr Rational moreOfRates{101, 100}, lessOfOthers{9, 10};
+/// So many tasks are placed one by one, some 1 us each, over all changes.
+static constexpr uint64_t mostWalked = 4'000'000;
+
+namespace {
+struct Change {
+  std::string entry;
+  Machine machine;
+  Runtime runtime;
+  bool isRate;
+};
+} // namespace
+
+static std::vector<Change> listChanges(const Machine &machine, const Runtime &runtime) {
+  std::vector<Change> changes;
+  for (const MachineEntry &entry : machine.listEntries())
+    changes.push_back({"machine." + machine.getName(entry),
+                       machine.with(entry, entry.isRate() ? moreOfRates : lessOfOthers), runtime, entry.isRate()});
+  if (runtime.launch) {
+    Runtime changed = runtime;
+    changed.launch = multiply(runtime.launch, lessOfOthers);
+    changes.push_back({"runtime.launch", machine, changed, false});
+  }
+  static constexpr std::pair<llvm::StringLiteral, Rational Runtime::*> taxes[] = {
+      {"runtime.tax.collective", &Runtime::taxOfCollectives},
+      {"runtime.tax.send", &Runtime::taxOfSends},
+      {"runtime.tax.copy", &Runtime::taxOfCopies},
+      {"runtime.tax.communication", &Runtime::taxOfCommunication}};
+  for (auto [name, tax] : taxes)
+    if (std::optional<Rational> less = (runtime.*tax).mul(lessOfOthers); less && less->num) {
+      Runtime changed = runtime;
+      changed.*tax = *less;
+      changes.push_back({name.str(), machine, changed, false});
+    }
+  return changes;
+}
+
+std::optional<Sensitivities> stage::findSensitivities(llvm::ArrayRef<const Program *> parts, const Machine &machine,
+                                                      const Runtime &runtime, const TimeReport &report,
+                                                      DiagnosticEngine &diags) {
+  Sensitivities found;
+  std::vector<Change> changes = listChanges(machine, runtime);
+  found.areTooMany = report.walked > mostWalked / std::max<size_t>(changes.size(), 1);
+  if (found.areTooMany)
+    return found;
+  for (const Change &change : changes) {
+    std::optional<Ticks> step = findStep(parts, change.machine, change.runtime, diags);
+    if (!step)
+      return std::nullopt;
+    if (*step != report.step)
+      found.list.push_back({change.entry, change.isRate ? moreOfRates : lessOfOthers, *step});
+  }
+  return found;
+}
