@@ -51,7 +51,9 @@ bool CompiledWalk::list(ClassClock &clock) {
   }
   clock.units.shrink();
   if (hasCharges) {
-    UnitCharger(clock.compiler, clock.units, runtime).charge();
+    UnitCharger charger(clock.compiler, clock.units, runtime);
+    charger.charge();
+    clock.numCharged = charger.getNumCharged();
     return true;
   }
   for (size_t number = 0; number < clock.units.size(); ++number)

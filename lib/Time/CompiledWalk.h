@@ -11,7 +11,7 @@
 //
 // Algorithm: the units of each class are made, and what their tasks take is found. Then each class goes on, unit by
 // unit, until it waits for a message that has not been sent or for other classes that run a collective with it; then
-// the classes that it has sent something to go on, as in StepWalk. Of a unit that has been placed 40 bytes are kept,
+// the classes that it has sent something to go on, as in StepWalk. Of a unit that has been placed 50 bytes are kept,
 // and with them when each of its tasks ran. What its ranks waited for is charged when it is placed (TimeAccounts.h).
 //
 // This walk serves reports (TimeReport.h). StepWalk, which goes from task to task, serves who asks for each task or for
@@ -60,6 +60,7 @@ public:
   /// What it has cost.
   struct Counts {
     uint64_t made = 0;      ///< Tasks.
+    uint64_t charged = 0;   ///< Units, for links and for taxes.
     uint64_t evaluated = 0; ///< Units.
     uint64_t placed = 0;    ///< Units.
   };
@@ -101,7 +102,7 @@ private:
     std::vector<LanePosition> positions; ///< By lane.
     std::vector<uint32_t> receives;      ///< That have not ended.
     bool isTouched = false;
-    uint64_t numEvaluated = 0;
+    uint64_t numCharged = 0, numEvaluated = 0;
 
     bool isAtEnd(size_t lane) const { return positions[lane].next == unit->lanes[lane].size(); }
     UnitCharges &getCharges() { return *units[placed.size()].charges; }
