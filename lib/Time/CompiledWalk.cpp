@@ -6,10 +6,11 @@
 using namespace stage;
 
 CompiledWalk::CompiledWalk(const Program &program, const Machine &machine, const Runtime &runtime,
-                           DiagnosticEngine &diags)
-    : diags(diags), runtime(runtime), hasCharges(hasSurcharges({&program}, runtime)), connections(program, machine) {
-  options.names = false;
-  options.works = true;
+                           const TaskOptions &asked, DiagnosticEngine &diags)
+    : diags(diags), runtime(runtime), hasCharges(machine.isDeclared() && hasSurcharges({&program}, runtime)),
+      options(asked), connections(program, machine) {
+  options.names = options.orderAsData = false;
+  options.works = machine.isDeclared();
 }
 
 CompiledWalk::Outcome CompiledWalk::run() {

@@ -27,6 +27,7 @@
 
 #include "TimeAccounts.h"
 #include "UnitCompiler.h"
+#include "stage/Time/RankActivity.h"
 #include <deque>
 
 namespace stage {
@@ -34,7 +35,8 @@ namespace stage {
 class CompiledWalk final : public StepRuns {
 public:
   /// All must outlive this.
-  CompiledWalk(const Program &program, const Machine &machine, const Runtime &runtime, DiagnosticEngine &diags);
+  CompiledWalk(const Program &program, const Machine &machine, const Runtime &runtime, const TaskOptions &options,
+               DiagnosticEngine &diags);
 
   enum class Outcome : uint8_t { Done, Failed, Unsupported };
   /// Failed: after a report.
@@ -52,6 +54,8 @@ public:
   /// Of a class the first task that ends when the step does; of the lowest class that has one.
   std::optional<ClassTask> findLast() const;
   TaskRun getRun(ClassTask task) const override;
+  /// What all ranks did.
+  StepActivity collect() const;
   /// Visits the chain of causes that ends with a task, backwards: tasks of one op of a class, how many, and what they
   /// take; in the order in which the first of each comes. Not receives.
   using PathVisitor = llvm::function_ref<void(unsigned classNumber, const TaskFacts &, int64_t count, Ticks taken)>;
@@ -160,6 +164,8 @@ private:
     int64_t times = 0; ///< So many units have it.
   };
   PathPart listPart(const UnitView &view, unsigned classNumber, uint32_t last) const;
+  Ticks getPosted(const UnitView &view, uint32_t task) const;
+  std::vector<Activity> listActivities(const ClassClock &clock) const;
   std::optional<ClassTask> getCause(const UnitView &view, unsigned classNumber, int32_t cause) const;
 
   DiagnosticEngine &diags;

@@ -84,6 +84,7 @@ public:
   const RankClasses &getClasses(unsigned classNumber) const { return walks[classNumber].part.classes; }
   /// What tells apart the tasks of a class that run beside each other: a stream, and a kind of work.
   static std::pair<uint64_t, unsigned> getLaneKey(const Task &task);
+  static ActivityKind getKindOfLane(std::pair<uint64_t, unsigned> laneKey) { return ActivityKind(laneKey.second / 2); }
   /// What all ranks did.
   StepActivity collect() const;
 

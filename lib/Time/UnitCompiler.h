@@ -26,6 +26,7 @@
 
 #include "CompiledUnit.h"
 #include "Connections.h"
+#include "StepWalk.h"
 #include "stage/Machine/Runtime.h"
 #include "llvm/ADT/Hashing.h"
 #include <map>
@@ -53,6 +54,7 @@ public:
   uint32_t getNumFacts() const { return uint32_t(facts.size()); }
   /// Of a task, by its facts. Receives are on none.
   unsigned getLane(uint32_t number) const { return facts[number].laneNumber; }
+  ActivityKind getActivityKind(uint32_t number) const { return StepWalk::getKindOfLane(facts[number].lane); }
   unsigned getNumLanes() const { return unsigned(laneNumbers.size()); }
   uint64_t getNumMade() const { return numMade; }
   /// Everything priced so far lies inside the tables of the machine.
