@@ -14,12 +14,13 @@ CompiledWalk::CompiledWalk(const Program &program, const Machine &machine, const
 }
 
 CompiledWalk::Outcome CompiledWalk::run() {
-  for (unsigned number = 0; number < connections.classes.getNumClasses(); ++number)
-    if (!clocks.emplace_back(connections, runtime, options, number, *this, diags).compiler.getTasks().checkTags())
+  for (unsigned number = 0; number < connections.classes.getNumClasses(); ++number) {
+    ClassClock &clock = clocks.emplace_back(connections, runtime, options, number, *this, diags);
+    if (!clock.compiler.getTasks().checkTags())
       return Outcome::Failed;
-  for (ClassClock &clock : clocks)
     if (bool isGood = list(clock); diags.hasErrors() || !isGood)
       return diags.hasErrors() ? Outcome::Failed : Outcome::Unsupported;
+  }
   for (unsigned number = 0; number < clocks.size(); ++number)
     touch(number);
   while (!touched.empty()) {
@@ -48,9 +49,10 @@ bool CompiledWalk::list(ClassClock &clock) {
     CompiledUnit *unit = clock.compiler.compileNext(related);
     if (!unit)
       return false;
-    clock.units.add(unit, related);
+    clock.units.add(unit, related, clock.compiler.getTasks().getUnits()[clock.units.size()].microbatch);
   }
   clock.units.shrink();
+  clock.compiler.finish();
   if (hasCharges) {
     UnitCharger charger(clock.compiler, clock.units, runtime);
     charger.charge();
@@ -102,7 +104,7 @@ void CompiledWalk::startUnit(ClassClock &clock) {
 uint64_t CompiledWalk::getTag(const ClassClock &clock, const CompiledUnit::Message &message) const {
   if (message.isPermute)
     return clock.firstPermute + message.tag;
-  uint64_t microbatch = clock.compiler.getTasks().getUnits()[clock.placed.size()].microbatch;
+  uint64_t microbatch = clock.units[clock.placed.size()].microbatch;
   return message.tag + (microbatch - clock.unit->microbatch) * connections.groups.getMostValues();
 }
 

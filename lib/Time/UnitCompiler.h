@@ -44,7 +44,9 @@ public:
   /// report, or where tasks are of another form or have no price.
   CompiledUnit *compileNext(std::vector<uint32_t> &related);
 
-  ClassTasks &getTasks() { return tasks; }
+  /// After the last unit: frees what was kept to compile units.
+  void finish();
+
   const ClassTasks &getTasks() const { return tasks; }
   size_t getNumUnits() const { return bases.size(); }
   uint64_t getBase(size_t unit) const { return bases[unit]; }
