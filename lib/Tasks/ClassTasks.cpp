@@ -360,6 +360,13 @@ void ClassTasks::skipUnit(unsigned number, const Chains &after) {
   endUnit(number);
 }
 
+void ClassTasks::forgetUnits() {
+  units.clear();
+  arrivals.reset();
+  unitsOfLayout = {};
+  lastCompOfUnit = {};
+}
+
 llvm::SmallVector<ClassTasks::NodeRange, 2> ClassTasks::getLatestBackwards() const {
   llvm::SmallVector<NodeRange, 2> latest;
   for (unsigned i = 0; i < layouts.size(); ++i)

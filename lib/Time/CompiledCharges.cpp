@@ -218,6 +218,7 @@ CompiledWalk::Counts CompiledWalk::getCounts() const {
   Counts counts;
   for (const ClassClock &clock : clocks) {
     counts.made += clock.compiler.getNumMade();
+    counts.charged += clock.numCharged;
     counts.evaluated += clock.numEvaluated;
     counts.placed += clock.placed.size();
   }

@@ -19,9 +19,10 @@ std::pair<Ticks, int32_t> CompiledUnit::getReady(const UnitRun &run, uint32_t ta
 }
 
 std::vector<Ticks> CompiledUnit::addSurcharges(llvm::ArrayRef<Surcharge> surcharges) const {
-  std::vector<Ticks> taken;
-  for (auto [alone, more] : llvm::zip(durations, surcharges))
-    taken.push_back(Ticks(std::min<__int128>(__int128(alone) + more.launch + more.beside, maxTicks)));
+  std::vector<Ticks> taken = durations;
+  for (auto [ticks, surcharge] : llvm::zip(taken, surcharges))
+    for (Ticks more : {surcharge.launch, surcharge.beside})
+      ticks += std::min(more, maxTicks - ticks);
   return taken;
 }
 

@@ -176,9 +176,10 @@ public:
     CompiledUnit *unit;
     UnitCharges *charges;
     uint32_t firstRelated;
+    uint32_t microbatch;
   };
-  void add(CompiledUnit *unit, llvm::ArrayRef<uint32_t> itsRelated) {
-    entries.push_back({unit, nullptr, uint32_t(related.size())});
+  void add(CompiledUnit *unit, llvm::ArrayRef<uint32_t> itsRelated, uint32_t microbatch) {
+    entries.push_back({unit, nullptr, uint32_t(related.size()), microbatch});
     llvm::append_range(related, itsRelated);
   }
   void reserve(size_t count) { entries.reserve(count); }

@@ -8,19 +8,21 @@ using namespace stage;
 bool CompiledWalk::serves(llvm::ArrayRef<const Program *> parts) { return parts.size() == 1; }
 
 CompiledWalk::CompiledWalk(const Program &program, const Machine &machine, const Runtime &runtime,
-                           DiagnosticEngine &diags)
-    : diags(diags), runtime(runtime), hasCharges(hasSurcharges({&program}, runtime)), connections(program, machine) {
-  options.names = false;
-  options.works = true;
+                           const TaskOptions &asked, DiagnosticEngine &diags)
+    : diags(diags), runtime(runtime), hasCharges(machine.isDeclared() && hasSurcharges({&program}, runtime)),
+      options(asked), connections(program, machine) {
+  options.names = options.orderAsData = false;
+  options.works = machine.isDeclared();
 }
 
 CompiledWalk::Outcome CompiledWalk::run() {
-  for (unsigned number = 0; number < connections.classes.getNumClasses(); ++number)
-    if (!clocks.emplace_back(connections, runtime, options, number, *this, diags).compiler.getTasks().checkTags())
+  for (unsigned number = 0; number < connections.classes.getNumClasses(); ++number) {
+    ClassClock &clock = clocks.emplace_back(connections, runtime, options, number, *this, diags);
+    if (!clock.compiler.getTasks().checkTags())
       return Outcome::Failed;
-  for (ClassClock &clock : clocks)
     if (bool isGood = list(clock); diags.hasErrors() || !isGood)
       return diags.hasErrors() ? Outcome::Failed : Outcome::Unsupported;
+  }
   for (unsigned number = 0; number < clocks.size(); ++number)
     touch(number);
   while (!touched.empty()) {
@@ -49,11 +51,14 @@ bool CompiledWalk::list(ClassClock &clock) {
     CompiledUnit *unit = clock.compiler.compileNext(related);
     if (!unit)
       return false;
-    clock.units.add(unit, related);
+    clock.units.add(unit, related, clock.compiler.getTasks().getUnits()[clock.units.size()].microbatch);
   }
   clock.units.shrink();
+  clock.compiler.finish();
   if (hasCharges) {
-    UnitCharger(clock.compiler, clock.units, runtime).charge();
+    UnitCharger charger(clock.compiler, clock.units, runtime);
+    charger.charge();
+    clock.numCharged = charger.getNumCharged();
     return true;
   }
   for (size_t number = 0; number < clock.units.size(); ++number)
@@ -101,7 +106,7 @@ void CompiledWalk::startUnit(ClassClock &clock) {
 uint64_t CompiledWalk::getTag(const ClassClock &clock, const CompiledUnit::Message &message) const {
   if (message.isPermute)
     return clock.firstPermute + message.tag;
-  uint64_t microbatch = clock.compiler.getTasks().getUnits()[clock.placed.size()].microbatch;
+  uint64_t microbatch = clock.units[clock.placed.size()].microbatch;
   return message.tag + (microbatch - clock.unit->microbatch) * connections.groups.getMostValues();
 }
 

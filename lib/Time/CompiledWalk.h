@@ -11,7 +11,7 @@
 //
 // Algorithm: the units of each class are made, and what their tasks take is found. Then each class goes on, unit by
 // unit, until it waits for a message that has not been sent or for other classes that run a collective with it; then
-// the classes that it has sent something to go on, as in StepWalk. Of a unit that has been placed 40 bytes are kept,
+// the classes that it has sent something to go on, as in StepWalk. Of a unit that has been placed 50 bytes are kept,
 // and with them when each of its tasks ran. What its ranks waited for is charged when it is placed (TimeAccounts.h).
 //
 // This walk serves reports (TimeReport.h). StepWalk, which goes from task to task, serves who asks for each task or for
@@ -27,6 +27,7 @@
 
 #include "TimeAccounts.h"
 #include "UnitCompiler.h"
+#include "stage/Time/RankActivity.h"
 #include <deque>
 
 namespace stage {
@@ -37,7 +38,8 @@ public:
   static bool serves(llvm::ArrayRef<const Program *> parts);
 
   /// All must outlive this.
-  CompiledWalk(const Program &program, const Machine &machine, const Runtime &runtime, DiagnosticEngine &diags);
+  CompiledWalk(const Program &program, const Machine &machine, const Runtime &runtime, const TaskOptions &options,
+               DiagnosticEngine &diags);
 
   enum class Outcome : uint8_t { Done, Failed, Unsupported };
   /// Failed: after a report.
@@ -58,6 +60,8 @@ public:
   /// Of a class the first task that ends when the step does; of the lowest class that has one.
   std::optional<ClassTask> findLast() const;
   TaskRun getRun(ClassTask task) const override;
+  /// What all ranks did.
+  StepActivity collect() const;
   /// Visits the chain of causes that ends with a task, backwards: tasks of one op of a class, how many, and what they
   /// take; in the order in which the first of each comes. Not receives.
   using PathVisitor = llvm::function_ref<void(unsigned classNumber, const TaskFacts &, int64_t count, Ticks taken)>;
@@ -66,6 +70,7 @@ public:
   /// What it has cost.
   struct Counts {
     uint64_t made = 0;      ///< Tasks.
+    uint64_t charged = 0;   ///< Units, for links and for taxes.
     uint64_t evaluated = 0; ///< Units.
     uint64_t placed = 0;    ///< Units.
   };
@@ -107,7 +112,7 @@ private:
     std::vector<LanePosition> positions; ///< By lane.
     std::vector<uint32_t> receives;      ///< That have not ended.
     bool isTouched = false;
-    uint64_t numEvaluated = 0;
+    uint64_t numCharged = 0, numEvaluated = 0;
 
     bool isAtEnd(size_t lane) const { return positions[lane].next == unit->lanes[lane].size(); }
     UnitCharges &getCharges() { return *units[placed.size()].charges; }
@@ -165,6 +170,8 @@ private:
     int64_t times = 0; ///< So many units have it.
   };
   PathPart listPart(const UnitView &view, unsigned classNumber, uint32_t last) const;
+  Ticks getPosted(const UnitView &view, uint32_t task) const;
+  std::vector<Activity> listActivities(const ClassClock &clock) const;
   std::optional<ClassTask> getCause(const UnitView &view, unsigned classNumber, int32_t cause) const;
 
   DiagnosticEngine &diags;

@@ -1,5 +1,6 @@
 //===- StepTime.cpp - how long a step takes -------------------------------===//
 #include "stage/Time/StepTime.h"
+#include "CompiledWalk.h"
 #include "MachinePricer.h"
 #include "stage/Tasks/Slowness.h"
 #include "stage/Time/Diagnostics.h"
@@ -52,8 +53,21 @@ bool stage::checkTimed(llvm::ArrayRef<const Program *> parts, const Machine &mac
 }
 
 std::optional<StepActivity> stage::findStepTime(llvm::ArrayRef<const Program *> parts, const Machine &machine,
-                                                const Runtime &runtime, const TaskOptions &asked,
+                                                const Runtime &runtime, const TaskOptions &options,
                                                 DiagnosticEngine &diags) {
+  if (!checkTimed(parts, machine, options, diags))
+    return std::nullopt;
+  if (parts.size() == 1) {
+    CompiledWalk walk(*parts.front(), machine, runtime, options, diags);
+    if (CompiledWalk::Outcome outcome = walk.run(); outcome != CompiledWalk::Outcome::Unsupported)
+      return outcome == CompiledWalk::Outcome::Done ? std::optional(walk.collect()) : std::nullopt;
+  }
+  return findStepTimeByTask(parts, machine, runtime, options, diags);
+}
+
+std::optional<StepActivity> stage::findStepTimeByTask(llvm::ArrayRef<const Program *> parts, const Machine &machine,
+                                                      const Runtime &runtime, const TaskOptions &asked,
+                                                      DiagnosticEngine &diags) {
   if (!checkTimed(parts, machine, asked, diags))
     return std::nullopt;
   TaskOptions options = asked;

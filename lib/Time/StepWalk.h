@@ -85,6 +85,7 @@ public:
   /// What tells apart the tasks of a class that run beside each other: a stream, and a kind of work.
   static std::pair<uint64_t, unsigned> getLaneKey(const Task &task);
   Ticks getStep() const { return last; }
+  static ActivityKind getKindOfLane(std::pair<uint64_t, unsigned> laneKey) { return ActivityKind(laneKey.second / 2); }
   /// What all ranks did.
   StepActivity collect() const;
 

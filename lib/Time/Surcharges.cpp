@@ -1,32 +1,13 @@
 //===- Surcharges.cpp - what tasks take beside each other -----------------===//
 #include "stage/Time/Surcharges.h"
+#include "TaxQueues.h"
 #include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <map>
 
 using namespace stage;
 
-/// A share of a time, rounded half up.
-static Ticks multiply(const Rational &share, Ticks time) {
-  __int128 product = share.num * time;
-  return std::min(Ticks((2 * product + share.den) / (2 * share.den)), maxTicks);
-}
-
 static Ticks add(Ticks a, Ticks b) { return b < maxTicks - a ? a + b : maxTicks; }
-
-static const Rational &getTax(const Runtime &runtime, TaskKind kind) {
-  return kind == TaskKind::Collective ? runtime.taxOfCollectives
-         : kind == TaskKind::Send     ? runtime.taxOfSends
-                                      : runtime.taxOfCopies;
-}
-
-std::vector<TaxQueue> stage::makeTaxQueues(unsigned numLanes, const Runtime &runtime) {
-  std::vector<TaxQueue> queues;
-  for (TaskKind kind : {TaskKind::Collective, TaskKind::Send, TaskKind::Load})
-    for (unsigned lane = 0; lane < numLanes && getTax(runtime, kind).num; ++lane)
-      queues.push_back({kind, lane});
-  return queues;
-}
 
 namespace {
 class SurchargeWalk {
@@ -42,19 +23,9 @@ public:
     addLaunches();
     findReach();
     addSharing();
-    std::vector<TaxQueue> queues = makeTaxQueues(numLanes, runtime);
-    addTaxes(queues, std::nullopt);
+    addTaxes();
     addComputeBeside();
     return std::move(surcharges);
-  }
-
-  std::vector<Ticks> findTaxes(std::vector<TaxQueue> &queues, unsigned unit) {
-    findReach();
-    addTaxes(queues, unit);
-    std::vector<Ticks> taxes;
-    for (const Surcharge &each : surcharges)
-      taxes.push_back(each.beside);
-    return taxes;
   }
 
 private:
@@ -81,9 +52,9 @@ private:
   void findReach() {
     for (size_t id = 0; id < tasks.size(); ++id) {
       const TimedTask &task = tasks[id];
-      uint32_t *own = &getReach(id, 0);
+      uint32_t *own = reach.data() + id * numLanes;
       for (unsigned before : tasks.getAwaited(id)) {
-        const uint32_t *its = &getReach(before, 0);
+        const uint32_t *its = reach.data() + before * numLanes;
         for (unsigned lane = 0; lane < numLanes; ++lane)
           own[lane] = std::max(own[lane], its[lane]);
       }
@@ -142,80 +113,29 @@ private:
     }
   }
 
-  /// A queue, and the tasks that it takes.
-  struct Queue {
-    TaxQueue &state;
-    std::vector<size_t> tasks;
-    Ticks length = 0;
-  };
-
-  /// Of compute tasks, of all units or of one.
-  void addTaxes(std::vector<TaxQueue> &states, std::optional<unsigned> unit) {
-    if (!mainLane)
+  void addTaxes() {
+    std::vector<TaxQueue> queues = makeTaxQueues(numLanes, runtime);
+    if (!mainLane || queues.empty())
       return;
-    std::vector<Queue> queues;
-    for (TaxQueue &state : states) {
-      std::vector<size_t> taken;
-      llvm::copy_if(lanes[state.lane], std::back_inserter(taken),
-                    [&](size_t id) { return state.takes(tasks[id].kind, state.lane); });
-      if (taken.empty() && state.entries.empty())
-        continue;
-      queues.push_back({state, std::move(taken)});
-      for (const TaxQueue::Entry &entry : state.entries)
-        queues.back().length = add(queues.back().length, entry.rest);
-    }
-    for (size_t id : lanes[*mainLane]) {
-      if (!tasks[id].isTaxed || (unit && tasks[id].unit != *unit))
-        continue;
-      // Queues of a kind follow each other.
-      for (auto queue = queues.begin(); queue != queues.end();) {
-        TaskKind kind = queue->state.kind;
-        Ticks longest = 0;
-        for (; queue != queues.end() && queue->state.kind == kind; ++queue) {
-          update(*queue, id);
-          longest = std::max(longest, queue->length);
-        }
-        if (longest)
-          pay(id, multiply(getTax(runtime, kind), std::min(alone[id], longest)));
+    TaxedTasks taxed;
+    taxed.computes.assign(lanes[*mainLane].begin(), lanes[*mainLane].end());
+    taxed.awaited.resize(taxed.computes.size() * queues.size());
+    for (size_t place = 0; place < queues.size(); ++place) {
+      const TaxQueue &queue = queues[place];
+      std::vector<uint32_t> counts = {0}; // by place in the lane
+      std::vector<TaxedTasks::Waiting> &waiting = taxed.waiting.emplace_back();
+      for (size_t id : lanes[queue.lane]) {
+        if (queue.takes(tasks[id].kind, queue.lane))
+          waiting.push_back({unsigned(id), getReach(id, *mainLane)});
+        counts.push_back(uint32_t(waiting.size()));
       }
-      for (Queue &queue : queues)
-        shorten(queue, alone[id]);
+      for (size_t compute = 0; compute < taxed.computes.size(); ++compute)
+        taxed.awaited[compute * queues.size() + place] = counts[getReach(taxed.computes[compute], queue.lane)];
     }
-  }
-
-  /// Drops what a compute task waits for, and appends what is before it in time.
-  void update(Queue &queue, size_t id) {
-    TaxQueue &state = queue.state;
-    uint32_t over = getReach(id, state.lane);
-    auto isOver = [&](const TaxQueue::Entry &entry) {
-      return size_t(entry.number) < queue.tasks.size() && places[queue.tasks[size_t(entry.number)]] <= over;
-    };
-    while (!state.entries.empty() && isOver(state.entries.front())) {
-      queue.length -= state.entries.front().rest;
-      state.entries.pop_front();
-    }
-    for (; size_t(state.next) < queue.tasks.size(); ++state.next) {
-      size_t task = queue.tasks[size_t(state.next)];
-      if (places[task] <= over)
-        continue; // the compute task waits for it
-      if (getReach(task, *mainLane) >= places[id])
-        break;
-      Ticks taken = add(alone[task], surcharges[task].beside); // with what sharing adds
-      state.entries.push_back({state.next, taken});
-      queue.length = add(queue.length, taken);
-    }
-  }
-
-  static void shorten(Queue &queue, Ticks time) {
-    std::deque<TaxQueue::Entry> &entries = queue.state.entries;
-    while (time && !entries.empty()) {
-      Ticks passed = std::min(time, entries.front().rest);
-      entries.front().rest -= passed;
-      queue.length -= passed;
-      time -= passed;
-      if (!entries.front().rest)
-        entries.pop_front();
-    }
+    std::vector<Ticks> taken; // with what sharing adds
+    for (size_t id = 0; id < tasks.size(); ++id)
+      taken.push_back(add(alone[id], surcharges[id].beside));
+    findTaxes(taxed, taken, 0, taxed.computes.size(), runtime, queues, [&](unsigned id, Ticks tax) { pay(id, tax); });
   }
 
   void addComputeBeside() {
@@ -225,7 +145,7 @@ private:
     for (unsigned lane = 0; lane < numLanes; ++lane)
       if (lane != *mainLane)
         forEachMeeting(lane, *mainLane, isCommunication, [&](size_t id, size_t begin, size_t end) {
-          pay(id, multiply(runtime.taxOfCommunication, std::min(alone[id], sums[end] - sums[begin])));
+          pay(id, takeShare(runtime.taxOfCommunication, std::min(alone[id], sums[end] - sums[begin])));
         });
   }
 
@@ -245,9 +165,4 @@ private:
 
 std::vector<Surcharge> stage::findSurcharges(const TimedTasks &tasks, unsigned numLanes, const Runtime &runtime) {
   return SurchargeWalk(tasks, numLanes, runtime).find();
-}
-
-std::vector<Ticks> stage::findTaxes(const TimedTasks &tasks, unsigned numLanes, const Runtime &runtime, unsigned unit,
-                                    std::vector<TaxQueue> &queues) {
-  return SurchargeWalk(tasks, numLanes, runtime).findTaxes(queues, unit);
 }

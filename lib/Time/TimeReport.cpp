@@ -139,7 +139,7 @@ static bool walkTasks(llvm::ArrayRef<const Program *> parts, const Machine &mach
 
 static CompiledWalk::Outcome walkUnits(const Program &program, const Machine &machine, const Runtime &runtime,
                                        DiagnosticEngine &diags, TimeReport &report) {
-  CompiledWalk walk(program, machine, runtime, diags);
+  CompiledWalk walk(program, machine, runtime, TaskOptions(), diags);
   if (CompiledWalk::Outcome outcome = walk.run(); outcome != CompiledWalk::Outcome::Done)
     return outcome;
   report.step = walk.getStep();

@@ -13,10 +13,8 @@ void UnitCharger::charge() {
     untaxed.push_back(&findUntaxed(number));
     units[number].charges = untaxed.back()->charges;
   }
-  counts.shared = shared.size();
-  counts.isTogether = !noQueues.empty() && !addTaxes();
-  counts.taxed = taxed.size();
-  if (counts.isTogether)
+  isTogether = !noQueues.empty() && !addTaxes();
+  if (isTogether)
     chargeTogether();
 }
 
@@ -36,68 +34,114 @@ bool UnitCharger::mayShare() const {
 
 /// Those that are of some tasks, and what units of each kind have for them.
 void UnitCharger::findQueues() {
-  for (TaxQueue &queue : makeTaxQueues(compiler.getNumLanes(), runtime))
+  queueOf.resize(compiler.getNumFacts());
+  for (TaxQueue &queue : makeTaxQueues(compiler.getNumLanes(), runtime)) {
+    bool isUsed = false;
     for (uint32_t number = 0; number < compiler.getNumFacts(); ++number)
       if (queue.takes(compiler.getFacts(number).kind, compiler.getLane(number))) {
-        noQueues.push_back(std::move(queue));
-        break;
+        queueOf[number] = unsigned(noQueues.size());
+        isUsed = true;
       }
+    if (isUsed)
+      noQueues.push_back(std::move(queue));
+  }
   for (size_t number = 0; number < units.size() && !noQueues.empty(); ++number) {
     auto [kind, isNew] = queuedOfKind.try_emplace(units[number].unit);
     if (isNew)
-      kind->second = findQueued(*units[number].unit);
+      kind->second = findQueued(number);
     queued.push_back(&kind->second);
   }
 }
 
-UnitCharger::Queued UnitCharger::findQueued(const CompiledUnit &unit) const {
-  Queued result;
-  result.counts.resize(noQueues.size());
-  result.early.resize(noQueues.size());
-  result.numAwaited.resize(unit.getNumTasks());
-  uint32_t firstTask = unit.getFirstTask();
-  std::vector<std::optional<uint32_t>> firsts(noQueues.size());
-  for (uint32_t task = 0; task < unit.getNumTasks(); ++task) {
-    for (uint32_t place : unit.getAwaited(task))
-      if (place >= firstTask)
-        result.numAwaited[task] = std::max(result.numAwaited[task], result.numAwaited[place - firstTask]);
-    const TaskFacts &facts = compiler.getFacts(unit.facts[task]);
-    if (facts.isTaxed)
-      result.numAwaited[task] = ++result.numTaxed;
-    for (size_t queue = 0; queue < noQueues.size(); ++queue)
-      if (noQueues[queue].takes(facts.kind, compiler.getLane(unit.facts[task])) && !result.counts[queue]++)
-        firsts[queue] = task;
-  }
-  for (size_t queue = 0; queue < noQueues.size(); ++queue) {
-    if (!firsts[queue] || result.numAwaited[*firsts[queue]])
-      continue;
-    std::vector<CompiledUnit::Reference> &references = result.early[queue].emplace();
-    std::vector<uint32_t> open = {*firsts[queue]};
-    llvm::DenseSet<uint32_t> seen;
-    while (!open.empty()) {
-      uint32_t task = open.back();
-      open.pop_back();
-      for (uint32_t place : unit.getAwaited(task))
-        if (!seen.insert(place).second)
+/// The tasks of units for taxes, as far as these units wait for each other. `numAwaited`: by task, the compute tasks
+/// for which it waits, itself among them.
+TaxedTasks UnitCharger::makeTaxedTasks(size_t first, size_t end, std::vector<uint32_t> &numAwaited) const {
+  size_t numQueues = noQueues.size(), base = 0;
+  TaxedTasks result;
+  result.waiting.resize(numQueues);
+  std::vector<uint32_t> reach; // by task and queue: tasks of the queue for which it waits, itself among them
+  std::vector<size_t> bases;
+  for (size_t number = first; number < end; ++number) {
+    const CompiledUnit &unit = *units[number].unit;
+    llvm::ArrayRef<uint32_t> related = units.getRelated(number);
+    bases.push_back(base);
+    numAwaited.resize(base + unit.getNumTasks());
+    reach.resize(numAwaited.size() * numQueues);
+    for (size_t task = 0, id = base; task < unit.getNumTasks(); ++task, ++id) {
+      uint32_t *own = reach.data() + id * numQueues;
+      for (uint32_t place : unit.getAwaited(uint32_t(task))) {
+        std::optional<size_t> before = findTask(unit, related, place, first, bases);
+        if (!before)
           continue;
-        else if (place >= firstTask)
-          open.push_back(place - firstTask);
-        else if (unit.references[place].unit)
-          references.push_back(unit.references[place]);
+        numAwaited[id] = std::max(numAwaited[id], numAwaited[*before]);
+        for (size_t queue = 0; queue < numQueues; ++queue)
+          own[queue] = std::max(own[queue], reach[*before * numQueues + queue]);
+      }
+      uint32_t facts = unit.facts[task];
+      if (compiler.getFacts(facts).isTaxed) {
+        result.computes.push_back(unsigned(id));
+        result.awaited.insert(result.awaited.end(), own, own + numQueues);
+        numAwaited[id] = uint32_t(result.computes.size());
+      } else if (std::optional<unsigned> queue = queueOf[facts]) {
+        result.waiting[*queue].push_back({unsigned(id), numAwaited[id]});
+        own[*queue] = uint32_t(result.waiting[*queue].size());
+      }
     }
+    base += unit.getNumTasks();
   }
   return result;
 }
 
-/// The tasks of units, as far as these wait for each other, at what they take but for taxes, where that is known.
+UnitCharger::Queued UnitCharger::findQueued(size_t number) const {
+  Queued result;
+  result.own = makeTaxedTasks(number, number + 1, result.numAwaited);
+  const CompiledUnit &unit = *units[number].unit;
+  for (const std::vector<TaxedTasks::Waiting> &waiting : result.own.waiting) {
+    auto &references = result.early.emplace_back();
+    if (!waiting.empty() && !waiting.front().before)
+      references = listAwaited(unit, waiting.front().id);
+  }
+  return result;
+}
+
+/// The references for which a task waits, or others for which it waits do.
+std::vector<CompiledUnit::Reference> UnitCharger::listAwaited(const CompiledUnit &unit, uint32_t task) {
+  std::vector<CompiledUnit::Reference> references;
+  std::vector<uint32_t> open = {task};
+  llvm::DenseSet<uint32_t> seen;
+  while (!open.empty()) {
+    task = open.back();
+    open.pop_back();
+    for (uint32_t place : unit.getAwaited(task))
+      if (!seen.insert(place).second)
+        continue;
+      else if (place >= unit.getFirstTask())
+        open.push_back(place - unit.getFirstTask());
+      else if (unit.references[place].unit)
+        references.push_back(unit.references[place]);
+  }
+  return references;
+}
+
+/// The task of a place, counted from the first task of the unit `first` on; `bases`: of the units from that one on.
+std::optional<size_t> UnitCharger::findTask(const CompiledUnit &unit, llvm::ArrayRef<uint32_t> related, uint32_t place,
+                                            size_t first, llvm::ArrayRef<size_t> bases) {
+  if (place >= unit.getFirstTask())
+    return bases.back() + place - unit.getFirstTask();
+  const CompiledUnit::Reference &reference = unit.references[place];
+  if (!reference.unit || related[*reference.unit] < first)
+    return std::nullopt;
+  return bases[related[*reference.unit] - first] + reference.offset;
+}
+
+/// The tasks of units, as far as these wait for each other.
 TimedTasks UnitCharger::makeTasks(size_t first, size_t end) const {
   TimedTasks tasks;
-  std::vector<size_t> firstTasks;
+  std::vector<size_t> bases;
   for (size_t number = first; number < end; ++number) {
     const CompiledUnit &unit = *units[number].unit;
     llvm::ArrayRef<uint32_t> related = units.getRelated(number);
-    size_t base = tasks.size();
-    firstTasks.push_back(base);
+    bases.push_back(tasks.size());
     for (uint32_t task = 0; task < unit.getNumTasks(); ++task) {
       const TaskFacts &facts = compiler.getFacts(unit.facts[task]);
       TimedTask &timed = tasks.add();
@@ -107,13 +151,10 @@ TimedTasks UnitCharger::makeTasks(size_t first, size_t end) const {
       timed.lane = compiler.getLane(unit.facts[task]);
       timed.unit = unsigned(number - first);
       timed.level = facts.place.getLevel();
-      timed.alone = untaxed.size() < units.size() ? unit.durations[task] : untaxed[number]->taken[task];
+      timed.alone = unit.durations[task];
       for (uint32_t place : unit.getAwaited(task))
-        if (place >= unit.getFirstTask())
-          tasks.wait(base + place - unit.getFirstTask());
-        else if (const CompiledUnit::Reference &reference = unit.references[place];
-                 reference.unit && related[*reference.unit] >= first)
-          tasks.wait(firstTasks[related[*reference.unit] - first] + reference.offset);
+        if (std::optional<size_t> before = findTask(unit, related, place, first, bases))
+          tasks.wait(*before);
     }
   }
   return tasks;
@@ -192,9 +233,9 @@ size_t UnitCharger::findArrival(size_t number, llvm::ArrayRef<CompiledUnit::Refe
   size_t arrival = 0;
   for (const CompiledUnit::Reference &reference : references) {
     size_t other = units.getRelated(number)[*reference.unit];
-    const Queued &itsQueued = getQueued(other);
+    const Queued &itsQueued = *queued[other];
     if (uint32_t count = itsQueued.numAwaited[reference.offset])
-      arrival = std::max(arrival, count == itsQueued.numTaxed ? other + 1 : other);
+      arrival = std::max(arrival, count == itsQueued.own.computes.size() ? other + 1 : other);
   }
   return arrival;
 }
@@ -204,10 +245,10 @@ void UnitCharger::listQueues() {
     size_t place = queues.size(), arrival = 0;
     QueueOfClass &queue = queues.emplace_back(QueueOfClass{empty, {0}, {}});
     for (size_t number = 0; number < units.size(); ++number) {
-      const Queued &own = getQueued(number);
-      queue.counts.push_back(queue.counts.back() + own.counts[place]);
+      const Queued &own = *queued[number];
+      queue.counts.push_back(queue.counts.back() + int64_t(own.own.waiting[place].size()));
       // What is behind another task on its lane comes behind it.
-      if (own.counts[place])
+      if (!own.own.waiting[place].empty())
         arrival = std::max(arrival, own.early[place] ? findArrival(number, *own.early[place]) : number);
       queue.arrivals.push_back(arrival);
     }
@@ -297,12 +338,27 @@ UnitCharger::Taxed UnitCharger::makeTaxed(size_t number, size_t first, size_t en
       each.entries.push_back({queue.left.entries[place].number - queue.counts[first], queue.left.entries[place].rest});
   }
   std::vector<TaxQueue> after = before;
-  TimedTasks tasks = makeTasks(first, end);
-  std::vector<Ticks> taxes =
-      takeUnit(findTaxes(tasks, compiler.getNumLanes(), runtime, unsigned(number - first), after), number, first);
   std::vector<Surcharge> surcharges = untaxed[number]->surcharges;
-  for (auto [each, tax] : llvm::zip(surcharges, taxes))
-    each.beside += tax;
+  auto pay = [&](size_t task, Ticks tax) {
+    surcharges[task].beside += std::min(tax, maxTicks - surcharges[task].beside);
+  };
+  if (end == first + 1) {
+    const TaxedTasks &own = queued[number]->own;
+    findTaxes(own, untaxed[number]->taken, 0, own.computes.size(), runtime, after,
+              [&](unsigned id, Ticks tax) { pay(id, tax); });
+  } else {
+    std::vector<uint32_t> numAwaited;
+    TaxedTasks tasks = makeTaxedTasks(first, end, numAwaited);
+    std::vector<Ticks> taken;
+    size_t firstCompute = 0, base = 0;
+    for (size_t each = first; each < end; ++each) {
+      llvm::append_range(taken, untaxed[each]->taken);
+      firstCompute += each < number ? queued[each]->own.computes.size() : 0;
+      base += each < number ? untaxed[each]->taken.size() : 0;
+    }
+    findTaxes(tasks, taken, firstCompute, firstCompute + queued[number]->own.computes.size(), runtime, after,
+              [&](unsigned id, Ticks tax) { pay(id - base, tax); });
+  }
   Taxed result{&units[number].unit->findCharges(std::move(surcharges)), {}};
   for (size_t place = 0; place < queues.size(); ++place) {
     QueueChange &change = result.changes.emplace_back();

@@ -18,15 +18,18 @@
 // wait for which, and what is left, counted from the unit on. Units of a kind whose tasks take the same have their runs
 // in common (CompiledUnit.h).
 //
-// In a steady state all of this comes again: what is left of a queue repeats, or shrinks until nothing is left. It
-// grows for ever where no compute task waits for collectives that take longer than the compute of their unit. Then,
-// and where tasks are in a queue many units before their own, all units of the class are looked at together, at some
-// 0.4 us for each task.
+// In a steady state all of this comes again: what is left of a queue repeats, or shrinks until nothing is left. What is
+// of units behind counts only as far as the compute of the unit uses it up.
+//
+// Limits: what is left grows for ever where no compute task waits for collectives that take longer than the compute of
+// their unit. When to look at a few units around each has taken as long as to look at all of a class together would,
+// that is done, at some 0.1 us for each task.
 //
 //===----------------------------------------------------------------------===//
 #ifndef STAGE_LIB_TIME_UNITCHARGER_H
 #define STAGE_LIB_TIME_UNITCHARGER_H
 
+#include "TaxQueues.h"
 #include "UnitCompiler.h"
 
 namespace stage {
@@ -38,13 +41,8 @@ public:
 
   /// Finds the charges of each unit.
   void charge();
-
-  /// What it has cost: units that were looked at for links and for taxes.
-  struct Counts {
-    size_t shared = 0, taxed = 0;
-    bool isTogether = false; ///< All units.
-  };
-  const Counts &getCounts() const { return counts; }
+  /// How many were looked at, for links and for taxes.
+  uint64_t getNumCharged() const { return shared.size() + taxed.size() + (isTogether ? units.size() : 0); }
 
 private:
   using Key = std::vector<uint64_t>;
@@ -78,17 +76,19 @@ private:
   };
   /// What a unit of a kind has for queues.
   struct Queued {
-    std::vector<int64_t> counts;      ///< Of tasks, by queue.
+    TaxedTasks own;                   ///< Its tasks, as far as they wait for each other.
     std::vector<uint32_t> numAwaited; ///< By task: compute tasks of the unit for which it waits, itself among them.
-    uint32_t numTaxed = 0;            ///< Compute tasks.
     /// By queue: references for which its first task waits; nothing if that waits for a compute task of the unit.
     std::vector<std::optional<std::vector<CompiledUnit::Reference>>> early;
   };
 
   bool mayShare() const;
   void findQueues();
-  Queued findQueued(const CompiledUnit &unit) const;
-  const Queued &getQueued(size_t number) const { return *queued[number]; }
+  TaxedTasks makeTaxedTasks(size_t first, size_t end, std::vector<uint32_t> &numAwaited) const;
+  Queued findQueued(size_t number) const;
+  static std::vector<CompiledUnit::Reference> listAwaited(const CompiledUnit &unit, uint32_t task);
+  static std::optional<size_t> findTask(const CompiledUnit &unit, llvm::ArrayRef<uint32_t> related, uint32_t place,
+                                        size_t first, llvm::ArrayRef<size_t> bases);
   TimedTasks makeTasks(size_t first, size_t end) const;
   void addUnits(size_t number, size_t first, size_t end);
   const Untaxed &findUntaxed(size_t number);
@@ -106,8 +106,9 @@ private:
   const UnitCompiler &compiler;
   UnitList &units;
   const Runtime &runtime;
-  const bool hasNeighbours;       ///< Units have to do with their neighbours.
-  std::vector<TaxQueue> noQueues; ///< With nothing in them.
+  const bool hasNeighbours;                     ///< Units have to do with their neighbours.
+  std::vector<TaxQueue> noQueues;               ///< With nothing in them.
+  std::vector<std::optional<unsigned>> queueOf; ///< By facts of tasks.
   std::unordered_map<const CompiledUnit *, Queued> queuedOfKind;
   std::vector<const Queued *> queued;                                ///< By unit.
   Key key;                                                           ///< That is looked up.
@@ -115,7 +116,7 @@ private:
   std::unordered_map<Key, std::unique_ptr<Taxed>, KeyHash> taxed;    ///< Likewise.
   std::vector<const Untaxed *> untaxed;                              ///< By unit.
   std::vector<QueueOfClass> queues;
-  Counts counts;
+  bool isTogether = false; ///< All units were looked at.
 };
 
 } // namespace stage

@@ -106,6 +106,14 @@ CompiledUnit *UnitCompiler::compileNext(std::vector<uint32_t> &related) {
   return made;
 }
 
+void UnitCompiler::finish() {
+  tasks.forgetUnits();
+  templates = {};
+  compiled = {};
+  samples = {};
+  awaited = {};
+}
+
 void UnitCompiler::skip(unsigned number, const CompiledUnit &unit) {
   uint64_t base = bases[number];
   ClassTasks::Chains after = tasks.getChains();

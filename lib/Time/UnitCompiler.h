@@ -26,6 +26,7 @@
 
 #include "CompiledUnit.h"
 #include "Connections.h"
+#include "StepWalk.h"
 #include "stage/Machine/Runtime.h"
 #include "llvm/ADT/Hashing.h"
 #include <map>
@@ -43,7 +44,9 @@ public:
   /// report, or where tasks are of another form or have no price.
   CompiledUnit *compileNext(std::vector<uint32_t> &related);
 
-  ClassTasks &getTasks() { return tasks; }
+  /// After the last unit: frees what was kept to compile units.
+  void finish();
+
   const ClassTasks &getTasks() const { return tasks; }
   size_t getNumUnits() const { return bases.size(); }
   uint64_t getBase(size_t unit) const { return bases[unit]; }
@@ -53,6 +56,7 @@ public:
   uint32_t getNumFacts() const { return uint32_t(facts.size()); }
   /// Of a task, by its facts. Receives are on none.
   unsigned getLane(uint32_t number) const { return facts[number].laneNumber; }
+  ActivityKind getActivityKind(uint32_t number) const { return StepWalk::getKindOfLane(facts[number].lane); }
   unsigned getNumLanes() const { return unsigned(laneNumbers.size()); }
   uint64_t getNumMade() const { return numMade; }
   /// Everything priced so far lies inside the tables of the machine.

@@ -249,6 +249,13 @@ protected:
       return;
     }
     Ticks step = activity->step;
+    std::string ofUnits, ofTasks;
+    llvm::raw_string_ostream unitsText(ofUnits), tasksText(ofTasks);
+    print(unitsText, std::move(*activity), rates);
+    activity = findStepTimeByTask({c->program.get()}, rates, runtime, TaskOptions(), c->diags);
+    ASSERT_TRUE(activity);
+    print(tasksText, std::move(*activity), rates);
+    EXPECT_EQ(unitsText.str(), tasksText.str());
     std::optional<TimeReport> units = findTimeReport({c->program.get()}, rates, runtime, c->diags);
     std::optional<TimeReport> tasks = findTimeReportByTask({c->program.get()}, rates, runtime, c->diags);
     ASSERT_TRUE(units && tasks) << messages.str();

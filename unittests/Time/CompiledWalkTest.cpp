@@ -75,7 +75,7 @@ protected:
   /// What it costs to find the time of the step, which must be that of the walk from task to task.
   CompiledWalk::Counts count(const Runtime &runtime = Runtime()) {
     Machine machine = makeMachine();
-    CompiledWalk walk(*program, machine, runtime, diags);
+    CompiledWalk walk(*program, machine, runtime, TaskOptions(), diags);
     EXPECT_EQ(walk.run(), CompiledWalk::Outcome::Done) << messages.str();
     std::optional<TimeReport> tasks = findTimeReportByTask({program.get()}, machine, runtime, diags);
     EXPECT_EQ(walk.getStep(), tasks ? tasks->step : -1);
@@ -92,6 +92,25 @@ TEST_F(CompiledWalkTest, EightTimesAsManyMicrobatchesAreNotMadeOrEvaluated) {
   EXPECT_EQ(many.placed, 2u * (2 * 512 + 1));
   EXPECT_EQ(few.made, many.made);
   EXPECT_EQ(few.evaluated, many.evaluated);
+}
+
+/// All of them take the same beside each other.
+TEST_F(CompiledWalkTest, EightTimesAsManyMicrobatchesAreNotCharged) {
+  Runtime runtime;
+  runtime.launch = 10'000'000;
+  runtime.taxOfCollectives = *Rational::make(3, 10);
+  runtime.taxOfSends = *Rational::make(1, 5);
+  runtime.taxOfCommunication = *Rational::make(1, 7);
+  ASSERT_NO_FATAL_FAILURE(buildWith(64, 4));
+  CompiledWalk::Counts few = count(runtime), untaxed = count();
+  ASSERT_NO_FATAL_FAILURE(buildWith(512, 4));
+  CompiledWalk::Counts many = count(runtime);
+  EXPECT_EQ(many.placed, 2u * (2 * 512 + 1));
+  EXPECT_EQ(few.made, many.made);
+  EXPECT_EQ(few.charged, many.charged);
+  EXPECT_EQ(few.evaluated, many.evaluated);
+  EXPECT_GT(few.charged, 0u);
+  EXPECT_EQ(untaxed.charged, 0u);
 }
 
 TEST_F(CompiledWalkTest, OfEqualLayersThreeAreMade) {

@@ -101,6 +101,15 @@ TEST(Surcharges, WhatComputeWaitsForIsNoQueue) {
   EXPECT_EQ(tasks.find(tax(50)), (std::vector<Ticks>{0, 0, 0}));
 }
 
+TEST(Surcharges, WhatComputeWaitsForLeavesItsQueue) {
+  Tasks tasks;
+  unsigned a = tasks.addCompute(10);
+  unsigned gather = tasks.addCollective(collectives, 0, 40, {a});
+  tasks.addCompute(10);           // beside it
+  tasks.addCompute(10, {gather}); // behind it
+  EXPECT_EQ(tasks.find(tax(50)), (std::vector<Ticks>{0, 0, 5, 0}));
+}
+
 TEST(Surcharges, QueueIsUsedUpByComputeBesideIt) {
   Tasks tasks;
   unsigned a = tasks.addCompute(10);

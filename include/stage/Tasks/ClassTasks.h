@@ -204,6 +204,8 @@ public:
   unsigned getEnvironment() const { return environment; }
   /// Goes on as if the next unit had been made, and its last tasks on each stream were these.
   void skipUnit(unsigned number, const Chains &after);
+  /// For who has made or skipped all units: frees what is known of them, some 200 bytes each.
+  void forgetUnits();
 
   /// Per kind of groups: the collectives of the units so far, and those of a unit. A collective's tag is how many its
   /// group had before, which its members agree on as they issue the same ones in the same order. At the end stand the

@@ -38,7 +38,6 @@
 #include "stage/Machine/Runtime.h"
 #include "stage/Tasks/Task.h"
 #include "llvm/ADT/ArrayRef.h"
-#include <deque>
 #include <vector>
 
 namespace stage {
@@ -94,25 +93,6 @@ struct Surcharge {
 /// The surcharge of each task. `numLanes`: above all lanes.
 std::vector<Surcharge> findSurcharges(const TimedTasks &tasks, unsigned numLanes, const Runtime &runtime);
 
-/// The tasks of one kind, copies being one, and lane that may run beside the compute task that comes.
-struct TaxQueue {
-  TaskKind kind;
-  unsigned lane;
-  /// Numbers count the tasks of the kind and lane; the first one that was not appended.
-  int64_t next = 0;
-  struct Entry {
-    int64_t number;
-    Ticks rest;
-  };
-  std::deque<Entry> entries;
-  /// A task of this kind and lane is one of them.
-  bool takes(TaskKind other, unsigned itsLane) const {
-    return itsLane == lane && (other == kind || (kind == TaskKind::Load && other == TaskKind::Store));
-  }
-};
-/// Those of all lanes that are taxed; some may be of no task.
-std::vector<TaxQueue> makeTaxQueues(unsigned numLanes, const Runtime &runtime);
-
 /// What the launches of a unit's kernels take beyond these.
 class LaunchCount {
 public:
@@ -135,12 +115,6 @@ private:
   int64_t kernels = 0;
   size_t last = 0;
 };
-
-/// For who knows all but the taxes, and has the tasks of some units in a row only: the taxes of compute tasks of one of
-/// them, by task. Prices contain launches and what sharing adds. `queues`: left over by the units before; changed to
-/// what this one leaves over.
-std::vector<Ticks> findTaxes(const TimedTasks &tasks, unsigned numLanes, const Runtime &runtime, unsigned unit,
-                             std::vector<TaxQueue> &queues);
 
 } // namespace stage
 
