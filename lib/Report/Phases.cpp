@@ -188,7 +188,7 @@ void stage::addPhases(Report &report, DiagnosticEngine &diags) {
 static llvm::StringRef getPhaseName(PhaseKind kind) { return kind == PhaseKind::Forward ? "prefill" : getName(kind); }
 
 llvm::StringRef stage::describePhase(const Graph &graph, PhaseKind kind) {
-  if (kind == PhaseKind::BackwardInput || kind == PhaseKind::BackwardWeight)
+  if (isBackward(kind))
     kind = PhaseKind::Backward;
   return graph.training ? getName(kind) : getPhaseName(kind);
 }

@@ -1,6 +1,8 @@
 //===- Subjects.cpp - what the values of a graph are ----------------------===//
 #include "Subjects.h"
 #include "stage/IR/graph/Rule.h"
+#include "llvm/ADT/StringExtras.h"
+#include <set>
 
 using namespace stage;
 
@@ -22,6 +24,16 @@ llvm::StringRef stage::getName(Subject subject) {
     return "activations";
   }
   llvm_unreachable("unknown subject");
+}
+
+std::string stage::describeTypes(llvm::ArrayRef<const Value *> values) {
+  std::set<DType> types;
+  for (const Value *value : values)
+    types.insert(value->type.quantization ? value->type.quantization->type : value->type.dtype);
+  std::vector<llvm::StringRef> names;
+  for (DType type : types)
+    names.push_back(getName(type));
+  return llvm::join(names, ", ");
 }
 
 /// Calls `f` for what a value is another name of at the borders of repeats: of a carried value the initial one and the
@@ -167,7 +179,8 @@ Subject Subjects::find(const Value &value) const {
   bool isForward = forward.getBlock() && forward.getBlock()->getPhase() == PhaseKind::Forward;
   if (graph.training && isForward && !reaching.contains(&forward))
     return Subject::Loss;
-  return isOfExperts(value) ? Subject::Tokens : Subject::Activations;
+  bool isId = !isFloat(value.type.dtype); // of tokens, or where they go
+  return isId || isOfExperts(value) ? Subject::Tokens : Subject::Activations;
 }
 
 bool Subjects::isOfExperts(const Value &value) const {

@@ -31,6 +31,9 @@
 
 namespace stage {
 
+/// The element types in which values are sent, of quantized ones those of their elements: `bf16`, `bf16, f32`.
+std::string describeTypes(llvm::ArrayRef<const Value *> values);
+
 class Subjects {
 public:
   explicit Subjects(Graph &graph);
